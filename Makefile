@@ -1,0 +1,79 @@
+# make                 build/release/{outpostd,outpostctl}
+# make check           everything that is tested: lints, unit tests, whole-program tests
+# make demo            the main job on real input, on loopback
+# make bench fuzz kill lint deps install clean
+# make VARIANT=asan    any variant: release debug asan tsan fuzz cov
+#
+# One static library per folder of src/; a unit test links its folder and those
+# below it, so an upward call does not link.
+
+VARIANT ?= release
+O       ?= build
+B       := $(O)/$(VARIANT)
+
+# Lowest first. The order in which a layer may use another is in tests/lint/layers.txt.
+LAYERS   := base model report config loop store http github webhook dispatch runners publish web ctl daemon
+PROGRAMS := outpostd outpostctl
+PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd
+
+CC       := $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
+CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
+CFLAGS_debug   := -O0 -g3
+CFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+LDFLAGS_release := -pie -Wl,-z,relro,-z,now
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
+	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common
+VERSION := $(shell cat VERSION)
+override CFLAGS += -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
+	-include src/base/banned.h -Isrc -I$(B)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+override LDFLAGS += $(LDFLAGS_$(VARIANT))
+override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lpthread -lm
+
+src_of   = $(wildcard src/$1/*.c)
+obj_of   = $(patsubst src/%.c,$(B)/%.o,$(call src_of,$1))
+lib_of   = $(B)/lib$1.a
+# the archives a layer may link: itself and everything below it, highest first
+below    = $(if $2,$(if $(filter $1,$(firstword $2)),$(firstword $2),$(call below,$1,$(wordlist 2,99,$2)) $(firstword $2)))
+libs_for = $(foreach l,$(call below,$1,$(LAYERS)),$(call lib_of,$l))
+
+all: $(PROGRAMS:%=$(B)/%)
+
+# main() of each program is src/daemon/main.c or src/ctl/main.c: kept out of the archives.
+MAINS := src/daemon/main.c src/ctl/main.c
+$(B)/outpostd: $(B)/daemon/main.o $(call libs_for,daemon)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(B)/outpostctl: $(B)/ctl/main.o $(call libs_for,ctl)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+define layer
+$(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_of,$1)))
+	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call layer,$l)))
+
+$(B)/gen/version.h: VERSION
+	@mkdir -p $(@D)
+	@printf '#define OUTPOST_VERSION "%s"\n' '$(VERSION)' > $@
+
+$(B)/%.o: src/%.c | $(B)/gen/version.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+-include $(wildcard $(B)/*/*.d) $(wildcard $(B)/tests/*.d)
+
+# tests/unit/test_<layer>_<what>.c links that layer and lower ones only.
+TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+.SECONDEXPANSION:
+$(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
+LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
+
+headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
+$(B)/%.h.ok: src/%.h | $(B)/gen/version.h
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) -fsyntax-only -x c $< && touch $@
+
+.PHONY: all headers

@@ -1,0 +1,41 @@
+/* A growing byte buffer with a ceiling. What is appended past the ceiling is
+ * refused and remembered, so a long run of appends needs one check at its end.
+ *
+ * Invariant: data[len] == '\0' whenever data is not NULL. */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct buf {
+	char *data; /* owned; NULL while empty and never grown */
+	size_t len;
+	size_t cap;
+	size_t max;       /* ceiling for len */
+	bool is_overflow; /* an append was refused */
+};
+
+#define BUF_INIT(max_bytes) {.max = (max_bytes)}
+
+void buf_init(struct buf *b, size_t max_bytes);
+void buf_release(struct buf *b); /* frees; usable again after it */
+void buf_clear(struct buf *b);   /* empties, keeps the memory */
+/* Room for n more bytes behind len. ERR_TOO_BIG past the ceiling. */
+int buf_reserve(struct buf *b, size_t n);
+int buf_append(struct buf *b, const void *p, size_t n);
+int buf_append_str(struct buf *b, const char *s);
+int buf_append_char(struct buf *b, char c);
+int buf_appendf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
+/* 0, or ERR_TOO_BIG when any append was refused. */
+int buf_status(const struct buf *b) MUST_CHECK;
+/* The text so far, never NULL. Borrowed. */
+const char *buf_str(const struct buf *b);
+/* Hands the memory over to the caller (free()); the buffer is empty after it. */
+char *buf_take(struct buf *b);
+/* Drops the first n bytes. */
+void buf_consume(struct buf *b, size_t n);
+
+#endif

@@ -1,0 +1,105 @@
+#include "base/clock.h"
+
+int64_t clock_wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t clock_mono_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const char *rfc3339_format(int64_t wall_ms, char *out)
+{
+	time_t sec = (time_t)(wall_ms / 1000);
+	struct tm tm;
+
+	if (!gmtime_r(&sec, &tm) || !strftime(out, RFC3339_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		snprintf(out, RFC3339_BYTES, "1970-01-01T00:00:00Z");
+	return out;
+}
+
+static int digits(const char *s, int n)
+{
+	int value = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return -1;
+		value = value * 10 + (s[i] - '0');
+	}
+	return value;
+}
+
+/* Days since 1970-01-01 in the proleptic Gregorian calendar. */
+static int64_t days_from_civil(int year, int month, int day)
+{
+	int y = month <= 2 ? year - 1 : year;
+	int era = y / 400;
+	int yoe = y - era * 400;
+	int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+
+	return (int64_t)era * 146097 + doe - 719468;
+}
+
+static int parse_offset(const char *s, int *ret_minutes)
+{
+	int h, m;
+
+	if ((s[0] == 'Z' || s[0] == 'z') && s[1] == '\0') {
+		*ret_minutes = 0;
+		return 0;
+	}
+	if (s[0] != '+' && s[0] != '-')
+		return ERR_INVALID;
+	h = digits(s + 1, 2);
+	if (h < 0 || h > 23 || s[3] != ':')
+		return ERR_INVALID;
+	m = digits(s + 4, 2);
+	if (m < 0 || m > 59 || s[6] != '\0')
+		return ERR_INVALID;
+	*ret_minutes = (s[0] == '-' ? -1 : 1) * (h * 60 + m);
+	return 0;
+}
+
+int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
+{
+	static const int days_in[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	int year, month, day, hour, min, sec, offset, fraction_ms = 0;
+
+	if (strnlen(s, 40) < 20 || strnlen(s, 40) == 40)
+		return ERR_INVALID;
+	year = digits(s, 4);
+	month = digits(s + 5, 2);
+	day = digits(s + 8, 2);
+	hour = digits(s + 11, 2);
+	min = digits(s + 14, 2);
+	sec = digits(s + 17, 2);
+	if (year < 0 || month < 1 || month > 12 || day < 1 || day > days_in[month - 1] ||
+	    hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 || sec > 60 || s[4] != '-' ||
+	    s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' ||
+	    s[16] != ':')
+		return ERR_INVALID;
+	s += 19;
+	if (*s == '.') {
+		int scale = 100;
+
+		if (s[1] < '0' || s[1] > '9')
+			return ERR_INVALID;
+		for (s++; *s >= '0' && *s <= '9'; s++, scale /= 10)
+			fraction_ms += (*s - '0') * scale;
+	}
+	if (parse_offset(s, &offset))
+		return ERR_INVALID;
+	*ret_wall_ms = ((days_from_civil(year, month, day) * 24 + hour) * 60 + min - offset) * 60000 +
+	               (int64_t)sec * 1000 + fraction_ms;
+	return 0;
+}

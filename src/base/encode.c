@@ -1,0 +1,110 @@
+#include "base/encode.h"
+
+static const char HEX[] = "0123456789abcdef";
+
+char *hex_encode(const void *p, size_t n, char *out)
+{
+	const uint8_t *in = p;
+
+	for (size_t i = 0; i < n; i++) {
+		out[2 * i] = HEX[in[i] >> 4];
+		out[2 * i + 1] = HEX[in[i] & 15];
+	}
+	out[2 * n] = '\0';
+	return out;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int hex_decode(const char *s, size_t len, uint8_t *out, size_t n)
+{
+	if (len != 2 * n)
+		return ERR_INVALID;
+	for (size_t i = 0; i < n; i++) {
+		int hi = hex_digit(s[2 * i]), lo = hex_digit(s[2 * i + 1]);
+
+		if (hi < 0 || lo < 0)
+			return ERR_INVALID;
+		out[i] = (uint8_t)(hi << 4 | lo);
+	}
+	return 0;
+}
+
+static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char BASE64URL[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static void encode64(const uint8_t *in, size_t n, const char *alphabet, struct buf *out)
+{
+	for (size_t i = 0; i < n; i += 3) {
+		size_t left = n - i < 3 ? n - i : 3;
+		uint32_t v = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
+		             (left > 2 ? in[i + 2] : 0);
+		char group[4] = {alphabet[v >> 18], alphabet[v >> 12 & 63], alphabet[v >> 6 & 63],
+		    alphabet[v & 63]};
+
+		buf_append(out, group, left + 1);
+	}
+}
+
+void base64_encode(const void *p, size_t n, struct buf *out)
+{
+	encode64(p, n, BASE64, out);
+	for (size_t i = n % 3; i && i < 3; i++)
+		buf_append_char(out, '=');
+}
+
+void base64url_encode(const void *p, size_t n, struct buf *out)
+{
+	encode64(p, n, BASE64URL, out);
+}
+
+int base64url_decode(const char *s, size_t len, struct buf *out)
+{
+	uint32_t v = 0;
+	int bits = 0;
+
+	if (len % 4 == 1)
+		return ERR_INVALID;
+	for (size_t i = 0; i < len; i++) {
+		const char *at = s[i] ? strchr(BASE64URL, s[i]) : NULL;
+
+		if (!at)
+			return ERR_INVALID;
+		v = v << 6 | (uint32_t)(at - BASE64URL);
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			if (buf_append_char(out, (char)(v >> bits & 255)))
+				return ERR_TOO_BIG;
+		}
+	}
+	return v & ((1u << bits) - 1) ? ERR_INVALID : 0;
+}
+
+char *base32_encode(const void *p, size_t n, char *out)
+{
+	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+	const uint8_t *in = p;
+	uint32_t v = 0;
+	int bits = 0;
+	char *at = out;
+
+	for (size_t i = 0; i < n; i++) {
+		v = v << 8 | in[i];
+		for (bits += 8; bits >= 5; bits -= 5)
+			*at++ = alphabet[v >> (bits - 5) & 31];
+	}
+	if (bits)
+		*at++ = alphabet[v << (5 - bits) & 31];
+	*at = '\0';
+	return out;
+}

@@ -1,0 +1,56 @@
+/* One small set of error codes for the whole program, and one place where the
+ * first failure puts its explanation. Functions return 0 or a negative code; the
+ * layer that knows what the failure meant logs it, once. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+#define ERR_CODES(X)                                                                               \
+	X(BUSY, "busy: a queue is full, try again later")                                          \
+	X(NOT_FOUND, "not found")                                                                  \
+	X(EXISTS, "exists already")                                                                \
+	X(CONFLICT, "conflicts with what is recorded")                                             \
+	X(INVALID, "invalid input")                                                                \
+	X(TOO_BIG, "too big")                                                                      \
+	X(DENIED, "not allowed")                                                                   \
+	X(AUTH, "not authenticated")                                                               \
+	X(TIMEOUT, "timed out")                                                                    \
+	X(CANCELLED, "cancelled")                                                                  \
+	X(NETWORK, "network failure")                                                              \
+	X(PROTOCOL, "the peer broke the protocol")                                                 \
+	X(IO, "input/output failure")                                                              \
+	X(FULL, "no space left")                                                                   \
+	X(CORRUPT, "data on disk is damaged")                                                      \
+	X(TOO_NEW, "written by a newer version")                                                   \
+	X(CLOSING, "shutting down")
+
+enum err {
+	ERR_OK = 0,
+#define X(name, text) ERR_INDEX_##name,
+	ERR_CODES(X)
+#undef X
+};
+
+enum {
+#define X(name, text) ERR_##name = -(int)ERR_INDEX_##name,
+	ERR_CODES(X)
+#undef X
+};
+
+/* "ERR_BUSY" and "busy: …"; unknown codes give a fixed text. Static strings. */
+const char *err_name(int code);
+const char *err_text(int code);
+
+/* The explanation that goes with a code. Zero-initialise; no release needed. */
+struct error {
+	int code;
+	char text[504];
+};
+
+/* Record the first failure and return its code; a second call keeps the first.
+ * `e` may be NULL. Never put a secret into the text: it is logged and shown. */
+int error_set(struct error *e, int code, const char *fmt, ...) PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,114 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+static int code_of_errno(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case ENOTDIR:
+		return ERR_NOT_FOUND;
+	case EACCES:
+	case EPERM:
+		return ERR_DENIED;
+	case ENOSPC:
+	case EDQUOT:
+		return ERR_FULL;
+	default:
+		return ERR_IO;
+	}
+}
+
+static int fail(struct error *e, const char *path)
+{
+	int err = errno;
+
+	return error_set(e, code_of_errno(err), "%s: %s", path, strerror(err));
+}
+
+int file_read(const char *path, struct buf *out, struct error *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return fail(e, path);
+	for (;;) {
+		char chunk[16384];
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			rc = fail(e, path);
+		else if (n > 0 && buf_append(out, chunk, (size_t)n))
+			rc = error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, out->max);
+		if (n <= 0 || rc)
+			break;
+	}
+	close(fd);
+	return rc;
+}
+
+static int write_and_sync(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -1;
+		p += done;
+		n -= (size_t)done;
+	}
+	return fsync(fd);
+}
+
+static int sync_folder(const char *path)
+{
+	char *folder = path_folder(path);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	free(folder);
+	if (fd < 0)
+		return -1;
+	rc = fsync(fd);
+	close(fd);
+	return rc;
+}
+
+int file_write_atomic(const char *path, const void *p, size_t n, mode_t mode, struct error *e)
+{
+	char *temporary = xasprintf("%s.new", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode), rc = 0;
+
+	if (fd < 0 || fchmod(fd, mode) || write_and_sync(fd, p, n))
+		rc = fail(e, temporary);
+	if (fd >= 0)
+		close(fd);
+	if (!rc && (rename(temporary, path) || sync_folder(path)))
+		rc = fail(e, path);
+	if (rc)
+		unlink(temporary);
+	free(temporary);
+	return rc;
+}
+
+char *path_join(const char *dir, const char *name)
+{
+	return name[0] == '/' ? xstrdup(name) : xasprintf("%s/%s", dir, name);
+}
+
+char *path_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return xstrdup(".");
+	return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}

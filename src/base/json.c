@@ -1,0 +1,107 @@
+#include "base/json.h"
+
+#include <stdarg.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum { DEPTH_MAX = 64 };
+
+/* jansson's own limit is a compile-time 2048; hostile nesting is refused before it recurses. */
+static bool is_too_deep(const char *p, size_t n)
+{
+	int depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = p[i];
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			if (++depth > DEPTH_MAX)
+				return true;
+		} else if (c == '}' || c == ']') {
+			depth--;
+		}
+	}
+	return false;
+}
+
+int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
+{
+	json_error_t why;
+
+	*ret = NULL;
+	if (is_too_deep(p, n))
+		return error_set(e, ERR_INVALID, "nested deeper than %d", DEPTH_MAX);
+	*ret = json_loadb(p, n, JSON_REJECT_DUPLICATES, &why);
+	if (!*ret)
+		return error_set(e, ERR_INVALID, "line %d: %s", why.line, why.text);
+	return 0;
+}
+
+char *json_text(const json_t *v)
+{
+	char *s = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	return s ? s : xstrdup("null");
+}
+
+const char *json_get_str(const json_t *obj, const char *key)
+{
+	return json_string_value(json_object_get(obj, key));
+}
+
+int64_t json_get_int(const json_t *obj, const char *key, int64_t fallback)
+{
+	const json_t *v = json_object_get(obj, key);
+
+	return json_is_integer(v) ? json_integer_value(v) : fallback;
+}
+
+bool json_get_bool(const json_t *obj, const char *key, bool fallback)
+{
+	const json_t *v = json_object_get(obj, key);
+
+	return json_is_boolean(v) ? json_is_true(v) : fallback;
+}
+
+json_t *json_at(const json_t *obj, ...)
+{
+	json_t *v = NULL;
+	const char *key;
+	va_list ap;
+
+	va_start(ap, obj);
+	while ((key = va_arg(ap, const char *)) != NULL) {
+		v = json_object_get(obj, key);
+		obj = v;
+	}
+	va_end(ap);
+	return v;
+}
+
+void json_set_str(json_t *obj, const char *key, const char *text)
+{
+	json_t *v = text ? json_string(text) : json_null();
+
+	json_object_set_new(obj, key, v ? v : json_null());
+}
+
+void json_set_int(json_t *obj, const char *key, int64_t value)
+{
+	json_object_set_new(obj, key, json_integer(value));
+}
+
+void json_set_time(json_t *obj, const char *key, int64_t wall_ms)
+{
+	char text[RFC3339_BYTES];
+
+	json_set_str(obj, key, wall_ms ? rfc3339_format(wall_ms, text) : NULL);
+}

@@ -1,0 +1,119 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+enum { LINE_MAX_BYTES = 16384, VALUE_MAX_BYTES = 1024 };
+
+static _Atomic int log_level_now = LOG_INFO;
+static _Atomic int log_format_now = LOG_TEXT;
+
+void log_setup(enum log_level level, enum log_format format)
+{
+	log_level_now = (int)level;
+	log_format_now = (int)format;
+}
+
+bool log_is_on(enum log_level level)
+{
+	return (int)level >= log_level_now;
+}
+
+static const char *level_name(enum log_level level)
+{
+	static const char *const names[] = {"debug", "info", "warn", "error"};
+
+	return names[level];
+}
+
+/* Quoted when it would not read as one word; control bytes and bad UTF-8 as \xNN or \u00NN. */
+static void put_quoted(struct buf *b, const char *s, size_t n, enum log_format format)
+{
+	bool is_utf8 = utf8_is_valid(s, n);
+
+	buf_append_char(b, '"');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == '"' || c == '\\')
+			buf_appendf(b, "\\%c", c);
+		else if (c == '\n')
+			buf_append_str(b, "\\n");
+		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
+			buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
+		else
+			buf_append_char(b, (char)c);
+	}
+	buf_append_char(b, '"');
+}
+
+static void put_text(struct buf *b, const char *s, enum log_format format)
+{
+	size_t n = utf8_cut(s, strlen(s), VALUE_MAX_BYTES);
+	bool is_word = n > 0;
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f || s[i] == '"' ||
+		    s[i] == '=' || s[i] == '\\')
+			is_word = false;
+	if (is_word && format == LOG_TEXT)
+		buf_append(b, s, n);
+	else
+		put_quoted(b, s, n, format);
+}
+
+static void put_field(struct buf *b, const struct log_field *f, enum log_format format)
+{
+	if (format == LOG_JSON)
+		buf_appendf(b, ",\"%s\":", f->key);
+	else
+		buf_appendf(b, " %s=", f->key);
+	if (f->text)
+		put_text(b, f->text, format);
+	else
+		buf_appendf(b, "%lld", (long long)f->number);
+}
+
+void log_write(enum log_level level, const char *ev, const struct log_field *fields)
+{
+	enum log_format format = (enum log_format)log_format_now;
+	struct buf line = BUF_INIT(LINE_MAX_BYTES);
+	char time[RFC3339_BYTES];
+	int64_t now = clock_wall_ms();
+
+	if (!log_is_on(level))
+		return;
+	rfc3339_format(now, time);
+	time[19] = '\0'; /* the fraction goes between the seconds and the Z */
+	buf_appendf(&line,
+	    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
+	                       : "time=%s.%03dZ level=%s ev=%s",
+	    time, (int)(now % 1000), level_name(level), ev);
+	for (; fields->key; fields++)
+		put_field(&line, fields, format);
+	buf_append_str(&line, format == LOG_JSON ? "}\n" : "\n");
+	/* One write per line, so lines of several threads do not mix. A log that cannot be
+	 * written has nowhere to say so. */
+	while (write(STDERR_FILENO, line.data, line.len) < 0 && errno == EINTR)
+		;
+	buf_release(&line);
+}
+
+bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_skipped)
+{
+	if (now_mono_ms < l->next_mono_ms) {
+		l->n_skipped++;
+		return false;
+	}
+	*ret_n_skipped = l->n_skipped;
+	l->n_skipped = 0;
+	l->next_mono_ms = now_mono_ms + 1000;
+	return true;
+}

@@ -1,0 +1,41 @@
+/* Structured log lines on stderr: one per event, as key=value or JSON.
+ *
+ *   log_event(LOG_INFO, "delivery_accepted", LOG_S("delivery", guid), LOG_I("bytes", n));
+ *
+ * Thread: any. Values are escaped and cut to 1 KiB. Never pass a secret, a token or a
+ * signature. Only the layers at the edge log: base, model, report and config do not. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+struct log_field {
+	const char *key;  /* NULL ends the list */
+	const char *text; /* NULL: `number` is the value */
+	int64_t number;
+};
+
+#define LOG_S(k, v) ((struct log_field){.key = (k), .text = (v) ? (v) : ""})
+#define LOG_I(k, v) ((struct log_field){.key = (k), .number = (v)})
+
+#define log_event(level, ev, ...)                                                                  \
+	log_write(level, ev,                                                                       \
+	    (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+
+void log_setup(enum log_level level, enum log_format format);
+bool log_is_on(enum log_level level);
+void log_write(enum log_level level, const char *ev, const struct log_field *fields);
+
+/* A flood of one kind of line is told once a second with a count: returns true
+ * when the line may be written, and in *ret_n_skipped how many were held back since. */
+struct log_limit {
+	int64_t next_mono_ms;
+	int64_t n_skipped;
+};
+bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_skipped);
+
+#endif

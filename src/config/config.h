@@ -1,0 +1,109 @@
+/* One immutable snapshot of everything that is configured: outpost.yml, the
+ * accelerators' files, CRCR's allowlist and the secrets they name.
+ *
+ * Thread: config_load() reads files, so it runs before the loop or in the pool.
+ * A snapshot is never changed; config_ref/unref are atomic. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "model/accelerator.h"
+
+/* A Buildkite pipeline that speaks for a repository: contract 2, oidc.issuers.repositories. */
+struct oidc_mapping {
+	char *key;        /* ORGANIZATION_ID/PIPELINE_ID */
+	char *repository; /* owner/name */
+	struct oidc_claim {
+		char *name;
+		char **values; /* NULL-terminated; the claim must equal one */
+	} *claims;
+	size_t n_claims;
+};
+
+struct oidc_issuer {
+	char *issuer;
+	char *jwks_url;
+	struct oidc_mapping *mappings; /* none: the `repository` claim says who calls */
+	size_t n_mappings;
+};
+
+struct network { /* CIDR; IPv4 as v4-mapped IPv6 */
+	uint8_t address[16];
+	int prefix_bits; /* 0…128 */
+};
+
+struct config {
+	char *path; /* outpost.yml as given */
+
+	char *listen;     /* host:port as written */
+	char *public_url; /* without a trailing slash */
+	char *state_dir;  /* absolute or relative to the working folder */
+	char *store;      /* "sqlite" */
+	char *tls_certificate_file, *tls_private_key_file; /* both or neither */
+	char *tls_certificate_pem, *tls_private_key_pem;   /* their content */
+	struct network *trusted_proxies;
+	size_t n_trusted_proxies;
+	enum log_level log_level;
+	enum log_format log_format;
+
+	char *upstream_repository;
+	char **upstream_branches; /* NULL-terminated */
+	char *upstream_git_url;
+
+	char *github_api_url; /* without a trailing slash */
+	int64_t github_app_id;
+	char *github_private_key_pem;
+	char *github_webhook_secret;
+	size_t github_webhook_secret_bytes;
+	int github_writes_per_minute;
+	int github_max_concurrent;
+	char *oidc_audience;
+	struct oidc_issuer *oidc_issuers;
+	size_t n_oidc_issuers;
+
+	char *infra_repository; /* NULL: none */
+	enum trust infra_trust;
+
+	char **required_suites, **required_must_pass; /* NULL-terminated */
+	char *secrets_dir;
+	struct network *allow_networks; /* outgoing.allow_networks */
+	size_t n_allow_networks;
+
+	struct accelerator *accelerators; /* sorted by name; from files and allowlist */
+	size_t n_accelerators;
+	char *accelerators_git_url, *accelerators_git_branch, *accelerators_git_path;
+	int64_t accelerators_git_interval_ms;
+
+	bool comment_enabled;
+	int64_t comment_min_interval_ms;
+	int64_t retention_deliveries_ms, retention_logs_ms, retention_results_ms;
+	int64_t reconcile_interval_ms;
+};
+
+/* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and
+ * appends to `messages` every one found, a line each: "file:line: what is wrong". On 0,
+ * *ret is a snapshot with one reference. Warnings do not exist: it is right or refused. */
+int config_load(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
+struct config *config_ref(struct config *c);
+void config_unref(struct config *c); /* NULL is fine; wipes secrets */
+
+/* Borrowed; NULL when there is none of that name. */
+const struct accelerator *config_accelerator(const struct config *c, const char *name);
+const struct runner *accelerator_runner(const struct accelerator *a, const char *name);
+/* True when `address` (16 bytes, IPv4 mapped) lies in one of the networks. */
+bool network_contains(const struct network *list, size_t n, const uint8_t address[16]);
+/* True for private, loopback, link-local, unspecified, multicast and other addresses that
+ * are not public (IANA special-purpose registries). `address` as above. */
+bool network_is_private(const uint8_t address[16]);
+
+/* Line-by-line differences that need a restart (listen, state_dir, store): the key's name
+ * or NULL. Call with i = 0, 1, … until NULL. */
+const char *config_needs_restart(const struct config *old, const struct config *new_one, int i);
+
+#endif

@@ -1,0 +1,75 @@
+/* What a vendor registers: one accelerator, how its tests get run and when. Plain
+ * data; config/ fills it once and nobody changes it after. */
+#ifndef MODEL_ACCELERATOR_H
+#define MODEL_ACCELERATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* L1 silent, L2 dashboard and comment, L3 + check run on label, L4 + check run always. */
+enum level { LEVEL_1 = 1, LEVEL_2, LEVEL_3, LEVEL_4 };
+
+/* Whose changes may run. */
+enum trust { TRUST_ANYONE, TRUST_CONTRIBUTORS, TRUST_MEMBERS, TRUST_APPROVED, TRUST_MERGED };
+
+enum runner_kind {
+	RUNNER_GITHUB,  /* repository_dispatch to the vendor's repository */
+	RUNNER_WEBHOOK, /* signed POST to the vendor's own CI */
+	RUNNER_PULL,    /* outpost-runner machines ask for work */
+	RUNNER_INFRA,   /* hosted in infra.repository; never written in a file */
+};
+
+struct runner {
+	char *name; /* unique within its accelerator; "infra" for RUNNER_INFRA */
+	enum runner_kind kind;
+	char *repository;    /* github, infra: owner/name as configured */
+	char *workflow;      /* github: `.github/workflows/x.yml` or NULL */
+	char *url;           /* webhook */
+	char *secret;        /* webhook: the HMAC key, read at load; never logged */
+	size_t secret_bytes; /* webhook */
+	char **labels;       /* pull: NULL-terminated */
+	int max_parallel;    /* pull */
+};
+
+enum label_rule { LABEL_OPTIONAL, LABEL_REQUIRED };
+
+struct triggers {
+	bool has_pull_request; /* triggers.pull_request is given (default: yes, without paths) */
+	char **paths;          /* NULL-terminated globs; NULL: every path */
+	enum label_rule label;
+	bool drafts;
+	bool has_push;
+	char **branches;  /* push: NULL-terminated; NULL: upstream's branches */
+	char **schedules; /* cron texts, NULL-terminated; NULL: none */
+};
+
+struct deadlines {
+	int64_t acknowledge_ms, start_ms, finish_ms; /* each counted from the dispatch */
+};
+
+struct accelerator {
+	char *name;   /* [a-z0-9-]+, unique */
+	char *title;  /* column heading, vendor's text */
+	char *vendor; /* may be NULL */
+	enum level level;
+	char *docs_url, *help_url;            /* https or NULL */
+	char *source_git_url, *source_branch; /* may be NULL */
+	char **oncall;                        /* GitHub logins without @, NULL-terminated, never NULL */
+	enum trust trust;
+	struct runner *runners; /* at least one: RUNNER_INFRA when the file lists none */
+	size_t n_runners;
+	struct triggers triggers;
+	struct deadlines deadlines;
+	char **must_pass, **skip; /* NULL-terminated, never NULL */
+	char *platform_json;      /* the platform block as JSON, or NULL */
+	char *file;               /* where it was read from, for messages */
+	int line;
+};
+
+const char *level_name(enum level level);         /* "L1" … "L4" */
+const char *trust_name(enum trust trust);         /* as written in a file */
+const char *runner_kind_name(enum runner_kind k); /* "github", "webhook", "pull", "infra" */
+void accelerator_release(struct accelerator *a);  /* wipes secrets */
+
+#endif
