@@ -1,0 +1,129 @@
+/* HTTP/1.1 server: connections, limits, deadlines, strict framing (RFC 9112), TLS.
+ * What a request means is its handler's business.
+ *
+ * Thread: loop, every function. */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "loop/loop.h"
+
+struct http_server;
+struct http_request;
+
+enum http_body_mode {
+	HTTP_BODY_WHOLE,  /* collected up to the route's limit, then on_request runs */
+	HTTP_BODY_STREAM, /* on_request runs after the headers; on_body gets the pieces */
+};
+
+struct http_route {
+	const char *method; /* "GET", "POST", "PUT"; GET answers HEAD too */
+	/* "/github/webhook"; a segment in braces matches one segment, e.g.
+	 * "/api/v1/dispatches/{id}/jobs". A trailing "/" is accepted as the same route. */
+	const char *pattern;
+	size_t max_body_bytes; /* larger: 413 before the body is read */
+	enum http_body_mode body_mode;
+	/* Runs once a request. The handler answers now or later with http_respond(), once.
+	 * A handler that answers later sets on_gone to learn that the client left. */
+	void (*on_request)(struct http_request *r, void *owner);
+	/* Stream mode only: next piece; n == 0 ends the body. Never after a response. */
+	void (*on_body)(struct http_request *r, const char *p, size_t n, void *owner);
+	/* Optional, whole mode: called when headers are complete, before the body is read.
+	 * It may answer (the body is then not read) and must not do more. */
+	void (*on_headers)(struct http_request *r, void *owner);
+	/* Optional, whole mode: sees each piece as it arrives, e.g. to hash it. */
+	void (*on_piece)(struct http_request *r, const char *p, size_t n, void *owner);
+	void *owner;
+};
+
+struct http_limits {
+	size_t max_header_bytes;    /* request line and headers together; 431 above */
+	size_t max_total_body_bytes; /* of all connections at once; 503 above */
+	int max_connections;        /* more are answered 503 and closed */
+	int64_t header_timeout_ms;  /* from the first byte to the end of headers: 408 */
+	int64_t body_timeout_ms;    /* no progress (or under a floor rate) on a body: 408 */
+	int64_t idle_timeout_ms;    /* keep-alive without a request: closed */
+	int64_t write_timeout_ms;   /* an answer that is not taken */
+};
+extern const struct http_limits HTTP_LIMITS_DEFAULT;
+
+struct http_server *http_server_new(struct loop *l, const struct http_limits *limits);
+/* Routes are added before listening; the array's strings stay the caller's. */
+void http_server_route(struct http_server *s, const struct http_route *route);
+/* host:port, [v6]:port, port 0 picks one. On 0, *ret_address is the bound "host:port"
+ * (free()). May be called several times. */
+int http_server_listen(struct http_server *s, const char *address, char **ret_address,
+    struct error *e) MUST_CHECK;
+/* A unix socket of mode 0600; a stale file in the way is removed. */
+int http_server_listen_unix(struct http_server *s, const char *path, struct error *e) MUST_CHECK;
+/* TLS 1.2 and 1.3 for every TCP connection accepted from now on; the same call swaps
+ * the certificate later, and a bad pair leaves the old one in force. */
+int http_server_use_tls(struct http_server *s, const char *certificate_pem,
+    const char *private_key_pem, struct error *e) MUST_CHECK;
+/* Checks the pair without a server (for --check). */
+int http_tls_check(const char *certificate_pem, const char *private_key_pem, struct error *e)
+    MUST_CHECK;
+/* Whose X-Forwarded-For is believed. NULL: nobody's. */
+void http_server_trust_proxies(struct http_server *s,
+    bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner);
+/* Stop accepting; idle connections close now, others after their answer. Asynchronous:
+ * on_closed runs once when the last is gone, at the latest after grace_ms. */
+void http_server_close(struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner),
+    void *owner);
+int http_server_n_connections(const struct http_server *s);
+
+/* Totals for /metrics. */
+struct http_counters {
+	int64_t n_connections, n_requests, n_answers_4xx, n_answers_5xx, n_refused_busy;
+};
+const struct http_counters *http_server_counters(const struct http_server *s);
+
+/* ---- a request ---- valid from on_headers/on_request until the response is sent or
+ * on_gone has run, whichever comes first; keep no pointer after either. */
+const char *http_method(const struct http_request *r);
+const char *http_path(const struct http_request *r);  /* decoded, without the query */
+const char *http_query(const struct http_request *r); /* raw, "" when there is none */
+/* Decoded value of a query parameter into out; false when absent or too long. */
+bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes);
+/* The i-th braced segment, decoded. NULL past the last. */
+const char *http_segment(const struct http_request *r, int i);
+/* Value of a header, NULL when absent; names compare without case. When a header that
+ * must be single comes twice the request was refused before. */
+const char *http_header(const struct http_request *r, const char *name);
+const char *http_body(const struct http_request *r, size_t *ret_bytes); /* whole mode */
+/* Takes the body's memory away from the request (free()); the body is empty after it. */
+char *http_take_body(struct http_request *r, size_t *ret_bytes);
+/* The client: the peer's address, or what a trusted proxy's X-Forwarded-For says. */
+const char *http_client_address(const struct http_request *r);
+bool http_is_tls(const struct http_request *r);
+void http_set_user(struct http_request *r, void *user); /* the handler's own pointer */
+void *http_user(const struct http_request *r);
+/* The client went away before an answer. Runs once, instead of being able to respond. */
+void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r));
+
+struct http_header_line {
+	const char *name, *value;
+};
+/* Send the answer. Copies everything. `headers` ends with {NULL, NULL} or is NULL.
+ * Content-Length, Date, Connection, X-Content-Type-Options are added. */
+void http_respond(struct http_request *r, int status, const char *content_type,
+    const struct http_header_line *headers, const char *body, size_t body_bytes);
+/* {"key": "text"} as application/json, text escaped. */
+void http_respond_json1(struct http_request *r, int status, const char *key, const char *text);
+/* 503 with Retry-After. */
+void http_respond_busy(struct http_request *r, int retry_after_s);
+/* Stream a long answer (chunked): begin, write pieces, end. on_drain runs when less than
+ * 64 KiB wait in the socket; http_stream_pending() tells how much waits. */
+void http_stream_begin(struct http_request *r, int status, const char *content_type,
+    const struct http_header_line *headers, void (*on_drain)(struct http_request *r));
+void http_stream_write(struct http_request *r, const char *p, size_t n);
+size_t http_stream_pending(const struct http_request *r);
+void http_stream_end(struct http_request *r);
+const char *http_status_text(int status);
+
+#endif
