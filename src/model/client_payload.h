@@ -1,0 +1,37 @@
+/* The `client_payload` of a repository_dispatch and the body of a vendor's webhook:
+ * CRCR's three fields and Outpost's own, within GitHub's size limit. */
+#ifndef MODEL_CLIENT_PAYLOAD_H
+#define MODEL_CLIENT_PAYLOAD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
+
+struct outpost_block {
+	const char *dispatch_id;
+	const char *action; /* GitHub's original one */
+	const char *const *accelerators; /* NULL-terminated */
+	const char *callback_url, *change_url;
+	const char *callback_token; /* webhook runners only, else NULL */
+};
+
+/* The part that all targets of one change share, made once: GitHub's body with `action`
+ * replaced by sent_action (unless ""), cut when it would pass the limit. */
+struct client_payload;
+
+/* ERR_INVALID when body is no JSON object. */
+int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action,
+    const char *body, size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
+void client_payload_free(struct client_payload *p);
+/* {"event_type","delivery_id","payload","outpost"} as text, free(). At most
+ * CLIENT_PAYLOAD_MAX_BYTES when is_bounded; `truncated: true` in outpost when it was cut.
+ * ERR_TOO_BIG when even the smallest form does not fit. */
+int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
+    char **ret, size_t *ret_bytes) MUST_CHECK;
+
+#endif

@@ -1,0 +1,57 @@
+/* One job as a runner reports it: CRCR's `workflow` object, checked and cut to size. */
+#ifndef MODEL_JOB_REPORT_H
+#define MODEL_JOB_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "model/states.h"
+
+enum {
+	REPORT_TESTS_MAX = 20000,
+	REPORT_NAME_MAX_BYTES = 256,
+	REPORT_MESSAGE_MAX_BYTES = 1024,
+	REPORT_URL_MAX_BYTES = 2048,
+};
+
+struct test_result {
+	char *suite, *name;
+	char *dtype;   /* may be NULL */
+	enum test_status status;
+	int64_t duration_ms; /* -1: unknown */
+	char *message;       /* may be NULL */
+	char *log_url;       /* https, or NULL */
+	bool has_number;
+	double number;
+	char *unit; /* may be NULL */
+};
+
+struct job_report {
+	enum job_status status;
+	char *conclusion; /* NULL while in progress */
+	char *workflow, *name; /* name: the job's, else the workflow's */
+	char *run_id;
+	int64_t run_attempt; /* 1 when not given */
+	char *url, *artifact_url, *check_run_id; /* https URLs or NULL */
+	int64_t started_ms, completed_ms;        /* vendor's own times; 0 unknown */
+	bool has_counts;
+	int64_t n_passed, n_failed, n_skipped, n_total;
+	char *accelerator; /* workflow.accelerator, or NULL */
+	struct test_result *tests;
+	size_t n_tests;
+	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, test_results, artifact_url */
+};
+
+/* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",
+ * "workflow.tests[3].status: …"). Required: status, name, run_id (text or integer). Ill-typed
+ * optional fields are ignored; a wrong entry in tests is an error. Names and messages are
+ * cut at UTF-8 boundaries, control characters dropped. Release also after a failure. */
+int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
+void job_report_release(struct job_report *r);
+void test_result_release(struct test_result *t);
+
+#endif

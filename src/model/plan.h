@@ -1,0 +1,55 @@
+/* What the planner decided about one delivery, before the store applies it: pure data.
+ * The decision needs the configuration and the changed files; whether something was
+ * dispatched already only the store can say, inside its transaction. */
+#ifndef MODEL_PLAN_H
+#define MODEL_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/accelerator.h"
+#include "model/event.h"
+#include "model/states.h"
+
+/* One runner that wants this change. */
+struct plan_want {
+	char *accelerator; /* "" for the infra repository itself */
+	char *runner;
+	enum runner_kind kind;
+	char *target; /* github, infra: owner/name; webhook: the URL; pull: "" */
+	char *held_reason; /* NULL: may run now */
+	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now */
+};
+
+enum plan_kind {
+	PLAN_IGNORE, /* nothing but a note on the delivery */
+	PLAN_UPDATE, /* remember what the PR looks like now, drop what `drops` names */
+	PLAN_START,  /* the change is to be tested by `wants` */
+	PLAN_CLOSE,  /* the PR was closed: cancel everything of it */
+};
+
+struct plan {
+	enum plan_kind kind;
+	char *reason; /* PLAN_IGNORE: shown in deliveries */
+
+	enum change_kind change_kind;
+	char *repository;
+	struct pull_info pull; /* number 0 for a push */
+	char *head_sha;
+	char *ref;                    /* push */
+	char *title, *author;         /* push: first line of the message, author */
+	int64_t event_ms;             /* GitHub's time of the event; 0 unknown */
+	bool starts_round;            /* reopened, changed base, retest: dispatch again */
+	const char *event_type;       /* sent to vendors: "pull_request" or "push"; static */
+	const char *sent_action;      /* opened | reopened | synchronize | closed, or ""; static */
+	char *original_action;        /* outpost.action */
+	struct plan_want *wants;
+	size_t n_wants;
+	char **drops; /* accelerators whose unfinished dispatches end; NULL-terminated or NULL */
+};
+
+void plan_want_release(struct plan_want *w);
+void plan_release(struct plan *p);
+
+#endif
