@@ -1,0 +1,191 @@
+/* GitHub's REST API as one GitHub App sees it: tokens of least permission, one budget of
+ * requests per installation, one function per call.
+ *
+ * Every call is asynchronous. The caller zero-initialises a struct github_call (or one that
+ * embeds it), sets done, and owns it; from the starting function until done() it is in use.
+ * Text arguments are copied unless the function says "borrowed until done".
+ *
+ * Thread: loop, every function. */
+#ifndef GITHUB_GITHUB_H
+#define GITHUB_GITHUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "http/client.h"
+#include "loop/loop.h"
+
+struct github;
+
+struct github_options {
+	const char *api_url; /* without a trailing slash */
+	int64_t app_id;
+	const char *private_key_pem;
+	int writes_per_minute; /* content writes (comments) of one installation */
+	int max_concurrent;    /* requests in the air, all installations together */
+};
+
+/* Copies everything. The client outlives the github. ERR_INVALID: the key is none. */
+int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
+    struct github **ret, struct error *e) MUST_CHECK;
+/* New options for what is sent from now on; calls in hand go on. Another App, key or api_url
+ * drops what was cached. On ERR_INVALID the old options stay in force. */
+int github_reconfigure(struct github *g, const struct github_options *o, struct error *e)
+    MUST_CHECK;
+/* Ends every call with ERR_CANCELLED, frees, then runs on_closed once. Asynchronous. */
+void github_close(struct github *g, void (*on_closed)(void *owner), void *owner);
+
+/* ---- a call ---- */
+struct github_result {
+	/* 0: GitHub did it (2xx, or 304 where an ETag was given). ERR_NOT_FOUND, ERR_AUTH,
+	 * ERR_DENIED, ERR_INVALID: GitHub's no; ERR_BUSY: a limit, GitHub's or our own;
+	 * ERR_NETWORK, ERR_TIMEOUT, ERR_PROTOCOL: no usable answer; ERR_TOO_BIG; ERR_CANCELLED. */
+	int err;
+	int status; /* of the last answer; 0: none */
+	/* Not before so long; 0: GitHub named no time, the caller's own back-off counts. */
+	int64_t retry_after_ms;
+	bool is_final; /* err != 0 and trying again is of no use */
+	bool was_sent; /* the request itself may have reached GitHub: not so when a token failed */
+	struct error why; /* for err != 0; names the repository, holds no secret */
+};
+
+struct github_call {
+	/* in */
+	/* Runs once, on the loop, never inside the function that started the call nor inside
+	 * github_cancel(). The call is the caller's again and may be freed in it (after
+	 * github_call_release()). */
+	void (*done)(struct github_call *call);
+	void *owner; /* the caller's own */
+
+	/* out */
+	struct github_result result;
+	json_t *answer; /* the body when it was JSON, else NULL; owned by the call */
+	void *internal;
+};
+
+/* done runs later in this turn with ERR_CANCELLED; a call that is done already is left alone. */
+void github_cancel(struct github *g, struct github_call *call);
+/* Frees what the call holds after done(); it may then be used for another one. */
+void github_call_release(struct github_call *call);
+
+/* ---- the App: app.c ---- */
+/* GET /app. Once it succeeded, github_bot_login() knows. */
+void github_app_get(struct github *g, struct github_call *call);
+/* The App's slug, and the login under which it writes ("SLUG[bot]"); NULL until
+ * github_app_get() or github_comment_find() succeeded once. Borrowed until the next turn. */
+const char *github_app_slug(const struct github *g);
+const char *github_bot_login(const struct github *g);
+
+/* ---- dispatches.c ---- */
+/* POST /repos/{repository}/dispatches. `body` is the whole JSON text, borrowed until done.
+ * One request when the token is warm. */
+void github_dispatch(struct github *g, struct github_call *call, const char *repository,
+    const char *body, size_t body_bytes);
+
+/* ---- comments.c: content writes, at most one a second per installation ---- */
+/* The App's own comment on a pull request, oldest first. */
+struct github_comment_search {
+	struct github_call call; /* result.err is 0 also when there is none */
+	int64_t comment_id;      /* out; 0: none */
+	char *text;              /* out: its Markdown; NULL: none */
+	void *internal;
+};
+/* Reads page after page until a comment of the App contains `marker`. */
+void github_comment_find(struct github *g, struct github_comment_search *search,
+    const char *repository, int64_t number, const char *marker);
+void github_comment_search_release(struct github_comment_search *search);
+/* answer: the comment ("id", "html_url", "body", …). `text` is Markdown. */
+void github_comment_create(struct github *g, struct github_call *call, const char *repository,
+    int64_t number, const char *text);
+void github_comment_update(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id, const char *text);
+void github_comment_get(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id);
+
+/* ---- pulls.c ---- */
+/* answer: the pull request as GitHub has it. */
+void github_pull_get(struct github *g, struct github_call *call, const char *repository,
+    int64_t number);
+/* One page of a list; start again with page = next_page until that is 0. */
+struct github_page {
+	struct github_call call; /* answer: an array, at most 100 entries */
+	int page;                /* in: from 1 (0 means 1) */
+	int next_page;           /* out; 0: this was the last */
+};
+/* Open pull requests, last updated first: "number", "updated_at", "draft", "labels", "user",
+ * "author_association", "head": {"sha", …}, "base": {"ref", "sha", …}. */
+void github_pulls_open(struct github *g, struct github_page *page, const char *repository);
+/* The changed paths of a pull request, both names of a renamed file. */
+struct github_pull_files {
+	struct github_call call;
+	char **names; /* out: NULL-terminated, n_names of them */
+	size_t n_names;
+	bool is_incomplete; /* out: GitHub lists at most 3,000 files, and there may be more */
+	void *internal;
+};
+void github_pull_files_get(struct github *g, struct github_pull_files *files,
+    const char *repository, int64_t number);
+void github_pull_files_release(struct github_pull_files *files);
+
+/* ---- branches.c ---- */
+#define GITHUB_ETAG_BYTES 128
+struct github_branch {
+	struct github_call call; /* answer: the branch, "commit": {"sha", "commit": {…}, …} */
+	/* in: what an earlier call gave, or empty; out: to be kept for the next one */
+	char etag[GITHUB_ETAG_BYTES];
+	char sha[41];      /* out: the tip; unchanged when is_unchanged */
+	bool is_unchanged; /* out: still as the ETag says; answer is NULL */
+};
+void github_branch_get(struct github *g, struct github_branch *branch, const char *repository,
+    const char *name);
+
+/* ---- compare.c ---- */
+struct github_compare {
+	struct github_call call;
+	char merge_base_sha[41];    /* out */
+	int64_t merge_base_wall_ms; /* out: its commit date; 0: GitHub gave none */
+};
+/* base and head: SHAs or branch names of the repository. */
+void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
+    const char *base, const char *head);
+
+/* ---- deliveries.c: the App's own webhook ---- */
+#define GITHUB_CURSOR_BYTES 256
+struct github_deliveries {
+	struct github_call call; /* answer: an array, newest first: "id", "guid", "status_code", … */
+	char cursor[GITHUB_CURSOR_BYTES]; /* in: empty, or an earlier next_cursor */
+	char next_cursor[GITHUB_CURSOR_BYTES]; /* out; empty: no older ones */
+};
+void github_deliveries_get(struct github *g, struct github_deliveries *deliveries);
+/* Asks GitHub to send delivery `id` (its number, not its GUID) again. */
+void github_delivery_redeliver(struct github *g, struct github_call *call, int64_t id);
+
+/* ---- numbers for /metrics ---- */
+struct github_stats {
+	int64_t n_requests;       /* everything that went out */
+	int64_t n_token_requests; /* of these: installation tokens */
+	int64_t n_answers_4xx, n_answers_5xx;
+	int64_t n_failures;       /* requests that got no answer */
+	int64_t n_rate_limited;   /* answers that named a limit, primary or secondary */
+	int64_t n_tokens_refused; /* 401s that made a token be fetched anew */
+	int n_in_flight, n_waiting;
+	int n_tokens;                /* cached and fresh */
+	int64_t oldest_token_age_ms; /* 0: no token */
+};
+void github_read_stats(const struct github *g, struct github_stats *ret);
+
+/* The budget of one installation (id 0: the App itself, with its JWT). */
+struct github_budget_stats {
+	int64_t installation_id;
+	int64_t remaining;     /* of GitHub's hourly quota; -1: not known yet */
+	int64_t reset_wall_ms; /* when it is filled up again; 0: not known */
+	int64_t blocked_ms;    /* 0: may send now */
+	int writes_left_in_minute, writes_left_in_hour;
+};
+/* Fills at most n; returns how many there are. */
+size_t github_read_budgets(const struct github *g, struct github_budget_stats *ret, size_t n);
+
+#endif
