@@ -1,0 +1,53 @@
+/* Jobs and results: what runners report, and the verdicts that follow. */
+#ifndef STORE_JOBS_H
+#define STORE_JOBS_H
+
+#include "model/job_report.h"
+#include "store/store.h"
+
+enum report_outcome {
+	REPORT_RECORDED,
+	REPORT_UNCHANGED,      /* the same again, or in_progress after completed */
+	REPORT_IGNORED_CLOSED, /* answers a forwarded `closed` */
+	REPORT_CONFLICT,       /* another completed for the same attempt */
+	REPORT_NO_DISPATCH,    /* this repository got no such dispatch */
+	REPORT_WHICH_ACCELERATOR, /* several share it and workflow.accelerator does not say */
+	REPORT_WRONG_ACCELERATOR, /* not one of this dispatch, or not the caller's */
+	REPORT_IGNORED_LEVEL, /* the accelerator's level shows nothing (L1) */
+};
+
+/* The dispatch is found by (a) dispatch_id alone when `repository` is NULL (a callback
+ * token was checked), else (b) dispatch_id if it is this repository's, else by
+ * (repository, delivery_id), the newest. Results, the dispatch's state, verdicts and the
+ * wish to update the comment are written together. */
+struct report_job {
+	struct store_op op;
+	const char *repository;  /* verified by the caller, or NULL */
+	const char *dispatch_id; /* echoed; may be NULL with a repository */
+	const char *delivery_id; /* may be NULL without a repository */
+	const char *accelerator; /* from the token or workflow.accelerator; may be NULL */
+	/* the accelerators for which this caller may report (NULL-terminated), or NULL: any of
+	 * the dispatch */
+	const char *const *allowed;
+	const char *const *silent; /* accelerators at L1: NULL-terminated or NULL */
+	const struct job_report *report;
+	int64_t now_ms;
+	enum report_outcome outcome; /* out */
+	int64_t job_id;              /* out, for RECORDED and UNCHANGED */
+};
+int store_report_job(struct store *s, struct report_job *op) MUST_CHECK;
+
+/* `nightly`/`periodic` self-reports: a completed job of (nightly, head_sha). Same outcomes. */
+struct report_nightly {
+	struct store_op op;
+	const char *repository; /* upstream's, for the change */
+	const char *target;     /* the vendor's repository */
+	const char *accelerator, *head_sha;
+	const struct job_report *report;
+	int64_t now_ms;
+	enum report_outcome outcome;
+	int64_t job_id;
+};
+int store_report_nightly(struct store *s, struct report_nightly *op) MUST_CHECK;
+
+#endif

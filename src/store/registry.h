@@ -1,0 +1,56 @@
+/* The registry's mirror, so that history keeps names that left it, and figures over it. */
+#ifndef STORE_REGISTRY_H
+#define STORE_REGISTRY_H
+
+#include "model/accelerator.h"
+#include "store/store.h"
+
+/* Whole registry; those that are not in it are marked gone. Accelerators stay the caller's
+ * until done. */
+struct mirror_registry {
+	struct store_op op;
+	const struct accelerator *list;
+	size_t n;
+	int64_t now_ms;
+};
+int store_mirror_registry(struct store *s, struct mirror_registry *op) MUST_CHECK;
+
+struct accelerator_figures {
+	char *name;
+	int64_t n_pass, n_fail; /* completed current jobs of the last 30 days that were green, red */
+	int64_t red_since_ms;   /* of its push runs; 0: not red, or none */
+	int64_t n_dispatches, n_expired; /* last 30 days */
+	int64_t last_report_ms;
+};
+struct get_figures {
+	struct store_query q;
+	int64_t now_ms;
+	struct accelerator_figures *list; /* out, by name; get_figures_release() */
+	size_t n;
+};
+int store_get_figures(struct store *s, struct get_figures *q) MUST_CHECK;
+void get_figures_release(struct get_figures *q);
+
+/* Totals for /api/v1/status, /metrics and outpostctl status. */
+struct get_totals {
+	struct store_query q;
+	int64_t now_ms;
+	int64_t n_deliveries_accepted, n_deliveries_planned, n_deliveries_ignored,
+	    n_deliveries_failed;
+	int64_t n_dispatches[16]; /* by enum dispatch_state */
+	int64_t n_jobs, n_results, n_open_changes;
+	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
+	int64_t db_bytes;
+};
+int store_get_totals(struct store *s, struct get_totals *q) MUST_CHECK;
+
+/* SQLite's online backup into a new file (written beside it, renamed when whole). Runs on
+ * a reader's thread; intake goes on. */
+struct backup_store {
+	struct store_query q;
+	const char *path; /* absolute; must not exist */
+	int64_t n_bytes;  /* out */
+};
+int store_backup(struct store *s, struct backup_store *q) MUST_CHECK;
+
+#endif

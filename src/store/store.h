@@ -1,0 +1,89 @@
+/* The durable truth: SQLite behind one writer thread with group commit and a few reader
+ * threads. Nobody else sees SQL.
+ *
+ * An operation is a struct that the caller owns, fills and submits; `done` gives it back
+ * on the loop, once, after the commit that holds it is on disk. Effects and their cause
+ * are written by one operation, so they are in one transaction. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "loop/loop.h"
+
+struct store;
+struct db;
+
+struct store_options {
+	const char *state_dir;   /* holds outpost.db; created (0700) when missing */
+	size_t max_queue_ops;    /* 0: 8192 */
+	size_t max_queue_bytes;  /* 0: 16 MiB */
+	int n_readers;           /* 0: 2 */
+};
+
+/* Opens, locks the state directory against a second daemon, migrates, recovers.
+ * Blocking: before the loop runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon
+ * holds it), ERR_IO, … with the file named. */
+int store_open(struct loop *l, const struct store_options *o, struct store **ret,
+    struct error *e) MUST_CHECK;
+/* Refuses new work, finishes what is queued, checkpoints, joins, closes. on_closed runs
+ * once on the loop; every submitted operation is done before it. */
+void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
+
+/* ---- what changed: topics are told on the loop after the commit that changed them ---- */
+enum store_topic {
+	STORE_DELIVERIES = 1 << 0, /* a delivery waits to be planned */
+	STORE_OUTBOX = 1 << 1,     /* an effect is due */
+	STORE_DISPATCHES = 1 << 2, /* a deadline may have come nearer */
+	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
+};
+/* Never unsubscribed before store_close(); several subscribers a topic are fine. */
+void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner),
+    void *owner);
+
+/* ---- writing ---- */
+struct store_op {
+	/* in: set by the typed submit functions */
+	int (*run)(struct store_op *op, struct db *db); /* writer thread, in a savepoint */
+	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
+	size_t bytes;                                   /* weight in the queue */
+	/* out */
+	int err;          /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
+	struct error why;
+	unsigned topics;  /* set by run */
+	/* store's own */
+	struct inbox_item item;
+	struct store_op *next;
+};
+/* Thread: loop. 0: the store owns op until op->done(op). ERR_BUSY (queue full) or
+ * ERR_CLOSING: op stays the caller's and done will not run. */
+int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
+
+/* ---- reading ---- */
+struct store_query {
+	int (*run)(struct store_query *q, struct db *db); /* reader thread, in one read snapshot */
+	void (*done)(struct store_query *q);
+	int err;
+	struct error why;
+	struct inbox_item item;
+	struct store_query *next;
+};
+int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_submit() */
+
+/* ---- figures ---- */
+struct store_stats {
+	int64_t n_queued_ops, n_queued_bytes;
+	int64_t n_commits, n_ops, n_failed_commits;
+	int64_t last_commit_us; /* how long the last one took */
+	bool is_writable;       /* false after a failed commit until one succeeds */
+	char last_error[200];
+};
+void store_stats(struct store *s, struct store_stats *ret);
+/* Tries an empty write when the last commit failed, so that a disk with room again is
+ * noticed without traffic. Thread: loop; cheap. */
+void store_probe(struct store *s);
+
+#endif
