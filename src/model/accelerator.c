@@ -1,0 +1,77 @@
+#include "model/accelerator.h"
+
+#include "base/alloc.h"
+
+const char *level_name(enum level level)
+{
+	static const char *const names[] = {"L1", "L2", "L3", "L4"};
+
+	return names[level - LEVEL_1];
+}
+
+const char *trust_name(enum trust trust)
+{
+	static const char *const names[] = {
+	    [TRUST_ANYONE] = "anyone",
+	    [TRUST_CONTRIBUTORS] = "contributors",
+	    [TRUST_MEMBERS] = "members",
+	    [TRUST_APPROVED] = "approved",
+	    [TRUST_MERGED] = "merged",
+	};
+
+	return names[trust];
+}
+
+const char *runner_kind_name(enum runner_kind k)
+{
+	static const char *const names[] = {
+	    [RUNNER_GITHUB] = "github",
+	    [RUNNER_WEBHOOK] = "webhook",
+	    [RUNNER_PULL] = "pull",
+	    [RUNNER_INFRA] = "infra",
+	};
+
+	return names[k];
+}
+
+static void free_texts(char **texts)
+{
+	for (char **t = texts; t && *t; t++)
+		free(*t);
+	free(texts);
+}
+
+static void runner_release(struct runner *r)
+{
+	if (r->secret)
+		explicit_bzero(r->secret, r->secret_bytes);
+	free(r->secret);
+	free(r->name);
+	free(r->repository);
+	free(r->workflow);
+	free(r->url);
+	free_texts(r->labels);
+}
+
+void accelerator_release(struct accelerator *a)
+{
+	for (size_t i = 0; i < a->n_runners; i++)
+		runner_release(&a->runners[i]);
+	free(a->runners);
+	free(a->name);
+	free(a->title);
+	free(a->vendor);
+	free(a->docs_url);
+	free(a->help_url);
+	free(a->source_git_url);
+	free(a->source_branch);
+	free_texts(a->oncall);
+	free_texts(a->triggers.paths);
+	free_texts(a->triggers.branches);
+	free_texts(a->triggers.schedules);
+	free_texts(a->must_pass);
+	free_texts(a->skip);
+	free(a->platform_json);
+	free(a->file);
+	*a = (struct accelerator){0};
+}
