@@ -1,0 +1,75 @@
+// GitHub's own OpenAPI description, applied by Prism: a request that breaks it never reaches the
+// state behind, an answer that breaks it is noted. Prism runs in this process in its proxy mode with
+// our own forwarder in place of its HTTP client; what nobody serves is answered by Prism's mock.
+import { createRequire } from 'node:module';
+import { fetchOpenapi } from './fetch-openapi.mjs';
+
+const { createInstance, getHttpOperationsFromSpec } = createRequire(import.meta.url)('@stoplight/prism-http');
+
+const silent = { info() {}, warn() {}, error() {}, debug() {}, trace() {}, success() {}, fatal() {}, child() { return silent; } };
+const right = (value) => ({ _tag: 'Right', right: value });
+const left = (value) => ({ _tag: 'Left', left: value });
+
+class Refused extends Error {
+  constructor(violations) {
+    super('the request breaks the description');
+    this.violations = violations;
+  }
+}
+
+export class NotServed extends Error {}
+
+const plain = (violations) => violations.map(({ message, path, code }) => ({ at: (path ?? []).join('.'), code, message }));
+
+export class Description {
+  #operations;
+  #mockConfig = { isProxy: false, mock: { dynamic: false }, validateRequest: true, validateResponse: true, errors: true };
+
+  static async open() {
+    const description = new Description();
+    description.#operations = await getHttpOperationsFromSpec(await fetchOpenapi());
+    return description;
+  }
+
+  // One Prism per request, because the forwarder closes over it; that costs nothing worth counting.
+  #prism(serve) {
+    return createInstance({
+      isProxy: true, upstream: new URL('http://127.0.0.1'), mock: { dynamic: false },
+      validateRequest: true, validateResponse: true, errors: true,
+    }, {
+      logger: silent,
+      forward: ({ validations }, _base, _proxy, operation) => () => async () => {
+        try {
+          return right(await serve(operation, validations));
+        } catch (error) {
+          return left(error);
+        }
+      },
+    });
+  }
+
+  // Returns {answer, route, request: [violation], response: [violation]}. serve(operation) gives
+  // {statusCode, headers, body} with a parsed body, or throws NotServed, which leaves it to the mock.
+  async apply({ method, path, query, headers, body }, serve) {
+    const input = { method: method.toLowerCase(), url: { path, query }, headers, body };
+    let route;
+    const served = async (operation, violations) => {
+      route = operation.path;
+      if (violations.length > 0) throw new Refused(violations);
+      return serve(operation);
+    };
+    let result = await this.#prism(served).request(input, this.#operations)();
+    if (result._tag === 'Left' && result.left instanceof NotServed) {
+      result = await createInstance(this.#mockConfig, { logger: silent }).request(input, this.#operations)();
+    }
+    if (result._tag === 'Right') {
+      const { output, validations } = result.right;
+      return { answer: output, route, request: plain(validations.input), response: plain(validations.output) };
+    }
+    const error = result.left;
+    if (error instanceof Refused) return { route, request: plain(error.violations), response: [] };
+    if (error.name?.startsWith('https://stoplight.io/prism/errors#'))
+      return { route, request: [{ at: '', code: error.name.split('#')[1], message: error.detail ?? error.message }], response: [] };
+    throw error;
+  }
+}
