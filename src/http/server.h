@@ -38,6 +38,9 @@ struct http_route {
 	void (*on_headers)(struct http_request *r, void *owner);
 	/* Optional, whole mode: sees each piece as it arrives, e.g. to hash it. */
 	void (*on_piece)(struct http_request *r, const char *p, size_t n, void *owner);
+	/* Stream mode: how long a body may be silent; 0: the limits' body_timeout_ms, with
+	 * its floor rate. For logs that are sent while they are written. */
+	int64_t body_silence_ms;
 	void *owner;
 };
 
@@ -53,7 +56,8 @@ struct http_limits {
 extern const struct http_limits HTTP_LIMITS_DEFAULT;
 
 struct http_server *http_server_new(struct loop *l, const struct http_limits *limits);
-/* Routes are added before listening; the array's strings stay the caller's. */
+/* Routes are added before listening; their strings stay the caller's. The first added
+ * that matches wins. */
 void http_server_route(struct http_server *s, const struct http_route *route);
 /* host:port, [v6]:port, port 0 picks one. On 0, *ret_address is the bound "host:port"
  * (free()). May be called several times. */
@@ -92,18 +96,29 @@ const char *http_query(const struct http_request *r); /* raw, "" when there is n
 bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes);
 /* The i-th braced segment, decoded. NULL past the last. */
 const char *http_segment(const struct http_request *r, int i);
-/* Value of a header, NULL when absent; names compare without case. When a header that
- * must be single comes twice the request was refused before. */
+/* Value of a header, NULL when absent; names compare without case. A header that must be
+ * single (Host, Content-Length, Content-Type, Authorization, Expect, Range,
+ * X-Hub-Signature-256, X-GitHub-Event, X-GitHub-Delivery) and came twice was refused; of
+ * others that came twice this is the first. */
 const char *http_header(const struct http_request *r, const char *name);
 const char *http_body(const struct http_request *r, size_t *ret_bytes); /* whole mode */
-/* Takes the body's memory away from the request (free()); the body is empty after it. */
+/* Takes the body's memory away from the request (free()); the body is empty after it.
+ * NUL-terminated. */
 char *http_take_body(struct http_request *r, size_t *ret_bytes);
+/* Instead of free(), for memory from http_take_body(): the next body is read into it. */
+void http_recycle_body(struct http_server *s, char *body);
+/* Stream mode: no on_body until http_resume_body(), the client waits. Legal in on_body. */
+void http_pause_body(struct http_request *r);
+void http_resume_body(struct http_request *r);
 /* The client: the peer's address, or what a trusted proxy's X-Forwarded-For says. */
 const char *http_client_address(const struct http_request *r);
 bool http_is_tls(const struct http_request *r);
 void http_set_user(struct http_request *r, void *user); /* the handler's own pointer */
 void *http_user(const struct http_request *r);
-/* The client went away before an answer. Runs once, instead of being able to respond. */
+/* The client went away before an answer (or its body broke a rule or a deadline). Runs
+ * once, instead of being able to respond; the request is gone when it returns. Without it
+ * a request stays valid and its answer, which must still be given, goes nowhere. A client
+ * that only shut down its sending side counts as gone after two seconds. */
 void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r));
 
 struct http_header_line {

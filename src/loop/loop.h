@@ -13,10 +13,14 @@
 struct loop;
 struct uv_loop_s;
 
+/* Also makes the process ignore SIGPIPE: a peer that left is an error code here. */
 struct loop *loop_new(void);
 /* Runs until loop_stop() and until every handle is closed. Thread: the caller's becomes
  * the loop thread. */
 void loop_run(struct loop *l);
+/* Runs turns until *is_done, which a callback sets, or until nothing is left that could
+ * ever happen; for blocking calls and tests. May be called again. */
+void loop_run_until(struct loop *l, const bool *is_done);
 /* Asks loop_run() to return once nothing is left open. Thread: loop. */
 void loop_stop(struct loop *l);
 /* Asserts that no handle leaked (uv_loop_close() == 0). NULL is fine. */
@@ -26,7 +30,7 @@ struct uv_loop_s *loop_uv(struct loop *l); /* for http/ and daemon/ */
 int64_t loop_now_ms(const struct loop *l);
 bool loop_is_this_thread(const struct loop *l);
 
-/* ---- timers: embed, init, start; close before the memory goes ---- */
+/* ---- timers: new, start; close before the owner's memory goes ---- */
 struct timer;
 typedef void timer_cb(struct timer *t);
 struct timer *timer_new(struct loop *l, timer_cb *cb, void *owner);
@@ -48,7 +52,8 @@ struct inbox *inbox_new(struct loop *l);
 void inbox_post(struct inbox *in, struct inbox_item *item);
 /* A whole chain linked by next (NULL-terminated), in that order, with one wake-up. */
 void inbox_post_list(struct inbox *in, struct inbox_item *first, struct inbox_item *last);
-/* Thread: loop. Runs what is queued, then closes. NULL is fine. */
+/* Thread: loop, after the threads that post were joined. Runs what is queued (inside this
+ * call), then closes and frees itself. NULL is fine. */
 void inbox_close(struct inbox *in);
 
 /* ---- pool: blocking calls that are not the store's ---- */
@@ -62,12 +67,12 @@ void pool_submit(struct loop *l, struct pool_work *w);
 
 /* ---- signals ---- */
 typedef void signal_cb(int signum, void *owner);
-/* Until loop_close_signals(). */
+/* Until loop_close_signals(). The callback runs on the loop, not in a signal handler. */
 void loop_on_signal(struct loop *l, int signum, signal_cb *cb, void *owner);
 void loop_close_signals(struct loop *l);
 
 /* ---- reaper: nothing is freed inside its own callback ---- */
-/* Calls release(p) at the end of this turn of the loop. */
+/* Calls release(p) once, at the end of this turn of the loop, or in loop_free(). */
 void loop_reap(struct loop *l, void (*release)(void *p), void *p);
 
 #endif
