@@ -1,4 +1,4 @@
-/* When to try again: exponential with full jitter between 1 s and 15 min, 24 h in all. */
+/* When to try again: exponential with jitter between 1 s and 15 min, 24 h in all. */
 #ifndef MODEL_BACKOFF_H
 #define MODEL_BACKOFF_H
 

@@ -20,7 +20,7 @@ struct outpost_block {
 	const char *callback_token; /* webhook runners only, else NULL */
 };
 
-/* The part that all targets of one change share, made once: GitHub's body with `action`
+/* The part that all targets of one change share, made once per change: GitHub's body with `action`
  * replaced by sent_action (unless ""), cut when it would pass the limit. */
 struct client_payload;
 

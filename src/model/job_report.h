@@ -36,7 +36,8 @@ struct job_report {
 	char *workflow, *name; /* name: the job's, else the workflow's */
 	char *run_id;
 	int64_t run_attempt; /* 1 when not given */
-	char *url, *artifact_url, *check_run_id; /* https URLs or NULL */
+	char *url, *artifact_url; /* https, or NULL */
+	char *check_run_id;       /* or NULL */
 	int64_t started_ms, completed_ms;        /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;

@@ -1,0 +1,269 @@
+/* GitHub takes 64 KB of client_payload and refuses more, so a body that would pass
+ * CLIENT_PAYLOAD_MAX_BYTES is cut, one level after the other, until it fits:
+ *
+ *   1. texts: every `body`, `message` and `description` to 256 bytes
+ *   2. a push's lists of files (`added`, `removed`, `modified`)
+ *   3. every `*_url` but html_url and clone_url
+ *   4. a push's commits but the last one, and labels beyond the first 50
+ *   5. everything but the fields of the list KEPT
+ *
+ * The fields that CRCR's guide names (action, number, pull_request.number, .head.sha,
+ * after, repository.full_name) survive every level. docs/vendors.md tells vendors the same. */
+#include "model/client_payload.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum { N_LEVELS = 6, TEXT_MAX_BYTES = 256, LABELS_MAX = 50 };
+
+struct client_payload {
+	json_t *body;
+	char *event_type, *delivery_id;
+	int level;             /* how far `body` has been cut */
+	char *texts[N_LEVELS]; /* {"event_type":…,"payload":… without the closing brace, by level */
+};
+
+int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action,
+    const char *body, size_t n, struct client_payload **ret, struct error *e)
+{
+	struct client_payload *p;
+	json_t *parsed;
+	int rc = json_parse(body, n, &parsed, e);
+
+	*ret = NULL;
+	if (rc)
+		return rc;
+	if (!json_is_object(parsed)) {
+		json_decref(parsed);
+		return error_set(e, ERR_INVALID, "the payload is no JSON object");
+	}
+	if (*sent_action)
+		json_set_str(parsed, "action", sent_action);
+	p = xcalloc(1, sizeof(*p));
+	p->body = parsed;
+	p->event_type = xstrdup(event_type);
+	p->delivery_id = xstrdup(delivery_id);
+	*ret = p;
+	return 0;
+}
+
+void client_payload_free(struct client_payload *p)
+{
+	if (!p)
+		return;
+	json_decref(p->body);
+	free(p->event_type);
+	free(p->delivery_id);
+	for (int i = 0; i < N_LEVELS; i++)
+		free(p->texts[i]);
+	free(p);
+}
+
+/* Calls visit for every member of every object below v; visit may change or delete it. */
+static void for_each_member(json_t *v, void (*visit)(json_t *obj, const char *key, json_t *value))
+{
+	const char *key;
+	json_t *child;
+	size_t i;
+	void *next;
+
+	if (json_is_array(v)) {
+		json_array_foreach (v, i, child)
+			for_each_member(child, visit);
+	} else if (json_is_object(v)) {
+		json_object_foreach_safe (v, next, key, child) {
+			for_each_member(child, visit);
+			visit(v, key, child);
+		}
+	}
+}
+
+static void cut_text(json_t *obj, const char *key, json_t *value)
+{
+	const char *text = json_string_value(value);
+	size_t n = json_string_length(value);
+
+	if (!text || n <= TEXT_MAX_BYTES ||
+	    !(str_eq(key, "body") || str_eq(key, "message") || str_eq(key, "description")))
+		return;
+	json_object_set_new(obj, key, json_stringn(text, utf8_cut(text, n, TEXT_MAX_BYTES)));
+}
+
+static void drop_file_list(json_t *obj, const char *key, json_t *value)
+{
+	if (json_is_array(value) &&
+	    (str_eq(key, "added") || str_eq(key, "removed") || str_eq(key, "modified")))
+		json_object_del(obj, key);
+}
+
+static void drop_url(json_t *obj, const char *key, json_t *value)
+{
+	(void)value;
+	if (str_has_suffix(key, "_url") && !str_eq(key, "html_url") && !str_eq(key, "clone_url"))
+		json_object_del(obj, key);
+}
+
+static void shorten_lists(json_t *body)
+{
+	json_t *commits = json_object_get(body, "commits");
+	json_t *labels = json_at(body, "pull_request", "labels", NULL);
+
+	while (json_array_size(commits) > 1)
+		json_array_remove(commits, 0);
+	while (json_array_size(labels) > LABELS_MAX)
+		json_array_remove(labels, LABELS_MAX);
+}
+
+/* Level 5: what a workflow cannot do without. A dot descends. */
+static const char *const KEPT[] = {
+    "action",
+    "number",
+    "ref",
+    "before",
+    "after",
+    "head_sha",
+    "deleted",
+    "forced",
+    "compare",
+    "label.name",
+    "sender.login",
+    "repository.full_name",
+    "repository.name",
+    "repository.html_url",
+    "repository.clone_url",
+    "repository.default_branch",
+    "repository.owner.login",
+    "head_commit.id",
+    "head_commit.timestamp",
+    "pull_request.number",
+    "pull_request.html_url",
+    "pull_request.state",
+    "pull_request.draft",
+    "pull_request.merged",
+    "pull_request.author_association",
+    "pull_request.user.login",
+    "pull_request.head.sha",
+    "pull_request.head.ref",
+    "pull_request.head.repo.full_name",
+    "pull_request.head.repo.clone_url",
+    "pull_request.base.sha",
+    "pull_request.base.ref",
+    "pull_request.base.repo.full_name",
+    NULL,
+};
+
+/* Copies the scalar at `path` (cut to size when it is text) from one object to another. */
+static void copy_path(json_t *from, json_t *to, const char *path)
+{
+	char name[64];
+	const char *dot;
+
+	while ((dot = strchr(path, '.')) != NULL) {
+		snprintf(name, sizeof(name), "%.*s", (int)(dot - path), path);
+		from = json_object_get(from, name);
+		if (!json_is_object(from))
+			return;
+		if (!json_object_get(to, name))
+			json_object_set_new(to, name, json_object());
+		to = json_object_get(to, name);
+		path = dot + 1;
+	}
+	from = json_object_get(from, path);
+	if (json_is_string(from))
+		json_object_set_new(to, path,
+		    json_stringn(json_string_value(from),
+		        utf8_cut(json_string_value(from), json_string_length(from), TEXT_MAX_BYTES)));
+	else if (from && !json_is_object(from) && !json_is_array(from))
+		json_object_set(to, path, from);
+}
+
+static void keep_essentials(struct client_payload *p)
+{
+	json_t *small = json_object();
+
+	for (const char *const *path = KEPT; *path; path++)
+		copy_path(p->body, small, *path);
+	json_decref(p->body);
+	p->body = small;
+}
+
+static void cut_to(struct client_payload *p, int level)
+{
+	while (p->level < level) {
+		switch (++p->level) {
+		case 1:
+			for_each_member(p->body, cut_text);
+			break;
+		case 2:
+			for_each_member(p->body, drop_file_list);
+			break;
+		case 3:
+			for_each_member(p->body, drop_url);
+			break;
+		case 4:
+			shorten_lists(p->body);
+			break;
+		default:
+			keep_essentials(p);
+		}
+	}
+}
+
+static const char *text_at(struct client_payload *p, int level)
+{
+	json_t *whole;
+
+	if (p->texts[level])
+		return p->texts[level];
+	cut_to(p, level);
+	whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
+	    p->delivery_id, "payload", p->body);
+	p->texts[level] = json_text(whole);
+	p->texts[level][strlen(p->texts[level]) - 1] = '\0';
+	json_decref(whole);
+	return p->texts[level];
+}
+
+static char *outpost_text(const struct outpost_block *o, bool is_truncated)
+{
+	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
+	    "action", o->action ? o->action : "");
+	json_t *names = json_array();
+	char *text;
+
+	for (const char *const *name = o->accelerators; name && *name; name++)
+		json_array_append_new(names, json_string(*name));
+	json_object_set_new(block, "accelerators", names);
+	json_set_str(block, "callback_url", o->callback_url);
+	json_set_str(block, "change_url", o->change_url);
+	if (o->callback_token)
+		json_set_str(block, "callback_token", o->callback_token);
+	if (is_truncated)
+		json_object_set_new(block, "truncated", json_true());
+	text = json_text(block);
+	json_decref(block);
+	return text;
+}
+
+int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
+    char **ret, size_t *ret_bytes)
+{
+	static const char JOINT[] = ",\"outpost\":";
+
+	*ret = NULL;
+	for (int level = 0; level < N_LEVELS; level++) {
+		const char *head = text_at(p, level);
+		char *block = outpost_text(o, level > 0);
+		size_t n = strlen(head) + sizeof(JOINT) - 1 + strlen(block) + 1;
+
+		if (!is_bounded || n <= CLIENT_PAYLOAD_MAX_BYTES) {
+			*ret = xasprintf("%s%s%s}", head, JOINT, block);
+			*ret_bytes = n;
+			free(block);
+			return 0;
+		}
+		free(block);
+	}
+	return ERR_TOO_BIG;
+}

@@ -1,0 +1,52 @@
+#include "model/event.h"
+
+#include "base/strv.h"
+
+const char *pull_action_name(enum pull_action a)
+{
+	static const char *const names[N_PULL_ACTIONS] = {
+	    [PULL_OPENED] = "opened",
+	    [PULL_REOPENED] = "reopened",
+	    [PULL_SYNCHRONIZE] = "synchronize",
+	    [PULL_READY_FOR_REVIEW] = "ready_for_review",
+	    [PULL_CONVERTED_TO_DRAFT] = "converted_to_draft",
+	    [PULL_LABELED] = "labeled",
+	    [PULL_UNLABELED] = "unlabeled",
+	    [PULL_BASE_CHANGED] = "edited",
+	    [PULL_CLOSED] = "closed",
+	};
+
+	return names[a];
+}
+
+void pull_info_release(struct pull_info *p)
+{
+	free(p->head_sha);
+	free(p->base_sha);
+	free(p->base_ref);
+	free(p->title);
+	free(p->author);
+	free(p->author_association);
+	strv_free(p->labels);
+	*p = (struct pull_info){0};
+}
+
+void event_release(struct event *e)
+{
+	pull_info_release(&e->pull);
+	free(e->action);
+	free(e->repository);
+	free(e->sender);
+	free(e->label);
+	free(e->ref);
+	free(e->before);
+	free(e->after);
+	free(e->head_message);
+	free(e->head_author);
+	free(e->comment_body);
+	free(e->comment_author);
+	free(e->comment_author_type);
+	free(e->comment_association);
+	free(e->pull_author);
+	*e = (struct event){0};
+}

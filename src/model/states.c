@@ -1,0 +1,127 @@
+#include "model/states.h"
+
+#include <stddef.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+static int find_name(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (name && str_eq(names[i], name))
+			return i;
+	return n;
+}
+
+static const char *const dispatch_names[] = {
+#define X(e, name, unfinished) name,
+    DISPATCH_STATES(X)
+#undef X
+};
+
+const char *dispatch_state_name(enum dispatch_state s)
+{
+	return dispatch_names[s];
+}
+
+enum dispatch_state dispatch_state_parse(const char *name)
+{
+	return (enum dispatch_state)find_name(dispatch_names, N_DISPATCH_STATES, name);
+}
+
+bool dispatch_is_unfinished(enum dispatch_state s)
+{
+	static const bool unfinished[] = {
+#define X(e, name, is_unfinished) is_unfinished,
+	    DISPATCH_STATES(X)
+#undef X
+	};
+
+	return unfinished[s];
+}
+
+bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to)
+{
+	if (from == to)
+		return true;
+	if (dispatch_is_unfinished(from))
+		return !dispatch_is_unfinished(to) || to > from;
+	if (from == DISPATCH_DONE || from == DISPATCH_EXPIRED || from == DISPATCH_FAILED)
+		return to == DISPATCH_RUNNING || to == DISPATCH_DONE;
+	return false;
+}
+
+static const char *const test_names[] = {
+#define X(e) #e,
+    TEST_STATUSES(X)
+#undef X
+};
+
+const char *test_status_name(enum test_status s)
+{
+	return test_names[s];
+}
+
+enum test_status test_status_parse(const char *name)
+{
+	return (enum test_status)find_name(test_names, N_TEST_STATUSES, name);
+}
+
+bool test_status_is_red(enum test_status s)
+{
+	return s == TEST_FAIL || s == TEST_ERROR || s == TEST_MISS;
+}
+
+enum test_status test_status_of_conclusion(const char *conclusion)
+{
+	static const struct {
+		const char *conclusion;
+		enum test_status status;
+	} table[] = {
+	    {"success", TEST_PASS},
+	    {"failure", TEST_FAIL},
+	    {"skipped", TEST_SKIP},
+	    {"neutral", TEST_DONE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (conclusion && str_eq(conclusion, table[i].conclusion))
+			return table[i].status;
+	return TEST_MISS;
+}
+
+static const char *const job_names[] = {"in_progress", "completed"};
+
+const char *job_status_name(enum job_status s)
+{
+	return job_names[s];
+}
+
+enum job_status job_status_parse(const char *name)
+{
+	return (enum job_status)find_name(job_names, N_JOB_STATUSES, name);
+}
+
+static const char *const change_kind_names[] = {"pull_request", "push", "nightly"};
+
+const char *change_kind_name(enum change_kind k)
+{
+	return change_kind_names[k];
+}
+
+enum change_kind change_kind_parse(const char *name)
+{
+	return (enum change_kind)find_name(change_kind_names, N_CHANGE_KINDS, name);
+}
+
+static const char *const change_state_names[] = {"open", "superseded", "closed"};
+
+const char *change_state_name(enum change_state s)
+{
+	return change_state_names[s];
+}
+
+enum change_state change_state_parse(const char *name)
+{
+	return (enum change_state)find_name(change_state_names, N_CHANGE_STATES, name);
+}

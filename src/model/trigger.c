@@ -1,0 +1,77 @@
+#include "model/trigger.h"
+
+#include <strings.h>
+
+#include "base/str.h"
+#include "base/strv.h"
+
+const char LABEL_PREFIX[] = "ciflow/crcr/";
+
+bool pull_has_label(const struct pull_info *pull, const char *accelerator)
+{
+	for (char **label = pull->labels; label && *label; label++)
+		if (str_has_prefix(*label, LABEL_PREFIX) &&
+		    strcasecmp(*label + sizeof(LABEL_PREFIX) - 1, accelerator) == 0)
+			return true;
+	return false;
+}
+
+static bool any_path_matches(char *const *patterns, const char *const *files)
+{
+	for (; *files; files++)
+		for (char *const *p = patterns; *p; p++)
+			if (glob_matches(*p, *files))
+				return true;
+	return false;
+}
+
+enum wish trigger_pull(const struct accelerator *a, const struct pull_info *pull,
+    const char *const *files)
+{
+	const struct triggers *t = &a->triggers;
+
+	if (!t->has_pull_request || (pull->is_draft && !t->drafts))
+		return WISH_NO;
+	if (t->label == LABEL_REQUIRED && !pull_has_label(pull, a->name))
+		return WISH_NO;
+	if (!t->paths)
+		return WISH_YES;
+	if (!files)
+		return WISH_NEEDS_FILES;
+	return any_path_matches(t->paths, files) ? WISH_YES : WISH_NO;
+}
+
+bool trigger_push(const struct accelerator *a, const char *branch)
+{
+	if (!a->triggers.has_push)
+		return false;
+	return !a->triggers.branches ||
+	       strv_contains((const char *const *)a->triggers.branches, branch);
+}
+
+bool association_is_member(const char *association)
+{
+	return str_eq(association, "OWNER") || str_eq(association, "MEMBER") ||
+	       str_eq(association, "COLLABORATOR");
+}
+
+const char *trust_holds_pull(enum trust trust, const char *association)
+{
+	switch (trust) {
+	case TRUST_ANYONE:
+		return NULL;
+	case TRUST_CONTRIBUTORS:
+		if (association_is_member(association) || str_eq(association, "CONTRIBUTOR"))
+			return NULL;
+		return "the author has not contributed before; a member can release it with ok-to-test";
+	case TRUST_MEMBERS:
+		if (association_is_member(association))
+			return NULL;
+		return "the author is not a member; a member can release it with ok-to-test";
+	case TRUST_APPROVED:
+		return "every change waits for a member's ok-to-test";
+	case TRUST_MERGED:
+		return "only merged changes run here";
+	}
+	return "unknown trust policy";
+}
