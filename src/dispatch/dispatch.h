@@ -1,0 +1,66 @@
+/* From an accepted delivery to the last outgoing request: the planner, the outbox sender,
+ * the deadlines and the reconciler, behind one door.
+ *
+ * Each of them works from the database alone, so a daemon that died anywhere goes on where
+ * it was. Thread: loop, every function. */
+#ifndef DISPATCH_DISPATCH_H
+#define DISPATCH_DISPATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "github/github.h"
+#include "http/client.h"
+#include "loop/loop.h"
+#include "model/event.h"
+#include "store/store.h"
+
+struct dispatch;
+
+/* Everything but callback_key is borrowed and outlives the dispatch. */
+struct dispatch_deps {
+	struct loop *loop;
+	struct store *store;
+	struct github *github;
+	struct http_client *http_client; /* for vendors' webhooks */
+	event_parse_fn *parse_event;
+	const void *callback_key; /* signs callback tokens; copied */
+	size_t callback_key_bytes;
+};
+
+/* Starts at once: what waits in the database is planned and sent from the next turn of the
+ * loop on. Takes its own reference to the snapshot. */
+struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c);
+/* A new snapshot for everything that begins from now on; what is in hand ends with the old
+ * one. Takes its own reference. */
+void dispatch_configure(struct dispatch *d, struct config *c);
+/* Starts nothing new, gives what is on the wire a moment to be answered, cancels the rest
+ * (it goes out again after the next start), then frees and runs on_closed once. Close it
+ * before the github, the HTTP client and the store; on_closed comes within 4 s as long as
+ * the store answers. Asynchronous. */
+void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner);
+
+/* Looks for lost webhooks now; while a look is on, another one follows it. */
+void dispatch_reconcile_now(struct dispatch *d);
+
+/* Totals since the start, and what is in hand, for /metrics and outpostctl status. */
+struct dispatch_counters {
+	int64_t n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
+	int64_t n_dispatches_made;
+	int64_t n_files_unread; /* changes planned as if every path matched */
+	int64_t n_github_sent, n_webhooks_sent; /* requests that were taken, closed and cancel too */
+	int64_t n_retries, n_dead;
+	int64_t n_expired;
+	int64_t n_clock_jumps;
+	int64_t n_redeliveries_asked;
+	int64_t n_reconciled; /* changes that no webhook had told of */
+	int64_t n_reconcile_failures;
+	int64_t last_reconcile_wall_ms; /* the last look that went through; 0: none yet */
+	int n_planning; /* deliveries in hand now */
+	int n_sending;  /* claimed outbox rows in hand now */
+};
+void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret);
+
+#endif
