@@ -26,8 +26,8 @@ LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
 	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common
 VERSION := $(shell cat VERSION)
-override CFLAGS += -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
-	-include src/base/banned.h -Isrc -I$(B)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
+	-include src/base/banned.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 override LDFLAGS += $(LDFLAGS_$(VARIANT))
 override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lpthread -lm
 
@@ -54,11 +54,7 @@ $(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer,$l)))
 
-$(B)/gen/version.h: VERSION
-	@mkdir -p $(@D)
-	@printf '#define OUTPOST_VERSION "%s"\n' '$(VERSION)' > $@
-
-$(B)/%.o: src/%.c | $(B)/gen/version.h
+$(B)/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(wildcard $(B)/*/*.d) $(wildcard $(B)/tests/*.d)
@@ -72,7 +68,7 @@ $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
-$(B)/%.h.ok: src/%.h | $(B)/gen/version.h
+$(B)/%.h.ok: src/%.h
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -fsyntax-only -x c $< && touch $@
 

@@ -1,0 +1,84 @@
+/* /api/v1/pulls/{n} and /api/v1/commits/{sha}: one change with every verdict. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "report/change_json.h"
+#include "store/changes.h"
+#include "web/web_internal.h"
+
+struct change_request {
+	struct get_change get;
+	struct http_request *request;
+	char *repository, *head_sha;
+};
+
+static void change_request_free(struct change_request *c)
+{
+	change_view_free(c->get.view);
+	free(c->repository);
+	free(c->head_sha);
+	free(c);
+}
+
+static void change_done(struct store_query *q)
+{
+	struct change_request *c = CONTAINER_OF(q, struct change_request, get.q);
+
+	if (q->err)
+		web_respond_failed(c->request, q->err,
+		    c->get.number ? "no such pull request" : "no such commit");
+	else
+		web_respond_json(c->request, 200, change_json(c->get.view));
+	change_request_free(c);
+}
+
+static void start(struct web *w, struct http_request *r, int64_t number, const char *sha)
+{
+	struct change_request *c = xcalloc(1, sizeof(*c));
+
+	c->request = r;
+	c->repository = xstrdup(w->config->upstream_repository);
+	c->head_sha = xstrdup_or_null(sha);
+	c->get.repository = c->repository;
+	c->get.number = number;
+	c->get.head_sha = c->head_sha;
+	c->get.q.done = change_done;
+	if (store_get_change(w->deps.store, &c->get)) {
+		http_respond_busy(r, 1);
+		change_request_free(c);
+	}
+}
+
+static void on_pull(struct http_request *r, void *owner)
+{
+	struct web *w = owner;
+	int64_t number;
+
+	if (!w->config)
+		http_respond_busy(r, 1);
+	else if (parse_int64(http_segment(r, 0), &number) || number <= 0)
+		web_respond_not_found(r, "no such pull request");
+	else
+		start(w, r, number, NULL);
+}
+
+static void on_commit(struct http_request *r, void *owner)
+{
+	struct web *w = owner;
+
+	if (!w->config)
+		http_respond_busy(r, 1);
+	else if (!is_sha1(http_segment(r, 0)))
+		web_respond_not_found(r, "no such commit");
+	else
+		start(w, r, 0, http_segment(r, 0));
+}
+
+void web_add_change_routes(struct web *w)
+{
+	http_server_route(w->deps.server,
+	    &(struct http_route){.method = "GET", .pattern = "/api/v1/pulls/{n}",
+	        .on_request = on_pull, .owner = w});
+	http_server_route(w->deps.server,
+	    &(struct http_route){.method = "GET", .pattern = "/api/v1/commits/{sha}",
+	        .on_request = on_commit, .owner = w});
+}
