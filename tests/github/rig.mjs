@@ -80,6 +80,7 @@ export class Rig extends EventEmitter {
   // delay (ms that each answer takes)
   static async start(options = {}) {
     const rig = new Rig();
+    rig.setMaxListeners(0);
     rig.delay = options.delay ?? 0;
     rig.secret = options.secret ?? randomBytes(20).toString('hex');
     rig.app = {
@@ -163,7 +164,7 @@ export class Rig extends EventEmitter {
       const timer = setTimeout(() => {
         this.off('dispatch', look);
         reject(new Error(`no dispatch to ${filter.repository ?? 'any repository'} within ${timeout} ms`));
-      }, timeout);
+      }, timeout).unref();
       const look = (one) => {
         if (!fits(one)) return;
         clearTimeout(timer);
