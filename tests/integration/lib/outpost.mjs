@@ -1,0 +1,357 @@
+// Starts the built programs as an operator would: own folder, own configuration, real sockets.
+//
+//   const outpost = await Outpost.start({ rig, issuer, accelerators: [...] });
+//   await outpost.waitForLog({ ev: 'job_finished' });
+//   await outpost.stop();            // SIGTERM, asserts exit 0
+//
+// The programs come from OUTPOSTD and OUTPOSTCTL, or from build/release/ (BUILD=asan: another variant).
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { existsSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import http from 'node:http';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
+const build = path.join(root, 'build', process.env.BUILD ?? 'release');
+const START_TIMEOUT = 10_000;
+const STOP_TIMEOUT = 10_000; // the contract's
+
+export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
+export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
+
+// A reason to skip when the daemon is not built; false when it is.
+export const notBuilt = existsSync(OUTPOSTD) ? false : `${path.relative(root, OUTPOSTD)} is not built`;
+
+const children = new Set();
+process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
+
+// Asks until fn gives something truthy. For conditions over HTTP only: what a log line tells is waited for with
+// waitForLog.
+export async function until(fn, { timeout = 5000, interval = 20, what = fn.toString() } = {}) {
+  const end = Date.now() + timeout;
+  let last;
+  do {
+    try {
+      const value = await fn();
+      if (value) return value;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(interval);
+  } while (Date.now() < end);
+  throw new Error(`not within ${timeout} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
+}
+
+export async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+// "ev=listening address=127.0.0.1:1 msg="two words"" or a JSON line → {ev, address, msg}
+export function parseLog(line) {
+  if (line.startsWith('{')) {
+    try {
+      return JSON.parse(line);
+    } catch {
+      return {};
+    }
+  }
+  const fields = {};
+  for (const [, key, quoted, bare] of line.matchAll(/([A-Za-z_][\w.]*)=(?:"((?:[^"\\]|\\.)*)"|(\S*))/g))
+    fields[key] = quoted === undefined ? bare : quoted.replace(/\\(.)/g, '$1');
+  return fields;
+}
+
+// Plain objects are merged, all else is replaced; null takes a key out.
+function merge(base, over) {
+  if (over === null || typeof over !== 'object' || Array.isArray(over)) return over;
+  const out = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    if (value === null) delete out[key];
+    else out[key] = typeof base?.[key] === 'object' && !Array.isArray(base[key]) ? merge(base[key], value) : value;
+  }
+  return out;
+}
+
+export class Outpost extends EventEmitter {
+  log = []; // {line, fields}
+  #child;
+  #exit;
+
+  // options:
+  //   rig            the GitHub (tests/github/rig.mjs), whose target is set to this daemon
+  //   issuer, issuers  OIDC issuers ({issuer, jwksUrl, repositories?})
+  //   accelerators   [{name, title, level, …}] as in accelerators.d; secrets: {accelerator: {name: value}}
+  //   allowlist      text of CRCR's file;  config: merged over the generated outpost.yml
+  //   env, args, listen (host:port), wait: false (do not wait until it is ready)
+  static async start(options = {}) {
+    const outpost = await Outpost.prepare(options);
+    await outpost.spawn();
+    return outpost;
+  }
+
+  // Writes the configuration only.
+  static async prepare(options = {}) {
+    const self = new Outpost();
+    self.setMaxListeners(0);
+    self.options = options;
+    self.dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-'));
+    self.stateDir = path.join(self.dir, 'state');
+    self.configFile = path.join(self.dir, 'outpost.yml');
+    self.port = options.port ?? await freePort();
+    self.listen = options.listen ?? `127.0.0.1:${self.port}`;
+    self.url = `http://${self.listen}`;
+    await fs.mkdir(self.stateDir, { mode: 0o700 });
+    await self.configure(options);
+    return self;
+  }
+
+  // Writes the configuration again, for SIGHUP.
+  async configure(changes = {}) {
+    this.options = { ...this.options, ...changes };
+    const { rig, accelerators = [], secrets = {}, allowlist, config = {} } = this.options;
+    const issuers = this.options.issuers ?? (this.options.issuer ? [this.options.issuer] : []);
+    await fs.writeFile(path.join(this.dir, 'app.pem'), rig?.app.privateKey ?? this.options.privateKey ?? '', { mode: 0o600 });
+    await fs.writeFile(path.join(this.dir, 'webhook.secret'), `${rig?.secret ?? this.options.secret ?? 'secret'}\n`, { mode: 0o600 });
+    await fs.rm(path.join(this.dir, 'accelerators.d'), { recursive: true, force: true });
+    await fs.mkdir(path.join(this.dir, 'accelerators.d'));
+    for (const accelerator of accelerators)
+      await fs.writeFile(path.join(this.dir, 'accelerators.d', `${accelerator.name}.yml`), stringify(accelerator));
+    for (const [accelerator, values] of Object.entries(secrets)) {
+      await fs.mkdir(path.join(this.dir, 'secrets', accelerator), { recursive: true });
+      for (const [name, value] of Object.entries(values))
+        await fs.writeFile(path.join(this.dir, 'secrets', accelerator, name), `${value}\n`, { mode: 0o600 });
+    }
+    if (allowlist !== undefined) await fs.writeFile(path.join(this.dir, 'allowlist.yml'), allowlist);
+    const value = merge({
+      listen: this.listen,
+      public_url: this.url,
+      state_dir: this.stateDir,
+      log: { level: 'debug', format: 'text' },
+      upstream: { repository: 'pytorch/pytorch', branches: ['main'] },
+      github: {
+        api_url: rig?.url ?? 'http://127.0.0.1:9', app_id: rig?.app.id ?? 12345,
+        private_key_file: 'app.pem', webhook_secret_file: 'webhook.secret',
+        ...(issuers.length > 0 && { oidc: {
+          audience: 'pytorch-cross-repo-ci-relay',
+          issuers: issuers.map(({ issuer, jwksUrl, repositories }) => ({ issuer, jwks_url: jwksUrl, ...(repositories && { repositories }) })),
+        } }),
+      },
+      outgoing: { allow_networks: ['127.0.0.0/8'] },
+      secrets_dir: 'secrets',
+      accelerators: { directory: 'accelerators.d', ...(allowlist !== undefined && { allowlist: 'allowlist.yml' }) },
+      comment: { enabled: true, min_interval: '50ms' },
+      reconcile: { interval: '1h' },
+    }, config);
+    await fs.writeFile(this.configFile, stringify(value));
+    await fs.mkdir(path.join(this.dir, 'secrets'), { recursive: true });
+  }
+
+  async spawn() {
+    const started = this.log.length;
+    this.#child = spawn(OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
+      cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', 'pipe'],
+    });
+    children.add(this.#child);
+    const child = this.#child;
+    this.#exit = once(child, 'exit').then(([code, signal]) => {
+      children.delete(child);
+      this.emit('exit', { code, signal });
+      return { code, signal };
+    });
+    this.#exit.catch(() => {});
+    let rest = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop();
+      for (const line of lines) {
+        const entry = { line, fields: parseLog(line) };
+        this.log.push(entry);
+        this.emit('log', entry);
+      }
+    });
+    if (this.options.rig) this.options.rig.setTarget(`${this.url}/github/webhook`);
+    if (this.options.wait === false) return;
+    const listening = this.waitForLog({ ev: 'listening' }, { after: started, timeout: START_TIMEOUT });
+    listening.catch(() => {});
+    const failed = this.#exit.then(({ code, signal }) => {
+      throw new Error(`outpostd ended (${signal ?? code}) before it was ready:\n${this.tail()}`);
+    });
+    failed.catch(() => {});
+    await Promise.race([listening, failed]);
+    await until(async () => (await this.get('/readyz')).status === 200, { what: '/readyz is 200' });
+  }
+
+  get pid() { return this.#child.pid; }
+  get exited() { return this.#exit; }
+
+  tail(lines = 40) {
+    return this.log.slice(-lines).map(({ line }) => line).join('\n');
+  }
+
+  // Resolves with the first log entry, past (from `after` on) or to come, that has these fields or fits the function.
+  waitForLog(wanted, { timeout = 5000, after = 0 } = {}) {
+    const fits = typeof wanted === 'function' ? wanted
+      : ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
+    const found = this.log.slice(after).find(fits);
+    if (found) return Promise.resolve(found);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.off('log', look);
+        reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${timeout} ms; the last ones:\n${this.tail()}`));
+      }, timeout);
+      const look = (entry) => {
+        if (!fits(entry)) return;
+        clearTimeout(timer);
+        this.off('log', look);
+        resolve(entry);
+      };
+      this.on('log', look);
+    });
+  }
+
+  // SIGTERM; the contract says exit 0 within 10 s.
+  async stop() {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#child.kill('SIGTERM');
+    const late = sleep(STOP_TIMEOUT, 'late', { ref: false });
+    const ended = await Promise.race([this.#exit, late]);
+    if (ended === 'late') {
+      await this.kill();
+      assert.fail(`outpostd did not end within ${STOP_TIMEOUT} ms of SIGTERM:\n${this.tail()}`);
+    }
+    assert.deepEqual(ended, { code: 0, signal: null }, `outpostd ended badly:\n${this.tail()}`);
+  }
+
+  async kill() {
+    this.#child.kill('SIGKILL');
+    await this.#exit;
+  }
+
+  // On the same folder, port and database.
+  async restart({ hard = false } = {}) {
+    await (hard ? this.kill() : this.stop());
+    await this.spawn();
+  }
+
+  async reload() {
+    const after = this.log.length;
+    this.#child.kill('SIGHUP');
+    return this.waitForLog({ ev: /reload/ }, { after });
+  }
+
+  // Ends the daemon however it is and removes its folder (kept with KEEP=1).
+  async close() {
+    try {
+      await this.stop();
+    } finally {
+      if (process.env.KEEP) console.error(`kept: ${this.dir}`);
+      else await fs.rm(this.dir, { recursive: true, force: true });
+    }
+  }
+
+  ctl(...args) {
+    return runProgram(OUTPOSTCTL, ['-c', this.configFile, ...args], { cwd: this.dir });
+  }
+
+  check() {
+    return runProgram(OUTPOSTD, ['-c', this.configFile, '--check'], { cwd: this.dir });
+  }
+
+  // {status, headers, text, json}; json is undefined when the body is none.
+  request(method, target, { headers = {}, body, agent, timeout = 10_000 } = {}) {
+    return new Promise((resolve, reject) => {
+      const [host, port] = [this.listen.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''), this.port];
+      const data = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+      const request = http.request({ host, port, method, path: target, agent, timeout,
+        headers: { ...(data !== undefined && { 'content-length': Buffer.byteLength(data) }), ...headers } }, (response) => {
+        const parts = [];
+        response.on('data', (part) => parts.push(part));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(parts).toString('utf8');
+          let json;
+          try {
+            json = JSON.parse(text);
+          } catch {
+            json = undefined;
+          }
+          resolve({ status: response.statusCode, headers: response.headers, text, json });
+        });
+      });
+      request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${target} within ${timeout} ms`)));
+      request.on('error', reject);
+      request.end(data);
+    });
+  }
+
+  get(target, options) {
+    return this.request('GET', target, options);
+  }
+
+  async api(target) {
+    const answer = await this.get(`/api/v1/${target}`);
+    assert.equal(answer.status, 200, `GET /api/v1/${target}: ${answer.status} ${answer.text}`);
+    return answer.json;
+  }
+
+  // Waits until GET /api/v1/TARGET is 200 and fits.
+  waitForApi(target, fits, options) {
+    return until(async () => {
+      const answer = await this.get(`/api/v1/${target}`);
+      return answer.status === 200 && fits(answer.json) && answer.json;
+    }, { what: `/api/v1/${target}: ${fits}`, ...options });
+  }
+
+  // Writes bytes as they are. Resolves with {text, closed, answers} when the peer closes or `quiet` ms after its last byte.
+  raw(bytes, { quiet = 300, timeout = 5000 } = {}) {
+    return new Promise((resolve, reject) => {
+      const socket = net.connect(this.port, this.listen.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
+      let text = '';
+      let timer = setTimeout(() => finish(false), timeout);
+      const finish = (closed) => {
+        clearTimeout(timer);
+        socket.destroy();
+        const answers = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
+        resolve({ text, closed, answers });
+      };
+      socket.on('connect', () => socket.write(bytes));
+      socket.on('data', (data) => {
+        text += data.toString('latin1');
+        clearTimeout(timer);
+        timer = setTimeout(() => finish(false), quiet);
+      });
+      socket.on('close', () => finish(true));
+      socket.on('error', (error) => (text ? finish(true) : error.code === 'ECONNRESET' ? finish(true) : reject(error)));
+    });
+  }
+}
+
+export function runProgram(program, args, { cwd, timeout = 20_000, input } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], timeout });
+    children.add(child);
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text; });
+    child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text; });
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      children.delete(child);
+      resolve({ code, signal, stdout, stderr });
+    });
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+  });
+}
