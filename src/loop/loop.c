@@ -15,6 +15,16 @@ static void on_keep_alive(uv_async_t *handle)
 	(void)handle; /* never sent */
 }
 
+/* A timer that is due when a turn begins runs before the poll: without this a turn whose
+ * timer sets is_done would still wait for whatever comes next. */
+static void on_before_poll(uv_prepare_t *handle)
+{
+	struct loop *l = CONTAINER_OF(handle, struct loop, before_poll);
+
+	if (*l->is_done)
+		uv_stop(&l->uv);
+}
+
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof(*l));
@@ -25,6 +35,8 @@ struct loop *loop_new(void)
 	assert(rc == 0);
 	rc = uv_async_init(&l->uv, &l->keep_alive, on_keep_alive);
 	assert(rc == 0);
+	uv_prepare_init(&l->uv, &l->before_poll);
+	uv_unref((uv_handle_t *)&l->before_poll);
 	reaper_init(l);
 	l->thread = uv_thread_self();
 	return l;
@@ -44,8 +56,11 @@ void loop_run_until(struct loop *l, const bool *is_done)
 	l->is_running = true;
 	if (!l->is_stopping)
 		uv_unref((uv_handle_t *)&l->keep_alive);
+	l->is_done = is_done;
+	uv_prepare_start(&l->before_poll, on_before_poll);
 	while (!*is_done && uv_run(&l->uv, UV_RUN_ONCE))
 		continue;
+	uv_prepare_stop(&l->before_poll);
 	if (!l->is_stopping)
 		uv_ref((uv_handle_t *)&l->keep_alive);
 	l->is_running = false;
@@ -67,6 +82,7 @@ void loop_free(struct loop *l)
 		return;
 	loop_stop(l);
 	reaper_close(l);
+	uv_close((uv_handle_t *)&l->before_poll, NULL);
 	/* A turn for the close callbacks, those of the caller's handles included. */
 	uv_run(&l->uv, UV_RUN_NOWAIT);
 	rc = uv_loop_close(&l->uv);
