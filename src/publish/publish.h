@@ -1,0 +1,69 @@
+/* Keeps the one comment of each pull request true: claims the wishes that the store noted
+ * (outbox rows of kind COMMENT), renders what is known and writes it when it says something
+ * new, not more often than comment.min_interval.
+ *
+ * The claimed row is the right to write: one writer per pull request. A comment is created
+ * only after GitHub was asked whether ours is there already, so a crash or a lost answer
+ * never makes two. Thread: loop, every function. */
+#ifndef PUBLISH_PUBLISH_H
+#define PUBLISH_PUBLISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "github/github.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+struct publisher;
+
+/* Everything is borrowed and outlives the publisher. */
+struct publish_deps {
+	struct loop *loop;
+	struct store *store;
+	struct github *github;
+};
+
+/* Starts at once. Takes its own reference to the snapshot. */
+struct publisher *publish_new(const struct publish_deps *deps, struct config *c);
+/* For every comment that is begun from now on. Takes its own reference. */
+void publish_configure(struct publisher *p, struct config *c);
+/* Claims nothing more, gives writes in hand a moment, cancels the rest (they are due again
+ * after the next start), then frees and runs on_closed once. Close it before the github and
+ * the store. Asynchronous; on_closed comes within 4 s as long as the store answers. */
+void publish_close(struct publisher *p, void (*on_closed)(void *owner), void *owner);
+
+/* ---- what the comment of a pull request would say now; writes nothing ---- */
+enum preview_format { PREVIEW_MARKDOWN, PREVIEW_TERMINAL, PREVIEW_TERMINAL_COLOUR };
+
+struct preview {
+	/* in */
+	int64_t number;
+	enum preview_format format;
+	int width; /* of the terminal; 0: 80 */
+	/* Runs once, on the loop, never inside publish_preview(); may free the preview. */
+	void (*done)(struct preview *pv);
+	void *owner; /* the caller's own */
+	/* out */
+	int err; /* ERR_NOT_FOUND: no such pull request is known; or what the store says */
+	char *text; /* free(); NULL unless err is 0 */
+	void *internal;
+};
+/* 0: the preview is in use until done. ERR_BUSY, ERR_CLOSING: it is not. */
+int publish_preview(struct publisher *p, struct preview *pv) MUST_CHECK;
+
+/* ---- totals since the start, for /metrics and outpostctl status ---- */
+struct publish_counters {
+	int64_t n_created, n_edited;
+	int64_t n_unchanged; /* wishes that led to no write: nothing new to say */
+	int64_t n_put_off;   /* wishes that waited for comment.min_interval */
+	int64_t n_retries;
+	int64_t n_dead; /* given up: GitHub's final no, or too many tries */
+	int n_writing;  /* in hand now */
+	char last_error[512]; /* of the last retry or final no; "" when none was */
+	int64_t last_error_wall_ms;
+};
+void publish_read_counters(const struct publisher *p, struct publish_counters *ret);
+
+#endif
