@@ -1,6 +1,7 @@
 #include "model/accelerator.h"
 
 #include "base/alloc.h"
+#include "base/strv.h"
 
 const char *level_name(enum level level)
 {
@@ -34,13 +35,6 @@ const char *runner_kind_name(enum runner_kind k)
 	return names[k];
 }
 
-static void free_texts(char **texts)
-{
-	for (char **t = texts; t && *t; t++)
-		free(*t);
-	free(texts);
-}
-
 static void runner_release(struct runner *r)
 {
 	if (r->secret)
@@ -50,7 +44,7 @@ static void runner_release(struct runner *r)
 	free(r->repository);
 	free(r->workflow);
 	free(r->url);
-	free_texts(r->labels);
+	strv_free(r->labels);
 }
 
 void accelerator_release(struct accelerator *a)
@@ -65,12 +59,12 @@ void accelerator_release(struct accelerator *a)
 	free(a->help_url);
 	free(a->source_git_url);
 	free(a->source_branch);
-	free_texts(a->oncall);
-	free_texts(a->triggers.paths);
-	free_texts(a->triggers.branches);
-	free_texts(a->triggers.schedules);
-	free_texts(a->must_pass);
-	free_texts(a->skip);
+	strv_free(a->oncall);
+	strv_free(a->triggers.paths);
+	strv_free(a->triggers.branches);
+	strv_free(a->triggers.schedules);
+	strv_free(a->must_pass);
+	strv_free(a->skip);
 	free(a->platform_json);
 	free(a->file);
 	*a = (struct accelerator){0};

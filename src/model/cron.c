@@ -17,8 +17,8 @@ struct unit {
 	int first_name;
 };
 
-static const char *const MONTHS[] = {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
-    "oct", "nov", "dec", NULL};
+static const char *const MONTHS[] = {
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", NULL};
 static const char *const WEEKDAYS[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
 
 enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, N_UNITS };
@@ -65,8 +65,8 @@ static int parse_value(const char **at, const struct unit *u, int *ret, struct e
 	if (digits(at, ret))
 		return error_set(e, ERR_INVALID, "the %s is no number", u->name);
 	if (*ret < u->min || *ret > u->max)
-		return error_set(e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min,
-		    u->max);
+		return error_set(
+		    e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);
 	return 0;
 }
 

@@ -12,8 +12,9 @@
 
 struct cron { /* bit n set: the value n matches */
 	uint64_t minutes;
-	uint32_t hours, days, months, weekdays; /* days 1…31, months 1…12, weekdays 0…6, 0 = Sunday */
-	bool is_any_day, is_any_weekday;        /* that field starts with '*' */
+	uint32_t hours, days, months,
+	    weekdays; /* days 1…31, months 1…12, weekdays 0…6, 0 = Sunday */
+	bool is_any_day, is_any_weekday; /* that field starts with '*' */
 };
 
 /* ERR_INVALID with the reason in e (may be NULL); also for a time that never comes,

@@ -1,0 +1,75 @@
+/* One table per map of a file: its rows drive reading, the messages, the nearest-key
+ * suggestions and the test that compares the reference in docs/ with what is read.
+ *
+ * Thread: the one that reads. Readers touch no file: what a path names is read later. */
+#ifndef CONFIG_FIELDS_H
+#define CONFIG_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/check.h"
+#include "config/problems.h"
+#include "config/tree.h"
+
+struct field;
+/* Reads `v` into `target` (the struct of the table plus the row's offset), or adds what
+ * is wrong and leaves the default there. */
+typedef void field_read_fn(
+    struct reader *r, const struct field *f, const struct node *v, void *target);
+
+struct choice { /* ends with name NULL */
+	const char *name;
+	int value;
+};
+
+enum presence { OPTIONAL, REQUIRED };
+
+struct field {
+	const char *key; /* NULL ends the table */
+	field_read_fn *read;
+	enum presence presence;
+	size_t offset;
+	check_fn *check;              /* text and texts: what an element must be */
+	int64_t min, max;             /* numbers, durations in ms, bytes of a text; list length */
+	const struct choice *choices; /* field_choice */
+	const struct mapping *map;    /* field_map: filled into `offset` as base */
+};
+
+struct mapping {
+	const char *path; /* dotted, "" for the file's outermost map: for messages and docs */
+	const struct field *fields;
+};
+
+/* A file that outpost.yml names, kept with the place that names it. */
+struct file_ref {
+	char *path; /* as written; NULL: not given. free() */
+	int line;
+};
+
+/* Reads a map by its table. Unknown and missing keys are told. A NODE_NULL is an empty
+ * map. */
+void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base);
+/* The full name of a key: "github.app_id". */
+const char *field_name(const struct reader *r, const struct field *f, char out[SHOWN_BYTES]);
+/* Adds "KEY must be WHAT, not KIND". */
+void refuse_kind(struct reader *r, const struct field *f, const struct node *v, const char *what);
+/* True for a scalar; else it is told. */
+bool want_text(struct reader *r, const struct field *f, const struct node *v);
+
+field_read_fn field_text;      /* char *, owned */
+field_read_fn field_texts;     /* char **, NULL-terminated, owned */
+field_read_fn field_integer;   /* int */
+field_read_fn field_integer64; /* int64_t */
+field_read_fn field_duration;  /* int64_t, milliseconds */
+field_read_fn field_bool;      /* bool */
+field_read_fn field_choice;    /* an enum, that is int */
+field_read_fn field_file;      /* struct file_ref */
+field_read_fn field_networks;  /* struct network_list */
+field_read_fn field_map;
+
+/* "30s" to milliseconds. ERR_INVALID unless it is digits and ms, s, m, h or d. */
+int duration_parse(const char *s, int64_t *ret_ms) MUST_CHECK;
+
+#endif

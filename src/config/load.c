@@ -1,0 +1,139 @@
+/* outpost.yml and all that it names, read into one snapshot. Reading goes on after a
+ * mistake wherever the rest still makes sense, so that one look shows them all. */
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "config/main_file.h"
+#include "config/registry.h"
+#include "config/snapshot.h"
+#include "config/source.h"
+
+enum { SECRET_MAX_BYTES = 65536 };
+
+struct load {
+	const char *path;
+	char *folder; /* what relative paths start from */
+	struct main_file main;
+	struct problems problems;
+};
+
+/* The secret behind a reference, or NULL after the reason was told. free(). */
+static char *read_secret(struct load *l, const struct file_ref *ref, size_t *ret_bytes)
+{
+	struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
+	struct error e = {0};
+	char *copy = NULL;
+
+	if (!ref->path)
+		return NULL;
+	if (source_read_secret(l->folder, ref->path, &secret, &e)) {
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	} else {
+		copy = xmalloc(secret.len + 1);
+		memcpy(copy, secret.data, secret.len + 1);
+		*ret_bytes = secret.len;
+	}
+	source_wipe(&secret);
+	return copy;
+}
+
+/* The same for PEM, which is text and holds a block of the given kind. */
+static char *read_pem(struct load *l, const struct file_ref *ref, const char *kind)
+{
+	size_t bytes = 0;
+	char *pem = read_secret(l, ref, &bytes);
+	const char *begin = pem ? strstr(pem, "-----BEGIN ") : NULL;
+
+	if (pem && (strlen(pem) != bytes || !begin || !strstr(begin, kind)))
+		problem_add(&l->problems, l->path, ref->line, "%s is no PEM file with a %s",
+		    ref->path, kind);
+	return pem;
+}
+
+static void read_secrets(struct load *l)
+{
+	struct config *c = &l->main.c;
+
+	c->github_private_key_pem = read_pem(l, &l->main.private_key, "PRIVATE KEY");
+	c->github_webhook_secret =
+	    read_secret(l, &l->main.webhook_secret, &c->github_webhook_secret_bytes);
+	c->tls_certificate_pem = read_pem(l, &l->main.tls_certificate, "CERTIFICATE");
+	c->tls_private_key_pem = read_pem(l, &l->main.tls_private_key, "PRIVATE KEY");
+}
+
+static char *resolve(const struct load *l, const struct file_ref *ref)
+{
+	if (!ref->path)
+		return NULL;
+	return str_has_prefix(ref->path, "credential:") ? xstrdup(ref->path)
+							: source_path(l->folder, ref->path);
+}
+
+/* A registry that nobody wrote down is the folder beside outpost.yml, if there is one. */
+static void default_registry(struct load *l)
+{
+	char *path = source_path(l->folder, "accelerators.d");
+
+	if (!l->main.has_accelerators && access(path, F_OK) == 0)
+		l->main.directory = (struct file_ref){.path = xstrdup("accelerators.d"), .line = 1};
+	free(path);
+}
+
+static void read_rest(struct load *l)
+{
+	struct main_file *m = &l->main;
+
+	m->c.path = xstrdup(l->path);
+	m->c.state_dir = resolve(l, &m->state_dir);
+	m->c.secrets_dir = resolve(l, &m->secrets_dir);
+	m->c.tls_certificate_file = resolve(l, &m->tls_certificate);
+	m->c.tls_private_key_file = resolve(l, &m->tls_private_key);
+	read_secrets(l);
+	default_registry(l);
+	registry_read(l->folder, m, &l->problems);
+	m->c.trusted_proxies = m->trusted_proxies.items;
+	m->c.n_trusted_proxies = m->trusted_proxies.n;
+	m->c.allow_networks = m->allow_networks.items;
+	m->c.n_allow_networks = m->allow_networks.n;
+	m->trusted_proxies = (struct network_list){0};
+	m->allow_networks = (struct network_list){0};
+}
+
+static void load(struct load *l)
+{
+	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct error e = {0};
+	struct node *root = NULL;
+
+	if (source_read(l->path, &text, &e))
+		problem_add(&l->problems, l->path, 1, "cannot read %s", e.text);
+	else
+		root = tree_parse(l->path, buf_str(&text), text.len, &l->problems);
+	buf_release(&text);
+	if (!root)
+		return;
+	main_file_read(&r, root, &l->main);
+	tree_free(root);
+	read_rest(l);
+}
+
+int config_load(const char *path, struct config **ret, struct buf *messages)
+{
+	struct load l = {.path = path, .folder = path_folder(path)};
+	int rc;
+
+	*ret = NULL;
+	load(&l);
+	problems_print(&l.problems, messages);
+	rc = l.problems.n ? ERR_INVALID : 0;
+	if (!rc)
+		*ret = config_snapshot(&l.main.c);
+	main_file_release(&l.main);
+	problems_release(&l.problems);
+	free(l.folder);
+	return rc;
+}

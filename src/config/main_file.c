@@ -1,0 +1,250 @@
+#include "config/main_file.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "config/accelerator_file.h"
+#include "config/oidc.h"
+#include "config/snapshot.h"
+
+#define AT(member)   offsetof(struct main_file, member)
+#define SECONDS(n)   (INT64_C(1000) * (n))
+#define DAYS(n)      (INT64_C(86400000) * (n))
+#define PATH_MAX_LEN 4096
+
+static const struct choice LOG_LEVELS[] = {
+    {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}, {NULL, 0}};
+static const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
+
+static const struct field TLS_FIELDS[] = {
+    {"certificate", field_file, REQUIRED, .offset = AT(tls_certificate), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"private_key", field_file, REQUIRED, .offset = AT(tls_private_key), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {NULL},
+};
+static const struct mapping TLS = {"tls", TLS_FIELDS};
+
+static const struct field LOG_FIELDS[] = {
+    {"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
+    {"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS},
+    {NULL},
+};
+static const struct mapping LOG = {"log", LOG_FIELDS};
+
+static const struct field UPSTREAM_FIELDS[] = {
+    {"repository", field_text, OPTIONAL, .offset = AT(c.upstream_repository),
+	.check = check_repository, .max = 201},
+    {"branches", field_texts, OPTIONAL, .offset = AT(c.upstream_branches), .check = check_branch,
+	.min = 1, .max = 255},
+    {"git_url", field_text, OPTIONAL, .offset = AT(c.upstream_git_url), .check = check_service_url,
+	.max = 2048},
+    {NULL},
+};
+static const struct mapping UPSTREAM = {"upstream", UPSTREAM_FIELDS};
+
+static const struct field OIDC_FIELDS[] = {
+    {"audience", field_text, OPTIONAL, .offset = AT(c.oidc_audience), .check = check_line,
+	.max = 255},
+    {"issuers", field_issuers, OPTIONAL, .offset = AT(c), .map = &OIDC_ISSUER_MAPPING},
+    {NULL},
+};
+static const struct mapping OIDC = {"github.oidc", OIDC_FIELDS};
+
+static const struct field GITHUB_FIELDS[] = {
+    {"api_url", field_text, OPTIONAL, .offset = AT(c.github_api_url), .check = check_service_url,
+	.max = 2048},
+    {"app_id", field_integer64, REQUIRED, .offset = AT(c.github_app_id), .min = 1,
+	.max = INT64_MAX},
+    {"private_key_file", field_file, REQUIRED, .offset = AT(private_key), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"webhook_secret_file", field_file, REQUIRED, .offset = AT(webhook_secret), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"writes_per_minute", field_integer, OPTIONAL, .offset = AT(c.github_writes_per_minute),
+	.min = 1, .max = 100000},
+    {"max_concurrent", field_integer, OPTIONAL, .offset = AT(c.github_max_concurrent), .min = 1,
+	.max = 1000},
+    {"oidc", field_map, OPTIONAL, .map = &OIDC},
+    {NULL},
+};
+static const struct mapping GITHUB = {"github", GITHUB_FIELDS};
+
+static const struct field INFRA_FIELDS[] = {
+    {"repository", field_text, REQUIRED, .offset = AT(c.infra_repository),
+	.check = check_repository, .max = 201},
+    {"trust", field_choice, OPTIONAL, .offset = AT(c.infra_trust), .choices = TRUSTS},
+    {NULL},
+};
+static const struct mapping INFRA = {"infra", INFRA_FIELDS};
+
+static const struct field REQUIRED_FIELDS[] = {
+    {"suites", field_texts, OPTIONAL, .offset = AT(c.required_suites), .check = check_suite,
+	.max = 100},
+    {"must_pass", field_texts, OPTIONAL, .offset = AT(c.required_must_pass), .check = check_test,
+	.max = 300},
+    {NULL},
+};
+static const struct mapping REQUIRED_TESTS = {"required", REQUIRED_FIELDS};
+
+static const struct field OUTGOING_FIELDS[] = {
+    {"allow_networks", field_networks, OPTIONAL, .offset = AT(allow_networks)},
+    {NULL},
+};
+static const struct mapping OUTGOING = {"outgoing", OUTGOING_FIELDS};
+
+static const struct field GIT_FIELDS[] = {
+    {"url", field_text, REQUIRED, .offset = AT(c.accelerators_git_url), .check = check_service_url,
+	.max = 2048},
+    {"branch", field_text, OPTIONAL, .offset = AT(c.accelerators_git_branch), .check = check_branch,
+	.max = 255},
+    {"path", field_text, OPTIONAL, .offset = AT(c.accelerators_git_path),
+	.check = check_relative_path, .max = 1024},
+    {"interval", field_duration, OPTIONAL, .offset = AT(c.accelerators_git_interval_ms),
+	.min = SECONDS(1), .max = DAYS(1)},
+    {NULL},
+};
+static const struct mapping GIT = {"accelerators.git", GIT_FIELDS};
+
+static field_read_fn field_git;
+
+static const struct field ACCELERATORS_FIELDS[] = {
+    {"directory", field_file, OPTIONAL, .offset = AT(directory), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"allowlist", field_file, OPTIONAL, .offset = AT(allowlist), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"git", field_git, OPTIONAL, .map = &GIT},
+    {NULL},
+};
+static const struct mapping ACCELERATORS = {"accelerators", ACCELERATORS_FIELDS};
+
+static const struct field COMMENT_FIELDS[] = {
+    {"enabled", field_bool, OPTIONAL, .offset = AT(c.comment_enabled)},
+    {"min_interval", field_duration, OPTIONAL, .offset = AT(c.comment_min_interval_ms), .min = 0,
+	.max = DAYS(1)},
+    {NULL},
+};
+static const struct mapping COMMENT = {"comment", COMMENT_FIELDS};
+
+static const struct field RETENTION_FIELDS[] = {
+    {"deliveries", field_duration, OPTIONAL, .offset = AT(c.retention_deliveries_ms),
+	.min = DAYS(1), .max = DAYS(36500)},
+    {"logs", field_duration, OPTIONAL, .offset = AT(c.retention_logs_ms), .min = DAYS(1),
+	.max = DAYS(36500)},
+    {"results", field_duration, OPTIONAL, .offset = AT(c.retention_results_ms), .min = DAYS(1),
+	.max = DAYS(36500)},
+    {NULL},
+};
+static const struct mapping RETENTION = {"retention", RETENTION_FIELDS};
+
+static const struct field RECONCILE_FIELDS[] = {
+    {"interval", field_duration, OPTIONAL, .offset = AT(c.reconcile_interval_ms), .min = 100,
+	.max = DAYS(1)},
+    {NULL},
+};
+static const struct mapping RECONCILE = {"reconcile", RECONCILE_FIELDS};
+
+static const struct field MAIN_FIELDS[] = {
+    {"listen", field_text, OPTIONAL, .offset = AT(c.listen), .check = check_listen, .max = 300},
+    {"public_url", field_text, REQUIRED, .offset = AT(c.public_url), .check = check_public_url,
+	.max = 1024},
+    {"state_dir", field_file, REQUIRED, .offset = AT(state_dir), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"store", field_text, OPTIONAL, .offset = AT(c.store), .check = check_store, .max = 64},
+    {"tls", field_map, OPTIONAL, .map = &TLS},
+    {"trusted_proxies", field_networks, OPTIONAL, .offset = AT(trusted_proxies)},
+    {"log", field_map, OPTIONAL, .map = &LOG},
+    {"upstream", field_map, OPTIONAL, .map = &UPSTREAM},
+    {"github", field_map, REQUIRED, .map = &GITHUB},
+    {"infra", field_map, OPTIONAL, .map = &INFRA},
+    {"required", field_map, OPTIONAL, .map = &REQUIRED_TESTS},
+    {"secrets_dir", field_file, OPTIONAL, .offset = AT(secrets_dir), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"outgoing", field_map, OPTIONAL, .map = &OUTGOING},
+    {"accelerators", field_map, OPTIONAL, .map = &ACCELERATORS},
+    {"comment", field_map, OPTIONAL, .map = &COMMENT},
+    {"retention", field_map, OPTIONAL, .map = &RETENTION},
+    {"reconcile", field_map, OPTIONAL, .map = &RECONCILE},
+    {NULL},
+};
+const struct mapping MAIN_MAPPING = {"", MAIN_FIELDS};
+
+static void field_git(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct main_file *m = target;
+
+	m->git.line = v->line;
+	m->c.accelerators_git_branch = xstrdup("main");
+	m->c.accelerators_git_path = xstrdup("accelerators.d");
+	m->c.accelerators_git_interval_ms = SECONDS(300);
+	read_mapping(r, f->map, v, m);
+}
+
+static void set_defaults(struct main_file *m)
+{
+	static const char *const branches[] = {"main", NULL};
+
+	*m = (struct main_file){
+	    .c =
+		{
+		    .listen = xstrdup("127.0.0.1:8080"),
+		    .store = xstrdup("sqlite"),
+		    .log_level = LOG_INFO,
+		    .log_format = LOG_TEXT,
+		    .upstream_repository = xstrdup("pytorch/pytorch"),
+		    .upstream_branches = strv_copy(branches),
+		    .github_api_url = xstrdup("https://api.github.com"),
+		    .github_writes_per_minute = 80,
+		    .github_max_concurrent = 50,
+		    .oidc_audience = xstrdup("pytorch-cross-repo-ci-relay"),
+		    .infra_trust = TRUST_CONTRIBUTORS,
+		    .required_suites = strv_copy(NULL),
+		    .required_must_pass = strv_copy(NULL),
+		    .comment_enabled = true,
+		    .comment_min_interval_ms = SECONDS(60),
+		    .retention_deliveries_ms = DAYS(30),
+		    .retention_logs_ms = DAYS(90),
+		    .retention_results_ms = DAYS(400),
+		    .reconcile_interval_ms = SECONDS(300),
+		},
+	    .secrets_dir = {.path = xstrdup("secrets")},
+	};
+}
+
+static void cut_slashes(char *url)
+{
+	for (size_t n = url ? strlen(url) : 0; n && url[n - 1] == '/'; n--)
+		url[n - 1] = '\0';
+}
+
+void main_file_read(struct reader *r, const struct node *root, struct main_file *ret)
+{
+	set_defaults(ret);
+	read_mapping(r, &MAIN_MAPPING, root, ret);
+	cut_slashes(ret->c.public_url);
+	cut_slashes(ret->c.github_api_url);
+	if (!ret->c.upstream_git_url)
+		ret->c.upstream_git_url =
+		    xasprintf("https://github.com/%s.git", ret->c.upstream_repository);
+	if (!ret->c.oidc_issuers)
+		oidc_default_issuers(&ret->c);
+	if (ret->directory.path && ret->git.line)
+		problem_add(r->problems, r->file, ret->git.line,
+		    "accelerators.git and accelerators.directory (line %d): give one of them",
+		    ret->directory.line);
+	ret->has_accelerators = ret->directory.path || ret->git.line || ret->allowlist.path;
+}
+
+void main_file_release(struct main_file *m)
+{
+	config_release(&m->c);
+	free(m->trusted_proxies.items);
+	free(m->allow_networks.items);
+	free(m->tls_certificate.path);
+	free(m->tls_private_key.path);
+	free(m->private_key.path);
+	free(m->webhook_secret.path);
+	free(m->state_dir.path);
+	free(m->secrets_dir.path);
+	free(m->directory.path);
+	free(m->allowlist.path);
+}

@@ -1,0 +1,81 @@
+#include "config/problems.h"
+
+#include <stdarg.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
+
+void problems_release(struct problems *p)
+{
+	for (size_t i = 0; i < p->n && i < PROBLEMS_MAX; i++) {
+		free(p->all[i].file);
+		free(p->all[i].text);
+	}
+	free(p->all);
+	*p = (struct problems){0};
+}
+
+void problem_add(struct problems *p, const char *file, int line, const char *fmt, ...)
+{
+	struct problem *one;
+	char text[TEXT_MAX_BYTES];
+	va_list ap;
+
+	p->n++;
+	if (p->n > PROBLEMS_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	p->all = xrealloc(p->all, p->n * sizeof(*p->all));
+	one = &p->all[p->n - 1];
+	*one = (struct problem){.file = xstrdup(file), .line = line, .text = xstrdup(text)};
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct problem *x = a, *y = b;
+	int by_file = strcmp(x->file, y->file);
+
+	return by_file ? by_file : (x->line > y->line) - (x->line < y->line);
+}
+
+/* Insertion by rank keeps equal places in the order in which they were found; qsort would
+ * not promise that. */
+static void sort(struct problem *all, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct problem one = all[i];
+		size_t at = i;
+
+		for (; at > 0 && compare_places(&all[at - 1], &one) > 0; at--)
+			all[at] = all[at - 1];
+		all[at] = one;
+	}
+}
+
+void problems_print(struct problems *p, struct buf *out)
+{
+	size_t n = p->n < PROBLEMS_MAX ? p->n : PROBLEMS_MAX;
+
+	sort(p->all, n);
+	for (size_t i = 0; i < n; i++)
+		buf_appendf(out, "%s:%d: %s\n", p->all[i].file, p->all[i].line, p->all[i].text);
+	if (p->n > n)
+		buf_appendf(out, "%s:%d: and %zu more mistakes\n", p->all[n - 1].file,
+		    p->all[n - 1].line, p->n - n);
+}
+
+const char *shown(const char *value, char out[SHOWN_BYTES])
+{
+	size_t room = SHOWN_BYTES - sizeof("\"…\""), whole = strlen(value);
+	size_t n = utf8_cut(value, whole, room);
+
+	snprintf(out, SHOWN_BYTES, "\"%.*s%s\"", (int)n, value, n < whole ? "…" : "");
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	return out;
+}

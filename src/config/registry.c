@@ -1,0 +1,203 @@
+#include "config/registry.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "config/accelerator_file.h"
+#include "config/allowlist.h"
+#include "config/source.h"
+
+enum { FILES_MAX = 10000, SECRET_MAX_BYTES = 65536 };
+
+struct registry {
+	const char *folder, *main_path;
+	struct main_file *main;
+	struct problems *problems;
+	struct accelerator *items;
+	size_t n;
+};
+
+static void add(struct registry *g, const struct accelerator *a)
+{
+	if ((g->n & (g->n - 1)) == 0)
+		g->items = xrealloc(g->items, (g->n ? 2 * g->n : 1) * sizeof(*g->items));
+	g->items[g->n++] = *a;
+}
+
+/* A text of YAML, or false after the reason was told at `line` of `named_in`. */
+static bool read_yaml_text(
+    struct registry *g, const char *path, const char *named_in, int line, struct buf *text)
+{
+	struct error e = {0};
+
+	if (source_read(path, text, &e) == 0)
+		return true;
+	problem_add(g->problems, named_in, line, "cannot read %s", e.text);
+	return false;
+}
+
+static void read_secrets(struct registry *g, struct reader *r, struct accelerator_file *f)
+{
+	char *secrets_dir = source_path(g->folder, g->main->secrets_dir.path);
+
+	for (size_t i = 0; f->a.name && i < f->a.n_runners; i++) {
+		struct runner *runner = &f->a.runners[i];
+		struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
+		struct error e = {0};
+
+		if (!f->secrets[i].path)
+			continue;
+		if (source_read_vendor_secret(
+			secrets_dir, f->a.name, f->secrets[i].path, &secret, &e)) {
+			problem_add(
+			    r->problems, r->file, f->secrets[i].line, "cannot read %s", e.text);
+		} else {
+			runner->secret = xmemdup(secret.data, secret.len);
+			runner->secret_bytes = secret.len;
+		}
+		source_wipe(&secret);
+	}
+	free(secrets_dir);
+}
+
+static void host_in_infra(struct registry *g, struct reader *r, struct accelerator *a)
+{
+	if (a->n_runners)
+		return;
+	if (!g->main->c.infra_repository) {
+		problem_add(r->problems, r->file, a->line,
+		    "no runners, and outpost.yml has no infra.repository to host it");
+		return;
+	}
+	free(a->runners);
+	a->runners = xcalloc(1, sizeof(*a->runners));
+	a->n_runners = 1;
+	a->runners[0] = (struct runner){
+	    .name = xstrdup("infra"),
+	    .kind = RUNNER_INFRA,
+	    .repository = xstrdup(g->main->c.infra_repository),
+	};
+}
+
+static void read_vendor_file(struct registry *g, const char *path)
+{
+	struct reader r = {
+	    .file = path, .problems = g->problems, .path = "", .allowed = &g->main->allow_networks};
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct accelerator_file f;
+	struct node *root = NULL;
+
+	if (read_yaml_text(g, path, path, 1, &text))
+		root = tree_parse(path, buf_str(&text), text.len, g->problems);
+	buf_release(&text);
+	if (!root)
+		return;
+	accelerator_file_read(&r, root, &f);
+	tree_free(root);
+	read_secrets(g, &r, &f);
+	host_in_infra(g, &r, &f.a);
+	if (f.a.name) {
+		add(g, &f.a);
+		for (size_t i = 0; f.secrets && i < f.a.n_runners; i++)
+			free(f.secrets[i].path);
+		FREE_AND_NULL(f.secrets);
+		f.a = (struct accelerator){0};
+	}
+	accelerator_file_release(&f);
+}
+
+static int is_candidate(const struct dirent *d)
+{
+	return d->d_name[0] != '.' &&
+	       (str_has_suffix(d->d_name, ".yml") || str_has_suffix(d->d_name, ".yaml"));
+}
+
+static void read_folder(struct registry *g, const char *folder, int line)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(folder, &entries, is_candidate, alphasort);
+
+	if (n < 0)
+		problem_add(
+		    g->problems, g->main_path, line, "cannot read %s: %s", folder, strerror(errno));
+	if (n > FILES_MAX)
+		problem_add(g->problems, g->main_path, line, "%s holds more than %d files", folder,
+		    FILES_MAX);
+	for (int i = 0; i < n; i++) {
+		char *path = xasprintf("%s/%s", folder, entries[i]->d_name);
+
+		if (str_has_suffix(path, ".yaml"))
+			problem_add(g->problems, path, 1, "only *.yml is read: rename it");
+		else if (n <= FILES_MAX)
+			read_vendor_file(g, path);
+		free(path);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+static void read_allowlist(struct registry *g, const char *path, int line)
+{
+	struct reader r = {.file = path, .problems = g->problems, .path = ""};
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct node *root = NULL;
+	struct allowlist list;
+
+	if (read_yaml_text(g, path, g->main_path, line, &text))
+		root = allowlist_parse(path, buf_str(&text), text.len, g->problems);
+	buf_release(&text);
+	if (!root)
+		return;
+	allowlist_read(&r, root, &list);
+	tree_free(root);
+	for (size_t i = 0; i < list.n; i++)
+		add(g, &list.items[i]);
+	free(list.items);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct accelerator *x = a, *y = b;
+	int by_name = strcmp(x->name, y->name), by_file;
+
+	if (by_name)
+		return by_name;
+	by_file = strcmp(x->file, y->file);
+	return by_file ? by_file : (x->line > y->line) - (x->line < y->line);
+}
+
+static void tell_clashes(struct registry *g)
+{
+	for (size_t i = 1; i < g->n; i++) {
+		const struct accelerator *first = &g->items[i - 1], *a = &g->items[i];
+
+		if (str_eq(first->name, a->name))
+			problem_add(g->problems, a->file, a->line,
+			    "the name \"%s\" is taken by %s:%d", a->name, first->file, first->line);
+	}
+}
+
+void registry_read(const char *folder, struct main_file *main, struct problems *problems)
+{
+	struct registry g = {
+	    .folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
+	char *path;
+
+	if (main->directory.path) {
+		path = source_path(folder, main->directory.path);
+		read_folder(&g, path, main->directory.line);
+		free(path);
+	}
+	if (main->allowlist.path) {
+		path = source_path(folder, main->allowlist.path);
+		read_allowlist(&g, path, main->allowlist.line);
+		free(path);
+	}
+	if (g.n)
+		qsort(g.items, g.n, sizeof(*g.items), compare);
+	tell_clashes(&g);
+	main->c.accelerators = g.items;
+	main->c.n_accelerators = g.n;
+}

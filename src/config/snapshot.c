@@ -1,0 +1,122 @@
+#include "config/snapshot.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "config/fields.h"
+#include "config/oidc.h"
+
+struct snapshot {
+	struct config c;
+	atomic_int n_refs;
+};
+
+struct config *config_snapshot(struct config *content)
+{
+	struct snapshot *s = xcalloc(1, sizeof(*s));
+
+	s->c = *content;
+	*content = (struct config){0};
+	atomic_init(&s->n_refs, 1);
+	return &s->c;
+}
+
+struct config *config_ref(struct config *c)
+{
+	atomic_fetch_add(&CONTAINER_OF(c, struct snapshot, c)->n_refs, 1);
+	return c;
+}
+
+static void wipe(char *secret, size_t n)
+{
+	if (secret)
+		explicit_bzero(secret, n);
+	free(secret);
+}
+
+static void release_texts(struct config *c)
+{
+	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store,
+	    c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
+	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience,
+	    c->infra_repository, c->secrets_dir, c->accelerators_git_url,
+	    c->accelerators_git_branch, c->accelerators_git_path};
+
+	for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+		free(owned[i]);
+	strv_free(c->upstream_branches);
+	strv_free(c->required_suites);
+	strv_free(c->required_must_pass);
+}
+
+void config_release(struct config *c)
+{
+	release_texts(c);
+	wipe(c->tls_private_key_pem, c->tls_private_key_pem ? strlen(c->tls_private_key_pem) : 0);
+	wipe(c->github_private_key_pem,
+	    c->github_private_key_pem ? strlen(c->github_private_key_pem) : 0);
+	wipe(c->github_webhook_secret, c->github_webhook_secret_bytes);
+	free(c->trusted_proxies);
+	free(c->allow_networks);
+	for (size_t i = 0; i < c->n_oidc_issuers; i++)
+		oidc_issuer_release(&c->oidc_issuers[i]);
+	free(c->oidc_issuers);
+	for (size_t i = 0; i < c->n_accelerators; i++)
+		accelerator_release(&c->accelerators[i]);
+	free(c->accelerators);
+	*c = (struct config){0};
+}
+
+void config_unref(struct config *c)
+{
+	struct snapshot *s = c ? CONTAINER_OF(c, struct snapshot, c) : NULL;
+
+	if (!s || atomic_fetch_sub(&s->n_refs, 1) != 1)
+		return;
+	config_release(&s->c);
+	free(s);
+}
+
+const struct accelerator *config_accelerator(const struct config *c, const char *name)
+{
+	size_t low = 0, high = c->n_accelerators;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(name, c->accelerators[mid].name);
+
+		if (order == 0)
+			return &c->accelerators[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+const struct runner *accelerator_runner(const struct accelerator *a, const char *name)
+{
+	for (size_t i = 0; i < a->n_runners; i++)
+		if (str_eq(a->runners[i].name, name))
+			return &a->runners[i];
+	return NULL;
+}
+
+const char *config_needs_restart(const struct config *old, const struct config *new_one, int i)
+{
+	const struct {
+		const char *key, *before, *after;
+	} fixed[] = {
+	    {"listen", old->listen, new_one->listen},
+	    {"state_dir", old->state_dir, new_one->state_dir},
+	    {"store", old->store, new_one->store},
+	};
+
+	for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
+		if (!str_eq(fixed[k].before, fixed[k].after) && i-- == 0)
+			return fixed[k].key;
+	return NULL;
+}

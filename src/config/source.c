@@ -1,0 +1,112 @@
+#include "config/source.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+
+char *source_path(const char *folder, const char *written)
+{
+	return str_eq(folder, ".") ? xstrdup(written) : path_join(folder, written);
+}
+
+void source_wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_release(b);
+}
+
+/* A pipe or a device would make the reader wait, or never end. */
+static int check_regular(const char *path, struct buf *out, struct error *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return error_set(e, ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(e, ERR_INVALID, "%s: not a regular file", path);
+	if (st.st_size > (off_t)out->max)
+		return error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, out->max);
+	/* Room at once, so that growing leaves no copies of a secret behind. */
+	return buf_reserve(out, (size_t)st.st_size);
+}
+
+int source_read(const char *path, struct buf *out, struct error *e)
+{
+	int rc = check_regular(path, out, e);
+
+	return rc ? rc : file_read(path, out, e);
+}
+
+static int read_whole_secret(const char *path, struct buf *out, struct error *e)
+{
+	int rc = source_read(path, out, e);
+
+	if (rc)
+		return rc;
+	if (out->len && out->data[out->len - 1] == '\n')
+		out->data[--out->len] = '\0';
+	if (out->len && out->data[out->len - 1] == '\r')
+		out->data[--out->len] = '\0';
+	return out->len ? 0 : error_set(e, ERR_INVALID, "%s: empty", path);
+}
+
+/* One name in a folder: no way out of it. */
+static bool is_plain_name(const char *s)
+{
+	return *s && *s != '.' && !strchr(s, '/');
+}
+
+int source_read_secret(const char *folder, const char *written, struct buf *out, struct error *e)
+{
+	static const char prefix[] = "credential:";
+	const char *name = written + sizeof(prefix) - 1, *directory;
+	char *path;
+	int rc;
+
+	if (str_has_prefix(written, prefix)) {
+		directory = getenv("CREDENTIALS_DIRECTORY");
+		if (!is_plain_name(name))
+			return error_set(e, ERR_INVALID,
+			    "%s: a credential is named without / and leading .", written);
+		if (!directory || !*directory)
+			return error_set(e, ERR_NOT_FOUND,
+			    "%s: systemd sets no $CREDENTIALS_DIRECTORY here", written);
+		path = path_join(directory, name);
+	} else {
+		path = source_path(folder, written);
+	}
+	rc = read_whole_secret(path, out, e);
+	free(path);
+	return rc;
+}
+
+int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
+    struct buf *out, struct error *e)
+{
+	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
+	int rc;
+
+	if (!is_plain_name(accelerator) || !is_plain_name(name)) {
+		rc = error_set(e, ERR_DENIED, "%s: leads out of the secrets' folder", path);
+		free(path);
+		return rc;
+	}
+	real = realpath(path, NULL);
+	base = realpath(secrets_dir, NULL);
+	home = xasprintf("%s/%s/", base ? base : "", accelerator);
+	if (!real || !base)
+		rc = error_set(e, ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+	else if (!str_has_prefix(real, home))
+		rc = error_set(e, ERR_DENIED, "%s: a link that leads out of its folder", path);
+	else
+		rc = read_whole_secret(real, out, e);
+	free(path);
+	free(real);
+	free(base);
+	free(home);
+	return rc;
+}

@@ -1,0 +1,28 @@
+/* The bytes behind the paths that configuration names: files, systemd's credentials,
+ * vendors' secrets.
+ *
+ * Thread: not the loop while the daemon serves. Explanations name paths, never content. */
+#ifndef CONFIG_SOURCE_H
+#define CONFIG_SOURCE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* The path as a program can open it: below `folder` unless absolute. free(). */
+char *source_path(const char *folder, const char *written);
+/* Appends a regular file's bytes (out->max is the ceiling). */
+int source_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
+/* A secret of the operator's: a file, or "credential:NAME" for systemd's. One newline at
+ * its end is no part of it; an empty one is refused. */
+int source_read_secret(
+    const char *folder, const char *written, struct buf *out, struct error *e) MUST_CHECK;
+/* A secret that a vendor's file names: secrets_dir/accelerator/name, and nowhere else even
+ * through links. */
+int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
+    struct buf *out, struct error *e) MUST_CHECK;
+/* Overwrites and frees. */
+void source_wipe(struct buf *b);
+
+#endif
