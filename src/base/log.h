@@ -19,7 +19,12 @@ struct log_field {
 	int64_t number;
 };
 
-#define LOG_S(k, v) ((struct log_field){.key = (k), .text = (v) ? (v) : ""})
+static inline const char *log_text(const char *v)
+{
+	return v ? v : "";
+}
+
+#define LOG_S(k, v) ((struct log_field){.key = (k), .text = log_text(v)})
 #define LOG_I(k, v) ((struct log_field){.key = (k), .number = (v)})
 
 #define log_event(level, ev, ...)                                                                  \
