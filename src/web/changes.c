@@ -8,13 +8,14 @@
 struct change_request {
 	struct get_change get;
 	struct http_request *request;
-	char *repository, *head_sha;
+	struct config *config; /* as of the request */
+	char *head_sha;
 };
 
 static void change_request_free(struct change_request *c)
 {
 	change_view_free(c->get.view);
-	free(c->repository);
+	config_unref(c->config);
 	free(c->head_sha);
 	free(c);
 }
@@ -27,7 +28,7 @@ static void change_done(struct store_query *q)
 		web_respond_failed(c->request, q->err,
 		    c->get.number ? "no such pull request" : "no such commit");
 	else
-		web_respond_json(c->request, 200, change_json(c->get.view));
+		web_respond_json(c->request, 200, change_json(c->get.view, c->config->public_url));
 	change_request_free(c);
 }
 
@@ -36,9 +37,9 @@ static void start(struct web *w, struct http_request *r, int64_t number, const c
 	struct change_request *c = xcalloc(1, sizeof(*c));
 
 	c->request = r;
-	c->repository = xstrdup(w->config->upstream_repository);
+	c->config = config_ref(w->config);
 	c->head_sha = xstrdup_or_null(sha);
-	c->get.repository = c->repository;
+	c->get.repository = c->config->upstream_repository;
 	c->get.number = number;
 	c->get.head_sha = c->head_sha;
 	c->get.q.done = change_done;

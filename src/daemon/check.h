@@ -1,0 +1,15 @@
+/* `outpostd --check`, and the same checks for a start and a reload. */
+#ifndef DAEMON_CHECK_H
+#define DAEMON_CHECK_H
+
+#include "base/buf.h"
+#include "config/config.h"
+
+/* config_load() plus what only higher layers can tell: that the TLS pair is one. Messages
+ * as there. Blocking: before the loop, or in the pool. */
+int daemon_load_config(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
+
+/* Prints what is wrong on stdout and a summary on stderr. Returns the exit code, 0 or 1. */
+int daemon_check(const char *config_path);
+
+#endif

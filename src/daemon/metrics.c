@@ -1,0 +1,164 @@
+#include "daemon/metrics.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "daemon/wire.h"
+
+enum { BUDGETS_MAX = 64 };
+
+struct labelled {
+	const char *label;
+	int64_t value;
+};
+
+static void put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_one(struct buf *out, const char *name, const char *type, const char *help,
+    int64_t value)
+{
+	put_head(out, name, type, help);
+	buf_appendf(out, "%s %lld\n", name, (long long)value);
+}
+
+/* One counter family with a label, e.g. answers by kind. */
+static void put_family(struct buf *out, const char *name, const char *help, const char *label,
+    const struct labelled *list, size_t n)
+{
+	put_head(out, name, "counter", help);
+	for (size_t i = 0; i < n; i++)
+		buf_appendf(out, "%s{%s=\"%s\"} %lld\n", name, label, list[i].label,
+		    (long long)list[i].value);
+}
+
+static void put_intake(struct buf *out, const struct intake_counters *c)
+{
+	const struct labelled answers[] = {
+	    {"accepted", c->n_accepted},
+	    {"duplicate", c->n_duplicate},
+	    {"pong", c->n_pong},
+	    {"ignored", c->n_ignored},
+	    {"bad_request", c->n_bad_request},
+	    {"bad_signature", c->n_bad_signature},
+	    {"busy", c->n_busy},
+	};
+
+	put_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers,
+	    ARRAY_LEN(answers));
+	put_one(out, "outpost_webhook_bytes_total", "counter", "Bytes of accepted webhooks.",
+	    c->n_bytes_accepted);
+}
+
+static void put_runners(struct buf *out, const struct runners_counters *c)
+{
+	const struct labelled answers[] = {
+	    {"recorded", c->n_recorded},
+	    {"unchanged", c->n_unchanged},
+	    {"ignored", c->n_ignored},
+	    {"bad_request", c->n_bad_request},
+	    {"bad_token", c->n_bad_token},
+	    {"denied", c->n_denied},
+	    {"conflict", c->n_conflict},
+	    {"over_rate", c->n_over_rate},
+	    {"busy", c->n_busy},
+	};
+
+	put_family(out, "outpost_reports_total", "Reports of jobs by answer.", "answer", answers,
+	    ARRAY_LEN(answers));
+	put_one(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
+	    c->n_key_fetches);
+	put_one(out, "outpost_oidc_key_fetch_failures_total", "counter", "Of these, failed ones.",
+	    c->n_key_fetch_failures);
+}
+
+static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
+{
+	const struct labelled sent[] = {
+	    {"github", c->n_github_sent},
+	    {"webhook", c->n_webhooks_sent},
+	};
+
+	put_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were taken.", "kind",
+	    sent, ARRAY_LEN(sent));
+	put_one(out, "outpost_dispatch_retries_total", "counter", "Tries that are made again.",
+	    c->n_retries);
+	put_one(out, "outpost_dispatch_dead_total", "counter", "Dispatches that were given up.",
+	    c->n_dead);
+	put_one(out, "outpost_dispatch_expired_total", "counter", "Deadlines that vendors missed.",
+	    c->n_expired);
+	put_one(out, "outpost_redeliveries_total", "counter", "Redeliveries asked of GitHub.",
+	    c->n_redeliveries_asked);
+	put_one(out, "outpost_reconciled_total", "counter", "Changes that no webhook had told of.",
+	    c->n_reconciled);
+	put_one(out, "outpost_reconcile_failures_total", "counter", "Looks that failed.",
+	    c->n_reconcile_failures);
+	put_one(out, "outpost_last_reconcile_timestamp_seconds", "gauge",
+	    "When the last look for lost webhooks went through.", c->last_reconcile_wall_ms / 1000);
+	put_one(out, "outpost_clock_jumps_total", "counter", "Jumps of the wall clock.",
+	    c->n_clock_jumps);
+}
+
+static void put_publish(struct buf *out, const struct publish_counters *c)
+{
+	const struct labelled wishes[] = {
+	    {"created", c->n_created},
+	    {"edited", c->n_edited},
+	    {"unchanged", c->n_unchanged},
+	    {"put_off", c->n_put_off},
+	    {"retried", c->n_retries},
+	    {"dead", c->n_dead},
+	};
+
+	put_family(out, "outpost_comments_total", "Comments by what became of the wish to write.",
+	    "outcome", wishes, ARRAY_LEN(wishes));
+}
+
+static void put_github(struct buf *out, const struct github *g)
+{
+	struct github_budget_stats budgets[BUDGETS_MAX];
+	struct github_stats s;
+	size_t n = github_read_budgets(g, budgets, BUDGETS_MAX);
+
+	github_read_stats(g, &s);
+	put_one(out, "outpost_github_requests_total", "counter", "Requests to GitHub.", s.n_requests);
+	put_one(out, "outpost_github_token_requests_total", "counter",
+	    "Of these, for installation tokens.", s.n_token_requests);
+	put_one(out, "outpost_github_4xx_total", "counter", "Answers 400 to 499.", s.n_answers_4xx);
+	put_one(out, "outpost_github_5xx_total", "counter", "Answers 500 to 599.", s.n_answers_5xx);
+	put_one(out, "outpost_github_failures_total", "counter", "Requests without an answer.",
+	    s.n_failures);
+	put_one(out, "outpost_github_rate_limited_total", "counter", "Answers that named a limit.",
+	    s.n_rate_limited);
+	put_one(out, "outpost_github_in_flight", "gauge", "Requests in the air.", s.n_in_flight);
+	put_one(out, "outpost_github_waiting", "gauge", "Requests that wait for a budget.",
+	    s.n_waiting);
+	put_one(out, "outpost_github_oldest_token_seconds", "gauge", "Age of the oldest token.",
+	    s.oldest_token_age_ms / 1000);
+	put_head(out, "outpost_github_quota_remaining", "gauge",
+	    "GitHub's hourly quota left, by installation.");
+	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
+		if (budgets[i].remaining >= 0)
+			buf_appendf(out, "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
+			    (long long)budgets[i].installation_id, (long long)budgets[i].remaining);
+}
+
+void metrics_write(struct buf *out, void *owner)
+{
+	struct daemon *d = owner;
+	struct dispatch_counters dispatch;
+	struct publish_counters publish;
+
+	dispatch_read_counters(d->dispatch, &dispatch);
+	publish_read_counters(d->publish, &publish);
+	put_intake(out, intake_counters(d->intake));
+	put_runners(out, runners_counters(d->runners));
+	put_dispatch(out, &dispatch);
+	put_publish(out, &publish);
+	put_github(out, d->github);
+	put_one(out, "outpost_config_loaded_timestamp_seconds", "gauge",
+	    "When the configuration in force was read.", d->config_loaded_wall_ms / 1000);
+	put_one(out, "outpost_config_refused", "gauge", "1 while the last reload stands refused.",
+	    d->config_error != NULL);
+}

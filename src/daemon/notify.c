@@ -1,0 +1,70 @@
+#include "daemon/notify.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+
+static void notify_send(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t n = path ? strlen(path) : 0;
+	int fd;
+
+	if (n < 2 || n >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(address.sun_path, path, n);
+	if (path[0] == '@')
+		address.sun_path[0] = '\0'; /* the abstract namespace */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return;
+	/* systemd notices silence by itself; there is nobody else to tell. */
+	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	close(fd);
+}
+
+void notify_ready(void)
+{
+	notify_send("READY=1");
+}
+
+void notify_reloading(void)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+	    (long long)clock_mono_ms() * 1000);
+	notify_send(text);
+}
+
+void notify_stopping(void)
+{
+	notify_send("STOPPING=1");
+}
+
+void notify_status(const char *text)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "STATUS=%s", text);
+	notify_send(line);
+}
+
+void notify_watchdog(void)
+{
+	notify_send("WATCHDOG=1");
+}
+
+int64_t notify_watchdog_interval_ms(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC");
+	int64_t n;
+
+	return usec && !parse_int64(usec, &n) && n > 0 ? n / 2000 : 0;
+}

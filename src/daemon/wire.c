@@ -1,0 +1,271 @@
+/* Connects the parts: the only place that knows them all. The order of building is that of
+ * the layers; the order of closing is its reverse, one step after the other. */
+#include "daemon/wire.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/version.h"
+#include "daemon/control.h"
+#include "daemon/metrics.h"
+#include "webhook/payload.h"
+
+enum { CLOSE_GRACE_MS = 5000 };
+
+static bool is_trusted_proxy(const uint8_t address[16], void *owner)
+{
+	const struct daemon *d = owner;
+
+	return network_contains(d->config->trusted_proxies, d->config->n_trusted_proxies, address);
+}
+
+static struct github_options github_options_of(const struct config *c)
+{
+	return (struct github_options){
+	    .api_url = c->github_api_url,
+	    .app_id = c->github_app_id,
+	    .private_key_pem = c->github_private_key_pem,
+	    .writes_per_minute = c->github_writes_per_minute,
+	    .max_concurrent = c->github_max_concurrent,
+	};
+}
+
+/* ---- the registry's mirror in the store follows the configuration ---- */
+
+static void start_mirror(struct daemon *d);
+
+static void mirror_done(struct store_op *op)
+{
+	struct daemon *d = CONTAINER_OF(op, struct daemon, mirror.op);
+	bool is_outdated = d->mirrored != d->config;
+
+	d->is_mirroring = false;
+	config_unref(d->mirrored);
+	d->mirrored = NULL;
+	if (op->err)
+		log_event(LOG_ERROR, "registry_not_mirrored", LOG_S("why", op->why.text));
+	else if (is_outdated)
+		start_mirror(d);
+}
+
+static void start_mirror(struct daemon *d)
+{
+	if (d->is_mirroring)
+		return; /* mirror_done() sees that there is a newer one */
+	d->mirror = (struct mirror_registry){
+	    .op.done = mirror_done,
+	    .list = d->config->accelerators,
+	    .n = d->config->n_accelerators,
+	    .now_ms = clock_wall_ms(),
+	};
+	if (store_mirror_registry(d->store, &d->mirror))
+		return; /* closing, or so busy that the next start or reload does it */
+	d->mirrored = config_ref(d->config);
+	d->is_mirroring = true;
+}
+
+/* ---- building ---- */
+
+static int open_store(struct daemon *d, struct error *e)
+{
+	const struct store_options options = {.state_dir = d->config->state_dir};
+	int rc = store_open(d->loop, &options, &d->store, e);
+
+	if (!rc)
+		rc = callback_key_load(d->config->state_dir, d->callback_key, e);
+	return rc;
+}
+
+static int open_clients(struct daemon *d, struct error *e)
+{
+	struct github_options options = github_options_of(d->config);
+
+	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
+	return github_new(d->loop, d->client, &options, &d->github, e);
+}
+
+static int open_server(struct daemon *d, struct error *e)
+{
+	const struct config *c = d->config;
+
+	d->server = http_server_new(d->loop, NULL);
+	http_server_trust_proxies(d->server, is_trusted_proxy, d);
+	if (c->tls_certificate_pem)
+		return http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+	return 0;
+}
+
+static void open_parts(struct daemon *d)
+{
+	const struct dispatch_deps dispatch = {
+	    .loop = d->loop,
+	    .store = d->store,
+	    .github = d->github,
+	    .http_client = d->client,
+	    .parse_event = event_parse,
+	    .callback_key = d->callback_key,
+	    .callback_key_bytes = sizeof(d->callback_key),
+	};
+	const struct publish_deps publish = {
+	    .loop = d->loop,
+	    .store = d->store,
+	    .github = d->github,
+	};
+	const struct web_deps web = {
+	    .loop = d->loop,
+	    .store = d->store,
+	    .server = d->server,
+	    .write_metrics = metrics_write,
+	    .owner = d,
+	};
+
+	d->intake = intake_new(d->loop, d->store, d->server);
+	d->runners = runners_new(d->loop, d->store, d->client, d->server, d->callback_key,
+	    sizeof(d->callback_key));
+	d->web = web_new(&web);
+	d->dispatch = dispatch_new(&dispatch, d->config);
+	d->publish = publish_new(&publish, d->config);
+	intake_configure(d->intake, d->config);
+	runners_configure(d->runners, d->config);
+	web_configure(d->web, d->config);
+	start_mirror(d);
+}
+
+int wire_up(struct daemon *d, struct error *e)
+{
+	int rc = open_store(d, e);
+
+	if (!rc)
+		rc = open_clients(d, e);
+	if (!rc)
+		rc = open_server(d, e);
+	if (rc)
+		return rc;
+	open_parts(d);
+	rc = control_new(d, &d->control, e);
+	if (!rc)
+		rc = http_server_listen(d->server, d->config->listen, &d->address, e);
+	return rc;
+}
+
+/* ---- a new snapshot ---- */
+
+static int reconfigure_parts_that_may_refuse(struct daemon *d, struct config *c, struct error *e)
+{
+	struct github_options options = github_options_of(c), old = github_options_of(d->config);
+	struct error ignored = {0};
+	int rc = github_reconfigure(d->github, &options, e);
+
+	if (!rc && c->tls_certificate_pem)
+		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+	if (rc && github_reconfigure(d->github, &old, &ignored))
+		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
+	return rc;
+}
+
+int wire_configure(struct daemon *d, struct config *config, struct error *e)
+{
+	const char *key;
+	int rc = reconfigure_parts_that_may_refuse(d, config, e);
+
+	if (rc)
+		return rc;
+	for (int i = 0; (key = config_needs_restart(d->config, config, i)) != NULL; i++)
+		log_event(LOG_WARN, "restart_needed", LOG_S("key", key));
+	config_unref(d->config);
+	d->config = config;
+	d->config_loaded_wall_ms = clock_wall_ms();
+	log_setup(config->log_level, config->log_format);
+	intake_configure(d->intake, config);
+	runners_configure(d->runners, config);
+	dispatch_configure(d->dispatch, config);
+	publish_configure(d->publish, config);
+	web_configure(d->web, config);
+	start_mirror(d);
+	return 0;
+}
+
+/* ---- closing ---- */
+
+static void next_step(struct daemon *d);
+
+static void part_closed(void *owner)
+{
+	struct daemon *d = owner;
+
+	if (--d->n_closing == 0)
+		next_step(d);
+}
+
+static void close_users(struct daemon *d)
+{
+	if (d->server) {
+		d->n_closing++;
+		http_server_close(d->server, CLOSE_GRACE_MS, part_closed, d);
+	}
+	if (d->control) {
+		d->n_closing++;
+		control_close(d->control, part_closed, d);
+	}
+	if (d->dispatch) {
+		d->n_closing++;
+		dispatch_close(d->dispatch, part_closed, d);
+	}
+	if (d->publish) {
+		d->n_closing++;
+		publish_close(d->publish, part_closed, d);
+	}
+}
+
+static void finish(struct daemon *d)
+{
+	intake_free(d->intake);
+	web_free(d->web);
+	timer_close(d->stop_deadline);
+	timer_close(d->watchdog);
+	loop_close_signals(d->loop);
+	loop_stop(d->loop);
+}
+
+static void next_step(struct daemon *d)
+{
+	d->n_closing = 1; /* held until this step has started everything */
+	switch (d->closing_step++) {
+	case 0:
+		close_users(d);
+		break;
+	case 1:
+		if (d->runners) {
+			d->n_closing++;
+			runners_close(d->runners, part_closed, d);
+		}
+		break;
+	case 2:
+		if (d->github) {
+			d->n_closing++;
+			github_close(d->github, part_closed, d);
+		}
+		break;
+	case 3:
+		if (d->client) {
+			d->n_closing++;
+			http_client_close(d->client, part_closed, d);
+		}
+		break;
+	case 4:
+		if (d->store) {
+			d->n_closing++;
+			store_close(d->store, part_closed, d);
+		}
+		break;
+	default:
+		finish(d);
+		return;
+	}
+	part_closed(d);
+}
+
+void wire_down(struct daemon *d)
+{
+	next_step(d);
+}
