@@ -1,0 +1,110 @@
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "ctl/server.h"
+#include "ctl/table.h"
+
+static void print_line(const struct ctl *ctl, const char *name, const char *text)
+{
+	printf("%s%-12s%s %s\n", ctl->has_colour ? "\033[2m" : "", name, ctl->has_colour ? "\033[0m" : "",
+	    text);
+}
+
+static void print_counts(const struct ctl *ctl, const char *name, const json_t *obj)
+{
+	struct buf line = BUF_INIT(4096);
+	const char *key;
+	json_t *value;
+
+	json_object_foreach ((json_t *)obj, key, value)
+		if (json_integer_value(value) > 0)
+			buf_appendf(&line, "%s%lld %s", line.len ? ", " : "",
+			    (long long)json_integer_value(value), key);
+	print_line(ctl, name, line.len ? line.data : "none");
+	buf_release(&line);
+}
+
+static void print_trouble(const struct ctl *ctl, const char *text)
+{
+	printf("%s! %s%s\n", ctl->has_colour ? "\033[31m" : "", text, ctl->has_colour ? "\033[0m" : "");
+}
+
+static void print_troubles(const struct ctl *ctl, const json_t *v)
+{
+	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
+	const char *comments = json_string_value(json_at(v, "comments", "last_error", NULL));
+	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
+	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
+	struct buf line = BUF_INIT(8192);
+
+	if (refused) {
+		buf_appendf(&line, "the last reload was refused, the configuration before it is in force:\n%s",
+		    refused);
+		print_trouble(ctl, buf_str(&line));
+		buf_clear(&line);
+	}
+	if (!json_is_true(json_at(v, "store", "writable", NULL)))
+		print_trouble(ctl, "the database cannot be written: webhooks are answered 503");
+	if (n_failed) {
+		buf_appendf(&line, "%lld deliveries could not be planned: outpostctl deliveries --failed",
+		    (long long)n_failed);
+		print_trouble(ctl, buf_str(&line));
+		buf_clear(&line);
+	}
+	if (n_dead) {
+		buf_appendf(&line, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
+		print_trouble(ctl, buf_str(&line));
+		buf_clear(&line);
+	}
+	if (comments) {
+		buf_appendf(&line, "writing comments: %s", comments);
+		print_trouble(ctl, buf_str(&line));
+	}
+	buf_release(&line);
+}
+
+static void print_status(const struct ctl *ctl, const json_t *v)
+{
+	int64_t now = clock_wall_ms(), started, looked;
+	const char *look = json_get_str(v, "last_reconcile"), *start = json_get_str(v, "started_at");
+	char line[256], age[32] = "never";
+
+	if (start && !rfc3339_parse(start, &started))
+		snprintf(line, sizeof(line), "outpostd %s on %s, started %s", json_get_str(v, "version"),
+		    json_get_str(v, "address"), age_text(started, now, age, sizeof(age)));
+	else
+		snprintf(line, sizeof(line), "outpostd");
+	print_line(ctl, "service", line);
+	snprintf(line, sizeof(line), "%s, %lld accelerators, %lld open changes",
+	    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
+	    (long long)json_get_int(v, "accelerators", 0),
+	    (long long)json_get_int(v, "open_changes", 0));
+	print_line(ctl, "upstream", line);
+	print_counts(ctl, "deliveries", json_object_get(v, "deliveries"));
+	print_counts(ctl, "dispatches", json_object_get(v, "dispatches"));
+	print_counts(ctl, "outbox", json_object_get(v, "outbox"));
+	snprintf(line, sizeof(line), "%lld jobs, %lld results, %.1f MiB",
+	    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
+	    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
+	print_line(ctl, "database", line);
+	print_counts(ctl, "github", json_object_get(v, "github"));
+	print_counts(ctl, "comments", json_object_get(v, "comments"));
+	print_line(ctl, "reconciled",
+	    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age)) : "not yet");
+	print_troubles(ctl, v);
+}
+
+int cmd_status(const struct ctl *ctl, int argc, char **argv)
+{
+	json_t *v;
+
+	(void)argv;
+	if (argc > 0)
+		return command_usage("status");
+	if (server_ask(ctl, "GET", "/control/status", NULL, &v))
+		return EXIT_FAILED;
+	if (ctl->is_json)
+		return server_print_json(v);
+	print_status(ctl, v);
+	json_decref(v);
+	return EXIT_DONE;
+}

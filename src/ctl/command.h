@@ -1,0 +1,41 @@
+/* outpostctl's commands: one table, one function each. */
+#ifndef CTL_COMMAND_H
+#define CTL_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit codes, as the contract has them. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct ctl {
+	const char *config_path;
+	bool is_json;     /* --json: for programs */
+	bool is_terminal; /* standard output is one */
+	bool has_colour;  /* so is it, and NO_COLOR is not set */
+	int width;        /* of the terminal, 80 elsewhere */
+};
+
+struct command {
+	const char *name;  /* one or two words: "comment preview" */
+	const char *usage; /* its arguments */
+	const char *help;  /* one line */
+	/* argv holds the command's own arguments. Returns the exit code. */
+	int (*run)(const struct ctl *ctl, int argc, char **argv);
+};
+
+/* NULL-terminated by name. */
+extern const struct command COMMANDS[];
+
+int cmd_check(const struct ctl *ctl, int argc, char **argv);
+int cmd_status(const struct ctl *ctl, int argc, char **argv);
+int cmd_deliveries(const struct ctl *ctl, int argc, char **argv);
+int cmd_replay(const struct ctl *ctl, int argc, char **argv);
+int cmd_dispatches(const struct ctl *ctl, int argc, char **argv);
+int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv);
+int cmd_backup(const struct ctl *ctl, int argc, char **argv);
+
+/* Says on stderr how the command is written. Returns EXIT_USAGE. */
+int command_usage(const char *name);
+
+#endif

@@ -1,0 +1,110 @@
+#include "ctl/run.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "base/version.h"
+#include "ctl/command.h"
+
+static const char DEFAULT_CONFIG[] = "/etc/outpost/outpost.yml";
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: outpostctl [-c FILE] [--json] COMMAND\n\n", out);
+	for (const struct command *c = COMMANDS; c->name; c++) {
+		char head[64];
+
+		snprintf(head, sizeof(head), "%s %s", c->name, c->usage);
+		fprintf(out, "  %-34s %s\n", head, c->help);
+	}
+	fprintf(out,
+	    "\n  -c, --config FILE  the service's configuration (default %s)\n"
+	    "      --json         for programs\n"
+	    "      --version, --help\n"
+	    "\nExit codes: 0 done, 1 failed, 2 usage.\n",
+	    DEFAULT_CONFIG);
+}
+
+/* The command that argv begins with; *ret_n is how many words it took. */
+static const struct command *find_command(int argc, char **argv, int *ret_n)
+{
+	for (const struct command *c = COMMANDS; c->name; c++) {
+		const char *space = strchr(c->name, ' ');
+
+		*ret_n = space ? 2 : 1;
+		if (!space && str_eq(argv[0], c->name))
+			return c;
+		if (space && argc > 1 && strlen(argv[0]) == (size_t)(space - c->name) &&
+		    str_has_prefix(c->name, argv[0]) && str_eq(argv[1], space + 1))
+			return c;
+	}
+	return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+	const char *names[32] = {NULL}, *near;
+	size_t n = 0;
+
+	for (const struct command *c = COMMANDS; c->name && n + 1 < 32; c++)
+		names[n++] = c->name;
+	near = str_nearest(word, names);
+	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
+	    near ? near : "", near ? "'?" : "");
+	fputs("Try 'outpostctl --help'.\n", stderr);
+	return EXIT_USAGE;
+}
+
+static void look_at_terminal(struct ctl *ctl)
+{
+	struct winsize size;
+	const char *no_colour = getenv("NO_COLOR");
+
+	ctl->width = 80;
+	if (!isatty(STDOUT_FILENO))
+		return;
+	ctl->is_terminal = true;
+	ctl->has_colour = !(no_colour && *no_colour);
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		ctl->width = size.ws_col;
+}
+
+int ctl_run(int argc, char **argv)
+{
+	struct ctl ctl = {.config_path = DEFAULT_CONFIG};
+	const struct command *command;
+	int i = 1, n_words;
+
+	look_at_terminal(&ctl);
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (str_eq(argv[i], "--json")) {
+			ctl.is_json = true;
+		} else if ((str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) && i + 1 < argc) {
+			ctl.config_path = argv[++i];
+		} else if (str_eq(argv[i], "--version")) {
+			puts("outpostctl " OUTPOST_VERSION);
+			return EXIT_DONE;
+		} else if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h")) {
+			print_help(stdout);
+			return EXIT_DONE;
+		} else {
+			fprintf(stderr, "outpostctl: what is '%s'?\nTry 'outpostctl --help'.\n", argv[i]);
+			return EXIT_USAGE;
+		}
+	}
+	if (i == argc) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	command = find_command(argc - i, argv + i, &n_words);
+	if (!command)
+		return unknown_command(argv[i]);
+	i += n_words;
+	/* --json is understood behind the command too. */
+	if (i < argc && str_eq(argv[argc - 1], "--json")) {
+		ctl.is_json = true;
+		argc--;
+	}
+	return command->run(&ctl, argc - i, argv + i);
+}

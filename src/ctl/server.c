@@ -1,0 +1,85 @@
+#include "ctl/server.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "http/client.h"
+
+enum { MESSAGES_MAX_BYTES = 1 << 20, BACKUP_TIMEOUT_MS = 3600 * 1000 };
+
+/* The socket's path, from the configuration that the daemon was started with. */
+static char *socket_path(const struct ctl *ctl)
+{
+	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
+	struct config *config = NULL;
+	char *path = NULL;
+
+	if (config_load(ctl->config_path, &config, &messages))
+		fprintf(stderr, "%soutpostctl: the configuration tells where the service is, and has mistakes\n",
+		    buf_str(&messages));
+	else
+		path = path_join(config->state_dir, "control.sock");
+	config_unref(config);
+	buf_release(&messages);
+	return path;
+}
+
+static int answer_of(const struct http_call *call, json_t **ret)
+{
+	struct error why = {0};
+
+	if (json_parse(call->answer.data ? call->answer.data : "", call->answer.len, ret, &why)) {
+		fprintf(stderr, "outpostctl: the service answered what is no JSON (%s)\n", why.text);
+		return EXIT_FAILED;
+	}
+	if (call->status >= 400) {
+		const char *text = json_get_str(*ret, "error");
+
+		fprintf(stderr, "outpostctl: %s\n", text ? text : "the service refused");
+		json_decref(*ret);
+		*ret = NULL;
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+int server_ask(const struct ctl *ctl, const char *method, const char *path, const json_t *body,
+    json_t **ret)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	char *socket = socket_path(ctl), *text = body ? json_text(body) : NULL;
+	char *url = xasprintf("http://localhost%s", path);
+	struct http_call call = {
+	    .method = method,
+	    .url = url,
+	    .headers = headers,
+	    .body = text,
+	    .body_bytes = text ? strlen(text) : 0,
+	    .unix_socket_path = socket,
+	    .allow_plain_http = true,
+	    .total_timeout_ms = BACKUP_TIMEOUT_MS,
+	};
+	int exit_code = EXIT_FAILED;
+
+	*ret = NULL;
+	if (socket) {
+		if (http_call_blocking(&call))
+			fprintf(stderr, "outpostctl: the service does not answer on %s: %s\n", socket,
+			    call.why.text);
+		else
+			exit_code = answer_of(&call, ret);
+		http_call_release(&call);
+	}
+	free(socket);
+	free(text);
+	free(url);
+	return exit_code;
+}
+
+int server_print_json(json_t *v)
+{
+	json_dumpf(v, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(v);
+	return EXIT_DONE;
+}
