@@ -16,12 +16,19 @@
 
 struct http_client;
 
+#define HTTP_CLIENT_CONNECTIONS_PER_HOST 64
+
+/* Certificates are always verified, against $CURL_CA_BUNDLE or $SSL_CERT_FILE where set,
+ * else against the system's. */
 struct http_client *http_client_new(struct loop *l, const char *user_agent);
-/* Ends every transfer with ERR_CANCELLED (their done run now), then closes. Asynchronous. */
+/* Connections to one host at a time, 0: no limit. Calls above it wait their turn. */
+void http_client_limit(struct http_client *c, int connections_per_host);
+/* Ends every transfer with ERR_CANCELLED (their done run now), then closes. Asynchronous.
+ * No call may be started after it. */
 void http_client_close(struct http_client *c, void (*on_closed)(void *owner), void *owner);
 
 /* Decides whether an address may be connected to; see struct http_call.allow_address.
- * `address` is 16 bytes, IPv4 mapped. */
+ * `address` is 16 bytes, IPv4 mapped. Runs inside libcurl: it starts and cancels no call. */
 typedef bool http_allow_address_fn(const uint8_t address[16], void *owner);
 
 /* One exchange. The caller zero-initialises it, fills the first half and owns it; between
@@ -34,12 +41,14 @@ struct http_call {
 	const char *body;           /* borrowed until done; NULL: none */
 	size_t body_bytes;
 	const char *unix_socket_path; /* NULL: TCP */
-	size_t max_answer_bytes;      /* 0: 8 MiB; more: ERR_TOO_BIG */
+	size_t max_answer_bytes;      /* 0: 8 MiB; more: ERR_TOO_BIG; headers: 64 KiB */
 	int64_t connect_timeout_ms;   /* 0: 10 s */
-	int64_t total_timeout_ms;     /* 0: 30 s */
+	/* 0: 30 s. Under 100 bytes a second for 45 s ends a longer one before it. */
+	int64_t total_timeout_ms;
 	/* Called with each address before a connection to it is opened, after name
-	 * look-up, so that a name cannot be pointed elsewhere in between. NULL: all. With a
-	 * check in place proxy variables are ignored. */
+	 * look-up, so that a name cannot be pointed elsewhere in between, and again before
+	 * a request goes out on a connection that is reused. A refusal is ERR_DENIED.
+	 * NULL: all. With a check in place proxy variables are ignored. */
 	http_allow_address_fn *allow_address;
 	void *allow_owner;
 	bool allow_plain_http; /* false: https only, or http where allow_address is NULL */
@@ -64,7 +73,8 @@ void http_call_cancel(struct http_client *c, struct http_call *call);
 bool http_call_header(const struct http_call *call, const char *name, char *out, size_t n);
 /* Frees what `out` fields hold. */
 void http_call_release(struct http_call *call);
-/* Blocking variant for outpostctl: runs the call on a loop of its own. */
+/* Blocking variant for outpostctl: runs the call on a loop of its own; done is not called.
+ * Returns call->err. */
 int http_call_blocking(struct http_call *call) MUST_CHECK;
 
 #endif
