@@ -1,0 +1,424 @@
+// Results in: POST /github/callback as CRCR's reporter sends it, and POST /api/v1/dispatches/{id}/jobs; each
+// answer in the contract's table, and tokens as attackers make them.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { buildkiteClaims, githubClaims, startIssuer } from '../github/oidc.mjs';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'hook secret';
+const LIMIT = 100; // callbacks a minute for one repository
+const MAX_BODY = 2 * 1024 * 1024;
+const REPOSITORIES = Array.from({ length: 8 }, (_, i) => `Ascend/pytorch-${i}`);
+const BUILDKITE = { organizationId: '0190aaaa-0000-4000-8000-000000000001', pipelineId: '0190bbbb-0000-4000-8000-000000000002' };
+
+describe('reports', { skip: notBuilt }, () => {
+  let rig;
+  let issuer;
+  let buildkite;
+  let outpost;
+  let vendor;
+  let next = 100;
+  let current = 0; // which of the repositories the tests use now: each may call 100 times a minute only
+  let runs = 5000;
+
+  before(async () => {
+    [rig, issuer, buildkite, vendor] = await Promise.all([
+      startRig({ repositories: ['pytorch/pytorch', ...REPOSITORIES, 'torch-spyre/torch-spyre', 'vllm-project/vllm', 'quiet/quiet', 'bound/bound', 'flood/flood'].map((name) => ({ name })) }),
+      startIssuer(), startIssuer(), startSilentVendor({ secret: SECRET }),
+    ]);
+    const common = { level: 'L2', triggers: { pull_request: {} } };
+    const github = (repository, more) => [{ name: 'ci', github: { repository, ...more } }];
+    outpost = await Outpost.start({
+      rig,
+      issuers: [issuer, { issuer: buildkite.issuer, jwksUrl: buildkite.jwksUrl, repositories: {
+        [`${BUILDKITE.organizationId}/${BUILDKITE.pipelineId}`]: { repository: 'vllm-project/vllm', required_claims: { build_branch: ['main'] } },
+      } }],
+      accelerators: [
+        ...REPOSITORIES.map((repository, i) => ({ name: `npu-${i}`, title: `NPU ${i}`, ...common, runners: github(repository) })),
+        { name: 'spyre-a', title: 'Spyre A', ...common, runners: github('torch-spyre/torch-spyre') },
+        { name: 'spyre-b', title: 'Spyre B', ...common, runners: github('torch-spyre/torch-spyre') },
+        { name: 'vllm', title: 'vLLM', ...common, runners: github('vllm-project/vllm') },
+        { name: 'quiet', title: 'Quiet', ...common, level: 'L1', runners: github('quiet/quiet') },
+        { name: 'bound', title: 'Bound', ...common, runners: github('bound/bound', { workflow: '.github/workflows/x.yml' }) },
+        { name: 'flood', title: 'Flood', ...common, runners: github('flood/flood') },
+        { name: 'lab', title: 'Lab', ...common, runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] },
+      ],
+      secrets: { lab: { hook: SECRET } },
+      config: { comment: { enabled: false } },
+    });
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([issuer?.close(), buildkite?.close(), vendor?.stop(), rig?.close()]);
+  });
+
+  // A new pull request, dispatched to all. Returns {number, pull, guid, repository, accelerator, dispatch(), dispatchTo(repository)};
+  // `repository` is the one that post() speaks for until the next change.
+  async function change() {
+    current = (current + 1) % REPOSITORIES.length;
+    const repository = REPOSITORIES[current];
+    const number = next++;
+    const pull = rig.openPull(UPSTREAM, { number });
+    const { guid, status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    assert.equal(code, 202);
+    const dispatchTo = (name) => rig.waitForDispatch({ repository: name, where: ({ client_payload: one }) => one.delivery_id === guid });
+    return { number, pull, guid, repository, accelerator: `npu-${current}`, dispatchTo, dispatch: () => dispatchTo(repository) };
+  }
+
+  const token = (repository = REPOSITORIES[current], claims, options) => issuer.mint(githubClaims(repository, claims), options);
+  const step = (more = {}) => ({ workflow: 'ci', job: 'test', run_id: ++runs, ...more });
+  const post = async (body, { bearer, path = '/github/callback', headers } = {}) => outpost.request('POST', path, {
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...(bearer !== null && { authorization: `Bearer ${bearer ?? await token()}` }), ...headers },
+  });
+  const bodyOf = ({ client_payload: { event_type, delivery_id, payload, outpost: block } }, workflow) => ({ event_type, delivery_id, payload, outpost: block, workflow });
+  const recorded = (answer, status) => {
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(Object.keys(answer.json).sort(), ['job', 'ok', 'report_url', 'status']);
+    assert.deepEqual([answer.json.ok, answer.json.status], [true, status]);
+    assert.ok(answer.json.report_url.startsWith('http'));
+    return answer.json.job;
+  };
+  const ignored = (answer) => {
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.json, { ok: true, status: 'ignored' });
+  };
+  const refused = (answer, status, pattern = /./, what = '') => {
+    assert.equal(answer.status, status, `${what} ${answer.text}`);
+    assert.match(answer.json?.detail ?? answer.json?.error ?? '', pattern, `${what} ${answer.text}`);
+  };
+  const jobs = async ({ number, accelerator }, name = accelerator) => (await outpost.api(`pulls/${number}`)).accelerators.find((one) => one.name === name);
+  const verdictsOf = async ({ number, accelerator }) => (await outpost.api(`pulls/${number}`)).verdicts.filter((one) => one.accelerator === accelerator);
+
+  describe('200', () => {
+    test('in_progress, completed, and each of them again', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const run = step({ tests: [{ suite: 'model', name: 'llama3', status: 'PASS' }] });
+      const job = recorded(await post(bodyOf(dispatch, workflowOf(run, 'in_progress'))), 'in_progress');
+      assert.equal((await jobs(one)).dispatches[0].state, 'running');
+      assert.equal(recorded(await post(bodyOf(dispatch, workflowOf(run, 'in_progress'))), 'in_progress'), job);
+      const done = bodyOf(dispatch, workflowOf(run, 'completed'));
+      assert.equal(recorded(await post(done), 'completed'), job);
+      assert.equal(recorded(await post(done), 'completed'), job);
+      const view = await jobs(one);
+      assert.deepEqual([view.jobs.length, view.jobs[0].status, view.jobs[0].conclusion, view.dispatches[0].state], [1, 'completed', 'success', 'done']);
+      const verdict = (await outpost.api(`pulls/${one.number}`)).verdicts.find(({ test: title }) => title === 'llama3');
+      assert.deepEqual([verdict.status, verdict.attribution, String(verdict.job)], ['PASS', null, String(job)]);
+    });
+
+    test('with a trailing slash, found by delivery_id alone, run_id as text', async () => {
+      const one = await change();
+      const { client_payload: { event_type, delivery_id, payload } } = await one.dispatch();
+      const run = step();
+      const body = { event_type, delivery_id, payload, workflow: workflowOf(run, 'in_progress') };
+      const job = recorded(await post(body, { path: '/github/callback/' }), 'in_progress');
+      body.workflow.run_id = String(run.run_id);
+      assert.equal(recorded(await post(body), 'in_progress'), job);
+      delete body.payload;
+      assert.equal(recorded(await post(body), 'in_progress'), job);
+    });
+
+    test('completed without in_progress, and in_progress after completed', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const run = step({ conclusion: 'failure' });
+      const job = recorded(await post(bodyOf(dispatch, workflowOf(run, 'completed'))), 'completed');
+      const late = await post(bodyOf(dispatch, workflowOf(run, 'in_progress')));
+      assert.equal(late.status, 200, late.text);
+      const view = await jobs(one);
+      assert.deepEqual([view.jobs.length, view.jobs[0].status, view.jobs[0].conclusion], [1, 'completed', 'failure']);
+      const verdict = (await verdictsOf(one))[0];
+      assert.deepEqual([verdict.status, verdict.test, String(verdict.job)], ['FAIL', 'test', String(job)]);
+    });
+
+    test('a new attempt reopens the dispatch', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const run = step({ conclusion: 'failure' });
+      const first = recorded(await post(bodyOf(dispatch, workflowOf(run, 'completed'))), 'completed');
+      const second = recorded(await post(bodyOf(dispatch, workflowOf({ ...run, run_attempt: 2 }, 'in_progress'))), 'in_progress');
+      assert.notEqual(second, first);
+      assert.equal((await jobs(one)).dispatches[0].state, 'running');
+      recorded(await post(bodyOf(dispatch, workflowOf({ ...run, run_attempt: 2, conclusion: 'success' }, 'completed'))), 'completed');
+      const verdict = (await verdictsOf(one))[0];
+      assert.equal(verdict.status, 'PASS');
+    });
+
+    test('conclusions of jobs without tests', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const expected = { success: 'PASS', failure: 'FAIL', skipped: 'SKIP', neutral: 'DONE', cancelled: 'MISS', timed_out: 'MISS', startup_failure: 'MISS' };
+      for (const conclusion of Object.keys(expected)) recorded(await post(bodyOf(dispatch, workflowOf(step({ job: `is-${conclusion}`, conclusion }), 'completed'))), 'completed');
+      const { verdicts } = await outpost.api(`pulls/${one.number}`);
+      const found = Object.fromEntries(verdicts.filter(({ test: title }) => title.startsWith('is-')).map(({ test: title, status }) => [title.slice(3), status]));
+      assert.deepEqual(found, expected);
+    });
+
+    test('a job that failed though none of its tests did adds its own row', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      recorded(await post(bodyOf(dispatch, workflowOf(step({ job: 'crashed', conclusion: 'failure', tests: [{ suite: 'unit', name: 'a', status: 'PASS' }] }), 'completed'))), 'completed');
+      const { verdicts } = await outpost.api(`pulls/${one.number}`);
+      assert.deepEqual(verdicts.map(({ test: title, status }) => `${title} ${status}`).sort(), ['a PASS', 'crashed FAIL']);
+    });
+
+    test('no job_name means the workflow\'s name; ill-typed optional fields are ignored', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const { job_name: dropped, ...workflow } = workflowOf(step(), 'completed');
+      Object.assign(workflow, { url: 7, check_run_id: {}, started_at: 'yesterday', completed_at: [], test_results: 'many', artifact_url: 1, schema_version: 'x' });
+      recorded(await post(bodyOf(dispatch, workflow)), 'completed');
+      const [job] = (await jobs(one)).jobs;
+      assert.deepEqual([job.workflow, job.name], ['ci', 'ci']);
+      assert.equal(dropped, 'test');
+    });
+
+    test('ignored: not registered, L1, and the forwarded closed', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const report = bodyOf(dispatch, workflowOf(step(), 'in_progress'));
+      ignored(await post(report, { bearer: await token('someone/else') }));
+      const quiet = await one.dispatchTo('quiet/quiet');
+      ignored(await post(bodyOf(quiet, workflowOf(step(), 'completed')), { bearer: await token('quiet/quiet') }));
+      const { guid } = await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, one.number, { state: 'closed' })));
+      const closed = await rig.waitForDispatch({ repository: one.repository, where: ({ client_payload: it }) => it.delivery_id === guid });
+      ignored(await post(bodyOf(closed, workflowOf(step(), 'completed'))));
+    });
+
+    test('a self-reported nightly run; it shows on no pull request', async () => {
+      const one = await change();
+      await one.dispatch();
+      const sha = one.pull.headSha;
+      for (const event of ['nightly', 'periodic']) {
+        const body = { event_type: event, delivery_id: sha, payload: { head_sha: sha }, workflow: workflowOf(step({ job: event }), 'completed') };
+        recorded(await post(body), 'completed');
+        refused(await post({ ...body, workflow: workflowOf(step(), 'in_progress') }), 400);
+        refused(await post({ ...body, delivery_id: 'main' }), 400, /delivery_id|dispatch/);
+      }
+      assert.deepEqual((await jobs(one)).jobs, []);
+      assert.deepEqual((await outpost.api(`pulls/${one.number}`)).verdicts, []);
+    });
+
+    test('several accelerators of one repository: the report says which', async () => {
+      const one = await change();
+      const dispatch = await one.dispatchTo('torch-spyre/torch-spyre');
+      assert.deepEqual(dispatch.client_payload.outpost.accelerators.toSorted(), ['spyre-a', 'spyre-b']);
+      const bearer = await token('torch-spyre/torch-spyre');
+      refused(await post(bodyOf(dispatch, workflowOf(step(), 'in_progress')), { bearer }), 400, /accelerator/);
+      refused(await post(bodyOf(dispatch, workflowOf(step({ accelerator: 'npu-0' }), 'in_progress')), { bearer }), 400, /accelerator/);
+      recorded(await post(bodyOf(dispatch, workflowOf(step({ accelerator: 'spyre-b' }), 'completed')), { bearer }), 'completed');
+      assert.equal((await jobs(one, 'spyre-b')).jobs.length, 1);
+      assert.equal((await jobs(one, 'spyre-a')).jobs.length, 0);
+    });
+  });
+
+  describe('400 names what is wrong', () => {
+    test('fields', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const good = bodyOf(dispatch, workflowOf(step({ tests: [{ suite: 's', name: 'n', status: 'PASS' }] }), 'completed'));
+      const broken = (change_, pattern) => [structuredClone(good), change_, pattern];
+      for (const [body, alter, pattern] of [
+        broken((b) => { delete b.delivery_id; }, /delivery_id/), broken((b) => { b.delivery_id = 7; }, /delivery_id/), broken((b) => { delete b.workflow; }, /workflow/),
+        broken((b) => { b.workflow = 'ci'; }, /workflow/), broken((b) => { delete b.workflow.status; }, /status/), broken((b) => { b.workflow.status = 'queued'; }, /status/),
+        broken((b) => { delete b.workflow.name; }, /name/), broken((b) => { b.workflow.name = {}; }, /name/), broken((b) => { delete b.workflow.run_id; }, /run_id/),
+        broken((b) => { b.workflow.run_id = 1.5; }, /run_id/), broken((b) => { b.workflow.tests = {}; }, /tests/), broken((b) => { b.workflow.tests[0] = 7; }, /tests/),
+        broken((b) => { b.workflow.tests[0].status = 'GREEN'; }, /tests.*status|status.*tests/), broken((b) => { delete b.workflow.tests[0].name; }, /tests.*name|name.*tests/),
+      ]) {
+        alter(body);
+        refused(await post(body), 400, pattern, String(alter));
+      }
+      for (const body of ['', '{', '[]', '"x"', '7', 'null', '{"delivery_id":"a","delivery_id":"b"}']) refused(await post(body), 400, /./, body);
+      assert.deepEqual((await jobs(one)).jobs, []);
+    });
+
+    test('a dispatch that is not there or not this repository\'s', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const other = await one.dispatchTo('vllm-project/vllm');
+      const report = bodyOf(dispatch, workflowOf(step(), 'in_progress'));
+      refused(await post({ ...report, delivery_id: randomUUID(), outpost: undefined }), 400, /dispatch/);
+      refused(await post({ ...bodyOf(other, workflowOf(step(), 'in_progress')), delivery_id: randomUUID() }), 400, /dispatch/);
+      // What is echoed besides is not believed: the dispatch says what was tested.
+      const lie = structuredClone(report);
+      lie.payload.number = 1;
+      lie.payload.pull_request.head.sha = '0'.repeat(40);
+      recorded(await post(lie), 'in_progress');
+      assert.equal((await jobs(one)).jobs.length, 1);
+    });
+  });
+
+  test('409: other content for the same attempt; times do not count', async () => {
+    const one = await change();
+    const dispatch = await one.dispatch();
+    const run = step({ tests: [{ suite: 's', name: 'n', status: 'PASS' }] });
+    const done = bodyOf(dispatch, workflowOf(run, 'completed'));
+    recorded(await post(done), 'completed');
+    const later = structuredClone(done);
+    later.workflow.completed_at = '2030-01-01T00:00:00Z';
+    later.workflow.started_at = '2029-12-31T23:00:00Z';
+    recorded(await post(later), 'completed');
+    for (const alter of [
+      (w) => { w.conclusion = 'failure'; }, (w) => { w.tests[0].status = 'FAIL'; }, (w) => { w.tests.push({ suite: 's', name: 'm', status: 'PASS' }); },
+      (w) => { w.test_results = { passed: 3, failed: 0, skipped: 0, total: 3 }; }, (w) => { w.artifact_url = 'https://vendor.example/other'; },
+    ]) {
+      const other = structuredClone(done);
+      alter(other.workflow);
+      assert.equal((await post(other)).status, 409, String(alter));
+    }
+    assert.equal((await jobs(one)).jobs[0].conclusion, 'success');
+  });
+
+  describe('401: tokens', () => {
+    let report;
+    before(async () => { report = bodyOf(await (await change()).dispatch(), workflowOf(step(), 'in_progress')); });
+
+    test('none, and things that are none', async () => {
+      refused(await post(report, { bearer: null }), 401);
+      refused(await post(report, { bearer: null, headers: { authorization: 'Basic YTpi' } }), 401);
+      const good = await token();
+      const [head, claims, signature] = good.split('.');
+      for (const bearer of ['x', '..', 'a.b.c', `${head}.${claims}`, `${head}.${claims}.`, `${good}.x`, `${head}.${claims}.${signature.slice(4)}`, `${head}.${claims}A.${signature}`,
+        `${head}.e30.${signature}`, 'e30.e30.e30', `${'e30'.repeat(2000)}.e30.e30`])
+        refused(await post(report, { bearer }), 401, /./, bearer.slice(0, 60));
+    });
+
+    test('expired, early, for others, from others, signed by others or not at all', async () => {
+      for (const [what, bearer] of Object.entries({
+        expired: await token(undefined, {}, { expiresIn: -70 }),
+        early: await token(undefined, {}, { notBefore: 120 }),
+        'another audience': await token(undefined, { aud: 'sts.amazonaws.com' }),
+        'no audience': await token(undefined, { aud: null }),
+        'another issuer': await token(undefined, { iss: 'https://token.actions.githubusercontent.com' }),
+        'no issuer': await token(undefined, { iss: null }),
+        'no expiry': await token(undefined, { exp: null }),
+        'a stranger\'s key': await token(undefined, {}, { signWith: 'stranger' }),
+        'alg none': await token(undefined, {}, { alg: 'none' }),
+        'alg HS256 with the public key': await token(undefined, {}, { alg: 'HS256' }),
+        'an unknown kid': await token(undefined, {}, { kid: 'nobody' }),
+        'the other issuer\'s key': await buildkite.mint({ ...githubClaims(REPOSITORIES[current]), iss: issuer.issuer }),
+        'no repository': await issuer.mint({ sub: 'x' }),
+      })) {
+        const answer = await post(report, { bearer });
+        assert.ok(answer.status === 401 || (what === 'no repository' && answer.status === 403), `${what}: ${answer.status} ${answer.text}`);
+      }
+      recorded(await post(report, { bearer: await token(undefined, {}, { expiresIn: -30 }) }), 'in_progress'); // 60 s of leeway
+      recorded(await post(report, { bearer: await token(undefined, { aud: ['other', 'pytorch-cross-repo-ci-relay'] }) }), 'in_progress');
+    });
+
+    test('keys are fetched anew for an unknown kid, but not for every bad token', async () => {
+      const start = issuer.fetches;
+      await Promise.all(Array.from({ length: 30 }, async () => post(report, { bearer: await token(undefined, {}, { kid: randomUUID() }) })));
+      for (let i = 0; i < 20; i++) await post(report, { bearer: await token(undefined, {}, { signWith: 'stranger' }) });
+      assert.ok(issuer.fetches - start <= 2, `${issuer.fetches - start} fetches`);
+    });
+  });
+
+  test('a rotated key is taken once it is published', async () => {
+    const report = bodyOf(await (await change()).dispatch(), workflowOf(step(), 'in_progress'));
+    recorded(await post(report), 'in_progress');
+    await issuer.rotate();
+    await until(async () => (await post(report)).status === 200, { timeout: 90_000, interval: 1000, what: 'the new key is known' });
+  });
+
+  test('Buildkite: mapped by immutable ids, with required claims', async () => {
+    const report = bodyOf(await (await change()).dispatchTo('vllm-project/vllm'), workflowOf(step(), 'in_progress'));
+    recorded(await post(report, { bearer: await buildkite.mint(buildkiteClaims(BUILDKITE)) }), 'in_progress');
+    for (const claims of [{ ...BUILDKITE, branch: 'a-fork' }, { ...BUILDKITE, pipelineId: randomUUID() }, { ...BUILDKITE, repository: REPOSITORIES[current], organizationId: randomUUID() }]) {
+      const answer = await post(report, { bearer: await buildkite.mint(buildkiteClaims(claims)) });
+      assert.ok([401, 403].includes(answer.status) || answer.json?.status === 'ignored', `${JSON.stringify(claims)}: ${answer.status} ${answer.text}`);
+    }
+  });
+
+  test('403: a workflow that the accelerator is not bound to', async () => {
+    const report = bodyOf(await (await change()).dispatchTo('bound/bound'), workflowOf(step(), 'in_progress'));
+    refused(await post(report, { bearer: await token('bound/bound', { workflow: '.github/workflows/y.yml' }) }), 403);
+    refused(await post(report, { bearer: await token('bound/bound', { job_workflow_ref: 'evil/fork/.github/workflows/x.yml@refs/heads/main' }) }), 403);
+    recorded(await post(report, { bearer: await token('bound/bound', { workflow: '.github/workflows/x.yml' }) }), 'in_progress');
+  });
+
+  test('413 over 2 MiB', async () => {
+    const report = bodyOf(await (await change()).dispatch(), workflowOf(step(), 'in_progress'));
+    report.padding = '';
+    report.padding = 'x'.repeat(MAX_BODY + 1 - Buffer.byteLength(JSON.stringify(report)));
+    assert.equal((await post(report)).status, 413);
+    report.padding = report.padding.slice(1);
+    assert.equal((await post(report)).status, 200);
+  });
+
+  test('429 over 100 a minute, for that repository only', async () => {
+    const one = await change();
+    const report = bodyOf(await one.dispatchTo('flood/flood'), workflowOf(step(), 'in_progress'));
+    const bearer = await token('flood/flood');
+    const answers = [];
+    for (let i = 0; i < LIMIT + 10; i++) answers.push(await post(report, { bearer }));
+    const codes = answers.map(({ status }) => status);
+    assert.deepEqual(codes.slice(0, LIMIT), Array(LIMIT).fill(200));
+    assert.ok(codes.slice(LIMIT).includes(429), codes.join());
+    assert.match(answers.find(({ status }) => status === 429).headers['retry-after'] ?? '', /^\d+$/);
+    recorded(await post(bodyOf(await one.dispatchTo('vllm-project/vllm'), workflowOf(step(), 'in_progress')), { bearer: await token('vllm-project/vllm') }), 'in_progress');
+  });
+
+  test('405 for other methods', async () => {
+    for (const method of ['GET', 'PUT']) assert.equal((await outpost.request(method, '/github/callback')).status, 405, method);
+  });
+
+  describe('POST /api/v1/dispatches/{id}/jobs', () => {
+    let mine;
+    let other;
+    const received = async ({ guid }) => until(() => vendor.events.find(({ body }) => body?.delivery_id === guid)?.body, { timeout: 10_000 });
+    const pathOf = (body) => new URL(body.outpost.callback_url).pathname;
+
+    before(async () => {
+      const [a, b] = [await change(), await change()];
+      [mine, other] = [{ ...await received(a), number: a.number }, await received(b)];
+    });
+
+    test('takes the bare workflow with the dispatch\'s own token', async () => {
+      const bearer = mine.outpost.callback_token;
+      const run = step({ workflow: 'jenkins', job: 'suite', tests: [{ suite: 'unit', name: 'add', status: 'FAIL', message: 'no' }], conclusion: 'failure' });
+      const job = recorded(await post(workflowOf(run, 'in_progress'), { bearer, path: pathOf(mine) }), 'in_progress');
+      assert.equal(recorded(await post(workflowOf(run, 'completed'), { bearer, path: pathOf(mine) }), 'completed'), job);
+      const view = await jobs(mine, 'lab');
+      assert.deepEqual(view.jobs.map(({ workflow, name, conclusion }) => [workflow, name, conclusion]), [['jenkins', 'suite', 'failure']]);
+    });
+
+    test('and with no other', async () => {
+      const workflow = workflowOf(step(), 'in_progress');
+      refused(await post(workflow, { bearer: null, path: pathOf(mine) }), 401);
+      const good = mine.outpost.callback_token;
+      const flipped = `${good.slice(0, -2)}${good.at(-2) === 'A' ? 'B' : 'A'}${good.at(-1)}`;
+      for (const bearer of ['x', flipped, `${good}x`, good.slice(0, -1)]) refused(await post(workflow, { bearer, path: pathOf(mine) }), 401);
+      const crossed = await post(workflow, { bearer: other.outpost.callback_token, path: pathOf(mine) });
+      assert.ok([401, 403].includes(crossed.status), `${crossed.status}`);
+      const nowhere = await post(workflow, { bearer: good, path: `/api/v1/dispatches/${'a'.repeat(26)}/jobs` });
+      assert.ok([400, 401, 403, 404].includes(nowhere.status), `${nowhere.status}`);
+    });
+
+    test('400 and 409 as for the other', async () => {
+      const options = { bearer: mine.outpost.callback_token, path: pathOf(mine) };
+      refused(await post({}, options), 400, /status|name|run_id/);
+      refused(await post('{', options), 400);
+      const run = step({ job: 'once' });
+      recorded(await post(workflowOf(run, 'completed'), options), 'completed');
+      assert.equal((await post(workflowOf({ ...run, conclusion: 'failure' }, 'completed'), options)).status, 409);
+    });
+
+    test('its token survives a restart', async () => {
+      await outpost.restart({ hard: true });
+      recorded(await post(workflowOf(step({ job: 'after' }), 'completed'), { bearer: mine.outpost.callback_token, path: pathOf(mine) }), 'completed');
+    });
+  });
+
+  test('no token is in the log', () => {
+    assert.doesNotMatch(outpost.log.map(({ line }) => line).join('\n'), /eyJ[A-Za-z0-9_-]{20}/);
+    for (const { body } of vendor.events) assert.ok(!outpost.log.some(({ line }) => line.includes(body.outpost.callback_token)));
+  });
+});
