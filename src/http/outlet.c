@@ -1,0 +1,144 @@
+/* Output: straight into the socket while it takes it, else a copy in libuv's queue. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "http/conn.h"
+#include "http/server_internal.h"
+#include "http/session.h"
+
+struct late_write {
+	uv_write_t req;
+	struct http_conn *conn;
+	char data[];
+};
+
+size_t http_conn_unsent(const struct http_conn *c)
+{
+	return uv_stream_get_write_queue_size(&c->io.stream);
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+	struct late_write *w = CONTAINER_OF(req, struct late_write, req);
+	struct http_conn *c = w->conn;
+
+	free(w);
+	if (c->state == HTTP_CONN_CLOSED)
+		return;
+	if (status < 0) {
+		http_conn_drop(c);
+		return;
+	}
+	if (c->state == HTTP_CONN_FLUSH)
+		http_conn_flushed(c);
+	else
+		http_conn_run_due(c);
+}
+
+/* Queues what is left of the buffers behind the first `skip` bytes. */
+static void send_late(struct http_conn *c, const uv_buf_t *bufs, unsigned n, size_t skip)
+{
+	struct late_write *w;
+	uv_buf_t rest;
+	size_t total = 0, at = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		total += bufs[i].len;
+	w = xmalloc(sizeof(*w) + total - skip);
+	w->conn = c;
+	for (unsigned i = 0; i < n; i++) {
+		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
+
+		memcpy(w->data + at, bufs[i].base + from, bufs[i].len - from);
+		at += bufs[i].len - from;
+		skip -= from;
+	}
+	rest = uv_buf_init(w->data, (unsigned)at);
+	c->queued_bytes += at;
+	if (uv_write(&w->req, &c->io.stream, &rest, 1, on_written) != 0) {
+		free(w);
+		c->is_broken = true;
+	}
+}
+
+static void send_raw(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+{
+	size_t total = 0;
+	int sent = uv_try_write(&c->io.stream, bufs, n);
+
+	if (sent == UV_EAGAIN)
+		sent = 0;
+	if (sent < 0) {
+		c->is_broken = true;
+		return;
+	}
+	for (unsigned i = 0; i < n; i++)
+		total += bufs[i].len;
+	if ((size_t)sent < total)
+		send_late(c, bufs, n, (size_t)sent);
+}
+
+/* Hands on what TLS has to say, which a read may have caused as well. */
+void http_conn_send_session_output(struct http_conn *c)
+{
+	const char *p;
+	size_t n = http_session_output(c->session, &p);
+	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+
+	if (n == 0)
+		return;
+	send_raw(c, &b, 1);
+	http_session_output_sent(c->session);
+}
+
+void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+{
+	if (c->is_broken)
+		return;
+	if (!c->session) {
+		send_raw(c, bufs, n);
+	} else {
+		for (unsigned i = 0; i < n && !c->is_broken; i++)
+			if (http_session_write(c->session, bufs[i].base, bufs[i].len))
+				c->is_broken = true;
+		http_conn_send_session_output(c);
+	}
+	if (c->is_broken)
+		http_conn_make_due(c);
+}
+
+static void on_shut_down(uv_shutdown_t *req, int status)
+{
+	(void)status; /* an error shows in the read, or in the linger's deadline */
+	free(req);
+}
+
+static void begin_linger(struct http_conn *c)
+{
+	uv_shutdown_t *req = xmalloc(sizeof(*req));
+
+	http_conn_enter(c, HTTP_CONN_LINGER);
+	if (uv_shutdown(req, &c->io.stream, on_shut_down) != 0) {
+		free(req);
+		http_conn_drop(c);
+		return;
+	}
+	if (c->is_eof)
+		http_conn_drop(c);
+	else
+		http_conn_start_reading(c);
+}
+
+void http_conn_flushed(struct http_conn *c)
+{
+	if (c->state != HTTP_CONN_FLUSH || http_conn_unsent(c))
+		return;
+	if (c->session && !c->is_broken) {
+		http_session_close_notify(c->session);
+		http_conn_send_session_output(c);
+	}
+	if (c->lingers && !c->is_broken)
+		begin_linger(c);
+	else
+		http_conn_drop(c);
+}

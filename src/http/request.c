@@ -1,0 +1,181 @@
+/* A request as its handler sees it. */
+#include "http/request.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "http/client_address.h"
+#include "http/server_internal.h"
+
+int http_request_new(struct http_conn *c, struct http_head *head, struct http_segments *ret_path,
+    struct http_request **ret)
+{
+	struct http_request *r = xcalloc(1, sizeof(*r));
+	char *target = head->text + head->target;
+	size_t n = strcspn(target, "?");
+
+	r->conn = c;
+	r->head = head;
+	r->is_tls = c->session != NULL;
+	r->is_head = str_eq(head->method, "HEAD");
+	r->query = target[n] ? target + n + 1 : "";
+	r->path = xmalloc(2 * n + 4);
+	*ret = r;
+	*ret_path = (struct http_segments){0};
+	if (http_percent_decode(target, n, HTTP_DECODE_PATH, r->path) < 0) {
+		r->path[0] = '\0';
+		return ERR_INVALID;
+	}
+	if (target[0] != '/')
+		return ERR_NOT_FOUND;
+	return http_segments_split(target, n, r->path + n + 1, ret_path);
+}
+
+void http_request_free(struct http_request *r)
+{
+	if (r->conn)
+		http_body_release(&r->conn->server->bodies, &r->body);
+	else
+		free(r->body.data);
+	free(r->head);
+	free(r->path);
+	free(r);
+}
+
+void http_request_lose(struct http_request *r)
+{
+	struct http_bodies *bodies = &r->conn->server->bodies;
+	size_t bytes;
+
+	http_client_address(r);
+	if (r->body.data) {
+		/* Off the account: it is memory of the handler's from here. */
+		char *data = http_body_take(bodies, &r->body, &bytes);
+
+		r->body = (struct http_body){.data = data, .len = bytes};
+	}
+	r->conn = NULL;
+	if (r->on_gone)
+		r->on_gone(r);
+	else if (r->stage != HTTP_REQUEST_ARRIVING)
+		return;
+	http_request_free(r);
+}
+
+const char *http_method(const struct http_request *r)
+{
+	return r->head->method;
+}
+
+const char *http_path(const struct http_request *r)
+{
+	return r->path;
+}
+
+const char *http_query(const struct http_request *r)
+{
+	return r->query;
+}
+
+static bool copy_decoded(const char *s, size_t n, char *out, size_t out_bytes)
+{
+	char *text = xmalloc(n + 1);
+	int64_t len = http_percent_decode(s, n, HTTP_DECODE_FORM, text);
+	bool fits = len >= 0 && (size_t)len < out_bytes;
+
+	if (fits)
+		memcpy(out, text, (size_t)len + 1);
+	free(text);
+	return fits;
+}
+
+bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes)
+{
+	size_t name_bytes = strlen(name);
+	const char *at = r->query;
+
+	while (*at) {
+		size_t n = strcspn(at, "&");
+
+		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=')
+			return copy_decoded(at + name_bytes + 1, n - name_bytes - 1, out,
+			    out_bytes);
+		at += n;
+		at += *at == '&';
+	}
+	return false;
+}
+
+const char *http_segment(const struct http_request *r, int i)
+{
+	return i >= 0 && i < r->captures.n ? r->captures.at[i] : NULL;
+}
+
+const char *http_header(const struct http_request *r, const char *name)
+{
+	return http_head_get(r->head, name);
+}
+
+const char *http_body(const struct http_request *r, size_t *ret_bytes)
+{
+	*ret_bytes = r->body.len;
+	if (!r->body.data)
+		return "";
+	r->body.data[r->body.len] = '\0';
+	return r->body.data;
+}
+
+char *http_take_body(struct http_request *r, size_t *ret_bytes)
+{
+	struct http_bodies none = {0};
+
+	return http_body_take(r->conn ? &r->conn->server->bodies : &none, &r->body, ret_bytes);
+}
+
+void http_recycle_body(struct http_server *s, char *body)
+{
+	http_bodies_recycle(&s->bodies, body);
+}
+
+void http_pause_body(struct http_request *r)
+{
+	r->is_paused = true;
+}
+
+void http_resume_body(struct http_request *r)
+{
+	r->is_paused = false;
+	if (r->conn)
+		http_conn_make_due(r->conn);
+}
+
+const char *http_client_address(const struct http_request *r)
+{
+	struct http_request *own = (struct http_request *)(uintptr_t)r;
+
+	/* Worked out when first asked for: most requests are never asked. */
+	if (r->client[0] == '\0' && r->conn)
+		http_client_address_find(r->conn, r->head, own->client);
+	return r->client;
+}
+
+bool http_is_tls(const struct http_request *r)
+{
+	return r->is_tls;
+}
+
+void http_set_user(struct http_request *r, void *user)
+{
+	r->user = user;
+}
+
+void *http_user(const struct http_request *r)
+{
+	return r->user;
+}
+
+void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r))
+{
+	r->on_gone = on_gone;
+}

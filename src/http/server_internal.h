@@ -1,0 +1,71 @@
+#ifndef HTTP_SERVER_INTERNAL_H
+#define HTTP_SERVER_INTERNAL_H
+
+#include "base/log.h"
+#include "http/body.h"
+#include "http/conn.h"
+#include "http/route.h"
+#include "http/server.h"
+
+#define HTTP_SCRATCH_BYTES 65536
+
+struct http_listener;
+struct http_tls;
+
+struct http_server {
+	struct loop *loop;
+	struct http_limits limits;
+	struct http_routes routes;
+	struct http_counters counters;
+	struct http_bodies bodies;
+	struct http_listener *listeners; /* owned list */
+	struct http_tls *tls;            /* NULL: plain */
+	bool (*is_trusted)(const uint8_t address[16], void *owner);
+	void *trusted_owner;
+
+	struct http_conn *conns; /* all that are not freed */
+	int n_conns;
+	struct http_conn *due; /* list by next_due */
+	struct http_conn *due_running; /* the rest of the batch in hand */
+	bool is_due_scheduled;
+	struct timer *tick; /* runs while there are connections */
+	int64_t tick_ms;
+
+	char date[32]; /* of date_s */
+	int64_t date_s;
+	struct log_limit refused_log;
+	struct buf out_head; /* reused: an answer's status line and headers */
+
+	int n_listeners;
+	bool is_closing;
+	bool is_gone; /* on_closed was scheduled */
+	int64_t close_by_ms;
+	void (*on_closed)(void *owner);
+	void *closed_owner;
+
+	char scratch[HTTP_SCRATCH_BYTES]; /* what a read fills and the same callback empties */
+};
+
+void http_server_link(struct http_server *s, struct http_conn *c);
+void http_server_unlink(struct http_server *s, struct http_conn *c);
+/* Ends the server when it is closing and nothing is left. */
+void http_server_check_closed(struct http_server *s);
+/* "Fri, 21 Aug 2026 12:00:00 GMT", computed once a second. */
+const char *http_server_date(struct http_server *s);
+
+/* listen.c */
+void http_listeners_close(struct http_server *s);
+
+/* answer.c: status line and headers into s->out_head; length < 0: chunked, or none where
+ * the client's version has no chunks. */
+struct http_answer {
+	int status;
+	const char *content_type;
+	const struct http_header_line *headers;
+	int64_t length;
+	int minor; /* the client's HTTP/1.minor */
+	bool ends;
+};
+void http_answer_head(struct http_server *s, const struct http_answer *a);
+
+#endif
