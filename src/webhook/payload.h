@@ -10,5 +10,7 @@
 /* See event_parse_fn. A user that no longer exists (null) has the author "". ERR_INVALID
  * also when the body is no JSON, the event is none that is used, or its action is not. */
 event_parse_fn event_parse;
+/* N_PULL_ACTIONS: not one that is used. */
+enum pull_action pull_action_parse(const char *word);
 
 #endif

@@ -1,0 +1,24 @@
+/* skim() against jansson: whatever one accepts, so does the other, and they read the same. */
+#include <stdint.h>
+
+#include "../unit/skim_oracle.h"
+#include "base/alloc.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	char *body = xmalloc(n + 1);
+	const char *wrong;
+
+	if (n)
+		memcpy(body, data, n);
+	body[n] = '\0';
+	wrong = skim_disagrees(body, n);
+	if (wrong) {
+		fprintf(stderr, "skim %s\n", wrong);
+		abort();
+	}
+	free(body);
+	return 0;
+}

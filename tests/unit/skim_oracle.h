@@ -1,0 +1,62 @@
+/* What jansson says about a body that skim() judged: the two must agree, but for what
+ * skim.h documents. Shared by the unit test and the fuzz target. */
+#ifndef TESTS_SKIM_ORACLE_H
+#define TESTS_SKIM_ORACLE_H
+
+#include "base/json.h"
+#include "webhook/skim.h"
+
+/* The text that skim() promises for a field. */
+static inline bool oracle_text_agrees(const json_t *v, const char *text, size_t bytes)
+{
+	const char *expected = json_string_value(v);
+
+	if (!expected || strlen(expected) != json_string_length(v) ||
+	    json_string_length(v) >= bytes)
+		expected = "";
+	return strcmp(expected, text) == 0;
+}
+
+static inline bool oracle_fields_agree(const json_t *root, const struct skim *s)
+{
+	return oracle_text_agrees(json_object_get(root, "action"), s->action, sizeof s->action) &&
+	       oracle_text_agrees(json_object_get(root, "ref"), s->ref, sizeof s->ref) &&
+	       oracle_text_agrees(json_at(root, "repository", "full_name", NULL), s->repository,
+		   sizeof s->repository) &&
+	       s->is_deleted == json_is_true(json_object_get(root, "deleted")) &&
+	       s->has_base_change == json_is_object(json_at(root, "changes", "base", NULL)) &&
+	       s->is_pull_comment == json_is_object(json_at(root, "issue", "pull_request", NULL));
+}
+
+/* NULL when they agree, else what is wrong. body[n] is '\0'. */
+static inline const char *skim_disagrees(const char *body, size_t n)
+{
+	struct error e = {0};
+	struct skim s;
+	json_error_t why;
+	int err = skim(body, n, &s, &e);
+	json_t *root = json_loadb(body, n, JSON_ALLOW_NUL, &why);
+	const char *wrong = NULL;
+
+	if (!err && !root) {
+		/* Values that no double or 64-bit integer holds are JSON all the same. */
+		if (json_error_code(&why) != json_error_numeric_overflow &&
+		    json_error_code(&why) != json_error_null_byte_in_key)
+			wrong = "accepted what is no JSON";
+	} else if (!err && !json_is_object(root)) {
+		wrong = "accepted what is no object";
+	} else if (!err) {
+		wrong = oracle_fields_agree(root, &s) ? NULL : "read a field differently";
+	} else if (json_is_object(root) && strstr(e.text, "duplicate key")) {
+		json_t *strict = json_loadb(body, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
+
+		wrong = strict ? "saw a duplicate key that is none" : NULL;
+		json_decref(strict);
+	} else if (json_is_object(root) && !strstr(e.text, "nested deeper")) {
+		wrong = "refused good JSON";
+	}
+	json_decref(root);
+	return wrong;
+}
+
+#endif

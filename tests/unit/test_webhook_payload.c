@@ -1,0 +1,222 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "webhook/payload.h"
+#include "webhook_bodies.h"
+
+/* 2019-05-15T15:21:18Z */
+#define UPDATED_MS INT64_C(1557933678000)
+
+static void parse_ok(const char *event, const char *body, struct event *ret)
+{
+	struct error e = {0};
+	int err = event_parse(event, body, strlen(body), ret, &e);
+
+	if (err)
+		fail_msg("%s: %s", event, e.text);
+}
+
+static void test_pull_request(void **state)
+{
+	struct event ev;
+
+	(void)state;
+	parse_ok("pull_request", BODY_OF_PULL("opened", ""), &ev);
+	assert_int_equal(ev.kind, EVENT_PULL_REQUEST);
+	assert_int_equal(ev.pull_action, PULL_OPENED);
+	assert_string_equal(ev.action, "opened");
+	assert_string_equal(ev.repository, "pytorch/pytorch");
+	assert_string_equal(ev.sender, "carol");
+	assert_int_equal(ev.pull.number, 42);
+	assert_string_equal(ev.pull.head_sha, SHA_HEAD);
+	assert_string_equal(ev.pull.base_sha, SHA_BASE);
+	assert_string_equal(ev.pull.base_ref, "main");
+	assert_string_equal(
+	    ev.pull.title, "Fix \xe2\x80\x9cquoted\xe2\x80\x9d \xf0\x9f\x98\x80 n\xc3\xa4mes");
+	assert_string_equal(ev.pull.author, "alice");
+	assert_string_equal(ev.pull.author_association, "CONTRIBUTOR");
+	assert_int_equal(strv_len((const char *const *)ev.pull.labels), 2);
+	assert_string_equal(ev.pull.labels[0], "ciflow/crcr/ascend-npu");
+	assert_false(ev.pull.is_draft);
+	assert_true(ev.pull.is_open);
+	assert_true(ev.pull.updated_ms == UPDATED_MS);
+	assert_null(ev.label);
+	event_release(&ev);
+}
+
+static void test_labels(void **state)
+{
+	struct event ev;
+
+	(void)state;
+	parse_ok("pull_request", BODY_OF_PULL("labeled", "\"label\":{\"name\":\"bug\"},"), &ev);
+	assert_int_equal(ev.pull_action, PULL_LABELED);
+	assert_string_equal(ev.label, "bug");
+	event_release(&ev);
+	parse_ok("pull_request", BODY_OF_PULL("unlabeled", ""), &ev);
+	assert_string_equal(ev.label, "");
+	event_release(&ev);
+	parse_ok("pull_request", BODY_OF_PULL("edited", "\"changes\":{\"base\":{}},"), &ev);
+	assert_int_equal(ev.pull_action, PULL_BASE_CHANGED);
+	event_release(&ev);
+}
+
+static void test_push(void **state)
+{
+	struct event ev;
+
+	(void)state;
+	parse_ok("push", BODY_PUSH, &ev);
+	assert_int_equal(ev.kind, EVENT_PUSH);
+	assert_string_equal(ev.action, "");
+	assert_string_equal(ev.ref, "refs/heads/main");
+	assert_string_equal(ev.before, SHA_BASE);
+	assert_string_equal(ev.after, SHA_HEAD);
+	assert_false(ev.is_deleted);
+	assert_true(ev.pushed_ms == INT64_C(1557933657000));
+	assert_string_equal(ev.head_message, "Land it");
+	assert_string_equal(ev.head_author, "alice");
+	event_release(&ev);
+}
+
+static void test_comment_and_checks(void **state)
+{
+	struct event ev;
+
+	(void)state;
+	parse_ok("issue_comment", BODY_COMMENT, &ev);
+	assert_int_equal(ev.kind, EVENT_ISSUE_COMMENT);
+	assert_int_equal(ev.pull.number, 42);
+	assert_true(ev.is_pull_comment);
+	assert_int_equal(ev.comment_id, 99);
+	assert_string_equal(ev.comment_body, "@outpost retest");
+	assert_string_equal(ev.comment_author, "bob");
+	assert_string_equal(ev.comment_author_type, "User");
+	assert_string_equal(ev.comment_association, "MEMBER");
+	assert_string_equal(ev.pull_author, "alice");
+	assert_true(ev.comment_created_ms == INT64_C(1557933621000));
+	event_release(&ev);
+	parse_ok("check_run", BODY_CHECK_RUN, &ev);
+	assert_int_equal(ev.kind, EVENT_CHECK_RUN);
+	event_release(&ev);
+	parse_ok("installation_repositories", BODY_INSTALLATION, &ev);
+	assert_int_equal(ev.kind, EVENT_INSTALLATION);
+	assert_string_equal(ev.repository, "");
+	event_release(&ev);
+}
+
+/* `body` with the first `from` replaced. */
+static char *replaced(const char *body, const char *from, const char *to)
+{
+	const char *at = strstr(body, from);
+
+	assert_non_null(at);
+	return xasprintf("%.*s%s%s", (int)(at - body), body, to, at + strlen(from));
+}
+
+static void test_ghosts_and_old_servers(void **state)
+{
+	static const char *const edits[][2] = {
+	    {"\"user\":{\"login\":\"alice\",\"id\":21,\"site_admin\":false}", "\"user\":null"},
+	    {"\"sender\":{\"login\":\"carol\",\"type\":\"User\"}", "\"sender\":null"},
+	    {",\"draft\":false", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(edits); i++) {
+		char *body = replaced(BODY_OF_PULL("opened", ""), edits[i][0], edits[i][1]);
+		struct event ev;
+
+		parse_ok("pull_request", body, &ev);
+		assert_string_equal(ev.pull.author, i == 0 ? "" : "alice");
+		assert_string_equal(ev.sender, i == 1 ? "" : "carol");
+		event_release(&ev);
+		free(body);
+	}
+}
+
+static const struct {
+	const char *event, *from, *to, *names;
+} wrongs[] = {
+    {"pull_request", "\"number\":42,\"state\"", "\"number\":\"42\",\"state\"",
+	"pull_request.number"},
+    {"pull_request", "\"number\":42,\"state\"", "\"number\":0,\"state\"", "pull_request.number"},
+    {"pull_request", "\"sha\":\"" SHA_HEAD "\"", "\"sha\":7", "pull_request.head.sha"},
+    {"pull_request", "\"sha\":\"" SHA_HEAD "\"", "\"sha\":\"abc\"", "pull_request.head.sha"},
+    {"pull_request", "\"sha\":\"" SHA_BASE "\"", "\"shb\":1", "pull_request.base.sha is missing"},
+    {"pull_request", "\"title\":", "\"titel\":", "pull_request.title is missing"},
+    {"pull_request", "\"login\":\"alice\"", "\"login\":[]", "pull_request.user.login"},
+    {"pull_request", BODY_LABELS, "\"labels\":{}", "pull_request.labels"},
+    {"pull_request", "{\"name\":\"bug\"}", "{\"name\":1}", "pull_request.labels[1].name"},
+    {"pull_request", "\"draft\":false", "\"draft\":\"no\"", "pull_request.draft"},
+    {"pull_request", "\"updated_at\":\"2019-05-15T15:21:18Z\"", "\"updated_at\":1", "updated_at"},
+    {"pull_request", "\"updated_at\":\"2019", "\"updated_at\":\"x019", "updated_at"},
+    {"pull_request", "\"action\":\"opened\"", "\"action\":\"locked\"", "action"},
+    {"pull_request", "\"action\":\"opened\"", "\"action\":\"edited\"", "changes.base"},
+    {"pull_request", "\"action\":\"opened\"", "\"action\":\"labeled\"", "label.name"},
+    {"pull_request", "\"full_name\":\"pytorch/pytorch\"", "\"full_name\":\"a/b/c\"", "full_name"},
+    {"pull_request", "\"state\":\"open\"", "\"state\":\"open\",\"state\":\"x\"", "duplicate"},
+    {"push", "\"ref\":", "\"reff\":", "ref"},
+    {"push", "\"after\":\"1", "\"after\":\"Z", "after"},
+    {"push", "\"deleted\":false", "\"deleted\":0", "deleted"},
+    {"push", "\"username\":\"alice\"", "\"username\":[]", "head_commit.author.username"},
+    {"issue_comment", "\"id\":99", "\"id\":-1", "comment.id"},
+    {"issue_comment", "\"created_at\"", "\"made_at\"", "comment.created_at"},
+};
+
+static void test_names_what_is_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrongs); i++) {
+		const char *good = str_eq(wrongs[i].event, "pull_request")
+				       ? BODY_OF_PULL("opened", "")
+				   : str_eq(wrongs[i].event, "push") ? BODY_PUSH
+								     : BODY_COMMENT;
+		char *body = replaced(good, wrongs[i].from, wrongs[i].to);
+		struct error e = {0};
+		struct event ev;
+
+		assert_int_equal(
+		    event_parse(wrongs[i].event, body, strlen(body), &ev, &e), ERR_INVALID);
+		if (!strstr(e.text, wrongs[i].names))
+			fail_msg("case %zu says: %s", i, e.text);
+		event_release(&ev);
+		free(body);
+	}
+}
+
+static void test_refuses_others(void **state)
+{
+	struct error e = {0};
+	struct event ev;
+
+	(void)state;
+	assert_int_equal(event_parse("star", "{}", 2, &ev, &e), ERR_INVALID);
+	event_release(&ev);
+	assert_int_equal(event_parse("push", "{", 1, &ev, NULL), ERR_INVALID);
+	event_release(&ev);
+	assert_int_equal(event_parse("push", "[]", 2, &ev, NULL), ERR_INVALID);
+	event_release(&ev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_pull_request),
+	    cmocka_unit_test(test_labels),
+	    cmocka_unit_test(test_push),
+	    cmocka_unit_test(test_comment_and_checks),
+	    cmocka_unit_test(test_ghosts_and_old_servers),
+	    cmocka_unit_test(test_names_what_is_wrong),
+	    cmocka_unit_test(test_refuses_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
