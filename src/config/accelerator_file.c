@@ -130,7 +130,8 @@ static void field_push(struct reader *r, const struct field *f, const struct nod
 	read_trigger(r, f, v, file, &file->a.triggers.has_push);
 }
 
-/* A scalar without quotes is what JSON would make of it, else a text. */
+/* Whole numbers, true and false without quotes are taken as such. All else is text, also
+ * 24.10: most often it is a version, and as a number its 0 would be lost. */
 static json_t *scalar_to_json(const struct node *v)
 {
 	json_t *number;
@@ -140,7 +141,7 @@ static json_t *scalar_to_json(const struct node *v)
 	if (str_eq(v->text, "true") || str_eq(v->text, "false"))
 		return json_boolean(str_eq(v->text, "true"));
 	number = json_loads(v->text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-	if (json_is_number(number))
+	if (json_is_integer(number))
 		return number;
 	json_decref(number);
 	return json_string(v->text);

@@ -217,7 +217,7 @@ int duration_parse(const char *s, int64_t *ret_ms)
 /* The largest unit that writes it without a fraction. */
 static void duration_format(int64_t ms, char *out, size_t n)
 {
-	size_t i = ARRAY_LEN(DURATION_UNITS) - 1;
+	size_t i = ms ? ARRAY_LEN(DURATION_UNITS) - 1 : 1;
 
 	while (i > 0 && ms % DURATION_UNITS[i].ms != 0)
 		i--;

@@ -1,0 +1,186 @@
+/* CRCR's allowlist, in every form which that relay reads. */
+#include "config_folder.h"
+
+#include "base/strv.h"
+
+#define WITH_LIST MINIMAL_YML "accelerators: {allowlist: list.yml}\n"
+
+static int setup(void **state)
+{
+	folder_setup(state);
+	folder_write("outpost.yml", WITH_LIST);
+	return 0;
+}
+
+static void assert_oncall(const struct accelerator *a, const char *expected)
+{
+	struct buf all = BUF_INIT(1024);
+
+	for (char **login = a->oncall; *login; login++)
+		buf_appendf(&all, "%s%s", login == a->oncall ? "" : ",", *login);
+	assert_string_equal(buf_str(&all), expected);
+	buf_release(&all);
+}
+
+static void test_levels(void **state)
+{
+	const struct accelerator *a;
+	struct config *c;
+
+	(void)state;
+	folder_write("list.yml", "# a comment\n"
+				 "L1:\n"
+				 "  - Some-Org/torch_x.y\n"
+				 "  - /org/slashes/\n"
+				 "L2:\n"
+				 "  - o/plain\n"
+				 "  - o/text: alice, bob\n"
+				 "  - o/list: [alice, \"@bob\"]\n"
+				 "  - o/at: \"@alice,@bob\"\n"
+				 "  - o/bare: @alice, @bob\n"
+				 "  - o/bare-list: [@alice,@bob]\n"
+				 "  - \"o/quoted: alice, bob\"\n"
+				 "  - o/nobody:\n"
+				 "L3:\n"
+				 "  npu:\n"
+				 "    o/npu: [alice]\n"
+				 "    o/npu-two: bob, alice\n"
+				 "    o/npu-three:\n"
+				 "  Other_Device:\n"
+				 "    - o/other: alice\n"
+				 "    - \"o/other-two: carol\"\n"
+				 "L4:\n");
+	c = folder_load();
+	assert_int_equal(c->n_accelerators, 12);
+	a = config_accelerator(c, "some-org-torch-x-y");
+	assert_int_equal(a->level, LEVEL_1);
+	assert_int_equal(a->trust, TRUST_ANYONE);
+	assert_true(a->triggers.has_pull_request);
+	assert_null(a->triggers.paths);
+	assert_true(a->triggers.has_push);
+	assert_null(a->triggers.branches);
+	assert_int_equal(a->n_runners, 1);
+	assert_int_equal(a->runners[0].kind, RUNNER_GITHUB);
+	assert_string_equal(a->runners[0].repository, "Some-Org/torch_x.y");
+	assert_string_equal(a->title, "Some-Org/torch_x.y");
+	assert_string_equal(a->file, "list.yml");
+	assert_int_equal(a->line, 3);
+	assert_oncall(a, "");
+	assert_string_equal(
+	    config_accelerator(c, "org-slashes")->runners[0].repository, "org/slashes");
+	assert_oncall(config_accelerator(c, "o-text"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-list"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-at"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-bare"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-bare-list"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-quoted"), "alice,bob");
+	assert_oncall(config_accelerator(c, "o-nobody"), "");
+	a = config_accelerator(c, "npu");
+	assert_int_equal(a->level, LEVEL_3);
+	assert_int_equal(a->n_runners, 3);
+	assert_string_equal(a->runners[1].name, "o-npu-two");
+	assert_string_equal(a->runners[2].repository, "o/npu-three");
+	assert_oncall(a, "alice,bob");
+	a = config_accelerator(c, "other-device");
+	assert_int_equal(a->n_runners, 2);
+	assert_oncall(a, "alice,carol");
+	config_unref(c);
+}
+
+static void test_events(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	folder_write("list.yml", "L2:\n"
+				 "  - o/a: {oncalls: [x], events: [pull_request, nightly]}\n"
+				 "  - o/b: {events: [nightly]}\n");
+	c = folder_load();
+	assert_true(config_accelerator(c, "o-a")->triggers.has_pull_request);
+	assert_oncall(config_accelerator(c, "o-a"), "x");
+	assert_false(config_accelerator(c, "o-b")->triggers.has_pull_request);
+	assert_false(config_accelerator(c, "o-b")->triggers.has_push);
+	config_unref(c);
+}
+
+static void test_empty(void **state)
+{
+	static const char *const texts[] = {
+	    "", "# nothing\n", "L1:\nL2: []\nL3:\nL4: []\n", "L3: {}\n", "L3: []\n"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct config *c;
+
+		folder_write("list.yml", texts[i]);
+		c = folder_load();
+		assert_int_equal(c->n_accelerators, 0);
+		config_unref(c);
+	}
+}
+
+static const struct {
+	const char *text, *expected;
+} WRONG[] = {
+    {"L5:\n", "list.yml:1: unknown key \"L5\"; the levels are L1, L2, L3, L4\n"},
+    {"- a/b\n", "list.yml:1: the file must be a map of the levels L1, L2, L3, L4\n"},
+    {"L1: a/b\n", "list.yml:1: L1 must be a list of repositories\n"},
+    {"L1: {a/b: x}\n", "list.yml:1: L1 must be a list of repositories\n"},
+    {"L1: [a]\n", "list.yml:1: an entry must be owner/repo, not \"a\"\n"},
+    {"L1: [a/b/c]\n", "list.yml:1: an entry must be owner/repo, not \"a/b/c\"\n"},
+    {"L1: ['']\n", "list.yml:1: an entry must be owner/repo, not \"\"\n"},
+    {"L1: [[a/b]]\n", "list.yml:1: an entry must be owner/repo or owner/repo: oncalls\n"},
+    {"L1: [{a/b: x, c/d: y}]\n",
+	"list.yml:1: an entry must be owner/repo or owner/repo: oncalls\n"},
+    {"L1:\n  - a/b\n  - A/B\n",
+	"list.yml:3: repository \"A/B\" is listed twice; first under line 2\n"},
+    {"L1:\n  - a/b\nL3:\n  npu:\n    a/b:\n",
+	"list.yml:5: repository \"a/b\" is listed twice; first under line 2\n"},
+    {"L2:\n  - a/b-c\n  - a-b/c\n", "list.yml:3: the name \"a-b-c\" is taken by list.yml:2\n"},
+    {"L3: [a/b]\n", "list.yml:1: L3 must be a map of devices, each with its repositories\n"},
+    {"L3:\n  npu:\n", "list.yml:2: device \"npu\" must have repositories\n"},
+    {"L3:\n  npu: a/b\n", "list.yml:2: device \"npu\" must have repositories\n"},
+    {"L3:\n  '-': {a/b: }\n",
+	"list.yml:2: a device must be a name of letters and digits, not \"-\"\n"},
+    {"L1: [{a/b: [x y, {c: d}]}]\n", "list.yml:1: an oncall must be a GitHub login, not \"x y\"\n"
+				     "list.yml:1: an oncall must be a GitHub login, not a map\n"},
+    {"L1: [{a/b: {oncall: x}}]\n",
+	"list.yml:1: unknown key \"oncall\"; an entry has oncalls and events\n"},
+    {"L1: [{a/b: {events: [push]}}]\n",
+	"list.yml:1: an event must be one of pull_request, nightly\n"},
+    {"L1: [{a/b: {events: []}}]\n", "list.yml:1: events must be a list with an entry\n"},
+};
+
+static void test_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(WRONG); i++) {
+		folder_write("list.yml", WRONG[i].text);
+		folder_expect(WRONG[i].expected);
+	}
+}
+
+static void test_clash_with_a_vendors_file(void **state)
+{
+	(void)state;
+	folder_write(
+	    "outpost.yml", MINIMAL_YML "accelerators: {allowlist: list.yml, directory: a.d}\n");
+	folder_write("list.yml", "L2:\n- o/r\n");
+	folder_write("a.d/x.yml", "title: x\nlevel: L1\nname: o-r\n"
+				  "runners: [{name: ci, github: {repository: o/r}}]\n");
+	folder_expect("list.yml:2: the name \"o-r\" is taken by a.d/x.yml:3\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, folder_teardown)
+	    T(test_levels),
+	    T(test_events),
+	    T(test_empty),
+	    T(test_wrong),
+	    T(test_clash_with_a_vendors_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
