@@ -79,11 +79,11 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     assert.deepEqual(json(answer), { status: 'accepted', delivery: answer.guid });
     assert.match(answer.response.headers['content-type'], /^application\/json/);
   };
-  const signed = async (body, headers = {}) => ({
+  const signed = (bytes, headers = {}) => ({
     'content-type': 'application/json', 'x-github-event': 'push', 'x-github-delivery': randomUUID(),
-    'x-hub-signature-256': await sign(rig.secret, body), ...headers,
+    'x-hub-signature-256': `sha256=${createHmac('sha256', rig.secret).update(bytes).digest('hex')}`, ...headers,
   });
-  const post = async (body, headers, options) => outpost.request('POST', PATH, { body, headers: await signed(body, headers), ...options });
+  const post = async (body, headers, options) => outpost.request('POST', PATH, { body, headers: signed(body, headers), ...options });
   const refused = (answer, status, what) => {
     assert.equal(answer.status, status, `${what ?? ''} ${answer.text}`);
     assert.equal(typeof answer.json?.error, 'string', answer.text);
@@ -139,7 +139,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
 
   test('400: signature, event or GUID is missing or malformed', async () => {
     const body = JSON.stringify(push({}));
-    const good = await signed(body);
+    const good = signed(body);
     for (const [name, value] of [
       ['x-hub-signature-256', undefined], ['x-hub-signature-256', ''], ['x-hub-signature-256', 'sha256='], ['x-hub-signature-256', 'sha1=abcdef'],
       ['x-hub-signature-256', good['x-hub-signature-256'].slice(0, -1)], ['x-hub-signature-256', `${good['x-hub-signature-256']}0`],
@@ -161,10 +161,8 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       '', '{', real.slice(0, -1), `${real}x`, 'payload=%7B%7D', '[1,]', '{"a":1,}', '"', 'nul', '{"a":"\u0000"}',
       '['.repeat(100_000), '{"a":'.repeat(100_000),
     ]) refused(await post(body), 400, JSON.stringify(body.slice(0, 30)));
-    for (const bytes of [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc0, 0xaf]), Buffer.from('"}')])]) {
-      const signature = `sha256=${createHmac('sha256', rig.secret).update(bytes).digest('hex')}`;
-      refused(await outpost.request('POST', PATH, { body: bytes, headers: { ...await signed('x'), 'x-hub-signature-256': signature } }), 400, 'no UTF-8');
-    }
+    for (const bytes of [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), Buffer.from('{"a":"\xc0\xaf"}', 'latin1')])
+      refused(await post(bytes), 400, 'no UTF-8');
   });
 
   test('wrong types in the fields that are used are answered, never believed', async () => {
@@ -300,7 +298,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       const body = JSON.stringify(push({}));
       const bytes = Buffer.from(body);
       const half = bytes.length >> 1;
-      const headers = Object.entries(await signed(body)).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      const headers = Object.entries(signed(body)).map(([name, value]) => `${name}: ${value}\r\n`).join('');
       const { answers, text } = await outpost.raw(Buffer.concat([
         Buffer.from(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n${headers}\r\n${half.toString(16)};a=b\r\n`), bytes.subarray(0, half),
         Buffer.from(`\r\n${(bytes.length - half).toString(16).toUpperCase()}\r\n`), bytes.subarray(half), Buffer.from('\r\n0\r\nX-Trailer: t\r\n\r\n'),
@@ -314,7 +312,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       agent.destroy();
       const one = async (guid) => {
         const body = JSON.stringify(push({}));
-        const headers = Object.entries(await signed(body, { 'x-github-delivery': guid })).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+        const headers = Object.entries(signed(body, { 'x-github-delivery': guid })).map(([name, value]) => `${name}: ${value}\r\n`).join('');
         return `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`;
       };
       const guids = [randomUUID(), randomUUID()];
@@ -325,7 +323,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
 
     test('Expect: 100-continue', async () => {
       const body = JSON.stringify(push({}));
-      const headers = await signed(body, { expect: '100-continue', 'content-length': Buffer.byteLength(body) });
+      const headers = signed(body, { expect: '100-continue', 'content-length': Buffer.byteLength(body) });
       const status = await new Promise((resolve, reject) => {
         const request = http.request({ host: '127.0.0.1', port: outpost.port, method: 'POST', path: PATH, headers }, (response) => resolve(response.resume().statusCode));
         request.on('continue', () => request.end(body));
