@@ -1,8 +1,11 @@
 # make                 build/release/{outpostd,outpostctl}
 # make check           everything that is tested: lints, unit tests, whole-program tests
 # make demo            the main job on real input, on loopback
-# make bench fuzz kill lint deps install clean
-# make VARIANT=asan    any variant: release debug asan tsan fuzz cov
+# make bench           speed, as ratios inside one run
+# make soak            the long tests: kills, memory, valgrind
+# make fuzz            every parser; RUNS=n or SECONDS_EACH=n
+# make lint deps install clean
+# make VARIANT=asan    any variant: release debug asan tsan fuzz
 #
 # One static library per folder of src/; a unit test links its folder and those
 # below it, so an upward call does not link.
@@ -72,4 +75,80 @@ $(B)/%.h.ok: src/%.h
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -fsyntax-only -x c $< && touch $@
 
-.PHONY: all headers
+tests: $(TESTS)
+run-unit: $(TESTS)
+	tests/run-unit.sh $^
+
+# tests/fuzz/fuzz_<layer>_<what>.c, built with VARIANT=fuzz.
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/fuzz/%: tests/fuzz/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+fuzzers: $(FUZZERS)
+
+# ---- what people call; each installs what it needs first ----
+
+JOBS   := $(shell nproc)
+UNITS_UNDER_TSAN := loop http store dispatch publish runners webhook
+
+deps:
+	tools/deps.sh
+
+lint: headers
+	tests/lint/layers.sh
+	tests/lint/format.sh
+	tests/lint/length.sh
+
+check: deps
+	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) lint
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all tests
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 run-unit
+	$(MAKE) --no-print-directory check-tsan
+	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) all
+	$(MAKE) --no-print-directory check-programs
+	$(MAKE) --no-print-directory fuzz RUNS=20000
+
+# The threaded layers once more, under ThreadSanitizer.
+TSAN_TESTS := $(foreach l,$(UNITS_UNDER_TSAN),$(patsubst tests/unit/%.c,$(O)/tsan/tests/%,$(wildcard tests/unit/test_$l_*.c)))
+check-tsan:
+	$(MAKE) --no-print-directory VARIANT=tsan WERROR=1 -j$(JOBS) $(TSAN_TESTS)
+	tests/run-unit.sh $(TSAN_TESTS)
+
+# Whole programs against the stand-in GitHub; the daemon is the one with sanitizers.
+check-programs:
+	tests/run-programs.sh $(O)
+
+# The same at length: 200 kills, memory over 200,000 webhooks, valgrind.
+soak: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all
+	tests/run-soak.sh $(O)
+
+fuzz: deps
+	$(MAKE) --no-print-directory VARIANT=fuzz -j$(JOBS) fuzzers
+	tests/fuzz/run.sh $(O)/fuzz/fuzz $(RUNS) $(SECONDS_EACH)
+
+demo: deps
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@tools/node.sh demo/demo.mjs $(O)/release
+
+bench: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all
+	tools/node.sh tests/bench/bench.mjs $(O)/release
+
+PREFIX ?= /usr/local
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/outpost \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 $(PROGRAMS:%=$(B)/%) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 docs/man/outpostd.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 644 docs/man/outpostctl.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	cp -R config $(DESTDIR)$(PREFIX)/share/outpost/
+	sed 's|@PREFIX@|$(PREFIX)|g' systemd/outpostd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/outpostd.service
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/outpostd.service
+
+clean:
+	rm -rf $(O)
+
+.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak fuzz \
+	demo bench install clean

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Whole-program tests: the built programs against the stand-in GitHub, on loopback.
+# usage: run-programs.sh BUILD_FOLDER
+set -eu
+cd "$(dirname "$0")/.."
+OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
+OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
+export OUTPOSTD OUTPOSTCTL
+exec tools/node.sh --test --test-concurrency=1 tests/github/ tests/integration/

@@ -1,0 +1,206 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "model/client_payload.h"
+
+static const char *const NAMES[] = {"npu", "hpu", NULL};
+static const struct outpost_block BLOCK = {
+    .dispatch_id = "abc",
+    .action = "labeled",
+    .accelerators = NAMES,
+    .callback_url = "https://o/github/callback",
+    .change_url = "https://o/pulls/7",
+};
+
+/* A PR event as GitHub shapes it, with a body text of n bytes and n_urls template URLs. */
+static char *pull_event(size_t body_bytes, int n_urls)
+{
+	char *text = xmalloc(body_bytes + 1), *json;
+	json_t *v, *repository;
+
+	memset(text, 'b', body_bytes);
+	text[body_bytes] = '\0';
+	v = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:{s:s, s:s}, s:[]}, s:{s:s}}", "action", "labeled",
+	    "number", 7, "pull_request", "number", 7, "body", text, "html_url", "https://g/7", "head",
+	    "sha", "0123456789012345678901234567890123456789", "ref", "topic", "labels", "repository",
+	    "full_name", "pytorch/pytorch");
+	repository = json_object_get(v, "repository");
+	for (int i = 0; i < n_urls; i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "x%d_url", i);
+		json_object_set_new(repository, key,
+		    json_string("https://api.github.com/repos/pytorch/pytorch/keys{/key_id}"));
+	}
+	json = json_text(v);
+	json_decref(v);
+	free(text);
+	return json;
+}
+
+static json_t *build(const char *body, const char *sent_action, bool is_bounded, size_t *ret_bytes)
+{
+	struct client_payload *p;
+	json_t *v;
+	char *text;
+
+	assert_int_equal(client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body),
+	                     &p, NULL),
+	    0);
+	assert_int_equal(client_payload_text(p, &BLOCK, is_bounded, &text, ret_bytes), 0);
+	assert_int_equal(strlen(text), *ret_bytes);
+	assert_int_equal(json_parse(text, *ret_bytes, &v, NULL), 0);
+	free(text);
+	client_payload_free(p);
+	return v;
+}
+
+static void small_bodies_go_unchanged(void **state)
+{
+	char *body = pull_event(100, 3);
+	json_t *original, *v;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(json_parse(body, strlen(body), &original, NULL), 0);
+	v = build(body, "", true, &n);
+	assert_true(json_equal(json_object_get(v, "payload"), original));
+	assert_string_equal(json_get_str(v, "event_type"), "pull_request");
+	assert_string_equal(json_get_str(v, "delivery_id"), "guid-1");
+	assert_int_equal(json_object_size(v), 4);
+	assert_null(json_at(v, "outpost", "truncated", NULL));
+	assert_string_equal(json_string_value(json_at(v, "outpost", "action", NULL)), "labeled");
+	assert_int_equal(json_array_size(json_at(v, "outpost", "accelerators", NULL)), 2);
+	json_decref(v);
+	v = build(body, "synchronize", true, &n);
+	assert_string_equal(json_string_value(json_at(v, "payload", "action", NULL)), "synchronize");
+	json_decref(v);
+	json_decref(original);
+	free(body);
+}
+
+static void assert_essentials(const json_t *v, size_t n)
+{
+	const json_t *payload = json_object_get(v, "payload");
+
+	assert_true(n <= CLIENT_PAYLOAD_MAX_BYTES);
+	assert_true(json_is_true(json_at(v, "outpost", "truncated", NULL)));
+	assert_string_equal(json_get_str(payload, "action"), "synchronize");
+	assert_int_equal(json_integer_value(json_at(payload, "pull_request", "number", NULL)), 7);
+	assert_int_equal(strlen(json_string_value(json_at(payload, "pull_request", "head", "sha", NULL))),
+	    40);
+	assert_string_equal(json_string_value(json_at(payload, "repository", "full_name", NULL)),
+	    "pytorch/pytorch");
+}
+
+static void long_texts_are_cut_first(void **state)
+{
+	char *body = pull_event(70000, 3);
+	size_t n;
+	json_t *v;
+
+	(void)state;
+	v = build(body, "synchronize", true, &n);
+	assert_essentials(v, n);
+	assert_int_equal(
+	    strlen(json_string_value(json_at(v, "payload", "pull_request", "body", NULL))), 256);
+	assert_non_null(json_at(v, "payload", "repository", "x0_url", NULL));
+	json_decref(v);
+	v = build(body, "synchronize", false, &n);
+	assert_true(n > 70000);
+	json_decref(v);
+	free(body);
+}
+
+static void then_template_urls(void **state)
+{
+	char *body = pull_event(100, 1000);
+	size_t n;
+	json_t *v;
+
+	(void)state;
+	v = build(body, "synchronize", true, &n);
+	assert_essentials(v, n);
+	assert_null(json_at(v, "payload", "repository", "x0_url", NULL));
+	assert_string_equal(json_string_value(json_at(v, "payload", "pull_request", "html_url", NULL)),
+	    "https://g/7");
+	json_decref(v);
+	free(body);
+}
+
+static void at_last_only_essentials_stay(void **state)
+{
+	struct buf body = BUF_INIT(1 << 20);
+	char *event = pull_event(10, 0);
+	size_t n;
+	json_t *v;
+
+	(void)state;
+	buf_append(&body, event, strlen(event) - 1);
+	buf_append_str(&body, ",\"unknown\":[");
+	for (int i = 0; i < 20000; i++)
+		buf_appendf(&body, "%s%d", i ? "," : "", i);
+	buf_append_str(&body, "]}");
+	v = build(buf_str(&body), "synchronize", true, &n);
+	assert_essentials(v, n);
+	assert_null(json_at(v, "payload", "unknown", NULL));
+	json_decref(v);
+	buf_release(&body);
+	free(event);
+}
+
+static void many_targets_share_one_payload(void **state)
+{
+	char *body = pull_event(59700, 0), *text;
+	const char *many[400];
+	struct outpost_block big = BLOCK;
+	struct client_payload *p;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(many) - 1; i++)
+		many[i] = "an-accelerator";
+	many[ARRAY_LEN(many) - 1] = NULL;
+	big.accelerators = many;
+	assert_int_equal(
+	    client_payload_new("pull_request", "g", "opened", body, strlen(body), &p, NULL), 0);
+	/* the big one is cut, a small one after it is whole again */
+	assert_int_equal(client_payload_text(p, &big, true, &text, &n), 0);
+	assert_non_null(strstr(text, "\"truncated\":true"));
+	free(text);
+	client_payload_free(p);
+	free(body);
+}
+
+static void what_is_no_object_is_refused(void **state)
+{
+	struct error why = {0};
+	struct client_payload *p;
+
+	(void)state;
+	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, &p, &why), ERR_INVALID);
+	assert_null(p);
+	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL),
+	    ERR_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(small_bodies_go_unchanged),
+	    cmocka_unit_test(long_texts_are_cut_first),
+	    cmocka_unit_test(then_template_urls),
+	    cmocka_unit_test(at_last_only_essentials_stay),
+	    cmocka_unit_test(many_targets_share_one_payload),
+	    cmocka_unit_test(what_is_no_object_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "model/callback_token.h"
+#include "model/job_report.h"
+
+static int parse(const char *text, struct job_report *r, struct error *e)
+{
+	json_t *v;
+	int rc;
+
+	assert_int_equal(json_parse(text, strlen(text), &v, NULL), 0);
+	rc = job_report_parse(v, r, e);
+	json_decref(v);
+	return rc;
+}
+
+static void crcr_reports_are_understood(void **state)
+{
+	struct job_report r;
+
+	(void)state;
+	assert_int_equal(
+	    parse("{\"schema_version\":\"1\",\"status\":\"completed\",\"conclusion\":\"failure\","
+	          "\"name\":\"CI\",\"url\":\"https://github.com/o/r/actions/runs/1\","
+	          "\"job_name\":\"build\",\"check_run_id\":77,\"run_id\":12345678901,"
+	          "\"run_attempt\":\"2\",\"started_at\":\"2026-01-01T00:00:00Z\","
+	          "\"completed_at\":\"bogus\",\"test_results\":{\"passed\":3,\"failed\":1,"
+	          "\"skipped\":0},\"artifact_url\":\"javascript:alert(1)\"}",
+	        &r, NULL),
+	    0);
+	assert_string_equal(r.workflow, "CI");
+	assert_string_equal(r.name, "build");
+	assert_string_equal(r.run_id, "12345678901");
+	assert_int_equal(r.run_attempt, 2);
+	assert_string_equal(r.check_run_id, "77");
+	assert_int_equal(r.started_ms, INT64_C(1767225600000));
+	assert_int_equal(r.completed_ms, 0);
+	assert_true(r.has_counts);
+	assert_int_equal(r.n_total, 4);
+	assert_null(r.artifact_url);
+	job_report_release(&r);
+}
+
+static void mistakes_are_named(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} table[] = {
+	    {"[]", "workflow must be an object"},
+	    {"{}", "workflow.status is missing"},
+	    {"{\"status\":1}", "workflow.status must be in_progress or completed"},
+	    {"{\"status\":\"completed\"}", "workflow.name is missing"},
+	    {"{\"status\":\"completed\",\"name\":5}", "workflow.name must be text"},
+	    {"{\"status\":\"completed\",\"name\":\"\\n\\u0007\"}", NULL},
+	    {"{\"status\":\"completed\",\"name\":\"a\"}", "workflow.run_id is missing"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":[]}",
+	        "workflow.run_id must be text or a whole number"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":{}}",
+	        "workflow.tests must be an array"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
+	     "\"name\":\"x\",\"status\":\"PASS\"},{\"suite\":\"m\",\"name\":\"x\",\"status\":\"OK\"}]}",
+	        "workflow.tests[1].status must be FAIL, ERROR, MISS, PASS, DONE or SKIP"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\"}]}",
+	        "workflow.tests[0].name is missing"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
+	     "\"name\":\"x\",\"status\":\"PASS\",\"duration\":-1}]}",
+	        "workflow.tests[0].duration must be a number of seconds"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		struct error why = {0};
+		struct job_report r;
+		int rc = parse(table[i].text, &r, &why);
+
+		if (table[i].why) {
+			assert_int_equal(rc, ERR_INVALID);
+			assert_string_equal(why.text, table[i].why);
+		}
+		job_report_release(&r);
+	}
+}
+
+static void vendor_text_is_cut_and_cleaned(void **state)
+{
+	struct buf text = BUF_INIT(1 << 20);
+	struct job_report r;
+
+	(void)state;
+	buf_append_str(&text, "{\"status\":\"completed\",\"name\":\"a\\u0001b\\nc\",\"run_id\":\"r\","
+	                      "\"conclusion\":\"failure\",\"tests\":[{\"suite\":\"model\","
+	                      "\"name\":\"x\",\"status\":\"FAIL\",\"message\":\"");
+	for (int i = 0; i < 1000; i++)
+		buf_append_str(&text, "\u00e9\u20ac");
+	buf_append_str(&text, "\",\"number\":{\"value\":31.2,\"unit\":\"tokens/s\"}}]}");
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_string_equal(r.workflow, "ab c");
+	assert_true(strlen(r.tests[0].message) <= REPORT_MESSAGE_MAX_BYTES);
+	assert_true(utf8_is_valid(r.tests[0].message, strlen(r.tests[0].message)));
+	assert_true(r.tests[0].has_number);
+	assert_string_equal(r.tests[0].unit, "tokens/s");
+	job_report_release(&r);
+	buf_release(&text);
+}
+
+static void times_do_not_change_the_digest(void **state)
+{
+	struct job_report a, b, c;
+
+	(void)state;
+	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
+	      "\"completed_at\":\"2026-01-01T00:00:00Z\"}",
+	    &a, NULL);
+	parse("{\"run_id\":\"1\",\"status\":\"completed\",\"name\":\"a\",\"conclusion\":\"success\","
+	      "\"completed_at\":\"2026-02-01T00:00:00Z\"}",
+	    &b, NULL);
+	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"failure\"}", &c,
+	    NULL);
+	assert_memory_equal(a.digest, b.digest, sizeof(a.digest));
+	assert_memory_not_equal(a.digest, c.digest, sizeof(a.digest));
+	job_report_release(&a);
+	job_report_release(&b);
+	job_report_release(&c);
+}
+
+static void tokens_are_bound_and_end(void **state)
+{
+	char *token = callback_token_make("key", 3, "dispatch1", "npu", 10000), *who, *bad;
+
+	(void)state;
+	assert_int_equal(callback_token_check("key", 3, token, "dispatch1", 9000, &who), 0);
+	assert_string_equal(who, "npu");
+	free(who);
+	assert_int_equal(callback_token_check("key", 3, token, "dispatch1", 11000, &who), ERR_TIMEOUT);
+	assert_int_equal(callback_token_check("key", 3, token, "dispatch2", 9000, &who), ERR_AUTH);
+	assert_int_equal(callback_token_check("kez", 3, token, "dispatch1", 9000, &who), ERR_AUTH);
+	assert_int_equal(callback_token_check("key", 3, "", "dispatch1", 9000, &who), ERR_AUTH);
+	for (size_t i = 0; i < strlen(token); i++) {
+		bad = xstrdup(token);
+		bad[i] = bad[i] == 'x' ? 'y' : 'x';
+		assert_int_equal(callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		bad[i] = '\0';
+		assert_int_equal(callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		free(bad);
+	}
+	free(token);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(crcr_reports_are_understood),
+	    cmocka_unit_test(mistakes_are_named),
+	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
+	    cmocka_unit_test(times_do_not_change_the_digest),
+	    cmocka_unit_test(tokens_are_bound_and_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
