@@ -1,0 +1,353 @@
+#include "webhook/intake.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "store/deliveries.h"
+#include "webhook/classify.h"
+#include "webhook/signature.h"
+#include "webhook/skim.h"
+
+enum {
+	BODY_MAX_BYTES = 25 * 1024 * 1024, /* GitHub's own limit */
+	GUID_MAX = 64,
+	EVENT_MAX = 64,
+	IN_HAND_MAX = 4096, /* deliveries between the store and their answer */
+	SPARE_MAX = 256,    /* kept for reuse, so that a steady load allocates nothing */
+	RETRY_AFTER_S = 5,
+};
+
+/* One delivery from its checks to its answer. Owns all that the store borrows. */
+struct in_hand {
+	struct put_delivery put;
+	struct intake *intake;
+	struct http_request *request; /* NULL: the client left */
+	char *body;                   /* the server's memory */
+	char guid[GUID_MAX + 1];
+	char event[EVENT_MAX + 1];
+	struct skim skim;
+	struct in_hand *next_spare;
+};
+
+enum refusal { REFUSED_REQUEST, REFUSED_SIGNATURE, REFUSED_BUSY, N_REFUSALS };
+
+struct intake {
+	struct loop *loop;
+	struct store *store;
+	struct http_server *server;
+	struct config *config; /* NULL until configured */
+	struct hmac *hmac;     /* keyed with the webhook secret */
+	struct in_hand *spare;
+	int n_spare, n_in_hand;
+	struct log_limit refusals[N_REFUSALS]; /* anyone can cause these lines */
+	struct intake_counters counters;
+};
+
+static struct in_hand *in_hand_take(struct intake *in)
+{
+	struct in_hand *d = in->spare;
+
+	if (d) {
+		in->spare = d->next_spare;
+		in->n_spare--;
+	} else {
+		d = xmalloc(sizeof *d);
+	}
+	d->put = (struct put_delivery){0};
+	d->intake = in;
+	d->request = NULL;
+	d->body = NULL;
+	in->n_in_hand++;
+	return d;
+}
+
+static void in_hand_give_back(struct in_hand *d)
+{
+	struct intake *in = d->intake;
+
+	if (d->body)
+		http_recycle_body(in->server, d->body);
+	d->body = NULL;
+	in->n_in_hand--;
+	if (in->n_spare == SPARE_MAX) {
+		free(d);
+		return;
+	}
+	d->next_spare = in->spare;
+	in->spare = d;
+	in->n_spare++;
+}
+
+static void answer(
+    struct http_request *r, int status, const char *word, const char *key, const char *value)
+{
+	char text[256];
+	int n = snprintf(text, sizeof text, "{\"status\":\"%s\"%s%s%s%s%s}", word, key ? ",\"" : "",
+	    key ? key : "", key ? "\":\"" : "", key ? value : "", key ? "\"" : "");
+
+	http_respond(r, status, "application/json", NULL, text, (size_t)n);
+}
+
+/* Says so in the log, at most once a second, and in the answer. */
+static void refuse(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
+{
+	static const struct {
+		const char *ev;
+		int status;
+		enum log_level level;
+	} kinds[N_REFUSALS] = {
+	    [REFUSED_REQUEST] = {"delivery_refused", 400, LOG_WARN},
+	    [REFUSED_SIGNATURE] = {"delivery_signature_wrong", 401, LOG_WARN},
+	    [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR},
+	};
+	const char *guid = http_header(r, "X-GitHub-Delivery");
+	int64_t n_skipped;
+
+	if (log_limit_pass(&in->refusals[kind], loop_now_ms(in->loop), &n_skipped))
+		log_event(kinds[kind].level, kinds[kind].ev, LOG_S("delivery", guid),
+		    LOG_S("client", http_client_address(r)), LOG_S("why", why),
+		    LOG_I("more", n_skipped));
+	if (kind == REFUSED_REQUEST)
+		in->counters.n_bad_request++;
+	else if (kind == REFUSED_SIGNATURE)
+		in->counters.n_bad_signature++;
+	else
+		in->counters.n_busy++;
+	if (kind == REFUSED_BUSY)
+		http_respond_busy(r, RETRY_AFTER_S);
+	else
+		http_respond_json1(r, kinds[kind].status, "error", why);
+}
+
+static void log_delivery(const struct in_hand *d, const char *ev, const char *reason)
+{
+	if (reason)
+		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
+		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository),
+		    LOG_S("reason", reason));
+	else
+		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
+		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository),
+		    LOG_I("bytes", (int64_t)d->put.body_bytes));
+}
+
+static void on_gone(struct http_request *r)
+{
+	struct in_hand *d = http_user(r);
+
+	d->request = NULL;
+}
+
+static void on_written(struct store_op *op)
+{
+	struct in_hand *d = CONTAINER_OF(op, struct in_hand, put.op);
+	struct intake *in = d->intake;
+	struct http_request *r = d->request;
+
+	if (op->err) {
+		if (r)
+			refuse(in, r, REFUSED_BUSY,
+			    op->why.text[0] ? op->why.text : err_text(op->err));
+	} else if (d->put.is_duplicate) {
+		in->counters.n_duplicate++;
+		log_delivery(d, "delivery_duplicate", NULL);
+		if (r)
+			answer(r, 200, "duplicate", "delivery", d->guid);
+	} else {
+		in->counters.n_accepted++;
+		in->counters.n_bytes_accepted += (int64_t)d->put.body_bytes;
+		log_delivery(d, "delivery_accepted", NULL);
+		if (r)
+			answer(r, 202, "accepted", "delivery", d->guid);
+	}
+	if (!r)
+		in->counters.n_gone++;
+	in_hand_give_back(d);
+}
+
+/* The body is taken: it outlives a client that leaves. */
+static void write_down(struct in_hand *d, struct http_request *r)
+{
+	struct intake *in = d->intake;
+	int err;
+
+	d->body = http_take_body(r, &d->put.body_bytes);
+	d->put.op.done = on_written;
+	d->put.guid = d->guid;
+	d->put.event = d->event;
+	d->put.action = d->skim.action;
+	d->put.repository = d->skim.repository;
+	d->put.body = d->body;
+	d->put.now_ms = clock_wall_ms();
+	err = store_put_delivery(in->store, &d->put);
+	if (err) {
+		in_hand_give_back(d);
+		refuse(in, r, REFUSED_BUSY, err_text(err));
+		return;
+	}
+	d->request = r;
+	http_set_user(r, d);
+	http_on_gone(r, on_gone);
+}
+
+/* Signature good, body JSON. */
+static void decide(struct in_hand *d, struct http_request *r)
+{
+	struct intake *in = d->intake;
+	const char *reason;
+
+	switch (webhook_classify(d->event, &d->skim, in->config, &reason)) {
+	case WEBHOOK_USED:
+		write_down(d, r);
+		return;
+	case WEBHOOK_PONG:
+		in->counters.n_pong++;
+		log_delivery(d, "delivery_ping", NULL);
+		answer(r, 200, "pong", NULL, NULL);
+		break;
+	case WEBHOOK_IGNORED:
+		in->counters.n_ignored++;
+		log_delivery(d, "delivery_ignored", reason);
+		answer(r, 200, "ignored", "reason", reason);
+		break;
+	}
+	in_hand_give_back(d);
+}
+
+/* A name of `n_max` at most, of letters, digits and one more character. */
+static bool is_name(const char *s, size_t n_max, char extra)
+{
+	size_t n = 0;
+
+	if (!s)
+		return false;
+	for (; s[n]; n++) {
+		char c = s[n];
+
+		if (n == n_max || !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+				      (c >= '0' && c <= '9') || c == extra))
+			return false;
+	}
+	return n > 0;
+}
+
+/* NULL, or what is wrong with the headers. */
+static const char *check_headers(struct http_request *r, uint8_t ret_signature[SHA256_BYTES])
+{
+	const char *signature = http_header(r, "X-Hub-Signature-256");
+
+	if (!signature)
+		return "X-Hub-Signature-256 is missing";
+	if (signature_parse(signature, ret_signature) != 0)
+		return "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits";
+	if (!is_name(http_header(r, "X-GitHub-Event"), EVENT_MAX, '_'))
+		return "X-GitHub-Event is missing or not an event's name";
+	if (!is_name(http_header(r, "X-GitHub-Delivery"), GUID_MAX, '-'))
+		return "X-GitHub-Delivery is missing or not 1 to 64 letters, digits and '-'";
+	return NULL;
+}
+
+static void refuse_body(struct intake *in, struct http_request *r, const struct error *e)
+{
+	const char *type = http_header(r, "Content-Type");
+	char text[sizeof e->text + 32];
+
+	if (type && str_has_prefix(type, "application/x-www-form-urlencoded"))
+		snprintf(text, sizeof text,
+		    "the body is a form: set the webhook's content type to application/json");
+	else
+		snprintf(text, sizeof text, "the body is not JSON: %s", e->text);
+	refuse(in, r, REFUSED_REQUEST, text);
+}
+
+static void on_request(struct http_request *r, void *owner)
+{
+	struct intake *in = owner;
+	uint8_t signature[SHA256_BYTES];
+	struct error e = {0};
+	struct in_hand *d;
+	const char *why, *body;
+	size_t n;
+	int err;
+
+	if (!in->config || in->n_in_hand >= IN_HAND_MAX) {
+		refuse(in, r, REFUSED_BUSY, in->config ? "too many in hand" : "not configured yet");
+		return;
+	}
+	why = check_headers(r, signature);
+	if (why) {
+		refuse(in, r, REFUSED_REQUEST, why);
+		return;
+	}
+	body = http_body(r, &n);
+	/* In one go, while the body is still in the cache for the pass after it. */
+	if (!signature_is_good(in->hmac, body, n, signature)) {
+		refuse(in, r, REFUSED_SIGNATURE, "X-Hub-Signature-256 is wrong");
+		return;
+	}
+	d = in_hand_take(in);
+	snprintf(d->guid, sizeof d->guid, "%s", http_header(r, "X-GitHub-Delivery"));
+	snprintf(d->event, sizeof d->event, "%s", http_header(r, "X-GitHub-Event"));
+	d->put.body_bytes = n;
+	err = skim(body, n, &d->skim, &e);
+	if (err) {
+		in_hand_give_back(d);
+		refuse_body(in, r, &e);
+		return;
+	}
+	decide(d, r);
+}
+
+struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h)
+{
+	struct intake *in = xcalloc(1, sizeof *in);
+
+	in->loop = l;
+	in->store = s;
+	in->server = h;
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/github/webhook",
+				 .max_body_bytes = BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_request = on_request,
+				 .owner = in,
+			     });
+	return in;
+}
+
+void intake_configure(struct intake *in, struct config *c)
+{
+	struct config *old = in->config;
+
+	in->config = config_ref(c);
+	hmac_free(in->hmac);
+	in->hmac = hmac_new(c->github_webhook_secret, c->github_webhook_secret_bytes);
+	config_unref(old);
+}
+
+void intake_free(struct intake *in)
+{
+	if (!in)
+		return;
+	assert(in->n_in_hand == 0);
+	while (in->spare) {
+		struct in_hand *d = in->spare;
+
+		in->spare = d->next_spare;
+		free(d);
+	}
+	hmac_free(in->hmac);
+	config_unref(in->config);
+	free(in);
+}
+
+const struct intake_counters *intake_counters(const struct intake *in)
+{
+	return &in->counters;
+}
