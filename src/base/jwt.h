@@ -1,0 +1,37 @@
+/* Compact JSON Web Signatures (RFC 7515 section 3.1): made for GitHub, taken apart for
+ * whoever decides whether to believe them. Nothing here trusts anything. */
+#ifndef BASE_JWT_H
+#define BASE_JWT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/rsa.h"
+
+enum { JWT_BYTES_MAX = 16 * 1024 };
+
+/* A token signed with RS256. *ret is text, free(). */
+int jwt_make_rs256(const json_t *claims, struct rsa_private_key *key, char **ret) MUST_CHECK;
+
+struct jwt {
+	json_t *header;  /* an object */
+	json_t *payload; /* an object */
+	const char *alg; /* of the header, never NULL; borrowed from it */
+	const char *kid; /* likewise; NULL: none */
+	const char *signing_input; /* borrowed from the token's text */
+	size_t n_signing_input;
+	uint8_t signature[RSA_BITS_MAX / 8];
+	size_t n_signature; /* 0 in an unsigned token, which is a token all the same */
+};
+
+/* Takes `text` (n bytes; not more than JWT_BYTES_MAX) apart: exactly three parts of strict
+ * base64url, header and payload JSON objects, `alg` a string. `crit` is refused: no
+ * extension is known here (RFC 7515 section 4.1.11). `typ` is the reader's business.
+ * The text must outlive the jwt. On 0 the caller releases it. ERR_INVALID, ERR_TOO_BIG. */
+int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e) MUST_CHECK;
+void jwt_release(struct jwt *t);
+
+#endif

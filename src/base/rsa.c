@@ -1,0 +1,163 @@
+#include "base/rsa.h"
+
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/param_build.h>
+#include <openssl/pem.h>
+
+#include "base/alloc.h"
+
+struct rsa_private_key {
+	EVP_PKEY *pkey;
+};
+
+struct rsa_public_key {
+	EVP_PKEY *pkey;
+};
+
+/* libcrypto keeps failures in a per-thread queue, where they would be taken for those of a
+ * later TLS connection. */
+static int fail(struct error *e, int code, const char *text)
+{
+	ERR_clear_error();
+	return error_set(e, code, "%s", text);
+}
+
+static int check_size(const EVP_PKEY *pkey, struct error *e)
+{
+	int bits = EVP_PKEY_get_bits(pkey);
+
+	if (bits < RSA_BITS_MIN)
+		return error_set(
+		    e, ERR_INVALID, "the RSA key has %d bits, under %d", bits, RSA_BITS_MIN);
+	if (bits > RSA_BITS_MAX)
+		return error_set(
+		    e, ERR_INVALID, "the RSA key has %d bits, over %d", bits, RSA_BITS_MAX);
+	return 0;
+}
+
+/* libcrypto would ask for a passphrase at the terminal. */
+static int no_passphrase(char *out, int n, int is_writing, void *owner)
+{
+	(void)out;
+	(void)n;
+	(void)is_writing;
+	(void)owner;
+	return -1;
+}
+
+int rsa_private_key_parse(const char *pem, size_t n, struct rsa_private_key **ret, struct error *e)
+{
+	BIO *bio = n <= 1 << 20 ? BIO_new_mem_buf(pem, (int)n) : NULL;
+	EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
+	int err = 0;
+
+	*ret = NULL;
+	BIO_free(bio);
+	if (!pkey)
+		err = fail(e, ERR_INVALID, "not a private key (PEM, without a passphrase)");
+	else if (EVP_PKEY_get_base_id(pkey) != EVP_PKEY_RSA)
+		err = fail(e, ERR_INVALID, "a private key, but not RSA");
+	else
+		err = check_size(pkey, e);
+	if (err) {
+		EVP_PKEY_free(pkey);
+		return err;
+	}
+	*ret = xmalloc(sizeof(**ret));
+	(*ret)->pkey = pkey;
+	return 0;
+}
+
+void rsa_private_key_free(struct rsa_private_key *k)
+{
+	if (!k)
+		return;
+	EVP_PKEY_free(k->pkey); /* wipes what is secret */
+	free(k);
+}
+
+int rsa_sign(struct rsa_private_key *k, const void *p, size_t n, struct buf *signature)
+{
+	unsigned char bytes[RSA_BITS_MAX / 8];
+	size_t n_bytes = sizeof(bytes);
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	bool is_done = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, k->pkey) == 1 &&
+		       EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
+
+	EVP_MD_CTX_free(ctx);
+	if (!is_done)
+		return fail(NULL, ERR_INVALID, "");
+	return buf_append(signature, bytes, n_bytes);
+}
+
+static EVP_PKEY *public_key(const BIGNUM *modulus, const BIGNUM *exponent)
+{
+	OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
+	OSSL_PARAM *params = NULL;
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_id(EVP_PKEY_RSA, NULL);
+	EVP_PKEY *pkey = NULL;
+
+	if (build && OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, modulus) &&
+	    OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, exponent))
+		params = OSSL_PARAM_BLD_to_param(build);
+	if (!params || !ctx || EVP_PKEY_fromdata_init(ctx) != 1 ||
+	    EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_PUBLIC_KEY, params) != 1)
+		pkey = NULL;
+	OSSL_PARAM_free(params);
+	OSSL_PARAM_BLD_free(build);
+	EVP_PKEY_CTX_free(ctx);
+	return pkey;
+}
+
+int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent,
+    size_t n_exponent, struct rsa_public_key **ret, struct error *e)
+{
+	BIGNUM *m = NULL, *x = NULL;
+	EVP_PKEY *pkey = NULL;
+	int err = 0;
+
+	*ret = NULL;
+	if (n_modulus > RSA_BITS_MAX / 8 || !n_exponent || n_exponent > 8)
+		return error_set(e, ERR_INVALID, "modulus or exponent of an impossible size");
+	m = BN_bin2bn(modulus, (int)n_modulus, NULL);
+	x = BN_bin2bn(exponent, (int)n_exponent, NULL);
+	/* with exponent 1 everything would be a signature of itself */
+	if (!m || !x || !BN_is_odd(m) || !BN_is_odd(x) || BN_is_one(x))
+		err = fail(e, ERR_INVALID, "modulus or exponent is no RSA key's");
+	if (!err) {
+		pkey = public_key(m, x);
+		err = pkey ? check_size(pkey, e) : fail(e, ERR_INVALID, "no RSA key");
+	}
+	BN_free(m);
+	BN_free(x);
+	if (err) {
+		EVP_PKEY_free(pkey);
+		return err;
+	}
+	*ret = xmalloc(sizeof(**ret));
+	(*ret)->pkey = pkey;
+	return 0;
+}
+
+void rsa_public_key_free(struct rsa_public_key *k)
+{
+	if (!k)
+		return;
+	EVP_PKEY_free(k->pkey);
+	free(k);
+}
+
+int rsa_verify(
+    struct rsa_public_key *k, const void *p, size_t n, const void *signature, size_t n_signature)
+{
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	bool is_good = ctx && EVP_DigestVerifyInit(ctx, NULL, EVP_sha256(), NULL, k->pkey) == 1 &&
+		       EVP_DigestVerify(ctx, signature, n_signature, p, n) == 1;
+
+	EVP_MD_CTX_free(ctx);
+	ERR_clear_error();
+	return is_good ? 0 : ERR_AUTH;
+}
