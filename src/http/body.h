@@ -27,8 +27,8 @@ struct http_body {
  * else 0. Memory grows with what arrived, not with what was announced. ERR_BUSY: over the
  * account. */
 int http_body_grow(struct http_bodies *all, struct http_body *b, size_t expected) MUST_CHECK;
-int http_body_append(struct http_bodies *all, struct http_body *b, const char *p, size_t n)
-    MUST_CHECK;
+int http_body_append(
+    struct http_bodies *all, struct http_body *b, const char *p, size_t n) MUST_CHECK;
 void http_body_release(struct http_bodies *all, struct http_body *b);
 /* Off the account; the memory is the caller's (free()), NUL-terminated, never NULL. */
 char *http_body_take(struct http_bodies *all, struct http_body *b, size_t *ret_bytes);

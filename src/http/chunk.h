@@ -26,8 +26,8 @@ enum http_chunk_state {
 struct http_chunked {
 	enum http_chunk_state state;
 	int n_digits;
-	int64_t left;        /* of the chunk in hand */
-	size_t n_overhead;   /* extension and trailer bytes so far */
+	int64_t left;      /* of the chunk in hand */
+	size_t n_overhead; /* extension and trailer bytes so far */
 };
 
 enum http_chunk_event { HTTP_CHUNK_MORE, HTTP_CHUNK_PIECE, HTTP_CHUNK_DONE, HTTP_CHUNK_BAD };

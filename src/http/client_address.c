@@ -68,8 +68,8 @@ static bool walk_list(const struct http_server *s, const char *list, uint8_t add
 	return false;
 }
 
-void http_client_address_find(const struct http_conn *c, const struct http_head *h,
-    char out[INET6_ADDRSTRLEN])
+void http_client_address_find(
+    const struct http_conn *c, const struct http_head *h, char out[INET6_ADDRSTRLEN])
 {
 	const struct http_server *s = c->server;
 	uint8_t address[16];

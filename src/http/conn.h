@@ -50,13 +50,13 @@ struct http_conn {
 	struct buf held; /* input that nobody wanted yet */
 
 	enum http_conn_state state;
-	int64_t since_ms;     /* when this state began */
-	int64_t window_ms;    /* BODY, LINGER: when this window of progress began */
-	size_t window_bytes;  /* received in it; LINGER: dropped in all */
-	int64_t eof_ms;       /* when the client ended its side */
-	size_t queued_bytes;  /* ever handed to libuv's queue */
-	int64_t stall_ms;     /* when this window of sending began; 0: nothing waits */
-	size_t stall_taken;   /* queued bytes that the client had taken by then */
+	int64_t since_ms;    /* when this state began */
+	int64_t window_ms;   /* BODY, LINGER: when this window of progress began */
+	size_t window_bytes; /* received in it; LINGER: dropped in all */
+	int64_t eof_ms;      /* when the client ended its side */
+	size_t queued_bytes; /* ever handed to libuv's queue */
+	int64_t stall_ms;    /* when this window of sending began; 0: nothing waits */
+	size_t stall_taken;  /* queued bytes that the client had taken by then */
 
 	uint8_t peer[16]; /* IPv4 mapped; all zero on a unix socket */
 	bool is_unix;

@@ -26,8 +26,8 @@ bool http_conn_takes_input(const struct http_conn *c)
 static void answer_error(struct http_request *r, int status, const char *allow)
 {
 	const struct http_header_line lines[] = {{allow ? "Allow" : NULL, allow}, {NULL, NULL}};
-	const char *body = status == 404 ? "{\"error\":\"no such path\"}"
-	                                 : "{\"error\":\"method not allowed\"}";
+	const char *body =
+	    status == 404 ? "{\"error\":\"no such path\"}" : "{\"error\":\"method not allowed\"}";
 
 	http_respond(r, status, "application/json", lines, body, strlen(body));
 }
@@ -47,8 +47,8 @@ static void begin_body(struct http_conn *c, struct http_request *r)
 		route->on_headers(r, route->owner);
 	if (c->request != r || c->state != HTTP_CONN_BODY || c->inlet.state == HTTP_INLET_AT_END)
 		return;
-	if (is_whole && http_body_grow(&c->server->bodies, &r->body,
-	                    (size_t)r->head->content_length)) {
+	if (is_whole &&
+	    http_body_grow(&c->server->bodies, &r->body, (size_t)r->head->content_length)) {
 		c->server->counters.n_refused_busy++;
 		http_conn_refuse(c, 503, "too many bodies at once");
 		return;
@@ -73,8 +73,8 @@ static void on_head(struct http_conn *c, struct http_head *head)
 		return;
 	}
 	if (rc == 0)
-		rc = http_routes_find(&s->routes, head->method, &path, &r->route, &r->captures,
-		    allow, sizeof(allow));
+		rc = http_routes_find(
+		    &s->routes, head->method, &path, &r->route, &r->captures, allow, sizeof(allow));
 	if (rc) {
 		answer_error(r, rc == ERR_DENIED ? 405 : 404, rc == ERR_DENIED ? allow : NULL);
 		return;

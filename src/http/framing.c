@@ -36,8 +36,8 @@ static const struct {
     [SINGLE_DELIVERY] = {"x-github-delivery", "more than one X-GitHub-Delivery"},
 };
 
-static int collect_singles(const struct http_head *h, const char *values[N_SINGLES],
-    struct http_refusal *refusal)
+static int collect_singles(
+    const struct http_head *h, const char *values[N_SINGLES], struct http_refusal *refusal)
 {
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const char *name = h->text + h->fields[i].name;
@@ -59,7 +59,7 @@ static int collect_singles(const struct http_head *h, const char *values[N_SINGL
 static bool is_host(const char *s)
 {
 	static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	                              "0123456789-._~!$&'()*+;=:[]%";
+				      "0123456789-._~!$&'()*+;=:[]%";
 
 	return s[strspn(s, ALLOWED)] == '\0';
 }
@@ -87,8 +87,8 @@ static int parse_length(const char *s, int64_t *ret)
 	return 0;
 }
 
-static int check_body(struct http_head *h, const char *length, const char *coding,
-    struct http_refusal *refusal)
+static int check_body(
+    struct http_head *h, const char *length, const char *coding, struct http_refusal *refusal)
 {
 	if (coding && length)
 		return http_refuse(refusal, 400, "Content-Length beside Transfer-Encoding");

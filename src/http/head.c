@@ -126,7 +126,7 @@ static int split(struct http_head *h, size_t n, size_t n_fields, struct http_ref
 	h->method = http_method_str((enum http_method)s.parser.method);
 	h->minor = (uint8_t)s.parser.http_minor;
 	h->keeps_alive = !(s.parser.flags & F_CONNECTION_CLOSE) &&
-	                 (h->minor == 1 || (s.parser.flags & F_CONNECTION_KEEP_ALIVE));
+			 (h->minor == 1 || (s.parser.flags & F_CONNECTION_KEEP_ALIVE));
 	terminate_fields(h);
 	target = h->text + h->target;
 	target[s.target_bytes] = '\0';

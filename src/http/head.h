@@ -27,10 +27,10 @@ struct http_field {
 };
 
 struct http_head {
-	const char *method;     /* static */
-	uint16_t target;        /* offset: origin-form, "/path?query", or "*" */
+	const char *method; /* static */
+	uint16_t target;    /* offset: origin-form, "/path?query", or "*" */
 	uint16_t n_fields;
-	uint8_t minor;          /* HTTP/1.minor */
+	uint8_t minor; /* HTTP/1.minor */
 	bool keeps_alive;
 	bool is_chunked;
 	bool has_length;
@@ -47,21 +47,21 @@ int64_t http_head_find_end(const char *p, size_t n, size_t max_bytes, size_t *sc
     struct http_refusal *ret_refusal) MUST_CHECK;
 /* Checks and splits the head p[0..n), which http_head_find_end() measured. On 0, *ret is one
  * block (free()) with a copy of the text. ERR_PROTOCOL: *ret_refusal is set. */
-int http_head_parse(const char *p, size_t n, struct http_head **ret,
-    struct http_refusal *ret_refusal) MUST_CHECK;
+int http_head_parse(
+    const char *p, size_t n, struct http_head **ret, struct http_refusal *ret_refusal) MUST_CHECK;
 /* First value of a header, names without case; NULL when absent. Borrowed. */
 const char *http_head_get(const struct http_head *h, const char *name);
 
 /* ---- the steps, each in its file ---- */
 
 /* lines.c: every byte and line of p[0..n) is as RFC 9112 has it. Counts the header lines. */
-int http_lines_check(const char *p, size_t n, size_t *ret_n_fields,
-    struct http_refusal *ret_refusal) MUST_CHECK;
+int http_lines_check(
+    const char *p, size_t n, size_t *ret_n_fields, struct http_refusal *ret_refusal) MUST_CHECK;
 /* framing.c: what the headers say together: length, coding, host, expectation, repeats. */
 int http_framing_check(struct http_head *h, struct http_refusal *ret_refusal) MUST_CHECK;
 /* target.c: *target becomes the origin-form of the request target (in place) or "*". */
-int http_target_check(char **target, const char *method, struct http_refusal *ret_refusal)
-    MUST_CHECK;
+int http_target_check(
+    char **target, const char *method, struct http_refusal *ret_refusal) MUST_CHECK;
 /* Sets the refusal and returns ERR_PROTOCOL. */
 int http_refuse(struct http_refusal *ret_refusal, int status, const char *why);
 

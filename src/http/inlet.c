@@ -22,8 +22,8 @@ static void begin_body(struct http_inlet *in, const struct http_head *head)
 		in->state = in->body_left ? HTTP_INLET_AT_LENGTH : HTTP_INLET_AT_END;
 }
 
-static enum http_inlet_event feed_head(struct http_inlet *in, const char *p, size_t n,
-    struct http_inlet_out *out)
+static enum http_inlet_event feed_head(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	int64_t bytes;
 
@@ -52,8 +52,8 @@ static enum http_inlet_event feed_head(struct http_inlet *in, const char *p, siz
 	return HTTP_INLET_HEAD;
 }
 
-static enum http_inlet_event feed_length(struct http_inlet *in, const char *p, size_t n,
-    struct http_inlet_out *out)
+static enum http_inlet_event feed_length(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	if (n == 0)
 		return HTTP_INLET_MORE;
@@ -68,11 +68,11 @@ static enum http_inlet_event feed_length(struct http_inlet *in, const char *p, s
 	return HTTP_INLET_PIECE;
 }
 
-static enum http_inlet_event feed_chunks(struct http_inlet *in, const char *p, size_t n,
-    struct http_inlet_out *out)
+static enum http_inlet_event feed_chunks(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
-	switch (http_chunked_feed(&in->chunked, p, n, &out->used, &out->piece_bytes,
-	    &out->refusal)) {
+	switch (
+	    http_chunked_feed(&in->chunked, p, n, &out->used, &out->piece_bytes, &out->refusal)) {
 	case HTTP_CHUNK_PIECE:
 		out->piece = p + out->used - out->piece_bytes;
 		return HTTP_INLET_PIECE;
@@ -87,8 +87,8 @@ static enum http_inlet_event feed_chunks(struct http_inlet *in, const char *p, s
 	return HTTP_INLET_MORE;
 }
 
-enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size_t n,
-    struct http_inlet_out *out)
+enum http_inlet_event http_inlet_feed(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	*out = (struct http_inlet_out){0};
 	switch (in->state) {

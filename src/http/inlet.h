@@ -47,8 +47,8 @@ struct http_inlet_out {
 /* max_head_bytes is at most HTTP_MAX_HEAD_BYTES. */
 void http_inlet_init(struct http_inlet *in, size_t max_head_bytes);
 /* The next event in p[0..n). END may come with n == 0. */
-enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size_t n,
-    struct http_inlet_out *out);
+enum http_inlet_event http_inlet_feed(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out);
 
 /* No END will be asked for: moves on to the next head if the request in hand is complete.
  * False when a body is still to come: then nothing behind it can be read. */

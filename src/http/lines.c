@@ -59,7 +59,7 @@ static bool is_digit(char c)
 static int check_version(const char *p, size_t n, struct http_refusal *refusal)
 {
 	bool is_shaped = (n == 8 && is_digit(p[5]) && p[6] == '.' && is_digit(p[7])) ||
-	                 (n == 6 && is_digit(p[5]));
+			 (n == 6 && is_digit(p[5]));
 
 	if (n < 6 || memcmp(p, "HTTP/", 5) != 0 || !is_shaped)
 		return http_refuse(refusal, 400, "malformed request line");
@@ -113,7 +113,7 @@ int http_lines_check(const char *p, size_t n, size_t *ret_n_fields, struct http_
 			return http_refuse(refusal, 400, "line does not end in CRLF");
 		len = (size_t)(lf - (p + at)) - 1;
 		rc = n_lines == 0 ? check_request_line(p + at, len, refusal)
-		                  : check_field_line(p + at, len, refusal);
+				  : check_field_line(p + at, len, refusal);
 		if (rc)
 			return rc;
 		n_lines++;
@@ -127,8 +127,8 @@ int http_lines_check(const char *p, size_t n, size_t *ret_n_fields, struct http_
 	return 0;
 }
 
-int64_t http_head_find_end(const char *p, size_t n, size_t max_bytes, size_t *scanned,
-    struct http_refusal *refusal)
+int64_t http_head_find_end(
+    const char *p, size_t n, size_t max_bytes, size_t *scanned, struct http_refusal *refusal)
 {
 	size_t limit = n < max_bytes ? n : max_bytes;
 	size_t at = *scanned;

@@ -102,8 +102,8 @@ static int resolve(const char *address, struct sockaddr_storage *ret, struct err
 	rc = getaddrinfo(host, colon + 1, &hints, &found);
 	free(host);
 	if (rc != 0)
-		return error_set(e, ERR_INVALID, "cannot listen on '%s': %s", address,
-		    gai_strerror(rc));
+		return error_set(
+		    e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
 	memcpy(ret, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
 	return 0;
@@ -127,8 +127,8 @@ static char *bound_address(const struct http_listener *l)
 	return xasprintf("%s:%d", host, ntohs(((const struct sockaddr_in *)&ss)->sin_port));
 }
 
-int http_server_listen(struct http_server *s, const char *address, char **ret_address,
-    struct error *e)
+int http_server_listen(
+    struct http_server *s, const char *address, char **ret_address, struct error *e)
 {
 	struct sockaddr_storage ss;
 	struct http_listener *l;
@@ -176,8 +176,8 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, str
 
 /* A bound socket whose file has mode 0600 from its first moment: on Linux the file takes
  * the descriptor's mode. No umask is touched, which other threads would share. */
-static int bind_unix(const char *path, const struct sockaddr_un *address, int *ret_fd,
-    struct error *e)
+static int bind_unix(
+    const char *path, const struct sockaddr_un *address, int *ret_fd, struct error *e)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

@@ -6,9 +6,9 @@
 #include "http/session.h"
 
 /* How much a client may send ahead while its request is handled. */
-#define HELD_STOP_BYTES 16384
+#define HELD_STOP_BYTES  16384
 /* Small, so that little of a body lands beside its own memory. */
-#define HEAD_READ_BYTES 4096
+#define HEAD_READ_BYTES  4096
 /* What a closing connection may still send before it is cut. */
 #define LINGER_MAX_BYTES ((size_t)64 << 20)
 

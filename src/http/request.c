@@ -99,8 +99,8 @@ bool http_query_get(const struct http_request *r, const char *name, char *out, s
 		size_t n = strcspn(at, "&");
 
 		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=')
-			return copy_decoded(at + name_bytes + 1, n - name_bytes - 1, out,
-			    out_bytes);
+			return copy_decoded(
+			    at + name_bytes + 1, n - name_bytes - 1, out, out_bytes);
 		at += n;
 		at += *at == '&';
 	}

@@ -32,10 +32,10 @@ struct http_request {
 	void (*on_drain)(struct http_request *r);
 	char client[INET6_ADDRSTRLEN]; /* "" until asked for */
 	bool is_tls;
-	bool is_head;      /* HEAD: the answer's body is not sent */
-	bool is_chunked;   /* the streamed answer */
-	bool is_paused;    /* no body now */
-	bool wants_drain;  /* written since on_drain ran */
+	bool is_head;     /* HEAD: the answer's body is not sent */
+	bool is_chunked;  /* the streamed answer */
+	bool is_paused;   /* no body now */
+	bool wants_drain; /* written since on_drain ran */
 };
 
 /* Takes the head. ERR_INVALID: the path has a bad escape; then *ret is usable for an answer

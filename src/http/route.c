@@ -76,8 +76,8 @@ static void add_method(char *allow, size_t n, const char *method)
 }
 
 int http_routes_find(const struct http_routes *all, const char *method,
-    const struct http_segments *path, const struct http_route **ret,
-    struct http_segments *captures, char *allow, size_t allow_bytes)
+    const struct http_segments *path, const struct http_route **ret, struct http_segments *captures,
+    char *allow, size_t allow_bytes)
 {
 	allow[0] = '\0';
 	for (int i = 0; i < all->n; i++) {

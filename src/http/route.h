@@ -29,12 +29,12 @@ void http_routes_add(struct http_routes *all, const struct http_route *route);
 void http_routes_release(struct http_routes *all);
 /* Splits and decodes path[0..n) into memory (n+2 bytes). A trailing "/" is dropped.
  * ERR_INVALID: a bad escape; ERR_NOT_FOUND: more segments than any route has. */
-int http_segments_split(const char *path, size_t n, char *memory, struct http_segments *ret)
-    MUST_CHECK;
+int http_segments_split(
+    const char *path, size_t n, char *memory, struct http_segments *ret) MUST_CHECK;
 /* 0: *ret; *captures are the braced segments, borrowed from `path`. ERR_NOT_FOUND: no such
  * path. ERR_DENIED: not with this method, and `allow` has those that are. */
 int http_routes_find(const struct http_routes *all, const char *method,
-    const struct http_segments *path, const struct http_route **ret,
-    struct http_segments *captures, char *allow, size_t allow_bytes) MUST_CHECK;
+    const struct http_segments *path, const struct http_route **ret, struct http_segments *captures,
+    char *allow, size_t allow_bytes) MUST_CHECK;
 
 #endif

@@ -78,8 +78,8 @@ void http_server_route(struct http_server *s, const struct http_route *route)
 	http_routes_add(&s->routes, route);
 }
 
-void http_server_trust_proxies(struct http_server *s,
-    bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner)
+void http_server_trust_proxies(
+    struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner)
 {
 	s->is_trusted = is_trusted;
 	s->trusted_owner = owner;
@@ -168,8 +168,8 @@ void http_server_check_closed(struct http_server *s)
 	loop_reap(s->loop, finish, s);
 }
 
-void http_server_close(struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner),
-    void *owner)
+void http_server_close(
+    struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
 {
 	struct http_conn *next;
 

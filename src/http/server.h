@@ -45,13 +45,13 @@ struct http_route {
 };
 
 struct http_limits {
-	size_t max_header_bytes;    /* request line and headers together; 431 above */
+	size_t max_header_bytes;     /* request line and headers together; 431 above */
 	size_t max_total_body_bytes; /* of all connections at once; 503 above */
-	int max_connections;        /* more are answered 503 and closed */
-	int64_t header_timeout_ms;  /* from the first byte to the end of headers: 408 */
-	int64_t body_timeout_ms;    /* no progress (or under a floor rate) on a body: 408 */
-	int64_t idle_timeout_ms;    /* keep-alive without a request: closed */
-	int64_t write_timeout_ms;   /* an answer that is not taken */
+	int max_connections;         /* more are answered 503 and closed */
+	int64_t header_timeout_ms;   /* from the first byte to the end of headers: 408 */
+	int64_t body_timeout_ms;     /* no progress (or under a floor rate) on a body: 408 */
+	int64_t idle_timeout_ms;     /* keep-alive without a request: closed */
+	int64_t write_timeout_ms;    /* an answer that is not taken */
 };
 extern const struct http_limits HTTP_LIMITS_DEFAULT;
 
@@ -61,8 +61,8 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 void http_server_route(struct http_server *s, const struct http_route *route);
 /* host:port, [v6]:port, port 0 picks one. On 0, *ret_address is the bound "host:port"
  * (free()). May be called several times. */
-int http_server_listen(struct http_server *s, const char *address, char **ret_address,
-    struct error *e) MUST_CHECK;
+int http_server_listen(
+    struct http_server *s, const char *address, char **ret_address, struct error *e) MUST_CHECK;
 /* A unix socket of mode 0600; a stale file in the way is removed. */
 int http_server_listen_unix(struct http_server *s, const char *path, struct error *e) MUST_CHECK;
 /* TLS 1.2 and 1.3 for every TCP connection accepted from now on; the same call swaps
@@ -70,15 +70,15 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct erro
 int http_server_use_tls(struct http_server *s, const char *certificate_pem,
     const char *private_key_pem, struct error *e) MUST_CHECK;
 /* Checks the pair without a server (for --check). */
-int http_tls_check(const char *certificate_pem, const char *private_key_pem, struct error *e)
-    MUST_CHECK;
+int http_tls_check(
+    const char *certificate_pem, const char *private_key_pem, struct error *e) MUST_CHECK;
 /* Whose X-Forwarded-For is believed. NULL: nobody's. */
-void http_server_trust_proxies(struct http_server *s,
-    bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner);
+void http_server_trust_proxies(
+    struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner);
 /* Stop accepting; idle connections close now, others after their answer. Asynchronous:
  * on_closed runs once when the last is gone, at the latest after grace_ms. */
-void http_server_close(struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner),
-    void *owner);
+void http_server_close(
+    struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);
 int http_server_n_connections(const struct http_server *s);
 
 /* Totals for /metrics. */

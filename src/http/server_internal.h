@@ -25,7 +25,7 @@ struct http_server {
 
 	struct http_conn *conns; /* all that are not freed */
 	int n_conns;
-	struct http_conn *due; /* list by next_due */
+	struct http_conn *due;         /* list by next_due */
 	struct http_conn *due_running; /* the rest of the batch in hand */
 	bool is_due_scheduled;
 	struct timer *tick; /* runs while there are connections */

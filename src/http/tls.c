@@ -51,8 +51,8 @@ static int use_chain(SSL_CTX *context, BIO *pem, struct error *e)
 		}
 		if (SSL_CTX_add0_chain_cert(context, x) != 1) {
 			X509_free(x);
-			return error_set(e, ERR_INVALID, "certificate %d of the chain: %s", i,
-			    reason());
+			return error_set(
+			    e, ERR_INVALID, "certificate %d of the chain: %s", i, reason());
 		}
 	}
 }
@@ -85,13 +85,15 @@ static int use_key(SSL_CTX *context, const char *text, struct error *e)
 
 	/* OpenSSL's own reasons say nothing of the key's content. */
 	if (!key && is_encrypted)
-		rc = error_set(e, ERR_INVALID, "the private key is encrypted; store it without a "
-		                               "password, readable by the service alone");
+		rc = error_set(e, ERR_INVALID,
+		    "the private key is encrypted; store it without a "
+		    "password, readable by the service alone");
 	else if (!key)
 		rc = error_set(e, ERR_INVALID, "no PEM private key in it, or a damaged one");
 	else if (SSL_CTX_use_PrivateKey(context, key) != 1 ||
-	         SSL_CTX_check_private_key(context) != 1)
-		rc = error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
+		 SSL_CTX_check_private_key(context) != 1)
+		rc =
+		    error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
 	EVP_PKEY_free(key);
 	BIO_free(pem);
 	return rc;
@@ -106,7 +108,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 	(void)ssl;
 	(void)owner;
 	if (SSL_select_next_proto(&chosen, out_bytes, OURS, sizeof(OURS) - 1, offered,
-	    offered_bytes) != OPENSSL_NPN_NEGOTIATED)
+		offered_bytes) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
 	return SSL_TLSEXT_ERR_OK;
@@ -121,8 +123,8 @@ static SSL_CTX *context_new(void)
 	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 	SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
 	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-	                                 SSL_OP_CIPHER_SERVER_PREFERENCE |
-	                                 SSL_OP_PRIORITIZE_CHACHA);
+					 SSL_OP_CIPHER_SERVER_PREFERENCE |
+					 SSL_OP_PRIORITIZE_CHACHA);
 	/* TLS 1.2 with forward secrecy and AEAD only; 1.3 has nothing else. */
 	SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);

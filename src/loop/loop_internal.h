@@ -26,7 +26,7 @@ struct reaper {
 
 struct loop {
 	uv_loop_t uv;
-	uv_async_t keep_alive; /* holds loop_run() until loop_stop() */
+	uv_async_t keep_alive;    /* holds loop_run() until loop_stop() */
 	uv_prepare_t before_poll; /* loop_run_until(): looks at is_done before it would block */
 	const bool *is_done;
 	uv_thread_t thread;
