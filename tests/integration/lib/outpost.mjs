@@ -31,6 +31,7 @@ export const notBuilt = existsSync(OUTPOSTD) ? false : `${path.relative(root, OU
 
 const children = new Set();
 process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 // Asks until fn gives something truthy. For conditions over HTTP only: what a log line tells is waited for with
 // waitForLog.
@@ -88,6 +89,7 @@ export class Outpost extends EventEmitter {
   log = []; // {line, fields}
   #child;
   #exit;
+  #ended = false;
 
   // options:
   //   rig            the GitHub (tests/github/rig.mjs), whose target is set to this daemon
@@ -163,6 +165,7 @@ export class Outpost extends EventEmitter {
     this.#child = spawn(OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
       cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', 'pipe'],
     });
+    this.#ended = false;
     children.add(this.#child);
     const child = this.#child;
     this.#exit = once(child, 'exit').then(([code, signal]) => {
@@ -189,7 +192,13 @@ export class Outpost extends EventEmitter {
       throw new Error(`outpostd ended (${signal ?? code}) before it was ready:\n${this.tail()}`);
     });
     failed.catch(() => {});
-    await Promise.race([listening, failed]);
+    try {
+      await Promise.race([listening, failed]);
+    } catch (error) {
+      this.#ended = true;
+      this.#child.kill('SIGKILL');
+      throw error;
+    }
     await until(async () => (await this.get('/readyz')).status === 200, { what: '/readyz is 200' });
   }
 
@@ -223,7 +232,9 @@ export class Outpost extends EventEmitter {
 
   // SIGTERM; the contract says exit 0 within 10 s.
   async stop() {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (!this.#child || this.#ended) return;
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null)
+      assert.fail(`outpostd ended by itself (${this.#child.signalCode ?? this.#child.exitCode}):\n${this.tail()}`);
     this.#child.kill('SIGTERM');
     const late = sleep(STOP_TIMEOUT, 'late', { ref: false });
     const ended = await Promise.race([this.#exit, late]);
@@ -231,10 +242,12 @@ export class Outpost extends EventEmitter {
       await this.kill();
       assert.fail(`outpostd did not end within ${STOP_TIMEOUT} ms of SIGTERM:\n${this.tail()}`);
     }
+    this.#ended = true;
     assert.deepEqual(ended, { code: 0, signal: null }, `outpostd ended badly:\n${this.tail()}`);
   }
 
   async kill() {
+    this.#ended = true;
     this.#child.kill('SIGKILL');
     await this.#exit;
   }

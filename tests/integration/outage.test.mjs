@@ -1,0 +1,196 @@
+// GitHub loses webhooks, refuses, limits, breaks and hangs; Outpost heals by itself and doubles nothing.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const VENDOR = 'Ascend/pytorch';
+const DISPATCHES = `/repos/${VENDOR}/dispatches`;
+
+const accelerators = [{
+  name: 'npu', title: 'NPU', level: 'L2', triggers: { pull_request: {}, push: { branches: ['main'] } }, runners: [{ name: 'ci', github: { repository: VENDOR } }],
+}];
+
+const dispatchOf = (rig, guid) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid }, 30_000);
+const dispatchesOf = (rig, number) => rig.dispatches({ repository: VENDOR }).filter(({ client_payload: { payload } }) => payload.number === number);
+
+describe('a GitHub that fails', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let next = 1;
+
+  before(async () => {
+    rig = await startRig();
+    outpost = await Outpost.start({ rig, accelerators, config: { comment: { enabled: false } } });
+    await open(); // warms the token
+  });
+  after(async () => {
+    await outpost?.close();
+    await rig?.close();
+  });
+  afterEach(() => rig.clearFaults());
+
+  async function open({ wait = true } = {}) {
+    const number = next++;
+    const pull = rig.openPull(UPSTREAM, { number });
+    const { guid, status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    assert.equal(code, 202);
+    return { number, pull, guid, dispatch: wait ? await dispatchOf(rig, guid) : undefined };
+  }
+  const state = async (number) => (await outpost.api(`pulls/${number}`)).accelerators[0].dispatches[0]?.state;
+
+  for (const [what, fault, requests] of [
+    ['two server errors', { kind: 'status', status: 502, count: 2 }, 3],
+    ['a reset connection', { kind: 'reset' }, 2],
+    ['a secondary limit with Retry-After', { kind: 'secondary', retryAfter: 1 }, 2],
+    ['a secondary limit told by 429', { kind: 'secondary', status: 429, retryAfter: 1 }, 2],
+    ['a primary limit', { kind: 'primary', resetIn: 2 }, 2],
+    ['a token that GitHub takes no more', { kind: 'expired' }, 2],
+  ]) {
+    test(`${what}: it goes out, once`, async () => {
+      rig.fault({ ...fault, method: 'POST', path: DISPATCHES });
+      const after = rig.requests().at(-1).seq;
+      const { number } = await open();
+      assert.equal(dispatchesOf(rig, number).length, 1);
+      assert.equal(rig.requests({ method: 'POST', path: DISPATCHES, after }).length, requests);
+    });
+  }
+
+  test('Retry-After is honoured', async () => {
+    rig.fault({ kind: 'secondary', retryAfter: 3, method: 'POST', path: DISPATCHES });
+    const after = rig.requests().at(-1).seq;
+    await open();
+    const [first, second] = rig.requests({ method: 'POST', path: DISPATCHES, after });
+    assert.ok(Date.parse(second.time) - Date.parse(first.time) >= 3000);
+  });
+
+  test('an answer lost after the effect: sent again with the same dispatch_id', async () => {
+    rig.fault({ kind: 'reset', when: 'after', method: 'POST', path: DISPATCHES });
+    const { number } = await open();
+    await until(() => dispatchesOf(rig, number).length === 2, { timeout: 15_000 });
+    const ids = dispatchesOf(rig, number).map(({ client_payload: { outpost: block } }) => block.dispatch_id);
+    assert.equal(new Set(ids).size, 1);
+  });
+
+  test('a truncated and a slow answer', async () => {
+    rig.fault({ kind: 'truncate', method: 'POST', path: '/app/installations/*' });
+    rig.fault({ kind: 'slow', ms: 1500, method: 'POST', path: DISPATCHES });
+    rig.expireTokens();
+    const { number } = await open();
+    assert.equal(dispatchesOf(rig, number).length, 1);
+  });
+
+  test('one vendor that hangs does not hold up another request', async () => {
+    rig.fault({ kind: 'hang', method: 'POST', path: DISPATCHES });
+    const stuck = await open({ wait: false });
+    await until(() => rig.faults.list()[0].struck === 1, { timeout: 10_000 });
+    const { number } = await open();
+    assert.equal(dispatchesOf(rig, number).length, 1);
+    assert.equal(dispatchesOf(rig, stuck.number).length, 0);
+  });
+
+  for (const [what, kind] of [['422', 'unprocessable'], ['404', 'notFound']]) {
+    test(`${what} is final: failed, and not asked again`, async () => {
+      rig.fault({ kind, method: 'POST', path: DISPATCHES, count: 5 });
+      const after = rig.requests().at(-1).seq;
+      const { number } = await open({ wait: false });
+      await until(async () => (await state(number)) === 'failed', { timeout: 10_000 });
+      rig.clearFaults();
+      await open();
+      assert.equal(rig.requests({ method: 'POST', path: DISPATCHES, after }).filter(({ body }) => JSON.parse(body).client_payload.payload.number === number).length, 1);
+    });
+  }
+
+  test('what waited in the outbox goes out after kill -9', async () => {
+    const fault = rig.fault({ kind: 'status', status: 503, method: 'POST', path: DISPATCHES, count: 1000 });
+    const { guid, number } = await open({ wait: false });
+    await until(() => fault.struck > 0, { timeout: 10_000 });
+    await outpost.kill();
+    rig.clearFaults();
+    await outpost.spawn();
+    await dispatchOf(rig, guid);
+    assert.equal(dispatchesOf(rig, number).length, 1);
+  });
+
+  test('GitHub found nothing to refuse', () => assert.deepEqual(rig.violations(), []));
+});
+
+describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let stranded;
+
+  before(async () => {
+    rig = await startRig();
+    stranded = await rig.deliver('push', push({}), { lost: true }); // before Outpost's first look: only noted
+    rig.openPull(UPSTREAM, { number: 1 });
+    outpost = await Outpost.start({ rig, accelerators, config: { comment: { enabled: false }, reconcile: { interval: '300ms' } } });
+    const seen = () => rig.requests({ method: 'GET', path: '/app/hook/deliveries' }).length;
+    await until(() => seen() > 0, { what: 'the first look', timeout: 10_000 });
+    await looks(2);
+  });
+  after(async () => {
+    await outpost?.close();
+    await rig?.close();
+  });
+
+  // Waits until the reconciler has begun so many further looks.
+  async function looks(count) {
+    const seen = () => rig.requests({ method: 'GET', path: '/app/hook/deliveries' }).length;
+    const start = seen();
+    await until(() => seen() >= start + count, { timeout: 15_000, what: 'the next look' });
+  }
+  const attempts = (guid) => rig.deliveries.list().filter((one) => one.guid === guid && one.redelivery);
+
+  test('the first look on an empty database only notes what is there', () => {
+    assert.equal(attempts(stranded.guid).length, 0);
+    assert.equal(rig.dispatches().length, 0);
+  });
+
+  test('a lost delivery is asked for again and acted on once', async () => {
+    const pull = rig.openPull(UPSTREAM, { number: 2 });
+    const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull), { lost: true });
+    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.number === 2 }, 15_000);
+    await looks(3);
+    assert.ok(attempts(guid).length <= 1, 'asked for once');
+    assert.equal(dispatchesOf(rig, 2).length, 1);
+    assert.equal(sent.payload.pull_request.head.sha, pull.headSha);
+  });
+
+  test('a delivery that keeps failing is asked for three times', async () => {
+    const port = await freePort();
+    const target = rig.deliveries.target;
+    rig.setTarget(`http://127.0.0.1:${port}/`);
+    try {
+      const { guid } = await rig.deliver('issue_comment', { action: 'created' });
+      await until(() => attempts(guid).length === 3, { timeout: 30_000 });
+      await looks(3);
+      assert.equal(attempts(guid).length, 3);
+    } finally {
+      rig.setTarget(target);
+    }
+  });
+
+  test('a head that moved without a word is found, with a fresh delivery_id', async () => {
+    const pull = rig.updatePull(UPSTREAM, 2, { headSha: fakeSha('moved') });
+    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.pull_request?.head.sha === pull.headSha }, 15_000);
+    assert.match(sent.delivery_id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    assert.equal(sent.payload.action, 'synchronize');
+    assert.equal(sent.payload.number, 2);
+    const late = await rig.deliver('pull_request', pullRequestOf('synchronize', pull)); // the webhook comes after all
+    assert.equal(late.status_code, 202);
+    await looks(3);
+    assert.equal(dispatchesOf(rig, 2).filter(({ client_payload: { payload } }) => payload.pull_request.head.sha === pull.headSha).length, 1);
+  });
+
+  test('a branch that moved without a word is found', async () => {
+    const after = rig.push(UPSTREAM);
+    const { event_type: event, client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.after === after }, 15_000);
+    assert.equal(event, 'push');
+    assert.equal(sent.payload.ref, 'refs/heads/main');
+  });
+
+  test('GitHub found nothing to refuse', () => assert.deepEqual(rig.violations(), []));
+});
