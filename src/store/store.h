@@ -18,10 +18,10 @@ struct store;
 struct db;
 
 struct store_options {
-	const char *state_dir;   /* holds outpost.db; created (0700) when missing */
-	size_t max_queue_ops;    /* 0: 8192 */
-	size_t max_queue_bytes;  /* 0: 16 MiB */
-	int n_readers;           /* 0: 2 */
+	const char *state_dir;  /* holds outpost.db; created (0700) when missing */
+	size_t max_queue_ops;   /* 0: 8192 */
+	size_t max_queue_bytes; /* 0: 16 MiB; one operation alone may be larger */
+	int n_readers;          /* 0: 2 */
 };
 
 /* Opens, locks the state directory against a second daemon, migrates, recovers.
@@ -41,12 +41,12 @@ enum store_topic {
 	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
 };
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
-void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner),
-    void *owner);
+void store_subscribe(struct store *s, unsigned topics,
+    void (*on_topic)(unsigned topics, void *owner), void *owner);
 
 /* ---- writing ---- */
 struct store_op {
-	/* in: set by the typed submit functions */
+	/* in: the caller sets done, the typed submit functions the other two */
 	int (*run)(struct store_op *op, struct db *db); /* writer thread, in a savepoint */
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
@@ -55,6 +55,7 @@ struct store_op {
 	struct error why;
 	unsigned topics;  /* set by run */
 	/* store's own */
+	struct store *store;
 	struct inbox_item item;
 	struct store_op *next;
 };
@@ -68,6 +69,8 @@ struct store_query {
 	void (*done)(struct store_query *q);
 	int err;
 	struct error why;
+	/* store's own */
+	struct store *store;
 	struct inbox_item item;
 	struct store_query *next;
 };
@@ -82,6 +85,11 @@ struct store_stats {
 	char last_error[200];
 };
 void store_stats(struct store *s, struct store_stats *ret);
+/* What the queue may hold, for those who leave room for others. */
+struct store_limits {
+	size_t max_queue_ops, max_queue_bytes;
+};
+void store_limits(const struct store *s, struct store_limits *ret);
 /* Tries an empty write when the last commit failed, so that a disk with room again is
  * noticed without traffic. Thread: loop; cheap. */
 void store_probe(struct store *s);

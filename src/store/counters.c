@@ -1,0 +1,51 @@
+#include "store/counters.h"
+
+static const char *const NAMES[COUNT_DISPATCHES] = {
+    [COUNT_DELIVERIES_ACCEPTED] = "delivery.accepted",
+    [COUNT_DELIVERIES_PLANNED] = "delivery.planned",
+    [COUNT_DELIVERIES_IGNORED] = "delivery.ignored",
+    [COUNT_DELIVERIES_FAILED] = "delivery.failed",
+    [COUNT_JOBS] = "job",
+    [COUNT_RESULTS] = "result",
+    [COUNT_OPEN_CHANGES] = "change.open",
+};
+
+/* What is stored is the name, so that the enum may be reordered. */
+static const char *counter_name(int which, char *out, size_t out_bytes)
+{
+	if (which < COUNT_DISPATCHES)
+		return NAMES[which];
+	snprintf(out, out_bytes, "dispatch.%s",
+	    dispatch_state_name((enum dispatch_state)(which - COUNT_DISPATCHES)));
+	return out;
+}
+
+void counter_add(struct db *d, enum counter which, int64_t difference)
+{
+	db_counts(d)[which] += difference;
+}
+
+void counters_write(struct db *d)
+{
+	int64_t *counts = db_counts(d);
+	char name[64];
+
+	for (int i = 0; i < N_COUNTERS; i++) {
+		if (!counts[i])
+			continue;
+		db_exec(d,
+		    "INSERT INTO counter (name, n) VALUES (?1, ?2) "
+		    "ON CONFLICT (name) DO UPDATE SET n = counter.n + excluded.n",
+		    V_TEXT(counter_name(i, name, sizeof(name))), V_INT(counts[i]));
+		counts[i] = 0;
+	}
+}
+
+void counters_read(struct db *d, int64_t ret[N_COUNTERS])
+{
+	char name[64];
+
+	for (int i = 0; i < N_COUNTERS; i++)
+		ret[i] = db_int(d, 0, "SELECT n FROM counter WHERE name = ?1",
+		    V_TEXT(counter_name(i, name, sizeof(name))));
+}

@@ -1,0 +1,27 @@
+/* Totals that would be slow to count: kept as rows, changed with what they count. Within a
+ * batch the differences are gathered in memory and written once, before the commit. */
+#ifndef STORE_COUNTERS_H
+#define STORE_COUNTERS_H
+
+#include <stdint.h>
+
+#include "model/states.h"
+#include "store/db.h"
+
+enum counter {
+	COUNT_DELIVERIES_ACCEPTED,
+	COUNT_DELIVERIES_PLANNED,
+	COUNT_DELIVERIES_IGNORED,
+	COUNT_DELIVERIES_FAILED,
+	COUNT_JOBS,
+	COUNT_RESULTS,
+	COUNT_OPEN_CHANGES,
+	COUNT_DISPATCHES, /* and one behind it for each state */
+	N_COUNTERS = COUNT_DISPATCHES + N_DISPATCH_STATES
+};
+
+void counter_add(struct db *d, enum counter which, int64_t difference);
+void counters_write(struct db *d); /* and forgets the differences */
+void counters_read(struct db *d, int64_t ret[N_COUNTERS]);
+
+#endif

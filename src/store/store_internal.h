@@ -1,0 +1,88 @@
+/* What the files that make up the store's threads share; nobody else includes it. */
+#ifndef STORE_STORE_INTERNAL_H
+#define STORE_STORE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "store/db.h"
+#include "store/store.h"
+
+enum {
+	BATCH_MAX_OPS = 512,
+	SUBSCRIBERS_MAX = 16,
+	READERS_MAX = 8,
+};
+
+/* ---- checkpoint.c: keeps the write-ahead log small beside the writer ---- */
+struct checkpointer;
+int checkpointer_start(const char *path, struct checkpointer **ret, struct error *e) MUST_CHECK;
+/* Thread: writer, after a commit that left the log so large. May do a part itself. */
+void checkpointer_on_commit(struct checkpointer *c, struct db *writer, int64_t wal_bytes);
+/* Thread: writer. Waits for a checkpoint in hand. NULL is fine. */
+void checkpointer_stop(struct checkpointer *c);
+
+/* ---- writer.c ---- */
+struct writer;
+int writer_start(struct store *s, const char *path, struct writer **ret, struct error *e)
+    MUST_CHECK;
+void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
+/* Thread: loop. Returns at once; the thread finishes the queue, waits until wait_first()
+ * returns, empties the log and posts `gone`. */
+void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner,
+    struct inbox_item *gone);
+void writer_join(struct writer *w); /* after `gone` came; frees */
+
+/* ---- reader.c ---- */
+struct readers;
+int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e)
+    MUST_CHECK;
+void readers_push(struct readers *r, struct store_query *q); /* thread: loop */
+void readers_stop(struct readers *r);                        /* thread: loop; returns at once */
+void readers_wait(void *readers); /* any thread, after readers_stop(): all connections closed */
+bool readers_go_on(void *readers); /* false once readers_stop() was called */
+void readers_join(struct readers *r); /* frees */
+
+/* ---- lock.c: one daemon a state directory ---- */
+/* *ret_fd stays open as long as the directory is ours. */
+int state_dir_lock(const char *state_dir, int *ret_fd, struct error *e) MUST_CHECK;
+
+/* One committed or failed batch, told on the loop behind its operations' done. */
+struct batch_note {
+	struct inbox_item item;
+	struct store *store;
+	unsigned topics;
+	int err;
+	char error[200];
+	int64_t commit_us;
+	int64_t n_ops;
+	bool did_write;
+};
+
+struct store {
+	/* set by store_open(), then only read */
+	struct loop *loop;
+	struct inbox *inbox;
+	struct writer *writer;
+	struct readers *readers;
+	char *path;
+	int lock_fd;
+	size_t max_queue_ops, max_queue_bytes;
+
+	/* loop thread */
+	struct {
+		unsigned topics;
+		void (*on_topic)(unsigned topics, void *owner);
+		void *owner;
+	} subscribers[SUBSCRIBERS_MAX];
+	int n_subscribers;
+	struct store_stats stats;
+	int64_t n_queries;
+	bool is_closing, is_probing;
+	void (*on_closed)(void *owner);
+	void *owner;
+	struct inbox_item writer_gone;
+};
+
+void store_on_batch(struct inbox_item *item);
+
+#endif
