@@ -1,0 +1,149 @@
+// The main job on real input, on loopback, in under two minutes: a stand-in GitHub, the built daemon, three
+// vendors, one pull request. Every line printed is something that was seen to happen.
+//
+// usage: node demo/demo.mjs BUILD_FOLDER   (make demo)
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import process from 'node:process';
+import readline from 'node:readline';
+
+const build = path.resolve(process.argv[2] ?? 'build/release');
+process.env.OUTPOSTD = path.join(build, 'outpostd');
+process.env.OUTPOSTCTL = path.join(build, 'outpostctl');
+const [{ startRig }, { startIssuer }, { pullRequestOf }, { startDispatchVendor, startSilentVendor, startWebhookVendor }, { Outpost, until }] = await Promise.all([
+  import('../tests/github/rig.mjs'), import('../tests/github/oidc.mjs'), import('../tests/github/payloads.mjs'),
+  import('../tests/github/vendors.mjs'), import('../tests/integration/lib/outpost.mjs'),
+]);
+
+const UPSTREAM = 'pytorch/pytorch';
+const NUMBER = 151234;
+const SECRET = 'shared by Outpost and the lab';
+const colour = process.stdout.isTTY && !process.env.NO_COLOR;
+const paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
+const begun = Date.now();
+const step = (title) => console.log(`\n${paint('1', title)}`);
+const say = (text) => console.log(`  ${paint('2', `${((Date.now() - begun) / 1000).toFixed(1).padStart(5)} s`)}  ${text}`);
+const short = (sha) => sha.slice(0, 10);
+
+const test = (name, status, message) => ({ suite: 'model', name, status, duration: 12.5, ...(message && { message }) });
+
+async function startVendors(rig, issuer, outpostUrl) {
+  const log = (who) => ({ what, job, status, answer }) => {
+    if (what === 'report') say(`${who} reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
+  };
+  const npu = startDispatchVendor({
+    rigUrl: rig.url, repository: 'Ascend/pytorch', tokenUrl: issuer.tokenUrl, callbackUrl: `${outpostUrl}/github/callback`, log: log('Ascend NPU'),
+    script: [{ workflow: 'npu', job: 'models', hold: 300, conclusion: 'success', tests: [test('llama3', 'PASS'), test('Qwen', 'PASS'), test('bert', 'SKIP')] }],
+  });
+  return { npu };
+}
+
+async function main() {
+  step('1  A GitHub that runs offline, and two vendors with a CI of their own');
+  const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+  say(`GitHub stand-in at ${rig.url}; each request is checked against GitHub's own API description`);
+  const lab = await startWebhookVendor({
+    secret: SECRET,
+    script: [{ workflow: 'lab', job: 'nightly-models', hold: 600, conclusion: 'failure', tests: [test('llama3', 'PASS'), test('Qwen', 'FAIL', 'AssertionError: expected 0.7071, got 0.7068 | tolerance 1e-4')] }],
+    log: ({ what, job, status, answer }) => {
+      if (what === 'report') say(`Lab HPU reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
+    },
+  });
+  const silent = await startSilentVendor({ secret: SECRET });
+  say(`Lab HPU takes signed webhooks at ${lab.url}`);
+  say(`Quiet TPU takes them at ${silent.url} and will never report`);
+
+  step('2  outpostd, with SQLite in an empty folder');
+  const outpost = await Outpost.start({
+    rig, issuer,
+    accelerators: [
+      { name: 'ascend-npu', title: 'Ascend NPU', vendor: 'Huawei', level: 'L2', links: { docs: 'https://ascend.example/docs' }, runners: [{ name: 'ci', github: { repository: 'Ascend/pytorch' } }] },
+      { name: 'lab-hpu', title: 'Lab HPU', vendor: 'A lab', level: 'L2', oncall: ['alice'], runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
+      { name: 'quiet-tpu', title: 'Quiet TPU', vendor: 'A silent one', level: 'L2', runners: [{ name: 'lab', webhook: { url: silent.url, secret: 'hook' } }], deadlines: { acknowledge: '2s', start: '4s', finish: '6s' } },
+    ],
+    secrets: { 'lab-hpu': { hook: SECRET }, 'quiet-tpu': { hook: SECRET } },
+    config: { comment: { min_interval: '1s' }, log: { level: 'info' } },
+  });
+  say(`ready at ${outpost.url}; three accelerators are registered`);
+  const { npu } = await startVendors(rig, issuer, outpost.url);
+  say('Ascend NPU listens in its repository Ascend/pytorch');
+
+  step(`3  A pull request is opened in ${UPSTREAM}`);
+  const pull = rig.openPull(UPSTREAM, { number: NUMBER, title: 'Fuse addmm with relu', files: ['aten/src/ATen/native/LinearAlgebra.cpp'] });
+  const payload = pullRequestOf('opened', pull);
+  const delivery = await rig.deliver('pull_request', payload);
+  say(`GitHub sends pull_request.opened, ${Buffer.byteLength(JSON.stringify(payload)).toLocaleString('en')} bytes, signed; outpostd answers ${delivery.status_code}: it is on disk`);
+  const again = await rig.deliver('pull_request', payload, { guid: delivery.guid });
+  say(`GitHub sends the same delivery again; outpostd answers ${again.status_code}: ${JSON.parse(again.response?.body ?? '{}').status ?? ''}`);
+
+  step('4  It goes out, once to each');
+  const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch' });
+  say(`repository_dispatch to Ascend/pytorch, dispatch ${dispatch.client_payload.outpost.dispatch_id}`);
+  await until(() => lab.events.length > 0 && silent.events.length > 0, { timeout: 10_000 });
+  for (const [name, vendor] of [['Lab HPU', lab], ['Quiet TPU', silent]])
+    say(`signed webhook to ${name}, signature ${vendor.events[0].valid ? 'verified' : 'WRONG'}, dispatch ${vendor.events[0].delivery}`);
+
+  step('5  The vendors report, and one does not');
+  const view = await outpost.waitForApi(`pulls/${NUMBER}`, (one) => one.accelerators.every(({ dispatches }) => ['done', 'expired'].includes(dispatches[0].state)), { timeout: 60_000, what: 'every vendor has reported or missed its deadline' });
+  for (const one of view.accelerators) say(`${one.title}: ${one.dispatches[0].state}${one.jobs.length === 0 ? ', without a report' : ''}`);
+
+  step('6  The comment on the pull request');
+  const bot = () => rig.comments(UPSTREAM, NUMBER).filter(({ author }) => author === rig.bot);
+  const normal = (text) => text.replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z| UTC)?/g, 'TIME').trim();
+  const preview = async () => normal((await outpost.ctl('comment', 'preview', String(NUMBER))).stdout);
+  await until(async () => bot().length > 0 && normal(bot()[0].body) === await preview(), { timeout: 20_000, what: 'the comment says what is known' });
+  say(`GitHub has ${bot().length} comment of ${rig.bot}, ${bot()[0].body.length.toLocaleString('en')} characters; this is how it reads:`);
+  const columns = Math.min(process.stdout.columns ?? 100, 120);
+  const rendered = await fetchPreview(outpost, columns);
+  console.log(`\n${rendered.split('\n').map((line) => `  ${line}`).join('\n')}`);
+
+  const sent = rig.dispatches({ repository: 'Ascend/pytorch' }).length;
+  const violations = rig.violations();
+  step('7  What was checked on the way');
+  say(`${sent} repository_dispatch for 2 deliveries of one event; ${rig.requests().length} requests to GitHub, ${violations.length} against its API description`);
+  if (sent !== 1 || violations.length > 0 || bot().length !== 1) throw new Error('the demo saw something it should not have');
+
+  await lookAround(outpost);
+  await npu.stop();
+  await Promise.all([lab.stop(), silent.stop()]);
+  await outpost.stop();
+  say('outpostd ended cleanly');
+  await Promise.all([issuer.close(), rig.close()]);
+}
+
+// The terminal form, asked of the control socket as outpostctl asks it on a terminal.
+async function fetchPreview(outpost, columns) {
+  const { request } = await import('node:http');
+  return new Promise((resolve, reject) => {
+    request({ socketPath: path.join(outpost.stateDir, 'control.sock'), path: `/control/comments/${NUMBER}?format=${colour ? 'colour' : 'terminal'}&width=${columns}` }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part) => { text += part; });
+      response.on('end', () => resolve(JSON.parse(text).text));
+    }).on('error', reject).end();
+  });
+}
+
+async function lookAround(outpost) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-demo-'));
+  writeFileSync(path.join(folder, 'outpostd.log'), `${outpost.log.map(({ line }) => line).join('\n')}\n`);
+  step('Where to look next');
+  console.log(`  ${folder}/outpostd.log     what the daemon logged, a line an event
+  docs/operators.md     the same with the real GitHub, in six steps
+  docs/dispatch.md      what a vendor gets and sends
+  docs/architecture.md  how it is built`);
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return;
+  console.log(`\n  It still runs. In another terminal:
+    curl ${outpost.url}/api/v1/pulls/${NUMBER}
+    build/release/outpostctl -c ${outpost.configFile} status
+    build/release/outpostctl -c ${outpost.configFile} dispatches --pr ${NUMBER}
+    build/release/outpostctl -c ${outpost.configFile} comment preview ${NUMBER}`);
+  const terminal = readline.createInterface({ input: process.stdin, output: process.stdout });
+  await new Promise((resolve) => terminal.question('\n  Press Enter to end. ', resolve));
+  terminal.close();
+}
+
+await main().catch((error) => {
+  console.error(`\n${paint('31', 'The demo failed:')} ${error.message}`);
+  process.exit(1);
+});
