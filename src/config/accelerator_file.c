@@ -27,7 +27,7 @@ static field_read_fn field_pull_request, field_push, field_platform;
 static const struct field LINKS_FIELDS[] = {
     {"docs", field_text, OPTIONAL, .offset = AT(a.docs_url), .check = check_link_url, .max = 1024},
     {"help", field_text, OPTIONAL, .offset = AT(a.help_url), .check = check_link_url, .max = 1024},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping LINKS = {"links", LINKS_FIELDS};
 
@@ -36,7 +36,7 @@ static const struct field SOURCE_FIELDS[] = {
 	.max = 2048},
     {"branch", field_text, OPTIONAL, .offset = AT(a.source_branch), .check = check_branch,
 	.max = 255},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping SOURCE = {"source", SOURCE_FIELDS};
 
@@ -45,14 +45,14 @@ static const struct field PULL_REQUEST_FIELDS[] = {
 	.max = 1024},
     {"label", field_choice, OPTIONAL, .offset = AT(a.triggers.label), .choices = LABEL_RULES},
     {"drafts", field_bool, OPTIONAL, .offset = AT(a.triggers.drafts)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping PULL_REQUEST = {"triggers.pull_request", PULL_REQUEST_FIELDS};
 
 static const struct field PUSH_FIELDS[] = {
     {"branches", field_texts, OPTIONAL, .offset = AT(a.triggers.branches), .check = check_branch,
 	.min = 1, .max = 255},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping PUSH = {"triggers.push", PUSH_FIELDS};
 
@@ -61,7 +61,7 @@ static const struct field TRIGGERS_FIELDS[] = {
     {"push", field_push, OPTIONAL, .map = &PUSH},
     {"schedule", field_texts, OPTIONAL, .offset = AT(a.triggers.schedules), .check = check_cron,
 	.max = 200},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping TRIGGERS = {"triggers", TRIGGERS_FIELDS};
 
@@ -72,7 +72,7 @@ static const struct field DEADLINES_FIELDS[] = {
 	.max = DAYS(30)},
     {"finish", field_duration, OPTIONAL, .offset = AT(a.deadlines.finish_ms), .min = 100,
 	.max = DAYS(30)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping DEADLINES = {"deadlines", DEADLINES_FIELDS};
 
@@ -80,7 +80,7 @@ static const struct field TESTS_FIELDS[] = {
     {"must_pass", field_texts, OPTIONAL, .offset = AT(a.must_pass), .check = check_test,
 	.max = 300},
     {"skip", field_texts, OPTIONAL, .offset = AT(a.skip), .check = check_test, .max = 300},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping TESTS = {"tests", TESTS_FIELDS};
 
@@ -99,7 +99,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
     {"tests", field_map, OPTIONAL, .map = &TESTS},
     {"platform", field_platform, .presence = OPTIONAL},
-    {NULL},
+    {.key = NULL},
 };
 const struct mapping ACCELERATOR_MAPPING = {"", ACCELERATOR_FIELDS};
 

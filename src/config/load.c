@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/rsa.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "config/main_file.h"
@@ -40,7 +41,19 @@ static char *read_secret(struct load *l, const struct file_ref *ref, size_t *ret
 	return copy;
 }
 
-/* The same for PEM, which is text and holds a block of the given kind. */
+/* The App's key is used at the first request; here is the time to say that it is none. */
+static void check_app_key(struct load *l, const char *pem, size_t n, const struct file_ref *ref)
+{
+	struct rsa_private_key *key = NULL;
+	struct error e = {0};
+
+	if (pem && rsa_private_key_parse(pem, n, &key, &e))
+		problem_add(&l->problems, l->path, ref->line, "%s: %s", ref->path, e.text);
+	rsa_private_key_free(key);
+}
+
+/* PEM for TLS, which is text and holds a block of the given kind. Whether certificate and
+ * key belong together, the TLS layer tells. */
 static char *read_pem(struct load *l, const struct file_ref *ref, const char *kind)
 {
 	size_t bytes = 0;
@@ -56,8 +69,10 @@ static char *read_pem(struct load *l, const struct file_ref *ref, const char *ki
 static void read_secrets(struct load *l)
 {
 	struct config *c = &l->main.c;
+	size_t n = 0;
 
-	c->github_private_key_pem = read_pem(l, &l->main.private_key, "PRIVATE KEY");
+	c->github_private_key_pem = read_secret(l, &l->main.private_key, &n);
+	check_app_key(l, c->github_private_key_pem, n, &l->main.private_key);
 	c->github_webhook_secret =
 	    read_secret(l, &l->main.webhook_secret, &c->github_webhook_secret_bytes);
 	c->tls_certificate_pem = read_pem(l, &l->main.tls_certificate, "CERTIFICATE");

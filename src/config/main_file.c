@@ -21,14 +21,14 @@ static const struct field TLS_FIELDS[] = {
 	.max = PATH_MAX_LEN},
     {"private_key", field_file, REQUIRED, .offset = AT(tls_private_key), .check = check_line,
 	.max = PATH_MAX_LEN},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping TLS = {"tls", TLS_FIELDS};
 
 static const struct field LOG_FIELDS[] = {
     {"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
     {"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping LOG = {"log", LOG_FIELDS};
 
@@ -39,7 +39,7 @@ static const struct field UPSTREAM_FIELDS[] = {
 	.min = 1, .max = 255},
     {"git_url", field_text, OPTIONAL, .offset = AT(c.upstream_git_url), .check = check_service_url,
 	.max = 2048},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping UPSTREAM = {"upstream", UPSTREAM_FIELDS};
 
@@ -47,7 +47,7 @@ static const struct field OIDC_FIELDS[] = {
     {"audience", field_text, OPTIONAL, .offset = AT(c.oidc_audience), .check = check_line,
 	.max = 255},
     {"issuers", field_issuers, OPTIONAL, .offset = AT(c), .map = &OIDC_ISSUER_MAPPING},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping OIDC = {"github.oidc", OIDC_FIELDS};
 
@@ -65,7 +65,7 @@ static const struct field GITHUB_FIELDS[] = {
     {"max_concurrent", field_integer, OPTIONAL, .offset = AT(c.github_max_concurrent), .min = 1,
 	.max = 1000},
     {"oidc", field_map, OPTIONAL, .map = &OIDC},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping GITHUB = {"github", GITHUB_FIELDS};
 
@@ -73,7 +73,7 @@ static const struct field INFRA_FIELDS[] = {
     {"repository", field_text, REQUIRED, .offset = AT(c.infra_repository),
 	.check = check_repository, .max = 201},
     {"trust", field_choice, OPTIONAL, .offset = AT(c.infra_trust), .choices = TRUSTS},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping INFRA = {"infra", INFRA_FIELDS};
 
@@ -82,13 +82,13 @@ static const struct field REQUIRED_FIELDS[] = {
 	.max = 100},
     {"must_pass", field_texts, OPTIONAL, .offset = AT(c.required_must_pass), .check = check_test,
 	.max = 300},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping REQUIRED_TESTS = {"required", REQUIRED_FIELDS};
 
 static const struct field OUTGOING_FIELDS[] = {
     {"allow_networks", field_networks, OPTIONAL, .offset = AT(allow_networks)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping OUTGOING = {"outgoing", OUTGOING_FIELDS};
 
@@ -101,7 +101,7 @@ static const struct field GIT_FIELDS[] = {
 	.check = check_relative_path, .max = 1024},
     {"interval", field_duration, OPTIONAL, .offset = AT(c.accelerators_git_interval_ms),
 	.min = SECONDS(1), .max = DAYS(1)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping GIT = {"accelerators.git", GIT_FIELDS};
 
@@ -113,7 +113,7 @@ static const struct field ACCELERATORS_FIELDS[] = {
     {"allowlist", field_file, OPTIONAL, .offset = AT(allowlist), .check = check_line,
 	.max = PATH_MAX_LEN},
     {"git", field_git, OPTIONAL, .map = &GIT},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping ACCELERATORS = {"accelerators", ACCELERATORS_FIELDS};
 
@@ -121,7 +121,7 @@ static const struct field COMMENT_FIELDS[] = {
     {"enabled", field_bool, OPTIONAL, .offset = AT(c.comment_enabled)},
     {"min_interval", field_duration, OPTIONAL, .offset = AT(c.comment_min_interval_ms), .min = 0,
 	.max = DAYS(1)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping COMMENT = {"comment", COMMENT_FIELDS};
 
@@ -132,14 +132,14 @@ static const struct field RETENTION_FIELDS[] = {
 	.max = DAYS(36500)},
     {"results", field_duration, OPTIONAL, .offset = AT(c.retention_results_ms), .min = DAYS(1),
 	.max = DAYS(36500)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping RETENTION = {"retention", RETENTION_FIELDS};
 
 static const struct field RECONCILE_FIELDS[] = {
     {"interval", field_duration, OPTIONAL, .offset = AT(c.reconcile_interval_ms), .min = 100,
 	.max = DAYS(1)},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping RECONCILE = {"reconcile", RECONCILE_FIELDS};
 
@@ -164,7 +164,7 @@ static const struct field MAIN_FIELDS[] = {
     {"comment", field_map, OPTIONAL, .map = &COMMENT},
     {"retention", field_map, OPTIONAL, .map = &RETENTION},
     {"reconcile", field_map, OPTIONAL, .map = &RECONCILE},
-    {NULL},
+    {.key = NULL},
 };
 const struct mapping MAIN_MAPPING = {"", MAIN_FIELDS};
 

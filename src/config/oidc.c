@@ -10,7 +10,7 @@ static const struct field MAPPING_FIELDS[] = {
     {"repository", field_text, REQUIRED, .offset = offsetof(struct oidc_mapping, repository),
 	.check = check_repository, .max = 201},
     {"required_claims", field_claims, .presence = OPTIONAL},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping REPOSITORY = {"github.oidc.issuers.repositories", MAPPING_FIELDS};
 
@@ -20,7 +20,7 @@ static const struct field ISSUER_FIELDS[] = {
     {"jwks_url", field_text, REQUIRED, .offset = offsetof(struct oidc_issuer, jwks_url),
 	.check = check_service_url, .max = 2048},
     {"repositories", field_repositories, OPTIONAL, .map = &REPOSITORY},
-    {NULL},
+    {.key = NULL},
 };
 const struct mapping OIDC_ISSUER_MAPPING = {"github.oidc.issuers", ISSUER_FIELDS};
 

@@ -19,14 +19,14 @@ static const struct field GITHUB_FIELDS[] = {
 	.max = 201},
     {"workflow", field_text, OPTIONAL, .offset = AT(runner.workflow), .check = check_workflow,
 	.max = 255},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping GITHUB = {"runners.github", GITHUB_FIELDS};
 
 static const struct field WEBHOOK_FIELDS[] = {
     {"url", field_text, REQUIRED, .offset = AT(runner.url), .check = check_vendor_url, .max = 2048},
     {"secret", field_file, REQUIRED, .offset = AT(secret), .check = check_secret_name, .max = 64},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping WEBHOOK = {"runners.webhook", WEBHOOK_FIELDS};
 
@@ -34,7 +34,7 @@ static const struct field PULL_FIELDS[] = {
     {"labels", field_texts, OPTIONAL, .offset = AT(runner.labels), .check = check_line, .max = 100},
     {"max_parallel", field_integer, OPTIONAL, .offset = AT(runner.max_parallel), .min = 1,
 	.max = 1000},
-    {NULL},
+    {.key = NULL},
 };
 static const struct mapping PULL = {"runners.pull", PULL_FIELDS};
 
@@ -43,7 +43,7 @@ static const struct field RUNNER_FIELDS[] = {
     {"github", field_map, OPTIONAL, .map = &GITHUB},
     {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
     {"pull", field_map, OPTIONAL, .map = &PULL},
-    {NULL},
+    {.key = NULL},
 };
 const struct mapping RUNNER_MAPPING = {"runners", RUNNER_FIELDS};
 

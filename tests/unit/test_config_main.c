@@ -223,7 +223,7 @@ static void test_secrets(void **state)
 	folder_expect("outpost.yml:6: cannot read webhook: not a regular file\n");
 	folder_write("webhook", "x");
 	folder_write("key.pem", "x");
-	folder_expect("outpost.yml:5: key.pem is no PEM file with a PRIVATE KEY\n");
+	folder_expect("outpost.yml:5: key.pem: not a private key (PEM, without a passphrase)\n");
 }
 
 static void test_credentials(void **state)

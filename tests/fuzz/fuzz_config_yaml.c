@@ -1,0 +1,90 @@
+/* Any bytes as outpost.yml, as a vendor's file and as the allowlist: read without a crash,
+ * in bounded time, and either right or with a mistake that is told on one line. */
+#include <assert.h>
+
+#include "config/accelerator_file.h"
+#include "config/allowlist.h"
+#include "config/main_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* Every message is one line that begins with its place. */
+static void check_messages(struct problems *p)
+{
+	struct buf out = BUF_INIT(4 << 20);
+	size_t n_lines = 0;
+
+	problems_print(p, &out);
+	assert(buf_status(&out) == 0);
+	for (const char *at = buf_str(&out); *at; at = strchr(at, '\n') + 1) {
+		assert(strncmp(at, "f:", 2) == 0 && at[2] >= '1' && at[2] <= '9');
+		n_lines++;
+	}
+	assert(n_lines == (p->n < 1000 ? p->n : p->n > 1000 ? 1001 : 1000));
+	buf_release(&out);
+	problems_release(p);
+}
+
+static void read_main(const char *text, size_t n)
+{
+	struct problems p = {0};
+	struct reader r = {.file = "f", .problems = &p, .path = ""};
+	struct node *root = tree_parse("f", text, n, &p);
+	struct main_file m;
+
+	if (root) {
+		main_file_read(&r, root, &m);
+		assert(p.n || (m.c.public_url && m.state_dir.path && m.private_key.path));
+		assert(p.n || (m.c.upstream_branches[0] && m.c.oidc_issuers));
+		main_file_release(&m);
+	}
+	assert(root || p.n);
+	tree_free(root);
+	check_messages(&p);
+}
+
+static void read_vendor(const char *text, size_t n)
+{
+	struct problems p = {0};
+	struct network_list none = {0};
+	struct reader r = {.file = "f", .problems = &p, .path = "", .allowed = &none};
+	struct node *root = tree_parse("f", text, n, &p);
+	struct accelerator_file f;
+
+	if (root) {
+		accelerator_file_read(&r, root, &f);
+		assert(p.n || (f.a.name && f.a.title && f.a.level));
+		for (size_t i = 0; !p.n && i < f.a.n_runners; i++)
+			assert(f.a.runners[i].name);
+		accelerator_file_release(&f);
+	}
+	tree_free(root);
+	check_messages(&p);
+}
+
+static void read_list(const char *text, size_t n)
+{
+	struct problems p = {0};
+	struct reader r = {.file = "f", .problems = &p, .path = ""};
+	struct node *root = allowlist_parse("f", text, n, &p);
+	struct allowlist l;
+
+	if (root) {
+		allowlist_read(&r, root, &l);
+		for (size_t i = 0; !p.n && i < l.n; i++)
+			assert(l.items[i].n_runners && l.items[i].name[0]);
+		allowlist_release(&l);
+	}
+	tree_free(root);
+	check_messages(&p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	const char *text = (const char *)data;
+
+	read_main(text, n);
+	read_vendor(text, n);
+	read_list(text, n);
+	return 0;
+}
