@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include <stdbool.h>
+
 int64_t clock_wall_ms(void)
 {
 	struct timespec ts;
@@ -50,6 +52,15 @@ static int64_t days_from_civil(int year, int month, int day)
 	return (int64_t)era * 146097 + doe - 719468;
 }
 
+static bool is_date(int year, int month, int day)
+{
+	static const int days_in[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return year >= 0 && month >= 1 && month <= 12 && day >= 1 &&
+	       day <= days_in[month - 1] + (is_leap && month == 2);
+}
+
 static int parse_offset(const char *s, int *ret_minutes)
 {
 	int h, m;
@@ -72,7 +83,6 @@ static int parse_offset(const char *s, int *ret_minutes)
 
 int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 {
-	static const int days_in[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	int year, month, day, hour, min, sec, offset, fraction_ms = 0;
 
 	if (strnlen(s, 40) < 20 || strnlen(s, 40) == 40)
@@ -83,10 +93,9 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	hour = digits(s + 11, 2);
 	min = digits(s + 14, 2);
 	sec = digits(s + 17, 2);
-	if (year < 0 || month < 1 || month > 12 || day < 1 || day > days_in[month - 1] ||
-	    hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 || sec > 60 || s[4] != '-' ||
-	    s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' ||
-	    s[16] != ':')
+	if (!is_date(year, month, day) || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 ||
+	    sec > 60 || s[4] != '-' || s[7] != '-' ||
+	    (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':')
 		return ERR_INVALID;
 	s += 19;
 	if (*s == '.') {
@@ -99,7 +108,8 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	}
 	if (parse_offset(s, &offset))
 		return ERR_INVALID;
-	*ret_wall_ms = ((days_from_civil(year, month, day) * 24 + hour) * 60 + min - offset) * 60000 +
-	               (int64_t)sec * 1000 + fraction_ms;
+	*ret_wall_ms =
+	    ((days_from_civil(year, month, day) * 24 + hour) * 60 + min - offset) * 60000 +
+	    (int64_t)sec * 1000 + fraction_ms;
 	return 0;
 }

@@ -1,0 +1,90 @@
+/* What is compressed comes back; what is no frame, or too large, does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/compress.h"
+#include "base/id.h"
+
+enum { N = 300000 };
+
+static void test_back(void **state)
+{
+	struct compressor *c = compressor_new(1);
+	struct buf packed = BUF_INIT(1 << 20), out = BUF_INIT(1 << 20);
+	char *text = xmalloc(N);
+
+	(void)state;
+	random_bytes(text, N / 2);
+	memset(text + N / 2, 'x', N - N / 2);
+	for (size_t n = 0; n <= N; n = n ? 3 * n : 1) {
+		assert_int_equal(compress(c, text, n, &packed), 0);
+		buf_clear(&out);
+		assert_int_equal(decompress(packed.data, packed.len, &out), 0);
+		assert_int_equal(out.len, n);
+		assert_memory_equal(out.data ? out.data : "", text, n);
+	}
+	free(text);
+	buf_release(&packed);
+	buf_release(&out);
+	compressor_free(c);
+	compressor_free(NULL);
+}
+
+static void test_ceiling(void **state)
+{
+	struct compressor *c = compressor_new(3);
+	char *text = xcalloc(1, N);
+	struct buf packed = BUF_INIT(1 << 20);
+
+	(void)state;
+	assert_int_equal(compress(c, text, N, &packed), 0);
+	assert_true(packed.len < 1000);
+	for (size_t max = N - 1; max <= N; max++) {
+		struct buf out = BUF_INIT(max);
+
+		assert_int_equal(
+		    decompress(packed.data, packed.len, &out), max < N ? ERR_TOO_BIG : 0);
+		assert_true(out.len <= max);
+		buf_release(&out);
+	}
+	buf_release(&packed);
+	packed.max = 4;
+	assert_int_equal(compress(c, text, N, &packed), ERR_TOO_BIG);
+	buf_release(&packed);
+	free(text);
+	compressor_free(c);
+}
+
+static void test_damaged(void **state)
+{
+	struct compressor *c = compressor_new(1);
+	struct buf packed = BUF_INIT(4096), out = BUF_INIT(4096);
+
+	(void)state;
+	assert_int_equal(decompress("no frame at all", 15, &out), ERR_CORRUPT);
+	assert_int_equal(decompress("", 0, &out), ERR_CORRUPT);
+	assert_int_equal(compress(c, "some text, some text, some text", 31, &packed), 0);
+	for (size_t n = 0; n < packed.len; n++) {
+		buf_clear(&out);
+		assert_int_equal(decompress(packed.data, n, &out), ERR_CORRUPT);
+	}
+	buf_release(&packed);
+	buf_release(&out);
+	compressor_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_back),
+	    cmocka_unit_test(test_ceiling),
+	    cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* JSON from strangers is bounded; the getters forgive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+
+static json_t *parse(const char *text)
+{
+	struct error e = {0};
+	json_t *v;
+
+	if (json_parse(text, strlen(text), &v, &e))
+		fail_msg("%s: %s", text, e.text);
+	return v;
+}
+
+static void test_refused(void **state)
+{
+	static const char *const wrong[] = {"", " ", "{", "{}x", "{} {}", "nul",
+	    "{\"a\":1,\"a\":2}", "{\"a\":{\"b\":1,\"b\":1}}", "\"\\u0000\"", "\"\\ud800\"",
+	    "\"\xff\"", "[1,]", "{a:1}", "NaN", "1e999", "99999999999999999999", "\"a\nb\""};
+	struct error e;
+	json_t *v;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		e = (struct error){0};
+		if (json_parse(wrong[i], strlen(wrong[i]), &v, &e) != ERR_INVALID)
+			fail_msg("\"%s\" is taken", wrong[i]);
+		assert_null(v);
+		assert_true(e.text[0]);
+	}
+	assert_int_equal(
+	    json_parse("{\"a\":\n1,\"a\":2}", 14, &v, &(struct error){0}), ERR_INVALID);
+	assert_int_equal(json_parse("{}\0", 3, &v, NULL), ERR_INVALID);
+}
+
+static void test_depth(void **state)
+{
+	char text[2 * 66 + 8];
+	json_t *v;
+
+	(void)state;
+	for (int depth = 63; depth <= 66; depth++) {
+		memset(text, '[', (size_t)depth);
+		memset(text + depth, ']', (size_t)depth);
+		assert_int_equal(
+		    json_parse(text, 2 * (size_t)depth, &v, NULL), depth <= 64 ? 0 : ERR_INVALID);
+		json_decref(v);
+	}
+	/* What stands in a string nests nothing. */
+	v = parse(
+	    "[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]");
+	json_decref(v);
+}
+
+static void test_getters(void **state)
+{
+	json_t *v =
+	    parse("{\"s\":\"text\",\"i\":42,\"t\":true,\"n\":null,\"o\":{\"p\":{\"q\":\"x\"}}}");
+
+	(void)state;
+	assert_string_equal(json_get_str(v, "s"), "text");
+	assert_null(json_get_str(v, "i"));
+	assert_null(json_get_str(v, "none"));
+	assert_null(json_get_str(NULL, "s"));
+	assert_int_equal(json_get_int(v, "i", -1), 42);
+	assert_int_equal(json_get_int(v, "s", -1), -1);
+	assert_int_equal(json_get_int(NULL, "i", -1), -1);
+	assert_true(json_get_bool(v, "t", false));
+	assert_true(json_get_bool(v, "i", true));
+	assert_string_equal(json_string_value(json_at(v, "o", "p", "q", NULL)), "x");
+	assert_null(json_at(v, "o", "x", "q", NULL));
+	assert_null(json_at(v, "s", "x", NULL));
+	assert_null(json_at(NULL, "s", NULL));
+	json_decref(v);
+}
+
+static void test_written(void **state)
+{
+	json_t *v = json_object();
+	char *text;
+
+	(void)state;
+	json_set_str(v, "z", "\"ä\n");
+	json_set_str(v, "a", NULL);
+	json_set_str(v, "bad", "\xff");
+	json_set_int(v, "i", INT64_MIN);
+	json_set_time(v, "t", 1795176000000);
+	json_set_time(v, "never", 0);
+	text = json_text(v);
+	assert_string_equal(text, "{\"z\":\"\\\"ä\\n\",\"a\":null,\"bad\":null,"
+				  "\"i\":-9223372036854775808,\"t\":\"2026-11-20T12:00:00Z\","
+				  "\"never\":null}");
+	free(text);
+	json_decref(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_depth),
+	    cmocka_unit_test(test_getters),
+	    cmocka_unit_test(test_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

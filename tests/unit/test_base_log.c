@@ -1,0 +1,143 @@
+/* A log line is one line whatever it is told, in both formats. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+
+static int kept_stderr = -1;
+static FILE *catcher;
+
+static int setup(void **state)
+{
+	(void)state;
+	catcher = tmpfile();
+	kept_stderr = dup(STDERR_FILENO);
+	return catcher && dup2(fileno(catcher), STDERR_FILENO) >= 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	dup2(kept_stderr, STDERR_FILENO);
+	close(kept_stderr);
+	fclose(catcher);
+	log_setup(LOG_INFO, LOG_TEXT);
+	return 0;
+}
+
+/* What was written since the last call. free(). */
+static char *written(void)
+{
+	char *text = xcalloc(1, 65536);
+	ssize_t n = pread(fileno(catcher), text, 65535, 0);
+
+	assert_true(n >= 0);
+	assert_int_equal(ftruncate(fileno(catcher), 0), 0);
+	assert_int_equal(lseek(fileno(catcher), 0, SEEK_SET), 0);
+	return text;
+}
+
+static void test_text(void **state)
+{
+	char *line;
+
+	(void)state;
+	log_setup(LOG_INFO, LOG_TEXT);
+	log_event(LOG_WARN, "ev_name", LOG_S("word", "plain-1.2"), LOG_I("n", -5),
+	    LOG_S("quoted", "a b=\"c\"\\\nlevel=error"), LOG_S("empty", ""),
+	    LOG_S("none", (const char *)NULL), LOG_S("bad", "\xff\x1b[0m"), LOG_S("utf8", "ä"));
+	line = written();
+	assert_int_equal(strncmp(line, "time=20", 7), 0);
+	assert_string_equal(line + strlen("time=2026-11-20T12:00:00.000Z"),
+	    " level=warn ev=ev_name word=plain-1.2 n=-5 quoted=\"a b=\\\"c\\\"\\\\\\nlevel=error\" "
+	    "empty=\"\" none=\"\" bad=\"\\xff\\x1b[0m\" utf8=\"ä\"\n");
+	free(line);
+}
+
+static void test_json(void **state)
+{
+	struct error e = {0};
+	char *line;
+	json_t *v;
+
+	(void)state;
+	log_setup(LOG_INFO, LOG_JSON);
+	log_event(
+	    LOG_ERROR, "ev_name", LOG_S("text", "a \"b\"\n\\\x01\xff"), LOG_I("n", INT64_MAX));
+	line = written();
+	if (json_parse(line, strlen(line), &v, &e))
+		fail_msg("%s: %s", e.text, line);
+	assert_string_equal(json_get_str(v, "level"), "error");
+	assert_string_equal(json_get_str(v, "ev"), "ev_name");
+	assert_int_equal(json_get_int(v, "n", 0), INT64_MAX);
+	assert_int_equal(strchr(line, '\n')[1], '\0');
+	json_decref(v);
+	free(line);
+}
+
+static void test_long_values_are_cut(void **state)
+{
+	char *text = xcalloc(1, 100001), *line;
+
+	(void)state;
+	log_setup(LOG_INFO, LOG_TEXT);
+	memset(text, 'x', 100000);
+	log_event(LOG_INFO, "ev", LOG_S("long", text), LOG_I("after", 1));
+	line = written();
+	assert_true(strlen(line) < 1200);
+	assert_non_null(strstr(line, " after=1\n"));
+	free(line);
+	free(text);
+}
+
+static void test_levels(void **state)
+{
+	char *line;
+
+	(void)state;
+	log_setup(LOG_WARN, LOG_TEXT);
+	assert_false(log_is_on(LOG_INFO));
+	assert_true(log_is_on(LOG_WARN));
+	log_event(LOG_INFO, "silent");
+	line = written();
+	assert_string_equal(line, "");
+	free(line);
+}
+
+static void test_limit(void **state)
+{
+	struct log_limit l = {0};
+	int64_t n_skipped;
+
+	(void)state;
+	assert_true(log_limit_pass(&l, 5000, &n_skipped));
+	assert_int_equal(n_skipped, 0);
+	assert_false(log_limit_pass(&l, 5500, &n_skipped));
+	assert_false(log_limit_pass(&l, 5999, &n_skipped));
+	assert_true(log_limit_pass(&l, 6000, &n_skipped));
+	assert_int_equal(n_skipped, 2);
+	assert_true(log_limit_pass(&l, 7000, &n_skipped));
+	assert_int_equal(n_skipped, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	    T(test_text),
+	    T(test_json),
+	    T(test_long_values_are_cut),
+	    T(test_levels),
+	    T(test_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
