@@ -15,7 +15,7 @@
 /* A GitHub label has at most 50 characters, and "ciflow/crcr/NAME" is one. */
 enum { NAME_MAX_BYTES = 38, PLATFORM_MAX_BYTES = 65536 };
 
-const struct choice LEVELS[] = {
+static const struct choice LEVELS[] = {
     {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
 const struct choice TRUSTS[] = {{"anyone", TRUST_ANYONE}, {"contributors", TRUST_CONTRIBUTORS},
     {"members", TRUST_MEMBERS}, {"approved", TRUST_APPROVED}, {"merged", TRUST_MERGED}, {NULL, 0}};

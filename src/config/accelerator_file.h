@@ -11,7 +11,7 @@ struct accelerator_file {
 };
 
 extern const struct mapping ACCELERATOR_MAPPING;
-extern const struct choice TRUSTS[], LEVELS[];
+extern const struct choice TRUSTS[];
 
 /* Fills *ret; mistakes go to r->problems. Released in any case. */
 void accelerator_file_read(struct reader *r, const struct node *root, struct accelerator_file *ret);

@@ -191,7 +191,8 @@ static struct accelerator *add_accelerator(
 {
 	struct accelerator *a;
 
-	l->items = xrealloc(l->items, (l->n + 1) * sizeof(*l->items));
+	if ((l->n & (l->n - 1)) == 0) /* grows at powers of two */
+		l->items = xrealloc(l->items, (l->n ? 2 * l->n : 1) * sizeof(*l->items));
 	a = &l->items[l->n++];
 	accelerator_set_defaults(a);
 	a->name = slug(title);

@@ -22,7 +22,7 @@ struct oidc_mapping {
 	struct oidc_claim {
 		char *name;
 		char **values; /* NULL-terminated; the claim must equal one */
-	} *claims;
+	} * claims;
 	size_t n_claims;
 };
 

@@ -47,10 +47,11 @@ static int read_whole_secret(const char *path, struct buf *out, struct error *e)
 
 	if (rc)
 		return rc;
-	if (out->len && out->data[out->len - 1] == '\n')
+	if (out->len && out->data[out->len - 1] == '\n') {
 		out->data[--out->len] = '\0';
-	if (out->len && out->data[out->len - 1] == '\r')
-		out->data[--out->len] = '\0';
+		if (out->len && out->data[out->len - 1] == '\r')
+			out->data[--out->len] = '\0';
+	}
 	return out->len ? 0 : error_set(e, ERR_INVALID, "%s: empty", path);
 }
 

@@ -216,6 +216,14 @@ static void test_secrets(void **state)
 	c = folder_load();
 	assert_string_equal(c->github_webhook_secret, "two\n");
 	config_unref(c);
+	folder_write("webhook", "three\r\n");
+	c = folder_load();
+	assert_string_equal(c->github_webhook_secret, "three");
+	config_unref(c);
+	folder_write("webhook", "four\r");
+	c = folder_load();
+	assert_string_equal(c->github_webhook_secret, "four\r");
+	config_unref(c);
 	folder_write("webhook", "\n");
 	folder_expect("outpost.yml:6: cannot read webhook: empty\n");
 	assert_int_equal(unlink("webhook"), 0);
