@@ -1,0 +1,244 @@
+// The operator's side: start, reload, look, back up, stop; and what refuses to start, with which words.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs/promises';
+import https from 'node:https';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'hook secret';
+
+const pem = (dir, name) => {
+  const [key, cert] = [path.join(dir, `${name}.key`), path.join(dir, `${name}.crt`)];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', `/CN=${name}`, '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'], { stdio: 'ignore' });
+  return { key, cert };
+};
+
+describe('operating it', { skip: notBuilt }, () => {
+  let rig;
+  let vendor;
+  let outpost;
+
+  before(async () => {
+    rig = await startRig();
+    vendor = await startSilentVendor({ secret: SECRET });
+    outpost = await Outpost.start({
+      rig,
+      accelerators: [{ name: 'chip', title: 'Chip', level: 'L2', runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] }],
+      secrets: { chip: { hook: SECRET } },
+    });
+    const pull = rig.openPull(UPSTREAM, { number: 7 });
+    await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    await until(() => vendor.events.length === 1);
+  });
+  after(async () => {
+    await outpost?.close();
+    await vendor?.stop();
+    await rig?.close();
+  });
+
+  const json = async (...args) => {
+    const { code, stdout, stderr } = await outpost.ctl('--json', ...args);
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout);
+  };
+
+  test('check says ok, or file, line and the nearest key', async () => {
+    assert.equal((await outpost.ctl('check')).code, 0);
+    assert.equal((await outpost.check()).code, 0);
+    const file = path.join(outpost.dir, 'accelerators.d', 'bad.yml');
+    await fs.writeFile(file, 'name: bad\ntitle: Bad\nlevel: L9\ntirggers: {}\n');
+    for (const { code, stdout } of [await outpost.ctl('check'), await outpost.check()]) {
+      assert.equal(code, 1);
+      assert.match(stdout, /bad\.yml:3: .*L9/);
+      assert.match(stdout, /bad\.yml:4: .*tirggers.*triggers/);
+    }
+    await fs.rm(file);
+  });
+
+  test('status, deliveries, dispatches: for people and for programs', async () => {
+    const status = await json('status');
+    assert.equal(status.upstream, UPSTREAM);
+    assert.equal(status.accelerators, 1);
+    assert.equal(status.store.writable, true);
+    const { deliveries } = await json('deliveries');
+    assert.deepEqual([deliveries[0].event, deliveries[0].action, deliveries[0].state], ['pull_request', 'opened', 'planned']);
+    assert.deepEqual((await json('deliveries', '--failed')).deliveries, []);
+    const { dispatches } = await json('dispatches', '--pr', '7');
+    assert.deepEqual(dispatches.map(({ accelerator, runner, state }) => [accelerator, runner, state]), [['chip', 'lab', 'acknowledged']]);
+    for (const args of [['status'], ['deliveries'], ['dispatches'], ['dispatches', '--pr', '7']]) {
+      const { code, stdout } = await outpost.ctl(...args);
+      assert.equal(code, 0);
+      assert.doesNotMatch(stdout, /\x1b\[/, 'no colour into a pipe');
+      assert.ok(stdout.trim().length > 0);
+    }
+  });
+
+  test('usage mistakes exit 2, failures 1', async () => {
+    assert.equal((await outpost.ctl('nonsense')).code, 2);
+    assert.match((await outpost.ctl('statsu')).stderr, /did you mean 'status'/);
+    assert.equal((await outpost.ctl('dispatches', '--pr', 'x')).code, 2);
+    assert.equal((await outpost.ctl()).code, 2);
+    assert.equal((await outpost.ctl('replay', '00000000-0000-4000-8000-000000000000')).code, 1);
+    assert.equal((await outpost.ctl('comment', 'preview', '999')).code, 1);
+    assert.equal((await outpost.ctl('--help')).code, 0);
+  });
+
+  test('replay plans again and dispatches nothing twice', async () => {
+    const { deliveries } = await json('deliveries');
+    await json('replay', deliveries[0].guid);
+    await until(async () => (await json('deliveries')).deliveries[0].state === 'planned');
+    await until(async () => (await json('status')).outbox.due === 0);
+    assert.equal(vendor.events.length, 1);
+    assert.equal((await json('dispatches', '--pr', '7')).dispatches.length, 1);
+  });
+
+  test('comment preview prints the Markdown into a pipe', async () => {
+    const { code, stdout } = await outpost.ctl('comment', 'preview', '7');
+    assert.equal(code, 0);
+    assert.match(stdout, /<!-- outpost:results -->/);
+    assert.match(stdout, /Chip/);
+  });
+
+  test('backup is a whole database, taken while it serves', async () => {
+    const file = path.join(outpost.dir, 'copy.db');
+    const { code, stderr } = await outpost.ctl('backup', file);
+    assert.equal(code, 0, stderr);
+    assert.equal(execFileSync('sqlite3', [file, 'PRAGMA integrity_check; SELECT count(*) FROM dispatch;']).toString(), 'ok\n1\n');
+    assert.equal((await outpost.ctl('backup', file)).code, 1, 'an existing file is not overwritten');
+  });
+
+  test('the control socket is the owner\'s alone', async () => {
+    assert.equal((await fs.stat(path.join(outpost.stateDir, 'control.sock'))).mode & 0o777, 0o600);
+    assert.equal((await fs.stat(path.join(outpost.stateDir, 'callback.key'))).mode & 0o777, 0o600);
+  });
+
+  test('healthz, readyz, metrics and status', async () => {
+    assert.equal((await outpost.get('/healthz')).status, 200);
+    assert.equal((await outpost.get('/readyz')).status, 200);
+    const metrics = await outpost.get('/metrics');
+    assert.match(metrics.headers['content-type'], /^text\/plain; version=0\.0\.4/);
+    const lines = metrics.text.trimEnd().split('\n');
+    assert.ok(lines.every((line) => /^# (HELP|TYPE) [a-z_0-9]+ .+$/.test(line) || /^[a-z_0-9]+(\{[a-z_]+="[^"]*"\})? -?[0-9.e+]+$/.test(line)), metrics.text);
+    assert.match(metrics.text, /^outpost_webhooks_total\{answer="accepted"\} [1-9]/m);
+    const names = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2]);
+    assert.equal(new Set(names).size, names.length, 'each metric is declared once');
+    assert.equal((await outpost.api('status')).dispatches.acknowledged, 1);
+    const { accelerators } = await outpost.api('accelerators');
+    assert.deepEqual([accelerators[0].name, accelerators[0].level, accelerators[0].runners, accelerators[0].pass_rate], ['chip', 'L2', [{ name: 'lab', kind: 'webhook' }], null]);
+  });
+
+  test('unknown pull requests, commits and pages are 404', async () => {
+    for (const target of ['/api/v1/pulls/999', '/api/v1/pulls/x', `/api/v1/commits/${'0'.repeat(40)}`, '/api/v1/commits/abc', '/api/v1/accelerators/none', '/nothing'])
+      assert.equal((await outpost.get(target)).status, 404, target);
+  });
+
+  test('a reload swaps everything, or nothing', async () => {
+    const { accelerators } = outpost.options;
+    await outpost.configure({ accelerators: [...accelerators, { name: 'second', title: 'Second', level: 'L1', runners: [{ name: 'ci', github: { repository: 'Ascend/pytorch' } }] }] });
+    assert.equal((await outpost.reload()).fields.ev, 'reloaded');
+    assert.equal((await outpost.api('accelerators')).accelerators.length, 2);
+    const file = path.join(outpost.dir, 'accelerators.d', 'third.yml');
+    await fs.writeFile(file, 'name: third\nlevel: L2\nrunners: 7\n');
+    assert.equal((await outpost.reload()).fields.ev, 'reload_refused');
+    assert.ok(outpost.log.some(({ fields }) => fields.ev === 'config_error' && /third\.yml:\d+: /.test(fields.at)));
+    assert.equal((await outpost.api('accelerators')).accelerators.length, 2);
+    assert.match((await json('status')).config.refused, /third\.yml/);
+    await fs.rm(file);
+    assert.equal((await outpost.reload()).fields.ev, 'reloaded');
+    assert.equal((await json('status')).config.refused, null);
+  });
+
+  test('a second daemon on the same folder refuses', async () => {
+    const second = await Outpost.prepare({ rig: undefined, privateKey: rig.app.privateKey, config: { state_dir: outpost.stateDir } });
+    try {
+      await assert.rejects(second.spawn(), /ended \(1\)/);
+      assert.match(second.tail(), /ev=start_failed .*lock/);
+    } finally {
+      await fs.rm(second.dir, { recursive: true });
+    }
+  });
+
+  test('no secret in the log', () => {
+    const text = outpost.log.map(({ line }) => line).join('\n');
+    for (const secret of [SECRET, rig.secret, rig.app.privateKey.split('\n')[1], 'Bearer ', 'sha256='])
+      assert.ok(!text.includes(secret), secret);
+  });
+});
+
+describe('where it listens', { skip: notBuilt }, () => {
+  test('IPv6', async () => {
+    const port = await freePort();
+    const rig = await startRig();
+    const outpost = await Outpost.start({ rig, port, listen: `[::1]:${port}` });
+    assert.equal((await outpost.get('/healthz')).status, 200);
+    assert.equal((await rig.deliver('ping', { zen: 'x', hook_id: 1 })).status_code, 200);
+    await outpost.close();
+    await rig.close();
+  });
+
+  test('TLS 1.2 and 1.3, and a new certificate on reload', async () => {
+    const rig = await startRig();
+    const outpost = await Outpost.prepare({ rig, wait: false });
+    const [one, two] = [pem(outpost.dir, 'one'), pem(outpost.dir, 'two')];
+    await outpost.configure({ config: { tls: { certificate: one.cert, private_key: one.key }, public_url: outpost.url.replace('http:', 'https:') } });
+    await outpost.spawn();
+    await outpost.waitForLog({ ev: 'listening', tls: 'yes' });
+    const get = (options) => new Promise((resolve, reject) => {
+      https.get({ host: '127.0.0.1', port: outpost.port, path: '/healthz', rejectUnauthorized: false, agent: false, ...options }, (response) => {
+        resolve({ status: response.statusCode, protocol: response.socket.getProtocol(), name: response.socket.getPeerCertificate().subject.CN });
+        response.resume();
+      }).on('error', reject);
+    });
+    for (const version of ['TLSv1.2', 'TLSv1.3'])
+      assert.deepEqual(await get({ minVersion: version, maxVersion: version }), { status: 200, protocol: version, name: 'one' });
+    await assert.rejects(get({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
+    await outpost.configure({ config: { tls: { certificate: two.cert, private_key: one.key } } });
+    assert.equal((await outpost.reload()).fields.ev, 'reload_refused');
+    assert.equal((await get()).name, 'one');
+    await outpost.configure({ config: { tls: { certificate: two.cert, private_key: two.key } } });
+    assert.equal((await outpost.reload()).fields.ev, 'reloaded');
+    assert.equal((await get()).name, 'two');
+    await outpost.close();
+    await rig.close();
+  });
+});
+
+describe('what does not start', { skip: notBuilt }, () => {
+  const refuses = async (spoil, words, options = {}) => {
+    const rig = await startRig();
+    const outpost = await Outpost.prepare({ rig, ...options });
+    try {
+      await spoil(outpost);
+      await assert.rejects(outpost.spawn(), /ended \(1\)/);
+      assert.match(outpost.tail(), words);
+    } finally {
+      await fs.rm(outpost.dir, { recursive: true, force: true });
+      await rig.close();
+    }
+  };
+  const database = (outpost) => path.join(outpost.stateDir, 'outpost.db');
+
+  test('a private key that is no key', () => refuses((outpost) => fs.writeFile(path.join(outpost.dir, 'app.pem'), 'not a key\n'), /outpost\.yml:\d+: .*key/));
+  test('a database that is none', () => refuses((outpost) => fs.writeFile(database(outpost), 'x'.repeat(8192)), /ev=start_failed .*outpost\.db/));
+  test('a database from a newer version', () => refuses((outpost) => {
+    execFileSync('sqlite3', [database(outpost), 'PRAGMA user_version = 4242; CREATE TABLE t(x);']);
+  }, /ev=start_failed .*outpost\.db.*4242/));
+  test('a damaged database', () => refuses(async (outpost) => {
+    await outpost.spawn();
+    await outpost.stop();
+    const file = await fs.open(database(outpost), 'r+');
+    await file.write(Buffer.alloc(16384, 0xa5), 0, 16384, 16384);
+    await file.close();
+  }, /ev=start_failed .*outpost\.db/));
+  test('an address in use', async () => {
+    const rig = await startRig();
+    await refuses((outpost) => outpost.configure({ config: { listen: rig.url.replace('http://', '') } }), /ev=start_failed .*(in use|EADDRINUSE)/);
+    await rig.close();
+  });
+});
