@@ -41,7 +41,7 @@ static int on_field(http_parser *parser, const char *at, size_t n)
 		return 1;
 	}
 	h->fields[h->n_fields].name = (uint16_t)(at - h->text);
-	/* A field without a value keeps the NUL that will stand behind its name. */
+	/* An empty value is the NUL that will stand behind its name. */
 	h->fields[h->n_fields].value = (uint16_t)(at + n - h->text);
 	h->n_fields++;
 	s->is_value_seen = false;
@@ -53,12 +53,14 @@ static int on_value(http_parser *parser, const char *at, size_t n)
 	struct split *s = split_of(parser);
 	struct http_head *h = s->head;
 
-	(void)n;
 	if (h->n_fields == 0 || s->is_value_seen) {
 		s->is_broken = true;
 		return 1;
 	}
-	h->fields[h->n_fields - 1].value = (uint16_t)(at - h->text);
+	/* For an empty value the library points at the line behind it: what on_field() left is
+	 * right then. */
+	if (n)
+		h->fields[h->n_fields - 1].value = (uint16_t)(at - h->text);
 	s->is_value_seen = true;
 	return 0;
 }
