@@ -1,0 +1,185 @@
+// Who gets what: CRCR's allowlist, trust and ok-to-test, labels, drafts, paths, branches, several accelerators in
+// one repository.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { startIssuer } from '../github/oidc.mjs';
+import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startDispatchVendor } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const INFRA = 'pytorch-fdn/accelerator-test-infra';
+const SHARED = 'vllm-project/vllm';
+
+const accelerator = (name, repository, more = {}) => ({ name, title: name.toUpperCase(), level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository } }], ...more });
+
+describe('who gets what', { skip: notBuilt }, () => {
+  let rig;
+  let issuer;
+  let outpost;
+  let next = 100;
+
+  before(async () => {
+    [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    outpost = await Outpost.start({
+      rig, issuer,
+      accelerators: [
+        accelerator('aten', 'Ascend/pytorch', { triggers: { pull_request: { paths: ['aten/**'] } } }),
+        accelerator('on-label', 'torch-spyre/torch-spyre', { level: 'L3', triggers: { pull_request: { label: 'required' } } }),
+        accelerator('one', SHARED, { triggers: { pull_request: { drafts: false }, push: { branches: ['main'] } } }),
+        accelerator('two', SHARED, { trust: 'contributors', triggers: { pull_request: { drafts: false } } }),
+        { name: 'hosted', title: 'Hosted', level: 'L2', trust: 'members' },
+      ],
+      config: { infra: { repository: INFRA, trust: 'contributors' }, upstream: { branches: ['main', 'release/2.9'] } },
+    });
+  });
+  after(async () => {
+    await outpost?.close();
+    await issuer?.close();
+    await rig?.close();
+  });
+
+  const send = async (event, payload) => {
+    const answer = await rig.deliver(event, payload);
+    assert.equal(answer.status_code, 202, answer.response?.body);
+    return answer;
+  };
+  const to = (repository, number) => rig.dispatches({ repository }).filter(({ client_payload: { payload } }) => payload.number === number).map(({ client_payload: { payload, outpost: block } }) => ({ action: payload.action, accelerators: block.accelerators, original: block.action, id: block.dispatch_id }));
+  const open = async (options) => {
+    const number = next++;
+    const pull = rig.openPull(UPSTREAM, { number, association: 'MEMBER', files: ['README.md'], ...options });
+    await send('pull_request', pullRequestOf('opened', pull));
+    return { number, pull };
+  };
+  const states = async (number) => Object.fromEntries((await outpost.api(`pulls/${number}`)).accelerators.map(({ name, dispatches }) => [name, dispatches[0].state]));
+  const settled = (number, fits) => outpost.waitForApi(`pulls/${number}`, (view) => fits(Object.fromEntries(view.accelerators.map(({ name, dispatches }) => [name, dispatches[0].state]))), { timeout: 10_000, what: `the dispatches of #${number}` });
+
+  test('paths decide, from the files that GitHub names, which are read once', async () => {
+    const { number } = await open({ files: ['aten/src/ATen/x.cpp'] });
+    await settled(number, (all) => all.aten === 'sent');
+    assert.equal(to('Ascend/pytorch', number).length, 1);
+    const other = await open({ files: ['docs/x.md'] });
+    await settled(other.number, (all) => all.one === 'sent');
+    assert.ok(!('aten' in await states(other.number)));
+    assert.equal(rig.requests({ path: `/repos/${UPSTREAM}/pulls/${number}/files` }).length, 1);
+  });
+
+  test('several accelerators of one repository: one dispatch that lists them', async () => {
+    const { number } = await open();
+    await settled(number, (all) => all.one === 'sent' && all.two === 'sent');
+    const got = to(SHARED, number);
+    assert.equal(got.length, 1);
+    assert.deepEqual(got[0].accelerators.sort(), ['one', 'two']);
+    const view = await outpost.api(`pulls/${number}`);
+    const ids = view.accelerators.filter(({ name }) => ['one', 'two'].includes(name)).map(({ dispatches }) => dispatches[0].id);
+    assert.deepEqual(ids, [got[0].id, got[0].id]);
+  });
+
+  test('who is not trusted is held, and a member\'s ok-to-test releases that head only', async () => {
+    const { number, pull } = await open({ association: 'FIRST_TIME_CONTRIBUTOR' });
+    await settled(number, (all) => all.one === 'sent' && all.two === 'held' && all.hosted === 'held');
+    assert.deepEqual(to(SHARED, number).map(({ accelerators }) => accelerators), [['one']]);
+    assert.equal(to(INFRA, number).length, 0);
+    const view = await outpost.api(`pulls/${number}`);
+    assert.match(view.accelerators.find(({ name }) => name === 'two').dispatches[0].held_reason, /contributed/);
+    await until(() => rig.comments(UPSTREAM, number).length === 1, { timeout: 10_000, what: 'a comment tells that it is held' });
+    assert.match(rig.comments(UPSTREAM, number)[0].body, /ok-to-test/);
+
+    const bot = rig.app.slug;
+    for (const [body, author] of [[`> @${bot} ok-to-test`, 'MEMBER'], [`\`@${bot} ok-to-test\``, 'MEMBER'], [`@${bot} ok-to-test`, 'NONE'], [`@${bot} ok-to-test`, 'CONTRIBUTOR']])
+      await send('issue_comment', issueComment('created', { number, body, association: author }));
+    const { deliveries } = JSON.parse((await outpost.ctl('--json', 'deliveries', '--limit', '4')).stdout);
+    await until(async () => JSON.parse((await outpost.ctl('--json', 'deliveries', '--limit', '4')).stdout).deliveries.every(({ state }) => state !== 'accepted'));
+    assert.equal(deliveries.length, 4);
+    assert.equal((await states(number)).two, 'held');
+
+    await send('issue_comment', issueComment('created', { number, body: `Looks good.\n@${bot} ok-to-test`, association: 'MEMBER' }));
+    await settled(number, (all) => all.two === 'sent' && all.hosted === 'sent');
+    const got = to(SHARED, number);
+    assert.deepEqual(got.at(-1).accelerators.sort(), ['one', 'two'], 'the later dispatch lists what is released and unfinished');
+    assert.deepEqual(to(INFRA, number).at(-1).accelerators, ['hosted']);
+
+    const newer = rig.updatePull(UPSTREAM, number, { headSha: fakeSha(`newer ${number}`) });
+    await send('pull_request', pullRequestOf('synchronize', newer ?? { ...pull, headSha: fakeSha(`newer ${number}`) }));
+    await settled(number, (all) => all.one === 'sent' && all.two === 'held');
+  });
+
+  test('a label starts what waits for it; taking it away ends it', async () => {
+    const { number, pull } = await open();
+    await settled(number, (all) => all.one === 'sent');
+    assert.equal(to('torch-spyre/torch-spyre', number).length, 0);
+    await send('pull_request', pullRequestOf('labeled', pull, { label: 'ciflow/crcr/on-label', labels: ['ciflow/crcr/on-label'] }));
+    await settled(number, (all) => all['on-label'] === 'sent');
+    assert.deepEqual(to('torch-spyre/torch-spyre', number).map(({ action, original }) => [action, original]), [['synchronize', 'labeled']]);
+    assert.equal(to(SHARED, number).length, 1, 'nobody else gets it again');
+    await send('pull_request', pullRequestOf('unlabeled', pull, { label: 'ciflow/crcr/on-label', labels: [] }));
+    await settled(number, (all) => all['on-label'] === 'cancelled');
+    await until(() => to('torch-spyre/torch-spyre', number).some(({ action }) => action === 'closed'));
+  });
+
+  test('drafts: false waits until it is ready, and stops when it is a draft again', async () => {
+    const { number, pull } = await open({ draft: true });
+    await until(() => to(INFRA, number).length === 1);
+    assert.equal(to(SHARED, number).length, 0);
+    await send('pull_request', pullRequestOf('ready_for_review', pull, { draft: false }));
+    await until(() => to(SHARED, number).length === 1);
+    assert.notEqual(to(SHARED, number)[0].action, 'closed');
+    await send('pull_request', pullRequestOf('converted_to_draft', pull, { draft: true }));
+    await until(() => to(SHARED, number).some(({ action }) => action === 'closed'));
+    await settled(number, (all) => all.one === 'cancelled' && all.two === 'cancelled');
+    assert.equal(to(INFRA, number).length, 1);
+  });
+
+  test('a changed base runs again, as synchronize', async () => {
+    const { number, pull } = await open();
+    await until(() => to(SHARED, number).length === 1);
+    await send('pull_request', pullRequestOf('edited', pull, { changes: { base: {} }, updatedAt: new Date(Date.now() + 2000).toISOString() }));
+    await until(() => to(SHARED, number).length === 2);
+    assert.deepEqual(to(SHARED, number).map(({ action, original }) => [action, original]), [['opened', 'opened'], ['synchronize', 'edited']]);
+  });
+
+  test('pushes go to the branches that ask for them', async () => {
+    const pushed = (sha) => rig.dispatches({ repository: SHARED }).filter(({ client_payload: { payload } }) => payload.after === sha);
+    const [main, release] = [fakeSha('to main'), fakeSha('to release')];
+    await send('push', push({ branch: 'release/2.9', after: release }));
+    await send('push', push({ branch: 'main', after: main }));
+    await until(() => pushed(main).length === 1);
+    assert.deepEqual([pushed(main)[0].event_type, pushed(main)[0].client_payload.outpost.accelerators], ['push', ['one']]);
+    assert.equal(pushed(release).length, 0);
+    assert.equal((await outpost.api(`commits/${main}`)).head_sha, main);
+    assert.equal((await rig.deliver('push', push({ branch: 'topic' }))).status_code, 200, 'other branches are ignored');
+  });
+
+  test('the rig saw nothing that GitHub would refuse', () => assert.deepEqual(rig.violations(), []));
+});
+
+describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
+  test('its vendors get dispatches and report, each at its level', async () => {
+    const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const outpost = await Outpost.start({
+      rig, issuer,
+      allowlist: 'L1:\n  - torch-spyre/torch-spyre\nL2:\n  - vllm-project/vllm: alice, @bob\nL3:\n  npu:\n    - Ascend/pytorch: [carol]\nL4:\n',
+    });
+    const vendors = ['torch-spyre/torch-spyre', 'vllm-project/vllm', 'Ascend/pytorch'].map((repository) => startDispatchVendor({
+      rigUrl: rig.url, repository, tokenUrl: issuer.tokenUrl, callbackUrl: `${outpost.url}/github/callback/`, echo: 'crcr',
+      script: [{ workflow: 'PyTorch CI', job: 'ci', conclusion: 'success', test_results: { passed: 3, failed: 0, skipped: 1 } }],
+    }));
+    try {
+      const { accelerators } = await outpost.api('accelerators');
+      assert.deepEqual(accelerators.map(({ name, level }) => `${name} ${level}`).sort(), ['npu L3', 'torch-spyre-torch-spyre L1', 'vllm-project-vllm L2']);
+      await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: 5, association: 'NONE' })));
+      const view = await outpost.waitForApi('pulls/5', (one) => one.verdicts.length === 2, { timeout: 15_000 });
+      assert.deepEqual(view.verdicts.map(({ accelerator: name, test: title, status }) => [name, title, status]).sort(), [['npu', 'ci', 'PASS'], ['vllm-project-vllm', 'ci', 'PASS']]);
+      await until(() => vendors[0].reports.length === 2);
+      assert.ok(vendors[0].reports.every(({ answer }) => answer.status === 200 && answer.body.status === 'ignored'), 'L1 is silent');
+      await until(() => /npu/i.test(rig.comments(UPSTREAM, 5)[0]?.body ?? ''), { timeout: 10_000 });
+      assert.doesNotMatch(rig.comments(UPSTREAM, 5)[0].body, /torch-spyre/);
+    } finally {
+      await Promise.all(vendors.map((vendor) => vendor.stop()));
+      await outpost.close();
+      await issuer.close();
+      await rig.close();
+    }
+  });
+});
