@@ -30,9 +30,12 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 /* For every comment that is begun from now on. Takes its own reference. */
 void publish_configure(struct publisher *p, struct config *c);
 /* Claims nothing more, gives writes in hand a moment, cancels the rest (they are due again
- * after the next start), then frees and runs on_closed once. Close it before the github and
- * the store. Asynchronous; on_closed comes within 4 s as long as the store answers. */
+ * after the next start), then runs on_closed once. Close it before the github and the store.
+ * Asynchronous; on_closed comes within 4 s as long as the store answers. */
 void publish_close(struct publisher *p, void (*on_closed)(void *owner), void *owner);
+/* After on_closed, and after store_close(): the store tells its subscribers until then. NULL is
+ * fine. */
+void publish_free(struct publisher *p);
 
 /* ---- what the comment of a pull request would say now; writes nothing ---- */
 enum preview_format { PREVIEW_MARKDOWN, PREVIEW_TERMINAL, PREVIEW_TERMINAL_COLOUR };
@@ -43,15 +46,14 @@ struct preview {
 	enum preview_format format;
 	int width; /* of the terminal; 0: 80 */
 	/* Runs once, on the loop, never inside publish_preview(); may free the preview. */
-	void (*done)(struct preview *pv);
+	void (*done)(struct preview *preview);
 	void *owner; /* the caller's own */
 	/* out */
-	int err; /* ERR_NOT_FOUND: no such pull request is known; or what the store says */
+	int err;    /* ERR_NOT_FOUND: no such pull request is known; or what the store says */
 	char *text; /* free(); NULL unless err is 0 */
-	void *internal;
 };
 /* 0: the preview is in use until done. ERR_BUSY, ERR_CLOSING: it is not. */
-int publish_preview(struct publisher *p, struct preview *pv) MUST_CHECK;
+int publish_preview(struct publisher *p, struct preview *preview) MUST_CHECK;
 
 /* ---- totals since the start, for /metrics and outpostctl status ---- */
 struct publish_counters {
@@ -59,8 +61,8 @@ struct publish_counters {
 	int64_t n_unchanged; /* wishes that led to no write: nothing new to say */
 	int64_t n_put_off;   /* wishes that waited for comment.min_interval */
 	int64_t n_retries;
-	int64_t n_dead; /* given up: GitHub's final no, or too many tries */
-	int n_writing;  /* in hand now */
+	int64_t n_dead;       /* given up: GitHub's final no, or too many tries */
+	int n_writing;        /* in hand now */
 	char last_error[512]; /* of the last retry or final no; "" when none was */
 	int64_t last_error_wall_ms;
 };

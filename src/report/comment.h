@@ -15,14 +15,14 @@
 #include "model/change_view.h"
 
 /* First line of every comment; a comment is ours when it has this and we are its author. */
-#define COMMENT_MARKER "<!-- outpost:results -->"
+#define COMMENT_MARKER    "<!-- outpost:results -->"
 /* GitHub counts characters; we stay below the same number of bytes. */
 #define COMMENT_MAX_BYTES 65536
 
 struct comment_options {
-	const char *public_url; /* ours, without a trailing slash */
-	const char *github_url; /* where commits are shown: "https://github.com" */
-	const char *bot;        /* the App's slug, for `@BOT ok-to-test`; NULL: not known */
+	const char *public_url;    /* ours, without a trailing slash */
+	const char *github_url;    /* where commits are shown: "https://github.com" */
+	const char *bot;           /* the App's slug, for `@BOT ok-to-test`; NULL: not known */
 	const char *how_to_retest; /* Markdown of our own, one line: only what works today */
 	int64_t now_wall_ms;
 };
@@ -38,8 +38,8 @@ struct comment {
 
 /* Renders v; the same view and options give the same bytes, in whatever order the view lists
  * its parts. comment_release() after it. */
-void comment_render(const struct change_view *v, const struct comment_options *o,
-    struct comment *ret);
+void comment_render(
+    const struct change_view *v, const struct comment_options *o, struct comment *ret);
 void comment_release(struct comment *c);
 
 /* Worth a first comment: something was reported, held, given up or fell silent. */

@@ -15,7 +15,7 @@ struct terminal_options {
 };
 
 /* Appends. UTF-8; no control character but newlines and our own colours. */
-void terminal_render(const struct change_view *v, const struct terminal_options *o,
-    struct buf *out);
+void terminal_render(
+    const struct change_view *v, const struct terminal_options *o, struct buf *out);
 
 #endif

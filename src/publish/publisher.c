@@ -1,0 +1,151 @@
+/* The pump: claims wishes while there is room for them and sleeps until the next is due. It
+ * holds nothing that the database does not have, so a crash at any point loses nothing. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "publish/publish_internal.h"
+
+enum {
+	CLAIM_RETRY_MS = 1000,
+	WAKE_SOONEST_MS = 50,
+	WAKE_LATEST_MS = 60 * 1000, /* the wall clock may jump */
+	CLOSING_MS = 3000,
+};
+
+static int64_t clamp(int64_t x, int64_t lowest, int64_t highest)
+{
+	return x < lowest ? lowest : x > highest ? highest : x;
+}
+
+static void tell_closed(void *arg)
+{
+	struct publisher *p = arg;
+
+	p->on_closed(p->owner);
+}
+
+static void close_if_idle(struct publisher *p)
+{
+	if (p->is_closed || p->is_claiming || p->counters.n_writing || p->n_previews)
+		return;
+	p->is_closed = true;
+	timer_close(p->closing);
+	p->closing = NULL;
+	loop_reap(p->deps.loop, tell_closed, p);
+}
+
+static void on_claimed(struct store_op *op)
+{
+	struct publisher *p = CONTAINER_OF(op, struct publisher, claim.op);
+	struct claim_outbox *claim = &p->claim;
+	int64_t delay_ms = WAKE_LATEST_MS;
+
+	p->is_claiming = false;
+	if (op->err) {
+		log_event(LOG_WARN, "comment_claim_failed", LOG_S("error", op->why.text));
+		delay_ms = CLAIM_RETRY_MS;
+	} else if (claim->next_due_ms > 0) {
+		delay_ms = claim->next_due_ms - claim->now_ms;
+	}
+	for (size_t i = 0; !op->err && i < claim->n; i++)
+		writing_start(p, &claim->rows[i]);
+	if (!op->err)
+		claim_outbox_release(claim);
+	if (!p->is_closing)
+		timer_start(p->wake, clamp(delay_ms, WAKE_SOONEST_MS, WAKE_LATEST_MS));
+	if (p->is_closing || p->wants_claim)
+		publisher_pump(p);
+}
+
+void publisher_pump(struct publisher *p)
+{
+	int room = WRITINGS_MAX - p->counters.n_writing;
+
+	if (p->is_closing) {
+		close_if_idle(p);
+		return;
+	}
+	p->wants_claim = true;
+	if (p->is_claiming || room <= 0)
+		return;
+	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
+	    .kinds = 1u << OUTBOX_COMMENT,
+	    .limit = room,
+	    .now_ms = clock_wall_ms()};
+	if (store_claim_outbox(p->deps.store, &p->claim)) {
+		timer_start(p->wake, CLAIM_RETRY_MS);
+		return;
+	}
+	p->is_claiming = true;
+	p->wants_claim = false;
+}
+
+static void on_topic(unsigned topics, void *owner)
+{
+	struct publisher *p = owner;
+
+	(void)topics;
+	if (!p->is_closing)
+		publisher_pump(p);
+}
+
+static void on_wake(struct timer *t)
+{
+	publisher_pump(timer_owner(t));
+}
+
+static void on_closing_over(struct timer *t)
+{
+	writings_cancel(timer_owner(t));
+}
+
+struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
+{
+	struct publisher *p = xcalloc(1, sizeof(*p));
+
+	p->deps = *deps;
+	p->config = config_ref(c);
+	p->wake = timer_new(deps->loop, on_wake, p);
+	p->closing = timer_new(deps->loop, on_closing_over, p);
+	store_subscribe(deps->store, STORE_OUTBOX, on_topic, p);
+	publisher_pump(p);
+	return p;
+}
+
+void publish_configure(struct publisher *p, struct config *c)
+{
+	struct config *old = p->config;
+
+	p->config = config_ref(c);
+	config_unref(old);
+	publisher_pump(p);
+}
+
+void publish_close(struct publisher *p, void (*on_closed)(void *owner), void *owner)
+{
+	assert(!p->is_closing);
+	p->is_closing = true;
+	p->on_closed = on_closed;
+	p->owner = owner;
+	timer_close(p->wake);
+	p->wake = NULL;
+	timer_start(p->closing, CLOSING_MS);
+	publisher_pump(p);
+}
+
+void publish_free(struct publisher *p)
+{
+	if (!p)
+		return;
+	assert(p->is_closed);
+	config_unref(p->config);
+	free(p);
+}
+
+void publish_read_counters(const struct publisher *p, struct publish_counters *ret)
+{
+	*ret = p->counters;
+}

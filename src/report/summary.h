@@ -1,0 +1,16 @@
+/* The verdict in one sentence: the first thing that a maintainer reads. Private to report/. */
+#ifndef REPORT_SUMMARY_H
+#define REPORT_SUMMARY_H
+
+#include "base/buf.h"
+#include "report/table.h"
+
+struct summary_style {
+	const char *bold_on, *bold_off;
+	void (*append_title)(struct buf *out, const char *title);
+};
+
+/* Appends it without a line break. Never says that something passed without a PASS. */
+void summary_append(const struct table *t, const struct summary_style *style, struct buf *out);
+
+#endif
