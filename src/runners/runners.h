@@ -35,12 +35,12 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 /* Totals for /metrics, by answer and over both routes. */
 struct runners_counters {
 	int64_t n_recorded, n_unchanged, n_ignored;
-	int64_t n_bad_request;  /* 400 */
-	int64_t n_bad_token;    /* 401 */
-	int64_t n_denied;       /* 403 */
-	int64_t n_conflict;     /* 409 */
-	int64_t n_over_rate;    /* 429 */
-	int64_t n_busy;         /* 503 */
+	int64_t n_bad_request; /* 400 */
+	int64_t n_bad_token;   /* 401 */
+	int64_t n_denied;      /* 403 */
+	int64_t n_conflict;    /* 409 */
+	int64_t n_over_rate;   /* 429 */
+	int64_t n_busy;        /* 503 */
 	int64_t n_key_fetches, n_key_fetch_failures;
 };
 const struct runners_counters *runners_counters(const struct runners *r);

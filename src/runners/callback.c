@@ -1,0 +1,137 @@
+/* POST /github/callback: CRCR's callback. The token says who calls; only then is the body
+ * read. A token whose key is not known yet waits for one look at the issuer's keys. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "runners/answer.h"
+#include "runners/oidc.h"
+#include "runners/submission.h"
+
+/* A request that waits for an issuer's keys. */
+struct waiting {
+	struct key_wait wait;
+	struct runners *runners;
+	struct http_request *request; /* NULL: the client left */
+};
+
+static void handle(struct runners *r, struct http_request *q);
+
+static void on_gone(struct http_request *q)
+{
+	struct waiting *w = http_user(q);
+
+	w->request = NULL;
+}
+
+static void on_keys(struct key_wait *wait)
+{
+	struct waiting *w = CONTAINER_OF(wait, struct waiting, wait);
+	struct runners *r = w->runners;
+
+	if (w->request) {
+		http_on_gone(w->request, NULL);
+		handle(r, w->request);
+	}
+	free(w);
+	runners_let_go(r);
+}
+
+static int wait_for_keys(struct runners *r, struct http_request *q, const char *issuer)
+{
+	struct waiting *w = xcalloc(1, sizeof *w);
+	int err;
+
+	w->wait.done = on_keys;
+	w->runners = r;
+	w->request = q;
+	err = issuer_keys_await(r->keys, issuer, &w->wait);
+	if (err) {
+		free(w);
+		return err;
+	}
+	runners_hold(r);
+	http_set_user(q, w);
+	http_on_gone(q, on_gone);
+	return 0;
+}
+
+static void refuse_token(struct runners *r, struct http_request *q, int err, const struct error *e)
+{
+	if (err == ERR_DENIED)
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 403,
+			.detail = "the token's pipeline may not report here",
+			.why = e->text,
+		    });
+	else
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 401, .detail = "the token is not valid", .why = e->text});
+}
+
+static void take_report(struct runners *r, struct http_request *q, const struct oidc_caller *caller)
+{
+	struct error e = {0};
+	struct submission *s;
+	struct access access;
+	const char *body;
+	size_t n;
+	int err;
+
+	access_of_repository(r->config, caller->repository, caller->workflow_ref, &access);
+	s = submission_new(r, q, caller->repository, false, &access);
+	if (!s)
+		return;
+	body = http_body(q, &n);
+	err = callback_request_parse(body, n, &s->body, &e);
+	submission_start(s, err, &e);
+}
+
+static void handle(struct runners *r, struct http_request *q)
+{
+	const char *token = bearer_token(q);
+	struct oidc_caller caller;
+	struct error e = {0};
+	int err;
+
+	if (!r->config || r->is_closing) {
+		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
+		return;
+	}
+	if (!token) {
+		answer_refused(r, q,
+		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
+		return;
+	}
+	err =
+	    oidc_verify(r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, &caller, &e);
+	if (err == ERR_NOT_FOUND) {
+		err = wait_for_keys(r, q, caller.issuer->issuer);
+		if (err == ERR_NOT_FOUND)
+			refuse_token(r, q, err, &e);
+		else if (err)
+			answer_busy(r, q, caller.issuer->issuer, err);
+	} else if (err) {
+		refuse_token(r, q, err, &e);
+	} else {
+		take_report(r, q, &caller);
+	}
+	oidc_caller_release(&caller);
+}
+
+static void on_request(struct http_request *q, void *owner)
+{
+	handle(owner, q);
+}
+
+void callback_add_route(struct runners *r, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/github/callback",
+				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_request = on_request,
+				 .owner = r,
+			     });
+}

@@ -1,0 +1,69 @@
+/* POST /api/v1/dispatches/{id}/jobs: for everyone without GitHub's OIDC. The dispatch's own
+ * token is the credential; it is bound to the dispatch and to one accelerator. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "model/callback_token.h"
+#include "runners/answer.h"
+#include "runners/submission.h"
+
+static void take_report(
+    struct runners *r, struct http_request *q, const char *dispatch_id, const char *accelerator)
+{
+	struct error e = {0};
+	struct submission *s;
+	struct access access;
+	const char *body;
+	size_t n;
+	int err;
+
+	access_of_accelerator(r->config, accelerator, &access);
+	s = submission_new(r, q, accelerator, true, &access);
+	if (!s)
+		return;
+	body = http_body(q, &n);
+	err = callback_request_parse_workflow(body, n, &s->body, &e);
+	s->body.dispatch_id = xstrdup(dispatch_id);
+	submission_start(s, err, &e);
+}
+
+static void on_request(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	const char *token = bearer_token(q), *dispatch_id = http_segment(q, 0);
+	char *accelerator = NULL;
+	int err;
+
+	if (!r->config || r->is_closing) {
+		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
+		return;
+	}
+	if (!token) {
+		answer_refused(r, q,
+		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
+		return;
+	}
+	err = callback_token_check(r->callback_key, r->callback_key_bytes, token, dispatch_id,
+	    clock_wall_ms(), &accelerator);
+	if (err)
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 401,
+			.detail =
+			    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
+		    });
+	else
+		take_report(r, q, dispatch_id, accelerator);
+	free(accelerator);
+}
+
+void vendor_api_add_route(struct runners *r, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/api/v1/dispatches/{id}/jobs",
+				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_request = on_request,
+				 .owner = r,
+			     });
+}
