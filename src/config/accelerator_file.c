@@ -197,7 +197,7 @@ void accelerator_set_defaults(struct accelerator *a)
 	    .triggers = {.has_pull_request = true, .label = LABEL_OPTIONAL, .drafts = true},
 	    .deadlines =
 		{
-		    .acknowledge_ms = MINUTES(10),
+		    /* acknowledge: what a runner's kind makes of 0, see model/accelerator.h */
 		    .start_ms = MINUTES(120),
 		    .finish_ms = MINUTES(360),
 		},

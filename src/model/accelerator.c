@@ -69,3 +69,10 @@ void accelerator_release(struct accelerator *a)
 	free(a->file);
 	*a = (struct accelerator){0};
 }
+
+int64_t deadline_acknowledge_ms(const struct deadlines *d, enum runner_kind kind)
+{
+	if (d->acknowledge_ms)
+		return d->acknowledge_ms;
+	return kind == RUNNER_WEBHOOK ? INT64_C(10) * 60 * 1000 : 0;
+}

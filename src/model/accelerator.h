@@ -45,7 +45,8 @@ struct triggers {
 };
 
 struct deadlines {
-	int64_t acknowledge_ms, start_ms, finish_ms; /* each counted from the dispatch */
+	/* Each counted from the dispatch. acknowledge_ms 0: not given; see deadline_acknowledge_ms() */
+	int64_t acknowledge_ms, start_ms, finish_ms;
 };
 
 struct accelerator {
@@ -66,6 +67,10 @@ struct accelerator {
 	char *file;               /* where it was read from, for messages */
 	int line;
 };
+
+/* What was given, else 10 min for a webhook runner (its 2xx is the sign) and 0, no such deadline,
+ * for the others: GitHub's 204 says nothing of the vendor, a queue of pull runners may be long. */
+int64_t deadline_acknowledge_ms(const struct deadlines *d, enum runner_kind kind);
 
 const char *level_name(enum level level);         /* "L1" … "L4" */
 const char *trust_name(enum trust trust);         /* as written in a file */

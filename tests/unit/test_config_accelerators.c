@@ -45,7 +45,7 @@ static void test_defaults(void **state)
 	assert_true(a->triggers.drafts);
 	assert_false(a->triggers.has_push);
 	assert_null(a->triggers.schedules);
-	assert_int_equal(a->deadlines.acknowledge_ms, 600000);
+	assert_int_equal(a->deadlines.acknowledge_ms, 0);
 	assert_int_equal(a->deadlines.start_ms, 7200000);
 	assert_int_equal(a->deadlines.finish_ms, 21600000);
 	assert_null(a->must_pass[0]);
