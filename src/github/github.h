@@ -62,7 +62,9 @@ struct github_call {
 
 	/* out */
 	struct github_result result;
-	json_t *answer; /* the body when it was JSON, else NULL; owned by the call */
+	/* The body when it was JSON, else NULL; owned by the call. Where a function says what
+	 * answer is, it is that (an object, an array) when err is 0. */
+	json_t *answer;
 	void *internal;
 };
 
@@ -91,7 +93,6 @@ struct github_comment_search {
 	struct github_call call; /* result.err is 0 also when there is none */
 	int64_t comment_id;      /* out; 0: none */
 	char *text;              /* out: its Markdown; NULL: none */
-	void *internal;
 };
 /* Reads page after page until a comment of the App contains `marker`. */
 void github_comment_find(struct github *g, struct github_comment_search *search,
@@ -124,7 +125,6 @@ struct github_pull_files {
 	char **names; /* out: NULL-terminated, n_names of them */
 	size_t n_names;
 	bool is_incomplete; /* out: GitHub lists at most 3,000 files, and there may be more */
-	void *internal;
 };
 void github_pull_files_get(struct github *g, struct github_pull_files *files,
     const char *repository, int64_t number);
