@@ -180,7 +180,7 @@ static size_t feed(struct http_conn *c, const char *p, size_t n)
 
 static void feed_held(struct http_conn *c)
 {
-	size_t used = feed(c, c->held.data, c->held.len);
+	size_t used = feed(c, buf_str(&c->held), c->held.len);
 
 	buf_consume(&c->held, used);
 	if (c->held.len == 0)
@@ -211,6 +211,7 @@ void http_conn_input(struct http_conn *c, const char *p, size_t n)
 
 void http_conn_input_held(struct http_conn *c)
 {
-	if (c->held.len && http_conn_takes_input(c))
+	/* Also without a byte: the end of a body that was paused may still have to be told. */
+	if (http_conn_takes_input(c))
 		feed_held(c);
 }

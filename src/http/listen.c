@@ -198,7 +198,7 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct erro
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct http_listener *l;
 	struct stat st = {0};
-	int fd, rc;
+	int fd = -1, rc;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return error_set(e, ERR_INVALID, "the path of the socket %s is too long", path);

@@ -185,7 +185,8 @@ static const struct {
     {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: identity\r\n\r\n"},
     {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: xchunked\r\n\r\n"},
     {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked;q=1\r\n\r\n"},
-    {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: \x0b" "chunked\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: \x0b"
+	  "chunked\r\n\r\n"},
     {400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n\r\n"},
     {417, "POST / HTTP/1.1\r\n" H L5 "Expect: 200-ok\r\n\r\n"},
     {400, "POST / HTTP/1.1\r\n" H L5 "Expect: 100-continue\r\nExpect: 100-continue\r\n\r\n"},
@@ -258,14 +259,13 @@ static const struct {
     {1, "POST / HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", "/", ""},
     {1, "POST / HTTP/1.1\r\n" H TE "\r\n5\r\nhello\r\n0\r\n\r\n", "/", "hello"},
     {1, "POST / HTTP/1.1\r\n" H "transfer-encoding:  CHUNKED \r\n\r\n1\r\nh\r\n00\r\n\r\n", "/",
-        "h"},
+	"h"},
     {1, "POST / HTTP/1.1\r\n" H TE "\r\n5;a=b\r\nhello\r\n0;z\r\nA: b\r\nC: d\r\n\r\n", "/",
-        "hello"},
+	"hello"},
     {2, "POST /1 HTTP/1.1\r\n" H L5 "\r\nhelloPOST /2 HTTP/1.1\r\n" H L5 "\r\nworld", "/2",
-        "helloworld"},
-    {3, "GET /1 HTTP/1.1\r\n" H "\r\nGET /2 HTTP/1.1\r\n" H "\r\n\r\nGET /3 HTTP/1.1\r\n" H
-        "\r\n",
-        "/3", ""},
+	"helloworld"},
+    {3, "GET /1 HTTP/1.1\r\n" H "\r\nGET /2 HTTP/1.1\r\n" H "\r\n\r\nGET /3 HTTP/1.1\r\n" H "\r\n",
+	"/3", ""},
     {0, "POST / HTTP/1.1\r\n" H L5 "\r\nhell", "/", "hell"},
     {0, "POST / HTTP/1.1\r\n" H TE "\r\n5\r\nhello\r\n0\r\n\r", "/", "hello"},
 };
@@ -295,7 +295,7 @@ static void reads_flags(void **state)
 	    {"GET / HTTP/1.1\r\n" H "Connection: close\r\n\r\n", false, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: a, Close\r\n\r\n", false, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: keep-alive\r\nConnection: close\r\n\r\n", false,
-	        false},
+		false},
 	    {"GET / HTTP/1.0\r\n\r\n", false, false},
 	    {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true, false},
 	    {"GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n", false, false},
@@ -322,8 +322,8 @@ static char *long_head(size_t n, bool is_target)
 
 	memset(filler, 'a', fill);
 	filler[fill] = '\0';
-	s = xasprintf("%s%s%s%sb\r\n\r\n", START, is_target ? filler : "", MIDDLE,
-	    is_target ? "" : filler);
+	s = xasprintf(
+	    "%s%s%s%sb\r\n\r\n", START, is_target ? filler : "", MIDDLE, is_target ? "" : filler);
 	free(filler);
 	assert_int_equal(strlen(s), n);
 	return s;
@@ -387,7 +387,8 @@ static void limits_chunk_overhead(void **state)
 
 static void finds_headers(void **state)
 {
-	static const char TEXT[] = "GET / HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nB:  \tc d\t \r\n\r\n";
+	static const char TEXT[] =
+	    "GET / HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nB:  \tc d\t \r\n\r\n";
 	struct http_refusal refusal;
 	struct http_head *h;
 
@@ -454,10 +455,10 @@ static void finds_routes(void **state)
 	assert_int_equal(find(&all, "POST", "/github/callback", &r, capture, allow), 0);
 	assert_int_equal(find(&all, "POST", "/github/callback/", &r, capture, allow), 0);
 	assert_int_equal(find(&all, "POST", "/git%68ub/callback", &r, capture, allow), 0);
-	assert_int_equal(find(&all, "POST", "/github/callback//", &r, capture, allow),
-	    ERR_NOT_FOUND);
-	assert_int_equal(find(&all, "POST", "//github/callback", &r, capture, allow),
-	    ERR_NOT_FOUND);
+	assert_int_equal(
+	    find(&all, "POST", "/github/callback//", &r, capture, allow), ERR_NOT_FOUND);
+	assert_int_equal(
+	    find(&all, "POST", "//github/callback", &r, capture, allow), ERR_NOT_FOUND);
 	assert_int_equal(find(&all, "GET", "/github/callback", &r, capture, allow), ERR_DENIED);
 	assert_string_equal(allow, "POST");
 	assert_int_equal(find(&all, "PUT", "/jobs/a%2Fb", &r, capture, allow), 0);
@@ -469,7 +470,8 @@ static void finds_routes(void **state)
 	assert_string_equal(capture, "7");
 	assert_int_equal(find(&all, "GET", "/jobs//log", &r, capture, allow), ERR_NOT_FOUND);
 	assert_int_equal(find(&all, "GET", "/jobs/%zz", &r, capture, allow), ERR_INVALID);
-	assert_int_equal(find(&all, "GET", "/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", &r, capture, allow),
+	assert_int_equal(
+	    find(&all, "GET", "/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", &r, capture, allow),
 	    ERR_NOT_FOUND);
 	http_routes_release(&all);
 }
