@@ -69,6 +69,7 @@ $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
+LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
 
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
 $(B)/%.h.ok: src/%.h

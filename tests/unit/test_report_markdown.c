@@ -1,0 +1,381 @@
+/* The comment as a maintainer reads it: whole bodies for typical cases, its size, and when it
+ * counts as changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "markdown_oracle.h"
+#include "report/comment.h"
+#include "view_builder.h"
+
+#define PAGE "https://outpost.example.org/"
+#define HEAD_LINE                                                                                  \
+	"Tested commit: [`1111111`](https://github.com/pytorch/pytorch/commit/" VIEW_HEAD_SHA ")"
+#define BASE_LINE                                                                                  \
+	" · merge base [`aaaaaaa`](https://github.com/pytorch/pytorch/commit/" VIEW_BASE_SHA       \
+	") on `main`"
+#define FOOTER                                                                                     \
+	"---\nTo test again: push a commit · [all results](" PAGE                                  \
+	"pulls/4711) · updated 2026-11-20 12:00 UTC\n"
+
+static const struct comment_options options = {
+    .public_url = "https://outpost.example.org",
+    .github_url = "https://github.com",
+    .bot = "outpost-ci",
+    .how_to_retest = "To test again: push a commit",
+    .now_wall_ms = VIEW_NOW_MS,
+};
+static const char *const allowed[] = {PAGE, "https://github.com/", "https://vendor.example/", NULL};
+
+/* Frees the view. */
+static void check_body(struct change_view *v, const char *expected)
+{
+	struct comment c;
+
+	comment_render(v, &options, &c);
+	assert_string_equal(c.markdown, expected);
+	assert_int_equal(c.bytes, strlen(c.markdown));
+	assert_int_equal(c.n_rows_left_out, 0);
+	comment_release(&c);
+	change_view_free(v);
+}
+
+static void test_all_passed(void **state)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "npu", "Ascend NPU", LEVEL_3, DISPATCH_DONE);
+	size_t mlu = view_add_accelerator(v, "mlu", "MLU", LEVEL_2, DISPATCH_DONE);
+	size_t silent = view_add_accelerator(v, "lab", "Playground", LEVEL_1, DISPATCH_DONE);
+
+	(void)state;
+	view_set_merge_base(v, INT64_C(3) * 24 * 3600 * 1000);
+	view_set_contact(v, npu, "https://vendor.example/docs", NULL, NULL);
+	view_add_verdict(v, npu, "CI", "test", TEST_PASS, 12);
+	view_add_verdict(v, mlu, "CI", "test", TEST_PASS, 13);
+	view_add_verdict(v, silent, "CI", "test", TEST_FAIL, 14);
+	assert_true(comment_has_news(v));
+	assert_true(comment_is_complete(v));
+	assert_false(comment_has_red(v));
+	check_body(v, COMMENT_MARKER "\n**All 2 accelerators passed**.\n\n" HEAD_LINE BASE_LINE
+				     ", 3 days old\n\n"
+				     "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
+				     "|:--|:-:|:-:|\n"
+				     "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE
+				     "jobs/12) |\n\n" FOOTER);
+}
+
+static void test_everything_at_once(void **state)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_DONE);
+	size_t mlu = view_add_accelerator(v, "b", "MLU", LEVEL_2, DISPATCH_EXPIRED);
+	size_t xpu = view_add_accelerator(v, "c", "Intel XPU", LEVEL_2, DISPATCH_RUNNING);
+	size_t hpu = view_add_accelerator(v, "d", "Gaudi", LEVEL_2, DISPATCH_HELD);
+
+	(void)state;
+	v->accelerators[mlu].dispatches[0].last_error = xstrdup("did not start within 2h");
+	v->accelerators[hpu].dispatches[0].held_reason = xstrdup("a first-time contributor");
+	view_set_contact(v, npu, NULL, "https://vendor.example/help", "alice");
+	view_set_contact(v, mlu, NULL, NULL, "bob");
+	view_add_job(v, npu, 12, "test", "failure")->url = xstrdup("https://vendor.example/run");
+	view_add_job(v, npu, 13, "lint", "timed_out");
+	view_add_job(v, xpu, 14, "slow", NULL);
+	view_add_verdict(v, npu, "model", "llama3", TEST_FAIL, 12)->message =
+	    xstrdup("RuntimeError: no kernel\n  at line 3");
+	view_add_verdict(v, npu, "CI", "lint", TEST_MISS, 13);
+	view_add_verdict(v, npu, "unit", "ops", TEST_ERROR, 12)->is_late = true;
+	view_add_verdict(v, npu, "bench", "gemm", TEST_DONE, 12);
+	view_add_verdict(v, npu, "model", "X", TEST_SKIP, 12);
+	view_add_verdict(v, npu, "model", "Qwen", TEST_PASS, 12);
+	view_add_verdict(v, mlu, "dispatch", "ci", TEST_MISS, 0);
+	assert_true(comment_has_red(v));
+	assert_false(comment_is_complete(v));
+	check_body(v, COMMENT_MARKER
+	    "\n**2 tests are red on Ascend NPU**, cause not classified yet; 1 accelerator is still "
+	    "running, 1 is held, 1 gave no result.\n\n" HEAD_LINE "\n\n"
+	    "| Test | Ascend NPU | MLU | Intel XPU |\n"
+	    "|:--|:-:|:-:|:-:|\n"
+	    "| `CI/lint` | [?](" PAGE "jobs/13) | ? | … |\n"
+	    "| `model/llama3` | [✗](" PAGE "jobs/12) | ? | … |\n"
+	    "| `unit/ops` | [!](" PAGE "jobs/12) | ? | … |\n"
+	    "| `CI/slow` |  | ? | […](" PAGE "jobs/14) |\n"
+	    "| `bench/gemm` | [•](" PAGE "jobs/12) | ? | … |\n"
+	    "| `model/X` | [–](" PAGE "jobs/12) | ? | … |\n"
+	    "| `model/Qwen` | [✓](" PAGE "jobs/12) | ? | … |\n\n"
+	    "✗ failed · ! the test itself broke · ? no report · ✓ passed · • measured only · "
+	    "– skipped · … running\n\n"
+	    "**Red, cause not classified yet**\n\n"
+	    "Ascend NPU · [contact](https://vendor.example/help), on call `alice`\n"
+	    "- ? `CI/lint`: no result, the job ended as `timed_out` · [evidence](" PAGE "jobs/13)\n"
+	    "- ✗ `model/llama3`: `RuntimeError: no kernel at line 3` · [evidence](" PAGE
+	    "jobs/12) · [vendor's run](https://vendor.example/run)\n"
+	    "- ! `unit/ops`: the test itself broke, no message was reported · [evidence](" PAGE
+	    "jobs/12) · [vendor's run](https://vendor.example/run) · reported late\n\n"
+	    "**No report:** MLU: `did not start within 2h`, on call `bob`\n\n"
+	    "**Held:** Gaudi: `a first-time contributor`. A member of the repository releases this "
+	    "commit with the comment `@outpost-ci ok-to-test`\n\n"
+	    "**Still running:** Intel XPU\n\n" FOOTER);
+}
+
+static void test_new_head_has_nothing_yet(void **state)
+{
+	struct change_view *v = view_new();
+
+	(void)state;
+	view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_SENT);
+	view_add_accelerator(v, "b", "MLU", LEVEL_3, DISPATCH_QUEUED);
+	assert_false(comment_has_news(v));
+	assert_false(comment_is_complete(v));
+	check_body(v, COMMENT_MARKER "\n**No accelerator has reported yet**; 2 accelerators are still "
+				     "running.\n\n" HEAD_LINE "\n\n"
+				     "| Test | Ascend NPU | MLU |\n|:--|:-:|:-:|\n"
+				     "| every test | … | … |\n\n… running\n\n"
+				     "**Still running:** Ascend NPU (asked, no answer yet), MLU (not "
+				     "asked yet)\n\n" FOOTER);
+}
+
+static void test_only_held(void **state)
+{
+	struct change_view *v = view_new();
+
+	(void)state;
+	view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_HELD);
+	assert_true(comment_has_news(v));
+	assert_false(comment_is_complete(v));
+	check_body(v, COMMENT_MARKER "\n**Nothing runs before a member allows it**; 1 accelerator is "
+				     "held.\n\n" HEAD_LINE "\n\n"
+				     "**Held:** Ascend NPU. A member of the repository releases this "
+				     "commit with the comment `@outpost-ci ok-to-test`\n\n" FOOTER);
+}
+
+static void test_verdict_lines(void **state)
+{
+	static const struct {
+		enum dispatch_state states[3];
+		enum test_status cells[3]; /* N_TEST_STATUSES: none */
+		const char *line;
+	} cases[] = {
+	    {{DISPATCH_DONE, DISPATCH_RUNNING, DISPATCH_SENT},
+	        {TEST_PASS, N_TEST_STATUSES, N_TEST_STATUSES},
+	        "**Nothing is red so far**; 1 accelerator passed, 2 are still running."},
+	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_HELD}, {TEST_PASS, TEST_PASS, N_TEST_STATUSES},
+	        "**2 of 3 accelerators passed**; 1 accelerator is held."},
+	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_PASS, TEST_SKIP, TEST_PASS},
+	        "**2 of 3 accelerators passed**; 1 accelerator finished without a test that passed "
+	        "or failed."},
+	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_DONE, TEST_SKIP, TEST_DONE},
+	        "**Finished without a test that passed or failed**."},
+	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_FAIL, TEST_ERROR, TEST_FAIL},
+	        "**1 test is red on T0, T1 and T2**, cause not classified yet."},
+	    {{DISPATCH_FAILED, DISPATCH_DONE, DISPATCH_EXPIRED},
+	        {N_TEST_STATUSES, TEST_PASS, N_TEST_STATUSES},
+	        "**No result from T0 and T2**; 1 accelerator passed."},
+	    {{DISPATCH_CANCELLED, DISPATCH_CANCELLED, DISPATCH_CANCELLED},
+	        {N_TEST_STATUSES, N_TEST_STATUSES, N_TEST_STATUSES},
+	        "**Cancelled before anything was reported**."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct change_view *v = view_new();
+		struct comment c;
+		char line[512];
+
+		for (size_t j = 0; j < 3; j++) {
+			char title[] = {'T', (char)('0' + j), '\0'};
+			size_t a = view_add_accelerator(v, title, title, LEVEL_2, cases[i].states[j]);
+
+			if (cases[i].cells[j] != N_TEST_STATUSES)
+				view_add_verdict(v, a, "s", "t", cases[i].cells[j], 1);
+		}
+		comment_render(v, &options, &c);
+		snprintf(line, sizeof(line), COMMENT_MARKER "\n%s\n", cases[i].line);
+		if (!str_has_prefix(c.markdown, line))
+			fail_msg("expected %s in:\n%s", line, c.markdown);
+		comment_release(&c);
+		change_view_free(v);
+	}
+}
+
+static void test_hash_ignores_time_only(void **state)
+{
+	struct change_view *v = view_new();
+	size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_RUNNING);
+	struct comment_options later = options;
+	struct comment first, second, third;
+
+	(void)state;
+	view_set_merge_base(v, 60 * 1000);
+	view_add_verdict(v, a, "s", "t", TEST_PASS, 1);
+	later.now_wall_ms += INT64_C(200) * 24 * 3600 * 1000;
+	comment_render(v, &options, &first);
+	comment_render(v, &later, &second);
+	assert_string_not_equal(first.markdown, second.markdown);
+	assert_memory_equal(first.hash, second.hash, SHA256_BYTES);
+	v->verdicts[0].status = TEST_FAIL;
+	comment_render(v, &options, &third);
+	assert_memory_not_equal(first.hash, third.hash, SHA256_BYTES);
+	comment_release(&first);
+	comment_release(&second);
+	comment_release(&third);
+	change_view_free(v);
+}
+
+static void test_order_of_the_view_does_not_matter(void **state)
+{
+	static const char *const names[] = {"b", "a", "c"};
+	struct change_view *v = view_new(), *w = view_new();
+	struct comment first, second;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		view_add_accelerator(v, names[i], names[i], LEVEL_2, DISPATCH_DONE);
+		view_add_accelerator(w, names[2 - i], names[2 - i], LEVEL_2, DISPATCH_DONE);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		view_add_verdict(v, i, "s", names[i], i ? TEST_PASS : TEST_FAIL, 1);
+		view_add_verdict(w, i, "s", names[2 - i], 2 - i ? TEST_PASS : TEST_FAIL, 1);
+	}
+	comment_render(v, &options, &first);
+	comment_render(w, &options, &second);
+	assert_string_equal(first.markdown, second.markdown);
+	comment_release(&first);
+	comment_release(&second);
+	change_view_free(v);
+	change_view_free(w);
+}
+
+/* n_tests × n_accelerators cells that share their strings, the suite's is names[n_tests]; every
+ * n_red-th test fails. */
+static struct change_view *make_large(size_t n_tests, size_t n_accelerators, size_t n_red,
+    char **names)
+{
+	struct change_view *v = view_new();
+
+	for (size_t i = 0; i < n_accelerators; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "Accelerator %02zu", i);
+		view_add_accelerator(v, name, name, LEVEL_2, DISPATCH_DONE);
+		view_set_contact(v, i, "https://vendor.example/some/longer/path/docs.html", NULL, NULL);
+	}
+	v->n_verdicts = n_tests * n_accelerators;
+	v->n_verdicts_total = (int64_t)v->n_verdicts;
+	v->verdicts = xcalloc(v->n_verdicts + 1, sizeof(*v->verdicts));
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		v->verdicts[i] = (struct verdict_view){.accelerator = i % n_accelerators,
+		    .suite = names[n_tests],
+		    .test = names[i / n_accelerators],
+		    .status = n_red && i / n_accelerators % n_red == 0 ? TEST_FAIL : TEST_PASS,
+		    .job = (int64_t)(1000000 + i)};
+	return v;
+}
+
+static void free_large(struct change_view *v)
+{
+	FREE_AND_NULL(v->verdicts);
+	v->n_verdicts = 0;
+	change_view_free(v);
+}
+
+static void test_sizes(void **state)
+{
+	static const struct {
+		size_t n_tests, n_accelerators, n_red;
+	} sizes[] = {{0, 0, 0}, {1, 1, 0}, {100, 3, 0}, {2000, 1, 50}, {20000, 3, 1000}, {300, 61, 7},
+	    {20000, 60, 0}, {20000, 60, 2}};
+	char **names = xcalloc(20001, sizeof(*names));
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++)
+		names[i] = xasprintf("test_case_number_%05zu", i);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		size_t n_tests = sizes[i].n_tests;
+		char *suite = names[n_tests];
+		struct change_view *v;
+		struct comment c;
+		struct oracle o;
+		clock_t start;
+
+		names[n_tests] = (char[]){"model"};
+		v = make_large(n_tests, sizes[i].n_accelerators, sizes[i].n_red, names);
+		start = clock();
+		comment_render(v, &options, &c);
+		assert_true((clock() - start) / CLOCKS_PER_SEC < 20); /* sanitized, of one core */
+		assert_true(c.bytes < COMMENT_MAX_BYTES);
+		oracle_read(c.markdown, allowed, &o);
+		assert_int_equal(o.n_tables, n_tests ? 1 : 0);
+		if (n_tests)
+			assert_int_equal(o.n_rows, 1 + n_tests - c.n_rows_left_out);
+		if (n_tests > 1000)
+			assert_true(c.n_rows_left_out > 0 && c.bytes > COMMENT_MAX_BYTES - 8192);
+		assert_int_equal(o.n_foreign_links, 0);
+		comment_release(&c);
+		free_large(v);
+		names[n_tests] = suite;
+	}
+	for (size_t i = 0; i < 20000; i++)
+		free(names[i]);
+	free(names);
+}
+
+static void test_what_passed_is_left_out_first(void **state)
+{
+	struct change_view *v = view_new();
+	size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
+	struct comment c;
+	char name[64];
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "test_%04d", i);
+		view_add_verdict(v, a, "s", name, i == 2999 ? TEST_FAIL : TEST_PASS, 7);
+	}
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "| `s/test_2999` | [✗]("));
+	snprintf(name, sizeof(name), "\n%zu more rows, all passed, are not shown. ", c.n_rows_left_out);
+	assert_non_null(strstr(c.markdown, name));
+	assert_non_null(strstr(c.markdown, "[The whole table](" PAGE "pulls/4711)"));
+	comment_release(&c);
+	change_view_free(v);
+}
+
+static void test_cut_view_says_so(void **state)
+{
+	struct change_view *v = view_new();
+	size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
+	struct comment c;
+
+	(void)state;
+	view_add_accelerator(v, "b", "B", LEVEL_2, DISPATCH_RUNNING);
+	view_add_verdict(v, a, "s", "t", TEST_FAIL, 7);
+	v->is_cut = true;
+	v->n_verdicts_total = 90000;
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "**At least 1 test is red on A**"));
+	assert_non_null(strstr(c.markdown, "There are 90000 results in all."));
+	assert_non_null(strstr(c.markdown, ") | · |\n"));
+	comment_release(&c);
+	change_view_free(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_all_passed),
+	    cmocka_unit_test(test_everything_at_once),
+	    cmocka_unit_test(test_new_head_has_nothing_yet),
+	    cmocka_unit_test(test_only_held),
+	    cmocka_unit_test(test_verdict_lines),
+	    cmocka_unit_test(test_hash_ignores_time_only),
+	    cmocka_unit_test(test_order_of_the_view_does_not_matter),
+	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_what_passed_is_left_out_first),
+	    cmocka_unit_test(test_cut_view_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* Whatever a vendor or an author puts into any field, the comment stays what it is: one table
+ * of the same shape, no link but ours and the vendor's own evidence, nothing that GitHub turns
+ * into a mention, a reference or an emoji. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "markdown_oracle.h"
+#include "report/comment.h"
+#include "view_builder.h"
+
+static const char *const hostile[] = {
+    "",
+    " ",
+    "|",
+    "||||",
+    "\\|",
+    "\\\\|",
+    "a | b | c |\n|---|---|---|\n| d",
+    "`",
+    "``",
+    "`|`",
+    "``` | ```",
+    "\\`|\\`",
+    "`````````````````````````````````````",
+    "x` @alice `y",
+    "[x](https://evil.example)",
+    "![x](https://evil.example/x.png)",
+    "](https://evil.example)",
+    ")](https://evil.example)[",
+    "[x]: https://evil.example",
+    "[x][y]\n\n[y]: https://evil.example",
+    "<https://evil.example>",
+    "<a href=https://evil.example>x</a>",
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "</td></tr></table><table>",
+    "</details>",
+    "<!-- x",
+    "--> <b>x</b>",
+    "<!-- outpost:results -->",
+    "&lt;b&gt; &#64;alice &amp; &nbsp;",
+    "&#x202e;",
+    "@alice",
+    "@pytorch/core",
+    "x @alice y",
+    "alice@evil.example",
+    "mailto:alice@evil.example",
+    "#1",
+    "#1234 fixed",
+    "GH-1",
+    "gh-1",
+    "pytorch/pytorch#1",
+    "JIRA-12",
+    "0123456789abcdef0123456789abcdef01234567",
+    "deadbeef",
+    "pytorch/pytorch@deadbeef",
+    "www.evil.example",
+    "http://evil.example",
+    "see https://evil.example/?a=b#c",
+    "https://vendor.example/?a=b&c=d#e",
+    "ftp://evil.example",
+    "xmpp:a@evil.example",
+    ":smile:",
+    ":+1: :tada:",
+    "*x* **x** _x_ __x__ ***x***",
+    "~~x~~",
+    "# heading",
+    "x\n=====",
+    "x\n-----",
+    "- list\n- list",
+    "1. list",
+    "- [ ] task",
+    "+ list",
+    "> quote",
+    "    indented",
+    "```\nfence\n```",
+    "~~~",
+    "---",
+    "***",
+    "line\nbreak\r\nbreak  \nbreak\\\nbreak",
+    "tab\tvertical\vform\f",
+    "\x01\x02\x1b[31m\x7f",
+    "\xE2\x80\xAE evil",
+    "\xE2\x80\x8B\xE2\x80\x8B",
+    "\xEF\xBB\xBF",
+    "\xFF\xFE\xC0\xAF",
+    "\xED\xA0\x80",
+    "\xF4\x90\x80\x80",
+    "\xE2\x80\xA8line separator",
+    "$\\frac{1}{0}$ $$x$$ $`x`$",
+    "[^1]",
+    "\\",
+    "\\\\",
+    "\\@alice \\#1",
+    "javascript:alert(1)",
+    "https://vendor.example/x)|[y](https://evil.example",
+    "https://vendor.example/ <b>",
+    "https://vendor.example/`|`",
+    "https://vendor.example/\n\n# x",
+    "https://vendor.example@evil.example/",
+    "https://vendor.example/\\",
+};
+
+static const char *const allowed[] = {"https://outpost.example.org/",
+    "https://github.com/pytorch/pytorch/commit/", "https://vendor.example/", NULL};
+
+enum field {
+	FIELD_TITLE,
+	FIELD_DOCS_URL,
+	FIELD_HELP_URL,
+	FIELD_ONCALL,
+	FIELD_HELD_REASON,
+	FIELD_LAST_ERROR,
+	FIELD_HELD_TITLE,
+	FIELD_SUITE,
+	FIELD_TEST,
+	FIELD_PASSED_TEST,
+	FIELD_MESSAGE,
+	FIELD_JOB_URL,
+	FIELD_CONCLUSION,
+	FIELD_RUNNING_WORKFLOW,
+	FIELD_RUNNING_NAME,
+	FIELD_BASE_REF,
+	FIELD_HEAD_SHA,
+	FIELD_MERGE_BASE,
+	FIELD_REPOSITORY,
+	N_FIELDS
+};
+
+/* Two reporting accelerators, a silent and a held one: three columns and five rows. */
+static struct change_view *make_view(void)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a-npu", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
+	size_t xpu = view_add_accelerator(v, "b-xpu", "Intel XPU", LEVEL_2, DISPATCH_RUNNING);
+	size_t mlu = view_add_accelerator(v, "c-mlu", "MLU", LEVEL_2, DISPATCH_EXPIRED);
+	size_t hpu = view_add_accelerator(v, "d-hpu", "HPU", LEVEL_2, DISPATCH_HELD);
+
+	view_set_merge_base(v, 0);
+	view_set_contact(v, npu, "https://vendor.example/docs", "https://vendor.example/help", "alice");
+	view_set_contact(v, mlu, NULL, "https://vendor.example/help", "bob");
+	v->accelerators[mlu].dispatches[0].last_error = xstrdup("did not start within 2h");
+	v->accelerators[hpu].dispatches[0].held_reason = xstrdup("a first-time contributor");
+	view_add_job(v, npu, 12, "test", "failure")->url = xstrdup("https://vendor.example/run");
+	view_add_job(v, npu, 13, "lint", "timed_out");
+	view_add_job(v, xpu, 14, "slow", NULL);
+	view_add_verdict(v, npu, "model", "llama3", TEST_FAIL, 12)->message = xstrdup("boom");
+	view_add_verdict(v, npu, "CI", "lint", TEST_MISS, 13);
+	view_add_verdict(v, npu, "model", "Qwen", TEST_PASS, 12);
+	view_add_verdict(v, xpu, "model", "Qwen", TEST_PASS, 14);
+	view_add_verdict(v, npu, "model", "X", TEST_SKIP, 12);
+	return v;
+}
+
+static char **field_of(struct change_view *v, enum field f)
+{
+	switch (f) {
+	case FIELD_TITLE:
+		return &v->accelerators[0].title;
+	case FIELD_DOCS_URL:
+		return &v->accelerators[0].docs_url;
+	case FIELD_HELP_URL:
+		return &v->accelerators[0].help_url;
+	case FIELD_ONCALL:
+		return &v->accelerators[0].oncall[0];
+	case FIELD_HELD_REASON:
+		return &v->accelerators[3].dispatches[0].held_reason;
+	case FIELD_LAST_ERROR:
+		return &v->accelerators[2].dispatches[0].last_error;
+	case FIELD_HELD_TITLE:
+		return &v->accelerators[3].title;
+	case FIELD_SUITE:
+		return &v->verdicts[0].suite;
+	case FIELD_TEST:
+		return &v->verdicts[0].test;
+	case FIELD_PASSED_TEST:
+		return &v->verdicts[4].test;
+	case FIELD_MESSAGE:
+		return &v->verdicts[0].message;
+	case FIELD_JOB_URL:
+		return &v->accelerators[0].jobs[0].url;
+	case FIELD_CONCLUSION:
+		return &v->accelerators[0].jobs[1].conclusion;
+	case FIELD_RUNNING_WORKFLOW:
+		return &v->accelerators[1].jobs[0].workflow;
+	case FIELD_RUNNING_NAME:
+		return &v->accelerators[1].jobs[0].name;
+	case FIELD_BASE_REF:
+		return &v->base_ref;
+	case FIELD_HEAD_SHA:
+		return &v->head_sha;
+	case FIELD_MERGE_BASE:
+		return &v->merge_base_sha;
+	case FIELD_REPOSITORY:
+		return &v->repository;
+	case N_FIELDS:
+		break;
+	}
+	return NULL;
+}
+
+static void check_one(enum field f, const char *text)
+{
+	static const struct comment_options options = {
+	    .public_url = "https://outpost.example.org",
+	    .github_url = "https://github.com",
+	    .bot = "outpost-ci",
+	    .how_to_retest = "To test again: push a commit",
+	    .now_wall_ms = VIEW_NOW_MS,
+	};
+	struct change_view *v = make_view();
+	char **field = field_of(v, f);
+	struct comment c;
+	struct oracle o;
+
+	free(*field);
+	*field = xstrdup(text);
+	comment_render(v, &options, &c);
+	oracle_read(c.markdown, allowed, &o);
+	if (o.n_tables != 1 || o.n_rows != 6 || o.n_cells != 24 || o.n_images || o.n_html ||
+	    o.n_headings || o.n_fences || o.n_emphasis_in_text || o.n_foreign_links ||
+	    o.n_references || !utf8_is_valid(c.markdown, c.bytes))
+		fail_msg("field %d, text \"%s\": %zu tables, %zu rows, %zu cells, %zu images, "
+			 "%zu html, %zu headings, %zu fences, %zu emphasis, %zu foreign links, "
+			 "%zu references (%s) in:\n%s",
+		    (int)f, text, o.n_tables, o.n_rows, o.n_cells, o.n_images, o.n_html,
+		    o.n_headings, o.n_fences, o.n_emphasis_in_text, o.n_foreign_links,
+		    o.n_references, o.last, c.markdown);
+	comment_release(&c);
+	change_view_free(v);
+}
+
+static void test_every_field(void **state)
+{
+	(void)state;
+	for (int f = 0; f < N_FIELDS; f++)
+		for (size_t i = 0; i < ARRAY_LEN(hostile); i++)
+			check_one((enum field)f, hostile[i]);
+}
+
+static void check_name(const char *name, const char *shown)
+{
+	struct comment_options options = {
+	    .public_url = "https://outpost.example.org", .github_url = "https://github.com"};
+	struct change_view *v = view_new();
+	size_t a = view_add_accelerator(v, "npu", "NPU", LEVEL_2, DISPATCH_DONE);
+	struct comment c;
+	char *code;
+
+	view_add_verdict(v, a, "s", name, TEST_PASS, 1);
+	comment_render(v, &options, &c);
+	code = oracle_code(c.markdown, 1); /* the head's SHA is the first */
+	assert_string_equal(code, shown);
+	free(code);
+	comment_release(&c);
+	change_view_free(v);
+}
+
+static void test_names_stay_readable(void **state)
+{
+	(void)state;
+	check_name("test_add[cpu|cuda]", "s/test_add[cpu|cuda]");
+	check_name("a`b``c", "s/a`b``c");
+	check_name("`", "s/`");
+	check_name("T::f<int>(a, b) && *c", "s/T::f<int>(a, b) && *c");
+	check_name("C:\\path\\n", "s/C:\\path\\n");
+	check_name("two\nlines", "s/two lines");
+	check_name("测试 äöü", "s/测试 äöü");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_field),
+	    cmocka_unit_test(test_names_stay_readable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
