@@ -27,9 +27,11 @@ static inline bool oracle_has_reference(const char *s)
 	static const char hex[] = "0123456789abcdef";
 
 	for (const char *p = s; *p; p++) {
-		bool is_word_start = p == s || (!strchr("_-", p[-1]) &&
-						   !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
-						       p[-1]));
+		bool is_word_start =
+		    p == s ||
+		    (!strchr("_-", p[-1]) &&
+			!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+			    p[-1]));
 		size_t n_hex = strspn(p, hex);
 
 		if (*p == '@' || *p == '#' || !strncmp(p, "://", 3) || !strncasecmp(p, "www.", 4))
@@ -87,16 +89,16 @@ static inline void oracle_visit(struct oracle *o, cmark_node *node, const char *
 /* free() the tree with cmark_node_free(). */
 static inline cmark_node *oracle_parse(const char *markdown)
 {
-	static const char *const extensions[] = {"table", "autolink", "strikethrough", "tagfilter",
-	    "tasklist"};
+	static const char *const extensions[] = {
+	    "table", "autolink", "strikethrough", "tagfilter", "tasklist"};
 	cmark_parser *parser;
 	cmark_node *doc;
 
 	cmark_gfm_core_extensions_ensure_registered();
 	parser = cmark_parser_new(CMARK_OPT_DEFAULT | CMARK_OPT_UNSAFE);
 	for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
-		cmark_parser_attach_syntax_extension(parser,
-		    cmark_find_syntax_extension(extensions[i]));
+		cmark_parser_attach_syntax_extension(
+		    parser, cmark_find_syntax_extension(extensions[i]));
 	cmark_parser_feed(parser, markdown, strlen(markdown));
 	doc = cmark_parser_finish(parser);
 	cmark_parser_free(parser);

@@ -59,12 +59,11 @@ static void test_all_passed(void **state)
 	assert_true(comment_has_news(v));
 	assert_true(comment_is_complete(v));
 	assert_false(comment_has_red(v));
-	check_body(v, COMMENT_MARKER "\n**All 2 accelerators passed**.\n\n" HEAD_LINE BASE_LINE
-				     ", 3 days old\n\n"
-				     "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
-				     "|:--|:-:|:-:|\n"
-				     "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE
-				     "jobs/12) |\n\n" FOOTER);
+	check_body(v, COMMENT_MARKER
+	    "\n**All 2 accelerators passed**.\n\n" HEAD_LINE BASE_LINE ", 3 days old\n\n"
+	    "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
+	    "|:--|:-:|:-:|\n"
+	    "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);
 }
 
 static void test_everything_at_once(void **state)
@@ -129,12 +128,13 @@ static void test_new_head_has_nothing_yet(void **state)
 	view_add_accelerator(v, "b", "MLU", LEVEL_3, DISPATCH_QUEUED);
 	assert_false(comment_has_news(v));
 	assert_false(comment_is_complete(v));
-	check_body(v, COMMENT_MARKER "\n**No accelerator has reported yet**; 2 accelerators are still "
-				     "running.\n\n" HEAD_LINE "\n\n"
-				     "| Test | Ascend NPU | MLU |\n|:--|:-:|:-:|\n"
-				     "| every test | … | … |\n\n… running\n\n"
-				     "**Still running:** Ascend NPU (asked, no answer yet), MLU (not "
-				     "asked yet)\n\n" FOOTER);
+	check_body(v,
+	    COMMENT_MARKER "\n**No accelerator has reported yet**; 2 accelerators are still "
+			   "running.\n\n" HEAD_LINE "\n\n"
+			   "| Test | Ascend NPU | MLU |\n|:--|:-:|:-:|\n"
+			   "| every test | … | … |\n\n… running\n\n"
+			   "**Still running:** Ascend NPU (asked, no answer yet), MLU (not "
+			   "asked yet)\n\n" FOOTER);
 }
 
 static void test_only_held(void **state)
@@ -145,10 +145,11 @@ static void test_only_held(void **state)
 	view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_HELD);
 	assert_true(comment_has_news(v));
 	assert_false(comment_is_complete(v));
-	check_body(v, COMMENT_MARKER "\n**Nothing runs before a member allows it**; 1 accelerator is "
-				     "held.\n\n" HEAD_LINE "\n\n"
-				     "**Held:** Ascend NPU. A member of the repository releases this "
-				     "commit with the comment `@outpost-ci ok-to-test`\n\n" FOOTER);
+	check_body(v,
+	    COMMENT_MARKER "\n**Nothing runs before a member allows it**; 1 accelerator is "
+			   "held.\n\n" HEAD_LINE "\n\n"
+			   "**Held:** Ascend NPU. A member of the repository releases this "
+			   "commit with the comment `@outpost-ci ok-to-test`\n\n" FOOTER);
 }
 
 static void test_verdict_lines(void **state)
@@ -159,23 +160,23 @@ static void test_verdict_lines(void **state)
 		const char *line;
 	} cases[] = {
 	    {{DISPATCH_DONE, DISPATCH_RUNNING, DISPATCH_SENT},
-	        {TEST_PASS, N_TEST_STATUSES, N_TEST_STATUSES},
-	        "**Nothing is red so far**; 1 accelerator passed, 2 are still running."},
+		{TEST_PASS, N_TEST_STATUSES, N_TEST_STATUSES},
+		"**Nothing is red so far**; 1 accelerator passed, 2 are still running."},
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_HELD}, {TEST_PASS, TEST_PASS, N_TEST_STATUSES},
-	        "**2 of 3 accelerators passed**; 1 accelerator is held."},
+		"**2 of 3 accelerators passed**; 1 accelerator is held."},
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_PASS, TEST_SKIP, TEST_PASS},
-	        "**2 of 3 accelerators passed**; 1 accelerator finished without a test that passed "
-	        "or failed."},
+		"**2 of 3 accelerators passed**; 1 accelerator finished without a test that passed "
+		"or failed."},
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_DONE, TEST_SKIP, TEST_DONE},
-	        "**Finished without a test that passed or failed**."},
+		"**Finished without a test that passed or failed**."},
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_FAIL, TEST_ERROR, TEST_FAIL},
-	        "**1 test is red on T0, T1 and T2**, cause not classified yet."},
+		"**1 test is red on T0, T1 and T2**, cause not classified yet."},
 	    {{DISPATCH_FAILED, DISPATCH_DONE, DISPATCH_EXPIRED},
-	        {N_TEST_STATUSES, TEST_PASS, N_TEST_STATUSES},
-	        "**No result from T0 and T2**; 1 accelerator passed."},
+		{N_TEST_STATUSES, TEST_PASS, N_TEST_STATUSES},
+		"**No result from T0 and T2**; 1 accelerator passed."},
 	    {{DISPATCH_CANCELLED, DISPATCH_CANCELLED, DISPATCH_CANCELLED},
-	        {N_TEST_STATUSES, N_TEST_STATUSES, N_TEST_STATUSES},
-	        "**Cancelled before anything was reported**."},
+		{N_TEST_STATUSES, N_TEST_STATUSES, N_TEST_STATUSES},
+		"**Cancelled before anything was reported**."},
 	};
 
 	(void)state;
@@ -186,7 +187,8 @@ static void test_verdict_lines(void **state)
 
 		for (size_t j = 0; j < 3; j++) {
 			char title[] = {'T', (char)('0' + j), '\0'};
-			size_t a = view_add_accelerator(v, title, title, LEVEL_2, cases[i].states[j]);
+			size_t a =
+			    view_add_accelerator(v, title, title, LEVEL_2, cases[i].states[j]);
 
 			if (cases[i].cells[j] != N_TEST_STATUSES)
 				view_add_verdict(v, a, "s", "t", cases[i].cells[j], 1);
@@ -250,8 +252,8 @@ static void test_order_of_the_view_does_not_matter(void **state)
 
 /* n_tests × n_accelerators cells that share their strings, the suite's is names[n_tests]; every
  * n_red-th test fails. */
-static struct change_view *make_large(size_t n_tests, size_t n_accelerators, size_t n_red,
-    char **names)
+static struct change_view *make_large(
+    size_t n_tests, size_t n_accelerators, size_t n_red, char **names)
 {
 	struct change_view *v = view_new();
 
@@ -260,7 +262,8 @@ static struct change_view *make_large(size_t n_tests, size_t n_accelerators, siz
 
 		snprintf(name, sizeof(name), "Accelerator %02zu", i);
 		view_add_accelerator(v, name, name, LEVEL_2, DISPATCH_DONE);
-		view_set_contact(v, i, "https://vendor.example/some/longer/path/docs.html", NULL, NULL);
+		view_set_contact(
+		    v, i, "https://vendor.example/some/longer/path/docs.html", NULL, NULL);
 	}
 	v->n_verdicts = n_tests * n_accelerators;
 	v->n_verdicts_total = (int64_t)v->n_verdicts;
@@ -285,8 +288,8 @@ static void test_sizes(void **state)
 {
 	static const struct {
 		size_t n_tests, n_accelerators, n_red;
-	} sizes[] = {{0, 0, 0}, {1, 1, 0}, {100, 3, 0}, {2000, 1, 50}, {20000, 3, 1000}, {300, 61, 7},
-	    {20000, 60, 0}, {20000, 60, 2}};
+	} sizes[] = {{0, 0, 0}, {1, 1, 0}, {100, 3, 0}, {2000, 1, 50}, {20000, 3, 1000},
+	    {300, 61, 7}, {20000, 60, 0}, {20000, 60, 2}};
 	char **names = xcalloc(20001, sizeof(*names));
 
 	(void)state;
@@ -336,7 +339,8 @@ static void test_what_passed_is_left_out_first(void **state)
 	}
 	comment_render(v, &options, &c);
 	assert_non_null(strstr(c.markdown, "| `s/test_2999` | [✗]("));
-	snprintf(name, sizeof(name), "\n%zu more rows, all passed, are not shown. ", c.n_rows_left_out);
+	snprintf(
+	    name, sizeof(name), "\n%zu more rows, all passed, are not shown. ", c.n_rows_left_out);
 	assert_non_null(strstr(c.markdown, name));
 	assert_non_null(strstr(c.markdown, "[The whole table](" PAGE "pulls/4711)"));
 	comment_release(&c);

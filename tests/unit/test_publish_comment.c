@@ -1,0 +1,614 @@
+/* The writer against a store and a GitHub that live in this file: they remember what was asked
+ * of them as one line of words, and fail as they are told. The real ones are not linked,
+ * because the names are taken here; whole-program tests have them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "publish/publish.h"
+#include "report/comment.h"
+#include "store/changes.h"
+#include "store/comments.h"
+#include "store/outbox.h"
+#include "view_builder.h"
+
+enum { CALLS_MAX = 8 };
+
+struct scripted { /* what the n-th call of a kind ends with; zero: success */
+	int err, status;
+	bool is_final, was_sent;
+	int64_t retry_after_ms;
+};
+
+static struct world {
+	struct loop *loop;
+	struct publisher *publisher;
+	struct config config;
+	struct timer *stop_later;
+	void (*on_topic)(unsigned topics, void *owner);
+	void *topic_owner;
+	char trace[512];
+
+	/* the store */
+	int n_wishes;       /* rows that are due */
+	int n_rows_to_come; /* rows that have to be given back before the end */
+	bool is_uncertain, is_pull_unknown, is_change_silent, has_red, is_running;
+	struct get_comment known; /* what store_get_comment() answers */
+	char *merge_base;
+	struct put_comment put;
+	struct outbox_done done;
+	char done_error[256];
+	int n_done_busy; /* store_outbox_done() refuses so often */
+
+	/* GitHub */
+	int64_t comment_id; /* 0: there is none */
+	char *comment_text;
+	struct scripted compare[CALLS_MAX], find[CALLS_MAX], create[CALLS_MAX], update[CALLS_MAX];
+	int n_compare, n_find, n_create, n_update;
+	bool is_mute;        /* compare is never answered */
+	bool create_arrives; /* although its answer is an error */
+	struct github_call *unanswered;
+	bool knows_app;
+} w;
+
+static void trace(const char *word)
+{
+	size_t n = strlen(w.trace);
+
+	snprintf(w.trace + n, sizeof(w.trace) - n, "%s%s", n ? " " : "", word);
+}
+
+/* ---- the store ---- */
+
+static void op_done(void *p)
+{
+	struct store_op *op = p;
+
+	op->done(op);
+}
+
+static void query_done(void *p)
+{
+	struct store_query *q = p;
+
+	q->done(q);
+}
+
+static void on_closed(void *owner)
+{
+	(void)owner;
+	trace("closed");
+	timer_close(w.stop_later);
+	loop_stop(w.loop);
+}
+
+static void close_now(struct timer *t)
+{
+	(void)t;
+	publish_close(w.publisher, on_closed, NULL);
+}
+
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+{
+	(void)s;
+	assert_int_equal(topics, STORE_OUTBOX);
+	w.on_topic = on_topic;
+	w.topic_owner = owner;
+}
+
+int store_claim_outbox(struct store *s, struct claim_outbox *op)
+{
+	(void)s;
+	assert_int_equal(op->kinds, 1u << OUTBOX_COMMENT);
+	if (w.n_wishes > 0) {
+		w.n_wishes--;
+		op->rows = xcalloc(1, sizeof(*op->rows));
+		op->n = 1;
+		op->rows[0].id = 5;
+		op->rows[0].kind = OUTBOX_COMMENT;
+		op->rows[0].target = xstrdup("pytorch/pytorch");
+		op->rows[0].number = 4711;
+		op->rows[0].generation = 3;
+		op->rows[0].is_uncertain = w.is_uncertain;
+		op->next_due_ms = w.n_wishes ? op->now_ms : 0;
+	}
+	loop_reap(w.loop, op_done, &op->op);
+	return 0;
+}
+
+void outbox_row_release(struct outbox_row *r)
+{
+	free(r->target);
+}
+
+void claim_outbox_release(struct claim_outbox *op)
+{
+	for (size_t i = 0; i < op->n; i++)
+		outbox_row_release(&op->rows[i]);
+	free(op->rows);
+}
+
+int store_outbox_done(struct store *s, struct outbox_done *op)
+{
+	static const char *const words[] = {"ok", "retry", "dead", "not_yet"};
+
+	(void)s;
+	if (w.n_done_busy > 0) {
+		w.n_done_busy--;
+		trace("busy");
+		return ERR_BUSY;
+	}
+	assert_int_equal(op->id, 5);
+	assert_int_equal(op->generation, 3);
+	trace(words[op->result]);
+	w.done = *op;
+	snprintf(w.done_error, sizeof(w.done_error), "%s", op->error ? op->error : "");
+	loop_reap(w.loop, op_done, &op->op);
+	if (--w.n_rows_to_come == 0)
+		timer_start(w.stop_later, 0);
+	return 0;
+}
+
+int store_get_change(struct store *s, struct get_change *q)
+{
+	size_t a;
+
+	(void)s;
+	assert_string_equal(q->repository, "pytorch/pytorch");
+	assert_int_equal(q->number, 4711);
+	if (w.is_pull_unknown) {
+		q->q.err = ERR_NOT_FOUND;
+	} else {
+		q->view = view_new();
+		a = view_add_accelerator(q->view, "npu", "NPU", LEVEL_2,
+		    w.is_running || w.is_change_silent ? DISPATCH_RUNNING : DISPATCH_DONE);
+		if (!w.is_change_silent)
+			view_add_verdict(
+			    q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1);
+		q->view->merge_base_sha = xstrdup_or_null(w.merge_base);
+	}
+	loop_reap(w.loop, query_done, &q->q);
+	return 0;
+}
+
+int store_get_comment(struct store *s, struct get_comment *q)
+{
+	(void)s;
+	q->is_known = w.known.is_known;
+	q->comment_id = w.known.comment_id;
+	q->written_ms = w.known.written_ms;
+	q->has_red_written = w.known.has_red_written;
+	memcpy(q->body_hash, w.known.body_hash, SHA256_BYTES);
+	loop_reap(w.loop, query_done, &q->q);
+	return 0;
+}
+
+int store_put_comment(struct store *s, struct put_comment *op)
+{
+	(void)s;
+	trace("put");
+	w.known.is_known = true;
+	w.known.comment_id = op->comment_id;
+	w.known.written_ms = op->written_ms;
+	w.known.has_red_written = op->has_red_written;
+	memcpy(w.known.body_hash, op->body_hash, SHA256_BYTES);
+	loop_reap(w.loop, op_done, &op->op);
+	return 0;
+}
+
+int store_put_merge_base(struct store *s, struct put_merge_base *op)
+{
+	(void)s;
+	trace("base");
+	free(w.merge_base);
+	w.merge_base = xstrdup(op->sha);
+	loop_reap(w.loop, op_done, &op->op);
+	return 0;
+}
+
+/* ---- the configuration ---- */
+
+struct config *config_ref(struct config *c)
+{
+	return c;
+}
+
+void config_unref(struct config *c)
+{
+	(void)c;
+}
+
+/* ---- GitHub ---- */
+
+static void call_done(void *p)
+{
+	struct github_call *call = p;
+
+	call->done(call);
+}
+
+static void answer(struct github_call *call, const struct scripted *script)
+{
+	call->result.err = script->err;
+	call->result.status = script->status;
+	call->result.is_final = script->is_final;
+	call->result.was_sent = script->was_sent;
+	call->result.retry_after_ms = script->retry_after_ms;
+	if (script->err)
+		error_set(&call->result.why, script->err, "GitHub says %d", script->status);
+	loop_reap(w.loop, call_done, call);
+}
+
+void github_cancel(struct github *g, struct github_call *call)
+{
+	(void)g;
+	assert_ptr_equal(call, w.unanswered);
+	trace("cancel");
+	answer(call, &(struct scripted){.err = ERR_CANCELLED});
+}
+
+void github_call_release(struct github_call *call)
+{
+	json_decref(call->answer);
+	call->answer = NULL;
+}
+
+void github_comment_search_release(struct github_comment_search *search)
+{
+	github_call_release(&search->call);
+}
+
+const char *github_app_slug(const struct github *g)
+{
+	(void)g;
+	return w.knows_app ? "outpost-ci" : NULL;
+}
+
+void github_app_get(struct github *g, struct github_call *call)
+{
+	(void)g;
+	trace("app");
+	w.knows_app = true;
+	answer(call, &(struct scripted){.err = 0});
+}
+
+void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
+    const char *base, const char *head)
+{
+	(void)g;
+	(void)repository;
+	trace("compare");
+	assert_string_equal(base, "main");
+	assert_string_equal(head, VIEW_HEAD_SHA);
+	if (w.is_mute) {
+		w.unanswered = &compare->call;
+		timer_start(w.stop_later, 0);
+		return;
+	}
+	snprintf(compare->merge_base_sha, sizeof(compare->merge_base_sha), "%s", VIEW_BASE_SHA);
+	answer(&compare->call, &w.compare[w.n_compare++]);
+}
+
+void github_comment_find(struct github *g, struct github_comment_search *search,
+    const char *repository, int64_t number, const char *marker)
+{
+	(void)g;
+	(void)repository;
+	trace("find");
+	assert_int_equal(number, 4711);
+	assert_string_equal(marker, COMMENT_MARKER);
+	search->comment_id = w.comment_id;
+	answer(&search->call, &w.find[w.n_find++]);
+}
+
+static void keep_text(const char *text)
+{
+	free(w.comment_text);
+	w.comment_text = xstrdup(text);
+}
+
+void github_comment_create(struct github *g, struct github_call *call, const char *repository,
+    int64_t number, const char *text)
+{
+	const struct scripted *script = &w.create[w.n_create++];
+
+	(void)g;
+	(void)repository;
+	(void)number;
+	trace("create");
+	if (!script->err || w.create_arrives) {
+		assert_int_equal(w.comment_id, 0); /* never two */
+		w.comment_id = 99;
+		keep_text(text);
+	}
+	if (!script->err)
+		call->answer = json_pack("{s:i}", "id", 99);
+	answer(call, script);
+}
+
+void github_comment_update(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id, const char *text)
+{
+	const struct scripted *script = &w.update[w.n_update++];
+
+	(void)g;
+	(void)repository;
+	trace("update");
+	if (!script->err) {
+		assert_int_equal(comment_id, w.comment_id);
+		keep_text(text);
+	}
+	answer(call, script);
+}
+
+/* ---- the tests ---- */
+
+static int set_up(void **state)
+{
+	static char public_url[] = "https://outpost.example.org";
+	static char api_url[] = "https://api.github.com", repository[] = "pytorch/pytorch";
+
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.config.comment_enabled = true;
+	w.config.comment_min_interval_ms = 60 * 1000;
+	w.config.public_url = public_url;
+	w.config.github_api_url = api_url;
+	w.config.upstream_repository = repository;
+	w.knows_app = true;
+	log_setup(LOG_ERROR + 1, LOG_TEXT);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	free(w.merge_base);
+	free(w.comment_text);
+	return 0;
+}
+
+static void begin(void)
+{
+	w.trace[0] = '\0';
+	w.loop = loop_new();
+	w.stop_later = timer_new(w.loop, close_now, NULL);
+	w.publisher = publish_new(&(struct publish_deps){.loop = w.loop}, &w.config);
+}
+
+/* Runs a fresh publisher until n rows were given back. */
+static void run(int n)
+{
+	w.n_wishes = n;
+	w.n_rows_to_come = n;
+	begin();
+	loop_run(w.loop);
+	publish_free(w.publisher);
+	loop_free(w.loop);
+}
+
+static void know_comment(int64_t age_ms)
+{
+	w.comment_id = 99;
+	w.known.is_known = true;
+	w.known.comment_id = 99;
+	w.known.written_ms = clock_wall_ms() - age_ms;
+	w.merge_base = xstrdup(VIEW_BASE_SHA);
+}
+
+static void test_first_comment(void **state)
+{
+	(void)state;
+	w.knows_app = false;
+	run(1);
+	assert_string_equal(w.trace, "app compare base find create put ok closed");
+	assert_non_null(strstr(w.comment_text, "**NPU passed**"));
+	assert_non_null(strstr(w.comment_text, "merge base [`aaaaaaa`]"));
+	assert_int_equal(w.known.comment_id, 99);
+	assert_false(w.known.has_red_written);
+}
+
+static void test_unchanged_is_not_written(void **state)
+{
+	(void)state;
+	run(2);
+	assert_string_equal(w.trace, "compare base find create put ok ok closed");
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+	w.is_uncertain = true; /* what GitHub shows is not known */
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+}
+
+static void test_nothing_to_say(void **state)
+{
+	(void)state;
+	w.is_change_silent = true;
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+	know_comment(3600 * 1000); /* but an old head's results do not stay */
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+	assert_non_null(strstr(w.comment_text, "**No accelerator has reported yet**"));
+	w.is_pull_unknown = true;
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+}
+
+static void test_switched_off(void **state)
+{
+	(void)state;
+	w.config.comment_enabled = false;
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+}
+
+static void test_lost_comment_is_found_by_its_marker(void **state)
+{
+	(void)state;
+	w.comment_id = 98;
+	w.merge_base = xstrdup(VIEW_BASE_SHA);
+	run(1);
+	assert_string_equal(w.trace, "find update put ok closed");
+	assert_int_equal(w.known.comment_id, 98);
+}
+
+static void test_deleted_comment_is_made_anew(void **state)
+{
+	(void)state;
+	know_comment(3600 * 1000);
+	w.comment_id = 0;
+	w.update[0] = (struct scripted){.err = ERR_NOT_FOUND, .status = 404, .is_final = true};
+	run(1);
+	assert_string_equal(w.trace, "update find create put ok closed");
+	assert_int_equal(w.known.comment_id, 99);
+}
+
+static void test_lost_answer_makes_no_second_comment(void **state)
+{
+	(void)state;
+	w.create[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
+	w.create_arrives = true;
+	run(2);
+	assert_string_equal(w.trace, "compare base find create retry find update put ok closed");
+	assert_int_equal(w.n_create, 1);
+}
+
+static void test_refused_for_good(void **state)
+{
+	struct publish_counters counters;
+
+	(void)state;
+	w.create[0] = (struct scripted){.err = ERR_DENIED, .status = 403, .is_final = true};
+	w.n_wishes = w.n_rows_to_come = 1;
+	begin();
+	loop_run(w.loop);
+	publish_read_counters(w.publisher, &counters);
+	assert_string_equal(w.trace, "compare base find create dead closed");
+	assert_string_equal(w.done_error, "GitHub says 403");
+	assert_int_equal(counters.n_dead, 1);
+	assert_string_equal(counters.last_error, "GitHub says 403");
+	publish_free(w.publisher);
+	loop_free(w.loop);
+}
+
+static void test_failures_are_tried_again(void **state)
+{
+	(void)state;
+	w.find[0] = (struct scripted){.err = ERR_NETWORK};
+	run(1);
+	assert_string_equal(w.trace, "compare base find retry closed");
+	assert_true(w.done.next_ms > w.done.now_ms);
+	/* our own budget: nothing was tried */
+	w.find[1] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
+	w.n_find = 1;
+	run(1);
+	assert_string_equal(w.trace, "find not_yet closed");
+	assert_true(w.done.next_ms >= w.done.now_ms + 30000 - 1000);
+}
+
+static void test_edits_wait_for_the_interval(void **state)
+{
+	(void)state;
+	know_comment(10 * 1000);
+	w.is_running = true;
+	run(1);
+	assert_string_equal(w.trace, "not_yet closed");
+	assert_int_equal(w.done.next_ms, w.known.written_ms + 60 * 1000);
+	w.has_red = true; /* the first failure does not */
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+	assert_true(w.known.has_red_written);
+}
+
+static void test_last_result_goes_at_once(void **state)
+{
+	(void)state;
+	know_comment(10 * 1000);
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+}
+
+static void test_unknown_merge_base_holds_nothing_up(void **state)
+{
+	(void)state;
+	w.compare[0] = (struct scripted){.err = ERR_NOT_FOUND, .status = 404, .is_final = true};
+	run(2);
+	assert_string_equal(w.trace, "compare find create put ok ok closed");
+	assert_null(strstr(w.comment_text, "merge base"));
+}
+
+static void test_row_is_given_back_although_the_store_is_busy(void **state)
+{
+	(void)state;
+	w.is_pull_unknown = true;
+	w.n_done_busy = 1;
+	run(1);
+	assert_string_equal(w.trace, "busy ok closed");
+}
+
+static void test_closing_does_not_wait_for_a_mute_github(void **state)
+{
+	(void)state;
+	w.is_mute = true;
+	w.n_wishes = 1;
+	w.n_rows_to_come = -1; /* the mute call begins the end */
+	begin();
+	loop_run(w.loop);
+	assert_string_equal(w.trace, "compare cancel not_yet closed");
+	publish_free(w.publisher);
+	loop_free(w.loop);
+}
+
+static void on_preview(struct preview *preview)
+{
+	assert_int_equal(preview->err, 0);
+	*(char **)preview->owner = preview->text;
+	timer_start(w.stop_later, 0);
+}
+
+static void test_preview_writes_nothing(void **state)
+{
+	char *text = NULL;
+	struct preview preview = {.number = 4711, .done = on_preview, .owner = &text};
+
+	(void)state;
+	begin();
+	assert_int_equal(publish_preview(w.publisher, &preview), 0);
+	loop_run(w.loop);
+	assert_string_equal(w.trace, "closed");
+	assert_non_null(strstr(text, COMMENT_MARKER "\n**NPU passed**"));
+	free(text);
+	publish_free(w.publisher);
+	loop_free(w.loop);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_first_comment),
+	    TEST(test_unchanged_is_not_written),
+	    TEST(test_nothing_to_say),
+	    TEST(test_switched_off),
+	    TEST(test_lost_comment_is_found_by_its_marker),
+	    TEST(test_deleted_comment_is_made_anew),
+	    TEST(test_lost_answer_makes_no_second_comment),
+	    TEST(test_refused_for_good),
+	    TEST(test_failures_are_tried_again),
+	    TEST(test_edits_wait_for_the_interval),
+	    TEST(test_last_result_goes_at_once),
+	    TEST(test_unknown_merge_base_holds_nothing_up),
+	    TEST(test_row_is_given_back_although_the_store_is_busy),
+	    TEST(test_closing_does_not_wait_for_a_mute_github),
+	    TEST(test_preview_writes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
