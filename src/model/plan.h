@@ -19,6 +19,7 @@ struct plan_want {
 	enum runner_kind kind;
 	char *target; /* github, infra: owner/name; webhook: the URL; pull: "" */
 	char *held_reason; /* NULL: may run now */
+	bool is_held_for_good; /* ok-to-test does not release it (trust: merged) */
 	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now */
 };
 

@@ -18,6 +18,7 @@ static const char VERSION_1[] =
     "CREATE INDEX delivery_failed ON delivery (id) WHERE state = 'failed';"
     "CREATE TABLE redelivery (guid PRIMARY KEY, n INTEGER NOT NULL, last_ms INTEGER NOT NULL)"
     " WITHOUT ROWID;"
+    "CREATE INDEX redelivery_last ON redelivery (last_ms);"
 
     "CREATE TABLE change ("
     " id INTEGER PRIMARY KEY, kind TEXT NOT NULL, repository TEXT NOT NULL,"
@@ -48,7 +49,8 @@ static const char VERSION_1[] =
     " id TEXT NOT NULL, accelerator TEXT NOT NULL, runner TEXT NOT NULL,"
     " change_id INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL,"
     " target_key TEXT NOT NULL, round INTEGER NOT NULL, round_ms INTEGER NOT NULL,"
-    " is_current INTEGER NOT NULL, state TEXT NOT NULL, held_reason TEXT, number INTEGER NOT NULL,"
+    " is_current INTEGER NOT NULL, state TEXT NOT NULL, held_reason TEXT,"
+    " is_held_for_good INTEGER NOT NULL, number INTEGER NOT NULL,"
     " delivery_guid TEXT NOT NULL, event_type TEXT NOT NULL, sent_action TEXT NOT NULL,"
     " original_action TEXT NOT NULL, acknowledge_ms INTEGER NOT NULL, start_ms INTEGER NOT NULL,"
     " finish_ms INTEGER NOT NULL, ack_by_ms INTEGER, start_by_ms INTEGER, finish_by_ms INTEGER,"
@@ -62,6 +64,7 @@ static const char VERSION_1[] =
     "CREATE INDEX dispatch_target ON dispatch (target_key, delivery_guid);"
     "CREATE INDEX dispatch_of_accelerator ON dispatch (accelerator, created_ms, state);"
     "CREATE INDEX dispatch_created ON dispatch (created_ms);"
+    "CREATE INDEX dispatch_held ON dispatch (delivery_guid) WHERE state = 'held';"
 
     "CREATE TABLE outbox ("
     " id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL UNIQUE, lane TEXT NOT NULL,"
@@ -77,6 +80,8 @@ static const char VERSION_1[] =
     " WHERE state IN ('due', 'waiting', 'sending', 'dead');"
     "CREATE INDEX outbox_closed ON outbox (target_key, delivery_guid)"
     " WHERE kind = 'github_closed';"
+    "CREATE INDEX outbox_unsent ON outbox (delivery_guid)"
+    " WHERE state IN ('due', 'waiting', 'sending');"
     "CREATE INDEX outbox_of_change ON outbox (change_id);"
 
     "CREATE TABLE job ("

@@ -1,0 +1,101 @@
+#include "store/closing.h"
+
+#include "base/alloc.h"
+#include "base/strv.h"
+#include "store/key.h"
+#include "store/requests.h"
+#include "store/stored_change.h"
+
+/* Requests that arrived, or may have: not those that are known to have been refused. */
+#define GOT_IT " (o.state = 'sent' OR (o.n_attempts > 0 AND o.state <> 'dead'))"
+
+static void tell(struct closing *c, const struct stored_dispatch *s)
+{
+	const struct plan *p = c->plan;
+	struct closed_request q = {
+	    .target = s->target,
+	    .target_key = s->target_key,
+	    .dispatch_id = s->id,
+	    .repository = p->repository,
+	    .number = p->pull.number,
+	    .change_id = s->change_id,
+	    .event_ms = p->event_ms ? p->event_ms : c->now_ms,
+	    .delivery_guid = c->guid,
+	    .event_type = p->event_type ? p->event_type : "",
+	    .original_action = p->original_action ? p->original_action : "",
+	};
+
+	request_put_closed(c->d, &q, c->now_ms);
+	db_exec(c->d,
+	    "UPDATE dispatch SET is_closed_told = 1 WHERE target_key = ?1 AND change_id IN"
+	    " (SELECT change_id FROM pull_head WHERE repository_key = ?2 AND number = ?3)",
+	    V_TEXT(s->target_key), V_TEXT(repository_key(p->repository).text),
+	    V_INT(p->pull.number));
+}
+
+/* Newest first for each target. A head that another open PR has as well goes on. */
+static struct dispatch_list untold(struct closing *c)
+{
+	return dispatch_list_take(db_rows(c->d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE is_closed_told = 0"
+	    " AND kind IN ('github', 'infra') AND change_id IN"
+	    "  (SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2)"
+	    " AND NOT EXISTS (SELECT 1 FROM pull p"
+	    "  WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
+	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"
+	    "  AND" GOT_IT ") ORDER BY target_key, created_ms DESC, id",
+	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
+}
+
+int closing_tell(struct closing *c)
+{
+	struct dispatch_list l = untold(c);
+	int n = 0;
+
+	for (size_t i = 0; i < l.n; i++) {
+		if (i && strcmp(l.at[i].target_key, l.at[i - 1].target_key) == 0)
+			continue;
+		tell(c, &l.at[i]);
+		n++;
+	}
+	dispatch_list_release(&l);
+	return n;
+}
+
+static bool must_hear(struct closing *c, const struct stored_dispatch *s)
+{
+	if (strcmp(c->plan->sent_action ? c->plan->sent_action : "", "closed") != 0)
+		return false;
+	if (s->kind != RUNNER_GITHUB && s->kind != RUNNER_INFRA)
+		return false;
+	if (db_has(c->d,
+	        "SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
+	        " AND accelerator <> '' AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
+	        V_INT(s->change_id), V_TEXT(s->target_key)))
+		return false;
+	return db_has(c->d,
+	    "SELECT 1 FROM dispatch x JOIN outbox o ON o.key = 'dispatch:' || x.id"
+	    " WHERE x.id = ?1 AND x.is_closed_told = 0 AND" GOT_IT,
+	    V_TEXT(s->id));
+}
+
+int closing_drop(struct closing *c, int64_t change_id)
+{
+	struct dispatch_list l = change_dispatches(c->d, change_id);
+	int n = 0;
+
+	for (size_t i = 0; i < l.n; i++) {
+		struct stored_dispatch *s = &l.at[i];
+
+		if (!dispatch_is_unfinished(s->state) ||
+		    !strv_contains((const char *const *)c->plan->drops, s->accelerator))
+			continue;
+		dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms);
+		if (must_hear(c, s)) {
+			tell(c, s);
+			n++;
+		}
+	}
+	dispatch_list_release(&l);
+	return n;
+}

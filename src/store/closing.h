@@ -1,0 +1,22 @@
+/* What ends because a PR was closed, turned into a draft or lost a label, and who has to
+ * hear of it. */
+#ifndef STORE_CLOSING_H
+#define STORE_CLOSING_H
+
+#include "model/plan.h"
+#include "store/db.h"
+
+struct closing {
+	struct db *d;
+	const struct plan *plan;
+	const char *guid; /* whose body is sent */
+	int64_t now_ms;
+};
+/* `closed` for every repository that got a request for any head of the PR and has not been
+ * told since. Returns how many. */
+int closing_tell(struct closing *c);
+/* Ends the unfinished dispatches of plan->drops. A repository in which nothing is left to
+ * run is told when the plan says so. Returns how many were told. */
+int closing_drop(struct closing *c, int64_t change_id);
+
+#endif

@@ -1,0 +1,189 @@
+#include "store/job_row.h"
+
+#include "base/alloc.h"
+#include "store/counters.h"
+#include "store/verdicts.h"
+
+/* More than any CI has jobs for one change; a vendor that invents run ids ends here. */
+enum { JOBS_PER_DISPATCH_MAX = 1000 };
+
+struct known_job {
+	int64_t id; /* 0: none */
+	bool is_completed, is_same;
+};
+
+static struct known_job find(struct db *d, const struct job_place *at, const struct job_report *p)
+{
+	struct known_job k = {0};
+	struct rows *r = db_rows(d,
+	    "SELECT id, status, digest FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+	    " AND accelerator = ?3 AND workflow = ?4 AND name = ?5 AND run_id = ?6"
+	    " AND run_attempt = ?7",
+	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
+	    V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id), V_INT(p->run_attempt));
+
+	if (rows_next(r)) {
+		size_t n;
+		const void *digest = rows_blob(r, 2, &n);
+
+		k.id = rows_int(r, 0);
+		k.is_completed = strcmp(rows_text(r, 1), "completed") == 0;
+		k.is_same = n == sizeof(p->digest) && memcmp(digest, p->digest, n) == 0;
+	}
+	rows_end(r);
+	return k;
+}
+
+static bool has_room(struct db *d, const struct job_place *at)
+{
+	if (db_int(d, 0,
+	        "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+	        " AND accelerator = ?3",
+	        V_INT(at->change_id), V_TEXT(at->dispatch_id),
+	        V_TEXT(at->accelerator)) < JOBS_PER_DISPATCH_MAX)
+		return true;
+	db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
+	return false;
+}
+
+/* The newest attempt of a job is the one that is shown. Returns whether p is it; the one
+ * that was is dethroned. */
+static bool take_place(struct db *d, const struct job_place *at, const struct job_report *p,
+    bool *ret_has_replaced)
+{
+	int64_t current;
+
+	if (!at->is_shown)
+		return false;
+	current = db_int(d, 0,
+	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
+	    " AND name = ?4 AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6 LIMIT 1",
+	    V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow), V_TEXT(p->name),
+	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
+	if (current)
+		return false;
+	*ret_has_replaced = db_exec(d,
+	                        "UPDATE job SET is_current = 0 WHERE change_id = ?1"
+	                        " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+	                        " AND is_current = 1 AND dispatch_id = ?5",
+	                        V_INT(at->change_id), V_TEXT(at->accelerator),
+	                        V_TEXT(p->workflow), V_TEXT(p->name),
+	                        V_TEXT(at->dispatch_id)) > 0;
+	return true;
+}
+
+static int64_t insert(struct db *d, const struct job_place *at, const struct job_report *p,
+    bool is_current, int64_t now_ms)
+{
+	counter_add(d, COUNT_JOBS, 1);
+	return db_int(d, 0,
+	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    " run_attempt, status, is_current, is_late, is_push, url, check_run_id, n_tests, n_red,"
+	    " started_ms, reported_ms, vendor_started_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'in_progress', ?9, ?10, ?11, ?12, ?13, 0, 0,"
+	    " ?14, ?15, ?16) RETURNING id",
+	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
+	    V_TEXT(at->runner), V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id),
+	    V_INT(p->run_attempt), V_INT(is_current), V_INT(at->is_late), V_INT(at->is_push),
+	    V_TEXT(p->url), V_TEXT(p->check_run_id),
+	    V_INT_OR_NULL(p->status == JOB_IN_PROGRESS ? now_ms : 0), V_INT(now_ms),
+	    V_INT_OR_NULL(p->started_ms));
+}
+
+static void put_result(struct db *d, int64_t job_id, size_t ordinal, const struct test_result *t)
+{
+	db_exec(d,
+	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message,"
+	    " number, unit, log_url) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	    V_INT(job_id), V_INT((int64_t)ordinal), V_INT(test_id_of(d, t->suite, t->name)),
+	    V_TEXT(test_status_name(t->status)),
+	    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
+	    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
+	    V_TEXT(t->log_url));
+}
+
+/* The worst of the job's conclusion and its tests: what figures count. */
+static enum test_status roll_up(const struct job_report *p)
+{
+	enum test_status worst = test_status_of_conclusion(p->conclusion);
+
+	for (size_t i = 0; i < p->n_tests; i++)
+		if (p->tests[i].status < worst)
+			worst = p->tests[i].status;
+	return worst;
+}
+
+static struct value count_value(const struct job_report *p, int64_t n)
+{
+	return p->has_counts ? V_INT(n) : V_NULL;
+}
+
+static void complete(struct db *d, int64_t id, const struct job_place *at,
+    const struct job_report *p, int64_t now_ms)
+{
+	size_t n_red = 0;
+
+	for (size_t i = 0; i < p->n_tests; i++) {
+		put_result(d, id, i, &p->tests[i]);
+		n_red += test_status_is_red(p->tests[i].status);
+	}
+	counter_add(d, COUNT_RESULTS, (int64_t)p->n_tests);
+	db_exec(d,
+	    "UPDATE job SET status = 'completed', conclusion = ?2, verdict = ?3, digest = ?4,"
+	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = ?7, n_red = ?8, n_passed = ?9,"
+	    " n_failed = ?10, n_skipped = ?11, n_total = ?12, completed_ms = ?13,"
+	    " reported_ms = ?13, is_late = is_late OR ?14,"
+	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
+	    " check_run_id = COALESCE(?17, check_run_id) WHERE id = ?1",
+	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(roll_up(p))),
+	    V_BLOB(p->digest, sizeof(p->digest)), V_TEXT(p->url), V_TEXT(p->artifact_url),
+	    V_INT((int64_t)p->n_tests), V_INT((int64_t)n_red), count_value(p, p->n_passed),
+	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
+	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
+	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id));
+}
+
+struct job_record job_put(struct db *d, const struct job_place *at, const struct job_report *report,
+    int64_t now_ms)
+{
+	struct known_job known = find(d, at, report);
+	struct job_record ret = {.outcome = REPORT_RECORDED, .job_id = known.id};
+
+	if (known.id) {
+		ret.is_current =
+		    db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND is_current = 1", V_INT(known.id));
+		if (report->status == JOB_IN_PROGRESS || (known.is_completed && known.is_same))
+			ret.outcome = REPORT_UNCHANGED;
+		else if (known.is_completed)
+			ret.outcome = REPORT_CONFLICT;
+	} else if (has_room(d, at)) {
+		ret.is_current = take_place(d, at, report, &ret.has_replaced);
+		ret.job_id = insert(d, at, report, ret.is_current, now_ms);
+	}
+	if (ret.outcome == REPORT_RECORDED && report->status == JOB_COMPLETED && ret.job_id)
+		complete(d, ret.job_id, at, report, now_ms);
+	return ret;
+}
+
+void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT r.test_id, r.status, r.message, j.is_late FROM result r"
+	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
+	    V_INT(job_id));
+
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = at->change_id,
+		    .accelerator = at->accelerator,
+		    .test_id = rows_int(r, 0),
+		    .status = test_status_parse(rows_text(r, 1)),
+		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    .job_id = job_id,
+		    .is_late = rows_int(r, 3),
+		};
+
+		verdict_put(d, &c);
+	}
+	verdict_put_job(d, job_id);
+}

@@ -1,0 +1,31 @@
+/* A reported job as a row, with its results: what op_job.c and op_nightly.c share. */
+#ifndef STORE_JOB_ROW_H
+#define STORE_JOB_ROW_H
+
+#include "store/db.h"
+#include "store/jobs.h"
+
+struct job_place {
+	int64_t change_id;
+	const char *dispatch_id; /* "" for a self-report */
+	const char *accelerator;
+	const char *runner; /* or the vendor's repository for a self-report */
+	bool is_shown;      /* its dispatch is of the latest round and was not called off */
+	bool is_late, is_push;
+};
+
+struct job_record {
+	enum report_outcome outcome;
+	int64_t job_id;
+	bool has_replaced; /* another attempt of the same job is no longer current */
+	bool is_current;
+};
+
+/* Writes the report where it belongs, or says why not (UNCHANGED, CONFLICT). Cells are up
+ * to the caller: job_put_cells() when nothing else moved, else verdicts_rebuild(). */
+struct job_record job_put(struct db *d, const struct job_place *at, const struct job_report *report,
+    int64_t now_ms);
+/* Adds the cells of a job that has just completed. */
+void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id);
+
+#endif

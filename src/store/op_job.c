@@ -1,0 +1,248 @@
+/* A report finds its dispatch and accelerator, and moves them: the job's row, its results,
+ * the dispatch's state, the cells and the wish to update the comment in one transaction. */
+#include "base/alloc.h"
+#include "base/strv.h"
+#include "store/db.h"
+#include "store/job_row.h"
+#include "store/key.h"
+#include "store/requests.h"
+#include "store/stored_change.h"
+#include "store/stored_dispatch.h"
+#include "store/verdicts.h"
+
+/* ---- which dispatch ---- */
+
+/* Rows of one dispatch that may report: never held ones, which nobody was told of. */
+#define REPORTING " FROM dispatch WHERE id = ?1 AND state <> 'held' AND accelerator <> ''"
+
+static bool is_of_repository(struct db *d, const char *id, const char *target_key)
+{
+	return db_has(d,
+	    "SELECT 1 FROM dispatch WHERE id = ?1 AND target_key = ?2 AND state <> 'held'"
+	    " AND kind IN ('github', 'infra') LIMIT 1",
+	    V_TEXT(id), V_TEXT(target_key));
+}
+
+static char *newest_by_delivery(struct db *d, const char *target_key, const char *delivery_id)
+{
+	return db_text(d,
+	    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2"
+	    " AND state <> 'held' AND kind IN ('github', 'infra')"
+	    " ORDER BY created_ms DESC, is_current DESC LIMIT 1",
+	    V_TEXT(target_key), V_TEXT(delivery_id));
+}
+
+static bool is_forwarded_closed(struct db *d, const char *target_key, const char *delivery_id)
+{
+	return db_has(d,
+	    "SELECT 1 FROM outbox WHERE kind = 'github_closed' AND target_key = ?1"
+	    " AND delivery_guid = ?2 LIMIT 1",
+	    V_TEXT(target_key), V_TEXT(delivery_id));
+}
+
+/* The dispatch's id (free()), or NULL with the outcome set. */
+static char *find_dispatch(struct db *d, struct report_job *o)
+{
+	struct repository_key key;
+	char *id;
+
+	o->outcome = REPORT_NO_DISPATCH;
+	if (!o->repository)
+		return o->dispatch_id ? db_text(d, "SELECT id" REPORTING " LIMIT 1",
+		                            V_TEXT(o->dispatch_id))
+		                      : NULL;
+	key = repository_key(o->repository);
+	id = o->delivery_id ? newest_by_delivery(d, key.text, o->delivery_id) : NULL;
+	/* A forwarded `closed` echoes the id of the dispatch that it closes. */
+	if (!id && o->delivery_id && is_forwarded_closed(d, key.text, o->delivery_id)) {
+		o->outcome = REPORT_IGNORED_CLOSED;
+		return NULL;
+	}
+	if (o->dispatch_id && is_of_repository(d, o->dispatch_id, key.text)) {
+		free(id);
+		return xstrdup(o->dispatch_id);
+	}
+	return id;
+}
+
+/* ---- which accelerator ---- */
+
+static bool is_allowed(const struct report_job *o, const char *accelerator)
+{
+	return !o->allowed || strv_contains(o->allowed, accelerator);
+}
+
+/* The one row that this report is for, or false with the outcome set. */
+static bool choose(struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct stored_dispatch *s = &l->at[i];
+
+		if (o->accelerator && strcmp(o->accelerator, s->accelerator) != 0)
+			continue;
+		if (!is_allowed(o, s->accelerator))
+			continue;
+		/* Two runners of one accelerator in one repository are one to it. */
+		if (n && strcmp((*ret)->accelerator, s->accelerator) == 0)
+			continue;
+		n++;
+		*ret = s;
+	}
+	if (n == 1)
+		return true;
+	o->outcome = n ? REPORT_WHICH_ACCELERATOR : REPORT_WRONG_ACCELERATOR;
+	return false;
+}
+
+/* ---- what it does ---- */
+
+static bool is_called_off(const struct stored_dispatch *s)
+{
+	return s->state == DISPATCH_SUPERSEDED || s->state == DISPATCH_CANCELLED;
+}
+
+static enum dispatch_state state_by_jobs(struct db *d, const struct stored_dispatch *s)
+{
+	bool is_running = db_has(d,
+	    "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+	    " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
+	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
+
+	return is_running ? DISPATCH_RUNNING : DISPATCH_DONE;
+}
+
+/* Every runner of the accelerator that shares the dispatch moves with the report. */
+static void move_dispatches(struct db *d, const struct dispatch_list *l,
+    const struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		if (strcmp(l->at[i].accelerator, s->accelerator) != 0)
+			continue;
+		dispatch_note_sent(d, &l->at[i], now_ms);
+		dispatch_enter(d, &l->at[i], to, NULL, now_ms);
+	}
+	request_is_proved(d, s->id);
+}
+
+static void record(struct db *d, struct report_job *o, const struct dispatch_list *l,
+    struct stored_dispatch *s)
+{
+	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
+	struct job_place at = {
+	    .change_id = s->change_id,
+	    .dispatch_id = s->id,
+	    .accelerator = s->accelerator,
+	    .runner = s->runner,
+	    .is_shown = s->is_current && !is_called_off(s),
+	    .is_late = was_silent || s->is_late,
+	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'",
+	        V_INT(s->change_id)),
+	};
+	struct job_record r = job_put(d, &at, o->report, o->now_ms);
+
+	o->outcome = r.outcome;
+	o->job_id = r.job_id;
+	if (r.outcome != REPORT_RECORDED)
+		return;
+	change_touch(d, s->change_id, o->now_ms);
+	if (is_called_off(s))
+		return;
+	move_dispatches(d, l, s, state_by_jobs(d, s), o->now_ms);
+	if (!r.is_current)
+		return;
+	if (was_silent || r.has_replaced)
+		verdicts_rebuild(d, s->change_id, s->accelerator);
+	else if (o->report->status == JOB_COMPLETED)
+		job_put_cells(d, &at, r.job_id);
+	comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
+}
+
+/* L1 shows nothing and keeps nothing, but its dispatch did not stay silent. */
+static void note_silent(struct db *d, struct report_job *o, const struct dispatch_list *l,
+    const struct stored_dispatch *s)
+{
+	o->outcome = REPORT_IGNORED_LEVEL;
+	if (is_called_off(s))
+		return;
+	move_dispatches(d, l, s,
+	    o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING, o->now_ms);
+	verdicts_rebuild(d, s->change_id, s->accelerator);
+}
+
+static int report_run(struct store_op *op, struct db *d)
+{
+	struct report_job *o = CONTAINER_OF(op, struct report_job, op);
+	char *id = find_dispatch(d, o);
+	struct dispatch_list l = {0};
+	struct stored_dispatch *s = NULL;
+
+	o->job_id = 0;
+	if (!id)
+		return 0;
+	l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
+	if (choose(o, &l, &s)) {
+		if (o->silent && strv_contains(o->silent, s->accelerator))
+			note_silent(d, o, &l, s);
+		else
+			record(d, o, &l, s);
+	}
+	dispatch_list_release(&l);
+	free(id);
+	return 0;
+}
+
+static size_t weight(const struct job_report *r)
+{
+	return sizeof(*r) + r->n_tests * sizeof(*r->tests);
+}
+
+int store_report_job(struct store *s, struct report_job *op)
+{
+	op->op.run = report_run;
+	op->op.bytes = sizeof(*op) + weight(op->report);
+	return store_submit(s, &op->op);
+}
+
+/* ---- periodic runs, which nobody dispatched ---- */
+
+static int nightly_run(struct store_op *op, struct db *d)
+{
+	struct report_nightly *o = CONTAINER_OF(op, struct report_nightly, op);
+	struct change_facts f = {
+	    .kind = CHANGE_NIGHTLY,
+	    .repository = o->repository,
+	    .head_sha = o->head_sha,
+	};
+	struct job_place at = {
+	    .change_id = change_put(d, &f, o->now_ms),
+	    .dispatch_id = "",
+	    .accelerator = o->accelerator,
+	    .runner = o->target,
+	    .is_shown = true,
+	};
+	struct job_record r;
+
+	if (o->report->status != JOB_COMPLETED)
+		return ERR_INVALID;
+	r = job_put(d, &at, o->report, o->now_ms);
+	o->outcome = r.outcome;
+	o->job_id = r.job_id;
+	if (r.outcome != REPORT_RECORDED || !r.is_current)
+		return 0;
+	if (r.has_replaced)
+		verdicts_rebuild(d, at.change_id, o->accelerator);
+	else
+		job_put_cells(d, &at, r.job_id);
+	db_tell(d, STORE_CHANGES);
+	return 0;
+}
+
+int store_report_nightly(struct store *s, struct report_nightly *op)
+{
+	op->op.run = nightly_run;
+	op->op.bytes = sizeof(*op) + weight(op->report);
+	return store_submit(s, &op->op);
+}

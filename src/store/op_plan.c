@@ -1,0 +1,238 @@
+/* A plan meets what is known: in one transaction the PR's head moves, what that ends ends,
+ * and each runner that wants the change gets at most one dispatch a round. Everything here
+ * may be applied twice. */
+#include "base/alloc.h"
+#include "store/changes.h"
+#include "store/closing.h"
+#include "store/delivery_row.h"
+#include "store/key.h"
+#include "store/requests.h"
+#include "store/starts.h"
+#include "store/stored_change.h"
+
+struct applying {
+	struct db *d;
+	struct apply_plan *op;
+	const struct plan *plan;
+	struct stored_pull known; /* before this plan */
+	bool is_stale;
+	int64_t change_id;
+	bool is_released; /* ok-to-test has let this head in */
+	bool has_requests; /* the delivery's body is going to be sent */
+};
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+/* GitHub's updated_at has whole seconds: what comes with the same one as `closed` did not
+ * come after it, unless it says so. */
+static bool is_older(const struct stored_pull *known, const struct plan *p)
+{
+	if (!known->is_known || !p->pull.updated_ms)
+		return false;
+	if (p->pull.updated_ms != known->updated_ms)
+		return p->pull.updated_ms < known->updated_ms;
+	return !known->is_open && p->pull.is_open && p->kind != PLAN_CLOSE &&
+	       strcmp(text(p->original_action), "reopened") != 0;
+}
+
+static int64_t put_change(struct applying *a)
+{
+	const struct plan *p = a->plan;
+	struct change_facts f = {
+	    .kind = p->change_kind,
+	    .repository = p->repository,
+	    .head_sha = p->head_sha,
+	    .ref = p->ref,
+	    .base_ref = p->pull.base_ref,
+	    .base_sha = p->pull.base_sha,
+	    .title = p->title ? p->title : p->pull.title,
+	    .author = p->author ? p->author : p->pull.author,
+	};
+
+	return change_put(a->d, &f, a->op->now_ms);
+}
+
+/* ---- who starts ---- */
+
+static struct stored_dispatch row_of(const struct applying *a, const struct plan_want *w,
+    int64_t round, int64_t round_ms, bool is_held)
+{
+	const struct plan *p = a->plan;
+	struct stored_dispatch s = {
+	    .accelerator = xstrdup(w->accelerator),
+	    .runner = xstrdup(w->runner),
+	    .change_id = a->change_id,
+	    .kind = w->kind,
+	    .target = xstrdup(text(w->target)),
+	    .round = round,
+	    .round_ms = round_ms,
+	    .state = is_held ? DISPATCH_HELD : DISPATCH_QUEUED,
+	    .held_reason = is_held ? xstrdup(w->held_reason) : NULL,
+	    .is_held_for_good = is_held && w->is_held_for_good,
+	    .number = p->pull.number,
+	    .delivery_guid = xstrdup(a->op->guid),
+	    .event_type = xstrdup(text(p->event_type)),
+	    .sent_action = xstrdup(text(p->sent_action)),
+	    .original_action = xstrdup(text(p->original_action)),
+	    .acknowledge_ms = w->acknowledge_ms,
+	    .start_ms = w->start_ms,
+	    .finish_ms = w->finish_ms,
+	};
+
+	if (w->kind == RUNNER_GITHUB || w->kind == RUNNER_INFRA)
+		s.target_key = xstrdup(repository_key(s.target).text);
+	else
+		s.target_key = xasprintf("%s/%s", w->accelerator, w->runner);
+	return s;
+}
+
+static const struct stored_dispatch *find_last(const struct dispatch_list *l,
+    const struct plan_want *w)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->at[i].accelerator, w->accelerator) == 0 &&
+		    strcmp(l->at[i].runner, w->runner) == 0)
+			return &l->at[i];
+	return NULL;
+}
+
+/* Does this event begin another round for a runner that had one? Once for each of GitHub's
+ * times: the same event under another GUID has the same time. Without a time only the
+ * first planning of a delivery can. */
+static bool begins_round(const struct applying *a, const struct stored_dispatch *last)
+{
+	const struct plan *p = a->plan;
+
+	if (!p->starts_round)
+		return false;
+	if (!p->event_ms)
+		return !a->op->was_planned;
+	return p->event_ms > last->round_ms || (a->known.is_known && !a->known.is_open);
+}
+
+static void add_start(struct applying *a, const struct plan_want *w,
+    const struct stored_dispatch *last, struct starts *starts)
+{
+	bool is_held = w->held_reason && (w->is_held_for_good || !a->is_released);
+	int64_t event_ms = a->plan->event_ms ? a->plan->event_ms : a->op->now_ms;
+	int64_t round_ms = a->plan->starts_round ? event_ms : 0;
+
+	if (!last) {
+		starts_add(starts, row_of(a, w, 1, round_ms, is_held), NULL);
+		return;
+	}
+	if (round_ms < last->round_ms)
+		round_ms = last->round_ms;
+	if (last->state == DISPATCH_HELD) {
+		if (!is_held)
+			starts_add(starts, row_of(a, w, last->round, round_ms, false), last);
+		return;
+	}
+	if (begins_round(a, last) ||
+	    (!a->is_stale && (last->state == DISPATCH_SUPERSEDED ||
+	                         last->state == DISPATCH_CANCELLED)))
+		starts_add(starts, row_of(a, w, last->round + 1, round_ms, is_held), last);
+}
+
+static void start_wants(struct applying *a)
+{
+	struct dispatch_list before = change_dispatches(a->d, a->change_id);
+	struct starts starts = {0};
+	bool is_any_held = false;
+
+	a->is_released = db_has(a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1",
+	    V_INT(a->change_id));
+	for (size_t i = 0; i < a->plan->n_wants; i++)
+		add_start(a, &a->plan->wants[i], find_last(&before, &a->plan->wants[i]), &starts);
+	starts_run(a->d, &starts, a->op->now_ms);
+	for (size_t i = 0; i < starts.n; i++)
+		is_any_held |= starts.at[i].row.state == DISPATCH_HELD;
+	if (is_any_held)
+		comment_wish(a->d, a->change_id, WISH_FIRST, a->op->now_ms);
+	a->op->n_new_dispatches = (int)starts.n;
+	a->has_requests |= starts.n > 0;
+	starts_release(&starts);
+	dispatch_list_release(&before);
+}
+
+/* ---- the whole plan ---- */
+
+static void apply_pull(struct applying *a)
+{
+	const struct plan *p = a->plan;
+	struct pull_info pull = p->pull;
+	struct closing closing = {a->d, p, a->op->guid, a->op->now_ms};
+
+	a->known = pull_find(a->d, p->repository, pull.number);
+	a->is_stale = a->op->is_stale = is_older(&a->known, p);
+	if (a->is_stale) {
+		/* An older event about the head that the PR still has may yet have something
+		 * to start: GitHub promises no order. */
+		a->change_id = change_find(a->d, p->change_kind, p->repository, p->head_sha);
+		if (p->kind == PLAN_START && a->known.is_open &&
+		    a->change_id == a->known.change_id)
+			start_wants(a);
+		return;
+	}
+	a->change_id = put_change(a);
+	if (p->kind == PLAN_CLOSE)
+		pull.is_open = false;
+	pull_put(a->d, p->repository, &pull, a->change_id,
+	    pull.updated_ms ? pull.updated_ms : a->op->now_ms);
+	if (a->known.is_known && a->known.change_id != a->change_id)
+		change_settle(a->d, a->known.change_id, a->op->now_ms);
+	change_settle(a->d, a->change_id, a->op->now_ms);
+	if (p->drops)
+		a->has_requests |= closing_drop(&closing, a->change_id) > 0;
+	if (p->kind == PLAN_CLOSE)
+		a->has_requests |= closing_tell(&closing) > 0;
+	if (p->kind == PLAN_START && pull.is_open)
+		start_wants(a);
+	comment_wish_pull(a->d, p->repository, pull.number, WISH_UPDATE, a->op->now_ms);
+}
+
+static int apply_run(struct store_op *op, struct db *d)
+{
+	struct apply_plan *o = CONTAINER_OF(op, struct apply_plan, op);
+	struct applying a = {.d = d, .op = o, .plan = o->plan};
+	const struct plan *p = o->plan;
+
+	o->change_id = 0;
+	o->n_new_dispatches = 0;
+	o->is_stale = o->was_planned = false;
+	if (o->delivery_id) {
+		struct delivery_place at = delivery_find(d, o->delivery_id);
+
+		if (!at.state[0])
+			return ERR_NOT_FOUND;
+		o->was_planned = at.was_planned;
+		if (strcmp(at.state, "planned") == 0)
+			return 0;
+		delivery_enter(d, o->delivery_id, p->kind == PLAN_IGNORE ? "ignored" : "planned",
+		    p->kind == PLAN_IGNORE ? p->reason : NULL, o->now_ms);
+	}
+	if (p->kind == PLAN_IGNORE)
+		return 0;
+	if (p->pull.number) {
+		apply_pull(&a);
+	} else {
+		a.change_id = put_change(&a);
+		if (p->kind == PLAN_START)
+			start_wants(&a);
+	}
+	if (!o->delivery_id && o->body && a.has_requests)
+		delivery_put_synthetic(d, o->guid, text(p->event_type), text(p->original_action),
+		    p->repository, o->body, o->body_bytes, o->now_ms);
+	o->change_id = a.change_id;
+	return 0;
+}
+
+int store_apply_plan(struct store *s, struct apply_plan *op)
+{
+	op->op.run = apply_run;
+	op->op.bytes = sizeof(*op) + op->body_bytes;
+	return store_submit(s, &op->op);
+}

@@ -1,0 +1,168 @@
+#include "store/verdicts.h"
+
+#include "base/alloc.h"
+
+/* The position in this text orders statuses: the earlier one wins. */
+#define X(e) #e " "
+#define STATUS_ORDER "'" TEST_STATUSES(X) "'"
+
+static const char UNCLASSIFIED[] = "UNCLASSIFIED";
+
+int64_t test_id_of(struct db *d, const char *suite, const char *name)
+{
+	int64_t id = db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2",
+	    V_TEXT(suite), V_TEXT(name));
+
+	if (id)
+		return id;
+	return db_int(d, 0, "INSERT INTO test (suite, name) VALUES (?1, ?2) RETURNING id",
+	    V_TEXT(suite), V_TEXT(name));
+}
+
+#define WORSE_WINS                                                                                 \
+	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
+	" attribution = excluded.attribution, message = excluded.message,"                         \
+	" job_id = excluded.job_id, is_late = excluded.is_late"                                    \
+	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER ", verdict.status)"
+
+void verdict_put(struct db *d, const struct cell *c)
+{
+	db_exec(d,
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
+	    " job_id, is_late) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" WORSE_WINS,
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
+	    V_TEXT(test_status_name(c->status)),
+	    V_TEXT(test_status_is_red(c->status) ? UNCLASSIFIED : NULL), V_TEXT(c->message),
+	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late));
+}
+
+bool job_needs_cell(const struct job_outcome *o)
+{
+	if (o->n_tests == 0)
+		return true;
+	return o->n_red == 0 && test_status_is_red(test_status_of_conclusion(o->conclusion));
+}
+
+/* What the cell of a job says besides its status. NULL: nothing. free(). */
+static char *explain(const struct job_outcome *o)
+{
+	enum test_status status = test_status_of_conclusion(o->conclusion);
+
+	if (!test_status_is_red(status))
+		return NULL;
+	if (o->n_tests)
+		return xasprintf("the job ended with %s although no test in it is red",
+		    o->conclusion ? o->conclusion : "no conclusion");
+	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
+}
+
+void verdict_put_job(struct db *d, int64_t job_id)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late"
+	    " FROM job WHERE id = ?1",
+	    V_INT(job_id));
+
+	if (rows_next(r)) {
+		struct job_outcome o = {rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    rows_int(r, 5), rows_int(r, 6)};
+		char *message = explain(&o);
+		struct cell c = {
+		    .change_id = rows_int(r, 0),
+		    .accelerator = rows_text(r, 1),
+		    .test_id = test_id_of(d, rows_text(r, 2), rows_text(r, 3)),
+		    .status = test_status_of_conclusion(o.conclusion),
+		    .message = message,
+		    .job_id = job_id,
+		    .is_late = rows_int(r, 7),
+		};
+
+		if (job_needs_cell(&o))
+			verdict_put(d, &c);
+		free(message);
+	}
+	rows_end(r);
+}
+
+static void put_results(struct db *d, int64_t change_id, const char *accelerator)
+{
+	db_exec(d,
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
+	    " job_id, is_late)"
+	    " SELECT j.change_id, j.accelerator, r.test_id, r.status,"
+	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
+	    " j.id, j.is_late FROM job j JOIN result r ON r.job_id = j.id"
+	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'completed' ORDER BY j.id" WORSE_WINS,
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+	    " AND status = 'completed' AND (n_tests = 0 OR n_red = 0) ORDER BY id",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r))
+		verdict_put_job(d, rows_int(r, 0));
+}
+
+/* A job that began and was not heard of until its dispatch had ended in silence. */
+static void put_unfinished_jobs(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT j.id, j.workflow, j.name, x.last_error FROM job j JOIN dispatch x"
+	    " ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
+	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = test_id_of(d, rows_text(r, 1), rows_text(r, 2)),
+		    .status = TEST_MISS,
+		    .message = rows_text(r, 3),
+		    .job_id = rows_int(r, 0),
+		};
+
+		verdict_put(d, &c);
+	}
+}
+
+/* A runner of which nothing was heard at all. */
+static void put_silent_dispatches(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT x.runner, x.last_error FROM dispatch x WHERE x.change_id = ?1"
+	    " AND x.accelerator = ?2 AND x.is_current = 1 AND x.state IN ('expired', 'failed')"
+	    " AND NOT EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.change_id"
+	    "  AND j.dispatch_id = x.id AND j.accelerator = x.accelerator AND j.is_current = 1)",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = test_id_of(d, "dispatch", rows_text(r, 0)),
+		    .status = TEST_MISS,
+		    .message = rows_text(r, 1),
+		};
+
+		verdict_put(d, &c);
+	}
+}
+
+void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
+{
+	if (!accelerator[0])
+		return; /* the infra repository itself has no cells */
+	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator));
+	put_results(d, change_id, accelerator);
+	put_jobs(d, change_id, accelerator);
+	put_unfinished_jobs(d, change_id, accelerator);
+	put_silent_dispatches(d, change_id, accelerator);
+}

@@ -1,0 +1,318 @@
+/* One change as people see it, read in one snapshot: which it is, what was dispatched, the
+ * current jobs, the cells. */
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/strv.h"
+#include "store/changes.h"
+#include "store/db.h"
+#include "store/key.h"
+
+enum { ROWS_MAX = 20000 }; /* dispatches or jobs of one change, far above any real one */
+
+/* ---- which change ---- */
+
+static int64_t find_change(struct db *d, const struct get_change *g)
+{
+	struct repository_key key;
+
+	if (!g->repository)
+		return g->change_id;
+	key = repository_key(g->repository);
+	if (g->number > 0)
+		return db_int(d, 0,
+		    "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
+		    V_TEXT(key.text), V_INT(g->number));
+	if (g->head_sha) /* a self-report must not hide what was tested on request */
+		return db_int(d, 0,
+		    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
+		    " ORDER BY kind = 'nightly', id DESC LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(g->head_sha));
+	return g->change_id;
+}
+
+static bool read_change(struct db *d, int64_t id, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT kind, state, repository, head_sha, base_ref, base_sha, merge_base_sha,"
+	    " merge_base_ms, title, author, created_ms FROM change WHERE id = ?1",
+	    V_INT(id));
+	bool is_found = rows_next(r);
+
+	if (is_found) {
+		v->change_id = id;
+		v->kind = change_kind_parse(rows_text(r, 0));
+		v->state = change_state_parse(rows_text(r, 1));
+		v->repository = rows_dup(r, 2);
+		v->head_sha = rows_dup(r, 3);
+		v->base_ref = rows_dup(r, 4);
+		v->base_sha = rows_dup(r, 5);
+		v->merge_base_sha = rows_dup(r, 6);
+		v->merge_base_ms = rows_int(r, 7);
+		v->title = rows_dup(r, 8);
+		v->author = rows_dup(r, 9);
+		v->created_ms = rows_int(r, 10);
+	}
+	rows_end(r);
+	return is_found;
+}
+
+static void replace(char **old, char *new)
+{
+	if (!new)
+		return;
+	free(*old);
+	*old = new;
+}
+
+/* The PR through which the change is looked at: its title, base and state are shown. */
+static void read_pull(struct db *d, int64_t number, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT title, author, base_ref, base_sha, state, change_id FROM pull"
+	    " WHERE repository_key = ?1 AND number = ?2",
+	    V_TEXT(repository_key(v->repository).text), V_INT(number));
+
+	if (rows_next(r)) {
+		v->number = number;
+		replace(&v->title, rows_dup(r, 0));
+		replace(&v->author, rows_dup(r, 1));
+		if (rows_int(r, 5) == v->change_id) {
+			replace(&v->base_ref, rows_dup(r, 2));
+			replace(&v->base_sha, rows_dup(r, 3));
+		}
+	}
+	rows_end(r);
+}
+
+static int64_t pull_of_change(struct db *d, int64_t change_id)
+{
+	int64_t number = db_int(d, 0,
+	    "SELECT number FROM pull WHERE change_id = ?1 ORDER BY state = 'open' DESC, number"
+	    " LIMIT 1",
+	    V_INT(change_id));
+
+	return number ? number
+	              : db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",
+	                    V_INT(change_id));
+}
+
+/* ---- accelerators ---- */
+
+static char **logins(const char *text)
+{
+	char **list = strv_copy(NULL);
+	json_t *array = NULL, *login;
+	size_t i;
+
+	if (text[0] && json_parse(text, strlen(text), &array, NULL) == 0)
+		json_array_foreach(array, i, login) strv_add(&list, json_string_value(login));
+	json_decref(array);
+	return list;
+}
+
+static void read_accelerators(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT u.accelerator, m.title, m.level, m.docs_url, m.help_url, m.oncall FROM"
+	    " (SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
+	    "  UNION SELECT accelerator FROM job WHERE change_id = ?1 AND is_current = 1) u"
+	    " LEFT JOIN accelerator m ON m.name = u.accelerator ORDER BY u.accelerator",
+	    V_INT(v->change_id));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a;
+
+		v->accelerators = xrealloc(v->accelerators,
+		    (v->n_accelerators + 1) * sizeof(*v->accelerators));
+		a = &v->accelerators[v->n_accelerators++];
+		*a = (struct accelerator_view){
+		    .name = rows_dup(r, 0),
+		    .title = rows_dup(r, rows_is_null(r, 1) ? 0 : 1),
+		    .level = rows_is_null(r, 2) ? LEVEL_1 : (enum level)rows_int(r, 2),
+		    .docs_url = rows_dup(r, 3),
+		    .help_url = rows_dup(r, 4),
+		    .oncall = logins(rows_text(r, 5)),
+		};
+	}
+}
+
+static int by_name(const void *name, const void *a)
+{
+	return strcmp(name, ((const struct accelerator_view *)a)->name);
+}
+
+static struct accelerator_view *find(const struct change_view *v, const char *name)
+{
+	if (!v->n_accelerators)
+		return NULL;
+	return bsearch(name, v->accelerators, v->n_accelerators, sizeof(*v->accelerators), by_name);
+}
+
+static void read_dispatches(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator, id, runner, kind, state, held_reason, last_error, created_ms,"
+	    " sent_ms, next_due_ms, is_current FROM dispatch WHERE change_id = ?1"
+	    " AND accelerator <> ''"
+	    " ORDER BY accelerator, created_ms DESC, round DESC, is_current DESC, runner LIMIT ?2",
+	    V_INT(v->change_id), V_INT(ROWS_MAX));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = find(v, rows_text(r, 0));
+
+		if (!a)
+			continue;
+		a->dispatches =
+		    xrealloc(a->dispatches, (a->n_dispatches + 1) * sizeof(*a->dispatches));
+		a->dispatches[a->n_dispatches++] = (struct dispatch_view){
+		    .id = rows_dup(r, 1),
+		    .runner = rows_dup(r, 2),
+		    .runner_kind = rows_dup(r, 3),
+		    .state = dispatch_state_parse(rows_text(r, 4)),
+		    .held_reason = rows_dup(r, 5),
+		    .last_error = rows_dup(r, 6),
+		    .created_ms = rows_int(r, 7),
+		    .sent_ms = rows_int(r, 8),
+		    .due_ms = rows_int(r, 9),
+		    .is_current = rows_int(r, 10),
+		};
+	}
+}
+
+static void read_jobs(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator, id, workflow, name, run_id, run_attempt, status, conclusion, url,"
+	    " artifact_url, is_late, n_passed, n_failed, n_skipped, n_total, started_ms,"
+	    " completed_ms FROM job WHERE change_id = ?1 AND is_current = 1"
+	    " ORDER BY accelerator, workflow, name, id LIMIT ?2",
+	    V_INT(v->change_id), V_INT(ROWS_MAX));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = find(v, rows_text(r, 0));
+
+		if (!a)
+			continue;
+		a->jobs = xrealloc(a->jobs, (a->n_jobs + 1) * sizeof(*a->jobs));
+		a->jobs[a->n_jobs++] = (struct job_view){
+		    .id = rows_int(r, 1),
+		    .workflow = rows_dup(r, 2),
+		    .name = rows_dup(r, 3),
+		    .run_id = rows_dup(r, 4),
+		    .run_attempt = rows_int(r, 5),
+		    .status = job_status_parse(rows_text(r, 6)),
+		    .conclusion = rows_dup(r, 7),
+		    .url = rows_dup(r, 8),
+		    .artifact_url = rows_dup(r, 9),
+		    .is_late = rows_int(r, 10),
+		    .has_counts = !rows_is_null(r, 14) || !rows_is_null(r, 11),
+		    .n_passed = rows_int(r, 11),
+		    .n_failed = rows_int(r, 12),
+		    .n_skipped = rows_int(r, 13),
+		    .n_total = rows_int(r, 14),
+		    .started_ms = rows_int(r, 15),
+		    .completed_ms = rows_int(r, 16),
+		};
+	}
+}
+
+/* ---- cells ---- */
+
+#define VERDICT_COLUMNS                                                                            \
+	"v.accelerator, t.suite, t.name, v.status, v.attribution, v.message, v.job_id, v.is_late"
+
+static void add_verdicts(struct change_view *v, struct rows *r)
+{
+	while (rows_next(r)) {
+		struct accelerator_view *a = find(v, rows_text(r, 0));
+
+		if (!a)
+			continue;
+		if ((v->n_verdicts & (v->n_verdicts - 1)) == 0)
+			v->verdicts = xrealloc(v->verdicts,
+			    (v->n_verdicts ? 2 * v->n_verdicts : 1) * sizeof(*v->verdicts));
+		v->verdicts[v->n_verdicts++] = (struct verdict_view){
+		    .accelerator = (size_t)(a - v->accelerators),
+		    .suite = rows_dup(r, 1),
+		    .test = rows_dup(r, 2),
+		    .status = test_status_parse(rows_text(r, 3)),
+		    .attribution = rows_dup(r, 4),
+		    .message = rows_dup(r, 5),
+		    .job = rows_int(r, 6),
+		    .is_late = rows_int(r, 7),
+		};
+	}
+}
+
+static int by_test(const void *x, const void *y)
+{
+	const struct verdict_view *a = x, *b = y;
+	int order = strcmp(a->suite, b->suite);
+
+	if (!order)
+		order = strcmp(a->test, b->test);
+	if (!order)
+		order = (a->accelerator > b->accelerator) - (a->accelerator < b->accelerator);
+	return order;
+}
+
+/* Red ones first, so that what is cut is never bad news. */
+static void read_verdicts(struct db *d, struct change_view *v, size_t max)
+{
+	int64_t limit = max ? (int64_t)max : INT64_MAX;
+
+	v->n_verdicts_total = db_int(d, 0, "SELECT COUNT(*) FROM verdict WHERE change_id = ?1",
+	    V_INT(v->change_id));
+	add_verdicts(v, db_rows(d,
+	    "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
+	    " WHERE v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
+	    V_INT(v->change_id), V_INT(limit)));
+	add_verdicts(v, db_rows(d,
+	    "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
+	    " WHERE v.change_id = ?1 AND v.attribution IS NULL LIMIT ?2",
+	    V_INT(v->change_id), V_INT(limit - (int64_t)v->n_verdicts)));
+	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
+	if (v->n_verdicts)
+		qsort(v->verdicts, v->n_verdicts, sizeof(*v->verdicts), by_test);
+}
+
+static bool is_pull_closed(struct db *d, const struct change_view *v, int64_t number)
+{
+	return db_has(d,
+	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state <> 'open'",
+	    V_TEXT(repository_key(v->repository).text), V_INT(number));
+}
+
+static int get_run(struct store_query *q, struct db *d)
+{
+	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
+	int64_t id = find_change(d, g);
+	struct change_view *v;
+
+	if (!id)
+		return ERR_NOT_FOUND;
+	v = g->view = xcalloc(1, sizeof(*v));
+	if (!read_change(d, id, v)) {
+		FREE_AND_NULL(g->view);
+		return ERR_NOT_FOUND;
+	}
+	if (v->kind == CHANGE_PULL_REQUEST)
+		read_pull(d, g->number > 0 ? g->number : pull_of_change(d, id), v);
+	/* One PR of two with this head may be closed while the other one goes on. */
+	if (g->number > 0 && is_pull_closed(d, v, g->number))
+		v->state = CHANGE_CLOSED;
+	read_accelerators(d, v);
+	read_dispatches(d, v);
+	read_jobs(d, v);
+	read_verdicts(d, v, g->max_verdicts);
+	return 0;
+}
+
+int store_get_change(struct store *s, struct get_change *q)
+{
+	q->view = NULL;
+	q->q.run = get_run;
+	return store_query(s, &q->q);
+}
