@@ -37,10 +37,12 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
  * one. Takes its own reference. */
 void dispatch_configure(struct dispatch *d, struct config *c);
 /* Starts nothing new, gives what is on the wire a moment to be answered, cancels the rest
- * (it goes out again after the next start), then frees and runs on_closed once. Close it
- * before the github, the HTTP client and the store; on_closed comes within 4 s as long as
- * the store answers. Asynchronous. */
+ * (it goes out again after the next start), then runs on_closed once. Close it before the
+ * github, the HTTP client and the store; on_closed comes within 4 s as long as the store
+ * answers. Asynchronous. */
 void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner);
+/* After it is closed and the store as well, which has it among its subscribers. NULL is fine. */
+void dispatch_free(struct dispatch *d);
 
 /* Looks for lost webhooks now; while a look is on, another one follows it. */
 void dispatch_reconcile_now(struct dispatch *d);

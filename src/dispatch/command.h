@@ -1,0 +1,25 @@
+/* What a comment on a pull request asks of this program: `@BOT ok-to-test [SHA]` on a line
+ * of its own. Pure.
+ *
+ * Rule guarded here: text that a reader sees as a quotation, as code or not at all (an HTML
+ * comment) is no command, because whoever wrote it did not say it. In doubt it is none. */
+#ifndef DISPATCH_COMMAND_H
+#define DISPATCH_COMMAND_H
+
+enum command_kind {
+	COMMAND_NONE,
+	COMMAND_OK_TO_TEST,
+	COMMAND_UNKNOWN, /* addressed to the bot, but nothing that it knows */
+};
+
+struct command {
+	enum command_kind kind;
+	char sha[41]; /* of ok-to-test; "" when none was named. Lower case, all 40 digits */
+};
+
+/* The first line that is a command, else COMMAND_UNKNOWN when a line at least addresses the
+ * bot. slug: the App's, without @. An abbreviated SHA makes the line unknown: somebody could
+ * push another commit that begins with the same digits. */
+struct command command_find(const char *text, const char *slug);
+
+#endif

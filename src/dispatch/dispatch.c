@@ -1,0 +1,119 @@
+#include "dispatch/dispatch.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/id.h"
+#include "dispatch/deadlines.h"
+#include "dispatch/dispatch_internal.h"
+#include "dispatch/planner.h"
+#include "dispatch/reconcile.h"
+#include "dispatch/retention.h"
+#include "dispatch/sender.h"
+
+static void on_topic(unsigned topics, void *owner)
+{
+	struct dispatch *d = owner;
+
+	if (d->is_closing)
+		return;
+	if (topics & STORE_DELIVERIES)
+		planner_ring(d->planner);
+	if (topics & STORE_OUTBOX)
+		sender_ring(d->sender);
+	if (topics & STORE_DISPATCHES)
+		deadline_watch_ring(d->deadlines);
+}
+
+struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c)
+{
+	struct dispatch *d = xcalloc(1, sizeof(*d));
+
+	d->deps = *deps;
+	d->deps.callback_key = xmemdup(deps->callback_key, deps->callback_key_bytes);
+	d->config = config_ref(c);
+	d->planner = planner_new(d);
+	d->sender = sender_new(d);
+	d->deadlines = deadline_watch_new(d);
+	d->retention = retention_new(d);
+	d->reconciler = reconciler_new(d);
+	d->n_open_parts = 5;
+	store_subscribe(deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES, on_topic,
+	    d);
+	return d;
+}
+
+void dispatch_configure(struct dispatch *d, struct config *c)
+{
+	struct config *old = d->config;
+
+	d->config = config_ref(c);
+	config_unref(old);
+	if (d->is_closing)
+		return;
+	sender_ring(d->sender);
+	reconciler_configure(d->reconciler);
+}
+
+void dispatch_reconcile_now(struct dispatch *d)
+{
+	if (!d->is_closing)
+		reconciler_ring(d->reconciler);
+}
+
+static void tell_closed(void *p)
+{
+	struct dispatch *d = p;
+
+	d->on_closed(d->owner);
+}
+
+void dispatch_part_closed(struct dispatch *d)
+{
+	assert(d->is_closing && d->n_open_parts > 0);
+	if (--d->n_open_parts == 0)
+		loop_reap(d->deps.loop, tell_closed, d);
+}
+
+void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner)
+{
+	assert(!d->is_closing);
+	d->is_closing = true;
+	d->on_closed = on_closed;
+	d->owner = owner;
+	reconciler_close(d->reconciler);
+	retention_close(d->retention);
+	deadline_watch_close(d->deadlines);
+	planner_close(d->planner);
+	sender_close(d->sender);
+}
+
+void dispatch_free(struct dispatch *d)
+{
+	if (!d)
+		return;
+	assert(d->is_closing && d->n_open_parts == 0);
+	explicit_bzero((void *)d->deps.callback_key, d->deps.callback_key_bytes);
+	free((void *)d->deps.callback_key);
+	config_unref(d->config);
+	free(d);
+}
+
+void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret)
+{
+	*ret = d->counters;
+}
+
+double dispatch_random01(void)
+{
+	uint32_t r;
+
+	random_bytes(&r, sizeof(r));
+	return (double)r / ((double)UINT32_MAX + 1);
+}
+
+bool dispatch_is_passing(int err)
+{
+	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT;
+}

@@ -1,0 +1,281 @@
+/* Failed deliveries are asked for again.
+ *
+ * GitHub lists the App's deliveries newest first, a hundred a page, and gives each try an
+ * id of its own; a GUID that failed and later arrived has two entries. The walk goes down
+ * to the newest entry of the last look. One that is cut short (so many pages a look) is
+ * taken up again by the next look, behind the new ones. What is remembered is written down
+ * only at the end, so a look that fails is repeated as a whole. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "dispatch/reconcile_internal.h"
+
+enum {
+	PAGES_MAX = 30, /* a look */
+	ASKED_MAX = 300,
+	ASKED_EACH_MAX = 3,
+	GUID_MAX_BYTES = 64,
+};
+
+static const char KEY[] = "reconcile.deliveries";
+
+static void release_page(struct reconciler *r)
+{
+	json_decref(r->dl.page);
+	r->dl.page = NULL;
+	FREE_AND_NULL(r->dl.lost);
+	FREE_AND_NULL(r->dl.known);
+	r->dl.n_lost = 0;
+}
+
+void reconcile_deliveries_release(struct reconciler *r)
+{
+	release_page(r);
+	json_decref(r->dl.settled);
+	memset(&r->dl, 0, sizeof(r->dl));
+}
+
+/* ---- what is remembered ---- */
+
+static void read_memory(struct reconciler *r, const char *text)
+{
+	const char *cursor;
+	json_t *o = NULL;
+
+	if (!text || json_parse(text, strlen(text), &o, NULL))
+		return;
+	r->dl.seen_id = json_get_int(o, "seen", 0);
+	cursor = json_get_str(o, "older_cursor");
+	if (cursor && strlen(cursor) < sizeof(r->dl.older_cursor)) {
+		snprintf(r->dl.older_cursor, sizeof(r->dl.older_cursor), "%s", cursor);
+		r->dl.older_floor_id = json_get_int(o, "older_floor", 0);
+	}
+	json_decref(o);
+}
+
+static void finish(struct reconciler *r)
+{
+	json_t *o = json_object();
+	char *text;
+
+	json_set_int(o, "seen", r->dl.newest_id);
+	if (r->dl.older_cursor[0]) {
+		json_set_str(o, "older_cursor", r->dl.older_cursor);
+		json_set_int(o, "older_floor", r->dl.older_floor_id);
+	}
+	text = json_text(o);
+	json_decref(o);
+	reconcile_save_setting(r, KEY, text, reconcile_part_done);
+	free(text);
+}
+
+/* ---- one page ---- */
+
+static bool is_guid(const char *s)
+{
+	size_t n = s ? strlen(s) : 0;
+
+	return n > 0 && n <= GUID_MAX_BYTES &&
+	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == n;
+}
+
+static void ask_page(struct reconciler *r);
+
+/* This page is dealt with: the next one, the older walk, or the end. */
+static void turn_page(struct reconciler *r)
+{
+	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_asked >= ASKED_MAX;
+	bool is_at_end = r->dl.is_at_floor || !r->dl.next_cursor[0];
+
+	release_page(r);
+	if (is_at_end && r->dl.is_older_walk)
+		r->dl.older_cursor[0] = '\0';
+	if (is_at_end && !r->dl.is_older_walk && r->dl.older_cursor[0] && !is_exhausted) {
+		r->dl.is_older_walk = true;
+		r->dl.floor_id = r->dl.older_floor_id;
+		memcpy(r->dl.cursor, r->dl.older_cursor, sizeof(r->dl.cursor));
+		ask_page(r);
+	} else if (is_at_end) {
+		finish(r);
+	} else if (is_exhausted) {
+		/* A walk that was cut short before goes on from further up, to the same end. */
+		if (!r->dl.is_older_walk && !r->dl.older_cursor[0])
+			r->dl.older_floor_id = r->dl.floor_id;
+		memcpy(r->dl.older_cursor, r->dl.next_cursor, sizeof(r->dl.older_cursor));
+		finish(r);
+	} else {
+		memcpy(r->dl.cursor, r->dl.next_cursor, sizeof(r->dl.cursor));
+		ask_page(r);
+	}
+}
+
+static void next_lost(struct reconciler *r);
+
+static void on_asked(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
+	const struct lost_delivery *lost = &r->dl.lost[r->dl.i];
+	struct github_result result = call->result;
+	bool is_too_late = result.err && result.is_final && result.err != ERR_AUTH;
+
+	github_call_release(call);
+	if (!reconcile_is_back(r, "asking for a delivery again", is_too_late ? 0 : result.err,
+	        &result.why))
+		return;
+	r->dl.n_asked++;
+	r->d->counters.n_redeliveries_asked += !is_too_late;
+	log_event(is_too_late ? LOG_WARN : LOG_INFO,
+	    is_too_late ? "redelivery_refused" : "redelivery_asked", LOG_S("delivery", lost->guid),
+	    LOG_I("id", lost->id), LOG_S("error", result.why.text));
+	r->dl.i++;
+	next_lost(r);
+}
+
+static void on_counted(struct store_op *op)
+{
+	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.count.op);
+	int n_before = r->op.count.n_before;
+
+	if (!reconcile_is_back(r, "counting redeliveries", op->err, &op->why))
+		return;
+	if (n_before >= ASKED_EACH_MAX) {
+		r->dl.i++;
+		next_lost(r);
+		return;
+	}
+	r->op.call = (struct github_call){.done = on_asked};
+	reconcile_goes_to_github(r);
+	github_delivery_redeliver(r->d->deps.github, &r->op.call, r->dl.lost[r->dl.i].id);
+}
+
+static void next_lost(struct reconciler *r)
+{
+	while (r->dl.i < r->dl.n_lost) {
+		const char *guid = r->dl.lost[r->dl.i].guid;
+
+		if (!r->dl.known[r->dl.i] && !json_object_get(r->dl.settled, guid)) {
+			json_object_set_new(r->dl.settled, guid, json_true());
+			r->op.count = (struct count_redelivery){
+			    .op.done = on_counted,
+			    .guid = guid,
+			    .now_ms = clock_wall_ms(),
+			};
+			reconcile_submitted(r, "counting redeliveries",
+			    store_count_redelivery(r->d->deps.store, &r->op.count));
+			return;
+		}
+		r->dl.i++;
+	}
+	turn_page(r);
+}
+
+static void on_known(struct store_query *q)
+{
+	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.known_guids.q);
+
+	free((void *)r->op.known_guids.guids);
+	if (!reconcile_is_back(r, "looking deliveries up", q->err, &q->why))
+		return;
+	r->dl.i = 0;
+	next_lost(r);
+}
+
+static void look_up_lost(struct reconciler *r)
+{
+	const char **guids = xcalloc(r->dl.n_lost + 1, sizeof(*guids));
+	int rc;
+
+	r->dl.known = xcalloc(r->dl.n_lost + 1, sizeof(*r->dl.known));
+	for (size_t i = 0; i < r->dl.n_lost; i++)
+		guids[i] = r->dl.lost[i].guid;
+	r->op.known_guids = (struct known_guids){
+	    .q.done = on_known,
+	    .guids = guids,
+	    .n = r->dl.n_lost,
+	    .known = r->dl.known,
+	};
+	rc = store_known_guids(r->d->deps.store, &r->op.known_guids);
+	if (rc)
+		free(guids);
+	reconcile_submitted(r, "looking deliveries up", rc);
+}
+
+/* Notes the failed ones down to the floor. */
+static void read_page(struct reconciler *r)
+{
+	json_t *entry;
+	size_t i;
+
+	r->dl.lost = xcalloc(json_array_size(r->dl.page) + 1, sizeof(*r->dl.lost));
+	json_array_foreach (r->dl.page, i, entry) {
+		int64_t id = json_get_int(entry, "id", 0), status, at_ms;
+		const char *guid = json_get_str(entry, "guid");
+		const char *at = json_get_str(entry, "delivered_at");
+
+		status = json_get_int(entry, "status_code", 0);
+		if (id <= r->dl.floor_id ||
+		    (at && rfc3339_parse(at, &at_ms) == 0 && at_ms < r->since_ms)) {
+			r->dl.is_at_floor = true;
+			return;
+		}
+		if (id > r->dl.newest_id)
+			r->dl.newest_id = id;
+		if (!is_guid(guid))
+			continue;
+		if (status >= 200 && status < 300)
+			json_object_set_new(r->dl.settled, guid, json_true());
+		else
+			r->dl.lost[r->dl.n_lost++] = (struct lost_delivery){id, guid};
+	}
+}
+
+static void on_page(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.deliveries.call);
+	struct github_result result = call->result;
+
+	r->dl.page = json_incref(call->answer);
+	memcpy(r->dl.next_cursor, r->op.deliveries.next_cursor, sizeof(r->dl.next_cursor));
+	github_call_release(call);
+	if (result.err && result.is_final && r->dl.is_older_walk && !r->d->is_closing) {
+		/* The cursor lost its meaning; what was behind it the heads will tell. */
+		reconcile_is_back(r, "", 0, NULL);
+		r->dl.is_at_floor = true;
+		turn_page(r);
+		return;
+	}
+	if (!reconcile_is_back(r, "reading the App's deliveries", result.err, &result.why))
+		return;
+	r->dl.n_pages++;
+	read_page(r);
+	if (r->dl.n_lost)
+		look_up_lost(r);
+	else
+		turn_page(r);
+}
+
+static void ask_page(struct reconciler *r)
+{
+	r->dl.is_at_floor = false;
+	r->op.deliveries = (struct github_deliveries){.call.done = on_page};
+	memcpy(r->op.deliveries.cursor, r->dl.cursor, sizeof(r->dl.cursor));
+	reconcile_goes_to_github(r);
+	github_deliveries_get(r->d->deps.github, &r->op.deliveries);
+}
+
+static void have_memory(struct reconciler *r)
+{
+	read_memory(r, r->setting_value);
+	r->dl.floor_id = r->dl.seen_id;
+	r->dl.newest_id = r->dl.seen_id;
+	r->dl.settled = json_object();
+	ask_page(r);
+}
+
+void reconcile_deliveries(struct reconciler *r)
+{
+	reconcile_load_setting(r, KEY, have_memory);
+}

@@ -1,0 +1,340 @@
+/* Open pull requests against what the database knows of them.
+ *
+ * The list comes last updated first, so a look normally ends on its first page, where it
+ * meets what the last look saw. The first look after a start, and each twelfth, reads to
+ * the end; only then can a pull request that is open in the database alone be told. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "dispatch/planner.h"
+#include "dispatch/reconcile_internal.h"
+#include "dispatch/synthetic.h"
+
+enum {
+	PAGES_MAX = 100,
+	COMPLETE_EACH = 12,
+	CLOSED_MAX = 100, /* looked up in one look */
+	OVERLAP_MS = 10 * 60 * 1000,
+	WAIT_MS = 1000, /* for the planner, so often: what it has in hand may be what we look for */
+	WAITS_MAX = 30,
+};
+
+static const char KEY[] = "reconcile.pulls";
+
+static void next_pull(struct reconciler *r);
+
+void reconcile_pulls_release(struct reconciler *r)
+{
+	list_pulls_release(&r->pl.known);
+	list_pulls_release(&r->pl.all);
+	free(r->pl.is_listed);
+	json_decref(r->pl.page);
+	event_release(&r->pl.event);
+	memset(&r->pl, 0, sizeof(r->pl));
+}
+
+/* Both lists are in the order of their numbers. */
+static struct known_pull *find(const struct list_pulls *l, int64_t number)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->list[middle].number == number)
+			return &l->list[middle];
+		if (l->list[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+static int64_t time_of(const json_t *pull, const char *key)
+{
+	const char *text = json_get_str(pull, key);
+	int64_t ms;
+
+	return text && rfc3339_parse(text, &ms) == 0 ? ms : 0;
+}
+
+/* ---- the end ---- */
+
+static void keep_memory(struct reconciler *r)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lld", (long long)r->pl.newest_ms);
+	reconcile_save_setting(r, KEY, text, reconcile_part_done);
+}
+
+static void next_unlisted(struct reconciler *r)
+{
+	r->pl.i++;
+	while (r->pl.i < r->pl.known.n && r->pl.is_listed[r->pl.i])
+		r->pl.i++;
+}
+
+static void ask_unlisted(struct reconciler *r);
+
+static void after_unlisted(struct reconciler *r)
+{
+	next_unlisted(r);
+	ask_unlisted(r);
+}
+
+static void on_unlisted(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
+	struct github_result result = call->result;
+	bool is_gone = result.err == ERR_NOT_FOUND;
+	char *body = NULL;
+
+	if (str_eq(json_get_str(call->answer, "state"), "closed"))
+		body = synthetic_pull("closed", call->answer, r->config->upstream_repository, NULL);
+	github_call_release(call);
+	if (r->d->is_closing || (result.err && !is_gone)) {
+		free(body);
+		reconcile_is_back(r, "reading a pull request", result.err, &result.why);
+		return;
+	}
+	reconcile_is_back(r, "", 0, NULL);
+	if (!body) {
+		after_unlisted(r);
+		return;
+	}
+	log_event(LOG_INFO, "pull_found_closed", LOG_I("pr", r->pl.known.list[r->pl.i].number));
+	reconcile_plan(r, "pull_request", body, after_unlisted);
+}
+
+/* Open in the database, but not in the list: closed, or updated while we read it. */
+static void ask_unlisted(struct reconciler *r)
+{
+	if (r->pl.i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
+		keep_memory(r);
+		return;
+	}
+	r->pl.n_asked++;
+	r->op.call = (struct github_call){.done = on_unlisted};
+	reconcile_goes_to_github(r);
+	github_pull_get(r->d->deps.github, &r->op.call, r->config->upstream_repository,
+	    r->pl.known.list[r->pl.i].number);
+}
+
+static void have_list(struct reconciler *r)
+{
+	if (!r->pl.is_complete) {
+		keep_memory(r);
+		return;
+	}
+	r->pl.i = 0;
+	if (r->pl.known.n && r->pl.is_listed[0])
+		next_unlisted(r);
+	ask_unlisted(r);
+}
+
+/* ---- one pull request of the list ---- */
+
+static void go_on(struct reconciler *r)
+{
+	event_release(&r->pl.event);
+	r->pl.i++;
+	next_pull(r);
+}
+
+static void plan_pull(struct reconciler *r, const char *action, const char *before)
+{
+	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
+	const char *repository = r->config->upstream_repository;
+
+	log_event(LOG_INFO, "pull_found", LOG_I("pr", json_get_int(pull, "number", 0)),
+	    LOG_S("as", action));
+	reconcile_plan(
+	    r, "pull_request", synthetic_pull(action, pull, repository, before), go_on);
+}
+
+static void on_noted(struct store_op *op)
+{
+	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.note.op);
+
+	if (reconcile_is_back(r, "noting a pull request", op->err, &op->why))
+		go_on(r);
+}
+
+static void note_pull(struct reconciler *r)
+{
+	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
+	const char *repository = r->config->upstream_repository;
+	char *body = synthetic_pull("opened", pull, repository, NULL);
+	struct error why = {0};
+	int rc = r->d->deps.parse_event(
+	    "pull_request", body, strlen(body), &r->pl.event, &why);
+
+	free(body);
+	if (rc) {
+		log_event(LOG_WARN, "pull_unread", LOG_I("pr", json_get_int(pull, "number", 0)),
+		    LOG_S("error", why.text));
+		go_on(r);
+		return;
+	}
+	r->op.note = (struct note_head){
+	    .op.done = on_noted,
+	    .repository = repository,
+	    .head_sha = r->pl.event.pull.head_sha,
+	    .pull = &r->pl.event.pull,
+	    .now_ms = clock_wall_ms(),
+	};
+	reconcile_submitted(
+	    r, "noting a pull request", store_note_head(r->d->deps.store, &r->op.note));
+}
+
+/* It is open at GitHub, and not known to be. */
+static void decide_not_open(struct reconciler *r)
+{
+	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
+	const struct known_pull *known = find(&r->pl.all, json_get_int(pull, "number", 0));
+
+	if (known && known->updated_ms > time_of(pull, "updated_at"))
+		go_on(r);
+	else if (known)
+		plan_pull(r, "reopened", NULL);
+	else if (r->pl.is_first_look && time_of(pull, "created_at") < r->since_ms)
+		note_pull(r);
+	else
+		plan_pull(r, "opened", NULL);
+}
+
+static void on_all(struct store_query *q)
+{
+	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.list_pulls.q);
+
+	r->pl.all = r->op.list_pulls;
+	if (!reconcile_is_back(r, "listing pull requests", q->err, &q->why))
+		return;
+	r->pl.has_all = true;
+	decide_not_open(r);
+}
+
+static void decide(struct reconciler *r)
+{
+	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
+	const struct known_pull *known = find(&r->pl.known, json_get_int(pull, "number", 0));
+
+	if (!known && r->pl.has_all) {
+		decide_not_open(r);
+	} else if (!known) {
+		r->op.list_pulls = (struct list_pulls){
+		    .q.done = on_all,
+		    .repository = r->config->upstream_repository,
+		};
+		reconcile_submitted(r, "listing pull requests",
+		    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+	} else {
+		plan_pull(r, "synchronize", known->head_sha);
+	}
+}
+
+/* Whether the database knows this head of this open pull request, or a newer state of it. */
+static bool is_settled(struct reconciler *r, const json_t *pull)
+{
+	const struct known_pull *known = find(&r->pl.known, json_get_int(pull, "number", 0));
+	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
+
+	if (!head)
+		return true;
+	if (!known)
+		return false;
+	r->pl.is_listed[known - r->pl.known.list] = true;
+	return str_eq(known->head_sha, head) ||
+	       known->updated_ms > time_of(pull, "updated_at");
+}
+
+static void ask_page(struct reconciler *r, int page);
+
+static void next_pull(struct reconciler *r)
+{
+	for (; r->pl.i < json_array_size(r->pl.page); r->pl.i++) {
+		const json_t *pull = json_array_get(r->pl.page, r->pl.i);
+		int64_t updated_ms = time_of(pull, "updated_at");
+
+		if (updated_ms > r->pl.newest_ms)
+			r->pl.newest_ms = updated_ms;
+		if (!r->pl.must_be_complete && updated_ms < r->pl.seen_ms - OVERLAP_MS) {
+			have_list(r);
+			return;
+		}
+		if (is_settled(r, pull))
+			continue;
+		decide(r);
+		return;
+	}
+	if (!r->pl.next_page || r->pl.next_page > PAGES_MAX) {
+		r->pl.is_complete = r->pl.next_page == 0;
+		have_list(r);
+		return;
+	}
+	ask_page(r, r->pl.next_page);
+}
+
+static void on_page(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.page.call);
+	struct github_result result = call->result;
+
+	json_decref(r->pl.page);
+	r->pl.page = json_incref(call->answer);
+	r->pl.next_page = r->op.page.next_page;
+	github_call_release(call);
+	if (!reconcile_is_back(r, "listing open pull requests", result.err, &result.why))
+		return;
+	r->pl.i = 0;
+	next_pull(r);
+}
+
+static void ask_page(struct reconciler *r, int page)
+{
+	r->op.page = (struct github_page){.call.done = on_page, .page = page};
+	reconcile_goes_to_github(r);
+	github_pulls_open(r->d->deps.github, &r->op.page, r->config->upstream_repository);
+}
+
+/* ---- the beginning ---- */
+
+static void on_open(struct store_query *q)
+{
+	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.list_pulls.q);
+
+	r->pl.known = r->op.list_pulls;
+	if (!reconcile_is_back(r, "listing pull requests", q->err, &q->why))
+		return;
+	r->pl.is_listed = xcalloc(r->pl.known.n + 1, sizeof(*r->pl.is_listed));
+	ask_page(r, 1);
+}
+
+static void have_memory(struct reconciler *r)
+{
+	r->pl.is_first_look =
+	    !r->setting_value || parse_int64(r->setting_value, &r->pl.seen_ms) != 0;
+	r->pl.newest_ms = r->pl.seen_ms;
+	r->pl.must_be_complete =
+	    r->pl.is_first_look || r->n_complete_looks % COMPLETE_EACH == 0;
+	r->op.list_pulls = (struct list_pulls){
+	    .q.done = on_open,
+	    .repository = r->config->upstream_repository,
+	    .only_open = true,
+	};
+	reconcile_submitted(r, "listing pull requests",
+	    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+}
+
+void reconcile_pulls(struct reconciler *r)
+{
+	if (!planner_is_idle(r->d->planner) && r->pl.n_waits++ < WAITS_MAX)
+		reconcile_later(r, reconcile_pulls, WAIT_MS);
+	else
+		reconcile_load_setting(r, KEY, have_memory);
+}

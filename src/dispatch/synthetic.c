@@ -1,0 +1,94 @@
+#include "dispatch/synthetic.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+
+static const char NO_COMMIT[] = "0000000000000000000000000000000000000000";
+
+static json_t *repository_object(const char *full_name)
+{
+	const char *slash = strchr(full_name, '/');
+	char *owner = xstrndup(full_name, slash ? (size_t)(slash - full_name) : 0);
+	json_t *o = json_pack("{s:s, s:s, s:{s:s}}", "full_name", full_name, "name",
+	    slash ? slash + 1 : full_name, "owner", "login", owner);
+
+	free(owner);
+	return o;
+}
+
+/* What a list may leave out; an author of whom nothing is said is nobody that is trusted. */
+static json_t *whole_pull(const json_t *pull)
+{
+	json_t *copy = json_copy((json_t *)pull);
+
+	if (!json_is_boolean(json_object_get(copy, "draft")))
+		json_object_set_new(copy, "draft", json_false());
+	if (!json_is_array(json_object_get(copy, "labels")))
+		json_object_set_new(copy, "labels", json_array());
+	if (!json_get_str(copy, "author_association"))
+		json_set_str(copy, "author_association", "NONE");
+	return copy;
+}
+
+char *synthetic_pull(
+    const char *action, const json_t *pull, const char *repository, const char *before)
+{
+	json_t *known = json_at(pull, "base", "repo", NULL);
+	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
+	json_t *body = json_pack("{s:s, s:I, s:o}", "action", action, "number",
+	    (json_int_t)json_get_int(pull, "number", 0), "pull_request", whole_pull(pull));
+	char *text;
+
+	if (before && head) {
+		json_set_str(body, "before", before);
+		json_set_str(body, "after", head);
+	}
+	if (json_get_str(known, "full_name"))
+		json_object_set(body, "repository", known);
+	else
+		json_object_set_new(body, "repository", repository_object(repository));
+	if (json_is_object(json_object_get(pull, "user")))
+		json_object_set(body, "sender", json_object_get(pull, "user"));
+	text = json_text(body);
+	json_decref(body);
+	return text;
+}
+
+static json_t *head_commit(const json_t *branch, const char *sha)
+{
+	json_t *commit = json_at(branch, "commit", "commit", NULL);
+	const char *message = json_get_str(commit, "message");
+	const char *login = json_get_str(json_at(branch, "commit", "author", NULL), "login");
+	json_t *author = json_object(), *o = json_object();
+
+	json_set_str(author, "name", json_get_str(json_at(commit, "author", NULL), "name"));
+	json_set_str(author, "username", login);
+	json_set_str(o, "id", sha);
+	json_set_str(o, "message", message ? message : "");
+	json_set_str(o, "timestamp", json_get_str(json_at(commit, "committer", NULL), "date"));
+	json_object_set_new(o, "author", author);
+	return o;
+}
+
+char *synthetic_push(const json_t *branch, const char *name, const char *after,
+    const char *repository, const char *before)
+{
+	char *ref = xasprintf("refs/heads/%s", name), *text;
+	json_t *commit = head_commit(branch, after), *body = json_object();
+
+	json_set_str(body, "ref", ref);
+	json_set_str(body, "before", before ? before : NO_COMMIT);
+	json_set_str(body, "after", after);
+	json_object_set_new(body, "created", json_false());
+	json_object_set_new(body, "deleted", json_false());
+	json_object_set_new(body, "forced", json_false());
+	json_object_set_new(body, "commits", json_pack("[O]", commit));
+	json_object_set_new(body, "head_commit", commit);
+	json_object_set_new(body, "repository", repository_object(repository));
+	text = json_text(body);
+	json_decref(body);
+	free(ref);
+	return text;
+}
