@@ -108,12 +108,17 @@ static void test_many_refused_share_the_renewal(void **state)
 static void test_renewed_while_in_use(void **state)
 {
 	struct fake_github *f = *state;
+	struct github_stats stats;
+	struct one o = {0};
 	int n = 0;
 
 	expect_ok(f, "owner/name");
 	f->github->tokens->refresh_mono_ms = 0; /* its last minutes have begun */
-	expect_ok(f, "owner/name");
-	assert_string_equal(f->github->tokens->text, "token-1"); /* nobody waited for the new one */
+	one_dispatch(f, &o, "owner/name");
+	github_read_stats(f->github, &stats); /* both are out: it waited for no new token */
+	assert_int_equal(stats.n_in_flight, 2);
+	one_wait(f, &o);
+	assert_int_equal(o.call.result.err, 0);
 	while (fake_count(f, "POST /app/installations") < 2 && n++ < 100)
 		expect_ok(f, "owner/name");
 	fake_set(f, n_bad_tokens, 1);
