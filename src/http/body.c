@@ -5,14 +5,56 @@
 
 #include "base/alloc.h"
 
-static char *block_new(struct http_bodies *all)
+#define MAX_SPARE 64
+
+static _Thread_local struct {
+	char *spare[MAX_SPARE]; /* owned blocks of HTTP_BODY_BLOCK_BYTES or more */
+	int n_spare;
+	int n_spare_low; /* fewest since the last trim: that many were not needed */
+	int n_holders;
+} blocks;
+
+static char *block_take(void)
 {
-	if (all->n_spare == 0)
+	if (blocks.n_spare == 0)
 		return xmalloc(HTTP_BODY_BLOCK_BYTES);
-	all->n_spare--;
-	if (all->n_spare < all->n_spare_low)
-		all->n_spare_low = all->n_spare;
-	return all->spare[all->n_spare];
+	blocks.n_spare--;
+	if (blocks.n_spare < blocks.n_spare_low)
+		blocks.n_spare_low = blocks.n_spare;
+	return blocks.spare[blocks.n_spare];
+}
+
+void http_block_give(char *data)
+{
+	/* Only blocks of about the common size are worth keeping. */
+	size_t bytes = data ? malloc_usable_size(data) : 0;
+
+	if (blocks.n_holders && bytes >= HTTP_BODY_BLOCK_BYTES &&
+	    bytes < 2 * HTTP_BODY_BLOCK_BYTES && blocks.n_spare < MAX_SPARE)
+		blocks.spare[blocks.n_spare++] = data;
+	else
+		free(data);
+}
+
+void http_blocks_trim(void)
+{
+	for (; blocks.n_spare_low > 0 && blocks.n_spare > 0; blocks.n_spare_low--)
+		free(blocks.spare[--blocks.n_spare]);
+	blocks.n_spare_low = blocks.n_spare;
+}
+
+void http_blocks_hold(void)
+{
+	blocks.n_holders++;
+}
+
+void http_blocks_release(void)
+{
+	if (--blocks.n_holders)
+		return;
+	while (blocks.n_spare)
+		free(blocks.spare[--blocks.n_spare]);
+	blocks.n_spare_low = 0;
 }
 
 int http_body_grow(struct http_bodies *all, struct http_body *b, size_t expected)
@@ -30,7 +72,7 @@ int http_body_grow(struct http_bodies *all, struct http_body *b, size_t expected
 	if (all->in_use_bytes + (bytes - b->cap) > all->max_bytes)
 		return ERR_BUSY;
 	all->in_use_bytes += bytes - 1 - b->cap;
-	b->data = b->cap ? xrealloc(b->data, bytes) : block_new(all);
+	b->data = b->cap ? xrealloc(b->data, bytes) : block_take();
 	b->cap = bytes - 1;
 	return 0;
 }
@@ -65,36 +107,10 @@ char *http_body_take(struct http_bodies *all, struct http_body *b, size_t *ret_b
 	return data;
 }
 
-void http_bodies_recycle(struct http_bodies *all, char *data)
-{
-	/* Only blocks of about the common size are worth keeping. */
-	size_t bytes = data ? malloc_usable_size(data) : 0;
-
-	if (bytes >= HTTP_BODY_BLOCK_BYTES && bytes < 2 * HTTP_BODY_BLOCK_BYTES &&
-	    all->n_spare < HTTP_BODY_MAX_SPARE)
-		all->spare[all->n_spare++] = data;
-	else
-		free(data);
-}
-
 void http_body_release(struct http_bodies *all, struct http_body *b)
 {
 	size_t bytes;
 
 	if (b->data)
-		http_bodies_recycle(all, http_body_take(all, b, &bytes));
-}
-
-void http_bodies_trim(struct http_bodies *all)
-{
-	for (; all->n_spare_low > 0 && all->n_spare > 0; all->n_spare_low--)
-		free(all->spare[--all->n_spare]);
-	all->n_spare_low = all->n_spare;
-}
-
-void http_bodies_free_spare(struct http_bodies *all)
-{
-	while (all->n_spare)
-		free(all->spare[--all->n_spare]);
-	all->n_spare_low = 0;
+		http_block_give(http_body_take(all, b, &bytes));
 }

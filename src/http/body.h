@@ -8,12 +8,9 @@
 #include "base/err.h"
 
 #define HTTP_BODY_BLOCK_BYTES 32768 /* a webhook of pytorch's is 21 to 27 KB */
-#define HTTP_BODY_MAX_SPARE   64
 
+/* The account of one server. */
 struct http_bodies {
-	char *spare[HTTP_BODY_MAX_SPARE]; /* owned blocks of HTTP_BODY_BLOCK_BYTES or more */
-	int n_spare;
-	int n_spare_low; /* fewest since the last trim: that many were not needed */
 	size_t in_use_bytes;
 	size_t max_bytes;
 };
@@ -32,10 +29,15 @@ int http_body_append(
 void http_body_release(struct http_bodies *all, struct http_body *b);
 /* Off the account; the memory is the caller's (free()), NUL-terminated, never NULL. */
 char *http_body_take(struct http_bodies *all, struct http_body *b, size_t *ret_bytes);
-/* Takes memory from http_body_take() back. */
-void http_bodies_recycle(struct http_bodies *all, char *data);
+/* ---- spare blocks: the loop thread's, shared by its servers, so that a body which outlives
+ * its server still has a place to go ---- */
+
+/* Between these a thread keeps spare blocks; calls nest. */
+void http_blocks_hold(void);
+void http_blocks_release(void);
+/* Takes memory from http_body_take() back; NULL is fine. */
+void http_block_give(char *data);
 /* Frees spare blocks that were not needed since the last call. */
-void http_bodies_trim(struct http_bodies *all);
-void http_bodies_free_spare(struct http_bodies *all);
+void http_blocks_trim(void);
 
 #endif

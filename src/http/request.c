@@ -133,9 +133,9 @@ char *http_take_body(struct http_request *r, size_t *ret_bytes)
 	return http_body_take(r->conn ? &r->conn->server->bodies : &none, &r->body, ret_bytes);
 }
 
-void http_recycle_body(struct http_server *s, char *body)
+void http_recycle_body(char *body)
 {
-	http_bodies_recycle(&s->bodies, body);
+	http_block_give(body);
 }
 
 void http_pause_body(struct http_request *r)

@@ -50,11 +50,11 @@ static void on_tick(struct timer *t)
 		else
 			http_conn_check_deadlines(c, now_ms);
 	}
-	http_bodies_trim(&s->bodies);
-	if (s->n_conns)
+	http_blocks_trim();
+	/* Twice more when the last is gone, so that the trim frees all that is spare. */
+	s->n_quiet_ticks = s->n_conns ? 0 : s->n_quiet_ticks + 1;
+	if (s->n_quiet_ticks < 3)
 		timer_start(s->tick, s->tick_ms);
-	else
-		http_bodies_free_spare(&s->bodies);
 }
 
 struct http_server *http_server_new(struct loop *l, const struct http_limits *limits)
@@ -67,6 +67,7 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 		s->limits.max_header_bytes = HTTP_MAX_HEAD_BYTES;
 	s->bodies.max_bytes = s->limits.max_total_body_bytes;
 	s->tick_ms = tick_ms_for(&s->limits);
+	http_blocks_hold();
 	s->tick = timer_new(l, on_tick, s);
 	buf_init(&s->out_head, 65536);
 	buf_reserve(&s->out_head, 1024);
@@ -150,7 +151,7 @@ static void finish(void *p)
 	void *owner = s->closed_owner;
 
 	http_routes_release(&s->routes);
-	http_bodies_free_spare(&s->bodies);
+	http_blocks_release();
 	http_tls_free(s->tls);
 	buf_release(&s->out_head);
 	free(s);

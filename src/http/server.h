@@ -105,8 +105,9 @@ const char *http_body(const struct http_request *r, size_t *ret_bytes); /* whole
 /* Takes the body's memory away from the request (free()); the body is empty after it.
  * NUL-terminated. */
 char *http_take_body(struct http_request *r, size_t *ret_bytes);
-/* Instead of free(), for memory from http_take_body(): the next body is read into it. */
-void http_recycle_body(struct http_server *s, char *body);
+/* Instead of free(), for memory from http_take_body(): the next body is read into it. Also
+ * after the server is closed. Thread: the loop that the body came from. NULL is fine. */
+void http_recycle_body(char *body);
 /* Stream mode: no on_body until http_resume_body(), the client waits. Legal in on_body. */
 void http_pause_body(struct http_request *r);
 void http_resume_body(struct http_request *r);

@@ -30,6 +30,7 @@ struct http_server {
 	bool is_due_scheduled;
 	struct timer *tick; /* runs while there are connections */
 	int64_t tick_ms;
+	int n_quiet_ticks; /* without a connection */
 
 	char date[32]; /* of date_s */
 	int64_t date_s;

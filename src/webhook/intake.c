@@ -39,7 +39,6 @@ enum refusal { REFUSED_REQUEST, REFUSED_SIGNATURE, REFUSED_BUSY, N_REFUSALS };
 struct intake {
 	struct loop *loop;
 	struct store *store;
-	struct http_server *server;
 	struct config *config; /* NULL until configured */
 	struct hmac *hmac;     /* keyed with the webhook secret */
 	struct in_hand *spare;
@@ -71,7 +70,7 @@ static void in_hand_give_back(struct in_hand *d)
 	struct intake *in = d->intake;
 
 	if (d->body)
-		http_recycle_body(in->server, d->body);
+		http_recycle_body(d->body);
 	d->body = NULL;
 	in->n_in_hand--;
 	if (in->n_spare == SPARE_MAX) {
@@ -309,7 +308,6 @@ struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h
 
 	in->loop = l;
 	in->store = s;
-	in->server = h;
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/github/webhook",

@@ -13,12 +13,12 @@
 
 static void echo(struct http_request *r, void *owner)
 {
-	struct rig *g = owner;
 	size_t n;
 	char *body = http_take_body(r, &n);
 
+	(void)owner;
 	http_respond(r, 200, "application/octet-stream", NULL, body, n);
-	http_recycle_body(g->server, body);
+	http_recycle_body(body);
 }
 
 /* Says in its body what was asked. */
