@@ -43,7 +43,7 @@ struct intake {
 	struct hmac *hmac;     /* keyed with the webhook secret */
 	struct in_hand *spare;
 	int n_spare, n_in_hand;
-	struct log_limit refusals[N_REFUSALS]; /* anyone can cause these lines */
+	struct log_limit lines[N_REFUSALS]; /* of refusals, which anyone can cause */
 	struct intake_counters counters;
 };
 
@@ -92,35 +92,40 @@ static void answer(
 	http_respond(r, status, "application/json", NULL, text, (size_t)n);
 }
 
-/* Says so in the log, at most once a second, and in the answer. */
-static void refuse(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
+static const struct {
+	const char *ev;
+	int status;
+	enum log_level level;
+} refusals[N_REFUSALS] = {
+    [REFUSED_REQUEST] = {"delivery_refused", 400, LOG_WARN},
+    [REFUSED_SIGNATURE] = {"delivery_signature_wrong", 401, LOG_WARN},
+    [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR},
+};
+
+/* Counts, and says so in the log at most once a second. */
+static void note_refusal(
+    struct intake *in, enum refusal kind, const char *guid, const char *client, const char *why)
 {
-	static const struct {
-		const char *ev;
-		int status;
-		enum log_level level;
-	} kinds[N_REFUSALS] = {
-	    [REFUSED_REQUEST] = {"delivery_refused", 400, LOG_WARN},
-	    [REFUSED_SIGNATURE] = {"delivery_signature_wrong", 401, LOG_WARN},
-	    [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR},
-	};
-	const char *guid = http_header(r, "X-GitHub-Delivery");
 	int64_t n_skipped;
 
-	if (log_limit_pass(&in->refusals[kind], loop_now_ms(in->loop), &n_skipped))
-		log_event(kinds[kind].level, kinds[kind].ev, LOG_S("delivery", guid),
-		    LOG_S("client", http_client_address(r)), LOG_S("why", why),
-		    LOG_I("more", n_skipped));
+	if (log_limit_pass(&in->lines[kind], loop_now_ms(in->loop), &n_skipped))
+		log_event(refusals[kind].level, refusals[kind].ev, LOG_S("delivery", guid),
+		    LOG_S("client", client), LOG_S("why", why), LOG_I("more", n_skipped));
 	if (kind == REFUSED_REQUEST)
 		in->counters.n_bad_request++;
 	else if (kind == REFUSED_SIGNATURE)
 		in->counters.n_bad_signature++;
 	else
 		in->counters.n_busy++;
+}
+
+static void refuse(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
+{
+	note_refusal(in, kind, http_header(r, "X-GitHub-Delivery"), http_client_address(r), why);
 	if (kind == REFUSED_BUSY)
 		http_respond_busy(r, RETRY_AFTER_S);
 	else
-		http_respond_json1(r, kinds[kind].status, "error", why);
+		http_respond_json1(r, refusals[kind].status, "error", why);
 }
 
 static void log_delivery(const struct in_hand *d, const char *ev, const char *reason)
@@ -142,30 +147,45 @@ static void on_gone(struct http_request *r)
 	d->request = NULL;
 }
 
+static void on_failed(struct in_hand *d)
+{
+	const struct store_op *op = &d->put.op;
+	const char *why = op->why.text[0] ? op->why.text : err_text(op->err);
+
+	if (d->request)
+		refuse(d->intake, d->request, REFUSED_BUSY, why);
+	else
+		note_refusal(d->intake, REFUSED_BUSY, d->guid, NULL, why);
+}
+
+static void on_stored(struct in_hand *d)
+{
+	struct intake_counters *c = &d->intake->counters;
+	bool is_duplicate = d->put.is_duplicate;
+
+	if (is_duplicate) {
+		c->n_duplicate++;
+	} else {
+		c->n_accepted++;
+		c->n_bytes_accepted += (int64_t)d->put.body_bytes;
+	}
+	log_delivery(d, is_duplicate ? "delivery_duplicate" : "delivery_accepted", NULL);
+	if (!d->request)
+		c->n_gone++;
+	else if (is_duplicate)
+		answer(d->request, 200, "duplicate", "delivery", d->guid);
+	else
+		answer(d->request, 202, "accepted", "delivery", d->guid);
+}
+
 static void on_written(struct store_op *op)
 {
 	struct in_hand *d = CONTAINER_OF(op, struct in_hand, put.op);
-	struct intake *in = d->intake;
-	struct http_request *r = d->request;
 
-	if (op->err) {
-		if (r)
-			refuse(in, r, REFUSED_BUSY,
-			    op->why.text[0] ? op->why.text : err_text(op->err));
-	} else if (d->put.is_duplicate) {
-		in->counters.n_duplicate++;
-		log_delivery(d, "delivery_duplicate", NULL);
-		if (r)
-			answer(r, 200, "duplicate", "delivery", d->guid);
-	} else {
-		in->counters.n_accepted++;
-		in->counters.n_bytes_accepted += (int64_t)d->put.body_bytes;
-		log_delivery(d, "delivery_accepted", NULL);
-		if (r)
-			answer(r, 202, "accepted", "delivery", d->guid);
-	}
-	if (!r)
-		in->counters.n_gone++;
+	if (op->err)
+		on_failed(d);
+	else
+		on_stored(d);
 	in_hand_give_back(d);
 }
 
