@@ -70,6 +70,7 @@ $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
+LDLIBS_fuzz_report_markdown := $(LDLIBS_test_report_markdown)
 
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
 $(B)/%.h.ok: src/%.h
@@ -84,7 +85,7 @@ run-unit: $(TESTS)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(B)/fuzz/%: tests/fuzz/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) $(LDLIBS_$*)
 fuzzers: $(FUZZERS)
 
 # ---- what people call; each installs what it needs first ----

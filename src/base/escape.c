@@ -222,16 +222,17 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
 }
 
-/* Seven hexadecimal digits or more standing alone may be a commit. */
+/* A run of seven hexadecimal digits or more that is no part of a longer ASCII word may be
+ * taken for a commit. */
 static bool has_commit_like_word(const char *s)
 {
-	while (*s) {
-		size_t n_hex = strspn(s, "0123456789abcdefABCDEF");
-		size_t n = n_hex;
+	static const char word[] = "0123456789abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
+	static const char hex[] = "0123456789abcdefABCDEF";
 
-		while (is_letter(s[n]) || is_digit(s[n]))
-			n++;
-		if (n_hex >= 7 && n == n_hex)
+	while (*s) {
+		size_t n = strspn(s, word);
+
+		if (n >= 7 && strspn(s, hex) == n)
 			return true;
 		s += n ? n : 1;
 	}
@@ -239,18 +240,20 @@ static bool has_commit_like_word(const char *s)
 }
 
 /* True for text that neither Markdown nor GitHub's references can take for anything: starts
- * with a letter (no list), no dot inside a word (www., file.name), no "ABC-12" (GH-1 and
- * custom references), no commit. */
+ * with a letter (no list), dots only inside numbers (no www., no name of a host), no "ABC-12"
+ * (GH-1 and custom references), no commit. */
 static bool is_harmless(const char *s)
 {
 	if (!is_letter(s[0]) || has_commit_like_word(s))
 		return false;
-	for (; *s; s++) {
-		if (is_letter(*s) || is_digit(*s) || *s == ' ')
+	for (const char *p = s; *p; p++) {
+		if (is_letter(*p) || is_digit(*p) || *p == ' ')
 			continue;
-		if (!strchr("-.,()/+", *s))
+		if (!strchr("-.,()/+", *p))
 			return false;
-		if ((*s == '.' && is_letter(s[1])) || (*s == '-' && is_digit(s[1])))
+		if (*p == '.' && (!is_digit(p[-1]) || !is_digit(p[1])))
+			return false;
+		if (*p == '-' && is_digit(p[1]))
 			return false;
 	}
 	return true;

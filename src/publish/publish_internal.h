@@ -32,8 +32,9 @@ struct publisher {
 
 	struct claim_outbox claim;
 	bool is_claiming;
-	bool wants_claim;   /* something became due since the claim began, or there was no room */
-	struct timer *wake; /* the next row is due */
+	bool wants_claim;      /* something became due since the claim began */
+	bool is_rung;          /* wake runs within a moment */
+	struct timer *wake;    /* the next row is due */
 	struct timer *closing; /* the moment that writes in hand are given */
 	struct writing *writings;
 	int n_previews;

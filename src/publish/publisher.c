@@ -10,6 +10,7 @@
 
 enum {
 	CLAIM_RETRY_MS = 1000,
+	RING_MS = 20, /* every commit that touches the outbox rings: one claim serves many */
 	WAKE_SOONEST_MS = 50,
 	WAKE_LATEST_MS = 60 * 1000, /* the wall clock may jump */
 	CLOSING_MS = 3000,
@@ -54,10 +55,14 @@ static void on_claimed(struct store_op *op)
 		writing_start(p, &claim->rows[i]);
 	if (!op->err)
 		claim_outbox_release(claim);
-	if (!p->is_closing)
-		timer_start(p->wake, clamp(delay_ms, WAKE_SOONEST_MS, WAKE_LATEST_MS));
-	if (p->is_closing || p->wants_claim)
+	if (p->is_closing) {
 		publisher_pump(p);
+		return;
+	}
+	p->is_rung = p->wants_claim;
+	p->wants_claim = false;
+	timer_start(
+	    p->wake, p->is_rung ? RING_MS : clamp(delay_ms, WAKE_SOONEST_MS, WAKE_LATEST_MS));
 }
 
 void publisher_pump(struct publisher *p)
@@ -68,8 +73,11 @@ void publisher_pump(struct publisher *p)
 		close_if_idle(p);
 		return;
 	}
-	p->wants_claim = true;
-	if (p->is_claiming || room <= 0)
+	if (p->is_claiming) {
+		p->wants_claim = true;
+		return;
+	}
+	if (room <= 0) /* the next writing that ends comes back here */
 		return;
 	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
 	    .kinds = 1u << OUTBOX_COMMENT,
@@ -80,7 +88,6 @@ void publisher_pump(struct publisher *p)
 		return;
 	}
 	p->is_claiming = true;
-	p->wants_claim = false;
 }
 
 static void on_topic(unsigned topics, void *owner)
@@ -88,13 +95,22 @@ static void on_topic(unsigned topics, void *owner)
 	struct publisher *p = owner;
 
 	(void)topics;
-	if (!p->is_closing)
-		publisher_pump(p);
+	if (p->is_closing || p->is_rung)
+		return;
+	if (p->is_claiming) {
+		p->wants_claim = true;
+		return;
+	}
+	p->is_rung = true;
+	timer_start(p->wake, RING_MS);
 }
 
 static void on_wake(struct timer *t)
 {
-	publisher_pump(timer_owner(t));
+	struct publisher *p = timer_owner(t);
+
+	p->is_rung = false;
+	publisher_pump(p);
 }
 
 static void on_closing_over(struct timer *t)

@@ -50,6 +50,8 @@ static void append_passed(const struct table *t, const struct summary_style *sty
 	} else if (n == 1) {
 		append_titles(t, style, OUTCOME_PASSED, out);
 		buf_append_str(out, " passed");
+	} else if (n == 2) {
+		buf_append_str(out, "Both accelerators passed");
 	} else {
 		buf_appendf(out, "All %zu accelerators passed", n);
 	}

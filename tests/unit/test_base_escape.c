@@ -114,7 +114,7 @@ static void test_label(void **state)
 	    "Ascend NPU", "Gaudi (HPU)", "AMD MI300X, v1.2", "昇腾", "Größe", "C++/SYCL"};
 	static const char *const code[] = {"@alice", "www.x", "GH-1", "deadbeef", "1. x", "- x",
 	    "+ x", "a_b_c", "*x*", "a:b", "#1", "x@y.z", "[x](y)", "<b>", "~x~", "Team-12", "a|b",
-	    "example.com"};
+	    "example.com", "Inc. X", "昇1234567"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(harmless); i++) {

@@ -60,7 +60,7 @@ static void test_all_passed(void **state)
 	assert_true(comment_is_complete(v));
 	assert_false(comment_has_red(v));
 	check_body(v, COMMENT_MARKER
-	    "\n**All 2 accelerators passed**.\n\n" HEAD_LINE BASE_LINE ", 3 days old\n\n"
+	    "\n**Both accelerators passed**.\n\n" HEAD_LINE BASE_LINE ", 3 days old\n\n"
 	    "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
 	    "|:--|:-:|:-:|\n"
 	    "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);

@@ -1,0 +1,105 @@
+/* A change in which every kind of thing is there once, and the fields of it that somebody else
+ * wrote. */
+#ifndef TESTS_HOSTILE_VIEW_H
+#define TESTS_HOSTILE_VIEW_H
+
+#include "view_builder.h"
+
+enum field {
+	FIELD_TITLE,
+	FIELD_DOCS_URL,
+	FIELD_HELP_URL,
+	FIELD_ONCALL,
+	FIELD_HELD_REASON,
+	FIELD_LAST_ERROR,
+	FIELD_HELD_TITLE,
+	FIELD_SUITE,
+	FIELD_TEST,
+	FIELD_PASSED_TEST,
+	FIELD_MESSAGE,
+	FIELD_JOB_URL,
+	FIELD_CONCLUSION,
+	FIELD_RUNNING_WORKFLOW,
+	FIELD_RUNNING_NAME,
+	FIELD_BASE_REF,
+	FIELD_HEAD_SHA,
+	FIELD_MERGE_BASE,
+	FIELD_REPOSITORY,
+	N_FIELDS
+};
+
+/* Two reporting accelerators, a silent and a held one: three columns and five rows. */
+static inline struct change_view *hostile_view_new(void)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a-npu", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
+	size_t xpu = view_add_accelerator(v, "b-xpu", "Intel XPU", LEVEL_2, DISPATCH_RUNNING);
+	size_t mlu = view_add_accelerator(v, "c-mlu", "MLU", LEVEL_2, DISPATCH_EXPIRED);
+	size_t hpu = view_add_accelerator(v, "d-hpu", "HPU", LEVEL_2, DISPATCH_HELD);
+
+	view_set_merge_base(v, 0);
+	view_set_contact(
+	    v, npu, "https://vendor.example/docs", "https://vendor.example/help", "alice");
+	view_set_contact(v, mlu, NULL, "https://vendor.example/help", "bob");
+	v->accelerators[mlu].dispatches[0].last_error = xstrdup("did not start within 2h");
+	v->accelerators[hpu].dispatches[0].held_reason = xstrdup("a first-time contributor");
+	view_add_job(v, npu, 12, "test", "failure")->url = xstrdup("https://vendor.example/run");
+	view_add_job(v, npu, 13, "lint", "timed_out");
+	view_add_job(v, xpu, 14, "slow", NULL);
+	view_add_verdict(v, npu, "model", "llama3", TEST_FAIL, 12)->message = xstrdup("boom");
+	view_add_verdict(v, npu, "CI", "lint", TEST_MISS, 13);
+	view_add_verdict(v, npu, "model", "Qwen", TEST_PASS, 12);
+	view_add_verdict(v, xpu, "model", "Qwen", TEST_PASS, 14);
+	view_add_verdict(v, npu, "model", "X", TEST_SKIP, 12);
+	return v;
+}
+
+/* Where the text of that field is; replace it by another that can be freed. */
+static inline char **hostile_view_field(struct change_view *v, enum field f)
+{
+	switch (f) {
+	case FIELD_TITLE:
+		return &v->accelerators[0].title;
+	case FIELD_DOCS_URL:
+		return &v->accelerators[0].docs_url;
+	case FIELD_HELP_URL:
+		return &v->accelerators[0].help_url;
+	case FIELD_ONCALL:
+		return &v->accelerators[0].oncall[0];
+	case FIELD_HELD_REASON:
+		return &v->accelerators[3].dispatches[0].held_reason;
+	case FIELD_LAST_ERROR:
+		return &v->accelerators[2].dispatches[0].last_error;
+	case FIELD_HELD_TITLE:
+		return &v->accelerators[3].title;
+	case FIELD_SUITE:
+		return &v->verdicts[0].suite;
+	case FIELD_TEST:
+		return &v->verdicts[0].test;
+	case FIELD_PASSED_TEST:
+		return &v->verdicts[4].test;
+	case FIELD_MESSAGE:
+		return &v->verdicts[0].message;
+	case FIELD_JOB_URL:
+		return &v->accelerators[0].jobs[0].url;
+	case FIELD_CONCLUSION:
+		return &v->accelerators[0].jobs[1].conclusion;
+	case FIELD_RUNNING_WORKFLOW:
+		return &v->accelerators[1].jobs[0].workflow;
+	case FIELD_RUNNING_NAME:
+		return &v->accelerators[1].jobs[0].name;
+	case FIELD_BASE_REF:
+		return &v->base_ref;
+	case FIELD_HEAD_SHA:
+		return &v->head_sha;
+	case FIELD_MERGE_BASE:
+		return &v->merge_base_sha;
+	case FIELD_REPOSITORY:
+		return &v->repository;
+	case N_FIELDS:
+		break;
+	}
+	return NULL;
+}
+
+#endif
