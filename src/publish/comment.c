@@ -11,11 +11,7 @@
 #include "publish/publish_internal.h"
 #include "publish/writing.h"
 
-enum {
-	GIVE_BACK_RETRY_MS = 1000,
-	/* The age of the row alone says nothing: one row serves a PR for all its life. */
-	ATTEMPTS_MIN_BEFORE_DEAD = 100,
-};
+enum { GIVE_BACK_RETRY_MS = 1000 };
 
 static const char HOW_TO_RETEST[] =
     "To test again: push a commit, or close and reopen this pull request";
@@ -105,8 +101,7 @@ void writing_retry(struct writing *w, const struct error *why, int64_t retry_aft
 	random_bytes(&random, sizeof(random));
 	next_ms = now_ms + backoff_delay_ms(w->row.n_attempts + 1, retry_after_ms,
 			       (double)random / ((double)UINT32_MAX + 1));
-	if (w->row.n_attempts >= ATTEMPTS_MIN_BEFORE_DEAD &&
-	    backoff_is_over(w->row.first_ms, next_ms)) {
+	if (backoff_is_over(w->row.first_ms, next_ms)) {
 		w->p->counters.n_dead++;
 		note_failure(w, LOG_ERROR, "comment_given_up", why);
 		writing_give_back(w, OUTBOX_DEAD, 0, why->text);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "model/backoff.h"
 #include "publish/publish.h"
 #include "report/comment.h"
 #include "store/changes.h"
@@ -38,6 +39,7 @@ static struct world {
 	int n_wishes;       /* rows that are due */
 	int n_rows_to_come; /* rows that have to be given back before the end */
 	bool is_uncertain, is_pull_unknown, is_change_silent, has_red, is_running;
+	int64_t row_age_ms;
 	struct get_comment known; /* what store_get_comment() answers */
 	char *merge_base;
 	struct put_comment put;
@@ -115,6 +117,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 		op->rows[0].target = xstrdup("pytorch/pytorch");
 		op->rows[0].number = 4711;
 		op->rows[0].generation = 3;
+		op->rows[0].first_ms = op->now_ms - w.row_age_ms;
 		op->rows[0].is_uncertain = w.is_uncertain;
 		op->next_due_ms = w.n_wishes ? op->now_ms : 0;
 	}
@@ -505,6 +508,10 @@ static void test_failures_are_tried_again(void **state)
 	run(1);
 	assert_string_equal(w.trace, "compare base find retry closed");
 	assert_true(w.done.next_ms > w.done.now_ms);
+	w.row_age_ms = BACKOFF_GIVE_UP_MS;
+	w.n_find = 0;
+	run(1);
+	assert_string_equal(w.trace, "find dead closed");
 	/* our own budget: nothing was tried */
 	w.find[1] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
 	w.n_find = 1;
