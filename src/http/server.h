@@ -133,8 +133,10 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 void http_respond_json1(struct http_request *r, int status, const char *key, const char *text);
 /* 503 with Retry-After. */
 void http_respond_busy(struct http_request *r, int retry_after_s);
-/* Stream a long answer (chunked): begin, write pieces, end. on_drain runs when less than
- * 64 KiB wait in the socket; http_stream_pending() tells how much waits. */
+/* Stream a long answer (chunked): begin, write pieces, end. After each of the first two, and
+ * never inside a call, on_drain (may be NULL) runs as soon as less than 64 KiB wait in the
+ * socket; http_stream_pending() tells how much waits. Set on_gone first: it is how a handler
+ * learns that it need not end. Nothing of the request's body arrives after begin. */
 void http_stream_begin(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, void (*on_drain)(struct http_request *r));
 void http_stream_write(struct http_request *r, const char *p, size_t n);

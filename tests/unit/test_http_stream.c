@@ -109,6 +109,22 @@ static void upload_piece(struct http_request *r, const char *p, size_t n, void *
 	}
 }
 
+static void log_begin(struct http_request *r, void *owner)
+{
+	struct rig *g = owner;
+
+	http_on_gone(r, on_stream_gone);
+	sem_post(&g->event);
+}
+
+static void log_piece(struct http_request *r, const char *p, size_t n, void *owner)
+{
+	(void)p;
+	(void)owner;
+	if (n == 0)
+		http_respond_json1(r, 200, "a", "b");
+}
+
 /* ---- requests whose client leaves ---- */
 
 static void wait_gone(struct http_request *r, void *owner)
@@ -174,6 +190,19 @@ static const struct http_route ROUTES[] = {
 	.body_mode = HTTP_BODY_STREAM,
 	.on_request = upload,
 	.on_body = upload_piece},
+    {.method = "PUT",
+	.pattern = "/log",
+	.max_body_bytes = 100,
+	.body_mode = HTTP_BODY_STREAM,
+	.body_silence_ms = 100000,
+	.on_request = log_begin,
+	.on_body = log_piece},
+    {.method = "PUT",
+	.pattern = "/short",
+	.max_body_bytes = 100,
+	.body_mode = HTTP_BODY_STREAM,
+	.on_request = log_begin,
+	.on_body = log_piece},
     {.method = "GET", .pattern = "/wait", .on_request = wait_gone},
     {.method = "GET", .pattern = "/slow", .on_request = slow},
     {.method = "POST", .pattern = "/stubborn", .max_body_bytes = 10, .on_request = stubborn},
@@ -271,6 +300,30 @@ static void streams_a_body_with_pauses(void **state)
 	seen.timer = timer_new(g.loop, on_unpause, NULL);
 	g.on_end = close_timer;
 	rig_run(&g, upload_client);
+}
+
+static void silent_client(struct rig *g)
+{
+	int patient = rig_connect(g), hasty = rig_connect(g);
+
+	rig_say(patient, "PUT /log HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\ny");
+	rig_wait(g);
+	assert(rig_ask(hasty, "PUT /short HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\ny") == 408);
+	rig_wait(g);
+	rig_wait(g);
+	assert(seen.n_gone == 1);
+	assert(rig_ask(patient, "y") == 200);
+	close(patient);
+	close(hasty);
+}
+
+static void silence_is_each_routes_own(void **state)
+{
+	struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+	(void)state;
+	limits.body_timeout_ms = 100;
+	serve(&limits, silent_client);
 }
 
 static void gone_client(struct rig *g)
@@ -482,6 +535,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(streams_with_backpressure),
 	    cmocka_unit_test(streams_a_body_with_pauses),
+	    cmocka_unit_test(silence_is_each_routes_own),
 	    cmocka_unit_test(tells_when_the_client_is_gone),
 	    cmocka_unit_test(an_answer_after_the_client_left_goes_nowhere),
 	    cmocka_unit_test(an_answer_that_nobody_takes_ends),
