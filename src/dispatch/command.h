@@ -14,12 +14,11 @@ enum command_kind {
 
 struct command {
 	enum command_kind kind;
-	char sha[41]; /* of ok-to-test; "" when none was named. Lower case, all 40 digits */
+	char sha[41]; /* of ok-to-test; "" when none was named. 7 to 40 digits, lower case */
 };
 
 /* The first line that is a command, else COMMAND_UNKNOWN when a line at least addresses the
- * bot. slug: the App's, without @. An abbreviated SHA makes the line unknown: somebody could
- * push another commit that begins with the same digits. */
+ * bot. slug: the App's, without @. */
 struct command command_find(const char *text, const char *slug);
 
 #endif

@@ -23,57 +23,74 @@ static void copy_pull(const struct pull_info *from, struct pull_info *to)
 	to->labels = strv_copy((const char *const *)from->labels);
 }
 
-static void add_want(struct plan *p, const char *accelerator, const char *runner,
-    enum runner_kind kind, const char *target, const char *held_reason,
-    const struct deadlines *limits)
+/* Why a policy holds a change; association NULL: merged code, which every policy admits. */
+struct hold {
+	const char *reason; /* NULL: it does not */
+	bool is_for_good;   /* no ok-to-test releases it */
+};
+
+static struct hold hold_of(enum trust trust, const char *association)
+{
+	struct hold h = {.reason = association ? trust_holds_pull(trust, association) : NULL};
+
+	h.is_for_good = h.reason && trust == TRUST_MERGED;
+	return h;
+}
+
+static void add_want(struct plan *p, const struct accelerator *a, const struct runner *r,
+    const char *target, struct hold hold)
 {
 	p->wants = xrealloc(p->wants, (p->n_wants + 1) * sizeof(*p->wants));
 	p->wants[p->n_wants++] = (struct plan_want){
-	    .accelerator = xstrdup(accelerator),
-	    .runner = xstrdup(runner),
-	    .kind = kind,
+	    .accelerator = xstrdup(a->name),
+	    .runner = xstrdup(r->name),
+	    .kind = r->kind,
 	    .target = xstrdup(target),
-	    .held_reason = xstrdup_or_null(held_reason),
-	    .acknowledge_ms = deadline_acknowledge_ms(limits, kind),
-	    .start_ms = limits->start_ms,
-	    .finish_ms = limits->finish_ms,
+	    .held_reason = xstrdup_or_null(hold.reason),
+	    .is_held_for_good = hold.is_for_good,
+	    .acknowledge_ms = a->deadlines.acknowledge_ms,
+	    .start_ms = a->deadlines.start_ms,
+	    .finish_ms = a->deadlines.finish_ms,
 	};
 }
 
-/* association NULL: merged code, which every policy admits. */
-static const char *held(enum trust trust, const char *association)
+static void add_hosted(struct plan *p, const struct config *c, const struct accelerator *a,
+    const struct runner *r, const char *association)
 {
-	return association ? trust_holds_pull(trust, association) : NULL;
+	struct hold own = hold_of(a->trust, association);
+	struct hold infra = hold_of(c->infra_trust, association);
+
+	if (!c->infra_repository)
+		return;
+	if (!own.reason)
+		own.reason = infra.reason;
+	own.is_for_good |= infra.is_for_good;
+	add_want(p, a, r, c->infra_repository, own);
 }
 
 /* Every runner of the accelerator. What infra hosts needs infra's trust and its own. */
 static void add_accelerator(struct plan *p, const struct config *c, const struct accelerator *a,
     const char *association)
 {
-	const char *reason = held(a->trust, association);
+	struct hold hold = hold_of(a->trust, association);
 
 	for (size_t i = 0; i < a->n_runners; i++) {
 		const struct runner *r = &a->runners[i];
-		const char *target = "", *why = reason;
 
 		switch (r->kind) {
 		case RUNNER_GITHUB:
-			target = r->repository;
+			add_want(p, a, r, r->repository, hold);
 			break;
 		case RUNNER_WEBHOOK:
-			target = r->url;
+			add_want(p, a, r, r->url, hold);
 			break;
 		case RUNNER_PULL:
+			add_want(p, a, r, "", hold);
 			break;
 		case RUNNER_INFRA:
-			if (!c->infra_repository)
-				continue;
-			target = c->infra_repository;
-			if (!why)
-				why = held(c->infra_trust, association);
+			add_hosted(p, c, a, r, association);
 			break;
 		}
-		add_want(p, a->name, r->name, r->kind, target, why, &a->deadlines);
 	}
 }
 
@@ -81,11 +98,13 @@ static void add_accelerator(struct plan *p, const struct config *c, const struct
  * reports for it by itself, so it has no deadlines. */
 static void add_infra(struct plan *p, const struct config *c, const char *association)
 {
-	static const struct deadlines none;
+	static char no_name[] = "", runner_name[] = "infra";
+	static const struct accelerator itself = {.name = no_name};
+	static const struct runner runner = {.name = runner_name, .kind = RUNNER_INFRA};
 
 	if (c->infra_repository)
-		add_want(p, "", "infra", RUNNER_INFRA, c->infra_repository,
-		    held(c->infra_trust, association), &none);
+		add_want(p, &itself, &runner, c->infra_repository,
+		    hold_of(c->infra_trust, association));
 }
 
 static void ignore(struct plan *p, const char *reason)
@@ -128,12 +147,10 @@ static enum wish wish_of(const struct accelerator *a, const struct pull_info *pu
 	return wish == WISH_NEEDS_FILES ? WISH_YES : wish;
 }
 
-static enum plan_verdict start_all(struct plan *p, const struct event *ev, const struct config *c,
+/* Everybody who wants this PR as it is now. */
+static enum plan_verdict add_all(struct plan *p, const struct event *ev, const struct config *c,
     const char *const *files)
 {
-	p->kind = PLAN_START;
-	p->starts_round =
-	    ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
 	add_infra(p, c, ev->pull.author_association);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
 		enum wish wish = wish_of(&c->accelerators[i], &ev->pull, files);
@@ -144,6 +161,19 @@ static enum plan_verdict start_all(struct plan *p, const struct event *ev, const
 			add_accelerator(p, c, &c->accelerators[i], ev->pull.author_association);
 	}
 	return PLAN_READY;
+}
+
+static enum plan_verdict start_all(struct plan *p, const struct event *ev, const struct config *c,
+    const char *const *files)
+{
+	if (!ev->pull.is_open) {
+		ignore(p, "the pull request is closed");
+		return PLAN_READY;
+	}
+	p->kind = PLAN_START;
+	p->starts_round =
+	    ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
+	return add_all(p, ev, c, files);
 }
 
 /* The accelerator that a ciflow/crcr/NAME label starts and stops, or NULL. */
@@ -162,18 +192,30 @@ static const struct accelerator *steered_by(const struct config *c, const char *
 	return NULL;
 }
 
-static enum plan_verdict start_labeled(struct plan *p, const struct event *ev,
-    const struct config *c, const char *const *files)
+/* A label, or a PR turned into a draft: mostly something to remember. The others are told
+ * as well in case that the event which brought this head never came. */
+static enum plan_verdict update(struct plan *p, const struct event *ev, const struct config *c,
+    const char *const *files)
 {
 	const struct accelerator *a = steered_by(c, ev->label);
-	enum wish wish = a && ev->pull.is_open ? wish_of(a, &ev->pull, files) : WISH_NO;
 
-	if (wish == WISH_NEEDS_FILES)
-		return PLAN_NEEDS_FILES;
 	p->kind = PLAN_UPDATE;
-	if (wish == WISH_YES) {
-		p->kind = PLAN_START;
-		add_accelerator(p, c, a, ev->pull.author_association);
+	if (ev->pull_action == PULL_UNLABELED && a)
+		strv_add(&p->drops, a->name);
+	for (size_t i = 0; ev->pull_action == PULL_CONVERTED_TO_DRAFT && i < c->n_accelerators; i++)
+		if (!c->accelerators[i].triggers.drafts)
+			strv_add(&p->drops, c->accelerators[i].name);
+	if (!ev->pull.is_open)
+		return PLAN_READY;
+	if (add_all(p, ev, c, files) == PLAN_NEEDS_FILES)
+		return PLAN_NEEDS_FILES;
+	for (size_t i = 0; i < p->n_wants; i++) {
+		bool is_meant = ev->pull_action == PULL_LABELED && a &&
+				str_eq(p->wants[i].accelerator, a->name);
+
+		p->wants[i].is_for_new_head = !is_meant;
+		if (is_meant)
+			p->kind = PLAN_START;
 	}
 	return PLAN_READY;
 }
@@ -181,8 +223,6 @@ static enum plan_verdict start_labeled(struct plan *p, const struct event *ev,
 static enum plan_verdict plan_pull(struct plan *p, const struct event *ev, const struct config *c,
     const char *const *files)
 {
-	const struct accelerator *a;
-
 	p->change_kind = CHANGE_PULL_REQUEST;
 	p->event_type = "pull_request";
 	p->sent_action = sent_action(ev->pull_action);
@@ -196,24 +236,11 @@ static enum plan_verdict plan_pull(struct plan *p, const struct event *ev, const
 	case PULL_SYNCHRONIZE:
 	case PULL_READY_FOR_REVIEW:
 	case PULL_BASE_CHANGED:
-		if (ev->pull.is_open)
-			return start_all(p, ev, c, files);
-		ignore(p, "the pull request is closed");
-		return PLAN_READY;
+		return start_all(p, ev, c, files);
 	case PULL_CONVERTED_TO_DRAFT:
-		p->kind = PLAN_UPDATE;
-		for (size_t i = 0; i < c->n_accelerators; i++)
-			if (!c->accelerators[i].triggers.drafts)
-				strv_add(&p->drops, c->accelerators[i].name);
-		return PLAN_READY;
 	case PULL_LABELED:
-		return start_labeled(p, ev, c, files);
 	case PULL_UNLABELED:
-		p->kind = PLAN_UPDATE;
-		a = steered_by(c, ev->label);
-		if (a)
-			strv_add(&p->drops, a->name);
-		return PLAN_READY;
+		return update(p, ev, c, files);
 	case PULL_CLOSED:
 		p->kind = PLAN_CLOSE;
 		return PLAN_READY;

@@ -20,12 +20,16 @@ struct plan_want {
 	char *target; /* github, infra: owner/name; webhook: the URL; pull: "" */
 	char *held_reason; /* NULL: may run now */
 	bool is_held_for_good; /* ok-to-test does not release it (trust: merged) */
+	/* Counts only when this head is new to the PR, or the PR is new: the event that should
+	 * have brought it was lost, and one of little meaning came after it. */
+	bool is_for_new_head;
 	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now */
 };
 
 enum plan_kind {
 	PLAN_IGNORE, /* nothing but a note on the delivery */
-	PLAN_UPDATE, /* remember what the PR looks like now, drop what `drops` names */
+	PLAN_UPDATE, /* remember what the PR looks like now, drop what `drops` names; its wants are
+	              * all is_for_new_head */
 	PLAN_START,  /* the change is to be tested by `wants` */
 	PLAN_CLOSE,  /* the PR was closed: cancel everything of it */
 };

@@ -16,6 +16,7 @@ struct applying {
 	const struct plan *plan;
 	struct stored_pull known; /* before this plan */
 	bool is_stale;
+	bool is_new_head; /* the PR had another one before, or is new */
 	int64_t change_id;
 	bool is_released; /* ok-to-test has let this head in */
 	bool has_requests; /* the delivery's body is going to be sent */
@@ -61,6 +62,8 @@ static struct stored_dispatch row_of(const struct applying *a, const struct plan
     int64_t round, int64_t round_ms, bool is_held)
 {
 	const struct plan *p = a->plan;
+	/* `closed` is for what a plan drops, never for what it starts. */
+	bool is_closed = strcmp(text(p->sent_action), "closed") == 0;
 	struct stored_dispatch s = {
 	    .accelerator = xstrdup(w->accelerator),
 	    .runner = xstrdup(w->runner),
@@ -75,7 +78,7 @@ static struct stored_dispatch row_of(const struct applying *a, const struct plan
 	    .number = p->pull.number,
 	    .delivery_guid = xstrdup(a->op->guid),
 	    .event_type = xstrdup(text(p->event_type)),
-	    .sent_action = xstrdup(text(p->sent_action)),
+	    .sent_action = xstrdup(is_closed ? "synchronize" : text(p->sent_action)),
 	    .original_action = xstrdup(text(p->original_action)),
 	    .acknowledge_ms = w->acknowledge_ms,
 	    .start_ms = w->start_ms,
@@ -145,8 +148,12 @@ static void start_wants(struct applying *a)
 
 	a->is_released = db_has(a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1",
 	    V_INT(a->change_id));
-	for (size_t i = 0; i < a->plan->n_wants; i++)
-		add_start(a, &a->plan->wants[i], find_last(&before, &a->plan->wants[i]), &starts);
+	for (size_t i = 0; i < a->plan->n_wants; i++) {
+		const struct plan_want *w = &a->plan->wants[i];
+
+		if (a->is_new_head || !w->is_for_new_head)
+			add_start(a, w, find_last(&before, w), &starts);
+	}
 	starts_run(a->d, &starts, a->op->now_ms);
 	for (size_t i = 0; i < starts.n; i++)
 		is_any_held |= starts.at[i].row.state == DISPATCH_HELD;
@@ -178,6 +185,7 @@ static void apply_pull(struct applying *a)
 		return;
 	}
 	a->change_id = put_change(a);
+	a->is_new_head = a->known.change_id != a->change_id;
 	if (p->kind == PLAN_CLOSE)
 		pull.is_open = false;
 	pull_put(a->d, p->repository, &pull, a->change_id,
@@ -189,7 +197,7 @@ static void apply_pull(struct applying *a)
 		a->has_requests |= closing_drop(&closing, a->change_id) > 0;
 	if (p->kind == PLAN_CLOSE)
 		a->has_requests |= closing_tell(&closing) > 0;
-	if (p->kind == PLAN_START && pull.is_open)
+	if (p->kind != PLAN_CLOSE && pull.is_open)
 		start_wants(a);
 	comment_wish_pull(a->d, p->repository, pull.number, WISH_UPDATE, a->op->now_ms);
 }
