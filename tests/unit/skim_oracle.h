@@ -52,7 +52,9 @@ static inline const char *skim_disagrees(const char *body, size_t n)
 
 		wrong = strict ? "saw a duplicate key that is none" : NULL;
 		json_decref(strict);
-	} else if (json_is_object(root) && !strstr(e.text, "nested deeper")) {
+	} else if (json_is_object(root) && !strstr(e.text, "nested deeper") &&
+		   !memchr(body, 0, n)) {
+		/* jansson passes over a raw NUL behind a number; JSON has none anywhere */
 		wrong = "refused good JSON";
 	}
 	json_decref(root);
