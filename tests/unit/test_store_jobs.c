@@ -1,0 +1,514 @@
+/* Reports in any order, repeated, late, wrong: what they make of jobs, dispatches, cells. */
+#include "store_rig.h"
+
+struct rig_report {
+	const char *accelerator, *name, *conclusion; /* no conclusion: in_progress */
+	int64_t attempt;
+	const char *run_id;
+	struct test_result *tests;
+	size_t n_tests;
+	int64_t at;
+	const char *dispatch_id, *delivery_id, *repository;
+	const char *const *allowed, *const *silent;
+};
+
+/* What the parser makes of content: the tests here only need the same for the same. */
+static void digest(const struct rig_report *r, uint8_t out[SHA256_BYTES])
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text), "%s", r->conclusion ? r->conclusion : "");
+
+	for (size_t i = 0; i < r->n_tests; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %s %d", r->tests[i].name,
+		    r->tests[i].status);
+	sha256(text, (size_t)n, out);
+}
+
+static struct report_job report(const struct rig_report *r)
+{
+	struct job_report j = {
+	    .status = r->conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
+	    .conclusion = (char *)r->conclusion,
+	    .workflow = (char *)"CI",
+	    .name = (char *)(r->name ? r->name : "test"),
+	    .run_id = (char *)(r->run_id ? r->run_id : "100"),
+	    .run_attempt = r->attempt ? r->attempt : 1,
+	    .url = (char *)"https://ci.example.org/1",
+	    .tests = r->tests,
+	    .n_tests = r->n_tests,
+	};
+	struct report_job op = {
+	    .repository = r->repository,
+	    .dispatch_id = r->dispatch_id,
+	    .delivery_id = r->delivery_id,
+	    .accelerator = r->accelerator,
+	    .allowed = r->allowed,
+	    .silent = r->silent,
+	    .report = &j,
+	    .now_ms = T0 + r->at,
+	};
+
+	digest(r, j.digest);
+	DO_OK(store_report_job, &op);
+	op.report = NULL;
+	return op;
+}
+
+#define TEST_RESULT(s, n, st)                                                                      \
+	{.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5}
+
+/* PR 1 with one accelerator in Ascend/pytorch, its request sent. The dispatch's id. */
+static char *begin(void)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	free(rig_send(T0));
+	return rig_dispatch_id(HEAD_A, "npu");
+}
+
+static void a_job_runs_and_completes(void **state)
+{
+	char *id = begin();
+	struct report_job r = report(&(struct rig_report){.dispatch_id = id, .at = 1000}), done;
+	struct test_result tests[] = {TEST_RESULT("model", "llama3", TEST_PASS),
+	    TEST_RESULT("model", "Qwen", TEST_SKIP)};
+	struct change_view *v;
+	struct claim_outbox c;
+
+	(void)state;
+	assert_int_equal(r.outcome, REPORT_RECORDED);
+	assert_true(r.job_id > 0);
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	done = report(&(struct rig_report){.dispatch_id = id, .conclusion = "success",
+	    .tests = tests, .n_tests = 2, .at = 2000});
+	assert_int_equal(done.outcome, REPORT_RECORDED);
+	assert_int_equal(done.job_id, r.job_id);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu model/Qwen SKIP, npu model/llama3 PASS");
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->accelerators[0].n_jobs, 1);
+	assert_string_equal(v->accelerators[0].jobs[0].conclusion, "success");
+	assert_int_equal(v->accelerators[0].jobs[0].started_ms, T0 + 1000);
+	assert_int_equal(v->accelerators[0].jobs[0].completed_ms, T0 + 2000);
+	assert_null(v->verdicts[0].attribution);
+	assert_int_equal(v->verdicts[0].job, r.job_id);
+	change_view_free(v);
+	c = rig_claim(COMMENTS, T0 + 3000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	free(id);
+}
+
+static void repeats_change_nothing(void **state)
+{
+	char *id = begin();
+	struct rig_report running = {.dispatch_id = id}, done = {.dispatch_id = id,
+	    .conclusion = "success"}, other = {.dispatch_id = id, .conclusion = "failure"};
+
+	(void)state;
+	assert_int_equal(report(&running).outcome, REPORT_RECORDED);
+	assert_int_equal(report(&running).outcome, REPORT_UNCHANGED);
+	assert_int_equal(report(&done).outcome, REPORT_RECORDED);
+	assert_int_equal(report(&done).outcome, REPORT_UNCHANGED);
+	assert_int_equal(report(&running).outcome, REPORT_UNCHANGED);
+	assert_int_equal(report(&other).outcome, REPORT_CONFLICT);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/test PASS");
+	free(id);
+}
+
+static void completed_needs_no_beginning(void **state)
+{
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .conclusion = "failure"});
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/test FAIL");
+	free(id);
+}
+
+static void several_jobs_make_one_state(void **state)
+{
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a"});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success"});
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "skipped"});
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	report(&(struct rig_report){.dispatch_id = id, .name = "c"});
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	ASSERT_CELLS(HEAD_A, "npu CI/a SKIP, npu CI/b PASS");
+	free(id);
+}
+
+static void the_worst_of_several_shows(void **state)
+{
+	struct test_result a[] = {TEST_RESULT("unit", "x", TEST_PASS),
+	    TEST_RESULT("unit", "y", TEST_DONE), TEST_RESULT("unit", "y", TEST_SKIP)};
+	struct test_result b[] = {TEST_RESULT("unit", "x", TEST_FAIL),
+	    TEST_RESULT("unit", "y", TEST_PASS)};
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success",
+	    .tests = a, .n_tests = 3});
+	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y DONE");
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "failure",
+	    .tests = b, .n_tests = 2});
+	ASSERT_CELLS(HEAD_A, "npu unit/x FAIL, npu unit/y PASS");
+	free(id);
+}
+
+static void a_red_job_without_a_red_test_says_so(void **state)
+{
+	struct test_result green[] = {TEST_RESULT("unit", "x", TEST_PASS)};
+	struct test_result red[] = {TEST_RESULT("unit", "x", TEST_ERROR)};
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure",
+	    .tests = green, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "timed_out",
+	    .tests = green, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = id, .name = "c", .conclusion = "failure",
+	    .tests = red, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = id, .name = "d", .conclusion = "cancelled"});
+	report(&(struct rig_report){.dispatch_id = id, .name = "e", .conclusion = "neutral"});
+	ASSERT_CELLS(HEAD_A, "npu CI/a FAIL, npu CI/b MISS, npu CI/d MISS, npu CI/e DONE, "
+	                     "npu unit/x ERROR");
+	free(id);
+}
+
+static void a_new_attempt_reopens_and_replaces(void **state)
+{
+	struct test_result red[] = {TEST_RESULT("unit", "x", TEST_FAIL)};
+	struct test_result green[] = {TEST_RESULT("unit", "x", TEST_PASS)};
+	char *id = begin();
+	struct change_view *v;
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure",
+	    .tests = red, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success"});
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	ASSERT_CELLS(HEAD_A, "npu CI/b PASS"); /* the old failure is no verdict any more */
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->accelerators[0].n_jobs, 2);
+	assert_int_equal(v->accelerators[0].dispatches[0].due_ms, T0 + 7 * HOUR);
+	change_view_free(v);
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2,
+	    .conclusion = "success", .tests = green, .n_tests = 1, .at = HOUR});
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
+	/* A word about the first attempt comes too late to count. */
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 1, .run_id = "99",
+	    .conclusion = "failure"});
+	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
+	free(id);
+}
+
+static void a_late_result_replaces_the_silence(void **state)
+{
+	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
+	char *id = begin();
+
+	(void)state;
+	DO_OK(store_expire_dispatches, &e);
+	ASSERT_CELLS(HEAD_A, "npu dispatch/ci MISS");
+	report(&(struct rig_report){.dispatch_id = id, .at = 3 * HOUR});
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	ASSERT_CELLS(HEAD_A, "");
+	e.now_ms = T0 + 3 * HOUR + 6 * HOUR - 1;
+	DO_OK(store_expire_dispatches, &e);
+	assert_int_equal(e.n_expired, 0);
+	report(&(struct rig_report){.dispatch_id = id, .conclusion = "success", .at = 4 * HOUR});
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/test PASS late");
+	free(id);
+}
+
+static void a_job_that_never_ends_is_a_miss(void **state)
+{
+	struct expire_dispatches e = {.now_ms = T0 + 6 * HOUR};
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success"});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b"});
+	DO_OK(store_expire_dispatches, &e);
+	assert_int_equal(e.n_expired, 1);
+	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b MISS");
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success",
+	    .at = 7 * HOUR});
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b PASS late");
+	free(id);
+}
+
+static void results_of_an_old_head_are_kept_apart(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	char *id = begin();
+	struct report_job r;
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success"});
+	rig_start("synchronize", HEAD_B, 1, wants, 1);
+	r = report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "failure"});
+	assert_int_equal(r.outcome, REPORT_RECORDED);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b FAIL");
+	ASSERT_CELLS(HEAD_B, "");
+	free(id);
+}
+
+static void reports_for_a_superseded_dispatch_are_not_shown(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .name = "a"});
+	rig_start("edited", HEAD_A, 1, wants, 1);
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = id, .name = "a",
+	                     .conclusion = "failure"}).outcome,
+	    REPORT_RECORDED);
+	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded");
+	ASSERT_CELLS(HEAD_A, "");
+	free(id);
+}
+
+static void a_report_proves_that_the_request_arrived(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct claim_outbox c;
+	char *id;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	c = rig_claim(REQUESTS, T0);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE); /* timed out, as far as the sender knows */
+	claim_outbox_release(&c);
+	id = rig_dispatch_id(HEAD_A, "npu");
+	report(&(struct rig_report){.dispatch_id = id});
+	ASSERT_SENT(T0 + HOUR, "");
+	free(id);
+}
+
+/* ---- finding the dispatch and the accelerator ---- */
+
+static void the_dispatch_is_found_by_id_or_delivery(void **state)
+{
+	static const char repo[] = "ASCEND/PyTorch";
+	char *id = begin(), guid[32];
+	struct rig_report r = {.repository = repo, .delivery_id = guid};
+
+	(void)state;
+	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
+	assert_int_equal(report(&r).outcome, REPORT_RECORDED);
+	r.dispatch_id = "nonsense";
+	assert_int_equal(report(&r).outcome, REPORT_UNCHANGED);
+	r.delivery_id = "other";
+	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
+	r.dispatch_id = id;
+	assert_int_equal(report(&r).outcome, REPORT_UNCHANGED);
+	r.repository = "somebody/else";
+	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
+	r.delivery_id = guid;
+	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = "none"}).outcome,
+	    REPORT_NO_DISPATCH);
+	free(id);
+}
+
+static void the_newest_of_one_delivery_counts(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")}, more[] = {GITHUB_WANT("xpu", "v/ci")};
+	static const char *const repo = "v/ci";
+	char guid[32];
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	rig_start("labeled", HEAD_A, 1, more, 1);
+	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
+	free(rig_send(T0 + 1000));
+	assert_int_equal(report(&(struct rig_report){.repository = repo, .delivery_id = guid,
+	                     .accelerator = "npu"}).outcome,
+	    REPORT_RECORDED);
+	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded, xpu sent*");
+}
+
+static void a_shared_repository_must_say_which(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci"),
+	    GITHUB_WANT("mlu", "v/ci"), GITHUB_WANT("own", "other/ci")};
+	static const char *const only_xpu[] = {"xpu", NULL};
+	static const char *const two[] = {"xpu", "npu", NULL};
+	static const char *const none[] = {NULL};
+	struct rig_report r = {.repository = "v/ci"};
+	char *id;
+
+	(void)state;
+	wants[2].held_reason = (char *)"new";
+	rig_start("opened", HEAD_A, 0, wants, 4);
+	free(rig_send(T0));
+	id = rig_dispatch_id(HEAD_A, "npu");
+	r.dispatch_id = id;
+	assert_int_equal(report(&r).outcome, REPORT_WHICH_ACCELERATOR);
+	r.allowed = two;
+	assert_int_equal(report(&r).outcome, REPORT_WHICH_ACCELERATOR);
+	r.allowed = none;
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR);
+	r.allowed = only_xpu;
+	assert_int_equal(report(&r).outcome, REPORT_RECORDED);
+	r.accelerator = "npu";
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR);
+	r.allowed = NULL;
+	assert_int_equal(report(&r).outcome, REPORT_RECORDED);
+	r.accelerator = "own";
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR);
+	r.accelerator = "mlu";
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR);
+	ASSERT_DISPATCHES(HEAD_A, "mlu held*, npu running*, own sent*, xpu running*");
+	free(id);
+}
+
+static void nobody_reports_for_a_held_dispatch(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")};
+	char *id, guid[32];
+
+	(void)state;
+	wants[0].held_reason = (char *)"new";
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
+	id = rig_dispatch_id(HEAD_A, "npu");
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = id}).outcome,
+	    REPORT_NO_DISPATCH);
+	assert_int_equal(report(&(struct rig_report){.repository = "v/ci", .dispatch_id = id,
+	                     .delivery_id = guid}).outcome,
+	    REPORT_NO_DISPATCH);
+	ASSERT_DISPATCHES(HEAD_A, "npu held*");
+	free(id);
+}
+
+static void an_answer_to_closed_is_ignored(void **state)
+{
+	char *id = begin(), guid[32];
+	struct rig_report r = {.repository = "Ascend/pytorch", .delivery_id = guid};
+
+	(void)state;
+	rig_close_pull(1, HEAD_A, 1);
+	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
+	assert_int_equal(report(&r).outcome, REPORT_IGNORED_CLOSED);
+	r.dispatch_id = id; /* `closed` bears the id of what it closes */
+	assert_int_equal(report(&r).outcome, REPORT_IGNORED_CLOSED);
+	free(id);
+}
+
+static void a_silent_level_records_nothing(void **state)
+{
+	static const char *const silent[] = {"npu", NULL};
+	char *id = begin();
+	struct rig_report r = {.dispatch_id = id, .silent = silent};
+
+	(void)state;
+	assert_int_equal(report(&r).outcome, REPORT_IGNORED_LEVEL);
+	ASSERT_DISPATCHES(HEAD_A, "npu running*");
+	r.conclusion = "failure";
+	assert_int_equal(report(&r).outcome, REPORT_IGNORED_LEVEL);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "");
+	free(id);
+}
+
+static void one_dispatch_has_no_endless_jobs(void **state)
+{
+	char *id = begin(), run[16];
+	struct job_report j = {.status = JOB_IN_PROGRESS, .workflow = (char *)"CI",
+	    .name = (char *)"test", .run_id = run, .run_attempt = 1};
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0};
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(run, sizeof(run), "%d", i);
+		DO_OK(store_report_job, &op);
+	}
+	snprintf(run, sizeof(run), "one more");
+	assert_int_equal(DO(store_report_job, &op), ERR_TOO_BIG);
+	free(id);
+}
+
+/* ---- periodic runs ---- */
+
+static enum report_outcome nightly(const char *conclusion, const char *run_id, int *ret_err)
+{
+	struct job_report j = {.status = conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
+	    .conclusion = (char *)conclusion, .workflow = (char *)"nightly",
+	    .name = (char *)"all", .run_id = (char *)run_id, .run_attempt = 1};
+	struct report_nightly n = {.repository = UPSTREAM, .target = "Ascend/pytorch",
+	    .accelerator = "npu", .head_sha = HEAD_A, .report = &j, .now_ms = T0};
+
+	sha256(conclusion, conclusion ? strlen(conclusion) : 0, j.digest);
+	*ret_err = DO(store_report_nightly, &n);
+	return n.outcome;
+}
+
+static void a_self_report_stands_apart(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct change_view *v;
+	int err;
+
+	(void)state;
+	assert_int_equal(nightly("failure", "1", &err), REPORT_RECORDED);
+	assert_int_equal(nightly("failure", "1", &err), REPORT_UNCHANGED);
+	assert_int_equal(nightly("success", "1", &err), REPORT_CONFLICT);
+	nightly(NULL, "2", &err);
+	assert_int_equal(err, ERR_INVALID);
+	v = rig_view_of(0, HEAD_A);
+	assert_int_equal(v->kind, CHANGE_NIGHTLY);
+	assert_int_equal(v->n_accelerators, 1);
+	assert_int_equal(v->n_verdicts, 1);
+	change_view_free(v);
+	/* The same commit tested on request is shown for itself. */
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	v = rig_view_of(0, HEAD_A);
+	assert_int_equal(v->kind, CHANGE_PULL_REQUEST);
+	assert_int_equal(v->n_verdicts, 0);
+	change_view_free(v);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_job_runs_and_completes),
+	    TEST(repeats_change_nothing),
+	    TEST(completed_needs_no_beginning),
+	    TEST(several_jobs_make_one_state),
+	    TEST(the_worst_of_several_shows),
+	    TEST(a_red_job_without_a_red_test_says_so),
+	    TEST(a_new_attempt_reopens_and_replaces),
+	    TEST(a_late_result_replaces_the_silence),
+	    TEST(a_job_that_never_ends_is_a_miss),
+	    TEST(results_of_an_old_head_are_kept_apart),
+	    TEST(reports_for_a_superseded_dispatch_are_not_shown),
+	    TEST(a_report_proves_that_the_request_arrived),
+	    TEST(the_dispatch_is_found_by_id_or_delivery),
+	    TEST(the_newest_of_one_delivery_counts),
+	    TEST(a_shared_repository_must_say_which),
+	    TEST(nobody_reports_for_a_held_dispatch),
+	    TEST(an_answer_to_closed_is_ignored),
+	    TEST(a_silent_level_records_nothing),
+	    TEST(one_dispatch_has_no_endless_jobs),
+	    TEST(a_self_report_stands_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

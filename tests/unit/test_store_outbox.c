@@ -1,0 +1,379 @@
+/* The outbox: claims, order in a lane, how tries end, deadlines, the wish to comment. */
+#include "store_rig.h"
+
+static void a_claimed_row_is_nobody_elses(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
+	struct claim_outbox a, b;
+	struct outbox_stats st = {.now_ms = T0 + 2000};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 2);
+	a = rig_claim(1u << OUTBOX_GITHUB_DISPATCH, T0 + 1000);
+	b = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(a.rows[0].n_attempts, 0);
+	assert_false(a.rows[0].is_uncertain);
+	assert_string_equal(a.rows[0].target, "Ascend/pytorch");
+	assert_int_equal(a.rows[0].number, 1);
+	assert_int_equal(a.rows[0].first_ms, T0 + 1000);
+	assert_string_equal(b.rows[0].runner, "lab");
+	ASK_OK(store_outbox_stats, &st);
+	assert_int_equal(st.n_sending, 2);
+	assert_int_equal(st.n_due, 0);
+	assert_int_equal(st.oldest_unsent_ms, T0 + 1000);
+	claim_outbox_release(&a);
+	claim_outbox_release(&b);
+	b = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(b.n, 0);
+	assert_int_equal(b.next_due_ms, 0);
+	claim_outbox_release(&b);
+}
+
+static void a_lane_goes_in_order_one_at_a_time(void **state)
+{
+	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
+	claim_outbox_release(&c);
+	rig_start("edited", HEAD_A, 2, wants, 1); /* cancel of the first, then the second */
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.rows[0].kind, OUTBOX_WEBHOOK_CANCEL);
+	claim_outbox_release(&c);
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(c.next_due_ms, 0); /* what waits behind another is told later */
+	claim_outbox_release(&c);
+}
+
+static void the_next_due_time_is_told(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct outbox_stats st = {.now_ms = T0 + 2000};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + 9000);
+	claim_outbox_release(&c);
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(c.next_due_ms, T0 + 9000);
+	claim_outbox_release(&c);
+	ASK_OK(store_outbox_stats, &st);
+	assert_int_equal(st.n_waiting, 1);
+	c = rig_claim(REQUESTS, T0 + 9000);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.rows[0].n_attempts, 1);
+	rig_done(&c.rows[0], OUTBOX_NOT_YET, T0 + 10000);
+	claim_outbox_release(&c);
+	c = rig_claim(REQUESTS, T0 + 10000);
+	assert_int_equal(c.rows[0].n_attempts, 1); /* nothing was tried */
+	claim_outbox_release(&c);
+}
+
+static void a_limit_leaves_the_rest_due(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("a", "v/a"), GITHUB_WANT("b", "v/b"),
+	    GITHUB_WANT("c", "v/c")};
+	struct claim_outbox c = {.kinds = REQUESTS, .limit = 2, .now_ms = T0 + 5000};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 3);
+	DO_OK(store_claim_outbox, &c);
+	assert_int_equal(c.n, 2);
+	assert_int_equal(c.next_due_ms, T0 + 1000);
+	claim_outbox_release(&c);
+}
+
+static void an_unknown_row_is_told(void **state)
+{
+	struct outbox_done o = {.id = 4711, .result = OUTBOX_OK};
+
+	(void)state;
+	assert_int_equal(DO(store_outbox_done, &o), ERR_NOT_FOUND);
+}
+
+static void what_was_being_sent_is_uncertain_after_a_restart(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct claim_outbox c;
+	char *id, *again;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	id = xstrdup(c.rows[0].dispatch_id);
+	claim_outbox_release(&c);
+	rig_reopen();
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 1);
+	assert_true(c.rows[0].is_uncertain);
+	assert_int_equal(c.rows[0].n_attempts, 1);
+	again = c.rows[0].dispatch_id;
+	assert_string_equal(id, again);
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&c);
+	ASSERT_DISPATCHES(HEAD_A, "npu sent*");
+	free(id);
+}
+
+static void what_was_dropped_while_sent_is_not_sent_again(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	claim_outbox_release(&c);
+	rig_close_pull(1, HEAD_A, 2);
+	rig_reopen();
+	ASSERT_SENT(T0 + 3000, "github_closed Ascend/pytorch[npu] closed");
+}
+
+/* ---- deadlines ---- */
+
+static struct expire_dispatches expire(int64_t now_ms)
+{
+	struct expire_dispatches e = {.now_ms = now_ms};
+
+	DO_OK(store_expire_dispatches, &e);
+	return e;
+}
+
+static char *last_error(const char *head)
+{
+	struct change_view *v = rig_view_of(0, head);
+	char *text = xstrdup_or_null(v->accelerators[0].dispatches[0].last_error);
+
+	change_view_free(v);
+	return text;
+}
+
+static void assert_error(const char *head, const char *expected)
+{
+	char *text = last_error(head);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void silence_expires(void **state)
+{
+	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
+	struct expire_dispatches e;
+	struct change_view *v;
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	e = expire(T0 + 10 * MINUTE - 1);
+	assert_int_equal(e.n_expired, 0);
+	assert_int_equal(e.next_due_ms, T0 + 10 * MINUTE);
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->accelerators[0].dispatches[0].due_ms, T0 + 10 * MINUTE);
+	change_view_free(v);
+	c = rig_claim(COMMENTS, T0 + DAY);
+	assert_int_equal(c.n, 0); /* nothing is to be said yet */
+	claim_outbox_release(&c);
+	e = expire(T0 + 10 * MINUTE);
+	assert_int_equal(e.n_expired, 1);
+	assert_int_equal(e.next_due_ms, 0);
+	assert_error(HEAD_A, "not acknowledged within 10m");
+	ASSERT_DISPATCHES(HEAD_A, "xpu expired*");
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->n_verdicts, 1);
+	assert_string_equal(v->verdicts[0].suite, "dispatch");
+	assert_string_equal(v->verdicts[0].test, "lab");
+	assert_int_equal(v->verdicts[0].status, TEST_MISS);
+	assert_string_equal(v->verdicts[0].message, "not acknowledged within 10m");
+	assert_string_equal(v->verdicts[0].attribution, "UNCLASSIFIED");
+	change_view_free(v);
+	c = rig_claim(COMMENTS, T0 + DAY);
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.rows[0].target, UPSTREAM);
+	assert_int_equal(c.rows[0].number, 1);
+	claim_outbox_release(&c);
+}
+
+static void each_deadline_in_its_turn(void **state)
+{
+	struct plan_want wants[] = {WEBHOOK_WANT("xpu")}, github[] = {GITHUB_WANT("npu", "v/ci")};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	free(rig_send(T0));
+	assert_int_equal(expire(T0 + HOUR).n_expired, 0); /* it was acknowledged */
+	assert_int_equal(expire(T0 + 2 * HOUR).n_expired, 1);
+	assert_error(HEAD_A, "did not start within 2h");
+	/* GitHub gives no sign, so there is nothing to wait for before the start. */
+	rig_start("synchronize", HEAD_B, 1, github, 1);
+	free(rig_send(T0 + 1000));
+	assert_int_equal(expire(T0 + HOUR).n_expired, 0);
+	assert_int_equal(expire(T0 + 3 * HOUR).n_expired, 1);
+	assert_error(HEAD_B, "did not start within 2h");
+}
+
+static void a_jump_of_the_clock_expires_nothing(void **state)
+{
+	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
+	struct shift_clock shift = {.delta_ms = 365 * DAY};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	DO_OK(store_shift_clock, &shift);
+	assert_int_equal(expire(T0 + 365 * DAY + 10 * MINUTE - 1).n_expired, 0);
+	c = rig_claim(REQUESTS, T0 + 364 * DAY);
+	assert_int_equal(c.n, 0);
+	claim_outbox_release(&c);
+	c = rig_claim(REQUESTS, T0 + 365 * DAY);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.rows[0].first_ms, T0 + 365 * DAY);
+	claim_outbox_release(&c);
+	shift.delta_ms = -365 * DAY;
+	DO_OK(store_shift_clock, &shift);
+	assert_int_equal(expire(T0 + 10 * MINUTE).n_expired, 1);
+}
+
+/* ---- comments ---- */
+
+static struct outbox_row *claim_comment(struct claim_outbox *c, int64_t now_ms)
+{
+	*c = rig_claim(COMMENTS, now_ms);
+	assert_int_equal(c->n, 1);
+	return &c->rows[0];
+}
+
+/* A first wish, by a held dispatch. */
+static void wish(int64_t at)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")};
+
+	wants[0].held_reason = (char *)"new";
+	rig_start("opened", HEAD_A, at, wants, 1);
+}
+
+/* A later one: the PR's labels changed. */
+static void wish_again(int64_t at)
+{
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_A,
+	    .event_ms = T0 + at * 1000, .action = "labeled"});
+}
+
+static void a_wish_during_the_writing_is_not_lost(void **state)
+{
+	struct claim_outbox c, none;
+
+	(void)state;
+	wish(1);
+	claim_comment(&c, T0 + 1000);
+	wish_again(2);
+	none = rig_claim(COMMENTS, T0 + 2000);
+	assert_int_equal(none.n, 0); /* one writer a PR */
+	claim_outbox_release(&none);
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&c);
+	claim_comment(&c, T0 + 2000);
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&c);
+	none = rig_claim(COMMENTS, T0 + DAY);
+	assert_int_equal(none.n, 0);
+	claim_outbox_release(&none);
+	wish_again(3);
+	claim_comment(&c, T0 + 3000);
+	assert_int_equal(c.rows[0].first_ms, T0 + 3000);
+	claim_outbox_release(&c);
+}
+
+static void a_wish_wakes_a_patient_comment_not_a_refused_one(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	wish(1);
+	claim_comment(&c, T0 + 1000);
+	rig_done(&c.rows[0], OUTBOX_NOT_YET, T0 + HOUR);
+	claim_outbox_release(&c);
+	wish_again(2);
+	claim_comment(&c, T0 + 2000);
+	assert_int_equal(c.rows[0].n_attempts, 0);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + HOUR);
+	claim_outbox_release(&c);
+	wish_again(3);
+	c = rig_claim(COMMENTS, T0 + 3000);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(c.next_due_ms, T0 + HOUR);
+	claim_outbox_release(&c);
+	claim_comment(&c, T0 + HOUR);
+	assert_int_equal(c.rows[0].n_attempts, 1);
+	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
+	claim_outbox_release(&c);
+	wish_again(4);
+	claim_comment(&c, T0 + HOUR);
+	assert_int_equal(c.rows[0].n_attempts, 0);
+	claim_outbox_release(&c);
+}
+
+static void a_debounce_ends_when_more_is_to_say(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	wish(1);
+	claim_comment(&c, T0 + 1000);
+	wish_again(2);
+	rig_done(&c.rows[0], OUTBOX_NOT_YET, T0 + HOUR);
+	claim_outbox_release(&c);
+	claim_comment(&c, T0 + 2000);
+	claim_outbox_release(&c);
+}
+
+static void what_was_written_is_known(void **state)
+{
+	struct put_comment put = {.repository = "PyTorch/PyTorch", .number = 1, .comment_id = 99,
+	    .written_ms = T0, .body_hash = {1, 2, 3}, .has_red_written = true};
+	struct get_comment get = {.repository = UPSTREAM, .number = 1}, none = {
+	    .repository = UPSTREAM, .number = 2};
+
+	(void)state;
+	DO_OK(store_put_comment, &put);
+	ASK_OK(store_get_comment, &get);
+	assert_true(get.is_known && get.has_red_written);
+	assert_int_equal(get.comment_id, 99);
+	assert_int_equal(get.body_hash[2], 3);
+	assert_int_equal(get.written_ms, T0);
+	ASK_OK(store_get_comment, &none);
+	assert_false(none.is_known);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_claimed_row_is_nobody_elses),
+	    TEST(a_lane_goes_in_order_one_at_a_time),
+	    TEST(the_next_due_time_is_told),
+	    TEST(a_limit_leaves_the_rest_due),
+	    TEST(an_unknown_row_is_told),
+	    TEST(what_was_being_sent_is_uncertain_after_a_restart),
+	    TEST(what_was_dropped_while_sent_is_not_sent_again),
+	    TEST(silence_expires),
+	    TEST(each_deadline_in_its_turn),
+	    TEST(a_jump_of_the_clock_expires_nothing),
+	    TEST(a_wish_during_the_writing_is_not_lost),
+	    TEST(a_wish_wakes_a_patient_comment_not_a_refused_one),
+	    TEST(a_debounce_ends_when_more_is_to_say),
+	    TEST(what_was_written_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
