@@ -1,0 +1,284 @@
+/* From deliveries on disk to dispatches: order, files, holds, commands, failures. */
+#include "dispatch_rig.h"
+
+static bool all_is_planned(struct rig *r)
+{
+	struct dispatch_counters n = rig_counters(r);
+
+	return n.n_planning == 0 &&
+	       n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed > 0;
+}
+
+static int64_t n_wanted;
+
+static bool so_many_are_planned(struct rig *r)
+{
+	struct dispatch_counters n = rig_counters(r);
+
+	return n.n_planning == 0 && n.n_sending == 0 &&
+	       n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed >= n_wanted;
+}
+
+static void wait_planned(struct rig *r, int64_t n)
+{
+	n_wanted = n;
+	rig_wait_until(r, so_many_are_planned);
+}
+
+static void plans_what_waits_at_the_start(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	rig_pull(r, "g-1", .action = "opened");
+	rig_start_dispatch(r);
+	wait_planned(r, 1);
+	rig_expect_delivery(r, "g-1", "planned", NULL);
+	assert_int_equal(rig_counters(r).n_dispatches_made, 3);
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	assert_int_equal(rig_counters(r).n_github_sent, 1); /* gh and picky share one */
+	assert_int_equal(rig_counters(r).n_webhooks_sent, 1);
+}
+
+static void does_not_plan_twice(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened");
+	rig_pull(r, "g-2", .action = "opened");
+	wait_planned(r, 2);
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	rig_stop(r);
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-3", .action = "opened");
+	wait_planned(r, 1);
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	assert_int_equal(rig_n_dispatches(r), 1);
+	assert_int_equal(rig_n_hooks(r), 1);
+}
+
+static void asks_for_files_once(void **state)
+{
+	struct rig *r = *state;
+
+	fake_set(r->gh, answer, rig_github_answer);
+	the_rig->files = "[{\"filename\":\"aten/x.cpp\"}]";
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened");
+	rig_pull(r, "g-2", .action = "labeled");
+	rig_pull(r, "g-3", .action = "synchronize");
+	wait_planned(r, 3);
+	assert_int_equal(fake_count(r->gh, "GET /repos/" UPSTREAM "/pulls/7/files"), 1);
+	rig_expect_states(r, "gh:sent hook:acknowledged pathy:sent picky:sent");
+	/* A body without the label that `labeled` has to name is no such webhook. */
+	rig_expect_delivery(r, "g-2", "failed", "label.name is missing");
+}
+
+static void does_without_files(void **state)
+{
+	struct rig *r = *state;
+
+	r->files = NULL;
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened");
+	wait_planned(r, 1);
+	assert_int_equal(rig_counters(r).n_files_unread, 1);
+	rig_expect_states(r, "gh:sent hook:acknowledged pathy:sent picky:sent");
+}
+
+/* A hundred deliveries of three PRs at once: each PR ends with its last head. */
+static void keeps_the_order_of_a_pull_request(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	for (int i = 0; i < 99; i++) {
+		char guid[16], sha[41], at[32];
+
+		snprintf(guid, sizeof(guid), "g-%d", i);
+		snprintf(sha, sizeof(sha), "%040x", i + 1);
+		snprintf(at, sizeof(at), "2026-01-01T00:%02d:00Z", i / 3);
+		rig_pull(r, guid, .action = i < 3 ? "opened" : "synchronize", .sha = sha,
+		    .number = i % 3 + 1, .updated_at = at);
+	}
+	rig_start_dispatch(r);
+	wait_planned(r, 99);
+	for (int number = 1; number <= 3; number++) {
+		struct get_change q = {.q.done = rig_query_on_done, .repository = UPSTREAM, .number = number};
+		char sha[41];
+
+		rig_query_is_done = false;
+		assert_int_equal(store_get_change(r->store, &q), 0);
+		loop_run_until(r->gh->loop, &rig_query_is_done);
+		snprintf(sha, sizeof(sha), "%040x", 96 + number);
+		assert_string_equal(q.view->head_sha, sha);
+		change_view_free(q.view);
+	}
+	assert_int_equal(rig_counters(r).n_deliveries_failed, 0);
+}
+
+static void marks_what_it_cannot_plan(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_deliver(r, "g-1", "pull_request", "{\"action\":\"opened\"");
+	rig_deliver(r, "g-2", "pull_request", "{\"action\":\"opened\"}");
+	rig_deliver(r, "g-3", "installation", "{\"action\":\"created\"}");
+	rig_deliver(r, "g-4", "push",
+	    "{\"ref\":\"refs/heads/feature\",\"before\":\"" SHA_A "\",\"after\":\"" SHA_B "\","
+	    "\"deleted\":false,\"repository\":{\"full_name\":\"" UPSTREAM "\"}}");
+	wait_planned(r, 4);
+	rig_expect_delivery(r, "g-1", "failed", NULL);
+	rig_expect_delivery(r, "g-2", "failed", NULL);
+	rig_expect_delivery(r, "g-3", "ignored", NULL);
+	rig_expect_delivery(
+	    r, "g-4", "ignored", "a push to a branch that upstream.branches does not list");
+	assert_int_equal(rig_counters(r).n_deliveries_failed, 2);
+	assert_int_equal(rig_counters(r).n_deliveries_ignored, 2);
+}
+
+static void plans_a_replayed_one_again(void **state)
+{
+	struct rig *r = *state;
+	struct replay_delivery replay = {.op.done = rig_op_on_done, .guid = "g-1"};
+
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened");
+	rig_pull(r, "g-2", .action = "opened", .number = 8, .sha = SHA_B);
+	wait_planned(r, 2);
+	rig_op_is_done = false;
+	assert_int_equal(store_replay_delivery(r->store, &replay), 0);
+	wait_planned(r, 3);
+	assert_int_equal(replay.op.err, 0);
+	rig_expect_delivery(r, "g-1", "planned", NULL);
+	rig_expect_states(r,
+	    "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
+	assert_int_equal(rig_n_dispatches(r), 2);
+}
+
+static void comment(struct rig *r, const char *guid, const char *association, const char *type,
+    const char *text)
+{
+	char *body = xasprintf(
+	    "{\"action\":\"created\",\"issue\":{\"number\":7,\"user\":{\"login\":\"alice\"},"
+	    "\"pull_request\":{}},\"comment\":{\"id\":9,\"body\":\"%s\",\"user\":{\"login\":"
+	    "\"bob\",\"type\":\"%s\"},\"author_association\":\"%s\",\"created_at\":"
+	    "\"2026-01-01T01:00:00Z\"},\"repository\":{\"full_name\":\"" UPSTREAM "\"}}",
+	    text, type, association);
+
+	rig_deliver(r, guid, "issue_comment", body);
+	free(body);
+}
+
+static void releases_what_is_held(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened", .association = "NONE");
+	comment(r, "c-1", "CONTRIBUTOR", "User", "@outpost-test ok-to-test");
+	comment(r, "c-2", "MEMBER", "Bot", "@outpost-test ok-to-test");
+	comment(r, "c-3", "MEMBER", "User", "> @outpost-test ok-to-test");
+	comment(r, "c-4", "MEMBER", "User", "nice");
+	wait_planned(r, 5);
+	assert_int_equal(rig_n_dispatches(r) + rig_n_hooks(r), 0);
+	rig_expect_states(r, "gh:held hook:held picky:held");
+	rig_expect_delivery(r, "c-1", "ignored", "ok-to-test is for members");
+	rig_expect_delivery(r, "c-2", "ignored", "bots are not heard");
+	rig_expect_delivery(r, "c-3", "ignored", "no command");
+	rig_expect_delivery(r, "c-4", "ignored", "no command");
+
+	comment(r, "c-5", "MEMBER", "User", "@outpost-test ok-to-test " SHA_B);
+	wait_planned(r, 6);
+	rig_expect_delivery(r, "c-5", "ignored", "ok-to-test, but nothing is held");
+	comment(r, "c-6", "MEMBER", "User", "Fine.\\r\\n@outpost-test ok-to-test\\r\\n");
+	wait_planned(r, 7);
+	rig_expect_delivery(r, "c-6", "planned", NULL);
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	assert_int_equal(rig_n_dispatches(r), 1);
+}
+
+static bool two_hooks(struct rig *r)
+{
+	return rig_n_hooks(r) == 2;
+}
+
+static bool two_dispatches(struct rig *r)
+{
+	return rig_n_dispatches(r) == 2;
+}
+
+static void closes_and_drafts(void **state)
+{
+	struct rig *r = *state;
+
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened");
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	rig_pull(r, "g-2", .action = "converted_to_draft", .is_draft = true,
+	    .updated_at = "2026-01-01T00:01:00Z");
+	wait_planned(r, 2);
+	rig_expect_states(r, "gh:sent hook:cancelled picky:sent");
+	rig_wait_until(r, two_hooks);
+	assert_non_null(strstr(r->hooks[1], "X-Outpost-Event: cancel\r\n"));
+	rig_pull(r, "g-3", .action = "closed", .state = "closed",
+	    .updated_at = "2026-01-01T00:02:00Z");
+	wait_planned(r, 3);
+	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
+	rig_wait_until(r, two_dispatches);
+	assert_string_equal(json_string_value(json_at(json_array_get(r->dispatches, 1),
+	                        "client_payload", "payload", "action", NULL)),
+	    "closed");
+}
+
+static void closes_while_it_works(void **state)
+{
+	struct rig *r = *state;
+
+	r->files = NULL; /* it waits to ask again */
+	rig_start_store(r);
+	for (int i = 0; i < 20; i++) {
+		char guid[16];
+
+		snprintf(guid, sizeof(guid), "g-%d", i);
+		rig_pull(r, guid, .action = "opened", .number = i % 10 + 1);
+	}
+	rig_start_dispatch(r);
+	rig_stop(r);
+	r->files = "[]";
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	wait_planned(r, 20);
+	assert_true(all_is_planned(r));
+	assert_int_equal(rig_counters(r).n_deliveries_failed, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, rig_set_up, rig_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(plans_what_waits_at_the_start),
+	    TEST(does_not_plan_twice),
+	    TEST(asks_for_files_once),
+	    TEST(does_without_files),
+	    TEST(keeps_the_order_of_a_pull_request),
+	    TEST(marks_what_it_cannot_plan),
+	    TEST(plans_a_replayed_one_again),
+	    TEST(releases_what_is_held),
+	    TEST(closes_and_drafts),
+	    TEST(closes_while_it_works),
+	};
+
+	return cmocka_run_group_tests_name("dispatch_planner", tests, NULL, NULL);
+}
