@@ -2,25 +2,23 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "config/config.h"
+#include "config/state_dir.h"
 #include "http/client.h"
 
-enum { MESSAGES_MAX_BYTES = 1 << 20, BACKUP_TIMEOUT_MS = 3600 * 1000 };
+enum { BACKUP_TIMEOUT_MS = 3600 * 1000 };
 
 /* The socket's path, from the configuration that the daemon was started with. */
 static char *socket_path(const struct ctl *ctl)
 {
-	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
-	struct config *config = NULL;
-	char *path = NULL;
+	struct error why = {0};
+	char *state_dir, *path;
 
-	if (config_load(ctl->config_path, &config, &messages))
-		fprintf(stderr, "%soutpostctl: the configuration tells where the service is, and has mistakes\n",
-		    buf_str(&messages));
-	else
-		path = path_join(config->state_dir, "control.sock");
-	config_unref(config);
-	buf_release(&messages);
+	if (config_state_dir(ctl->config_path, &state_dir, &why)) {
+		fprintf(stderr, "outpostctl: where is the service? %s\n", why.text);
+		return NULL;
+	}
+	path = path_join(state_dir, "control.sock");
+	free(state_dir);
 	return path;
 }
 

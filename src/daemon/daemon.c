@@ -58,6 +58,17 @@ static void protect_memory(void)
 	prctl(PR_SET_DUMPABLE, 0);
 }
 
+/* Every connection is a descriptor; the soft limit is a default for programs that select(). */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static void start_serving(struct daemon *d)
 {
 	loop_on_signal(d->loop, SIGTERM, on_stop_signal, d);
@@ -98,6 +109,7 @@ int daemon_run(const char *config_path)
 	/* Three threads of ours and the pool: more arenas only spread the heap out. */
 	mallopt(M_ARENA_MAX, 2);
 	protect_memory();
+	raise_descriptor_limit();
 	if (load_first_config(&d))
 		return 1;
 	d.loop = loop_new();

@@ -219,6 +219,9 @@ static void close_users(struct daemon *d)
 
 static void finish(struct daemon *d)
 {
+	/* The store told them of changes until it was closed. */
+	dispatch_free(d->dispatch);
+	publish_free(d->publish);
 	intake_free(d->intake);
 	web_free(d->web);
 	timer_close(d->stop_deadline);

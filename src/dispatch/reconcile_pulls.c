@@ -197,11 +197,15 @@ static void decide_not_open(struct reconciler *r)
 {
 	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
 	const struct known_pull *known = find(&r->pl.all, json_get_int(pull, "number", 0));
+	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 
 	if (known && known->updated_ms > time_of(pull, "updated_at"))
 		go_on(r);
+	else if (known && known->is_open && str_eq(known->head_sha, head))
+		go_on(r); /* its webhook came since this look began */
 	else if (known)
-		plan_pull(r, "reopened", NULL);
+		plan_pull(r, known->is_open ? "synchronize" : "reopened",
+		    known->is_open ? known->head_sha : NULL);
 	else if (r->pl.is_first_look && time_of(pull, "created_at") < r->since_ms)
 		note_pull(r);
 	else

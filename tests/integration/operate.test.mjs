@@ -226,8 +226,10 @@ describe('what does not start', { skip: notBuilt }, () => {
 
   test('a private key that is no key', () => refuses((outpost) => fs.writeFile(path.join(outpost.dir, 'app.pem'), 'not a key\n'), /outpost\.yml:\d+: .*key/));
   test('a database that is none', () => refuses((outpost) => fs.writeFile(database(outpost), 'x'.repeat(8192)), /ev=start_failed .*outpost\.db/));
-  test('a database from a newer version', () => refuses((outpost) => {
-    execFileSync('sqlite3', [database(outpost), 'PRAGMA user_version = 4242; CREATE TABLE t(x);']);
+  test('a database from a newer version', () => refuses(async (outpost) => {
+    await outpost.spawn();
+    await outpost.stop();
+    execFileSync('sqlite3', [database(outpost), 'PRAGMA user_version = 4242']);
   }, /ev=start_failed .*outpost\.db.*4242/));
   test('a damaged database', () => refuses(async (outpost) => {
     await outpost.spawn();
