@@ -153,7 +153,9 @@ static void do_batch(struct writer *w, struct store_op *first)
 	struct batch_note *note = xcalloc(1, sizeof(*note));
 	int64_t start_us = now_us(), changes = db_total_changes(w->db);
 	int rc = run_batch(w, first);
+	bool did_write = !rc && db_total_changes(w->db) != changes;
 
+	note->did_write = did_write;
 	note->store = w->store;
 	note->err = rc;
 	note->commit_us = now_us() - start_us;
@@ -162,11 +164,9 @@ static void do_batch(struct writer *w, struct store_op *first)
 		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)),
 		    LOG_S("error", note->error));
 		fail_batch(w, first, rc);
-	} else {
-		note->did_write = db_total_changes(w->db) != changes;
 	}
-	post_batch(w->store, first, note);
-	if (!rc && note->did_write)
+	post_batch(w->store, first, note); /* the loop frees the note */
+	if (did_write)
 		checkpointer_on_commit(w->checkpointer, w->db, db_wal_bytes(w->db));
 }
 
