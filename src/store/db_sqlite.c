@@ -3,6 +3,7 @@
 #include "store/db_sqlite.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -42,10 +43,38 @@ int db_code_of_sqlite(int result)
 	}
 }
 
+/* What the system said about the file, or about the log beside it; 0: nothing. */
+static int last_errno(struct db *d)
+{
+	sqlite3_file *log = NULL;
+	int err = sqlite3_system_errno(d->handle);
+
+	if (!err)
+		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
+	if (!err)
+		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (log && log->pMethods)
+		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &err);
+	return err;
+}
+
+/* It says more than "disk I/O error": a quota and a limit on the size of files are as good
+ * as a full disk. */
+static int stick_io(struct db *d)
+{
+	int err = last_errno(d);
+	int code = err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO;
+
+	return error_set(&d->why, code, "%s: %s (%s)", d->path, sqlite3_errmsg(d->handle),
+	    strerror(err));
+}
+
 int db_stick(struct db *d, int result)
 {
+	if ((result & 0xff) == SQLITE_IOERR)
+		return stick_io(d);
 	return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path,
-	    d->handle ? sqlite3_errmsg(d->handle) : sqlite3_errstr(result));
+	    sqlite3_errmsg(d->handle));
 }
 
 static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int n_pages)
