@@ -5,7 +5,7 @@
 # make soak            the long tests: kills, memory, valgrind
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
 # make lint deps install clean
-# make VARIANT=asan    any variant: release debug asan tsan fuzz
+# make VARIANT=asan    any variant: release debug asan tsan fuzz; V=1 shows the commands
 #
 # One static library per folder of src/; a unit test links its folder and those
 # below it, so an upward call does not link.
@@ -34,6 +34,10 @@ override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(W
 override LDFLAGS += $(LDFLAGS_$(VARIANT))
 override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lpthread -lm
 
+# one line a step; V=1 shows the commands
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-3s %s\n' '$1' '$2')
+
 src_of   = $(wildcard src/$1/*.c)
 obj_of   = $(patsubst src/%.c,$(B)/%.o,$(call src_of,$1))
 lib_of   = $(B)/lib$1.a
@@ -46,20 +50,24 @@ all: $(PROGRAMS:%=$(B)/%)
 # main() of each program is src/daemon/main.c or src/ctl/main.c: kept out of the archives.
 MAINS := src/daemon/main.c src/ctl/main.c
 $(B)/outpostd: $(B)/daemon/main.o $(call libs_for,daemon)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/outpostctl: $(B)/ctl/main.o $(call libs_for,ctl)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 define layer
 $(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_of,$1)))
 	@rm -f $$@
-	$$(AR) rcs $$@ $$^
+	$$(call say,AR,$$@)
+	$$(Q)$$(AR) rcs $$@ $$^
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer,$l)))
 
 $(B)/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(wildcard $(B)/*/*.d) $(wildcard $(B)/tests/*.d)
 
 # tests/unit/test_<layer>_<what>.c links that layer and lower ones only.
@@ -67,7 +75,8 @@ TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 .SECONDEXPANSION:
 $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
 LDLIBS_fuzz_report_markdown := $(LDLIBS_test_report_markdown)
@@ -85,7 +94,8 @@ run-unit: $(TESTS)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(B)/fuzz/%: tests/fuzz/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) $(LDLIBS_$*)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) $(LDLIBS_$*)
 fuzzers: $(FUZZERS)
 
 # ---- what people call; each installs what it needs first ----

@@ -2,7 +2,7 @@
 
 #include "base/strv.h"
 
-static void release_job(struct job_view *j)
+void job_view_release(struct job_view *j)
 {
 	free(j->workflow);
 	free(j->name);
@@ -26,7 +26,7 @@ static void release_accelerator(struct accelerator_view *a)
 	for (size_t i = 0; i < a->n_dispatches; i++)
 		release_dispatch(&a->dispatches[i]);
 	for (size_t i = 0; i < a->n_jobs; i++)
-		release_job(&a->jobs[i]);
+		job_view_release(&a->jobs[i]);
 	free(a->dispatches);
 	free(a->jobs);
 	free(a->name);

@@ -70,6 +70,7 @@ struct change_view {
 	int64_t n_verdicts_total;
 };
 
+void job_view_release(struct job_view *j);
 void change_view_free(struct change_view *v);
 
 #endif

@@ -3,33 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "base/str.h"
-
-/* json_set_str() for what a vendor or an author wrote: jansson refuses what is no UTF-8. */
-static void set_text(json_t *obj, const char *key, const char *text)
-{
-	struct buf repaired = BUF_INIT(SIZE_MAX / 2);
-
-	if (!text || utf8_is_valid(text, strlen(text))) {
-		json_set_str(obj, key, text);
-		return;
-	}
-	for (const char *p = text; *p;) {
-		size_t n = 1;
-
-		while (n < 4 && p[n] && !utf8_is_valid(p, n))
-			n++;
-		if (utf8_is_valid(p, n)) {
-			buf_append(&repaired, p, n);
-			p += n;
-		} else {
-			buf_append_str(&repaired, "\xEF\xBF\xBD");
-			p++;
-		}
-	}
-	json_set_str(obj, key, buf_str(&repaired));
-	buf_release(&repaired);
-}
+#include "report/job_json.h"
+#include "report/json_field.h"
 
 static void set_int_or_null(json_t *obj, const char *key, int64_t value)
 {
@@ -44,49 +19,15 @@ static json_t *dispatch_json(const struct dispatch_view *d)
 	json_t *obj = json_object();
 
 	json_set_str(obj, "id", d->id);
-	set_text(obj, "runner", d->runner);
+	json_set_foreign_text(obj, "runner", d->runner);
 	json_set_str(obj, "runner_kind", d->runner_kind);
 	json_set_str(obj, "state", dispatch_state_name(d->state));
-	set_text(obj, "held_reason", d->held_reason);
-	set_text(obj, "error", d->last_error);
+	json_set_foreign_text(obj, "held_reason", d->held_reason);
+	json_set_foreign_text(obj, "error", d->last_error);
 	json_object_set_new(obj, "current", json_boolean(d->is_current));
 	json_set_time(obj, "created_at", d->created_ms);
 	json_set_time(obj, "sent_at", d->sent_ms);
 	json_set_time(obj, "due_at", d->due_ms);
-	return obj;
-}
-
-static json_t *counts_json(const struct job_view *j)
-{
-	json_t *obj;
-
-	if (!j->has_counts)
-		return json_null();
-	obj = json_object();
-	json_set_int(obj, "passed", j->n_passed);
-	json_set_int(obj, "failed", j->n_failed);
-	json_set_int(obj, "skipped", j->n_skipped);
-	json_set_int(obj, "total", j->n_total);
-	return obj;
-}
-
-static json_t *job_json(const struct job_view *j)
-{
-	json_t *obj = json_object();
-
-	json_set_int(obj, "id", j->id);
-	set_text(obj, "workflow", j->workflow);
-	set_text(obj, "name", j->name);
-	set_text(obj, "run_id", j->run_id);
-	json_set_int(obj, "run_attempt", j->run_attempt);
-	json_set_str(obj, "status", job_status_name(j->status));
-	set_text(obj, "conclusion", j->conclusion);
-	set_text(obj, "url", j->url);
-	set_text(obj, "artifact_url", j->artifact_url);
-	json_object_set_new(obj, "test_results", counts_json(j));
-	json_set_time(obj, "started_at", j->started_ms);
-	json_set_time(obj, "completed_at", j->completed_ms);
-	json_object_set_new(obj, "late", json_boolean(j->is_late));
 	return obj;
 }
 
@@ -95,13 +36,13 @@ static json_t *accelerator_json(const struct accelerator_view *a)
 	json_t *obj = json_object(), *dispatches = json_array(), *jobs = json_array();
 
 	json_set_str(obj, "name", a->name);
-	set_text(obj, "title", a->title);
+	json_set_foreign_text(obj, "title", a->title);
 	json_set_str(obj, "level", level_name(a->level));
 	for (size_t i = 0; i < a->n_dispatches; i++)
 		json_array_append_new(dispatches, dispatch_json(&a->dispatches[i]));
 	json_object_set_new(obj, "dispatches", dispatches);
 	for (size_t i = 0; i < a->n_jobs; i++)
-		json_array_append_new(jobs, job_json(&a->jobs[i]));
+		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
 	json_object_set_new(obj, "jobs", jobs);
 	return obj;
 }
@@ -115,11 +56,11 @@ static json_t *verdict_json(
 	if (w->job > 0)
 		url = xasprintf("%s/jobs/%lld", public_url, (long long)w->job);
 	json_set_str(obj, "accelerator", v->accelerators[w->accelerator].name);
-	set_text(obj, "suite", w->suite);
-	set_text(obj, "test", w->test);
+	json_set_foreign_text(obj, "suite", w->suite);
+	json_set_foreign_text(obj, "test", w->test);
 	json_set_str(obj, "status", test_status_name(w->status));
 	json_set_str(obj, "attribution", test_status_is_red(w->status) ? w->attribution : NULL);
-	set_text(obj, "message", w->message);
+	json_set_foreign_text(obj, "message", w->message);
 	set_int_or_null(obj, "job", w->job);
 	json_set_str(obj, "evidence_url", url);
 	json_object_set_new(obj, "late", json_boolean(w->is_late));
@@ -137,8 +78,8 @@ json_t *change_json(const struct change_view *v, const char *public_url)
 	json_set_str(obj, "merge_base_sha", v->merge_base_sha);
 	json_set_str(obj, "state", change_state_name(v->state));
 	json_set_str(obj, "kind", change_kind_name(v->kind));
-	set_text(obj, "title", v->title);
-	set_text(obj, "author", v->author);
+	json_set_foreign_text(obj, "title", v->title);
+	json_set_foreign_text(obj, "author", v->author);
 	json_set_time(obj, "created_at", v->created_ms);
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		if (v->accelerators[i].level > LEVEL_1)

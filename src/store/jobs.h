@@ -2,6 +2,7 @@
 #ifndef STORE_JOBS_H
 #define STORE_JOBS_H
 
+#include "model/job_detail.h"
 #include "model/job_report.h"
 #include "store/store.h"
 
@@ -49,5 +50,13 @@ struct report_nightly {
 	int64_t job_id;
 };
 int store_report_nightly(struct store *s, struct report_nightly *op) MUST_CHECK;
+
+/* One job with its results. L1's are there too: whether they are shown is the asker's rule. */
+struct get_job {
+	struct store_query q;
+	int64_t id;
+	struct job_detail *job; /* out; job_detail_free(); NULL with ERR_NOT_FOUND */
+};
+int store_get_job(struct store *s, struct get_job *q) MUST_CHECK;
 
 #endif

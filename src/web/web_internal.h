@@ -13,6 +13,8 @@ struct web {
 /* One file a group of routes. */
 void web_add_change_routes(struct web *w);
 void web_add_accelerator_routes(struct web *w);
+void web_add_job_routes(struct web *w);
+void web_add_link_routes(struct web *w);
 void web_add_health_routes(struct web *w);
 
 /* Sends v (stolen) as application/json. */

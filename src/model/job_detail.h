@@ -1,0 +1,23 @@
+/* One job in full: what /api/v1/jobs/{id} shows. */
+#ifndef MODEL_JOB_DETAIL_H
+#define MODEL_JOB_DETAIL_H
+
+#include <stdint.h>
+
+#include "model/change_view.h"
+#include "model/job_report.h"
+
+struct job_detail {
+	struct job_view job;
+	char *dispatch_id; /* "" for a self-report */
+	char *accelerator;
+	enum change_kind kind;
+	char *repository, *head_sha;
+	int64_t number; /* a pull request that has this head, 0: none */
+	struct test_result *tests; /* as reported, in their order */
+	size_t n_tests;
+};
+
+void job_detail_free(struct job_detail *d); /* NULL is fine */
+
+#endif

@@ -1,0 +1,82 @@
+#include "report/job_json.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "report/json_field.h"
+
+static json_t *counts_json(const struct job_view *j)
+{
+	json_t *obj;
+
+	if (!j->has_counts)
+		return json_null();
+	obj = json_object();
+	json_set_int(obj, "passed", j->n_passed);
+	json_set_int(obj, "failed", j->n_failed);
+	json_set_int(obj, "skipped", j->n_skipped);
+	json_set_int(obj, "total", j->n_total);
+	return obj;
+}
+
+json_t *job_view_json(const struct job_view *j)
+{
+	json_t *obj = json_object();
+
+	json_set_int(obj, "id", j->id);
+	json_set_foreign_text(obj, "workflow", j->workflow);
+	json_set_foreign_text(obj, "name", j->name);
+	json_set_foreign_text(obj, "run_id", j->run_id);
+	json_set_int(obj, "run_attempt", j->run_attempt);
+	json_set_str(obj, "status", job_status_name(j->status));
+	json_set_foreign_text(obj, "conclusion", j->conclusion);
+	json_set_foreign_text(obj, "url", j->url);
+	json_set_foreign_text(obj, "artifact_url", j->artifact_url);
+	json_object_set_new(obj, "test_results", counts_json(j));
+	json_set_time(obj, "started_at", j->started_ms);
+	json_set_time(obj, "completed_at", j->completed_ms);
+	json_object_set_new(obj, "late", json_boolean(j->is_late));
+	return obj;
+}
+
+static json_t *test_json(const struct test_result *t)
+{
+	json_t *obj = json_object();
+
+	json_set_foreign_text(obj, "suite", t->suite);
+	json_set_foreign_text(obj, "name", t->name);
+	json_set_str(obj, "status", test_status_name(t->status));
+	json_object_set_new(obj, "duration",
+	    t->duration_ms < 0 ? json_null() : json_real((double)t->duration_ms / 1000.0));
+	json_set_foreign_text(obj, "dtype", t->dtype);
+	json_set_foreign_text(obj, "message", t->message);
+	json_set_foreign_text(obj, "log_url", t->log_url);
+	if (t->has_number) {
+		json_t *number = json_object();
+
+		json_object_set_new(number, "value", json_real(t->number));
+		json_set_foreign_text(number, "unit", t->unit);
+		json_object_set_new(obj, "number", number);
+	}
+	return obj;
+}
+
+json_t *job_detail_json(const struct job_detail *d, const char *public_url)
+{
+	json_t *obj = job_view_json(&d->job), *tests = json_array();
+	char *change_url = d->number
+	                       ? xasprintf("%s/pulls/%lld", public_url, (long long)d->number)
+	                       : xasprintf("%s/commits/%s", public_url, d->head_sha);
+
+	json_set_foreign_text(obj, "accelerator", d->accelerator);
+	json_set_str(obj, "dispatch", *d->dispatch_id ? d->dispatch_id : NULL);
+	json_set_str(obj, "kind", change_kind_name(d->kind));
+	json_set_str(obj, "repository", d->repository);
+	json_set_str(obj, "head_sha", d->head_sha);
+	json_object_set_new(obj, "number", d->number ? json_integer(d->number) : json_null());
+	json_set_str(obj, "change_url", change_url);
+	for (size_t i = 0; i < d->n_tests; i++)
+		json_array_append_new(tests, test_json(&d->tests[i]));
+	json_object_set_new(obj, "tests", tests);
+	free(change_url);
+	return obj;
+}

@@ -1,0 +1,93 @@
+/* One job in full. */
+#include "base/alloc.h"
+#include "store/db.h"
+#include "store/jobs.h"
+
+static struct job_detail *read_job(struct db *d, int64_t id)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT j.workflow, j.name, j.run_id, j.run_attempt, j.status, j.conclusion, j.url,"
+	    " j.artifact_url, j.is_late, j.n_passed, j.n_failed, j.n_skipped, j.n_total,"
+	    " j.started_ms, j.completed_ms, j.dispatch_id, j.accelerator, c.kind, c.repository,"
+	    " c.head_sha, (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = c.id)"
+	    " FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1",
+	    V_INT(id));
+	struct job_detail *v;
+
+	if (!rows_next(r))
+		return NULL;
+	v = xcalloc(1, sizeof(*v));
+	v->job = (struct job_view){
+	    .id = id,
+	    .workflow = rows_dup(r, 0),
+	    .name = rows_dup(r, 1),
+	    .run_id = rows_dup(r, 2),
+	    .run_attempt = rows_int(r, 3),
+	    .status = job_status_parse(rows_text(r, 4)),
+	    .conclusion = rows_dup(r, 5),
+	    .url = rows_dup(r, 6),
+	    .artifact_url = rows_dup(r, 7),
+	    .is_late = rows_int(r, 8) != 0,
+	    .has_counts = !rows_is_null(r, 12),
+	    .n_passed = rows_int(r, 9),
+	    .n_failed = rows_int(r, 10),
+	    .n_skipped = rows_int(r, 11),
+	    .n_total = rows_int(r, 12),
+	    .started_ms = rows_int(r, 13),
+	    .completed_ms = rows_int(r, 14),
+	};
+	v->dispatch_id = rows_dup(r, 15);
+	v->accelerator = rows_dup(r, 16);
+	v->kind = change_kind_parse(rows_text(r, 17));
+	v->repository = rows_dup(r, 18);
+	v->head_sha = rows_dup(r, 19);
+	v->number = rows_int(r, 20);
+	rows_end(r);
+	return v;
+}
+
+static void read_tests(struct db *d, struct job_detail *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
+	    " x.log_url FROM result x JOIN test t ON t.id = x.test_id WHERE x.job_id = ?1"
+	    " ORDER BY x.ordinal",
+	    V_INT(v->job.id));
+
+	while (rows_next(r)) {
+		/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
+		if ((v->n_tests & (v->n_tests - 1)) == 0)
+			v->tests = xrealloc(v->tests,
+			    (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
+		v->tests[v->n_tests++] = (struct test_result){
+		    .suite = rows_dup(r, 0),
+		    .name = rows_dup(r, 1),
+		    .status = test_status_parse(rows_text(r, 2)),
+		    .duration_ms = rows_is_null(r, 3) ? -1 : rows_int(r, 3),
+		    .dtype = rows_dup(r, 4),
+		    .message = rows_dup(r, 5),
+		    .has_number = !rows_is_null(r, 6),
+		    .number = rows_real(r, 6),
+		    .unit = rows_dup(r, 7),
+		    .log_url = rows_dup(r, 8),
+		};
+	}
+}
+
+static int job_run(struct store_query *q, struct db *d)
+{
+	struct get_job *g = CONTAINER_OF(q, struct get_job, q);
+
+	g->job = read_job(d, g->id);
+	if (!g->job)
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	read_tests(d, g->job);
+	return 0;
+}
+
+int store_get_job(struct store *s, struct get_job *q)
+{
+	q->job = NULL;
+	q->q.run = job_run;
+	return store_query(s, &q->q);
+}
