@@ -25,8 +25,11 @@ struct planner {
 	int n;
 	int64_t after_id; /* those up to it were read in this sweep */
 	bool may_have_more;
-	bool was_rung; /* while a read was under way */
+	bool was_rung; /* since this sweep began */
 	bool is_reading;
+	/* What ended while a read was under way: the read may still see it as accepted. */
+	int64_t ended[IN_HAND_MAX];
+	int n_ended;
 	bool has_paused; /* for the read that comes next */
 	struct timer *timer;
 	struct next_deliveries read;
@@ -86,8 +89,11 @@ static void take(struct planner *pl, struct planning *p)
 		planning_begin(p);
 }
 
-static bool is_in_hand(const struct planner *pl, int64_t delivery_id)
+static bool is_taken(const struct planner *pl, int64_t delivery_id)
 {
+	for (int i = 0; i < pl->n_ended; i++)
+		if (pl->ended[i] == delivery_id)
+			return true;
 	for (const struct planning *p = pl->first; p; p = p->next)
 		if (p->delivery_id == delivery_id)
 			return true;
@@ -123,6 +129,8 @@ void planner_finished(struct planner *pl, struct planning *p)
 	*link = p->next;
 	pl->n--;
 	pl->d->counters.n_planning = pl->n;
+	if (pl->is_reading && p->delivery_id && pl->n_ended < IN_HAND_MAX)
+		pl->ended[pl->n_ended++] = p->delivery_id;
 	if (pl->d->is_closing) {
 		planning_free(p);
 		finish_closing(pl);
@@ -163,7 +171,7 @@ static void on_read(struct store_query *q)
 	for (size_t i = 0; i < read.n; i++) {
 		struct delivery *dl = &read.list[i];
 
-		if (is_in_hand(pl, dl->id))
+		if (is_taken(pl, dl->id))
 			continue;
 		take(pl, planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len));
 		dl->guid = NULL;
@@ -196,7 +204,9 @@ static void pump(struct planner *pl)
 	if (pl->read.limit > room)
 		pl->read.limit = room;
 	pl->has_paused = false;
-	pl->was_rung = false;
+	pl->n_ended = 0;
+	if (pl->after_id == 0)
+		pl->was_rung = false;
 	rc = store_next_deliveries(pl->d->deps.store, &pl->read);
 	if (rc == 0)
 		pl->is_reading = true;
