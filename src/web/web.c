@@ -10,6 +10,8 @@ struct web *web_new(const struct web_deps *deps)
 	w->deps = *deps;
 	w->started_wall_ms = clock_wall_ms();
 	web_add_health_routes(w);
+	web_add_status_routes(w);
+	web_add_metrics_routes(w);
 	web_add_change_routes(w);
 	web_add_accelerator_routes(w);
 	web_add_job_routes(w);

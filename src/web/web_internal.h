@@ -16,6 +16,8 @@ void web_add_accelerator_routes(struct web *w);
 void web_add_job_routes(struct web *w);
 void web_add_link_routes(struct web *w);
 void web_add_health_routes(struct web *w);
+void web_add_status_routes(struct web *w);
+void web_add_metrics_routes(struct web *w);
 
 /* Sends v (stolen) as application/json. */
 void web_respond_json(struct http_request *r, int status, json_t *v);

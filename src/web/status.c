@@ -1,0 +1,136 @@
+/* /api/v1/status: what the service is doing, in one object. */
+#include "web/status.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/version.h"
+#include "model/states.h"
+
+static void finish(struct status_request *s, int err)
+{
+	s->done(err, s);
+	free(s);
+}
+
+static void outbox_read(struct store_query *q)
+{
+	struct status_request *s = CONTAINER_OF(q, struct status_request, outbox.q);
+
+	finish(s, q->err);
+}
+
+static void totals_read(struct store_query *q)
+{
+	struct status_request *s = CONTAINER_OF(q, struct status_request, totals.q);
+	int rc = q->err;
+
+	s->outbox.q.done = outbox_read;
+	s->outbox.now_ms = s->totals.now_ms;
+	if (!rc)
+		rc = store_outbox_stats(s->web->deps.store, &s->outbox);
+	if (rc)
+		finish(s, rc);
+}
+
+void status_read(struct web *w, struct status_request *s)
+{
+	int rc;
+
+	s->web = w;
+	s->totals.q.done = totals_read;
+	s->totals.now_ms = clock_wall_ms();
+	rc = store_get_totals(w->deps.store, &s->totals);
+	if (rc)
+		finish(s, rc);
+}
+
+static json_t *deliveries_json(const struct get_totals *t)
+{
+	json_t *v = json_object();
+
+	json_set_int(v, "accepted", t->n_deliveries_accepted);
+	json_set_int(v, "planned", t->n_deliveries_planned);
+	json_set_int(v, "ignored", t->n_deliveries_ignored);
+	json_set_int(v, "failed", t->n_deliveries_failed);
+	json_set_time(v, "oldest_waiting", t->oldest_accepted_ms);
+	return v;
+}
+
+static json_t *outbox_json(const struct outbox_stats *o)
+{
+	json_t *v = json_object();
+
+	json_set_int(v, "due", o->n_due);
+	json_set_int(v, "sending", o->n_sending);
+	json_set_int(v, "waiting", o->n_waiting);
+	json_set_int(v, "dead", o->n_dead);
+	json_set_time(v, "oldest_unsent", o->oldest_unsent_ms);
+	return v;
+}
+
+static json_t *status_json(const struct status_request *s)
+{
+	const struct web *w = s->web;
+	struct store_stats stats;
+	json_t *v = json_object(), *dispatches = json_object(), *store = json_object();
+
+	store_stats(w->deps.store, &stats);
+	json_set_str(v, "version", OUTPOST_VERSION);
+	json_set_time(v, "started_at", w->started_wall_ms);
+	json_set_int(v, "uptime", (s->totals.now_ms - w->started_wall_ms) / 1000);
+	json_set_str(v, "upstream", w->config ? w->config->upstream_repository : NULL);
+	json_set_int(v, "accelerators", w->config ? (int64_t)w->config->n_accelerators : 0);
+	json_set_int(v, "open_changes", s->totals.n_open_changes);
+	json_object_set_new(v, "deliveries", deliveries_json(&s->totals));
+	for (int i = 0; i < N_DISPATCH_STATES; i++)
+		json_set_int(dispatches, dispatch_state_name((enum dispatch_state)i),
+		    s->totals.n_dispatches[i]);
+	json_object_set_new(v, "dispatches", dispatches);
+	json_set_int(v, "jobs", s->totals.n_jobs);
+	json_set_int(v, "results", s->totals.n_results);
+	json_object_set_new(v, "outbox", outbox_json(&s->outbox));
+	json_object_set_new(store, "writable", json_boolean(stats.is_writable));
+	json_set_int(store, "bytes", s->totals.db_bytes);
+	json_set_int(store, "queued", stats.n_queued_ops);
+	json_object_set_new(v, "store", store);
+	return v;
+}
+
+static void answer_status(int err, struct status_request *s)
+{
+	if (err)
+		http_respond_busy(s->request, 1);
+	else
+		web_respond_json(s->request, 200, status_json(s));
+}
+
+static void on_status(struct http_request *r, void *owner)
+{
+	struct status_request *s = xcalloc(1, sizeof(*s));
+
+	s->request = r;
+	s->done = answer_status;
+	status_read(owner, s);
+}
+
+static void hand_status(int err, struct status_request *s)
+{
+	s->on_json(err, err ? NULL : status_json(s), s->owner);
+}
+
+void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
+{
+	struct status_request *s = xcalloc(1, sizeof(*s));
+
+	s->done = hand_status;
+	s->on_json = done;
+	s->owner = owner;
+	status_read(w, s);
+}
+
+void web_add_status_routes(struct web *w)
+{
+	http_server_route(w->deps.server,
+	    &(struct http_route){.method = "GET", .pattern = "/api/v1/status",
+	        .on_request = on_status, .owner = w});
+}
