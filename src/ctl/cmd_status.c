@@ -74,7 +74,7 @@ static void print_status(const struct ctl *ctl, const json_t *v)
 	else
 		snprintf(line, sizeof(line), "outpostd");
 	print_line(ctl, "service", line);
-	snprintf(line, sizeof(line), "%s, %lld accelerators, %lld open changes",
+	snprintf(line, sizeof(line), "%s; accelerators: %lld, open changes: %lld",
 	    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
 	    (long long)json_get_int(v, "accelerators", 0),
 	    (long long)json_get_int(v, "open_changes", 0));
