@@ -115,10 +115,10 @@ int store_note_head(struct store *s, struct note_head *op) MUST_CHECK;
 struct get_change {
 	struct store_query q;
 	const char *repository;
-	int64_t number;       /* >0: this PR's current head */
-	const char *head_sha; /* else this commit (any kind; the newest change of it) */
-	int64_t change_id;    /* else this change */
-	size_t max_verdicts;  /* 0: all. Red ones are read first */
+	int64_t number;           /* >0: this PR's current head */
+	const char *head_sha;     /* else this commit (any kind; the newest change of it) */
+	int64_t change_id;        /* else this change */
+	size_t max_verdicts;      /* 0: all. Red ones are read first */
 	struct change_view *view; /* out; change_view_free(); NULL with ERR_NOT_FOUND */
 };
 int store_get_change(struct store *s, struct get_change *q) MUST_CHECK;
@@ -133,7 +133,8 @@ struct put_merge_base {
 int store_put_merge_base(struct store *s, struct put_merge_base *op) MUST_CHECK;
 
 struct dispatch_row {
-	char *id, *accelerator, *runner, *kind, *target, *state, *head_sha, *held_reason, *last_error;
+	char *id, *accelerator, *runner, *kind, *target, *state, *head_sha, *held_reason,
+	    *last_error;
 	int64_t number, created_ms, sent_ms, finished_ms;
 	int round, n_attempts;
 };

@@ -69,9 +69,9 @@ static bool must_hear(struct closing *c, const struct stored_dispatch *s)
 	if (s->kind != RUNNER_GITHUB && s->kind != RUNNER_INFRA)
 		return false;
 	if (db_has(c->d,
-	        "SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
-	        " AND accelerator <> '' AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
-	        V_INT(s->change_id), V_TEXT(s->target_key)))
+		"SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
+		" AND accelerator <> '' AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
+		V_INT(s->change_id), V_TEXT(s->target_key)))
 		return false;
 	return db_has(c->d,
 	    "SELECT 1 FROM dispatch x JOIN outbox o ON o.key = 'dispatch:' || x.id"

@@ -10,7 +10,7 @@ struct get_comment {
 	struct store_query q;
 	const char *repository;
 	int64_t number;
-	bool is_known; /* out: a row is there */
+	bool is_known;      /* out: a row is there */
 	int64_t comment_id; /* out; 0: not written yet, or not known */
 	uint8_t body_hash[SHA256_BYTES];
 	int64_t written_ms;

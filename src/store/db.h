@@ -36,15 +36,14 @@ struct value {
 	size_t n;
 };
 struct value value_text(const char *s); /* NULL is SQL's NULL */
-#define V_INT(v)       ((struct value){.type = VALUE_INT, .number = (v)})
-#define V_REAL(v)      ((struct value){.type = VALUE_REAL, .real = (v)})
-#define V_TEXT(s)      value_text(s)
-#define V_BLOB(ptr, b) ((struct value){.type = VALUE_BLOB, .p = (ptr), .n = (b)})
-#define V_NULL         ((struct value){.type = VALUE_NULL})
+#define V_INT(v)         ((struct value){.type = VALUE_INT, .number = (v)})
+#define V_REAL(v)        ((struct value){.type = VALUE_REAL, .real = (v)})
+#define V_TEXT(s)        value_text(s)
+#define V_BLOB(ptr, b)   ((struct value){.type = VALUE_BLOB, .p = (ptr), .n = (b)})
+#define V_NULL           ((struct value){.type = VALUE_NULL})
 /* A time or an id of which 0 means none. */
 #define V_INT_OR_NULL(v) ((struct value){.type = (v) ? VALUE_INT : VALUE_NULL, .number = (v)})
-#define VALUES(...)                                                                                \
-	((const struct value[]){__VA_ARGS__ __VA_OPT__(, ){.type = VALUE_END}})
+#define VALUES(...)      ((const struct value[]){__VA_ARGS__ __VA_OPT__(, ){.type = VALUE_END}})
 
 /* ---- statements ---- */
 /* Runs to its end; the number of rows changed. */
@@ -54,7 +53,7 @@ int64_t db_exec_values(struct db *d, const char *sql, const struct value *values
 #define db_int(d, fallback, sql, ...) db_int_values(d, fallback, "" sql, VALUES(__VA_ARGS__))
 int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const struct value *values);
 /* Is there a row? */
-#define db_has(d, sql, ...) (db_int_values(d, -1, "" sql, VALUES(__VA_ARGS__)) != -1)
+#define db_has(d, sql, ...)  (db_int_values(d, -1, "" sql, VALUES(__VA_ARGS__)) != -1)
 /* The same as text; NULL when there is no row or it is NULL. free(). */
 #define db_text(d, sql, ...) db_text_values(d, "" sql, VALUES(__VA_ARGS__))
 char *db_text_values(struct db *d, const char *sql, const struct value *values);
@@ -75,10 +74,10 @@ char *rows_dup(const struct rows *r, int column);        /* NULL for NULL; free(
 const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes);
 
 /* ---- failures ---- */
-int db_status(const struct db *d) MUST_CHECK;    /* 0, or the code that stuck */
-const struct error *db_why(const struct db *d);  /* its explanation */
+int db_status(const struct db *d) MUST_CHECK;   /* 0, or the code that stuck */
+const struct error *db_why(const struct db *d); /* its explanation */
 int db_fail(struct db *d, int code, const char *fmt, ...) PRINTF(3, 4); /* sticks too */
-void db_forget_failure(struct db *d);            /* also ends every walk left open */
+void db_forget_failure(struct db *d); /* also ends every walk left open */
 /* False when a failure ended the transaction by itself. */
 bool db_is_in_transaction(const struct db *d);
 

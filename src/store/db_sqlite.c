@@ -65,16 +65,16 @@ static int stick_io(struct db *d)
 	int err = last_errno(d);
 	int code = err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO;
 
-	return error_set(&d->why, code, "%s: %s (%s)", d->path, sqlite3_errmsg(d->handle),
-	    strerror(err));
+	return error_set(
+	    &d->why, code, "%s: %s (%s)", d->path, sqlite3_errmsg(d->handle), strerror(err));
 }
 
 int db_stick(struct db *d, int result)
 {
 	if ((result & 0xff) == SQLITE_IOERR)
 		return stick_io(d);
-	return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path,
-	    sqlite3_errmsg(d->handle));
+	return error_set(
+	    &d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
 }
 
 static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int n_pages)
@@ -94,24 +94,21 @@ static void configure_sqlite(void)
 }
 
 /* cache_size: KiB, small because the file is in the system's cache anyway. */
-static const char WRITER_SETTINGS[] =
-    "PRAGMA page_size = 16384;"
-    "PRAGMA journal_mode = WAL;"
-    "PRAGMA synchronous = FULL;"
-    "PRAGMA wal_autocheckpoint = 0;"
-    "PRAGMA journal_size_limit = 16777216;"
-    "PRAGMA cache_size = -1024;"
-    "PRAGMA temp_store = MEMORY;"
-    "PRAGMA trusted_schema = OFF;";
-static const char CHECKPOINTER_SETTINGS[] =
-    "PRAGMA synchronous = FULL;"
-    "PRAGMA wal_autocheckpoint = 0;"
-    "PRAGMA cache_size = -64;";
-static const char READER_SETTINGS[] =
-    "PRAGMA query_only = ON;"
-    "PRAGMA cache_size = -512;"
-    "PRAGMA temp_store = MEMORY;"
-    "PRAGMA trusted_schema = OFF;";
+static const char WRITER_SETTINGS[] = "PRAGMA page_size = 16384;"
+				      "PRAGMA journal_mode = WAL;"
+				      "PRAGMA synchronous = FULL;"
+				      "PRAGMA wal_autocheckpoint = 0;"
+				      "PRAGMA journal_size_limit = 16777216;"
+				      "PRAGMA cache_size = -1024;"
+				      "PRAGMA temp_store = MEMORY;"
+				      "PRAGMA trusted_schema = OFF;";
+static const char CHECKPOINTER_SETTINGS[] = "PRAGMA synchronous = FULL;"
+					    "PRAGMA wal_autocheckpoint = 0;"
+					    "PRAGMA cache_size = -64;";
+static const char READER_SETTINGS[] = "PRAGMA query_only = ON;"
+				      "PRAGMA cache_size = -512;"
+				      "PRAGMA temp_store = MEMORY;"
+				      "PRAGMA trusted_schema = OFF;";
 
 static int apply_settings(struct db *d, enum db_use use, struct error *e)
 {
@@ -146,7 +143,7 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-	            (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+		    (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 	struct db *d;
 	int rc = use == DB_WRITER ? create_file(path, e) : 0;
 

@@ -106,7 +106,8 @@ int64_t db_wal_bytes(const struct db *d)
 
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)
 {
-	int how = mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
+	int how =
+	    mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
 	int n_log = 0, n_moved = 0;
 	int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, how, &n_log, &n_moved);
 
@@ -116,8 +117,8 @@ int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes
 
 /* ---- backup ---- */
 
-static int copy_pages(struct db *d, sqlite3 *to, bool (*go_on)(void *owner), void *owner,
-    struct error *e)
+static int copy_pages(
+    struct db *d, sqlite3 *to, bool (*go_on)(void *owner), void *owner, struct error *e)
 {
 	sqlite3_backup *b = sqlite3_backup_init(to, "main", d->handle, "main");
 	int rc = b ? SQLITE_OK : sqlite3_errcode(to);
@@ -132,8 +133,8 @@ static int copy_pages(struct db *d, sqlite3 *to, bool (*go_on)(void *owner), voi
 	return 0;
 }
 
-static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner,
-    struct error *e)
+static int write_copy(
+    struct db *d, const char *path, bool (*go_on)(void *owner), void *owner, struct error *e)
 {
 	sqlite3 *to = NULL;
 	int rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -142,8 +143,8 @@ static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner)
 		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
 	} else {
 		/* Nobody else sees the copy before it is whole. */
-		sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL,
-		    NULL, NULL);
+		sqlite3_exec(
+		    to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
 		rc = copy_pages(d, to, go_on, owner, e);
 	}
 	if (sqlite3_close(to) != SQLITE_OK && !rc)

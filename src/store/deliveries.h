@@ -21,7 +21,7 @@ struct delivery {
 	char *guid, *event, *action, *repository, *state, *error;
 	int64_t received_ms, body_bytes;
 	int n_attempts; /* at planning */
-	char *body; /* decompressed, NUL-terminated; NULL in lists, or after retention */
+	char *body;     /* decompressed, NUL-terminated; NULL in lists, or after retention */
 	size_t body_len;
 };
 void delivery_release(struct delivery *d);

@@ -10,7 +10,7 @@
 void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
     const char *repository, const char *body, size_t body_bytes, int64_t now_ms);
 struct delivery_place {
-	char state[16]; /* "" when there is no such delivery */
+	char state[16];   /* "" when there is no such delivery */
 	bool was_planned; /* ever, also before a replay */
 };
 struct delivery_place delivery_find(struct db *d, int64_t id);

@@ -37,10 +37,10 @@ static struct known_job find(struct db *d, const struct job_place *at, const str
 static bool has_room(struct db *d, const struct job_place *at)
 {
 	if (db_int(d, 0,
-	        "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
-	        " AND accelerator = ?3",
-	        V_INT(at->change_id), V_TEXT(at->dispatch_id),
-	        V_TEXT(at->accelerator)) < JOBS_PER_DISPATCH_MAX)
+		"SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+		" AND accelerator = ?3",
+		V_INT(at->change_id), V_TEXT(at->dispatch_id),
+		V_TEXT(at->accelerator)) < JOBS_PER_DISPATCH_MAX)
 		return true;
 	db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
 	return false;
@@ -48,8 +48,8 @@ static bool has_room(struct db *d, const struct job_place *at)
 
 /* The newest attempt of a job is the one that is shown. Returns whether p is it; the one
  * that was is dethroned. */
-static bool take_place(struct db *d, const struct job_place *at, const struct job_report *p,
-    bool *ret_has_replaced)
+static bool take_place(
+    struct db *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
 {
 	int64_t current;
 
@@ -63,12 +63,11 @@ static bool take_place(struct db *d, const struct job_place *at, const struct jo
 	if (current)
 		return false;
 	*ret_has_replaced = db_exec(d,
-	                        "UPDATE job SET is_current = 0 WHERE change_id = ?1"
-	                        " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
-	                        " AND is_current = 1 AND dispatch_id = ?5",
-	                        V_INT(at->change_id), V_TEXT(at->accelerator),
-	                        V_TEXT(p->workflow), V_TEXT(p->name),
-	                        V_TEXT(at->dispatch_id)) > 0;
+				"UPDATE job SET is_current = 0 WHERE change_id = ?1"
+				" AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+				" AND is_current = 1 AND dispatch_id = ?5",
+				V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
+				V_TEXT(p->name), V_TEXT(at->dispatch_id)) > 0;
 	return true;
 }
 
@@ -143,15 +142,15 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id));
 }
 
-struct job_record job_put(struct db *d, const struct job_place *at, const struct job_report *report,
-    int64_t now_ms)
+struct job_record job_put(
+    struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
 {
 	struct known_job known = find(d, at, report);
 	struct job_record ret = {.outcome = REPORT_RECORDED, .job_id = known.id};
 
 	if (known.id) {
-		ret.is_current =
-		    db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND is_current = 1", V_INT(known.id));
+		ret.is_current = db_has(
+		    d, "SELECT 1 FROM job WHERE id = ?1 AND is_current = 1", V_INT(known.id));
 		if (report->status == JOB_IN_PROGRESS || (known.is_completed && known.is_same))
 			ret.outcome = REPORT_UNCHANGED;
 		else if (known.is_completed)
@@ -160,8 +159,12 @@ struct job_record job_put(struct db *d, const struct job_place *at, const struct
 		ret.is_current = take_place(d, at, report, &ret.has_replaced);
 		ret.job_id = insert(d, at, report, ret.is_current, now_ms);
 	}
-	if (ret.outcome == REPORT_RECORDED && report->status == JOB_COMPLETED && ret.job_id)
+	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
+		return ret;
+	if (report->status == JOB_COMPLETED)
 		complete(d, ret.job_id, at, report, now_ms);
+	db_exec(d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1",
+	    V_TEXT(at->accelerator), V_INT(now_ms));
 	return ret;
 }
 

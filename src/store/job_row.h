@@ -23,8 +23,8 @@ struct job_record {
 
 /* Writes the report where it belongs, or says why not (UNCHANGED, CONFLICT). Cells are up
  * to the caller: job_put_cells() when nothing else moved, else verdicts_rebuild(). */
-struct job_record job_put(struct db *d, const struct job_place *at, const struct job_report *report,
-    int64_t now_ms);
+struct job_record job_put(
+    struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
 /* Adds the cells of a job that has just completed. */
 void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id);
 

@@ -8,13 +8,13 @@
 
 enum report_outcome {
 	REPORT_RECORDED,
-	REPORT_UNCHANGED,      /* the same again, or in_progress after completed */
-	REPORT_IGNORED_CLOSED, /* answers a forwarded `closed` */
-	REPORT_CONFLICT,       /* another completed for the same attempt */
-	REPORT_NO_DISPATCH,    /* this repository got no such dispatch */
+	REPORT_UNCHANGED,         /* the same again, or in_progress after completed */
+	REPORT_IGNORED_CLOSED,    /* answers a forwarded `closed` */
+	REPORT_CONFLICT,          /* another completed for the same attempt */
+	REPORT_NO_DISPATCH,       /* this repository got no such dispatch */
 	REPORT_WHICH_ACCELERATOR, /* several share it and workflow.accelerator does not say */
 	REPORT_WRONG_ACCELERATOR, /* not one of this dispatch, or not the caller's */
-	REPORT_IGNORED_LEVEL, /* the accelerator's level shows nothing (L1) */
+	REPORT_IGNORED_LEVEL,     /* the accelerator's level shows nothing (L1) */
 };
 
 /* The dispatch is found by (a) dispatch_id alone when `repository` is NULL (a callback

@@ -39,7 +39,7 @@ int state_dir_lock(const char *state_dir, int *ret_fd, struct error *e)
 		rc = error_set(e, ERR_IO, "%s: %m", path);
 	else if (flock(fd, LOCK_EX | LOCK_NB))
 		rc = errno == EWOULDBLOCK ? refuse(fd, path, e)
-		                          : error_set(e, ERR_IO, "%s: %m", path);
+					  : error_set(e, ERR_IO, "%s: %m", path);
 	/* The text is for people; a full disk must not keep the daemon from starting. */
 	else if (write_pid(fd) && errno != ENOSPC)
 		rc = error_set(e, ERR_IO, "%s: %m", path);

@@ -19,8 +19,8 @@ enum { SHA_MIN_CHARS = 7 };
 /* The head that a comment means when it names none: the one that was there before it was
  * written. GitHub's times have whole seconds, so a head of the same second may have come
  * after the comment and does not count, unless the PR never had another. */
-static int64_t head_as_of(struct db *d, const struct repository_key *key, int64_t number,
-    int64_t comment_ms)
+static int64_t head_as_of(
+    struct db *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
 {
 	int64_t since = db_int(d, 0,
 	    "SELECT MAX(since_ms) FROM pull_head WHERE repository_key = ?1 AND number = ?2"
@@ -30,9 +30,9 @@ static int64_t head_as_of(struct db *d, const struct repository_key *key, int64_
 	int64_t id = 0, n = 0;
 
 	if (!since && db_int(d, 0,
-	                  "SELECT COUNT(*) FROM pull_head WHERE repository_key = ?1"
-	                  " AND number = ?2",
-	                  V_TEXT(key->text), V_INT(number)) == 1)
+			  "SELECT COUNT(*) FROM pull_head WHERE repository_key = ?1"
+			  " AND number = ?2",
+			  V_TEXT(key->text), V_INT(number)) == 1)
 		since = comment_ms;
 	r = db_rows(d,
 	    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
@@ -44,8 +44,8 @@ static int64_t head_as_of(struct db *d, const struct repository_key *key, int64_
 }
 
 /* A head of this PR by its SHA, or by a beginning of it that fits only one. */
-static int64_t head_named(struct db *d, const struct repository_key *key, int64_t number,
-    const char *sha)
+static int64_t head_named(
+    struct db *d, const struct repository_key *key, int64_t number, const char *sha)
 {
 	struct rows *r;
 	int64_t id = 0;
@@ -78,7 +78,7 @@ static int release_run(struct store_op *op, struct db *d)
 	struct release_held *o = CONTAINER_OF(op, struct release_held, op);
 	struct repository_key key = repository_key(o->repository);
 	int64_t id = o->head_sha ? head_named(d, &key, o->number, o->head_sha)
-	                         : head_as_of(d, &key, o->number, o->comment_ms);
+				 : head_as_of(d, &key, o->number, o->comment_ms);
 	struct dispatch_list held = id ? held_dispatches(d, id) : (struct dispatch_list){0};
 	struct starts starts = {0};
 
@@ -136,8 +136,8 @@ static int note_run(struct store_op *op, struct db *d)
 	f.title = o->pull->title;
 	f.author = o->pull->author;
 	id = change_put(d, &f, o->now_ms);
-	pull_put(d, o->repository, o->pull, id,
-	    o->pull->updated_ms ? o->pull->updated_ms : o->now_ms);
+	pull_put(
+	    d, o->repository, o->pull, id, o->pull->updated_ms ? o->pull->updated_ms : o->now_ms);
 	if (known.is_known && known.change_id != id)
 		change_settle(d, known.change_id, o->now_ms);
 	change_settle(d, id, o->now_ms);
@@ -183,9 +183,9 @@ int store_put_files(struct store *s, struct put_files *op)
 static int get_files_run(struct store_query *q, struct db *d)
 {
 	struct get_files *g = CONTAINER_OF(q, struct get_files, q);
-	char *text = db_text(d,
-	    "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
-	    V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha));
+	char *text =
+	    db_text(d, "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+		V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha));
 	json_t *list = NULL, *file;
 	size_t i;
 
@@ -213,9 +213,8 @@ static int put_merge_base_run(struct store_op *op, struct db *d)
 {
 	struct put_merge_base *o = CONTAINER_OF(op, struct put_merge_base, op);
 
-	if (db_exec(d,
-	        "UPDATE change SET merge_base_sha = ?2, merge_base_ms = ?3 WHERE id = ?1",
-	        V_INT(o->change_id), V_TEXT(o->sha), V_INT_OR_NULL(o->commit_ms)) == 0 &&
+	if (db_exec(d, "UPDATE change SET merge_base_sha = ?2, merge_base_ms = ?3 WHERE id = ?1",
+		V_INT(o->change_id), V_TEXT(o->sha), V_INT_OR_NULL(o->commit_ms)) == 0 &&
 	    !db_status(d))
 		return ERR_NOT_FOUND;
 	db_tell(d, STORE_CHANGES);

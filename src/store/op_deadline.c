@@ -21,8 +21,8 @@ static void duration_text(int64_t ms, char *out, size_t out_bytes)
 }
 
 /* Which deadline passed, as people read it. */
-static const char *reason(const struct stored_dispatch *s, int64_t now_ms, char *out,
-    size_t out_bytes)
+static const char *reason(
+    const struct stored_dispatch *s, int64_t now_ms, char *out, size_t out_bytes)
 {
 	const char *what = "finish";
 	int64_t within_ms = s->finish_ms;
@@ -58,8 +58,8 @@ static int expire_run(struct store_op *op, struct db *d)
 		struct stored_dispatch *s = &l.at[i];
 		char why[96];
 
-		if (!dispatch_enter(d, s, DISPATCH_EXPIRED,
-		        reason(s, o->now_ms, why, sizeof(why)), o->now_ms))
+		if (!dispatch_enter(
+			d, s, DISPATCH_EXPIRED, reason(s, o->now_ms, why, sizeof(why)), o->now_ms))
 			continue;
 		o->n_expired++;
 		if (!s->is_current)

@@ -106,7 +106,8 @@ void delivery_put_synthetic(struct db *d, const char *guid, const char *event, c
 struct delivery_place delivery_find(struct db *d, int64_t id)
 {
 	struct delivery_place at = {.state = ""};
-	struct rows *r = db_rows(d, "SELECT state, planned_ms FROM delivery WHERE id = ?1", V_INT(id));
+	struct rows *r =
+	    db_rows(d, "SELECT state, planned_ms FROM delivery WHERE id = ?1", V_INT(id));
 
 	if (rows_next(r)) {
 		snprintf(at.state, sizeof(at.state), "%s", rows_text(r, 0));

@@ -48,9 +48,9 @@ static char *find_dispatch(struct db *d, struct report_job *o)
 
 	o->outcome = REPORT_NO_DISPATCH;
 	if (!o->repository)
-		return o->dispatch_id ? db_text(d, "SELECT id" REPORTING " LIMIT 1",
-		                            V_TEXT(o->dispatch_id))
-		                      : NULL;
+		return o->dispatch_id
+			   ? db_text(d, "SELECT id" REPORTING " LIMIT 1", V_TEXT(o->dispatch_id))
+			   : NULL;
 	key = repository_key(o->repository);
 	id = o->delivery_id ? newest_by_delivery(d, key.text, o->delivery_id) : NULL;
 	/* A forwarded `closed` echoes the id of the dispatch that it closes. */
@@ -73,7 +73,8 @@ static bool is_allowed(const struct report_job *o, const char *accelerator)
 }
 
 /* The one row that this report is for, or false with the outcome set. */
-static bool choose(struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
+static bool choose(
+    struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
 {
 	size_t n = 0;
 
@@ -126,8 +127,8 @@ static void move_dispatches(struct db *d, const struct dispatch_list *l,
 	request_is_proved(d, s->id);
 }
 
-static void record(struct db *d, struct report_job *o, const struct dispatch_list *l,
-    struct stored_dispatch *s)
+static void record(
+    struct db *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch *s)
 {
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
 	struct job_place at = {
@@ -137,8 +138,8 @@ static void record(struct db *d, struct report_job *o, const struct dispatch_lis
 	    .runner = s->runner,
 	    .is_shown = s->is_current && !is_called_off(s),
 	    .is_late = was_silent || s->is_late,
-	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'",
-	        V_INT(s->change_id)),
+	    .is_push = db_has(
+		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
 	};
 	struct job_record r = job_put(d, &at, o->report, o->now_ms);
 
@@ -181,8 +182,8 @@ static int report_run(struct store_op *op, struct db *d)
 	o->job_id = 0;
 	if (!id)
 		return 0;
-	l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
+	l = dispatch_list_take(db_rows(
+	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
 	if (choose(o, &l, &s)) {
 		if (o->silent && strv_contains(o->silent, s->accelerator))
 			note_silent(d, o, &l, s);

@@ -83,8 +83,8 @@ static void add_accelerators(struct db *d, struct outbox_row *o)
 
 		if (name[0] && !strv_contains((const char *const *)o->accelerators, name))
 			strv_add(&o->accelerators, name);
-		o->finish_by_ms = rows_int(r, 1) > o->finish_by_ms ? rows_int(r, 1)
-		                                                   : o->finish_by_ms;
+		o->finish_by_ms =
+		    rows_int(r, 1) > o->finish_by_ms ? rows_int(r, 1) : o->finish_by_ms;
 		if (!o->head_sha)
 			o->head_sha = rows_dup(r, 2);
 	}
@@ -155,8 +155,8 @@ static bool find_claimed(struct db *d, int64_t id, struct claimed *ret)
 	bool is_found = rows_next(r);
 
 	if (is_found)
-		*ret = (struct claimed){rows_dup(r, 0), rows_dup(r, 1), rows_int(r, 2),
-		    rows_int(r, 3)};
+		*ret = (struct claimed){
+		    rows_dup(r, 0), rows_dup(r, 1), rows_int(r, 2), rows_int(r, 3)};
 	rows_end(r);
 	return is_found;
 }
@@ -204,8 +204,10 @@ static void request_failed(struct db *d, const struct claimed *c, const struct o
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		dispatch_enter(d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent",
-		    o->now_ms);
+		dispatch_enter(
+		    d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent", o->now_ms);
+		if (!s->accelerator[0])
+			continue; /* the infra repository itself has no cell to tell of */
 		verdicts_rebuild(d, s->change_id, s->accelerator);
 		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
 	}
@@ -215,7 +217,7 @@ static void request_failed(struct db *d, const struct claimed *c, const struct o
 static void request_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_dispatch = strcmp(c->kind, outbox_kind_name(OUTBOX_GITHUB_DISPATCH)) == 0 ||
-	                   strcmp(c->kind, outbox_kind_name(OUTBOX_WEBHOOK_DISPATCH)) == 0;
+			   strcmp(c->kind, outbox_kind_name(OUTBOX_WEBHOOK_DISPATCH)) == 0;
 
 	switch (o->result) {
 	case OUTBOX_OK:
@@ -245,7 +247,10 @@ static void comment_done(struct db *d, const struct claimed *c, const struct out
 	switch (o->result) {
 	case OUTBOX_OK:
 	case OUTBOX_DEAD:
-		enter(d, o, is_outdated ? "due" : o->result == OUTBOX_OK ? "sent" : "dead",
+		enter(d, o,
+		    is_outdated              ? "due"
+		    : o->result == OUTBOX_OK ? "sent"
+					     : "dead",
 		    o->now_ms, 0);
 		if (is_outdated)
 			db_exec(d,
@@ -257,8 +262,8 @@ static void comment_done(struct db *d, const struct claimed *c, const struct out
 		enter(d, o, "waiting", o->next_ms, 0);
 		break;
 	case OUTBOX_NOT_YET:
-		enter(d, o, is_outdated ? "due" : "waiting", is_outdated ? o->now_ms : o->next_ms,
-		    1);
+		enter(
+		    d, o, is_outdated ? "due" : "waiting", is_outdated ? o->now_ms : o->next_ms, 1);
 		break;
 	}
 }

@@ -18,7 +18,7 @@ struct applying {
 	bool is_stale;
 	bool is_new_head; /* the PR had another one before, or is new */
 	int64_t change_id;
-	bool is_released; /* ok-to-test has let this head in */
+	bool is_released;  /* ok-to-test has let this head in */
 	bool has_requests; /* the delivery's body is going to be sent */
 };
 
@@ -92,8 +92,8 @@ static struct stored_dispatch row_of(const struct applying *a, const struct plan
 	return s;
 }
 
-static const struct stored_dispatch *find_last(const struct dispatch_list *l,
-    const struct plan_want *w)
+static const struct stored_dispatch *find_last(
+    const struct dispatch_list *l, const struct plan_want *w)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->at[i].accelerator, w->accelerator) == 0 &&
@@ -134,9 +134,8 @@ static void add_start(struct applying *a, const struct plan_want *w,
 			starts_add(starts, row_of(a, w, last->round, round_ms, false), last);
 		return;
 	}
-	if (begins_round(a, last) ||
-	    (!a->is_stale && (last->state == DISPATCH_SUPERSEDED ||
-	                         last->state == DISPATCH_CANCELLED)))
+	if (begins_round(a, last) || (!a->is_stale && (last->state == DISPATCH_SUPERSEDED ||
+							  last->state == DISPATCH_CANCELLED)))
 		starts_add(starts, row_of(a, w, last->round + 1, round_ms, is_held), last);
 }
 
@@ -146,8 +145,8 @@ static void start_wants(struct applying *a)
 	struct starts starts = {0};
 	bool is_any_held = false;
 
-	a->is_released = db_has(a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1",
-	    V_INT(a->change_id));
+	a->is_released = db_has(
+	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {
 		const struct plan_want *w = &a->plan->wants[i];
 
@@ -156,7 +155,8 @@ static void start_wants(struct applying *a)
 	}
 	starts_run(a->d, &starts, a->op->now_ms);
 	for (size_t i = 0; i < starts.n; i++)
-		is_any_held |= starts.at[i].row.state == DISPATCH_HELD;
+		is_any_held |=
+		    starts.at[i].row.state == DISPATCH_HELD && starts.at[i].row.accelerator[0];
 	if (is_any_held)
 		comment_wish(a->d, a->change_id, WISH_FIRST, a->op->now_ms);
 	a->op->n_new_dispatches = (int)starts.n;
@@ -179,8 +179,7 @@ static void apply_pull(struct applying *a)
 		/* An older event about the head that the PR still has may yet have something
 		 * to start: GitHub promises no order. */
 		a->change_id = change_find(a->d, p->change_kind, p->repository, p->head_sha);
-		if (p->kind == PLAN_START && a->known.is_open &&
-		    a->change_id == a->known.change_id)
+		if (p->kind == PLAN_START && a->known.is_open && a->change_id == a->known.change_id)
 			start_wants(a);
 		return;
 	}

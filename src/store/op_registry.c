@@ -35,8 +35,7 @@ static void put_accelerator(struct db *d, const struct accelerator *a, int64_t n
 	    " level = excluded.level, docs_url = excluded.docs_url,"
 	    " help_url = excluded.help_url, oncall = excluded.oncall, is_gone = 0",
 	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor),
-	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(text),
-	    V_INT(now_ms));
+	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(text), V_INT(now_ms));
 	free(text);
 	for (size_t i = 0; i < a->n_runners; i++)
 		put_runner(d, a->name, &a->runners[i]);

@@ -14,8 +14,8 @@ static const char BODIES_CURSOR[] = "retention.bodies";
 
 static int64_t setting_int(struct db *d, const char *key)
 {
-	return db_int(d, 0, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1",
-	    V_TEXT(key));
+	return db_int(
+	    d, 0, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
 }
 
 static void setting_put_int(struct db *d, const char *key, int64_t value)
@@ -30,11 +30,12 @@ static void setting_put_int(struct db *d, const char *key, int64_t value)
 static bool is_in_use(struct db *d, const char *guid)
 {
 	return db_has(d,
-	           "SELECT 1 FROM outbox WHERE delivery_guid = ?1"
-	           " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
-	           V_TEXT(guid)) ||
-	       db_has(d, "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
-	           V_TEXT(guid));
+		   "SELECT 1 FROM outbox WHERE delivery_guid = ?1"
+		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		   V_TEXT(guid)) ||
+	       db_has(d,
+		   "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
+		   V_TEXT(guid));
 }
 
 static bool drop_bodies(struct db *d, int64_t before_ms)
@@ -76,9 +77,9 @@ static void count_gone(struct db *d, const char *state)
 
 static bool drop_deliveries(struct db *d, int64_t before_ms)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT id, received_ms, state FROM delivery ORDER BY id LIMIT ?1",
-	    V_INT(PIECE_DELIVERIES));
+	struct rows *r =
+	    db_rows(d, "SELECT id, received_ms, state FROM delivery ORDER BY id LIMIT ?1",
+		V_INT(PIECE_DELIVERIES));
 	bool has_dropped = false;
 
 	while (rows_next(r) && rows_int(r, 1) < before_ms) {
@@ -114,8 +115,8 @@ static bool drop_jobs(struct db *d, int64_t change_id)
 	int64_t n_results = 0;
 
 	while (n_results < PIECE_RESULTS && !db_status(d)) {
-		int64_t id = db_int(d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1",
-		    V_INT(change_id));
+		int64_t id = db_int(
+		    d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id));
 		int64_t n;
 
 		if (!id)
@@ -131,14 +132,14 @@ static bool drop_jobs(struct db *d, int64_t change_id)
 
 static void drop_dispatches(struct db *d, int64_t change_id)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT state, COUNT(*) FROM dispatch WHERE change_id = ?1 GROUP BY state",
-	    V_INT(change_id));
+	struct rows *r =
+	    db_rows(d, "SELECT state, COUNT(*) FROM dispatch WHERE change_id = ?1 GROUP BY state",
+		V_INT(change_id));
 
 	while (rows_next(r))
 		counter_add(d,
-		    (enum counter)((int)COUNT_DISPATCHES +
-		                   (int)dispatch_state_parse(rows_text(r, 0))),
+		    (enum counter)(
+			(int)COUNT_DISPATCHES + (int)dispatch_state_parse(rows_text(r, 0))),
 		    -rows_int(r, 1));
 	db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
@@ -157,8 +158,8 @@ static void drop_change(struct db *d, int64_t change_id)
 	db_exec(d, "DELETE FROM pull WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM pull_head WHERE change_id = ?1", V_INT(change_id));
 	if (db_has(d,
-	        "SELECT 1 FROM change WHERE id = ?1 AND state = 'open' AND kind = 'pull_request'",
-	        V_INT(change_id)))
+		"SELECT 1 FROM change WHERE id = ?1 AND state = 'open' AND kind = 'pull_request'",
+		V_INT(change_id)))
 		counter_add(d, COUNT_OPEN_CHANGES, -1);
 	db_exec(d, "DELETE FROM change WHERE id = ?1", V_INT(change_id));
 }
@@ -167,18 +168,18 @@ static void drop_change(struct db *d, int64_t change_id)
 static bool must_stay(struct db *d, int64_t change_id)
 {
 	return db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
-	           V_INT(change_id)) ||
+		   V_INT(change_id)) ||
 	       db_has(d,
-	           "SELECT 1 FROM outbox WHERE change_id = ?1"
-	           " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
-	           V_INT(change_id));
+		   "SELECT 1 FROM outbox WHERE change_id = ?1"
+		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		   V_INT(change_id));
 }
 
 static bool drop_oldest_change(struct db *d, int64_t before_ms)
 {
-	int64_t id = db_int(d, 0,
-	    "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1",
-	    V_INT(before_ms));
+	int64_t id =
+	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1",
+		V_INT(before_ms));
 
 	if (!id)
 		return false;

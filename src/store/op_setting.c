@@ -46,11 +46,11 @@ static int count_redelivery_run(struct store_op *op, struct db *d)
 	struct guid_key guid = guid_key(c->guid);
 
 	c->n_before = (int)db_int(d, 1,
-	                  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
-	                  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
-	                  " last_ms = excluded.last_ms RETURNING n",
-	                  guid_value(&guid), V_INT(c->now_ms)) -
-	              1;
+			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
+			  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
+			  " last_ms = excluded.last_ms RETURNING n",
+			  guid_value(&guid), V_INT(c->now_ms)) -
+		      1;
 	return 0;
 }
 

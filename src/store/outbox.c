@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/strv.h"
 #include "store/db.h"
+#include "store/outbox_recover.h"
 
 const char *outbox_kind_name(enum outbox_kind k)
 {
@@ -49,10 +50,12 @@ static int stats_run(struct store_query *q, struct db *d)
 	o->n_waiting = db_int(d, 0,
 	    "SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms > ?1",
 	    V_INT(o->now_ms));
-	o->n_sending = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending'");
-	o->n_dead = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead'");
-	o->oldest_unsent_ms = db_int(d, 0,
-	    "SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')");
+	o->n_sending = db_int(
+	    d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED);
+	o->n_dead =
+	    db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED);
+	o->oldest_unsent_ms = db_int(
+	    d, 0, "SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')");
 	return 0;
 }
 

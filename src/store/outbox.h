@@ -24,19 +24,19 @@ const char *outbox_kind_name(enum outbox_kind k);
 struct outbox_row {
 	int64_t id;
 	enum outbox_kind kind;
-	char *target; /* owner/name or URL; for COMMENT upstream's repository */
-	int64_t number; /* the PR; 0 none */
-	char *dispatch_id; /* "" for COMMENT */
+	char *target;        /* owner/name or URL; for COMMENT upstream's repository */
+	int64_t number;      /* the PR; 0 none */
+	char *dispatch_id;   /* "" for COMMENT */
 	char *delivery_guid; /* whose body is sent */
 	char *event_type, *sent_action, *original_action;
 	char **accelerators; /* NULL-terminated: those to list, or the one of a webhook */
-	char *runner; /* webhook: the runner's name */
+	char *runner;        /* webhook: the runner's name */
 	char *head_sha;
 	int64_t finish_by_ms; /* webhook: for the token's end */
-	int n_attempts; /* before this one */
-	int64_t first_ms; /* when the effect came to be */
-	int64_t generation; /* COMMENT: counts the wishes; see outbox_done */
-	bool is_uncertain; /* an earlier try may have arrived (crash while sending) */
+	int n_attempts;       /* before this one */
+	int64_t first_ms;     /* when the effect came to be */
+	int64_t generation;   /* COMMENT: counts the wishes; see outbox_done */
+	bool is_uncertain;    /* an earlier try may have arrived (crash while sending) */
 };
 void outbox_row_release(struct outbox_row *r);
 

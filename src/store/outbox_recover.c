@@ -5,10 +5,11 @@
 int outbox_recover(struct db *d, struct error *e)
 {
 	if (db_begin(d, DB_WRITER) == 0) {
-		db_exec(d, "UPDATE outbox SET state = 'cancelled', owner = NULL, lease_until_ms = NULL"
-		           " WHERE state = 'sending' AND is_dropped = 1");
+		db_exec(d,
+		    "UPDATE outbox SET state = 'cancelled', owner = NULL, lease_until_ms = NULL"
+		    " WHERE state = 'sending' AND is_dropped = 1 AND " OUTBOX_IS_COUNTED);
 		db_exec(d, "UPDATE outbox SET state = 'due', is_uncertain = 1, owner = NULL,"
-		           " lease_until_ms = NULL WHERE state = 'sending'");
+			   " lease_until_ms = NULL WHERE state = 'sending' AND " OUTBOX_IS_COUNTED);
 		if (db_commit(d) == 0)
 			return 0;
 	}

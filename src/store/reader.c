@@ -47,12 +47,13 @@ static void run_query(struct db *d, struct store_query *q)
 
 	if (!rc)
 		q->err = q->run(q, d);
-	if (!q->err)
+	/* What a query made of rows that could not be read ("not found") does not count. */
+	if (db_status(d)) {
 		q->err = db_status(d);
-	if (db_status(d))
 		error_set(&q->why, q->err, "%s", db_why(d)->text);
-	else if (q->err)
+	} else if (q->err) {
 		error_set(&q->why, q->err, "%s", err_text(q->err));
+	}
 	db_rollback(d);
 	db_forget_failure(d);
 }

@@ -17,8 +17,9 @@ int store_mirror_registry(struct store *s, struct mirror_registry *op) MUST_CHEC
 
 struct accelerator_figures {
 	char *name;
-	int64_t n_pass, n_fail; /* completed current jobs of the last 30 days that were green, red */
-	int64_t red_since_ms;   /* of its push runs; 0: not red, or none */
+	int64_t n_pass,
+	    n_fail;           /* completed current jobs of the last 30 days that were green, red */
+	int64_t red_since_ms; /* of its push runs; 0: not red, or none */
 	int64_t n_dispatches, n_expired; /* last 30 days */
 	int64_t last_report_ms;
 };

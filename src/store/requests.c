@@ -36,8 +36,8 @@ static char *lane_of(struct db *d, const struct stored_dispatch *s, const char *
 
 	if (!s->number)
 		return xstrdup(key);
-	repository_key = db_text(d, "SELECT repository_key FROM change WHERE id = ?1",
-	    V_INT(s->change_id));
+	repository_key =
+	    db_text(d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
 	lane = xasprintf("%s %s#%lld", s->target_key, repository_key ? repository_key : "",
 	    (long long)s->number);
 	free(repository_key);
@@ -90,9 +90,9 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	bool may_have_it;
 
 	if (db_has(d,
-	        "SELECT 1 FROM dispatch WHERE id = ?1"
-	        " AND state NOT IN ('held', 'superseded', 'cancelled') LIMIT 1",
-	        V_TEXT(s->id)))
+		"SELECT 1 FROM dispatch WHERE id = ?1"
+		" AND state NOT IN ('held', 'superseded', 'cancelled') LIMIT 1",
+		V_TEXT(s->id)))
 		return;
 	may_have_it = db_has(d,
 	    "SELECT 1 FROM outbox WHERE key = 'dispatch:' || ?1 AND n_attempts > 0"
@@ -111,11 +111,11 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 void request_is_proved(struct db *d, const char *dispatch_id)
 {
 	if (db_exec(d,
-	        "UPDATE outbox SET is_dropped = CASE state WHEN 'sending' THEN 1 ELSE 0 END,"
-	        " state = CASE state WHEN 'sending' THEN 'sending' ELSE 'sent' END"
-	        " WHERE key = 'dispatch:' || ?1 AND n_attempts > 0"
-	        " AND state IN ('due', 'waiting', 'sending')",
-	        V_TEXT(dispatch_id)))
+		"UPDATE outbox SET is_dropped = CASE state WHEN 'sending' THEN 1 ELSE 0 END,"
+		" state = CASE state WHEN 'sending' THEN 'sending' ELSE 'sent' END"
+		" WHERE key = 'dispatch:' || ?1 AND n_attempts > 0"
+		" AND state IN ('due', 'waiting', 'sending')",
+		V_TEXT(dispatch_id)))
 		db_tell(d, STORE_OUTBOX);
 }
 
@@ -160,8 +160,8 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 	" state = CASE WHEN outbox.state = 'sending' THEN 'sending'"                               \
 	"  WHEN outbox.state = 'waiting' AND outbox.n_attempts > 0 THEN 'waiting' ELSE 'due' END"
 
-void comment_wish_pull(struct db *d, const char *repository, int64_t number, enum wish_kind kind,
-    int64_t now_ms)
+void comment_wish_pull(
+    struct db *d, const char *repository, int64_t number, enum wish_kind kind, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(repository);
 	char *key = xasprintf("comment:%s#%lld", upstream.text, (long long)number);
@@ -171,7 +171,8 @@ void comment_wish_pull(struct db *d, const char *repository, int64_t number, enu
 		    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
 		    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action,"
 		    " state, n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped)"
-		    " VALUES ('comment', ?1, ?1, ?3, ?4, ?5, NULL, '', '', '', '', '', '', 'due', 0,"
+		    " VALUES ('comment', ?1, ?1, ?3, ?4, ?5, NULL, '', '', '', '', '', '', 'due', "
+		    "0,"
 		    " ?2, ?2, 1, 0, 0) ON CONFLICT (key) DO UPDATE SET" WISH_AGAIN,
 		    V_TEXT(key), V_INT(now_ms), V_TEXT(repository), V_TEXT(upstream.text),
 		    V_INT(number));
@@ -184,8 +185,8 @@ void comment_wish_pull(struct db *d, const char *repository, int64_t number, enu
 
 void comment_wish(struct db *d, int64_t change_id, enum wish_kind kind, int64_t now_ms)
 {
-	struct rows *r = db_rows(d, "SELECT repository, number FROM pull WHERE change_id = ?1",
-	    V_INT(change_id));
+	struct rows *r = db_rows(
+	    d, "SELECT repository, number FROM pull WHERE change_id = ?1", V_INT(change_id));
 
 	db_tell(d, STORE_CHANGES);
 	while (rows_next(r))

@@ -26,8 +26,8 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 /* That the comment of a PR may be out of date. UPDATE wishes only where something was said
  * or is about to be: nobody wants a comment that says that nothing is known. */
 enum wish_kind { WISH_FIRST, WISH_UPDATE };
-void comment_wish_pull(struct db *d, const char *repository, int64_t number, enum wish_kind kind,
-    int64_t now_ms);
+void comment_wish_pull(
+    struct db *d, const char *repository, int64_t number, enum wish_kind kind, int64_t now_ms);
 /* For every PR that has this change as its head. */
 void comment_wish(struct db *d, int64_t change_id, enum wish_kind kind, int64_t now_ms);
 

@@ -62,7 +62,9 @@ static const char VERSION_1[] =
     "CREATE INDEX dispatch_of_change ON dispatch (change_id, accelerator, created_ms);"
     "CREATE INDEX dispatch_due ON dispatch (next_due_ms) WHERE next_due_ms IS NOT NULL;"
     "CREATE INDEX dispatch_target ON dispatch (target_key, delivery_guid);"
-    "CREATE INDEX dispatch_of_accelerator ON dispatch (accelerator, created_ms, state);"
+    "CREATE INDEX dispatch_of_accelerator ON dispatch (accelerator, created_ms);"
+    "CREATE INDEX dispatch_expired ON dispatch (accelerator, created_ms)"
+    " WHERE state = 'expired';"
     "CREATE INDEX dispatch_created ON dispatch (created_ms);"
     "CREATE INDEX dispatch_held ON dispatch (delivery_guid) WHERE state = 'held';"
 
@@ -98,7 +100,7 @@ static const char VERSION_1[] =
     " (change_id, dispatch_id, accelerator, workflow, name, run_id, run_attempt);"
     "CREATE INDEX job_current ON job (change_id, accelerator, workflow, name)"
     " WHERE is_current = 1;"
-    "CREATE INDEX job_recent ON job (accelerator, reported_ms, is_current, verdict);"
+    "CREATE INDEX job_verdict ON job (accelerator, verdict, reported_ms) WHERE is_current = 1;"
     "CREATE INDEX job_push ON job (accelerator, change_id, verdict, completed_ms)"
     " WHERE is_push = 1 AND is_current = 1;"
     "CREATE TABLE test (id INTEGER PRIMARY KEY, suite TEXT NOT NULL, name TEXT NOT NULL,"
@@ -120,7 +122,7 @@ static const char VERSION_1[] =
     "CREATE TABLE accelerator ("
     " name TEXT PRIMARY KEY, title TEXT NOT NULL, vendor TEXT, level INTEGER NOT NULL,"
     " docs_url TEXT, help_url TEXT, oncall TEXT NOT NULL, is_gone INTEGER NOT NULL,"
-    " first_ms INTEGER NOT NULL) WITHOUT ROWID;"
+    " first_ms INTEGER NOT NULL, last_report_ms INTEGER) WITHOUT ROWID;"
     "CREATE TABLE runner ("
     " accelerator TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL,"
     " is_gone INTEGER NOT NULL, PRIMARY KEY (accelerator, name)) WITHOUT ROWID;";

@@ -113,8 +113,8 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 
 /* ---- topics ---- */
 
-void store_subscribe(struct store *s, unsigned topics,
-    void (*on_topic)(unsigned topics, void *owner), void *owner)
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	assert(s->n_subscribers < SUBSCRIBERS_MAX);
 	s->subscribers[s->n_subscribers].topics = topics;
@@ -143,8 +143,8 @@ void store_on_batch(struct inbox_item *item)
 	free(note);
 	for (int i = 0; i < s->n_subscribers; i++)
 		if (s->subscribers[i].topics & topics)
-			s->subscribers[i].on_topic(s->subscribers[i].topics & topics,
-			    s->subscribers[i].owner);
+			s->subscribers[i].on_topic(
+			    s->subscribers[i].topics & topics, s->subscribers[i].owner);
 }
 
 /* ---- queues ---- */
@@ -225,8 +225,8 @@ static int probe_run(struct store_op *op, struct db *d)
 {
 	(void)op;
 	db_exec(d, "INSERT INTO setting (key, value) VALUES ('store.probe', '1') "
-	           "ON CONFLICT (key) DO UPDATE SET value = CASE setting.value "
-	           "WHEN '1' THEN '2' ELSE '1' END");
+		   "ON CONFLICT (key) DO UPDATE SET value = CASE setting.value "
+		   "WHEN '1' THEN '2' ELSE '1' END");
 	return 0;
 }
 

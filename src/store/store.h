@@ -27,8 +27,8 @@ struct store_options {
 /* Opens, locks the state directory against a second daemon, migrates, recovers.
  * Blocking: before the loop runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon
  * holds it), ERR_IO, … with the file named. */
-int store_open(struct loop *l, const struct store_options *o, struct store **ret,
-    struct error *e) MUST_CHECK;
+int store_open(
+    struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;
 /* Refuses new work, finishes what is queued, checkpoints, joins, closes. on_closed runs
  * once on the loop; every submitted operation is done before it. */
 void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
@@ -41,8 +41,8 @@ enum store_topic {
 	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
 };
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
-void store_subscribe(struct store *s, unsigned topics,
-    void (*on_topic)(unsigned topics, void *owner), void *owner);
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
 
 /* ---- writing ---- */
 struct store_op {
@@ -51,9 +51,9 @@ struct store_op {
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
 	/* out */
-	int err;          /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
+	int err; /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
 	struct error why;
-	unsigned topics;  /* set by run */
+	unsigned topics; /* set by run */
 	/* store's own */
 	struct store *store;
 	struct inbox_item item;

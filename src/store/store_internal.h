@@ -23,23 +23,23 @@ void checkpointer_stop(struct checkpointer *c);
 
 /* ---- writer.c ---- */
 struct writer;
-int writer_start(struct store *s, const char *path, struct writer **ret, struct error *e)
-    MUST_CHECK;
+int writer_start(
+    struct store *s, const char *path, struct writer **ret, struct error *e) MUST_CHECK;
 void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
 /* Thread: loop. Returns at once; the thread finishes the queue, waits until wait_first()
  * returns, empties the log and posts `gone`. */
-void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner,
-    struct inbox_item *gone);
+void writer_stop(
+    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
 
 /* ---- reader.c ---- */
 struct readers;
-int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e)
-    MUST_CHECK;
+int readers_start(
+    struct store *s, const char *path, int n, struct readers **ret, struct error *e) MUST_CHECK;
 void readers_push(struct readers *r, struct store_query *q); /* thread: loop */
 void readers_stop(struct readers *r);                        /* thread: loop; returns at once */
-void readers_wait(void *readers); /* any thread, after readers_stop(): all connections closed */
-bool readers_go_on(void *readers); /* false once readers_stop() was called */
+void readers_wait(void *readers);     /* any thread, after readers_stop(): all connections closed */
+bool readers_go_on(void *readers);    /* false once readers_stop() was called */
 void readers_join(struct readers *r); /* frees */
 
 /* ---- lock.c: one daemon a state directory ---- */

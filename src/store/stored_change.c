@@ -8,8 +8,8 @@
 #include "store/key.h"
 #include "store/store.h"
 
-int64_t change_find(struct db *d, enum change_kind kind, const char *repository,
-    const char *head_sha)
+int64_t change_find(
+    struct db *d, enum change_kind kind, const char *repository, const char *head_sha)
 {
 	return db_int(d, 0,
 	    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2 AND kind = ?3",
@@ -53,8 +53,8 @@ int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
 
 void change_touch(struct db *d, int64_t change_id, int64_t now_ms)
 {
-	db_exec(d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(change_id),
-	    V_INT(now_ms));
+	db_exec(
+	    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(change_id), V_INT(now_ms));
 }
 
 struct stored_pull pull_find(struct db *d, const char *repository, int64_t number)
@@ -87,8 +87,8 @@ static char *labels_text(char *const *labels)
 	return text;
 }
 
-void pull_put(struct db *d, const char *repository, const struct pull_info *pull,
-    int64_t change_id, int64_t since_ms)
+void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
+    int64_t since_ms)
 {
 	struct stored_pull before = pull_find(d, repository, pull->number);
 	struct repository_key key = repository_key(repository);
@@ -123,7 +123,7 @@ void pull_put(struct db *d, const char *repository, const struct pull_info *pull
 static enum change_state state_by_pulls(struct db *d, int64_t change_id)
 {
 	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
-	        V_INT(change_id)))
+		V_INT(change_id)))
 		return CHANGE_OPEN;
 	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 LIMIT 1", V_INT(change_id)))
 		return CHANGE_CLOSED;

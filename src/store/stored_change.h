@@ -14,8 +14,8 @@ struct change_facts {
 	const char *ref, *base_ref, *base_sha, *title, *author; /* may be NULL: left as known */
 };
 /* The id of the change; 0 when it is not known. */
-int64_t change_find(struct db *d, enum change_kind kind, const char *repository,
-    const char *head_sha);
+int64_t change_find(
+    struct db *d, enum change_kind kind, const char *repository, const char *head_sha);
 /* The same, made (open) when it is new. */
 int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms);
 void change_touch(struct db *d, int64_t change_id, int64_t now_ms);
@@ -28,8 +28,8 @@ struct stored_pull {
 struct stored_pull pull_find(struct db *d, const char *repository, int64_t number);
 /* Writes what the PR looks like now, its head with it. A head that is new to the PR
  * goes to its history as of since_ms. */
-void pull_put(struct db *d, const char *repository, const struct pull_info *pull,
-    int64_t change_id, int64_t since_ms);
+void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
+    int64_t since_ms);
 
 /* What the PRs that have, or had, this change as their head make of it: open, closed or
  * superseded. When it is no longer open its unfinished dispatches end. */

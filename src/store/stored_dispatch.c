@@ -148,8 +148,8 @@ static void save(struct db *d, const struct stored_dispatch *s)
 	    " WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
 	    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(s->is_current),
 	    V_TEXT(dispatch_state_name(s->state)), V_INT_OR_NULL(s->finish_by_ms),
-	    V_INT_OR_NULL(next_due_ms(s)), V_INT_OR_NULL(s->sent_ms),
-	    V_INT_OR_NULL(s->finished_ms), V_INT(s->is_late), V_TEXT(s->last_error));
+	    V_INT_OR_NULL(next_due_ms(s)), V_INT_OR_NULL(s->sent_ms), V_INT_OR_NULL(s->finished_ms),
+	    V_INT(s->is_late), V_TEXT(s->last_error));
 }
 
 static enum counter counter_of(enum dispatch_state state)

@@ -22,8 +22,8 @@ struct stored_dispatch {
 	bool is_held_for_good;
 	int64_t number; /* the PR that brought it; 0 for a push */
 	char *delivery_guid, *event_type, *sent_action, *original_action;
-	int64_t acknowledge_ms, start_ms, finish_ms;          /* durations; 0: none */
-	int64_t ack_by_ms, start_by_ms, finish_by_ms;         /* 0: none */
+	int64_t acknowledge_ms, start_ms, finish_ms;  /* durations; 0: none */
+	int64_t ack_by_ms, start_by_ms, finish_by_ms; /* 0: none */
 	int64_t created_ms, sent_ms, finished_ms;
 	bool is_late; /* came back to life after it had expired or failed */
 	char *last_error;
@@ -40,9 +40,8 @@ struct dispatch_list {
 	" is_current, state, held_reason, is_held_for_good, number, delivery_guid, event_type,"    \
 	" sent_action, original_action, acknowledge_ms, start_ms, finish_ms, ack_by_ms,"           \
 	" start_by_ms, finish_by_ms, created_ms, sent_ms, finished_ms, is_late, last_error"
-#define DISPATCH_IS_AT_WORK "state IN ('queued', 'sent', 'acknowledged', 'running')"
-#define DISPATCH_IS_UNFINISHED                                                                     \
-	"state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
+#define DISPATCH_IS_AT_WORK    "state IN ('queued', 'sent', 'acknowledged', 'running')"
+#define DISPATCH_IS_UNFINISHED "state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
 
 struct dispatch_list dispatch_list_take(struct rows *r);
 void dispatch_list_release(struct dispatch_list *l);

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 
 /* The position in this text orders statuses: the earlier one wins. */
-#define X(e) #e " "
+#define X(e)         #e " "
 #define STATUS_ORDER "'" TEST_STATUSES(X) "'"
 
 static const char UNCLASSIFIED[] = "UNCLASSIFIED";
@@ -23,7 +23,8 @@ int64_t test_id_of(struct db *d, const char *suite, const char *name)
 	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
 	" attribution = excluded.attribution, message = excluded.message,"                         \
 	" job_id = excluded.job_id, is_late = excluded.is_late"                                    \
-	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER ", verdict.status)"
+	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
+	", verdict.status)"
 
 void verdict_put(struct db *d, const struct cell *c)
 {
@@ -64,8 +65,8 @@ void verdict_put_job(struct db *d, int64_t job_id)
 	    V_INT(job_id));
 
 	if (rows_next(r)) {
-		struct job_outcome o = {rows_is_null(r, 4) ? NULL : rows_text(r, 4),
-		    rows_int(r, 5), rows_int(r, 6)};
+		struct job_outcome o = {
+		    rows_is_null(r, 4) ? NULL : rows_text(r, 4), rows_int(r, 5), rows_int(r, 6)};
 		char *message = explain(&o);
 		struct cell c = {
 		    .change_id = rows_int(r, 0),

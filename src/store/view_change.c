@@ -94,8 +94,8 @@ static int64_t pull_of_change(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 
 	return number ? number
-	              : db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",
-	                    V_INT(change_id));
+		      : db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",
+			    V_INT(change_id));
 }
 
 /* ---- accelerators ---- */
@@ -124,8 +124,8 @@ static void read_accelerators(struct db *d, struct change_view *v)
 	while (rows_next(r)) {
 		struct accelerator_view *a;
 
-		v->accelerators = xrealloc(v->accelerators,
-		    (v->n_accelerators + 1) * sizeof(*v->accelerators));
+		v->accelerators =
+		    xrealloc(v->accelerators, (v->n_accelerators + 1) * sizeof(*v->accelerators));
 		a = &v->accelerators[v->n_accelerators++];
 		*a = (struct accelerator_view){
 		    .name = rows_dup(r, 0),
@@ -263,16 +263,18 @@ static void read_verdicts(struct db *d, struct change_view *v, size_t max)
 {
 	int64_t limit = max ? (int64_t)max : INT64_MAX;
 
-	v->n_verdicts_total = db_int(d, 0, "SELECT COUNT(*) FROM verdict WHERE change_id = ?1",
-	    V_INT(v->change_id));
-	add_verdicts(v, db_rows(d,
-	    "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
-	    " WHERE v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
-	    V_INT(v->change_id), V_INT(limit)));
-	add_verdicts(v, db_rows(d,
-	    "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
-	    " WHERE v.change_id = ?1 AND v.attribution IS NULL LIMIT ?2",
-	    V_INT(v->change_id), V_INT(limit - (int64_t)v->n_verdicts)));
+	v->n_verdicts_total =
+	    db_int(d, 0, "SELECT COUNT(*) FROM verdict WHERE change_id = ?1", V_INT(v->change_id));
+	add_verdicts(
+	    v, db_rows(d,
+		   "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
+		   " WHERE v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
+		   V_INT(v->change_id), V_INT(limit)));
+	add_verdicts(
+	    v, db_rows(d,
+		   "SELECT " VERDICT_COLUMNS " FROM verdict v JOIN test t ON t.id = v.test_id"
+		   " WHERE v.change_id = ?1 AND v.attribution IS NULL LIMIT ?2",
+		   V_INT(v->change_id), V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
 	if (v->n_verdicts)
 		qsort(v->verdicts, v->n_verdicts, sizeof(*v->verdicts), by_test);
@@ -307,6 +309,10 @@ static int get_run(struct store_query *q, struct db *d)
 	read_dispatches(d, v);
 	read_jobs(d, v);
 	read_verdicts(d, v, g->max_verdicts);
+	if (db_status(d)) { /* half a view is none */
+		change_view_free(v);
+		g->view = NULL;
+	}
 	return 0;
 }
 

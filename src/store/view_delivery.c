@@ -88,6 +88,8 @@ static int next_run(struct store_query *q, struct db *d)
 		n->n++;
 	}
 	rows_end(r);
+	if (db_status(d))
+		next_deliveries_release(n);
 	return 0;
 }
 
@@ -108,14 +110,16 @@ static int get_run(struct store_query *q, struct db *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
 	struct guid_key guid = guid_key(g->guid);
-	struct rows *r = db_rows(d, "SELECT " COLUMNS ", body FROM delivery WHERE guid = ?1",
-	    guid_value(&guid));
+	struct rows *r =
+	    db_rows(d, "SELECT " COLUMNS ", body FROM delivery WHERE guid = ?1", guid_value(&guid));
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
 	g->delivery = read_row(r);
 	read_body(r, &g->delivery);
 	rows_end(r);
+	if (!g->delivery.body)
+		delivery_release(&g->delivery);
 	return g->delivery.body ? 0 : ERR_NOT_FOUND;
 }
 
@@ -138,11 +142,13 @@ static int list_run(struct store_query *q, struct db *d)
 		    " ORDER BY id DESC LIMIT ?1",
 		    V_INT(limit));
 	else
-		r = db_rows(d, "SELECT " COLUMNS " FROM delivery ORDER BY id DESC LIMIT ?1",
-		    V_INT(limit));
+		r = db_rows(
+		    d, "SELECT " COLUMNS " FROM delivery ORDER BY id DESC LIMIT ?1", V_INT(limit));
 	l->list = xcalloc((size_t)limit, sizeof(*l->list));
 	while (rows_next(r))
 		l->list[l->n++] = read_row(r);
+	if (db_status(d))
+		list_deliveries_release(l);
 	return 0;
 }
 

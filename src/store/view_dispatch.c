@@ -9,7 +9,8 @@ enum { DISPATCHES_MAX = 1000, PULLS_MAX = 100000 };
 #define COLUMNS                                                                                    \
 	"SELECT x.id, x.accelerator, x.runner, x.kind, x.target, x.state, c.head_sha,"             \
 	" x.held_reason, COALESCE(x.last_error, o.last_error), x.number, x.created_ms, x.sent_ms," \
-	" x.finished_ms, x.round, o.n_attempts FROM dispatch x JOIN change c ON c.id = x.change_id" \
+	" x.finished_ms, x.round, o.n_attempts FROM dispatch x JOIN change c ON c.id = "           \
+	"x.change_id"                                                                              \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"
 #define NEWEST_FIRST " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
 #define OF_PULL                                                                                    \
@@ -57,6 +58,8 @@ static int dispatches_run(struct store_query *q, struct db *d)
 		    .round = (int)rows_int(r, 13),
 		    .n_attempts = (int)rows_int(r, 14),
 		};
+	if (db_status(d))
+		list_dispatches_release(l);
 	return 0;
 }
 
@@ -115,6 +118,8 @@ static int pulls_run(struct store_query *q, struct db *d)
 		    .updated_ms = rows_int(r, 3),
 		};
 	}
+	if (db_status(d))
+		list_pulls_release(l);
 	return 0;
 }
 

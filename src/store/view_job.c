@@ -57,8 +57,8 @@ static void read_tests(struct db *d, struct job_detail *v)
 	while (rows_next(r)) {
 		/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
 		if ((v->n_tests & (v->n_tests - 1)) == 0)
-			v->tests = xrealloc(v->tests,
-			    (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
+			v->tests = xrealloc(
+			    v->tests, (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
 		v->tests[v->n_tests++] = (struct test_result){
 		    .suite = rows_dup(r, 0),
 		    .name = rows_dup(r, 1),

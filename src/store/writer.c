@@ -82,12 +82,10 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		db_savepoint_release(d);
 		return db_status(d);
 	}
+	/* What an operation made of rows that could not be read does not count. */
 	if (stuck)
-		error_set(&op->why, stuck, "%s", db_why(d)->text);
-	else
-		error_set(&op->why, op->err, "%s", err_text(op->err));
-	if (!op->err)
 		op->err = stuck;
+	error_set(&op->why, op->err, "%s", stuck ? db_why(d)->text : err_text(op->err));
 	op->topics = 0;
 	if (stuck && (is_failure_of_all(stuck) || !db_is_in_transaction(d)))
 		return stuck;
@@ -245,8 +243,8 @@ void writer_push(struct writer *w, struct store_op *op)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner,
-    struct inbox_item *gone)
+void writer_stop(
+    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone)
 {
 	pthread_mutex_lock(&w->lock);
 	w->wait_first = wait_first;

@@ -189,12 +189,16 @@ static inline int64_t rig_newest_delivery(void)
 /* ---- plans ---- */
 
 #define GITHUB_WANT(name, repo)                                                                    \
-	{.accelerator = (char *)(name), .runner = (char *)"ci", .kind = RUNNER_GITHUB,             \
-	    .target = (char *)(repo), .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR}
+	{                                                                                          \
+		.accelerator = (char *)(name), .runner = (char *)"ci", .kind = RUNNER_GITHUB,      \
+		.target = (char *)(repo), .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR              \
+	}
 #define WEBHOOK_WANT(name)                                                                         \
-	{.accelerator = (char *)(name), .runner = (char *)"lab", .kind = RUNNER_WEBHOOK,           \
-	    .target = (char *)"https://ci.example.org/hook", .acknowledge_ms = 10 * MINUTE,        \
-	    .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR}
+	{                                                                                          \
+		.accelerator = (char *)(name), .runner = (char *)"lab", .kind = RUNNER_WEBHOOK,    \
+		.target = (char *)"https://ci.example.org/hook", .acknowledge_ms = 10 * MINUTE,    \
+		.start_ms = 2 * HOUR, .finish_ms = 6 * HOUR                                        \
+	}
 
 struct rig_plan {
 	enum plan_kind kind;
@@ -222,15 +226,15 @@ static inline struct apply_plan rig_apply(const struct rig_plan *r)
 	    .change_kind = CHANGE_PULL_REQUEST,
 	    .repository = (char *)UPSTREAM,
 	    .pull = {.number = r->number ? r->number : 1,
-	        .head_sha = (char *)r->head,
-	        .base_sha = (char *)HEAD_C,
-	        .base_ref = (char *)"main",
-	        .title = (char *)"A change",
-	        .author = (char *)"alice",
-	        .author_association = (char *)"MEMBER",
-	        .labels = no_labels,
-	        .is_open = r->kind != PLAN_CLOSE,
-	        .updated_ms = r->event_ms},
+		.head_sha = (char *)r->head,
+		.base_sha = (char *)HEAD_C,
+		.base_ref = (char *)"main",
+		.title = (char *)"A change",
+		.author = (char *)"alice",
+		.author_association = (char *)"MEMBER",
+		.labels = no_labels,
+		.is_open = r->kind != PLAN_CLOSE,
+		.updated_ms = r->event_ms},
 	    .head_sha = (char *)r->head,
 	    .event_ms = r->event_ms,
 	    .starts_round = r->starts_round,
@@ -254,8 +258,8 @@ static inline struct apply_plan rig_apply(const struct rig_plan *r)
 }
 
 /* The usual one: `action` on PR 1 at second `at` with these wants. */
-static inline struct apply_plan rig_start(const char *action, const char *head, int64_t at,
-    struct plan_want *wants, size_t n_wants)
+static inline struct apply_plan rig_start(
+    const char *action, const char *head, int64_t at, struct plan_want *wants, size_t n_wants)
 {
 	return rig_apply(&(struct rig_plan){.kind = PLAN_START,
 	    .head = head,
@@ -352,7 +356,7 @@ static inline char *rig_dispatch_id(const char *head, const char *accelerator)
 }
 
 static const unsigned REQUESTS = 1u << OUTBOX_GITHUB_DISPATCH | 1u << OUTBOX_GITHUB_CLOSED |
-                                 1u << OUTBOX_WEBHOOK_DISPATCH | 1u << OUTBOX_WEBHOOK_CANCEL;
+				 1u << OUTBOX_WEBHOOK_DISPATCH | 1u << OUTBOX_WEBHOOK_CANCEL;
 static const unsigned COMMENTS = 1u << OUTBOX_COMMENT;
 
 static inline struct claim_outbox rig_claim(unsigned kinds, int64_t now_ms)
@@ -363,8 +367,8 @@ static inline struct claim_outbox rig_claim(unsigned kinds, int64_t now_ms)
 	return c;
 }
 
-static inline void rig_done(const struct outbox_row *row, enum outbox_result result,
-    int64_t next_ms)
+static inline void rig_done(
+    const struct outbox_row *row, enum outbox_result result, int64_t next_ms)
 {
 	struct outbox_done o = {.id = row->id,
 	    .result = result,

@@ -57,8 +57,13 @@ static void large_and_odd_bodies_come_back(void **state)
 	size_t n = 3 << 20;
 	char *large = xmalloc(n + 1);
 	struct get_delivery g = {.guid = "large"}, h = {.guid = "nul"};
-	struct put_delivery p = {.guid = "nul", .event = "push", .action = "", .repository = "a/b",
-	    .body = "{\"a\":\0}", .body_bytes = 7, .now_ms = T0};
+	struct put_delivery p = {.guid = "nul",
+	    .event = "push",
+	    .action = "",
+	    .repository = "a/b",
+	    .body = "{\"a\":\0}",
+	    .body_bytes = 7,
+	    .now_ms = T0};
 
 	(void)state;
 	for (size_t i = 0; i < n; i++)
@@ -217,9 +222,14 @@ static void many_share_few_commits(void **state)
 
 		*m = (struct member){.n_done = &n_done, .expected = i, .is_all_done = &is_all_done};
 		snprintf(m->guid, sizeof(m->guid), "g%d", i / 2); /* every other a duplicate */
-		m->p = (struct put_delivery){.op.done = member_done, .guid = m->guid,
-		    .event = "push", .action = "", .repository = UPSTREAM, .body = "{}",
-		    .body_bytes = 2, .now_ms = T0};
+		m->p = (struct put_delivery){.op.done = member_done,
+		    .guid = m->guid,
+		    .event = "push",
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = "{}",
+		    .body_bytes = 2,
+		    .now_ms = T0};
 		assert_int_equal(store_put_delivery(rig_store, &m->p), 0);
 	}
 	loop_run_until(rig_loop, &is_all_done);
@@ -249,8 +259,13 @@ static void a_full_queue_refuses_at_once(void **state)
 	rig_close();
 	assert_int_equal(rig_open_with(&(struct store_options){.max_queue_ops = 4}, &e), 0);
 	for (int i = 0; i < 8; i++) {
-		p[i] = (struct put_delivery){.op.done = count_done, .guid = "g", .event = "push",
-		    .action = "", .repository = UPSTREAM, .body = "{}", .body_bytes = 2,
+		p[i] = (struct put_delivery){.op.done = count_done,
+		    .guid = "g",
+		    .event = "push",
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = "{}",
+		    .body_bytes = 2,
 		    .now_ms = T0};
 		/* Nothing is taken off the queue before the loop turns. */
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
@@ -272,8 +287,13 @@ static void intake_leaves_room_for_others(void **state)
 	rig_close();
 	assert_int_equal(rig_open_with(&(struct store_options){.max_queue_ops = 100}, &e), 0);
 	for (int i = 0; i < 100; i++) {
-		p[i] = (struct put_delivery){.op.done = count_done, .guid = "g", .event = "push",
-		    .action = "", .repository = UPSTREAM, .body = "{}", .body_bytes = 2,
+		p[i] = (struct put_delivery){.op.done = count_done,
+		    .guid = "g",
+		    .event = "push",
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = "{}",
+		    .body_bytes = 2,
 		    .now_ms = T0};
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
 	}
@@ -292,11 +312,15 @@ static void large_bodies_are_bounded_together(void **state)
 
 	(void)state;
 	rig_close();
-	assert_int_equal(
-	    rig_open_with(&(struct store_options){.max_queue_bytes = 1 << 19}, &e), 0);
+	assert_int_equal(rig_open_with(&(struct store_options){.max_queue_bytes = 1 << 19}, &e), 0);
 	for (int i = 0; i < 4; i++) {
-		p[i] = (struct put_delivery){.op.done = count_done, .guid = "g", .event = "push",
-		    .action = "", .repository = UPSTREAM, .body = body, .body_bytes = 1 << 20,
+		p[i] = (struct put_delivery){.op.done = count_done,
+		    .guid = "g",
+		    .event = "push",
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = body,
+		    .body_bytes = 1 << 20,
 		    .now_ms = T0};
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
 	}
@@ -320,8 +344,8 @@ static void closing_finishes_what_is_queued(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		m[i] = (struct mark_delivery){.op.done = count_closed, .delivery_id = 99,
-		    .error = (const char *)&n_done};
+		m[i] = (struct mark_delivery){
+		    .op.done = count_closed, .delivery_id = 99, .error = (const char *)&n_done};
 		m[i].mark = DELIVERY_MARK_IGNORED;
 		assert_int_equal(store_mark_delivery(rig_store, &m[i]), 0);
 	}

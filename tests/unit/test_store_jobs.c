@@ -55,7 +55,9 @@ static struct report_job report(const struct rig_report *r)
 }
 
 #define TEST_RESULT(s, n, st)                                                                      \
-	{.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5}
+	{                                                                                          \
+		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5        \
+	}
 
 /* PR 1 with one accelerator in Ascend/pytorch, its request sent. The dispatch's id. */
 static char *begin(void)
@@ -71,8 +73,8 @@ static void a_job_runs_and_completes(void **state)
 {
 	char *id = begin();
 	struct report_job r = report(&(struct rig_report){.dispatch_id = id, .at = 1000}), done;
-	struct test_result tests[] = {TEST_RESULT("model", "llama3", TEST_PASS),
-	    TEST_RESULT("model", "Qwen", TEST_SKIP)};
+	struct test_result tests[] = {
+	    TEST_RESULT("model", "llama3", TEST_PASS), TEST_RESULT("model", "Qwen", TEST_SKIP)};
 	struct change_view *v;
 	struct claim_outbox c;
 
@@ -80,8 +82,8 @@ static void a_job_runs_and_completes(void **state)
 	assert_int_equal(r.outcome, REPORT_RECORDED);
 	assert_true(r.job_id > 0);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
-	done = report(&(struct rig_report){.dispatch_id = id, .conclusion = "success",
-	    .tests = tests, .n_tests = 2, .at = 2000});
+	done = report(&(struct rig_report){
+	    .dispatch_id = id, .conclusion = "success", .tests = tests, .n_tests = 2, .at = 2000});
 	assert_int_equal(done.outcome, REPORT_RECORDED);
 	assert_int_equal(done.job_id, r.job_id);
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
@@ -103,8 +105,9 @@ static void a_job_runs_and_completes(void **state)
 static void repeats_change_nothing(void **state)
 {
 	char *id = begin();
-	struct rig_report running = {.dispatch_id = id}, done = {.dispatch_id = id,
-	    .conclusion = "success"}, other = {.dispatch_id = id, .conclusion = "failure"};
+	struct rig_report running = {.dispatch_id = id},
+			  done = {.dispatch_id = id, .conclusion = "success"},
+			  other = {.dispatch_id = id, .conclusion = "failure"};
 
 	(void)state;
 	assert_int_equal(report(&running).outcome, REPORT_RECORDED);
@@ -149,16 +152,16 @@ static void the_worst_of_several_shows(void **state)
 {
 	struct test_result a[] = {TEST_RESULT("unit", "x", TEST_PASS),
 	    TEST_RESULT("unit", "y", TEST_DONE), TEST_RESULT("unit", "y", TEST_SKIP)};
-	struct test_result b[] = {TEST_RESULT("unit", "x", TEST_FAIL),
-	    TEST_RESULT("unit", "y", TEST_PASS)};
+	struct test_result b[] = {
+	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
 	char *id = begin();
 
 	(void)state;
-	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success",
-	    .tests = a, .n_tests = 3});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .conclusion = "success", .tests = a, .n_tests = 3});
 	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y DONE");
-	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "failure",
-	    .tests = b, .n_tests = 2});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "b", .conclusion = "failure", .tests = b, .n_tests = 2});
 	ASSERT_CELLS(HEAD_A, "npu unit/x FAIL, npu unit/y PASS");
 	free(id);
 }
@@ -170,16 +173,19 @@ static void a_red_job_without_a_red_test_says_so(void **state)
 	char *id = begin();
 
 	(void)state;
-	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure",
-	    .tests = green, .n_tests = 1});
-	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "timed_out",
-	    .tests = green, .n_tests = 1});
-	report(&(struct rig_report){.dispatch_id = id, .name = "c", .conclusion = "failure",
-	    .tests = red, .n_tests = 1});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .conclusion = "failure", .tests = green, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = id,
+	    .name = "b",
+	    .conclusion = "timed_out",
+	    .tests = green,
+	    .n_tests = 1});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "c", .conclusion = "failure", .tests = red, .n_tests = 1});
 	report(&(struct rig_report){.dispatch_id = id, .name = "d", .conclusion = "cancelled"});
 	report(&(struct rig_report){.dispatch_id = id, .name = "e", .conclusion = "neutral"});
 	ASSERT_CELLS(HEAD_A, "npu CI/a FAIL, npu CI/b MISS, npu CI/d MISS, npu CI/e DONE, "
-	                     "npu unit/x ERROR");
+			     "npu unit/x ERROR");
 	free(id);
 }
 
@@ -191,8 +197,8 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	struct change_view *v;
 
 	(void)state;
-	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure",
-	    .tests = red, .n_tests = 1});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .conclusion = "failure", .tests = red, .n_tests = 1});
 	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success"});
 	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
@@ -201,13 +207,18 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	assert_int_equal(v->accelerators[0].n_jobs, 2);
 	assert_int_equal(v->accelerators[0].dispatches[0].due_ms, T0 + 7 * HOUR);
 	change_view_free(v);
-	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2,
-	    .conclusion = "success", .tests = green, .n_tests = 1, .at = HOUR});
+	report(&(struct rig_report){.dispatch_id = id,
+	    .name = "a",
+	    .attempt = 2,
+	    .conclusion = "success",
+	    .tests = green,
+	    .n_tests = 1,
+	    .at = HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
 	/* A word about the first attempt comes too late to count. */
-	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 1, .run_id = "99",
-	    .conclusion = "failure"});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .attempt = 1, .run_id = "99", .conclusion = "failure"});
 	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
 	free(id);
 }
@@ -243,8 +254,8 @@ static void a_job_that_never_ends_is_a_miss(void **state)
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 1);
 	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b MISS");
-	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success",
-	    .at = 7 * HOUR});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "b", .conclusion = "success", .at = 7 * HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b PASS late");
 	free(id);
@@ -275,8 +286,9 @@ static void reports_for_a_superseded_dispatch_are_not_shown(void **state)
 	(void)state;
 	report(&(struct rig_report){.dispatch_id = id, .name = "a"});
 	rig_start("edited", HEAD_A, 1, wants, 1);
-	assert_int_equal(report(&(struct rig_report){.dispatch_id = id, .name = "a",
-	                     .conclusion = "failure"}).outcome,
+	assert_int_equal(
+	    report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure"})
+		.outcome,
 	    REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded");
 	ASSERT_CELLS(HEAD_A, "");
@@ -321,14 +333,15 @@ static void the_dispatch_is_found_by_id_or_delivery(void **state)
 	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
 	r.delivery_id = guid;
 	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
-	assert_int_equal(report(&(struct rig_report){.dispatch_id = "none"}).outcome,
-	    REPORT_NO_DISPATCH);
+	assert_int_equal(
+	    report(&(struct rig_report){.dispatch_id = "none"}).outcome, REPORT_NO_DISPATCH);
 	free(id);
 }
 
 static void the_newest_of_one_delivery_counts(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")}, more[] = {GITHUB_WANT("xpu", "v/ci")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")},
+			 more[] = {GITHUB_WANT("xpu", "v/ci")};
 	static const char *const repo = "v/ci";
 	char guid[32];
 
@@ -337,8 +350,9 @@ static void the_newest_of_one_delivery_counts(void **state)
 	rig_start("labeled", HEAD_A, 1, more, 1);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	free(rig_send(T0 + 1000));
-	assert_int_equal(report(&(struct rig_report){.repository = repo, .delivery_id = guid,
-	                     .accelerator = "npu"}).outcome,
+	assert_int_equal(report(&(struct rig_report){
+				    .repository = repo, .delivery_id = guid, .accelerator = "npu"})
+			     .outcome,
 	    REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded, xpu sent*");
 }
@@ -388,10 +402,11 @@ static void nobody_reports_for_a_held_dispatch(void **state)
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	id = rig_dispatch_id(HEAD_A, "npu");
-	assert_int_equal(report(&(struct rig_report){.dispatch_id = id}).outcome,
-	    REPORT_NO_DISPATCH);
-	assert_int_equal(report(&(struct rig_report){.repository = "v/ci", .dispatch_id = id,
-	                     .delivery_id = guid}).outcome,
+	assert_int_equal(
+	    report(&(struct rig_report){.dispatch_id = id}).outcome, REPORT_NO_DISPATCH);
+	assert_int_equal(report(&(struct rig_report){
+				    .repository = "v/ci", .dispatch_id = id, .delivery_id = guid})
+			     .outcome,
 	    REPORT_NO_DISPATCH);
 	ASSERT_DISPATCHES(HEAD_A, "npu held*");
 	free(id);
@@ -430,8 +445,11 @@ static void a_silent_level_records_nothing(void **state)
 static void one_dispatch_has_no_endless_jobs(void **state)
 {
 	char *id = begin(), run[16];
-	struct job_report j = {.status = JOB_IN_PROGRESS, .workflow = (char *)"CI",
-	    .name = (char *)"test", .run_id = run, .run_attempt = 1};
+	struct job_report j = {.status = JOB_IN_PROGRESS,
+	    .workflow = (char *)"CI",
+	    .name = (char *)"test",
+	    .run_id = run,
+	    .run_attempt = 1};
 	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0};
 
 	(void)state;
@@ -449,10 +467,17 @@ static void one_dispatch_has_no_endless_jobs(void **state)
 static enum report_outcome nightly(const char *conclusion, const char *run_id, int *ret_err)
 {
 	struct job_report j = {.status = conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
-	    .conclusion = (char *)conclusion, .workflow = (char *)"nightly",
-	    .name = (char *)"all", .run_id = (char *)run_id, .run_attempt = 1};
-	struct report_nightly n = {.repository = UPSTREAM, .target = "Ascend/pytorch",
-	    .accelerator = "npu", .head_sha = HEAD_A, .report = &j, .now_ms = T0};
+	    .conclusion = (char *)conclusion,
+	    .workflow = (char *)"nightly",
+	    .name = (char *)"all",
+	    .run_id = (char *)run_id,
+	    .run_attempt = 1};
+	struct report_nightly n = {.repository = UPSTREAM,
+	    .target = "Ascend/pytorch",
+	    .accelerator = "npu",
+	    .head_sha = HEAD_A,
+	    .report = &j,
+	    .now_ms = T0};
 
 	sha256(conclusion, conclusion ? strlen(conclusion) : 0, j.digest);
 	*ret_err = DO(store_report_nightly, &n);

@@ -16,7 +16,7 @@ static void each_runner_starts_once(void **state)
 	assert_int_equal(second.change_id, first.change_id);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, xpu queued*");
 	ASSERT_SENT(T0 + 2000, "github_dispatch Ascend/pytorch[npu] opened; "
-	                       "webhook_dispatch https://ci.example.org/hook[xpu] opened");
+			       "webhook_dispatch https://ci.example.org/hook[xpu] opened");
 	ASSERT_DISPATCHES(HEAD_A, "npu sent*, xpu acknowledged*");
 }
 
@@ -68,8 +68,8 @@ static void a_newer_head_supersedes(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu superseded*, xpu superseded*");
 	ASSERT_DISPATCHES(HEAD_B, "npu queued*, xpu queued*");
 	ASSERT_SENT(T0 + 2000, "webhook_cancel https://ci.example.org/hook[xpu] opened; "
-	                       "github_dispatch Ascend/pytorch[npu] synchronize; "
-	                       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
+			       "github_dispatch Ascend/pytorch[npu] synchronize; "
+			       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
 	v = rig_view_of(0, HEAD_A);
 	assert_int_equal(v->state, CHANGE_SUPERSEDED);
 	assert_int_equal(v->number, 1);
@@ -88,7 +88,7 @@ static void an_unsent_request_is_dropped(void **state)
 	rig_start("opened", HEAD_A, 1, wants, 2);
 	rig_start("synchronize", HEAD_B, 2, wants, 2);
 	ASSERT_SENT(T0 + 2000, "github_dispatch Ascend/pytorch[npu] synchronize; "
-	                       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
+			       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
 }
 
 static void a_head_pushed_back_starts_again(void **state)
@@ -128,8 +128,8 @@ static void a_stale_event_of_the_current_head_still_starts(void **state)
 	struct apply_plan op;
 
 	(void)state;
-	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_B, .event_ms = T0 + 6000,
-	    .action = "labeled"});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_UPDATE, .head = HEAD_B, .event_ms = T0 + 6000, .action = "labeled"});
 	op = rig_start("synchronize", HEAD_B, 5, wants, 1);
 	assert_true(op.is_stale);
 	assert_int_equal(op.n_new_dispatches, 1);
@@ -185,7 +185,7 @@ static void closed_goes_once_to_who_got_a_request(void **state)
 	rig_close_pull(1, HEAD_B, 3);
 	ASSERT_DISPATCHES(HEAD_B, "gcu cancelled*, npu cancelled*, xpu cancelled*");
 	ASSERT_SENT(T0 + 3000, "webhook_cancel https://ci.example.org/hook[xpu] synchronize; "
-	                       "github_closed Ascend/pytorch[npu] closed");
+			       "github_closed Ascend/pytorch[npu] closed");
 	v = rig_view_of(1, NULL);
 	assert_int_equal(v->state, CHANGE_CLOSED);
 	change_view_free(v);
@@ -207,7 +207,7 @@ static void a_request_on_its_way_counts_as_received(void **state)
 	rig_done(&c.rows[1], OUTBOX_RETRY, T0 + 9000);
 	claim_outbox_release(&c);
 	ASSERT_SENT(T0 + 20000, "webhook_cancel https://ci.example.org/hook[xpu] opened; "
-	                        "github_closed Ascend/pytorch[npu] closed");
+				"github_closed Ascend/pytorch[npu] closed");
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu cancelled*");
 }
 
@@ -241,8 +241,12 @@ static void closing_an_unknown_pull_is_remembered(void **state)
 static void two_pulls_share_a_head(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct rig_plan other = {.kind = PLAN_START, .number = 2, .head = HEAD_A,
-	    .event_ms = T0 + 2000, .wants = wants, .n_wants = 1};
+	struct rig_plan other = {.kind = PLAN_START,
+	    .number = 2,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2000,
+	    .wants = wants,
+	    .n_wants = 1};
 	struct change_view *v;
 
 	(void)state;
@@ -259,14 +263,18 @@ static void two_pulls_share_a_head(void **state)
 	rig_close_pull(2, HEAD_A, 4);
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*");
 	ASSERT_SENT(T0 + 4000, "github_dispatch Ascend/pytorch[npu] synchronize; "
-	                       "github_closed Ascend/pytorch[npu] closed");
+			       "github_closed Ascend/pytorch[npu] closed");
 }
 
 static void closing_one_of_two_pulls_ends_nothing(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct rig_plan other = {.kind = PLAN_START, .number = 2, .head = HEAD_A,
-	    .event_ms = T0 + 2000, .wants = wants, .n_wants = 1};
+	struct rig_plan other = {.kind = PLAN_START,
+	    .number = 2,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2000,
+	    .wants = wants,
+	    .n_wants = 1};
 	struct change_view *v;
 
 	(void)state;
@@ -286,15 +294,19 @@ static void closing_one_of_two_pulls_ends_nothing(void **state)
 
 static void a_draft_ends_what_does_not_run_drafts(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"),
-	    GITHUB_WANT("gcu", "Enflame/ci")};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci")};
 	char *drops[] = {(char *)"npu", NULL};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 2);
 	free(rig_send(T0 + 1000));
-	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_A, .event_ms = T0 + 2000,
-	    .action = "converted_to_draft", .sent_action = "closed", .drops = drops});
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2000,
+	    .action = "converted_to_draft",
+	    .sent_action = "closed",
+	    .drops = drops});
 	ASSERT_DISPATCHES(HEAD_A, "gcu sent*, npu cancelled*");
 	ASSERT_SENT(T0 + 2000, "github_closed Ascend/pytorch[npu] closed");
 	rig_start("ready_for_review", HEAD_A, 3, wants, 2);
@@ -302,7 +314,7 @@ static void a_draft_ends_what_does_not_run_drafts(void **state)
 	free(rig_send(T0 + 3000));
 	rig_close_pull(1, HEAD_A, 4);
 	ASSERT_SENT(T0 + 4000, "github_closed Ascend/pytorch[npu] closed; "
-	                       "github_closed Enflame/ci[gcu] closed");
+			       "github_closed Enflame/ci[gcu] closed");
 }
 
 /* ---- held ---- */
@@ -315,8 +327,11 @@ static struct plan_want held(struct plan_want w)
 
 static int release(const char *sha, int64_t comment_ms, int *ret_n)
 {
-	struct release_held r = {.repository = UPSTREAM, .number = 1, .head_sha = sha,
-	    .comment_ms = comment_ms, .now_ms = comment_ms};
+	struct release_held r = {.repository = UPSTREAM,
+	    .number = 1,
+	    .head_sha = sha,
+	    .comment_ms = comment_ms,
+	    .now_ms = comment_ms};
 	int rc = DO(store_release_held, &r);
 
 	*ret_n = r.n_released;
@@ -342,7 +357,7 @@ static void a_held_head_waits_for_a_member(void **state)
 	assert_int_equal(n, 2);
 	assert_int_equal(release(NULL, T0 + 6000, &n), ERR_NOT_FOUND);
 	ASSERT_SENT(T0 + 6000, "github_dispatch Ascend/pytorch[npu] opened; "
-	                       "webhook_dispatch https://ci.example.org/hook[xpu] opened");
+			       "webhook_dispatch https://ci.example.org/hook[xpu] opened");
 	/* A retest of the same head needs no second word, a newer head does. */
 	rig_start("edited", HEAD_A, 7, wants, 2);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded, xpu queued*, xpu superseded");
@@ -358,7 +373,7 @@ static void a_comment_releases_the_head_that_it_saw(void **state)
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	rig_start("synchronize", HEAD_B, 10, wants, 1);
-	assert_int_equal(release(NULL, T0 + 9000, &n), ERR_NOT_FOUND); /* written before B */
+	assert_int_equal(release(NULL, T0 + 9000, &n), ERR_NOT_FOUND);  /* written before B */
 	assert_int_equal(release(NULL, T0 + 10000, &n), ERR_NOT_FOUND); /* in its second */
 	assert_int_equal(release(HEAD_A, T0 + 11000, &n), ERR_NOT_FOUND);
 	assert_int_equal(release("bbb", T0 + 11000, &n), ERR_NOT_FOUND); /* too short a name */
@@ -407,7 +422,8 @@ static void a_head_trusted_later_is_let_in(void **state)
 
 static void a_shared_repository_gets_one_request(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Vendor/ci"), GITHUB_WANT("gcu", "vendor/CI"),
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Vendor/ci"),
+	    GITHUB_WANT("gcu", "vendor/CI"),
 	    held((struct plan_want)GITHUB_WANT("mlu", "vendor/ci"))};
 	struct plan_want later[] = {GITHUB_WANT("xpu", "vendor/ci")};
 	char *first, *second;
@@ -427,7 +443,7 @@ static void a_shared_repository_gets_one_request(void **state)
 	/* The later request cancels the earlier one there, so it names everyone again. */
 	rig_start("labeled", HEAD_A, 2, later, 1);
 	ASSERT_DISPATCHES(HEAD_A, "gcu queued*, gcu superseded, mlu held*, npu queued*, "
-	                          "npu superseded, xpu queued*");
+				  "npu superseded, xpu queued*");
 	second = rig_dispatch_id(HEAD_A, "npu");
 	assert_string_not_equal(first, second);
 	free(second);
@@ -450,24 +466,34 @@ static void an_unsent_shared_request_is_replaced(void **state)
 
 static void dropping_one_of_a_shared_request_keeps_the_rest(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "vendor/ci"), GITHUB_WANT("xpu", "vendor/ci")};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "vendor/ci"), GITHUB_WANT("xpu", "vendor/ci")};
 	char *drops[] = {(char *)"npu", NULL};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 2);
-	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_A, .event_ms = T0 + 2000,
-	    .action = "unlabeled", .sent_action = "closed", .drops = drops});
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2000,
+	    .action = "unlabeled",
+	    .sent_action = "closed",
+	    .drops = drops});
 	ASSERT_SENT(T0 + 2000, "github_dispatch vendor/ci[xpu] opened");
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu sent*");
 }
 
 static void infra_hears_of_each_change_once(void **state)
 {
-	struct plan_want wants[] = {
-	    {.accelerator = (char *)"", .runner = (char *)"infra", .kind = RUNNER_INFRA,
-	        .target = (char *)"fdn/infra"},
-	    {.accelerator = (char *)"cpu", .runner = (char *)"infra", .kind = RUNNER_INFRA,
-	        .target = (char *)"fdn/infra", .start_ms = HOUR, .finish_ms = 2 * HOUR}};
+	struct plan_want wants[] = {{.accelerator = (char *)"",
+					.runner = (char *)"infra",
+					.kind = RUNNER_INFRA,
+					.target = (char *)"fdn/infra"},
+	    {.accelerator = (char *)"cpu",
+		.runner = (char *)"infra",
+		.kind = RUNNER_INFRA,
+		.target = (char *)"fdn/infra",
+		.start_ms = HOUR,
+		.finish_ms = 2 * HOUR}};
 	struct list_dispatches l = {.limit = 10};
 	struct expire_dispatches e = {.now_ms = T0 + DAY};
 
@@ -486,6 +512,26 @@ static void infra_hears_of_each_change_once(void **state)
 	ASSERT_CELLS(HEAD_B, "cpu dispatch/infra MISS");
 }
 
+/* Nobody reads a comment that has nothing to show. */
+static void a_held_infra_repository_alone_needs_no_comment(void **state)
+{
+	struct plan_want wants[] = {{.accelerator = (char *)"",
+	    .runner = (char *)"infra",
+	    .kind = RUNNER_INFRA,
+	    .target = (char *)"fdn/infra",
+	    .held_reason = (char *)"new"}};
+	struct claim_outbox c;
+	int n;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(COMMENTS, T0 + DAY);
+	assert_int_equal(c.n, 0);
+	claim_outbox_release(&c);
+	assert_int_equal(release(NULL, T0 + 5000, &n), 0);
+	ASSERT_SENT(T0 + 6000, "github_dispatch fdn/infra[] opened");
+}
+
 /* ---- without a webhook ---- */
 
 static void a_plan_of_its_own_keeps_its_body(void **state)
@@ -499,7 +545,10 @@ static void a_plan_of_its_own_keeps_its_body(void **state)
 	    .wants = wants,
 	    .n_wants = 1};
 	struct apply_plan op = {.guid = "11111111-2222-4333-8444-555555555555",
-	    .body = "{\"after\":1}", .body_bytes = 11, .plan = &p, .now_ms = T0};
+	    .body = "{\"after\":1}",
+	    .body_bytes = 11,
+	    .plan = &p,
+	    .now_ms = T0};
 	struct get_delivery g = {.guid = op.guid}, none = {.guid = "no-effect"};
 	struct claim_outbox c;
 
@@ -524,11 +573,14 @@ static void a_plan_of_its_own_keeps_its_body(void **state)
 static void a_noted_head_is_not_tested(void **state)
 {
 	static char *no_labels[] = {NULL};
-	struct pull_info pull = {.number = 7, .head_sha = (char *)HEAD_A, .labels = no_labels,
-	    .is_open = true, .updated_ms = T0};
+	struct pull_info pull = {.number = 7,
+	    .head_sha = (char *)HEAD_A,
+	    .labels = no_labels,
+	    .is_open = true,
+	    .updated_ms = T0};
 	struct note_head note = {.repository = UPSTREAM, .pull = &pull, .now_ms = T0};
-	struct note_head push = {.repository = UPSTREAM, .ref = "refs/heads/main",
-	    .head_sha = HEAD_B, .now_ms = T0};
+	struct note_head push = {
+	    .repository = UPSTREAM, .ref = "refs/heads/main", .head_sha = HEAD_B, .now_ms = T0};
 	struct list_pulls l = {.repository = "PYTORCH/PyTorch", .only_open = true};
 	struct has_push h = {.repository = UPSTREAM, .head_sha = HEAD_B};
 
@@ -575,6 +627,7 @@ int main(void)
 	    TEST(an_unsent_shared_request_is_replaced),
 	    TEST(dropping_one_of_a_shared_request_keeps_the_rest),
 	    TEST(infra_hears_of_each_change_once),
+	    TEST(a_held_infra_repository_alone_needs_no_comment),
 	    TEST(a_plan_of_its_own_keeps_its_body),
 	    TEST(a_noted_head_is_not_tested),
 	};

@@ -8,15 +8,21 @@ static void mirror(const char *const *names, size_t n)
 {
 	static char *oncall[] = {(char *)"alice", (char *)"bob", NULL};
 	struct accelerator list[4];
-	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB,
-	    .repository = (char *)"Ascend/pytorch"};
+	struct runner runner = {
+	    .name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
 	struct mirror_registry m = {.list = list, .n = n, .now_ms = T0};
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = (struct accelerator){.name = (char *)names[i],
-		    .title = (char *)"Title of it", .vendor = (char *)"Vendor", .level = LEVEL_3,
-		    .docs_url = (char *)"https://docs.example.org/", .oncall = oncall,
-		    .runners = &runner, .n_runners = 1, .must_pass = no_names, .skip = no_names};
+		    .title = (char *)"Title of it",
+		    .vendor = (char *)"Vendor",
+		    .level = LEVEL_3,
+		    .docs_url = (char *)"https://docs.example.org/",
+		    .oncall = oncall,
+		    .runners = &runner,
+		    .n_runners = 1,
+		    .must_pass = no_names,
+		    .skip = no_names};
 	DO_OK(store_mirror_registry, &m);
 }
 
@@ -24,9 +30,16 @@ static void mirror(const char *const *names, size_t n)
 static void complete(const char *dispatch_id, const char *name, const char *conclusion,
     struct test_result *tests, size_t n_tests, int64_t now_ms)
 {
-	struct job_report j = {.status = JOB_COMPLETED, .conclusion = (char *)conclusion,
-	    .workflow = (char *)"CI", .name = (char *)name, .run_id = (char *)"1",
-	    .run_attempt = 1, .has_counts = true, .n_passed = 3, .n_total = 4, .tests = tests,
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)conclusion,
+	    .workflow = (char *)"CI",
+	    .name = (char *)name,
+	    .run_id = (char *)"1",
+	    .run_attempt = 1,
+	    .has_counts = true,
+	    .n_passed = 3,
+	    .n_total = 4,
+	    .tests = tests,
 	    .n_tests = n_tests};
 	struct report_job op = {.dispatch_id = dispatch_id, .report = &j, .now_ms = now_ms};
 
@@ -37,7 +50,8 @@ static void complete(const char *dispatch_id, const char *name, const char *conc
 static void names_come_from_the_registry_and_stay(void **state)
 {
 	static const char *const names[] = {"npu"};
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("old", "v/o")};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("old", "v/o")};
 	struct change_view *v;
 
 	(void)state;
@@ -73,8 +87,10 @@ static void red_is_read_first_when_it_is_cut(void **state)
 	(void)state;
 	for (int i = 0; i < 20; i++) {
 		snprintf(names[i], sizeof(names[i]), "t%02d", i);
-		tests[i] = (struct test_result){.suite = (char *)"unit", .name = names[i],
-		    .status = i == 7 || i == 15 ? TEST_FAIL : TEST_PASS, .duration_ms = -1,
+		tests[i] = (struct test_result){.suite = (char *)"unit",
+		    .name = names[i],
+		    .status = i == 7 || i == 15 ? TEST_FAIL : TEST_PASS,
+		    .duration_ms = -1,
 		    .message = i == 7 ? (char *)"it broke" : NULL};
 	}
 	rig_start("opened", HEAD_A, 0, wants, 1);
@@ -117,7 +133,8 @@ static void a_merge_base_is_of_one_base(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct apply_plan first = rig_start("opened", HEAD_A, 0, wants, 1);
-	struct put_merge_base put = {.change_id = first.change_id, .sha = HEAD_B, .commit_ms = T0 - DAY};
+	struct put_merge_base put = {
+	    .change_id = first.change_id, .sha = HEAD_B, .commit_ms = T0 - DAY};
 	struct put_merge_base none = {.change_id = 4711, .sha = HEAD_B};
 	struct get_change g = {.change_id = first.change_id};
 
@@ -134,8 +151,8 @@ static void a_merge_base_is_of_one_base(void **state)
 static void files_are_remembered(void **state)
 {
 	static const char *const files[] = {"aten/a.cpp", "\"odd\\ name\"", NULL};
-	struct put_files put = {.repository = UPSTREAM, .head_sha = HEAD_A, .files = files,
-	    .now_ms = T0};
+	struct put_files put = {
+	    .repository = UPSTREAM, .head_sha = HEAD_A, .files = files, .now_ms = T0};
 	struct get_files get = {.repository = "PyTorch/PYTORCH", .head_sha = HEAD_A};
 	struct get_files none = {.repository = UPSTREAM, .head_sha = HEAD_B};
 
@@ -155,9 +172,13 @@ static void files_are_remembered(void **state)
 static void dispatches_are_listed_newest_first(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
-	struct list_dispatches all = {.limit = 10}, of_pull = {.repository = UPSTREAM, .number = 1,
-	    .limit = 10}, of_one = {.accelerator = "xpu", .limit = 10}, both = {
-	    .repository = UPSTREAM, .number = 2, .accelerator = "xpu", .limit = 10};
+	struct list_dispatches all = {.limit = 10},
+			       of_pull = {.repository = UPSTREAM, .number = 1, .limit = 10},
+			       of_one = {.accelerator = "xpu", .limit = 10},
+			       both = {.repository = UPSTREAM,
+				   .number = 2,
+				   .accelerator = "xpu",
+				   .limit = 10};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 0, wants, 2);
@@ -192,12 +213,16 @@ static void dispatches_are_listed_newest_first(void **state)
 static void push(const char *head, int64_t now_ms, const char *conclusion)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct plan p = {.kind = PLAN_START, .change_kind = CHANGE_PUSH,
-	    .repository = (char *)UPSTREAM, .head_sha = (char *)head, .event_type = "push",
-	    .wants = wants, .n_wants = 1};
+	struct plan p = {.kind = PLAN_START,
+	    .change_kind = CHANGE_PUSH,
+	    .repository = (char *)UPSTREAM,
+	    .head_sha = (char *)head,
+	    .event_type = "push",
+	    .wants = wants,
+	    .n_wants = 1};
 	char guid[64], *id;
-	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = &p,
-	    .now_ms = now_ms};
+	struct apply_plan op = {
+	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = now_ms};
 
 	snprintf(guid, sizeof(guid), "push-%s", head);
 	DO_OK(store_apply_plan, &op);
@@ -273,8 +298,8 @@ static void totals_are_true(void **state)
 
 static int retain(int64_t deliveries_before_ms, int64_t results_before_ms)
 {
-	struct apply_retention r = {.deliveries_before_ms = deliveries_before_ms,
-	    .results_before_ms = results_before_ms};
+	struct apply_retention r = {
+	    .deliveries_before_ms = deliveries_before_ms, .results_before_ms = results_before_ms};
 	int n = 0;
 
 	do {
