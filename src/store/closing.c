@@ -87,7 +87,7 @@ int closing_drop(struct closing *c, int64_t change_id)
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		if (!dispatch_is_unfinished(s->state) ||
+		if ((!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED) ||
 		    !strv_contains((const char *const *)c->plan->drops, s->accelerator))
 			continue;
 		dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms);

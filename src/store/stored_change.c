@@ -143,8 +143,7 @@ static void end_dispatches(struct db *d, int64_t change_id, enum dispatch_state 
 	struct dispatch_list l = change_dispatches(d, change_id);
 
 	for (size_t i = 0; i < l.n; i++)
-		if (dispatch_is_unfinished(l.at[i].state))
-			dispatch_end(d, &l.at[i], to, now_ms);
+		dispatch_end(d, &l.at[i], to, now_ms);
 	dispatch_list_release(&l);
 }
 

@@ -231,7 +231,10 @@ void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 
 void dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
 {
-	if (dispatch_enter(d, s, to, NULL, now_ms))
+	/* An expired one keeps its state, but its request may still wait for a vendor that
+	 * is away: that is no longer wanted either. */
+	if (s->state == DISPATCH_EXPIRED ||
+	    (dispatch_is_unfinished(s->state) && dispatch_enter(d, s, to, NULL, now_ms)))
 		request_drop(d, s, now_ms);
 }
 
@@ -239,8 +242,7 @@ void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	s->is_current = false;
 	save(d, s);
-	if (dispatch_is_unfinished(s->state))
-		dispatch_end(d, s, DISPATCH_SUPERSEDED, now_ms);
+	dispatch_end(d, s, DISPATCH_SUPERSEDED, now_ms);
 	db_exec(d,
 	    "UPDATE job SET is_current = 0"
 	    " WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",

@@ -139,6 +139,27 @@ static void what_was_dropped_while_sent_is_not_sent_again(void **state)
 	ASSERT_SENT(T0 + 3000, "github_closed Ascend/pytorch[npu] closed");
 }
 
+/* A vendor that was away all the time must not get the old head once it is back. */
+static void an_expired_request_goes_with_its_head(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	c = rig_claim(REQUESTS, T0);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + 3 * HOUR);
+	claim_outbox_release(&c);
+	DO_OK(store_expire_dispatches, &e);
+	c = rig_claim(REQUESTS, T0 + 2 * HOUR);
+	assert_int_equal(c.next_due_ms, T0 + 3 * HOUR); /* a late result is still a result */
+	claim_outbox_release(&c);
+	rig_start("synchronize", HEAD_B, 9000, wants, 1);
+	ASSERT_DISPATCHES(HEAD_A, "npu expired*");
+	ASSERT_SENT(T0 + 4 * HOUR, "github_dispatch Ascend/pytorch[npu] synchronize");
+}
+
 /* ---- deadlines ---- */
 
 static struct expire_dispatches expire(int64_t now_ms)
@@ -370,6 +391,7 @@ int main(void)
 	    TEST(an_unknown_row_is_told),
 	    TEST(what_was_being_sent_is_uncertain_after_a_restart),
 	    TEST(what_was_dropped_while_sent_is_not_sent_again),
+	    TEST(an_expired_request_goes_with_its_head),
 	    TEST(silence_expires),
 	    TEST(each_deadline_in_its_turn),
 	    TEST(a_jump_of_the_clock_expires_nothing),
