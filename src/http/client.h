@@ -31,7 +31,8 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
  * `address` is 16 bytes, IPv4 mapped. Runs inside libcurl: it starts and cancels no call. */
 typedef bool http_allow_address_fn(const uint8_t address[16], void *owner);
 
-/* One exchange. The caller zero-initialises it, fills the first half and owns it; between
+/* One exchange. A POST goes out once at most; another method perhaps again, where a connection
+ * that had served before turns out to be closed. The caller zero-initialises it, fills the first half and owns it; between
  * http_call_start() and done() the client uses it. Strings are copied at start. */
 struct http_call {
 	/* in */
@@ -58,7 +59,7 @@ struct http_call {
 
 	/* out */
 	int err;    /* 0: an answer came, whatever its status; else ERR_NETWORK, … */
-	int status; /* 0 without an answer */
+	int status; /* 0 without an answer; with ERR_TOO_BIG that of a body that is too long */
 	struct buf answer;
 	struct buf answer_headers; /* raw lines; see http_call_header() */
 	struct error why;          /* for err != 0: "could not connect to …" */

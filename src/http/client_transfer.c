@@ -61,6 +61,14 @@ void http_transfer_free(struct http_transfer *t)
 
 /* ---- what libcurl calls while it works ---- */
 
+static void read_status(struct http_transfer *t)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	t->call->status = (int)status;
+}
+
 static size_t on_body(char *p, size_t size, size_t n, void *owner)
 {
 	struct http_transfer *t = owner;
@@ -69,6 +77,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *owner)
 		t->err = ERR_TOO_BIG;
 		error_set(&t->call->why, ERR_TOO_BIG, "the answer is over %zu bytes",
 		    t->call->answer.max);
+		read_status(t);
 		return 0;
 	}
 	return size * n;
@@ -143,6 +152,18 @@ static int on_request(void *owner, char *peer, char *local, int peer_port, int l
 	(void)local;
 	(void)peer_port;
 	(void)local_port;
+	/* libcurl sends again by itself what it sent on a reused connection that then closed.
+	 * What the server may have acted on is the caller's to repeat, who can look first. */
+	if (t->call->was_sent && str_eq(t->call->method, "POST")) {
+		t->err = error_set(&t->call->why, ERR_NETWORK,
+		    "the connection was closed before the answer came");
+		return CURL_PREREQFUNC_ABORT;
+	}
+	if (t->err == ERR_DENIED) {
+		/* one address of the name's was refused, but this is another */
+		t->err = 0;
+		t->call->why = (struct error){0};
+	}
 	if (t->call->allow_address && !t->call->unix_socket_path) {
 		if (peer && inet_pton(AF_INET, peer, v4) == 1)
 			map_v4(v4, address);
@@ -324,7 +345,6 @@ static int err_of(CURLcode code)
 void http_transfer_conclude(struct http_transfer *t, CURLcode code)
 {
 	struct http_call *call = t->call;
-	long status = 0;
 
 	call->err = t->err ? t->err : err_of(code);
 	if (call->err) {
@@ -332,8 +352,7 @@ void http_transfer_conclude(struct http_transfer *t, CURLcode code)
 		    t->error_text[0] ? t->error_text : curl_easy_strerror(code));
 		return;
 	}
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	call->status = (int)status;
+	read_status(t);
 }
 
 bool http_call_header(const struct http_call *call, const char *name, char *out, size_t n)

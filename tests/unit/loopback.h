@@ -94,6 +94,45 @@ static inline struct loopback *loopback_start(
 	return lb;
 }
 
+static inline int loopback_bind_v6(int *ret_port)
+{
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
+		close(fd);
+		return -1;
+	}
+	if (fd >= 0)
+		getsockname(fd, (struct sockaddr *)&a, &n);
+	*ret_port = ntohs(a.sin6_port);
+	return fd;
+}
+
+static inline bool loopback_has_v6(void)
+{
+	int port, fd = loopback_bind_v6(&port);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* On [::1], for tests that asked loopback_has_v6(). */
+static inline struct loopback *loopback_start_v6(
+    void (*serve)(struct loopback *lb, int fd), void *owner)
+{
+	struct loopback *lb = xcalloc(1, sizeof(*lb));
+	int fd = loopback_bind_v6(&lb->port);
+
+	assert(fd >= 0);
+	lb->serve = serve;
+	lb->owner = owner;
+	loopback_listen(lb, fd);
+	return lb;
+}
+
 static inline void loopback_stop(struct loopback *lb)
 {
 	shutdown(lb->fd, SHUT_RDWR);
