@@ -7,6 +7,12 @@
 #include "base/str.h"
 #include "base/strv.h"
 
+/* What stands behind the "@": a full ref or a commit. "x.yml@evil.yml" is a file's name too. */
+static bool is_ref(const char *s)
+{
+	return str_has_prefix(s, "refs/") || is_sha1(s);
+}
+
 /* "owner/repo/PATH@ref" names exactly `path` in `repository`. Repositories compare without
  * case, paths with it, as GitHub does. Which ref it was started from does not matter. */
 static bool names_workflow(const char *workflow_ref, const char *repository, const char *path)
@@ -18,7 +24,7 @@ static bool names_workflow(const char *workflow_ref, const char *repository, con
 	    workflow_ref[n_repository] != '/')
 		return false;
 	rest = workflow_ref + n_repository + 1;
-	return strncmp(rest, path, n_path) == 0 && rest[n_path] == '@';
+	return strncmp(rest, path, n_path) == 0 && rest[n_path] == '@' && is_ref(rest + n_path + 1);
 }
 
 enum bond { BOND_NONE, BOND_REFUSED, BOND_ALLOWED };
