@@ -89,8 +89,7 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	bool may_have_it;
 
-	if (db_has(d,
-		"SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
+	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
 		V_TEXT(s->id)))
 		return;
 	may_have_it = db_has(d,
