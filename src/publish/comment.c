@@ -71,6 +71,10 @@ static void on_given_back(struct store_op *op)
 void writing_give_back(
     struct writing *w, enum outbox_result result, int64_t next_ms, const char *error)
 {
+	if (result == OUTBOX_OK && w->again_ms) {
+		result = OUTBOX_NOT_YET;
+		next_ms = w->again_ms;
+	}
 	w->done = (struct outbox_done){.op = {.done = on_given_back},
 	    .id = w->row.id,
 	    .result = result,

@@ -5,23 +5,50 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "model/backoff.h"
 #include "publish/writing.h"
 
-#define BASELESS_RETRY_MS (INT64_C(10) * 60 * 1000)
+enum { BASELESS_TRIES = 9 }; /* four minutes in all: some comparisons are too much for GitHub */
 
-static bool is_baseless(const struct publisher *p, int64_t change_id)
+static struct baseless *find_baseless(struct publisher *p, int64_t change_id)
 {
 	for (size_t i = 0; i < BASELESS_MAX; i++)
 		if (p->baseless[i].change_id == change_id)
-			return p->baseless[i].until_mono_ms > clock_mono_ms();
-	return false;
+			return &p->baseless[i];
+	return NULL;
 }
 
-static void note_baseless(struct publisher *p, int64_t change_id, bool is_final)
+static void note_baseless(struct writing *w, int64_t change_id, bool is_final)
 {
-	p->baseless[p->next_baseless] = (struct baseless){.change_id = change_id,
-	    .until_mono_ms = is_final ? INT64_MAX : clock_mono_ms() + BASELESS_RETRY_MS};
-	p->next_baseless = (p->next_baseless + 1) % BASELESS_MAX;
+	struct publisher *p = w->p;
+	struct baseless *b = find_baseless(p, change_id);
+	int64_t delay_ms;
+
+	if (!b) {
+		b = &p->baseless[p->next_baseless];
+		p->next_baseless = (p->next_baseless + 1) % BASELESS_MAX;
+		*b = (struct baseless){.change_id = change_id};
+	}
+	if (is_final || ++b->n_tries == BASELESS_TRIES) {
+		b->until_mono_ms = INT64_MAX;
+		return;
+	}
+	delay_ms = backoff_delay_ms(b->n_tries - 1, 0, 1);
+	b->until_mono_ms = clock_mono_ms() + delay_ms;
+	w->again_ms = clock_wall_ms() + delay_ms;
+}
+
+/* Not asked for now; when GitHub may yet say it, the row comes back for it. */
+static bool is_baseless(struct writing *w, int64_t change_id)
+{
+	const struct baseless *b = find_baseless(w->p, change_id);
+	int64_t left_ms = b ? b->until_mono_ms - clock_mono_ms() : 0;
+
+	if (left_ms <= 0)
+		return false;
+	if (b->until_mono_ms != INT64_MAX)
+		w->again_ms = clock_wall_ms() + left_ms;
+	return true;
 }
 
 static void on_base_put(struct store_op *op)
@@ -39,7 +66,7 @@ static void on_compared(struct github_call *call)
 	w->on_wire = NULL;
 	if (result->err || !is_sha1(w->compare.merge_base_sha)) {
 		if (result->err != ERR_CANCELLED)
-			note_baseless(w->p, v->change_id, result->err == 0 || result->is_final);
+			note_baseless(w, v->change_id, result->err == 0 || result->is_final);
 		github_call_release(call);
 		writing_decide(w);
 		return;
@@ -63,7 +90,7 @@ static void learn_merge_base(struct writing *w)
 	const char *base = v->base_ref ? v->base_ref : v->base_sha;
 
 	if (v->merge_base_sha || !base || !is_sha1(v->head_sha) ||
-	    is_baseless(w->p, v->change_id)) {
+	    is_baseless(w, v->change_id)) {
 		writing_decide(w);
 		return;
 	}

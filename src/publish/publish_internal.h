@@ -20,6 +20,7 @@ enum {
 /* A merge base that GitHub did not give: not asked for again before until_mono_ms. */
 struct baseless {
 	int64_t change_id, until_mono_ms;
+	int n_tries;
 };
 
 struct publisher {

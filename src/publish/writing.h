@@ -22,6 +22,7 @@ struct writing {
 	struct outbox_done done;
 	struct comment text;
 	int64_t comment_id; /* 0: not known */
+	int64_t again_ms;   /* wall; something may be known by then that was not now; 0: nothing */
 	bool has_red;
 	bool has_searched; /* GitHub was asked whether ours is there */
 };

@@ -551,6 +551,18 @@ static void test_unknown_merge_base_holds_nothing_up(void **state)
 	assert_null(strstr(w.comment_text, "merge base"));
 }
 
+static void test_merge_base_is_asked_for_again(void **state)
+{
+	int64_t now_ms = clock_wall_ms();
+
+	(void)state;
+	w.compare[0] = (struct scripted){.err = ERR_NETWORK, .status = 502};
+	run(1);
+	assert_string_equal(w.trace, "compare find create put not_yet closed");
+	assert_null(strstr(w.comment_text, "merge base"));
+	assert_in_range(w.done.next_ms, now_ms + 1000, now_ms + 60 * 1000);
+}
+
 static void test_row_is_given_back_although_the_store_is_busy(void **state)
 {
 	(void)state;
@@ -612,6 +624,7 @@ int main(void)
 	    TEST(test_edits_wait_for_the_interval),
 	    TEST(test_last_result_goes_at_once),
 	    TEST(test_unknown_merge_base_holds_nothing_up),
+	    TEST(test_merge_base_is_asked_for_again),
 	    TEST(test_row_is_given_back_although_the_store_is_busy),
 	    TEST(test_closing_does_not_wait_for_a_mute_github),
 	    TEST(test_preview_writes_nothing),
