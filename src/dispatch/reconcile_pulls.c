@@ -192,20 +192,28 @@ static void note_pull(struct reconciler *r)
 	    r, "noting a pull request", store_note_head(r->d->deps.store, &r->op.note));
 }
 
-/* It is open at GitHub, and not known to be. */
+/* The database has this head of it, or a newer state than GitHub's list told. */
+static bool is_up_to_date(const struct known_pull *known, const json_t *pull)
+{
+	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
+
+	return (known->is_open && str_eq(known->head_sha, head)) ||
+	       known->updated_ms > time_of(pull, "updated_at");
+}
+
+/* It is open at GitHub, and was not known to be when the look began: by now it may be,
+ * because its webhook came meanwhile. */
 static void decide_not_open(struct reconciler *r)
 {
 	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
 	const struct known_pull *known = find(&r->pl.all, json_get_int(pull, "number", 0));
-	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 
-	if (known && known->updated_ms > time_of(pull, "updated_at"))
+	if (known && is_up_to_date(known, pull))
 		go_on(r);
-	else if (known && known->is_open && str_eq(known->head_sha, head))
-		go_on(r); /* its webhook came since this look began */
+	else if (known && known->is_open)
+		plan_pull(r, "synchronize", known->head_sha);
 	else if (known)
-		plan_pull(r, known->is_open ? "synchronize" : "reopened",
-		    known->is_open ? known->head_sha : NULL);
+		plan_pull(r, "reopened", NULL);
 	else if (r->pl.is_first_look && time_of(pull, "created_at") < r->since_ms)
 		note_pull(r);
 	else
@@ -253,8 +261,7 @@ static bool is_settled(struct reconciler *r, const json_t *pull)
 	if (!known)
 		return false;
 	r->pl.is_listed[known - r->pl.known.list] = true;
-	return str_eq(known->head_sha, head) ||
-	       known->updated_ms > time_of(pull, "updated_at");
+	return is_up_to_date(known, pull);
 }
 
 static void ask_page(struct reconciler *r, int page);

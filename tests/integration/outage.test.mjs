@@ -185,6 +185,17 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     assert.equal(dispatchesOf(rig, 2).filter(({ client_payload: { payload } }) => payload.pull_request.head.sha === pull.headSha).length, 1);
   });
 
+  test('a webhook that comes while the list is read is nothing new to the list', async () => {
+    const slow = rig.fault({ kind: 'slow', ms: 1000, method: 'GET', path: '/repos/pytorch/pytorch/pulls' });
+    const updatedAt = new Date().toISOString();
+    const pull = rig.openPull(UPSTREAM, { number: 3, updatedAt });
+    await until(() => slow.struck === 1, { timeout: 15_000 });
+    const { status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull, { updatedAt }));
+    assert.equal(code, 202);
+    await looks(2);
+    assert.deepEqual(dispatchesOf(rig, 3).map(({ client_payload: { payload } }) => payload.action), ['opened']);
+  });
+
   test('a branch that moved without a word is found', async () => {
     const after = rig.push(UPSTREAM);
     const { event_type: event, client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.after === after }, 15_000);
