@@ -7,7 +7,9 @@
 //   silent     takes the POST and never says a word
 //
 // A script says what is reported: [{workflow, job, conclusion, tests, test_results, run_id, run_attempt, url, accelerator,
-// skipStart, hold (ms between start and end)}].
+// skipStart, hold (ms between start and end)}], or is a function of the dispatch's body that gives one.
+// once: a dispatch that comes again (an answer was lost) starts no second run, as a concurrency group has it.
+// tries: how often a report is sent at most.
 // As programs: node tests/github/vendors.mjs KIND --help
 import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -19,6 +21,7 @@ import { verify } from '@octokit/webhooks-methods';
 import { githubClaims } from './oidc.mjs';
 
 const TRIES = 8;
+const LONGEST_PAUSE = 5000;
 let runs = 1000;
 
 export const DEFAULT_SCRIPT = [{
@@ -39,7 +42,7 @@ export function workflowOf(step, status, now = new Date()) {
 }
 
 // One POST, again on 429, 503 and broken connections. Returns {status, body, retries}.
-export async function post(url, token, body) {
+export async function post(url, token, body, { tries = TRIES } = {}) {
   for (let attempt = 1; ; attempt++) {
     let answer;
     try {
@@ -48,12 +51,12 @@ export async function post(url, token, body) {
         body: JSON.stringify(body), signal: AbortSignal.timeout(15_000),
       });
     } catch (error) {
-      if (attempt === TRIES) throw error;
-      await sleep(100 * 2 ** attempt);
+      if (attempt >= tries) throw error;
+      await sleep(Math.min(LONGEST_PAUSE, 100 * 2 ** attempt));
       continue;
     }
     const text = await answer.text();
-    if ((answer.status === 503 || answer.status === 429) && attempt < TRIES) {
+    if ((answer.status === 503 || answer.status === 429) && attempt < tries) {
       await sleep(1000 * Math.min(5, Number(answer.headers.get('retry-after') ?? 1)));
       continue;
     }
@@ -70,17 +73,23 @@ export async function post(url, token, body) {
 class Vendor extends EventEmitter {
   reports = []; // {step, status, answer}
   #busy = new Set();
+  #begun = new Set();
 
-  constructor({ script = DEFAULT_SCRIPT, log }) {
+  constructor({ script = DEFAULT_SCRIPT, log, once: isOnce = false, tries }) {
     super();
     this.script = script;
     this.log = log ?? (() => {});
+    this.isOnce = isOnce;
+    this.tries = tries;
   }
 
-  // Runs the script for one dispatch; send(workflow) delivers a report.
-  async perform(send) {
+  // Runs the script for one dispatch, whose body the vendor got; send(workflow) delivers a report.
+  async perform(body, send) {
+    const id = body.outpost?.dispatch_id;
+    if (this.isOnce && this.#begun.has(id)) return;
+    this.#begun.add(id);
     const run_id = ++runs;
-    for (const entry of this.script) {
+    for (const entry of typeof this.script === 'function' ? this.script(body) : this.script) {
       const step = { run_id, ...entry };
       for (const status of step.skipStart ? ['completed'] : ['in_progress', 'completed']) {
         if (status === 'completed' && step.hold) await sleep(step.hold);
@@ -128,7 +137,7 @@ export class DispatchVendor extends Vendor {
           this.dispatches.push(dispatch);
           this.log({ what: 'dispatch', event: dispatch.event_type, action: dispatch.client_payload.payload?.action });
           this.emit('dispatch', dispatch);
-          if (dispatch.client_payload.payload?.action !== 'closed') this.track(this.perform((workflow) => this.report(dispatch, workflow)));
+          if (dispatch.client_payload.payload?.action !== 'closed') this.track(this.perform(dispatch.client_payload, (workflow) => this.report(dispatch, workflow)));
         }
       } catch {
         if (signal.aborted) return;
@@ -147,7 +156,7 @@ export class DispatchVendor extends Vendor {
   async report(dispatch, workflow) {
     const { event_type, delivery_id, payload, outpost } = dispatch.client_payload;
     const echoed = this.options.echo === 'crcr' ? { event_type, delivery_id, payload } : { event_type, delivery_id, payload, outpost };
-    return post(this.options.callbackUrl ?? outpost.callback_url, await this.token(), { ...echoed, workflow });
+    return post(this.options.callbackUrl ?? outpost.callback_url, await this.token(), { ...echoed, workflow }, { tries: this.tries });
   }
 
   async stop() {
@@ -157,16 +166,17 @@ export class DispatchVendor extends Vendor {
   }
 }
 
-// options: secret, port, script, answer (status that the POST gets), hang (never answers)
+// options: secret, port, script, hang (never answers), answer: the status that the POST gets, or a function of
+// the event that gives a status or 'reset' (the connection breaks after the event was taken)
 export class WebhookVendor extends Vendor {
-  events = []; // {event, delivery, valid, body}
+  events = []; // {event, delivery, valid, body, taken (the vendor has it)}
   #server;
   #sockets = new Set();
 
   static async start(options) {
     const vendor = new WebhookVendor(options);
     vendor.options = options;
-    vendor.#server = http.createServer((request, response) => vendor.#serve(request, response));
+    vendor.#server = http.createServer((request, response) => vendor.#serve(request, response).catch(() => response.destroy()));
     vendor.#server.on('connection', (socket) => {
       vendor.#sockets.add(socket);
       socket.on('close', () => vendor.#sockets.delete(socket));
@@ -189,14 +199,17 @@ export class WebhookVendor extends Vendor {
     this.log({ what: 'webhook', event: event.event, delivery: event.delivery, valid });
     this.emit('event', event);
     if (this.options.hang) return;
-    const status = valid ? this.options.answer ?? 202 : 401;
-    response.writeHead(status, { 'content-type': 'application/json' }).end('{}');
-    if (valid && status < 300 && event.event !== 'cancel' && this.script.length > 0)
-      this.track(this.perform((workflow) => this.report(body, workflow)));
+    const { answer = 202 } = this.options;
+    const said = valid ? typeof answer === 'function' ? answer(event) : answer : 401;
+    event.taken = said === 'reset' || said < 300;
+    if (said === 'reset') request.socket.resetAndDestroy();
+    else response.writeHead(said, { 'content-type': 'application/json' }).end('{}');
+    if (valid && event.taken && event.event !== 'cancel' && this.script.length > 0)
+      this.track(this.perform(body, (workflow) => this.report(body, workflow)));
   }
 
   report(body, workflow) {
-    return post(body.outpost.callback_url, body.outpost.callback_token, workflow);
+    return post(body.outpost.callback_url, body.outpost.callback_token, workflow, { tries: this.tries });
   }
 
   async stop() {

@@ -219,7 +219,7 @@ export class World {
   }
 
   openPull(name, { number, headSha, headRef, baseRef = 'main', baseSha, title = 'A change', body = null, author = 'octocat',
-    association = 'CONTRIBUTOR', draft = false, labels = [], files = ['torch/csrc/Module.cpp'] } = {}) {
+    association = 'CONTRIBUTOR', draft = false, labels = [], files = ['torch/csrc/Module.cpp'], updatedAt } = {}) {
     const repo = this.repository(name);
     const pulls = this.#t.pullRequests.findBy('repo_id', repo.id);
     const n = number ?? Math.max(0, ...pulls.map((row) => row.number), ...this.#t.issues.findBy('repo_id', repo.id).map((row) => row.number)) + 1;
@@ -247,7 +247,7 @@ export class World {
       requested_reviewer_ids: [], requested_team_ids: [], auto_merge: null,
     });
     this.#t.pullRequests.update(row.id, { node_id: nodeId('PullRequest', row.id) });
-    this.#pulls.set(`${repo.full_name}#${n}`, { author_association: association });
+    this.#pulls.set(`${repo.full_name}#${n}`, { author_association: association, ...(updatedAt && { updated_at: updatedAt }) });
     return this.pull(name, n);
   }
 

@@ -97,6 +97,7 @@ export class Outpost extends EventEmitter {
   //   accelerators   [{name, title, level, …}] as in accelerators.d; secrets: {accelerator: {name: value}}
   //   allowlist      text of CRCR's file;  config: merged over the generated outpost.yml
   //   env, args, listen (host:port), wait: false (do not wait until it is ready)
+  //   logFile        its log goes there and is not read here: for load tests
   static async start(options = {}) {
     const outpost = await Outpost.prepare(options);
     await outpost.spawn();
@@ -162,9 +163,11 @@ export class Outpost extends EventEmitter {
 
   async spawn() {
     const started = this.log.length;
+    const logFile = this.options.logFile && await fs.open(this.options.logFile, 'a');
     this.#child = spawn(OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
-      cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', 'pipe'],
+      cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', logFile?.fd ?? 'pipe'],
     });
+    await logFile?.close();
     this.#ended = false;
     children.add(this.#child);
     const child = this.#child;
@@ -175,7 +178,7 @@ export class Outpost extends EventEmitter {
     });
     this.#exit.catch(() => {});
     let rest = '';
-    child.stderr.setEncoding('utf8').on('data', (text) => {
+    child.stderr?.setEncoding('utf8').on('data', (text) => {
       const lines = (rest + text).split('\n');
       rest = lines.pop();
       for (const line of lines) {
@@ -186,7 +189,7 @@ export class Outpost extends EventEmitter {
     });
     if (this.options.rig) this.options.rig.setTarget(`${this.url}/github/webhook`);
     if (this.options.wait === false) return;
-    const listening = this.waitForLog({ ev: 'listening' }, { after: started, timeout: START_TIMEOUT });
+    const listening = logFile ? Promise.resolve() : this.waitForLog({ ev: 'listening' }, { after: started, timeout: START_TIMEOUT });
     listening.catch(() => {});
     const failed = this.#exit.then(({ code, signal }) => {
       throw new Error(`outpostd ended (${signal ?? code}) before it was ready:\n${this.tail()}`);
@@ -358,7 +361,7 @@ export function runProgram(program, args, { cwd, timeout = 20_000, input } = {})
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text; });
-    child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text; });
+    child.stderr?.setEncoding('utf8').on('data', (text) => { stderr += text; });
     child.on('error', reject);
     child.on('close', (code, signal) => {
       children.delete(child);

@@ -1,0 +1,76 @@
+// Speed, as ratios inside one run: webhooks taken in beside nginx passing the same requests on, API requests per
+// dispatch, fan-out, memory.
+//
+//   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N]
+//
+// The table goes to standard output, progress to a terminal's standard error. Some two minutes.
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+
+const { values, positionals: [build] } = parseArgs({ allowPositionals: true, options: {
+  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' },
+} });
+if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
+if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
+
+const { machine } = await import('./load.mjs');
+const { fanOut, intake, median, requestsPerDispatch, waitingConnections } = await import('./measures.mjs');
+
+const started = Date.now();
+const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
+const paint = (code, text) => (process.stdout.isTTY && !process.env.NO_COLOR ? `\x1b[${code}m${text}\x1b[0m` : text);
+
+const n = (value, digits = 0) => value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+function rows({ taken, dispatch, fan, waiting }) {
+  const of = (who, key) => median(taken[who].map((run) => run[key]));
+  const pairs = (key) => median(taken.outpost.map((run, i) => run[key] / taken.nginx[i][key]));
+  return [
+    { what: 'webhooks a second, verified and on disk', value: of('outpost', 'rate'), beside: of('nginx', 'rate'), ratio: pairs('rate'), least: 1.25, aim: 1.5, unit: '/s' },
+    { what: 'the slowest of a hundred (p99)', value: of('outpost', 'p99'), beside: of('nginx', 'p99'), ratio: pairs('p99'), most: 1.5, aim: 1.1, unit: ' ms', digits: 1 },
+    { what: 'API requests per dispatch, warm token', value: dispatch.requests / dispatch.dispatches, most: 1, unit: '', digits: 2 },
+    { what: 'one webhook to 100 repositories', value: fan.warm_ms, beside: fan.sequential_ms, besideWhat: 'one by one', ratio: fan.warm_ms / fan.sequential_ms, most: 0.2, unit: ' ms' },
+    { what: 'memory, idle', value: median(taken.memory_idle), most: 6, unit: ' MiB', digits: 1 },
+    { what: 'memory, full load', value: Math.max(...taken.memory_load), most: 16, unit: ' MiB', digits: 1 },
+    { what: `memory, ${n(waiting.count)} waiting connections`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
+  ].map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
+}
+
+function table(list) {
+  const lines = [['', 'outpost', 'beside', 'ratio', 'wanted', '']];
+  for (const row of list) {
+    const wanted = `${row.least ? `≥ ${row.least}` : `≤ ${row.most}`}${row.aim ? `, aim ${row.aim}` : ''}`;
+    lines.push([row.what, n(row.value, row.digits) + row.unit, row.beside === undefined ? '' : `${row.besideWhat ?? 'nginx'} ${n(row.beside, row.digits)}${row.unit}`,
+      row.ratio === undefined ? '' : n(row.ratio, 2), wanted, row.is_reached ? '✓' : '✗']);
+  }
+  const widths = lines[0].map((_, i) => Math.max(...lines.map((line) => line[i].length)));
+  return lines.map((line, at) => {
+    const text = line.map((cell, i) => (i === 0 || i === 4 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  ');
+    return at === 0 ? paint('1', text) : text.replace(/[✓✗]$/, (mark) => paint(mark === '✓' ? '32' : '31', mark));
+  }).join('\n');
+}
+
+const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-bench-'));
+try {
+  const host = machine(dir);
+  const seconds = Number(values.seconds ?? 5);
+  const taken = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
+  const dispatch = await requestsPerDispatch({ dir, changes: 20, say });
+  const fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
+  const waiting = await waitingConnections({ dir, count: 1000, say });
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+  const list = rows({ taken, dispatch, fan, waiting });
+  if (values.json) {
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: taken, dispatch, fan_out: fan, waiting }, null, 2));
+  } else {
+    console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
+    console.log(`${n(taken.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${taken.outpost.length} alternating pairs\n`);
+    console.log(table(list));
+    console.log(`\nwith cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
+    console.log('memory is RssAnon; waiting connections are idle keep-alive ones, outpost-runner comes later');
+  }
+} finally {
+  await fs.rm(dir, { recursive: true, force: true });
+}

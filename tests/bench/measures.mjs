@@ -1,0 +1,157 @@
+// What is measured, one function a row or two. Each starts a daemon of its own on a fresh folder.
+import http from 'node:http';
+import net from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fakeSha, pullRequest, pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, until } from '../integration/lib/outpost.mjs';
+import { sign } from '@octokit/webhooks-methods';
+import { Load, residentMemory, startNginx } from './load.mjs';
+import { Stub } from './stub.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const vendor = (i, repository) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', runners: [{ name: 'ci', github: { repository } }] });
+
+export const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
+
+async function startOutpost(dir, rig, accelerators) {
+  return Outpost.start({
+    rig, accelerators, logFile: path.join(dir, 'outpost.log'),
+    config: { log: { level: 'info' }, comment: { enabled: false }, reconcile: { interval: '1h' } },
+  });
+}
+
+// Watches a process's anonymous memory until stop(), which gives the highest value seen.
+function watchMemory(pid) {
+  let highest = 0;
+  const timer = setInterval(async () => { highest = Math.max(highest, await residentMemory(pid).catch(() => 0)); }, 100);
+  return { stop: () => { clearInterval(timer); return highest; } };
+}
+
+// Durable, verified webhooks against nginx-proxied requests, in alternating pairs; memory idle and at full load.
+export async function intake({ dir, pairs, seconds, say }) {
+  const stub = await Stub.start();
+  const load = await Load.prepare(dir, stub.secret);
+  const nginx = await startNginx(dir);
+  const out = { body_bytes: load.bytes, nginx: [], outpost: [], memory_idle: [], memory_load: [] };
+  try {
+    await load.run(nginx.url, { seconds: 1 });
+    for (let i = 1; i <= pairs; i++) {
+      say(`pair ${i} of ${pairs}: nginx`);
+      out.nginx.push(await load.run(nginx.url, { seconds }));
+      say(`pair ${i} of ${pairs}: outpost`);
+      const outpost = await startOutpost(dir, stub, [vendor(1, 'vendor-1/ci')]);
+      try {
+        await sleep(500); // the start's own work is done
+        out.memory_idle.push(await residentMemory(outpost.pid));
+        const memory = watchMemory(outpost.pid);
+        const run = await load.run(`${outpost.url}/github/webhook`, { seconds });
+        out.memory_load.push(memory.stop());
+        out.outpost.push(run);
+        if (run.refused + run.broken > 0) throw new Error(`${run.refused} webhooks refused, ${run.broken} broken`);
+      } finally {
+        await outpost.kill(); // its planner would still be at work during the next run
+        await outpost.close();
+      }
+    }
+  } finally {
+    await Promise.all([nginx.stop(), stub.stop()]);
+  }
+  return out;
+}
+
+// API requests for each dispatch to one repository, on a warm token, against the rig that checks everything.
+export async function requestsPerDispatch({ dir, changes, say }) {
+  say(`requests per dispatch: ${changes} changes`);
+  const rig = await startRig();
+  const outpost = await startOutpost(dir, rig, [vendor(1, 'Ascend/pytorch')]);
+  const open = async (number) => {
+    const answer = await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
+    if (answer.status_code !== 202) throw new Error(`a webhook got ${answer.status_code}`);
+  };
+  const sent = (count) => until(() => rig.dispatches({ repository: 'Ascend/pytorch' }).length >= count, { timeout: 20_000, what: `${count} dispatches` });
+  try {
+    await open(1);
+    await sent(1);
+    await until(() => rig.requests({ path: '/app/hook/deliveries' }).length > 0, { what: 'the first reconciliation' });
+    await sleep(500);
+    const after = rig.requests().at(-1).seq;
+    for (let i = 0; i < changes; i++) await open(2 + i);
+    await sent(1 + changes);
+    await sleep(500); // whatever follows a dispatch
+    if (rig.violations().length > 0) throw new Error(`GitHub refuses: ${JSON.stringify(rig.violations()[0])}`);
+    return { requests: rig.requests({ after }).length, dispatches: changes };
+  } finally {
+    await outpost.close();
+    await rig.close();
+  }
+}
+
+async function post(url, agent, body, headers) {
+  await new Promise((resolve, reject) => {
+    const request = http.request(url, { method: 'POST', agent, headers: { ...headers, 'content-length': Buffer.byteLength(body) } }, (response) => response.resume().on('end', resolve));
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+// One webhook, many repositories: until the last request is at GitHub's door; and how long the same GitHub takes for
+// as many requests one after the other.
+export async function fanOut({ dir, targets, delay, rounds, say }) {
+  say(`fan-out to ${targets} repositories`);
+  const stub = await Stub.start({ delay });
+  const outpost = await startOutpost(dir, stub, Array.from({ length: targets }, (_, i) => vendor(i, `vendor-${i}/ci`)));
+  const open = async (number) => {
+    const body = JSON.stringify(pullRequest('opened', { number, headSha: fakeSha(`bench ${number}`) }));
+    const start = performance.now();
+    stub.dispatches = [];
+    await post(`${outpost.url}/github/webhook`, undefined, body, {
+      'content-type': 'application/json', 'x-github-event': 'pull_request', 'x-github-delivery': `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
+      'x-hub-signature-256': await sign(stub.secret, body),
+    });
+    await until(() => stub.dispatches.length >= targets, { timeout: 30_000, interval: 5, what: `${targets} dispatches` });
+    await sleep(200);
+    return stub.dispatches.at(-1) - start;
+  };
+  try {
+    const cold = await open(1);
+    const warm = [];
+    for (let i = 0; i < rounds; i++) warm.push(await open(2 + i));
+    say(`${targets} requests one after the other`);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const start = performance.now();
+    for (let i = 0; i < targets; i++) await post(`${stub.url}/repos/a/b/dispatches`, agent, '{}', {});
+    const sequential = performance.now() - start;
+    agent.destroy();
+    return { cold_ms: cold, warm_ms: median(warm), sequential_ms: sequential, delay_ms: delay };
+  } finally {
+    await outpost.close();
+    await stub.stop();
+  }
+}
+
+// Anonymous memory with so many connections that said something once and are kept open.
+export async function waitingConnections({ dir, count, say }) {
+  say(`${count} waiting connections`);
+  const stub = await Stub.start();
+  const outpost = await startOutpost(dir, stub, [vendor(1, 'vendor-1/ci')]);
+  const sockets = [];
+  try {
+    for (let i = 0; i < count; i++) {
+      const socket = net.connect(outpost.port, '127.0.0.1');
+      sockets.push(socket);
+      await new Promise((resolve, reject) => {
+        socket.once('error', reject);
+        socket.once('data', resolve);
+        socket.write('GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n');
+      });
+    }
+    if (sockets.some(({ closed }) => closed)) throw new Error('a waiting connection was closed');
+    return { count, mib: await residentMemory(outpost.pid) };
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await outpost.close();
+    await stub.stop();
+  }
+}

@@ -1,0 +1,53 @@
+// As much of GitHub's API as a daemon needs to send dispatches, and nothing that costs time: the stateful rig is
+// for correctness, this is for load.
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import http from 'node:http';
+import { fakeSha } from '../github/payloads.mjs';
+
+export class Stub {
+  #server;
+  dispatches = []; // performance.now() of each dispatch request's arrival
+  requests = 0;
+
+  // delay: ms before each answer.
+  static async start({ delay = 0 } = {}) {
+    const stub = new Stub();
+    stub.delay = delay;
+    stub.secret = randomBytes(20).toString('hex');
+    stub.app = { id: 12345, privateKey: generateKeyPairSync('rsa', {
+      modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' },
+    }).privateKey };
+    stub.#server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => stub.#serve(request, response));
+    await new Promise((resolve) => stub.#server.listen(0, '127.0.0.1', resolve));
+    stub.url = `http://127.0.0.1:${stub.#server.address().port}`;
+    return stub;
+  }
+
+  setTarget() {}
+
+  #answer(method, path) {
+    if (path.endsWith('/dispatches')) return [204, undefined];
+    if (path.endsWith('/installation')) return [200, { id: 7001 }];
+    if (path.endsWith('/access_tokens'))
+      return [201, { token: `ghs_${randomBytes(18).toString('hex')}`, expires_at: new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z/, 'Z'), permissions: { contents: 'write', metadata: 'read' } }];
+    if (path === '/app') return [200, { id: this.app.id, slug: 'outpost-bench' }];
+    if (path.includes('/branches/')) return [200, { name: 'main', commit: { sha: fakeSha('main'), commit: { message: 'tip' } } }];
+    return [200, []];
+  }
+
+  #serve(request, response) {
+    const { pathname } = new URL(request.url, this.url);
+    this.requests++;
+    if (pathname.endsWith('/dispatches')) this.dispatches.push(performance.now());
+    request.resume().on('end', () => setTimeout(() => {
+      const [status, body] = this.#answer(request.method, pathname);
+      const text = body === undefined ? '' : JSON.stringify(body);
+      response.writeHead(status, { 'content-type': 'application/json', ...(text && { 'content-length': Buffer.byteLength(text) }) }).end(text);
+    }, this.delay)).on('error', () => {});
+  }
+
+  async stop() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,11 @@
+// A short form of the kill test: tests/kill/kill.mjs at length is `make soak`.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { killTest } from '../kill/kill.mjs';
+import { notBuilt } from './lib/outpost.mjs';
+
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+
+test(`killed 25 times, nothing is lost and nothing doubled (SEED=${seed})`, { skip: notBuilt, timeout: 180_000 }, async (t) => {
+  assert.deepEqual(await killTest({ seed, kills: 25, deliveries: 70 }, (text) => t.diagnostic(text)), []);
+});

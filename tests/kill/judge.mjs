@@ -1,0 +1,99 @@
+// What must be true when a story has been told, however often the daemon died meanwhile. Each check gives
+// sentences about what is wrong; none means that all is well.
+import { RUNNERS, UPSTREAM } from './stage.mjs';
+
+const pulls = (story) => story.lines.filter(({ kind }) => kind === 'pull');
+const ids = (list) => new Set(list.map(({ id }) => id));
+
+// What may differ between two runs: addresses, ids of jobs and dispatches, runs, and the time.
+export function plain(body, stage) {
+  return body
+    .replaceAll(stage.outpost.url, 'https://outpost')
+    .replaceAll(stage.rig.url, 'https://github')
+    .replace(/\/jobs\/\d+/g, '/jobs/N')
+    .replace(/\/actions\/runs\/\d+/g, '/actions/runs/N')
+    .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z| UTC)?/g, 'TIME')
+    .replace(/\b\d+ (second|minute|hour|day)s?( old)?\b/g, 'AGE');
+}
+
+function* checkLine(stage, line) {
+  const name = line.kind === 'pull' ? `#${line.number}` : 'main';
+  const rounds = new Map(); // head → how many rounds each runner may have had
+  for (const step of line.steps) {
+    if (!step.starts) {
+      // A label starts the accelerator that asks for it, once a round.
+      if (step.action === 'labeled' && !step.copyOf) add(step.head, ['torch-spyre/torch-spyre']);
+      continue;
+    }
+    // ok-to-test releases a dispatch that was planned before.
+    if (step.event !== 'issue_comment') add(step.head, RUNNERS.map(({ where }) => where));
+    if (step.wait === 'nothing' || step.wait === 'held') continue;
+    for (const where of stage.wants(line, step))
+      if (stage.caused(step, where).length === 0) yield `${name} ${step.action ?? step.event} ${step.head.slice(0, 7)} never reached ${where}`;
+  }
+  function add(head, list) {
+    const counts = rounds.get(head) ?? new Map();
+    for (const where of list) counts.set(where, (counts.get(where) ?? 0) + 1);
+    rounds.set(head, counts);
+  }
+  for (const [head, counts] of rounds) {
+    for (const { where } of RUNNERS) {
+      const came = stage.arrivals.filter((one) => one.where === where && one.head === head && !['closed', 'cancel'].includes(one.action));
+      const got = new Map(came.map(({ id, original, delivery }) => [id, `${original} by ${delivery}`]));
+      if (got.size > (counts.get(where) ?? 0)) yield `${name} ${head.slice(0, 7)}: ${got.size} dispatches to ${where} in ${counts.get(where) ?? 0} rounds: ${[...got.values()].join(', ')}`;
+    }
+  }
+}
+
+function* checkPushes(stage) {
+  for (const step of stage.story.lines.find(({ kind }) => kind === 'pushes').steps)
+    for (const { where } of RUNNERS.filter(({ pushes }) => pushes)) {
+      const got = ids(stage.arrivals.filter((one) => one.where === where && one.head === step.head));
+      if (got.size !== 1) yield `push ${step.head.slice(0, 7)}: ${got.size} dispatches to ${where}`;
+    }
+}
+
+function* checkEnd(stage, line) {
+  const name = `#${line.number}`;
+  for (const { where, isLabeled } of RUNNERS) {
+    if (isLabeled && !line.isLabeled) continue;
+    if (!stage.arrivals.some((one) => one.where === where && one.head === line.finalHead)) yield `${name}: ${where} never got the last head`;
+  }
+  for (const [repository, action] of stage.toldOf(line))
+    if (line.isClosed !== (action === 'closed')) yield `${name} is ${line.isClosed ? 'closed' : 'open'}, and the last that ${repository} heard is ${action}`;
+  // The silent vendor finishes nothing, so all that is gone by must be taken back.
+  const silent = stage.arrivals.filter((one) => one.where === 'silent' && one.number === line.number);
+  const cancelled = ids(silent.filter(({ action }) => action === 'cancel'));
+  const standing = [...ids(silent.filter(({ action }) => action !== 'cancel'))].filter((id) => !cancelled.has(id));
+  if (standing.length !== (line.isClosed ? 0 : 1)) yield `${name}: ${standing.length} dispatches stand at the silent vendor`;
+}
+
+// Whether all that is still on its way has arrived: what the end of the story waits for.
+export function unfinished(stage) {
+  return pulls(stage.story).flatMap((line) => [...checkEnd(stage, line)]);
+}
+
+export function* judge(stage) {
+  yield* stage.problems;
+  for (const { method, path, what, problems } of stage.rig.violations()) yield `GitHub refuses ${method} ${path} (${what}): ${JSON.stringify(problems)}`;
+  const whose = new Map();
+  for (const { id, where, head } of stage.arrivals) {
+    const first = whose.get(id);
+    if (!first) whose.set(id, { where, head });
+    else if (first.where !== where || first.head !== head) yield `dispatch ${id} went to ${first.where} and ${where}`;
+  }
+  for (const line of stage.story.lines) yield* checkLine(stage, line);
+  yield* checkPushes(stage);
+  for (const line of pulls(stage.story)) {
+    yield* checkEnd(stage, line);
+    const n = stage.comments(line.number).length;
+    if (n !== 1) yield `#${line.number} has ${n} comments`;
+  }
+}
+
+// Comments that differ from those of an undisturbed run.
+export function differences(stage, expected) {
+  return pulls(stage.story).filter(({ number }) => plain(stage.comments(number)[0]?.body ?? '', stage) !== expected.get(number)).map(({ number }) => number);
+}
+
+export { pulls, UPSTREAM };

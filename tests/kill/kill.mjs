@@ -1,0 +1,105 @@
+// Promises 1 and 2: a daemon that is killed again and again, on a network that fails, loses nothing and doubles
+// nothing. The same story is played twice, undisturbed and disturbed; both end alike.
+//
+//   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--rude N]
+//
+// SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the daemon's folder.
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { until } from '../integration/lib/outpost.mjs';
+import { differences, judge, plain, pulls, unfinished } from './judge.mjs';
+import { Stage } from './stage.mjs';
+import { writeStory } from './story.mjs';
+import { breakGithub, killer, moodyVendor } from './trouble.mjs';
+
+const TROUBLE_ENDS_MS = 60_000;
+
+async function idle(stage) {
+  const { code, stdout } = await stage.outpost.ctl('--json', 'status');
+  if (code !== 0) return false;
+  const { outbox, deliveries } = JSON.parse(stdout);
+  return outbox.due === 0 && (deliveries?.accepted ?? 0) === 0;
+}
+
+// Waits for what is still on its way; says what is missing instead of hanging.
+async function settle(stage, isDone, timeout) {
+  const left = () => unfinished(stage).join('; ');
+  try {
+    await until(async () => unfinished(stage).length === 0 && await idle(stage) && isDone(), { timeout, interval: 200, what: 'everything has arrived' });
+  } catch (error) {
+    stage.problems.push(`${error.message} ${left()}`);
+  }
+}
+
+// What the daemon says that a comment should be is what stands there.
+async function preview(stage, number) {
+  const { stdout } = await stage.outpost.ctl('comment', 'preview', String(number));
+  return plain(stdout, stage).trim();
+}
+
+async function quietRun(story, say) {
+  const stage = await Stage.open({ story });
+  try {
+    await stage.start();
+    await stage.play();
+    say(`undisturbed: ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
+    const isWritten = async () => {
+      for (const { number } of pulls(story))
+        if (plain(stage.comments(number)[0]?.body ?? '', stage).trim() !== await preview(stage, number)) return false;
+      return true;
+    };
+    await settle(stage, isWritten, 120_000);
+    return {
+      problems: [...judge(stage)],
+      comments: new Map(pulls(story).map(({ number }) => [number, plain(stage.comments(number)[0]?.body ?? '', stage)])),
+    };
+  } finally {
+    await stage.close();
+  }
+}
+
+async function brokenRun(story, expected, { seed, kills, rude }, say) {
+  const stage = await Stage.open({ story, answer: moodyVendor(seed) });
+  try {
+    await stage.start();
+    breakGithub(stage.rig, seed, { rude });
+    let isOver = false;
+    const played = stage.play().finally(() => { isOver = true; });
+    const killing = killer(stage, { seed, kills, isOver: () => isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
+    const [tally] = await Promise.all([killing, played]);
+    say(`killed ${kills} times (${Object.entries(tally).map(([what, n]) => `${n} ${what}`).join(', ')}); ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
+    stage.rig.clearFaults();
+    await settle(stage, () => differences(stage, expected).length === 0, TROUBLE_ENDS_MS);
+    const problems = [...judge(stage)];
+    for (const number of differences(stage, expected))
+      problems.push(`the comment of #${number} differs; it is\n${plain(stage.comments(number)[0]?.body ?? '(none)', stage)}\nand was, undisturbed,\n${expected.get(number)}`);
+    return problems;
+  } finally {
+    await stage.close();
+  }
+}
+
+// Returns what is wrong, in sentences.
+export async function killTest({ seed, kills, deliveries, rude = 0 }, say = () => {}) {
+  const story = writeStory({ seed, deliveries });
+  const quiet = await quietRun(story, say);
+  if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
+  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, rude }, say);
+}
+
+async function main() {
+  const { values } = parseArgs({ options: { kills: { type: 'string' }, deliveries: { type: 'string' }, seed: { type: 'string' }, rude: { type: 'string' } } });
+  const options = {
+    seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), kills: Number(values.kills ?? 200),
+    deliveries: Number(values.deliveries ?? 500), rude: Number(values.rude ?? 0),
+  };
+  const started = Date.now();
+  const say = (text) => console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);
+  say(`seed ${options.seed}: ${options.kills} kills in ${options.deliveries} webhooks`);
+  const problems = await killTest(options, say);
+  for (const problem of problems) console.error(problem);
+  say(problems.length === 0 ? 'nothing lost, nothing doubled, every comment as undisturbed' : `${problems.length} problems; SEED=${options.seed}`);
+  process.exit(problems.length === 0 ? 0 : 1);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

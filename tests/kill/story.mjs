@@ -1,0 +1,123 @@
+// A run of webhooks as data: the same seed gives the same story, so that a run with kills can be held
+// against one without. Nothing here knows of the daemon.
+//
+// A story has lines that are told side by side: each pull request is one, the pushes are one. The steps of a
+// line follow each other, as GitHub's events about one pull request do.
+//
+// step: {event, action?, guid, at (ISO), head, base?, labels, number, wait, starts, copyOf?}
+//   starts  true: the step starts a round of dispatches for its head
+//   wait    "nothing": the next step of the line comes at once; "reached": when every runner has the dispatch;
+//           "settled": when every runner has reported as well
+import { fakeSha } from '../github/payloads.mjs';
+import { random } from '../github/faults.mjs';
+
+export const LABEL = 'ciflow/crcr/spyre';
+const MEMBER = 'alice';
+
+export class Dice {
+  #draw;
+
+  constructor(seed) {
+    this.#draw = random(seed);
+  }
+
+  number() { return this.#draw(); }
+  below(n) { return Math.floor(this.#draw() * n); }
+  between(low, high) { return low + this.below(high - low + 1); }
+  chance(p) { return this.#draw() < p; }
+  pick(list) { return list[this.below(list.length)]; }
+
+  guid() {
+    const hex = Array.from({ length: 32 }, () => this.below(16).toString(16)).join('');
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+  }
+}
+
+class Line {
+  steps = [];
+  #dice;
+  #story;
+
+  constructor(story, dice) {
+    this.#story = story;
+    this.#dice = dice;
+  }
+
+  step(fields) {
+    // GitHub's times are whole seconds; events of one pull request are a minute apart here.
+    const at = new Date(this.#story.start + 60_000 * this.#story.ticks++).toISOString().replace('.000Z', 'Z');
+    const step = { guid: this.#dice.guid(), at, wait: 'nothing', starts: false, ...fields };
+    this.steps.push(step);
+    return step;
+  }
+}
+
+function tellPull(story, dice, number, length) {
+  const line = new Line(story, dice);
+  const isStranger = dice.chance(0.15);
+  const state = { number, head: fakeSha(`story ${story.seed} pull ${number} head 0`), labels: [] };
+  let heads = 0;
+  const say = (action, more) => line.step({ event: 'pull_request', action, number, head: state.head, labels: [...state.labels], ...more });
+  const wait = () => (dice.chance(0.5) ? 'reached' : 'nothing');
+
+  say('opened', { starts: true, wait: isStranger ? 'held' : wait() });
+  if (isStranger) line.step({ event: 'issue_comment', action: 'created', number, head: state.head, author: MEMBER, body: '@BOT ok-to-test', starts: true, wait: 'reached' });
+  while (line.steps.length < length) {
+    const what = dice.number();
+    if (what < 0.45 && !isStranger) {
+      state.head = fakeSha(`story ${story.seed} pull ${number} head ${++heads}`);
+      say('synchronize', { starts: true, wait: wait() });
+    } else if (what < 0.55 && state.labels.length === 0) {
+      state.labels.push(LABEL);
+      say('labeled', { label: LABEL });
+    } else if (what < 0.7) {
+      say('closed', { wait: wait() });
+      say('reopened', { starts: true, wait: wait() });
+    } else if (what < 0.8) {
+      say('edited', { starts: true, wait: wait() });
+    } else if (what < 0.9) { // the very same delivery again
+      const last = line.steps.at(-1);
+      line.steps.push({ ...last, copyOf: last.guid, wait: 'nothing', starts: false });
+    } else { // the same event under another GUID
+      const last = line.steps.at(-1);
+      line.steps.push({ ...last, guid: dice.guid(), copyOf: last.copyOf ?? last.guid, wait: 'nothing', starts: false });
+    }
+  }
+  // The end is the same however fast it goes: the last head has all its results.
+  const last = line.steps.at(-1);
+  if (!last.starts || last.wait === 'nothing') {
+    if (isStranger) say('edited', { starts: true, wait: 'settled' });
+    else {
+      state.head = fakeSha(`story ${story.seed} pull ${number} head ${++heads}`);
+      say('synchronize', { starts: true, wait: 'settled' });
+    }
+  } else {
+    last.wait = 'settled';
+  }
+  const isClosed = dice.chance(0.5);
+  if (isClosed) say('closed', { wait: 'reached' });
+  return { kind: 'pull', number, isStranger, isClosed, finalHead: state.head, isLabeled: state.labels.length > 0, steps: line.steps };
+}
+
+function tellPushes(story, dice, count) {
+  const line = new Line(story, dice);
+  for (let i = 0; i < count; i++)
+    line.step({ event: 'push', head: fakeSha(`story ${story.seed} push ${i}`), starts: true, wait: dice.chance(0.3) ? 'reached' : 'nothing' });
+  return { kind: 'pushes', steps: line.steps };
+}
+
+// deliveries: how many webhooks at least, copies included.
+export function writeStory({ seed, deliveries }) {
+  const dice = new Dice(seed);
+  const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
+  const pushes = Math.ceil(deliveries / 10);
+  story.lines.push(tellPushes(story, dice, pushes));
+  let told = pushes;
+  for (let number = 1; told < deliveries; number++) {
+    const line = tellPull(story, dice, number, dice.between(6, 14));
+    story.lines.push(line);
+    told += line.steps.length;
+  }
+  story.deliveries = told;
+  return story;
+}

@@ -1,0 +1,84 @@
+// A GitHub and vendors on a bad day, and somebody who pulls the plug: all drawn from one seed.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Dice } from './story.mjs';
+
+// What strikes each request of the API, and how often. The limits name a second to wait, because a minute
+// (what the daemon waits when GitHub names nothing) would be most of the run.
+const FAULTS = [
+  { kind: 'status', status: 502, probability: 0.05 },
+  { kind: 'status', status: 500, probability: 0.04, when: 'after' },
+  { kind: 'status', status: 503, probability: 0.02 },
+  { kind: 'reset', probability: 0.04 },
+  { kind: 'reset', probability: 0.05, when: 'after' },
+  { kind: 'truncate', probability: 0.02 },
+  { kind: 'slow', ms: 300, probability: 0.05 },
+  { kind: 'secondary', retryAfter: 1, probability: 0.01 },
+  { kind: 'secondary', retryAfter: 1, status: 429, probability: 0.005 },
+  { kind: 'primary', resetIn: 1, probability: 0.005 },
+  { kind: 'expired', probability: 0.01 },
+  { kind: 'hang', probability: 0.01, count: 6 },
+  { kind: 'hang', probability: 0.01, count: 6, when: 'after' },
+];
+
+export function breakGithub(rig, seed, { rude = 0 } = {}) {
+  FAULTS.forEach((fault, i) => rig.fault({ ...fault, seed: seed + i }));
+  if (rude > 0) rig.fault({ kind: 'secondary', skip: 100, count: rude }); // no Retry-After: a minute each
+}
+
+// How a vendor's own CI answers: mostly it takes the event.
+export function moodyVendor(seed) {
+  const dice = new Dice(seed ^ 0x5eed);
+  return () => {
+    const n = dice.number();
+    return n < 0.08 ? 503 : n < 0.12 ? 500 : n < 0.2 ? 'reset' : 202;
+  };
+}
+
+// When to strike: after some milliseconds, while a request of the API is being answered, while a webhook is
+// on its way in, or before the daemon is up.
+async function moment(stage, dice) {
+  const within = AbortSignal.timeout(400);
+  const once = (emitter, event) => new Promise((resolve) => {
+    emitter.once(event, resolve);
+    within.addEventListener('abort', resolve, { once: true });
+  });
+  const how = dice.number();
+  if (how < 0.2) {
+    await sleep(dice.below(120));
+    return 'starting';
+  }
+  await stage.ready().catch(() => {});
+  await sleep(dice.below(150));
+  if (how < 0.5) {
+    for (let left = dice.between(1, 4); left > 0 && !within.aborted; left--) await once(stage.rig, 'request');
+    await sleep(dice.below(4));
+    return 'talking to GitHub';
+  }
+  if (how < 0.7) {
+    const count = stage.delivered;
+    while (stage.delivered === count && !within.aborted) await sleep(1);
+    await sleep(dice.below(4));
+    return 'taking a webhook in';
+  }
+  await sleep(dice.below(200));
+  return 'at some time';
+}
+
+// Kills the daemon `kills` times, spread over the story's deliveries, and starts it again each time.
+// Returns how often at which kind of moment.
+export async function killer(stage, { seed, kills, isOver, onKill = () => {} }) {
+  const dice = new Dice(seed ^ 0xdead);
+  const tally = {};
+  for (let i = 1; i <= kills; i++) {
+    const due = (stage.story.deliveries * (i - 1)) / kills;
+    while (stage.delivered < due && !isOver()) await sleep(5);
+    const what = await moment(stage, dice);
+    await stage.outpost.kill();
+    tally[what] = (tally[what] ?? 0) + 1;
+    onKill(i, what);
+    await sleep(dice.below(40));
+    await stage.start();
+  }
+  await stage.ready();
+  return tally;
+}
