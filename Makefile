@@ -80,6 +80,7 @@ $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
 LDLIBS_fuzz_report_markdown := $(LDLIBS_test_report_markdown)
+LDLIBS_fuzz_dispatch_command := -lcmark-gfm
 
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
 $(B)/%.h.ok: src/%.h

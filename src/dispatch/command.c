@@ -9,13 +9,29 @@
 
 enum { SHA_MIN_CHARS = 7 };
 
-/* Where in the comment's Markdown the current line stands. */
+/* Where in the comment's Markdown the current line stands. The trackers do not know of each
+ * other: each errs on the side of "not spoken", and a line counts when none objects. */
 struct place {
 	char fence;     /* '`' or '~' inside a fenced block, else 0 */
 	size_t n_fence; /* how many of them opened it */
+	bool is_lost;   /* a fence that may belong to a list's item: nobody knows where it ends */
 	bool is_quote;  /* since a '>' line; a paragraph's next lines belong to it as well */
-	const char *hidden_until; /* inside an HTML block: what ends it, else NULL */
-	const char *paragraph;    /* first byte of this run of lines without a blank one */
+	unsigned hidden; /* inside these of HIDING, by bits */
+	const char *paragraph; /* first byte of this run of lines without a blank one */
+};
+
+/* HTML that hides what is between, or shows it as somebody else's words. */
+static const char *const HIDING[][2] = {
+    {"<!--", "-->"},
+    {"<![CDATA[", "]]>"},
+    {"<!", ">"},
+    {"<?", "?>"},
+    {"<pre", "</pre>"},
+    {"<code", "</code>"},
+    {"<script", "</script>"},
+    {"<style", "</style>"},
+    {"<textarea", "</textarea>"},
+    {"<blockquote", "</blockquote>"},
 };
 
 struct line {
@@ -41,10 +57,7 @@ static const char *next_line(const struct line *l)
 
 static bool is_blank(const struct line *l)
 {
-	for (const char *p = l->text; p < l->end; p++)
-		if (!isspace((unsigned char)*p))
-			return false;
-	return true;
+	return l->text == l->end;
 }
 
 /* Behind "- ", "* ", "+ ", "1. ", "1) ", as often as they come: a fence or a quote may open
@@ -66,77 +79,95 @@ static const char *skip_list_marks(const char *p, const char *end)
 	}
 }
 
-static size_t run_length(const char *p, const char *end)
+/* How many backticks or tildes open a fence at p; 0: it is none. */
+static size_t fence_length(const char *p, const char *end)
 {
 	size_t n = 0;
 
+	if (p == end || (*p != '`' && *p != '~'))
+		return 0;
 	while (p + n < end && p[n] == *p)
 		n++;
+	if (n < 3 || (*p == '`' && memchr(p + n, '`', (size_t)(end - p) - n)))
+		return 0;
 	return n;
 }
 
 /* Whether this line is a fence or lies between two. */
 static bool is_fenced(struct place *at, const struct line *l)
 {
-	const char *p = at->fence ? l->text : skip_list_marks(l->text, l->end);
-	size_t n = 0;
+	const char *p = skip_list_marks(l->text, l->end);
+	size_t n = fence_length(l->text, l->end);
 
-	if (p < l->end && (*p == '`' || *p == '~'))
-		n = run_length(p, l->end);
 	if (at->fence) {
-		struct line rest = {.text = p + n, .end = l->end};
+		struct line rest = read_line(l->text + n);
 
-		if (n >= at->n_fence && *p == at->fence && is_blank(&rest))
+		if (n >= at->n_fence && *l->text == at->fence && l->indent < 4 && is_blank(&rest))
 			at->fence = 0;
 		return true;
 	}
-	if (n < 3 || (*p == '`' && memchr(p + n, '`', (size_t)(l->end - p) - n)))
-		return false;
-	at->fence = *p;
-	at->n_fence = n;
-	return true;
+	if (n && l->indent == 0) {
+		at->fence = *l->text;
+		at->n_fence = n;
+		return true;
+	}
+	if (n || fence_length(p, l->end))
+		at->is_lost = true;
+	return false;
 }
 
-static bool contains_nocase(const char *p, const char *end, const char *word)
+/* Behind the first occurrence of word, or NULL. */
+static const char *behind(const char *p, const char *end, const char *word)
 {
 	const size_t n = strlen(word);
 
 	for (; (size_t)(end - p) >= n; p++)
 		if (strncasecmp(p, word, n) == 0)
-			return true;
-	return false;
+			return p + n;
+	return NULL;
 }
 
-/* Whether this line lies in an HTML comment or in an element that shows what others said. */
+/* Whether this line has hidden HTML on it or lies in it. */
 static bool is_hidden(struct place *at, const struct line *l)
 {
-	static const char *const blocks[][2] = {
-	    {"<!--", "-->"},
-	    {"<pre", "</pre>"},
-	    {"<code", "</code>"},
-	    {"<script", "</script>"},
-	    {"<style", "</style>"},
-	    {"<textarea", "</textarea>"},
-	    {"<blockquote", "</blockquote>"},
-	};
+	bool is_found = at->hidden != 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
-		if (!contains_nocase(l->text, l->end, blocks[i][0]))
-			continue;
-		if (!contains_nocase(l->text, l->end, blocks[i][1]))
-			at->hidden_until = blocks[i][1];
-		return true;
+	for (size_t i = 0; i < ARRAY_LEN(HIDING); i++) {
+		const unsigned bit = 1U << i;
+		const char *p = l->text;
+
+		for (;;) {
+			p = behind(p, l->end, HIDING[i][at->hidden & bit ? 1 : 0]);
+			if (!p)
+				break;
+			at->hidden ^= bit;
+			is_found = true;
+		}
 	}
-	return false;
+	return is_found;
 }
 
 static bool is_quoted(struct place *at, const struct line *l)
 {
 	const char *p = skip_list_marks(l->text, l->end);
 
-	if (p < l->end && *p == '>')
+	if (is_blank(l))
+		at->is_quote = false;
+	else if (p < l->end && *p == '>')
 		at->is_quote = true;
 	return at->is_quote;
+}
+
+/* Moves over one line; true when a reader sees it as plain text of the comment itself. */
+static bool is_spoken(struct place *at, const struct line *l)
+{
+	bool is_in_fence = is_fenced(at, l);
+	bool is_in_html = is_hidden(at, l);
+	bool is_in_quote = is_quoted(at, l);
+
+	if (is_in_fence || is_blank(l))
+		at->paragraph = l->end;
+	return !is_in_fence && !is_in_html && !is_in_quote && !at->is_lost && l->indent < 4;
 }
 
 static const char *paragraph_end(const struct line *l)
@@ -151,40 +182,25 @@ static const char *paragraph_end(const struct line *l)
 	return next.end;
 }
 
-/* Whether a `code span` of this paragraph reaches over the line: one that opened before it
- * and closes in or behind it. Spans are paired as CommonMark pairs them; a paragraph with
- * more than 64 runs of backticks is taken to be code, so that the search stays short. */
-static bool is_in_code_span(const char *paragraph, const struct line *l)
+static bool has_any(const char *p, const char *end, const char *characters)
 {
-	enum { RUNS_MAX = 64 };
+	for (; p < end; p++)
+		if (strchr(characters, *p))
+			return true;
+	return false;
+}
+
+/* Whether something that opened before the line in its paragraph may close behind it: a code
+ * span, a link with its title, a tag with its attributes. */
+static bool is_enclosed(const struct place *at, const struct line *l)
+{
+	static const char *const pairs[][2] = {{"`", "`"}, {"[", "])'\""}, {"<", ">"}};
 	const char *end = paragraph_end(l);
-	int n_runs = 0;
 
-	for (const char *p = paragraph; p < l->start;) {
-		size_t n;
-		const char *close;
-
-		if (*p == '\\') {
-			p += 2;
-			continue;
-		}
-		if (*p != '`') {
-			p++;
-			continue;
-		}
-		if (++n_runs > RUNS_MAX)
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+		if (has_any(at->paragraph, l->start, pairs[i][0]) &&
+		    has_any(l->end, end, pairs[i][1]))
 			return true;
-		n = run_length(p, end);
-		for (close = p + n; close < end; close += *close == '`' ? run_length(close, end) : 1)
-			if (*close == '`' && run_length(close, end) == n)
-				break;
-		if (close >= end)
-			p += n;
-		else if (close > l->start)
-			return true;
-		else
-			p = close + n;
-	}
 	return false;
 }
 
@@ -238,23 +254,6 @@ static struct command parse_command(const struct line *l, const char *slug)
 	return c;
 }
 
-/* Moves over one line; true when a reader sees it as plain text of the comment itself. */
-static bool is_spoken(struct place *at, const struct line *l)
-{
-	if (at->hidden_until) {
-		if (contains_nocase(l->text, l->end, at->hidden_until))
-			at->hidden_until = NULL;
-		at->paragraph = l->end;
-		return false;
-	}
-	if (is_fenced(at, l) || is_blank(l)) {
-		at->is_quote = false;
-		at->paragraph = l->end;
-		return false;
-	}
-	return !is_quoted(at, l) && !is_hidden(at, l) && l->indent < 4;
-}
-
 struct command command_find(const char *text, const char *slug)
 {
 	struct place at = {.paragraph = text};
@@ -266,7 +265,7 @@ struct command command_find(const char *text, const char *slug)
 		if (is_spoken(&at, &l)) {
 			struct command c = parse_command(&l, slug);
 
-			if (c.kind != COMMAND_NONE && !is_in_code_span(at.paragraph, &l)) {
+			if (c.kind != COMMAND_NONE && !is_enclosed(&at, &l)) {
 				if (c.kind == COMMAND_OK_TO_TEST)
 					return c;
 				found = c;

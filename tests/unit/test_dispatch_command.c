@@ -33,6 +33,8 @@ static void finds_commands(void **state)
 	    "```\ncode\n```\n@outpost-bot ok-to-test",
 	    "~~~~\n~~~\n~~~~\n@outpost-bot ok-to-test",
 	    "Use `foo` and `bar`.\n@outpost-bot ok-to-test",
+	    "[see](https://example.org)\n@outpost-bot ok-to-test\n\n(thanks)",
+	    "<details>\n\n@outpost-bot ok-to-test\n\n</details>",
 	    "a lonely ` tick\n@outpost-bot ok-to-test",
 	    "<!-- hidden -->\n@outpost-bot ok-to-test",
 	    "<!--\nhidden\n-->\n@outpost-bot ok-to-test",
@@ -72,6 +74,11 @@ static void finds_none(void **state)
 	    "````\n```\n@outpost-bot ok-to-test\n````",
 	    "1. ```\n   @outpost-bot ok-to-test\n   ```",
 	    "> quoted\n```\n\n@outpost-bot ok-to-test\n```",
+	    "- ```\ncode\n```\n@outpost-bot ok-to-test",
+	    "[text\n@outpost-bot ok-to-test\n](https://example.org)",
+	    "<a title='\n@outpost-bot ok-to-test\n'>",
+	    "<?\n@outpost-bot ok-to-test\n?>",
+	    "<!-- a --> <!-- b\n@outpost-bot ok-to-test",
 	    "text\r```\r@outpost-bot ok-to-test\r```",
 	    "<!--\n@outpost-bot ok-to-test\n-->",
 	    "<!-- one\n\n@outpost-bot ok-to-test\n\n-->",
@@ -131,6 +138,7 @@ static void is_quick_on_hostile_text(void **state)
 		buf_append_str(&b, i % 2 ? "`` " : "` ");
 	for (int i = 0; i < 200; i++)
 		buf_append_str(&b, "\n@outpost-bot ok-to-test");
+	buf_append_str(&b, "\n`");
 	assert_int_equal(kind_of(buf_str(&b)), COMMAND_NONE);
 	buf_release(&b);
 }

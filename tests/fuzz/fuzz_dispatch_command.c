@@ -1,0 +1,74 @@
+/* Any bytes as a comment: read in bounded time; and what is taken for a command is text
+ * that GitHub's own renderer shows as the comment's own words, in no quotation and no code. */
+#include <assert.h>
+#include <cmark-gfm.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "dispatch/command.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* HTML that GitHub shows as text: its tags are taken away, what is between them stays. */
+static bool is_visible_html(const char *html)
+{
+	static const char *const hiding[] = {"<!", "<?", "<pre", "<script", "<style", "<textarea"};
+
+	html += strspn(html, " ");
+	for (size_t i = 0; i < ARRAY_LEN(hiding); i++)
+		if (strncasecmp(html, hiding[i], strlen(hiding[i])) == 0)
+			return false;
+	return true;
+}
+
+/* Whether a node is the comment's own text. Of HTML only blocks matter: a span has no line
+ * of its own. */
+static bool is_own_text(cmark_node *node)
+{
+	cmark_node_type type = cmark_node_get_type(node);
+	const char *text = cmark_node_get_literal(node);
+
+	if (type != CMARK_NODE_TEXT && type != CMARK_NODE_HTML_BLOCK)
+		return false;
+	return strcasestr(text, "ok-to-test") &&
+	       (type == CMARK_NODE_TEXT || is_visible_html(text));
+}
+
+static bool is_shown(cmark_node *document)
+{
+	cmark_iter *it = cmark_iter_new(document);
+	cmark_event_type event;
+	int n_quotes = 0;
+	bool is_found = false;
+
+	while ((event = cmark_iter_next(it)) != CMARK_EVENT_DONE) {
+		cmark_node *node = cmark_iter_get_node(it);
+
+		if (cmark_node_get_type(node) == CMARK_NODE_BLOCK_QUOTE)
+			n_quotes += event == CMARK_EVENT_ENTER ? 1 : -1;
+		if (n_quotes == 0 && is_own_text(node))
+			is_found = true;
+	}
+	cmark_iter_free(it);
+	return is_found;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	char *text = xstrndup((const char *)data, n);
+	struct command c = command_find(text, "bot");
+
+	assert(strlen(c.sha) <= 40 && strspn(c.sha, "0123456789abcdef") == strlen(c.sha));
+	assert(c.kind == COMMAND_OK_TO_TEST || !c.sha[0]);
+	if (c.kind == COMMAND_OK_TO_TEST && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
+		cmark_node *document =
+		    cmark_parse_document(text, strlen(text), CMARK_OPT_DEFAULT);
+
+		assert(is_shown(document));
+		cmark_node_free(document);
+	}
+	free(text);
+	return 0;
+}
