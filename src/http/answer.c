@@ -7,6 +7,12 @@
 #include "base/json.h"
 #include "http/server_internal.h"
 
+enum {
+	/* Answers up to it are always given: errors, and what webhooks get. */
+	SHORT_BYTES = 1024,
+	UNSENT_RETRY_AFTER_S = 5,
+};
+
 /* A line break in a value that came from outside must not become a header of its own. */
 static bool is_clean(const char *s)
 {
@@ -79,6 +85,11 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 	assert(r->stage != HTTP_REQUEST_STREAMING);
 	if (!c) {
 		http_request_free(r);
+		return;
+	}
+	if (has_body && body_bytes > SHORT_BYTES &&
+	    c->server->unsent_bytes > c->server->limits.max_total_unsent_bytes) {
+		http_respond_busy(r, UNSENT_RETRY_AFTER_S);
 		return;
 	}
 	c->lingers = !http_inlet_finish(&c->inlet);

@@ -31,9 +31,10 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
  * `address` is 16 bytes, IPv4 mapped. Runs inside libcurl: it starts and cancels no call. */
 typedef bool http_allow_address_fn(const uint8_t address[16], void *owner);
 
-/* One exchange. A POST goes out once at most; another method perhaps again, where a connection
- * that had served before turns out to be closed. The caller zero-initialises it, fills the first half and owns it; between
- * http_call_start() and done() the client uses it. Strings are copied at start. */
+/* One exchange. The caller zero-initialises it, fills the first half and owns it; between
+ * http_call_start() and done() the client uses it. Strings are copied at start. A POST goes
+ * out once at most; another method perhaps again, where a connection that had served before
+ * turns out to be closed. */
 struct http_call {
 	/* in */
 	const char *method;

@@ -9,6 +9,7 @@
 struct late_write {
 	uv_write_t req;
 	struct http_conn *conn;
+	size_t bytes;
 	char data[];
 };
 
@@ -22,6 +23,7 @@ static void on_written(uv_write_t *req, int status)
 	struct late_write *w = CONTAINER_OF(req, struct late_write, req);
 	struct http_conn *c = w->conn;
 
+	c->server->unsent_bytes -= w->bytes;
 	free(w);
 	if (c->state == HTTP_CONN_CLOSED)
 		return;
@@ -54,11 +56,14 @@ static void send_late(struct http_conn *c, const uv_buf_t *bufs, unsigned n, siz
 		skip -= from;
 	}
 	rest = uv_buf_init(w->data, (unsigned)at);
+	w->bytes = at;
 	c->queued_bytes += at;
 	if (uv_write(&w->req, &c->io.stream, &rest, 1, on_written) != 0) {
 		free(w);
 		c->is_broken = true;
+		return;
 	}
+	c->server->unsent_bytes += at;
 }
 
 static void send_raw(struct http_conn *c, const uv_buf_t *bufs, unsigned n)

@@ -11,6 +11,7 @@
 const struct http_limits HTTP_LIMITS_DEFAULT = {
     .max_header_bytes = 16384,
     .max_total_body_bytes = (size_t)128 << 20,
+    .max_total_unsent_bytes = (size_t)64 << 20,
     .max_connections = 4096,
     .header_timeout_ms = 10000,
     .body_timeout_ms = 20000,

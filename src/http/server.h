@@ -47,6 +47,8 @@ struct http_route {
 struct http_limits {
 	size_t max_header_bytes;     /* request line and headers together; 431 above */
 	size_t max_total_body_bytes; /* of all connections at once; 503 above */
+	/* Answers that clients have not taken yet, together; above it a longer one is 503. */
+	size_t max_total_unsent_bytes;
 	int max_connections;         /* more are answered 503 and closed */
 	int64_t header_timeout_ms;   /* from the first byte to the end of headers: 408 */
 	int64_t body_timeout_ms;     /* no progress (or under a floor rate) on a body: 408 */

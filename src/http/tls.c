@@ -128,6 +128,8 @@ static SSL_CTX *context_new(void)
 	/* TLS 1.2 with forward secrecy and AEAD only; 1.3 has nothing else. */
 	SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
 	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+	/* Tickets resume sessions without it; a cache only gives strangers memory to fill. */
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_session_id_context(context, (const unsigned char *)"http", 4);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	return context;

@@ -91,7 +91,20 @@ static void answer_count(struct http_request *r, void *owner)
 	http_respond_busy(r, 7);
 }
 
+#define LARGE_BYTES ((size_t)16 << 20) /* more than a socket's buffers ever hold */
+
+static void answer_large(struct http_request *r, void *owner)
+{
+	struct rig *g = owner;
+	char *text = xcalloc(1, LARGE_BYTES);
+
+	http_respond(r, 200, "text/plain", NULL, text, LARGE_BYTES);
+	free(text);
+	sem_post(&g->event);
+}
+
 static const struct http_route ROUTES[] = {
+    {.method = "GET", .pattern = "/large", .on_request = answer_large},
     {.method = "POST", .pattern = "/echo", .max_body_bytes = 4 << 20, .on_request = echo},
     {.method = "GET", .pattern = "/describe/{what}", .on_request = describe},
     {.method = "POST", .pattern = "/later/{n}", .max_body_bytes = 100, .on_request = answer_later},
@@ -517,6 +530,45 @@ static void body_bytes_are_bounded(void **state)
 	serve(&limits, heavy_client);
 }
 
+/* ---- answers that nobody takes ---- */
+
+static void hoarding_client(struct rig *g)
+{
+	int hoarder = rig_connect_from(g, 4096), fd = rig_connect(g), status = 503;
+	struct buf body = BUF_INIT(1 << 16);
+	char *request;
+
+	rig_say(hoarder, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+	rig_wait(g);
+	for (int i = 0; i < 2000; i++)
+		buf_append_char(&body, 'x');
+	request = xasprintf(
+	    "POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", body.len, body.data);
+	assert(rig_ask(fd, request) == 503);
+	/* What is short always goes. */
+	assert(rig_ask(fd, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
+	close(hoarder);
+	for (int i = 0; i < 1000 && status == 503; i++) {
+		const struct timespec pause = {.tv_nsec = 5000000};
+
+		nanosleep(&pause, NULL);
+		status = rig_ask(fd, request);
+	}
+	assert(status == 200);
+	free(request);
+	buf_release(&body);
+	close(fd);
+}
+
+static void unsent_bytes_are_bounded(void **state)
+{
+	struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+	(void)state;
+	limits.max_total_unsent_bytes = 80000;
+	serve(&limits, hoarding_client);
+}
+
 /* ---- proxies ---- */
 
 static bool trusts_loopback_and_ten(const uint8_t address[16], void *owner)
@@ -580,6 +632,7 @@ int main(void)
 	    cmocka_unit_test(dripped_headers_end),
 	    cmocka_unit_test(connections_are_bounded),
 	    cmocka_unit_test(body_bytes_are_bounded),
+	    cmocka_unit_test(unsent_bytes_are_bounded),
 	    cmocka_unit_test(believes_trusted_proxies_only),
 	};
 
