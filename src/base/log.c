@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-enum { LINE_MAX_BYTES = 16384, VALUE_MAX_BYTES = 1024 };
+enum { LINE_MAX_BYTES = 16384, VALUE_MAX_BYTES = 1024, END_BYTES = 2 };
 
 static _Atomic int log_level_now = LOG_INFO;
 static _Atomic int log_format_now = LOG_TEXT;
@@ -33,7 +33,13 @@ static const char *level_name(enum log_level level)
 	return names[level];
 }
 
-/* Quoted when it would not read as one word; control bytes and bad UTF-8 as \xNN or \u00NN. */
+static void put_byte(struct buf *b, unsigned char c, enum log_format format)
+{
+	buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
+}
+
+/* Quoted when it would not read as one word; control characters, the C1 ones included, and
+ * bad UTF-8 as \xNN or \u00NN. */
 static void put_quoted(struct buf *b, const char *s, size_t n, enum log_format format)
 {
 	bool is_utf8 = utf8_is_valid(s, n);
@@ -46,8 +52,10 @@ static void put_quoted(struct buf *b, const char *s, size_t n, enum log_format f
 			buf_appendf(b, "\\%c", c);
 		else if (c == '\n')
 			buf_append_str(b, "\\n");
+		else if (is_utf8 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
+			put_byte(b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
 		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
-			buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
+			put_byte(b, c, format);
 		else
 			buf_append_char(b, (char)c);
 	}
@@ -69,8 +77,11 @@ static void put_text(struct buf *b, const char *s, enum log_format format)
 		put_quoted(b, s, n, format);
 }
 
+/* A field that does not fit is left out, so that a line always ends as one. */
 static void put_field(struct buf *b, const struct log_field *f, enum log_format format)
 {
+	size_t before = b->len;
+
 	if (format == LOG_JSON)
 		buf_appendf(b, ",\"%s\":", f->key);
 	else
@@ -79,6 +90,11 @@ static void put_field(struct buf *b, const struct log_field *f, enum log_format 
 		put_text(b, f->text, format);
 	else
 		buf_appendf(b, "%lld", (long long)f->number);
+	if (b->is_overflow || b->max - b->len < END_BYTES) {
+		b->len = before;
+		b->data[before] = '\0';
+		b->is_overflow = false;
+	}
 }
 
 void log_write(enum log_level level, const char *ev, const struct log_field *fields)

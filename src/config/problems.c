@@ -74,8 +74,10 @@ const char *shown(const char *value, char out[SHOWN_BYTES])
 	size_t n = utf8_cut(value, whole, room);
 
 	snprintf(out, SHOWN_BYTES, "\"%.*s%s\"", (int)n, value, n < whole ? "…" : "");
-	for (char *c = out; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+	for (unsigned char *c = (unsigned char *)out; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
 			*c = '?';
+		else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) /* U+0080 to U+009F */
+			c[0] = c[1] = '?';
 	return out;
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/str.h"
 
 enum { COLUMNS_MAX = 16, GAP = 2 };
@@ -24,15 +25,12 @@ struct table *table_new(const char *const *headings)
 
 void table_add(struct table *t, const char *text)
 {
-	char *copy = xstrdup(text ? text : ""), *to = copy;
+	struct buf cell = BUF_INIT(SIZE_MAX / 2);
 
 	/* What others wrote must not move the cursor. */
-	for (const char *from = copy; *from; from++)
-		if ((unsigned char)*from >= 0x20 && *from != 0x7f)
-			*to++ = *from;
-	*to = '\0';
+	escape_line(&cell, text ? text : "", 0);
 	t->cells = xrealloc(t->cells, (t->n_cells + 1) * sizeof(*t->cells));
-	t->cells[t->n_cells++] = copy;
+	t->cells[t->n_cells++] = buf_take(&cell);
 }
 
 void table_add_int(struct table *t, int64_t n)

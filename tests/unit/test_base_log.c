@@ -98,6 +98,47 @@ static void test_long_values_are_cut(void **state)
 	free(text);
 }
 
+/* However much is said, a line is one: it ends, and as JSON it can be read. */
+static void test_a_long_line_ends(void **state)
+{
+	char text[1025], *line;
+	json_t *v;
+
+	(void)state;
+	memset(text, 1, sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	log_setup(LOG_INFO, LOG_JSON);
+	log_event(LOG_INFO, "ev", LOG_S("a", text), LOG_S("b", text), LOG_S("c", text),
+	    LOG_I("after", 1));
+	line = written();
+	if (json_parse(line, strlen(line), &v, NULL))
+		fail_msg("%s", line);
+	assert_int_equal(strlen(json_get_str(v, "b")), 1024);
+	assert_null(json_get_str(v, "c"));
+	assert_int_equal(json_get_int(v, "after", 0), 1);
+	assert_int_equal(line[strlen(line) - 1], '\n');
+	json_decref(v);
+	free(line);
+}
+
+/* U+009B starts a sequence for a terminal as ESC [ does. */
+static void test_no_control_for_a_terminal(void **state)
+{
+	char *line;
+
+	(void)state;
+	log_setup(LOG_INFO, LOG_TEXT);
+	log_event(LOG_INFO, "ev", LOG_S("text", "a\xc2\x9b" "2J\xc2\x80\xc2\xa0\xc3\xa9"));
+	line = written();
+	assert_non_null(strstr(line, " text=\"a\\x9b2J\\x80\xc2\xa0\xc3\xa9\"\n"));
+	free(line);
+	log_setup(LOG_INFO, LOG_JSON);
+	log_event(LOG_INFO, "ev", LOG_S("text", "a\xc2\x9b" "2J"));
+	line = written();
+	assert_non_null(strstr(line, "\"text\":\"a\\u009b2J\"}\n"));
+	free(line);
+}
+
 static void test_levels(void **state)
 {
 	char *line;
@@ -135,6 +176,8 @@ int main(void)
 	    T(test_text),
 	    T(test_json),
 	    T(test_long_values_are_cut),
+	    T(test_a_long_line_ends),
+	    T(test_no_control_for_a_terminal),
 	    T(test_levels),
 	    T(test_limit),
 	};
