@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { CONCLUSION_MAX_BYTES = 64, SUITE_MAX_BYTES = 128, UNIT_MAX_BYTES = 32 };
+enum { CONCLUSION_MAX_BYTES = 64, SUITE_MAX_BYTES = 128, UNIT_MAX_BYTES = 32,
+	COUNT_MAX = 1000000000 };
 
 /* A copy without control characters (a line break becomes a space), cut to max_bytes. */
 static char *clean_text(const char *s, size_t max_bytes)
@@ -108,18 +109,26 @@ static int64_t optional_time(const json_t *obj, const char *key)
 	return s && !rfc3339_parse(s, &ms) && ms > 0 ? ms : 0;
 }
 
+/* -1: not a number of tests that could be one. */
+static int64_t count_of(const json_t *counts, const char *key, int64_t fallback)
+{
+	int64_t n = json_get_int(counts, key, fallback);
+
+	return n >= 0 && n <= COUNT_MAX ? n : -1;
+}
+
 static void parse_counts(const json_t *workflow, struct job_report *r)
 {
 	const json_t *counts = json_object_get(workflow, "test_results");
 
 	if (!json_is_object(counts))
 		return;
-	r->n_passed = json_get_int(counts, "passed", 0);
-	r->n_failed = json_get_int(counts, "failed", 0);
-	r->n_skipped = json_get_int(counts, "skipped", 0);
-	r->n_total = json_get_int(counts, "total", r->n_passed + r->n_failed + r->n_skipped);
-	r->has_counts = r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 &&
-	                r->n_total >= 0 && r->n_total <= 1000000000;
+	r->n_passed = count_of(counts, "passed", 0);
+	r->n_failed = count_of(counts, "failed", 0);
+	r->n_skipped = count_of(counts, "skipped", 0);
+	r->n_total = count_of(counts, "total", r->n_passed + r->n_failed + r->n_skipped);
+	r->has_counts =
+	    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
 }
 
 static int bad_test(struct error *e, size_t i, const char *what)

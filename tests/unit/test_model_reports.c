@@ -49,6 +49,31 @@ static void crcr_reports_are_understood(void **state)
 	job_report_release(&r);
 }
 
+static void counts_that_cannot_be_are_dropped(void **state)
+{
+	static const char *const table[] = {
+	    "{\"passed\":9223372036854775807,\"failed\":1}",
+	    "{\"passed\":9223372036854775807,\"total\":1}",
+	    "{\"passed\":-9223372036854775808,\"failed\":-1,\"skipped\":1}",
+	    "{\"failed\":-1}",
+	    "{\"passed\":1000000000,\"failed\":1}",
+	    "{\"total\":1000000001}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		char *text = xasprintf("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,"
+				       "\"test_results\":%s}",
+		    table[i]);
+		struct job_report r;
+
+		assert_int_equal(parse(text, &r, NULL), 0);
+		assert_false(r.has_counts);
+		job_report_release(&r);
+		free(text);
+	}
+}
+
 static void mistakes_are_named(void **state)
 {
 	static const struct {
@@ -158,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(crcr_reports_are_understood),
+	    cmocka_unit_test(counts_that_cannot_be_are_dropped),
 	    cmocka_unit_test(mistakes_are_named),
 	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
 	    cmocka_unit_test(times_do_not_change_the_digest),
