@@ -89,7 +89,7 @@ int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, 
     struct buf *out, struct error *e)
 {
 	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
-	int rc;
+	int rc, why;
 
 	if (!is_plain_name(accelerator) || !is_plain_name(name)) {
 		rc = error_set(e, ERR_DENIED, "%s: leads out of the secrets' folder", path);
@@ -97,10 +97,11 @@ int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, 
 		return rc;
 	}
 	real = realpath(path, NULL);
+	why = errno; /* of the file: the folder's fate says less */
 	base = realpath(secrets_dir, NULL);
 	home = xasprintf("%s/%s/", base ? base : "", accelerator);
 	if (!real || !base)
-		rc = error_set(e, ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+		rc = error_set(e, ERR_NOT_FOUND, "%s: %s", path, strerror(why));
 	else if (!str_has_prefix(real, home))
 		rc = error_set(e, ERR_DENIED, "%s: a link that leads out of its folder", path);
 	else

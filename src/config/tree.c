@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "config/yaml_text.h"
 
 enum { DEPTH_MAX = 16, NODES_MAX = 50000, MAP_ENTRIES_MAX = 1000 };
 
@@ -263,6 +264,15 @@ static bool is_tab_indented(const struct build *b, size_t line)
 	return false;
 }
 
+/* [::1] in a list: libyaml takes the first colon for a map's. */
+static bool is_at_colon(const struct build *b)
+{
+	size_t at = b->parser.problem_mark.index;
+
+	return at > 0 && at < b->n_text && b->text[at] == ':' &&
+	       strchr("[, :", b->text[at - 1]);
+}
+
 static void refuse_syntax(struct build *b)
 {
 	const yaml_parser_t *p = &b->parser;
@@ -271,6 +281,9 @@ static void refuse_syntax(struct build *b)
 	if (is_tab_indented(b, line))
 		problem_add(b->problems, b->file, (int)line + 1,
 		    "a tab in the indentation; YAML takes only spaces there");
+	else if (is_at_colon(b))
+		problem_add(b->problems, b->file, (int)line + 1,
+		    "an IPv6 address in a list has to stand in quotes, as \"::1\"");
 	else
 		problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s",
 		    p->problem ? p->problem : "not understood", p->context ? " " : "",
@@ -296,17 +309,16 @@ static int run(struct build *b)
 	}
 }
 
-struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems)
+static struct node *parse(const char *file, const struct buf *text, struct problems *problems)
 {
-	struct build b = {.file = file, .text = text, .n_text = n, .problems = problems};
-	int rc = check_bytes(file, text, n, problems);
+	struct build b = {
+	    .file = file, .text = buf_str(text), .n_text = text->len, .problems = problems};
+	int rc;
 
-	if (rc)
-		return NULL;
 	if (!yaml_parser_initialize(&b.parser))
 		abort(); /* only when there is no memory */
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, n);
+	yaml_parser_set_input_string(&b.parser, (const unsigned char *)b.text, b.n_text);
 	rc = run(&b);
 	yaml_parser_delete(&b.parser);
 	if (rc) {
@@ -320,4 +332,17 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 		b.root->line = 1;
 	}
 	return b.root;
+}
+
+struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems)
+{
+	struct buf prepared = BUF_INIT(2 * YAML_FILE_MAX_BYTES);
+	struct node *root;
+
+	if (check_bytes(file, text, n, problems))
+		return NULL;
+	yaml_text_prepare(text, n, &prepared);
+	root = parse(file, &prepared, problems);
+	buf_release(&prepared);
+	return root;
 }

@@ -116,6 +116,10 @@ static const struct {
 		       "[::1]:8080, not \"8080\"\n"},
     {"listen: 127.0.0.1:65536\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 "
 				  "or [::1]:8080, not \"127.0.0.1:65536\"\n"},
+    {"listen: [::1]\n", "outpost.yml:7: an IPv6 address in a list has to stand in quotes, as "
+			"\"::1\"\n"},
+    {"trusted_proxies: [127.0.0.1, ::1]\n", "outpost.yml:7: an IPv6 address in a list has to "
+					    "stand in quotes, as \"::1\"\n"},
     {"listen: ::1:80\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 or "
 			 "[::1]:8080, not \"::1:80\"\n"},
     {"state_dir: other\n",
@@ -188,6 +192,24 @@ static void test_wrong(void **state)
 		folder_write("outpost.yml", text);
 		free(text);
 		folder_expect(WRONG[i].expected);
+	}
+}
+
+static void test_written_by_hand(void **state)
+{
+	static const char *const listens[] = {"listen: [::1]:8080\n", "listen: [::1]:8080 # both\n",
+	    "listen:   [::1]:8080\r\n", "listen: '[::1]:8080'\n", "listen: [::1]:8080"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(listens); i++) {
+		char *text = xasprintf("\xef\xbb\xbf" MINIMAL_YML "%s", listens[i]);
+		struct config *c;
+
+		folder_write("outpost.yml", text);
+		free(text);
+		c = folder_load();
+		assert_string_equal(c->listen, "[::1]:8080");
+		config_unref(c);
 	}
 }
 
@@ -317,6 +339,7 @@ int main(void)
 	    T(test_defaults),
 	    T(test_everything_written),
 	    T(test_wrong),
+	    T(test_written_by_hand),
 	    T(test_missing_keys_are_all_named),
 	    T(test_secrets),
 	    T(test_credentials),
