@@ -4,6 +4,7 @@
 #include "http/server_internal.h"
 
 #define BODY_FLOOR_BYTES_S 256  /* slower than this is no upload but an attack */
+#define BODY_TIMEOUTS      3    /* for a body that is held whole, however fast: it takes room */
 #define WRITE_FLOOR_BYTES  4096 /* in one write timeout */
 #define HALF_CLOSED_MS     2000
 #define LINGER_SILENCE_MS  2000
@@ -20,6 +21,9 @@ static bool is_body_late(struct http_conn *c, int64_t now_ms)
 		c->window_ms = now_ms;
 		return false;
 	}
+	if (route->body_mode == HTTP_BODY_WHOLE &&
+	    now_ms - c->since_ms >= BODY_TIMEOUTS * timeout_ms)
+		return true;
 	if (now_ms - c->window_ms < timeout_ms)
 		return false;
 	if (c->window_bytes < floor)

@@ -49,11 +49,13 @@ struct http_limits {
 	size_t max_total_body_bytes; /* of all connections at once; 503 above */
 	/* Answers that clients have not taken yet, together; above it a longer one is 503. */
 	size_t max_total_unsent_bytes;
-	int max_connections;         /* more are answered 503 and closed */
-	int64_t header_timeout_ms;   /* from the first byte to the end of headers: 408 */
-	int64_t body_timeout_ms;     /* no progress (or under a floor rate) on a body: 408 */
-	int64_t idle_timeout_ms;     /* keep-alive without a request: closed */
-	int64_t write_timeout_ms;    /* an answer that is not taken */
+	int max_connections;       /* more are answered 503 and closed */
+	int64_t header_timeout_ms; /* from the first byte to the end of headers: 408 */
+	/* No progress (or under a floor rate) on a body: 408. Three times that for one that is
+	 * collected, in all: what it has sent so far takes room from others. */
+	int64_t body_timeout_ms;
+	int64_t idle_timeout_ms;  /* keep-alive without a request: closed */
+	int64_t write_timeout_ms; /* an answer that is not taken */
 };
 extern const struct http_limits HTTP_LIMITS_DEFAULT;
 

@@ -461,6 +461,30 @@ static void dripping_client(struct rig *g)
 	close(fd);
 }
 
+/* Over the floor rate, but so slowly that the body would take room for ever. */
+static void dawdling_client(struct rig *g)
+{
+	int fd = rig_connect(g), n = 0;
+	const struct timespec pause = {.tv_nsec = 5000000};
+	char c;
+
+	rig_say(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 4000000\r\n\r\n");
+	while (recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && n++ < 2000) {
+		rig_say(fd, "0123456789");
+		nanosleep(&pause, NULL);
+	}
+	assert(n < 2000 && rig_ask(fd, "") == 408);
+	close(fd);
+}
+
+static void dawdled_bodies_end(void **state)
+{
+	struct http_limits limits = hasty();
+
+	(void)state;
+	serve(&limits, dawdling_client);
+}
+
 static void dripped_headers_end(void **state)
 {
 	struct http_limits limits = hasty();
@@ -630,6 +654,7 @@ int main(void)
 	    cmocka_unit_test(continues_when_the_body_is_wanted),
 	    cmocka_unit_test(slow_clients_are_dropped),
 	    cmocka_unit_test(dripped_headers_end),
+	    cmocka_unit_test(dawdled_bodies_end),
 	    cmocka_unit_test(connections_are_bounded),
 	    cmocka_unit_test(body_bytes_are_bounded),
 	    cmocka_unit_test(unsent_bytes_are_bounded),
