@@ -110,7 +110,7 @@ void log_write(enum log_level level, const char *ev, const struct log_field *fie
 	time[19] = '\0'; /* the fraction goes between the seconds and the Z */
 	buf_appendf(&line,
 	    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
-	                       : "time=%s.%03dZ level=%s ev=%s",
+			       : "time=%s.%03dZ level=%s ev=%s",
 	    time, (int)(now % 1000), level_name(level), ev);
 	for (; fields->key; fields++)
 		put_field(&line, fields, format);

@@ -105,14 +105,15 @@ static const char *colour_of(const char *cell)
 static void print_cell(const char *text, size_t width, const char *colour)
 {
 	size_t n = text_width(text), bytes = strlen(text);
+	bool is_cut = n > width;
 
-	if (n > width) {
-		for (bytes = 0, n = 0; text[bytes] && n < width; n++)
+	if (is_cut) {
+		for (bytes = 0, n = 1; text[bytes] && n < width; n++)
 			while (((unsigned char)text[++bytes] & 0xc0) == 0x80)
 				;
 	}
-	printf("%s%.*s%s%*s", colour ? colour : "", (int)bytes, text, colour ? "\033[0m" : "",
-	    (int)(width - n), "");
+	printf("%s%.*s%s%s%*s", colour ? colour : "", (int)bytes, text, is_cut ? "…" : "",
+	    colour ? "\033[0m" : "", (int)(width - n), "");
 }
 
 static void measure(const struct table *t, const struct ctl *ctl, size_t *widths)
@@ -144,7 +145,8 @@ void table_print(struct table *t, const struct ctl *ctl, const char *nothing)
 			bool is_heading = i < t->n_columns, is_last = c + 1 == t->n_columns;
 			const char *text = is_heading ? t->headings[c] : t->cells[i - t->n_columns];
 			const char *colour = is_heading ? "\033[2m" : colour_of(text);
-			size_t width = is_last && text_width(text) < widths[c] ? text_width(text) : widths[c];
+			size_t width =
+			    is_last && text_width(text) < widths[c] ? text_width(text) : widths[c];
 
 			print_cell(text, width, ctl->has_colour ? colour : NULL);
 			fputs(is_last ? "\n" : "  ", stdout);

@@ -155,8 +155,8 @@ static int on_request(void *owner, char *peer, char *local, int peer_port, int l
 	/* libcurl sends again by itself what it sent on a reused connection that then closed.
 	 * What the server may have acted on is the caller's to repeat, who can look first. */
 	if (t->call->was_sent && str_eq(t->call->method, "POST")) {
-		t->err = error_set(&t->call->why, ERR_NETWORK,
-		    "the connection was closed before the answer came");
+		t->err = error_set(
+		    &t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
 		return CURL_PREREQFUNC_ABORT;
 	}
 	if (t->err == ERR_DENIED) {

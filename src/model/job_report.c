@@ -8,8 +8,12 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { CONCLUSION_MAX_BYTES = 64, SUITE_MAX_BYTES = 128, UNIT_MAX_BYTES = 32,
-	COUNT_MAX = 1000000000 };
+enum {
+	CONCLUSION_MAX_BYTES = 64,
+	SUITE_MAX_BYTES = 128,
+	UNIT_MAX_BYTES = 32,
+	COUNT_MAX = 1000000000
+};
 
 /* A copy without control characters (a line break becomes a space), cut to max_bytes. */
 static char *clean_text(const char *s, size_t max_bytes)
@@ -194,8 +198,8 @@ static int parse_tests(const json_t *workflow, struct job_report *r, struct erro
 	if (!json_is_array(tests))
 		return error_set(e, ERR_INVALID, "workflow.tests must be an array");
 	if (n > REPORT_TESTS_MAX)
-		return error_set(e, ERR_INVALID, "workflow.tests has %zu entries; %d are the most", n,
-		    REPORT_TESTS_MAX);
+		return error_set(e, ERR_INVALID, "workflow.tests has %zu entries; %d are the most",
+		    n, REPORT_TESTS_MAX);
 	r->tests = xcalloc(n, sizeof(*r->tests));
 	for (size_t i = 0; i < n && !rc; i++) {
 		r->n_tests++;
@@ -236,7 +240,8 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 		return error_set(e, ERR_INVALID, "workflow.status is missing");
 	r->status = job_status_parse(status);
 	if (r->status == N_JOB_STATUSES)
-		return error_set(e, ERR_INVALID, "workflow.status must be in_progress or completed");
+		return error_set(
+		    e, ERR_INVALID, "workflow.status must be in_progress or completed");
 	rc = required_text(workflow, "name", &r->workflow, e);
 	if (!rc)
 		rc = parse_run_id(workflow, &r->run_id, e);

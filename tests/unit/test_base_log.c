@@ -128,12 +128,16 @@ static void test_no_control_for_a_terminal(void **state)
 
 	(void)state;
 	log_setup(LOG_INFO, LOG_TEXT);
-	log_event(LOG_INFO, "ev", LOG_S("text", "a\xc2\x9b" "2J\xc2\x80\xc2\xa0\xc3\xa9"));
+	log_event(LOG_INFO, "ev",
+	    LOG_S("text", "a\xc2\x9b"
+			  "2J\xc2\x80\xc2\xa0\xc3\xa9"));
 	line = written();
 	assert_non_null(strstr(line, " text=\"a\\x9b2J\\x80\xc2\xa0\xc3\xa9\"\n"));
 	free(line);
 	log_setup(LOG_INFO, LOG_JSON);
-	log_event(LOG_INFO, "ev", LOG_S("text", "a\xc2\x9b" "2J"));
+	log_event(LOG_INFO, "ev",
+	    LOG_S("text", "a\xc2\x9b"
+			  "2J"));
 	line = written();
 	assert_non_null(strstr(line, "\"text\":\"a\\u009b2J\"}\n"));
 	free(line);

@@ -551,8 +551,8 @@ static void test_one_address_of_two(void **state)
 		skip();
 	for (int is_v4 = 0; is_v4 < 2; is_v4++) {
 		struct family family = {.is_v4_allowed = is_v4};
-		struct loopback *lb = is_v4 ? loopback_start(serve_echo, NULL)
-					    : loopback_start_v6(serve_echo, NULL);
+		struct loopback *lb =
+		    is_v4 ? loopback_start(serve_echo, NULL) : loopback_start_v6(serve_echo, NULL);
 		struct one o = {.call = {.allow_address = allow_family,
 				    .allow_owner = &family,
 				    .allow_plain_http = true}};

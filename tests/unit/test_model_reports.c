@@ -29,12 +29,12 @@ static void crcr_reports_are_understood(void **state)
 	(void)state;
 	assert_int_equal(
 	    parse("{\"schema_version\":\"1\",\"status\":\"completed\",\"conclusion\":\"failure\","
-	          "\"name\":\"CI\",\"url\":\"https://github.com/o/r/actions/runs/1\","
-	          "\"job_name\":\"build\",\"check_run_id\":77,\"run_id\":12345678901,"
-	          "\"run_attempt\":\"2\",\"started_at\":\"2026-01-01T00:00:00Z\","
-	          "\"completed_at\":\"bogus\",\"test_results\":{\"passed\":3,\"failed\":1,"
-	          "\"skipped\":0},\"artifact_url\":\"javascript:alert(1)\"}",
-	        &r, NULL),
+		  "\"name\":\"CI\",\"url\":\"https://github.com/o/r/actions/runs/1\","
+		  "\"job_name\":\"build\",\"check_run_id\":77,\"run_id\":12345678901,"
+		  "\"run_attempt\":\"2\",\"started_at\":\"2026-01-01T00:00:00Z\","
+		  "\"completed_at\":\"bogus\",\"test_results\":{\"passed\":3,\"failed\":1,"
+		  "\"skipped\":0},\"artifact_url\":\"javascript:alert(1)\"}",
+		&r, NULL),
 	    0);
 	assert_string_equal(r.workflow, "CI");
 	assert_string_equal(r.name, "build");
@@ -87,17 +87,18 @@ static void mistakes_are_named(void **state)
 	    {"{\"status\":\"completed\",\"name\":\"\\n\\u0007\"}", NULL},
 	    {"{\"status\":\"completed\",\"name\":\"a\"}", "workflow.run_id is missing"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":[]}",
-	        "workflow.run_id must be text or a whole number"},
+		"workflow.run_id must be text or a whole number"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":{}}",
-	        "workflow.tests must be an array"},
+		"workflow.tests must be an array"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
-	     "\"name\":\"x\",\"status\":\"PASS\"},{\"suite\":\"m\",\"name\":\"x\",\"status\":\"OK\"}]}",
-	        "workflow.tests[1].status must be FAIL, ERROR, MISS, PASS, DONE or SKIP"},
+	     "\"name\":\"x\",\"status\":\"PASS\"},{\"suite\":\"m\",\"name\":\"x\",\"status\":"
+	     "\"OK\"}]}",
+		"workflow.tests[1].status must be FAIL, ERROR, MISS, PASS, DONE or SKIP"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\"}]}",
-	        "workflow.tests[0].name is missing"},
+		"workflow.tests[0].name is missing"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
 	     "\"name\":\"x\",\"status\":\"PASS\",\"duration\":-1}]}",
-	        "workflow.tests[0].duration must be a number of seconds"},
+		"workflow.tests[0].duration must be a number of seconds"},
 	};
 
 	(void)state;
@@ -120,9 +121,10 @@ static void vendor_text_is_cut_and_cleaned(void **state)
 	struct job_report r;
 
 	(void)state;
-	buf_append_str(&text, "{\"status\":\"completed\",\"name\":\"a\\u0001b\\nc\",\"run_id\":\"r\","
-	                      "\"conclusion\":\"failure\",\"tests\":[{\"suite\":\"model\","
-	                      "\"name\":\"x\",\"status\":\"FAIL\",\"message\":\"");
+	buf_append_str(&text,
+	    "{\"status\":\"completed\",\"name\":\"a\\u0001b\\nc\",\"run_id\":\"r\","
+	    "\"conclusion\":\"failure\",\"tests\":[{\"suite\":\"model\","
+	    "\"name\":\"x\",\"status\":\"FAIL\",\"message\":\"");
 	for (int i = 0; i < 1000; i++)
 		buf_append_str(&text, "\u00e9\u20ac");
 	buf_append_str(&text, "\",\"number\":{\"value\":31.2,\"unit\":\"tokens/s\"}}]}");
@@ -144,11 +146,12 @@ static void times_do_not_change_the_digest(void **state)
 	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
 	      "\"completed_at\":\"2026-01-01T00:00:00Z\"}",
 	    &a, NULL);
-	parse("{\"run_id\":\"1\",\"status\":\"completed\",\"name\":\"a\",\"conclusion\":\"success\","
-	      "\"completed_at\":\"2026-02-01T00:00:00Z\"}",
+	parse(
+	    "{\"run_id\":\"1\",\"status\":\"completed\",\"name\":\"a\",\"conclusion\":\"success\","
+	    "\"completed_at\":\"2026-02-01T00:00:00Z\"}",
 	    &b, NULL);
-	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"failure\"}", &c,
-	    NULL);
+	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"failure\"}",
+	    &c, NULL);
 	assert_memory_equal(a.digest, b.digest, sizeof(a.digest));
 	assert_memory_not_equal(a.digest, c.digest, sizeof(a.digest));
 	job_report_release(&a);
@@ -164,16 +167,19 @@ static void tokens_are_bound_and_end(void **state)
 	assert_int_equal(callback_token_check("key", 3, token, "dispatch1", 9000, &who), 0);
 	assert_string_equal(who, "npu");
 	free(who);
-	assert_int_equal(callback_token_check("key", 3, token, "dispatch1", 11000, &who), ERR_TIMEOUT);
+	assert_int_equal(
+	    callback_token_check("key", 3, token, "dispatch1", 11000, &who), ERR_TIMEOUT);
 	assert_int_equal(callback_token_check("key", 3, token, "dispatch2", 9000, &who), ERR_AUTH);
 	assert_int_equal(callback_token_check("kez", 3, token, "dispatch1", 9000, &who), ERR_AUTH);
 	assert_int_equal(callback_token_check("key", 3, "", "dispatch1", 9000, &who), ERR_AUTH);
 	for (size_t i = 0; i < strlen(token); i++) {
 		bad = xstrdup(token);
 		bad[i] = bad[i] == 'x' ? 'y' : 'x';
-		assert_int_equal(callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		assert_int_equal(
+		    callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
 		bad[i] = '\0';
-		assert_int_equal(callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		assert_int_equal(
+		    callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
 		free(bad);
 	}
 	free(token);
