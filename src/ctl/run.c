@@ -106,5 +106,10 @@ int ctl_run(int argc, char **argv)
 		ctl.is_json = true;
 		argc--;
 	}
+	if (i < argc && (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))) {
+		printf("Usage: outpostctl [-c FILE] [--json] %s%s%s\n\n%s\n", command->name,
+		    *command->usage ? " " : "", command->usage, command->help);
+		return EXIT_DONE;
+	}
 	return command->run(&ctl, argc - i, argv + i);
 }

@@ -1,5 +1,10 @@
 #include "ctl/server.h"
 
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/file.h"
 #include "config/state_dir.h"
@@ -20,6 +25,38 @@ static char *socket_path(const struct ctl *ctl)
 	path = path_join(state_dir, "control.sock");
 	free(state_dir);
 	return path;
+}
+
+/* Why nobody can be reached on this socket: 0, or an errno. */
+static int try_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, why = 0;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+		why = errno;
+	if (fd >= 0)
+		close(fd);
+	return why;
+}
+
+/* libcurl's own words name a host and a port, which do not exist here. */
+static void explain_silence(const char *path, const struct error *e)
+{
+	int why = try_socket(path);
+
+	if (why == ENOENT || why == ECONNREFUSED)
+		fprintf(stderr, "outpostctl: outpostd does not run (nobody listens on %s)\n", path);
+	else if (why == EACCES)
+		fprintf(stderr, "outpostctl: %s: %s; run this as the user of outpostd, or as root\n",
+		    path, strerror(why));
+	else
+		fprintf(stderr, "outpostctl: outpostd does not answer on %s: %s\n", path,
+		    why ? strerror(why) : e->text);
 }
 
 static int answer_of(const struct http_call *call, json_t **ret)
@@ -62,8 +99,7 @@ int server_ask(const struct ctl *ctl, const char *method, const char *path, cons
 	*ret = NULL;
 	if (socket) {
 		if (http_call_blocking(&call))
-			fprintf(stderr, "outpostctl: the service does not answer on %s: %s\n", socket,
-			    call.why.text);
+			explain_silence(socket, &call.why);
 		else
 			exit_code = answer_of(&call, ret);
 		http_call_release(&call);

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startSilentVendor } from '../github/vendors.mjs';
-import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
+import { OUTPOSTCTL, Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'hook secret';
@@ -87,6 +87,20 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal((await outpost.ctl('replay', '00000000-0000-4000-8000-000000000000')).code, 1);
     assert.equal((await outpost.ctl('comment', 'preview', '999')).code, 1);
     assert.equal((await outpost.ctl('--help')).code, 0);
+    const help = await outpost.ctl('deliveries', '--help');
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /^Usage: outpostctl .*deliveries \[--failed\]/);
+  });
+
+  test('without a service it says so, and not which port of libcurl\'s', async () => {
+    const alone = await Outpost.prepare({ rig });
+    try {
+      const { code, stderr } = await alone.ctl('status');
+      assert.equal(code, 1);
+      assert.equal(stderr, `outpostctl: outpostd does not run (nobody listens on ${alone.stateDir}/control.sock)\n`);
+    } finally {
+      await fs.rm(alone.dir, { recursive: true });
+    }
   });
 
   test('replay plans again and dispatches nothing twice', async () => {
@@ -136,6 +150,18 @@ describe('operating it', { skip: notBuilt }, () => {
   test('unknown pull requests, commits and pages are 404', async () => {
     for (const target of ['/api/v1/pulls/999', '/api/v1/pulls/x', `/api/v1/commits/${'0'.repeat(40)}`, '/api/v1/commits/abc', '/api/v1/accelerators/none', '/nothing'])
       assert.equal((await outpost.get(target)).status, 404, target);
+  });
+
+  test('a table is cut for a terminal visibly, and never for a pipe', async () => {
+    const pull = rig.openPull(UPSTREAM, { number: 8, author: 'stranger', association: 'NONE' });
+    await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    await outpost.waitForApi('pulls/8', (one) => one.accelerators[0]?.dispatches[0]?.state === 'held');
+    const command = `stty cols 100; ${OUTPOSTCTL} -c ${outpost.configFile} dispatches --pr 8`;
+    const shown = execFileSync('script', ['-qec', command, '/dev/null'], { input: '' }).toString().replace(/\x1b\[\d*m/g, '');
+    const lines = shown.trimEnd().split(/\r?\n/);
+    assert.ok(lines.every((line) => [...line].length <= 100), shown);
+    assert.match(lines[1], /held .*…$/);
+    assert.match((await outpost.ctl('dispatches', '--pr', '8')).stdout, /has not contributed before[^…]*$/m);
   });
 
   test('a reload swaps everything, or nothing', async () => {
