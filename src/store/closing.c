@@ -27,8 +27,9 @@ static void tell(struct closing *c, const struct stored_dispatch *s)
 
 	request_put_closed(c->d, &q, c->now_ms);
 	/* The other heads of this PR are told with it, but not one that another PR still has. */
+	/* By heads, of which a PR has few (+: not by the target, which has years of them). */
 	db_exec(c->d,
-	    "UPDATE dispatch SET is_closed_told = 1 WHERE target_key = ?1 AND change_id IN"
+	    "UPDATE dispatch SET is_closed_told = 1 WHERE +target_key = ?1 AND change_id IN"
 	    " (SELECT change_id FROM pull_head WHERE repository_key = ?2 AND number = ?3)"
 	    " AND (change_id = ?4 OR NOT EXISTS (SELECT 1 FROM pull x"
 	    "  WHERE x.change_id = dispatch.change_id AND x.state = 'open'))",

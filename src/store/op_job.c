@@ -114,17 +114,31 @@ static enum dispatch_state state_by_jobs(struct db *d, const struct stored_dispa
 	return is_running ? DISPATCH_RUNNING : DISPATCH_DONE;
 }
 
+/* Whether the vendor must have the request to report so. The delivery alone does not tell:
+ * where some waited for a member, two dispatches carry the same one, and a report that names
+ * no dispatch may come from the run of the earlier. */
+static bool is_proof(struct db *d, const struct report_job *o, const struct stored_dispatch *s)
+{
+	if (o->dispatch_id && strcmp(o->dispatch_id, s->id) == 0)
+		return true;
+	return !db_has(d,
+	    "SELECT 1 FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2 AND id <> ?3"
+	    " AND state <> 'held' LIMIT 1",
+	    V_TEXT(s->target_key), V_TEXT(s->delivery_guid), V_TEXT(s->id));
+}
+
 /* Every runner of the accelerator that shares the dispatch moves with the report. */
-static void move_dispatches(struct db *d, const struct dispatch_list *l,
-    const struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
+static void move_dispatches(struct db *d, const struct report_job *o,
+    const struct dispatch_list *l, const struct stored_dispatch *s, enum dispatch_state to)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (strcmp(l->at[i].accelerator, s->accelerator) != 0)
 			continue;
-		dispatch_note_sent(d, &l->at[i], now_ms);
-		dispatch_enter(d, &l->at[i], to, NULL, now_ms);
+		dispatch_note_sent(d, &l->at[i], o->now_ms);
+		dispatch_enter(d, &l->at[i], to, NULL, o->now_ms);
 	}
-	request_is_proved(d, s->id);
+	if (is_proof(d, o, s))
+		request_is_proved(d, s->id);
 }
 
 static void record(
@@ -150,7 +164,7 @@ static void record(
 	change_touch(d, s->change_id, o->now_ms);
 	if (is_called_off(s))
 		return;
-	move_dispatches(d, l, s, state_by_jobs(d, s), o->now_ms);
+	move_dispatches(d, o, l, s, state_by_jobs(d, s));
 	if (!r.is_current)
 		return;
 	if (was_silent || r.has_replaced)
@@ -167,8 +181,8 @@ static void note_silent(struct db *d, struct report_job *o, const struct dispatc
 	o->outcome = REPORT_IGNORED_LEVEL;
 	if (is_called_off(s))
 		return;
-	move_dispatches(d, l, s,
-	    o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING, o->now_ms);
+	move_dispatches(d, o, l, s,
+	    o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
 	verdicts_rebuild(d, s->change_id, s->accelerator);
 }
 

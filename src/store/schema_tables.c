@@ -34,7 +34,7 @@ static const char VERSION_1[] =
     " association TEXT, labels TEXT, is_draft INTEGER NOT NULL, base_ref TEXT, base_sha TEXT,"
     " updated_ms INTEGER NOT NULL, PRIMARY KEY (repository_key, number)) WITHOUT ROWID;"
     "CREATE INDEX pull_of_change ON pull (change_id, state);"
-    "CREATE INDEX pull_open ON pull (repository_key, number) WHERE state = 'open';"
+    "CREATE INDEX pull_open ON pull (repository_key, state, number, change_id, updated_ms);"
     "CREATE TABLE pull_head ("
     " repository_key TEXT NOT NULL, number INTEGER NOT NULL, since_ms INTEGER NOT NULL,"
     " change_id INTEGER NOT NULL, PRIMARY KEY (repository_key, number, since_ms, change_id))"

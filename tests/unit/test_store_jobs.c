@@ -357,6 +357,32 @@ static void the_newest_of_one_delivery_counts(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded, xpu sent*");
 }
 
+/* The vendor's first run, of what was trusted, reports with the delivery alone while the
+ * request that lists what a member let in as well has not got through yet. */
+static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci")};
+	struct release_held release = {
+	    .repository = UPSTREAM, .number = 1, .comment_ms = T0 + 5000, .now_ms = T0 + 5000};
+	struct claim_outbox c;
+	char guid[32];
+
+	(void)state;
+	wants[1].held_reason = (char *)"new";
+	rig_start("opened", HEAD_A, 0, wants, 2);
+	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
+	ASSERT_SENT(T0, "github_dispatch v/ci[npu] opened");
+	DO_OK(store_release_held, &release);
+	c = rig_claim(REQUESTS, T0 + 5000);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
+	claim_outbox_release(&c);
+	assert_int_equal(report(&(struct rig_report){
+				    .repository = "v/ci", .delivery_id = guid, .accelerator = "npu"})
+			     .outcome,
+	    REPORT_RECORDED);
+	ASSERT_SENT(T0 + HOUR, "github_dispatch v/ci[npu,xpu] opened");
+}
+
 static void a_shared_repository_must_say_which(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci"),
@@ -527,6 +553,7 @@ int main(void)
 	    TEST(a_report_proves_that_the_request_arrived),
 	    TEST(the_dispatch_is_found_by_id_or_delivery),
 	    TEST(the_newest_of_one_delivery_counts),
+	    TEST(a_report_of_an_earlier_run_proves_no_later_request),
 	    TEST(a_shared_repository_must_say_which),
 	    TEST(nobody_reports_for_a_held_dispatch),
 	    TEST(an_answer_to_closed_is_ignored),

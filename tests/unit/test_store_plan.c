@@ -91,6 +91,51 @@ static void an_unsent_request_is_dropped(void **state)
 			       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
 }
 
+/* Both runners of a head whose requests met a vendor that is down until the deadlines passed. */
+static void expire_unsent(void)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
+	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
+	struct claim_outbox c;
+
+	rig_start("opened", HEAD_A, 0, wants, 2);
+	c = rig_claim(REQUESTS, T0);
+	for (size_t i = 0; i < c.n; i++)
+		rig_done(&c.rows[i], OUTBOX_RETRY, T0 + 5 * HOUR);
+	claim_outbox_release(&c);
+	DO_OK(store_expire_dispatches, &e);
+	ASSERT_DISPATCHES(HEAD_A, "npu expired*, xpu expired*");
+}
+
+static void an_expired_round_is_not_sent_beside_the_next(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
+
+	(void)state;
+	expire_unsent();
+	rig_start("edited", HEAD_A, 4 * 3600, wants, 2);
+	ASSERT_SENT(T0 + 6 * HOUR,
+	    "github_dispatch Ascend/pytorch[npu] synchronize; "
+	    "webhook_cancel https://ci.example.org/hook[xpu] opened; "
+	    "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
+}
+
+static void an_expired_draft_is_not_sent(void **state)
+{
+	static char *drops[] = {(char *)"npu", (char *)"xpu", NULL};
+
+	(void)state;
+	expire_unsent();
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 4 * HOUR,
+	    .action = "converted_to_draft",
+	    .sent_action = "closed",
+	    .drops = drops});
+	ASSERT_SENT(T0 + 6 * HOUR, "github_closed Ascend/pytorch[npu] closed; "
+				   "webhook_cancel https://ci.example.org/hook[xpu] opened");
+}
+
 static void a_head_pushed_back_starts_again(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -290,6 +335,27 @@ static void closing_one_of_two_pulls_ends_nothing(void **state)
 	v = rig_view_of(2, NULL);
 	assert_int_equal(v->state, CHANGE_OPEN);
 	change_view_free(v);
+}
+
+/* PR 1 has moved on to another head, PR 2 still has the first one. */
+static void closing_one_pull_leaves_the_others_to_be_told(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .number = 2,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2000,
+	    .wants = wants,
+	    .n_wants = 1});
+	rig_start("synchronize", HEAD_B, 3, wants, 1);
+	free(rig_send(T0 + 3000));
+	rig_close_pull(1, HEAD_B, 4);
+	ASSERT_SENT(T0 + 5000, "github_closed Ascend/pytorch[npu] closed");
+	rig_close_pull(2, HEAD_A, 6);
+	ASSERT_SENT(T0 + 7000, "github_closed Ascend/pytorch[npu] closed");
 }
 
 static void a_draft_ends_what_does_not_run_drafts(void **state)
@@ -606,6 +672,8 @@ int main(void)
 	    TEST(a_planned_delivery_is_not_planned_again),
 	    TEST(a_newer_head_supersedes),
 	    TEST(an_unsent_request_is_dropped),
+	    TEST(an_expired_round_is_not_sent_beside_the_next),
+	    TEST(an_expired_draft_is_not_sent),
 	    TEST(a_head_pushed_back_starts_again),
 	    TEST(stale_events_move_nothing_back),
 	    TEST(a_stale_event_of_the_current_head_still_starts),
@@ -617,6 +685,7 @@ int main(void)
 	    TEST(closing_an_unknown_pull_is_remembered),
 	    TEST(two_pulls_share_a_head),
 	    TEST(closing_one_of_two_pulls_ends_nothing),
+	    TEST(closing_one_pull_leaves_the_others_to_be_told),
 	    TEST(a_draft_ends_what_does_not_run_drafts),
 	    TEST(a_held_head_waits_for_a_member),
 	    TEST(a_comment_releases_the_head_that_it_saw),
