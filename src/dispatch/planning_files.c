@@ -87,6 +87,10 @@ static void on_github(struct github_call *call)
 
 static void ask_github(struct planning *p)
 {
+	if (p->d->is_closing) { /* nobody would cancel it any more */
+		planning_end(p, ERR_CLOSING);
+		return;
+	}
 	p->is_on_github = true;
 	p->op.pull_files = (struct github_pull_files){.call.done = on_github};
 	github_pull_files_get(p->d->deps.github, &p->op.pull_files, p->event.repository,
@@ -100,8 +104,6 @@ static void on_get(struct store_query *q)
 	if (q->err == 0 && p->op.get_files.files) {
 		p->files = p->op.get_files.files;
 		p->then(p);
-	} else if (p->d->is_closing) {
-		planning_end(p, ERR_CLOSING);
 	} else {
 		ask_github(p);
 	}

@@ -15,6 +15,7 @@ enum {
 	LOOK_AT_LEAST_MS = 60 * 1000, /* also when nobody rings */
 	CLAIM_AGAIN_MS = 500,
 	SETTLE_AGAIN_MS = 500,
+	SETTLE_LATER_MS = 10 * 1000, /* where waiting helps only once somebody has repaired it */
 	NO_ROOM_MS = 3000, /* and up to as much again */
 	GRACE_MS = 2000,
 	VENDOR_IN_HAND_MAX = 256,
@@ -228,7 +229,7 @@ static void on_settle_timer(struct timer *t)
 	settle(timer_owner(t));
 }
 
-static void settle_again(struct attempt *a, const char *error)
+static void settle_again(struct attempt *a, int err, const char *error)
 {
 	struct dispatch *d = a->d;
 
@@ -240,21 +241,18 @@ static void settle_again(struct attempt *a, const char *error)
 	}
 	if (!a->timer)
 		a->timer = timer_new(d->deps.loop, on_settle_timer, a);
-	timer_start(a->timer, SETTLE_AGAIN_MS);
+	timer_start(a->timer, dispatch_is_passing(err) ? SETTLE_AGAIN_MS : SETTLE_LATER_MS);
 }
 
 static void on_settled(struct store_op *op)
 {
 	struct attempt *a = CONTAINER_OF(op, struct attempt, done.op);
 
-	if (op->err && dispatch_is_passing(op->err)) {
-		settle_again(a, op->why.text);
-		return;
-	}
-	if (op->err)
-		log_event(LOG_ERROR, "dispatch_unsettled", LOG_S("dispatch", a->row.dispatch_id),
-		    LOG_S("error", op->why.text));
-	be_done_with(a);
+	/* A row that stayed `sending` would keep its lane shut until the next start. */
+	if (op->err && op->err != ERR_NOT_FOUND)
+		settle_again(a, op->err, op->why.text);
+	else
+		be_done_with(a);
 }
 
 static void settle(struct attempt *a)
@@ -272,7 +270,7 @@ static void settle(struct attempt *a)
 	};
 	rc = store_outbox_done(a->d->deps.store, &a->done);
 	if (rc)
-		settle_again(a, err_text(rc));
+		settle_again(a, rc, err_text(rc));
 }
 
 /* ---- the wire ---- */
