@@ -20,7 +20,7 @@ struct db;
 struct store_options {
 	const char *state_dir;  /* holds outpost.db; created (0700) when missing */
 	size_t max_queue_ops;   /* 0: 8192 */
-	size_t max_queue_bytes; /* 0: 16 MiB; one operation alone may be larger */
+	size_t max_queue_bytes; /* 0: 16 MiB; the last operation may pass it */
 	int n_readers;          /* 0: 2 */
 };
 

@@ -307,6 +307,8 @@ static void large_bodies_are_bounded_together(void **state)
 {
 	char *body = xcalloc(1, 1 << 20);
 	struct put_delivery p[4];
+	struct mark_delivery m = {
+	    .op.done = count_done, .delivery_id = 99, .mark = DELIVERY_MARK_IGNORED};
 	struct error e = {0};
 	int n_taken = 0;
 
@@ -322,9 +324,12 @@ static void large_bodies_are_bounded_together(void **state)
 		    .body = body,
 		    .body_bytes = 1 << 20,
 		    .now_ms = T0};
+		/* something small is always going on: it is no reason to refuse a large body */
+		if (i == 0)
+			assert_int_equal(store_mark_delivery(rig_store, &m), 0);
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
 	}
-	assert_int_equal(n_taken, 1); /* alone it may be as large as it is */
+	assert_int_equal(n_taken, 1); /* the last may be as large as it is */
 	rig_close();
 	rig_open();
 	free(body);
