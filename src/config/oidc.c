@@ -75,6 +75,11 @@ static void field_repositories(
 		refuse_kind(r, f, v, "a map");
 		return;
 	}
+	/* Read as "no mapping", the tokens' own word for their repository would count. */
+	if (v->n == 0)
+		problem_add(r->problems, r->file, v->line,
+		    "%s must not be empty; without it an issuer's `repository` claim is believed",
+		    f->map->path);
 	issuer->mappings = xcalloc(v->n, sizeof(*issuer->mappings));
 	for (size_t i = 0; i < v->n; i++) {
 		struct oidc_mapping *m = &issuer->mappings[issuer->n_mappings++];

@@ -180,6 +180,7 @@ static const struct {
 			    "parsing a flow mapping\n"},
     {"log: \x01\n", "outpost.yml:7: a control byte (0x01) in the file\n"},
     {"log: \xff\n", "outpost.yml:7: this line is not UTF-8\n"},
+    {"\"a\\x9b2J\": 1\n", "outpost.yml:7: unknown key \"a??2J\"\n"},
     {"public: \"\\0\"\n", "outpost.yml:7: a NUL character in a text\n"},
 };
 
@@ -192,6 +193,32 @@ static void test_wrong(void **state)
 		folder_write("outpost.yml", text);
 		free(text);
 		folder_expect(WRONG[i].expected);
+	}
+}
+
+/* An issuer whose map was emptied must not become one whose tokens name their repository. */
+static void test_issuer_that_maps_nothing(void **state)
+{
+	static const char *const written[] = {"{}", "", "~"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+		char *text = xasprintf("public_url: https://outpost.example.org\nstate_dir: state\n"
+				       "github:\n"
+				       "  app_id: 1\n"
+				       "  private_key_file: key.pem\n"
+				       "  webhook_secret_file: webhook\n"
+				       "  oidc:\n"
+				       "    issuers:\n"
+				       "      - issuer: https://agent.buildkite.com\n"
+				       "        jwks_url: https://agent.buildkite.com/jwks\n"
+				       "        repositories: %s\n",
+		    written[i]);
+
+		folder_write("outpost.yml", text);
+		free(text);
+		folder_expect("outpost.yml:11: github.oidc.issuers.repositories must not be empty; "
+			      "without it an issuer's `repository` claim is believed\n");
 	}
 }
 
@@ -339,6 +366,7 @@ int main(void)
 	    T(test_defaults),
 	    T(test_everything_written),
 	    T(test_wrong),
+	    T(test_issuer_that_maps_nothing),
 	    T(test_written_by_hand),
 	    T(test_missing_keys_are_all_named),
 	    T(test_secrets),
