@@ -54,8 +54,7 @@ char *attempt_target_name(const struct attempt *a)
 char *attempt_change_url(const struct attempt *a)
 {
 	if (a->row.number > 0)
-		return xasprintf(
-		    "%s/pulls/%lld", a->config->public_url, (long long)a->row.number);
+		return xasprintf("%s/pulls/%lld", a->config->public_url, (long long)a->row.number);
 	return xasprintf("%s/commits/%s", a->config->public_url, a->row.head_sha);
 }
 

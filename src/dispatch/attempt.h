@@ -25,7 +25,7 @@ struct attempt {
 
 	struct dispatch *d;
 	struct outbox_row row;
-	struct config *config; /* from the begin on */
+	struct config *config;       /* from the begin on */
 	const struct runner *runner; /* webhook: borrowed from config */
 	bool is_begun, is_on_wire;
 	struct payload_want want;

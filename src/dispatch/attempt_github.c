@@ -51,8 +51,8 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	if (rc)
 		return rc;
 	/* event_type is one of three words of this program's own. */
-	a->text = xasprintf(
-	    "{\"event_type\":\"%s\",\"client_payload\":%s}", a->row.event_type, payload);
+	a->text =
+	    xasprintf("{\"event_type\":\"%s\",\"client_payload\":%s}", a->row.event_type, payload);
 	a->text_bytes = strlen(a->text);
 	free(payload);
 	return 0;
@@ -74,7 +74,8 @@ static void on_answer(struct github_call *call)
 		/* Nothing was tried, or we ourselves cut it off: no reason to count it. */
 		int64_t wait_ms = r.err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
 
-		a->next_ms = clock_wall_ms() + (wait_ms > r.retry_after_ms ? wait_ms : r.retry_after_ms);
+		a->next_ms =
+		    clock_wall_ms() + (wait_ms > r.retry_after_ms ? wait_ms : r.retry_after_ms);
 		if (backoff_is_over(a->row.first_ms, a->next_ms))
 			attempt_over(a, OUTBOX_DEAD);
 		else

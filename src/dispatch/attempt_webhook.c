@@ -38,8 +38,8 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 {
 	const struct outbox_row *row = &a->row;
 	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
-	char *callback_url = xasprintf(
-	    "%s/api/v1/dispatches/%s/jobs", a->config->public_url, row->dispatch_id);
+	char *callback_url =
+	    xasprintf("%s/api/v1/dispatches/%s/jobs", a->config->public_url, row->dispatch_id);
 	char *change_url = attempt_change_url(a);
 	char *token = callback_token_make(a->d->deps.callback_key, a->d->deps.callback_key_bytes,
 	    row->dispatch_id, row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
@@ -52,8 +52,8 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 	    .callback_token = token,
 	};
 	bool is_bounded = payload_body_bytes(p) > WHOLE_BODY_MAX_BYTES;
-	int rc = client_payload_text(
-	    payload_content(p), &block, is_bounded, &a->text, &a->text_bytes);
+	int rc =
+	    client_payload_text(payload_content(p), &block, is_bounded, &a->text, &a->text_bytes);
 
 	free(callback_url);
 	free(change_url);
@@ -151,7 +151,7 @@ void attempt_webhook_send(struct attempt *a)
 	    .method = "POST",
 	    .url = r->url,
 	    .headers = (const char *const[]){"Content-Type: application/json",
-	        "Accept: application/json, */*", event, delivery, signature, NULL},
+		"Accept: application/json, */*", event, delivery, signature, NULL},
 	    .body = a->text,
 	    .body_bytes = a->text_bytes,
 	    .max_answer_bytes = ANSWER_MAX_BYTES,

@@ -12,10 +12,10 @@ enum { SHA_MIN_CHARS = 7 };
 /* Where in the comment's Markdown the current line stands. The trackers do not know of each
  * other: each errs on the side of "not spoken", and a line counts when none objects. */
 struct place {
-	char fence;     /* '`' or '~' inside a fenced block, else 0 */
-	size_t n_fence; /* how many of them opened it */
-	bool is_lost;   /* a fence that may belong to a list's item: nobody knows where it ends */
-	bool is_quote;  /* since a '>' line; a paragraph's next lines belong to it as well */
+	char fence;      /* '`' or '~' inside a fenced block, else 0 */
+	size_t n_fence;  /* how many of them opened it */
+	bool is_lost;    /* a fence that may belong to a list's item: nobody knows where it ends */
+	bool is_quote;   /* since a '>' line; a paragraph's next lines belong to it as well */
 	unsigned hidden; /* inside these of HIDING, by bits */
 	const char *paragraph; /* first byte of this run of lines without a blank one */
 };

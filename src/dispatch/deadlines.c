@@ -16,9 +16,9 @@ enum {
 struct deadline_watch {
 	struct dispatch *d;
 	struct clock_watch watch;
-	int64_t shift_ms; /* to be written down before anything expires */
+	int64_t shift_ms;    /* to be written down before anything expires */
 	int64_t due_mono_ms; /* the next deadline; INT64_MAX: none */
-	bool is_busy; /* one operation is in the store's hands */
+	bool is_busy;        /* one operation is in the store's hands */
 	bool was_rung;
 	struct timer *timer;
 	struct expire_dispatches expire;
@@ -115,8 +115,7 @@ static void on_expired(struct store_op *op)
 	}
 	dl->due_mono_ms = INT64_MAX;
 	if (dl->expire.next_due_ms)
-		dl->due_mono_ms =
-		    clock_mono_ms() + (dl->expire.next_due_ms - clock_wall_ms());
+		dl->due_mono_ms = clock_mono_ms() + (dl->expire.next_due_ms - clock_wall_ms());
 	arm(dl, dl->was_rung ? RUNG_MS : LOOK_EVERY_MS);
 }
 

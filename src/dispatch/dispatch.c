@@ -39,8 +39,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->retention = retention_new(d);
 	d->reconciler = reconciler_new(d);
 	d->n_open_parts = 5;
-	store_subscribe(deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES, on_topic,
-	    d);
+	store_subscribe(
+	    deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES, on_topic, d);
 	return d;
 }
 

@@ -52,7 +52,8 @@ struct dispatch_counters {
 	int64_t n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches_made;
 	int64_t n_files_unread; /* changes planned as if every path matched */
-	int64_t n_github_sent, n_webhooks_sent; /* requests that were taken, closed and cancel too */
+	int64_t n_github_sent,
+	    n_webhooks_sent; /* requests that were taken, closed and cancel too */
 	int64_t n_retries, n_dead;
 	int64_t n_expired;
 	int64_t n_clock_jumps;
@@ -60,8 +61,8 @@ struct dispatch_counters {
 	int64_t n_reconciled; /* changes that no webhook had told of */
 	int64_t n_reconcile_failures;
 	int64_t last_reconcile_wall_ms; /* the last look that went through; 0: none yet */
-	int n_planning; /* deliveries in hand now */
-	int n_sending;  /* claimed outbox rows in hand now */
+	int n_planning;                 /* deliveries in hand now */
+	int n_sending;                  /* claimed outbox rows in hand now */
 };
 void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret);
 

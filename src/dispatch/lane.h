@@ -24,7 +24,7 @@ struct lane_limits {
 struct lane {
 	struct lane_limits limits;
 	int n_in_hand, n_on_wire;
-	struct attempt *first; /* all in hand */
+	struct attempt *first;  /* all in hand */
 	struct target *targets; /* those with something in hand; who was served goes last */
 };
 

@@ -69,8 +69,8 @@ static void add_hosted(struct plan *p, const struct config *c, const struct acce
 }
 
 /* Every runner of the accelerator. What infra hosts needs infra's trust and its own. */
-static void add_accelerator(struct plan *p, const struct config *c, const struct accelerator *a,
-    const char *association)
+static void add_accelerator(
+    struct plan *p, const struct config *c, const struct accelerator *a, const char *association)
 {
 	struct hold hold = hold_of(a->trust, association);
 
@@ -103,8 +103,8 @@ static void add_infra(struct plan *p, const struct config *c, const char *associ
 	static const struct runner runner = {.name = runner_name, .kind = RUNNER_INFRA};
 
 	if (c->infra_repository)
-		add_want(p, &itself, &runner, c->infra_repository,
-		    hold_of(c->infra_trust, association));
+		add_want(
+		    p, &itself, &runner, c->infra_repository, hold_of(c->infra_trust, association));
 }
 
 static void ignore(struct plan *p, const char *reason)
@@ -136,8 +136,8 @@ static const char *sent_action(enum pull_action a)
 	return "synchronize";
 }
 
-static enum wish wish_of(const struct accelerator *a, const struct pull_info *pull,
-    const char *const *files)
+static enum wish wish_of(
+    const struct accelerator *a, const struct pull_info *pull, const char *const *files)
 {
 	enum wish wish;
 
@@ -148,8 +148,8 @@ static enum wish wish_of(const struct accelerator *a, const struct pull_info *pu
 }
 
 /* Everybody who wants this PR as it is now. */
-static enum plan_verdict add_all(struct plan *p, const struct event *ev, const struct config *c,
-    const char *const *files)
+static enum plan_verdict add_all(
+    struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
 	add_infra(p, c, ev->pull.author_association);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
@@ -163,16 +163,15 @@ static enum plan_verdict add_all(struct plan *p, const struct event *ev, const s
 	return PLAN_READY;
 }
 
-static enum plan_verdict start_all(struct plan *p, const struct event *ev, const struct config *c,
-    const char *const *files)
+static enum plan_verdict start_all(
+    struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
 	if (!ev->pull.is_open) {
 		ignore(p, "the pull request is closed");
 		return PLAN_READY;
 	}
 	p->kind = PLAN_START;
-	p->starts_round =
-	    ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
+	p->starts_round = ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
 	return add_all(p, ev, c, files);
 }
 
@@ -194,8 +193,8 @@ static const struct accelerator *steered_by(const struct config *c, const char *
 
 /* A label, or a PR turned into a draft: mostly something to remember. The others are told
  * as well in case that the event which brought this head never came. */
-static enum plan_verdict update(struct plan *p, const struct event *ev, const struct config *c,
-    const char *const *files)
+static enum plan_verdict update(
+    struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
 	const struct accelerator *a = steered_by(c, ev->label);
 
@@ -220,8 +219,8 @@ static enum plan_verdict update(struct plan *p, const struct event *ev, const st
 	return PLAN_READY;
 }
 
-static enum plan_verdict plan_pull(struct plan *p, const struct event *ev, const struct config *c,
-    const char *const *files)
+static enum plan_verdict plan_pull(
+    struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
 	p->change_kind = CHANGE_PULL_REQUEST;
 	p->event_type = "pull_request";
@@ -285,8 +284,8 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 			add_accelerator(p, c, &c->accelerators[i], NULL);
 }
 
-enum plan_verdict plan_make(const struct event *ev, const struct config *c,
-    const char *const *files, struct plan *ret)
+enum plan_verdict plan_make(
+    const struct event *ev, const struct config *c, const char *const *files, struct plan *ret)
 {
 	enum plan_verdict verdict = PLAN_READY;
 

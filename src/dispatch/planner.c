@@ -220,8 +220,8 @@ void planner_take_synthetic(struct planner *pl, const char *event_name, char *bo
     void (*on_done)(void *owner, int err), void *owner)
 {
 	char guid[UUID_BYTES];
-	struct planning *p = planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name),
-	    body, strlen(body));
+	struct planning *p = planning_new(
+	    pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body));
 
 	p->on_done = on_done;
 	p->owner = owner;

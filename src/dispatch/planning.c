@@ -29,8 +29,8 @@ static char *line_of(const struct event *ev)
 	return NULL;
 }
 
-struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid,
-    char *event_name, char *body, size_t body_bytes)
+struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
+    char *body, size_t body_bytes)
 {
 	struct planning *p = xcalloc(1, sizeof(*p));
 	int rc;
@@ -112,7 +112,7 @@ void planning_cancel(struct planning *p)
 static void on_timer(struct timer *t)
 {
 	struct planning *p = timer_owner(t);
-	void (*step)(struct planning *p) = p->step;
+	void (*step)(struct planning * p) = p->step;
 
 	p->step = NULL;
 	step(p);
@@ -141,8 +141,8 @@ bool planning_submitted(struct planning *p, int rc, void (*step)(struct planning
 	return false;
 }
 
-bool planning_went_well(struct planning *p, const struct error *why, int err,
-    void (*step)(struct planning *p))
+bool planning_went_well(
+    struct planning *p, const struct error *why, int err, void (*step)(struct planning *p))
 {
 	if (!err)
 		return true;
@@ -242,7 +242,8 @@ static void on_applied(struct store_op *op)
 	    LOG_S("event", p->event_name), LOG_S("action", p->event.action),
 	    LOG_S("plan", p->op.apply.is_stale ? "stale" : kinds[p->plan.kind]),
 	    LOG_I("pr", p->plan.pull.number), LOG_S("head", p->plan.head_sha),
-	    LOG_I("change", p->op.apply.change_id), LOG_I("dispatches", p->op.apply.n_new_dispatches));
+	    LOG_I("change", p->op.apply.change_id),
+	    LOG_I("dispatches", p->op.apply.n_new_dispatches));
 	planning_end(p, 0);
 }
 

@@ -34,9 +34,9 @@ struct planning {
 	char sha[41];                     /* of ok-to-test; "": none was named */
 	void (*then)(struct planning *p); /* once the files are there */
 
-	void (*step)(struct planning *p); /* what the timer does next; NULL: it is not on */
-	struct timer *timer; /* made when first needed */
-	int n_tries; /* to get an answer from GitHub */
+	void (*step)(struct planning *p);      /* what the timer does next; NULL: it is not on */
+	struct timer *timer;                   /* made when first needed */
+	int n_tries;                           /* to get an answer from GitHub */
 	void (*on_done)(void *owner, int err); /* synthetic */
 	void *owner;
 	int err;
@@ -53,8 +53,8 @@ struct planning {
 };
 
 /* Takes guid, event_name and body (free()); parses at once. */
-struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid,
-    char *event_name, char *body, size_t body_bytes);
+struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
+    char *body, size_t body_bytes);
 /* Ends with planner_finished(), never inside this call. */
 void planning_begin(struct planning *p);
 /* Ends soon; what is not on disk by then stays accepted. */
@@ -67,8 +67,8 @@ void planning_again(struct planning *p, void (*step)(struct planning *p), int64_
 /* What became of submitting op, whose done comes when this returns true. */
 bool planning_submitted(struct planning *p, int rc, void (*step)(struct planning *p));
 /* True when the operation went through; else it is tried again by step, or given up. */
-bool planning_went_well(struct planning *p, const struct error *why, int err,
-    void (*step)(struct planning *p));
+bool planning_went_well(
+    struct planning *p, const struct error *why, int err, void (*step)(struct planning *p));
 void planning_end(struct planning *p, int err);
 void planning_ignore(struct planning *p, const char *reason);
 void planning_fail(struct planning *p, const char *reason);

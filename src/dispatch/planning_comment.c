@@ -82,7 +82,8 @@ static void on_app(struct github_call *call)
 		planning_again(p, read_command,
 		    backoff_delay_ms(p->n_tries, r.retry_after_ms, dispatch_random01()));
 	else
-		planning_fail(p, "GitHub does not say what the App is called, so its commands are not known");
+		planning_fail(
+		    p, "GitHub does not say what the App is called, so its commands are not known");
 }
 
 static void ask_slug(struct planning *p)

@@ -63,8 +63,8 @@ static void on_github(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.pull_files.call);
 	const struct github_result *r = &call->result;
-	bool is_hopeless = r->is_final || ++p->n_tries >= TRIES_MAX ||
-			   r->retry_after_ms > WAIT_MAX_MS;
+	bool is_hopeless =
+	    r->is_final || ++p->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
 	bool is_known = r->err == 0;
 	int64_t pause_ms = TRY_AGAIN_MS * p->n_tries;
 
@@ -93,8 +93,8 @@ static void ask_github(struct planning *p)
 	}
 	p->is_on_github = true;
 	p->op.pull_files = (struct github_pull_files){.call.done = on_github};
-	github_pull_files_get(p->d->deps.github, &p->op.pull_files, p->event.repository,
-	    p->event.pull.number);
+	github_pull_files_get(
+	    p->d->deps.github, &p->op.pull_files, p->event.repository, p->event.pull.number);
 }
 
 static void on_get(struct store_query *q)

@@ -140,7 +140,7 @@ static void begin_look(struct reconciler *r)
 static void on_timer(struct timer *t)
 {
 	struct reconciler *r = timer_owner(t);
-	void (*then)(struct reconciler *r) = r->then;
+	void (*then)(struct reconciler * r) = r->then;
 
 	if (!r->is_running) {
 		begin_look(r);
@@ -231,8 +231,8 @@ static void on_saved(struct store_op *op)
 		r->then(r);
 }
 
-void reconcile_save_setting(struct reconciler *r, const char *key, const char *value,
-    void (*then)(struct reconciler *r))
+void reconcile_save_setting(
+    struct reconciler *r, const char *key, const char *value, void (*then)(struct reconciler *r))
 {
 	size_t n = strlen(key) + 1;
 
@@ -261,8 +261,8 @@ static void on_planned(void *owner, int err)
 	r->then(r);
 }
 
-void reconcile_plan(struct reconciler *r, const char *event_name, char *body,
-    void (*then)(struct reconciler *r))
+void reconcile_plan(
+    struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r))
 {
 	r->then = then;
 	r->is_busy = true;

@@ -104,11 +104,11 @@ static void on_has_push(struct store_query *q)
 	} else if (!r->br.tip) {
 		note_tip(r);
 	} else {
-		log_event(LOG_INFO, "push_found", LOG_S("branch", name_of(r)),
-		    LOG_S("head", r->br.sha));
+		log_event(
+		    LOG_INFO, "push_found", LOG_S("branch", name_of(r)), LOG_S("head", r->br.sha));
 		reconcile_plan(r, "push",
 		    synthetic_push(r->br.answer, name_of(r), r->br.sha,
-		        r->config->upstream_repository, r->br.tip),
+			r->config->upstream_repository, r->br.tip),
 		    keep_tip);
 	}
 }

@@ -122,8 +122,8 @@ static void on_asked(struct github_call *call)
 	bool is_too_late = result.err && result.is_final && result.err != ERR_AUTH;
 
 	github_call_release(call);
-	if (!reconcile_is_back(r, "asking for a delivery again", is_too_late ? 0 : result.err,
-	        &result.why))
+	if (!reconcile_is_back(
+		r, "asking for a delivery again", is_too_late ? 0 : result.err, &result.why))
 		return;
 	r->dl.n_asked++;
 	r->d->counters.n_redeliveries_asked += !is_too_late;
@@ -210,7 +210,8 @@ static void read_page(struct reconciler *r)
 	size_t i;
 
 	r->dl.lost = xcalloc(json_array_size(r->dl.page) + 1, sizeof(*r->dl.lost));
-	json_array_foreach (r->dl.page, i, entry) {
+	json_array_foreach(r->dl.page, i, entry)
+	{
 		int64_t id = json_get_int(entry, "id", 0), status, at_ms;
 		const char *guid = json_get_str(entry, "guid");
 		const char *at = json_get_str(entry, "delivered_at");

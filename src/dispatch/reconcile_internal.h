@@ -24,7 +24,7 @@ struct reconciler {
 	bool has_failed; /* some part of this look */
 	int part;
 	int n_complete_looks;
-	int64_t since_ms; /* when this database began: older losses are not ours */
+	int64_t since_ms;      /* when this database began: older losses are not ours */
 	struct config *config; /* of this look */
 
 	/* the operation in the air */
@@ -47,11 +47,11 @@ struct reconciler {
 
 	/* 1: deliveries */
 	struct {
-		json_t *page;       /* array */
-		json_t *settled;    /* object: GUIDs that need no more in this look */
-		int64_t seen_id;    /* from the last look */
-		int64_t newest_id;  /* of this one */
-		int64_t floor_id;   /* where this walk ends */
+		json_t *page;           /* array */
+		json_t *settled;        /* object: GUIDs that need no more in this look */
+		int64_t seen_id;        /* from the last look */
+		int64_t newest_id;      /* of this one */
+		int64_t floor_id;       /* where this walk ends */
 		int64_t older_floor_id; /* of a walk that was cut short; 0: its end is open */
 		char older_cursor[GITHUB_CURSOR_BYTES]; /* where it goes on; "": there is none */
 		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
@@ -60,7 +60,7 @@ struct reconciler {
 		struct lost_delivery {
 			int64_t id;
 			const char *guid; /* of page */
-		} *lost;
+		} * lost;
 		size_t n_lost, i;
 		bool *known;
 	} dl;
@@ -101,11 +101,11 @@ void reconcile_part_failed(struct reconciler *r, const char *what, const char *w
  * copied. */
 void reconcile_load_setting(
     struct reconciler *r, const char *key, void (*then)(struct reconciler *r));
-void reconcile_save_setting(struct reconciler *r, const char *key, const char *value,
-    void (*then)(struct reconciler *r));
+void reconcile_save_setting(
+    struct reconciler *r, const char *key, const char *value, void (*then)(struct reconciler *r));
 /* Plans a body (taken), then runs `then`; what the body itself was refused for is logged. */
-void reconcile_plan(struct reconciler *r, const char *event_name, char *body,
-    void (*then)(struct reconciler *r));
+void reconcile_plan(
+    struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r));
 /* For done callbacks: the operation is back. False: it ended the part (or the look). why may be
  * NULL when err is 0. */
 bool reconcile_is_back(struct reconciler *r, const char *what, int err, const struct error *why);

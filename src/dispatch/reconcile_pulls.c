@@ -153,8 +153,7 @@ static void plan_pull(struct reconciler *r, const char *action, const char *befo
 
 	log_event(LOG_INFO, "pull_found", LOG_I("pr", json_get_int(pull, "number", 0)),
 	    LOG_S("as", action));
-	reconcile_plan(
-	    r, "pull_request", synthetic_pull(action, pull, repository, before), go_on);
+	reconcile_plan(r, "pull_request", synthetic_pull(action, pull, repository, before), go_on);
 }
 
 static void on_noted(struct store_op *op)
@@ -171,8 +170,7 @@ static void note_pull(struct reconciler *r)
 	const char *repository = r->config->upstream_repository;
 	char *body = synthetic_pull("opened", pull, repository, NULL);
 	struct error why = {0};
-	int rc = r->d->deps.parse_event(
-	    "pull_request", body, strlen(body), &r->pl.event, &why);
+	int rc = r->d->deps.parse_event("pull_request", body, strlen(body), &r->pl.event, &why);
 
 	free(body);
 	if (rc) {
@@ -331,15 +329,14 @@ static void have_memory(struct reconciler *r)
 	r->pl.is_first_look =
 	    !r->setting_value || parse_int64(r->setting_value, &r->pl.seen_ms) != 0;
 	r->pl.newest_ms = r->pl.seen_ms;
-	r->pl.must_be_complete =
-	    r->pl.is_first_look || r->n_complete_looks % COMPLETE_EACH == 0;
+	r->pl.must_be_complete = r->pl.is_first_look || r->n_complete_looks % COMPLETE_EACH == 0;
 	r->op.list_pulls = (struct list_pulls){
 	    .q.done = on_open,
 	    .repository = r->config->upstream_repository,
 	    .only_open = true,
 	};
-	reconcile_submitted(r, "listing pull requests",
-	    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+	reconcile_submitted(
+	    r, "listing pull requests", store_list_pulls(r->d->deps.store, &r->op.list_pulls));
 }
 
 void reconcile_pulls(struct reconciler *r)

@@ -16,7 +16,7 @@ enum {
 	CLAIM_AGAIN_MS = 500,
 	SETTLE_AGAIN_MS = 500,
 	SETTLE_LATER_MS = 10 * 1000, /* where waiting helps only once somebody has repaired it */
-	NO_ROOM_MS = 3000, /* and up to as much again */
+	NO_ROOM_MS = 3000,           /* and up to as much again */
 	GRACE_MS = 2000,
 	VENDOR_IN_HAND_MAX = 256,
 	VENDOR_WIRE_MAX = 64,
@@ -31,7 +31,7 @@ struct claimer {
 	unsigned kinds; /* 1 << OUTBOX_… */
 	struct claim_outbox claim;
 	bool is_claiming, was_rung;
-	bool may_have_more; /* the last claim was filled to its limit */
+	bool may_have_more;  /* the last claim was filled to its limit */
 	int64_t due_wall_ms; /* when a row that waits is due; 0: none known */
 	struct timer *timer;
 };
@@ -178,6 +178,7 @@ static void count_settled(struct dispatch *d, const struct attempt *a)
 		n->n_dead++;
 		break;
 	case OUTBOX_NOT_YET:
+	case OUTBOX_AGAIN: /* only comments */
 		break;
 	}
 }

@@ -32,8 +32,7 @@ static bool is_own_text(cmark_node *node)
 
 	if (type != CMARK_NODE_TEXT && type != CMARK_NODE_HTML_BLOCK)
 		return false;
-	return strcasestr(text, "ok-to-test") &&
-	       (type == CMARK_NODE_TEXT || is_visible_html(text));
+	return strcasestr(text, "ok-to-test") && (type == CMARK_NODE_TEXT || is_visible_html(text));
 }
 
 static bool is_shown(cmark_node *document)
@@ -63,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	assert(strlen(c.sha) <= 40 && strspn(c.sha, "0123456789abcdef") == strlen(c.sha));
 	assert(c.kind == COMMAND_OK_TO_TEST || !c.sha[0]);
 	if (c.kind == COMMAND_OK_TO_TEST && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
-		cmark_node *document =
-		    cmark_parse_document(text, strlen(text), CMARK_OPT_DEFAULT);
+		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_DEFAULT);
 
 		assert(is_shown(document));
 		cmark_node_free(document);

@@ -32,16 +32,17 @@ struct rig {
 	struct dispatch *dispatch;
 
 	/* under gh->lock */
-	json_t *dispatches; /* [{"repository","event_type","client_payload"}] */
+	json_t *dispatches;          /* [{"repository","event_type","client_payload"}] */
 	const char *dispatch_status; /* NULL: 204; else "502 Bad", for dispatches */
 	int n_dispatch_failures;     /* so many dispatches get dispatch_status; -1: all */
-	const char *pulls, *deliveries, *branch_sha, *files, *pull; /* JSON texts; files NULL: 500 */
+	const char *pulls, *deliveries, *branch_sha, *files,
+	    *pull; /* JSON texts; files NULL: 500 */
 	const char *redelivery_status;
 
 	/* the vendor's server */
 	struct loopback *vendor;
 	pthread_mutex_t lock; /* guards what follows */
-	char **hooks;          /* whole requests */
+	char **hooks;         /* whole requests */
 	const char *hook_status;
 	const char *hook_headers;
 	bool is_hanging;
@@ -148,18 +149,16 @@ static inline void rig_write_config(struct rig *r)
 	    " secret: hook}}]\ntriggers: {pull_request: {drafts: false}}\n",
 	    r->vendor->port);
 
-	folder_write("outpost.yml", MINIMAL_YML
-	    "outgoing: {allow_networks: [127.0.0.0/8]}\n"
-	    "reconcile: {interval: 1h}\n"
-	    "accelerators: {directory: accelerators.d}\n");
+	folder_write("outpost.yml", MINIMAL_YML "outgoing: {allow_networks: [127.0.0.0/8]}\n"
+						"reconcile: {interval: 1h}\n"
+						"accelerators: {directory: accelerators.d}\n");
 	folder_write("secrets/hook/hook", "hook-secret\n");
 	rig_write_accelerator("gh", "runners: [{name: ci, github: {repository: vendor/ci}}]\n");
-	rig_write_accelerator("picky",
-	    "trust: members\nrunners: [{name: ci, github: {repository: vendor/ci}}]\n");
+	rig_write_accelerator(
+	    "picky", "trust: members\nrunners: [{name: ci, github: {repository: vendor/ci}}]\n");
 	rig_write_accelerator("hook", hook);
-	rig_write_accelerator("pathy",
-	    "runners: [{name: ci, github: {repository: other/pathy}}]\n"
-	    "triggers: {pull_request: {paths: [\"aten/**\"]}}\n");
+	rig_write_accelerator("pathy", "runners: [{name: ci, github: {repository: other/pathy}}]\n"
+				       "triggers: {pull_request: {paths: [\"aten/**\"]}}\n");
 	free(hook);
 }
 
@@ -353,7 +352,8 @@ static inline void rig_deliver(struct rig *r, const char *guid, const char *even
 /* "accelerator:state" of each dispatch, by accelerator, newest round only; free(). */
 static inline char *rig_states(struct rig *r)
 {
-	struct list_dispatches q = {.q.done = rig_query_on_done, .repository = UPSTREAM, .limit = 100};
+	struct list_dispatches q = {
+	    .q.done = rig_query_on_done, .repository = UPSTREAM, .limit = 100};
 	struct buf b = BUF_INIT(4096);
 	char *lines[100];
 	size_t n = 0;

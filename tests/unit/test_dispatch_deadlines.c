@@ -10,7 +10,7 @@ static void tells_jumps_from_drift(void **state)
 	(void)state;
 	assert_int_equal(clock_watch_look(&w, 1000000, 50), 0); /* the first look knows nothing */
 	assert_int_equal(clock_watch_look(&w, 1005000, 5050), 0);
-	assert_int_equal(clock_watch_look(&w, 1015000, 10050), 0);   /* five seconds are no jump */
+	assert_int_equal(clock_watch_look(&w, 1015000, 10050), 0); /* five seconds are no jump */
 	assert_int_equal(clock_watch_look(&w, 1025001, 15050), 5001);
 	assert_int_equal(clock_watch_look(&w, 1030001, 20050), 0);
 	assert_int_equal(clock_watch_look(&w, 35001, 25050), -1000000);
@@ -21,9 +21,8 @@ static void tells_jumps_from_drift(void **state)
 
 static void hasty(struct rig *r)
 {
-	rig_write_accelerator("hasty",
-	    "runners: [{name: ci, github: {repository: vendor/hasty}}]\n"
-	    "deadlines: {acknowledge: 300ms, start: 1h, finish: 2h}\n");
+	rig_write_accelerator("hasty", "runners: [{name: ci, github: {repository: vendor/hasty}}]\n"
+				       "deadlines: {acknowledge: 300ms, start: 1h, finish: 2h}\n");
 	rig_start_store(r);
 }
 

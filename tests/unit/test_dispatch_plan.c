@@ -140,13 +140,16 @@ static struct event pull_event(enum pull_action action, const char *association)
 	    .action = text(pull_action_name(action)),
 	    .repository = text("pytorch/pytorch"),
 	    .pull_action = action,
-	    .pull = {.number = 7, .head_sha = text(SHA), .is_open = true, .labels = none,
-	        .author_association = text(association), .updated_ms = 1000},
+	    .pull = {.number = 7,
+		.head_sha = text(SHA),
+		.is_open = true,
+		.labels = none,
+		.author_association = text(association),
+		.updated_ms = 1000},
 	};
 }
 
-#define TRUSTED                                                                                    \
-	" /infra any/ci draftless/lab draftless/farm hosted/infra merged/ci!! pathy/ci"
+#define TRUSTED " /infra any/ci draftless/lab draftless/farm hosted/infra merged/ci!! pathy/ci"
 
 static void what_starts(void **state)
 {
@@ -196,8 +199,7 @@ static void who_is_held(void **state)
 	expect(&ev, other_files,
 	    "start opened /infra any/ci draftless/lab! draftless/farm! hosted/infra! merged/ci!!");
 	config.infra_repository = NULL;
-	expect(&ev, other_files,
-	    "start opened any/ci draftless/lab! draftless/farm! merged/ci!!");
+	expect(&ev, other_files, "start opened any/ci draftless/lab! draftless/farm! merged/ci!!");
 }
 
 static void drafts(void **state)

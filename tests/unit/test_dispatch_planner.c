@@ -109,7 +109,8 @@ static void keeps_the_order_of_a_pull_request(void **state)
 	rig_start_dispatch(r);
 	wait_planned(r, 99);
 	for (int number = 1; number <= 3; number++) {
-		struct get_change q = {.q.done = rig_query_on_done, .repository = UPSTREAM, .number = number};
+		struct get_change q = {
+		    .q.done = rig_query_on_done, .repository = UPSTREAM, .number = number};
 		char sha[41];
 
 		rig_query_is_done = false;
@@ -159,13 +160,13 @@ static void plans_a_replayed_one_again(void **state)
 	wait_planned(r, 3);
 	assert_int_equal(replay.op.err, 0);
 	rig_expect_delivery(r, "g-1", "planned", NULL);
-	rig_expect_states(r,
-	    "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
+	rig_expect_states(
+	    r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
 	assert_int_equal(rig_n_dispatches(r), 2);
 }
 
-static void comment(struct rig *r, const char *guid, const char *association, const char *type,
-    const char *text)
+static void comment(
+    struct rig *r, const char *guid, const char *association, const char *type, const char *text)
 {
 	char *body = xasprintf(
 	    "{\"action\":\"created\",\"issue\":{\"number\":7,\"user\":{\"login\":\"alice\"},"
@@ -231,13 +232,13 @@ static void closes_and_drafts(void **state)
 	rig_expect_states(r, "gh:sent hook:cancelled picky:sent");
 	rig_wait_until(r, two_hooks);
 	assert_non_null(strstr(r->hooks[1], "X-Outpost-Event: cancel\r\n"));
-	rig_pull(r, "g-3", .action = "closed", .state = "closed",
-	    .updated_at = "2026-01-01T00:02:00Z");
+	rig_pull(
+	    r, "g-3", .action = "closed", .state = "closed", .updated_at = "2026-01-01T00:02:00Z");
 	wait_planned(r, 3);
 	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
 	rig_wait_until(r, two_dispatches);
 	assert_string_equal(json_string_value(json_at(json_array_get(r->dispatches, 1),
-	                        "client_payload", "payload", "action", NULL)),
+				"client_payload", "payload", "action", NULL)),
 	    "closed");
 }
 

@@ -71,8 +71,8 @@ static void only_notes_at_first(void **state)
 	assert_int_equal(rig_counters(r).n_reconciled, 1);
 	look(r);
 	/* The webhook comes after all, and again. */
-	rig_pull(r, "g-1", .action = "synchronize", .sha = SHA_B,
-	    .updated_at = "2026-01-01T00:05:00Z");
+	rig_pull(
+	    r, "g-1", .action = "synchronize", .sha = SHA_B, .updated_at = "2026-01-01T00:05:00Z");
 	look(r);
 	rig_stop(r);
 	start(r);
@@ -95,9 +95,8 @@ static void forwards_a_body_of_the_webhooks_shape(void **state)
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	set_text(r, &r->pulls, pulls);
 	look(r);
-	rig_expect_states(r,
-	    "gh:sent gh:superseded hook:acknowledged hook:superseded picky:sent"
-	    " picky:superseded");
+	rig_expect_states(r, "gh:sent gh:superseded hook:acknowledged hook:superseded picky:sent"
+			     " picky:superseded");
 	o = json_at(json_array_get(r->dispatches, 1), "client_payload", NULL);
 	assert_int_equal(strlen(json_get_str(o, "delivery_id")), 36);
 	o = json_object_get(o, "payload");
@@ -105,10 +104,8 @@ static void forwards_a_body_of_the_webhooks_shape(void **state)
 	assert_string_equal(json_get_str(o, "before"), SHA_A);
 	assert_string_equal(json_get_str(o, "after"), SHA_B);
 	assert_int_equal(json_get_int(o, "number", 0), 7);
-	assert_string_equal(
-	    json_get_str(json_at(o, "pull_request", "head", NULL), "sha"), SHA_B);
-	assert_string_equal(
-	    json_get_str(json_object_get(o, "repository"), "full_name"), UPSTREAM);
+	assert_string_equal(json_get_str(json_at(o, "pull_request", "head", NULL), "sha"), SHA_B);
+	assert_string_equal(json_get_str(json_object_get(o, "repository"), "full_name"), UPSTREAM);
 	free(pulls);
 }
 
@@ -119,8 +116,7 @@ static void finds_what_was_opened_and_closed(void **state)
 	    {.number = 8, .sha = SHA_B, .updated_at = "2026-01-02T00:00:00Z"},
 	    {.number = 7},
 	};
-	const struct rig_pull closed = {
-	    .state = "closed", .updated_at = "2026-01-03T00:00:00Z"};
+	const struct rig_pull closed = {.state = "closed", .updated_at = "2026-01-03T00:00:00Z"};
 	char *one = list_of(&both[1], 1), *two = list_of(both, 2), *other = list_of(both, 1);
 	char *pull = rig_pull_object(&closed);
 
@@ -132,14 +128,14 @@ static void finds_what_was_opened_and_closed(void **state)
 
 	/* 7 had no dispatch; give it one, and lose the news of its end. */
 	rig_pull(r, "g-1", .action = "reopened", .updated_at = "2026-01-02T00:00:00Z");
-	rig_expect_states(r,
-	    "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
+	rig_expect_states(
+	    r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
 	set_text(r, &r->pulls, other);
 	set_text(r, &r->pull, pull);
 	rig_stop(r);
 	start(r); /* which reads the list to its end */
-	rig_expect_states(r,
-	    "gh:cancelled gh:sent hook:acknowledged hook:cancelled picky:cancelled picky:sent");
+	rig_expect_states(
+	    r, "gh:cancelled gh:sent hook:acknowledged hook:cancelled picky:cancelled picky:sent");
 	assert_int_equal(rig_counters(r).n_reconciled, 1);
 	free(one);
 	free(two);
@@ -154,8 +150,7 @@ static void leaves_newer_knowledge_alone(void **state)
 	char *pulls = list_of(&stale, 1);
 
 	start(r);
-	rig_pull(r, "g-1", .action = "opened", .sha = SHA_B,
-	    .updated_at = "2026-01-01T00:05:00Z");
+	rig_pull(r, "g-1", .action = "opened", .sha = SHA_B, .updated_at = "2026-01-01T00:05:00Z");
 	rig_pull(r, "g-2", .action = "closed", .sha = SHA_B, .state = "closed", .number = 9,
 	    .updated_at = "2026-01-01T00:05:00Z");
 	set_text(r, &r->pulls, pulls);
@@ -187,7 +182,7 @@ static void finds_pushes(void **state)
 	rig_expect_states(r, "pathy:sent");
 	assert_int_equal(rig_n_dispatches(r), 1);
 	assert_string_equal(json_string_value(json_at(json_array_get(r->dispatches, 0),
-	                        "client_payload", "payload", "before", NULL)),
+				"client_payload", "payload", "before", NULL)),
 	    SHA_TIP);
 }
 
@@ -290,8 +285,9 @@ static void bears_any_answer(void **state)
 	struct rig *r = *state;
 
 	set_text(r, &r->deliveries, "{\"message\":\"hello\"}");
-	set_text(r, &r->pulls, "[null,1,\"x\",{},{\"number\":1},{\"number\":3,\"head\":{\"sha\":7}},"
-			       "{\"number\":2,\"head\":{\"sha\":\"zz\"},\"updated_at\":\"x\"}]");
+	set_text(r, &r->pulls,
+	    "[null,1,\"x\",{},{\"number\":1},{\"number\":3,\"head\":{\"sha\":7}},"
+	    "{\"number\":2,\"head\":{\"sha\":\"zz\"},\"updated_at\":\"x\"}]");
 	set_text(r, &r->branch_sha, "nonsense");
 	start(r);
 	look(r);

@@ -98,8 +98,8 @@ static void signs_webhooks(void **state)
 	assert_string_equal(at(o, "outpost", "callback_url"), line);
 	free(line);
 	assert_int_equal(callback_token_check(CALLBACK_KEY, strlen(CALLBACK_KEY),
-	                     at(o, "outpost", "callback_token"), id,
-	                     clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
+			     at(o, "outpost", "callback_token"), id,
+			     clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
 	    0);
 	assert_string_equal(accelerator, "hook");
 	free(accelerator);
@@ -169,7 +169,8 @@ static void tries_again(void **state)
 	assert_int_equal(rig_n_hooks(r), 2);
 	first = body_of(r->hooks[0]);
 	last = body_of(r->hooks[1]);
-	assert_string_equal(at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
+	assert_string_equal(
+	    at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
 	json_decref(first);
 	json_decref(last);
 }
@@ -322,7 +323,8 @@ static void sends_again_what_was_cut_off(void **state)
 	assert_int_equal(rig_n_dispatches(r), 1);
 	first = body_of(r->hooks[0]);
 	last = body_of(r->hooks[1]);
-	assert_string_equal(at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
+	assert_string_equal(
+	    at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
 	json_decref(first);
 	json_decref(last);
 }
@@ -336,9 +338,10 @@ static void reaches_a_hundred_targets(void **state)
 		char *text;
 
 		snprintf(name, sizeof(name), "v%d", i);
-		text = xasprintf("runners: [{name: ci, github: {repository: vendor/v%d}}, {name: lab,"
-				 " webhook: {url: \"http://127.0.0.1:%d/%d\", secret: hook}}]\n",
-		    i, r->vendor->port, i);
+		text =
+		    xasprintf("runners: [{name: ci, github: {repository: vendor/v%d}}, {name: lab,"
+			      " webhook: {url: \"http://127.0.0.1:%d/%d\", secret: hook}}]\n",
+			i, r->vendor->port, i);
 		rig_write_accelerator(name, text);
 		free(text);
 		text = xasprintf("secrets/%s/hook", name);
