@@ -25,20 +25,23 @@ struct job_view {
 struct dispatch_view {
 	char *id, *runner, *runner_kind;
 	enum dispatch_state state;
-	char *held_reason; /* or NULL */
-	char *last_error;  /* why it failed or expired, or NULL */
+	char *held_reason;     /* or NULL */
+	bool is_held_for_good; /* no ok-to-test releases it: it runs what was merged only */
+	char *last_error;      /* why it failed or expired, or NULL */
 	int64_t created_ms, sent_ms, due_ms; /* due: the next deadline, 0 none */
-	bool is_current; /* of the latest round */
+	bool is_current;                     /* of the latest round */
 };
 
 struct accelerator_view {
 	char *name, *title, *docs_url, *help_url;
 	enum level level;
-	char **oncall; /* NULL-terminated */
+	char **oncall;                    /* NULL-terminated */
 	struct dispatch_view *dispatches; /* newest first */
 	size_t n_dispatches;
 	struct job_view *jobs; /* current ones, by workflow and name */
 	size_t n_jobs;
+	/* how many of its verdicts come from a job; only where the view is cut, else 0 */
+	size_t n_verdicts[N_TEST_STATUSES];
 };
 
 struct verdict_view {
@@ -58,7 +61,7 @@ struct change_view {
 	char *repository;
 	int64_t number; /* the PR asked for, else a PR of the change, else 0 */
 	char *head_sha, *base_ref, *base_sha;
-	char *merge_base_sha; /* NULL: unknown */
+	char *merge_base_sha;  /* NULL: unknown */
 	int64_t merge_base_ms; /* commit time, 0 unknown */
 	char *title, *author;
 	int64_t created_ms;

@@ -25,8 +25,8 @@ static bool any_path_matches(char *const *patterns, const char *const *files)
 	return false;
 }
 
-enum wish trigger_pull(const struct accelerator *a, const struct pull_info *pull,
-    const char *const *files)
+enum wish trigger_pull(
+    const struct accelerator *a, const struct pull_info *pull, const char *const *files)
 {
 	const struct triggers *t = &a->triggers;
 
@@ -63,13 +63,13 @@ const char *trust_holds_pull(enum trust trust, const char *association)
 	case TRUST_CONTRIBUTORS:
 		if (association_is_member(association) || str_eq(association, "CONTRIBUTOR"))
 			return NULL;
-		return "the author has not contributed before; a member can release it with ok-to-test";
+		return "the author has not contributed before";
 	case TRUST_MEMBERS:
 		if (association_is_member(association))
 			return NULL;
-		return "the author is not a member; a member can release it with ok-to-test";
+		return "the author is not a member";
 	case TRUST_APPROVED:
-		return "every change waits for a member's ok-to-test";
+		return "every change waits for a member here";
 	case TRUST_MERGED:
 		return "only merged changes run here";
 	}

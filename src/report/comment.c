@@ -177,7 +177,7 @@ bool comment_has_news(const struct change_view *v)
 	table_init(&t, v);
 	has_news = t.n_rows > 0;
 	for (size_t i = 0; i < t.n_columns; i++)
-		has_news = has_news || t.columns[i].held || t.columns[i].silent ||
+		has_news = has_news || table_is_releasable(&t.columns[i]) || t.columns[i].silent ||
 			   t.columns[i].accelerator->n_jobs;
 	table_release(&t);
 	return has_news;

@@ -5,13 +5,15 @@
 
 #include "base/alloc.h"
 #include "base/escape.h"
+#include "base/str.h"
 #include "report/comment_internal.h"
 
 enum {
 	NAMED_MAX = 20,           /* accelerators in one paragraph */
 	FAILURES_PER_COLUMN = 10, /* lines of one accelerator */
 	FAILURES_MAX_BYTES = 14 * 1024,
-	STATES_MAX_BYTES = 10 * 1024,
+	PARAGRAPH_MAX_BYTES = 2560, /* of who has no result */
+	HELD_MAX_BYTES = 2048,      /* one for those whom a member releases, one for others */
 	REASON_MAX_CHARS = 160,
 	MESSAGE_MAX_CHARS = 200,
 	ONCALL_MAX = 5,
@@ -52,15 +54,6 @@ static void append_silent(struct buf *out, const struct table_column *c)
 	append_contact(out, c->accelerator, ", ");
 }
 
-static void append_held(struct buf *out, const struct table_column *c)
-{
-	comment_append_title(out, c->accelerator->title);
-	if (c->held->held_reason) {
-		buf_append_str(out, ": ");
-		escape_markdown_code(out, c->held->held_reason, REASON_MAX_CHARS, MARKDOWN_TEXT);
-	}
-}
-
 static void append_running(struct buf *out, const struct table_column *c)
 {
 	static const char *const words[N_DISPATCH_STATES] = {[DISPATCH_QUEUED] = "not asked yet",
@@ -83,11 +76,6 @@ static bool is_silent(const struct table_column *c)
 	return c->silent != NULL;
 }
 
-static bool is_held(const struct table_column *c)
-{
-	return c->held != NULL;
-}
-
 static bool is_running(const struct table_column *c)
 {
 	return c->state == COLUMN_RUNNING;
@@ -106,11 +94,10 @@ struct paragraph {
 };
 
 /* One item a column; names as many as fit, and how many more there are. */
-static void append_paragraph(
-    struct buf *out, const struct table *t, const struct paragraph *p, size_t max_bytes)
+static void append_paragraph(struct buf *out, const struct table *t, const struct paragraph *p)
 {
 	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0, n_unnamed = 0, end = out->len + max_bytes;
+	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		if (!p->is_in(&t->columns[i]))
@@ -129,6 +116,67 @@ static void append_paragraph(
 	buf_release(&item);
 }
 
+static bool is_held_alike(const struct table_column *x, const struct table_column *y)
+{
+	return x->held && y->held && table_is_releasable(x) == table_is_releasable(y) &&
+	       str_eq(x->held->held_reason, y->held->held_reason);
+}
+
+static bool is_first_held_so(const struct table *t, size_t column)
+{
+	for (size_t i = 0; i < column; i++)
+		if (is_held_alike(&t->columns[i], &t->columns[column]))
+			return false;
+	return true;
+}
+
+/* "A, B, 3 more: `why`" for all that are held as `column` is. Returns how many. */
+static size_t append_held_group(struct buf *out, const struct table *t, size_t column)
+{
+	const char *why = t->columns[column].held->held_reason;
+	size_t n = 0;
+
+	for (size_t i = column; i < t->n_columns; i++) {
+		if (!is_held_alike(&t->columns[i], &t->columns[column]) || n++ >= NAMED_MAX)
+			continue;
+		buf_append_str(out, i == column ? "" : ", ");
+		comment_append_title(out, t->columns[i].accelerator->title);
+	}
+	if (n > NAMED_MAX)
+		buf_appendf(out, ", %zu more", n - NAMED_MAX);
+	if (why) {
+		buf_append_str(out, ": ");
+		escape_markdown_code(out, why, REASON_MAX_CHARS, MARKDOWN_TEXT);
+	}
+	return n;
+}
+
+/* Those that share a reason are named together: it is one of a few policies. */
+static void append_held(struct buf *out, const struct table *t, bool is_releasable)
+{
+	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
+	size_t n = 0, n_unnamed = 0, end = out->len + HELD_MAX_BYTES;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		size_t n_alike;
+
+		if (!t->columns[i].held || table_is_releasable(&t->columns[i]) != is_releasable ||
+		    !is_first_held_so(t, i))
+			continue;
+		buf_clear(&item);
+		n_alike = append_held_group(&item, t, i);
+		if (out->len + item.len > end) {
+			n_unnamed += n_alike;
+			continue;
+		}
+		buf_append_str(out, n++ ? "; " : "**Held:** ");
+		buf_append(out, item.data, item.len);
+	}
+	if (n_unnamed)
+		buf_appendf(out, "%s%zu more", n ? "; " : "**Held:** ", n_unnamed);
+	buf_release(&item);
+}
+
 static void append_how_to_release(struct buf *out, const struct comment_options *o)
 {
 	char *command = xasprintf("@%s ok-to-test", o->bot ? o->bot : "BOT");
@@ -140,11 +188,24 @@ static void append_how_to_release(struct buf *out, const struct comment_options 
 	free(command);
 }
 
+static void append_all_held(struct buf *out, const struct table *t, const struct comment_options *o)
+{
+	size_t before = out->len;
+
+	append_held(out, t, true);
+	if (out->len > before) {
+		append_how_to_release(out, o);
+		buf_append_str(out, "\n\n");
+	}
+	before = out->len;
+	append_held(out, t, false);
+	buf_append_str(out, out->len > before ? "\n\n" : "");
+}
+
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o)
 {
 	static const struct paragraph paragraphs[] = {
 	    {"**No report:** ", is_silent, append_silent, "; "},
-	    {"**Held:** ", is_held, append_held, "; "},
 	    {"**Still running:** ", is_running, append_running, ", "},
 	    {"**Cancelled:** ", is_cancelled, append_cancelled, ", "},
 	};
@@ -152,12 +213,10 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 	for (size_t i = 0; i < ARRAY_LEN(paragraphs); i++) {
 		size_t before = out->len;
 
-		append_paragraph(out, t, &paragraphs[i], STATES_MAX_BYTES / ARRAY_LEN(paragraphs));
-		if (out->len == before)
-			continue;
-		if (paragraphs[i].append == append_held)
-			append_how_to_release(out, o);
-		buf_append_str(out, "\n\n");
+		append_paragraph(out, t, &paragraphs[i]);
+		buf_append_str(out, out->len > before ? "\n\n" : "");
+		if (i == 0)
+			append_all_held(out, t, o);
 	}
 }
 

@@ -58,6 +58,14 @@ static void append_passed(const struct table *t, const struct summary_style *sty
 	buf_append_str(out, style->bold_off);
 }
 
+static const char *held_lead(const struct table *t)
+{
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (table_is_releasable(&t->columns[i]))
+			return "Nothing runs before a member allows it";
+	return "Nothing runs before this is merged";
+}
+
 /* Appends the lead; returns the outcome that it has told of, N_OUTCOMES for none. */
 static enum column_outcome append_lead(
     const struct table *t, const struct summary_style *style, struct buf *out)
@@ -85,11 +93,12 @@ static enum column_outcome append_lead(
 	else if (n[OUTCOME_RUNNING])
 		text = "No accelerator has reported yet";
 	else if (n[OUTCOME_HELD])
-		text = "Nothing runs before a member allows it";
+		text = held_lead(t);
 	else if (t->n_columns == 0)
 		text = "No accelerator tests this change";
 	else if (n[OUTCOME_CANCELLED] == t->n_columns)
-		text = "Cancelled before anything was reported";
+		text = t->n_rows ? "Cancelled before everything was reported"
+				 : "Cancelled before anything was reported";
 	else
 		told = OUTCOME_WITHOUT;
 	if (n[OUTCOME_CANCELLED] == t->n_columns)

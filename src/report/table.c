@@ -49,7 +49,7 @@ static void column_init(struct table_column *c, const struct accelerator_view *a
 
 		if (!d->is_current)
 			continue;
-		if (s == COLUMN_HELD && !c->held)
+		if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
 			c->held = d;
 		if (s == COLUMN_SILENT && !c->silent)
 			c->silent = d;
@@ -70,9 +70,14 @@ static enum column_outcome outcome_of(const struct table_column *c)
 		return OUTCOME_RUNNING;
 	if (c->held)
 		return OUTCOME_HELD;
-	if (c->n_cells[TEST_PASS])
-		return OUTCOME_PASSED;
-	return c->state == COLUMN_CANCELLED ? OUTCOME_CANCELLED : OUTCOME_WITHOUT;
+	if (c->state == COLUMN_CANCELLED)
+		return OUTCOME_CANCELLED;
+	return c->n_cells[TEST_PASS] ? OUTCOME_PASSED : OUTCOME_WITHOUT;
+}
+
+bool table_is_releasable(const struct table_column *c)
+{
+	return c->held && !c->held->is_held_for_good;
 }
 
 static int compare_columns(const void *a, const void *b)
@@ -96,6 +101,18 @@ static void add_columns(struct table *t, size_t *column_of)
 		column_of[i] = SIZE_MAX;
 	for (size_t i = 0; i < t->n_columns; i++)
 		column_of[t->columns[i].accelerator - v->accelerators] = i;
+}
+
+/* What a cut view has counted and not read. */
+static void add_unread(struct table *t)
+{
+	for (size_t i = 0; i < t->n_columns; i++) {
+		struct table_column *c = &t->columns[i];
+
+		for (int s = 0; s < N_TEST_STATUSES; s++)
+			if (c->n_cells[s] < c->accelerator->n_verdicts[s])
+				c->n_cells[s] = c->accelerator->n_verdicts[s];
+	}
 }
 
 /* Columns with something to show, the worst first where there are too many. */
@@ -268,6 +285,7 @@ void table_init(struct table *t, const struct change_view *v)
 	add_running_jobs(t);
 	sort_entries(t);
 	add_rows(t);
+	add_unread(t);
 	choose_shown(t);
 	free(column_of);
 }

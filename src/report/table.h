@@ -25,9 +25,9 @@ enum column_outcome {
 	OUTCOME_MISSING, /* MISS, or silent */
 	OUTCOME_RUNNING,
 	OUTCOME_HELD,
-	OUTCOME_PASSED, /* has a PASS, and nothing else is open */
-	OUTCOME_CANCELLED,
-	OUTCOME_WITHOUT, /* finished, and nothing passed or failed */
+	OUTCOME_PASSED,    /* has a PASS, and nothing else is open */
+	OUTCOME_CANCELLED, /* whatever had passed by then */
+	OUTCOME_WITHOUT,   /* finished, and nothing passed or failed */
 	N_OUTCOMES
 };
 
@@ -35,10 +35,10 @@ struct table_column {
 	const struct accelerator_view *accelerator;
 	enum column_state state;
 	enum column_outcome outcome;
-	/* the dispatch that state comes from, and the first one that is held or silent, whatever
-	 * the others are at; NULL: none. Borrowed */
+	/* the dispatch that state comes from, and the first one that is held (rather one that a
+	 * member can release) or silent, whatever the others are at; NULL: none. Borrowed */
 	const struct dispatch_view *dispatch, *held, *silent;
-	size_t n_cells[N_TEST_STATUSES]; /* that have a row */
+	size_t n_cells[N_TEST_STATUSES]; /* that have a row, or would have in a whole view */
 	size_t n_running_jobs;
 	bool is_shown; /* has a column in the table */
 };
@@ -87,6 +87,8 @@ void table_init(struct table *t, const struct change_view *v);
 void table_release(struct table *t);
 /* The cells of one row, in the order of the columns: cells[i] for columns[i]; n_columns. */
 void table_row_cells(const struct table *t, const struct table_row *row, struct table_cell *cells);
+/* Whether a member's ok-to-test lets this column run. */
+bool table_is_releasable(const struct table_column *c);
 /* A column's cell where nothing was reported; also for the row that stands in for all of
  * them while there is none. */
 struct table_cell table_empty_cell(const struct table *t, const struct table_column *c);

@@ -154,7 +154,8 @@ static void read_dispatches(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT accelerator, id, runner, kind, state, held_reason, last_error, created_ms,"
-	    " sent_ms, next_due_ms, is_current FROM dispatch WHERE change_id = ?1"
+	    " sent_ms, next_due_ms, is_current, is_held_for_good FROM dispatch"
+	    " WHERE change_id = ?1"
 	    " AND accelerator <> ''"
 	    " ORDER BY accelerator, created_ms DESC, round DESC, is_current DESC, runner LIMIT ?2",
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
@@ -177,6 +178,7 @@ static void read_dispatches(struct db *d, struct change_view *v)
 		    .sent_ms = rows_int(r, 8),
 		    .due_ms = rows_int(r, 9),
 		    .is_current = rows_int(r, 10),
+		    .is_held_for_good = rows_int(r, 11),
 		};
 	}
 }
@@ -258,6 +260,23 @@ static int by_test(const void *x, const void *y)
 	return order;
 }
 
+/* So that a cut view knows who passed, although it has not read what. */
+static void count_verdicts(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator, status, COUNT(*) FROM verdict WHERE change_id = ?1"
+	    " AND job_id IS NOT NULL GROUP BY accelerator, status",
+	    V_INT(v->change_id));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = find(v, rows_text(r, 0));
+		enum test_status s = test_status_parse(rows_text(r, 1));
+
+		if (a && s < N_TEST_STATUSES)
+			a->n_verdicts[s] = (size_t)rows_int(r, 2);
+	}
+}
+
 /* Red ones first, so that what is cut is never bad news. */
 static void read_verdicts(struct db *d, struct change_view *v, size_t max)
 {
@@ -276,6 +295,8 @@ static void read_verdicts(struct db *d, struct change_view *v, size_t max)
 		   " WHERE v.change_id = ?1 AND v.attribution IS NULL LIMIT ?2",
 		   V_INT(v->change_id), V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
+	if (v->is_cut)
+		count_verdicts(d, v);
 	if (v->n_verdicts)
 		qsort(v->verdicts, v->n_verdicts, sizeof(*v->verdicts), by_test);
 }

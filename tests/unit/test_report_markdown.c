@@ -152,6 +152,85 @@ static void test_only_held(void **state)
 			   "commit with the comment `@outpost-ci ok-to-test`\n\n" FOOTER);
 }
 
+static void hold(
+    struct change_view *v, const char *name, const char *title, const char *why, bool is_for_good)
+{
+	size_t i = view_add_accelerator(v, name, title, LEVEL_2, DISPATCH_HELD);
+
+	v->accelerators[i].dispatches[0].held_reason = xstrdup(why);
+	v->accelerators[i].dispatches[0].is_held_for_good = is_for_good;
+}
+
+static void test_held_for_the_same_reason(void **state)
+{
+	struct change_view *v = view_new();
+
+	(void)state;
+	hold(v, "a", "A", "a stranger", false);
+	hold(v, "b", "B", "only merged changes run here", true);
+	hold(v, "c", "C", "no member", false);
+	hold(v, "d", "D", "a stranger", false);
+	assert_true(comment_has_news(v));
+	check_body(v, COMMENT_MARKER
+	    "\n**Nothing runs before a member allows it**; 4 accelerators are "
+	    "held.\n\n" HEAD_LINE "\n\n"
+	    "**Held:** A, D: `a stranger`; C: `no member`. A member of the repository "
+	    "releases this commit with the comment `@outpost-ci ok-to-test`\n\n"
+	    "**Held:** B: `only merged changes run here`\n\n" FOOTER);
+}
+
+/* Nobody can do anything about it, so it makes no comment by itself. */
+static void test_held_until_the_merge(void **state)
+{
+	struct change_view *v = view_new();
+
+	(void)state;
+	hold(v, "b", "B", "only merged changes run here", true);
+	assert_false(comment_has_news(v));
+	check_body(v, COMMENT_MARKER
+	    "\n**Nothing runs before this is merged**; 1 accelerator is held.\n\n" HEAD_LINE "\n\n"
+	    "**Held:** B: `only merged changes run here`\n\n" FOOTER);
+}
+
+/* What passed before everything was called off is no pass of the whole. */
+static void test_closed_half_way(void **state)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_CANCELLED);
+
+	(void)state;
+	view_add_job(v, npu, 12, "one", "success");
+	view_add_job(v, npu, 13, "two", NULL);
+	view_add_verdict(v, npu, "CI", "one", TEST_PASS, 12);
+	check_body(v, COMMENT_MARKER
+	    "\n**Cancelled before everything was reported**.\n\n" HEAD_LINE "\n\n"
+	    "| Test | Ascend NPU |\n|:--|:-:|\n| `CI/one` | [✓](" PAGE "jobs/12) |\n\n"
+	    "**Cancelled:** Ascend NPU\n\n" FOOTER);
+}
+
+/* Of a cut view it is known who passed, though not what. */
+static void test_cut_view_knows_who_passed(void **state)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
+	size_t mlu = view_add_accelerator(v, "b", "MLU", LEVEL_2, DISPATCH_DONE);
+	struct comment c;
+
+	(void)state;
+	view_add_verdict(v, npu, "CI", "one", TEST_FAIL, 12);
+	v->is_cut = true;
+	v->n_verdicts_total = 3;
+	v->accelerators[npu].n_verdicts[TEST_FAIL] = 1;
+	v->accelerators[npu].n_verdicts[TEST_PASS] = 1;
+	v->accelerators[mlu].n_verdicts[TEST_PASS] = 1;
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "red on Ascend NPU**, cause not classified yet; 1 "
+					   "accelerator passed."));
+	assert_non_null(strstr(c.markdown, "| Test | Ascend NPU | MLU |"));
+	comment_release(&c);
+	change_view_free(v);
+}
+
 static void test_verdict_lines(void **state)
 {
 	static const struct {
@@ -373,6 +452,10 @@ int main(void)
 	    cmocka_unit_test(test_everything_at_once),
 	    cmocka_unit_test(test_new_head_has_nothing_yet),
 	    cmocka_unit_test(test_only_held),
+	    cmocka_unit_test(test_held_for_the_same_reason),
+	    cmocka_unit_test(test_held_until_the_merge),
+	    cmocka_unit_test(test_closed_half_way),
+	    cmocka_unit_test(test_cut_view_knows_who_passed),
 	    cmocka_unit_test(test_verdict_lines),
 	    cmocka_unit_test(test_hash_ignores_time_only),
 	    cmocka_unit_test(test_order_of_the_view_does_not_matter),

@@ -100,6 +100,8 @@ static void red_is_read_first_when_it_is_cut(void **state)
 	assert_int_equal(g.view->n_verdicts, 3);
 	assert_int_equal(g.view->n_verdicts_total, 20);
 	assert_true(g.view->is_cut);
+	assert_int_equal(g.view->accelerators[0].n_verdicts[TEST_PASS], 18);
+	assert_int_equal(g.view->accelerators[0].n_verdicts[TEST_FAIL], 2);
 	assert_string_equal(g.view->verdicts[1].test, "t07"); /* by name, whatever was read first */
 	assert_string_equal(g.view->verdicts[1].message, "it broke");
 	assert_string_equal(g.view->verdicts[1].attribution, "UNCLASSIFIED");
