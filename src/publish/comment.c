@@ -61,8 +61,9 @@ static void on_given_back(struct store_op *op)
 {
 	struct writing *w = CONTAINER_OF(op, struct writing, done.op);
 
-	/* a row that stays `sending` is nobody's until the next start, so this is not given up */
-	if (op->err && !w->p->is_closing)
+	/* a row that stays `sending` is nobody's until the next start, so this is not given up,
+	 * except when there is no such row any more */
+	if (op->err && op->err != ERR_NOT_FOUND && !w->p->is_closing)
 		timer_start(w->timer, GIVE_BACK_RETRY_MS);
 	else
 		end(w);
@@ -72,13 +73,14 @@ void writing_give_back(
     struct writing *w, enum outbox_result result, int64_t next_ms, const char *error)
 {
 	if (result == OUTBOX_OK && w->again_ms) {
-		result = OUTBOX_NOT_YET;
+		result = OUTBOX_AGAIN;
 		next_ms = w->again_ms;
 	}
 	w->done = (struct outbox_done){.op = {.done = on_given_back},
 	    .id = w->row.id,
 	    .result = result,
 	    .generation = w->row.generation,
+	    .is_uncertain = w->is_uncertain,
 	    .next_ms = next_ms,
 	    .now_ms = clock_wall_ms(),
 	    .error = error};
@@ -118,6 +120,8 @@ void writing_retry(struct writing *w, const struct error *why, int64_t retry_aft
 
 void writing_fail(struct writing *w, const struct github_result *result)
 {
+	if (!result->was_sent || result->is_final) /* it changed nothing */
+		w->is_uncertain = w->row.is_uncertain;
 	if (result->err == ERR_CANCELLED) {
 		writing_give_back(w, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
 	} else if (result->is_final) {
@@ -156,7 +160,7 @@ static void on_known(struct store_query *q)
 		return;
 	}
 	w->comment_id = w->known.comment_id;
-	is_written = w->known.is_known || w->row.is_uncertain;
+	is_written = w->known.is_known || w->is_uncertain;
 	if (!w->config->comment_enabled || (!is_written && !comment_has_news(w->change.view)))
 		writing_give_back(w, OUTBOX_OK, 0, NULL);
 	else
@@ -212,7 +216,7 @@ void writing_decide(struct writing *w)
 	bool is_complete;
 
 	render(w);
-	if (w->known.is_known && w->comment_id > 0 && !w->row.is_uncertain &&
+	if (w->known.is_known && w->comment_id > 0 && !w->is_uncertain &&
 	    memcmp(w->known.body_hash, w->text.hash, SHA256_BYTES) == 0) {
 		counters->n_unchanged++;
 		writing_give_back(w, OUTBOX_OK, 0, NULL);
@@ -224,7 +228,7 @@ void writing_decide(struct writing *w)
 	due_ms = debounce_due_ms(
 	    &w->p->debounce, &(struct debounce_question){.number = w->row.number,
 				 .now_wall_ms = now_ms,
-				 .written_wall_ms = w->row.is_uncertain ? 0 : w->known.written_ms,
+				 .written_wall_ms = w->is_uncertain ? 0 : w->known.written_ms,
 				 .min_interval_ms = w->config->comment_min_interval_ms,
 				 .has_red = w->has_red,
 				 .had_red = w->known.has_red_written,
@@ -246,6 +250,7 @@ void writing_start(struct publisher *p, struct outbox_row *row)
 
 	w->p = p;
 	w->row = *row;
+	w->is_uncertain = row->is_uncertain;
 	*row = (struct outbox_row){.id = 0};
 	w->config = config_ref(p->config);
 	w->timer = timer_new(p->deps.loop, on_timer, w);

@@ -16,10 +16,12 @@ static void on_recorded(struct store_op *op)
 {
 	struct writing *w = CONTAINER_OF(op, struct writing, put.op);
 
-	if (op->err)
+	if (op->err) {
 		writing_retry(w, &op->why, 0);
-	else
-		writing_give_back(w, OUTBOX_OK, 0, NULL);
+		return;
+	}
+	w->is_uncertain = false;
+	writing_give_back(w, OUTBOX_OK, 0, NULL);
 }
 
 static void record(struct writing *w)
@@ -83,6 +85,7 @@ static void update(struct writing *w)
 {
 	if (!writing_begin_call(w, &w->call, on_updated))
 		return;
+	w->is_uncertain = true;
 	github_comment_update(
 	    w->p->deps.github, &w->call, w->row.target, w->comment_id, w->text.markdown);
 }
@@ -103,6 +106,7 @@ static void on_found(struct github_call *call)
 	}
 	if (!writing_begin_call(w, &w->call, on_created))
 		return;
+	w->is_uncertain = true;
 	github_comment_create(
 	    w->p->deps.github, &w->call, w->row.target, w->row.number, w->text.markdown);
 }

@@ -23,6 +23,7 @@ struct writing {
 	struct comment text;
 	int64_t comment_id; /* 0: not known */
 	int64_t again_ms;   /* wall; something may be known by then that was not now; 0: nothing */
+	bool is_uncertain;  /* a text may have reached GitHub that was not recorded */
 	bool has_red;
 	bool has_searched; /* GitHub was asked whether ours is there */
 };

@@ -229,6 +229,7 @@ static void request_done(struct db *d, const struct claimed *c, const struct out
 		enter(d, o, c->is_dropped ? "cancelled" : "waiting", o->next_ms, 0);
 		break;
 	case OUTBOX_NOT_YET:
+	case OUTBOX_AGAIN:
 		enter(d, o, c->is_dropped ? "cancelled" : "waiting", o->next_ms, 1);
 		break;
 	case OUTBOX_DEAD:
@@ -243,29 +244,23 @@ static void request_done(struct db *d, const struct claimed *c, const struct out
 static void comment_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_outdated = c->generation != o->generation;
+	const char *state = "waiting";
+	int64_t next_ms = o->next_ms;
 
-	switch (o->result) {
-	case OUTBOX_OK:
-	case OUTBOX_DEAD:
-		enter(d, o,
-		    is_outdated              ? "due"
-		    : o->result == OUTBOX_OK ? "sent"
-					     : "dead",
-		    o->now_ms, 0);
-		if (is_outdated)
-			db_exec(d,
-			    "UPDATE outbox SET n_attempts = 0, first_ms = ?2, is_uncertain = 0"
-			    " WHERE id = ?1",
-			    V_INT(o->id), V_INT(o->now_ms));
-		break;
-	case OUTBOX_RETRY:
-		enter(d, o, "waiting", o->next_ms, 0);
-		break;
-	case OUTBOX_NOT_YET:
-		enter(
-		    d, o, is_outdated ? "due" : "waiting", is_outdated ? o->now_ms : o->next_ms, 1);
-		break;
+	if (o->result == OUTBOX_OK || o->result == OUTBOX_DEAD) {
+		state = o->result == OUTBOX_OK ? "sent" : "dead";
+		next_ms = o->now_ms;
 	}
+	if (is_outdated && o->result != OUTBOX_RETRY) {
+		state = "due";
+		next_ms = o->now_ms;
+	}
+	enter(d, o, state, next_ms, o->result == OUTBOX_NOT_YET);
+	db_exec(d, "UPDATE outbox SET is_uncertain = ?2 WHERE id = ?1", V_INT(o->id),
+	    V_INT(o->is_uncertain));
+	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET)
+		db_exec(d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1",
+		    V_INT(o->id), V_INT(o->now_ms));
 }
 
 static int done_run(struct store_op *op, struct db *d)

@@ -36,7 +36,7 @@ struct outbox_row {
 	int n_attempts;       /* before this one */
 	int64_t first_ms;     /* when the effect came to be */
 	int64_t generation;   /* COMMENT: counts the wishes; see outbox_done */
-	bool is_uncertain;    /* an earlier try may have arrived (crash while sending) */
+	bool is_uncertain;    /* an earlier try may have arrived: a crash, or a lost answer */
 };
 void outbox_row_release(struct outbox_row *r);
 
@@ -59,6 +59,7 @@ enum outbox_result {
 	OUTBOX_RETRY,   /* again at next_ms */
 	OUTBOX_DEAD,    /* final: dispatches fail, with a MISS verdict */
 	OUTBOX_NOT_YET, /* nothing was tried; again at next_ms, the attempt does not count */
+	OUTBOX_AGAIN,   /* COMMENT: arrived, and there may be more to say at next_ms */
 };
 /* How a claimed row ended. A COMMENT row whose generation moved on since the claim is due
  * again whatever the result; a row that was cancelled meanwhile stays cancelled. */
@@ -67,6 +68,7 @@ struct outbox_done {
 	int64_t id;
 	enum outbox_result result;
 	int64_t generation;
+	bool is_uncertain; /* COMMENT: nobody knows what GitHub shows now */
 	int64_t next_ms, now_ms;
 	const char *error; /* RETRY, DEAD: why */
 };

@@ -139,7 +139,7 @@ void claim_outbox_release(struct claim_outbox *op)
 
 int store_outbox_done(struct store *s, struct outbox_done *op)
 {
-	static const char *const words[] = {"ok", "retry", "dead", "not_yet"};
+	static const char *const words[] = {"ok", "retry", "dead", "not_yet", "again"};
 
 	(void)s;
 	if (w.n_done_busy > 0) {
@@ -151,6 +151,7 @@ int store_outbox_done(struct store *s, struct outbox_done *op)
 	assert_int_equal(op->generation, 3);
 	trace(words[op->result]);
 	w.done = *op;
+	w.is_uncertain = op->is_uncertain;
 	snprintf(w.done_error, sizeof(w.done_error), "%s", op->error ? op->error : "");
 	loop_reap(w.loop, op_done, &op->op);
 	if (--w.n_rows_to_come == 0)
@@ -483,6 +484,29 @@ static void test_lost_answer_makes_no_second_comment(void **state)
 	assert_int_equal(w.n_create, 1);
 }
 
+static void test_lost_answer_is_not_taken_for_the_old_text(void **state)
+{
+	(void)state;
+	run(1);
+	w.known.written_ms -= 3600 * 1000;
+	w.has_red = true;
+	w.update[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
+	run(1);
+	assert_string_equal(w.trace, "update retry closed");
+	w.has_red = false; /* as it was before, but GitHub may show the red one */
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+	w.has_red = true;
+	w.update[2] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
+	run(1);
+	assert_string_equal(w.trace, "update not_yet closed");
+	w.has_red = false; /* it never left */
+	run(1);
+	assert_string_equal(w.trace, "ok closed");
+}
+
 static void test_refused_for_good(void **state)
 {
 	struct publish_counters counters;
@@ -558,7 +582,7 @@ static void test_merge_base_is_asked_for_again(void **state)
 	(void)state;
 	w.compare[0] = (struct scripted){.err = ERR_NETWORK, .status = 502};
 	run(1);
-	assert_string_equal(w.trace, "compare find create put not_yet closed");
+	assert_string_equal(w.trace, "compare find create put again closed");
 	assert_null(strstr(w.comment_text, "merge base"));
 	assert_in_range(w.done.next_ms, now_ms + 1000, now_ms + 60 * 1000);
 }
@@ -619,6 +643,7 @@ int main(void)
 	    TEST(test_lost_comment_is_found_by_its_marker),
 	    TEST(test_deleted_comment_is_made_anew),
 	    TEST(test_lost_answer_makes_no_second_comment),
+	    TEST(test_lost_answer_is_not_taken_for_the_old_text),
 	    TEST(test_refused_for_good),
 	    TEST(test_failures_are_tried_again),
 	    TEST(test_edits_wait_for_the_interval),

@@ -358,6 +358,37 @@ static void a_debounce_ends_when_more_is_to_say(void **state)
 	claim_outbox_release(&c);
 }
 
+static void what_a_comment_shows_may_be_unknown(void **state)
+{
+	struct claim_outbox c;
+	struct outbox_done o = {.result = OUTBOX_RETRY, .is_uncertain = true, .now_ms = T0 + 2000};
+
+	(void)state;
+	wish(1);
+	claim_comment(&c, T0 + 1000);
+	assert_false(c.rows[0].is_uncertain);
+	o.id = c.rows[0].id;
+	o.generation = c.rows[0].generation;
+	claim_outbox_release(&c);
+	DO_OK(store_outbox_done, &o);
+	claim_comment(&c, T0 + 3000);
+	assert_true(c.rows[0].is_uncertain);
+	claim_outbox_release(&c);
+	o.is_uncertain = false; /* written, with more to say in an hour */
+	o.result = OUTBOX_AGAIN;
+	o.next_ms = T0 + HOUR;
+	DO_OK(store_outbox_done, &o);
+	c = rig_claim(COMMENTS, T0 + 3000);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(c.next_due_ms, T0 + HOUR);
+	claim_outbox_release(&c);
+	claim_comment(&c, T0 + HOUR);
+	assert_false(c.rows[0].is_uncertain);
+	assert_int_equal(c.rows[0].n_attempts, 0); /* the failure before it is over */
+	assert_int_equal(c.rows[0].first_ms, T0 + 2000);
+	claim_outbox_release(&c);
+}
+
 static void what_was_written_is_known(void **state)
 {
 	struct put_comment put = {.repository = "PyTorch/PyTorch",
@@ -398,6 +429,7 @@ int main(void)
 	    TEST(a_wish_during_the_writing_is_not_lost),
 	    TEST(a_wish_wakes_a_patient_comment_not_a_refused_one),
 	    TEST(a_debounce_ends_when_more_is_to_say),
+	    TEST(what_a_comment_shows_may_be_unknown),
 	    TEST(what_was_written_is_known),
 	};
 
