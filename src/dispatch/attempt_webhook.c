@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "dispatch/attempt.h"
 #include "model/callback_token.h"
@@ -98,6 +99,13 @@ static void judge(struct attempt *a, int err, int status, int64_t wait_ms, const
 	if (has_answer && status >= 200 && status < 300) {
 		attempt_over(a, OUTBOX_OK);
 		return;
+	}
+	if (err == ERR_DENIED) {
+		/* Which address a name has in here is not the vendor's to learn: everybody can
+		 * read what is kept in the row. */
+		log_event(LOG_WARN, "webhook_address_refused",
+		    LOG_S("dispatch", a->row.dispatch_id), LOG_S("why", why));
+		error_set(&a->why, err, "its host's address may not be reached");
 	}
 	if (!has_answer) {
 		error_set(&a->why, err, "%s", *why ? why : err_text(err));

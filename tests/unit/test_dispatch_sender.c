@@ -230,6 +230,7 @@ static void follows_no_redirect(void **state)
 static void reaches_allowed_addresses_only(void **state)
 {
 	struct rig *r = *state;
+	char *error;
 	size_t n;
 
 	rig_start_store(r);
@@ -242,6 +243,9 @@ static void reaches_allowed_addresses_only(void **state)
 	assert_int_equal(rig_n_hooks(r), 0);
 	assert_int_equal(atomic_load(&r->vendor->n_connections), 0);
 	rig_expect_states(r, "gh:sent hook:queued picky:sent");
+	error = last_error(r, "hook"); /* shown to everybody: without the address */
+	assert_string_equal(error, "its host's address may not be reached");
+	free(error);
 	r->config->n_allow_networks = n;
 }
 
