@@ -23,20 +23,32 @@ const colour = process.stdout.isTTY && !process.env.NO_COLOR;
 const paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
 const begun = Date.now();
 const step = (title) => console.log(`\n${paint('1', title)}`);
-const say = (text) => console.log(`  ${paint('2', `${((Date.now() - begun) / 1000).toFixed(1).padStart(5)} s`)}  ${text}`);
-const short = (sha) => sha.slice(0, 10);
+const say = (text, at = Date.now()) => console.log(`  ${paint('2', `${((at - begun) / 1000).toFixed(1).padStart(5)} s`)}  ${text}`);
 
 const test = (name, status, message) => ({ suite: 'model', name, status, duration: 12.5, ...(message && { message }) });
 
-async function startVendors(rig, issuer, outpostUrl) {
-  const log = (who) => ({ what, job, status, answer }) => {
-    if (what === 'report') say(`${who} reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
-  };
-  const npu = startDispatchVendor({
-    rigUrl: rig.url, repository: 'Ascend/pytorch', tokenUrl: issuer.tokenUrl, callbackUrl: `${outpostUrl}/github/callback`, log: log('Ascend NPU'),
+// What vendors get and send is told as it happens, from step 4 on; what came before waits for it.
+const waiting = [];
+let isTelling = false;
+const tell = (text) => (isTelling ? say(text) : waiting.push([text, Date.now()]));
+function startTelling() {
+  isTelling = true;
+  for (const [text, at] of waiting) say(text, at);
+}
+
+// A vendor's log, in words.
+const follow = (who) => ({ what, delivery, valid, job, status, answer }) => {
+  if (what === 'webhook') tell(`signed webhook to ${who}, signature ${valid ? 'verified' : 'WRONG'}, dispatch ${delivery}`);
+  if (what === 'report') tell(`${who} reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
+};
+
+function startNpu(rig, issuer, outpostUrl) {
+  const vendor = startDispatchVendor({
+    rigUrl: rig.url, repository: 'Ascend/pytorch', tokenUrl: issuer.tokenUrl, callbackUrl: `${outpostUrl}/github/callback`, log: follow('Ascend NPU'),
     script: [{ workflow: 'npu', job: 'models', hold: 300, conclusion: 'success', tests: [test('llama3', 'PASS'), test('Qwen', 'PASS'), test('bert', 'SKIP')] }],
   });
-  return { npu };
+  vendor.on('dispatch', ({ client_payload: { outpost } }) => tell(`repository_dispatch to Ascend/pytorch, dispatch ${outpost.dispatch_id}`));
+  return vendor;
 }
 
 async function main() {
@@ -46,11 +58,9 @@ async function main() {
   const lab = await startWebhookVendor({
     secret: SECRET,
     script: [{ workflow: 'lab', job: 'nightly-models', hold: 600, conclusion: 'failure', tests: [test('llama3', 'PASS'), test('Qwen', 'FAIL', 'AssertionError: expected 0.7071, got 0.7068 | tolerance 1e-4')] }],
-    log: ({ what, job, status, answer }) => {
-      if (what === 'report') say(`Lab HPU reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
-    },
+    log: follow('Lab HPU'),
   });
-  const silent = await startSilentVendor({ secret: SECRET });
+  const silent = await startSilentVendor({ secret: SECRET, log: follow('Quiet TPU') });
   say(`Lab HPU takes signed webhooks at ${lab.url}`);
   say(`Quiet TPU takes them at ${silent.url} and will never report`);
 
@@ -66,7 +76,7 @@ async function main() {
     config: { comment: { min_interval: '1s' }, log: { level: 'info' } },
   });
   say(`ready at ${outpost.url}; three accelerators are registered`);
-  const { npu } = await startVendors(rig, issuer, outpost.url);
+  const npu = startNpu(rig, issuer, outpost.url);
   say('Ascend NPU listens in its repository Ascend/pytorch');
 
   step(`3  A pull request is opened in ${UPSTREAM}`);
@@ -77,14 +87,11 @@ async function main() {
   const again = await rig.deliver('pull_request', payload, { guid: delivery.guid });
   say(`GitHub sends the same delivery again; outpostd answers ${again.status_code}: ${JSON.parse(again.response?.body ?? '{}').status ?? ''}`);
 
-  step('4  It goes out, once to each');
-  const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch' });
-  say(`repository_dispatch to Ascend/pytorch, dispatch ${dispatch.client_payload.outpost.dispatch_id}`);
-  await until(() => lab.events.length > 0 && silent.events.length > 0, { timeout: 10_000 });
-  for (const [name, vendor] of [['Lab HPU', lab], ['Quiet TPU', silent]])
-    say(`signed webhook to ${name}, signature ${vendor.events[0].valid ? 'verified' : 'WRONG'}, dispatch ${vendor.events[0].delivery}`);
+  step('4  It goes out, once to each, and the first one begins');
+  startTelling();
+  await until(() => npu.dispatches.length > 0 && lab.events.length > 0 && silent.events.length > 0, { timeout: 10_000 });
 
-  step('5  The vendors report, and one does not');
+  step('5  The others report, and one does not');
   const view = await outpost.waitForApi(`pulls/${NUMBER}`, (one) => one.accelerators.every(({ dispatches }) => ['done', 'expired'].includes(dispatches[0].state)), { timeout: 60_000, what: 'every vendor has reported or missed its deadline' });
   for (const one of view.accelerators) say(`${one.title}: ${one.dispatches[0].state}${one.jobs.length === 0 ? ', without a report' : ''}`);
 
