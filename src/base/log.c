@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,7 +11,13 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-enum { LINE_MAX_BYTES = 16384, VALUE_MAX_BYTES = 1024, END_BYTES = 2 };
+enum {
+	LINE_MAX_BYTES = 16384,
+	VALUE_MAX_BYTES = 1024,
+	END_BYTES = 2,
+	/* What a pipe takes in one piece, so lines of several threads do not mix. */
+	HELD_MAX_BYTES = PIPE_BUF,
+};
 
 static _Atomic int log_level_now = LOG_INFO;
 static _Atomic int log_format_now = LOG_TEXT;
@@ -97,28 +104,81 @@ static void put_field(struct buf *b, const struct log_field *f, enum log_format 
 	}
 }
 
-void log_write(enum log_level level, const char *ev, const struct log_field *fields)
+/* What log_hold() gathers. `line` is kept too, so that a line costs no allocation. */
+static _Thread_local struct {
+	bool is_on;
+	struct buf line, text;
+} held = {.line = BUF_INIT(LINE_MAX_BYTES), .text = BUF_INIT(HELD_MAX_BYTES)};
+
+/* A log that cannot be written has nowhere to say so. */
+static void put_out(const struct buf *b)
+{
+	while (write(STDERR_FILENO, b->data, b->len) < 0 && errno == EINTR)
+		;
+}
+
+static void put_out_held(void)
+{
+	if (held.text.len > 0)
+		put_out(&held.text);
+	buf_clear(&held.text);
+}
+
+void log_hold(void)
+{
+	held.is_on = true;
+}
+
+void log_release(void)
+{
+	held.is_on = false;
+	put_out_held();
+}
+
+static void compose(
+    struct buf *line, enum log_level level, const char *ev, const struct log_field *fields)
 {
 	enum log_format format = (enum log_format)log_format_now;
-	struct buf line = BUF_INIT(LINE_MAX_BYTES);
 	char time[RFC3339_BYTES];
 	int64_t now = clock_wall_ms();
 
-	if (!log_is_on(level))
-		return;
 	rfc3339_format(now, time);
 	time[19] = '\0'; /* the fraction goes between the seconds and the Z */
-	buf_appendf(&line,
+	buf_appendf(line,
 	    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
 			       : "time=%s.%03dZ level=%s ev=%s",
 	    time, (int)(now % 1000), level_name(level), ev);
 	for (; fields->key; fields++)
-		put_field(&line, fields, format);
-	buf_append_str(&line, format == LOG_JSON ? "}\n" : "\n");
-	/* One write per line, so lines of several threads do not mix. A log that cannot be
-	 * written has nowhere to say so. */
-	while (write(STDERR_FILENO, line.data, line.len) < 0 && errno == EINTR)
-		;
+		put_field(line, fields, format);
+	buf_append_str(line, format == LOG_JSON ? "}\n" : "\n");
+}
+
+static void hold_line(enum log_level level, const char *ev, const struct log_field *fields)
+{
+	buf_clear(&held.line);
+	compose(&held.line, level, ev, fields);
+	if (held.text.len + held.line.len > HELD_MAX_BYTES)
+		put_out_held();
+	if (held.line.len > HELD_MAX_BYTES)
+		put_out(&held.line);
+	else
+		buf_append(&held.text, held.line.data, held.line.len);
+	if (level >= LOG_WARN)
+		put_out_held();
+}
+
+void log_write(enum log_level level, const char *ev, const struct log_field *fields)
+{
+	struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+	if (!log_is_on(level))
+		return;
+	if (held.is_on) {
+		hold_line(level, ev, fields);
+		return;
+	}
+	compose(&line, level, ev, fields);
+	put_out(&line);
 	buf_release(&line);
 }
 

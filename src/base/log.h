@@ -35,6 +35,13 @@ void log_setup(enum log_level level, enum log_format format);
 bool log_is_on(enum log_level level);
 void log_write(enum log_level level, const char *ev, const struct log_field *fields);
 
+/* Between the two, this thread's lines are gathered and written in one go: a write for each
+ * of many deliveries is a good part of what taking one in costs. A warning or an error is
+ * written at once, with what was gathered before it; a process that dies loses the rest. Not
+ * nested. */
+void log_hold(void);
+void log_release(void);
+
 /* A flood of one kind of line is told once a second with a count: returns true
  * when the line may be written, and in *ret_n_skipped how many were held back since. */
 struct log_limit {

@@ -4,6 +4,7 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "loop/loop.h"
 #include "loop/loop_internal.h"
 
@@ -48,8 +49,10 @@ static void on_wake(uv_async_t *handle)
 {
 	struct inbox *in = CONTAINER_OF(handle, struct inbox, wake);
 
+	log_hold(); /* a batch is where many lines come at once */
 	take(in);
 	run_batch(in);
+	log_release();
 }
 
 static void on_inbox_closed(uv_handle_t *handle)

@@ -157,6 +157,44 @@ static void test_levels(void **state)
 	free(line);
 }
 
+static int count_lines(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void test_held_lines_come_together(void **state)
+{
+	char *text;
+
+	(void)state;
+	log_setup(LOG_INFO, LOG_TEXT);
+	log_hold();
+	log_event(LOG_INFO, "first");
+	text = written();
+	assert_string_equal(text, "");
+	free(text);
+	log_event(LOG_WARN, "urgent");
+	text = written();
+	assert_non_null(strstr(text, "ev=first\n"));
+	assert_true(strstr(text, "ev=first") < strstr(text, "ev=urgent"));
+	free(text);
+	for (int i = 0; i < 500; i++)
+		log_event(LOG_INFO, "many", LOG_I("i", i));
+	log_release();
+	text = written();
+	assert_int_equal(count_lines(text), 500);
+	assert_non_null(strstr(text, "ev=many i=499\n"));
+	free(text);
+	log_event(LOG_INFO, "after");
+	text = written();
+	assert_int_equal(count_lines(text), 1);
+	free(text);
+}
+
 static void test_limit(void **state)
 {
 	struct log_limit l = {0};
@@ -183,6 +221,7 @@ int main(void)
 	    T(test_a_long_line_ends),
 	    T(test_no_control_for_a_terminal),
 	    T(test_levels),
+	    T(test_held_lines_come_together),
 	    T(test_limit),
 	};
 
