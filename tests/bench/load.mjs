@@ -52,9 +52,10 @@ export class Load {
   }
 }
 
-// nginx as a durable service's yardstick: it reads each body into memory and hands it on to itself over a kept
-// connection. It verifies nothing and writes nothing.
-export async function startNginx(dir) {
+// nginx as a yardstick: it reads each body into memory and hands it on to itself, with proxy_pass as it is unless
+// told otherwise (a connection for each request), or, with keep, over kept connections. It verifies nothing and
+// writes nothing.
+export async function startNginx(dir, { keep = false } = {}) {
   const [front, back] = [await freePort(), await freePort()];
   const home = path.join(dir, 'nginx');
   await fs.mkdir(home, { recursive: true });
@@ -65,15 +66,16 @@ events { worker_connections 1024; }
 http {
   ${temporary}
   access_log off; keepalive_requests 100000000; client_max_body_size 25m; client_body_buffer_size 64k;
-  upstream back { server 127.0.0.1:${back}; keepalive 128; keepalive_requests 100000000; }
-  server { listen 127.0.0.1:${front}; location / { proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection ""; } }
+  upstream back { server 127.0.0.1:${back}; ${keep ? 'keepalive 128; keepalive_requests 100000000;' : ''} }
+  server { listen 127.0.0.1:${front}; location / { proxy_pass http://back; ${keep ? 'proxy_http_version 1.1; proxy_set_header Connection "";' : ''} } }
   server { listen 127.0.0.1:${back}; location / { default_type application/json; return 200 '{"status":"accepted"}'; } }
 }
 `);
   const child = spawn('nginx', ['-p', home, '-e', 'stderr', '-c', path.join(home, 'nginx.conf')], { stdio: ['ignore', 'inherit', 'inherit'] });
   const url = `http://127.0.0.1:${front}/github/webhook`;
   await until(async () => (await fetch(url, { method: 'POST', body: 'x' })).ok, { timeout: 5000, what: 'nginx answers' });
-  return { url, stop: async () => { child.kill('SIGTERM'); await once(child, 'exit'); } };
+  const ended = once(child, 'exit');
+  return { url, stop: async () => { child.kill('SIGTERM'); await ended; } };
 }
 
 // How long one small write takes until it is on this disk, in ms (median of 200).

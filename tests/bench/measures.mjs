@@ -55,6 +55,10 @@ export async function intake({ dir, pairs, seconds, say }) {
         await outpost.close();
       }
     }
+    await nginx.stop();
+    const kept = await startNginx(dir, { keep: true });
+    say('nginx with kept connections');
+    out.nginx_kept = await load.run(kept.url, { seconds }).finally(() => kept.stop());
   } finally {
     await Promise.all([nginx.stop(), stub.stop()]);
   }

@@ -77,7 +77,8 @@ export function* judge(stage) {
   yield* stage.problems;
   for (const { method, path, what, problems } of stage.rig.violations()) yield `GitHub refuses ${method} ${path} (${what}): ${JSON.stringify(problems)}`;
   const whose = new Map();
-  for (const { id, where, head } of stage.arrivals) {
+  for (const { id, where, head, action } of stage.arrivals) {
+    if (action === 'closed') continue; // bears the id of what it ends, and the head that was current then
     const first = whose.get(id);
     if (!first) whose.set(id, { where, head });
     else if (first.where !== where || first.head !== head) yield `dispatch ${id} went to ${first.where} and ${where}`;

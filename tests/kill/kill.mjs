@@ -1,7 +1,7 @@
 // Promises 1 and 2: a daemon that is killed again and again, on a network that fails, loses nothing and doubles
 // nothing. The same story is played twice, undisturbed and disturbed; both end alike.
 //
-//   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--rude N]
+//   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--hangs N] [--rude N]
 //
 // SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the daemon's folder.
 import { parseArgs } from 'node:util';
@@ -58,11 +58,11 @@ async function quietRun(story, say) {
   }
 }
 
-async function brokenRun(story, expected, { seed, kills, rude }, say) {
+async function brokenRun(story, expected, { seed, kills, hangs, rude }, say) {
   const stage = await Stage.open({ story, answer: moodyVendor(seed) });
   try {
     await stage.start();
-    breakGithub(stage.rig, seed, { rude });
+    breakGithub(stage.rig, seed, { hangs, rude });
     let isOver = false;
     const played = stage.play().finally(() => { isOver = true; });
     const killing = killer(stage, { seed, kills, isOver: () => isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
@@ -80,18 +80,18 @@ async function brokenRun(story, expected, { seed, kills, rude }, say) {
 }
 
 // Returns what is wrong, in sentences.
-export async function killTest({ seed, kills, deliveries, rude = 0 }, say = () => {}) {
+export async function killTest({ seed, kills, deliveries, hangs = 1, rude = 0 }, say = () => {}) {
   const story = writeStory({ seed, deliveries });
   const quiet = await quietRun(story, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, rude }, say);
+  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, hangs, rude }, say);
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { kills: { type: 'string' }, deliveries: { type: 'string' }, seed: { type: 'string' }, rude: { type: 'string' } } });
+  const { values } = parseArgs({ options: { kills: { type: 'string' }, deliveries: { type: 'string' }, seed: { type: 'string' }, hangs: { type: 'string' }, rude: { type: 'string' } } });
   const options = {
     seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), kills: Number(values.kills ?? 200),
-    deliveries: Number(values.deliveries ?? 500), rude: Number(values.rude ?? 0),
+    deliveries: Number(values.deliveries ?? 500), hangs: Number(values.hangs ?? 6), rude: Number(values.rude ?? 0),
   };
   const started = Date.now();
   const say = (text) => console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);

@@ -16,13 +16,14 @@ const FAULTS = [
   { kind: 'secondary', retryAfter: 1, status: 429, probability: 0.005 },
   { kind: 'primary', resetIn: 1, probability: 0.005 },
   { kind: 'expired', probability: 0.01 },
-  { kind: 'hang', probability: 0.01, count: 6 },
-  { kind: 'hang', probability: 0.01, count: 6, when: 'after' },
 ];
 
-export function breakGithub(rig, seed, { rude = 0 } = {}) {
+// hangs: so many requests before and after their effect are never answered (each costs the client its time-out);
+// rude: so many limits that name no time (each costs a minute).
+export function breakGithub(rig, seed, { hangs = 0, rude = 0 } = {}) {
   FAULTS.forEach((fault, i) => rig.fault({ ...fault, seed: seed + i }));
-  if (rude > 0) rig.fault({ kind: 'secondary', skip: 100, count: rude }); // no Retry-After: a minute each
+  for (const when of ['before', 'after']) if (hangs > 0) rig.fault({ kind: 'hang', when, probability: 0.01, count: hangs, seed: seed + 99 });
+  if (rude > 0) rig.fault({ kind: 'secondary', skip: 100, count: rude });
 }
 
 // How a vendor's own CI answers: mostly it takes the event.
