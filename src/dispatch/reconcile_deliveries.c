@@ -114,14 +114,41 @@ static void turn_page(struct reconciler *r)
 
 static void next_lost(struct reconciler *r);
 
+static void on_taken_back(struct store_op *op)
+{
+	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.count.op);
+
+	if (reconcile_is_back(r, "counting redeliveries", op->err, &op->why))
+		reconcile_part_failed(r, "asking for a delivery again", r->dl.ask_why.text);
+}
+
+/* GitHub did not take the request: it is no one of the few that each delivery has. */
+static void take_back(struct reconciler *r, const struct error *why)
+{
+	r->dl.ask_why = *why;
+	r->op.count = (struct count_redelivery){
+	    .op.done = on_taken_back,
+	    .guid = r->dl.lost[r->dl.i].guid,
+	    .is_taken_back = true,
+	};
+	reconcile_submitted(r, "counting redeliveries",
+	    store_count_redelivery(r->d->deps.store, &r->op.count));
+}
+
 static void on_asked(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
 	const struct lost_delivery *lost = &r->dl.lost[r->dl.i];
 	struct github_result result = call->result;
 	bool is_too_late = result.err && result.is_final && result.err != ERR_AUTH;
+	bool was_refused = result.err && (result.status >= 400 || !result.was_sent);
 
 	github_call_release(call);
+	if (was_refused && !is_too_late && !r->d->is_closing) {
+		reconcile_is_back(r, "", 0, NULL);
+		take_back(r, &result.why);
+		return;
+	}
 	if (!reconcile_is_back(
 		r, "asking for a delivery again", is_too_late ? 0 : result.err, &result.why))
 		return;

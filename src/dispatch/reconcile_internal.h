@@ -57,6 +57,7 @@ struct reconciler {
 		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
 		bool is_older_walk, is_at_floor;
 		int n_pages, n_asked;
+		struct error ask_why; /* why GitHub did not redeliver */
 		struct lost_delivery {
 			int64_t id;
 			const char *guid; /* of page */

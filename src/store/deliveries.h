@@ -96,10 +96,12 @@ struct known_guids {
 };
 int store_known_guids(struct store *s, struct known_guids *q) MUST_CHECK;
 
-/* One more request for redelivery of `guid`; out: how many were made before this one. */
+/* One more request for redelivery of `guid`; out: how many were made before this one. One
+ * that was counted and then refused for the moment is taken back. */
 struct count_redelivery {
 	struct store_op op;
 	const char *guid;
+	bool is_taken_back;
 	int64_t now_ms;
 	int n_before; /* out */
 };

@@ -45,6 +45,11 @@ static int count_redelivery_run(struct store_op *op, struct db *d)
 	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
 	struct guid_key guid = guid_key(c->guid);
 
+	if (c->is_taken_back) {
+		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0",
+		    guid_value(&guid));
+		return 0;
+	}
 	c->n_before = (int)db_int(d, 1,
 			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
 			  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
