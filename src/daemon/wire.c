@@ -10,7 +10,7 @@
 #include "daemon/metrics.h"
 #include "webhook/payload.h"
 
-enum { CLOSE_GRACE_MS = 5000 };
+enum { CLOSE_GRACE_MS = 5000, MIRROR_AGAIN_MS = 5000 };
 
 static bool is_trusted_proxy(const uint8_t address[16], void *owner)
 {
@@ -42,10 +42,17 @@ static void mirror_done(struct store_op *op)
 	d->is_mirroring = false;
 	config_unref(d->mirrored);
 	d->mirrored = NULL;
-	if (op->err)
+	if (op->err) {
 		log_event(LOG_ERROR, "registry_not_mirrored", LOG_S("why", op->why.text));
-	else if (is_outdated)
+		timer_start(d->mirror_again, MIRROR_AGAIN_MS);
+	} else if (is_outdated) {
 		start_mirror(d);
+	}
+}
+
+static void on_mirror_again(struct timer *t)
+{
+	start_mirror(timer_owner(t));
 }
 
 static void start_mirror(struct daemon *d)
@@ -58,8 +65,10 @@ static void start_mirror(struct daemon *d)
 	    .n = d->config->n_accelerators,
 	    .now_ms = clock_wall_ms(),
 	};
-	if (store_mirror_registry(d->store, &d->mirror))
-		return; /* closing, or so busy that the next start or reload does it */
+	if (store_mirror_registry(d->store, &d->mirror)) {
+		timer_start(d->mirror_again, MIRROR_AGAIN_MS);
+		return;
+	}
 	d->mirrored = config_ref(d->config);
 	d->is_mirroring = true;
 }
@@ -128,6 +137,7 @@ static void open_parts(struct daemon *d)
 	intake_configure(d->intake, d->config);
 	runners_configure(d->runners, d->config);
 	web_configure(d->web, d->config);
+	d->mirror_again = timer_new(d->loop, on_mirror_again, d);
 	start_mirror(d);
 }
 
@@ -226,6 +236,7 @@ static void finish(struct daemon *d)
 	web_free(d->web);
 	timer_close(d->stop_deadline);
 	timer_close(d->watchdog);
+	timer_close(d->mirror_again);
 	loop_close_signals(d->loop);
 	loop_stop(d->loop);
 }
