@@ -226,6 +226,7 @@ static enum plan_verdict plan_pull(
 	p->event_type = "pull_request";
 	p->sent_action = sent_action(ev->pull_action);
 	p->head_sha = xstrdup(ev->pull.head_sha);
+	p->before = xstrdup_or_null(ev->before);
 	p->event_ms = ev->pull.updated_ms;
 	copy_pull(&ev->pull, &p->pull);
 

@@ -20,6 +20,7 @@ void plan_release(struct plan *p)
 	free(p->reason);
 	free(p->repository);
 	free(p->head_sha);
+	free(p->before);
 	free(p->ref);
 	free(p->title);
 	free(p->author);

@@ -17,8 +17,8 @@ struct plan_want {
 	char *accelerator; /* "" for the infra repository itself */
 	char *runner;
 	enum runner_kind kind;
-	char *target; /* github, infra: owner/name; webhook: the URL; pull: "" */
-	char *held_reason; /* NULL: may run now */
+	char *target;          /* github, infra: owner/name; webhook: the URL; pull: "" */
+	char *held_reason;     /* NULL: may run now */
 	bool is_held_for_good; /* ok-to-test does not release it (trust: merged) */
 	/* Counts only when this head is new to the PR, or the PR is new: the event that should
 	 * have brought it was lost, and one of little meaning came after it. */
@@ -42,13 +42,14 @@ struct plan {
 	char *repository;
 	struct pull_info pull; /* number 0 for a push */
 	char *head_sha;
-	char *ref;                    /* push */
-	char *title, *author;         /* push: first line of the message, author */
-	int64_t event_ms;             /* GitHub's time of the event; 0 unknown */
-	bool starts_round;            /* reopened, changed base, retest: dispatch again */
-	const char *event_type;       /* sent to vendors: "pull_request" or "push"; static */
-	const char *sent_action;      /* opened | reopened | synchronize | closed, or ""; static */
-	char *original_action;        /* outpost.action */
+	char *before;            /* synchronize: the head that it replaced; NULL unknown */
+	char *ref;               /* push */
+	char *title, *author;    /* push: first line of the message, author */
+	int64_t event_ms;        /* GitHub's time of the event; 0 unknown */
+	bool starts_round;       /* reopened, changed base, retest: dispatch again */
+	const char *event_type;  /* sent to vendors: "pull_request" or "push"; static */
+	const char *sent_action; /* opened | reopened | synchronize | closed, or ""; static */
+	char *original_action;   /* outpost.action */
 	struct plan_want *wants;
 	size_t n_wants;
 	char **drops; /* accelerators whose unfinished dispatches end; NULL-terminated or NULL */

@@ -27,14 +27,27 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
+/* A push to a head that the PR had left already when its newest push came. */
+static bool is_overtaken(struct db *d, const struct stored_pull *known, const struct plan *p)
+{
+	return p->before && db_has(d,
+				"SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id"
+				" WHERE h.repository_key = ?1 AND h.number = ?2"
+				" AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
+				V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number),
+				V_TEXT(p->before), V_INT(known->change_id));
+}
+
 /* GitHub's updated_at has whole seconds: what comes with the same one as `closed` did not
- * come after it, unless it says so. */
-static bool is_older(const struct stored_pull *known, const struct plan *p)
+ * come after it, unless it says so; of two pushes the later one replaced the other's head. */
+static bool is_older(struct db *d, const struct stored_pull *known, const struct plan *p)
 {
 	if (!known->is_known || !p->pull.updated_ms)
 		return false;
 	if (p->pull.updated_ms != known->updated_ms)
 		return p->pull.updated_ms < known->updated_ms;
+	if (is_overtaken(d, known, p))
+		return true;
 	return !known->is_open && p->pull.is_open && p->kind != PLAN_CLOSE &&
 	       strcmp(text(p->original_action), "reopened") != 0;
 }
@@ -174,7 +187,7 @@ static void apply_pull(struct applying *a)
 	struct closing closing = {a->d, p, a->op->guid, a->op->now_ms};
 
 	a->known = pull_find(a->d, p->repository, pull.number);
-	a->is_stale = a->op->is_stale = is_older(&a->known, p);
+	a->is_stale = a->op->is_stale = is_older(a->d, &a->known, p);
 	if (a->is_stale) {
 		/* An older event about the head that the PR still has may yet have something
 		 * to start: GitHub promises no order. */

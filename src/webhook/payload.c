@@ -162,6 +162,7 @@ static char **read_labels(struct reader *r, const char *path)
 static void read_pull_request(struct reader *r, struct event *ret)
 {
 	struct pull_info *pull = &ret->pull;
+	const char *before;
 	char *state;
 
 	ret->pull_action = pull_action_parse(ret->action);
@@ -182,6 +183,9 @@ static void read_pull_request(struct reader *r, struct event *ret)
 	pull->is_open = str_eq(state, "open");
 	free(state);
 	pull->updated_ms = read_time(r, "pull_request.updated_at");
+	before = json_string_value(find(r, "before"));
+	if (ret->pull_action == PULL_SYNCHRONIZE && before && is_sha1(before))
+		ret->before = xstrdup(before);
 	/* A label that was deleted is taken off without being named. */
 	if (ret->pull_action == PULL_LABELED)
 		ret->label = read_text(r, "label.name", TEXT_MAX_BYTES);

@@ -204,7 +204,8 @@ struct rig_plan {
 	enum plan_kind kind;
 	int64_t number; /* 0: 1 */
 	const char *head;
-	int64_t event_ms; /* also updated_at */
+	const char *before; /* synchronize: the head that it replaced, or NULL */
+	int64_t event_ms;   /* also updated_at */
 	bool starts_round;
 	const char *action;      /* GitHub's; NULL: "opened" */
 	const char *sent_action; /* NULL: the same */
@@ -236,6 +237,7 @@ static inline struct apply_plan rig_apply(const struct rig_plan *r)
 		.is_open = r->kind != PLAN_CLOSE,
 		.updated_ms = r->event_ms},
 	    .head_sha = (char *)r->head,
+	    .before = (char *)r->before,
 	    .event_ms = r->event_ms,
 	    .starts_round = r->starts_round,
 	    .event_type = "pull_request",
