@@ -102,7 +102,7 @@ fuzzers: $(FUZZERS)
 # ---- what people call; each installs what it needs first ----
 
 JOBS   := $(shell nproc)
-UNITS_UNDER_TSAN := loop http store dispatch publish runners webhook
+UNITS_UNDER_TSAN := loop http store dispatch publish runners webhook web
 
 deps:
 	tools/deps.sh

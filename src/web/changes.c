@@ -1,41 +1,60 @@
 /* /api/v1/pulls/{n} and /api/v1/commits/{sha}: one change with every verdict. */
+#include "store/changes.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "report/change_json.h"
-#include "store/changes.h"
+#include "web/render.h"
 #include "web/web_internal.h"
 
 struct change_request {
 	struct get_change get;
+	struct web_render render;
+	struct loop *loop;
 	struct http_request *request;
 	struct config *config; /* as of the request */
 	char *head_sha;
 };
 
-static void change_request_free(struct change_request *c)
+static void change_request_free(void *p)
 {
+	struct change_request *c = p;
+
 	change_view_free(c->get.view);
 	config_unref(c->config);
 	free(c->head_sha);
 	free(c);
 }
 
+static json_t *make_change(void *owner)
+{
+	struct change_request *c = owner;
+	json_t *v = change_json(c->get.view, c->config->public_url);
+
+	change_view_free(c->get.view); /* here: it takes its time too */
+	c->get.view = NULL;
+	return v;
+}
+
 static void change_done(struct store_query *q)
 {
 	struct change_request *c = CONTAINER_OF(q, struct change_request, get.q);
 
-	if (q->err)
-		web_respond_failed(c->request, q->err,
-		    c->get.number ? "no such pull request" : "no such commit");
-	else
-		web_respond_json(c->request, 200, change_json(c->get.view, c->config->public_url));
-	change_request_free(c);
+	if (q->err) {
+		web_respond_failed(
+		    c->request, q->err, c->get.number ? "no such pull request" : "no such commit");
+		change_request_free(c);
+		return;
+	}
+	c->render = (struct web_render){
+	    .make = make_change, .over = change_request_free, .owner = c, .request = c->request};
+	web_render(c->loop, &c->render, c->get.view->n_verdicts);
 }
 
 static void start(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
 	struct change_request *c = xcalloc(1, sizeof(*c));
 
+	c->loop = w->deps.loop;
 	c->request = r;
 	c->config = config_ref(w->config);
 	c->head_sha = xstrdup_or_null(sha);
@@ -76,10 +95,12 @@ static void on_commit(struct http_request *r, void *owner)
 
 void web_add_change_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/pulls/{n}",
-	        .on_request = on_pull, .owner = w});
-	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/commits/{sha}",
-	        .on_request = on_commit, .owner = w});
+	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
+					      .pattern = "/api/v1/pulls/{n}",
+					      .on_request = on_pull,
+					      .owner = w});
+	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
+					      .pattern = "/api/v1/commits/{sha}",
+					      .on_request = on_commit,
+					      .owner = w});
 }

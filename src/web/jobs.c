@@ -1,18 +1,23 @@
 /* /api/v1/jobs/{id}: one job with its results. */
+#include "store/jobs.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "report/job_json.h"
-#include "store/jobs.h"
+#include "web/render.h"
 #include "web/web_internal.h"
 
 struct job_request {
 	struct get_job get;
+	struct web_render render;
+	struct loop *loop;
 	struct http_request *request;
 	struct config *config; /* as of the request */
 };
 
-static void job_request_free(struct job_request *j)
+static void job_request_free(void *p)
 {
+	struct job_request *j = p;
+
 	job_detail_free(j->get.job);
 	config_unref(j->config);
 	free(j);
@@ -25,6 +30,16 @@ static bool is_silent(const struct config *config, const char *name)
 	return a && a->level == LEVEL_1;
 }
 
+static json_t *make_job(void *owner)
+{
+	struct job_request *j = owner;
+	json_t *v = job_detail_json(j->get.job, j->config->public_url);
+
+	job_detail_free(j->get.job); /* here: it takes its time too */
+	j->get.job = NULL;
+	return v;
+}
+
 static void job_done(struct store_query *q)
 {
 	struct job_request *j = CONTAINER_OF(q, struct job_request, get.q);
@@ -32,12 +47,14 @@ static void job_done(struct store_query *q)
 
 	if (!err && is_silent(j->config, j->get.job->accelerator))
 		err = ERR_NOT_FOUND;
-	if (err)
+	if (err) {
 		web_respond_failed(j->request, err, "no such job");
-	else
-		web_respond_json(j->request, 200,
-		    job_detail_json(j->get.job, j->config->public_url));
-	job_request_free(j);
+		job_request_free(j);
+		return;
+	}
+	j->render = (struct web_render){
+	    .make = make_job, .over = job_request_free, .owner = j, .request = j->request};
+	web_render(j->loop, &j->render, j->get.job->n_tests);
 }
 
 static void on_job(struct http_request *r, void *owner)
@@ -55,6 +72,7 @@ static void on_job(struct http_request *r, void *owner)
 		return;
 	}
 	j = xcalloc(1, sizeof(*j));
+	j->loop = w->deps.loop;
 	j->request = r;
 	j->config = config_ref(w->config);
 	j->get.id = id;
@@ -68,6 +86,6 @@ static void on_job(struct http_request *r, void *owner)
 void web_add_job_routes(struct web *w)
 {
 	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/jobs/{id}",
-	        .on_request = on_job, .owner = w});
+	    &(struct http_route){
+		.method = "GET", .pattern = "/api/v1/jobs/{id}", .on_request = on_job, .owner = w});
 }

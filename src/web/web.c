@@ -33,14 +33,20 @@ void web_free(struct web *w)
 	free(w);
 }
 
-void web_respond_json(struct http_request *r, int status, json_t *v)
+void web_respond_json_text(struct http_request *r, int status, const char *text)
 {
 	/* Anybody's dashboard may read this from a browser: contract 9 has no login. */
 	static const struct http_header_line headers[] = {
 	    {"Access-Control-Allow-Origin", "*"}, {"Cache-Control", "no-cache"}, {NULL, NULL}};
-	char *text = json_text(v);
 
 	http_respond(r, status, "application/json", headers, text, strlen(text));
+}
+
+void web_respond_json(struct http_request *r, int status, json_t *v)
+{
+	char *text = json_text(v);
+
+	web_respond_json_text(r, status, text);
 	free(text);
 	json_decref(v);
 }

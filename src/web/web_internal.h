@@ -19,7 +19,8 @@ void web_add_health_routes(struct web *w);
 void web_add_status_routes(struct web *w);
 void web_add_metrics_routes(struct web *w);
 
-/* Sends v (stolen) as application/json. */
+/* Sends a JSON text, or v (stolen), as application/json. */
+void web_respond_json_text(struct http_request *r, int status, const char *text);
 void web_respond_json(struct http_request *r, int status, json_t *v);
 /* 404 {"error": text}. */
 void web_respond_not_found(struct http_request *r, const char *text);
