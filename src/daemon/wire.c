@@ -100,7 +100,8 @@ static int open_server(struct daemon *d, struct error *e)
 	d->server = http_server_new(d->loop, NULL);
 	http_server_trust_proxies(d->server, is_trusted_proxy, d);
 	if (c->tls_certificate_pem)
-		return http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+		return http_server_use_tls(
+		    d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
 	return 0;
 }
 
@@ -129,8 +130,8 @@ static void open_parts(struct daemon *d)
 	};
 
 	d->intake = intake_new(d->loop, d->store, d->server);
-	d->runners = runners_new(d->loop, d->store, d->client, d->server, d->callback_key,
-	    sizeof(d->callback_key));
+	d->runners = runners_new(
+	    d->loop, d->store, d->client, d->server, d->callback_key, sizeof(d->callback_key));
 	d->web = web_new(&web);
 	d->dispatch = dispatch_new(&dispatch, d->config);
 	d->publish = publish_new(&publish, d->config);
@@ -167,7 +168,8 @@ static int reconfigure_parts_that_may_refuse(struct daemon *d, struct config *c,
 	int rc = github_reconfigure(d->github, &options, e);
 
 	if (!rc && c->tls_certificate_pem)
-		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+		rc = http_server_use_tls(
+		    d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
 	if (rc && github_reconfigure(d->github, &old, &ignored))
 		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
 	return rc;

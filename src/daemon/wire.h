@@ -46,7 +46,7 @@ struct daemon {
 	struct mirror_registry mirror; /* one at a time */
 	struct config *mirrored;       /* what the mirror in hand reads */
 	bool is_mirroring;
-	struct timer *mirror_again;    /* the store could not take it for the moment */
+	struct timer *mirror_again; /* the store could not take it for the moment */
 
 	struct timer *stop_deadline, *watchdog;
 	int n_closing; /* parts of the present closing step that are not closed yet */

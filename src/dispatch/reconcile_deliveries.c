@@ -131,8 +131,8 @@ static void take_back(struct reconciler *r, const struct error *why)
 	    .guid = r->dl.lost[r->dl.i].guid,
 	    .is_taken_back = true,
 	};
-	reconcile_submitted(r, "counting redeliveries",
-	    store_count_redelivery(r->d->deps.store, &r->op.count));
+	reconcile_submitted(
+	    r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
 }
 
 static void on_asked(struct github_call *call)

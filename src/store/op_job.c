@@ -128,8 +128,8 @@ static bool is_proof(struct db *d, const struct report_job *o, const struct stor
 }
 
 /* Every runner of the accelerator that shares the dispatch moves with the report. */
-static void move_dispatches(struct db *d, const struct report_job *o,
-    const struct dispatch_list *l, const struct stored_dispatch *s, enum dispatch_state to)
+static void move_dispatches(struct db *d, const struct report_job *o, const struct dispatch_list *l,
+    const struct stored_dispatch *s, enum dispatch_state to)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (strcmp(l->at[i].accelerator, s->accelerator) != 0)
@@ -181,8 +181,8 @@ static void note_silent(struct db *d, struct report_job *o, const struct dispatc
 	o->outcome = REPORT_IGNORED_LEVEL;
 	if (is_called_off(s))
 		return;
-	move_dispatches(d, o, l, s,
-	    o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
+	move_dispatches(
+	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
 	verdicts_rebuild(d, s->change_id, s->accelerator);
 }
 

@@ -376,9 +376,10 @@ static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
 	c = rig_claim(REQUESTS, T0 + 5000);
 	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
 	claim_outbox_release(&c);
-	assert_int_equal(report(&(struct rig_report){
-				    .repository = "v/ci", .delivery_id = guid, .accelerator = "npu"})
-			     .outcome,
+	assert_int_equal(
+	    report(&(struct rig_report){
+		       .repository = "v/ci", .delivery_id = guid, .accelerator = "npu"})
+		.outcome,
 	    REPORT_RECORDED);
 	ASSERT_SENT(T0 + HOUR, "github_dispatch v/ci[npu,xpu] opened");
 }
