@@ -243,7 +243,12 @@ static void reaches_allowed_addresses_only(void **state)
 	assert_int_equal(rig_n_hooks(r), 0);
 	assert_int_equal(atomic_load(&r->vendor->n_connections), 0);
 	rig_expect_states(r, "gh:sent hook:queued picky:sent");
-	error = last_error(r, "hook"); /* shown to everybody: without the address */
+	error = last_error(r, "hook");
+	for (int i = 0; i < 1000 && !*error; i++) { /* the count is ahead of the store */
+		free(error);
+		error = last_error(r, "hook");
+	}
+	/* Everybody may read it: no address. */
 	assert_string_equal(error, "its host's address may not be reached");
 	free(error);
 	r->config->n_allow_networks = n;
