@@ -230,8 +230,28 @@ static void look_up_lost(struct reconciler *r)
 	reconcile_submitted(r, "looking deliveries up", rc);
 }
 
-/* Notes the failed ones down to the floor. */
-static void read_page(struct reconciler *r)
+static bool is_noted(const struct reconciler *r, const char *guid)
+{
+	for (size_t i = 0; i < r->dl.n_lost; i++)
+		if (str_eq(r->dl.lost[i].guid, guid))
+			return true;
+	return false;
+}
+
+/* A page comes newest first; what happened first is asked for first, so that a comment does
+ * not come back before the pull request that it is on. */
+static void oldest_first(struct reconciler *r)
+{
+	for (size_t i = 0, j = r->dl.n_lost; i + 1 < j; i++) {
+		struct lost_delivery other = r->dl.lost[--j];
+
+		r->dl.lost[j] = r->dl.lost[i];
+		r->dl.lost[i] = other;
+	}
+}
+
+/* Notes the failed ones down to the floor, each by its latest try. */
+static void note_lost(struct reconciler *r)
 {
 	json_t *entry;
 	size_t i;
@@ -255,7 +275,7 @@ static void read_page(struct reconciler *r)
 			continue;
 		if (status >= 200 && status < 300)
 			json_object_set_new(r->dl.settled, guid, json_true());
-		else
+		else if (!is_noted(r, guid))
 			r->dl.lost[r->dl.n_lost++] = (struct lost_delivery){id, guid};
 	}
 }
@@ -278,7 +298,8 @@ static void on_page(struct github_call *call)
 	if (!reconcile_is_back(r, "reading the App's deliveries", result.err, &result.why))
 		return;
 	r->dl.n_pages++;
-	read_page(r);
+	note_lost(r);
+	oldest_first(r);
 	if (r->dl.n_lost)
 		look_up_lost(r);
 	else

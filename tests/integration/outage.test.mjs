@@ -1,7 +1,7 @@
 // GitHub loses webhooks, refuses, limits, breaks and hangs; Outpost heals by itself and doubles nothing.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
+import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
 
@@ -157,6 +157,15 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     assert.ok(attempts(guid).length <= 1, 'asked for once');
     assert.equal(dispatchesOf(rig, 2).length, 1);
     assert.equal(sent.payload.pull_request.head.sha, pull.headSha);
+  });
+
+  test('what was lost comes back in its order: an ok-to-test finds what it releases', async () => {
+    const pull = rig.openPull(UPSTREAM, { number: 31, association: 'NONE' });
+    const opened = pullRequestOf('opened', pull);
+    await rig.deliver('pull_request', opened, { lost: true });
+    const when = new Date(Date.parse(opened.pull_request.updated_at) + 5000).toISOString();
+    await rig.deliver('issue_comment', issueComment('created', { number: 31, body: `@${rig.app.slug} ok-to-test`, association: 'MEMBER', createdAt: when }), { lost: true });
+    await outpost.waitForApi('pulls/31', (view) => view.accelerators[0]?.dispatches[0]?.state === 'sent', { timeout: 10_000 });
   });
 
   test('a delivery that keeps failing is asked for three times', async () => {
