@@ -22,23 +22,25 @@ export function largestPullRequest() {
 export class Load {
   static #seed = Date.now() % 1_000_000;
 
-  static async prepare(dir, secret, payload = largestPullRequest()) {
+  // payloads: which are sent, at random.
+  static async prepare(dir, secret, payloads = [largestPullRequest()]) {
     const load = new Load();
-    load.body = JSON.stringify(payload);
-    load.bytes = Buffer.byteLength(load.body);
-    load.file = path.join(dir, 'body.json');
-    load.signature = await sign(secret, load.body);
-    await fs.writeFile(load.file, load.body);
+    const bodies = payloads.map((payload) => JSON.stringify(payload));
+    load.bytes = Math.max(...bodies.map((body) => Buffer.byteLength(body)));
+    load.file = path.join(dir, 'bodies');
+    const lines = await Promise.all(bodies.map(async (body, i) => {
+      await fs.writeFile(path.join(dir, `body-${i}.json`), body);
+      return `${await sign(secret, body)} ${path.join(dir, `body-${i}.json`)}\n`;
+    }));
+    await fs.writeFile(load.file, lines.join(''));
     return load;
   }
 
-  // Runs wrk for so many seconds, or until so many requests (and at most `seconds`) were answered. Returns
-  // {rate, p50, p99, max (ms), requests, refused, broken}.
-  async run(url, { seconds, requests = 0, connections = 64, threads = 2 }) {
+  // Runs wrk for so many seconds. Returns {rate, p50, p99, max (ms), requests, refused, broken}.
+  async run(url, { seconds, connections = 64, threads = 2 }) {
     const { origin, pathname } = new URL(url);
-    const perThread = Math.ceil(requests / threads);
     const child = spawn('wrk', [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', path.join(here, 'webhooks.lua'), origin,
-      '--', this.file, this.signature, pathname, String(Load.#seed++), String(perThread)], { stdio: ['ignore', 'pipe', 'inherit'] });
+      '--', this.file, pathname, String(Load.#seed++)], { stdio: ['ignore', 'pipe', 'inherit'] });
     let text = '';
     child.stdout.setEncoding('utf8').on('data', (part) => { text += part; });
     const [code] = await once(child, 'close');

@@ -32,6 +32,7 @@ const COMMENT_LIMIT = 65_536; // characters
 const BODY_LIMIT = 32 << 20;
 const RATE_LIMIT = 15_000;
 const DOCS = 'https://docs.github.com/rest';
+const PATIENCE = Number(process.env.PATIENCE ?? 1); // with a daemon under valgrind
 
 const DEFAULT_REPOSITORIES = [
   { name: 'pytorch/pytorch' },
@@ -164,7 +165,7 @@ export class Rig extends EventEmitter {
       const timer = setTimeout(() => {
         this.off('dispatch', look);
         reject(new Error(`no dispatch to ${filter.repository ?? 'any repository'} within ${timeout} ms`));
-      }, timeout).unref();
+      }, timeout * PATIENCE).unref();
       const look = (one) => {
         if (!fits(one)) return;
         clearTimeout(timer);

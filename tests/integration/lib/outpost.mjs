@@ -20,8 +20,10 @@ import { stringify } from 'yaml';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
-const START_TIMEOUT = 10_000;
-const STOP_TIMEOUT = 10_000; // the contract's
+// How much slower than usual everything may be: a daemon under valgrind.
+const PATIENCE = Number(process.env.PATIENCE ?? 1);
+const START_TIMEOUT = 10_000 * PATIENCE;
+const STOP_TIMEOUT = 10_000 * PATIENCE; // the contract's
 
 export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
 export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
@@ -36,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 // Asks until fn gives something truthy. For conditions over HTTP only: what a log line tells is waited for with
 // waitForLog.
 export async function until(fn, { timeout = 5000, interval = 20, what = fn.toString() } = {}) {
-  const end = Date.now() + timeout;
+  const end = Date.now() + timeout * PATIENCE;
   let last;
   do {
     try {
@@ -222,7 +224,7 @@ export class Outpost extends EventEmitter {
       const timer = setTimeout(() => {
         this.off('log', look);
         reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${timeout} ms; the last ones:\n${this.tail()}`));
-      }, timeout);
+      }, timeout * PATIENCE);
       const look = (entry) => {
         if (!fits(entry)) return;
         clearTimeout(timer);

@@ -1,0 +1,32 @@
+#!/bin/sh
+# The long tests: 200 kills, memory over 200,000 webhooks, valgrind over one whole round. About 20 minutes.
+# SEED repeats the kills of an earlier run.
+# usage: run-soak.sh BUILD_FOLDER
+set -eu
+cd "$(dirname "$0")/.."
+OUTPOSTD=${OUTPOSTD:-$PWD/$1/release/outpostd}
+OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/release/outpostctl}
+export OUTPOSTD OUTPOSTCTL
+
+echo '== killed 200 times in 500 webhooks'
+tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1
+
+echo '== memory over 200,000 webhooks'
+tools/node.sh tests/kill/memory.mjs --webhooks 200000
+
+echo '== valgrind over one whole round'
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/outpostd" <<END
+#!/bin/sh
+exec valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 \\
+	--log-file="$work/valgrind.%p" "$OUTPOSTD" "\$@"
+END
+chmod +x "$work/outpostd"
+if ! OUTPOSTD=$work/outpostd PATIENCE=10 tools/node.sh --test tests/integration/round.test.mjs; then
+	cat "$work"/valgrind.*
+	exit 1
+fi
+cat "$work"/valgrind.*
+! grep -q . "$work"/valgrind.*
+echo 'no error, nothing definitely lost'
