@@ -30,9 +30,10 @@ static void ignore(struct submission *s, const char *why)
 
 /* ---- what the store says ---- */
 
+/* As found, not as the caller says: a log must not name somebody else's. */
 static const char *accelerator_of(const struct submission *s)
 {
-	return s->body.is_self_report ? s->nightly.accelerator : s->job.accelerator;
+	return s->body.is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 }
 
 static void record(struct submission *s, enum report_outcome outcome, int64_t job_id)
@@ -47,8 +48,9 @@ static void record(struct submission *s, enum report_outcome outcome, int64_t jo
 	log_event(LOG_INFO, outcome == REPORT_RECORDED ? "report_recorded" : "report_unchanged",
 	    LOG_I("job", job_id), LOG_S("caller", s->caller),
 	    LOG_S("accelerator", accelerator_of(s)), LOG_S("delivery", s->body.delivery_id),
-	    LOG_S("dispatch", s->body.dispatch_id), LOG_S("run", report->run_id),
-	    LOG_S("name", report->name), LOG_S("status", job_status_name(report->status)),
+	    LOG_S("dispatch", s->body.is_self_report ? "" : s->job.found_dispatch),
+	    LOG_S("run", report->run_id), LOG_S("name", report->name),
+	    LOG_S("status", job_status_name(report->status)),
 	    LOG_S("conclusion", report->conclusion), LOG_I("tests", (int64_t)report->n_tests));
 	if (s->request)
 		answer_recorded(s->request, s->config, job_status_name(report->status), job_id);

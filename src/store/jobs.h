@@ -2,6 +2,7 @@
 #ifndef STORE_JOBS_H
 #define STORE_JOBS_H
 
+#include "base/id.h"
 #include "model/job_detail.h"
 #include "model/job_report.h"
 #include "store/store.h"
@@ -35,6 +36,9 @@ struct report_job {
 	int64_t now_ms;
 	enum report_outcome outcome; /* out */
 	int64_t job_id;              /* out, for RECORDED and UNCHANGED */
+	/* out, for these two: where it belongs, whatever the report echoed */
+	char found_dispatch[ID_BYTES];
+	char found_accelerator[64];
 };
 int store_report_job(struct store *s, struct report_job *op) MUST_CHECK;
 

@@ -159,6 +159,8 @@ static void record(
 
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
+	snprintf(o->found_dispatch, sizeof(o->found_dispatch), "%s", s->id);
+	snprintf(o->found_accelerator, sizeof(o->found_accelerator), "%s", s->accelerator);
 	if (r.outcome != REPORT_RECORDED)
 		return;
 	change_touch(d, s->change_id, o->now_ms);
