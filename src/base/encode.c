@@ -47,7 +47,7 @@ static void encode64(const uint8_t *in, size_t n, const char *alphabet, struct b
 	for (size_t i = 0; i < n; i += 3) {
 		size_t left = n - i < 3 ? n - i : 3;
 		uint32_t v = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
-		             (left > 2 ? in[i + 2] : 0);
+			     (left > 2 ? in[i + 2] : 0);
 		char group[4] = {alphabet[v >> 18], alphabet[v >> 12 & 63], alphabet[v >> 6 & 63],
 		    alphabet[v & 63]};
 

@@ -4,7 +4,7 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
-#define MUST_CHECK __attribute__((warn_unused_result))
+#define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 #define ERR_CODES(X)                                                                               \

@@ -24,11 +24,11 @@ enum markdown_place {
 /* A code span. In GitHub's Markdown nothing in it is read as markup, and GitHub's own rules
  * that run over the rendered text (mentions, references, commits, addresses, emoji) leave
  * code alone, while backslashes and entities do not keep them off. */
-void escape_markdown_code(struct buf *out, const char *text, size_t max_chars,
-    enum markdown_place place);
+void escape_markdown_code(
+    struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 /* Plain letters where they can mean nothing but themselves ("Ascend NPU"), else a code span. */
-void escape_markdown_label(struct buf *out, const char *text, size_t max_chars,
-    enum markdown_place place);
+void escape_markdown_label(
+    struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 
 enum url_rule {
 	URL_HTTPS,         /* what vendors write */

@@ -68,8 +68,8 @@ void hmac_final(struct hmac *h, uint8_t out[SHA256_BYTES])
 	must(EVP_MAC_final(h->ctx, out, &n, SHA256_BYTES));
 }
 
-void hmac_sha256(const void *key, size_t key_bytes, const void *p, size_t n,
-    uint8_t out[SHA256_BYTES])
+void hmac_sha256(
+    const void *key, size_t key_bytes, const void *p, size_t n, uint8_t out[SHA256_BYTES])
 {
 	struct hmac *h = hmac_new(key, key_bytes);
 

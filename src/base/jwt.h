@@ -17,10 +17,10 @@ enum { JWT_BYTES_MAX = 16 * 1024 };
 int jwt_make_rs256(const json_t *claims, struct rsa_private_key *key, char **ret) MUST_CHECK;
 
 struct jwt {
-	json_t *header;  /* an object */
-	json_t *payload; /* an object */
-	const char *alg; /* of the header, never NULL; borrowed from it */
-	const char *kid; /* likewise; NULL: none */
+	json_t *header;            /* an object */
+	json_t *payload;           /* an object */
+	const char *alg;           /* of the header, never NULL; borrowed from it */
+	const char *kid;           /* likewise; NULL: none */
 	const char *signing_input; /* borrowed from the token's text */
 	size_t n_signing_input;
 	uint8_t signature[RSA_BITS_MAX / 8];

@@ -28,8 +28,7 @@ static inline const char *log_text(const char *v)
 #define LOG_I(k, v) ((struct log_field){.key = (k), .number = (v)})
 
 #define log_event(level, ev, ...)                                                                  \
-	log_write(level, ev,                                                                       \
-	    (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+	log_write(level, ev, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 
 void log_setup(enum log_level level, enum log_format format);
 bool log_is_on(enum log_level level);

@@ -16,8 +16,8 @@ enum { RSA_BITS_MIN = 2048, RSA_BITS_MAX = 16384 };
 struct rsa_private_key;
 /* From PEM, PKCS#1 or PKCS#8, not encrypted. ERR_INVALID: not a private key, not RSA, or
  * of a size out of bounds. The explanation holds nothing of the key. */
-int rsa_private_key_parse(const char *pem, size_t n, struct rsa_private_key **ret,
-    struct error *e) MUST_CHECK;
+int rsa_private_key_parse(
+    const char *pem, size_t n, struct rsa_private_key **ret, struct error *e) MUST_CHECK;
 void rsa_private_key_free(struct rsa_private_key *k); /* wipes it; NULL is fine */
 /* Appends the signature's bytes. */
 int rsa_sign(struct rsa_private_key *k, const void *p, size_t n, struct buf *signature) MUST_CHECK;

@@ -54,9 +54,9 @@ static size_t utf8_sequence(const unsigned char *s, size_t n)
 		unsigned char lo = s[0] == 0xf0 ? 0x90 : 0x80, hi = s[0] == 0xf4 ? 0x8f : 0xbf;
 
 		return n >= 4 && s[1] >= lo && s[1] <= hi && (s[2] & 0xc0) == 0x80 &&
-		               (s[3] & 0xc0) == 0x80
-		           ? 4
-		           : 0;
+			       (s[3] & 0xc0) == 0x80
+			   ? 4
+			   : 0;
 	}
 	return 0;
 }
@@ -134,7 +134,7 @@ static bool is_name_part(const char *s, size_t n)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
-		      (s[i] >= '0' && s[i] <= '9') || s[i] == '_' || s[i] == '.' || s[i] == '-'))
+			(s[i] >= '0' && s[i] <= '9') || s[i] == '_' || s[i] == '.' || s[i] == '-'))
 			return false;
 	return true;
 }

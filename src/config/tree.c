@@ -269,8 +269,7 @@ static bool is_at_colon(const struct build *b)
 {
 	size_t at = b->parser.problem_mark.index;
 
-	return at > 0 && at < b->n_text && b->text[at] == ':' &&
-	       strchr("[, :", b->text[at - 1]);
+	return at > 0 && at < b->n_text && b->text[at] == ':' && strchr("[, :", b->text[at - 1]);
 }
 
 static void refuse_syntax(struct build *b)

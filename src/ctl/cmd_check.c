@@ -18,7 +18,8 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key_pem, &why);
 		if (rc)
-			buf_appendf(&messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);
+			buf_appendf(
+			    &messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);
 	}
 	fputs(buf_str(&messages), stdout);
 	if (!rc)

@@ -4,7 +4,9 @@
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 {
 	/* A terminal gets it rendered, a pipe the Markdown that GitHub would get. */
-	const char *format = ctl->has_colour ? "colour" : ctl->is_terminal ? "terminal" : "markdown";
+	const char *format = ctl->has_colour    ? "colour"
+			     : ctl->is_terminal ? "terminal"
+						: "markdown";
 	int64_t number = 0;
 	char path[96];
 	json_t *v;

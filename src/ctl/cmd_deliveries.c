@@ -1,12 +1,13 @@
-#include "base/clock.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
 int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {"RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
+	static const char *const headings[] = {
+	    "RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
 	int64_t limit = 50, now = clock_wall_ms();
 	bool only_failed = false;
 	struct table *t;
@@ -17,7 +18,8 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 	for (int a = 0; a < argc; a++) {
 		if (str_eq(argv[a], "--failed"))
 			only_failed = true;
-		else if (str_eq(argv[a], "--limit") && a + 1 < argc && !parse_int64(argv[a + 1], &limit))
+		else if (str_eq(argv[a], "--limit") && a + 1 < argc &&
+			 !parse_int64(argv[a + 1], &limit))
 			a++;
 		else
 			return command_usage("deliveries");
@@ -29,7 +31,8 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->is_json)
 		return server_print_json(v);
 	t = table_new(headings);
-	json_array_foreach (json_object_get(v, "deliveries"), i, d) {
+	json_array_foreach(json_object_get(v, "deliveries"), i, d)
+	{
 		const char *action = json_get_str(d, "action"), *event = json_get_str(d, "event");
 		char *what = xasprintf("%s%s%s", event ? event : "", action && *action ? "." : "",
 		    action ? action : "");
@@ -54,7 +57,7 @@ int cmd_replay(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc != 1 || !*argv[0] ||
 	    strspn(argv[0], "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") !=
-	        strlen(argv[0]))
+		strlen(argv[0]))
 		return command_usage("replay");
 	path = xasprintf("/control/deliveries/%s/replay", argv[0]);
 	exit_code = server_ask(ctl, "POST", path, NULL, &v);

@@ -6,7 +6,8 @@
 
 static void add_row(struct table *t, const json_t *d, int64_t now)
 {
-	const char *accelerator = json_get_str(d, "accelerator"), *sha = json_get_str(d, "head_sha");
+	const char *accelerator = json_get_str(d, "accelerator"),
+		   *sha = json_get_str(d, "head_sha");
 	int64_t pr = json_get_int(d, "pr", 0);
 	char change[64];
 
@@ -26,8 +27,8 @@ static void add_row(struct table *t, const json_t *d, int64_t now)
 
 int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "CREATED", "DISPATCH", "CHANGE", "ACCELERATOR", "RUNNER", "STATE", "ROUND", "WHY", NULL};
+	static const char *const headings[] = {"CREATED", "DISPATCH", "CHANGE", "ACCELERATOR",
+	    "RUNNER", "STATE", "ROUND", "WHY", NULL};
 	int64_t number = 0, limit = 50, now = clock_wall_ms();
 	struct table *t;
 	json_t *v, *d;
@@ -38,14 +39,15 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 		if (str_eq(argv[a], "--pr") && a + 1 < argc && !parse_int64(argv[a + 1], &number) &&
 		    number > 0)
 			a++;
-		else if (str_eq(argv[a], "--limit") && a + 1 < argc && !parse_int64(argv[a + 1], &limit))
+		else if (str_eq(argv[a], "--limit") && a + 1 < argc &&
+			 !parse_int64(argv[a + 1], &limit))
 			a++;
 		else
 			return command_usage("dispatches");
 	}
 	if (number)
-		snprintf(path, sizeof(path), "/control/dispatches?pr=%lld&limit=%lld", (long long)number,
-		    (long long)limit);
+		snprintf(path, sizeof(path), "/control/dispatches?pr=%lld&limit=%lld",
+		    (long long)number, (long long)limit);
 	else
 		snprintf(path, sizeof(path), "/control/dispatches?limit=%lld", (long long)limit);
 	if (server_ask(ctl, "GET", path, NULL, &v))
@@ -53,8 +55,7 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->is_json)
 		return server_print_json(v);
 	t = table_new(headings);
-	json_array_foreach (json_object_get(v, "dispatches"), i, d)
-		add_row(t, d, now);
+	json_array_foreach(json_object_get(v, "dispatches"), i, d) add_row(t, d, now);
 	table_print(t, ctl, number ? "no dispatches for that pull request" : "no dispatches yet");
 	json_decref(v);
 	return EXIT_DONE;

@@ -5,8 +5,8 @@
 
 static void print_line(const struct ctl *ctl, const char *name, const char *text)
 {
-	printf("%s%-12s%s %s\n", ctl->has_colour ? "\033[2m" : "", name, ctl->has_colour ? "\033[0m" : "",
-	    text);
+	printf("%s%-12s%s %s\n", ctl->has_colour ? "\033[2m" : "", name,
+	    ctl->has_colour ? "\033[0m" : "", text);
 }
 
 static void print_counts(const struct ctl *ctl, const char *name, const json_t *obj)
@@ -15,17 +15,17 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 	const char *key;
 	json_t *value;
 
-	json_object_foreach ((json_t *)obj, key, value)
-		if (json_integer_value(value) > 0)
-			buf_appendf(&line, "%s%lld %s", line.len ? ", " : "",
-			    (long long)json_integer_value(value), key);
+	json_object_foreach((json_t *)obj, key, value) if (json_integer_value(value) > 0)
+	    buf_appendf(&line, "%s%lld %s", line.len ? ", " : "",
+		(long long)json_integer_value(value), key);
 	print_line(ctl, name, line.len ? line.data : "none");
 	buf_release(&line);
 }
 
 static void print_trouble(const struct ctl *ctl, const char *text)
 {
-	printf("%s! %s%s\n", ctl->has_colour ? "\033[31m" : "", text, ctl->has_colour ? "\033[0m" : "");
+	printf("%s! %s%s\n", ctl->has_colour ? "\033[31m" : "", text,
+	    ctl->has_colour ? "\033[0m" : "");
 }
 
 static void print_troubles(const struct ctl *ctl, const json_t *v)
@@ -37,7 +37,8 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	struct buf line = BUF_INIT(8192);
 
 	if (refused) {
-		buf_appendf(&line, "the last reload was refused, the configuration before it is in force:\n%s",
+		buf_appendf(&line,
+		    "the last reload was refused, the configuration before it is in force:\n%s",
 		    refused);
 		print_trouble(ctl, buf_str(&line));
 		buf_clear(&line);
@@ -45,13 +46,15 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	if (!json_is_true(json_at(v, "store", "writable", NULL)))
 		print_trouble(ctl, "the database cannot be written: webhooks are answered 503");
 	if (n_failed) {
-		buf_appendf(&line, "%lld deliveries could not be planned: outpostctl deliveries --failed",
+		buf_appendf(&line,
+		    "%lld deliveries could not be planned: outpostctl deliveries --failed",
 		    (long long)n_failed);
 		print_trouble(ctl, buf_str(&line));
 		buf_clear(&line);
 	}
 	if (n_dead) {
-		buf_appendf(&line, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
+		buf_appendf(
+		    &line, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
 		print_trouble(ctl, buf_str(&line));
 		buf_clear(&line);
 	}
@@ -65,12 +68,14 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 static void print_status(const struct ctl *ctl, const json_t *v)
 {
 	int64_t now = clock_wall_ms(), started, looked;
-	const char *look = json_get_str(v, "last_reconcile"), *start = json_get_str(v, "started_at");
+	const char *look = json_get_str(v, "last_reconcile"),
+		   *start = json_get_str(v, "started_at");
 	char line[256], age[32] = "never";
 
 	if (start && !rfc3339_parse(start, &started))
-		snprintf(line, sizeof(line), "outpostd %s on %s, started %s", json_get_str(v, "version"),
-		    json_get_str(v, "address"), age_text(started, now, age, sizeof(age)));
+		snprintf(line, sizeof(line), "outpostd %s on %s, started %s",
+		    json_get_str(v, "version"), json_get_str(v, "address"),
+		    age_text(started, now, age, sizeof(age)));
 	else
 		snprintf(line, sizeof(line), "outpostd");
 	print_line(ctl, "service", line);
@@ -89,7 +94,8 @@ static void print_status(const struct ctl *ctl, const json_t *v)
 	print_counts(ctl, "github", json_object_get(v, "github"));
 	print_counts(ctl, "comments", json_object_get(v, "comments"));
 	print_line(ctl, "reconciled",
-	    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age)) : "not yet");
+	    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
+						  : "not yet");
 	print_troubles(ctl, v);
 }
 

@@ -9,7 +9,7 @@ const struct command COMMANDS[] = {
     {"replay", "GUID", "plan a delivery again; nothing is dispatched twice", cmd_replay},
     {"dispatches", "[--pr N] [--limit N]", "what went to whom, newest first", cmd_dispatches},
     {"comment preview", "PR [--markdown]", "the comment of a pull request as it would be now",
-        cmd_comment_preview},
+	cmd_comment_preview},
     {"backup", "FILE", "a consistent copy of the database, while it is in use", cmd_backup},
     {NULL, NULL, NULL, NULL},
 };

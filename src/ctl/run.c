@@ -50,8 +50,8 @@ static int unknown_command(const char *word)
 	for (const struct command *c = COMMANDS; c->name && n + 1 < 32; c++)
 		names[n++] = c->name;
 	near = str_nearest(word, names);
-	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
-	    near ? near : "", near ? "'?" : "");
+	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word,
+	    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	fputs("Try 'outpostctl --help'.\n", stderr);
 	return EXIT_USAGE;
 }
@@ -89,7 +89,8 @@ int ctl_run(int argc, char **argv)
 			print_help(stdout);
 			return EXIT_DONE;
 		} else {
-			fprintf(stderr, "outpostctl: what is '%s'?\nTry 'outpostctl --help'.\n", argv[i]);
+			fprintf(stderr, "outpostctl: what is '%s'?\nTry 'outpostctl --help'.\n",
+			    argv[i]);
 			return EXIT_USAGE;
 		}
 	}

@@ -52,8 +52,9 @@ static void explain_silence(const char *path, const struct error *e)
 	if (why == ENOENT || why == ECONNREFUSED)
 		fprintf(stderr, "outpostctl: outpostd does not run (nobody listens on %s)\n", path);
 	else if (why == EACCES)
-		fprintf(stderr, "outpostctl: %s: %s; run this as the user of outpostd, or as root\n",
-		    path, strerror(why));
+		fprintf(stderr,
+		    "outpostctl: %s: %s; run this as the user of outpostd, or as root\n", path,
+		    strerror(why));
 	else
 		fprintf(stderr, "outpostctl: outpostd does not answer on %s: %s\n", path,
 		    why ? strerror(why) : e->text);
@@ -64,7 +65,8 @@ static int answer_of(const struct http_call *call, json_t **ret)
 	struct error why = {0};
 
 	if (json_parse(call->answer.data ? call->answer.data : "", call->answer.len, ret, &why)) {
-		fprintf(stderr, "outpostctl: the service answered what is no JSON (%s)\n", why.text);
+		fprintf(
+		    stderr, "outpostctl: the service answered what is no JSON (%s)\n", why.text);
 		return EXIT_FAILED;
 	}
 	if (call->status >= 400) {
@@ -78,8 +80,8 @@ static int answer_of(const struct http_call *call, json_t **ret)
 	return EXIT_DONE;
 }
 
-int server_ask(const struct ctl *ctl, const char *method, const char *path, const json_t *body,
-    json_t **ret)
+int server_ask(
+    const struct ctl *ctl, const char *method, const char *path, const json_t *body, json_t **ret)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	char *socket = socket_path(ctl), *text = body ? json_text(body) : NULL;

@@ -18,7 +18,8 @@ int callback_key_load(const char *state_dir, uint8_t key[CALLBACK_KEY_BYTES], st
 		error_set(e, rc, "%s", why.text);
 	} else if (content.len != CALLBACK_KEY_BYTES) {
 		rc = error_set(e, ERR_CORRUPT,
-		    "%s: not a key of %d bytes; without it the tokens that are out cannot be checked "
+		    "%s: not a key of %d bytes; without it the tokens that are out cannot be "
+		    "checked "
 		    "(restore it, or remove it to make a new one)",
 		    path, CALLBACK_KEY_BYTES);
 	} else {

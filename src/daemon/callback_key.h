@@ -9,7 +9,7 @@
 enum { CALLBACK_KEY_BYTES = 32 };
 
 /* Blocking: before the loop. state_dir exists. */
-int callback_key_load(const char *state_dir, uint8_t key[CALLBACK_KEY_BYTES], struct error *e)
-    MUST_CHECK;
+int callback_key_load(
+    const char *state_dir, uint8_t key[CALLBACK_KEY_BYTES], struct error *e) MUST_CHECK;
 
 #endif

@@ -116,7 +116,8 @@ int daemon_run(const char *config_path)
 	d.stop_deadline = timer_new(d.loop, on_stop_deadline, &d);
 	rc = wire_up(&d, &why);
 	if (rc) {
-		log_event(LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
+		log_event(
+		    LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
 		wire_down(&d);
 	} else {
 		start_serving(&d);

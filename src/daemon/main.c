@@ -10,5 +10,5 @@ int main(int argc, char **argv)
 	if (exit_code >= 0)
 		return exit_code;
 	return options.is_check ? daemon_check(options.config_path)
-	                        : daemon_run(options.config_path);
+				: daemon_run(options.config_path);
 }

@@ -16,8 +16,8 @@ static void put_head(struct buf *out, const char *name, const char *type, const 
 	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_one(struct buf *out, const char *name, const char *type, const char *help,
-    int64_t value)
+static void put_one(
+    struct buf *out, const char *name, const char *type, const char *help, int64_t value)
 {
 	put_head(out, name, type, help);
 	buf_appendf(out, "%s %lld\n", name, (long long)value);
@@ -80,8 +80,8 @@ static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
 	    {"webhook", c->n_webhooks_sent},
 	};
 
-	put_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were taken.", "kind",
-	    sent, ARRAY_LEN(sent));
+	put_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were taken.",
+	    "kind", sent, ARRAY_LEN(sent));
 	put_one(out, "outpost_dispatch_retries_total", "counter", "Tries that are made again.",
 	    c->n_retries);
 	put_one(out, "outpost_dispatch_dead_total", "counter", "Dispatches that were given up.",
@@ -122,7 +122,8 @@ static void put_github(struct buf *out, const struct github *g)
 	size_t n = github_read_budgets(g, budgets, BUDGETS_MAX);
 
 	github_read_stats(g, &s);
-	put_one(out, "outpost_github_requests_total", "counter", "Requests to GitHub.", s.n_requests);
+	put_one(
+	    out, "outpost_github_requests_total", "counter", "Requests to GitHub.", s.n_requests);
 	put_one(out, "outpost_github_token_requests_total", "counter",
 	    "Of these, for installation tokens.", s.n_token_requests);
 	put_one(out, "outpost_github_4xx_total", "counter", "Answers 400 to 499.", s.n_answers_4xx);
@@ -140,7 +141,8 @@ static void put_github(struct buf *out, const struct github *g)
 	    "GitHub's hourly quota left, by installation.");
 	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
 		if (budgets[i].remaining >= 0)
-			buf_appendf(out, "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
+			buf_appendf(out,
+			    "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
 			    (long long)budgets[i].installation_id, (long long)budgets[i].remaining);
 }
 

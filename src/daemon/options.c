@@ -55,7 +55,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		return 2;
 	}
 	if (!ret->config_path) {
-		fputs("outpostd: which configuration? Give -c FILE.\nTry 'outpostd --help'.\n", stderr);
+		fputs("outpostd: which configuration? Give -c FILE.\nTry 'outpostd --help'.\n",
+		    stderr);
 		return 2;
 	}
 	return -1;

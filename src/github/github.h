@@ -33,8 +33,8 @@ int github_new(struct loop *l, struct http_client *http, const struct github_opt
     struct github **ret, struct error *e) MUST_CHECK;
 /* New options for what is sent from now on; calls in hand go on. Another App, key or api_url
  * drops what was cached. On ERR_INVALID the old options stay in force. */
-int github_reconfigure(struct github *g, const struct github_options *o, struct error *e)
-    MUST_CHECK;
+int github_reconfigure(
+    struct github *g, const struct github_options *o, struct error *e) MUST_CHECK;
 /* Ends every call with ERR_CANCELLED, frees, then runs on_closed once. Asynchronous. */
 void github_close(struct github *g, void (*on_closed)(void *owner), void *owner);
 
@@ -103,13 +103,13 @@ void github_comment_create(struct github *g, struct github_call *call, const cha
     int64_t number, const char *text);
 void github_comment_update(struct github *g, struct github_call *call, const char *repository,
     int64_t comment_id, const char *text);
-void github_comment_get(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id);
+void github_comment_get(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
 
 /* ---- pulls.c ---- */
 /* answer: the pull request as GitHub has it. */
-void github_pull_get(struct github *g, struct github_call *call, const char *repository,
-    int64_t number);
+void github_pull_get(
+    struct github *g, struct github_call *call, const char *repository, int64_t number);
 /* One page of a list; start again with page = next_page until that is 0. */
 struct github_page {
 	struct github_call call; /* answer: an array, at most 100 entries */
@@ -126,8 +126,8 @@ struct github_pull_files {
 	size_t n_names;
 	bool is_incomplete; /* out: GitHub lists at most 3,000 files, and there may be more */
 };
-void github_pull_files_get(struct github *g, struct github_pull_files *files,
-    const char *repository, int64_t number);
+void github_pull_files_get(
+    struct github *g, struct github_pull_files *files, const char *repository, int64_t number);
 void github_pull_files_release(struct github_pull_files *files);
 
 /* ---- branches.c ---- */
@@ -139,8 +139,8 @@ struct github_branch {
 	char sha[41];      /* out: the tip; unchanged when is_unchanged */
 	bool is_unchanged; /* out: still as the ETag says; answer is NULL */
 };
-void github_branch_get(struct github *g, struct github_branch *branch, const char *repository,
-    const char *name);
+void github_branch_get(
+    struct github *g, struct github_branch *branch, const char *repository, const char *name);
 
 /* ---- compare.c ---- */
 struct github_compare {
@@ -155,8 +155,9 @@ void github_compare_get(struct github *g, struct github_compare *compare, const 
 /* ---- deliveries.c: the App's own webhook ---- */
 #define GITHUB_CURSOR_BYTES 256
 struct github_deliveries {
-	struct github_call call; /* answer: an array, newest first: "id", "guid", "status_code", … */
-	char cursor[GITHUB_CURSOR_BYTES]; /* in: empty, or an earlier next_cursor */
+	struct github_call
+	    call; /* answer: an array, newest first: "id", "guid", "status_code", … */
+	char cursor[GITHUB_CURSOR_BYTES];      /* in: empty, or an earlier next_cursor */
 	char next_cursor[GITHUB_CURSOR_BYTES]; /* out; empty: no older ones */
 };
 void github_deliveries_get(struct github *g, struct github_deliveries *deliveries);

@@ -25,7 +25,7 @@ struct http_server {
 
 	struct http_conn *conns; /* all that are not freed */
 	int n_conns;
-	size_t unsent_bytes; /* of all connections, in libuv's queues */
+	size_t unsent_bytes;           /* of all connections, in libuv's queues */
 	struct http_conn *due;         /* list by next_due */
 	struct http_conn *due_running; /* the rest of the batch in hand */
 	bool is_due_scheduled;

@@ -56,7 +56,7 @@ struct accelerator {
 	enum level level;
 	char *docs_url, *help_url;            /* https or NULL */
 	char *source_git_url, *source_branch; /* may be NULL */
-	char **oncall;                        /* GitHub logins without @, NULL-terminated, never NULL */
+	char **oncall; /* GitHub logins without @, NULL-terminated, never NULL */
 	enum trust trust;
 	struct runner *runners; /* at least one: RUNNER_INFRA when the file lists none */
 	size_t n_runners;

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BACKOFF_FIRST_MS    INT64_C(1000)
-#define BACKOFF_LONGEST_MS  (INT64_C(15) * 60 * 1000)
-#define BACKOFF_GIVE_UP_MS  (INT64_C(24) * 3600 * 1000)
+#define BACKOFF_FIRST_MS   INT64_C(1000)
+#define BACKOFF_LONGEST_MS (INT64_C(15) * 60 * 1000)
+#define BACKOFF_GIVE_UP_MS (INT64_C(24) * 3600 * 1000)
 
 /* Delay before try number n_attempts + 1. random01 in [0,1). A positive retry_after_ms
  * (what the peer asked for) is a lower bound. */

@@ -69,10 +69,10 @@ static void for_each_member(json_t *v, void (*visit)(json_t *obj, const char *ke
 	void *next;
 
 	if (json_is_array(v)) {
-		json_array_foreach (v, i, child)
-			for_each_member(child, visit);
+		json_array_foreach(v, i, child) for_each_member(child, visit);
 	} else if (json_is_object(v)) {
-		json_object_foreach_safe (v, next, key, child) {
+		json_object_foreach_safe(v, next, key, child)
+		{
 			for_each_member(child, visit);
 			visit(v, key, child);
 		}
@@ -172,8 +172,9 @@ static void copy_path(json_t *from, json_t *to, const char *path)
 	from = json_object_get(from, path);
 	if (json_is_string(from))
 		json_object_set_new(to, path,
-		    json_stringn(json_string_value(from),
-		        utf8_cut(json_string_value(from), json_string_length(from), TEXT_MAX_BYTES)));
+		    json_stringn(
+			json_string_value(from), utf8_cut(json_string_value(from),
+						     json_string_length(from), TEXT_MAX_BYTES)));
 	else if (from && !json_is_object(from) && !json_is_array(from))
 		json_object_set(to, path, from);
 }

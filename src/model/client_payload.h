@@ -14,7 +14,7 @@ enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
 
 struct outpost_block {
 	const char *dispatch_id;
-	const char *action; /* GitHub's original one */
+	const char *action;              /* GitHub's original one */
 	const char *const *accelerators; /* NULL-terminated */
 	const char *callback_url, *change_url;
 	const char *callback_token; /* webhook runners only, else NULL */

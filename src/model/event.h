@@ -52,10 +52,10 @@ struct event {
 	char *label; /* the one of labeled and unlabeled, else NULL */
 
 	/* EVENT_PUSH */
-	char *ref;    /* refs/heads/main */
+	char *ref; /* refs/heads/main */
 	char *before, *after;
 	bool is_deleted;
-	int64_t pushed_ms; /* 0: unknown */
+	int64_t pushed_ms;  /* 0: unknown */
 	char *head_message; /* first line of the head commit, may be NULL */
 	char *head_author;  /* login or name, may be NULL */
 
@@ -71,7 +71,7 @@ void event_release(struct event *e);
 
 /* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that
  * is missing or of a wrong type. Pure; lives in webhook/, reaches others by daemon/wire.c. */
-typedef int event_parse_fn(const char *event_name, const char *body, size_t n, struct event *ret,
-    struct error *e);
+typedef int event_parse_fn(
+    const char *event_name, const char *body, size_t n, struct event *ret, struct error *e);
 
 #endif

@@ -13,7 +13,7 @@ struct job_detail {
 	char *accelerator;
 	enum change_kind kind;
 	char *repository, *head_sha;
-	int64_t number; /* a pull request that has this head, 0: none */
+	int64_t number;            /* a pull request that has this head, 0: none */
 	struct test_result *tests; /* as reported, in their order */
 	size_t n_tests;
 };

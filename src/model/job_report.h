@@ -20,7 +20,7 @@ enum {
 
 struct test_result {
 	char *suite, *name;
-	char *dtype;   /* may be NULL */
+	char *dtype; /* may be NULL */
 	enum test_status status;
 	int64_t duration_ms; /* -1: unknown */
 	char *message;       /* may be NULL */
@@ -32,13 +32,13 @@ struct test_result {
 
 struct job_report {
 	enum job_status status;
-	char *conclusion; /* NULL while in progress */
+	char *conclusion;      /* NULL while in progress */
 	char *workflow, *name; /* name: the job's, else the workflow's */
 	char *run_id;
-	int64_t run_attempt; /* 1 when not given */
-	char *url, *artifact_url; /* https, or NULL */
-	char *check_run_id;       /* or NULL */
-	int64_t started_ms, completed_ms;        /* vendor's own times; 0 unknown */
+	int64_t run_attempt;              /* 1 when not given */
+	char *url, *artifact_url;         /* https, or NULL */
+	char *check_run_id;               /* or NULL */
+	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;
 	char *accelerator; /* workflow.accelerator, or NULL */

@@ -49,9 +49,9 @@ enum test_status {
 #undef X
 	    N_TEST_STATUSES
 };
-const char *test_status_name(enum test_status s);          /* "FAIL" … */
-enum test_status test_status_parse(const char *name);      /* N_TEST_STATUSES: none */
-bool test_status_is_red(enum test_status s);               /* FAIL, ERROR, MISS */
+const char *test_status_name(enum test_status s);     /* "FAIL" … */
+enum test_status test_status_parse(const char *name); /* N_TEST_STATUSES: none */
+bool test_status_is_red(enum test_status s);          /* FAIL, ERROR, MISS */
 /* A job's conclusion as GitHub names it: success PASS, failure FAIL, skipped SKIP, neutral
  * DONE, everything else (NULL too) MISS. */
 enum test_status test_status_of_conclusion(const char *conclusion);

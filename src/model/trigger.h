@@ -23,8 +23,8 @@ enum wish {
 
 /* Does this accelerator want this PR as it is now (drafts, label, paths)? files: the
  * changed paths, NULL-terminated, or NULL while unknown. */
-enum wish trigger_pull(const struct accelerator *a, const struct pull_info *pull,
-    const char *const *files);
+enum wish trigger_pull(
+    const struct accelerator *a, const struct pull_info *pull, const char *const *files);
 /* Does it want a push to `branch` (of upstream's branches)? */
 bool trigger_push(const struct accelerator *a, const char *branch);
 bool pull_has_label(const struct pull_info *pull, const char *accelerator); /* ciflow/crcr/NAME */

@@ -89,8 +89,7 @@ static void learn_merge_base(struct writing *w)
 	const struct change_view *v = w->change.view;
 	const char *base = v->base_ref ? v->base_ref : v->base_sha;
 
-	if (v->merge_base_sha || !base || !is_sha1(v->head_sha) ||
-	    is_baseless(w, v->change_id)) {
+	if (v->merge_base_sha || !base || !is_sha1(v->head_sha) || is_baseless(w, v->change_id)) {
 		writing_decide(w);
 		return;
 	}

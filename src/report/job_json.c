@@ -63,9 +63,8 @@ static json_t *test_json(const struct test_result *t)
 json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 {
 	json_t *obj = job_view_json(&d->job), *tests = json_array();
-	char *change_url = d->number
-	                       ? xasprintf("%s/pulls/%lld", public_url, (long long)d->number)
-	                       : xasprintf("%s/commits/%s", public_url, d->head_sha);
+	char *change_url = d->number ? xasprintf("%s/pulls/%lld", public_url, (long long)d->number)
+				     : xasprintf("%s/commits/%s", public_url, d->head_sha);
 
 	json_set_foreign_text(obj, "accelerator", d->accelerator);
 	json_set_str(obj, "dispatch", *d->dispatch_id ? d->dispatch_id : NULL);

@@ -244,8 +244,8 @@ static int bind_value(
 	return sqlite3_bind_null(stmt, at);
 }
 
-static struct rows *open_rows(struct db *d, const char *sql, const struct value *values,
-    sqlite3_destructor_type text_life)
+static struct rows *open_rows(
+    struct db *d, const char *sql, const struct value *values, sqlite3_destructor_type text_life)
 {
 	struct rows *r;
 	int n = 0;

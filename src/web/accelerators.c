@@ -25,13 +25,13 @@ static json_t *runners_json(const struct accelerator *a)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < a->n_runners; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s}", "name", a->runners[i].name, "kind",
-		                                runner_kind_name(a->runners[i].kind)));
+		json_array_append_new(list, json_pack("{s:s, s:s}", "name", a->runners[i].name,
+						"kind", runner_kind_name(a->runners[i].kind)));
 	return list;
 }
 
-static const struct accelerator_figures *find_figures(const struct get_figures *get,
-    const char *name)
+static const struct accelerator_figures *find_figures(
+    const struct get_figures *get, const char *name)
 {
 	for (size_t i = 0; i < get->n; i++)
 		if (str_eq(get->list[i].name, name))
@@ -81,15 +81,15 @@ static void figures_done(struct store_query *q)
 	} else if (f->name) {
 		const struct accelerator *a = config_accelerator(f->config, f->name);
 
-		web_respond_json(f->request, 200,
-		    accelerator_json(a, find_figures(&f->get, f->name)));
+		web_respond_json(
+		    f->request, 200, accelerator_json(a, find_figures(&f->get, f->name)));
 	} else {
 		list = json_array();
 		for (size_t i = 0; i < f->config->n_accelerators; i++) {
 			const struct accelerator *a = &f->config->accelerators[i];
 
-			json_array_append_new(list,
-			    accelerator_json(a, find_figures(&f->get, a->name)));
+			json_array_append_new(
+			    list, accelerator_json(a, find_figures(&f->get, a->name)));
 		}
 		web_respond_json(f->request, 200, json_pack("{s:o}", "accelerators", list));
 	}
@@ -132,10 +132,12 @@ static void on_one(struct http_request *r, void *owner)
 
 void web_add_accelerator_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/accelerators",
-	        .on_request = on_list, .owner = w});
-	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/accelerators/{name}",
-	        .on_request = on_one, .owner = w});
+	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
+					      .pattern = "/api/v1/accelerators",
+					      .on_request = on_list,
+					      .owner = w});
+	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
+					      .pattern = "/api/v1/accelerators/{name}",
+					      .on_request = on_one,
+					      .owner = w});
 }

@@ -25,9 +25,9 @@ static void on_readyz(struct http_request *r, void *owner)
 void web_add_health_routes(struct web *w)
 {
 	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/healthz", .on_request = on_healthz,
-	        .owner = w});
+	    &(struct http_route){
+		.method = "GET", .pattern = "/healthz", .on_request = on_healthz, .owner = w});
 	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/readyz", .on_request = on_readyz,
-	        .owner = w});
+	    &(struct http_route){
+		.method = "GET", .pattern = "/readyz", .on_request = on_readyz, .owner = w});
 }

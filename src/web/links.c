@@ -27,7 +27,8 @@ void web_add_link_routes(struct web *w)
 	static const char *const patterns[] = {"/pulls/{n}", "/commits/{sha}", "/jobs/{id}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
-		http_server_route(w->deps.server,
-		    &(struct http_route){.method = "GET", .pattern = patterns[i],
-		        .on_request = on_link, .owner = kinds[i]});
+		http_server_route(w->deps.server, &(struct http_route){.method = "GET",
+						      .pattern = patterns[i],
+						      .on_request = on_link,
+						      .owner = kinds[i]});
 }

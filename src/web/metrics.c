@@ -29,15 +29,15 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	struct store_stats stats;
 
 	store_stats(s->web->deps.store, &stats);
-	put_gauge(out, "outpost_deliveries_waiting", "Accepted deliveries that are not planned yet.",
-	    t->n_deliveries_accepted);
+	put_gauge(out, "outpost_deliveries_waiting",
+	    "Accepted deliveries that are not planned yet.", t->n_deliveries_accepted);
 	put_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.",
 	    t->n_deliveries_failed);
 	put_gauge(out, "outpost_oldest_delivery_seconds",
 	    "Age of the oldest delivery that waits to be planned.",
 	    age_s(t->now_ms, t->oldest_accepted_ms));
 	buf_append_str(out, "# HELP outpost_dispatches Dispatches by state.\n"
-	                    "# TYPE outpost_dispatches gauge\n");
+			    "# TYPE outpost_dispatches gauge\n");
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
 		buf_appendf(out, "outpost_dispatches{state=\"%s\"} %lld\n",
 		    dispatch_state_name((enum dispatch_state)i), (long long)t->n_dispatches[i]);
@@ -47,12 +47,13 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	put_gauge(out, "outpost_outbox_dead", "Effects that were given up.", s->outbox.n_dead);
 	put_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
 	    age_s(t->now_ms, s->outbox.oldest_unsent_ms));
-	put_gauge(out, "outpost_store_writable", "1 when the last commit succeeded.",
-	    stats.is_writable);
+	put_gauge(
+	    out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
 	put_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
 	put_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
 	    stats.n_queued_ops);
-	put_counter(out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
+	put_counter(
+	    out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
 	put_counter(out, "outpost_store_failed_commits_total", "Commits that failed.",
 	    stats.n_failed_commits);
 }
@@ -76,8 +77,8 @@ static void answer_metrics(int err, struct status_request *s)
 	if (!err)
 		put_store_metrics(&out, s);
 	w->deps.write_metrics(&out, w->deps.owner);
-	http_respond(s->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, buf_str(&out),
-	    out.len);
+	http_respond(s->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
+	    buf_str(&out), out.len);
 	buf_release(&out);
 }
 
@@ -93,6 +94,6 @@ static void on_metrics(struct http_request *r, void *owner)
 void web_add_metrics_routes(struct web *w)
 {
 	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/metrics", .on_request = on_metrics,
-	        .owner = w});
+	    &(struct http_route){
+		.method = "GET", .pattern = "/metrics", .on_request = on_metrics, .owner = w});
 }

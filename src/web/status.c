@@ -131,6 +131,6 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 void web_add_status_routes(struct web *w)
 {
 	http_server_route(w->deps.server,
-	    &(struct http_route){.method = "GET", .pattern = "/api/v1/status",
-	        .on_request = on_status, .owner = w});
+	    &(struct http_route){
+		.method = "GET", .pattern = "/api/v1/status", .on_request = on_status, .owner = w});
 }

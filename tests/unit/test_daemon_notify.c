@@ -18,7 +18,7 @@ static int open_socket(struct sockaddr_un *address, size_t name_bytes)
 
 	assert_true(fd >= 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)address,
-	                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name_bytes)),
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name_bytes)),
 	    0);
 	return fd;
 }

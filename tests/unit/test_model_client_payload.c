@@ -27,10 +27,10 @@ static char *pull_event(size_t body_bytes, int n_urls)
 
 	memset(text, 'b', body_bytes);
 	text[body_bytes] = '\0';
-	v = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:{s:s, s:s}, s:[]}, s:{s:s}}", "action", "labeled",
-	    "number", 7, "pull_request", "number", 7, "body", text, "html_url", "https://g/7", "head",
-	    "sha", "0123456789012345678901234567890123456789", "ref", "topic", "labels", "repository",
-	    "full_name", "pytorch/pytorch");
+	v = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:{s:s, s:s}, s:[]}, s:{s:s}}", "action",
+	    "labeled", "number", 7, "pull_request", "number", 7, "body", text, "html_url",
+	    "https://g/7", "head", "sha", "0123456789012345678901234567890123456789", "ref",
+	    "topic", "labels", "repository", "full_name", "pytorch/pytorch");
 	repository = json_object_get(v, "repository");
 	for (int i = 0; i < n_urls; i++) {
 		char key[32];
@@ -51,8 +51,8 @@ static json_t *build(const char *body, const char *sent_action, bool is_bounded,
 	json_t *v;
 	char *text;
 
-	assert_int_equal(client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body),
-	                     &p, NULL),
+	assert_int_equal(
+	    client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body), &p, NULL),
 	    0);
 	assert_int_equal(client_payload_text(p, &BLOCK, is_bounded, &text, ret_bytes), 0);
 	assert_int_equal(strlen(text), *ret_bytes);
@@ -80,7 +80,8 @@ static void small_bodies_go_unchanged(void **state)
 	assert_int_equal(json_array_size(json_at(v, "outpost", "accelerators", NULL)), 2);
 	json_decref(v);
 	v = build(body, "synchronize", true, &n);
-	assert_string_equal(json_string_value(json_at(v, "payload", "action", NULL)), "synchronize");
+	assert_string_equal(
+	    json_string_value(json_at(v, "payload", "action", NULL)), "synchronize");
 	json_decref(v);
 	json_decref(original);
 	free(body);
@@ -94,8 +95,8 @@ static void assert_essentials(const json_t *v, size_t n)
 	assert_true(json_is_true(json_at(v, "outpost", "truncated", NULL)));
 	assert_string_equal(json_get_str(payload, "action"), "synchronize");
 	assert_int_equal(json_integer_value(json_at(payload, "pull_request", "number", NULL)), 7);
-	assert_int_equal(strlen(json_string_value(json_at(payload, "pull_request", "head", "sha", NULL))),
-	    40);
+	assert_int_equal(
+	    strlen(json_string_value(json_at(payload, "pull_request", "head", "sha", NULL))), 40);
 	assert_string_equal(json_string_value(json_at(payload, "repository", "full_name", NULL)),
 	    "pytorch/pytorch");
 }
@@ -129,7 +130,8 @@ static void then_template_urls(void **state)
 	v = build(body, "synchronize", true, &n);
 	assert_essentials(v, n);
 	assert_null(json_at(v, "payload", "repository", "x0_url", NULL));
-	assert_string_equal(json_string_value(json_at(v, "payload", "pull_request", "html_url", NULL)),
+	assert_string_equal(
+	    json_string_value(json_at(v, "payload", "pull_request", "html_url", NULL)),
 	    "https://g/7");
 	json_decref(v);
 	free(body);
@@ -187,8 +189,8 @@ static void what_is_no_object_is_refused(void **state)
 	(void)state;
 	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, &p, &why), ERR_INVALID);
 	assert_null(p);
-	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL),
-	    ERR_INVALID);
+	assert_int_equal(
+	    client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL), ERR_INVALID);
 }
 
 int main(void)

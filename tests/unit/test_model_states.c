@@ -13,7 +13,8 @@ static void names_go_both_ways(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
-		assert_int_equal(dispatch_state_parse(dispatch_state_name((enum dispatch_state)i)), i);
+		assert_int_equal(
+		    dispatch_state_parse(dispatch_state_name((enum dispatch_state)i)), i);
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		assert_int_equal(test_status_parse(test_status_name((enum test_status)i)), i);
 	for (int i = 0; i < N_CHANGE_KINDS; i++)

@@ -76,7 +76,10 @@ static struct accelerator npu(char **paths, enum label_rule label, bool drafts)
 {
 	return (struct accelerator){
 	    .name = (char *)"npu",
-	    .triggers = {.has_pull_request = true, .paths = paths, .label = label, .drafts = drafts},
+	    .triggers = {.has_pull_request = true,
+		.paths = paths,
+		.label = label,
+		.drafts = drafts},
 	};
 }
 
