@@ -185,12 +185,17 @@ static void request_arrived(struct db *d, const struct claimed *c, int64_t now_m
 		struct stored_dispatch *s = &l.at[i];
 
 		dispatch_note_sent(d, s, now_ms);
-		if (!s->accelerator[0]) /* nobody reports for the infra repository itself */
+		if (!s->accelerator[0]) { /* nobody reports for the infra repository itself */
 			dispatch_enter(d, s, DISPATCH_DONE, NULL, now_ms);
-		else if (s->state == DISPATCH_QUEUED)
-			dispatch_enter(d, s,
-			    s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL,
-			    now_ms);
+			continue;
+		}
+		if (s->state != DISPATCH_QUEUED)
+			continue;
+		dispatch_enter(d, s,
+		    s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL,
+		    now_ms);
+		/* a comment that is there says that it was not asked yet */
+		comment_wish(d, s->change_id, WISH_UPDATE, now_ms);
 	}
 	dispatch_list_release(&l);
 }

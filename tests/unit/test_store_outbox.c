@@ -358,6 +358,25 @@ static void a_debounce_ends_when_more_is_to_say(void **state)
 	claim_outbox_release(&c);
 }
 
+static void a_comment_follows_what_was_asked(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("gpu", "w/ci")};
+	struct claim_outbox c, requests;
+
+	(void)state;
+	wants[0].held_reason = (char *)"new";
+	rig_start("opened", HEAD_A, 1, wants, 2);
+	claim_comment(&c, T0 + 1000);
+	rig_done(&c.rows[0], OUTBOX_OK, 0); /* it says "not asked yet" of gpu */
+	claim_outbox_release(&c);
+	requests = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(requests.n, 1);
+	rig_done(&requests.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&requests);
+	claim_comment(&c, T0 + DAY);
+	claim_outbox_release(&c);
+}
+
 static void what_a_comment_shows_may_be_unknown(void **state)
 {
 	struct claim_outbox c;
@@ -429,6 +448,7 @@ int main(void)
 	    TEST(a_wish_during_the_writing_is_not_lost),
 	    TEST(a_wish_wakes_a_patient_comment_not_a_refused_one),
 	    TEST(a_debounce_ends_when_more_is_to_say),
+	    TEST(a_comment_follows_what_was_asked),
 	    TEST(what_a_comment_shows_may_be_unknown),
 	    TEST(what_was_written_is_known),
 	};
