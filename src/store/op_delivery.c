@@ -85,6 +85,7 @@ int store_put_delivery(struct store *s, struct put_delivery *op)
 	if (is_queue_for_intake_full(s))
 		return ERR_BUSY;
 	op->op.run = put_run;
+	op->op.is_one_statement = true;
 	op->op.bytes = op->body_bytes + sizeof(*op);
 	return store_submit(s, &op->op);
 }

@@ -50,6 +50,9 @@ struct store_op {
 	int (*run)(struct store_op *op, struct db *db); /* writer thread, in a savepoint */
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
+	/* run writes with one statement at most, which by itself happens wholly or not at all:
+	 * it gets no savepoint, which costs a copy of each page that it touches */
+	bool is_one_statement;
 	/* out */
 	int err; /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
 	struct error why;

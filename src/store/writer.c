@@ -1,5 +1,6 @@
 /* The writer thread: everything that was queued during the last sync becomes one
- * transaction, each operation in a savepoint of its own, one commit for all.
+ * transaction, each operation in a savepoint of its own unless it is one statement, one
+ * commit for all.
  *
  * What must never happen here: an operation's done posted before the commit that holds it
  * is on disk. A failed commit fails every operation of its batch with the same code. */
@@ -74,12 +75,14 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	struct db *d = w->db;
 	int stuck;
 
-	db_savepoint(d);
+	if (!op->is_one_statement)
+		db_savepoint(d);
 	op->err = op->run(op, d);
 	stuck = db_status(d);
 	op->topics |= db_take_topics(d);
 	if (!op->err && !stuck) {
-		db_savepoint_release(d);
+		if (!op->is_one_statement)
+			db_savepoint_release(d);
 		return db_status(d);
 	}
 	/* What an operation made of rows that could not be read does not count. */
@@ -91,7 +94,8 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		return stuck;
 	db_forget_failure(d);
 	memcpy(db_counts(d), counts_before, N_COUNTERS * sizeof(*counts_before));
-	db_savepoint_undo(d);
+	if (!op->is_one_statement)
+		db_savepoint_undo(d);
 	return db_status(d);
 }
 
