@@ -12,7 +12,7 @@ import { Stage } from './stage.mjs';
 import { writeStory } from './story.mjs';
 import { breakGithub, killer, moodyVendor } from './trouble.mjs';
 
-const TROUBLE_ENDS_MS = 300_000;
+const TROUBLE_ENDS_MS = 900_000; // the longest back-off
 
 async function idle(stage) {
   const { code, stdout } = await stage.outpost.ctl('--json', 'status');

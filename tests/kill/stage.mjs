@@ -13,6 +13,7 @@ export const SPYRE = 'torch-spyre/torch-spyre';
 export const INFRA = 'pytorch-fdn/accelerator-test-infra';
 const SECRET = 'between Outpost and the labs';
 const TRIES = 10_000; // a vendor's report is sent until it is taken
+const PATIENCE_MS = 900_000; // ten failures one after the other and their back-off
 
 // Who hears of what; where: the repository or the vendor's name in `vendors`.
 export const RUNNERS = [
@@ -178,7 +179,7 @@ export class Stage {
   }
 
   async #wait(line, step) {
-    const slow = { timeout: 240_000, interval: 50 };
+    const slow = { timeout: PATIENCE_MS, interval: 50 };
     const what = `${line.kind} ${line.number ?? ''} ${step.action ?? step.event} ${step.guid} is ${step.wait}`;
     if (step.wait === 'held')
       await until(async () => (await this.outpost.api(`pulls/${line.number}`)).accelerators.some(({ dispatches }) => dispatches.some(({ state }) => state === 'held')), { ...slow, what });
@@ -204,7 +205,7 @@ export class Stage {
       payloads.set(step.guid, payload);
       await this.#deliver(step, payload);
       this.delivered++;
-      if (step.wait !== 'nothing') await this.#wait(line, step);
+      if (step.wait !== 'nothing') await this.#wait(line, step).catch(({ message }) => this.problems.push(message));
     }
   }
 
