@@ -397,8 +397,3 @@ void db_forget_failure(struct db *d)
 		for (struct rows *r = d->buckets[i]; r; r = r->next)
 			rows_end(r);
 }
-
-bool db_is_in_transaction(const struct db *d)
-{
-	return !sqlite3_get_autocommit(d->handle);
-}

@@ -30,6 +30,11 @@ int db_commit(struct db *d)
 	return d->why.code;
 }
 
+bool db_is_in_transaction(const struct db *d)
+{
+	return !sqlite3_get_autocommit(d->handle);
+}
+
 void db_rollback(struct db *d)
 {
 	struct error why = d->why;
