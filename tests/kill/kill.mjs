@@ -58,11 +58,11 @@ async function quietRun(story, say) {
   }
 }
 
-async function brokenRun(story, expected, { seed, kills, hangs, rude }, say) {
+async function brokenRun(story, expected, { seed, kills, ...trouble }, say) {
   const stage = await Stage.open({ story, answer: moodyVendor(seed) });
   try {
     await stage.start();
-    breakGithub(stage.rig, seed, { hangs, rude });
+    breakGithub(stage.rig, seed, trouble);
     let isOver = false;
     const played = stage.play().finally(() => { isOver = true; });
     const killing = killer(stage, { seed, kills, isOver: () => isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
@@ -79,12 +79,12 @@ async function brokenRun(story, expected, { seed, kills, hangs, rude }, say) {
   }
 }
 
-// Returns what is wrong, in sentences.
-export async function killTest({ seed, kills, deliveries, hangs = 1, rude = 0 }, say = () => {}) {
+// Returns what is wrong, in sentences. trouble: as for breakGithub().
+export async function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
   const story = writeStory({ seed, deliveries });
   const quiet = await quietRun(story, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, hangs, rude }, say);
+  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, ...trouble }, say);
 }
 
 async function main() {

@@ -19,9 +19,9 @@ const FAULTS = [
 ];
 
 // hangs: so many requests before and after their effect are never answered (each costs the client its time-out);
-// rude: so many limits that name no time (each costs a minute).
-export function breakGithub(rig, seed, { hangs = 0, rude = 0 } = {}) {
-  FAULTS.forEach((fault, i) => rig.fault({ ...fault, seed: seed + i }));
+// rude: so many limits that name no time (each costs a minute); share: of the faults above.
+export function breakGithub(rig, seed, { hangs = 0, rude = 0, share = 1 } = {}) {
+  FAULTS.forEach((fault, i) => rig.fault({ ...fault, probability: fault.probability * share, seed: seed + i }));
   for (const when of ['before', 'after']) if (hangs > 0) rig.fault({ kind: 'hang', when, probability: 0.01, count: hangs, seed: seed + 99 });
   if (rude > 0) rig.fault({ kind: 'secondary', skip: 100, count: rude });
 }
