@@ -13,9 +13,9 @@
 enum {
 	IN_HAND_MAX = 64,
 	GULP = 8, /* deliveries a read: about a millisecond of the loop's time */
-	SIP = 2,
+	SIP = 1,
 	INTAKE_IS_BUSY_OPS = 32, /* queued writes; one connection of GitHub's has one */
-	SIP_PAUSE_MS = 40,
+	SIP_PAUSE_MS = 50,
 	READ_AGAIN_MS = 500,
 };
 
