@@ -1,4 +1,4 @@
-# make                 build/release/{outpostd,outpostctl}
+# make                 build/release/{outpostd,outpostctl,outpost-runner}
 # make check           everything that is tested: lints, unit tests, whole-program tests
 # make demo            the main job on real input, on loopback
 # make bench           speed, as ratios inside one run
@@ -15,9 +15,9 @@ O       ?= build
 B       := $(O)/$(VARIANT)
 
 # Lowest first. The order in which a layer may use another is in tests/lint/layers.txt.
-LAYERS   := base model report config loop store http github webhook dispatch runners publish web ctl daemon
-PROGRAMS := outpostd outpostctl
-PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd
+LAYERS   := base model report config steps loop http agent store logs github registry webhook dispatch runners publish web ctl daemon
+PROGRAMS := outpostd outpostctl outpost-runner
+PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2
 
 CC       := $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
@@ -31,7 +31,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch
 VERSION := $(shell cat VERSION)
 override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
 	-include src/base/banned.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-override LDFLAGS += $(LDFLAGS_$(VARIANT))
+# as-needed: outpost-runner must not ask for libraries that only the daemon uses
+override LDFLAGS += -Wl,--as-needed $(LDFLAGS_$(VARIANT))
 override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lpthread -lm
 
 # one line a step; V=1 shows the commands
@@ -47,12 +48,16 @@ libs_for = $(foreach l,$(call below,$1,$(LAYERS)),$(call lib_of,$l))
 
 all: $(PROGRAMS:%=$(B)/%)
 
-# main() of each program is src/daemon/main.c or src/ctl/main.c: kept out of the archives.
-MAINS := src/daemon/main.c src/ctl/main.c
+# main() of each program: kept out of the archives.
+MAINS := src/daemon/main.c src/ctl/main.c src/agent/main.c
 $(B)/outpostd: $(B)/daemon/main.o $(call libs_for,daemon)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(B)/outpostctl: $(B)/ctl/main.o $(call libs_for,ctl)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/outpost-runner: $(B)/agent/main.o $(call libs_for,agent)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -102,7 +107,7 @@ fuzzers: $(FUZZERS)
 # ---- what people call; each installs what it needs first ----
 
 JOBS   := $(shell nproc)
-UNITS_UNDER_TSAN := loop http store dispatch publish runners webhook web
+UNITS_UNDER_TSAN := loop http store logs dispatch publish runners registry webhook web agent
 
 deps:
 	tools/deps.sh

@@ -5,5 +5,6 @@ set -eu
 cd "$(dirname "$0")/.."
 OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
-export OUTPOSTD OUTPOSTCTL
+OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
+export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER
 exec tools/node.sh --test --test-concurrency=1 tests/github/ tests/integration/

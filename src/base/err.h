@@ -14,6 +14,7 @@
 	X(CONFLICT, "conflicts with what is recorded")                                             \
 	X(INVALID, "invalid input")                                                                \
 	X(TOO_BIG, "too big")                                                                      \
+	X(RANGE, "out of range")                                                                   \
 	X(DENIED, "not allowed")                                                                   \
 	X(AUTH, "not authenticated")                                                               \
 	X(TIMEOUT, "timed out")                                                                    \

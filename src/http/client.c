@@ -131,6 +131,12 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent)
 	return c;
 }
 
+void http_client_use_ca(struct http_client *c, const char *ca_file)
+{
+	free(c->ca_file);
+	c->ca_file = xstrdup(ca_file);
+}
+
 void http_client_limit(struct http_client *c, int connections_per_host)
 {
 	c->max_per_host = connections_per_host;

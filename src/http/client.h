@@ -21,6 +21,8 @@ struct http_client;
 /* Certificates are always verified, against $CURL_CA_BUNDLE or $SSL_CERT_FILE where set,
  * else against the system's. */
 struct http_client *http_client_new(struct loop *l, const char *user_agent);
+/* Certificates are verified against this PEM file instead. */
+void http_client_use_ca(struct http_client *c, const char *ca_file);
 /* Connections to one host at a time, 0: no limit. Calls above it wait their turn. */
 void http_client_limit(struct http_client *c, int connections_per_host);
 /* Ends every transfer with ERR_CANCELLED (their done run now), then closes. Asynchronous.

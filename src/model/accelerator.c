@@ -23,6 +23,11 @@ const char *trust_name(enum trust trust)
 	return names[trust];
 }
 
+const char *visibility_name(enum visibility v)
+{
+	return v == VISIBILITY_SUMMARY ? "summary" : "public";
+}
+
 const char *runner_kind_name(enum runner_kind k)
 {
 	static const char *const names[] = {

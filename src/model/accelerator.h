@@ -32,6 +32,12 @@ struct runner {
 	int max_parallel;    /* pull */
 };
 
+/* What of a job's log leaves the vendor's machine. */
+enum visibility {
+	VISIBILITY_PUBLIC,  /* all of it */
+	VISIBILITY_SUMMARY, /* only the excerpt of a failing step */
+};
+
 enum label_rule { LABEL_OPTIONAL, LABEL_REQUIRED };
 
 struct triggers {
@@ -58,7 +64,8 @@ struct accelerator {
 	char *source_git_url, *source_branch; /* may be NULL */
 	char **oncall; /* GitHub logins without @, NULL-terminated, never NULL */
 	enum trust trust;
-	struct runner *runners; /* at least one: RUNNER_INFRA when the file lists none */
+	enum visibility visibility; /* default public */
+	struct runner *runners;     /* at least one: RUNNER_INFRA when the file lists none */
 	size_t n_runners;
 	struct triggers triggers;
 	struct deadlines deadlines;
@@ -74,6 +81,7 @@ int64_t deadline_acknowledge_ms(const struct deadlines *d, enum runner_kind kind
 
 const char *level_name(enum level level);         /* "L1" … "L4" */
 const char *trust_name(enum trust trust);         /* as written in a file */
+const char *visibility_name(enum visibility v);   /* "public", "summary" */
 const char *runner_kind_name(enum runner_kind k); /* "github", "webhook", "pull", "infra" */
 void accelerator_release(struct accelerator *a);  /* wipes secrets */
 

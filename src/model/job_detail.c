@@ -12,5 +12,8 @@ void job_detail_free(struct job_detail *d)
 	free(d->accelerator);
 	free(d->repository);
 	free(d->head_sha);
+	free(d->message);
+	free(d->environment);
+	free(d->machine);
 	free(d);
 }

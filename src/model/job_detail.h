@@ -13,7 +13,12 @@ struct job_detail {
 	char *accelerator;
 	enum change_kind kind;
 	char *repository, *head_sha;
-	int64_t number;            /* a pull request that has this head, 0: none */
+	int64_t number;    /* a pull request that has this head, 0: none */
+	char *message;     /* why it ended so, or NULL */
+	char *environment; /* JSON object as text, or NULL */
+	char *machine;     /* pull: which one has or had the lease, or NULL */
+	int64_t log_bytes; /* -1: there is no log */
+	bool is_log_complete;
 	struct test_result *tests; /* as reported, in their order */
 	size_t n_tests;
 };

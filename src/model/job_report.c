@@ -272,6 +272,7 @@ void test_result_release(struct test_result *t)
 	free(t->name);
 	free(t->dtype);
 	free(t->message);
+	free(t->trace);
 	free(t->log_url);
 	free(t->unit);
 }
@@ -288,6 +289,7 @@ void job_report_release(struct job_report *r)
 	free(r->url);
 	free(r->artifact_url);
 	free(r->check_run_id);
+	free(r->message);
 	free(r->accelerator);
 	*r = (struct job_report){0};
 }

@@ -15,6 +15,7 @@ enum {
 	REPORT_TESTS_MAX = 20000,
 	REPORT_NAME_MAX_BYTES = 256,
 	REPORT_MESSAGE_MAX_BYTES = 1024,
+	REPORT_TRACE_MAX_BYTES = 4096,
 	REPORT_URL_MAX_BYTES = 2048,
 };
 
@@ -24,6 +25,7 @@ struct test_result {
 	enum test_status status;
 	int64_t duration_ms; /* -1: unknown */
 	char *message;       /* may be NULL */
+	char *trace;         /* where and how it failed, several lines; may be NULL */
 	char *log_url;       /* https, or NULL */
 	bool has_number;
 	double number;
@@ -38,6 +40,7 @@ struct job_report {
 	int64_t run_attempt;              /* 1 when not given */
 	char *url, *artifact_url;         /* https, or NULL */
 	char *check_run_id;               /* or NULL */
+	char *message;                    /* workflow.message: why it ended so, one line; or NULL */
 	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;

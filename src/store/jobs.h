@@ -55,6 +55,42 @@ struct report_nightly {
 };
 int store_report_nightly(struct store *s, struct report_nightly *op) MUST_CHECK;
 
+/* Where a job belongs, so that a credential can be checked against it. */
+struct find_job {
+	struct store_query q;
+	int64_t id;
+	/* out; ERR_NOT_FOUND in q.err. find_job_release() */
+	char *dispatch_id, *accelerator;
+	char *repository; /* of a github runner or a self-report's vendor; NULL: neither */
+	enum job_status status;
+	bool has_report;
+};
+int store_find_job(struct store *s, struct find_job *q) MUST_CHECK;
+void find_job_release(struct find_job *q);
+
+/* A report document for a job: its results join those that came with the job itself, and are
+ * shown from when the job is completed. outcome: RECORDED, UNCHANGED (the same digest), CONFLICT
+ * (another), NO_DISPATCH (no such job). */
+struct put_report {
+	struct store_op op;
+	int64_t job_id;
+	uint8_t digest[SHA256_BYTES];    /* of the document's bytes */
+	const struct test_result *tests; /* borrowed until done */
+	size_t n_tests;
+	const char *environment; /* JSON object as text, or NULL */
+	int64_t now_ms;
+	enum report_outcome outcome; /* out */
+};
+int store_put_report(struct store *s, struct put_report *op) MUST_CHECK;
+
+/* What the log of a job has come to; bytes is how long it is. */
+struct note_log {
+	struct store_op op;
+	int64_t job_id, bytes;
+	bool is_complete;
+};
+int store_note_log(struct store *s, struct note_log *op) MUST_CHECK;
+
 /* One job with its results. L1's are there too: whether they are shown is the asker's rule. */
 struct get_job {
 	struct store_query q;

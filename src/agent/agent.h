@@ -1,0 +1,13 @@
+/* outpost-runner's life: claim, run, stream, report, again. It talks to the server and keeps the
+ * journal; the steps run in a process of their own (steps/steps.h), which it finds again after
+ * a restart.
+ *
+ * Thread: the loop's. Small local files are read and written on it: this is one machine's agent,
+ * not a server. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+/* Returns the exit code: 0 after a drain, 1 when it could not start (stderr says why). */
+int agent_run(const char *config_path);
+
+#endif

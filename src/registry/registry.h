@@ -1,0 +1,52 @@
+/* accelerators.git: the vendors' files from a git repository, fetched with libgit2 on an interval and
+ * when a push webhook of that repository says so. A commit whose files do not all check is refused
+ * whole; the last good one stays in force, also over a restart.
+ *
+ * Kept in state_dir/registry: a bare repository, and checked-out folders by commit, of which
+ * `good` names the one in force. config_load() reads the folder that registry_folder() gives. */
+#ifndef REGISTRY_REGISTRY_H
+#define REGISTRY_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "config/config.h"
+#include "loop/loop.h"
+
+struct registry;
+
+struct registry_deps {
+	struct loop *loop;
+	/* A commit's files lie in `folder`: check them with everything else and put them in force, or
+	 * refuse (ERR_INVALID, *why says which file and line). Asynchronous: answer with
+	 * registry_answer(), once. */
+	void (*try_commit)(struct registry *r, const char *commit, const char *folder, void *owner);
+	void *owner;
+};
+
+/* Nothing is fetched before the first registry_configure() with accelerators.git set. */
+struct registry *registry_new(const struct registry_deps *deps);
+void registry_configure(struct registry *r, struct config *c);
+/* Fetch now (a push came); at most one runs at a time, one more is remembered. */
+void registry_fetch(struct registry *r);
+/* From try_commit: err 0: it is in force. */
+void registry_answer(struct registry *r, int err, const char *why);
+void registry_close(struct registry *r, void (*on_closed)(void *owner), void *owner);
+
+struct registry_status {
+	bool is_used;            /* accelerators.git is set */
+	char commit[65];         /* in force; "" none yet */
+	int64_t commit_wall_ms;  /* when it came into force */
+	int64_t fetched_wall_ms; /* the last fetch that worked; 0 none */
+	char refused[65];        /* the newest commit, if it was refused */
+	char *error; /* why it was refused, or why the last fetch failed; NULL: all is well */
+};
+/* Borrowed until the loop's next turn. */
+const struct registry_status *registry_status(const struct registry *r);
+
+/* The folder of the last good commit, or NULL when there is none yet; free(). Blocking: before the
+ * loop, or in the pool. */
+char *registry_folder(const char *state_dir);
+
+#endif

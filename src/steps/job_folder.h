@@ -1,0 +1,61 @@
+/* One job's folder under work_dir/jobs: where the part of outpost-runner that talks to the server
+ * and the process that runs the steps meet. Either may be killed at any moment and started again;
+ * what counts is what is on disk, and each file has one writer.
+ *
+ *   offer.json   agent   the lease as it was granted; written before anything else
+ *   started      agent   there once the job's process may have been started: it never starts twice
+ *   progress     agent   what the server has of it; see agent/journal.h
+ *   lock         job     flock()ed as long as the job's process lives
+ *   change.json  job     what OUTPOST_CHANGE_JSON names
+ *   work/        job     the steps' working folder, fresh; work/results/ is OUTPOST_RESULTS
+ *   log          job     what the steps wrote: secrets masked, capped; only ever appended to
+ *   excerpt      job     the last lines of the step that failed; what may leave under `summary`
+ *   report.json  job     the report files as one Outpost report; absent: there is none
+ *   result.json  job     how it ended; written last, atomically: it is over once this is there */
+#ifndef STEPS_JOB_FOLDER_H
+#define STEPS_JOB_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct step_outcome {
+	char *name;
+	int exit_code; /* -1: it did not exit by itself */
+	int signal;    /* 0: none */
+	bool is_timeout;
+	int64_t duration_ms;
+};
+
+struct job_result {
+	/* success | failure | timed_out | cancelled | startup_failure (checkout, sandbox) |
+	 * action_required (the steps passed, but the report that was promised is missing or wrong) */
+	char *conclusion;
+	char *message;              /* one line: why; NULL for success */
+	struct step_outcome *steps; /* those that were begun */
+	size_t n_steps;
+	int64_t started_ms, completed_ms; /* wall clock */
+	bool has_report;
+};
+
+/* PATH/NAME; free(). */
+char *job_folder_file(const char *folder, const char *name);
+/* Writes NAME whole or not at all, durable when it returns (temporary file, fsync, rename, fsync
+ * of the folder). */
+int job_folder_write(
+    const char *folder, const char *name, const void *p, size_t n, struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND: not there. At most max bytes; free() *ret, which is NUL-terminated. */
+int job_folder_read(const char *folder, const char *name, size_t max, char **ret, size_t *ret_n,
+    struct error *e) MUST_CHECK;
+/* True while a job's process holds the folder. */
+bool job_folder_is_locked(const char *folder);
+
+int job_result_write(const char *folder, const struct job_result *r, struct error *e) MUST_CHECK;
+int job_result_read(const char *folder, struct job_result *ret, struct error *e) MUST_CHECK;
+void job_result_release(struct job_result *r);
+
+/* Removes a folder and all below it, never following a link, also what steps made read-only. */
+int job_folder_remove(const char *folder, struct error *e) MUST_CHECK;
+
+#endif
