@@ -1,0 +1,273 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "model/runner_protocol.h"
+
+static const char CLAIM[] = "{\"name\": \"npu-17\", \"claim_id\": \"b3c1-9\", \"labels\": "
+			    "[\"npu\", \"910b\"], \"wait\": 30, \"version\": \"0.1.0\"}";
+
+/* An offer as the page about the protocol has it, with one part replaced. */
+static char *offer_with(const char *part, const char *instead)
+{
+	static const char OFFER[] =
+	    "{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
+	    "\"dispatch_id\": \"d1\", \"accelerator\": \"ascend-npu\", \"runner\": \"farm\", "
+	    "\"run_id\": \"d1\", \"visibility\": \"public\", \"change\": {\"kind\": "
+	    "\"pull_request\", \"repository\": \"pytorch/pytorch\", \"head_sha\": "
+	    "\"0123456789012345678901234567890123456789\", \"number\": 151234, \"ref\": null, "
+	    "\"title\": \"a title\", \"author\": \"alice\", \"base_ref\": \"main\", "
+	    "\"base_sha\": \"9876543210987654321098765432109876543210\", \"event_type\": "
+	    "\"pull_request\", \"action\": \"synchronize\", \"delivery_id\": \"g-1\", "
+	    "\"change_url\": \"https://o/pulls/151234\"}}";
+	const char *at = strstr(OFFER, part);
+
+	assert_non_null(at);
+	return xasprintf("%.*s%s%s", (int)(at - OFFER), OFFER, instead, at + strlen(part));
+}
+
+static void assert_offer_refused(const char *part, const char *instead, const char *why)
+{
+	char *text = offer_with(part, instead);
+	struct lease_offer o;
+	struct error e = {0};
+
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, &e), ERR_INVALID);
+	if (!strstr(e.text, why))
+		fail_msg("\"%s\" does not say \"%s\"", e.text, why);
+	free(text);
+}
+
+static void claims_come_back_as_they_went(void **state)
+{
+	struct claim_request c, again;
+	char *text;
+
+	(void)state;
+	assert_int_equal(claim_request_parse(CLAIM, strlen(CLAIM), &c, NULL), 0);
+	assert_string_equal(c.name, "npu-17");
+	assert_string_equal(c.claim_id, "b3c1-9");
+	assert_string_equal(c.labels[1], "910b");
+	assert_null(c.labels[2]);
+	assert_int_equal(c.wait_s, 30);
+	text = claim_request_text(&c);
+	assert_int_equal(claim_request_parse(text, strlen(text), &again, NULL), 0);
+	assert_string_equal(again.version, "0.1.0");
+	assert_int_equal(strv_len((const char *const *)again.labels), 2);
+	free(text);
+	claim_request_release(&c);
+	claim_request_release(&again);
+}
+
+static void a_claim_needs_no_labels_and_no_wait(void **state)
+{
+	static const char text[] = "{\"name\": \"a\", \"claim_id\": \"b\"}";
+	struct claim_request c;
+
+	(void)state;
+	assert_int_equal(claim_request_parse(text, strlen(text), &c, NULL), 0);
+	assert_non_null(c.labels);
+	assert_null(c.labels[0]);
+	assert_null(c.version);
+	assert_int_equal(c.wait_s, CLAIM_WAIT_MAX_S);
+	claim_request_release(&c);
+}
+
+static void wrong_claims_name_the_field(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} wrong[] = {
+	    {"[]", "the claim must be a JSON object"},
+	    {"{", "line 1"},
+	    {"{\"claim_id\": \"b\"}", "name is missing"},
+	    {"{\"name\": 1, \"claim_id\": \"b\"}", "name must be text"},
+	    {"{\"name\": \"a b\", \"claim_id\": \"b\"}", "name must be letters"},
+	    {"{\"name\": \"a\", \"claim_id\": \"\"}", "claim_id must be 1 to 64 bytes, not 0"},
+	    {"{\"name\": \"a\", \"claim_id\": \"../x\"}", "claim_id must be letters"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"wait\": 31}", "wait must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"wait\": \"1\"}", "wait must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": {}}", "labels must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": [\"x\", 1]}", "labels must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": [\"x\\u0007\"]}",
+		"labels must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"name\": \"c\"}", "duplicate"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		struct claim_request c;
+		struct error e = {0};
+
+		assert_int_equal(
+		    claim_request_parse(wrong[i].text, strlen(wrong[i].text), &c, &e), ERR_INVALID);
+		if (!strstr(e.text, wrong[i].why))
+			fail_msg("\"%s\" does not say \"%s\"", e.text, wrong[i].why);
+		assert_null(c.name);
+		assert_null(c.labels);
+	}
+}
+
+static void offers_come_back_as_they_went(void **state)
+{
+	char *text = offer_with("", ""), *written, *rewritten;
+	struct lease_offer o, again;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_string_equal(o.lease_id, "l1");
+	assert_int_equal(o.job_id, 42);
+	assert_int_equal(o.kind, CHANGE_PULL_REQUEST);
+	assert_int_equal(o.number, 151234);
+	assert_null(o.ref);
+	assert_string_equal(o.change_url, "https://o/pulls/151234");
+	written = lease_offer_text(&o);
+	assert_int_equal(lease_offer_parse(written, strlen(written), &again, NULL), 0);
+	rewritten = lease_offer_text(&again);
+	assert_string_equal(written, rewritten);
+	free(text);
+	free(written);
+	free(rewritten);
+	lease_offer_release(&o);
+	lease_offer_release(&again);
+}
+
+static void a_silent_accelerator_has_no_job(void **state)
+{
+	char *text = offer_with("\"job_id\": 42", "\"job_id\": null"), *written;
+	struct lease_offer o;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_int_equal(o.job_id, 0);
+	written = lease_offer_text(&o);
+	assert_non_null(strstr(written, "\"job_id\":null"));
+	free(text);
+	free(written);
+	lease_offer_release(&o);
+}
+
+static void steps_are_not_told_of_the_lease(void **state)
+{
+	char *text = offer_with("", ""), *change;
+	struct lease_offer o;
+	json_t *v;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	change = lease_offer_change_text(&o);
+	assert_int_equal(json_parse(change, strlen(change), &v, NULL), 0);
+	assert_null(json_object_get(v, "lease_id"));
+	assert_string_equal(json_get_str(v, "dispatch_id"), "d1");
+	assert_string_equal(json_get_str(json_object_get(v, "change"), "head_sha"), o.head_sha);
+	json_decref(v);
+	free(change);
+	free(text);
+	lease_offer_release(&o);
+}
+
+static void wrong_offers_name_the_field(void **state)
+{
+	(void)state;
+	assert_offer_refused("\"l1\"", "\"../../x\"", "lease_id must be letters");
+	assert_offer_refused("\"dispatch_id\": \"d1\"", "\"x\": 1", "dispatch_id is missing");
+	assert_offer_refused("60000", "0", "lease_ms must be");
+	assert_offer_refused("60000", "1e9", "lease_ms must be");
+	assert_offer_refused("\"attempt\": 1", "\"attempt\": 0", "attempt must be");
+	assert_offer_refused("42", "-1", "job_id must be");
+	assert_offer_refused("\"public\"", "\"secret\"", "visibility must be");
+	assert_offer_refused("\"public\"", "null", "visibility must be");
+	assert_offer_refused("pull_request", "merge", "kind must be");
+	assert_offer_refused("pytorch/pytorch", "pytorch", "repository must be owner/name");
+	assert_offer_refused("0123456789012345", "-upload-pack=x;", "head_sha must be");
+	assert_offer_refused("151234", "0", "number must be");
+	assert_offer_refused("\"main\"", "\"a\\u0085b\"", "base_ref must be one line");
+	assert_offer_refused("\"change\": {", "\"x\": {", "change must be an object");
+}
+
+static void titles_are_put_right(void **state)
+{
+	char *long_title, *text = offer_with("a title", "a\\u000a\\u0085\\u001b[31mtitle");
+	struct lease_offer o;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_string_equal(o.title, "a    [31mtitle");
+	lease_offer_release(&o);
+	free(text);
+	long_title = xmalloc(4001);
+	for (size_t i = 0; i < 4000; i += 2)
+		memcpy(long_title + i, "\xc3\xa4", 2);
+	long_title[4000] = '\0';
+	text = offer_with("a title", long_title);
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_true(strlen(o.title) <= 1024 && utf8_is_valid(o.title, strlen(o.title)));
+	lease_offer_release(&o);
+	free(text);
+	free(long_title);
+	text = offer_with("a title", "");
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_null(o.title);
+	lease_offer_release(&o);
+	free(text);
+}
+
+static void heartbeats_answers_come_back_as_they_went(void **state)
+{
+	static const struct lease_answer all[] = {
+	    {LEASE_ACTIVE, 60000, NULL},
+	    {LEASE_CANCELLED, 0, (char *)(uintptr_t) "superseded by abc"},
+	    {LEASE_LOST, 0, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		char *text = lease_answer_text(&all[i]);
+		struct lease_answer a;
+
+		assert_int_equal(lease_answer_parse(text, strlen(text), &a, NULL), 0);
+		assert_int_equal(a.word, all[i].word);
+		assert_int_equal(a.lease_ms, all[i].lease_ms);
+		assert_true(str_eq(a.reason, all[i].reason));
+		lease_answer_release(&a);
+		free(text);
+	}
+}
+
+static void wrong_answers_are_refused(void **state)
+{
+	static const char *const wrong[] = {"", "{}", "{\"lease\": \"gone\"}",
+	    "{\"lease\": \"active\"}", "{\"lease\": \"active\", \"lease_ms\": 86400001}",
+	    "{\"lease\": \"lost\", \"reason\": 3}"};
+	struct lease_answer a;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_int_equal(
+		    lease_answer_parse(wrong[i], strlen(wrong[i]), &a, NULL), ERR_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(claims_come_back_as_they_went),
+	    cmocka_unit_test(a_claim_needs_no_labels_and_no_wait),
+	    cmocka_unit_test(wrong_claims_name_the_field),
+	    cmocka_unit_test(offers_come_back_as_they_went),
+	    cmocka_unit_test(a_silent_accelerator_has_no_job),
+	    cmocka_unit_test(steps_are_not_told_of_the_lease),
+	    cmocka_unit_test(wrong_offers_name_the_field),
+	    cmocka_unit_test(titles_are_put_right),
+	    cmocka_unit_test(heartbeats_answers_come_back_as_they_went),
+	    cmocka_unit_test(wrong_answers_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
