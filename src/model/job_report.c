@@ -1,8 +1,5 @@
 #include "model/job_report.h"
 
-#include <math.h>
-#include <strings.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -10,48 +7,8 @@
 
 enum {
 	CONCLUSION_MAX_BYTES = 64,
-	SUITE_MAX_BYTES = 128,
-	UNIT_MAX_BYTES = 32,
-	COUNT_MAX = 1000000000
+	COUNT_MAX = 1000000000,
 };
-
-/* A copy without control characters (a line break becomes a space), cut to max_bytes. */
-static char *clean_text(const char *s, size_t max_bytes)
-{
-	size_t n = utf8_cut(s, strlen(s), max_bytes), len = 0;
-	char *out = xmalloc(n + 1);
-
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-
-		if (c == '\n' || c == '\t')
-			out[len++] = ' ';
-		else if (c >= 0x20 && c != 0x7f)
-			out[len++] = (char)c;
-	}
-	out[len] = '\0';
-	return out;
-}
-
-static char *optional_text(const json_t *obj, const char *key, size_t max_bytes)
-{
-	const char *s = json_get_str(obj, key);
-
-	return s && *s ? clean_text(s, max_bytes) : NULL;
-}
-
-/* Only https is ever shown as a link; anything else is dropped, not refused. */
-static char *optional_url(const json_t *obj, const char *key)
-{
-	const char *s = json_get_str(obj, key);
-
-	if (!s || strncasecmp(s, "https://", 8) != 0 || strlen(s) > REPORT_URL_MAX_BYTES)
-		return NULL;
-	for (const char *p = s; *p; p++)
-		if ((unsigned char)*p <= ' ' || (unsigned char)*p == 0x7f)
-			return NULL;
-	return xstrdup(s);
-}
 
 static int required_text(const json_t *obj, const char *key, char **ret, struct error *e)
 {
@@ -62,7 +19,7 @@ static int required_text(const json_t *obj, const char *key, char **ret, struct 
 		return error_set(e, ERR_INVALID, "workflow.%s is missing", key);
 	if (!json_is_string(v))
 		return error_set(e, ERR_INVALID, "workflow.%s must be text", key);
-	text = clean_text(json_string_value(v), REPORT_NAME_MAX_BYTES);
+	text = report_line(json_string_value(v), REPORT_NAME_MAX_BYTES);
 	if (!*text) {
 		free(text);
 		return error_set(e, ERR_INVALID, "workflow.%s is empty", key);
@@ -75,7 +32,7 @@ static int required_text(const json_t *obj, const char *key, char **ret, struct 
 static char *id_text(const json_t *v)
 {
 	if (json_is_string(v) && *json_string_value(v))
-		return clean_text(json_string_value(v), REPORT_NAME_MAX_BYTES);
+		return report_line(json_string_value(v), REPORT_NAME_MAX_BYTES);
 	if (json_is_integer(v))
 		return xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
 	return NULL;
@@ -135,62 +92,11 @@ static void parse_counts(const json_t *workflow, struct job_report *r)
 	    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
 }
 
-static int bad_test(struct error *e, size_t i, const char *what)
-{
-	return error_set(e, ERR_INVALID, "workflow.tests[%zu]%s", i, what);
-}
-
-static int parse_number(const json_t *test, size_t i, struct test_result *t, struct error *e)
-{
-	const json_t *number = json_object_get(test, "number"), *value;
-
-	if (!number || json_is_null(number))
-		return 0;
-	value = json_object_get(number, "value");
-	if (!json_is_number(value) || !isfinite(json_number_value(value)))
-		return bad_test(e, i, ".number.value must be a number");
-	t->has_number = true;
-	t->number = json_number_value(value);
-	t->unit = optional_text(number, "unit", UNIT_MAX_BYTES);
-	return 0;
-}
-
-static int parse_test(const json_t *test, size_t i, struct test_result *t, struct error *e)
-{
-	const json_t *duration = json_object_get(test, "duration");
-	const json_t *message = json_object_get(test, "message");
-	double seconds;
-
-	t->duration_ms = -1;
-	if (!json_is_object(test))
-		return bad_test(e, i, " must be an object");
-	t->suite = optional_text(test, "suite", SUITE_MAX_BYTES);
-	if (!t->suite)
-		return bad_test(e, i, ".suite is missing");
-	t->name = optional_text(test, "name", REPORT_NAME_MAX_BYTES);
-	if (!t->name)
-		return bad_test(e, i, ".name is missing");
-	t->status = test_status_parse(json_get_str(test, "status"));
-	if (t->status == N_TEST_STATUSES)
-		return bad_test(e, i, ".status must be FAIL, ERROR, MISS, PASS, DONE or SKIP");
-	if (duration && !json_is_null(duration)) {
-		seconds = json_number_value(duration);
-		if (!json_is_number(duration) || !(seconds >= 0 && seconds < 1e9))
-			return bad_test(e, i, ".duration must be a number of seconds");
-		t->duration_ms = (int64_t)(seconds * 1000 + 0.5);
-	}
-	if (message && !json_is_null(message) && !json_is_string(message))
-		return bad_test(e, i, ".message must be text");
-	t->message = optional_text(test, "message", REPORT_MESSAGE_MAX_BYTES);
-	t->dtype = optional_text(test, "dtype", UNIT_MAX_BYTES);
-	t->log_url = optional_url(test, "log_url");
-	return parse_number(test, i, t, e);
-}
-
 static int parse_tests(const json_t *workflow, struct job_report *r, struct error *e)
 {
 	const json_t *tests = json_object_get(workflow, "tests");
 	size_t n = json_array_size(tests);
+	char where[48];
 	int rc = 0;
 
 	if (!tests || json_is_null(tests))
@@ -202,8 +108,9 @@ static int parse_tests(const json_t *workflow, struct job_report *r, struct erro
 		    n, REPORT_TESTS_MAX);
 	r->tests = xcalloc(n, sizeof(*r->tests));
 	for (size_t i = 0; i < n && !rc; i++) {
+		snprintf(where, sizeof(where), "workflow.tests[%zu]", i);
 		r->n_tests++;
-		rc = parse_test(json_array_get(tests, i), i, &r->tests[i], e);
+		rc = test_result_parse(json_array_get(tests, i), where, &r->tests[i], e);
 	}
 	return rc;
 }
@@ -250,31 +157,21 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	if (rc)
 		return rc;
 	if (r->status == JOB_COMPLETED)
-		r->conclusion = optional_text(workflow, "conclusion", CONCLUSION_MAX_BYTES);
-	r->name = optional_text(workflow, "job_name", REPORT_NAME_MAX_BYTES);
+		r->conclusion = report_text(workflow, "conclusion", CONCLUSION_MAX_BYTES);
+	r->name = report_text(workflow, "job_name", REPORT_NAME_MAX_BYTES);
 	if (!r->name)
 		r->name = xstrdup(r->workflow);
 	r->run_attempt = parse_attempt(workflow);
-	r->url = optional_url(workflow, "url");
-	r->artifact_url = optional_url(workflow, "artifact_url");
+	r->url = report_url(workflow, "url");
+	r->artifact_url = report_url(workflow, "artifact_url");
 	r->check_run_id = id_text(json_object_get(workflow, "check_run_id"));
 	r->started_ms = optional_time(workflow, "started_at");
 	r->completed_ms = optional_time(workflow, "completed_at");
-	r->accelerator = optional_text(workflow, "accelerator", REPORT_NAME_MAX_BYTES);
+	r->accelerator = report_text(workflow, "accelerator", REPORT_NAME_MAX_BYTES);
+	r->message = report_text(workflow, "message", REPORT_MESSAGE_MAX_BYTES);
 	parse_counts(workflow, r);
 	compute_digest(workflow, r);
 	return 0;
-}
-
-void test_result_release(struct test_result *t)
-{
-	free(t->suite);
-	free(t->name);
-	free(t->dtype);
-	free(t->message);
-	free(t->trace);
-	free(t->log_url);
-	free(t->unit);
 }
 
 void job_report_release(struct job_report *r)

@@ -10,27 +10,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "model/states.h"
-
-enum {
-	REPORT_TESTS_MAX = 20000,
-	REPORT_NAME_MAX_BYTES = 256,
-	REPORT_MESSAGE_MAX_BYTES = 1024,
-	REPORT_TRACE_MAX_BYTES = 4096,
-	REPORT_URL_MAX_BYTES = 2048,
-};
-
-struct test_result {
-	char *suite, *name;
-	char *dtype; /* may be NULL */
-	enum test_status status;
-	int64_t duration_ms; /* -1: unknown */
-	char *message;       /* may be NULL */
-	char *trace;         /* where and how it failed, several lines; may be NULL */
-	char *log_url;       /* https, or NULL */
-	bool has_number;
-	double number;
-	char *unit; /* may be NULL */
-};
+#include "model/test_result.h"
 
 struct job_report {
 	enum job_status status;
@@ -51,11 +31,10 @@ struct job_report {
 };
 
 /* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",
- * "workflow.tests[3].status: …"). Required: status, name, run_id (text or integer). Ill-typed
+ * "workflow.tests[3].status must be …"). Required: status, name, run_id (text or integer). Ill-typed
  * optional fields are ignored; a wrong entry in tests is an error. Names and messages are
  * cut at UTF-8 boundaries, control characters dropped. Release also after a failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
-void test_result_release(struct test_result *t);
 
 #endif

@@ -99,6 +99,15 @@ static void mistakes_are_named(void **state)
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
 	     "\"name\":\"x\",\"status\":\"PASS\",\"duration\":-1}]}",
 		"workflow.tests[0].duration must be a number of seconds"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
+	     "\"name\":\" \\n\",\"status\":\"PASS\"}]}",
+		"workflow.tests[0].name is empty"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
+	     "\"name\":\"x\",\"status\":\"FAIL\",\"trace\":[\"line\"]}]}",
+		"workflow.tests[0].trace must be text"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
+	     "\"name\":\"x\",\"status\":\"FAIL\",\"number\":{\"value\":1,\"unit\":2}}]}",
+		"workflow.tests[0].number.unit must be text"},
 	};
 
 	(void)state;
@@ -134,6 +143,40 @@ static void vendor_text_is_cut_and_cleaned(void **state)
 	assert_true(utf8_is_valid(r.tests[0].message, strlen(r.tests[0].message)));
 	assert_true(r.tests[0].has_number);
 	assert_string_equal(r.tests[0].unit, "tokens/s");
+	job_report_release(&r);
+	buf_release(&text);
+}
+
+static void a_trace_keeps_its_lines_and_a_message_does_not(void **state)
+{
+	struct buf text = BUF_INIT(1 << 20);
+	struct job_report r;
+
+	(void)state;
+	buf_append_str(&text,
+	    "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":\"r\",\"conclusion\":\"failure\","
+	    "\"message\":\"step "
+	    "'test'\\nfailed\\u001b[31m\",\"tests\":[{\"suite\":\"model\",\"name\":\"x\","
+	    "\"status\":\"FAIL\",\"message\":null,\"trace\":\"\\n\\u0001\\nfirst\\r\\n\\tsecond\\n "
+	    "\\n\"},"
+	    "{\"suite\":\"model\",\"name\":\"y\",\"status\":\"FAIL\",\"message\":\"\",\"trace\":"
+	    "\"a");
+	for (int i = 0; i < 3000; i++)
+		buf_append_str(&text, "\u20ac");
+	buf_append_str(&text, "\"}]}");
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_string_equal(r.message, "step 'test' failed[31m");
+	assert_string_equal(r.tests[0].trace, "first\n\tsecond");
+	assert_null(r.tests[0].message);
+	assert_null(r.tests[1].message);
+	assert_int_equal(strlen(r.tests[1].trace), REPORT_TRACE_MAX_BYTES);
+	assert_true(utf8_is_valid(r.tests[1].trace, REPORT_TRACE_MAX_BYTES));
+	job_report_release(&r);
+	buf_clear(&text);
+	buf_append_str(&text,
+	    "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"message\":[\"ill-typed\"]}");
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_null(r.message);
 	job_report_release(&r);
 	buf_release(&text);
 }
@@ -192,6 +235,7 @@ int main(void)
 	    cmocka_unit_test(counts_that_cannot_be_are_dropped),
 	    cmocka_unit_test(mistakes_are_named),
 	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
+	    cmocka_unit_test(a_trace_keeps_its_lines_and_a_message_does_not),
 	    cmocka_unit_test(times_do_not_change_the_digest),
 	    cmocka_unit_test(tokens_are_bound_and_end),
 	};

@@ -1,0 +1,191 @@
+#include "model/test_result.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+
+char *report_line(const char *s, size_t max_bytes)
+{
+	size_t n = utf8_cut(s, strlen(s), max_bytes), len = 0;
+	char *out = xmalloc(n + 1);
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == '\n' || c == '\t')
+			out[len++] = ' ';
+		else if (c >= 0x20 && c != 0x7f)
+			out[len++] = (char)c;
+	}
+	out[len] = '\0';
+	return out;
+}
+
+char *report_lines(const char *s, size_t max_bytes)
+{
+	size_t n, len = 0;
+	char *out;
+
+	while (*s == '\n' || *s == '\r')
+		s++;
+	n = utf8_cut(s, strlen(s), max_bytes);
+	out = xmalloc(n + 1);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if ((c == '\n' && len > 0) || c == '\t' || (c >= 0x20 && c != 0x7f))
+			out[len++] = (char)c;
+	}
+	while (len > 0 && (out[len - 1] == ' ' || out[len - 1] == '\n' || out[len - 1] == '\t'))
+		len--;
+	out[len] = '\0';
+	if (len == 0)
+		FREE_AND_NULL(out);
+	return out;
+}
+
+char *report_text(const json_t *obj, const char *key, size_t max_bytes)
+{
+	const char *s = json_get_str(obj, key);
+	char *text = s ? report_line(s, max_bytes) : NULL;
+
+	if (text && !*text)
+		FREE_AND_NULL(text);
+	return text;
+}
+
+char *report_url(const json_t *obj, const char *key)
+{
+	const char *s = json_get_str(obj, key);
+
+	if (!s || strncasecmp(s, "https://", 8) != 0 || strlen(s) > REPORT_URL_MAX_BYTES)
+		return NULL;
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p <= ' ' || (unsigned char)*p == 0x7f)
+			return NULL;
+	return xstrdup(s);
+}
+
+int64_t report_duration_ms(double seconds)
+{
+	return seconds >= 0 && seconds < 1e9 ? (int64_t)(seconds * 1000 + 0.5) : -1;
+}
+
+static int bad(struct error *e, const char *where, const char *key, const char *what)
+{
+	return error_set(e, ERR_INVALID, "%s.%s %s", where, key, what);
+}
+
+/* Absent or null is fine: *ret is false then. */
+static int is_given_text(
+    const json_t *obj, const char *where, const char *key, bool *ret, struct error *e)
+{
+	const json_t *v = json_object_get(obj, key);
+
+	*ret = v && !json_is_null(v);
+	if (*ret && !json_is_string(v))
+		return bad(e, where, key, "must be text");
+	return 0;
+}
+
+static int required_text(const json_t *entry, const char *where, const char *key, size_t max_bytes,
+    char **ret, struct error *e)
+{
+	bool is_given;
+	int rc = is_given_text(entry, where, key, &is_given, e);
+
+	if (rc)
+		return rc;
+	if (!is_given)
+		return bad(e, where, key, "is missing");
+	*ret = report_line(json_get_str(entry, key), max_bytes);
+	if ((*ret)[strspn(*ret, " ")] == '\0')
+		return bad(e, where, key, "is empty");
+	return 0;
+}
+
+static int parse_number(
+    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+{
+	const json_t *number = json_object_get(entry, "number"), *value;
+	bool is_given;
+	int rc;
+
+	if (!number || json_is_null(number))
+		return 0;
+	value = json_object_get(number, "value");
+	if (!json_is_number(value) || !isfinite(json_number_value(value)))
+		return bad(e, where, "number.value", "must be a number");
+	rc = is_given_text(number, where, "unit", &is_given, NULL);
+	if (rc)
+		return bad(e, where, "number.unit", "must be text");
+	t->has_number = true;
+	t->number = json_number_value(value);
+	t->unit = report_text(number, "unit", REPORT_UNIT_MAX_BYTES);
+	return 0;
+}
+
+static int parse_texts(
+    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+{
+	static const char *const keys[] = {"dtype", "message", "trace", "log_url"};
+	const char *trace;
+	bool is_given;
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		rc = is_given_text(entry, where, keys[i], &is_given, e);
+		if (rc)
+			return rc;
+	}
+	trace = json_get_str(entry, "trace");
+	t->dtype = report_text(entry, "dtype", REPORT_UNIT_MAX_BYTES);
+	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
+	t->trace = trace ? report_lines(trace, REPORT_TRACE_MAX_BYTES) : NULL;
+	t->log_url = report_url(entry, "log_url");
+	return 0;
+}
+
+int test_result_parse(
+    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+{
+	const json_t *duration = json_object_get(entry, "duration");
+	int rc;
+
+	*t = (struct test_result){.duration_ms = -1};
+	if (!json_is_object(entry))
+		return error_set(e, ERR_INVALID, "%s must be an object", where);
+	rc = required_text(entry, where, "suite", REPORT_SUITE_MAX_BYTES, &t->suite, e);
+	if (!rc)
+		rc = required_text(entry, where, "name", REPORT_NAME_MAX_BYTES, &t->name, e);
+	if (rc)
+		return rc;
+	t->status = test_status_parse(json_get_str(entry, "status"));
+	if (t->status == N_TEST_STATUSES)
+		return bad(e, where, "status", "must be FAIL, ERROR, MISS, PASS, DONE or SKIP");
+	if (duration && !json_is_null(duration)) {
+		t->duration_ms = report_duration_ms(json_number_value(duration));
+		if (!json_is_number(duration) || t->duration_ms < 0)
+			return bad(e, where, "duration", "must be a number of seconds");
+	}
+	rc = parse_texts(entry, where, t, e);
+	if (!rc)
+		rc = parse_number(entry, where, t, e);
+	return rc;
+}
+
+void test_result_release(struct test_result *t)
+{
+	free(t->suite);
+	free(t->name);
+	free(t->dtype);
+	free(t->message);
+	free(t->trace);
+	free(t->log_url);
+	free(t->unit);
+	*t = (struct test_result){0};
+}

@@ -1,0 +1,60 @@
+/* One test case as it is reported: an entry of `tests` in a callback and in a report document,
+ * and what the cases of other formats become. Vendor's text is cut to size here, once; it is
+ * escaped where it is shown. */
+#ifndef MODEL_TEST_RESULT_H
+#define MODEL_TEST_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/states.h"
+
+enum {
+	REPORT_TESTS_MAX = 20000,
+	REPORT_SUITE_MAX_BYTES = 128,
+	REPORT_NAME_MAX_BYTES = 256,
+	REPORT_UNIT_MAX_BYTES = 32, /* also dtype */
+	REPORT_MESSAGE_MAX_BYTES = 1024,
+	REPORT_TRACE_MAX_BYTES = 4096,
+	REPORT_URL_MAX_BYTES = 2048,
+};
+
+struct test_result {
+	char *suite, *name;
+	char *dtype; /* may be NULL */
+	enum test_status status;
+	int64_t duration_ms; /* -1: unknown */
+	char *message;       /* may be NULL */
+	char *trace;         /* where and how it failed, several lines; may be NULL */
+	char *log_url;       /* https, or NULL */
+	bool has_number;
+	double number;
+	char *unit; /* may be NULL */
+};
+
+/* From one entry as contract 6.1 has it. `where` is what errors start with:
+ * "workflow.tests[3].status must be …". Required: suite, name, status; an ill-typed member
+ * is ERR_INVALID, null counts as absent, unknown members are allowed. Release also after a
+ * failure. */
+int test_result_parse(
+    const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
+void test_result_release(struct test_result *t);
+
+/* Seconds as milliseconds; -1 for what is no duration. */
+int64_t report_duration_ms(double seconds);
+/* A copy on one line, cut to max_bytes of UTF-8: breaks and tabs become spaces, other control
+ * characters are dropped. free(). */
+char *report_line(const char *s, size_t max_bytes);
+/* The same, but breaks and tabs stay and what is blank around it goes. NULL when nothing is
+ * left. */
+char *report_lines(const char *s, size_t max_bytes);
+/* obj[key] through report_line(); NULL when it is absent, no text, or
+ * nothing is left of it. */
+char *report_text(const json_t *obj, const char *key, size_t max_bytes);
+/* obj[key] when it is an https URL that may be shown, else NULL: dropped, not refused. */
+char *report_url(const json_t *obj, const char *key);
+
+#endif
