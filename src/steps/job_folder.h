@@ -5,9 +5,11 @@
  *   offer.json   agent   the lease as it was granted; written before anything else
  *   started      agent   there once the job's process may have been started: it never starts twice
  *   progress     agent   what the server has of it; see agent/journal.h
- *   lock         job     flock()ed as long as the job's process lives
+ *   lock         job     flock()ed as long as the job's process lives, or anything that has still
+ *                        to clean up after it; holds its process id
  *   change.json  job     what OUTPOST_CHANGE_JSON names
  *   work/        job     the steps' working folder, fresh; work/results/ is OUTPOST_RESULTS
+ *   tmp/         job     the steps' TMPDIR; in the sandbox it is their /tmp
  *   log          job     what the steps wrote: secrets masked, capped; only ever appended to
  *   excerpt      job     the last lines of the step that failed; what may leave under `summary`
  *   report.json  job     the report files as one Outpost report; absent: there is none
@@ -32,7 +34,7 @@ struct job_result {
 	/* success | failure | timed_out | cancelled | startup_failure (checkout, sandbox) |
 	 * action_required (the steps passed, but the report that was promised is missing or wrong) */
 	char *conclusion;
-	char *message;              /* one line: why; NULL for success */
+	char *message;              /* one line: why, without secrets; NULL for success */
 	struct step_outcome *steps; /* those that were begun */
 	size_t n_steps;
 	int64_t started_ms, completed_ms; /* wall clock */
@@ -50,7 +52,10 @@ int job_folder_read(const char *folder, const char *name, size_t max, char **ret
     struct error *e) MUST_CHECK;
 /* True while a job's process holds the folder. */
 bool job_folder_is_locked(const char *folder);
+/* Asks the job's process to cancel (SIGTERM). ERR_NOT_FOUND: nobody holds the folder. */
+int job_folder_cancel(const char *folder, struct error *e) MUST_CHECK;
 
+/* job_result_read: ERR_NOT_FOUND: it is not over; ERR_CORRUPT. Release also after a failure. */
 int job_result_write(const char *folder, const struct job_result *r, struct error *e) MUST_CHECK;
 int job_result_read(const char *folder, struct job_result *ret, struct error *e) MUST_CHECK;
 void job_result_release(struct job_result *r);
