@@ -26,12 +26,12 @@ struct runner_variable {
 };
 
 struct runner_config {
-	char *path;   /* the file as given */
-	char *server; /* without a trailing slash; https, or http to loopback */
-	char *name;   /* this machine, as in `runner add` */
-	char *token;  /* wiped on release */
-	char *token_file;
-	char *ca_file; /* PEM; NULL: the system's */
+	char *path;       /* made absolute */
+	char *server;     /* without a trailing slash; https, or http to loopback */
+	char *name;       /* this machine, as in `runner add` */
+	char *token;      /* wiped on release */
+	char *token_file; /* made absolute; or "credential:NAME" */
+	char *ca_file;    /* PEM; NULL: the system's */
 	char *accelerator;
 	char **labels;  /* NULL-terminated, never NULL */
 	char *work_dir; /* made absolute */
@@ -47,7 +47,7 @@ struct runner_config {
 	size_t n_steps;
 	int64_t timeout_ms;                  /* all steps and the checkout together; default 12h */
 	char **report_globs;                 /* NULL-terminated; empty: no report is expected */
-	char *report_format;                 /* "junit", "ctrf", "outpost" */
+	char *report_format;                 /* "junit" (default), "ctrf", "outpost" */
 	struct runner_variable *environment; /* `environment: {NAME: value}` for every step */
 	size_t n_environment;
 	struct runner_variable *secrets; /* `secrets: {NAME: FILE}`: for every step, and masked */
@@ -63,6 +63,8 @@ struct runner_config {
 /* As config_load(): every mistake as "file:line: what is wrong", a line each. */
 int runner_config_load(
     const char *path, struct runner_config **ret, struct buf *messages) MUST_CHECK;
+/* Reads token_file once more: it may have been rotated. free() *ret after wiping. */
+int runner_config_read_token(const struct runner_config *c, char **ret, struct error *e) MUST_CHECK;
 void runner_config_free(struct runner_config *c); /* NULL is fine; wipes secrets */
 
 #endif

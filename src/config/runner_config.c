@@ -1,0 +1,238 @@
+/* outpost-runner's file and the files it names, read into one struct. A token or secret that
+ * others on the machine may read is refused: the steps of a job run there too. */
+#include "config/runner_config.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "config/runner_file.h"
+#include "config/source.h"
+
+enum { SECRET_MAX_BYTES = 65536, TOKEN_MAX_BYTES = 512, CA_MAX_BYTES = 4 << 20 };
+
+struct load {
+	const char *path;
+	char *folder; /* what relative paths start from */
+	struct runner_file file;
+	struct problems problems;
+};
+
+static bool is_credential(const char *written)
+{
+	return str_has_prefix(written, "credential:");
+}
+
+/* systemd keeps its credentials from others by itself. */
+static int check_private(const char *folder, const char *written, struct error *e)
+{
+	char *path;
+	struct stat st;
+	int rc = 0;
+
+	if (is_credential(written))
+		return 0;
+	path = source_path(folder, written);
+	if (stat(path, &st) == 0 && (st.st_mode & (S_IROTH | S_IWOTH)))
+		rc = error_set(e, ERR_DENIED,
+		    "%s: every user of this machine may read or change it; chmod 600 %s", path,
+		    path);
+	free(path);
+	return rc;
+}
+
+/* The secret behind a reference, or NULL after the reason was told. free() after wiping. */
+static char *read_secret(struct load *l, const struct file_ref *ref)
+{
+	struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
+	struct error e = {0};
+	char *copy = NULL;
+	int rc;
+
+	if (!ref->path)
+		return NULL;
+	rc = source_read_secret(l->folder, ref->path, &secret, &e);
+	if (!rc)
+		rc = check_private(l->folder, ref->path, &e);
+	if (!rc && memchr(secret.data, '\0', secret.len))
+		rc = error_set(&e, ERR_INVALID, "%s: a variable cannot hold a NUL byte", ref->path);
+	if (rc)
+		problem_add(&l->problems, l->path, ref->line, "cannot use %s", e.text);
+	else
+		copy = xstrndup(secret.data, secret.len);
+	source_wipe(&secret);
+	return copy;
+}
+
+static void wipe(char **text)
+{
+	if (*text)
+		explicit_bzero(*text, strlen(*text));
+	FREE_AND_NULL(*text);
+}
+
+/* It goes into a header as it is. */
+static void read_token(struct load *l)
+{
+	struct runner_config *c = &l->file.c;
+	const struct file_ref *ref = &l->file.token;
+
+	c->token = read_secret(l, ref);
+	for (const char *s = c->token; s && *s; s++)
+		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f ||
+		    s - c->token >= TOKEN_MAX_BYTES) {
+			problem_add(&l->problems, l->path, ref->line,
+			    "%s holds no token: one line as `outpostctl runner add` printed it",
+			    ref->path);
+			wipe(&c->token);
+			return;
+		}
+}
+
+/* The job's process and its steps have another working folder. */
+static char *absolute(const char *folder, const char *written)
+{
+	char *path = source_path(folder, written), *here, *whole;
+
+	if (*path == '/')
+		return path;
+	here = getcwd(NULL, 0);
+	whole = xasprintf("%s/%s", here ? here : "", path);
+	free(here);
+	free(path);
+	return whole;
+}
+
+static void read_ca(struct load *l)
+{
+	const struct file_ref *ref = &l->file.ca;
+	struct buf pem = BUF_INIT(CA_MAX_BYTES);
+	struct error e = {0};
+
+	if (!ref->path)
+		return;
+	l->file.c.ca_file = absolute(l->folder, ref->path);
+	if (source_read(l->file.c.ca_file, &pem, &e))
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	else if (!strstr(buf_str(&pem), "-----BEGIN CERTIFICATE-----"))
+		problem_add(&l->problems, l->path, ref->line, "%s: holds no certificate in PEM",
+		    l->file.c.ca_file);
+	buf_release(&pem);
+}
+
+static void read_rest(struct load *l)
+{
+	struct runner_config *c = &l->file.c;
+
+	c->path = absolute(".", l->path);
+	c->work_dir = absolute(l->folder, l->file.work_dir.path);
+	if (l->file.token.path)
+		c->token_file = is_credential(l->file.token.path)
+				    ? xstrdup(l->file.token.path)
+				    : absolute(l->folder, l->file.token.path);
+	read_token(l);
+	read_ca(l);
+	for (size_t i = 0; i < c->n_secrets; i++)
+		c->secrets[i].value = read_secret(l, &l->file.secrets[i]);
+}
+
+static void load(struct load *l)
+{
+	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct error e = {0};
+	struct node *root = NULL;
+
+	if (source_read(l->path, &text, &e))
+		problem_add(&l->problems, l->path, 1, "cannot read %s", e.text);
+	else
+		root = tree_parse(l->path, buf_str(&text), text.len, &l->problems);
+	buf_release(&text);
+	if (!root)
+		return;
+	runner_file_read(&r, root, &l->file);
+	tree_free(root);
+	read_rest(l);
+}
+
+static void release(struct runner_config *c)
+{
+	free(c->path);
+	free(c->server);
+	free(c->name);
+	wipe(&c->token);
+	free(c->token_file);
+	free(c->ca_file);
+	free(c->accelerator);
+	strv_free(c->labels);
+	free(c->work_dir);
+	free(c->git_url);
+	strv_free(c->allow_devices);
+	strv_free(c->allow_read);
+	strv_free(c->allow_write);
+	strv_free(c->report_globs);
+	free(c->report_format);
+	for (size_t i = 0; i < c->n_steps; i++) {
+		free(c->steps[i].name);
+		free(c->steps[i].run);
+	}
+	free(c->steps);
+	for (size_t i = 0; i < c->n_environment; i++) {
+		free(c->environment[i].name);
+		free(c->environment[i].value);
+	}
+	free(c->environment);
+	for (size_t i = 0; i < c->n_secrets; i++) {
+		free(c->secrets[i].name);
+		wipe(&c->secrets[i].value);
+	}
+	free(c->secrets);
+}
+
+int runner_config_load(const char *path, struct runner_config **ret, struct buf *messages)
+{
+	struct load l = {.path = path, .folder = path_folder(path)};
+	int rc;
+
+	*ret = NULL;
+	load(&l);
+	problems_print(&l.problems, messages);
+	rc = l.problems.n ? ERR_INVALID : 0;
+	runner_file_release(&l.file);
+	if (rc)
+		release(&l.file.c);
+	else
+		*ret = xmemdup(&l.file.c, sizeof(l.file.c));
+	explicit_bzero(&l.file.c, sizeof(l.file.c));
+	problems_release(&l.problems);
+	free(l.folder);
+	return rc;
+}
+
+int runner_config_read_token(const struct runner_config *c, char **ret, struct error *e)
+{
+	struct load l = {.path = c->path, .folder = xstrdup(".")};
+	int rc = 0;
+
+	l.file.token = (struct file_ref){.path = c->token_file, .line = 1};
+	read_token(&l);
+	*ret = l.file.c.token;
+	if (!*ret)
+		rc = error_set(e, ERR_INVALID, "%s",
+		    l.problems.n ? l.problems.all[0].text : "there is no token");
+	problems_release(&l.problems);
+	free(l.folder);
+	return rc;
+}
+
+void runner_config_free(struct runner_config *c)
+{
+	if (!c)
+		return;
+	release(c);
+	free(c);
+}
