@@ -6,7 +6,6 @@
 
 struct compressor {
 	ZSTD_CCtx *ctx;
-	int level;
 };
 
 struct compressor *compressor_new(int level)
@@ -14,10 +13,16 @@ struct compressor *compressor_new(int level)
 	struct compressor *c = xcalloc(1, sizeof(*c));
 
 	c->ctx = ZSTD_createCCtx();
-	c->level = level;
 	if (!c->ctx)
 		abort();
+	/* Out of the range it is cut to it: nothing to check. */
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_compressionLevel, level);
 	return c;
+}
+
+void compressor_add_checksums(struct compressor *c)
+{
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1);
 }
 
 void compressor_free(struct compressor *c)
@@ -37,7 +42,7 @@ int compress(struct compressor *c, const void *p, size_t n, struct buf *out)
 	rc = buf_reserve(out, ZSTD_compressBound(n));
 	if (rc)
 		return rc;
-	got = ZSTD_compressCCtx(c->ctx, out->data, out->cap - 1, p, n, c->level);
+	got = ZSTD_compress2(c->ctx, out->data, out->cap - 1, p, n);
 	if (ZSTD_isError(got))
 		return ERR_TOO_BIG;
 	out->len = got;

@@ -9,6 +9,8 @@
 
 struct compressor;
 struct compressor *compressor_new(int level);
+/* Every frame from now on bears a checksum of its content, which decompress() checks. */
+void compressor_add_checksums(struct compressor *c);
 void compressor_free(struct compressor *c);
 /* Replaces the content of out. */
 int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUST_CHECK;

@@ -17,10 +17,11 @@ struct logs;
 
 enum { LOG_MAX_BYTES = 256 << 20 }; /* of one job */
 
-/* Blocking, before the loop runs: makes the folder, finishes what a crash left half done.
- * ERR_IO names the path. */
+/* Blocking, before the loop runs: makes the folder. What a crash left uncompressed is compressed
+ * in the background from then on. ERR_IO names the path. */
 int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct error *e) MUST_CHECK;
-/* What is in hand ends first; then on_closed, once, not inside this call. */
+/* What is in hand ends first, compressing is put off to the next start; then on_closed, once, not
+ * inside this call. Calls from here on are done with ERR_CLOSING. Every watch is gone by then. */
 void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner);
 
 /* Puts bytes at `offset`. Those before the present end are there already and are skipped, so a
@@ -68,7 +69,9 @@ void logs_drop_older(
     struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner);
 
 struct logs_stats {
-	int64_t n_appends, n_bytes_in, n_reads, n_failures;
+	int64_t n_appends, n_bytes_in, n_reads;
+	int64_t n_packed; /* logs compressed */
+	int64_t n_failures;
 };
 const struct logs_stats *logs_stats(const struct logs *s);
 

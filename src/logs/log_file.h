@@ -1,0 +1,77 @@
+/* One job's log on disk, and the folder that has them all:
+ *
+ *   logs/NN/JOB.log        open: grows at its end (NN: the job's id modulo 256, two hex digits)
+ *   logs/NN/JOB.log.done   complete, not compressed yet; the rename is what makes it complete
+ *   logs/NN/JOB.log.zst    complete and compressed (seekable.h)
+ *   logs/compressing       the one that is being compressed; worth nothing after a crash
+ *
+ * Below logs/, which may be a link itself, no symbolic link is followed. Blocking: thread of the pool, for one job one call at a
+ * time. Errors name the path. */
+#ifndef LOGS_LOG_FILE_H
+#define LOGS_LOG_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { LOG_SUBFOLDERS = 256 };
+
+struct log_folder {
+	int fd;
+	char *path; /* for messages */
+};
+
+/* Makes state_dir/logs and its subfolders. Close also after a failure. */
+int log_folder_open(const char *state_dir, struct log_folder *ret, struct error *e) MUST_CHECK;
+void log_folder_close(struct log_folder *f);
+
+/* What a log has come to; also set by calls that fail. */
+struct log_state {
+	int64_t end;
+	bool is_complete;
+};
+
+struct log_piece {
+	int64_t job_id, offset;
+	const char *bytes;
+	size_t n;
+	bool is_last;
+};
+/* logs_append()'s rules. What *ret_after says is on disk. */
+int log_file_append(const struct log_folder *f, const struct log_piece *p,
+    struct log_state *ret_before, struct log_state *ret_after, struct error *e) MUST_CHECK;
+
+/* At most n bytes from offset into out. ERR_NOT_FOUND, ERR_RANGE, ERR_CORRUPT. */
+int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n,
+    size_t *ret_n, struct log_state *ret, struct error *e) MUST_CHECK;
+
+/* Removes the log if it was last written before that time (wall clock). */
+int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped,
+    struct error *e) MUST_CHECK;
+
+/* ---- compressing ---- */
+
+/* The complete, uncompressed text of a job, for reading; ERR_NOT_FOUND: there is none. */
+int log_file_open_done(
+    const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
+/* An empty logs/compressing, for writing. */
+int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct error *e) MUST_CHECK;
+/* logs/compressing, synced, takes the place of the job's text; dropped when that is gone. */
+int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
+
+/* ---- looking around ---- */
+
+struct log_ids {
+	int64_t *list; /* free() */
+	size_t n;
+};
+/* Jobs of one subfolder whose text waits to be compressed. Adds to *to. */
+int log_folder_list_done(
+    const struct log_folder *f, int subfolder, struct log_ids *to, struct error *e) MUST_CHECK;
+/* Jobs of one subfolder with a log that was last written before that time. Adds to *to. */
+int log_folder_list_older(const struct log_folder *f, int subfolder, int64_t before_ms,
+    struct log_ids *to, struct error *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,323 @@
+#include "logs/logs.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "logs/logs_internal.h"
+
+enum { READ_MAX_BYTES = 1 << 20 };
+
+static size_t bucket_of(int64_t job_id)
+{
+	return (uint64_t)job_id % LOG_BUCKETS;
+}
+
+/* ---- life ---- */
+
+int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct error *e)
+{
+	struct logs *s = xcalloc(1, sizeof(*s));
+	int rc = log_folder_open(state_dir, &s->folder, e);
+
+	if (rc) {
+		log_folder_close(&s->folder);
+		free(s);
+		return rc;
+	}
+	s->loop = l;
+	s->packer = packer_new(s);
+	*ret = s;
+	return 0;
+}
+
+static void logs_free(void *p)
+{
+	struct logs *s = p;
+	void (*on_closed)(void *owner) = s->on_closed;
+	void *owner = s->closed_owner;
+
+	for (size_t i = 0; i < LOG_BUCKETS; i++)
+		assert(!s->watches[i] && !s->lanes[i]);
+	packer_free(s->packer);
+	log_folder_close(&s->folder);
+	free(s);
+	on_closed(owner);
+}
+
+void logs_hold(struct logs *s)
+{
+	s->n_in_hand++;
+}
+
+void logs_let_go(struct logs *s)
+{
+	assert(s->n_in_hand > 0);
+	if (--s->n_in_hand == 0 && s->is_closing)
+		loop_reap(s->loop, logs_free, s);
+}
+
+void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)
+{
+	logs_hold(s);
+	s->is_closing = true;
+	s->on_closed = on_closed;
+	s->closed_owner = owner;
+	packer_stop(s->packer);
+	logs_let_go(s);
+}
+
+const struct logs_stats *logs_stats(const struct logs *s)
+{
+	return &s->stats;
+}
+
+void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct error *why)
+{
+	int64_t n_skipped;
+
+	s->stats.n_failures++;
+	if (log_limit_pass(&s->failed_lines, loop_now_ms(s->loop), &n_skipped))
+		log_event(LOG_ERROR, ev, LOG_I("job", job_id), LOG_S("why", why->text),
+		    LOG_I("more", n_skipped));
+}
+
+/* ---- work in each job's order ---- */
+
+static void run_in_pool(struct pool_work *w)
+{
+	struct log_task *t = CONTAINER_OF(w, struct log_task, pool);
+
+	t->work(t);
+}
+
+static void take_lane_out(struct logs *s, struct log_lane *lane)
+{
+	struct log_lane **at = &s->lanes[bucket_of(lane->job_id)];
+
+	while (*at != lane)
+		at = &(*at)->next;
+	*at = lane->next;
+	free(lane);
+}
+
+static void after_pool(struct pool_work *w)
+{
+	struct log_task *t = CONTAINER_OF(w, struct log_task, pool);
+	struct log_lane *lane = t->lane;
+	struct logs *s = t->logs;
+
+	lane->first = t->next;
+	if (lane->first)
+		pool_submit(s->loop, &lane->first->pool);
+	else
+		take_lane_out(s, lane);
+	t->after(t);
+	logs_let_go(s);
+}
+
+static void after_refusal(void *p)
+{
+	struct log_task *t = p;
+	struct logs *s = t->logs;
+
+	t->after(t);
+	logs_let_go(s);
+}
+
+static struct log_lane *lane_of(struct logs *s, int64_t job_id)
+{
+	struct log_lane *lane = s->lanes[bucket_of(job_id)];
+
+	while (lane && lane->job_id != job_id)
+		lane = lane->next;
+	if (lane)
+		return lane;
+	lane = xcalloc(1, sizeof(*lane));
+	lane->job_id = job_id;
+	lane->next = s->lanes[bucket_of(job_id)];
+	s->lanes[bucket_of(job_id)] = lane;
+	return lane;
+}
+
+void logs_submit(struct logs *s, struct log_task *t)
+{
+	assert(t->job_id > 0);
+	t->logs = s;
+	t->next = NULL;
+	logs_hold(s);
+	if (s->is_closing) {
+		t->is_refused = true;
+		loop_reap(s->loop, after_refusal, t);
+		return;
+	}
+	t->pool = (struct pool_work){.work = run_in_pool, .after = after_pool};
+	t->lane = lane_of(s, t->job_id);
+	if (t->lane->first) {
+		t->lane->last->next = t;
+		t->lane->last = t;
+		return;
+	}
+	t->lane->first = t->lane->last = t;
+	pool_submit(s->loop, &t->pool);
+}
+
+/* ---- watching ---- */
+
+static void link_watch(struct log_watch **head, struct log_watch *w)
+{
+	w->next = *head;
+	w->slot = head;
+	if (w->next)
+		w->next->slot = &w->next;
+	*head = w;
+}
+
+void logs_watch(struct logs *s, struct log_watch *w)
+{
+	link_watch(&s->watches[bucket_of(w->job_id)], w);
+}
+
+void logs_unwatch(struct log_watch *w)
+{
+	if (!w->slot)
+		return;
+	*w->slot = w->next;
+	if (w->next)
+		w->next->slot = w->slot;
+	w->next = NULL;
+	w->slot = NULL;
+}
+
+/* The list is moved aside first, so that whoever is told may take any watch away or add one. */
+void logs_tell(struct logs *s, int64_t job_id)
+{
+	struct log_watch **head = &s->watches[bucket_of(job_id)], *rest = *head;
+
+	*head = NULL;
+	if (rest)
+		rest->slot = &rest;
+	while (rest) {
+		struct log_watch *w = rest;
+
+		logs_unwatch(w);
+		link_watch(head, w);
+		if (w->job_id == job_id)
+			w->on_change(w);
+	}
+}
+
+/* ---- appending ---- */
+
+struct append {
+	struct log_task task;
+	struct log_append *a;
+	struct log_state before, after;
+};
+
+static void append_work(struct log_task *t)
+{
+	struct append *x = CONTAINER_OF(t, struct append, task);
+	struct log_append *a = x->a;
+	const struct log_piece piece = {
+	    .job_id = a->job_id,
+	    .offset = a->offset,
+	    .bytes = a->bytes,
+	    .n = a->n,
+	    .is_last = a->is_last,
+	};
+
+	a->err = log_file_append(&t->logs->folder, &piece, &x->before, &x->after, &a->why);
+}
+
+static bool is_trouble(int err)
+{
+	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT;
+}
+
+static void append_after(struct log_task *t)
+{
+	struct append *x = CONTAINER_OF(t, struct append, task);
+	struct log_append *a = x->a;
+	struct logs *s = t->logs;
+	bool is_completed = x->after.is_complete && !x->before.is_complete;
+	int64_t grown = x->after.end - x->before.end;
+
+	if (t->is_refused)
+		a->err = error_set(&a->why, ERR_CLOSING, "%s", err_text(ERR_CLOSING));
+	a->end = x->after.end;
+	a->is_complete = x->after.is_complete;
+	free(x);
+	s->stats.n_appends++;
+	s->stats.n_bytes_in += grown;
+	if (is_trouble(a->err))
+		logs_failed(s, "log_not_written", a->job_id, &a->why);
+	if (is_completed && !s->is_closing)
+		packer_add(s->packer, a->job_id);
+	if (grown > 0 || is_completed)
+		logs_tell(s, a->job_id);
+	a->done(a);
+}
+
+void logs_append(struct logs *s, struct log_append *a)
+{
+	struct append *x = xcalloc(1, sizeof(*x));
+
+	a->err = 0;
+	a->why = (struct error){0};
+	x->a = a;
+	x->task =
+	    (struct log_task){.job_id = a->job_id, .work = append_work, .after = append_after};
+	logs_submit(s, &x->task);
+}
+
+/* ---- reading ---- */
+
+struct reading {
+	struct log_task task;
+	struct log_read *r;
+	struct log_state state;
+	struct error why;
+};
+
+static void read_work(struct log_task *t)
+{
+	struct reading *x = CONTAINER_OF(t, struct reading, task);
+	struct log_read *r = x->r;
+	size_t max = r->max_bytes < READ_MAX_BYTES ? r->max_bytes : READ_MAX_BYTES;
+
+	r->bytes = xmalloc(max + 1);
+	r->err = log_file_read(
+	    &t->logs->folder, r->job_id, r->offset, r->bytes, max, &r->n, &x->state, &x->why);
+	if (r->err)
+		FREE_AND_NULL(r->bytes);
+}
+
+static void read_after(struct log_task *t)
+{
+	struct reading *x = CONTAINER_OF(t, struct reading, task);
+	struct log_read *r = x->r;
+	struct logs *s = t->logs;
+
+	if (t->is_refused)
+		r->err = ERR_CLOSING;
+	r->end = x->state.end;
+	r->is_complete = x->state.is_complete;
+	s->stats.n_reads++;
+	if (is_trouble(r->err))
+		logs_failed(s, "log_not_read", r->job_id, &x->why);
+	free(x);
+	r->done(r);
+}
+
+void logs_read(struct logs *s, struct log_read *r)
+{
+	struct reading *x = xcalloc(1, sizeof(*x));
+
+	r->err = 0;
+	r->bytes = NULL;
+	r->n = 0;
+	x->r = r;
+	x->task = (struct log_task){.job_id = r->job_id, .work = read_work, .after = read_after};
+	logs_submit(s, &x->task);
+}

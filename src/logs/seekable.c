@@ -1,0 +1,216 @@
+#include "logs/seekable.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "logs/file_io.h"
+#include "logs/logs.h"
+
+/* The table is a skippable frame: its head, an entry a frame (compressed and plain size), and a
+ * foot (how many, flags, the format's own number). All little-endian. */
+enum {
+	HEAD_BYTES = 8,
+	ENTRY_BYTES = 8,
+	FOOT_BYTES = 9,
+	FRAMES_MAX = LOG_MAX_BYTES / LOG_FRAME_BYTES + 1,
+	TABLE_MAX_BYTES = HEAD_BYTES + FRAMES_MAX * ENTRY_BYTES + FOOT_BYTES,
+	FRAME_MAX_BYTES = 2 * LOG_FRAME_BYTES, /* zstd's bound is far below */
+};
+#define SKIPPABLE_MAGIC UINT32_C(0x184D2A5E)
+#define SEEKABLE_MAGIC  UINT32_C(0x8F92EAB1)
+
+static void put_u32(struct buf *b, uint32_t v)
+{
+	const uint8_t bytes[4] = {
+	    (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+
+	buf_append(b, bytes, sizeof(bytes));
+}
+
+static uint32_t get_u32(const char *p)
+{
+	const uint8_t *b = (const uint8_t *)p;
+
+	return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+/* ---- writing ---- */
+
+void seekable_writer_init(struct seekable_writer *w, int fd, struct compressor *by)
+{
+	*w = (struct seekable_writer){.fd = fd, .by = by};
+	buf_init(&w->frame, FRAME_MAX_BYTES);
+	buf_init(&w->table, TABLE_MAX_BYTES);
+}
+
+int seekable_add(struct seekable_writer *w, const char *p, size_t n)
+{
+	int rc = compress(w->by, p, n, &w->frame);
+
+	if (rc)
+		return rc;
+	put_u32(&w->table, (uint32_t)w->frame.len);
+	put_u32(&w->table, (uint32_t)n);
+	w->n_frames++;
+	return file_io_write(w->fd, w->frame.data, w->frame.len);
+}
+
+int seekable_end(struct seekable_writer *w)
+{
+	struct buf head = BUF_INIT(HEAD_BYTES);
+	int rc;
+
+	put_u32(&head, SKIPPABLE_MAGIC);
+	put_u32(&head, (uint32_t)(w->table.len + FOOT_BYTES));
+	put_u32(&w->table, w->n_frames);
+	buf_append_char(&w->table, 0);
+	put_u32(&w->table, SEEKABLE_MAGIC);
+	rc = buf_status(&w->table);
+	if (!rc)
+		rc = file_io_write(w->fd, head.data, head.len);
+	if (!rc)
+		rc = file_io_write(w->fd, w->table.data, w->table.len);
+	buf_release(&head);
+	return rc;
+}
+
+void seekable_writer_release(struct seekable_writer *w)
+{
+	buf_release(&w->frame);
+	buf_release(&w->table);
+}
+
+/* ---- reading ---- */
+
+static int read_exactly(int fd, char *p, size_t n, int64_t at)
+{
+	size_t got;
+	int rc = file_io_read(fd, p, n, at, &got);
+
+	if (rc)
+		return rc;
+	return got == n ? 0 : ERR_CORRUPT;
+}
+
+/* The entries must fill the file up to the table, and each be of a size that was written. */
+static int take_entries(const char *p, int64_t frames_bytes, struct seekable_index *ret)
+{
+	int64_t at = 0;
+
+	ret->frames = xcalloc(ret->n_frames + 1, sizeof(*ret->frames));
+	for (size_t i = 0; i < ret->n_frames; i++, p += ENTRY_BYTES) {
+		struct seekable_frame *f = &ret->frames[i];
+
+		*f = (struct seekable_frame){.at = at,
+		    .text_at = ret->text_bytes,
+		    .bytes = get_u32(p),
+		    .text_bytes = get_u32(p + 4)};
+		if (f->bytes == 0 || f->bytes > FRAME_MAX_BYTES || f->text_bytes == 0 ||
+		    f->text_bytes > LOG_FRAME_BYTES)
+			return ERR_CORRUPT;
+		at += f->bytes;
+		ret->text_bytes += f->text_bytes;
+	}
+	return at == frames_bytes && ret->text_bytes <= LOG_MAX_BYTES ? 0 : ERR_CORRUPT;
+}
+
+static int read_table(int fd, int64_t file_bytes, struct seekable_index *ret)
+{
+	size_t entries = ret->n_frames * ENTRY_BYTES, table = HEAD_BYTES + entries + FOOT_BYTES;
+	char *text;
+	int rc;
+
+	if (file_bytes < (int64_t)table)
+		return ERR_CORRUPT;
+	text = xmalloc(table);
+	rc = read_exactly(fd, text, table, file_bytes - (int64_t)table);
+	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
+		rc = ERR_CORRUPT;
+	if (!rc)
+		rc = take_entries(text + HEAD_BYTES, file_bytes - (int64_t)table, ret);
+	free(text);
+	return rc;
+}
+
+int seekable_index_read(int fd, struct seekable_index *ret)
+{
+	char foot[FOOT_BYTES];
+	struct stat st;
+	int rc;
+
+	*ret = (struct seekable_index){0};
+	if (fstat(fd, &st))
+		return ERR_IO;
+	if (st.st_size < HEAD_BYTES + FOOT_BYTES)
+		return ERR_CORRUPT;
+	rc = read_exactly(fd, foot, sizeof(foot), st.st_size - FOOT_BYTES);
+	if (rc)
+		return rc;
+	ret->n_frames = get_u32(foot);
+	if (ret->n_frames > FRAMES_MAX || foot[4] != 0 || get_u32(foot + 5) != SEEKABLE_MAGIC) {
+		ret->n_frames = 0;
+		return ERR_CORRUPT;
+	}
+	return read_table(fd, st.st_size, ret);
+}
+
+void seekable_index_release(struct seekable_index *x)
+{
+	free(x->frames);
+	*x = (struct seekable_index){0};
+}
+
+/* Every frame but the last is full, but this asks only for their order. */
+static size_t frame_with(const struct seekable_index *x, int64_t offset)
+{
+	size_t low = 0, high = x->n_frames;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (x->frames[middle].text_at + x->frames[middle].text_bytes <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int read_frame(int fd, const struct seekable_frame *f, struct buf *text)
+{
+	char *bytes = xmalloc(f->bytes);
+	int rc = read_exactly(fd, bytes, f->bytes, f->at);
+
+	buf_clear(text);
+	if (!rc) {
+		rc = decompress(bytes, f->bytes, text);
+		if (rc == ERR_TOO_BIG || (!rc && text->len != f->text_bytes))
+			rc = ERR_CORRUPT;
+	}
+	free(bytes);
+	return rc;
+}
+
+int seekable_read(
+    int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n)
+{
+	/* One more than a frame has, so that one which holds more is seen. */
+	struct buf text = BUF_INIT(LOG_FRAME_BYTES + 1);
+	int rc = 0;
+
+	*ret_n = 0;
+	for (size_t i = frame_with(x, offset); i < x->n_frames && *ret_n < n; i++) {
+		size_t skip = (size_t)(offset + (int64_t)*ret_n - x->frames[i].text_at), part;
+
+		rc = read_frame(fd, &x->frames[i], &text);
+		if (rc)
+			break;
+		part = text.len - skip < n - *ret_n ? text.len - skip : n - *ret_n;
+		memcpy(out + *ret_n, text.data + skip, part);
+		*ret_n += part;
+	}
+	buf_release(&text);
+	return rc;
+}

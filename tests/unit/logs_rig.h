@@ -1,0 +1,212 @@
+/* Logs in a temporary folder, and one call for each operation: submit, wait, look. */
+#ifndef LOGS_RIG_H
+#define LOGS_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "logs/logs.h"
+
+static struct loop *rig_loop;
+static struct logs *rig_logs;
+static char rig_dir[64];
+
+static inline int rig_remove(const char *path, const struct stat *st, int type, struct FTW *f)
+{
+	(void)st;
+	(void)type;
+	(void)f;
+	return remove(path);
+}
+
+static inline void rig_open(void)
+{
+	struct error e = {0};
+
+	if (logs_open(rig_loop, rig_dir, &rig_logs, &e))
+		fail_msg("%s", e.text);
+}
+
+static inline void rig_closed(void *is_closed)
+{
+	*(bool *)is_closed = true;
+	rig_logs = NULL;
+}
+
+static inline void rig_close(void)
+{
+	bool is_closed = false;
+
+	logs_close(rig_logs, rig_closed, &is_closed);
+	loop_run_until(rig_loop, &is_closed);
+	assert_true(is_closed);
+}
+
+static inline void rig_reopen(void)
+{
+	rig_close();
+	rig_open();
+}
+
+static inline int rig_setup(void **state)
+{
+	(void)state;
+	/* Failures are made on purpose here, and told to the journal. */
+	log_setup(LOG_ERROR + 1, LOG_TEXT);
+	snprintf(rig_dir, sizeof(rig_dir), "/tmp/outpost-logs-XXXXXX");
+	assert_non_null(mkdtemp(rig_dir));
+	rig_loop = loop_new();
+	rig_open();
+	return 0;
+}
+
+/* Of something under logs/. free(). */
+static inline char *rig_path(const char *name)
+{
+	return xasprintf("%s/logs/%s", rig_dir, name);
+}
+
+/* ---- appending ---- */
+
+struct put {
+	struct log_append a;
+	bool is_done;
+	char *owned;
+};
+
+static inline void rig_put_done(struct log_append *a)
+{
+	CONTAINER_OF(a, struct put, a)->is_done = true;
+}
+
+static inline void rig_put_start(
+    struct put *p, int64_t job, int64_t offset, const char *text, size_t n, bool is_last)
+{
+	p->is_done = false;
+	p->a = (struct log_append){.job_id = job,
+	    .offset = offset,
+	    .bytes = text,
+	    .n = n,
+	    .is_last = is_last,
+	    .done = rig_put_done};
+	logs_append(rig_logs, &p->a);
+}
+
+static int64_t put_end;
+static bool put_is_complete;
+
+static inline int rig_put(int64_t job, int64_t offset, const char *text, size_t n, bool is_last)
+{
+	struct put p;
+
+	rig_put_start(&p, job, offset, text, n, is_last);
+	loop_run_until(rig_loop, &p.is_done);
+	put_end = p.a.end;
+	put_is_complete = p.a.is_complete;
+	assert_int_equal(p.a.err != 0, *p.a.why.text != '\0');
+	return p.a.err;
+}
+
+#define ASSERT_PIECE(job, offset, text, is_last, want_err, want_end)                               \
+	do {                                                                                       \
+		assert_int_equal(rig_put(job, offset, text, strlen(text), is_last), want_err);     \
+		assert_int_equal(put_end, want_end);                                               \
+	} while (0)
+#define ASSERT_PUT(job, offset, text, want_err, want_end)                                          \
+	ASSERT_PIECE(job, offset, text, false, want_err, want_end)
+#define ASSERT_LAST(job, offset, text, want_err, want_end)                                         \
+	ASSERT_PIECE(job, offset, text, true, want_err, want_end)
+
+/* ---- reading ---- */
+
+static char *read_bytes; /* of the last rig_read(), freed by the next */
+static size_t read_n;
+static int64_t read_end;
+static bool read_is_complete, read_is_done;
+
+static inline void rig_read_done(struct log_read *r)
+{
+	(void)r;
+	read_is_done = true;
+}
+
+static inline int rig_read(int64_t job, int64_t offset, size_t n)
+{
+	struct log_read r = {
+	    .job_id = job, .offset = offset, .max_bytes = n, .done = rig_read_done};
+
+	free(read_bytes);
+	read_is_done = false;
+	logs_read(rig_logs, &r);
+	loop_run_until(rig_loop, &read_is_done);
+	read_bytes = r.bytes;
+	read_n = r.n;
+	read_end = r.end;
+	read_is_complete = r.is_complete;
+	return r.err;
+}
+
+#define ASSERT_TEXT(job, text)                                                                     \
+	do {                                                                                       \
+		assert_int_equal(rig_read(job, 0, 1 << 20), 0);                                    \
+		assert_int_equal(read_n, strlen(text));                                            \
+		assert_memory_equal(read_bytes, text, read_n);                                     \
+		assert_int_equal(read_end, strlen(text));                                          \
+	} while (0)
+
+/* Turns the loop until so many logs were compressed since the start. */
+static inline void rig_wait_packed(int64_t n)
+{
+	while (logs_stats(rig_logs)->n_packed < n)
+		rig_read(1, 0, 0);
+}
+
+/* ---- dropping ---- */
+
+static bool drop_is_done;
+
+static inline void rig_drop_done(int64_t n, void *owner)
+{
+	*(int64_t *)owner = n;
+	drop_is_done = true;
+}
+
+static inline int64_t rig_drop(int64_t before_ms)
+{
+	int64_t n = -1;
+
+	drop_is_done = false;
+	logs_drop_older(rig_logs, before_ms, rig_drop_done, &n);
+	loop_run_until(rig_loop, &drop_is_done);
+	return n;
+}
+
+static inline int rig_teardown(void **state)
+{
+	(void)state;
+	free(read_bytes);
+	read_bytes = NULL;
+	if (rig_logs)
+		rig_close();
+	loop_stop(rig_loop);
+	loop_run(rig_loop);
+	loop_free(rig_loop);
+	nftw(rig_dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
+	return 0;
+}
+
+#define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+
+#endif
