@@ -1,0 +1,112 @@
+"""A pytest plugin that writes an Outpost report (version 1): suite, test, dtype, status, message,
+trace and numbers with units, which JUnit XML has no place for. Copy it into any suite:
+
+    pytest -p outpost_report --outpost-report=results/outpost.json
+
+A test says where it belongs with @pytest.mark.outpost(suite="model", name="llama3"); without it the
+suite is `unit` and the name is the function's. A measured number is left with
+`record_number(value, unit)`.
+"""
+
+import json
+import os
+
+import pytest
+
+MESSAGE_BYTES, TRACE_BYTES = 1024, 4096
+NUMBER = "outpost.number"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--outpost-report", metavar="FILE", help="write an Outpost report to FILE")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "outpost(suite, name): where the result belongs")
+    config.outpost_environment = getattr(config, "outpost_environment", {})
+    path = config.getoption("--outpost-report")
+    if path:
+        config.pluginmanager.register(Writer(config, path), "outpost-report-writer")
+
+
+@pytest.fixture
+def record_number(request):
+    """record_number(31.2, "tokens/s"): what was measured, beside passed or failed."""
+
+    def record(value, unit):
+        request.node.user_properties.append((NUMBER, {"value": float(value), "unit": unit}))
+
+    return record
+
+
+def _cut(text, limit):
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
+class Writer:
+    def __init__(self, config, path):
+        self.config, self.path, self.tests, self.places = config, path, {}, {}
+
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            mark = item.get_closest_marker("outpost")
+            given = mark.kwargs if mark else {}
+            dtype = getattr(item, "callspec", None) and item.callspec.params.get("dtype_name")
+            name = given.get("name") or _name_of(item, dtype)
+            self.places[item.nodeid] = (given.get("suite", "unit"), name, dtype)
+
+    def pytest_runtest_logreport(self, report):
+        suite, name, dtype = self.places.get(report.nodeid, ("unit", report.nodeid, None))
+        entry = self.tests.setdefault(report.nodeid, {"suite": suite, "name": name, "status": "MISS", "duration": 0.0})
+        entry["duration"] = round(entry["duration"] + report.duration, 4)
+        if dtype:
+            entry["dtype"] = dtype
+        number = dict(report.user_properties).get(NUMBER)
+        if number:
+            entry["number"] = number
+        if report.skipped:
+            self._say(entry, "SKIP", _skip_reason(report), "")
+        elif report.failed:
+            # A failing call is the code's fault, a failing set-up or clean-up the test's own.
+            status = "FAIL" if report.when == "call" else "ERROR"
+            self._say(entry, status, _first_line(report), str(report.longrepr))
+        elif report.when == "call":
+            entry["status"] = "DONE" if suite == "benchmark" else "PASS"
+
+    @staticmethod
+    def _say(entry, status, message, trace):
+        if entry["status"] == "FAIL":
+            return  # a clean-up that fails after it is not what is wrong
+        entry["status"] = status
+        entry["message"] = _cut(message, MESSAGE_BYTES)
+        if trace:
+            entry["trace"] = _cut(trace[-TRACE_BYTES:], TRACE_BYTES)
+
+    def pytest_sessionfinish(self):
+        document = {"schema": 1, "environment": self.config.outpost_environment, "tests": list(self.tests.values())}
+        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+        with open(self.path + ".new", "w", encoding="utf-8") as f:
+            json.dump(document, f, indent=1)
+            f.write("\n")
+        os.replace(self.path + ".new", self.path)  # a killed run leaves no half report
+
+
+def _name_of(item, dtype):
+    """test_add[fp32-3] → add[3]: the dtype has a field of its own."""
+    name = item.name[len("test_"):] if item.name.startswith("test_") else item.name
+    if "[" not in name:
+        return name
+    base, rest = name[:-1].split("[", 1)
+    parts = [p for p in rest.split("-") if p != dtype]
+    return f"{base}[{'-'.join(parts)}]" if parts else base
+
+
+def _skip_reason(report):
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason[len("Skipped: "):] if reason.startswith("Skipped: ") else reason
+
+
+def _first_line(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr)
+    return text.splitlines()[0] if text else "failed without a message"
