@@ -79,6 +79,9 @@ struct config {
 	size_t n_accelerators;
 	char *accelerators_git_url, *accelerators_git_branch, *accelerators_git_path;
 	int64_t accelerators_git_interval_ms;
+	/* With accelerators.git: the checked-out folder that was read, and its commit; NULL: none
+	 * has been fetched yet, see config_is_registry_loaded(). */
+	char *accelerators_git_folder, *accelerators_git_commit;
 
 	bool comment_enabled;
 	int64_t comment_min_interval_ms;
@@ -90,6 +93,20 @@ struct config {
  * appends to `messages` every one found, a line each: "file:line: what is wrong". On 0,
  * *ret is a snapshot with one reference. Warnings do not exist: it is right or refused. */
 int config_load(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
+
+/* Where the files of accelerators.git were checked out: a folder whose name begins with the commit.
+ * Neither is used without accelerators.git; with both NULL none of its files is read. */
+struct registry_files {
+	const char *folder;                   /* this one; NULL: */
+	char *(*find)(const char *state_dir); /* the one that this names, free(); NULL: none yet */
+};
+/* config_load() with them. Messages name them as the repository does,
+ * "accelerators.git@1a2b3c4:accelerators.d/x.yml:7: …". */
+int config_load_with(const char *path, const struct registry_files *files, struct config **ret,
+    struct buf *messages) MUST_CHECK;
+/* False while accelerators.git is set and nothing of it could be read yet. */
+bool config_is_registry_loaded(const struct config *c);
+
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c); /* NULL is fine; wipes secrets */
 

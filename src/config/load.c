@@ -17,6 +17,7 @@ enum { SECRET_MAX_BYTES = 65536 };
 struct load {
 	const char *path;
 	char *folder; /* what relative paths start from */
+	const struct registry_files *files;
 	struct main_file main;
 	struct problems problems;
 };
@@ -97,6 +98,27 @@ static void default_registry(struct load *l)
 	free(path);
 }
 
+enum { COMMIT_CHARS = 40 };
+
+/* The commit is what the folder's name begins with. */
+static void find_checkout(struct load *l)
+{
+	struct config *c = &l->main.c;
+	const char *name;
+
+	if (!c->accelerators_git_url || !l->files)
+		return;
+	if (l->files->folder)
+		c->accelerators_git_folder = xstrdup(l->files->folder);
+	else if (l->files->find && c->state_dir)
+		c->accelerators_git_folder = l->files->find(c->state_dir);
+	if (!c->accelerators_git_folder)
+		return;
+	name = strrchr(c->accelerators_git_folder, '/');
+	name = name ? name + 1 : c->accelerators_git_folder;
+	c->accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
+}
+
 static void read_rest(struct load *l)
 {
 	struct main_file *m = &l->main;
@@ -108,6 +130,7 @@ static void read_rest(struct load *l)
 	m->c.tls_private_key_file = resolve(l, &m->tls_private_key);
 	read_secrets(l);
 	default_registry(l);
+	find_checkout(l);
 	registry_read(l->folder, m, &l->problems);
 	m->c.trusted_proxies = m->trusted_proxies.items;
 	m->c.n_trusted_proxies = m->trusted_proxies.n;
@@ -138,7 +161,13 @@ static void load(struct load *l)
 
 int config_load(const char *path, struct config **ret, struct buf *messages)
 {
-	struct load l = {.path = path, .folder = path_folder(path)};
+	return config_load_with(path, NULL, ret, messages);
+}
+
+int config_load_with(
+    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
+{
+	struct load l = {.path = path, .folder = path_folder(path), .files = files};
 	int rc;
 
 	*ret = NULL;

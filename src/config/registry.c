@@ -81,16 +81,19 @@ static void host_in_infra(struct registry *g, struct reader *r, struct accelerat
 	};
 }
 
-static void read_vendor_file(struct registry *g, const char *path)
+/* named: what messages call the file at `path`. */
+static void read_vendor_file(struct registry *g, const char *path, const char *named)
 {
-	struct reader r = {
-	    .file = path, .problems = g->problems, .path = "", .allowed = &g->main->allow_networks};
+	struct reader r = {.file = named,
+	    .problems = g->problems,
+	    .path = "",
+	    .allowed = &g->main->allow_networks};
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
 	struct accelerator_file f;
 	struct node *root = NULL;
 
-	if (read_yaml_text(g, path, path, 1, &text))
-		root = tree_parse(path, buf_str(&text), text.len, g->problems);
+	if (read_yaml_text(g, path, named, 1, &text))
+		root = tree_parse(named, buf_str(&text), text.len, g->problems);
 	buf_release(&text);
 	if (!root)
 		return;
@@ -114,7 +117,8 @@ static int is_candidate(const struct dirent *d)
 	       (str_has_suffix(d->d_name, ".yml") || str_has_suffix(d->d_name, ".yaml"));
 }
 
-static void read_folder(struct registry *g, const char *folder, int line)
+/* named: what messages call the folder. */
+static void read_folder(struct registry *g, const char *folder, const char *named, int line)
 {
 	struct dirent **entries = NULL;
 	int n = scandir(folder, &entries, is_candidate, alphasort);
@@ -123,15 +127,17 @@ static void read_folder(struct registry *g, const char *folder, int line)
 		problem_add(
 		    g->problems, g->main_path, line, "cannot read %s: %s", folder, strerror(errno));
 	if (n > FILES_MAX)
-		problem_add(g->problems, g->main_path, line, "%s holds more than %d files", folder,
+		problem_add(g->problems, g->main_path, line, "%s holds more than %d files", named,
 		    FILES_MAX);
 	for (int i = 0; i < n; i++) {
 		char *path = xasprintf("%s/%s", folder, entries[i]->d_name);
+		char *file = xasprintf("%s/%s", named, entries[i]->d_name);
 
 		if (str_has_suffix(path, ".yaml"))
-			problem_add(g->problems, path, 1, "only *.yml is read: rename it");
+			problem_add(g->problems, file, 1, "only *.yml is read: rename it");
 		else if (n <= FILES_MAX)
-			read_vendor_file(g, path);
+			read_vendor_file(g, path, file);
+		free(file);
 		free(path);
 		free(entries[i]);
 	}
@@ -179,6 +185,19 @@ static void tell_clashes(struct registry *g)
 	}
 }
 
+enum { SHORT_COMMIT_CHARS = 7 };
+
+/* The folder is called by the commit, and the files as the repository calls them. */
+static void read_checkout(struct registry *g)
+{
+	const struct config *c = &g->main->c;
+	char *named = xasprintf("accelerators.git@%.*s:%s", SHORT_COMMIT_CHARS,
+	    c->accelerators_git_commit, c->accelerators_git_path);
+
+	read_folder(g, c->accelerators_git_folder, named, g->main->git.line);
+	free(named);
+}
+
 void registry_read(const char *folder, struct main_file *main, struct problems *problems)
 {
 	struct registry g = {
@@ -187,9 +206,11 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 
 	if (main->directory.path) {
 		path = source_path(folder, main->directory.path);
-		read_folder(&g, path, main->directory.line);
+		read_folder(&g, path, path, main->directory.line);
 		free(path);
 	}
+	if (main->c.accelerators_git_folder)
+		read_checkout(&g);
 	if (main->allowlist.path) {
 		path = source_path(folder, main->allowlist.path);
 		read_allowlist(&g, path, main->allowlist.line);

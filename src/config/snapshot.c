@@ -42,7 +42,8 @@ static void release_texts(struct config *c)
 	    c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
 	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience,
 	    c->infra_repository, c->secrets_dir, c->accelerators_git_url,
-	    c->accelerators_git_branch, c->accelerators_git_path};
+	    c->accelerators_git_branch, c->accelerators_git_path, c->accelerators_git_folder,
+	    c->accelerators_git_commit};
 
 	for (size_t i = 0; i < ARRAY_LEN(owned); i++)
 		free(owned[i]);
@@ -77,6 +78,11 @@ void config_unref(struct config *c)
 		return;
 	config_release(&s->c);
 	free(s);
+}
+
+bool config_is_registry_loaded(const struct config *c)
+{
+	return !c->accelerators_git_url || c->accelerators_git_commit;
 }
 
 const struct accelerator *config_accelerator(const struct config *c, const char *name)

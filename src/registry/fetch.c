@@ -1,0 +1,214 @@
+#include "registry/fetch.h"
+
+#include <dirent.h>
+
+#include "base/alloc.h"
+#include "base/escape.h"
+#include "base/str.h"
+#include "registry/folder.h"
+#include "registry/stream.h"
+
+enum {
+	PACKS_MAX = 64, /* each fetch that brings something leaves one */
+	OBJECTS_MAX = 1000000,
+	EXPLANATION_MAX_CHARS = 300,
+};
+
+static const char LOCAL_REF[] = "refs/outpost/fetched";
+
+void fetch_explain(char *out, size_t out_bytes)
+{
+	const git_error *last = git_error_last();
+	struct buf line = BUF_INIT(out_bytes);
+
+	escape_line(&line, last && last->message ? last->message : "no reason was given",
+	    EXPLANATION_MAX_CHARS);
+	snprintf(out, out_bytes, "%s", buf_str(&line));
+	buf_release(&line);
+}
+
+static int use_certificates(struct error *e)
+{
+	const char *file = getenv("SSL_CERT_FILE"), *folder = getenv("SSL_CERT_DIR");
+	char why[512];
+
+	file = file && *file ? file : NULL;
+	folder = folder && *folder ? folder : NULL;
+	if (!file && !folder)
+		return 0;
+	if (git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, file, folder) == 0)
+		return 0;
+	fetch_explain(why, sizeof(why));
+	return error_set(e, ERR_INVALID, "SSL_CERT_FILE, SSL_CERT_DIR: %s", why);
+}
+
+int fetch_setup(struct error *e)
+{
+	static const int levels[] = {GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_GLOBAL,
+	    GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
+	int rc;
+
+	if (git_libgit2_init() < 0)
+		return error_set(e, ERR_IO, "libgit2 does not start");
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+		git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, levels[i], "");
+	git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, (size_t)OBJECTS_MAX);
+	git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
+	/* state_dir is ours whoever owns it. */
+	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
+	rc = use_certificates(e);
+	if (!rc && stream_register())
+		rc = error_set(e, ERR_IO, "libgit2 does not take our sockets");
+	if (rc)
+		git_libgit2_shutdown();
+	return rc;
+}
+
+void fetch_shutdown(void)
+{
+	git_libgit2_shutdown();
+}
+
+/* ---- the local repository ---- */
+
+static size_t count_packs(const char *repository)
+{
+	char *path = xasprintf("%s/objects/pack", repository);
+	DIR *folder = opendir(path);
+	struct dirent *d;
+	size_t n = 0;
+
+	while (folder && (d = readdir(folder)) != NULL)
+		n += str_has_suffix(d->d_name, ".pack");
+	if (folder)
+		closedir(folder);
+	free(path);
+	return n;
+}
+
+int fetch_open(const char *path, git_repository **ret, struct error *e)
+{
+	char why[512];
+
+	*ret = NULL;
+	if (count_packs(path) > PACKS_MAX)
+		remove_all(path);
+	if (git_repository_open_bare(ret, path) == 0)
+		return 0;
+	remove_all(path);
+	if (git_repository_init(ret, path, 1) == 0)
+		return 0;
+	fetch_explain(why, sizeof(why));
+	return error_set(e, ERR_IO, "%s: %s", path, why);
+}
+
+/* ---- the fetch ---- */
+
+static int on_progress(const git_indexer_progress *at, void *bounds)
+{
+	(void)at;
+	return bounds_check(bounds) ? GIT_EUSER : 0;
+}
+
+/* A bound that was hit says more than what libgit2 made of it. */
+static int explain(const struct bounds *b, const char *url, struct error *e)
+{
+	const git_error *last = git_error_last();
+	int code = ERR_NETWORK;
+	char why[400];
+
+	if (b->why.code)
+		return error_set(e, b->why.code, "%s: %s", url, b->why.text);
+	if (last && (last->klass == GIT_ERROR_ODB || last->klass == GIT_ERROR_ZLIB ||
+			last->klass == GIT_ERROR_REFERENCE || last->klass == GIT_ERROR_OBJECT))
+		code = ERR_CORRUPT;
+	fetch_explain(why, sizeof(why));
+	return error_set(e, code, "%s: %s", url, why);
+}
+
+static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
+{
+	char *wanted = xasprintf("refs/heads/%s", branch);
+	const git_remote_head **heads = NULL;
+	size_t n = 0;
+	int rc = git_remote_ls(&heads, &n, remote) ? ERR_NETWORK : ERR_NOT_FOUND;
+
+	for (size_t i = 0; rc == ERR_NOT_FOUND && i < n; i++) {
+		if (!str_eq(heads[i]->name, wanted))
+			continue;
+		*ret = heads[i]->oid;
+		rc = 0;
+	}
+	free(wanted);
+	return rc;
+}
+
+static bool has_commit(git_repository *repo, const git_oid *id)
+{
+	git_oid here;
+
+	return git_reference_name_to_id(&here, repo, LOCAL_REF) == 0 && git_oid_equal(&here, id);
+}
+
+/* Only the one branch is asked for; the reference is what the next fetch can build upon. */
+static int download(git_repository *repo, git_remote *remote, const char *branch,
+    const git_remote_callbacks *callbacks, const git_oid *id)
+{
+	git_fetch_options options;
+	char *spec = xasprintf("+refs/heads/%s:%s", branch, LOCAL_REF);
+	git_strarray specs = {.strings = &spec, .count = 1};
+	git_reference *ref = NULL;
+	int rc;
+
+	git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
+	options.callbacks = *callbacks;
+	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
+	options.update_fetchhead = 0;
+	options.proxy_opts.type = GIT_PROXY_AUTO;
+	rc = git_remote_download(remote, &specs, &options);
+	if (!rc)
+		rc = git_reference_create(&ref, repo, LOCAL_REF, id, 1, NULL);
+	git_reference_free(ref);
+	free(spec);
+	return rc;
+}
+
+static int fetch(git_repository *repo, git_remote *remote, const char *branch, struct bounds *b,
+    git_oid *ret, struct error *e)
+{
+	git_remote_connect_options options;
+	const char *url = git_remote_url(remote);
+	int rc;
+
+	git_remote_connect_options_init(&options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
+	options.callbacks.transfer_progress = on_progress;
+	options.callbacks.payload = b;
+	options.proxy_opts.type = GIT_PROXY_AUTO;
+	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
+		return explain(b, url, e);
+	rc = find_branch(remote, branch, ret);
+	if (rc == ERR_NOT_FOUND)
+		return error_set(e, rc, "%s has no branch %s", url, branch);
+	if (rc)
+		return explain(b, url, e);
+	if (!has_commit(repo, ret) && download(repo, remote, branch, &options.callbacks, ret))
+		return explain(b, url, e);
+	return 0;
+}
+
+int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
+    git_oid *ret, struct error *e)
+{
+	git_remote *remote = NULL;
+	int rc;
+
+	git_error_clear();
+	stream_use(b);
+	if (git_remote_create_anonymous(&remote, repo, url))
+		rc = explain(b, url, e);
+	else
+		rc = fetch(repo, remote, branch, b, ret, e);
+	git_remote_free(remote);
+	stream_use(NULL);
+	return rc;
+}
