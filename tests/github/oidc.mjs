@@ -2,7 +2,7 @@
 // counts how often its keys are fetched, and breaks when told to.
 //
 // As a program: `node tests/github/oidc.mjs [--port N]` prints one JSON line with its addresses; POST to
-// token_url {claims, options} answers {token}. Runs until stdin closes or SIGTERM.
+// token_url {claims, options} answers {token}. A job of GitHub Actions asks as it would ask GitHub: actionsRequest(). Runs until stdin closes or SIGTERM.
 import { createHmac, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +20,7 @@ export class Issuer {
   #stranger;
   #fault;
   #hidden = false;
+  #jobs = new Map(); // a job's request token → its claims
   fetches = 0;
   fetchLog = [];
 
@@ -81,6 +82,20 @@ export class Issuer {
     return new SignJWT(payload).setProtectedHeader(header).sign(options.signWith === 'stranger' ? this.#stranger : key.privateKey);
   }
 
+  // What GitHub puts into the environment of a job with `id-token: write`.
+  actionsRequest(claims) {
+    const token = randomUUID();
+    this.#jobs.set(token, claims);
+    return { url: `${this.issuer}/_actions/idtoken?api-version=2.0`, token };
+  }
+
+  async #actionsToken(request, url, json) {
+    const claims = this.#jobs.get(/^bearer (.*)$/i.exec(request.headers.authorization ?? '')?.[1]);
+    if (!claims) return json(401, { message: 'no such job' });
+    const audience = url.searchParams.get('audience') ?? `https://github.com/${claims.repository_owner}`;
+    return json(200, { count: 1, value: await this.mint({ ...claims, aud: audience }) });
+  }
+
   async #serve(request, response) {
     const url = new URL(request.url, this.issuer);
     const json = (status, value) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -91,6 +106,7 @@ export class Issuer {
       const { claims, options } = JSON.parse(text || '{}');
       return json(200, { token: await this.mint(claims, options) });
     }
+    if (url.pathname === '/_actions/idtoken') return this.#actionsToken(request, url, json);
     if (url.pathname !== '/.well-known/jwks') return json(404, { error: 'not here' });
     this.fetches++;
     this.fetchLog.push(Date.now());
