@@ -44,6 +44,8 @@ bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to)
 {
 	if (from == to)
 		return true;
+	if (to == DISPATCH_QUEUED && (from == DISPATCH_ACKNOWLEDGED || from == DISPATCH_RUNNING))
+		return true;
 	if (dispatch_is_unfinished(from))
 		return !dispatch_is_unfinished(to) || to > from;
 	if (from == DISPATCH_DONE || from == DISPATCH_EXPIRED || from == DISPATCH_FAILED)

@@ -31,7 +31,9 @@ enum dispatch_state dispatch_state_parse(const char *name);
 bool dispatch_is_unfinished(enum dispatch_state s);
 /* Forward through held…done, skipping allowed; from any unfinished one to superseded,
  * cancelled, failed, expired; from done, expired, failed back to running or done when a
- * new attempt or a late result comes. Staying put is legal. */
+ * new attempt or a late result comes; from acknowledged and running back to queued when the
+ * machine that had a pull dispatch hands it back or falls silent (no other kind is moved so).
+ * Staying put is legal. */
 bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to);
 
 /* KCIDB's words, in the order in which they win a roll-up. */

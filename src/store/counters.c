@@ -15,8 +15,12 @@ static const char *counter_name(int which, char *out, size_t out_bytes)
 {
 	if (which < COUNT_DISPATCHES)
 		return NAMES[which];
-	snprintf(out, out_bytes, "dispatch.%s",
-	    dispatch_state_name((enum dispatch_state)(which - COUNT_DISPATCHES)));
+	if (which < COUNT_LEASES)
+		snprintf(out, out_bytes, "dispatch.%s",
+		    dispatch_state_name((enum dispatch_state)(which - COUNT_DISPATCHES)));
+	else
+		snprintf(out, out_bytes, "lease.%s",
+		    lease_state_name((enum lease_state)(which - COUNT_LEASES)));
 	return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "model/states.h"
 #include "store/db.h"
+#include "store/stored_lease.h"
 
 enum counter {
 	COUNT_DELIVERIES_ACCEPTED,
@@ -16,8 +17,9 @@ enum counter {
 	COUNT_JOBS,
 	COUNT_RESULTS,
 	COUNT_OPEN_CHANGES,
-	COUNT_DISPATCHES, /* and one behind it for each state */
-	N_COUNTERS = COUNT_DISPATCHES + N_DISPATCH_STATES
+	COUNT_DISPATCHES,                                    /* and one behind it for each state */
+	COUNT_LEASES = COUNT_DISPATCHES + N_DISPATCH_STATES, /* the same */
+	N_COUNTERS = COUNT_LEASES + N_LEASE_STATES
 };
 
 void counter_add(struct db *d, enum counter which, int64_t difference);

@@ -9,14 +9,16 @@ enum { JOBS_PER_DISPATCH_MAX = 1000 };
 
 struct known_job {
 	int64_t id; /* 0: none */
-	bool is_completed, is_same;
+	bool is_completed, is_same, is_current;
+	bool is_given_up; /* completed by job_give_up() */
 };
 
 static struct known_job find(struct db *d, const struct job_place *at, const struct job_report *p)
 {
 	struct known_job k = {0};
 	struct rows *r = db_rows(d,
-	    "SELECT id, status, digest FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+	    "SELECT id, status, digest, is_current FROM job WHERE change_id = ?1 AND dispatch_id = "
+	    "?2"
 	    " AND accelerator = ?3 AND workflow = ?4 AND name = ?5 AND run_id = ?6"
 	    " AND run_attempt = ?7",
 	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
@@ -28,6 +30,8 @@ static struct known_job find(struct db *d, const struct job_place *at, const str
 
 		k.id = rows_int(r, 0);
 		k.is_completed = strcmp(rows_text(r, 1), "completed") == 0;
+		k.is_given_up = k.is_completed && rows_is_null(r, 2);
+		k.is_current = rows_int(r, 3);
 		k.is_same = n == sizeof(p->digest) && memcmp(digest, p->digest, n) == 0;
 	}
 	rows_end(r);
@@ -89,27 +93,57 @@ static int64_t insert(struct db *d, const struct job_place *at, const struct job
 	    V_INT_OR_NULL(p->started_ms));
 }
 
-static void put_result(struct db *d, int64_t job_id, size_t ordinal, const struct test_result *t)
+static void put_result(struct db *d, int64_t job_id, int64_t ordinal, const struct test_result *t)
 {
 	db_exec(d,
 	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message,"
-	    " number, unit, log_url) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-	    V_INT(job_id), V_INT((int64_t)ordinal), V_INT(test_id_of(d, t->suite, t->name)),
+	    " number, unit, log_url, trace) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+	    V_INT(job_id), V_INT(ordinal), V_INT(test_id_of(d, t->suite, t->name)),
 	    V_TEXT(test_status_name(t->status)),
 	    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
 	    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
-	    V_TEXT(t->log_url));
+	    V_TEXT(t->log_url), V_TEXT(t->trace));
 }
 
-/* The worst of the job's conclusion and its tests: what figures count. */
-static enum test_status roll_up(const struct job_report *p)
+enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n)
 {
-	enum test_status worst = test_status_of_conclusion(p->conclusion);
-
-	for (size_t i = 0; i < p->n_tests; i++)
-		if (p->tests[i].status < worst)
-			worst = p->tests[i].status;
+	for (size_t i = 0; i < n; i++)
+		if (tests[i].status < worst)
+			worst = tests[i].status;
 	return worst;
+}
+
+/* The worst of the job's conclusion, its tests and those of a report that came before: what
+ * figures count. */
+static enum test_status roll_up(
+    struct db *d, int64_t id, const struct job_report *p, int64_t n_reported)
+{
+	enum test_status worst =
+	    worst_status(test_status_of_conclusion(p->conclusion), p->tests, p->n_tests);
+	struct rows *r;
+
+	if (!n_reported)
+		return worst;
+	r = db_rows(d, "SELECT DISTINCT status FROM result WHERE job_id = ?1", V_INT(id));
+	while (rows_next(r)) {
+		enum test_status s = test_status_parse(rows_text(r, 0));
+
+		worst = s < worst ? s : worst;
+	}
+	return worst;
+}
+
+int64_t job_add_results(
+    struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	int64_t n_red = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		put_result(d, job_id, first + (int64_t)i, &tests[i]);
+		n_red += test_status_is_red(tests[i].status);
+	}
+	counter_add(d, COUNT_RESULTS, (int64_t)n);
+	return n_red;
 }
 
 static struct value count_value(const struct job_report *p, int64_t n)
@@ -120,26 +154,41 @@ static struct value count_value(const struct job_report *p, int64_t n)
 static void complete(struct db *d, int64_t id, const struct job_place *at,
     const struct job_report *p, int64_t now_ms)
 {
-	size_t n_red = 0;
+	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
+	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
 
-	for (size_t i = 0; i < p->n_tests; i++) {
-		put_result(d, id, i, &p->tests[i]);
-		n_red += test_status_is_red(p->tests[i].status);
-	}
-	counter_add(d, COUNT_RESULTS, (int64_t)p->n_tests);
 	db_exec(d,
 	    "UPDATE job SET status = 'completed', conclusion = ?2, verdict = ?3, digest = ?4,"
-	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = ?7, n_red = ?8, n_passed = ?9,"
+	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = n_tests + ?7,"
+	    " n_red = n_red + ?8, n_passed = ?9,"
 	    " n_failed = ?10, n_skipped = ?11, n_total = ?12, completed_ms = ?13,"
 	    " reported_ms = ?13, is_late = is_late OR ?14,"
 	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
-	    " check_run_id = COALESCE(?17, check_run_id) WHERE id = ?1",
-	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(roll_up(p))),
+	    " check_run_id = COALESCE(?17, check_run_id),"
+	    /* a machine that was told to stop need not say why once more */
+	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
+	    " WHERE id = ?1",
+	    V_INT(id), V_TEXT(p->conclusion),
+	    V_TEXT(test_status_name(roll_up(d, id, p, n_reported))),
 	    V_BLOB(p->digest, sizeof(p->digest)), V_TEXT(p->url), V_TEXT(p->artifact_url),
-	    V_INT((int64_t)p->n_tests), V_INT((int64_t)n_red), count_value(p, p->n_passed),
+	    V_INT((int64_t)p->n_tests), V_INT(n_red), count_value(p, p->n_passed),
 	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
 	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
-	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id));
+	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message));
+}
+
+/* What was given up is reported after all: it is shown again unless a later attempt is, and
+ * whatever was said in its stead goes. */
+static void put_back(struct db *d, const struct job_place *at, const struct job_report *p,
+    const struct known_job *known, struct job_record *ret)
+{
+	ret->has_replaced = true;
+	if (known->is_current)
+		return;
+	ret->is_current = take_place(d, at, p, &ret->has_replaced);
+	ret->has_replaced = true;
+	if (ret->is_current)
+		db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known->id));
 }
 
 struct job_record job_put(
@@ -149,10 +198,11 @@ struct job_record job_put(
 	struct job_record ret = {.outcome = REPORT_RECORDED, .job_id = known.id};
 
 	if (known.id) {
-		ret.is_current = db_has(
-		    d, "SELECT 1 FROM job WHERE id = ?1 AND is_current = 1", V_INT(known.id));
+		ret.is_current = known.is_current;
 		if (report->status == JOB_IN_PROGRESS || (known.is_completed && known.is_same))
 			ret.outcome = REPORT_UNCHANGED;
+		else if (known.is_given_up)
+			put_back(d, at, report, &known, &ret);
 		else if (known.is_completed)
 			ret.outcome = REPORT_CONFLICT;
 	} else if (has_room(d, at)) {
@@ -189,4 +239,26 @@ void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 		verdict_put(d, &c);
 	}
 	verdict_put_job(d, job_id);
+}
+
+void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
+    bool is_still_shown, int64_t now_ms)
+{
+	if (job_id)
+		db_exec(d,
+		    "UPDATE job SET status = 'completed', conclusion = ?2, message = ?3,"
+		    " completed_ms = ?4, is_current = is_current AND ?5"
+		    " WHERE id = ?1 AND status = 'in_progress'",
+		    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms),
+		    V_INT(is_still_shown));
+}
+
+void job_take_up(struct db *d, int64_t job_id)
+{
+	if (job_id)
+		db_exec(d,
+		    "UPDATE job SET status = 'in_progress', conclusion = NULL, message = NULL,"
+		    " completed_ms = NULL, is_current = 1"
+		    " WHERE id = ?1 AND status = 'completed' AND digest IS NULL",
+		    V_INT(job_id));
 }

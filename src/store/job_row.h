@@ -14,6 +14,14 @@ struct job_place {
 	bool is_late, is_push;
 };
 
+/* How a job ended that is not going to be reported: its machine fell silent, handed it back
+ * or is told to stop. Such a job is completed without a digest; what its machine reports
+ * after all takes the place of that. A job that was reported stays as it is. job_id 0: none. */
+void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
+    bool is_still_shown, int64_t now_ms);
+/* It goes on after all. */
+void job_take_up(struct db *d, int64_t job_id);
+
 struct job_record {
 	enum report_outcome outcome;
 	int64_t job_id;
@@ -25,6 +33,10 @@ struct job_record {
  * to the caller: job_put_cells() when nothing else moved, else verdicts_rebuild(). */
 struct job_record job_put(
     struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
+/* Appends results whose places begin at `first`; returns how many of them are red. */
+int64_t job_add_results(
+    struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n);
+enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n);
 /* Adds the cells of a job that has just completed. */
 void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id);
 

@@ -8,6 +8,7 @@
 #include "store/requests.h"
 #include "store/stored_change.h"
 #include "store/stored_dispatch.h"
+#include "store/stored_lease.h"
 #include "store/verdicts.h"
 
 /* ---- which dispatch ---- */
@@ -141,16 +142,53 @@ static void move_dispatches(struct db *d, const struct report_job *o, const stru
 		request_is_proved(d, s->id);
 }
 
-static void record(
-    struct db *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch *s)
+/* The lease under which this job ran; without an id: none, whoever reports it. */
+static struct stored_lease find_lease(
+    struct db *d, const struct job_report *p, const struct stored_dispatch *s)
+{
+	struct stored_lease l = {0};
+
+	if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 &&
+	    strcmp(p->workflow, s->runner) == 0 && strcmp(p->name, LEASE_JOB_NAME) == 0)
+		lease_of_attempt(d, s->id, p->run_attempt, &l);
+	return l;
+}
+
+/* What a machine says that was told to stop, or that found its lease gone, is no result. */
+static bool is_farewell(const struct stored_lease *l, const struct job_report *p)
+{
+	return l->id[0] && l->state != LEASE_IS_ACTIVE && p->conclusion &&
+	       strcmp(p->conclusion, "cancelled") == 0;
+}
+
+static void end_lease(
+    struct db *d, const struct stored_lease *l, const struct job_report *p, int64_t now_ms)
+{
+	if (l->id[0] && p->status == JOB_COMPLETED)
+		lease_end(d, l, LEASE_IS_DONE, NULL, now_ms);
+}
+
+static void show(struct db *d, struct report_job *o, const struct job_place *at,
+    const struct job_record *r, bool is_anew)
+{
+	if (is_anew)
+		verdicts_rebuild(d, at->change_id, at->accelerator);
+	else if (o->report->status == JOB_COMPLETED)
+		job_put_cells(d, at, r->job_id);
+	comment_wish(d, at->change_id, WISH_FIRST, o->now_ms);
+}
+
+static void record(struct db *d, struct report_job *o, const struct dispatch_list *l,
+    struct stored_dispatch *s, const struct stored_lease *lease)
 {
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
+	bool is_over = is_farewell(lease, o->report);
 	struct job_place at = {
 	    .change_id = s->change_id,
 	    .dispatch_id = s->id,
 	    .accelerator = s->accelerator,
 	    .runner = s->runner,
-	    .is_shown = s->is_current && !is_called_off(s),
+	    .is_shown = s->is_current && !is_called_off(s) && !is_over,
 	    .is_late = was_silent || s->is_late,
 	    .is_push = db_has(
 		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
@@ -164,24 +202,25 @@ static void record(
 	if (r.outcome != REPORT_RECORDED)
 		return;
 	change_touch(d, s->change_id, o->now_ms);
-	if (is_called_off(s))
+	end_lease(d, lease, o->report, o->now_ms);
+	/* An earlier attempt than the one that is at work, or has reported, moves nothing. */
+	if (is_called_off(s) || (lease->id[0] && !r.is_current))
 		return;
-	move_dispatches(d, o, l, s, state_by_jobs(d, s));
-	if (!r.is_current)
-		return;
-	if (was_silent || r.has_replaced)
-		verdicts_rebuild(d, s->change_id, s->accelerator);
-	else if (o->report->status == JOB_COMPLETED)
-		job_put_cells(d, &at, r.job_id);
-	comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
+	if (!is_over)
+		move_dispatches(d, o, l, s, state_by_jobs(d, s));
+	if (r.is_current)
+		show(d, o, &at, &r, was_silent || r.has_replaced);
 }
 
 /* L1 shows nothing and keeps nothing, but its dispatch did not stay silent. */
 static void note_silent(struct db *d, struct report_job *o, const struct dispatch_list *l,
-    const struct stored_dispatch *s)
+    const struct stored_dispatch *s, const struct stored_lease *lease)
 {
 	o->outcome = REPORT_IGNORED_LEVEL;
-	if (is_called_off(s))
+	end_lease(d, lease, o->report, o->now_ms);
+	if (is_called_off(s) || is_farewell(lease, o->report))
+		return;
+	if (lease->id[0] && (o->report->status != JOB_COMPLETED || lease_is_overtaken(d, lease)))
 		return;
 	move_dispatches(
 	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
@@ -201,10 +240,13 @@ static int report_run(struct store_op *op, struct db *d)
 	l = dispatch_list_take(db_rows(
 	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
 	if (choose(o, &l, &s)) {
+		struct stored_lease lease = find_lease(d, o->report, s);
+
 		if (o->silent && strv_contains(o->silent, s->accelerator))
-			note_silent(d, o, &l, s);
+			note_silent(d, o, &l, s, &lease);
 		else
-			record(d, o, &l, s);
+			record(d, o, &l, s, &lease);
+		stored_lease_release(&lease);
 	}
 	dispatch_list_release(&l);
 	free(id);

@@ -130,6 +130,16 @@ static bool drop_jobs(struct db *d, int64_t change_id)
 	return false;
 }
 
+static void drop_leases(struct db *d, int64_t change_id)
+{
+	for (int s = 0; s < N_LEASE_STATES; s++)
+		counter_add(d, (enum counter)((int)COUNT_LEASES + s),
+		    -db_exec(d,
+			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
+			" (SELECT id FROM dispatch WHERE change_id = ?1)",
+			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
+}
+
 static void drop_dispatches(struct db *d, int64_t change_id)
 {
 	struct rows *r =
@@ -141,6 +151,7 @@ static void drop_dispatches(struct db *d, int64_t change_id)
 		    (enum counter)(
 			(int)COUNT_DISPATCHES + (int)dispatch_state_parse(rows_text(r, 0))),
 		    -rows_int(r, 1));
+	drop_leases(d, change_id);
 	db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
 }

@@ -7,6 +7,7 @@
 #include "store/counters.h"
 #include "store/requests.h"
 #include "store/store.h"
+#include "store/stored_lease.h"
 #include "store/verdicts.h"
 
 static enum runner_kind kind_parse(const char *name)
@@ -144,12 +145,14 @@ static void save(struct db *d, const struct stored_dispatch *s)
 {
 	db_exec(d,
 	    "UPDATE dispatch SET is_current = ?4, state = ?5, finish_by_ms = ?6, next_due_ms = ?7,"
-	    " sent_ms = ?8, finished_ms = ?9, is_late = ?10, last_error = ?11"
+	    " sent_ms = ?8, finished_ms = ?9, is_late = ?10, last_error = ?11, ack_by_ms = ?12,"
+	    " start_by_ms = ?13"
 	    " WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
 	    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(s->is_current),
 	    V_TEXT(dispatch_state_name(s->state)), V_INT_OR_NULL(s->finish_by_ms),
 	    V_INT_OR_NULL(next_due_ms(s)), V_INT_OR_NULL(s->sent_ms), V_INT_OR_NULL(s->finished_ms),
-	    V_INT(s->is_late), V_TEXT(s->last_error));
+	    V_INT(s->is_late), V_TEXT(s->last_error), V_INT_OR_NULL(s->ack_by_ms),
+	    V_INT_OR_NULL(s->start_by_ms));
 }
 
 static enum counter counter_of(enum dispatch_state state)
@@ -162,7 +165,9 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	s->is_current = true;
 	s->created_ms = now_ms;
 	if (s->state == DISPATCH_QUEUED) {
-		s->ack_by_ms = by(now_ms, s->acknowledge_ms);
+		/* Nobody is asked for a pull dispatch, so nobody can acknowledge it: how long
+		 * it may wait is `start`. */
+		s->ack_by_ms = s->kind == RUNNER_PULL ? 0 : by(now_ms, s->acknowledge_ms);
 		s->start_by_ms = by(now_ms, s->start_ms);
 		s->finish_by_ms = by(now_ms, s->finish_ms);
 	}
@@ -183,6 +188,8 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms));
 	counter_add(d, counter_of(s->state), 1);
 	db_tell(d, STORE_CHANGES | STORE_DISPATCHES);
+	if (s->kind == RUNNER_PULL && s->state == DISPATCH_QUEUED)
+		db_tell(d, STORE_QUEUE);
 }
 
 /* Back to work after it had ended: a new attempt, or a result that comes late. It gets a
@@ -218,7 +225,15 @@ bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state
 	counter_add(d, counter_of(from), -1);
 	counter_add(d, counter_of(to), 1);
 	db_tell(d, STORE_CHANGES | STORE_DISPATCHES);
+	if (s->kind == RUNNER_PULL)
+		leases_follow(d, s, now_ms);
 	return true;
+}
+
+bool dispatch_requeue(struct db *d, struct stored_dispatch *s, int64_t now_ms)
+{
+	s->start_by_ms = by(now_ms, s->start_ms);
+	return dispatch_enter(d, s, DISPATCH_QUEUED, NULL, now_ms);
 }
 
 void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)

@@ -55,6 +55,8 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms);
  * changes then. `why` goes to last_error when it is given. */
 bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state to,
     const char *why, int64_t now_ms);
+/* A pull dispatch waits for a machine again: `start` counts anew, `finish` goes on. */
+bool dispatch_requeue(struct db *d, struct stored_dispatch *s, int64_t now_ms);
 /* The request left or arrived (whatever the state says). */
 void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms);
 /* A newer one takes its place: it is superseded when unfinished, its jobs are no longer

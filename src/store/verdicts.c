@@ -39,7 +39,7 @@ void verdict_put(struct db *d, const struct cell *c)
 
 bool job_needs_cell(const struct job_outcome *o)
 {
-	if (o->n_tests == 0)
+	if (o->n_tests == 0 || o->is_given_up)
 		return true;
 	return o->n_red == 0 && test_status_is_red(test_status_of_conclusion(o->conclusion));
 }
@@ -49,6 +49,8 @@ static char *explain(const struct job_outcome *o)
 {
 	enum test_status status = test_status_of_conclusion(o->conclusion);
 
+	if (o->message)
+		return xstrdup(o->message);
 	if (!test_status_is_red(status))
 		return NULL;
 	if (o->n_tests)
@@ -60,13 +62,18 @@ static char *explain(const struct job_outcome *o)
 void verdict_put_job(struct db *d, int64_t job_id)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late"
-	    " FROM job WHERE id = ?1",
+	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late,"
+	    " message, digest FROM job WHERE id = ?1",
 	    V_INT(job_id));
 
 	if (rows_next(r)) {
 		struct job_outcome o = {
-		    rows_is_null(r, 4) ? NULL : rows_text(r, 4), rows_int(r, 5), rows_int(r, 6)};
+		    .conclusion = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .n_tests = rows_int(r, 5),
+		    .n_red = rows_int(r, 6),
+		    .message = rows_is_null(r, 8) ? NULL : rows_text(r, 8),
+		    .is_given_up = rows_is_null(r, 9),
+		};
 		char *message = explain(&o);
 		struct cell c = {
 		    .change_id = rows_int(r, 0),
@@ -94,7 +101,7 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
 	    " j.id, j.is_late FROM job j JOIN result r ON r.job_id = j.id"
 	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    " AND j.status = 'completed' ORDER BY j.id" WORSE_WINS,
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
@@ -102,7 +109,8 @@ static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-	    " AND status = 'completed' AND (n_tests = 0 OR n_red = 0) ORDER BY id",
+	    " AND status = 'completed' AND (n_tests = 0 OR n_red = 0 OR digest IS NULL) ORDER BY "
+	    "id",
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r))

@@ -22,6 +22,8 @@ void verdict_put(struct db *d, const struct cell *c);
 struct job_outcome {
 	const char *conclusion;
 	int64_t n_tests, n_red;
+	const char *message; /* what whoever ended it says; or NULL */
+	bool is_given_up;    /* nobody reported it: see job_give_up() */
 };
 bool job_needs_cell(const struct job_outcome *o);
 /* Adds that cell. */

@@ -1,4 +1,4 @@
-/* One job in full. */
+/* One job: in full, or only where it belongs. */
 #include "base/alloc.h"
 #include "store/db.h"
 #include "store/jobs.h"
@@ -9,7 +9,10 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	    "SELECT j.workflow, j.name, j.run_id, j.run_attempt, j.status, j.conclusion, j.url,"
 	    " j.artifact_url, j.is_late, j.n_passed, j.n_failed, j.n_skipped, j.n_total,"
 	    " j.started_ms, j.completed_ms, j.dispatch_id, j.accelerator, c.kind, c.repository,"
-	    " c.head_sha, (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = c.id)"
+	    " c.head_sha, (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = c.id),"
+	    " j.message, j.environment, (SELECT l.machine FROM lease l"
+	    "  WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id),"
+	    " j.log_bytes, j.is_log_complete"
 	    " FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1",
 	    V_INT(id));
 	struct job_detail *v;
@@ -42,6 +45,11 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	v->repository = rows_dup(r, 18);
 	v->head_sha = rows_dup(r, 19);
 	v->number = rows_int(r, 20);
+	v->message = rows_dup(r, 21);
+	v->environment = rows_dup(r, 22);
+	v->machine = rows_dup(r, 23);
+	v->log_bytes = rows_is_null(r, 24) ? -1 : rows_int(r, 24);
+	v->is_log_complete = rows_int(r, 25);
 	rows_end(r);
 	return v;
 }
@@ -50,7 +58,7 @@ static void read_tests(struct db *d, struct job_detail *v)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
-	    " x.log_url FROM result x JOIN test t ON t.id = x.test_id WHERE x.job_id = ?1"
+	    " x.log_url, x.trace FROM result x JOIN test t ON t.id = x.test_id WHERE x.job_id = ?1"
 	    " ORDER BY x.ordinal",
 	    V_INT(v->job.id));
 
@@ -70,6 +78,7 @@ static void read_tests(struct db *d, struct job_detail *v)
 		    .number = rows_real(r, 6),
 		    .unit = rows_dup(r, 7),
 		    .log_url = rows_dup(r, 8),
+		    .trace = rows_dup(r, 9),
 		};
 	}
 }
@@ -90,4 +99,43 @@ int store_get_job(struct store *s, struct get_job *q)
 	q->job = NULL;
 	q->q.run = job_run;
 	return store_query(s, &q->q);
+}
+
+/* ---- where it belongs ---- */
+
+static int find_run(struct store_query *q, struct db *d)
+{
+	struct find_job *f = CONTAINER_OF(q, struct find_job, q);
+	struct rows *r = db_rows(d,
+	    "SELECT j.dispatch_id, j.accelerator, j.status, j.report_digest IS NOT NULL,"
+	    " CASE WHEN j.dispatch_id = '' THEN j.runner"
+	    "  WHEN x.kind IN ('github', 'infra') THEN x.target END"
+	    " FROM job j LEFT JOIN dispatch x ON x.id = j.dispatch_id"
+	    " AND x.accelerator = j.accelerator AND x.runner = j.runner WHERE j.id = ?1",
+	    V_INT(f->id));
+
+	if (!rows_next(r))
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	f->dispatch_id = rows_dup(r, 0);
+	f->accelerator = rows_dup(r, 1);
+	f->status = job_status_parse(rows_text(r, 2));
+	f->has_report = rows_int(r, 3);
+	f->repository = rows_dup(r, 4);
+	rows_end(r);
+	return 0;
+}
+
+int store_find_job(struct store *s, struct find_job *q)
+{
+	q->dispatch_id = q->accelerator = q->repository = NULL;
+	q->has_report = false;
+	q->q.run = find_run;
+	return store_query(s, &q->q);
+}
+
+void find_job_release(struct find_job *q)
+{
+	FREE_AND_NULL(q->dispatch_id);
+	FREE_AND_NULL(q->accelerator);
+	FREE_AND_NULL(q->repository);
 }

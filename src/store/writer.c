@@ -8,8 +8,10 @@
 #include <signal.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/counters.h"
+#include "store/lease_recover.h"
 #include "store/outbox_recover.h"
 #include "store/schema.h"
 #include "store/store_internal.h"
@@ -205,6 +207,8 @@ static int prepare_file(struct writer *w, const char *path, struct error *e)
 		rc = schema_apply(w->db, path, e);
 	if (!rc)
 		rc = outbox_recover(w->db, e);
+	if (!rc)
+		rc = lease_recover(w->db, clock_wall_ms(), e);
 	if (!rc)
 		rc = checkpointer_start(path, &w->checkpointer, e);
 	return rc;

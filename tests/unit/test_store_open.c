@@ -101,8 +101,8 @@ static void a_newer_file_is_refused_untouched(void **state)
 	rig_close();
 	sql("outpost.db", "PRAGMA user_version = 99");
 	assert_refused(ERR_TOO_NEW, "99");
-	assert_refused(ERR_TOO_NEW, "1");
-	sql("outpost.db", "PRAGMA user_version = 1");
+	assert_refused(ERR_TOO_NEW, "2");
+	sql("outpost.db", "PRAGMA user_version = 2");
 	rig_open();
 }
 
