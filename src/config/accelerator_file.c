@@ -19,6 +19,8 @@ static const struct choice LEVELS[] = {
     {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
 const struct choice TRUSTS[] = {{"anyone", TRUST_ANYONE}, {"contributors", TRUST_CONTRIBUTORS},
     {"members", TRUST_MEMBERS}, {"approved", TRUST_APPROVED}, {"merged", TRUST_MERGED}, {NULL, 0}};
+static const struct choice VISIBILITIES[] = {
+    {"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice LABEL_RULES[] = {
     {"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
@@ -94,6 +96,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {"source", field_map, OPTIONAL, .map = &SOURCE},
     {"oncall", field_texts, OPTIONAL, .offset = AT(a.oncall), .check = check_login, .max = 40},
     {"trust", field_choice, OPTIONAL, .offset = AT(a.trust), .choices = TRUSTS},
+    {"visibility", field_choice, OPTIONAL, .offset = AT(a.visibility), .choices = VISIBILITIES},
     {"runners", field_runners, OPTIONAL, .map = &RUNNER_MAPPING},
     {"triggers", field_map, OPTIONAL, .map = &TRIGGERS},
     {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},

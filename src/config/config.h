@@ -87,6 +87,7 @@ struct config {
 	int64_t comment_min_interval_ms;
 	int64_t retention_deliveries_ms, retention_logs_ms, retention_results_ms;
 	int64_t reconcile_interval_ms;
+	int64_t pull_lease_ms; /* a machine that is silent for so long loses its work */
 };
 
 /* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and

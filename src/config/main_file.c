@@ -143,6 +143,13 @@ static const struct field RECONCILE_FIELDS[] = {
 };
 static const struct mapping RECONCILE = {"reconcile", RECONCILE_FIELDS};
 
+static const struct field PULL_FIELDS[] = {
+    {"lease", field_duration, OPTIONAL, .offset = AT(c.pull_lease_ms), .min = SECONDS(1),
+	.max = DAYS(1)},
+    {.key = NULL},
+};
+static const struct mapping PULL = {"pull", PULL_FIELDS};
+
 static const struct field MAIN_FIELDS[] = {
     {"listen", field_text, OPTIONAL, .offset = AT(c.listen), .check = check_listen, .max = 300},
     {"public_url", field_text, REQUIRED, .offset = AT(c.public_url), .check = check_public_url,
@@ -164,6 +171,7 @@ static const struct field MAIN_FIELDS[] = {
     {"comment", field_map, OPTIONAL, .map = &COMMENT},
     {"retention", field_map, OPTIONAL, .map = &RETENTION},
     {"reconcile", field_map, OPTIONAL, .map = &RECONCILE},
+    {"pull", field_map, OPTIONAL, .map = &PULL},
     {.key = NULL},
 };
 const struct mapping MAIN_MAPPING = {"", MAIN_FIELDS};
@@ -205,6 +213,7 @@ static void set_defaults(struct main_file *m)
 		    .retention_logs_ms = DAYS(90),
 		    .retention_results_ms = DAYS(400),
 		    .reconcile_interval_ms = SECONDS(300),
+		    .pull_lease_ms = SECONDS(60),
 		},
 	    .secrets_dir = {.path = xstrdup("secrets")},
 	};

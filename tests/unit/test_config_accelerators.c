@@ -35,6 +35,7 @@ static void test_defaults(void **state)
 	assert_null(a->source_git_url);
 	assert_int_equal(strv_len((const char *const *)a->oncall), 0);
 	assert_int_equal(a->trust, TRUST_CONTRIBUTORS);
+	assert_int_equal(a->visibility, VISIBILITY_PUBLIC);
 	assert_int_equal(a->n_runners, 1);
 	assert_int_equal(a->runners[0].kind, RUNNER_GITHUB);
 	assert_string_equal(a->runners[0].repository, "o/r");
@@ -71,6 +72,7 @@ static void test_everything_written(void **state)
 		 "source: {git_url: https://g.example/x.git}\n"
 		 "oncall: ['@alice', bob]\n"
 		 "trust: approved\n"
+		 "visibility: summary\n"
 		 "runners:\n"
 		 "  - name: ci\n"
 		 "    github: {repository: o/r, workflow: .github/workflows/x.yml}\n"
@@ -92,6 +94,7 @@ static void test_everything_written(void **state)
 	assert_string_equal(a->oncall[0], "alice");
 	assert_string_equal(a->oncall[1], "bob");
 	assert_int_equal(a->trust, TRUST_APPROVED);
+	assert_int_equal(a->visibility, VISIBILITY_SUMMARY);
 	assert_int_equal(a->n_runners, 4);
 	assert_string_equal(a->runners[0].workflow, ".github/workflows/x.yml");
 	assert_int_equal(a->runners[1].kind, RUNNER_WEBHOOK);
@@ -170,6 +173,8 @@ static const struct {
     {"source: {branch: main}\n", "a.d/npu.yml:5: missing key \"source.git_url\"\n"},
     {"oncall: alice\n", "a.d/npu.yml:5: oncall must be a list, not \"alice\"\n"},
     {"oncall: [a b]\n", "a.d/npu.yml:5: oncall must be a GitHub login, not \"a b\"\n"},
+    {"visibility: all\n",
+	"a.d/npu.yml:5: visibility must be one of public, summary, not \"all\"\n"},
     {"trust: me\n", "a.d/npu.yml:5: trust must be one of anyone, contributors, members, "
 		    "approved, merged, not \"me\"\n"},
     {"triggers: {pull_request: {paths: [/aten]}}\n",

@@ -39,6 +39,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->comment_min_interval_ms, 60000);
 	assert_int_equal(c->retention_results_ms, INT64_C(400) * 86400000);
 	assert_int_equal(c->reconcile_interval_ms, 300000);
+	assert_int_equal(c->pull_lease_ms, 60000);
 	config_unref(c);
 }
 
@@ -72,6 +73,7 @@ static void test_everything_written(void **state)
 	    "required: {suites: [model], must_pass: [model/x]}\n"
 	    "outgoing: {allow_networks: [127.0.0.0/8]}\n"
 	    "comment: {enabled: false, min_interval: 500ms}\n"
+	    "pull: {lease: 1s}\n"
 	    "accelerators:\n"
 	    "  git: {url: https://github.com/o/registry}\n");
 	c = folder_load();
@@ -99,6 +101,7 @@ static void test_everything_written(void **state)
 	assert_int_equal(c->n_allow_networks, 1);
 	assert_false(c->comment_enabled);
 	assert_int_equal(c->comment_min_interval_ms, 500);
+	assert_int_equal(c->pull_lease_ms, 1000);
 	assert_string_equal(c->accelerators_git_branch, "main");
 	assert_int_equal(c->accelerators_git_interval_ms, 300000);
 	config_unref(c);
@@ -108,6 +111,8 @@ static void test_everything_written(void **state)
 static const struct {
 	const char *more, *expected;
 } WRONG[] = {
+    {"pull: {lease: 500ms}\n", "outpost.yml:7: pull.lease must be a duration from 1s to 1d (500ms, "
+			       "30s, 10m, 6h, 30d), not \"500ms\"\n"},
     {"tirggers: 1\n", "outpost.yml:7: unknown key \"tirggers\"\n"},
     {"listne: 1\n", "outpost.yml:7: unknown key \"listne\"; did you mean \"listen\"?\n"},
     {"log: {lvel: info}\n",
