@@ -1,0 +1,34 @@
+/* The cases of a report while it is read: attempts of one test become one, and of more than
+ * REPORT_TESTS_MAX the worst are kept. However many cases come, at most twice that many are
+ * held. */
+#ifndef REPORT_CASE_LIST_H
+#define REPORT_CASE_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/test_result.h"
+
+struct listed_case;
+
+/* Zero-initialise. */
+struct case_list {
+	struct listed_case *cases; /* in the order in which they came */
+	size_t n;
+	size_t n_cut; /* cases that were left out; attempts of one that was left out count */
+};
+
+/* Its own case, whatever else has its name. */
+#define CASE_ALONE 0
+
+/* Takes over what t holds. Cases of one `group` (other than CASE_ALONE) with the same suite and
+ * name are attempts of one test: the last one counts; where it is red and an earlier one was
+ * worse (an ERROR when tearing down behind a FAIL), that one does. */
+void case_list_add(struct case_list *l, struct test_result *t, uint32_t group);
+/* Moves the cases out, at most REPORT_TESTS_MAX: FAIL first, then ERROR, MISS and the rest are
+ * kept, in the order in which they came. The list is empty after it. free() *ret_tests. */
+void case_list_finish(
+    struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut);
+void case_list_release(struct case_list *l);
+
+#endif

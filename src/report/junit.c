@@ -1,0 +1,200 @@
+/* JUnit XML, which has no one author: what pytest, GoogleTest, Surefire, node and those that
+ * follow them write. expat reads it as a stream; nothing is expanded, because a document with
+ * declarations of its own is refused before the first of them. */
+#include <expat.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "report/case_list.h"
+#include "report/junit_case.h"
+#include "report/report_parse.h"
+
+enum { DEPTH_MAX = 64, SHOWN_MAX_BYTES = 80 };
+
+struct suite {
+	char *name; /* NULL: it has none */
+	int depth;
+	uint32_t group;
+};
+
+struct junit {
+	XML_Parser xml;
+	struct case_list cases;
+	struct suite suites[DEPTH_MAX]; /* those that are open; the root is the first */
+	int n_suites;
+	uint32_t n_groups;
+	int depth;
+	struct junit_case open;
+	int case_depth;    /* of the case that is open; 0: none */
+	int outcome_depth; /* of the element in it whose text is kept; 0: none */
+	int mute_depth;    /* of an element in that one whose text is not */
+	struct error why;
+};
+
+static void refuse(struct junit *j, const char *what, const char *name)
+{
+	int shown = (int)utf8_cut(name, strlen(name), SHOWN_MAX_BYTES);
+
+	error_set(&j->why, ERR_INVALID, "line %lu: %s%.*s",
+	    (unsigned long)XML_GetCurrentLineNumber(j->xml), what, shown, name);
+	XML_StopParser(j->xml, XML_FALSE);
+}
+
+static bool is_output(const char *element)
+{
+	return str_eq(element, "system-out") || str_eq(element, "system-err");
+}
+
+static void open_suite(struct junit *j, const char *const *attributes)
+{
+	char *name = junit_name(attributes, "name");
+
+	if (name[strspn(name, " \t\r\n")] == '\0')
+		FREE_AND_NULL(name);
+	j->suites[j->n_suites++] = (struct suite){
+	    .name = name,
+	    .depth = j->depth,
+	    .group = ++j->n_groups,
+	};
+}
+
+/* The nearest one that has a name. */
+static const char *suite_name(const struct junit *j)
+{
+	for (int i = j->n_suites; i > 0; i--)
+		if (j->suites[i - 1].name)
+			return j->suites[i - 1].name;
+	return NULL;
+}
+
+static void close_case(struct junit *j)
+{
+	/* node calls every class "test" and runs nothing twice: equal names are other tests. */
+	bool is_alone = str_eq(j->open.class_name, "test"), is_whole;
+	struct test_result t;
+
+	junit_case_close(&j->open, suite_name(j), &t, &is_whole);
+	case_list_add(
+	    &j->cases, &t, is_alone || !is_whole ? CASE_ALONE : j->suites[j->n_suites - 1].group);
+	j->case_depth = 0;
+}
+
+static void on_start_in_case(struct junit *j, const char *element, const char *const *attributes)
+{
+	enum junit_outcome outcome = junit_outcome_of(element);
+
+	if (j->outcome_depth && !j->mute_depth && is_output(element))
+		j->mute_depth = j->depth;
+	if (j->depth == j->case_depth + 1 && outcome != JUNIT_SILENT &&
+	    junit_case_decide(&j->open, outcome, attributes))
+		j->outcome_depth = j->depth;
+}
+
+static void on_start(void *owner, const XML_Char *element, const XML_Char **attributes)
+{
+	const char *const *list = (const char *const *)attributes;
+	struct junit *j = owner;
+	bool is_suite = str_eq(element, "testsuite") || str_eq(element, "testsuites");
+
+	if (j->why.code)
+		return;
+	if (j->depth == DEPTH_MAX) {
+		refuse(j, "elements are nested deeper than 64", "");
+		return;
+	}
+	j->depth++;
+	if (j->depth == 1 && !is_suite)
+		refuse(j, "the root must be testsuites or testsuite, it is ", element);
+	else if (j->case_depth)
+		on_start_in_case(j, element, list);
+	else if (is_suite)
+		open_suite(j, list);
+	else if (str_eq(element, "testcase")) {
+		j->case_depth = j->depth;
+		junit_case_open(&j->open, list);
+	}
+}
+
+static void on_end(void *owner, const XML_Char *element)
+{
+	struct junit *j = owner;
+
+	(void)element;
+	if (j->why.code)
+		return;
+	if (j->depth == j->mute_depth)
+		j->mute_depth = 0;
+	if (j->depth == j->outcome_depth)
+		j->outcome_depth = 0;
+	if (j->depth == j->case_depth)
+		close_case(j);
+	if (j->n_suites > 0 && j->suites[j->n_suites - 1].depth == j->depth)
+		free(j->suites[--j->n_suites].name);
+	j->depth--;
+}
+
+static void on_text(void *owner, const XML_Char *s, int n)
+{
+	struct junit *j = owner;
+
+	if (j->outcome_depth && !j->mute_depth && !j->why.code)
+		junit_case_text(&j->open, s, (size_t)n);
+}
+
+static void on_doctype(void *owner, const XML_Char *name, const XML_Char *system_id,
+    const XML_Char *public_id, int has_internal_subset)
+{
+	(void)name;
+	(void)system_id;
+	(void)public_id;
+	if (has_internal_subset)
+		refuse(owner, "declarations (<!DOCTYPE … [) are not read; take them out", "");
+}
+
+/* What expat says, and how to mend what people meet. */
+static void explain(struct junit *j)
+{
+	enum XML_Error code = XML_GetErrorCode(j->xml);
+	const char *hint = "";
+
+	if (code == XML_ERROR_INVALID_TOKEN)
+		hint = "; a control character, a bare '&' or '<', or bytes of another encoding "
+		       "than the one that is named do this";
+	else if (code == XML_ERROR_UNKNOWN_ENCODING || code == XML_ERROR_INCORRECT_ENCODING)
+		hint = "; write the report as UTF-8";
+	else if (code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN)
+		hint = "; was the file cut off?";
+	error_set(&j->why, ERR_INVALID, "line %lu: no XML: %s%s",
+	    (unsigned long)XML_GetCurrentLineNumber(j->xml), XML_ErrorString(code), hint);
+}
+
+static void release(struct junit *j)
+{
+	while (j->n_suites > 0)
+		free(j->suites[--j->n_suites].name);
+	junit_case_release(&j->open);
+	case_list_release(&j->cases);
+	XML_ParserFree(j->xml);
+}
+
+int junit_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
+{
+	struct junit j = {.xml = XML_ParserCreate(NULL)};
+
+	if (!j.xml)
+		abort();
+	XML_SetUserData(j.xml, &j);
+	XML_SetElementHandler(j.xml, on_start, on_end);
+	XML_SetCharacterDataHandler(j.xml, on_text);
+	XML_SetStartDoctypeDeclHandler(j.xml, on_doctype);
+	/* In one piece: expat begins a token again for each piece of it that comes. */
+	if (XML_Parse(j.xml, text, (int)n, XML_TRUE) != XML_STATUS_OK && !j.why.code)
+		explain(&j);
+	if (!j.why.code)
+		case_list_finish(&j.cases, &ret->tests, &ret->n_tests, &ret->n_cut);
+	else
+		error_set(e, j.why.code, "%s", j.why.text);
+	release(&j);
+	return j.why.code;
+}
