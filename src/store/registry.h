@@ -40,6 +40,8 @@ struct get_totals {
 	    n_deliveries_failed;
 	int64_t n_dispatches[16]; /* by enum dispatch_state */
 	int64_t n_jobs, n_results, n_open_changes;
+	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired,
+	    n_leases_cancelled;
 	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
 	int64_t db_bytes;
 };

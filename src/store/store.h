@@ -40,8 +40,8 @@ enum store_topic {
 	STORE_DISPATCHES = 1 << 2, /* a deadline may have come nearer */
 	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
 	STORE_QUEUE = 1 << 4,      /* a pull dispatch waits, or a place for one is free */
-	STORE_LEASES = 1 << 5,     /* a lease was ended by others than its machine */
-	STORE_TOKENS = 1 << 6,     /* credentials came or went */
+	STORE_LEASES = 1 << 5, /* a lease was ended by others than its machine, or its time moved */
+	STORE_TOKENS = 1 << 6, /* credentials came or went */
 };
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
 void store_subscribe(

@@ -116,6 +116,11 @@ static int totals_run(struct store_query *q, struct db *d)
 	g->n_deliveries_failed = counts[COUNT_DELIVERIES_FAILED];
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
 		g->n_dispatches[i] = counts[COUNT_DISPATCHES + i];
+	g->n_leases_active = counts[COUNT_LEASES + LEASE_IS_ACTIVE];
+	g->n_leases_done = counts[COUNT_LEASES + LEASE_IS_DONE];
+	g->n_leases_returned = counts[COUNT_LEASES + LEASE_IS_RETURNED];
+	g->n_leases_expired = counts[COUNT_LEASES + LEASE_IS_EXPIRED];
+	g->n_leases_cancelled = counts[COUNT_LEASES + LEASE_IS_CANCELLED];
 	g->n_jobs = counts[COUNT_JOBS];
 	g->n_results = counts[COUNT_RESULTS];
 	g->n_open_changes = counts[COUNT_OPEN_CHANGES];
