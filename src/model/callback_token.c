@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-static const char PREFIX[] = "oct1.";
+static const char PREFIX[] = CALLBACK_TOKEN_PREFIX;
 enum { TOKEN_MAX_BYTES = 512, MAC_TEXT_BYTES = 43 };
 
 static void append_mac(struct buf *text, const void *key, size_t key_bytes)
@@ -38,6 +38,17 @@ static char *next_field(char **rest)
 		*dot++ = '\0';
 	*rest = dot;
 	return field;
+}
+
+char *callback_token_dispatch(const char *token)
+{
+	size_t n;
+
+	if (!str_has_prefix(token, PREFIX))
+		return NULL;
+	token += sizeof(PREFIX) - 1;
+	n = strcspn(token, ".");
+	return token[n] && n < TOKEN_MAX_BYTES ? xstrndup(token, n) : NULL;
 }
 
 int callback_token_check(const void *key, size_t key_bytes, const char *token,

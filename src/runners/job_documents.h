@@ -1,0 +1,39 @@
+/* What comes with a job besides its end: PUT /api/v1/jobs/{id}/log and …/report. This is what the
+ * two share; no other folder includes it. */
+#ifndef RUNNERS_JOB_DOCUMENTS_H
+#define RUNNERS_JOB_DOCUMENTS_H
+
+#include "http/server.h"
+#include "logs/logs.h"
+#include "runners/runners_internal.h"
+
+enum {
+	/* Of one caller: a machine, a dispatch, a repository. A runner sends a piece every few
+	 * hundred milliseconds, and an API token may stand for dozens of jobs. */
+	LOG_CALLS_PER_MINUTE = 12000,
+	/* Reports that are arriving or being read, together; one more gets 503. */
+	REPORTS_IN_HAND_MAX_BYTES = 128 << 20,
+	REPORTS_PARSED_AT_ONCE = 2,
+};
+
+struct report_put;
+
+struct job_documents {
+	struct runners *runners;
+	struct logs *logs;
+	struct rate_limit *log_calls;
+	size_t report_bytes; /* in hand */
+	int n_parsing;
+	struct report_put *first, **last; /* have arrived and wait to be parsed */
+};
+
+/* Adds the routes. Everything is borrowed and outlives it. */
+struct job_documents *job_documents_new(
+    struct runners *r, struct http_server *h, struct logs *logs);
+void job_documents_free(struct job_documents *d); /* nothing is in hand; NULL is fine */
+
+/* The routes. */
+void job_log_add_route(struct job_documents *d, struct http_server *h);
+void job_report_add_route(struct job_documents *d, struct http_server *h);
+
+#endif

@@ -1,0 +1,310 @@
+/* PUT /api/v1/jobs/{id}/log: a log on its way to disk while it arrives, in one request or in
+ * pieces. What is answered 200 is synced.
+ *
+ * One step at a time: what arrives during an append is collected up to a bound, then the client
+ * waits. A body that trickles in is appended a few times a second, not at every line: each append
+ * is an fdatasync on the disk that webhooks wait for too. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "runners/answer.h"
+#include "runners/job_access.h"
+#include "runners/job_documents.h"
+
+enum {
+	PAUSE_BYTES = 128 * 1024,                     /* so much collected: the client waits */
+	COLLECT_MAX_BYTES = PAUSE_BYTES + 128 * 1024, /* with the read that passed it */
+	APPEND_EVERY_MS = 250,
+	SILENCE_MS = 10 * 60 * 1000, /* of a log that is sent while it is written */
+	NOTE_EVERY_BYTES = 1 << 20,
+};
+
+struct log_put {
+	struct job_access access;
+	struct job_documents *documents;
+	bool wants_last;
+	int64_t offset; /* of the next byte that is appended */
+	struct buf collected, appending;
+	bool is_busy;      /* a step is in hand */
+	bool is_paused;    /* the client waits */
+	bool is_body_over; /* what is collected is the rest */
+	bool is_final;     /* the step in hand is the last */
+	struct timer *next_append;
+	struct log_append append;
+	int64_t noted; /* up to here the store knows of it, or an earlier piece told it */
+	struct note_log note;
+};
+
+static void put_free(struct log_put *p)
+{
+	struct runners *r = p->access.runners;
+
+	timer_close(p->next_append);
+	buf_release(&p->collected);
+	buf_release(&p->appending);
+	job_access_release(&p->access);
+	free(p);
+	runners_let_go(r);
+}
+
+/* ---- answers ---- */
+
+static void respond(struct log_put *p, int status, json_t *body)
+{
+	char *text = json_text(body);
+
+	http_respond(p->access.request, status, "application/json", NULL, text, strlen(text));
+	p->access.request = NULL;
+	free(text);
+	json_decref(body);
+}
+
+static void answer_good(struct log_put *p)
+{
+	json_t *body = json_object();
+
+	json_object_set_new(body, "ok", json_true());
+	json_set_int(body, "bytes", p->append.end);
+	respond(p, 200, body);
+}
+
+/* How long it is tells the client where to go on. */
+static void answer_conflict(struct log_put *p)
+{
+	json_t *body = json_object();
+
+	p->access.runners->counters.n_conflict++;
+	json_set_str(body, "detail", p->append.why.text);
+	json_set_int(body, "bytes", p->append.end);
+	respond(p, 409, body);
+}
+
+static void answer_failed(struct log_put *p, int err)
+{
+	struct runners *r = p->access.runners;
+	struct http_request *q = p->access.request;
+
+	if (err == ERR_RANGE || err == ERR_EXISTS) {
+		answer_conflict(p);
+	} else if (err == ERR_TOO_BIG) {
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 413, .detail = p->append.why.text, .caller = p->access.caller});
+	} else {
+		answer_busy(r, q, p->access.caller, err);
+	}
+	p->access.request = NULL;
+}
+
+/* ---- one step after the other ---- */
+
+static void advance(struct log_put *p);
+
+static void finish(struct log_put *p, int err)
+{
+	if (p->access.request && err)
+		answer_failed(p, err);
+	else if (p->access.request)
+		answer_good(p);
+	put_free(p);
+}
+
+static void next_step(struct log_put *p)
+{
+	p->is_busy = false;
+	buf_release(&p->appending); /* a log that is silent for minutes holds no memory */
+	if (p->is_final) {
+		finish(p, 0);
+		return;
+	}
+	if (p->is_paused) {
+		p->is_paused = false;
+		http_resume_body(p->access.request);
+	}
+	advance(p);
+}
+
+static void on_noted(struct store_op *op)
+{
+	struct log_put *p = CONTAINER_OF(op, struct log_put, note.op);
+
+	/* Only that the log is complete must be known before the client may forget it. */
+	if (op->err && p->note.is_complete)
+		finish(p, op->err);
+	else
+		next_step(p);
+}
+
+static bool is_worth_noting(const struct log_put *p)
+{
+	const struct log_append *a = &p->append;
+
+	return a->is_complete || (p->noted == 0 && a->end > 0) ||
+	       a->end / NOTE_EVERY_BYTES > p->noted / NOTE_EVERY_BYTES;
+}
+
+static void on_appended(struct log_append *a)
+{
+	struct log_put *p = CONTAINER_OF(a, struct log_put, append);
+	int err = a->err;
+
+	p->offset += (int64_t)a->n;
+	if (!err && is_worth_noting(p)) {
+		p->noted = a->end;
+		p->note = (struct note_log){
+		    .op.done = on_noted,
+		    .job_id = p->access.job_id,
+		    .bytes = a->end,
+		    .is_complete = a->is_complete,
+		};
+		err = store_note_log(p->access.runners->store, &p->note);
+		if (!err)
+			return;
+		if (!a->is_complete)
+			err = 0;
+	}
+	if (err)
+		finish(p, err);
+	else
+		next_step(p);
+}
+
+static void start_append(struct log_put *p)
+{
+	p->is_busy = true;
+	p->is_final = p->is_body_over;
+	p->appending = p->collected;
+	buf_init(&p->collected, COLLECT_MAX_BYTES);
+	timer_stop(p->next_append);
+	timer_start(p->next_append, APPEND_EVERY_MS);
+	p->append = (struct log_append){
+	    .job_id = p->access.job_id,
+	    .offset = p->offset,
+	    .bytes = p->appending.data,
+	    .n = p->appending.len,
+	    .is_last = p->is_final && p->wants_last,
+	    .done = on_appended,
+	};
+	logs_append(p->documents->logs, &p->append);
+}
+
+static void advance(struct log_put *p)
+{
+	if (p->is_busy)
+		return;
+	if (p->is_body_over || p->collected.len >= PAUSE_BYTES ||
+	    (p->collected.len && !timer_is_running(p->next_append)))
+		start_append(p);
+}
+
+static void on_next_append(struct timer *t)
+{
+	advance(timer_owner(t));
+}
+
+/* ---- the body ---- */
+
+static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
+{
+	struct log_put *p = http_user(q);
+	int err;
+
+	(void)owner;
+	p->is_body_over = n == 0;
+	err = buf_append(&p->collected, bytes, n);
+	assert(err == 0); /* it was paused in time */
+	if (p->collected.len >= PAUSE_BYTES && n) {
+		p->is_paused = true;
+		http_pause_body(q);
+	}
+	advance(p);
+}
+
+/* What has arrived is kept: so much less has to come again. */
+static void on_gone(struct http_request *q)
+{
+	struct log_put *p = http_user(q);
+
+	p->access.request = NULL;
+	p->is_paused = false;
+	p->is_body_over = true;
+	p->wants_last = false;
+	advance(p);
+}
+
+static void on_access(struct job_access *a)
+{
+	struct log_put *p = CONTAINER_OF(a, struct log_put, access);
+
+	if (!a->is_granted) {
+		put_free(p);
+		return;
+	}
+	http_set_user(a->request, p);
+	http_on_gone(a->request, on_gone);
+	http_resume_body(a->request);
+}
+
+/* ---- the request ---- */
+
+/* "offset" and "last"; without an offset the whole log is meant. */
+static int read_query(const struct http_request *q, struct log_put *p, struct error *e)
+{
+	char text[24];
+	int err = 0;
+
+	p->wants_last = true;
+	if (http_query_get(q, "offset", text, sizeof(text))) {
+		err = text[0] == '-' ? ERR_INVALID : parse_int64(text, &p->offset);
+		p->wants_last = false;
+	} else if (strstr(http_query(q), "offset=")) {
+		err = ERR_INVALID;
+	}
+	if (err)
+		return error_set(e, ERR_INVALID, "offset: not a number of bytes");
+	if (!http_query_get(q, "last", text, sizeof(text)))
+		return 0;
+	if (!str_eq(text, "1") && !str_eq(text, "0"))
+		return error_set(e, ERR_INVALID, "last: neither 1 nor 0");
+	p->wants_last = p->wants_last || str_eq(text, "1");
+	return 0;
+}
+
+static void on_request(struct http_request *q, void *owner)
+{
+	struct job_documents *d = owner;
+	struct log_put *p = xcalloc(1, sizeof(*p));
+	struct error e = {0};
+
+	if (read_query(q, p, &e)) {
+		answer_refused(d->runners, q, &(struct refusal){.status = 400, .detail = e.text});
+		free(p);
+		return;
+	}
+	runners_hold(d->runners);
+	p->documents = d;
+	p->noted = p->offset;
+	p->next_append = timer_new(d->runners->loop, on_next_append, p);
+	buf_init(&p->collected, COLLECT_MAX_BYTES);
+	p->access = (struct job_access){
+	    .runners = d->runners, .request = q, .limit = d->log_calls, .done = on_access};
+	job_access_start(&p->access);
+}
+
+void job_log_add_route(struct job_documents *d, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "PUT",
+				 .pattern = "/api/v1/jobs/{id}/log",
+				 .max_body_bytes = LOG_MAX_BYTES,
+				 .body_mode = HTTP_BODY_STREAM,
+				 .body_silence_ms = SILENCE_MS,
+				 .on_request = on_request,
+				 .on_body = on_body,
+				 .owner = d,
+			     });
+}

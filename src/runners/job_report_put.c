@@ -1,0 +1,260 @@
+/* PUT /api/v1/jobs/{id}/report: a report document into the store. Bodies are taken only from
+ * whoever may report the job, and all of them together are bounded; they are parsed in the pool,
+ * a few at a time. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "report/report_file.h"
+#include "runners/answer.h"
+#include "runners/job_access.h"
+#include "runners/job_documents.h"
+
+enum { ARRIVES_WITHIN_MS = 5 * 60 * 1000 };
+
+struct report_put {
+	struct job_access access;
+	struct job_documents *documents;
+	struct report_put *next; /* waits to be parsed */
+	struct timer *deadline;
+	struct buf body;
+	bool is_handed; /* the body is complete: the pool's or the store's */
+	struct pool_work work;
+	int err;
+	struct error why;
+	enum report_format format;
+	struct report_file file;
+	struct put_report op;
+};
+
+static void put_free(struct report_put *p)
+{
+	struct runners *r = p->access.runners;
+
+	p->documents->report_bytes -= p->body.len;
+	timer_close(p->deadline);
+	buf_release(&p->body);
+	report_file_release(&p->file);
+	job_access_release(&p->access);
+	free(p);
+	runners_let_go(r);
+}
+
+/* ---- answers ---- */
+
+static void refuse(struct report_put *p, int status, const char *detail)
+{
+	if (p->access.request)
+		answer_refused(p->access.runners, p->access.request,
+		    &(struct refusal){
+			.status = status, .detail = detail, .caller = p->access.caller});
+	p->access.request = NULL;
+}
+
+static void answer_unable(struct report_put *p, int err)
+{
+	if (p->access.request)
+		answer_busy(p->access.runners, p->access.request, p->access.caller, err);
+	p->access.request = NULL;
+}
+
+static void answer_taken(struct report_put *p)
+{
+	struct runners_counters *c = &p->access.runners->counters;
+	json_t *body = json_object();
+	char *text;
+
+	if (p->op.outcome == REPORT_RECORDED)
+		c->n_recorded++;
+	else
+		c->n_unchanged++;
+	log_event(LOG_INFO,
+	    p->op.outcome == REPORT_RECORDED ? "document_recorded" : "document_unchanged",
+	    LOG_I("job", p->access.job_id), LOG_S("caller", p->access.caller),
+	    LOG_S("dispatch", p->access.job.dispatch_id),
+	    LOG_S("accelerator", p->access.job.accelerator),
+	    LOG_S("format", report_format_name(p->format)), LOG_I("bytes", (int64_t)p->body.len),
+	    LOG_I("tests", (int64_t)p->file.n_tests), LOG_I("cut", (int64_t)p->file.n_cut));
+	if (!p->access.request)
+		return;
+	json_object_set_new(body, "ok", json_true());
+	json_set_int(body, "tests", (int64_t)p->file.n_tests);
+	json_set_int(body, "cut", (int64_t)p->file.n_cut);
+	text = json_text(body);
+	http_respond(p->access.request, 200, "application/json", NULL, text, strlen(text));
+	p->access.request = NULL;
+	free(text);
+	json_decref(body);
+}
+
+/* ---- into the store ---- */
+
+static void on_stored(struct store_op *op)
+{
+	struct report_put *p = CONTAINER_OF(op, struct report_put, op.op);
+
+	if (op->err)
+		answer_unable(p, op->err);
+	else if (p->op.outcome == REPORT_RECORDED || p->op.outcome == REPORT_UNCHANGED)
+		answer_taken(p);
+	else if (p->op.outcome == REPORT_CONFLICT)
+		refuse(p, 409, "the job has a report already, with other content");
+	else
+		refuse(p, 404, "no such job");
+	put_free(p);
+}
+
+static void store_it(struct report_put *p)
+{
+	int err;
+
+	p->op.op.done = on_stored;
+	p->op.job_id = p->access.job_id;
+	p->op.tests = p->file.tests;
+	p->op.n_tests = p->file.n_tests;
+	p->op.environment = p->file.environment;
+	p->op.now_ms = clock_wall_ms();
+	err = store_put_report(p->access.runners->store, &p->op);
+	if (err) {
+		answer_unable(p, err);
+		put_free(p);
+	}
+}
+
+/* ---- parsing ---- */
+
+static void parse(struct pool_work *w)
+{
+	struct report_put *p = CONTAINER_OF(w, struct report_put, work);
+	const char *text = buf_str(&p->body);
+
+	sha256(text, p->body.len, p->op.digest);
+	p->format = report_format_guess(text, p->body.len);
+	if (p->format == N_REPORT_FORMATS)
+		p->err = error_set(&p->why, ERR_INVALID,
+		    "the report is neither JUnit XML nor CTRF JSON nor Outpost JSON");
+	else
+		p->err = report_file_parse(p->format, text, p->body.len, &p->file, &p->why);
+}
+
+static void parse_next(struct job_documents *d);
+
+static void after_parse(struct pool_work *w)
+{
+	struct report_put *p = CONTAINER_OF(w, struct report_put, work);
+
+	p->documents->n_parsing--;
+	parse_next(p->documents);
+	if (p->err) {
+		refuse(p, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text);
+		put_free(p);
+	} else {
+		store_it(p);
+	}
+}
+
+static void parse_next(struct job_documents *d)
+{
+	struct report_put *p = d->first;
+
+	if (!p || d->n_parsing == REPORTS_PARSED_AT_ONCE)
+		return;
+	d->first = p->next;
+	if (!d->first)
+		d->last = &d->first;
+	d->n_parsing++;
+	p->work = (struct pool_work){.work = parse, .after = after_parse};
+	pool_submit(d->runners->loop, &p->work);
+}
+
+static void enqueue(struct report_put *p)
+{
+	struct job_documents *d = p->documents;
+
+	p->is_handed = true;
+	timer_stop(p->deadline);
+	p->next = NULL;
+	*d->last = p;
+	d->last = &p->next;
+	parse_next(d);
+}
+
+/* ---- the body ---- */
+
+static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
+{
+	struct report_put *p = http_user(q);
+	struct job_documents *d = owner;
+
+	if (n == 0) {
+		enqueue(p);
+		return;
+	}
+	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES || buf_append(&p->body, bytes, n)) {
+		answer_unable(p, ERR_BUSY);
+		put_free(p);
+		return;
+	}
+	d->report_bytes += n;
+}
+
+static void on_gone(struct http_request *q)
+{
+	struct report_put *p = http_user(q);
+
+	p->access.request = NULL;
+	if (!p->is_handed)
+		put_free(p);
+}
+
+static void on_deadline(struct timer *t)
+{
+	struct report_put *p = timer_owner(t);
+
+	refuse(p, 408, "the report took too long");
+	put_free(p);
+}
+
+static void on_access(struct job_access *a)
+{
+	struct report_put *p = CONTAINER_OF(a, struct report_put, access);
+
+	if (!a->is_granted) {
+		put_free(p);
+		return;
+	}
+	timer_start(p->deadline, ARRIVES_WITHIN_MS);
+	http_set_user(a->request, p);
+	http_on_gone(a->request, on_gone);
+	http_resume_body(a->request);
+}
+
+static void on_request(struct http_request *q, void *owner)
+{
+	struct job_documents *d = owner;
+	struct report_put *p = xcalloc(1, sizeof(*p));
+
+	runners_hold(d->runners);
+	p->documents = d;
+	p->deadline = timer_new(d->runners->loop, on_deadline, p);
+	buf_init(&p->body, REPORT_FILE_MAX_BYTES);
+	p->access = (struct job_access){.runners = d->runners,
+	    .request = q,
+	    .limit = d->runners->registered,
+	    .done = on_access};
+	job_access_start(&p->access);
+}
+
+void job_report_add_route(struct job_documents *d, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "PUT",
+				 .pattern = "/api/v1/jobs/{id}/report",
+				 .max_body_bytes = REPORT_FILE_MAX_BYTES,
+				 .body_mode = HTTP_BODY_STREAM,
+				 .on_request = on_request,
+				 .on_body = on_body,
+				 .owner = d,
+			     });
+}
