@@ -15,4 +15,8 @@ bool admit_open(struct runners *r, struct http_request *q);
 bool admit_token(
     struct runners *r, struct http_request *q, const char *token, struct credential *ret);
 
+/* For what only a machine may ask: both of the above for the request's bearer token, which must
+ * be a runner's (an API token: 403). */
+bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret);
+
 #endif

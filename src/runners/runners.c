@@ -4,9 +4,36 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "runners/claim.h"
+#include "runners/job_documents.h"
+#include "runners/lease_expiry.h"
+#include "runners/leases.h"
 #include "runners/runners_internal.h"
 
 enum { REGISTERED_MAX = 1024, STRANGERS_MAX = 1024 };
+
+static void on_tokens_read(void *owner)
+{
+	struct runners *r = owner;
+
+	claims_on_tokens(r->claims);
+	leases_on_tokens(r->leases);
+}
+
+static void on_topics(unsigned topics, void *owner)
+{
+	struct runners *r = owner;
+
+	if (r->is_closing)
+		return;
+	if (topics & STORE_TOKENS)
+		credentials_on_tokens(r->credentials);
+	if (topics & STORE_LEASES)
+		leases_on_ended(r->leases);
+	if (topics & STORE_QUEUE)
+		claims_on_queue(r->claims);
+}
 
 struct runners *runners_new(struct loop *l, struct store *s, struct http_client *c,
     struct http_server *h, const void *callback_key, size_t key_bytes)
@@ -22,7 +49,18 @@ struct runners *runners_new(struct loop *l, struct store *s, struct http_client 
 	r->callback_key_bytes = key_bytes;
 	callback_add_route(r, h);
 	vendor_api_add_route(r, h);
+	r->credentials = credentials_new(l, s);
+	r->lease_expiry = lease_expiry_new(r);
+	r->claims = claims_new(r, h);
+	r->leases = leases_new(r, h);
+	credentials_on_change(r->credentials, on_tokens_read, r);
+	store_subscribe(s, STORE_QUEUE | STORE_LEASES | STORE_TOKENS, on_topics, r);
 	return r;
+}
+
+void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs)
+{
+	r->documents = job_documents_new(r, h, logs);
 }
 
 void runners_configure(struct runners *r, struct config *c)
@@ -31,28 +69,43 @@ void runners_configure(struct runners *r, struct config *c)
 
 	r->config = config_ref(c);
 	issuer_keys_configure(r->keys, c);
+	claims_configure(r->claims);
 	config_unref(old);
 }
 
-static void runners_free(void *p)
+static void tell_closed(void *p)
 {
 	struct runners *r = p;
-	void (*on_closed)(void *owner) = r->on_closed;
-	void *owner = r->closed_owner;
 
+	claims_free(r->claims);
+	leases_free(r->leases);
+	lease_expiry_free(r->lease_expiry);
+	job_documents_free(r->documents);
+	r->claims = NULL;
+	r->leases = NULL;
+	r->lease_expiry = NULL;
+	r->documents = NULL;
+	r->on_closed(r->closed_owner);
+}
+
+void runners_free(struct runners *r)
+{
+	if (!r)
+		return;
+	assert(r->is_closing && r->n_in_hand == 0);
+	credentials_free(r->credentials);
 	rate_limit_free(r->registered);
 	rate_limit_free(r->strangers);
 	explicit_bzero(r->callback_key, r->callback_key_bytes);
 	free(r->callback_key);
 	config_unref(r->config);
 	free(r);
-	on_closed(owner);
 }
 
 static void finish_if_idle(struct runners *r)
 {
-	if (r->is_closing && r->are_keys_closed && r->n_in_hand == 0)
-		loop_reap(r->loop, runners_free, r);
+	if (r->is_closing && r->are_keys_closed && r->are_credentials_closed && r->n_in_hand == 0)
+		loop_reap(r->loop, tell_closed, r);
 }
 
 void runners_hold(struct runners *r)
@@ -75,15 +128,51 @@ static void on_keys_closed(void *owner)
 	finish_if_idle(r);
 }
 
+static void on_credentials_closed(void *owner)
+{
+	struct runners *r = owner;
+
+	r->are_credentials_closed = true;
+	finish_if_idle(r);
+}
+
+void runners_stop(struct runners *r)
+{
+	if (r->is_stopping)
+		return;
+	r->is_stopping = true;
+	lease_expiry_stop(r->lease_expiry);
+	claims_stop(r->claims);
+	leases_stop(r->leases);
+}
+
 void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owner)
 {
+	runners_stop(r);
 	r->is_closing = true;
 	r->on_closed = on_closed;
 	r->closed_owner = owner;
 	issuer_keys_close(r->keys, on_keys_closed, r);
+	credentials_close(r->credentials, on_credentials_closed, r);
+}
+
+struct credentials *runners_credentials(struct runners *r)
+{
+	return r->credentials;
 }
 
 const struct runners_counters *runners_counters(const struct runners *r)
 {
 	return &r->counters;
+}
+
+void runners_read_gauges(const struct runners *r, struct runners_gauges *ret)
+{
+	*ret = (struct runners_gauges){
+	    .n_claims_waiting = claims_n_waiting(r->claims),
+	    .n_heartbeats_waiting = leases_n_waiting(r->leases),
+	    .n_machines =
+		credentials_n_machines_since(r->credentials, clock_wall_ms() - RUNNERS_LATELY_MS),
+	    .n_wrong_tokens = credentials_n_wrong(r->credentials),
+	};
 }

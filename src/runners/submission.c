@@ -236,7 +236,8 @@ static bool admit(struct submission *s)
 		ignore(s, "not registered");
 		return false;
 	}
-	if (access_is_silent(&s->access)) {
+	/* A dispatch that is named ends all the same: a lease must not run out over it. */
+	if (access_is_silent(&s->access) && !s->is_by_token) {
 		ignore(s, "the accelerator is at L1");
 		return false;
 	}

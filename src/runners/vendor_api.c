@@ -1,8 +1,10 @@
-/* POST /api/v1/dispatches/{id}/jobs: for everyone without GitHub's OIDC. The dispatch's own
- * token is the credential; it is bound to the dispatch and to one accelerator. */
+/* POST /api/v1/dispatches/{id}/jobs: for everyone without GitHub's OIDC. The credential is the
+ * dispatch's own token, bound to it and to one accelerator, or a token of the vendor's, bound to
+ * the accelerator. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "model/callback_token.h"
+#include "runners/admission.h"
 #include "runners/answer.h"
 #include "runners/submission.h"
 
@@ -26,24 +28,13 @@ static void take_report(
 	submission_start(s, err, &e);
 }
 
-static void on_request(struct http_request *q, void *owner)
+static void take_with_callback_token(
+    struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
 {
-	struct runners *r = owner;
-	const char *token = bearer_token(q), *dispatch_id = http_segment(q, 0);
 	char *accelerator = NULL;
-	int err;
-
-	if (!r->config || r->is_closing) {
-		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
-		return;
-	}
-	if (!token) {
-		answer_refused(r, q,
-		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
-		return;
-	}
-	err = callback_token_check(r->callback_key, r->callback_key_bytes, token, dispatch_id,
+	int err = callback_token_check(r->callback_key, r->callback_key_bytes, token, dispatch_id,
 	    clock_wall_ms(), &accelerator);
+
 	if (err)
 		answer_refused(r, q,
 		    &(struct refusal){
@@ -54,6 +45,25 @@ static void on_request(struct http_request *q, void *owner)
 	else
 		take_report(r, q, dispatch_id, accelerator);
 	free(accelerator);
+}
+
+static void on_request(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	const char *token = bearer_token(q), *dispatch_id = http_segment(q, 0);
+	struct credential who;
+
+	if (!r->config || r->is_closing) {
+		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
+		return;
+	}
+	if (!token)
+		answer_refused(r, q,
+		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
+	else if (!credential_is_shaped(token))
+		take_with_callback_token(r, q, token, dispatch_id);
+	else if (admit_token(r, q, token, &who))
+		take_report(r, q, dispatch_id, who.accelerator);
 }
 
 void vendor_api_add_route(struct runners *r, struct http_server *h)

@@ -24,12 +24,12 @@ enum jwks_mode { JWKS_GOOD, JWKS_FAILS, JWKS_HANGS };
 
 struct fixture {
 	struct parts parts;
-	struct runners *runners; /* NULL: is being closed */
+	struct runners *runners;
 	struct test_key key;
 	char callback_key[KEY_BYTES];
 	enum jwks_mode mode;
 	int n_fetches;
-	bool is_closed;
+	bool is_closing, is_closed;
 };
 
 /* ---- a store that does as it is told ---- */
@@ -184,11 +184,12 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	if (f->runners)
+	if (!f->is_closing)
 		runners_close(f->runners, parts_on_closed, &f->is_closed);
 	loop_run_until(f->parts.loop, &f->is_closed);
 	parts_close_server(&f->parts);
 	parts_close(&f->parts);
+	runners_free(f->runners);
 	test_key_release(&f->key);
 	free(f);
 	return folder_teardown(state);
@@ -423,7 +424,7 @@ static void test_answers_those_who_wait_when_it_closes(void **state)
 	}
 	assert_false(a.is_done);
 	runners_close(f->runners, parts_on_closed, &f->is_closed);
-	f->runners = NULL;
+	f->is_closing = true;
 	assert_int_equal(ask_wait(&f->parts, &a), 503);
 	ask_release(&a);
 	free(token);
@@ -487,9 +488,13 @@ static void test_vendor_api(void **state)
 			     "workflow.accelerator"),
 	    400);
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, "{}", "status"), 400);
-	assert_int_equal(post_job(f, DISPATCH, "quiet", 60000, WORKFLOW(""), "ignored"), 200);
 	assert_int_equal(post_job(f, DISPATCH, "gone", 60000, WORKFLOW(""), "ignored"), 200);
 	assert_int_equal(told.n_jobs, 1);
+	/* Nothing of it is kept, but its dispatch ends. */
+	told.outcome = REPORT_IGNORED_LEVEL;
+	assert_int_equal(post_job(f, DISPATCH, "quiet", 60000, WORKFLOW(""), "ignored"), 200);
+	assert_string_equal(told.silent, "quiet,");
+	assert_int_equal(told.n_jobs, 2);
 	told.outcome = REPORT_CONFLICT;
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, WORKFLOW(""), "detail"), 409);
 	told.outcome = REPORT_NO_DISPATCH;

@@ -1,0 +1,304 @@
+#include "runners/claim_queue.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "runners/lease_expiry.h"
+
+static void set_add(struct runner_set *s, size_t i)
+{
+	s->bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static bool set_has(const struct runner_set *s, size_t i)
+{
+	return s->bits[i / 64] >> (i % 64) & 1;
+}
+
+static bool set_is_empty(const struct runner_set *s)
+{
+	return !(s->bits[0] | s->bits[1]);
+}
+
+static bool set_is_within(const struct runner_set *a, const struct runner_set *b)
+{
+	return !(a->bits[0] & ~b->bits[0]) && !(a->bits[1] & ~b->bits[1]);
+}
+
+static struct runner_set set_of(const struct accelerator *a, char *const *labels)
+{
+	struct runner_set set = {0};
+
+	for (size_t i = 0; i < a->n_runners && i < PULL_RUNNERS_MAX; i++) {
+		char *const *label = a->runners[i].labels;
+
+		if (a->runners[i].kind != RUNNER_PULL)
+			continue;
+		while (label && *label && strv_contains((const char *const *)labels, *label))
+			label++;
+		if (!label || !*label)
+			set_add(&set, i);
+	}
+	return set;
+}
+
+/* ---- the line ---- */
+
+struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator,
+    void (*on_look_ended)(struct claim_queue *q, int err))
+{
+	struct claim_queue *q = xcalloc(1, sizeof(*q));
+
+	q->runners = r;
+	q->accelerator = xstrdup(accelerator);
+	q->round = 1;
+	q->on_look_ended = on_look_ended;
+	return q;
+}
+
+void claim_queue_free(struct claim_queue *q)
+{
+	free(q->accelerator);
+	free(q);
+}
+
+void claim_queue_add(struct claim_queue *q, struct claim *c, const struct accelerator *a)
+{
+	c->queue = q;
+	c->set = set_of(a, c->labels);
+	c->prev = q->last;
+	*(q->last ? &q->last->next : &q->first) = c;
+	q->last = c;
+	q->n++;
+}
+
+void claim_queue_drop(struct claim_queue *q, struct claim *c)
+{
+	*(c->prev ? &c->prev->next : &q->first) = c->next;
+	*(c->next ? &c->next->prev : &q->last) = c->prev;
+	q->n--;
+	strv_free(c->labels);
+	free(c->machine);
+	free(c->claim_id);
+	free(c);
+}
+
+struct claim *claim_queue_find(
+    const struct claim_queue *q, const char *machine, const char *claim_id, int *ret_n_of_machine)
+{
+	struct claim *found = NULL;
+
+	*ret_n_of_machine = 0;
+	for (struct claim *c = q->first; c; c = c->next) {
+		if (!c->request || !str_eq(c->machine, machine))
+			continue;
+		++*ret_n_of_machine;
+		if (str_eq(c->claim_id, claim_id))
+			found = c;
+	}
+	return found;
+}
+
+void claim_queue_sort_out(struct claim_queue *q, const struct accelerator *a)
+{
+	for (struct claim *c = q->first; c; c = c->next)
+		c->set = set_of(a, c->labels);
+}
+
+/* ---- answers ---- */
+
+void claim_answer_nothing(struct claim *c)
+{
+	struct http_request *request = c->request;
+
+	c->request = NULL;
+	http_respond(request, 204, NULL, NULL, NULL, 0);
+}
+
+/* Nobody is there to take it: back, before a lease runs out for nothing. */
+struct unwanted {
+	struct return_lease op;
+	struct runners *runners;
+	char *lease_id, *accelerator, *machine;
+};
+
+static void on_unwanted_returned(struct store_op *op)
+{
+	struct unwanted *u = CONTAINER_OF(op, struct unwanted, op.op);
+	struct runners *r = u->runners;
+
+	free(u->lease_id);
+	free(u->accelerator);
+	free(u->machine);
+	free(u);
+	runners_let_go(r);
+}
+
+static void give_back(struct claim_queue *q, const struct claim *c)
+{
+	struct unwanted *u = xcalloc(1, sizeof(*u));
+
+	log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
+	    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
+	u->runners = q->runners;
+	u->lease_id = xstrdup(q->op.offer.lease_id);
+	u->accelerator = xstrdup(q->accelerator);
+	u->machine = xstrdup(c->machine);
+	u->op = (struct return_lease){
+	    .op.done = on_unwanted_returned,
+	    .lease_id = u->lease_id,
+	    .accelerator = u->accelerator,
+	    .machine = u->machine,
+	    .reason = "the machine left before it had the answer",
+	    .now_ms = clock_wall_ms(),
+	};
+	runners_hold(q->runners);
+	/* Where the store cannot take it either, the lease runs out. */
+	if (store_return_lease(q->runners->store, &u->op))
+		on_unwanted_returned(&u->op.op);
+}
+
+static void offer(struct claim_queue *q, struct claim *c, const struct accelerator *a)
+{
+	struct http_request *request = c->request;
+	struct lease_offer *o = &q->op.offer;
+	const char *url = q->config->public_url;
+	char *text;
+
+	o->visibility = a->visibility;
+	o->change_url = o->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)o->number)
+				      : xasprintf("%s/commits/%s", url, o->head_sha);
+	text = lease_offer_text(o);
+	c->request = NULL;
+	q->runners->counters.n_leases_granted += !q->op.was_known;
+	log_event(LOG_INFO, q->op.was_known ? "lease_told_again" : "lease_granted",
+	    LOG_S("lease", o->lease_id), LOG_S("dispatch", o->dispatch_id),
+	    LOG_S("accelerator", q->accelerator), LOG_S("runner", o->runner),
+	    LOG_S("machine", c->machine), LOG_I("job", o->job_id), LOG_I("attempt", o->attempt));
+	http_respond(request, 200, "application/json", NULL, text, strlen(text));
+	free(text);
+}
+
+/* Whoever asked for it, or asks for the same meanwhile, gets it. */
+static void hand_over(struct claim_queue *q, struct claim *c)
+{
+	struct claim *taker = c;
+	int n_of_machine;
+
+	lease_expiry_note(q->runners->lease_expiry, q->op.offer.lease_ms);
+	if (!c->request)
+		taker = claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
+	if (!taker) {
+		give_back(q, c);
+		return;
+	}
+	offer(q, taker, config_accelerator(q->config, q->accelerator));
+	if (taker != c)
+		claim_queue_drop(q, taker);
+}
+
+/* ---- looking ---- */
+
+/* Nothing for this one means nothing for those that could take no more than it. One that was
+ * never looked for is not among them: the store may know its claim_id. */
+static void note_nothing(struct claim_queue *q, const struct claim *of)
+{
+	for (struct claim *c = q->first; c; c = c->next)
+		if (c == of || (c->looked && set_is_within(&c->set, &of->set)))
+			c->looked = q->look_round;
+}
+
+static void end_look(struct claim_queue *q)
+{
+	lease_offer_release(&q->op.offer);
+	FREE_AND_NULL(q->choices);
+	config_unref(q->config);
+	q->config = NULL;
+	q->looking = NULL;
+}
+
+static void on_looked(struct store_op *op)
+{
+	struct claim_queue *q = CONTAINER_OF(op, struct claim_queue, op.op);
+	struct runners *r = q->runners;
+	struct claim *c = q->looking;
+	int err = op->err;
+
+	if (!err && q->op.is_found)
+		hand_over(q, c);
+	else if (!err)
+		note_nothing(q, c);
+	end_look(q);
+	if (!c->request)
+		claim_queue_drop(q, c);
+	/* May free the queue. */
+	q->on_look_ended(q, err);
+	runners_let_go(r);
+}
+
+static size_t choices_of(
+    const struct claim *c, const struct accelerator *a, struct claim_choice *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n_runners && i < PULL_RUNNERS_MAX; i++)
+		if (set_has(&c->set, i))
+			out[n++] = (struct claim_choice){
+			    .runner = a->runners[i].name,
+			    .max_parallel = a->runners[i].max_parallel,
+			};
+	return n;
+}
+
+static int look_for(struct claim_queue *q, struct claim *c, const struct accelerator *a)
+{
+	struct runners *r = q->runners;
+	int err;
+
+	q->choices = xcalloc(a->n_runners, sizeof(*q->choices));
+	q->config = config_ref(r->config);
+	q->look_round = q->round;
+	q->looking = c;
+	q->op = (struct claim_dispatch){
+	    .op.done = on_looked,
+	    .accelerator = q->accelerator,
+	    .choices = q->choices,
+	    .n_choices = choices_of(c, a, q->choices),
+	    .machine = c->machine,
+	    .claim_id = c->claim_id,
+	    .is_silent = a->level == LEVEL_1,
+	    .lease_ms = r->config->pull_lease_ms,
+	    .now_ms = clock_wall_ms(),
+	};
+	err = store_claim_dispatch(r->store, &q->op);
+	if (err)
+		end_look(q);
+	else
+		runners_hold(r);
+	return err;
+}
+
+void claim_queue_look(struct claim_queue *q)
+{
+	const struct accelerator *a = config_accelerator(q->runners->config, q->accelerator);
+	struct claim *c = q->first;
+	int err;
+
+	if (q->looking || !a || q->runners->is_stopping)
+		return;
+	/* One that no runner would have waits all the same: labels change with a reload. */
+	for (; c && (c->looked >= q->round || set_is_empty(&c->set)); c = c->next)
+		c->looked = q->round;
+	if (!c)
+		return;
+	err = look_for(q, c, a);
+	if (err)
+		q->on_look_ended(q, err);
+}
+
+void claim_queue_ring(struct claim_queue *q)
+{
+	q->round++;
+	claim_queue_look(q);
+}
