@@ -11,6 +11,7 @@ import { EventEmitter, once } from 'node:events';
 import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import http from 'node:http';
+import https from 'node:https';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -98,7 +99,8 @@ export class Outpost extends EventEmitter {
   //   issuer, issuers  OIDC issuers ({issuer, jwksUrl, repositories?})
   //   accelerators   [{name, title, level, …}] as in accelerators.d; secrets: {accelerator: {name: value}}
   //   allowlist      text of CRCR's file;  config: merged over the generated outpost.yml
-  //   env, args, listen (host:port), wait: false (do not wait until it is ready)
+  //   program (default: OUTPOSTD), env, args, listen (host:port), url, wait: false (do not wait until it is ready)
+  //   tls            {ca, cert, key} as PEM: it serves HTTPS
   //   logFile        its log goes there and is not read here: for load tests
   static async start(options = {}) {
     const outpost = await Outpost.prepare(options);
@@ -116,7 +118,7 @@ export class Outpost extends EventEmitter {
     self.configFile = path.join(self.dir, 'outpost.yml');
     self.port = options.port ?? await freePort();
     self.listen = options.listen ?? `127.0.0.1:${self.port}`;
-    self.url = `http://${self.listen}`;
+    self.url = options.url ?? `${options.tls ? 'https' : 'http'}://${self.listen}`;
     await fs.mkdir(self.stateDir, { mode: 0o700 });
     await self.configure(options);
     return self;
@@ -139,7 +141,13 @@ export class Outpost extends EventEmitter {
         await fs.writeFile(path.join(this.dir, 'secrets', accelerator, name), `${value}\n`, { mode: 0o600 });
     }
     if (allowlist !== undefined) await fs.writeFile(path.join(this.dir, 'allowlist.yml'), allowlist);
+    const { tls } = this.options;
+    if (tls) {
+      await fs.writeFile(path.join(this.dir, 'tls.crt'), tls.cert);
+      await fs.writeFile(path.join(this.dir, 'tls.key'), tls.key, { mode: 0o600 });
+    }
     const value = merge({
+      ...(tls && { tls: { certificate: 'tls.crt', private_key: 'tls.key' } }),
       listen: this.listen,
       public_url: this.url,
       state_dir: this.stateDir,
@@ -166,7 +174,7 @@ export class Outpost extends EventEmitter {
   async spawn() {
     const started = this.log.length;
     const logFile = this.options.logFile && await fs.open(this.options.logFile, 'a');
-    this.#child = spawn(OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
+    this.#child = spawn(this.options.program ?? OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
       cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', logFile?.fd ?? 'pipe'],
     });
     await logFile?.close();
@@ -290,9 +298,11 @@ export class Outpost extends EventEmitter {
   // {status, headers, text, json}; json is undefined when the body is none.
   request(method, target, { headers = {}, body, agent, timeout = 10_000 } = {}) {
     return new Promise((resolve, reject) => {
-      const [host, port] = [this.listen.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''), this.port];
+      const { hostname, port, protocol } = new URL(this.url);
+      const host = hostname.replace(/^\[|\]$/g, '');
+      const tls = protocol === 'https:';
       const data = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-      const request = http.request({ host, port, method, path: target, agent, timeout,
+      const request = (tls ? https : http).request({ host, port, method, path: target, agent, timeout, ca: this.options.tls?.ca,
         headers: { ...(data !== undefined && { 'content-length': Buffer.byteLength(data) }), ...headers } }, (response) => {
         const parts = [];
         response.on('data', (part) => parts.push(part));

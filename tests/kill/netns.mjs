@@ -1,0 +1,179 @@
+// Pull runners on a network that breaks: servers and machines in network namespaces of their own, joined by links that are cut (shorter and
+// longer than a lease) and slowed to a modem's speed while jobs run. Afterwards each job ran once, or as often as its lease
+// ran out, and each report and log is there once and whole.
+//
+//   node tests/kill/netns.mjs [--cuts N] [--jobs N] [--seed N]      (as root: makes namespaces, removes them)
+//
+// tbf is the only queue discipline that every kernel seems to have; where it is missing links are cut but not slowed.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { random } from '../github/faults.mjs';
+import { OUTPOSTD, Outpost, freePort } from '../integration/lib/outpost.mjs';
+import { Machine } from './machine.mjs';
+import { ACCELERATOR, LEASE_MS, deliver, headsOf, jobsDone, jobsLeft, judge, machineConfig, serverOptions } from './runner_story.mjs';
+
+const run = (program, ...args) => execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const ip = (...args) => run('ip', ...args);
+const inside = (ns, ...args) => ip('netns', 'exec', ns, ...args);
+
+// A reason to skip, or false.
+export function noNamespaces() {
+  try {
+    ip('netns', 'add', 'outpost-try');
+    ip('netns', 'del', 'outpost-try');
+    return false;
+  } catch (error) {
+    return `no network namespaces here: ${(error.stderr || error.message).trim()}`;
+  }
+}
+
+// A pair of interfaces between two namespaces (null: the one that this runs in), a /30 network of its own.
+class Link {
+  static n = 0;
+
+  constructor(from, to, prefix) {
+    const i = Link.n++;
+    Object.assign(this, { from, fromAddress: `${prefix}.${4 * i + 1}`, toAddress: `${prefix}.${4 * i + 2}`, fromName: `${process.pid % 10000}o${i}a`, toName: `${process.pid % 10000}o${i}b`, to });
+    ip('link', 'add', this.fromName, 'type', 'veth', 'peer', 'name', this.toName);
+    for (const [ns, name, address] of [[from, this.fromName, this.fromAddress], [to, this.toName, this.toAddress]]) {
+      if (ns) ip('link', 'set', name, 'netns', ns);
+      this.#ip(ns, 'addr', 'add', `${address}/30`, 'dev', name);
+      this.#ip(ns, 'link', 'set', name, 'up');
+    }
+  }
+
+  #ip(ns, ...args) { return ns ? inside(ns, 'ip', ...args) : ip(...args); }
+
+  cut() { this.#ip(this.from, 'link', 'set', this.fromName, 'down'); }
+
+  mend() { this.#ip(this.from, 'link', 'set', this.fromName, 'up'); }
+
+  // False where the kernel cannot.
+  slow(rate) {
+    try {
+      for (const [ns, name] of [[this.from, this.fromName], [this.to, this.toName]])
+        inside(ns, 'tc', 'qdisc', 'replace', 'dev', name, 'root', 'tbf', 'rate', rate, 'burst', '16kbit', 'latency', '800ms');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  fast() {
+    for (const [ns, name] of [[this.from, this.fromName], [this.to, this.toName]])
+      try { inside(ns, 'tc', 'qdisc', 'del', 'dev', name, 'root'); } catch { /* none was set */ }
+  }
+}
+
+async function certificate(dir, addresses) {
+  const openssl = (...args) => run('openssl', ...args);
+  const file = (name) => path.join(dir, name);
+  openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', file('ca.key'), '-out', file('ca.crt'), '-subj', '/CN=test authority', '-days', '2');
+  openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', file('server.key'), '-out', file('server.csr'), '-subj', '/CN=outpost');
+  await fs.writeFile(file('san'), `subjectAltName=${addresses.map((address) => `IP:${address}`).join(',')}\n`);
+  openssl('x509', '-req', '-in', file('server.csr'), '-CA', file('ca.crt'), '-CAkey', file('ca.key'), '-CAcreateserial', '-out', file('server.crt'), '-days', '2', '-extfile', file('san'));
+  const read = (name) => fs.readFile(file(name), 'utf8');
+  return { ca: await read('ca.crt'), cert: await read('server.crt'), key: await read('server.key'), caFile: file('ca.crt') };
+}
+
+// One server in its namespace, and n machines in theirs, each on a link of its own.
+async function startSite(site, { prefix, machines: n, dir, namespaces }) {
+  const ns = `outpost-${process.pid}-${site}`;
+  const make = (name) => { ip('netns', 'add', name); namespaces.push(name); inside(name, 'ip', 'link', 'set', 'lo', 'up'); return name; };
+  make(ns);
+  const here = new Link(ns, null, prefix);
+  const links = Array.from({ length: n }, (_, i) => new Link(ns, make(`${ns}-${i}`), prefix));
+  const tls = await certificate(dir, [here, ...links].map(({ fromAddress }) => fromAddress));
+  const port = await freePort();
+  const wrapper = path.join(dir, 'outpostd');
+  await fs.writeFile(wrapper, `#!/bin/sh\nexec ip netns exec ${ns} ${OUTPOSTD} "$@"\n`, { mode: 0o755 });
+  const outpost = await Outpost.start({ ...serverOptions(), program: wrapper, tls, port, listen: `0.0.0.0:${port}`, url: `https://${here.fromAddress}:${port}` });
+  const runsFile = path.join(outpost.dir, 'runs');
+  await fs.writeFile(runsFile, '');
+  const machines = [];
+  for (let i = 0; i < n; i++) {
+    const machine = await Machine.make({ outpost, name: `machine-${i}`, accelerator: ACCELERATOR.name, dir: path.join(outpost.dir, `machine-${i}`), server: `https://${links[i].fromAddress}:${port}`,
+      command: ['ip', 'netns', 'exec', `${ns}-${i}`], config: { ...machineConfig(runsFile), ca_file: tls.caFile }, env: { CURL_CA_BUNDLE: '', SSL_CERT_FILE: '' } });
+    await machine.start();
+    machines.push(machine);
+  }
+  return { outpost, links, machines, runsFile };
+}
+
+async function trouble({ links, cuts, rand, say }) {
+  const tally = { 'cut for a moment': 0, 'cut for longer than a lease': 0, slowed: 0 };
+  for (let i = 0; i < cuts; i++) {
+    await sleep(100 + rand() * 500);
+    const link = links[Math.floor(rand() * links.length)];
+    const dice = rand();
+    if (dice < 0.3 && link.slow('64kbit')) {
+      tally.slowed++;
+      await sleep(2000);
+      link.fast();
+      continue;
+    }
+    const isLong = dice > 0.85;
+    tally[isLong ? 'cut for longer than a lease' : 'cut for a moment']++;
+    link.cut();
+    await sleep(isLong ? LEASE_MS * 1.5 : rand() * 1500);
+    link.mend();
+    if ((i + 1) % 10 === 0) say(`${i + 1} cuts`);
+  }
+  return tally;
+}
+
+// Returns what is wrong, in sentences.
+export async function cutRunners({ seed, cuts, jobs, servers = 2, machines = 2 }, say = () => {}) {
+  const rand = random(seed);
+  const namespaces = [];
+  const sites = [];
+  const dirs = [];
+  try {
+    for (let i = 0; i < servers; i++) {
+      dirs.push(await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-netns-')));
+      sites.push(await startSite(i, { prefix: `10.213.${i}`, machines, dir: dirs[i], namespaces }));
+    }
+    const heads = sites.map((_, i) => headsOf(`${seed} ${i}`, jobs));
+    const pushed = Promise.all(sites.map(async ({ outpost }, i) => { for (const head of heads[i]) await deliver(outpost, head); }));
+    const tally = await trouble({ links: sites.flatMap(({ links }) => links), cuts, rand, say });
+    await pushed;
+    say(`${Object.entries(tally).map(([what, n]) => `${n} × ${what}`).join(', ')}; ${(await Promise.all(sites.map(({ outpost }) => jobsLeft(outpost)))).join(' and ')} jobs to go`);
+    const problems = [];
+    for (const [i, { outpost, machines: list, runsFile }] of sites.entries()) {
+      await jobsDone(outpost).catch((error) => say(error.message));
+      const { problems: found, handovers } = await judge(outpost, heads[i], runsFile);
+      say(`server ${i}: ${jobs} jobs, ${handovers} leases ran out`);
+      problems.push(...found.map((what) => `server ${i}: ${what}`));
+      if (found.length > 0) for (const machine of list) say(`${machine.name}:\n${(await machine.log()).split('\n').slice(-30).join('\n')}`);
+    }
+    return problems;
+  } finally {
+    for (const { outpost, machines: list } of sites) {
+      for (const machine of list) await machine.kill().catch(() => {});
+      await outpost.close().catch((error) => say(error.message));
+    }
+    for (const ns of namespaces.reverse()) ip('netns', 'del', ns); // its interfaces go with it
+    for (const dir of dirs) await fs.rm(dir, { recursive: true, force: true });
+  }
+}
+
+async function main() {
+  const { values } = parseArgs({ options: { cuts: { type: 'string' }, jobs: { type: 'string' }, seed: { type: 'string' } } });
+  const options = { seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), cuts: Number(values.cuts ?? 40), jobs: Number(values.jobs ?? 40) };
+  const why = noNamespaces();
+  if (why) { console.error(why); process.exit(1); }
+  const started = Date.now();
+  const say = (text) => console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);
+  say(`seed ${options.seed}: ${options.cuts} cuts, ${options.jobs} jobs on each of two servers`);
+  const problems = await cutRunners(options, say);
+  for (const problem of problems) console.error(problem);
+  say(problems.length === 0 ? 'each job ran once or as often as its lease ran out; each report and log is there once' : `${problems.length} problems; SEED=${options.seed}`);
+  process.exit(problems.length === 0 ? 0 : 1);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
