@@ -49,6 +49,7 @@ static json_t *test_json(const struct test_result *t)
 	    t->duration_ms < 0 ? json_null() : json_real((double)t->duration_ms / 1000.0));
 	json_set_foreign_text(obj, "dtype", t->dtype);
 	json_set_foreign_text(obj, "message", t->message);
+	json_set_foreign_text(obj, "trace", t->trace);
 	json_set_foreign_text(obj, "log_url", t->log_url);
 	if (t->has_number) {
 		json_t *number = json_object();
@@ -57,6 +58,32 @@ static json_t *test_json(const struct test_result *t)
 		json_set_foreign_text(number, "unit", t->unit);
 		json_object_set_new(obj, "number", number);
 	}
+	return obj;
+}
+
+/* An object as text, as it was checked when it came. */
+static json_t *environment_json(const char *text)
+{
+	json_t *v;
+
+	if (!text || json_parse(text, strlen(text), &v, NULL))
+		return json_null();
+	return v;
+}
+
+static json_t *log_json(const struct job_detail *d, const char *public_url)
+{
+	json_t *obj;
+	char *url;
+
+	if (d->log_bytes < 0)
+		return json_null();
+	obj = json_object();
+	url = xasprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id);
+	json_set_int(obj, "bytes", d->log_bytes);
+	json_object_set_new(obj, "complete", json_boolean(d->is_log_complete));
+	json_set_str(obj, "url", url);
+	free(url);
 	return obj;
 }
 
@@ -73,6 +100,10 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_set_str(obj, "head_sha", d->head_sha);
 	json_object_set_new(obj, "number", d->number ? json_integer(d->number) : json_null());
 	json_set_str(obj, "change_url", change_url);
+	json_set_foreign_text(obj, "message", d->message);
+	json_object_set_new(obj, "environment", environment_json(d->environment));
+	json_set_foreign_text(obj, "machine", d->machine);
+	json_object_set_new(obj, "log", log_json(d, public_url));
 	for (size_t i = 0; i < d->n_tests; i++)
 		json_array_append_new(tests, test_json(&d->tests[i]));
 	json_object_set_new(obj, "tests", tests);

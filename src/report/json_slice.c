@@ -254,7 +254,8 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 	ret->p = s.p;
 	is_valid = scan_value(&s);
 	ret->n = (size_t)(s.p - ret->p);
-	skip_blank(&s);
+	if (is_valid)
+		skip_blank(&s);
 	if (is_valid && s.p < s.end)
 		is_valid = fail(&s, "something behind the end");
 	if (!is_valid)

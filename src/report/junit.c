@@ -91,10 +91,23 @@ static void on_start_in_case(struct junit *j, const char *element, const char *c
 		j->outcome_depth = j->depth;
 }
 
+/* What fails as a whole (a hook, the loading of a file) some write beside the cases. */
+static void open_suite_outcome(
+    struct junit *j, enum junit_outcome outcome, const char *const *attributes)
+{
+	static const char *const own[] = {"name", "(suite)", NULL};
+
+	junit_case_open(&j->open, own);
+	j->case_depth = j->depth;
+	if (junit_case_decide(&j->open, outcome, attributes))
+		j->outcome_depth = j->depth;
+}
+
 static void on_start(void *owner, const XML_Char *element, const XML_Char **attributes)
 {
 	const char *const *list = (const char *const *)attributes;
 	struct junit *j = owner;
+	enum junit_outcome outcome = junit_outcome_of(element);
 	bool is_suite = str_eq(element, "testsuite") || str_eq(element, "testsuites");
 
 	if (j->why.code)
@@ -113,7 +126,8 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	else if (str_eq(element, "testcase")) {
 		j->case_depth = j->depth;
 		junit_case_open(&j->open, list);
-	}
+	} else if (outcome >= JUNIT_ERROR && j->suites[j->n_suites - 1].depth == j->depth - 1)
+		open_suite_outcome(j, outcome, list);
 }
 
 static void on_end(void *owner, const XML_Char *element)

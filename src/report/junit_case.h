@@ -37,7 +37,7 @@ bool junit_case_decide(
     struct junit_case *c, enum junit_outcome outcome, const char *const *attributes);
 void junit_case_text(struct junit_case *c, const char *s, size_t n);
 /* Hands the result over and closes the case. suite: what the innermost testsuite is called, or
- * NULL. *ret_is_whole is false when a name was cut, so that it may be another test's too. */
+ * NULL. *ret_is_whole is false when a name was cut or missing, so that it may be another test's too. */
 void junit_case_close(
     struct junit_case *c, const char *suite, struct test_result *ret, bool *ret_is_whole);
 void junit_case_release(struct junit_case *c);
