@@ -1,0 +1,176 @@
+/* What a machine needs, found out before it takes work from anybody. Each answer ends with what
+ * to do about it. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/escape.h"
+#include "base/file.h"
+#include "base/strv.h"
+#include "steps/child.h"
+#include "steps/environment.h"
+#include "steps/job_folder.h"
+#include "steps/sandbox.h"
+#include "steps/steps.h"
+
+enum { TRY_TIMEOUT_MS = 30 * 1000, OUTPUT_MAX_BYTES = 4096 };
+
+static void on_output(void *ctx, const char *p, size_t n)
+{
+	/* what is more than fits tells nothing more */
+	buf_append(ctx, p, n);
+}
+
+/* Runs it; its last line of output, cleaned, in `line`. */
+static int try_program(const char *const *argv, const char *folder, bool is_bubblewrap,
+    struct child_end *ret, struct buf *line, struct error *e)
+{
+	struct environment env = {.n = 0};
+	struct buf output = BUF_INIT(OUTPUT_MAX_BYTES);
+	struct child_spec spec = {.argv = argv,
+	    .folder = folder,
+	    .is_bubblewrap = is_bubblewrap,
+	    .timeout_ms = TRY_TIMEOUT_MS,
+	    .on_output = on_output,
+	    .ctx = &output};
+	const char *last;
+	int rc;
+
+	environment_of_git(&env);
+	spec.env = (const char *const *)env.list;
+	rc = child_run(&spec, ret, e);
+	while (output.len > 0 && output.data[output.len - 1] == '\n')
+		output.data[--output.len] = '\0';
+	last = output.data ? strrchr(output.data, '\n') : NULL;
+	escape_line(line, last ? last + 1 : buf_str(&output), 200);
+	buf_release(&output);
+	environment_release(&env);
+	return rc;
+}
+
+static int check_work_dir(const struct runner_config *c, struct error *e)
+{
+	char *probe = xasprintf("%s/.probe", c->work_dir);
+	struct error why = {0};
+	int rc = 0;
+
+	if (mkdir(c->work_dir, 0700) && errno != EEXIST)
+		error_set(&why, ERR_IO, "%s: %s", c->work_dir, strerror(errno));
+	if (why.code || file_write_atomic(probe, "", 0, 0600, &why))
+		rc = error_set(e, ERR_DENIED,
+		    "work_dir: %s: make the folder and give it to the user that runs "
+		    "outpost-runner",
+		    why.text);
+	unlink(probe);
+	free(probe);
+	return rc;
+}
+
+static int check_git(const struct runner_config *c, struct error *e)
+{
+	const char *argv[] = {"git", "--version", NULL};
+	struct buf line = BUF_INIT(1024);
+	struct child_end end;
+	struct error why = {0};
+	int rc = 0;
+
+	if (try_program(argv, c->work_dir, false, &end, &line, &why) || end.exit_code != 0)
+		rc = error_set(e, ERR_NOT_FOUND,
+		    "checkout needs the git program (%s): apt-get install git, or dnf install git",
+		    why.code ? why.text : buf_str(&line));
+	buf_release(&line);
+	return rc;
+}
+
+static bool has_setting(const char *path, char value)
+{
+	struct buf text = BUF_INIT(64);
+	bool has = !file_read(path, &text, NULL) && text.len > 0 && text.data[0] == value &&
+		   (text.len == 1 || text.data[1] == '\n');
+
+	buf_release(&text);
+	return has;
+}
+
+/* Why a system would not let bubblewrap make namespaces. */
+static const char *sandbox_advice(void)
+{
+	if (has_setting("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1";
+	if (has_setting("/proc/sys/user/max_user_namespaces", '0'))
+		return "allow user namespaces: sysctl user.max_user_namespaces=15000";
+	if (has_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+		return "AppArmor keeps user namespaces from unknown programs: give bwrap a profile "
+		       "with `userns`, or sysctl kernel.apparmor_restrict_unprivileged_userns=0";
+	if (!access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK))
+		return "this is a container: it has to be started so that it may make namespaces, "
+		       "or "
+		       "set `sandbox: none` and let the container be the sandbox";
+	return "run `bwrap --ro-bind / / --unshare-all true` to see it fail, or set `sandbox: "
+	       "none`";
+}
+
+static int check_paths(const char *key, char *const *paths, struct error *e)
+{
+	for (; paths && *paths; paths++)
+		if (access(*paths, F_OK))
+			return error_set(
+			    e, ERR_NOT_FOUND, "%s: %s: %s", key, *paths, strerror(errno));
+	return 0;
+}
+
+static int try_sandbox(const struct runner_config *c, const char *folder, struct error *e)
+{
+	struct sandbox_places places = {.work = folder, .temporary = folder};
+	char **argv = sandbox_argv(c, &places, "exit 0");
+	struct buf line = BUF_INIT(1024);
+	struct child_end end;
+	struct error why = {0};
+	int rc = try_program((const char *const *)argv, folder, true, &end, &line, &why);
+
+	if (rc == ERR_NOT_FOUND)
+		rc = error_set(e, ERR_NOT_FOUND,
+		    "sandbox: bubblewrap is not installed: apt-get install bubblewrap (Debian, "
+		    "Ubuntu), dnf install bubblewrap (Fedora, RHEL, openEuler), or set `sandbox: "
+		    "none`");
+	else if (rc || end.exit_code != 0)
+		rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
+		    rc ? why.text : buf_str(&line), sandbox_advice());
+	buf_release(&line);
+	strv_free(argv);
+	return rc;
+}
+
+static int check_sandbox(const struct runner_config *c, struct error *e)
+{
+	char *folder = xasprintf("%s/.try-XXXXXX", c->work_dir);
+	struct error ignored = {0};
+	int rc = check_paths("allow_devices", c->allow_devices, e);
+
+	if (!rc)
+		rc = check_paths("allow_read", c->allow_read, e);
+	if (!rc)
+		rc = check_paths("allow_write", c->allow_write, e);
+	if (!rc && !mkdtemp(folder))
+		rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
+	else if (!rc) {
+		rc = try_sandbox(c, folder, e);
+		if (job_folder_remove(folder, &ignored) && !rc)
+			rc = error_set(e, ERR_IO, "%s", ignored.text);
+	}
+	free(folder);
+	return rc;
+}
+
+int steps_check(const struct runner_config *c, struct error *e)
+{
+	int rc = check_work_dir(c, e);
+
+	if (!rc && c->has_checkout)
+		rc = check_git(c, e);
+	if (!rc && c->sandbox == SANDBOX_BUBBLEWRAP)
+		rc = check_sandbox(c, e);
+	return rc;
+}

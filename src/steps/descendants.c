@@ -1,0 +1,137 @@
+/* A process is killed only while it is our own child that was not waited for: its id cannot
+ * have been given to another meanwhile. Killing it makes its children ours, so the tree is taken
+ * down from the top, a layer at each pass. A chain that forks and exits as fast as it can is
+ * caught because the list of our children costs less to read than a fork does. */
+#include "steps/descendants.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum { PIDS_MAX = 4096, HURRIED_PASSES = 2000 };
+
+void descendants_adopt(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+bool descendants_reap(struct descendants *d)
+{
+	for (;;) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+
+		if (pid < 0 && errno == EINTR)
+			continue;
+		if (pid <= 0)
+			return pid < 0;
+		if (pid == d->watched) {
+			d->is_ended = true;
+			d->status = status;
+		} else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+			d->n_killed++;
+		}
+	}
+}
+
+/* The kernel's own list of a thread's children; -1 where it was built without. */
+static int list_by_task(pid_t *pids)
+{
+	char path[64], text[32768];
+	int fd, n = 0;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	for (char *p = text, *end; n < PIDS_MAX; p = end) {
+		long pid = strtol(p, &end, 10);
+
+		/* a number that touches the end may be cut */
+		if (end == p || !*end)
+			break;
+		pids[n++] = (pid_t)pid;
+	}
+	return n;
+}
+
+static pid_t parent_of(const char *pid)
+{
+	char path[64], text[512];
+	const char *close_paren;
+	int fd, parent = 0;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	/* the name before it may hold anything, also ")" */
+	close_paren = strrchr(text, ')');
+	if (!close_paren || sscanf(close_paren, ") %*c %d", &parent) != 1)
+		return 0;
+	return parent;
+}
+
+static int list_by_scan(pid_t *pids)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int n = 0;
+
+	while (dir && n < PIDS_MAX && (entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    parent_of(entry->d_name) == getpid())
+			pids[n++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static void kill_children(void)
+{
+	static pid_t pids[PIDS_MAX];
+	int n = list_by_task(pids);
+
+	if (n < 0)
+		n = list_by_scan(pids);
+	for (int i = 0; i < n; i++) {
+		pid_t group = getpgid(pids[i]);
+
+		/* Its group in one blow: nobody can fork away from that. A group of another
+		 * session than ours holds nothing but what we started. */
+		if (group > 1 && getsid(pids[i]) != getsid(0))
+			kill(-group, SIGKILL);
+		kill(pids[i], SIGKILL);
+	}
+}
+
+bool descendants_end(struct descendants *d, int64_t within_ms)
+{
+	int64_t until_ms = clock_mono_ms() + within_ms;
+
+	for (int pass = 0; !descendants_reap(d); pass++) {
+		kill_children();
+		if (clock_mono_ms() >= until_ms)
+			return descendants_reap(d);
+		/* a killed process takes a moment to be gone */
+		if (pass >= HURRIED_PASSES)
+			poll(NULL, 0, 1);
+	}
+	return true;
+}

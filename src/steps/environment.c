@@ -1,0 +1,119 @@
+#include "steps/environment.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+extern char **environ;
+
+static char **find(struct environment *v, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < v->n; i++)
+		if (!strncmp(v->list[i], name, n) && v->list[i][n] == '=')
+			return &v->list[i];
+	return NULL;
+}
+
+static void wipe(char *s)
+{
+	explicit_bzero(s, strlen(s));
+	free(s);
+}
+
+void environment_set(struct environment *v, const char *name, const char *value)
+{
+	char **place = find(v, name), *text = xasprintf("%s=%s", name, value);
+
+	if (place) {
+		wipe(*place);
+		*place = text;
+		return;
+	}
+	v->list = xrealloc(v->list, (v->n + 2) * sizeof(*v->list));
+	v->list[v->n++] = text;
+	v->list[v->n] = NULL;
+}
+
+void environment_release(struct environment *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		wipe(v->list[i]);
+	free(v->list);
+	*v = (struct environment){.n = 0};
+}
+
+static void set_ours_or(struct environment *v, const char *name, const char *fallback)
+{
+	const char *value = getenv(name);
+
+	if (value || fallback)
+		environment_set(v, name, value ? value : fallback);
+}
+
+static void set_system(struct environment *v, const struct job *j)
+{
+	const struct passwd *user = getpwuid(geteuid());
+
+	set_ours_or(v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	set_ours_or(v, "LANG", "C.UTF-8");
+	set_ours_or(v, "TZ", NULL);
+	environment_set(v, "HOME", j->work);
+	environment_set(v, "USER", user ? user->pw_name : "nobody");
+	environment_set(
+	    v, "TMPDIR", j->config->sandbox == SANDBOX_BUBBLEWRAP ? "/tmp" : j->temporary);
+}
+
+static void set_job(struct environment *v, const struct job *j)
+{
+	const struct lease_offer *o = &j->offer;
+	char number[24] = "", attempt[16];
+
+	if (o->number > 0)
+		snprintf(number, sizeof(number), "%lld", (long long)o->number);
+	snprintf(attempt, sizeof(attempt), "%d", o->attempt);
+	environment_set(v, "CI", "true");
+	environment_set(v, "OUTPOST_DISPATCH_ID", o->dispatch_id);
+	environment_set(v, "OUTPOST_HEAD_SHA", o->head_sha);
+	environment_set(v, "OUTPOST_PR", number);
+	environment_set(v, "OUTPOST_CHANGE_JSON", j->change_file);
+	environment_set(v, "OUTPOST_RESULTS", j->results);
+	environment_set(v, "OUTPOST_REPOSITORY", o->repository);
+	environment_set(v, "OUTPOST_KIND", change_kind_name(o->kind));
+	environment_set(v, "OUTPOST_ACCELERATOR", o->accelerator);
+	environment_set(v, "OUTPOST_ATTEMPT", attempt);
+}
+
+void environment_of_step(struct environment *v, const struct job *j)
+{
+	const struct runner_config *c = j->config;
+
+	set_system(v, j);
+	for (size_t i = 0; i < c->n_environment; i++)
+		environment_set(v, c->environment[i].name, c->environment[i].value);
+	for (size_t i = 0; i < c->n_secrets; i++)
+		environment_set(v, c->secrets[i].name, c->secrets[i].value);
+	set_job(v, j);
+}
+
+void environment_of_git(struct environment *v)
+{
+	for (char **p = environ; p && *p; p++) {
+		const char *equals = strchr(*p, '=');
+		char *name;
+
+		if (!equals || str_has_prefix(*p, "GIT_"))
+			continue;
+		name = xstrndup(*p, (size_t)(equals - *p));
+		environment_set(v, name, equals + 1);
+		free(name);
+	}
+	environment_set(v, "LC_ALL", "C"); /* its messages are read here too */
+	environment_set(v, "GIT_TERMINAL_PROMPT", "0");
+	environment_set(v, "GIT_ASKPASS", "true");
+	environment_set(v, "SSH_ASKPASS", "true");
+	environment_set(v, "GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+}

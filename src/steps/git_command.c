@@ -1,0 +1,169 @@
+#include "steps/git_command.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "steps/environment.h"
+
+enum { LINE_MAX_BYTES = 2000, PROGRESS_MS = 1000, ANSWER_MAX_BYTES = 1 << 20 };
+
+static const char *const settings[] = {"core.hooksPath=/dev/null",
+    "init.templateDir=", "core.fsmonitor=false", "safe.directory=*", "advice.detachedHead=false",
+    "gc.auto=0", "protocol.ext.allow=never", "protocol.file.allow=user", "fetch.fsckObjects=false",
+    NULL};
+
+/* git separates the states of a progress line by carriage returns. */
+struct git_output {
+	struct job *job;
+	struct git_end *end;
+	struct buf line;
+	int64_t next_progress_ms;
+	bool has_fatal;
+	struct buf *answer; /* git_ask(): all of it goes here */
+};
+
+static const char *const missing[] = {
+    "not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref", NULL};
+
+static void remember(struct git_output *o, const char *line)
+{
+	bool is_fatal = str_has_prefix(line, "fatal: ") || str_has_prefix(line, "error: ");
+	struct buf text = BUF_INIT(sizeof(o->end->message) * 4);
+	char *masked;
+
+	for (const char *const *p = missing; *p; p++)
+		if (strstr(line, *p))
+			o->end->is_missing = true;
+	if (!*line || (o->has_fatal && !is_fatal))
+		return;
+	o->has_fatal = is_fatal;
+	masked = masks_text(o->job->masks, line);
+	escape_line(&text, masked, sizeof(o->end->message) / 4);
+	snprintf(o->end->message, sizeof(o->end->message), "%s", buf_str(&text));
+	buf_release(&text);
+	free(masked);
+}
+
+static void end_line(struct git_output *o, char how)
+{
+	int64_t now_ms = clock_mono_ms();
+
+	if (how == '\n') {
+		remember(o, buf_str(&o->line));
+		buf_append_char(&o->line, '\n');
+	}
+	if (how == '\n' || now_ms >= o->next_progress_ms) {
+		job_log_output(o->job->log, buf_str(&o->line), o->line.len);
+		if (how != '\n')
+			job_log_output(o->job->log, "\n", 1);
+		o->next_progress_ms = now_ms + PROGRESS_MS;
+	}
+	buf_clear(&o->line);
+}
+
+static void on_output(void *ctx, const char *p, size_t n)
+{
+	struct git_output *o = ctx;
+
+	if (o->answer) {
+		buf_append(o->answer, p, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (p[i] == '\n' || p[i] == '\r')
+			end_line(o, p[i]);
+		else if (p[i])
+			/* what is longer than a line may be is cut */
+			buf_append_char(&o->line, p[i]);
+}
+
+static char **full_argv(const char *const *args)
+{
+	char **argv = NULL;
+
+	strv_add(&argv, "git");
+	for (const char *const *p = settings; *p; p++) {
+		strv_add(&argv, "-c");
+		strv_add(&argv, *p);
+	}
+	for (; *args; args++)
+		strv_add(&argv, *args);
+	return argv;
+}
+
+static int run(struct git_output *o, const char *folder, const char *const *args, struct error *e)
+{
+	struct job *j = o->job;
+	struct environment env = {.n = 0};
+	char **argv = full_argv(args);
+	struct child_spec spec = {.argv = (const char *const *)argv,
+	    .folder = folder,
+	    .timeout_ms = job_time_left(j),
+	    .kill_after_ms = j->pace.kill_after_ms,
+	    .stop = &j->stop,
+	    .on_output = on_output,
+	    .ctx = o};
+	struct child_end end;
+	int rc;
+
+	environment_of_git(&env);
+	spec.env = (const char *const *)env.list;
+	rc = child_run(&spec, &end, e);
+	if (!rc && o->line.len > 0)
+		end_line(o, '\n');
+	if (!rc && (end.is_cancelled || j->stop.is_wanted))
+		rc = error_set(e, ERR_CANCELLED, "cancelled during the checkout");
+	else if (!rc && end.is_timeout)
+		rc = error_set(e, ERR_TIMEOUT, "the job's time was over during the checkout");
+	o->end->is_done = !rc && end.exit_code == 0;
+	if (!o->end->is_done && !o->end->message[0])
+		snprintf(o->end->message, sizeof(o->end->message), "git %s: exit %d, signal %d",
+		    args[0], end.exit_code, end.signal);
+	environment_release(&env);
+	strv_free(argv);
+	return rc;
+}
+
+int git_run(struct job *j, const char *folder, const char *const *args, struct git_end *ret,
+    struct error *e)
+{
+	struct git_output o = {.job = j, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
+	int rc;
+
+	*ret = (struct git_end){.is_done = false};
+	o.next_progress_ms = clock_mono_ms() + PROGRESS_MS;
+	rc = run(&o, folder, args, e);
+	if (ret->is_done)
+		ret->message[0] = '\0';
+	buf_release(&o.line);
+	return rc;
+}
+
+int git_must(struct job *j, const char *folder, const char *const *args, struct error *e)
+{
+	struct git_end end;
+	int rc = git_run(j, folder, args, &end, e);
+
+	if (!rc && !end.is_done)
+		rc = error_set(e, ERR_IO, "%s", end.message);
+	return rc;
+}
+
+int git_ask(struct job *j, const char *folder, const char *const *args, char **ret, struct error *e)
+{
+	struct git_end end = {.is_done = false};
+	struct buf answer = BUF_INIT(ANSWER_MAX_BYTES);
+	struct git_output o = {
+	    .job = j, .end = &end, .line = BUF_INIT(LINE_MAX_BYTES), .answer = &answer};
+	int rc = run(&o, folder, args, e);
+
+	if (!rc) {
+		while (answer.len > 0 && answer.data[answer.len - 1] == '\n')
+			answer.data[--answer.len] = '\0';
+		*ret = xstrdup(end.is_done ? buf_str(&answer) : "");
+	}
+	buf_release(&answer);
+	return rc;
+}

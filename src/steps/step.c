@@ -1,0 +1,198 @@
+#include "steps/step.h"
+
+#include <stdarg.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/strv.h"
+#include "steps/descendants.h"
+#include "steps/environment.h"
+#include "steps/sandbox.h"
+
+enum { MESSAGE_MAX_CHARS = 500, STRAYS_WITHIN_MS = 10 * 1000 };
+
+int64_t job_time_left(const struct job *j)
+{
+	int64_t left = j->until_mono_ms - clock_mono_ms();
+
+	return left > 0 ? left : 0;
+}
+
+void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
+{
+	struct buf line = BUF_INIT(MESSAGE_MAX_CHARS * 4 + 16);
+	char *text = NULL, *masked;
+	va_list ap;
+
+	if (j->result.conclusion)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	masked = masks_text(j->masks, text);
+	escape_line(&line, masked, MESSAGE_MAX_CHARS);
+	j->result.conclusion = xstrdup(conclusion);
+	j->result.message = xstrdup(buf_str(&line));
+	buf_release(&line);
+	free(masked);
+	free(text);
+}
+
+/* "3h", "10m", "1.5 s": static, for one use at a time. */
+static const char *duration_text(int64_t ms)
+{
+	static char text[32];
+
+	if (ms >= 3600000 && ms % 3600000 == 0)
+		snprintf(text, sizeof(text), "%lldh", (long long)(ms / 3600000));
+	else if (ms >= 60000 && ms % 60000 == 0)
+		snprintf(text, sizeof(text), "%lldm", (long long)(ms / 60000));
+	else
+		snprintf(text, sizeof(text), "%.1f s", (double)ms / 1000);
+	return text;
+}
+
+static char **step_argv(const struct job *j, const struct runner_step *step)
+{
+	struct sandbox_places places = {.work = j->work,
+	    .temporary = j->temporary,
+	    .change_file = j->change_file,
+	    .mirror = j->mirror};
+	char **argv = NULL;
+
+	if (j->config->sandbox == SANDBOX_BUBBLEWRAP)
+		return sandbox_argv(j->config, &places, step->run);
+	strv_add(&argv, "/bin/sh");
+	strv_add(&argv, "-c");
+	strv_add(&argv, step->run);
+	return argv;
+}
+
+static void on_output(void *ctx, const char *p, size_t n)
+{
+	struct job *j = ctx;
+
+	job_log_output(j->log, p, n);
+}
+
+static void say_begin(struct job *j, const struct runner_step *step)
+{
+	char now[RFC3339_BYTES];
+	size_t n = strcspn(step->run, "\n");
+
+	rfc3339_format(clock_wall_ms(), now);
+	job_log_say(j->log, "step %s: %.*s%s  [%s]", step->name, (int)(n < 200 ? n : 200),
+	    step->run, step->run[n] || n > 200 ? " …" : "", now);
+	job_log_begin_excerpt(j->log);
+}
+
+static void say_end(struct job *j, const struct runner_step *step, const struct child_end *end)
+{
+	char now[RFC3339_BYTES], how[64];
+
+	rfc3339_format(clock_wall_ms(), now);
+	if (end->signal)
+		snprintf(how, sizeof(how), "signal %d (%s)", end->signal, strsignal(end->signal));
+	else
+		snprintf(how, sizeof(how), "exit %d", end->exit_code);
+	job_log_say(j->log, "step %s: %s%s after %.1f s  [%s]", step->name,
+	    end->is_timeout     ? "timed out, "
+	    : end->is_cancelled ? "cancelled, "
+				: "",
+	    how, (double)end->duration_ms / 1000, now);
+	if (end->n_left > 0)
+		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name,
+		    end->n_left);
+	if (end->has_survivors)
+		job_log_say(
+		    j->log, "step %s: some of its processes could not be ended", step->name);
+}
+
+static void note_outcome(struct job *j, const struct runner_step *step, const struct child_end *end)
+{
+	struct job_result *r = &j->result;
+
+	r->steps = xrealloc(r->steps, (r->n_steps + 1) * sizeof(*r->steps));
+	r->steps[r->n_steps++] = (struct step_outcome){.name = xstrdup(step->name),
+	    .exit_code = end->exit_code,
+	    .signal = end->signal,
+	    .is_timeout = end->is_timeout,
+	    .duration_ms = end->duration_ms};
+}
+
+static void conclude_sandbox(struct job *j)
+{
+	char *text = job_log_excerpt(j->log), *last;
+	size_t n = strlen(text);
+
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
+	last = strrchr(text, '\n');
+	job_conclude(j, "startup_failure", "sandbox: %s", last ? last + 1 : text);
+	free(text);
+}
+
+static void conclude_step(
+    struct job *j, const struct runner_step *step, const struct child_end *end, int64_t timeout_ms)
+{
+	if (end->is_cancelled || j->stop.is_wanted)
+		job_conclude(j, "cancelled", "cancelled during step %s", step->name);
+	else if (end->is_timeout && timeout_ms < step->timeout_ms)
+		job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,
+		    duration_text(j->config->timeout_ms));
+	else if (end->is_timeout)
+		job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
+		    duration_text(step->timeout_ms));
+	else if (!end->is_set_up && end->exit_code > 0)
+		conclude_sandbox(j);
+	else if (end->signal)
+		job_conclude(j, "failure", "step %s: signal %d (%s)", step->name, end->signal,
+		    strsignal(end->signal));
+	else if (end->exit_code != 0)
+		job_conclude(j, "failure", "step %s: exit %d", step->name, end->exit_code);
+}
+
+/* Whoever killed the supervisor left us its children. */
+static void end_strays(struct child_end *end)
+{
+	struct descendants d = {.watched = 0};
+
+	if (!descendants_end(&d, STRAYS_WITHIN_MS))
+		end->has_survivors = true;
+	end->n_left += d.n_killed;
+}
+
+void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
+{
+	int64_t left = job_time_left(j);
+	struct environment env = {.n = 0};
+	char **argv = step_argv(j, step);
+	struct child_spec spec = {.argv = (const char *const *)argv,
+	    .folder = j->work,
+	    .is_bubblewrap = j->config->sandbox == SANDBOX_BUBBLEWRAP,
+	    .timeout_ms = step->timeout_ms < left ? step->timeout_ms : left,
+	    .kill_after_ms = j->pace.kill_after_ms,
+	    .stop = &j->stop,
+	    .on_output = on_output,
+	    .ctx = j};
+	struct child_end end;
+	struct error e = {0};
+
+	environment_of_step(&env, j);
+	spec.env = (const char *const *)env.list;
+	say_begin(j, step);
+	if (child_run(&spec, &end, &e)) {
+		job_log_say(j->log, "step %s: %s", step->name, e.text);
+		job_conclude(j, "startup_failure", "step %s: %s", step->name, e.text);
+	} else {
+		end_strays(&end);
+		say_end(j, step, &end);
+		note_outcome(j, step, &end);
+		conclude_step(j, step, &end, spec.timeout_ms);
+	}
+	*ret_ok = !j->result.conclusion;
+	environment_release(&env);
+	strv_free(argv);
+}
