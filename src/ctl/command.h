@@ -33,6 +33,12 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv);
 int cmd_replay(const struct ctl *ctl, int argc, char **argv);
 int cmd_dispatches(const struct ctl *ctl, int argc, char **argv);
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv);
+int cmd_runner_add(const struct ctl *ctl, int argc, char **argv);
+int cmd_runner_list(const struct ctl *ctl, int argc, char **argv);
+int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv);
+int cmd_token_issue(const struct ctl *ctl, int argc, char **argv);
+int cmd_token_list(const struct ctl *ctl, int argc, char **argv);
+int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv);
 int cmd_backup(const struct ctl *ctl, int argc, char **argv);
 
 /* Says on stderr how the command is written. Returns EXIT_USAGE. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "daemon/control_internal.h"
+#include "daemon/control_tokens.h"
 
 enum { LIST_DEFAULT = 50, LIST_MAX = 1000, BODY_MAX_BYTES = 16384, CLOSE_GRACE_MS = 3000 };
 
@@ -73,6 +74,11 @@ static void add_routes(struct control *c)
 		.pattern = "/control/comments/{pr}",
 		.on_request = control_on_preview},
 	    {.method = "POST", .pattern = "/control/backup", .on_request = control_on_backup},
+	    {.method = "GET", .pattern = "/control/tokens", .on_request = control_on_tokens},
+	    {.method = "POST", .pattern = "/control/tokens", .on_request = control_on_token_add},
+	    {.method = "POST",
+		.pattern = "/control/tokens/revoke",
+		.on_request = control_on_token_revoke},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {

@@ -7,6 +7,7 @@
  *   GET  /control/dispatches?pr=N&limit=N
  *   GET  /control/comments/{pr}?format=markdown|terminal|colour&width=N
  *   POST /control/backup            {"path": "/absolute/file"}
+ *   …    /control/tokens            (control_tokens.h)
  *
  * An error is {"error": TEXT} with a 4xx or 5xx status. */
 #ifndef DAEMON_CONTROL_H

@@ -48,6 +48,9 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	put_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
 	    age_s(t->now_ms, s->outbox.oldest_unsent_ms));
 	put_gauge(
+	    out, "outpost_pull_queue", "Dispatches that wait for a machine.", s->leases.n_queued);
+	put_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
+	put_gauge(
 	    out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
 	put_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
 	put_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
