@@ -30,10 +30,12 @@ struct http_request {
 	void *user;
 	void (*on_gone)(struct http_request *r);
 	void (*on_drain)(struct http_request *r);
+	int64_t left_bytes;            /* of a streamed answer with a length */
 	char client[INET6_ADDRSTRLEN]; /* "" until asked for */
 	bool is_tls;
 	bool is_head;     /* HEAD: the answer's body is not sent */
 	bool is_chunked;  /* the streamed answer */
+	bool has_length;  /* it too */
 	bool is_paused;   /* no body now */
 	bool wants_drain; /* written since on_drain ran */
 };

@@ -137,15 +137,20 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 void http_respond_json1(struct http_request *r, int status, const char *key, const char *text);
 /* 503 with Retry-After. */
 void http_respond_busy(struct http_request *r, int retry_after_s);
-/* Stream a long answer (chunked): begin, write pieces, end. After each of the first two, and
+/* Stream a long answer (chunked, or of a length that was told before): begin, write pieces, end. After each of the first two, and
  * never inside a call, on_drain (may be NULL) runs as soon as less than 64 KiB wait in the
  * socket; http_stream_pending() tells how much waits. Set on_gone first: it is how a handler
  * learns that it need not end. Nothing of the request's body arrives after begin. */
 void http_stream_begin(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, void (*on_drain)(struct http_request *r));
+/* Before begin: how long the answer will be; exactly so much is written. */
+void http_stream_length(struct http_request *r, int64_t bytes);
 void http_stream_write(struct http_request *r, const char *p, size_t n);
 size_t http_stream_pending(const struct http_request *r);
 void http_stream_end(struct http_request *r);
+/* Instead of end, when the rest cannot be had: the connection is closed, so that the client sees
+ * that something is missing. on_gone runs, not inside this call. */
+void http_stream_cut(struct http_request *r);
 const char *http_status_text(int status);
 
 #endif

@@ -1,5 +1,5 @@
-/* Answers that are written bit by bit: chunked, or until the end of the connection for
- * HTTP/1.0. The handler is told when the socket has taken what it wrote. */
+/* Answers that are written bit by bit: of a length told before, chunked, or until the end of the
+ * connection for HTTP/1.0. The handler is told when the socket has taken what it wrote. */
 #include <assert.h>
 
 #include "http/server_internal.h"
@@ -13,6 +13,12 @@ static void want_drain(struct http_request *r)
 		http_conn_make_due(r->conn);
 }
 
+void http_stream_length(struct http_request *r, int64_t bytes)
+{
+	r->has_length = true;
+	r->left_bytes = bytes;
+}
+
 void http_stream_begin(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, void (*on_drain)(struct http_request *r))
 {
@@ -21,7 +27,7 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	    .status = status,
 	    .content_type = content_type,
 	    .headers = headers,
-	    .length = -1,
+	    .length = r->has_length ? r->left_bytes : -1,
 	    .minor = r->head->minor,
 	};
 	uv_buf_t b;
@@ -31,9 +37,10 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	r->on_drain = on_drain;
 	if (!c)
 		return;
-	r->is_chunked = a.minor >= 1;
+	r->is_chunked = a.minor >= 1 && !r->has_length;
 	c->lingers = !http_inlet_finish(&c->inlet);
-	c->ends = c->lingers || !r->head->keeps_alive || !r->is_chunked || c->server->is_closing;
+	c->ends = c->lingers || !r->head->keeps_alive || c->server->is_closing ||
+		  (!r->is_chunked && !r->has_length);
 	a.ends = c->ends;
 	http_answer_head(c->server, &a);
 	b = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
@@ -49,6 +56,8 @@ void http_stream_write(struct http_request *r, const char *p, size_t n)
 	uv_buf_t bufs[3];
 
 	assert(r->stage == HTTP_REQUEST_STREAMING);
+	r->left_bytes -= (int64_t)n;
+	assert(!r->has_length || r->left_bytes >= 0);
 	if (!r->conn || n == 0 || r->is_head)
 		return;
 	bufs[1] = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
@@ -74,6 +83,7 @@ void http_stream_end(struct http_request *r)
 	uv_buf_t b = uv_buf_init(last, sizeof(last) - 1);
 
 	assert(r->stage == HTTP_REQUEST_STREAMING);
+	assert(!r->has_length || r->is_head || r->left_bytes == 0);
 	if (c) {
 		if (r->is_chunked && !r->is_head)
 			http_conn_send(c, &b, 1);
@@ -82,4 +92,15 @@ void http_stream_end(struct http_request *r)
 	http_request_free(r);
 	if (c)
 		http_conn_answered(c);
+}
+
+void http_stream_cut(struct http_request *r)
+{
+	assert(r->stage == HTTP_REQUEST_STREAMING);
+	if (!r->conn) {
+		http_request_free(r);
+		return;
+	}
+	r->conn->is_broken = true;
+	http_conn_make_due(r->conn);
 }

@@ -17,6 +17,12 @@ struct job_documents *job_documents_new(struct runners *r, struct http_server *h
 	return d;
 }
 
+void job_documents_stop(struct job_documents *d)
+{
+	d->is_stopping = true;
+	job_log_stop(d);
+}
+
 void job_documents_free(struct job_documents *d)
 {
 	if (!d)

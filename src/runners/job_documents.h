@@ -16,6 +16,7 @@ enum {
 	REPORTS_PARSED_AT_ONCE = 2,
 };
 
+struct log_put;
 struct report_put;
 
 struct job_documents {
@@ -24,14 +25,20 @@ struct job_documents {
 	struct rate_limit *log_calls;
 	size_t report_bytes; /* in hand */
 	int n_parsing;
+	struct log_put *log_puts; /* whose bodies arrive */
+	bool is_stopping;
 	struct report_put *first, **last; /* have arrived and wait to be parsed */
 };
 
 /* Adds the routes. Everything is borrowed and outlives it. */
 struct job_documents *job_documents_new(
     struct runners *r, struct http_server *h, struct logs *logs);
+/* Logs that are being sent are kept as far as they came, and answered 503: the server need not
+ * wait for their end. */
+void job_documents_stop(struct job_documents *d);
 void job_documents_free(struct job_documents *d); /* nothing is in hand; NULL is fine */
 
+void job_log_stop(struct job_documents *d);
 /* The routes. */
 void job_log_add_route(struct job_documents *d, struct http_server *h);
 void job_report_add_route(struct job_documents *d, struct http_server *h);

@@ -26,8 +26,10 @@ enum {
 struct log_put {
 	struct job_access access;
 	struct job_documents *documents;
+	struct log_put *next, **slot; /* of the documents' list, while the body arrives */
 	bool wants_last;
-	int64_t offset; /* of the next byte that is appended */
+	bool is_cut_short; /* outpostd stops: not the whole body was taken */
+	int64_t offset;    /* of the next byte that is appended */
 	struct buf collected, appending;
 	bool is_busy;      /* a step is in hand */
 	bool is_paused;    /* the client waits */
@@ -39,10 +41,32 @@ struct log_put {
 	struct note_log note;
 };
 
+static void link_put(struct log_put *p)
+{
+	struct log_put **head = &p->documents->log_puts;
+
+	p->next = *head;
+	p->slot = head;
+	if (p->next)
+		p->next->slot = &p->next;
+	*head = p;
+}
+
+static void unlink_put(struct log_put *p)
+{
+	if (!p->slot)
+		return;
+	*p->slot = p->next;
+	if (p->next)
+		p->next->slot = p->slot;
+	p->slot = NULL;
+}
+
 static void put_free(struct log_put *p)
 {
 	struct runners *r = p->access.runners;
 
+	unlink_put(p);
 	timer_close(p->next_append);
 	buf_release(&p->collected);
 	buf_release(&p->appending);
@@ -106,6 +130,8 @@ static void advance(struct log_put *p);
 
 static void finish(struct log_put *p, int err)
 {
+	if (!err && p->is_cut_short)
+		err = ERR_CLOSING;
 	if (p->access.request && err)
 		answer_failed(p, err);
 	else if (p->access.request)
@@ -240,13 +266,36 @@ static void on_access(struct job_access *a)
 {
 	struct log_put *p = CONTAINER_OF(a, struct log_put, access);
 
-	if (!a->is_granted) {
+	if (a->is_granted && p->documents->is_stopping)
+		answer_failed(p, ERR_CLOSING);
+	if (!a->request) {
 		put_free(p);
 		return;
 	}
+	link_put(p);
 	http_set_user(a->request, p);
 	http_on_gone(a->request, on_gone);
 	http_resume_body(a->request);
+}
+
+/* Everything there is goes to disk; what the client still sends is not read. */
+static void cut_short(struct log_put *p)
+{
+	unlink_put(p);
+	if (p->is_body_over)
+		return;
+	http_pause_body(p->access.request);
+	p->is_paused = false;
+	p->is_body_over = true;
+	p->is_cut_short = true;
+	p->wants_last = false;
+	advance(p);
+}
+
+void job_log_stop(struct job_documents *d)
+{
+	while (d->log_puts)
+		cut_short(d->log_puts);
 }
 
 /* ---- the request ---- */

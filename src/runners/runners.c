@@ -144,6 +144,8 @@ void runners_stop(struct runners *r)
 	lease_expiry_stop(r->lease_expiry);
 	claims_stop(r->claims);
 	leases_stop(r->leases);
+	if (r->documents)
+		job_documents_stop(r->documents);
 }
 
 void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owner)

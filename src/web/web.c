@@ -15,6 +15,7 @@ struct web *web_new(const struct web_deps *deps)
 	web_add_change_routes(w);
 	web_add_accelerator_routes(w);
 	web_add_job_routes(w);
+	web_add_job_log_routes(w);
 	web_add_link_routes(w);
 	return w;
 }

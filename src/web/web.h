@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "http/server.h"
+#include "logs/logs.h"
 #include "loop/loop.h"
 #include "store/store.h"
 
@@ -17,9 +18,12 @@ struct web;
 struct web_deps {
 	struct loop *loop;
 	struct store *store;
+	struct logs *logs;
 	struct http_server *server;
 	/* Appends what the other layers count, as Prometheus text. */
 	void (*write_metrics)(struct buf *out, void *owner);
+	/* Adds to /api/v1/status what other layers know, as far as everybody may. NULL: nothing. */
+	void (*add_status)(json_t *status, void *owner);
 	void *owner;
 };
 
@@ -27,6 +31,8 @@ struct web_deps {
 struct web *web_new(const struct web_deps *deps);
 /* Takes a reference of its own. */
 void web_configure(struct web *w, struct config *config);
+/* Cuts the answers that wait for more to come: a followed log. Call it when the server closes. */
+void web_stop(struct web *w);
 /* After the server is closed and the store's queries are done. NULL is fine. */
 void web_free(struct web *w);
 

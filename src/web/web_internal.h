@@ -4,16 +4,23 @@
 
 #include "web/web.h"
 
+struct log_get;
+
 struct web {
 	struct web_deps deps;
 	struct config *config; /* NULL until configured */
 	int64_t started_wall_ms;
+	struct log_get *followers; /* of logs that may grow */
+	int n_followers;
+	int n_log_readers_stuck; /* whose socket has not taken their last piece */
+	bool is_stopping;
 };
 
 /* One file a group of routes. */
 void web_add_change_routes(struct web *w);
 void web_add_accelerator_routes(struct web *w);
 void web_add_job_routes(struct web *w);
+void web_add_job_log_routes(struct web *w);
 void web_add_link_routes(struct web *w);
 void web_add_health_routes(struct web *w);
 void web_add_status_routes(struct web *w);

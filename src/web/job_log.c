@@ -1,0 +1,393 @@
+/* GET /api/v1/jobs/{id}/log: a stranger's text, as text and nothing else, in whole, by range, or
+ * followed while it grows.
+ *
+ * A reader costs one piece of memory while it reads and next to nothing while it waits. Both kinds
+ * are bounded, because anybody may be one. */
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "store/jobs.h"
+#include "web/byte_range.h"
+#include "web/web_internal.h"
+
+enum {
+	PIECE_BYTES = 128 * 1024,
+	FOLLOWERS_MAX = 256,
+	STUCK_MAX = 256,          /* readers that have not taken their piece yet */
+	LOOK_AFTER_MS = 5 * 1000, /* of silence: is the job over? */
+	HEADERS_MAX = 8,
+};
+
+static const char TYPE[] = "text/plain; charset=utf-8";
+
+struct log_get {
+	struct web *web;
+	struct http_request *request; /* NULL: the client left */
+	struct config *config;        /* as of the request */
+	struct find_job job;
+	struct log_read read;
+	struct log_watch watch;
+	struct timer *silence;
+	struct log_get *next, **slot; /* followers, of the web's list */
+	int64_t at, to;               /* what is still to be sent; following: to is not known */
+	bool follows, is_begun, is_busy /* the store or the logs have it */;
+	bool has_changed; /* since the read in hand began */
+	bool is_stuck;    /* the socket has not taken the last piece */
+	bool is_over;     /* nothing more will come, or nobody waits for it */
+};
+
+static void unfollow(struct log_get *g)
+{
+	if (!g->slot)
+		return;
+	*g->slot = g->next;
+	if (g->next)
+		g->next->slot = g->slot;
+	g->slot = NULL;
+	g->web->n_followers--;
+}
+
+static void set_stuck(struct log_get *g, bool is_stuck)
+{
+	g->web->n_log_readers_stuck += is_stuck - g->is_stuck;
+	g->is_stuck = is_stuck;
+}
+
+static void get_free(struct log_get *g)
+{
+	set_stuck(g, false);
+	unfollow(g);
+	logs_unwatch(&g->watch);
+	timer_close(g->silence);
+	find_job_release(&g->job);
+	config_unref(g->config);
+	free(g);
+}
+
+static void on_gone(struct http_request *q)
+{
+	struct log_get *g = http_user(q);
+
+	g->request = NULL;
+	if (!g->is_busy)
+		get_free(g);
+}
+
+/* ---- the head ---- */
+
+/* A sandbox: if a browser could be talked into showing it as a page, it would be a page without
+ * scripts, forms and origin. */
+static int put_headers(struct http_header_line *h)
+{
+	int n = 0;
+
+	h[n++] = (struct http_header_line){
+	    "Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"};
+	h[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
+	h[n++] = (struct http_header_line){"Cache-Control", "no-cache"};
+	return n;
+}
+
+static void answer_not_found(struct log_get *g, const char *text)
+{
+	web_respond_not_found(g->request, text);
+	get_free(g);
+}
+
+static void answer_busy(struct log_get *g)
+{
+	http_respond_busy(g->request, 1);
+	get_free(g);
+}
+
+static void on_drain(struct http_request *q);
+
+static void begin(struct log_get *g, int status, const struct http_header_line *headers)
+{
+	if (!g->follows)
+		http_stream_length(g->request, g->to - g->at);
+	g->is_begun = true;
+	set_stuck(g, true); /* on_drain runs for the head too */
+	http_stream_begin(g->request, status, TYPE, headers, on_drain);
+}
+
+static void begin_following(struct log_get *g)
+{
+	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
+
+	put_headers(headers);
+	begin(g, 200, headers);
+}
+
+/* How long the log is, for a Content-Range: one that grows has no end yet. */
+static void answer_part(struct log_get *g, enum byte_range kind)
+{
+	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
+	int n = put_headers(headers), status = 200;
+	char length[24] = "*", range[80];
+
+	if (g->read.is_complete || kind == BYTE_RANGE_UNSATISFIABLE)
+		snprintf(length, sizeof(length), "%" PRId64, g->read.end);
+	headers[n++] = (struct http_header_line){"Accept-Ranges", "bytes"};
+	if (kind == BYTE_RANGE_PART) {
+		status = 206;
+		snprintf(range, sizeof(range), "bytes %" PRId64 "-%" PRId64 "/%s", g->at, g->to - 1,
+		    length);
+		headers[n++] = (struct http_header_line){"Content-Range", range};
+	} else if (kind == BYTE_RANGE_UNSATISFIABLE) {
+		snprintf(range, sizeof(range), "bytes */%s", length);
+		headers[n++] = (struct http_header_line){"Content-Range", range};
+		http_respond(g->request, 416, TYPE, headers, "", 0);
+		get_free(g);
+		return;
+	}
+	if (str_eq(http_method(g->request), "HEAD")) {
+		http_respond(g->request, status, TYPE, headers, "", (size_t)(g->to - g->at));
+		get_free(g);
+		return;
+	}
+	begin(g, status, headers);
+}
+
+static void answer_known(struct log_get *g)
+{
+	enum byte_range kind = BYTE_RANGE_NONE;
+	/* There is no validator that If-Range could agree with. */
+	const char *range =
+	    http_header(g->request, "If-Range") ? NULL : http_header(g->request, "Range");
+
+	g->to = g->read.end;
+	if (range)
+		kind = byte_range_parse(range, g->read.end, &g->at, &g->to);
+	answer_part(g, kind);
+}
+
+/* ---- the text ---- */
+
+static void on_text(struct log_read *r);
+static void on_job_again(struct store_query *q);
+
+static void finish(struct log_get *g)
+{
+	http_stream_end(g->request);
+	get_free(g);
+}
+
+static void read_on(struct log_get *g)
+{
+	int64_t n = PIECE_BYTES;
+
+	if (!g->follows && g->to - g->at < n)
+		n = g->to - g->at;
+	if (n == 0) {
+		finish(g);
+		return;
+	}
+	g->is_busy = true;
+	g->has_changed = false;
+	g->read = (struct log_read){
+	    .job_id = g->job.id, .offset = g->at, .max_bytes = (size_t)n, .done = on_text};
+	logs_read(g->web->deps.logs, &g->read);
+}
+
+static void on_drain(struct http_request *q)
+{
+	struct log_get *g = http_user(q);
+
+	set_stuck(g, false);
+	if (!g->is_busy)
+		read_on(g);
+}
+
+/* Everything there is was sent. */
+static void wait_for_more(struct log_get *g)
+{
+	if (g->read.is_complete || g->is_over)
+		finish(g);
+	else if (g->has_changed)
+		read_on(g);
+	else
+		timer_start(g->silence, LOOK_AFTER_MS);
+}
+
+static void on_text(struct log_read *r)
+{
+	struct log_get *g = CONTAINER_OF(r, struct log_get, read);
+
+	g->is_busy = false;
+	if (!g->request) {
+		get_free(g);
+	} else if (g->follows && (r->err == ERR_NOT_FOUND || (!r->err && r->n == 0))) {
+		wait_for_more(g);
+	} else if (r->err || r->n == 0) {
+		/* It is gone meanwhile, or damaged: the client must not take it for the whole. */
+		http_stream_cut(g->request);
+	} else {
+		g->at += (int64_t)r->n;
+		set_stuck(g, true);
+		http_stream_write(g->request, r->bytes, r->n);
+	}
+	free(r->bytes);
+}
+
+static void on_change(struct log_watch *w)
+{
+	struct log_get *g = CONTAINER_OF(w, struct log_get, watch);
+
+	g->has_changed = true;
+	if (!g->is_begun || g->is_busy || g->is_stuck)
+		return;
+	timer_stop(g->silence);
+	read_on(g);
+}
+
+/* ---- is the job over without its log being so? ---- */
+
+static void on_silence(struct timer *t)
+{
+	struct log_get *g = timer_owner(t);
+
+	find_job_release(&g->job);
+	g->job.q.done = on_job_again;
+	if (store_find_job(g->web->deps.store, &g->job))
+		timer_start(t, LOOK_AFTER_MS);
+	else
+		g->is_busy = true;
+}
+
+static void on_job_again(struct store_query *q)
+{
+	struct log_get *g = CONTAINER_OF(q, struct log_get, job.q);
+
+	g->is_busy = false;
+	if (!g->request) {
+		get_free(g);
+		return;
+	}
+	if (q->err == ERR_NOT_FOUND || (!q->err && g->job.status == JOB_COMPLETED))
+		g->is_over = true;
+	read_on(g);
+}
+
+/* ---- the request ---- */
+
+static void on_size(struct log_read *r)
+{
+	struct log_get *g = CONTAINER_OF(r, struct log_get, read);
+	bool may_come = g->follows && g->job.status != JOB_COMPLETED;
+
+	g->is_busy = false;
+	free(r->bytes);
+	if (!g->request)
+		get_free(g);
+	else if (r->err == ERR_NOT_FOUND && !may_come)
+		answer_not_found(g, "the job has no log, or it is not kept any more");
+	else if ((r->err && r->err != ERR_NOT_FOUND) || g->web->is_stopping)
+		answer_busy(g);
+	else if (g->follows)
+		begin_following(g);
+	else
+		answer_known(g);
+}
+
+static bool is_silent(const struct log_get *g)
+{
+	const struct accelerator *a = config_accelerator(g->config, g->job.accelerator);
+
+	return a && a->level == LEVEL_1;
+}
+
+static void on_job(struct store_query *q)
+{
+	struct log_get *g = CONTAINER_OF(q, struct log_get, job.q);
+
+	g->is_busy = false;
+	if (!g->request) {
+		get_free(g);
+	} else if (q->err == ERR_NOT_FOUND || (!q->err && is_silent(g))) {
+		answer_not_found(g, "no such job");
+	} else if (q->err) {
+		answer_busy(g);
+	} else {
+		g->is_busy = true;
+		g->read = (struct log_read){.job_id = g->job.id, .done = on_size};
+		logs_read(g->web->deps.logs, &g->read);
+	}
+}
+
+static void follow(struct log_get *g)
+{
+	struct web *w = g->web;
+
+	g->follows = true;
+	g->next = w->followers;
+	g->slot = &w->followers;
+	if (g->next)
+		g->next->slot = &g->next;
+	w->followers = g;
+	w->n_followers++;
+	g->watch = (struct log_watch){.job_id = g->job.id, .on_change = on_change};
+	logs_watch(w->deps.logs, &g->watch);
+}
+
+static bool wants_to_follow(const struct http_request *q)
+{
+	char text[8];
+
+	return str_eq(http_method(q), "GET") && http_query_get(q, "follow", text, sizeof(text)) &&
+	       str_eq(text, "1");
+}
+
+static void on_log(struct http_request *q, void *owner)
+{
+	struct web *w = owner;
+	bool follows = wants_to_follow(q);
+	struct log_get *g;
+	int64_t id;
+
+	if (!w->config || w->is_stopping || w->n_log_readers_stuck >= STUCK_MAX ||
+	    (follows && w->n_followers >= FOLLOWERS_MAX)) {
+		http_respond_busy(q, 1);
+		return;
+	}
+	if (parse_int64(http_segment(q, 0), &id) || id <= 0) {
+		web_respond_not_found(q, "no such job");
+		return;
+	}
+	g = xcalloc(1, sizeof(*g));
+	g->web = w;
+	g->request = q;
+	g->config = config_ref(w->config);
+	g->silence = timer_new(w->deps.loop, on_silence, g);
+	g->job.id = id;
+	g->job.q.done = on_job;
+	if (follows)
+		follow(g);
+	if (store_find_job(w->deps.store, &g->job)) {
+		answer_busy(g);
+		return;
+	}
+	g->is_busy = true;
+	http_set_user(q, g);
+	http_on_gone(q, on_gone);
+}
+
+/* Their text is cut, not ended: it goes on elsewhere. */
+void web_stop(struct web *w)
+{
+	w->is_stopping = true;
+	for (struct log_get *g = w->followers; g; g = g->next)
+		if (g->request && g->is_begun)
+			http_stream_cut(g->request);
+}
+
+void web_add_job_log_routes(struct web *w)
+{
+	http_server_route(w->deps.server, &(struct http_route){
+					      .method = "GET",
+					      .pattern = "/api/v1/jobs/{id}/log",
+					      .on_request = on_log,
+					      .owner = w,
+					  });
+}
