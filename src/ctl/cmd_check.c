@@ -23,8 +23,11 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 	}
 	fputs(buf_str(&messages), stdout);
 	if (!rc)
-		fprintf(stderr, "%s: ok, %zu accelerator%s\n", ctl->config_path,
-		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s");
+		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path,
+		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s",
+		    config->accelerators_git_url ? ", without those of accelerators.git: outpostd "
+						   "--check reads what it fetched last"
+						 : "");
 	config_unref(config);
 	buf_release(&messages);
 	return rc ? EXIT_FAILED : EXIT_DONE;

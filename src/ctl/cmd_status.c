@@ -28,6 +28,56 @@ static void print_trouble(const struct ctl *ctl, const char *text)
 	    ctl->has_colour ? "\033[0m" : "");
 }
 
+static const char *time_text(const json_t *v, const char *key, char *out, size_t out_bytes)
+{
+	const char *text = json_get_str(v, key);
+	int64_t then;
+
+	if (!text || rfc3339_parse(text, &then))
+		return "never";
+	return age_text(then, clock_wall_ms(), out, out_bytes);
+}
+
+/* Nothing without accelerators.git. */
+static void print_registry(const struct ctl *ctl, const json_t *registry)
+{
+	const char *commit = json_get_str(registry, "commit");
+	char line[256], since[32], fetched[32];
+
+	if (!json_is_object(registry))
+		return;
+	if (commit)
+		snprintf(line, sizeof(line), "%.7s, in force %s, fetched %s", commit,
+		    time_text(registry, "in_force_since", since, sizeof(since)),
+		    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
+	else
+		snprintf(line, sizeof(line), "%snot loaded yet%s",
+		    ctl->has_colour ? "\033[33m" : "", ctl->has_colour ? "\033[0m" : "");
+	print_line(ctl, "registry", line);
+}
+
+static void print_registry_troubles(const struct ctl *ctl, const json_t *registry)
+{
+	const char *refused = json_get_str(registry, "refused");
+	const char *why = json_get_str(registry, "refused_why");
+	const char *fetch_error = json_get_str(registry, "fetch_error");
+	const char *kept =
+	    json_get_str(registry, "commit") ? "the commit before it" : "no commit of it";
+	struct buf line = BUF_INIT(128 * 1024);
+
+	if (refused && why) {
+		buf_appendf(&line, "the registry's commit %.7s was refused, %s is in force:\n%s",
+		    refused, kept, why);
+		print_trouble(ctl, buf_str(&line));
+		buf_clear(&line);
+	}
+	if (fetch_error) {
+		buf_appendf(&line, "fetching the registry: %s", fetch_error);
+		print_trouble(ctl, buf_str(&line));
+	}
+	buf_release(&line);
+}
+
 static void print_troubles(const struct ctl *ctl, const json_t *v)
 {
 	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
@@ -62,6 +112,7 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 		buf_appendf(&line, "writing comments: %s", comments);
 		print_trouble(ctl, buf_str(&line));
 	}
+	print_registry_troubles(ctl, json_object_get(v, "registry"));
 	buf_release(&line);
 }
 
@@ -91,11 +142,14 @@ static void print_status(const struct ctl *ctl, const json_t *v)
 	    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
 	    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
 	print_line(ctl, "database", line);
+	print_counts(ctl, "pull", json_object_get(v, "pull"));
+	print_counts(ctl, "machines", json_object_get(v, "machines"));
 	print_counts(ctl, "github", json_object_get(v, "github"));
 	print_counts(ctl, "comments", json_object_get(v, "comments"));
 	print_line(ctl, "reconciled",
 	    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
 						  : "not yet");
+	print_registry(ctl, json_object_get(v, "registry"));
 	print_troubles(ctl, v);
 }
 

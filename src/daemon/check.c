@@ -1,13 +1,15 @@
 #include "daemon/check.h"
 
 #include "http/server.h"
+#include "registry/registry.h"
 
 enum { MESSAGES_MAX_BYTES = 1 << 20 };
 
-int daemon_load_config(const char *path, struct config **ret, struct buf *messages)
+int daemon_load_config(
+    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
 {
 	struct error why = {0};
-	int rc = config_load(path, ret, messages);
+	int rc = config_load_with(path, files, ret, messages);
 
 	if (rc || !(*ret)->tls_certificate_pem)
 		return rc;
@@ -20,16 +22,52 @@ int daemon_load_config(const char *path, struct config **ret, struct buf *messag
 	return rc;
 }
 
+/* The registry's files cannot be mended on this machine, so one way on is to leave them out. */
+static void tell_way_out(const char *path, struct buf *messages)
+{
+	struct config *without = NULL;
+	struct buf ignored = BUF_INIT(MESSAGES_MAX_BYTES);
+
+	if (daemon_load_config(path, NULL, &without, &ignored) == 0)
+		buf_appendf(messages,
+		    "%s:1: the registry's last good commit does not check with this file any more: "
+		    "mend this file, or remove %s/registry/good to start without accelerators and "
+		    "fetch anew\n",
+		    path, without->state_dir);
+	config_unref(without);
+	buf_release(&ignored);
+}
+
+int daemon_load_first_config(const char *path, struct config **ret, struct buf *messages)
+{
+	const struct registry_files files = {.find = registry_folder};
+	int rc = daemon_load_config(path, &files, ret, messages);
+
+	if (rc)
+		tell_way_out(path, messages);
+	return rc;
+}
+
+static void tell_ok(const char *path, const struct config *c)
+{
+	fprintf(stderr, "%s: ok, %zu accelerator%s", path, c->n_accelerators,
+	    c->n_accelerators == 1 ? "" : "s");
+	if (c->accelerators_git_commit)
+		fprintf(stderr, ", with accelerators.git@%.7s", c->accelerators_git_commit);
+	else if (c->accelerators_git_url)
+		fprintf(stderr, ", without accelerators.git: nothing has been fetched yet");
+	fprintf(stderr, "\n");
+}
+
 int daemon_check(const char *config_path)
 {
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
 	struct config *config = NULL;
-	int rc = daemon_load_config(config_path, &config, &messages);
+	int rc = daemon_load_first_config(config_path, &config, &messages);
 
 	fputs(buf_str(&messages), stdout);
 	if (!rc)
-		fprintf(stderr, "%s: ok, %zu accelerator%s\n", config_path, config->n_accelerators,
-		    config->n_accelerators == 1 ? "" : "s");
+		tell_ok(config_path, config);
 	config_unref(config);
 	buf_release(&messages);
 	return rc ? 1 : 0;

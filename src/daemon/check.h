@@ -5,9 +5,14 @@
 #include "base/buf.h"
 #include "config/config.h"
 
-/* config_load() plus what only higher layers can tell: that the TLS pair is one. Messages
+/* config_load_with() plus what only higher layers can tell: that the TLS pair is one. Messages
  * as there. Blocking: before the loop, or in the pool. */
-int daemon_load_config(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
+int daemon_load_config(const char *path, const struct registry_files *files, struct config **ret,
+    struct buf *messages) MUST_CHECK;
+/* The same at a start, with the registry's last good commit. When that does not check any more, the
+ * messages end with how to start without it. */
+int daemon_load_first_config(
+    const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
 /* Prints what is wrong on stdout and a summary on stderr. Returns the exit code, 0 or 1. */
 int daemon_check(const char *config_path);

@@ -1,6 +1,8 @@
 /* outpostctl status: what the store knows, and what only this process does. */
 #include "base/clock.h"
 #include "daemon/control_internal.h"
+#include "daemon/registry_status.h"
+#include "daemon/runner_status.h"
 
 static json_t *publish_json(const struct daemon *d)
 {
@@ -58,6 +60,8 @@ static void status_read(int err, json_t *status, void *owner)
 	json_object_set_new(status, "comments", publish_json(d));
 	json_object_set_new(status, "github", github_json(d));
 	json_object_set_new(status, "config", config_json(d));
+	registry_status_add(status, d);
+	runner_status_add(status, d);
 	control_respond(q->request, 200, status);
 	control_end(q);
 }

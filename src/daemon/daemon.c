@@ -89,7 +89,7 @@ static void start_serving(struct daemon *d)
 static int load_first_config(struct daemon *d)
 {
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
-	int rc = daemon_load_config(d->config_path, &d->config, &messages);
+	int rc = daemon_load_first_config(d->config_path, &d->config, &messages);
 
 	fputs(buf_str(&messages), stderr);
 	buf_release(&messages);
@@ -128,6 +128,7 @@ int daemon_run(const char *config_path)
 		log_event(LOG_INFO, "stopped");
 	config_unref(d.config);
 	free(d.config_error);
+	free(d.wanted_commit_folder);
 	free(d.address);
 	explicit_bzero(d.callback_key, sizeof(d.callback_key));
 	return rc ? 1 : 0;

@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "daemon/registry_status.h"
+#include "daemon/runner_status.h"
 #include "daemon/wire.h"
 
 enum { BUDGETS_MAX = 64 };
@@ -65,7 +67,8 @@ static void put_runners(struct buf *out, const struct runners_counters *c)
 	    {"busy", c->n_busy},
 	};
 
-	put_family(out, "outpost_reports_total", "Reports of jobs by answer.", "answer", answers,
+	put_family(out, "outpost_reports_total",
+	    "Reports of jobs, and what machines ask, by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
 	put_one(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
 	    c->n_key_fetches);
@@ -156,6 +159,7 @@ void metrics_write(struct buf *out, void *owner)
 	publish_read_counters(d->publish, &publish);
 	put_intake(out, intake_counters(d->intake));
 	put_runners(out, runners_counters(d->runners));
+	runner_status_write_metrics(out, d);
 	put_dispatch(out, &dispatch);
 	put_publish(out, &publish);
 	put_github(out, d->github);
@@ -163,4 +167,5 @@ void metrics_write(struct buf *out, void *owner)
 	    "When the configuration in force was read.", d->config_loaded_wall_ms / 1000);
 	put_one(out, "outpost_config_refused", "gauge", "1 while the last reload stands refused.",
 	    d->config_error != NULL);
+	registry_status_write_metrics(out, d);
 }

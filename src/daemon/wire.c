@@ -7,7 +7,10 @@
 #include "base/str.h"
 #include "base/version.h"
 #include "daemon/control.h"
+#include "daemon/log_retention.h"
 #include "daemon/metrics.h"
+#include "daemon/registry_status.h"
+#include "daemon/reload.h"
 #include "webhook/payload.h"
 
 enum { CLOSE_GRACE_MS = 5000, MIRROR_AGAIN_MS = 5000 };
@@ -82,6 +85,8 @@ static int open_store(struct daemon *d, struct error *e)
 
 	if (!rc)
 		rc = callback_key_load(d->config->state_dir, d->callback_key, e);
+	if (!rc)
+		rc = logs_open(d->loop, d->config->state_dir, &d->logs, e);
 	return rc;
 }
 
@@ -105,6 +110,31 @@ static int open_server(struct daemon *d, struct error *e)
 	return 0;
 }
 
+/* ---- the registry from git ---- */
+
+static void try_commit(struct registry *r, const char *commit, const char *folder, void *owner)
+{
+	(void)r;
+	(void)commit;
+	reload_try_commit(owner, folder);
+}
+
+static void on_registry_push(void *owner)
+{
+	struct daemon *d = owner;
+
+	registry_fetch(d->registry);
+}
+
+static void open_registry(struct daemon *d)
+{
+	const struct registry_deps deps = {.loop = d->loop, .try_commit = try_commit, .owner = d};
+
+	d->registry = registry_new(&deps);
+	intake_on_registry_push(d->intake, on_registry_push, d);
+	registry_configure(d->registry, d->config);
+}
+
 static void open_parts(struct daemon *d)
 {
 	const struct dispatch_deps dispatch = {
@@ -124,15 +154,19 @@ static void open_parts(struct daemon *d)
 	const struct web_deps web = {
 	    .loop = d->loop,
 	    .store = d->store,
+	    .logs = d->logs,
 	    .server = d->server,
 	    .write_metrics = metrics_write,
+	    .add_status = registry_status_add_public,
 	    .owner = d,
 	};
 
 	d->intake = intake_new(d->loop, d->store, d->server);
 	d->runners = runners_new(
 	    d->loop, d->store, d->client, d->server, d->callback_key, sizeof(d->callback_key));
+	runners_take_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
+	d->log_retention = log_retention_new(d);
 	d->dispatch = dispatch_new(&dispatch, d->config);
 	d->publish = publish_new(&publish, d->config);
 	intake_configure(d->intake, d->config);
@@ -140,6 +174,7 @@ static void open_parts(struct daemon *d)
 	web_configure(d->web, d->config);
 	d->mirror_again = timer_new(d->loop, on_mirror_again, d);
 	start_mirror(d);
+	open_registry(d);
 }
 
 int wire_up(struct daemon *d, struct error *e)
@@ -195,6 +230,7 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	dispatch_configure(d->dispatch, config);
 	publish_configure(d->publish, config);
 	web_configure(d->web, config);
+	registry_configure(d->registry, config);
 	start_mirror(d);
 	return 0;
 }
@@ -213,6 +249,11 @@ static void part_closed(void *owner)
 
 static void close_users(struct daemon *d)
 {
+	if (d->runners)
+		runners_stop(d->runners); /* the server need not wait for those who are held */
+	if (d->web)
+		web_stop(d->web);
+	log_retention_stop(d->log_retention);
 	if (d->server) {
 		d->n_closing++;
 		http_server_close(d->server, CLOSE_GRACE_MS, part_closed, d);
@@ -236,8 +277,10 @@ static void finish(struct daemon *d)
 	/* The store told them of changes until it was closed. */
 	dispatch_free(d->dispatch);
 	publish_free(d->publish);
+	runners_free(d->runners);
 	intake_free(d->intake);
 	web_free(d->web);
+	log_retention_free(d->log_retention);
 	timer_close(d->stop_deadline);
 	timer_close(d->watchdog);
 	timer_close(d->mirror_again);
@@ -257,11 +300,20 @@ static void next_step(struct daemon *d)
 			d->n_closing++;
 			runners_close(d->runners, part_closed, d);
 		}
+		/* Not before the server: an answer in hand may yet ask what it is at. */
+		if (d->registry) {
+			d->n_closing++;
+			registry_close(d->registry, part_closed, d);
+		}
 		break;
 	case 2:
 		if (d->github) {
 			d->n_closing++;
 			github_close(d->github, part_closed, d);
+		}
+		if (d->logs) {
+			d->n_closing++;
+			logs_close(d->logs, part_closed, d);
 		}
 		break;
 	case 3:

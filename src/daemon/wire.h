@@ -12,8 +12,10 @@
 #include "github/github.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "logs/logs.h"
 #include "loop/loop.h"
 #include "publish/publish.h"
+#include "registry/registry.h"
 #include "runners/runners.h"
 #include "store/registry.h"
 #include "store/store.h"
@@ -21,6 +23,7 @@
 #include "webhook/intake.h"
 
 struct control;
+struct log_retention;
 
 struct daemon {
 	struct loop *loop;
@@ -33,6 +36,8 @@ struct daemon {
 	uint8_t callback_key[CALLBACK_KEY_BYTES];
 
 	struct store *store;
+	struct logs *logs;
+	struct log_retention *log_retention;
 	struct http_server *server;
 	struct http_client *client;
 	struct github *github;
@@ -42,6 +47,7 @@ struct daemon {
 	struct publisher *publish;
 	struct web *web;
 	struct control *control;
+	struct registry *registry;
 
 	struct mirror_registry mirror; /* one at a time */
 	struct config *mirrored;       /* what the mirror in hand reads */
@@ -52,6 +58,7 @@ struct daemon {
 	int n_closing; /* parts of the present closing step that are not closed yet */
 	int closing_step;
 	bool is_reloading, is_reload_wanted, is_stopping;
+	char *wanted_commit_folder; /* to be tried after the reload in hand; NULL: none */
 };
 
 /* Builds everything on d->loop from d->config and listens. */

@@ -1,6 +1,7 @@
 #include "registry/fetch.h"
 
 #include <dirent.h>
+#include <pthread.h>
 
 #include "base/alloc.h"
 #include "base/escape.h"
@@ -42,31 +43,36 @@ static int use_certificates(struct error *e)
 	return error_set(e, ERR_INVALID, "SSL_CERT_FILE, SSL_CERT_DIR: %s", why);
 }
 
-int fetch_setup(struct error *e)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct error setup_error;
+
+static void setup_once(void)
 {
 	static const int levels[] = {GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_GLOBAL,
 	    GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
-	int rc;
 
-	if (git_libgit2_init() < 0)
-		return error_set(e, ERR_IO, "libgit2 does not start");
+	if (git_libgit2_init() < 0) {
+		error_set(&setup_error, ERR_IO, "libgit2 does not start");
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
 		git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, levels[i], "");
 	git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, (size_t)OBJECTS_MAX);
 	git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
 	/* state_dir is ours whoever owns it. */
 	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-	rc = use_certificates(e);
-	if (!rc && stream_register())
-		rc = error_set(e, ERR_IO, "libgit2 does not take our sockets");
-	if (rc)
-		git_libgit2_shutdown();
-	return rc;
+	if (use_certificates(&setup_error))
+		return;
+	if (stream_register())
+		error_set(&setup_error, ERR_IO, "libgit2 does not take our sockets");
 }
 
-void fetch_shutdown(void)
+int fetch_setup(struct error *e)
 {
-	git_libgit2_shutdown();
+	pthread_once(&once, setup_once);
+	if (setup_error.code)
+		*e = setup_error;
+	return setup_error.code;
 }
 
 /* ---- the local repository ---- */
@@ -199,12 +205,17 @@ static int fetch(git_repository *repo, git_remote *remote, const char *branch, s
 int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
     git_oid *ret, struct error *e)
 {
+	git_remote_create_options options;
 	git_remote *remote = NULL;
 	int rc;
 
 	git_error_clear();
 	stream_use(b);
-	if (git_remote_create_anonymous(&remote, repo, url))
+	git_remote_create_options_init(&options, GIT_REMOTE_CREATE_OPTIONS_VERSION);
+	options.repository = repo;
+	/* There is nothing to be put in its place, and libgit2 1.5 leaks while it looks. */
+	options.flags = GIT_REMOTE_CREATE_SKIP_INSTEADOF;
+	if (git_remote_create_with_opts(&remote, url, &options))
 		rc = explain(b, url, e);
 	else
 		rc = fetch(repo, remote, branch, b, ret, e);

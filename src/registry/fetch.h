@@ -6,11 +6,10 @@
 
 #include "registry/bounds.h"
 
-/* Readies libgit2 for this process: our sockets, no configuration of the user's or the system's,
- * certificates as OpenSSL's variables SSL_CERT_FILE and SSL_CERT_DIR say. Each call takes a
- * reference, fetch_shutdown() gives it back. */
+/* Readies libgit2 for this process, once: our sockets, no configuration of the user's or the
+ * system's, certificates as OpenSSL's variables SSL_CERT_FILE and SSL_CERT_DIR say. It stays ready to
+ * the end, because libgit2 forgets what its threads hold when it is shut down. */
 int fetch_setup(struct error *e) MUST_CHECK;
-void fetch_shutdown(void);
 
 /* The repository at `path`, made (or made anew, when it is damaged or full of crumbs): it is a
  * cache. git_repository_free(). */

@@ -172,8 +172,8 @@ static void take_commit(struct registry *r)
 	if (str_eq(q->name, q->name_in_force)) {
 		forget_refused(r);
 		rest(r);
-	} else if (str_eq(q->name, r->refused_name)) {
-		rest(r);
+	} else if (str_eq(q->name, q->name_refused)) {
+		rest(r); /* as it was when the round began: it has written no folder */
 	} else if (q->mistakes.len) {
 		refuse(r, buf_str(&q->mistakes));
 		rest(r);

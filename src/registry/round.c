@@ -132,10 +132,8 @@ void round_fetch(struct pool_work *w)
 		registry_sweep(q->root, q->name_in_force);
 		rc = fetch_setup(&q->why);
 	}
-	if (!rc) {
+	if (!rc)
 		rc = fetch(q, path);
-		fetch_shutdown();
-	}
 	q->err = rc;
 	free(path);
 }

@@ -14,7 +14,7 @@ static void on_readyz(struct http_request *r, void *owner)
 
 	store_stats(w->deps.store, &stats);
 	store_probe(w->deps.store);
-	if (!w->config)
+	if (!w->config || !config_is_registry_loaded(w->config))
 		http_respond_json1(r, 503, "error", "the registry is not loaded yet");
 	else if (!stats.is_writable)
 		http_respond_json1(r, 503, "error", "the store cannot be written");

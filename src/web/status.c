@@ -12,11 +12,24 @@ static void finish(struct status_request *s, int err)
 	free(s);
 }
 
+static void leases_read(struct store_query *q)
+{
+	struct status_request *s = CONTAINER_OF(q, struct status_request, leases.q);
+
+	list_leases_release(&s->leases);
+	finish(s, q->err);
+}
+
 static void outbox_read(struct store_query *q)
 {
 	struct status_request *s = CONTAINER_OF(q, struct status_request, outbox.q);
+	int rc = q->err;
 
-	finish(s, q->err);
+	s->leases = (struct list_leases){.q.done = leases_read, .only_active = true, .limit = 1};
+	if (!rc)
+		rc = store_list_leases(s->web->deps.store, &s->leases);
+	if (rc)
+		finish(s, rc);
 }
 
 static void totals_read(struct store_query *q)
@@ -56,6 +69,15 @@ static json_t *deliveries_json(const struct get_totals *t)
 	return v;
 }
 
+static json_t *pull_json(const struct status_request *s)
+{
+	json_t *v = json_object();
+
+	json_set_int(v, "queued", s->leases.n_queued);
+	json_set_int(v, "leases", s->totals.n_leases_active);
+	return v;
+}
+
 static json_t *outbox_json(const struct outbox_stats *o)
 {
 	json_t *v = json_object();
@@ -90,6 +112,7 @@ static json_t *status_json(const struct status_request *s)
 	json_set_int(v, "results", s->totals.n_results);
 	json_object_set_new(v, "outbox", outbox_json(&s->outbox));
 	json_object_set_new(store, "writable", json_boolean(stats.is_writable));
+	json_object_set_new(v, "pull", pull_json(s));
 	json_set_int(store, "bytes", s->totals.db_bytes);
 	json_set_int(store, "queued", stats.n_queued_ops);
 	json_object_set_new(v, "store", store);
@@ -98,10 +121,17 @@ static json_t *status_json(const struct status_request *s)
 
 static void answer_status(int err, struct status_request *s)
 {
-	if (err)
+	const struct web_deps *deps = &s->web->deps;
+	json_t *v;
+
+	if (err) {
 		http_respond_busy(s->request, 1);
-	else
-		web_respond_json(s->request, 200, status_json(s));
+		return;
+	}
+	v = status_json(s);
+	if (deps->add_status)
+		deps->add_status(v, deps->owner);
+	web_respond_json(s->request, 200, v);
 }
 
 static void on_status(struct http_request *r, void *owner)

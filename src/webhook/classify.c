@@ -82,3 +82,34 @@ enum webhook_class webhook_classify(
 	*ret_reason = "the event is not used";
 	return WEBHOOK_IGNORED;
 }
+
+/* "owner/name" of https://HOST/owner/name(.git)(/), not terminated; 0: the URL is another kind. */
+static size_t repository_of_url(const char *url, const char **ret)
+{
+	const char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+	size_t n;
+
+	if (!path)
+		return 0;
+	*ret = path + 1;
+	n = strlen(path + 1);
+	while (n && path[n] == '/')
+		n--;
+	if (n > 4 && strncmp(path + 1 + n - 4, ".git", 4) == 0)
+		n -= 4;
+	return n;
+}
+
+bool webhook_is_registry_push(const char *event, const struct skim *s, const struct config *c)
+{
+	static const char heads[] = "refs/heads/";
+	const char *repository;
+	size_t n;
+
+	if (!c->accelerators_git_url || !str_eq(event, "push") || s->is_deleted)
+		return false;
+	n = repository_of_url(c->accelerators_git_url, &repository);
+	return n && strlen(s->repository) == n && strncasecmp(s->repository, repository, n) == 0 &&
+	       str_has_prefix(s->ref, heads) &&
+	       str_eq(s->ref + strlen(heads), c->accelerators_git_branch);
+}

@@ -16,4 +16,8 @@ enum webhook_class {
 enum webhook_class webhook_classify(
     const char *event, const struct skim *s, const struct config *c, const char **ret_reason);
 
+/* A push to the branch that accelerators.git follows: its url is https://HOST/owner/name(.git) with the
+ * repository's name (compared without case). */
+bool webhook_is_registry_push(const char *event, const struct skim *s, const struct config *c);
+
 #endif

@@ -45,6 +45,8 @@ struct intake {
 	int n_spare, n_in_hand;
 	struct log_limit lines[N_REFUSALS]; /* of refusals, which anyone can cause */
 	struct intake_counters counters;
+	void (*on_registry_push)(void *owner); /* NULL: nobody asked */
+	void *registry_owner;
 };
 
 static struct in_hand *in_hand_take(struct intake *in)
@@ -218,8 +220,11 @@ static void write_down(struct in_hand *d, struct http_request *r)
 static void decide(struct in_hand *d, struct http_request *r)
 {
 	struct intake *in = d->intake;
+	bool is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
 	const char *reason;
 
+	if (is_registry_push && in->on_registry_push)
+		in->on_registry_push(in->registry_owner);
 	switch (webhook_classify(d->event, &d->skim, in->config, &reason)) {
 	case WEBHOOK_USED:
 		write_down(d, r);
@@ -230,6 +235,8 @@ static void decide(struct in_hand *d, struct http_request *r)
 		answer(r, 200, "pong", NULL, NULL);
 		break;
 	case WEBHOOK_IGNORED:
+		if (is_registry_push)
+			reason = "a push to the registry: it is fetched";
 		in->counters.n_ignored++;
 		log_delivery(d, "delivery_ignored", reason);
 		answer(r, 200, "ignored", "reason", reason);
@@ -347,6 +354,12 @@ void intake_configure(struct intake *in, struct config *c)
 	hmac_free(in->hmac);
 	in->hmac = hmac_new(c->github_webhook_secret, c->github_webhook_secret_bytes);
 	config_unref(old);
+}
+
+void intake_on_registry_push(struct intake *in, void (*on_push)(void *owner), void *owner)
+{
+	in->on_registry_push = on_push;
+	in->registry_owner = owner;
 }
 
 void intake_free(struct intake *in)

@@ -21,6 +21,9 @@ struct intake;
 struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h);
 /* Takes its own reference to the snapshot. Deliveries in hand keep what they were checked with. */
 void intake_configure(struct intake *in, struct config *c);
+/* Called for each signed push to the repository and branch of accelerators.git, before its answer:
+ * that is 200 "ignored" unless upstream's own repository is the one. */
+void intake_on_registry_push(struct intake *in, void (*on_push)(void *owner), void *owner);
 /* After the server and the store are closed, so that nothing is in hand. NULL is fine. */
 void intake_free(struct intake *in);
 
