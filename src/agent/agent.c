@@ -1,6 +1,245 @@
-#include "agent/agent.h"
+#include "agent/agent_internal.h"
 
-int agent_run(const char *config_path)
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "agent/check.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/version.h"
+#include "steps/steps.h"
+
+enum { TICK_MS = 300 };
+
+/* ---- what is next ---- */
+
+struct job *agent_busy(const struct agent *a)
 {
-	return config_path[0] ? 1 : 2;
+	for (struct job *j = a->jobs; j; j = j->next)
+		if (j->stage == JOB_WAITING || j->stage == JOB_RUNNING)
+			return j;
+	return NULL;
+}
+
+void agent_next(struct agent *a)
+{
+	if (a->next_timer)
+		timer_start(a->next_timer, 0);
+}
+
+/* Those that run, each by itself. */
+static void look_at_running(struct agent *a)
+{
+	struct job *next;
+
+	for (struct job *j = a->jobs; j; j = next) {
+		next = j->next;
+		job_look(j);
+	}
+	for (struct job *j = a->jobs; j; j = j->next)
+		if (j->stage == JOB_RUNNING)
+			(void)upload_go(j);
+	if (agent_busy(a))
+		timer_start(a->tick, TICK_MS);
+	else
+		timer_stop(a->tick);
+}
+
+static bool is_sending(const struct agent *a)
+{
+	for (const struct job *j = a->jobs; j; j = j->next)
+		if (j->stage == JOB_ENDED && j->upload.call.is_active)
+			return true;
+	return false;
+}
+
+/* Those that have ended, one at a time, oldest first; one that has to wait lets others pass. */
+static void send_ended(struct agent *a)
+{
+	int64_t now = clock_mono_ms(), due = INT64_MAX;
+	struct job *next;
+
+	timer_stop(a->send_timer);
+	if (is_sending(a))
+		return;
+	for (struct job *j = a->jobs; j; j = next) {
+		enum upload_state state;
+
+		next = j->next;
+		if (j->stage != JOB_ENDED)
+			continue;
+		state = upload_go(j);
+		if (state == UPLOAD_BUSY)
+			return;
+		if (state == UPLOAD_NOTHING)
+			job_over(j, PROGRESS_DIED, "its process ended without a result");
+		else if (j->upload.due_mono_ms < due)
+			due = j->upload.due_mono_ms;
+	}
+	if (due != INT64_MAX)
+		timer_start(a->send_timer, due > now ? due - now : 0);
+}
+
+static void on_server_closed(void *owner)
+{
+	struct agent *a = owner;
+
+	loop_stop(a->loop);
+}
+
+static void close_all(struct agent *a)
+{
+	a->stopping = ENDING;
+	while (a->jobs)
+		job_forget(a->jobs);
+	loop_close_signals(a->loop);
+	claim_close(a);
+	timer_close(a->tick);
+	timer_close(a->send_timer);
+	timer_close(a->stop_timer);
+	timer_close(a->next_timer);
+	a->next_timer = NULL;
+	server_close(&a->server, on_server_closed, a);
+}
+
+static void on_next(struct timer *t)
+{
+	struct agent *a = timer_owner(t);
+
+	look_at_running(a);
+	send_ended(a);
+	if (a->end == AGENT_ONCE && a->n_taken > 0 && !a->jobs && a->stopping == NOT_STOPPING) {
+		a->stopping = DRAINING;
+		claim_stop(a);
+	}
+	if (stop_is_ready(a)) {
+		close_all(a);
+		return;
+	}
+	if (a->stopping == NOT_STOPPING && !agent_busy(a) &&
+	    !(a->end == AGENT_ONCE && a->n_taken > 0))
+		claim_go(a);
+}
+
+static void on_send_timer(struct timer *t)
+{
+	agent_next(timer_owner(t));
+}
+
+/* ---- old folders ---- */
+
+static void prune_work(struct pool_work *w)
+{
+	const struct agent *a = CONTAINER_OF(w, struct agent, prune);
+
+	journal_prune(a->journal.jobs_dir, a->c->keep_jobs);
+}
+
+static void after_prune(struct pool_work *w)
+{
+	CONTAINER_OF(w, struct agent, prune)->is_pruning = false;
+}
+
+void agent_prune(struct agent *a)
+{
+	if (a->is_pruning || a->stopping == ENDING)
+		return;
+	a->is_pruning = true;
+	a->prune.work = prune_work;
+	a->prune.after = after_prune;
+	pool_submit(a->loop, &a->prune);
+}
+
+/* ---- signals ---- */
+
+static void on_stop_signal(int signum, void *owner)
+{
+	(void)signum;
+	stop_on_signal(owner);
+}
+
+static void on_hangup(int signum, void *owner)
+{
+	struct agent *a = owner;
+
+	(void)signum;
+	log_event(LOG_INFO, "token_read_again", LOG_S("token_file", a->c->token_file));
+	server_reread_token(&a->server);
+	claim_hurry(a);
+}
+
+static void on_child(int signum, void *owner)
+{
+	(void)signum;
+	agent_next(owner);
+}
+
+/* ---- start ---- */
+
+static int open_all(struct agent *a, struct error *e)
+{
+	int rc = agent_make_work_dir(a->c, e);
+
+	if (!rc)
+		rc = steps_check(a->c, e);
+	if (!rc)
+		rc = journal_open(&a->journal, a->c->work_dir, e);
+	return rc;
+}
+
+static void start(struct agent *a)
+{
+	struct error e = {0};
+
+	a->tick = timer_new(a->loop, on_send_timer, a);
+	a->send_timer = timer_new(a->loop, on_send_timer, a);
+	a->stop_timer = timer_new(a->loop, stop_on_timer, a);
+	a->next_timer = timer_new(a->loop, on_next, a);
+	server_open(&a->server, a->loop, a->c);
+	claim_open(a);
+	loop_on_signal(a->loop, SIGTERM, on_stop_signal, a);
+	loop_on_signal(a->loop, SIGINT, on_stop_signal, a);
+	loop_on_signal(a->loop, SIGHUP, on_hangup, a);
+	loop_on_signal(a->loop, SIGCHLD, on_child, a);
+	if (a->c->sandbox == SANDBOX_NONE)
+		log_event(LOG_WARN, "no_sandbox",
+		    LOG_S("why", "sandbox: none lets a change's code do whatever this user may do; "
+				 "bubblewrap "
+				 "does not"));
+	log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION), LOG_S("name", a->c->name),
+	    LOG_S("accelerator", a->c->accelerator), LOG_S("server", a->c->server));
+	if (job_restore_all(a, &e))
+		log_event(LOG_ERROR, "journal_unreadable", LOG_S("why", e.text));
+	agent_next(a);
+}
+
+int agent_run(const char *config_path, enum agent_end end)
+{
+	struct runner_config *c = agent_load_config(config_path);
+	struct agent a = {.c = c, .end = end};
+	struct error e = {0};
+	int rc;
+
+	if (!c)
+		return 1;
+	/* The token lives in this memory: no core dump, and no reading by the steps, which may be
+	 * this user's programs. */
+	prctl(PR_SET_DUMPABLE, 0);
+	log_setup(c->log_level, c->log_format);
+	rc = open_all(&a, &e);
+	if (rc) {
+		log_event(LOG_ERROR, "start_failed", LOG_S("why", *e.text ? e.text : err_text(rc)));
+		runner_config_free(c);
+		return 1;
+	}
+	a.loop = loop_new();
+	start(&a);
+	loop_run(a.loop);
+	loop_free(a.loop);
+	server_call_release(&a.claim.call);
+	free(a.claim.id);
+	journal_close(&a.journal);
+	log_event(LOG_INFO, "stopped");
+	runner_config_free(c);
+	return end == AGENT_ONCE ? a.exit_code : 0;
 }

@@ -7,7 +7,12 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+enum agent_end {
+	AGENT_UNTIL_STOPPED, /* by SIGTERM or SIGINT */
+	AGENT_ONCE,          /* after the first job that was taken and reported */
+};
+
 /* Returns the exit code: 0 after a drain, 1 when it could not start (stderr says why). */
-int agent_run(const char *config_path);
+int agent_run(const char *config_path, enum agent_end end);
 
 #endif

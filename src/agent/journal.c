@@ -1,0 +1,329 @@
+#include "agent/journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "steps/job_folder.h"
+
+enum { OFFER_MAX_BYTES = 64 * 1024, PROGRESS_MAX_BYTES = 4096 };
+
+static const char REJECTED[] = "rejected";
+
+static const char *const NAMES[N_PROGRESS] = {
+    "none", "returning", "sent", "returned", "lost", "died", "rejected"};
+
+const char *progress_name(enum progress p)
+{
+	return NAMES[p];
+}
+
+/* ---- the work folder ---- */
+
+static int make_folder(const char *path, struct error *e)
+{
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: cannot be made: %s", path,
+	    strerror(errno));
+}
+
+static int take_lock(struct journal *j, struct error *e)
+{
+	char *path = path_join(j->work_dir, "agent.lock"), who[32] = "";
+	ssize_t n;
+	int rc = 0;
+
+	j->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (j->lock_fd < 0) {
+		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	} else if (flock(j->lock_fd, LOCK_EX | LOCK_NB)) {
+		n = read(j->lock_fd, who, sizeof(who) - 1);
+		who[n > 0 ? (int)strcspn(who, "\n") : 0] = '\0';
+		rc = error_set(e, ERR_BUSY,
+		    "work_dir %s is in use by another outpost-runner (process %s); each needs a "
+		    "work_dir of its own",
+		    j->work_dir, *who ? who : "unknown");
+	} else if (ftruncate(j->lock_fd, 0) || dprintf(j->lock_fd, "%d\n", (int)getpid()) < 0) {
+		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	}
+	free(path);
+	return rc;
+}
+
+int journal_open(struct journal *j, const char *work_dir, struct error *e)
+{
+	char *rejected;
+	int rc;
+
+	*j = (struct journal){.work_dir = xstrdup(work_dir), .lock_fd = -1};
+	j->jobs_dir = path_join(work_dir, "jobs");
+	rejected = path_join(j->jobs_dir, REJECTED);
+	rc = take_lock(j, e);
+	if (!rc)
+		rc = make_folder(j->jobs_dir, e);
+	if (!rc)
+		rc = make_folder(rejected, e);
+	free(rejected);
+	if (rc)
+		journal_close(j);
+	return rc;
+}
+
+void journal_close(struct journal *j)
+{
+	if (j->lock_fd >= 0)
+		close(j->lock_fd);
+	j->lock_fd = -1;
+	FREE_AND_NULL(j->work_dir);
+	FREE_AND_NULL(j->jobs_dir);
+}
+
+int64_t journal_room_bytes(const struct journal *j)
+{
+	struct statvfs v;
+
+	if (statvfs(j->work_dir, &v))
+		return -1;
+	return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+}
+
+/* ---- the claim ---- */
+
+static bool is_claim_id(const char *s)
+{
+	size_t n = strlen(s);
+
+	return n == ID_BYTES - 1 && strspn(s, "abcdefghijklmnopqrstuvwxyz234567") == n;
+}
+
+int journal_claim_id(struct journal *j, char **ret, struct error *e)
+{
+	char id[ID_BYTES], *text = NULL, *path;
+	size_t n;
+	int rc;
+
+	*ret = NULL;
+	rc = job_folder_read(j->work_dir, "claim", ID_BYTES, &text, &n, NULL);
+	if (!rc && is_claim_id(text)) {
+		*ret = text;
+		return 0;
+	}
+	free(text);
+	id_new(id);
+	path = path_join(j->work_dir, "claim");
+	rc = file_write_atomic(path, id, strlen(id), 0600, e);
+	free(path);
+	if (!rc)
+		*ret = xstrdup(id);
+	return rc;
+}
+
+void journal_claim_over(struct journal *j)
+{
+	char *path = path_join(j->work_dir, "claim");
+
+	/* Left behind it is asked again, and the server says that it is known. */
+	(void)unlink(path);
+	free(path);
+}
+
+/* ---- jobs ---- */
+
+static bool is_job_name(const char *name)
+{
+	return name[0] >= '0' && name[0] <= '9';
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int list_folder(const char *path, char ***ret, struct error *e)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	size_t n = 0;
+
+	*ret = NULL;
+	if (!dir)
+		return error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	*ret = xcalloc(1, sizeof(**ret));
+	while ((entry = readdir(dir)) != NULL) {
+		if (!is_job_name(entry->d_name))
+			continue;
+		*ret = xrealloc(*ret, (n + 2) * sizeof(**ret));
+		(*ret)[n++] = xstrdup(entry->d_name);
+		(*ret)[n] = NULL;
+	}
+	closedir(dir);
+	qsort(*ret, n, sizeof(**ret), compare_names);
+	return 0;
+}
+
+int journal_list(const struct journal *j, char ***ret, struct error *e)
+{
+	return list_folder(j->jobs_dir, ret, e);
+}
+
+static bool is_known(const struct journal *j, const char *lease_id)
+{
+	bool is_found = false;
+	char **names;
+
+	if (journal_list(j, &names, NULL))
+		return false;
+	for (char **name = names; *name && !is_found; name++)
+		is_found = strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, lease_id);
+	strv_free(names);
+	return is_found;
+}
+
+static int sync_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -1;
+	rc = fsync(fd);
+	close(fd);
+	return rc;
+}
+
+int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e)
+{
+	char *folder, *text;
+	int rc;
+
+	*ret_folder = NULL;
+	if (is_known(j, o->lease_id))
+		return error_set(e, ERR_EXISTS, "lease %s is known already", o->lease_id);
+	folder = xasprintf("%s/%013lld-%s", j->jobs_dir, (long long)clock_wall_ms(), o->lease_id);
+	text = lease_offer_text(o);
+	rc = make_folder(folder, e);
+	if (!rc)
+		rc = job_folder_write(folder, "offer.json", text, strlen(text), e);
+	if (!rc && sync_folder(j->jobs_dir))
+		rc = error_set(e, ERR_IO, "%s: %s", j->jobs_dir, strerror(errno));
+	free(text);
+	if (rc) {
+		(void)rmdir(folder);
+		free(folder);
+	} else {
+		*ret_folder = folder;
+	}
+	return rc;
+}
+
+int journal_read_offer(const char *folder, struct lease_offer *ret, struct error *e)
+{
+	char *text = NULL;
+	size_t n = 0;
+	int rc;
+
+	*ret = (struct lease_offer){0};
+	rc = job_folder_read(folder, "offer.json", OFFER_MAX_BYTES, &text, &n, e);
+	if (!rc)
+		rc = lease_offer_parse(text, n, ret, e);
+	free(text);
+	return rc;
+}
+
+/* ---- progress ---- */
+
+enum progress journal_progress(const char *folder)
+{
+	enum progress p = PROGRESS_NONE;
+	char *text = NULL;
+	const char *word;
+	json_t *v = NULL;
+	size_t n = 0;
+
+	if (job_folder_read(folder, "progress", PROGRESS_MAX_BYTES, &text, &n, NULL) ||
+	    json_parse(text, n, &v, NULL)) {
+		free(text);
+		return PROGRESS_NONE;
+	}
+	word = json_get_str(v, "progress");
+	for (int i = 0; i < N_PROGRESS; i++)
+		if (str_eq(word, NAMES[i]))
+			p = (enum progress)i;
+	json_decref(v);
+	free(text);
+	return p;
+}
+
+int journal_set_progress(const char *folder, enum progress p, const char *reason, struct error *e)
+{
+	json_t *v = json_object();
+	char *text;
+	int rc;
+
+	json_set_str(v, "progress", progress_name(p));
+	json_set_str(v, "reason", reason);
+	json_set_time(v, "at", clock_wall_ms());
+	text = json_text(v);
+	rc = job_folder_write(folder, "progress", text, strlen(text), e);
+	free(text);
+	json_decref(v);
+	return rc;
+}
+
+int journal_reject(const struct journal *j, const char *folder, const char *reason, struct error *e)
+{
+	const char *name = strrchr(folder, '/') + 1;
+	char *to = xasprintf("%s/%s/%s", j->jobs_dir, REJECTED, name);
+	int rc;
+
+	rc = journal_set_progress(folder, PROGRESS_REJECTED, reason, e);
+	if (!rc && rename(folder, to))
+		rc = error_set(
+		    e, ERR_IO, "%s: cannot be moved to %s: %s", folder, to, strerror(errno));
+	free(to);
+	return rc;
+}
+
+/* ---- old folders ---- */
+
+/* Of the names (oldest first) removes those that are over, but for the newest `keep`. */
+static void prune_folder(const char *path, int keep, bool is_all_over)
+{
+	struct error e = {0};
+	char **names;
+	size_t n;
+
+	if (list_folder(path, &names, &e))
+		return; /* the next start says what is wrong with the folder */
+	n = strv_len((const char *const *)names);
+	for (size_t i = n; i-- > 0;) {
+		char *folder = path_join(path, names[i]);
+		enum progress p = journal_progress(folder);
+
+		if ((is_all_over || (p != PROGRESS_NONE && p != PROGRESS_RETURNING)) &&
+		    !job_folder_is_locked(folder) && keep-- <= 0)
+			(void)!job_folder_remove(folder, &e);
+		free(folder);
+	}
+	strv_free(names);
+}
+
+void journal_prune(const char *jobs_dir, int keep)
+{
+	char *rejected = path_join(jobs_dir, REJECTED);
+
+	prune_folder(jobs_dir, keep, false);
+	prune_folder(rejected, KEEP_REJECTED, true);
+	free(rejected);
+}
