@@ -1,0 +1,213 @@
+// What vendors copy into their GitHub repositories (config/github/): GitHub's own reader takes it, and its jobs, run as
+// GitHub runs them, bring results onto the pull request.
+import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ActionsRun, readWorkflow } from '../github/actions.mjs';
+import { startIssuer } from '../github/oidc.mjs';
+import { pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, notBuilt } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const VENDOR = 'Ascend/pytorch';
+const INFRA = 'pytorch-fdn/accelerator-test-infra';
+const config = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../config');
+const WORKFLOW = path.join(config, 'github/vendor-workflow.yml');
+const INFRA_WORKFLOW = path.join(config, 'github/accelerator-test-infra.yml');
+const green = '<testsuite name="model"><testcase name="llama3" time="1.5"/></testsuite>';
+const red = '<testsuite name="model"><testcase name="llama3"><failure message="expected 1, got 2"/></testcase><testcase name="Qwen"/></testsuite>';
+const job = (name, run) => ({ job: name, runs_on: ['self-hosted', 'linux', 'npu'], run });
+const writes = (report) => `printf '%s' '${report}' >"$RESULTS/report.xml"`;
+
+describe('the workflows as GitHub reads them', () => {
+  for (const file of [WORKFLOW, INFRA_WORKFLOW]) {
+    test(path.basename(file), async () => {
+      const { workflow, errors } = await readWorkflow(file);
+      assert.deepEqual(errors, []);
+      assert.deepEqual(workflow.on.repository_dispatch.types, ['pull_request', 'push', 'nightly'], 'what Outpost sends');
+      assert.equal(workflow.permissions['id-token'], undefined);
+      assert.equal(workflow.jobs.test.permissions, undefined, 'what is tested cannot ask for a token');
+      for (const { steps } of Object.values(workflow.jobs))
+        for (const { run, uses } of steps) {
+          assert.doesNotMatch(run ?? '', /\$\{\{/, 'no text of strangers becomes part of a script');
+          if (uses) assert.match(uses, /^[\w-]+\/[\w-]+@v\d+$/);
+        }
+    });
+  }
+
+  test('a mistake that GitHub would refuse is refused', async () => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'workflow-'));
+    const text = await fs.readFile(WORKFLOW, 'utf8');
+    const refused = async (from, to) => {
+      const file = path.join(folder, 'broken.yml');
+      assert.ok(text.includes(from));
+      await fs.writeFile(file, text.replace(from, to));
+      assert.notDeepEqual((await readWorkflow(file)).errors, [], to);
+    };
+    await refused('runs-on: ubuntu-latest', 'run-on: ubuntu-latest');
+    await refused('id-token: write', 'id-token: wriet');
+    await refused("payload.action != 'closed'", "payload.action !== 'closed'");
+    await refused('needs: [begin, test]', 'needs: [begin, tests]');
+    await refused('OUTPOST_JOB: ${{ matrix.job }}', 'OUTPOST_JOB: ${{ matrx.job }}');
+    await fs.rm(folder, { recursive: true });
+  });
+});
+
+describe('the workflows, run', { skip: notBuilt }, () => {
+  let rig;
+  let issuer;
+  let outpost;
+  let folder;
+  let next = 100;
+  let runs = 7000;
+
+  before(async () => {
+    [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const common = { level: 'L2', triggers: { pull_request: {}, push: { branches: ['main'] } } };
+    outpost = await Outpost.start({
+      rig, issuer,
+      accelerators: [
+        { name: 'ascend-npu', title: 'Ascend NPU', ...common, runners: [{ name: 'ci', github: { repository: VENDOR, workflow: '.github/workflows/outpost.yml' } }] },
+        ...['chip-a', 'chip-b', 'chip-c'].map((name) => ({ name, title: name, ...common })),
+      ],
+      config: { infra: { repository: INFRA, trust: 'contributors' } },
+    });
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'workflows-'));
+    for (const name of ['vendor', 'infra']) {
+      await fs.mkdir(path.join(folder, name, '.github'), { recursive: true });
+      await fs.copyFile(path.join(config, 'client/outpost-report'), path.join(folder, name, '.github/outpost-report'));
+    }
+    await fs.mkdir(path.join(folder, 'upstream'));
+    await fs.writeFile(path.join(folder, 'upstream/VERSION'), 'the code under test\n');
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([issuer?.close(), rig?.close()]);
+    await fs.rm(folder, { recursive: true, force: true });
+  });
+
+  async function dispatched(repository = VENDOR) {
+    const pull = rig.openPull(UPSTREAM, { number: next++ });
+    const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    const event = await rig.waitForDispatch({ repository, where: ({ client_payload: one }) => one.delivery_id === guid });
+    return { number: pull.number, pull, event };
+  }
+
+  // The vendor edits JOBS and nothing else.
+  async function vendorRun(event, jobs, options) {
+    const file = path.join(folder, 'outpost.yml');
+    const text = await fs.readFile(WORKFLOW, 'utf8');
+    const edited = text.replace(/^ {2}JOBS: \|\n( {4}.*\n)+/m, () => `  JOBS: |\n    ${JSON.stringify(jobs)}\n`);
+    assert.notEqual(edited, text);
+    await fs.writeFile(file, edited);
+    return ActionsRun.run({
+      file, event, issuer, runId: ++runs, env: { OUTPOST_RETRIES: '0' },
+      repositories: { [VENDOR]: path.join(folder, 'vendor'), [UPSTREAM]: path.join(folder, 'upstream') }, ...options,
+    });
+  }
+
+  const view = (number, name = 'ascend-npu') => outpost.waitForApi(`pulls/${number}`, (one) => one.accelerators.some((each) => each.name === name));
+  const cells = async (number, name) => (await view(number, name)).verdicts.filter(({ accelerator }) => accelerator === name)
+    .map(({ suite, test: title, status }) => `${suite} ${title} ${status}`).sort();
+  const results = (run) => Object.fromEntries(Object.entries(run.jobs).map(([id, { result }]) => [id, result]));
+
+  test('two jobs, one red: results, log and conclusions arrive', async () => {
+    const { number, event } = await dispatched();
+    const run = await vendorRun(event, [
+      job('models', `cat VERSION; echo vendor in $VENDOR; ${writes(red)}; false`),
+      job('units', `${writes('<testsuite name="unit"><testcase name="add"/></testsuite>')}`),
+    ]);
+    assert.deepEqual(results(run), { begin: 'success', test: 'failure', report: 'success' });
+    assert.match(run.log('test'), /the code under test/);
+    assert.deepEqual(run.jobs.test.legs[0].runsOn, ['self-hosted', 'linux', 'npu']);
+    assert.deepEqual(await cells(number, 'ascend-npu'), ['model Qwen PASS', 'model llama3 FAIL', 'unit add PASS']);
+    const { jobs, dispatches } = (await view(number)).accelerators.find(({ name }) => name === 'ascend-npu');
+    assert.deepEqual(jobs.map(({ name, workflow, status, conclusion, url }) => [name, workflow, status, conclusion, url]).sort(), [
+      ['models', 'Outpost', 'completed', 'failure', `https://github.com/${VENDOR}/actions/runs/${runs}`],
+      ['units', 'Outpost', 'completed', 'success', `https://github.com/${VENDOR}/actions/runs/${runs}`],
+    ]);
+    assert.equal(dispatches[0].state, 'done');
+    const { text } = await outpost.get(`/api/v1/jobs/${jobs.find(({ name }) => name === 'models').id}/log`);
+    assert.match(text, /the code under test/);
+  });
+
+  test('what is tested gets no token, what reports gets one for the right audience', async () => {
+    const { event } = await dispatched();
+    const run = await vendorRun(event, [job('models', `env | grep -c ^ACTIONS_ID_TOKEN || true; ${writes(green)}`)]);
+    assert.match(run.log('test'), /^0$/m);
+    assert.doesNotMatch(run.log('begin') + run.log('report'), /eyJ/, 'no token in the log');
+  });
+
+  test('no report: never green', async () => {
+    const { number, event } = await dispatched();
+    const run = await vendorRun(event, [job('models', 'true')]);
+    assert.equal(run.jobs.report.result, 'success');
+    assert.deepEqual(await cells(number, 'ascend-npu'), ['Outpost models MISS']);
+  });
+
+  test('a machine that goes away, and a checkout that fails: nobody\'s test is blamed', async () => {
+    for (const trouble of [{ lose: 'test' }, { repositories: { [VENDOR]: path.join(folder, 'vendor') } }, { cancel: 'test' }]) {
+      const { number, event } = await dispatched();
+      await vendorRun(event, [job('models', writes(green))], trouble);
+      assert.deepEqual((await view(number)).verdicts.map(({ test: title, status }) => `${title} ${status}`), ['models MISS'], JSON.stringify(trouble));
+    }
+  });
+
+  test('Outpost is away: the vendor\'s own run is as it would have been', async () => {
+    const { event } = await dispatched();
+    const away = structuredClone(event);
+    away.client_payload.outpost.callback_url = 'http://127.0.0.1:1/github/callback';
+    const run = await vendorRun(away, [job('models', writes(green))]);
+    assert.deepEqual(results(run), { begin: 'success', test: 'success', report: 'success' });
+    assert.match(run.log('report'), /outpost-report: .* was not taken/);
+  });
+
+  test('closed: the run that takes the older one\'s place does nothing', async () => {
+    const { number, pull, event } = await dispatched();
+    const { guid } = await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, number, { state: 'closed' })));
+    const closed = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid });
+    const run = await vendorRun(closed, [job('models', writes(green))]);
+    assert.deepEqual(results(run), { begin: 'skipped', test: 'skipped', report: 'skipped' });
+    assert.equal(event.client_payload.payload.number, closed.client_payload.payload.number, 'one concurrency group');
+    assert.equal(pull.number, number);
+  });
+
+  test('a push to main', async () => {
+    const sha = rig.push(UPSTREAM, { files: ['aten/x.cpp'] });
+    const { guid } = await rig.deliver('push', push({ after: sha }));
+    const event = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid });
+    const run = await vendorRun(event, [job('models', writes(green))]);
+    assert.match(run.log('test'), new RegExp(`checked out ${UPSTREAM} ${sha}`));
+    const { verdicts } = await outpost.api(`commits/${sha}`);
+    assert.deepEqual(verdicts.map(({ test: title, status }) => `${title} ${status}`), ['llama3 PASS']);
+  });
+
+  test('the shared repository: one job for each that is to be tested, the unknown one shows as ?', async () => {
+    const hosted = (accelerator, run) => ({ accelerator, runs_on: ['self-hosted', accelerator], run });
+    await fs.writeFile(path.join(folder, 'infra/accelerators.json'), JSON.stringify([
+      hosted('chip-a', `cat $INFRA/accelerators.json >/dev/null; ${writes(green)}`), hosted('chip-b', `${writes(red)}; false`), hosted('chip-z', 'echo nobody asked; false'),
+    ]));
+    const { number, event } = await dispatched(INFRA);
+    const run = await ActionsRun.run({
+      file: INFRA_WORKFLOW, event, issuer, runId: ++runs, env: { OUTPOST_RETRIES: '0' },
+      repositories: { [INFRA]: path.join(folder, 'infra'), [UPSTREAM]: path.join(folder, 'upstream') },
+    });
+    assert.deepEqual(run.jobs.test.legs.map(({ runsOn }) => runsOn[1]), ['chip-a', 'chip-b']);
+    assert.deepEqual(await cells(number, 'chip-a'), ['model llama3 PASS']);
+    assert.deepEqual(await cells(number, 'chip-b'), ['model Qwen PASS', 'model llama3 FAIL']);
+    assert.deepEqual((await cells(number, 'chip-c')).map((cell) => cell.split(' ').at(-1)), ['MISS']);
+  });
+
+  test('the shared repository has none of them: it stays quiet', async () => {
+    const { event } = await dispatched(INFRA);
+    const nobody = structuredClone(event);
+    nobody.client_payload.outpost.accelerators = [];
+    const run = await ActionsRun.run({ file: INFRA_WORKFLOW, event: nobody, issuer, repositories: { [INFRA]: path.join(folder, 'infra') } });
+    assert.deepEqual(results(run), { begin: 'skipped', test: 'skipped', report: 'skipped' });
+  });
+});
