@@ -220,13 +220,15 @@ static bool find_own(struct db *d, const char *id, const char *accelerator, cons
 	    ret);
 }
 
-/* The last of a dispatch that still waits, and neither the runner's room nor the machine's
- * claim has gone to another since. */
+/* The last of a dispatch that still waits, whose machine has not reported that it stopped, and
+ * neither the runner's room nor the machine's claim has gone to another since. */
 static bool may_go_on(struct db *d, const struct stored_lease *l, const struct stored_dispatch *s)
 {
 	return s->state == DISPATCH_QUEUED && s->is_current &&
 	       !db_has(d, "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2 LIMIT 1",
 		   V_TEXT(l->dispatch_id), V_INT(l->attempt)) &&
+	       !db_has(
+		   d, "SELECT 1 FROM job WHERE id = ?1 AND digest IS NOT NULL", V_INT(l->job_id)) &&
 	       !db_has(d,
 		   "SELECT 1 FROM lease WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
 		   " AND state = 'active'",
