@@ -5,13 +5,13 @@
 #include "config/source.h"
 #include "config/tree.h"
 
-int config_state_dir(const char *path, char **ret, struct error *e)
+/* The text of one key at the top of the file. free() *ret. */
+static int read_key(const char *path, const char *key, char **ret, struct error *e)
 {
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
 	struct problems problems = {0};
 	const struct node *value;
 	struct node *root;
-	char *folder;
 	int rc = source_read(path, &text, e);
 
 	*ret = NULL;
@@ -20,16 +20,33 @@ int config_state_dir(const char *path, char **ret, struct error *e)
 		return rc;
 	}
 	root = tree_parse(path, buf_str(&text), text.len, &problems);
-	value = tree_get(root, "state_dir");
-	if (value && value->kind == NODE_SCALAR && *value->text) {
-		folder = path_folder(path);
-		*ret = source_path(folder, value->text);
-		free(folder);
-	} else {
-		rc = error_set(e, ERR_INVALID, "%s: no state_dir in it", path);
-	}
+	value = tree_get(root, key);
+	if (value && value->kind == NODE_SCALAR && *value->text)
+		*ret = xstrdup(value->text);
+	else
+		rc = error_set(e, ERR_INVALID, "%s: no %s in it", path, key);
 	tree_free(root);
 	problems_release(&problems);
 	buf_release(&text);
 	return rc;
+}
+
+int config_state_dir(const char *path, char **ret, struct error *e)
+{
+	char *folder, *text;
+	int rc = read_key(path, "state_dir", &text, e);
+
+	*ret = NULL;
+	if (rc)
+		return rc;
+	folder = path_folder(path);
+	*ret = source_path(folder, text);
+	free(folder);
+	free(text);
+	return 0;
+}
+
+int config_public_url(const char *path, char **ret, struct error *e)
+{
+	return read_key(path, "public_url", ret, e);
 }

@@ -39,6 +39,8 @@ int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv);
 int cmd_token_issue(const struct ctl *ctl, int argc, char **argv);
 int cmd_token_list(const struct ctl *ctl, int argc, char **argv);
 int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv);
+int cmd_report_validate(const struct ctl *ctl, int argc, char **argv);
+int cmd_report_push(const struct ctl *ctl, int argc, char **argv);
 int cmd_backup(const struct ctl *ctl, int argc, char **argv);
 
 /* Says on stderr how the command is written. Returns EXIT_USAGE. */
