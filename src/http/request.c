@@ -179,3 +179,8 @@ void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r
 {
 	r->on_gone = on_gone;
 }
+
+bool http_client_has_ended(const struct http_request *r)
+{
+	return !r->conn || r->conn->is_eof;
+}

@@ -126,6 +126,10 @@ void *http_user(const struct http_request *r);
  * that only shut down its sending side counts as gone after two seconds. */
 void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r));
 
+/* The client has shut down its sending side: most likely it is gone, which on_gone tells only
+ * some time later. */
+bool http_client_has_ended(const struct http_request *r);
+
 struct http_header_line {
 	const char *name, *value;
 };

@@ -204,8 +204,8 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 	http_set_user(request, c);
 	http_on_gone(request, on_gone);
 	claim_queue_add(q, c, a);
-	arm(cs, due_of(c));
 	claim_queue_look(q);
+	arm(cs, due_of(c));
 }
 
 static bool is_its_own(struct runners *r, struct http_request *q, const struct claim_request *asked,

@@ -279,6 +279,15 @@ static int look_for(struct claim_queue *q, struct claim *c, const struct acceler
 	return err;
 }
 
+/* One that no runner would have waits all the same: labels change with a reload. One that has
+ * ended its side is most likely gone, and is dropped in a moment. */
+static bool wants_look(struct claim_queue *q, struct claim *c)
+{
+	if (set_is_empty(&c->set))
+		c->looked = q->round;
+	return c->looked < q->round && !http_client_has_ended(c->request);
+}
+
 void claim_queue_look(struct claim_queue *q)
 {
 	const struct accelerator *a = config_accelerator(q->runners->config, q->accelerator);
@@ -287,9 +296,8 @@ void claim_queue_look(struct claim_queue *q)
 
 	if (q->looking || !a || q->runners->is_stopping)
 		return;
-	/* One that no runner would have waits all the same: labels change with a reload. */
-	for (; c && (c->looked >= q->round || set_is_empty(&c->set)); c = c->next)
-		c->looked = q->round;
+	for (; c && !wants_look(q, c); c = c->next)
+		;
 	if (!c)
 		return;
 	err = look_for(q, c, a);

@@ -1,0 +1,376 @@
+// Machines that take work, by the protocol of docs/runner-protocol.md and without outpost-runner: who gets what, what is
+// waited for, and what becomes of a lease.
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { Puller } from './lib/puller.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const LONG = { timeout: 15_000 };
+
+// An accelerator with one pull runner; each test has its own, so that no test sees another's work. Those that share `label`
+// hear of the same pull requests.
+const chip = (name, pull = {}, more = {}) => ({
+  name, title: name, level: 'L2', runners: [{ name: 'farm', pull: { labels: [], max_parallel: 5, ...pull } }], triggers: { pull_request: { label: 'required' } }, ...more,
+});
+
+class Work {
+  static next = 100;
+
+  constructor(rig, outpost) {
+    Object.assign(this, { rig, outpost });
+  }
+
+  // A pull request that this accelerator alone tests.
+  async open(accelerator) {
+    const number = Work.next++;
+    const pull = this.rig.openPull(UPSTREAM, { number, labels: [`ciflow/crcr/${accelerator}`] });
+    await this.deliver('opened', pull);
+    return pull;
+  }
+
+  // A new head.
+  async push(pull) {
+    const next = this.rig.updatePull(UPSTREAM, pull.number, { headSha: randomBytes(20).toString('hex') });
+    await this.deliver('synchronize', next, { before: pull.headSha });
+    return next;
+  }
+
+  async deliver(action, pull, options) {
+    assert.equal((await this.rig.deliver('pull_request', pullRequestOf(action, pull, options))).status_code, 202);
+  }
+
+  // What /api/v1/pulls/N says of the accelerator, once it fits.
+  async of(pull, accelerator, fits) {
+    const view = await this.outpost.waitForApi(`pulls/${pull.number}`, (json) => {
+      const one = json.accelerators.find(({ name }) => name === accelerator);
+      return one?.dispatches.length > 0 && fits(one, json);
+    }, LONG);
+    return view.accelerators.find(({ name }) => name === accelerator);
+  }
+
+  queued(pull, accelerator) {
+    return this.of(pull, accelerator, ({ dispatches }) => dispatches[0].state === 'queued');
+  }
+
+  state(pull, accelerator, state) {
+    return this.of(pull, accelerator, ({ dispatches }) => dispatches[0].state === state);
+  }
+}
+
+const metric = async (outpost, name) => Number((await outpost.get('/metrics')).text.match(new RegExp(`^${name} (\\d+)$`, 'm'))[1]);
+const waiting = (outpost, n, name = 'outpost_claims_waiting') => until(async () => await metric(outpost, name) === n, { what: `${name} is ${n}` });
+
+describe('machines that take work', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let work;
+  const machine = (name, accelerator, options) => Puller.add(outpost, name, accelerator, options);
+
+  before(async () => {
+    rig = await startRig();
+    outpost = await Outpost.start({
+      rig,
+      accelerators: [
+        ...['one', 'woken', 'again', 'back', 'cancelled', 'order', 'gone', 'mine', 'theirs', 'twice', 'crowd'].map((name) => chip(name)),
+        chip('narrow', { max_parallel: 1 }),
+        chip('silent', {}, { level: 'L1' }),
+        chip('summary', {}, { visibility: 'summary' }),
+        { ...chip('labels'), runners: [
+          { name: 'big', pull: { labels: ['gpu', 'big'], max_parallel: 5 } }, { name: 'small', pull: { labels: ['gpu'], max_parallel: 5 } },
+        ] },
+      ],
+      config: { comment: { enabled: false } },
+    });
+    work = new Work(rig, outpost);
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await rig?.close();
+  });
+
+  test('a claim, a heartbeat, the end', async () => {
+    const npu = await machine('npu-1', 'one');
+    assert.equal((await npu.claim()).status, 204);
+    const pull = await work.open('one');
+    await work.queued(pull, 'one');
+    const { status, json: lease } = await npu.claim();
+    assert.equal(status, 200);
+    assert.deepEqual([lease.accelerator, lease.runner, lease.attempt, lease.lease_ms, lease.visibility, lease.run_id], ['one', 'farm', 1, 60_000, 'public', lease.dispatch_id]);
+    const { change } = lease;
+    assert.deepEqual([change.kind, change.repository, change.number, change.head_sha, change.base_ref, change.change_url],
+      ['pull_request', UPSTREAM, pull.number, pull.headSha, 'main', `${outpost.url}/pulls/${pull.number}`]);
+    assert.equal((await npu.claim()).status, 204); // it is one machine's alone
+    const running = await work.state(pull, 'one', 'running');
+    assert.deepEqual(running.jobs.map(({ workflow, name, status: word }) => [workflow, name, word]), [['farm', 'tests', 'in_progress']]);
+    const beat = await npu.renew(lease);
+    assert.deepEqual([beat.status, beat.json.lease, beat.json.lease_ms], [200, 'active', 60_000]);
+    const end = await npu.finish(lease, { tests: [{ suite: 'model', name: 'llama3', status: 'PASS' }] });
+    assert.deepEqual([end.status, end.json.job], [200, lease.job_id]);
+    const done = await work.state(pull, 'one', 'done');
+    assert.deepEqual([done.jobs.length, done.jobs[0].conclusion, String(done.jobs[0].id)], [1, 'success', String(lease.job_id)]);
+    assert.equal((await npu.claim()).status, 204);
+    assert.notEqual((await npu.renew(lease)).json.lease, 'active');
+  });
+
+  test('a webhook wakes the one that has waited longest, within moments', async () => {
+    const [first, second] = await Promise.all([machine('first', 'woken'), machine('second', 'woken')]);
+    const long = first.take({ wait: 30 });
+    await waiting(outpost, 1);
+    const cut = new AbortController();
+    const other = second.claim({ wait: 30, signal: cut.signal }).catch(() => 'cut');
+    await waiting(outpost, 2);
+    const pull = await work.open('woken');
+    const lease = await long;
+    assert.equal(lease.change.number, pull.number);
+    await waiting(outpost, 1);
+    cut.abort();
+    assert.equal(await other, 'cut');
+    await waiting(outpost, 0); // who left is forgotten
+    assert.equal((await first.finish(lease)).status, 200);
+  });
+
+  test('one that left gets nothing: its work waits for the next', async () => {
+    const [left, stays] = await Promise.all([machine('left', 'gone'), machine('stays', 'gone')]);
+    const cut = new AbortController();
+    const lost = left.claim({ wait: 30, signal: cut.signal }).catch(() => 'cut');
+    await waiting(outpost, 1);
+    cut.abort();
+    await lost;
+    await waiting(outpost, 0);
+    const pull = await work.open('gone');
+    await work.queued(pull, 'gone');
+    assert.equal((await stays.take()).change.number, pull.number);
+  });
+
+  test('an answer that was lost: the same claim_id has the same lease', async () => {
+    const npu = await machine('npu-1', 'again');
+    const pull = await work.open('again');
+    await work.queued(pull, 'again');
+    const id = randomUUID();
+    const lease = await npu.take({ id });
+    assert.deepEqual(await npu.take({ id }), lease);
+    assert.equal((await npu.claim()).status, 204);
+    // The second of two takes the place of the first.
+    const other = randomUUID();
+    const replaced = npu.claim({ id: other, wait: 30 });
+    await waiting(outpost, 1);
+    const cut = new AbortController();
+    const replacing = npu.claim({ id: other, wait: 30, signal: cut.signal }).catch(() => 'cut');
+    assert.equal((await replaced).status, 204);
+    await waiting(outpost, 1);
+    cut.abort();
+    await replacing;
+    assert.equal((await npu.finish(lease)).status, 200);
+    assert.equal((await npu.claim({ id })).status, 204); // ended: not the old one again
+  });
+
+  test('labels: a machine gets what it has all labels for', async () => {
+    const [plain, small, big] = await Promise.all([
+      machine('plain', 'labels', { labels: ['cpu'] }), machine('small', 'labels', { labels: ['gpu', 'x'] }), machine('big', 'labels', { labels: ['big', 'gpu'] }),
+    ]);
+    const pull = await work.open('labels');
+    await work.of(pull, 'labels', ({ dispatches }) => dispatches.length === 2 && dispatches.every(({ state }) => state === 'queued'));
+    assert.equal((await plain.claim()).status, 204);
+    assert.equal((await small.take()).runner, 'small');
+    assert.equal((await small.claim()).status, 204);
+    assert.equal((await big.take()).runner, 'big');
+  });
+
+  test('max_parallel: no more at a time, over all machines', async () => {
+    const [a, b] = await Promise.all([machine('a', 'narrow'), machine('b', 'narrow')]);
+    const [one, two] = [await work.open('narrow'), await work.open('narrow')];
+    await Promise.all([work.queued(one, 'narrow'), work.queued(two, 'narrow')]);
+    const lease = await a.take();
+    const held = b.take({ wait: 30 });
+    await waiting(outpost, 1);
+    assert.equal((await a.claim()).status, 204);
+    assert.equal((await a.finish(lease)).status, 200); // makes room, and wakes it
+    assert.notEqual((await held).dispatch_id, lease.dispatch_id);
+  });
+
+  test('the newest change first; what was superseded never', async () => {
+    const npu = await machine('npu-1', 'order');
+    const pulls = [];
+    for (let i = 0; i < 4; i++) {
+      pulls.push(await work.open('order'));
+      await work.queued(pulls[i], 'order');
+    }
+    const { headSha } = await work.push(pulls[1]);
+    await work.of(pulls[1], 'order', (_, json) => json.head_sha === headSha);
+    await work.deliver('closed', rig.updatePull(UPSTREAM, pulls[2].number, { state: 'closed' }));
+    await work.state(pulls[2], 'order', 'cancelled');
+    const got = [];
+    for (let answer = await npu.claim(); answer.status === 200; answer = await npu.claim()) got.push(answer.json.change);
+    assert.deepEqual(got.map(({ number }) => number), [pulls[1].number, pulls[3].number, pulls[0].number]);
+    assert.equal(got[0].head_sha, headSha);
+  });
+
+  test('a cancel answers the waiting heartbeat at once', async () => {
+    const npu = await machine('npu-1', 'cancelled');
+    const pull = await work.open('cancelled');
+    const lease = await npu.take();
+    const beat = npu.renew(lease, { wait: 20 });
+    await waiting(outpost, 1, 'outpost_heartbeats_waiting');
+    const started = Date.now();
+    const { headSha } = await work.push(pull);
+    const { status, json } = await beat;
+    assert.deepEqual([status, json.lease], [200, 'cancelled']);
+    assert.ok(json.reason.length > 0);
+    assert.ok(Date.now() - started < 10_000);
+    assert.equal((await npu.finish(lease, { conclusion: 'cancelled' })).status, 200);
+    assert.equal((await npu.take()).change.head_sha, headSha);
+  });
+
+  test('work that is handed back is queued again at once', async () => {
+    const [a, b] = await Promise.all([machine('a', 'back'), machine('b', 'back')]);
+    const pull = await work.open('back');
+    const lease = await a.take();
+    assert.equal((await b.giveBack(lease)).status, 404); // not b's
+    const held = b.take({ wait: 30 });
+    await waiting(outpost, 1);
+    const answer = await a.giveBack(lease);
+    assert.deepEqual([answer.status, answer.json], [200, { ok: true }]);
+    const again = await held;
+    assert.deepEqual([again.dispatch_id, again.attempt, again.change.number], [lease.dispatch_id, 2, pull.number]);
+    assert.equal((await a.giveBack(lease)).status, 200); // repeated: nothing more
+    assert.equal((await a.renew(lease)).json.lease, 'lost');
+    assert.equal((await b.renew(again)).json.lease, 'active');
+    assert.equal((await a.giveBack('nosuchlease')).status, 404);
+  });
+
+  test("another accelerator's work does not exist", async () => {
+    const [mine, theirs] = await Promise.all([machine('m', 'mine'), machine('m', 'theirs')]);
+    const pull = await work.open('mine');
+    await work.queued(pull, 'mine');
+    assert.equal((await theirs.claim()).status, 204);
+    const lease = await mine.take();
+    assert.equal((await theirs.renew(lease)).json?.lease, 'lost');
+    assert.equal((await theirs.giveBack(lease)).status, 404);
+    const answer = await theirs.finish(lease);
+    assert.ok([400, 403].includes(answer.status), answer.text);
+    assert.equal((await mine.renew(lease)).json.lease, 'active');
+    assert.equal((await mine.claim({ name: 'other' })).status, 403);
+  });
+
+  test('L1: work without a job, and its end', async () => {
+    const npu = await machine('npu-1', 'silent');
+    await work.open('silent');
+    const lease = await npu.take();
+    assert.deepEqual([lease.job_id, lease.attempt], [null, 1]);
+    const end = await npu.finish(lease);
+    assert.deepEqual([end.status, end.json.status], [200, 'ignored']);
+    assert.notEqual((await npu.renew(lease)).json.lease, 'active');
+    assert.equal((await npu.claim()).status, 204);
+  });
+
+  test('visibility goes with the offer', async () => {
+    const npu = await machine('npu-1', 'summary');
+    await work.open('summary');
+    assert.equal((await npu.take()).visibility, 'summary');
+  });
+
+  test('no more than 16 claims of one machine wait', async () => {
+    const npu = await machine('npu-1', 'crowd');
+    const cut = new AbortController();
+    const held = Array.from({ length: 16 }, () => npu.claim({ wait: 30, signal: cut.signal }).catch(() => 'cut'));
+    await waiting(outpost, 16);
+    const over = await npu.claim({ wait: 30 });
+    assert.deepEqual([over.status, over.headers.get('retry-after')], [429, '30']);
+    cut.abort();
+    await Promise.all(held);
+    await waiting(outpost, 0);
+  });
+
+  test('what is wrong is named', async () => {
+    const npu = await machine('npu-1', 'twice');
+    const wrong = async (body, pattern) => {
+      const answer = await npu.ask('POST', '/api/v1/runner/claim', body);
+      assert.equal(answer.status, 400, answer.text);
+      assert.match(answer.json.detail, pattern);
+    };
+    await wrong('{', /line 1/);
+    await wrong({ name: 'npu-1' }, /claim_id/);
+    await wrong({ name: 'npu-1', claim_id: 'a b' }, /claim_id/);
+    await wrong({ name: 'npu-1', claim_id: 'a', labels: 'x' }, /labels/);
+    await wrong({ name: 'npu-1', claim_id: 'a', labels: [], wait: 31 }, /wait/);
+    const beat = await npu.renew('x', { wait: 21 });
+    assert.deepEqual([beat.status, /wait/.test(beat.json.detail)], [400, true]);
+    assert.equal((await npu.renew('%2e%2e')).status, 404);
+    assert.equal((await npu.renew('nosuchlease')).json?.lease ?? 'lost', 'lost');
+  });
+});
+
+describe('leases that run out', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let work;
+
+  before(async () => {
+    rig = await startRig();
+    outpost = await Outpost.start({ rig, accelerators: [chip('npu'), chip('slow')], config: { comment: { enabled: false }, pull: { lease: '1s' } } });
+    work = new Work(rig, outpost);
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await rig?.close();
+  });
+
+  test('three hand-overs, then it is missing, with the reason', async () => {
+    const machines = await Promise.all([1, 2, 3, 4].map((n) => Puller.add(outpost, `npu-${n}`, 'npu')));
+    const pull = await work.open('npu');
+    const leases = [];
+    for (const one of machines) leases.push(await one.take({ wait: 30 }));
+    assert.deepEqual(leases.map(({ attempt }) => attempt), [1, 2, 3, 4]);
+    assert.equal(new Set(leases.map(({ dispatch_id: id }) => id)).size, 1);
+    assert.equal((await machines[0].renew(leases[0])).json.lease, 'lost');
+    await work.state(pull, 'npu', 'failed');
+    const { verdicts } = await outpost.api(`pulls/${pull.number}`);
+    assert.deepEqual(verdicts.map(({ status }) => status), ['MISS']);
+    assert.match(verdicts[0].message, /npu-4/);
+    assert.equal((await machines[0].claim()).status, 204);
+  });
+
+  test('a heartbeat keeps it; the service may be killed meanwhile', async () => {
+    const [npu, other] = await Promise.all([Puller.add(outpost, 'a', 'slow'), Puller.add(outpost, 'b', 'slow')]);
+    await work.open('slow');
+    const lease = await npu.take();
+    const waits = other.claim({ wait: 3 });
+    for (const end = Date.now() + 2500; Date.now() < end;)
+      assert.equal((await npu.renew(lease, { wait: 0 })).json.lease, 'active');
+    assert.equal((await waits).status, 204);
+    await outpost.restart({ hard: true });
+    assert.equal((await npu.renew(lease)).json.lease, 'active');
+    assert.equal((await npu.finish(lease)).status, 200);
+  });
+});
+
+describe('a service that stops', { skip: notBuilt }, () => {
+  test('answers those who are held, and is gone at once', async () => {
+    const rig = await startRig();
+    const outpost = await Outpost.start({ rig, accelerators: [chip('npu')], config: { comment: { enabled: false } } });
+    const work = new Work(rig, outpost);
+    const npu = await Puller.add(outpost, 'npu-1', 'npu');
+    await work.open('npu');
+    const lease = await npu.take();
+    const held = npu.claim({ wait: 30 });
+    const beat = npu.renew(lease, { wait: 20 });
+    await waiting(outpost, 1);
+    await waiting(outpost, 1, 'outpost_heartbeats_waiting');
+    const started = Date.now();
+    await outpost.stop();
+    assert.ok(Date.now() - started < 4000, `${Date.now() - started} ms`);
+    const answer = await held;
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1']);
+    assert.equal((await beat).json.lease, 'active');
+    await outpost.spawn();
+    assert.equal((await npu.renew(lease)).json.lease, 'active');
+    await outpost.close();
+    await rig.close();
+  });
+});
