@@ -220,10 +220,10 @@ static const char *skip_space(const char *p, const char *end)
 	return p;
 }
 
-/* "@slug ok-to-test [SHA]", nothing else on the line. */
+/* "@slug ok-to-test [SHA | cancel]", nothing else on the line. */
 static struct command parse_command(const struct line *l, const char *slug)
 {
-	static const char OK_TO_TEST[] = "ok-to-test";
+	static const char OK_TO_TEST[] = "ok-to-test", CANCEL[] = "cancel";
 	struct command c = {.kind = COMMAND_NONE};
 	const char *p = l->text;
 	size_t n = word_length(p, l->end);
@@ -239,6 +239,11 @@ static struct command parse_command(const struct line *l, const char *slug)
 	n = word_length(p, l->end);
 	if (n == 0) {
 		c.kind = COMMAND_OK_TO_TEST;
+		return c;
+	}
+	if (n == sizeof(CANCEL) - 1 && strncasecmp(p, CANCEL, n) == 0) {
+		if (skip_space(p + n, l->end) == l->end)
+			c.kind = COMMAND_DECLINE;
 		return c;
 	}
 	if (n < SHA_MIN_CHARS || n >= sizeof(c.sha) || skip_space(p + n, l->end) != l->end)
@@ -265,11 +270,8 @@ struct command command_find(const char *text, const char *slug)
 		if (is_spoken(&at, &l)) {
 			struct command c = parse_command(&l, slug);
 
-			if (c.kind != COMMAND_NONE && !is_enclosed(&at, &l)) {
-				if (c.kind == COMMAND_OK_TO_TEST)
-					return c;
+			if (c.kind > found.kind && !is_enclosed(&at, &l))
 				found = c;
-			}
 		}
 		p = next_line(&l);
 	}

@@ -46,6 +46,7 @@ struct planning {
 		struct put_files put_files;
 		struct apply_plan apply;
 		struct release_held release;
+		struct decline_held decline;
 		struct mark_delivery mark;
 		struct github_pull_files pull_files;
 		struct github_call call;

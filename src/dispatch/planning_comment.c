@@ -1,5 +1,5 @@
-/* A comment on a pull request that releases what is held (contract: ok-to-test). Everything
- * else in comments is ignored. */
+/* A comment on a pull request that releases what is held, or declines it (contract: ok-to-test).
+ * Everything else in comments is ignored. */
 #include <string.h>
 #include <strings.h>
 
@@ -47,6 +47,39 @@ static void release_held(struct planning *p)
 	planning_submitted(p, store_release_held(p->d->deps.store, &p->op.release), release_held);
 }
 
+static void decline_held(struct planning *p);
+
+static void on_declined(struct store_op *op)
+{
+	struct planning *p = CONTAINER_OF(op, struct planning, op.decline.op);
+
+	if (op->err == ERR_NOT_FOUND) {
+		planning_ignore(p, "ok-to-test cancel, but nothing is held or released");
+		return;
+	}
+	if (!planning_went_well(p, &op->why, op->err, decline_held))
+		return;
+	p->d->counters.n_deliveries_planned++;
+	log_event(LOG_INFO, "change_declined", LOG_S("delivery", p->guid),
+	    LOG_I("pr", p->event.pull.number), LOG_S("by", p->event.comment_author),
+	    LOG_I("dispatches", p->op.decline.n_declined));
+	planning_end(p, 0);
+}
+
+static void decline_held(struct planning *p)
+{
+	p->op.decline = (struct decline_held){
+	    .op.done = on_declined,
+	    .delivery_id = p->delivery_id,
+	    .repository = p->event.repository,
+	    .number = p->event.pull.number,
+	    .by = p->event.comment_author,
+	    .comment_ms = p->event.comment_created_ms,
+	    .now_ms = clock_wall_ms(),
+	};
+	planning_submitted(p, store_decline_held(p->d->deps.store, &p->op.decline), decline_held);
+}
+
 static void ask_slug(struct planning *p);
 
 static void read_command(struct planning *p)
@@ -62,6 +95,8 @@ static void read_command(struct planning *p)
 	if (c.kind == COMMAND_OK_TO_TEST) {
 		memcpy(p->sha, c.sha, sizeof(p->sha));
 		release_held(p);
+	} else if (c.kind == COMMAND_DECLINE) {
+		decline_held(p);
 	} else {
 		planning_ignore(p, c.kind == COMMAND_NONE ? "no command" : "not a known command");
 	}

@@ -69,6 +69,10 @@ static void append_running(struct buf *out, const struct table_column *c)
 static void append_cancelled(struct buf *out, const struct table_column *c)
 {
 	comment_append_title(out, c->accelerator->title);
+	if (c->dispatch->last_error) {
+		buf_append_str(out, ": ");
+		escape_markdown_code(out, c->dispatch->last_error, REASON_MAX_CHARS, MARKDOWN_TEXT);
+	}
 }
 
 static bool is_silent(const struct table_column *c)

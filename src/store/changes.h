@@ -67,8 +67,8 @@ struct shift_clock {
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 
-/* A member released a held head (ok-to-test): held dispatches of that change are queued.
- * head_sha NULL: the PR's head as of comment_ms. ERR_NOT_FOUND: no such change or nothing held. */
+/* A member released a held head (ok-to-test): held dispatches of that change are queued, and those
+ * that were declined begin another round while the PR still has that head. head_sha NULL: the PR's head as of comment_ms. ERR_NOT_FOUND: no such change or nothing held. */
 struct release_held {
 	struct store_op op;
 	int64_t delivery_id; /* the comment's, marked planned; 0: none */
@@ -79,6 +79,21 @@ struct release_held {
 	int n_released; /* out */
 };
 int store_release_held(struct store *s, struct release_held *op) MUST_CHECK;
+
+/* A member took it back (ok-to-test cancel). For every head that the PR had when the comment was
+ * written: what is held, and what was released but has not left yet, is cancelled with "declined
+ * by …" as its last error, and what comes later is held again. What has left runs on.
+ * ERR_NOT_FOUND: nothing was held or released. */
+struct decline_held {
+	struct store_op op;
+	int64_t delivery_id; /* the comment's, marked planned; 0: none */
+	const char *repository;
+	int64_t number;
+	const char *by; /* login */
+	int64_t comment_ms, now_ms;
+	int n_declined; /* out */
+};
+int store_decline_held(struct store *s, struct decline_held *op) MUST_CHECK;
 
 /* What is known of upstream's open PRs and branches, for the reconciler. */
 struct known_pull {

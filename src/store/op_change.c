@@ -65,11 +65,14 @@ static int64_t head_named(
 	return is_unique ? id : 0;
 }
 
-static struct dispatch_list held_dispatches(struct db *d, int64_t change_id)
+/* Those that wait, and those that were declined, as long as anybody still wants that head. */
+static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_id)
 {
 	return dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1"
-	    " AND state = 'held' AND is_held_for_good = 0 ORDER BY accelerator, runner",
+	    " AND is_held_for_good = 0 AND (state = 'held' OR (" DISPATCH_IS_DECLINED
+	    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')))"
+	    " ORDER BY accelerator, runner",
 	    V_INT(change_id)));
 }
 
@@ -79,15 +82,17 @@ static int release_run(struct store_op *op, struct db *d)
 	struct repository_key key = repository_key(o->repository);
 	int64_t id = o->head_sha ? head_named(d, &key, o->number, o->head_sha)
 				 : head_as_of(d, &key, o->number, o->comment_ms);
-	struct dispatch_list held = id ? held_dispatches(d, id) : (struct dispatch_list){0};
+	struct dispatch_list held = id ? releasable_dispatches(d, id) : (struct dispatch_list){0};
 	struct starts starts = {0};
 
 	o->n_released = (int)held.n;
 	for (size_t i = 0; i < held.n; i++) {
 		struct stored_dispatch row = stored_dispatch_copy(&held.at[i]);
 
+		row.round += row.state == DISPATCH_CANCELLED;
 		row.state = DISPATCH_QUEUED;
-		FREE_AND_NULL(row.held_reason);
+		row.finished_ms = 0;
+		FREE_AND_NULL(row.last_error);
 		starts_add(&starts, row, &held.at[i]);
 	}
 	starts_run(d, &starts, o->now_ms);

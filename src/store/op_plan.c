@@ -86,7 +86,7 @@ static struct stored_dispatch row_of(const struct applying *a, const struct plan
 	    .round = round,
 	    .round_ms = round_ms,
 	    .state = is_held ? DISPATCH_HELD : DISPATCH_QUEUED,
-	    .held_reason = is_held ? xstrdup(w->held_reason) : NULL,
+	    .held_reason = xstrdup_or_null(w->held_reason),
 	    .is_held_for_good = is_held && w->is_held_for_good,
 	    .number = p->pull.number,
 	    .delivery_guid = xstrdup(a->op->guid),

@@ -18,7 +18,7 @@ struct stored_dispatch {
 	int64_t round_ms; /* GitHub's time of the newest event that started a round */
 	bool is_current;  /* of the latest round */
 	enum dispatch_state state;
-	char *held_reason;
+	char *held_reason; /* why it is held, or was before ok-to-test */
 	bool is_held_for_good;
 	int64_t number; /* the PR that brought it; 0 for a push */
 	char *delivery_guid, *event_type, *sent_action, *original_action;
@@ -42,6 +42,9 @@ struct dispatch_list {
 	" start_by_ms, finish_by_ms, created_ms, sent_ms, finished_ms, is_late, last_error"
 #define DISPATCH_IS_AT_WORK    "state IN ('queued', 'sent', 'acknowledged', 'running')"
 #define DISPATCH_IS_UNFINISHED "state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
+/* ok-to-test cancel: it was held, or released and had not left. */
+#define DISPATCH_IS_DECLINED                                                                       \
+	"(state = 'cancelled' AND held_reason IS NOT NULL AND last_error LIKE 'declined by %')"
 
 struct dispatch_list dispatch_list_take(struct rows *r);
 void dispatch_list_release(struct dispatch_list *l);

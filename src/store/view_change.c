@@ -153,7 +153,8 @@ static struct accelerator_view *find(const struct change_view *v, const char *na
 static void read_dispatches(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT accelerator, id, runner, kind, state, held_reason, last_error, created_ms,"
+	    "SELECT accelerator, id, runner, kind, state, CASE state WHEN 'held' THEN held_reason "
+	    "END, last_error, created_ms,"
 	    " sent_ms, next_due_ms, is_current, is_held_for_good FROM dispatch"
 	    " WHERE change_id = ?1"
 	    " AND accelerator <> ''"

@@ -8,7 +8,8 @@ enum { DISPATCHES_MAX = 1000, PULLS_MAX = 100000 };
 
 #define COLUMNS                                                                                    \
 	"SELECT x.id, x.accelerator, x.runner, x.kind, x.target, x.state, c.head_sha,"             \
-	" x.held_reason, COALESCE(x.last_error, o.last_error), x.number, x.created_ms, x.sent_ms," \
+	" CASE x.state WHEN 'held' THEN x.held_reason END, COALESCE(x.last_error, o.last_error), " \
+	"x.number, x.created_ms, x.sent_ms,"                                                       \
 	" x.finished_ms, x.round, o.n_attempts FROM dispatch x JOIN change c ON c.id = "           \
 	"x.change_id"                                                                              \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"

@@ -104,13 +104,32 @@ static void names_a_head(void **state)
 	assert_string_equal(c.sha, "0123abc");
 }
 
+static void hears_that_it_is_taken_back(void **state)
+{
+	static const char *const texts[] = {
+	    "@outpost-bot ok-to-test cancel",
+	    "@outpost-bot OK-to-test  Cancel \n",
+	    "@outpost-bot hello\n@outpost-bot ok-to-test cancel",
+	    "@outpost-bot ok-to-test\n@outpost-bot ok-to-test cancel",
+	    "@outpost-bot ok-to-test cancel\n@outpost-bot ok-to-test",
+	    "@outpost-bot ok-to-test " SHA "\n\n@outpost-bot ok-to-test cancel",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (kind_of(texts[i]) != COMMAND_DECLINE)
+			fail_msg("not taken back: %s", texts[i]);
+	assert_int_equal(kind_of("> @outpost-bot ok-to-test cancel\n\n@outpost-bot ok-to-test"),
+	    COMMAND_OK_TO_TEST);
+}
+
 static void refuses_what_it_does_not_know(void **state)
 {
 	static const char *const texts[] = {
 	    "@outpost-bot",
 	    "@outpost-bot hello",
 	    "@outpost-bot retest",
-	    "@outpost-bot ok-to-test cancel",
+	    "@outpost-bot ok-to-test cancel it",
 	    "@outpost-bot ok-to-test 012345",
 	    "@outpost-bot ok-to-test 012345g",
 	    "@outpost-bot ok-to-test " SHA "0",
@@ -149,6 +168,7 @@ int main(void)
 	    cmocka_unit_test(finds_commands),
 	    cmocka_unit_test(finds_none),
 	    cmocka_unit_test(names_a_head),
+	    cmocka_unit_test(hears_that_it_is_taken_back),
 	    cmocka_unit_test(refuses_what_it_does_not_know),
 	    cmocka_unit_test(is_quick_on_hostile_text),
 	};
