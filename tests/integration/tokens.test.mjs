@@ -1,0 +1,207 @@
+// Vendors' credentials: shown once, kept as hashes, good at once and revoked at once, two at a time, limited by address.
+import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { Puller } from './lib/puller.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const WRONG_PER_MINUTE = 20;
+
+describe("vendors' tokens", { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let vendor;
+  let number = 100;
+  const farm = (name) => ({ name, title: name, level: 'L2', runners: [{ name: 'farm', pull: { labels: [] } }], triggers: { pull_request: { label: 'required' } } });
+  const accelerators = () => [farm('ascend-npu'), farm('rotated'), farm('leaving'), farm('seen'), farm('held'), farm('foreign'), farm('walled'),
+    { name: 'lab', title: 'Lab', level: 'L2', runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }], triggers: { pull_request: { label: 'required' } } }];
+
+  before(async () => {
+    [rig, vendor] = await Promise.all([startRig(), startSilentVendor({ secret: 'x' })]);
+    outpost = await Outpost.start({ rig, accelerators: accelerators(), secrets: { lab: { hook: 'x' } }, config: { comment: { enabled: false }, trusted_proxies: ['127.0.0.1'] } });
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([vendor?.stop(), rig?.close()]);
+  });
+
+  const ctl = async (...args) => {
+    const answer = await outpost.ctl(...args);
+    assert.equal(answer.code, 0, answer.stderr);
+    return answer;
+  };
+  const fails = async (pattern, ...args) => {
+    const answer = await outpost.ctl(...args);
+    assert.equal(answer.code, 1, `${answer.stdout}${answer.stderr}`);
+    assert.equal(answer.stdout, '');
+    assert.match(answer.stderr, pattern);
+  };
+  const list = async (...args) => JSON.parse((await ctl(...args, '--json')).stdout).tokens;
+  const open = async (accelerator) => {
+    const pull = rig.openPull(UPSTREAM, { number: number++, labels: [`ciflow/crcr/${accelerator}`] });
+    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+    const view = await outpost.waitForApi(`pulls/${pull.number}`, ({ accelerators: all }) => all.some(({ name, dispatches }) => name === accelerator && dispatches.length > 0));
+    return view.accelerators.find(({ name }) => name === accelerator).dispatches[0].id;
+  };
+
+  test('add prints the token alone, and it is good', async () => {
+    const { stdout, stderr } = await ctl('runner', 'add', 'npu-17', '--accelerator', 'ascend-npu');
+    assert.match(stdout, /^ort_[A-Za-z0-9_-]{43}\n$/);
+    assert.match(stderr, /token_file/);
+    assert.ok(!stderr.includes(stdout.trim()));
+    const npu = new Puller(outpost, { name: 'npu-17', accelerator: 'ascend-npu', token: stdout.trim() });
+    assert.equal((await npu.claim()).status, 204);
+    const [row] = await list('runner', 'list', '--accelerator', 'ascend-npu');
+    assert.deepEqual([row.name, row.accelerator, row.registered, row.last_address, row.leases], ['npu-17', 'ascend-npu', true, '127.0.0.1', []]);
+    assert.ok(Date.now() - Date.parse(row.last_used) < 60_000);
+    const table = (await ctl('runner', 'list')).stdout;
+    assert.match(table, /^npu-17 +ascend-npu +\d+ +\d+ s ago +\d+ s ago +127\.0\.0\.1 +idle$/m);
+  });
+
+  test('what a machine is at is listed', async () => {
+    const npu = await Puller.add(outpost, 'npu-1', 'seen');
+    await open('seen');
+    const lease = await npu.take();
+    const [row] = await list('runner', 'list', '--accelerator', 'seen');
+    assert.deepEqual(row.leases.map(({ id, dispatch, runner, attempt, pr }) => [id, dispatch, runner, attempt, pr]),
+      [[lease.lease_id, lease.dispatch_id, 'farm', 1, lease.change.number]]);
+    assert.match((await ctl('runner', 'list', '--accelerator', 'seen')).stdout, new RegExp(`#${lease.change.number} ${lease.change.head_sha.slice(0, 8)} since \\d+ s ago`));
+    const { pull, machines } = JSON.parse((await ctl('status', '--json')).stdout);
+    assert.deepEqual([pull.leases >= 1, machines.lately >= 1, machines.leases_granted >= 1], [true, true, true]);
+  });
+
+  test('only its hash is kept, and no log line has it', async () => {
+    const { token } = await Puller.add(outpost, 'npu-99', 'ascend-npu');
+    await outpost.restart();
+    const npu = new Puller(outpost, { name: 'npu-99', token });
+    assert.equal((await npu.claim()).status, 204); // the hash survived
+    for (const file of await fs.readdir(outpost.stateDir, { recursive: true, withFileTypes: true })) {
+      if (!file.isFile()) continue;
+      const bytes = await fs.readFile(path.join(file.path, file.name));
+      assert.ok(!bytes.includes(token) && !bytes.includes(token.slice(4)), file.name);
+    }
+    assert.ok(!outpost.log.some(({ line }) => line.includes(token.slice(4))));
+  });
+
+  test('rotation: two are good, a third is refused, one is revoked', async () => {
+    const [old, fresh] = [await Puller.add(outpost, 'npu-1', 'rotated'), await Puller.add(outpost, 'npu-1', 'rotated')];
+    assert.deepEqual([(await old.claim()).status, (await fresh.claim()).status], [204, 204]);
+    const [first] = await list('runner', 'list', '--accelerator', 'rotated');
+    await fails(new RegExp(`2 valid tokens already.*runner revoke npu-1 --accelerator rotated --id ${first.id}`), 'runner', 'add', 'npu-1', '--accelerator', 'rotated');
+    // Another's id revokes nothing.
+    const [other] = await list('runner', 'list', '--accelerator', 'ascend-npu');
+    await fails(/no valid token/, 'runner', 'revoke', 'npu-1', '--accelerator', 'rotated', '--id', String(other.id));
+    const { stdout } = await ctl('runner', 'revoke', 'npu-1', '--accelerator', 'rotated', '--id', String(first.id));
+    assert.match(stdout, /^1 token of npu-1 of rotated revoked$/m);
+    assert.deepEqual([(await old.claim()).status, (await fresh.claim()).status], [401, 204]);
+    await ctl('runner', 'revoke', 'npu-1', '--accelerator', 'rotated');
+    assert.equal((await fresh.claim()).status, 401);
+    await fails(/npu-1 of rotated has no valid token/, 'runner', 'revoke', 'npu-1', '--accelerator', 'rotated');
+    assert.deepEqual(await list('runner', 'list', '--accelerator', 'rotated'), []);
+  });
+
+  test('a claim and a heartbeat that are held end when their token is revoked', async () => {
+    const npu = await Puller.add(outpost, 'npu-1', 'held');
+    await open('held');
+    const lease = await npu.take();
+    const [held, beat] = [npu.claim({ wait: 30 }), npu.renew(lease, { wait: 20 })];
+    await until(async () => {
+      const { machines } = JSON.parse((await ctl('status', '--json')).stdout);
+      return machines.claims_waiting === 1 && machines.heartbeats_waiting === 1;
+    }, { what: 'both are held' });
+    await ctl('runner', 'revoke', 'npu-1', '--accelerator', 'held');
+    assert.deepEqual([(await held).status, (await beat).status], [401, 401]);
+  });
+
+  test('an API token reports for its accelerator, and takes no work', async () => {
+    const { stdout, stderr } = await ctl('token', 'issue', 'lab');
+    assert.match(stdout, /^oat_[A-Za-z0-9_-]{43}\n$/);
+    assert.match(stderr, /Bearer/);
+    const token = stdout.trim();
+    const dispatch = await open('lab');
+    const ci = new Puller(outpost, { name: 'x', token });
+    const lease = { dispatch_id: dispatch, runner: 'suite', run_id: '7', attempt: 1 };
+    const answer = await ci.finish(lease);
+    assert.deepEqual([answer.status, answer.json.status], [200, 'completed']);
+    assert.equal((await ci.claim()).status, 403);
+    const foreign = await ci.finish({ ...lease, dispatch_id: await open('foreign') });
+    assert.ok([400, 403].includes(foreign.status), foreign.text);
+    const [row] = await list('token', 'list', 'lab');
+    assert.deepEqual([row.kind, row.accelerator, row.name], ['api', 'lab', undefined]);
+    assert.match((await ctl('token', 'list')).stdout, /^lab +\d+ +.*127\.0\.0\.1$/m);
+    await ctl('token', 'revoke', 'lab');
+    assert.equal((await ci.finish(lease)).status, 401);
+  });
+
+  test('an accelerator that left: 403 says so, and the list does', async () => {
+    const npu = await Puller.add(outpost, 'npu-1', 'leaving');
+    const held = npu.claim({ wait: 30 });
+    await until(async () => JSON.parse((await ctl('status', '--json')).stdout).machines.claims_waiting === 1, { what: 'it is held' });
+    await outpost.configure({ accelerators: accelerators().filter(({ name }) => name !== 'leaving') });
+    await outpost.reload();
+    assert.equal((await held).status, 403);
+    const { status, json } = await npu.claim();
+    assert.deepEqual([status, json.detail], [403, 'the accelerator leaving has left the registry']);
+    assert.match((await ctl('runner', 'list', '--accelerator', 'leaving')).stdout, /has left the registry/);
+    await outpost.configure({ accelerators: accelerators() });
+    await outpost.reload();
+    assert.equal((await npu.claim()).status, 204);
+  });
+
+  test('what is asked wrongly is named', async () => {
+    await fails(/no accelerator is called ascend-npo; did you mean ascend-npu\?/, 'runner', 'add', 'x', '--accelerator', 'ascend-npo');
+    await fails(/a machine's name/, 'runner', 'add', 'a b', '--accelerator', 'ascend-npu');
+    await fails(/a machine's name/, 'runner', 'add', 'x'.repeat(65), '--accelerator', 'ascend-npu');
+    await fails(/lab has no valid token/, 'token', 'revoke', 'lab');
+    for (const args of [['runner', 'add', 'x'], ['runner', 'add', '--accelerator', 'lab'], ['runner', 'revoke', 'x', '--accelerator', 'lab', '--id', 'y'], ['token', 'issue'], ['token', 'issue', 'a', 'b']])
+      assert.deepEqual([(await outpost.ctl(...args)).code, args], [2, args]);
+    const { stderr } = await ctl('runner', 'add', 'x', '--accelerator', 'lab');
+    assert.match(stderr, /no `pull` runner/);
+  });
+
+  describe('wrong ones', () => {
+    let machine;
+    let hosts = 1;
+    let address;
+
+    // Each test comes from an address of its own, as a trusted proxy tells.
+    beforeEach(async () => { address = `198.51.100.${hosts++}`; });
+    before(async () => { machine = await Puller.add(outpost, 'npu-5', 'walled'); });
+
+    const claim = (token, from = address) => outpost.request('POST', '/api/v1/runner/claim', {
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': from, ...(token && { authorization: `Bearer ${token}` }) },
+      body: { name: 'npu-5', claim_id: 'a', labels: [], wait: 0 },
+    });
+
+    test('401, then 429 for that address only; a good one passes all the same', async () => {
+      const wrong = `ort_${'A'.repeat(43)}`;
+      for (let i = 0; i < WRONG_PER_MINUTE; i++) {
+        const { status, headers } = await claim(wrong);
+        assert.deepEqual([status, headers['www-authenticate']], [401, 'Bearer']);
+      }
+      const { status, headers } = await claim(wrong);
+      assert.equal(status, 429);
+      assert.ok(Number(headers['retry-after']) >= 1 && Number(headers['retry-after']) <= 60);
+      assert.equal((await claim(machine.token)).status, 204);
+      assert.equal((await claim(wrong, '203.0.113.9')).status, 401);
+    });
+
+    test('one IPv6 network is one address', async () => {
+      for (let i = 0; i < WRONG_PER_MINUTE; i++) assert.equal((await claim('ort_x', `2001:db8:1:2::${i + 1}`)).status, 401);
+      assert.equal((await claim('ort_x', '2001:db8:1:2:ffff::1')).status, 429);
+      assert.equal((await claim('ort_x', '2001:db8:1:3::1')).status, 401);
+    });
+
+    test('no token, another form, one that is cut or changed', async () => {
+      const flipped = machine.token.slice(0, -1) + (machine.token.endsWith('A') ? 'B' : 'A');
+      for (const token of [undefined, 'x', machine.token.slice(0, -1), `${machine.token}A`, machine.token.replace('ort_', 'oat_'), machine.token.toUpperCase(), flipped])
+        assert.deepEqual([(await claim(token)).status, token], [401, token]);
+    });
+  });
+});
