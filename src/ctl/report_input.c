@@ -110,12 +110,11 @@ void report_hints(
 	n = name_own_suites(r, &line);
 	if (n) {
 		buf_appendf(&line,
-		    " %s of build, unit, model, benchmark, integration: shown, but not compared "
-		    "across accelerators%s",
+		    " %s of build, unit, model, benchmark, integration, but of your own%s",
 		    n == 1 ? "is none" : "are none",
-		    in->format == REPORT_JUNIT
-			? "; the suite is the testsuite's name (pytest: -o junit_suite_name=model)"
-			: "");
+		    in->format == REPORT_JUNIT ? "; a suite has the name of its testsuite "
+						 "(pytest: -o junit_suite_name=model)"
+					       : "");
 		tell(buf_str(&line), owner);
 		buf_clear(&line);
 	}
