@@ -14,11 +14,13 @@ struct claim_choice {
 	int max_parallel; /* leases at a time, over all machines */
 };
 
-/* Takes the newest change that waits for one of the choices. In one transaction the dispatch
+/* Takes what was queued last of all that waits for one of the choices (a retest of an older
+ * change is newer than a change from before it). In one transaction the dispatch
  * goes to `running`, the lease is active and (unless the accelerator is silent) the job
  * (workflow = runner, name = "tests", run_id = the dispatch's id, attempt = how many leases it has
  * had) is in progress. The same claim_id from the same machine gets its lease again, as long as
- * that is active: an answer that was lost takes no work away. */
+ * that is active, with its time extended: an answer that was lost takes no work away.
+ * offer is to be released whatever op.err says. */
 struct claim_dispatch {
 	struct store_op op;
 	const char *accelerator;
@@ -35,7 +37,9 @@ struct claim_dispatch {
 int store_claim_dispatch(struct store *s, struct claim_dispatch *op) MUST_CHECK;
 
 /* A heartbeat. ACTIVE: good until now + lease_ms. A lease that ran out but whose dispatch still
- * waits in the queue is taken up again: nobody else has the work. */
+ * waits in the queue is taken up again, as long as nobody else had the work since, the runner
+ * has room (max_parallel of the claim) and the machine has not reported that it stopped.
+ * CANCELLED: the dispatch ended, and reason says how. LOST: everything else. */
 struct renew_lease {
 	struct store_op op;
 	const char *lease_id, *accelerator, *machine; /* another's lease is LOST */
@@ -46,7 +50,8 @@ struct renew_lease {
 int store_renew_lease(struct store *s, struct renew_lease *op) MUST_CHECK;
 
 /* The machine hands it back: the dispatch is queued again, the attempt's job is completed as
- * cancelled and not shown. Idempotent. ERR_NOT_FOUND: no such lease of this machine. */
+ * cancelled and not shown. Idempotent; one that ended otherwise stays as it is. A dispatch that
+ * had 100 leases fails. ERR_NOT_FOUND: no such lease of this machine. */
 struct return_lease {
 	struct store_op op;
 	const char *lease_id, *accelerator, *machine, *reason;
@@ -55,7 +60,10 @@ struct return_lease {
 int store_return_lease(struct store *s, struct return_lease *op) MUST_CHECK;
 
 /* Leases past their time: the dispatch goes back to the queue, or, after
- * LEASE_HANDOVERS_MAX, fails with the reason (→ MISS). out: the next one's time (0: none). */
+ * LEASE_HANDOVERS_MAX, fails with the reason (→ MISS). The attempt's job is completed as `stale`
+ * and, but for the last, no longer shown; what its machine reports after all takes the place of
+ * that unless a later attempt is at work or has reported. At most 500 at a time: the rest is due
+ * at once. out: the next one's time (0: none). */
 struct expire_leases {
 	struct store_op op;
 	int64_t now_ms;

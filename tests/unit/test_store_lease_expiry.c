@@ -418,12 +418,17 @@ static const char *machine_name(int i)
 	return name;
 }
 
+static void head_name(char out[41], int number, int n)
+{
+	snprintf(out, 41, "%020u%020u", (unsigned)number, (unsigned)n);
+}
+
 static void push_something(void)
 {
 	int number = dice(PULLS);
 	char head[41];
 
-	snprintf(head, sizeof(head), "%08d%08d%024d", number, ++walk.heads[number], 7);
+	head_name(head, number, ++walk.heads[number]);
 	queue_pull(number + 1, head, walk.at);
 }
 
@@ -435,7 +440,7 @@ static void retest_something(void)
 
 	if (!walk.heads[number])
 		return;
-	snprintf(head, sizeof(head), "%08d%08d%024d", number, walk.heads[number], 7);
+	head_name(head, number, walk.heads[number]);
 	rig_apply(&(struct rig_plan){.kind = PLAN_START,
 	    .number = number + 1,
 	    .head = head,
