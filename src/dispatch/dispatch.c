@@ -52,6 +52,7 @@ void dispatch_configure(struct dispatch *d, struct config *c)
 	config_unref(old);
 	if (d->is_closing)
 		return;
+	planner_ring(d->planner);
 	sender_ring(d->sender);
 	reconciler_configure(d->reconciler);
 }

@@ -187,6 +187,9 @@ static void pump(struct planner *pl)
 	struct store_stats stats;
 	int room = IN_HAND_MAX - pl->n, rc;
 
+	/* While nobody knows who takes part, deliveries wait where they are: on disk. */
+	if (!config_is_registry_loaded(pl->d->config))
+		return;
 	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 ||
 	    timer_is_running(pl->timer))
 		return;

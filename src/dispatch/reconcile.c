@@ -142,6 +142,10 @@ static void on_timer(struct timer *t)
 	struct reconciler *r = timer_owner(t);
 	void (*then)(struct reconciler * r) = r->then;
 
+	if (!r->is_running && !config_is_registry_loaded(r->d->config)) {
+		r->was_rung = true; /* for reconciler_configure(), which comes when it is */
+		return;
+	}
 	if (!r->is_running) {
 		begin_look(r);
 		return;

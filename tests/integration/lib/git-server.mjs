@@ -1,0 +1,111 @@
+// A git repository served as GitHub serves it: smart HTTP over TLS, by git's own http-backend. Trees can be written
+// as no git program would.
+//
+//   const git = await GitServer.start({ repository: 'pytorch-fdn/registry' });
+//   git.commit({ 'accelerators.d/npu.yml': 'name: npu\n…' });        // → SHA of main's new tip
+//   git.url, git.certificate
+//   git.mode = 'down';                                               // or 'silent', 'serve'
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs/promises';
+import https from 'node:https';
+import os from 'node:os';
+import path from 'node:path';
+
+const MODES = { '100644': 'blob', '100755': 'blob', '120000': 'blob', '160000': 'commit', '40000': 'tree' };
+
+export class GitServer {
+  requests = []; // 'GET /owner/name.git/info/refs?service=git-upload-pack'
+  mode = 'serve';
+  #server;
+  #silent = new Set();
+
+  static async start({ repository }) {
+    const self = new GitServer();
+    self.repository = repository;
+    self.dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-git-'));
+    self.certificate = path.join(self.dir, 'ca.pem');
+    const key = path.join(self.dir, 'key.pem');
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', self.certificate, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], { stdio: 'ignore' });
+    self.repo = path.join(self.dir, `${repository}.git`);
+    execFileSync('git', ['init', '--quiet', '--bare', '--initial-branch=main', self.repo]);
+    self.#server = https.createServer({ key: await fs.readFile(key), cert: await fs.readFile(self.certificate) }, (request, response) => self.#handle(request, response));
+    self.#server.listen(0, '127.0.0.1');
+    await once(self.#server, 'listening');
+    self.url = `https://localhost:${self.#server.address().port}/${repository}.git`;
+    return self;
+  }
+
+  async close() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    await fs.rm(this.dir, { recursive: true, force: true });
+  }
+
+  git(args, input) {
+    return execFileSync('git', ['--git-dir', this.repo, ...args], { input, maxBuffer: 64 << 20, env: { ...process.env, GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' } }).toString().trim();
+  }
+
+  blob(content) {
+    return this.git(['hash-object', '-w', '--stdin'], content);
+  }
+
+  // entries: [mode, name, id], written in this order whatever they are.
+  tree(entries) {
+    const raw = Buffer.concat(entries.flatMap(([mode, name, id]) => [Buffer.from(`${mode} ${name}\0`), Buffer.from(id, 'hex')]));
+    return this.git(['hash-object', '-w', '--literally', '-t', 'tree', '--stdin'], raw);
+  }
+
+  // The tip of main: a commit of this root tree on top of the one before, or (fresh) of nothing.
+  commitTree(root, { fresh = false } = {}) {
+    const parent = fresh || !this.tip ? [] : ['-p', this.tip];
+    this.tip = this.git(['commit-tree', root, '-m', 'registry', ...parent]);
+    this.git(['update-ref', 'refs/heads/main', this.tip]);
+    return this.tip;
+  }
+
+  // {name: text} in accelerators.d
+  commit(files, options) {
+    return this.commitEntries(Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, text]) => ['100644', name, this.blob(text)]), options);
+  }
+
+  commitEntries(entries, options) {
+    for (const [mode] of entries) if (!(mode in MODES)) throw new Error(`mode ${mode}`);
+    return this.commitTree(this.tree([['40000', 'accelerators.d', this.tree(entries)]]), options);
+  }
+
+  reset(sha) {
+    this.tip = sha;
+    this.git(['update-ref', 'refs/heads/main', sha]);
+  }
+
+  #handle(request, response) {
+    this.requests.push(`${request.method} ${request.url}`);
+    if (this.mode === 'down') {
+      response.writeHead(503).end('down\n');
+      return;
+    }
+    if (this.mode === 'silent') {
+      this.#silent.add(response);
+      return;
+    }
+    const { pathname, searchParams } = new URL(request.url, 'https://localhost');
+    const backend = spawn('git', ['http-backend'], { env: {
+      PATH: process.env.PATH, GIT_PROJECT_ROOT: this.dir, GIT_HTTP_EXPORT_ALL: '1', REQUEST_METHOD: request.method, PATH_INFO: pathname,
+      QUERY_STRING: searchParams.toString(), CONTENT_TYPE: request.headers['content-type'] ?? '', HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+      ...(request.headers['content-length'] && { CONTENT_LENGTH: request.headers['content-length'] }),
+      ...(request.headers['git-protocol'] && { GIT_PROTOCOL: request.headers['git-protocol'] }),
+    }, stdio: ['pipe', 'pipe', 'inherit'] });
+    backend.stdin.on('error', () => {});
+    request.pipe(backend.stdin);
+    const parts = [];
+    backend.stdout.on('data', (part) => parts.push(part));
+    backend.on('close', () => {
+      const all = Buffer.concat(parts);
+      const end = all.indexOf('\r\n\r\n');
+      const headers = Object.fromEntries(all.subarray(0, end).toString('latin1').split('\r\n').map((line) => line.split(/: */, 2)));
+      const { Status: status = '200', ...rest } = headers;
+      response.writeHead(parseInt(status, 10), rest).end(all.subarray(end + 4));
+    });
+  }
+}
