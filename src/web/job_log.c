@@ -214,6 +214,7 @@ static void wait_for_more(struct log_get *g)
 static void on_text(struct log_read *r)
 {
 	struct log_get *g = CONTAINER_OF(r, struct log_get, read);
+	char *bytes = r->bytes;
 
 	g->is_busy = false;
 	if (!g->request) {
@@ -226,9 +227,9 @@ static void on_text(struct log_read *r)
 	} else {
 		g->at += (int64_t)r->n;
 		set_stuck(g, true);
-		http_stream_write(g->request, r->bytes, r->n);
+		http_stream_write(g->request, bytes, r->n);
 	}
-	free(r->bytes);
+	free(bytes); /* g may be gone */
 }
 
 static void on_change(struct log_watch *w)
