@@ -76,7 +76,8 @@ static int read_text(const json_t *obj, const struct text_field *f, void *base, 
 	char **target = (char **)(void *)((char *)base + f->offset);
 	int rc;
 
-	if (!v || json_is_null(v))
+	if (!v || json_is_null(v) ||
+	    (f->presence == FIELD_OPTIONAL && json_is_string(v) && !json_string_length(v)))
 		return f->presence == FIELD_OPTIONAL
 			   ? 0
 			   : error_set(e, ERR_INVALID, "%s is missing", f->key);

@@ -29,7 +29,7 @@ enum text_rule {
 	RULE_SHA,
 	RULE_PROSE, /* people's text: cut to size, control characters become spaces */
 };
-enum field_presence { FIELD_OPTIONAL, FIELD_REQUIRED };
+enum field_presence { FIELD_OPTIONAL /* empty is absent */, FIELD_REQUIRED };
 
 struct text_field {
 	const char *key; /* NULL ends the table */

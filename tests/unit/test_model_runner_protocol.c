@@ -139,6 +139,19 @@ static void offers_come_back_as_they_went(void **state)
 	lease_offer_release(&again);
 }
 
+/* As GitHub has it: a push has no action. */
+static void an_empty_text_that_may_be_absent_is(void **state)
+{
+	char *text = offer_with("\"action\": \"synchronize\"", "\"action\": \"\"");
+	struct lease_offer o;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_null(o.action);
+	lease_offer_release(&o);
+	free(text);
+}
+
 static void a_silent_accelerator_has_no_job(void **state)
 {
 	char *text = offer_with("\"job_id\": 42", "\"job_id\": null"), *written;
@@ -261,6 +274,7 @@ int main(void)
 	    cmocka_unit_test(a_claim_needs_no_labels_and_no_wait),
 	    cmocka_unit_test(wrong_claims_name_the_field),
 	    cmocka_unit_test(offers_come_back_as_they_went),
+	    cmocka_unit_test(an_empty_text_that_may_be_absent_is),
 	    cmocka_unit_test(a_silent_accelerator_has_no_job),
 	    cmocka_unit_test(steps_are_not_told_of_the_lease),
 	    cmocka_unit_test(wrong_offers_name_the_field),
