@@ -1,8 +1,9 @@
-// The main job on real input, on loopback, in under two minutes: a stand-in GitHub, the built daemon, three
-// vendors, one pull request. Every line printed is something that was seen to happen.
+// The main job on real input, on loopback, in under two minutes: a stand-in GitHub, the built daemon, four
+// vendors, one pull request that one of them builds and tests. Every line printed is something that was seen to happen.
 //
 // usage: node demo/demo.mjs BUILD_FOLDER   (make demo)
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
@@ -11,9 +12,10 @@ import readline from 'node:readline';
 const build = path.resolve(process.argv[2] ?? 'build/release');
 process.env.OUTPOSTD = path.join(build, 'outpostd');
 process.env.OUTPOSTCTL = path.join(build, 'outpostctl');
-const [{ startRig }, { startIssuer }, { pullRequestOf }, { startDispatchVendor, startSilentVendor, startWebhookVendor }, { Outpost, until }] = await Promise.all([
+process.env.OUTPOST_RUNNER = path.join(build, 'outpost-runner');
+const [{ startRig }, { startIssuer }, { pullRequestOf }, { startDispatchVendor, startSilentVendor, startWebhookVendor }, { Outpost, until }, { Machine }] = await Promise.all([
   import('../tests/github/rig.mjs'), import('../tests/github/oidc.mjs'), import('../tests/github/payloads.mjs'),
-  import('../tests/github/vendors.mjs'), import('../tests/integration/lib/outpost.mjs'),
+  import('../tests/github/vendors.mjs'), import('../tests/integration/lib/outpost.mjs'), import('../tests/kill/machine.mjs'),
 ]);
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -51,7 +53,40 @@ function startNpu(rig, issuer, outpostUrl) {
   return vendor;
 }
 
+// The change as a commit in a repository that git can fetch from: demo/change is what the pull request adds.
+function commitChange(folder) {
+  const git = (...args) => execFileSync('git', ['-C', folder, '-c', 'user.name=octocat', '-c', 'user.email=octocat@example.org', ...args], { encoding: 'utf8' }).trim();
+  cpSync(new URL('change', import.meta.url), folder, { recursive: true });
+  git('init', '--quiet', '--initial-branch=main');
+  git('config', 'uploadpack.allowAnySHA1InWant', 'true');
+  git('add', '.');
+  git('commit', '--quiet', '-m', 'Fuse addmm with relu');
+  return git('rev-parse', 'HEAD');
+}
+
+function hasBubblewrap() {
+  try {
+    execFileSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// A machine that nothing can reach: outpost-runner asks for work, fetches the commit, builds and tests it.
+async function startFarm(outpost, source, sandbox) {
+  const machine = await Machine.make({ outpost, name: 'farm-1', accelerator: 'farm-xpu', dir: path.join(outpost.dir, 'farm-1'), config: {
+    labels: ['xpu', 'linux'], checkout: { git_url: source, depth: 1 }, sandbox,
+    steps: [{ name: 'build', run: './build.sh', timeout: '1m' }, { name: 'test', run: './test "$OUTPOST_RESULTS/unit.xml"', timeout: '1m' }],
+    report: { files: ['results/*.xml'], format: 'junit' },
+  } });
+  await machine.start();
+  return machine;
+}
+
 async function main() {
+  const source = mkdtempSync(path.join(os.tmpdir(), 'outpost-demo-change-'));
+  const headSha = commitChange(source);
   step('1  A GitHub that runs offline, and two vendors with a CI of their own');
   const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
   say(`GitHub stand-in at ${rig.url}; each request is checked against GitHub's own API description`);
@@ -71,16 +106,20 @@ async function main() {
       { name: 'ascend-npu', title: 'Ascend NPU', vendor: 'Huawei', level: 'L2', links: { docs: 'https://ascend.example/docs' }, runners: [{ name: 'ci', github: { repository: 'Ascend/pytorch' } }] },
       { name: 'lab-hpu', title: 'Lab HPU', vendor: 'A lab', level: 'L2', oncall: ['alice'], runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
       { name: 'quiet-tpu', title: 'Quiet TPU', vendor: 'A silent one', level: 'L2', runners: [{ name: 'lab', webhook: { url: silent.url, secret: 'hook' } }], deadlines: { acknowledge: '2s', start: '4s', finish: '6s' } },
+      { name: 'farm-xpu', title: 'Farm XPU', vendor: 'Behind a firewall', level: 'L2', runners: [{ name: 'farm', pull: { labels: ['xpu'], max_parallel: 2 } }] },
     ],
     secrets: { 'lab-hpu': { hook: SECRET }, 'quiet-tpu': { hook: SECRET } },
     config: { comment: { min_interval: '1s' }, log: { level: 'info' } },
   });
-  say(`ready at ${outpost.url}; three accelerators are registered`);
+  say(`ready at ${outpost.url}; four accelerators are registered`);
   const npu = startNpu(rig, issuer, outpost.url);
   say('Ascend NPU listens in its repository Ascend/pytorch');
+  const isSandboxed = hasBubblewrap();
+  const farm = await startFarm(outpost, source, isSandboxed ? 'bubblewrap' : 'none');
+  say(`Farm XPU's machine opens no port: outpost-runner asks for work; its steps run ${isSandboxed ? 'in bubblewrap, without network' : 'without a sandbox: bubblewrap does not work here'}`);
 
   step(`3  A pull request is opened in ${UPSTREAM}`);
-  const pull = rig.openPull(UPSTREAM, { number: NUMBER, title: 'Fuse addmm with relu', files: ['aten/src/ATen/native/LinearAlgebra.cpp'] });
+  const pull = rig.openPull(UPSTREAM, { number: NUMBER, headSha, title: 'Fuse addmm with relu', files: ['aten/src/ATen/native/LinearAlgebra.cpp'] });
   const payload = pullRequestOf('opened', pull);
   const delivery = await rig.deliver('pull_request', payload);
   say(`GitHub sends pull_request.opened, ${Buffer.byteLength(JSON.stringify(payload)).toLocaleString('en')} bytes, signed; outpostd answers ${delivery.status_code}: it is on disk`);
@@ -95,7 +134,12 @@ async function main() {
   const view = await outpost.waitForApi(`pulls/${NUMBER}`, (one) => one.accelerators.every(({ dispatches }) => ['done', 'expired'].includes(dispatches[0].state)), { timeout: 60_000, what: 'every vendor has reported or missed its deadline' });
   for (const one of view.accelerators) say(`${one.title}: ${one.dispatches[0].state}${one.jobs.length === 0 ? ', without a report' : ''}`);
 
-  step('6  The comment on the pull request');
+  step('6  What Farm XPU\'s machine did: the log, as it was streamed');
+  const [job] = view.accelerators.find(({ name }) => name === 'farm-xpu').jobs;
+  const { text: log } = await outpost.get(`/api/v1/jobs/${job.id}/log`);
+  console.log(`\n${log.trimEnd().split('\n').map((line) => paint('2', `  │ ${line}`)).join('\n')}`);
+
+  step('7  The comment on the pull request');
   const bot = () => rig.comments(UPSTREAM, NUMBER).filter(({ author }) => author === rig.bot);
   const normal = (text) => text.replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z| UTC)?/g, 'TIME').trim();
   const preview = async () => normal((await outpost.ctl('comment', 'preview', String(NUMBER))).stdout);
@@ -107,11 +151,13 @@ async function main() {
 
   const sent = rig.dispatches({ repository: 'Ascend/pytorch' }).length;
   const violations = rig.violations();
-  step('7  What was checked on the way');
+  step('8  What was checked on the way');
   say(`${sent} repository_dispatch for 2 deliveries of one event; ${rig.requests().length} requests to GitHub, ${violations.length} against its API description`);
   if (sent !== 1 || violations.length > 0 || bot().length !== 1) throw new Error('the demo saw something it should not have');
 
   await lookAround(outpost);
+  await farm.stop();
+  rmSync(source, { recursive: true, force: true });
   await npu.stop();
   await Promise.all([lab.stop(), silent.stop()]);
   await outpost.stop();
@@ -137,6 +183,7 @@ async function lookAround(outpost) {
   step('Where to look next');
   console.log(`  ${folder}/outpostd.log     what the daemon logged, a line an event
   docs/operators.md     the same with the real GitHub, in six steps
+  docs/vendors.md       for a vendor: from nothing to the first result
   docs/dispatch.md      what a vendor gets and sends
   docs/architecture.md  how it is built`);
   if (!process.stdin.isTTY || !process.stdout.isTTY) return;
