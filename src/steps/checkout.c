@@ -94,10 +94,20 @@ static int check_out_tree(struct job *j, struct error *e)
 	return rc;
 }
 
+static bool is_shallow(const struct job *j)
+{
+	char *path = xasprintf("%s/shallow", j->mirror);
+	bool is_there = !access(path, F_OK);
+
+	free(path);
+	return is_there;
+}
+
 static int check_out_submodules(struct job *j, struct error *e)
 {
+	/* git borrows from no mirror that lacks a part of history */
 	const char *args[] = {"submodule", "update", "--init", "--recursive", "--force",
-	    "--progress", "--depth", "1", "--reference", j->mirror, NULL};
+	    "--progress", "--depth", "1", is_shallow(j) ? NULL : "--reference", j->mirror, NULL};
 	int rc = 0;
 
 	job_log_say(j->log, "submodules");

@@ -36,7 +36,8 @@ static void remember(struct git_output *o, const char *line)
 	for (const char *const *p = missing; *p; p++)
 		if (strstr(line, *p))
 			o->end->is_missing = true;
-	if (!*line || (o->has_fatal && !is_fatal))
+	/* a clone's own reason comes before the line that says that it failed */
+	if (!*line || (o->has_fatal && (!is_fatal || str_has_prefix(line, "fatal: clone of "))))
 		return;
 	o->has_fatal = is_fatal;
 	masked = masks_text(o->job->masks, line);

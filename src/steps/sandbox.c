@@ -25,6 +25,11 @@ static const char *const etc_files[] = {"/etc/alternatives", "/etc/bash.bashrc",
 static const char *const system_folders[] = {
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
 
+/* Root's files, and root without a capability is their owner still: a runner that is root would
+ * let steps set the machine's core_pattern, which is to say become root outside. */
+static const char *const proc_files[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
+    "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", NULL};
+
 static void add(char ***argv, const char *a, const char *b, const char *c)
 {
 	strv_add(argv, a);
@@ -70,6 +75,8 @@ static void add_system(char ***argv, const struct runner_config *c)
 	if (c->allow_network)
 		add(argv, "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf");
 	add(argv, "--proc", "/proc", NULL);
+	for (const char *const *p = proc_files; *p; p++)
+		add(argv, "--ro-bind-try", *p, *p);
 	add(argv, "--dev", "/dev", NULL);
 	for (char **p = c->allow_devices; p && *p; p++)
 		add(argv, "--dev-bind", *p, *p);

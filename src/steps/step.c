@@ -83,8 +83,8 @@ static void say_begin(struct job *j, const struct runner_step *step)
 	size_t n = strcspn(step->run, "\n");
 
 	rfc3339_format(clock_wall_ms(), now);
-	job_log_say(j->log, "step %s: %.*s%s  [%s]", step->name, (int)(n < 200 ? n : 200),
-	    step->run, step->run[n] || n > 200 ? " …" : "", now);
+	job_log_say(j->log, "step %s: %.*s%s [%s]", step->name, (int)(n < 200 ? n : 200), step->run,
+	    step->run[n] || n > 200 ? " …" : "", now);
 	job_log_begin_excerpt(j->log);
 }
 
@@ -97,7 +97,7 @@ static void say_end(struct job *j, const struct runner_step *step, const struct 
 		snprintf(how, sizeof(how), "signal %d (%s)", end->signal, strsignal(end->signal));
 	else
 		snprintf(how, sizeof(how), "exit %d", end->exit_code);
-	job_log_say(j->log, "step %s: %s%s after %.1f s  [%s]", step->name,
+	job_log_say(j->log, "step %s: %s%s after %.1f s [%s]", step->name,
 	    end->is_timeout     ? "timed out, "
 	    : end->is_cancelled ? "cancelled, "
 				: "",

@@ -1,0 +1,428 @@
+/* The commit that was asked for, and never another, comes out of a real repository that git
+ * serves on loopback. */
+#include "steps_rig.h"
+
+#include <arpa/inet.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+#define MINUTE_MS (60 * 1000)
+
+static char *origin, *sub; /* work trees that are served */
+static char *url;
+static pid_t server;
+static char sha[64];
+
+/* A shell command in a folder; its first line of output in `out` (64 bytes). */
+static void shell(const char *folder, const char *command, char *out)
+{
+	char *full = xasprintf("cd '%s' && { %s; } 2>&1", folder, command);
+	FILE *p = popen(full, "re");
+	char line[64] = "", rest[4096];
+	size_t n;
+
+	assert_non_null(p);
+	if (fgets(line, sizeof(line), p))
+		line[strcspn(line, "\n")] = '\0';
+	while ((n = fread(rest, 1, sizeof(rest), p)) > 0)
+		;
+	if (pclose(p) != 0)
+		fail_msg("%s: %s", command, line);
+	if (out)
+		memcpy(out, line, sizeof(line));
+	free(full);
+}
+
+static void commit(const char *folder, const char *text)
+{
+	char *command =
+	    xasprintf("echo '%s' > file && git add -A && git commit -qm '%s'", text, text);
+
+	shell(folder, command, NULL);
+	free(command);
+}
+
+static char *make_repository(const char *name)
+{
+	char *path = xasprintf("%s/served/%s", rig_dir, name);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	shell(path, "git init -q -b main .", NULL);
+	commit(path, "first");
+	return path;
+}
+
+static int free_port(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+static void start_server(void)
+{
+	char *base = xasprintf("--base-path=%s/served", rig_dir), port[32], ready[16];
+	int fds[2], number = free_port();
+
+	snprintf(port, sizeof(port), "--port=%d", number);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	server = fork();
+	assert_true(server >= 0);
+	if (server == 0) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], 2);
+		execlp("git", "git", "daemon", "--verbose", "--export-all", "--reuseaddr",
+		    "--listen=127.0.0.1", port, base, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	/* "[123] Ready to rumble" */
+	assert_true(read(fds[0], ready, sizeof(ready)) > 0);
+	fcntl(fds[0], F_SETFD, 0);
+	url = xasprintf("git://127.0.0.1:%d/origin", number);
+	free(base);
+}
+
+static int setup(void **state)
+{
+	char *served, *gitconfig;
+
+	if (rig_setup(state))
+		return -1;
+	served = xasprintf("%s/served", rig_dir);
+	gitconfig = xasprintf("%s/.gitconfig", rig_dir);
+	if (mkdir(served, 0700))
+		return -1;
+	setenv("HOME", rig_dir, 1);
+	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[gc]\nauto = 0\n");
+	free(gitconfig);
+	free(served);
+	origin = make_repository("origin");
+	sub = make_repository("sub");
+	start_server();
+	commit(origin, "second");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.has_checkout = true;
+	rig_config.git_url = url;
+	rig_config.git_depth = 1;
+	rig_offer.head_sha = sha;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	kill(-server, SIGKILL);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	free(origin);
+	free(sub);
+	free(url);
+	return rig_teardown(state);
+}
+
+/* The same job again, as another one. */
+static void next_job(void)
+{
+	struct error e = {0};
+
+	assert_int_equal(job_folder_remove(rig_folder, &e), 0);
+	assert_int_equal(mkdir(rig_folder, 0700), 0);
+}
+
+static void test_commit(void **state)
+{
+	(void)state;
+	rig_step("look", "cat file; git rev-parse HEAD; git log --format=%s | wc -l; git status -s",
+	    MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nsecond\n");
+	rig_assert_log_has(sha);
+	rig_assert_log_has("\n1\n== step look: exit 0"); /* depth, and nothing untracked */
+}
+
+static void test_second_job_needs_no_network(void **state)
+{
+	(void)state;
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	next_job();
+	kill(-server, SIGKILL);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("is here already");
+}
+
+static void test_all_of_history_after_a_part_of_it(void **state)
+{
+	(void)state;
+	rig_step("count", "echo commits $(git log --format=%s | wc -l)", MINUTE_MS);
+	rig_run();
+	rig_assert_log_has("\ncommits 1\n");
+	next_job();
+	rig_config.git_depth = 0;
+	rig_run();
+	rig_assert_log_has("\ncommits 2\n");
+	next_job();
+	commit(origin, "third");
+	commit(origin, "fourth");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.git_depth = 2;
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+}
+
+static void make_pull(const char *name)
+{
+	shell(origin, "git checkout -q -b pull", NULL);
+	commit(origin, name);
+	shell(origin, "git rev-parse HEAD", sha);
+	shell(origin,
+	    "git update-ref refs/pull/7/head HEAD && git checkout -q main && "
+	    "git branch -q -D pull",
+	    NULL);
+}
+
+static void test_pull_request_is_fetched_by_its_commit(void **state)
+{
+	(void)state;
+	make_pull("pulled");
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\npulled\n");
+}
+
+/* The old protocol gives only what it advertises; the commit before the newest is not. */
+static void test_pull_request_by_its_ref(void **state)
+{
+	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir), newer[64];
+
+	(void)state;
+	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[protocol]\nversion = 0\n");
+	free(gitconfig);
+	make_pull("asked for");
+	shell(origin, "git checkout -q refs/pull/7/head", NULL);
+	commit(origin, "newer");
+	shell(origin,
+	    "git update-ref refs/pull/7/head HEAD && git rev-parse HEAD && "
+	    "git checkout -q main",
+	    newer);
+	rig_config.git_depth = 5;
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("fetching refs/pull/7/head");
+	rig_assert_log_has("\nasked for\n");
+	/* where it is not in what was fetched, nothing else is tested in its place */
+	next_job();
+	shell(origin, "git update-ref refs/pull/7/head main", NULL);
+	memset(sha, 'a', 40);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "refs/pull/7/head is at ");
+	rig_assert_conclusion("startup_failure", "pushed to again");
+	rig_assert_log_lacks("== step look");
+}
+
+static void test_pull_request_that_is_gone(void **state)
+{
+	(void)state;
+	memset(sha, 'b', 40);
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "checkout: fatal: couldn't find remote ref");
+	assert_true(rig_has("excerpt"));
+}
+
+static void test_push_that_is_gone(void **state)
+{
+	(void)state;
+	memset(sha, 'b', 40);
+	rig_offer.kind = CHANGE_PUSH;
+	rig_offer.number = 0;
+	rig_offer.ref = (char *)"refs/heads/main";
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "not our ref");
+}
+
+static void test_network_failure_is_tried_again(void **state)
+{
+	(void)state;
+	kill(-server, SIGKILL);
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "checkout: fatal: unable to connect");
+	rig_assert_log_has("trying again");
+}
+
+static void test_submodules(void **state)
+{
+	char *add = xasprintf("git -c protocol.file.allow=always submodule add -q '%.*s/sub' third",
+	    (int)(strrchr(url, '/') - url), url);
+
+	(void)state;
+	shell(origin, add, NULL);
+	commit(origin, "with a submodule");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.git_submodules = true;
+	rig_step("look", "cat third/file; git submodule status", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nfirst\n");
+	free(add);
+}
+
+/* A change cannot make us read this machine's files as a submodule. */
+static void test_submodule_on_this_machine(void **state)
+{
+	char *add = xasprintf("git -c protocol.file.allow=always submodule add -q '%s' third", sub);
+
+	(void)state;
+	shell(origin, add, NULL);
+	commit(origin, "with a submodule");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.git_submodules = true;
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "transport 'file' not allowed");
+	rig_assert_log_has("transport 'file' not allowed");
+	free(add);
+}
+
+/* What lies in the repository under test is not run by the checkout. */
+static void test_hostile_repository(void **state)
+{
+	(void)state;
+	shell(origin,
+	    "mkdir -p .git-hooks hooks .githooks && "
+	    "printf '#!/bin/sh\\ntouch ran' > hooks/post-checkout && chmod +x hooks/* && "
+	    "printf '* filter=evil\\n' > .gitattributes && "
+	    "ln -s /etc results && ln -s ../../.. up",
+	    NULL);
+	commit(origin, "hostile");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "results: not a folder");
+	assert_false(rig_has("work/ran"));
+}
+
+static void test_report_of_the_repository(void **state)
+{
+	(void)state;
+	shell(origin,
+	    "mkdir results && echo '<testsuite name=\"a\"><testcase name=\"b\"/></testsuite>' "
+	    "> results/old.xml",
+	    NULL);
+	commit(origin, "with an old report");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_globs[0] = (char *)"results/*.xml";
+	rig_step("look", "ls results", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("action_required", "came with the checkout");
+	rig_assert_log_has("\nold.xml\n");
+	assert_false(rig_has("report.json"));
+}
+
+/* A job that was killed in the middle of a fetch leaves locks that would stop every later one. */
+static void test_stale_locks(void **state)
+{
+	(void)state;
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	next_job();
+	shell(
+	    rig_dir, "for m in mirror/*.git; do touch $m/shallow.lock $m/config.lock; done", NULL);
+	commit(origin, "third");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nthird\n");
+}
+
+static void test_in_the_sandbox(void **state)
+{
+	(void)state;
+	if (system("bwrap --ro-bind / / --unshare-all true") != 0)
+		skip();
+	rig_config.sandbox = SANDBOX_BUBBLEWRAP;
+	rig_step("look",
+	    "git log -1 --format=%s; echo x > file; git diff --stat | cat; "
+	    "touch \"$(cat .git/objects/info/alternates)/x\" || echo kept out",
+	    MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nsecond\n");
+	rig_assert_log_has("1 file changed");
+	rig_assert_log_has("\nkept out\n");
+}
+
+static void test_cancel(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	char *silent;
+	pid_t pid;
+
+	(void)state;
+	/* a server that takes the connection and says nothing */
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	silent = xasprintf("git://127.0.0.1:%d/x", ntohs(a.sin_port));
+	rig_config.git_url = silent;
+	rig_step("look", "true", MINUTE_MS);
+	pid = rig_start();
+	int peer = accept(fd, NULL, NULL);
+	assert_true(peer >= 0);
+	kill(pid, SIGTERM);
+	rig_finish(pid);
+	rig_assert_conclusion("cancelled", "during the checkout");
+	assert_int_equal(rig_result.n_steps, 0);
+	next_job();
+	rig_config.timeout_ms = 200;
+	rig_run();
+	rig_assert_conclusion("timed_out", "during the checkout");
+	close(peer);
+	close(fd);
+	free(silent);
+}
+
+static void test_password_in_the_url(void **state)
+{
+	(void)state;
+	rig_config.git_url = (char *)"http://me:pass-word-1@127.0.0.1:1/x";
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "checkout: ");
+	assert_null(strstr(rig_result.message, "pass-word-1"));
+	rig_assert_log_lacks("pass-word-1");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(test_commit),
+	    TEST(test_second_job_needs_no_network), TEST(test_all_of_history_after_a_part_of_it),
+	    TEST(test_pull_request_is_fetched_by_its_commit), TEST(test_pull_request_by_its_ref),
+	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
+	    TEST(test_network_failure_is_tried_again), TEST(test_submodules),
+	    TEST(test_submodule_on_this_machine), TEST(test_hostile_repository),
+	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox),
+	    TEST(test_cancel), TEST(test_password_in_the_url)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
