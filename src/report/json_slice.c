@@ -299,19 +299,23 @@ bool json_iter_next(struct json_iter *it, struct json_slice *ret_key, struct jso
 	return is_valid;
 }
 
-/* `key` is a string with its quotes. */
-static bool is_key(struct json_slice key, const char *name)
+/* Which of keys this one (a string with its quotes) is; their number when none. */
+static size_t find_key(struct json_slice key, const char *const *keys)
 {
-	size_t n = strlen(name);
-	json_t *plain;
-	bool is_it;
+	json_t *plain = NULL;
+	size_t i;
 
-	if (!memchr(key.p, '\\', key.n))
-		return key.n == n + 2 && memcmp(key.p + 1, name, n) == 0;
-	plain = json_loadb(key.p, key.n, JSON_DECODE_ANY, NULL);
-	is_it = str_eq(json_string_value(plain), name);
+	if (memchr(key.p, '\\', key.n))
+		plain = json_loadb(key.p, key.n, JSON_DECODE_ANY, NULL);
+	for (i = 0; keys[i]; i++) {
+		size_t n = strlen(keys[i]);
+
+		if (plain ? str_eq(json_string_value(plain), keys[i])
+			  : key.n == n + 2 && memcmp(key.p + 1, keys[i], n) == 0)
+			break;
+	}
 	json_decref(plain);
-	return is_it;
+	return i;
 }
 
 static int twice(struct error *e, const char *where, const char *key)
@@ -330,13 +334,13 @@ int json_slice_members(struct json_slice object, const char *where, const char *
 	if (!json_iter_init(&it, object, '{'))
 		return error_set(e, ERR_INVALID, "%s must be an object", *where ? where : "it");
 	while (json_iter_next(&it, &key, &value)) {
-		for (size_t i = 0; keys[i]; i++) {
-			if (!is_key(key, keys[i]))
-				continue;
-			if (values[i].p)
-				return twice(e, where, keys[i]);
-			values[i] = value;
-		}
+		size_t i = find_key(key, keys);
+
+		if (!keys[i])
+			continue;
+		if (values[i].p)
+			return twice(e, where, keys[i]);
+		values[i] = value;
 	}
 	return 0;
 }

@@ -373,6 +373,38 @@ static void a_long_suite_name_costs_once(void **state)
 	buf_release(&text);
 }
 
+/* expat remembers each name; a report that consists of them must not fill the memory. */
+static void ever_new_names_end(void **state)
+{
+	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
+
+	(void)state;
+	buf_append_str(&text, "<testsuite>\n<testcase name='a'/>");
+	for (size_t i = 0; text.len + 64 < text.max; i++)
+		buf_appendf(&text, "<e%zx/>", i);
+	buf_append_str(&text, "</testsuite>");
+	assert_refused(
+	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: more different names");
+	buf_release(&text);
+}
+
+/* As long as a document can be, a single attribute is only cut. */
+static void the_longest_attribute_is_read(void **state)
+{
+	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
+	struct report_file r;
+
+	(void)state;
+	buf_append_str(&text, "<testsuite><testcase name='");
+	while (text.len + 128 < text.max)
+		buf_append_str(&text, "0123456789012345678901234567890123456789");
+	buf_append_str(&text, "'/></testsuite>");
+	r = junit(buf_str(&text));
+	assert_int_equal(strlen(r.tests[0].name), REPORT_NAME_MAX_BYTES);
+	report_file_release(&r);
+	buf_release(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +424,8 @@ int main(void)
 	    cmocka_unit_test(what_is_written_stays_text),
 	    cmocka_unit_test(long_text_is_cut_between_characters),
 	    cmocka_unit_test(a_long_suite_name_costs_once),
+	    cmocka_unit_test(ever_new_names_end),
+	    cmocka_unit_test(the_longest_attribute_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
