@@ -1,0 +1,268 @@
+/* Machines that wait for work: how often the store is asked for them, who gets what it finds, and
+ * what becomes of it when nobody is there any more. */
+#include "pull_rig.h"
+
+#define GPU "[\"gpu\"]"
+#define ALL "[\"big\",\"gpu\",\"more\"]"
+
+static void ring(struct pull *p)
+{
+	claims_on_queue(p->runners->claims);
+}
+
+static void test_answers(void **state)
+{
+	struct pull *p = *state;
+	struct ask a;
+
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "0"));
+	until(p, &told.n_claims, 1);
+	assert_string_equal(told.chosen, "small:1 ");
+	assert_string_equal(told.claim->machine, MACHINE);
+	assert_int_equal(told.claim->lease_ms, 60000);
+	assert_false(told.claim->is_silent);
+	answer_claim(NULL, 0);
+	pull_expect(p, &a, 204, "");
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", ALL, "0"));
+	until(p, &told.n_claims, 2);
+	assert_string_equal(told.chosen, "big:3 small:1 ");
+	answer_claim("lease1", 0);
+	pull_expect(p, &a, 200, "\"change_url\":\"https://outpost.example.org/pulls/7\"");
+	assert_int_equal(runners_counters(p->runners)->n_leases_granted, 1);
+}
+
+/* A thousand of them: one look each when they come, one for all when something is queued. */
+static void test_idle_ones_cost_one_look(void **state)
+{
+	enum { N = 12 };
+	struct pull *p = *state;
+	struct ask a[N];
+	char *bodies[N];
+
+	for (int i = 0; i < N; i++) {
+		bodies[i] = xasprintf("{\"name\":\"" MACHINE "\",\"claim_id\":\"c%d\","
+				      "\"labels\":[\"gpu\"],\"wait\":30}",
+		    i);
+		pull_ask(p, &a[i], CLAIM, bodies[i]);
+		until(p, &told.n_claims, i + 1);
+		answer_claim(NULL, 0);
+	}
+	until_held(p, N);
+	ring(p);
+	assert_int_equal(told.n_claims, N + 1);
+	assert_string_equal(told.claimed_by, "c0");
+	answer_claim(NULL, 0);
+	assert_null(told.claim);
+	assert_int_equal(told.n_claims, N + 1);
+	/* While a look is on, a ring is remembered: what it finds not may be there since. */
+	ring(p);
+	ring(p);
+	answer_claim(NULL, 0);
+	assert_non_null(told.claim);
+	answer_claim(NULL, 0);
+	assert_null(told.claim);
+	assert_int_equal(told.n_claims, N + 3);
+	/* Those who waited longest get it, one after the other, until there is no more. */
+	ring(p);
+	answer_claim("lease1", 0);
+	pull_expect(p, &a[0], 200, "lease1");
+	assert_string_equal(told.claimed_by, "c1");
+	answer_claim("lease2", 0);
+	pull_expect(p, &a[1], 200, "lease2");
+	assert_string_equal(told.claimed_by, "c2");
+	answer_claim(NULL, 0);
+	assert_null(told.claim);
+	runners_stop(p->runners);
+	for (int i = 2; i < N; i++)
+		pull_expect(p, &a[i], 503, "stops");
+	for (int i = 0; i < N; i++)
+		free(bodies[i]);
+}
+
+/* Nothing for one with few labels says nothing of one with more. */
+static void test_labels_are_looked_for_apart(void **state)
+{
+	struct pull *p = *state;
+	struct ask few, many, none;
+
+	pull_ask(p, &few, CLAIM, CLAIM_BODY("few", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	answer_claim(NULL, 0);
+	pull_ask(p, &many, CLAIM, CLAIM_BODY("many", ALL, "30"));
+	until(p, &told.n_claims, 2);
+	answer_claim(NULL, 0);
+	pull_ask(p, &none, CLAIM, CLAIM_BODY("none", "[]", "30"));
+	until_held(p, 3);
+	ring(p);
+	assert_string_equal(told.claimed_by, "few");
+	answer_claim(NULL, 0);
+	assert_string_equal(told.claimed_by, "many");
+	answer_claim(NULL, 0);
+	assert_null(told.claim); /* no runner would have the third */
+	/* With its runner's labels changed it is looked for. */
+	pull_write("npu", "  - {name: any, pull: {labels: []}}\n");
+	pull_reload(p);
+	assert_string_equal(told.claimed_by, "few");
+	assert_string_equal(told.chosen, "any:1 ");
+	answer_claim("lease1", 0);
+	pull_expect(p, &few, 200, "lease1");
+	assert_string_equal(told.claimed_by, "many");
+	answer_claim("lease2", 0);
+	pull_expect(p, &many, 200, "lease2");
+	assert_string_equal(told.claimed_by, "none");
+	answer_claim("lease3", 0);
+	pull_expect(p, &none, 200, "lease3");
+}
+
+static void test_one_that_left_gets_nothing(void **state)
+{
+	struct pull *p = *state;
+	int idle, looked_for;
+
+	idle = pull_ask_raw(p, CLAIM, CLAIM_BODY("idle", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	answer_claim(NULL, 0);
+	pull_vanish(idle);
+	until_held(p, 0);
+	ring(p);
+	assert_int_equal(told.n_claims, 1);
+	/* It leaves in the middle of the look: back with it. */
+	looked_for = pull_ask_raw(p, CLAIM, CLAIM_BODY("gone", GPU, "30"));
+	until(p, &told.n_claims, 2);
+	pull_vanish(looked_for);
+	until_gone(p);
+	answer_claim("lease1", 0);
+	assert_int_equal(told.n_returns, 1);
+	assert_string_equal(told.returned, "lease1");
+	answer_return(0);
+	assert_int_equal(claims_n_waiting(p->runners->claims), 0);
+}
+
+/* The machine came back before the answer was there: it asks with the same claim_id. */
+static void test_one_that_came_back_gets_it(void **state)
+{
+	struct pull *p = *state;
+	struct ask again;
+	int left = pull_ask_raw(p, CLAIM, CLAIM_BODY("same", GPU, "30"));
+
+	until(p, &told.n_claims, 1);
+	pull_vanish(left);
+	until_gone(p);
+	pull_ask(p, &again, CLAIM, CLAIM_BODY("same", GPU, "30"));
+	until_held(p, 2);
+	answer_claim("lease1", 0);
+	pull_expect(p, &again, 200, "lease1");
+	assert_int_equal(told.n_returns, 0);
+	assert_int_equal(claims_n_waiting(p->runners->claims), 0);
+}
+
+/* The same without having left: the first is answered 204, and what is found is the second's. */
+static void test_the_second_takes_the_place_of_the_first(void **state)
+{
+	struct pull *p = *state;
+	struct ask first, second;
+
+	pull_ask(p, &first, CLAIM, CLAIM_BODY("same", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	pull_ask(p, &second, CLAIM, CLAIM_BODY("same", GPU, "30"));
+	pull_expect(p, &first, 204, "");
+	answer_claim("lease1", 0);
+	pull_expect(p, &second, 200, "lease1");
+}
+
+static void test_a_store_that_cannot(void **state)
+{
+	struct pull *p = *state;
+	struct ask a;
+
+	told.submit_err = ERR_BUSY;
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	told.submit_err = 0;
+	until(p, &told.n_claims, 2); /* tried again by itself */
+	answer_claim(NULL, ERR_FULL);
+	until(p, &told.n_claims, 3);
+	answer_claim("lease1", 0);
+	pull_expect(p, &a, 200, "lease1");
+}
+
+static void test_who_may_not(void **state)
+{
+	struct pull *p = *state;
+	struct ask held, a;
+
+	pull_ask(p, &a, CLAIM, "{\"name\":\"other\",\"claim_id\":\"a\",\"labels\":[]}");
+	pull_expect(p, &a, 403, "name");
+	pull_ask(p, &a, CLAIM, "{\"name\":\"" MACHINE "\",\"labels\":[]}");
+	pull_expect(p, &a, 400, "claim_id");
+	pull_ask(p, &held, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	answer_claim(NULL, 0);
+	/* The accelerator leaves the registry. */
+	pull_write("other", "  - {name: ci, github: {repository: a/b}}\n");
+	assert_int_equal(remove("accelerators.d/npu.yml"), 0);
+	pull_reload(p);
+	pull_expect(p, &held, 403, "left the registry");
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	pull_expect(p, &a, 403, "accelerator npu has left the registry");
+	pull_add_token(p, TOKEN_API, "other", "");
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	pull_expect(p, &a, 403, "takes no work");
+	p->headers[0] = "Authorization: Bearer ort_x";
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	pull_expect(p, &a, 401, "not valid");
+	p->headers[0] = NULL;
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	pull_expect(p, &a, 401, "missing");
+}
+
+static void test_closing_with_a_look_in_hand(void **state)
+{
+	struct pull *p = *state;
+	struct ask looked_for, held, late;
+
+	pull_ask(p, &looked_for, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	pull_ask(p, &held, CLAIM, CLAIM_BODY("b", GPU, "30"));
+	until_held(p, 2);
+	runners_close(p->runners, parts_on_closed, &p->is_closed);
+	p->is_closing = true;
+	pull_expect(p, &held, 503, "stops");
+	pull_ask(p, &late, CLAIM, CLAIM_BODY("c", GPU, "30"));
+	pull_expect(p, &late, 503, "busy");
+	assert_false(p->is_closed);
+	answer_claim("lease1", 0);
+	pull_expect(p, &looked_for, 200, "lease1");
+}
+
+static void test_closing_with_a_look_that_finds_nothing(void **state)
+{
+	struct pull *p = *state;
+	struct ask a;
+
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	runners_close(p->runners, parts_on_closed, &p->is_closed);
+	p->is_closing = true;
+	answer_claim(NULL, 0);
+	pull_expect(p, &a, 503, "stops");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, pull_set_up, pull_tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_answers),
+	    TEST(test_idle_ones_cost_one_look),
+	    TEST(test_labels_are_looked_for_apart),
+	    TEST(test_one_that_left_gets_nothing),
+	    TEST(test_one_that_came_back_gets_it),
+	    TEST(test_the_second_takes_the_place_of_the_first),
+	    TEST(test_a_store_that_cannot),
+	    TEST(test_who_may_not),
+	    TEST(test_closing_with_a_look_in_hand),
+	    TEST(test_closing_with_a_look_that_finds_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
