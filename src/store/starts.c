@@ -127,16 +127,17 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 {
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
 
+	/* Those that are held first: what they replace must not move along with a group. */
 	for (size_t i = 0; i < s->n; i++) {
-		if (is_done[i])
+		if (!is_held(&s->at[i]))
 			continue;
-		if (!is_held(&s->at[i])) {
-			run_group(d, s, i, is_done, now_ms);
-			continue;
-		}
 		remove_last(d, &s->at[i], now_ms);
 		choose_held_id(d, &s->at[i]);
 		dispatch_insert(d, &s->at[i].row, now_ms);
+		is_done[i] = true;
 	}
+	for (size_t i = 0; i < s->n; i++)
+		if (!is_done[i])
+			run_group(d, s, i, is_done, now_ms);
 	free(is_done);
 }

@@ -122,6 +122,24 @@ static void what_has_left_runs_on(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu held*, npu superseded, xpu held*, xpu superseded");
 }
 
+/* One repository, one that nobody holds and one whose release was taken back. */
+static void a_shared_repository_starts_one_and_holds_the_other(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"),
+	    held((struct plan_want)GITHUB_WANT("zpu", "Ascend/pytorch"))};
+	int n;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 2);
+	assert_int_equal(release(5, &n), 0);
+	ASSERT_SENT(T0 + 6000, "github_dispatch Ascend/pytorch[npu,zpu] opened");
+	assert_int_equal(decline(10, &n), 0);
+	rig_start("edited", HEAD_A, 20, wants, 2);
+	ASSERT_DISPATCHES(
+	    HEAD_A, "npu queued*, npu superseded, npu superseded, zpu held*, zpu superseded");
+	ASSERT_SENT(T0 + 21000, "github_dispatch Ascend/pytorch[npu] synchronize");
+}
+
 /* A request in the air, or one that may have arrived, cannot be taken back. */
 static void what_may_have_left_runs_on(void **state)
 {
@@ -207,6 +225,7 @@ int main(void)
 	    TEST(what_is_held_goes_and_says_why),
 	    TEST(a_release_is_taken_back),
 	    TEST(what_has_left_runs_on),
+	    TEST(a_shared_repository_starts_one_and_holds_the_other),
 	    TEST(what_may_have_left_runs_on),
 	    TEST(who_changes_their_mind_releases_it_again),
 	    TEST(a_closed_or_newer_head_is_not_released_again),

@@ -1,0 +1,217 @@
+// Whose changes run where: every policy, every way to run, every kind of author; and what a member says about it.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { Puller } from './lib/puller.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const VENDOR = 'Ascend/pytorch';
+const SECRET = 'a secret between Outpost and the lab';
+const MEMBERS = ['OWNER', 'MEMBER', 'COLLABORATOR'];
+const STRANGERS = ['FIRST_TIME_CONTRIBUTOR', 'FIRST_TIMER', 'MANNEQUIN', 'NONE'];
+// policy: who is let in at once; anybody else's changes are held for this reason
+const POLICIES = {
+  anyone: { admits: [...MEMBERS, 'CONTRIBUTOR', ...STRANGERS] },
+  contributors: { admits: [...MEMBERS, 'CONTRIBUTOR'], why: /has not contributed/ },
+  default: { admits: [...MEMBERS, 'CONTRIBUTOR'], why: /has not contributed/ },
+  members: { admits: MEMBERS, why: /not a member/ },
+  approved: { admits: [], why: /waits for a member/ },
+  merged: { admits: [], why: /only merged/ },
+};
+const KINDS = ['github', 'webhook', 'pull'];
+const RELEASED = ['approved', 'contributors', 'default', 'members'];
+
+describe('trust', { skip: notBuilt }, () => {
+  let rig;
+  let lab;
+  let outpost;
+  let farm; // a machine of contributors-pull
+  let next = 500;
+
+  const runnerOf = (kind) => ({
+    github: { name: 'ci', github: { repository: VENDOR } },
+    webhook: { name: 'lab', webhook: { url: lab.url, secret: 'hook' } },
+    pull: { name: 'farm', pull: { labels: [], max_parallel: 50 } },
+  })[kind];
+  const accelerator = (policy, kind, more = {}) => ({
+    name: `${policy}-${kind}`, title: `${policy} ${kind}`, level: 'L2', ...(policy !== 'default' && { trust: policy }), runners: [runnerOf(kind)],
+    triggers: { pull_request: {}, push: { branches: ['main'] } }, ...more,
+  });
+
+  before(async () => {
+    [rig, lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
+    const accelerators = Object.keys(POLICIES).flatMap((policy) => KINDS.map((kind) => accelerator(policy, kind)));
+    accelerators.push({ ...accelerator('contributors', 'pull'), name: 'on-label', triggers: { pull_request: { label: 'required' } } });
+    outpost = await Outpost.start({
+      rig, accelerators, config: { github: { writes_per_minute: 1000 } },
+      secrets: Object.fromEntries(accelerators.filter(({ runners }) => runners[0].webhook).map(({ name }) => [name, { hook: SECRET }])),
+    });
+    farm = await Puller.add(outpost, 'machine', 'contributors-pull');
+  });
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([lab?.stop(), rig?.close()]);
+  });
+
+  const send = async (event, payload) => assert.equal((await rig.deliver(event, payload)).status_code, 202);
+  const open = async (association, options) => {
+    const pull = rig.openPull(UPSTREAM, { number: next++, association, ...options });
+    await send('pull_request', pullRequestOf('opened', pull));
+    return pull;
+  };
+  const newer = async (pull) => {
+    const after_ = rig.updatePull(UPSTREAM, pull.number, { headSha: fakeSha(`newer ${pull.headSha}`) });
+    await send('pull_request', pullRequestOf('synchronize', after_, { before: pull.headSha }));
+    return after_;
+  };
+  const say = (pull, what, more = {}) => send('issue_comment', issueComment('created', { number: pull.number, body: `@${rig.app.slug} ${what}`, association: 'MEMBER', author: 'alice', createdAt: soon(), ...more }));
+  // GitHub's times have whole seconds: what is said after a push is said in a later one.
+  const soon = () => new Date(Date.now() + 5000).toISOString();
+  const latest = (view) => Object.fromEntries(view.accelerators.map(({ name, dispatches }) => [name, dispatches[0]]));
+  const settled = (pull, fits, what) => outpost.waitForApi(`commits/${pull.headSha}`, (view) => fits(latest(view)), { timeout: 15_000, what }).then(latest);
+  const states = (all, policy) => KINDS.map((kind) => all[`${policy}-${kind}`]?.state);
+  // Every delivery so far has been dealt with.
+  const dealtWith = () => until(async () => (await outpost.api('status')).deliveries.accepted === 0, { what: 'no delivery waits' });
+  const staysHeld = async (pull) => {
+    await dealtWith();
+    const all = latest(await outpost.api(`commits/${pull.headSha}`));
+    for (const policy of RELEASED) assert.deepEqual(states(all, policy), ['held', 'held', 'held'], policy);
+    assert.equal((await farm.claim()).status, 204, 'nobody takes what is held');
+  };
+  const comment = (pull, fits, what) => until(() => fits(rig.comments(UPSTREAM, pull.number)[0]?.body ?? ''), { timeout: 10_000, what });
+
+  for (const association of [...MEMBERS, 'CONTRIBUTOR', 'NONE', 'FIRST_TIME_CONTRIBUTOR'])
+    test(`a pull request of ${association}: each policy, each kind of runner`, async () => {
+      const pull = await open(association);
+      const all = await settled(pull, (one) => Object.keys(one).length === 18 && Object.values(one).every(({ state, runner_kind: kind }) => state === 'held' || state !== 'queued' || kind === 'pull'), 'all are sent or held');
+      for (const [policy, { admits, why }] of Object.entries(POLICIES))
+        for (const kind of KINDS) {
+          const { state, held_reason: reason } = all[`${policy}-${kind}`];
+          if (admits.includes(association)) assert.deepEqual([state !== 'held', reason], [true, null], `${policy}-${kind}`);
+          else {
+            assert.equal(state, 'held', `${policy}-${kind}`);
+            assert.match(reason, why);
+          }
+        }
+      const sent = rig.dispatches({ repository: VENDOR }).filter(({ client_payload: { payload } }) => payload.number === pull.number);
+      const listed = new Set(sent.flatMap(({ client_payload: { outpost: block } }) => block.accelerators));
+      assert.deepEqual([...listed].sort(), Object.entries(POLICIES).filter(([, { admits }]) => admits.includes(association)).map(([policy]) => `${policy}-github`).sort(), 'held ones are never listed');
+      const got = new Set(lab.events.filter(({ body }) => body.payload.number === pull.number).flatMap(({ body }) => body.outpost.accelerators));
+      assert.deepEqual([...got].sort(), Object.entries(POLICIES).filter(([, { admits }]) => admits.includes(association)).map(([policy]) => `${policy}-webhook`).sort());
+      await comment(pull, (body) => /\*\*Held:\*\*/.test(body) && /only merged changes run here/.test(body) && /ok-to-test/.test(body), 'the comment says what is held and why');
+      const isAdmitted = POLICIES.contributors.admits.includes(association);
+      const { status, json: lease } = await farm.claim();
+      assert.equal(status, isAdmitted ? 200 : 204);
+      if (isAdmitted) assert.equal(lease.change.head_sha, pull.headSha);
+    });
+
+  test('what was merged runs under every policy', async () => {
+    const sha = fakeSha('merged');
+    await send('push', push({ branch: 'main', after: sha }));
+    const all = await settled({ headSha: sha }, (one) => Object.keys(one).length === 18);
+    for (const { state, held_reason: reason } of Object.values(all)) assert.deepEqual([state !== 'held', reason], [true, null]);
+    assert.equal((await farm.take()).change.head_sha, sha);
+  });
+
+  test('only a member releases, never the author, a bot, a quotation or an edit', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    for (const association of ['CONTRIBUTOR', ...STRANGERS]) await say(pull, 'ok-to-test', { association });
+    await say(pull, 'ok-to-test', { bot: true });
+    await say(pull, 'ok-to-test', { body: `> @${rig.app.slug} ok-to-test` });
+    await say(pull, 'ok-to-test', { body: `@somebody-else ok-to-test` });
+    await say(pull, 'ok-to-test please');
+    assert.equal((await rig.deliver('issue_comment', issueComment('edited', { number: pull.number, body: `@${rig.app.slug} ok-to-test` }))).status_code, 200);
+    await say(pull, `ok-to-test ${fakeSha('another')}`);
+    await staysHeld(pull);
+  });
+
+  test('a member releases all but what runs merged code only, and a machine gets it', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    const waiting = farm.claim({ wait: 30 });
+    await say(pull, 'ok-to-test');
+    const { status, json: lease } = await waiting;
+    assert.deepEqual([status, lease.change.head_sha], [200, pull.headSha]);
+    const all = await settled(pull, (one) => RELEASED.every((policy) => !states(one, policy).includes('held')));
+    assert.deepEqual(states(all, 'merged'), ['held', 'held', 'held']);
+    await until(() => lab.events.some(({ body }) => body.payload.number === pull.number && body.outpost.accelerators[0] === 'approved-webhook'));
+    await until(() => rig.dispatches({ repository: VENDOR }).some(({ client_payload: { payload, outpost: block } }) => payload.number === pull.number && block.accelerators.includes('approved-github')));
+  });
+
+  test('a head by its SHA; a newer one is held again, whatever was said of the older', async () => {
+    const first = await open('NONE');
+    await settled(first, (one) => one['contributors-pull']?.state === 'held');
+    const second = await newer(first);
+    await settled(second, (one) => one['contributors-pull']?.state === 'held');
+    await say(second, `ok-to-test ${first.headSha}`);
+    await staysHeld(second);
+    await say(second, 'ok-to-test', { createdAt: '2020-01-01T00:00:00Z' }); // written before that head came
+    await staysHeld(second);
+    await say(second, `ok-to-test ${second.headSha.slice(0, 10)}`);
+    await settled(second, (one) => one['contributors-pull']?.state === 'queued');
+    assert.equal((await farm.take()).change.head_sha, second.headSha);
+    const third = await newer(second);
+    await settled(third, (one) => one['contributors-pull']?.state === 'held');
+    assert.equal((await farm.claim()).status, 204);
+  });
+
+  test('ok-to-test cancel: what is held goes, and says who declined it', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    await say(pull, 'ok-to-test cancel', { association: 'CONTRIBUTOR', author: 'mallory' });
+    await staysHeld(pull);
+    await say(pull, 'ok-to-test cancel', { author: 'bob' });
+    const all = await settled(pull, (one) => RELEASED.every((policy) => states(one, policy).every((state) => state === 'cancelled')));
+    assert.equal(all['members-pull'].error, 'declined by bob');
+    assert.equal(all['members-pull'].held_reason, null);
+    assert.equal(all['merged-pull'].state, 'held');
+    assert.notEqual(all['anyone-webhook'].state, 'cancelled', 'nobody held it');
+    assert.equal(all['anyone-pull'].state, 'queued');
+    assert.equal((await farm.claim()).status, 204);
+    await comment(pull, (body) => /members pull: `declined by bob`/.test(body), 'the comment says who declined');
+    const { dispatches } = JSON.parse((await outpost.ctl('--json', 'dispatches', '--pr', String(pull.number))).stdout);
+    assert.equal(dispatches.find(({ accelerator: name }) => name === 'members-pull').reason, 'declined by bob');
+    // A second thought.
+    await say(pull, 'ok-to-test');
+    assert.equal((await farm.take()).change.head_sha, pull.headSha);
+  });
+
+  test('ok-to-test cancel after a release: what nobody has taken goes, what runs runs on, and the next round is held', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    await say(pull, 'ok-to-test');
+    assert.equal((await farm.take()).change.head_sha, pull.headSha);
+    await settled(pull, (one) => one['approved-pull'].state === 'queued' && one['approved-webhook'].state === 'acknowledged' && one['approved-github'].state === 'sent');
+    await say(pull, 'ok-to-test cancel');
+    const all = await settled(pull, (one) => one['approved-pull'].state === 'cancelled');
+    assert.deepEqual(['contributors-pull', 'approved-webhook', 'approved-github'].map((name) => all[name].state), ['running', 'acknowledged', 'sent']);
+    await send('pull_request', pullRequestOf('edited', pull, { changes: { base: {} }, updatedAt: new Date(Date.now() + 20_000).toISOString() }));
+    await settled(pull, (one) => RELEASED.every((policy) => states(one, policy).every((state) => state === 'held')) && one['anyone-github'].state === 'sent');
+  });
+
+  test('what a closed pull request held is gone', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    await send('pull_request', pullRequestOf('closed', pull, { updatedAt: new Date(Date.now() + 2000).toISOString() }));
+    await settled(pull, (one) => Object.values(one).every(({ state }) => state === 'cancelled'), 'nothing of it is held');
+    await say(pull, 'ok-to-test');
+    await dealtWith();
+    assert.equal((await farm.claim()).status, 204);
+  });
+
+  test('a label starts what waits for it, and releases nothing', async () => {
+    const machine = await Puller.add(outpost, 'labelled', 'on-label');
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['contributors-pull']?.state === 'held');
+    assert.ok(!('on-label' in latest(await outpost.api(`commits/${pull.headSha}`))));
+    await send('pull_request', pullRequestOf('labeled', pull, { label: 'ciflow/crcr/on-label', labels: ['ciflow/crcr/on-label'] }));
+    await settled(pull, (one) => one['on-label']?.state === 'held');
+    assert.equal((await machine.claim()).status, 204);
+    await say(pull, 'ok-to-test');
+    assert.equal((await machine.take()).change.head_sha, pull.headSha);
+  });
+});
