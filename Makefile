@@ -1,6 +1,8 @@
 # make                 build/release/{outpostd,outpostctl,outpost-runner}
 # make check           everything that is tested: lints, unit tests, whole-program tests
 # make demo            the main job on real input, on loopback
+# make demo-torch      model validation through a pull runner, on this machine's PyTorch
+# make runner-bundle   outpost-runner and its libraries in one tarball
 # make bench           speed, as ratios inside one run
 # make soak            the long tests: kills, memory, valgrind
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
@@ -149,6 +151,17 @@ demo: deps
 	@$(MAKE) --no-print-directory -s -j$(JOBS) all
 	@tools/node.sh demo/demo.mjs $(O)/release
 
+# The model-validation suite through a pull runner, on the PyTorch that is here; Debian's where there is none.
+demo-torch: deps
+	@tools/torch.sh
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@tools/node.sh demo/torch.mjs $(O)/release $(KEEP_IN)
+
+# outpost-runner with its libraries, for machines that have none of our packages.
+runner-bundle: deps
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	tools/runner-bundle.sh $(O)/release/outpost-runner $(VERSION) $(O)
+
 bench: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	tools/node.sh tests/bench/bench.mjs $(O)/release
@@ -169,4 +182,4 @@ clean:
 	rm -rf $(O)
 
 .PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak fuzz \
-	demo bench install clean
+	demo demo-torch runner-bundle bench install clean

@@ -16,7 +16,7 @@ if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 
 const { machine } = await import('./load.mjs');
-const { fanOut, intake, median, requestsPerDispatch, waitingConnections } = await import('./measures.mjs');
+const { fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -34,7 +34,8 @@ function rows({ taken, dispatch, fan, waiting }) {
     { what: 'one webhook to 100 repositories', value: fan.warm_ms, beside: fan.sequential_ms, besideWhat: 'one by one', ratio: fan.warm_ms / fan.sequential_ms, most: 0.2, unit: ' ms' },
     { what: 'memory, idle', value: median(taken.memory_idle), most: 6, unit: ' MiB', digits: 1 },
     { what: 'memory, full load', value: Math.max(...taken.memory_load), most: 16, unit: ' MiB', digits: 1 },
-    { what: `memory, ${n(waiting.count)} waiting connections`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
+    { what: `memory, ${n(waiting.count)} waiting runners`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
+    { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
   ].map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
 }
 
@@ -59,7 +60,7 @@ try {
   const taken = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
   const dispatch = await requestsPerDispatch({ dir, changes: 20, say });
   const fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
-  const waiting = await waitingConnections({ dir, count: 1000, say });
+  const waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   const list = rows({ taken, dispatch, fan, waiting });
   if (values.json) {
@@ -70,7 +71,7 @@ try {
     console.log(table(list));
     console.log(`\nnginx passes requests on as it does by default, a connection each; over kept ones it does ${n(taken.nginx_kept.rate)}/s`);
     console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
-    console.log('memory is RssAnon; waiting connections are idle keep-alive ones, outpost-runner comes later');
+    console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
   }
 } finally {
   await fs.rm(dir, { recursive: true, force: true });

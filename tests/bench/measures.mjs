@@ -1,9 +1,10 @@
 // What is measured, one function a row or two. Each starts a daemon of its own on a fresh folder.
+import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fakeSha, pullRequest, pullRequestOf } from '../github/payloads.mjs';
+import { fakeSha, pullRequest, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Outpost, until } from '../integration/lib/outpost.mjs';
 import { sign } from '@octokit/webhooks-methods';
@@ -135,27 +136,73 @@ export async function fanOut({ dir, targets, delay, rounds, say }) {
   }
 }
 
-// Anonymous memory with so many connections that said something once and are kept open.
-export async function waitingConnections({ dir, count, say }) {
-  say(`${count} waiting connections`);
+// Many machines that wait for work, each with a token and a long poll of its own: the memory they take, and how long after its webhook
+// a job is with one of them.
+export async function waitingRunners({ dir, count, jobs, say }) {
   const stub = await Stub.start();
-  const outpost = await startOutpost(dir, stub, [vendor(1, 'vendor-1/ci')]);
-  const sockets = [];
+  const farm = { name: 'farm', title: 'Farm', level: 'L2', trust: 'merged', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 100_000 } }], triggers: { push: { branches: ['main'] } } };
+  const outpost = await startOutpost(dir, stub, [farm]);
+  const agent = new http.Agent({ keepAlive: true });
+  const machines = [];
   try {
-    for (let i = 0; i < count; i++) {
-      const socket = net.connect(outpost.port, '127.0.0.1');
-      sockets.push(socket);
-      await new Promise((resolve, reject) => {
-        socket.once('error', reject);
-        socket.once('data', resolve);
-        socket.write('GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n');
-      });
+    for (let i = 0; i < count; i += 8) {
+      say(`${i} of ${count} waiting runners`);
+      await Promise.all(Array.from({ length: Math.min(8, count - i) }, async (_, k) => {
+        const name = `machine-${i + k}`;
+        const { code, stdout, stderr } = await outpost.ctl('runner', 'add', name, '--accelerator', 'farm');
+        if (code !== 0) throw new Error(stderr);
+        machines.push(new WaitingMachine(outpost, name, stdout.trim()));
+      }));
     }
-    if (sockets.some(({ closed }) => closed)) throw new Error('a waiting connection was closed');
-    return { count, mib: await residentMemory(outpost.pid) };
+    await Promise.all(machines.map((machine) => machine.start()));
+    // A heartbeat of every connection has been read when the last one's first request has been.
+    await until(async () => /outpost_claims_waiting(?:\{[^}]*\})? (\d+)/.exec((await outpost.get('/metrics')).text)?.[1] >= count, { timeout: 20_000, what: `${count} claims wait` });
+    const mib = await residentMemory(outpost.pid);
+    const latencies = [];
+    for (let i = 0; i < jobs; i++) {
+      if (i % 50 === 0) say(`job ${i} of ${jobs} to ${count} waiting runners`);
+      const body = JSON.stringify(push({ after: fakeSha(`bench ${i}`) }));
+      const signature = await sign(stub.secret, body);
+      const given = WaitingMachine.next();
+      const begun = performance.now();
+      const { status } = await outpost.request('POST', '/github/webhook', { agent, body, headers: { 'content-type': 'application/json', 'x-github-event': 'push', 'x-github-delivery': randomUUID(), 'x-hub-signature-256': signature } });
+      if (status !== 202) throw new Error(`a push got ${status}`);
+      latencies.push(await given - begun);
+    }
+    const sorted = latencies.toSorted((a, b) => a - b);
+    return { count, mib, jobs, p50_ms: median(latencies), p99_ms: sorted[Math.floor(sorted.length * 0.99)], max_ms: sorted.at(-1) };
   } finally {
-    for (const socket of sockets) socket.destroy();
+    for (const machine of machines) machine.stop();
+    agent.destroy();
     await outpost.close();
     await stub.stop();
   }
+}
+
+// Claims for ever over one connection; tells whoever waits when it got something.
+class WaitingMachine {
+  static #given = [];
+
+  // Resolves with performance.now() when any machine gets work.
+  static next() { return new Promise((resolve) => { WaitingMachine.#given.push(resolve); }); }
+
+  constructor(outpost, name, token) { Object.assign(this, { outpost, name, token }); }
+
+  start() {
+    this.socket = net.connect(this.outpost.port, '127.0.0.1');
+    this.socket.setEncoding('latin1').on('error', () => {}).on('data', (text) => {
+      const at = performance.now();
+      if (text.startsWith('HTTP/1.1 200')) WaitingMachine.#given.shift()?.(at);
+      else if (!text.startsWith('HTTP/1.1 204')) throw new Error(`${this.name}: ${text}`);
+      this.#claim();
+    });
+    return new Promise((resolve) => { this.socket.once('connect', () => { this.#claim(); resolve(); }); });
+  }
+
+  #claim() {
+    const body = JSON.stringify({ name: this.name, claim_id: randomUUID(), labels: ['any'], wait: 30 });
+    this.socket.write(`POST /api/v1/runner/claim HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${this.token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  }
+
+  stop() { this.socket?.destroy(); }
 }
