@@ -87,12 +87,28 @@ static void on_server_closed(void *owner)
 	loop_stop(a->loop);
 }
 
+/* From here on one more SIGTERM changes nothing: it must not end us half way. */
+static void ignore_signals(struct loop *l)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	loop_close_signals(l);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
 static void close_all(struct agent *a)
 {
 	a->stopping = ENDING;
 	while (a->jobs)
 		job_forget(a->jobs);
-	loop_close_signals(a->loop);
+	ignore_signals(a->loop);
 	claim_close(a);
 	timer_close(a->tick);
 	timer_close(a->send_timer);

@@ -206,10 +206,10 @@ static void on_cancelled(struct job *j, const char *reason)
 
 static void on_lost(struct job *j, const char *reason)
 {
-	job_log(j, LOG_WARN, "lease_lost", "why", log_text(reason));
 	j->is_lost = true;
 	if (j->stage == JOB_ENDED)
-		return;
+		return; /* as it should be where the end was told a moment ago */
+	job_log(j, LOG_WARN, "lease_lost", "why", log_text(reason));
 	if (j->stage == JOB_WAITING) {
 		job_over(j, PROGRESS_LOST, reason);
 		return;

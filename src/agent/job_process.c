@@ -12,6 +12,15 @@
 #include "steps/job_folder.h"
 #include "steps/steps.h"
 
+/* In the bundle the program is started through a loader of its own, which is what /proc/self/exe is
+ * then; the script that does so says where it is. */
+static const char *own_program(void)
+{
+	const char *script = getenv("OUTPOST_RUNNER_SELF");
+
+	return script && script[0] == '/' ? script : "/proc/self/exe";
+}
+
 int job_process_start(const char *config_path, const char *folder, pid_t *ret_pid, struct error *e)
 {
 	char *err_path = job_folder_file(folder, "job-process.err");
@@ -37,7 +46,7 @@ int job_process_start(const char *config_path, const char *folder, pid_t *ret_pi
 	posix_spawnattr_setsigmask(&how, &none);
 	posix_spawnattr_setflags(
 	    &how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawn(ret_pid, "/proc/self/exe", &files, &how, argv, environ);
+	rc = posix_spawn(ret_pid, own_program(), &files, &how, argv, environ);
 	posix_spawnattr_destroy(&how);
 	posix_spawn_file_actions_destroy(&files);
 	free(err_path);
