@@ -6,5 +6,6 @@ cd "$(dirname "$0")/.."
 OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
 OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
-export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER
+OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
+export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE
 exec tools/node.sh --test --test-concurrency=1 tests/github/ tests/integration/
