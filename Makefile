@@ -173,10 +173,12 @@ install: all
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 755 $(PROGRAMS:%=$(B)/%) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 docs/man/outpostd.8 $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 docs/man/outpostctl.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/man/outpostctl.1 docs/man/outpost-runner.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	cp -R config $(DESTDIR)$(PREFIX)/share/outpost/
-	sed 's|@PREFIX@|$(PREFIX)|g' systemd/outpostd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/outpostd.service
-	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/outpostd.service
+	for unit in outpostd outpost-runner; do \
+	    sed 's|@PREFIX@|$(PREFIX)|g' systemd/$$unit.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service && \
+	    chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service || exit 1; \
+	done
 
 clean:
 	rm -rf $(O)
