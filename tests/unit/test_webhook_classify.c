@@ -82,9 +82,50 @@ static void test_table(void **state)
 	}
 }
 
+static bool is_registry_push(const char *url, const char *repository, const char *ref)
+{
+	const struct config c = {
+	    .accelerators_git_url = (char *)url, .accelerators_git_branch = (char[]){"main"}};
+	struct skim s = {0};
+
+	snprintf(s.repository, sizeof(s.repository), "%s", repository);
+	snprintf(s.ref, sizeof(s.ref), "%s", ref);
+	return webhook_is_registry_push("push", &s, &c);
+}
+
+static void test_registry_push(void **state)
+{
+	static const char *const urls[] = {"https://github.com/Fdn/registry.git",
+	    "https://github.com/fdn/registry", "https://github.com/fdn/registry.git/",
+	    "https://ghe.example.org:8443/FDN/Registry/"};
+	static const char *const others[] = {"https://github.com/fdn/registry2",
+	    "https://github.com/x/fdn/registry", "https://github.com/fdn", "https://github.com/",
+	    "https://github.com", "https://github.com/.git", "https://fdn/registry.git"};
+	struct skim deleted = {
+	    .repository = "fdn/registry", .ref = "refs/heads/main", .is_deleted = true};
+	struct config c = {
+	    .accelerators_git_url = (char *)urls[0], .accelerators_git_branch = (char[]){"main"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(urls); i++)
+		assert_true(is_registry_push(urls[i], "fdn/registry", "refs/heads/main"));
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_false(is_registry_push(others[i], "fdn/registry", "refs/heads/main"));
+	assert_false(is_registry_push(urls[0], "", "refs/heads/main"));
+	assert_false(is_registry_push(others[4], "", "refs/heads/main"));
+	assert_false(is_registry_push(urls[0], "fdn/registry", "refs/heads/main2"));
+	assert_false(is_registry_push(urls[0], "fdn/registry", "refs/tags/main"));
+	assert_false(is_registry_push(NULL, "fdn/registry", "refs/heads/main"));
+	assert_false(webhook_is_registry_push("push", &deleted, &c));
+	deleted.is_deleted = false;
+	assert_true(webhook_is_registry_push("push", &deleted, &c));
+	assert_false(webhook_is_registry_push("pull_request", &deleted, &c));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_registry_push),
 	    cmocka_unit_test(test_table),
 	};
 
