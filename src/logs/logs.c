@@ -37,6 +37,9 @@ static void logs_free(void *p)
 	void (*on_closed)(void *owner) = s->on_closed;
 	void *owner = s->closed_owner;
 
+	s->is_going = false;
+	if (s->n_in_hand)
+		return; /* somebody called meanwhile, and is to be refused first */
 	for (size_t i = 0; i < LOG_BUCKETS; i++)
 		assert(!s->watches[i] && !s->lanes[i]);
 	packer_free(s->packer);
@@ -53,8 +56,10 @@ void logs_hold(struct logs *s)
 void logs_let_go(struct logs *s)
 {
 	assert(s->n_in_hand > 0);
-	if (--s->n_in_hand == 0 && s->is_closing)
-		loop_reap(s->loop, logs_free, s);
+	if (--s->n_in_hand || !s->is_closing || s->is_going)
+		return;
+	s->is_going = true;
+	loop_reap(s->loop, logs_free, s);
 }
 
 void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)

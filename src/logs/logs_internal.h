@@ -38,6 +38,7 @@ struct logs {
 	struct packer *packer;
 	int n_in_hand; /* tasks and drops that are not over, and the packer */
 	bool is_closing;
+	bool is_going; /* to be freed at the end of this turn */
 	void (*on_closed)(void *owner);
 	void *closed_owner;
 	struct log_limit failed_lines;

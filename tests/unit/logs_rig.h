@@ -60,7 +60,8 @@ static inline void rig_reopen(void)
 	rig_open();
 }
 
-static inline int rig_setup(void **state)
+/* A loop and an empty folder. */
+static inline int rig_setup_folder(void **state)
 {
 	(void)state;
 	/* Failures are made on purpose here, and told to the journal. */
@@ -68,6 +69,12 @@ static inline int rig_setup(void **state)
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/outpost-logs-XXXXXX");
 	assert_non_null(mkdtemp(rig_dir));
 	rig_loop = loop_new();
+	return 0;
+}
+
+static inline int rig_setup(void **state)
+{
+	rig_setup_folder(state);
 	rig_open();
 	return 0;
 }

@@ -2,7 +2,6 @@
 #include "logs_rig.h"
 
 #include "base/buf.h"
-#include "base/compress.h"
 #include "base/file.h"
 
 enum { JOB = 42, OTHER = 42 + 256 };
@@ -89,7 +88,7 @@ static void it_has_an_end(void **state)
 
 static void pieces_at_once_keep_their_order(void **state)
 {
-	enum { N = 200 };
+	enum { N = 50 };
 	static struct put puts[N];
 	struct buf text = BUF_INIT(1 << 20);
 
@@ -229,6 +228,15 @@ static void a_complete_log_is_compressed_and_read_by_range(void **state)
 	free(text);
 }
 
+/* As damage does: without a sync. */
+static void overwrite(const char *path, const struct buf *file, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+
+	assert_int_equal(write(fd, file->data, n), n);
+	close(fd);
+}
+
 static void damage_is_found(void **state)
 {
 	const size_t n = 600000;
@@ -241,11 +249,10 @@ static void damage_is_found(void **state)
 	rig_wait_packed(1);
 	assert_int_equal(file_read(path, &file, &e), 0);
 	for (size_t i = 0; i < file.len; i += file.len / 97) {
-		size_t at = i;
 		int err;
 
-		file.data[at] ^= 0x10;
-		assert_int_equal(file_write_atomic(path, file.data, file.len, 0600, &e), 0);
+		file.data[i] ^= 0x10;
+		overwrite(path, &file, file.len);
 		err = rig_read(JOB, 0, 1 << 20);
 		if (err == 0) {
 			/* A few header bits mean nothing: then the text is as it was. */
@@ -254,10 +261,10 @@ static void damage_is_found(void **state)
 		} else {
 			assert_int_equal(err, ERR_CORRUPT);
 		}
-		file.data[at] ^= 0x10;
+		file.data[i] ^= 0x10;
 	}
 	for (size_t cut = 0; cut < file.len; cut += file.len / 31) {
-		assert_int_equal(file_write_atomic(path, file.data, cut, 0600, &e), 0);
+		overwrite(path, &file, cut);
 		assert_int_equal(rig_read(JOB, 0, 1 << 20), ERR_CORRUPT);
 		ASSERT_PUT(JOB, 0, "x", ERR_CORRUPT, 0);
 	}
