@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
 
 const UPSTREAM = 'pytorch/pytorch';
 const VENDOR = 'my-org/outpost-ci'; // the vendor's repository on the stand-in GitHub
-const WAIT = 120_000;
+const WAIT = 60_000;
 const self = fileURLToPath(import.meta.url);
 const source = path.join(path.dirname(self), '..');
 
