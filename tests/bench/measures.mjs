@@ -140,7 +140,7 @@ export async function fanOut({ dir, targets, delay, rounds, say }) {
 // a job is with one of them.
 export async function waitingRunners({ dir, count, jobs, say }) {
   const stub = await Stub.start();
-  const farm = { name: 'farm', title: 'Farm', level: 'L2', trust: 'merged', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 100_000 } }], triggers: { push: { branches: ['main'] } } };
+  const farm = { name: 'farm', title: 'Farm', level: 'L2', trust: 'merged', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 1000 } }], triggers: { push: { branches: ['main'] } } };
   const outpost = await startOutpost(dir, stub, [farm]);
   const agent = new http.Agent({ keepAlive: true });
   const machines = [];

@@ -30,7 +30,7 @@ test('the bundle runs on a bare Debian', { skip, timeout: 600_000 }, async () =>
   await fs.mkdir(home, { recursive: true });
   execFileSync('tar', ['-xzf', path.join(dir, tarball), '-C', home, '--strip-components=1']);
 
-  const outpost = await Outpost.start({ ...serverOptions(), logFile: undefined });
+  const outpost = await Outpost.start(serverOptions());
   try {
     const { stdout: token } = await outpost.ctl('runner', 'add', 'bare', '--accelerator', 'farm-xpu');
     await fs.writeFile(path.join(home, 'token'), token, { mode: 0o600 });
