@@ -35,28 +35,37 @@ static int fail(const struct log_name *n, const char *file, struct error *e)
 	    (unsigned)(n->job_id % LOG_SUBFOLDERS), file, strerror(err));
 }
 
-static int open_subfolder(const struct log_folder *f, int subfolder, struct error *e)
-{
-	char name[8];
-	int fd;
+/* Only for a new log is a missing subfolder made; else it is ERR_NOT_FOUND without a word in e. */
+enum subfolder { SUBFOLDER_AS_IT_IS, SUBFOLDER_MADE };
 
-	snprintf(name, sizeof(name), "%02x", (unsigned)subfolder);
-	fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | SAFELY);
-	if (fd < 0)
-		error_set(e, ERR_IO, "%s/%s: %s", f->path, name, strerror(errno));
-	return fd;
+static int open_subfolder(
+    const struct log_folder *f, const char *name, enum subfolder how, int *ret_fd, struct error *e)
+{
+	*ret_fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | SAFELY);
+	if (*ret_fd < 0 && errno == ENOENT) {
+		if (how == SUBFOLDER_AS_IT_IS)
+			return ERR_NOT_FOUND;
+		/* Synced: what will be in it is promised to stay. */
+		if ((mkdirat(f->fd, name, 0700) == 0 || errno == EEXIST) && fsync(f->fd) == 0)
+			*ret_fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | SAFELY);
+	}
+	if (*ret_fd >= 0)
+		return 0;
+	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, name, strerror(errno));
 }
 
-static int log_name_open(
-    const struct log_folder *f, int64_t job_id, struct log_name *ret, struct error *e)
+static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfolder how,
+    struct log_name *ret, struct error *e)
 {
+	char subfolder[8];
+
 	ret->folder = f;
 	ret->job_id = job_id;
+	snprintf(subfolder, sizeof(subfolder), "%02x", (unsigned)(job_id % LOG_SUBFOLDERS));
 	snprintf(ret->open, sizeof(ret->open), "%lld.log", (long long)job_id);
 	snprintf(ret->done, sizeof(ret->done), "%lld.log.done", (long long)job_id);
 	snprintf(ret->packed, sizeof(ret->packed), "%lld.log.zst", (long long)job_id);
-	ret->dir = open_subfolder(f, (int)(job_id % LOG_SUBFOLDERS), e);
-	return ret->dir < 0 ? ERR_IO : 0;
+	return open_subfolder(f, subfolder, how, &ret->dir, e);
 }
 
 static void log_name_close(struct log_name *n)
@@ -229,7 +238,7 @@ int log_file_append(const struct log_folder *f, const struct log_piece *p,
 {
 	struct log_name n;
 	struct log_text t = {.fd = -1};
-	int rc = log_name_open(f, p->job_id, &n, e);
+	int rc = log_name_open(f, p->job_id, SUBFOLDER_MADE, &n, e);
 
 	*ret_before = *ret_after = (struct log_state){0};
 	if (rc)
@@ -265,7 +274,7 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 {
 	struct log_name name;
 	struct log_text t;
-	int rc = log_name_open(f, job_id, &name, e);
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &name, e);
 
 	*ret = (struct log_state){0};
 	*ret_n = 0;
@@ -307,7 +316,7 @@ int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms,
     struct error *e)
 {
 	struct log_name n;
-	int rc = log_name_open(f, job_id, &n, e);
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
 
 	*ret_dropped = false;
 	if (rc)
@@ -326,7 +335,7 @@ int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms,
 int log_file_open_done(const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e)
 {
 	struct log_name n;
-	int rc = log_name_open(f, job_id, &n, e);
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
 
 	if (!rc)
 		rc = open_file(&n, n.done, O_RDONLY, ret_fd, e);
@@ -347,7 +356,7 @@ int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e
 {
 	struct log_name n;
 	struct stat st;
-	int rc = log_name_open(f, job_id, &n, e);
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
 
 	if (rc)
 		return rc;

@@ -1,6 +1,7 @@
 /* One job's log on disk, and the folder that has them all:
  *
- *   logs/NN/JOB.log        open: grows at its end (NN: the job's id modulo 256, two hex digits)
+ *   logs/NN/JOB.log        open: grows at its end (NN: the job's id modulo 256, two hex digits,
+ *                          made when it is first needed)
  *   logs/NN/JOB.log.done   complete, not compressed yet; the rename is what makes it complete
  *   logs/NN/JOB.log.zst    complete and compressed (seekable.h)
  *   logs/compressing       the one that is being compressed; worth nothing after a crash
@@ -23,7 +24,7 @@ struct log_folder {
 	char *path; /* for messages */
 };
 
-/* Makes state_dir/logs and its subfolders. Close also after a failure. */
+/* Makes state_dir/logs. Close also after a failure. */
 int log_folder_open(const char *state_dir, struct log_folder *ret, struct error *e) MUST_CHECK;
 void log_folder_close(struct log_folder *f);
 

@@ -19,19 +19,6 @@ static int fail(const char *path, struct error *e)
 	return error_set(e, file_io_code(err), "%s: %s", path, strerror(err));
 }
 
-/* All at once and synced, so that no later call has to think of it. */
-static int make_subfolders(const struct log_folder *f, struct error *e)
-{
-	for (unsigned i = 0; i < LOG_SUBFOLDERS; i++) {
-		char name[8];
-
-		snprintf(name, sizeof(name), "%02x", i);
-		if (mkdirat(f->fd, name, 0700) && errno != EEXIST)
-			return fail(f->path, e);
-	}
-	return fsync(f->fd) ? fail(f->path, e) : 0;
-}
-
 static int make_folder(const char *state_dir, struct log_folder *f, struct error *e)
 {
 	int parent = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -43,7 +30,8 @@ static int make_folder(const char *state_dir, struct log_folder *f, struct error
 	if (!rc) {
 		/* This one may be a link: an operator's, to another disk. */
 		f->fd = openat(parent, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (f->fd < 0 || fsync(parent))
+		/* Also what an earlier process may have made and not synced. */
+		if (f->fd < 0 || fsync(parent) || fsync(f->fd))
 			rc = fail(f->path, e);
 	}
 	close(parent);
@@ -56,8 +44,6 @@ int log_folder_open(const char *state_dir, struct log_folder *ret, struct error 
 
 	*ret = (struct log_folder){.fd = -1, .path = path_join(state_dir, "logs")};
 	rc = make_folder(state_dir, ret, e);
-	if (!rc)
-		rc = make_subfolders(ret, e);
 	return rc ? ERR_IO : 0;
 }
 
@@ -116,7 +102,7 @@ static int list(const struct log_folder *f, int subfolder, int64_t before_ms, st
 	snprintf(path, sizeof(path), "%02x", (unsigned)subfolder);
 	fd = openat(f->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return fail(f->path, e);
+		return errno == ENOENT ? 0 : fail(f->path, e);
 	dir = fdopendir(fd);
 	if (!dir) {
 		close(fd);

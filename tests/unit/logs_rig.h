@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <string.h>
@@ -83,6 +84,18 @@ static inline int rig_setup(void **state)
 static inline char *rig_path(const char *name)
 {
 	return xasprintf("%s/logs/%s", rig_dir, name);
+}
+
+/* The same, in a subfolder that is made if it is not there. */
+static inline char *rig_made_path(const char *name)
+{
+	char *path = rig_path(name), *slash = strrchr(path, '/');
+
+	*slash = '\0';
+	if (mkdir(path, 0700))
+		assert_int_equal(errno, EEXIST);
+	*slash = '/';
+	return path;
 }
 
 /* ---- appending ---- */

@@ -307,7 +307,7 @@ static void old_logs_are_dropped(void **state)
 
 static void links_and_other_things_are_not_followed(void **state)
 {
-	char *link = rig_path("2a/42.log"), *target = rig_path("target"), *pipe_;
+	char *link = rig_made_path("2a/42.log"), *target = rig_path("target"), *pipe_;
 	struct error e = {0};
 
 	(void)state;
@@ -318,7 +318,7 @@ static void links_and_other_things_are_not_followed(void **state)
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(mkdir(link, 0700), 0);
 	ASSERT_PUT(JOB, 0, "x", ERR_IO, 0);
-	pipe_ = rig_path("2b/43.log");
+	pipe_ = rig_made_path("2b/43.log");
 	assert_int_equal(mkfifo(pipe_, 0600), 0);
 	ASSERT_PUT(43, 0, "x", ERR_IO, 0);
 	free(pipe_);
@@ -334,7 +334,7 @@ static void names_that_are_no_logs_are_left_alone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		char *path = rig_path(names[i]);
+		char *path = rig_made_path(names[i]);
 
 		assert_int_equal(file_write_atomic(path, "x", 1, 0600, &e), 0);
 		free(path);

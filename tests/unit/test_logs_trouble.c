@@ -147,7 +147,7 @@ static void what_was_promised_survives_kills(void **state)
 
 static void put_file(const char *name, const char *text)
 {
-	char *path = rig_path(name);
+	char *path = rig_made_path(name);
 	struct error e = {0};
 
 	assert_int_equal(file_write_atomic(path, text, strlen(text), 0600, &e), 0);
