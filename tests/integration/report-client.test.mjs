@@ -1,0 +1,155 @@
+// config/client/outpost-report, which vendors copy into any CI: in the shells that there are, with names as hostile as
+// people choose them, and with everything going wrong.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'hook secret';
+const CLIENT = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../config/client/outpost-report');
+const SHELLS = [['dash'], ['bash', '--posix'], ['busybox', 'sh']].filter(([program]) => existsSync(`/bin/${program}`) || existsSync(`/usr/bin/${program}`));
+const green = '<testsuite name="unit"><testcase name="add"/></testsuite>';
+
+describe('outpost-report', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let vendor;
+  let folder;
+  let next = 100;
+
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'client-'));
+    await fs.writeFile(path.join(folder, 'report.xml'), green);
+    await fs.writeFile(path.join(folder, 'log.txt'), 'building\ntesting\n');
+    [rig, vendor] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
+    outpost = await Outpost.start({
+      rig,
+      accelerators: [{ name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] }],
+      secrets: { lab: { hook: SECRET } },
+      config: { comment: { enabled: false } },
+    });
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([vendor?.stop(), rig?.close()]);
+    await fs.rm(folder, { recursive: true, force: true });
+  });
+
+  // A dispatch that a CI got: {number, env: what it sets}
+  async function dispatched() {
+    const number = next++;
+    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
+    const { body } = await until(() => vendor.events.find((one) => one.body.payload.number === number), { timeout: 10_000 });
+    return { number, env: { OUTPOST_CALLBACK_URL: body.outpost.callback_url, OUTPOST_TOKEN: body.outpost.callback_token, OUTPOST_RUN_ID: String(number), OUTPOST_RETRIES: '0' } };
+  }
+
+  async function report(env, args, shell = ['dash']) {
+    const child = spawn(shell[0], [...shell.slice(1), CLIENT, ...args], { cwd: folder, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => { said += text; });
+    const [code] = await once(child, 'close');
+    return { code, said };
+  }
+  const quiet = async (...args) => assert.deepEqual(await report(...args), { code: 0, said: '' });
+  const view = (number) => outpost.api(`pulls/${number}`);
+  const cells = async (number) => (await view(number)).verdicts.map(({ test: title, status }) => `${title} ${status}`);
+
+  test('shellcheck finds nothing', { skip: !existsSync('/usr/bin/shellcheck') && 'shellcheck is not installed' }, () => {
+    execFileSync('shellcheck', ['-s', 'sh', CLIENT]);
+  });
+
+  for (const shell of SHELLS) {
+    test(`start, log, finish with a report: ${shell.join(' ')}`, async () => {
+      const { number, env } = await dispatched();
+      await quiet(env, ['start'], shell);
+      const [job] = (await view(number)).accelerators[0].jobs;
+      assert.deepEqual([job.status, job.workflow, job.name, job.run_id], ['in_progress', 'ci', 'tests', String(number)]);
+      await quiet(env, ['log', 'log.txt'], shell);
+      await quiet(env, ['finish', 'success', 'report.xml'], shell);
+      await quiet(env, ['finish', 'success', 'report.xml'], shell);
+      assert.deepEqual(await cells(number), ['add PASS']);
+      assert.equal((await outpost.get(`/api/v1/jobs/${job.id}/log`)).text, 'building\ntesting\n');
+    });
+  }
+
+  test('names are text, whatever is in them', async () => {
+    for (const shell of SHELLS) {
+      const { number, env } = await dispatched();
+      const name = 'a "b" \\ $(touch oops) `c` %s\n\t& é', shown = 'a "b" \\ $(touch oops) `c` %s& é';
+      await quiet({ ...env, OUTPOST_JOB: name, OUTPOST_WORKFLOW: name, OUTPOST_BUILD_URL: 'https://ci.example/?a="b"&c=%20' }, ['finish', 'failure'], shell);
+      const [job] = (await view(number)).accelerators[0].jobs;
+      assert.deepEqual([job.name, job.workflow, job.url], [shown, shown, 'https://ci.example/?a="b"&c=%20']);
+      assert.ok(!existsSync(path.join(folder, 'oops')));
+    }
+  });
+
+  test('the words of other CIs', async () => {
+    for (const [said, means] of [['SUCCESS', 'success'], ['FAILURE', 'failure'], ['UNSTABLE', 'failure'], ['ABORTED', 'cancelled'], ['failed', 'failure'], ['canceled', 'cancelled']]) {
+      const { number, env } = await dispatched();
+      await quiet(env, ['finish', said]);
+      assert.equal((await view(number)).accelerators[0].jobs[0].conclusion, means);
+    }
+  });
+
+  test('a promised report that is not there, or not a report: never green', async () => {
+    await fs.writeFile(path.join(folder, 'broken.xml'), '<testsuite><testcase');
+    for (const file of ['nowhere.xml', 'broken.xml']) {
+      const { number, env } = await dispatched();
+      const { code, said } = await report(env, ['finish', 'success', file]);
+      assert.equal(code, 0);
+      assert.match(said, new RegExp(`outpost-report: the report ${file} was not taken`));
+      assert.deepEqual(await cells(number), ['tests MISS']);
+    }
+  });
+
+  test('nothing fails the build, unless it is asked to', async () => {
+    const { env } = await dispatched();
+    const troubles = [
+      [{}, ['start']], [{ ...env, OUTPOST_TOKEN: '' }, ['start']], [env, []], [env, ['log']], [env, ['begin']], [env, ['log', 'nowhere.txt']],
+      [{ ...env, OUTPOST_TOKEN: 'wrong' }, ['start']], [{ ...env, OUTPOST_CALLBACK_URL: 'http://127.0.0.1:1/api/v1/dispatches/x/jobs' }, ['finish', 'success']],
+      [{ ...env, OUTPOST_RUN_ID: '' }, ['start']],
+    ];
+    for (const [vars, args] of troubles) {
+      const { code, said } = await report(vars, args);
+      assert.equal(code, 0, said);
+      assert.match(said, /^outpost-report: /m, JSON.stringify(args));
+      assert.doesNotMatch(said, new RegExp(env.OUTPOST_TOKEN), 'the token is in no log');
+      assert.equal((await report({ ...vars, OUTPOST_STRICT: '1' }, args)).code, 1, JSON.stringify(args));
+    }
+    assert.equal((await report({ ...env, OUTPOST_STRICT: '1' }, ['start'])).code, 0);
+  });
+
+  test('busy servers are asked again; the token is on no command line', async () => {
+    let asked = 0;
+    let commandLines = '';
+    const server = http.createServer(async (request, response) => {
+      request.resume();
+      if (asked++ === 0) {
+        for (const pid of (await fs.readdir('/proc')).filter((name) => /^\d+$/.test(name))) commandLines += await fs.readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+        response.writeHead(503, { 'retry-after': '0' }).end('{"detail":"busy"}');
+      } else {
+        response.end('{"ok":true,"status":"in_progress","job":7,"report_url":"https://x"}');
+      }
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${server.address().port}/api/v1/dispatches/x/jobs`;
+    const { code, said } = await report({ OUTPOST_CALLBACK_URL: url, OUTPOST_TOKEN: 'very-secret-token', OUTPOST_RUN_ID: '1', OUTPOST_STRICT: '1' }, ['start']);
+    server.close();
+    assert.equal(code, 0, said);
+    assert.equal(asked, 2);
+    assert.match(commandLines, /--retry/);
+    assert.doesNotMatch(commandLines, /very-secret-token/);
+  });
+});
