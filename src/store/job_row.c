@@ -50,8 +50,8 @@ static bool has_room(struct db *d, const struct job_place *at)
 	return false;
 }
 
-/* The newest attempt of a job is the one that is shown. Returns whether p is it; the one
- * that was is dethroned. */
+/* The newest attempt of a job is the one that is shown; one that was given up stands in
+ * nobody's way. Returns whether p is it; the one that was is dethroned. */
 static bool take_place(
     struct db *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
 {
@@ -61,7 +61,8 @@ static bool take_place(
 		return false;
 	current = db_int(d, 0,
 	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
-	    " AND name = ?4 AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6 LIMIT 1",
+	    " AND name = ?4 AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6"
+	    " AND (status = 'in_progress' OR digest IS NOT NULL) LIMIT 1",
 	    V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow), V_TEXT(p->name),
 	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
 	if (current)
@@ -182,10 +183,8 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 static void put_back(struct db *d, const struct job_place *at, const struct job_report *p,
     const struct known_job *known, struct job_record *ret)
 {
-	ret->has_replaced = true;
-	if (known->is_current)
-		return;
-	ret->is_current = take_place(d, at, p, &ret->has_replaced);
+	if (!known->is_current)
+		ret->is_current = take_place(d, at, p, &ret->has_replaced);
 	ret->has_replaced = true;
 	if (ret->is_current)
 		db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known->id));

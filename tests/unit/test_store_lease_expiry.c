@@ -257,6 +257,27 @@ static void an_older_report_stands_until_a_newer_comes(void **state)
 	lease_offer_release(&second);
 }
 
+/* After the last of them, too: a result is better than a MISS, whoever's it is. */
+static void an_older_report_replaces_a_miss(void **state)
+{
+	struct lease_offer first, last;
+
+	(void)state;
+	last = wear_out(false);
+	first = last;
+	first.attempt = 2;
+	assert_int_equal(finish(&first, "success", HOUR), REPORT_RECORDED);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	ASSERT_CELLS(HEAD_A, "npu farm/tests PASS late");
+	/* an even older one is overtaken, and the newest overtakes it */
+	first.attempt = 1;
+	assert_int_equal(finish(&first, "failure", HOUR), REPORT_RECORDED);
+	ASSERT_CELLS(HEAD_A, "npu farm/tests PASS late");
+	assert_int_equal(finish(&last, "failure", HOUR), REPORT_RECORDED);
+	ASSERT_CELLS(HEAD_A, "npu farm/tests FAIL late");
+	lease_offer_release(&last);
+}
+
 static void a_farewell_is_no_result(void **state)
 {
 	struct lease_offer o;
@@ -600,6 +621,7 @@ int main(void)
 	    TEST(a_late_report_takes_it_off_the_queue),
 	    TEST(an_overtaken_report_shows_nothing),
 	    TEST(an_older_report_stands_until_a_newer_comes),
+	    TEST(an_older_report_replaces_a_miss),
 	    TEST(a_farewell_is_no_result),
 	    TEST(a_silent_accelerators_reports_come_late_too),
 	    TEST(a_silent_accelerator_wears_out_too),

@@ -217,19 +217,27 @@ static void a_given_up_jobs_report_waits_too(void **state)
 	lease_offer_release(&o);
 }
 
-/* Its deadline passed in between: a MISS, and not the half that has come. */
+/* Its deadline passed in between: a MISS, and not the half that has come, whatever makes
+ * the cells anew. */
 static void half_of_a_late_result_is_not_shown(void **state)
 {
+	struct plan_want wants[] = {PULL_WANT("npu", "farm"), PULL_WANT("npu", "lab")};
 	struct expire_dispatches e = {.now_ms = T0 + 7 * HOUR};
-	struct lease_offer o = begin();
+	struct lease_offer o;
 
 	(void)state;
-	DO_OK(store_expire_dispatches, &e);
-	put(o.job_id, "a", two, 2, 7 * HOUR);
+	wants[1].start_ms = wants[1].finish_ms = 8 * HOUR;
+	rig_start("opened", HEAD_A, 0, wants, 2);
+	o = take("npu-1", "c1", 0);
 	DO_OK(store_expire_dispatches, &e);
 	ASSERT_CELLS(HEAD_A, "npu farm/tests MISS");
-	finish(&o, "failure", 8 * HOUR);
-	ASSERT_CELLS(HEAD_A, "npu model/Qwen FAIL late, npu model/llama3 PASS late");
+	put(o.job_id, "a", two, 2, 7 * HOUR);
+	e.now_ms = T0 + 8 * HOUR;
+	DO_OK(store_expire_dispatches, &e);
+	ASSERT_CELLS(HEAD_A, "npu dispatch/lab MISS, npu farm/tests MISS");
+	finish(&o, "failure", 9 * HOUR);
+	ASSERT_CELLS(
+	    HEAD_A, "npu dispatch/lab MISS, npu model/Qwen FAIL late, npu model/llama3 PASS late");
 	lease_offer_release(&o);
 }
 
