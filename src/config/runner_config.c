@@ -159,7 +159,7 @@ static void load(struct load *l)
 	read_rest(l);
 }
 
-static void release(struct runner_config *c)
+void runner_config_release(struct runner_config *c)
 {
 	free(c->path);
 	free(c->server);
@@ -204,7 +204,7 @@ int runner_config_load(const char *path, struct runner_config **ret, struct buf 
 	rc = l.problems.n ? ERR_INVALID : 0;
 	runner_file_release(&l.file);
 	if (rc)
-		release(&l.file.c);
+		runner_config_release(&l.file.c);
 	else
 		*ret = xmemdup(&l.file.c, sizeof(l.file.c));
 	explicit_bzero(&l.file.c, sizeof(l.file.c));
@@ -233,6 +233,6 @@ void runner_config_free(struct runner_config *c)
 {
 	if (!c)
 		return;
-	release(c);
+	runner_config_release(c);
 	free(c);
 }

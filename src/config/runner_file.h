@@ -18,8 +18,9 @@ extern const struct mapping RUNNER_FILE_MAPPING; /* the whole grammar */
 /* Fills *ret with what `root` says over the defaults. Mistakes go to r->problems; *ret is
  * complete enough to read on and is released in any case. */
 void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret);
-/* All but c, which the caller takes or releases. */
+/* All but c, which the caller takes or releases with runner_config_release(); before that. */
 void runner_file_release(struct runner_file *f);
+void runner_config_release(struct runner_config *c); /* its content; wipes secrets */
 
 /* ---- runner_file_lists.c: keys that are lists or maps of the vendor's own names ---- */
 field_read_fn field_runner_steps;       /* struct runner_config as target */

@@ -1,10 +1,11 @@
-/* Any bytes as outpost.yml, as a vendor's file and as the allowlist: read without a crash,
+/* Any bytes as outpost.yml, as a vendor's file, as the allowlist and as outpost-runner's: read without a crash,
  * in bounded time, and either right or with a mistake that is told on one line. */
 #include <assert.h>
 
 #include "config/accelerator_file.h"
 #include "config/allowlist.h"
 #include "config/main_file.h"
+#include "config/runner_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -79,6 +80,25 @@ static void read_list(const char *text, size_t n)
 	check_messages(&p);
 }
 
+static void read_machine(const char *text, size_t n)
+{
+	struct problems p = {0};
+	struct reader r = {.file = "f", .problems = &p, .path = ""};
+	struct node *root = tree_parse("f", text, n, &p);
+	struct runner_file f;
+
+	if (root) {
+		runner_file_read(&r, root, &f);
+		assert(p.n || (f.c.server && f.c.name && f.token.path && f.c.n_steps));
+		for (size_t i = 0; !p.n && i < f.c.n_steps; i++)
+			assert(f.c.steps[i].name && f.c.steps[i].run && f.c.steps[i].timeout_ms);
+		runner_file_release(&f);
+		runner_config_release(&f.c);
+	}
+	tree_free(root);
+	check_messages(&p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	const char *text = (const char *)data;
@@ -86,5 +106,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	read_main(text, n);
 	read_vendor(text, n);
 	read_list(text, n);
+	read_machine(text, n);
 	return 0;
 }

@@ -1,0 +1,347 @@
+/* The agent and every answer that a server may give it. Its job's process is this program. */
+#include "agent_rig.h"
+
+#define REPORT                                                                                     \
+	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                       \
+	"$OUTPOST_RESULTS/r.xml"
+
+static void assert_progress(struct fake *f, const char *sub, enum progress wanted)
+{
+	char *folder = fake_job(f, sub);
+
+	assert_int_equal(journal_progress(folder), wanted);
+	free(folder);
+}
+
+static void assert_end(const struct fake *f, const char *key, const char *wanted)
+{
+	char *text = fake_end_field(f, key);
+
+	assert_non_null(text);
+	if (!strstr(text, wanted))
+		fail_msg("%s is \"%s\", without \"%s\"", key, text, wanted);
+	free(text);
+}
+
+static void assert_log_is_the_file(struct fake *f)
+{
+	struct error e = {0};
+	char *folder = fake_job(f, ""), *text = NULL;
+	size_t n;
+
+	assert_int_equal(job_folder_read(folder, "log", 64 << 20, &text, &n, &e), 0);
+	assert_int_equal(n, f->log.len);
+	assert_memory_equal(text, f->log.data, n);
+	assert_true(f->is_log_whole);
+	free(text);
+	free(folder);
+}
+
+static void log_report_end_in_this_order(void **state)
+{
+	struct fake f = {0};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "echo hello; " REPORT), 0);
+	fake_stop(&f);
+	assert_non_null(strstr(buf_str(&f.log), "hello"));
+	assert_log_is_the_file(&f);
+	assert_non_null(strstr(f.report, "PASS"));
+	assert_non_null(strstr(buf_str(&f.order), "lpe"));
+	assert_end(&f, "conclusion", "success");
+	assert_end(&f, "name", "farm");
+	assert_end(&f, "job_name", "tests");
+	assert_end(&f, "run_id", "d1");
+	assert_progress(&f, "", PROGRESS_SENT);
+	fake_release(&f);
+}
+
+static bool fail_once(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	static const char *const bodies[] = {"", "<html>", "{}", "[", "{\"detail\": \"x\"}"};
+
+	(void)f;
+	if (kind == ASK_RENEW || n > 0)
+		return false;
+	if (kind == ASK_CLAIM || kind == ASK_END) /* a portal that answers for the server */
+		http_respond(r, 200, "text/html", NULL, bodies[1], strlen(bodies[1]));
+	else
+		http_respond(r, kind == ASK_LOG ? 503 : 500, "text/html", NULL, bodies[kind],
+		    strlen(bodies[kind]));
+	return true;
+}
+
+static void whatever_fails_is_tried_again(void **state)
+{
+	struct fake f = {.on = fail_once};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "echo hello; " REPORT), 0);
+	fake_stop(&f);
+	assert_log_is_the_file(&f);
+	assert_non_null(f.report);
+	assert_int_equal(f.n[ASK_CLAIM], 2);
+	assert_int_equal(f.n[ASK_REPORT], 2);
+	assert_int_equal(f.n[ASK_END], 2);
+	fake_release(&f);
+}
+
+/* The server has less than it said: the answer to the first piece was about another file. */
+static bool lose_some(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	if (kind != ASK_LOG || n != 1)
+		return false;
+	f->log.len = 3;
+	fake_json(r, 409, "{\"detail\": \"gap\", \"bytes\": 3}");
+	return true;
+}
+
+static void a_gap_is_filled(void **state)
+{
+	struct fake f = {.on = lose_some};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "echo one; sleep 0.5; echo two; " REPORT), 0);
+	fake_stop(&f);
+	assert_log_is_the_file(&f);
+	fake_release(&f);
+}
+
+static bool log_is_complete(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)n;
+	(void)f;
+	if (kind != ASK_LOG)
+		return false;
+	fake_json(r, 409, "{\"detail\": \"the log is complete\", \"bytes\": 0}");
+	return true;
+}
+
+static void a_complete_log_is_left_alone(void **state)
+{
+	struct fake f = {.on = log_is_complete};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, REPORT), 0);
+	fake_stop(&f);
+	assert_int_equal(f.n[ASK_LOG], 1);
+	fake_release(&f);
+}
+
+static bool refuse_end(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)n;
+	(void)f;
+	if (kind == ASK_END)
+		fake_json(r, 404, "{\"detail\": \"no such dispatch\"}");
+	else if (kind == ASK_LOG)
+		fake_json(r, 404, "{\"detail\": \"no such job\"}");
+	return kind == ASK_END || kind == ASK_LOG;
+}
+
+static void what_the_server_will_not_take_is_put_aside(void **state)
+{
+	struct fake f = {.on = refuse_end};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, REPORT), 1);
+	fake_stop(&f);
+	assert_int_equal(f.n[ASK_END], 1);
+	assert_int_equal(f.n[ASK_LOG], 1);
+	assert_progress(&f, "/rejected", PROGRESS_REJECTED);
+	fake_release(&f);
+}
+
+static bool refuse_report(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)n;
+	(void)f;
+	if (kind == ASK_REPORT)
+		fake_json(r, 400, "{\"detail\": \"tests[0].name is missing\"}");
+	return kind == ASK_REPORT;
+}
+
+static void a_refused_report_is_never_green(void **state)
+{
+	struct fake f = {.on = refuse_report};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, REPORT), 0);
+	fake_stop(&f);
+	assert_end(&f, "conclusion", "action_required");
+	assert_end(&f, "message", "the report was refused: 400: tests[0].name is missing");
+	fake_release(&f);
+}
+
+static bool say_cancelled(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)f;
+	if (kind == ASK_RENEW && n == 0)
+		fake_json(r, 200, "{\"lease\": \"cancelled\", \"reason\": \"superseded\"}");
+	return kind == ASK_RENEW && n == 0;
+}
+
+static void a_cancel_stops_the_steps_and_is_reported(void **state)
+{
+	struct fake f = {.on = say_cancelled};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "sleep 600"), 0);
+	fake_stop(&f);
+	assert_int_equal(f.n[ASK_RENEW], 1);
+	assert_end(&f, "conclusion", "cancelled");
+	assert_progress(&f, "", PROGRESS_SENT);
+	fake_release(&f);
+}
+
+static bool say_lost(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)f;
+	if (kind == ASK_RENEW && n == 0)
+		fake_json(r, 200, "{\"lease\": \"lost\", \"reason\": \"it ran out\"}");
+	return kind == ASK_RENEW && n == 0;
+}
+
+static void a_lost_lease_stops_the_steps_and_nothing_is_said(void **state)
+{
+	struct fake f = {.on = say_lost};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "sleep 600"), 1);
+	fake_stop(&f);
+	assert_null(f.end);
+	assert_progress(&f, "", PROGRESS_LOST);
+	fake_release(&f);
+}
+
+static void of_a_silent_accelerator_only_the_end_is_told(void **state)
+{
+	struct fake f = {.job_id = "null"};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, REPORT), 0);
+	fake_stop(&f);
+	assert_null(strpbrk(buf_str(&f.order), "lp"));
+	assert_end(&f, "conclusion", "success");
+	fake_release(&f);
+}
+
+/* Its steps take the job's process down with them. */
+static void a_job_that_died_is_not_reported_and_not_run_again(void **state)
+{
+	struct fake f = {0};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(
+	    fake_run(&f, "echo so far; sleep 0.5; kill -9 $(cat ../lock); sleep 600"), 1);
+	fake_stop(&f);
+	assert_null(f.end);
+	assert_log_is_the_file(&f);
+	assert_non_null(strstr(buf_str(&f.log), "so far"));
+	assert_progress(&f, "", PROGRESS_DIED);
+	fake_release(&f);
+}
+
+static bool refuse_token_once(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	bool is_new = str_eq(http_header(r, "Authorization"), "Bearer rotated");
+
+	(void)n;
+	if (kind == ASK_CLAIM && !is_new) {
+		fake_write(f, "token", "rotated\n");
+		fake_json(r, 401, "{\"detail\": \"the token was revoked\"}");
+		return true;
+	}
+	return false;
+}
+
+static void a_refused_token_is_read_again(void **state)
+{
+	struct fake f = {.on = refuse_token_once};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, REPORT), 0);
+	fake_stop(&f);
+	assert_int_equal(f.n[ASK_CLAIM], 2);
+	fake_release(&f);
+}
+
+/* Before `mended` is there the end fails, after it there is no more work; either way the agent is
+ * stopped when it has told the end. */
+static bool stop_at_the_end(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	char *path = path_join(f->dir, "mended");
+	bool is_mended = access(path, F_OK) == 0;
+
+	(void)n;
+	free(path);
+	if (kind == ASK_CLAIM && is_mended) {
+		http_respond(r, 204, "text/plain", NULL, "", 0);
+		return true;
+	}
+	if (kind != ASK_END)
+		return false;
+	if (!is_mended)
+		http_respond(r, 500, "text/plain", NULL, "", 0);
+	kill(getpid(), SIGTERM);
+	return !is_mended;
+}
+
+static void what_was_not_sent_the_next_agent_sends(void **state)
+{
+	struct fake f = {.on = stop_at_the_end};
+	struct buf runs = BUF_INIT(64);
+	struct error e = {0};
+	char *path;
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(
+	    fake_run_until(&f, "echo run >> ../../../../runs; " REPORT, AGENT_UNTIL_STOPPED), 0);
+	assert_progress(&f, "", PROGRESS_NONE);
+	fake_write(&f, "mended", "");
+	assert_int_equal(fake_run_until(&f, "echo another step", AGENT_UNTIL_STOPPED), 0);
+	fake_stop(&f);
+	assert_log_is_the_file(&f);
+	assert_end(&f, "conclusion", "success");
+	assert_progress(&f, "", PROGRESS_SENT);
+	path = path_join(f.dir, "runs");
+	assert_int_equal(file_read(path, &runs, &e), 0);
+	assert_string_equal(buf_str(&runs), "run\n");
+	free(path);
+	buf_release(&runs);
+	fake_release(&f);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(log_report_end_in_this_order),
+	    cmocka_unit_test(whatever_fails_is_tried_again),
+	    cmocka_unit_test(a_gap_is_filled),
+	    cmocka_unit_test(a_complete_log_is_left_alone),
+	    cmocka_unit_test(what_the_server_will_not_take_is_put_aside),
+	    cmocka_unit_test(a_refused_report_is_never_green),
+	    cmocka_unit_test(a_cancel_stops_the_steps_and_is_reported),
+	    cmocka_unit_test(a_lost_lease_stops_the_steps_and_nothing_is_said),
+	    cmocka_unit_test(of_a_silent_accelerator_only_the_end_is_told),
+	    cmocka_unit_test(a_job_that_died_is_not_reported_and_not_run_again),
+	    cmocka_unit_test(a_refused_token_is_read_again),
+	    cmocka_unit_test(what_was_not_sent_the_next_agent_sends),
+	};
+
+	if (argc == 5 && str_eq(argv[3], "--job"))
+		return job_process_main(argv[2], argv[4]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
