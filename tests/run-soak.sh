@@ -1,15 +1,23 @@
 #!/bin/sh
-# The long tests: 200 kills, memory over 200,000 webhooks, valgrind over one whole round. About 20 minutes.
+# The long tests: 200 kills of the daemon, 200 of runners and server, 40 cuts of the network, memory over 200,000
+# webhooks, valgrind over one whole round. About 25 minutes.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
 cd "$(dirname "$0")/.."
 OUTPOSTD=${OUTPOSTD:-$PWD/$1/release/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/release/outpostctl}
-export OUTPOSTD OUTPOSTCTL
+OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/release/outpost-runner}
+export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER
 
 echo '== killed 200 times in 500 webhooks'
 tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1
+
+echo '== runners and server killed 200 times over 300 jobs'
+tools/node.sh tests/kill/runners.mjs --kills 200 --jobs 300 --machines 4
+
+echo '== their network cut and slowed 40 times'
+tools/node.sh tests/kill/netns.mjs --cuts 40 --jobs 60
 
 echo '== memory over 200,000 webhooks'
 tools/node.sh tests/kill/memory.mjs --webhooks 200000
