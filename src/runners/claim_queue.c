@@ -279,25 +279,28 @@ static int look_for(struct claim_queue *q, struct claim *c, const struct acceler
 	return err;
 }
 
-/* One that no runner would have waits all the same: labels change with a reload. One that has
- * ended its side is most likely gone, and is dropped in a moment. */
-static bool wants_look(struct claim_queue *q, struct claim *c)
+/* Whose turn it is in this round. One that no runner would have waits all the same: labels change
+ * with a reload. One that has ended its side is most likely gone, and is dropped in a moment. */
+static struct claim *next_in_round(struct claim_queue *q)
 {
-	if (set_is_empty(&c->set))
-		c->looked = q->round;
-	return c->looked < q->round && !http_client_has_ended(c->request);
+	for (struct claim *c = q->first; c; c = c->next) {
+		if (set_is_empty(&c->set))
+			c->looked = q->round;
+		else if (c->looked < q->round && !http_client_has_ended(c->request))
+			return c;
+	}
+	return NULL;
 }
 
 void claim_queue_look(struct claim_queue *q)
 {
 	const struct accelerator *a = config_accelerator(q->runners->config, q->accelerator);
-	struct claim *c = q->first;
+	struct claim *c;
 	int err;
 
 	if (q->looking || !a || q->runners->is_stopping)
 		return;
-	for (; c && !wants_look(q, c); c = c->next)
-		;
+	c = next_in_round(q);
 	if (!c)
 		return;
 	err = look_for(q, c, a);

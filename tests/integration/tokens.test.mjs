@@ -80,7 +80,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     const { token } = await Puller.add(outpost, 'npu-99', 'ascend-npu');
     await outpost.restart();
     const npu = new Puller(outpost, { name: 'npu-99', token });
-    assert.equal((await npu.claim()).status, 204); // the hash survived
+    assert.equal((await Puller.ready(() => npu.claim())).status, 204); // the hash survived
     for (const file of await fs.readdir(outpost.stateDir, { recursive: true, withFileTypes: true })) {
       if (!file.isFile()) continue;
       const bytes = await fs.readFile(path.join(file.path, file.name));

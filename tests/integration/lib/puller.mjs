@@ -4,6 +4,7 @@
 //   const { status, json: lease } = await machine.claim({ wait: 30 });
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { until } from './outpost.mjs';
 
 export class Puller {
   constructor(outpost, { name, accelerator, token, labels = [] }) {
@@ -30,6 +31,14 @@ export class Puller {
       json = undefined;
     }
     return { status: answer.status, headers: answer.headers, text, json };
+  }
+
+  // Asks until the service has read its tokens, which is moments after its start: until then 503.
+  static ready(ask) {
+    return until(async () => {
+      const answer = await ask();
+      return answer.status !== 503 && answer;
+    }, { what: 'an answer other than 503' });
   }
 
   claim({ id = randomUUID(), wait = 0, name = this.name, labels = this.labels, ...options } = {}) {
