@@ -178,7 +178,7 @@ bool comment_has_news(const struct change_view *v)
 	has_news = t.n_rows > 0;
 	for (size_t i = 0; i < t.n_columns; i++)
 		has_news = has_news || table_is_releasable(&t.columns[i]) || t.columns[i].silent ||
-			   t.columns[i].accelerator->n_jobs;
+			   table_declined_why(&t.columns[i]) || t.columns[i].accelerator->n_jobs;
 	table_release(&t);
 	return has_news;
 }

@@ -42,7 +42,7 @@ void comment_render(
     const struct change_view *v, const struct comment_options *o, struct comment *ret);
 void comment_release(struct comment *c);
 
-/* Worth a first comment: something was reported, held, given up or fell silent. */
+/* Worth a first comment: something was reported, held, declined, given up or fell silent. */
 bool comment_has_news(const struct change_view *v);
 /* A cell is FAIL or ERROR, or an accelerator gave no report. */
 bool comment_has_red(const struct change_view *v);

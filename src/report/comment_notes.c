@@ -68,10 +68,12 @@ static void append_running(struct buf *out, const struct table_column *c)
 
 static void append_cancelled(struct buf *out, const struct table_column *c)
 {
+	const char *why = table_declined_why(c);
+
 	comment_append_title(out, c->accelerator->title);
-	if (c->dispatch->last_error) {
+	if (why) {
 		buf_append_str(out, ": ");
-		escape_markdown_code(out, c->dispatch->last_error, REASON_MAX_CHARS, MARKDOWN_TEXT);
+		escape_markdown_code(out, why, REASON_MAX_CHARS, MARKDOWN_TEXT);
 	}
 }
 

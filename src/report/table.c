@@ -80,6 +80,14 @@ bool table_is_releasable(const struct table_column *c)
 	return c->held && !c->held->is_held_for_good;
 }
 
+const char *table_declined_why(const struct table_column *c)
+{
+	const char *why =
+	    c->state == COLUMN_CANCELLED && c->dispatch ? c->dispatch->last_error : NULL;
+
+	return why && str_has_prefix(why, "declined by ") ? why : NULL;
+}
+
 static int compare_columns(const void *a, const void *b)
 {
 	const struct table_column *x = a, *y = b;

@@ -89,6 +89,8 @@ void table_release(struct table *t);
 void table_row_cells(const struct table *t, const struct table_row *row, struct table_cell *cells);
 /* Whether a member's ok-to-test lets this column run. */
 bool table_is_releasable(const struct table_column *c);
+/* Why a member's ok-to-test cancel ended it ("declined by …"), or NULL: nobody did. Borrowed. */
+const char *table_declined_why(const struct table_column *c);
 /* A column's cell where nothing was reported; also for the row that stands in for all of
  * them while there is none. */
 struct table_cell table_empty_cell(const struct table *t, const struct table_column *c);

@@ -30,7 +30,7 @@ static int decline(struct db *d, struct dispatch_list *l, const char *by, int64_
 		if (!dispatch_enter(d, &l->at[i], DISPATCH_CANCELLED, why, now_ms))
 			continue;
 		request_drop(d, &l->at[i], now_ms);
-		comment_wish(d, l->at[i].change_id, WISH_UPDATE, now_ms);
+		comment_wish(d, l->at[i].change_id, WISH_FIRST, now_ms);
 		n++;
 	}
 	free(why);

@@ -6,7 +6,7 @@
 #define FOLDER "state/registry/" COMMIT "-0a0b0c0d"
 #define WITH_GIT                                                                                   \
 	MINIMAL_YML                                                                                \
-	    "accelerators:\n  git: {url: 'https://github.com/fdn/registry.git', path: a/b}\n"
+	"accelerators:\n  git: {url: 'https://github.com/fdn/registry.git', path: a/b}\n"
 #define NPU                                                                                        \
 	"name: npu\ntitle: NPU\nlevel: L2\nrunners:\n"                                             \
 	"  - {name: lab, webhook: {url: 'https://ci.example.org/hook', secret: hook}}\n"

@@ -179,6 +179,22 @@ static void test_held_for_the_same_reason(void **state)
 	    "**Held:** B: `only merged changes run here`\n\n" FOOTER);
 }
 
+static void test_declined(void **state)
+{
+	struct change_view *v = view_new();
+	size_t i = view_add_accelerator(v, "a", "A", LEVEL_3, DISPATCH_CANCELLED);
+
+	(void)state;
+	view_add_accelerator(v, "b", "B", LEVEL_3, DISPATCH_CANCELLED);
+	assert_false(comment_has_news(v));
+	free(v->accelerators[i].dispatches[0].last_error);
+	v->accelerators[i].dispatches[0].last_error = xstrdup("declined by alice");
+	assert_true(comment_has_news(v));
+	check_body(v,
+	    COMMENT_MARKER "\n**Cancelled before anything was reported**.\n\n" HEAD_LINE "\n\n"
+			   "**Cancelled:** A: `declined by alice`, B\n\n" FOOTER);
+}
+
 /* Nobody can do anything about it, so it makes no comment by itself. */
 static void test_held_until_the_merge(void **state)
 {
@@ -453,6 +469,7 @@ int main(void)
 	    cmocka_unit_test(test_new_head_has_nothing_yet),
 	    cmocka_unit_test(test_only_held),
 	    cmocka_unit_test(test_held_for_the_same_reason),
+	    cmocka_unit_test(test_declined),
 	    cmocka_unit_test(test_held_until_the_merge),
 	    cmocka_unit_test(test_closed_half_way),
 	    cmocka_unit_test(test_cut_view_knows_who_passed),
