@@ -76,6 +76,18 @@ static void put_runners(struct buf *out, const struct runners_counters *c)
 	    c->n_key_fetch_failures);
 }
 
+static void put_logs(struct buf *out, const struct logs_stats *s)
+{
+	put_one(out, "outpost_log_appends_total", "counter", "Pieces of jobs' logs.", s->n_appends);
+	put_one(out, "outpost_log_bytes_total", "counter", "Bytes of logs that were stored.",
+	    s->n_bytes_in);
+	put_one(out, "outpost_log_reads_total", "counter", "Reads of logs.", s->n_reads);
+	put_one(out, "outpost_logs_compressed_total", "counter", "Logs that were compressed.",
+	    s->n_packed);
+	put_one(out, "outpost_log_failures_total", "counter",
+	    "Failures of the disk under the logs.", s->n_failures);
+}
+
 static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
 {
 	const struct labelled sent[] = {
@@ -163,6 +175,7 @@ void metrics_write(struct buf *out, void *owner)
 	put_dispatch(out, &dispatch);
 	put_publish(out, &publish);
 	put_github(out, d->github);
+	put_logs(out, logs_stats(d->logs));
 	put_one(out, "outpost_config_loaded_timestamp_seconds", "gauge",
 	    "When the configuration in force was read.", d->config_loaded_wall_ms / 1000);
 	put_one(out, "outpost_config_refused", "gauge", "1 while the last reload stands refused.",

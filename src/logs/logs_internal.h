@@ -2,6 +2,7 @@
 #ifndef LOGS_LOGS_INTERNAL_H
 #define LOGS_LOGS_INTERNAL_H
 
+#include "base/log.h"
 #include "logs/log_file.h"
 #include "logs/logs.h"
 #include "logs/packer.h"

@@ -374,8 +374,10 @@ describe('documents of a job', { skip: notBuilt }, () => {
       await follower.saw('begun');
       await upload.write('and not ended\n');
       const start = Date.now();
-      await outpost.restart();
-      assert.ok(Date.now() - start < 4000, `stopped and started in ${Date.now() - start} ms`);
+      await outpost.stop();
+      // The server cuts what is still open after 5 s.
+      assert.ok(Date.now() - start < 4500, `stopped in ${Date.now() - start} ms`);
+      await outpost.spawn();
       assert.ok([503, undefined].includes((await upload.answer)?.status));
       await assert.rejects(follower.done);
       assert.match((await log(one)).text, /^begun\n/);

@@ -1,0 +1,340 @@
+/* PUT …/log and …/report on a real server and real files, with a store that answers as each test
+ * tells it to: who may, what is answered, and that nothing is asked for strangers. */
+#include "parts_rig.h"
+
+#include "base/clock.h"
+#include "model/callback_token.h"
+#include "runners/runners.h"
+#include "store/jobs.h"
+
+#define DISPATCH  "abcdefghijklmnopqrstuvwxyz"
+#define KEY_BYTES 32
+#define JUNIT     "<testsuites><testsuite name=\"s\"><testcase name=\"a\"/></testsuite></testsuites>"
+
+struct fixture {
+	struct parts parts;
+	struct logs *logs;
+	struct runners *runners;
+	char callback_key[KEY_BYTES];
+};
+
+/* ---- a store that does as it is told ---- */
+
+static struct {
+	struct loop *loop;
+	int find_err, note_err, put_err;
+	const char *dispatch_id, *accelerator;
+	enum report_outcome outcome;
+	int n_finds, n_notes, n_puts;
+	int64_t noted_bytes;
+	bool is_noted_complete;
+	size_t n_tests;
+} told;
+
+static void end_query(void *p)
+{
+	struct store_query *q = p;
+
+	q->err = told.find_err;
+	q->done(q);
+}
+
+int store_find_job(struct store *s, struct find_job *q)
+{
+	(void)s;
+	told.n_finds++;
+	if (!told.find_err) {
+		q->dispatch_id = xstrdup(told.dispatch_id);
+		q->accelerator = xstrdup(told.accelerator);
+	}
+	loop_reap(told.loop, end_query, &q->q);
+	return 0;
+}
+
+void find_job_release(struct find_job *q)
+{
+	FREE_AND_NULL(q->dispatch_id);
+	FREE_AND_NULL(q->accelerator);
+}
+
+static void end_note(void *p)
+{
+	struct store_op *op = p;
+
+	op->err = told.note_err;
+	op->done(op);
+}
+
+int store_note_log(struct store *s, struct note_log *op)
+{
+	(void)s;
+	told.n_notes++;
+	told.noted_bytes = op->bytes;
+	told.is_noted_complete = op->is_complete;
+	loop_reap(told.loop, end_note, &op->op);
+	return 0;
+}
+
+static void end_put(void *p)
+{
+	struct store_op *op = p;
+
+	op->err = told.put_err;
+	op->done(op);
+}
+
+int store_put_report(struct store *s, struct put_report *op)
+{
+	(void)s;
+	told.n_puts++;
+	told.n_tests = op->n_tests;
+	op->outcome = told.outcome;
+	loop_reap(told.loop, end_put, &op->op);
+	return 0;
+}
+
+/* ---- the parts ---- */
+
+static void write_accelerator(const char *name, const char *level)
+{
+	char *path = xasprintf("accelerators.d/%s.yml", name);
+	char *text = xasprintf("name: %s\ntitle: %s\nlevel: %s\nrunners:\n"
+			       "  - {name: ci, github: {repository: %s/%s}}\n",
+	    name, name, level, name, name);
+
+	folder_write(path, text);
+	free(path);
+	free(text);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof *f);
+	struct error e = {0};
+
+	folder_setup(state);
+	write_accelerator("lab", "L2");
+	write_accelerator("other", "L2");
+	write_accelerator("quiet", "L1");
+	folder_write("outpost.yml", MINIMAL_YML "accelerators:\n  directory: accelerators.d\n");
+	parts_open(&f->parts);
+	memset(f->callback_key, 'k', sizeof f->callback_key);
+	memset(&told, 0, sizeof told);
+	told.loop = f->parts.loop;
+	told.dispatch_id = DISPATCH;
+	told.accelerator = "lab";
+	if (logs_open(f->parts.loop, "state", &f->logs, &e))
+		fail_msg("%s", e.text);
+	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server,
+	    f->callback_key, sizeof f->callback_key);
+	runners_take_documents(f->runners, f->parts.server, f->logs);
+	runners_configure(f->runners, f->parts.config);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	bool is_closed = false, are_logs_closed = false;
+
+	runners_stop(f->runners);
+	parts_close_server(&f->parts);
+	runners_close(f->runners, parts_on_closed, &is_closed);
+	loop_run_until(f->parts.loop, &is_closed);
+	logs_close(f->logs, parts_on_closed, &are_logs_closed);
+	loop_run_until(f->parts.loop, &are_logs_closed);
+	parts_close_store(&f->parts);
+	runners_free(f->runners);
+	parts_close(&f->parts);
+	free(f);
+	return folder_teardown(state);
+}
+
+/* ---- asking ---- */
+
+static char *token_for(struct fixture *f, const char *dispatch_id, const char *accelerator)
+{
+	return callback_token_make(f->callback_key, sizeof f->callback_key, dispatch_id,
+	    accelerator, clock_wall_ms() + 60000);
+}
+
+/* The answer must contain `expected`. token NULL: no header. Takes the token. */
+static int put(
+    struct fixture *f, const char *path, char *token, const char *body, const char *expected)
+{
+	char *line = xasprintf("Authorization: Bearer %s", token ? token : "");
+	const char *headers[] = {token ? line : NULL, NULL};
+	struct ask a = {.url = xasprintf("%s%s", f->parts.url, path)};
+	int status;
+
+	a.call = (struct http_call){
+	    .method = "PUT",
+	    .url = a.url,
+	    .headers = headers,
+	    .body = body,
+	    .body_bytes = strlen(body),
+	    .allow_plain_http = true,
+	    .done = ask_on_done,
+	};
+	http_call_start(f->parts.client, &a.call);
+	status = ask_wait(&f->parts, &a);
+	if (!strstr(buf_str(&a.call.answer), expected))
+		fail_msg("%d %s", status, buf_str(&a.call.answer));
+	assert_int_equal(ask_has_header(&a, "WWW-Authenticate"), status == 401);
+	assert_int_equal(ask_has_header(&a, "Retry-After"), status == 429 || status == 503);
+	ask_release(&a);
+	free(line);
+	free(token);
+	return status;
+}
+
+static int put_own(struct fixture *f, const char *path, const char *body, const char *expected)
+{
+	return put(f, path, token_for(f, DISPATCH, "lab"), body, expected);
+}
+
+#define LOG    "/api/v1/jobs/7/log"
+#define REPORT "/api/v1/jobs/7/report"
+
+static const char *const BOTH[] = {LOG, REPORT};
+
+/* ---- who may ---- */
+
+static void test_strangers_ask_nobody(void **state)
+{
+	struct fixture *f = *state;
+	char *expired = callback_token_make(
+	    f->callback_key, sizeof f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
+
+	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
+		assert_int_equal(put(f, BOTH[i], NULL, JUNIT, "missing"), 401);
+		assert_int_equal(put(f, BOTH[i], xstrdup("x"), JUNIT, "not valid"), 401);
+		assert_int_equal(put(f, BOTH[i], xstrdup("oct1."), JUNIT, "not valid"), 401);
+		assert_int_equal(put(f, BOTH[i], xstrdup("oct1.a.b.c.d"), JUNIT, "not valid"), 401);
+		assert_int_equal(put(f, BOTH[i], xstrdup(expired), JUNIT, "expired"), 401);
+	}
+	free(expired);
+	assert_int_equal(told.n_finds, 0);
+}
+
+static void test_the_job_must_be_the_callers(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
+		assert_int_equal(put(f, BOTH[i], token_for(f, "bcd", "lab"), JUNIT, "not"), 403);
+		assert_int_equal(
+		    put(f, BOTH[i], token_for(f, DISPATCH, "other"), JUNIT, "not"), 403);
+		assert_int_equal(
+		    put(f, BOTH[i], token_for(f, DISPATCH, "gone"), JUNIT, "registry"), 403);
+		told.accelerator = "quiet";
+		assert_int_equal(
+		    put(f, BOTH[i], token_for(f, DISPATCH, "quiet"), JUNIT, "no such job"), 404);
+		told.accelerator = "lab";
+		told.find_err = ERR_NOT_FOUND;
+		assert_int_equal(put_own(f, BOTH[i], JUNIT, "no such job"), 404);
+		told.find_err = ERR_BUSY;
+		assert_int_equal(put_own(f, BOTH[i], JUNIT, "busy"), 503);
+		told.find_err = 0;
+		assert_int_equal(put_own(f, BOTH[i], JUNIT, "\"ok\":true"), 200);
+	}
+	assert_int_equal(told.n_puts, 1);
+}
+
+/* ---- logs ---- */
+
+static void test_the_store_learns_of_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(put_own(f, LOG "?offset=0", "abc", "{\"ok\":true,\"bytes\":3}"), 200);
+	assert_int_equal(told.n_notes, 1);
+	assert_false(told.is_noted_complete);
+	/* Not of every piece. */
+	assert_int_equal(put_own(f, LOG "?offset=3", "def", "\"bytes\":6"), 200);
+	assert_int_equal(told.n_notes, 1);
+	/* What cannot be noted is not promised; the client comes again. */
+	told.note_err = ERR_FULL;
+	assert_int_equal(put_own(f, LOG "?offset=6&last=1", "g", "detail"), 503);
+	told.note_err = 0;
+	assert_int_equal(put_own(f, LOG "?offset=6&last=1", "g", "\"bytes\":7"), 200);
+	assert_true(told.is_noted_complete);
+	assert_int_equal(told.noted_bytes, 7);
+	assert_int_equal(put_own(f, LOG, "abcdefg", "\"bytes\":7"), 200);
+	assert_int_equal(put_own(f, LOG, "abcdefgh", "\"bytes\":7"), 409);
+	assert_int_equal(put_own(f, LOG "?offset=3", "xxxxxx", "complete already"), 409);
+}
+
+static void test_a_long_log_is_noted_now_and_then(void **state)
+{
+	const size_t n = 3 << 20;
+	struct fixture *f = *state;
+	char *text = xmalloc(n + 1), *expected = xasprintf("\"bytes\":%zu}", n);
+
+	memset(text, 'x', n);
+	text[n] = '\0';
+	assert_int_equal(put_own(f, LOG, text, expected), 200);
+	assert_in_range(told.n_notes, 2, 5);
+	assert_true(told.is_noted_complete);
+	free(expected);
+	free(text);
+}
+
+static void test_wrong_parameters_name_themselves(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(put_own(f, LOG "?offset=-1", "x", "offset"), 400);
+	assert_int_equal(put_own(f, LOG "?offset=", "x", "offset"), 400);
+	assert_int_equal(put_own(f, LOG "?offset=111111111111111111111111111", "x", "offset"), 400);
+	assert_int_equal(put_own(f, LOG "?offset=0&last=yes", "x", "last"), 400);
+	assert_int_equal(put_own(f, LOG "?offset=268435456", "x", "256 MiB"), 413);
+	assert_int_equal(put_own(f, LOG "?offset=9", "x", "\"bytes\":0"), 409);
+}
+
+/* ---- reports ---- */
+
+static void test_answers_each_outcome(void **state)
+{
+	static const struct {
+		enum report_outcome outcome;
+		int err, status;
+		const char *expected;
+	} table[] = {
+	    {REPORT_RECORDED, 0, 200, "{\"ok\":true,\"tests\":1,\"cut\":0}"},
+	    {REPORT_UNCHANGED, 0, 200, "{\"ok\":true,\"tests\":1,\"cut\":0}"},
+	    {REPORT_CONFLICT, 0, 409, "report already"},
+	    {REPORT_NO_DISPATCH, 0, 404, "no such job"},
+	    {REPORT_RECORDED, ERR_FULL, 503, "try again"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		told.outcome = table[i].outcome;
+		told.put_err = table[i].err;
+		assert_int_equal(put_own(f, REPORT, JUNIT, table[i].expected), table[i].status);
+	}
+	assert_int_equal(told.n_tests, 1);
+	told.n_puts = 0;
+	assert_int_equal(put_own(f, REPORT, "", "neither"), 400);
+	assert_int_equal(put_own(f, REPORT, "hello", "neither"), 400);
+	assert_int_equal(put_own(f, REPORT, "<testsuites><x", "line"), 400);
+	assert_int_equal(told.n_puts, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_strangers_ask_nobody),
+	    TEST(test_the_job_must_be_the_callers),
+	    TEST(test_the_store_learns_of_the_end),
+	    TEST(test_a_long_log_is_noted_now_and_then),
+	    TEST(test_wrong_parameters_name_themselves),
+	    TEST(test_answers_each_outcome),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
