@@ -102,7 +102,8 @@ static void say_end(struct job *j, const struct runner_step *step, const struct 
 	    : end->is_cancelled ? "cancelled, "
 				: "",
 	    how, (double)end->duration_ms / 1000, now);
-	if (end->n_left > 0)
+	/* bubblewrap's own first process goes a moment after the step, with all that it saw */
+	if (end->n_left > 0 && j->config->sandbox == SANDBOX_NONE)
 		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name,
 		    end->n_left);
 	if (end->has_survivors)
