@@ -30,7 +30,8 @@ struct runners *runners_new(struct loop *l, struct store *s, struct http_client 
     struct http_server *h, const void *callback_key, size_t key_bytes);
 /* Adds PUT /api/v1/jobs/{id}/log and …/report; `logs` is borrowed until on_closed has run. */
 void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs);
-/* Takes its own reference to the snapshot. Keys of issuers that stay are kept. */
+/* Takes its own reference to the snapshot, unless its registry is still to be fetched: then the
+ * one before stays, or none. Keys of issuers that stay are kept. */
 void runners_configure(struct runners *r, struct config *c);
 /* Answers everyone who is held open (machines that wait for work) and holds nobody from now on,
  * so that the server need not wait for them. Call it when the server closes. */

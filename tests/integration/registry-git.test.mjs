@@ -236,6 +236,8 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await outpost.spawn();
     await outpost.waitForLog({ ev: 'registry_refused' });
     assert.equal((await outpost.get('/readyz')).status, 503);
+    const report = await outpost.request('POST', '/api/v1/dispatches/abc/jobs', { headers: { authorization: 'Bearer x' }, body: '{}' });
+    assert.equal(report.status, 503, 'a report that comes now is not lost, but asked for again');
     assert.match((await outpost.ctl('status')).stdout, new RegExp(`commit ${bad.slice(0, 7)} was refused, no commit of it is in force:\\n.*npu\\.yml:1: `));
     git.commit({ 'npu.yml': file('npu') });
     await until(async () => (await outpost.get('/readyz')).status === 200, { timeout: 10_000 });
