@@ -203,6 +203,17 @@ static int open_all(struct agent *a, struct error *e)
 	return rc;
 }
 
+static void warn(const struct runner_config *c)
+{
+	if (c->sandbox == SANDBOX_NONE)
+		log_event(LOG_WARN, "no_sandbox",
+		    LOG_S("why", "sandbox: none lets a change's code do whatever this user may do; "
+				 "bubblewrap does not"));
+	for (char **file = c->exposed_files; file && *file; file++)
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
+		    LOG_S("why", "every user of this machine may read or change it: chmod 600"));
+}
+
 static void start(struct agent *a)
 {
 	struct error e = {0};
@@ -217,11 +228,7 @@ static void start(struct agent *a)
 	loop_on_signal(a->loop, SIGINT, on_stop_signal, a);
 	loop_on_signal(a->loop, SIGHUP, on_hangup, a);
 	loop_on_signal(a->loop, SIGCHLD, on_child, a);
-	if (a->c->sandbox == SANDBOX_NONE)
-		log_event(LOG_WARN, "no_sandbox",
-		    LOG_S("why", "sandbox: none lets a change's code do whatever this user may do; "
-				 "bubblewrap "
-				 "does not"));
+	warn(a->c);
 	log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION), LOG_S("name", a->c->name),
 	    LOG_S("accelerator", a->c->accelerator), LOG_S("server", a->c->server));
 	if (job_restore_all(a, &e))

@@ -28,21 +28,17 @@ static bool is_credential(const char *written)
 }
 
 /* systemd keeps its credentials from others by itself. */
-static int check_private(const char *folder, const char *written, struct error *e)
+static void note_exposed(struct load *l, const char *written)
 {
 	char *path;
 	struct stat st;
-	int rc = 0;
 
 	if (is_credential(written))
-		return 0;
-	path = source_path(folder, written);
+		return;
+	path = source_path(l->folder, written);
 	if (stat(path, &st) == 0 && (st.st_mode & (S_IROTH | S_IWOTH)))
-		rc = error_set(e, ERR_DENIED,
-		    "%s: every user of this machine may read or change it; chmod 600 %s", path,
-		    path);
+		strv_add(&l->file.c.exposed_files, path);
 	free(path);
-	return rc;
 }
 
 /* The secret behind a reference, or NULL after the reason was told. free() after wiping. */
@@ -57,7 +53,7 @@ static char *read_secret(struct load *l, const struct file_ref *ref)
 		return NULL;
 	rc = source_read_secret(l->folder, ref->path, &secret, &e);
 	if (!rc)
-		rc = check_private(l->folder, ref->path, &e);
+		note_exposed(l, ref->path);
 	if (!rc && memchr(secret.data, '\0', secret.len))
 		rc = error_set(&e, ERR_INVALID, "%s: a variable cannot hold a NUL byte", ref->path);
 	if (rc)
@@ -191,6 +187,7 @@ void runner_config_release(struct runner_config *c)
 		wipe(&c->secrets[i].value);
 	}
 	free(c->secrets);
+	strv_free(c->exposed_files);
 }
 
 int runner_config_load(const char *path, struct runner_config **ret, struct buf *messages)

@@ -248,15 +248,27 @@ static void git_is_given_no_program_to_run(void **state)
 	assert_false(is_git("https://h/ x"));
 }
 
-static void a_token_is_for_this_user_only(void **state)
+static void a_token_that_others_may_read_is_told_of(void **state)
 {
+	struct runner_config *c;
+
 	(void)state;
 	assert_int_equal(chmod("token", 0644), 0);
-	expect(MINIMAL, "runner.yml:3: cannot use token: every user of this machine may read or "
-			"change it; chmod 600 token\n");
+	c = load(MINIMAL);
+	assert_non_null(c->exposed_files);
+	assert_non_null(strstr(c->exposed_files[0], "token"));
+	assert_null(c->exposed_files[1]);
+	runner_config_free(c);
 	assert_int_equal(chmod("token", 0640), 0);
-	runner_config_free(load(MINIMAL));
+	c = load(MINIMAL);
+	assert_null(c->exposed_files);
+	runner_config_free(c);
 	assert_int_equal(chmod("token", 0600), 0);
+}
+
+static void a_token_is_one_line(void **state)
+{
+	(void)state;
 	folder_write("token", "two words\n");
 	expect(MINIMAL, "runner.yml:3: token holds no token: one line as `outpostctl runner add` "
 			"printed it\n");
@@ -353,7 +365,8 @@ int main(void)
 	    TEST(steps_are_checked),
 	    TEST(only_this_machine_is_talked_to_in_the_clear),
 	    TEST(git_is_given_no_program_to_run),
-	    TEST(a_token_is_for_this_user_only),
+	    TEST(a_token_that_others_may_read_is_told_of),
+	    TEST(a_token_is_one_line),
 	    TEST(a_rotated_token_is_read_again),
 	    TEST(the_example_is_right_and_has_every_key),
 	    TEST(every_key_is_documented),
