@@ -135,6 +135,13 @@ static void open_registry(struct daemon *d)
 	registry_configure(d->registry, d->config);
 }
 
+static const char *why_not_ready(void *owner)
+{
+	const struct daemon *d = owner;
+
+	return runners_are_tokens_read(d->runners) ? NULL : "vendors' tokens are not read yet";
+}
+
 static void open_parts(struct daemon *d)
 {
 	const struct dispatch_deps dispatch = {
@@ -158,6 +165,7 @@ static void open_parts(struct daemon *d)
 	    .server = d->server,
 	    .write_metrics = metrics_write,
 	    .add_status = registry_status_add_public,
+	    .why_not_ready = why_not_ready,
 	    .owner = d,
 	};
 

@@ -242,6 +242,11 @@ enum credential_verdict credentials_check(struct credentials *c, const char *tex
 	return CREDENTIAL_GOOD;
 }
 
+bool credentials_are_read(const struct credentials *c)
+{
+	return c->is_read;
+}
+
 bool credentials_has(const struct credentials *c, int64_t id)
 {
 	return credential_table_find_id(&c->table, id) != NULL;

@@ -55,6 +55,8 @@ struct credentials *credentials_new(struct loop *l, struct store *s);
  * stand behind one address, and one of them with an old token must not lock out the rest. */
 enum credential_verdict credentials_check(struct credentials *c, const char *text,
     const char *address, struct credential *ret, int *ret_retry_after_s);
+/* False until the tokens have been read once: every one is CREDENTIAL_UNREAD. */
+bool credentials_are_read(const struct credentials *c);
 /* True while this one is valid, as far as is known. */
 bool credentials_has(const struct credentials *c, int64_t id);
 /* STORE_TOKENS was told. on_change runs after each read. */

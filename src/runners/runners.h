@@ -10,6 +10,7 @@
 #ifndef RUNNERS_RUNNERS_H
 #define RUNNERS_RUNNERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,8 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 /* After it is closed and the store as well, which has it among its subscribers. NULL is fine. */
 void runners_free(struct runners *r);
 
+/* Once after the start vendors' tokens are read; until then whoever bears one gets 503. */
+bool runners_are_tokens_read(const struct runners *r);
 /* For the control socket, which adds and revokes them. */
 struct credentials *runners_credentials(struct runners *r);
 

@@ -11,6 +11,7 @@ static void on_readyz(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct store_stats stats;
+	const char *why = w->deps.why_not_ready ? w->deps.why_not_ready(w->deps.owner) : NULL;
 
 	store_stats(w->deps.store, &stats);
 	store_probe(w->deps.store);
@@ -18,6 +19,8 @@ static void on_readyz(struct http_request *r, void *owner)
 		http_respond_json1(r, 503, "error", "the registry is not loaded yet");
 	else if (!stats.is_writable)
 		http_respond_json1(r, 503, "error", "the store cannot be written");
+	else if (why)
+		http_respond_json1(r, 503, "error", why);
 	else
 		http_respond(r, 200, "text/plain", NULL, "ready\n", 6);
 }

@@ -24,6 +24,8 @@ struct web_deps {
 	void (*write_metrics)(struct buf *out, void *owner);
 	/* Adds to /api/v1/status what other layers know, as far as everybody may. NULL: nothing. */
 	void (*add_status)(json_t *status, void *owner);
+	/* What else /readyz waits for, as people read it; NULL: nothing. May be NULL. */
+	const char *(*why_not_ready)(void *owner);
 	void *owner;
 };
 

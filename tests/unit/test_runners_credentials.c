@@ -203,7 +203,9 @@ static void test_whom_it_stands_for(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(check(f, texts[0], HOME), CREDENTIAL_UNREAD);
+	assert_false(credentials_are_read(f->credentials));
 	read_all();
+	assert_true(credentials_are_read(f->credentials));
 	assert_int_equal(f->n_changes, 1);
 	assert_int_equal(check(f, texts[2], HOME), CREDENTIAL_GOOD);
 	assert_int_equal(f->who.id, 3);
