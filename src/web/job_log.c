@@ -89,9 +89,9 @@ static int put_headers(struct http_header_line *h)
 	return n;
 }
 
-static void answer_not_found(struct log_get *g, const char *text)
+static void answer_error(struct log_get *g, int status, const char *text)
 {
-	web_respond_not_found(g->request, text);
+	http_respond_json1(g->request, status, "error", text);
 	get_free(g);
 }
 
@@ -283,7 +283,9 @@ static void on_size(struct log_read *r)
 	if (!g->request)
 		get_free(g);
 	else if (r->err == ERR_NOT_FOUND && !may_come)
-		answer_not_found(g, "the job has no log, or it is not kept any more");
+		answer_error(g, 404, "the job has no log, or it is not kept any more");
+	else if (r->err == ERR_CORRUPT)
+		answer_error(g, 500, "the log is damaged on the server's disk");
 	else if ((r->err && r->err != ERR_NOT_FOUND) || g->web->is_stopping)
 		answer_busy(g);
 	else if (g->follows)
@@ -307,7 +309,7 @@ static void on_job(struct store_query *q)
 	if (!g->request) {
 		get_free(g);
 	} else if (q->err == ERR_NOT_FOUND || (!q->err && is_silent(g))) {
-		answer_not_found(g, "no such job");
+		answer_error(g, 404, "no such job");
 	} else if (q->err) {
 		answer_busy(g);
 	} else {

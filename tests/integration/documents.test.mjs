@@ -398,6 +398,21 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.doesNotMatch(response.headers['content-security-policy'], /allow-/);
     });
 
+    test('a damaged log is never half a log', async () => {
+      const one = await running();
+      const text = linesOf(60_000);
+      assert.equal((await put(one, 'log', text)).status, 200);
+      const file = path.join(outpost.stateDir, 'logs', (one.job % 256).toString(16).padStart(2, '0'), `${one.job}.log.zst`);
+      const packed = await until(() => fs.readFile(file), { what: 'the log is compressed' });
+      packed[Math.floor(packed.length / 2)] ^= 0xff;
+      await fs.writeFile(file, packed);
+      await assert.rejects(log(one), 'what is missing shows');
+      assert.equal((await log(one, { headers: { range: 'bytes=0-99' } })).text, text.slice(0, 100));
+      await fs.writeFile(file, packed.subarray(0, 1000));
+      assert.equal((await log(one)).status, 500);
+      await outpost.waitForLog({ ev: 'log_not_read', why: /damaged/ });
+    });
+
     test('256 MiB and no more', async () => {
       const one = await running();
       assert.equal((await put(one, 'log?offset=268435456', 'x')).status, 413);
