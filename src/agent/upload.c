@@ -40,7 +40,8 @@ void upload_failed(struct job *j)
 
 static void note_report_refused(struct job *j, const char *why)
 {
-	snprintf(j->upload.report_refused, sizeof(j->upload.report_refused), "%s", why);
+	snprintf(j->upload.report_refused, sizeof(j->upload.report_refused), "%.*s",
+	    (int)sizeof(j->upload.report_refused) - 1, why);
 	j->upload.is_report_done = true;
 	job_log(j, LOG_ERROR, "report_refused", "why", why);
 }
