@@ -93,8 +93,10 @@ describe('the workflows, run', { skip: notBuilt }, () => {
 
   async function dispatched(repository = VENDOR) {
     const pull = rig.openPull(UPSTREAM, { number: next++ });
-    const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
-    const event = await rig.waitForDispatch({ repository, where: ({ client_payload: one }) => one.delivery_id === guid });
+    await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    // By number: the first look of the reconciler may have found it before the webhook came.
+    const event = await rig.waitForDispatch({ repository, where: ({ client_payload: { payload } }) => payload.number === pull.number })
+      .catch((error) => { throw new Error(`${error.message}; outpostd's log:\n${outpost.tail()}`); });
     return { number: pull.number, pull, event };
   }
 
