@@ -9,13 +9,13 @@
 enum { HELD_MAX = 2 * REPORT_TESTS_MAX };
 
 struct listed_case {
-	struct test_result result; /* name is NULL once it is part of another attempt */
+	struct test_result result; /* name is NULL once another case stands for it */
 	uint32_t group;
 };
 
-/* ---- attempts ---- */
+/* ---- of one name ---- */
 
-static int compare_attempts(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	const struct listed_case *x = *(struct listed_case *const *)a;
 	const struct listed_case *y = *(struct listed_case *const *)b;
@@ -26,22 +26,24 @@ static int compare_attempts(const void *a, const void *b)
 	order = strcmp(x->result.name, y->result.name);
 	if (!order)
 		order = strcmp(x->result.suite, y->result.suite);
-	/* the same test: as they came, which is how they lie in memory */
+	/* of one name: as they came, which is how they lie in memory */
 	return order ? order : (x > y) - (x < y);
 }
 
+/* Keeps the worst in *earlier: a report does not say that two cases of one name are two tries of
+ * one test, and taking two tests for one must never turn a red one green. */
 static void fold(struct test_result *earlier, struct test_result *later)
 {
 	struct test_result out = *earlier;
 
-	if (!test_status_is_red(later->status) || later->status <= earlier->status) {
+	if (later->status <= earlier->status) {
 		*earlier = *later;
 		*later = out;
 	}
 	test_result_release(later);
 }
 
-static void fold_attempts(struct case_list *l)
+static void fold_names(struct case_list *l)
 {
 	struct listed_case **sorted = xmalloc((l->n + 1) * sizeof(*sorted)), *first = NULL;
 	size_t n = 0;
@@ -49,7 +51,7 @@ static void fold_attempts(struct case_list *l)
 	for (size_t i = 0; i < l->n; i++)
 		if (l->cases[i].group != CASE_ALONE)
 			sorted[n++] = &l->cases[i];
-	qsort(sorted, n, sizeof(*sorted), compare_attempts);
+	qsort(sorted, n, sizeof(*sorted), compare_names);
 	for (size_t i = 0; i < n; i++) {
 		if (first && first->group == sorted[i]->group &&
 		    !strcmp(first->result.name, sorted[i]->result.name) &&
@@ -87,7 +89,7 @@ static void sift(struct case_list *l)
 {
 	size_t room[N_RANKS] = {0}, left = REPORT_TESTS_MAX, n = 0;
 
-	fold_attempts(l);
+	fold_names(l);
 	for (size_t i = 0; i < l->n; i++)
 		if (l->cases[i].result.name)
 			room[rank_of(&l->cases[i].result)]++;

@@ -1,4 +1,4 @@
-/* The cases of a report while it is read: attempts of one test become one, and of more than
+/* The cases of a report while it is read: what has one name becomes one case, and of more than
  * REPORT_TESTS_MAX the worst are kept. However many cases come, at most twice that many are
  * held. */
 #ifndef REPORT_CASE_LIST_H
@@ -15,15 +15,14 @@ struct listed_case;
 struct case_list {
 	struct listed_case *cases; /* in the order in which they came */
 	size_t n;
-	size_t n_cut; /* cases that were left out; attempts of one that was left out count */
+	size_t n_cut; /* cases that were left out, with those of one name */
 };
 
 /* Its own case, whatever else has its name. */
 #define CASE_ALONE 0
 
-/* Takes over what t holds. Cases of one `group` (other than CASE_ALONE) with the same suite and
- * name are attempts of one test: the last one counts; where it is red and an earlier one was
- * worse (an ERROR when tearing down behind a FAIL), that one does. */
+/* Takes over what t holds. Of cases of one `group` (other than CASE_ALONE) with the same suite and
+ * name the worst counts, and of equally bad ones the last. */
 void case_list_add(struct case_list *l, struct test_result *t, uint32_t group);
 /* Moves the cases out, at most REPORT_TESTS_MAX: FAIL first, then ERROR, MISS and the rest are
  * kept, in the order in which they came. The list is empty after it. free() *ret_tests. */

@@ -42,6 +42,11 @@ static void refuse(struct junit *j, const char *what, const char *name)
 	XML_StopParser(j->xml, XML_FALSE);
 }
 
+static bool is_suite(const char *element)
+{
+	return str_eq(element, "testsuite") || str_eq(element, "testsuites");
+}
+
 static bool is_output(const char *element)
 {
 	return str_eq(element, "system-out") || str_eq(element, "system-err");
@@ -71,7 +76,7 @@ static const char *suite_name(const struct junit *j)
 
 static void close_case(struct junit *j)
 {
-	/* node calls every class "test" and runs nothing twice: equal names are other tests. */
+	/* node calls every class "test", so equal names are mostly other tests. */
 	bool is_alone = str_eq(j->open.class_name, "test"), is_whole;
 	struct test_result t;
 
@@ -85,6 +90,11 @@ static void on_start_in_case(struct junit *j, const char *element, const char *c
 {
 	enum junit_outcome outcome = junit_outcome_of(element);
 
+	/* Nobody writes that on purpose, and whose outcome is whose would be a guess. */
+	if (str_eq(element, "testcase") || is_suite(element)) {
+		refuse(j, "in a testcase there may be no ", element);
+		return;
+	}
 	if (j->outcome_depth && !j->mute_depth && is_output(element))
 		j->mute_depth = j->depth;
 	if (j->depth == j->case_depth + 1 && outcome != JUNIT_SILENT &&
@@ -109,7 +119,6 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	const char *const *list = (const char *const *)attributes;
 	struct junit *j = owner;
 	enum junit_outcome outcome = junit_outcome_of(element);
-	bool is_suite = str_eq(element, "testsuite") || str_eq(element, "testsuites");
 
 	if (j->why.code)
 		return;
@@ -118,11 +127,11 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 		return;
 	}
 	j->depth++;
-	if (j->depth == 1 && !is_suite)
+	if (j->depth == 1 && !is_suite(element))
 		refuse(j, "the root must be testsuites or testsuite, it is ", element);
 	else if (j->case_depth)
 		on_start_in_case(j, element, list);
-	else if (is_suite)
+	else if (is_suite(element))
 		open_suite(j, list);
 	else if (str_eq(element, "testcase")) {
 		j->case_depth = j->depth;

@@ -171,7 +171,7 @@ static char *full_name(const struct junit_case *c, const char *suite, bool *ret_
 	    has_class && *c->name ? xasprintf("%s.%s", c->class_name, name) : xstrdup(name);
 	char *line = line_or(full, REPORT_NAME_MAX_BYTES, "(unnamed)");
 
-	*ret_is_whole = *c->name && strlen(full) <= REPORT_NAME_MAX_BYTES;
+	*ret_is_whole = *c->name && str_eq(line, full);
 	free(full);
 	return line;
 }

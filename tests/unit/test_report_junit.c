@@ -89,20 +89,30 @@ static void node_is_understood(void **state)
 	    "assert.ok(false)\n");
 }
 
-static void the_last_attempt_counts(void **state)
+static void of_one_name_the_worst_counts(void **state)
 {
 	struct report_file r = report_of_file("gradle-retry.xml");
 
 	(void)state;
-	assert_report(&r, "PASS org.example.npu.StreamTest/waits (0.2)\n"
+	assert_report(&r, "FAIL org.example.npu.StreamTest/waits (0.1) timed out\n"
 			  "FAIL org.example.npu.StreamTest/orders (0.1) out of order\n");
+	/* pytest -n2 --dist=each: two devices, and the second one is fine */
+	r = junit("<testsuite name='unit'>"
+		  "<testcase classname='t' name='a'><failure message='gw0'/></testcase>"
+		  "<testcase classname='t' name='a'/>"
+		  "<testcase classname='t' name='a'><skipped message='gw2'/></testcase>"
+		  "<testcase classname='t' name='b'><failure message='f'/></testcase>"
+		  "<testcase classname='t' name='b'><error message='e'/></testcase>"
+		  "<testcase classname='t' name='c'/>"
+		  "<testcase classname='t' name='c'><skipped/></testcase></testsuite>");
+	assert_report(&r, "FAIL unit/t.a gw0\nFAIL unit/t.b f\nPASS unit/t.c\n");
 	/* Another suite's test of the same name is another test. */
 	r = junit("<testsuites><testsuite name='a'><testcase name='x'><failure/></testcase>"
 		  "</testsuite><testsuite name='a'><testcase name='x'/></testsuite></testsuites>");
 	assert_report(&r, "FAIL a/x\nPASS a/x\n");
 }
 
-static void names_that_were_cut_are_no_attempts_of_one_test(void **state)
+static void names_that_were_changed_are_other_tests(void **state)
 {
 	struct buf text = BUF_INIT(1 << 16);
 	struct report_file r;
@@ -122,6 +132,10 @@ static void names_that_were_cut_are_no_attempts_of_one_test(void **state)
 	assert_int_equal(strlen(r.tests[0].name), REPORT_NAME_MAX_BYTES);
 	report_file_release(&r);
 	buf_release(&text);
+	r = junit("<testsuite name='a'><testcase name='x&#9;y'/>"
+		  "<testcase name='x y'/></testsuite>");
+	assert_int_equal(r.n_tests, 2);
+	report_file_release(&r);
 }
 
 /* ---- the mapping ---- */
@@ -314,6 +328,11 @@ static void nesting_is_bounded(void **state)
 		buf_append_str(&text, "<a>");
 	assert_refused(
 	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "nested deeper than 64");
+	buf_clear(&text);
+	buf_append_str(&text, "<testsuite><testcase name='a'>\n<testcase name='b'><failure/>"
+			      "</testcase></testcase></testsuite>");
+	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID,
+	    "line 2: in a testcase there may be no testcase");
 	buf_release(&text);
 }
 
@@ -412,8 +431,8 @@ int main(void)
 	    cmocka_unit_test(gtest_is_understood),
 	    cmocka_unit_test(surefire_is_understood),
 	    cmocka_unit_test(node_is_understood),
-	    cmocka_unit_test(the_last_attempt_counts),
-	    cmocka_unit_test(names_that_were_cut_are_no_attempts_of_one_test),
+	    cmocka_unit_test(of_one_name_the_worst_counts),
+	    cmocka_unit_test(names_that_were_changed_are_other_tests),
 	    cmocka_unit_test(outcomes_are_mapped),
 	    cmocka_unit_test(attributes_of_the_case_decide_too),
 	    cmocka_unit_test(suites_nest),
