@@ -19,6 +19,7 @@ struct job_view {
 	bool is_late;
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;
+	int64_t n_cut; /* tests that its report left out: nobody knows how they ended */
 	int64_t started_ms, completed_ms; /* our receipt times; 0 unknown */
 };
 

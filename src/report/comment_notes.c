@@ -92,6 +92,28 @@ static bool is_cancelled(const struct table_column *c)
 	return c->state == COLUMN_CANCELLED && c->dispatch;
 }
 
+static int64_t n_tests_cut(const struct table_column *c)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < c->accelerator->n_jobs; i++)
+		n += c->accelerator->jobs[i].n_cut;
+	return n;
+}
+
+static bool is_incomplete(const struct table_column *c)
+{
+	return n_tests_cut(c) > 0;
+}
+
+static void append_cut(struct buf *out, const struct table_column *c)
+{
+	int64_t n = n_tests_cut(c);
+
+	comment_append_title(out, c->accelerator->title);
+	buf_appendf(out, ": its report leaves out %lld test%s", (long long)n, n == 1 ? "" : "s");
+}
+
 struct paragraph {
 	const char *heading;
 	bool (*is_in)(const struct table_column *c);
@@ -212,6 +234,7 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 {
 	static const struct paragraph paragraphs[] = {
 	    {"**No report:** ", is_silent, append_silent, "; "},
+	    {"**Incomplete:** ", is_incomplete, append_cut, "; "},
 	    {"**Still running:** ", is_running, append_running, ", "},
 	    {"**Cancelled:** ", is_cancelled, append_cancelled, ", "},
 	};

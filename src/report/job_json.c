@@ -32,6 +32,7 @@ json_t *job_view_json(const struct job_view *j)
 	json_set_foreign_text(obj, "url", j->url);
 	json_set_foreign_text(obj, "artifact_url", j->artifact_url);
 	json_object_set_new(obj, "test_results", counts_json(j));
+	json_set_int(obj, "tests_cut", j->n_cut);
 	json_set_time(obj, "started_at", j->started_ms);
 	json_set_time(obj, "completed_at", j->completed_ms);
 	json_object_set_new(obj, "late", json_boolean(j->is_late));

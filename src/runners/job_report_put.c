@@ -113,6 +113,7 @@ static void store_it(struct report_put *p)
 	p->op.job_id = p->access.job_id;
 	p->op.tests = p->file.tests;
 	p->op.n_tests = p->file.n_tests;
+	p->op.n_cut = p->file.n_cut;
 	p->op.environment = p->file.environment;
 	p->op.now_ms = clock_wall_ms();
 	err = store_put_report(p->access.runners->store, &p->op);

@@ -133,6 +133,7 @@ static const char VERSION_2[] =
     "ALTER TABLE job ADD COLUMN message TEXT;"
     "ALTER TABLE job ADD COLUMN environment TEXT;"
     "ALTER TABLE job ADD COLUMN report_digest BLOB;"
+    "ALTER TABLE job ADD COLUMN n_cut INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE job ADD COLUMN log_bytes INTEGER;"
     "ALTER TABLE job ADD COLUMN is_log_complete INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE result ADD COLUMN trace TEXT;"

@@ -189,7 +189,7 @@ static void read_jobs(struct db *d, struct change_view *v)
 	struct rows *r = db_rows(d,
 	    "SELECT accelerator, id, workflow, name, run_id, run_attempt, status, conclusion, url,"
 	    " artifact_url, is_late, n_passed, n_failed, n_skipped, n_total, started_ms,"
-	    " completed_ms FROM job WHERE change_id = ?1 AND is_current = 1"
+	    " completed_ms, n_cut FROM job WHERE change_id = ?1 AND is_current = 1"
 	    " ORDER BY accelerator, workflow, name, id LIMIT ?2",
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
@@ -217,6 +217,7 @@ static void read_jobs(struct db *d, struct change_view *v)
 		    .n_total = rows_int(r, 14),
 		    .started_ms = rows_int(r, 15),
 		    .completed_ms = rows_int(r, 16),
+		    .n_cut = rows_int(r, 17),
 		};
 	}
 }

@@ -12,7 +12,7 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	    " c.head_sha, (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = c.id),"
 	    " j.message, j.environment, (SELECT l.machine FROM lease l"
 	    "  WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id),"
-	    " j.log_bytes, j.is_log_complete"
+	    " j.log_bytes, j.is_log_complete, j.n_cut"
 	    " FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1",
 	    V_INT(id));
 	struct job_detail *v;
@@ -38,6 +38,7 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	    .n_total = rows_int(r, 12),
 	    .started_ms = rows_int(r, 13),
 	    .completed_ms = rows_int(r, 14),
+	    .n_cut = rows_int(r, 26),
 	};
 	v->dispatch_id = rows_dup(r, 15);
 	v->accelerator = rows_dup(r, 16);

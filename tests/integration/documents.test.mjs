@@ -127,6 +127,15 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.deepEqual([failed.status, failed.message, failed.trace], ['FAIL', 'not equal', 'trace of it']);
     });
 
+    test('what a report leaves out is told in the API and in the comment', async () => {
+      const one = await running();
+      const document = JSON.stringify({ schema: 1, cut: 7, tests: [{ suite: 'unit', name: 'a', status: 'PASS' }] });
+      assert.deepEqual((await put(one, 'report', document)).json, { ok: true, tests: 1, cut: 7 });
+      assert.equal((await end(one)).status, 200);
+      assert.equal((await outpost.api(`jobs/${one.job}`)).tests_cut, 7);
+      await until(() => rig.comments(UPSTREAM, one.number).some(({ body }) => /^\*\*Incomplete:\*\*.*leaves out 7 tests/m.test(body)), { timeout: 10_000, what: 'the comment says so' });
+    });
+
     test('after the end; the same again is 200, another is 409', async () => {
       const one = await running();
       assert.equal((await end(one)).status, 200);

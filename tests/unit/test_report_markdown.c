@@ -66,6 +66,26 @@ static void test_all_passed(void **state)
 	    "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);
 }
 
+/* Tests that nobody saw did not pass. */
+static void test_a_report_that_leaves_tests_out_says_so(void **state)
+{
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "npu", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
+	size_t mlu = view_add_accelerator(v, "mlu", "MLU", LEVEL_2, DISPATCH_DONE);
+
+	(void)state;
+	view_add_job(v, npu, 12, "one", "success")->n_cut = 40000;
+	view_add_job(v, npu, 13, "two", "success")->n_cut = 2;
+	view_add_job(v, mlu, 14, "one", "success");
+	view_add_verdict(v, npu, "CI", "one", TEST_PASS, 12);
+	view_add_verdict(v, mlu, "CI", "one", TEST_PASS, 14);
+	check_body(v, COMMENT_MARKER
+	    "\n**Both accelerators passed**.\n\n" HEAD_LINE "\n\n"
+	    "| Test | MLU | Ascend NPU |\n|:--|:-:|:-:|\n| `CI/one` | [✓](" PAGE
+	    "jobs/14) | [✓](" PAGE "jobs/12) |\n\n"
+	    "**Incomplete:** Ascend NPU: its report leaves out 40002 tests\n\n" FOOTER);
+}
+
 static void test_everything_at_once(void **state)
 {
 	struct change_view *v = view_new();
@@ -465,6 +485,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_all_passed),
+	    cmocka_unit_test(test_a_report_that_leaves_tests_out_says_so),
 	    cmocka_unit_test(test_everything_at_once),
 	    cmocka_unit_test(test_new_head_has_nothing_yet),
 	    cmocka_unit_test(test_only_held),

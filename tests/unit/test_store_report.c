@@ -17,6 +17,7 @@ static enum report_outcome put(
 	    .job_id = job_id,
 	    .tests = tests,
 	    .n_tests = n,
+	    .n_cut = 7,
 	    .environment = "{\"device\":\"Ascend 910B\"}",
 	    .now_ms = T0 + at,
 	};
@@ -64,6 +65,7 @@ static void a_report_waits_for_the_jobs_end(void **state)
 	ASSERT_CELLS(HEAD_A, "npu model/Qwen FAIL, npu model/llama3 PASS, npu unit/ops PASS");
 	j = job_of(o.job_id);
 	assert_int_equal(j->n_tests, 3); /* the report's came first */
+	assert_int_equal(j->job.n_cut, 7);
 	assert_string_equal(j->tests[0].name, "llama3");
 	assert_string_equal(j->tests[2].name, "ops");
 	assert_string_equal(j->environment, "{\"device\":\"Ascend 910B\"}");
