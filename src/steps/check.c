@@ -147,12 +147,12 @@ static int check_sandbox(const struct runner_config *c, struct error *e)
 {
 	char *folder = xasprintf("%s/.try-XXXXXX", c->work_dir);
 	struct error ignored = {0};
-	int rc = check_paths("allow_devices", c->allow_devices, e);
+	int rc = check_paths("allow.devices", c->allow_devices, e);
 
 	if (!rc)
-		rc = check_paths("allow_read", c->allow_read, e);
+		rc = check_paths("allow.read", c->allow_read, e);
 	if (!rc)
-		rc = check_paths("allow_write", c->allow_write, e);
+		rc = check_paths("allow.write", c->allow_write, e);
 	if (!rc && !mkdtemp(folder))
 		rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
 	else if (!rc) {

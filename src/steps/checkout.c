@@ -1,19 +1,12 @@
-/* The work tree borrows its objects from the mirror instead of copying them, and gets a
- * repository of its own that is made from nothing: no setting and no hook of anybody's. What the
- * steps do in it touches the mirror in no way (in the sandbox they cannot; without, nothing is
- * promised). */
 #include "steps/checkout.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/str.h"
-#include "steps/git_command.h"
 #include "steps/mirror.h"
-
-enum { SHALLOW_MAX_BYTES = 16 << 20 };
+#include "steps/submodules.h"
+#include "steps/work_tree.h"
 
 /* https://user:password@host/… without what is before the "@": steps can read it. free(). */
 static char *public_url(const char *url)
@@ -30,118 +23,56 @@ static char *public_url(const char *url)
 	return xasprintf("%.*s%s", (int)(host - url), url, at + 1);
 }
 
-static int write_borrowing(const struct job *j, struct error *e)
+/* What git may take for an option or a pattern is no branch of ours. */
+static bool is_plain_ref(const char *ref)
 {
-	char *path = xasprintf("%s/.git/objects/info/alternates", j->work);
-	char *text = xasprintf("%s/objects\n", j->mirror);
-	int rc = file_write_atomic(path, text, strlen(text), 0644, e);
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789/._-+=@,#";
 
-	free(text);
-	free(path);
-	return rc;
+	return str_has_prefix(ref, "refs/heads/") && strspn(ref, letters) == strlen(ref);
 }
 
-/* Where history is cut off is noted in the repository, not with the objects. */
-static int copy_shallow(const struct job *j, struct error *e)
+/* Where the commit is to be found on a server that gives none by its name. NULL: nowhere. free() */
+static char *fallback_ref(const struct job *j)
 {
-	char *from = xasprintf("%s/shallow", j->mirror);
-	char *to = xasprintf("%s/.git/shallow", j->work);
-	struct buf text = BUF_INIT(SHALLOW_MAX_BYTES);
-	int rc = 0;
+	const struct lease_offer *o = &j->offer;
 
-	if (!access(from, F_OK)) {
-		rc = file_read(from, &text, e);
-		if (!rc)
-			rc = file_write_atomic(to, buf_str(&text), text.len, 0644, e);
-	}
-	buf_release(&text);
-	free(to);
-	free(from);
-	return rc;
+	if (o->number > 0)
+		return xasprintf("refs/pull/%lld/head", (long long)o->number);
+	return o->ref && is_plain_ref(o->ref) ? xstrdup(o->ref) : NULL;
 }
 
-static int make_repository(struct job *j, struct error *e)
+static int check_out_with_lock(struct job *j, const char *url, struct error *e)
 {
-	char *url = public_url(j->config->git_url);
-	const char *init[] = {"init", "--quiet", ".", NULL};
-	const char *origin[] = {"config", "remote.origin.url", url, NULL};
-	int rc = git_must(j, j->work, init, e);
+	char *ref = fallback_ref(j);
+	const struct mirror_want want = {.kind = MIRROR_MAIN,
+	    .url = j->config->git_url,
+	    .sha = j->offer.head_sha,
+	    .ref = ref,
+	    .depth = j->config->git_depth};
+	int rc = work_tree_make(j, &want, j->work, url, e);
 
-	if (!rc)
-		rc = write_borrowing(j, e);
-	if (!rc)
-		rc = copy_shallow(j, e);
-	if (!rc)
-		rc = git_must(j, j->work, origin, e);
-	free(url);
-	return rc;
-}
-
-static int check_out_tree(struct job *j, struct error *e)
-{
-	const char *args[] = {
-	    "checkout", "--progress", "--force", "--detach", j->offer.head_sha, "--", NULL};
-	const char *head[] = {"rev-parse", "--verify", "HEAD", NULL};
-	char *at = NULL;
-	int rc = git_must(j, j->work, args, e);
-
-	if (!rc)
-		rc = git_ask(j, j->work, head, &at, e);
-	if (!rc && !str_eq(at, j->offer.head_sha))
-		rc = error_set(
-		    e, ERR_IO, "the work tree is at %s instead of %s", at, j->offer.head_sha);
-	free(at);
-	return rc;
-}
-
-static bool is_shallow(const struct job *j)
-{
-	char *path = xasprintf("%s/shallow", j->mirror);
-	bool is_there = !access(path, F_OK);
-
-	free(path);
-	return is_there;
-}
-
-static int check_out_submodules(struct job *j, struct error *e)
-{
-	/* git borrows from no mirror that lacks a part of history */
-	const char *args[] = {"submodule", "update", "--init", "--recursive", "--force",
-	    "--progress", "--depth", "1", is_shallow(j) ? NULL : "--reference", j->mirror, NULL};
-	int rc = 0;
-
-	job_log_say(j->log, "submodules");
-	for (int try = 1; try <= 3; try++) {
-		struct git_end end;
-
-		rc = git_run(j, j->work, args, &end, e);
-		if (rc || end.is_done)
-			return rc;
-		if (try == 3)
-			return error_set(e, ERR_NETWORK, "submodules: %s", end.message);
-		job_log_say(j->log, "the submodules failed (%s); trying again", end.message);
-		if (stop_wait(&j->stop, j->pace.retry_ms))
-			return error_set(e, ERR_CANCELLED, "cancelled during the checkout");
-	}
+	if (!rc && j->config->git_submodules)
+		rc = submodules_check_out(j, url, e);
+	free(ref);
 	return rc;
 }
 
 int checkout(struct job *j, struct error *e)
 {
+	char *url = public_url(j->config->git_url);
 	int lock = -1, rc;
 
 	job_log_begin_excerpt(j->log);
 	job_log_say(j->log, "checkout: %s", j->offer.head_sha);
 	if (!is_sha1(j->offer.head_sha))
-		return error_set(e, ERR_INVALID, "the commit's name is not 40 hexadecimal digits");
-	rc = mirror_fetch(j, &lock, e);
+		rc = error_set(e, ERR_INVALID, "the commit's name is not 40 hexadecimal digits");
+	else
+		rc = mirror_lock(j, &lock, e);
 	if (!rc)
-		rc = make_repository(j, e);
-	if (!rc)
-		rc = check_out_tree(j, e);
+		rc = check_out_with_lock(j, url, e);
 	if (lock >= 0)
 		close(lock);
-	if (!rc && j->config->git_submodules)
-		rc = check_out_submodules(j, e);
+	free(url);
 	return rc;
 }

@@ -12,7 +12,10 @@ enum { LINE_MAX_BYTES = 2000, PROGRESS_MS = 1000, ANSWER_MAX_BYTES = 1 << 20 };
 static const char *const settings[] = {"core.hooksPath=/dev/null",
     "init.templateDir=", "core.fsmonitor=false", "safe.directory=*", "advice.detachedHead=false",
     "gc.auto=0", "protocol.ext.allow=never", "protocol.file.allow=user", "fetch.fsckObjects=false",
-    NULL};
+    /* packs are synced to disk, single objects are not */
+    "fetch.unpackLimit=1",
+    /* a lock of its own that nobody would take away after a kill */
+    "gc.writeCommitGraph=false", "fetch.writeCommitGraph=false", NULL};
 
 /* git separates the states of a progress line by carriage returns. */
 struct git_output {
@@ -152,7 +155,8 @@ int git_must(struct job *j, const char *folder, const char *const *args, struct 
 	return rc;
 }
 
-int git_ask(struct job *j, const char *folder, const char *const *args, char **ret, struct error *e)
+int git_ask_bytes(struct job *j, const char *folder, const char *const *args, char **ret,
+    size_t *ret_n, struct error *e)
 {
 	struct git_end end = {.is_done = false};
 	struct buf answer = BUF_INIT(ANSWER_MAX_BYTES);
@@ -160,11 +164,22 @@ int git_ask(struct job *j, const char *folder, const char *const *args, char **r
 	    .job = j, .end = &end, .line = BUF_INIT(LINE_MAX_BYTES), .answer = &answer};
 	int rc = run(&o, folder, args, e);
 
+	*ret = NULL;
+	*ret_n = 0;
 	if (!rc) {
-		while (answer.len > 0 && answer.data[answer.len - 1] == '\n')
-			answer.data[--answer.len] = '\0';
-		*ret = xstrdup(end.is_done ? buf_str(&answer) : "");
+		*ret_n = end.is_done ? answer.len : 0;
+		*ret = end.is_done && answer.data ? buf_take(&answer) : xstrdup("");
 	}
 	buf_release(&answer);
+	return rc;
+}
+
+int git_ask(struct job *j, const char *folder, const char *const *args, char **ret, struct error *e)
+{
+	size_t n;
+	int rc = git_ask_bytes(j, folder, args, ret, &n, e);
+
+	while (n > 0 && (*ret)[n - 1] == '\n')
+		(*ret)[--n] = '\0';
 	return rc;
 }

@@ -22,5 +22,8 @@ int git_must(
  * free(). */
 int git_ask(struct job *j, const char *folder, const char *const *args, char **ret,
     struct error *e) MUST_CHECK;
+/* The same with all of it, which may hold NUL bytes. */
+int git_ask_bytes(struct job *j, const char *folder, const char *const *args, char **ret,
+    size_t *ret_n, struct error *e) MUST_CHECK;
 
 #endif

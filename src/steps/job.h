@@ -22,7 +22,7 @@ struct job {
 	struct steps_pace pace;
 	/* real paths, so that what programs are told is what they find */
 	char *folder, *work, *temporary, *results, *change_file;
-	char *mirror; /* with a checkout, once there is one: what the work tree borrows from */
+	char **mirrors; /* what the work tree and its submodules borrow from; NULL: nothing */
 	struct lease_offer offer;
 	struct masks *masks;
 	struct job_log *log;

@@ -1,122 +1,72 @@
 #include "steps/mirror.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/encode.h"
-#include "base/hash.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "steps/git_command.h"
+#include "steps/mirror_internal.h"
 
-enum { FETCH_TRIES = 3, LOCK_POLL_MS = 100, COMMITS_KEPT = 200, TIDY_MS = 10 * 60 * 1000 };
+enum { FETCH_TRIES = 3 };
 
-static char *mirror_path(const struct job *j)
-{
-	uint8_t digest[SHA256_BYTES];
-	char hex[2 * SHA256_BYTES + 1];
+/* How much of a branch's history is searched for the commit, one after another; of a pull request
+ * the first is enough: what is not there was pushed over. */
+static const int search_depths[] = {50, 500, 5000};
 
-	sha256(j->config->git_url, strlen(j->config->git_url), digest);
-	hex_encode(digest, sizeof(digest), hex);
-	return xasprintf("%s/mirror/%.32s.git", j->config->work_dir, hex);
-}
+struct fetching {
+	struct job *job;
+	const struct mirror_want *want;
+	const char *mirror;
+	char *ref; /* what keeps the commit */
+};
 
-static char *ref_of(const struct job *j)
-{
-	return xasprintf("refs/outpost/%d/%s", j->config->git_depth, j->offer.head_sha);
-}
-
-static int make_folder(const char *path, struct error *e)
-{
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
-static int take_lock(struct job *j, const char *path, int *ret_fd, struct error *e)
-{
-	char *file = xasprintf("%s.lock", path);
-	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd < 0)
-		error_set(e, ERR_IO, "%s: %s", file, strerror(errno));
-	free(file);
-	if (fd < 0)
-		return ERR_IO;
-	*ret_fd = fd;
-	for (bool is_told = false; flock(fd, LOCK_EX | LOCK_NB); is_told = true) {
-		if (!is_told)
-			job_log_say(j->log, "waiting for another job's checkout");
-		if (stop_wait(&j->stop, LOCK_POLL_MS))
-			return error_set(e, ERR_CANCELLED, "cancelled during the checkout");
-		if (job_time_left(j) == 0)
-			return error_set(
-			    e, ERR_TIMEOUT, "the job's time was over during the checkout");
-	}
-	return 0;
-}
-
-/* With the lock in hand no git is at work here: what one left that was killed is in the way of
- * every later one. */
-static void remove_stale_locks(const char *mirror, const char *ref)
-{
-	const char *names[] = {
-	    "shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock", "gc.pid"};
-	char *path;
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		path = xasprintf("%s/%s", mirror, names[i]);
-		unlink(path);
-		free(path);
-	}
-	path = xasprintf("%s/%s.lock", mirror, ref);
-	unlink(path);
-	free(path);
-}
-
-static int points_at(
-    struct job *j, const char *mirror, const char *ref, char **ret, struct error *e)
+static int points_at(struct fetching *f, const char *ref, char **ret, struct error *e)
 {
 	char *commit = xasprintf("%s^{commit}", ref);
 	const char *args[] = {"rev-parse", "--quiet", "--verify", commit, NULL};
-	int rc = git_ask(j, mirror, args, ret, e);
+	int rc = git_ask(f->job, f->mirror, args, ret, e);
 
 	free(commit);
 	return rc;
 }
 
-/* All of history is what git fetches without a word, but not into a mirror that lacks some. */
-static const char *depth_option(const struct job *j, const char *mirror, char *out, size_t n)
+static bool is_shallow(const struct fetching *f)
 {
-	char *shallow = xasprintf("%s/shallow", mirror);
-	bool is_shallow = !access(shallow, F_OK);
+	char *path = xasprintf("%s/shallow", f->mirror);
+	bool is_there = !access(path, F_OK);
 
-	free(shallow);
-	if (j->config->git_depth == 0 && !is_shallow)
+	free(path);
+	return is_there;
+}
+
+/* All of history is what git fetches without a word, but not into a mirror that lacks some. */
+static const char *depth_option(const struct fetching *f, int depth, char *out, size_t n)
+{
+	if (depth == 0 && !is_shallow(f))
 		return "--no-tags";
-	snprintf(out, n, "--depth=%d", j->config->git_depth ? j->config->git_depth : INT32_MAX);
+	snprintf(out, n, "--depth=%d", depth ? depth : INT32_MAX);
 	return out;
 }
 
 /* Tried again where it may help: not when the other side answered that it has no such thing. */
 static int fetch_ref(
-    struct job *j, const char *mirror, const char *refspec, struct git_end *end, struct error *e)
+    struct fetching *f, const char *refspec, int depth, struct git_end *end, struct error *e)
 {
-	char depth[24];
+	struct job *j = f->job;
+	char text[24];
 	const char *args[] = {"fetch", "--progress", "--no-tags", "--no-recurse-submodules",
-	    "--force", depth_option(j, mirror, depth, sizeof(depth)), "--", j->config->git_url,
-	    refspec, NULL};
+	    "--force", depth_option(f, depth, text, sizeof(text)), "--", f->want->url, refspec,
+	    NULL};
 	int rc = 0;
 
 	for (int try = 1; try <= FETCH_TRIES; try++) {
 		int64_t wait_ms = j->pace.retry_ms * (try == 1 ? 1 : 4);
 
-		rc = git_run(j, mirror, args, end, e);
-		if (rc || end->is_done || end->is_missing || try == FETCH_TRIES)
+		rc = git_run(j, f->mirror, args, end, e);
+		if (rc || end->is_done || end->is_missing || try == FETCH_TRIES ||
+		    mirror_is_damage(end->message))
 			return rc;
 		job_log_say(j->log, "the fetch failed (%s); trying again in %lld s", end->message,
 		    (long long)(wait_ms + 999) / 1000);
@@ -126,147 +76,132 @@ static int fetch_ref(
 	return rc;
 }
 
-/* The commit is at the end of the pull request, or in what was fetched of it. */
-static int take_from_pull(struct job *j, const char *mirror, const char *ref, struct error *e)
-{
-	const char *sha = j->offer.head_sha;
-	char *pull = xasprintf("refs/outpost/pull/%lld", (long long)j->offer.number), *at = NULL;
-	const char *contains[] = {"merge-base", "--is-ancestor", sha, pull, NULL};
-	const char *keep[] = {"update-ref", ref, sha, NULL};
-	struct git_end end = {.is_done = true};
-	int rc = points_at(j, mirror, pull, &at, e);
+/* ---- by a branch ---- */
 
-	if (!rc && !str_eq(at, sha))
-		rc = git_run(j, mirror, contains, &end, e);
-	if (!rc && !end.is_done)
-		rc = error_set(e, ERR_NOT_FOUND,
-		    "commit %s cannot be fetched, and refs/pull/%lld/head is at %s by now: it was "
-		    "pushed to again",
-		    sha, (long long)j->offer.number, at);
-	if (!rc)
-		rc = git_must(j, mirror, keep, e);
-	free(at);
-	free(pull);
+/* The tip is the commit, or the commit is in what was fetched of its history. *ret: it is. */
+static int is_in_tip(struct fetching *f, bool *ret, struct error *e)
+{
+	const char *sha = f->want->sha;
+	const char *contains[] = {"merge-base", "--is-ancestor", sha, MIRROR_TIP, NULL};
+	char *answer = NULL;
+	struct git_end end = {.is_done = false};
+	int rc = points_at(f, MIRROR_TIP, &answer, e);
+
+	*ret = !rc && str_eq(answer, sha);
+	free(answer);
+	if (rc || *ret)
+		return rc;
+	/* git says something only where it lacks the commit, which is no news to anybody */
+	rc = points_at(f, sha, &answer, e);
+	if (!rc && str_eq(answer, sha))
+		rc = git_run(f->job, f->mirror, contains, &end, e);
+	free(answer);
+	*ret = end.is_done;
 	return rc;
 }
 
-static int fetch_pull(struct job *j, const char *mirror, const char *ref, struct error *e)
+static int say_not_found(struct fetching *f, struct error *e)
 {
-	char *refspec = xasprintf("+refs/pull/%lld/head:refs/outpost/pull/%lld",
-	    (long long)j->offer.number, (long long)j->offer.number);
-	struct git_end end;
-	int rc;
+	char *at = NULL;
+	int rc = points_at(f, MIRROR_TIP, &at, e);
 
-	job_log_say(j->log, "the commit is not given by its name; fetching refs/pull/%lld/head",
-	    (long long)j->offer.number);
-	rc = fetch_ref(j, mirror, refspec, &end, e);
-	free(refspec);
-	if (!rc && !end.is_done)
-		rc = error_set(e, ERR_NETWORK, "%s", end.message);
-	return rc ? rc : take_from_pull(j, mirror, ref, e);
+	if (rc)
+		return rc;
+	error_set(e, ERR_NOT_FOUND,
+	    "commit %s cannot be fetched by its name, and %s is at %s by now%s", f->want->sha,
+	    f->want->ref, at,
+	    str_has_prefix(f->want->ref, "refs/pull/") ? ": it was pushed to again"
+						       : ", without it among the newest commits");
+	free(at);
+	return ERR_NOT_FOUND;
 }
 
-static int fetch(struct job *j, const char *mirror, const char *ref, struct error *e)
+/* How far to look after `depth` was not enough; 0: no further. */
+static int deeper(const struct fetching *f, int depth)
 {
-	char *refspec = xasprintf("+%s:%s", j->offer.head_sha, ref), *at = NULL;
+	size_t n = str_has_prefix(f->want->ref, "refs/pull/") ? 1 : ARRAY_LEN(search_depths);
+
+	if (!is_shallow(f))
+		return 0;
+	for (size_t i = 0; depth > 0 && i < n; i++)
+		if (search_depths[i] > depth)
+			return search_depths[i];
+	return 0;
+}
+
+/* A server that gives nothing by a commit's name gives its branches. That the branch moved on is
+ * usual; what is tested is the commit all the same. */
+static int fetch_tip(struct fetching *f, struct error *e)
+{
+	char *refspec = xasprintf("+%s:%s", f->want->ref, MIRROR_TIP);
+	const char *keep[] = {"update-ref", f->ref, f->want->sha, NULL};
+	struct git_end end = {.is_done = true};
+	bool is_there = false;
+	int rc = 0, depth = f->want->depth;
+
+	job_log_say(f->job->log, "the commit is not given by its name; fetching %s", f->want->ref);
+	do {
+		rc = fetch_ref(f, refspec, depth, &end, e);
+		if (!rc && !end.is_done)
+			rc = error_set(e, ERR_NETWORK, "%s", end.message);
+		if (!rc)
+			rc = is_in_tip(f, &is_there, e);
+		depth = deeper(f, depth);
+		if (!rc && !is_there && depth)
+			job_log_say(f->job->log, "looking for it in %d commits", depth);
+	} while (!rc && !is_there && depth);
+	if (!rc)
+		rc = is_there ? git_must(f->job, f->mirror, keep, e) : say_not_found(f, e);
+	free(refspec);
+	return rc;
+}
+
+/* ---- by its name ---- */
+
+static int fetch(struct fetching *f, struct error *e)
+{
+	const struct mirror_want *w = f->want;
+	char *refspec = xasprintf("+%s:%s", w->sha, f->ref), *at = NULL;
 	struct git_end end;
-	int rc = fetch_ref(j, mirror, refspec, &end, e);
+	int rc = fetch_ref(f, refspec, w->depth, &end, e);
 
 	free(refspec);
-	if (!rc && !end.is_done && end.is_missing && j->offer.number > 0)
-		rc = fetch_pull(j, mirror, ref, e);
+	if (!rc && !end.is_done && end.is_missing && w->ref)
+		rc = fetch_tip(f, e);
 	else if (!rc && !end.is_done)
 		rc = error_set(e, ERR_NETWORK, "%s", end.message);
 	if (!rc)
-		rc = points_at(j, mirror, ref, &at, e);
-	if (!rc && !str_eq(at, j->offer.head_sha))
-		rc = error_set(e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at,
-		    j->offer.head_sha);
+		rc = points_at(f, f->ref, &at, e);
+	if (!rc && !str_eq(at, w->sha))
+		rc =
+		    error_set(e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at, w->sha);
 	free(at);
 	return rc;
 }
 
-static int make_mirror(struct job *j, const char *mirror, struct error *e)
+int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct error *e)
 {
-	char *head = xasprintf("%s/HEAD", mirror);
-	const char *args[] = {"init", "--quiet", "--bare", ".", NULL};
-	int rc = 0;
+	char *path = mirror_path(j, w->kind, w->url), *at = NULL;
+	struct fetching f = {.job = j, .want = w, .mirror = path};
+	int rc;
 
-	if (access(head, F_OK)) {
-		rc = make_folder(mirror, e);
-		if (!rc)
-			rc = git_must(j, mirror, args, e);
-	}
-	free(head);
-	return rc;
-}
-
-int mirror_fetch(struct job *j, int *ret_lock, struct error *e)
-{
-	char *mirrors = xasprintf("%s/mirror", j->config->work_dir), *mirror = mirror_path(j);
-	char *ref = ref_of(j), *at = NULL;
-	int rc = make_folder(mirrors, e);
-
-	*ret_lock = -1;
+	*ret = NULL;
+	f.ref = xasprintf("refs/outpost/%d/%s", w->depth, w->sha);
+	rc = mirror_make(j, path, f.ref, e);
 	if (!rc)
-		rc = take_lock(j, mirror, ret_lock, e);
-	if (!rc) {
-		remove_stale_locks(mirror, ref);
-		rc = make_mirror(j, mirror, e);
-	}
-	if (!rc)
-		rc = points_at(j, mirror, ref, &at, e);
-	if (!rc && str_eq(at, j->offer.head_sha))
-		job_log_say(j->log, "commit %s is here already", j->offer.head_sha);
+		rc = points_at(&f, f.ref, &at, e);
+	if (!rc && str_eq(at, w->sha))
+		job_log_say(j->log, "commit %s is here already", w->sha);
 	else if (!rc)
-		rc = fetch(j, mirror, ref, e);
+		rc = fetch(&f, e);
 	if (!rc)
-		j->mirror = realpath(mirror, NULL);
-	if (!rc && !j->mirror)
-		rc = error_set(e, ERR_IO, "%s: %s", mirror, strerror(errno));
+		*ret = realpath(path, NULL);
+	if (!rc && !*ret)
+		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+	if (!rc && !strv_contains((const char *const *)j->mirrors, *ret))
+		strv_add(&j->mirrors, *ret);
 	free(at);
-	free(ref);
-	free(mirror);
-	free(mirrors);
+	free(f.ref);
+	free(path);
 	return rc;
-}
-
-static int delete_old_refs(struct job *j, const char *mirror)
-{
-	const char *list[] = {
-	    "for-each-ref", "--sort=-committerdate", "--format=%(refname)", "refs/outpost", NULL};
-	char *refs = NULL, *answer = NULL, *next;
-	int rc = git_ask(j, mirror, list, &refs, NULL), n = 0;
-
-	for (char *ref = refs; !rc && ref && *ref; ref = next) {
-		const char *args[] = {"update-ref", "-d", ref, NULL};
-		size_t length = strcspn(ref, "\n");
-
-		next = ref + length + (ref[length] ? 1 : 0);
-		ref[length] = '\0';
-		if (++n <= COMMITS_KEPT)
-			continue;
-		rc = git_ask(j, mirror, args, &answer, NULL);
-		FREE_AND_NULL(answer);
-	}
-	free(refs);
-	return rc;
-}
-
-void mirror_tidy(struct job *j)
-{
-	const char *args[] = {
-	    "-c", "gc.auto=1000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", NULL};
-	char *file = xasprintf("%s.lock", j->mirror), *answer = NULL;
-	int fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-
-	free(file);
-	if (fd < 0)
-		return;
-	j->until_mono_ms = clock_mono_ms() + TIDY_MS;
-	/* who has it will tidy up */
-	if (!flock(fd, LOCK_EX | LOCK_NB) && !delete_old_refs(j, j->mirror) &&
-	    !git_ask(j, j->mirror, args, &answer, NULL))
-		free(answer);
-	close(fd);
 }

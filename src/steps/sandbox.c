@@ -163,10 +163,11 @@ char **sandbox_argv(
 	add(&argv, "--bind", places->work, places->work);
 	if (places->change_file)
 		add(&argv, "--ro-bind", places->change_file, places->change_file);
-	if (places->mirror)
-		add(&argv, "--ro-bind", places->mirror, places->mirror);
+	for (char *const *p = places->mirrors; p && *p; p++)
+		add(&argv, "--ro-bind", *p, *p);
 	add_cover(&argv, c, c->path);
 	add_cover(&argv, c, c->token_file);
+	add(&argv, "--remount-ro", work_dir, NULL);
 	add(&argv, "--remount-ro", "/", NULL);
 	add(&argv, "--chdir", places->work, "--");
 	add(&argv, "/bin/sh", "-c", run);

@@ -9,7 +9,7 @@ struct sandbox_places {
 	const char *work;        /* writable, at its own path */
 	const char *temporary;   /* becomes /tmp */
 	const char *change_file; /* readable; may be NULL */
-	const char *mirror;      /* readable; may be NULL */
+	char *const *mirrors;    /* readable; may be NULL */
 };
 
 /* The arguments that run /bin/sh -c RUN inside, NULL-terminated; strv_free(). */

@@ -59,7 +59,7 @@ static char **step_argv(const struct job *j, const struct runner_step *step)
 	struct sandbox_places places = {.work = j->work,
 	    .temporary = j->temporary,
 	    .change_file = j->change_file,
-	    .mirror = j->mirror};
+	    .mirrors = j->mirrors};
 	char **argv = NULL;
 
 	if (j->config->sandbox == SANDBOX_BUBBLEWRAP)

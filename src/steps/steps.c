@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "steps/checkout.h"
 #include "steps/descendants.h"
 #include "steps/job.h"
@@ -229,7 +230,7 @@ static void job_release(struct job *j)
 	free(j->temporary);
 	free(j->results);
 	free(j->change_file);
-	free(j->mirror);
+	strv_free(j->mirrors);
 	lease_offer_release(&j->offer);
 	masks_free(j->masks);
 	job_result_release(&j->result);
@@ -272,7 +273,7 @@ static int run_locked(struct job *j, struct error *e)
 	else
 		do_work(j);
 	rc = finish(j, e);
-	if (!rc && j->mirror && !j->stop.is_wanted)
+	if (!rc && j->mirrors && !j->stop.is_wanted)
 		mirror_tidy(j);
 	return rc;
 }

@@ -1,142 +1,6 @@
 /* The commit that was asked for, and never another, comes out of a real repository that git
  * serves on loopback. */
-#include "steps_rig.h"
-
-#include <arpa/inet.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-
-#include "base/clock.h"
-
-#define MINUTE_MS (60 * 1000)
-
-static char *origin, *sub; /* work trees that are served */
-static char *url;
-static pid_t server;
-static char sha[64];
-
-/* A shell command in a folder; its first line of output in `out` (64 bytes). */
-static void shell(const char *folder, const char *command, char *out)
-{
-	char *full = xasprintf("cd '%s' && { %s; } 2>&1", folder, command);
-	FILE *p = popen(full, "re");
-	char line[64] = "", rest[4096];
-	size_t n;
-
-	assert_non_null(p);
-	if (fgets(line, sizeof(line), p))
-		line[strcspn(line, "\n")] = '\0';
-	while ((n = fread(rest, 1, sizeof(rest), p)) > 0)
-		;
-	if (pclose(p) != 0)
-		fail_msg("%s: %s", command, line);
-	if (out)
-		memcpy(out, line, sizeof(line));
-	free(full);
-}
-
-static void commit(const char *folder, const char *text)
-{
-	char *command =
-	    xasprintf("echo '%s' > file && git add -A && git commit -qm '%s'", text, text);
-
-	shell(folder, command, NULL);
-	free(command);
-}
-
-static char *make_repository(const char *name)
-{
-	char *path = xasprintf("%s/served/%s", rig_dir, name);
-
-	assert_int_equal(mkdir(path, 0700), 0);
-	shell(path, "git init -q -b main .", NULL);
-	commit(path, "first");
-	return path;
-}
-
-static int free_port(void)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof(a);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-	close(fd);
-	return ntohs(a.sin_port);
-}
-
-static void start_server(void)
-{
-	char *base = xasprintf("--base-path=%s/served", rig_dir), port[32], ready[16];
-	int fds[2], number = free_port();
-
-	snprintf(port, sizeof(port), "--port=%d", number);
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	server = fork();
-	assert_true(server >= 0);
-	if (server == 0) {
-		setpgid(0, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(fds[1], 2);
-		execlp("git", "git", "daemon", "--verbose", "--export-all", "--reuseaddr",
-		    "--listen=127.0.0.1", port, base, (char *)NULL);
-		_exit(127);
-	}
-	close(fds[1]);
-	/* "[123] Ready to rumble" */
-	assert_true(read(fds[0], ready, sizeof(ready)) > 0);
-	fcntl(fds[0], F_SETFD, 0);
-	url = xasprintf("git://127.0.0.1:%d/origin", number);
-	free(base);
-}
-
-static int setup(void **state)
-{
-	char *served, *gitconfig;
-
-	if (rig_setup(state))
-		return -1;
-	served = xasprintf("%s/served", rig_dir);
-	gitconfig = xasprintf("%s/.gitconfig", rig_dir);
-	if (mkdir(served, 0700))
-		return -1;
-	setenv("HOME", rig_dir, 1);
-	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[gc]\nauto = 0\n");
-	free(gitconfig);
-	free(served);
-	origin = make_repository("origin");
-	sub = make_repository("sub");
-	start_server();
-	commit(origin, "second");
-	shell(origin, "git rev-parse HEAD", sha);
-	rig_config.has_checkout = true;
-	rig_config.git_url = url;
-	rig_config.git_depth = 1;
-	rig_offer.head_sha = sha;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	kill(-server, SIGKILL);
-	kill(server, SIGKILL);
-	waitpid(server, NULL, 0);
-	free(origin);
-	free(sub);
-	free(url);
-	return rig_teardown(state);
-}
-
-/* The same job again, as another one. */
-static void next_job(void)
-{
-	struct error e = {0};
-
-	assert_int_equal(job_folder_remove(rig_folder, &e), 0);
-	assert_int_equal(mkdir(rig_folder, 0700), 0);
-}
+#include "git_rig.h"
 
 static void test_commit(void **state)
 {
@@ -253,7 +117,7 @@ static void test_push_that_is_gone(void **state)
 	rig_offer.ref = (char *)"refs/heads/main";
 	rig_step("look", "cat file", MINUTE_MS);
 	rig_run();
-	rig_assert_conclusion("startup_failure", "not our ref");
+	rig_assert_conclusion("startup_failure", "cannot be fetched by its name");
 }
 
 static void test_network_failure_is_tried_again(void **state)
@@ -264,40 +128,6 @@ static void test_network_failure_is_tried_again(void **state)
 	rig_run();
 	rig_assert_conclusion("startup_failure", "checkout: fatal: unable to connect");
 	rig_assert_log_has("trying again");
-}
-
-static void test_submodules(void **state)
-{
-	char *add = xasprintf("git -c protocol.file.allow=always submodule add -q '%.*s/sub' third",
-	    (int)(strrchr(url, '/') - url), url);
-
-	(void)state;
-	shell(origin, add, NULL);
-	commit(origin, "with a submodule");
-	shell(origin, "git rev-parse HEAD", sha);
-	rig_config.git_submodules = true;
-	rig_step("look", "cat third/file; git submodule status", MINUTE_MS);
-	rig_run();
-	rig_assert_conclusion("success", NULL);
-	rig_assert_log_has("\nfirst\n");
-	free(add);
-}
-
-/* A change cannot make us read this machine's files as a submodule. */
-static void test_submodule_on_this_machine(void **state)
-{
-	char *add = xasprintf("git -c protocol.file.allow=always submodule add -q '%s' third", sub);
-
-	(void)state;
-	shell(origin, add, NULL);
-	commit(origin, "with a submodule");
-	shell(origin, "git rev-parse HEAD", sha);
-	rig_config.git_submodules = true;
-	rig_step("look", "true", MINUTE_MS);
-	rig_run();
-	rig_assert_conclusion("startup_failure", "transport 'file' not allowed");
-	rig_assert_log_has("transport 'file' not allowed");
-	free(add);
 }
 
 /* What lies in the repository under test is not run by the checkout. */
@@ -342,13 +172,16 @@ static void test_stale_locks(void **state)
 	rig_step("look", "cat file", MINUTE_MS);
 	rig_run();
 	next_job();
-	shell(
-	    rig_dir, "for m in mirror/*.git; do touch $m/shallow.lock $m/config.lock; done", NULL);
+	shell(rig_dir,
+	    "for m in mirror/*.git; do touch $m/shallow.lock $m/config.lock "
+	    "$m/refs/outpost/tip.lock $m/objects/pack/tmp_pack_1; done",
+	    NULL);
 	commit(origin, "third");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nthird\n");
+	shell(rig_dir, "! ls mirror/*.git/objects/pack/tmp_*", NULL);
 }
 
 static void test_in_the_sandbox(void **state)
@@ -411,6 +244,57 @@ static void test_password_in_the_url(void **state)
 	rig_assert_log_lacks("pass-word-1");
 }
 
+/* The branch has moved on since, by more than the depth. */
+static void test_push_by_its_branch(void **state)
+{
+	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir);
+
+	(void)state;
+	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[protocol]\nversion = 0\n");
+	free(gitconfig);
+	commit(origin, "third");
+	commit(origin, "fourth");
+	rig_offer.kind = CHANGE_PUSH;
+	rig_offer.number = 0;
+	rig_offer.ref = (char *)"refs/heads/main";
+	rig_step("look", "cat file; git rev-parse HEAD", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("fetching refs/heads/main");
+	rig_assert_log_has("looking for it in 50 commits");
+	rig_assert_log_has("\nsecond\n");
+	rig_assert_log_has(sha);
+	/* what it does not hold is not replaced by what it does */
+	next_job();
+	memset(sha, 'a', 40);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "refs/heads/main is at ");
+	rig_assert_conclusion("startup_failure", "without it among the newest commits");
+	rig_assert_log_lacks("== step look");
+	/* and a name that git could take for something else is none */
+	next_job();
+	rig_offer.ref = (char *)"refs/heads/*";
+	rig_run();
+	rig_assert_conclusion("startup_failure", "");
+	rig_assert_log_lacks("fetching refs/heads");
+}
+
+/* Power loss leaves files without their content. */
+static void test_damaged_mirror(void **state)
+{
+	(void)state;
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	next_job();
+	shell(rig_dir,
+	    "for f in $(find mirror/*.git/objects -type f); do chmod u+w $f; : > $f; done", NULL);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("the local mirror is damaged");
+	rig_assert_log_has("\nsecond\n");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -419,10 +303,10 @@ int main(void)
 	    TEST(test_second_job_needs_no_network), TEST(test_all_of_history_after_a_part_of_it),
 	    TEST(test_pull_request_is_fetched_by_its_commit), TEST(test_pull_request_by_its_ref),
 	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
-	    TEST(test_network_failure_is_tried_again), TEST(test_submodules),
-	    TEST(test_submodule_on_this_machine), TEST(test_hostile_repository),
+	    TEST(test_network_failure_is_tried_again), TEST(test_hostile_repository),
 	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox),
-	    TEST(test_cancel), TEST(test_password_in_the_url)};
+	    TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
+	    TEST(test_damaged_mirror)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

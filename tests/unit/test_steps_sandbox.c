@@ -288,7 +288,7 @@ static void test_check(void **state)
 		fail_msg("%s", e.text);
 	rig_config.allow_devices = gone;
 	assert_int_equal(steps_check(&rig_config, &e), ERR_NOT_FOUND);
-	assert_non_null(strstr(e.text, "allow_devices: /dev/not-there"));
+	assert_non_null(strstr(e.text, "allow.devices: /dev/not-there"));
 }
 
 static void test_check_without_bubblewrap(void **state)

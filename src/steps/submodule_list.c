@@ -1,0 +1,242 @@
+#include "steps/submodule_list.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "steps/git_command.h"
+
+enum { URL_MAX_BYTES = 2048 };
+
+/* ---- URLs ---- */
+
+static const char *const ways[] = {"https://", "http://", "ssh://", "git://", NULL};
+
+/* The beginning that says how a URL goes over the network; NULL: it does not. user@host:path
+ * is a way of its own. */
+static const char *way_of(const char *url)
+{
+	const char *colon = strchr(url, ':'), *slash = strchr(url, '/');
+
+	for (const char *const *p = ways; *p; p++)
+		if (str_has_prefix(url, *p))
+			return *p;
+	if (colon && colon > url && colon[1] != ':' && (!slash || slash > colon) && *url != '-' &&
+	    !strstr(url, "://"))
+		return "user@host:path";
+	return NULL;
+}
+
+static bool is_fetchable(const char *git_url, const char *url)
+{
+	const char *way = way_of(url);
+
+	if (!way || strlen(url) > URL_MAX_BYTES)
+		return false;
+	for (const char *p = url; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return false;
+	return way == ways[0] || way == ways[1] || str_eq(way, way_of(git_url));
+}
+
+/* Takes the last component off; *ret_separator: what stood before it. */
+static bool chop(char *url, char *ret_separator)
+{
+	char *at = strrchr(url, '/');
+
+	if (!at)
+		at = strrchr(url, ':');
+	if (!at || at == url)
+		return false;
+	*ret_separator = *at;
+	*at = '\0';
+	return true;
+}
+
+/* As git does it: "../x" is a sibling of the parent's repository. */
+static char *resolve(const char *parent, const char *written)
+{
+	char *base = xstrdup(parent), *url = NULL, separator = '/';
+	size_t n = strlen(base);
+	bool is_right = true;
+
+	while (n > 0 && base[n - 1] == '/')
+		base[--n] = '\0';
+	while (is_right && *written == '.') {
+		if (str_has_prefix(written, "../")) {
+			is_right = chop(base, &separator);
+			written += 3;
+		} else if (str_has_prefix(written, "./")) {
+			written += 2;
+		} else {
+			break;
+		}
+	}
+	if (is_right)
+		url = xasprintf("%s%c%s", base, separator, written);
+	free(base);
+	return url;
+}
+
+char *submodule_url(const char *git_url, const char *parent, const char *written)
+{
+	bool is_relative = str_has_prefix(written, "./") || str_has_prefix(written, "../");
+	char *url = is_relative ? resolve(parent, written) : xstrdup(written);
+
+	if (url && !is_fetchable(git_url, url))
+		FREE_AND_NULL(url);
+	return url;
+}
+
+/* ---- .gitmodules ---- */
+
+/* It comes back from git as a path of the tree, so this is only about what git's command line
+ * would take for something else. */
+static bool is_plain_path(const char *path)
+{
+	if (!*path || *path == '/' || *path == ':' || *path == '-' || str_has_suffix(path, "/"))
+		return false;
+	for (const char *part = path; part; part = strchr(part, '/')) {
+		size_t n;
+
+		part += *part == '/';
+		n = strcspn(part, "/");
+		if (n == 0 || (n == 1 && *part == '.') || (n == 2 && !strncmp(part, "..", 2)) ||
+		    (n == 4 && !strncasecmp(part, ".git", 4)))
+			return false;
+	}
+	return true;
+}
+
+static struct submodule *by_name(struct submodules *s, const char *name, size_t n)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strlen(s->list[i].name) == n && !memcmp(s->list[i].name, name, n))
+			return &s->list[i];
+	s->list = xrealloc(s->list, (s->n + 1) * sizeof(*s->list));
+	s->list[s->n] = (struct submodule){.name = xstrndup(name, n)};
+	return &s->list[s->n++];
+}
+
+static void set(char **place, const char *value)
+{
+	free(*place);
+	*place = xstrdup(value);
+}
+
+/* "submodule.NAME.KEY\nVALUE"; the name may hold dots. */
+static void take_setting(struct submodules *s, const char *entry)
+{
+	static const char section[] = "submodule.";
+	const char *end = strchr(entry, '\n'), *dot = end;
+	struct submodule *one;
+
+	while (dot && dot > entry && *dot != '.')
+		dot--;
+	if (!end || !str_has_prefix(entry, section) || dot < entry + sizeof(section))
+		return;
+	entry += sizeof(section) - 1;
+	one = by_name(s, entry, (size_t)(dot - entry));
+	if (str_has_prefix(dot, ".path\n"))
+		set(&one->path, end + 1);
+	else if (str_has_prefix(dot, ".url\n"))
+		set(&one->url, end + 1);
+	else
+		one->is_left_out = str_eq(end + 1, "none");
+}
+
+static int read_settings(struct job *j, const char *folder, struct submodules *s, struct error *e)
+{
+	const char *args[] = {"config", "-z", "--blob", "HEAD:.gitmodules", "--get-regexp",
+	    "^submodule\\..*\\.(path|url|update)$", NULL};
+	char *text = NULL;
+	size_t n = 0;
+	int rc = git_ask_bytes(j, folder, args, &text, &n, e);
+
+	for (const char *p = text; !rc && p < text + n; p += strlen(p) + 1)
+		take_setting(s, p);
+	free(text);
+	return rc;
+}
+
+/* ---- the tree ---- */
+
+static void drop_those_without_commit(struct submodules *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct submodule *one = &s->list[i];
+
+		if (*one->sha && !one->is_left_out) {
+			s->list[n++] = *one;
+			continue;
+		}
+		free(one->name);
+		free(one->path);
+		free(one->url);
+	}
+	s->n = n;
+}
+
+/* "160000 commit SHA\tPATH" */
+static void take_entry(struct submodules *s, const char *entry)
+{
+	static const char kind[] = "160000 commit ";
+	const char *tab = strchr(entry, '\t'), *sha = entry + sizeof(kind) - 1;
+
+	if (!tab || !str_has_prefix(entry, kind) || tab - sha != 40)
+		return;
+	/* the first of two that name one path */
+	for (size_t i = 0; i < s->n; i++)
+		if (str_eq(s->list[i].path, tab + 1)) {
+			snprintf(s->list[i].sha, sizeof(s->list[i].sha), "%.40s", sha);
+			if (!is_sha1(s->list[i].sha))
+				s->list[i].sha[0] = '\0';
+			return;
+		}
+}
+
+static int read_tree(struct job *j, const char *folder, struct submodules *s, struct error *e)
+{
+	char **args = NULL, *text = NULL;
+	size_t n = 0;
+	int rc;
+
+	strv_add(&args, "ls-tree");
+	strv_add(&args, "-z");
+	strv_add(&args, "HEAD");
+	strv_add(&args, "--");
+	for (size_t i = 0; i < s->n; i++)
+		if (s->list[i].path && is_plain_path(s->list[i].path))
+			strv_add(&args, s->list[i].path);
+	rc = git_ask_bytes(j, folder, (const char *const *)args, &text, &n, e);
+	for (const char *p = text; !rc && p < text + n; p += strlen(p) + 1)
+		take_entry(s, p);
+	strv_free(args);
+	free(text);
+	return rc;
+}
+
+int submodule_list(struct job *j, const char *folder, struct submodules *ret, struct error *e)
+{
+	int rc;
+
+	*ret = (struct submodules){.n = 0};
+	rc = read_settings(j, folder, ret, e);
+	if (!rc && ret->n > 0)
+		rc = read_tree(j, folder, ret, e);
+	if (!rc)
+		drop_those_without_commit(ret);
+	return rc;
+}
+
+void submodules_release(struct submodules *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->list[i].name);
+		free(s->list[i].path);
+		free(s->list[i].url);
+	}
+	free(s->list);
+	*s = (struct submodules){.n = 0};
+}

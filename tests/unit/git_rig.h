@@ -1,0 +1,161 @@
+/* Repositories that git serves on loopback, and a job that checks one of them out. */
+#ifndef GIT_RIG_H
+#define GIT_RIG_H
+
+#include "steps_rig.h"
+
+#include <arpa/inet.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+
+#define MINUTE_MS (60 * 1000)
+
+static char *origin, *sub; /* work trees that are served, as `origin` and `sub` */
+static char *url;
+static pid_t server;
+static char sha[64];
+
+/* A shell command in a folder; its first line of output in `out` (64 bytes). */
+static inline void shell(const char *folder, const char *command, char *out)
+{
+	char *full = xasprintf("cd '%s' && { %s; } 2>&1", folder, command);
+	FILE *p = popen(full, "re");
+	char line[64] = "", rest[4096];
+	size_t n;
+
+	assert_non_null(p);
+	if (fgets(line, sizeof(line), p))
+		line[strcspn(line, "\n")] = '\0';
+	while ((n = fread(rest, 1, sizeof(rest), p)) > 0)
+		;
+	if (pclose(p) != 0)
+		fail_msg("%s: %s", command, line);
+	if (out)
+		memcpy(out, line, sizeof(line));
+	free(full);
+}
+
+static inline void commit(const char *folder, const char *text)
+{
+	char *command =
+	    xasprintf("echo '%s' > file && git add -A && git commit -qm '%s'", text, text);
+
+	shell(folder, command, NULL);
+	free(command);
+}
+
+static inline char *make_repository(const char *name)
+{
+	char *path = xasprintf("%s/served/%s", rig_dir, name);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	shell(path, "git init -q -b main .", NULL);
+	commit(path, "first");
+	return path;
+}
+
+static inline int free_port(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+static inline void start_server(void)
+{
+	char *base = xasprintf("--base-path=%s/served", rig_dir), port[32], ready[16];
+	char *hook = xasprintf("--access-hook=%s/hook", rig_dir);
+	int fds[2], number = free_port();
+
+	snprintf(port, sizeof(port), "--port=%d", number);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	server = fork();
+	assert_true(server >= 0);
+	if (server == 0) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], 2);
+		execlp("git", "git", "daemon", "--verbose", "--export-all", "--reuseaddr",
+		    "--listen=127.0.0.1", port, base, hook, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	/* "[123] Ready to rumble" */
+	assert_true(read(fds[0], ready, sizeof(ready)) > 0);
+	fcntl(fds[0], F_SETFD, 0);
+	url = xasprintf("git://127.0.0.1:%d/origin", number);
+	free(hook);
+	free(base);
+}
+
+static inline int setup(void **state)
+{
+	char *served, *gitconfig, *hook, *script;
+
+	if (rig_setup(state))
+		return -1;
+	hook = xasprintf("%s/hook", rig_dir);
+	script = xasprintf("#!/bin/sh\nbasename \"${2%%/.git}\" >> %s/asked\n", rig_dir);
+	rig_write(hook, script);
+	chmod(hook, 0755);
+	free(script);
+	free(hook);
+	served = xasprintf("%s/served", rig_dir);
+	gitconfig = xasprintf("%s/.gitconfig", rig_dir);
+	if (mkdir(served, 0700))
+		return -1;
+	setenv("HOME", rig_dir, 1);
+	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[gc]\nauto = 0\n");
+	free(gitconfig);
+	free(served);
+	origin = make_repository("origin");
+	sub = make_repository("sub");
+	start_server();
+	commit(origin, "second");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.has_checkout = true;
+	rig_config.git_url = url;
+	rig_config.git_depth = 1;
+	rig_offer.head_sha = sha;
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	kill(-server, SIGKILL);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	free(origin);
+	free(sub);
+	free(url);
+	return rig_teardown(state);
+}
+
+/* The same job again, as another one. */
+static inline void next_job(void)
+{
+	struct error e = {0};
+
+	assert_int_equal(job_folder_remove(rig_folder, &e), 0);
+	assert_int_equal(mkdir(rig_folder, 0700), 0);
+}
+
+/* How often git asked the server for a repository. */
+static inline int git_asked(const char *name)
+{
+	char *command = xasprintf("touch asked; grep -cx '%s' asked || true", name), count[64];
+
+	shell(rig_dir, command, count);
+	free(command);
+	return (int)strtol(count, NULL, 10);
+}
+
+#endif
