@@ -153,7 +153,11 @@ static void go_on(struct deadline_watch *dl)
 
 	look_at_clocks(dl);
 	if (dl->shift_ms) {
-		dl->shift = (struct shift_clock){.op.done = on_shifted, .delta_ms = dl->shift_ms};
+		dl->shift = (struct shift_clock){
+		    .op.done = on_shifted,
+		    .delta_ms = dl->shift_ms,
+		    .now_ms = clock_wall_ms(),
+		};
 		rc = store_shift_clock(dl->d->deps.store, &dl->shift);
 	} else if (dl->was_rung || dl->due_mono_ms <= clock_mono_ms()) {
 		dl->was_rung = false;

@@ -60,10 +60,12 @@ struct expire_dispatches {
 int store_expire_dispatches(struct store *s, struct expire_dispatches *op) MUST_CHECK;
 
 /* The wall clock jumped by delta_ms: every stored due time moves with it, so that nothing
- * expires, and nothing waits, because of it. */
+ * expires, and nothing waits, because of it. Only leases have their full time once more from
+ * now_ms: those that were renewed since the jump are right already, and moving them would end
+ * them, or keep them for ever. */
 struct shift_clock {
 	struct store_op op;
-	int64_t delta_ms;
+	int64_t delta_ms, now_ms;
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 

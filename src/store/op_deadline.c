@@ -94,8 +94,8 @@ static int shift_run(struct store_op *op, struct db *d)
 	    " lease_until_ms = lease_until_ms + ?1"
 	    " WHERE state IN ('due', 'waiting', 'sending')",
 	    V_INT(o->delta_ms));
-	db_exec(d, "UPDATE lease SET until_ms = until_ms + ?1 WHERE state = 'active'",
-	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
+	    V_INT(o->now_ms));
 	db_tell(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES);
 	return 0;
 }

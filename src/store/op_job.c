@@ -218,6 +218,10 @@ static void note_silent(struct db *d, struct report_job *o, const struct dispatc
 {
 	o->outcome = REPORT_IGNORED_LEVEL;
 	end_lease(d, lease, o->report, o->now_ms);
+	/* It may have been begun at a higher level: nobody else is going to complete that. */
+	if (o->report->status == JOB_COMPLETED)
+		job_give_up(d, lease->job_id, "neutral", "it ended when its accelerator was at L1",
+		    false, o->now_ms);
 	if (is_called_off(s) || is_farewell(lease, o->report))
 		return;
 	if (lease->id[0] && (o->report->status != JOB_COMPLETED || lease_is_overtaken(d, lease)))

@@ -281,6 +281,20 @@ static void of_a_silent_one_no_job_is_kept(void **state)
 	lease_offer_release(&c.offer);
 }
 
+static void a_job_ends_though_its_accelerator_fell_silent(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("npu-1", "c1", 0);
+	assert_int_equal(
+	    finish_with(&o, "success", NULL, 0, npu_is_silent, SECOND), REPORT_IGNORED_LEVEL);
+	ASSERT_DISPATCHES(HEAD_A, "npu done*");
+	assert_job(o.job_id, "neutral: it ended when its accelerator was at L1");
+	lease_offer_release(&o);
+}
+
 /* ---- heartbeats, and how a lease ends ---- */
 
 static void a_heartbeat_keeps_it(void **state)
@@ -638,6 +652,7 @@ int main(void)
 	    TEST(of_several_runners_the_newest_change_counts),
 	    TEST(two_never_get_the_same),
 	    TEST(of_a_silent_one_no_job_is_kept),
+	    TEST(a_job_ends_though_its_accelerator_fell_silent),
 	    TEST(a_heartbeat_keeps_it),
 	    TEST(a_report_ends_it),
 	    TEST(what_is_handed_back_waits_again),

@@ -373,7 +373,7 @@ static void finish_goes_on_whoever_has_it(void **state)
 
 static void a_clock_that_jumps_ends_nothing(void **state)
 {
-	struct shift_clock shift = {.delta_ms = 5 * HOUR};
+	struct shift_clock shift = {.delta_ms = 5 * HOUR, .now_ms = T0 + 5 * HOUR};
 	struct lease_offer o;
 	struct expire_leases e;
 
@@ -387,6 +387,27 @@ static void a_clock_that_jumps_ends_nothing(void **state)
 	assert_int_equal(e.n_expired, 0);
 	assert_int_equal(e.next_due_ms, T0 + 5 * HOUR + MINUTE);
 	assert_int_equal(expire(5 * HOUR + MINUTE).n_expired, 1);
+	lease_offer_release(&o);
+}
+
+/* The jump is noticed only seconds later, and machines are heard of meanwhile. */
+static void nor_does_it_end_what_was_renewed_since(void **state)
+{
+	static const int64_t jumps[] = {-2 * HOUR, 2 * HOUR};
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("npu-1", "c1", 0);
+	for (size_t i = 0; i < ARRAY_LEN(jumps); i++) {
+		int64_t now = jumps[i] + 3 * SECOND;
+		struct shift_clock shift = {.delta_ms = jumps[i], .now_ms = T0 + now};
+
+		ASSERT_RENEWED(&o, "npu-1", now, LEASE_ACTIVE, "");
+		DO_OK(store_shift_clock, &shift);
+		assert_int_equal(expire(now + MINUTE - SECOND).n_expired, 0);
+	}
+	assert_int_equal(expire(jumps[1] + 3 * SECOND + MINUTE).n_expired, 1);
 	lease_offer_release(&o);
 }
 
@@ -628,6 +649,7 @@ int main(void)
 	    TEST(waiting_again_has_its_own_time),
 	    TEST(finish_goes_on_whoever_has_it),
 	    TEST(a_clock_that_jumps_ends_nothing),
+	    TEST(nor_does_it_end_what_was_renewed_since),
 	    TEST(the_servers_absence_is_not_the_machines_fault),
 	    TEST(the_rules_hold_on_a_long_walk),
 	    TEST(and_on_another),
