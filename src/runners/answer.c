@@ -71,6 +71,12 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	json_decref(body);
 }
 
+void answer_revoked(struct runners *r, struct http_request *q, const char *caller)
+{
+	answer_refused(r, q,
+	    &(struct refusal){.status = 401, .detail = "the token was revoked", .caller = caller});
+}
+
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err)
 {
 	answer_refused(r, q,

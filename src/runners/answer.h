@@ -17,6 +17,8 @@ struct refusal {
 	int retry_after_s;  /* 0: no such header */
 };
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
+/* 401, to one whose token was good when the request came. */
+void answer_revoked(struct runners *r, struct http_request *q, const char *caller);
 /* 503: nothing was recorded, the caller may try again. */
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err);
 void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why);

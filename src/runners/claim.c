@@ -307,12 +307,7 @@ void claims_on_tokens(struct claims *cs)
 			next = c->next;
 			if (!c->request || credentials_has(r->credentials, c->token_id))
 				continue;
-			answer_refused(r, c->request,
-			    &(struct refusal){
-				.status = 401,
-				.detail = "the token was revoked",
-				.caller = q->accelerator,
-			    });
+			answer_revoked(r, c->request, q->accelerator);
 			c->request = NULL;
 			if (c != q->looking)
 				claim_queue_drop(q, c);

@@ -79,6 +79,29 @@ static bool is_theirs(const struct job_access *a)
 	return true;
 }
 
+int job_access_check(const struct job_access *a)
+{
+	if (a->token_id && !credentials_has(a->runners->credentials, a->token_id))
+		return ERR_AUTH;
+	return config_accelerator(a->runners->config, a->job.accelerator) ? 0 : ERR_DENIED;
+}
+
+void job_access_refuse(struct job_access *a, int err)
+{
+	struct http_request *q = a->request;
+
+	a->request = NULL;
+	if (q && err == ERR_AUTH)
+		answer_revoked(a->runners, q, a->caller);
+	else if (q)
+		answer_refused(a->runners, q,
+		    &(struct refusal){
+			.status = 403,
+			.detail = "the accelerator has left the registry",
+			.caller = a->caller,
+		    });
+}
+
 static void answer_unread(struct job_access *a, int err)
 {
 	if (a->request)
@@ -89,6 +112,7 @@ static void answer_unread(struct job_access *a, int err)
 static void on_found(struct store_query *q)
 {
 	struct job_access *a = CONTAINER_OF(q, struct job_access, job.q);
+	int err = q->err ? 0 : job_access_check(a);
 
 	if (q->err == ERR_NOT_FOUND || (!q->err && is_silent(a)))
 		answer(a, 404, "no such job", NULL);
@@ -96,6 +120,8 @@ static void on_found(struct store_query *q)
 		answer_unread(a, q->err);
 	else if (!is_theirs(a))
 		answer(a, 403, "the job is not this caller's", NULL);
+	else if (err)
+		job_access_refuse(a, err);
 	else
 		a->is_granted = a->request != NULL;
 	end(a);
@@ -156,6 +182,7 @@ static void admit_ours(struct job_access *a, const char *token)
 		return;
 	}
 	access_of_accelerator(a->config, c.accelerator, &a->access);
+	a->token_id = c.id;
 	a->caller = *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
 	admit(a);
 }

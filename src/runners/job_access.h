@@ -24,6 +24,7 @@ struct job_access {
 	struct access access;
 	char *dispatch_id; /* of a callback token: only this one's jobs */
 	char *repository;  /* of an OIDC token: only its own jobs */
+	int64_t token_id;  /* of a vendor's token; 0: it is of another kind */
 	struct key_wait keys;
 };
 
@@ -31,6 +32,11 @@ struct job_access {
  * first four fields. Until done runs the request's user and on_gone are this one's; from there
  * the caller sets its own and resumes the body. Release it after done. */
 void job_access_start(struct job_access *a);
+/* Whether what was granted still is: 0; ERR_AUTH: the token was revoked; ERR_DENIED: the accelerator
+ * has left the registry. */
+int job_access_check(const struct job_access *a);
+/* Answers with what job_access_check() said (not 0); the request is over. */
+void job_access_refuse(struct job_access *a, int err);
 void job_access_release(struct job_access *a);
 
 #endif

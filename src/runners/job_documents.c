@@ -23,6 +23,12 @@ void job_documents_stop(struct job_documents *d)
 	job_log_stop(d);
 }
 
+void job_documents_check(struct job_documents *d)
+{
+	job_log_check(d);
+	job_report_check(d);
+}
+
 void job_documents_free(struct job_documents *d)
 {
 	if (!d)

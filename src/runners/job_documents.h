@@ -13,6 +13,8 @@ enum {
 	LOG_CALLS_PER_MINUTE = 12000,
 	/* Reports that are arriving or being read, together; one more gets 503. */
 	REPORTS_IN_HAND_MAX_BYTES = 128 << 20,
+	/* Of those, what one accelerator's may take: bodies that never end keep nobody else out. */
+	REPORTS_OF_ONE_MAX_BYTES = REPORTS_IN_HAND_MAX_BYTES / 2,
 	REPORTS_PARSED_AT_ONCE = 2,
 };
 
@@ -25,7 +27,8 @@ struct job_documents {
 	struct rate_limit *log_calls;
 	size_t report_bytes; /* in hand */
 	int n_parsing;
-	struct log_put *log_puts; /* whose bodies arrive */
+	struct log_put *log_puts;       /* whose bodies arrive */
+	struct report_put *report_puts; /* the same */
 	bool is_stopping;
 	struct report_put *first, **last; /* have arrived and wait to be parsed */
 };
@@ -36,9 +39,13 @@ struct job_documents *job_documents_new(
 /* Logs that are being sent are kept as far as they came, and answered 503: the server need not
  * wait for their end. */
 void job_documents_stop(struct job_documents *d);
+/* Tokens or the registry changed: what arrives from somebody who may not any more ends now. */
+void job_documents_check(struct job_documents *d);
 void job_documents_free(struct job_documents *d); /* nothing is in hand; NULL is fine */
 
 void job_log_stop(struct job_documents *d);
+void job_log_check(struct job_documents *d);
+void job_report_check(struct job_documents *d);
 /* The routes. */
 void job_log_add_route(struct job_documents *d, struct http_server *h);
 void job_report_add_route(struct job_documents *d, struct http_server *h);

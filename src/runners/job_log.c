@@ -28,8 +28,8 @@ struct log_put {
 	struct job_documents *documents;
 	struct log_put *next, **slot; /* of the documents' list, while the body arrives */
 	bool wants_last;
-	bool is_cut_short; /* outpostd stops: not the whole body was taken */
-	int64_t offset;    /* of the next byte that is appended */
+	int cut_err;    /* why not the whole body was taken: ERR_CLOSING, or job_access_check()'s */
+	int64_t offset; /* of the next byte that is appended */
 	struct buf collected, appending;
 	bool is_busy;      /* a step is in hand */
 	bool is_paused;    /* the client waits */
@@ -114,6 +114,8 @@ static void answer_failed(struct log_put *p, int err)
 
 	if (err == ERR_RANGE || err == ERR_EXISTS) {
 		answer_conflict(p);
+	} else if (err == ERR_AUTH || err == ERR_DENIED) {
+		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
 		answer_refused(r, q,
 		    &(struct refusal){
@@ -130,8 +132,8 @@ static void advance(struct log_put *p);
 
 static void finish(struct log_put *p, int err)
 {
-	if (!err && p->is_cut_short)
-		err = ERR_CLOSING;
+	if (!err)
+		err = p->cut_err;
 	if (p->access.request && err)
 		answer_failed(p, err);
 	else if (p->access.request)
@@ -279,7 +281,7 @@ static void on_access(struct job_access *a)
 }
 
 /* Everything there is goes to disk; what the client still sends is not read. */
-static void cut_short(struct log_put *p)
+static void cut_short(struct log_put *p, int err)
 {
 	unlink_put(p);
 	if (p->is_body_over)
@@ -287,7 +289,7 @@ static void cut_short(struct log_put *p)
 	http_pause_body(p->access.request);
 	p->is_paused = false;
 	p->is_body_over = true;
-	p->is_cut_short = true;
+	p->cut_err = err;
 	p->wants_last = false;
 	advance(p);
 }
@@ -295,7 +297,18 @@ static void cut_short(struct log_put *p)
 void job_log_stop(struct job_documents *d)
 {
 	while (d->log_puts)
-		cut_short(d->log_puts);
+		cut_short(d->log_puts, ERR_CLOSING);
+}
+
+void job_log_check(struct job_documents *d)
+{
+	for (struct log_put *p = d->log_puts, *next; p; p = next) {
+		int err = job_access_check(&p->access);
+
+		next = p->next;
+		if (err)
+			cut_short(p, err);
+	}
 }
 
 /* ---- the request ---- */

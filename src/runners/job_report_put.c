@@ -1,11 +1,12 @@
 /* PUT /api/v1/jobs/{id}/report: a report document into the store. Bodies are taken only from
- * whoever may report the job, and all of them together are bounded; they are parsed in the pool,
- * a few at a time. */
+ * whoever may report the job, and all of them together are bounded, as are one accelerator's; they
+ * are parsed in the pool, a few at a time. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "report/report_file.h"
 #include "runners/answer.h"
 #include "runners/job_access.h"
@@ -17,6 +18,8 @@ struct report_put {
 	struct job_access access;
 	struct job_documents *documents;
 	struct report_put *next; /* waits to be parsed */
+	struct report_put *next_in_hand;
+	struct report_put *next_arriving, **slot;
 	struct timer *deadline;
 	struct buf body;
 	bool is_handed; /* the body is complete: the pool's or the store's */
@@ -28,10 +31,32 @@ struct report_put {
 	struct put_report op;
 };
 
+static void link_put(struct report_put *p)
+{
+	struct report_put **head = &p->documents->report_puts;
+
+	p->next_arriving = *head;
+	p->slot = head;
+	if (p->next_arriving)
+		p->next_arriving->slot = &p->next_arriving;
+	*head = p;
+}
+
+static void unlink_put(struct report_put *p)
+{
+	if (!p->slot)
+		return;
+	*p->slot = p->next_arriving;
+	if (p->next_arriving)
+		p->next_arriving->slot = p->slot;
+	p->slot = NULL;
+}
+
 static void put_free(struct report_put *p)
 {
 	struct runners *r = p->access.runners;
 
+	unlink_put(p);
 	p->documents->report_bytes -= p->body.len;
 	timer_close(p->deadline);
 	buf_release(&p->body);
@@ -145,9 +170,14 @@ static void after_parse(struct pool_work *w)
 {
 	struct report_put *p = CONTAINER_OF(w, struct report_put, work);
 
+	int err = job_access_check(&p->access);
+
 	p->documents->n_parsing--;
 	parse_next(p->documents);
-	if (p->err) {
+	if (err) {
+		job_access_refuse(&p->access, err);
+		put_free(p);
+	} else if (p->err) {
 		refuse(p, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text);
 		put_free(p);
 	} else {
@@ -174,6 +204,7 @@ static void enqueue(struct report_put *p)
 	struct job_documents *d = p->documents;
 
 	p->is_handed = true;
+	unlink_put(p);
 	timer_stop(p->deadline);
 	p->next = NULL;
 	*d->last = p;
@@ -182,6 +213,24 @@ static void enqueue(struct report_put *p)
 }
 
 /* ---- the body ---- */
+
+static size_t bytes_in_hand_of(const struct job_documents *d, const char *accelerator)
+{
+	size_t bytes = 0;
+
+	for (const struct report_put *p = d->report_puts; p; p = p->next_in_hand)
+		if (str_eq(p->access.job.accelerator, accelerator))
+			bytes += p->body.len;
+	return bytes;
+}
+
+static bool has_room(const struct report_put *p, size_t n)
+{
+	const struct job_documents *d = p->documents;
+
+	return d->report_bytes + n <= REPORTS_IN_HAND_MAX_BYTES &&
+	       bytes_in_hand_of(d, p->access.job.accelerator) + n <= REPORTS_OF_ONE_MAX_BYTES;
+}
 
 static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
 {
@@ -192,7 +241,7 @@ static void on_body(struct http_request *q, const char *bytes, size_t n, void *o
 		enqueue(p);
 		return;
 	}
-	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES || buf_append(&p->body, bytes, n)) {
+	if (!has_room(p, n) || buf_append(&p->body, bytes, n)) {
 		answer_unable(p, ERR_BUSY);
 		put_free(p);
 		return;
@@ -207,6 +256,19 @@ static void on_gone(struct http_request *q)
 	p->access.request = NULL;
 	if (!p->is_handed)
 		put_free(p);
+}
+
+void job_report_check(struct job_documents *d)
+{
+	for (struct report_put *p = d->report_puts, *next; p; p = next) {
+		int err = job_access_check(&p->access);
+
+		next = p->next_arriving;
+		if (!err)
+			continue;
+		job_access_refuse(&p->access, err);
+		put_free(p);
+	}
 }
 
 static void on_deadline(struct timer *t)
@@ -225,6 +287,9 @@ static void on_access(struct job_access *a)
 		put_free(p);
 		return;
 	}
+	link_put(p);
+	p->next_in_hand = p->documents->report_puts;
+	p->documents->report_puts = p;
 	timer_start(p->deadline, ARRIVES_WITHIN_MS);
 	http_set_user(a->request, p);
 	http_on_gone(a->request, on_gone);

@@ -8,11 +8,16 @@
 #include "base/str.h"
 #include "runners/admission.h"
 #include "runners/answer.h"
+#include "runners/lease_expiry.h"
 #include "runners/lease_request.h"
 #include "runners/lease_return.h"
 #include "store/leases.h"
 
-enum { RENEW_BODY_MAX_BYTES = 4096 };
+enum {
+	RENEW_BODY_MAX_BYTES = 4096,
+	LOOK_AGAIN_MS =
+	    250, /* after the store could not: a cancel reaches the machine within 5 s */
+};
 
 /* One heartbeat: first in the store's hands, then, while the lease is active, waiting. */
 struct heartbeat {
@@ -30,7 +35,7 @@ struct leases {
 	struct runners *runners;
 	struct heartbeat *waiting;
 	int n_waiting;
-	struct timer *expiry;
+	struct timer *expiry, *again;
 	int64_t due_ms; /* of expiry; 0: it does not run */
 	struct list_leases list;
 	bool is_reading, is_outdated;
@@ -127,15 +132,27 @@ static void on_expiry(struct timer *t)
 
 /* ---- a heartbeat ---- */
 
+/* Also when it was revoked while the store had the heartbeat. */
+static void refuse_revoked(struct heartbeat *hb)
+{
+	answer_revoked(hb->leases->runners, hb->request, hb->accelerator);
+	heartbeat_free(hb);
+}
+
 static void on_renewed(struct store_op *op)
 {
 	struct heartbeat *hb = CONTAINER_OF(op, struct heartbeat, op.op);
 	struct runners *r = hb->leases->runners;
-	bool waits =
-	    hb->op.word == LEASE_ACTIVE && hb->until_ms > loop_now_ms(r->loop) && !r->is_stopping;
+	bool is_active = !op->err && hb->op.word == LEASE_ACTIVE;
+	bool waits = is_active && hb->until_ms > loop_now_ms(r->loop) && !r->is_stopping;
 
+	/* It may have run out and been taken up again: nobody watches for it then. */
+	if (is_active)
+		lease_expiry_note(r->lease_expiry, hb->op.lease_ms);
 	if (!hb->request) {
 		heartbeat_free(hb);
+	} else if (!credentials_has(r->credentials, hb->token_id)) {
+		refuse_revoked(hb);
 	} else if (op->err == ERR_NOT_FOUND) {
 		answer_refused(r, hb->request,
 		    &(struct refusal){
@@ -267,6 +284,8 @@ static void on_listed(struct store_query *q)
 	list_leases_release(&l->list);
 	if (l->is_outdated && !r->is_stopping)
 		leases_on_ended(l);
+	else if (err && !r->is_stopping)
+		timer_start(l->again, LOOK_AGAIN_MS);
 	runners_let_go(r);
 }
 
@@ -276,10 +295,18 @@ void leases_on_ended(struct leases *l)
 	if (l->is_reading || !l->waiting)
 		return;
 	l->list = (struct list_leases){.q.done = on_listed, .only_active = true};
-	if (store_list_leases(l->runners->store, &l->list))
-		return; /* every reader is busy: the next heartbeat learns it */
+	if (store_list_leases(l->runners->store, &l->list)) {
+		timer_start(l->again, LOOK_AGAIN_MS);
+		return;
+	}
+	timer_stop(l->again);
 	l->is_reading = true;
 	runners_hold(l->runners);
+}
+
+static void on_again(struct timer *t)
+{
+	leases_on_ended(timer_owner(t));
 }
 
 void leases_on_tokens(struct leases *l)
@@ -290,13 +317,7 @@ void leases_on_tokens(struct leases *l)
 		next = hb->next;
 		if (credentials_has(r->credentials, hb->token_id))
 			continue;
-		answer_refused(r, hb->request,
-		    &(struct refusal){
-			.status = 401,
-			.detail = "the token was revoked",
-			.caller = hb->accelerator,
-		    });
-		heartbeat_free(hb);
+		refuse_revoked(hb);
 	}
 }
 
@@ -308,6 +329,7 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 
 	l->runners = r;
 	l->expiry = timer_new(r->loop, on_expiry, l);
+	l->again = timer_new(r->loop, on_again, l);
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/api/v1/runner/leases/{lease}/renew",
@@ -338,5 +360,6 @@ void leases_free(struct leases *l)
 		return;
 	assert(!l->waiting);
 	timer_close(l->expiry);
+	timer_close(l->again);
 	free(l);
 }

@@ -19,6 +19,8 @@ static void on_tokens_read(void *owner)
 
 	claims_on_tokens(r->claims);
 	leases_on_tokens(r->leases);
+	if (r->documents)
+		job_documents_check(r->documents);
 }
 
 static void on_topics(unsigned topics, void *owner)
@@ -73,6 +75,8 @@ void runners_configure(struct runners *r, struct config *c)
 	r->config = config_ref(c);
 	issuer_keys_configure(r->keys, c);
 	claims_configure(r->claims);
+	if (r->documents)
+		job_documents_check(r->documents);
 	config_unref(old);
 }
 

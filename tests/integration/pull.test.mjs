@@ -336,6 +336,21 @@ describe('leases that run out', { skip: notBuilt }, () => {
     assert.equal((await machines[0].claim()).status, 204);
   });
 
+  test('one that was taken up late runs out once more', async () => {
+    const npu = await Puller.add(outpost, 'late', 'npu');
+    const pull = await work.open('npu');
+    const lease = await npu.take();
+    for (let i = 0; i < 2; i++) {
+      await work.state(pull, 'npu', 'queued'); // nobody else has asked for work
+      assert.equal((await npu.renew(lease)).json.lease, 'active');
+      await work.state(pull, 'npu', 'running');
+    }
+    await work.state(pull, 'npu', 'queued');
+    const again = await npu.take();
+    assert.equal(again.attempt, 2);
+    await npu.finish(again);
+  });
+
   test('a heartbeat keeps it; the service may be killed meanwhile', async () => {
     const [npu, other] = await Promise.all([Puller.add(outpost, 'a', 'slow'), Puller.add(outpost, 'b', 'slow')]);
     await work.open('slow');

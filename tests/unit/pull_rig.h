@@ -301,6 +301,41 @@ static inline int64_t pull_add_token(
 	return added.add.id;
 }
 
+struct pull_revoked {
+	struct revoke_token revoke;
+	int n;
+};
+
+static inline void pull_on_revoked(struct store_op *op)
+{
+	struct pull_revoked *r = CONTAINER_OF(op, struct pull_revoked, revoke.op);
+
+	assert_int_equal(op->err, 0);
+	assert_int_equal(r->revoke.n_revoked, 1);
+	r->n = 1;
+}
+
+/* The machine's only token, and waits until that is known. */
+static inline void pull_revoke(struct pull *p)
+{
+	struct pull_revoked revoked = {
+	    .revoke =
+		{
+		    .op.done = pull_on_revoked,
+		    .kind = TOKEN_RUNNER,
+		    .accelerator = "npu",
+		    .name = MACHINE,
+		    .now_ms = clock_wall_ms(),
+		},
+	};
+	struct pull_known known = {.wait.done = pull_on_known};
+
+	assert_int_equal(store_revoke_token(p->parts.store, &revoked.revoke), 0);
+	until(p, &revoked.n, 1);
+	credentials_await(p->runners->credentials, &known.wait);
+	until(p, &known.n, 1);
+}
+
 static inline int pull_set_up(void **state)
 {
 	struct pull *p = xcalloc(1, sizeof(*p));

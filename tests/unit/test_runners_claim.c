@@ -248,6 +248,25 @@ static void test_closing_with_a_look_that_finds_nothing(void **state)
 	pull_expect(p, &a, 503, "stops");
 }
 
+static void test_a_revoked_token_gets_nothing(void **state)
+{
+	struct pull *p = *state;
+	struct ask held, looked_for;
+
+	pull_ask(p, &held, CLAIM, CLAIM_BODY("held", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	answer_claim(NULL, 0);
+	pull_ask(p, &looked_for, CLAIM, CLAIM_BODY("asked", GPU, "30"));
+	until(p, &told.n_claims, 2);
+	pull_revoke(p);
+	pull_expect(p, &held, 401, "revoked");
+	pull_expect(p, &looked_for, 401, "revoked");
+	answer_claim("lease1", 0); /* found after all: back to the queue */
+	assert_string_equal(told.returned, "lease1");
+	answer_return(0);
+	assert_int_equal(claims_n_waiting(p->runners->claims), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, pull_set_up, pull_tear_down)
@@ -260,6 +279,7 @@ int main(void)
 	    TEST(test_the_second_takes_the_place_of_the_first),
 	    TEST(test_a_store_that_cannot),
 	    TEST(test_who_may_not),
+	    TEST(test_a_revoked_token_gets_nothing),
 	    TEST(test_closing_with_a_look_in_hand),
 	    TEST(test_closing_with_a_look_that_finds_nothing),
 	};

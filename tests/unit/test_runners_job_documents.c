@@ -2,10 +2,15 @@
  * tells it to: who may, what is answered, and that nothing is asked for strangers. */
 #include "parts_rig.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include "base/clock.h"
 #include "model/callback_token.h"
+#include "runners/credentials.h"
 #include "runners/runners.h"
 #include "store/jobs.h"
+#include "store/tokens.h"
 
 #define DISPATCH  "abcdefghijklmnopqrstuvwxyz"
 #define KEY_BYTES 32
@@ -323,6 +328,163 @@ static void test_answers_each_outcome(void **state)
 	assert_int_equal(told.n_puts, 0);
 }
 
+/* ---- who may not any more, while the document arrives ---- */
+
+struct step {
+	bool is_done;
+	struct add_token add;
+	struct revoke_token revoke;
+	struct credentials_wait known;
+};
+
+static void on_added(struct store_op *op)
+{
+	CONTAINER_OF(op, struct step, add.op)->is_done = true;
+}
+
+static void on_revoked(struct store_op *op)
+{
+	CONTAINER_OF(op, struct step, revoke.op)->is_done = true;
+}
+
+static void on_known(struct credentials_wait *w)
+{
+	CONTAINER_OF(w, struct step, known)->is_done = true;
+}
+
+static void wait_until_known(struct fixture *f)
+{
+	struct step s = {.known.done = on_known};
+
+	credentials_await(runners_credentials(f->runners), &s.known);
+	loop_run_until(f->parts.loop, &s.is_done);
+}
+
+/* An API token of the lab's; free(). */
+static char *add_token(struct fixture *f)
+{
+	char text[CREDENTIAL_TEXT_BYTES];
+	struct step s = {.add = {.op.done = on_added,
+			     .kind = TOKEN_API,
+			     .accelerator = "lab",
+			     .name = "",
+			     .now_ms = clock_wall_ms()}};
+
+	credential_make(TOKEN_API, text);
+	credential_hash(text, s.add.hash);
+	assert_int_equal(store_add_token(f->parts.store, &s.add), 0);
+	loop_run_until(f->parts.loop, &s.is_done);
+	wait_until_known(f);
+	return xstrdup(text);
+}
+
+static void revoke_token(struct fixture *f)
+{
+	struct step s = {.revoke = {.op.done = on_revoked,
+			     .kind = TOKEN_API,
+			     .accelerator = "lab",
+			     .name = "",
+			     .now_ms = clock_wall_ms()}};
+
+	assert_int_equal(store_revoke_token(f->parts.store, &s.revoke), 0);
+	loop_run_until(f->parts.loop, &s.is_done);
+	assert_int_equal(s.revoke.n_revoked, 1);
+	wait_until_known(f);
+}
+
+static void drop_the_lab(struct fixture *f)
+{
+	assert_int_equal(unlink("accelerators.d/lab.yml"), 0);
+	config_unref(f->parts.config);
+	f->parts.config = folder_load();
+	runners_configure(f->runners, f->parts.config);
+}
+
+static void poll_again(struct timer *t)
+{
+	*(bool *)timer_owner(t) = true;
+}
+
+/* One turn of the loop that takes a millisecond. */
+static void turn(struct fixture *f)
+{
+	bool is_over = false;
+	struct timer *t = timer_new(f->parts.loop, poll_again, &is_over);
+
+	timer_start(t, 1);
+	loop_run_until(f->parts.loop, &is_over);
+	timer_close(t);
+}
+
+/* The beginning of a document whose client goes on for a long time: its socket. */
+static int begin_put(struct fixture *f, const char *path, const char *token)
+{
+	struct sockaddr_in sin = {
+	    .sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)strtol(strrchr(f->parts.url, ':') + 1, NULL, 10)),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n = told.n_finds;
+	char *text = xasprintf("PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+			       "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+	    path, token);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+	free(text);
+	while (told.n_finds == n)
+		turn(f);
+	turn(f); /* granted */
+	return fd;
+}
+
+static void expect_end(struct fixture *f, int fd, const char *status, const char *detail)
+{
+	char text[2048] = "";
+	size_t n = 0;
+
+	while (n + 1 < sizeof(text) && !strstr(text, detail)) {
+		ssize_t got = recv(fd, text + n, sizeof(text) - 1 - n, MSG_DONTWAIT);
+
+		if (got == 0)
+			fail_msg("%s", text);
+		n += got > 0 ? (size_t)got : 0;
+		text[n] = '\0';
+		turn(f);
+	}
+	assert_ptr_equal(strstr(text, status), text);
+	close(fd);
+}
+
+static void test_a_revoked_token_ends_what_arrives(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
+		char *token = add_token(f);
+		int fd = begin_put(f, BOTH[i], token);
+
+		revoke_token(f);
+		expect_end(f, fd, "HTTP/1.1 401 ", "revoked");
+		free(token);
+	}
+	assert_int_equal(told.n_puts, 0);
+	assert_int_equal(put_own(f, LOG "?offset=9", "x", "\"bytes\":5"), 409); /* it is kept */
+}
+
+static void test_an_accelerator_that_leaves_ends_what_arrives(void **state)
+{
+	struct fixture *f = *state;
+	char *token = add_token(f);
+	int log = begin_put(f, LOG, token), report = begin_put(f, REPORT, token);
+
+	drop_the_lab(f);
+	expect_end(f, log, "HTTP/1.1 403 ", "left the registry");
+	expect_end(f, report, "HTTP/1.1 403 ", "left the registry");
+	assert_int_equal(told.n_puts, 0);
+	free(token);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -334,6 +496,8 @@ int main(void)
 	    TEST(test_a_long_log_is_noted_now_and_then),
 	    TEST(test_wrong_parameters_name_themselves),
 	    TEST(test_answers_each_outcome),
+	    TEST(test_a_revoked_token_ends_what_arrives),
+	    TEST(test_an_accelerator_that_leaves_ends_what_arrives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,10 +78,12 @@ static void test_a_list_that_cannot_be_read(void **state)
 	leases_on_ended(p->runners->leases);
 	answer_list(NULL, ERR_IO);
 	assert_int_equal(leases_n_waiting(p->runners->leases), 1); /* not taken for an end */
+	until(p, &told.n_lists, 2); /* a cancel must not wait for the next heartbeat */
+	answer_list("lease1", 0);
 	told.submit_err = ERR_BUSY;
 	leases_on_ended(p->runners->leases);
 	told.submit_err = 0;
-	leases_on_ended(p->runners->leases);
+	until(p, &told.n_lists, 4);
 	told.submit_err = ERR_BUSY;
 	answer_list(NULL, 0); /* it ended, and the store cannot say how: the next one learns it */
 	pull_expect(p, &a, 200, "\"active\"");
@@ -129,6 +131,21 @@ static void test_one_that_left(void **state)
 	pull_vanish(fd);
 	until_gone(p);
 	answer_renew(LEASE_ACTIVE, "", 0);
+	assert_int_equal(leases_n_waiting(p->runners->leases), 0);
+}
+
+static void test_a_revoked_token_ends_it(void **state)
+{
+	struct pull *p = *state;
+	struct ask held, asked;
+
+	hold(p, &held);
+	pull_ask(p, &asked, "/api/v1/runner/leases/lease2/renew", "{\"wait\":20}");
+	until(p, &told.n_renews, 2);
+	pull_revoke(p);
+	pull_expect(p, &held, 401, "revoked");
+	answer_renew(LEASE_ACTIVE, "", 0); /* came back too late */
+	pull_expect(p, &asked, 401, "revoked");
 	assert_int_equal(leases_n_waiting(p->runners->leases), 0);
 }
 
@@ -207,6 +224,7 @@ int main(void)
 	    TEST(test_a_newer_one_relieves_it),
 	    TEST(test_its_time_comes),
 	    TEST(test_one_that_left),
+	    TEST(test_a_revoked_token_ends_it),
 	    TEST(test_return),
 	    TEST(test_bad_requests),
 	    TEST(test_closing),
