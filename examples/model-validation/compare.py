@@ -5,6 +5,8 @@ import copy
 
 import torch
 
+from device import to_reference
+
 # Forward results get the first number; gradients, which are differences of larger numbers, the second.
 TOLERANCE = {
     torch.float32: (1e-4, 1e-3),
@@ -40,8 +42,7 @@ def _round_each_layer(model, dtype):
 
 def relative_error(result, reference):
     """||result - reference|| / ||reference||; infinite where anything is not finite."""
-    result = result.detach().to("cpu", torch.float64)
-    reference = reference.detach().to("cpu", torch.float64)
+    result, reference = to_reference(result), to_reference(reference)
     if result.shape != reference.shape:
         raise AssertionError(f"shape {tuple(result.shape)}, expected {tuple(reference.shape)}")
     if not torch.isfinite(result).all():
@@ -77,7 +78,7 @@ def _step(model, inputs, loss_of):
 
 
 def _flat(tensors):
-    return torch.cat([t.detach().to("cpu", torch.float64).reshape(-1) for t in tensors])
+    return torch.cat([to_reference(t).reshape(-1) for t in tensors])
 
 
 def check_training_step(model, inputs, loss_of, device, dtype):

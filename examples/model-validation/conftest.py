@@ -9,17 +9,16 @@ pytest_plugins = ["outpost_report"]  # --outpost-report
 def pytest_addoption(parser):
     parser.addoption("--device", default="auto", help="auto (default), cpu, cuda, xpu, npu, hpu, …")
     parser.addoption("--skip-model", action="append", default=[], metavar="NAME[:DTYPE]", help="a network that the device does not support; may be repeated")
+    parser.addoption("--require-dtype", action="append", default=["fp32"], choices=list(devices.DTYPES), help="fail where the device does not compute in it, instead of skipping; fp32 always is, may be repeated")
     parser.addoption("--seed", default=0, type=int, help="of weights and inputs (default 0)")
 
 
 def pytest_configure(config):
-    # float32 means float32: tf32 and the like would be another type's errors.
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     config.outpost_environment = getattr(config, "outpost_environment", {})
     config.device_error = None
     try:
         config.device = devices.choose(config.getoption("--device"))
+        devices.exact_float32(config.device)
         config.outpost_environment.update(devices.environment(config.device))
     except devices.NoSuchDevice as e:
         config.device, config.device_error = None, str(e)
@@ -47,6 +46,10 @@ def dtype_name(request):
 
 @pytest.fixture
 def dtype(device, dtype_name, request):
+    """Skips where the device does not have it. What it must have is not asked for: a change that breaks one kernel
+    would turn the whole suite into skips, and nothing would be red."""
+    if dtype_name in request.config.getoption("--require-dtype"):
+        return devices.DTYPES[dtype_name]
     known = request.config.__dict__.setdefault("why_not", {})
     if dtype_name not in known:
         known[dtype_name] = devices.why_not(device, devices.DTYPES[dtype_name])

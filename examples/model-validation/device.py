@@ -6,6 +6,7 @@ way to find it by itself.
 """
 
 import importlib
+import importlib.util
 import platform
 import time
 
@@ -20,6 +21,9 @@ EXTENSIONS = {
     "xla": "torch_xla",
     "openreg": "torch_openreg",
 }
+
+# Their packages are of use without the device, too.
+RUN_ON_CPU_TOO = ("xpu", "xla")
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -56,11 +60,27 @@ def load_extension(kind):
     try:
         importlib.import_module(name)
         torch.empty(1, device=kind)
-    except ImportError as e:
+    except (ImportError, OSError) as e:
         raise NoSuchDevice(f"device {kind!r} wants the package {name}: {e}") from e
     except (RuntimeError, AssertionError) as e:
         raise NoSuchDevice(f"{name} was imported, but {kind!r} does not work: {e}") from e
     return f"needed `import {name}`"
+
+
+def _from_extensions():
+    """What is installed, but not loaded by `import torch`. One that does not come up is an error: a run on the CPU in its
+    stead would be green, and say nothing about the device."""
+    for kind, name in EXTENSIONS.items():
+        if importlib.util.find_spec(name.split(".", maxsplit=1)[0]) is None:
+            continue
+        try:
+            load_extension(kind)
+        except NoSuchDevice:
+            if kind not in RUN_ON_CPU_TOO:
+                raise
+            continue
+        return torch.device(kind) if kind == "hpu" else torch.device(kind, 0)
+    return None
 
 
 def choose(wanted):
@@ -70,7 +90,17 @@ def choose(wanted):
         if device.type != "cpu":
             load_extension(device.type)
         return device
-    return _from_accelerator_api() or _from_modules() or torch.device("cpu")
+    return _from_accelerator_api() or _from_modules() or _from_extensions() or torch.device("cpu")
+
+
+def exact_float32(device):
+    """float32 means float32: tf32, hf32 and the like would be another type's errors."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    for part in ("matmul", "conv"):
+        switches = getattr(_module(device), part, None)  # torch.npu.conv.allow_hf32 is on as it comes
+        if hasattr(switches, "allow_hf32"):
+            switches.allow_hf32 = False
 
 
 def _module(device):
@@ -98,6 +128,11 @@ def name_of(device):
     return platform.processor() or platform.machine()
 
 
+def to_reference(tensor):
+    """On the CPU in float64; in this order, because many devices have no float64."""
+    return tensor.detach().cpu().to(torch.float64)
+
+
 def why_not(device, dtype):
     """None when the device computes in `dtype`, else one line that says what failed."""
     try:
@@ -108,8 +143,8 @@ def why_not(device, dtype):
         total = total + torch.nn.functional.layer_norm(a, (8,)).sum()
         float(total)
         synchronize(device)
-    except (RuntimeError, NotImplementedError) as e:
-        return str(e).splitlines()[0][:200]
+    except (RuntimeError, NotImplementedError, TypeError) as e:
+        return (str(e).splitlines() or [type(e).__name__])[0][:200]
     return None
 
 

@@ -9,6 +9,7 @@ suite is `unit` and the name is the function's. A measured number is left with
 """
 
 import json
+import math
 import os
 
 import pytest
@@ -25,8 +26,15 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "outpost(suite, name): where the result belongs")
     config.outpost_environment = getattr(config, "outpost_environment", {})
     path = config.getoption("--outpost-report")
-    if path:
+    if path and not hasattr(config, "workerinput"):  # of pytest-xdist's processes only the first one writes
         config.pluginmanager.register(Writer(config, path), "outpost-report-writer")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Where it belongs goes with the report, also from a worker of pytest-xdist."""
+    outcome = yield
+    outcome.get_result().outpost_place = _place_of(item)
 
 
 @pytest.fixture
@@ -34,6 +42,8 @@ def record_number(request):
     """record_number(31.2, "tokens/s"): what was measured, beside passed or failed."""
 
     def record(value, unit):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} {unit} is no measurement")
         request.node.user_properties.append((NUMBER, {"value": float(value), "unit": unit}))
 
     return record
@@ -45,22 +55,20 @@ def _cut(text, limit):
 
 class Writer:
     def __init__(self, config, path):
-        self.config, self.path, self.tests, self.places = config, path, {}, {}
+        self.config, self.path, self.tests = config, path, {}
 
-    def pytest_collection_modifyitems(self, items):
-        for item in items:
-            mark = item.get_closest_marker("outpost")
-            given = mark.kwargs if mark else {}
-            dtype = getattr(item, "callspec", None) and item.callspec.params.get("dtype_name")
-            name = given.get("name") or _name_of(item, dtype)
-            self.places[item.nodeid] = (given.get("suite", "unit"), name, dtype)
-
-    def pytest_runtest_logreport(self, report):
-        suite, name, dtype = self.places.get(report.nodeid, ("unit", report.nodeid, None))
-        entry = self.tests.setdefault(report.nodeid, {"suite": suite, "name": name, "status": "MISS", "duration": 0.0})
-        entry["duration"] = round(entry["duration"] + report.duration, 4)
+    def _entry(self, report):
+        suite, name, dtype = getattr(report, "outpost_place", None) or ("unit", report.nodeid, None)
+        # `--dist=each` runs a test once on each worker: two results, and the worst is shown.
+        worker = getattr(getattr(getattr(report, "node", None), "gateway", None), "id", None)
+        entry = self.tests.setdefault((report.nodeid, worker), {"suite": suite, "name": name, "status": "MISS", "duration": 0.0})
         if dtype:
             entry["dtype"] = dtype
+        return entry
+
+    def pytest_runtest_logreport(self, report):
+        entry = self._entry(report)
+        entry["duration"] = round(entry["duration"] + report.duration, 4)
         number = dict(report.user_properties).get(NUMBER)
         if number:
             entry["number"] = number
@@ -71,14 +79,20 @@ class Writer:
             status = "FAIL" if report.when == "call" else "ERROR"
             self._say(entry, status, _first_line(report), str(report.longrepr))
         elif report.when == "call":
-            entry["status"] = "DONE" if suite == "benchmark" else "PASS"
+            self._say(entry, "DONE" if entry["suite"] == "benchmark" else "PASS", "", "")
+
+    def pytest_collectreport(self, report):
+        """A file that cannot be loaded has tests that nobody ran."""
+        if report.failed:
+            self._say(self.tests.setdefault((report.nodeid, None), {"suite": "unit", "name": report.nodeid or "collection", "status": "MISS"}), "ERROR", _first_line(report), str(report.longrepr))
 
     @staticmethod
     def _say(entry, status, message, trace):
-        if entry["status"] == "FAIL":
-            return  # a clean-up that fails after it is not what is wrong
+        if entry["status"] in ("FAIL", "ERROR"):
+            return  # what is red stays red, whatever comes behind it
         entry["status"] = status
-        entry["message"] = _cut(message, MESSAGE_BYTES)
+        if message:
+            entry["message"] = _cut(message, MESSAGE_BYTES)
         if trace:
             entry["trace"] = _cut(trace[-TRACE_BYTES:], TRACE_BYTES)
 
@@ -89,6 +103,14 @@ class Writer:
             json.dump(document, f, indent=1)
             f.write("\n")
         os.replace(self.path + ".new", self.path)  # a killed run leaves no half report
+
+
+def _place_of(item):
+    """(suite, name, dtype)"""
+    mark = item.get_closest_marker("outpost")
+    given = mark.kwargs if mark else {}
+    dtype = getattr(item, "callspec", None) and item.callspec.params.get("dtype_name")
+    return given.get("suite", "unit"), given.get("name") or _name_of(item, dtype), dtype
 
 
 def _name_of(item, dtype):
