@@ -25,6 +25,9 @@ static void count(struct runners_counters *c, int status)
 {
 	switch (status) {
 	case 400:
+	case 404:
+	case 408:
+	case 413:
 		c->n_bad_request++;
 		break;
 	case 401:

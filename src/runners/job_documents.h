@@ -26,6 +26,7 @@ struct job_documents {
 	struct logs *logs;
 	struct rate_limit *log_calls;
 	size_t report_bytes; /* in hand */
+	struct report_room *rooms;
 	int n_parsing;
 	struct log_put *log_puts;       /* whose bodies arrive */
 	struct report_put *report_puts; /* the same */

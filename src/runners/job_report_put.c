@@ -14,13 +14,21 @@
 
 enum { ARRIVES_WITHIN_MS = 5 * 60 * 1000 };
 
+/* What one accelerator has in hand; gone with its last report. */
+struct report_room {
+	struct report_room *next;
+	char *accelerator;
+	int n_puts;
+	size_t bytes;
+};
+
 struct report_put {
 	struct job_access access;
 	struct job_documents *documents;
 	struct report_put *next; /* waits to be parsed */
-	struct report_put *next_in_hand;
 	struct report_put *next_arriving, **slot;
 	struct timer *deadline;
+	struct report_room *room; /* NULL: not granted yet */
 	struct buf body;
 	bool is_handed; /* the body is complete: the pool's or the store's */
 	struct pool_work work;
@@ -52,12 +60,53 @@ static void unlink_put(struct report_put *p)
 	p->slot = NULL;
 }
 
+/* ---- room ---- */
+
+static void enter_room(struct report_put *p)
+{
+	struct report_room **first = &p->documents->rooms, *room = *first;
+
+	while (room && !str_eq(room->accelerator, p->access.job.accelerator))
+		room = room->next;
+	if (!room) {
+		room = xcalloc(1, sizeof(*room));
+		room->accelerator = xstrdup(p->access.job.accelerator);
+		room->next = *first;
+		*first = room;
+	}
+	room->n_puts++;
+	p->room = room;
+}
+
+static void leave_room(struct report_put *p)
+{
+	struct report_room **at = &p->documents->rooms, *room = p->room;
+
+	if (!room)
+		return;
+	p->documents->report_bytes -= p->body.len;
+	room->bytes -= p->body.len;
+	if (--room->n_puts)
+		return;
+	while (*at != room)
+		at = &(*at)->next;
+	*at = room->next;
+	free(room->accelerator);
+	free(room);
+}
+
+static bool has_room(const struct report_put *p, size_t n)
+{
+	return p->documents->report_bytes + n <= REPORTS_IN_HAND_MAX_BYTES &&
+	       p->room->bytes + n <= REPORTS_OF_ONE_MAX_BYTES;
+}
+
 static void put_free(struct report_put *p)
 {
 	struct runners *r = p->access.runners;
 
 	unlink_put(p);
-	p->documents->report_bytes -= p->body.len;
+	leave_room(p);
 	timer_close(p->deadline);
 	buf_release(&p->body);
 	report_file_release(&p->file);
@@ -169,7 +218,6 @@ static void parse_next(struct job_documents *d);
 static void after_parse(struct pool_work *w)
 {
 	struct report_put *p = CONTAINER_OF(w, struct report_put, work);
-
 	int err = job_access_check(&p->access);
 
 	p->documents->n_parsing--;
@@ -214,24 +262,6 @@ static void enqueue(struct report_put *p)
 
 /* ---- the body ---- */
 
-static size_t bytes_in_hand_of(const struct job_documents *d, const char *accelerator)
-{
-	size_t bytes = 0;
-
-	for (const struct report_put *p = d->report_puts; p; p = p->next_in_hand)
-		if (str_eq(p->access.job.accelerator, accelerator))
-			bytes += p->body.len;
-	return bytes;
-}
-
-static bool has_room(const struct report_put *p, size_t n)
-{
-	const struct job_documents *d = p->documents;
-
-	return d->report_bytes + n <= REPORTS_IN_HAND_MAX_BYTES &&
-	       bytes_in_hand_of(d, p->access.job.accelerator) + n <= REPORTS_OF_ONE_MAX_BYTES;
-}
-
 static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
 {
 	struct report_put *p = http_user(q);
@@ -247,6 +277,7 @@ static void on_body(struct http_request *q, const char *bytes, size_t n, void *o
 		return;
 	}
 	d->report_bytes += n;
+	p->room->bytes += n;
 }
 
 static void on_gone(struct http_request *q)
@@ -288,8 +319,7 @@ static void on_access(struct job_access *a)
 		return;
 	}
 	link_put(p);
-	p->next_in_hand = p->documents->report_puts;
-	p->documents->report_puts = p;
+	enter_room(p);
 	timer_start(p->deadline, ARRIVES_WITHIN_MS);
 	http_set_user(a->request, p);
 	http_on_gone(a->request, on_gone);

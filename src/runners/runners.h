@@ -52,7 +52,7 @@ struct credentials *runners_credentials(struct runners *r);
 /* Totals for /metrics, by answer and over all routes. */
 struct runners_counters {
 	int64_t n_recorded, n_unchanged, n_ignored;
-	int64_t n_bad_request; /* 400 */
+	int64_t n_bad_request; /* 400, 404, 408, 413 */
 	int64_t n_bad_token;   /* 401 */
 	int64_t n_denied;      /* 403 */
 	int64_t n_conflict;    /* 409 */

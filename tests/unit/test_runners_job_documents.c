@@ -3,6 +3,7 @@
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -245,6 +246,7 @@ static void test_the_job_must_be_the_callers(void **state)
 		assert_int_equal(put_own(f, BOTH[i], JUNIT, "\"ok\":true"), 200);
 	}
 	assert_int_equal(told.n_puts, 1);
+	assert_int_equal(runners_counters(f->runners)->n_busy, ARRAY_LEN(BOTH));
 }
 
 /* ---- logs ---- */
@@ -472,6 +474,47 @@ static void test_a_revoked_token_ends_what_arrives(void **state)
 	assert_int_equal(put_own(f, LOG "?offset=9", "x", "\"bytes\":5"), 409); /* it is kept */
 }
 
+/* So many bytes more, in one chunk; all of them have left here. */
+static void send_more(struct fixture *f, int fd, size_t n)
+{
+	char *head = xasprintf("%zx\r\n", n), *bytes = xmalloc(n);
+
+	memset(bytes, ' ', n);
+	assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), (ssize_t)strlen(head));
+	for (size_t done = 0; done < n;) {
+		ssize_t sent = send(fd, bytes + done, n - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent < 0 && errno != EAGAIN)
+			break; /* refused meanwhile */
+		done += sent > 0 ? (size_t)sent : 0;
+		turn(f);
+	}
+	free(bytes);
+	free(head);
+}
+
+static void test_one_accelerator_leaves_room_for_others(void **state)
+{
+	enum { N = 3, BYTES = 21 << 20 };
+	struct fixture *f = *state;
+	char *token = token_for(f, DISPATCH, "lab");
+	int fds[N], over;
+
+	for (int i = 0; i < N; i++) {
+		fds[i] = begin_put(f, REPORT, token);
+		send_more(f, fds[i], BYTES);
+	}
+	over = begin_put(f, REPORT, token);
+	send_more(f, over, 2 << 20);
+	expect_end(f, over, "HTTP/1.1 503 ", "busy");
+	told.accelerator = "other";
+	assert_int_equal(
+	    put(f, REPORT, token_for(f, DISPATCH, "other"), JUNIT, "\"ok\":true"), 200);
+	for (int i = 0; i < N; i++)
+		close(fds[i]);
+	free(token);
+}
+
 static void test_an_accelerator_that_leaves_ends_what_arrives(void **state)
 {
 	struct fixture *f = *state;
@@ -497,6 +540,7 @@ int main(void)
 	    TEST(test_wrong_parameters_name_themselves),
 	    TEST(test_answers_each_outcome),
 	    TEST(test_a_revoked_token_ends_what_arrives),
+	    TEST(test_one_accelerator_leaves_room_for_others),
 	    TEST(test_an_accelerator_that_leaves_ends_what_arrives),
 	};
 
