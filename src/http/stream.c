@@ -4,6 +4,8 @@
 
 #include "http/server_internal.h"
 
+enum { KEEPALIVE_S = 60 };
+
 static void want_drain(struct http_request *r)
 {
 	if (!r->on_drain)
@@ -37,6 +39,9 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	r->on_drain = on_drain;
 	if (!c)
 		return;
+	/* Nothing may have to be sent for hours: one that vanished without a word must be noticed. */
+	if (!c->is_unix)
+		uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 	r->is_chunked = a.minor >= 1 && !r->has_length;
 	c->lingers = !http_inlet_finish(&c->inlet);
 	c->ends = c->lingers || !r->head->keeps_alive || c->server->is_closing ||

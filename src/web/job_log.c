@@ -70,7 +70,9 @@ static void on_gone(struct http_request *q)
 	struct log_get *g = http_user(q);
 
 	g->request = NULL;
-	if (!g->is_busy)
+	if (g->is_busy)
+		logs_unwatch(&g->watch); /* logs may be closed before the store answers */
+	else
 		get_free(g);
 }
 

@@ -326,6 +326,48 @@ static void silence_is_each_routes_own(void **state)
 	serve(&limits, silent_client);
 }
 
+/* Whether the server's side of the only connection asks its peer for signs of life. */
+static bool is_peer_watched(const struct rig *g)
+{
+	bool is_watched = false;
+
+	for (int fd = 0; fd < 256; fd++) {
+		struct sockaddr_in own, peer;
+		socklen_t n_own = sizeof(own), n_peer = sizeof(peer), n = sizeof(int);
+		int on = 0;
+
+		if (getsockname(fd, (struct sockaddr *)&own, &n_own) == 0 &&
+		    own.sin_family == AF_INET && ntohs(own.sin_port) == g->port &&
+		    getpeername(fd, (struct sockaddr *)&peer, &n_peer) == 0 &&
+		    getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &n) == 0)
+			is_watched |= on != 0;
+	}
+	return is_watched;
+}
+
+static void vanishing_client(struct rig *g)
+{
+	int fd = rig_connect(g);
+
+	rig_say(fd, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
+	rig_wait(g);
+	assert(!is_peer_watched(g)); /* its answer comes soon, or shows that nobody is there */
+	close(fd);
+	rig_wait(g);
+	fd = rig_connect(g);
+	rig_say(fd, "GET /hang HTTP/1.1\r\n" HOST "\r\n");
+	rig_wait(g);
+	assert(is_peer_watched(g));
+	close(fd);
+	rig_wait(g);
+}
+
+static void who_is_told_for_long_is_watched(void **state)
+{
+	(void)state;
+	serve(NULL, vanishing_client);
+}
+
 static void gone_client(struct rig *g)
 {
 	const struct linger reset = {.l_onoff = 1};
@@ -536,6 +578,7 @@ int main(void)
 	    cmocka_unit_test(streams_with_backpressure),
 	    cmocka_unit_test(streams_a_body_with_pauses),
 	    cmocka_unit_test(silence_is_each_routes_own),
+	    cmocka_unit_test(who_is_told_for_long_is_watched),
 	    cmocka_unit_test(tells_when_the_client_is_gone),
 	    cmocka_unit_test(an_answer_after_the_client_left_goes_nowhere),
 	    cmocka_unit_test(an_answer_that_nobody_takes_ends),

@@ -1,11 +1,4 @@
 /* /readyz: not before everything that requests need is there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "parts_rig.h"
 
 #include "web/web.h"
