@@ -148,12 +148,21 @@ static void prune_work(struct pool_work *w)
 {
 	const struct agent *a = CONTAINER_OF(w, struct agent, prune);
 
-	journal_prune(a->journal.jobs_dir, a->c->keep_jobs);
+	journal_prune(a->journal.jobs_dir, a->is_making_room ? 0 : a->c->keep_jobs);
+	if (a->is_making_room)
+		steps_make_room(a->c->work_dir);
 }
 
 static void after_prune(struct pool_work *w)
 {
-	CONTAINER_OF(w, struct agent, prune)->is_pruning = false;
+	struct agent *a = CONTAINER_OF(w, struct agent, prune);
+	bool is_room_made = a->is_making_room;
+
+	a->is_pruning = false;
+	if (a->is_room_wanted)
+		agent_prune(a);
+	else if (is_room_made && a->stopping == NOT_STOPPING)
+		claim_hurry(a);
 }
 
 void agent_prune(struct agent *a)
@@ -161,9 +170,18 @@ void agent_prune(struct agent *a)
 	if (a->is_pruning || a->stopping == ENDING)
 		return;
 	a->is_pruning = true;
+	/* also where a job is over only after its folder was in the way */
+	a->is_making_room = a->is_room_wanted || a->claim.is_room_told;
+	a->is_room_wanted = false;
 	a->prune.work = prune_work;
 	a->prune.after = after_prune;
 	pool_submit(a->loop, &a->prune);
+}
+
+void agent_make_room(struct agent *a)
+{
+	a->is_room_wanted = true;
+	agent_prune(a);
 }
 
 /* ---- signals ---- */

@@ -74,7 +74,7 @@ struct claim {
 	bool is_returning;     /* the call hands back what cannot be taken */
 	bool is_checking_last; /* stopping: was it granted meanwhile? */
 	bool is_over;          /* no more claims */
-	bool is_room_told;
+	bool is_room_told;     /* that there is none; what could go has gone, or is going */
 };
 
 enum stopping { NOT_STOPPING, DRAINING, HANDING_BACK, ENDING };
@@ -95,7 +95,7 @@ struct agent {
 	int n_taken; /* jobs that were started or found since the start */
 	int exit_code;
 	struct pool_work prune;
-	bool is_pruning;
+	bool is_pruning, is_making_room, is_room_wanted;
 };
 
 /* ---- agent.c ---- */
@@ -105,6 +105,9 @@ void agent_next(struct agent *a);
 struct job *agent_busy(const struct agent *a);
 /* Old folders go, in the pool. */
 void agent_prune(struct agent *a);
+/* The same with all that only saves time: nobody looks at a machine that takes no work. Then
+ * claims go on. */
+void agent_make_room(struct agent *a);
 
 /* ---- claim.c ---- */
 void claim_open(struct agent *a);

@@ -50,6 +50,8 @@ static bool has_room(struct agent *a)
 		log_event(LOG_ERROR, "no_room", LOG_S("why", "too little disk space to take work"),
 		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room),
 		    LOG_I("wanted", wanted));
+	if (!a->claim.is_room_told)
+		agent_make_room(a);
 	a->claim.is_room_told = true;
 	return false;
 }

@@ -81,8 +81,6 @@ int job_process_main(const char *config_path, const char *folder)
 
 	if (!c)
 		return report_bad_config(config_path, folder);
-	/* It never talks to the server; what the steps might get at, it need not hold. */
-	explicit_bzero(c->token, strlen(c->token));
 	rc = steps_run(c, folder, &e);
 	if (rc)
 		fprintf(stderr, "%s\n", *e.text ? e.text : err_text(rc));

@@ -297,23 +297,50 @@ int journal_reject(const struct journal *j, const char *folder, const char *reas
 
 /* ---- old folders ---- */
 
-/* Of the names (oldest first) removes those that are over, but for the newest `keep`. */
-static void prune_folder(const char *path, int keep, bool is_all_over)
+static void remove_file(const char *folder, const char *name)
 {
-	struct error e = {0};
-	char **names;
-	size_t n;
+	char *path = path_join(folder, name);
 
-	if (list_folder(path, &names, &e))
+	/* what stays goes with the next */
+	(void)!job_folder_remove(path, NULL);
+	free(path);
+}
+
+/* Of the names (oldest first) removes those that are over, but for the newest `keep`. */
+static void prune_over(const char *path, int keep)
+{
+	char **names;
+
+	if (list_folder(path, &names, NULL))
 		return; /* the next start says what is wrong with the folder */
-	n = strv_len((const char *const *)names);
-	for (size_t i = n; i-- > 0;) {
+	for (size_t i = strv_len((const char *const *)names); i-- > 0;) {
 		char *folder = path_join(path, names[i]);
 		enum progress p = journal_progress(folder);
 
-		if ((is_all_over || (p != PROGRESS_NONE && p != PROGRESS_RETURNING)) &&
+		if (p != PROGRESS_NONE && p != PROGRESS_RETURNING &&
 		    !job_folder_is_locked(folder) && keep-- <= 0)
-			(void)!job_folder_remove(folder, &e);
+			remove_file(path, names[i]);
+		free(folder);
+	}
+	strv_free(names);
+}
+
+static void prune_rejected(const char *path, int keep)
+{
+	char **names;
+	int n = 0;
+
+	if (list_folder(path, &names, NULL))
+		return;
+	for (size_t i = strv_len((const char *const *)names); i-- > 0; n++) {
+		char *folder = path_join(path, names[i]);
+
+		if (n >= KEEP_REJECTED) {
+			remove_file(path, names[i]);
+		} else if (n >= keep) {
+			remove_file(folder, "work");
+			remove_file(folder, "tmp");
+		}
 		free(folder);
 	}
 	strv_free(names);
@@ -323,7 +350,7 @@ void journal_prune(const char *jobs_dir, int keep)
 {
 	char *rejected = path_join(jobs_dir, REJECTED);
 
-	prune_folder(jobs_dir, keep, false);
-	prune_folder(rejected, KEEP_REJECTED, true);
+	prune_over(jobs_dir, keep);
+	prune_rejected(rejected, keep);
 	free(rejected);
 }

@@ -63,7 +63,8 @@ int journal_set_progress(
 int journal_reject(
     const struct journal *j, const char *folder, const char *reason, struct error *e) MUST_CHECK;
 /* Removes the oldest folders that are over, all but `keep`; and those of jobs/rejected, all but
- * KEEP_REJECTED. Blocking, and slow where a checkout is in them. */
+ * KEEP_REJECTED, and of all but `keep` of these what their steps made: log and report stay, a
+ * checkout does not. Blocking, and slow where a checkout is in them. */
 enum { KEEP_REJECTED = 100 };
 void journal_prune(const char *jobs_dir, int keep);
 

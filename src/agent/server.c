@@ -99,26 +99,6 @@ static void note_token(struct server *s, const struct server_call *c)
 
 /* ---- answers ---- */
 
-static enum server_word word_of(const struct server_call *c)
-{
-	if (c->http.err == ERR_CANCELLED)
-		return SERVER_STOPPED;
-	if (c->status >= 200 && c->status < 300)
-		return SERVER_OK;
-	switch (c->status) {
-	case 400:
-	case 403:
-	case 404:
-	case 409:
-	case 413:
-		return SERVER_REFUSED;
-	case 401:
-		return SERVER_TOKEN;
-	default:
-		return SERVER_LATER;
-	}
-}
-
 json_t *server_call_json(const struct server_call *c)
 {
 	json_t *v;
@@ -129,6 +109,37 @@ json_t *server_call_json(const struct server_call *c)
 		return v;
 	json_decref(v);
 	return NULL;
+}
+
+/* Outpost says what is missing; a proxy before it that restarts, or a portal, does not. */
+static bool is_outposts_own(const struct server_call *c)
+{
+	json_t *v = server_call_json(c);
+	bool is_own = json_get_str(v, "detail") != NULL;
+
+	json_decref(v);
+	return is_own;
+}
+
+static enum server_word word_of(const struct server_call *c)
+{
+	if (c->http.err == ERR_CANCELLED)
+		return SERVER_STOPPED;
+	if (c->status >= 200 && c->status < 300)
+		return SERVER_OK;
+	switch (c->status) {
+	case 404:
+		return is_outposts_own(c) ? SERVER_REFUSED : SERVER_LATER;
+	case 400:
+	case 403:
+	case 409:
+	case 413:
+		return SERVER_REFUSED;
+	case 401:
+		return SERVER_TOKEN;
+	default:
+		return SERVER_LATER;
+	}
 }
 
 static void read_detail(struct server_call *c)

@@ -23,7 +23,7 @@ struct server {
 enum server_word {
 	SERVER_OK,      /* 2xx */
 	SERVER_LATER,   /* no answer, or one that may be another next time */
-	SERVER_REFUSED, /* 400, 403, 404, 409, 413: asking again does not help */
+	SERVER_REFUSED, /* 400, 403, 409, 413, Outpost's own 404: asking again does not help */
 	SERVER_TOKEN,   /* 401: with this token; it may be rotated */
 	SERVER_STOPPED, /* server_call_cancel() */
 };

@@ -50,7 +50,7 @@ int job_folder_write(
 /* ERR_NOT_FOUND: not there. At most max bytes; free() *ret, which is NUL-terminated. */
 int job_folder_read(const char *folder, const char *name, size_t max, char **ret, size_t *ret_n,
     struct error *e) MUST_CHECK;
-/* True while a job's process holds the folder. */
+/* True while a job's process holds the folder, and where that cannot be told. */
 bool job_folder_is_locked(const char *folder);
 /* Asks the job's process to cancel (SIGTERM). ERR_NOT_FOUND: nobody holds the folder. */
 int job_folder_cancel(const char *folder, struct error *e) MUST_CHECK;

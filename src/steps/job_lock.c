@@ -55,7 +55,8 @@ bool job_folder_is_locked(const char *folder)
 {
 	char *path = job_folder_file(folder, "lock");
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	bool is_locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	/* Where it cannot be told (no descriptors) nobody may take the job for dead. */
+	bool is_locked = fd < 0 ? errno != ENOENT : flock(fd, LOCK_SH | LOCK_NB) != 0;
 
 	if (fd >= 0)
 		close(fd);

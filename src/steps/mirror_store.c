@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "steps/git_command.h"
 #include "steps/mirror_internal.h"
+#include "steps/steps.h"
 
 enum { LOCK_POLL_MS = 100, COMMITS_KEPT = 200, MODULES_KEPT = 300, TIDY_MS = 10 * 60 * 1000 };
 
@@ -37,9 +38,9 @@ static int make_folder(const char *path, struct error *e)
 
 /* ---- the lock ---- */
 
-static int open_lock(const struct job *j, struct error *e)
+static int open_lock(const char *work_dir, struct error *e)
 {
-	char *file = xasprintf("%s/mirror/lock", j->config->work_dir);
+	char *file = xasprintf("%s/mirror/lock", work_dir);
 	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
@@ -68,7 +69,7 @@ int mirror_lock(struct job *j, int *ret_lock, struct error *e)
 	*ret_lock = -1;
 	if (rc)
 		return rc;
-	*ret_lock = open_lock(j, e);
+	*ret_lock = open_lock(j->config->work_dir, e);
 	if (*ret_lock < 0)
 		return ERR_IO;
 	for (bool is_told = false; flock(*ret_lock, LOCK_EX | LOCK_NB); is_told = true) {
@@ -263,7 +264,7 @@ static void remove_old_modules(const struct job *j)
 
 void mirror_tidy(struct job *j)
 {
-	int fd = open_lock(j, NULL);
+	int fd = open_lock(j->config->work_dir, NULL);
 
 	if (fd < 0)
 		return;
@@ -275,4 +276,16 @@ void mirror_tidy(struct job *j)
 		remove_old_modules(j);
 	}
 	close(fd);
+}
+
+void steps_make_room(const char *work_dir)
+{
+	char *path = xasprintf("%s/%s", work_dir, folders[MIRROR_MODULE]);
+	int fd = open_lock(work_dir, NULL);
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		(void)!job_folder_remove(path, NULL);
+	if (fd >= 0)
+		close(fd);
+	free(path);
 }

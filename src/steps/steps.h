@@ -19,4 +19,8 @@ int steps_run(const struct runner_config *c, const char *folder, struct error *e
  * how to mend it. Blocking. */
 int steps_check(const struct runner_config *c, struct error *e) MUST_CHECK;
 
+/* For want of room: forgets the submodules that were kept for later jobs. While no job runs.
+ * Blocking, and slow. */
+void steps_make_room(const char *work_dir);
+
 #endif

@@ -1,7 +1,7 @@
 // outpost-runner with a real outpostd: work from a webhook to the comment, and whatever can go wrong on the way.
 // Steps wait for a file that the test makes, so nothing here depends on how long anything takes.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs/promises';
@@ -14,11 +14,14 @@ import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
-import { Runner, addRunner, runnerNotBuilt } from './lib/runner.mjs';
+import { OUTPOST_RUNNER, Runner, addRunner, runnerNotBuilt } from './lib/runner.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const LONG = { timeout: 30_000 };
 const skip = notBuilt || runnerNotBuilt;
+const works = (...command) => spawnSync(command[0], command.slice(1)).status === 0;
+const noSandbox = !works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') && 'bubblewrap does not work here';
+const noMounts = !works('unshare', '-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt') && 'no mount namespaces here';
 
 const chip = (name, more = {}) => ({
   name, title: name, level: 'L2', runners: [{ name: 'farm', pull: { labels: [], max_parallel: 5 } }], triggers: { pull_request: { label: 'required' } }, ...more,
@@ -53,8 +56,8 @@ class Lab {
   }
 
   // A pull request that this accelerator alone tests.
-  async pull() {
-    const pull = this.rig.openPull(UPSTREAM, { number: Lab.next++, labels: [`ciflow/crcr/${this.name}`] });
+  async pull(more = {}) {
+    const pull = this.rig.openPull(UPSTREAM, { number: Lab.next++, labels: [`ciflow/crcr/${this.name}`], ...more });
     await this.deliver('opened', pull);
     return pull;
   }
@@ -105,7 +108,7 @@ const times = (text, part) => text.split(part).length - 1;
 describe('a machine that takes work', { skip }, () => {
   let rig;
   let outpost;
-  const names = ['whole', 'cancelled', 'drained', 'late', 'twice', 'killed', 'unplugged', 'away', 'summary', 'proxied', 'once', 'shared', 'rotated', 'wrong', 'stray'];
+  const names = ['whole', 'cancelled', 'drained', 'late', 'twice', 'killed', 'unplugged', 'away', 'summary', 'proxied', 'once', 'shared', 'rotated', 'wrong', 'stray', 'sandboxed', 'crowded'];
 
   before(async () => {
     rig = await startRig();
@@ -293,6 +296,63 @@ describe('a machine that takes work', { skip }, () => {
     await one.runner.configure({ step: 1 });
     const wrong = await one.runner.check();
     assert.deepEqual([wrong.code, /runner\.yml:\d+: unknown key "step"; did you mean "steps"\?/.test(wrong.stderr)], [1, true]);
+  });
+
+  test('bubblewrap: a change is checked out, tested and reported, and reaches nothing of the machine', { skip: noSandbox }, async (t) => {
+    const origin = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-origin-'));
+    t.after(() => fs.rm(origin, { recursive: true, force: true }));
+    const git = (...args) => execFileSync('git', ['-C', origin, '-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args]).toString().trim();
+    git('init', '-q', '-b', 'main');
+    // What a hostile change brings along: it runs as the step.
+    await fs.writeFile(path.join(origin, 'attack.sh'), `
+reach() { "$@" > /dev/null 2>&1 && echo "REACHED: $*"; }
+reach cat "$LAB/token"; reach cat "$LAB/runner.yml"; reach ls "$LAB/work/agent.lock"
+reach touch "$(cat .git/objects/info/alternates)/x" "$LAB/work/x"
+[ "$(ls -d "$LAB"/work/jobs/*/ | wc -l)" = 1 ] || echo "REACHED: other jobs"
+[ "$(ls ..)" = "$(printf 'change.json\nwork')" ] || echo "REACHED: $(ls ..)"
+reach bash -c "exec 3<>/dev/tcp/127.0.0.1/${new URL(outpost.url).port}"
+[ "$(ls /proc | grep -c '^[0-9]')" -lt 12 ] || echo "REACHED: other processes"
+(trap '' TERM HUP; setsid sleep 600 &)
+echo "attacked as $(git log -1 --format=%s)"
+`);
+    git('add', '-A');
+    git('commit', '-qm', 'a hostile change');
+    const one = await lab(t, 'sandboxed', { start: false });
+    const step = `sh attack.sh; echo '<testsuite name="unit"><testcase name="add"/></testsuite>' > "$OUTPOST_RESULTS/junit.xml"`;
+    const hang = `[ "$OUTPOST_PR" = ${Lab.next} ] || { echo hangs; exec sleep 600; }`;
+    await one.runner.configure({ sandbox: 'bubblewrap', allow: { read: [path.join(origin, 'attack.sh')] }, checkout: { git_url: origin },
+      environment: { LAB: one.runner.dir }, steps: [{ name: 'attack', run: step }, { name: 'hang', run: hang }] });
+    await one.runner.spawn();
+    const pull = await one.pull({ headSha: git('rev-parse', 'HEAD') });
+    const { jobs: [job] } = await one.done(pull);
+    const log = await one.log(job);
+    assert.match(log, /\nattacked as a hostile change\n/);
+    assert.doesNotMatch(log, /REACHED/);
+    assert.deepEqual([job.status, job.conclusion], ['completed', 'success'], log);
+    // a cancel finds its way into the sandbox too
+    git('commit', '-q', '--allow-empty', '-m', 'another');
+    const second = await one.pull({ headSha: git('rev-parse', 'HEAD') });
+    await until(async () => { const { jobs } = await one.of(second, ({ jobs: all }) => all.length > 0); return (await one.log(jobs[0])).includes('\nhangs\n'); }, { ...LONG, what: 'the step hangs' });
+    const started = Date.now();
+    await one.push(second);
+    await one.runner.waitForLog({ ev: 'job_ended', conclusion: 'cancelled' });
+    assert.ok(Date.now() - started < 5000, 'it ended within five seconds');
+  });
+
+  test('what was kept goes where there is no room for work', { skip: noMounts }, async (t) => {
+    const one = await lab(t, 'crowded', { start: false });
+    const program = path.join(one.dir, 'small');
+    await fs.mkdir(one.runner.workDir);
+    await fs.writeFile(program, `#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs -o size=190m none "${one.runner.workDir}" && exec "${OUTPOST_RUNNER}" "$@"' sh "$@"\n`, { mode: 0o755 });
+    one.runner.options.program = program;
+    // beyond its log a job wants 96 MiB
+    await one.runner.configure({ log: { max: '1MiB', level: 'debug' }, steps: [{ name: 'build', run: `head -c 100000000 /dev/zero > build; ${STEP}` }] });
+    await one.openGate();
+    await one.runner.spawn();
+    await one.done(await one.pull());
+    await one.runner.waitForLog({ ev: 'no_room' });
+    await one.runner.waitForLog({ ev: 'room_again' });
+    await one.done(await one.pull());
   });
 
   test('one work folder, one agent', async (t) => {

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -219,6 +221,63 @@ static void only_what_is_over_is_pruned(void **state)
 	journal_close(&j);
 }
 
+/* A checkout in each of a hundred would fill any disk. */
+static void of_what_was_rejected_log_and_report_stay(void **state)
+{
+	struct journal j = opened();
+	struct error e = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char id[16], *folder, *work;
+
+		snprintf(id, sizeof(id), "l%d", i);
+		folder = add(&j, id);
+		work = path_join(folder, "work");
+		assert_int_equal(mkdir(work, 0700), 0);
+		assert_int_equal(job_folder_write(work, "large", "x", 1, &e), 0);
+		assert_int_equal(job_folder_write(folder, "log", "x", 1, &e), 0);
+		assert_int_equal(journal_reject(&j, folder, "no such job", &e), 0);
+		free(work);
+		free(folder);
+	}
+	journal_prune(j.jobs_dir, 1);
+	for (int i = 0; i < 3; i++) {
+		char *pattern = xasprintf("%s/rejected/*-l%d/{log,work/large}", j.jobs_dir, i);
+		glob_t found;
+
+		assert_int_equal(glob(pattern, GLOB_BRACE, NULL, &found), 0);
+		assert_int_equal(found.gl_pathc, i == 2 ? 2 : 1);
+		globfree(&found);
+		free(pattern);
+	}
+	journal_close(&j);
+}
+
+/* Without a descriptor to look with, a job that runs must not be taken for dead. */
+static void what_cannot_be_told_is_held(void **state)
+{
+	struct journal j = opened();
+	struct error e = {0};
+	char *folder = add(&j, "a");
+	struct rlimit limit, none;
+	int lock;
+
+	(void)state;
+	assert_false(job_folder_is_locked(folder));
+	assert_int_equal(job_lock_take(folder, &lock, &e), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	bool is_locked = job_folder_is_locked(folder);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(is_locked);
+	close(lock);
+	free(folder);
+	journal_close(&j);
+}
+
 static void a_full_disk_leaves_nothing_half_made(void **state)
 {
 	struct journal j = opened();
@@ -250,6 +309,8 @@ int main(void)
 	    TEST(progress_is_what_was_written_last),
 	    TEST(what_is_rejected_is_out_of_the_way),
 	    TEST(only_what_is_over_is_pruned),
+	    TEST(of_what_was_rejected_log_and_report_stay),
+	    TEST(what_cannot_be_told_is_held),
 	    TEST(a_full_disk_leaves_nothing_half_made),
 	};
 

@@ -277,6 +277,47 @@ static void a_refused_token_is_read_again(void **state)
 	fake_release(&f);
 }
 
+/* What stands before the server, and not the server, knows nothing of the job. */
+static bool answer_for_the_server(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	static const char page[] = "<html>404 Not Found</html>";
+
+	(void)f;
+	if (kind == ASK_RENEW || n > 0)
+		return false;
+	http_respond(r, 404, "text/html", NULL, page, strlen(page));
+	return true;
+}
+
+static void a_404_of_somebody_else_is_waited_out(void **state)
+{
+	struct fake f = {.on = answer_for_the_server};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "echo hello; " REPORT), 0);
+	fake_stop(&f);
+	assert_log_is_the_file(&f);
+	assert_non_null(f.report);
+	assert_int_equal(f.n[ASK_END], 2);
+	assert_progress(&f, "", PROGRESS_SENT);
+	fake_release(&f);
+}
+
+/* Also a step that gets at the token does not show it to everybody. */
+static void the_token_is_not_shown(void **state)
+{
+	struct fake f = {0};
+
+	(void)state;
+	fake_open(&f);
+	assert_int_equal(fake_run(&f, "echo see $(cat ../../../../token); " REPORT), 0);
+	fake_stop(&f);
+	assert_non_null(strstr(buf_str(&f.log), "see ***"));
+	assert_null(strstr(buf_str(&f.log), "secret-token"));
+	fake_release(&f);
+}
+
 /* Before `mended` is there the end fails, after it there is no more work; either way the agent is
  * stopped when it has told the end. */
 static bool stop_at_the_end(struct fake *f, enum ask kind, int n, struct http_request *r)
@@ -338,6 +379,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(of_a_silent_accelerator_only_the_end_is_told),
 	    cmocka_unit_test(a_job_that_died_is_not_reported_and_not_run_again),
 	    cmocka_unit_test(a_refused_token_is_read_again),
+	    cmocka_unit_test(a_404_of_somebody_else_is_waited_out),
+	    cmocka_unit_test(the_token_is_not_shown),
 	    cmocka_unit_test(what_was_not_sent_the_next_agent_sends),
 	};
 

@@ -32,7 +32,8 @@ export class Runner extends EventEmitter {
   #exit;
 
   // options: outpost, name, accelerator, steps; token (instead of asking outpostctl), server (default: outpost's URL);
-  // sandbox: none unless given; all else of runner.yml goes into config. env; args; wait: false (not until it is ready)
+  // sandbox: none unless given; all else of runner.yml goes into config. env; args; wait: false (not until it is ready);
+  // program (instead of outpost-runner itself)
   static async start(options) {
     const runner = await Runner.prepare(options);
     await runner.spawn();
@@ -66,7 +67,7 @@ export class Runner extends EventEmitter {
 
   async spawn(...args) {
     const started = this.log.length;
-    const child = spawn(OUTPOST_RUNNER, ['-c', this.configFile, ...(this.options.args ?? []), ...args],
+    const child = spawn(this.options.program ?? OUTPOST_RUNNER, ['-c', this.configFile, ...(this.options.args ?? []), ...args],
       { cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', 'pipe'] });
     this.#child = child;
     children.add(child);
