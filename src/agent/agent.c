@@ -266,7 +266,7 @@ int agent_run(const char *config_path, enum agent_end end)
 	/* The token lives in this memory: no core dump, and no reading by the steps, which may be
 	 * this user's programs. */
 	prctl(PR_SET_DUMPABLE, 0);
-	log_setup(c->log_level, c->log_format);
+	log_setup(c->log_level, log_format_on_terminal(c->log_format));
 	rc = open_all(&a, &e);
 	if (rc) {
 		log_event(LOG_ERROR, "start_failed", LOG_S("why", *e.text ? e.text : err_text(rc)));

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -28,6 +29,17 @@ void log_setup(enum log_level level, enum log_format format)
 	log_format_now = (int)format;
 }
 
+enum log_format log_format_on_terminal(enum log_format format)
+{
+	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+	if (format != LOG_TEXT || !isatty(STDERR_FILENO))
+		return format;
+	if ((no_colour && *no_colour) || !terminal || strcmp(terminal, "dumb") == 0)
+		return LOG_PEOPLE;
+	return LOG_PEOPLE_COLOUR;
+}
+
 bool log_is_on(enum log_level level)
 {
 	return (int)level >= log_level_now;
@@ -38,6 +50,14 @@ static const char *level_name(enum log_level level)
 	static const char *const names[] = {"debug", "info", "warn", "error"};
 
 	return names[level];
+}
+
+#define DIM "\x1b[2m"
+#define OFF "\x1b[0m"
+
+static bool is_for_people(enum log_format format)
+{
+	return format == LOG_PEOPLE || format == LOG_PEOPLE_COLOUR;
 }
 
 static void put_byte(struct buf *b, unsigned char c, enum log_format format)
@@ -78,7 +98,7 @@ static void put_text(struct buf *b, const char *s, enum log_format format)
 		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f || s[i] == '"' ||
 		    s[i] == '=' || s[i] == '\\')
 			is_word = false;
-	if (is_word && format == LOG_TEXT)
+	if (is_word && format != LOG_JSON)
 		buf_append(b, s, n);
 	else
 		put_quoted(b, s, n, format);
@@ -89,8 +109,12 @@ static void put_field(struct buf *b, const struct log_field *f, enum log_format 
 {
 	size_t before = b->len;
 
+	if (is_for_people(format) && f->text && !*f->text)
+		return;
 	if (format == LOG_JSON)
 		buf_appendf(b, ",\"%s\":", f->key);
+	else if (format == LOG_PEOPLE_COLOUR)
+		buf_appendf(b, DIM " %s=" OFF, f->key);
 	else
 		buf_appendf(b, " %s=", f->key);
 	if (f->text)
@@ -135,6 +159,21 @@ void log_release(void)
 	put_out_held();
 }
 
+/* The clock on the wall, a sign, what happened; the sign says without colours what they say. */
+static void begin_for_people(
+    struct buf *line, enum log_level level, const char *ev, int64_t now_ms, bool has_colour)
+{
+	static const char *const signs[] = {" ", "\u00b7", "!", "\u2717"};
+	static const char *const colours[] = {DIM, "", "\x1b[33m", "\x1b[31m"};
+	const char *colour = has_colour ? colours[level] : "", *off = *colour ? OFF : "";
+	time_t now_s = (time_t)(now_ms / 1000);
+	struct tm now;
+
+	localtime_r(&now_s, &now);
+	buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "", now.tm_hour,
+	    now.tm_min, now.tm_sec, has_colour ? OFF : "", colour, signs[level], ev, off);
+}
+
 static void compose(
     struct buf *line, enum log_level level, const char *ev, const struct log_field *fields)
 {
@@ -144,10 +183,13 @@ static void compose(
 
 	rfc3339_format(now, time);
 	time[19] = '\0'; /* the fraction goes between the seconds and the Z */
-	buf_appendf(line,
-	    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
-			       : "time=%s.%03dZ level=%s ev=%s",
-	    time, (int)(now % 1000), level_name(level), ev);
+	if (is_for_people(format))
+		begin_for_people(line, level, ev, now, format == LOG_PEOPLE_COLOUR);
+	else
+		buf_appendf(line,
+		    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
+				       : "time=%s.%03dZ level=%s ev=%s",
+		    time, (int)(now % 1000), level_name(level), ev);
 	for (; fields->key; fields++)
 		put_field(line, fields, format);
 	buf_append_str(line, format == LOG_JSON ? "}\n" : "\n");

@@ -1,4 +1,4 @@
-/* Structured log lines on stderr: one per event, as key=value or JSON.
+/* Structured log lines on stderr: one per event, as key=value or JSON, or aligned for people.
  *
  *   log_event(LOG_INFO, "delivery_accepted", LOG_S("delivery", guid), LOG_I("bytes", n));
  *
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
-enum log_format { LOG_TEXT, LOG_JSON };
+enum log_format { LOG_TEXT, LOG_JSON, LOG_PEOPLE, LOG_PEOPLE_COLOUR };
 
 struct log_field {
 	const char *key;  /* NULL ends the list */
@@ -31,6 +31,9 @@ static inline const char *log_text(const char *v)
 	log_write(level, ev, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 
 void log_setup(enum log_level level, enum log_format format);
+/* What people get instead of LOG_TEXT where stderr is a terminal; without colours where NO_COLOR
+ * is set or the terminal has none. All else as it is. */
+enum log_format log_format_on_terminal(enum log_format format);
 bool log_is_on(enum log_level level);
 void log_write(enum log_level level, const char *ev, const struct log_field *fields);
 

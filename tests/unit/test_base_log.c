@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -60,6 +62,53 @@ static void test_text(void **state)
 	    " level=warn ev=ev_name word=plain-1.2 n=-5 quoted=\"a b=\\\"c\\\"\\\\\\nlevel=error\" "
 	    "empty=\"\" none=\"\" bad=\"\\xff\\x1b[0m\" utf8=\"ä\"\n");
 	free(line);
+}
+
+/* Aligned, nothing empty, and still nothing that would be an order to the terminal. */
+static void test_for_people(void **state)
+{
+	char *line;
+
+	(void)state;
+	setenv("TZ", "UTC", 1);
+	log_setup(LOG_DEBUG, LOG_PEOPLE);
+	log_event(LOG_INFO, "job_started", LOG_S("empty", ""), LOG_S("pr", "7"), LOG_I("n", 5));
+	log_event(LOG_ERROR, "no_room", LOG_S("why", "a\x1b[31m\nb"));
+	line = written();
+	assert_string_equal(line + strlen("12:00:00"), strchr(line, ' '));
+	assert_memory_equal(strchr(line, ' '), "  \u00b7 job_started        pr=7 n=5\n",
+	    strlen("  \u00b7 job_started        pr=7 n=5\n"));
+	assert_non_null(strstr(line, "  \u2717 no_room            why=\"a\\x1b[31m\\nb\"\n"));
+	assert_null(strchr(line, '\x1b'));
+	free(line);
+	log_setup(LOG_DEBUG, LOG_PEOPLE_COLOUR);
+	log_event(LOG_WARN, "ev", LOG_S("a", "b"));
+	line = written();
+	assert_non_null(strstr(line, "\x1b[33m! ev                \x1b[0m\x1b[2m a=\x1b[0mb\n"));
+	free(line);
+	unsetenv("TZ");
+}
+
+static void test_what_suits_a_terminal(void **state)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), other;
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	assert_int_equal(log_format_on_terminal(LOG_TEXT), LOG_TEXT); /* a file */
+	assert_true(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal));
+	other = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(other >= 0 && dup2(other, STDERR_FILENO) >= 0);
+	assert_int_equal(log_format_on_terminal(LOG_TEXT), LOG_PEOPLE_COLOUR);
+	assert_int_equal(log_format_on_terminal(LOG_JSON), LOG_JSON);
+	setenv("NO_COLOR", "1", 1);
+	assert_int_equal(log_format_on_terminal(LOG_TEXT), LOG_PEOPLE);
+	unsetenv("NO_COLOR");
+	setenv("TERM", "dumb", 1);
+	assert_int_equal(log_format_on_terminal(LOG_TEXT), LOG_PEOPLE);
+	close(other);
+	close(terminal);
 }
 
 static void test_json(void **state)
@@ -217,6 +266,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	    T(test_text),
 	    T(test_json),
+	    T(test_for_people),
+	    T(test_what_suits_a_terminal),
 	    T(test_long_values_are_cut),
 	    T(test_a_long_line_ends),
 	    T(test_no_control_for_a_terminal),
