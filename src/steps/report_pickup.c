@@ -7,6 +7,9 @@
 #include "base/json.h"
 #include "report/report_file.h"
 
+/* Of all files together: what a stranger's step leaves behind must not keep the machine for long. */
+#define ALL_MAX_BYTES (INT64_C(8) * REPORT_FILE_MAX_BYTES)
+
 static int read_all(int fd, const char *path, struct buf *out, struct error *e)
 {
 	for (;;) {
@@ -128,10 +131,27 @@ static int say_missing(const struct job *j, size_t n_old, struct error *e)
 	return ERR_INVALID;
 }
 
+static bool may_go_on(struct job *j, int64_t n_bytes, struct error *e)
+{
+	struct error why = {0};
+
+	if (stop_wait(&j->stop, 0))
+		error_set(&why, ERR_CANCELLED, "cancelled while the report was read");
+	else if (n_bytes > ALL_MAX_BYTES)
+		error_set(&why, ERR_INVALID, "report: more than %d MiB in all files together",
+		    (int)(ALL_MAX_BYTES >> 20));
+	else
+		return true;
+	job_log_say(j->log, "%s", why.text);
+	error_set(e, why.code, "%s", why.text);
+	return false;
+}
+
 static size_t take_files(struct job *j, const struct found_files *now,
     const struct found_files *before, struct report_file *all, struct error *e)
 {
 	size_t n_old = 0;
+	int64_t n_bytes = 0;
 
 	for (size_t i = 0; i < now->n; i++) {
 		struct error why = {0};
@@ -140,6 +160,9 @@ static size_t take_files(struct job *j, const struct found_files *now,
 			n_old++;
 			continue;
 		}
+		n_bytes += now->list[i].st.st_size;
+		if (!may_go_on(j, n_bytes, e))
+			break;
 		if (take_file(j, now->list[i].path, all, &why))
 			error_set(e, ERR_INVALID, "report: %s", why.text);
 		job_log_say(j->log, "report: %s%s%s", now->list[i].path, why.code ? ": " : "",
@@ -168,6 +191,7 @@ int report_pickup(
 	if (all.n_tests > 0)
 		rc = write_report(j, &all, e);
 	*ret_has_report = all.n_tests > 0 && !rc;
+	*ret_has_report = *ret_has_report && !j->stop.is_wanted;
 	if (!rc && e->code)
 		rc = e->code;
 	found_files_release(&now);

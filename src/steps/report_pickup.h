@@ -9,7 +9,7 @@
  * and that no step touched says nothing about this run.
  *
  * 0: all is well; *ret_has_report tells whether there is a report.json. ERR_INVALID: a report is
- * missing or wrong, the explanation says which; report.json may be there all the same, from the
+ * missing, wrong or too large, or the job was cancelled; the explanation says which; report.json may be there all the same, from the
  * good files. ERR_IO and the like: it could not be written. */
 int report_pickup(struct job *j, const struct found_files *before, bool *ret_has_report,
     struct error *e) MUST_CHECK;

@@ -176,6 +176,8 @@ static void pick_up_report(struct job *j, const struct found_files *before)
 		return;
 	if (report_pickup(j, before, &j->result.has_report, &e)) {
 		job_log_say(j->log, "%s", e.text);
+		if (j->stop.is_wanted)
+			job_conclude(j, "cancelled", "cancelled while the report was read");
 		job_conclude(j, "action_required", "%s", e.text);
 	}
 }

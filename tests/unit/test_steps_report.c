@@ -143,6 +143,45 @@ static void test_secrets_are_masked(void **state)
 	assert_non_null(strstr(text, "KEY=***"));
 }
 
+#define LARGE "for i in 0 1 2 3 4 5 6 7 8 9; do head -c 31000000 /dev/zero > results/$i.xml; done"
+
+/* What it costs to read what a stranger left is bounded. */
+static void test_too_much_in_all(void **state)
+{
+	(void)state;
+	rig_globs[0] = (char *)"results/*.xml";
+	rig_step("large", LARGE, RIG_WAIT_MS);
+	rig_run();
+	rig_assert_conclusion("action_required", "report: results/0.xml");
+	rig_assert_log_has("\n== report: results/7.xml");
+	rig_assert_log_has("more than 256 MiB in all files together");
+	rig_assert_log_lacks("report: results/8.xml");
+}
+
+static void test_cancelled_meanwhile(void **state)
+{
+	bool is_reading = false;
+	pid_t pid;
+
+	(void)state;
+	rig_globs[0] = (char *)"results/*.xml";
+	rig_step("large", LARGE, RIG_WAIT_MS);
+	pid = rig_start();
+	while (!is_reading) {
+		char *log = NULL;
+		size_t n;
+
+		poll(NULL, 0, 1);
+		if (!job_folder_read(rig_folder, "log", 1 << 20, &log, &n, NULL))
+			is_reading = strstr(log, "== report: ") != NULL;
+		free(log);
+	}
+	kill(pid, SIGTERM);
+	rig_finish(pid);
+	rig_assert_conclusion("cancelled", "while the report was read");
+	assert_false(rig_result.has_report);
+}
+
 static void put(const char *folder, const char *path)
 {
 	char *full = xasprintf("%s/%s", folder, path);
@@ -223,7 +262,8 @@ int main(void)
 	    TEST(test_failed_step_keeps_its_conclusion_and_its_report),
 	    TEST(test_missing_after_a_failed_step), TEST(test_after_a_timeout),
 	    TEST(test_one_wrong_file), TEST(test_links_lead_nowhere), TEST(test_secrets_are_masked),
-	    TEST(test_patterns), TEST(test_many_files)};
+	    TEST(test_too_much_in_all), TEST(test_cancelled_meanwhile), TEST(test_patterns),
+	    TEST(test_many_files)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
