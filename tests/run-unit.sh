@@ -2,6 +2,7 @@
 # Runs unit tests one after the other, each with a time limit; a passing one is one line.
 # usage: run-unit.sh TEST...
 set -u
+export TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
 passed=0
 failed=0
 log=$(mktemp)
