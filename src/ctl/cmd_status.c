@@ -15,9 +15,16 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)obj, key, value) if (json_integer_value(value) > 0)
-	    buf_appendf(&line, "%s%lld %s", line.len ? ", " : "",
-		(long long)json_integer_value(value), key);
+	json_object_foreach((json_t *)obj, key, value)
+	{
+		if (json_integer_value(value) <= 0)
+			continue;
+		buf_appendf(
+		    &line, "%s%lld ", line.len ? ", " : "", (long long)json_integer_value(value));
+		/* the words of the JSON, for people */
+		for (const char *c = key; *c; c++)
+			buf_append_char(&line, *c == '_' ? ' ' : *c);
+	}
 	print_line(ctl, name, line.len ? line.data : "none");
 	buf_release(&line);
 }

@@ -9,17 +9,28 @@
 
 static const char DEFAULT_CONFIG[] = "/etc/outpost/outpost.yml";
 
+enum { HELP_COLUMN = 37 };
+
+/* A usage that reaches into the next column has a line of its own: all helps begin in one
+ * column, and no line is wider than 80. */
+static void print_command(FILE *out, const struct command *c)
+{
+	int width = fprintf(out, "  %s%s%s", c->name, *c->usage ? " " : "", c->usage);
+
+	if (width + 1 > HELP_COLUMN) {
+		fputc('\n', out);
+		width = 0;
+	}
+	fprintf(out, "%*s%s\n", HELP_COLUMN - width, "", c->help);
+}
+
 static void print_help(FILE *out)
 {
 	fputs("Usage: outpostctl [-c FILE] [--json] COMMAND\n\n", out);
-	for (const struct command *c = COMMANDS; c->name; c++) {
-		char head[64];
-
-		snprintf(head, sizeof(head), "%s %s", c->name, c->usage);
-		fprintf(out, "  %-34s %s\n", head, c->help);
-	}
+	for (const struct command *c = COMMANDS; c->name; c++)
+		print_command(out, c);
 	fprintf(out,
-	    "\n  -c, --config FILE  the service's configuration (default %s)\n"
+	    "\n  -c, --config FILE  outpostd's configuration (default %s)\n"
 	    "      --json         for programs\n"
 	    "      --version, --help\n"
 	    "\nExit codes: 0 done, 1 failed, 2 usage.\n",
@@ -42,11 +53,30 @@ static const struct command *find_command(int argc, char **argv, int *ret_n)
 	return NULL;
 }
 
+/* "runner" alone, or with a word that it does not know: says which there are. */
+static bool explain_group(const char *word)
+{
+	size_t n = strlen(word);
+	bool is_group = false;
+
+	for (const struct command *c = COMMANDS; c->name; c++) {
+		if (strncmp(c->name, word, n) || c->name[n] != ' ')
+			continue;
+		if (!is_group)
+			fprintf(stderr, "outpostctl: '%s' is one of:\n", word);
+		is_group = true;
+		print_command(stderr, c);
+	}
+	return is_group;
+}
+
 static int unknown_command(const char *word)
 {
 	const char *names[32] = {NULL}, *near;
 	size_t n = 0;
 
+	if (explain_group(word))
+		return EXIT_USAGE;
 	for (const struct command *c = COMMANDS; c->name && n + 1 < 32; c++)
 		names[n++] = c->name;
 	near = str_nearest(word, names);

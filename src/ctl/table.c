@@ -5,7 +5,7 @@
 #include "base/escape.h"
 #include "base/str.h"
 
-enum { COLUMNS_MAX = 16, GAP = 2 };
+enum { COLUMNS_MAX = 16, GAP = 2, NARROWEST = 8 };
 
 struct table {
 	const char *const *headings;
@@ -116,41 +116,74 @@ static void print_cell(const char *text, size_t width, const char *colour)
 	    colour ? "\033[0m" : "", (int)(width - n), "");
 }
 
-static void measure(const struct table *t, const struct ctl *ctl, size_t *widths)
+/* How a table stands on this terminal. */
+struct layout {
+	size_t widths[COLUMNS_MAX];
+	bool is_last_below; /* the last column, which holds sentences, has lines of its own */
+};
+
+/* Takes from the widest column until what stands in one line fits. */
+static void narrow(struct layout *l, size_t n_columns, size_t used, size_t room)
 {
-	size_t used = 0, last = t->n_columns - 1;
+	while (used > room) {
+		size_t widest = 0;
+
+		for (size_t c = 1; c < n_columns; c++)
+			if (l->widths[c] > l->widths[widest])
+				widest = c;
+		if (l->widths[widest] <= NARROWEST)
+			return;
+		l->widths[widest]--;
+		used--;
+	}
+}
+
+static void measure(const struct table *t, const struct ctl *ctl, struct layout *l)
+{
+	size_t used = 0, last = t->n_columns - 1, room = (size_t)ctl->width;
 
 	for (size_t c = 0; c < t->n_columns; c++)
-		widths[c] = text_width(t->headings[c]);
+		l->widths[c] = text_width(t->headings[c]);
 	for (size_t i = 0; i < t->n_cells; i++)
-		if (text_width(t->cells[i]) > widths[i % t->n_columns])
-			widths[i % t->n_columns] = text_width(t->cells[i]);
+		if (text_width(t->cells[i]) > l->widths[i % t->n_columns])
+			l->widths[i % t->n_columns] = text_width(t->cells[i]);
 	for (size_t c = 0; c < last; c++)
-		used += widths[c] + GAP;
-	/* Only a terminal cuts: a pipe gets everything. */
-	if (ctl->is_terminal && used + widths[last] > (size_t)ctl->width)
-		widths[last] = used + 10 < (size_t)ctl->width ? (size_t)ctl->width - used : 10;
+		used += l->widths[c] + GAP;
+	/* A pipe gets everything as it is; a terminal breaks no line in the middle of a column. */
+	l->is_last_below = last > 0 && ctl->is_terminal && used + l->widths[last] > room;
+	if (l->is_last_below)
+		narrow(l, last, used - GAP, room);
+}
+
+static void print_row(const struct ctl *ctl, const struct layout *l, const char *const *cells,
+    size_t n, bool is_heading)
+{
+	size_t n_in_line = l->is_last_below ? n - 1 : n;
+
+	for (size_t c = 0; c < n_in_line; c++) {
+		const char *colour = is_heading ? "\033[2m" : colour_of(cells[c]);
+		bool is_last = c + 1 == n_in_line;
+		size_t width = text_width(cells[c]);
+
+		print_cell(cells[c], is_last && width < l->widths[c] ? width : l->widths[c],
+		    ctl->has_colour ? colour : NULL);
+		fputs(is_last ? "\n" : "  ", stdout);
+	}
+	if (l->is_last_below && !is_heading && *cells[n - 1])
+		printf("    %s\n", cells[n - 1]);
 }
 
 void table_print(struct table *t, const struct ctl *ctl, const char *nothing)
 {
-	size_t widths[COLUMNS_MAX];
+	struct layout l;
 
 	if (t->n_cells == 0) {
 		puts(nothing);
 	} else {
-		measure(t, ctl, widths);
-		for (size_t i = 0; i < t->n_columns + t->n_cells; i++) {
-			size_t c = i % t->n_columns;
-			bool is_heading = i < t->n_columns, is_last = c + 1 == t->n_columns;
-			const char *text = is_heading ? t->headings[c] : t->cells[i - t->n_columns];
-			const char *colour = is_heading ? "\033[2m" : colour_of(text);
-			size_t width =
-			    is_last && text_width(text) < widths[c] ? text_width(text) : widths[c];
-
-			print_cell(text, width, ctl->has_colour ? colour : NULL);
-			fputs(is_last ? "\n" : "  ", stdout);
-		}
+		measure(t, ctl, &l);
+		print_row(ctl, &l, t->headings, t->n_columns, true);
+		for (size_t i = 0; i < t->n_cells; i += t->n_columns)
+			print_row(ctl, &l, (const char *const *)t->cells + i, t->n_columns, false);
 	}
 	for (size_t i = 0; i < t->n_cells; i++)
 		free(t->cells[i]);

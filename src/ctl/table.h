@@ -1,5 +1,6 @@
-/* An aligned table for people: columns as wide as their content, the last one cut to the
- * terminal, a dim heading and coloured states where there is a terminal. */
+/* An aligned table for people: columns as wide as their content, a dim heading and coloured states
+ * where there is a terminal. On one that is too narrow the last column, where sentences stand, goes
+ * below its row, and the widest columns are cut. */
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 

@@ -87,7 +87,15 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal((await outpost.ctl()).code, 2);
     assert.equal((await outpost.ctl('replay', '00000000-0000-4000-8000-000000000000')).code, 1);
     assert.equal((await outpost.ctl('comment', 'preview', '999')).code, 1);
-    assert.equal((await outpost.ctl('--help')).code, 0);
+    const all = await outpost.ctl('--help');
+    assert.equal(all.code, 0);
+    for (const line of all.stdout.split('\n')) assert.ok(line.length <= 80, line);
+    // every help begins in one column, also behind a usage that is longer than that
+    const commands = all.stdout.split('\n\n')[1].split('\n');
+    commands.forEach((line, i) => assert.ok(/^.{35} {2}\S/.test(line) || /^ {37}\S/.test(commands[i + 1]), line));
+    const group = await outpost.ctl('runner', 'ad');
+    assert.equal(group.code, 2);
+    assert.match(group.stderr, /^outpostctl: 'runner' is one of:\n {2}runner add NAME/);
     const help = await outpost.ctl('deliveries', '--help');
     assert.equal(help.code, 0);
     assert.match(help.stdout, /^Usage: outpostctl .*deliveries \[--failed\]/);
@@ -153,15 +161,18 @@ describe('operating it', { skip: notBuilt }, () => {
       assert.equal((await outpost.get(target)).status, 404, target);
   });
 
-  test('a table is cut for a terminal visibly, and never for a pipe', { skip: !hasTerminals && 'no pseudo-terminals here' }, async () => {
+  test('a table fits a terminal of 80 columns with every reason whole, and is never cut for a pipe', { skip: !hasTerminals && 'no pseudo-terminals here' }, async () => {
     const pull = rig.openPull(UPSTREAM, { number: 8, author: 'stranger', association: 'NONE' });
     await rig.deliver('pull_request', pullRequestOf('opened', pull));
     await outpost.waitForApi('pulls/8', (one) => one.accelerators[0]?.dispatches[0]?.state === 'held');
-    const command = `stty cols 100; ${OUTPOSTCTL} -c ${outpost.configFile} dispatches --pr 8`;
+    const command = `stty cols 80; ${OUTPOSTCTL} -c ${outpost.configFile} dispatches --pr 8`;
     const shown = execFileSync('script', ['-qec', command, '/dev/null'], { input: '' }).toString().replace(/\x1b\[\d*m/g, '');
     const lines = shown.trimEnd().split(/\r?\n/);
-    assert.ok(lines.every((line) => [...line].length <= 100), shown);
-    assert.match(lines[1], /held .*…$/);
+    assert.equal(lines.length, 3, shown);
+    assert.match(lines[0], /^CREATED .* ROUND$/);
+    assert.ok(lines.slice(0, 2).every((line) => [...line].length <= 80), shown);
+    assert.match(lines[1], /….* held /, 'the widest column is cut');
+    assert.match(lines[2], /^ {4}\S.*has not contributed before[^…]*$/);
     assert.match((await outpost.ctl('dispatches', '--pr', '8')).stdout, /has not contributed before[^…]*$/m);
   });
 
