@@ -24,7 +24,8 @@ void comment_append_title(struct buf *out, const char *title);
 void comment_append_table(struct buf *out, const struct table *t, const struct comment_options *o,
     size_t max_bytes, size_t *ret_n_left_out);
 
-/* What is red: test, one line of error, evidence, and the vendor's contact. */
+/* What is red, then what gave no result: test, one line of error, evidence, and the vendor's
+ * contact. */
 void comment_append_failures(
     struct buf *out, const struct table *t, const struct comment_options *o);
 /* Who is silent, held, running, cancelled, and why: a paragraph each. */

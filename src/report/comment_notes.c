@@ -17,6 +17,7 @@ enum {
 	REASON_MAX_CHARS = 160,
 	MESSAGE_MAX_CHARS = 200,
 	ONCALL_MAX = 5,
+	LEFT_OUT_SHOWN_MAX = 999999,
 };
 
 /* "[contact](…), on call `alice`, `bob`" behind `before`; nothing when none is known. */
@@ -111,7 +112,12 @@ static void append_cut(struct buf *out, const struct table_column *c)
 	int64_t n = n_tests_cut(c);
 
 	comment_append_title(out, c->accelerator->title);
-	buf_appendf(out, ": its report leaves out %lld test%s", (long long)n, n == 1 ? "" : "s");
+	/* the vendor chose the number: seven digits may be read as a commit, and be linked */
+	if (n > LEFT_OUT_SHOWN_MAX)
+		buf_append_str(out, ": its report leaves out over 999,999 tests");
+	else
+		buf_appendf(
+		    out, ": its report leaves out %lld test%s", (long long)n, n == 1 ? "" : "s");
 }
 
 struct paragraph {
@@ -298,11 +304,27 @@ static void append_failure(struct buf *out, const struct table_row *row,
 	free(name);
 }
 
-/* The red cells of column i; at most FAILURES_PER_COLUMN lines and up to out's length `end`. */
+/* What is red, and what gave no result: a person who reads "red" looks at the change. */
+static const struct failures {
+	const char *heading, *more;
+	enum test_status statuses[2];
+} failures[] = {
+    {"**Red, cause not classified yet**\n\n", "have red cells", {TEST_FAIL, TEST_ERROR}},
+    {"**No result**\n\n", "have cells without a result", {TEST_MISS, TEST_MISS}},
+};
+
+static bool is_of(const struct failures *f, enum test_status status)
+{
+	return status == f->statuses[0] || status == f->statuses[1];
+}
+
+/* The cells of column i that are of `f`; at most FAILURES_PER_COLUMN lines and up to out's length
+ * `end`. */
 static void append_column_failures(struct buf *out, const struct table *t, size_t i,
-    const struct comment_options *o, struct table_cell *cells, size_t end)
+    const struct failures *f, const struct comment_options *o, size_t end)
 {
 	const struct accelerator_view *a = t->columns[i].accelerator;
+	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
 	struct buf line = BUF_INIT(COMMENT_MAX_BYTES);
 	size_t n = 0, n_more = 0;
 
@@ -311,7 +333,7 @@ static void append_column_failures(struct buf *out, const struct table *t, size_
 	buf_append_str(out, "\n");
 	for (size_t r = 0; r < t->n_rows_in[ROW_RED]; r++) {
 		table_row_cells(t, &t->rows[r], cells);
-		if (cells[i].kind != CELL_VERDICT || !test_status_is_red(cells[i].verdict->status))
+		if (cells[i].kind != CELL_VERDICT || !is_of(f, cells[i].verdict->status))
 			continue;
 		buf_clear(&line);
 		if (n < FAILURES_PER_COLUMN)
@@ -327,31 +349,37 @@ static void append_column_failures(struct buf *out, const struct table *t, size_
 		buf_appendf(out, "- … and %zu more\n", n_more);
 	buf_append_char(out, '\n');
 	buf_release(&line);
+	free(cells);
+}
+
+static void append_failures(struct buf *out, const struct table *t, const struct failures *f,
+    const struct comment_options *o, size_t end)
+{
+	size_t n_columns = 0, n_unnamed = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const size_t *n = t->columns[i].n_cells;
+
+		if (!n[f->statuses[0]] && !n[f->statuses[1]])
+			continue;
+		if (n_columns + n_unnamed == 0)
+			buf_append_str(out, f->heading);
+		if (n_columns == NAMED_MAX || out->len > end) {
+			n_unnamed++;
+			continue;
+		}
+		append_column_failures(out, t, i, f, o, end);
+		n_columns++;
+	}
+	if (n_unnamed)
+		buf_appendf(out, "%zu more accelerators %s.\n\n", n_unnamed, f->more);
 }
 
 void comment_append_failures(
     struct buf *out, const struct table *t, const struct comment_options *o)
 {
-	struct table_cell *cells;
-	size_t n_columns = 0, n_unnamed = 0, end = out->len + FAILURES_MAX_BYTES;
+	size_t end = out->len + FAILURES_MAX_BYTES;
 
-	if (t->n_rows_in[ROW_RED] == 0)
-		return;
-	cells = xcalloc(t->n_columns + 1, sizeof(*cells));
-	buf_append_str(out, "**Red, cause not classified yet**\n\n");
-	for (size_t i = 0; i < t->n_columns; i++) {
-		const size_t *n = t->columns[i].n_cells;
-
-		if (!n[TEST_FAIL] && !n[TEST_ERROR] && !n[TEST_MISS])
-			continue;
-		if (n_columns == NAMED_MAX || out->len > end) {
-			n_unnamed++;
-			continue;
-		}
-		append_column_failures(out, t, i, o, cells, end);
-		n_columns++;
-	}
-	if (n_unnamed)
-		buf_appendf(out, "%zu more accelerators have red cells.\n\n", n_unnamed);
-	free(cells);
+	for (size_t i = 0; i < ARRAY_LEN(failures) && t->n_rows_in[ROW_RED] > 0; i++)
+		append_failures(out, t, &failures[i], o, end);
 }

@@ -128,11 +128,14 @@ static void test_everything_at_once(void **state)
 	    "– skipped · … running\n\n"
 	    "**Red, cause not classified yet**\n\n"
 	    "Ascend NPU · [contact](https://vendor.example/help), on call `alice`\n"
-	    "- ? `CI/lint`: no result, the job ended as `timed_out` · [evidence](" PAGE "jobs/13)\n"
 	    "- ✗ `model/llama3`: `RuntimeError: no kernel at line 3` · [evidence](" PAGE
 	    "jobs/12) · [vendor's run](https://vendor.example/run)\n"
 	    "- ! `unit/ops`: the test itself broke, no message was reported · [evidence](" PAGE
 	    "jobs/12) · [vendor's run](https://vendor.example/run) · reported late\n\n"
+	    "**No result**\n\n"
+	    "Ascend NPU · [contact](https://vendor.example/help), on call `alice`\n"
+	    "- ? `CI/lint`: no result, the job ended as `timed_out` · [evidence](" PAGE
+	    "jobs/13)\n\n"
 	    "**No report:** MLU: `did not start within 2h`, on call `bob`\n\n"
 	    "**Held:** Gaudi: `a first-time contributor`. A member of the repository releases this "
 	    "commit with the comment `@outpost-ci ok-to-test`\n\n"
