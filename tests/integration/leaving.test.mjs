@@ -1,0 +1,54 @@
+// An accelerator leaves the registry while its work is held, queued and running: nothing of it goes out any more, and nothing
+// waits for ever.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { issueComment, pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { Puller } from './lib/puller.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const NUMBER = 700;
+const deadlines = { start: '10s', finish: '12s' };
+const pull = (name, trust = 'anyone') => ({ name, title: name, level: 'L2', trust, deadlines, triggers: { pull_request: {} }, runners: [{ name: 'farm', pull: { labels: [], max_parallel: 1 } }] });
+const github = (name, trust) => ({ ...pull(name, trust), runners: [{ name: 'ci', github: { repository: `vendor/${name}` } }] });
+
+describe('an accelerator leaves the registry', { skip: notBuilt }, () => {
+  let rig;
+  let outpost;
+  let machine;
+  let lease;
+  const said = (name, view) => view.accelerators.find((a) => a.name === name)?.dispatches[0];
+  const comment = () => rig.comments(UPSTREAM, NUMBER)[0]?.body ?? '';
+
+  before(async () => {
+    rig = await startRig();
+    outpost = await Outpost.start({ rig, accelerators: [pull('stays'), pull('queued'), pull('running'), github('held', 'members')], config: { comment: { min_interval: '1s' } } });
+    machine = await Puller.add(outpost, 'm', 'running');
+    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: NUMBER, association: 'NONE' })));
+    lease = await machine.take();
+    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => said('held', view)?.state === 'held' && said('queued', view)?.state === 'queued', { what: 'held and queued' });
+    await outpost.configure({ accelerators: [pull('stays')] });
+    await outpost.reload();
+  });
+  after(async () => {
+    await outpost?.close();
+    await rig?.close();
+  });
+
+  test('its machine is told so, and what ran or waited is no report in the end', async () => {
+    assert.equal((await machine.renew(lease)).status, 403);
+    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => ['queued', 'running'].every((name) => said(name, v)?.state === 'expired'), { timeout: 30_000, what: 'both ran out' });
+    assert.deepEqual(['queued', 'running'].map((name) => view.verdicts.find(({ accelerator }) => accelerator === name)?.status), ['MISS', 'MISS']);
+    await until(() => /No report:/.test(comment()), { timeout: 10_000, what: 'the comment says so' });
+    assert.equal((await outpost.get(`/api/v1/jobs/${lease.job_id}`)).status, 200, 'what it did stays to be seen');
+  });
+
+  test('ok-to-test sends it nothing', async () => {
+    await rig.deliver('issue_comment', issueComment('created', { number: NUMBER, body: `@${rig.app.slug} ok-to-test`, association: 'MEMBER', author: 'alice', createdAt: new Date(Date.now() + 5000).toISOString() }));
+    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => !['held', 'queued', 'sent'].includes(said('held', v).state), { timeout: 30_000, what: 'it ended' });
+    assert.deepEqual([said('held', view).state, said('held', view).error], ['failed', 'no longer registered']);
+    assert.equal(rig.dispatches({ repository: 'vendor/held' }).length, 0);
+    await until(() => !/Held/.test(comment()), { timeout: 10_000, what: 'nothing is held any more' });
+  });
+});
