@@ -175,6 +175,7 @@ install: all
 	install -m 644 docs/man/outpostd.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 docs/man/outpostctl.1 docs/man/outpost-runner.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	cp -R config $(DESTDIR)$(PREFIX)/share/outpost/
+	chmod -R u=rwX,go=rX $(DESTDIR)$(PREFIX)/share/outpost/config
 	for unit in outpostd outpost-runner; do \
 	    sed 's|@PREFIX@|$(PREFIX)|g' systemd/$$unit.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service && \
 	    chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service || exit 1; \
