@@ -8,7 +8,7 @@
 struct git_end {
 	bool is_done;      /* it exited with 0 */
 	bool is_missing;   /* the other side does not have, or does not give, what was asked for */
-	char message[256]; /* the line that says why not; "" when done */
+	char message[1024]; /* the line that says why not; "" when done */
 };
 
 /* Blocking. `args` end with NULL. ERR_CANCELLED, ERR_TIMEOUT: the job's time is over; otherwise 0

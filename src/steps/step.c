@@ -88,6 +88,14 @@ static void say_begin(struct job *j, const struct runner_step *step)
 	job_log_begin_excerpt(j->log);
 }
 
+/* What the shell's own two codes mean, for those who read the comment and not the log. */
+static const char *exit_words(int code)
+{
+	return code == 127   ? " (a command was not found)"
+	       : code == 126 ? " (a command could not be executed)"
+			     : "";
+}
+
 static void say_end(struct job *j, const struct runner_step *step, const struct child_end *end)
 {
 	char now[RFC3339_BYTES], how[64];
@@ -96,7 +104,7 @@ static void say_end(struct job *j, const struct runner_step *step, const struct 
 	if (end->signal)
 		snprintf(how, sizeof(how), "signal %d (%s)", end->signal, strsignal(end->signal));
 	else
-		snprintf(how, sizeof(how), "exit %d", end->exit_code);
+		snprintf(how, sizeof(how), "exit %d%s", end->exit_code, exit_words(end->exit_code));
 	job_log_say(j->log, "step %s: %s%s after %.1f s [%s]", step->name,
 	    end->is_timeout     ? "timed out, "
 	    : end->is_cancelled ? "cancelled, "
@@ -152,7 +160,8 @@ static void conclude_step(
 		job_conclude(j, "failure", "step %s: signal %d (%s)", step->name, end->signal,
 		    strsignal(end->signal));
 	else if (end->exit_code != 0)
-		job_conclude(j, "failure", "step %s: exit %d", step->name, end->exit_code);
+		job_conclude(j, "failure", "step %s: exit %d%s", step->name, end->exit_code,
+		    exit_words(end->exit_code));
 }
 
 /* Whoever killed the supervisor left us its children. */

@@ -150,14 +150,29 @@ static bool check_out(struct job *j)
 	return !rc;
 }
 
+/* Why something that works in a shell is not found here; no path of the machine is named, the log
+ * may be public. */
+static void say_sandbox(const struct job *j)
+{
+	const struct runner_config *c = j->config;
+
+	if (c->sandbox == SANDBOX_NONE)
+		job_log_say(
+		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
+	else
+		job_log_say(j->log,
+		    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work "
+		    "folder's and those that `allow` names",
+		    c->allow_network ? "the machine's" : "no",
+		    c->allow_devices && *c->allow_devices ? "the listed" : "no");
+}
+
 static void run_steps(struct job *j)
 {
 	const struct runner_config *c = j->config;
 	bool is_ok = true;
 
-	if (c->sandbox == SANDBOX_NONE)
-		job_log_say(
-		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
+	say_sandbox(j);
 	for (size_t i = 0; i < c->n_steps; i++)
 		if (!is_ok)
 			job_log_say(j->log, "step %s: not run", c->steps[i].name);

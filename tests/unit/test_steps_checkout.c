@@ -240,6 +240,7 @@ static void test_password_in_the_url(void **state)
 	rig_step("look", "true", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("startup_failure", "checkout: ");
+	rig_assert_conclusion("startup_failure", "Failed to connect"); /* git's own reason, whole */
 	assert_null(strstr(rig_result.message, "pass-word-1"));
 	rig_assert_log_lacks("pass-word-1");
 }

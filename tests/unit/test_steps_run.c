@@ -56,7 +56,7 @@ static void test_missing_program_is_the_steps_failure(void **state)
 	(void)state;
 	rig_step("build", "./build.sh", MINUTE_MS);
 	rig_run();
-	rig_assert_conclusion("failure", "step build: exit 127");
+	rig_assert_conclusion("failure", "step build: exit 127 (a command was not found)");
 }
 
 /* Nothing but what is meant for it reaches a step. */

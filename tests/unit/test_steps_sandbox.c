@@ -47,6 +47,7 @@ static void test_can_do_its_work(void **state)
 	assert_string_equal(rig_read("work/made"), "x\n");
 	rig_assert_log_has("\"head_sha\":\"" RIG_SHA "\"");
 	rig_assert_log_lacks("sandbox: none");
+	rig_assert_log_has("== sandbox: bubblewrap: no network, no devices;");
 }
 
 static void test_system_is_read_only(void **state)
@@ -148,6 +149,7 @@ static void test_allowed_network(void **state)
 	assert_true(n > 0);
 	ours[n] = '\0';
 	assert_int_equal(strncmp(rig_read("work/ns"), ours, (size_t)n), 0);
+	rig_assert_log_has("== sandbox: bubblewrap: the machine's network, no devices;");
 }
 
 static void test_devices(void **state)
