@@ -48,7 +48,7 @@ static void add_want(struct plan *p, const struct accelerator *a, const struct r
 	    .target = xstrdup(target),
 	    .held_reason = xstrdup_or_null(hold.reason),
 	    .is_held_for_good = hold.is_for_good,
-	    .acknowledge_ms = a->deadlines.acknowledge_ms,
+	    .acknowledge_ms = deadline_acknowledge_ms(&a->deadlines, r->kind),
 	    .start_ms = a->deadlines.start_ms,
 	    .finish_ms = a->deadlines.finish_ms,
 	};

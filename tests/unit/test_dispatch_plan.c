@@ -337,9 +337,28 @@ static void carries_the_pull_request(void **state)
 	plan_release(&p);
 }
 
+static void only_a_webhook_has_to_acknowledge_unasked(void **state)
+{
+	struct event ev = pull_event(PULL_SYNCHRONIZE, "MEMBER");
+	struct plan p;
+
+	(void)state;
+	make_registry(TRUST_ANYONE);
+	registry[1].triggers.drafts = true;
+	registry[1].deadlines.acknowledge_ms = 0;
+	assert_int_equal(plan_make(&ev, &config, aten_files, &p), PLAN_READY);
+	assert_int_equal(p.wants[1].acknowledge_ms, 1); /* as its file says */
+	assert_int_equal(p.wants[2].kind, RUNNER_WEBHOOK);
+	assert_int_equal(p.wants[2].acknowledge_ms, 10 * 60 * 1000);
+	assert_int_equal(p.wants[3].kind, RUNNER_PULL);
+	assert_int_equal(p.wants[3].acknowledge_ms, 0);
+	plan_release(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(only_a_webhook_has_to_acknowledge_unasked),
 	    cmocka_unit_test(what_starts),
 	    cmocka_unit_test(who_is_held),
 	    cmocka_unit_test(drafts),
