@@ -65,6 +65,12 @@ async function main() {
   const detail = await outpost.waitForApi(`jobs/${job.id}`, ({ status }) => status === 'completed', { timeout: 60_000 });
   const count = (status) => detail.tests.filter((test) => test.status === status).length;
   say(`${detail.conclusion}: ${['PASS', 'FAIL', 'ERROR', 'MISS', 'DONE', 'SKIP'].map((status) => `${count(status)} ${status}`).join(', ')}`);
+  const skipped = new Map();
+  for (const { status, message } of detail.tests) {
+    const reason = (message ?? 'no reason').split(': ')[0];
+    if (status === 'SKIP') skipped.set(reason, (skipped.get(reason) ?? 0) + 1);
+  }
+  for (const [reason, n] of skipped) say(`  – ${String(n).padStart(3)} skipped: ${reason}`);
   for (const { name: what, dtype, number } of detail.tests.filter((test) => test.number)) say(`  ${what.padEnd(16)} ${(dtype ?? '').padEnd(5)} ${Number(number.value.toPrecision(4)).toLocaleString('en')} ${number.unit}`);
   const comment = await until(() => rig.comments(UPSTREAM, NUMBER).find(({ body }) => body.includes('model/decoder')), { timeout: 20_000, what: 'the comment has the results' });
   const preview = (await outpost.ctl('comment', 'preview', String(NUMBER))).stdout.split('\n');
