@@ -97,7 +97,7 @@ def exact_float32(device):
     """float32 means float32: tf32, hf32 and the like would be another type's errors."""
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
-    for part in ("matmul", "conv"):
+    for part in ("matmul", "conv", "aclnn"):
         switches = getattr(_module(device), part, None)  # torch.npu.conv.allow_hf32 is on as it comes
         if hasattr(switches, "allow_hf32"):
             switches.allow_hf32 = False
