@@ -74,6 +74,7 @@ struct claim {
 	bool is_returning;     /* the call hands back what cannot be taken */
 	bool is_checking_last; /* stopping: was it granted meanwhile? */
 	bool is_over;          /* no more claims */
+	bool is_waiting_told;  /* that there is no work */
 	bool is_room_told;     /* that there is none; what could go has gone, or is going */
 };
 

@@ -62,6 +62,7 @@ static void ask(struct agent *a, int wait_s, int64_t answer_within_ms)
 	const struct claim_request request = {
 	    .name = a->c->name,
 	    .claim_id = c->id,
+	    .accelerator = a->c->accelerator,
 	    .labels = a->c->labels,
 	    .wait_s = wait_s,
 	    .version = (char *)(uintptr_t)OUTPOST_VERSION,
@@ -164,6 +165,22 @@ static void retry(struct agent *a, int64_t longest_ms)
 	timer_start(c->timer, server_delay_ms(&c->call, c->n_failures, longest_ms));
 }
 
+/* Once: whoever looks at a machine that does nothing wants to know what it waits for. */
+static void tell_waiting(struct agent *a)
+{
+	struct buf labels = BUF_INIT(8192);
+
+	if (a->claim.is_waiting_told)
+		return;
+	a->claim.is_waiting_told = true;
+	for (char **label = a->c->labels; *label; label++)
+		buf_appendf(&labels, "%s%s", labels.len ? "," : "", *label);
+	log_event(LOG_INFO, "waiting",
+	    LOG_S("why", "no change waits for a runner that wants no other labels than these"),
+	    LOG_S("labels", buf_str(&labels)), LOG_S("accelerator", a->c->accelerator));
+	buf_release(&labels);
+}
+
 static void on_answer(struct agent *a)
 {
 	struct claim *c = &a->claim;
@@ -173,6 +190,7 @@ static void on_answer(struct agent *a)
 
 	if (c->call.status == 204) {
 		c->n_failures = 0;
+		tell_waiting(a);
 		/* a server that does not hold claims open is not to be flooded */
 		if (elapsed < AT_MOST_EVERY_MS)
 			timer_start(c->timer, AT_MOST_EVERY_MS - elapsed);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "agent/hint.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -62,6 +63,7 @@ void server_reread_token(struct server *s)
 static void note_away(struct server *s, const struct server_call *c)
 {
 	int64_t now = clock_mono_ms();
+	const char *hint = hint_text(c->status, c->detail);
 
 	if (!s->away_since_mono_ms)
 		s->away_since_mono_ms = now;
@@ -69,7 +71,7 @@ static void note_away(struct server *s, const struct server_call *c)
 		return;
 	s->next_told_mono_ms = now + TELL_AGAIN_MS;
 	log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server), LOG_S("why", c->detail),
-	    LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
+	    LOG_S("hint", hint ? hint : ""), LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
 }
 
 static void note_there(struct server *s)

@@ -12,6 +12,7 @@
 static const struct text_field CLAIM_TEXTS[] = {
     {"name", AT(name), RULE_NAME, FIELD_REQUIRED, RUNNER_NAME_MAX_BYTES},
     {"claim_id", AT(claim_id), RULE_ID, FIELD_REQUIRED, PROTOCOL_ID_MAX_BYTES},
+    {"accelerator", AT(accelerator), RULE_NAME, FIELD_OPTIONAL, RUNNER_NAME_MAX_BYTES},
     {"version", AT(version), RULE_LINE, FIELD_OPTIONAL, PROTOCOL_ID_MAX_BYTES},
     {.key = NULL},
 };

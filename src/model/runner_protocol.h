@@ -23,12 +23,13 @@ enum {
 
 /* POST /api/v1/runner/claim */
 struct claim_request {
-	char *name;     /* the machine's, as in `runner add` */
-	char *claim_id; /* random, kept by the machine until it has the answer: asked again with
+	char *name;        /* the machine's, as in `runner add` */
+	char *claim_id;    /* random, kept by the machine until it has the answer: asked again with
 	                 * the same one it gets the same lease */
-	char **labels;  /* NULL-terminated, never NULL */
-	int wait_s;     /* 0…CLAIM_WAIT_MAX_S */
-	char *version;  /* of outpost-runner; may be NULL */
+	char *accelerator; /* which one the machine thinks that it is for; may be NULL */
+	char **labels;     /* NULL-terminated, never NULL */
+	int wait_s;        /* 0…CLAIM_WAIT_MAX_S */
+	char *version;     /* of outpost-runner; may be NULL */
 };
 char *claim_request_text(const struct claim_request *c); /* free() */
 int claim_request_parse(

@@ -211,14 +211,17 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 static bool is_its_own(struct runners *r, struct http_request *q, const struct claim_request *asked,
     const struct credential *who)
 {
-	if (str_eq(asked->name, who->name))
+	struct buf why = BUF_INIT(256);
+
+	if (!str_eq(asked->name, who->name))
+		buf_append_str(&why, "name is not the machine that this token was made for");
+	else if (asked->accelerator && !str_eq(asked->accelerator, who->accelerator))
+		buf_appendf(&why, "the token is for accelerator %s", who->accelerator);
+	else
 		return true;
 	answer_refused(r, q,
-	    &(struct refusal){
-		.status = 403,
-		.detail = "name is not the machine that this token was made for",
-		.caller = who->accelerator,
-	    });
+	    &(struct refusal){.status = 403, .detail = buf_str(&why), .caller = who->accelerator});
+	buf_release(&why);
 	return false;
 }
 

@@ -34,6 +34,7 @@ struct fake {
 	 * Runs on the server's thread. */
 	bool (*on)(struct fake *f, enum ask kind, int n, struct http_request *r);
 	const char *job_id; /* of the offer; NULL: 42 */
+	const char *level;  /* of the agent's log; NULL: error */
 
 	/* what came, to be read when the agent has ended */
 	int n[N_ASKS];
@@ -226,8 +227,8 @@ static inline int fake_run_until(struct fake *f, const char *step, enum agent_en
 	char *yml = xasprintf("server: http://%s\n"
 			      "name: m1\ntoken_file: token\naccelerator: npu\nwork_dir: work\n"
 			      "sandbox: none\nreport: {files: [\"results/*.xml\"]}\n"
-			      "log: {level: error}\nsteps:\n  - name: one\n    run: |\n      %s\n",
-	    f->address, step);
+			      "log: {level: %s}\nsteps:\n  - name: one\n    run: |\n      %s\n",
+	    f->address, f->level ? f->level : "error", step);
 	char *path = path_join(f->dir, "runner.yml");
 	int rc;
 

@@ -1,6 +1,8 @@
 /* The agent and every answer that a server may give it. Its job's process is this program. */
 #include "agent_rig.h"
 
+#include <fcntl.h>
+
 #define REPORT                                                                                     \
 	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                       \
 	"$OUTPOST_RESULTS/r.xml"
@@ -277,6 +279,52 @@ static void a_refused_token_is_read_again(void **state)
 	fake_release(&f);
 }
 
+static bool no_work_twice(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	(void)f;
+	if (kind != ASK_CLAIM || n > 1)
+		return false;
+	http_respond(r, 204, "text/plain", NULL, "", 0);
+	return true;
+}
+
+/* Standard error while the agent runs. */
+static char *log_of_a_run(struct fake *f)
+{
+	struct buf text = BUF_INIT(64 * 1024);
+	struct error e = {0};
+	char *path = path_join(f->dir, "agent.log");
+	int kept = dup(STDERR_FILENO), fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(kept >= 0 && fd >= 0);
+	assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fake_run(f, REPORT), 0);
+	assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+	close(kept);
+	close(fd);
+	assert_int_equal(file_read(path, &text, &e), 0);
+	free(path);
+	return buf_take(&text);
+}
+
+/* A machine whose labels nobody wants looks like one without work: it says what it waits for. */
+static void a_machine_without_work_says_so_once(void **state)
+{
+	struct fake f = {.on = no_work_twice, .level = "info"};
+	char *log, *at;
+
+	(void)state;
+	fake_open(&f);
+	log = log_of_a_run(&f);
+	fake_stop(&f);
+	at = strstr(log, "ev=waiting ");
+	assert_non_null(at);
+	assert_non_null(strstr(at, "accelerator=npu"));
+	assert_null(strstr(at + 1, "ev=waiting "));
+	free(log);
+	fake_release(&f);
+}
+
 /* What stands before the server, and not the server, knows nothing of the job. */
 static bool answer_for_the_server(struct fake *f, enum ask kind, int n, struct http_request *r)
 {
@@ -379,6 +427,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(of_a_silent_accelerator_only_the_end_is_told),
 	    cmocka_unit_test(a_job_that_died_is_not_reported_and_not_run_again),
 	    cmocka_unit_test(a_refused_token_is_read_again),
+	    cmocka_unit_test(a_machine_without_work_says_so_once),
 	    cmocka_unit_test(a_404_of_somebody_else_is_waited_out),
 	    cmocka_unit_test(the_token_is_not_shown),
 	    cmocka_unit_test(what_was_not_sent_the_next_agent_sends),

@@ -11,8 +11,9 @@
 #include "base/strv.h"
 #include "model/runner_protocol.h"
 
-static const char CLAIM[] = "{\"name\": \"npu-17\", \"claim_id\": \"b3c1-9\", \"labels\": "
-			    "[\"npu\", \"910b\"], \"wait\": 30, \"version\": \"0.1.0\"}";
+static const char CLAIM[] =
+    "{\"name\": \"npu-17\", \"accelerator\": \"ascend-npu\", \"claim_id\": \"b3c1-9\", \"labels\": "
+    "[\"npu\", \"910b\"], \"wait\": 30, \"version\": \"0.1.0\"}";
 
 /* An offer as the page about the protocol has it, with one part replaced. */
 static char *offer_with(const char *part, const char *instead)
@@ -60,6 +61,7 @@ static void claims_come_back_as_they_went(void **state)
 	text = claim_request_text(&c);
 	assert_int_equal(claim_request_parse(text, strlen(text), &again, NULL), 0);
 	assert_string_equal(again.version, "0.1.0");
+	assert_string_equal(again.accelerator, "ascend-npu");
 	assert_int_equal(strv_len((const char *const *)again.labels), 2);
 	free(text);
 	claim_request_release(&c);
@@ -76,6 +78,7 @@ static void a_claim_needs_no_labels_and_no_wait(void **state)
 	assert_non_null(c.labels);
 	assert_null(c.labels[0]);
 	assert_null(c.version);
+	assert_null(c.accelerator);
 	assert_int_equal(c.wait_s, CLAIM_WAIT_MAX_S);
 	claim_request_release(&c);
 }

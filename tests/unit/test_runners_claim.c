@@ -193,6 +193,10 @@ static void test_who_may_not(void **state)
 
 	pull_ask(p, &a, CLAIM, "{\"name\":\"other\",\"claim_id\":\"a\",\"labels\":[]}");
 	pull_expect(p, &a, 403, "name");
+	/* the token of another accelerator is told before there is work */
+	pull_ask(p, &a, CLAIM,
+	    "{\"name\":\"" MACHINE "\",\"accelerator\":\"gpu\",\"claim_id\":\"a\",\"labels\":[]}");
+	pull_expect(p, &a, 403, "the token is for accelerator npu");
 	pull_ask(p, &a, CLAIM, "{\"name\":\"" MACHINE "\",\"labels\":[]}");
 	pull_expect(p, &a, 400, "claim_id");
 	pull_ask(p, &held, CLAIM, CLAIM_BODY("a", GPU, "30"));
