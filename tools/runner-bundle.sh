@@ -37,7 +37,8 @@ export OUTPOST_RUNNER_SELF
 exec "\$top/lib/$(basename "$loader")" --library-path "\$top/lib" "\$top/bin/outpost-runner" "\$@"
 WRAPPER
 chmod 755 "$top/outpost-runner"
-cp "$here/config/runner.yml" "$here/systemd/outpost-runner.service" "$top/"
+cp "$here/config/runner.yml" "$top/"
+sed 's|@PREFIX@/bin|/opt/outpost-runner|g' "$here/systemd/outpost-runner.service" >"$top/outpost-runner.service"
 cp "$here/docs/runner.md" "$top/README.md"
 
 tar -C "$out" --owner=0 --group=0 --sort=name -czf "$out/$name.tar.gz" "$name"

@@ -30,6 +30,8 @@ test('the bundle runs on a bare Debian', { skip, timeout: 600_000 }, async () =>
   await fs.mkdir(home, { recursive: true });
   execFileSync('tar', ['-xzf', path.join(dir, tarball), '-C', home, '--strip-components=1']);
 
+  const unit = await fs.readFile(path.join(home, 'outpost-runner.service'), 'utf8');
+  for (const [, program] of unit.matchAll(/^Exec(?:Start|StartPre)=(\S+)/gm)) assert.equal(program, '/opt/outpost-runner/outpost-runner');
   const outpost = await Outpost.start(serverOptions());
   try {
     const { stdout: token } = await outpost.ctl('runner', 'add', 'bare', '--accelerator', 'farm-xpu');
