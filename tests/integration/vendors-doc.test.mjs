@@ -18,22 +18,32 @@ const skip = notBuilt || (!existsSync(runner) && 'outpost-runner is not built');
 const blocks = (text, language) => [...text.matchAll(/^```(\S+)\n(.*?)^```$/gms)].filter(([, one]) => one === language).map(([, , body]) => body);
 
 describe('docs/vendors.md', { skip }, () => {
-  test('from nothing to the first result, three times', async () => {
+  test('from nothing to the first result, three times', async (t) => {
     const text = await fs.readFile(path.join(root, 'docs/vendors.md'), 'utf8');
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'vendors-'));
     const programs = path.join(folder, 'programs');
-    const work = path.join(folder, 'work');
-    await Promise.all([fs.mkdir(programs), fs.mkdir(work)]);
+    const clone = path.join(folder, 'clone'); // where the reader stands: the page's first command leaves it
+    const ground = path.join(folder, 'outpost-practice');
+    const before = await fs.readdir(root);
+    await Promise.all([fs.mkdir(programs), fs.mkdir(clone)]);
     for (const [name, file] of Object.entries({ outpostctl: OUTPOSTCTL, 'outpost-runner': runner })) await fs.symlink(path.resolve(file), path.join(programs, name));
     const env = {
       ...process.env, PATH: `${programs}:${process.env.PATH}`, OUTPOSTD: path.resolve(OUTPOSTD), OUTPOSTCTL: path.resolve(OUTPOSTCTL),
-      OUTPOST_SOURCE: root, PORT: String(await freePort()),
+      OUTPOST_SOURCE: root, PRACTICE: path.join(ground, 'practice'), PORT: String(await freePort()),
     };
     delete env.OUTPOST_URL;
     const script = blocks(text, 'sh').map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
-    // What a walk that fails leaves in the background ends with it.
-    const ending = 'code=$?; trap - EXIT; [ -z "${receiver:-}" ] || kill "$receiver" 2>/dev/null || :; practice stop >/dev/null 2>&1 || :; exit $code';
-    const child = spawn('sh', ['-eu', '-c', `trap '${ending}' EXIT\n${script}`], { cwd: work, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT });
+    const child = spawn('sh', ['-euc', script], { cwd: clone, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT, detached: true });
+    // What a walk that fails leaves in the background, and on disk, ends with it.
+    child.once('exit', () => {
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch { /* nothing is left of it */ }
+    });
+    t.after(async () => {
+      if (existsSync(env.PRACTICE)) await once(spawn(path.join(root, 'demo/practice'), ['stop'], { cwd: folder, env, stdio: 'ignore' }), 'close');
+      await fs.rm(folder, { recursive: true, force: true });
+    });
     let log = '';
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part) => { log += part; });
     const [code] = await once(child, 'close');
@@ -42,9 +52,12 @@ describe('docs/vendors.md', { skip }, () => {
       assert.match(log, new RegExp(`^${name}: model/llama3 PASS$`, 'm'), log);
       assert.match(log, new RegExp(`^${name}: model/Qwen FAIL \\(expected 0.7071, got 0.7068\\)$`, 'm'), log);
     }
-    const receiver = await fs.readFile(path.join(work, 'receiver.log'), 'utf8');
+    assert.match(log, /^\*\*1 test is red on Farm NPU\*\*/m, 'the comment');
+    const receiver = await fs.readFile(path.join(ground, 'receiver.log'), 'utf8');
     assert.doesNotMatch(log + receiver, /outpost-report: /, `${log}${receiver}`);
-    await fs.rm(folder, { recursive: true, force: true });
+    assert.deepEqual(await fs.readdir(clone), [], 'nothing is written into the clone');
+    const [now, made] = await Promise.all([fs.readdir(root), fs.readdir(ground)]);
+    assert.deepEqual(now.filter((name) => made.includes(name) && !before.includes(name)), []);
   });
 
   test('what it links to is there, and no command is left untested', async () => {
