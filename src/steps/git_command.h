@@ -6,8 +6,8 @@
 #include "steps/job.h"
 
 struct git_end {
-	bool is_done;      /* it exited with 0 */
-	bool is_missing;   /* the other side does not have, or does not give, what was asked for */
+	bool is_done;       /* it exited with 0 */
+	bool is_missing;    /* the other side does not have, or does not give, what was asked for */
 	char message[1024]; /* the line that says why not; "" when done */
 };
 
