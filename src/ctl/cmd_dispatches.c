@@ -4,6 +4,17 @@
 #include "ctl/server.h"
 #include "ctl/table.h"
 
+/* Why it stands where it stands, as far as that is known. */
+static const char *why_of(const json_t *d)
+{
+	const char *reason = json_get_str(d, "reason");
+
+	if (!reason && str_eq(json_get_str(d, "state"), "queued") &&
+	    str_eq(json_get_str(d, "kind"), "pull"))
+		return "waits for a machine that has the runner's labels";
+	return reason;
+}
+
 static void add_row(struct table *t, const json_t *d, int64_t now)
 {
 	const char *accelerator = json_get_str(d, "accelerator"),
@@ -22,7 +33,7 @@ static void add_row(struct table *t, const json_t *d, int64_t now)
 	table_add(t, json_get_str(d, "runner"));
 	table_add(t, json_get_str(d, "state"));
 	table_add_int(t, json_get_int(d, "round", 0));
-	table_add(t, json_get_str(d, "reason"));
+	table_add(t, why_of(d));
 }
 
 int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)

@@ -62,6 +62,8 @@ static void append_running(struct buf *out, const struct table_column *c)
 	    [DISPATCH_ACKNOWLEDGED] = "accepted, not started"};
 	const char *word = words[c->dispatch->state];
 
+	if (c->dispatch->state == DISPATCH_QUEUED && str_eq(c->dispatch->runner_kind, "pull"))
+		word = "waits for a machine";
 	comment_append_title(out, c->accelerator->title);
 	if (word)
 		buf_appendf(out, " (%s)", word);
@@ -313,14 +315,22 @@ static const struct failures {
     {"**No result**\n\n", "have cells without a result", {TEST_MISS, TEST_MISS}},
 };
 
-static bool is_of(const struct failures *f, enum test_status status)
+/* What the paragraph below says of the whole accelerator is not said of its job as well. */
+static bool is_listed(
+    const struct failures *f, const struct table_column *c, const struct table_cell *cell)
 {
-	return status == f->statuses[0] || status == f->statuses[1];
+	const struct verdict_view *w = cell->verdict;
+
+	if (cell->kind != CELL_VERDICT ||
+	    (w->status != f->statuses[0] && w->status != f->statuses[1]))
+		return false;
+	return w->status != TEST_MISS || !c->silent || !c->silent->last_error ||
+	       !str_eq(w->message, c->silent->last_error);
 }
 
 /* The cells of column i that are of `f`; at most FAILURES_PER_COLUMN lines and up to out's length
- * `end`. */
-static void append_column_failures(struct buf *out, const struct table *t, size_t i,
+ * `end`. False and nothing when there are none. */
+static bool append_column_failures(struct buf *out, const struct table *t, size_t i,
     const struct failures *f, const struct comment_options *o, size_t end)
 {
 	const struct accelerator_view *a = t->columns[i].accelerator;
@@ -328,13 +338,15 @@ static void append_column_failures(struct buf *out, const struct table *t, size_
 	struct buf line = BUF_INIT(COMMENT_MAX_BYTES);
 	size_t n = 0, n_more = 0;
 
-	comment_append_title(out, a->title);
-	append_contact(out, a, " · ");
-	buf_append_str(out, "\n");
 	for (size_t r = 0; r < t->n_rows_in[ROW_RED]; r++) {
 		table_row_cells(t, &t->rows[r], cells);
-		if (cells[i].kind != CELL_VERDICT || !is_of(f, cells[i].verdict->status))
+		if (!is_listed(f, &t->columns[i], &cells[i]))
 			continue;
+		if (n + n_more == 0) {
+			comment_append_title(out, a->title);
+			append_contact(out, a, " · ");
+			buf_append_char(out, '\n');
+		}
 		buf_clear(&line);
 		if (n < FAILURES_PER_COLUMN)
 			append_failure(&line, &t->rows[r], &cells[i], a, o);
@@ -347,32 +359,34 @@ static void append_column_failures(struct buf *out, const struct table *t, size_
 	}
 	if (n_more)
 		buf_appendf(out, "- … and %zu more\n", n_more);
-	buf_append_char(out, '\n');
+	if (n + n_more)
+		buf_append_char(out, '\n');
 	buf_release(&line);
 	free(cells);
+	return n + n_more > 0;
 }
 
 static void append_failures(struct buf *out, const struct table *t, const struct failures *f,
     const struct comment_options *o, size_t end)
 {
-	size_t n_columns = 0, n_unnamed = 0;
+	struct buf text = BUF_INIT(COMMENT_MAX_BYTES);
+	size_t n_columns = 0, n_unnamed = 0, room = end > out->len ? end - out->len : 0;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const size_t *n = t->columns[i].n_cells;
 
 		if (!n[f->statuses[0]] && !n[f->statuses[1]])
 			continue;
-		if (n_columns + n_unnamed == 0)
-			buf_append_str(out, f->heading);
-		if (n_columns == NAMED_MAX || out->len > end) {
+		if (n_columns == NAMED_MAX || text.len > room)
 			n_unnamed++;
-			continue;
-		}
-		append_column_failures(out, t, i, f, o, end);
-		n_columns++;
+		else if (append_column_failures(&text, t, i, f, o, room))
+			n_columns++;
 	}
 	if (n_unnamed)
-		buf_appendf(out, "%zu more accelerators %s.\n\n", n_unnamed, f->more);
+		buf_appendf(&text, "%zu more accelerators %s.\n\n", n_unnamed, f->more);
+	buf_append_str(out, text.len ? f->heading : "");
+	buf_append(out, buf_str(&text), text.len);
+	buf_release(&text);
 }
 
 void comment_append_failures(

@@ -98,6 +98,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await npu.claim()).status, 204);
     const pull = await work.open('one');
     await work.queued(pull, 'one');
+    assert.match((await outpost.ctl('dispatches', '--pr', String(pull.number))).stdout, /one .*queued .*waits for a machine that has the runner's labels/);
     const { status, json: lease } = await npu.claim();
     assert.equal(status, 200);
     assert.deepEqual([lease.accelerator, lease.runner, lease.attempt, lease.lease_ms, lease.visibility, lease.run_id], ['one', 'farm', 1, 60_000, 'public', lease.dispatch_id]);

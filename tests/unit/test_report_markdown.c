@@ -86,6 +86,30 @@ static void test_a_report_that_leaves_tests_out_says_so(void **state)
 	    "**Incomplete:** Ascend NPU: its report leaves out 40002 tests\n\n" FOOTER);
 }
 
+/* A machine that died and one that nobody has: said once, in words that fit. */
+static void test_pull_runners(void **state)
+{
+	static const char why[] = "taken by a machine 4 times and never reported back";
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_FAILED);
+	size_t hpu = view_add_accelerator(v, "b", "Gaudi", LEVEL_2, DISPATCH_QUEUED);
+	struct comment c;
+
+	(void)state;
+	v->accelerators[npu].dispatches[0].last_error = xstrdup(why);
+	view_add_job(v, npu, 12, "farm", "cancelled");
+	view_add_verdict(v, npu, "farm", "tests", TEST_MISS, 12)->message = xstrdup(why);
+	free(v->accelerators[hpu].dispatches[0].runner_kind);
+	v->accelerators[hpu].dispatches[0].runner_kind = xstrdup("pull");
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "\n\n**No report:** Ascend NPU: `taken by a machine 4"));
+	assert_null(strstr(c.markdown, "**No result**\n"));
+	assert_null(strstr(c.markdown, "**Red"));
+	assert_non_null(strstr(c.markdown, "**Still running:** Gaudi (waits for a machine)"));
+	comment_release(&c);
+	change_view_free(v);
+}
+
 static void test_everything_at_once(void **state)
 {
 	struct change_view *v = view_new();
@@ -489,6 +513,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_all_passed),
 	    cmocka_unit_test(test_a_report_that_leaves_tests_out_says_so),
+	    cmocka_unit_test(test_pull_runners),
 	    cmocka_unit_test(test_everything_at_once),
 	    cmocka_unit_test(test_new_head_has_nothing_yet),
 	    cmocka_unit_test(test_only_held),
