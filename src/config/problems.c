@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "base/alloc.h"
+#include "base/escape.h"
 #include "base/str.h"
 
 enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
@@ -19,6 +20,7 @@ void problems_release(struct problems *p)
 
 void problem_add(struct problems *p, const char *file, int line, const char *fmt, ...)
 {
+	struct buf clean = BUF_INIT(SIZE_MAX / 2);
 	struct problem *one;
 	char text[TEXT_MAX_BYTES];
 	va_list ap;
@@ -29,9 +31,11 @@ void problem_add(struct problems *p, const char *file, int line, const char *fmt
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* It quotes what somebody outside wrote, and is shown on a terminal. */
+	escape_line(&clean, text, 0);
 	p->all = xrealloc(p->all, p->n * sizeof(*p->all));
 	one = &p->all[p->n - 1];
-	*one = (struct problem){.file = xstrdup(file), .line = line, .text = xstrdup(text)};
+	*one = (struct problem){.file = xstrdup(file), .line = line, .text = buf_take(&clean)};
 }
 
 static int compare_places(const void *a, const void *b)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "config/state_dir.h"
 #include "http/client.h"
@@ -19,7 +20,10 @@ static char *socket_path(const struct ctl *ctl)
 	char *state_dir, *path;
 
 	if (config_state_dir(ctl->config_path, &state_dir, &why)) {
-		fprintf(stderr, "outpostctl: where is the service? %s\n", why.text);
+		fprintf(stderr,
+		    "outpostctl: where is the service? %s\n"
+		    "Name the configuration that outpostd runs with: outpostctl -c FILE\n",
+		    why.text);
 		return NULL;
 	}
 	path = path_join(state_dir, "control.sock");
@@ -71,8 +75,12 @@ static int answer_of(const struct http_call *call, json_t **ret)
 	}
 	if (call->status >= 400) {
 		const char *text = json_get_str(*ret, "error");
+		struct buf line = BUF_INIT(SIZE_MAX / 2);
 
-		fprintf(stderr, "outpostctl: %s\n", text ? text : "the service refused");
+		/* It may quote what somebody outside wrote. */
+		escape_line(&line, text ? text : "the service refused", 0);
+		fprintf(stderr, "outpostctl: %s\n", buf_str(&line));
+		buf_release(&line);
 		json_decref(*ret);
 		*ret = NULL;
 		return EXIT_FAILED;

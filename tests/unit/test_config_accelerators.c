@@ -165,7 +165,7 @@ static const struct {
     {"vendor: \"a\\nb\"\n",
 	"a.d/npu.yml:5: vendor must be one line without control characters, not \"a?b\"\n"},
     {"vendor: \"a\\u202eb\"\n", "a.d/npu.yml:5: vendor must be one line without control "
-				"characters, not \"a\u202eb\"\n"},
+				"characters, not \"a\ufffdb\"\n"},
     {"links: {docs: http://x.example}\n",
 	"a.d/npu.yml:5: links.docs must be an https URL, not \"http://x.example\"\n"},
     {"links: {docs: 'javascript:alert(1)'}\n",
