@@ -63,7 +63,8 @@ void clean_text_feed(struct clean_text *c, const char *p, size_t n, struct buf *
 	while (i < n) {
 		size_t run = i;
 
-		while (!c->n_held && run < n && p[run] > 0)
+		/* ASCII; whether char has a sign differs between machines */
+		while (!c->n_held && run < n && p[run] && (unsigned char)p[run] < 0x80)
 			run++;
 		buf_append(out, p + i, run - i);
 		i = run;
