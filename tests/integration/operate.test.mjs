@@ -93,6 +93,8 @@ describe('operating it', { skip: notBuilt }, () => {
     // every help begins in one column, also behind a usage that is longer than that
     const commands = all.stdout.split('\n\n')[1].split('\n');
     commands.forEach((line, i) => assert.ok(/^.{35} {2}\S/.test(line) || /^ {37}\S/.test(commands[i + 1]), line));
+    const nowhere = await outpost.ctl('-c', '/nowhere.yml', 'status');
+    assert.deepEqual([nowhere.code, nowhere.stderr.split('\n')[1]], [1, 'Name the configuration that outpostd runs with: outpostctl -c FILE']);
     const group = await outpost.ctl('runner', 'ad');
     assert.equal(group.code, 2);
     assert.match(group.stderr, /^outpostctl: 'runner' is one of:\n {2}runner add NAME/);
