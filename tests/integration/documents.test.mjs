@@ -437,7 +437,9 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.ok(refused === null || refused.status === 413, `${refused?.status}`);
       const length = await lengthOf(one);
       assert.ok(length <= 256 * MIB && length > 200 * MIB, `${length}`);
-      assert.deepEqual((await put(one, `log?offset=${length}&last=1`, '')).json, { ok: true, bytes: length });
+      // A piece that arrived before the refusal may still be on its way to the disk.
+      const { json: end } = await put(one, `log?offset=${length}&last=1`, '');
+      assert.ok(end.ok && end.bytes >= length && end.bytes <= 256 * MIB, JSON.stringify(end));
     });
   });
 
