@@ -130,7 +130,6 @@ int job_restore_all(struct agent *a, struct error *e) MUST_CHECK;
 void job_start(struct job *j);
 /* Has its process ended? Tells it to stop where that is wanted. */
 void job_look(struct job *j);
-void job_stop_steps(struct job *j);
 /* No machine shall report this attempt: stop, and give the lease back. */
 void job_hand_back(struct job *j, const char *reason);
 void job_on_lease(struct job *j, enum lease_word word, const char *reason);

@@ -174,7 +174,7 @@ void job_look(struct job *j)
 
 /* ---- stop ---- */
 
-void job_stop_steps(struct job *j)
+static void stop_steps(struct job *j)
 {
 	j->is_stop_wanted = true;
 	job_look(j);
@@ -188,7 +188,7 @@ void job_hand_back(struct job *j, const char *reason)
 	j->is_returning = true;
 	note_progress(j, PROGRESS_RETURNING, reason);
 	if (j->stage == JOB_RUNNING)
-		job_stop_steps(j);
+		stop_steps(j);
 	else
 		j->stage = JOB_ENDED;
 }
@@ -197,7 +197,7 @@ static void on_cancelled(struct job *j, const char *reason)
 {
 	job_log(j, LOG_INFO, "job_cancelled", "why", log_text(reason));
 	if (j->stage == JOB_RUNNING) {
-		job_stop_steps(j);
+		stop_steps(j);
 	} else if (j->stage == JOB_WAITING) {
 		make_cancelled(j, reason ? reason : "cancelled before it was started");
 		j->stage = JOB_ENDED;
@@ -215,7 +215,7 @@ static void on_lost(struct job *j, const char *reason)
 		return;
 	}
 	note_progress(j, PROGRESS_LOST, reason);
-	job_stop_steps(j);
+	stop_steps(j);
 }
 
 void job_on_lease(struct job *j, enum lease_word word, const char *reason)

@@ -143,15 +143,8 @@ static void read_rest(struct load *l)
 static void load(struct load *l)
 {
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
-	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
-	struct error e = {0};
-	struct node *root = NULL;
+	struct node *root = tree_read(l->path, &l->problems);
 
-	if (source_read(l->path, &text, &e))
-		problem_add(&l->problems, l->path, 1, "cannot read %s", e.text);
-	else
-		root = tree_parse(l->path, buf_str(&text), text.len, &l->problems);
-	buf_release(&text);
 	if (!root)
 		return;
 	main_file_read(&r, root, &l->main);

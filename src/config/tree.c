@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "config/source.h"
 #include "config/yaml_text.h"
 
 enum { DEPTH_MAX = 16, NODES_MAX = 50000, MAP_ENTRIES_MAX = 1000 };
@@ -343,5 +344,19 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 	yaml_text_prepare(text, n, &prepared);
 	root = parse(file, &prepared, problems);
 	buf_release(&prepared);
+	return root;
+}
+
+struct node *tree_read(const char *path, struct problems *problems)
+{
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct error e = {0};
+	struct node *root = NULL;
+
+	if (source_read(path, &text, &e))
+		problem_add(problems, path, 1, "cannot read %s", e.text);
+	else
+		root = tree_parse(path, buf_str(&text), text.len, problems);
+	buf_release(&text);
 	return root;
 }

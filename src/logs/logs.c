@@ -195,7 +195,7 @@ void logs_unwatch(struct log_watch *w)
 }
 
 /* The list is moved aside first, so that whoever is told may take any watch away or add one. */
-void logs_tell(struct logs *s, int64_t job_id)
+static void tell(struct logs *s, int64_t job_id)
 {
 	struct log_watch **head = &s->watches[bucket_of(job_id)], *rest = *head;
 
@@ -260,7 +260,7 @@ static void append_after(struct log_task *t)
 	if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
 	if (grown > 0 || is_completed)
-		logs_tell(s, a->job_id);
+		tell(s, a->job_id);
 	a->done(a);
 }
 

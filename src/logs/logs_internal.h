@@ -49,7 +49,6 @@ struct logs {
 /* What is in hand holds the struct: one call each, paired. */
 void logs_hold(struct logs *s);
 void logs_let_go(struct logs *s);
-void logs_tell(struct logs *s, int64_t job_id);
 /* A failure that no caller hears of, or that the operator should. */
 void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct error *why);
 

@@ -13,7 +13,8 @@ enum {
 	NAME_HELD_MAX_BYTES = 1024
 };
 
-const char *junit_attribute(const char *const *attributes, const char *name)
+/* Value of an attribute in expat's list; NULL: absent. */
+static const char *junit_attribute(const char *const *attributes, const char *name)
 {
 	for (; attributes[0]; attributes += 2)
 		if (str_eq(attributes[0], name))

@@ -21,8 +21,6 @@ struct junit_case {
 	bool is_text_full;
 };
 
-/* Value of an attribute in expat's list; NULL: absent. */
-const char *junit_attribute(const char *const *attributes, const char *name);
 /* A copy of a name, long enough to be told from others, short enough to be copied for each
  * case; "" when absent. free(). */
 char *junit_name(const char *const *attributes, const char *name);

@@ -24,7 +24,7 @@ static void wipe(char *s)
 	free(s);
 }
 
-void environment_set(struct environment *v, const char *name, const char *value)
+static void set(struct environment *v, const char *name, const char *value)
 {
 	char **place = find(v, name), *text = xasprintf("%s=%s", name, value);
 
@@ -51,7 +51,7 @@ static void set_ours_or(struct environment *v, const char *name, const char *fal
 	const char *value = getenv(name);
 
 	if (value || fallback)
-		environment_set(v, name, value ? value : fallback);
+		set(v, name, value ? value : fallback);
 }
 
 static void set_system(struct environment *v, const struct job *j)
@@ -61,10 +61,9 @@ static void set_system(struct environment *v, const struct job *j)
 	set_ours_or(v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	set_ours_or(v, "LANG", "C.UTF-8");
 	set_ours_or(v, "TZ", NULL);
-	environment_set(v, "HOME", j->work);
-	environment_set(v, "USER", user ? user->pw_name : "nobody");
-	environment_set(
-	    v, "TMPDIR", j->config->sandbox == SANDBOX_BUBBLEWRAP ? "/tmp" : j->temporary);
+	set(v, "HOME", j->work);
+	set(v, "USER", user ? user->pw_name : "nobody");
+	set(v, "TMPDIR", j->config->sandbox == SANDBOX_BUBBLEWRAP ? "/tmp" : j->temporary);
 }
 
 static void set_job(struct environment *v, const struct job *j)
@@ -75,16 +74,16 @@ static void set_job(struct environment *v, const struct job *j)
 	if (o->number > 0)
 		snprintf(number, sizeof(number), "%lld", (long long)o->number);
 	snprintf(attempt, sizeof(attempt), "%d", o->attempt);
-	environment_set(v, "CI", "true");
-	environment_set(v, "OUTPOST_DISPATCH_ID", o->dispatch_id);
-	environment_set(v, "OUTPOST_HEAD_SHA", o->head_sha);
-	environment_set(v, "OUTPOST_PR", number);
-	environment_set(v, "OUTPOST_CHANGE_JSON", j->change_file);
-	environment_set(v, "OUTPOST_RESULTS", j->results);
-	environment_set(v, "OUTPOST_REPOSITORY", o->repository);
-	environment_set(v, "OUTPOST_KIND", change_kind_name(o->kind));
-	environment_set(v, "OUTPOST_ACCELERATOR", o->accelerator);
-	environment_set(v, "OUTPOST_ATTEMPT", attempt);
+	set(v, "CI", "true");
+	set(v, "OUTPOST_DISPATCH_ID", o->dispatch_id);
+	set(v, "OUTPOST_HEAD_SHA", o->head_sha);
+	set(v, "OUTPOST_PR", number);
+	set(v, "OUTPOST_CHANGE_JSON", j->change_file);
+	set(v, "OUTPOST_RESULTS", j->results);
+	set(v, "OUTPOST_REPOSITORY", o->repository);
+	set(v, "OUTPOST_KIND", change_kind_name(o->kind));
+	set(v, "OUTPOST_ACCELERATOR", o->accelerator);
+	set(v, "OUTPOST_ATTEMPT", attempt);
 }
 
 void environment_of_step(struct environment *v, const struct job *j)
@@ -93,9 +92,9 @@ void environment_of_step(struct environment *v, const struct job *j)
 
 	set_system(v, j);
 	for (size_t i = 0; i < c->n_environment; i++)
-		environment_set(v, c->environment[i].name, c->environment[i].value);
+		set(v, c->environment[i].name, c->environment[i].value);
 	for (size_t i = 0; i < c->n_secrets; i++)
-		environment_set(v, c->secrets[i].name, c->secrets[i].value);
+		set(v, c->secrets[i].name, c->secrets[i].value);
 	set_job(v, j);
 }
 
@@ -108,12 +107,12 @@ void environment_of_git(struct environment *v)
 		if (!equals || str_has_prefix(*p, "GIT_"))
 			continue;
 		name = xstrndup(*p, (size_t)(equals - *p));
-		environment_set(v, name, equals + 1);
+		set(v, name, equals + 1);
 		free(name);
 	}
-	environment_set(v, "LC_ALL", "C"); /* its messages are read here too */
-	environment_set(v, "GIT_TERMINAL_PROMPT", "0");
-	environment_set(v, "GIT_ASKPASS", "true");
-	environment_set(v, "SSH_ASKPASS", "true");
-	environment_set(v, "GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+	set(v, "LC_ALL", "C"); /* its messages are read here too */
+	set(v, "GIT_TERMINAL_PROMPT", "0");
+	set(v, "GIT_ASKPASS", "true");
+	set(v, "SSH_ASKPASS", "true");
+	set(v, "GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
 }

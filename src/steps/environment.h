@@ -9,10 +9,9 @@ struct environment {
 	size_t n;
 };
 
-/* A later value of a name replaces the earlier one. Zero-initialise before the first. */
-void environment_set(struct environment *v, const char *name, const char *value);
 void environment_release(struct environment *v); /* wipes it: there are secrets in it */
 
+/* Both add to *v, zero at first; a later value of a name replaces the earlier one. */
 /* What every step gets: a basic system's, `environment`, `secrets`, and what the job is. */
 void environment_of_step(struct environment *v, const struct job *j);
 /* What the git program gets: ours, for proxies and the operator's own git settings, but never
