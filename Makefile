@@ -1,11 +1,15 @@
 # make                 build/release/{outpostd,outpostctl,outpost-runner}
 # make check           everything that is tested: lints, unit tests, whole-program tests
-# make demo            the main job on real input, on loopback
+# make demo            the main job on real input, on loopback; then demo-history
+# make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
 # make runner-bundle   outpost-runner and its libraries in one tarball
 # make bench           speed, as ratios inside one run
 # make soak            the long tests: kills, memory, valgrind
+# make history         the attribution of two months of failures against their truth; SEED=n
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
+# make screens         docs/screens anew: each page, at two widths, in light and dark
+# make comments        docs/comments anew: each text and its picture
 # make lint deps install clean
 # make VARIANT=asan    any variant: release debug asan tsan fuzz; V=1 shows the commands
 #
@@ -17,7 +21,7 @@ O       ?= build
 B       := $(O)/$(VARIANT)
 
 # Lowest first. The order in which a layer may use another is in tests/lint/layers.txt.
-LAYERS   := base model report config steps loop http agent store logs github registry webhook dispatch runners publish web ctl daemon
+LAYERS   := base model report config steps loop http agent store logs github registry webhook dispatch evidence runners publish web ctl daemon
 PROGRAMS := outpostd outpostctl outpost-runner
 PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2
 
@@ -63,8 +67,21 @@ $(B)/outpost-runner: $(B)/agent/main.o $(call libs_for,agent)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The pages, bundled into one C file. They need npm's packages, which `make deps` brings as well.
+NODE_PACKAGES := node_modules/.package-lock.json
+$(NODE_PACKAGES): package-lock.json
+	$(Q)flock package-lock.json sh -c '[ $@ -nt package-lock.json ] || npm ci --no-audit --no-fund --loglevel=error && touch $@'
+$(O)/web/assets.c: $(wildcard web/* web/*/* web/*/*/*) $(NODE_PACKAGES)
+	@mkdir -p $(@D)
+	$(call say,WEB,$@)
+	$(Q)tools/node.sh web/build.mjs $@
+$(B)/web_assets.o: $(O)/web/assets.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
+EXTRA_OBJ_web := $(B)/web_assets.o
+
 define layer
-$(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_of,$1)))
+$(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_of,$1))) $(EXTRA_OBJ_$1)
 	@rm -f $$@
 	$$(call say,AR,$$@)
 	$$(Q)$$(AR) rcs $$@ $$^
@@ -86,6 +103,7 @@ $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
+LDLIBS_test_report_golden := $(LDLIBS_test_report_markdown)
 LDLIBS_fuzz_report_markdown := $(LDLIBS_test_report_markdown)
 LDLIBS_fuzz_dispatch_command := -lcmark-gfm
 
@@ -143,6 +161,11 @@ soak: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	tests/run-soak.sh $(O)
 
+# What is said of red cells over two months with known truth; SEED=n repeats one.
+history: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all
+	OUTPOSTD=$(abspath $(O))/release/outpostd tools/node.sh tests/history/simulate.mjs $(if $(SEED),--seed $(SEED))
+
 fuzz: deps
 	$(MAKE) --no-print-directory VARIANT=fuzz -j$(JOBS) fuzzers
 	tests/fuzz/run.sh $(O)/fuzz/fuzz $(RUNS) $(SECONDS_EACH)
@@ -150,6 +173,14 @@ fuzz: deps
 demo: deps
 	@$(MAKE) --no-print-directory -s -j$(JOBS) all
 	@tools/node.sh demo/demo.mjs $(O)/release
+	@tools/node.sh demo/history/history.mjs $(O)/release $(DAYS)
+
+# Sixty days told to a daemon that is left running with its dashboard, until demo-stop.
+demo-history: deps
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@tools/node.sh demo/history/history.mjs $(O)/release $(DAYS)
+demo-stop:
+	@[ ! -f $(O)/demo/pid ] || kill $$(cat $(O)/demo/pid) && rm -f $(O)/demo/pid
 
 # The model-validation suite through a pull runner, on the PyTorch that is here; Debian's where there is none.
 demo-torch: deps
@@ -162,8 +193,23 @@ runner-bundle: deps
 	@$(MAKE) --no-print-directory -s -j$(JOBS) all
 	tools/runner-bundle.sh $(O)/release/outpost-runner $(VERSION) $(O)
 
-bench: deps
+# What the comment says of typical changes, and how GitHub shows it.
+comments: deps
+	@$(MAKE) --no-print-directory VARIANT=asan -j$(JOBS) $(O)/asan/tests/test_report_golden
+	OUTPOST_WRITE_COMMENTS=1 $(O)/asan/tests/test_report_golden
+	tools/node.sh tools/comments.mjs
+
+screens: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
+	tools/node.sh tools/screens.mjs $(O)/release
+
+$(B)/bench/fill: tests/bench/fill.c $(call libs_for,store)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+
+bench: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
 	tools/node.sh tests/bench/bench.mjs $(O)/release
 
 PREFIX ?= /usr/local
@@ -184,5 +230,5 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak fuzz \
-	demo demo-torch runner-bundle bench install clean
+.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak history demo-history demo-stop screens fuzz \
+	demo demo-torch runner-bundle comments bench install clean

@@ -8,4 +8,4 @@ OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
 OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
 OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE
-exec tools/node.sh --test --test-concurrency=1 tests/github/ tests/integration/
+exec tools/node.sh --test --test-concurrency=1 tests/web/ tests/github/ tests/integration/ tests/browser/

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The long tests: 200 kills of the daemon, 200 of runners and server, 40 cuts of the network, memory over 200,000
-# webhooks, valgrind over one whole round. About 25 minutes.
+# The long tests: 200 kills of the daemon, 60 in 20 nights of periodic runs, 200 of runners and server, 40 cuts of the
+# network, memory over 200,000 webhooks, valgrind over one whole round. About 30 minutes.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
@@ -11,7 +11,10 @@ OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/release/outpost-runner}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER
 
 echo '== killed 200 times in 500 webhooks'
-tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1
+tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1 --share 0.5
+
+echo '== killed 60 times in 20 nights'
+tools/node.sh tests/kill/nightly.mjs --kills 60 --nights 20 --share 0.3
 
 echo '== runners and server killed 200 times over 300 jobs'
 tools/node.sh tests/kill/runners.mjs --kills 200 --jobs 300 --machines 4

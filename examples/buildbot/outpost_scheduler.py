@@ -81,6 +81,9 @@ class OutpostScheduler(BaseScheduler):
 
     def take(self, event, body):
         hook = json.loads(body)
+        if 'payload' not in hook:  # a notice: nothing is to be built
+            log.msg(f"Outpost: {event}: {hook.get('accelerator')} on {hook.get('branch')}, {hook.get('url')}")
+            return 202
         dispatch = hook['outpost']['dispatch_id']
         if not re.fullmatch('[A-Za-z0-9]{1,64}', dispatch):
             return 400

@@ -59,6 +59,8 @@ class Receiver(BaseHTTPRequestHandler):
         return self.answer(202)
 
     def take(self, event, hook):
+        if 'payload' not in hook:  # a notice: nothing is to be run
+            return print(f"{event}: {hook.get('accelerator')} on {hook.get('branch')}, {hook.get('url')}", flush=True)
         dispatch = hook['outpost']['dispatch_id']
         if event == 'cancel':
             process = self.started.get(dispatch)

@@ -1,11 +1,9 @@
 #include "config/accelerator_file.h"
 
-#include <jansson.h>
-
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "config/platform_file.h"
 #include "config/runner_field.h"
 
 #define AT(member) offsetof(struct accelerator_file, member)
@@ -13,7 +11,7 @@
 #define DAYS(n)    (INT64_C(86400000) * (n))
 
 /* A GitHub label has at most 50 characters, and "ciflow/crcr/NAME" is one. */
-enum { NAME_MAX_BYTES = 38, PLATFORM_MAX_BYTES = 65536 };
+enum { NAME_MAX_BYTES = 38 };
 
 static const struct choice LEVELS[] = {
     {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
@@ -24,7 +22,7 @@ static const struct choice VISIBILITIES[] = {
 static const struct choice LABEL_RULES[] = {
     {"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
-static field_read_fn field_pull_request, field_push, field_platform;
+static field_read_fn field_pull_request, field_push;
 
 static const struct field LINKS_FIELDS[] = {
     {"docs", field_text, OPTIONAL, .offset = AT(a.docs_url), .check = check_link_url, .max = 1024},
@@ -34,7 +32,7 @@ static const struct field LINKS_FIELDS[] = {
 static const struct mapping LINKS = {"links", LINKS_FIELDS};
 
 static const struct field SOURCE_FIELDS[] = {
-    {"git_url", field_text, REQUIRED, .offset = AT(a.source_git_url), .check = check_vendor_url,
+    {"git_url", field_text, REQUIRED, .offset = AT(a.source_git_url), .check = check_source_url,
 	.max = 2048},
     {"branch", field_text, OPTIONAL, .offset = AT(a.source_branch), .check = check_branch,
 	.max = 255},
@@ -54,6 +52,8 @@ static const struct mapping PULL_REQUEST = {"triggers.pull_request", PULL_REQUES
 static const struct field PUSH_FIELDS[] = {
     {"branches", field_texts, OPTIONAL, .offset = AT(a.triggers.branches), .check = check_branch,
 	.min = 1, .max = 255},
+    {"every", field_duration, OPTIONAL, .offset = AT(a.triggers.push_every_ms), .min = 0,
+	.max = MINUTES(7 * 24 * 60)},
     {.key = NULL},
 };
 static const struct mapping PUSH = {"triggers.push", PUSH_FIELDS};
@@ -101,7 +101,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {"triggers", field_map, OPTIONAL, .map = &TRIGGERS},
     {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
     {"tests", field_map, OPTIONAL, .map = &TESTS},
-    {"platform", field_platform, .presence = OPTIONAL},
+    {"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING},
     {.key = NULL},
 };
 const struct mapping ACCELERATOR_MAPPING = {"", ACCELERATOR_FIELDS};
@@ -131,65 +131,6 @@ static void field_push(struct reader *r, const struct field *f, const struct nod
 	struct accelerator_file *file = target;
 
 	read_trigger(r, f, v, file, &file->a.triggers.has_push);
-}
-
-/* Whole numbers, true and false without quotes are taken as such. All else is text, also
- * 24.10: most often it is a version, and as a number its 0 would be lost. */
-static json_t *scalar_to_json(const struct node *v)
-{
-	json_t *number;
-
-	if (!v->is_plain)
-		return json_string(v->text);
-	if (str_eq(v->text, "true") || str_eq(v->text, "false"))
-		return json_boolean(str_eq(v->text, "true"));
-	number = json_loads(v->text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-	if (json_is_integer(number))
-		return number;
-	json_decref(number);
-	return json_string(v->text);
-}
-
-/* As deep as tree.c lets a file be. */
-static json_t *to_json(const struct node *v)
-{
-	json_t *out = NULL;
-
-	switch (v->kind) {
-	case NODE_NULL:
-		return json_null();
-	case NODE_SCALAR:
-		return scalar_to_json(v);
-	case NODE_LIST:
-		out = json_array();
-		for (size_t i = 0; i < v->n; i++)
-			json_array_append_new(out, to_json(v->values[i]));
-		return out;
-	case NODE_MAP:
-		out = json_object();
-		for (size_t i = 0; i < v->n; i++)
-			json_object_set_new(out, v->keys[i]->text, to_json(v->values[i]));
-		return out;
-	}
-	return json_null();
-}
-
-static void field_platform(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
-{
-	struct accelerator_file *file = target;
-	json_t *json;
-
-	if (v->kind != NODE_MAP) {
-		refuse_kind(r, f, v, "a map");
-		return;
-	}
-	json = to_json(v);
-	file->a.platform_json = json_text(json);
-	json_decref(json);
-	if (strlen(file->a.platform_json) > PLATFORM_MAX_BYTES)
-		problem_add(r->problems, r->file, v->line, "platform is larger than %d bytes",
-		    PLATFORM_MAX_BYTES);
 }
 
 void accelerator_set_defaults(struct accelerator *a)

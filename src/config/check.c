@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "base/alloc.h"
 #include "base/str.h"
 #include "model/cron.h"
 #include "model/trigger.h"
@@ -33,6 +34,20 @@ bool check_line(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
 	return !has_hidden(s) || no(why, "one line without control characters");
+}
+
+bool check_text(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	char *copy = xstrdup(s);
+	bool is_right;
+
+	(void)r;
+	for (char *c = copy; *c; c++)
+		if (*c == '\n' || *c == '\t')
+			*c = ' ';
+	is_right = !has_hidden(copy);
+	free(copy);
+	return is_right || no(why, "text without control characters");
 }
 
 bool check_name(const struct reader *r, const char *s, char why[WHY_BYTES])

@@ -25,6 +25,7 @@ enum { WHY_BYTES = 240 };
 typedef bool check_fn(const struct reader *r, const char *s, char why[WHY_BYTES]);
 
 check_fn check_line;          /* one line of text: no control characters */
+check_fn check_text;          /* several lines of it: also tabs */
 check_fn check_name;          /* [a-z0-9-], begins and ends with a letter or digit */
 check_fn check_repository;    /* owner/name */
 check_fn check_login;         /* a GitHub login, with or without @ */
@@ -44,5 +45,6 @@ check_fn check_service_url; /* the operator's: https, or http to this host or ne
 check_fn check_public_url;  /* what links start with: http or https, without a query */
 check_fn check_link_url;    /* shown to people: https */
 check_fn check_vendor_url;  /* a vendor's: https to a public host; else see `allowed` */
+check_fn check_source_url;  /* a vendor's git repository: the same, and git:// as http:// is */
 
 #endif

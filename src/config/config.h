@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "model/accelerator.h"
+#include "model/promotion.h"
 
 /* A Buildkite pipeline that speaks for a repository: contract 2, oidc.issuers.repositories. */
 struct oidc_mapping {
@@ -85,9 +86,16 @@ struct config {
 
 	bool comment_enabled;
 	int64_t comment_min_interval_ms;
-	int64_t retention_deliveries_ms, retention_logs_ms, retention_results_ms;
+	int64_t retention_deliveries_ms, retention_logs_ms, retention_results_ms, retention_days_ms;
 	int64_t reconcile_interval_ms;
-	int64_t pull_lease_ms; /* a machine that is silent for so long loses its work */
+	int64_t schedule_jitter_ms; /* periodic runs start up to so much after their due time */
+	int64_t pull_lease_ms;      /* a machine that is silent for so long loses its work */
+
+	int64_t attribution_window_ms; /* how old evidence of flakiness may be */
+	int attribution_distance;      /* commits before the merge base that a base run may be */
+	bool checks_enabled;
+	bool checks_l3_may_fail; /* checks.l3: failure, as CRCR does */
+	struct level_thresholds level_3, level_4;
 };
 
 /* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and

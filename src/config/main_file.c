@@ -132,6 +132,8 @@ static const struct field RETENTION_FIELDS[] = {
 	.max = DAYS(36500)},
     {"results", field_duration, OPTIONAL, .offset = AT(c.retention_results_ms), .min = DAYS(1),
 	.max = DAYS(36500)},
+    {"days", field_duration, OPTIONAL, .offset = AT(c.retention_days_ms), .min = DAYS(1),
+	.max = DAYS(36500)},
     {.key = NULL},
 };
 static const struct mapping RETENTION = {"retention", RETENTION_FIELDS};
@@ -143,12 +145,67 @@ static const struct field RECONCILE_FIELDS[] = {
 };
 static const struct mapping RECONCILE = {"reconcile", RECONCILE_FIELDS};
 
+static const struct field SCHEDULE_FIELDS[] = {
+    {"jitter", field_duration, OPTIONAL, .offset = AT(c.schedule_jitter_ms), .min = 0,
+	.max = DAYS(1)},
+    {.key = NULL},
+};
+static const struct mapping SCHEDULE = {"schedule", SCHEDULE_FIELDS};
+
 static const struct field PULL_FIELDS[] = {
     {"lease", field_duration, OPTIONAL, .offset = AT(c.pull_lease_ms), .min = SECONDS(1),
 	.max = DAYS(1)},
     {.key = NULL},
 };
 static const struct mapping PULL = {"pull", PULL_FIELDS};
+
+static const struct field ATTRIBUTION_FIELDS[] = {
+    {"window", field_duration, OPTIONAL, .offset = AT(c.attribution_window_ms), .min = SECONDS(1),
+	.max = DAYS(30)},
+    {"distance", field_integer, OPTIONAL, .offset = AT(c.attribution_distance), .min = 0,
+	.max = 1000},
+    {.key = NULL},
+};
+static const struct mapping ATTRIBUTION = {"attribution", ATTRIBUTION_FIELDS};
+
+static const struct choice L3_CONCLUSIONS[] = {{"neutral", false}, {"failure", true}, {NULL, 0}};
+
+static field_read_fn field_l3;
+
+static const struct field CHECKS_FIELDS[] = {
+    {"enabled", field_bool, OPTIONAL, .offset = AT(c.checks_enabled)},
+    {"l3", field_l3, OPTIONAL, .offset = AT(c.checks_l3_may_fail), .choices = L3_CONCLUSIONS},
+    {.key = NULL},
+};
+static const struct mapping CHECKS = {"checks", CHECKS_FIELDS};
+
+#define LEVEL_FIELDS(member)                                                                       \
+	{"pass_rate", field_integer, OPTIONAL, .offset = AT(member.pass_percent), .min = 0,        \
+	    .max = 100},                                                                           \
+	    {"deadlines_met", field_integer, OPTIONAL, .offset = AT(member.deadlines_percent),     \
+		.min = 0, .max = 100},                                                             \
+	    {"push_runs", field_integer, OPTIONAL, .offset = AT(member.n_runs), .min = 0,          \
+		.max = 1000000},                                                                   \
+	    {"queue_time", field_duration, OPTIONAL, .offset = AT(member.queue_ms), .min = 0,      \
+		.max = DAYS(30)},                                                                  \
+	    {"run_time", field_duration, OPTIONAL, .offset = AT(member.run_ms), .min = 0,          \
+		.max = DAYS(30)},                                                                  \
+	    {"reaction_time", field_duration, OPTIONAL, .offset = AT(member.reaction_ms),          \
+		.min = 0, .max = DAYS(30)},                                                        \
+	{                                                                                          \
+		.key = NULL                                                                        \
+	}
+
+static const struct field LEVEL_3_FIELDS[] = {LEVEL_FIELDS(c.level_3)};
+static const struct mapping LEVEL_3_MAP = {"levels.L3", LEVEL_3_FIELDS};
+static const struct field LEVEL_4_FIELDS[] = {LEVEL_FIELDS(c.level_4)};
+static const struct mapping LEVEL_4_MAP = {"levels.L4", LEVEL_4_FIELDS};
+static const struct field LEVELS_FIELDS[] = {
+    {"L3", field_map, OPTIONAL, .map = &LEVEL_3_MAP},
+    {"L4", field_map, OPTIONAL, .map = &LEVEL_4_MAP},
+    {.key = NULL},
+};
+static const struct mapping PROMOTION = {"levels", LEVELS_FIELDS};
 
 static const struct field MAIN_FIELDS[] = {
     {"listen", field_text, OPTIONAL, .offset = AT(c.listen), .check = check_listen, .max = 300},
@@ -171,7 +228,11 @@ static const struct field MAIN_FIELDS[] = {
     {"comment", field_map, OPTIONAL, .map = &COMMENT},
     {"retention", field_map, OPTIONAL, .map = &RETENTION},
     {"reconcile", field_map, OPTIONAL, .map = &RECONCILE},
+    {"schedule", field_map, OPTIONAL, .map = &SCHEDULE},
     {"pull", field_map, OPTIONAL, .map = &PULL},
+    {"attribution", field_map, OPTIONAL, .map = &ATTRIBUTION},
+    {"checks", field_map, OPTIONAL, .map = &CHECKS},
+    {"levels", field_map, OPTIONAL, .map = &PROMOTION},
     {.key = NULL},
 };
 const struct mapping MAIN_MAPPING = {"", MAIN_FIELDS};
@@ -185,6 +246,14 @@ static void field_git(struct reader *r, const struct field *f, const struct node
 	m->c.accelerators_git_path = xstrdup("accelerators.d");
 	m->c.accelerators_git_interval_ms = SECONDS(300);
 	read_mapping(r, f->map, v, m);
+}
+
+static void field_l3(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	int may_fail = false;
+
+	field_choice(r, f, v, &may_fail);
+	*(bool *)target = may_fail;
 }
 
 static void set_defaults(struct main_file *m)
@@ -212,8 +281,15 @@ static void set_defaults(struct main_file *m)
 		    .retention_deliveries_ms = DAYS(30),
 		    .retention_logs_ms = DAYS(90),
 		    .retention_results_ms = DAYS(400),
+		    .retention_days_ms = DAYS(800),
 		    .reconcile_interval_ms = SECONDS(300),
+		    .schedule_jitter_ms = SECONDS(15 * 60),
 		    .pull_lease_ms = SECONDS(60),
+		    .attribution_window_ms = DAYS(7),
+		    .attribution_distance = 20,
+		    .checks_enabled = true,
+		    .level_3 = {80, 90, 20, SECONDS(3600), SECONDS(4 * 3600), DAYS(3)},
+		    .level_4 = {95, 98, 100, SECONDS(1800), SECONDS(2 * 3600), DAYS(1)},
 		},
 	    .secrets_dir = {.path = xstrdup("secrets")},
 	};

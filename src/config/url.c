@@ -11,7 +11,7 @@
 enum { HOST_MAX = 255 };
 
 struct url {
-	bool is_tls;
+	bool is_tls, is_git;     /* neither: plain http */
 	char host[HOST_MAX + 1]; /* without brackets */
 	bool is_address;         /* a literal, or localhost, which counts as loopback */
 	uint8_t address[16];
@@ -76,14 +76,15 @@ static int parse(const char *s, struct url *u)
 	const char *host, *end, *port;
 	int64_t number = 1;
 
-	*u = (struct url){.is_tls = strncasecmp(s, "https://", 8) == 0};
-	if (!u->is_tls && strncasecmp(s, "http://", 7) != 0)
+	*u = (struct url){.is_tls = strncasecmp(s, "https://", 8) == 0,
+	    .is_git = strncasecmp(s, "git://", 6) == 0};
+	if (!u->is_tls && !u->is_git && strncasecmp(s, "http://", 7) != 0)
 		return ERR_INVALID;
 	for (const char *c = s; *c; c++)
 		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f ||
 		    strchr("\"<>\\^`{|}", *c))
 			return ERR_INVALID;
-	host = s + (u->is_tls ? 8 : 7);
+	host = strstr(s, "://") + 3;
 	end = host + strcspn(host, "/?#");
 	if (memchr(host, '@', (size_t)(end - host)))
 		return ERR_INVALID;
@@ -104,6 +105,12 @@ static int parse(const char *s, struct url *u)
 	return parse_host(host, (size_t)(port - host), u);
 }
 
+/* The same for what only a web server answers. */
+static int parse_http(const char *s, struct url *u)
+{
+	return parse(s, u) || u->is_git ? ERR_INVALID : 0;
+}
+
 static bool no(char why[WHY_BYTES], const char *what)
 {
 	snprintf(why, WHY_BYTES, "%s", what);
@@ -120,7 +127,7 @@ bool check_service_url(const struct reader *r, const char *s, char why[WHY_BYTES
 	struct url u;
 
 	(void)r;
-	if (parse(s, &u) || strchr(s, '#') || (!u.is_tls && !is_near(&u)))
+	if (parse_http(s, &u) || strchr(s, '#') || (!u.is_tls && !is_near(&u)))
 		return no(why, "an https URL (plain http only to localhost or a private address)");
 	return true;
 }
@@ -130,7 +137,7 @@ bool check_public_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 	struct url u;
 
 	(void)r;
-	if (parse(s, &u) || strpbrk(s, "?#"))
+	if (parse_http(s, &u) || strpbrk(s, "?#"))
 		return no(why, "an https or http URL without query or fragment");
 	return true;
 }
@@ -140,25 +147,44 @@ bool check_link_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	struct url u;
 
 	(void)r;
-	if (parse(s, &u) || !u.is_tls)
+	if (parse_http(s, &u) || !u.is_tls)
 		return no(why, "an https URL");
+	return true;
+}
+
+/* plain: what goes unencrypted, and only to where the operator allows it. */
+static bool check_outside(
+    const struct reader *r, const struct url *u, const char *plain, char why[WHY_BYTES])
+{
+	const struct network_list *nets = r->allowed;
+	bool is_allowed =
+	    nets && u->is_address && network_contains(nets->items, nets->n, u->address);
+
+	if (is_near(u) && !is_allowed)
+		return no(why,
+		    "the URL of a public host (outgoing.allow_networks does not list this one)");
+	if (!u->is_tls && !is_allowed) {
+		snprintf(why, WHY_BYTES,
+		    "an https URL (%s only to addresses in outgoing.allow_networks)", plain);
+		return false;
+	}
 	return true;
 }
 
 bool check_vendor_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	const struct network_list *nets = r->allowed;
 	struct url u;
-	bool is_allowed;
 
-	if (parse(s, &u) || strchr(s, '#'))
+	if (parse_http(s, &u) || strchr(s, '#'))
 		return no(why, "an https URL without user name or fragment");
-	is_allowed = nets && u.is_address && network_contains(nets->items, nets->n, u.address);
-	if (is_near(&u) && !is_allowed)
-		return no(why,
-		    "the URL of a public host (outgoing.allow_networks does not list this one)");
-	if (!u.is_tls && !is_allowed)
-		return no(
-		    why, "an https URL (plain http only to addresses in outgoing.allow_networks)");
-	return true;
+	return check_outside(r, &u, "plain http", why);
+}
+
+bool check_source_url(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	struct url u;
+
+	if (parse(s, &u) || strpbrk(s, "?#"))
+		return no(why, "an https URL without user name, query or fragment");
+	return check_outside(r, &u, "http and git", why);
 }

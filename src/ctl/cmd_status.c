@@ -85,6 +85,89 @@ static void print_registry_troubles(const struct ctl *ctl, const json_t *registr
 	buf_release(&line);
 }
 
+/* ---- accelerators ---- */
+
+static const char *share_text(const json_t *v, const char *key, char *out, size_t n)
+{
+	const json_t *share = json_object_get(v, key);
+
+	if (json_is_number(share))
+		snprintf(out, n, "%.0f %%", 100 * json_number_value(share));
+	else
+		snprintf(out, n, "-");
+	return out;
+}
+
+static const char *duration_text(const json_t *v, const char *key, char *out, size_t n)
+{
+	const json_t *value = json_object_get(v, key);
+	double s = json_number_value(value);
+
+	if (!json_is_number(value))
+		snprintf(out, n, "-");
+	else if (s < 60)
+		snprintf(out, n, "%.0f s", s);
+	else if (s < 5400)
+		snprintf(out, n, "%.0f min", s / 60);
+	else
+		snprintf(out, n, "%.1f h", s / 3600);
+	return out;
+}
+
+/* "L3", "stay (L4: pass_rate, queue_time)": what the numbers carry, and what is missing. */
+static void add_proposal(struct table *t, const json_t *a)
+{
+	const json_t *p = json_object_get(a, "proposal");
+	const char *level = json_get_str(p, "level"), *now = json_get_str(a, "level");
+	bool is_down = level && now && strcmp(level, now) < 0;
+	const json_t *unmet = json_object_get(p, is_down ? "unmet_now" : "unmet");
+	struct buf text = BUF_INIT(1024);
+	json_t *criterion;
+	size_t i;
+
+	buf_append_str(&text, level && now && strcmp(level, now) != 0 ? level : "stay");
+	json_array_foreach(unmet, i, criterion)
+	    buf_appendf(&text, "%s%s", i ? ", " : ": ", json_string_value(criterion));
+	table_add(t, buf_str(&text));
+	buf_release(&text);
+}
+
+static void add_accelerator(struct table *t, const json_t *a, int64_t now_ms)
+{
+	const json_t *numbers = json_object_get(a, "numbers");
+	const char *red = json_get_str(a, "red_since");
+	char text[32];
+
+	table_add(t, json_get_str(a, "name"));
+	table_add(t, json_get_str(a, "level"));
+	table_add(t, share_text(numbers, "pass_rate", text, sizeof(text)));
+	table_add(t, duration_text(numbers, "queue_p90", text, sizeof(text)));
+	table_add(t, duration_text(numbers, "run_p90", text, sizeof(text)));
+	table_add(t, share_text(numbers, "deadlines_met", text, sizeof(text)));
+	if (red)
+		table_add_age(t, red, now_ms);
+	else
+		table_add(t, "-");
+	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
+		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
+								 : "-");
+	add_proposal(t, a);
+}
+
+static void print_accelerators(const struct ctl *ctl, const json_t *list)
+{
+	static const char *const headings[] = {"accelerator", "level", "pass rate", "queue p90",
+	    "run p90", "deadlines", "red since", "health", "proposal", NULL};
+	struct table *t = table_new(headings);
+	int64_t now_ms = clock_wall_ms();
+	json_t *a;
+	size_t i;
+
+	json_array_foreach(list, i, a) add_accelerator(t, a, now_ms);
+	printf("\n");
+	table_print(t, ctl, "no accelerators");
+}
+
 static void print_troubles(const struct ctl *ctl, const json_t *v)
 {
 	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
@@ -158,6 +241,7 @@ static void print_status(const struct ctl *ctl, const json_t *v)
 						  : "not yet");
 	print_registry(ctl, json_object_get(v, "registry"));
 	print_troubles(ctl, v);
+	print_accelerators(ctl, json_object_get(v, "accelerator_list"));
 }
 
 int cmd_status(const struct ctl *ctl, int argc, char **argv)

@@ -32,6 +32,7 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv);
 int cmd_deliveries(const struct ctl *ctl, int argc, char **argv);
 int cmd_replay(const struct ctl *ctl, int argc, char **argv);
 int cmd_dispatches(const struct ctl *ctl, int argc, char **argv);
+int cmd_retest(const struct ctl *ctl, int argc, char **argv);
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv);
 int cmd_runner_add(const struct ctl *ctl, int argc, char **argv);
 int cmd_runner_list(const struct ctl *ctl, int argc, char **argv);
@@ -41,6 +42,13 @@ int cmd_token_list(const struct ctl *ctl, int argc, char **argv);
 int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv);
 int cmd_report_validate(const struct ctl *ctl, int argc, char **argv);
 int cmd_report_push(const struct ctl *ctl, int argc, char **argv);
+int cmd_known_add(const struct ctl *ctl, int argc, char **argv);
+int cmd_known_list(const struct ctl *ctl, int argc, char **argv);
+int cmd_known_remove(const struct ctl *ctl, int argc, char **argv);
+int cmd_nightly(const struct ctl *ctl, int argc, char **argv);
+int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv);
+int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv);
+int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv);
 int cmd_backup(const struct ctl *ctl, int argc, char **argv);
 
 /* Says on stderr how the command is written. Returns EXIT_USAGE. */

@@ -1,5 +1,6 @@
 #include "ctl/run.h"
 
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -100,6 +101,18 @@ static void look_at_terminal(struct ctl *ctl)
 		ctl->width = size.ws_col;
 }
 
+/* JSON carries UTF-8 only: an accelerator that got lost on the way would mean all of them. */
+static bool is_text(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (utf8_is_valid(argv[i], strlen(argv[i])))
+			continue;
+		fprintf(stderr, "outpostctl: argument %d is no UTF-8\n", i + 1);
+		return false;
+	}
+	return true;
+}
+
 int ctl_run(int argc, char **argv)
 {
 	struct ctl ctl = {.config_path = DEFAULT_CONFIG};
@@ -142,5 +155,7 @@ int ctl_run(int argc, char **argv)
 		    *command->usage ? " " : "", command->usage, command->help);
 		return EXIT_DONE;
 	}
+	if (!is_text(argc - i, argv + i))
+		return EXIT_USAGE;
 	return command->run(&ctl, argc - i, argv + i);
 }

@@ -93,6 +93,9 @@ static const char *colour_of(const char *cell)
 	    {"queued", "\033[33m"},
 	    {"accepted", "\033[33m"},
 	    {"failed", "\033[31m"},
+	    {"unhealthy", "\033[31m"},
+	    {"overdue", "\033[31m"},
+	    {"ok", "\033[32m"},
 	    {"expired", "\033[31m"},
 	};
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "daemon/control_internal.h"
+#include "daemon/control_known.h"
 #include "daemon/control_tokens.h"
 
 enum { LIST_DEFAULT = 50, LIST_MAX = 1000, BODY_MAX_BYTES = 16384, CLOSE_GRACE_MS = 3000 };
@@ -55,6 +56,20 @@ int control_limit(const struct http_request *r)
 	return n > LIST_MAX ? LIST_MAX : (int)n;
 }
 
+char *control_unknown_accelerator(const struct config *c, const char *name)
+{
+	const char **names = xcalloc(c->n_accelerators + 1, sizeof(*names)), *near;
+	char *text;
+
+	for (size_t i = 0; i < c->n_accelerators; i++)
+		names[i] = c->accelerators[i].name;
+	near = str_nearest(name, names);
+	text = xasprintf("no accelerator is called %s%s%s%s", name, near ? "; did you mean " : "",
+	    near ? near : "", near ? "?" : "");
+	free(names);
+	return text;
+}
+
 /* ---- the socket ---- */
 
 static void add_routes(struct control *c)
@@ -70,10 +85,23 @@ static void add_routes(struct control *c)
 	    {.method = "GET",
 		.pattern = "/control/dispatches",
 		.on_request = control_on_dispatches},
+	    {.method = "POST", .pattern = "/control/retest", .on_request = control_on_retest},
 	    {.method = "GET",
 		.pattern = "/control/comments/{pr}",
 		.on_request = control_on_preview},
 	    {.method = "POST", .pattern = "/control/backup", .on_request = control_on_backup},
+	    {.method = "GET", .pattern = "/control/known", .on_request = control_on_known},
+	    {.method = "POST", .pattern = "/control/known", .on_request = control_on_known_add},
+	    {.method = "POST",
+		.pattern = "/control/known/remove",
+		.on_request = control_on_known_remove},
+	    {.method = "GET", .pattern = "/control/nightly", .on_request = control_on_nightly},
+	    {.method = "POST",
+		.pattern = "/control/nightly/run",
+		.on_request = control_on_nightly_run},
+	    {.method = "POST",
+		.pattern = "/control/nightly/skip",
+		.on_request = control_on_nightly_skip},
 	    {.method = "GET", .pattern = "/control/tokens", .on_request = control_on_tokens},
 	    {.method = "POST", .pattern = "/control/tokens", .on_request = control_on_token_add},
 	    {.method = "POST",

@@ -5,6 +5,7 @@
  *   GET  /control/deliveries?failed=1&limit=N
  *   POST /control/deliveries/{guid}/replay
  *   GET  /control/dispatches?pr=N&limit=N
+ *   POST /control/retest            {"change": "NUMBER or SHA", "accelerator": NAME?}
  *   GET  /control/comments/{pr}?format=markdown|terminal|colour&width=N
  *   POST /control/backup            {"path": "/absolute/file"}
  *   …    /control/tokens            (control_tokens.h)

@@ -36,6 +36,8 @@ void control_end(struct control_request *q);
 void control_respond(struct http_request *r, int status, json_t *v);
 /* {"error": text}, or what err means where text is NULL or empty. */
 void control_respond_error(struct http_request *r, int err, const char *text);
+/* "no accelerator is called X; did you mean Y?" free(). */
+char *control_unknown_accelerator(const struct config *c, const char *name);
 /* The query's limit within bounds. */
 int control_limit(const struct http_request *r);
 
@@ -44,7 +46,11 @@ void control_on_status(struct http_request *r, void *owner);
 void control_on_deliveries(struct http_request *r, void *owner);
 void control_on_replay(struct http_request *r, void *owner);
 void control_on_dispatches(struct http_request *r, void *owner);
+void control_on_retest(struct http_request *r, void *owner);
 void control_on_preview(struct http_request *r, void *owner);
+void control_on_nightly(struct http_request *r, void *owner);
+void control_on_nightly_run(struct http_request *r, void *owner);
+void control_on_nightly_skip(struct http_request *r, void *owner);
 void control_on_backup(struct http_request *r, void *owner);
 
 #endif

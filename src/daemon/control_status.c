@@ -1,4 +1,5 @@
 /* outpostctl status: what the store knows, and what only this process does. */
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "daemon/control_internal.h"
 #include "daemon/registry_status.h"
@@ -43,11 +44,32 @@ static json_t *config_json(const struct daemon *d)
 	return v;
 }
 
+struct status_answer {
+	struct control_request *request;
+	json_t *status;
+};
+
+static void accelerators_read(int err, json_t *list, void *owner)
+{
+	struct status_answer *a = owner;
+
+	if (err) {
+		control_respond_error(a->request->request, err, NULL);
+		json_decref(a->status);
+	} else {
+		json_object_set_new(a->status, "accelerator_list", list);
+		control_respond(a->request->request, 200, a->status);
+	}
+	control_end(a->request);
+	free(a);
+}
+
 static void status_read(int err, json_t *status, void *owner)
 {
 	struct control_request *q = owner;
 	struct daemon *d = q->daemon;
 	struct dispatch_counters dispatch;
+	struct status_answer *a;
 
 	if (err) {
 		control_respond_error(q->request, err, NULL);
@@ -62,8 +84,9 @@ static void status_read(int err, json_t *status, void *owner)
 	json_object_set_new(status, "config", config_json(d));
 	registry_status_add(status, d);
 	runner_status_add(status, d);
-	control_respond(q->request, 200, status);
-	control_end(q);
+	a = xcalloc(1, sizeof(*a));
+	*a = (struct status_answer){q, status};
+	web_accelerators(d->web, accelerators_read, a);
 }
 
 void control_on_status(struct http_request *r, void *owner)

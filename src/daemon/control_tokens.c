@@ -102,20 +102,6 @@ static struct token_request *begin(struct http_request *r, struct control *c)
 
 /* ---- add, issue ---- */
 
-static char *unknown_accelerator(const struct config *c, const char *name)
-{
-	const char **names = xcalloc(c->n_accelerators + 1, sizeof(*names)), *near;
-	char *text;
-
-	for (size_t i = 0; i < c->n_accelerators; i++)
-		names[i] = c->accelerators[i].name;
-	near = str_nearest(name, names);
-	text = xasprintf("no accelerator is called %s%s%s%s", name, near ? "; did you mean " : "",
-	    near ? near : "", near ? "?" : "");
-	free(names);
-	return text;
-}
-
 static bool has_pull_runner(const struct accelerator *a)
 {
 	for (size_t i = 0; i < a->n_runners; i++)
@@ -189,7 +175,8 @@ void control_on_token_add(struct http_request *r, void *owner)
 	if (!t)
 		return;
 	if (!config_accelerator(c->daemon->config, t->accelerator)) {
-		fail(t, ERR_NOT_FOUND, unknown_accelerator(c->daemon->config, t->accelerator));
+		fail(t, ERR_NOT_FOUND,
+		    control_unknown_accelerator(c->daemon->config, t->accelerator));
 		return;
 	}
 	credential_make(t->kind, t->text);

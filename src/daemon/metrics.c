@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "daemon/nightly_metrics.h"
 #include "daemon/registry_status.h"
 #include "daemon/runner_status.h"
 #include "daemon/wire.h"
@@ -97,6 +98,12 @@ static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
 
 	put_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were taken.",
 	    "kind", sent, ARRAY_LEN(sent));
+	put_head(out, "outpost_plan_seconds", "histogram",
+	    "From a webhook's arrival until its dispatches were on record.");
+	histogram_write(out, &c->plan_times, "outpost_plan_seconds", "");
+	put_head(out, "outpost_dispatch_seconds", "histogram",
+	    "From a dispatch on record until its request was taken, with every try and wait.");
+	histogram_write(out, &c->send_times, "outpost_dispatch_seconds", "");
 	put_one(out, "outpost_dispatch_retries_total", "counter", "Tries that are made again.",
 	    c->n_retries);
 	put_one(out, "outpost_dispatch_dead_total", "counter", "Dispatches that were given up.",
@@ -115,6 +122,24 @@ static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
 	    c->n_clock_jumps);
 }
 
+static void put_evidence(struct buf *out, const struct evidence_counters *c)
+{
+	const struct labelled outcomes[] = {
+	    {"moved", c->n_moved},
+	    {"unchanged", c->n_attributed - c->n_moved},
+	};
+
+	put_family(out, "outpost_attributions_total",
+	    "Changes whose red cells were looked at again with new evidence.", "outcome", outcomes,
+	    ARRAY_LEN(outcomes));
+	put_one(out, "outpost_evidence_requests_total", "counter",
+	    "Merge bases and changed files asked of GitHub.", c->n_asked);
+	put_one(out, "outpost_evidence_failures_total", "counter", "Of these, failed ones.",
+	    c->n_failures);
+	put_one(out, "outpost_evidence_in_hand", "gauge", "Changes that are asked about now.",
+	    c->n_in_hand);
+}
+
 static void put_publish(struct buf *out, const struct publish_counters *c)
 {
 	const struct labelled wishes[] = {
@@ -122,12 +147,20 @@ static void put_publish(struct buf *out, const struct publish_counters *c)
 	    {"edited", c->n_edited},
 	    {"unchanged", c->n_unchanged},
 	    {"put_off", c->n_put_off},
+	    {"paced", c->n_paced},
 	    {"retried", c->n_retries},
 	    {"dead", c->n_dead},
 	};
 
+	const struct labelled checks[] = {
+	    {"created", c->n_checks_created},
+	    {"updated", c->n_checks_written - c->n_checks_created},
+	};
+
 	put_family(out, "outpost_comments_total", "Comments by what became of the wish to write.",
 	    "outcome", wishes, ARRAY_LEN(wishes));
+	put_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks,
+	    ARRAY_LEN(checks));
 }
 
 static void put_github(struct buf *out, const struct github *g)
@@ -166,13 +199,17 @@ void metrics_write(struct buf *out, void *owner)
 	struct daemon *d = owner;
 	struct dispatch_counters dispatch;
 	struct publish_counters publish;
+	struct evidence_counters evidence;
 
+	evidence_read_counters(d->evidence, &evidence);
 	dispatch_read_counters(d->dispatch, &dispatch);
 	publish_read_counters(d->publish, &publish);
 	put_intake(out, intake_counters(d->intake));
 	put_runners(out, runners_counters(d->runners));
 	runner_status_write_metrics(out, d);
 	put_dispatch(out, &dispatch);
+	nightly_metrics_write(out, &dispatch);
+	put_evidence(out, &evidence);
 	put_publish(out, &publish);
 	put_github(out, d->github);
 	put_logs(out, logs_stats(d->logs));

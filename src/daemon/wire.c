@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/version.h"
 #include "daemon/control.h"
+#include "daemon/known_expiry.h"
 #include "daemon/log_retention.h"
 #include "daemon/metrics.h"
 #include "daemon/registry_status.h"
@@ -66,6 +67,10 @@ static void start_mirror(struct daemon *d)
 	    .op.done = mirror_done,
 	    .list = d->config->accelerators,
 	    .n = d->config->n_accelerators,
+	    .required_suites = (const char *const *)d->config->required_suites,
+	    .required_must_pass = (const char *const *)d->config->required_must_pass,
+	    .attribution_window_ms = d->config->attribution_window_ms,
+	    .attribution_distance = d->config->attribution_distance,
 	    .now_ms = clock_wall_ms(),
 	};
 	if (store_mirror_registry(d->store, &d->mirror)) {
@@ -144,14 +149,20 @@ static const char *why_not_ready(void *owner)
 
 static void open_parts(struct daemon *d)
 {
-	const struct dispatch_deps dispatch = {
+	struct dispatch_deps dispatch = {
 	    .loop = d->loop,
 	    .store = d->store,
 	    .github = d->github,
 	    .http_client = d->client,
 	    .parse_event = event_parse,
+	    .heads = {.ask = remote_head_ask, .cancel = remote_head_cancel},
 	    .callback_key = d->callback_key,
 	    .callback_key_bytes = sizeof(d->callback_key),
+	};
+	const struct evidence_deps evidence = {
+	    .loop = d->loop,
+	    .store = d->store,
+	    .github = d->github,
 	};
 	const struct publish_deps publish = {
 	    .loop = d->loop,
@@ -175,7 +186,12 @@ static void open_parts(struct daemon *d)
 	runners_take_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
 	d->log_retention = log_retention_new(d);
+	d->known_expiry = known_expiry_new(d);
+	d->heads = remote_heads_new(d->loop, d->config);
+	dispatch.heads.owner = d->heads;
 	d->dispatch = dispatch_new(&dispatch, d->config);
+	d->evidence = evidence_new(&evidence, d->config);
+	d->comparing = comparing_new(&evidence);
 	d->publish = publish_new(&publish, d->config);
 	intake_configure(d->intake, d->config);
 	runners_configure(d->runners, d->config);
@@ -236,9 +252,11 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	intake_configure(d->intake, config);
 	runners_configure(d->runners, config);
 	dispatch_configure(d->dispatch, config);
+	evidence_configure(d->evidence, config);
 	publish_configure(d->publish, config);
 	web_configure(d->web, config);
 	registry_configure(d->registry, config);
+	remote_heads_configure(d->heads, config);
 	start_mirror(d);
 	return 0;
 }
@@ -262,6 +280,7 @@ static void close_users(struct daemon *d)
 	if (d->web)
 		web_stop(d->web);
 	log_retention_stop(d->log_retention);
+	known_expiry_stop(d->known_expiry);
 	if (d->server) {
 		d->n_closing++;
 		http_server_close(d->server, CLOSE_GRACE_MS, part_closed, d);
@@ -274,6 +293,14 @@ static void close_users(struct daemon *d)
 		d->n_closing++;
 		dispatch_close(d->dispatch, part_closed, d);
 	}
+	if (d->evidence) {
+		d->n_closing++;
+		evidence_close(d->evidence, part_closed, d);
+	}
+	if (d->comparing) {
+		d->n_closing++;
+		comparing_close(d->comparing, part_closed, d);
+	}
 	if (d->publish) {
 		d->n_closing++;
 		publish_close(d->publish, part_closed, d);
@@ -284,11 +311,14 @@ static void finish(struct daemon *d)
 {
 	/* The store told them of changes until it was closed. */
 	dispatch_free(d->dispatch);
+	evidence_free(d->evidence);
+	comparing_free(d->comparing);
 	publish_free(d->publish);
 	runners_free(d->runners);
 	intake_free(d->intake);
 	web_free(d->web);
 	log_retention_free(d->log_retention);
+	known_expiry_free(d->known_expiry);
 	timer_close(d->stop_deadline);
 	timer_close(d->watchdog);
 	timer_close(d->mirror_again);
@@ -312,6 +342,10 @@ static void next_step(struct daemon *d)
 		if (d->registry) {
 			d->n_closing++;
 			registry_close(d->registry, part_closed, d);
+		}
+		if (d->heads) {
+			d->n_closing++;
+			remote_heads_close(d->heads, part_closed, d);
 		}
 		break;
 	case 2:

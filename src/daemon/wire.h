@@ -9,6 +9,8 @@
 #include "config/config.h"
 #include "daemon/callback_key.h"
 #include "dispatch/dispatch.h"
+#include "evidence/comparing.h"
+#include "evidence/evidence.h"
 #include "github/github.h"
 #include "http/client.h"
 #include "http/server.h"
@@ -16,6 +18,7 @@
 #include "loop/loop.h"
 #include "publish/publish.h"
 #include "registry/registry.h"
+#include "registry/remote_head.h"
 #include "runners/runners.h"
 #include "store/registry.h"
 #include "store/store.h"
@@ -23,6 +26,7 @@
 #include "webhook/intake.h"
 
 struct control;
+struct known_expiry;
 struct log_retention;
 
 struct daemon {
@@ -38,16 +42,20 @@ struct daemon {
 	struct store *store;
 	struct logs *logs;
 	struct log_retention *log_retention;
+	struct known_expiry *known_expiry;
 	struct http_server *server;
 	struct http_client *client;
 	struct github *github;
 	struct intake *intake;
 	struct dispatch *dispatch;
+	struct evidence *evidence;
+	struct comparing *comparing;
 	struct runners *runners;
 	struct publisher *publish;
 	struct web *web;
 	struct control *control;
 	struct registry *registry;
+	struct remote_heads *heads; /* of vendors' own code */
 
 	struct mirror_registry mirror; /* one at a time */
 	struct config *mirrored;       /* what the mirror in hand reads */

@@ -25,13 +25,15 @@ void attempt_free(struct attempt *a)
 	timer_close(a->timer);
 	outbox_row_release(&a->row);
 	config_unref(a->config);
+	json_decref(a->rerun);
 	free(a->text);
 	free(a);
 }
 
 bool attempt_is_github(const struct attempt *a)
 {
-	return a->row.kind == OUTBOX_GITHUB_DISPATCH || a->row.kind == OUTBOX_GITHUB_CLOSED;
+	return a->row.kind == OUTBOX_GITHUB_DISPATCH || a->row.kind == OUTBOX_GITHUB_CLOSED ||
+	       a->row.kind == OUTBOX_RERUN;
 }
 
 char *attempt_target_name(const struct attempt *a)
@@ -55,7 +57,9 @@ char *attempt_change_url(const struct attempt *a)
 {
 	if (a->row.number > 0)
 		return xasprintf("%s/pulls/%lld", a->config->public_url, (long long)a->row.number);
-	return xasprintf("%s/commits/%s", a->config->public_url, a->row.head_sha);
+	/* The same commit may have been pushed, and tested then, too. */
+	return xasprintf("%s/commits/%s%s", a->config->public_url, a->row.head_sha,
+	    strcmp(a->row.event_type, "nightly") == 0 ? "?kind=nightly" : "");
 }
 
 /* ---- how it ends ---- */
@@ -142,6 +146,16 @@ static bool send_with(struct attempt *a)
 	return true;
 }
 
+/* Its text was written with its cause. */
+static void send_notice(struct attempt *a)
+{
+	a->text = a->row.text ? a->row.text : xstrdup("{}");
+	a->text_bytes = strlen(a->text);
+	a->row.text = NULL;
+	a->is_on_wire = true;
+	attempt_webhook_send(a);
+}
+
 static void on_payload(struct payload_want *w)
 {
 	struct attempt *a = CONTAINER_OF(w, struct attempt, want);
@@ -157,8 +171,18 @@ void attempt_begin(struct attempt *a)
 	a->is_begun = true;
 	a->config = config_ref(a->d->config);
 	why = attempt_is_github(a) ? attempt_github_check(a) : attempt_webhook_check(a);
+	if (!why && a->row.kind == OUTBOX_RERUN)
+		why = attempt_rerun_check(a);
 	if (why) {
 		attempt_refuse(a, why);
+		return;
+	}
+	if (a->row.kind == OUTBOX_RERUN) {
+		attempt_rerun_send(a);
+		return;
+	}
+	if (a->row.kind == OUTBOX_WEBHOOK_NOTICE) {
+		send_notice(a);
 		return;
 	}
 	a->want = (struct payload_want){

@@ -29,7 +29,9 @@ struct attempt {
 	const struct runner *runner; /* webhook: borrowed from config */
 	bool is_begun, is_on_wire;
 	struct payload_want want;
-	char *text; /* the request's body */
+	json_t *rerun;                /* RERUN: what its text says */
+	struct retest_request retest; /* RERUN: when GitHub does not start it again */
+	char *text;                   /* the request's body */
 	size_t text_bytes;
 	union {
 		struct github_call github;
@@ -69,7 +71,12 @@ const char *attempt_webhook_check(struct attempt *a);
 int attempt_github_text(struct attempt *a, struct payload *p) MUST_CHECK;
 int attempt_webhook_text(struct attempt *a, struct payload *p) MUST_CHECK;
 void attempt_github_send(struct attempt *a);
+/* What GitHub's no means for the row: again, put back, or dead. */
+void attempt_github_failed(struct attempt *a, const struct github_result *r);
 void attempt_webhook_send(struct attempt *a);
+/* attempt_rerun.c */
+const char *attempt_rerun_check(struct attempt *a);
+void attempt_rerun_send(struct attempt *a);
 /* Of /pulls/N or /commits/SHA; free(). */
 char *attempt_change_url(const struct attempt *a);
 

@@ -41,6 +41,8 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	    .accelerators = (const char *const *)a->row.accelerators,
 	    .callback_url = callback_url,
 	    .change_url = change_url,
+	    .sources = a->row.sources,
+	    .n_sources = a->row.n_sources,
 	};
 	char *payload;
 	size_t n;
@@ -58,6 +60,26 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	return 0;
 }
 
+void attempt_github_failed(struct attempt *a, const struct github_result *r)
+{
+	error_set(&a->why, r->err, "%s", *r->why.text ? r->why.text : err_text(r->err));
+	if (r->err == ERR_CANCELLED || (r->err == ERR_BUSY && !r->was_sent)) {
+		/* Nothing was tried, or we ourselves cut it off: no reason to count it. */
+		int64_t wait_ms = r->err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
+
+		a->next_ms =
+		    clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
+		if (backoff_is_over(a->row.first_ms, a->next_ms))
+			attempt_over(a, OUTBOX_DEAD);
+		else
+			attempt_over(a, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET);
+	} else if (r->is_final) {
+		attempt_over(a, OUTBOX_DEAD);
+	} else {
+		attempt_retry(a, r->retry_after_ms);
+	}
+}
+
 static void on_answer(struct github_call *call)
 {
 	struct attempt *a = CONTAINER_OF(call, struct attempt, call.github);
@@ -65,26 +87,10 @@ static void on_answer(struct github_call *call)
 
 	a->is_on_wire = false;
 	github_call_release(call);
-	if (r.err == 0) {
+	if (r.err)
+		attempt_github_failed(a, &r);
+	else
 		attempt_over(a, OUTBOX_OK);
-		return;
-	}
-	error_set(&a->why, r.err, "%s", *r.why.text ? r.why.text : err_text(r.err));
-	if (r.err == ERR_CANCELLED || (r.err == ERR_BUSY && !r.was_sent)) {
-		/* Nothing was tried, or we ourselves cut it off: no reason to count it. */
-		int64_t wait_ms = r.err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
-
-		a->next_ms =
-		    clock_wall_ms() + (wait_ms > r.retry_after_ms ? wait_ms : r.retry_after_ms);
-		if (backoff_is_over(a->row.first_ms, a->next_ms))
-			attempt_over(a, OUTBOX_DEAD);
-		else
-			attempt_over(a, r.was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET);
-	} else if (r.is_final) {
-		attempt_over(a, OUTBOX_DEAD);
-	} else {
-		attempt_retry(a, r.retry_after_ms);
-	}
 }
 
 void attempt_github_send(struct attempt *a)

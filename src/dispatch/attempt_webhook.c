@@ -50,6 +50,8 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 	    .accelerators = (const char *const *)row->accelerators,
 	    .callback_url = callback_url,
 	    .change_url = change_url,
+	    .sources = a->row.sources,
+	    .n_sources = a->row.n_sources,
 	    .callback_token = token,
 	};
 	bool is_bounded = payload_body_bytes(p) > WHOLE_BODY_MAX_BYTES;

@@ -6,8 +6,13 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 
-enum { SHA_MIN_CHARS = 7 };
+enum {
+	SHA_MIN_CHARS = 7,
+	/* Each look at what encloses a line may walk over the whole comment. */
+	LOOKS_MAX = 50,
+};
 
 /* Where in the comment's Markdown the current line stands. The trackers do not know of each
  * other: each errs on the side of "not spoken", and a line counts when none objects. */
@@ -190,8 +195,8 @@ static bool has_any(const char *p, const char *end, const char *characters)
 	return false;
 }
 
-/* Whether something that opened before the line in its paragraph may close behind it: a code
- * span, a link with its title, a tag with its attributes. */
+/* Whether something that opened before the line in its paragraph may close in it or behind it: a
+ * code span, a link with its title, a tag with its attributes. */
 static bool is_enclosed(const struct place *at, const struct line *l)
 {
 	static const char *const pairs[][2] = {{"`", "`"}, {"[", "])'\""}, {"<", ">"}};
@@ -199,7 +204,7 @@ static bool is_enclosed(const struct place *at, const struct line *l)
 
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
 		if (has_any(at->paragraph, l->start, pairs[i][0]) &&
-		    has_any(l->end, end, pairs[i][1]))
+		    has_any(l->text, end, pairs[i][1]))
 			return true;
 	return false;
 }
@@ -220,60 +225,145 @@ static const char *skip_space(const char *p, const char *end)
 	return p;
 }
 
-/* "@slug ok-to-test [SHA | cancel]", nothing else on the line. */
-static struct command parse_command(const struct line *l, const char *slug)
-{
-	static const char OK_TO_TEST[] = "ok-to-test", CANCEL[] = "cancel";
-	struct command c = {.kind = COMMAND_NONE};
-	const char *p = l->text;
-	size_t n = word_length(p, l->end);
+/* ---- the words of a line ---- */
 
-	if (n != strlen(slug) + 1 || *p != '@' || strncasecmp(p + 1, slug, n - 1) != 0)
-		return c;
-	c.kind = COMMAND_UNKNOWN;
-	p = skip_space(p + n, l->end);
-	n = word_length(p, l->end);
-	if (n != sizeof(OK_TO_TEST) - 1 || strncasecmp(p, OK_TO_TEST, n) != 0)
-		return c;
-	p = skip_space(p + n, l->end);
-	n = word_length(p, l->end);
-	if (n == 0) {
-		c.kind = COMMAND_OK_TO_TEST;
-		return c;
-	}
-	if (n == sizeof(CANCEL) - 1 && strncasecmp(p, CANCEL, n) == 0) {
-		if (skip_space(p + n, l->end) == l->end)
-			c.kind = COMMAND_DECLINE;
-		return c;
-	}
-	if (n < SHA_MIN_CHARS || n >= sizeof(c.sha) || skip_space(p + n, l->end) != l->end)
-		return c;
-	for (size_t i = 0; i < n; i++) {
-		if (!isxdigit((unsigned char)p[i])) {
-			c.sha[0] = '\0';
-			return c;
-		}
-		c.sha[i] = (char)tolower((unsigned char)p[i]);
-	}
-	c.kind = COMMAND_OK_TO_TEST;
-	return c;
+/* The next word, or an empty one at the end. */
+struct word {
+	const char *p;
+	size_t n;
+};
+
+static struct word take_word(const char **at, const char *end)
+{
+	struct word w;
+
+	while (*at < end && isspace((unsigned char)**at))
+		++*at;
+	w.p = *at;
+	w.n = word_length(*at, end);
+	*at += w.n;
+	return w;
 }
 
-struct command command_find(const char *text, const char *slug)
+static bool is_word(const struct word *w, const char *text)
+{
+	return w->n == strlen(text) && strncasecmp(w->p, text, w->n) == 0;
+}
+
+/* False when it does not fit. */
+static bool copy_lower(char *out, size_t out_bytes, const char *p, size_t n)
+{
+	if (n >= out_bytes)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		out[i] = (char)tolower((unsigned char)p[i]);
+	out[n] = '\0';
+	return true;
+}
+
+static bool is_hex(const struct word *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (!isxdigit((unsigned char)w->p[i]))
+			return false;
+	return true;
+}
+
+static enum command_kind parse_ok_to_test(struct command *c, const struct word *w)
+{
+	if (is_word(w, "cancel"))
+		return COMMAND_DECLINE;
+	if (w->n == 0)
+		return COMMAND_OK_TO_TEST;
+	if (w->n < SHA_MIN_CHARS || w->n >= sizeof(c->sha) || !is_hex(w))
+		return COMMAND_UNKNOWN;
+	copy_lower(c->sha, sizeof(c->sha), w->p, w->n);
+	return COMMAND_OK_TO_TEST;
+}
+
+/* ACCELERATOR or ACCELERATOR/SUITE. */
+static enum command_kind parse_retest(struct command *c, const struct word *w)
+{
+	const char *slash = memchr(w->p, '/', w->n);
+	size_t n_name = slash ? (size_t)(slash - w->p) : w->n;
+
+	if (slash && (n_name == 0 || n_name + 1 == w->n))
+		return COMMAND_UNKNOWN;
+	if (!copy_lower(c->word, sizeof(c->word), w->p, n_name))
+		return COMMAND_UNKNOWN;
+	if (slash && !copy_lower(c->suite, sizeof(c->suite), slash + 1, w->n - n_name - 1))
+		return COMMAND_UNKNOWN;
+	return COMMAND_RETEST;
+}
+
+static enum command_kind parse_words(
+    struct command *c, const struct word *verb, const struct word *w)
+{
+	static const enum command_kind plain[] = {COMMAND_CANCEL, COMMAND_STATUS, COMMAND_HELP};
+
+	if (is_word(verb, command_kind_name(COMMAND_OK_TO_TEST)))
+		return parse_ok_to_test(c, w);
+	if (is_word(verb, command_kind_name(COMMAND_RETEST)))
+		return parse_retest(c, w);
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		if (w->n == 0 && is_word(verb, command_kind_name(plain[i])))
+			return plain[i];
+	return COMMAND_UNKNOWN;
+}
+
+/* "@slug VERB [WORD]", nothing else on the line. False: it addresses somebody else. */
+static bool parse_command(const struct line *l, const char *slug, struct command *ret)
+{
+	const char *p = l->text, *rest;
+	struct word name = take_word(&p, l->end), verb, argument;
+	size_t n;
+
+	*ret = (struct command){.kind = COMMAND_UNKNOWN};
+	if (name.n < 2 || *name.p != '@')
+		return false;
+	if (slug && (name.n != strlen(slug) + 1 || strncasecmp(name.p + 1, slug, name.n - 1) != 0))
+		return false;
+	rest = skip_space(p, l->end);
+	verb = take_word(&p, l->end);
+	argument = take_word(&p, l->end);
+	if (skip_space(p, l->end) == l->end)
+		ret->kind = parse_words(ret, &verb, &argument);
+	if (ret->kind != COMMAND_UNKNOWN)
+		return true;
+	*ret = (struct command){.kind = COMMAND_UNKNOWN};
+	n = (size_t)(l->end - rest);
+	n = utf8_cut(rest, n, sizeof(ret->word) - 1);
+	memcpy(ret->word, rest, n);
+	return true;
+}
+
+/* Takes the `ok-to-test`s out where one says `ok-to-test cancel` as well. */
+static size_t settle_ok_to_test(struct command *list, size_t n)
+{
+	bool is_declined = false;
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		is_declined |= list[i].kind == COMMAND_DECLINE;
+	for (size_t i = 0; i < n; i++)
+		if (!is_declined || list[i].kind != COMMAND_OK_TO_TEST)
+			list[n_kept++] = list[i];
+	return n_kept;
+}
+
+size_t commands_find(const char *text, const char *slug, struct command ret[COMMANDS_MAX])
 {
 	struct place at = {.paragraph = text};
-	struct command found = {.kind = COMMAND_NONE};
+	size_t n = 0, n_looked_at = 0;
 
-	for (const char *p = text; *p;) {
+	for (const char *p = text; *p && n < COMMANDS_MAX && n_looked_at < LOOKS_MAX;) {
 		struct line l = read_line(p);
 
-		if (is_spoken(&at, &l)) {
-			struct command c = parse_command(&l, slug);
-
-			if (c.kind > found.kind && !is_enclosed(&at, &l))
-				found = c;
+		if (is_spoken(&at, &l) && parse_command(&l, slug, &ret[n])) {
+			n_looked_at++;
+			n += !is_enclosed(&at, &l);
 		}
 		p = next_line(&l);
 	}
-	return found;
+	return settle_ok_to_test(ret, n);
 }

@@ -10,6 +10,7 @@
 #include "dispatch/planner.h"
 #include "dispatch/reconcile.h"
 #include "dispatch/retention.h"
+#include "dispatch/scheduler.h"
 #include "dispatch/sender.h"
 
 static void on_topic(unsigned topics, void *owner)
@@ -24,6 +25,8 @@ static void on_topic(unsigned topics, void *owner)
 		sender_ring(d->sender);
 	if (topics & STORE_DISPATCHES)
 		deadline_watch_ring(d->deadlines);
+	if (topics & STORE_SCHEDULES)
+		scheduler_ring(d->scheduler);
 }
 
 struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c)
@@ -38,9 +41,10 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->deadlines = deadline_watch_new(d);
 	d->retention = retention_new(d);
 	d->reconciler = reconciler_new(d);
-	d->n_open_parts = 5;
-	store_subscribe(
-	    deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES, on_topic, d);
+	d->scheduler = scheduler_new(d);
+	d->n_open_parts = 6;
+	store_subscribe(deps->store,
+	    STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_topic, d);
 	return d;
 }
 
@@ -55,6 +59,7 @@ void dispatch_configure(struct dispatch *d, struct config *c)
 	planner_ring(d->planner);
 	sender_ring(d->sender);
 	reconciler_configure(d->reconciler);
+	scheduler_ring(d->scheduler);
 }
 
 void dispatch_reconcile_now(struct dispatch *d)
@@ -84,6 +89,7 @@ void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *ow
 	d->on_closed = on_closed;
 	d->owner = owner;
 	reconciler_close(d->reconciler);
+	scheduler_close(d->scheduler);
 	retention_close(d->retention);
 	deadline_watch_close(d->deadlines);
 	planner_close(d->planner);

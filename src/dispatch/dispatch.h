@@ -10,11 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "config/config.h"
 #include "github/github.h"
 #include "http/client.h"
 #include "loop/loop.h"
 #include "model/event.h"
+#include "model/source_head.h"
 #include "store/store.h"
 
 struct dispatch;
@@ -26,6 +28,7 @@ struct dispatch_deps {
 	struct github *github;
 	struct http_client *http_client; /* for vendors' webhooks */
 	event_parse_fn *parse_event;
+	struct head_reader heads; /* of vendors' own code, for periodic runs; copied */
 	const void *callback_key; /* signs callback tokens; copied */
 	size_t callback_key_bytes;
 };
@@ -47,8 +50,34 @@ void dispatch_free(struct dispatch *d);
 /* Looks for lost webhooks now; while a look is on, another one follows it. */
 void dispatch_reconcile_now(struct dispatch *d);
 
+/* Another round, as if somebody had said so in a comment: outpostctl retest, and what Re-run
+ * falls back on. What is held stays held, and what is at work is not doubled. */
+struct retested;
+struct retest_request {
+	/* in; borrowed until done */
+	int64_t number;  /* the PR */
+	const char *sha; /* else a commit: a PR's head or a push, or 7 digits of it at least */
+	const char *accelerator; /* NULL: each that has not come out clean; else this one */
+	const char *runner;      /* NULL: any */
+	/* Runs once, on the loop, never inside dispatch_retest(); may free the request. */
+	void (*done)(struct retest_request *r);
+	void *owner;
+	/* out */
+	int err; /* ERR_NOT_FOUND, ERR_CONFLICT, ERR_NETWORK, …: nothing was started, and why */
+	struct error why;
+	int64_t pull_number; /* 0: a push */
+	char head_sha[41];
+	struct retested *list; /* what became of each runner that is meant; retested_release() */
+	size_t n;
+};
+/* 0: the request is in use until done. ERR_CLOSING, ERR_BUSY (nobody knows yet who takes part): it
+ * is not. */
+int dispatch_retest(struct dispatch *d, struct retest_request *r) MUST_CHECK;
+
 /* Totals since the start, and what is in hand, for /metrics and outpostctl status. */
 struct dispatch_counters {
+	struct histogram plan_times; /* from a webhook's arrival to its dispatches on record */
+	struct histogram send_times; /* from a dispatch on record until it was taken, all tries */
 	int64_t n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches_made;
 	int64_t n_files_unread; /* changes planned as if every path matched */
@@ -61,8 +90,12 @@ struct dispatch_counters {
 	int64_t n_reconciled; /* changes that no webhook had told of */
 	int64_t n_reconcile_failures;
 	int64_t last_reconcile_wall_ms; /* the last look that went through; 0: none yet */
-	int n_planning;                 /* deliveries in hand now */
-	int n_sending;                  /* claimed outbox rows in hand now */
+	/* periodic runs */
+	int64_t n_nightlies_dispatched, n_nightlies_skipped, n_nightlies_failed;
+	int64_t n_upstream_heads_asked, n_upstream_heads_unchanged; /* 304: they cost nothing */
+	int64_t n_source_heads_asked, n_head_failures;
+	int n_planning; /* deliveries in hand now */
+	int n_sending;  /* claimed outbox rows in hand now */
 };
 void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret);
 

@@ -11,6 +11,7 @@ struct sender;
 struct deadline_watch;
 struct retention;
 struct reconciler;
+struct scheduler;
 
 struct dispatch {
 	struct dispatch_deps deps; /* callback_key is a copy of our own */
@@ -21,6 +22,7 @@ struct dispatch {
 	struct deadline_watch *deadlines;
 	struct retention *retention;
 	struct reconciler *reconciler;
+	struct scheduler *scheduler;
 	bool is_closing;
 	int n_open_parts;
 	void (*on_closed)(void *owner);

@@ -7,8 +7,6 @@
 #include "base/strv.h"
 #include "model/trigger.h"
 
-const char FILES_INCOMPLETE[] = "/";
-
 /* ---- parts ---- */
 
 static void copy_pull(const struct pull_info *from, struct pull_info *to)
@@ -253,6 +251,43 @@ static enum plan_verdict plan_pull(
 
 /* ---- pushes ---- */
 
+static struct push_commit copy_commit(const struct push_commit *c)
+{
+	return (struct push_commit){
+	    xstrdup(c->sha), xstrdup(c->author), xstrdup(c->title), c->at_ms};
+}
+
+/* The branch's history as this push tells it. A forced one replaced `before`, and a list that
+ * GitHub did not send whole leaves open what lies between: only the head is certain then. */
+static void add_commits(struct plan *p, const struct event *ev)
+{
+	static const char NO_COMMIT[] = "0000000000000000000000000000000000000000";
+	char nothing[] = "";
+	const struct push_commit head = {
+	    .sha = ev->after,
+	    .author = ev->head_author ? ev->head_author : nothing,
+	    .title = ev->head_message ? ev->head_message : nothing,
+	    .at_ms = ev->pushed_ms,
+	};
+	const struct push_commit *list = ev->n_commits ? ev->commits : &head;
+
+	if (ev->n_commits && !ev->is_forced && !str_eq(ev->before, NO_COMMIT))
+		p->before = xstrdup(ev->before);
+	p->n_commits = ev->n_commits ? ev->n_commits : 1;
+	p->commits = xcalloc(p->n_commits, sizeof(*p->commits));
+	for (size_t i = 0; i < p->n_commits; i++)
+		p->commits[i] = copy_commit(&list[i]);
+}
+
+static void add_pushed(struct plan *p, const struct config *c, const struct accelerator *a)
+{
+	size_t n_before = p->n_wants;
+
+	add_accelerator(p, c, a, NULL);
+	for (size_t i = n_before; i < p->n_wants; i++)
+		p->wants[i].every_ms = a->triggers.push_every_ms;
+}
+
 static void plan_push(struct plan *p, const struct event *ev, const struct config *c)
 {
 	static const char HEADS[] = "refs/heads/";
@@ -279,10 +314,11 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 	p->title = xstrdup_or_null(ev->head_message);
 	p->author = xstrdup_or_null(ev->head_author);
 	p->event_ms = ev->pushed_ms;
+	add_commits(p, ev);
 	add_infra(p, c, NULL);
 	for (size_t i = 0; i < c->n_accelerators; i++)
 		if (trigger_push(&c->accelerators[i], branch))
-			add_accelerator(p, c, &c->accelerators[i], NULL);
+			add_pushed(p, c, &c->accelerators[i]);
 }
 
 enum plan_verdict plan_make(
@@ -303,4 +339,23 @@ enum plan_verdict plan_make(
 	if (verdict == PLAN_NEEDS_FILES)
 		plan_release(ret);
 	return verdict;
+}
+
+void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
+    const struct config *c, struct plan *ret)
+{
+	*ret = (struct plan){
+	    .kind = PLAN_START,
+	    .change_kind = CHANGE_NIGHTLY,
+	    .repository = xstrdup(c->upstream_repository),
+	    .head_sha = xstrdup(head->sha),
+	    .ref = xasprintf("refs/heads/%s", head->branch),
+	    .title = xstrdup_or_null(head->title),
+	    .author = xstrdup_or_null(head->author),
+	    .starts_round = true,
+	    .event_type = "nightly",
+	    .sent_action = "",
+	    .original_action = xstrdup(""),
+	};
+	add_accelerator(ret, c, a, NULL);
 }

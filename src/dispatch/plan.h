@@ -11,10 +11,6 @@
 #include "model/event.h"
 #include "model/plan.h"
 
-/* The name that stands for "and more, which GitHub did not list" among changed files; no
- * file can be called so. With it in the list every path matches. */
-extern const char FILES_INCOMPLETE[];
-
 enum plan_verdict {
 	PLAN_READY,
 	PLAN_NEEDS_FILES, /* nothing was filled in; again with the PR's changed files */
@@ -24,5 +20,15 @@ enum plan_verdict {
  * while unknown. On PLAN_READY *ret is the caller's: plan_release(). */
 enum plan_verdict plan_make(const struct event *ev, const struct config *c,
     const char *const *files, struct plan *ret) MUST_CHECK;
+
+/* A periodic run of one accelerator: upstream's head for its own runners. Merged code, so every
+ * trust admits it; the infra repository hears of it only where it hosts the accelerator. Each run
+ * is a round of its own. */
+struct nightly_head {
+	const char *sha, *branch;
+	const char *title, *author; /* NULL: unknown */
+};
+void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
+    const struct config *c, struct plan *ret);
 
 #endif

@@ -170,10 +170,13 @@ static void on_read(struct store_query *q)
 	}
 	for (size_t i = 0; i < read.n; i++) {
 		struct delivery *dl = &read.list[i];
+		struct planning *p;
 
 		if (is_taken(pl, dl->id))
 			continue;
-		take(pl, planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len));
+		p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
+		p->received_ms = dl->received_ms;
+		take(pl, p);
 		dl->guid = NULL;
 		dl->event = NULL;
 		dl->body = NULL;
@@ -225,6 +228,16 @@ void planner_take_synthetic(struct planner *pl, const char *event_name, char *bo
 	char guid[UUID_BYTES];
 	struct planning *p = planning_new(
 	    pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body));
+
+	p->on_done = on_done;
+	p->owner = owner;
+	take(pl, p);
+}
+
+void planner_take_asked(
+    struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner)
+{
+	struct planning *p = planning_new_asked(pl->d, asked);
 
 	p->on_done = on_done;
 	p->owner = owner;

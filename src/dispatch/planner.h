@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+struct asked;
 struct dispatch;
 struct planner;
 struct planning;
@@ -25,6 +26,11 @@ void planner_close(struct planner *pl);
  * inside this call; err 0: planned, or already known. */
 void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
     void (*on_done)(void *owner, int err), void *owner);
+
+/* Plans what somebody asked for, in turn with the deliveries of its pull request. Takes `asked`.
+ * on_done runs once, never inside this call. */
+void planner_take_asked(
+    struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner);
 
 /* ---- for planning.c ---- */
 /* It ended; frees it and lets the next of its line begin. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
+#include "dispatch/asked.h"
 #include "dispatch/plan.h"
 #include "dispatch/planner.h"
 
@@ -55,9 +56,25 @@ struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *gui
 	return p;
 }
 
+struct planning *planning_new_asked(struct dispatch *d, struct asked *asked)
+{
+	struct planning *p = xcalloc(1, sizeof(*p));
+
+	p->d = d;
+	p->config = config_ref(d->config);
+	p->guid = xstrdup(asked->guid);
+	p->event_name = xstrdup("retest");
+	p->asked = asked;
+	if (asked->number)
+		p->line =
+		    xasprintf("%s#%lld", p->config->upstream_repository, (long long)asked->number);
+	return p;
+}
+
 void planning_free(struct planning *p)
 {
 	timer_close(p->timer);
+	asked_free(p->asked);
 	config_unref(p->config);
 	event_release(&p->event);
 	plan_release(&p->plan);
@@ -237,6 +254,9 @@ static void on_applied(struct store_op *op)
 	if (!planning_went_well(p, &op->why, op->err, submit_plan))
 		return;
 	p->d->counters.n_deliveries_planned += p->delivery_id != 0;
+	if (p->delivery_id)
+		histogram_add(
+		    &p->d->counters.plan_times, (clock_wall_ms() - p->received_ms) * 1000);
 	p->d->counters.n_dispatches_made += p->op.apply.n_new_dispatches;
 	log_event(LOG_INFO, "delivery_planned", LOG_S("delivery", p->guid),
 	    LOG_S("event", p->event_name), LOG_S("action", p->event.action),
@@ -279,6 +299,10 @@ static void decide(struct planning *p)
 void planning_begin(struct planning *p)
 {
 	p->is_begun = true;
+	if (p->asked) {
+		planning_ask(p);
+		return;
+	}
 	if (p->parse_error.code) {
 		planning_fail(p, p->parse_error.text);
 		return;
@@ -293,7 +317,7 @@ void planning_begin(struct planning *p)
 		return;
 	case EVENT_CHECK_RUN:
 	case EVENT_CHECK_SUITE:
-		planning_ignore(p, "there are no check runs to run again");
+		planning_rerun(p);
 		return;
 	case EVENT_INSTALLATION:
 		planning_ignore(p, "an installation changed: nothing to plan");

@@ -12,13 +12,15 @@
 #include "model/event.h"
 #include "model/plan.h"
 #include "store/changes.h"
+#include "store/commands.h"
 #include "store/deliveries.h"
 
 struct planning {
 	struct planning *next; /* the planner's list, by arrival */
 	struct dispatch *d;
 	struct config *config;
-	int64_t delivery_id; /* 0: synthetic */
+	int64_t delivery_id; /* 0: synthetic, or outpostctl's */
+	int64_t received_ms; /* of the delivery */
 	char *guid, *event_name;
 	char *body; /* until parsed; synthetic: until applied */
 	size_t body_bytes;
@@ -31,7 +33,7 @@ struct planning {
 	struct error parse_error;
 	struct plan plan;
 	char **files;                     /* NULL: not asked for yet */
-	char sha[41];                     /* of ok-to-test; "": none was named */
+	struct asked *asked;              /* words, or a button; NULL: a plain event */
 	void (*then)(struct planning *p); /* once the files are there */
 
 	void (*step)(struct planning *p);      /* what the timer does next; NULL: it is not on */
@@ -45,8 +47,8 @@ struct planning {
 		struct get_files get_files;
 		struct put_files put_files;
 		struct apply_plan apply;
-		struct release_held release;
-		struct decline_held decline;
+		struct run_commands commands;
+		struct get_delivery body;
 		struct mark_delivery mark;
 		struct github_pull_files pull_files;
 		struct github_call call;
@@ -56,6 +58,8 @@ struct planning {
 /* Takes guid, event_name and body (free()); parses at once. */
 struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
     char *body, size_t body_bytes);
+/* What outpostctl asked: takes `asked`. */
+struct planning *planning_new_asked(struct dispatch *d, struct asked *asked);
 /* Ends with planner_finished(), never inside this call. */
 void planning_begin(struct planning *p);
 /* Ends soon; what is not on disk by then stays accepted. */
@@ -75,7 +79,8 @@ void planning_ignore(struct planning *p, const char *reason);
 void planning_fail(struct planning *p, const char *reason);
 /* planning_files.c: fills p->files, then runs `then`. */
 void planning_get_files(struct planning *p, void (*then)(struct planning *p));
-/* planning_comment.c */
+/* planning_comment.c, planning_rerun.c */
 void planning_comment(struct planning *p);
+void planning_rerun(struct planning *p);
 
 #endif

@@ -1,105 +1,127 @@
-/* A comment on a pull request that releases what is held, or declines it (contract: ok-to-test).
- * Everything else in comments is ignored. */
+/* A comment on a pull request that says something to the bot: read, and what is plainly wrong with
+ * it noted; the rest the store knows. */
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "dispatch/asked.h"
 #include "dispatch/command.h"
-#include "dispatch/planning.h"
 #include "model/backoff.h"
 #include "model/trigger.h"
 
-enum { TRIES_MAX = 10 };
+enum { TRIES_MAX = 10, WORDS_MAX_BYTES = 4096 };
 
-static void release_held(struct planning *p);
+/* ---- what it says ---- */
 
-static void on_released(struct store_op *op)
+static void look_up_accelerator(const struct config *c, struct asked_command *cmd)
 {
-	struct planning *p = CONTAINER_OF(op, struct planning, op.release.op);
+	const char **names, *near;
 
-	if (op->err == ERR_NOT_FOUND) {
-		planning_ignore(p, "ok-to-test, but nothing is held");
+	if (config_accelerator(c, cmd->command.word))
 		return;
+	names = xcalloc(c->n_accelerators + 1, sizeof(*names));
+	for (size_t i = 0; i < c->n_accelerators; i++)
+		names[i] = c->accelerators[i].name;
+	near = str_nearest(cmd->command.word, names);
+	cmd->result = COMMAND_NO_ACCELERATOR;
+	snprintf(cmd->hint, sizeof(cmd->hint), "%s", near ? near : "");
+	free(names);
+}
+
+static void resolve(const struct config *c, struct asked_command *cmd)
+{
+	cmd->result = COMMAND_DONE;
+	if (cmd->command.kind == COMMAND_UNKNOWN)
+		cmd->result = COMMAND_NOT_KNOWN;
+	else if (cmd->command.kind == COMMAND_RETEST && cmd->command.word[0])
+		look_up_accelerator(c, cmd);
+}
+
+/* "retest npu/model, status" */
+static char *words_of(const struct asked *a)
+{
+	struct buf out = BUF_INIT(WORDS_MAX_BYTES);
+
+	for (size_t i = 0; i < a->n; i++) {
+		const struct command *c = &a->list[i].command;
+
+		buf_appendf(&out, "%s%s%s%s%s%s%s", i ? ", " : "", command_kind_name(c->kind),
+		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "",
+		    c->suite);
 	}
-	if (!planning_went_well(p, &op->why, op->err, release_held))
-		return;
-	p->d->counters.n_deliveries_planned++;
-	log_event(LOG_INFO, "change_released", LOG_S("delivery", p->guid),
-	    LOG_I("pr", p->event.pull.number), LOG_S("by", p->event.comment_author),
-	    LOG_I("dispatches", p->op.release.n_released));
-	planning_end(p, 0);
+	return out.data ? buf_take(&out) : xstrdup("");
 }
 
-static void release_held(struct planning *p)
+static enum speaker speaker_of(const struct event *ev)
 {
-	p->op.release = (struct release_held){
-	    .op.done = on_released,
-	    .delivery_id = p->delivery_id,
-	    .repository = p->event.repository,
-	    .number = p->event.pull.number,
-	    .head_sha = p->sha[0] ? p->sha : NULL,
-	    .comment_ms = p->event.comment_created_ms,
-	    .now_ms = clock_wall_ms(),
-	};
-	planning_submitted(p, store_release_held(p->d->deps.store, &p->op.release), release_held);
+	if (association_is_member(ev->comment_association))
+		return SPEAKER_MEMBER;
+	if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
+		return SPEAKER_AUTHOR;
+	return SPEAKER_STRANGER;
 }
 
-static void decline_held(struct planning *p);
-
-static void on_declined(struct store_op *op)
+static void hear(struct planning *p, const struct command *list, size_t n)
 {
-	struct planning *p = CONTAINER_OF(op, struct planning, op.decline.op);
+	const struct event *ev = &p->event;
+	struct asked *a = asked_new();
 
-	if (op->err == ERR_NOT_FOUND) {
-		planning_ignore(p, "ok-to-test cancel, but nothing is held or released");
-		return;
+	p->asked = a;
+	a->is_comment = true;
+	a->number = ev->pull.number;
+	a->event_ms = ev->comment_created_ms;
+	for (size_t i = 0; i < n; i++) {
+		a->list[i].command = list[i];
+		resolve(p->config, &a->list[i]);
 	}
-	if (!planning_went_well(p, &op->why, op->err, decline_held))
-		return;
-	p->d->counters.n_deliveries_planned++;
-	log_event(LOG_INFO, "change_declined", LOG_S("delivery", p->guid),
-	    LOG_I("pr", p->event.pull.number), LOG_S("by", p->event.comment_author),
-	    LOG_I("dispatches", p->op.decline.n_declined));
-	planning_end(p, 0);
+	a->n = n;
+	a->login = xstrdup(ev->comment_author[0] ? ev->comment_author : "somebody");
+	a->words = words_of(a);
+	a->spoken = (struct spoken_comment){
+	    .id = ev->comment_id,
+	    .created_ms = ev->comment_created_ms,
+	    .login = a->login,
+	    .words = a->words,
+	    .speaker = speaker_of(ev),
+	};
+	planning_ask(p);
 }
 
-static void decline_held(struct planning *p)
-{
-	p->op.decline = (struct decline_held){
-	    .op.done = on_declined,
-	    .delivery_id = p->delivery_id,
-	    .repository = p->event.repository,
-	    .number = p->event.pull.number,
-	    .by = p->event.comment_author,
-	    .comment_ms = p->event.comment_created_ms,
-	    .now_ms = clock_wall_ms(),
-	};
-	planning_submitted(p, store_decline_held(p->d->deps.store, &p->op.decline), decline_held);
-}
+/* ---- to whom ---- */
 
 static void ask_slug(struct planning *p);
 
-static void read_command(struct planning *p)
+static void read_commands(struct planning *p)
 {
 	const char *slug = github_app_slug(p->d->deps.github);
-	struct command c;
+	struct command list[COMMANDS_MAX];
+	size_t n;
 
 	if (!slug) {
 		ask_slug(p);
 		return;
 	}
-	c = command_find(p->event.comment_body, slug);
-	if (c.kind == COMMAND_OK_TO_TEST) {
-		memcpy(p->sha, c.sha, sizeof(p->sha));
-		release_held(p);
-	} else if (c.kind == COMMAND_DECLINE) {
-		decline_held(p);
-	} else {
-		planning_ignore(p, c.kind == COMMAND_NONE ? "no command" : "not a known command");
-	}
+	n = commands_find(p->event.comment_body, slug, list);
+	if (n)
+		hear(p, list, n);
+	else
+		planning_ignore(p, "no command");
+}
+
+/* Whether it would be one of ours if it addressed us: while GitHub does not tell our name, the
+ * PR's own events are not to wait for what was said to others. */
+static bool is_likely_ours(const char *text)
+{
+	struct command list[COMMANDS_MAX];
+	size_t n = commands_find(text, NULL, list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].kind != COMMAND_UNKNOWN)
+			return true;
+	return false;
 }
 
 static void on_app(struct github_call *call)
@@ -110,11 +132,13 @@ static void on_app(struct github_call *call)
 	p->is_on_github = false;
 	github_call_release(call);
 	if (r.err == 0 && github_app_slug(p->d->deps.github))
-		read_command(p);
+		read_commands(p);
 	else if (p->d->is_closing)
 		planning_end(p, ERR_CLOSING);
+	else if (!is_likely_ours(p->event.comment_body))
+		planning_ignore(p, "no command, as far as is known without the App's name");
 	else if (++p->n_tries < TRIES_MAX)
-		planning_again(p, read_command,
+		planning_again(p, read_commands,
 		    backoff_delay_ms(p->n_tries, r.retry_after_ms, dispatch_random01()));
 	else
 		planning_fail(
@@ -123,6 +147,12 @@ static void on_app(struct github_call *call)
 
 static void ask_slug(struct planning *p)
 {
+	struct command list[COMMANDS_MAX];
+
+	if (commands_find(p->event.comment_body, NULL, list) == 0) {
+		planning_ignore(p, "no command");
+		return;
+	}
 	p->is_on_github = true;
 	p->op.call = (struct github_call){.done = on_app};
 	github_app_get(p->d->deps.github, &p->op.call);
@@ -140,10 +170,8 @@ void planning_comment(struct planning *p)
 		planning_ignore(p, "edited and deleted comments are no commands");
 	else if (str_eq(ev->comment_author_type, "Bot"))
 		planning_ignore(p, "bots are not heard");
-	else if (!ev->comment_body || !strcasestr(ev->comment_body, "ok-to-test"))
+	else if (!ev->comment_body || !strchr(ev->comment_body, '@'))
 		planning_ignore(p, "no command");
-	else if (!association_is_member(ev->comment_association))
-		planning_ignore(p, "ok-to-test is for members");
 	else
-		read_command(p);
+		read_commands(p);
 }

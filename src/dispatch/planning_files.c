@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/strv.h"
-#include "dispatch/plan.h"
 #include "dispatch/planning.h"
+#include "model/trigger.h"
 
 enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
 

@@ -1,5 +1,6 @@
 /* The tips of upstream's branches against the pushes that are known. Of several pushes that
- * were missed only the last one is found: its commit is what a user has now. */
+ * were missed only the last one is found: its commit is what a user has now. The commits of the
+ * others come with it, so that the branch's history has no hole. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -92,6 +93,41 @@ static void note_tip(struct reconciler *r)
 	reconcile_submitted(r, "noting a tip", rc);
 }
 
+static void on_commits(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.commits.call);
+	const struct github_result *result = &call->result;
+	bool is_known = result->err == 0 && r->op.commits.is_complete;
+	/* A comparison that is too much for GitHub, or a tip that is gone, is no reason to wait. */
+	bool is_hopeless = result->is_final || result->err == ERR_TOO_BIG;
+	struct github_result kept = *result;
+	struct missed_push m = {
+	    .branch = r->br.answer,
+	    .name = name_of(r),
+	    .after = r->br.sha,
+	    .repository = r->config->upstream_repository,
+	    .before = r->br.tip,
+	    .between = is_known ? json_object_get(call->answer, "commits") : NULL,
+	    .is_forced = result->err == 0 && !r->op.commits.is_ahead,
+	};
+	char *body = synthetic_missed_push(&m);
+
+	github_call_release(call);
+	if (reconcile_is_back(
+		r, "comparing commits", is_hopeless ? 0 : kept.err, is_hopeless ? NULL : &kept.why))
+		reconcile_plan(r, "push", body, keep_tip);
+	else
+		free(body);
+}
+
+static void ask_commits(struct reconciler *r)
+{
+	r->op.commits = (struct github_commits){.call.done = on_commits};
+	reconcile_goes_to_github(r);
+	github_commits_between(r->d->deps.github, &r->op.commits, r->config->upstream_repository,
+	    r->br.tip, r->br.sha);
+}
+
 static void on_has_push(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.has_push.q);
@@ -106,10 +142,7 @@ static void on_has_push(struct store_query *q)
 	} else {
 		log_event(
 		    LOG_INFO, "push_found", LOG_S("branch", name_of(r)), LOG_S("head", r->br.sha));
-		reconcile_plan(r, "push",
-		    synthetic_push(r->br.answer, name_of(r), r->br.sha,
-			r->config->upstream_repository, r->br.tip),
-		    keep_tip);
+		ask_commits(r);
 	}
 }
 

@@ -42,6 +42,7 @@ struct reconciler {
 		struct github_deliveries deliveries;
 		struct github_page page;
 		struct github_branch branch;
+		struct github_commits commits;
 		struct github_call call;
 	} op;
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "dispatch/dispatch_internal.h"
 #include "store/deliveries.h"
+#include "store/failures.h"
 
 enum {
 	FIRST_MS = 10 * 60 * 1000, /* after the start, which has other things to do */
@@ -87,6 +88,8 @@ static void drop_piece(struct timer *t)
 	    .op.done = on_dropped,
 	    .deliveries_before_ms = now_ms - c->retention_deliveries_ms,
 	    .results_before_ms = now_ms - c->retention_results_ms,
+	    .days_before_ms = now_ms - c->retention_days_ms,
+	    .failures_before_ms = now_ms - FAILURES_KEPT_MS,
 	};
 	if (store_apply_retention(r->d->deps.store, &r->op))
 		timer_start(r->timer, AGAIN_MS);

@@ -78,8 +78,11 @@ struct sender *sender_new(struct dispatch *d)
 	s->d = d;
 	s->payloads = payloads_new(d->deps.store);
 	s->grace = timer_new(d->deps.loop, on_grace_over, s);
-	claimer_init(&s->github, s, 1U << OUTBOX_GITHUB_DISPATCH | 1U << OUTBOX_GITHUB_CLOSED);
-	claimer_init(&s->vendors, s, 1U << OUTBOX_WEBHOOK_DISPATCH | 1U << OUTBOX_WEBHOOK_CANCEL);
+	claimer_init(&s->github, s,
+	    1U << OUTBOX_GITHUB_DISPATCH | 1U << OUTBOX_GITHUB_CLOSED | 1U << OUTBOX_RERUN);
+	claimer_init(&s->vendors, s,
+	    1U << OUTBOX_WEBHOOK_DISPATCH | 1U << OUTBOX_WEBHOOK_CANCEL |
+		1U << OUTBOX_WEBHOOK_NOTICE);
 	return s;
 }
 
@@ -170,6 +173,8 @@ static void count_settled(struct dispatch *d, const struct attempt *a)
 	case OUTBOX_OK:
 		n->n_github_sent += attempt_is_github(a);
 		n->n_webhooks_sent += !attempt_is_github(a);
+		if (a->row.kind == OUTBOX_GITHUB_DISPATCH || a->row.kind == OUTBOX_WEBHOOK_DISPATCH)
+			histogram_add(&n->send_times, (clock_wall_ms() - a->row.first_ms) * 1000);
 		break;
 	case OUTBOX_RETRY:
 		n->n_retries++;

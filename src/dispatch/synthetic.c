@@ -56,11 +56,12 @@ char *synthetic_pull(
 	return text;
 }
 
-static json_t *head_commit(const json_t *branch, const char *sha)
+/* answer: a commit as the API has it. */
+static json_t *pushed_commit(const json_t *answer, const char *sha)
 {
-	json_t *commit = json_at(branch, "commit", "commit", NULL);
+	json_t *commit = json_object_get(answer, "commit");
 	const char *message = json_get_str(commit, "message");
-	const char *login = json_get_str(json_at(branch, "commit", "author", NULL), "login");
+	const char *login = json_get_str(json_object_get(answer, "author"), "login");
 	json_t *author = json_object(), *o = json_object();
 
 	json_set_str(author, "name", json_get_str(json_at(commit, "author", NULL), "name"));
@@ -72,21 +73,61 @@ static json_t *head_commit(const json_t *branch, const char *sha)
 	return o;
 }
 
+/* Takes `commits`. */
+static char *push_text(const struct missed_push *m, json_t *commits)
+{
+	char *ref = xasprintf("refs/heads/%s", m->name), *text;
+	json_t *body = json_object();
+
+	json_set_str(body, "ref", ref);
+	json_set_str(body, "before", m->before ? m->before : NO_COMMIT);
+	json_set_str(body, "after", m->after);
+	json_object_set_new(body, "created", json_false());
+	json_object_set_new(body, "deleted", json_false());
+	json_object_set_new(body, "forced", json_boolean(m->is_forced));
+	json_object_set_new(body, "commits", commits);
+	json_object_set_new(
+	    body, "head_commit", pushed_commit(json_object_get(m->branch, "commit"), m->after));
+	json_object_set_new(body, "repository", repository_object(m->repository));
+	text = json_text(body);
+	json_decref(body);
+	free(ref);
+	return text;
+}
+
 char *synthetic_push(const json_t *branch, const char *name, const char *after,
     const char *repository, const char *before)
 {
-	char *ref = xasprintf("refs/heads/%s", name), *text;
-	json_t *commit = head_commit(branch, after), *body = json_object();
+	json_t *commit = pushed_commit(json_object_get(branch, "commit"), after);
 
-	json_set_str(body, "ref", ref);
-	json_set_str(body, "before", before ? before : NO_COMMIT);
-	json_set_str(body, "after", after);
-	json_object_set_new(body, "created", json_false());
-	json_object_set_new(body, "deleted", json_false());
-	json_object_set_new(body, "forced", json_false());
-	json_object_set_new(body, "commits", json_pack("[O]", commit));
-	json_object_set_new(body, "head_commit", commit);
+	return push_text(
+	    &(struct missed_push){branch, name, after, repository, before, NULL, false},
+	    json_pack("[o]", commit));
+}
+
+char *synthetic_missed_push(const struct missed_push *m)
+{
+	json_t *commits = json_array(), *commit;
+	size_t i;
+
+	json_array_foreach(m->between, i, commit)
+	{
+		const char *sha = json_get_str(commit, "sha");
+
+		json_array_append_new(commits, pushed_commit(commit, sha ? sha : ""));
+	}
+	return push_text(m, commits);
+}
+
+char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha)
+{
+	json_t *body = json_object();
+	char *ref = xasprintf("refs/heads/%s", branch), *text;
+
 	json_object_set_new(body, "repository", repository_object(repository));
+	json_set_str(body, "ref", ref);
+	json_set_str(body, "after", head_sha);
+	json_set_str(body, "head_sha", head_sha);
 	text = json_text(body);
 	json_decref(body);
 	free(ref);

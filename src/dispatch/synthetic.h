@@ -4,6 +4,7 @@
 #define DISPATCH_SYNTHETIC_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* pull: as the API gives it, borrowed. before: the head that was known, or NULL. */
 char *synthetic_pull(
@@ -11,5 +12,17 @@ char *synthetic_pull(
 /* branch: the API's answer for it, borrowed. before: the tip that was known, or NULL. */
 char *synthetic_push(const json_t *branch, const char *name, const char *after,
     const char *repository, const char *before);
+/* One whose webhook never came. between: GitHub's commits from `before` to `after`, all of them,
+ * borrowed; NULL: it does not say, and the list stays empty. */
+struct missed_push {
+	const json_t *branch;
+	const char *name, *after, *repository, *before;
+	const json_t *between;
+	bool is_forced;
+};
+char *synthetic_missed_push(const struct missed_push *m);
+
+/* A periodic run's: {"repository", "ref", "after", "head_sha"}. */
+char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha);
 
 #endif

@@ -1,5 +1,7 @@
 /* The results comment on GitHub's side. A comment is ours only when both hold: its author
  * is the App and it bears the marker; either alone can be forged or left over. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/str.h"
 #include "github/github_internal.h"
@@ -16,25 +18,32 @@ static char *list_path(const struct request *r)
 	    strtoll(r->spec.text, NULL, 10), r->spec.page);
 }
 
+bool body_is_marked(const char *body, const char *marker)
+{
+	size_t n = strlen(marker);
+
+	for (const char *at = body; (at = strstr(at, marker)); at += n)
+		if ((at == body || at[-1] == '\n') && (!at[n] || at[n] == '\n' || at[n] == '\r'))
+			return true;
+	return false;
+}
+
 static bool is_ours(const struct github *g, const json_t *comment, const char *marker)
 {
 	const char *body = json_get_str(comment, "body");
 
-	return body && strstr(body, marker) && json_get_int(comment, "id", 0) > 0 &&
+	return body && body_is_marked(body, marker) && json_get_int(comment, "id", 0) > 0 &&
 	       str_eq(json_get_str(json_object_get(comment, "user"), "login"), g->bot_login);
 }
 
-/* First, where it is not known (any more), whose comments to look for. */
-static void look_for_author(struct request *r)
+static enum access access_of(const struct github_comment_search *s)
 {
-	r->spec.access = ACCESS_APP;
-	r->spec.answer = ANSWER_OBJECT;
-	request_go_to(r, xstrdup("/app"));
+	return s->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT;
 }
 
 static void look_for_comment(struct request *r, int page)
 {
-	r->spec.access = ACCESS_COMMENT;
+	r->spec.access = access_of(CONTAINER_OF(r->call, struct github_comment_search, call));
 	r->spec.answer = ANSWER_ARRAY;
 	r->spec.page = page;
 	request_go_to(r, list_path(r));
@@ -61,7 +70,7 @@ static bool on_list(struct request *r)
 	if (r->spec.access == ACCESS_APP)
 		return on_author(r);
 	if (!r->g->bot_login) { /* another App since the search began */
-		look_for_author(r);
+		request_go_to_app(r);
 		return false;
 	}
 	json_array_foreach(r->call->answer, i, comment)
@@ -79,19 +88,11 @@ static bool on_list(struct request *r)
 	return false;
 }
 
-static bool is_checked(struct github *g, struct github_call *call, const char *repository)
-{
-	if (is_repository_name(repository))
-		return true;
-	request_refuse(g, call, "comment: not a repository's name");
-	return false;
-}
-
 void github_comment_find(struct github *g, struct github_comment_search *search,
     const char *repository, int64_t number, const char *marker)
 {
 	struct request_spec spec = {
-	    .access = g->bot_login ? ACCESS_COMMENT : ACCESS_APP,
+	    .access = g->bot_login ? access_of(search) : ACCESS_APP,
 	    .what = "looking for the comment",
 	    .repository = repository,
 	    .method = "GET",
@@ -103,7 +104,7 @@ void github_comment_find(struct github *g, struct github_comment_search *search,
 
 	github_comment_search_release(search);
 	search->comment_id = 0;
-	if (!is_checked(g, &search->call, repository))
+	if (!request_has_repository(g, &search->call, repository, "comment"))
 		return;
 	spec.text = xasprintf("%lld %s", (long long)number, marker);
 	spec.path = g->bot_login ? xasprintf("/repos/%s/issues/%lld/comments?per_page=100&page=1",
@@ -132,7 +133,7 @@ static char *body_of(const char *text)
 void github_comment_create(struct github *g, struct github_call *call, const char *repository,
     int64_t number, const char *text)
 {
-	if (!is_checked(g, call, repository))
+	if (!request_has_repository(g, call, repository, "comment"))
 		return;
 	request_start(g, call,
 	    &(struct request_spec){
@@ -150,7 +151,7 @@ void github_comment_create(struct github *g, struct github_call *call, const cha
 void github_comment_update(struct github *g, struct github_call *call, const char *repository,
     int64_t comment_id, const char *text)
 {
-	if (!is_checked(g, call, repository))
+	if (!request_has_repository(g, call, repository, "comment"))
 		return;
 	request_start(g, call,
 	    &(struct request_spec){
@@ -169,7 +170,7 @@ void github_comment_update(struct github *g, struct github_call *call, const cha
 void github_comment_get(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
 {
-	if (!is_checked(g, call, repository))
+	if (!request_has_repository(g, call, repository, "comment"))
 		return;
 	request_start(g, call,
 	    &(struct request_spec){

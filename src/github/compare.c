@@ -3,6 +3,8 @@
 #include "base/str.h"
 #include "github/github_internal.h"
 
+enum { COMMITS_BYTES_MAX = 32 * 1024 * 1024 };
+
 static bool on_compare(struct request *r)
 {
 	struct github_compare *c = CONTAINER_OF(r->call, struct github_compare, call);
@@ -21,32 +23,81 @@ static bool on_compare(struct request *r)
 	return true;
 }
 
-void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
-    const char *base, const char *head)
+/* What is compared, and which page of it. */
+struct comparison {
+	const char *repository, *base, *head, *query;
+	size_t max_answer_bytes;
+	bool (*on_answer)(struct request *r);
+};
+
+static void start(struct github *g, struct github_call *call, const struct comparison *c)
 {
 	char *from, *to;
 
-	compare->merge_base_sha[0] = '\0';
-	compare->merge_base_wall_ms = 0;
-	if (!is_repository_name(repository) || !*base || !*head || strlen(base) > 250 ||
-	    strlen(head) > 250) {
-		request_refuse(g, &compare->call, "compare: not a repository's or commit's name");
+	if (!is_repository_name(c->repository) || !*c->base || !*c->head || strlen(c->base) > 250 ||
+	    strlen(c->head) > 250) {
+		request_refuse(g, call, "compare: not a repository's or commit's name");
 		return;
 	}
-	from = pages_encode(base);
-	to = pages_encode(head);
-	request_start(g, &compare->call,
+	from = pages_encode(c->base);
+	to = pages_encode(c->head);
+	request_start(g, call,
 	    &(struct request_spec){
 		.access = ACCESS_READ,
 		.what = "comparing commits",
-		.repository = repository,
+		.repository = c->repository,
 		.method = "GET",
-		/* the first page alone lists the files, with their patches: not wanted */
 		.path =
-		    xasprintf("/repos/%s/compare/%s...%s?per_page=1&page=2", repository, from, to),
+		    xasprintf("/repos/%s/compare/%s...%s?%s", c->repository, from, to, c->query),
+		.max_answer_bytes = c->max_answer_bytes,
 		.answer = ANSWER_OBJECT,
-		.on_answer = on_compare,
+		.on_answer = c->on_answer,
 	    });
 	free(from);
 	free(to);
+}
+
+void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
+    const char *base, const char *head)
+{
+	compare->merge_base_sha[0] = '\0';
+	compare->merge_base_wall_ms = 0;
+	start(g, &compare->call,
+	    &(struct comparison){
+		.repository = repository,
+		.base = base,
+		.head = head,
+		/* the first page alone lists the files, with their patches: not wanted */
+		.query = "per_page=1&page=2",
+		.on_answer = on_compare,
+	    });
+}
+
+/* ---- the commits between ---- */
+
+static bool on_commits(struct request *r)
+{
+	struct github_commits *c = CONTAINER_OF(r->call, struct github_commits, call);
+	const json_t *answer = r->call->answer;
+	const char *status = json_get_str(answer, "status");
+	int64_t n = (int64_t)json_array_size(json_object_get(answer, "commits"));
+
+	c->is_complete = n > 0 && json_get_int(answer, "total_commits", -1) == n;
+	c->is_ahead = str_eq(status, "ahead");
+	return true;
+}
+
+void github_commits_between(struct github *g, struct github_commits *commits,
+    const char *repository, const char *base, const char *head)
+{
+	commits->is_complete = commits->is_ahead = false;
+	start(g, &commits->call,
+	    &(struct comparison){
+		.repository = repository,
+		.base = base,
+		.head = head,
+		.query = "per_page=250",
+		.max_answer_bytes = COMMITS_BYTES_MAX, /* the files come along */
+		.on_answer = on_commits,
+	    });
 }

@@ -1,14 +1,11 @@
 #include "base/alloc.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 void github_dispatch(struct github *g, struct github_call *call, const char *repository,
     const char *body, size_t body_bytes)
 {
-	if (!is_repository_name(repository)) {
-		request_refuse(g, call, "dispatch: not a repository's name");
+	if (!request_has_repository(g, call, repository, "dispatch"))
 		return;
-	}
 	request_start(g, call,
 	    &(struct request_spec){
 		.access = ACCESS_DISPATCH,

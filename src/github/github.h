@@ -91,6 +91,7 @@ void github_dispatch(struct github *g, struct github_call *call, const char *rep
 /* The App's own comment on a pull request, oldest first. */
 struct github_comment_search {
 	struct github_call call; /* result.err is 0 also when there is none */
+	bool is_on_issue;        /* in: not on a pull request; GitHub asks for another permission */
 	int64_t comment_id;      /* out; 0: none */
 	char *text;              /* out: its Markdown; NULL: none */
 };
@@ -105,6 +106,75 @@ void github_comment_update(struct github *g, struct github_call *call, const cha
     int64_t comment_id, const char *text);
 void github_comment_get(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
+
+/* ---- issues.c: issues of the App's own in vendors' repositories; writes are content writes ---- */
+struct github_issue_search {
+	struct github_call call; /* result.err is 0 also when there is none */
+	int64_t since_wall_ms;   /* in: those made before are not looked through */
+	int64_t number;          /* out; 0: none */
+};
+/* Reads page after page, newest first, until an issue of the App contains `marker`. */
+void github_issue_find(struct github *g, struct github_issue_search *search, const char *repository,
+    const char *marker);
+/* answer: the issue ("number", "html_url", …). `text` is Markdown. */
+void github_issue_create(struct github *g, struct github_call *call, const char *repository,
+    const char *title, const char *text);
+void github_issue_close(
+    struct github *g, struct github_call *call, const char *repository, int64_t number);
+void github_issue_comment(struct github *g, struct github_call *call, const char *repository,
+    int64_t number, const char *text);
+
+/* ---- check_runs.c: content writes ---- */
+enum { GITHUB_ANNOTATIONS_MAX = 50 }; /* GitHub's limit for one request */
+struct github_annotation {
+	const char *path; /* in the repository */
+	int64_t line;
+	const char *level; /* "notice", "warning", "failure" */
+	const char *title, *message;
+};
+struct github_check {
+	const char *name, *head_sha;
+	const char *external_id, *details_url; /* NULL: none, or as they are */
+	const char *conclusion;                /* NULL: it is in progress */
+	const char *title, *summary;
+	const char *text; /* NULL: none; GitHub takes 65,535 characters, of the summary as well */
+	/* Added to those that the check run bears: GitHub takes none away. */
+	const struct github_annotation *annotations;
+	size_t n_annotations; /* at most GITHUB_ANNOTATIONS_MAX */
+};
+/* answer: the check run ("id", …). Of several with one name on a commit GitHub shows the newest. */
+void github_check_create(struct github *g, struct github_call *call, const char *repository,
+    const struct github_check *check);
+/* A check run keeps its commit: head_sha is not used. */
+void github_check_update(struct github *g, struct github_call *call, const char *repository,
+    int64_t check_id, const struct github_check *check);
+/* The App's own check runs of a commit, the newest of each name. */
+struct github_check_list {
+	struct github_call call;
+	struct github_listed_check {
+		int64_t id;
+		char *name, *external_id;
+		int64_t n_annotations;
+	} * list; /* out; github_check_list_release() */
+	size_t n;
+};
+void github_checks_list(
+    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha);
+void github_check_list_release(struct github_check_list *list);
+
+/* ---- reactions.c: a content write ---- */
+/* POST …/issues/comments/{id}/reactions; content: "eyes", "rocket", "confused", "+1", … GitHub keeps
+ * one of a kind from one author, so the same again is no error. */
+void github_comment_react(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id, const char *content);
+
+/* ---- reruns.c: a vendor's GitHub Actions ---- */
+enum github_rerun { GITHUB_RERUN_FAILED, GITHUB_RERUN_ALL };
+/* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; the App needs to write actions there.
+ * 403 (ERR_DENIED): it already runs, it is older than 30 days, or nothing of it failed; GitHub's
+ * words are in `why`. */
+void github_run_again(struct github *g, struct github_call *call, const char *repository,
+    const char *run_id, enum github_rerun what);
 
 /* ---- pulls.c ---- */
 /* answer: the pull request as GitHub has it. */
@@ -151,6 +221,17 @@ struct github_compare {
 /* base and head: SHAs or branch names of the repository. */
 void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
     const char *base, const char *head);
+
+/* The commits that `head` has and `base` has not. */
+struct github_commits {
+	/* answer: the comparison; its "commits" are oldest first: "sha", "author": {"login"},
+	 * "commit": {"message", "author": {"name"}, "committer": {"date"}} */
+	struct github_call call;
+	bool is_complete; /* out: GitHub listed all of them (it lists 250) */
+	bool is_ahead;    /* out: head holds base; else the branch was forced */
+};
+void github_commits_between(struct github *g, struct github_commits *commits,
+    const char *repository, const char *base, const char *head);
 
 /* ---- deliveries.c: the App's own webhook ---- */
 #define GITHUB_CURSOR_BYTES 256

@@ -13,7 +13,15 @@
 #include "github/github.h"
 
 /* As whom, and with what, a request is made. */
-enum access { ACCESS_APP, ACCESS_DISPATCH, ACCESS_COMMENT, ACCESS_READ };
+enum access {
+	ACCESS_APP,
+	ACCESS_DISPATCH,
+	ACCESS_COMMENT,
+	ACCESS_READ,
+	ACCESS_CHECKS,
+	ACCESS_ISSUES,
+	ACCESS_ACTIONS
+};
 
 struct request;
 struct request_list {
@@ -162,6 +170,11 @@ void request_has_token(struct request *r);
 void request_run_ended(struct github *g);
 /* Ends a call that never became a request: a bad argument. */
 void request_refuse(struct github *g, struct github_call *call, const char *why);
+/* False, and the call is refused, where `repository` is no owner/name. what: "comment", … */
+bool request_has_repository(
+    struct github *g, struct github_call *call, const char *repository, const char *what);
+/* On to GET /app, which says under which login the App writes. */
+void request_go_to_app(struct request *r);
 
 /* ---- queue.c ---- */
 struct account *account_of(struct github *g, int64_t installation_id);
@@ -200,6 +213,10 @@ void token_on_installation(struct token *t, const struct installation *i);
 void tokens_forget(struct github *g);
 void tokens_free(struct github *g);
 void tokens_count(const struct github *g, struct github_stats *ret);
+
+/* ---- comments.c ---- */
+/* The marker is a line of its own: within a line it is what somebody wrote, shown as code. */
+bool body_is_marked(const char *body, const char *marker);
 
 /* ---- pages.c ---- */
 /* The URL that the Link header calls "next"; false: there is none. */

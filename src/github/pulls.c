@@ -1,5 +1,4 @@
 #include "base/alloc.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 enum {
@@ -9,18 +8,10 @@ enum {
 	LIST_BYTES_MAX = 32 * 1024 * 1024,
 };
 
-static bool is_checked(struct github *g, struct github_call *call, const char *repository)
-{
-	if (is_repository_name(repository))
-		return true;
-	request_refuse(g, call, "pull request: not a repository's name");
-	return false;
-}
-
 void github_pull_get(
     struct github *g, struct github_call *call, const char *repository, int64_t number)
 {
-	if (!is_checked(g, call, repository))
+	if (!request_has_repository(g, call, repository, "pull request"))
 		return;
 	request_start(g, call,
 	    &(struct request_spec){
@@ -48,7 +39,7 @@ void github_pulls_open(struct github *g, struct github_page *page, const char *r
 	int n = page->page > 0 ? page->page : 1;
 
 	page->next_page = 0;
-	if (!is_checked(g, &page->call, repository))
+	if (!request_has_repository(g, &page->call, repository, "pull request"))
 		return;
 	request_start(g, &page->call,
 	    &(struct request_spec){
@@ -116,7 +107,7 @@ void github_pull_files_get(
 {
 	github_pull_files_release(files);
 	files->names = xcalloc(1, sizeof(*files->names));
-	if (!is_checked(g, &files->call, repository))
+	if (!request_has_repository(g, &files->call, repository, "pull request"))
 		return;
 	request_start(g, &files->call,
 	    &(struct request_spec){

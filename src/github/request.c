@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "github/github_internal.h"
 
 void request_list_init(struct request_list *list)
@@ -148,10 +149,29 @@ void request_refuse(struct github *g, struct github_call *call, const char *why)
 	request_fail(request_new(g, call, &spec), ERR_INVALID, true, 0, "%s", why);
 }
 
+bool request_has_repository(
+    struct github *g, struct github_call *call, const char *repository, const char *what)
+{
+	char why[80];
+
+	if (is_repository_name(repository))
+		return true;
+	snprintf(why, sizeof(why), "%s: not a repository's name", what);
+	request_refuse(g, call, why);
+	return false;
+}
+
 void request_go_to(struct request *r, char *path)
 {
 	free(r->spec.path);
 	r->spec.path = path;
+}
+
+void request_go_to_app(struct request *r)
+{
+	r->spec.access = ACCESS_APP;
+	r->spec.answer = ANSWER_OBJECT;
+	request_go_to(r, xstrdup("/app"));
 }
 
 /* ---- the answer ---- */

@@ -20,6 +20,9 @@ enum {
 static const char *const PERMISSIONS[] = {
     [ACCESS_DISPATCH] = "{\"contents\":\"write\"}",
     [ACCESS_COMMENT] = "{\"pull_requests\":\"write\"}",
+    [ACCESS_CHECKS] = "{\"checks\":\"write\"}",
+    [ACCESS_ISSUES] = "{\"issues\":\"write\"}",
+    [ACCESS_ACTIONS] = "{\"actions\":\"write\"}",
     [ACCESS_READ] = "{\"contents\":\"read\",\"pull_requests\":\"read\"}",
 };
 

@@ -68,6 +68,14 @@ void http_answer_head(struct http_server *s, const struct http_answer *a)
 	buf_append(b, "\r\n", 2);
 }
 
+static void note_time(struct http_routes *all, const struct http_request *r)
+{
+	for (int i = 0; i < all->n; i++)
+		if (&all->at[i].route == r->route)
+			histogram_add(
+			    &all->at[i].times, (int64_t)(uv_hrtime() / 1000) - r->began_us);
+}
+
 void http_respond(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, const char *body, size_t body_bytes)
 {
@@ -99,6 +107,8 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 	bufs[0] = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
 	bufs[1] = uv_buf_init((char *)(uintptr_t)body, (unsigned)body_bytes);
 	http_conn_send(c, bufs, has_body ? 2 : 1);
+	if (r->route)
+		note_time(&c->server->routes, r);
 	/* Behind the send: the body may be the request's own memory. */
 	c->request = NULL;
 	http_request_free(r);
@@ -117,6 +127,12 @@ void http_respond_json1(struct http_request *r, int status, const char *key, con
 	json_decref(object);
 }
 
+void http_count_busy(struct http_request *r)
+{
+	if (r->conn)
+		r->conn->server->counters.n_refused_busy++;
+}
+
 void http_respond_busy(struct http_request *r, int retry_after_s)
 {
 	static const char BODY[] = "{\"error\":\"busy, try again later\"}";
@@ -124,7 +140,6 @@ void http_respond_busy(struct http_request *r, int retry_after_s)
 	const struct http_header_line headers[] = {{"Retry-After", seconds}, {NULL, NULL}};
 
 	snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
-	if (r->conn)
-		r->conn->server->counters.n_refused_busy++;
+	http_count_busy(r);
 	http_respond(r, 503, "application/json", headers, BODY, sizeof(BODY) - 1);
 }

@@ -16,6 +16,7 @@ int http_request_new(struct http_conn *c, struct http_head *head, struct http_se
 	size_t n = strcspn(target, "?");
 
 	r->conn = c;
+	r->began_us = (int64_t)(uv_hrtime() / 1000);
 	r->head = head;
 	r->is_tls = c->session != NULL;
 	r->is_head = str_eq(head->method, "HEAD");
@@ -90,7 +91,8 @@ static bool copy_decoded(const char *s, size_t n, char *out, size_t out_bytes)
 	return fits;
 }
 
-bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes)
+int http_query_nth(
+    const struct http_request *r, const char *name, int i, char *out, size_t out_bytes)
 {
 	size_t name_bytes = strlen(name);
 	const char *at = r->query;
@@ -98,13 +100,25 @@ bool http_query_get(const struct http_request *r, const char *name, char *out, s
 	while (*at) {
 		size_t n = strcspn(at, "&");
 
-		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=')
-			return copy_decoded(
-			    at + name_bytes + 1, n - name_bytes - 1, out, out_bytes);
+		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=' &&
+		    i-- == 0)
+			return copy_decoded(at + name_bytes + 1, n - name_bytes - 1, out, out_bytes)
+				   ? 0
+				   : ERR_INVALID;
 		at += n;
 		at += *at == '&';
 	}
-	return false;
+	return ERR_NOT_FOUND;
+}
+
+bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes)
+{
+	return http_query_nth(r, name, 0, out, out_bytes) == 0;
+}
+
+const struct http_route *http_route_of(const struct http_request *r)
+{
+	return r->route;
 }
 
 const char *http_segment(const struct http_request *r, int i)

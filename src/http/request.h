@@ -27,6 +27,7 @@ struct http_request {
 	struct http_segments captures;
 	struct http_body body;
 	size_t received_bytes; /* of the body */
+	int64_t began_us;      /* monotonic: when its head was there */
 	void *user;
 	void (*on_gone)(struct http_request *r);
 	void (*on_drain)(struct http_request *r);

@@ -92,5 +92,11 @@ int http_routes_find(const struct http_routes *all, const char *method,
 		}
 		add_method(allow, allow_bytes, route->method);
 	}
-	return allow[0] ? ERR_DENIED : ERR_NOT_FOUND;
+	if (allow[0])
+		return ERR_DENIED;
+	if (!all->fallback.on_request || (!str_eq(method, "GET") && !str_eq(method, "HEAD")))
+		return ERR_NOT_FOUND;
+	captures->n = 0;
+	*ret = &all->fallback;
+	return 0;
 }

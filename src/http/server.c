@@ -80,6 +80,11 @@ void http_server_route(struct http_server *s, const struct http_route *route)
 	http_routes_add(&s->routes, route);
 }
 
+void http_server_fallback(struct http_server *s, const struct http_route *route)
+{
+	s->routes.fallback = *route;
+}
+
 void http_server_trust_proxies(
     struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner)
 {
@@ -95,6 +100,14 @@ int http_server_n_connections(const struct http_server *s)
 const struct http_counters *http_server_counters(const struct http_server *s)
 {
 	return &s->counters;
+}
+
+void http_server_times(const struct http_server *s,
+    void (*each)(const struct http_route *route, const struct histogram *times, void *owner),
+    void *owner)
+{
+	for (int i = 0; i < s->routes.n; i++)
+		each(&s->routes.at[i].route, &s->routes.at[i].times, owner);
 }
 
 int http_server_use_tls(struct http_server *s, const char *certificate_pem,

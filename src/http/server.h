@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/histogram.h"
 #include "loop/loop.h"
 
 struct http_server;
@@ -63,6 +64,9 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 /* Routes are added before listening; their strings stay the caller's. The first added
  * that matches wins. */
 void http_server_route(struct http_server *s, const struct http_route *route);
+/* What answers a GET where no route has the path; its pattern is not looked at. Without one it is
+ * 404 as JSON. */
+void http_server_fallback(struct http_server *s, const struct http_route *route);
 /* host:port, [v6]:port, port 0 picks one. On 0, *ret_address is the bound "host:port"
  * (free()). May be called several times. */
 int http_server_listen(
@@ -90,14 +94,25 @@ struct http_counters {
 	int64_t n_connections, n_requests, n_answers_4xx, n_answers_5xx, n_refused_busy;
 };
 const struct http_counters *http_server_counters(const struct http_server *s);
+/* How long requests took by route, from their head until their answer was handed to the socket;
+ * streamed answers are not counted. Calls each() for every route. */
+void http_server_times(const struct http_server *s,
+    void (*each)(const struct http_route *route, const struct histogram *times, void *owner),
+    void *owner);
 
 /* ---- a request ---- valid from on_headers/on_request until the response is sent or
  * on_gone has run, whichever comes first; keep no pointer after either. */
 const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r);  /* decoded, without the query */
 const char *http_query(const struct http_request *r); /* raw, "" when there is none */
-/* Decoded value of a query parameter into out; false when absent or too long. */
+/* Decoded value of a query parameter into out; false when absent, badly escaped or too long. */
 bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes);
+/* The same of the i-th of that name, from 0. ERR_NOT_FOUND: there are not so many; ERR_INVALID: badly
+ * escaped, or too long. */
+int http_query_nth(
+    const struct http_request *r, const char *name, int i, char *out, size_t out_bytes) MUST_CHECK;
+/* The route that the request came by. */
+const struct http_route *http_route_of(const struct http_request *r);
 /* The i-th braced segment, decoded. NULL past the last. */
 const char *http_segment(const struct http_request *r, int i);
 /* Value of a header, NULL when absent; names compare without case. A header that must be
@@ -141,6 +156,8 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 void http_respond_json1(struct http_request *r, int status, const char *key, const char *text);
 /* 503 with Retry-After. */
 void http_respond_busy(struct http_request *r, int retry_after_s);
+/* Before an answer of the handler's own that says the same: counts it. */
+void http_count_busy(struct http_request *r);
 /* Stream a long answer (chunked, or of a length that was told before): begin, write pieces, end. After each of the first two, and
  * never inside a call, on_drain (may be NULL) runs as soon as less than 64 KiB wait in the
  * socket; http_stream_pending() tells how much waits. Set on_gone first: it is how a handler

@@ -70,7 +70,7 @@ void accelerator_release(struct accelerator *a)
 	strv_free(a->triggers.schedules);
 	strv_free(a->must_pass);
 	strv_free(a->skip);
-	free(a->platform_json);
+	platform_free(a->platform);
 	free(a->file);
 	*a = (struct accelerator){0};
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/platform.h"
+
 /* L1 silent, L2 dashboard and comment, L3 + check run on label, L4 + check run always. */
 enum level { LEVEL_1 = 1, LEVEL_2, LEVEL_3, LEVEL_4 };
 
@@ -46,8 +48,9 @@ struct triggers {
 	enum label_rule label;
 	bool drafts;
 	bool has_push;
-	char **branches;  /* push: NULL-terminated; NULL: upstream's branches */
-	char **schedules; /* cron texts, NULL-terminated; NULL: none */
+	char **branches;       /* push: NULL-terminated; NULL: upstream's branches */
+	int64_t push_every_ms; /* at most one push run in so long, the newest; 0: each push */
+	char **schedules;      /* cron texts, NULL-terminated; NULL: none */
 };
 
 struct deadlines {
@@ -69,9 +72,9 @@ struct accelerator {
 	size_t n_runners;
 	struct triggers triggers;
 	struct deadlines deadlines;
-	char **must_pass, **skip; /* NULL-terminated, never NULL */
-	char *platform_json;      /* the platform block as JSON, or NULL */
-	char *file;               /* where it was read from, for messages */
+	char **must_pass, **skip;  /* NULL-terminated, never NULL */
+	struct platform *platform; /* owned; NULL: the platforms page does not show it */
+	char *file;                /* where it was read from, for messages */
 	int line;
 };
 

@@ -7,6 +7,8 @@ void job_view_release(struct job_view *j)
 	free(j->workflow);
 	free(j->name);
 	free(j->run_id);
+	free(j->dispatch_id);
+	free(j->runner);
 	free(j->conclusion);
 	free(j->url);
 	free(j->artifact_url);
@@ -17,6 +19,7 @@ static void release_dispatch(struct dispatch_view *d)
 	free(d->id);
 	free(d->runner);
 	free(d->runner_kind);
+	free(d->repository);
 	free(d->held_reason);
 	free(d->last_error);
 }
@@ -34,6 +37,24 @@ static void release_accelerator(struct accelerator_view *a)
 	free(a->docs_url);
 	free(a->help_url);
 	strv_free(a->oncall);
+	strv_free(a->required_suites);
+	strv_free(a->must_pass);
+	strv_free(a->skip);
+	free(a->delta.base_sha);
+	strv_free(a->delta.fixed);
+	strv_free(a->delta.disappeared);
+	strv_free(a->delta.newly_skipped);
+}
+
+static void release_verdict(struct verdict_view *w)
+{
+	free(w->suite);
+	free(w->test);
+	free(w->dtype);
+	free(w->reason);
+	free(w->evidence_url);
+	free(w->message);
+	free(w->file);
 }
 
 void change_view_free(struct change_view *v)
@@ -42,12 +63,8 @@ void change_view_free(struct change_view *v)
 		return;
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		release_accelerator(&v->accelerators[i]);
-	for (size_t i = 0; i < v->n_verdicts; i++) {
-		free(v->verdicts[i].suite);
-		free(v->verdicts[i].test);
-		free(v->verdicts[i].attribution);
-		free(v->verdicts[i].message);
-	}
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		release_verdict(&v->verdicts[i]);
 	free(v->accelerators);
 	free(v->verdicts);
 	free(v->repository);
@@ -57,5 +74,6 @@ void change_view_free(struct change_view *v)
 	free(v->merge_base_sha);
 	free(v->title);
 	free(v->author);
+	strv_free(v->labels);
 	free(v);
 }

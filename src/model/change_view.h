@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 #include "model/accelerator.h"
+#include "model/attribution.h"
 #include "model/states.h"
 
 struct job_view {
 	int64_t id;
 	char *workflow, *name, *run_id;
+	char *dispatch_id, *runner; /* "" and the vendor's repository: a self-report */
 	int64_t run_attempt;
 	enum job_status status;
 	char *conclusion, *url, *artifact_url;
@@ -25,12 +27,26 @@ struct job_view {
 
 struct dispatch_view {
 	char *id, *runner, *runner_kind;
+	char *repository; /* where a github or infra runner's work runs; NULL for others */
 	enum dispatch_state state;
 	char *held_reason;     /* or NULL */
 	bool is_held_for_good; /* no ok-to-test releases it: it runs what was merged only */
 	char *last_error;      /* why it failed or expired, or NULL */
 	int64_t created_ms, sent_ms, due_ms; /* due: the next deadline, 0 none */
 	bool is_current;                     /* of the latest round */
+};
+
+enum { DELTA_NAMES_MAX = 10 };
+
+/* An accelerator's cells against those of the base: the merge base, or the nearest older commit
+ * that was tested. */
+struct base_delta {
+	char *base_sha; /* NULL: there is nothing to compare with */
+	int64_t base_change_id;
+	int distance; /* commits before the merge base */
+	size_t n_newly_failing, n_fixed, n_disappeared, n_newly_skipped;
+	/* the first DELTA_NAMES_MAX each, "SUITE/TEST"; NULL-terminated, never NULL */
+	char **fixed, **disappeared, **newly_skipped;
 };
 
 struct accelerator_view {
@@ -43,15 +59,28 @@ struct accelerator_view {
 	size_t n_jobs;
 	/* how many of its verdicts come from a job; only where the view is cut, else 0 */
 	size_t n_verdicts[N_TEST_STATUSES];
+	/* what the registry demands, vendor's and PyTorch's; NULL-terminated, never NULL */
+	char **required_suites, **must_pass; /* must_pass: "SUITE/TEST" */
+	char **skip;                         /* not supported: a cell of it is SKIP, never red */
+	bool is_unhealthy;    /* the circuit breaker: red on most recent unrelated changes */
+	int64_t red_since_ms; /* on upstream's branch; 0: it is not red */
+	bool is_overdue;      /* for more than 72 hours */
+	struct base_delta delta;
 };
 
 struct verdict_view {
 	size_t accelerator; /* index into accelerators */
 	char *suite, *test;
+	char *dtype; /* NULL: none; part of the test's identity */
 	enum test_status status;
-	char *attribution; /* NULL unless red */
-	char *message;     /* or NULL */
-	int64_t job;       /* evidence; 0: none */
+	enum attribution attribution; /* N_ATTRIBUTIONS unless red */
+	char *reason;                 /* why it is attributed so, our words; NULL unless red */
+	int64_t evidence_job;         /* the job that shows it; 0: none */
+	char *evidence_url;           /* KNOWN: the issue; else NULL */
+	char *message;                /* or NULL */
+	int64_t job;                  /* the one that reported it; 0: none */
+	char *file;                   /* where it failed, in upstream's tree; or NULL */
+	int64_t line;                 /* 0: not known */
 	bool is_late;
 };
 
@@ -65,6 +94,9 @@ struct change_view {
 	char *merge_base_sha;  /* NULL: unknown */
 	int64_t merge_base_ms; /* commit time, 0 unknown */
 	char *title, *author;
+	char **labels; /* of the PR; NULL-terminated, never NULL */
+	/* red cells whose evidence is still being gathered; what it will say is not out yet */
+	bool is_being_attributed;
 	int64_t created_ms;
 	struct accelerator_view *accelerators; /* those with a dispatch, by name; L1 included */
 	size_t n_accelerators;

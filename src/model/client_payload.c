@@ -226,6 +226,32 @@ static const char *text_at(struct client_payload *p, int level)
 	return p->texts[level];
 }
 
+static json_t *source_object(const struct source_head *h)
+{
+	json_t *o = json_object();
+
+	json_set_str(o, "git_url", h->git_url);
+	json_set_str(o, "branch", h->branch);
+	json_set_str(o, "sha", h->sha);
+	return o;
+}
+
+/* `source`, which is all that one accelerator needs; `sources` by name where several are listed. */
+static void add_sources(json_t *block, const struct outpost_block *o)
+{
+	json_t *all;
+
+	if (o->n_sources == 0)
+		return;
+	json_object_set_new(block, "source", source_object(&o->sources[0]));
+	if (!o->accelerators[1])
+		return;
+	all = json_object();
+	for (size_t i = 0; i < o->n_sources; i++)
+		json_object_set_new(all, o->sources[i].accelerator, source_object(&o->sources[i]));
+	json_object_set_new(block, "sources", all);
+}
+
 static char *outpost_text(const struct outpost_block *o, bool is_truncated)
 {
 	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
@@ -240,6 +266,7 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated)
 	json_set_str(block, "change_url", o->change_url);
 	if (o->callback_token)
 		json_set_str(block, "callback_token", o->callback_token);
+	add_sources(block, o);
 	if (is_truncated)
 		json_object_set_new(block, "truncated", json_true());
 	text = json_text(block);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/source_head.h"
 
 enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
 
@@ -18,6 +19,9 @@ struct outpost_block {
 	const char *const *accelerators; /* NULL-terminated */
 	const char *callback_url, *change_url;
 	const char *callback_token; /* webhook runners only, else NULL */
+	/* A periodic run: of those accelerators that have a source, in their order. */
+	const struct source_head *sources;
+	size_t n_sources;
 };
 
 /* The part that all targets of one change share, made once per change: GitHub's body with `action`

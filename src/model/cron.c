@@ -63,7 +63,9 @@ static int parse_value(const char **at, const struct unit *u, int *ret, struct e
 			return 0;
 		}
 	if (digits(at, ret))
-		return error_set(e, ERR_INVALID, "the %s is no number", u->name);
+		return error_set(e, ERR_INVALID,
+		    u->names ? "the %s is no number and no name such as %s" : "the %s is no number",
+		    u->name, u->names ? u->names[1] : "");
 	if (*ret < u->min || *ret > u->max)
 		return error_set(
 		    e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);

@@ -31,8 +31,19 @@ void pull_info_release(struct pull_info *p)
 	*p = (struct pull_info){0};
 }
 
+void push_commits_free(struct push_commit *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].sha);
+		free(list[i].author);
+		free(list[i].title);
+	}
+	free(list);
+}
+
 void event_release(struct event *e)
 {
+	push_commits_free(e->commits, e->n_commits);
 	pull_info_release(&e->pull);
 	free(e->action);
 	free(e->repository);
@@ -48,5 +59,8 @@ void event_release(struct event *e)
 	free(e->comment_author_type);
 	free(e->comment_association);
 	free(e->pull_author);
+	free(e->check_head_sha);
+	free(e->check_name);
+	free(e->check_external_id);
 	*e = (struct event){0};
 }

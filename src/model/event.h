@@ -40,6 +40,14 @@ struct pull_info {
 	int64_t updated_ms; /* GitHub's updated_at: orders events that arrive out of order */
 };
 
+/* One of a push, as far as it is kept. */
+struct push_commit {
+	char *sha;
+	char *author, *title; /* login or name; first line of the message; either may be "" */
+	int64_t at_ms;        /* the commit's own time; 0: unknown */
+};
+void push_commits_free(struct push_commit *list, size_t n);
+
 struct event {
 	enum event_kind kind;
 	char *action; /* GitHub's word; "" for push */
@@ -55,6 +63,11 @@ struct event {
 	char *ref; /* refs/heads/main */
 	char *before, *after;
 	bool is_deleted;
+	bool is_forced;
+	/* From `before` (not in it) to `after` (the last), oldest first. None: GitHub did not
+	 * list all of them, so what lies between is not known. */
+	struct push_commit *commits;
+	size_t n_commits;
 	int64_t pushed_ms;  /* 0: unknown */
 	char *head_message; /* first line of the head commit, may be NULL */
 	char *head_author;  /* login or name, may be NULL */
@@ -64,6 +77,11 @@ struct event {
 	int64_t comment_id, comment_created_ms;
 	char *pull_author;
 	bool is_pull_comment;
+
+	/* EVENT_CHECK_RUN, EVENT_CHECK_SUITE */
+	int64_t check_app_id; /* whose check it is; 0: GitHub does not say */
+	char *check_head_sha;
+	char *check_name, *check_external_id; /* CHECK_RUN; external_id "" when it has none */
 };
 
 void pull_info_release(struct pull_info *p);

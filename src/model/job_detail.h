@@ -21,6 +21,8 @@ struct job_detail {
 	bool is_log_complete;
 	struct test_result *tests; /* as reported, in their order */
 	size_t n_tests;
+	int64_t n_tests_total; /* with the statuses that were asked for, read or not */
+	int64_t next;          /* where the rest begins: get_job's `from`; 0: nothing is left */
 };
 
 void job_detail_free(struct job_detail *d); /* NULL is fine */

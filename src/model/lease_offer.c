@@ -32,6 +32,12 @@ static const struct text_field CHANGE_TEXTS[] = {
     {"change_url", AT(change_url), RULE_LINE, FIELD_OPTIONAL, PROTOCOL_URL_MAX_BYTES},
     {.key = NULL},
 };
+static const struct text_field SOURCE_TEXTS[] = {
+    {"git_url", AT(source_git_url), RULE_LINE, FIELD_OPTIONAL, PROTOCOL_URL_MAX_BYTES},
+    {"branch", AT(source_branch), RULE_LINE, FIELD_OPTIONAL, PROTOCOL_TEXT_MAX_BYTES},
+    {"sha", AT(source_sha), RULE_SHA, FIELD_REQUIRED, PROTOCOL_ID_MAX_BYTES},
+    {.key = NULL},
+};
 #undef AT
 
 static json_t *change_object(const struct lease_offer *o)
@@ -50,6 +56,12 @@ static void write_dispatch(json_t *v, const struct lease_offer *o)
 	protocol_write_texts(v, DISPATCH_TEXTS, o);
 	json_set_str(v, "visibility", visibility_name(o->visibility));
 	json_object_set_new(v, "change", change_object(o));
+	if (o->source_sha) {
+		json_t *source = json_object();
+
+		protocol_write_texts(source, SOURCE_TEXTS, o);
+		json_object_set_new(v, "source", source);
+	}
 }
 
 char *lease_offer_text(const struct lease_offer *o)
@@ -111,6 +123,13 @@ static int read_change(const json_t *v, struct lease_offer *ret, struct error *e
 	return protocol_read_texts(v, CHANGE_TEXTS, ret, e);
 }
 
+static int read_source(const json_t *v, struct lease_offer *ret, struct error *e)
+{
+	if (!json_is_object(v))
+		return error_set(e, ERR_INVALID, "source must be an object");
+	return protocol_read_texts(v, SOURCE_TEXTS, ret, e);
+}
+
 int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struct error *e)
 {
 	json_t *v;
@@ -123,6 +142,8 @@ int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struc
 	rc = read_lease(v, ret, e);
 	if (!rc)
 		rc = read_change(json_object_get(v, "change"), ret, e);
+	if (!rc && json_object_get(v, "source"))
+		rc = read_source(json_object_get(v, "source"), ret, e);
 	json_decref(v);
 	if (rc)
 		lease_offer_release(ret);
@@ -134,5 +155,6 @@ void lease_offer_release(struct lease_offer *o)
 	protocol_release_texts(LEASE_TEXTS, o);
 	protocol_release_texts(DISPATCH_TEXTS, o);
 	protocol_release_texts(CHANGE_TEXTS, o);
+	protocol_release_texts(SOURCE_TEXTS, o);
 	*o = (struct lease_offer){0};
 }

@@ -1,5 +1,6 @@
 #include "model/plan.h"
 
+#include "base/alloc.h"
 #include "base/strv.h"
 
 void plan_want_release(struct plan_want *w)
@@ -11,8 +12,31 @@ void plan_want_release(struct plan_want *w)
 	*w = (struct plan_want){0};
 }
 
+static char *copy_some(const char *s)
+{
+	return s && *s ? xstrdup(s) : NULL;
+}
+
+void plan_add_retest(struct plan *p, const char *accelerator, const char *runner, const char *suite)
+{
+	p->retests = xrealloc(p->retests, (p->n_retests + 1) * sizeof(*p->retests));
+	p->retests[p->n_retests++] =
+	    (struct retest){copy_some(accelerator), copy_some(runner), copy_some(suite)};
+}
+
+static void release_retests(struct plan *p)
+{
+	for (size_t i = 0; i < p->n_retests; i++) {
+		free(p->retests[i].accelerator);
+		free(p->retests[i].runner);
+		free(p->retests[i].suite);
+	}
+	free(p->retests);
+}
+
 void plan_release(struct plan *p)
 {
+	release_retests(p);
 	for (size_t i = 0; i < p->n_wants; i++)
 		plan_want_release(&p->wants[i]);
 	free(p->wants);
@@ -22,6 +46,7 @@ void plan_release(struct plan *p)
 	free(p->head_sha);
 	free(p->before);
 	free(p->ref);
+	push_commits_free(p->commits, p->n_commits);
 	free(p->title);
 	free(p->author);
 	free(p->original_action);

@@ -23,7 +23,8 @@ struct plan_want {
 	/* Counts only when this head is new to the PR, or the PR is new: the event that should
 	 * have brought it was lost, and one of little meaning came after it. */
 	bool is_for_new_head;
-	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now */
+	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now, or from its turn */
+	int64_t every_ms; /* push: only the newest in each interval; 0: each */
 };
 
 enum plan_kind {
@@ -34,6 +35,14 @@ enum plan_kind {
 	PLAN_CLOSE,  /* the PR was closed: cancel everything of it */
 };
 
+/* Whom of those that want the change a retest starts again. */
+struct retest {
+	char *
+	    accelerator; /* NULL: each that has not come out clean; else this, whatever came of it */
+	char *runner;    /* NULL: any of its runners */
+	char *suite;     /* NULL: any; else only runners whose jobs reported that suite */
+};
+
 struct plan {
 	enum plan_kind kind;
 	char *reason; /* PLAN_IGNORE: shown in deliveries */
@@ -42,8 +51,13 @@ struct plan {
 	char *repository;
 	struct pull_info pull; /* number 0 for a push */
 	char *head_sha;
-	char *before;            /* synchronize: the head that it replaced; NULL unknown */
-	char *ref;               /* push */
+	/* synchronize: the head that it replaced; push: what its commits follow; NULL unknown */
+	char *before;
+	char *ref; /* push */
+	/* push: what it brought, oldest first, at least the head; they follow `before` at once,
+	 * or nobody knows what */
+	struct push_commit *commits;
+	size_t n_commits;
 	char *title, *author;    /* push: first line of the message, author */
 	int64_t event_ms;        /* GitHub's time of the event; 0 unknown */
 	bool starts_round;       /* reopened, changed base, retest: dispatch again */
@@ -52,10 +66,15 @@ struct plan {
 	char *original_action;   /* outpost.action */
 	struct plan_want *wants;
 	size_t n_wants;
+	struct retest *retests; /* PLAN_START: the round is for these only */
+	size_t n_retests;
 	char **drops; /* accelerators whose unfinished dispatches end; NULL-terminated or NULL */
 };
 
 void plan_want_release(struct plan_want *w);
+/* Copies what is given; "" counts as NULL. */
+void plan_add_retest(
+    struct plan *p, const char *accelerator, const char *runner, const char *suite);
 void plan_release(struct plan *p);
 
 #endif

@@ -51,12 +51,14 @@ struct lease_offer {
 	enum change_kind kind;
 	char *repository, *head_sha;
 	int64_t number;            /* the PR; 0 none */
-	char *ref;                 /* push: refs/heads/main; else NULL */
+	char *ref;                 /* push, periodic: refs/heads/main; else NULL */
 	char *title, *author;      /* or NULL */
 	char *base_ref, *base_sha; /* PRs; or NULL */
 	char *event_type, *action; /* as github runners get them */
 	char *delivery_id;
 	char *change_url; /* for people */
+	/* a periodic run: the vendor's own code as it was then; or NULL */
+	char *source_git_url, *source_branch, *source_sha;
 };
 char *lease_offer_text(const struct lease_offer *o); /* free() */
 int lease_offer_parse(

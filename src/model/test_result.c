@@ -58,10 +58,8 @@ char *report_text(const json_t *obj, const char *key, size_t max_bytes)
 	return text;
 }
 
-char *report_url(const json_t *obj, const char *key)
+char *report_link(const char *s)
 {
-	const char *s = json_get_str(obj, key);
-
 	if (!s || strncasecmp(s, "https://", 8) != 0 || strlen(s) > REPORT_URL_MAX_BYTES)
 		return NULL;
 	for (const char *p = s; *p; p++)
@@ -70,9 +68,44 @@ char *report_url(const json_t *obj, const char *key)
 	return xstrdup(s);
 }
 
+char *report_url(const json_t *obj, const char *key)
+{
+	return report_link(json_get_str(obj, key));
+}
+
 int64_t report_duration_ms(double seconds)
 {
 	return seconds >= 0 && seconds < 1e9 ? (int64_t)(seconds * 1000 + 0.5) : -1;
+}
+
+/* "./a//b" and "a/b" are one; anything that leaves the tree is none. */
+static bool is_path_in_tree(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > REPORT_PATH_MAX_BYTES || s[0] == '/' || s[n - 1] == '/' ||
+	    (n > 1 && s[1] == ':'))
+		return false;
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f || *p == '\\')
+			return false;
+	for (const char *part = s; part; part = strchr(part, '/')) {
+		part += *part == '/';
+		if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
+			return false;
+	}
+	return true;
+}
+
+void test_result_locate(struct test_result *t, const char *path, int64_t line)
+{
+	while (path && str_has_prefix(path, "./"))
+		path += 2;
+	if (!path || !test_status_is_red(t->status) || !is_path_in_tree(path))
+		return;
+	free(t->file);
+	t->file = xstrdup(path);
+	t->line = line >= 1 && line <= REPORT_LINE_MAX ? line : 0;
 }
 
 static int bad(struct error *e, const char *where, const char *key, const char *what)
@@ -132,7 +165,7 @@ static int parse_number(
 static int parse_texts(
     const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
-	static const char *const keys[] = {"dtype", "message", "trace", "log_url"};
+	static const char *const keys[] = {"dtype", "message", "trace", "log_url", "file"};
 	const char *trace;
 	bool is_given;
 	int rc;
@@ -147,6 +180,20 @@ static int parse_texts(
 	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
 	t->trace = trace ? report_lines(trace, REPORT_TRACE_MAX_BYTES) : NULL;
 	t->log_url = report_url(entry, "log_url");
+	return 0;
+}
+
+static int parse_place(
+    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+{
+	const json_t *line = json_object_get(entry, "line");
+	double n = json_number_value(line);
+
+	/* 12.0 is 12, as JSON Schema has it */
+	if (line && !json_is_null(line) &&
+	    (!json_is_number(line) || n < 1 || n > REPORT_LINE_MAX || n != (double)(int64_t)n))
+		return bad(e, where, "line", "must be a line number, 1 to 10000000");
+	test_result_locate(t, json_get_str(entry, "file"), (int64_t)n);
 	return 0;
 }
 
@@ -175,6 +222,8 @@ int test_result_parse(
 	rc = parse_texts(entry, where, t, e);
 	if (!rc)
 		rc = parse_number(entry, where, t, e);
+	if (!rc)
+		rc = parse_place(entry, where, t, e);
 	return rc;
 }
 
@@ -186,6 +235,7 @@ void test_result_release(struct test_result *t)
 	free(t->message);
 	free(t->trace);
 	free(t->log_url);
+	free(t->file);
 	free(t->unit);
 	*t = (struct test_result){0};
 }

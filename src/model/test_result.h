@@ -20,6 +20,8 @@ enum {
 	REPORT_MESSAGE_MAX_BYTES = 1024,
 	REPORT_TRACE_MAX_BYTES = 4096,
 	REPORT_URL_MAX_BYTES = 2048,
+	REPORT_PATH_MAX_BYTES = 512,
+	REPORT_LINE_MAX = 10 * 1000 * 1000,
 };
 
 struct test_result {
@@ -30,6 +32,8 @@ struct test_result {
 	char *message;       /* may be NULL */
 	char *trace;         /* where and how it failed, several lines; may be NULL */
 	char *log_url;       /* https, or NULL */
+	char *file;          /* of a red one: where it is, relative to the tree; may be NULL */
+	int64_t line;        /* from 1; 0: not known */
 	bool has_number;
 	double number;
 	char *unit; /* may be NULL */
@@ -42,6 +46,11 @@ struct test_result {
 int test_result_parse(
     const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 void test_result_release(struct test_result *t);
+/* Where a red one is: call it once the status is known. What cannot be a place in a source tree is
+ * dropped, not refused: an absolute path (nobody here knows what it is relative to), one with `..`,
+ * `\` or control characters, one over REPORT_PATH_MAX_BYTES; a line that is none. path may be
+ * NULL. */
+void test_result_locate(struct test_result *t, const char *path, int64_t line);
 
 /* Seconds as milliseconds; -1 for what is no duration. */
 int64_t report_duration_ms(double seconds);
@@ -54,7 +63,9 @@ char *report_lines(const char *s, size_t max_bytes);
 /* obj[key] through report_line(); NULL when it is absent, no text, or
  * nothing is left of it. */
 char *report_text(const json_t *obj, const char *key, size_t max_bytes);
-/* obj[key] when it is an https URL that may be shown, else NULL: dropped, not refused. */
+/* A copy of an https URL that may be shown, else NULL: dropped, not refused. s may be NULL. */
+char *report_link(const char *s);
+/* report_link() of obj[key]. */
 char *report_url(const json_t *obj, const char *key);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/strv.h"
 
 const char LABEL_PREFIX[] = "ciflow/crcr/";
+const char FILES_INCOMPLETE[] = "/";
 
 bool pull_has_label(const struct pull_info *pull, const char *accelerator)
 {

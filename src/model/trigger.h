@@ -9,6 +9,9 @@
 
 /* "ciflow/crcr/": the label prefix that vendors' users know. */
 extern const char LABEL_PREFIX[];
+/* The name that stands for "and more, which GitHub did not list" among changed files; no
+ * file can be called so. With it in the list every path may be among them. */
+extern const char FILES_INCOMPLETE[];
 
 /* `**` crosses folders, `*` and `?` do not, [a-z] works; the whole path must match. */
 bool glob_matches(const char *pattern, const char *path);

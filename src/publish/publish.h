@@ -60,6 +60,9 @@ struct publish_counters {
 	int64_t n_created, n_edited;
 	int64_t n_unchanged; /* wishes that led to no write: nothing new to say */
 	int64_t n_put_off;   /* wishes that waited for comment.min_interval */
+	int64_t n_paced;     /* writes that waited for their share of GitHub's budget */
+	int64_t n_checks_created;
+	int64_t n_checks_written; /* created ones included */
 	int64_t n_retries;
 	int64_t n_dead;       /* given up: GitHub's final no, or too many tries */
 	int n_writing;        /* in hand now */

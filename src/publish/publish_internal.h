@@ -2,7 +2,9 @@
 #ifndef PUBLISH_PUBLISH_INTERNAL_H
 #define PUBLISH_PUBLISH_INTERNAL_H
 
+#include "publish/claimed.h"
 #include "publish/debounce.h"
+#include "publish/pacing.h"
 #include "publish/publish.h"
 #include "report/comment.h"
 #include "store/changes.h"
@@ -14,30 +16,27 @@ enum {
 	WRITINGS_MAX = 4,
 	/* More cells than a comment can show; red ones are read first. */
 	VERDICTS_MAX = 8000,
-	BASELESS_MAX = 64,
-};
-
-/* A merge base that GitHub did not give: not asked for again before until_mono_ms. */
-struct baseless {
-	int64_t change_id, until_mono_ms;
-	int n_tries;
+	ANSWERS_MAX = 2,
+	CHECKINGS_MAX = 2, /* each may write for many seconds */
 };
 
 struct publisher {
 	struct publish_deps deps;
 	struct config *config;
 	struct debounce debounce;
-	struct baseless baseless[BASELESS_MAX];
-	size_t next_baseless;
+	struct pacing pacing;
 	struct publish_counters counters;
+	int64_t checks_refused_until_mono_ms; /* the App lacks the permission, as GitHub says */
 
 	struct claim_outbox claim;
+	size_t effect;       /* which kind is being claimed, publisher.c */
+	int64_t due_wall_ms; /* the first row that is not due yet, of the kinds asked so far */
 	bool is_claiming;
-	bool wants_claim;      /* something became due since the claim began */
-	bool is_rung;          /* wake runs within a moment */
-	struct timer *wake;    /* the next row is due */
-	struct timer *closing; /* the moment that writes in hand are given */
-	struct writing *writings;
+	bool wants_claim;        /* something became due since the claims began */
+	bool is_rung;            /* wake runs within a moment */
+	struct timer *wake;      /* the next row is due */
+	struct timer *closing;   /* the moment that writes in hand are given */
+	struct claimed *in_hand; /* counters.n_writing of them */
 	int n_previews;
 
 	bool is_closing, is_cancelling, is_closed;
@@ -48,12 +47,11 @@ struct publisher {
 /* Looks for rows that are due, or ends the closing when nothing is left in hand. */
 void publisher_pump(struct publisher *p);
 
-/* ---- comment.c: one claimed row, from the view to the written comment ---- */
-struct writing;
-/* Takes the row over (and zeroes it). Ends with the row given back and publisher_pump(). */
-void writing_start(struct publisher *p, struct outbox_row *row);
-/* Ends what is on the wire; nothing more is sent. */
-void writings_cancel(struct publisher *p);
+/* Each takes the row over (and zeroes it), and ends with it given back and publisher_pump(). */
+void writing_start(struct publisher *p, struct outbox_row *row);   /* COMMENT: comment.c */
+void checks_start(struct publisher *p, struct outbox_row *row);    /* CHECKS: checks.c */
+void red_issue_start(struct publisher *p, struct outbox_row *row); /* RED_ISSUE: red_issue.c */
+void answer_start(struct publisher *p, struct outbox_row *row);    /* REACTION, REPLY: answer.c */
 
 /* What a comment is rendered with; strings are borrowed from the config, the github and
  * github_url (free() it after the rendering). */

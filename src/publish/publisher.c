@@ -38,37 +38,93 @@ static void close_if_idle(struct publisher *p)
 	loop_reap(p->deps.loop, tell_closed, p);
 }
 
-static void on_claimed(struct store_op *op)
+/* What is written, the urgent first, and how many of each may be in hand: one kind's slow rows do
+ * not hold up another's. */
+static const struct effect {
+	enum outbox_kind kind;
+	int n_max;
+	void (*start)(struct publisher *p, struct outbox_row *row);
+} EFFECTS[] = {
+    {OUTBOX_COMMENT, WRITINGS_MAX, writing_start},
+    {OUTBOX_CHECKS, CHECKINGS_MAX, checks_start},
+    {OUTBOX_REACTION, ANSWERS_MAX, answer_start},
+    {OUTBOX_REPLY, ANSWERS_MAX, answer_start},
+    {OUTBOX_RED_ISSUE, 1, red_issue_start},
+};
+
+static int room_for(const struct publisher *p, const struct effect *e)
 {
-	struct publisher *p = CONTAINER_OF(op, struct publisher, claim.op);
-	struct claim_outbox *claim = &p->claim;
-	int64_t delay_ms = WAKE_LATEST_MS;
+	int room = e->n_max;
+
+	for (const struct claimed *c = p->in_hand; c; c = c->next)
+		room -= c->row.kind == e->kind;
+	return room;
+}
+
+static void claim_next(struct publisher *p);
+
+/* Every kind was asked for: until something is due, or something comes. */
+static void rest(struct publisher *p)
+{
+	int64_t delay_ms = p->due_wall_ms ? p->due_wall_ms - clock_wall_ms() : WAKE_LATEST_MS;
 
 	p->is_claiming = false;
-	if (op->err) {
-		log_event(LOG_WARN, "comment_claim_failed", LOG_S("error", op->why.text));
-		delay_ms = CLAIM_RETRY_MS;
-	} else if (claim->next_due_ms > 0) {
-		delay_ms = claim->next_due_ms - claim->now_ms;
-	}
-	for (size_t i = 0; !op->err && i < claim->n; i++)
-		writing_start(p, &claim->rows[i]);
-	if (!op->err)
-		claim_outbox_release(claim);
-	if (p->is_closing) {
-		publisher_pump(p);
-		return;
-	}
 	p->is_rung = p->wants_claim;
 	p->wants_claim = false;
 	timer_start(
 	    p->wake, p->is_rung ? RING_MS : clamp(delay_ms, WAKE_SOONEST_MS, WAKE_LATEST_MS));
 }
 
+static void note_due(struct publisher *p, int64_t wall_ms)
+{
+	if (wall_ms > 0 && (!p->due_wall_ms || wall_ms < p->due_wall_ms))
+		p->due_wall_ms = wall_ms;
+}
+
+static void on_claimed(struct store_op *op)
+{
+	struct publisher *p = CONTAINER_OF(op, struct publisher, claim.op);
+	struct claim_outbox *claim = &p->claim;
+
+	if (op->err) {
+		log_event(LOG_WARN, "publish_claim_failed", LOG_S("error", op->why.text));
+		note_due(p, clock_wall_ms() + CLAIM_RETRY_MS);
+	} else {
+		note_due(p, claim->next_due_ms);
+		for (size_t i = 0; i < claim->n; i++)
+			EFFECTS[p->effect].start(p, &claim->rows[i]);
+		claim_outbox_release(claim);
+	}
+	if (p->is_closing) {
+		p->is_claiming = false;
+		publisher_pump(p);
+		return;
+	}
+	p->effect++;
+	claim_next(p);
+}
+
+/* The next kind for which there is room; what has none comes back when one of it ends. */
+static void claim_next(struct publisher *p)
+{
+	while (p->effect < ARRAY_LEN(EFFECTS) && room_for(p, &EFFECTS[p->effect]) <= 0)
+		p->effect++;
+	if (p->effect == ARRAY_LEN(EFFECTS)) {
+		rest(p);
+		return;
+	}
+	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
+	    .kinds = 1u << EFFECTS[p->effect].kind,
+	    .limit = room_for(p, &EFFECTS[p->effect]),
+	    .now_ms = clock_wall_ms()};
+	if (store_claim_outbox(p->deps.store, &p->claim)) {
+		note_due(p, clock_wall_ms() + CLAIM_RETRY_MS);
+		rest(p);
+	}
+}
+
 void publisher_pump(struct publisher *p)
 {
-	int room = WRITINGS_MAX - p->counters.n_writing;
-
 	if (p->is_closing) {
 		close_if_idle(p);
 		return;
@@ -77,17 +133,10 @@ void publisher_pump(struct publisher *p)
 		p->wants_claim = true;
 		return;
 	}
-	if (room <= 0) /* the next writing that ends comes back here */
-		return;
-	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
-	    .kinds = 1u << OUTBOX_COMMENT,
-	    .limit = room,
-	    .now_ms = clock_wall_ms()};
-	if (store_claim_outbox(p->deps.store, &p->claim)) {
-		timer_start(p->wake, CLAIM_RETRY_MS);
-		return;
-	}
 	p->is_claiming = true;
+	p->effect = 0;
+	p->due_wall_ms = 0;
+	claim_next(p);
 }
 
 static void on_topic(unsigned topics, void *owner)
@@ -115,7 +164,7 @@ static void on_wake(struct timer *t)
 
 static void on_closing_over(struct timer *t)
 {
-	writings_cancel(timer_owner(t));
+	claimed_cancel_all(timer_owner(t));
 }
 
 struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
@@ -124,6 +173,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 
 	p->deps = *deps;
 	p->config = config_ref(c);
+	pacing_init(&p->pacing, c->github_writes_per_minute);
 	p->wake = timer_new(deps->loop, on_wake, p);
 	p->closing = timer_new(deps->loop, on_closing_over, p);
 	store_subscribe(deps->store, STORE_OUTBOX, on_topic, p);
@@ -137,6 +187,7 @@ void publish_configure(struct publisher *p, struct config *c)
 
 	p->config = config_ref(c);
 	config_unref(old);
+	pacing_configure(&p->pacing, c->github_writes_per_minute);
 	publisher_pump(p);
 }
 
@@ -158,6 +209,7 @@ void publish_free(struct publisher *p)
 		return;
 	assert(p->is_closed);
 	config_unref(p->config);
+	pacing_release(&p->pacing);
 	free(p);
 }
 

@@ -3,6 +3,7 @@
 #ifndef REGISTRY_BOUNDS_H
 #define REGISTRY_BOUNDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,10 @@ struct bounds {
 	int64_t deadline_mono_ms;
 	int64_t n_bytes_left; /* that the peer may still send */
 	int cancel_fd;        /* readable: not wanted any more */
-	struct error why;     /* the first bound that was hit */
+	/* Whether an address (16 bytes, IPv4 mapped) may be connected to; NULL: any. In the pool. */
+	bool (*allow_address)(const uint8_t address[16], void *owner);
+	void *allow_owner;
+	struct error why; /* the first bound that was hit */
 };
 
 /* 0, or the bound that was hit, which stays hit. Never waits. */

@@ -43,12 +43,33 @@ static int say_bound(const struct stream *s)
 	return -1;
 }
 
+/* Which address a name has in here is nobody's to learn: the answer names none. */
+static bool may_reach(const struct stream *s, const struct addrinfo *a)
+{
+	uint8_t address[16] = {[10] = 0xff, [11] = 0xff};
+
+	if (!s->bounds->allow_address)
+		return true;
+	if (a->ai_family == AF_INET)
+		memcpy(address + 12, &((const struct sockaddr_in *)a->ai_addr)->sin_addr, 4);
+	else if (a->ai_family == AF_INET6)
+		memcpy(address, &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr, 16);
+	else
+		return false;
+	return s->bounds->allow_address(address, s->bounds->allow_owner);
+}
+
 /* One address: 0, -1 (the next one may do), or -2 (a bound was hit: no more). */
 static int connect_to(struct stream *s, const struct addrinfo *a)
 {
 	int yes = 1, why = 0;
 	socklen_t n = sizeof(why);
 
+	if (!may_reach(s, a)) {
+		error_set(&s->bounds->why, ERR_DENIED, "its host's address may not be reached");
+		say_bound(s);
+		return -2;
+	}
 	s->fd = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
 	if (s->fd < 0)
 		return say(s, "no socket for", errno);

@@ -15,6 +15,11 @@ struct listed_case {
 
 /* ---- of one name ---- */
 
+static int compare_dtypes(const struct test_result *a, const struct test_result *b)
+{
+	return strcmp(a->dtype ? a->dtype : "", b->dtype ? b->dtype : "");
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct listed_case *x = *(struct listed_case *const *)a;
@@ -26,6 +31,8 @@ static int compare_names(const void *a, const void *b)
 	order = strcmp(x->result.name, y->result.name);
 	if (!order)
 		order = strcmp(x->result.suite, y->result.suite);
+	if (!order)
+		order = compare_dtypes(&x->result, &y->result);
 	/* of one name: as they came, which is how they lie in memory */
 	return order ? order : (x > y) - (x < y);
 }
@@ -55,7 +62,8 @@ static void fold_names(struct case_list *l)
 	for (size_t i = 0; i < n; i++) {
 		if (first && first->group == sorted[i]->group &&
 		    !strcmp(first->result.name, sorted[i]->result.name) &&
-		    !strcmp(first->result.suite, sorted[i]->result.suite))
+		    !strcmp(first->result.suite, sorted[i]->result.suite) &&
+		    !compare_dtypes(&first->result, &sorted[i]->result))
 			fold(&first->result, &sorted[i]->result);
 		else
 			first = sorted[i];

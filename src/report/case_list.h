@@ -21,8 +21,8 @@ struct case_list {
 /* Its own case, whatever else has its name. */
 #define CASE_ALONE 0
 
-/* Takes over what t holds. Of cases of one `group` (other than CASE_ALONE) with the same suite and
- * name the worst counts, and of equally bad ones the last. */
+/* Takes over what t holds. Of cases of one `group` (other than CASE_ALONE) with the same suite,
+ * name and dtype the worst counts, and of equally bad ones the last. */
 void case_list_add(struct case_list *l, struct test_result *t, uint32_t group);
 /* Moves the cases out, at most REPORT_TESTS_MAX: FAIL first, then ERROR, MISS and the rest are
  * kept, in the order in which they came. The list is empty after it. free() *ret_tests. */

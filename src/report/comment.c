@@ -12,7 +12,7 @@
 #include "report/comment_internal.h"
 #include "report/summary.h"
 
-enum { SHA_SHORT_CHARS = 7, SPAN_ROOM_BYTES = 48 };
+enum { SPAN_ROOM_BYTES = 48 };
 
 struct span {
 	size_t offset, bytes;
@@ -32,8 +32,7 @@ bool comment_append_own_url(
 	return true;
 }
 
-/* `abc1234`, linked where a commit can be. */
-static void append_commit(
+void comment_append_commit(
     struct buf *out, const struct change_view *v, const struct comment_options *o, const char *sha)
 {
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
@@ -73,10 +72,10 @@ static void append_head(
 	buf_append_str(out, COMMENT_MARKER "\n");
 	summary_append(t, &style, out);
 	buf_append_str(out, "\n\nTested commit: ");
-	append_commit(out, v, o, v->head_sha ? v->head_sha : "");
+	comment_append_commit(out, v, o, v->head_sha ? v->head_sha : "");
 	if (v->merge_base_sha) {
 		buf_append_str(out, " · merge base ");
-		append_commit(out, v, o, v->merge_base_sha);
+		comment_append_commit(out, v, o, v->merge_base_sha);
 	}
 	if (v->merge_base_sha && v->base_ref) {
 		buf_append_str(out, " on ");
@@ -100,14 +99,31 @@ static void append_time(struct buf *out, int64_t wall_ms)
 	buf_appendf(out, "%.10s %.5s UTC", text, text + 11);
 }
 
-static void append_footer(struct buf *out, const struct change_view *v,
-    const struct comment_options *o, struct span *ret_time)
+static void append_how_to_retest(
+    struct buf *out, const struct table *t, const struct comment_options *o)
 {
+	bool has_run = t->n_rows > 0 || t->n_outcomes[OUTCOME_MISSING] > 0;
+
+	if (t->view->state != CHANGE_OPEN || !has_run)
+		return;
+	buf_append_str(out, "Test again: ");
+	if (o->bot)
+		comment_append_command(out, o, "retest");
+	else
+		buf_append_str(out, "close and reopen the pull request");
+	buf_append_str(out, " · ");
+}
+
+static void append_footer(
+    struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_time)
+{
+	const struct change_view *v = t->view;
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
 
 	buf_append_str(out, "---\n");
-	if (o->how_to_retest)
-		buf_appendf(out, "%s · ", o->how_to_retest);
+	if (v->state != CHANGE_SUPERSEDED)
+		comment_append_legend(out, t);
+	append_how_to_retest(out, t, o);
 	if (v->number > 0 && comment_append_own_url(&url, o, "pulls", v->number))
 		buf_appendf(out, "[all results](%s) · ", buf_str(&url));
 	buf_append_str(out, "updated ");
@@ -133,31 +149,44 @@ static void hash_without(const struct buf *text, const struct span *early, const
 	buf_release(&rest);
 }
 
+/* All between the head and the footer; the table takes the room that the others leave. */
+static void append_body(struct buf *out, const struct table *t, const struct comment_options *o,
+    size_t max_bytes, size_t *ret_n_left_out)
+{
+	struct buf tail = BUF_INIT(COMMENT_MAX_BYTES - 1);
+
+	comment_append_failures(&tail, t, o);
+	comment_append_states(&tail, t, o);
+	comment_append_folded_failures(&tail, t, o);
+	comment_append_deltas(&tail, t, o);
+	comment_append_table(
+	    out, t, o, max_bytes > tail.len ? max_bytes - tail.len : 0, ret_n_left_out);
+	buf_append(out, tail.data, tail.len);
+	buf_release(&tail);
+}
+
 void comment_render(
     const struct change_view *v, const struct comment_options *o, struct comment *ret)
 {
-	struct buf text = BUF_INIT(COMMENT_MAX_BYTES - 1), tail = BUF_INIT(COMMENT_MAX_BYTES - 1);
+	struct buf text = BUF_INIT(COMMENT_MAX_BYTES - 1);
 	struct buf footer = BUF_INIT(COMMENT_MAX_BYTES - 1);
 	struct span age, time;
 	struct table t;
 	size_t n_spoken_for;
 
 	table_init(&t, v);
+	ret->n_rows_left_out = 0;
 	append_head(&text, &t, o, &age);
-	comment_append_failures(&tail, &t, o);
-	comment_append_states(&tail, &t, o);
-	append_footer(&footer, v, o, &time);
+	append_footer(&footer, &t, o, &time);
 	/* the spans count as much as they ever take, so that time does not move the cut */
-	n_spoken_for =
-	    text.len + tail.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES;
-	comment_append_table(&text, &t, o, text.max - n_spoken_for, &ret->n_rows_left_out);
-	buf_append(&text, tail.data, tail.len);
+	n_spoken_for = text.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES;
+	if (v->state != CHANGE_SUPERSEDED)
+		append_body(&text, &t, o, text.max - n_spoken_for, &ret->n_rows_left_out);
 	time.offset += text.len;
 	buf_append(&text, footer.data, footer.len);
 	hash_without(&text, &age, &time, ret->hash);
 	ret->bytes = text.len;
 	ret->markdown = buf_take(&text);
-	buf_release(&tail);
 	buf_release(&footer);
 	table_release(&t);
 }
@@ -189,7 +218,8 @@ bool comment_has_red(const struct change_view *v)
 	bool has_red;
 
 	table_init(&t, v);
-	has_red = t.n_outcomes[OUTCOME_RED] || t.n_outcomes[OUTCOME_MISSING];
+	has_red =
+	    t.n_failures > t.n_failures_in[FAILURE_NOT_COUNTED] || t.n_outcomes[OUTCOME_MISSING];
 	table_release(&t);
 	return has_red;
 }
@@ -197,14 +227,10 @@ bool comment_has_red(const struct change_view *v)
 bool comment_is_complete(const struct change_view *v)
 {
 	struct table t;
-	bool is_complete = false;
+	bool is_complete;
 
 	table_init(&t, v);
-	for (size_t i = 0; i < t.n_columns; i++)
-		is_complete = is_complete || t.columns[i].state == COLUMN_FINISHED ||
-			      t.columns[i].state == COLUMN_SILENT;
-	for (size_t i = 0; i < t.n_columns; i++)
-		is_complete = is_complete && t.columns[i].state != COLUMN_RUNNING;
+	is_complete = table_is_complete(&t);
 	table_release(&t);
 	return is_complete;
 }

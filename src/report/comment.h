@@ -1,5 +1,6 @@
 /* The one comment on a pull request, as Markdown: a verdict line, the tested commit, the table
- * tests × accelerators, what is red with its evidence, and how to test again.
+ * tests × accelerators, what is red with its evidence, and how to test again. docs/comment.md
+ * explains each part to those who read it.
  *
  * Pure text out. Nothing that a vendor or an author wrote reaches the page as Markdown, HTML,
  * a link (except https links to where they keep their evidence), a mention or a reference. */
@@ -20,10 +21,9 @@
 #define COMMENT_MAX_BYTES 65536
 
 struct comment_options {
-	const char *public_url;    /* ours, without a trailing slash */
-	const char *github_url;    /* where commits are shown: "https://github.com" */
-	const char *bot;           /* the App's slug, for `@BOT ok-to-test`; NULL: not known */
-	const char *how_to_retest; /* Markdown of our own, one line: only what works today */
+	const char *public_url; /* ours, without a trailing slash */
+	const char *github_url; /* where commits are shown: "https://github.com" */
+	const char *bot;        /* the App's slug, for `@BOT retest`; NULL: not known */
 	int64_t now_wall_ms;
 };
 
@@ -44,7 +44,7 @@ void comment_release(struct comment *c);
 
 /* Worth a first comment: something was reported, held, declined, given up or fell silent. */
 bool comment_has_news(const struct change_view *v);
-/* A cell is FAIL or ERROR, or an accelerator gave no report. */
+/* A cell is FAIL or ERROR, or an accelerator gave no report; unhealthy ones do not count. */
 bool comment_has_red(const struct change_view *v);
 /* Something reported, and nobody is at work any more (what is held waits for a person). */
 bool comment_is_complete(const struct change_view *v);

@@ -1,27 +1,21 @@
-/* What stands below the table: the red cells with what a person needs to go on, then the
- * accelerators that have no result yet and why. Contacts are named as text, never mentioned: a bot
- * that edits a comment all day must not ping anybody. */
+/* The accelerators that have no result, or not all that they should have, and why. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
 #include "report/comment_internal.h"
+#include "report/requirements.h"
 
 enum {
-	NAMED_MAX = 20,           /* accelerators in one paragraph */
-	FAILURES_PER_COLUMN = 10, /* lines of one accelerator */
-	FAILURES_MAX_BYTES = 14 * 1024,
-	PARAGRAPH_MAX_BYTES = 2560, /* of who has no result */
-	HELD_MAX_BYTES = 2048,      /* one for those whom a member releases, one for others */
-	REASON_MAX_CHARS = 160,
-	MESSAGE_MAX_CHARS = 200,
+	PARAGRAPH_MAX_BYTES = 1536, /* of who has no result */
+	HELD_MAX_BYTES = 1536,      /* one for those whom a member releases, one for others */
+	REQUIRED_MAX = 5,           /* names for one accelerator */
 	ONCALL_MAX = 5,
 	LEFT_OUT_SHOWN_MAX = 999999,
 };
 
-/* "[contact](…), on call `alice`, `bob`" behind `before`; nothing when none is known. */
-static void append_contact(struct buf *out, const struct accelerator_view *a, const char *before)
+void comment_append_contact(struct buf *out, const struct accelerator_view *a, const char *before)
 {
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
 	const char *separator = before;
@@ -38,6 +32,16 @@ static void append_contact(struct buf *out, const struct accelerator_view *a, co
 	buf_release(&url);
 }
 
+void comment_append_command(struct buf *out, const struct comment_options *o, const char *words)
+{
+	char *command = xasprintf("@%s %s", o->bot ? o->bot : "BOT", words);
+
+	escape_markdown_code(out, command, 0, MARKDOWN_TEXT);
+	if (!o->bot)
+		buf_append_str(out, " (BOT is who wrote this)");
+	free(command);
+}
+
 /* ---- paragraphs: who has no result, and why ---- */
 
 static void append_silent(struct buf *out, const struct table_column *c)
@@ -52,7 +56,7 @@ static void append_silent(struct buf *out, const struct table_column *c)
 		buf_append_str(out, c->silent->state == DISPATCH_EXPIRED
 					? "nothing came within its deadline"
 					: "it could not be reached");
-	append_contact(out, c->accelerator, ", ");
+	comment_append_contact(out, c->accelerator, ", ");
 }
 
 static void append_running(struct buf *out, const struct table_column *c)
@@ -62,8 +66,6 @@ static void append_running(struct buf *out, const struct table_column *c)
 	    [DISPATCH_ACKNOWLEDGED] = "accepted, not started"};
 	const char *word = words[c->dispatch->state];
 
-	if (c->dispatch->state == DISPATCH_QUEUED && str_eq(c->dispatch->runner_kind, "pull"))
-		word = "waits for a machine";
 	comment_append_title(out, c->accelerator->title);
 	if (word)
 		buf_appendf(out, " (%s)", word);
@@ -87,7 +89,17 @@ static bool is_silent(const struct table_column *c)
 
 static bool is_running(const struct table_column *c)
 {
-	return c->state == COLUMN_RUNNING;
+	return c->state == COLUMN_RUNNING && !c->is_waiting;
+}
+
+static bool is_waiting(const struct table_column *c)
+{
+	return c->is_waiting;
+}
+
+static void append_waiting(struct buf *out, const struct table_column *c)
+{
+	comment_append_title(out, c->accelerator->title);
 }
 
 static bool is_cancelled(const struct table_column *c)
@@ -213,29 +225,79 @@ static void append_held(struct buf *out, const struct table *t, bool is_releasab
 	buf_release(&item);
 }
 
-static void append_how_to_release(struct buf *out, const struct comment_options *o)
-{
-	char *command = xasprintf("@%s ok-to-test", o->bot ? o->bot : "BOT");
-
-	buf_append_str(out, ". A member of the repository releases this commit with the comment ");
-	escape_markdown_code(out, command, 0, MARKDOWN_TEXT);
-	if (!o->bot)
-		buf_append_str(out, " (BOT is who wrote this)");
-	free(command);
-}
-
 static void append_all_held(struct buf *out, const struct table *t, const struct comment_options *o)
 {
 	size_t before = out->len;
 
 	append_held(out, t, true);
 	if (out->len > before) {
-		append_how_to_release(out, o);
+		buf_append_str(
+		    out, ". A member of the repository releases this commit with the comment ");
+		comment_append_command(out, o, "ok-to-test");
 		buf_append_str(out, "\n\n");
 	}
 	before = out->len;
 	append_held(out, t, false);
 	buf_append_str(out, out->len > before ? "\n\n" : "");
+}
+
+/* ---- what is required ---- */
+
+static void append_requirement(
+    struct buf *out, const char *what, const char *name, enum requirement_state state, size_t *n)
+{
+	if (state == REQUIREMENT_MET || state == REQUIREMENT_UNKNOWN || (*n)++ >= REQUIRED_MAX)
+		return;
+	buf_appendf(out, "%s%s ", *n == 1 ? ": " : ", ", what);
+	escape_markdown_code(out, name, TEST_MAX_CHARS, MARKDOWN_TEXT);
+	buf_append_str(
+	    out, state == REQUIREMENT_NOT_REPORTED ? " was not reported" : " did not pass");
+}
+
+/* Nothing where all is met. */
+static void append_requirements(struct buf *out, const struct requirements *q)
+{
+	struct buf list = BUF_INIT(COMMENT_MAX_BYTES);
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n_suites; i++)
+		append_requirement(
+		    &list, "required suite", q->accelerator->required_suites[i], q->suites[i], &n);
+	for (size_t i = 0; i < q->n_tests; i++)
+		append_requirement(
+		    &list, "must-pass", q->accelerator->must_pass[i], q->tests[i], &n);
+	if (n > REQUIRED_MAX)
+		buf_appendf(&list, ", %zu more", n - REQUIRED_MAX);
+	if (n) {
+		comment_append_title(out, q->accelerator->title);
+		buf_append(out, list.data, list.len);
+	}
+	buf_release(&list);
+}
+
+static void append_all_required(struct buf *out, const struct table *t)
+{
+	struct requirements *list = requirements_read(t);
+	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
+	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		buf_clear(&item);
+		append_requirements(&item, &list[i]);
+		if (item.len == 0)
+			continue;
+		if (n == NAMED_MAX || out->len + item.len > end) {
+			n_unnamed++;
+			continue;
+		}
+		buf_append_str(out, n++ ? "; " : "**Required:** ");
+		buf_append(out, item.data, item.len);
+	}
+	if (n_unnamed)
+		buf_appendf(out, "%s%zu more accelerators", n ? "; " : "**Required:** ", n_unnamed);
+	buf_append_str(out, n + n_unnamed ? "\n\n" : "");
+	requirements_free(list, t);
+	buf_release(&item);
 }
 
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o)
@@ -244,6 +306,7 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 	    {"**No report:** ", is_silent, append_silent, "; "},
 	    {"**Incomplete:** ", is_incomplete, append_cut, "; "},
 	    {"**Still running:** ", is_running, append_running, ", "},
+	    {"**Waiting for a machine:** ", is_waiting, append_waiting, ", "},
 	    {"**Cancelled:** ", is_cancelled, append_cancelled, ", "},
 	};
 
@@ -252,148 +315,9 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 
 		append_paragraph(out, t, &paragraphs[i]);
 		buf_append_str(out, out->len > before ? "\n\n" : "");
-		if (i == 0)
+		if (i == 0) {
+			append_all_required(out, t);
 			append_all_held(out, t, o);
-	}
-}
-
-/* ---- failures ---- */
-
-static const struct job_view *find_job(const struct accelerator_view *a, int64_t id)
-{
-	for (size_t i = 0; i < a->n_jobs; i++)
-		if (a->jobs[i].id == id)
-			return &a->jobs[i];
-	return NULL;
-}
-
-/* The error in one line: the vendor's message, else what the job's end says. */
-static void append_error(struct buf *out, const struct verdict_view *w, const struct job_view *job)
-{
-	if (w->message && w->message[0]) {
-		escape_markdown_code(out, w->message, MESSAGE_MAX_CHARS, MARKDOWN_TEXT);
-	} else if (w->status == TEST_MISS && job && job->conclusion) {
-		buf_append_str(out, "no result, the job ended as ");
-		escape_markdown_code(out, job->conclusion, TITLE_MAX_CHARS, MARKDOWN_TEXT);
-	} else if (w->status == TEST_MISS) {
-		buf_append_str(out, "no result");
-	} else {
-		buf_append_str(out, w->status == TEST_ERROR ? "the test itself broke" : "failed");
-		buf_append_str(out, ", no message was reported");
-	}
-}
-
-static void append_failure(struct buf *out, const struct table_row *row,
-    const struct table_cell *cell, const struct accelerator_view *a,
-    const struct comment_options *o)
-{
-	const struct verdict_view *w = cell->verdict;
-	const struct job_view *job = find_job(a, w->job);
-	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
-	char *name = table_test_name(row->suite, row->test);
-
-	buf_appendf(out, "- %s ", table_cell_symbol(cell));
-	escape_markdown_code(out, name, TEST_MAX_CHARS, MARKDOWN_TEXT);
-	buf_append_str(out, ": ");
-	append_error(out, w, job);
-	if (comment_append_own_url(&url, o, "jobs", w->job))
-		buf_appendf(out, " · [evidence](%s)", buf_str(&url));
-	buf_clear(&url);
-	if (job && job->url && escape_url(&url, job->url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
-		buf_appendf(out, " · [vendor's run](%s)", buf_str(&url));
-	buf_append_str(out, w->is_late ? " · reported late\n" : "\n");
-	buf_release(&url);
-	free(name);
-}
-
-/* What is red, and what gave no result: a person who reads "red" looks at the change. */
-static const struct failures {
-	const char *heading, *more;
-	enum test_status statuses[2];
-} failures[] = {
-    {"**Red, cause not classified yet**\n\n", "have red cells", {TEST_FAIL, TEST_ERROR}},
-    {"**No result**\n\n", "have cells without a result", {TEST_MISS, TEST_MISS}},
-};
-
-/* What the paragraph below says of the whole accelerator is not said of its job as well. */
-static bool is_listed(
-    const struct failures *f, const struct table_column *c, const struct table_cell *cell)
-{
-	const struct verdict_view *w = cell->verdict;
-
-	if (cell->kind != CELL_VERDICT ||
-	    (w->status != f->statuses[0] && w->status != f->statuses[1]))
-		return false;
-	return w->status != TEST_MISS || !c->silent || !c->silent->last_error ||
-	       !str_eq(w->message, c->silent->last_error);
-}
-
-/* The cells of column i that are of `f`; at most FAILURES_PER_COLUMN lines and up to out's length
- * `end`. False and nothing when there are none. */
-static bool append_column_failures(struct buf *out, const struct table *t, size_t i,
-    const struct failures *f, const struct comment_options *o, size_t end)
-{
-	const struct accelerator_view *a = t->columns[i].accelerator;
-	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
-	struct buf line = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0, n_more = 0;
-
-	for (size_t r = 0; r < t->n_rows_in[ROW_RED]; r++) {
-		table_row_cells(t, &t->rows[r], cells);
-		if (!is_listed(f, &t->columns[i], &cells[i]))
-			continue;
-		if (n + n_more == 0) {
-			comment_append_title(out, a->title);
-			append_contact(out, a, " · ");
-			buf_append_char(out, '\n');
 		}
-		buf_clear(&line);
-		if (n < FAILURES_PER_COLUMN)
-			append_failure(&line, &t->rows[r], &cells[i], a, o);
-		if (n == FAILURES_PER_COLUMN || out->len + line.len > end) {
-			n_more++;
-			continue;
-		}
-		buf_append(out, line.data, line.len);
-		n++;
 	}
-	if (n_more)
-		buf_appendf(out, "- … and %zu more\n", n_more);
-	if (n + n_more)
-		buf_append_char(out, '\n');
-	buf_release(&line);
-	free(cells);
-	return n + n_more > 0;
-}
-
-static void append_failures(struct buf *out, const struct table *t, const struct failures *f,
-    const struct comment_options *o, size_t end)
-{
-	struct buf text = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n_columns = 0, n_unnamed = 0, room = end > out->len ? end - out->len : 0;
-
-	for (size_t i = 0; i < t->n_columns; i++) {
-		const size_t *n = t->columns[i].n_cells;
-
-		if (!n[f->statuses[0]] && !n[f->statuses[1]])
-			continue;
-		if (n_columns == NAMED_MAX || text.len > room)
-			n_unnamed++;
-		else if (append_column_failures(&text, t, i, f, o, room))
-			n_columns++;
-	}
-	if (n_unnamed)
-		buf_appendf(&text, "%zu more accelerators %s.\n\n", n_unnamed, f->more);
-	buf_append_str(out, text.len ? f->heading : "");
-	buf_append(out, buf_str(&text), text.len);
-	buf_release(&text);
-}
-
-void comment_append_failures(
-    struct buf *out, const struct table *t, const struct comment_options *o)
-{
-	size_t end = out->len + FAILURES_MAX_BYTES;
-
-	for (size_t i = 0; i < ARRAY_LEN(failures) && t->n_rows_in[ROW_RED] > 0; i++)
-		append_failures(out, t, &failures[i], o, end);
 }

@@ -7,9 +7,11 @@
 #include "base/str.h"
 #include "report/case_list.h"
 #include "report/json_slice.h"
+#include "report/report_out.h"
 #include "report/report_parse.h"
 
 enum { WHERE_BYTES = 64, SUITES_MAX = 16, OS_MAX_BYTES = 256 };
+static const int64_t CUT_MAX = INT64_C(1) << 40;
 
 static int wrong(struct error *e, const char *where, const char *what)
 {
@@ -114,6 +116,7 @@ static int parse_details(
 	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
 	if (trace && test_status_is_red(t->status))
 		t->trace = report_lines(trace, REPORT_TRACE_MAX_BYTES);
+	test_result_locate(t, json_get_str(entry, "filePath"), json_get_int(entry, "line", 0));
 	if (t->status == TEST_PASS && json_get_bool(entry, "flaky", false)) {
 		char *remark = flaky_remark(t->message);
 
@@ -123,11 +126,47 @@ static int parse_details(
 	return 0;
 }
 
+/* What CTRF has no word or place for, as our own writer puts it there (ctrf_out.c): a status refines
+ * CTRF's, it never overrules it. */
+static int parse_extra(struct json_slice value, const char *where, const char *word,
+    struct test_result *t, struct error *e)
+{
+	static const char *const outer_keys[] = {"rawStatus", "extra", NULL};
+	static const char *const keys[] = {"dtype", "number", "log_url", NULL};
+	struct json_slice v[2];
+	json_t *raw = NULL, *extra = NULL;
+	const json_t *number;
+	enum test_status status;
+	int rc = json_slice_members(value, where, outer_keys, v, e);
+
+	if (!rc && v[0].p)
+		rc = json_slice_load(v[0], where, &raw, e);
+	if (!rc && v[1].p)
+		rc = json_slice_load_members(v[1], where, keys, &extra, e);
+	if (rc)
+		goto out;
+	status = test_status_parse(json_string_value(raw));
+	if (status != N_TEST_STATUSES && str_eq(ctrf_status(status), word))
+		t->status = status;
+	number = json_object_get(extra, "number");
+	t->dtype = report_text(extra, "dtype", REPORT_UNIT_MAX_BYTES);
+	t->log_url = report_url(extra, "log_url");
+	t->has_number = json_is_number(json_object_get(number, "value"));
+	if (t->has_number) {
+		t->number = json_number_value(json_object_get(number, "value"));
+		t->unit = report_text(number, "unit", REPORT_UNIT_MAX_BYTES);
+	}
+out:
+	json_decref(raw);
+	json_decref(extra);
+	return rc;
+}
+
 static int parse_entry(struct json_slice value, const char *where, const char *tool,
     struct case_list *cases, struct error *e)
 {
-	static const char *const keys[] = {
-	    "name", "status", "duration", "suite", "message", "trace", "flaky", NULL};
+	static const char *const keys[] = {"name", "status", "duration", "suite", "message",
+	    "trace", "flaky", "filePath", "line", NULL};
 	struct test_result t = {0};
 	json_t *entry;
 	int rc;
@@ -139,6 +178,8 @@ static int parse_entry(struct json_slice value, const char *where, const char *t
 		rc = parse_names(entry, where, tool, &t, e);
 	if (!rc)
 		rc = parse_details(entry, where, &t, e);
+	if (!rc)
+		rc = parse_extra(value, where, json_get_str(entry, "status"), &t, e);
 	if (!rc)
 		case_list_add(cases, &t, CASE_ALONE);
 	test_result_release(&t);
@@ -225,12 +266,28 @@ static int parse_tool(struct json_slice value, char **ret, struct error *e)
 	return rc;
 }
 
+/* How many tests our own writer says were left out. */
+static int parse_cut(struct json_slice extra, size_t *ret, struct error *e)
+{
+	static const char *const keys[] = {"cut", NULL};
+	json_t *v;
+	int64_t n;
+	int rc;
+
+	rc = json_slice_load_members(extra, "results.extra", keys, &v, e);
+	n = json_get_int(v, "cut", 0);
+	*ret = n > 0 && n <= CUT_MAX ? (size_t)n : 0;
+	json_decref(v);
+	return rc;
+}
+
 int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
 {
 	static const char *const top_keys[] = {"results", NULL};
-	static const char *const keys[] = {"tool", "tests", "environment", NULL};
+	static const char *const keys[] = {"tool", "tests", "environment", "extra", NULL};
 	struct case_list cases = {0};
-	struct json_slice whole, results, v[3];
+	struct json_slice whole, results, v[4];
+	size_t n_cut_before = 0;
 	char *tool = NULL;
 	int rc;
 
@@ -244,9 +301,13 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 	if (!rc)
 		rc = parse_environment(v[2], &ret->environment, e);
 	if (!rc)
-		rc = parse_tests(v[1], tool, &cases, e);
+		rc = parse_cut(v[3], &n_cut_before, e);
 	if (!rc)
+		rc = parse_tests(v[1], tool, &cases, e);
+	if (!rc) {
 		case_list_finish(&cases, &ret->tests, &ret->n_tests, &ret->n_cut);
+		ret->n_cut += n_cut_before;
+	}
 	free(tool);
 	case_list_release(&cases);
 	return rc;

@@ -39,6 +39,15 @@ json_t *job_view_json(const struct job_view *j)
 	return obj;
 }
 
+static json_t *number_json(const struct test_result *t)
+{
+	json_t *obj = json_object();
+
+	json_object_set_new(obj, "value", json_real(t->number));
+	json_set_foreign_text(obj, "unit", t->unit);
+	return obj;
+}
+
 static json_t *test_json(const struct test_result *t)
 {
 	json_t *obj = json_object();
@@ -52,13 +61,9 @@ static json_t *test_json(const struct test_result *t)
 	json_set_foreign_text(obj, "message", t->message);
 	json_set_foreign_text(obj, "trace", t->trace);
 	json_set_foreign_text(obj, "log_url", t->log_url);
-	if (t->has_number) {
-		json_t *number = json_object();
-
-		json_object_set_new(number, "value", json_real(t->number));
-		json_set_foreign_text(number, "unit", t->unit);
-		json_object_set_new(obj, "number", number);
-	}
+	json_set_foreign_text(obj, "file", t->file);
+	json_object_set_new(obj, "line", t->line ? json_integer(t->line) : json_null());
+	json_object_set_new(obj, "number", t->has_number ? number_json(t) : json_null());
 	return obj;
 }
 
@@ -88,11 +93,17 @@ static json_t *log_json(const struct job_detail *d, const char *public_url)
 	return obj;
 }
 
+static json_t *cursor_json(int64_t next)
+{
+	return next ? json_sprintf("%lld", (long long)next) : json_null();
+}
+
 json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 {
 	json_t *obj = job_view_json(&d->job), *tests = json_array();
 	char *change_url = d->number ? xasprintf("%s/pulls/%lld", public_url, (long long)d->number)
-				     : xasprintf("%s/commits/%s", public_url, d->head_sha);
+				     : xasprintf("%s/commits/%s%s", public_url, d->head_sha,
+					   d->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 
 	json_set_foreign_text(obj, "accelerator", d->accelerator);
 	json_set_str(obj, "dispatch", *d->dispatch_id ? d->dispatch_id : NULL);
@@ -108,6 +119,8 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	for (size_t i = 0; i < d->n_tests; i++)
 		json_array_append_new(tests, test_json(&d->tests[i]));
 	json_object_set_new(obj, "tests", tests);
+	json_set_int(obj, "tests_total", d->n_tests_total);
+	json_object_set_new(obj, "next", cursor_json(d->next));
 	free(change_url);
 	return obj;
 }

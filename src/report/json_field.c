@@ -3,14 +3,15 @@
 #include "base/json.h"
 #include "base/str.h"
 
-void json_set_foreign_text(json_t *obj, const char *key, const char *text)
+json_t *json_foreign_text(const char *text)
 {
 	struct buf repaired = BUF_INIT(SIZE_MAX / 2);
+	json_t *v;
 
-	if (!text || utf8_is_valid(text, strlen(text))) {
-		json_set_str(obj, key, text);
-		return;
-	}
+	if (!text)
+		return json_null();
+	if (utf8_is_valid(text, strlen(text)))
+		return json_string(text);
 	for (const char *p = text; *p;) {
 		size_t n = 1;
 
@@ -24,6 +25,12 @@ void json_set_foreign_text(json_t *obj, const char *key, const char *text)
 			p++;
 		}
 	}
-	json_set_str(obj, key, buf_str(&repaired));
+	v = json_string(buf_str(&repaired));
 	buf_release(&repaired);
+	return v;
+}
+
+void json_set_foreign_text(json_t *obj, const char *key, const char *text)
+{
+	json_object_set_new(obj, key, json_foreign_text(text));
 }

@@ -6,5 +6,7 @@
 
 /* As json_set_str(), but bytes that are no UTF-8 become U+FFFD: jansson would refuse them. */
 void json_set_foreign_text(json_t *obj, const char *key, const char *text);
+/* The same by itself: a new reference. */
+json_t *json_foreign_text(const char *text);
 
 #endif

@@ -27,9 +27,10 @@ struct junit {
 	uint32_t n_groups;
 	int depth;
 	struct junit_case open;
-	int case_depth;    /* of the case that is open; 0: none */
-	int outcome_depth; /* of the element in it whose text is kept; 0: none */
-	int mute_depth;    /* of an element in that one whose text is not */
+	int case_depth;      /* of the case that is open; 0: none */
+	int outcome_depth;   /* of the element in it whose text is kept; 0: none */
+	int mute_depth;      /* of an element in that one whose text is not */
+	json_t *environment; /* of the suites' properties; NULL: there is none */
 	struct error why;
 };
 
@@ -95,6 +96,10 @@ static void on_start_in_case(struct junit *j, const char *element, const char *c
 		refuse(j, "in a testcase there may be no ", element);
 		return;
 	}
+	if (j->depth == j->case_depth + 2 && str_eq(element, "property")) {
+		junit_facts_add(&j->open.facts, attributes);
+		return;
+	}
 	if (j->outcome_depth && !j->mute_depth && is_output(element))
 		j->mute_depth = j->depth;
 	if (j->depth == j->case_depth + 1 && outcome != JUNIT_SILENT &&
@@ -136,6 +141,8 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	else if (str_eq(element, "testcase")) {
 		j->case_depth = j->depth;
 		junit_case_open(&j->open, list);
+	} else if (str_eq(element, "property")) {
+		junit_environment_add(&j->environment, &j->cases.n_cut, list);
 	} else if (outcome >= JUNIT_ERROR && j->suites[j->n_suites - 1].depth == j->depth - 1)
 		open_suite_outcome(j, outcome, list);
 }
@@ -206,6 +213,7 @@ static void release(struct junit *j)
 		free(j->suites[--j->n_suites].name);
 	junit_case_release(&j->open);
 	case_list_release(&j->cases);
+	json_decref(j->environment);
 	XML_ParserFree(j->xml);
 }
 
@@ -220,6 +228,8 @@ int junit_parse(const char *text, size_t n, struct report_file *ret, struct erro
 	/* In one piece: expat begins a token again for each piece of it that comes. */
 	if (XML_Parse(j.xml, text, (int)n, XML_TRUE) != XML_STATUS_OK && !j.why.code)
 		explain(&j);
+	if (!j.why.code && j.environment)
+		(void)!environment_text(j.environment, &ret->environment, &j.why);
 	if (!j.why.code)
 		case_list_finish(&j.cases, &ret->tests, &ret->n_tests, &ret->n_cut);
 	else

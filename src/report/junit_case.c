@@ -75,6 +75,22 @@ static enum junit_outcome outcome_of_word(const char *word)
 	return JUNIT_SILENT;
 }
 
+/* NULL when there is none, or one that is too long to be a place. free(). */
+static char *file_of(const char *const *attributes)
+{
+	const char *s = junit_attribute(attributes, "file");
+
+	return s && strlen(s) <= REPORT_PATH_MAX_BYTES ? xstrdup(s) : NULL;
+}
+
+static int64_t line_of(const char *const *attributes)
+{
+	const char *s = junit_attribute(attributes, "line");
+	int64_t line;
+
+	return s && parse_int64(s, &line) == 0 && line >= 0 && line <= REPORT_LINE_MAX ? line : -1;
+}
+
 void junit_case_open(struct junit_case *c, const char *const *attributes)
 {
 	static const char *const deciding[] = {"status", "result"};
@@ -83,6 +99,8 @@ void junit_case_open(struct junit_case *c, const char *const *attributes)
 	    .name = junit_name(attributes, "name"),
 	    .class_name = junit_name(attributes, "classname"),
 	    .duration_ms = parse_time(junit_attribute(attributes, "time")),
+	    .file = file_of(attributes),
+	    .line = line_of(attributes),
 	    .text = BUF_INIT(TEXT_MAX_BYTES),
 	};
 	for (size_t i = 0; i < ARRAY_LEN(deciding); i++) {
@@ -219,6 +237,7 @@ void junit_case_close(
 
 	if (!suite)
 		suite = c->class_name;
+	junit_facts_strip(&c->facts, c->name);
 	*ret = (struct test_result){
 	    .suite = line_or(suite, REPORT_SUITE_MAX_BYTES, "tests"),
 	    .name = full_name(c, suite, ret_is_whole),
@@ -226,7 +245,10 @@ void junit_case_close(
 	    .duration_ms = c->duration_ms,
 	    .trace = report_lines(buf_str(&c->text), REPORT_TRACE_MAX_BYTES),
 	};
+	/* pytest (xunit1) counts lines from 0; it calls its suite so unless it is told otherwise */
+	test_result_locate(ret, c->file, str_eq(suite, "pytest") ? c->line + 1 : c->line);
 	ret->message = message_of(c, ret->trace);
+	junit_facts_apply(&c->facts, ret);
 	if (c->outcome == JUNIT_FLAKY)
 		ret->message = flaky_message(ret->message);
 	if (!is_red)
@@ -238,7 +260,9 @@ void junit_case_release(struct junit_case *c)
 {
 	free(c->name);
 	free(c->class_name);
+	free(c->file);
 	free(c->message);
+	junit_facts_release(&c->facts);
 	buf_release(&c->text);
 	*c = (struct junit_case){0};
 }

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "model/test_result.h"
+#include "report/junit_property.h"
 
 /* What an element in a case says, weakest first: the strongest one decides. */
 enum junit_outcome { JUNIT_SILENT, JUNIT_FLAKY, JUNIT_SKIPPED, JUNIT_ERROR, JUNIT_FAILURE };
@@ -16,9 +17,12 @@ struct junit_case {
 	enum junit_outcome outcome;
 	char *name, *class_name; /* never NULL while the case is open */
 	int64_t duration_ms;
+	char *file;    /* may be NULL */
+	int64_t line;  /* as it is written; -1: none */
 	char *message; /* of the element that decides; may be NULL */
 	struct buf text;
 	bool is_text_full;
+	struct junit_facts facts;
 };
 
 /* A copy of a name, long enough to be told from others, short enough to be copied for each

@@ -110,7 +110,7 @@ static int parse_entry(
     struct json_slice value, const char *where, struct case_list *cases, struct error *e)
 {
 	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype",
-	    "message", "trace", "log_url", "number", NULL};
+	    "message", "trace", "log_url", "number", "file", "line", NULL};
 	struct test_result t = {0};
 	json_t *entry;
 	int rc;

@@ -145,8 +145,12 @@ static json_t *test_json(const struct test_result *t, enum detail detail)
 		set_given(obj, "message", t->message);
 	if (detail <= WITH_TRACES)
 		set_given(obj, "trace", t->trace);
-	if (detail <= WITH_LINKS)
+	if (detail <= WITH_LINKS) {
 		set_given(obj, "log_url", t->log_url);
+		set_given(obj, "file", t->file);
+		if (t->line)
+			json_set_int(obj, "line", t->line);
+	}
 	if (t->has_number) {
 		json_t *number = json_object();
 

@@ -10,7 +10,11 @@ struct summary_style {
 	void (*append_title)(struct buf *out, const char *title);
 };
 
-/* Appends it without a line break. Never says that something passed without a PASS. */
+/* Appends it without a line break: the verdict's sign, what it comes from in bold, then the
+ * others. Never says that something passed without a PASS, nor that an unclassified failure is
+ * not the change's. */
 void summary_append(const struct table *t, const struct summary_style *style, struct buf *out);
+/* "1 known, 2 on the base, 3 flaky", or "flaky" where that is all. */
+void summary_append_unrelated(const struct table *t, struct buf *out);
 
 #endif

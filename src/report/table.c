@@ -1,5 +1,4 @@
-/* Columns from dispatches, rows from verdicts and running jobs. Verdicts that no job stands
- * behind are an accelerator's silence, told by its whole column and not by a row. */
+/* Columns from dispatches, and what the whole says. */
 #include "report/table.h"
 
 #include <stdint.h>
@@ -7,13 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-
-struct table_entry {
-	const char *suite, *test;
-	size_t column;
-	const struct verdict_view *verdict; /* or */
-	const struct job_view *job;         /* in progress */
-};
+#include "report/requirements.h"
+#include "report/table_internal.h"
 
 /* ---- columns ---- */
 
@@ -40,9 +34,14 @@ static enum column_state state_of(enum dispatch_state s)
 	return COLUMN_CANCELLED;
 }
 
+static bool waits_for_a_machine(const struct dispatch_view *d)
+{
+	return d->state == DISPATCH_QUEUED && str_eq(d->runner_kind, "pull");
+}
+
 static void column_init(struct table_column *c, const struct accelerator_view *a)
 {
-	*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED};
+	*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
 	for (size_t i = 0; i < a->n_dispatches; i++) {
 		const struct dispatch_view *d = &a->dispatches[i];
 		enum column_state s = state_of(d->state);
@@ -53,25 +52,38 @@ static void column_init(struct table_column *c, const struct accelerator_view *a
 			c->held = d;
 		if (s == COLUMN_SILENT && !c->silent)
 			c->silent = d;
+		if (s == COLUMN_RUNNING && !waits_for_a_machine(d))
+			c->is_waiting = false;
 		if (!c->dispatch || s < c->state) {
 			c->dispatch = d;
 			c->state = s;
 		}
 	}
+	c->is_waiting = c->is_waiting && c->state == COLUMN_RUNNING;
 }
 
 static enum column_outcome outcome_of(const struct table_column *c)
 {
-	if (c->n_cells[TEST_FAIL] || c->n_cells[TEST_ERROR])
-		return OUTCOME_RED;
+	if (c->accelerator->is_unhealthy)
+		return OUTCOME_NOT_COUNTED;
+	if (c->n_failures[FAILURE_NEW])
+		return OUTCOME_NEW;
+	if (c->n_failures[FAILURE_UNCLASSIFIED])
+		return OUTCOME_UNCLASSIFIED;
 	if (c->n_cells[TEST_MISS] || c->silent)
 		return OUTCOME_MISSING;
-	if (c->state == COLUMN_RUNNING || c->n_running_jobs)
+	if (c->n_running_jobs)
 		return OUTCOME_RUNNING;
+	if (c->state == COLUMN_RUNNING)
+		return c->is_waiting ? OUTCOME_WAITING : OUTCOME_RUNNING;
 	if (c->held)
-		return OUTCOME_HELD;
+		return table_is_releasable(c) ? OUTCOME_HELD : OUTCOME_MERGED;
 	if (c->state == COLUMN_CANCELLED)
 		return OUTCOME_CANCELLED;
+	if (c->n_lacking)
+		return OUTCOME_LACKING;
+	if (c->n_cells[TEST_FAIL] || c->n_cells[TEST_ERROR])
+		return OUTCOME_UNRELATED;
 	return c->n_cells[TEST_PASS] ? OUTCOME_PASSED : OUTCOME_WITHOUT;
 }
 
@@ -85,7 +97,9 @@ const char *table_declined_why(const struct table_column *c)
 	const char *why =
 	    c->state == COLUMN_CANCELLED && c->dispatch ? c->dispatch->last_error : NULL;
 
-	return why && str_has_prefix(why, "declined by ") ? why : NULL;
+	return why && (str_has_prefix(why, "declined by ") || str_has_prefix(why, "cancelled by "))
+		   ? why
+		   : NULL;
 }
 
 static int compare_columns(const void *a, const void *b)
@@ -95,7 +109,6 @@ static int compare_columns(const void *a, const void *b)
 	return strcmp(x->accelerator->name, y->accelerator->name);
 }
 
-/* Fills column_of[accelerator] (SIZE_MAX: not shown to anybody). */
 static void add_columns(struct table *t, size_t *column_of)
 {
 	const struct change_view *v = t->view;
@@ -123,6 +136,13 @@ static void add_unread(struct table *t)
 	}
 }
 
+static int compare_indices(const void *a, const void *b)
+{
+	const size_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 /* Columns with something to show, the worst first where there are too many. */
 static void choose_shown(struct table *t)
 {
@@ -143,130 +163,11 @@ static void choose_shown(struct table *t)
 			    (is_empty && c->state > COLUMN_SILENT))
 				continue;
 			c->is_shown = true;
-			t->n_shown++;
+			t->shown[t->n_shown++] = i;
 		}
 	}
-}
-
-/* ---- rows ---- */
-
-static int compare_names(const struct table_entry *x, const struct table_entry *y)
-{
-	int order = strcmp(x->suite, y->suite);
-
-	return order ? order : strcmp(x->test, y->test);
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct table_entry *x = a, *y = b;
-	int order = compare_names(x, y);
-
-	if (order)
-		return order;
-	if (x->column != y->column)
-		return x->column < y->column ? -1 : 1;
-	if (!x->verdict != !y->verdict)
-		return x->verdict ? -1 : 1;
-	if (x->verdict)
-		return (int)x->verdict->status - (int)y->verdict->status;
-	return x->job->id < y->job->id ? -1 : x->job->id > y->job->id;
-}
-
-static void add_verdicts(struct table *t, const size_t *column_of)
-{
-	const struct change_view *v = t->view;
-
-	for (size_t i = 0; i < v->n_verdicts; i++) {
-		const struct verdict_view *w = &v->verdicts[i];
-		size_t column =
-		    w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
-
-		if (column == SIZE_MAX)
-			continue;
-		if (w->status == TEST_MISS && w->job == 0)
-			continue;
-		t->columns[column].n_cells[w->status]++;
-		t->entries[t->n_entries++] = (struct table_entry){.suite = w->suite ? w->suite : "",
-		    .test = w->test ? w->test : "",
-		    .column = column,
-		    .verdict = w};
-	}
-}
-
-static void add_running_jobs(struct table *t)
-{
-	for (size_t i = 0; i < t->n_columns; i++) {
-		const struct accelerator_view *a = t->columns[i].accelerator;
-
-		for (size_t j = 0; j < a->n_jobs; j++) {
-			const struct job_view *job = &a->jobs[j];
-
-			if (job->status != JOB_IN_PROGRESS || t->columns[i].state != COLUMN_RUNNING)
-				continue;
-			t->columns[i].n_running_jobs++;
-			t->entries[t->n_entries++] =
-			    (struct table_entry){.suite = job->workflow ? job->workflow : "",
-				.test = job->name ? job->name : "",
-				.column = i,
-				.job = job};
-		}
-	}
-}
-
-static void sort_entries(struct table *t)
-{
-	for (size_t i = 1; i < t->n_entries; i++) {
-		if (compare_entries(&t->entries[i - 1], &t->entries[i]) > 0) {
-			qsort(t->entries, t->n_entries, sizeof(*t->entries), compare_entries);
-			return;
-		}
-	}
-}
-
-static enum row_class class_of(const struct table *t, const struct table_row *row, bool *ret_failed)
-{
-	enum row_class class = ROW_PASSED;
-
-	*ret_failed = false;
-	for (size_t i = 0; i < row->n; i++) {
-		const struct table_entry *e = &t->entries[row->first + i];
-
-		enum test_status s = e->verdict ? e->verdict->status : N_TEST_STATUSES;
-
-		if (test_status_is_red(s))
-			class = ROW_RED;
-		else if (s != TEST_PASS && class == ROW_PASSED)
-			class = ROW_OTHER;
-		*ret_failed = *ret_failed || s == TEST_FAIL || s == TEST_ERROR;
-	}
-	return class;
-}
-
-static void add_rows(struct table *t)
-{
-	struct table_row *by_name = xcalloc(t->n_entries + 1, sizeof(*by_name));
-	size_t next[N_ROW_CLASSES] = {0};
-
-	for (size_t i = 0; i < t->n_entries;) {
-		struct table_row *row = &by_name[t->n_rows++];
-		bool has_failed;
-
-		*row = (struct table_row){
-		    .suite = t->entries[i].suite, .test = t->entries[i].test, .first = i};
-		while (i < t->n_entries && !compare_names(&t->entries[row->first], &t->entries[i]))
-			i++;
-		row->n = i - row->first;
-		row->class = class_of(t, row, &has_failed);
-		t->n_rows_in[row->class]++;
-		t->n_rows_failed += has_failed;
-	}
-	for (int c = 1; c < N_ROW_CLASSES; c++)
-		next[c] = next[c - 1] + t->n_rows_in[c - 1];
-	t->rows = xcalloc(t->n_rows + 1, sizeof(*t->rows));
-	for (size_t i = 0; i < t->n_rows; i++)
-		t->rows[next[by_name[i].class]++] = by_name[i];
-	free(by_name);
+	if (t->n_shown <= TABLE_COLUMNS_MANY)
+		qsort(t->shown, t->n_shown, sizeof(*t->shown), compare_indices);
 }
 
 /* ---- the whole ---- */
@@ -282,18 +183,12 @@ static bool is_all_red(const struct change_view *v)
 void table_init(struct table *t, const struct change_view *v)
 {
 	size_t *column_of = xcalloc(v->n_accelerators + 1, sizeof(*column_of));
-	size_t n = v->n_verdicts;
 
 	*t = (struct table){.view = v, .has_unread_red = v->is_cut && is_all_red(v)};
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		n += v->accelerators[i].n_jobs;
-	t->entries = xcalloc(n + 1, sizeof(*t->entries));
 	add_columns(t, column_of);
-	add_verdicts(t, column_of);
-	add_running_jobs(t);
-	sort_entries(t);
-	add_rows(t);
+	table_add_rows(t, column_of);
 	add_unread(t);
+	requirements_count(t);
 	choose_shown(t);
 	free(column_of);
 }
@@ -303,64 +198,63 @@ void table_release(struct table *t)
 	free(t->columns);
 	free(t->entries);
 	free(t->rows);
+	free(t->failures);
 	*t = (struct table){.n_columns = 0};
 }
 
-struct table_cell table_empty_cell(const struct table *t, const struct table_column *c)
-{
-	struct table_cell cell = {.kind = CELL_BLANK};
-
-	if (t->view->is_cut && c->state != COLUMN_SILENT)
-		cell.kind = CELL_NOT_READ;
-	else if (c->state == COLUMN_RUNNING)
-		cell.kind = CELL_RUNNING;
-	else if (c->state == COLUMN_SILENT)
-		cell.kind = CELL_NO_REPORT;
-	return cell;
-}
-
-void table_row_cells(const struct table *t, const struct table_row *row, struct table_cell *cells)
+static bool has_pass(const struct table *t)
 {
 	for (size_t i = 0; i < t->n_columns; i++)
-		cells[i] = table_empty_cell(t, &t->columns[i]);
-	/* backwards, so that of several entries of one cell the worst, which is first, stays */
-	for (size_t i = row->n; i-- > 0;) {
-		const struct table_entry *e = &t->entries[row->first + i];
-
-		cells[e->column] =
-		    (struct table_cell){.kind = e->verdict ? CELL_VERDICT : CELL_RUNNING,
-			.verdict = e->verdict,
-			.job = e->job};
-	}
+		if (t->columns[i].outcome != OUTCOME_NOT_COUNTED &&
+		    t->columns[i].n_cells[TEST_PASS])
+			return true;
+	return false;
 }
 
-const char *table_cell_symbol(const struct table_cell *cell)
+/* Whatever a column has shown so far, it may show more: its other runners are at work, or wait for a
+ * member. */
+static bool is_more_to_come(const struct table *t)
 {
-	static const char *const symbols[N_TEST_STATUSES] = {[TEST_FAIL] = "✗",
-	    [TEST_ERROR] = "!",
-	    [TEST_MISS] = "?",
-	    [TEST_PASS] = "✓",
-	    [TEST_DONE] = "•",
-	    [TEST_SKIP] = "–"};
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct table_column *c = &t->columns[i];
 
-	switch (cell->kind) {
-	case CELL_VERDICT:
-		return symbols[cell->verdict->status];
-	case CELL_RUNNING:
-		return "…";
-	case CELL_NO_REPORT:
-		return "?";
-	case CELL_NOT_READ:
-		return "·";
-	case CELL_BLANK:
-		break;
+		if (c->outcome != OUTCOME_NOT_COUNTED &&
+		    (c->state == COLUMN_RUNNING || table_is_releasable(c)))
+			return true;
 	}
-	return "";
+	return false;
 }
 
-char *table_test_name(const char *suite, const char *test)
+enum verdict table_verdict(const struct table *t)
 {
-	if (!suite[0] || str_eq(suite, test))
-		return xstrdup(test);
-	return xasprintf("%s/%s", suite, test);
+	const size_t *n = t->n_outcomes;
+	bool is_unclassified = t->n_failures_in[FAILURE_UNCLASSIFIED] > 0;
+
+	if (t->n_failures_in[FAILURE_NEW])
+		return VERDICT_FAIL;
+	if (is_more_to_come(t) || (is_unclassified && t->view->is_being_attributed))
+		return VERDICT_PENDING;
+	if (is_unclassified || n[OUTCOME_MISSING] || n[OUTCOME_LACKING] || n[OUTCOME_CANCELLED] ||
+	    t->has_unread_red)
+		return VERDICT_UNKNOWN;
+	return has_pass(t) ? VERDICT_PASS : VERDICT_UNKNOWN;
+}
+
+bool table_is_complete(const struct table *t)
+{
+	bool is_complete = false;
+
+	for (size_t i = 0; i < t->n_columns; i++)
+		is_complete = is_complete || t->columns[i].state == COLUMN_FINISHED ||
+			      t->columns[i].state == COLUMN_SILENT ||
+			      t->columns[i].state == COLUMN_CANCELLED;
+	for (size_t i = 0; i < t->n_columns; i++)
+		is_complete = is_complete && t->columns[i].state != COLUMN_RUNNING;
+	return is_complete;
+}
+
+size_t table_n_unrelated(const struct table *t)
+{
+	return t->n_failures_in[FAILURE_KNOWN] + t->n_failures_in[FAILURE_BASE] +
+	       t->n_failures_in[FAILURE_FLAKY];
 }

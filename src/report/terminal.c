@@ -85,7 +85,7 @@ static const char *cell_colour(const struct table_cell *cell)
 	enum test_status s = cell->kind == CELL_VERDICT ? cell->verdict->status : N_TEST_STATUSES;
 
 	if (s == TEST_FAIL || s == TEST_ERROR)
-		return RED;
+		return cell->word && !str_eq(cell->word, "new") ? YELLOW : RED;
 	if (s == TEST_PASS)
 		return GREEN;
 	if (s == TEST_MISS || cell->kind == CELL_NO_REPORT)
@@ -93,11 +93,17 @@ static const char *cell_colour(const struct table_cell *cell)
 	return "";
 }
 
-static size_t title_width(const struct table_column *column)
+/* Of a column: its title and the widest sign in it, "✗ flaky" where there are words. */
+static size_t column_width(const struct table_column *column)
 {
+	static const size_t sign_widths[N_FAILURE_GROUPS] = {
+	    [FAILURE_NEW] = 5, [FAILURE_KNOWN] = 7, [FAILURE_BASE] = 6, [FAILURE_FLAKY] = 7};
 	char *title = fit(column->accelerator->title, TITLE_MAX);
 	size_t width = text_width(title);
 
+	for (int g = 0; g < N_FAILURE_GROUPS; g++)
+		if (column->n_failures[g] && sign_widths[g] > width)
+			width = sign_widths[g];
 	free(title);
 	return width ? width : 1;
 }
@@ -110,15 +116,18 @@ static void append_row(const struct canvas *c, const char *name, const struct ta
 	buf_append_str(c->out, text);
 	append_spaces(c->out, c->test_width - text_width(text));
 	for (size_t i = first; i < end; i++) {
-		const char *symbol = table_cell_symbol(&cells[i]);
-		size_t left, width = title_width(&c->t->columns[i]);
+		size_t left, width = column_width(&c->t->columns[i]);
+		char *sign;
 
 		if (!c->t->columns[i].is_shown)
 			continue;
-		left = (width - text_width(symbol)) / 2;
+		sign = xasprintf("%s%s%s", table_cell_symbol(&cells[i]), cells[i].word ? " " : "",
+		    cells[i].word ? cells[i].word : "");
+		left = (width - text_width(sign)) / 2;
 		append_spaces(c->out, GAP + left);
-		append_coloured(c, cell_colour(&cells[i]), symbol);
-		append_spaces(c->out, width - left - text_width(symbol));
+		append_coloured(c, cell_colour(&cells[i]), sign);
+		append_spaces(c->out, width - left - text_width(sign));
+		free(sign);
 	}
 	buf_append_char(c->out, '\n');
 	free(text);
@@ -137,12 +146,13 @@ static void append_block(const struct canvas *c, size_t first, size_t end)
 		if (t->columns[i].is_shown) {
 			append_spaces(c->out, GAP);
 			append_coloured(c, BOLD, title);
+			append_spaces(c->out, column_width(&t->columns[i]) - text_width(title));
 		}
 		free(title);
 	}
 	buf_append_char(c->out, '\n');
 	for (size_t r = 0; r < t->n_rows; r++) {
-		char *name = table_test_name(t->rows[r].suite, t->rows[r].test);
+		char *name = table_row_name(&t->rows[r]);
 
 		table_row_cells(t, &t->rows[r], cells);
 		append_row(c, name, cells, first, end);
@@ -167,7 +177,7 @@ static void append_blocks(const struct canvas *c)
 
 		for (; end < c->t->n_columns; end++) {
 			const struct table_column *column = &c->t->columns[end];
-			size_t width = column->is_shown ? GAP + title_width(column) : 0;
+			size_t width = column->is_shown ? GAP + column_width(column) : 0;
 
 			if (n_shown > 0 && used + width > c->width)
 				break;
@@ -180,58 +190,91 @@ static void append_blocks(const struct canvas *c)
 	}
 }
 
-static void append_failures(const struct canvas *c)
+static void append_link(const struct canvas *c, const char *what, int64_t job)
 {
-	const struct table *t = c->t;
-	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
-	size_t room = c->width > 4 ? c->width - 4 : c->width;
-
-	for (size_t r = 0; r < t->n_rows_in[ROW_RED]; r++) {
-		table_row_cells(t, &t->rows[r], cells);
-		for (size_t i = 0; i < t->n_columns; i++) {
-			const struct verdict_view *w = cells[i].verdict;
-			char *name, *title, *line, *message;
-
-			if (!w || !test_status_is_red(w->status))
-				continue;
-			name = table_test_name(t->rows[r].suite, t->rows[r].test);
-			title = fit(t->columns[i].accelerator->title, TITLE_MAX);
-			line = fit(name, room - TITLE_MAX - 4);
-			message = fit(w->message ? w->message : "no message", room);
-			append_coloured(c, RED, table_cell_symbol(&cells[i]));
-			buf_appendf(c->out, " %s on %s\n    %s\n", line, title, message);
-			if (w->job > 0)
-				buf_appendf(c->out, "    %s/jobs/%lld\n", c->o->public_url,
-				    (long long)w->job);
-			free(name);
-			free(title);
-			free(line);
-			free(message);
-		}
-	}
-	if (t->n_rows_in[ROW_RED])
-		buf_append_char(c->out, '\n');
-	free(cells);
+	if (job > 0)
+		buf_appendf(c->out, "    %s%s/jobs/%lld\n", what, c->o->public_url, (long long)job);
 }
 
-static void append_waiting(const struct canvas *c)
+static void append_failure(const struct canvas *c, const struct table_failure *f)
+{
+	const struct verdict_view *w = f->verdict;
+	size_t room = c->width - 4;
+	char *full = table_row_name(f->row), *name = fit(full, room - TITLE_MAX - 4);
+	char *title = fit(c->t->columns[f->column].accelerator->title, TITLE_MAX);
+	char *message = fit(w->message ? w->message : "no message", room);
+	char *reason = fit(w->reason ? w->reason : "", room);
+	char *issue = fit(w->evidence_url ? w->evidence_url : "", room);
+
+	append_coloured(c, RED, table_status_symbol(w->status));
+	buf_appendf(c->out, " %s on %s\n    %s\n", name, title, message);
+	if (reason[0])
+		buf_appendf(c->out, "    %s\n", reason);
+	if (issue[0])
+		buf_appendf(c->out, "    %s\n", issue);
+	else
+		append_link(c, "evidence: ", w->evidence_job);
+	append_link(c, "", w->job);
+	free(full);
+	free(name);
+	free(title);
+	free(message);
+	free(reason);
+	free(issue);
+}
+
+static void append_failures(const struct canvas *c)
+{
+	static const char *const headings[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "New failures",
+	    [FAILURE_UNCLASSIFIED] = "Not classified",
+	    [FAILURE_KNOWN] = "Known, with an issue",
+	    [FAILURE_BASE] = "Red on the base, too",
+	    [FAILURE_FLAKY] = "Flaky",
+	    [FAILURE_MISSING] = "No result",
+	    [FAILURE_NOT_COUNTED] = "Unhealthy, not counted"};
+
+	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
+		const struct table_failure *f = table_failures(c->t, (enum failure_group)g);
+
+		if (c->t->n_failures_in[g] == 0)
+			continue;
+		append_coloured(c, BOLD, headings[g]);
+		buf_append_char(c->out, '\n');
+		for (size_t i = 0; i < c->t->n_failures_in[g]; i++)
+			append_failure(c, &f[i]);
+		buf_append_char(c->out, '\n');
+	}
+}
+
+static void append_state(
+    const struct canvas *c, const struct table_column *column, const char *state, const char *why)
+{
+	char *title = fit(column->accelerator->title, TITLE_MAX);
+	char *text = fit(why ? why : "", c->width > 40 ? c->width - 32 : 40);
+
+	append_coloured(c, YELLOW, state);
+	buf_appendf(c->out, "  %s%s%s\n", title, text[0] ? ": " : "", text);
+	free(title);
+	free(text);
+}
+
+static void append_states(const struct canvas *c)
 {
 	size_t before = c->out->len;
 
 	for (size_t i = 0; i < c->t->n_columns; i++) {
 		const struct table_column *column = &c->t->columns[i];
-		const struct dispatch_view *d = column->silent ? column->silent : column->held;
-		char *title, *why;
 
-		if (!d)
-			continue;
-		title = fit(column->accelerator->title, TITLE_MAX);
-		why = column->silent ? d->last_error : d->held_reason;
-		why = fit(why ? why : "", c->width > 40 ? c->width - 32 : 40);
-		append_coloured(c, YELLOW, column->silent ? "no report" : "held");
-		buf_appendf(c->out, "  %s%s%s\n", title, why[0] ? ": " : "", why);
-		free(title);
-		free(why);
+		if (column->silent)
+			append_state(c, column, "no report", column->silent->last_error);
+		else if (column->held)
+			append_state(c, column, "held", column->held->held_reason);
+		else if (column->is_waiting)
+			append_state(c, column, "waiting", "for a machine");
+		if (column->n_lacking)
+			append_state(c, column, "required", "not all is there");
+		if (column->outcome == OUTCOME_NOT_COUNTED)
+			append_state(c, column, "unhealthy", "not counted");
 	}
 	if (c->out->len > before)
 		buf_append_char(c->out, '\n');
@@ -247,7 +290,7 @@ static size_t widest_test(const struct table *t)
 	size_t widest = strlen("every test");
 
 	for (size_t r = 0; r < t->n_rows; r++) {
-		char *name = table_test_name(t->rows[r].suite, t->rows[r].test);
+		char *name = table_row_name(&t->rows[r]);
 		char *text = fit(name, TEST_MAX);
 		size_t width = text_width(text);
 
@@ -278,10 +321,12 @@ void terminal_render(const struct change_view *v, const struct terminal_options 
 	if (v->merge_base_sha)
 		buf_appendf(out, ", merge base %.10s", v->merge_base_sha);
 	buf_append_str(out, "\n\n");
-	if (t.n_shown > 0)
-		append_blocks(&c);
-	append_failures(&c);
-	append_waiting(&c);
+	if (v->state != CHANGE_SUPERSEDED) {
+		if (t.n_shown > 0)
+			append_blocks(&c);
+		append_failures(&c);
+		append_states(&c);
+	}
 	append_coloured(&c, DIM,
 	    "✓ passed  ✗ failed  ! test broke  ? no report  – skipped  • measured  … running");
 	buf_appendf(out, "\n%s\n", rfc3339_format(o->now_wall_ms, time));

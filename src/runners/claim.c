@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "runners/admission.h"
 #include "runners/answer.h"
@@ -19,7 +20,9 @@ struct claims {
 	struct runners *runners;
 	struct claim_queue *queues; /* only those that somebody waits in */
 	struct timer *expiry, *again;
-	int64_t due_ms; /* of expiry; 0: it does not run */
+	int64_t due_ms;     /* of expiry; 0: it does not run */
+	struct timer *turn; /* something that waits for its time may be had */
+	int64_t turn_ms;    /* mono, of turn; 0: it does not run */
 };
 
 /* ---- time ---- */
@@ -110,10 +113,32 @@ static void refuse_stopping(struct claim_queue *q)
 		      });
 }
 
+/* A wall clock that jumps makes the store ring, and the look after that brings a new time. */
+static void arm_turn(struct claims *cs, int64_t wall_ms)
+{
+	int64_t now_ms = loop_now_ms(cs->runners->loop), after_ms = wall_ms - clock_wall_ms();
+	int64_t turn_ms = now_ms + (after_ms > 0 ? after_ms : 1);
+
+	if (cs->turn_ms && cs->turn_ms <= turn_ms)
+		return;
+	cs->turn_ms = turn_ms;
+	timer_start(cs->turn, turn_ms - now_ms);
+}
+
+static void on_turn(struct timer *t)
+{
+	struct claims *cs = timer_owner(t);
+
+	cs->turn_ms = 0;
+	claims_on_queue(cs);
+}
+
 static void on_look_ended(struct claim_queue *q, int err)
 {
 	struct claims *cs = q->runners->claims;
 
+	if (!err && q->op.next_ms)
+		arm_turn(cs, q->op.next_ms);
 	/* Whoever was looked for now may have waited long enough. */
 	for (struct claim *c = q->first; c; c = c->next)
 		arm(cs, due_of(c));
@@ -261,6 +286,7 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 	cs->runners = r;
 	cs->expiry = timer_new(r->loop, on_expiry, cs);
 	cs->again = timer_new(r->loop, on_again, cs);
+	cs->turn = timer_new(r->loop, on_turn, cs);
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/api/v1/runner/claim",
@@ -342,5 +368,6 @@ void claims_free(struct claims *cs)
 	assert(!cs->queues);
 	timer_close(cs->expiry);
 	timer_close(cs->again);
+	timer_close(cs->turn);
 	free(cs);
 }

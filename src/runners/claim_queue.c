@@ -168,7 +168,8 @@ static void offer(struct claim_queue *q, struct claim *c, const struct accelerat
 
 	o->visibility = a->visibility;
 	o->change_url = o->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)o->number)
-				      : xasprintf("%s/commits/%s", url, o->head_sha);
+				      : xasprintf("%s/commits/%s%s", url, o->head_sha,
+					    o->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 	text = lease_offer_text(o);
 	c->request = NULL;
 	q->runners->counters.n_leases_granted += !q->op.was_known;

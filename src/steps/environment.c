@@ -80,6 +80,7 @@ static void set_job(struct environment *v, const struct job *j)
 	set(v, "OUTPOST_PR", number);
 	set(v, "OUTPOST_CHANGE_JSON", j->change_file);
 	set(v, "OUTPOST_RESULTS", j->results);
+	set(v, "OUTPOST_SOURCE_SHA", o->source_sha ? o->source_sha : "");
 	set(v, "OUTPOST_REPOSITORY", o->repository);
 	set(v, "OUTPOST_KIND", change_kind_name(o->kind));
 	set(v, "OUTPOST_ACCELERATOR", o->accelerator);

@@ -19,6 +19,7 @@
  *  - a held want becomes a dispatch in state held, without a request;
  *  - PLAN_CLOSE: unfinished dispatches → cancelled, webhook runners get `cancel`, and every
  *    repository that got a request for any head of the PR gets one `closed`. */
+struct retested;
 struct apply_plan {
 	struct store_op op;
 	int64_t delivery_id; /* 0: none (reconciler, retest): `body` is stored as a new one */
@@ -31,6 +32,9 @@ struct apply_plan {
 	int n_new_dispatches; /* out */
 	bool is_stale;        /* out: older than what is known */
 	bool was_planned;     /* out: the delivery had been planned before */
+	/* out: what became of a retest, want by want; retested_release() (store/retest.h) */
+	struct retested *retested;
+	size_t n_retested;
 };
 int store_apply_plan(struct store *s, struct apply_plan *op) MUST_CHECK;
 
@@ -69,34 +73,6 @@ struct shift_clock {
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 
-/* A member released a held head (ok-to-test): held dispatches of that change are queued, and those
- * that were declined begin another round while the PR still has that head. head_sha NULL: the PR's head as of comment_ms. ERR_NOT_FOUND: no such change or nothing held. */
-struct release_held {
-	struct store_op op;
-	int64_t delivery_id; /* the comment's, marked planned; 0: none */
-	const char *repository;
-	int64_t number;
-	const char *head_sha;
-	int64_t comment_ms, now_ms;
-	int n_released; /* out */
-};
-int store_release_held(struct store *s, struct release_held *op) MUST_CHECK;
-
-/* A member took it back (ok-to-test cancel). For every head that the PR had when the comment was
- * written: what is held, and what was released but has not left yet, is cancelled with "declined
- * by …" as its last error, and what comes later is held again. What has left runs on.
- * ERR_NOT_FOUND: nothing was held or released. */
-struct decline_held {
-	struct store_op op;
-	int64_t delivery_id; /* the comment's, marked planned; 0: none */
-	const char *repository;
-	int64_t number;
-	const char *by; /* login */
-	int64_t comment_ms, now_ms;
-	int n_declined; /* out */
-};
-int store_decline_held(struct store *s, struct decline_held *op) MUST_CHECK;
-
 /* What is known of upstream's open PRs and branches, for the reconciler. */
 struct known_pull {
 	int64_t number;
@@ -132,20 +108,24 @@ int store_note_head(struct store *s, struct note_head *op) MUST_CHECK;
 struct get_change {
 	struct store_query q;
 	const char *repository;
-	int64_t number;           /* >0: this PR's current head */
-	const char *head_sha;     /* else this commit (any kind; the newest change of it) */
-	int64_t change_id;        /* else this change */
-	size_t max_verdicts;      /* 0: all. Red ones are read first */
+	int64_t number;       /* >0: this PR's current head */
+	const char *head_sha; /* else this commit: what was dispatched, the newest change of it */
+	unsigned kinds;       /* head_sha: bits 1 << CHANGE_…; 0: any */
+	int64_t change_id;    /* else this change */
+	size_t max_verdicts;  /* 0: all. Red ones are read first */
 	struct change_view *view; /* out; change_view_free(); NULL with ERR_NOT_FOUND */
 };
 int store_get_change(struct store *s, struct get_change *q) MUST_CHECK;
 
-/* The merge base of a change, learnt from GitHub. */
+/* The merge base of a change, learnt from GitHub. A comment that is there shows it. */
 struct put_merge_base {
 	struct store_op op;
 	int64_t change_id;
 	const char *sha;
-	int64_t commit_ms;
+	/* What GitHub compared with; NULL: whatever it is. ERR_CONFLICT: it is another one by now. */
+	const char *base;
+	int64_t commit_ms; /* 0: unknown */
+	int64_t now_ms;
 };
 int store_put_merge_base(struct store *s, struct put_merge_base *op) MUST_CHECK;
 

@@ -1,17 +1,31 @@
 #include "store/closing.h"
 
 #include "base/alloc.h"
+#include "base/id.h"
 #include "base/strv.h"
+#include "store/attribution.h"
+#include "store/delivery_row.h"
 #include "store/key.h"
 #include "store/requests.h"
 #include "store/stored_change.h"
+#include "store/verdicts.h"
 
 /* Requests that arrived, or may have: not those that are known to have been refused. */
 #define GOT_IT " (o.state = 'sent' OR (o.n_attempts > 0 AND o.state <> 'dead'))"
 
+/* No webhook came that could be forwarded: what is sent now is what was sent before, under an id
+ * of its own, so that whoever reports for it is not taken for a report of the dispatch. */
+static void copy_body(struct closing *c, const struct stored_dispatch *s, char guid[UUID_BYTES])
+{
+	uuid_new(guid);
+	if (!delivery_copy(c->d, s->delivery_guid, guid, c->now_ms))
+		snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
+}
+
 static void tell(struct closing *c, const struct stored_dispatch *s)
 {
 	const struct plan *p = c->plan;
+	char guid[UUID_BYTES];
 	struct closed_request q = {
 	    .target = s->target,
 	    .target_key = s->target_key,
@@ -20,11 +34,13 @@ static void tell(struct closing *c, const struct stored_dispatch *s)
 	    .number = p->pull.number,
 	    .change_id = s->change_id,
 	    .event_ms = p->event_ms ? p->event_ms : c->now_ms,
-	    .delivery_guid = c->guid,
+	    .delivery_guid = c->guid ? c->guid : guid,
 	    .event_type = p->event_type ? p->event_type : "",
 	    .original_action = p->original_action ? p->original_action : "",
 	};
 
+	if (!c->guid)
+		copy_body(c, s, guid);
 	request_put_closed(c->d, &q, c->now_ms);
 	/* The other heads of this PR are told with it, but not one that another PR still has. */
 	/* By heads, of which a PR has few (+: not by the target, which has years of them). */
@@ -99,6 +115,29 @@ int closing_drop(struct closing *c, int64_t change_id)
 			tell(c, s);
 			n++;
 		}
+	}
+	dispatch_list_release(&l);
+	return n;
+}
+
+int closing_call_off(struct closing *c, int64_t change_id, const char *why)
+{
+	struct dispatch_list l = change_dispatches(c->d, change_id);
+	int n = 0;
+
+	for (size_t i = 0; i < l.n; i++) {
+		struct stored_dispatch *s = &l.at[i];
+
+		if (!s->accelerator[0] || s->state == DISPATCH_HELD ||
+		    !dispatch_is_unfinished(s->state) ||
+		    !dispatch_enter(c->d, s, DISPATCH_CANCELLED, why, c->now_ms))
+			continue;
+		n++;
+		request_drop(c->d, s, c->now_ms);
+		verdicts_rebuild(c->d, change_id, s->accelerator);
+		attribution_apply(c->d, change_id, s->accelerator, c->now_ms);
+		if (must_hear(c, s))
+			tell(c, s);
 	}
 	dispatch_list_release(&l);
 	return n;

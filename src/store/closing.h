@@ -9,7 +9,7 @@
 struct closing {
 	struct db *d;
 	const struct plan *plan;
-	const char *guid; /* whose body is sent */
+	const char *guid; /* whose body is sent; NULL: a copy of what was sent before */
 	int64_t now_ms;
 };
 /* `closed` for every repository that got a request for any head of the PR and has not been
@@ -18,5 +18,9 @@ int closing_tell(struct closing *c);
 /* Ends the unfinished dispatches of plan->drops. A repository in which nothing is left to
  * run is told when the plan says so. Returns how many were told. */
 int closing_drop(struct closing *c, int64_t change_id);
+
+/* Ends what is at work for the change, for the reason given. A repository in which nothing is left
+ * to run is told. Returns how many dispatches ended. */
+int closing_call_off(struct closing *c, int64_t change_id, const char *why);
 
 #endif

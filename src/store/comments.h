@@ -14,6 +14,7 @@ struct get_comment {
 	int64_t comment_id; /* out; 0: not written yet, or not known */
 	uint8_t body_hash[SHA256_BYTES];
 	int64_t written_ms;
+	int64_t change_id;    /* out: the head that it told of; 0: not known */
 	bool has_red_written; /* out: the last written body told of a red cell */
 };
 int store_get_comment(struct store *s, struct get_comment *q) MUST_CHECK;
@@ -21,7 +22,7 @@ int store_get_comment(struct store *s, struct get_comment *q) MUST_CHECK;
 struct put_comment {
 	struct store_op op;
 	const char *repository;
-	int64_t number, comment_id, written_ms;
+	int64_t number, comment_id, change_id, written_ms;
 	uint8_t body_hash[SHA256_BYTES];
 	bool has_red_written;
 };

@@ -113,6 +113,11 @@ int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *
 /* Topics (store.h) to tell once the operation is committed. */
 void db_tell(struct db *d, unsigned topics);
 unsigned db_take_topics(struct db *d);
+/* STORE_CHANGES, and what looks different: a change, a job (also its log). */
+void db_tell_change(struct db *d, int64_t change_id);
+void db_tell_job(struct db *d, int64_t job_id);
+void db_tell_accelerator(struct db *d, const char *name);
+struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand */
 int64_t *db_counts(struct db *d); /* N_COUNTERS pending differences, see store/counters.h */
 struct compressor *db_compressor(struct db *d);
 struct buf *db_scratch(struct db *d); /* the writer's, for one body at a time */

@@ -6,6 +6,7 @@
 
 #include "store/counters.h"
 #include "store/db.h"
+#include "store/touched.h"
 
 enum { DB_PAGE_BYTES = 16384, STATEMENT_BUCKETS = 128 };
 
@@ -24,6 +25,7 @@ struct db {
 	struct rows no_rows; /* what a failed statement walks over */
 	struct error why;
 	unsigned topics;
+	struct store_touched touched;
 	int64_t counts[N_COUNTERS];
 	int64_t wal_pages;
 	struct compressor *compressor;

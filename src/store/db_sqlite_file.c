@@ -214,6 +214,29 @@ unsigned db_take_topics(struct db *d)
 	return topics;
 }
 
+void db_tell_change(struct db *d, int64_t change_id)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_change(&d->touched, change_id);
+}
+
+void db_tell_job(struct db *d, int64_t job_id)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_job(&d->touched, job_id);
+}
+
+void db_tell_accelerator(struct db *d, const char *name)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_accelerator(&d->touched, name);
+}
+
+struct store_touched *db_touched(struct db *d)
+{
+	return &d->touched;
+}
+
 int64_t *db_counts(struct db *d)
 {
 	return d->counts;

@@ -111,7 +111,7 @@ int store_count_redelivery(struct store *s, struct count_redelivery *op) MUST_CH
  * more is left. */
 struct apply_retention {
 	struct store_op op;
-	int64_t deliveries_before_ms, results_before_ms;
+	int64_t deliveries_before_ms, results_before_ms, failures_before_ms, days_before_ms;
 	bool has_more;
 };
 int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;

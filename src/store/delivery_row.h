@@ -9,6 +9,8 @@
  * already: its body is what vendors get. */
 void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
     const char *repository, const char *body, size_t body_bytes, int64_t now_ms);
+/* The same with the body of one that is there. False: its body is gone. */
+bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms);
 struct delivery_place {
 	char state[16];   /* "" when there is no such delivery */
 	bool was_planned; /* ever, also before a replay */

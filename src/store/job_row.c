@@ -2,6 +2,9 @@
 
 #include "base/alloc.h"
 #include "store/counters.h"
+#include "store/failures.h"
+#include "store/number_days.h"
+#include "store/skips.h"
 #include "store/verdicts.h"
 
 /* More than any CI has jobs for one change; a vendor that invents run ids ends here. */
@@ -98,12 +101,13 @@ static void put_result(struct db *d, int64_t job_id, int64_t ordinal, const stru
 {
 	db_exec(d,
 	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message,"
-	    " number, unit, log_url, trace) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-	    V_INT(job_id), V_INT(ordinal), V_INT(test_id_of(d, t->suite, t->name)),
+	    " number, unit, log_url, trace, file, line)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+	    V_INT(job_id), V_INT(ordinal), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
 	    V_TEXT(test_status_name(t->status)),
 	    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
 	    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
-	    V_TEXT(t->log_url), V_TEXT(t->trace));
+	    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
 }
 
 enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n)
@@ -137,19 +141,43 @@ static enum test_status roll_up(
 int64_t job_add_results(
     struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
 {
-	int64_t n_red = 0;
+	int64_t by_status[N_TEST_STATUSES] = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		put_result(d, job_id, first + (int64_t)i, &tests[i]);
-		n_red += test_status_is_red(tests[i].status);
+		by_status[tests[i].status]++;
 	}
+	db_exec(d,
+	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
+	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3,"
+	    " n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
+	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5,"
+	    " n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
+	    " n_tests_skip = COALESCE(n_tests_skip, 0) + ?7 WHERE id = ?1",
+	    V_INT(job_id), V_INT(by_status[TEST_FAIL]), V_INT(by_status[TEST_ERROR]),
+	    V_INT(by_status[TEST_MISS]), V_INT(by_status[TEST_PASS]), V_INT(by_status[TEST_DONE]),
+	    V_INT(by_status[TEST_SKIP]));
 	counter_add(d, COUNT_RESULTS, (int64_t)n);
-	return n_red;
+	return by_status[TEST_FAIL] + by_status[TEST_ERROR] + by_status[TEST_MISS];
 }
 
 static struct value count_value(const struct job_report *p, int64_t n)
 {
 	return p->has_counts ? V_INT(n) : V_NULL;
+}
+
+/* A self-report is evidence for nothing. */
+static void put_failures(struct db *d, int64_t id, const struct job_place *at,
+    const struct job_report *p, int64_t n_tests, int64_t now_ms)
+{
+	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
+
+	if (!at->dispatch_id[0])
+		return;
+	failures_put(d, &place, p->tests, p->n_tests);
+	if (!n_tests && p->message)
+		failure_put(d, &place, test_id_of(d, p->workflow, p->name, NULL),
+		    test_status_of_conclusion(p->conclusion), p->message);
 }
 
 static void complete(struct db *d, int64_t id, const struct job_place *at,
@@ -158,6 +186,7 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
 	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
 
+	put_failures(d, id, at, p, n_reported + (int64_t)p->n_tests, now_ms);
 	db_exec(d,
 	    "UPDATE job SET status = 'completed', conclusion = ?2, verdict = ?3, digest = ?4,"
 	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = n_tests + ?7,"
@@ -176,6 +205,7 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
 	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
 	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message));
+	number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 
 /* What was given up is reported after all: it is shown again unless a later attempt is, and
@@ -210,6 +240,7 @@ struct job_record job_put(
 	}
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
+	db_tell_job(d, ret.job_id);
 	if (report->status == JOB_COMPLETED)
 		complete(d, ret.job_id, at, report, now_ms);
 	db_exec(d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1",
@@ -220,7 +251,7 @@ struct job_record job_put(
 void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT r.test_id, r.status, r.message, j.is_late FROM result r"
+	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
 	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
 	    V_INT(job_id));
 
@@ -231,6 +262,8 @@ void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 		    .test_id = rows_int(r, 0),
 		    .status = test_status_parse(rows_text(r, 1)),
 		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    .file = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .line = rows_int(r, 5),
 		    .job_id = job_id,
 		    .is_late = rows_int(r, 3),
 		};
@@ -238,26 +271,31 @@ void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 		verdict_put(d, &c);
 	}
 	verdict_put_job(d, job_id);
+	skips_apply(d, at->change_id, at->accelerator);
 }
 
 void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
     bool is_still_shown, int64_t now_ms)
 {
-	if (job_id)
-		db_exec(d,
-		    "UPDATE job SET status = 'completed', conclusion = ?2, message = ?3,"
-		    " completed_ms = ?4, is_current = is_current AND ?5"
-		    " WHERE id = ?1 AND status = 'in_progress'",
-		    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms),
-		    V_INT(is_still_shown));
+	if (!job_id)
+		return;
+	db_tell_job(d, job_id);
+	db_exec(d,
+	    "UPDATE job SET status = 'completed', conclusion = ?2, message = ?3,"
+	    " completed_ms = ?4, is_current = is_current AND ?5"
+	    " WHERE id = ?1 AND status = 'in_progress'",
+	    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms),
+	    V_INT(is_still_shown));
 }
 
 void job_take_up(struct db *d, int64_t job_id)
 {
-	if (job_id)
-		db_exec(d,
-		    "UPDATE job SET status = 'in_progress', conclusion = NULL, message = NULL,"
-		    " completed_ms = NULL, is_current = 1"
-		    " WHERE id = ?1 AND status = 'completed' AND digest IS NULL",
-		    V_INT(job_id));
+	if (!job_id)
+		return;
+	db_tell_job(d, job_id);
+	db_exec(d,
+	    "UPDATE job SET status = 'in_progress', conclusion = NULL, message = NULL,"
+	    " completed_ms = NULL, is_current = 1"
+	    " WHERE id = ?1 AND status = 'completed' AND digest IS NULL",
+	    V_INT(job_id));
 }

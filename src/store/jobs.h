@@ -96,6 +96,10 @@ int store_note_log(struct store *s, struct note_log *op) MUST_CHECK;
 struct get_job {
 	struct store_query q;
 	int64_t id;
+	/* which of its results, in their order: the first max_tests (0: all) from the ordinal `from`
+	 * on that have one of these statuses (bits by enum test_status; 0: any) */
+	int64_t max_tests, from;
+	unsigned statuses;
 	struct job_detail *job; /* out; job_detail_free(); NULL with ERR_NOT_FOUND */
 };
 int store_get_job(struct store *s, struct get_job *q) MUST_CHECK;

@@ -2,9 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "store/attribution.h"
 #include "store/job_row.h"
 #include "store/leases.h"
 #include "store/requests.h"
+#include "store/run_note.h"
 #include "store/verdicts.h"
 
 /* However often it is handed back: a farm that takes and returns one change for ever ends. */
@@ -34,6 +36,8 @@ static void fail_dispatch(struct db *d, const struct stored_lease *l, struct sto
 	job_give_up(d, l->job_id, conclusion, why, true, now_ms);
 	dispatch_enter(d, s, DISPATCH_FAILED, why, now_ms);
 	verdicts_rebuild(d, s->change_id, s->accelerator);
+	attribution_reported(d, s->change_id, s->accelerator, now_ms);
+	run_note(d, s->change_id, s->accelerator, now_ms);
 	comment_wish(d, s->change_id, WISH_FIRST, now_ms);
 }
 

@@ -29,7 +29,9 @@ struct claim_dispatch {
 	const char *machine, *claim_id;
 	bool is_silent; /* L1: no job is kept */
 	int64_t lease_ms, now_ms;
-	bool is_found;  /* out */
+	bool is_found; /* out */
+	int64_t
+	    next_ms; /* out, not is_found: the accelerator has something that waits for this time */
 	bool was_known; /* out: that claim_id had it already */
 	struct lease_offer
 	    offer; /* out, is_found: all but visibility and change_url; lease_offer_release() */

@@ -1,7 +1,9 @@
 /* Nothing waits for ever: what the deadlines say, and a wall clock that jumps. */
 #include "base/alloc.h"
+#include "store/attribution.h"
 #include "store/changes.h"
 #include "store/requests.h"
+#include "store/run_note.h"
 #include "store/stored_dispatch.h"
 #include "store/verdicts.h"
 
@@ -65,6 +67,8 @@ static int expire_run(struct store_op *op, struct db *d)
 		if (!s->is_current)
 			continue;
 		verdicts_rebuild(d, s->change_id, s->accelerator);
+		attribution_reported(d, s->change_id, s->accelerator, o->now_ms);
+		run_note(d, s->change_id, s->accelerator, o->now_ms);
 		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
 	}
 	dispatch_list_release(&l);
@@ -86,7 +90,8 @@ static int shift_run(struct store_op *op, struct db *d)
 
 	db_exec(d,
 	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"
-	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1"
+	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1,"
+	    " not_before_ms = not_before_ms + ?1"
 	    " WHERE next_due_ms IS NOT NULL",
 	    V_INT(o->delta_ms));
 	db_exec(d,
@@ -94,9 +99,16 @@ static int shift_run(struct store_op *op, struct db *d)
 	    " lease_until_ms = lease_until_ms + ?1"
 	    " WHERE state IN ('due', 'waiting', 'sending')",
 	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE red_episode SET first_bad_ms = first_bad_ms + ?1 WHERE ended_ms IS NULL",
+	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
 	    V_INT(o->now_ms));
-	db_tell(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES);
+	db_tell(
+	    d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }
 

@@ -104,6 +104,21 @@ void delivery_put_synthetic(struct db *d, const char *guid, const char *event, c
 	insert(d, &p, "planned", true);
 }
 
+bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms)
+{
+	struct guid_key from = guid_key(from_guid), to = guid_key(guid);
+
+	if (db_exec(d,
+		"INSERT INTO delivery (guid, event, action, repository, received_ms, state,"
+		" n_attempts, is_synthetic, planned_ms, body_bytes, body)"
+		" SELECT ?2, event, action, repository, ?3, 'planned', 0, 1, ?3, body_bytes, body"
+		" FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		guid_value(&from), guid_value(&to), V_INT(now_ms)) == 0)
+		return false;
+	counter_add(d, COUNT_DELIVERIES_PLANNED, 1);
+	return true;
+}
+
 struct delivery_place delivery_find(struct db *d, int64_t id)
 {
 	struct delivery_place at = {.state = ""};

@@ -2,10 +2,15 @@
  * the dispatch's state, the cells and the wish to update the comment in one transaction. */
 #include "base/alloc.h"
 #include "base/strv.h"
+#include "store/attribution.h"
 #include "store/db.h"
 #include "store/job_row.h"
 #include "store/key.h"
+#include "store/nightly_note.h"
+#include "store/platform_tests.h"
 #include "store/requests.h"
+#include "store/run_note.h"
+#include "store/schedule_runs.h"
 #include "store/stored_change.h"
 #include "store/stored_dispatch.h"
 #include "store/stored_lease.h"
@@ -139,7 +144,7 @@ static void move_dispatches(struct db *d, const struct report_job *o, const stru
 		dispatch_enter(d, &l->at[i], to, NULL, o->now_ms);
 	}
 	if (is_proof(d, o, s))
-		request_is_proved(d, s->id);
+		request_is_proved(d, s->id, o->now_ms);
 }
 
 /* The lease under which this job ran; without an id: none, whoever reports it. */
@@ -175,6 +180,8 @@ static void show(struct db *d, struct report_job *o, const struct job_place *at,
 		verdicts_rebuild(d, at->change_id, at->accelerator);
 	else if (o->report->status == JOB_COMPLETED)
 		job_put_cells(d, at, r->job_id);
+	attribution_reported(d, at->change_id, at->accelerator, o->now_ms);
+	run_note(d, at->change_id, at->accelerator, o->now_ms);
 	comment_wish(d, at->change_id, WISH_FIRST, o->now_ms);
 }
 
@@ -229,6 +236,8 @@ static void note_silent(struct db *d, struct report_job *o, const struct dispatc
 	move_dispatches(
 	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
 	verdicts_rebuild(d, s->change_id, s->accelerator);
+	attribution_apply(d, s->change_id, s->accelerator, o->now_ms);
+	run_note(d, s->change_id, s->accelerator, o->now_ms);
 }
 
 static int report_run(struct store_op *op, struct db *d)
@@ -299,7 +308,10 @@ static int nightly_run(struct store_op *op, struct db *d)
 		verdicts_rebuild(d, at.change_id, o->accelerator);
 	else
 		job_put_cells(d, &at, r.job_id);
-	db_tell(d, STORE_CHANGES);
+	schedule_run_self_reported(d, at.change_id, o->accelerator, o->head_sha, o->now_ms);
+	nightly_note(d, at.change_id, o->accelerator, o->now_ms);
+	platform_tests_note(d, at.change_id, o->accelerator);
+	db_tell_change(d, at.change_id);
 	return 0;
 }
 

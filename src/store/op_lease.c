@@ -1,10 +1,12 @@
 /* A machine takes work, says that it is alive, hands the work back. */
 #include "base/alloc.h"
+#include "store/attribution.h"
 #include "store/db.h"
 #include "store/job_row.h"
 #include "store/lease_handover.h"
 #include "store/leases.h"
 #include "store/requests.h"
+#include "store/schedule_runs.h"
 #include "store/stored_change.h"
 #include "store/stored_dispatch.h"
 #include "store/verdicts.h"
@@ -24,6 +26,21 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 	o->offer.run_id = xstrdup(l->dispatch_id);
 }
 
+static void offer_source(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+{
+	struct source_head *list = NULL;
+	size_t n = 0;
+
+	schedule_run_source(d, s->change_id, s->accelerator, &list, &n);
+	if (n) {
+		o->offer.source_git_url = xstrdup_or_null(list->git_url);
+		o->offer.source_branch = xstrdup_or_null(list->branch);
+		o->offer.source_sha = xstrdup(list->sha);
+		source_head_release(list);
+	}
+	free(list);
+}
+
 /* As far as the PR still has this head, its base is the newer truth. */
 static void offer_change(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
 {
@@ -41,7 +58,7 @@ static void offer_change(struct db *d, struct claim_dispatch *o, const struct st
 		o->offer.kind = change_kind_parse(rows_text(r, 0));
 		o->offer.repository = rows_dup(r, 1);
 		o->offer.head_sha = rows_dup(r, 2);
-		o->offer.ref = o->offer.kind == CHANGE_PUSH ? rows_dup(r, 3) : NULL;
+		o->offer.ref = o->offer.kind != CHANGE_PULL_REQUEST ? rows_dup(r, 3) : NULL;
 		o->offer.title = rows_dup(r, 4);
 		o->offer.author = rows_dup(r, 5);
 		o->offer.base_ref = rows_dup(r, 6);
@@ -52,6 +69,8 @@ static void offer_change(struct db *d, struct claim_dispatch *o, const struct st
 	o->offer.event_type = xstrdup(s->event_type);
 	o->offer.action = xstrdup(s->sent_action);
 	o->offer.delivery_id = xstrdup(s->delivery_guid);
+	if (o->offer.kind == CHANGE_NIGHTLY)
+		offer_source(d, o, s);
 }
 
 /* Asking once more is a sign of life, too. */
@@ -87,8 +106,8 @@ static struct dispatch_list newest_of(
 	return dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
 	    " AND kind = 'pull' AND state = 'queued' AND is_current = 1"
-	    " ORDER BY created_ms DESC, id DESC LIMIT 1",
-	    V_TEXT(o->accelerator), V_TEXT(c->runner)));
+	    " AND COALESCE(not_before_ms, 0) <= ?3 ORDER BY created_ms DESC, id DESC LIMIT 1",
+	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
 }
 
 static const struct claim_choice *choose(
@@ -109,6 +128,15 @@ static const struct claim_choice *choose(
 		dispatch_list_release(&l);
 	}
 	return choice;
+}
+
+/* When the next push that waits for its turn may be had by anybody. */
+static int64_t next_turn(struct db *d, const struct claim_dispatch *o)
+{
+	return db_int(d, 0,
+	    "SELECT not_before_ms FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
+	    " AND state = 'queued' AND not_before_ms > ?2 ORDER BY not_before_ms LIMIT 1",
+	    V_TEXT(o->accelerator), V_INT(o->now_ms));
 }
 
 /* The attempt's job, in progress, as if its machine had reported that. */
@@ -135,8 +163,10 @@ static int64_t put_job(struct db *d, const struct claim_dispatch *o,
 	};
 	struct job_record r = job_put(d, &at, &report, o->now_ms);
 
-	if (r.has_replaced)
+	if (r.has_replaced) {
 		verdicts_rebuild(d, s->change_id, s->accelerator);
+		attribution_apply(d, s->change_id, s->accelerator, o->now_ms);
+	}
 	return r.job_id;
 }
 
@@ -180,6 +210,8 @@ static int claim_run(struct store_op *op, struct db *d)
 	choice = choose(d, o, &s);
 	if (choice)
 		take(d, o, &s, choice);
+	else
+		o->next_ms = next_turn(d, o);
 	stored_dispatch_release(&s);
 	return 0;
 }
@@ -187,6 +219,7 @@ static int claim_run(struct store_op *op, struct db *d)
 int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
 {
 	op->is_found = op->was_known = false;
+	op->next_ms = 0;
 	op->offer = (struct lease_offer){0};
 	op->op.run = claim_run;
 	op->op.bytes = sizeof(*op);

@@ -2,10 +2,14 @@
  * what it means for its dispatches. */
 #include "base/alloc.h"
 #include "base/id.h"
+#include "base/str.h"
 #include "base/strv.h"
+#include "store/attribution.h"
 #include "store/db.h"
 #include "store/outbox.h"
 #include "store/requests.h"
+#include "store/run_note.h"
+#include "store/schedule_runs.h"
 #include "store/stored_dispatch.h"
 #include "store/verdicts.h"
 
@@ -30,6 +34,8 @@ static const char *owner_name(void)
 
 static struct outbox_row read_row(struct rows *r, enum outbox_kind kind)
 {
+	const char *accelerator[] = {rows_is_null(r, 14) ? NULL : rows_text(r, 14), NULL};
+
 	return (struct outbox_row){
 	    .id = rows_int(r, 0),
 	    .kind = kind,
@@ -45,6 +51,8 @@ static struct outbox_row read_row(struct rows *r, enum outbox_kind kind)
 	    .first_ms = rows_int(r, 10),
 	    .generation = rows_int(r, 11),
 	    .is_uncertain = rows_int(r, 12),
+	    .text = rows_dup(r, 13),
+	    .accelerators = strv_copy(accelerator),
 	};
 }
 
@@ -56,7 +64,8 @@ static void claim_kind(struct db *d, struct claim_outbox *c, enum outbox_kind ki
 	    " (SELECT o.id FROM outbox o WHERE o.kind = ?3 AND o.state IN ('due', 'waiting')"
 	    "  AND o.next_ms <= ?4 AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT ?5)"
 	    " RETURNING id, target, number, dispatch_id, runner, delivery_guid, event_type,"
-	    " sent_action, original_action, n_attempts, first_ms, generation, is_uncertain",
+	    " sent_action, original_action, n_attempts, first_ms, generation, is_uncertain, text,"
+	    " accelerator",
 	    V_TEXT(owner_name()), V_INT(c->now_ms + LEASE_MS), V_TEXT(outbox_kind_name(kind)),
 	    V_INT(c->now_ms), V_INT(limit));
 
@@ -70,14 +79,14 @@ static void claim_kind(struct db *d, struct claim_outbox *c, enum outbox_kind ki
  * dropped or moved since it was written is told rightly. */
 static void add_accelerators(struct db *d, struct outbox_row *o)
 {
+	int64_t change_id = 0;
 	struct rows *r = db_rows(d,
-	    "SELECT accelerator, finish_by_ms, head_sha FROM dispatch JOIN change"
+	    "SELECT accelerator, finish_by_ms, head_sha, change.id FROM dispatch JOIN change"
 	    " ON change.id = dispatch.change_id WHERE dispatch.id = ?1 AND dispatch.state <> 'held'"
 	    " AND (?2 = 0 OR dispatch.state NOT IN ('superseded', 'cancelled'))"
 	    " ORDER BY accelerator, runner",
 	    V_TEXT(o->dispatch_id), V_INT(o->kind == OUTBOX_GITHUB_DISPATCH));
 
-	o->accelerators = strv_copy(NULL);
 	while (rows_next(r)) {
 		const char *name = rows_text(r, 0);
 
@@ -87,9 +96,13 @@ static void add_accelerators(struct db *d, struct outbox_row *o)
 		    rows_int(r, 1) > o->finish_by_ms ? rows_int(r, 1) : o->finish_by_ms;
 		if (!o->head_sha)
 			o->head_sha = rows_dup(r, 2);
+		change_id = rows_int(r, 3);
 	}
 	if (!o->head_sha)
 		o->head_sha = xstrdup("");
+	if (str_eq(o->event_type, change_kind_name(CHANGE_NIGHTLY)))
+		for (char **name = o->accelerators; *name; name++)
+			schedule_run_source(d, change_id, *name, &o->sources, &o->n_sources);
 }
 
 static int64_t next_due(struct db *d, enum outbox_kind kind)
@@ -214,6 +227,8 @@ static void request_failed(struct db *d, const struct claimed *c, const struct o
 		if (!s->accelerator[0])
 			continue; /* the infra repository itself has no cell to tell of */
 		verdicts_rebuild(d, s->change_id, s->accelerator);
+		attribution_reported(d, s->change_id, s->accelerator, o->now_ms);
+		run_note(d, s->change_id, s->accelerator, o->now_ms);
 		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
 	}
 	dispatch_list_release(&l);
@@ -224,6 +239,9 @@ static void request_done(struct db *d, const struct claimed *c, const struct out
 	bool is_dispatch = strcmp(c->kind, outbox_kind_name(OUTBOX_GITHUB_DISPATCH)) == 0 ||
 			   strcmp(c->kind, outbox_kind_name(OUTBOX_WEBHOOK_DISPATCH)) == 0;
 
+	/* One that was cut off on its way leaves no attempt behind to tell of it. */
+	if (o->is_uncertain)
+		db_exec(d, "UPDATE outbox SET is_uncertain = 1 WHERE id = ?1", V_INT(o->id));
 	switch (o->result) {
 	case OUTBOX_OK:
 		enter(d, o, "sent", o->now_ms, 0);
@@ -245,8 +263,8 @@ static void request_done(struct db *d, const struct claimed *c, const struct out
 	}
 }
 
-/* A wish that came while the comment was being written is not lost. */
-static void comment_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
+/* A wish that came while the comment or the check runs were being written is not lost. */
+static void wished_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_outdated = c->generation != o->generation;
 	const char *state = "waiting";
@@ -265,7 +283,7 @@ static void comment_done(struct db *d, const struct claimed *c, const struct out
 	    V_INT(o->is_uncertain));
 	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET)
 		db_exec(d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1",
-		    V_INT(o->id), V_INT(o->now_ms));
+		    V_INT(o->id), V_INT(next_ms));
 }
 
 static int done_run(struct store_op *op, struct db *d)
@@ -278,8 +296,10 @@ static int done_run(struct store_op *op, struct db *d)
 			return 0; /* it was ended otherwise */
 		return ERR_NOT_FOUND;
 	}
-	if (strcmp(c.kind, outbox_kind_name(OUTBOX_COMMENT)) == 0)
-		comment_done(d, &c, o);
+	if (strcmp(c.kind, outbox_kind_name(OUTBOX_COMMENT)) == 0 ||
+	    strcmp(c.kind, outbox_kind_name(OUTBOX_CHECKS)) == 0 ||
+	    strcmp(c.kind, outbox_kind_name(OUTBOX_RED_ISSUE)) == 0)
+		wished_done(d, &c, o);
 	else
 		request_done(d, &c, o);
 	free(c.kind);

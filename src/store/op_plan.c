@@ -2,13 +2,18 @@
  * and each runner that wants the change gets at most one dispatch a round. Everything here
  * may be applied twice. */
 #include "base/alloc.h"
+#include "base/str.h"
+#include "store/branch_commits.h"
 #include "store/changes.h"
 #include "store/closing.h"
 #include "store/delivery_row.h"
 #include "store/key.h"
+#include "store/plan_apply.h"
 #include "store/requests.h"
+#include "store/retest.h"
 #include "store/starts.h"
 #include "store/stored_change.h"
+#include "store/thinning.h"
 
 struct applying {
 	struct db *d;
@@ -129,6 +134,52 @@ static bool begins_round(const struct applying *a, const struct stored_dispatch 
 	return p->event_ms > last->round_ms || (a->known.is_known && !a->known.is_open);
 }
 
+/* Whether a retest means this want; noted for whoever asked for it. A head that nobody has
+ * tested yet is tested by all who want it. */
+static bool is_retested(
+    struct applying *a, const struct plan_want *w, const struct stored_dispatch *last, bool is_held)
+{
+	struct apply_plan *o = a->op;
+	enum retest_result result = retest_choose(a->d, a->plan, w, last);
+
+	if (result == RETEST_NOT_MEANT)
+		return a->is_new_head;
+	o->retested = xrealloc(o->retested, (o->n_retested + 1) * sizeof(*o->retested));
+	o->retested[o->n_retested++] = (struct retested){
+	    .accelerator = xstrdup(w->accelerator),
+	    .runner = xstrdup(w->runner),
+	    .result = result == RETEST_STARTED && is_held ? RETEST_HELD : result,
+	};
+	return result == RETEST_STARTED;
+}
+
+/* Somebody ended it on purpose: only a new round begins it again. */
+static bool is_called_off(const struct stored_dispatch *s)
+{
+	return s->last_error && str_has_prefix(s->last_error, CALLED_OFF_BY);
+}
+
+/* A push may have to wait for its turn, or make way for a newer one. A retest of it does not. */
+static void add_row(struct applying *a, const struct plan_want *w, struct stored_dispatch row,
+    const struct stored_dispatch *last, struct starts *starts)
+{
+	const struct plan *p = a->plan;
+	struct repository_key key = repository_key(p->repository);
+	const struct push_slot slot = {
+	    .repository_key = key.text,
+	    .ref = p->ref,
+	    .head_sha = p->head_sha,
+	    .every_ms = w->every_ms,
+	    .now_ms = a->op->now_ms,
+	};
+
+	if (w->every_ms > 0 && p->change_kind == CHANGE_PUSH && !p->starts_round &&
+	    !thinning_take_slot(a->d, &row, &slot))
+		stored_dispatch_release(&row);
+	else
+		starts_add(starts, row, last);
+}
+
 static void add_start(struct applying *a, const struct plan_want *w,
     const struct stored_dispatch *last, struct starts *starts)
 {
@@ -136,8 +187,10 @@ static void add_start(struct applying *a, const struct plan_want *w,
 	int64_t event_ms = a->plan->event_ms ? a->plan->event_ms : a->op->now_ms;
 	int64_t round_ms = a->plan->starts_round ? event_ms : 0;
 
+	if (a->plan->n_retests && !is_retested(a, w, last, is_held))
+		return;
 	if (!last) {
-		starts_add(starts, row_of(a, w, 1, round_ms, is_held), NULL);
+		add_row(a, w, row_of(a, w, 1, round_ms, is_held), NULL, starts);
 		return;
 	}
 	if (round_ms < last->round_ms)
@@ -147,9 +200,21 @@ static void add_start(struct applying *a, const struct plan_want *w,
 			starts_add(starts, row_of(a, w, last->round, round_ms, false), last);
 		return;
 	}
-	if (begins_round(a, last) || (!a->is_stale && (last->state == DISPATCH_SUPERSEDED ||
-							  last->state == DISPATCH_CANCELLED)))
-		starts_add(starts, row_of(a, w, last->round + 1, round_ms, is_held), last);
+	if (a->plan->n_retests || begins_round(a, last) ||
+	    (!a->is_stale && !is_called_off(last) &&
+		(last->state == DISPATCH_SUPERSEDED || last->state == DISPATCH_CANCELLED)))
+		add_row(a, w, row_of(a, w, last->round + 1, round_ms, is_held), last, starts);
+}
+
+/* Whoever asked for a retest is told under which id it runs. */
+static void note_ids(struct apply_plan *o, const struct starts *starts)
+{
+	for (size_t i = 0; i < o->n_retested; i++)
+		for (size_t k = 0; k < starts->n; k++)
+			if (strcmp(o->retested[i].accelerator, starts->at[k].row.accelerator) ==
+				0 &&
+			    strcmp(o->retested[i].runner, starts->at[k].row.runner) == 0)
+				snprintf(o->retested[i].id, ID_BYTES, "%s", starts->at[k].row.id);
 }
 
 static void start_wants(struct applying *a)
@@ -167,6 +232,7 @@ static void start_wants(struct applying *a)
 			add_start(a, w, find_last(&before, w), &starts);
 	}
 	starts_run(a->d, &starts, a->op->now_ms);
+	note_ids(a->op, &starts);
 	for (size_t i = 0; i < starts.n; i++)
 		is_any_held |=
 		    starts.at[i].row.state == DISPATCH_HELD && starts.at[i].row.accelerator[0];
@@ -214,10 +280,51 @@ static void apply_pull(struct applying *a)
 	comment_wish_pull(a->d, p->repository, pull.number, WISH_UPDATE, a->op->now_ms);
 }
 
+/* The branch's history, whoever wants the push. A commit's own time is its author's to say: what
+ * lies in the future counts as now, so that retention finds it one day. */
+static void keep_commits(const struct applying *a)
+{
+	const struct plan *p = a->plan;
+	struct branch_commit *list = xcalloc(p->n_commits + 1, sizeof(*list));
+
+	for (size_t i = 0; i < p->n_commits; i++) {
+		const struct push_commit *c = &p->commits[i];
+		bool is_sane = c->at_ms > 0 && c->at_ms < a->op->now_ms;
+
+		list[i] = (struct branch_commit){
+		    c->sha, c->author, c->title, is_sane ? c->at_ms : a->op->now_ms};
+	}
+	if (p->n_commits)
+		branch_commits_put(a->d, p->repository, p->ref, p->before, list, p->n_commits);
+	free(list);
+}
+
+static void apply_push(struct applying *a)
+{
+	a->change_id = put_change(a);
+	keep_commits(a);
+	if (a->plan->kind == PLAN_START)
+		start_wants(a);
+}
+
+void plan_apply(struct db *d, struct apply_plan *o)
+{
+	struct applying a = {.d = d, .op = o, .plan = o->plan};
+	const struct plan *p = o->plan;
+
+	if (p->pull.number)
+		apply_pull(&a);
+	else
+		apply_push(&a);
+	if (!o->delivery_id && o->body && a.has_requests)
+		delivery_put_synthetic(d, o->guid, text(p->event_type), text(p->original_action),
+		    p->repository, o->body, o->body_bytes, o->now_ms);
+	o->change_id = a.change_id;
+}
+
 static int apply_run(struct store_op *op, struct db *d)
 {
 	struct apply_plan *o = CONTAINER_OF(op, struct apply_plan, op);
-	struct applying a = {.d = d, .op = o, .plan = o->plan};
 	const struct plan *p = o->plan;
 
 	o->change_id = 0;
@@ -234,19 +341,8 @@ static int apply_run(struct store_op *op, struct db *d)
 		delivery_enter(d, o->delivery_id, p->kind == PLAN_IGNORE ? "ignored" : "planned",
 		    p->kind == PLAN_IGNORE ? p->reason : NULL, o->now_ms);
 	}
-	if (p->kind == PLAN_IGNORE)
-		return 0;
-	if (p->pull.number) {
-		apply_pull(&a);
-	} else {
-		a.change_id = put_change(&a);
-		if (p->kind == PLAN_START)
-			start_wants(&a);
-	}
-	if (!o->delivery_id && o->body && a.has_requests)
-		delivery_put_synthetic(d, o->guid, text(p->event_type), text(p->original_action),
-		    p->repository, o->body, o->body_bytes, o->now_ms);
-	o->change_id = a.change_id;
+	if (p->kind != PLAN_IGNORE)
+		plan_apply(d, o);
 	return 0;
 }
 

@@ -1,11 +1,16 @@
 /* The registry's mirror: names, titles and links stay when a vendor leaves, so that old
  * results keep theirs. */
 #include <jansson.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/strv.h"
+#include "store/attribution.h"
 #include "store/db.h"
+#include "store/platform_tests.h"
 #include "store/registry.h"
+#include "store/skips.h"
 
 static void put_runner(struct db *d, const char *accelerator, const struct runner *r)
 {
@@ -19,15 +24,53 @@ static void put_runner(struct db *d, const char *accelerator, const struct runne
 	    V_TEXT(target ? target : ""));
 }
 
-static void put_accelerator(struct db *d, const struct accelerator *a, int64_t now_ms)
+/* Both lists as a JSON array, without what is in it twice. free(). */
+static char *list_text(const char *const *first, const char *const *second)
 {
-	json_t *oncall = json_array();
+	char **all = strv_copy(first);
+	json_t *array = json_array();
 	char *text;
 
-	for (char **login = a->oncall; login && *login; login++)
-		json_array_append_new(oncall, json_string(*login));
-	text = json_text(oncall);
-	json_decref(oncall);
+	for (const char *const *s = second; s && *s; s++)
+		if (!strv_contains((const char *const *)all, *s))
+			strv_add(&all, *s);
+	for (char **s = all; *s; s++)
+		json_array_append_new(array, json_string(*s));
+	text = json_text(array);
+	json_decref(array);
+	strv_free(all);
+	return text;
+}
+
+static void put_demands(struct db *d, const struct mirror_registry *o, const struct accelerator *a)
+{
+	char *suites = list_text(o->required_suites, NULL);
+	char *must_pass = list_text(o->required_must_pass, (const char *const *)a->must_pass);
+	char *skip = list_text((const char *const *)a->skip, NULL);
+	char *before = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1", V_TEXT(a->name));
+	char *demanded =
+	    db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
+
+	db_exec(d,
+	    "UPDATE accelerator SET required_suites = ?2, must_pass = ?3, skip = ?4"
+	    " WHERE name = ?1",
+	    V_TEXT(a->name), V_TEXT(suites), V_TEXT(must_pass), V_TEXT(skip));
+	if (before && strcmp(before, skip) != 0)
+		skips_changed(d, a->name, before, o->now_ms);
+	if (demanded && strcmp(demanded, must_pass) != 0)
+		platform_tests_changed(d, a->name);
+	free(suites);
+	free(must_pass);
+	free(skip);
+	free(before);
+	free(demanded);
+}
+
+static void put_accelerator(
+    struct db *d, const struct mirror_registry *o, const struct accelerator *a)
+{
+	char *oncall = list_text((const char *const *)a->oncall, NULL);
+
 	db_exec(d,
 	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall,"
 	    " is_gone, first_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8)"
@@ -35,8 +78,10 @@ static void put_accelerator(struct db *d, const struct accelerator *a, int64_t n
 	    " level = excluded.level, docs_url = excluded.docs_url,"
 	    " help_url = excluded.help_url, oncall = excluded.oncall, is_gone = 0",
 	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor),
-	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(text), V_INT(now_ms));
-	free(text);
+	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(oncall),
+	    V_INT(o->now_ms));
+	free(oncall);
+	put_demands(d, o, a);
 	for (size_t i = 0; i < a->n_runners; i++)
 		put_runner(d, a->name, &a->runners[i]);
 }
@@ -48,7 +93,9 @@ static int mirror_run(struct store_op *op, struct db *d)
 	db_exec(d, "UPDATE accelerator SET is_gone = 1");
 	db_exec(d, "UPDATE runner SET is_gone = 1");
 	for (size_t i = 0; i < o->n; i++)
-		put_accelerator(d, &o->list[i], o->now_ms);
+		put_accelerator(d, o, &o->list[i]);
+	platform_tests_fill(d);
+	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
 	db_tell(d, STORE_CHANGES);
 	return 0;
 }

@@ -1,9 +1,15 @@
 /* What comes for a job besides its end: a report document, and how far its log has come. */
 #include "base/alloc.h"
+#include "store/attribution.h"
 #include "store/db.h"
+#include "store/failures.h"
 #include "store/job_row.h"
 #include "store/jobs.h"
+#include "store/nightly_note.h"
+#include "store/number_days.h"
+#include "store/platform_tests.h"
 #include "store/requests.h"
+#include "store/run_note.h"
 #include "store/stored_change.h"
 #include "store/verdicts.h"
 
@@ -49,6 +55,7 @@ static bool find_target(struct db *d, const struct put_report *o, struct target 
 static void record(struct db *d, const struct put_report *o, const struct target *t)
 {
 	int64_t n_red = job_add_results(d, o->job_id, t->n_tests, o->tests, o->n_tests);
+	struct failure_place at = {t->change_id, o->job_id, o->now_ms, t->accelerator};
 	const char *verdict = t->is_reported
 				  ? test_status_name(worst_status(t->verdict, o->tests, o->n_tests))
 				  : NULL;
@@ -58,13 +65,23 @@ static void record(struct db *d, const struct put_report *o, const struct target
 	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = ?7 WHERE id = ?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
 	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
+	if (!t->is_self_report)
+		failures_put(d, &at, o->tests, o->n_tests);
+	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
 	change_touch(d, t->change_id, o->now_ms);
-	db_tell(d, STORE_CHANGES);
+	db_tell_change(d, t->change_id);
+	db_tell_job(d, o->job_id);
 	if (!t->is_reported || !t->is_current)
 		return;
 	verdicts_rebuild(d, t->change_id, t->accelerator);
-	if (!t->is_self_report)
-		comment_wish(d, t->change_id, WISH_FIRST, o->now_ms);
+	if (t->is_self_report) {
+		nightly_note(d, t->change_id, t->accelerator, o->now_ms);
+		platform_tests_note(d, t->change_id, t->accelerator);
+		return;
+	}
+	attribution_reported(d, t->change_id, t->accelerator, o->now_ms);
+	run_note(d, t->change_id, t->accelerator, o->now_ms);
+	comment_wish(d, t->change_id, WISH_FIRST, o->now_ms);
 }
 
 static int put_report_run(struct store_op *op, struct db *d)
@@ -98,6 +115,7 @@ static int note_log_run(struct store_op *op, struct db *d)
 	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1",
 		V_INT(o->job_id), V_INT(o->bytes), V_INT(o->is_complete)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	db_tell_job(d, o->job_id);
 	return 0;
 }
 

@@ -1,12 +1,20 @@
 /* What is too old goes, a bounded piece at a time, so that the writer is never away for
  * long: bodies first, the rows they were in together with the results they led to. */
 #include "base/alloc.h"
+#include "store/answers.h"
+#include "store/commits_between.h"
 #include "store/counters.h"
+#include "store/days.h"
 #include "store/db.h"
 #include "store/deliveries.h"
+#include "store/failures.h"
 #include "store/key.h"
+#include "store/nightly_note.h"
+#include "store/platform_tests.h"
+#include "store/red_episodes.h"
+#include "store/run_note.h"
 
-enum { PIECE_DELIVERIES = 200, PIECE_RESULTS = 5000, PIECE_CACHED = 200 };
+enum { PIECE_DELIVERIES = 200, PIECE_RESULTS = 5000, PIECE_CACHED = 200, PIECE_DAYS = 200 };
 static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
 
 /* The last delivery whose body was looked at. */
@@ -107,6 +115,15 @@ static bool drop_cached(struct db *d, int64_t before_ms)
 	return n > 0;
 }
 
+static bool drop_commits(struct db *d, int64_t before_ms)
+{
+	return db_exec(d,
+		   "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
+		   " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1"
+		   "  ORDER BY at_ms LIMIT ?2)",
+		   V_INT(before_ms), V_INT(PIECE_CACHED)) > 0;
+}
+
 /* ---- changes with all that hangs on them ---- */
 
 /* Whole jobs until the piece is full. True when none is left. */
@@ -161,10 +178,22 @@ static void drop_change(struct db *d, int64_t change_id)
 	if (!drop_jobs(d, change_id))
 		return;
 	drop_dispatches(d, change_id);
+	runs_drop(d, change_id);
+	nightly_forget_change(d, change_id);
+	platform_tests_forget(d, change_id);
 	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM failure WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM known_match WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d,
 	    "DELETE FROM outbox WHERE key IN (SELECT 'comment:' || repository_key || '#' || number"
-	    " FROM pull WHERE change_id = ?1)",
+	    " FROM pull WHERE change_id = ?1 UNION ALL"
+	    " SELECT 'checks:' || repository_key || '#' || number FROM pull WHERE change_id = ?1)",
+	    V_INT(change_id));
+	db_exec(d,
+	    "DELETE FROM check_run WHERE (repository_key, head_sha) IN"
+	    " (SELECT repository_key, head_sha FROM change WHERE id = ?1"
+	    "  AND kind = 'pull_request')",
 	    V_INT(change_id));
 	db_exec(d, "DELETE FROM pull WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM pull_head WHERE change_id = ?1", V_INT(change_id));
@@ -209,6 +238,13 @@ static int retention_run(struct store_op *op, struct db *d)
 	o->has_more = drop_bodies(d, o->deliveries_before_ms);
 	o->has_more |= drop_cached(d, o->deliveries_before_ms);
 	o->has_more |= drop_deliveries(d, o->results_before_ms);
+	o->has_more |= failures_drop(d, o->failures_before_ms);
+	o->has_more |= drop_commits(d, o->results_before_ms);
+	o->has_more |= commands_drop(d, o->results_before_ms, PIECE_CACHED);
+	o->has_more |= red_episodes_drop(d, o->results_before_ms, PIECE_CACHED);
+	o->has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);
+	o->has_more |= nightly_drop(d, o->days_before_ms, PIECE_DAYS);
+	o->has_more |= commits_between_drop(d, o->days_before_ms, PIECE_DAYS);
 	o->has_more |= drop_oldest_change(d, o->results_before_ms);
 	return 0;
 }

@@ -25,8 +25,12 @@ void outbox_row_release(struct outbox_row *r)
 	free(r->sent_action);
 	free(r->original_action);
 	strv_free(r->accelerators);
+	for (size_t i = 0; i < r->n_sources; i++)
+		source_head_release(&r->sources[i]);
+	free(r->sources);
 	free(r->runner);
 	free(r->head_sha);
+	free(r->text);
 	*r = (struct outbox_row){0};
 }
 
@@ -54,8 +58,10 @@ static int stats_run(struct store_query *q, struct db *d)
 	    d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED);
 	o->n_dead =
 	    db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED);
-	o->oldest_unsent_ms = db_int(
-	    d, 0, "SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')");
+	o->oldest_unsent_ms = db_int(d, 0,
+	    "SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')"
+	    " AND first_ms <= ?1",
+	    V_INT(o->now_ms));
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef STORE_OUTBOX_H
 #define STORE_OUTBOX_H
 
+#include "model/source_head.h"
 #include "store/store.h"
 
 /* X(ENUM, name) */
@@ -11,7 +12,13 @@
 	X(GITHUB_CLOSED, "github_closed")     /* `closed` to one */                                \
 	X(WEBHOOK_DISPATCH, "webhook_dispatch")                                                    \
 	X(WEBHOOK_CANCEL, "webhook_cancel")                                                        \
-	X(COMMENT, "comment") /* the comment of one PR may be out of date */
+	X(COMMENT, "comment")     /* the comment of one PR may be out of date */                   \
+	X(CHECKS, "checks")       /* the check runs of one PR may be out of date */                \
+	X(REACTION, "reaction")   /* to a comment; `text` is its content */                        \
+	X(REPLY, "reply")         /* `text` as a comment on PR `number` */                         \
+	X(RERUN, "github_rerun")  /* Re-run at the vendor's repository: `text` is JSON */          \
+	X(RED_ISSUE, "red_issue") /* a red episode's issue may be out of date */                   \
+	X(WEBHOOK_NOTICE, "webhook_notice") /* the same to a vendor without a repository: JSON */
 
 enum outbox_kind {
 #define X(e, name) OUTBOX_##e,
@@ -25,17 +32,20 @@ struct outbox_row {
 	int64_t id;
 	enum outbox_kind kind;
 	char *target;        /* owner/name or URL; for COMMENT upstream's repository */
-	int64_t number;      /* the PR; 0 none */
-	char *dispatch_id;   /* "" for COMMENT */
+	int64_t number;      /* the PR; RED_ISSUE: the episode; 0 none */
+	char *dispatch_id;   /* "" for COMMENT; WEBHOOK_NOTICE: an id of its own */
 	char *delivery_guid; /* whose body is sent */
 	char *event_type, *sent_action, *original_action;
 	char **accelerators; /* NULL-terminated: those to list, or the one of a webhook */
 	char *runner;        /* webhook: the runner's name */
 	char *head_sha;
+	struct source_head *sources; /* a periodic run: of the accelerators that have one */
+	size_t n_sources;
+	char *text;           /* what the kind says; NULL: none */
 	int64_t finish_by_ms; /* webhook: for the token's end */
 	int n_attempts;       /* before this one */
 	int64_t first_ms;     /* when the effect came to be */
-	int64_t generation;   /* COMMENT: counts the wishes; see outbox_done */
+	int64_t generation;   /* COMMENT, CHECKS, RED_ISSUE: counts the wishes; see outbox_done */
 	bool is_uncertain;    /* an earlier try may have arrived: a crash, or a lost answer */
 };
 void outbox_row_release(struct outbox_row *r);
@@ -68,7 +78,7 @@ struct outbox_done {
 	int64_t id;
 	enum outbox_result result;
 	int64_t generation;
-	bool is_uncertain; /* COMMENT: nobody knows what GitHub shows now */
+	bool is_uncertain; /* it may have arrived; of COMMENT nobody knows what GitHub shows now */
 	int64_t next_ms, now_ms;
 	const char *error; /* RETRY, DEAD: why */
 };

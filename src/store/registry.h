@@ -3,6 +3,7 @@
 #define STORE_REGISTRY_H
 
 #include "model/accelerator.h"
+#include "store/quality.h"
 #include "store/store.h"
 
 /* Whole registry; those that are not in it are marked gone. Accelerators stay the caller's
@@ -11,6 +12,11 @@ struct mirror_registry {
 	struct store_op op;
 	const struct accelerator *list;
 	size_t n;
+	/* what PyTorch requires of each, added to its own; NULL-terminated or NULL */
+	const char *const *required_suites, *const *required_must_pass;
+	/* what counts as evidence (store/attribution.h); 0: as it was */
+	int64_t attribution_window_ms;
+	int attribution_distance;
 	int64_t now_ms;
 };
 int store_mirror_registry(struct store *s, struct mirror_registry *op) MUST_CHECK;
@@ -18,14 +24,17 @@ int store_mirror_registry(struct store *s, struct mirror_registry *op) MUST_CHEC
 struct accelerator_figures {
 	char *name;
 	int64_t n_pass,
-	    n_fail;           /* completed current jobs of the last 30 days that were green, red */
-	int64_t red_since_ms; /* of its push runs; 0: not red, or none */
+	    n_fail; /* completed current jobs of the last 30 days that were green, red */
 	int64_t n_dispatches, n_expired; /* last 30 days */
+	struct quality quality;
 	int64_t last_report_ms;
 };
+/* Fills in all but the name and last_report_ms. Thread: reader. */
+void accelerator_figures_read(struct db *d, struct accelerator_figures *f, int64_t now_ms);
 struct get_figures {
 	struct store_query q;
 	int64_t now_ms;
+	const char *only;                 /* in: this one; NULL: all */
 	struct accelerator_figures *list; /* out, by name; get_figures_release() */
 	size_t n;
 };
@@ -42,6 +51,7 @@ struct get_totals {
 	int64_t n_jobs, n_results, n_open_changes;
 	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired,
 	    n_leases_cancelled;
+	int64_t n_unhealthy, n_red; /* accelerators: by the breaker; on upstream's branches */
 	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
 	int64_t db_bytes;
 };

@@ -63,6 +63,7 @@ static void choose_held_id(struct db *d, struct start *s)
 static bool belongs_with(const struct start *a, const struct start *b)
 {
 	return is_shared(a->row.kind) && is_shared(b->row.kind) && !is_held(a) && !is_held(b) &&
+	       a->row.not_before_ms == b->row.not_before_ms &&
 	       strcmp(a->row.target_key, b->row.target_key) == 0;
 }
 
@@ -75,14 +76,15 @@ static void choose_id(struct db *d, const struct start *s, char out[ID_BYTES])
 		snprintf(out, ID_BYTES, "%s", s->last.id);
 }
 
-/* What runs in that repository already moves to the new id, with its round. */
+/* What runs in that repository already moves to the new id, with its round; not what goes at a
+ * time of its own. */
 static void move_others(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
 	    " AND kind IN ('github', 'infra') AND is_current = 1 AND " DISPATCH_IS_AT_WORK
-	    " AND id <> ?3",
-	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id)));
+	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4",
+	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms)));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *old = &l.at[i], row = stored_dispatch_copy(old);
@@ -90,7 +92,7 @@ static void move_others(struct db *d, const struct stored_dispatch *to, int64_t 
 		dispatch_retire(d, old, now_ms);
 		snprintf(row.id, sizeof(row.id), "%s", to->id);
 		row.state = DISPATCH_QUEUED;
-		row.sent_ms = row.finished_ms = 0;
+		row.sent_ms = row.finished_ms = row.not_before_ms = 0;
 		row.is_late = false;
 		FREE_AND_NULL(row.last_error);
 		free(row.delivery_guid);
@@ -118,7 +120,7 @@ static void run_group(struct db *d, struct starts *all, size_t first, bool *is_d
 		dispatch_insert(d, &all->at[i].row, now_ms);
 		is_done[i] = true;
 	}
-	if (is_shared(s->row.kind))
+	if (is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
 		move_others(d, &s->row, now_ms);
 	request_put(d, &s->row, now_ms);
 }

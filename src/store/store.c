@@ -137,14 +137,22 @@ void store_on_batch(struct inbox_item *item)
 		s->stats.n_commits++;
 		s->stats.n_ops += note->n_ops;
 		s->stats.last_commit_us = note->commit_us;
+		histogram_add(&s->stats.commit_times, note->commit_us);
 		if (note->did_write)
 			s->stats.is_writable = true;
 	}
-	free(note);
+	s->touched = &note->touched;
 	for (int i = 0; i < s->n_subscribers; i++)
 		if (s->subscribers[i].topics & topics)
 			s->subscribers[i].on_topic(
 			    s->subscribers[i].topics & topics, s->subscribers[i].owner);
+	s->touched = NULL;
+	free(note);
+}
+
+const struct store_touched *store_touched(const struct store *s)
+{
+	return s->touched;
 }
 
 /* ---- queues ---- */

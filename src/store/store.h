@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/histogram.h"
 #include "loop/loop.h"
 
 struct store;
@@ -42,7 +43,12 @@ enum store_topic {
 	STORE_QUEUE = 1 << 4,      /* a pull dispatch waits, or a place for one is free */
 	STORE_LEASES = 1 << 5, /* a lease was ended by others than its machine, or its time moved */
 	STORE_TOKENS = 1 << 6, /* credentials came or went */
+	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (store/attribution.h) */
+	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
 };
+/* Inside on_topic: what of STORE_CHANGES it was (store/touched.h). */
+struct store_touched;
+const struct store_touched *store_touched(const struct store *s);
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
 void store_subscribe(
     struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
@@ -87,7 +93,8 @@ struct store_stats {
 	int64_t n_queued_ops, n_queued_bytes;
 	int64_t n_commits, n_ops, n_failed_commits;
 	int64_t last_commit_us; /* how long the last one took */
-	bool is_writable;       /* false after a failed commit until one succeeds */
+	struct histogram commit_times;
+	bool is_writable; /* false after a failed commit until one succeeds */
 	char last_error[200];
 };
 void store_stats(struct store *s, struct store_stats *ret);

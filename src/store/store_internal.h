@@ -6,6 +6,7 @@
 
 #include "store/db.h"
 #include "store/store.h"
+#include "store/touched.h"
 
 enum {
 	BATCH_MAX_OPS = 512,
@@ -51,6 +52,7 @@ struct batch_note {
 	struct inbox_item item;
 	struct store *store;
 	unsigned topics;
+	struct store_touched touched;
 	int err;
 	char error[200];
 	int64_t commit_us;
@@ -75,6 +77,7 @@ struct store {
 		void *owner;
 	} subscribers[SUBSCRIBERS_MAX];
 	int n_subscribers;
+	const struct store_touched *touched; /* while subscribers are told */
 	struct store_stats stats;
 	int64_t n_queries;
 	bool is_closing, is_probing;

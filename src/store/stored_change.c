@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "store/attribution.h"
 #include "store/counters.h"
 #include "store/key.h"
 #include "store/store.h"
@@ -17,14 +18,30 @@ int64_t change_find(
 	    V_TEXT(change_kind_name(kind)));
 }
 
+/* Another base branch: the merge base is another one, and so is what the change touches. What was
+ * said of its failures is looked at again. */
+static void forget_base(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
+{
+	if (!f->base_ref || !db_has(d,
+				"SELECT 1 FROM change WHERE id = ?1 AND base_ref IS NOT NULL"
+				" AND base_ref <> ?2",
+				V_INT(id), V_TEXT(f->base_ref)))
+		return;
+	db_exec(d, "UPDATE change SET merge_base_sha = NULL, merge_base_ms = NULL WHERE id = ?1",
+	    V_INT(id));
+	db_exec(d, "DELETE FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+	    V_TEXT(repository_key(f->repository).text), V_TEXT(f->head_sha));
+	if (db_has(d,
+		"SELECT 1 FROM verdict WHERE change_id = ?1 AND attribution IS NOT NULL LIMIT 1",
+		V_INT(id)))
+		attribution_note_due(d, id, now_ms);
+}
+
 static void update(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
 {
-	/* Another base branch: the merge base is another one, too. */
+	forget_base(d, id, f, now_ms);
 	db_exec(d,
-	    "UPDATE change SET"
-	    " merge_base_sha = CASE WHEN ?3 IS NULL OR base_ref IS ?3 THEN merge_base_sha END,"
-	    " merge_base_ms = CASE WHEN ?3 IS NULL OR base_ref IS ?3 THEN merge_base_ms END,"
-	    " ref = COALESCE(?2, ref), base_ref = COALESCE(?3, base_ref),"
+	    "UPDATE change SET ref = COALESCE(?2, ref), base_ref = COALESCE(?3, base_ref),"
 	    " base_sha = COALESCE(?4, base_sha), title = COALESCE(?5, title),"
 	    " author = COALESCE(?6, author), active_ms = ?7 WHERE id = ?1",
 	    V_INT(id), V_TEXT(f->ref), V_TEXT(f->base_ref), V_TEXT(f->base_sha), V_TEXT(f->title),
@@ -162,5 +179,5 @@ void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 	db_exec(d, "UPDATE change SET state = ?2, active_ms = ?3 WHERE id = ?1", V_INT(change_id),
 	    V_TEXT(change_state_name(now)), V_INT(now_ms));
 	counter_add(d, COUNT_OPEN_CHANGES, (now == CHANGE_OPEN) - (before == CHANGE_OPEN));
-	db_tell(d, STORE_CHANGES);
+	db_tell_change(d, change_id);
 }

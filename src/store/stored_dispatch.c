@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "store/attribution.h"
 #include "store/counters.h"
 #include "store/requests.h"
 #include "store/store.h"
@@ -49,6 +50,7 @@ static struct stored_dispatch read_row(struct rows *r)
 	    .finished_ms = rows_int(r, 26),
 	    .is_late = rows_int(r, 27),
 	    .last_error = rows_dup(r, 28),
+	    .not_before_ms = rows_int(r, 29),
 	};
 
 	snprintf(s.id, sizeof(s.id), "%s", rows_text(r, 0));
@@ -162,22 +164,25 @@ static enum counter counter_of(enum dispatch_state state)
 
 void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 {
+	int64_t from_ms = s->not_before_ms > now_ms ? s->not_before_ms : now_ms;
+
 	s->is_current = true;
 	s->created_ms = now_ms;
 	if (s->state == DISPATCH_QUEUED) {
 		/* Nobody is asked for a pull dispatch, so nobody can acknowledge it: how long
 		 * it may wait is `start`. */
-		s->ack_by_ms = s->kind == RUNNER_PULL ? 0 : by(now_ms, s->acknowledge_ms);
-		s->start_by_ms = by(now_ms, s->start_ms);
-		s->finish_by_ms = by(now_ms, s->finish_ms);
+		s->ack_by_ms = s->kind == RUNNER_PULL ? 0 : by(from_ms, s->acknowledge_ms);
+		s->start_by_ms = by(from_ms, s->start_ms);
+		s->finish_by_ms = by(from_ms, s->finish_ms);
 	}
 	db_exec(d,
 	    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, target_key,"
 	    " round, round_ms, is_current, state, held_reason, is_held_for_good, number,"
 	    " delivery_guid, event_type, sent_action, original_action, acknowledge_ms, start_ms,"
-	    " finish_ms, ack_by_ms, start_by_ms, finish_by_ms, next_due_ms, created_ms)"
+	    " finish_ms, ack_by_ms, start_by_ms, finish_by_ms, next_due_ms, created_ms,"
+	    " not_before_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-	    " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
+	    " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
 	    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(s->change_id),
 	    V_TEXT(runner_kind_name(s->kind)), V_TEXT(s->target), V_TEXT(s->target_key),
 	    V_INT(s->round), V_INT(s->round_ms), V_TEXT(dispatch_state_name(s->state)),
@@ -185,9 +190,11 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    V_TEXT(s->delivery_guid), V_TEXT(s->event_type), V_TEXT(s->sent_action),
 	    V_TEXT(s->original_action), V_INT(s->acknowledge_ms), V_INT(s->start_ms),
 	    V_INT(s->finish_ms), V_INT_OR_NULL(s->ack_by_ms), V_INT_OR_NULL(s->start_by_ms),
-	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms));
+	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms),
+	    V_INT_OR_NULL(s->not_before_ms));
 	counter_add(d, counter_of(s->state), 1);
-	db_tell(d, STORE_CHANGES | STORE_DISPATCHES);
+	db_tell(d, STORE_DISPATCHES);
+	db_tell_change(d, s->change_id);
 	if (s->kind == RUNNER_PULL && s->state == DISPATCH_QUEUED)
 		db_tell(d, STORE_QUEUE);
 }
@@ -224,7 +231,9 @@ bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state
 	save(d, s);
 	counter_add(d, counter_of(from), -1);
 	counter_add(d, counter_of(to), 1);
-	db_tell(d, STORE_CHANGES | STORE_DISPATCHES);
+	db_tell(d, STORE_DISPATCHES);
+	db_tell_change(d, s->change_id);
+	db_tell_accelerator(d, s->accelerator);
 	if (s->kind == RUNNER_PULL)
 		leases_follow(d, s, now_ms);
 	return true;
@@ -263,6 +272,7 @@ void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    " WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",
 	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
 	verdicts_rebuild(d, s->change_id, s->accelerator);
+	attribution_apply(d, s->change_id, s->accelerator, now_ms);
 }
 
 void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)

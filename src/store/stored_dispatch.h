@@ -24,6 +24,7 @@ struct stored_dispatch {
 	char *delivery_guid, *event_type, *sent_action, *original_action;
 	int64_t acknowledge_ms, start_ms, finish_ms;  /* durations; 0: none */
 	int64_t ack_by_ms, start_by_ms, finish_by_ms; /* 0: none */
+	int64_t not_before_ms; /* its turn, from which its deadlines count; 0: it went at once */
 	int64_t created_ms, sent_ms, finished_ms;
 	bool is_late; /* came back to life after it had expired or failed */
 	char *last_error;
@@ -39,7 +40,8 @@ struct dispatch_list {
 	"id, accelerator, runner, change_id, kind, target, target_key, round, round_ms,"           \
 	" is_current, state, held_reason, is_held_for_good, number, delivery_guid, event_type,"    \
 	" sent_action, original_action, acknowledge_ms, start_ms, finish_ms, ack_by_ms,"           \
-	" start_by_ms, finish_by_ms, created_ms, sent_ms, finished_ms, is_late, last_error"
+	" start_by_ms, finish_by_ms, created_ms, sent_ms, finished_ms, is_late, last_error,"       \
+	" not_before_ms"
 #define DISPATCH_IS_AT_WORK    "state IN ('queued', 'sent', 'acknowledged', 'running')"
 #define DISPATCH_IS_UNFINISHED "state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
 /* ok-to-test cancel: it was held, or released and had not left. */

@@ -1,6 +1,7 @@
 #include "store/verdicts.h"
 
 #include "base/alloc.h"
+#include "store/skips.h"
 
 /* The position in this text orders statuses: the earlier one wins. */
 #define X(e)         #e " "
@@ -8,21 +9,25 @@
 
 static const char UNCLASSIFIED[] = "UNCLASSIFIED";
 
-int64_t test_id_of(struct db *d, const char *suite, const char *name)
+int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype)
 {
-	int64_t id = db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2",
-	    V_TEXT(suite), V_TEXT(name));
+	const char *type = dtype ? dtype : "";
+	int64_t id =
+	    db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ?3",
+		V_TEXT(suite), V_TEXT(name), V_TEXT(type));
 
 	if (id)
 		return id;
-	return db_int(d, 0, "INSERT INTO test (suite, name) VALUES (?1, ?2) RETURNING id",
-	    V_TEXT(suite), V_TEXT(name));
+	return db_int(d, 0,
+	    "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id", V_TEXT(suite),
+	    V_TEXT(name), V_TEXT(type));
 }
 
 #define WORSE_WINS                                                                                 \
 	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
 	" attribution = excluded.attribution, message = excluded.message,"                         \
-	" job_id = excluded.job_id, is_late = excluded.is_late"                                    \
+	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"             \
+	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL"           \
 	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
 	", verdict.status)"
 
@@ -30,11 +35,12 @@ void verdict_put(struct db *d, const struct cell *c)
 {
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
-	    " job_id, is_late) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" WORSE_WINS,
+	    " job_id, is_late, file, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+	    "?10)" WORSE_WINS,
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
 	    V_TEXT(test_status_name(c->status)),
 	    V_TEXT(test_status_is_red(c->status) ? UNCLASSIFIED : NULL), V_TEXT(c->message),
-	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late));
+	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late), V_TEXT(c->file), V_INT_OR_NULL(c->line));
 }
 
 bool job_needs_cell(const struct job_outcome *o)
@@ -78,7 +84,7 @@ void verdict_put_job(struct db *d, int64_t job_id)
 		struct cell c = {
 		    .change_id = rows_int(r, 0),
 		    .accelerator = rows_text(r, 1),
-		    .test_id = test_id_of(d, rows_text(r, 2), rows_text(r, 3)),
+		    .test_id = test_id_of(d, rows_text(r, 2), rows_text(r, 3), NULL),
 		    .status = test_status_of_conclusion(o.conclusion),
 		    .message = message,
 		    .job_id = job_id,
@@ -96,10 +102,10 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 {
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
-	    " job_id, is_late)"
+	    " job_id, is_late, file, line)"
 	    " SELECT j.change_id, j.accelerator, r.test_id, r.status,"
 	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
-	    " j.id, j.is_late FROM job j JOIN result r ON r.job_id = j.id"
+	    " j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
 	    " AND j.status = 'completed' AND j.digest IS NOT NULL ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
@@ -131,7 +137,7 @@ static void put_unfinished_jobs(struct db *d, int64_t change_id, const char *acc
 		struct cell c = {
 		    .change_id = change_id,
 		    .accelerator = accelerator,
-		    .test_id = test_id_of(d, rows_text(r, 1), rows_text(r, 2)),
+		    .test_id = test_id_of(d, rows_text(r, 1), rows_text(r, 2), NULL),
 		    .status = TEST_MISS,
 		    .message = rows_text(r, 3),
 		    .job_id = rows_int(r, 0),
@@ -155,7 +161,7 @@ static void put_silent_dispatches(struct db *d, int64_t change_id, const char *a
 		struct cell c = {
 		    .change_id = change_id,
 		    .accelerator = accelerator,
-		    .test_id = test_id_of(d, "dispatch", rows_text(r, 0)),
+		    .test_id = test_id_of(d, "dispatch", rows_text(r, 0), NULL),
 		    .status = TEST_MISS,
 		    .message = rows_text(r, 1),
 		};
@@ -174,4 +180,5 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 	put_jobs(d, change_id, accelerator);
 	put_unfinished_jobs(d, change_id, accelerator);
 	put_silent_dispatches(d, change_id, accelerator);
+	skips_apply(d, change_id, accelerator);
 }

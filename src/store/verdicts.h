@@ -12,6 +12,8 @@ struct cell {
 	int64_t test_id;
 	enum test_status status;
 	const char *message; /* or NULL */
+	const char *file;    /* or NULL */
+	int64_t line;        /* 0: not known */
 	int64_t job_id;      /* 0: none */
 	bool is_late;
 };
@@ -32,7 +34,7 @@ void verdict_put_job(struct db *d, int64_t job_id);
 /* All cells of one accelerator anew, from its current jobs and dispatches. */
 void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator);
 
-/* The id of a (suite, name), made when it is new. */
-int64_t test_id_of(struct db *d, const char *suite, const char *name);
+/* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
+int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype);
 
 #endif

@@ -3,13 +3,32 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/strv.h"
 #include "store/changes.h"
 #include "store/db.h"
 #include "store/key.h"
+#include "store/red_episodes.h"
+#include "store/view_delta.h"
 
-enum { ROWS_MAX = 20000 }; /* dispatches or jobs of one change, far above any real one */
+enum {
+	ROWS_MAX = 20000, /* dispatches or jobs of one change, far above any real one */
+	ATTRIBUTION_WAIT_MS = 15000,
+};
+
+/* A JSON array of texts; free each and the array. */
+static char **texts_of(const char *text)
+{
+	char **list = strv_copy(NULL);
+	json_t *array = NULL, *item;
+	size_t i;
+
+	if (text[0] && json_parse(text, strlen(text), &array, NULL) == 0)
+		json_array_foreach(array, i, item) strv_add(&list, json_string_value(item));
+	json_decref(array);
+	return list;
+}
 
 /* ---- which change ---- */
 
@@ -26,9 +45,14 @@ static int64_t find_change(struct db *d, const struct get_change *g)
 		    V_TEXT(key.text), V_INT(g->number));
 	if (g->head_sha) /* a self-report must not hide what was tested on request */
 		return db_int(d, 0,
-		    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
-		    " ORDER BY kind = 'nightly', id DESC LIMIT 1",
-		    V_TEXT(key.text), V_TEXT(g->head_sha));
+		    "SELECT id FROM change c WHERE repository_key = ?1 AND head_sha = ?2"
+		    " AND (?3 = 0 OR ?3 & CASE kind WHEN 'pull_request' THEN ?4 WHEN 'push'"
+		    "  THEN ?5 ELSE ?6 END)"
+		    " ORDER BY NOT EXISTS (SELECT 1 FROM dispatch WHERE change_id = c.id),"
+		    " kind = 'nightly', id DESC LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(g->head_sha), V_INT(g->kinds),
+		    V_INT(1 << CHANGE_PULL_REQUEST), V_INT(1 << CHANGE_PUSH),
+		    V_INT(1 << CHANGE_NIGHTLY));
 	return g->change_id;
 }
 
@@ -53,6 +77,7 @@ static bool read_change(struct db *d, int64_t id, struct change_view *v)
 		v->title = rows_dup(r, 8);
 		v->author = rows_dup(r, 9);
 		v->created_ms = rows_int(r, 10);
+		v->labels = strv_copy(NULL);
 	}
 	rows_end(r);
 	return is_found;
@@ -70,7 +95,7 @@ static void replace(char **old, char *new)
 static void read_pull(struct db *d, int64_t number, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT title, author, base_ref, base_sha, state, change_id FROM pull"
+	    "SELECT title, author, base_ref, base_sha, state, change_id, labels FROM pull"
 	    " WHERE repository_key = ?1 AND number = ?2",
 	    V_TEXT(repository_key(v->repository).text), V_INT(number));
 
@@ -78,6 +103,8 @@ static void read_pull(struct db *d, int64_t number, struct change_view *v)
 		v->number = number;
 		replace(&v->title, rows_dup(r, 0));
 		replace(&v->author, rows_dup(r, 1));
+		strv_free(v->labels);
+		v->labels = texts_of(rows_text(r, 6));
 		if (rows_int(r, 5) == v->change_id) {
 			replace(&v->base_ref, rows_dup(r, 2));
 			replace(&v->base_sha, rows_dup(r, 3));
@@ -100,22 +127,11 @@ static int64_t pull_of_change(struct db *d, int64_t change_id)
 
 /* ---- accelerators ---- */
 
-static char **logins(const char *text)
-{
-	char **list = strv_copy(NULL);
-	json_t *array = NULL, *login;
-	size_t i;
-
-	if (text[0] && json_parse(text, strlen(text), &array, NULL) == 0)
-		json_array_foreach(array, i, login) strv_add(&list, json_string_value(login));
-	json_decref(array);
-	return list;
-}
-
 static void read_accelerators(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT u.accelerator, m.title, m.level, m.docs_url, m.help_url, m.oncall FROM"
+	    "SELECT u.accelerator, m.title, m.level, m.docs_url, m.help_url, m.oncall,"
+	    " m.required_suites, m.must_pass, m.skip, m.unhealthy_since_ms FROM"
 	    " (SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
 	    "  UNION SELECT accelerator FROM job WHERE change_id = ?1 AND is_current = 1) u"
 	    " LEFT JOIN accelerator m ON m.name = u.accelerator ORDER BY u.accelerator",
@@ -133,8 +149,17 @@ static void read_accelerators(struct db *d, struct change_view *v)
 		    .level = rows_is_null(r, 2) ? LEVEL_1 : (enum level)rows_int(r, 2),
 		    .docs_url = rows_dup(r, 3),
 		    .help_url = rows_dup(r, 4),
-		    .oncall = logins(rows_text(r, 5)),
+		    .oncall = texts_of(rows_text(r, 5)),
+		    .required_suites = texts_of(rows_text(r, 6)),
+		    .must_pass = texts_of(rows_text(r, 7)),
+		    .skip = texts_of(rows_text(r, 8)),
+		    .is_unhealthy = !rows_is_null(r, 9),
+		    .red_since_ms = red_since_ms(d, rows_text(r, 0)),
+		    .delta = {.fixed = strv_copy(NULL),
+			.disappeared = strv_copy(NULL),
+			.newly_skipped = strv_copy(NULL)},
 		};
+		a->is_overdue = red_is_overdue(a->red_since_ms, clock_wall_ms());
 	}
 }
 
@@ -155,7 +180,8 @@ static void read_dispatches(struct db *d, struct change_view *v)
 	struct rows *r = db_rows(d,
 	    "SELECT accelerator, id, runner, kind, state, CASE state WHEN 'held' THEN held_reason "
 	    "END, last_error, created_ms,"
-	    " sent_ms, next_due_ms, is_current, is_held_for_good FROM dispatch"
+	    " sent_ms, next_due_ms, is_current, is_held_for_good,"
+	    " CASE WHEN kind IN ('github', 'infra') THEN target END FROM dispatch"
 	    " WHERE change_id = ?1"
 	    " AND accelerator <> ''"
 	    " ORDER BY accelerator, created_ms DESC, round DESC, is_current DESC, runner LIMIT ?2",
@@ -180,6 +206,7 @@ static void read_dispatches(struct db *d, struct change_view *v)
 		    .due_ms = rows_int(r, 9),
 		    .is_current = rows_int(r, 10),
 		    .is_held_for_good = rows_int(r, 11),
+		    .repository = rows_dup(r, 12),
 		};
 	}
 }
@@ -189,7 +216,8 @@ static void read_jobs(struct db *d, struct change_view *v)
 	struct rows *r = db_rows(d,
 	    "SELECT accelerator, id, workflow, name, run_id, run_attempt, status, conclusion, url,"
 	    " artifact_url, is_late, n_passed, n_failed, n_skipped, n_total, started_ms,"
-	    " completed_ms, n_cut FROM job WHERE change_id = ?1 AND is_current = 1"
+	    " completed_ms, n_cut, dispatch_id, runner FROM job"
+	    " WHERE change_id = ?1 AND is_current = 1"
 	    " ORDER BY accelerator, workflow, name, id LIMIT ?2",
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
@@ -218,6 +246,8 @@ static void read_jobs(struct db *d, struct change_view *v)
 		    .started_ms = rows_int(r, 15),
 		    .completed_ms = rows_int(r, 16),
 		    .n_cut = rows_int(r, 17),
+		    .dispatch_id = rows_dup(r, 18),
+		    .runner = rows_dup(r, 19),
 		};
 	}
 }
@@ -225,7 +255,8 @@ static void read_jobs(struct db *d, struct change_view *v)
 /* ---- cells ---- */
 
 #define VERDICT_COLUMNS                                                                            \
-	"v.accelerator, t.suite, t.name, v.status, v.attribution, v.message, v.job_id, v.is_late"
+	"v.accelerator, t.suite, t.name, v.status, v.attribution, v.message, v.job_id, v.is_late," \
+	" t.dtype, v.reason, v.evidence_job, v.evidence_url, v.file, v.line"
 
 static void add_verdicts(struct change_view *v, struct rows *r)
 {
@@ -242,10 +273,16 @@ static void add_verdicts(struct change_view *v, struct rows *r)
 		    .suite = rows_dup(r, 1),
 		    .test = rows_dup(r, 2),
 		    .status = test_status_parse(rows_text(r, 3)),
-		    .attribution = rows_dup(r, 4),
+		    .attribution = attribution_parse(rows_is_null(r, 4) ? NULL : rows_text(r, 4)),
 		    .message = rows_dup(r, 5),
 		    .job = rows_int(r, 6),
 		    .is_late = rows_int(r, 7),
+		    .dtype = *rows_text(r, 8) ? rows_dup(r, 8) : NULL,
+		    .reason = rows_dup(r, 9),
+		    .evidence_job = rows_int(r, 10),
+		    .evidence_url = rows_dup(r, 11),
+		    .file = rows_dup(r, 12),
+		    .line = rows_int(r, 13),
 		};
 	}
 }
@@ -257,6 +294,8 @@ static int by_test(const void *x, const void *y)
 
 	if (!order)
 		order = strcmp(a->test, b->test);
+	if (!order)
+		order = strcmp(a->dtype ? a->dtype : "", b->dtype ? b->dtype : "");
 	if (!order)
 		order = (a->accelerator > b->accelerator) - (a->accelerator < b->accelerator);
 	return order;
@@ -310,6 +349,14 @@ static bool is_pull_closed(struct db *d, const struct change_view *v, int64_t nu
 	    V_TEXT(repository_key(v->repository).text), V_INT(number));
 }
 
+/* For a moment only: where GitHub does not answer, what is known is shown. */
+static bool is_being_attributed(struct db *d, int64_t id)
+{
+	return db_has(d,
+	    "SELECT 1 FROM attribution_due WHERE change_id = ?1 AND n_tries = 0 AND since_ms > ?2",
+	    V_INT(id), V_INT(clock_wall_ms() - ATTRIBUTION_WAIT_MS));
+}
+
 static int get_run(struct store_query *q, struct db *d)
 {
 	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
@@ -332,6 +379,8 @@ static int get_run(struct store_query *q, struct db *d)
 	read_dispatches(d, v);
 	read_jobs(d, v);
 	read_verdicts(d, v, g->max_verdicts);
+	v->is_being_attributed = is_being_attributed(d, id);
+	view_read_deltas(d, v);
 	if (db_status(d)) { /* half a view is none */
 		change_view_free(v);
 		g->view = NULL;

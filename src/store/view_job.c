@@ -3,6 +3,8 @@
 #include "store/db.h"
 #include "store/jobs.h"
 
+enum { STATUSES_MAX_BYTES = 64 };
+
 static struct job_detail *read_job(struct db *d, int64_t id)
 {
 	struct rows *r = db_rows(d,
@@ -55,33 +57,66 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	return v;
 }
 
-static void read_tests(struct db *d, struct job_detail *v)
+static void add_test(struct job_detail *v, const struct rows *r)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
-	    " x.log_url, x.trace FROM result x JOIN test t ON t.id = x.test_id WHERE x.job_id = ?1"
-	    " ORDER BY x.ordinal",
-	    V_INT(v->job.id));
+	/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
+	if ((v->n_tests & (v->n_tests - 1)) == 0)
+		v->tests =
+		    xrealloc(v->tests, (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
+	v->tests[v->n_tests++] = (struct test_result){
+	    .suite = rows_dup(r, 0),
+	    .name = rows_dup(r, 1),
+	    .status = test_status_parse(rows_text(r, 2)),
+	    .duration_ms = rows_is_null(r, 3) ? -1 : rows_int(r, 3),
+	    .dtype = rows_dup(r, 4),
+	    .message = rows_dup(r, 5),
+	    .has_number = !rows_is_null(r, 6),
+	    .number = rows_real(r, 6),
+	    .unit = rows_dup(r, 7),
+	    .log_url = rows_dup(r, 8),
+	    .trace = rows_dup(r, 9),
+	    .file = rows_dup(r, 10),
+	    .line = rows_int(r, 11),
+	};
+}
 
+/* ",FAIL,ERROR," for a search by the status' name between commas; any: "". */
+static void list_statuses(struct buf *out, unsigned statuses)
+{
+	for (int i = 0; i < N_TEST_STATUSES; i++)
+		if (statuses >> i & 1)
+			buf_appendf(out, "%s%s,", out->len ? "" : ",",
+			    test_status_name((enum test_status)i));
+}
+
+static void read_tests(struct db *d, const struct get_job *g, struct job_detail *v)
+{
+	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES);
+	int64_t max = g->max_tests ? g->max_tests : INT32_MAX;
+	struct rows *r;
+
+	list_statuses(&statuses, g->statuses);
+	r = db_rows(d,
+	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
+	    " x.log_url, x.trace, x.file, x.line, x.ordinal"
+	    " FROM result x JOIN test t ON t.id = x.test_id"
+	    " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
+	    " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
+	    " ORDER BY x.ordinal LIMIT ?4",
+	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1));
 	while (rows_next(r)) {
-		/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
-		if ((v->n_tests & (v->n_tests - 1)) == 0)
-			v->tests = xrealloc(
-			    v->tests, (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
-		v->tests[v->n_tests++] = (struct test_result){
-		    .suite = rows_dup(r, 0),
-		    .name = rows_dup(r, 1),
-		    .status = test_status_parse(rows_text(r, 2)),
-		    .duration_ms = rows_is_null(r, 3) ? -1 : rows_int(r, 3),
-		    .dtype = rows_dup(r, 4),
-		    .message = rows_dup(r, 5),
-		    .has_number = !rows_is_null(r, 6),
-		    .number = rows_real(r, 6),
-		    .unit = rows_dup(r, 7),
-		    .log_url = rows_dup(r, 8),
-		    .trace = rows_dup(r, 9),
-		};
+		if ((int64_t)v->n_tests == max)
+			v->next = rows_int(r, 12);
+		else
+			add_test(v, r);
 	}
+	v->n_tests_total = g->from || v->next
+			       ? db_int(d, 0,
+				     "SELECT COUNT(*) FROM result x WHERE x.job_id = ?1 AND"
+				     " (?2 = '' OR instr(?2, ',' || x.status || ',') > 0)",
+				     V_INT(v->job.id), V_TEXT(buf_str(&statuses)))
+			       : (int64_t)v->n_tests;
+	buf_release(&statuses);
 }
 
 static int job_run(struct store_query *q, struct db *d)
@@ -91,7 +126,7 @@ static int job_run(struct store_query *q, struct db *d)
 	g->job = read_job(d, g->id);
 	if (!g->job)
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	read_tests(d, g->job);
+	read_tests(d, g, g->job);
 	return 0;
 }
 

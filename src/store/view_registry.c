@@ -5,35 +5,7 @@
 #include "store/registry.h"
 #include "store/store_internal.h"
 
-static const int64_t FIGURES_MS = INT64_C(30) * 86400 * 1000;
-enum { ACCELERATORS_MAX = 1000, PUSH_JOBS_MAX = 2000 };
-
-/* Since when its runs on pushes have been red without a green one between: from the newest
- * change back, a change being red when one of its jobs is. */
-static int64_t red_since(struct db *d, const char *accelerator)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT change_id, verdict, completed_ms FROM job WHERE accelerator = ?1"
-	    " AND is_push = 1 AND is_current = 1 AND verdict IS NOT NULL"
-	    " ORDER BY change_id DESC LIMIT ?2",
-	    V_TEXT(accelerator), V_INT(PUSH_JOBS_MAX));
-	int64_t change_id = 0, since = 0, red_ms = 0;
-
-	while (rows_next(r)) {
-		if (rows_int(r, 0) != change_id) {
-			if (change_id && !red_ms)
-				break;
-			since = red_ms;
-			red_ms = 0;
-			change_id = rows_int(r, 0);
-		}
-		if (test_status_is_red(test_status_parse(rows_text(r, 1))) &&
-		    rows_int(r, 2) > red_ms)
-			red_ms = rows_int(r, 2);
-	}
-	rows_end(r);
-	return red_ms ? red_ms : since;
-}
+enum { ACCELERATORS_MAX = 1000 };
 
 /* One range of an index for each: counting walks nothing else. */
 static int64_t count_jobs(
@@ -45,8 +17,10 @@ static int64_t count_jobs(
 	    V_TEXT(accelerator), V_TEXT(verdict), V_INT(after_ms));
 }
 
-static void count_all(struct db *d, struct accelerator_figures *f, int64_t after_ms)
+void accelerator_figures_read(struct db *d, struct accelerator_figures *f, int64_t now_ms)
 {
+	int64_t after_ms = now_ms - QUALITY_DAYS_MS;
+
 	for (int status = 0; status < N_TEST_STATUSES; status++) {
 		const char *name = test_status_name((enum test_status)status);
 
@@ -62,15 +36,16 @@ static void count_all(struct db *d, struct accelerator_figures *f, int64_t after
 	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
 	    " AND state = 'expired'",
 	    V_TEXT(f->name), V_INT(after_ms));
-	f->red_since_ms = red_since(d, f->name);
+	quality_read(d, f->name, now_ms, &f->quality);
 }
 
 static int figures_run(struct store_query *q, struct db *d)
 {
 	struct get_figures *g = CONTAINER_OF(q, struct get_figures, q);
-	struct rows *r =
-	    db_rows(d, "SELECT name, last_report_ms FROM accelerator ORDER BY name LIMIT ?1",
-		V_INT(ACCELERATORS_MAX));
+	struct rows *r = db_rows(d,
+	    "SELECT name, last_report_ms FROM accelerator WHERE ?2 IS NULL OR name = ?2"
+	    " ORDER BY name LIMIT ?1",
+	    V_INT(ACCELERATORS_MAX), V_TEXT(g->only));
 
 	while (rows_next(r)) {
 		struct accelerator_figures *f;
@@ -81,7 +56,7 @@ static int figures_run(struct store_query *q, struct db *d)
 		    .name = rows_dup(r, 0),
 		    .last_report_ms = rows_int(r, 1),
 		};
-		count_all(d, f, g->now_ms - FIGURES_MS);
+		accelerator_figures_read(d, f, g->now_ms);
 	}
 	if (db_status(d))
 		get_figures_release(g);
@@ -124,6 +99,13 @@ static int totals_run(struct store_query *q, struct db *d)
 	g->n_jobs = counts[COUNT_JOBS];
 	g->n_results = counts[COUNT_RESULTS];
 	g->n_open_changes = counts[COUNT_OPEN_CHANGES];
+	g->n_unhealthy = db_int(d, 0,
+	    "SELECT COUNT(*) FROM accelerator WHERE unhealthy_since_ms IS NOT NULL"
+	    " AND is_gone = 0 AND level > 1");
+	g->n_red = db_int(d, 0,
+	    "SELECT COUNT(DISTINCT e.accelerator) FROM red_episode e JOIN accelerator a"
+	    " ON a.name = e.accelerator WHERE e.ended_ms IS NULL AND a.is_gone = 0"
+	    " AND a.level > 1");
 	g->oldest_accepted_ms = db_int(
 	    d, 0, "SELECT received_ms FROM delivery WHERE state = 'accepted' ORDER BY id LIMIT 1");
 	g->db_bytes = db_file_bytes(d);

@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/counters.h"
+#include "store/days.h"
 #include "store/lease_recover.h"
+#include "store/nightly_note.h"
 #include "store/outbox_recover.h"
 #include "store/schema.h"
 #include "store/store_internal.h"
@@ -74,6 +76,7 @@ static bool is_failure_of_all(int code)
 /* Nonzero: the whole batch is lost, with that code. */
 static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before)
 {
+	struct store_touched touched_before = *db_touched(w->db);
 	struct db *d = w->db;
 	int stuck;
 
@@ -92,6 +95,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		op->err = stuck;
 	error_set(&op->why, op->err, "%s", stuck ? db_why(d)->text : err_text(op->err));
 	op->topics = 0;
+	*db_touched(d) = touched_before;
 	if (stuck && (is_failure_of_all(stuck) || !db_is_in_transaction(d)))
 		return stuck;
 	db_forget_failure(d);
@@ -168,7 +172,10 @@ static void do_batch(struct writer *w, struct store_op *first)
 		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)),
 		    LOG_S("error", note->error));
 		fail_batch(w, first, rc);
+	} else {
+		note->touched = *db_touched(w->db);
 	}
+	*db_touched(w->db) = (struct store_touched){0};
 	post_batch(w->store, first, note); /* the loop frees the note */
 	if (did_write)
 		checkpointer_on_commit(w->checkpointer, w->db, db_wal_bytes(w->db));
@@ -209,6 +216,10 @@ static int prepare_file(struct writer *w, const char *path, struct error *e)
 		rc = outbox_recover(w->db, e);
 	if (!rc)
 		rc = lease_recover(w->db, clock_wall_ms(), e);
+	if (!rc)
+		rc = days_fill(w->db, e);
+	if (!rc)
+		rc = nightly_fill(w->db, e);
 	if (!rc)
 		rc = checkpointer_start(path, &w->checkpointer, e);
 	return rc;

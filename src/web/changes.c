@@ -3,16 +3,22 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "report/change_json.h"
+#include "web/gate.h"
+#include "web/params.h"
 #include "web/render.h"
 #include "web/web_internal.h"
 
 struct change_request {
+	struct web_turn turn;
+	struct web *web;
 	struct get_change get;
 	struct web_render render;
 	struct loop *loop;
 	struct http_request *request;
 	struct config *config; /* as of the request */
 	char *head_sha;
+	struct verdict_choice choice; /* after: into cursor */
+	char cursor[CURSOR_BYTES];
 };
 
 static void change_request_free(void *p)
@@ -25,10 +31,26 @@ static void change_request_free(void *p)
 	free(c);
 }
 
+static void over(void *owner)
+{
+	struct change_request *c = owner;
+
+	web_turn_over(&c->turn);
+	change_request_free(c);
+}
+
+static void refuse(struct web_turn *t)
+{
+	struct change_request *c = CONTAINER_OF(t, struct change_request, turn);
+
+	web_respond_busy(c->request);
+	change_request_free(c);
+}
+
 static json_t *make_change(void *owner)
 {
 	struct change_request *c = owner;
-	json_t *v = change_json(c->get.view, c->config->public_url);
+	json_t *v = change_json(c->get.view, c->config->public_url, &c->choice);
 
 	change_view_free(c->get.view); /* here: it takes its time too */
 	c->get.view = NULL;
@@ -42,18 +64,55 @@ static void change_done(struct store_query *q)
 	if (q->err) {
 		web_respond_failed(
 		    c->request, q->err, c->get.number ? "no such pull request" : "no such commit");
-		change_request_free(c);
+		over(c);
 		return;
 	}
 	c->render = (struct web_render){
-	    .make = make_change, .over = change_request_free, .owner = c, .request = c->request};
+	    .make = make_change, .over = over, .owner = c, .request = c->request};
 	web_render(c->loop, &c->render, c->get.view->n_verdicts);
+}
+
+/* attribution=red: any of them. */
+static void read_choice(struct params *p, struct change_request *c)
+{
+	const char *kinds[N_CHANGE_KINDS + 1] = {NULL};
+	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
+	const char *attributions[N_ATTRIBUTIONS + 2] = {NULL};
+
+	for (int i = 0; i < N_TEST_STATUSES; i++)
+		statuses[i] = test_status_name((enum test_status)i);
+	for (int i = 0; i < N_ATTRIBUTIONS; i++)
+		attributions[i] = attribution_name((enum attribution)i);
+	attributions[N_ATTRIBUTIONS] = "red";
+	for (int i = 0; i < N_CHANGE_KINDS; i++)
+		kinds[i] = change_kind_name((enum change_kind)i);
+	c->get.kinds = c->get.number ? 0 : params_words(p, "kind", kinds);
+	c->choice.limit = (size_t)params_limit(p, 0);
+	c->choice.statuses = params_words(p, "status", statuses);
+	c->choice.attributions = params_words(p, "attribution", attributions);
+	if (c->choice.attributions >> N_ATTRIBUTIONS & 1)
+		c->choice.attributions = (1U << N_ATTRIBUTIONS) - 1;
+	c->choice.after = c->cursor;
+	c->choice.after_bytes = params_cursor(p, c->cursor, sizeof(c->cursor));
+}
+
+static void read_change(struct web_turn *t)
+{
+	struct change_request *c = CONTAINER_OF(t, struct change_request, turn);
+
+	if (store_get_change(c->web->deps.store, &c->get)) {
+		web_respond_busy(c->request);
+		over(c);
+	}
 }
 
 static void start(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
 	struct change_request *c = xcalloc(1, sizeof(*c));
+	struct params p = PARAMS_INIT(r);
 
+	c->turn = (struct web_turn){.begin = read_change, .refuse = refuse, .request = r};
+	c->web = w;
 	c->loop = w->deps.loop;
 	c->request = r;
 	c->config = config_ref(w->config);
@@ -62,10 +121,11 @@ static void start(struct web *w, struct http_request *r, int64_t number, const c
 	c->get.number = number;
 	c->get.head_sha = c->head_sha;
 	c->get.q.done = change_done;
-	if (store_get_change(w->deps.store, &c->get)) {
-		http_respond_busy(r, 1);
+	read_choice(&p, c);
+	if (params_refuse(&p))
 		change_request_free(c);
-	}
+	else
+		web_turn_take(w->gate, &c->turn);
 }
 
 static void on_pull(struct http_request *r, void *owner)
@@ -74,7 +134,7 @@ static void on_pull(struct http_request *r, void *owner)
 	int64_t number;
 
 	if (!w->config)
-		http_respond_busy(r, 1);
+		web_respond_busy(r);
 	else if (parse_int64(http_segment(r, 0), &number) || number <= 0)
 		web_respond_not_found(r, "no such pull request");
 	else
@@ -86,7 +146,7 @@ static void on_commit(struct http_request *r, void *owner)
 	struct web *w = owner;
 
 	if (!w->config)
-		http_respond_busy(r, 1);
+		web_respond_busy(r);
 	else if (!is_sha1(http_segment(r, 0)))
 		web_respond_not_found(r, "no such commit");
 	else
@@ -95,12 +155,8 @@ static void on_commit(struct http_request *r, void *owner)
 
 void web_add_change_routes(struct web *w)
 {
-	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
-					      .pattern = "/api/v1/pulls/{n}",
-					      .on_request = on_pull,
-					      .owner = w});
-	http_server_route(w->deps.server, &(struct http_route){.method = "GET",
-					      .pattern = "/api/v1/commits/{sha}",
-					      .on_request = on_commit,
-					      .owner = w});
+	web_add_resource(w, "/api/v1/pulls/{n}", "/pulls/{n}", on_pull);
+	web_add_resource(w, "/api/v1/commits/{sha}", "/commits/{sha}", on_commit);
+	web_set_page_limit(w, "/pulls/{n}", PARAMS_LIMIT_MAX);
+	web_set_page_limit(w, "/commits/{sha}", PARAMS_LIMIT_MAX);
 }

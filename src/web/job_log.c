@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "store/jobs.h"
 #include "web/byte_range.h"
+#include "web/params.h"
 #include "web/web_internal.h"
 
 enum {
@@ -349,7 +350,8 @@ static void on_log(struct http_request *q, void *owner)
 	struct web *w = owner;
 	bool follows = wants_to_follow(q);
 	struct log_get *g;
-	int64_t id;
+	struct params p = PARAMS_INIT(q);
+	int64_t id, from = follows ? params_int(&p, "from", 0, LOG_MAX_BYTES, 0) : 0;
 
 	if (!w->config || w->is_stopping || w->n_log_readers_stuck >= STUCK_MAX ||
 	    (follows && w->n_followers >= FOLLOWERS_MAX)) {
@@ -360,6 +362,8 @@ static void on_log(struct http_request *q, void *owner)
 		web_respond_not_found(q, "no such job");
 		return;
 	}
+	if (params_refuse(&p))
+		return;
 	g = xcalloc(1, sizeof(*g));
 	g->web = w;
 	g->request = q;
@@ -367,6 +371,7 @@ static void on_log(struct http_request *q, void *owner)
 	g->silence = timer_new(w->deps.loop, on_silence, g);
 	g->job.id = id;
 	g->job.q.done = on_job;
+	g->at = from; /* whoever follows may have read a part already */
 	if (follows)
 		follow(g);
 	if (store_find_job(w->deps.store, &g->job)) {
@@ -379,9 +384,8 @@ static void on_log(struct http_request *q, void *owner)
 }
 
 /* Their text is cut, not ended: it goes on elsewhere. */
-void web_stop(struct web *w)
+void web_cut_followers(struct web *w)
 {
-	w->is_stopping = true;
 	for (struct log_get *g = w->followers; g; g = g->next)
 		if (g->request && g->is_begun)
 			http_stream_cut(g->request);
@@ -389,10 +393,5 @@ void web_stop(struct web *w)
 
 void web_add_job_log_routes(struct web *w)
 {
-	http_server_route(w->deps.server, &(struct http_route){
-					      .method = "GET",
-					      .pattern = "/api/v1/jobs/{id}/log",
-					      .on_request = on_log,
-					      .owner = w,
-					  });
+	web_add_resource(w, "/api/v1/jobs/{id}/log", NULL, on_log);
 }

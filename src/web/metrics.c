@@ -1,10 +1,30 @@
 /* /metrics: Prometheus text format 0.0.4. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/str.h"
+#include "base/version.h"
 #include "model/states.h"
+#include "store/gauges.h"
+#include "web/process_metrics.h"
 #include "web/status.h"
 
-enum { METRICS_MAX_BYTES = 1 << 20 };
+enum { METRICS_MAX_BYTES = 4 << 20 };
+
+/* What the store says in two reads, then what the process says, read in the pool: /proc are
+ * files. */
+struct metrics_request {
+	struct get_gauges gauges;
+	struct pool_work work;
+	struct http_request *request;
+	struct web *web;
+	struct config *config; /* as of the request */
+	struct buf out;
+};
+
+static void put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
 
 static void put_gauge(struct buf *out, const char *name, const char *help, int64_t value)
 {
@@ -47,6 +67,10 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	put_gauge(out, "outpost_outbox_dead", "Effects that were given up.", s->outbox.n_dead);
 	put_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
 	    age_s(t->now_ms, s->outbox.oldest_unsent_ms));
+	put_gauge(out, "outpost_accelerators_unhealthy",
+	    "Accelerators that the circuit breaker does not count.", t->n_unhealthy);
+	put_gauge(out, "outpost_accelerators_red",
+	    "Accelerators that are red on an upstream branch.", t->n_red);
 	put_gauge(
 	    out, "outpost_pull_queue", "Dispatches that wait for a machine.", s->leases.n_queued);
 	put_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
@@ -55,43 +79,248 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	put_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
 	put_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
 	    stats.n_queued_ops);
+	put_head(out, "outpost_store_commit_seconds", "histogram",
+	    "How long a batch of writes took, from its begin until it was on disk.");
+	histogram_write(out, &stats.commit_times, "outpost_store_commit_seconds", "");
 	put_counter(
 	    out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
 	put_counter(out, "outpost_store_failed_commits_total", "Commits that failed.",
 	    stats.n_failed_commits);
 }
 
-static void answer_metrics(int err, struct status_request *s)
-{
-	struct web *w = s->web;
-	const struct http_counters *c = http_server_counters(w->deps.server);
-	struct buf out = BUF_INIT(METRICS_MAX_BYTES);
+/* ---- by accelerator; names are [a-z0-9-] ---- */
 
-	put_gauge(&out, "outpost_uptime_seconds", "Seconds since the start.",
+static double seconds(int64_t ms)
+{
+	return (double)ms / 1000;
+}
+
+static double pass_rate(const struct accelerator_gauges *g)
+{
+	return (double)g->n_pass / (double)(g->n_pass + g->n_fail);
+}
+
+enum accelerator_metric {
+	METRIC_RED_SINCE,
+	METRIC_UNHEALTHY_SINCE,
+	METRIC_LAST_REPORT,
+	METRIC_PASS_RATE,
+	METRIC_DEADLINES_MISSED,
+	METRIC_QUEUE,
+	N_ACCELERATOR_METRICS
+};
+
+/* False: nothing is known, and a line would be a lie. */
+static bool read_metric(enum accelerator_metric m, const struct accelerator_gauges *g, double *ret)
+{
+	switch (m) {
+	case METRIC_RED_SINCE:
+		*ret = seconds(g->red_since_ms);
+		return true;
+	case METRIC_UNHEALTHY_SINCE:
+		*ret = seconds(g->unhealthy_since_ms);
+		return true;
+	case METRIC_LAST_REPORT:
+		*ret = seconds(g->last_report_ms);
+		return g->last_report_ms != 0;
+	case METRIC_PASS_RATE:
+		*ret = g->n_pass + g->n_fail ? pass_rate(g) : 0;
+		return g->n_pass + g->n_fail > 0;
+	case METRIC_DEADLINES_MISSED:
+		*ret = (double)g->n_expired;
+		return true;
+	case METRIC_QUEUE:
+		*ret = (double)g->n_queued;
+		return true;
+	case N_ACCELERATOR_METRICS:
+		break;
+	}
+	return false;
+}
+
+static void put_accelerators(struct buf *out, const struct get_gauges *q)
+{
+	static const struct {
+		const char *name, *help;
+	} metrics[N_ACCELERATOR_METRICS] = {
+	    [METRIC_RED_SINCE] = {"outpost_accelerator_red_since_timestamp_seconds",
+		"Since when it is red on an upstream branch, 0: it is not."},
+	    [METRIC_UNHEALTHY_SINCE] = {"outpost_accelerator_unhealthy_since_timestamp_seconds",
+		"Since when the circuit breaker does not count it, 0: it does."},
+	    [METRIC_LAST_REPORT] = {"outpost_accelerator_last_report_timestamp_seconds",
+		"When it last reported anything."},
+	    [METRIC_PASS_RATE] = {"outpost_accelerator_pass_ratio",
+		"Share of its jobs of the last 30 days that passed, 0 to 1."},
+	    [METRIC_DEADLINES_MISSED] = {"outpost_accelerator_deadlines_missed",
+		"Dispatches of the last 30 days that it let expire."},
+	    [METRIC_QUEUE] = {"outpost_accelerator_queue",
+		"Dispatches that wait for one of its machines."},
+	};
+
+	for (int m = 0; m < N_ACCELERATOR_METRICS; m++) {
+		put_head(out, metrics[m].name, "gauge", metrics[m].help);
+		for (size_t i = 0; i < q->n; i++) {
+			double value;
+
+			if (read_metric((enum accelerator_metric)m, &q->list[i], &value))
+				buf_appendf(out, "%s{accelerator=\"%s\"} %.15g\n", metrics[m].name,
+				    q->list[i].name, value);
+		}
+	}
+}
+
+static void put_outbox(struct buf *out, const struct get_gauges *q)
+{
+	put_head(out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
+	for (int k = 0; k < N_OUTBOX_KINDS; k++)
+		buf_appendf(out, "outpost_outbox_unsent{kind=\"%s\"} %lld\n",
+		    outbox_kind_name((enum outbox_kind)k), (long long)q->outbox[k].n_unsent);
+	put_head(out, "outpost_outbox_age_seconds", "gauge",
+	    "Age of the oldest unsent effect, by kind.");
+	for (int k = 0; k < N_OUTBOX_KINDS; k++)
+		buf_appendf(out, "outpost_outbox_age_seconds{kind=\"%s\"} %lld\n",
+		    outbox_kind_name((enum outbox_kind)k),
+		    (long long)age_s(q->now_ms, q->outbox[k].oldest_ms));
+}
+
+/* ---- one after the other ---- */
+
+static void add_process(struct pool_work *work)
+{
+	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
+
+	process_metrics_write(&m->out, m->config->state_dir);
+}
+
+static void answer(struct pool_work *work)
+{
+	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
+
+	http_respond(m->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
+	    buf_str(&m->out), m->out.len);
+	buf_release(&m->out);
+	config_unref(m->config);
+	free(m);
+}
+
+static void finish(struct metrics_request *m)
+{
+	m->work = (struct pool_work){.work = add_process, .after = answer};
+	pool_submit(m->web->deps.loop, &m->work);
+}
+
+static void gauges_read(struct store_query *q)
+{
+	struct metrics_request *m = CONTAINER_OF(q, struct metrics_request, gauges.q);
+
+	if (!q->err) {
+		put_accelerators(&m->out, &m->gauges);
+		put_outbox(&m->out, &m->gauges);
+	}
+	get_gauges_release(&m->gauges);
+	finish(m);
+}
+
+/* ---- how long requests take ---- */
+
+/* Few words for many routes. Machines' requests are held open until there is something to say. */
+enum route_group { GROUP_WEBHOOK, GROUP_REPORT, GROUP_MACHINE, GROUP_API, GROUP_OTHER, N_GROUPS };
+static const char *const GROUPS[N_GROUPS] = {"webhook", "report", "machine", "api", "other"};
+
+static enum route_group group_of(const struct http_route *r)
+{
+	static const struct {
+		const char *prefix;
+		enum route_group group;
+	} prefixes[] = {
+	    {"/github/webhook", GROUP_WEBHOOK},
+	    {"/github/callback", GROUP_REPORT},
+	    {"/api/v1/runner/", GROUP_MACHINE},
+	    {"/api/", GROUP_API},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (str_has_prefix(r->pattern, prefixes[i].prefix))
+			return prefixes[i].group == GROUP_API && !str_eq(r->method, "GET")
+				   ? GROUP_REPORT
+				   : prefixes[i].group;
+	return GROUP_OTHER;
+}
+
+static void add_times(const struct http_route *r, const struct histogram *times, void *owner)
+{
+	histogram_merge(&((struct histogram *)owner)[group_of(r)], times);
+}
+
+static void put_times(struct buf *out, const struct http_server *server)
+{
+	struct histogram times[N_GROUPS] = {0};
+	char label[32];
+
+	http_server_times(server, add_times, times);
+	put_head(out, "outpost_http_request_seconds", "histogram",
+	    "From a request's head until its answer, by kind; streamed answers are not counted.");
+	for (int g = 0; g < N_GROUPS; g++) {
+		snprintf(label, sizeof(label), "kind=\"%s\"", GROUPS[g]);
+		histogram_write(out, &times[g], "outpost_http_request_seconds", label);
+	}
+}
+
+static void put_service(struct metrics_request *m)
+{
+	struct web *w = m->web;
+	const struct http_counters *c = http_server_counters(w->deps.server);
+	struct buf *out = &m->out;
+
+	put_head(out, "outpost_build_info", "gauge", "1, with the version as its label.");
+	buf_append_str(out, "outpost_build_info{version=\"" OUTPOST_VERSION "\"} 1\n");
+	put_gauge(out, "outpost_uptime_seconds", "Seconds since the start.",
 	    age_s(clock_wall_ms(), w->started_wall_ms));
-	put_gauge(&out, "outpost_http_connections", "Open connections.",
+	put_gauge(out, "outpost_http_connections", "Open connections.",
 	    http_server_n_connections(w->deps.server));
-	put_counter(&out, "outpost_http_requests_total", "Requests.", c->n_requests);
-	put_counter(&out, "outpost_http_4xx_total", "Answers 400 to 499.", c->n_answers_4xx);
-	put_counter(&out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
-	put_counter(&out, "outpost_http_refused_total", "Requests refused because of load.",
+	put_counter(out, "outpost_http_requests_total", "Requests.", c->n_requests);
+	put_counter(out, "outpost_http_4xx_total", "Answers 400 to 499.", c->n_answers_4xx);
+	put_counter(out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
+	put_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
 	    c->n_refused_busy);
+	put_times(out, w->deps.server);
+}
+
+static void status_was_read(int err, struct status_request *s)
+{
+	struct metrics_request *m = s->owner;
+
+	put_service(m);
 	/* With the store gone the process still has something to say: that it is up. */
 	if (!err)
-		put_store_metrics(&out, s);
-	w->deps.write_metrics(&out, w->deps.owner);
-	http_respond(s->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
-	    buf_str(&out), out.len);
-	buf_release(&out);
+		put_store_metrics(&m->out, s);
+	m->web->deps.write_metrics(&m->out, m->web->deps.owner);
+	m->gauges.q.done = gauges_read;
+	m->gauges.now_ms = clock_wall_ms();
+	if (err || store_get_gauges(m->web->deps.store, &m->gauges))
+		finish(m);
 }
 
 static void on_metrics(struct http_request *r, void *owner)
 {
-	struct status_request *s = xcalloc(1, sizeof(*s));
+	struct web *w = owner;
+	struct status_request *s;
+	struct metrics_request *m;
 
-	s->request = r;
-	s->done = answer_metrics;
-	status_read(owner, s);
+	if (!w->config) {
+		http_respond_busy(r, 1);
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
+	m = xcalloc(1, sizeof(*m));
+
+	m->request = r;
+	m->web = w;
+	m->config = config_ref(w->config);
+	buf_init(&m->out, METRICS_MAX_BYTES);
+	s->owner = m;
+	s->done = status_was_read;
+	status_read(w, s);
 }
 
 void web_add_metrics_routes(struct web *w)

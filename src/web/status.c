@@ -125,7 +125,7 @@ static void answer_status(int err, struct status_request *s)
 	json_t *v;
 
 	if (err) {
-		http_respond_busy(s->request, 1);
+		web_respond_busy(s->request);
 		return;
 	}
 	v = status_json(s);
@@ -160,7 +160,5 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 
 void web_add_status_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/api/v1/status", .on_request = on_status, .owner = w});
+	web_add_resource(w, "/api/v1/status", NULL, on_status);
 }

@@ -33,7 +33,7 @@ struct web_deps {
 struct web *web_new(const struct web_deps *deps);
 /* Takes a reference of its own. */
 void web_configure(struct web *w, struct config *config);
-/* Cuts the answers that wait for more to come: a followed log. Call it when the server closes. */
+/* Cuts the answers that wait for more to come: followed logs, streams of events. Call it when the server closes. */
 void web_stop(struct web *w);
 /* After the server is closed and the store's queries are done. NULL is fine. */
 void web_free(struct web *w);
@@ -41,5 +41,8 @@ void web_free(struct web *w);
 /* What /api/v1/status shows and `outpostctl status` starts from. done runs once, on the
  * loop; *status is a new reference, or NULL with err set. */
 void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner);
+/* The list that /api/v1/accelerators shows. done runs once, on the loop, where the store is busy
+ * inside this call; *list is a new reference, or NULL with err set. */
+void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner);
 
 #endif

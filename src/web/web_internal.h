@@ -5,6 +5,13 @@
 #include "web/web.h"
 
 struct log_get;
+struct web_events;
+struct web_gate;
+
+struct web_resource {
+	const char *api, *page; /* page NULL: none */
+	int64_t page_limit;     /* 0: none */
+};
 
 struct web {
 	struct web_deps deps;
@@ -13,25 +20,67 @@ struct web {
 	struct log_get *followers; /* of logs that may grow */
 	int n_followers;
 	int n_log_readers_stuck; /* whose socket has not taken their last piece */
+	struct web_events *events;
+	struct web_gate *gate; /* gate.h */
 	bool is_stopping;
+	struct web_resource *resources; /* owned */
+	size_t n_resources;
 };
+
+/* What is shown as JSON and as a page: `on_request` serves both, with `w` as its owner, and answers
+ * with the web_respond…() below, which give each its form. page NULL: there is none. Patterns are
+ * borrowed for ever. */
+void web_add_resource(struct web *w, const char *api, const char *page,
+    void (*on_request)(struct http_request *r, void *owner));
+/* The page was asked for: long lists are then cut to a first part, which the page asks on from. */
+bool web_is_page(const struct http_request *r);
+/* `limit` where the page's address has none (params_limit()), after web_add_resource(). */
+void web_set_page_limit(struct web *w, const char *page, int64_t limit);
+int64_t web_page_limit(const struct http_request *r); /* 0: none, or not a page */
+/* What the page is called before its first segment; NULL: like the whole. Borrowed for ever. */
+const char *web_page_title(const struct http_request *r);
+/* The path and query under which the API says what this page shows, of URL characters only; NULL:
+ * the request is for no resource. free(). */
+char *web_api_of_page(const struct http_request *r);
 
 /* One file a group of routes. */
 void web_add_change_routes(struct web *w);
+void web_add_dashboard_routes(struct web *w);
+void web_add_nightly_routes(struct web *w);
 void web_add_accelerator_routes(struct web *w);
+void web_add_accelerator_page_routes(struct web *w);
+void web_add_known_routes(struct web *w);
+void web_add_platform_routes(struct web *w);
 void web_add_job_routes(struct web *w);
 void web_add_job_log_routes(struct web *w);
-void web_add_link_routes(struct web *w);
+void web_add_badge_routes(struct web *w);
+void web_add_feed_routes(struct web *w);
+void web_add_asset_routes(struct web *w);
+void web_add_event_routes(struct web *w);
+void web_add_fallback(struct web *w);
 void web_add_health_routes(struct web *w);
 void web_add_status_routes(struct web *w);
 void web_add_metrics_routes(struct web *w);
 
-/* Sends a JSON text, or v (stolen), as application/json. */
+/* Answers, in the form that the address wants: JSON with CORS, or the page with it inside. ETag and
+ * If-None-Match are seen to for 200. r came by a route whose owner is the struct web. Sends a JSON
+ * text, or v (stolen). */
 void web_respond_json_text(struct http_request *r, int status, const char *text);
 void web_respond_json(struct http_request *r, int status, json_t *v);
-/* 404 {"error": text}. */
+/* {"error": text}. */
+void web_respond_error(struct http_request *r, int status, const char *text);
+/* 404. */
 void web_respond_not_found(struct http_request *r, const char *text);
+/* 503 with Retry-After. */
+void web_respond_busy(struct http_request *r);
 /* The answer for a store call that failed: 404, or 503 with Retry-After. */
 void web_respond_failed(struct http_request *r, int err, const char *not_found);
+
+/* Their parts of web_stop() and web_free(). */
+void web_cut_followers(struct web *w);
+void web_cut_events(struct web *w);
+void web_free_events(struct web *w);
+/* How many streams of events are open. */
+int web_n_event_streams(const struct web *w);
 
 #endif

@@ -7,7 +7,16 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { TEXT_MAX_BYTES = 1024, COMMENT_MAX_BYTES = 65536, PATH_MAX_BYTES = 64, LABELS_MAX = 1000 };
+enum {
+	TEXT_MAX_BYTES = 1024,
+	COMMENT_MAX_BYTES = 65536,
+	PATH_MAX_BYTES = 64,
+	LABELS_MAX = 1000,
+	/* GitHub lists no more in a push: a list so long may have been cut. */
+	COMMITS_MAX = 2048,
+	TITLE_MAX_BYTES = 200,
+	AUTHOR_MAX_BYTES = 100,
+};
 
 /* Reads fields by their path. The first that is wrong is kept in `why`; what is read after
  * it still gives a value, so one check at the end is enough. */
@@ -193,6 +202,45 @@ static void read_pull_request(struct reader *r, struct event *ret)
 		ret->label = read_optional_text(r, "label.name", TEXT_MAX_BYTES);
 }
 
+static bool read_commit(const json_t *v, struct push_commit *ret)
+{
+	const json_t *by = json_object_get(v, "author");
+	const char *sha = json_get_str(v, "id"), *message = json_get_str(v, "message");
+	const char *author = json_get_str(by, "username"), *at = json_get_str(v, "timestamp");
+
+	if (!sha || !is_sha1(sha))
+		return false;
+	author = author ? author : json_get_str(by, "name");
+	author = author ? author : "";
+	message = message ? message : "";
+	ret->sha = xstrdup(sha);
+	ret->author = cut_copy(author, strlen(author), AUTHOR_MAX_BYTES);
+	ret->title = cut_copy(message, strcspn(message, "\r\n"), TITLE_MAX_BYTES);
+	if (!at || rfc3339_parse(at, &ret->at_ms))
+		ret->at_ms = 0;
+	return true;
+}
+
+/* All of them or none; a list that is wrong is no reason to refuse the push. */
+static void read_commits(const struct reader *r, struct event *ret)
+{
+	const json_t *list = find(r, "commits");
+	size_t n = json_array_size(list); /* 0 for what is no array */
+	const char *last = json_get_str(json_array_get(list, n - 1), "id");
+
+	if (n == 0 || n >= COMMITS_MAX || !last || !str_eq(last, ret->after))
+		return;
+	ret->commits = xcalloc(n, sizeof(*ret->commits));
+	while (ret->n_commits < n &&
+	       read_commit(json_array_get(list, ret->n_commits), &ret->commits[ret->n_commits]))
+		ret->n_commits++;
+	if (ret->n_commits == n)
+		return;
+	push_commits_free(ret->commits, ret->n_commits);
+	ret->commits = NULL;
+	ret->n_commits = 0;
+}
+
 static void read_push(struct reader *r, struct event *ret)
 {
 	const json_t *pushed = find(r, "repository.pushed_at");
@@ -202,6 +250,8 @@ static void read_push(struct reader *r, struct event *ret)
 	ret->before = read_sha(r, "before");
 	ret->after = read_sha(r, "after");
 	ret->is_deleted = read_flag(r, "deleted");
+	ret->is_forced = json_is_true(find(r, "forced"));
+	read_commits(r, ret);
 	/* Seconds in a push, unlike everywhere else; only used to order what is known. */
 	if (json_is_integer(pushed) && json_integer_value(pushed) > 0 &&
 	    json_integer_value(pushed) < INT64_MAX / 1000)
@@ -229,6 +279,20 @@ static void read_issue_comment(struct reader *r, struct event *ret)
 	ret->comment_author_type = read_optional_text(r, "comment.user.type", TEXT_MAX_BYTES);
 	ret->comment_association = read_text(r, "comment.author_association", TEXT_MAX_BYTES);
 	ret->comment_created_ms = read_time(r, "comment.created_at");
+}
+
+static void read_check(struct reader *r, struct event *ret)
+{
+	const bool is_run = ret->kind == EVENT_CHECK_RUN;
+
+	if (json_is_object(find(r, is_run ? "check_run.app" : "check_suite.app")))
+		ret->check_app_id =
+		    read_positive(r, is_run ? "check_run.app.id" : "check_suite.app.id");
+	ret->check_head_sha = read_sha(r, is_run ? "check_run.head_sha" : "check_suite.head_sha");
+	if (!is_run)
+		return;
+	ret->check_name = read_text(r, "check_run.name", TEXT_MAX_BYTES);
+	ret->check_external_id = read_optional_text(r, "check_run.external_id", TEXT_MAX_BYTES);
 }
 
 static int kind_of(const char *event_name, enum event_kind *ret)
@@ -278,6 +342,8 @@ int event_parse(
 		read_push(&r, ret);
 	else if (ret->kind == EVENT_ISSUE_COMMENT)
 		read_issue_comment(&r, ret);
+	else if (ret->kind == EVENT_CHECK_RUN || ret->kind == EVENT_CHECK_SUITE)
+		read_check(&r, ret);
 	json_decref(root);
 	if (r.why.code)
 		error_set(e, r.why.code, "%s", r.why.text);

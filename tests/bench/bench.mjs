@@ -1,22 +1,24 @@
 // Speed, as ratios inside one run: webhooks taken in beside nginx passing the same requests on, API requests per
-// dispatch, fan-out, memory.
+// dispatch, fan-out, memory; and every answer and page on a database of ten million results.
 //
-//   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N]
+//   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--pages] [--results N] [--database FILE]
 //
-// The table goes to standard output, progress to a terminal's standard error. Some two minutes.
+// --pages: only the answers and pages, each with its times; --database: on this one (tests/bench/fill.c made it), copied.
+// The table goes to standard output, progress to a terminal's standard error. Some five minutes.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
 const { values, positionals: [build] } = parseArgs({ allowPositionals: true, options: {
-  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' },
+  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, pages: { type: 'boolean' }, results: { type: 'string' }, database: { type: 'string' },
 } });
 if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 
 const { machine } = await import('./load.mjs');
 const { fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
+const { pages } = await import('./pages.mjs');
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -24,7 +26,18 @@ const paint = (code, text) => (process.stdout.isTTY && !process.env.NO_COLOR ? `
 
 const n = (value, digits = 0) => value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
-function rows({ taken, dispatch, fan, waiting }) {
+function pageRows(read) {
+  const slowest = read.answers.toSorted((a, b) => b.p99 - a.p99)[0];
+  const rate = (who) => median(read.intake[who].map((run) => run.rate));
+  return [
+    { what: `the slowest page or answer on ${n(read.results)} results (p99)`, value: slowest.p99, beside: read.answers.find((one) => one.path === '/healthz').p99, besideWhat: '/healthz', most: 10, unit: ' ms', digits: 1 },
+    { what: 'webhooks a second while pages are read', value: rate('read'), beside: rate('quiet'), besideWhat: 'nobody reads', ratio: read.ratio, least: 0.9, unit: '/s' },
+  ];
+}
+
+const judged = (list) => list.map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
+
+function rows({ taken, dispatch, fan, waiting, read }) {
   const of = (who, key) => median(taken[who].map((run) => run[key]));
   const pairs = (key) => median(taken.outpost.map((run, i) => run[key] / taken.nginx[i][key]));
   return [
@@ -36,7 +49,14 @@ function rows({ taken, dispatch, fan, waiting }) {
     { what: 'memory, full load', value: Math.max(...taken.memory_load), most: 16, unit: ' MiB', digits: 1 },
     { what: `memory, ${n(waiting.count)} waiting runners`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
     { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
-  ].map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
+    ...pageRows(read),
+  ];
+}
+
+// Each answer, the slowest first.
+function answersTable({ answers }) {
+  const width = Math.max(...answers.map((one) => one.path.length));
+  return answers.toSorted((a, b) => b.p99 - a.p99).map((one) => `${one.path.slice(0, 90).padEnd(Math.min(width, 90))}  ${n(one.p50, 2).padStart(7)} ms  p99 ${n(one.p99, 2).padStart(7)} ms  ${n(one.bytes / 1024, 1).padStart(8)} KiB`).join('\n');
 }
 
 function table(list) {
@@ -57,21 +77,30 @@ const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-bench-'));
 try {
   const host = machine(dir);
   const seconds = Number(values.seconds ?? 5);
-  const taken = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
-  const dispatch = await requestsPerDispatch({ dir, changes: 20, say });
-  const fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
-  const waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
+  const measured = {};
+  if (!values.pages) {
+    measured.taken = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
+    measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
+    measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
+    measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
+  }
+  measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), results: Number(values.results ?? 10_000_000), database: values.database, say });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
-  const list = rows({ taken, dispatch, fan, waiting });
+  const { taken, fan, read } = measured;
+  const list = judged(values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: taken, dispatch, fan_out: fan, waiting }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: taken, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
-    console.log(`${n(taken.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${taken.outpost.length} alternating pairs\n`);
-    console.log(table(list));
-    console.log(`\nnginx passes requests on as it does by default, a connection each; over kept ones it does ${n(taken.nginx_kept.rate)}/s`);
-    console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
-    console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
+    if (taken) console.log(`${n(taken.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${taken.outpost.length} alternating pairs`);
+    console.log(`\n${table(list)}\n`);
+    console.log(answersTable(read));
+    console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; five readers ask ten times a second each`);
+    if (taken) {
+      console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(taken.nginx_kept.rate)}/s`);
+      console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
+      console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
+    }
   }
 } finally {
   await fs.rm(dir, { recursive: true, force: true });

@@ -32,7 +32,7 @@ static bool is_own_text(cmark_node *node)
 
 	if (type != CMARK_NODE_TEXT && type != CMARK_NODE_HTML_BLOCK)
 		return false;
-	return strcasestr(text, "ok-to-test") && (type == CMARK_NODE_TEXT || is_visible_html(text));
+	return strcasestr(text, "@bot") && (type == CMARK_NODE_TEXT || is_visible_html(text));
 }
 
 static bool is_shown(cmark_node *document)
@@ -54,19 +54,34 @@ static bool is_shown(cmark_node *document)
 	return is_found;
 }
 
+static void check_command(const struct command *c)
+{
+	assert(c->kind < N_COMMAND_KINDS);
+	assert(strlen(c->sha) <= 40 && strspn(c->sha, "0123456789abcdef") == strlen(c->sha));
+	assert(c->kind == COMMAND_OK_TO_TEST || !c->sha[0]);
+	assert(strlen(c->word) < COMMAND_WORD_BYTES && strlen(c->suite) < COMMAND_WORD_BYTES);
+	assert(!c->suite[0] || (c->kind == COMMAND_RETEST && c->word[0]));
+	assert(!c->word[0] || c->kind == COMMAND_RETEST || c->kind == COMMAND_UNKNOWN);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	char *text = xstrndup((const char *)data, n);
-	struct command c = command_find(text, "bot");
+	struct command list[COMMANDS_MAX];
+	size_t n_commands = commands_find(text, "bot", list);
 
-	assert(strlen(c.sha) <= 40 && strspn(c.sha, "0123456789abcdef") == strlen(c.sha));
-	assert(c.kind == COMMAND_OK_TO_TEST || !c.sha[0]);
-	if (c.kind == COMMAND_OK_TO_TEST && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
+	assert(n_commands <= COMMANDS_MAX);
+	for (size_t i = 0; i < n_commands; i++)
+		check_command(&list[i]);
+	if (n_commands && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
 		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_DEFAULT);
 
 		assert(is_shown(document));
 		cmark_node_free(document);
 	}
+	n_commands = commands_find(text, NULL, list);
+	for (size_t i = 0; i < n_commands; i++)
+		check_command(&list[i]);
 	free(text);
 	return 0;
 }

@@ -32,6 +32,9 @@ static inline void check_case(const struct test_result *t)
 	check_text(t->dtype, REPORT_UNIT_MAX_BYTES, true);
 	check_text(t->unit, REPORT_UNIT_MAX_BYTES, true);
 	check_text(t->log_url, REPORT_URL_MAX_BYTES, true);
+	check_text(t->file, REPORT_PATH_MAX_BYTES, true);
+	assert(!t->file || (test_status_is_red(t->status) && t->file[0] != '/'));
+	assert(t->line >= 0 && t->line <= REPORT_LINE_MAX && (t->file || !t->line));
 }
 
 static inline void check_report(enum report_format f, const uint8_t *data, size_t n)

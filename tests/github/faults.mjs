@@ -5,7 +5,7 @@
 //   count        how often it strikes (default: 1, or without end when probability is given)
 //   skip         how many matching requests pass first
 //   when         "before" (default): nothing has happened; "after": the effect took place, its answer is lost
-// kinds: status {status}, reset, hang, slow {ms}, truncate, secondary {retryAfter?, status?}, primary {resetIn},
+// kinds: status {status, message?}, reset, hang, slow {ms}, truncate, secondary {retryAfter?, status?}, primary {resetIn},
 //        expired, unprocessable {message?}, notFound
 const DOCS = 'https://docs.github.com/rest';
 
@@ -38,7 +38,7 @@ function answerFor(rule, limit) {
     case 'status':
       return rule.status >= 502 && rule.status <= 504
         ? { status: rule.status, headers: { 'content-type': 'text/html' }, body: '<html><body>Unicorn!</body></html>' }
-        : json(rule.status, { message: 'Server Error' });
+        : json(rule.status, { message: rule.message ?? 'Server Error' });
     case 'secondary':
       return json(rule.status ?? 403, {
         message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.',

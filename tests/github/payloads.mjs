@@ -128,6 +128,8 @@ export function push(options = {}) {
 }
 
 // A comment on a pull request: {repository, number, body, author, association, createdAt, id, pullAuthor, bot}
+let nextComment = 3_000_000_001; // each comment is another one
+
 export function issueComment(action, options = {}) {
   const payload = rename(example('issue_comment', 'created'), options.repository ?? UPSTREAM);
   const number = options.number ?? 1;
@@ -142,7 +144,7 @@ export function issueComment(action, options = {}) {
   if (options.pullAuthor) payload.issue.user.login = options.pullAuthor;
   const now = new Date().toISOString();
   Object.assign(payload.comment, {
-    id: options.id ?? payload.comment.id, body: options.body ?? 'hello', author_association: options.association ?? 'MEMBER',
+    id: options.id ?? nextComment++, body: options.body ?? 'hello', author_association: options.association ?? 'MEMBER',
     created_at: options.createdAt ?? now, updated_at: options.createdAt ?? now,
   });
   const author = options.author ?? 'alice';
@@ -151,7 +153,7 @@ export function issueComment(action, options = {}) {
   return payload;
 }
 
-// A check run or suite that somebody asked to run again: {repository, id, name, headSha, externalId, number}
+// A check run or suite that somebody asked to run again: {repository, id, name, headSha, externalId, number, appId}
 export function checkRerequested(kind, options = {}) {
   const payload = rename(example(kind, kind === 'check_suite' ? undefined : 'rerequested'), options.repository ?? UPSTREAM);
   payload.action = 'rerequested';
@@ -161,6 +163,7 @@ export function checkRerequested(kind, options = {}) {
   if (options.name) check.name = options.name;
   if (options.headSha) check.head_sha = options.headSha;
   if (options.externalId) check.external_id = options.externalId;
+  if (options.appId) check.app.id = options.appId;
   check.pull_requests = options.number ? [{ number: options.number }] : [];
   return payload;
 }

@@ -130,6 +130,7 @@ export class Rig extends EventEmitter {
   violations() { return this.#violations; }
   emulatorGaps() { return [...this.#gaps].map(([gap, count]) => ({ gap, count })); }
   expireTokens() { this.gate.expireTokens(); }
+  issues(repository) { return this.world.issues(repository); }
   comments(repository, number) { return this.world.comments(repository, number); }
   checkRuns(repository, sha) { return this.world.checkRuns(repository, sha); }
   reactions(repository, commentId) { return this.#reactions.get(`/repos/${repository}/issues/comments/${commentId}/reactions`) ?? []; }
@@ -336,7 +337,7 @@ export class Rig extends EventEmitter {
   // Operations of the description that emulate has no route for: Prism's mock answers them.
   #isUnserved(path, method) {
     return /\/statuses\/[^/]+$/.test(path) && method === 'POST'
-      || path.endsWith('/rerun-failed-jobs')
+      || /\/(rerun|rerun-failed-jobs)$/.test(path)
       || path === '/app/hook/config' || path === '/installation/repositories';
   }
 
@@ -362,6 +363,13 @@ export class Rig extends EventEmitter {
         if ([...body.body].length <= COMMENT_LIMIT) return undefined;
         this.#violation(record, 'request', [{ message: `a comment of ${[...body.body].length} characters` }]);
         return problem(422, 'Validation Failed', { errors: [{ resource: 'IssueComment', code: 'unprocessable', field: 'data', message: 'Body is too long (maximum is 65536 characters)' }] });
+      case 'PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}': {
+        const id = Number(path.split('/')[5]);
+        const before = this.world.annotations(id);
+        const answer = await this.#emulate(url, request, text, admitted, record);
+        if (answer.status === 200) this.world.keepAnnotations(id, before, body.output?.annotations);
+        return answer;
+      }
       case 'GET /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions':
         return json(200, this.#reactions.get(path) ?? []);
       case 'POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions':

@@ -11,6 +11,8 @@ const ANY_READ = {};
 // data may be read with any valid token.
 const NEEDS = [
   ['POST', /^\/repos\/[^/]+\/[^/]+\/dispatches$/, { contents: 'write' }],
+  ['POST', /^\/repos\/[^/]+\/[^/]+\/issues$/, { issues: 'write' }],
+  ['PATCH', /^\/repos\/[^/]+\/[^/]+\/issues\/\d+$/, { issues: 'write', pull_requests: 'write' }],
   ['POST', /^\/repos\/[^/]+\/[^/]+\/issues\/\d+\/comments$/, { issues: 'write', pull_requests: 'write' }],
   ['PATCH', /^\/repos\/[^/]+\/[^/]+\/issues\/comments\/\d+$/, { issues: 'write', pull_requests: 'write' }],
   ['DELETE', /^\/repos\/[^/]+\/[^/]+\/issues\/comments\/\d+$/, { issues: 'write', pull_requests: 'write' }],

@@ -204,7 +204,7 @@ export class WebhookVendor extends Vendor {
     event.taken = said === 'reset' || said < 300;
     if (said === 'reset') request.socket.resetAndDestroy();
     else response.writeHead(said, { 'content-type': 'application/json' }).end('{}');
-    if (valid && event.taken && event.event !== 'cancel' && this.script.length > 0)
+    if (valid && event.taken && body.outpost && event.event !== 'cancel' && this.script.length > 0) // a notice has none, and is no work
       this.track(this.perform(body, (workflow) => this.report(body, workflow)));
   }
 

@@ -339,11 +339,26 @@ export class World {
         createdAt: row.created_at, updatedAt: row.updated_at }));
   }
 
+  issues(name) {
+    const repo = this.repository(name);
+    return this.#t.issues.findBy('repo_id', repo.id).filter((row) => !row.is_pull_request)
+      .map((row) => ({ number: row.number, author: this.#t.users.get(row.user_id)?.login, title: row.title, body: row.body, state: row.state, stateReason: row.state_reason }));
+  }
+
   checkRuns(name, sha) {
     const repo = this.repository(name);
     return this.#t.checkRuns.findBy('repo_id', repo.id).filter((row) => !sha || row.head_sha === sha)
       .map(({ id, name: title, head_sha: headSha, status, conclusion, external_id: externalId, details_url: detailsUrl, output }) =>
         ({ id, name: title, headSha, status, conclusion, externalId, detailsUrl, output }));
+  }
+
+  annotations(id) { return this.#t.checkRuns.get(id)?.output.annotations ?? []; }
+
+  // GitHub adds to a check run's annotations with each update; emulate replaces them.
+  keepAnnotations(id, before, added = []) {
+    const { output } = this.#t.checkRuns.get(id);
+    const annotations = [...before, ...added];
+    this.#t.checkRuns.update(id, { output: { ...output, annotations, annotations_count: annotations.length } });
   }
 
   // Puts what emulate's rows have no column for into its answers.

@@ -97,8 +97,8 @@ describe('documents of a job', { skip: notBuilt }, () => {
   }
 
   // Follows a log: text so far, done (resolves with all of it), saw(text).
-  async function follow(one) {
-    const request = http.get({ host: '127.0.0.1', port: outpost.port, path: `/api/v1/jobs/${one.job}/log?follow=1` });
+  async function follow(one, rest = '') {
+    const request = http.get({ host: '127.0.0.1', port: outpost.port, path: `/api/v1/jobs/${one.job}/log?follow=1${rest}` });
     const [response] = await once(request, 'response');
     const self = { text: '', status: response.statusCode, headers: response.headers, request };
     self.done = (async () => {
@@ -309,6 +309,9 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal(await follower.done, `${text}the end\n`);
       // Who comes late gets all of it at once.
       assert.equal(await (await follow(one)).done, `${text}the end\n`);
+      assert.equal(await (await follow(one, `&from=${text.length}`)).done, 'the end\n');
+      assert.equal(await (await follow(one, `&from=${text.length + 8}`)).done, '');
+      assert.equal((await follow(one, '&from=-1')).status, 400);
     });
 
     test('a follower is let go when the job is over and nothing comes', async () => {

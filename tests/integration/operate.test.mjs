@@ -149,7 +149,7 @@ describe('operating it', { skip: notBuilt }, () => {
     const metrics = await outpost.get('/metrics');
     assert.match(metrics.headers['content-type'], /^text\/plain; version=0\.0\.4/);
     const lines = metrics.text.trimEnd().split('\n');
-    assert.ok(lines.every((line) => /^# (HELP|TYPE) [a-z_0-9]+ .+$/.test(line) || /^[a-z_0-9]+(\{[a-z_]+="[^"]*"\})? -?[0-9.e+]+$/.test(line)), metrics.text);
+    assert.ok(lines.every((line) => /^# (HELP|TYPE) [a-z_0-9]+ .+$/.test(line) || /^[a-z_0-9]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? -?[0-9.e+-]+$/.test(line)), metrics.text);
     assert.match(metrics.text, /^outpost_webhooks_total\{answer="accepted"\} [1-9]/m);
     const names = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2]);
     assert.equal(new Set(names).size, names.length, 'each metric is declared once');

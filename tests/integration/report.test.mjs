@@ -46,6 +46,28 @@ describe('docs/report.schema.json', () => {
     for (const example of examples) assert.equal(validate(example), true, JSON.stringify(validate.errors));
   });
 
+  // docs/report-examples: what vendors begin with.
+  test('it takes the whole examples, and so does the program, without a hint', async () => {
+    const folder = path.join(root, 'docs/report-examples');
+    const names = await fs.readdir(folder);
+    const page = await fs.readFile(path.join(root, 'docs/report.md'), 'utf8');
+    const systems = new Set();
+    assert.ok(names.length >= 4);
+    for (const name of names) {
+      const file = path.join(folder, name);
+      const example = await readJson(file);
+      assert.equal(validate(example), true, `${name}: ${JSON.stringify(validate.errors)}`);
+      assert.ok(page.includes(`(report-examples/${name})`), `${name} is not shown`);
+      if (name.startsWith('models-')) systems.add(example.environment.os);
+      if (notBuilt) continue;
+      const { code, stdout, stderr } = await ctl(['report', 'validate', file, '--json']);
+      assert.equal(code, 0, stderr);
+      const told = JSON.parse(stdout);
+      assert.deepEqual([told.format, told.tests, told.hints], ['outpost', example.tests.length, []], name);
+    }
+    assert.equal(systems.size, 2);
+  });
+
   test('it judges the table of documents as the parser does', () => {
     assert.ok(cases.length > 100);
     for (const { what, document, error } of cases) assert.equal(validate(document), error === undefined, `${what}: ${JSON.stringify(validate.errors)}`);

@@ -42,7 +42,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     await accepted('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
     await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: { payload } }) => payload.number === number });
     await rig.waitForDispatch({ repository: INFRA, where: ({ client_payload: { payload } }) => payload.number === number });
-    await until(() => vendors.lab.events.some(({ body }) => body?.payload.number === number), { timeout: 10_000 });
+    await until(() => vendors.lab.events.some(({ body }) => body?.payload?.number === number), { timeout: 10_000 });
   };
 
   before(async () => {
@@ -123,10 +123,9 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.deepEqual(detail.tests.map(({ name, status }) => [name, status]), [['llama3', 'PASS'], ['Qwen', 'FAIL']]);
     for (const link of [`/jobs/${red.job}`, `/pulls/${NUMBER}`, `/commits/${pull.headSha}`]) {
       const { status, headers } = await outpost.get(link);
-      assert.deepEqual([status, headers.location], [303, `/api/v1${link}`], 'what the comment links to opens');
+      assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'], 'what the comment links to opens');
     }
-    assert.equal((await outpost.get('/jobs/999999')).status, 303);
-    assert.equal((await outpost.get('/api/v1/jobs/999999')).status, 404);
+    for (const missing of ['/jobs/999999', '/api/v1/jobs/999999']) assert.equal((await outpost.get(missing)).status, 404);
   });
 
   test('one comment of the bot tells it, and vendor text stays text', async () => {
@@ -157,7 +156,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     const mine = rig.dispatches({ repository: 'Ascend/pytorch' }).filter(({ client_payload: { payload } }) => payload.number === NUMBER);
     assert.equal(mine.length, 1);
     assert.equal(before, 1);
-    assert.equal(vendors.lab.events.filter(({ body }) => body.payload.number === NUMBER).length, 1);
+    assert.equal(vendors.lab.events.filter(({ body }) => body.payload?.number === NUMBER).length, 1);
   });
 
   test('on a warm token a dispatch is one request', async () => {
@@ -181,7 +180,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.equal(states(before, 'quiet-chip')[0], 'superseded', 'what was unfinished ended');
     assert.deepEqual(states(before, 'ascend-npu'), ['done'], 'what was finished stays');
     assert.ok(before.verdicts.length > 0, 'results of the old head are kept');
-    await until(() => vendors.silent.events.some(({ event, body, valid }) => event === 'cancel' && valid && body.payload.number === NUMBER), { what: 'the silent vendor is told to cancel', timeout: 10_000 });
+    await until(() => vendors.silent.events.some(({ event, body, valid }) => event === 'cancel' && valid && body.payload?.number === NUMBER), { what: 'the silent vendor is told to cancel', timeout: 10_000 });
     await until(() => botComments()[0].body.includes(pull.headSha.slice(0, 7)), { timeout: 10_000 });
     assert.equal(botComments().length, 1);
     assert.ok(!botComments()[0].body.includes(old.slice(0, 7)));

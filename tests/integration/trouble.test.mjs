@@ -19,9 +19,9 @@ describe('a full disk', { skip: notBuilt || (!canMount && 'no mount namespaces h
   test('503 while it is full, nothing accepted is lost, and back by itself', async () => {
     const rig = await startRig();
     const outpost = await Outpost.prepare({ rig });
-    // A file system of its own, 3 MiB large, that only this daemon sees.
+    // A file system of its own, 8 MiB large, that only this daemon sees.
     const wrapper = path.join(outpost.dir, 'small-disk');
-    await fs.writeFile(wrapper, `#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs -o size=3m none "${outpost.stateDir}" && exec "${OUTPOSTD}" "$@"' sh "$@"\n`, { mode: 0o755 });
+    await fs.writeFile(wrapper, `#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs -o size=8m none "${outpost.stateDir}" && exec "${OUTPOSTD}" "$@"' sh "$@"\n`, { mode: 0o755 });
     const child = spawn(wrapper, ['-c', outpost.configFile], { stdio: ['ignore', 'ignore', 'pipe'] });
     let log = '';
     child.stderr.setEncoding('utf8').on('data', (text) => { log += text; });

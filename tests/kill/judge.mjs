@@ -1,8 +1,12 @@
 // What must be true when a story has been told, however often the daemon died meanwhile. Each check gives
 // sentences about what is wrong; none means that all is well.
-import { RUNNERS, UPSTREAM } from './stage.mjs';
+import { ASCEND, RUNNERS, UPSTREAM } from './stage.mjs';
+
+// The check runs of the jobs that may have one, by where they run.
+const CHECKS = { [ASCEND]: `crcr/${ASCEND}/ci/test`, lab: 'outpost/lab-chip/ci/test' };
 
 const pulls = (story) => story.lines.filter(({ kind }) => kind === 'pull');
+const commands = (line) => line.steps.filter(({ command, copyOf }) => command && !copyOf);
 const ids = (list) => new Set(list.map(({ id }) => id));
 
 // What may differ between two runs: addresses, ids of jobs and dispatches, runs, and the time.
@@ -21,6 +25,7 @@ function* checkLine(stage, line) {
   const rounds = new Map(); // head → how many rounds each runner may have had
   for (const step of line.steps) {
     if (!step.starts) {
+      if (/^retest/.test(step.command) && !step.copyOf) add(step.head, RUNNERS.map(({ where }) => where));
       // A label starts the accelerator that asks for it, once a round.
       if (step.action === 'labeled' && !step.copyOf) add(step.head, ['torch-spyre/torch-spyre']);
       continue;
@@ -41,16 +46,51 @@ function* checkLine(stage, line) {
       const came = stage.arrivals.filter((one) => one.where === where && one.head === head && !['closed', 'cancel'].includes(one.action));
       const got = new Map(came.map(({ id, original, delivery }) => [id, `${original} by ${delivery}`]));
       if (got.size > (counts.get(where) ?? 0)) yield `${name} ${head.slice(0, 7)}: ${got.size} dispatches to ${where} in ${counts.get(where) ?? 0} rounds: ${[...got.values()].join(', ')}`;
+      // One that had ended begins anew with another round.
+      const check = CHECKS[where];
+      const runs = check ? stage.checks(head, check).length : 0;
+      if (runs > (counts.get(where) ?? 0)) yield `${name} ${head.slice(0, 7)}: ${runs} check runs ${check} in ${counts.get(where) ?? 0} rounds`;
     }
   }
 }
 
 function* checkPushes(stage) {
-  for (const step of stage.story.lines.find(({ kind }) => kind === 'pushes').steps)
+  for (const step of stage.story.lines.filter(({ kind }) => kind === 'pushes').flatMap(({ steps }) => steps))
     for (const { where } of RUNNERS.filter(({ pushes }) => pushes)) {
       const got = ids(stage.arrivals.filter((one) => one.where === where && one.head === step.head));
       if (got.size !== 1) yield `push ${step.head.slice(0, 7)}: ${got.size} dispatches to ${where}`;
     }
+}
+
+// One issue an episode, one comment a step; each knows its own by a marker.
+function* checkIssues(stage) {
+  const count = (texts, pattern) => texts.reduce((all, text) => {
+    const [, found] = pattern.exec(text) ?? [];
+    return all.set(found, (all.get(found) ?? 0) + 1);
+  }, new Map());
+  const issues = stage.rig.issues(ASCEND);
+  for (const [episode, n] of count(issues.map(({ body }) => body), /^<!-- outpost:red:(\d+) -->$/m))
+    if (n !== 1) yield `episode ${episode} has ${n} issues`;
+  for (const { number } of issues)
+    for (const [step, n] of count(stage.onIssue(number).map(({ body }) => body), /^<!-- outpost:red:(\d+:\w+) -->$/m))
+      if (n !== 1) yield `the issue ${number} has ${n} comments of ${step}`;
+}
+
+export const openIssues = (stage) => stage.rig.issues(ASCEND).filter(({ state }) => state === 'open').length;
+
+// Only the newest episode may still go on.
+function* checkOpenIssues(stage) {
+  const open = openIssues(stage);
+  if (open > 1) yield `${open} issues are open at once`;
+}
+
+// What was said got one reaction and at most one reply.
+function* checkCommands(stage, line) {
+  for (const step of commands(line)) {
+    const [reactions, replies] = [stage.reactions(step).length, stage.replies(step).length];
+    if (reactions !== 1) yield `#${line.number}: ${reactions} reactions to ${step.command}`;
+    if (replies > 1 || (replies === 0 && !/^retest/.test(step.command))) yield `#${line.number}: ${replies} replies to ${step.command}`;
+  }
 }
 
 function* checkEnd(stage, line) {
@@ -66,6 +106,10 @@ function* checkEnd(stage, line) {
   const cancelled = ids(silent.filter(({ action }) => action === 'cancel'));
   const standing = [...ids(silent.filter(({ action }) => action !== 'cancel'))].filter((id) => !cancelled.has(id));
   if (standing.length !== (line.isClosed ? 0 : 1)) yield `${name}: ${standing.length} dispatches stand at the silent vendor`;
+  if (!line.isClosed)
+    for (const check of Object.values(CHECKS))
+      if (!stage.checks(line.finalHead, check).at(-1)?.conclusion) yield `${name}: ${check} has not concluded`;
+  yield* checkCommands(stage, line);
 }
 
 // Whether all that is still on its way has arrived: what the end of the story waits for.
@@ -85,6 +129,8 @@ export function* judge(stage) {
   }
   for (const line of stage.story.lines) yield* checkLine(stage, line);
   yield* checkPushes(stage);
+  yield* checkIssues(stage);
+  yield* checkOpenIssues(stage);
   for (const line of pulls(stage.story)) {
     yield* checkEnd(stage, line);
     const n = stage.comments(line.number).length;
@@ -92,9 +138,15 @@ export function* judge(stage) {
   }
 }
 
-// Comments that differ from those of an undisturbed run.
+// What a pull request shows at the end: its comment, and what its check runs conclude.
+export function shown(stage, { number, finalHead, isClosed }) {
+  const checks = isClosed ? [] : Object.values(CHECKS).map((name) => stage.checks(finalHead, name).at(-1)).map((run) => `${run?.name} ${run?.conclusion}: ${run?.output.title}`);
+  return [plain(stage.comments(number)[0]?.body ?? '', stage), ...checks].join('\n');
+}
+
+// Pull requests that show something else than in an undisturbed run.
 export function differences(stage, expected) {
-  return pulls(stage.story).filter(({ number }) => plain(stage.comments(number)[0]?.body ?? '', stage) !== expected.get(number)).map(({ number }) => number);
+  return pulls(stage.story).filter((line) => shown(stage, line) !== expected.get(line.number));
 }
 
 export { pulls, UPSTREAM };

@@ -1,13 +1,13 @@
 // Promises 1 and 2: a daemon that is killed again and again, on a network that fails, loses nothing and doubles
 // nothing. The same story is played twice, undisturbed and disturbed; both end alike.
 //
-//   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--hangs N] [--rude N]
+//   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--hangs N] [--rude N] [--share X]
 //
 // SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the daemon's folder.
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { until } from '../integration/lib/outpost.mjs';
-import { differences, judge, plain, pulls, unfinished } from './judge.mjs';
+import { differences, judge, openIssues, plain, pulls, shown, unfinished } from './judge.mjs';
 import { Stage } from './stage.mjs';
 import { writeStory } from './story.mjs';
 import { breakGithub, killer, moodyVendor } from './trouble.mjs';
@@ -18,7 +18,10 @@ async function idle(stage) {
   const { code, stdout } = await stage.outpost.ctl('--json', 'status');
   if (code !== 0) return false;
   const { outbox, deliveries } = JSON.parse(stdout);
-  return outbox.due === 0 && (deliveries?.accepted ?? 0) === 0;
+  if (outbox.due > 0 || (deliveries?.accepted ?? 0) > 0) return false;
+  // What an issue says waits for its turn behind the comments.
+  const { red_since: redSince } = await stage.outpost.api('accelerators/npu');
+  return openIssues(stage) === (redSince ? 1 : 0);
 }
 
 // Waits for what is still on its way; says what is missing instead of hanging.
@@ -51,7 +54,7 @@ async function quietRun(story, say) {
     await settle(stage, isWritten, 120_000);
     return {
       problems: [...judge(stage)],
-      comments: new Map(pulls(story).map(({ number }) => [number, plain(stage.comments(number)[0]?.body ?? '', stage)])),
+      shown: new Map(pulls(story).map((line) => [line.number, shown(stage, line)])),
     };
   } finally {
     await stage.close();
@@ -71,8 +74,8 @@ async function brokenRun(story, expected, { seed, kills, ...trouble }, say) {
     stage.rig.clearFaults();
     await settle(stage, () => differences(stage, expected).length === 0, TROUBLE_ENDS_MS);
     const problems = [...judge(stage)];
-    for (const number of differences(stage, expected))
-      problems.push(`the comment of #${number} differs; it is\n${plain(stage.comments(number)[0]?.body ?? '(none)', stage)}\nand was, undisturbed,\n${expected.get(number)}`);
+    for (const line of differences(stage, expected))
+      problems.push(`#${line.number} differs; it shows\n${shown(stage, line)}\nand did, undisturbed,\n${expected.get(line.number)}`);
     return problems;
   } finally {
     await stage.close();
@@ -84,14 +87,14 @@ export async function killTest({ seed, kills, deliveries, ...trouble }, say = ()
   const story = writeStory({ seed, deliveries });
   const quiet = await quietRun(story, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(writeStory({ seed, deliveries }), quiet.comments, { seed, kills, ...trouble }, say);
+  return brokenRun(writeStory({ seed, deliveries }), quiet.shown, { seed, kills, ...trouble }, say);
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { kills: { type: 'string' }, deliveries: { type: 'string' }, seed: { type: 'string' }, hangs: { type: 'string' }, rude: { type: 'string' } } });
+  const { values } = parseArgs({ options: { kills: { type: 'string' }, deliveries: { type: 'string' }, seed: { type: 'string' }, hangs: { type: 'string' }, rude: { type: 'string' }, share: { type: 'string' } } });
   const options = {
     seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), kills: Number(values.kills ?? 200),
-    deliveries: Number(values.deliveries ?? 500), hangs: Number(values.hangs ?? 6), rude: Number(values.rude ?? 0),
+    deliveries: Number(values.deliveries ?? 500), hangs: Number(values.hangs ?? 6), rude: Number(values.rude ?? 0), share: Number(values.share ?? 1),
   };
   const started = Date.now();
   const say = (text) => console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);

@@ -2,10 +2,11 @@
 // trouble and kills, or undisturbed. What happened is kept for judge.mjs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startIssuer } from '../github/oidc.mjs';
-import { fakeSha, issueComment, pullRequest, push } from '../github/payloads.mjs';
+import { issueComment, pullRequest, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startDispatchVendor, startSilentVendor, startWebhookVendor } from '../github/vendors.mjs';
 import { Outpost, until } from '../integration/lib/outpost.mjs';
+import { BASE } from './story.mjs';
 
 export const UPSTREAM = 'pytorch/pytorch';
 export const ASCEND = 'Ascend/pytorch';
@@ -28,9 +29,9 @@ const accelerators = ({ lab, silent }) => {
   const common = { level: 'L2', vendor: 'A vendor', triggers: { pull_request: {}, push: { branches: ['main'] } } };
   const pullsOnly = { ...common, triggers: { pull_request: {} } };
   return [
-    { name: 'npu', title: 'NPU', ...common, runners: [{ name: 'ci', github: { repository: ASCEND } }] },
+    { name: 'npu', title: 'NPU', ...common, level: 'L4', oncall: ['alice'], runners: [{ name: 'ci', github: { repository: ASCEND } }] },
     { name: 'shared-chip', title: 'Shared Chip', ...common },
-    { name: 'lab-chip', title: 'Lab Chip', ...common, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
+    { name: 'lab-chip', title: 'Lab Chip', ...common, level: 'L4', oncall: ['bob'], runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
     { name: 'quiet-chip', title: 'Quiet Chip', ...pullsOnly, runners: [{ name: 'lab', webhook: { url: silent.url, secret: 'hook' } }] },
     { name: 'spyre', title: 'Spyre', ...common, triggers: { pull_request: { label: 'required' } }, runners: [{ name: 'ci', github: { repository: SPYRE } }] },
   ];
@@ -78,7 +79,7 @@ export class Stage {
     for (const [name, repository] of [['npu', ASCEND], ['shared-chip', INFRA], ['spyre', SPYRE]])
       stage.vendors[name] = startDispatchVendor({ ...github, repository, script: script(name) });
     stage.#watch();
-    stage.rig.push(UPSTREAM, { sha: fakeSha('where all changes start') });
+    for (const sha of BASE.slice(0, 3)) stage.rig.push(UPSTREAM, { sha });
     for (const line of story.lines.filter(({ kind }) => kind === 'pull'))
       stage.rig.openPull(UPSTREAM, { ...stage.#pullAt(line, line.steps[0]), files: ['aten/src/ATen/native/Add.cpp'] });
     return stage;
@@ -96,7 +97,7 @@ export class Stage {
     for (const name of ['lab', 'silent']) {
       this.vendors[name].on('event', ({ valid, event, body }) => {
         if (!valid) this.problems.push(`${name} got an event with a wrong signature`);
-        else note(name, body, event === 'cancel' ? 'cancel' : undefined);
+        else if (body.payload) note(name, body, event === 'cancel' ? 'cancel' : undefined); // notices bring no change
       });
     }
   }
@@ -133,7 +134,7 @@ export class Stage {
   }
 
   #payload(line, step) {
-    if (step.event === 'push') return push({ after: step.head });
+    if (step.event === 'push') return push({ after: step.head, before: step.before });
     if (step.event === 'issue_comment')
       return issueComment('created', { number: line.number, body: this.#said(step), author: step.author, association: 'MEMBER', createdAt: step.at, id: step.commentId, pullAuthor: `author-${line.number}` });
     return pullRequest(step.action, { ...this.#pullAt(line, step), label: step.label, state: step.action === 'closed' ? 'closed' : 'open' });
@@ -181,7 +182,9 @@ export class Stage {
   async #wait(line, step) {
     const slow = { timeout: PATIENCE_MS, interval: 50 };
     const what = `${line.kind} ${line.number ?? ''} ${step.action ?? step.event} ${step.guid} is ${step.wait}`;
-    if (step.wait === 'held')
+    if (step.wait === 'heard')
+      await until(() => this.reactions(step).length > 0, { ...slow, what });
+    else if (step.wait === 'held')
       await until(async () => (await this.outpost.api(`pulls/${line.number}`)).accelerators.some(({ dispatches }) => dispatches.some(({ state }) => state === 'held')), { ...slow, what });
     else if (step.action === 'closed')
       await until(() => [...this.toldOf(line).values()].every((action) => action === 'closed'), { ...slow, what });
@@ -189,7 +192,7 @@ export class Stage {
       await until(() => this.wants(line, step).every((where) => this.caused(step, where).length > 0), { ...slow, what });
     if (step.wait !== 'settled') return;
     await until(async () => {
-      const view = await this.outpost.api(`pulls/${line.number}`);
+      const view = await this.outpost.api(line.number ? `pulls/${line.number}` : `commits/${step.head}`);
       return view.head_sha === step.head && view.accelerators.filter(({ dispatches }) => dispatches.length > 0).every(({ name, dispatches }) =>
         dispatches.every(({ state }) => ['done', 'superseded', 'cancelled', ...(name === 'quiet-chip' ? ['acknowledged'] : [])].includes(state))
         && dispatches.some(({ state }) => state === (name === 'quiet-chip' ? 'acknowledged' : 'done')));
@@ -211,16 +214,38 @@ export class Stage {
 
   // Tells all lines, a few at a time.
   async play({ width = 6 } = {}) {
-    const queue = [...this.story.lines];
+    for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#tell(line);
+    const queue = this.story.lines.filter(({ isFirst }) => !isFirst);
     const worker = async () => {
       for (let line = queue.shift(); line; line = queue.shift()) await this.#tell(line);
     };
     await Promise.all(Array.from({ length: width }, worker));
   }
 
-  // The bot's comments, and what the daemon would write now.
+  #bots(repository, number) {
+    return this.rig.comments(repository, number).filter(({ author }) => author === this.rig.bot);
+  }
+
+  // What the bot wrote: of results; as an answer to a command; its reactions to that; check runs of a head, oldest first;
+  // what stands on an issue.
   comments(number) {
-    return this.rig.comments(UPSTREAM, number).filter(({ author }) => author === this.rig.bot);
+    return this.#bots(UPSTREAM, number).filter(({ body }) => !body.startsWith('<!-- outpost:reply:'));
+  }
+
+  replies(step) {
+    return this.#bots(UPSTREAM, step.number).filter(({ body }) => body.startsWith(`<!-- outpost:reply:${step.commentId} -->`));
+  }
+
+  reactions(step) {
+    return this.rig.reactions(UPSTREAM, step.commentId);
+  }
+
+  checks(head, name) {
+    return this.rig.checkRuns(UPSTREAM, head).filter((run) => run.name === name).sort((a, b) => a.id - b.id);
+  }
+
+  onIssue(number) {
+    return this.#bots(ASCEND, number);
   }
 
   async close() {

@@ -7,12 +7,16 @@
 // step: {event, action?, guid, at (ISO), head, base?, labels, number, wait, starts, copyOf?}
 //   starts  true: the step starts a round of dispatches for its head
 //   wait    "nothing": the next step of the line comes at once; "reached": when every runner has the dispatch;
-//           "settled": when every runner has reported as well
+//           "settled": when every runner has reported as well; "heard": when a command bears its reaction
+//   command what a member says to the bot
 import { fakeSha } from '../github/payloads.mjs';
 import { random } from '../github/faults.mjs';
 
 export const LABEL = 'ciflow/crcr/spyre';
 const MEMBER = 'alice';
+const COMMANDS = ['?', 'status', 'retest', 'retest npu', 'make coffee'];
+// Of main, before all else: the pull requests begin at the third, and all that they are judged by is on record.
+export const BASE = Array.from({ length: 5 }, (_, i) => fakeSha(`commit ${i} of the base`));
 
 export class Dice {
   #draw;
@@ -75,7 +79,10 @@ function tellPull(story, dice, number, length) {
       say('reopened', { starts: true, wait: wait() });
     } else if (what < 0.8) {
       say('edited', { starts: true, wait: wait() });
-    } else if (what < 0.9) { // the very same delivery again
+    } else if (what < 0.85) {
+      const command = dice.pick(COMMANDS);
+      line.step({ event: 'issue_comment', action: 'created', number, head: state.head, labels: [...state.labels], author: MEMBER, body: `@BOT ${command}`, command, wait: 'heard' });
+    } else if (what < 0.92) { // the very same delivery again
       const last = line.steps.at(-1);
       line.steps.push({ ...last, copyOf: last.guid, wait: 'nothing', starts: false });
     } else { // the same event under another GUID
@@ -99,6 +106,12 @@ function tellPull(story, dice, number, length) {
   return { kind: 'pull', number, isStranger, isClosed, finalHead: state.head, isLabeled: state.labels.length > 0, steps: line.steps };
 }
 
+function tellBase(story, dice) {
+  const line = new Line(story, dice);
+  BASE.forEach((head, i) => line.step({ event: 'push', head, before: BASE[i - 1], starts: true, wait: 'settled' }));
+  return { kind: 'pushes', isFirst: true, steps: line.steps };
+}
+
 function tellPushes(story, dice, count) {
   const line = new Line(story, dice);
   for (let i = 0; i < count; i++)
@@ -111,8 +124,8 @@ export function writeStory({ seed, deliveries }) {
   const dice = new Dice(seed);
   const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
   const pushes = Math.ceil(deliveries / 10);
-  story.lines.push(tellPushes(story, dice, pushes));
-  let told = pushes;
+  story.lines.push(tellBase(story, dice), tellPushes(story, dice, pushes));
+  let told = pushes + BASE.length;
   for (let number = 1; told < deliveries; number++) {
     const line = tellPull(story, dice, number, dice.between(6, 14));
     story.lines.push(line);

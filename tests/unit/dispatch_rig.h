@@ -30,13 +30,15 @@ struct rig {
 	struct store *store;
 	struct config *config;
 	struct dispatch *dispatch;
+	struct head_reader heads; /* for those tests in which something is due */
 
 	/* under gh->lock */
 	json_t *dispatches;          /* [{"repository","event_type","client_payload"}] */
 	const char *dispatch_status; /* NULL: 204; else "502 Bad", for dispatches */
 	int n_dispatch_failures;     /* so many dispatches get dispatch_status; -1: all */
 	const char *pulls, *deliveries, *branch_sha, *files,
-	    *pull; /* JSON texts; files NULL: 500 */
+	    *pull;              /* JSON texts; files NULL: 500 */
+	const char *comparison; /* JSON text; NULL: 404 */
 	const char *redelivery_status;
 
 	/* the vendor's server */
@@ -93,6 +95,9 @@ static inline char *rig_github_answer(struct fake_github *f, const char *request
 		free(body);
 		return answer;
 	}
+	if (strstr(request, "/compare/"))
+		return r->comparison ? fake_answer("200 OK", "", r->comparison)
+				     : fake_answer("404 Not Found", "", "{}");
 	if (strstr(request, "/pulls?"))
 		return fake_answer("200 OK", "", r->pulls);
 	if (strstr(request, "/pulls/"))
@@ -205,6 +210,7 @@ static inline void rig_start_dispatch(struct rig *r)
 	    .github = r->gh->github,
 	    .http_client = r->gh->http,
 	    .parse_event = event_parse,
+	    .heads = r->heads,
 	    .callback_key = CALLBACK_KEY,
 	    .callback_key_bytes = strlen(CALLBACK_KEY),
 	};

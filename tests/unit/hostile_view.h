@@ -25,10 +25,69 @@ enum field {
 	FIELD_HEAD_SHA,
 	FIELD_MERGE_BASE,
 	FIELD_REPOSITORY,
+	FIELD_NAME,
+	FIELD_DTYPE,
+	FIELD_REASON,
+	FIELD_FILE,
+	FIELD_KNOWN_URL,
+	FIELD_KNOWN_MESSAGE,
+	FIELD_BASE_REASON,
+	FIELD_FLAKY_TEST,
+	FIELD_UNHEALTHY_TITLE,
+	FIELD_UNHEALTHY_MESSAGE,
+	FIELD_REQUIRED_SUITE,
+	FIELD_MUST_PASS,
+	FIELD_SKIP,
+	FIELD_DELTA_BASE,
+	FIELD_FIXED,
+	FIELD_DISAPPEARED,
+	FIELD_NEWLY_SKIPPED,
+	FIELD_LABEL,
 	N_FIELDS
 };
 
-/* Two reporting accelerators, a silent and a held one: three columns and five rows. */
+/* Three reporting accelerators (one of them unhealthy), a silent and a held one: four columns and
+ * nine rows, and every part that a comment can have. */
+static inline size_t view_add_unhealthy(struct change_view *v)
+{
+	size_t tpu = view_add_accelerator(v, "e-tpu", "TPU", LEVEL_2, DISPATCH_DONE);
+
+	v->accelerators[tpu].is_unhealthy = true;
+	view_add_verdict(v, tpu, "unit", "sick", TEST_FAIL, 15)->message = xstrdup("lost");
+	return tpu;
+}
+
+static inline void hostile_view_add_evidence(struct change_view *v, size_t npu, size_t tpu)
+{
+	struct accelerator_view *a = &v->accelerators[npu];
+	struct verdict_view *w = &v->verdicts[0];
+
+	w->attribution = ATTRIBUTION_NEW;
+	w->dtype = xstrdup("bf16");
+	w->reason = xstrdup("green on the merge base aaaaaaa");
+	w->file = xstrdup("test/test_llama.py");
+	w->line = 12;
+	w->evidence_job = 9;
+	w = view_add_verdict(v, npu, "unit", "known", TEST_FAIL, 12);
+	w->attribution = ATTRIBUTION_KNOWN;
+	w->evidence_url = xstrdup("https://vendor.example/issues/1");
+	w->message = xstrdup("boom");
+	w = view_add_verdict(v, npu, "unit", "old", TEST_ERROR, 12);
+	w->attribution = ATTRIBUTION_BASE;
+	w->reason = xstrdup("red on aaaaaaa, 3 commits before the merge base");
+	w = view_add_verdict(v, npu, "unit", "shaky", TEST_FAIL, 12);
+	w->attribution = ATTRIBUTION_FLAKY;
+	strv_add(&a->required_suites, "benchmark");
+	strv_add(&a->must_pass, "model/T5");
+	strv_add(&v->accelerators[tpu].skip, "model/Y");
+	a->delta.base_sha = xstrdup(VIEW_BASE_SHA);
+	a->delta.n_fixed = a->delta.n_disappeared = a->delta.n_newly_skipped = 1;
+	strv_add(&a->delta.fixed, "unit/a");
+	strv_add(&a->delta.disappeared, "unit/b");
+	strv_add(&a->delta.newly_skipped, "unit/c");
+	strv_add(&v->labels, "ciflow/crcr/a-npu");
+}
+
 static inline struct change_view *hostile_view_new(void)
 {
 	struct change_view *v = view_new();
@@ -51,6 +110,7 @@ static inline struct change_view *hostile_view_new(void)
 	view_add_verdict(v, npu, "model", "Qwen", TEST_PASS, 12);
 	view_add_verdict(v, xpu, "model", "Qwen", TEST_PASS, 14);
 	view_add_verdict(v, npu, "model", "X", TEST_SKIP, 12);
+	hostile_view_add_evidence(v, npu, view_add_unhealthy(v));
 	return v;
 }
 
@@ -96,6 +156,42 @@ static inline char **hostile_view_field(struct change_view *v, enum field f)
 		return &v->merge_base_sha;
 	case FIELD_REPOSITORY:
 		return &v->repository;
+	case FIELD_NAME:
+		return &v->accelerators[0].name;
+	case FIELD_DTYPE:
+		return &v->verdicts[0].dtype;
+	case FIELD_REASON:
+		return &v->verdicts[0].reason;
+	case FIELD_FILE:
+		return &v->verdicts[0].file;
+	case FIELD_KNOWN_URL:
+		return &v->verdicts[6].evidence_url;
+	case FIELD_KNOWN_MESSAGE:
+		return &v->verdicts[6].message;
+	case FIELD_BASE_REASON:
+		return &v->verdicts[7].reason;
+	case FIELD_FLAKY_TEST:
+		return &v->verdicts[8].test;
+	case FIELD_UNHEALTHY_TITLE:
+		return &v->accelerators[4].title;
+	case FIELD_UNHEALTHY_MESSAGE:
+		return &v->verdicts[5].message;
+	case FIELD_REQUIRED_SUITE:
+		return &v->accelerators[0].required_suites[0];
+	case FIELD_MUST_PASS:
+		return &v->accelerators[0].must_pass[0];
+	case FIELD_SKIP:
+		return &v->accelerators[4].skip[0];
+	case FIELD_DELTA_BASE:
+		return &v->accelerators[0].delta.base_sha;
+	case FIELD_FIXED:
+		return &v->accelerators[0].delta.fixed[0];
+	case FIELD_DISAPPEARED:
+		return &v->accelerators[0].delta.disappeared[0];
+	case FIELD_NEWLY_SKIPPED:
+		return &v->accelerators[0].delta.newly_skipped[0];
+	case FIELD_LABEL:
+		return &v->labels[0];
 	case N_FIELDS:
 		break;
 	}

@@ -16,10 +16,11 @@
 struct oracle {
 	size_t n_tables, n_rows, n_cells; /* rows: with the heading */
 	size_t n_links, n_images, n_html, n_headings, n_fences;
-	size_t n_foreign_links;    /* targets that start with none of `allowed` */
-	size_t n_references;       /* text that GitHub would turn into a mention, link, emoji */
-	size_t n_emphasis_in_text; /* emphasis, strikethrough: strong is ours */
-	char last[256];            /* what was found last, for messages */
+	size_t n_folds, n_fold_ends; /* our <details><summary>…</summary>, and their ends */
+	size_t n_foreign_links;      /* targets that start with none of `allowed` */
+	size_t n_references;         /* text that GitHub would turn into a mention, link, emoji */
+	size_t n_emphasis_in_text;   /* emphasis, strikethrough: strong is ours */
+	char last[256];              /* what was found last, for messages */
 };
 
 static inline bool oracle_has_reference(const char *s)
@@ -50,6 +51,31 @@ static inline bool oracle_has_reference(const char *s)
 	return false;
 }
 
+/* "<details><summary>" and words of ours: nothing in it needs escaping, and no mark-up is read. */
+static inline bool oracle_is_fold(const char *html)
+{
+	static const char open[] = "<details><summary>", close[] = "</summary>\n";
+	static const char words[] = "abcdefghijklmnopqrstuvwxyzA0123456789,: ";
+	size_t n;
+
+	if (!str_has_prefix(html, open))
+		return false;
+	n = strspn(html + strlen(open), words);
+	return n > 0 && str_eq(html + strlen(open) + n, close);
+}
+
+static inline void oracle_visit_html(struct oracle *o, const char *html)
+{
+	if (oracle_is_fold(html))
+		o->n_folds++;
+	else if (str_eq(html, "</details>\n"))
+		o->n_fold_ends++;
+	else if (!str_eq(html, "<!-- outpost:results -->\n"))
+		o->n_html++, snprintf(o->last, sizeof(o->last), "html: %s", html);
+	/* a fold in a fold, or an end without a beginning */
+	o->n_html += o->n_folds < o->n_fold_ends || o->n_folds > o->n_fold_ends + 1;
+}
+
 static inline void oracle_visit(struct oracle *o, cmark_node *node, const char *const *allowed)
 {
 	const char *type = cmark_node_get_type_string(node);
@@ -64,7 +90,7 @@ static inline void oracle_visit(struct oracle *o, cmark_node *node, const char *
 	else if (str_eq(type, "image"))
 		o->n_images++;
 	else if (str_eq(type, "html_block") || str_eq(type, "html_inline"))
-		o->n_html += !str_eq(literal, "<!-- outpost:results -->\n");
+		oracle_visit_html(o, literal);
 	else if (str_eq(type, "heading"))
 		o->n_headings++;
 	else if (str_eq(type, "code_block"))
@@ -118,6 +144,7 @@ static inline void oracle_read(const char *markdown, const char *const *allowed,
 	while ((event = cmark_iter_next(iter)) != CMARK_EVENT_DONE)
 		if (event == CMARK_EVENT_ENTER)
 			oracle_visit(o, cmark_iter_get_node(iter), allowed);
+	o->n_html += o->n_folds != o->n_fold_ends;
 	cmark_iter_free(iter);
 	cmark_node_free(doc);
 }

@@ -2,6 +2,7 @@
 #include "config_folder.h"
 
 #include "base/strv.h"
+#include "config/allowlist_files.h"
 
 #define WITH_LIST MINIMAL_YML "accelerators: {allowlist: list.yml}\n"
 
@@ -171,6 +172,113 @@ static void test_clash_with_a_vendors_file(void **state)
 	folder_expect("list.yml:2: the name \"o-r\" is taken by a.d/x.yml:3\n");
 }
 
+/* ---- as files of accelerators.d ---- */
+
+static void assert_same(const struct accelerator *a, const struct accelerator *b)
+{
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->title, b->title);
+	assert_int_equal(a->level, b->level);
+	assert_int_equal(a->trust, b->trust);
+	assert_int_equal(
+	    strv_len((const char *const *)a->oncall), strv_len((const char *const *)b->oncall));
+	for (size_t i = 0; a->oncall[i]; i++)
+		assert_string_equal(a->oncall[i], b->oncall[i]);
+	assert_int_equal(a->n_runners, b->n_runners);
+	for (size_t i = 0; i < a->n_runners; i++) {
+		assert_string_equal(a->runners[i].name, b->runners[i].name);
+		assert_string_equal(a->runners[i].repository, b->runners[i].repository);
+	}
+	assert_int_equal(a->triggers.has_pull_request, b->triggers.has_pull_request);
+	assert_int_equal(a->triggers.has_push, b->triggers.has_push);
+	assert_int_equal(a->triggers.label, b->triggers.label);
+	assert_int_equal(a->triggers.drafts, b->triggers.drafts);
+	assert_null(b->triggers.branches);
+	assert_null(b->triggers.paths);
+	assert_memory_equal(&a->deadlines, &b->deadlines, sizeof(a->deadlines));
+}
+
+static void test_files_mean_the_same(void **state)
+{
+	struct buf messages = BUF_INIT(4096);
+	struct allowlist_files f;
+	struct config *with_list, *with_files;
+
+	(void)state;
+	folder_write("list.yml", "L1:\n"
+				 "  - o/null\n"
+				 "L2:\n"
+				 "  - Some-Org/torch_x.y: true, 123\n"
+				 "  - o/nightly: {events: [nightly], oncalls: alice}\n"
+				 "L3:\n"
+				 "  \"N\\\"P\\\\U: #1\":\n"
+				 "    o/npu: [alice]\n"
+				 "    o/npu-two: [bob, alice]\n"
+				 "L4:\n"
+				 "  - o/last\n");
+	assert_int_equal(allowlist_files_read("list.yml", &f, &messages), 0);
+	assert_int_equal(f.list.n, 5);
+	assert_string_equal(f.texts[4], "# As line 11 of CRCR's allowlist has it.\n"
+					"name: \"o-last\"\n"
+					"title: \"o/last\"\n"
+					"level: L4\n"
+					"trust: anyone\n"
+					"runners:\n"
+					"  - name: \"o-last\"\n"
+					"    github: {repository: \"o/last\"}\n"
+					"triggers:\n"
+					"  pull_request: true\n"
+					"  push: true\n");
+	with_list = folder_load();
+	folder_write("outpost.yml", MINIMAL_YML "accelerators: {directory: accelerators.d}\n");
+	for (size_t i = 0; i < f.list.n; i++) {
+		char *path = xasprintf("accelerators.d/%s.yml", f.list.items[i].name);
+
+		folder_write(path, f.texts[i]);
+		free(path);
+	}
+	with_files = folder_load();
+	assert_int_equal(with_files->n_accelerators, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_same(&with_list->accelerators[i], &with_files->accelerators[i]);
+	config_unref(with_list);
+	config_unref(with_files);
+	allowlist_files_release(&f);
+	buf_release(&messages);
+}
+
+static void assert_no_files(const char *list, const char *expected)
+{
+	struct buf messages = BUF_INIT(4096);
+	struct allowlist_files f;
+
+	folder_write("list.yml", list);
+	assert_int_equal(allowlist_files_read("list.yml", &f, &messages), ERR_INVALID);
+	assert_string_equal(buf_str(&messages), expected);
+	allowlist_files_release(&f);
+	buf_release(&messages);
+}
+
+static void test_files_are_right_or_none(void **state)
+{
+	struct buf messages = BUF_INIT(4096);
+	struct allowlist_files f;
+
+	(void)state;
+	assert_no_files(
+	    "L2:\n  - nobody\n", "list.yml:2: an entry must be owner/repo, not \"nobody\"\n");
+	assert_no_files(
+	    "L2:\n  - o/a.b\n  - o/a-b\n", "list.yml:3: the name \"o-a-b\" is taken by line 2\n");
+	assert_no_files("L2:\n  - -o/a\n",
+	    "list.yml:2: \"-o-a\" cannot have a file of its own: name must be "
+	    "letters a-z, digits and - between them, not \"-o-a\"\n");
+	assert_int_equal(allowlist_files_read("none.yml", &f, &messages), ERR_INVALID);
+	assert_string_equal(
+	    buf_str(&messages), "none.yml:1: cannot read none.yml: No such file or directory\n");
+	allowlist_files_release(&f);
+	buf_release(&messages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +288,8 @@ int main(void)
 	    T(test_empty),
 	    T(test_wrong),
 	    T(test_clash_with_a_vendors_file),
+	    T(test_files_mean_the_same),
+	    T(test_files_are_right_or_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,12 +122,48 @@ static void test_examples_are_right(void **state)
 	config_unref(c);
 }
 
+/* Each is a whole accelerator's file, and says so where something in it was not verified. */
+static void test_platforms_are_right(void **state)
+{
+	static const char *const names[] = {
+	    "ascend-npu", "cpu", "cuda", "gaudi-hpu", "rocm", "tpu", "xpu"};
+	struct config *c;
+
+	(void)state;
+	copy("outpost.yml");
+	copy("allowlist.yml");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		char *from = xasprintf("%s/config/platforms/%s.yml", folder_before, names[i]);
+		char *to = xasprintf("accelerators.d/%s.yml", names[i]), *text = read_text(from);
+
+		folder_write(to, text);
+		free(from);
+		free(to);
+		free(text);
+	}
+	folder_write("secrets/github/webhook", "w");
+	folder_write_key("secrets/github/private-key.pem");
+	c = folder_load();
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct accelerator *a = config_accelerator(c, names[i]);
+
+		assert_non_null(a);
+		assert_non_null(a->platform);
+		assert_int_equal(a->level, LEVEL_2);
+		assert_non_null(a->platform->start_code);
+		assert_true(a->platform->n_steps > 0 && a->platform->n_help > 0);
+	}
+	config_unref(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_key_is_documented),
 	    cmocka_unit_test(test_examples_have_every_key),
 	    cmocka_unit_test_setup_teardown(test_examples_are_right, folder_setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_platforms_are_right, folder_setup, folder_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

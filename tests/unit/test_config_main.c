@@ -38,6 +38,7 @@ static void test_defaults(void **state)
 	assert_true(c->comment_enabled);
 	assert_int_equal(c->comment_min_interval_ms, 60000);
 	assert_int_equal(c->retention_results_ms, INT64_C(400) * 86400000);
+	assert_int_equal(c->retention_days_ms, INT64_C(800) * 86400000);
 	assert_int_equal(c->reconcile_interval_ms, 300000);
 	assert_int_equal(c->pull_lease_ms, 60000);
 	config_unref(c);

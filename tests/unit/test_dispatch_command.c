@@ -3,18 +3,50 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "dispatch/command.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 
+static const enum command_kind NONE = N_COMMAND_KINDS;
+
+static struct command first_of(const char *text)
+{
+	struct command list[COMMANDS_MAX] = {{.kind = N_COMMAND_KINDS}};
+
+	if (commands_find(text, "outpost-bot", list) == 0)
+		list[0].kind = NONE;
+	return list[0];
+}
+
 static enum command_kind kind_of(const char *text)
 {
-	return command_find(text, "outpost-bot").kind;
+	return first_of(text).kind;
+}
+
+/* "retest npu/model, status": all of a comment. free(). */
+static char *all_of(const char *text)
+{
+	struct command list[COMMANDS_MAX];
+	size_t n = commands_find(text, "outpost-bot", list);
+	struct buf out = BUF_INIT(65536);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct command *c = &list[i];
+
+		buf_appendf(&out, "%s%s", i ? ", " : "", command_kind_name(c->kind));
+		if (c->word[0] || c->sha[0])
+			buf_appendf(&out, " %s%s", c->word, c->sha);
+		if (c->suite[0])
+			buf_appendf(&out, "/%s", c->suite);
+	}
+	return out.data ? buf_take(&out) : xstrdup("");
 }
 
 static void finds_commands(void **state)
@@ -38,14 +70,13 @@ static void finds_commands(void **state)
 	    "a lonely ` tick\n@outpost-bot ok-to-test",
 	    "<!-- hidden -->\n@outpost-bot ok-to-test",
 	    "<!--\nhidden\n-->\n@outpost-bot ok-to-test",
-	    "@outpost-bot retest\n@outpost-bot ok-to-test",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		if (kind_of(texts[i]) != COMMAND_OK_TO_TEST)
 			fail_msg("not found in: %s", texts[i]);
-		assert_string_equal(command_find(texts[i], "outpost-bot").sha, "");
+		assert_string_equal(first_of(texts[i]).sha, "");
 	}
 }
 
@@ -67,6 +98,7 @@ static void finds_none(void **state)
 	    "`@outpost-bot ok-to-test`",
 	    "`code\n@outpost-bot ok-to-test\nends`",
 	    "``code ` \r\n@outpost-bot ok-to-test\r\nends``",
+	    "a `code\n@outpost-bot hello` ends",
 	    "```\n@outpost-bot ok-to-test\n```",
 	    "```\n@outpost-bot ok-to-test",
 	    "```sh\n\n@outpost-bot ok-to-test\n```",
@@ -88,18 +120,18 @@ static void finds_none(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		if (kind_of(texts[i]) != COMMAND_NONE)
+		if (kind_of(texts[i]) != NONE)
 			fail_msg("a command was found in: %s", texts[i]);
 }
 
 static void names_a_head(void **state)
 {
-	struct command c = command_find("@outpost-bot ok-to-test " SHA, "outpost-bot");
+	struct command c = first_of("@outpost-bot ok-to-test " SHA);
 
 	(void)state;
 	assert_int_equal(c.kind, COMMAND_OK_TO_TEST);
 	assert_string_equal(c.sha, SHA);
-	c = command_find("@outpost-bot ok-to-test 0123ABC", "outpost-bot");
+	c = first_of("@outpost-bot ok-to-test 0123ABC");
 	assert_int_equal(c.kind, COMMAND_OK_TO_TEST);
 	assert_string_equal(c.sha, "0123abc");
 }
@@ -109,7 +141,6 @@ static void hears_that_it_is_taken_back(void **state)
 	static const char *const texts[] = {
 	    "@outpost-bot ok-to-test cancel",
 	    "@outpost-bot OK-to-test  Cancel \n",
-	    "@outpost-bot hello\n@outpost-bot ok-to-test cancel",
 	    "@outpost-bot ok-to-test\n@outpost-bot ok-to-test cancel",
 	    "@outpost-bot ok-to-test cancel\n@outpost-bot ok-to-test",
 	    "@outpost-bot ok-to-test " SHA "\n\n@outpost-bot ok-to-test cancel",
@@ -128,7 +159,13 @@ static void refuses_what_it_does_not_know(void **state)
 	static const char *const texts[] = {
 	    "@outpost-bot",
 	    "@outpost-bot hello",
-	    "@outpost-bot retest",
+	    "@outpost-bot retest a b",
+	    "@outpost-bot retest /model",
+	    "@outpost-bot retest npu/",
+	    "@outpost-bot cancel it",
+	    "@outpost-bot status please",
+	    "@outpost-bot ok-to-test cancel now",
+	    "@outpost-bot help",
 	    "@outpost-bot ok-to-test cancel it",
 	    "@outpost-bot ok-to-test 012345",
 	    "@outpost-bot ok-to-test 012345g",
@@ -140,7 +177,7 @@ static void refuses_what_it_does_not_know(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		struct command c = command_find(texts[i], "outpost-bot");
+		struct command c = first_of(texts[i]);
 
 		if (c.kind != COMMAND_UNKNOWN)
 			fail_msg("%s", texts[i]);
@@ -151,6 +188,7 @@ static void refuses_what_it_does_not_know(void **state)
 static void is_quick_on_hostile_text(void **state)
 {
 	struct buf b = BUF_INIT(1 << 20);
+	clock_t before_us;
 
 	(void)state;
 	for (int i = 0; i < 20000; i++)
@@ -158,8 +196,89 @@ static void is_quick_on_hostile_text(void **state)
 	for (int i = 0; i < 200; i++)
 		buf_append_str(&b, "\n@outpost-bot ok-to-test");
 	buf_append_str(&b, "\n`");
-	assert_int_equal(kind_of(buf_str(&b)), COMMAND_NONE);
+	assert_int_equal(kind_of(buf_str(&b)), NONE);
+	buf_clear(&b);
+	buf_append_str(&b, "<\n");
+	for (int i = 0; i < 4000; i++)
+		buf_append_str(&b, "@outpost-bot x\n");
+	buf_append_str(&b, ">");
+	before_us = clock();
+	assert_int_equal(kind_of(buf_str(&b)), NONE);
+	assert_true(clock() - before_us < CLOCKS_PER_SEC);
 	buf_release(&b);
+}
+
+static void reads_each_command(void **state)
+{
+	static const char *const table[][2] = {
+	    {"@outpost-bot retest", "retest"},
+	    {"@outpost-bot ReTest", "retest"},
+	    {"@outpost-bot retest Ascend-NPU", "retest ascend-npu"},
+	    {"@outpost-bot retest ascend-npu/Model", "retest ascend-npu/model"},
+	    {"@outpost-bot retest npu/a/b", "retest npu/a/b"},
+	    {"@outpost-bot retest please", "retest please"},
+	    {"@outpost-bot cancel", "cancel"},
+	    {"@outpost-bot status", "status"},
+	    {"@outpost-bot ?", "?"},
+	    {"@outpost-bot ok-to-test 0123ABC", "ok-to-test 0123abc"},
+	    {"@outpost-bot make me a coffee", "unknown make me a coffee"},
+	    {"@outpost-bot", "unknown"},
+	    {"@outpost-bot retest\n@outpost-bot status\r\n@outpost-bot ?", "retest, status, ?"},
+	    {"@outpost-bot cancel\nand then\n\n@outpost-bot retest npu", "cancel, retest npu"},
+	    {"> @outpost-bot cancel\n\n@outpost-bot retest", "retest"},
+	    {"@outpost-bot ok-to-test\n@outpost-bot retest\n@outpost-bot ok-to-test cancel",
+		"retest, ok-to-test cancel"},
+	    {"Thanks!\n\n```\n@outpost-bot cancel\n```\n", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		char *got = all_of(table[i][0]);
+
+		assert_string_equal(got, table[i][1]);
+		free(got);
+	}
+}
+
+static void hears_ten_of_a_comment(void **state)
+{
+	struct command list[COMMANDS_MAX];
+	struct buf text = BUF_INIT(65536);
+
+	(void)state;
+	for (int i = 0; i < 30; i++)
+		buf_append_str(&text, "@outpost-bot retest\n");
+	assert_int_equal(commands_find(buf_str(&text), "outpost-bot", list), COMMANDS_MAX);
+	buf_release(&text);
+}
+
+/* What does not fit is unknown, and cut between two characters. */
+static void cuts_what_is_too_long(void **state)
+{
+	char text[1024] = "@outpost-bot retest ";
+	struct command c;
+
+	(void)state;
+	for (size_t n = strlen(text); n < 1000; n += 2)
+		memcpy(text + n, "\xc3\xa9", 2);
+	c = first_of(text);
+	assert_int_equal(c.kind, COMMAND_UNKNOWN);
+	assert_true(strlen(c.word) < COMMAND_WORD_BYTES);
+	assert_true(utf8_is_valid(c.word, strlen(c.word)));
+	assert_true(strlen(c.word) > COMMAND_WORD_BYTES - 4);
+}
+
+/* Without a name: whoever is addressed. */
+static void tells_whether_anybody_is_addressed(void **state)
+{
+	struct command list[COMMANDS_MAX];
+
+	(void)state;
+	assert_int_equal(commands_find("@somebody retest", NULL, list), 1);
+	assert_int_equal(list[0].kind, COMMAND_RETEST);
+	assert_int_equal(commands_find("@somebody thanks", NULL, list), 1);
+	assert_int_equal(list[0].kind, COMMAND_UNKNOWN);
+	assert_int_equal(commands_find("mail me@example.org\n@", NULL, list), 0);
 }
 
 int main(void)
@@ -170,6 +289,10 @@ int main(void)
 	    cmocka_unit_test(names_a_head),
 	    cmocka_unit_test(hears_that_it_is_taken_back),
 	    cmocka_unit_test(refuses_what_it_does_not_know),
+	    cmocka_unit_test(reads_each_command),
+	    cmocka_unit_test(hears_ten_of_a_comment),
+	    cmocka_unit_test(cuts_what_is_too_long),
+	    cmocka_unit_test(tells_whether_anybody_is_addressed),
 	    cmocka_unit_test(is_quick_on_hostile_text),
 	};
 

@@ -311,6 +311,52 @@ static void pushes(void **state)
 	expect(&ev, NULL, "ignore");
 }
 
+/* What a push says of the branch's history, also when nobody wants the push. */
+static void history_of_a_push(void **state)
+{
+	static const char NONE[] = "0000000000000000000000000000000000000000";
+	struct event ev = push_event("refs/heads/main");
+	struct push_commit commits[] = {
+	    {text("2222222222222222222222222222222222222222"), text("bob"), text("One"), 3},
+	    {text(SHA), text("alice"), text("Two"), 4},
+	};
+	struct plan p;
+
+	(void)state;
+	make_registry(TRUST_MERGED);
+	config.n_accelerators = 0;
+	config.infra_repository = NULL;
+	ev.before = text("3333333333333333333333333333333333333333");
+	assert_int_equal(plan_make(&ev, &config, NULL, &p), PLAN_READY);
+	assert_int_equal(p.n_wants, 0);
+	assert_null(p.before); /* nobody knows what lies between */
+	assert_int_equal(p.n_commits, 1);
+	assert_string_equal(p.commits[0].sha, SHA);
+	assert_string_equal(p.commits[0].title, "Land it");
+	assert_true(p.commits[0].at_ms == 5);
+	plan_release(&p);
+
+	ev.commits = commits;
+	ev.n_commits = ARRAY_LEN(commits);
+	assert_int_equal(plan_make(&ev, &config, NULL, &p), PLAN_READY);
+	assert_string_equal(p.before, ev.before);
+	assert_int_equal(p.n_commits, 2);
+	assert_string_equal(p.commits[0].author, "bob");
+	assert_string_equal(p.commits[1].sha, SHA);
+	plan_release(&p);
+
+	ev.is_forced = true;
+	assert_int_equal(plan_make(&ev, &config, NULL, &p), PLAN_READY);
+	assert_null(p.before);
+	plan_release(&p);
+	ev.is_forced = false;
+	ev.before = text(NONE);
+	assert_int_equal(plan_make(&ev, &config, NULL, &p), PLAN_READY);
+	assert_null(p.before);
+	assert_int_equal(p.n_commits, 2);
+	plan_release(&p);
+}
+
 static void carries_the_pull_request(void **state)
 {
 	struct event ev = pull_event(PULL_SYNCHRONIZE, "MEMBER");
@@ -365,6 +411,7 @@ int main(void)
 	    cmocka_unit_test(labels),
 	    cmocka_unit_test(what_closes),
 	    cmocka_unit_test(pushes),
+	    cmocka_unit_test(history_of_a_push),
 	    cmocka_unit_test(carries_the_pull_request),
 	};
 

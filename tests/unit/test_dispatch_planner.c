@@ -168,12 +168,13 @@ static void plans_a_replayed_one_again(void **state)
 static void comment(
     struct rig *r, const char *guid, const char *association, const char *type, const char *text)
 {
+	static int id;
 	char *body = xasprintf(
 	    "{\"action\":\"created\",\"issue\":{\"number\":7,\"user\":{\"login\":\"alice\"},"
-	    "\"pull_request\":{}},\"comment\":{\"id\":9,\"body\":\"%s\",\"user\":{\"login\":"
+	    "\"pull_request\":{}},\"comment\":{\"id\":%d,\"body\":\"%s\",\"user\":{\"login\":"
 	    "\"bob\",\"type\":\"%s\"},\"author_association\":\"%s\",\"created_at\":"
 	    "\"2026-01-01T01:00:00Z\"},\"repository\":{\"full_name\":\"" UPSTREAM "\"}}",
-	    text, type, association);
+	    ++id, text, type, association);
 
 	rig_deliver(r, guid, "issue_comment", body);
 	free(body);
@@ -193,7 +194,7 @@ static void releases_what_is_held(void **state)
 	wait_planned(r, 5);
 	assert_int_equal(rig_n_dispatches(r) + rig_n_hooks(r), 0);
 	rig_expect_states(r, "gh:held hook:held picky:held");
-	rig_expect_delivery(r, "c-1", "ignored", "ok-to-test is for members");
+	rig_expect_delivery(r, "c-1", "ignored", "commands are for the author and members");
 	rig_expect_delivery(r, "c-2", "ignored", "bots are not heard");
 	rig_expect_delivery(r, "c-3", "ignored", "no command");
 	rig_expect_delivery(r, "c-4", "ignored", "no command");
@@ -206,6 +207,95 @@ static void releases_what_is_held(void **state)
 	rig_expect_delivery(r, "c-6", "planned", NULL);
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	assert_int_equal(rig_n_dispatches(r), 1);
+}
+
+/* The PR as GitHub's API gives it. */
+#define PULL(state, at)                                                                            \
+	"{\"number\":7,\"title\":\"T\",\"state\":\"" state "\",\"draft\":false,\"labels\":[],"     \
+	"\"user\":{\"login\":\"alice\"},\"author_association\":\"MEMBER\",\"updated_at\":\"" at    \
+	"\",\"head\":{\"sha\":\"" SHA_A "\"},\"base\":{\"sha\":\"" SHA_BASE "\",\"ref\":\"main\"," \
+	"\"repo\":{\"full_name\":\"" UPSTREAM "\"}}}"
+
+static json_t *last_payload(struct rig *r)
+{
+	json_t *last = json_array_get(r->dispatches, json_array_size(r->dispatches) - 1);
+
+	return json_object_get(last, "client_payload");
+}
+
+static bool two_dispatches_sent(struct rig *r)
+{
+	return rig_n_dispatches(r) == 2;
+}
+
+static void tests_again(void **state)
+{
+	struct rig *r = *state;
+	char *guid;
+
+	r->pull = PULL("open", "2026-01-01T02:00:00Z");
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened", .association = "MEMBER");
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	comment(r, "c-1", "MEMBER", "User", "@outpost-test cancel");
+	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
+	rig_wait_until(r, two_dispatches_sent);
+	assert_string_equal(
+	    json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "closed");
+	assert_string_equal(
+	    json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "cancel");
+	guid = xstrdup(json_get_str(last_payload(r), "delivery_id"));
+	assert_string_not_equal(guid, "g-1");
+	free(guid);
+	/* A word that is no accelerator's name, and one that does not test this. */
+	comment(r, "c-2", "MEMBER", "User", "@outpost-test retest please");
+	comment(r, "c-3", "MEMBER", "User", "@outpost-test retest pathy");
+	wait_planned(r, 4);
+	rig_expect_delivery(r, "c-2", "ignored", "retest of an unknown accelerator");
+	rig_expect_delivery(
+	    r, "c-3", "ignored", "retest of an accelerator that does not test this");
+	comment(r, "c-4", "MEMBER", "User", "@outpost-test retest gh");
+	rig_expect_states(r, "gh:cancelled gh:sent hook:cancelled picky:cancelled");
+	assert_string_equal(
+	    json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "synchronize");
+	assert_string_equal(
+	    json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "retest");
+	rig_expect_delivery(r, "c-4", "planned", NULL);
+}
+
+static bool three_hooks(struct rig *r)
+{
+	return rig_n_hooks(r) == 3;
+}
+
+/* GitHub is down: what was sent last is sent again. */
+static void tests_again_without_github(void **state)
+{
+	struct rig *r = *state;
+
+	r->pull = "nothing";
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened", .association = "MEMBER");
+	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
+	comment(r, "c-1", "MEMBER", "User", "@outpost-test cancel\\n@outpost-test retest hook");
+	rig_expect_states(r, "gh:cancelled hook:acknowledged hook:cancelled picky:cancelled");
+	rig_wait_until(r, three_hooks);
+	assert_non_null(strstr(r->hooks[2], "\"retest\""));
+}
+
+static void closed_is_closed(void **state)
+{
+	struct rig *r = *state;
+
+	r->pull = PULL("closed", "2026-01-01T02:00:00Z");
+	rig_start_store(r);
+	rig_start_dispatch(r);
+	rig_pull(r, "g-1", .action = "opened", .association = "MEMBER");
+	comment(r, "c-1", "MEMBER", "User", "@outpost-test retest");
+	wait_planned(r, 2);
+	rig_expect_delivery(r, "c-1", "ignored", "the pull request is closed");
 }
 
 static bool two_hooks(struct rig *r)
@@ -277,6 +367,9 @@ int main(void)
 	    TEST(marks_what_it_cannot_plan),
 	    TEST(plans_a_replayed_one_again),
 	    TEST(releases_what_is_held),
+	    TEST(tests_again),
+	    TEST(tests_again_without_github),
+	    TEST(closed_is_closed),
 	    TEST(closes_and_drafts),
 	    TEST(closes_while_it_works),
 	};

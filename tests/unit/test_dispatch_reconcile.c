@@ -1,5 +1,6 @@
 /* Lost webhooks: what is found, what is only noted, and that nothing is done twice. */
 #include "dispatch_rig.h"
+#include "store/branch_commits.h"
 
 static int64_t n_looks, n_failures;
 
@@ -186,6 +187,72 @@ static void finds_pushes(void **state)
 	    SHA_TIP);
 }
 
+/* "sha sha?": the commits of main from `after` on; ? when there is a gap. */
+static char *history(struct rig *r, const char *after, const char *until)
+{
+	struct list_commits l = {.q.done = rig_query_on_done,
+	    .repository = UPSTREAM,
+	    .ref = "main",
+	    .after = after,
+	    .until = until};
+	struct buf text = BUF_INIT(512);
+
+	rig_query_is_done = false;
+	assert_int_equal(store_list_commits(r->store, &l), 0);
+	loop_run_until(r->gh->loop, &rig_query_is_done);
+	assert_int_equal(l.q.err, 0);
+	for (size_t i = 0; i < l.n; i++)
+		buf_appendf(&text, "%s%.1s:%s:%s", i ? " " : "", l.list[i].sha,
+		    l.list[i].author ? l.list[i].author : "",
+		    l.list[i].title ? l.list[i].title : "");
+	buf_append_str(&text, l.is_complete ? "" : "?");
+	list_commits_release(&l);
+	return buf_take(&text);
+}
+
+static void expect_history(struct rig *r, const char *after, const char *until, const char *wanted)
+{
+	char *text = history(r, after, until);
+
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+#define COMPARED(sha, by)                                                                          \
+	"{\"sha\":\"" sha "\",\"author\":" by ",\"commit\":{\"message\":\"Fix\\n\\nall\","         \
+	"\"author\":{\"name\":\"Dan\"},\"committer\":{\"date\":\"2026-01-01T00:00:00Z\"}}}"
+
+/* What was pushed between comes with the push that is found, as long as GitHub says all of it. */
+static void a_found_push_brings_the_commits_between(void **state)
+{
+	static const char *const answers[][2] = {
+	    {"{\"status\":\"ahead\",\"total_commits\":2,\"commits\":[" COMPARED(
+		 SHA_B, "null") "," COMPARED(SHA_TIP2, "{\"login\":\"dana\"}") "]}",
+		"b:Dan:Fix d:dana:Fix"},
+	    {"{\"status\":\"ahead\",\"total_commits\":3,\"commits\":[" COMPARED(
+		 SHA_B, "null") "," COMPARED(SHA_TIP2, "null") "]}",
+		"d:carol:Land it?"},
+	    {"{\"status\":\"diverged\",\"total_commits\":1,\"commits\":[" COMPARED(
+		 SHA_TIP2, "null") "]}",
+		"d:Dan:Fix?"},
+	    {NULL, "d:carol:Land it?"},
+	};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		start(r);
+		look(r);
+		set_text(r, &r->branch_sha, SHA_TIP2);
+		set_text(r, &r->comparison, answers[i][0]);
+		look(r);
+		expect_history(r, SHA_TIP, SHA_TIP2, answers[i][1]);
+		rig_stop(r);
+		rig_tear_down(state);
+		rig_set_up(state);
+		r = *state;
+	}
+}
+
 /* ---- deliveries ---- */
 
 static char *entry(int64_t id, const char *guid, int status, const char *at)
@@ -321,6 +388,7 @@ int main(void)
 	    TEST(finds_what_was_opened_and_closed),
 	    TEST(leaves_newer_knowledge_alone),
 	    TEST(finds_pushes),
+	    TEST(a_found_push_brings_the_commits_between),
 	    TEST(asks_for_failed_ones),
 	    TEST(asks_three_times_at_most),
 	    TEST(repeats_a_look_that_failed),

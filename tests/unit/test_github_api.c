@@ -21,7 +21,8 @@ static void wait_done(struct fake_github *f)
 }
 
 static const char COMMENTS_1[] =
-    "[{\"id\":1,\"user\":{\"login\":\"outpost-test[bot]\"},\"body\":\"another\"},"
+    "[{\"id\":1,\"user\":{\"login\":\"outpost-test[bot]\"},\"body\":\"another\\n"
+    "| `<!-- outpost:results -->` | <!-- outpost:results -->\"},"
     "{\"id\":2,\"user\":{\"login\":\"mallory\"},\"body\":\"<!-- outpost:results --> forged\"},"
     "{\"id\":3,\"user\":null,\"body\":\"<!-- outpost:results -->\"}]";
 static const char COMMENTS_2[] = "[{\"id\":4,\"user\":{\"login\":\"outpost-test[bot]\"},\"body\":"
@@ -254,6 +255,44 @@ static void test_compare(void **state)
 	github_call_release(&c.call);
 }
 
+static char *answer_commits(struct fake_github *f, const char *request)
+{
+	(void)f;
+	assert_non_null(strstr(request, "?per_page=250 "));
+	if (strstr(request, "/compare/" SHA_A "..." SHA_B "?"))
+		return fake_answer("200 OK", "",
+		    "{\"status\":\"ahead\",\"total_commits\":1,\"commits\":[{\"sha\":\"x\"}]}");
+	if (strstr(request, "/compare/" SHA_B "..." SHA_A "?"))
+		return fake_answer(
+		    "200 OK", "", "{\"status\":\"behind\",\"total_commits\":0,\"commits\":[]}");
+	return fake_answer("200 OK", "",
+	    "{\"status\":\"diverged\",\"total_commits\":300,\"commits\":[{\"sha\":\"x\"}]}");
+}
+
+static void test_commits_between(void **state)
+{
+	struct fake_github *f = *state;
+	struct github_commits c = {.call = {.done = on_done}};
+
+	fake_set(f, answer, answer_commits);
+	github_commits_between(f->github, &c, "owner/name", SHA_A, SHA_B);
+	wait_done(f);
+	assert_true(c.is_complete && c.is_ahead);
+	assert_int_equal(json_array_size(json_object_get(c.call.answer, "commits")), 1);
+	github_call_release(&c.call);
+	github_commits_between(f->github, &c, "owner/name", SHA_B, SHA_A);
+	wait_done(f);
+	assert_false(c.is_complete || c.is_ahead);
+	github_call_release(&c.call);
+	github_commits_between(f->github, &c, "owner/name", SHA_B, SHA_B);
+	wait_done(f);
+	assert_false(c.is_complete || c.is_ahead);
+	github_call_release(&c.call);
+	github_commits_between(f->github, &c, "owner/name", "", SHA_B);
+	wait_done(f);
+	assert_int_equal(c.call.result.err, ERR_INVALID);
+}
+
 static char *answer_deliveries(struct fake_github *f, const char *request)
 {
 	(void)f;
@@ -310,6 +349,7 @@ int main(void)
 	    TEST(test_pull_files),
 	    TEST(test_branch),
 	    TEST(test_compare),
+	    TEST(test_commits_between),
 	    TEST(test_deliveries),
 	};
 

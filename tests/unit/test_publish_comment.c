@@ -11,9 +11,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/backoff.h"
+#include "publish/pacing.h"
 #include "publish/publish.h"
+#include "publish/publish_internal.h"
 #include "report/comment.h"
 #include "store/changes.h"
+#include "store/check_runs.h"
 #include "store/comments.h"
 #include "store/outbox.h"
 #include "view_builder.h"
@@ -41,18 +44,19 @@ static struct world {
 	bool is_uncertain, is_pull_unknown, is_change_silent, has_red, is_running;
 	int64_t row_age_ms;
 	struct get_comment known; /* what store_get_comment() answers */
-	char *merge_base;
+	bool is_being_attributed;
 	struct put_comment put;
 	struct outbox_done done;
 	char done_error[256];
-	int n_done_busy; /* store_outbox_done() refuses so often */
+	bool is_forgetful; /* store_put_comment() keeps nothing, so all is news */
+	int n_done_busy;   /* store_outbox_done() refuses so often */
 
 	/* GitHub */
 	int64_t comment_id; /* 0: there is none */
 	char *comment_text;
-	struct scripted compare[CALLS_MAX], find[CALLS_MAX], create[CALLS_MAX], update[CALLS_MAX];
-	int n_compare, n_find, n_create, n_update;
-	bool is_mute;        /* compare is never answered */
+	struct scripted find[CALLS_MAX], create[CALLS_MAX], update[CALLS_MAX];
+	int n_find, n_create, n_update;
+	bool is_mute;        /* finding is never answered */
 	bool create_arrives; /* although its answer is an error */
 	struct github_call *unanswered;
 	bool knows_app;
@@ -107,8 +111,7 @@ void store_subscribe(
 int store_claim_outbox(struct store *s, struct claim_outbox *op)
 {
 	(void)s;
-	assert_int_equal(op->kinds, 1u << OUTBOX_COMMENT);
-	if (w.n_wishes > 0) {
+	if (op->kinds == 1u << OUTBOX_COMMENT && w.n_wishes > 0) {
 		w.n_wishes--;
 		op->rows = xcalloc(1, sizeof(*op->rows));
 		op->n = 1;
@@ -175,7 +178,7 @@ int store_get_change(struct store *s, struct get_change *q)
 		if (!w.is_change_silent)
 			view_add_verdict(
 			    q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1);
-		q->view->merge_base_sha = xstrdup_or_null(w.merge_base);
+		q->view->is_being_attributed = w.is_being_attributed;
 	}
 	loop_reap(w.loop, query_done, &q->q);
 	return 0;
@@ -186,6 +189,7 @@ int store_get_comment(struct store *s, struct get_comment *q)
 	(void)s;
 	q->is_known = w.known.is_known;
 	q->comment_id = w.known.comment_id;
+	q->change_id = w.known.change_id;
 	q->written_ms = w.known.written_ms;
 	q->has_red_written = w.known.has_red_written;
 	memcpy(q->body_hash, w.known.body_hash, SHA256_BYTES);
@@ -197,23 +201,75 @@ int store_put_comment(struct store *s, struct put_comment *op)
 {
 	(void)s;
 	trace("put");
-	w.known.is_known = true;
-	w.known.comment_id = op->comment_id;
-	w.known.written_ms = op->written_ms;
-	w.known.has_red_written = op->has_red_written;
-	memcpy(w.known.body_hash, op->body_hash, SHA256_BYTES);
+	if (!w.is_forgetful) {
+		w.known.is_known = true;
+		w.known.comment_id = op->comment_id;
+		w.known.change_id = op->change_id;
+		w.known.written_ms = op->written_ms;
+		w.known.has_red_written = op->has_red_written;
+		memcpy(w.known.body_hash, op->body_hash, SHA256_BYTES);
+	}
 	loop_reap(w.loop, op_done, &op->op);
 	return 0;
 }
 
-int store_put_merge_base(struct store *s, struct put_merge_base *op)
+/* ---- issues and check runs: nobody wishes for any here ---- */
+
+void red_issue_start(struct publisher *p, struct outbox_row *row)
+{
+	(void)p;
+	(void)row;
+	fail();
+}
+
+int store_list_checks(struct store *s, struct list_checks *q)
 {
 	(void)s;
-	trace("base");
-	free(w.merge_base);
-	w.merge_base = xstrdup(op->sha);
-	loop_reap(w.loop, op_done, &op->op);
-	return 0;
+	(void)q;
+	fail();
+	return ERR_CLOSING;
+}
+
+void list_checks_release(struct list_checks *q)
+{
+	(void)q;
+}
+
+int store_put_check(struct store *s, struct put_check *op)
+{
+	(void)s;
+	(void)op;
+	fail();
+	return ERR_CLOSING;
+}
+
+void github_check_create(struct github *g, struct github_call *call, const char *repository,
+    const struct github_check *check)
+{
+	(void)g;
+	(void)call;
+	(void)repository;
+	(void)check;
+	fail();
+}
+
+void github_check_update(struct github *g, struct github_call *call, const char *repository,
+    int64_t check_id, const struct github_check *check)
+{
+	(void)check_id;
+	github_check_create(g, call, repository, check);
+}
+
+void github_checks_list(
+    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
+{
+	(void)head_sha;
+	github_check_create(g, &list->call, repository, NULL);
+}
+
+void github_check_list_release(struct github_check_list *list)
+{
+	(void)list;
 }
 
 /* ---- the configuration ---- */
@@ -282,29 +338,17 @@ void github_app_get(struct github *g, struct github_call *call)
 	answer(call, &(struct scripted){.err = 0});
 }
 
-void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
-    const char *base, const char *head)
-{
-	(void)g;
-	(void)repository;
-	trace("compare");
-	assert_string_equal(base, "main");
-	assert_string_equal(head, VIEW_HEAD_SHA);
-	if (w.is_mute) {
-		w.unanswered = &compare->call;
-		timer_start(w.stop_later, 0);
-		return;
-	}
-	snprintf(compare->merge_base_sha, sizeof(compare->merge_base_sha), "%s", VIEW_BASE_SHA);
-	answer(&compare->call, &w.compare[w.n_compare++]);
-}
-
 void github_comment_find(struct github *g, struct github_comment_search *search,
     const char *repository, int64_t number, const char *marker)
 {
 	(void)g;
 	(void)repository;
 	trace("find");
+	if (w.is_mute) {
+		w.unanswered = &search->call;
+		timer_start(w.stop_later, 0);
+		return;
+	}
 	assert_int_equal(number, 4711);
 	assert_string_equal(marker, COMMENT_MARKER);
 	search->comment_id = w.comment_id;
@@ -336,6 +380,16 @@ void github_comment_create(struct github *g, struct github_call *call, const cha
 	answer(call, script);
 }
 
+void github_comment_react(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id, const char *content)
+{
+	(void)g;
+	(void)repository;
+	assert_int_equal(comment_id, 77);
+	trace(content);
+	answer(call, &w.create[w.n_create++]);
+}
+
 void github_comment_update(struct github *g, struct github_call *call, const char *repository,
     int64_t comment_id, const char *text)
 {
@@ -362,6 +416,7 @@ static int set_up(void **state)
 	memset(&w, 0, sizeof(w));
 	w.config.comment_enabled = true;
 	w.config.comment_min_interval_ms = 60 * 1000;
+	w.config.github_writes_per_minute = 80;
 	w.config.public_url = public_url;
 	w.config.github_api_url = api_url;
 	w.config.upstream_repository = repository;
@@ -373,7 +428,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	free(w.merge_base);
 	free(w.comment_text);
 	return 0;
 }
@@ -403,7 +457,6 @@ static void know_comment(int64_t age_ms)
 	w.known.is_known = true;
 	w.known.comment_id = 99;
 	w.known.written_ms = clock_wall_ms() - age_ms;
-	w.merge_base = xstrdup(VIEW_BASE_SHA);
 }
 
 static void test_first_comment(void **state)
@@ -411,9 +464,8 @@ static void test_first_comment(void **state)
 	(void)state;
 	w.knows_app = false;
 	run(1);
-	assert_string_equal(w.trace, "app compare base find create put ok closed");
-	assert_non_null(strstr(w.comment_text, "**NPU passed**"));
-	assert_non_null(strstr(w.comment_text, "merge base [`aaaaaaa`]"));
+	assert_string_equal(w.trace, "app find create put ok closed");
+	assert_non_null(strstr(w.comment_text, "✓ **NPU passed**"));
 	assert_int_equal(w.known.comment_id, 99);
 	assert_false(w.known.has_red_written);
 }
@@ -422,7 +474,7 @@ static void test_unchanged_is_not_written(void **state)
 {
 	(void)state;
 	run(2);
-	assert_string_equal(w.trace, "compare base find create put ok ok closed");
+	assert_string_equal(w.trace, "find create put ok ok closed");
 	run(1);
 	assert_string_equal(w.trace, "ok closed");
 	w.is_uncertain = true; /* what GitHub shows is not known */
@@ -457,7 +509,6 @@ static void test_lost_comment_is_found_by_its_marker(void **state)
 {
 	(void)state;
 	w.comment_id = 98;
-	w.merge_base = xstrdup(VIEW_BASE_SHA);
 	run(1);
 	assert_string_equal(w.trace, "find update put ok closed");
 	assert_int_equal(w.known.comment_id, 98);
@@ -480,7 +531,7 @@ static void test_lost_answer_makes_no_second_comment(void **state)
 	w.create[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
 	w.create_arrives = true;
 	run(2);
-	assert_string_equal(w.trace, "compare base find create retry find update put ok closed");
+	assert_string_equal(w.trace, "find create retry find update put ok closed");
 	assert_int_equal(w.n_create, 1);
 }
 
@@ -517,7 +568,7 @@ static void test_refused_for_good(void **state)
 	begin();
 	loop_run(w.loop);
 	publish_read_counters(w.publisher, &counters);
-	assert_string_equal(w.trace, "compare base find create dead closed");
+	assert_string_equal(w.trace, "find create dead closed");
 	assert_string_equal(w.done_error, "GitHub says 403");
 	assert_int_equal(counters.n_dead, 1);
 	assert_string_equal(counters.last_error, "GitHub says 403");
@@ -530,7 +581,7 @@ static void test_failures_are_tried_again(void **state)
 	(void)state;
 	w.find[0] = (struct scripted){.err = ERR_NETWORK};
 	run(1);
-	assert_string_equal(w.trace, "compare base find retry closed");
+	assert_string_equal(w.trace, "find retry closed");
 	assert_true(w.done.next_ms > w.done.now_ms);
 	w.row_age_ms = BACKOFF_GIVE_UP_MS;
 	w.n_find = 0;
@@ -558,6 +609,39 @@ static void test_edits_wait_for_the_interval(void **state)
 	assert_true(w.known.has_red_written);
 }
 
+static void test_first_failure_of_a_new_head_goes_at_once(void **state)
+{
+	(void)state;
+	know_comment(10 * 1000);
+	w.is_running = w.has_red = w.known.has_red_written = true;
+	w.known.change_id = 0; /* the red one that was told of is another head's */
+	run(1);
+	assert_string_equal(w.trace, "update put ok closed");
+	w.known.written_ms = clock_wall_ms() - 10 * 1000;
+	memset(w.known.body_hash, 0, sizeof(w.known.body_hash));
+	run(1); /* now it is told */
+	assert_string_equal(w.trace, "not_yet closed");
+}
+
+static void test_edits_leave_room_for_failures(void **state)
+{
+	struct publish_counters counters;
+
+	(void)state;
+	know_comment(3600 * 1000);
+	w.config.github_writes_per_minute = 2; /* one of them is not for edits */
+	w.is_running = w.is_forgetful = true;
+	w.n_wishes = w.n_rows_to_come = 2;
+	begin();
+	loop_run(w.loop);
+	publish_read_counters(w.publisher, &counters);
+	assert_int_equal(counters.n_paced, 1);
+	assert_string_equal(w.trace, "update put ok not_yet closed");
+	assert_in_range(w.done.next_ms, clock_wall_ms() + 1, clock_wall_ms() + PACING_LATEST_MS);
+	publish_free(w.publisher);
+	loop_free(w.loop);
+}
+
 static void test_last_result_goes_at_once(void **state)
 {
 	(void)state;
@@ -566,25 +650,22 @@ static void test_last_result_goes_at_once(void **state)
 	assert_string_equal(w.trace, "update put ok closed");
 }
 
-static void test_unknown_merge_base_holds_nothing_up(void **state)
-{
-	(void)state;
-	w.compare[0] = (struct scripted){.err = ERR_NOT_FOUND, .status = 404, .is_final = true};
-	run(2);
-	assert_string_equal(w.trace, "compare find create put ok ok closed");
-	assert_null(strstr(w.comment_text, "merge base"));
-}
-
-static void test_merge_base_is_asked_for_again(void **state)
+static void test_evidence_is_waited_for_but_not_long(void **state)
 {
 	int64_t now_ms = clock_wall_ms();
 
 	(void)state;
-	w.compare[0] = (struct scripted){.err = ERR_NETWORK, .status = 502};
+	w.is_being_attributed = true;
+	w.row_age_ms = 10 * 1000;
 	run(1);
-	assert_string_equal(w.trace, "compare find create put again closed");
-	assert_null(strstr(w.comment_text, "merge base"));
-	assert_in_range(w.done.next_ms, now_ms + 1000, now_ms + 60 * 1000);
+	assert_string_equal(w.trace, "not_yet closed");
+	assert_in_range(w.done.next_ms, now_ms + 1000, clock_wall_ms() + 1000);
+	w.row_age_ms = 15 * 1000;
+	now_ms = clock_wall_ms();
+	run(1);
+	/* Nobody else tells that the gathering came to an end which moved nothing. */
+	assert_string_equal(w.trace, "find create put again closed");
+	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
 }
 
 static void test_row_is_given_back_although_the_store_is_busy(void **state)
@@ -604,7 +685,7 @@ static void test_closing_does_not_wait_for_a_mute_github(void **state)
 	w.n_rows_to_come = -1; /* the mute call begins the end */
 	begin();
 	loop_run(w.loop);
-	assert_string_equal(w.trace, "compare cancel not_yet closed");
+	assert_string_equal(w.trace, "find cancel not_yet closed");
 	publish_free(w.publisher);
 	loop_free(w.loop);
 }
@@ -626,7 +707,7 @@ static void test_preview_writes_nothing(void **state)
 	assert_int_equal(publish_preview(w.publisher, &preview), 0);
 	loop_run(w.loop);
 	assert_string_equal(w.trace, "closed");
-	assert_non_null(strstr(text, COMMENT_MARKER "\n**NPU passed**"));
+	assert_non_null(strstr(text, COMMENT_MARKER "\n✓ **NPU passed**"));
 	free(text);
 	publish_free(w.publisher);
 	loop_free(w.loop);
@@ -647,9 +728,10 @@ int main(void)
 	    TEST(test_refused_for_good),
 	    TEST(test_failures_are_tried_again),
 	    TEST(test_edits_wait_for_the_interval),
+	    TEST(test_first_failure_of_a_new_head_goes_at_once),
+	    TEST(test_edits_leave_room_for_failures),
 	    TEST(test_last_result_goes_at_once),
-	    TEST(test_unknown_merge_base_holds_nothing_up),
-	    TEST(test_merge_base_is_asked_for_again),
+	    TEST(test_evidence_is_waited_for_but_not_long),
 	    TEST(test_row_is_given_back_although_the_store_is_busy),
 	    TEST(test_closing_does_not_wait_for_a_mute_github),
 	    TEST(test_preview_writes_nothing),

@@ -20,6 +20,25 @@ static void a_document_is_understood(void **state)
 	    "ERROR vitest/hangs (60) no answer in 60 s\n");
 }
 
+static void places_are_read(void **state)
+{
+	struct report_file r = report_of(REPORT_CTRF,
+	    "{\"results\":{\"tests\":["
+	    "{\"name\":\"a\",\"status\":\"failed\",\"filePath\":\"src/a.test.ts\",\"line\":12},"
+	    "{\"name\":\"b\",\"status\":\"failed\",\"filePath\":\"src/b.test.ts\",\"line\":\"x\"},"
+	    "{\"name\":\"c\",\"status\":\"failed\",\"filePath\":[],\"line\":3},"
+	    "{\"name\":\"d\",\"status\":\"passed\",\"filePath\":\"src/d.test.ts\"}]}}");
+
+	(void)state;
+	assert_string_equal(report_case(&r, "a")->file, "src/a.test.ts");
+	assert_int_equal(report_case(&r, "a")->line, 12);
+	assert_string_equal(report_case(&r, "b")->file, "src/b.test.ts");
+	assert_int_equal(report_case(&r, "b")->line, 0);
+	assert_null(report_case(&r, "c")->file);
+	assert_null(report_case(&r, "d")->file);
+	report_file_release(&r);
+}
+
 static void names_are_found_for_what_has_none(void **state)
 {
 	static const struct {
@@ -90,6 +109,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_document_is_understood),
+	    cmocka_unit_test(places_are_read),
 	    cmocka_unit_test(names_are_found_for_what_has_none),
 	    cmocka_unit_test(mistakes_are_named),
 	};

@@ -52,6 +52,38 @@ static void gtest_is_understood(void **state)
 	    "FAIL All/Dtype/Casts/2 g.cc:8 Expected: (GetParam()) < (2), actual: 2 vs 2\n");
 }
 
+static void places_are_read(void **state)
+{
+	struct report_file r = report_of_file("gtest.xml");
+
+	(void)state;
+	assert_string_equal(report_case(&r, "IsWrong")->file, "g.cc");
+	assert_int_equal(report_case(&r, "IsWrong")->line, 4);
+	assert_null(report_case(&r, "Works")->file);
+	report_file_release(&r);
+	r = junit(
+	    "<testsuite name='pytest'>"
+	    "<testcase name='a' file='test/a.py' line='0'><failure/></testcase>"
+	    "<testcase name='b' file='test/b.py'><failure/></testcase>"
+	    "<testcase name='c' file='test/c.py' line='x'><failure/></testcase>"
+	    "<testcase name='d' file='/root/d.py' line='7'><failure/></testcase>"
+	    "<testcase name='e' line='7'><failure/></testcase>"
+	    "<testsuite name='unit'>"
+	    "<testcase name='f' file='test/f.py' line='7'><error/></testcase>"
+	    "<testcase name='g' file='test/g.py' line='99999999999999999999'><error/></testcase>"
+	    "</testsuite></testsuite>");
+	assert_string_equal(report_case(&r, "a")->file, "test/a.py");
+	assert_int_equal(report_case(&r, "a")->line, 1);
+	assert_int_equal(report_case(&r, "b")->line, 0);
+	assert_int_equal(report_case(&r, "c")->line, 0);
+	assert_string_equal(report_case(&r, "c")->file, "test/c.py");
+	assert_null(report_case(&r, "d")->file);
+	assert_null(report_case(&r, "e")->file);
+	assert_int_equal(report_case(&r, "f")->line, 7);
+	assert_int_equal(report_case(&r, "g")->line, 0);
+	report_file_release(&r);
+}
+
 static void surefire_is_understood(void **state)
 {
 	struct report_file r = report_of_file("surefire.xml");
@@ -429,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pytest_is_understood),
 	    cmocka_unit_test(gtest_is_understood),
+	    cmocka_unit_test(places_are_read),
 	    cmocka_unit_test(surefire_is_understood),
 	    cmocka_unit_test(node_is_understood),
 	    cmocka_unit_test(of_one_name_the_worst_counts),

@@ -56,6 +56,70 @@ static void the_table_of_documents_is_judged(void **state)
 	buf_release(&text);
 }
 
+static void a_place_is_one_in_the_tree(void **state)
+{
+	static const struct {
+		const char *file, *kept;
+	} table[] = {
+	    {"test/test_ops.py", "test/test_ops.py"},
+	    {"./test/test_ops.py", "test/test_ops.py"},
+	    {"././a.py", "a.py"},
+	    {"..a/b..c/d...py", "..a/b..c/d...py"},
+	    {"a b/\xc3\xa4.py", "a b/\xc3\xa4.py"},
+	    {"/root/pytorch/test/test_ops.py", NULL},
+	    {"../a.py", NULL},
+	    {"a/../b.py", NULL},
+	    {"a/..", NULL},
+	    {"./../a.py", NULL},
+	    {".//etc/passwd", NULL},
+	    {"C:/a.py", NULL},
+	    {"a\\b.py", NULL},
+	    {"a\nb.py", NULL},
+	    {"a\x7f.py", NULL},
+	    {"a/", NULL},
+	    {"", NULL},
+	    {"./", NULL},
+	};
+	char longest[REPORT_PATH_MAX_BYTES + 2];
+	struct test_result t = {.status = TEST_FAIL};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		test_result_locate(&t, table[i].file, 7);
+		if (table[i].kept)
+			assert_string_equal(t.file, table[i].kept);
+		else
+			assert_null(t.file);
+		assert_int_equal(t.line, table[i].kept ? 7 : 0);
+		FREE_AND_NULL(t.file);
+		t.line = 0;
+	}
+	memset(longest, 'a', sizeof(longest));
+	longest[REPORT_PATH_MAX_BYTES + 1] = '\0';
+	test_result_locate(&t, longest, 7);
+	assert_null(t.file);
+	test_result_locate(&t, longest + 1, REPORT_LINE_MAX + 1);
+	assert_int_equal(t.line, 0);
+	test_result_release(&t);
+	t.status = TEST_PASS;
+	test_result_locate(&t, "a.py", 7);
+	assert_null(t.file);
+}
+
+static void a_place_is_written_down_again(void **state)
+{
+	struct report_file r = report_of(REPORT_OUTPOST,
+	    "{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"a\",\"status\":\"FAIL\","
+	    "\"file\":\"./a.py\",\"line\":12}]}");
+	size_t n;
+	char *text = report_file_text(&r, &n);
+
+	(void)state;
+	assert_non_null(strstr(text, "\"file\":\"a.py\",\"line\":12"));
+	free(text);
+	report_file_release(&r);
+}
+
 static void what_is_no_json_has_a_line(void **state)
 {
 	static const struct {
@@ -164,6 +228,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_document_is_understood),
 	    cmocka_unit_test(the_table_of_documents_is_judged),
+	    cmocka_unit_test(a_place_is_one_in_the_tree),
+	    cmocka_unit_test(a_place_is_written_down_again),
 	    cmocka_unit_test(what_is_no_json_has_a_line),
 	    cmocka_unit_test(a_byte_order_mark_is_no_mistake),
 	    cmocka_unit_test(hostile_values_do_not_become_trees),

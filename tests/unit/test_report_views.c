@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "report/change_json.h"
+#include "report/comment.h"
 #include "report/terminal.h"
+#include "report/verdict_json.h"
 #include "view_builder.h"
 
 static struct change_view *make_view(void)
@@ -29,7 +31,7 @@ static struct change_view *make_view(void)
 static void test_json_has_the_contract_s_fields(void **state)
 {
 	struct change_view *v = make_view();
-	json_t *obj = change_json(v, "https://outpost.example.org");
+	json_t *obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
 	json_t *accelerators = json_object_get(obj, "accelerators");
 	json_t *verdicts = json_object_get(obj, "verdicts");
 	json_t *npu = json_array_get(accelerators, 0), *red = json_array_get(verdicts, 0);
@@ -65,6 +67,306 @@ static void test_json_has_the_contract_s_fields(void **state)
 	change_view_free(v);
 }
 
+/* A failure of each kind on one accelerator, and one that does not count. */
+static struct change_view *make_attributed(void)
+{
+	static const enum attribution kinds[] = {ATTRIBUTION_NEW, ATTRIBUTION_UNCLASSIFIED,
+	    ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
+	static const char *const names[] = {"a", "b", "c", "d", "e"};
+	struct change_view *v = view_new();
+	size_t npu = view_add_accelerator(v, "npu", "NPU", LEVEL_3, DISPATCH_DONE);
+	size_t sick = view_add_accelerator(v, "sick", "Sick", LEVEL_2, DISPATCH_DONE);
+	size_t mute = view_add_accelerator(v, "mute", "Mute", LEVEL_2, DISPATCH_EXPIRED);
+	struct accelerator_view *a = &v->accelerators[npu];
+
+	v->accelerators[sick].is_unhealthy = true;
+	v->accelerators[mute].dispatches[0].last_error = xstrdup("did not start within 2h");
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct verdict_view *w = view_add_verdict(v, npu, "unit", names[i], TEST_FAIL, 12);
+
+		w->attribution = kinds[i];
+		w->reason = xstrdup("we looked");
+		w->evidence_job = i > 1 ? 70 + (int64_t)i : 0;
+	}
+	v->verdicts[2].evidence_url = xstrdup("https://github.com/pytorch/pytorch/issues/7");
+	v->verdicts[3].dtype = xstrdup("bf16");
+	view_add_verdict(v, npu, "unit", "f", TEST_PASS, 12);
+	view_add_verdict(v, npu, "unit", "g", TEST_MISS, 12);
+	view_add_verdict(v, sick, "unit", "a", TEST_FAIL, 13);
+	strv_add(&v->labels, "ciflow/crcr/npu");
+	strv_add(&a->required_suites, "unit");
+	strv_add(&a->required_suites, "mo\xFF");
+	strv_add(&a->must_pass, "unit/f");
+	strv_add(&a->must_pass, "unit/d");
+	a->delta.base_sha = xstrdup(VIEW_BASE_SHA);
+	a->delta.distance = 3;
+	a->delta.n_disappeared = 1;
+	strv_add(&a->delta.disappeared, "unit/z");
+	a->red_since_ms = VIEW_NOW_MS;
+	a->is_overdue = true;
+	return v;
+}
+
+static void check_cell(json_t *verdicts, size_t i, const char *attribution, const char *url)
+{
+	json_t *cell = json_array_get(verdicts, i);
+
+	assert_string_equal(json_get_str(cell, "attribution"), attribution);
+	assert_string_equal(json_get_str(cell, "reason"), "we looked");
+	assert_string_equal(json_get_str(cell, "evidence_url"), url);
+}
+
+static void check_required(json_t *npu)
+{
+	static const struct {
+		const char *key, *name, *state;
+	} expected[] = {{"suite", "unit", "met"}, {"suite", "mo\xEF\xBF\xBD", "not_reported"},
+	    {"test", "unit/f", "met"}, {"test", "unit/d", "failed"}};
+	json_t *list = json_object_get(npu, "required");
+
+	assert_int_equal(json_array_size(list), ARRAY_LEN(expected));
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+		json_t *item = json_array_get(list, i);
+
+		assert_string_equal(json_get_str(item, expected[i].key), expected[i].name);
+		assert_string_equal(json_get_str(item, "state"), expected[i].state);
+	}
+}
+
+static void test_json_says_why(void **state)
+{
+	struct change_view *v = make_attributed();
+	json_t *obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	json_t *verdicts = json_object_get(obj, "verdicts");
+	json_t *npu = json_array_get(json_object_get(obj, "accelerators"), 0);
+	json_t *delta = json_object_get(npu, "delta");
+
+	(void)state;
+	check_cell(verdicts, 0, "NEW", "https://outpost.example.org/jobs/12");
+	check_cell(verdicts, 2, "KNOWN", "https://github.com/pytorch/pytorch/issues/7");
+	check_cell(verdicts, 3, "BASE", "https://outpost.example.org/jobs/73");
+	assert_string_equal(json_get_str(json_array_get(verdicts, 3), "dtype"), "bf16");
+	assert_int_equal(json_get_int(json_array_get(verdicts, 3), "evidence_job", 0), 73);
+	assert_true(json_is_null(json_object_get(json_array_get(verdicts, 0), "evidence_job")));
+	assert_string_equal(json_string_value(json_array_get(json_object_get(obj, "labels"), 0)),
+	    "ciflow/crcr/npu");
+	check_required(npu);
+	assert_int_equal(json_get_int(delta, "distance", 0), 3);
+	assert_int_equal(json_get_int(delta, "disappeared", 0), 1);
+	assert_string_equal(
+	    json_string_value(json_array_get(json_object_get(delta, "disappeared_tests"), 0)),
+	    "unit/z");
+	assert_string_equal(json_get_str(npu, "red_since"), "2026-11-20T12:00:00Z");
+	assert_true(json_get_bool(npu, "overdue", false));
+	assert_false(json_get_bool(npu, "unhealthy", true));
+	assert_string_equal(json_get_str(json_object_get(obj, "summary"), "verdict"), "fail");
+	json_decref(obj);
+	change_view_free(v);
+}
+
+static void check_counts(json_t *obj, const char *keys, int64_t each)
+{
+	char *list = xstrdup(keys), *rest = list, *key;
+
+	while ((key = strsep(&rest, " ")))
+		assert_int_equal(json_get_int(obj, key, -1), each);
+	free(list);
+}
+
+static void test_verdict_counts(void **state)
+{
+	struct change_view *v = make_attributed();
+	json_t *obj = verdict_json(v), *list = json_object_get(obj, "accelerators"), *npu;
+
+	(void)state;
+	assert_string_equal(json_get_str(obj, "verdict"), "fail");
+	assert_true(json_get_bool(obj, "complete", false));
+	check_counts(obj, "new unclassified known base flaky not_counted", 1);
+	check_counts(obj, "missing", 2); /* the cell, and the one of which nothing came */
+	assert_int_equal(json_array_size(list), 3);
+	npu = json_array_get(list, 0);
+	assert_string_equal(json_get_str(npu, "name"), "npu");
+	assert_string_equal(json_get_str(npu, "outcome"), "new");
+	check_counts(npu, "new unclassified known base flaky missing passed lacking", 1);
+	assert_string_equal(json_get_str(json_array_get(list, 1), "outcome"), "missing");
+	assert_string_equal(json_get_str(json_array_get(list, 2), "outcome"), "not_counted");
+	check_counts(json_array_get(list, 2), "new", 0);
+	json_decref(obj);
+	v->state = CHANGE_SUPERSEDED;
+	obj = verdict_json(v);
+	assert_string_equal(json_get_str(obj, "verdict"), "unknown");
+	assert_null(json_object_get(obj, "new"));
+	json_decref(obj);
+	change_view_free(v);
+}
+
+/* One accelerator with one cell, each attribution and state: what a merge bot may do. */
+static void test_verdicts(void **state)
+{
+	static const struct {
+		enum dispatch_state state;
+		enum test_status status; /* of the second cell; the first one passed */
+		enum attribution attribution;
+		const char *verdict;
+	} cases[] = {
+	    {DISPATCH_DONE, TEST_PASS, N_ATTRIBUTIONS, "pass"},
+	    {DISPATCH_DONE, TEST_SKIP, N_ATTRIBUTIONS, "pass"},
+	    {DISPATCH_DONE, TEST_FAIL, ATTRIBUTION_NEW, "fail"},
+	    {DISPATCH_RUNNING, TEST_FAIL, ATTRIBUTION_NEW, "fail"},
+	    {DISPATCH_DONE, TEST_FAIL, ATTRIBUTION_UNCLASSIFIED, "unknown"},
+	    {DISPATCH_DONE, TEST_ERROR, N_ATTRIBUTIONS, "unknown"},
+	    {DISPATCH_DONE, TEST_FAIL, ATTRIBUTION_KNOWN, "pass"},
+	    {DISPATCH_DONE, TEST_ERROR, ATTRIBUTION_BASE, "pass"},
+	    {DISPATCH_DONE, TEST_FAIL, ATTRIBUTION_FLAKY, "pass"},
+	    {DISPATCH_RUNNING, TEST_FAIL, ATTRIBUTION_BASE, "pending"},
+	    {DISPATCH_RUNNING, TEST_FAIL, ATTRIBUTION_UNCLASSIFIED, "pending"},
+	    {DISPATCH_QUEUED, TEST_MISS, ATTRIBUTION_UNCLASSIFIED, "pending"},
+	    {DISPATCH_HELD, TEST_FAIL, ATTRIBUTION_UNCLASSIFIED, "pending"},
+	    {DISPATCH_HELD, TEST_PASS, N_ATTRIBUTIONS, "pending"},
+	    {DISPATCH_DONE, TEST_MISS, ATTRIBUTION_UNCLASSIFIED, "unknown"},
+	    {DISPATCH_DONE, TEST_MISS, ATTRIBUTION_NEW, "unknown"},
+	    {DISPATCH_EXPIRED, TEST_PASS, N_ATTRIBUTIONS, "unknown"},
+	    {DISPATCH_CANCELLED, TEST_PASS, N_ATTRIBUTIONS, "unknown"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct change_view *v = view_new();
+		size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, cases[i].state);
+		json_t *obj;
+
+		view_add_verdict(v, a, "s", "t", TEST_PASS, 1);
+		view_add_verdict(v, a, "s", "u", cases[i].status, 1)->attribution =
+		    cases[i].attribution;
+		obj = verdict_json(v);
+		if (strcmp(json_get_str(obj, "verdict"), cases[i].verdict) != 0)
+			fail_msg("case %zu is %s", i, json_get_str(obj, "verdict"));
+		json_decref(obj);
+		change_view_free(v);
+	}
+}
+
+/* ---- what the first line may say, asked of every pair of accelerators ---- */
+
+static const struct seen {
+	enum test_status status; /* N_TEST_STATUSES: no cell */
+	enum attribution attribution;
+} SEEN[] = {
+    {N_TEST_STATUSES, N_ATTRIBUTIONS},
+    {TEST_PASS, N_ATTRIBUTIONS},
+    {TEST_SKIP, N_ATTRIBUTIONS},
+    {TEST_DONE, N_ATTRIBUTIONS},
+    {TEST_FAIL, ATTRIBUTION_NEW},
+    {TEST_ERROR, ATTRIBUTION_UNCLASSIFIED},
+    {TEST_FAIL, ATTRIBUTION_KNOWN},
+    {TEST_FAIL, ATTRIBUTION_FLAKY},
+    {TEST_MISS, ATTRIBUTION_UNCLASSIFIED},
+};
+enum { N_SEEN = sizeof(SEEN) / sizeof(SEEN[0]) };
+
+/* One accelerator: at what, what it has shown, whether it is unhealthy. */
+struct situation {
+	enum dispatch_state state;
+	struct seen seen;
+	bool is_unhealthy;
+};
+
+static struct situation situation_of(size_t i)
+{
+	return (struct situation){(enum dispatch_state)(i % N_DISPATCH_STATES),
+	    SEEN[i / N_DISPATCH_STATES % N_SEEN], i / N_DISPATCH_STATES / N_SEEN};
+}
+enum { N_SITUATIONS = 2 * N_DISPATCH_STATES * N_SEEN };
+
+static void add_situation(struct change_view *v, const char *name, const struct situation *s)
+{
+	size_t a = view_add_accelerator(v, name, name, LEVEL_2, s->state);
+
+	v->accelerators[a].is_unhealthy = s->is_unhealthy;
+	view_add_job(v, a, (int64_t)a + 1, "all", "success");
+	if (s->seen.status != N_TEST_STATUSES)
+		view_add_verdict(v, a, "s", "t", s->seen.status, (int64_t)a + 1)->attribution =
+		    s->seen.attribution;
+}
+
+/* As docs/comment.md has it, without a look at how the table does it. */
+static const char *sign_of(const struct situation *all, size_t n)
+{
+	bool has_new = false, is_at_work = false, has_gap = false, has_pass = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct situation *s = &all[i];
+
+		if (s->is_unhealthy)
+			continue;
+		has_new |= s->seen.attribution == ATTRIBUTION_NEW;
+		is_at_work |= dispatch_is_unfinished(s->state);
+		has_gap |= s->seen.attribution == ATTRIBUTION_UNCLASSIFIED ||
+			   (s->state != DISPATCH_DONE && !dispatch_is_unfinished(s->state));
+		has_pass |= s->seen.status == TEST_PASS;
+	}
+	if (has_new)
+		return "✗ ";
+	if (is_at_work)
+		return "… ";
+	return has_gap || !has_pass ? "? " : "✓ ";
+}
+
+static void check_first_line(const struct situation *all, size_t n)
+{
+	struct comment_options o = {
+	    .public_url = "https://outpost.example.org", .github_url = "https://github.com"};
+	static const char *const names[] = {"a", "b"};
+	const char *expected = sign_of(all, n), *line;
+	struct change_view *v = view_new();
+	struct comment c;
+
+	for (size_t i = 0; i < n; i++)
+		add_situation(v, names[i], &all[i]);
+	comment_render(v, &o, &c);
+	line = strchr(c.markdown, '\n') + 1;
+	if (strncmp(line, expected, strlen(expected)) != 0)
+		fail_msg("%s expected for %s/%s and %s/%s: %.200s", expected,
+		    dispatch_state_name(all[0].state), attribution_name(all[0].seen.attribution),
+		    n > 1 ? dispatch_state_name(all[1].state) : "",
+		    n > 1 ? attribution_name(all[1].seen.attribution) : "", line);
+	comment_release(&c);
+	change_view_free(v);
+}
+
+static void test_first_line_of_every_situation(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_SITUATIONS; i++) {
+		struct situation two[2] = {situation_of(i)};
+
+		check_first_line(two, 1);
+		for (size_t j = i; j < N_SITUATIONS; j++) {
+			two[1] = situation_of(j);
+			check_first_line(two, 2);
+		}
+	}
+}
+
+static void test_nothing_is_green_without_a_pass(void **state)
+{
+	static const enum attribution kinds[] = {
+	    ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct change_view *v = view_new();
+		size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
+		json_t *obj;
+
+		view_add_verdict(v, a, "s", "t", TEST_FAIL, 1)->attribution = kinds[i];
+		obj = verdict_json(v);
+		assert_string_equal(json_get_str(obj, "verdict"), "unknown");
+		json_decref(obj);
+		change_view_free(v);
+	}
+}
+
 static void test_terminal_is_aligned(void **state)
 {
 	struct terminal_options o = {
@@ -75,17 +377,46 @@ static void test_terminal_is_aligned(void **state)
 	(void)state;
 	terminal_render(v, &o, &out);
 	assert_string_equal(buf_str(&out),
-	    "1 test is red on Ascend NPU, cause not classified yet; 1 accelerator is held.\n\n"
+	    "… 1 failure on Ascend NPU, not classified: this change may have caused it; 1 "
+	    "accelerator is held.\n\n"
 	    "pytorch/pytorch#4711 at 1111111111\n\n"
 	    "Test          Ascend NPU\n"
 	    "model/llama3      ✗     \n"
 	    "model/Qwen        ✓     \n\n"
+	    "Not classified\n"
 	    "✗ model/llama3 on Ascend NPU\n"
 	    "    bo\xEF\xBF\xBDom\n"
 	    "    https://outpost.example.org/jobs/12\n\n"
 	    "held  Gaudi: a first-time contributor\n\n"
 	    "✓ passed  ✗ failed  ! test broke  ? no report  – skipped  • measured  … running\n"
 	    "2026-11-20T12:00:00Z\n");
+	buf_release(&out);
+	change_view_free(v);
+}
+
+static void test_terminal_says_whose(void **state)
+{
+	struct terminal_options o = {
+	    .width = 60, .public_url = "https://outpost.example.org", .now_wall_ms = VIEW_NOW_MS};
+	struct change_view *v = make_attributed();
+	struct buf out = BUF_INIT(1 << 20);
+
+	(void)state;
+	terminal_render(v, &o, &out);
+	assert_non_null(strstr(buf_str(&out), "Test           Mute  NPU      Sick\n"
+					      "unit/a          ?     ✗ new    ✗  \n"
+					      "unit/b          ?       ✗         \n"
+					      "unit/c          ?    ✗ known      \n"
+					      "unit/d (bf16)   ?    ✗ base       \n"));
+	assert_non_null(strstr(buf_str(&out),
+	    "Known, with an issue\n✗ unit/c on NPU\n    no message\n    we looked\n"
+	    "    https://github.com/pytorch/pytorch/issues/7\n"));
+	assert_non_null(strstr(
+	    buf_str(&out), "required  NPU: not all is there\nunhealthy  Sick: not counted\n"));
+	buf_clear(&out);
+	v->state = CHANGE_SUPERSEDED;
+	terminal_render(v, &o, &out);
+	assert_null(strstr(buf_str(&out), "unit/"));
 	buf_release(&out);
 	change_view_free(v);
 }
@@ -117,7 +448,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_json_has_the_contract_s_fields),
+	    cmocka_unit_test(test_json_says_why),
+	    cmocka_unit_test(test_verdict_counts),
+	    cmocka_unit_test(test_verdicts),
+	    cmocka_unit_test(test_first_line_of_every_situation),
+	    cmocka_unit_test(test_nothing_is_green_without_a_pass),
 	    cmocka_unit_test(test_terminal_is_aligned),
+	    cmocka_unit_test(test_terminal_says_whose),
 	    cmocka_unit_test(test_terminal_breaks_into_blocks_and_lets_no_escape_through),
 	};
 

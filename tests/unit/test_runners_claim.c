@@ -186,6 +186,28 @@ static void test_a_store_that_cannot(void **state)
 	pull_expect(p, &a, 200, "lease1");
 }
 
+/* A push that waits for its turn: nobody queues it anew when that comes. */
+static void test_what_waits_for_its_turn(void **state)
+{
+	struct pull *p = *state;
+	struct ask a;
+
+	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
+	until(p, &told.n_claims, 1);
+	told.claim->next_ms = clock_wall_ms() + 60000;
+	answer_claim(NULL, 0);
+	ring(p);
+	assert_int_equal(told.n_claims, 2);
+	told.claim->next_ms = clock_wall_ms() + 30; /* sooner than the one that is known */
+	answer_claim(NULL, 0);
+	until(p, &told.n_claims, 3);
+	told.claim->next_ms = clock_wall_ms() - 30; /* it passed while the store looked */
+	answer_claim(NULL, 0);
+	until(p, &told.n_claims, 4);
+	answer_claim("lease1", 0);
+	pull_expect(p, &a, 200, "lease1");
+}
+
 static void test_who_may_not(void **state)
 {
 	struct pull *p = *state;
@@ -282,6 +304,7 @@ int main(void)
 	    TEST(test_one_that_came_back_gets_it),
 	    TEST(test_the_second_takes_the_place_of_the_first),
 	    TEST(test_a_store_that_cannot),
+	    TEST(test_what_waits_for_its_turn),
 	    TEST(test_who_may_not),
 	    TEST(test_a_revoked_token_gets_nothing),
 	    TEST(test_closing_with_a_look_in_hand),

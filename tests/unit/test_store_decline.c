@@ -1,6 +1,6 @@
 /* ok-to-test cancel: what is held goes, a release is taken back, what has left runs on. */
+#include "commands_rig.h"
 #include "store/leases.h"
-#include "store_rig.h"
 
 #define HELD "the author is new"
 
@@ -22,27 +22,16 @@ static struct plan_want pull_want(const char *name)
 
 static int release(int64_t at, int *ret_n)
 {
-	struct release_held r = {.repository = UPSTREAM,
-	    .number = 1,
-	    .comment_ms = T0 + at * 1000,
-	    .now_ms = T0 + at * 1000};
-	int rc = DO(store_release_held, &r);
-
-	*ret_n = r.n_released;
-	return rc;
+	return rig_release(NULL, T0 + at * 1000, ret_n);
 }
 
 static int decline(int64_t at, int *ret_n)
 {
-	struct decline_held r = {.repository = UPSTREAM,
-	    .number = 1,
-	    .by = "alice",
-	    .comment_ms = T0 + at * 1000,
-	    .now_ms = T0 + at * 1000};
-	int rc = DO(store_decline_held, &r);
+	struct rig_answer a = rig_say(&(struct rig_comment){
+	    .kind = COMMAND_DECLINE, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
 
-	*ret_n = r.n_declined;
-	return rc;
+	*ret_n = a.n_declined;
+	return command_result_is_error(a.result) ? ERR_NOT_FOUND : 0;
 }
 
 static bool claim(const char *machine)

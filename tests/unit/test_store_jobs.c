@@ -1,5 +1,5 @@
 /* Reports in any order, repeated, late, wrong: what they make of jobs, dispatches, cells. */
-#include "store_rig.h"
+#include "commands_rig.h"
 
 struct rig_report {
 	const char *accelerator, *name, *conclusion; /* no conclusion: in_progress */
@@ -93,7 +93,7 @@ static void a_job_runs_and_completes(void **state)
 	assert_string_equal(v->accelerators[0].jobs[0].conclusion, "success");
 	assert_int_equal(v->accelerators[0].jobs[0].started_ms, T0 + 1000);
 	assert_int_equal(v->accelerators[0].jobs[0].completed_ms, T0 + 2000);
-	assert_null(v->verdicts[0].attribution);
+	assert_int_equal(v->verdicts[0].attribution, N_ATTRIBUTIONS);
 	assert_int_equal(v->verdicts[0].job, r.job_id);
 	change_view_free(v);
 	c = rig_claim(COMMENTS, T0 + 3000);
@@ -362,17 +362,16 @@ static void the_newest_of_one_delivery_counts(void **state)
 static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci")};
-	struct release_held release = {
-	    .repository = UPSTREAM, .number = 1, .comment_ms = T0 + 5000, .now_ms = T0 + 5000};
 	struct claim_outbox c;
 	char guid[32];
+	int n;
 
 	(void)state;
 	wants[1].held_reason = (char *)"new";
 	rig_start("opened", HEAD_A, 0, wants, 2);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	ASSERT_SENT(T0, "github_dispatch v/ci[npu] opened");
-	DO_OK(store_release_held, &release);
+	assert_int_equal(rig_release(NULL, T0 + 5000, &n), 0);
 	c = rig_claim(REQUESTS, T0 + 5000);
 	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
 	claim_outbox_release(&c);
@@ -536,6 +535,37 @@ static void a_self_report_stands_apart(void **state)
 	change_view_free(v);
 }
 
+/* The answer to the request was lost, and then its hosted accelerator reports: the infra repository
+ * itself, of which nobody reports, does not wait for ever. */
+static void a_report_proves_it_for_the_infra_repository_too(void **state)
+{
+	struct plan_want wants[] = {{.accelerator = (char *)"",
+					.runner = (char *)"infra",
+					.kind = RUNNER_INFRA,
+					.target = (char *)"fdn/infra"},
+	    {.accelerator = (char *)"cpu",
+		.runner = (char *)"infra",
+		.kind = RUNNER_INFRA,
+		.target = (char *)"fdn/infra"}};
+	struct list_dispatches l = {.limit = 10};
+	struct claim_outbox c;
+	char *id;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 2);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
+	claim_outbox_release(&c);
+	id = rig_dispatch_id(HEAD_A, "cpu");
+	report(&(struct rig_report){.dispatch_id = id, .at = 2000, .conclusion = "success"});
+	ASK_OK(store_list_dispatches, &l);
+	assert_int_equal(l.n, 2);
+	assert_string_equal(l.list[0].state, "done");
+	assert_string_equal(l.list[1].state, "done");
+	list_dispatches_release(&l);
+	free(id);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -552,6 +582,7 @@ int main(void)
 	    TEST(results_of_an_old_head_are_kept_apart),
 	    TEST(reports_for_a_superseded_dispatch_are_not_shown),
 	    TEST(a_report_proves_that_the_request_arrived),
+	    TEST(a_report_proves_it_for_the_infra_repository_too),
 	    TEST(the_dispatch_is_found_by_id_or_delivery),
 	    TEST(the_newest_of_one_delivery_counts),
 	    TEST(a_report_of_an_earlier_run_proves_no_later_request),

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "lease_rig.h"
+#include "store/known_issues.h"
 
 /* ---- claim ---- */
 
@@ -338,6 +339,44 @@ static void a_report_ends_it(void **state)
 	lease_offer_release(&o);
 }
 
+/* The next machine's job takes the place of the last one's; another runner's red cell stays whose it was. */
+static void the_next_claim_accuses_nobody(void **state)
+{
+	struct plan_want two[] = {PULL_WANT("npu", "farm"), GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct add_known k = {.pattern = "CI/*", .url = "https://example.org/1", .now_ms = T0};
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"failure",
+	    .workflow = (char *)"CI",
+	    .name = (char *)"all",
+	    .run_id = (char *)"100",
+	    .run_attempt = 1};
+	struct report_job op = {.accelerator = "npu", .report = &j, .now_ms = T0 + SECOND};
+	struct lease_offer first, second;
+	struct change_view *v;
+	char *id;
+
+	(void)state;
+	DO_OK(store_add_known, &k);
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .head = HEAD_A, .event_ms = T0, .wants = two, .n_wants = 2});
+	id = rig_dispatch_id(HEAD_A, "npu");
+	op.dispatch_id = id;
+	DO_OK(store_report_job, &op);
+	assert_int_equal(op.outcome, REPORT_RECORDED);
+	free(id);
+	first = take("npu-1", "claim-1", 2 * SECOND);
+	assert_int_equal(give_back(&first, "npu-1", "drained", 3 * SECOND), 0);
+	second = take("npu-2", "claim-2", 4 * SECOND);
+	v = rig_view_of(0, HEAD_A);
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		if (strcmp(v->verdicts[i].suite, "CI") == 0)
+			assert_int_equal(v->verdicts[i].attribution, ATTRIBUTION_KNOWN);
+	assert_in_range(v->n_verdicts, 1, 2);
+	change_view_free(v);
+	lease_offer_release(&first);
+	lease_offer_release(&second);
+}
+
 static void what_is_handed_back_waits_again(void **state)
 {
 	struct lease_offer first, second;
@@ -655,6 +694,7 @@ int main(void)
 	    TEST(a_job_ends_though_its_accelerator_fell_silent),
 	    TEST(a_heartbeat_keeps_it),
 	    TEST(a_report_ends_it),
+	    TEST(the_next_claim_accuses_nobody),
 	    TEST(what_is_handed_back_waits_again),
 	    TEST(a_farm_that_only_hands_back_comes_to_an_end),
 	    TEST(a_newer_push_cancels_it),

@@ -1,14 +1,14 @@
-/* A file that version 1 wrote, with data: it is migrated, still reads, and goes on. */
+/* Files that older versions wrote, with data: they are migrated, still read, and go on. */
 #include <sqlite3.h>
 
 #include "base/file.h"
 #include "lease_rig.h"
+#include "store/attribution.h"
 #include "store/db.h"
+#include "store/nightly.h"
 #include "store/schema.h"
 
-static const char DUMP[] = "tests/data/store-v1.sql";
-
-static int setup_v1(void **state)
+static int open_dump(void **state, const char *dump)
 {
 	struct buf sql = BUF_INIT(1 << 20);
 	struct error e = {0};
@@ -17,7 +17,7 @@ static int setup_v1(void **state)
 
 	rig_setup_folder(state);
 	path = path_join(rig_dir, "outpost.db");
-	if (file_read(DUMP, &sql, &e))
+	if (file_read(dump, &sql, &e))
 		fail_msg("%s", e.text);
 	text = buf_take(&sql);
 	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
@@ -27,6 +27,21 @@ static int setup_v1(void **state)
 	free(path);
 	rig_open();
 	return 0;
+}
+
+static int setup_v1(void **state)
+{
+	return open_dump(state, "tests/data/store-v1.sql");
+}
+
+static int setup_v2(void **state)
+{
+	return open_dump(state, "tests/data/store-v2.sql");
+}
+
+static int setup_v3(void **state)
+{
+	return open_dump(state, "tests/data/store-v3.sql");
 }
 
 static bool file_has(const char *name)
@@ -92,10 +107,107 @@ static void it_goes_on_from_there(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "ascend-npu done*, farmed running*, gaudi running*");
 }
 
-static void a_useless_index_is_gone(void **state)
+static void a_file_of_version_2_still_reads(void **state)
+{
+	struct get_totals t = {0};
+	struct change_view *v;
+	struct job_detail *j;
+
+	(void)state;
+	ASSERT_DISPATCHES(HEAD_A, "ascend-npu done*, farmed done*, gaudi running*");
+	ASSERT_CELLS(HEAD_A, "ascend-npu model/Qwen FAIL, farmed model/bert FAIL,"
+			     " farmed model/gpt2 PASS, ascend-npu model/llama3 PASS");
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.n_jobs, 3);
+	assert_int_equal(t.n_results, 5);
+	j = job_of(3);
+	assert_string_equal(j->machine, "m-1");
+	assert_string_equal(j->message, "2 of 3 steps");
+	assert_string_equal(j->tests[0].message, "HCCL timeout on device 3");
+	assert_string_equal(j->tests[0].trace, "at line 1\nat line 2");
+	assert_string_equal(j->tests[0].dtype, "bf16");
+	assert_null(j->tests[0].file);
+	job_detail_free(j);
+	v = rig_view_of(0, HEAD_A);
+	for (size_t i = 0; i < v->n_verdicts; i++) {
+		assert_null(v->verdicts[i].dtype); /* the test that it was recorded as */
+		assert_null(v->verdicts[i].reason);
+	}
+	change_view_free(v);
+}
+
+/* What was red before is attributed like what comes now. */
+static void and_goes_on_from_there(void **state)
+{
+	struct put_merge_base m = {.change_id = 1, .sha = HEAD_C, .now_ms = T0};
+	struct attribute_change a = {.change_id = 1, .now_ms = T0 + DAY};
+	struct change_view *v;
+
+	(void)state;
+	DO_OK(store_put_merge_base, &m);
+	DO_OK(store_attribute, &a);
+	assert_true(a.has_moved);
+	v = rig_view_of(0, HEAD_A);
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		if (test_status_is_red(v->verdicts[i].status))
+			assert_string_equal(v->verdicts[i].reason,
+			    "not tested on the merge base, nor shortly before it");
+	change_view_free(v);
+	rig_reopen();
+	ASSERT_DISPATCHES(HEAD_A, "ascend-npu done*, farmed done*, gaudi running*");
+}
+
+/* 2026-12-03, the third of the days on which that file was written. */
+static const int64_t THIRD_DAY = 20790;
+
+static void assert_old_nightlies(void)
+{
+	static const enum history_state states[] = {
+	    HISTORY_REGRESSION, HISTORY_FIXED, HISTORY_PASSING};
+	static const char *const names[] = {"llama3", "bert", "calm"};
+	struct get_nightly g = {
+	    .last_day = THIRD_DAY, .n_days = 4, .limit = 10, .state = HISTORY_NONE};
+
+	ASK_OK(store_get_nightly, &g);
+	assert_int_equal(g.view->n_accelerators, 1);
+	assert_int_equal(g.view->accelerators[0].runs[0].id, 0);
+	assert_string_equal(g.view->accelerators[0].runs[1].outcome, "green");
+	assert_string_equal(g.view->accelerators[0].runs[2].outcome, "red");
+	assert_string_equal(g.view->accelerators[0].runs[3].cause, "self_report");
+	assert_int_equal(g.view->n_tests, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(g.view->tests[i].name, names[i]);
+		assert_int_equal(g.view->tests[i].cells[0].state, states[i]);
+		assert_int_equal(g.view->tests[i].cells[0].days[0].status, -1);
+		assert_int_equal(g.view->tests[i].cells[0].days[1].status, TEST_PASS);
+	}
+	assert_int_equal(g.view->tests[0].cells[0].first_bad.job, 6);
+	assert_int_equal(g.view->tests[0].cells[0].last_good.job, 4);
+	assert_int_equal(g.view->commits[0].n, 1);
+	assert_string_equal(g.view->commits[0].list[0].title, "Commit 3");
+	nightly_view_free(g.view);
+}
+
+/* Version 3 kept jobs and cells of self-reports, but no days. */
+static void nightlies_of_version_3_become_days(void **state)
+{
+	struct job_detail *j;
+
+	(void)state;
+	assert_old_nightlies();
+	rig_reopen();
+	assert_old_nightlies();
+	j = job_of(5);
+	assert_string_equal(j->tests[0].message, "expected 1, got 2");
+	job_detail_free(j);
+}
+
+static void the_indices_are_those_of_today(void **state)
 {
 	(void)state;
-	assert_false(file_has("verdict_red"));
+	assert_true(file_has("verdict_attributed"));
+	assert_true(file_has("failure_at"));
+	assert_false(file_has("test_3"));
 	assert_true(file_has("dispatch_pull_queue"));
 	assert_true(file_has("lease_one_active"));
 }
@@ -156,18 +268,91 @@ static void every_question_has_its_index(void **state)
 	    "lease_one_active");
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.accelerator FROM verdict v WHERE"
 		    " v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
-	    "PRIMARY KEY");
+	    "verdict_red");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_v1, rig_teardown)
+static void attribution_asks_by_index(void **state)
+{
+	(void)state;
+	assert_plan("EXPLAIN QUERY PLAN SELECT b.position, b.sha, x.id FROM branch_commit b"
+		    " CROSS JOIN change x ON x.repository_key = b.repository_key"
+		    " AND x.head_sha = b.sha AND x.kind = 'push' WHERE b.repository_key = ?1"
+		    " AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4 AND EXISTS"
+		    " (SELECT 1 FROM verdict v WHERE v.change_id = x.id AND v.accelerator = ?5)"
+		    " ORDER BY b.position DESC LIMIT ?6",
+	    "change_identity");
+	assert_plan("EXPLAIN QUERY PLAN SELECT change_id, job_id, at_ms FROM failure"
+		    " WHERE accelerator = ?1 AND test_id = ?2 AND key = ?3 AND at_ms >= ?4"
+		    " AND status = ?5 ORDER BY at_ms DESC LIMIT ?6",
+	    "PRIMARY KEY (accelerator=? AND test_id=? AND key=? AND at_ms>?)");
+	assert_plan("EXPLAIN QUERY PLAN SELECT x.author FROM failure f JOIN change x"
+		    " ON x.id = f.change_id WHERE f.accelerator = ?1 AND f.test_id = ?2"
+		    " AND f.key = ?3 ORDER BY f.at_ms LIMIT 1",
+	    "PRIMARY KEY (accelerator=? AND test_id=? AND key=?)");
+	assert_plan("EXPLAIN QUERY PLAN SELECT v.status FROM branch_commit b CROSS JOIN change x"
+		    " ON x.repository_key = b.repository_key AND x.head_sha = b.sha"
+		    " AND x.kind = 'push' CROSS JOIN verdict v ON v.change_id = x.id"
+		    " AND v.accelerator = ?5 AND v.test_id = ?6 WHERE b.repository_key = ?1"
+		    " AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
+		    " ORDER BY b.position DESC LIMIT 1",
+	    "PRIMARY KEY (change_id=? AND accelerator=? AND test_id=?)");
+	assert_plan("EXPLAIN QUERY PLAN SELECT c.id FROM branch_commit b CROSS JOIN change c"
+		    " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
+		    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 - ?5"
+		    " AND b.position <= ?3 + ?5 ORDER BY b.position LIMIT ?6",
+	    "change_merge_base");
+	assert_plan("EXPLAIN QUERY PLAN SELECT c.id FROM attribution_due u CROSS JOIN change c"
+		    " ON c.id = u.change_id WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2",
+	    "attribution_due_next");
+	assert_plan("EXPLAIN QUERY PLAN SELECT id, workflow, name FROM job WHERE change_id = ?1"
+		    " AND accelerator = ?2 AND is_current = 0 AND status = 'completed'"
+		    " AND digest IS NOT NULL AND completed_ms >= ?3",
+	    "job_identity");
+	assert_plan(
+	    "EXPLAIN QUERY PLAN DELETE FROM failure WHERE (accelerator, test_id, key, at_ms,"
+	    " job_id) IN (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
+	    "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
+	    "failure_at");
+}
+
+/* SQLite 3.40's check of the file, which every start runs, takes a row for damaged otherwise. */
+static void keys_come_first_and_in_their_order(void **state)
+{
+	char *path = path_join(rig_dir, "outpost.db"), *wrong;
+	struct db *d;
+
+	(void)state;
+	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	assert_true(
+	    db_int(d, 0, "SELECT COUNT(*) FROM sqlite_schema WHERE sql LIKE '%WITHOUT ROWID%'") >
+	    10);
+	wrong = db_text(d, "SELECT m.name || '.' || c.name FROM sqlite_schema m,"
+			   " pragma_table_info(m.name) c WHERE m.sql LIKE '%WITHOUT ROWID%'"
+			   " AND c.pk > 0 AND c.pk <> c.cid + 1 LIMIT 1");
+	if (wrong)
+		fail_msg("%s", wrong);
+	db_close(d);
+	free(path);
+}
+
+#define TEST(f)    cmocka_unit_test_setup_teardown(f, setup_v1, rig_teardown)
+#define TEST_V3(f) cmocka_unit_test_setup_teardown(f, setup_v3, rig_teardown)
+#define TEST_V2(f) cmocka_unit_test_setup_teardown(f, setup_v2, rig_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(what_was_there_still_reads),
 	    TEST(it_goes_on_from_there),
-	    TEST(a_useless_index_is_gone),
+	    TEST(the_indices_are_those_of_today),
 	    TEST(every_question_has_its_index),
+	    TEST(attribution_asks_by_index),
+	    TEST(keys_come_first_and_in_their_order),
+	    TEST_V2(a_file_of_version_2_still_reads),
+	    TEST_V2(and_goes_on_from_there),
+	    TEST_V2(the_indices_are_those_of_today),
+	    TEST_V3(nightlies_of_version_3_become_days),
+	    TEST_V3(the_indices_are_those_of_today),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* What plans do to changes, pull requests and dispatches, in any order and twice. */
-#include "store_rig.h"
+#include "commands_rig.h"
 
 static void each_runner_starts_once(void **state)
 {
@@ -424,15 +424,7 @@ static struct plan_want held(struct plan_want w)
 
 static int release(const char *sha, int64_t comment_ms, int *ret_n)
 {
-	struct release_held r = {.repository = UPSTREAM,
-	    .number = 1,
-	    .head_sha = sha,
-	    .comment_ms = comment_ms,
-	    .now_ms = comment_ms};
-	int rc = DO(store_release_held, &r);
-
-	*ret_n = r.n_released;
-	return rc;
+	return rig_release(sha, comment_ms, ret_n);
 }
 
 static void a_held_head_waits_for_a_member(void **state)

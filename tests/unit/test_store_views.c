@@ -104,7 +104,7 @@ static void red_is_read_first_when_it_is_cut(void **state)
 	assert_int_equal(g.view->accelerators[0].n_verdicts[TEST_FAIL], 2);
 	assert_string_equal(g.view->verdicts[1].test, "t07"); /* by name, whatever was read first */
 	assert_string_equal(g.view->verdicts[1].message, "it broke");
-	assert_string_equal(g.view->verdicts[1].attribution, "UNCLASSIFIED");
+	assert_int_equal(g.view->verdicts[1].attribution, ATTRIBUTION_UNCLASSIFIED);
 	assert_string_equal(g.view->verdicts[2].test, "t15");
 	assert_int_equal(g.view->verdicts[0].status, TEST_PASS);
 	assert_true(g.view->accelerators[0].jobs[0].has_counts);
@@ -219,6 +219,7 @@ static void push(const char *head, int64_t now_ms, const char *conclusion)
 	    .change_kind = CHANGE_PUSH,
 	    .repository = (char *)UPSTREAM,
 	    .head_sha = (char *)head,
+	    .ref = (char *)"refs/heads/main",
 	    .event_type = "push",
 	    .wants = wants,
 	    .n_wants = 1};
@@ -254,14 +255,14 @@ static void figures_count_a_month_and_the_red_since(void **state)
 	assert_int_equal(g.list[0].n_pass + g.list[0].n_fail + g.list[0].last_report_ms, 0);
 	assert_int_equal(g.list[1].n_pass, 1);
 	assert_int_equal(g.list[1].n_fail, 2);
-	assert_int_equal(g.list[1].red_since_ms, T0 + 30 * DAY);
+	assert_int_equal(g.list[1].quality.red_since_ms, T0 + 30 * DAY);
 	assert_int_equal(g.list[1].n_dispatches, 4);
 	assert_int_equal(g.list[1].n_expired, 1);
 	assert_int_equal(g.list[1].last_report_ms, T0 + 35 * DAY);
 	get_figures_release(&g);
 	push("5555555555555555555555555555555555555555", T0 + 36 * DAY, "success");
 	ASK_OK(store_get_figures, &g);
-	assert_int_equal(g.list[1].red_since_ms, 0);
+	assert_int_equal(g.list[1].quality.red_since_ms, 0);
 	get_figures_release(&g);
 }
 

@@ -57,8 +57,8 @@ static void on_long(struct http_request *r, void *owner)
 }
 
 static const struct http_route ROUTES[] = {
-    {.method = "GET", .pattern = "/short", .on_request = on_short},
-    {.method = "GET", .pattern = "/long", .on_request = on_long},
+    {.method = "GET", .pattern = "/api/v1/short", .on_request = on_short},
+    {.method = "GET", .pattern = "/api/v1/long", .on_request = on_long},
 };
 
 static void expect(int fd, const char *path, const char *body)
@@ -78,15 +78,15 @@ static void asking_client(struct rig *g)
 {
 	int fd = rig_connect(g);
 
-	expect(fd, "/short", "{\"loop\":true}");
-	expect(fd, "/long", "{\"loop\":false}");
-	expect(fd, "/long", "{\"loop\":false}");
+	expect(fd, "/api/v1/short", "{\"loop\":true}");
+	expect(fd, "/api/v1/long", "{\"loop\":false}");
+	expect(fd, "/api/v1/long", "{\"loop\":false}");
 	close(fd);
 	rig_wait(g);
 	rig_wait(g);
 	/* Who leaves meanwhile takes nothing down. */
 	fd = rig_connect(g);
-	rig_say(fd, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n");
+	rig_say(fd, "GET /api/v1/long HTTP/1.1\r\nHost: x\r\n\r\n");
 	rig_wait(g);
 	close(fd);
 }

@@ -83,7 +83,79 @@ static void test_push(void **state)
 	assert_true(ev.pushed_ms == INT64_C(1557933657000));
 	assert_string_equal(ev.head_message, "Land it");
 	assert_string_equal(ev.head_author, "alice");
+	assert_int_equal(ev.n_commits, 0);
+	assert_false(ev.is_forced);
 	event_release(&ev);
+}
+
+#define COMMIT(sha, more)                                                                          \
+	"{\"id\":\"" sha "\",\"message\":\"Land it\\r\\nmore\",\"timestamp\":"                     \
+	"\"2019-05-15T15:20:21Z\"" more "}"
+
+static void parse_commits(const char *commits, struct event *ret)
+{
+	struct buf body = BUF_INIT(1 << 20);
+
+	buf_appendf(&body,
+	    "{\"ref\":\"refs/heads/main\",\"before\":\"" SHA_BASE "\",\"after\":\"" SHA_HEAD
+	    "\",\"deleted\":false,\"forced\":true,\"commits\":%s," BODY_REPOSITORY "}",
+	    commits);
+	parse_ok("push", buf_str(&body), ret);
+	buf_release(&body);
+}
+
+static void test_commits_of_a_push(void **state)
+{
+	struct event ev;
+
+	(void)state;
+	parse_commits("[" COMMIT(SHA_BASE, ",\"author\":{\"name\":\"Bob B.\"}") "," COMMIT(SHA_HEAD,
+			  ",\"author\":{\"name\":\"Alice A.\",\"username\":\"alice\"}") "]",
+	    &ev);
+	assert_true(ev.is_forced);
+	assert_int_equal(ev.n_commits, 2);
+	assert_string_equal(ev.commits[0].sha, SHA_BASE);
+	assert_string_equal(ev.commits[0].author, "Bob B.");
+	assert_string_equal(ev.commits[0].title, "Land it");
+	assert_true(ev.commits[0].at_ms == INT64_C(1557933621000));
+	assert_string_equal(ev.commits[1].author, "alice");
+	event_release(&ev);
+	parse_commits("[{\"id\":\"" SHA_HEAD "\",\"message\":1,\"timestamp\":\"x\"}]", &ev);
+	assert_int_equal(ev.n_commits, 1);
+	assert_string_equal(ev.commits[0].title, "");
+	assert_true(ev.commits[0].at_ms == 0);
+	event_release(&ev);
+}
+
+/* What is not the whole list tells nothing; the push itself counts all the same. */
+static void test_commits_that_are_not_whole(void **state)
+{
+	static const char *const lists[] = {
+	    "[]",
+	    "{}",
+	    "7",
+	    "[" COMMIT(SHA_BASE, "") "]", /* does not end with `after` */
+	    "[" COMMIT("xyz", "") "," COMMIT(SHA_HEAD, "") "]",
+	    "[1," COMMIT(SHA_HEAD, "") "]",
+	};
+	struct buf many = BUF_INIT(1 << 20);
+	struct event ev;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		parse_commits(lists[i], &ev);
+		assert_int_equal(ev.n_commits, 0);
+		assert_null(ev.commits);
+		event_release(&ev);
+	}
+	buf_append_str(&many, "[");
+	for (int i = 0; i < 2047; i++)
+		buf_append_str(&many, COMMIT(SHA_BASE, "") ",");
+	buf_append_str(&many, COMMIT(SHA_HEAD, "") "]");
+	parse_commits(buf_str(&many), &ev);
+	assert_int_equal(ev.n_commits, 0);
+	event_release(&ev);
+	buf_release(&many);
 }
 
 static void test_comment_and_checks(void **state)
@@ -105,6 +177,10 @@ static void test_comment_and_checks(void **state)
 	event_release(&ev);
 	parse_ok("check_run", BODY_CHECK_RUN, &ev);
 	assert_int_equal(ev.kind, EVENT_CHECK_RUN);
+	assert_int_equal(ev.check_app_id, 12345);
+	assert_string_equal(ev.check_name, "outpost");
+	assert_string_equal(ev.check_external_id, "9:42");
+	assert_string_equal(ev.check_head_sha, "0123456789abcdef0123456789abcdef01234567");
 	event_release(&ev);
 	parse_ok("installation_repositories", BODY_INSTALLATION, &ev);
 	assert_int_equal(ev.kind, EVENT_INSTALLATION);
@@ -212,6 +288,8 @@ int main(void)
 	    cmocka_unit_test(test_pull_request),
 	    cmocka_unit_test(test_labels),
 	    cmocka_unit_test(test_push),
+	    cmocka_unit_test(test_commits_of_a_push),
+	    cmocka_unit_test(test_commits_that_are_not_whole),
 	    cmocka_unit_test(test_comment_and_checks),
 	    cmocka_unit_test(test_ghosts_and_old_servers),
 	    cmocka_unit_test(test_names_what_is_wrong),

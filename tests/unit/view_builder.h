@@ -5,15 +5,18 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/strv.h"
 #include "model/change_view.h"
 
 #define VIEW_HEAD_SHA "1111111111222222222233333333334444444444"
 #define VIEW_BASE_SHA "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
 #define VIEW_NOW_MS   INT64_C(1795176000000) /* 2026-11-20T12:00:00Z */
 
-/* Room for one more element at the end of list, zeroed. */
+/* Room for one more element at the end of list, zeroed. Doubling: the sanitizer's realloc() copies
+ * the whole list each time. */
 #define VIEW_PUSH(list, n)                                                                         \
-	((list) = xrealloc((list), ((n) + 1) * sizeof(*(list))),                                   \
+	((list) = ((n) & ((n)-1)) == 0 ? xrealloc((list), ((n) ? 2 * (n) : 1) * sizeof(*(list)))   \
+				       : (list),                                                   \
 	    memset(&(list)[n], 0, sizeof(*(list))), &(list)[(n)++])
 
 static inline struct change_view *view_new(void)
@@ -29,6 +32,7 @@ static inline struct change_view *view_new(void)
 	v->base_ref = xstrdup("main");
 	v->title = xstrdup("Add a thing");
 	v->author = xstrdup("octocat");
+	v->labels = strv_copy(NULL);
 	v->created_ms = VIEW_NOW_MS - 3600 * 1000;
 	return v;
 }
@@ -49,7 +53,13 @@ static inline size_t view_add_accelerator(struct change_view *v, const char *nam
 	a->name = xstrdup(name);
 	a->title = xstrdup(title);
 	a->level = level;
-	a->oncall = xcalloc(1, sizeof(char *));
+	a->oncall = strv_copy(NULL);
+	a->required_suites = strv_copy(NULL);
+	a->must_pass = strv_copy(NULL);
+	a->skip = strv_copy(NULL);
+	a->delta.fixed = strv_copy(NULL);
+	a->delta.disappeared = strv_copy(NULL);
+	a->delta.newly_skipped = strv_copy(NULL);
 	d = VIEW_PUSH(a->dispatches, a->n_dispatches);
 	d->id = xstrdup("abcdefghijklmnopqrstuvwxyz");
 	d->runner = xstrdup("ci");
@@ -97,7 +107,7 @@ static inline struct verdict_view *view_add_verdict(struct change_view *v, size_
 	w->suite = xstrdup(suite);
 	w->test = xstrdup(test);
 	w->status = status;
-	w->attribution = test_status_is_red(status) ? xstrdup("UNCLASSIFIED") : NULL;
+	w->attribution = test_status_is_red(status) ? ATTRIBUTION_UNCLASSIFIED : N_ATTRIBUTIONS;
 	w->job = job;
 	v->n_verdicts_total = (int64_t)v->n_verdicts;
 	return w;

@@ -46,7 +46,9 @@
 	"," BODY_REPOSITORY "}"
 
 #define BODY_CHECK_RUN                                                                             \
-	"{\"action\":\"rerequested\",\"check_run\":{\"id\":4,\"external_id\":\"9:42\"}"            \
+	"{\"action\":\"rerequested\",\"check_run\":{\"id\":4,\"external_id\":\"9:42\","            \
+	"\"name\":\"outpost\",\"head_sha\":\"0123456789abcdef0123456789abcdef01234567\","          \
+	"\"app\":{\"id\":12345}}"                                                                  \
 	"," BODY_REPOSITORY "}"
 
 #define BODY_INSTALLATION                                                                          \

@@ -10,7 +10,7 @@ const ARGUMENTS = ['--unsafe', '-t', 'html', ...['table', 'autolink', 'strikethr
 
 // What a comment of Outpost is made of; all else somebody brought in.
 const ATTRIBUTES = { a: /^ href="[^"]*"$/, th: /^( align="(left|center)")?$/, td: /^( align="(left|center)")?$/ };
-const ELEMENTS = new Set(['p', 'strong', 'code', 'a', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'ul', 'li', 'hr']);
+const ELEMENTS = new Set(['p', 'strong', 'code', 'a', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'ul', 'li', 'hr', 'details', 'summary']);
 
 // Mentions, references, commits, addresses, emoji, footnotes, mathematics.
 const REFERENCES = /@|#\w|\bGH-\d|:\/\/|www\.|\b[0-9a-f]{7,40}\b|:[\w+-]+:|\[\^|\$/i;

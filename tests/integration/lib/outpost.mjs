@@ -261,6 +261,7 @@ export class Outpost extends EventEmitter {
 
   async kill() {
     this.#ended = true;
+    if (!this.#child) return; // it was never started
     this.#child.kill('SIGKILL');
     await this.#exit;
   }

@@ -1,0 +1,248 @@
+/* What no key of a `platform:` block can know by itself. */
+#include <ctype.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "config/platform_draft.h"
+
+/* ---- install: what an entry stands for ---- */
+
+static void check_torch(struct reader *r, const struct install_draft *one)
+{
+	if (one->build == BUILD_STABLE && !one->torch)
+		problem_add(r->problems, r->file, one->line,
+		    "platform.install: a stable build names its release of PyTorch, as torch: "
+		    "\"2.9.1\"");
+	if (one->build == BUILD_NIGHTLY && one->torch)
+		problem_add(r->problems, r->file, one->line,
+		    "platform.install.torch goes with build: stable; a nightly is always the "
+		    "newest");
+}
+
+static void check_version(struct reader *r, const struct platform *p, const char *version, int line)
+{
+	const char *const *known = (const char *const *)p->versions, *near;
+	char value[SHOWN_BYTES];
+
+	if (strv_contains(known, version))
+		return;
+	near = str_nearest(version, known);
+	if (near)
+		problem_add(r->problems, r->file, line,
+		    "platform.install.platform must be one of platform.versions, not %s; did you "
+		    "mean \"%s\"?",
+		    shown(version, value), near);
+	else
+		problem_add(r->problems, r->file, line,
+		    "platform.install.platform must be one of platform.versions, not %s",
+		    shown(version, value));
+}
+
+/* Without `versions` the entries say which there are. */
+static void settle_versions(struct reader *r, struct platform_draft *d)
+{
+	bool is_given = d->p.versions[0] != NULL;
+
+	for (size_t i = 0; i < d->n_installs; i++)
+		for (char **v = d->installs[i].versions; v && *v; v++) {
+			if (is_given)
+				check_version(r, &d->p, *v, d->installs[i].line);
+			else if (!strv_contains((const char *const *)d->p.versions, *v))
+				strv_add(&d->p.versions, *v);
+		}
+}
+
+struct expansion {
+	struct reader *r;
+	struct platform_draft *d;
+	int lines[PLATFORM_COMBINATIONS_MAX]; /* of each in d->p.installs */
+	bool is_full;
+};
+
+static void tell_twice(struct expansion *x, const struct platform_install *i, int line, int first)
+{
+	problem_add(x->r->problems, x->r->file, line,
+	    "platform.install has %s%s%s, %s, %s%s%s, %s twice; the first is in line %d",
+	    platform_build_name(i->build), i->torch ? " " : "", i->torch ? i->torch : "",
+	    platform_os_name(i->os), platform_package_name(i->package), i->version ? ", " : "",
+	    i->version ? i->version : "", platform_language_name(i->language), first);
+}
+
+/* Takes over what `one` owns. */
+static void add(struct expansion *x, struct platform_install *one, int line)
+{
+	struct platform *p = &x->d->p;
+
+	if (x->is_full || p->n_installs == PLATFORM_COMBINATIONS_MAX) {
+		if (!x->is_full)
+			problem_add(x->r->problems, x->r->file, line,
+			    "platform.install comes to more than %d combinations",
+			    PLATFORM_COMBINATIONS_MAX);
+		x->is_full = true;
+		platform_install_release(one);
+		return;
+	}
+	for (size_t i = 0; i < p->n_installs; i++)
+		if (platform_install_is_same(&p->installs[i], one)) {
+			tell_twice(x, one, line, x->lines[i]);
+			platform_install_release(one);
+			return;
+		}
+	x->lines[p->n_installs] = line;
+	p->installs[p->n_installs++] = *one;
+}
+
+static void add_languages(struct expansion *x, const struct install_draft *from,
+    enum platform_os os, enum platform_package package, const char *version)
+{
+	unsigned languages = from->languages;
+
+	if (!languages)
+		languages = 1U << (package == PACKAGE_LIBTORCH ? LANGUAGE_CPP : LANGUAGE_PYTHON);
+	for (int l = 0; l < N_PLATFORM_LANGUAGES; l++) {
+		struct platform_install one = {
+		    .build = (enum platform_build)from->build,
+		    .os = os,
+		    .package = package,
+		    .language = (enum platform_language)l,
+		};
+
+		if (!(languages & 1U << l))
+			continue;
+		if (package == PACKAGE_LIBTORCH && l == LANGUAGE_PYTHON) {
+			problem_add(x->r->problems, x->r->file, from->line,
+			    "platform.install: libtorch is for C++: language must be cpp");
+			continue;
+		}
+		one.torch = xstrdup_or_null(from->torch);
+		one.version = xstrdup_or_null(version);
+		one.commands = strv_copy((const char *const *)from->commands);
+		one.note = xstrdup_or_null(from->note);
+		add(x, &one, from->line);
+	}
+}
+
+/* An entry that names no version is for each of them. */
+static void add_versions(struct expansion *x, const struct install_draft *from, enum platform_os os,
+    enum platform_package package)
+{
+	char **versions = from->versions ? from->versions : x->d->p.versions;
+
+	if (!versions[0])
+		add_languages(x, from, os, package, NULL);
+	for (char **v = versions; *v; v++)
+		add_languages(x, from, os, package, *v);
+}
+
+void platform_expand(struct reader *r, struct platform_draft *d)
+{
+	struct expansion x = {.r = r, .d = d};
+
+	settle_versions(r, d);
+	d->p.installs = xcalloc(PLATFORM_COMBINATIONS_MAX, sizeof(*d->p.installs));
+	for (size_t i = 0; i < d->n_installs; i++) {
+		const struct install_draft *from = &d->installs[i];
+
+		check_torch(r, from);
+		if (!from->is_right)
+			continue; /* told already; what it comes to is anybody's guess */
+		for (int os = 0; os < N_PLATFORM_OSES; os++)
+			for (int p = 0; p < N_PLATFORM_PACKAGES; p++)
+				if (from->oses & 1U << os && from->packages & 1U << p)
+					add_versions(&x, from, (enum platform_os)os,
+					    (enum platform_package)p);
+	}
+	d->p.installs = xrealloc(d->p.installs, (d->p.n_installs + 1) * sizeof(*d->p.installs));
+}
+
+/* ---- the extension, and whether the snippet works with it ---- */
+
+static bool is_identifier(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Is `word` in the n bytes, not as a part of a longer one? */
+static bool has_word(const char *s, size_t n, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i + len <= n; i++)
+		if (memcmp(s + i, word, len) == 0 && (i == 0 || !is_identifier(s[i - 1])) &&
+		    (i + len == n || !is_identifier(s[i + len])))
+			return true;
+	return false;
+}
+
+/* A line `import …` or `from …` that names the module. */
+static bool imports(const char *code, const char *module)
+{
+	for (const char *line = code; *line; line += *line == '\n') {
+		size_t n = strcspn(line, "\n"), blank = strspn(line, " \t");
+
+		if (blank < n &&
+		    (strncmp(line + blank, "import ", 7) == 0 ||
+			strncmp(line + blank, "from ", 5) == 0) &&
+		    has_word(line + blank, strcspn(line, "#\n") - blank, module))
+			return true;
+		line += n;
+	}
+	return false;
+}
+
+static void check_code(struct reader *r, const struct node *v, const struct platform *p)
+{
+	const struct node *code = tree_get(tree_get(v, "get_started"), "code");
+
+	if (!code || !p->start_code || !p->device || !p->extension_import || p->is_autoloaded)
+		return;
+	if (has_word(p->start_code, strlen(p->start_code), p->device) &&
+	    !imports(p->start_code, p->extension_import))
+		problem_add(r->problems, r->file, code->line,
+		    "platform.get_started.code uses \"%s\" without \"import %s\": add that line, "
+		    "or "
+		    "set platform.extension.autoload: true if PyTorch loads the package by itself",
+		    p->device, p->extension_import);
+}
+
+static void check_extension(struct reader *r, const struct node *v, const struct platform_draft *d)
+{
+	const struct node *extension = tree_get(v, "extension");
+
+	if (!extension && d->integration == PLATFORM_OUT_OF_TREE)
+		problem_add(r->problems, r->file, v->line,
+		    "platform.extension is missing: out-of-tree means that a package comes on top "
+		    "of "
+		    "PyTorch; name it");
+	if (extension && d->p.extension_package && !d->p.is_autoloaded &&
+	    !tree_get(extension, "import"))
+		problem_add(r->problems, r->file, extension->line,
+		    "platform.extension needs import, the module that programs import, or "
+		    "autoload: "
+		    "true if PyTorch loads it by itself");
+}
+
+static void check_step(struct reader *r, const struct node *v, const struct platform *p)
+{
+	const struct node *prepare = tree_get(v, "prepare");
+
+	for (size_t i = 0; i < p->n_steps; i++)
+		if (p->steps[i].title && !p->steps[i].text && !p->steps[i].commands[0] &&
+		    !p->steps[i].url)
+			problem_add(r->problems, r->file, prepare->values[i]->line,
+			    "platform.prepare: a step needs text, commands or url besides its "
+			    "title");
+}
+
+void platform_check(struct reader *r, const struct node *v, const struct platform_draft *d)
+{
+	check_extension(r, v, d);
+	check_code(r, v, &d->p);
+	check_step(r, v, &d->p);
+	if (platform_text_bytes(&d->p) > PLATFORM_TEXT_MAX_BYTES)
+		problem_add(r->problems, r->file, v->line,
+		    "platform comes to more than %d KiB of text, each combination of install "
+		    "counted",
+		    PLATFORM_TEXT_MAX_BYTES >> 10);
+}

@@ -1,0 +1,375 @@
+#include "config/platform_file.h"
+
+#include <ctype.h>
+
+#include "base/alloc.h"
+#include "base/escape.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "config/platform_draft.h"
+
+#define DAYS(n) (INT64_C(86400000) * (n))
+
+enum { TEXT_MAX_BYTES = 4000, LINE_MAX_BYTES = 1000, TITLE_MAX_BYTES = 200, URL_MAX_BYTES = 1024 };
+
+static const struct choice INTEGRATIONS[] = {
+    {"in-tree", PLATFORM_IN_TREE}, {"out-of-tree", PLATFORM_OUT_OF_TREE}, {NULL, 0}};
+static const struct choice BUILDS[] = {
+    {"stable", BUILD_STABLE}, {"nightly", BUILD_NIGHTLY}, {NULL, 0}};
+static const struct choice OSES[] = {
+    {"linux", OS_LINUX}, {"macos", OS_MACOS}, {"windows", OS_WINDOWS}, {NULL, 0}};
+static const struct choice PACKAGES[] = {{"pip", PACKAGE_PIP}, {"conda", PACKAGE_CONDA},
+    {"libtorch", PACKAGE_LIBTORCH}, {"docker", PACKAGE_DOCKER}, {"source", PACKAGE_SOURCE},
+    {NULL, 0}};
+static const struct choice LANGUAGES[] = {
+    {"python", LANGUAGE_PYTHON}, {"cpp", LANGUAGE_CPP}, {NULL, 0}};
+
+/* ---- what a value must be ---- */
+
+static bool no(char why[WHY_BYTES], const char *what)
+{
+	snprintf(why, WHY_BYTES, "%s", what);
+	return false;
+}
+
+static bool check_device(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	(void)r;
+	if (!islower((unsigned char)*s) ||
+	    s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
+		return no(why, "what torch.device() takes, as cuda or npu, without an index");
+	return true;
+}
+
+static bool check_package(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	(void)r;
+	for (const char *c = s; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			return no(why, "the name of one package, as torch-npu");
+	return isalnum((unsigned char)*s) || no(why, "the name of one package, as torch-npu");
+}
+
+static bool check_module(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	bool is_start = true;
+
+	(void)r;
+	for (const char *c = s; *c; c++) {
+		bool is_right = isalpha((unsigned char)*c) || *c == '_' ||
+				(!is_start && (isdigit((unsigned char)*c) || *c == '.'));
+
+		if (!is_right)
+			return no(why, "a Python module, as torch_npu");
+		is_start = *c == '.';
+	}
+	return !is_start || no(why, "a Python module, as torch_npu");
+}
+
+static bool check_release(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	(void)r;
+	return platform_is_release(s, s) || no(why, "a release of PyTorch such as \"2.9.1\"");
+}
+
+/* What people copy into a shell holds nothing that they cannot see: no invisible characters, no
+ * marks that turn the reading direction. */
+static bool is_all_visible(const char *s)
+{
+	struct buf shown_as = BUF_INIT(SIZE_MAX / 2);
+	char *text = xcalloc(1, strlen(s) + 1);
+	size_t n = 0;
+	bool is_same;
+
+	for (const char *c = s; *c; c++)
+		if (!strchr(" \t\n", *c))
+			text[n++] = *c;
+	escape_line(&shown_as, text, 0);
+	is_same = str_eq(buf_str(&shown_as), text);
+	buf_release(&shown_as);
+	free(text);
+	return is_same;
+}
+
+static bool check_command(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	return (check_line(r, s, why) && is_all_visible(s)) ||
+	       no(why, "one line without control or invisible characters");
+}
+
+static bool check_code(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	return (check_text(r, s, why) && is_all_visible(s)) ||
+	       no(why, "text without control or invisible characters");
+}
+
+/* ---- how it is read ---- */
+
+/* One value where a list is taken stands for a list of it. */
+static struct node as_list(const struct node *v, struct node *one[1])
+{
+	if (v->kind != NODE_SCALAR)
+		return *v;
+	one[0] = (struct node *)v;
+	return (struct node){.kind = NODE_LIST, .line = v->line, .n = 1, .values = one};
+}
+
+static bool is_bounded(
+    struct reader *r, const struct field *f, const struct node *v, size_t max, const char *what)
+{
+	char name[SHOWN_BYTES];
+
+	if (v->n <= max)
+		return true;
+	problem_add(r->problems, r->file, v->line, "%s has more than %zu %s",
+	    field_name(r, f, name), max, what);
+	return false;
+}
+
+/* char **: a text or a list of them. */
+static void field_few_texts(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct node *one[1], list = as_list(v, one);
+
+	if (is_bounded(r, f, &list, PLATFORM_LISTED_MAX, "entries"))
+		field_texts(r, f, &list, target);
+}
+
+/* Bits, 1 << value: a word or a list of them. */
+static void field_choices(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct node *one[1], list = as_list(v, one);
+	char name[SHOWN_BYTES];
+	unsigned *bits = target;
+
+	if (list.kind != NODE_LIST) {
+		refuse_kind(r, f, v, "a word or a list of words");
+		return;
+	}
+	if (list.n == 0)
+		problem_add(
+		    r->problems, r->file, v->line, "%s must not be empty", field_name(r, f, name));
+	for (size_t i = 0; i < list.n && i < PLATFORM_LISTED_MAX; i++) {
+		int value = -1;
+
+		field_choice(r, f, list.values[i], &value);
+		if (value >= 0)
+			*bits |= 1U << value;
+	}
+}
+
+/* char **: a list of lines, or one text that has them all. */
+static void field_commands(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct node lines[PLATFORM_LISTED_MAX + 1], *values[PLATFORM_LISTED_MAX + 1];
+	struct node list = {.kind = NODE_LIST, .line = v->line, .values = values};
+	char *text, *at;
+
+	if (v->kind != NODE_SCALAR) {
+		if (is_bounded(r, f, v, PLATFORM_LISTED_MAX, "lines"))
+			field_texts(r, f, v, target);
+		return;
+	}
+	text = at = xstrdup(v->text);
+	for (char *line; (line = strsep(&at, "\n")) && list.n <= PLATFORM_LISTED_MAX;) {
+		if (!*line)
+			continue;
+		lines[list.n] = (struct node){.kind = NODE_SCALAR, .line = v->line, .text = line};
+		values[list.n] = &lines[list.n];
+		list.n++;
+	}
+	if (is_bounded(r, f, &list, PLATFORM_LISTED_MAX, "lines"))
+		field_texts(r, f, &list, target);
+	free(text);
+}
+
+/* char *: several lines; what is blank at their end goes. */
+static void field_block(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	char **text = target;
+	size_t n;
+
+	field_text(r, f, v, target);
+	n = *text ? strlen(*text) : 0;
+	while (n && isspace((unsigned char)(*text)[n - 1]))
+		(*text)[--n] = '\0';
+}
+
+/* A list of maps: whether it is one, and not too long. */
+static bool want_maps(struct reader *r, const struct field *f, const struct node *v, size_t max)
+{
+	if (v->kind == NODE_LIST || v->kind == NODE_NULL)
+		return is_bounded(r, f, v, max, "entries");
+	refuse_kind(r, f, v, "a list");
+	return false;
+}
+
+/* ---- the tables ---- */
+
+static field_read_fn field_installs, field_steps, field_help;
+
+#define AT(member) offsetof(struct install_draft, member)
+static const struct field INSTALL_FIELDS[] = {
+    {"build", field_choice, REQUIRED, .offset = AT(build), .choices = BUILDS},
+    {"torch", field_text, OPTIONAL, .offset = AT(torch), .check = check_release, .max = 32},
+    {"os", field_choices, REQUIRED, .offset = AT(oses), .choices = OSES},
+    {"package", field_choices, REQUIRED, .offset = AT(packages), .choices = PACKAGES},
+    {"platform", field_few_texts, OPTIONAL, .offset = AT(versions), .check = check_line, .min = 1,
+	.max = 60},
+    {"language", field_choices, OPTIONAL, .offset = AT(languages), .choices = LANGUAGES},
+    {"commands", field_commands, REQUIRED, .offset = AT(commands), .check = check_command, .min = 1,
+	.max = LINE_MAX_BYTES},
+    {"note", field_block, OPTIONAL, .offset = AT(note), .check = check_text, .max = TEXT_MAX_BYTES},
+    {.key = NULL},
+};
+static const struct mapping INSTALL = {"platform.install", INSTALL_FIELDS};
+#undef AT
+
+#define AT(member) offsetof(struct platform_step, member)
+static const struct field PREPARE_FIELDS[] = {
+    {"title", field_text, REQUIRED, .offset = AT(title), .check = check_line,
+	.max = TITLE_MAX_BYTES},
+    {"text", field_block, OPTIONAL, .offset = AT(text), .check = check_text, .max = TEXT_MAX_BYTES},
+    {"commands", field_commands, OPTIONAL, .offset = AT(commands), .check = check_command,
+	.max = LINE_MAX_BYTES},
+    {"url", field_text, OPTIONAL, .offset = AT(url), .check = check_link_url, .max = URL_MAX_BYTES},
+    {.key = NULL},
+};
+static const struct mapping PREPARE = {"platform.prepare", PREPARE_FIELDS};
+#undef AT
+
+#define AT(member) offsetof(struct platform_link, member)
+static const struct field HELP_FIELDS[] = {
+    {"title", field_text, REQUIRED, .offset = AT(title), .check = check_line,
+	.max = TITLE_MAX_BYTES},
+    {"url", field_text, REQUIRED, .offset = AT(url), .check = check_link_url, .max = URL_MAX_BYTES},
+    {.key = NULL},
+};
+static const struct mapping HELP = {"platform.help", HELP_FIELDS};
+#undef AT
+
+#define AT(member) offsetof(struct platform, member)
+static const struct field EXTENSION_FIELDS[] = {
+    {"package", field_text, REQUIRED, .offset = AT(extension_package), .check = check_package,
+	.max = 100},
+    {"import", field_text, OPTIONAL, .offset = AT(extension_import), .check = check_module,
+	.max = 100},
+    {"autoload", field_bool, OPTIONAL, .offset = AT(is_autoloaded)},
+    {"url", field_text, OPTIONAL, .offset = AT(extension_url), .check = check_link_url,
+	.max = URL_MAX_BYTES},
+    {.key = NULL},
+};
+static const struct mapping EXTENSION = {"platform.extension", EXTENSION_FIELDS};
+
+static const struct field GET_STARTED_FIELDS[] = {
+    {"text", field_block, OPTIONAL, .offset = AT(start_text), .check = check_text,
+	.max = TEXT_MAX_BYTES},
+    {"code", field_block, OPTIONAL, .offset = AT(start_code), .check = check_code,
+	.max = TEXT_MAX_BYTES},
+    {.key = NULL},
+};
+static const struct mapping GET_STARTED = {"platform.get_started", GET_STARTED_FIELDS};
+#undef AT
+
+#define AT(member) offsetof(struct platform_draft, member)
+static const struct field PLATFORM_FIELDS[] = {
+    {"integration", field_choice, REQUIRED, .offset = AT(integration), .choices = INTEGRATIONS},
+    {"device", field_text, REQUIRED, .offset = AT(p.device), .check = check_device, .max = 32},
+    {"summary", field_text, REQUIRED, .offset = AT(p.summary), .check = check_line, .max = 300},
+    {"example", field_bool, OPTIONAL, .offset = AT(p.is_example)},
+    {"max_age", field_duration, OPTIONAL, .offset = AT(p.max_age_ms), .min = DAYS(1),
+	.max = DAYS(365)},
+    {"extension", field_map, OPTIONAL, .offset = AT(p), .map = &EXTENSION},
+    {"versions", field_few_texts, OPTIONAL, .offset = AT(p.versions), .check = check_line,
+	.max = 60},
+    {"install", field_installs, REQUIRED, .map = &INSTALL},
+    {"prepare", field_steps, OPTIONAL, .offset = AT(p), .map = &PREPARE},
+    {"get_started", field_map, OPTIONAL, .offset = AT(p), .map = &GET_STARTED},
+    {"help", field_help, OPTIONAL, .offset = AT(p), .map = &HELP},
+    {.key = NULL},
+};
+#undef AT
+const struct mapping PLATFORM_MAPPING = {"platform", PLATFORM_FIELDS};
+
+/* ---- its lists ---- */
+
+static void field_installs(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct platform_draft *d = target;
+
+	if (!want_maps(r, f, v, PLATFORM_INSTALLS_MAX))
+		return;
+	if (v->n == 0)
+		problem_add(r->problems, r->file, v->line,
+		    "platform.install needs at least one way to install it: build, os, package and "
+		    "commands");
+	d->installs = xcalloc(v->n, sizeof(*d->installs));
+	for (size_t i = 0; i < v->n; i++) {
+		struct install_draft *one = &d->installs[d->n_installs++];
+		size_t n_before = r->problems->n;
+
+		*one = (struct install_draft){.build = -1, .line = v->values[i]->line};
+		read_mapping(r, f->map, v->values[i], one);
+		one->is_right = r->problems->n == n_before;
+	}
+}
+
+static void field_steps(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct platform *p = target;
+
+	if (!want_maps(r, f, v, PLATFORM_LISTED_MAX))
+		return;
+	p->steps = xcalloc(v->n, sizeof(*p->steps));
+	for (size_t i = 0; i < v->n; i++) {
+		struct platform_step *s = &p->steps[p->n_steps++];
+
+		s->commands = strv_copy(NULL);
+		read_mapping(r, f->map, v->values[i], s);
+	}
+}
+
+static void field_help(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct platform *p = target;
+
+	if (!want_maps(r, f, v, PLATFORM_LISTED_MAX))
+		return;
+	p->help = xcalloc(v->n, sizeof(*p->help));
+	for (size_t i = 0; i < v->n; i++)
+		read_mapping(r, f->map, v->values[i], &p->help[p->n_help++]);
+}
+
+static void draft_release(struct platform_draft *d)
+{
+	for (size_t i = 0; i < d->n_installs; i++) {
+		free(d->installs[i].torch);
+		strv_free(d->installs[i].versions);
+		strv_free(d->installs[i].commands);
+		free(d->installs[i].note);
+	}
+	free(d->installs);
+}
+
+void field_platform(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct platform_draft d = {
+	    .integration = -1, .p = {.max_age_ms = DAYS(14), .versions = strv_copy(NULL)}};
+	struct platform **ret = target;
+
+	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
+		refuse_kind(r, f, v, "a map");
+		strv_free(d.p.versions);
+		return;
+	}
+	read_mapping(r, f->map, v, &d);
+	d.p.integration = (enum platform_integration)(d.integration < 0 ? 0 : d.integration);
+	platform_expand(r, &d);
+	platform_check(r, v, &d);
+	draft_release(&d);
+	*ret = xmemdup(&d.p, sizeof(d.p));
+}

@@ -1,0 +1,49 @@
+#include "base/alloc.h"
+#include "base/str.h"
+#include "ctl/server.h"
+#include "ctl/table.h"
+
+static void print_result(const struct ctl *ctl, const json_t *v)
+{
+	static const char *const headings[] = {"ACCELERATOR", "RUNNER", "RESULT", "DISPATCH", NULL};
+	const char *sha = json_get_str(v, "head_sha");
+	int64_t pr = json_get_int(v, "pr", 0);
+	struct table *t = table_new(headings);
+	json_t *one;
+	size_t i;
+
+	if (pr)
+		printf("#%lld %.8s\n", (long long)pr, sha ? sha : "");
+	else
+		printf("%.8s\n", sha ? sha : "");
+	json_array_foreach(json_object_get(v, "runners"), i, one)
+	{
+		table_add(t, json_get_str(one, "accelerator"));
+		table_add(t, json_get_str(one, "runner"));
+		table_add(t, json_get_str(one, "result"));
+		table_add(t, json_get_str(one, "dispatch"));
+	}
+	table_print(t, ctl, "nobody tests it");
+}
+
+int cmd_retest(const struct ctl *ctl, int argc, char **argv)
+{
+	json_t *asked, *v;
+	int exit_code;
+
+	if (argc < 1 || argc > 2 || argv[0][0] == '-' || (argc > 1 && argv[1][0] == '-'))
+		return command_usage("retest");
+	asked = json_object();
+	json_set_str(asked, "change", argv[0]);
+	if (argc > 1)
+		json_set_str(asked, "accelerator", argv[1]);
+	exit_code = server_ask(ctl, "POST", "/control/retest", asked, &v);
+	json_decref(asked);
+	if (exit_code)
+		return exit_code;
+	if (ctl->is_json)
+		return server_print_json(v);
+	print_result(ctl, v);
+	json_decref(v);
+	return EXIT_DONE;
+}

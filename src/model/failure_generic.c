@@ -1,0 +1,127 @@
+/* Which messages say nothing about what failed. A word decides: one that is not among those that any
+ * failure is told with makes a message specific. Torch's own texts for numbers that differ and for
+ * memory that ran out are among them: once the numbers are gone, every breakage reads so. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "model/failure_text.h"
+
+/* Sorted; lower case. */
+static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access", "actual",
+    "after", "all", "allowed", "an", "and", "another", "are", "as", "assert", "assertion",
+    "assignment", "at", "attribute", "be", "because", "been", "below", "booleans", "bounds",
+    "build", "bus", "but", "by", "call", "can", "canceled", "cancelled", "cannot", "caught",
+    "close", "code", "command", "comparison", "completed", "conclusion", "core", "could", "crash",
+    "crashed", "cuda", "deadline", "depth", "details", "device", "did", "died", "differ",
+    "difference", "differences", "different", "dimension", "division", "do", "does", "dumped",
+    "during", "elements", "encountered", "end", "ended", "ends", "equal", "errno", "error",
+    "errors", "exceed", "exceeded", "exceeds", "exception", "execution", "exit", "exited",
+    "expected", "fail", "failed", "fails", "failure", "failures", "false", "fatal", "fault", "file",
+    "finish", "finished", "floating", "for", "from", "function", "got", "greater", "greatest",
+    "had", "handling", "has", "have", "hours", "illegal", "in", "index", "info", "instruction",
+    "internal", "into", "invalid", "is", "it", "its", "job", "kernel", "keys", "kill", "killed",
+    "larger", "last", "launch", "length", "less", "likes", "limit", "line", "list", "lists", "log",
+    "logs", "machine", "make", "makefile", "mapping", "mappings", "match", "max", "maximum",
+    "memory", "minutes", "mismatch", "mismatched", "missing", "most", "nan", "ninja", "no", "none",
+    "nonzero", "not", "null", "object", "occurred", "of", "on", "operation", "or", "out", "output",
+    "passed", "point", "process", "raise", "raised", "ran", "range", "recent", "recursion",
+    "relative", "report", "reported", "result", "results", "return", "returned", "run", "runner",
+    "running", "scalars", "script", "seconds", "see", "segfault", "segmentation", "sequences",
+    "shape", "shapes", "short", "side", "sigabrt", "sigbus", "sigfpe", "sigill", "sigint",
+    "sigkill", "signal", "sigsegv", "sigterm", "size", "skipped", "some", "start", "started",
+    "status", "stderr", "stdout", "step", "stopped", "subcommand", "subprocess", "summary", "task",
+    "tensor", "tensors", "terminated", "test", "tests", "than", "that", "the", "this", "time",
+    "timed", "timeout", "to", "too", "traceback", "triggered", "true", "type", "uncaught",
+    "unexpected", "unexpectedly", "unhandled", "unknown", "unspecified", "up", "value", "values",
+    "was", "we", "were", "while", "will", "with", "within", "without", "worker", "would", "wrong",
+    "zero"};
+
+/* Whoever says this says no more, whatever else stands beside it: a command, a machine, sizes. */
+static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N",
+    "exited with code", "exited with status",
+    /* Outpost's own, for work that nobody reported */
+    "did not start within", "did not finish within", "not acknowledged within",
+    "and never reported back", "most of them handed it back", "handed back by", "fell silent",
+    "the job ended with"};
+
+static int compare(const void *word, const void *entry)
+{
+	return strcmp(word, *(const char *const *)entry);
+}
+
+static bool is_name_of_exception(const char *p, size_t n)
+{
+	static const char *const ENDS[] = {
+	    "Error", "Exception", "Exit", "Failure", "Interrupt", "Warning", "error", "exception"};
+	char name[64];
+
+	if (n >= sizeof(name))
+		return false;
+	memcpy(name, p, n);
+	name[n] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(ENDS); i++)
+		if (str_has_suffix(name, ENDS[i]))
+			return true;
+	return false;
+}
+
+/* What the placeholder left of "3x4" or of a number's unit says nothing either. */
+static bool is_specific(const char *p, size_t n)
+{
+	size_t n_letters = 0;
+	char word[64];
+
+	for (size_t i = 0; i < n; i++)
+		n_letters +=
+		    p[i] != 'N' && p[i] != '_' && p[i] != '.' && !(p[i] >= '0' && p[i] <= '9');
+	if (n_letters < 2 || is_name_of_exception(p, n))
+		return false;
+	if (n >= sizeof(word))
+		return true;
+	for (size_t i = 0; i < n; i++)
+		word[i] = p[i] >= 'A' && p[i] <= 'Z' ? (char)(p[i] + 'a' - 'A') : p[i];
+	word[n] = '\0';
+	return !bsearch(word, WORDS, ARRAY_LEN(WORDS), sizeof(*WORDS), compare);
+}
+
+static bool says_no_more(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_LEN(PHRASES); i++)
+		if (strcasestr(text, PHRASES[i]))
+			return true;
+	return false;
+}
+
+static bool has_specific_word(const char *p)
+{
+	static const char BETWEEN[] = " !\"#$%&'()*+,-/:;<=>?@[\\]^`{|}~";
+
+	while (*p) {
+		size_t n = strcspn(p, BETWEEN);
+		size_t end = n;
+
+		while (end && p[end - 1] == '.')
+			end--;
+		if (is_specific(p, end))
+			return true;
+		p += n;
+		p += strspn(p, BETWEEN);
+	}
+	return false;
+}
+
+bool failure_text_is_generic(const char *message)
+{
+	char *text;
+	bool is_generic;
+
+	if (!message)
+		return true;
+	text = failure_text_normalise(message);
+	is_generic = says_no_more(text) || !has_specific_word(text);
+	free(text);
+	return is_generic;
+}

@@ -1,0 +1,304 @@
+/* Numbers, ids and dates go. Digits within a name stay, because float16 is not float32, unless they
+ * count something (npu3) or are an id themselves. */
+#include "model/failure_word.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+	HEX_MIN_CHARS = 7,      /* git's short SHAs */
+	HEX_PART_MIN_CHARS = 8, /* between underscores */
+	DIGITS_MIN_CHARS = 5,   /* so many within a name are an id */
+	RUNS_OF_ID = 6,         /* letters and digits that take turns so often are one, too */
+	TEMPORARY_CHARS = 11,   /* tmpk3x9a0qz, as Python's tempfile makes them */
+	UUID_CHARS = 36,
+};
+
+bool failure_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+bool failure_is_word(char c)
+{
+	return failure_is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+size_t failure_span(const char *p, bool (*is_part)(char c))
+{
+	size_t n = 0;
+
+	while (is_part(p[n]))
+		n++;
+	return n;
+}
+
+static bool is_one_of(const char *p, size_t n, const char *const *list)
+{
+	for (; *list; list++)
+		if (strlen(*list) == n && strncasecmp(p, *list, n) == 0)
+			return true;
+	return false;
+}
+
+/* ---- ids ---- */
+
+static bool is_hex(const char *p, size_t n, size_t min)
+{
+	bool has_digit = false, has_lower = false, has_upper = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!isxdigit((unsigned char)p[i]))
+			return false;
+		has_digit |= failure_is_digit(p[i]);
+		has_lower |= p[i] >= 'a';
+		has_upper |= p[i] >= 'A' && p[i] <= 'F';
+	}
+	return n >= min && has_digit && !(has_lower && has_upper);
+}
+
+static bool is_uuid(const char *p)
+{
+	for (size_t i = 0; i < UUID_CHARS; i++) {
+		bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (is_dash ? p[i] != '-' : !isxdigit((unsigned char)p[i]))
+			return false;
+	}
+	return !failure_is_word(p[UUID_CHARS]);
+}
+
+static bool is_shuffled(const char *p, size_t n)
+{
+	size_t n_runs = 1;
+
+	for (size_t i = 1; i < n; i++)
+		n_runs += failure_is_digit(p[i]) != failure_is_digit(p[i - 1]);
+	return n_runs >= RUNS_OF_ID && !memchr(p, '_', n);
+}
+
+bool failure_has_digit(const char *p, size_t n)
+{
+	while (n && !failure_is_digit(p[n - 1]))
+		n--;
+	return n > 0;
+}
+
+static bool is_temporary(const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] >= 'A' && p[i] <= 'Z')
+			return false;
+	return n == TEMPORARY_CHARS && strncmp(p, "tmp", 3) == 0 && failure_has_digit(p, n);
+}
+
+/* ---- numbers, with their units ---- */
+
+static bool is_integer(const char *p, size_t n)
+{
+	while (n && (failure_is_digit(p[n - 1]) || p[n - 1] == '_'))
+		n--;
+	return n == 0;
+}
+
+static bool is_unit(const char *p, size_t n)
+{
+	static const char *const UNITS[] = {"ns", "us", "ms", "s", "sec", "secs", "second",
+	    "seconds", "m", "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours",
+	    "d", "day", "days", "b", "byte", "bytes", "kb", "mb", "gb", "tb", "kib", "mib", "gib",
+	    "tib", NULL};
+
+	return is_one_of(p, n, UNITS);
+}
+
+/* 12, 1e5, 5ms, 1.5f: the digits, then what may follow them in one word. */
+static bool is_number(const char *p, size_t n)
+{
+	static const char *const SUFFIXES[] = {
+	    "e", "f", "j", "l", "u", "ul", "st", "nd", "rd", "th", "z", NULL};
+	size_t m = 0;
+
+	while (m < n && (failure_is_digit(p[m]) || p[m] == '_'))
+		m++;
+	if (m == 0 || m == n || is_one_of(p + m, n - m, SUFFIXES) || is_unit(p + m, n - m))
+		return m > 0;
+	return n > m + 1 && (p[m] == 'e' || p[m] == 'E') && is_integer(p + m + 1, n - m - 1);
+}
+
+static const char *skip_exponent(const char *start, const char *p)
+{
+	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') &&
+	    failure_is_digit(p[1]))
+		p += 1 + failure_span(p + 1, failure_is_digit);
+	return p;
+}
+
+static const char *skip_unit(const char *p)
+{
+	const char *unit = p;
+	size_t n;
+
+	while (*unit == ' ')
+		unit++;
+	n = failure_span(unit, failure_is_word);
+	return unit > p && is_unit(unit, n) ? unit + n : p;
+}
+
+static const char *skip_number(const char *p, size_t n)
+{
+	const char *end = skip_exponent(p, p + n);
+
+	while (*end == '.' && failure_is_digit(end[1]) &&
+	       is_number(end + 1, failure_span(end + 1, failure_is_word))) {
+		const char *part = end + 1;
+
+		end = skip_exponent(part, part + failure_span(part, failure_is_word));
+	}
+	return skip_unit(end);
+}
+
+static bool is_address(const char *p, size_t n)
+{
+	if (n < 3 || p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
+		return false;
+	for (size_t i = 2; i < n; i++)
+		if (!isxdigit((unsigned char)p[i]))
+			return false;
+	return true;
+}
+
+/* ---- dates ---- */
+
+static const char *skip_blanks(const char *p)
+{
+	while (*p == ' ')
+		p++;
+	return p;
+}
+
+static bool is_month(const char *p, size_t n)
+{
+	static const char *const MONTHS[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug",
+	    "Sep", "Oct", "Nov", "Dec", NULL};
+
+	return p[n] == ' ' && failure_is_digit(*skip_blanks(p + n)) && is_one_of(p, n, MONTHS);
+}
+
+static bool is_weekday(const char *p, size_t n)
+{
+	static const char *const DAYS[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", NULL};
+	const char *end = p + n + (p[n] == ','), *next = skip_blanks(end);
+
+	return next > end && is_one_of(p, n, DAYS) &&
+	       (failure_is_digit(*next) || is_month(next, failure_span(next, failure_is_word)));
+}
+
+/* ---- names: digits belong to them, unless they count something or are an id ---- */
+
+static bool counts_something(const char *p, size_t n)
+{
+	static const char *const WORDS[] = {"attempt", "batch", "card", "chip", "core", "cpu",
+	    "cuda", "dev", "device", "die", "epoch", "gpu", "gw", "host", "hpu", "iter",
+	    "iteration", "job", "line", "machine", "mps", "node", "npu", "pid", "port", "proc",
+	    "process", "rank", "retry", "run", "runner", "seed", "shard", "step", "stream", "task",
+	    "thread", "tid", "tpu", "try", "worker", "xpu", NULL};
+
+	return is_one_of(p, n, WORDS);
+}
+
+static void word_add(struct failure_word *w, const char *p, size_t n)
+{
+	memcpy(w->text + w->len, p, n); /* never longer than what it is made from */
+	w->len += n;
+}
+
+static void word_add_placeholder(struct failure_word *w)
+{
+	word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1);
+}
+
+static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_t min_digits)
+{
+	while (n) {
+		bool is_number = failure_is_digit(*p);
+		size_t m = 1;
+
+		while (m < n && failure_is_digit(p[m]) == is_number)
+			m++;
+		if (is_number && m >= min_digits)
+			word_add_placeholder(w);
+		else
+			word_add(w, p, m);
+		p += m;
+		n -= m;
+	}
+}
+
+/* What stands between two underscores; `before` is the part before it. */
+static void word_add_part(
+    struct failure_word *w, const char *p, size_t n, const char *before, size_t n_before)
+{
+	size_t stem = n;
+
+	while (stem && failure_is_digit(p[stem - 1]))
+		stem--;
+	if (is_hex(p, n, HEX_PART_MIN_CHARS) || (n && !stem && counts_something(before, n_before)))
+		word_add_placeholder(w);
+	else if (stem < n && counts_something(p, stem)) {
+		word_add(w, p, stem);
+		word_add_placeholder(w);
+	} else
+		word_add_runs(w, p, n, DIGITS_MIN_CHARS);
+}
+
+static void word_add_name(struct failure_word *w, const char *p, size_t n)
+{
+	const char *end = p + n, *before = p, *part = p;
+
+	for (;;) {
+		const char *stop = memchr(part, '_', (size_t)(end - part));
+
+		if (!stop)
+			stop = end;
+		word_add_part(w, part, (size_t)(stop - part), before,
+		    part > before ? (size_t)(part - before) - 1 : 0);
+		if (stop == end)
+			break;
+		word_add(w, "_", 1);
+		before = part;
+		part = stop + 1;
+	}
+}
+
+/* ---- all of them ---- */
+
+static bool is_id(const char *p, size_t n)
+{
+	return n > FAILURE_WORD_MAX_BYTES || is_hex(p, n, HEX_MIN_CHARS) || is_address(p, n) ||
+	       is_shuffled(p, n) || is_month(p, n) || is_weekday(p, n);
+}
+
+size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
+{
+	size_t taken = n;
+
+	ret->len = 0;
+	if (is_uuid(p)) {
+		taken = UUID_CHARS;
+		word_add_placeholder(ret);
+	} else if (is_temporary(p, n)) {
+		word_add(ret, p, 3);
+		word_add_placeholder(ret);
+	} else if (is_id(p, n)) {
+		word_add_placeholder(ret);
+	} else if (!failure_is_digit(*p)) {
+		word_add_name(ret, p, n);
+	} else if (is_number(p, n)) {
+		taken = (size_t)(skip_number(p, n) - p);
+		word_add_placeholder(ret);
+	} else {
+		word_add_runs(ret, p, n, 1);
+	}
+	return taken;
+}

@@ -1,0 +1,196 @@
+#include "publish/answer_text.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/escape.h"
+#include "base/json.h"
+#include "model/command.h"
+#include "report/status.h"
+
+enum { WORD_MAX_CHARS = 80 };
+
+/* `@BOT WORDS`, as one may copy it. */
+static void say_command(struct buf *out, const struct comment_options *o, const char *words)
+{
+	char *text = xasprintf("@%s %s", o->bot ? o->bot : "BOT", words);
+
+	escape_markdown_code(out, text, WORD_MAX_CHARS, MARKDOWN_TEXT);
+	free(text);
+}
+
+/* What was typed, up to where an HTML comment begins: the results comment is known by one, and a
+ * code span would not keep it from being found. */
+static void say_word(struct buf *out, const char *word)
+{
+	const char *end = word ? strstr(word, "<!--") : NULL;
+	char *text = end ? xstrndup(word, (size_t)(end - word)) : xstrdup(word ? word : "");
+
+	escape_markdown_code(out, text, WORD_MAX_CHARS, MARKDOWN_TEXT);
+	free(text);
+}
+
+static void say_list(struct buf *out, const struct comment_options *o)
+{
+	static const char *const table[][2] = {
+	    {"retest", "tests again what is red, missing, cancelled or was never tested"},
+	    {"retest ACCELERATOR", "tests again on that one, whatever came of it"},
+	    {"retest ACCELERATOR/SUITE", "only on its runners that reported that suite"},
+	    {"cancel", "ends what runs for this head"},
+	    {"status", "one reply with what is known now"},
+	    {"ok-to-test", "members only: lets this head run where it is held; `ok-to-test SHA` "
+			   "names another, `ok-to-test cancel` takes it back"},
+	    {"?", "this list"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		buf_append_str(out, "- ");
+		say_command(out, o, table[i][0]);
+		buf_appendf(out, ": %s\n", table[i][1]);
+	}
+	buf_append_str(out, "\nFor the pull request's author and members of the repository; one "
+			    "command a line.\n\n");
+}
+
+/* ---- one command ---- */
+
+static void say_no_accelerator(struct buf *out, const json_t *c)
+{
+	const char *hint = json_get_str(c, "hint");
+
+	buf_append_str(out, "There is no accelerator ");
+	say_word(out, json_get_str(c, "word"));
+	if (hint && *hint) {
+		buf_append_str(out, "; did you mean ");
+		say_word(out, hint);
+		buf_append_char(out, '?');
+	} else {
+		buf_append_char(out, '.');
+	}
+}
+
+static void say_held(struct buf *out, const struct comment_options *o)
+{
+	buf_append_str(out, "It is held, and a retest releases nothing: a member has to say ");
+	say_command(out, o, "ok-to-test");
+	buf_append_str(out, " first.");
+}
+
+static void say_nothing_red(struct buf *out, const struct comment_options *o)
+{
+	buf_append_str(out, "There is nothing to test again: nothing is red or missing. ");
+	say_command(out, o, "retest ACCELERATOR");
+	buf_append_str(out, " tests on one all the same.");
+}
+
+static void say_result(
+    struct buf *out, const json_t *c, enum command_result result, const struct comment_options *o)
+{
+	switch (result) {
+	case COMMAND_NOT_KNOWN:
+		buf_append_str(out, "I do not know ");
+		say_word(out, json_get_str(c, "word"));
+		buf_append_char(out, '.');
+		break;
+	case COMMAND_NO_ACCELERATOR:
+		say_no_accelerator(out, c);
+		break;
+	case COMMAND_NOT_WANTED:
+		say_word(out, json_get_str(c, "word"));
+		buf_append_str(out, " does not test this pull request: its paths, its label or its "
+				    "rule for drafts do not ask for it.");
+		break;
+	case COMMAND_NO_SUITE:
+		buf_append_str(out, "No job of ");
+		say_word(out, json_get_str(c, "word"));
+		buf_append_str(out, " has reported the suite ");
+		say_word(out, json_get_str(c, "suite"));
+		buf_append_char(out, '.');
+		break;
+	case COMMAND_NOTHING_RED:
+		say_nothing_red(out, o);
+		break;
+	case COMMAND_HELD:
+		say_held(out, o);
+		break;
+	case COMMAND_NOTHING_HELD:
+		buf_append_str(out, "Nothing is held for that head.");
+		break;
+	case COMMAND_NOTHING_DECLINED:
+		buf_append_str(
+		    out, "There is nothing to take back: nothing is held, or all of it has left.");
+		break;
+	case COMMAND_NOTHING_RUNS:
+		buf_append_str(out, "Nothing runs for this head.");
+		break;
+	case COMMAND_NO_GITHUB:
+		buf_append_str(out, "GitHub did not say what this pull request is like now, so "
+				    "nothing was started. Please say it again later.");
+		break;
+	case COMMAND_DONE:
+	case COMMAND_STILL_RUNNING:
+	case COMMAND_FOR_MEMBERS:
+	case COMMAND_CLOSED:
+	case N_COMMAND_RESULTS:
+		return; /* a reaction has said it */
+	}
+	buf_append_str(out, "\n\n");
+}
+
+static void say_status(
+    struct buf *out, const struct change_view *v, const struct comment_options *o)
+{
+	if (v)
+		status_render(v, o, out);
+	else
+		buf_append_str(out, "Nothing was tested yet.");
+	buf_append_str(out, "\n\n");
+}
+
+/* ---- all of it ---- */
+
+bool answer_needs_view(const json_t *facts)
+{
+	json_t *c;
+	size_t i;
+
+	json_array_foreach(json_object_get(facts, "commands"), i, c)
+	{
+		if (command_kind_parse(json_get_str(c, "kind")) == COMMAND_STATUS)
+			return true;
+	}
+	return false;
+}
+
+char *answer_marker(const json_t *facts)
+{
+	return xasprintf(
+	    "<!-- outpost:reply:%lld -->", (long long)json_get_int(facts, "comment", 0));
+}
+
+char *answer_text(const json_t *facts, const struct change_view *v, const struct comment_options *o)
+{
+	struct buf out = BUF_INIT(COMMENT_MAX_BYTES);
+	char *marker = answer_marker(facts);
+	bool needs_list = false, has_status = false;
+	json_t *c;
+	size_t i;
+
+	buf_appendf(&out, "%s\n", marker);
+	json_array_foreach(json_object_get(facts, "commands"), i, c)
+	{
+		enum command_kind kind = command_kind_parse(json_get_str(c, "kind"));
+		enum command_result result = command_result_parse(json_get_str(c, "result"));
+
+		needs_list |= kind == COMMAND_HELP || result == COMMAND_NOT_KNOWN;
+		if (kind == COMMAND_STATUS && result == COMMAND_DONE && !has_status) {
+			has_status = true;
+			say_status(&out, v, o);
+		}
+		say_result(&out, c, result, o);
+	}
+	if (needs_list)
+		say_list(&out, o);
+	free(marker);
+	return buf_take(&out);
+}

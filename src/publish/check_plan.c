@@ -1,0 +1,294 @@
+#include "publish/check_plan.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/escape.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "report/comment.h"
+
+enum {
+	LABEL_BYTES = 256,
+	PART_CHARS = 120, /* of a workflow's or a job's name */
+	NAME_MAX_BYTES = 2048,
+};
+
+static void wanted_release(struct wanted_check *w)
+{
+	free(w->head_sha);
+	free(w->name);
+	free(w->external_id);
+	free(w->accelerator);
+	free(w->details_url);
+	check_output_release(&w->output);
+}
+
+void check_plan_release(struct check_plan *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		wanted_release(&p->list[i]);
+	FREE_AND_NULL(p->list);
+	p->n = 0;
+}
+
+/* ---- who has check runs ---- */
+
+static bool is_wanted(const struct accelerator_view *a, char **labels)
+{
+	char label[LABEL_BYTES];
+
+	if (a->level != LEVEL_3)
+		return a->level == LEVEL_4;
+	snprintf(label, sizeof(label), "ciflow/crcr/%s", a->name);
+	return strv_contains((const char *const *)labels, label);
+}
+
+/* Whether any accelerator came to an end of its own, and any job began. */
+static bool has_something_to_say(const struct change_view *v)
+{
+	bool has_jobs = false, has_ended = false;
+
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		const struct accelerator_view *a = &v->accelerators[i];
+
+		has_jobs |= a->level >= LEVEL_2 && a->n_jobs > 0;
+		for (size_t j = 0; a->level >= LEVEL_2 && j < a->n_dispatches; j++)
+			has_ended |= a->dispatches[j].is_current &&
+				     (a->dispatches[j].state == DISPATCH_DONE ||
+					 a->dispatches[j].state == DISPATCH_FAILED ||
+					 a->dispatches[j].state == DISPATCH_EXPIRED);
+	}
+	return has_jobs && has_ended;
+}
+
+/* ---- names ---- */
+
+static const char *repository_of(const struct accelerator_view *a, const struct job_view *job)
+{
+	for (size_t i = 0; i < a->n_dispatches; i++)
+		if (str_eq(a->dispatches[i].id, job->dispatch_id) &&
+		    str_eq(a->dispatches[i].runner, job->runner))
+			return a->dispatches[i].repository;
+	return NULL;
+}
+
+/* As CRCR names them, and ours for runners that are no repository. */
+static char *name_of(const struct accelerator_view *a, const struct job_view *job)
+{
+	const char *repository = repository_of(a, job);
+	struct buf out = BUF_INIT(NAME_MAX_BYTES);
+
+	buf_appendf(
+	    &out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
+	escape_line(&out, job->workflow, PART_CHARS);
+	buf_append_char(&out, '/');
+	escape_line(&out, job->name, PART_CHARS);
+	return buf_take(&out);
+}
+
+static bool is_taken(const struct check_plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (str_eq(p->list[i].name, name))
+			return true;
+	return false;
+}
+
+static const struct stored_check *find(const struct list_checks *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->list[i].is_of_head && str_eq(l->list[i].name, name))
+			return &l->list[i];
+	return NULL;
+}
+
+/* Accelerators that share a repository, and runners of one accelerator, may call their jobs alike:
+ * who comes second says whose it is. */
+static char *own_name_of(const struct check_plan *p, const struct list_checks *on_record,
+    const struct accelerator_view *a, const struct job_view *job)
+{
+	char *name = name_of(a, job), *longer;
+	const struct stored_check *k = find(on_record, name);
+
+	if (!is_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
+		return name;
+	longer = xasprintf("%s (%s, %s)", name, a->name, job->runner);
+	free(name);
+	return longer;
+}
+
+/* ---- what is written ---- */
+
+static void set_digest(struct wanted_check *w)
+{
+	struct buf all = BUF_INIT(1024 * 1024);
+	const struct check_output *o = &w->output;
+	const char *const texts[] = {
+	    w->external_id, w->details_url, o->conclusion, o->title, o->summary, o->text};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		buf_append_str(&all, texts[i] ? texts[i] : "");
+		buf_append_char(&all, '\0');
+	}
+	for (size_t i = 0; i < o->n_annotations; i++) {
+		const struct check_annotation *a = &o->annotations[i];
+
+		buf_appendf(&all, "%s:%lld %s %s %s\n", a->path, (long long)a->line, a->level,
+		    a->title, a->message);
+	}
+	sha256(buf_str(&all), all.len, w->digest);
+	buf_release(&all);
+}
+
+/* Takes over what w owns. k: the one on record, or NULL. */
+static void add(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
+{
+	set_digest(w);
+	if (k) {
+		w->check_id = k->check_id;
+		w->is_anew = k->is_completed && (!w->output.conclusion || k->n_annotations > 0);
+	}
+	p->list = xrealloc(p->list, (p->n + 1) * sizeof(*p->list));
+	p->list[p->n++] = *w;
+}
+
+static void add_job(struct check_plan *p, const struct change_view *v, size_t accelerator,
+    size_t job, const struct list_checks *on_record, const struct check_options *o)
+{
+	const struct accelerator_view *a = &v->accelerators[accelerator];
+	const struct job_view *j = &a->jobs[job];
+	struct wanted_check w = {.head_sha = xstrdup(v->head_sha),
+	    .name = own_name_of(p, on_record, a, j),
+	    .external_id = xasprintf("%s:%lld", j->run_id, (long long)on_record->named_number),
+	    .accelerator = xstrdup(a->name),
+	    .details_url = xasprintf("%s/jobs/%lld", o->public_url, (long long)j->id),
+	    .job_id = j->id};
+
+	check_output_of_job(v, accelerator, job, o, &w.output);
+	add(p, find(on_record, w.name), &w);
+}
+
+static void add_verdict(struct check_plan *p, const struct change_view *v,
+    const struct list_checks *on_record, const struct check_options *o)
+{
+	long long number = on_record->named_number;
+	struct wanted_check w = {.head_sha = xstrdup(v->head_sha),
+	    .name = xstrdup(CHECK_VERDICT_NAME),
+	    .external_id = xasprintf("verdict:%lld", number),
+	    .accelerator = xstrdup(""),
+	    .details_url = xasprintf("%s/pulls/%lld", o->public_url, number)};
+
+	check_output_of_verdict(v, o, &w.output);
+	add(p, find(on_record, w.name), &w);
+}
+
+/* ---- what is over ---- */
+
+static bool has_lost_its_label(const struct change_view *v, const char *name, char **labels)
+{
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		if (str_eq(v->accelerators[i].name, name))
+			return !is_wanted(&v->accelerators[i], labels);
+	return false;
+}
+
+/* Nobody looks at an older head any more. On the present one neutral lets people merge. */
+static void add_closed(struct check_plan *p, const struct change_view *v,
+    const struct list_checks *on_record, const struct stored_check *k)
+{
+	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
+	    .name = xstrdup(k->name),
+	    .accelerator = xstrdup(k->accelerator),
+	    .job_id = k->job_id};
+
+	if (!k->is_of_head)
+		check_output_of_closed("cancelled", "Superseded",
+		    "A newer commit took the place of this one.", &w.output);
+	else if (has_lost_its_label(v, k->accelerator, on_record->labels))
+		check_output_of_closed("neutral", "Not asked for any more",
+		    "The label that asked for this check run was removed.", &w.output);
+	else
+		check_output_of_closed("neutral", "Superseded",
+		    "This job does not count any more: it was started again, or its accelerator "
+		    "left.",
+		    &w.output);
+	add(p, k, &w);
+}
+
+static void add_all_closed(
+    struct check_plan *p, const struct change_view *v, const struct list_checks *on_record)
+{
+	size_t n_wanted = p->n;
+
+	for (size_t i = 0; i < on_record->n; i++) {
+		const struct stored_check *k = &on_record->list[i];
+		bool is_wanted_still = false;
+
+		for (size_t j = 0; k->is_of_head && j < n_wanted; j++)
+			is_wanted_still |= str_eq(p->list[j].name, k->name);
+		if (!k->is_completed && !is_wanted_still)
+			add_closed(p, v, on_record, k);
+	}
+}
+
+/* ---- the differences ---- */
+
+static bool is_on_record(const struct wanted_check *w, const struct list_checks *on_record)
+{
+	for (size_t i = 0; i < on_record->n; i++)
+		if (on_record->list[i].check_id == w->check_id)
+			return memcmp(on_record->list[i].digest, w->digest, SHA256_BYTES) == 0;
+	return false;
+}
+
+/* The verdict comes last: who waits for it finds the others there. */
+static int urgency(const struct wanted_check *w)
+{
+	if (!w->job_id)
+		return 3;
+	if (str_eq(w->output.conclusion, "failure"))
+		return 0;
+	return w->output.conclusion ? 1 : 2;
+}
+
+static int by_urgency(const void *x, const void *y)
+{
+	const struct wanted_check *a = x, *b = y;
+	int order = urgency(a) - urgency(b);
+
+	return order ? order : strcmp(a->name, b->name);
+}
+
+static void keep_differences(struct check_plan *p, const struct list_checks *on_record)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (is_on_record(&p->list[i], on_record))
+			wanted_release(&p->list[i]);
+		else
+			p->list[n++] = p->list[i];
+	}
+	p->n = n;
+	if (n)
+		qsort(p->list, n, sizeof(*p->list), by_urgency);
+}
+
+void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
+    const struct check_options *o, struct check_plan *ret)
+{
+	*ret = (struct check_plan){.n = 0};
+	if (v->kind != CHANGE_PULL_REQUEST || !on_record->named_number || !is_sha1(v->head_sha))
+		return;
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		for (size_t j = 0; j < v->accelerators[i].n_jobs; j++)
+			if (is_wanted(&v->accelerators[i], on_record->labels))
+				add_job(ret, v, i, j, on_record, o);
+	/* One that was written is kept true, also when a retest was called off. */
+	if (comment_is_complete(v) &&
+	    (find(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
+		add_verdict(ret, v, on_record, o);
+	add_all_closed(ret, v, on_record);
+	keep_differences(ret, on_record);
+}

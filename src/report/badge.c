@@ -1,0 +1,137 @@
+#include "report/badge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "report/xml_out.h"
+
+enum {
+	TITLE_MAX_CHARS = 40,
+	PADDING = 50, /* all lengths in tenths of a pixel: the text is drawn ten times as large */
+	WIDE = 110,   /* a character that is not in the table: as wide as it is high */
+};
+
+/* White on each of these has a contrast of 4.9 or more (WCAG AA), its state is in words besides. */
+#define LABEL_COLOR   "#555"
+#define GREEN_COLOR   "#1a7f37"
+#define RED_COLOR     "#cf222e"
+#define SILENT_COLOR  "#8a5a00"
+#define UNKNOWN_COLOR "#57606a"
+
+/* Advance widths of Verdana, in thousandths of its size, from the space on. */
+static const unsigned short WIDTHS[] = {352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818,
+    364, 454, 364, 454, 636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818,
+    545, 1000, 684, 686, 698, 771, 632, 575, 775, 751, 421, 455, 693, 557, 843, 748, 787, 603, 787,
+    695, 684, 616, 732, 684, 989, 685, 615, 685, 454, 454, 454, 818, 636, 636, 601, 623, 521, 623,
+    596, 352, 623, 633, 274, 344, 592, 274, 973, 633, 607, 623, 623, 427, 521, 394, 633, 592, 818,
+    592, 592, 525, 635, 454, 635, 818};
+
+/* Of the text at 11 px, in tenths of a pixel. */
+static int width_of(const char *s)
+{
+	int thousandths = 0, wide = 0;
+
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c >= ' ' && c < 0x7f)
+			thousandths += WIDTHS[c - ' '];
+		else if ((c & 0xc0) != 0x80) /* one for each character, not for each byte */
+			wide++;
+	}
+	return thousandths * 11 / 100 + wide * WIDE;
+}
+
+/* Whole pixels, so that the middle line is sharp. */
+static int box_of(const char *s)
+{
+	return (width_of(s) + 2 * PADDING + 9) / 10;
+}
+
+static void put_words(struct buf *out, const char *s, int x_px, int box_px)
+{
+	static const struct {
+		int y;
+		const char *look;
+	} layers[] = {
+	    {150, " aria-hidden=\"true\" fill=\"#010101\" fill-opacity=\".3\""}, {140, ""}};
+
+	for (int i = 0; i < 2; i++) {
+		buf_appendf(out,
+		    "<text%s x=\"%d\" y=\"%d\" transform=\"scale(.1)\" textLength=\"%d\">",
+		    layers[i].look, x_px * 10 + box_px * 5, layers[i].y, box_px * 10 - 2 * PADDING);
+		xml_put_text(out, s);
+		buf_append_str(out, "</text>");
+	}
+}
+
+static void put_svg(struct buf *out, const char *label, const char *message, const char *color)
+{
+	struct buf said = BUF_INIT(4096);
+	int left = box_of(label), right = box_of(message);
+
+	buf_appendf(&said, "%s: %s", label, message);
+	buf_appendf(out,
+	    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"20\" role=\"img\"",
+	    left + right);
+	xml_put_attribute(out, "aria-label", buf_str(&said));
+	buf_append_str(out, "><title>");
+	xml_put_text(out, buf_str(&said));
+	buf_appendf(out,
+	    "</title><linearGradient id=\"s\" x2=\"0\" y2=\"100%%\"><stop offset=\"0\" "
+	    "stop-color=\"#bbb\" stop-opacity=\".1\"/><stop offset=\"1\" stop-opacity=\".1\"/>"
+	    "</linearGradient><clipPath id=\"r\"><rect width=\"%d\" height=\"20\" rx=\"3\" "
+	    "fill=\"#fff\"/></clipPath><g clip-path=\"url(#r)\"><rect width=\"%d\" height=\"20\" "
+	    "fill=\"" LABEL_COLOR "\"/><rect x=\"%d\" width=\"%d\" height=\"20\" fill=\"%s\"/>"
+	    "<rect width=\"%d\" height=\"20\" fill=\"url(#s)\"/></g><g fill=\"#fff\" "
+	    "text-anchor=\"middle\" font-family=\"Verdana,Geneva,DejaVu Sans,sans-serif\" "
+	    "text-rendering=\"geometricPrecision\" font-size=\"110\">",
+	    left + right, left, left, right, color, left + right);
+	put_words(out, label, 0, left);
+	put_words(out, message, left, right);
+	buf_append_str(out, "</g></svg>\n");
+	buf_release(&said);
+}
+
+/* "2 d"; what has just begun is a minute old. */
+static void age_text(int64_t ms, char *out, size_t n)
+{
+	int64_t minutes = ms > 60000 ? ms / 60000 : 1;
+
+	if (minutes < 60)
+		snprintf(out, n, "%lld min", (long long)minutes);
+	else if (minutes < 48 * 60)
+		snprintf(out, n, "%lld h", (long long)(minutes / 60));
+	else
+		snprintf(out, n, "%lld d", (long long)(minutes / 1440));
+}
+
+void badge_write(struct buf *out, const struct badge *b)
+{
+	struct buf title = BUF_INIT(4096);
+	char message[64] = "unknown", age[32];
+	const char *color = UNKNOWN_COLOR;
+
+	escape_line(&title, b->title, TITLE_MAX_CHARS);
+	if (b->red_since_ms) {
+		age_text(b->now_ms - b->red_since_ms, age, sizeof(age));
+		snprintf(message, sizeof(message), "failing since %s", age);
+		color = RED_COLOR;
+	} else if (b->is_silent) {
+		snprintf(message, sizeof(message), "silent");
+		color = SILENT_COLOR;
+	} else if (b->n_counted > 0) {
+		/* Down: 100 % is all of them. */
+		snprintf(message, sizeof(message), "passing %lld %%",
+		    (long long)(b->n_passed * 100 / b->n_counted));
+		color = GREEN_COLOR;
+	}
+	put_svg(out, buf_str(&title), message, color);
+	buf_release(&title);
+}
+
+void badge_write_unknown(struct buf *out)
+{
+	put_svg(out, "accelerator", "unknown", UNKNOWN_COLOR);
+}

@@ -1,0 +1,304 @@
+/* Facts are gathered, judged and written down here, and who is to be looked at again is noted. */
+#include "store/attribution.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/strv.h"
+#include "store/attribution_facts.h"
+#include "store/known_issues.h"
+#include "store/run_note.h"
+
+enum {
+	DEFAULT_DISTANCE = 20,
+	SIMILAR_MAX = 100,  /* changes that one report makes due */
+	SIMILAR_CELLS = 20, /* so many of its cells are looked for elsewhere */
+};
+static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
+
+static int64_t setting(struct db *d, const char *key, int64_t fallback)
+{
+	return db_int(
+	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
+}
+
+int64_t attribution_distance(struct db *d)
+{
+	return setting(d, "attribution.distance", DEFAULT_DISTANCE);
+}
+
+int64_t attribution_window_ms(struct db *d)
+{
+	return setting(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
+}
+
+static void set(struct db *d, const char *key, int64_t value)
+{
+	db_exec(d,
+	    "INSERT INTO setting (key, value) VALUES (?1, CAST(?2 AS TEXT))"
+	    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+	    V_TEXT(key), V_INT(value));
+}
+
+void attribution_configure(struct db *d, int64_t window_ms, int distance)
+{
+	if (!window_ms)
+		return;
+	set(d, "attribution.window_ms", window_ms);
+	set(d, "attribution.distance", distance);
+}
+
+/* ---- one accelerator's cells ---- */
+
+static void match_known(struct attribution_case *c)
+{
+	struct known_issues k = known_issues_read(c->d, c->now_ms);
+
+	for (size_t i = 0; k.n && i < c->n; i++) {
+		struct red_cell *cell = &c->cells[i];
+		const struct known_issue *issue =
+		    known_issue_find(&k, c->accelerator, cell->suite, cell->test);
+
+		if (!issue)
+			continue;
+		cell->known_url = xstrdup(issue->url);
+		cell->facts.known_url = cell->known_url;
+		known_issue_matched(c->d, issue->id, c->change_id, c->now_ms);
+	}
+	known_issues_free(&k);
+}
+
+/* Whether people are told anything else than before. */
+static bool put(const struct attribution_case *c, const struct red_cell *cell)
+{
+	struct attribution_result r = attribution_judge(c, cell);
+	bool is_same = cell->was == r.attribution && cell->was_job == r.evidence_job &&
+		       str_eq(cell->was_url, r.known_url) && str_eq(cell->was_reason, r.reason);
+
+	if (is_same)
+		return false;
+	db_exec(c->d,
+	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
+	    " evidence_url = ?7 WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
+	    V_TEXT(attribution_name(r.attribution)), V_TEXT(r.reason),
+	    V_INT_OR_NULL(r.evidence_job), V_TEXT(r.known_url));
+	return true;
+}
+
+static bool apply_one(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct attribution_case c = {
+	    .d = d,
+	    .change_id = change_id,
+	    .accelerator = accelerator,
+	    .now_ms = now_ms,
+	    .window_ms = attribution_window_ms(d),
+	    .distance = (int)attribution_distance(d),
+	};
+	bool has_moved = false;
+
+	if (attribution_case_read(&c)) {
+		match_known(&c);
+		facts_of_base(&c);
+		facts_of_attempts(&c);
+		facts_of_others(&c);
+		for (size_t i = 0; i < c.n; i++)
+			has_moved |= put(&c, &c.cells[i]);
+	}
+	attribution_case_release(&c);
+	return has_moved;
+}
+
+/* The accelerators that have cells of the change. NULL-terminated; free each and the array. */
+static char **list_accelerators(struct db *d, int64_t change_id)
+{
+	char **list = strv_copy(NULL);
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
+	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
+	    V_INT(change_id));
+
+	while (rows_next(r))
+		strv_add(&list, rows_text(r, 0));
+	return list;
+}
+
+bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	bool has_moved = false;
+	char **list;
+
+	if (accelerator)
+		return apply_one(d, change_id, accelerator, now_ms);
+	list = list_accelerators(d, change_id);
+	for (char **a = list; *a; a++)
+		if (apply_one(d, change_id, *a, now_ms)) {
+			has_moved = true;
+			run_note(d, change_id, *a, now_ms);
+		}
+	strv_free(list);
+	return has_moved;
+}
+
+/* ---- who is looked at again ---- */
+
+void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	db_exec(d,
+	    "INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
+	    " VALUES (?1, ?2, ?2, 0, 1) ON CONFLICT (change_id) DO UPDATE SET"
+	    " next_ms = excluded.next_ms, generation = attribution_due.generation + 1",
+	    V_INT(change_id), V_INT(now_ms));
+	db_tell(d, STORE_ATTRIBUTION);
+}
+
+/* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
+#define NOTE_ALL                                                                                   \
+	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"          \
+	" SELECT DISTINCT id, ?1, ?1, 0, 1 FROM ("
+#define ALL_NOTED                                                                                  \
+	") WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"           \
+	" generation = attribution_due.generation + 1"
+
+static void tell(struct db *d, int64_t n_noted)
+{
+	if (n_noted)
+		db_tell(d, STORE_ATTRIBUTION);
+}
+
+/* Is it red? By its jobs: its cells may be many, and most of them green. */
+#define IS_RED(change)                                                                             \
+	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
+	" AND j.is_current = 1 AND j.verdict IN ('FAIL', 'ERROR', 'MISS'))"
+
+void attribution_base_moved(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	int64_t distance = attribution_distance(d), position;
+	char *key = NULL, *ref = NULL;
+	struct rows *r = db_rows(d,
+	    "SELECT b.repository_key, b.ref, b.position FROM change c JOIN branch_commit b"
+	    " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
+	    " WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1",
+	    V_INT(change_id));
+
+	if (!rows_next(r))
+		return;
+	key = rows_dup(r, 0);
+	ref = rows_dup(r, 1);
+	position = rows_int(r, 2);
+	rows_end(r);
+	tell(d, db_exec(d,
+		    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+			     " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
+			     " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
+			     " AND b.position <= ?4 + ?6 AND c.state = 'open'"
+			     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
+		    V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
+		    V_INT(distance)));
+	tell(d, db_exec(d,
+		    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+			     " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
+			     " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
+			     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
+			     " AND" IS_RED("c.id") ALL_NOTED,
+		    V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
+		    V_INT(distance)));
+	free(key);
+	free(ref);
+}
+
+/* Open changes with the same failure that this one may explain. */
+static void explained_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	tell(d,
+	    db_exec(d,
+		NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
+			 "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
+			 " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
+			 " AND f.key = o.key AND f.at_ms >= ?4"
+			 " CROSS JOIN change c ON c.id = f.change_id"
+			 " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
+			 "  AND v.test_id = f.test_id"
+			 " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+			 " AND v.attribution IN ('NEW', 'UNCLASSIFIED') LIMIT ?5" ALL_NOTED,
+		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
+		V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX),
+		V_INT(SIMILAR_CELLS)));
+}
+
+/* Open changes that are excused by what failed here. All of them: what excuses them no longer must not
+ * go on doing so. A branch that failed so may be why others did. */
+static void excused_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	tell(d,
+	    db_exec(d,
+		NOTE_ALL
+		"SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
+		"  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+		" CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
+		"  AND v.attribution = 'FLAKY'"
+		" CROSS JOIN change c ON c.id = v.change_id"
+		" WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		" AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
+		"  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
+		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(CELLS_COMPARED_MAX)));
+}
+
+static void failures_moved(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	explained_by(d, change_id, accelerator, now_ms);
+	excused_by(d, change_id, accelerator, now_ms);
+}
+
+void attribution_learnt(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	char **list = list_accelerators(d, change_id);
+
+	for (char **a = list; *a; a++)
+		failures_moved(d, change_id, *a, now_ms);
+	strv_free(list);
+}
+
+struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
+{
+	struct attribution_lack lack = {.merge_base = false};
+	struct rows *r = db_rows(d,
+	    "SELECT c.merge_base_sha IS NULL, NOT EXISTS (SELECT 1 FROM change_files g"
+	    "  WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"
+	    "  AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)"
+	    " FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'",
+	    V_INT(change_id));
+
+	if (rows_next(r)) {
+		lack.merge_base = rows_int(r, 0);
+		lack.files = rows_int(r, 1);
+	}
+	rows_end(r);
+	return lack;
+}
+
+static bool has_open_question(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+void attribution_reported(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct attribution_lack lack;
+
+	attribution_apply(d, change_id, accelerator, now_ms);
+	if (has_open_question(d, change_id, accelerator)) {
+		lack = attribution_lacks(d, change_id);
+		if (lack.merge_base || lack.files)
+			attribution_note_due(d, change_id, now_ms);
+	}
+	/* also when none is red any more: what failed and passed on one commit tells of others */
+	failures_moved(d, change_id, accelerator, now_ms);
+	attribution_base_moved(d, change_id, accelerator, now_ms);
+}

@@ -1,0 +1,28 @@
+/* The cells of one accelerator's test of one change, counted, so that no page has to walk over
+ * them: in all, and by suite. */
+#ifndef STORE_RUN_SUITES_H
+#define STORE_RUN_SUITES_H
+
+#include "model/states.h"
+#include "store/db.h"
+
+enum { RUN_SUITES_MAX = 24 };
+
+/* What stands for the suites behind the first RUN_SUITES_MAX - 1: formats whose suites are files
+ * bring thousands. */
+#define RUN_SUITES_OTHERS "other suites"
+
+struct cell_counts {
+	int64_t by_status[N_TEST_STATUSES];
+	int64_t n_flaky;
+	int64_t n_broken; /* red, and not explained as FLAKY or KNOWN */
+};
+
+/* Writes the change's suites on this accelerator anew and counts all its cells. Where there are too
+ * many the usual ones (contract 6.1) and those with the worst news stay themselves.
+ * Inside a writer's transaction. */
+struct cell_counts run_suites_put(struct db *d, int64_t change_id, const char *accelerator);
+/* The change goes. Inside a writer's transaction. */
+void run_suites_drop(struct db *d, int64_t change_id);
+
+#endif

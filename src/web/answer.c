@@ -1,0 +1,200 @@
+/* The only way out for what is shown as JSON and as a page: status, headers, 304 and form are
+ * decided here. */
+#include "web/answer.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/encode.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "web/assets.h"
+#include "web/page.h"
+#include "web/web_internal.h"
+
+enum { HEADERS_MAX = 12, RETRY_AFTER_S = 1, PAGE_FRAME_BYTES = 64 << 10 };
+
+static const char PAGE_POLICY[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
+
+/* ---- the form ---- */
+
+void web_form_take(struct web_form *f, const struct http_request *r)
+{
+	const struct http_route *route = http_route_of(r);
+	const struct web *w = route->owner;
+
+	*f = (struct web_form){.is_page = web_is_page(r)};
+	if (!f->is_page)
+		return;
+	f->title = web_page_title(r);
+	f->id = xstrdup_or_null(http_segment(r, 0));
+	f->api = web_api_of_page(r);
+	f->now_ms = clock_wall_ms();
+	if (!w->config)
+		return;
+	f->base = xstrdup(w->config->public_url);
+	f->upstream = xstrdup(w->config->upstream_repository);
+}
+
+void web_form_release(struct web_form *f)
+{
+	free(f->id);
+	free(f->api);
+	free(f->base);
+	free(f->upstream);
+	*f = (struct web_form){0};
+}
+
+/* ---- the text ---- */
+
+/* A page bears the time, from which its ages are counted; one that a browser kept for longer than
+ * a minute would tell wrong ages. And another release has other scripts. */
+static void page_etag(char *etag, int64_t now_ms)
+{
+	static _Thread_local char frame[ETAG_BYTES];
+	char api[ETAG_BYTES];
+
+	if (!frame[0])
+		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
+	memcpy(api, etag, ETAG_BYTES);
+	snprintf(etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1,
+	    (unsigned long long)(now_ms / 60000));
+}
+
+static char *title_of(const struct web_form *f, int status)
+{
+	if (status == 404)
+		return xstrdup("Not found · Outpost");
+	if (!f->title)
+		return f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
+	if (!f->id)
+		return xasprintf("%s · Outpost", f->title);
+	return xasprintf("%s%.*s · Outpost", f->title, is_sha1(f->id) ? 10 : 200, f->id);
+}
+
+void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json)
+{
+	struct buf out = BUF_INIT(6 * (size_t)PAGE_BODY_MAX_BYTES + PAGE_FRAME_BYTES);
+	char *title;
+
+	*t = (struct web_text){.bytes = json, .n = strlen(json)};
+	etag_of(json, t->n, t->etag);
+	if (!f->is_page)
+		return;
+	title = title_of(f, status);
+	page_write(&out, &(struct page){.title = title,
+			     .api = f->api,
+			     .status = status,
+			     .etag = t->etag,
+			     .now_ms = f->now_ms,
+			     .base = f->base,
+			     .upstream = f->upstream,
+			     .body = json,
+			     .body_bytes = t->n});
+	free(title);
+	free(json);
+	t->n = out.len;
+	t->bytes = buf_take(&out);
+	page_etag(t->etag, f->now_ms);
+}
+
+/* ---- the answer ---- */
+
+static int put_page_headers(struct http_header_line *h, int n)
+{
+	h[n++] = (struct http_header_line){"Content-Security-Policy", PAGE_POLICY};
+	h[n++] = (struct http_header_line){"Referrer-Policy", "no-referrer"};
+	h[n++] = (struct http_header_line){"X-Frame-Options", "DENY"};
+	h[n++] = (struct http_header_line){"Vary", "Accept"};
+	return n;
+}
+
+/* Anybody's dashboard may read JSON from a browser: there is no login. */
+static int put_json_headers(struct http_header_line *h, int n)
+{
+	h[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
+	h[n++] = (struct http_header_line){"Access-Control-Expose-Headers", "ETag, Retry-After"};
+	return n;
+}
+
+void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
+    int retry_after_s)
+{
+	struct http_header_line h[HEADERS_MAX] = {{NULL, NULL}};
+	const char *type = f->is_page ? "text/html; charset=utf-8" : "application/json";
+	char seconds[16];
+	int n = 0;
+
+	h[n++] = (struct http_header_line){"Cache-Control", "no-cache"};
+	n = f->is_page ? put_page_headers(h, n) : put_json_headers(h, n);
+	if (status == 200)
+		h[n++] = (struct http_header_line){"ETag", t->etag};
+	if (retry_after_s) {
+		snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
+		h[n++] = (struct http_header_line){"Retry-After", seconds};
+		http_count_busy(r);
+	}
+	if (status == 200 && etag_is_named(http_header(r, "If-None-Match"), t->etag))
+		http_respond(r, 304, NULL, h, "", 0);
+	else
+		http_respond(r, status, type, h, t->bytes, t->n);
+	FREE_AND_NULL(t->bytes);
+}
+
+static void respond(struct http_request *r, int status, char *json, int retry_after_s)
+{
+	struct web_form form;
+	struct web_text text;
+
+	web_form_take(&form, r);
+	web_text_write(&text, &form, status, json);
+	web_text_send(&text, &form, r, status, retry_after_s);
+	web_form_release(&form);
+}
+
+void web_respond_json_text(struct http_request *r, int status, const char *text)
+{
+	respond(r, status, xstrdup(text), 0);
+}
+
+void web_respond_json(struct http_request *r, int status, json_t *v)
+{
+	respond(r, status, json_text(v), 0);
+	json_decref(v);
+}
+
+static char *error_json(const char *text)
+{
+	json_t *v = json_object();
+	char *json;
+
+	json_set_str(v, "error", text);
+	json = json_text(v);
+	json_decref(v);
+	return json;
+}
+
+void web_respond_error(struct http_request *r, int status, const char *text)
+{
+	respond(r, status, error_json(text), 0);
+}
+
+void web_respond_not_found(struct http_request *r, const char *text)
+{
+	web_respond_error(r, 404, text);
+}
+
+void web_respond_busy(struct http_request *r)
+{
+	respond(r, 503, error_json("busy, try again later"), RETRY_AFTER_S);
+}
+
+void web_respond_failed(struct http_request *r, int err, const char *not_found)
+{
+	if (err == ERR_NOT_FOUND)
+		web_respond_not_found(r, not_found);
+	else
+		web_respond_busy(r);
+}

@@ -1,0 +1,205 @@
+/* /api/v1/nightly and /nightly: tests × accelerators × days. */
+#include "store/nightly.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "model/test_result.h"
+#include "report/nightly_json.h"
+#include "web/gate.h"
+#include "web/params.h"
+#include "web/render.h"
+#include "web/web_internal.h"
+
+enum {
+	DAYS_DEFAULT = 14,
+	LIMIT_DEFAULT = 50,
+	ITEMS_PER_TEST = 20, /* what a test weighs beside an entry of other answers */
+	PART_BYTES = REPORT_NAME_MAX_BYTES + 1,
+	ACCELERATOR_BYTES = 64,
+	PLACE_BYTES = REPORT_SUITE_MAX_BYTES + 64,
+};
+
+#define DAY_MS INT64_C(86400000)
+
+struct nightly_request {
+	struct web_turn turn; /* a search goes through all names there are */
+	struct web *web;
+	struct get_nightly get;
+	struct web_render render;
+	struct loop *loop;
+	struct http_request *request;
+	struct config *config; /* as of the request */
+	char accelerator[ACCELERATOR_BYTES], suite[REPORT_SUITE_MAX_BYTES + 1], part[PART_BYTES];
+	char place[PLACE_BYTES];
+};
+
+static void nightly_request_free(void *p)
+{
+	struct nightly_request *n = p;
+
+	nightly_view_free(n->get.view);
+	config_unref(n->config);
+	free(n);
+}
+
+/* ---- the cursor: "STATE TEST SUITE" ---- */
+
+static char *cursor_of(const struct nightly_place *p)
+{
+	char *text, *cursor;
+
+	if (!p->suite)
+		return NULL;
+	text = xasprintf("%d %lld %s", (int)p->state, (long long)p->test_id, p->suite);
+	cursor = params_make_cursor(text, strlen(text));
+	free(text);
+	return cursor;
+}
+
+static bool parse_place(char *text, struct nightly_place *ret)
+{
+	char *test = strchr(text, ' '), *suite = test ? strchr(test + 1, ' ') : NULL;
+	int64_t state;
+
+	if (!suite)
+		return false;
+	*test++ = '\0';
+	*suite++ = '\0';
+	ret->suite = suite;
+	if (parse_int64(text, &state) || state < 0 || state >= N_HISTORY_STATES)
+		return false;
+	ret->state = (enum history_state)state;
+	return parse_int64(test, &ret->test_id) == 0 && ret->test_id >= -1;
+}
+
+static void read_cursor(struct params *p, struct nightly_request *n)
+{
+	if (!params_cursor(p, n->place, sizeof(n->place)))
+		return;
+	if (!parse_place(n->place, &n->get.after)) {
+		n->get.after = (struct nightly_place){.suite = NULL};
+		params_wrong(p, "cursor", "none that an answer's \"next\" said");
+	}
+}
+
+/* ---- the request ---- */
+
+static const char *text_or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+/* An accelerator at L1 is as unknown here as one that never was. */
+static void read_accelerator(struct params *p, struct nightly_request *n)
+{
+	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
+	n->get.accelerator = text_or_null(n->accelerator);
+}
+
+static bool read_params(struct http_request *r, struct nightly_request *n)
+{
+	static const char *const states[] = {
+#define X(e, name) name,
+	    HISTORY_STATES(X)
+#undef X
+		NULL};
+	struct params p = PARAMS_INIT(r);
+	int64_t today_ms = clock_wall_ms();
+
+	n->get.n_days = (int)params_int(&p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);
+	n->get.last_day = params_day(&p, "until", today_ms) / DAY_MS;
+	if (n->get.last_day < n->get.n_days) /* nothing was before 1970 */
+		n->get.last_day = n->get.n_days;
+	n->get.limit = (int)params_limit(&p, LIMIT_DEFAULT);
+	n->get.state = (enum history_state)params_word(&p, "state", states, HISTORY_NONE);
+	read_accelerator(&p, n);
+	params_text(&p, "suite", n->suite, sizeof(n->suite));
+	n->get.suite = text_or_null(n->suite);
+	params_text(&p, "q", n->part, sizeof(n->part));
+	n->get.part = text_or_null(n->part);
+	read_cursor(&p, n);
+	return !params_refuse(&p);
+}
+
+static void over(void *owner)
+{
+	struct nightly_request *n = owner;
+
+	web_turn_over(&n->turn);
+	nightly_request_free(n);
+}
+
+static void refuse(struct web_turn *t)
+{
+	struct nightly_request *n = CONTAINER_OF(t, struct nightly_request, turn);
+
+	web_respond_busy(n->request);
+	nightly_request_free(n);
+}
+
+static char *make_nightly(void *owner)
+{
+	struct nightly_request *n = owner;
+	char *next = cursor_of(&n->get.view->next);
+	char *text = nightly_json(n->get.view, next, n->config->public_url);
+
+	free(next);
+	return text;
+}
+
+static void nightly_done(struct store_query *q)
+{
+	struct nightly_request *n = CONTAINER_OF(q, struct nightly_request, get.q);
+	const struct nightly_view *v = n->get.view;
+
+	if (q->err) {
+		web_respond_failed(n->request, q->err, "no periodic runs");
+		over(n);
+		return;
+	}
+	n->render = (struct web_render){
+	    .make_text = make_nightly, .over = over, .owner = n, .request = n->request};
+	web_render(
+	    n->loop, &n->render, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
+}
+
+static void read_nightly(struct web_turn *t)
+{
+	struct nightly_request *n = CONTAINER_OF(t, struct nightly_request, turn);
+
+	if (store_get_nightly(n->web->deps.store, &n->get)) {
+		web_respond_busy(n->request);
+		over(n);
+	}
+}
+
+static void on_nightly(struct http_request *r, void *owner)
+{
+	struct web *w = owner;
+	struct nightly_request *n;
+
+	if (!w->config) {
+		web_respond_busy(r);
+		return;
+	}
+	n = xcalloc(1, sizeof(*n));
+	if (!read_params(r, n)) {
+		free(n);
+		return;
+	}
+	n->turn = (struct web_turn){.begin = read_nightly, .refuse = refuse, .request = r};
+	n->web = w;
+	n->loop = w->deps.loop;
+	n->request = r;
+	n->config = config_ref(w->config);
+	n->get.q.done = nightly_done;
+	web_turn_take(w->gate, &n->turn);
+}
+
+void web_add_nightly_routes(struct web *w)
+{
+	web_add_resource(w, "/api/v1/nightly", "/nightly", on_nightly);
+}

@@ -1,0 +1,84 @@
+// Debian's Chromium, and what is demanded of every page in it.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const noBrowser = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`;
+export const PHONE = { width: 390, height: 844 };
+export const DESK = { width: 1440, height: 900 };
+export const NARROW = { width: 320, height: 640 };
+
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--force-color-profile=srgb'] });
+
+// A window of its own, which remembers what went wrong in it.
+export class Window {
+  problems = []; // errors on the console, scripts that threw, requests to others
+  answers = [];
+
+  static async open(browser, { origin, size = DESK, theme = 'light', ...more }) {
+    const self = new Window();
+    self.origin = origin;
+    self.context = await browser.newContext({ viewport: size, colorScheme: theme, locale: 'en-GB', timezoneId: 'Asia/Tokyo', reducedMotion: 'reduce', ...more });
+    self.page = await self.context.newPage();
+    self.page.setDefaultTimeout(30_000);
+    self.page.on('console', (message) => {
+      // A page that is 404 is told as an error as well: that is what it is.
+      if (message.type() === 'error' && !/status of 404/.test(message.text())) self.problems.push(`console: ${message.text()}`);
+    });
+    self.page.on('pageerror', (error) => self.problems.push(`script: ${error.message}`));
+    self.page.on('request', (request) => {
+      const { protocol, origin: asked } = new URL(request.url());
+      if (!['data:', 'blob:'].includes(protocol) && asked !== origin) self.problems.push(`asks ${request.url()}`);
+    });
+    self.page.on('response', (response) => self.answers.push({ url: response.url().slice(origin.length), status: response.status() }));
+    return self;
+  }
+
+  // Until the page is drawn: its script has put a heading in.
+  async visit(path) {
+    const response = await this.page.goto(`${this.origin}${path}`, { waitUntil: 'load' });
+    await this.page.locator('h1').first().waitFor();
+    return response;
+  }
+
+  text(selector = 'main') { return this.page.locator(selector).first().innerText(); }
+
+  // axe-core's rules for WCAG 2.1 A and AA and its best practices.
+  async violations() {
+    // Playwright evaluates outside of the page's policy, so the policy stays as it is.
+    await this.page.evaluate(`${AXE}; undefined`);
+    const { violations } = await this.page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
+    return violations.map(({ id, help, nodes }) => `${id}: ${help} (${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')})`);
+  }
+
+  // What sticks out on the right makes a phone scroll sideways.
+  overflow() {
+    return this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  }
+
+  // The elements that Tab comes to, up to `limit`, each with whether its focus can be seen.
+  async walk(limit = 60) {
+    const seen = [];
+    await this.page.evaluate(() => document.activeElement?.blur());
+    for (let i = 0; i < limit; i++) {
+      await this.page.keyboard.press('Tab');
+      const one = await this.page.evaluate(() => {
+        const element = document.activeElement;
+        if (!element || element === document.body) return null;
+        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
+        const { width, height } = element.getBoundingClientRect();
+        return { what: element.outerHTML.slice(0, 120), isVisible: width > 0 && height > 0, hasRing: (outlineStyle !== 'none' && parseFloat(outlineWidth) > 0) || boxShadow !== 'none' };
+      });
+      if (!one) break;
+      seen.push(one);
+    }
+    return seen;
+  }
+
+  clean() { assert.deepEqual(this.problems, [], 'nothing went wrong in the window'); }
+  close() { return this.context.close(); }
+}

@@ -1,0 +1,172 @@
+// Every page in a real browser, on a history of some days: what it says against the API, its looks by rules, by keyboard,
+// for screen readers; and nothing from anywhere else.
+import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { tellHistory } from '../../demo/history/tell.mjs';
+import { notBuilt } from '../integration/lib/outpost.mjs';
+import { DESK, launch, NARROW, noBrowser, PHONE, Window } from './browser.mjs';
+
+const plain = (text) => text.replace(/\s+/g, ' ');
+
+describe('the pages', { skip: notBuilt || noBrowser }, () => {
+  let browser;
+  let story;
+  let folder;
+  let outpost;
+  const paths = {};
+
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-pages-'));
+    [browser, story] = await Promise.all([launch(), tellHistory({ folder, days: 6 })]);
+    outpost = story.outpost;
+    const dashboard = await outpost.api('dashboard');
+    const { jobs } = await outpost.api('accelerators/ascend-npu');
+    const pull = [...story.play.pulls.values()].findLast(({ head }) => head);
+    Object.assign(paths, {
+      dashboard: '/', pull: `/pulls/${pull.number}`, commit: `/commits/${dashboard.newest.sha}`, accelerator: '/accelerators/ascend-npu',
+      job: `/jobs/${jobs.find(({ kind }) => kind === 'nightly')?.id ?? jobs[0].id}`, nightly: '/nightly', platforms: '/platforms', platform: '/platforms/ascend-npu', missing: '/pulls/999999',
+    });
+  });
+
+  after(async () => {
+    await browser?.close();
+    await story?.close();
+    if (outpost) await fs.rm(outpost.dir, { recursive: true, force: true });
+    if (folder) await fs.rm(folder, { recursive: true, force: true });
+  });
+
+  const open = (options) => Window.open(browser, { origin: outpost.url, ...options });
+
+  test('each is well-made at every width, in light and dark', async () => {
+    for (const theme of ['light', 'dark']) {
+      for (const size of [PHONE, DESK]) {
+        const window = await open({ size, theme });
+        for (const [name, address] of Object.entries(paths)) {
+          const what = `${name}, ${size.width} px, ${theme}`;
+          const response = await window.visit(address);
+          assert.equal(response.status(), name === 'missing' ? 404 : 200, what);
+          assert.deepEqual(await window.violations(), [], what);
+          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px stick out`);
+          assert.equal(await window.page.locator('h1').count(), 1, what);
+          assert.match(await window.page.title(), /Outpost/, what);
+        }
+        window.clean();
+        await window.close();
+      }
+    }
+  });
+
+  test('the narrowest phone needs no sideways scrolling', async () => {
+    const window = await open({ size: NARROW });
+    for (const [name, address] of Object.entries(paths)) {
+      await window.visit(address);
+      assert.ok(await window.overflow() <= 0, `${name}: ${await window.overflow()} px stick out`);
+    }
+    window.clean();
+    await window.close();
+  });
+
+  test('with the reader’s own colours, and in print, what is chosen and counted is seen', async () => {
+    const window = await open({ forcedColors: 'active' });
+    const groundOf = (selector) => window.page.locator(selector).first().evaluate((element) => getComputedStyle(element).backgroundColor);
+    await window.visit('/platforms');
+    assert.notEqual(await groundOf('.option input:checked + span'), await groundOf('.option input:not(:checked) + span'));
+    await window.visit('/nightly');
+    assert.notEqual(await groundOf('.chip[aria-pressed=true]'), await groundOf('.chip[aria-pressed=false]'));
+    await window.page.emulateMedia({ media: 'print' });
+    assert.equal(await window.page.locator('.chips').first().isVisible(), false, 'paper has no buttons');
+    window.clean();
+    await window.close();
+  });
+
+  test('by keyboard one gets everywhere and sees where one is', async () => {
+    const window = await open({});
+    for (const [name, address] of Object.entries(paths)) {
+      await window.visit(address);
+      const stops = await window.walk();
+      assert.ok(stops.length > 4, `${name}: ${stops.length} stops`);
+      assert.match(stops[0].what, /href="#/, `${name}: the first stop skips to the content`);
+      for (const { what, hasRing, isVisible } of stops) assert.ok(hasRing && isVisible, `${name}: ${what}`);
+    }
+    window.clean();
+    await window.close();
+  });
+
+  test('the dashboard says what the API says, worst first', async () => {
+    const { accelerators, newest } = await outpost.api('dashboard');
+    const window = await open({});
+    await window.visit('/');
+    const text = plain(await window.text());
+    const places = accelerators.map(({ title }) => text.indexOf(title));
+    assert.ok(places.every((place) => place >= 0), `${places}`);
+    assert.deepEqual(places, [...places].sort((a, b) => a - b), 'in this order');
+    assert.ok(text.includes(newest.sha.slice(0, 7)), text.slice(0, 500));
+    window.clean();
+    await window.close();
+  });
+
+  test('a change shows every red cell with its reason', async () => {
+    const window = await open({});
+    for (const { number } of story.play.pulls.values()) {
+      const { verdicts, head_sha: sha } = await outpost.api(`pulls/${number}`);
+      const red = verdicts.filter(({ attribution }) => attribution);
+      if (red.length === 0) continue;
+      await window.visit(`/pulls/${number}`);
+      const text = plain(await window.text());
+      assert.ok(text.includes(sha.slice(0, 7)));
+      for (const { test: name } of red) assert.ok(text.includes(name), `${name} on #${number}`);
+      break;
+    }
+    window.clean();
+    await window.close();
+  });
+
+  test('a job shows its environment, tests and log', async () => {
+    const { environment, tests } = await outpost.api(paths.job.slice(1));
+    const window = await open({});
+    await window.visit(paths.job);
+    const text = plain(await window.text());
+    for (const value of [environment.device, environment.os, environment.torch]) assert.ok(text.includes(value), value);
+    for (const { name } of tests) assert.ok(text.includes(name), name);
+    await window.page.getByText(`outpost ${(await outpost.api(paths.accelerator.slice(1))).title} tests`).first().waitFor();
+    window.clean();
+    await window.close();
+  });
+
+  test('the nightly page shows who ran when', async () => {
+    const { accelerators, tests } = await outpost.api('nightly');
+    const window = await open({});
+    await window.visit('/nightly');
+    const text = plain(await window.text());
+    for (const { title } of accelerators) assert.ok(text.includes(title), title);
+    for (const { name } of tests.slice(0, 5)) assert.ok(text.includes(name), name);
+    window.clean();
+    await window.close();
+  });
+
+  test('the platforms page lets one choose, by keyboard, and gives the very command', async () => {
+    const { platforms } = await outpost.api('platforms');
+    const window = await open({});
+    await window.visit('/platforms');
+    const text = plain(await window.text());
+    for (const { title } of platforms) assert.ok(text.includes(title), title);
+    const offered = platforms.flatMap(({ install }) => install).filter(({ offered: is }) => is);
+    assert.ok(offered.length > 0, 'something is offered');
+    assert.ok(offered.some(({ commands }) => text.includes(plain(commands[0]))), 'the command of one of them stands there');
+    window.clean();
+    await window.close();
+  });
+
+  test('nothing of it comes from elsewhere, and it is there at once', async () => {
+    const window = await open({});
+    await window.visit('/');
+    assert.deepEqual(window.answers.filter(({ status }) => status >= 400), []);
+    const [{ domContentLoadedEventEnd: ready }] = await window.page.evaluate(() => performance.getEntriesByType('navigation').map((entry) => entry.toJSON()));
+    assert.ok(ready > 0);
+    window.clean();
+    await window.close();
+  });
+});

@@ -1,0 +1,123 @@
+/* A job's documents (report/job_document.h) read again say what went in, as far as each format
+ * can: its contract lists what is lost, and nothing else may be. */
+#ifndef TESTS_DOCUMENT_ROUNDTRIP_H
+#define TESTS_DOCUMENT_ROUNDTRIP_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "report/job_document.h"
+#include "report/report_file.h"
+
+/* A literal where a text of its own is expected. */
+#define BORROWED(s) ((char *)(uintptr_t)(s))
+
+/* XML has no U+FFFE and U+FFFF. free() */
+static inline char *as_xml_has_it(const char *s)
+{
+	char *out = xstrdup(s);
+
+	for (char *p = out; *p; p++)
+		if (!memcmp(p, "\xef\xbf\xbe", strnlen(p, 3)) ||
+		    !memcmp(p, "\xef\xbf\xbf", strnlen(p, 3)))
+			p[2] = '\xbd';
+	return out;
+}
+
+/* A message that our reader finds by itself where there is none. free() */
+static inline char *first_line(const char *trace)
+{
+	char *first, *line;
+
+	trace += strspn(trace, " \t\n");
+	first = xstrndup(trace, strcspn(trace, "\n"));
+	line = report_line(first, REPORT_MESSAGE_MAX_BYTES);
+	free(first);
+	return line;
+}
+
+static inline bool says_something(const char *s)
+{
+	return s && s[strspn(s, " \t\r\n")];
+}
+
+/* One test as `f` can say it. free() */
+static inline char *tell_test(const struct test_result *t, enum report_format f)
+{
+	bool is_red = test_status_is_red(t->status), is_lossy = f != REPORT_OUTPOST;
+	bool is_junit = f == REPORT_JUNIT, has_message = is_red || t->status == TEST_SKIP;
+	const char *trace = is_lossy && !is_red ? NULL : t->trace;
+	const char *message = is_junit && !has_message ? NULL : t->message;
+	int64_t ms = f == REPORT_CTRF && t->duration_ms < 0 ? 0 : t->duration_ms;
+	char *found = NULL, *all, *out;
+
+	if (is_junit && !says_something(message)) {
+		found = trace ? first_line(trace) : NULL;
+		message = found && *found ? found : NULL;
+	}
+	all = xasprintf("%s|%s|%s|%s|%lld|%s|%s|%s|%s|%lld|%d|%.17g|%s",
+	    test_status_name(t->status), t->suite, t->name, t->dtype ? t->dtype : "", (long long)ms,
+	    message ? message : "", trace ? trace : "", t->log_url ? t->log_url : "",
+	    t->file ? t->file : "", (long long)t->line, t->has_number,
+	    t->has_number ? t->number : 0, t->has_number && t->unit ? t->unit : "");
+	out = is_junit ? as_xml_has_it(all) : xstrdup(all);
+	free(found);
+	free(all);
+	return out;
+}
+
+static inline int compare_told(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static inline char **tell_tests(const struct test_result *tests, size_t n, enum report_format f)
+{
+	char **list = xcalloc(n + 1, sizeof(*list));
+
+	for (size_t i = 0; i < n; i++)
+		list[i] = tell_test(&tests[i], f);
+	if (f == REPORT_JUNIT) /* which puts the tests of a suite together */
+		qsort(list, n, sizeof(*list), compare_told);
+	return list;
+}
+
+static inline void check_document(const struct job_detail *d, enum report_format f)
+{
+	struct report_file r;
+	struct error why = {0};
+	size_t n;
+	char *text = job_document(f, d, &n), **before, **after;
+	int rc = report_file_parse(f, text, n, &r, &why);
+
+	if (rc)
+		fprintf(stderr, "%s: %s\n%.2000s\n", report_format_name(f), why.text, text);
+	assert(!rc && report_format_guess(text, n) == f && utf8_is_valid(text, n));
+	before = tell_tests(d->tests, d->n_tests, f);
+	after = tell_tests(r.tests, r.n_tests, f);
+	if (r.n_tests != d->n_tests)
+		fprintf(stderr, "%s: %zu of %zu\n%.3000s\n", report_format_name(f), r.n_tests,
+		    d->n_tests, text);
+	assert(r.n_tests == d->n_tests && r.n_cut == (size_t)d->job.n_cut);
+	for (size_t i = 0; i < d->n_tests; i++) {
+		if (strcmp(before[i], after[i]) != 0)
+			fprintf(
+			    stderr, "%s\n- %s\n+ %s\n", report_format_name(f), before[i], after[i]);
+		assert(!strcmp(before[i], after[i]));
+		free(before[i]);
+		free(after[i]);
+	}
+	if (f == REPORT_OUTPOST)
+		assert(str_eq(r.environment, d->environment));
+	free(before);
+	free(after);
+	free(text);
+	report_file_release(&r);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* Preloaded into the daemon: its clocks run ahead of the machine's by what stands in a file, wall and monotonic each
+ * for itself (nanoseconds). libfaketime could do it, at a hundred times the price of a look at the clock. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WALL, MONO, N_CLOCKS };
+static const volatile int64_t *ahead_ns;
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *path = getenv("HISTORY_CLOCK");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	void *map = fd < 0 ? MAP_FAILED
+			   : mmap(NULL, N_CLOCKS * sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		abort();
+	close(fd);
+	ahead_ns = map;
+}
+
+static void add(struct timespec *t, int64_t ns)
+{
+	int64_t sum = t->tv_sec * INT64_C(1000000000) + t->tv_nsec + ns;
+
+	t->tv_sec = sum / 1000000000;
+	t->tv_nsec = sum % 1000000000;
+}
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, t);
+
+	if (rc || !ahead_ns)
+		return rc;
+	if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+		add(t, ahead_ns[WALL]);
+	else if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME)
+		add(t, ahead_ns[MONO]);
+	return 0;
+}
+
+int gettimeofday(struct timeval *restrict ret, void *restrict zone)
+{
+	struct timespec t;
+	int rc = clock_gettime(CLOCK_REALTIME, &t);
+
+	(void)zone;
+	*ret = (struct timeval){.tv_sec = t.tv_sec, .tv_usec = t.tv_nsec / 1000};
+	return rc;
+}
+
+time_t time(time_t *ret)
+{
+	struct timespec t;
+	int rc = clock_gettime(CLOCK_REALTIME, &t);
+	time_t now = rc ? (time_t)-1 : t.tv_sec;
+
+	if (ret)
+		*ret = now;
+	return now;
+}
+
+int fsync(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+int fdatasync(int fd)
+{
+	(void)fd;
+	return 0;
+}

@@ -1,0 +1,115 @@
+// Known issues: added, removed or run out, they change what is said of red tests in open pull requests, by themselves.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startWebhookVendor } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const NUMBER = 4100;
+const SECRET = 'a secret between Outpost and the lab';
+const ISSUE = 'https://github.com/pytorch/pytorch/issues/77';
+const fail = (suite, name) => ({ suite, name, status: 'FAIL', duration: 1, message: `${name} is wrong` });
+
+describe('known issues', { skip: notBuilt }, () => {
+  let rig;
+  let vendor;
+  let outpost;
+
+  const ctl = async (...args) => {
+    const { code, stdout, stderr } = await outpost.ctl(...args);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  const json = async (...args) => JSON.parse(await ctl('--json', ...args));
+  const refused = async (pattern, ...args) => {
+    const { code, stdout, stderr } = await outpost.ctl(...args);
+    assert.deepEqual([code, stdout], [1, ''], stderr);
+    assert.match(stderr, pattern);
+  };
+  const list = async () => (await json('known', 'list')).known;
+  const said = (view, test) => view.verdicts.find((v) => v.test === test);
+  const waitFor = (name, attribution) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => said(view, name)?.attribution === attribution, { timeout: 20_000, what: `${name} is ${attribution}` });
+  const notKnown = (name) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => said(view, name) && said(view, name).attribution !== 'KNOWN', { timeout: 20_000, what: `${name} is not KNOWN` });
+
+  before(async () => {
+    rig = await startRig();
+    vendor = await startWebhookVendor({ secret: SECRET, script: [{ workflow: 'lab', job: 'suite', conclusion: 'failure', tests: [fail('model', 'Qwen'), fail('model', 'llama3'), fail('unit', 'ops/add')] }] });
+    outpost = await Outpost.start({
+      rig,
+      accelerators: [{ name: 'lab-chip', title: 'Lab Chip', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] }],
+      secrets: { 'lab-chip': { hook: SECRET } },
+      config: { comment: { min_interval: '1s' } },
+    });
+    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: NUMBER })));
+    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => view.verdicts.length === 3, { timeout: 20_000, what: 'it is tested' });
+  });
+  after(async () => {
+    await outpost?.close();
+    await vendor?.stop();
+    await rig?.close();
+  });
+
+  test('what is wrong with one is said', async () => {
+    const add = (...args) => ['known', 'add', ...args];
+    await refused(/a test is SUITE\/TEST/, ...add('--test', 'Qwen', '--url', ISSUE));
+    await refused(/a test is SUITE\/TEST/, ...add('--test', 'model/[', '--url', ISSUE));
+    await refused(/a test is SUITE\/TEST/, ...add('--test', '', '--url', ISSUE));
+    await refused(/an https URL/, ...add('--test', 'model/*', '--url', 'http://example.org/1'));
+    await refused(/an https URL/, ...add('--test', 'model/*', '--url', 'https://'));
+    await refused(/no accelerator is called lab-chp; did you mean lab-chip\?/, ...add('--test', 'model/*', '--url', ISSUE, '--accelerator', 'lab-chp'));
+    await refused(/has passed/, ...add('--test', 'model/*', '--url', ISSUE, '--until', '2020-02-28'));
+    await refused(/YYYY-MM-DD/, ...add('--test', 'model/*', '--url', ISSUE, '--until', '2099-02-30'));
+    await refused(/YYYY-MM-DD/, ...add('--test', 'model/*', '--url', ISSUE, '--until', 'tomorrow'));
+    await refused(/no such known issue/, 'known', 'remove', '999');
+    assert.equal((await outpost.ctl('known', 'add', '--test', 'model/*')).code, 2);
+    assert.equal((await outpost.ctl('known', 'remove', 'x')).code, 2);
+    assert.deepEqual(await list(), []);
+  });
+
+  test('one that is added explains what is red already, with its link', async () => {
+    const { id, until } = await json('known', 'add', '--test', 'model/Q*', '--accelerator', 'lab-chip', '--url', ISSUE, '--until', '2099-12-31');
+    assert.equal(until, '2100-01-01T00:00:00Z', 'until that day ends');
+    const view = await waitFor('Qwen', 'KNOWN');
+    assert.equal(said(view, 'Qwen').evidence_url, ISSUE);
+    assert.notEqual(said(view, 'llama3').attribution, 'KNOWN');
+    const [known] = await list();
+    assert.deepEqual([known.id, known.test, known.accelerator, known.url, known.matches, known.used, known.expired], [id, 'model/Q*', 'lab-chip', ISSUE, 1, true, false]);
+    assert.deepEqual((await outpost.api('known')).known, await list());
+  });
+
+  test('one that matches nothing is named as such', async () => {
+    const { id } = await json('known', 'add', '--test', 'model/nobody*', '--url', ISSUE, '--until', new Date(Date.now() + 1500).toISOString());
+    const young = await ctl('known', 'list');
+    assert.match(young, /matches nothing yet/);
+    assert.doesNotMatch(young, /known remove/, 'nobody is told to take back what was registered a moment ago');
+    const table = await until(async () => {
+      const text = await ctl('known', 'list');
+      return text.includes('expired') && text;
+    }, { timeout: 10_000, what: 'it has run out' });
+    assert.match(table, new RegExp(`matches nothing: outpostctl known remove ${id}\\?`));
+    assert.equal(table.match(/matches nothing/g).length, 1);
+    await ctl('known', 'remove', String(id));
+    assert.equal((await list()).length, 1);
+  });
+
+  test('one that is removed explains nothing any more', async () => {
+    const [{ id }] = await list();
+    await ctl('known', 'remove', String(id));
+    await notKnown('Qwen');
+    assert.deepEqual(await list(), []);
+  });
+
+  test('one runs out by itself, also while nobody is there', async () => {
+    const soon = (ms) => new Date(Date.now() + ms).toISOString();
+    await json('known', 'add', '--test', '**', '--url', ISSUE, '--until', soon(4000));
+    await waitFor('ops/add', 'KNOWN');
+    await notKnown('ops/add');
+    assert.match(await ctl('known', 'list'), /expired/);
+    await json('known', 'add', '--test', 'unit/ops/*', '--url', ISSUE, '--until', soon(4000));
+    await waitFor('ops/add', 'KNOWN');
+    await outpost.restart({ hard: true });
+    await notKnown('ops/add');
+  });
+});

@@ -1,0 +1,48 @@
+// A wall clock that is put: the daemon's by libfaketime, and this process's, which is GitHub's, along with it.
+//
+//   const clock = new MovedClock(outpost.dir);
+//   await clock.set(ms);                 // so far ahead of the real one
+//   await clock.put(ms);                 // so much further
+//   outpost.options.env = clock.env;     // for each daemon from then on
+import { existsSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
+const RealDate = Date;
+let ahead = 0; // milliseconds
+
+globalThis.Date = class extends RealDate {
+  constructor(...args) {
+    if (args.length) super(...args);
+    else super(RealDate.now() + ahead);
+  }
+
+  static now() { return RealDate.now() + ahead; }
+};
+
+export const notMovable = !existsSync(FAKETIME) && 'libfaketime is not installed';
+export const realNow = () => RealDate.now();
+
+export class MovedClock {
+  #file;
+
+  constructor(dir) {
+    this.#file = path.join(dir, 'clock');
+  }
+
+  get env() {
+    return { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: this.#file, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
+  }
+
+  // Who reads the file at any time finds the old text or the new one.
+  async set(ms) {
+    ahead = ms;
+    await fs.writeFile(`${this.#file}.new`, `+${ahead / 1000}\n`);
+    await fs.rename(`${this.#file}.new`, this.#file);
+  }
+
+  put(ms) { return this.set(ahead + ms); }
+
+  static right() { ahead = 0; }
+}

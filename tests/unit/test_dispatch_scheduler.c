@@ -1,0 +1,285 @@
+/* Periodic runs from the store to the wire: heads that are read, fail and hang, a registry that
+ * changes under way, and a dispatcher that is closed at any moment. */
+#include "dispatch_rig.h"
+
+#include "store/schedules.h"
+
+#define SOURCE "source: {git_url: \"https://example.org/%s.git\", branch: main}\n"
+
+/* ---- the vendors' repositories ---- */
+
+static struct {
+	struct loop *loop;
+	bool is_silent;
+	int err; /* of the next ones */
+	int n_asked, n_cancelled;
+	struct head_request *waiting;
+} heads;
+
+static void answer_head(void *p)
+{
+	struct head_request *q = p;
+
+	q->done(q);
+}
+
+static void ask_head(void *owner, struct head_request *q)
+{
+	(void)owner;
+	heads.n_asked++;
+	q->err = heads.err;
+	/* The last byte says whose. */
+	snprintf(q->sha, sizeof(q->sha), "%039d%c", 0, strstr(q->git_url, "picky") ? 'b' : 'a');
+	if (heads.is_silent)
+		heads.waiting = q;
+	else
+		loop_reap(heads.loop, answer_head, q);
+}
+
+static void cancel_head(void *owner, struct head_request *q)
+{
+	(void)owner;
+	if (q != heads.waiting) /* it is answered already */
+		return;
+	heads.waiting = NULL;
+	heads.n_cancelled++;
+	q->err = ERR_CANCELLED;
+	loop_reap(heads.loop, answer_head, q);
+}
+
+/* ---- up, down and on ---- */
+
+static void write_accelerator(const char *name)
+{
+	char *text =
+	    xasprintf("runners: [{name: ci, github: {repository: vendor/ci}}]\n" SOURCE, name);
+
+	rig_write_accelerator(name, text);
+	free(text);
+}
+
+static int set_up(void **state)
+{
+	struct rig *r;
+	int rc = rig_set_up(state);
+
+	r = *state;
+	memset(&heads, 0, sizeof(heads));
+	heads.loop = r->gh->loop;
+	r->heads = (struct head_reader){ask_head, cancel_head, NULL};
+	write_accelerator("gh");
+	write_accelerator("picky");
+	return rc;
+}
+
+static void start(struct rig *r)
+{
+	rig_start_store(r);
+	rig_start_dispatch(r);
+}
+
+static void ask_run(struct rig *r, const char *accelerator)
+{
+	struct ask_schedule_run ask = {
+	    .op.done = rig_op_on_done, .accelerator = accelerator, .now_ms = clock_wall_ms()};
+
+	rig_op_is_done = false;
+	assert_int_equal(store_ask_schedule_run(r->store, &ask), 0);
+	loop_run_until(r->gh->loop, &rig_op_is_done);
+	assert_int_equal(ask.op.err, 0);
+}
+
+static bool has_asked(struct rig *r)
+{
+	(void)r;
+	return heads.n_asked > 0;
+}
+
+static bool has_failed(struct rig *r)
+{
+	return rig_counters(r).n_nightlies_failed == 1;
+}
+
+static bool has_dispatched(struct rig *r)
+{
+	return rig_counters(r).n_nightlies_dispatched == 1;
+}
+
+static bool waits(struct rig *r)
+{
+	return rig_counters(r).n_head_failures == 1;
+}
+
+/* The newest dispatch's block for vendors, where it lists so many accelerators. Under the lock. */
+static json_t *block_of(struct rig *r, size_t n_accelerators)
+{
+	size_t n = json_array_size(r->dispatches);
+	json_t *one = n ? json_array_get(r->dispatches, n - 1) : NULL;
+	json_t *block = json_at(one, "client_payload", "outpost", NULL);
+
+	return json_array_size(json_object_get(block, "accelerators")) == n_accelerators ? block
+											 : NULL;
+}
+
+static bool lists(struct rig *r, size_t n_accelerators)
+{
+	bool is_there;
+
+	pthread_mutex_lock(&r->gh->lock);
+	is_there = block_of(r, n_accelerators) != NULL;
+	pthread_mutex_unlock(&r->gh->lock);
+	return is_there;
+}
+
+static bool lists_one(struct rig *r)
+{
+	return lists(r, 1);
+}
+
+static bool lists_two(struct rig *r)
+{
+	return lists(r, 2);
+}
+
+static const char *source_sha(json_t *block, const char *accelerator)
+{
+	return json_get_str(json_at(block, "sources", accelerator, NULL), "sha");
+}
+
+/* ---- the tests ---- */
+
+/* The later one's request takes the place of the earlier one's and tells of both. */
+static void two_of_one_repository_have_a_source_each(void **state)
+{
+	struct rig *r = *state;
+	json_t *block;
+
+	start(r);
+	ask_run(r, "gh");
+	rig_wait_until(r, lists_one);
+	ask_run(r, "picky");
+	rig_wait_until(r, lists_two);
+	pthread_mutex_lock(&r->gh->lock);
+	block = json_deep_copy(block_of(r, 2));
+	pthread_mutex_unlock(&r->gh->lock);
+	assert_string_equal(source_sha(block, "gh"), "000000000000000000000000000000000000000a");
+	assert_string_equal(source_sha(block, "picky"), "000000000000000000000000000000000000000b");
+	json_decref(block);
+	assert_int_equal(rig_counters(r).n_nightlies_dispatched, 2);
+	assert_int_equal(rig_counters(r).n_upstream_heads_asked, 2);
+}
+
+static void what_fails_is_tried_again(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	heads.err = ERR_NETWORK;
+	ask_run(r, "gh");
+	rig_wait_until(r, waits);
+	heads.err = 0;
+	rig_wait_until(r, lists_one);
+	assert_int_equal(heads.n_asked, 2);
+}
+
+static void who_left_meanwhile_gets_nothing(void **state)
+{
+	struct rig *r = *state;
+	struct config *smaller;
+
+	start(r);
+	heads.err = ERR_NETWORK;
+	ask_run(r, "gh");
+	rig_wait_until(r, waits);
+	assert_int_equal(unlink("accelerators.d/gh.yml"), 0);
+	smaller = folder_load();
+	dispatch_configure(r->dispatch, smaller);
+	config_unref(r->config);
+	r->config = smaller;
+	rig_wait_until(r, has_failed);
+	assert_int_equal(rig_n_dispatches(r), 0);
+}
+
+/* What is in hand ends with the snapshot that it was begun with. */
+static void another_snapshot_changes_nothing_in_hand(void **state)
+{
+	struct rig *r = *state;
+	struct config *smaller;
+
+	start(r);
+	heads.is_silent = true;
+	ask_run(r, "gh");
+	rig_wait_until(r, has_asked);
+	assert_int_equal(unlink("accelerators.d/gh.yml"), 0);
+	smaller = folder_load();
+	dispatch_configure(r->dispatch, smaller);
+	config_unref(r->config);
+	r->config = smaller;
+	answer_head(heads.waiting);
+	rig_wait_until(r, has_dispatched);
+	assert_int_equal(heads.n_asked, 1);
+}
+
+static void closing_calls_the_question_off(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	heads.is_silent = true;
+	ask_run(r, "gh");
+	rig_wait_until(r, has_asked);
+	rig_stop(r);
+	assert_int_equal(heads.n_cancelled, 1);
+	heads.is_silent = false;
+	start(r);
+	rig_wait_until(r, lists_one);
+	assert_int_equal(heads.n_asked, 2);
+}
+
+/* However far it had come, the next one goes on with it, and GitHub hears of one dispatch. */
+static void closed_at_any_moment_it_goes_on(void **state)
+{
+	struct rig *r = *state;
+	json_t *all, *one;
+	char *id = NULL;
+	size_t i;
+
+	start(r);
+	ask_run(r, "gh");
+	for (int ms = 0; ms < 12; ms++) {
+		if (ms)
+			rig_run_ms(r, ms);
+		rig_stop(r);
+		start(r);
+	}
+	rig_wait_until(r, lists_one);
+	pthread_mutex_lock(&r->gh->lock);
+	all = json_deep_copy(r->dispatches);
+	pthread_mutex_unlock(&r->gh->lock);
+	json_array_foreach(all, i, one)
+	{
+		const char *its =
+		    json_get_str(json_at(one, "client_payload", "outpost", NULL), "dispatch_id");
+
+		if (!id)
+			id = xstrdup(its);
+		assert_string_equal(its, id);
+	}
+	json_decref(all);
+	free(id);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, rig_tear_down)
+	    TEST(two_of_one_repository_have_a_source_each),
+	    TEST(what_fails_is_tried_again),
+	    TEST(who_left_meanwhile_gets_nothing),
+	    TEST(another_snapshot_changes_nothing_in_hand),
+	    TEST(closing_calls_the_question_off),
+	    TEST(closed_at_any_moment_it_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

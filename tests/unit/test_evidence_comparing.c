@@ -1,0 +1,335 @@
+/* Questions for the commits between two runs, against a store and a GitHub that live in this file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "evidence/comparing.h"
+#include "store/commits_between.h"
+
+#define SECOND INT64_C(1000)
+#define HOUR   (3600 * SECOND)
+#define SHA_1  "1111111111111111111111111111111111111111"
+
+static struct world {
+	struct loop *loop;
+	struct comparing *comparing;
+	struct timer *close_later;
+	void (*on_topic)(unsigned topics, void *owner);
+	void *topic_owner;
+
+	int n_due, n_tries; /* questions that the store has, each of which was asked so often */
+	int n_claims, n_asked, n_cancelled, n_closed;
+	int n_busy_claims, n_busy_puts, n_failing_puts;
+	bool rings_while_busy, is_mute, closes_at_ask, closes_at_claim;
+
+	const char *answer; /* JSON */
+	bool is_complete;
+	struct github_result result;
+
+	int n_puts;
+	int64_t n, again_in_ms; /* of the last put; again 0: that was the answer */
+	char *commits;
+} w;
+
+/* ---- the store ---- */
+
+static void op_done(void *p)
+{
+	struct store_op *op = p;
+
+	op->done(op);
+}
+
+static void query_done(void *p)
+{
+	struct store_query *q = p;
+
+	q->done(q);
+}
+
+static void on_closed(void *owner)
+{
+	(void)owner;
+	w.n_closed++;
+	timer_close(w.close_later);
+	loop_stop(w.loop);
+}
+
+static void close_now(struct timer *t)
+{
+	(void)t;
+	comparing_close(w.comparing, on_closed, NULL);
+}
+
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+{
+	(void)s;
+	assert_int_equal(topics, STORE_ATTRIBUTION);
+	w.on_topic = on_topic;
+	w.topic_owner = owner;
+}
+
+int store_claim_comparison(struct store *s, struct claim_comparison *q)
+{
+	(void)s;
+	w.n_claims++;
+	if (w.n_busy_claims > 0) {
+		w.n_busy_claims--;
+		return ERR_BUSY;
+	}
+	q->q.err = w.n_due ? 0 : ERR_NOT_FOUND;
+	q->repository = q->good_sha = q->bad_sha = NULL;
+	if (w.n_due) {
+		q->repository = xstrdup("pytorch/pytorch");
+		q->good_sha = xstrdup("good");
+		q->bad_sha = xstrdup("bad");
+		q->n_tries = w.n_tries;
+	}
+	loop_reap(w.loop, query_done, &q->q);
+	if (w.closes_at_claim)
+		timer_start(w.close_later, 0);
+	return 0;
+}
+
+void claim_comparison_release(struct claim_comparison *q)
+{
+	FREE_AND_NULL(q->repository);
+	FREE_AND_NULL(q->good_sha);
+	FREE_AND_NULL(q->bad_sha);
+}
+
+int store_put_comparison(struct store *s, struct put_comparison *op)
+{
+	(void)s;
+	if (w.n_busy_puts > 0) {
+		w.n_busy_puts--;
+		return ERR_BUSY;
+	}
+	assert_string_equal(op->bad_sha, "bad");
+	op->op.err = w.n_failing_puts-- > 0 ? ERR_IO : 0;
+	if (!op->op.err) {
+		w.n_puts++;
+		w.n = op->n;
+		w.again_in_ms = op->again_ms ? op->again_ms - clock_wall_ms() : 0;
+		free(w.commits);
+		w.commits = xstrdup_or_null(op->commits);
+		if (--w.n_due == 0)
+			timer_start(w.close_later, 0);
+	}
+	loop_reap(w.loop, op_done, &op->op);
+	return 0;
+}
+
+/* ---- GitHub ---- */
+
+static void call_done(void *p)
+{
+	struct github_call *call = p;
+
+	call->done(call);
+}
+
+void github_commits_between(struct github *g, struct github_commits *c, const char *repository,
+    const char *base, const char *head)
+{
+	(void)g;
+	assert_string_equal(repository, "pytorch/pytorch");
+	assert_string_equal(base, "good");
+	assert_string_equal(head, "bad");
+	w.n_asked++;
+	c->is_complete = w.is_complete;
+	c->call.result = w.result;
+	if (!w.result.err)
+		assert_int_equal(json_parse(w.answer, strlen(w.answer), &c->call.answer, NULL), 0);
+	if (w.rings_while_busy)
+		w.on_topic(STORE_ATTRIBUTION, w.topic_owner);
+	if (w.closes_at_ask)
+		timer_start(w.close_later, 0);
+	if (!w.is_mute)
+		loop_reap(w.loop, call_done, &c->call);
+}
+
+void github_call_release(struct github_call *call)
+{
+	json_decref(call->answer);
+	call->answer = NULL;
+}
+
+void github_cancel(struct github *g, struct github_call *call)
+{
+	(void)g;
+	w.n_cancelled++;
+	call->result.err = ERR_CANCELLED;
+	loop_reap(w.loop, call_done, call);
+}
+
+/* ---- the tests ---- */
+
+static int set_up(void **state)
+{
+	(void)state;
+	log_setup(LOG_ERROR, LOG_TEXT);
+	memset(&w, 0, sizeof(w));
+	w.loop = loop_new();
+	w.close_later = timer_new(w.loop, close_now, NULL);
+	w.n_due = 1;
+	w.is_complete = true;
+	w.answer = "{\"total_commits\":0,\"commits\":[]}";
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	free(w.commits);
+	return 0;
+}
+
+static void run(void)
+{
+	const struct evidence_deps deps = {.loop = w.loop};
+
+	w.comparing = comparing_new(&deps);
+	loop_run(w.loop);
+	w.on_topic(STORE_ATTRIBUTION, w.topic_owner); /* the store may be open yet */
+	comparing_free(w.comparing);
+	loop_free(w.loop);
+	assert_int_equal(w.n_closed, 1);
+}
+
+static void refuse(int err, bool is_final, int64_t retry_after_ms)
+{
+	w.result = (struct github_result){
+	    .err = err, .is_final = is_final, .retry_after_ms = retry_after_ms};
+}
+
+static void an_answer_is_kept(void **state)
+{
+	(void)state;
+	w.answer = "{\"total_commits\":3,\"commits\":["
+		   "{\"sha\":\"no sha\",\"commit\":{\"author\":{\"name\":\"Ann\"}}},"
+		   "{\"sha\":\"" SHA_1 "\",\"author\":{\"login\":\"bob\"},"
+		   "\"commit\":{\"message\":\"Title\\r\\n\\nBody\",\"author\":{\"name\":\"B\"}}}]}";
+	run();
+	assert_int_equal(w.n, 3);
+	assert_int_equal(w.again_in_ms, 0);
+	assert_string_equal(w.commits,
+	    "[{\"sha\":\"" SHA_1 "\",\"title\":\"Title\",\"author\":\"bob\"},"
+	    "{\"sha\":null,\"title\":null,\"author\":\"Ann\"}]");
+}
+
+/* GitHub lists the oldest of many, and the newest are asked for: rather none. */
+static void a_list_that_was_cut_is_none(void **state)
+{
+	(void)state;
+	w.is_complete = false;
+	w.answer = "{\"total_commits\":900,\"commits\":[{\"sha\":\"" SHA_1 "\"}]}";
+	run();
+	assert_int_equal(w.n, 900);
+	assert_string_equal(w.commits, "[]");
+}
+
+static void what_is_refused_is_not_asked_again(void **state)
+{
+	(void)state;
+	refuse(ERR_NOT_FOUND, true, 0);
+	run();
+	assert_int_equal(w.n_puts, 1);
+	assert_int_equal(w.n, -1);
+	assert_int_equal(w.again_in_ms, 0);
+	assert_null(w.commits);
+}
+
+/* again after this long, as far as the time that went by lets one tell */
+static void check_pause(int n_tries, int64_t retry_after_ms, int64_t expected_ms)
+{
+	void *state = NULL;
+
+	set_up(&state);
+	w.n_tries = n_tries;
+	refuse(ERR_IO, false, retry_after_ms);
+	run();
+	assert_int_equal(w.n, -1);
+	if (expected_ms)
+		assert_in_range(w.again_in_ms, expected_ms - 5 * SECOND, expected_ms);
+	else
+		assert_int_equal(w.again_in_ms, 0);
+	tear_down(&state);
+}
+
+static void pauses_grow_and_end(void **state)
+{
+	(void)state;
+	check_pause(0, 0, 10 * SECOND);
+	check_pause(1, 0, 20 * SECOND);
+	check_pause(0, 90 * SECOND, 90 * SECOND);
+	check_pause(10, 0, 10 * 1024 * SECOND);
+	check_pause(10, 9 * HOUR, 6 * HOUR);
+	check_pause(11, 0, 0);
+}
+
+static void one_question_at_a_time(void **state)
+{
+	(void)state;
+	w.n_due = 3;
+	w.rings_while_busy = true;
+	run();
+	assert_int_equal(w.n_asked, 3);
+	assert_int_equal(w.n_puts, 3);
+}
+
+static void a_store_that_is_busy_is_asked_again(void **state)
+{
+	(void)state;
+	w.n_busy_claims = w.n_busy_puts = w.n_failing_puts = 1;
+	run();
+	assert_int_equal(w.n_puts, 1);
+	assert_in_range(w.n_claims, 4, 5); /* the last may be one that looks for more */
+	assert_int_equal(w.n_asked, 3);
+}
+
+static void closing_cancels_what_is_on_the_wire(void **state)
+{
+	(void)state;
+	w.is_mute = w.closes_at_ask = true;
+	run();
+	assert_int_equal(w.n_asked, 1);
+	assert_int_equal(w.n_cancelled, 1);
+	assert_int_equal(w.n_puts, 0);
+}
+
+static void closing_waits_for_the_store(void **state)
+{
+	(void)state;
+	w.closes_at_claim = true;
+	w.n_due = 0;
+	run();
+	assert_int_equal(w.n_claims, 1);
+	assert_int_equal(w.n_asked, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	    TEST(an_answer_is_kept),
+	    TEST(a_list_that_was_cut_is_none),
+	    TEST(what_is_refused_is_not_asked_again),
+	    cmocka_unit_test(pauses_grow_and_end),
+	    TEST(one_question_at_a_time),
+	    TEST(a_store_that_is_busy_is_asked_again),
+	    TEST(closing_cancels_what_is_on_the_wire),
+	    TEST(closing_waits_for_the_store),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,479 @@
+/* Which check runs a change ought to have and what they conclude: levels × labels × states ×
+ * attributions, against what is on record. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "base/strv.h"
+#include "publish/check_plan.h"
+#include "view_builder.h"
+
+static const struct check_options OPTIONS = {
+    .public_url = "https://outpost.example.org", .bot = "outpost-ci"};
+
+/* A view with one accelerator "npu" at a vendor's repository and one job that said `conclusion`
+ * (NULL: in progress). */
+static struct change_view *view_with_job(
+    enum level level, enum dispatch_state state, const char *conclusion)
+{
+	struct change_view *v = view_new();
+	size_t a = view_add_accelerator(v, "npu", "NPU", level, state);
+	struct accelerator_view *x = &v->accelerators[a];
+	struct job_view *j = VIEW_PUSH(x->jobs, x->n_jobs);
+
+	free(x->dispatches[0].runner_kind);
+	x->dispatches[0].runner_kind = xstrdup("github");
+	x->dispatches[0].repository = xstrdup("Ascend/pytorch");
+	*j = (struct job_view){.id = 7,
+	    .workflow = xstrdup("ci"),
+	    .name = xstrdup("test"),
+	    .run_id = xstrdup("900"),
+	    .dispatch_id = xstrdup(x->dispatches[0].id),
+	    .runner = xstrdup(x->dispatches[0].runner),
+	    .status = conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
+	    .conclusion = xstrdup_or_null(conclusion)};
+	return v;
+}
+
+static struct verdict_view *add_cell(
+    struct change_view *v, const char *test, enum test_status status, enum attribution attribution)
+{
+	struct verdict_view *w;
+
+	view_add_verdict(v, 0, "model", test, status, 7);
+	w = &v->verdicts[v->n_verdicts - 1];
+	w->attribution = attribution;
+	return w;
+}
+
+static struct list_checks nothing_on_record(const char *label)
+{
+	struct list_checks l = {.named_number = 4711, .labels = strv_copy(NULL)};
+
+	if (label)
+		strv_add(&l.labels, label);
+	return l;
+}
+
+static void record(struct list_checks *l, const struct wanted_check *w, int64_t id, bool is_of_head)
+{
+	struct stored_check *k = VIEW_PUSH(l->list, l->n);
+
+	*k = (struct stored_check){.head_sha = xstrdup(w->head_sha),
+	    .name = xstrdup(w->name),
+	    .accelerator = xstrdup(w->accelerator),
+	    .check_id = id,
+	    .job_id = w->job_id,
+	    .n_annotations = (int)w->output.n_annotations,
+	    .is_completed = w->output.conclusion != NULL,
+	    .is_of_head = is_of_head};
+	memcpy(k->digest, w->digest, SHA256_BYTES);
+}
+
+/* "NAME CONCLUSION[ anew] [title]; …" */
+static char *planned(
+    const struct change_view *v, const struct list_checks *l, const struct check_options *o)
+{
+	struct buf text = BUF_INIT(65536);
+	struct check_plan p;
+
+	check_plan_make(v, l, o, &p);
+	for (size_t i = 0; i < p.n; i++) {
+		const struct wanted_check *w = &p.list[i];
+
+		buf_appendf(&text, "%s%s %s%s [%s]", i ? "; " : "", w->name,
+		    w->output.conclusion ? w->output.conclusion : "in_progress",
+		    w->is_anew ? " anew" : "", w->job_id ? w->output.title : "");
+	}
+	check_plan_release(&p);
+	return text.data ? buf_take(&text) : xstrdup("");
+}
+
+#define ASSERT_PLAN(v, l, o, expected)                                                             \
+	do {                                                                                       \
+		char *got_ = planned((v), (l), (o));                                               \
+		assert_string_equal(got_, expected);                                               \
+		free(got_);                                                                        \
+	} while (0)
+
+#define NAME "crcr/Ascend/pytorch/ci/test"
+
+static void which_there_are(void **state)
+{
+	static const struct {
+		enum level level;
+		const char *label, *expected;
+	} cases[] = {
+	    {LEVEL_1, "ciflow/crcr/npu", ""},
+	    {LEVEL_2, "ciflow/crcr/npu", ""},
+	    {LEVEL_3, NULL, ""},
+	    {LEVEL_3, "ciflow/crcr/other", ""},
+	    {LEVEL_3, "ciflow/crcr/npu", NAME " in_progress [Running]"},
+	    {LEVEL_4, NULL, NAME " in_progress [Running]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct change_view *v = view_with_job(cases[i].level, DISPATCH_RUNNING, NULL);
+		struct list_checks l = nothing_on_record(cases[i].label);
+
+		ASSERT_PLAN(v, &l, &OPTIONS, cases[i].expected);
+		v->kind = CHANGE_PUSH;
+		ASSERT_PLAN(v, &l, &OPTIONS, "");
+		list_checks_release(&l);
+		change_view_free(v);
+	}
+}
+
+/* No status: no such cell. */
+#define NO_CELL N_TEST_STATUSES
+
+static void what_they_conclude(void **state)
+{
+	static const struct {
+		const char *said;
+		struct {
+			enum test_status status;
+			enum attribution attribution;
+		} cells[2];
+		const char *l4, *l3, *title;
+	} cases[] = {
+	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_PASS, N_ATTRIBUTIONS}}, "success",
+		"success", "2 tests passed"},
+	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "success",
+		"success", "1 test passed"},
+	    {"success", {{TEST_SKIP, N_ATTRIBUTIONS}, {NO_CELL, 0}}, "skipped", "skipped",
+		"Skipped"},
+	    {"success", {{TEST_DONE, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "neutral",
+		"neutral", "Measured only"},
+	    {"success", {{NO_CELL, 0}, {NO_CELL, 0}}, "success", "success", "Passed"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "failure",
+		"neutral", "1 new failure"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_ERROR, ATTRIBUTION_UNCLASSIFIED}},
+		"failure", "neutral", "1 new failure, 1 unclassified"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_UNCLASSIFIED}, {TEST_FAIL, ATTRIBUTION_BASE}},
+		"failure", "neutral", "1 unclassified failure"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_BASE}, {TEST_FAIL, ATTRIBUTION_FLAKY}}, "neutral",
+		"neutral", "2 failures, known, flaky or on the base as well"},
+	    {"failure", {{TEST_ERROR, ATTRIBUTION_KNOWN}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral",
+		"neutral", "1 failure, known, flaky or on the base as well"},
+	    /* red by its tests, whatever the job says; red by what it says without any test */
+	    {"success", {{TEST_FAIL, ATTRIBUTION_NEW}, {NO_CELL, 0}}, "failure", "neutral",
+		"1 new failure"},
+	    {"failure", {{NO_CELL, 0}, {NO_CELL, 0}}, "failure", "neutral",
+		"1 unclassified failure"},
+	    /* the vendor's own trouble */
+	    {"timed_out", {{TEST_MISS, ATTRIBUTION_UNCLASSIFIED}, {TEST_PASS, N_ATTRIBUTIONS}},
+		"neutral", "neutral", "No result: timed_out"},
+	    {"success", {{TEST_MISS, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral",
+		"neutral", "1 test without a result"},
+	    {"cancelled", {{NO_CELL, 0}, {NO_CELL, 0}}, "neutral", "neutral",
+		"No result: cancelled"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		for (int level = LEVEL_3; level <= LEVEL_4; level++) {
+			/* a queued one beside it keeps the verdict's out */
+			struct change_view *v =
+			    view_with_job((enum level)level, DISPATCH_RUNNING, cases[i].said);
+			struct list_checks l = nothing_on_record("ciflow/crcr/npu");
+			char *expected = xasprintf(NAME " %s [%s]",
+			    level == LEVEL_4 ? cases[i].l4 : cases[i].l3, cases[i].title);
+
+			for (int c = 0; c < 2; c++)
+				if (cases[i].cells[c].status != NO_CELL)
+					add_cell(v, c ? "b" : "a", cases[i].cells[c].status,
+					    cases[i].cells[c].attribution);
+			ASSERT_PLAN(v, &l, &OPTIONS, expected);
+			free(expected);
+			list_checks_release(&l);
+			change_view_free(v);
+		}
+	}
+}
+
+static void l3_may_fail_and_the_unhealthy_never(void **state)
+{
+	struct check_options o = OPTIONS;
+	struct change_view *v = view_with_job(LEVEL_3, DISPATCH_RUNNING, "failure");
+	struct list_checks l = nothing_on_record("ciflow/crcr/npu");
+
+	(void)state;
+	add_cell(v, "a", TEST_FAIL, ATTRIBUTION_NEW);
+	o.l3_may_fail = true;
+	ASSERT_PLAN(v, &l, &o, NAME " failure [1 new failure]");
+	v->accelerators[0].is_unhealthy = true;
+	ASSERT_PLAN(
+	    v, &l, &o, NAME " neutral [1 failure, not counted: the accelerator is unhealthy]");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+/* A cell names one job only: the other one that failed so is as good as the cell. */
+static void a_job_whose_failures_another_one_tells(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, "failure");
+	struct list_checks l = nothing_on_record(NULL);
+	struct verdict_view *w = add_cell(v, "a", TEST_FAIL, ATTRIBUTION_BASE);
+
+	(void)state;
+	w->job = 8;
+	ASSERT_PLAN(
+	    v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
+	w->attribution = ATTRIBUTION_NEW;
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 new failure]");
+	w->attribution = ATTRIBUTION_BASE;
+	v->is_cut = true; /* what was not read may be the change's */
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 unclassified failure]");
+	/* but all that is red was read where anything else was */
+	view_add_accelerator(v, "gpu", "GPU", LEVEL_2, DISPATCH_DONE);
+	view_add_verdict(v, 1, "model", "Qwen", TEST_PASS, 8);
+	ASSERT_PLAN(
+	    v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+/* Of a change with more tests than are read for a comment a part of the green ones is at hand. */
+static void what_was_not_read_is_not_counted(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_DONE, "success");
+	struct list_checks l = nothing_on_record(NULL);
+
+	(void)state;
+	add_cell(v, "XModel", TEST_SKIP, N_ATTRIBUTIONS);
+	v->is_cut = true;
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " success [Passed]; outpost neutral []");
+	add_cell(v, "Qwen", TEST_PASS, N_ATTRIBUTIONS);
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " success [Passed]; outpost neutral []");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+static void one_test_without_a_result(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_DONE, "success");
+	struct list_checks l = nothing_on_record(NULL);
+
+	(void)state;
+	add_cell(v, "Qwen", TEST_PASS, N_ATTRIBUTIONS);
+	add_cell(v, "llama3", TEST_MISS, ATTRIBUTION_UNCLASSIFIED);
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [1 test without a result]; outpost neutral []");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+/* It told that all had passed; then a retest began, and was called off. */
+static void a_verdict_does_not_outlive_what_it_told_of(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_2, DISPATCH_DONE, "success");
+	struct list_checks l = nothing_on_record(NULL);
+	struct check_plan p;
+
+	(void)state;
+	add_cell(v, "Qwen", TEST_PASS, N_ATTRIBUTIONS);
+	check_plan_make(v, &l, &OPTIONS, &p);
+	assert_int_equal(p.n, 1);
+	record(&l, &p.list[0], 50, true);
+	check_plan_release(&p);
+	v->n_verdicts = 0;
+	v->accelerators[0].dispatches[0].state = DISPATCH_QUEUED;
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	v->accelerators[0].dispatches[0].state = DISPATCH_CANCELLED;
+	ASSERT_PLAN(v, &l, &OPTIONS, "outpost neutral []");
+	v->n_verdicts = 1;
+	list_checks_release(&l);
+	/* None is begun for what nobody finished. */
+	l = nothing_on_record(NULL);
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+static void a_dispatch_that_ended_ends_its_job(void **state)
+{
+	static const struct {
+		enum dispatch_state state;
+		const char *expected;
+	} cases[] = {
+	    {DISPATCH_RUNNING, NAME " in_progress [Running]"},
+	    {DISPATCH_DONE, NAME " in_progress [Running]"},
+	    {DISPATCH_CANCELLED, NAME " neutral [Cancelled]"},
+	    {DISPATCH_SUPERSEDED, NAME " neutral [Cancelled]"},
+	    {DISPATCH_EXPIRED, NAME " neutral [No result]"},
+	    {DISPATCH_FAILED, NAME " neutral [No result]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct change_view *v = view_with_job(LEVEL_4, cases[i].state, NULL);
+		struct list_checks l = nothing_on_record(NULL);
+		char *got = planned(v, &l, &OPTIONS);
+
+		assert_non_null(strstr(got, cases[i].expected));
+		free(got);
+		list_checks_release(&l);
+		change_view_free(v);
+	}
+}
+
+static void only_differences_are_written(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, NULL);
+	struct list_checks l = nothing_on_record(NULL);
+	struct job_view *j = &v->accelerators[0].jobs[0];
+	struct check_plan p;
+	struct verdict_view *w;
+
+	(void)state;
+	check_plan_make(v, &l, &OPTIONS, &p);
+	assert_int_equal(p.n, 1);
+	assert_string_equal(p.list[0].external_id, "900:4711");
+	assert_string_equal(p.list[0].details_url, "https://outpost.example.org/jobs/7");
+	record(&l, &p.list[0], 55, true);
+	check_plan_release(&p);
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+
+	/* it completes: written over; then it is red with a place; then runs again: a new one */
+	j->status = JOB_COMPLETED;
+	j->conclusion = xstrdup("failure");
+	w = add_cell(v, "a", TEST_FAIL, ATTRIBUTION_NEW);
+	w->file = xstrdup("test/test_a.py");
+	w->line = 12;
+	check_plan_make(v, &l, &OPTIONS, &p);
+	assert_int_equal(p.n, 1);
+	assert_int_equal(p.list[0].check_id, 55);
+	assert_false(p.list[0].is_anew);
+	assert_int_equal(p.list[0].output.n_annotations, 1);
+	assert_string_equal(p.list[0].output.annotations[0].level, "failure");
+	free(l.list[0].head_sha);
+	free(l.list[0].name);
+	free(l.list[0].accelerator);
+	l.n = 0;
+	record(&l, &p.list[0], 55, true);
+	check_plan_release(&p);
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	w->attribution = ATTRIBUTION_BASE;
+	ASSERT_PLAN(
+	    v, &l, &OPTIONS, NAME " neutral anew [1 failure, known, flaky or on the base as well]");
+	j->status = JOB_IN_PROGRESS;
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " in_progress anew [Running]");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+static void what_nobody_wants_any_more_is_closed(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_3, DISPATCH_RUNNING, NULL);
+	struct list_checks l = nothing_on_record("ciflow/crcr/npu");
+	struct check_plan p;
+
+	(void)state;
+	check_plan_make(v, &l, &OPTIONS, &p);
+	record(&l, &p.list[0], 55, true);
+	check_plan_release(&p);
+	strv_free(l.labels);
+	l.labels = strv_copy(NULL);
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [Not asked for any more]");
+	l.list[0].is_of_head = false;
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " cancelled [Superseded]");
+	l.list[0].is_completed = true;
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+static void the_verdict_comes_when_all_have_reported(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_2, DISPATCH_RUNNING, "success");
+	struct list_checks l = nothing_on_record(NULL);
+
+	(void)state;
+	add_cell(v, "a", TEST_PASS, N_ATTRIBUTIONS);
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	v->accelerators[0].dispatches[0].state = DISPATCH_DONE;
+	ASSERT_PLAN(v, &l, &OPTIONS, CHECK_VERDICT_NAME " neutral []");
+	v->accelerators[0].level = LEVEL_1;
+	ASSERT_PLAN(v, &l, &OPTIONS, "");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+static void two_jobs_of_one_name_keep_apart(void **state)
+{
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, NULL);
+	struct list_checks l = nothing_on_record(NULL);
+	struct accelerator_view *a = &v->accelerators[0];
+	struct job_view *j = VIEW_PUSH(a->jobs, a->n_jobs);
+
+	(void)state;
+	*j = (struct job_view){.id = 9,
+	    .workflow = xstrdup("ci"),
+	    .name = xstrdup("test"),
+	    .run_id = xstrdup("901"),
+	    .dispatch_id = xstrdup("other"),
+	    .runner = xstrdup("lab")};
+	ASSERT_PLAN(v, &l, &OPTIONS,
+	    NAME " in_progress [Running]; outpost/npu/ci/test in_progress [Running]");
+	free(j->dispatch_id);
+	j->dispatch_id = xstrdup(a->dispatches[0].id);
+	free(j->runner);
+	j->runner = xstrdup(a->dispatches[0].runner);
+	ASSERT_PLAN(v, &l, &OPTIONS,
+	    NAME " in_progress [Running]; " NAME " (npu, ci) in_progress [Running]");
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+/* Nothing that a vendor names as a file leaves the tree, and what it says stays text. */
+static void hostile_places_and_words(void **state)
+{
+	static const char *const places[] = {"/etc/passwd", "../x", "a/../../x", "a/..", "a\nb", "",
+	    "..", "a\\b", "a\xc2\x85x", "\xe2\x80\xaeyp.x", "a\xff"};
+	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, "failure");
+	struct list_checks l = nothing_on_record(NULL);
+	struct check_plan p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct verdict_view *w = add_cell(v, "a", TEST_FAIL, ATTRIBUTION_NEW);
+
+		w->file = xstrdup(places[i]);
+		w->line = 1;
+		w->message = xstrdup("`@all` <img src=x> [x](javascript:1)");
+	}
+	check_plan_make(v, &l, &OPTIONS, &p);
+	assert_int_equal(p.n, 1);
+	assert_int_equal(p.list[0].output.n_annotations, 0);
+	assert_non_null(
+	    strstr(p.list[0].output.summary, "`` `@all` <img src=x> [x](javascript:1) ``"));
+	check_plan_release(&p);
+	list_checks_release(&l);
+	change_view_free(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(which_there_are),
+	    cmocka_unit_test(what_they_conclude),
+	    cmocka_unit_test(l3_may_fail_and_the_unhealthy_never),
+	    cmocka_unit_test(a_job_whose_failures_another_one_tells),
+	    cmocka_unit_test(what_was_not_read_is_not_counted),
+	    cmocka_unit_test(one_test_without_a_result),
+	    cmocka_unit_test(a_verdict_does_not_outlive_what_it_told_of),
+	    cmocka_unit_test(a_dispatch_that_ended_ends_its_job),
+	    cmocka_unit_test(only_differences_are_written),
+	    cmocka_unit_test(what_nobody_wants_any_more_is_closed),
+	    cmocka_unit_test(the_verdict_comes_when_all_have_reported),
+	    cmocka_unit_test(two_jobs_of_one_name_keep_apart),
+	    cmocka_unit_test(hostile_places_and_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,961 @@
+/* Cells and the evidence for them, through the operations that make both: pushes, pull requests,
+ * reports, what GitHub adds. Commits of main are 'A', 'B', … in their order, heads small letters. */
+#include "base/file.h"
+#include "store/attribution.h"
+#include "store/db.h"
+#include "store/known_issues.h"
+#include "store_rig.h"
+
+static const char SPECIFIC[] = "HCCL timeout on device 3", OTHER[] = "aten::foo is missing",
+		  GENERIC[] = "Killed";
+
+static const char *sha(char letter)
+{
+	static char text[8][41];
+	static int next;
+	char *s = text[next++ % 8];
+
+	/* hexadecimal, and another for each letter */
+	snprintf(s, 41, "%040x", (unsigned)letter * 0x10101);
+	return s;
+}
+
+static char *no_names[] = {NULL};
+static int n_guids;
+
+static void apply(struct plan *p, int64_t now_ms)
+{
+	char guid[64];
+	struct apply_plan op = {
+	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = p, .now_ms = now_ms};
+
+	snprintf(guid, sizeof(guid), "guid-%d", ++n_guids);
+	DO_OK(store_apply_plan, &op);
+}
+
+static void push_by(char commit, const char *author, int64_t now_ms)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	const char *head = sha(commit);
+	struct push_commit c = {.sha = (char *)head,
+	    .author = (char *)author,
+	    .title = (char *)"A commit",
+	    .at_ms = now_ms};
+
+	apply(&(struct plan){.kind = PLAN_START,
+		  .change_kind = CHANGE_PUSH,
+		  .repository = (char *)UPSTREAM,
+		  .head_sha = (char *)head,
+		  .before = (char *)sha((char)(commit - 1)),
+		  .ref = (char *)"refs/heads/main",
+		  .commits = &c,
+		  .n_commits = 1,
+		  .author = (char *)author,
+		  .event_type = (char *)"push",
+		  .wants = wants,
+		  .n_wants = 1},
+	    now_ms);
+}
+
+static void push(char commit)
+{
+	push_by(commit, "merger", T0);
+}
+
+struct pr {
+	int64_t number;
+	char head;
+	const char *author, *base_ref; /* NULL: main */
+	char base;                     /* its merge base on main; 0: not known */
+	const char *file;              /* NULL: not known */
+	bool is_closed;
+};
+
+static int64_t id_of(char head)
+{
+	struct get_change g = {.repository = UPSTREAM, .head_sha = sha(head)};
+	int64_t id;
+
+	ASK_OK(store_get_change, &g);
+	id = g.view->change_id;
+	change_view_free(g.view);
+	return id;
+}
+
+static void pull(const struct pr *x)
+{
+	static int64_t at;
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	const char *head = sha(x->head), *files[] = {x->file, NULL};
+
+	apply(&(struct plan){.kind = x->is_closed ? PLAN_CLOSE : PLAN_START,
+		  .change_kind = CHANGE_PULL_REQUEST,
+		  .repository = (char *)UPSTREAM,
+		  .pull = {.number = x->number,
+		      .head_sha = (char *)head,
+		      .base_sha = (char *)HEAD_C,
+		      .base_ref = (char *)(x->base_ref ? x->base_ref : "main"),
+		      .author = (char *)x->author,
+		      .labels = no_names,
+		      .is_open = !x->is_closed,
+		      .updated_ms = T0 + 1000 * ++at},
+		  .head_sha = (char *)head,
+		  .event_type = (char *)"pull_request",
+		  .original_action = (char *)(x->is_closed ? "closed" : "opened"),
+		  .sent_action = (char *)"opened",
+		  .wants = wants,
+		  .n_wants = x->is_closed ? 0 : 1},
+	    T0);
+	if (x->base) {
+		struct put_merge_base m = {
+		    .change_id = id_of(x->head), .sha = sha(x->base), .now_ms = T0};
+
+		DO_OK(store_put_merge_base, &m);
+	}
+	if (x->file) {
+		struct put_files f = {
+		    .repository = UPSTREAM, .head_sha = head, .files = files, .now_ms = T0};
+
+		DO_OK(store_put_files, &f);
+	}
+}
+
+static struct test_result result(enum test_status status, const char *message)
+{
+	return (struct test_result){.suite = (char *)"model",
+	    .name = (char *)"llama3",
+	    .status = status,
+	    .duration_ms = -1,
+	    .message = (char *)(test_status_is_red(status) ? message : NULL)};
+}
+
+static int64_t report_tests(
+    char head, int attempt, struct test_result *tests, size_t n, int64_t now_ms)
+{
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"success",
+	    .workflow = (char *)"CI",
+	    .name = (char *)"test",
+	    .run_id = (char *)"1",
+	    .run_attempt = attempt,
+	    .tests = tests,
+	    .n_tests = n};
+	char *id = rig_dispatch_id(sha(head), "npu");
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = now_ms};
+
+	j.digest[0] = (uint8_t)(1 + attempt);
+	DO_OK(store_report_job, &op);
+	assert_int_equal(op.outcome, REPORT_RECORDED);
+	free(id);
+	return op.job_id;
+}
+
+static int64_t report_at(
+    char head, int attempt, enum test_status status, const char *message, int64_t now_ms)
+{
+	struct test_result t = result(status, message);
+
+	return report_tests(head, attempt, &t, 1, now_ms);
+}
+
+static int64_t report(char head, enum test_status status, const char *message)
+{
+	return report_at(head, 1, status, message, T0 + HOUR);
+}
+
+static struct verdict_view *find_cell(struct change_view *v)
+{
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		if (strcmp(v->verdicts[i].test, "llama3") == 0)
+			return &v->verdicts[i];
+	fail_msg("no cell");
+	return NULL;
+}
+
+static void assert_cell(char head, const char *expected, int64_t evidence_job, int line)
+{
+	struct change_view *v = rig_view_of(0, sha(head));
+	struct verdict_view *w = find_cell(v);
+	const char *is = attribution_name(w->attribution);
+
+	if (!is || strcmp(is, expected) != 0 || !w->reason || !w->reason[0])
+		fail_msg("line %d: %s (%s), not %s", line, is ? is : "green", w->reason, expected);
+	if (evidence_job >= 0)
+		assert_int_equal(w->evidence_job, evidence_job);
+	change_view_free(v);
+}
+#define ASSERT_CELL(head, expected)       assert_cell(head, expected, -1, __LINE__)
+#define ASSERT_SHOWN(head, expected, job) assert_cell(head, expected, job, __LINE__)
+
+/* What is due is attributed, until nothing is. How many were, and whether any cell moved. */
+static int settle(bool *ret_has_moved)
+{
+	int n = 0;
+
+	*ret_has_moved = false;
+	for (;;) {
+		struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
+		size_t n_due;
+
+		ASK_OK(store_claim_due_changes, &c);
+		n_due = c.n;
+		for (size_t i = 0; i < c.n; i++) {
+			struct attribute_change a = {.change_id = c.list[i].change_id,
+			    .generation = c.list[i].generation,
+			    .now_ms = T0 + HOUR};
+
+			DO_OK(store_attribute, &a);
+			*ret_has_moved |= a.has_moved;
+		}
+		claim_due_changes_release(&c);
+		if (!n_due)
+			return n;
+		n += (int)n_due;
+		assert_true(n < 100);
+	}
+}
+
+/* ---- stories ---- */
+
+static void red_on_the_merge_base(void **state)
+{
+	int64_t base;
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	base = report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report('a', TEST_FAIL, "HCCL timeout on device 7");
+	ASSERT_SHOWN('a', "BASE", base);
+	report_at('B', 2, TEST_PASS, NULL, T0 + 2 * HOUR); /* it was flaky there */
+	settle(&has_moved);
+	assert_true(has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
+static void with_another_message_it_is_not_the_base(void **state)
+{
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report('a', TEST_FAIL, OTHER);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+}
+
+static void the_merge_base_comes_later(void **state)
+{
+	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
+	struct put_merge_base m = {.sha = sha('B'), .now_ms = T0};
+	struct change_view *v;
+	struct claim_outbox wishes;
+	int64_t base;
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	base = report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
+	rig_topics = 0;
+	report('a', TEST_FAIL, SPECIFIC);
+	assert_true(rig_topics & STORE_ATTRIBUTION);
+	v = rig_view_of(1, NULL);
+	assert_string_equal(find_cell(v)->reason, "the merge base is not known");
+	change_view_free(v);
+	wishes = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
+	rig_done(&wishes.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&wishes);
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 1);
+	assert_true(c.list[0].needs_merge_base);
+	assert_true(c.list[0].needs_files);
+	assert_int_equal(c.list[0].number, 1);
+	assert_string_equal(c.list[0].base_ref, "main");
+	m.change_id = c.list[0].change_id;
+	claim_due_changes_release(&c);
+	DO_OK(store_put_merge_base, &m);
+	assert_int_equal(settle(&has_moved), 1);
+	assert_true(has_moved);
+	ASSERT_SHOWN('a', "BASE", base);
+	wishes = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
+	assert_int_equal(wishes.n, 1);
+	claim_outbox_release(&wishes);
+}
+
+static void what_is_put_off_stays_due(void **state)
+{
+	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
+	struct attribute_change a = {.now_ms = T0 + HOUR, .again_ms = T0 + 2 * DAY};
+
+	(void)state;
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASK_OK(store_claim_due_changes, &c);
+	a.change_id = c.list[0].change_id;
+	a.generation = c.list[0].generation;
+	claim_due_changes_release(&c);
+	DO_OK(store_attribute, &a);
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 0);
+	assert_int_equal(c.next_ms, T0 + 2 * DAY);
+	claim_due_changes_release(&c);
+	c.now_ms = T0 + 3 * DAY;
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.list[0].n_tries, 1);
+	claim_due_changes_release(&c);
+	a.generation--; /* more came meanwhile: it stays */
+	a.again_ms = 0;
+	DO_OK(store_attribute, &a);
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 1);
+	claim_due_changes_release(&c);
+}
+
+static void the_nearest_older_commit_within_reach(void **state)
+{
+	struct mirror_registry m = {
+	    .now_ms = T0, .attribution_window_ms = DAY, .attribution_distance = 2};
+	int64_t base;
+	bool has_moved;
+
+	(void)state;
+	for (char c = 'B'; c <= 'F'; c++)
+		push(c);
+	base = report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'E'});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_SHOWN('a', "BASE", base);
+	report('C', TEST_PASS, NULL); /* green between */
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report('E', TEST_PASS, NULL);
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'F'});
+	DO_OK(store_mirror_registry, &m);
+	report_at('E', 2, TEST_SKIP, NULL, T0 + 2 * HOUR); /* says nothing */
+	report('b', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('b', "UNCLASSIFIED"); /* C is three commits away */
+}
+
+static void a_general_message_needs_more_of_the_branch(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	for (char c = 'B'; c <= 'D'; c++)
+		push(c);
+	report('D', TEST_FAIL, GENERIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'D'});
+	report('a', TEST_FAIL, GENERIC);
+	ASSERT_CELL('a', "BASE"); /* nobody has seen it green there */
+	report('B', TEST_PASS, NULL);
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report('C', TEST_FAIL, GENERIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+}
+
+static void passed_in_another_attempt(void **state)
+{
+	int64_t passed;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	passed = report_at('a', 1, TEST_PASS, NULL, T0 + HOUR);
+	report_at('a', 2, TEST_FAIL, GENERIC, T0 + 2 * HOUR);
+	ASSERT_SHOWN('a', "FLAKY", passed);
+	report_at('a', 3, TEST_FAIL, GENERIC, T0 + 9 * DAY); /* that pass is too long ago */
+	ASSERT_CELL('a', "NEW");
+}
+
+static void only_a_retry_of_the_same_job_counts(void **state)
+{
+	struct test_result red = result(TEST_FAIL, SPECIFIC), green = result(TEST_PASS, NULL);
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"success",
+	    .workflow = (char *)"CI",
+	    .name = (char *)"on another machine",
+	    .run_id = (char *)"2",
+	    .run_attempt = 1,
+	    .tests = &green,
+	    .n_tests = 1};
+	struct report_job op = {.report = &j, .now_ms = T0 + HOUR};
+	char *id;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	id = rig_dispatch_id(sha('a'), "npu");
+	op.dispatch_id = id;
+	DO_OK(store_report_job, &op);
+	j.run_attempt = 2;
+	j.digest[0] = 2;
+	DO_OK(store_report_job, &op);
+	report_tests('a', 1, &red, 1, T0 + HOUR);
+	ASSERT_CELL('a', "NEW");
+	free(id);
+}
+
+static void begin_two_pulls(const struct pr *second)
+{
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	pull(second);
+	report('b', TEST_FAIL, SPECIFIC);
+}
+
+static void the_same_failure_on_somebody_elses_change(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	begin_two_pulls(
+	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	ASSERT_CELL('b', "NEW");
+	report('a', TEST_FAIL, "HCCL timeout on device 0");
+	ASSERT_CELL('a', "FLAKY");
+	settle(&has_moved); /* and the other way round */
+	assert_true(has_moved);
+	ASSERT_CELL('b', "FLAKY");
+}
+
+static void what_is_no_evidence(void **state)
+{
+	static const struct {
+		struct pr other;
+		const char *message;
+	} CASES[] = {
+	    {{.author = "Alice", .base = 'B', .file = "b.c"}, SPECIFIC},
+	    {{.author = "bob", .base = 'B', .file = "a.c"}, SPECIFIC},
+	    {{.author = "bob", .base = 'B', .file = "/"}, SPECIFIC}, /* not all of them are known */
+	    {{.author = "bob", .base = 'B'}, SPECIFIC},
+	    {{.author = "bob", .base = 'B', .file = "b.c"}, OTHER},
+	    {{.author = "bob", .base = 'B', .file = "b.c", .base_ref = "alice-feature"}, SPECIFIC},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		struct pr other = CASES[i].other;
+
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		other.number = 2;
+		other.head = 'b';
+		begin_two_pulls(&other);
+		report('a', TEST_FAIL, CASES[i].message);
+		ASSERT_CELL('a', "NEW");
+	}
+}
+
+static void others_on_a_broken_base_are_no_evidence(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+	push_by('C', "alice", T0 + HOUR); /* it is merged all the same */
+	report('C', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'C', .file = "b.c"});
+	report('b', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('b', "BASE");
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+	push_by('D', "alice", T0 + 2 * HOUR); /* and reverted, untested */
+	pull(&(struct pr){.number = 4, .head = 'e', .author = "alice", .base = 'D', .file = "a.c"});
+	report('e', TEST_FAIL, SPECIFIC); /* and here it is again */
+	ASSERT_CELL('e', "UNCLASSIFIED");
+}
+
+static void a_reland_is_not_excused_by_its_first_landing(void **state)
+{
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + MINUTE);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .is_closed = true});
+	push_by('C', "alice", T0 + HOUR);
+	report('C', TEST_FAIL, SPECIFIC);
+	push_by('D', "alice", T0 + 2 * HOUR); /* the revert, untested */
+	pull(&(struct pr){.number = 4, .head = 'e', .author = "alice", .base = 'D', .file = "a.c"});
+	report_at('e', 1, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR);
+	ASSERT_CELL('e', "UNCLASSIFIED");
+}
+
+/* Bob's stands on Alice's; of Alice's other one, with the same mistake, it tells nothing. */
+static void a_stack_of_two_authors_is_one_witness(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "a.c"});
+	pull(&(struct pr){.number = 3, .head = 'c', .author = "alice", .base = 'B', .file = "c.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	report('b', TEST_FAIL, SPECIFIC);
+	report('c', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+	ASSERT_CELL('b', "NEW");
+	ASSERT_CELL('c', "NEW");
+	pull(&(struct pr){.number = 4, .head = 'e', .author = "eve", .base = 'B', .file = "e.c"});
+	report('e', TEST_FAIL, SPECIFIC); /* who has nothing to do with either */
+	settle(&has_moved);
+	ASSERT_CELL('e', "FLAKY");
+	ASSERT_CELL('c', "FLAKY");
+}
+
+/* Landed and reverted between two runs of the branch; whoever branched off there failed so. */
+static void a_breakage_that_no_run_of_the_branch_saw(void **state)
+{
+	static const char *const AUTHORS[] = {"alice", "carol"};
+
+	for (size_t i = 0; i < ARRAY_LEN(AUTHORS); i++) {
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		push('B');
+		report('B', TEST_PASS, NULL);
+		pull(&(struct pr){
+		    .number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+		report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + MINUTE);
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .is_closed = true});
+		push_by('C', "alice", T0 + HOUR);
+		pull(&(struct pr){
+		    .number = 2, .head = 'b', .author = "bob", .base = 'C', .file = "b.c"});
+		report_at('b', 1, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
+		push_by('D', "bob", T0 + 3 * HOUR); /* the revert */
+		report_at('D', 1, TEST_PASS, NULL, T0 + 4 * HOUR);
+		pull(&(struct pr){
+		    .number = 4, .head = 'e', .author = AUTHORS[i], .base = 'D', .file = "a.c"});
+		report_at('e', 1, TEST_FAIL, SPECIFIC, T0 + 5 * HOUR);
+		ASSERT_CELL('e', "NEW");
+	}
+}
+
+/* What one red run of the branch is, others tell. */
+static void a_single_red_run(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	for (char commit = 'B'; commit <= 'F'; commit++) {
+		push(commit);
+		if (commit != 'E')
+			report(commit, commit == 'D' ? TEST_FAIL : TEST_PASS, SPECIFIC);
+	}
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'E', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "BASE");
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'D', .file = "b.c"});
+	report('b', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+	ASSERT_CELL('b', "BASE");
+	pull(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'F', .file = "c.c"});
+	report('c', TEST_FAIL, SPECIFIC); /* there is nothing of it there */
+	pull(&(struct pr){.number = 4, .head = 'd', .author = "dave", .base = 'E', .file = "d.c"});
+	report('d', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('d', "FLAKY");
+}
+
+static void three_in_a_row_are_no_chance(void **state)
+{
+	(void)state;
+	begin_two_pulls(
+	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	for (int i = 1; i <= 2; i++)
+		report_at('a', i, TEST_FAIL, SPECIFIC, T0 + i * HOUR);
+	ASSERT_CELL('a', "FLAKY");
+	pull(&(struct pr){.number = 1, .head = 'c', .author = "alice", .base = 'B', .file = "a.c"});
+	report_at('c', 1, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR);
+	ASSERT_CELL('c', "NEW");
+}
+
+static void a_known_issue_explains_it(void **state)
+{
+	struct add_known k = {
+	    .pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
+	struct remove_known gone = {.now_ms = T0};
+	struct change_view *v;
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+	DO_OK(store_add_known, &k);
+	settle(&has_moved);
+	assert_true(has_moved);
+	ASSERT_CELL('a', "KNOWN");
+	v = rig_view_of(1, NULL);
+	assert_string_equal(find_cell(v)->evidence_url, "https://example.org/1");
+	change_view_free(v);
+	gone.id = k.id;
+	DO_OK(store_remove_known, &gone);
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+}
+
+static void a_push_is_compared_with_its_parent(void **state)
+{
+	(void)state;
+	push('B');
+	push('C');
+	push('D');
+	report('B', TEST_PASS, NULL);
+	report('C', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('C', "NEW");
+	report('D', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('D', "BASE");
+}
+
+static void a_dtype_is_a_test_of_its_own(void **state)
+{
+	struct test_result tests[] = {result(TEST_FAIL, SPECIFIC), result(TEST_PASS, NULL)};
+	struct change_view *v;
+
+	(void)state;
+	tests[0].dtype = (char *)"bf16";
+	tests[1].dtype = (char *)"fp32";
+	push('B');
+	report_tests('B', 1, tests, 2, T0);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	tests[1] = result(TEST_FAIL, SPECIFIC);
+	tests[1].dtype = (char *)"fp32";
+	report_tests('a', 1, tests, 2, T0 + HOUR);
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->n_verdicts, 2);
+	assert_string_equal(v->verdicts[0].dtype, "bf16");
+	assert_int_equal(v->verdicts[0].attribution, ATTRIBUTION_BASE);
+	assert_string_equal(v->verdicts[1].dtype, "fp32");
+	assert_int_equal(v->verdicts[1].attribution, ATTRIBUTION_NEW);
+	change_view_free(v);
+}
+
+static void the_worst_of_the_last_attempts_is_the_cell(void **state)
+{
+	static const enum test_status ORDER[] = {
+	    TEST_SKIP, TEST_DONE, TEST_PASS, TEST_MISS, TEST_ERROR, TEST_FAIL};
+	struct test_result tests[ARRAY_LEN(ORDER)];
+	struct change_view *v;
+	int attempt = 0;
+
+	(void)state;
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
+	for (size_t n = 1; n <= ARRAY_LEN(ORDER); n++) {
+		for (size_t i = 0; i < n; i++)
+			tests[i] = result(ORDER[i], SPECIFIC);
+		attempt++;
+		report_tests('a', attempt, tests, n, T0 + attempt);
+		v = rig_view_of(1, NULL);
+		assert_int_equal(find_cell(v)->status, ORDER[n - 1]);
+		change_view_free(v);
+	}
+	attempt++;
+	report_at('a', attempt, TEST_PASS, NULL, T0 + attempt); /* the last one counts */
+	v = rig_view_of(1, NULL);
+	assert_int_equal(find_cell(v)->status, TEST_PASS);
+	assert_null(find_cell(v)->reason);
+	assert_int_equal(v->accelerators[0].n_jobs, 1);
+	change_view_free(v);
+}
+
+static void how_cells_differ_from_the_base(void **state)
+{
+	struct test_result base[] = {result(TEST_PASS, NULL), result(TEST_FAIL, OTHER),
+	    result(TEST_PASS, NULL), result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
+	struct test_result head[] = {result(TEST_FAIL, SPECIFIC), result(TEST_PASS, NULL),
+	    result(TEST_SKIP, NULL), result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
+	static const char *const NAMES[] = {"llama3", "mended", "skipped", "same", "gone"};
+	struct change_view *v;
+	struct base_delta *d;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		base[i].name = head[i].name = (char *)NAMES[i];
+	push('B');
+	push('C');
+	report_tests('B', 1, base, 5, T0);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'C'});
+	report_tests('a', 1, head, 4, T0 + HOUR);
+	v = rig_view_of(1, NULL);
+	d = &v->accelerators[0].delta;
+	assert_string_equal(d->base_sha, sha('B'));
+	assert_int_equal(d->distance, 1);
+	assert_int_equal(d->n_newly_failing, 1);
+	assert_int_equal(d->n_fixed, 1);
+	assert_string_equal(d->fixed[0], "model/mended");
+	assert_int_equal(d->n_disappeared, 1);
+	assert_string_equal(d->disappeared[0], "model/gone");
+	assert_int_equal(d->n_newly_skipped, 1);
+	assert_string_equal(d->newly_skipped[0], "model/skipped");
+	change_view_free(v);
+}
+
+static void old_failures_go(void **state)
+{
+	struct apply_retention keep = {.failures_before_ms = T0},
+			       drop = {.failures_before_ms = T0 + DAY};
+
+	(void)state;
+	begin_two_pulls(
+	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	DO_OK(store_apply_retention, &keep);
+	assert_false(keep.has_more);
+	DO_OK(store_apply_retention, &drop);
+	assert_true(drop.has_more);
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+}
+
+/* ---- what was said once does not stand for ever ---- */
+
+static size_t count_due(void)
+{
+	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10000};
+	size_t n;
+
+	ASK_OK(store_claim_due_changes, &c);
+	n = c.n;
+	claim_due_changes_release(&c);
+	return n;
+}
+
+/* As many red heads on the same merge base as one, and one that is there. */
+static void multiply(char head, int n)
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	struct db *d;
+	int64_t id = id_of(head);
+
+	rig_close();
+	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(d,
+	    "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
+	    " INSERT INTO change (id, kind, repository, repository_key, head_sha, base_ref,"
+	    " merge_base_sha, state, created_ms, active_ms) SELECT 1000 + i, kind, repository,"
+	    " repository_key, printf('%040d', i), base_ref, merge_base_sha, state, created_ms,"
+	    " active_ms FROM n, change WHERE id = ?1",
+	    V_INT(id), V_INT(n));
+	db_exec(d,
+	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    " run_attempt, status, verdict, is_current, is_late, is_push, n_tests, n_red,"
+	    " reported_ms) SELECT c.id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    " run_attempt, status, verdict, is_current, is_late, is_push, n_tests, n_red,"
+	    " reported_ms FROM change c, job j WHERE j.change_id = ?1 AND c.id > 1000",
+	    V_INT(id));
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	free(path);
+	rig_open();
+}
+
+static void a_run_of_the_branch_is_told_to_all_whom_it_may_excuse(void **state)
+{
+	enum { MANY = 300 };
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	multiply('a', MANY);
+	assert_int_equal(count_due(), 0);
+	report_at('B', 2, TEST_PASS, NULL, T0 + 2 * HOUR);
+	assert_int_equal(count_due(), MANY + 1);
+}
+
+/* Bob's head, of whose base nothing was known, failed so because the branch did. */
+static void a_witness_is_found_to_be_none(void **state)
+{
+	struct mirror_registry m = {
+	    .now_ms = T0, .attribution_window_ms = 7 * DAY, .attribution_distance = 1};
+	bool has_moved;
+
+	(void)state;
+	DO_OK(store_mirror_registry, &m);
+	for (char c = 'B'; c <= 'F'; c++)
+		push(c);
+	report('B', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .file = "b.c"});
+	report('b', TEST_FAIL, SPECIFIC);
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+	report('F', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+}
+
+static void a_retry_elsewhere_shows_that_it_is_flaky(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	begin_two_pulls(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "NEW");
+	report_at('b', 2, TEST_PASS, NULL, T0 + 2 * HOUR);
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
+/* Merged as it is, and compared after that: GitHub says its own head, which is red as it was. */
+static void a_head_is_no_base_of_its_own(void **state)
+{
+	struct change_view *v;
+
+	(void)state;
+	push('a');
+	report('a', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'a', .file = "a.c"});
+	report_at('a', 2, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
+	v = rig_view_of(1, NULL);
+	assert_int_equal(find_cell(v)->attribution, ATTRIBUTION_UNCLASSIFIED);
+	change_view_free(v);
+}
+
+static void another_base_branch(void **state)
+{
+	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
+	struct put_merge_base late = {.sha = sha('B'), .base = "main", .now_ms = T0},
+			      put = {.sha = sha('C'), .base = "release", .now_ms = T0};
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base_ref = "release"});
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 1);
+	assert_true(c.list[0].needs_merge_base);
+	assert_true(c.list[0].needs_files); /* it touches others there */
+	assert_string_equal(c.list[0].base_ref, "release");
+	claim_due_changes_release(&c);
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	late.change_id = put.change_id = id_of('a');
+	assert_int_equal(DO(store_put_merge_base, &late), ERR_CONFLICT); /* it was on its way */
+	DO_OK(store_put_merge_base, &put);
+}
+
+/* The same head against another branch is another test: that it passed on the first shows nothing. */
+static void a_pass_on_another_base_is_no_other_attempt(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	const char *head = sha('a');
+
+	(void)state;
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
+	report('a', TEST_PASS, NULL);
+	apply(&(struct plan){.kind = PLAN_START,
+		  .change_kind = CHANGE_PULL_REQUEST,
+		  .repository = (char *)UPSTREAM,
+		  .pull = {.number = 1,
+		      .head_sha = (char *)head,
+		      .base_ref = (char *)"release",
+		      .author = (char *)"alice",
+		      .labels = no_names,
+		      .is_open = true,
+		      .updated_ms = T0 + DAY},
+		  .head_sha = (char *)head,
+		  .event_ms = T0 + DAY,
+		  .event_type = (char *)"pull_request",
+		  .original_action = (char *)"edited",
+		  .sent_action = (char *)"synchronize",
+		  .starts_round = true,
+		  .wants = wants,
+		  .n_wants = 1},
+	    T0 + DAY);
+	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + DAY + HOUR);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report_at('a', 2, TEST_PASS, NULL, T0 + DAY + 2 * HOUR);
+	report_at('a', 3, TEST_FAIL, SPECIFIC, T0 + DAY + 3 * HOUR);
+	ASSERT_CELL('a', "FLAKY"); /* this one is */
+}
+
+static void a_clock_that_is_put_back(void **state)
+{
+	struct claim_due_changes c = {.now_ms = T0 + HOUR, .limit = 10};
+	struct shift_clock shift = {.delta_ms = -DAY, .now_ms = T0 + HOUR};
+
+	(void)state;
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
+	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + DAY + HOUR);
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 0);
+	rig_topics = 0;
+	DO_OK(store_shift_clock, &shift);
+	assert_true(rig_topics & STORE_ATTRIBUTION);
+	ASK_OK(store_claim_due_changes, &c);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.list[0].since_ms, T0 + HOUR);
+	claim_due_changes_release(&c);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(red_on_the_merge_base),
+	    TEST(with_another_message_it_is_not_the_base),
+	    TEST(the_merge_base_comes_later),
+	    TEST(what_is_put_off_stays_due),
+	    TEST(the_nearest_older_commit_within_reach),
+	    TEST(a_general_message_needs_more_of_the_branch),
+	    TEST(passed_in_another_attempt),
+	    TEST(only_a_retry_of_the_same_job_counts),
+	    TEST(the_same_failure_on_somebody_elses_change),
+	    TEST(what_is_no_evidence),
+	    TEST(others_on_a_broken_base_are_no_evidence),
+	    TEST(a_reland_is_not_excused_by_its_first_landing),
+	    TEST(a_stack_of_two_authors_is_one_witness),
+	    TEST(a_breakage_that_no_run_of_the_branch_saw),
+	    TEST(a_single_red_run),
+	    TEST(three_in_a_row_are_no_chance),
+	    TEST(a_known_issue_explains_it),
+	    TEST(a_push_is_compared_with_its_parent),
+	    TEST(a_dtype_is_a_test_of_its_own),
+	    TEST(the_worst_of_the_last_attempts_is_the_cell),
+	    TEST(how_cells_differ_from_the_base),
+	    TEST(old_failures_go),
+	    TEST(a_run_of_the_branch_is_told_to_all_whom_it_may_excuse),
+	    TEST(a_witness_is_found_to_be_none),
+	    TEST(a_retry_elsewhere_shows_that_it_is_flaky),
+	    TEST(a_head_is_no_base_of_its_own),
+	    TEST(another_base_branch),
+	    TEST(a_pass_on_another_base_is_no_other_attempt),
+	    TEST(a_clock_that_is_put_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

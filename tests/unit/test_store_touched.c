@@ -1,0 +1,139 @@
+/* What commits say they touched: gathered, bounded, and only what was kept. */
+#include "commands_rig.h"
+
+#include "store/touched.h"
+
+static struct store_touched told;
+
+static void on_changes(unsigned topics, void *owner)
+{
+	(void)topics;
+	(void)owner;
+	touched_merge(&told, store_touched(rig_store));
+}
+
+static int64_t change_of(const char *sha)
+{
+	struct get_change g = {.repository = UPSTREAM, .head_sha = sha};
+	int64_t id;
+
+	ASK_OK(store_get_change, &g);
+	id = g.view->change_id;
+	change_view_free(g.view);
+	return id;
+}
+
+static void each_is_there_once_and_all_is_the_rest(void **state)
+{
+	struct store_touched t = {0}, more = {0};
+
+	(void)state;
+	assert_true(touched_is_empty(&t));
+	for (int i = 0; i < 3; i++)
+		touched_add_change(&t, 7);
+	touched_add_accelerator(&t, "npu");
+	touched_add_accelerator(&t, "npu");
+	assert_int_equal(t.n_changes, 1);
+	assert_int_equal(t.n_accelerators, 1);
+	assert_false(t.is_all || touched_is_empty(&t));
+	for (int64_t id = 1; id <= TOUCHED_MAX; id++)
+		touched_add_job(&more, id);
+	assert_false(more.is_all);
+	touched_merge(&t, &more);
+	assert_false(t.is_all);
+	touched_add_job(&t, 1);
+	assert_false(t.is_all);
+	touched_add_job(&t, TOUCHED_MAX + 1);
+	assert_true(t.is_all);
+	more = (struct store_touched){0};
+	touched_merge(&more, &t);
+	assert_true(more.is_all);
+	more = (struct store_touched){0};
+	for (char name[] = "a"; name[0] <= 'a' + TOUCHED_NAMES_MAX; name[0]++)
+		touched_add_accelerator(&more, name);
+	assert_int_equal(more.n_accelerators, TOUCHED_NAMES_MAX);
+	assert_true(more.is_all);
+}
+
+static void report(const char *id, const char *conclusion, int64_t *ret_job)
+{
+	struct job_report j = {
+	    .status = conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
+	    .conclusion = (char *)conclusion,
+	    .workflow = (char *)"CI",
+	    .name = (char *)"test",
+	    .run_id = (char *)"1",
+	    .run_attempt = 1,
+	    .digest = {conclusion != NULL},
+	};
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0};
+
+	DO_OK(store_report_job, &op);
+	*ret_job = op.job_id;
+}
+
+static void a_report_touches_its_job_change_and_accelerator(void **state)
+{
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("tpu", "Google/pytorch")};
+	struct name_touched n = {0};
+	struct note_log log = {0};
+	int64_t job, change;
+	char *id;
+
+	(void)state;
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
+	rig_start("opened", HEAD_A, 0, wants, 2);
+	free(rig_send(T0));
+	id = rig_dispatch_id(HEAD_A, "npu");
+	change = change_of(HEAD_A);
+	assert_int_equal(told.changes[0], change);
+	told = (struct store_touched){0};
+	report(id, NULL, &job);
+	assert_int_equal(told.n_changes, 1);
+	assert_int_equal(told.changes[0], change);
+	assert_int_equal(told.n_jobs, 1);
+	assert_int_equal(told.jobs[0], job);
+	assert_int_equal(told.n_accelerators, 1);
+	assert_string_equal(told.accelerators[0], "npu");
+	assert_false(told.is_all);
+
+	n.touched = told;
+	ASK_OK(store_name_touched, &n);
+	assert_string_equal(n.shas[0], HEAD_A);
+	assert_int_equal(n.n_numbers, 1);
+	assert_int_equal(n.numbers[0], 1);
+	assert_string_equal(n.accelerators[0], "npu");
+	name_touched_release(&n);
+
+	/* The same again writes nothing new. */
+	told = (struct store_touched){0};
+	report(id, NULL, &job);
+	assert_true(touched_is_empty(&told));
+	report(id, "success", &job);
+	assert_int_equal(told.jobs[0], job);
+
+	told = (struct store_touched){0};
+	log.job_id = job;
+	log.bytes = 5;
+	DO_OK(store_note_log, &log);
+	assert_int_equal(told.n_jobs, 1);
+	assert_int_equal(told.n_changes, 0);
+	/* What was undone touched nothing. */
+	told = (struct store_touched){0};
+	log.job_id = 999;
+	assert_int_equal(DO(store_note_log, &log), ERR_NOT_FOUND);
+	assert_true(touched_is_empty(&told));
+	free(id);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_is_there_once_and_all_is_the_rest),
+	    cmocka_unit_test_setup_teardown(
+		a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

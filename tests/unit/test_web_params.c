@@ -1,0 +1,111 @@
+/* Parameters of a query: what is taken, and what is refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http_rig.h"
+#include "web/params.h"
+
+static const char *const WORDS[] = {"one", "two", "three", NULL};
+
+/* Says what it read, so that a client can compare. */
+static void on_ask(struct http_request *r, void *owner)
+{
+	struct params p = PARAMS_INIT(r);
+	char text[8], cursor[16], answer[200];
+	int64_t number = params_int(&p, "number", -5, 90, 14), limit = params_limit(&p, 100);
+	int64_t day = params_day(&p, "day", -1);
+	int word = params_word(&p, "word", WORDS, -1);
+	unsigned words = params_words(&p, "words", WORDS);
+	size_t n = params_cursor(&p, cursor, sizeof(cursor));
+
+	(void)owner;
+	params_text(&p, "text", text, sizeof(text));
+	if (params_refuse(&p))
+		return;
+	snprintf(answer, sizeof(answer), "%lld %lld %lld %d %u %zu[%s] [%s]", (long long)number,
+	    (long long)limit, (long long)day, word, words, n, cursor, text);
+	http_respond(r, 200, "text/plain", NULL, answer, strlen(answer));
+}
+
+static const struct http_route ROUTES[] = {
+    {.method = "GET", .pattern = "/api/v1/ask", .on_request = on_ask},
+};
+
+static const struct {
+	const char *query;
+	int status;
+	const char *answer; /* 400: how it begins */
+} CASES[] = {
+    {"", 200, "14 100 -1 -1 0 0[] []"},
+    {"number=-5&limit=500&day=1970-01-02&word=two&words=three,one&text=a%26b+c", 200,
+	"-5 500 86400000 1 5 0[] [a&b c]"},
+    {"cursor=YWJj&other=1", 200, "14 100 -1 -1 0 3[abc] []"},
+    {"number=91", 400, "{\"error\":\"number: must be a whole number from -5 to 90"},
+    {"number=1.5", 400, "{\"error\":\"number: "}, {"number=", 400, "{\"error\":\"number: "},
+    {"number=99999999999999999999", 400, "{\"error\":\"number: "},
+    {"limit=0", 400, "{\"error\":\"limit: must be a whole number from 1 to 500"},
+    {"limit=501", 400, "{\"error\":\"limit: "}, {"limit=1&limit=x", 200, "14 1 "},
+    {"day=2026-02-30", 400, "{\"error\":\"day: must be a day, YYYY-MM-DD"},
+    {"day=2026-1-1", 400, "{\"error\":\"day: "},
+    {"day=2026-01-01T00:00:00Z", 400, "{\"error\":\"day: "},
+    {"day=1969-12-31", 400, "{\"error\":\"day: "},
+    {"word=four", 400, "{\"error\":\"word: must be one of one, two, three"},
+    {"word=One", 400, "{\"error\":\"word: "}, {"words=one,", 400, "{\"error\":\"words: "},
+    {"words=,", 400, "{\"error\":\"words: "}, {"text=12345678", 400, "{\"error\":\"text: too long"},
+    {"text=%ff", 400, "{\"error\":\"text: must be UTF-8"}, {"text=%zz", 400, "{\"error\":\"text: "},
+    {"cursor=", 400, "{\"error\":\"cursor: "}, {"cursor=!", 400, "{\"error\":\"cursor: "},
+    {"cursor=YWJj%3D", 400, "{\"error\":\"cursor: "},
+    {"cursor=YWFhYWFhYWFhYWFhYWFhYQ", 400, "{\"error\":\"cursor: "},
+    {"limit=0&number=x", 400, "{\"error\":\"number: "}, /* the first that was asked for */
+};
+
+static void asking_client(struct rig *g)
+{
+	int fd = rig_connect(g);
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		char *request =
+		    xasprintf("GET /api/v1/ask?%s HTTP/1.1\r\nHost: x\r\n\r\n", CASES[i].query);
+		struct rig_answer a;
+
+		rig_say(fd, request);
+		a = rig_answer(fd, false);
+		if (a.status != CASES[i].status ||
+		    strncmp(buf_str(&a.body), CASES[i].answer, strlen(CASES[i].answer)) != 0)
+			fail_msg("%s: %d %s", CASES[i].query, a.status, buf_str(&a.body));
+		rig_answer_release(&a);
+		free(request);
+	}
+	close(fd);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+	struct rig g = {0};
+
+	(void)state;
+	rig_open(&g, NULL, ROUTES, ARRAY_LEN(ROUTES));
+	rig_run(&g, asking_client);
+}
+
+static void a_cursor_is_any_bytes(void **state)
+{
+	char *text = params_make_cursor("a\0\xff?", 4);
+
+	(void)state;
+	assert_string_equal(text, "YQD_Pw");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_is_wrong_is_named),
+	    cmocka_unit_test(a_cursor_is_any_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

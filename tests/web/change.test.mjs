@@ -1,0 +1,55 @@
+// From verdicts to rows.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { columnsOf, filterRows, rowsOf, tallyCells } from '../../web/src/change_rows.js';
+
+const cell = (accelerator, name, status, attribution = null, over = {}) => ({ accelerator, suite: 'unit', test: name, dtype: null, status, attribution, message: null, job: 1, ...over });
+const names = (rows) => rows.map((row) => row.test);
+
+test('what the change broke comes first, then by name', () => {
+  const rows = rowsOf([cell('a', 'passes', 'PASS'), cell('a', 'skipped', 'SKIP'), cell('a', 'flaky', 'FAIL', 'FLAKY'), cell('a', 'known', 'FAIL', 'KNOWN'), cell('a', 'base', 'FAIL', 'BASE'), cell('a', 'missing', 'MISS', 'UNCLASSIFIED'), cell('a', 'unread', 'ERROR'), cell('a', 'unclear', 'FAIL', 'UNCLASSIFIED'), cell('a', 'new', 'FAIL', 'NEW'), cell('a', 'also', 'PASS')]);
+  assert.deepEqual(names(rows), ['new', 'unclear', 'unread', 'missing', 'base', 'known', 'flaky', 'also', 'passes', 'skipped']);
+});
+
+test('a row is a test with its dtype, a cell what was read last', () => {
+  const rows = rowsOf([cell('a', 't', 'PASS'), cell('b', 't', 'PASS'), cell('a', 't', 'PASS', null, { dtype: 'bf16' }), cell('a', 't', 'FAIL', 'NEW')]);
+  assert.equal(rows.length, 2);
+  assert.equal(rows[0].cells.get('a').status, 'FAIL');
+  assert.deepEqual([...rows[0].cells.keys()], ['a', 'b']);
+});
+
+test('silence is no row', () => {
+  assert.deepEqual(rowsOf([cell('a', 't', 'MISS', 'UNCLASSIFIED', { job: null })]), []);
+});
+
+test('names that are made alike stay apart', () => {
+  assert.equal(rowsOf([cell('a', 'b/c', 'PASS', null, { suite: 'a' }), cell('a', 'c', 'PASS', null, { suite: 'a/b' }), cell('a', '__proto__', 'PASS')]).length, 3);
+});
+
+test('filters fit one and the same cell', () => {
+  const rows = rowsOf([cell('a', 'one', 'FAIL', 'NEW', { message: 'no kernel for rms_norm' }), cell('b', 'one', 'PASS'), cell('b', 'two', 'FAIL', 'BASE'), cell('a', 'three', 'PASS')]);
+  const found = (filter) => names(filterRows(rows, filter)).sort();
+  assert.deepEqual(found({}), ['one', 'three', 'two']);
+  assert.deepEqual(found({ status: 'red' }), ['one', 'two']);
+  assert.deepEqual(found({ status: 'FAIL', accelerator: 'b' }), ['two']);
+  assert.deepEqual(found({ attribution: 'NEW', accelerator: 'b' }), []);
+  assert.deepEqual(found({ q: 'RMS kernel' }), ['one']);
+  assert.deepEqual(found({ q: 'unit/t' }), ['three', 'two']);
+  assert.deepEqual(found({ q: 'nowhere' }), []);
+  assert.deepEqual(tallyCells(rows), { status: { FAIL: 2, PASS: 2 }, attribution: { NEW: 1, BASE: 1 } });
+});
+
+test('columns have the worst first; who is not in the summary comes last', () => {
+  const accelerators = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
+  assert.deepEqual(columnsOf({ accelerators, summary: { accelerators: [{ name: 'c' }, { name: 'b' }] } }).map(({ name }) => name), ['c', 'b', 'a']);
+  assert.deepEqual(columnsOf({ accelerators, summary: {} }).map(({ name }) => name), ['a', 'b', 'c']);
+});
+
+test('twenty thousand tests on ten accelerators are read in no time', () => {
+  const verdicts = [];
+  for (let t = 0; t < 20_000; t++) for (let a = 0; a < 10; a++) verdicts.push(cell(`a${a}`, `test_${t}`, t === 777 && a === 3 ? 'FAIL' : 'PASS', t === 777 && a === 3 ? 'NEW' : null));
+  const rows = rowsOf(verdicts);
+  assert.equal(rows.length, 20_000);
+  assert.equal(rows[0].test, 'test_777');
+  assert.equal(filterRows(rows, { q: 'test_19999' }).length, 1);
+});

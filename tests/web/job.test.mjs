@@ -1,0 +1,168 @@
+// What the pages of jobs, periodic runs and platforms make of their answers.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
+import { View } from '../../web/src/log/scroll.js';
+import { apiOf, daysInWords, nightlySentence, splitCells, withFilter } from '../../web/src/nightly_rows.js';
+import { choiceFromUrl, choiceOf, chosen, entriesOf, firstChoice, matching, nearest, optionsOf, urlOfChoice, whyNone } from '../../web/src/platform_choice.js';
+
+const T = (suite, name, status, rest = {}) => ({ suite, name, status, dtype: null, message: null, ...rest });
+
+describe('a job', () => {
+  const tests = [T('zeta', 'z', 'PASS'), T('unit', 'b', 'PASS'), T('unit', 'a', 'FAIL', { message: 'NaN' }), T('alpha', 'x', 'MISS'), T('build', 'wheel', 'PASS'), T('unit', 'c', 'ERROR'), T('benchmark', 'm', 'DONE', { dtype: 'bf16' })];
+
+  test('suites come in the order people ask, red first, else as reported', () => {
+    const groups = groupTests(tests);
+    assert.deepEqual(groups.map(({ suite }) => suite), ['build', 'unit', 'benchmark', 'alpha', 'zeta']);
+    assert.deepEqual(groups[1].tests.map(({ name }) => name), ['a', 'c', 'b']);
+    assert.deepEqual(groups[1].counts, { PASS: 1, FAIL: 1, ERROR: 1 });
+  });
+
+  test('filters meet, and look into names, types and messages', () => {
+    const names = (filter) => filterTests(tests, { q: '', status: '', suite: '', ...filter }).map(({ name }) => name);
+    assert.deepEqual(names({ q: 'nan' }), ['a']);
+    assert.deepEqual(names({ q: 'BF16' }), ['m']);
+    assert.deepEqual(names({ status: 'red' }), ['a', 'x', 'c']);
+    assert.deepEqual(names({ status: 'red', suite: 'unit' }), ['a', 'c']);
+    assert.deepEqual(names({ q: 'unit/', status: 'PASS' }), ['b']);
+  });
+
+  test('what came twice is there once', () => {
+    assert.equal(uniqueTests([...tests, ...tests, T('unit', 'a', 'PASS', { dtype: 'fp16' })]).length, tests.length + 1);
+  });
+
+  test('the sentence tells what was reported, whatever the job says of itself', () => {
+    const job = { status: 'completed', conclusion: 'failure', test_results: { passed: 6, failed: 3, skipped: 0, total: 9 } };
+    assert.equal(jobSentence(job), 'This job failed: 3 of 9 tests did not pass');
+    assert.match(jobSentence({ ...job, conclusion: 'success' }), /^3 of 9 tests did not pass, though/);
+    assert.equal(jobSentence({ ...job, conclusion: 'cancelled', test_results: null }), 'This job was cancelled');
+    assert.equal(jobSentence({ status: 'in_progress' }), 'This job is running');
+    assert.equal(jobSentence({ status: 'completed', conclusion: 'success', test_results: { failed: 0, total: 1 } }), 'This job passed: its one test is not red');
+  });
+
+  test('an environment is flattened, whatever is in it', () => {
+    assert.deepEqual(otherFacts({ device: 'x', cann: '8.2', nodes: { count: 2, tags: ['a', null] }, ok: false, none: null }), [['cann', '8.2'], ['nodes.count', '2'], ['nodes.tags.0', 'a'], ['ok', 'false']]);
+    assert.deepEqual(otherFacts(null), []);
+    assert.equal(extensionText({ name: 'torch_npu', version: '2.8' }), 'torch_npu 2.8');
+    assert.equal(extensionText('x 1'), 'x 1');
+    assert.equal(extensionText({}), null);
+  });
+});
+
+describe('where a log is looked at', () => {
+  const viewOf = (lines, more) => Object.assign(new View(), { lines, height: 600, ...more });
+
+  test('few lines: the bar is the text', () => {
+    const view = viewOf(1000);
+    view.scrolled(0, 4005);
+    assert.deepEqual([view.top, view.offset], [200, 5]);
+    assert.equal(view.scrollTop, 4005);
+    view.scrolled(4005, view.tall - view.height);
+    assert.equal(view.isAtEnd, true);
+    assert.equal(view.drawn[1], 1000);
+  });
+
+  test('a million lines: each is reached, and small steps are small', () => {
+    const view = viewOf(1_000_000);
+    assert.equal(view.isDirect, false);
+    const room = view.tall - view.height;
+    for (const line of [0, 1, 499_999, 987_654]) {
+      view.show(line);
+      const [from, to] = view.drawn;
+      assert.ok(from <= line && line < to);
+      assert.ok(view.scrollTop >= 0 && view.scrollTop <= room);
+    }
+    const { top } = view;
+    view.scrolled(view.scrollTop, view.scrollTop + 40);
+    assert.equal(view.top, top + 2);
+    view.scrolled(1000, 0);
+    assert.deepEqual([view.top, view.offset], [0, 0]);
+    view.scrolled(0, room);
+    assert.equal(view.isAtEnd, true);
+    view.scrolled(room, room / 2);
+    assert.ok(Math.abs(view.top - 500_000) < 100);
+  });
+
+  test('wrapped lines: steps are measured by what is drawn', () => {
+    const view = viewOf(10, { isWrapped: true, height: 100 });
+    view.move(250, (line) => (line === 0 ? 200 : 40));
+    assert.deepEqual([view.top, view.offset], [2, 10]);
+    view.move(-60, () => 40);
+    assert.deepEqual([view.top, view.offset], [0, 30]);
+    view.move(-500, () => 40);
+    assert.deepEqual([view.top, view.offset], [0, 0]);
+  });
+});
+
+describe('periodic runs', () => {
+  test('the filters of the address go to the API, nothing else', () => {
+    assert.equal(apiOf(''), '/api/v1/nightly');
+    assert.equal(apiOf('?state=fixed&x=1&q=a%26b&suite='), '/api/v1/nightly?state=fixed&q=a%26b');
+    assert.equal(withFilter('?state=fixed&cursor=abc', 'q', 'x y'), '?state=fixed&q=x+y');
+    assert.equal(withFilter('?state=fixed', 'state', ''), '');
+  });
+
+  test('one sentence', () => {
+    const accelerators = [{}];
+    assert.equal(nightlySentence({ counts: { regression: 1, still_failing: 2, passing: 9 }, accelerators }).text, '1 regression, 2 still failing in the newest periodic runs');
+    assert.equal(nightlySentence({ counts: { passing: 9, fixed: 1 }, accelerators }).tone, 'pass');
+    assert.equal(nightlySentence({ counts: {}, accelerators: [] }).text, 'No periodic runs yet');
+    assert.equal(nightlySentence({ counts: { unstable: 1 }, accelerators }).tone, 'error');
+  });
+
+  test('what is worth a line comes first', () => {
+    const [told, quiet] = splitCells(['passing', 'fixed', 'regression', 'skipped', 'unstable'].map((state) => ({ state })));
+    assert.deepEqual(told.map(({ state }) => state), ['regression', 'unstable', 'fixed']);
+    assert.deepEqual(quiet.map(({ state }) => state), ['passing', 'skipped']);
+    assert.equal(daysInWords([{ status: 'FAIL' }, null, { status: 'ERROR' }, { status: 'PASS' }]), '2 red, 1 green');
+    assert.equal(daysInWords([null]), 'no result');
+  });
+});
+
+describe('which way to install', () => {
+  const way = (build, torch, os, pack, platform, language, offered = true) => ({ build, torch, os, package: pack, platform, language, commands: ['x'], note: null, offered, why_not: offered ? null : 'must-pass tests are red' });
+  const platforms = [
+    { name: 'cpu', title: 'CPU', install: [way('stable', '2.9.1', 'linux', 'pip', null, 'python'), way('stable', '2.10.0', 'linux', 'pip', null, 'python'), way('stable', '2.9.1', 'macos', 'pip', null, 'python'), way('stable', '2.9.1', 'linux', 'libtorch', null, 'cpp')] },
+    { name: 'npu', title: 'NPU', install: [way('stable', '2.8.0', 'linux', 'pip', 'CANN 8.2', 'python', false), way('nightly', null, 'linux', 'pip', 'CANN 8.2', 'python')] },
+  ];
+  const entries = entriesOf(platforms);
+  const cpu = { build: 'stable', os: 'linux', package: 'pip', platform: 'cpu', version: '', language: 'python' };
+
+  test('it begins with what is offered, on the reader’s system', () => {
+    assert.deepEqual(firstChoice(entries, {}, 'linux'), cpu);
+    assert.equal(firstChoice(entries, {}, 'macos').os, 'macos');
+    assert.equal(firstChoice(entries, {}, 'windows').os, 'linux');
+    assert.equal(firstChoice([], {}, 'linux'), null);
+  });
+
+  test('the address names it, in part or as a whole, and what it names is kept though there is none', () => {
+    assert.deepEqual(choiceFromUrl(urlOfChoice(cpu)), Object.fromEntries(Object.entries(cpu).filter(([, value]) => value)));
+    assert.equal(firstChoice(entries, { platform: 'npu' }, 'linux').version, 'CANN 8.2');
+    const none = firstChoice(entries, { platform: 'npu', os: 'windows' }, 'linux');
+    assert.deepEqual([none.platform, none.os], ['npu', 'windows']);
+  });
+
+  test('the newest offered release comes first', () => {
+    assert.deepEqual(matching(entries, cpu).map(({ torch }) => torch), ['2.10.0', '2.9.1']);
+  });
+
+  test('each value says whether it is there with the rest', () => {
+    assert.deepEqual(optionsOf(entries, cpu, 'os', ['linux', 'macos', 'windows']).map(({ state }) => state), ['offered', 'offered', 'none']);
+    const [, npu] = optionsOf(entries, cpu, 'platform', ['cpu', 'npu']);
+    assert.deepEqual([npu.state, npu.why], ['not offered', 'must-pass tests are red']);
+  });
+
+  test('another platform brings its version along', () => {
+    const npu = chosen(entries, cpu, 'platform', 'npu');
+    assert.equal(npu.version, 'CANN 8.2');
+    assert.equal(matching(entries, npu).length, 1);
+    assert.deepEqual(chosen(entries, cpu, 'os', 'windows'), { ...cpu, os: 'windows' });
+  });
+
+  test('what is not there says why, and what is nearest', () => {
+    const wanted = { ...cpu, os: 'windows' };
+    assert.equal(whyNone(entries, wanted, 'CPU'), 'CPU is there for Linux and macOS, not for Windows.');
+    assert.match(whyNone(entries, { ...cpu, package: 'libtorch' }, 'CPU'), /^CPU is not there as LibTorch for Linux, Python, Stable\.$/);
+    assert.equal(choiceOf(nearest(entries, wanted, ['platform'])).os, 'linux');
+  });
+});

@@ -1,0 +1,84 @@
+// From verdicts to the rows of the table. Pure: tests/web/change.test.mjs.
+import { isRed } from './status_words.js';
+
+// How urgent a cell is: what the change broke comes first.
+const URGENCY = { NEW: 0, UNCLASSIFIED: 1, BASE: 3, KNOWN: 4, FLAKY: 5 };
+
+export function urgency(cell) {
+  if (!isRed(cell.status)) return cell.status === 'SKIP' ? 9 : 8;
+  return cell.status === 'MISS' ? 2 : URGENCY[cell.attribution] ?? 1;
+}
+
+export const keyOf = (v) => JSON.stringify([v.suite, v.test, v.dtype]);
+
+// Pages of verdicts, what was read later replacing what was read before, as rows:
+// [{key, suite, test, dtype, cells: Map accelerator → verdict, urgency}], worst first, then by name.
+// What no job stands behind is an accelerator's silence and no row.
+export function rowsOf(verdicts) {
+  const rows = new Map();
+  for (const v of verdicts) {
+    if (v.status === 'MISS' && v.job === null) continue;
+    const key = keyOf(v);
+    if (!rows.has(key)) rows.set(key, { key, suite: v.suite, test: v.test, dtype: v.dtype, cells: new Map(), urgency: 9 });
+    const row = rows.get(key);
+    row.cells.set(v.accelerator, v);
+  }
+  for (const row of rows.values()) for (const cell of row.cells.values()) row.urgency = Math.min(row.urgency, urgency(cell));
+  const text = (row) => `${row.suite}/${row.test}/${row.dtype ?? ''}`;
+  return [...rows.values()].map((row) => ({ row, name: text(row) })).sort((a, b) => a.row.urgency - b.row.urgency || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).map(({ row }) => row);
+}
+
+// filter: {q, status, attribution, accelerator}; an empty one lets everything through. A row stays if one of its
+// cells fits all of it. status "red": FAIL, ERROR or MISS.
+export function filterRows(rows, { q = '', status = '', attribution = '', accelerator = '' }) {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const cellFits = (cell) => (!status || (status === 'red' ? isRed(cell.status) : cell.status === status)) && (!attribution || cell.attribution === attribution);
+  return rows.filter((row) => {
+    const cells = accelerator ? [row.cells.get(accelerator)].filter(Boolean) : [...row.cells.values()];
+    if (!cells.some(cellFits)) return false;
+    if (words.length === 0) return true;
+    const name = `${row.suite}/${row.test} ${row.dtype ?? ''}`.toLowerCase();
+    return words.every((word) => name.includes(word) || cells.some((cell) => cellFits(cell) && (cell.message ?? '').toLowerCase().includes(word)));
+  });
+}
+
+// How often each value is there, for the filters: {status: {FAIL: n}, attribution: {NEW: n}}
+export function tallyCells(rows) {
+  const n = { status: {}, attribution: {} };
+  for (const row of rows) {
+    for (const { status, attribution } of row.cells.values()) {
+      n.status[status] = (n.status[status] ?? 0) + 1;
+      if (attribution) n.attribution[attribution] = (n.attribution[attribution] ?? 0) + 1;
+    }
+  }
+  return n;
+}
+
+// Accelerators in the order of the summary, which has the worst first.
+export function columnsOf(body) {
+  const place = new Map((body.summary.accelerators ?? []).map(({ name }, i) => [name, i]));
+  return body.accelerators.map((a, i) => ({ a, at: place.get(a.name) ?? 1000 + i })).sort((x, y) => x.at - y.at).map(({ a }) => a);
+}
+
+export const OUTCOMES = {
+  new: { symbol: '✗', word: 'new failures', tone: 'fail' },
+  unclassified: { symbol: '✗', word: 'not classified', tone: 'fail' },
+  missing: { symbol: '?', word: 'no report', tone: 'miss' },
+  lacking: { symbol: '?', word: 'required results are missing', tone: 'miss' },
+  running: { symbol: '…', word: 'at work', tone: 'running' },
+  waiting: { symbol: '…', word: 'waits for a machine', tone: 'running' },
+  held: { symbol: '‖', word: 'held', tone: 'miss' },
+  merged_only: { symbol: '–', word: 'runs after the merge', tone: 'skip' },
+  cancelled: { symbol: '–', word: 'cancelled', tone: 'skip' },
+  unrelated: { symbol: '✓', word: 'nothing new is red', tone: 'pass' },
+  passed: { symbol: '✓', word: 'passed', tone: 'pass' },
+  nothing: { symbol: '•', word: 'finished without a test that passed or failed', tone: 'done' },
+  not_counted: { symbol: '!', word: 'unhealthy, not counted', tone: 'error' },
+};
+
+export const VERDICTS = {
+  pass: { symbol: '✓', word: 'pass', tone: 'pass' },
+  fail: { symbol: '✗', word: 'fail', tone: 'fail' },
+  pending: { symbol: '…', word: 'pending', tone: 'running' },
+  unknown: { symbol: '?', word: 'unknown', tone: 'miss' },
+};

@@ -1,0 +1,13 @@
+// What the server wrote into the page. Ages are counted from the server's clock, not the reader's.
+const text = typeof document === 'undefined' ? null : document.getElementById('data')?.textContent;
+export const data = text ? JSON.parse(text) : { api: '', status: 200, body: null, base: '', upstream: '', version: '' };
+
+let offset = (Date.parse(data.now) || Date.now()) - Date.now();
+
+export const now = () => Date.now() + offset;
+
+// An answer's Date header mends a clock that was set, or a machine that slept.
+export function heardAt(date) {
+  const then = Date.parse(date ?? '');
+  if (Math.abs(then - now()) > 3000) offset = then - Date.now();
+}

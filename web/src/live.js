@@ -1,0 +1,113 @@
+// What is looked at stays true: the server tells that it changed, and it is asked again with its ETag. The stream
+// comes back by itself; where there is none it is asked every 30 s. While nobody looks, nothing is held open: a
+// browser has few connections for each host, and after a reconnect the first event comes at once.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, get } from './api.js';
+import { data } from './data.js';
+
+const POLL_MS = 30_000;
+const LOOK_MS = 10_000;
+
+// What /api/v1/events calls a path of the API: "/api/v1/pulls/7?limit=5" is "pulls/7".
+export const watchOf = (api) => decodeURI(api.replace(/^\/api\/v1\//, '').replace(/\?.*$/, ''));
+
+// Calls onChange at each change and onState with "live" or "reconnecting". Returns what ends it.
+export function watch(path, onChange, onState) {
+  let source = null;
+  let timer = null;
+  let looked = Date.now();
+
+  const close = () => {
+    source?.close();
+    source = null;
+    clearTimeout(timer);
+    timer = null;
+  };
+  const open = () => {
+    close();
+    source = new EventSource(`/api/v1/events?watch=${encodeURIComponent(path)}`);
+    source.addEventListener('open', () => onState('live'));
+    source.addEventListener('change', onChange);
+    source.addEventListener('error', () => {
+      onState('reconnecting');
+      if (source?.readyState !== EventSource.CLOSED || timer) return; // a browser gives up where the answer is no stream
+      timer = setTimeout(() => { onChange(); open(); }, POLL_MS);
+    });
+  };
+  const follow = () => (document.visibilityState === 'hidden' ? close() : open());
+  // A machine that slept, or came to another network, may hold a line that nobody is on any more.
+  const look = () => {
+    const isAfterSleep = Date.now() - looked > LOOK_MS + POLL_MS;
+    looked = Date.now();
+    if (isAfterSleep) follow();
+  };
+
+  document.addEventListener('visibilitychange', follow);
+  addEventListener('online', follow);
+  const looking = setInterval(look, LOOK_MS);
+  follow();
+  return () => {
+    document.removeEventListener('visibilitychange', follow);
+    removeEventListener('online', follow);
+    clearInterval(looking);
+    close();
+  };
+}
+
+// The answer of one path of the API, kept true.
+//   {body, error: ApiError | null, state: "live" | "reconnecting" | "stale" | "still", at: ms, reload()}
+// What the server wrote into the page is used where it is that path's. An error after a good answer keeps the
+// answer: state is "stale" then. isLive: false asks once.
+export function useAnswer(api, { isLive = true } = {}) {
+  const first = () => (api === data.api && data.body !== null
+    ? { api, body: data.status < 400 ? data.body : null, etag: data.status < 400 ? data.etag : null, error: data.status < 400 ? null : new ApiError(data.status, data.body.error ?? `The server answered ${data.status}.`) }
+    : { api, body: null, etag: null, error: null });
+  const [answer, setAnswer] = useState(first);
+  const [stream, setStream] = useState(null);
+  const held = useRef(answer);
+
+  const put = (next) => { held.current = next; setAnswer(next); };
+  const reload = useRef(null);
+
+  useEffect(() => {
+    let isOver = false;
+    let inFlight = null;
+    let isWanted = false;
+    let retry = null;
+    if (held.current.api !== api) put({ ...held.current, api, etag: null, error: null, isOld: held.current.body !== null });
+
+    const ask = async () => {
+      if (inFlight) { isWanted = true; return; }
+      inFlight = new AbortController();
+      clearTimeout(retry);
+      try {
+        const got = await get(api, { etag: held.current.etag, signal: inFlight.signal });
+        if (isOver) return;
+        if (!got.unchanged) put({ api, body: got.body, etag: got.etag, error: null });
+        else if (held.current.error) put({ ...held.current, error: null });
+      } catch (error) {
+        if (isOver) return;
+        const isGone = error.status === 404 || error.status === 400;
+        put({ ...held.current, error, ...(isGone ? { body: null, etag: null } : {}) });
+        if (error.status === 0 || error.status >= 500) retry = setTimeout(ask, (error.retryAfter ?? 5) * 1000);
+      } finally {
+        inFlight = null;
+        if (isWanted && !isOver) { isWanted = false; ask(); }
+      }
+    };
+    reload.current = ask;
+    if (held.current.body === null && !held.current.error || held.current.isOld) ask();
+    const isGone = held.current.error && held.current.error.status < 500 && held.current.error.status > 0;
+    const end = isLive && !isGone ? watch(watchOf(api), ask, setStream) : null;
+    return () => {
+      isOver = true;
+      end?.();
+      inFlight?.abort();
+      clearTimeout(retry);
+    };
+  }, [api, isLive]);
+
+  const isGone = answer.error && !answer.body && answer.error.status >= 400 && answer.error.status < 500;
+  const state = !isLive || isGone ? 'still' : answer.error && answer.body ? 'stale' : stream ?? 'connecting';
+  return { body: answer.body, error: answer.error, isOld: Boolean(answer.isOld), state, reload: () => reload.current?.() };
+}

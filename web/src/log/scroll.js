@@ -1,0 +1,78 @@
+// Which lines are in sight. The scroll bar stands for all lines, the text is drawn where it is looked at: a browser
+// has no element as tall as a million lines are, and the height of a wrapped line is known only once it is drawn.
+
+export const ROW = 20; // px, of a line that is not wrapped
+const TALL_MAX = 4_000_000; // px; browsers differ in how far they go, all go this far
+const BEFORE = 8; // lines drawn above those in sight
+
+export class View {
+  top = 0; // the first line in sight
+  offset = 0; // px of it above the edge
+  isAtEnd = false;
+  follows = false;
+  isWrapped = false;
+  lines = 0;
+  height = 400; // px in sight
+  rowHeight = ROW; // about, where lines are wrapped
+
+  // Where the bar's pixels are the text's.
+  get isDirect() { return !this.isWrapped && this.lines * ROW <= TALL_MAX; }
+
+  // The scrolled element's height.
+  get tall() { return Math.max(this.height, Math.min(TALL_MAX, Math.ceil(this.lines * (this.isWrapped ? this.rowHeight : ROW)))); }
+
+  // Lines to draw: [from, to).
+  get drawn() {
+    const n = Math.ceil(this.height / ROW) + 2;
+    if (this.isAtEnd) return [Math.max(0, this.lines - n - BEFORE), this.lines];
+    return [Math.max(0, this.top - BEFORE), Math.min(this.lines, this.top + n)];
+  }
+
+  get #last() { return Math.max(0, this.lines - this.height / (this.isWrapped ? this.rowHeight : ROW)); }
+
+  // Where the bar belongs.
+  get scrollTop() {
+    const room = this.tall - this.height;
+    if (this.isAtEnd) return room;
+    if (this.isDirect) return Math.min(room, this.top * ROW + this.offset);
+    return this.#last ? Math.min(room, Math.round(((this.top + this.offset / this.rowHeight) / this.#last) * room)) : 0;
+  }
+
+  // The bar went from one place to another. heightOf(line): of those drawn, else undefined.
+  scrolled(before, after, heightOf) {
+    const room = this.tall - this.height;
+    const by = after - before;
+    this.isAtEnd = room > 0 && after >= room - 1;
+    if (this.isAtEnd) return;
+    if (this.isDirect) {
+      this.#put(after / ROW);
+    } else if (after <= 0) {
+      this.#put(0);
+    } else if (Math.abs(by) < this.height * 3) {
+      this.move(by, heightOf);
+    } else {
+      this.#put((after / room) * this.#last);
+    }
+  }
+
+  #put(position) {
+    this.top = Math.max(0, Math.min(this.lines - 1, Math.floor(position)));
+    this.offset = Math.max(0, position - this.top) * (this.isWrapped ? this.rowHeight : ROW);
+  }
+
+  // By that many pixels of text.
+  move(by, heightOf) {
+    const rowOf = (line) => (this.isWrapped ? heightOf(line) ?? this.rowHeight : ROW);
+    this.offset += by;
+    while (this.offset < 0 && this.top > 0) this.offset += rowOf(--this.top);
+    while (this.offset >= rowOf(this.top) && this.top < this.lines - 1) this.offset -= rowOf(this.top++);
+    this.offset = Math.max(0, this.offset);
+  }
+
+  // A third below the edge.
+  show(line) {
+    this.isAtEnd = false;
+    this.#put(Math.max(0, Math.min(line, this.lines - 1) - Math.floor(this.height / ROW / 3)));
+    if (this.isDirect && this.top * ROW >= this.tall - this.height) this.isAtEnd = true;
+  }
+}

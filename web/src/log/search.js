@@ -1,0 +1,86 @@
+// Finding lines: block by block, so that a page stays usable while it looks through 100 MB.
+import { withoutEscapes } from './ansi.js';
+
+export const FOUND_MAX = 100_000; // lines kept; more are only said to be more
+
+// What compilers, Python, test runners, shells and CI systems write when something went wrong.
+const ERRORS = new RegExp([
+  '##\\[error\\]', '^::error',
+  '\\b(?:[A-Z]\\w*(?:Error|Exception)|(?:fatal |internal compiler )?error|fatal|panic)(?: ?\\[[\\w-]+\\]| [A-Z]+\\d+)?:',
+  '\\bFAILED\\b', '(?:^|[ \\tZ])(?:FAIL|ERROR)(?::|\\s|$)', '^E {3}',
+  'Traceback \\(most recent call last\\)', 'Segmentation fault', '\\(core dumped\\)', 'Assertion .{0,300}failed',
+  'undefined reference to', 'No space left on device', '[Oo]ut of memory', '\\bKilled$', 'Sanitizer:',
+  '\\*\\*\\* .{0,300}(?:Error \\d|Stop\\.)', 'npm ERR!', 'exit(?:ed with)? code [1-9]',
+].join('|'));
+
+const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+// A pattern for one line, or null for an empty text. isExact: capitals count.
+export const textPattern = (text, isExact) => (text ? new RegExp(escaped(text), isExact ? '' : 'iu') : null);
+export const ERROR_PATTERN = ERRORS;
+
+// [[from, to], …] in one line's text, bounded: a line may be all matches.
+export function rangesIn(text, pattern) {
+  const ranges = [];
+  const all = new RegExp(pattern.source, `g${pattern.flags}`);
+  for (let found = all.exec(text); found && ranges.length < 500; found = all.exec(text)) {
+    ranges.push([found.index, found.index + found[0].length]);
+    if (!found[0]) all.lastIndex++;
+  }
+  return ranges;
+}
+
+// Which lines of a text match, as numbers from 0, in order.
+export function linesIn(text, pattern) {
+  const found = [];
+  const plain = withoutEscapes(text);
+  const all = new RegExp(pattern.source, `gm${pattern.flags}`);
+  let line = 0;
+  let from = 0; // of that line
+  for (let match = all.exec(plain); match; match = all.exec(plain)) {
+    for (let next = plain.indexOf('\n', from); next >= 0 && next < match.index; next = plain.indexOf('\n', from)) {
+      line++;
+      from = next + 1;
+    }
+    found.push(line);
+    const end = plain.indexOf('\n', match.index);
+    if (end < 0) break;
+    all.lastIndex = end + 1;
+  }
+  return found;
+}
+
+// The lines found so far. The last block grows, so what was found in it is looked for again.
+export class Search {
+  lines = [];
+  block = 0; // the next to be looked into, or the last one, which grows
+  end = 0; // of what was looked into, in bytes
+  isMore = false;
+
+  constructor(pattern) { this.pattern = pattern; }
+
+  // What was found in a block, as numbers within it; to: its end; isClosed: it keeps that.
+  put(block, first, found, to, isClosed) {
+    while (this.lines.length && this.lines.at(-1) >= first) this.lines.pop();
+    for (const line of found) {
+      if (this.lines.length >= FOUND_MAX) this.isMore = true;
+      else this.lines.push(first + line);
+    }
+    this.block = isClosed ? block + 1 : block;
+    this.end = to;
+  }
+
+  // The place in `lines` of the next one after (or before) a line; round at the ends. -1: there is none.
+  next(line, isBackward) {
+    const { lines } = this;
+    if (!lines.length) return -1;
+    let low = 0;
+    let high = lines.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBackward ? lines[middle] < line : lines[middle] <= line) low = middle + 1;
+      else high = middle;
+    }
+    return isBackward ? (low + lines.length - 1) % lines.length : low % lines.length;
+  }
+}

@@ -1,0 +1,137 @@
+// How every accelerator does on upstream's branch, worst first, and what is running.
+import { useState } from 'preact/hooks';
+import { Page } from '../app.jsx';
+import { columnsOf, headline, stateCounts, stateOf, STATES, stateText, suiteCell, testedSuites } from '../dashboard_state.js';
+import { data, now } from '../data.js';
+import { count, percent, plural } from '../format.js';
+import { FIRST_FILE } from '../examples.js';
+import { useAnswer } from '../live.js';
+import { Change, Foreign, Sha } from '../parts/links.jsx';
+import { Section } from '../parts/section.jsx';
+import { Answer, Empty } from '../parts/states.jsx';
+import { Spark, Strip } from '../parts/strip.jsx';
+import { Table } from '../parts/table.jsx';
+import { DISPATCH, Mark, STATUS, Symbol } from '../status.jsx';
+import { Time, useTick } from '../time.jsx';
+
+const NIGHTS = 14; // what fits beside the rest; all are on the accelerator's own page
+
+function SuiteCell({ of }) {
+  if (!of) return <td class="quiet"><span class="symbol" aria-hidden="true">·</span><span class="visually-hidden">not reported</span></td>;
+  const { status, text, note, title } = suiteCell(of);
+  const body = <><Symbol of={STATUS[status]} title={title} /> <span class="n">{text}</span></>;
+  return <td class="nowrap" title={title}>{of.job ? <a class="cell-link" href={`/jobs/${of.job}`}>{body}</a> : body}{note && <span class="small quiet"> {note}</span>}</td>;
+}
+
+function Tested({ commit }) {
+  if (!commit) return <td class="quiet">nothing yet</td>;
+  const behind = commit.distance === 0 ? 'newest' : commit.distance === null ? '' : `${plural(commit.distance, 'commit')} behind`;
+  return <td class="nowrap"><Sha sha={commit.sha} to={`/commits/${commit.sha}`} /><br /><span class="small quiet">{behind || <Time at={commit.at} />}</span></td>;
+}
+
+// What is red leads to where it began.
+function State({ a }) {
+  const mark = <Mark of={STATES[stateOf(a, now())]}>{stateText(a, now())}</Mark>;
+  return a.red_since ? <a href={`/accelerators/${a.name}#red`}>{mark}</a> : mark;
+}
+
+function Row({ a, suites, hasNights }) {
+  return (
+    <tr>
+      <th scope="row" class="who">
+        <span class="row"><a class="who-name" href={`/accelerators/${a.name}`}><Foreign text={a.title || a.name} /></a><span class="tag">{a.level}</span></span>
+        <span class="who-state"><State a={a} />{a.last_report && stateOf(a, now()) !== 'silent' && <span class="small quiet"><span class="visually-hidden">last report </span><Time at={a.last_report} /></span>}</span>
+      </th>
+      {suites.map((suite) => <SuiteCell key={suite} of={testedSuites(a).find((s) => s.suite === suite)} />)}
+      <Tested commit={a.commit} />
+      <td class="nowrap"><Spark values={a.trend.map((t) => t.pass_rate)} label="Share of green runs, 30 days" width={96} /><span class="small quiet">{a.pass_rate === null ? 'no runs' : percent(a.pass_rate)}</span></td>
+      {hasNights && <td class="nights"><a href={`/accelerators/${a.name}#periodic`}><Strip days={a.nightly.slice(-NIGHTS)} label={`Periodic runs of ${a.name},`} /></a></td>}
+    </tr>
+  );
+}
+
+function Matrix({ body }) {
+  const [only, choose] = useState('');
+  const [word, search] = useState('');
+  const counts = stateCounts(body.accelerators, now());
+  const suites = columnsOf(body);
+  const hasNights = body.accelerators.some((a) => a.nightly.some(({ outcome }) => outcome));
+  const wanted = word.trim().toLowerCase();
+  const shown = body.accelerators.filter((a) => (!only || stateOf(a, now()) === only) && (!wanted || `${a.name} ${a.title} ${a.vendor}`.toLowerCase().includes(wanted)));
+  return (
+    <Section id="accelerators" title="Accelerators" aside="worst first; how many tests of each suite, at the newest commit that it tested">
+      {body.accelerators.length > 8 && (
+        <div class="filters">
+          <label>Find<input type="search" value={word} onInput={(event) => search(event.currentTarget.value)} placeholder="name or vendor" /></label>
+          <div class="chips" role="group" aria-label="State">
+            <button type="button" class="chip" aria-pressed={only === ''} onClick={() => choose('')}>all {count(body.accelerators.length)}</button>
+            {Object.keys(STATES).filter((key) => counts[key]).map((key) => <button key={key} type="button" class="chip" aria-pressed={only === key} onClick={() => choose(only === key ? '' : key)}><span class={`symbol t-${STATES[key].tone}`} aria-hidden="true">{STATES[key].symbol}</span>{STATES[key].word.split(',')[0]} {count(counts[key])}</button>)}
+          </div>
+        </div>
+      )}
+      {shown.length === 0 ? <Empty title="No accelerator fits"><button type="button" onClick={() => { choose(''); search(''); }}>Show all</button></Empty> : (
+        <Table label="Accelerators by suite" class="matrix">
+          <thead><tr><th scope="col">Accelerator</th>{suites.map((suite) => <th key={suite} scope="col"><Foreign class="clip" text={suite} /></th>)}<th scope="col">Commit</th><th scope="col">Pushes green, 30 days</th>{hasNights && <th scope="col">Periodic, {NIGHTS} days</th>}</tr></thead>
+          <tbody>{shown.map((a) => <Row key={a.name} a={a} suites={suites} hasNights={hasNights} />)}</tbody>
+        </Table>
+      )}
+    </Section>
+  );
+}
+
+function Running({ body }) {
+  return (
+    <Section id="running" title="Running now" aside={body.running_total > 0 && plural(body.running_total, 'dispatch', 'dispatches')}>
+      {body.running.length === 0 ? <p class="quiet">Nothing runs at the moment.</p> : (
+        <Table label="What is running">
+          <thead><tr><th scope="col">Change</th><th scope="col">Accelerator</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Due</th><th scope="col">Runner</th></tr></thead>
+          <tbody>{body.running.map((r) => (
+            <tr key={r.dispatch}>
+              <th scope="row" class="what"><Change change={r} /> <Foreign class="quiet clamp" text={r.title} /></th>
+              <td><a href={`/accelerators/${r.accelerator}`}>{r.accelerator}</a></td>
+              <td><Mark of={DISPATCH[r.state]} /></td>
+              <td><Time at={r.since} /></td>
+              <td><Time at={r.due} none="no deadline" /></td>
+              <td><Foreign text={r.runner} /></td>
+            </tr>
+          ))}</tbody>
+        </Table>
+      )}
+      {body.running_total > body.running.length && <p class="small quiet">The first {body.running.length} are shown.</p>}
+    </Section>
+  );
+}
+
+function Fresh() {
+  return (
+    <Empty title="No accelerator takes part yet">
+      <p>Put a file into <code>accelerators.d</code>, see what <code>outpostctl check</code> says of it, and send <code>outpostd</code> a SIGHUP:</p>
+      <pre>{FIRST_FILE}</pre>
+      <p>The next push to {data.upstream || 'upstream'} or pull request there is sent to it, and what it reports is shown here.</p>
+    </Empty>
+  );
+}
+
+function Dashboard({ body }) {
+  useTick();
+  if (body.accelerators.length === 0) return <><h1>Outpost is ready</h1><Fresh /></>;
+  const said = headline(body.accelerators, body.branch, now());
+  return (
+    <>
+      <div class="lead">
+        <h1 class={`headline t-${said.tone}`}><span class="symbol" aria-hidden="true">{said.symbol}</span> <span>{said.text}</span></h1>
+        {said.rest && <p>{said.rest}</p>}
+        {body.newest
+          ? <p class="lead-line"><span>Newest tested commit of <code>{body.repository}</code>: <Sha sha={body.newest.sha} to={`/commits/${body.newest.sha}`} /> <Foreign text={body.newest.title} /></span><span>{body.newest.author && <><Foreign text={body.newest.author} />, </>}<Time at={body.newest.at} /></span><span>tested by {body.newest.accelerators} of {body.accelerators.length}</span></p>
+          : <p class="quiet">Nothing of {body.branch} has been tested. The next push is sent by itself; <code>outpostctl retest SHA</code> sends one that is here already.</p>}
+      </div>
+      <Matrix body={body} />
+      <Running body={body} />
+    </>
+  );
+}
+
+export function DashboardPage({ api }) {
+  const answer = useAnswer(api);
+  return <Page title="Dashboard" state={answer.state} api={api}><Answer answer={answer}>{(body) => <Dashboard body={body} />}</Answer></Page>;
+}

@@ -1,0 +1,32 @@
+// Links to where things are: commits, pull requests, jobs, people.
+import { data } from '../data.js';
+import { ownPath, safeUrl, shortSha, UNKNOWN, visible } from '../format.js';
+
+export const GITHUB = 'https://github.com';
+
+// Text that somebody else wrote: shown as it is, and what cannot be seen in it made visible.
+export function Foreign({ text, class: name }) {
+  return <bdi class={name}>{visible(text ?? '')}</bdi>;
+}
+
+// An address somebody else wrote: a link only where it is one.
+export function Out({ href, children, ...rest }) {
+  const url = safeUrl(ownPath(href, data.base));
+  return url ? <a href={url} rel="noreferrer nofollow" {...rest}>{children}</a> : <span>{children}</span>;
+}
+
+export function Sha({ sha, repository = data.upstream, to }) {
+  if (!sha) return <span class="quiet">{UNKNOWN}</span>;
+  return <a class="sha" href={to ?? `${GITHUB}/${repository}/commit/${sha}`} title={sha}>{shortSha(sha)}</a>;
+}
+
+// Where this service shows a change: {number, head_sha}
+export const changePath = ({ number, head_sha: sha }) => (number ? `/pulls/${number}` : `/commits/${sha}`);
+
+export function Change({ change }) {
+  return <a href={changePath(change)} title={change.head_sha}>{change.number ? `#${change.number}` : shortSha(change.head_sha)}</a>;
+}
+
+export function PullRequest({ number, repository = data.upstream }) {
+  return <a href={`${GITHUB}/${repository}/pull/${number}`}>{repository}#{number}</a>;
+}

@@ -1,0 +1,65 @@
+// A list that comes in pages: more is asked for when it is wanted, and what has been read is read again, at most every
+// 5 s, when the first page has changed. Until that is all there, what was read before is shown.
+import { useEffect, useMemo, useReducer, useRef } from 'preact/hooks';
+import { get } from '../api.js';
+
+const AGAIN_MS = 5000;
+
+// next: the cursor behind the first page, or null. pathOf(cursor): a page's path, of which another list has another;
+// itemsOf(body): its items.
+//   {items, next, isBusy, error, more(), all()}
+export function usePages({ first, next, pathOf, itemsOf }) {
+  const [, redraw] = useReducer((n) => n + 1, 0);
+  const list = pathOf('');
+  const held = useRef(null);
+  const run = useRef(0);
+  const timer = useRef(null);
+  const newest = useRef(next);
+  newest.current = next;
+
+  const stop = () => {
+    run.current++;
+    clearTimeout(timer.current);
+    timer.current = null;
+  };
+  if (held.current?.list !== list) {
+    stop();
+    held.current = { list, pages: [], next, isBusy: false, error: null };
+  }
+  const put = (change) => { held.current = { ...held.current, ...change }; redraw(); };
+
+  const readOn = async (pages, cursor, wanted, isAgain) => {
+    const mine = ++run.current;
+    put({ isBusy: true, error: null });
+    try {
+      while (cursor && pages.length < wanted) {
+        const { body } = await get(pathOf(cursor));
+        if (mine !== run.current) return;
+        pages = [...pages, itemsOf(body)];
+        cursor = body.next ?? body.jobs_next ?? null;
+        if (!isAgain) put({ pages, next: cursor });
+      }
+      put({ pages, next: cursor, isBusy: false });
+    } catch (error) {
+      if (mine === run.current) put({ isBusy: false, error });
+    }
+  };
+
+  useEffect(() => {
+    const { pages, isBusy } = held.current;
+    if (pages.length === 0 && !isBusy) put({ next });
+    if (pages.length === 0 || timer.current) return; // a page that changes each second is not put off for ever
+    timer.current = setTimeout(() => {
+      timer.current = null;
+      readOn([], newest.current, held.current.pages.length, true);
+    }, AGAIN_MS);
+  }, [first, next, list]);
+  useEffect(() => stop, []);
+
+  const { pages, isBusy, error } = held.current;
+  return {
+    items: useMemo(() => pages.flat(), [pages]), next: held.current.next, isBusy, error,
+    more: () => readOn(pages, held.current.next, pages.length + 1),
+    all: () => readOn(pages, held.current.next, Infinity),
+  };
+}

@@ -1,0 +1,30 @@
+// What a page shows where there is nothing to show, not yet, or not any more.
+
+export function Empty({ title, children }) {
+  return <div class="state"><p class="state-title">{title}</p>{children}</div>;
+}
+
+export function Loading() {
+  return <div class="state" role="status"><p class="state-title">Loading<span class="dots" aria-hidden="true">…</span></p></div>;
+}
+
+const TITLES = { 0: 'The server cannot be reached', 400: 'This address asks for something that is not there', 404: 'Nothing is here', 503: 'The server is busy' };
+
+// isPage: it is all that the page has.
+export function Failure({ error, retry, isPage = false }) {
+  const Title = isPage ? 'h1' : 'p';
+  const isPassing = error.status === 0 || error.status >= 500;
+  return (
+    <div class="state" role="alert">
+      <Title class="state-title">{TITLES[error.status] ?? 'The server could not answer'}</Title>
+      <p>{error.status === 0 ? 'It is tried again by itself.' : `${error.message.replace(/^./, (c) => c.toUpperCase()).replace(/\.?$/, '.')}`}</p>
+      <p>{isPassing && retry ? <button type="button" onClick={retry}>Try again now</button> : <a href="/">To the dashboard</a>}</p>
+    </div>
+  );
+}
+
+// The answer's states in one place: children(body) once there is one.
+export function Answer({ answer, children }) {
+  if (answer.body) return <div class={answer.isOld ? 'page is-old' : 'page'} aria-busy={answer.isOld || undefined}>{children(answer.body)}</div>;
+  return answer.error ? <Failure error={answer.error} retry={answer.reload} isPage /> : <Loading />;
+}
