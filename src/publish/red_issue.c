@@ -61,7 +61,8 @@ static bool has_issue(const struct telling *t)
 {
 	if (t->is_refused)
 		return false;
-	return t->get.episode->issue_number || (t->step == RED_TELL && telling_repository(t));
+	return t->get.episode->issue_number ||
+	       ((t->step == RED_TELL || t->step == RED_LOOK) && telling_repository(t));
 }
 
 /* ---- what was done is written down ---- */
@@ -85,6 +86,7 @@ static void on_noted(struct store_op *op)
 	e->overdue_ms = t->note.overdue_ms ? t->note.overdue_ms : e->overdue_ms;
 	e->closed_ms = t->note.closed_ms ? t->note.closed_ms : e->closed_ms;
 	log_step(t, LOG_INFO, "red_episode_told");
+	t->claimed.is_uncertain = false;
 	decide(t);
 }
 
@@ -100,6 +102,7 @@ void telling_note(struct telling *t, int64_t issue)
 	    .notice = t->notice_text ? &t->notice : NULL};
 	switch (t->step) {
 	case RED_TELL:
+	case RED_LOOK:
 		t->note.told_ms = now_ms;
 		break;
 	case RED_REMIND:
@@ -162,11 +165,19 @@ void telling_by_notice(struct telling *t)
 
 /* ---- what is to be done now ---- */
 
+void telling_over(struct telling *t)
+{
+	t->claimed.is_uncertain = false;
+	claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+}
+
 static void act(struct telling *t)
 {
-	if (!has_issue(t))
+	if (!has_issue(t) && t->step == RED_LOOK) /* it can have none any more */
+		telling_over(t);
+	else if (!has_issue(t))
 		telling_by_notice(t);
-	else if (t->step == RED_TELL)
+	else if (t->step == RED_TELL || t->step == RED_LOOK)
 		telling_find_issue(t);
 	else
 		telling_find_comment(t);
@@ -197,9 +208,10 @@ static void decide(struct telling *t)
 {
 	int64_t next_ms;
 
-	t->step = red_step_next(t->get.episode, clock_wall_ms(), &next_ms);
+	t->step = red_step_next(t->get.episode, t->claimed.is_uncertain, clock_wall_ms(), &next_ms);
 	switch (t->step) {
 	case RED_TELL:
+	case RED_LOOK:
 	case RED_REMIND:
 	case RED_OVERDUE:
 	case RED_CLOSE:
@@ -213,7 +225,7 @@ static void decide(struct telling *t)
 		claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
 		break;
 	case RED_OVER:
-		claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+		telling_over(t);
 		break;
 	}
 }
@@ -246,7 +258,6 @@ void red_issue_start(struct publisher *p, struct outbox_row *row)
 
 	if (!claimed_start(&t->claimed, p, row, "red_issue", release))
 		return;
-	t->claimed.is_uncertain = false; /* every step looks for what it may have done already */
 	t->get = (struct get_red_episode){.q = {.done = on_episode}, .id = t->claimed.row.number};
 	if (store_get_red_episode(p->deps.store, &t->get))
 		claimed_give_back_soon(&t->claimed);

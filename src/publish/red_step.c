@@ -1,13 +1,16 @@
 #include "publish/red_step.h"
 
-enum red_step red_step_next(const struct red_episode *e, int64_t now_ms, int64_t *ret_next_ms)
+enum red_step red_step_next(
+    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms)
 {
 	int64_t remind_ms = e->first_bad_ms + RED_REMIND_MS;
 	int64_t overdue_ms = e->first_bad_ms + RED_OVERDUE_MS;
 
 	*ret_next_ms = 0;
-	if (e->closed_ms || (e->ended_ms && !e->told_ms))
+	if (e->closed_ms)
 		return RED_OVER;
+	if (e->ended_ms && !e->told_ms)
+		return may_be_told ? RED_LOOK : RED_OVER;
 	if (e->ended_ms)
 		return RED_CLOSE;
 	if (!e->told_ms)
@@ -32,6 +35,7 @@ const char *red_step_name(enum red_step step)
 {
 	switch (step) {
 	case RED_TELL:
+	case RED_LOOK:
 		return "red";
 	case RED_REMIND:
 		return "reminder";

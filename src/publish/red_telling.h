@@ -28,12 +28,14 @@ struct red_facts telling_facts(const struct telling *t, char **ret_github_url);
 
 /* The step is done: written down, and on to the next one. issue 0: no other than is known. */
 void telling_note(struct telling *t, int64_t issue);
+/* Nothing is left to do, as far as anybody knows. */
+void telling_over(struct telling *t);
 /* Without an issue: by the webhook runner, or not at all. */
 void telling_by_notice(struct telling *t);
 
 /* red_write.c: the step at GitHub. Each ends in telling_note(), telling_by_notice(), or with the row
  * given back. */
-void telling_find_issue(struct telling *t);   /* RED_TELL */
+void telling_find_issue(struct telling *t);   /* RED_TELL, RED_LOOK */
 void telling_find_comment(struct telling *t); /* the others */
 
 #endif

@@ -20,6 +20,10 @@ static void on_refused(struct telling *t, const struct github_result *result)
 {
 	log_event(LOG_WARN, "red_issue_refused", LOG_S("accelerator", t->accelerator->name),
 	    LOG_S("repository", telling_repository(t)), LOG_S("error", result->why.text));
+	if (t->step == RED_LOOK) {
+		telling_over(t);
+		return;
+	}
 	if (t->step != RED_TELL) { /* whoever closed the issue to us knows of it */
 		telling_note(t, 0);
 		return;
@@ -63,6 +67,8 @@ static void create(struct telling *t)
 	if (!claimed_may_write(&t->claimed, WRITE_ISSUE) ||
 	    !claimed_begin_call(&t->claimed, &t->call, on_created, t))
 		return;
+	t->claimed.is_uncertain =
+	    true; /* the episode may end before anybody knows what came of it */
 	facts = telling_facts(t, &github_url);
 	title = red_issue_title(&facts);
 	text = red_issue_text(&facts);
@@ -81,8 +87,10 @@ static void on_issue_searched(struct github_call *call)
 		return;
 	if (t->search.number > 0)
 		telling_note(t, t->search.number);
-	else
+	else if (t->step == RED_TELL)
 		create(t);
+	else
+		telling_over(t);
 }
 
 void telling_find_issue(struct telling *t)

@@ -232,6 +232,27 @@ describe('an accelerator that is red on main', { skip: notBuilt || (!existsSync(
     }
   });
 
+  test('an issue that nobody knows of is found and closed, also when all is green again by then', async () => {
+    const story = await Story.begin();
+    try {
+      const lost = story.rig.fault({ kind: 'hang', method: 'POST', path: '/repos/{owner}/{repo}/issues', when: 'after' });
+      await story.push('bad', 'FAIL');
+      await until(() => lost.struck === 1 && story.issues().length === 1, { timeout: 60_000 });
+      await story.outpost.kill();
+      const unseen = story.rig.fault({ kind: 'status', status: 502, method: 'GET', path: '/repos/{owner}/{repo}/issues', count: 1000 });
+      await story.outpost.spawn();
+      await until(() => unseen.struck > 0, { timeout: 60_000 });
+      await story.push('good again', 'PASS');
+      await story.outpost.waitForLog({ ev: 'branch_green', accelerator: 'chip' }, { timeout: 60_000 });
+      story.rig.clearFaults();
+      await story.told('green');
+      assert.deepEqual(story.issues().map(({ state }) => state), ['closed']);
+      assert.equal(story.comments().length, 1);
+    } finally {
+      await story.end();
+    }
+  });
+
   test('a repository that takes no issue is not asked for ever', async () => {
     const story = await Story.begin({
       accelerators: (lab) => [{ ...accelerators(lab)[0], runners: [...accelerators(lab)[0].runners, { name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }],

@@ -22,6 +22,7 @@ static void each_hour_has_its_step(void **state)
 	static const struct {
 		int told, reminded, overdue, ended, closed; /* hours; 0: not */
 		int now;
+		bool may_be_told;
 		enum red_step step;
 		int next; /* hours; 0: none */
 	} cases[] = {
@@ -40,6 +41,10 @@ static void each_hour_has_its_step(void **state)
 	    {.told = 1, .ended = 2, .now = 2, .step = RED_CLOSE},
 	    {.told = 1, .ended = 60, .now = 80, .step = RED_CLOSE},
 	    {.ended = 2, .now = 3, .step = RED_OVER}, /* nobody was told */
+	    {.now = 1, .may_be_told = true, .step = RED_TELL},
+	    {.ended = 2, .now = 3, .may_be_told = true, .step = RED_LOOK},
+	    {.told = 1, .ended = 2, .now = 3, .may_be_told = true, .step = RED_CLOSE},
+	    {.told = 1, .ended = 2, .closed = 3, .now = 4, .may_be_told = true, .step = RED_OVER},
 	    {.told = 1, .ended = 2, .closed = 3, .now = 100, .step = RED_OVER},
 	};
 
@@ -54,7 +59,8 @@ static void each_hour_has_its_step(void **state)
 		    .closed_ms = AT(cases[i].closed)};
 		int64_t next_ms;
 
-		if (red_step_next(&e, T0 + cases[i].now * HOUR, &next_ms) != cases[i].step)
+		if (red_step_next(&e, cases[i].may_be_told, T0 + cases[i].now * HOUR, &next_ms) !=
+		    cases[i].step)
 			fail_msg("case %zu", i);
 		assert_int_equal(next_ms, AT(cases[i].next));
 	}
