@@ -142,12 +142,15 @@ static void on_topic(unsigned topics, void *owner)
 	struct evidence *e = owner;
 
 	(void)topics;
-	if (e->is_closing || e->is_rung)
+	if (e->is_closing)
 		return;
+	/* also when a wake is near: the end of the claim sets the timer anew */
 	if (e->is_claiming) {
 		e->wants_claim = true;
 		return;
 	}
+	if (e->is_rung)
+		return;
 	e->is_rung = true;
 	timer_start(e->wake, RING_MS);
 }

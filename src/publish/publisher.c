@@ -144,12 +144,15 @@ static void on_topic(unsigned topics, void *owner)
 	struct publisher *p = owner;
 
 	(void)topics;
-	if (p->is_closing || p->is_rung)
+	if (p->is_closing)
 		return;
+	/* also when a wake is near: the end of the claim sets the timer anew */
 	if (p->is_claiming) {
 		p->wants_claim = true;
 		return;
 	}
+	if (p->is_rung)
+		return;
 	p->is_rung = true;
 	timer_start(p->wake, RING_MS);
 }
