@@ -86,9 +86,38 @@ static void put_accelerator(
 		put_runner(d, a->name, &a->runners[i]);
 }
 
+/* Each with its runners as one text; the name is a part of it. */
+#define SHOWN                                                                                      \
+	"SELECT name, json_array(name, title, vendor, level, docs_url, help_url, oncall,"          \
+	" required_suites, must_pass, skip, is_gone,"                                              \
+	" (SELECT json_group_array(json_array(r.name, r.kind, r.target, r.is_gone))"               \
+	" FROM (SELECT * FROM runner WHERE accelerator = a.name ORDER BY name) r))"                \
+	" FROM accelerator a"
+
+static char **read_shown(struct db *d)
+{
+	struct rows *r = db_rows(d, SHOWN);
+	char **list = strv_copy(NULL);
+
+	while (rows_next(r))
+		strv_add(&list, rows_text(r, 1));
+	return list;
+}
+
+/* Who looks at an accelerator is told when something of it is other than it was. */
+static void tell_changed(struct db *d, char **before)
+{
+	struct rows *r = db_rows(d, SHOWN);
+
+	while (rows_next(r))
+		if (!strv_contains((const char *const *)before, rows_text(r, 1)))
+			db_tell_accelerator(d, rows_text(r, 0));
+}
+
 static int mirror_run(struct store_op *op, struct db *d)
 {
 	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
+	char **before = read_shown(d);
 
 	db_exec(d, "UPDATE accelerator SET is_gone = 1");
 	db_exec(d, "UPDATE runner SET is_gone = 1");
@@ -97,6 +126,8 @@ static int mirror_run(struct store_op *op, struct db *d)
 	platform_tests_fill(d);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
 	db_tell(d, STORE_CHANGES);
+	tell_changed(d, before);
+	strv_free(before);
 	return 0;
 }
 

@@ -234,6 +234,18 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     await events.ended;
   });
 
+  test('events: a new registry tells who looks at what is new in it', { timeout: 120_000 }, async () => {
+    const events = follow(outpost, ['accelerators/npu']);
+    await events.next(1);
+    const { accelerators } = outpost.options;
+    await outpost.configure({ accelerators: [{ ...accelerators[0], title: 'The new NPU', level: 'L3' }] });
+    assert.equal((await outpost.reload()).fields.ev, 'reloaded');
+    // An event may still be of the tests before; who was not told of the registry waits here in vain.
+    for (let shown = {}; shown.title !== 'The new NPU' || shown.level !== 'L3'; shown = await outpost.api('accelerators/npu')) await events.next(1);
+    events.close();
+    await events.ended;
+  });
+
   test('events: bad and too many watches are refused', async () => {
     for (const query of ['', 'watch=', 'watch=metrics', 'watch=pulls/x', `watch=${'pulls/'.padEnd(200, '1')}`, Array(9).fill('watch=pulls/7').join('&'), 'watch=pulls/7&watch=%0a']) {
       const { status, json } = await outpost.get(`/api/v1/events?${query}`);

@@ -127,12 +127,66 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	free(id);
 }
 
+static void expect_told(struct mirror_registry *m, const char *expected)
+{
+	struct buf names = BUF_INIT(1000);
+
+	told = (struct store_touched){0};
+	DO_OK(store_mirror_registry, m);
+	for (int i = 0; i < told.n_accelerators; i++)
+		buf_appendf(&names, "%s ", told.accelerators[i]);
+	assert_string_equal(buf_str(&names), expected);
+	assert_false(told.is_all || told.n_changes || told.n_jobs);
+	buf_release(&names);
+}
+
+static void a_registry_touches_what_is_new_in_it(void **state)
+{
+	static char *no_names[] = {NULL}, *must_pass[] = {(char *)"model/llama3", NULL};
+	struct runner runners[] = {
+	    {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"},
+	    {.name = (char *)"lab", .kind = RUNNER_PULL}};
+	struct accelerator list[] = {
+	    {.name = (char *)"npu", .level = LEVEL_2, .must_pass = no_names, .skip = no_names},
+	    {.name = (char *)"tpu", .level = LEVEL_2, .must_pass = no_names, .skip = no_names},
+	};
+	struct mirror_registry m = {.list = list, .n = 2, .now_ms = T0};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		list[i].oncall = no_names;
+		list[i].runners = runners;
+		list[i].n_runners = 1;
+	}
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
+	expect_told(&m, "npu tpu ");
+	m.now_ms++;
+	expect_told(&m, "");
+	list[1].title = (char *)"TPU";
+	expect_told(&m, "tpu ");
+	list[0].level = LEVEL_3;
+	expect_told(&m, "npu ");
+	list[0].must_pass = must_pass;
+	expect_told(&m, "npu ");
+	list[1].n_runners = 2;
+	expect_told(&m, "tpu ");
+	list[1].n_runners = 1; /* a runner that left, and then the whole accelerator */
+	expect_told(&m, "tpu ");
+	m.n = 1;
+	expect_told(&m, "tpu ");
+	expect_told(&m, "");
+	m.n = 2;
+	expect_told(&m, "tpu ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_is_there_once_and_all_is_the_rest),
 	    cmocka_unit_test_setup_teardown(
 		a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_registry_touches_what_is_new_in_it, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
