@@ -2,13 +2,18 @@
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "loop/loop.h"
 #include "loop/loop_internal.h"
 
 static void on_work(uv_work_t *req)
 {
+	static _Thread_local bool has_given_way;
 	struct pool_work *w = req->data;
 
+	if (!has_given_way)
+		thread_give_way();
+	has_given_way = true;
 	w->work(w);
 }
 

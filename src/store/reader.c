@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "store/store_internal.h"
 
 struct readers {
@@ -64,6 +65,7 @@ static void *reader_main(void *p)
 	struct readers *r = self->all;
 	struct store_query *q;
 
+	thread_give_way(); /* no webhook waits for a page */
 	while ((q = take_query(r)) != NULL) {
 		run_query(self->db, q);
 		inbox_post(r->store->inbox, &q->item);

@@ -95,7 +95,9 @@ try {
     if (taken) console.log(`${n(taken.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${taken.outpost.length} alternating pairs`);
     console.log(`\n${table(list)}\n`);
     console.log(answersTable(read));
-    console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; five readers ask ten times a second each`);
+    const beside = (key) => median(read.intake.read.map((run) => run[key]));
+    console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; each answer asked ${n(Math.min(...read.answers.map((one) => one.requests)))} times and more`);
+    console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
     if (taken) {
       console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(taken.nginx_kept.rate)}/s`);
       console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);

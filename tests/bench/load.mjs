@@ -19,9 +19,25 @@ export function largestPullRequest() {
   return payloads.toSorted((a, b) => JSON.stringify(b).length - JSON.stringify(a).length)[0];
 }
 
-export class Load {
-  static #seed = Date.now() % 1_000_000;
+let seed = Date.now() % 1_000_000;
 
+// Returns {rate, p50, p99, max (ms), requests, refused, broken}. What wrk itself needs comes off nobody's time: it is C.
+async function wrk(script, origin, args, { seconds, connections, threads }) {
+  const child = spawn('wrk', [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', path.join(here, script), origin,
+    '--', ...args.map(String)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => { text += part; });
+  const [code] = await once(child, 'close');
+  const line = text.split('\n').find((one) => one.startsWith('{'));
+  if (code !== 0 || !line) throw new Error(`wrk failed (${code}):\n${text}`);
+  const said = JSON.parse(line);
+  return {
+    rate: said.requests / (said.duration_us / 1e6), p50: said.p50_us / 1000, p99: said.p99_us / 1000, max: said.max_us / 1000,
+    requests: said.requests, refused: said.refused, broken: said.broken,
+  };
+}
+
+export class Load {
   // payloads: which are sent, at random.
   static async prepare(dir, secret, payloads = [largestPullRequest()]) {
     const load = new Load();
@@ -36,22 +52,19 @@ export class Load {
     return load;
   }
 
-  // Runs wrk for so many seconds. Returns {rate, p50, p99, max (ms), requests, refused, broken}.
+  // Sends for so many seconds. Returns what wrk() does.
   async run(url, { seconds, connections = 64, threads = 2 }) {
     const { origin, pathname } = new URL(url);
-    const child = spawn('wrk', [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', path.join(here, 'webhooks.lua'), origin,
-      '--', this.file, pathname, String(Load.#seed++)], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let text = '';
-    child.stdout.setEncoding('utf8').on('data', (part) => { text += part; });
-    const [code] = await once(child, 'close');
-    const line = text.split('\n').find((one) => one.startsWith('{'));
-    if (code !== 0 || !line) throw new Error(`wrk failed (${code}):\n${text}`);
-    const said = JSON.parse(line);
-    return {
-      rate: said.requests / (said.duration_us / 1e6), p50: said.p50_us / 1000, p99: said.p99_us / 1000, max: said.max_us / 1000,
-      requests: said.requests, refused: said.refused, broken: said.broken,
-    };
+    return wrk('webhooks.lua', origin, [this.file, pathname, seed++], { seconds, connections, threads });
   }
+}
+
+// GETs of these paths in turn, each connection with so long a pause (ms) after each answer; pace 0 asks on at once.
+// Returns what wrk() does.
+export async function readPaths({ dir, origin, paths, seconds, connections = 1, pace = 0 }) {
+  const file = path.join(dir, `paths-${seed}`);
+  await fs.writeFile(file, paths.map((one) => `${one}\n`).join(''));
+  return wrk('readers.lua', origin, [file, pace, seed++], { seconds, connections, threads: 1 });
 }
 
 // nginx as a yardstick: it reads each body into memory and hands it on to itself, with proxy_pass as it is unless

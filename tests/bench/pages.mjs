@@ -7,10 +7,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Outpost, OUTPOSTD } from '../integration/lib/outpost.mjs';
-import { Load } from './load.mjs';
+import { Load, readPaths } from './load.mjs';
 import { Stub } from './stub.mjs';
 
 const ACCELERATORS = 8; // those of fill.c
+const READERS = 5;
+const READER_PAUSE_MS = 100;
 const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -54,40 +56,27 @@ async function addresses(url, agent) {
   ];
 }
 
-// Takes turns, so that no address has the machine's quiet moments to itself.
-async function latencies({ url, paths, rounds, agent, say }) {
-  const times = new Map(paths.map((one) => [one, { ms: [], bytes: 0 }]));
-  for (let round = 0; round < rounds + 3; round++) {
-    if (round % 20 === 0) say(`${paths.length} answers, round ${round} of ${rounds}`);
-    for (const one of paths) {
-      const { status, bytes, ms } = await get(url + one, agent);
-      if (status !== 200) throw new Error(`${one} is ${status}`);
-      if (round < 3) continue; // the database's pages come into memory
-      times.get(one).ms.push(ms);
-      times.get(one).bytes = bytes;
-    }
-  }
-  return [...times].map(([one, { ms, bytes }]) => {
-    const sorted = ms.toSorted((a, b) => a - b);
-    return { path: one, p50: sorted[Math.floor(sorted.length / 2)], p99: sorted[Math.ceil(sorted.length * 0.99) - 1], bytes };
-  });
+function refuseFaults(what, { refused, broken }) {
+  if (refused + broken > 0) throw new Error(`${what}: ${refused} refused, ${broken} broken`);
 }
 
-// Readers that each ask ten times a second, until stop().
-function readers(url, paths, count, agent) {
-  let isOver = false;
-  let n = 0;
-  const all = Array.from({ length: count }, async (_, i) => {
-    for (let at = i; !isOver; at += 7) {
-      await get(url + paths[at % paths.length], agent);
-      n++;
-      await sleep(100);
+// Takes turns, so that no address has the machine's quiet moments to itself; of its turns the middle one counts.
+async function latencies({ dir, url, paths, turns, agent, say }) {
+  const all = new Map(paths.map((one) => [one, []]));
+  for (let turn = 1; turn <= turns; turn++)
+    for (const [i, one] of paths.entries()) {
+      say(`turn ${turn} of ${turns}, answer ${i + 1} of ${paths.length}`);
+      await get(url + one, agent); // the database's pages come into memory
+      const run = await readPaths({ dir, origin: url, paths: [one], seconds: 1 });
+      refuseFaults(one, run);
+      all.get(one).push(run);
     }
-  });
-  return { stop: async () => { isOver = true; await Promise.all(all); return n; } };
+  return Promise.all([...all].map(async ([one, runs]) => ({
+    path: one, p50: median(runs.map((run) => run.p50)), p99: median(runs.map((run) => run.p99)), requests: runs.reduce((sum, run) => sum + run.requests, 0), bytes: (await get(url + one, agent)).bytes,
+  })));
 }
 
-export async function pages({ dir, results = 10_000_000, rounds = 300, seconds = 5, pairs = 3, database, say }) {
+export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5, pairs = 3, database, say }) {
   const stub = await Stub.start();
   const load = await Load.prepare(dir, stub.secret);
   const agent = new http.Agent({ keepAlive: true });
@@ -107,16 +96,18 @@ export async function pages({ dir, results = 10_000_000, rounds = 300, seconds =
     await outpost.spawn();
     const ready_ms = performance.now() - begun;
     const paths = await addresses(outpost.url, agent);
-    const answers = await latencies({ url: outpost.url, paths, rounds, agent, say });
+    const answers = await latencies({ dir, url: outpost.url, paths, turns, agent, say });
     const intake = { quiet: [], read: [] };
     for (let i = 1; i <= pairs; i++) {
       for (const who of i % 2 ? ['quiet', 'read'] : ['read', 'quiet']) {
         say(`webhooks, pair ${i} of ${pairs}: ${who}`);
-        const beside = who === 'read' ? readers(outpost.url, paths, 5, agent) : { stop: () => 0 };
-        const run = await load.run(`${outpost.url}/github/webhook`, { seconds });
-        run.n_read = await beside.stop();
-        if (run.refused + run.broken > 0) throw new Error(`${run.refused} webhooks refused, ${run.broken} broken`);
-        intake[who].push(run);
+        const [run, beside] = await Promise.all([
+          load.run(`${outpost.url}/github/webhook`, { seconds }),
+          who === 'read' ? readPaths({ dir, origin: outpost.url, paths, seconds, connections: READERS, pace: READER_PAUSE_MS }) : { requests: 0, refused: 0, broken: 0 },
+        ]);
+        refuseFaults('webhooks', run);
+        refuseFaults('readers', beside);
+        intake[who].push({ ...run, reads: beside.requests, reads_p50: beside.p50, reads_p99: beside.p99 });
         await sleep(1000);
       }
     }

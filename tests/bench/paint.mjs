@@ -1,0 +1,103 @@
+// How soon each page shows something: first contentful paint, and the first paint of the page's own content, by Chromium's
+// own clock, from the request on. The browser is warm: script and style are in its cache and the connection is open. Pages take turns, so
+// that none has the machine's quiet moments to itself.
+//
+//   node tests/bench/paint.mjs [BUILD_FOLDER] [--json] [--loads N] [--days N] [--url ORIGIN]
+//
+// Without --url on the history that the browser tests have, else on a server that runs.
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+
+const { values, positionals: [build] } = parseArgs({ allowPositionals: true, options: { json: { type: 'boolean' }, loads: { type: 'string' }, days: { type: 'string' }, url: { type: 'string' } } });
+if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
+if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
+
+const [{ tellHistory }, { launch, Window }] = await Promise.all([import('../../demo/history/tell.mjs'), import('../browser/browser.mjs')]);
+
+const AIM_MS = 100;
+const LOADS = Number(values.loads ?? 15);
+const WARM = 2; // loads of each that are not counted
+
+const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
+const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`); };
+
+async function api(origin, what) {
+  const answer = await fetch(`${origin}/api/v1/${what}`);
+  if (!answer.ok) throw new Error(`${what} is ${answer.status}`);
+  return answer.json();
+}
+
+// What links lead to, found by following the answers.
+async function pathsOf(origin) {
+  const [{ newest }, { accelerators: [{ name }] }, { platforms: [platform] }] = await Promise.all(['dashboard', 'accelerators', 'platforms'].map((what) => api(origin, what)));
+  const { jobs } = await api(origin, `accelerators/${name}`);
+  const pull = jobs.find(({ number }) => number);
+  return {
+    dashboard: '/', ...(pull && { pull: `/pulls/${pull.number}` }), ...(newest && { commit: `/commits/${newest.sha}` }), accelerator: `/accelerators/${name}`,
+    ...(jobs.length > 0 && { job: `/jobs/${(jobs.find(({ kind }) => kind === 'nightly') ?? jobs[0]).id}` }),
+    nightly: '/nightly', platforms: '/platforms', platform: `/platforms/${platform.name}`, missing: '/pulls/999999999',
+  };
+}
+
+// Runs in the page. The frame's header may be painted before the page's own script has run, so the first of what the
+// page itself says is looked for as well.
+async function paintsOf() {
+  const entry = (type, pick) => new Promise((resolve) => {
+    const seen = new PerformanceObserver((list) => {
+      const found = list.getEntries().find(pick);
+      if (found) { seen.disconnect(); resolve(found.startTime); }
+    });
+    seen.observe({ type, buffered: true });
+  });
+  const first = await entry('paint', ({ name }) => name === 'first-contentful-paint');
+  const content = await entry('largest-contentful-paint', ({ element }) => element?.closest('main'));
+  const [{ responseStart, decodedBodySize }] = performance.getEntriesByType('navigation');
+  return { first, content, answered: responseStart, bytes: decodedBodySize, elements: document.querySelectorAll('*').length };
+}
+
+async function measure(origin) {
+  const paths = await pathsOf(origin);
+  const browser = await launch();
+  const taken = new Map(Object.keys(paths).map((name) => [name, []]));
+  try {
+    const window = await Window.open(browser, { origin });
+    for (let round = -WARM; round < LOADS; round++) {
+      say(`round ${round + WARM + 1} of ${LOADS + WARM}`);
+      for (const [name, address] of Object.entries(paths)) {
+        await window.visit(address);
+        const paints = await window.page.evaluate(paintsOf);
+        if (round >= 0) taken.get(name).push(paints);
+      }
+    }
+    if (window.problems.length > 0) throw new Error(window.problems.join('\n'));
+  } finally {
+    await browser.close();
+  }
+  say('');
+  return [...taken].map(([name, all]) => ({ name, path: paths[name], ...Object.fromEntries(Object.keys(all[0]).map((key) => [key, median(all.map((one) => one[key]))])), worst: Math.max(...all.map(({ content }) => content)) }));
+}
+
+function table(pages) {
+  const ms = (value) => value.toFixed(0).padStart(7);
+  const head = `${''.padEnd(12)}  first content   worst  answered     KiB  elements`;
+  return [head, ...pages.map((one) => `${one.name.padEnd(12)}${ms(one.first)} ${ms(one.content)} ${ms(one.worst)} ${one.answered.toFixed(1).padStart(9)} ${(one.bytes / 1024).toFixed(1).padStart(7)} ${String(one.elements).padStart(9)}`)].join('\n');
+}
+
+async function onHistory() {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-paint-'));
+  say('a history is told');
+  const { outpost, close } = await tellHistory({ folder, days: Number(values.days ?? 6) });
+  try {
+    return await measure(outpost.url);
+  } finally {
+    await close();
+    await fs.rm(outpost.dir, { recursive: true, force: true });
+    await fs.rm(folder, { recursive: true, force: true });
+  }
+}
+
+const pages = values.url ? await measure(values.url) : await onHistory();
+if (values.json) console.log(JSON.stringify({ loads: LOADS, aim_ms: AIM_MS, pages }, null, 2));
+else console.log(`medians of ${LOADS} loads, ms from the request on; wanted: content ≤ ${AIM_MS}; worst is that of content\n\n${table(pages)}`);

@@ -1,0 +1,28 @@
+-- wrk's side of reading: GETs of addresses, in turn from a random one.
+-- arguments: a FILE with a path and query a line; the pause between an answer and the next question, ms; a seed.
+-- Ends with one JSON line.
+function init(args)
+	math.randomseed(tonumber(args[3]))
+	requests = {}
+	for path in io.lines(args[1]) do
+		requests[#requests + 1] = wrk.format("GET", path)
+	end
+	at = math.random(#requests)
+	pause = tonumber(args[2])
+end
+
+function delay()
+	return pause
+end
+
+function request()
+	at = at % #requests + 1
+	return requests[at]
+end
+
+function done(summary, latency)
+	io.write(string.format(
+		'{"requests":%d,"duration_us":%d,"p50_us":%d,"p99_us":%d,"max_us":%d,"refused":%d,"broken":%d}\n',
+		summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), latency.max,
+		summary.errors.status, summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout))
+end
