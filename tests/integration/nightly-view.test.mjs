@@ -1,34 +1,20 @@
 // Periodic runs over days, as vendors report them themselves: what each test's row of days says, who brought it, and
 // how the page is filtered and leafed through. The clock is moved while the daemon runs; GitHub's goes with it.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import fs from 'node:fs/promises';
-import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { githubClaims, startIssuer } from '../github/oidc.mjs';
 import { push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, workflowOf } from '../github/vendors.mjs';
+import { MovedClock, notMovable, realNow } from './lib/moved-clock.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
-const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 const DAY = 86_400_000;
 const HOSTILE = '</script><img src=x onerror=alert(1)>\u202e|`@everyone`';
 const LONG = { timeout: 60_000 };
 
-let ahead = 0; // milliseconds
-const RealDate = Date;
-globalThis.Date = class extends RealDate {
-  constructor(...args) {
-    if (args.length) super(...args);
-    else super(RealDate.now() + ahead);
-  }
-
-  static now() { return RealDate.now() + ahead; }
-};
-
-const dayOf = (ms) => new RealDate(ms).toISOString().slice(0, 10);
+const dayOf = (ms) => new Date(ms).toISOString().slice(0, 10);
 
 // One letter a day, oldest first: P pass, F fail, E error, M miss, S skip, . not there.
 const ROWS = {
@@ -43,12 +29,12 @@ const STATES = {
 const STATUS = { P: 'PASS', F: 'FAIL', E: 'ERROR', M: 'MISS', S: 'SKIP' };
 const REPOSITORY = { npu: 'Ascend/pytorch', xpu: 'intel/torch-xpu-ops', quiet: 'quiet/quiet' };
 
-describe('the row of days', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfaketime is not installed') }, () => {
+describe('the row of days', { skip: notBuilt || notMovable }, () => {
   let rig;
   let issuer;
   let outpost;
   let clock;
-  const start = Math.floor(RealDate.now() / DAY) * DAY + DAY + DAY / 2; // noon, tomorrow: no run sees midnight
+  const start = Math.floor(realNow() / DAY) * DAY + DAY + DAY / 2; // noon, tomorrow: no run sees midnight
   const shas = { npu: [], xpu: [], quiet: [] };
   const days = [0, 1, 2, 3, 4].map((n) => dayOf(start + n * DAY));
 
@@ -61,9 +47,9 @@ describe('the row of days', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfa
         triggers: { pull_request: false, ...(name === 'npu' && { schedule: ['0 0 1 1 *'] }) },
       })),
     });
-    clock = path.join(outpost.dir, 'clock');
+    clock = new MovedClock(outpost.dir);
     await moveTo(0);
-    outpost.options.env = { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
+    outpost.options.env = clock.env;
     await outpost.spawn();
     for (let n = 0; n < days.length; n++) await night(n);
   });
@@ -71,15 +57,10 @@ describe('the row of days', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfa
   after(async () => {
     await outpost?.close();
     await Promise.all([issuer?.close(), rig?.close()]);
-    ahead = 0;
+    MovedClock.right();
   });
 
-  async function moveTo(n) {
-    ahead = start + n * DAY - RealDate.now();
-    const file = `${clock}.new`;
-    await fs.writeFile(file, `+${Math.round(ahead / 1000)}\n`);
-    await fs.rename(file, clock);
-  }
+  const moveTo = (n) => clock.set(start + n * DAY - realNow());
 
   // A commit of main, of which a webhook tells.
   async function commit(message) {

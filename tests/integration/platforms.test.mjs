@@ -2,7 +2,6 @@
 // daemon's clock is moved while it is down.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { describe, test } from 'node:test';
@@ -13,13 +12,13 @@ import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, workflowOf } from '../github/vendors.mjs';
 import { HOSTILE } from './lib/hostile.mjs';
+import { MovedClock, notMovable } from './lib/moved-clock.mjs';
 import { OUTPOSTD, Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const run = promisify(execFile);
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const UPSTREAM = 'pytorch/pytorch';
-const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
-const DAY = 86400;
+const DAY = 86400_000; // milliseconds
 
 const platform = {
   integration: 'out-of-tree', device: 'npu', summary: 'A chip.', max_age: '14d',
@@ -36,26 +35,17 @@ const accelerator = (name, more = {}) => ({
 });
 const REQUIRED = { required: { must_pass: ['unit/smoke'] } };
 
-let ahead = 0; // seconds
-const RealDate = Date;
-globalThis.Date = class extends RealDate {
-  constructor(...args) {
-    if (args.length) super(...args);
-    else super(RealDate.now() + ahead * 1000);
-  }
-
-  static now() { return RealDate.now() + ahead * 1000; }
-};
-
 // One service with a clock of its own.
 class Story {
-  static async begin(accelerators, { faketime = false } = {}) {
+  static async begin(accelerators, { isClockMoved = false } = {}) {
     const story = new Story();
     story.rig = await startRig({ repositories: [{ name: UPSTREAM }, ...accelerators.map(({ name }) => ({ name: `vendor/${name}` }))] });
     story.outpost = await Outpost.prepare({ rig: story.rig, accelerators, config: REQUIRED });
-    story.clock = path.join(story.outpost.dir, 'clock');
-    await fs.writeFile(story.clock, '+0\n');
-    if (faketime) story.outpost.options.env = { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: story.clock, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
+    if (isClockMoved) {
+      story.clock = new MovedClock(story.outpost.dir);
+      await story.clock.set(0);
+      story.outpost.options.env = story.clock.env;
+    }
     await story.outpost.spawn();
     story.tokens = {};
     for (const { name } of accelerators) story.tokens[name] = (await story.outpost.ctl('token', 'issue', name)).stdout.trim();
@@ -68,15 +58,14 @@ class Story {
     } finally {
       await this.outpost.close();
       await this.rig.close();
-      ahead = 0;
+      MovedClock.right();
     }
   }
 
   // Down, so many days later up again.
   async at(days) {
     await this.outpost.stop();
-    ahead = days * DAY;
-    await fs.writeFile(this.clock, `+${ahead}\n`);
+    await this.clock.set(days * DAY);
     await this.outpost.spawn();
   }
 
@@ -110,9 +99,9 @@ const NIGHTLY = environment('2.10.0a0+gitabc');
 const STABLE = environment('2.9.1+cpu');
 const offers = ({ install }) => install.map(({ build, os, offered }) => `${build} ${os} ${offered}`);
 
-describe('a platform by its reports', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfaketime is not installed') }, () => {
+describe('a platform by its reports', { skip: notBuilt || notMovable }, () => {
   test('is untested, tested, red and stale, and offers what is green and fresh', async () => {
-    const story = await Story.begin([accelerator('npu'), accelerator('gpu')], { faketime: true });
+    const story = await Story.begin([accelerator('npu'), accelerator('gpu')], { isClockMoved: true });
     try {
       assert.equal((await story.platform()).state, 'untested');
       let target = await story.push('first');

@@ -1,32 +1,18 @@
 // The 72-hour rule, from the first red push to the green one, over days: told once, reminded once, shown as overdue,
 // closed by itself. The daemon's clock is moved while it is down; GitHub's, which is this process, goes with it.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import fs from 'node:fs/promises';
-import path from 'node:path';
 import { describe, test } from 'node:test';
 import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { MovedClock, notMovable } from './lib/moved-clock.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const CHIP = 'Ascend/pytorch';
 const QUIET = 'torch-spyre/torch-spyre';
 const SECRET = 'a secret between Outpost and the lab';
-const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 const HOUR = 3600;
-
-let ahead = 0; // seconds
-const RealDate = Date;
-globalThis.Date = class extends RealDate {
-  constructor(...args) {
-    if (args.length) super(...args);
-    else super(RealDate.now() + ahead * 1000);
-  }
-
-  static now() { return RealDate.now() + ahead * 1000; }
-};
 
 const pushed = { push: { branches: ['main'] }, pull_request: {} };
 const accelerators = (lab) => [
@@ -39,15 +25,14 @@ const accelerators = (lab) => [
 class Story {
   static async begin(options = {}) {
     const story = new Story();
-    ahead = 0;
     [story.rig, story.lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
     story.outpost = await Outpost.prepare({
       rig: story.rig, accelerators: accelerators(story.lab), secrets: { 'lab-chip': { hook: SECRET }, chip: { hook: SECRET } }, ...options,
       ...(options.accelerators && { accelerators: options.accelerators(story.lab) }),
     });
-    story.clock = path.join(story.outpost.dir, 'clock');
-    await fs.writeFile(story.clock, '+0\n');
-    story.outpost.options.env = { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: story.clock, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
+    story.clock = new MovedClock(story.outpost.dir);
+    await story.clock.set(0);
+    story.outpost.options.env = story.clock.env;
     await story.outpost.spawn();
     story.tokens = {};
     for (const { name } of story.outpost.options.accelerators)
@@ -62,15 +47,14 @@ class Story {
       await this.outpost.close();
       await this.lab.stop();
       await this.rig.close();
-      ahead = 0;
+      MovedClock.right();
     }
   }
 
   // Down, so many hours later up again.
   async at(hours) {
     await this.outpost.stop();
-    ahead = hours * HOUR;
-    await fs.writeFile(this.clock, `+${ahead}\n`);
+    await this.clock.set(hours * HOUR * 1000);
     await this.outpost.spawn();
   }
 
@@ -116,7 +100,7 @@ class Story {
   notice(event) { return until(() => this.notices().find((one) => one.event === event), { timeout: 60_000, what: `the notice ${event}` }); }
 }
 
-describe('an accelerator that is red on main', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfaketime is not installed') }, () => {
+describe('an accelerator that is red on main', { skip: notBuilt || notMovable }, () => {
   test('is told once, reminded once, overdue after 72 hours, and closed when green', async () => {
     const story = await Story.begin();
     try {
