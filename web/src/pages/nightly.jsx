@@ -19,6 +19,7 @@ import { Time } from '../time.jsx';
 
 const TYPING_MS = 300;
 const SPANS = [7, 14, 30, 90];
+const AT_ONCE = 6; // tests drawn with the first paint: what a tall window shows of them
 
 const dayHead = (day, i) => (i === 0 || day.endsWith('-01') ? `${Number(day.slice(8))} ${MONTHS[Number(day.slice(5, 7)) - 1]}` : String(Number(day.slice(8))));
 
@@ -127,6 +128,13 @@ function Test({ test, days, titles }) {
   );
 }
 
+// False until the page has been painted once: an effect runs after that.
+function usePainted() {
+  const [isPainted, set] = useState(false);
+  useEffect(() => set(true), []);
+  return isPainted;
+}
+
 // The filters are in the address, so that what one sees can be sent to somebody.
 function useSearch() {
   const [search, set] = useState(location.search);
@@ -189,6 +197,7 @@ function Filters({ body, search, put }) {
 function Tests({ body, api, search, put }) {
   const pages = usePages({ first: body, next: body.next, pathOf: (cursor) => withParams(api, { cursor }), itemsOf: (got) => got.tests });
   const tests = [...body.tests, ...pages.items];
+  const drawn = usePainted() ? tests : tests.slice(0, AT_ONCE);
   const titles = new Map(body.accelerators.map(({ name, title }) => [name, title || name]));
   const isFiltered = FILTERS.some((name) => name !== 'days' && name !== 'until' && new URLSearchParams(search).has(name));
   return (
@@ -196,7 +205,7 @@ function Tests({ body, api, search, put }) {
       <Filters body={body} search={search} put={put} />
       {tests.length === 0
         ? <Empty title={isFiltered ? 'No test fits' : 'No test was reported in these days'}>{isFiltered && <button type="button" onClick={() => ['state', 'accelerator', 'suite', 'q'].forEach((name) => put(name, '', true))}>Show all</button>}</Empty>
-        : <ul class="plain night-tests">{tests.map((test) => <Test key={testName(test)} test={test} days={body.days} titles={titles} />)}</ul>}
+        : <ul class="plain night-tests">{drawn.map((test) => <Test key={testName(test)} test={test} days={body.days} titles={titles} />)}</ul>}
       <More pages={pages} shown={tests.length} total={null} what="tests" />
     </Section>
   );
@@ -228,5 +237,5 @@ export function NightlyPage({ api }) {
   const [search, put] = useSearch();
   const wanted = search === location.search && apiOf(search) === apiOf(new URL(api, 'http://page').search) ? api : apiOf(search);
   const answer = useAnswer(wanted);
-  return <Page title="Nightly" state={answer.state} api={wanted}><Answer answer={answer}>{(body) => <Nightly body={body} api={wanted} search={search} put={put} />}</Answer></Page>;
+  return <Page title="Nightly" state={answer.state} api={wanted}><Answer answer={answer} of={[wanted, search]}>{(body) => <Nightly body={body} api={wanted} search={search} put={put} />}</Answer></Page>;
 }

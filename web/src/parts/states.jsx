@@ -1,4 +1,5 @@
 // What a page shows where there is nothing to show, not yet, or not any more.
+import { useMemo } from 'preact/hooks';
 
 export function Empty({ title, children }) {
   return <div class="state"><p class="state-title">{title}</p>{children}</div>;
@@ -23,8 +24,10 @@ export function Failure({ error, retry, isPage = false }) {
   );
 }
 
-// The answer's states in one place: children(body) once there is one.
-export function Answer({ answer, children }) {
-  if (answer.body) return <div class={answer.isOld ? 'page is-old' : 'page'} aria-busy={answer.isOld || undefined}>{children(answer.body)}</div>;
+// The answer's states in one place: children(body) once there is one. It is drawn again when the body or something `of`
+// the list changes, not when only the stream's state does: a page may have thousands of elements.
+export function Answer({ answer, of = [], children }) {
+  const drawn = useMemo(() => answer.body && children(answer.body), [answer.body, ...of]);
+  if (answer.body) return <div class={answer.isOld ? 'page is-old' : 'page'} aria-busy={answer.isOld || undefined}>{drawn}</div>;
   return answer.error ? <Failure error={answer.error} retry={answer.reload} isPage /> : <Loading />;
 }
