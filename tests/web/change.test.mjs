@@ -1,7 +1,7 @@
 // From verdicts to rows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columnsOf, filterRows, rowsOf, tallyCells } from '../../web/src/change_rows.js';
+import { columnsOf, filterRows, groupAlike, rowsOf, tallyCells } from '../../web/src/change_rows.js';
 
 const cell = (accelerator, name, status, attribution = null, over = {}) => ({ accelerator, suite: 'unit', test: name, dtype: null, status, attribution, message: null, job: 1, ...over });
 const names = (rows) => rows.map((row) => row.test);
@@ -24,6 +24,18 @@ test('silence is no row', () => {
 
 test('names that are made alike stay apart', () => {
   assert.equal(rowsOf([cell('a', 'b/c', 'PASS', null, { suite: 'a' }), cell('a', 'c', 'PASS', null, { suite: 'a/b' }), cell('a', '__proto__', 'PASS')]).length, 3);
+});
+
+test('what broke in the same words stands together, where the first of it would', () => {
+  const said = { message: 'no kernel for rms_norm' };
+  const groups = groupAlike([cell('a', 'one', 'FAIL', 'NEW', said), cell('a', 'two', 'FAIL', 'NEW', { message: 'other' }), cell('b', 'one', 'FAIL', 'NEW', said), cell('a', 'three', 'FAIL', 'NEW', said),
+    cell('a', 'four', 'FAIL', 'UNCLASSIFIED', said), cell('a', 'five', 'ERROR', 'NEW', said)]);
+  assert.deepEqual(groups.map(({ cells }) => cells.map((one) => `${one.accelerator} ${one.test}`)), [['a one', 'b one', 'a three'], ['a two'], ['a four'], ['a five']]);
+  assert.equal(new Set(groups.map(({ key }) => key)).size, 4);
+});
+
+test('who says nothing is like nobody', () => {
+  assert.equal(groupAlike([cell('a', 'one', 'FAIL'), cell('a', 'two', 'FAIL'), cell('b', 'one', 'FAIL')]).length, 3);
 });
 
 test('filters fit one and the same cell', () => {

@@ -54,6 +54,18 @@ export function tallyCells(rows) {
   return n;
 }
 
+// Cells that broke in the same words and are judged alike stand together, where the first of them would:
+// [{key, cells}]. Without a message nobody knows, and each stands alone.
+export function groupAlike(cells) {
+  const groups = new Map();
+  for (const cell of cells) {
+    const key = JSON.stringify(cell.message ? [cell.status, cell.attribution, cell.message] : [cell.attribution, cell.accelerator, keyOf(cell)]);
+    if (!groups.has(key)) groups.set(key, { key, cells: [] });
+    groups.get(key).cells.push(cell);
+  }
+  return [...groups.values()];
+}
+
 // Accelerators in the order of the summary, which has the worst first.
 export function columnsOf(body) {
   const place = new Map((body.summary.accelerators ?? []).map(({ name }, i) => [name, i]));

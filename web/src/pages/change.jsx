@@ -6,7 +6,8 @@ import { columnsOf, filterRows, OUTCOMES, rowsOf, tallyCells, urgency, VERDICTS 
 import { now } from '../data.js';
 import { count, plural, roughly, shortSha, testName } from '../format.js';
 import { useAnswer } from '../live.js';
-import { Foreign, GITHUB, Out, PullRequest, Sha } from '../parts/links.jsx';
+import { Details, Failures } from '../parts/failures.jsx';
+import { Foreign, PullRequest, Sha } from '../parts/links.jsx';
 import { More } from '../parts/more.jsx';
 import { usePages } from '../parts/pages_of.js';
 import { Section } from '../parts/section.jsx';
@@ -16,7 +17,6 @@ import { ATTRIBUTION, DISPATCH, isRed, jobMark, Mark, STATUS, Symbol } from '../
 import { Time } from '../time.jsx';
 
 const ROWS_AT_ONCE = 200;
-const FAILURES_AT_ONCE = 10;
 
 function Verdict({ body }) {
   const { summary } = body;
@@ -47,47 +47,6 @@ function Head({ body }) {
       {STATE_TEXTS[body.state] && <p class="notice"><strong>{body.state === 'closed' ? 'Closed' : 'Superseded'}.</strong> {STATE_TEXTS[body.state]}</p>}
       <Verdict body={body} />
     </div>
-  );
-}
-
-function Contact({ a }) {
-  const help = a?.links?.help ?? a?.links?.docs;
-  return <>{help && <Out href={help}>contact</Out>}{a?.oncall?.length > 0 && <span>on call {a.oncall.map((login, i) => <span key={login}>{i > 0 && ', '}<code>{login}</code></span>)}</span>}</>;
-}
-
-// Why a cell is red, and where to look.
-function Details({ cell, a, body }) {
-  const why = ATTRIBUTION[cell.attribution];
-  return (
-    <div class="details">
-      <p class="row">
-        <Mark of={STATUS[cell.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: cell.attribution === 'NEW' ? 'fail' : 'plain' }} />}
-        <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={a?.title ?? cell.accelerator} /></a></span>
-        {cell.late && <span class="tag">reported late</span>}
-      </p>
-      {cell.message && <pre><Foreign text={cell.message} /></pre>}
-      <p class="row">
-        <span>{cell.reason ? <Foreign text={cell.reason} /> : why ? why.text : 'not classified yet'}</span>
-        {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
-        {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
-        {cell.file && <a class="sha" href={`${GITHUB}/${body.repository}/blob/${body.head_sha}/${encodeURI(cell.file)}${cell.line ? `#L${cell.line}` : ''}`}><Foreign text={cell.file} />{cell.line && `:${cell.line}`}</a>}
-        <Contact a={a} />
-      </p>
-    </div>
-  );
-}
-
-function Failures({ rows, byName, body }) {
-  const [shown, show] = useState(FAILURES_AT_ONCE);
-  const red = rows.flatMap((row) => [...row.cells.values()].filter((cell) => isRed(cell.status) && (cell.attribution === 'NEW' || cell.attribution === 'UNCLASSIFIED' || !cell.attribution) && !byName.get(cell.accelerator)?.unhealthy));
-  if (red.length === 0) return null;
-  return (
-    <Section id="failures" title="To look at" aside={`${plural(red.length, 'failure')} that this change may have caused`}>
-      <ul class="plain stack">
-        {red.slice(0, shown).map((cell) => <li key={`${cell.accelerator} ${testName(cell)}`} class="panel"><h3><code><Foreign text={testName(cell)} /></code></h3><Details cell={cell} a={byName.get(cell.accelerator)} body={body} /></li>)}
-      </ul>
-      {red.length > shown && <div class="more"><button type="button" onClick={() => show(shown + 50)}>Show more</button><span class="quiet small">{count(shown)} of {count(red.length)}</span></div>}
-    </Section>
   );
 }
 

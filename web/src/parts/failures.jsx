@@ -1,0 +1,96 @@
+// What is red in a change, and why: each failure, and those that broke in the same words together.
+import { useState } from 'preact/hooks';
+import { groupAlike, keyOf } from '../change_rows.js';
+import { count, plural, testName } from '../format.js';
+import { ATTRIBUTION, isRed, Mark, STATUS } from '../status.jsx';
+import { Foreign, GITHUB, Out } from './links.jsx';
+import { Section } from './section.jsx';
+
+const FAILURES_AT_ONCE = 10;
+const ALIKE_AT_ONCE = 8;
+
+function Contact({ a }) {
+  const help = a?.links?.help ?? a?.links?.docs;
+  return <>{help && <Out href={help}>contact</Out>}{a?.oncall?.length > 0 && <span>on call {a.oncall.map((login, i) => <span key={login}>{i > 0 && ', '}<code>{login}</code></span>)}</span>}</>;
+}
+
+function Place({ cell, body }) {
+  if (!cell.file) return null;
+  return <a class="sha" href={`${GITHUB}/${body.repository}/blob/${body.head_sha}/${encodeURI(cell.file)}${cell.line ? `#L${cell.line}` : ''}`}><Foreign text={cell.file} />{cell.line && `:${cell.line}`}</a>;
+}
+
+// Why a cell is red, and where to look.
+export function Details({ cell, a, body }) {
+  const why = ATTRIBUTION[cell.attribution];
+  return (
+    <div class="details">
+      <p class="row">
+        <Mark of={STATUS[cell.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: cell.attribution === 'NEW' ? 'fail' : 'plain' }} />}
+        <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={a?.title ?? cell.accelerator} /></a></span>
+        {cell.late && <span class="tag">reported late</span>}
+      </p>
+      {cell.message && <pre><Foreign text={cell.message} /></pre>}
+      <p class="row">
+        <span>{cell.reason ? <Foreign text={cell.reason} /> : why ? why.text : 'not classified yet'}</span>
+        {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
+        {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
+        <Place cell={cell} body={body} />
+        <Contact a={a} />
+      </p>
+    </div>
+  );
+}
+
+// What broke in the same words, most likely of one cause: the words once, then who says them.
+function Alike({ cells, byName, body }) {
+  const [isWhole, setWhole] = useState(false);
+  const [first] = cells;
+  const why = ATTRIBUTION[first.attribution];
+  const tests = new Set(cells.map(keyOf)).size;
+  const reasons = new Set(cells.map(({ reason }) => reason));
+  return (
+    <>
+      <h3>{tests === 1 ? <code><Foreign text={testName(first)} /></code> : `${count(tests)} tests with the same message`}</h3>
+      <div class="details">
+        <p class="row">
+          <Mark of={STATUS[first.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: first.attribution === 'NEW' ? 'fail' : 'plain' }} />}
+          <span>on {plural(new Set(cells.map(({ accelerator }) => accelerator)).size, 'accelerator')}</span>
+        </p>
+        <pre><Foreign text={first.message} /></pre>
+        <p>{reasons.size === 1 && first.reason ? <Foreign text={first.reason} /> : why ? why.text : 'not classified yet'}</p>
+        <ul class="plain alike">
+          {(isWhole ? cells : cells.slice(0, ALIKE_AT_ONCE)).map((cell) => (
+            <li key={`${cell.accelerator} ${keyOf(cell)}`} class="row">
+              {tests > 1 && <code><Foreign text={testName(cell)} /></code>}
+              <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={byName.get(cell.accelerator)?.title ?? cell.accelerator} /></a></span>
+              {cell.late && <span class="tag">reported late</span>}
+              {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
+              {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
+              <Place cell={cell} body={body} />
+            </li>
+          ))}
+        </ul>
+        {!isWhole && cells.length > ALIKE_AT_ONCE && <button type="button" class="link" onClick={() => setWhole(true)}>show all {count(cells.length)}</button>}
+      </div>
+    </>
+  );
+}
+
+function Alone({ cell, byName, body }) {
+  return <><h3><code><Foreign text={testName(cell)} /></code></h3><Details cell={cell} a={byName.get(cell.accelerator)} body={body} /></>;
+}
+
+export function Failures({ rows, byName, body }) {
+  const [shown, show] = useState(FAILURES_AT_ONCE);
+  const red = rows.flatMap((row) => [...row.cells.values()].filter((cell) => isRed(cell.status) && (cell.attribution === 'NEW' || cell.attribution === 'UNCLASSIFIED' || !cell.attribution) && !byName.get(cell.accelerator)?.unhealthy));
+  if (red.length === 0) return null;
+  const groups = groupAlike(red);
+  return (
+    <Section id="failures" title="To look at" aside={`${plural(red.length, 'failure')} that this change may have caused`}>
+      <ul class="plain stack">
+        {groups.slice(0, shown).map(({ key, cells }) => <li key={key} class="panel">{cells.length > 1 ? <Alike cells={cells} byName={byName} body={body} /> : <Alone cell={cells[0]} byName={byName} body={body} />}</li>)}
+      </ul>
+      {groups.length > shown && <div class="more"><button type="button" onClick={() => show(shown + 50)}>Show more</button><span class="quiet small">{count(shown)} of {count(groups.length)}</span></div>}
+    </Section>
+  );
+}
