@@ -1,11 +1,5 @@
 /* Questions for the commits between two runs, against a store and a GitHub that live in this file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "stand_ins.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -22,8 +16,6 @@ static struct world {
 	struct loop *loop;
 	struct comparing *comparing;
 	struct timer *close_later;
-	void (*on_topic)(unsigned topics, void *owner);
-	void *topic_owner;
 
 	int n_due, n_tries; /* questions that the store has, each of which was asked so often */
 	int n_claims, n_asked, n_cancelled, n_closed;
@@ -41,20 +33,6 @@ static struct world {
 
 /* ---- the store ---- */
 
-static void op_done(void *p)
-{
-	struct store_op *op = p;
-
-	op->done(op);
-}
-
-static void query_done(void *p)
-{
-	struct store_query *q = p;
-
-	q->done(q);
-}
-
 static void on_closed(void *owner)
 {
 	(void)owner;
@@ -67,15 +45,6 @@ static void close_now(struct timer *t)
 {
 	(void)t;
 	comparing_close(w.comparing, on_closed, NULL);
-}
-
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
-{
-	(void)s;
-	assert_int_equal(topics, STORE_ATTRIBUTION);
-	w.on_topic = on_topic;
-	w.topic_owner = owner;
 }
 
 int store_claim_comparison(struct store *s, struct claim_comparison *q)
@@ -94,7 +63,7 @@ int store_claim_comparison(struct store *s, struct claim_comparison *q)
 		q->bad_sha = xstrdup("bad");
 		q->n_tries = w.n_tries;
 	}
-	loop_reap(w.loop, query_done, &q->q);
+	end_query(w.loop, &q->q);
 	if (w.closes_at_claim)
 		timer_start(w.close_later, 0);
 	return 0;
@@ -125,18 +94,11 @@ int store_put_comparison(struct store *s, struct put_comparison *op)
 		if (--w.n_due == 0)
 			timer_start(w.close_later, 0);
 	}
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	return 0;
 }
 
 /* ---- GitHub ---- */
-
-static void call_done(void *p)
-{
-	struct github_call *call = p;
-
-	call->done(call);
-}
 
 void github_commits_between(struct github *g, struct github_commits *c, const char *repository,
     const char *base, const char *head)
@@ -151,11 +113,11 @@ void github_commits_between(struct github *g, struct github_commits *c, const ch
 	if (!w.result.err)
 		assert_int_equal(json_parse(w.answer, strlen(w.answer), &c->call.answer, NULL), 0);
 	if (w.rings_while_busy)
-		w.on_topic(STORE_ATTRIBUTION, w.topic_owner);
+		ring();
 	if (w.closes_at_ask)
 		timer_start(w.close_later, 0);
 	if (!w.is_mute)
-		loop_reap(w.loop, call_done, &c->call);
+		end_call(w.loop, &c->call);
 }
 
 void github_call_release(struct github_call *call)
@@ -169,7 +131,7 @@ void github_cancel(struct github *g, struct github_call *call)
 	(void)g;
 	w.n_cancelled++;
 	call->result.err = ERR_CANCELLED;
-	loop_reap(w.loop, call_done, call);
+	end_call(w.loop, call);
 }
 
 /* ---- the tests ---- */
@@ -179,6 +141,7 @@ static int set_up(void **state)
 	(void)state;
 	log_setup(LOG_ERROR, LOG_TEXT);
 	memset(&w, 0, sizeof(w));
+	stand_ins_reset();
 	w.loop = loop_new();
 	w.close_later = timer_new(w.loop, close_now, NULL);
 	w.n_due = 1;
@@ -199,8 +162,9 @@ static void run(void)
 	const struct evidence_deps deps = {.loop = w.loop};
 
 	w.comparing = comparing_new(&deps);
+	assert_int_equal(subscriber.topics, STORE_ATTRIBUTION);
 	loop_run(w.loop);
-	w.on_topic(STORE_ATTRIBUTION, w.topic_owner); /* the store may be open yet */
+	ring(); /* the store may be open yet */
 	comparing_free(w.comparing);
 	loop_free(w.loop);
 	assert_int_equal(w.n_closed, 1);

@@ -1,12 +1,6 @@
 /* The gatherer against a store and a GitHub that live in this file: what each was asked is
  * remembered as words, and both answer as the test says. Whole-program tests have the real ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "stand_ins.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -26,9 +20,6 @@ static struct world {
 	struct evidence *evidence;
 	struct config config;
 	struct timer *stop_later;
-	void (*on_topic)(unsigned topics, void *owner);
-	void *topic_owner;
-	char trace[1024];
 
 	struct due { /* what the store says is due, until it was attributed */
 		int64_t id;
@@ -50,30 +41,7 @@ static struct world {
 	int n_unanswered, n_asked_at_once;
 } w;
 
-static void trace(const char *fmt, int64_t id)
-{
-	size_t n = strlen(w.trace);
-	char word[64];
-
-	snprintf(word, sizeof(word), "%s%lld", fmt, (long long)id);
-	snprintf(w.trace + n, sizeof(w.trace) - n, "%s%s", n ? " " : "", word);
-}
-
 /* ---- the store ---- */
-
-static void op_done(void *p)
-{
-	struct store_op *op = p;
-
-	op->done(op);
-}
-
-static void query_done(void *p)
-{
-	struct store_query *q = p;
-
-	q->done(q);
-}
 
 static void on_closed(void *owner)
 {
@@ -86,15 +54,6 @@ static void close_now(struct timer *t)
 {
 	(void)t;
 	evidence_close(w.evidence, on_closed, NULL);
-}
-
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
-{
-	(void)s;
-	assert_int_equal(topics, STORE_ATTRIBUTION);
-	w.on_topic = on_topic;
-	w.topic_owner = owner;
 }
 
 int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
@@ -118,7 +77,7 @@ int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
 		    .needs_files = w.due[i].needs_files,
 		};
 	q->next_ms = 0;
-	loop_reap(w.loop, query_done, &q->q);
+	end_query(w.loop, &q->q);
 	return 0;
 }
 
@@ -141,17 +100,17 @@ int store_attribute(struct store *s, struct attribute_change *op)
 	(void)s;
 	if (w.n_busy > 0) {
 		w.n_busy--;
-		trace("busy", op->change_id);
+		trace("busy%lld", (long long)op->change_id);
 		return ERR_BUSY;
 	}
 	assert_int_equal(op->generation, 7);
 	while (w.due[i].id != op->change_id)
 		i++;
 	w.last = *op;
-	trace(op->again_ms ? "again" : "cells", op->change_id);
+	trace("%s%lld", op->again_ms ? "again" : "cells", (long long)op->change_id);
 	w.due[i] = w.due[--w.n_due];
 	op->has_moved = true;
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	if (--w.n_left == 0)
 		timer_start(w.stop_later, 0);
 	return 0;
@@ -162,8 +121,8 @@ int store_put_merge_base(struct store *s, struct put_merge_base *op)
 	(void)s;
 	assert_string_equal(op->sha, BASE_SHA);
 	assert_true(op->now_ms > 0);
-	trace("base", op->change_id);
-	loop_reap(w.loop, op_done, &op->op);
+	trace("base%lld", (long long)op->change_id);
+	end_op(w.loop, &op->op);
 	return 0;
 }
 
@@ -177,18 +136,11 @@ int store_put_files(struct store *s, struct put_files *op)
 		free(w.files);
 		w.files = longer;
 	}
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	return 0;
 }
 
 /* ---- GitHub ---- */
-
-static void call_done(void *p)
-{
-	struct github_call *call = p;
-
-	call->done(call);
-}
 
 static void answer(struct github_call *call, int err)
 {
@@ -200,7 +152,7 @@ static void answer(struct github_call *call, int err)
 	if (w.is_mute && !err)
 		w.unanswered[w.n_unanswered++] = call;
 	else
-		loop_reap(w.loop, call_done, call);
+		end_call(w.loop, call);
 	if (w.n_unanswered > w.n_asked_at_once)
 		w.n_asked_at_once = w.n_unanswered;
 }
@@ -212,7 +164,7 @@ void github_compare_get(struct github *g, struct github_compare *c, const char *
 	assert_string_equal(repository, "pytorch/pytorch");
 	assert_string_equal(base, "main");
 	assert_string_equal(head, "head");
-	trace("compare", 0);
+	trace("compare0");
 	snprintf(c->merge_base_sha, sizeof(c->merge_base_sha), "%s", BASE_SHA);
 	answer(&c->call, w.compare_err);
 }
@@ -222,7 +174,7 @@ void github_pull_files_get(
 {
 	(void)g;
 	assert_string_equal(repository, "pytorch/pytorch");
-	trace("files", number);
+	trace("files%lld", (long long)number);
 	f->names = strv_copy(NULL);
 	if (!w.files_err) {
 		strv_add(&f->names, "a.c");
@@ -249,16 +201,6 @@ void github_cancel(struct github *g, struct github_call *call)
 	answer(call, ERR_CANCELLED);
 }
 
-struct config *config_ref(struct config *c)
-{
-	return c;
-}
-
-void config_unref(struct config *c)
-{
-	(void)c;
-}
-
 /* ---- the tests ---- */
 
 static int set_up(void **state)
@@ -266,6 +208,7 @@ static int set_up(void **state)
 	(void)state;
 	log_setup(LOG_ERROR, LOG_TEXT);
 	memset(&w, 0, sizeof(w));
+	stand_ins_reset();
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);
 	w.n_left = 1;
@@ -290,6 +233,7 @@ static struct evidence_counters run(void)
 	struct evidence_counters counters;
 
 	w.evidence = evidence_new(&deps, &w.config);
+	assert_int_equal(subscriber.topics, STORE_ATTRIBUTION);
 	loop_run(w.loop);
 	evidence_read_counters(w.evidence, &counters);
 	evidence_free(w.evidence);
@@ -299,7 +243,7 @@ static struct evidence_counters run(void)
 
 static void expect(const char *wanted)
 {
-	assert_string_equal(w.trace, wanted);
+	assert_string_equal(traced, wanted);
 }
 
 static void asks_for_what_is_missing(void **state)
@@ -443,8 +387,8 @@ static void a_store_that_is_busy_is_asked_again(void **state)
 
 static void ring_all(struct timer *t)
 {
-	w.on_topic(STORE_ATTRIBUTION, w.topic_owner);
-	w.on_topic(STORE_ATTRIBUTION, w.topic_owner);
+	ring();
+	ring();
 	timer_close(t);
 }
 

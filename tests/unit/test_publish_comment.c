@@ -1,12 +1,7 @@
 /* The writer against a store and a GitHub that live in this file: they remember what was asked
  * of them as one line of words, and fail as they are told. The real ones are not linked,
  * because the names are taken here; whole-program tests have them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "stand_ins.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -34,9 +29,6 @@ static struct world {
 	struct publisher *publisher;
 	struct config config;
 	struct timer *stop_later;
-	void (*on_topic)(unsigned topics, void *owner);
-	void *topic_owner;
-	char trace[512];
 
 	/* the store */
 	int n_wishes;       /* rows that are due */
@@ -63,28 +55,7 @@ static struct world {
 	bool knows_app;
 } w;
 
-static void trace(const char *word)
-{
-	size_t n = strlen(w.trace);
-
-	snprintf(w.trace + n, sizeof(w.trace) - n, "%s%s", n ? " " : "", word);
-}
-
 /* ---- the store ---- */
-
-static void op_done(void *p)
-{
-	struct store_op *op = p;
-
-	op->done(op);
-}
-
-static void query_done(void *p)
-{
-	struct store_query *q = p;
-
-	q->done(q);
-}
 
 static void on_closed(void *owner)
 {
@@ -100,24 +71,15 @@ static void close_now(struct timer *t)
 	publish_close(w.publisher, on_closed, NULL);
 }
 
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
-{
-	(void)s;
-	assert_int_equal(topics, STORE_OUTBOX);
-	w.on_topic = on_topic;
-	w.topic_owner = owner;
-}
-
 /* One ring has the publisher wake soon; before that it looks for another reason, and the second ring
  * comes when the comments were asked for already. */
 static void ring_during_claim(void *p)
 {
 	(void)p;
-	w.on_topic(STORE_OUTBOX, w.topic_owner);
+	ring();
 	publish_configure(w.publisher, &w.config);
 	w.n_wishes = 1;
-	w.on_topic(STORE_OUTBOX, w.topic_owner);
+	ring();
 }
 
 int store_claim_outbox(struct store *s, struct claim_outbox *op)
@@ -136,7 +98,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 		op->rows[0].is_uncertain = w.is_uncertain;
 		op->next_due_ms = w.n_wishes ? op->now_ms : 0;
 	}
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	if (op->kinds == 1u << OUTBOX_RED_ISSUE && w.comes_during_claim) {
 		w.comes_during_claim = false;
 		loop_reap(w.loop, ring_during_claim, NULL);
@@ -168,11 +130,11 @@ int store_outbox_done(struct store *s, struct outbox_done *op)
 	}
 	assert_int_equal(op->id, 5);
 	assert_int_equal(op->generation, 3);
-	trace(words[op->result]);
+	trace("%s", words[op->result]);
 	w.done = *op;
 	w.is_uncertain = op->is_uncertain;
 	snprintf(w.done_error, sizeof(w.done_error), "%s", op->error ? op->error : "");
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	if (--w.n_rows_to_come == 0)
 		timer_start(w.stop_later, 0);
 	return 0;
@@ -196,7 +158,7 @@ int store_get_change(struct store *s, struct get_change *q)
 			    q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1);
 		q->view->is_being_attributed = w.is_being_attributed;
 	}
-	loop_reap(w.loop, query_done, &q->q);
+	end_query(w.loop, &q->q);
 	return 0;
 }
 
@@ -209,7 +171,7 @@ int store_get_comment(struct store *s, struct get_comment *q)
 	q->written_ms = w.known.written_ms;
 	q->has_red_written = w.known.has_red_written;
 	memcpy(q->body_hash, w.known.body_hash, SHA256_BYTES);
-	loop_reap(w.loop, query_done, &q->q);
+	end_query(w.loop, &q->q);
 	return 0;
 }
 
@@ -225,7 +187,7 @@ int store_put_comment(struct store *s, struct put_comment *op)
 		w.known.has_red_written = op->has_red_written;
 		memcpy(w.known.body_hash, op->body_hash, SHA256_BYTES);
 	}
-	loop_reap(w.loop, op_done, &op->op);
+	end_op(w.loop, &op->op);
 	return 0;
 }
 
@@ -288,26 +250,7 @@ void github_check_list_release(struct github_check_list *list)
 	(void)list;
 }
 
-/* ---- the configuration ---- */
-
-struct config *config_ref(struct config *c)
-{
-	return c;
-}
-
-void config_unref(struct config *c)
-{
-	(void)c;
-}
-
 /* ---- GitHub ---- */
-
-static void call_done(void *p)
-{
-	struct github_call *call = p;
-
-	call->done(call);
-}
 
 static void answer(struct github_call *call, const struct scripted *script)
 {
@@ -318,7 +261,7 @@ static void answer(struct github_call *call, const struct scripted *script)
 	call->result.retry_after_ms = script->retry_after_ms;
 	if (script->err)
 		error_set(&call->result.why, script->err, "GitHub says %d", script->status);
-	loop_reap(w.loop, call_done, call);
+	end_call(w.loop, call);
 }
 
 void github_cancel(struct github *g, struct github_call *call)
@@ -402,7 +345,7 @@ void github_comment_react(struct github *g, struct github_call *call, const char
 	(void)g;
 	(void)repository;
 	assert_int_equal(comment_id, 77);
-	trace(content);
+	trace("%s", content);
 	answer(call, &w.create[w.n_create++]);
 }
 
@@ -430,6 +373,7 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&w, 0, sizeof(w));
+	stand_ins_reset();
 	w.config.comment_enabled = true;
 	w.config.comment_min_interval_ms = 60 * 1000;
 	w.config.github_writes_per_minute = 80;
@@ -450,10 +394,11 @@ static int tear_down(void **state)
 
 static void begin(void)
 {
-	w.trace[0] = '\0';
+	traced[0] = '\0';
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);
 	w.publisher = publish_new(&(struct publish_deps){.loop = w.loop}, &w.config);
+	assert_int_equal(subscriber.topics, STORE_OUTBOX);
 }
 
 /* Runs a fresh publisher until n rows were given back. */
@@ -480,7 +425,7 @@ static void test_first_comment(void **state)
 	(void)state;
 	w.knows_app = false;
 	run(1);
-	assert_string_equal(w.trace, "app find create put ok closed");
+	assert_string_equal(traced, "app find create put ok closed");
 	assert_non_null(strstr(w.comment_text, "✓ **NPU passed**"));
 	assert_int_equal(w.known.comment_id, 99);
 	assert_false(w.known.has_red_written);
@@ -490,12 +435,12 @@ static void test_unchanged_is_not_written(void **state)
 {
 	(void)state;
 	run(2);
-	assert_string_equal(w.trace, "find create put ok ok closed");
+	assert_string_equal(traced, "find create put ok ok closed");
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 	w.is_uncertain = true; /* what GitHub shows is not known */
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 }
 
 static void test_nothing_to_say(void **state)
@@ -503,14 +448,14 @@ static void test_nothing_to_say(void **state)
 	(void)state;
 	w.is_change_silent = true;
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 	know_comment(3600 * 1000); /* but an old head's results do not stay */
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 	assert_non_null(strstr(w.comment_text, "**No accelerator has reported yet**"));
 	w.is_pull_unknown = true;
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 }
 
 static void test_switched_off(void **state)
@@ -518,7 +463,7 @@ static void test_switched_off(void **state)
 	(void)state;
 	w.config.comment_enabled = false;
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 }
 
 static void test_lost_comment_is_found_by_its_marker(void **state)
@@ -526,7 +471,7 @@ static void test_lost_comment_is_found_by_its_marker(void **state)
 	(void)state;
 	w.comment_id = 98;
 	run(1);
-	assert_string_equal(w.trace, "find update put ok closed");
+	assert_string_equal(traced, "find update put ok closed");
 	assert_int_equal(w.known.comment_id, 98);
 }
 
@@ -537,7 +482,7 @@ static void test_deleted_comment_is_made_anew(void **state)
 	w.comment_id = 0;
 	w.update[0] = (struct scripted){.err = ERR_NOT_FOUND, .status = 404, .is_final = true};
 	run(1);
-	assert_string_equal(w.trace, "update find create put ok closed");
+	assert_string_equal(traced, "update find create put ok closed");
 	assert_int_equal(w.known.comment_id, 99);
 }
 
@@ -547,7 +492,7 @@ static void test_lost_answer_makes_no_second_comment(void **state)
 	w.create[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
 	w.create_arrives = true;
 	run(2);
-	assert_string_equal(w.trace, "find create retry find update put ok closed");
+	assert_string_equal(traced, "find create retry find update put ok closed");
 	assert_int_equal(w.n_create, 1);
 }
 
@@ -559,19 +504,19 @@ static void test_lost_answer_is_not_taken_for_the_old_text(void **state)
 	w.has_red = true;
 	w.update[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
 	run(1);
-	assert_string_equal(w.trace, "update retry closed");
+	assert_string_equal(traced, "update retry closed");
 	w.has_red = false; /* as it was before, but GitHub may show the red one */
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 	w.has_red = true;
 	w.update[2] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
 	run(1);
-	assert_string_equal(w.trace, "update not_yet closed");
+	assert_string_equal(traced, "update not_yet closed");
 	w.has_red = false; /* it never left */
 	run(1);
-	assert_string_equal(w.trace, "ok closed");
+	assert_string_equal(traced, "ok closed");
 }
 
 static void test_refused_for_good(void **state)
@@ -584,7 +529,7 @@ static void test_refused_for_good(void **state)
 	begin();
 	loop_run(w.loop);
 	publish_read_counters(w.publisher, &counters);
-	assert_string_equal(w.trace, "find create dead closed");
+	assert_string_equal(traced, "find create dead closed");
 	assert_string_equal(w.done_error, "GitHub says 403");
 	assert_int_equal(counters.n_dead, 1);
 	assert_string_equal(counters.last_error, "GitHub says 403");
@@ -597,17 +542,17 @@ static void test_failures_are_tried_again(void **state)
 	(void)state;
 	w.find[0] = (struct scripted){.err = ERR_NETWORK};
 	run(1);
-	assert_string_equal(w.trace, "find retry closed");
+	assert_string_equal(traced, "find retry closed");
 	assert_true(w.done.next_ms > w.done.now_ms);
 	w.row_age_ms = BACKOFF_GIVE_UP_MS;
 	w.n_find = 0;
 	run(1);
-	assert_string_equal(w.trace, "find dead closed");
+	assert_string_equal(traced, "find dead closed");
 	/* our own budget: nothing was tried */
 	w.find[1] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
 	w.n_find = 1;
 	run(1);
-	assert_string_equal(w.trace, "find not_yet closed");
+	assert_string_equal(traced, "find not_yet closed");
 	assert_true(w.done.next_ms >= w.done.now_ms + 30000 - 1000);
 }
 
@@ -617,11 +562,11 @@ static void test_edits_wait_for_the_interval(void **state)
 	know_comment(10 * 1000);
 	w.is_running = true;
 	run(1);
-	assert_string_equal(w.trace, "not_yet closed");
+	assert_string_equal(traced, "not_yet closed");
 	assert_int_equal(w.done.next_ms, w.known.written_ms + 60 * 1000);
 	w.has_red = true; /* the first failure does not */
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 	assert_true(w.known.has_red_written);
 }
 
@@ -632,11 +577,11 @@ static void test_first_failure_of_a_new_head_goes_at_once(void **state)
 	w.is_running = w.has_red = w.known.has_red_written = true;
 	w.known.change_id = 0; /* the red one that was told of is another head's */
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 	w.known.written_ms = clock_wall_ms() - 10 * 1000;
 	memset(w.known.body_hash, 0, sizeof(w.known.body_hash));
 	run(1); /* now it is told */
-	assert_string_equal(w.trace, "not_yet closed");
+	assert_string_equal(traced, "not_yet closed");
 }
 
 static void test_edits_leave_room_for_failures(void **state)
@@ -652,7 +597,7 @@ static void test_edits_leave_room_for_failures(void **state)
 	loop_run(w.loop);
 	publish_read_counters(w.publisher, &counters);
 	assert_int_equal(counters.n_paced, 1);
-	assert_string_equal(w.trace, "update put ok not_yet closed");
+	assert_string_equal(traced, "update put ok not_yet closed");
 	assert_in_range(w.done.next_ms, clock_wall_ms() + 1, clock_wall_ms() + PACING_LATEST_MS);
 	publish_free(w.publisher);
 	loop_free(w.loop);
@@ -663,7 +608,7 @@ static void test_last_result_goes_at_once(void **state)
 	(void)state;
 	know_comment(10 * 1000);
 	run(1);
-	assert_string_equal(w.trace, "update put ok closed");
+	assert_string_equal(traced, "update put ok closed");
 }
 
 static void test_evidence_is_waited_for_but_not_long(void **state)
@@ -674,13 +619,13 @@ static void test_evidence_is_waited_for_but_not_long(void **state)
 	w.is_being_attributed = true;
 	w.row_age_ms = 10 * 1000;
 	run(1);
-	assert_string_equal(w.trace, "not_yet closed");
+	assert_string_equal(traced, "not_yet closed");
 	assert_in_range(w.done.next_ms, now_ms + 1000, clock_wall_ms() + 1000);
 	w.row_age_ms = 15 * 1000;
 	now_ms = clock_wall_ms();
 	run(1);
 	/* Nobody else tells that the gathering came to an end which moved nothing. */
-	assert_string_equal(w.trace, "find create put again closed");
+	assert_string_equal(traced, "find create put again closed");
 	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
 }
 
@@ -690,7 +635,7 @@ static void test_row_is_given_back_although_the_store_is_busy(void **state)
 	w.is_pull_unknown = true;
 	w.n_done_busy = 1;
 	run(1);
-	assert_string_equal(w.trace, "busy ok closed");
+	assert_string_equal(traced, "busy ok closed");
 }
 
 static void test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute(void **state)
@@ -704,7 +649,7 @@ static void test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute(void 
 	loop_run(w.loop);
 	publish_free(w.publisher);
 	loop_free(w.loop);
-	assert_string_equal(w.trace, "find create put ok closed");
+	assert_string_equal(traced, "find create put ok closed");
 	assert_in_range(clock_mono_ms() - began_ms, 0, 30 * 1000);
 }
 
@@ -716,7 +661,7 @@ static void test_closing_does_not_wait_for_a_mute_github(void **state)
 	w.n_rows_to_come = -1; /* the mute call begins the end */
 	begin();
 	loop_run(w.loop);
-	assert_string_equal(w.trace, "find cancel not_yet closed");
+	assert_string_equal(traced, "find cancel not_yet closed");
 	publish_free(w.publisher);
 	loop_free(w.loop);
 }
@@ -737,7 +682,7 @@ static void test_preview_writes_nothing(void **state)
 	begin();
 	assert_int_equal(publish_preview(w.publisher, &preview), 0);
 	loop_run(w.loop);
-	assert_string_equal(w.trace, "closed");
+	assert_string_equal(traced, "closed");
 	assert_non_null(strstr(text, COMMENT_MARKER "\n✓ **NPU passed**"));
 	free(text);
 	publish_free(w.publisher);

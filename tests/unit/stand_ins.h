@@ -1,0 +1,109 @@
+/* For tests whose store and GitHub live in their own file: both end what they were asked at the end
+ * of the turn, never inside the call, as the real ones do; whoever subscribed can be rung; and what
+ * was asked is kept as one line of words. */
+#ifndef TESTS_STAND_INS_H
+#define TESTS_STAND_INS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "github/github.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+static struct {
+	void (*on_topic)(unsigned topics, void *owner);
+	void *owner;
+	unsigned topics;
+} subscriber;
+
+static char traced[1024];
+
+static inline void stand_ins_reset(void)
+{
+	memset(&subscriber, 0, sizeof(subscriber));
+	traced[0] = '\0';
+}
+
+static inline void PRINTF(1, 2) trace(const char *format, ...)
+{
+	size_t n = strlen(traced);
+	va_list args;
+
+	if (n)
+		n += (size_t)snprintf(traced + n, sizeof(traced) - n, " ");
+	va_start(args, format);
+	vsnprintf(traced + n, sizeof(traced) - n, format, args);
+	va_end(args);
+}
+
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+{
+	(void)s;
+	subscriber.on_topic = on_topic;
+	subscriber.owner = owner;
+	subscriber.topics = topics;
+}
+
+static inline void ring(void)
+{
+	subscriber.on_topic(subscriber.topics, subscriber.owner);
+}
+
+/* ---- at the end of the turn ---- */
+
+static inline void op_done(void *p)
+{
+	struct store_op *op = p;
+
+	op->done(op);
+}
+
+static inline void end_op(struct loop *l, struct store_op *op)
+{
+	loop_reap(l, op_done, op);
+}
+
+static inline void query_done(void *p)
+{
+	struct store_query *q = p;
+
+	q->done(q);
+}
+
+static inline void end_query(struct loop *l, struct store_query *q)
+{
+	loop_reap(l, query_done, q);
+}
+
+static inline void call_done(void *p)
+{
+	struct github_call *call = p;
+
+	call->done(call);
+}
+
+static inline void end_call(struct loop *l, struct github_call *call)
+{
+	loop_reap(l, call_done, call);
+}
+
+/* ---- the test's own configuration, which nobody frees ---- */
+
+struct config *config_ref(struct config *c)
+{
+	return c;
+}
+
+void config_unref(struct config *c)
+{
+	(void)c;
+}
+
+#endif
