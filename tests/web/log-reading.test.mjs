@@ -111,6 +111,29 @@ test('what was dropped is asked for again', async () => {
   assert.equal(log.search.lines.at(-1), 77_799);
 });
 
+test('a search is not over before what is there has been read', async () => {
+  const lines = Array.from({ length: 200_000 }, (_, i) => `line ${i}`);
+  const server = new Server(lines.join('\n'));
+  const { log, until } = opened(server);
+  const said = [];
+  log.find(textPattern('line 199999', true));
+  log.read();
+  await until(() => { said.push([log.isLooking, log.search.lines.length]); return log.state === 'ended' && !log.isSearching; });
+  assert.deepEqual(said.filter(([isLooking, n]) => !isLooking && n === 0), [], 'it never says that there is nothing');
+  assert.deepEqual([log.isLooking, log.search.lines], [false, [199_999]]);
+});
+
+test('what a job has yet to write is not waited for', async () => {
+  const server = new Server('one\n');
+  server.isComplete = false;
+  const { log, until } = opened(server, { grows: true });
+  log.update(true, 4);
+  log.find(textPattern('x', false));
+  await until(() => log.index.end === 4 && !log.isLooking);
+  assert.equal(log.state, 'following');
+  log.close();
+});
+
 test('no log, an empty log, a log that comes later', async () => {
   const none = new Server();
   none.exists = false;

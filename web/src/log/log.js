@@ -33,6 +33,7 @@ export class Log {
   #fetch;
   #changed;
   #grows;
+  #known = 0; // bytes that the server is known to have
   #isOver = false; // the server ended what it was asked to follow
   #isReading = false;
 
@@ -52,6 +53,7 @@ export class Log {
   // What is known of the job anew: that it is over, or that its log is longer than what was read.
   update(grows, bytes) {
     this.#grows = grows;
+    this.#known = bytes;
     if (bytes > this.index.end) this.#isOver = false;
     if (bytes > this.index.end || (grows && !this.#isOver && this.state !== 'failed')) this.read();
   }
@@ -179,6 +181,13 @@ export class Log {
   }
 
   // ---- looking for ----
+
+  // Whether more may be found in what there is: not all of it has been looked into, or read. What a job has yet to write
+  // is not waited for.
+  get isLooking() {
+    const isBehind = this.state === 'following' ? this.index.end < this.#known : this.state === 'reading' || this.state === 'waiting';
+    return Boolean(this.search) && (this.isSearching || isBehind);
+  }
 
   // null ends a search.
   find(pattern) {

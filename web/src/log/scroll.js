@@ -4,6 +4,7 @@
 export const ROW = 20; // px, of a line that is not wrapped
 const TALL_MAX = 4_000_000; // px; browsers differ in how far they go, all go this far
 const BEFORE = 8; // lines drawn above those in sight
+const ROOM = 100; // lines below one that is shown: with fewer, the end that is read so far holds it down
 
 export class View {
   top = 0; // the first line in sight
@@ -14,6 +15,18 @@ export class View {
   lines = 0;
   height = 400; // px in sight
   rowHeight = ROW; // about, where lines are wrapped
+
+  #held = null; // the line that was shown last, while those that follow it may yet come in
+
+  // There are more lines. Answers whether that moved the text.
+  grow(lines) {
+    if (lines === this.lines) return false;
+    this.lines = lines;
+    if (this.follows) this.#held = null;
+    if (this.#held === null) return false;
+    this.show(this.#held);
+    return true;
+  }
 
   // Where the bar's pixels are the text's.
   get isDirect() { return !this.isWrapped && this.lines * ROW <= TALL_MAX; }
@@ -42,6 +55,7 @@ export class View {
   scrolled(before, after, heightOf) {
     const room = this.tall - this.height;
     const by = after - before;
+    this.#held = null;
     this.isAtEnd = room > 0 && after >= room - 1;
     if (this.isAtEnd) return;
     if (this.isDirect) {
@@ -67,12 +81,19 @@ export class View {
     while (this.offset < 0 && this.top > 0) this.offset += rowOf(--this.top);
     while (this.offset >= rowOf(this.top) && this.top < this.lines - 1) this.offset -= rowOf(this.top++);
     this.offset = Math.max(0, this.offset);
+    this.#endIfBeyond();
+  }
+
+  // Nothing is drawn below the last line. Where lines are wrapped, that is known once they are drawn.
+  #endIfBeyond() {
+    if (!this.isWrapped && (this.lines - this.top) * ROW - this.offset <= this.height) this.isAtEnd = true;
   }
 
   // A third below the edge.
   show(line) {
     this.isAtEnd = false;
+    this.#held = line + ROOM < this.lines ? null : line;
     this.#put(Math.max(0, Math.min(line, this.lines - 1) - Math.floor(this.height / ROW / 3)));
-    if (this.isDirect && this.top * ROW >= this.tall - this.height) this.isAtEnd = true;
+    this.#endIfBeyond();
   }
 }

@@ -54,8 +54,8 @@ function useView(log, isWrapped, draw) {
   const rest = useRef(0);
   view.current ??= new View();
   const v = view.current;
-  v.lines = log.index.lines;
   v.isWrapped = isWrapped;
+  if (v.grow(log.index.lines)) isMoved.current = true;
 
   const rowOf = (line) => rows.current.children[line - shown.current]; // of what is drawn, not of what will be
   const put = () => {
@@ -115,33 +115,25 @@ function useView(log, isWrapped, draw) {
   return { box, rows, view: v, onScroll, show };
 }
 
-const ROOM = 100; // lines below one that is shown: with fewer, the end that is read so far holds it down
-
-// Where the address names lines, they are picked and shown once they are read, and kept in their place while those
-// that follow them come in.
+// Where the address names lines, they are picked, and shown once they are read.
 function useAnchor(log, view, show, section) {
   const [{ anchor, origin }, set] = useState(() => ({ anchor: parseAnchor(location.hash), origin: parseAnchor(location.hash)?.first }));
   const isWanted = useRef(anchor !== null);
-  const shownOf = useRef(-1); // how many lines there were then
-  const want = () => { isWanted.current = true; shownOf.current = -1; };
   useEffect(() => {
     const onHash = () => {
       const next = parseAnchor(location.hash);
       if (!next) return;
-      want();
+      isWanted.current = true;
       set({ anchor: next, origin: next.first });
     };
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
   useEffect(() => {
-    const { lines } = view; // as they are drawn: more may have been read since
-    if (!isWanted.current || !anchor || lines < anchor.first || lines === shownOf.current) return;
-    const isFirst = shownOf.current < anchor.first;
-    shownOf.current = lines;
-    isWanted.current = lines < anchor.first + ROOM;
+    if (!isWanted.current || !anchor || view.lines < anchor.first) return; // as they are drawn: more may have been read since
+    isWanted.current = false;
     show(anchor.first - 1);
-    if (isFirst) section.current?.scrollIntoView({ block: 'start' });
+    section.current?.scrollIntoView({ block: 'start' });
   });
   const put = (next) => {
     set(next);
@@ -151,7 +143,7 @@ function useAnchor(log, view, show, section) {
     anchor, isMissing: anchor !== null && log.index.lines < anchor.first,
     leave: () => { isWanted.current = false; },
     pick: (n, isShift) => put(anchorAfterClick(anchor, origin, n, isShift)),
-    go: (next) => { want(); put({ anchor: next, origin: next.first }); },
+    go: (next) => { isWanted.current = true; put({ anchor: next, origin: next.first }); },
     clear: () => { isWanted.current = false; put({ anchor: null, origin: null }); },
   };
 }
@@ -165,8 +157,8 @@ function useFinding(log, view, show) {
 
   useEffect(() => {
     if (wanted.current === null || !log.search) return;
-    const line = log.search.lines.find((one) => one >= wanted.current) ?? (log.isSearching ? undefined : log.search.lines[0]);
-    if (line === undefined && log.isSearching) return;
+    const line = log.search.lines.find((one) => one >= wanted.current) ?? (log.isLooking ? undefined : log.search.lines[0]);
+    if (line === undefined && log.isLooking) return;
     wanted.current = null;
     if (line === undefined) return;
     setCurrent(line);
@@ -207,8 +199,8 @@ function Finding({ finding, log, view, input }) {
   };
   const n = `${count(found.length)}${log.search?.isMore ? '+' : ''}`;
   const what = finding.kind !== 'error' ? 'found' : found.length === 1 ? 'that looks like an error' : 'that look like errors';
-  const said = !log.search ? '' : found.length === 0 ? (log.isSearching ? 'looking…' : finding.kind === 'error' ? 'no line looks like an error' : 'nothing found')
-    : `${place ? `${count(place)} of ` : ''}${n} ${found.length === 1 ? 'line' : 'lines'} ${what}${log.isSearching ? ' so far' : ''}`;
+  const said = !log.search ? '' : found.length === 0 ? (log.isLooking ? 'looking…' : finding.kind === 'error' ? 'no line looks like an error' : 'nothing found')
+    : `${place ? `${count(place)} of ` : ''}${n} ${found.length === 1 ? 'line' : 'lines'} ${what}${log.isLooking ? ' so far' : ''}`;
   return (
     <div class="log-find" role="search" aria-label="In the log">
       <input ref={input} type="search" value={text} aria-label="Find in the log" aria-keyshortcuts="/" placeholder="Find ( / )" maxLength={200} spellcheck={false} onInput={(event) => find(event.currentTarget.value, isExact, TYPING_MS)} onKeyDown={onKey} />
