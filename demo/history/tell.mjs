@@ -44,8 +44,7 @@ export async function tellHistory({ folder, days, port, say = () => {} }) {
   const clock = new Clock(folder, start - HOUR);
   const play = new Play({ world, clock, slot: SLOT, say, documents: documents(world, releases), hasStarts: true, isCut: true, hasSchedules: true });
   const [github, issuer, vendor] = await Promise.all([
-    Github.start({ mergeBase: (base, head) => play.mergeBase(base, head), files: (n) => play.files(n), commitFiles: (sha) => play.commitFiles(sha), tip: () => play.tip(), pulls: () => play.listed() }),
-    startIssuer(), play.startVendor(),
+    Github.start(play.project), startIssuer(), play.vendors.start(),
   ]);
   const outpost = await Outpost.start({
     rig: github, issuer, port, accelerators: files(world, vendor), env: clock.environment, logFile: path.join(folder, 'outpostd.log'),
@@ -55,7 +54,7 @@ export async function tellHistory({ folder, days, port, say = () => {} }) {
   const close = async () => {
     await outpost.stop();
     clock.close();
-    await Promise.all([github.close(), issuer.close(), play.closeVendor()]);
+    await Promise.all([github.close(), issuer.close(), play.vendors.close()]);
   };
   try {
     await play.run({ outpost, github, issuer });

@@ -12,7 +12,7 @@ const WINDOW = 7 * DAY; // attribution.window
 // (null: it passed).
 function onBase(play, { head, accelerator, test, at }) {
   if (head.pull.isUnknown) return undefined;
-  const [nearest] = play.tested.get(accelerator)
+  const [nearest] = play.said.tested.get(accelerator)
     .filter((run) => run.at <= at && run.index <= head.base.index && head.base.index - run.index <= DISTANCE && !run.others.has(test))
     .sort((a, b) => b.index - a.index || b.at - a.at);
   return nearest && (nearest.reds.get(test) ?? null);
@@ -25,9 +25,9 @@ const disjoint = (a, b) => !a.some((one) => b.includes(one));
 // Whether evidence of flakiness had come within the window: both outcomes on this SHA, or the same words on changes of
 // two other authors that touch other files.
 function canBeFlaky(play, { head, accelerator, test, result, at }) {
-  const failures = play.failures.get(`${accelerator} ${test}`) ?? [];
+  const failures = play.said.failures.get(`${accelerator} ${test}`) ?? [];
   const mine = failures.findLast((one) => one.sha === head.sha);
-  if ((play.passes.get(`${head.sha} ${accelerator} ${test}`) ?? []).some((then) => then <= mine.at && mine.at - then < WINDOW)) return true;
+  if ((play.said.passes.get(`${head.sha} ${accelerator} ${test}`) ?? []).some((then) => then <= mine.at && mine.at - then < WINDOW)) return true;
   const same = sameness(result);
   if (same === undefined) return false;
   const others = failures.filter((one) => one.same === same && one.at <= at && mine.at - one.at < WINDOW - HOUR && one.at - mine.at < WINDOW - HOUR
@@ -41,7 +41,7 @@ const isRedOnBase = (play, cell) => Boolean(onBase(play, cell));
 // How the test ended on main around the merge base, newest first, by commits before it: g green, r red from the same
 // cause, x red from another.
 function around(play, { head, accelerator, test, result, at }) {
-  const runs = play.tested.get(accelerator).filter((run) => run.at <= at && Math.abs(run.index - head.base.index) <= DISTANCE && !run.others.has(test));
+  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && Math.abs(run.index - head.base.index) <= DISTANCE && !run.others.has(test));
   return runs.sort((a, b) => b.index - a.index).map(({ index, reds }) => {
     const red = reds.get(test);
     const isSame = red?.truth === result.truth && red.word === result.word;
@@ -52,9 +52,9 @@ function around(play, { head, accelerator, test, result, at }) {
 // What else failed so.
 function likewise(play, { accelerator, test, result }) {
   const same = sameness(result);
-  const others = (play.failures.get(`${accelerator} ${test}`) ?? []).filter((one) => same !== undefined && one.same === same);
+  const others = (play.said.failures.get(`${accelerator} ${test}`) ?? []).filter((one) => same !== undefined && one.same === same);
   return others.slice(-12).map(({ at, sha, author }) => {
-    const { pull, base } = play.heads.get(sha);
+    const { pull, base } = play.project.heads.get(sha);
     return `${new Date(at).toISOString().slice(5, 16)} ${pull ? `#${pull.number} (${pull.kind}, base ${base.index})` : `main ${base.index}`} by ${author}`;
   }).join(', ');
 }
@@ -91,7 +91,7 @@ function matrix(cells) {
 
 // → {nReal: red cells; shares: {base, flaky}: {n, missed: [cell]}; slandered, violations: [text]; text({stories})}
 export function judge(play) {
-  const cells = [...play.cells.values()];
+  const cells = [...play.said.cells.values()];
   const of = (truth) => cells.filter(({ result }) => result.truth === truth);
   const shares = {
     base: share('base breakages that a run of main shows, said to be BASE', of('base').filter((cell) => canBeBase(play, cell)), ['BASE'], 95),

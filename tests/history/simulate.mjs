@@ -39,8 +39,7 @@ export async function simulate({ seed, days = 60, pulls = 300, accelerators = 6,
   const clock = new Clock(folder, START - HOUR);
   const play = new Play({ world, clock, say });
   const [github, issuer, vendor] = await Promise.all([
-    Github.start({ mergeBase: (base, head) => play.mergeBase(base, head), files: (n) => play.files(n), commitFiles: (sha) => play.commitFiles(sha), tip: () => play.tip(), pulls: () => play.listed() }),
-    startIssuer(), play.startVendor(),
+    Github.start(play.project), startIssuer(), play.vendors.start(),
   ]);
   const started = performance.now();
   let outpost;
@@ -57,7 +56,7 @@ export async function simulate({ seed, days = 60, pulls = 300, accelerators = 6,
     return { world, play, github, wall, warnings, comments: await checkComments(github.bodies, outpost.url), ...judge(play) };
   } finally {
     await outpost?.close();
-    await Promise.all([github.close(), issuer.close(), play.closeVendor()]);
+    await Promise.all([github.close(), issuer.close(), play.vendors.close()]);
     clock.close();
     if (!process.env.KEEP) await fs.rm(folder, { recursive: true, force: true });
   }

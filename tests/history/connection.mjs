@@ -1,0 +1,62 @@
+// The daemon's HTTP interface as GitHub, vendors and readers use it.
+import http from 'node:http';
+import { createHmac, randomUUID } from 'node:crypto';
+
+const isCut = (error) => ['ECONNRESET', 'EPIPE'].includes(error.code);
+
+export class Connection {
+  #agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  #url;
+  #secret;
+
+  // sent: {webhooks, reads}, counted up
+  constructor({ url, secret, sent }) {
+    this.#url = url;
+    this.#secret = secret;
+    this.sent = sent;
+  }
+
+  // Those that lie idle; the next request opens one.
+  close() { this.#agent.destroy(); }
+
+  #request(method, path, { headers, body } = {}, agent = this.#agent) {
+    const { hostname, port } = new URL(this.#url);
+    return new Promise((resolve, reject) => {
+      const request = http.request({ host: hostname, port, method, path, agent, headers: { ...headers, ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }) } }, (response) => {
+        const parts = [];
+        response.on('data', (part) => parts.push(part));
+        response.on('error', reject);
+        response.on('end', () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString('utf8') }));
+      });
+      request.on('error', reject);
+      request.end(body);
+    });
+  }
+
+  // A connection that was idle for hours is one that the server closed; all that is sent may be sent twice.
+  async send(method, path, options) {
+    try {
+      return await this.#request(method, path, options);
+    } catch (error) {
+      if (!isCut(error)) throw error;
+      return this.#request(method, path, options, false);
+    }
+  }
+
+  async get(path) {
+    this.sent.reads++;
+    const { status, text } = await this.send('GET', path);
+    if (status !== 200) throw new Error(`GET ${path}: ${status} ${text}`);
+    return JSON.parse(text);
+  }
+
+  async deliver(event, payload) {
+    const body = JSON.stringify(payload);
+    const { status, text } = await this.send('POST', '/github/webhook', { body, headers: {
+      'content-type': 'application/json', 'x-github-event': event, 'x-github-delivery': randomUUID(),
+      'x-hub-signature-256': `sha256=${createHmac('sha256', this.#secret).update(body).digest('hex')}`,
+    } });
+    this.sent.webhooks++;
+    if (status !== 202) throw new Error(`webhook ${event}: ${status} ${text}`);
+  }
+}

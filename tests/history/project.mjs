@@ -1,0 +1,154 @@
+// Main and the pull requests as the world has planned them: what GitHub tells of them in webhooks, and what it answers
+// when it is asked (github.mjs).
+import { createHash } from 'node:crypto';
+import { pullRequest, push as pushPayload } from '../github/payloads.mjs';
+import { DAY, HOUR } from './world.mjs';
+
+const sha1 = (text) => createHash('sha1').update(text).digest('hex');
+const seconds = (ms) => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+
+export class Project {
+  #play;
+  #nextNumber = 1;
+
+  heads = new Map(); // SHA → head, of pull requests and of main
+  byNumber = new Map(); // → pull request
+
+  constructor(play) {
+    this.#play = play;
+    this.world = play.world;
+  }
+
+  begin() {
+    for (const push of this.world.pushes) this.#play.at(push.at, 'main', () => this.push(push));
+    this.world.pulls.forEach((plan, i) => this.#play.at(plan.at, `plan ${i}`, () => this.open(plan)));
+  }
+
+  // ---- what GitHub knows ----
+
+  mergeBase(base, sha) {
+    const head = this.heads.get(sha);
+    if (!head || head.pull?.isUnknown) return null;
+    return { sha: head.base.sha, ms: head.base.at };
+  }
+
+  files(number) { return this.byNumber.get(number)?.files; }
+  commitFiles(sha) { return this.heads.get(sha)?.files; }
+  tip() { return this.world.tip.sha; }
+  pulls() {
+    return [...this.byNumber.values()].filter(({ isOpen }) => isOpen).map((pull) => this.#payload('opened', pull, pull.updatedAt).pull_request);
+  }
+
+  // ---- main ----
+
+  async push(push) {
+    const before = this.world.tip;
+    push.commits.forEach((commit, i) => {
+      const isLast = i === push.commits.length - 1;
+      this.world.land({ ...commit, at: push.at, breaks: isLast ? push.breaks : [], fixes: isLast ? push.fixes : [] });
+    });
+    await this.#pushed(before, push.at);
+  }
+
+  async #pushed(before, at) {
+    const commits = this.world.main.slice(before.index + 1), { tip } = this.world;
+    for (const commit of commits) this.heads.set(commit.sha, { sha: commit.sha, base: commit, breaks: [], author: commit.author, files: commit.files, isMain: true });
+    const payload = pushPayload({ branch: 'main', before: before.sha, after: tip.sha });
+    payload.commits = commits.map(({ sha, author, files, title }) => ({
+      ...payload.commits[0], id: sha, message: `${title}\n\nmore`, timestamp: seconds(at), author: { name: author, username: author, email: 'a@example.com' },
+      committer: { name: 'GitHub', username: 'web-flow', email: 'noreply@github.com' }, added: [], removed: [], modified: files,
+    }));
+    payload.head_commit = payload.commits.at(-1);
+    payload.repository.pushed_at = Math.floor(at / 1000);
+    await this.#play.daemon.deliver('push', payload);
+  }
+
+  // ---- pull requests ----
+
+  #payload(action, pull, at, more = {}) {
+    return pullRequest(action, {
+      number: pull.number, headSha: pull.head.sha, baseSha: this.world.tip.sha, author: pull.author, title: pull.title,
+      association: 'CONTRIBUTOR', updatedAt: seconds(at), createdAt: seconds(pull.at), ...more,
+    });
+  }
+
+  #baseOf(dice) {
+    const age = dice.chance(0.75) ? dice.below(8) : dice.below(40);
+    return this.world.main[Math.max(0, this.world.tip.index - age)];
+  }
+
+  // Another pull request to stand on, or to try again.
+  #other(dice, fits) {
+    const found = [...this.byNumber.values()].filter(fits);
+    return found.length > 0 ? dice.pick(found) : undefined;
+  }
+
+  open({ kind, at, from }) {
+    const { world } = this;
+    const number = this.#nextNumber++;
+    const dice = world.dice('pull', number);
+    const isRecent = (one) => one.breaks.length > 0 && at - one.at < 4 * DAY;
+    const fits = { stacked: (one) => isRecent(one) && one.isOpen, sibling: (one) => isRecent(one) && one.mistakes.length > 0 }[kind];
+    const parent = from ?? (fits && this.#other(dice, fits));
+    const pull = {
+      number, kind: parent || !['stacked', 'sibling'].includes(kind) ? kind : 'real', at, parent, dice, isOpen: true, author: dice.pick(world.authors),
+      title: world.title(dice), files: world.someFiles(dice), breaks: [], mistakes: [], base: this.#baseOf(dice), round: 0, isUnknown: dice.chance(0.04),
+    };
+    if (parent && (kind === 'sibling' || dice.chance(kind === 'reland' ? 0.8 : 0.75))) pull.author = parent.author;
+    if (kind === 'stacked' && parent) Object.assign(pull, { base: parent.base, files: [...parent.files, ...pull.files], breaks: [...parent.breaks] });
+    if (kind === 'sibling' && parent) Object.assign(pull, { breaks: [...parent.mistakes], files: [parent.files[0], ...pull.files] }); // the same mistake is in the same file
+    if (kind === 'reland') Object.assign(pull, { files: parent.files, base: world.tip, breaks: dice.chance(0.6) ? parent.landed : [] });
+    if (['real', 'lands broken'].includes(pull.kind) || (pull.kind === 'stacked' && dice.chance(0.4)))
+      pull.mistakes.push(world.breakage(dice, { vague: 0.3 }));
+    pull.breaks.push(...pull.mistakes);
+    this.byNumber.set(number, pull);
+    this.#plan(pull);
+    return this.#newHead(pull, 'opened', at);
+  }
+
+  #plan(pull) {
+    const { dice } = pull;
+    let time = pull.at;
+    for (let n = dice.below(3); n > 0; n--) {
+      time += (2 + dice.number() * 40) * HOUR;
+      this.#play.at(time, pull.number, this.#update.bind(this, pull, time), { looksAt: pull });
+    }
+    const end = time + (8 + dice.number() ** 2 * 200) * HOUR;
+    this.#play.at(end, pull.number, this.#close.bind(this, pull, end), { looksAt: pull });
+  }
+
+  #newHead(pull, action, at) {
+    const before = pull.head?.sha;
+    pull.head = {
+      sha: sha1(`${this.world.seed} pull ${pull.number} ${++pull.round}`), base: pull.base, breaks: pull.breaks, author: pull.author, files: pull.files, pull, at, isPull: true,
+    };
+    pull.updatedAt = at;
+    this.heads.set(pull.head.sha, pull.head);
+    return this.#play.daemon.deliver('pull_request', this.#payload(action, pull, at, { before }));
+  }
+
+  #update(pull, at) {
+    const { dice } = pull;
+    if (dice.chance(0.5)) pull.base = this.#baseOf(dice);
+    if (pull.kind !== 'lands broken' && dice.chance(0.35)) pull.breaks = [];
+    return this.#newHead(pull, 'synchronize', at);
+  }
+
+  // Merged unless it is red; some are merged although they are, and taken back, and tried again.
+  async #close(pull, at) {
+    const isMerged = pull.breaks.length === 0 || pull.kind === 'lands broken';
+    pull.isOpen = false;
+    pull.updatedAt = at;
+    await this.#play.daemon.deliver('pull_request', this.#payload('closed', pull, at, { merged: isMerged }));
+    if (!isMerged) return;
+    const { dice, author, files, title } = pull;
+    const breaks = pull.breaks.filter((one) => !this.world.tip.broken.includes(one));
+    pull.landed = breaks;
+    this.#play.at(at + 60_000, 'main', () => this.push({ at: at + 60_000, commits: [{ author, files, title }], breaks, fixes: [] }));
+    if (breaks.length === 0) return;
+    const reverted = at + (2 + dice.number() * 30) * HOUR, again = reverted + (1 + dice.number() ** 2 * 90) * HOUR;
+    if (again > this.world.end) return;
+    this.#play.at(reverted, 'main', () => this.push({ at: reverted, commits: [{ author: dice.pick(this.world.authors), files, title: `Revert "${title}"` }], breaks: [], fixes: breaks }));
+    this.#play.at(again, `again ${pull.number}`, () => this.open({ kind: 'reland', at: again, from: pull }));
+  }
+}

@@ -1,0 +1,123 @@
+// Vendors: each dispatch is a run, which takes its hours, ends as the world has it, and is reported; sometimes again.
+import http from 'node:http';
+import { once } from 'node:events';
+import { AUDIENCE, githubClaims } from '../github/oidc.mjs';
+import { HOUR } from './world.mjs';
+
+export class Vendors {
+  #play;
+  #byName;
+  #server;
+  #tokens = new Map();
+  #runs = 0;
+  #taken = new Set(); // "dispatch accelerator"
+
+  constructor(play) {
+    this.#play = play;
+    this.#byName = new Map(play.world.accelerators.map((accelerator) => [accelerator.name, accelerator]));
+  }
+
+  // A vendor's own CI, for those accelerators that have no workflow on GitHub.
+  async start() {
+    this.#server = http.createServer({ keepAlive: true, keepAliveTimeout: 600_000 }, (request, response) => {
+      const parts = [];
+      request.on('data', (part) => parts.push(part));
+      request.on('end', () => {
+        if (['pull_request', 'push', 'nightly'].includes(request.headers['x-outpost-event'])) this.dispatched(JSON.parse(Buffer.concat(parts).toString('utf8')));
+        response.writeHead(202, { 'content-length': 0 }).end();
+      });
+    }).listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return `http://127.0.0.1:${this.#server.address().port}/`;
+  }
+
+  async close() {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  dispatched({ event_type: event, delivery_id: delivery, payload, outpost }) {
+    if (payload.action === 'closed') return;
+    const isNightly = event === 'nightly';
+    const head = this.#play.project.heads.get(payload.pull_request?.head.sha ?? payload.after);
+    if (!head) return; // main as it was before the first push
+    for (const name of outpost.accelerators) {
+      if (this.#taken.has(`${outpost.dispatch_id} ${name}`)) continue; // the same dispatch again: an answer was lost
+      this.#taken.add(`${outpost.dispatch_id} ${name}`);
+      const accelerator = this.#byName.get(name);
+      const dice = this.#play.world.dice('job', name, head.sha);
+      const time = this.#play.clock.now() + (0.2 + dice.number() * 1.5) * accelerator.slow * HOUR;
+      const run = { accelerator, head: isNightly ? { ...head, round: 'nightly' } : head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, id: String(++this.#runs), attempt: 1, dice };
+      if (this.#play.hasStarts) this.#play.at(this.#play.clock.now() + (time - this.#play.clock.now()) * (0.05 + 0.3 * dice.number()), `run ${run.id}`, () => this.#begin(run, time));
+      this.#play.at(time, `run ${run.id}`, () => this.#finish(run, time), { isLater: true });
+    }
+  }
+
+  #begin(run, endsAt) {
+    const jobs = this.#isWanted(run) ? this.#play.world.run(run.accelerator, run.head, run.attempt, endsAt) ?? [] : [];
+    return Promise.all(jobs.map((job) => this.#tell(run, this.#workflow(run, job, { status: 'in_progress' }))));
+  }
+
+  #workflow({ accelerator, event, id, attempt }, job, more) {
+    return { name: event === 'nightly' ? 'nightly' : 'tests', job_name: job.name, run_id: id, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${id}`, ...more };
+  }
+
+  #isWanted({ head, dice }) {
+    const { pull } = head;
+    return !pull || (pull.isOpen && pull.head === head) || dice.chance(0.2);
+  }
+
+  async #finish(run, at) {
+    const { accelerator, head, dice } = run;
+    if (!this.#isWanted(run)) return;
+    const jobs = this.#play.world.run(accelerator, head, run.attempt, at);
+    if (!jobs) return; // nobody will report
+    await Promise.all(jobs.map((job) => this.#report(run, job)));
+    if (run.event === 'nightly') return; // no evidence, and nobody tries it again
+    this.#play.said.note(run, jobs.flatMap(({ tests }) => tests), at);
+    const isRed = jobs.some(({ conclusion }) => conclusion === 'failure');
+    if (run.attempt > 2 || !isRed || !dice.chance(head.isPull ? 0.3 : 0.1)) return;
+    const again = at + (0.5 + dice.number() * 5) * HOUR;
+    this.#play.at(again, `run ${run.id}`, () => this.#finish({ ...run, attempt: run.attempt + 1 }, again));
+  }
+
+  async #token(accelerator) {
+    const now = Math.floor(this.#play.clock.now() / 1000);
+    const known = this.#tokens.get(accelerator.name);
+    if (known?.until > now) return known.token;
+    const token = await this.#play.issuer.mint({ ...githubClaims(`vendors/${accelerator.name}`), aud: AUDIENCE, iat: now, nbf: now - 5, exp: now + 86_400 });
+    this.#tokens.set(accelerator.name, { token, until: now + 40_000 });
+    return token;
+  }
+
+  async #report(run, job) {
+    const { report, log } = this.#play.documents(run, job);
+    const tests = report ? undefined : job.tests.map(({ suite, name, status, message }) => ({ suite, name, status, message }));
+    const { token, id } = await this.#tell(run, this.#workflow(run, job, { status: 'completed', conclusion: job.conclusion, tests }));
+    this.#play.sent.reports++;
+    if (id) await this.#handIn(id, token, { report: report && JSON.stringify(report), log });
+  }
+
+  async #tell(run, workflow) {
+    const { accelerator, delivery } = run;
+    const path = accelerator.isGithub ? '/github/callback' : `/api/v1/dispatches/${run.dispatch}/jobs`;
+    const token = accelerator.isGithub ? await this.#token(accelerator) : run.token;
+    const body = accelerator.isGithub ? { event_type: run.event, delivery_id: delivery, payload: {}, outpost: { dispatch_id: run.dispatch }, workflow } : workflow;
+    const { status, text } = await this.#play.daemon.send('POST', path, { body: JSON.stringify(body), headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } });
+    this.#expect(status, 200, `job of ${accelerator.name}: ${text}`);
+    return { token, id: status === 200 ? JSON.parse(text).job : undefined };
+  }
+
+  async #handIn(id, token, documents) {
+    for (const [kind, body] of Object.entries(documents)) {
+      if (body === undefined) continue;
+      const { status, text } = await this.#play.daemon.send('PUT', `/api/v1/jobs/${id}/${kind}`, { body, headers: { authorization: `Bearer ${token}`, 'content-type': kind === 'log' ? 'text/plain' : 'application/json' } });
+      this.#expect(status, 200, `${kind} of job ${id}: ${text}`);
+    }
+  }
+
+  #expect(status, wanted, what) {
+    if (status !== wanted) this.#play.problems.push(`${new Date(this.#play.clock.now()).toISOString()}: ${status}, not ${wanted}: ${what}`);
+  }
+}
