@@ -65,6 +65,7 @@ class Nights {
   tokens = {};
   night = -1;
   #begun = new Set();
+  #isBack; // a promise, while somebody waits for it
   #reports = [];
 
   static async open() {
@@ -114,8 +115,13 @@ class Nights {
         if (answer.status !== 200) this.problems.push(`a report of ${accelerator} got ${answer.status}: ${JSON.stringify(answer.body)}`);
         return;
       }
-      await sleep(40);
+      await this.#back();
     }
+  }
+
+  // All that wait for the daemon to be there again ask once.
+  #back() {
+    return this.#isBack ??= this.ready().catch(() => {}).finally(() => { this.#isBack = undefined; });
   }
 
   async schedules() {
