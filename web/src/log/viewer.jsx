@@ -9,7 +9,7 @@ import { View } from './scroll.js';
 import { ERROR_PATTERN, rangesIn, textPattern } from './search.js';
 
 const TYPING_MS = 200;
-const REST_MS = 150; // after the last scrolling
+const REST_MS = 500; // after the last scrolling, where the browser does not say that it ended
 const SAID_MS = 3000; // between two readings aloud of what came
 
 const textOf = (runs) => runs.map(({ text }) => text).join('');
@@ -51,7 +51,9 @@ function useView(log, isWrapped, draw) {
   const shown = useRef(0); // the first line drawn
   const before = useRef(0); // where the bar was
   const isMoved = useRef(false);
+  const isScrolled = useRef(false); // by somebody, and the bar has not been put where the text is since
   const rest = useRef(0);
+  const [, redraw] = useReducer((n) => n + 1, 0);
   view.current ??= new View();
   const v = view.current;
   v.isWrapped = isWrapped;
@@ -63,11 +65,14 @@ function useView(log, isWrapped, draw) {
     if (box.current.scrollTop !== v.scrollTop) box.current.scrollTop = v.scrollTop;
     before.current = box.current.scrollTop;
   };
+  // At once: the browser moves the bar over many frames, and to put it in the midst of that would end it there.
   const settle = () => {
+    if (!rows.current) return;
     const drawn = rows.current.children.length;
-    if (isWrapped && drawn) v.rowHeight = rows.current.offsetHeight / drawn;
+    if (v.isWrapped && drawn) v.rowHeight = rows.current.offsetHeight / drawn;
+    isScrolled.current = false;
     isMoved.current = true;
-    draw();
+    redraw();
   };
 
   // The bar is put only where we moved the text: somebody may be moving it.
@@ -87,7 +92,10 @@ function useView(log, isWrapped, draw) {
   useEffect(() => {
     const seen = new ResizeObserver(draw);
     seen.observe(box.current);
-    return () => seen.disconnect();
+    // The last `scroll` comes after `scrollend`, in the same frame.
+    const onEnd = () => { if (isScrolled.current) requestAnimationFrame(settle); };
+    box.current.addEventListener('scrollend', onEnd);
+    return () => { seen.disconnect(); clearTimeout(rest.current); };
   }, []);
 
   // Answers whether somebody scrolled, and not we.
@@ -102,8 +110,9 @@ function useView(log, isWrapped, draw) {
     }
     v.scrolled(before.current, at, heightOf);
     before.current = at;
+    isScrolled.current = !v.isDirect;
     clearTimeout(rest.current);
-    if (!v.isDirect) rest.current = setTimeout(settle, REST_MS);
+    if (!v.isDirect && !('onscrollend' in window)) rest.current = setTimeout(settle, REST_MS);
     draw();
     return true;
   };
