@@ -63,6 +63,12 @@ static void arm(struct deadline_watch *dl, int64_t at_most_ms)
 	timer_start(dl->timer, after_ms > 0 ? after_ms : 1);
 }
 
+/* The store could not: whatever is due waits for it, too. */
+static void try_again(struct deadline_watch *dl)
+{
+	timer_start(dl->timer, AGAIN_MS);
+}
+
 void deadline_watch_ring(struct deadline_watch *dl)
 {
 	if (!dl->was_rung && !dl->is_busy)
@@ -110,7 +116,7 @@ static void on_expired(struct store_op *op)
 		return;
 	if (op->err) {
 		dl->was_rung = true;
-		arm(dl, AGAIN_MS);
+		try_again(dl);
 		return;
 	}
 	dl->due_mono_ms = INT64_MAX;
@@ -129,7 +135,7 @@ static void on_shifted(struct store_op *op)
 		return;
 	dl->was_rung = true;
 	if (op->err)
-		arm(dl, AGAIN_MS);
+		try_again(dl);
 	else
 		go_on(dl);
 }
@@ -172,7 +178,7 @@ static void go_on(struct deadline_watch *dl)
 		return;
 	}
 	if (rc)
-		arm(dl, AGAIN_MS);
+		try_again(dl);
 	else
 		dl->is_busy = true;
 }

@@ -1,0 +1,107 @@
+/* The deadlines while the store cannot: a disk that is full is not asked a thousand times a second. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "dispatch/deadlines.h"
+#include "dispatch/dispatch_internal.h"
+#include "dispatch/retention.h"
+#include "store/changes.h"
+
+enum { TRIES = 3, AGAIN_MS = 1000 };
+
+static struct world {
+	struct dispatch d;
+	struct deadline_watch *watch;
+	int err;          /* what the store has for each operation */
+	bool is_refusing; /* does not even take it */
+	int n_tries;
+	int64_t first_ms, last_ms;
+} w;
+
+static void close_all(void *p)
+{
+	(void)p;
+	w.d.is_closing = true;
+	deadline_watch_close(w.watch);
+}
+
+static void op_done(void *p)
+{
+	struct store_op *op = p;
+
+	op->err = w.err;
+	op->done(op);
+}
+
+int store_expire_dispatches(struct store *s, struct expire_dispatches *op)
+{
+	(void)s;
+	w.last_ms = clock_mono_ms();
+	if (w.n_tries++ == 0)
+		w.first_ms = w.last_ms;
+	if (w.n_tries == TRIES)
+		loop_reap(w.d.deps.loop, close_all, NULL);
+	if (w.is_refusing)
+		return w.err;
+	loop_reap(w.d.deps.loop, op_done, &op->op);
+	return 0;
+}
+
+int store_shift_clock(struct store *s, struct shift_clock *op)
+{
+	(void)s;
+	(void)op;
+	fail_msg("no clock jumped");
+	return 0;
+}
+
+void retention_postpone(struct retention *r)
+{
+	(void)r;
+}
+
+void dispatch_part_closed(struct dispatch *d)
+{
+	loop_stop(d->deps.loop);
+}
+
+static void expect_patience(void)
+{
+	w.d.deps.loop = loop_new();
+	w.watch = deadline_watch_new(&w.d);
+	loop_run(w.d.deps.loop);
+	loop_free(w.d.deps.loop);
+	assert_in_range(
+	    w.last_ms - w.first_ms, (TRIES - 1) * AGAIN_MS - 50, (TRIES - 1) * AGAIN_MS + 20000);
+}
+
+static void a_full_disk_is_asked_once_a_second(void **state)
+{
+	(void)state;
+	w = (struct world){.err = ERR_FULL};
+	expect_patience();
+}
+
+static void a_full_queue_is_asked_once_a_second(void **state)
+{
+	(void)state;
+	w = (struct world){.err = ERR_BUSY, .is_refusing = true};
+	expect_patience();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_full_disk_is_asked_once_a_second),
+	    cmocka_unit_test(a_full_queue_is_asked_once_a_second),
+	};
+
+	log_setup(LOG_ERROR, LOG_TEXT);
+	return cmocka_run_group_tests_name("dispatch_deadline_trouble", tests, NULL, NULL);
+}
