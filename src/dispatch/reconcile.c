@@ -71,19 +71,24 @@ void reconciler_close(struct reconciler *r)
 		finish_closing(r);
 }
 
+/* Counts from the last look: a configuration that is read again and again puts none off. */
 static void schedule(struct reconciler *r)
 {
 	int64_t after_ms = r->d->config->reconcile_interval_ms;
 
 	if (r->has_failed && after_ms > AFTER_FAILURE_MS)
 		after_ms = AFTER_FAILURE_MS;
-	timer_start(r->timer, r->was_rung ? 0 : after_ms);
-	r->was_rung = false;
+	after_ms -= clock_mono_ms() - r->looked_mono_ms;
+	if (r->was_rung || !r->has_looked || after_ms < 0)
+		after_ms = 0;
+	timer_start(r->timer, after_ms);
 }
 
 static void end_look(struct reconciler *r)
 {
 	release_look(r);
+	r->has_looked = true;
+	r->looked_mono_ms = clock_mono_ms();
 	if (r->has_failed) {
 		r->d->counters.n_reconcile_failures++;
 	} else {
@@ -131,6 +136,7 @@ static void have_since(struct reconciler *r)
 static void begin_look(struct reconciler *r)
 {
 	r->is_running = true;
+	r->was_rung = false;
 	r->has_failed = false;
 	r->part = ARRAY_LEN(parts); /* a failure before the first one ends the look */
 	r->config = config_ref(r->d->config);
@@ -156,9 +162,8 @@ static void on_timer(struct timer *t)
 
 void reconciler_ring(struct reconciler *r)
 {
-	if (r->is_running)
-		r->was_rung = true;
-	else
+	r->was_rung = true;
+	if (!r->is_running)
 		timer_start(r->timer, 0);
 }
 

@@ -22,6 +22,8 @@ struct reconciler {
 	struct timer *timer;
 	bool is_running, was_rung, is_busy, is_on_github;
 	bool has_failed; /* some part of this look */
+	bool has_looked;
+	int64_t looked_mono_ms; /* when the last look ended */
 	int part;
 	int n_complete_looks;
 	int64_t since_ms;      /* when this database began: older losses are not ours */

@@ -349,6 +349,32 @@ static void repeats_a_look_that_failed(void **state)
 	free(list);
 }
 
+static void reload(struct timer *t)
+{
+	struct rig *r = timer_owner(t);
+
+	dispatch_configure(r->dispatch, r->config);
+	timer_start(t, 100);
+}
+
+/* However often somebody reads the configuration again. */
+static void reloads_do_not_put_it_off(void **state)
+{
+	struct rig *r = *state;
+	struct timer *reloads = timer_new(r->gh->loop, reload, r);
+
+	n_looks = n_failures = 0;
+	rig_start_store(r);
+	r->config->reconcile_interval_ms = 400;
+	rig_start_dispatch(r);
+	rig_wait_until(r, has_looked);
+	rig_run_ms(r, 2); /* the time of the last look is in milliseconds */
+	n_looks = rig_counters(r).last_reconcile_wall_ms;
+	timer_start(reloads, 1);
+	rig_wait_until(r, has_looked);
+	timer_close(reloads);
+}
+
 static void bears_any_answer(void **state)
 {
 	struct rig *r = *state;
@@ -392,6 +418,7 @@ int main(void)
 	    TEST(asks_for_failed_ones),
 	    TEST(asks_three_times_at_most),
 	    TEST(repeats_a_look_that_failed),
+	    TEST(reloads_do_not_put_it_off),
 	    TEST(bears_any_answer),
 	    TEST(closes_while_it_looks),
 	};
