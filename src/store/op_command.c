@@ -22,7 +22,9 @@ struct running {
 	struct answer_place answer;
 };
 
-/* ---- who may say how much ---- */
+/* ---- who may say how much ----
+ *
+ * Of the last hour, and not of hours that come again because the clock was put back. */
 
 static void note(struct running *r, int64_t n)
 {
@@ -46,9 +48,9 @@ static void refuse_stranger(struct running *r)
 {
 	int64_t n = db_int(r->d, 0,
 	    "SELECT COUNT(*) FROM command WHERE repository_key = ?1 AND number = ?2"
-	    " AND at_ms > ?3 AND n = 0",
+	    " AND at_ms > ?3 AND at_ms <= ?4 AND n = 0",
 	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_INT(r->op->now_ms - HOUR_MS));
+	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
 
 	r->op->outcome = COMMANDS_REFUSED;
 	if (n >= COMMANDS_AN_HOUR)
@@ -62,9 +64,9 @@ static bool is_one_too_many(struct running *r)
 {
 	int64_t n = db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
-	    " AND at_ms > ?3",
+	    " AND at_ms > ?3 AND at_ms <= ?4",
 	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_INT(r->op->now_ms - HOUR_MS));
+	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
 
 	if (n + (int64_t)r->op->n <= COMMANDS_AN_HOUR)
 		return false;

@@ -327,6 +327,18 @@ static void twenty_an_hour(void **state)
 	ASSERT_ANSWERS(3701, "eyes");
 }
 
+/* What was said in hours that come again is not of this one. */
+static void twenty_an_hour_also_when_the_clock_was_put_back(void **state)
+{
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(say(COMMAND_HELP, 4 * 3600 + i * 600).outcome, COMMANDS_HEARD);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(say(COMMAND_HELP, 10 + i).outcome, COMMANDS_HEARD);
+	assert_int_equal(say(COMMAND_HELP, 50).outcome, COMMANDS_TOO_MANY);
+}
+
 static void a_closed_pull_request_hears_nothing(void **state)
 {
 	struct rig_answer a;
@@ -407,6 +419,7 @@ int main(void)
 	    TEST(the_same_comment_is_heard_once),
 	    TEST(members_and_the_author_are_heard),
 	    TEST(twenty_an_hour),
+	    TEST(twenty_an_hour_also_when_the_clock_was_put_back),
 	    TEST(a_closed_pull_request_hears_nothing),
 	    TEST(reactions_say_what_came_of_it),
 	    TEST(a_change_by_its_sha),
