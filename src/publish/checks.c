@@ -73,9 +73,10 @@ static void fail(struct checking *c, const struct github_result *r)
 	claimed_fail(&c->claimed, r);
 }
 
+/* What an earlier claim left uncertain may be one of those that are still to come. */
 static void go_on(struct checking *c)
 {
-	c->claimed.is_uncertain = false;
+	c->claimed.is_uncertain = c->claimed.row.is_uncertain;
 	c->at++;
 	next(c);
 }
@@ -239,6 +240,8 @@ static void next(struct checking *c)
 	bool is_last = c->at == c->plan.n;
 
 	if (is_last || c->n_written >= CHECKS_A_TURN) {
+		if (is_last && c->n_written)
+			c->claimed.is_uncertain = false;
 		if (is_last && c->refusal[0])
 			claimed_give_back(&c->claimed, OUTBOX_DEAD, 0, c->refusal);
 		else if (is_last)

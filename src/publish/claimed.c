@@ -112,8 +112,8 @@ void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_aft
 
 void claimed_fail(struct claimed *c, const struct github_result *result)
 {
-	if (!result->was_sent || result->is_final) /* it changed nothing */
-		c->is_uncertain = c->row.is_uncertain;
+	if (!result->was_sent || result->is_final) /* it changed nothing; one before it may have */
+		c->is_uncertain = c->was_uncertain;
 	if (result->err == ERR_CANCELLED) {
 		claimed_give_back(c, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
 	} else if (result->is_final) {
@@ -157,6 +157,7 @@ bool claimed_begin_call(struct claimed *c, struct github_call *call,
 	github_call_release(call);
 	*call = (struct github_call){.done = done, .owner = owner};
 	c->on_wire = call;
+	c->was_uncertain = c->is_uncertain;
 	return true;
 }
 

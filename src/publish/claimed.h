@@ -18,6 +18,7 @@ struct claimed {
 	struct outbox_done done;
 	int64_t again_ms;   /* wall; something may be known by then that was not now; 0: nothing */
 	bool is_uncertain;  /* something may have reached GitHub that was not recorded */
+	bool was_uncertain; /* the same before the call that was begun last */
 	const char *events; /* static: what the log calls it, "comment" */
 	/* Frees what embeds it, with all that is the kind's own. */
 	void (*release)(struct claimed *c);
