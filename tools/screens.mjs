@@ -20,7 +20,7 @@ const TALLEST = 2400; // a picture shows the beginning, and the page the rest
 // The pull request that has most to tell: new failures and explained ones.
 async function pullOf({ outpost, play }) {
   let best = [0];
-  for (const number of play.pulls.keys()) {
+  for (const number of play.project.byNumber.keys()) {
     const { verdicts, state } = await outpost.api(`pulls/${number}`);
     const kinds = new Set(verdicts.map(({ attribution }) => attribution).filter(Boolean));
     const worth = kinds.size * 10 + (kinds.has('NEW') ? 5 : 0) + (state === 'open' ? 3 : 0);

@@ -24,7 +24,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     outpost = story.outpost;
     const dashboard = await outpost.api('dashboard');
     const { jobs } = await outpost.api('accelerators/ascend-npu');
-    const pull = [...story.play.pulls.values()].findLast(({ head }) => head);
+    const pull = [...story.play.project.byNumber.values()].findLast(({ head }) => head);
     Object.assign(paths, {
       dashboard: '/', pull: `/pulls/${pull.number}`, commit: `/commits/${dashboard.newest.sha}`, accelerator: '/accelerators/ascend-npu',
       job: `/jobs/${jobs.find(({ kind }) => kind === 'nightly')?.id ?? jobs[0].id}`, nightly: '/nightly', platforms: '/platforms', platform: '/platforms/ascend-npu', missing: '/pulls/999999',
@@ -110,7 +110,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
 
   test('a change shows every red cell with its reason', async () => {
     const window = await open({});
-    for (const { number } of story.play.pulls.values()) {
+    for (const { number } of story.play.project.byNumber.values()) {
       const { verdicts, head_sha: sha } = await outpost.api(`pulls/${number}`);
       const red = verdicts.filter(({ attribution }) => attribution);
       if (red.length === 0) continue;
