@@ -215,11 +215,15 @@ static void on_keys(struct key_wait *w)
 {
 	struct job_access *a = CONTAINER_OF(w, struct job_access, keys);
 
-	/* Config and keys may be newer than the request; the token still speaks for itself. */
-	if (a->request && admit_open(a->runners, a->request))
-		admit_oidc(a, bearer_token(a->request));
-	else
+	if (!a->request || !admit_open(a->runners, a->request)) {
 		give_up(a);
+		return;
+	}
+	/* Keys and configuration are newer than the request, and go together: its issuer may have
+	 * left both. The token still speaks for itself. */
+	config_unref(a->config);
+	a->config = config_ref(a->runners->config);
+	admit_oidc(a, bearer_token(a->request));
 }
 
 static void wait_for_keys(struct job_access *a, const char *issuer, const struct error *e)
