@@ -77,7 +77,8 @@ static void answer_outcome(struct submission *s, enum report_outcome outcome, in
 		    s->body.dispatch_id
 			? "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
 			  "caller's"
-			: "no such dispatch: delivery_id names none that this repository got");
+			: "no such dispatch: delivery_id names none that this repository got; with "
+			  "event_type nightly, of a run of its own, it is the commit's 40 digits");
 		break;
 	case REPORT_WHICH_ACCELERATOR:
 		refuse(s, 400, "workflow.accelerator is missing: several share this dispatch");

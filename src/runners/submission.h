@@ -14,8 +14,8 @@ struct submission {
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left */
 	struct config *config;        /* a reference: access points into it */
-	char *caller;                 /* repository, or accelerator of a callback token */
-	bool is_by_token;             /* a callback token: bound to dispatch and accelerator */
+	char *caller;                 /* repository, or accelerator of a token of ours */
+	bool is_by_token;             /* one of ours, bound to an accelerator: no issuer's */
 	struct access access;
 	struct callback_request body;
 	struct report_job job;

@@ -139,6 +139,36 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.equal((await ci.finish(lease)).status, 401);
   });
 
+  test('an API token tells of periodic runs of its own, and of no dispatch that way', async () => {
+    const sha = 'a1'.repeat(20);
+    const bearer = async (...args) => ({ authorization: `Bearer ${(await ctl(...args)).stdout.trim()}` });
+    const headers = await bearer('token', 'issue', 'lab');
+    const send = (body, workflow = {}, as = headers) => outpost.request('POST', '/github/callback', {
+      headers: { 'content-type': 'application/json', ...as },
+      body: { event_type: 'nightly', delivery_id: sha, ...body, workflow: { status: 'completed', conclusion: 'success', name: 'nightly', run_id: '1', ...workflow } },
+    });
+    const { status, json } = await send();
+    assert.deepEqual([status, json.status], [200, 'completed']);
+    const report = { schema: 1, tests: [{ suite: 'model', name: 'llama3', status: 'FAIL', message: 'NaN' }] };
+    const put = async (as) => (await outpost.request('PUT', `/api/v1/jobs/${json.job}/report`, { headers: as, body: report })).status;
+    const foreign = await bearer('token', 'issue', 'foreign');
+    assert.deepEqual([await put(foreign), await put(headers)], [403, 200]);
+    const job = await outpost.api(`jobs/${json.job}`);
+    assert.deepEqual([job.accelerator, job.kind, job.head_sha, job.dispatch, job.tests.map(({ name }) => name)], ['lab', 'nightly', sha, null, ['llama3']]);
+    const [{ runs }] = (await outpost.api('nightly?accelerator=lab&days=1')).accelerators;
+    assert.deepEqual([runs[0].cause, runs[0].outcome, runs[0].upstream_sha], ['self_report', 'red', sha]);
+    for (const [answer, code, pattern] of [
+      [await send({}, { status: 'in_progress' }), 400, /completed/], [await send({ delivery_id: sha.slice(0, 12) }), 400, /40 digits/], [await send({ event_type: 'push' }), 400, /nightly or periodic/],
+      [await send({ outpost: { dispatch_id: await open('lab') }, event_type: 'pull_request' }), 400, /dispatches\/ID\/jobs/], [await send({}, { accelerator: 'foreign' }), 400, /accelerator/],
+      [await send({}, {}, { authorization: `Bearer oat_${'A'.repeat(43)}` }), 401, /not valid/],
+    ]) {
+      assert.equal(answer.status, code, answer.text);
+      assert.match(answer.json.detail, pattern);
+    }
+    await ctl('token', 'revoke', 'lab');
+    assert.deepEqual([(await send()).status, await put(headers)], [401, 401]);
+  });
+
   test('an accelerator that left: 403 says so, and the list does', async () => {
     const npu = await Puller.add(outpost, 'npu-1', 'leaving');
     const held = npu.claim({ wait: 30 });
