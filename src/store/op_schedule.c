@@ -240,7 +240,7 @@ static int skip_run(struct store_op *op, struct db *d)
 
 	free(s.crons);
 	if (!s.next_ms)
-		return error_set(&op->why, ERR_NOT_FOUND, "it has no schedule");
+		return error_set(&op->why, ERR_NOT_FOUND, "%s has no schedule", o->accelerator);
 	o->next_ms = s.next_ms;
 	o->was_skipped = s.is_next_skipped;
 	db_exec(d, "UPDATE schedule SET is_next_skipped = 1 WHERE accelerator = ?1",

@@ -87,6 +87,7 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal((await outpost.ctl()).code, 2);
     assert.equal((await outpost.ctl('replay', '00000000-0000-4000-8000-000000000000')).code, 1);
     assert.equal((await outpost.ctl('comment', 'preview', '999')).code, 1);
+    assert.match((await outpost.ctl('nightly', 'skip', 'chip')).stderr, /^outpostctl: chip has no schedule$/m);
     const all = await outpost.ctl('--help');
     assert.equal(all.code, 0);
     for (const line of all.stdout.split('\n')) assert.ok(line.length <= 80, line);
