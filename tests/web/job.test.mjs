@@ -1,5 +1,6 @@
 // What the pages of jobs, periodic runs and platforms make of their answers.
 import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
 import { View } from '../../web/src/log/scroll.js';
@@ -144,6 +145,21 @@ describe('which way to install', () => {
 
   test('the newest offered release comes first', () => {
     assert.deepEqual(matching(entries, cpu).map(({ torch }) => torch), ['2.10.0', '2.9.1']);
+  });
+
+  test('what docs/platforms.md shows to pytorch.org finds the same', async () => {
+    const page = await fs.readFile(new URL('../../docs/platforms.md', import.meta.url), 'utf8');
+    const [, code] = /(function command[^]*?\n})\n/.exec(page);
+    const way = (torch, offered) => ({ build: 'stable', torch, os: 'linux', package: 'pip', platform: null, language: 'python', offered, why_not: `${torch} is red`, commands: [`install ${torch}`, 'done'] });
+    const answer = (...install) => new Function('platforms', `${code}; return command('stable', 'linux', 'pip', 'npu', null, 'python');`)([{ name: 'npu', install }]);
+    for (const [install, expected] of [
+      [[], 'There is no such combination.'], [[way('2.9.1', true), way('2.10.0', true)], 'install 2.10.0\ndone'],
+      [[way('2.10.0', false), way('2.9.1', true)], 'install 2.9.1\ndone'], [[way('2.9.1', false), way('2.10.0', false)], 'Not offered: 2.10.0 is red.'],
+    ]) {
+      assert.equal(answer(...install), expected);
+      const [first] = matching(entriesOf([{ name: 'npu', install }]), { build: 'stable', os: 'linux', package: 'pip', platform: 'npu', version: '', language: 'python' });
+      if (first) assert.ok(expected.includes(first.torch));
+    }
   });
 
   test('each value says whether it is there with the rest', () => {
