@@ -12,6 +12,7 @@ import { DESK, launch, noBrowser, PHONE, Window } from './browser.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const WAIT = { timeout: 60_000 };
+const RIGHT_TO_LEFT = '\u202e'; // turns round what stands behind it
 
 describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, () => {
   let browser;
@@ -87,7 +88,7 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
     const names = HOSTILE.filter((text) => text.replace(/[\x00-\x20\x7f]/g, '')).slice(0, 120);
     const pull = await opened({ title: names[0], headRef: 'x' });
     const tests = names.map((text, i) => ({ suite: i % 2 ? 'model' : text, name: text, dtype: text, status: i % 3 ? 'FAIL' : 'PASS', message: text, trace: text, file: 'a.py', line: 3 }));
-    const job = await report(pull, names[1], tests);
+    const job = await report(pull, `turned ${RIGHT_TO_LEFT} around`, tests);
     for (const size of [PHONE, DESK]) {
       const window = await open({ size });
       for (const address of [`/pulls/${pull.number}`, `/jobs/${job}`, '/', '/nightly', '/accelerators/chip']) {
@@ -95,6 +96,7 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
         const strange = await window.page.evaluate((origin) => [...document.querySelectorAll('main a[href], main img, main iframe, main script, main form, main object, main svg a, main style')]
           .filter((one) => !(one.tagName === 'A' && (one.href.startsWith(origin) || /^https:\/\/(github\.com|ci\.example)\//.test(one.href)))).map((one) => one.outerHTML.slice(0, 200)), outpost.url);
         assert.deepEqual(strange.filter((html) => /evil|octocat|alert/.test(html)), [], address);
+        assert.ok(!(await window.page.title()).includes(RIGHT_TO_LEFT), address);
         assert.ok(await window.overflow() <= 0, `${address}, ${size.width} px: ${await window.overflow()} px stick out`);
       }
       window.clean();

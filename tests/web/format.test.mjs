@@ -40,6 +40,7 @@ test('words fit their numbers', () => {
 
 test('what cannot be seen is made visible, and text stays text', () => {
   assert.equal(visible('a\u202eb\u0007c\td\n'), 'a\\u202eb\\u0007c\td\n');
+  assert.equal(visible('\u061c\u00ad\u2028\u3164\u{e0041}'), '\\u061c\\u00ad\\u2028\\u3164\\ue0041');
   assert.equal(visible('größe 名 📦'), 'größe 名 📦');
 });
 

@@ -1,5 +1,6 @@
 // What is around every page.
 import { data } from './data.js';
+import { visible } from './format.js';
 
 const NAV = [['/', 'Dashboard'], ['/nightly', 'Nightly'], ['/platforms', 'Platforms']];
 const LIVE = {
@@ -20,7 +21,7 @@ function Live({ state }) {
 
 // state: of useAnswer(), or nothing where a page is not live. api: the page's data.
 export function Page({ title, state, api = data.api, children }) {
-  if (title) document.title = `${title} · Outpost`;
+  if (title) document.title = `${visible(title)} · Outpost`;
   return (
     <>
       <a class="skip" href="#main">Skip to the content</a>

@@ -75,8 +75,8 @@ export const shortSha = (sha) => sha.slice(0, 7);
 export const testName = ({ suite, test, name, dtype }) => `${suite}/${test ?? name}${dtype ? ` (${dtype})` : ''}`;
 
 // What vendors write may hold what cannot be seen or turns the text around: it is made visible.
-export const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
-  (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164\ufeff\u{e0000}-\u{e007f}]/gu,
+  (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
 
 // Only addresses that a link may have: what else a vendor names is shown, not linked.
 export const safeUrl = (url) => (typeof url === 'string' && /^(https?:\/\/|\/(?!\/))/i.test(url) ? url : null);
