@@ -1,6 +1,6 @@
 #include "ctl/command.h"
 
-#include "base/str.h"
+#include <string.h>
 
 const struct command COMMANDS[] = {
     {"check", "", "say what is wrong with the configuration", cmd_check},
@@ -36,11 +36,23 @@ const struct command COMMANDS[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-int command_usage(const char *name)
+static bool is_or_begins(const char *name, const char *command)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(command, name, n) && (command[n] == '\0' || command[n] == ' ');
+}
+
+void command_print_usage(FILE *out, const char *name)
 {
 	for (const struct command *c = COMMANDS; c->name; c++)
-		if (str_eq(c->name, name))
-			fprintf(stderr, "Usage: outpostctl [-c FILE] [--json] %s%s%s\n", c->name,
+		if (is_or_begins(name, c->name))
+			fprintf(out, "Usage: outpostctl [-c FILE] [--json] %s%s%s\n", c->name,
 			    *c->usage ? " " : "", c->usage);
+}
+
+int command_usage(const char *name)
+{
+	command_print_usage(stderr, name);
 	return EXIT_USAGE;
 }

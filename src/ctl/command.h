@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Exit codes, as the contract has them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -51,7 +52,9 @@ int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv);
 int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv);
 int cmd_backup(const struct ctl *ctl, int argc, char **argv);
 
-/* Says on stderr how the command is written. Returns EXIT_USAGE. */
+/* How the command is written, and those of two words that begin with it. */
+void command_print_usage(FILE *out, const char *name);
+/* Says so on stderr. Returns EXIT_USAGE. */
 int command_usage(const char *name);
 
 #endif

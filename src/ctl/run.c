@@ -151,8 +151,8 @@ int ctl_run(int argc, char **argv)
 		argc--;
 	}
 	if (i < argc && (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))) {
-		printf("Usage: outpostctl [-c FILE] [--json] %s%s%s\n\n%s\n", command->name,
-		    *command->usage ? " " : "", command->usage, command->help);
+		command_print_usage(stdout, command->name);
+		printf("\n%s\n", command->help);
 		return EXIT_DONE;
 	}
 	if (!is_text(argc - i, argv + i))

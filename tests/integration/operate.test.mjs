@@ -102,6 +102,12 @@ describe('operating it', { skip: notBuilt }, () => {
     const help = await outpost.ctl('deliveries', '--help');
     assert.equal(help.code, 0);
     assert.match(help.stdout, /^Usage: outpostctl .*deliveries \[--failed\]/);
+    // A command that others begin with: theirs are said, too.
+    for (const [words, stream, code] of [[['nightly', '--help'], 'stdout', 0], [['nightly', 'rn', 'chip'], 'stderr', 2]]) {
+      const answer = await outpost.ctl(...words);
+      assert.equal(answer.code, code);
+      assert.match(answer[stream], /^Usage: .* nightly run ACCELERATOR\nUsage: .* nightly skip ACCELERATOR\nUsage: .* nightly$/m);
+    }
   });
 
   test('without a service it says so, and not which port of libcurl\'s', async () => {
