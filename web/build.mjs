@@ -43,6 +43,18 @@ function filesOfPages(imports) {
   return imports.get(entry).filter(({ kind }) => kind === 'dynamic-import').map(({ path: to }) => addFile(imports, path.basename(to), new Set(common), () => true));
 }
 
+const preload = (name) => `<link rel="modulepreload" href="/assets/${name}">`;
+
+// What each page wants beside the entry before it can paint, by the page's name: src/web/page.c says which it is.
+function preloadsOfPages(imports) {
+  const common = filesOfEntry(imports);
+  const [entry] = common;
+  return imports.get(entry).filter(({ kind }) => kind === 'dynamic-import').map(({ path: to }) => {
+    const names = [...addFile(imports, path.basename(to), new Set(common), (kind) => kind !== 'dynamic-import')];
+    return [path.basename(to).replace(/-[^-]*\.js$/, ''), names.filter((name) => !common.has(name)).map(preload).join('\n')];
+  });
+}
+
 const bytesOf = (buffer) => {
   const lines = [];
   for (let i = 0; i < buffer.length; i += 32) lines.push(`${[...buffer.subarray(i, i + 32)].join(',')},`);
@@ -55,7 +67,7 @@ const files = [...built, { name: `icon-${createHash('sha256').update(icon).diges
 let page = await fs.readFile(path.join(here, 'index.html'), 'utf8');
 // Fetched beside the entry, not after it.
 const [, ...wanted] = filesOfEntry(imports);
-page = page.replace('{{wanted}}', wanted.map((name) => `<link rel="modulepreload" href="/assets/${name}">`).join('\n'));
+page = page.replace('{{wanted}}', wanted.map(preload).join('\n'));
 const entries = [];
 let text = '/* Made by web/build.mjs. */\n#include "web/assets.h"\n\n';
 const sizes = new Map();
@@ -70,6 +82,7 @@ for (const [i, { name, bytes }] of files.entries()) {
 }
 text += `const struct web_asset WEB_ASSETS[] = {\n${entries.join('\n')}\n};\nconst size_t N_WEB_ASSETS = ${entries.length};\n`;
 text += `const char WEB_PAGE[] = {\n${bytesOf(Buffer.from(page))}0};\n`;
+text += `const struct web_preload WEB_PRELOADS[] = {\n${preloadsOfPages(imports).map(([name, links]) => `\t{${JSON.stringify(name)}, ${JSON.stringify(links)}},`).join('\n')}\n\t{0, 0}};\n`;
 const style = [...sizes.keys()].find((name) => name.endsWith('.css'));
 const heaviest = Math.max(...filesOfPages(imports).map((names) => [...names, style].reduce((sum, name) => sum + sizes.get(name), 0)));
 if (heaviest > LIMIT) throw new Error(`a page's script and style are ${heaviest} bytes gzipped, more than ${LIMIT}`);

@@ -15,7 +15,13 @@ struct web_asset {
 };
 extern const struct web_asset WEB_ASSETS[];
 extern const size_t N_WEB_ASSETS;
-/* web/index.html with {{title}}, {{api}} and {{data}} to be filled in, each once. */
+/* Links to what a page of this name (web/src/pages/) loads besides what all load, so that a browser asks
+ * for it beside the entry and not after it. NULL ends the list. */
+struct web_preload {
+	const char *name, *links;
+};
+extern const struct web_preload WEB_PRELOADS[];
+/* web/index.html with {{title}}, {{api}}, {{page}} and {{data}} to be filled in, each once. */
 extern const char WEB_PAGE[];
 
 #endif

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "base/version.h"
 #include "web/assets.h"
 
@@ -61,6 +63,31 @@ static void append_data(struct buf *out, const struct page *p)
 	buf_append_char(out, '}');
 }
 
+/* As web/src/main.jsx chooses; NULL: none. */
+static const char *name_of(const char *api)
+{
+	static const struct {
+		const char *prefix, *name;
+	} PAGES[] = {{"/api/v1/dashboard", "dashboard"}, {"/api/v1/pulls/", "change"},
+	    {"/api/v1/commits/", "change"}, {"/api/v1/accelerators/", "accelerator"},
+	    {"/api/v1/jobs/", "job"}, {"/api/v1/nightly", "nightly"},
+	    {"/api/v1/platforms/", "platform"}, {"/api/v1/platforms", "platforms"}};
+
+	for (size_t i = 0; api && i < ARRAY_LEN(PAGES); i++)
+		if (str_has_prefix(api, PAGES[i].prefix))
+			return PAGES[i].name;
+	return NULL;
+}
+
+static void append_preloads(struct buf *out, const struct page *p)
+{
+	const char *name = name_of(p->api);
+
+	for (const struct web_preload *w = WEB_PRELOADS; name && w->name; w++)
+		if (str_eq(w->name, name))
+			buf_append_str(out, w->links);
+}
+
 /* The frame's places are filled where they stand: what was filled in is not looked at again. */
 void page_write(struct buf *out, const struct page *p)
 {
@@ -74,6 +101,8 @@ void page_write(struct buf *out, const struct page *p)
 			escape_html(out, p->title);
 		else if (strncmp(at, "{{api}}", 7) == 0)
 			escape_html(out, p->api ? p->api : "/api/v1/dashboard");
+		else if (strncmp(at, "{{page}}", 8) == 0)
+			append_preloads(out, p);
 		else
 			append_data(out, p);
 		rest = end + 2;

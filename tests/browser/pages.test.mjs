@@ -169,4 +169,19 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     window.clean();
     await window.close();
   });
+
+  test('each page asks for all its scripts at once, none after another has run', async () => {
+    const window = await open({});
+    for (const one of Object.values(paths)) {
+      await window.visit(one);
+      const { named, loaded } = await window.page.evaluate(() => ({
+        named: [...document.querySelectorAll('script[src], link[rel=modulepreload]')].map((one) => one.src ?? one.href),
+        loaded: performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => name.endsWith('.js')),
+      }));
+      assert.ok(loaded.length > 2, one);
+      assert.deepEqual(loaded.filter((name) => !named.includes(name)), [], one);
+    }
+    window.clean();
+    await window.close();
+  });
 });
