@@ -131,11 +131,46 @@ static void fail(struct scheduled_run *run)
 	submitted(run, store_fail_schedule_run(run->scheduler->d->deps.store, &run->op.fail));
 }
 
-static void give_up(struct scheduled_run *run, const char *what, const char *why)
+static void say(struct scheduled_run *run, const char *what, const char *why)
 {
 	snprintf(run->reason, sizeof(run->reason), "%s%s%.150s", what, *why ? ": " : "", why);
+}
+
+static void give_up(struct scheduled_run *run, const char *what, const char *why)
+{
+	say(run, what, why);
 	run->is_refused = true;
 	fail(run);
+}
+
+static void on_noted(struct store_op *op)
+{
+	struct scheduled_run *run = CONTAINER_OF(op, struct scheduled_run, op.fail.op);
+	struct scheduler *s = run->scheduler;
+
+	run->is_stored = false;
+	if (s->d->is_closing)
+		scheduler_settle(s);
+	else
+		timer_start(run->timer, run->again_ms); /* noted or not */
+}
+
+/* So that who looks meanwhile sees more than that it is reading. */
+static void note_failure(struct scheduled_run *run)
+{
+	int rc;
+
+	run->op.fail = (struct fail_schedule_run){
+	    .op.done = on_noted,
+	    .run_id = run->id,
+	    .reason = run->reason,
+	    .is_tried_again = true,
+	    .now_ms = clock_wall_ms(),
+	};
+	rc = store_fail_schedule_run(run->scheduler->d->deps.store, &run->op.fail);
+	run->is_stored = rc == 0;
+	if (rc)
+		timer_start(run->timer, run->again_ms);
 }
 
 static void try_again(
@@ -151,7 +186,9 @@ static void try_again(
 	}
 	log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator),
 	    LOG_S("why", what), LOG_S("error", why), LOG_I("again_in_ms", delay_ms));
-	timer_start(run->timer, delay_ms);
+	say(run, what, why);
+	run->again_ms = delay_ms;
+	note_failure(run);
 }
 
 /* ---- dispatched ---- */

@@ -29,6 +29,7 @@ struct scheduled_run {
 	struct timer *timer;
 	int n_tries;
 	int64_t first_mono_ms;
+	int64_t again_ms; /* from the note of a failure to the next try */
 	bool waits_for_upstream;
 	bool is_asking;  /* `head` is in the registry's hands */
 	bool is_stored;  /* an operation is in the store's hands */

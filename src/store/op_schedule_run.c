@@ -75,7 +75,9 @@ static void dispatch(struct db *d, struct start_schedule_run *o)
 		return;
 	}
 	change_touch(d, apply.change_id, o->now_ms);
-	db_exec(d, "UPDATE schedule_run SET state = 'dispatched', change_id = ?2 WHERE id = ?1",
+	db_exec(d,
+	    "UPDATE schedule_run SET state = 'dispatched', reason = NULL, change_id = ?2"
+	    " WHERE id = ?1",
 	    V_INT(o->run_id), V_INT(apply.change_id));
 	o->step = SCHEDULE_DISPATCHED;
 }
@@ -119,7 +121,11 @@ static int fail_run(struct store_op *op, struct db *d)
 
 	if (!read_run(d, o->run_id, &run))
 		return 0;
-	schedule_run_end(d, o->run_id, "failed", o->reason, o->now_ms);
+	if (o->is_tried_again)
+		db_exec(d, "UPDATE schedule_run SET reason = ?2 WHERE id = ?1", V_INT(o->run_id),
+		    V_TEXT(o->reason));
+	else
+		schedule_run_end(d, o->run_id, "failed", o->reason, o->now_ms);
 	db_tell_accelerator(d, run.accelerator);
 	free(run.accelerator);
 	return 0;

@@ -65,11 +65,12 @@ struct start_schedule_run {
 };
 int store_start_schedule_run(struct store *s, struct start_schedule_run *op) MUST_CHECK;
 
-/* The heads could not be read: `failed`. */
+/* The heads could not be read: `failed`, or, while they are asked for again, why it is `reading`. */
 struct fail_schedule_run {
 	struct store_op op;
 	int64_t run_id;
 	const char *reason;
+	bool is_tried_again;
 	int64_t now_ms;
 };
 int store_fail_schedule_run(struct store *s, struct fail_schedule_run *op) MUST_CHECK;

@@ -2,6 +2,7 @@
  * changes under way, and a dispatcher that is closed at any moment. */
 #include "dispatch_rig.h"
 
+#include "store/registry.h"
 #include "store/schedules.h"
 
 #define SOURCE "source: {git_url: \"https://example.org/%s.git\", branch: main}\n"
@@ -169,16 +170,66 @@ static void two_of_one_repository_have_a_source_each(void **state)
 	assert_int_equal(rig_counters(r).n_upstream_heads_asked, 2);
 }
 
-static void what_fails_is_tried_again(void **state)
+static void mirror(struct rig *r)
+{
+	struct mirror_registry m = {.op.done = rig_op_on_done,
+	    .list = r->config->accelerators,
+	    .n = r->config->n_accelerators,
+	    .now_ms = clock_wall_ms()};
+
+	rig_op_is_done = false;
+	assert_int_equal(store_mirror_registry(r->store, &m), 0);
+	loop_run_until(r->gh->loop, &rig_op_is_done);
+	assert_int_equal(m.op.err, 0);
+}
+
+/* "STATE REASON" of gh's newest run; free(). */
+static char *newest_run(struct rig *r)
+{
+	struct list_schedules q = {.q.done = rig_query_on_done, .accelerator = "gh"};
+	char *text;
+
+	rig_query_is_done = false;
+	assert_int_equal(store_list_schedules(r->store, &q), 0);
+	loop_run_until(r->gh->loop, &rig_query_is_done);
+	assert_int_equal(q.n, 1);
+	text = xasprintf("%s %s", q.list[0].state, q.list[0].reason ? q.list[0].reason : "-");
+	list_schedules_release(&q);
+	return text;
+}
+
+static bool runs_as(struct rig *r, const char *expected)
+{
+	char *text = newest_run(r);
+	bool is_so = strcmp(text, expected) == 0;
+
+	free(text);
+	return is_so;
+}
+
+static bool tells_why(struct rig *r)
+{
+	return runs_as(r, "reading the head of its source could not be read: network failure");
+}
+
+static bool tells_nothing(struct rig *r)
+{
+	return runs_as(r, "dispatched -");
+}
+
+static void what_fails_is_tried_again_and_tells_why_meanwhile(void **state)
 {
 	struct rig *r = *state;
 
 	start(r);
+	mirror(r);
 	heads.err = ERR_NETWORK;
 	ask_run(r, "gh");
 	rig_wait_until(r, waits);
+	rig_wait_until(r, tells_why);
 	heads.err = 0;
 	rig_wait_until(r, lists_one);
+	rig_wait_until(r, tells_nothing);
 	assert_int_equal(heads.n_asked, 2);
 }
 
@@ -274,7 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, rig_tear_down)
 	    TEST(two_of_one_repository_have_a_source_each),
-	    TEST(what_fails_is_tried_again),
+	    TEST(what_fails_is_tried_again_and_tells_why_meanwhile),
 	    TEST(who_left_meanwhile_gets_nothing),
 	    TEST(another_snapshot_changes_nothing_in_hand),
 	    TEST(closing_calls_the_question_off),
