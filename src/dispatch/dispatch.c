@@ -122,5 +122,7 @@ double dispatch_random01(void)
 
 bool dispatch_is_passing(int err)
 {
-	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT;
+	/* denied: a disk that was remounted read-only, whatever the operation was */
+	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT ||
+	       err == ERR_DENIED;
 }
