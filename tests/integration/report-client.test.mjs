@@ -84,6 +84,17 @@ describe('outpost-report', { skip: notBuilt }, () => {
     });
   }
 
+  test('a periodic run of its own: only the end, with its report', async () => {
+    const token = (await outpost.ctl('token', 'issue', 'lab')).stdout.trim();
+    const head = '5'.repeat(40);
+    const env = { OUTPOST_CALLBACK_URL: `${outpost.url}/github/callback`, OUTPOST_TOKEN: token, OUTPOST_RUN_ID: '7', OUTPOST_RETRIES: '0', OUTPOST_ECHO: `{"event_type": "nightly", "delivery_id": "${head}"}` };
+    await quiet(env, ['start']);
+    await quiet(env, ['finish', 'success', 'report.xml']);
+    const { kind, verdicts } = await outpost.api(`commits/${head}`);
+    assert.deepEqual([kind, verdicts.map(({ test: title, status }) => `${title} ${status}`)], ['nightly', ['add PASS']]);
+    assert.match((await report(env, ['log', 'log.txt'])).said, /^outpost-report: a run that Outpost did not ask for has no log/);
+  });
+
   test('names are text, whatever is in them', async () => {
     for (const shell of SHELLS) {
       const { number, env } = await dispatched();
