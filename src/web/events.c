@@ -74,6 +74,16 @@ static void send_frames(struct event_stream *s, const struct buf *frames)
 
 /* ---- what is told ---- */
 
+/* An accelerator at L1 does nothing that anybody sees, like one that never was. */
+static bool is_hidden(const struct web_events *e, const struct watch *w)
+{
+	const struct accelerator *a = w->kind == WATCH_ACCELERATOR && e->web->config
+					  ? config_accelerator(e->web->config, watch_name(w))
+					  : NULL;
+
+	return a && a->level == LEVEL_1;
+}
+
 static bool is_due(const struct watch *w, const struct name_touched *names, bool is_wide_due)
 {
 	return w->kind == WATCH_WIDE ? is_wide_due : names && watch_is_touched(w, names);
@@ -88,7 +98,7 @@ static void tell(struct web_events *e, const struct name_touched *names, bool is
 	for (struct event_stream *s = e->streams; s; s = s->next) {
 		buf_clear(&frames);
 		for (int i = 0; i < s->n; i++)
-			if (is_due(&s->at[i], names, is_wide_due))
+			if (is_due(&s->at[i], names, is_wide_due) && !is_hidden(e, &s->at[i]))
 				watch_write_event(&frames, &s->at[i], e->run, e->seq);
 		send_frames(s, &frames);
 	}

@@ -50,9 +50,16 @@ static bool has_id(const int64_t *list, size_t n, int64_t id)
 	return false;
 }
 
+const char *watch_name(const struct watch *w)
+{
+	const char *slash = strchr(w->path, '/');
+
+	return slash ? slash + 1 : w->path;
+}
+
 bool watch_is_touched(const struct watch *w, const struct name_touched *n)
 {
-	const char *name = strchr(w->path, '/') ? strchr(w->path, '/') + 1 : w->path;
+	const char *name = watch_name(w);
 
 	if (!n || n->touched.is_all)
 		return true;

@@ -25,6 +25,8 @@ struct watch {
 };
 /* ERR_INVALID: nothing that can be watched. */
 int watch_parse(const char *path, struct watch *ret) MUST_CHECK;
+/* "NAME" of "accelerators/NAME". */
+const char *watch_name(const struct watch *w);
 /* Is what it shows different? n has the names of n->touched; NULL: the store could not say. */
 bool watch_is_touched(const struct watch *w, const struct name_touched *n);
 

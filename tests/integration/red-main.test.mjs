@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { follow } from './lib/events.mjs';
 import { MovedClock, notMovable } from './lib/moved-clock.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
@@ -170,6 +171,8 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
   test('L1 shows nothing, at any door', async () => {
     const story = await Story.begin();
     try {
+      const events = follow(story.outpost, ['accelerators/quiet', 'accelerators/chip']);
+      await events.next(2); // one each comes at once
       await story.push('bad', 'FAIL');
       await story.told('red');
       const pull = story.rig.openPull(UPSTREAM, { number: 7, author: 'alice', association: 'MEMBER' });
@@ -177,6 +180,9 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
       await story.report('pulls/7', 'FAIL');
       const comment = await until(() => story.rig.comments(UPSTREAM, 7).find(({ body }) => /Lab Chip/.test(body)), { timeout: 60_000 });
       assert.ok(!/[Qq]uiet|dave/.test(comment.body), comment.body);
+      await until(() => events.unread.length > 0, { timeout: 60_000 });
+      events.close();
+      assert.deepEqual([...new Set(events.unread.map(({ data }) => data.watch))], ['accelerators/chip']);
       const quiet = await story.figures('quiet');
       assert.equal(quiet.level, 'L1');
       for (const field of ['red_since', 'health', 'unhealthy_since', 'pass_rate', 'last_report']) assert.equal(quiet[field], null, field);

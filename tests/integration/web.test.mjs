@@ -1,11 +1,11 @@
 // The pages' shell: what the server itself sends before any script runs.
 import assert from 'node:assert/strict';
-import http from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startDispatchVendor } from '../github/vendors.mjs';
+import { follow } from './lib/events.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -15,35 +15,6 @@ const HOSTILE = '</script><!--<script>alert(1)</script>\u2028&amp;<img src=x one
 function dataOf(html) {
   const [, rest] = html.split('<script type="application/json" id="data">');
   return JSON.parse(rest.split(/<\/script/i)[0]);
-}
-
-// A stream of server-sent events: next(n) waits for n of them.
-function follow(outpost, watches, headers = {}) {
-  const query = watches.map((path) => `watch=${encodeURIComponent(path)}`).join('&');
-  const events = [];
-  let wake = () => {};
-  let rest = '';
-  const self = { retry: null, comments: 0 };
-  const request = http.get(`${outpost.url}/api/v1/events?${query}`, { headers, agent: false });
-  self.begun = new Promise((resolve, reject) => { request.on('response', ({ statusCode }) => resolve(statusCode)).on('error', reject); });
-  self.begun.catch(() => {});
-  self.ended = new Promise((resolve) => { request.on('close', resolve); });
-  request.on('error', () => {}).on('response', (response) => response.setEncoding('utf8').on('error', () => {}).on('data', (text) => {
-    const blocks = (rest + text).split('\n\n');
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const fields = Object.fromEntries(block.split('\n').filter((line) => !line.startsWith(':')).map((line) => line.split(/: (.*)/s)));
-      if (fields.retry) self.retry = fields.retry;
-      if (fields.data) events.push({ ...fields, data: JSON.parse(fields.data) });
-    }
-    wake();
-  }));
-  self.next = async (n) => {
-    while (events.length < n) await new Promise((resolve, reject) => { wake = resolve; self.ended.then(() => reject(new Error('the stream ended'))); });
-    return events.splice(0, n);
-  };
-  self.close = () => request.destroy();
-  return self;
 }
 
 describe('pages, before any script', { skip: notBuilt }, () => {
