@@ -113,8 +113,9 @@ int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 		return exit_code;
 	if (ctl->is_json)
 		return server_print_json(v);
-	printf(
-	    "%s: upstream's head and its source's are read now, then it is dispatched\n", argv[0]);
+	printf("%s: upstream's head, and its source's if it has one, are read now; then it is "
+	       "dispatched\n",
+	    argv[0]);
 	json_decref(v);
 	return EXIT_DONE;
 }
