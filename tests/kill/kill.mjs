@@ -61,7 +61,7 @@ async function quietRun(story, say) {
   }
 }
 
-async function brokenRun(story, expected, { seed, kills, ...trouble }, say) {
+async function brokenRun(story, expected, { seed, kills, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
   const stage = await Stage.open({ story, answer: moodyVendor(seed) });
   try {
     await stage.start();
@@ -72,7 +72,7 @@ async function brokenRun(story, expected, { seed, kills, ...trouble }, say) {
     const [tally] = await Promise.all([killing, played]);
     say(`killed ${kills} times (${Object.entries(tally).map(([what, n]) => `${n} ${what}`).join(', ')}); ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     stage.rig.clearFaults();
-    await settle(stage, () => differences(stage, expected).length === 0, TROUBLE_ENDS_MS);
+    await settle(stage, () => differences(stage, expected).length === 0, patience);
     const problems = [...judge(stage)];
     for (const line of differences(stage, expected))
       problems.push(`#${line.number} differs; it shows\n${shown(stage, line)}\nand did, undisturbed,\n${expected.get(line.number)}`);
@@ -82,7 +82,7 @@ async function brokenRun(story, expected, { seed, kills, ...trouble }, say) {
   }
 }
 
-// Returns what is wrong, in sentences. trouble: as for breakGithub().
+// Returns what is wrong, in sentences. trouble: as for breakGithub(); patience: how long the end may take, ms.
 export async function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
   const story = writeStory({ seed, deliveries });
   const quiet = await quietRun(story, say);

@@ -37,11 +37,13 @@ const accelerators = ({ lab, silent }) => {
   ];
 };
 
-// The same head has the same results, whoever asks and how often.
+// The same head has the same results, whoever asks and how often. Of half of the heads all is green: an accelerator that
+// is red on nearly all is called unhealthy or not by the order in which they end, which kills change.
 function results(who, body) {
   const sha = body.payload.pull_request?.head.sha ?? body.payload.after;
+  const mayBeRed = Number.parseInt(sha[8], 16) < 8;
   const tests = ['llama3', 'Qwen', 'resnet'].map((name, i) => {
-    const isRed = Number.parseInt(sha.slice(i, i + 2), 16) % 7 === who.length % 7;
+    const isRed = mayBeRed && Number.parseInt(sha.slice(i, i + 2), 16) % 7 === who.length % 7;
     return { suite: 'model', name, status: isRed ? 'FAIL' : 'PASS', duration: 1.5, ...(isRed && { message: `${name} on ${who}: expected 1, got 2` }) };
   });
   const conclusion = tests.some(({ status }) => status === 'FAIL') ? 'failure' : 'success';
