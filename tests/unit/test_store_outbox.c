@@ -125,6 +125,26 @@ static void what_was_being_sent_is_uncertain_after_a_restart(void **state)
 	free(id);
 }
 
+/* Or a service that is started often would wait a quarter of an hour after one failure. */
+static void our_own_deaths_do_not_put_the_next_try_off(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct claim_outbox c;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	for (int i = 0; i < 10; i++) {
+		c = rig_claim(REQUESTS, T0 + 1000 + i);
+		assert_int_equal(c.n, 1);
+		claim_outbox_release(&c);
+		rig_reopen();
+	}
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.rows[0].n_attempts, 1);
+	claim_outbox_release(&c);
+}
+
 static void what_was_dropped_while_sent_is_not_sent_again(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -441,6 +461,7 @@ int main(void)
 	    TEST(a_limit_leaves_the_rest_due),
 	    TEST(an_unknown_row_is_told),
 	    TEST(what_was_being_sent_is_uncertain_after_a_restart),
+	    TEST(our_own_deaths_do_not_put_the_next_try_off),
 	    TEST(what_was_dropped_while_sent_is_not_sent_again),
 	    TEST(an_expired_request_goes_with_its_head),
 	    TEST(silence_expires),
