@@ -298,7 +298,7 @@ static void a_request_in_hand_survives_a_kill(void **state)
 	c = rig_claim(REQUESTS, T0 + DAY);
 	assert_int_equal(c.n, 1);
 	assert_true(c.rows[0].is_uncertain);
-	assert_int_equal(c.rows[0].n_attempts, 3);
+	assert_int_equal(c.rows[0].n_attempts, 1); /* our deaths are no failures of GitHub's */
 	claim_outbox_release(&c);
 }
 
