@@ -8,12 +8,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "loop/bell.h"
 #include "store/commits_between.h"
 
 enum {
-	RING_MS = 50, /* a flood of reports, one look */
 	STORE_AGAIN_MS = 1000,
-	LATEST_MS = 60 * 1000, /* the wall clock may jump */
 	FIRST_PAUSE_MS = 10 * 1000,
 	LONGEST_PAUSE_MS = 6 * 3600 * 1000,
 	TRIES_MAX = 12,
@@ -22,13 +21,13 @@ enum {
 
 struct comparing {
 	struct evidence_deps deps;
-	struct timer *wake;
+	struct bell *bell;             /* a look: claim, question and answer of one */
 	struct claim_comparison claim; /* its texts are ours until the answer is written */
 	struct github_commits ask;
 	struct put_comparison put;
 	char *commits;
-	bool is_busy; /* claim, question or answer is under way */
-	bool is_on_wire, is_rung, is_closing, is_closed;
+	bool is_answered; /* `put` waits for the store to take it: GitHub is not asked again */
+	bool is_on_wire, is_closing, is_closed;
 	void (*on_closed)(void *owner);
 	void *owner;
 };
@@ -42,25 +41,33 @@ static void tell_closed(void *arg)
 
 static void close_if_idle(struct comparing *c)
 {
-	if (c->is_closed || c->is_busy)
+	if (c->is_closed || bell_is_looking(c->bell))
 		return;
 	c->is_closed = true;
 	loop_reap(c->deps.loop, tell_closed, c);
 }
 
-/* What was in hand is over; looks again after so long. */
-static void rest(struct comparing *c, int64_t delay_ms)
+static void forget(struct comparing *c)
 {
 	claim_comparison_release(&c->claim);
 	FREE_AND_NULL(c->commits);
-	c->is_busy = false;
-	if (c->is_closing) {
+	c->is_answered = false;
+}
+
+static int64_t soon(void)
+{
+	return clock_wall_ms() + STORE_AGAIN_MS;
+}
+
+/* next_ms: when there is something to do again; 0: nobody knows. */
+static void rest(struct comparing *c, int64_t next_ms)
+{
+	if (!c->is_answered)
+		forget(c);
+	bell_by(c->bell, next_ms);
+	bell_rest(c->bell);
+	if (c->is_closing)
 		close_if_idle(c);
-		return;
-	}
-	if (c->is_rung || delay_ms < RING_MS)
-		delay_ms = RING_MS;
-	timer_start(c->wake, delay_ms < LATEST_MS ? delay_ms : LATEST_MS);
 }
 
 /* ---- the answer ---- */
@@ -69,13 +76,21 @@ static void on_put(struct store_op *op)
 {
 	struct comparing *c = CONTAINER_OF(op, struct comparing, put.op);
 
-	rest(c, op->err ? STORE_AGAIN_MS : 0);
+	c->is_answered = op->err != 0;
+	rest(c, op->err ? soon() : clock_wall_ms());
+}
+
+static void submit(struct comparing *c)
+{
+	c->is_answered = true;
+	c->put.op = (struct store_op){.done = on_put};
+	if (store_put_comparison(c->deps.store, &c->put))
+		rest(c, soon());
 }
 
 static void put(struct comparing *c, int64_t n, int64_t again_ms)
 {
 	c->put = (struct put_comparison){
-	    .op.done = on_put,
 	    .repository = c->claim.repository,
 	    .good_sha = c->claim.good_sha,
 	    .bad_sha = c->claim.bad_sha,
@@ -83,8 +98,7 @@ static void put(struct comparing *c, int64_t n, int64_t again_ms)
 	    .commits = c->commits,
 	    .again_ms = again_ms,
 	};
-	if (store_put_comparison(c->deps.store, &c->put))
-		rest(c, STORE_AGAIN_MS);
+	submit(c);
 }
 
 static json_t *commit_json(const json_t *commit)
@@ -158,7 +172,7 @@ static void on_compared(struct github_call *call)
 		c->commits = newest_text(&c->ask);
 	github_call_release(call);
 	if (c->is_closing || result.err == ERR_CANCELLED)
-		rest(c, STORE_AGAIN_MS);
+		rest(c, soon());
 	else if (result.err)
 		note_failure(c, &result);
 	else
@@ -178,30 +192,25 @@ static void ask(struct comparing *c)
 static void on_claimed(struct store_query *q)
 {
 	struct comparing *c = CONTAINER_OF(q, struct comparing, claim.q);
-	int64_t delay_ms = LATEST_MS;
 
 	if (!q->err && !c->is_closing) {
 		ask(c);
 		return;
 	}
-	if (q->err && q->err != ERR_NOT_FOUND)
-		delay_ms = STORE_AGAIN_MS;
-	else if (c->claim.next_ms)
-		delay_ms = c->claim.next_ms - c->claim.now_ms;
-	rest(c, delay_ms);
+	rest(c, q->err == ERR_NOT_FOUND ? c->claim.next_ms : soon());
 }
 
-static void on_wake(struct timer *t)
+static void look(void *owner)
 {
-	struct comparing *c = timer_owner(t);
+	struct comparing *c = owner;
 
-	if (c->is_busy || c->is_closing)
+	if (c->is_answered) {
+		submit(c);
 		return;
-	c->is_rung = false;
-	c->is_busy = true;
+	}
 	c->claim = (struct claim_comparison){.q.done = on_claimed, .now_ms = clock_wall_ms()};
 	if (store_claim_comparison(c->deps.store, &c->claim))
-		rest(c, STORE_AGAIN_MS);
+		rest(c, soon());
 }
 
 /* ---- life ---- */
@@ -211,11 +220,7 @@ static void on_topic(unsigned topics, void *owner)
 	struct comparing *c = owner;
 
 	(void)topics;
-	if (c->is_rung || c->is_closing)
-		return;
-	c->is_rung = true;
-	if (!c->is_busy)
-		timer_start(c->wake, RING_MS);
+	bell_ring(c->bell);
 }
 
 struct comparing *comparing_new(const struct evidence_deps *deps)
@@ -223,9 +228,9 @@ struct comparing *comparing_new(const struct evidence_deps *deps)
 	struct comparing *c = xcalloc(1, sizeof(*c));
 
 	c->deps = *deps;
-	c->wake = timer_new(deps->loop, on_wake, c);
+	c->bell = bell_new(deps->loop, look, c);
 	store_subscribe(deps->store, STORE_ATTRIBUTION, on_topic, c);
-	timer_start(c->wake, RING_MS);
+	bell_ring(c->bell);
 	return c;
 }
 
@@ -235,8 +240,7 @@ void comparing_close(struct comparing *c, void (*on_closed)(void *owner), void *
 	c->is_closing = true;
 	c->on_closed = on_closed;
 	c->owner = owner;
-	timer_close(c->wake);
-	c->wake = NULL;
+	bell_stop(c->bell);
 	if (c->is_on_wire)
 		github_cancel(c->deps.github, &c->ask.call);
 	close_if_idle(c);
@@ -247,5 +251,7 @@ void comparing_free(struct comparing *c)
 	if (!c)
 		return;
 	assert(c->is_closed);
+	forget(c);
+	bell_free(c->bell);
 	free(c);
 }

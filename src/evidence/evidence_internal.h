@@ -3,6 +3,7 @@
 #define EVIDENCE_EVIDENCE_INTERNAL_H
 
 #include "evidence/evidence.h"
+#include "loop/bell.h"
 #include "store/attribution.h"
 #include "store/changes.h"
 
@@ -23,15 +24,11 @@ struct evidence {
 	struct config *config;
 	struct evidence_counters counters;
 
+	struct bell *bell; /* its looks are claims */
 	struct claim_due_changes claim;
-	bool is_claiming;
-	bool wants_claim; /* something became due since the claim began */
 	/* What ended while a claim was under way: it may still have seen it as due. */
 	int64_t ended[IN_HAND_MAX];
 	int n_ended;
-	bool is_store_busy; /* something that ended since the last claim is to be taken up again */
-	bool is_rung;       /* wake runs within a moment */
-	struct timer *wake;
 	struct gathering *first; /* in hand, counters.n_in_hand of them */
 	struct refused refused[REFUSED_MAX];
 	size_t next_refused;

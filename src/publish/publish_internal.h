@@ -2,6 +2,7 @@
 #ifndef PUBLISH_PUBLISH_INTERNAL_H
 #define PUBLISH_PUBLISH_INTERNAL_H
 
+#include "loop/bell.h"
 #include "publish/claimed.h"
 #include "publish/debounce.h"
 #include "publish/pacing.h"
@@ -28,13 +29,9 @@ struct publisher {
 	struct publish_counters counters;
 	int64_t checks_refused_until_mono_ms; /* the App lacks the permission, as GitHub says */
 
+	struct bell *bell; /* its looks are claims */
 	struct claim_outbox claim;
-	size_t effect;       /* which kind is being claimed, publisher.c */
-	int64_t due_wall_ms; /* the first row that is not due yet, of the kinds asked so far */
-	bool is_claiming;
-	bool wants_claim;        /* something became due since the claims began */
-	bool is_rung;            /* wake runs within a moment */
-	struct timer *wake;      /* the next row is due */
+	size_t effect;           /* which kind is being claimed, publisher.c */
 	struct timer *closing;   /* the moment that writes in hand are given */
 	struct claimed *in_hand; /* counters.n_writing of them */
 	int n_previews;

@@ -8,18 +8,7 @@
 #include "base/log.h"
 #include "publish/publish_internal.h"
 
-enum {
-	CLAIM_RETRY_MS = 1000,
-	RING_MS = 20, /* every commit that touches the outbox rings: one claim serves many */
-	WAKE_SOONEST_MS = 50,
-	WAKE_LATEST_MS = 60 * 1000, /* the wall clock may jump */
-	CLOSING_MS = 3000,
-};
-
-static int64_t clamp(int64_t x, int64_t lowest, int64_t highest)
-{
-	return x < lowest ? lowest : x > highest ? highest : x;
-}
+enum { CLAIM_RETRY_MS = 1000, CLOSING_MS = 3000 };
 
 static void tell_closed(void *arg)
 {
@@ -30,7 +19,7 @@ static void tell_closed(void *arg)
 
 static void close_if_idle(struct publisher *p)
 {
-	if (p->is_closed || p->is_claiming || p->counters.n_writing || p->n_previews)
+	if (p->is_closed || bell_is_looking(p->bell) || p->counters.n_writing || p->n_previews)
 		return;
 	p->is_closed = true;
 	timer_close(p->closing);
@@ -63,24 +52,6 @@ static int room_for(const struct publisher *p, const struct effect *e)
 
 static void claim_next(struct publisher *p);
 
-/* Every kind was asked for: until something is due, or something comes. */
-static void rest(struct publisher *p)
-{
-	int64_t delay_ms = p->due_wall_ms ? p->due_wall_ms - clock_wall_ms() : WAKE_LATEST_MS;
-
-	p->is_claiming = false;
-	p->is_rung = p->wants_claim;
-	p->wants_claim = false;
-	timer_start(
-	    p->wake, p->is_rung ? RING_MS : clamp(delay_ms, WAKE_SOONEST_MS, WAKE_LATEST_MS));
-}
-
-static void note_due(struct publisher *p, int64_t wall_ms)
-{
-	if (wall_ms > 0 && (!p->due_wall_ms || wall_ms < p->due_wall_ms))
-		p->due_wall_ms = wall_ms;
-}
-
 static void on_claimed(struct store_op *op)
 {
 	struct publisher *p = CONTAINER_OF(op, struct publisher, claim.op);
@@ -88,16 +59,16 @@ static void on_claimed(struct store_op *op)
 
 	if (op->err) {
 		log_event(LOG_WARN, "publish_claim_failed", LOG_S("error", op->why.text));
-		note_due(p, clock_wall_ms() + CLAIM_RETRY_MS);
+		bell_by(p->bell, clock_wall_ms() + CLAIM_RETRY_MS);
 	} else {
-		note_due(p, claim->next_due_ms);
+		bell_by(p->bell, claim->next_due_ms);
 		for (size_t i = 0; i < claim->n; i++)
 			EFFECTS[p->effect].start(p, &claim->rows[i]);
 		claim_outbox_release(claim);
 	}
 	if (p->is_closing) {
-		p->is_claiming = false;
-		publisher_pump(p);
+		bell_rest(p->bell);
+		close_if_idle(p);
 		return;
 	}
 	p->effect++;
@@ -110,7 +81,7 @@ static void claim_next(struct publisher *p)
 	while (p->effect < ARRAY_LEN(EFFECTS) && room_for(p, &EFFECTS[p->effect]) <= 0)
 		p->effect++;
 	if (p->effect == ARRAY_LEN(EFFECTS)) {
-		rest(p);
+		bell_rest(p->bell);
 		return;
 	}
 	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
@@ -118,25 +89,25 @@ static void claim_next(struct publisher *p)
 	    .limit = room_for(p, &EFFECTS[p->effect]),
 	    .now_ms = clock_wall_ms()};
 	if (store_claim_outbox(p->deps.store, &p->claim)) {
-		note_due(p, clock_wall_ms() + CLAIM_RETRY_MS);
-		rest(p);
+		bell_by(p->bell, clock_wall_ms() + CLAIM_RETRY_MS);
+		bell_rest(p->bell);
 	}
+}
+
+static void claim_first(void *owner)
+{
+	struct publisher *p = owner;
+
+	p->effect = 0;
+	claim_next(p);
 }
 
 void publisher_pump(struct publisher *p)
 {
-	if (p->is_closing) {
+	if (p->is_closing)
 		close_if_idle(p);
-		return;
-	}
-	if (p->is_claiming) {
-		p->wants_claim = true;
-		return;
-	}
-	p->is_claiming = true;
-	p->effect = 0;
-	p->due_wall_ms = 0;
-	claim_next(p);
+	else
+		bell_now(p->bell);
 }
 
 static void on_topic(unsigned topics, void *owner)
@@ -144,25 +115,7 @@ static void on_topic(unsigned topics, void *owner)
 	struct publisher *p = owner;
 
 	(void)topics;
-	if (p->is_closing)
-		return;
-	/* also when a wake is near: the end of the claim sets the timer anew */
-	if (p->is_claiming) {
-		p->wants_claim = true;
-		return;
-	}
-	if (p->is_rung)
-		return;
-	p->is_rung = true;
-	timer_start(p->wake, RING_MS);
-}
-
-static void on_wake(struct timer *t)
-{
-	struct publisher *p = timer_owner(t);
-
-	p->is_rung = false;
-	publisher_pump(p);
+	bell_ring(p->bell);
 }
 
 static void on_closing_over(struct timer *t)
@@ -177,7 +130,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	p->deps = *deps;
 	p->config = config_ref(c);
 	pacing_init(&p->pacing, c->github_writes_per_minute);
-	p->wake = timer_new(deps->loop, on_wake, p);
+	p->bell = bell_new(deps->loop, claim_first, p);
 	p->closing = timer_new(deps->loop, on_closing_over, p);
 	store_subscribe(deps->store, STORE_OUTBOX, on_topic, p);
 	publisher_pump(p);
@@ -200,8 +153,7 @@ void publish_close(struct publisher *p, void (*on_closed)(void *owner), void *ow
 	p->is_closing = true;
 	p->on_closed = on_closed;
 	p->owner = owner;
-	timer_close(p->wake);
-	p->wake = NULL;
+	bell_stop(p->bell);
 	timer_start(p->closing, CLOSING_MS);
 	publisher_pump(p);
 }
@@ -213,6 +165,7 @@ void publish_free(struct publisher *p)
 	assert(p->is_closed);
 	config_unref(p->config);
 	pacing_release(&p->pacing);
+	bell_free(p->bell);
 	free(p);
 }
 

@@ -257,8 +257,8 @@ static void a_store_that_is_busy_is_asked_again(void **state)
 	w.n_busy_claims = w.n_busy_puts = w.n_failing_puts = 1;
 	run();
 	assert_int_equal(w.n_puts, 1);
-	assert_in_range(w.n_claims, 4, 5); /* the last may be one that looks for more */
-	assert_int_equal(w.n_asked, 3);
+	assert_in_range(w.n_claims, 2, 3); /* the last may be one that looks for more */
+	assert_int_equal(w.n_asked, 1);    /* GitHub's answer is kept until the store takes it */
 }
 
 static void closing_cancels_what_is_on_the_wire(void **state)

@@ -1,0 +1,211 @@
+/* When the bell has its owner look: nothing that rings is lost, whenever it rings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "loop/bell.h"
+
+#define HOUR (3600 * INT64_C(1000))
+
+static struct {
+	struct loop *loop;
+	struct bell *bell;
+	struct timer *end; /* of a look */
+	int n_looks, n_wanted;
+	bool is_enough;
+	bool takes_time;         /* a look ends at a later turn of the loop */
+	void (*meanwhile)(void); /* during the first look */
+} w;
+
+static void on_end(struct timer *t)
+{
+	(void)t;
+	bell_rest(w.bell);
+}
+
+static void look(void *owner)
+{
+	assert_ptr_equal(owner, &w);
+	assert_true(bell_is_looking(w.bell));
+	w.n_looks++;
+	if (w.meanwhile && w.n_looks == 1)
+		w.meanwhile();
+	w.is_enough = w.n_looks >= w.n_wanted;
+	if (w.takes_time)
+		timer_start(w.end, 0);
+	else
+		bell_rest(w.bell);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.loop = loop_new();
+	w.bell = bell_new(w.loop, look, &w);
+	w.end = timer_new(w.loop, on_end, NULL);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	bell_free(w.bell);
+	bell_free(NULL);
+	timer_close(w.end);
+	loop_stop(w.loop);
+	loop_run(w.loop);
+	loop_free(w.loop);
+	return 0;
+}
+
+static void wait_for_looks(int n)
+{
+	w.n_wanted = n;
+	w.is_enough = w.n_looks >= n;
+	loop_run_until(w.loop, &w.is_enough);
+	assert_int_equal(w.n_looks, n);
+}
+
+static void now_is_inside_the_call(void **state)
+{
+	(void)state;
+	bell_now(w.bell);
+	assert_int_equal(w.n_looks, 1);
+	assert_false(bell_is_looking(w.bell));
+}
+
+static void one_look_serves_many_rings(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		bell_ring(w.bell);
+	assert_int_equal(w.n_looks, 0);
+	wait_for_looks(1);
+	bell_by(w.bell, clock_wall_ms() + 200); /* no second of the hundred comes before it */
+	wait_for_looks(2);
+}
+
+static void ring(void)
+{
+	bell_ring(w.bell);
+}
+
+static void now(void)
+{
+	bell_now(w.bell);
+	assert_int_equal(w.n_looks, 1);
+}
+
+/* The look may have passed by what it rings for. */
+static void what_rings_during_a_look_has_its_own(void **state)
+{
+	(void)state;
+	w.takes_time = true;
+	w.meanwhile = ring;
+	bell_now(w.bell);
+	wait_for_looks(2);
+}
+
+static void what_asks_during_a_look_has_its_own(void **state)
+{
+	(void)state;
+	w.takes_time = true;
+	w.meanwhile = now;
+	bell_now(w.bell);
+	wait_for_looks(2);
+}
+
+static void due_far_and_near(void)
+{
+	bell_by(w.bell, clock_wall_ms() + HOUR);
+	bell_by(w.bell, clock_wall_ms() + 60);
+	bell_by(w.bell, clock_wall_ms() + HOUR);
+	bell_by(w.bell, 0);
+}
+
+static void the_earliest_counts(void **state)
+{
+	(void)state;
+	bell_now(w.bell);
+	due_far_and_near();
+	wait_for_looks(2);
+}
+
+static void what_is_said_during_a_look_holds(void **state)
+{
+	(void)state;
+	w.takes_time = true;
+	w.meanwhile = due_far_and_near;
+	bell_now(w.bell);
+	wait_for_looks(2);
+}
+
+static void a_ring_does_not_wait_for_what_is_due(void **state)
+{
+	(void)state;
+	bell_by(w.bell, clock_wall_ms() + HOUR);
+	bell_ring(w.bell);
+	wait_for_looks(1);
+	bell_ring(w.bell);
+	bell_by(w.bell, clock_wall_ms() + HOUR);
+	wait_for_looks(2);
+}
+
+/* The clock was put back, or the row is long due: never a loop without a pause. */
+static void what_was_due_long_ago_leaves_a_pause(void **state)
+{
+	int64_t from_ms = clock_mono_ms();
+
+	(void)state;
+	bell_by(w.bell, 1);
+	wait_for_looks(1);
+	bell_by(w.bell, 1);
+	wait_for_looks(2);
+	assert_true(clock_mono_ms() - from_ms >= 2 * 50);
+}
+
+static void stop(void)
+{
+	bell_ring(w.bell);
+	bell_stop(w.bell);
+	bell_stop(w.bell);
+	bell_ring(w.bell);
+	bell_by(w.bell, 1);
+	bell_now(w.bell);
+}
+
+static void nothing_is_looked_at_after_the_stop(void **state)
+{
+	bool never = false;
+
+	(void)state;
+	w.takes_time = true;
+	w.meanwhile = stop;
+	bell_ring(w.bell);
+	loop_run_until(w.loop, &never); /* until nothing can happen any more */
+	assert_int_equal(w.n_looks, 1);
+	assert_false(bell_is_looking(w.bell));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	    TEST(now_is_inside_the_call),
+	    TEST(one_look_serves_many_rings),
+	    TEST(what_rings_during_a_look_has_its_own),
+	    TEST(what_asks_during_a_look_has_its_own),
+	    TEST(the_earliest_counts),
+	    TEST(what_is_said_during_a_look_holds),
+	    TEST(a_ring_does_not_wait_for_what_is_due),
+	    TEST(what_was_due_long_ago_leaves_a_pause),
+	    TEST(nothing_is_looked_at_after_the_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
