@@ -26,6 +26,7 @@ struct checking {
 	struct check_plan plan;
 	struct github_call call;
 	struct github_check_list listed;
+	struct doubt_check doubt;
 	struct put_check put;
 	int64_t change_id;
 	char head_sha[41];
@@ -33,6 +34,7 @@ struct checking {
 	int64_t check_id;
 	size_t n_annotations; /* that it bears */
 	int n_written;
+	bool is_doubted;                                    /* what it bears, on record */
 	bool has_listed;                                    /* `listed` is what the head bears */
 	char refusal[sizeof(((struct error *)NULL)->text)]; /* of one that GitHub does not take */
 };
@@ -155,7 +157,7 @@ static void on_written(struct github_call *call)
 
 /* ---- one write ---- */
 
-static void write_one(struct checking *c)
+static void send(struct checking *c)
 {
 	const struct wanted_check *w = in_hand(c);
 	const struct check_output *out = &w->output;
@@ -180,8 +182,7 @@ static void write_one(struct checking *c)
 		    .title = a->title,
 		    .message = a->message};
 	}
-	if (!claimed_may_write(&c->claimed, WRITE_CHECK) ||
-	    !claimed_begin_call(&c->claimed, &c->call, on_written, c))
+	if (!claimed_begin_call(&c->claimed, &c->call, on_written, c))
 		return;
 	c->claimed.is_uncertain = true;
 	if (c->check_id)
@@ -190,6 +191,36 @@ static void write_one(struct checking *c)
 	else
 		github_check_create(
 		    c->claimed.p->deps.github, &c->call, c->claimed.row.target, &check);
+}
+
+static void on_doubted(struct store_op *op)
+{
+	struct checking *c = CONTAINER_OF(op, struct checking, doubt.op);
+
+	if (op->err) {
+		claimed_retry(&c->claimed, &op->why, 0);
+		return;
+	}
+	c->is_doubted = true;
+	send(c);
+}
+
+static void write_one(struct checking *c)
+{
+	const struct wanted_check *w = in_hand(c);
+
+	if (!claimed_may_write(&c->claimed, WRITE_CHECK))
+		return;
+	if (!c->check_id || c->is_doubted) {
+		send(c);
+		return;
+	}
+	c->doubt = (struct doubt_check){.op = {.done = on_doubted},
+	    .repository = c->claimed.row.target,
+	    .head_sha = w->head_sha,
+	    .name = w->name};
+	if (store_doubt_check(c->claimed.p->deps.store, &c->doubt))
+		claimed_give_back_soon(&c->claimed);
 }
 
 static const struct github_listed_check *find_listed(const struct checking *c, const char *name)
@@ -211,6 +242,7 @@ static void aim(struct checking *c)
 	const struct wanted_check *w = in_hand(c);
 	const struct github_listed_check *found = c->has_listed ? find_listed(c, w->name) : NULL;
 
+	c->is_doubted = false;
 	c->check_id = is_new(w) ? 0 : w->check_id;
 	c->n_annotations = 0;
 	if (found && is_new(w) && found->id != w->check_id &&

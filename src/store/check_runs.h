@@ -40,4 +40,12 @@ struct put_check {
 };
 int store_put_check(struct store *s, struct put_check *op) MUST_CHECK;
 
+/* It is about to be written over: until store_put_check() says what it bears, its digest is of
+ * nothing. Without it, an answer that got lost would leave on record what it said before. */
+struct doubt_check {
+	struct store_op op;
+	const char *repository, *head_sha, *name;
+};
+int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
+
 #endif

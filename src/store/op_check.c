@@ -138,3 +138,22 @@ int store_put_check(struct store *s, struct put_check *op)
 	op->op.is_one_statement = true;
 	return store_submit(s, &op->op);
 }
+
+static int doubt_run(struct store_op *op, struct db *d)
+{
+	struct doubt_check *o = CONTAINER_OF(op, struct doubt_check, op);
+
+	db_exec(d,
+	    "UPDATE check_run SET digest = X'' WHERE repository_key = ?1 AND head_sha = ?2"
+	    " AND name = ?3",
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name));
+	return 0;
+}
+
+int store_doubt_check(struct store *s, struct doubt_check *op)
+{
+	op->op.run = doubt_run;
+	op->op.bytes = sizeof(*op);
+	op->op.is_one_statement = true;
+	return store_submit(s, &op->op);
+}

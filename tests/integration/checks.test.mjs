@@ -232,6 +232,31 @@ describe('check runs as CRCR has them', { skip: notBuilt }, () => {
   });
 });
 
+describe('an update of which nobody knows whether it arrived', { skip: notBuilt }, () => {
+  const stage = new Stage();
+  const UPDATE = { method: 'PATCH', path: `${RUNS}/{id}` };
+
+  before(() => stage.start({ accelerators: [device('red', 'L4')], scripts: { 'vendor/red': [FAILS] } }));
+  after(() => stage.close());
+
+  test('is written over, also when what it said is wanted no more', async () => {
+    const pull = await stage.open();
+    await stage.wait(pull, (runs) => runs[RED]?.conclusion === 'failure' && runs.outpost);
+    const fault = stage.rig.fault({ kind: 'hang', when: 'after', ...UPDATE });
+    const added = await stage.outpost.ctl('--json', 'known', 'add', '--test', 'model/Qwen', '--url', 'https://github.com/pytorch/pytorch/issues/1');
+    await stage.wait(pull, (runs) => runs[RED].conclusion === 'neutral' && fault.struck > 0);
+    await stage.outpost.kill();
+    stage.rig.clearFaults();
+    stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...UPDATE });
+    await stage.outpost.spawn();
+    await stage.outpost.ctl('known', 'remove', String(JSON.parse(added.stdout).id));
+    await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts[0].attribution !== 'KNOWN', { timeout: 20_000, what: 'it is known no more' });
+    stage.rig.clearFaults();
+    const shown = await stage.wait(pull, (runs) => runs[RED].conclusion === 'failure');
+    assert.equal(shown[RED].output.title, '1 unclassified failure');
+  });
+});
+
 describe('annotations whose answers are lost', { skip: notBuilt }, () => {
   const stage = new Stage();
   const places = Array.from({ length: 120 }, (_, i) => one('FAIL', `case ${i}`, { message: `${i}`, file: `test/test_${i}.py`, line: i + 1 }));

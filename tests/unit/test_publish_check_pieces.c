@@ -160,6 +160,15 @@ int store_put_check(struct store *s, struct put_check *op)
 	return 0;
 }
 
+int store_doubt_check(struct store *s, struct doubt_check *op)
+{
+	(void)s;
+	trace("doubt");
+	assert_ptr_equal(strstr(op->name, "outpost/npu/ci/job"), op->name);
+	end_op(w.loop, &op->op);
+	return 0;
+}
+
 /* ---- nobody wishes for the other kinds ---- */
 
 void writing_start(struct publisher *p, struct outbox_row *row)
@@ -283,7 +292,7 @@ static void all_at_once(void **state)
 	(void)state;
 	w = (struct world){.is_wished = true};
 	run();
-	assert_string_equal(traced, "update update update put ok");
+	assert_string_equal(traced, "doubt update update update put ok");
 	assert_int_equal(w.n_annotations, FAILURES);
 	assert_false(w.is_uncertain);
 }
@@ -293,9 +302,9 @@ static void what_arrived_before_a_refusal_is_not_sent_again(void **state)
 	(void)state;
 	w = (struct world){.refused_update = 2};
 	run();
-	assert_string_equal(traced, "update refused not_yet");
+	assert_string_equal(traced, "doubt update refused not_yet");
 	run();
-	assert_string_equal(traced, "list update update put ok");
+	assert_string_equal(traced, "list doubt update update put ok");
 	assert_int_equal(w.n_annotations, FAILURES);
 	assert_false(w.is_uncertain);
 }
@@ -305,10 +314,10 @@ static void a_refusal_of_the_first_leaves_nothing_uncertain(void **state)
 	(void)state;
 	w = (struct world){.refused_update = 1};
 	run();
-	assert_string_equal(traced, "refused not_yet");
+	assert_string_equal(traced, "doubt refused not_yet");
 	assert_false(w.is_uncertain);
 	run();
-	assert_string_equal(traced, "update update update put ok");
+	assert_string_equal(traced, "doubt update update update put ok");
 }
 
 /* Which of them it was that nobody knows of is not known. */
@@ -317,16 +326,16 @@ static void one_that_is_known_does_not_make_the_others_so(void **state)
 	(void)state;
 	w = (struct world){.is_uncertain = true, .n_more_jobs = 1};
 	run();
-	assert_string_equal(traced, "list update update update put not_yet"); /* paced */
+	assert_string_equal(traced, "list doubt update update update put not_yet"); /* paced */
 	assert_true(w.is_uncertain);
 	w = (struct world){.is_uncertain = true, .n_more_jobs = 1, .n_annotations = 100};
 	w.refused_update = 2;
 	run();
-	assert_string_equal(traced, "list update put refused not_yet");
+	assert_string_equal(traced, "list doubt update put doubt refused not_yet");
 	assert_true(w.is_uncertain);
 	w.refused_update = 0;
 	run();
-	assert_string_equal(traced, "list update put update put ok");
+	assert_string_equal(traced, "list doubt update put doubt update put ok");
 	assert_false(w.is_uncertain);
 }
 

@@ -43,6 +43,34 @@ static char *list_of(int64_t number)
 		free(got_);                                                                        \
 	} while (0)
 
+/* Whoever died while it wrote, or got no answer, does not know what stands there. */
+static void what_is_written_over_is_in_doubt(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct list_checks l = {.repository = UPSTREAM, .number = 1};
+	struct doubt_check doubt = {
+	    .repository = "PyTorch/pytorch", .head_sha = HEAD_A, .name = "a"};
+	static const uint8_t nothing[SHA256_BYTES];
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	put(HEAD_A, "a", 11, true);
+	put(HEAD_A, "b", 12, true);
+	DO_OK(store_doubt_check, &doubt);
+	ASK_OK(store_list_checks, &l);
+	assert_int_equal(l.n, 2);
+	assert_memory_equal(l.list[0].digest, nothing, SHA256_BYTES);
+	assert_int_equal(l.list[0].check_id, 11);
+	assert_int_equal(l.list[0].n_annotations, 4);
+	assert_true(l.list[0].is_completed);
+	assert_int_equal(l.list[1].digest[31], 12);
+	list_checks_release(&l);
+	put(HEAD_A, "a", 11, true);
+	ASK_OK(store_list_checks, &l);
+	assert_int_equal(l.list[0].digest[31], 11);
+	list_checks_release(&l);
+}
+
 static void of_this_head_and_what_older_ones_left_open(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -163,6 +191,8 @@ static void they_go_with_their_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		what_is_written_over_is_in_doubt, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(
 		of_this_head_and_what_older_ones_left_open, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(prs_with_one_head_share_them, rig_setup, rig_teardown),
