@@ -77,6 +77,8 @@ static void on_put(struct store_op *op)
 	struct comparing *c = CONTAINER_OF(op, struct comparing, put.op);
 
 	c->is_answered = op->err != 0;
+	if (op->err)
+		log_event(LOG_WARN, "comparison_unwritten", LOG_S("error", op->why.text));
 	rest(c, op->err ? soon() : clock_wall_ms());
 }
 

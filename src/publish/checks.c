@@ -211,7 +211,7 @@ static void write_one(struct checking *c)
 
 	if (!claimed_may_write(&c->claimed, WRITE_CHECK))
 		return;
-	if (!c->check_id || c->is_doubted) {
+	if (!w->check_id || c->is_doubted) { /* nothing on record that could be wrong */
 		send(c);
 		return;
 	}
@@ -250,8 +250,10 @@ static void aim(struct checking *c)
 		c->check_id = found->id;
 	if (found && found->id == c->check_id)
 		c->n_annotations = (size_t)found->n_annotations;
-	if (c->n_annotations > w->output.n_annotations)
-		c->n_annotations = w->output.n_annotations;
+	if (c->n_annotations > w->output.n_annotations && w->external_id) { /* none goes away */
+		c->check_id = 0;
+		c->n_annotations = 0;
+	}
 }
 
 static void on_listed(struct github_call *call)

@@ -72,6 +72,7 @@ export async function post(url, token, body, { tries = TRIES } = {}) {
 
 class Vendor extends EventEmitter {
   reports = []; // {step, status, answer}
+  stopping = new AbortController(); // what is held ends with it
   #busy = new Set();
   #begun = new Set();
 
@@ -92,7 +93,7 @@ class Vendor extends EventEmitter {
     for (const entry of typeof this.script === 'function' ? this.script(body) : this.script) {
       const step = { run_id, ...entry };
       for (const status of step.skipStart ? ['completed'] : ['in_progress', 'completed']) {
-        if (status === 'completed' && step.hold) await sleep(step.hold);
+        if (status === 'completed' && step.hold) await sleep(step.hold, undefined, { signal: this.stopping.signal });
         const answer = await send(workflowOf(step, status));
         const report = { step, status, answer };
         this.reports.push(report);
@@ -116,7 +117,6 @@ class Vendor extends EventEmitter {
 // claims, script, echo ('whole': the client_payload comes back, 'crcr': only what CRCR knows)
 export class DispatchVendor extends Vendor {
   dispatches = [];
-  #stopping = new AbortController();
 
   static start(options) {
     const vendor = new DispatchVendor(options);
@@ -127,7 +127,7 @@ export class DispatchVendor extends Vendor {
 
   async #watch() {
     const { rigUrl, repository } = this.options;
-    const { signal } = this.#stopping;
+    const { signal } = this.stopping;
     let after = this.options.after ?? 0;
     while (!signal.aborted) {
       try {
@@ -160,7 +160,7 @@ export class DispatchVendor extends Vendor {
   }
 
   async stop() {
-    this.#stopping.abort();
+    this.stopping.abort();
     await this.loop;
     await this.idle();
   }
@@ -214,6 +214,7 @@ export class WebhookVendor extends Vendor {
 
   async stop() {
     const ended = new Promise((resolve) => this.#server.close(resolve));
+    this.stopping.abort();
     await this.idle();
     for (const socket of this.#sockets) socket.destroy();
     await ended;

@@ -232,29 +232,37 @@ describe('check runs as CRCR has them', { skip: notBuilt }, () => {
   });
 });
 
-describe('an update of which nobody knows whether it arrived', { skip: notBuilt }, () => {
+describe('a check run of which nobody knows what it says', { skip: notBuilt }, () => {
   const stage = new Stage();
   const UPDATE = { method: 'PATCH', path: `${RUNS}/{id}` };
+  const PLACED = 'crcr/vendor/placed/ci/test';
 
-  before(() => stage.start({ accelerators: [device('red', 'L4')], scripts: { 'vendor/red': [FAILS] } }));
+  before(() => stage.start({
+    accelerators: [device('red', 'L4'), device('placed', 'L4')],
+    scripts: { 'vendor/red': [FAILS], 'vendor/placed': [job('failure', [one('FAIL', 'bert', { file: 'test/test_bert.py', line: 7 })])] },
+  }));
   after(() => stage.close());
+  afterEach(() => stage.rig.clearFaults());
 
-  test('is written over, also when what it said is wanted no more', async () => {
-    const pull = await stage.open();
-    await stage.wait(pull, (runs) => runs[RED]?.conclusion === 'failure' && runs.outpost);
-    const fault = stage.rig.fault({ kind: 'hang', when: 'after', ...UPDATE });
-    const added = await stage.outpost.ctl('--json', 'known', 'add', '--test', 'model/Qwen', '--url', 'https://github.com/pytorch/pytorch/issues/1');
-    await stage.wait(pull, (runs) => runs[RED].conclusion === 'neutral' && fault.struck > 0);
-    await stage.outpost.kill();
-    stage.rig.clearFaults();
-    stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...UPDATE });
-    await stage.outpost.spawn();
-    await stage.outpost.ctl('known', 'remove', String(JSON.parse(added.stdout).id));
-    await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts[0].attribution !== 'KNOWN', { timeout: 20_000, what: 'it is known no more' });
-    stage.rig.clearFaults();
-    const shown = await stage.wait(pull, (runs) => runs[RED].conclusion === 'failure');
-    assert.equal(shown[RED].output.title, '1 unclassified failure');
-  });
+  // One that bears annotations is made anew.
+  for (const [what, red, name, strikes] of [['an update', 'Qwen', RED, (id) => ({ ...UPDATE, path: `${RUNS}/${id}` })], ['one made anew', 'bert', PLACED, () => CREATE]]) {
+    test(`${what} is cut off by a kill, and what it said is wanted no more: the former text stands there`, async () => {
+      const pull = await stage.open();
+      const first = await stage.wait(pull, (runs) => [RED, PLACED].every((each) => runs[each]?.conclusion === 'failure') && runs.outpost);
+      const fault = stage.rig.fault({ kind: 'hang', when: 'after', ...strikes(first[name].id) });
+      const added = await stage.outpost.ctl('--json', 'known', 'add', '--test', `model/${red}`, '--url', 'https://github.com/pytorch/pytorch/issues/1');
+      await stage.wait(pull, (runs) => runs[name].conclusion === 'neutral' && fault.struck > 0);
+      await stage.outpost.kill();
+      stage.rig.clearFaults();
+      for (const write of [CREATE, UPDATE]) stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...write });
+      await stage.outpost.spawn();
+      await stage.outpost.ctl('known', 'remove', String(JSON.parse(added.stdout).id));
+      await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts.every(({ attribution }) => attribution !== 'KNOWN'), { timeout: 20_000, what: 'it is known no more' });
+      stage.rig.clearFaults();
+      const shown = await stage.wait(pull, (runs) => runs[name].conclusion === 'failure');
+      assert.equal(shown[name].output.title, '1 unclassified failure');
+    });
+  }
 });
 
 describe('annotations whose answers are lost', { skip: notBuilt }, () => {
