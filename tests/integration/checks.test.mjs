@@ -235,6 +235,7 @@ describe('check runs as CRCR has them', { skip: notBuilt }, () => {
 describe('a check run of which nobody knows what it says', { skip: notBuilt }, () => {
   const stage = new Stage();
   const UPDATE = { method: 'PATCH', path: `${RUNS}/{id}` };
+  const LIST = { method: 'GET', path: `/repos/${UPSTREAM}/commits/{sha}/check-runs` };
   const PLACED = 'crcr/vendor/placed/ci/test';
 
   before(() => stage.start({
@@ -254,7 +255,7 @@ describe('a check run of which nobody knows what it says', { skip: notBuilt }, (
       await stage.wait(pull, (runs) => runs[name].conclusion === 'neutral' && fault.struck > 0);
       await stage.outpost.kill();
       stage.rig.clearFaults();
-      for (const write of [CREATE, UPDATE]) stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...write });
+      for (const request of [CREATE, UPDATE, LIST]) stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...request });
       await stage.outpost.spawn();
       await stage.outpost.ctl('known', 'remove', String(JSON.parse(added.stdout).id));
       await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts.every(({ attribution }) => attribution !== 'KNOWN'), { timeout: 20_000, what: 'it is known no more' });
