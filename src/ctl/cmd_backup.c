@@ -10,6 +10,8 @@ int cmd_backup(const struct ctl *ctl, int argc, char **argv)
 	json_t *asked, *v;
 	int exit_code;
 
+	if (argc > 1)
+		return command_wrong("backup", "what is '%s'?", argv[1]);
 	if (argc != 1 || !*argv[0])
 		return command_usage("backup");
 	here = getcwd(NULL, 0);

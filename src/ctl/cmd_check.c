@@ -11,9 +11,8 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 	struct error why = {0};
 	int rc;
 
-	(void)argv;
 	if (argc > 0)
-		return command_usage("check");
+		return command_wrong("check", "what is '%s'?", argv[0]);
 	rc = config_load(ctl->config_path, &config, &messages);
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key_pem, &why);

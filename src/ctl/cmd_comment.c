@@ -1,4 +1,4 @@
-#include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
@@ -7,19 +7,18 @@ int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 	const char *format = ctl->has_colour    ? "colour"
 			     : ctl->is_terminal ? "terminal"
 						: "markdown";
-	int64_t number = 0;
+	bool is_markdown = false;
+	const struct argument_option options[] = {
+	    {.name = "--markdown", .flag = &is_markdown}, {.name = NULL}};
+	const char *pr;
+	int64_t number;
 	char path[96];
 	json_t *v;
 
-	for (int a = 0; a < argc; a++) {
-		if (str_eq(argv[a], "--markdown"))
-			format = "markdown";
-		else if (number || parse_int64(argv[a], &number) || number < 1)
-			return command_usage("comment preview");
-	}
-	if (!number)
-		return command_usage("comment preview");
-	if (ctl->is_json)
+	if (!arguments_read("comment preview", argc, argv, options, &pr, 1, 1) ||
+	    !argument_number("comment preview", "PR", pr, 1, 0, &number))
+		return EXIT_USAGE;
+	if (ctl->is_json || is_markdown)
 		format = "markdown";
 	snprintf(path, sizeof(path), "/control/comments/%lld?format=%s&width=%d", (long long)number,
 	    format, ctl->width);

@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -10,20 +11,15 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 	    "RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
 	int64_t limit = 50, now = clock_wall_ms();
 	bool only_failed = false;
+	const struct argument_option options[] = {
+	    {.name = "--failed", .flag = &only_failed}, ARGUMENT_LIMIT(&limit), {.name = NULL}};
 	struct table *t;
 	json_t *v, *d;
 	char path[96];
 	size_t i;
 
-	for (int a = 0; a < argc; a++) {
-		if (str_eq(argv[a], "--failed"))
-			only_failed = true;
-		else if (str_eq(argv[a], "--limit") && a + 1 < argc &&
-			 !parse_int64(argv[a + 1], &limit))
-			a++;
-		else
-			return command_usage("deliveries");
-	}
+	if (!arguments_read("deliveries", argc, argv, options, NULL, 0, 0))
+		return EXIT_USAGE;
 	snprintf(path, sizeof(path), "/control/deliveries?failed=%d&limit=%lld", only_failed,
 	    (long long)limit);
 	if (server_ask(ctl, "GET", path, NULL, &v))
@@ -51,22 +47,25 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 
 int cmd_replay(const struct ctl *ctl, int argc, char **argv)
 {
+	static const struct argument_option none[] = {{.name = NULL}};
+	const char *guid;
 	char *path;
 	json_t *v;
 	int exit_code;
 
-	if (argc != 1 || !*argv[0] ||
-	    strspn(argv[0], "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") !=
-		strlen(argv[0]))
-		return command_usage("replay");
-	path = xasprintf("/control/deliveries/%s/replay", argv[0]);
+	if (!arguments_read("replay", argc, argv, none, &guid, 1, 1))
+		return EXIT_USAGE;
+	if (strspn(guid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") !=
+	    strlen(guid))
+		return command_wrong("replay", "'%s' is no delivery's GUID", guid);
+	path = xasprintf("/control/deliveries/%s/replay", guid);
 	exit_code = server_ask(ctl, "POST", path, NULL, &v);
 	free(path);
 	if (exit_code)
 		return exit_code;
 	if (ctl->is_json)
 		return server_print_json(v);
-	printf("%s is planned again\n", argv[0]);
+	printf("%s is planned again\n", guid);
 	json_decref(v);
 	return EXIT_DONE;
 }

@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -41,21 +42,15 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 	static const char *const headings[] = {"CREATED", "DISPATCH", "CHANGE", "ACCELERATOR",
 	    "RUNNER", "STATE", "ROUND", "WHY", NULL};
 	int64_t number = 0, limit = 50, now = clock_wall_ms();
+	const struct argument_option options[] = {
+	    {.name = "--pr", .number = &number, .min = 1}, ARGUMENT_LIMIT(&limit), {.name = NULL}};
 	struct table *t;
 	json_t *v, *d;
 	char path[96];
 	size_t i;
 
-	for (int a = 0; a < argc; a++) {
-		if (str_eq(argv[a], "--pr") && a + 1 < argc && !parse_int64(argv[a + 1], &number) &&
-		    number > 0)
-			a++;
-		else if (str_eq(argv[a], "--limit") && a + 1 < argc &&
-			 !parse_int64(argv[a + 1], &limit))
-			a++;
-		else
-			return command_usage("dispatches");
-	}
+	if (!arguments_read("dispatches", argc, argv, options, NULL, 0, 0))
+		return EXIT_USAGE;
 	if (number)
 		snprintf(path, sizeof(path), "/control/dispatches?pr=%lld&limit=%lld",
 		    (long long)number, (long long)limit);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "config/allowlist_files.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -21,16 +22,11 @@ struct asked {
 
 static bool read_arguments(int argc, char **argv, struct asked *ret)
 {
+	const struct argument_option options[] = {
+	    {.name = "--to", .text = &ret->directory}, {.name = NULL}};
+
 	*ret = (struct asked){0};
-	for (int i = 0; i < argc; i++) {
-		if (str_eq(argv[i], "--to") && i + 1 < argc && !ret->directory)
-			ret->directory = argv[++i];
-		else if (argv[i][0] != '-' && !ret->file)
-			ret->file = argv[i];
-		else
-			return false;
-	}
-	return ret->file && *ret->file;
+	return arguments_read("import-allowlist", argc, argv, options, &ret->file, 1, 1);
 }
 
 /* ---- to tell ---- */
@@ -171,7 +167,7 @@ int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 	int exit_code = EXIT_FAILED;
 
 	if (!read_arguments(argc, argv, &asked))
-		return command_usage("import-allowlist");
+		return EXIT_USAGE;
 	if (allowlist_files_read(asked.file, &files, &messages) == 0) {
 		if (ctl->is_json)
 			print_json(&files);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -15,26 +16,19 @@ struct asked {
 
 static bool read_options(int argc, char **argv, struct asked *ret)
 {
-	const struct {
-		const char *option;
-		const char **value;
-	} options[] = {
-	    {"--test", &ret->test},
-	    {"--accelerator", &ret->accelerator},
-	    {"--url", &ret->url},
-	    {"--until", &ret->until},
+	const struct argument_option options[] = {
+	    {.name = "--test", .text = &ret->test},
+	    {.name = "--accelerator", .text = &ret->accelerator},
+	    {.name = "--url", .text = &ret->url},
+	    {.name = "--until", .text = &ret->until},
+	    {.name = NULL},
 	};
 
 	*ret = (struct asked){0};
-	for (int i = 0; i < argc; i += 2) {
-		size_t k = 0;
-
-		while (k < ARRAY_LEN(options) && !str_eq(argv[i], options[k].option))
-			k++;
-		if (k == ARRAY_LEN(options) || i + 1 == argc || *options[k].value)
-			return false;
-		*options[k].value = argv[i + 1];
-	}
+	if (!arguments_read("known add", argc, argv, options, NULL, 0, 0))
+		return false;
+	if (!ret->test || !ret->url)
+		(void)command_usage("known add");
 	return ret->test && ret->url;
 }
 
@@ -46,7 +40,7 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 
 	if (!read_options(argc, argv, &asked)) {
 		json_decref(body);
-		return command_usage("known add");
+		return EXIT_USAGE;
 	}
 	json_set_str(body, "test", asked.test);
 	json_set_str(body, "accelerator", asked.accelerator);
@@ -70,12 +64,15 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 
 int cmd_known_remove(const struct ctl *ctl, int argc, char **argv)
 {
+	static const struct argument_option none[] = {{.name = NULL}};
+	const char *text;
 	json_t *body, *v;
 	int64_t id;
 	int exit_code;
 
-	if (argc != 1 || parse_int64(argv[0], &id) || id < 1)
-		return command_usage("known remove");
+	if (!arguments_read("known remove", argc, argv, none, &text, 1, 1) ||
+	    !argument_number("known remove", "ID", text, 1, 0, &id))
+		return EXIT_USAGE;
 	body = json_object();
 	json_set_int(body, "id", id);
 	exit_code = server_ask(ctl, "POST", "/control/known/remove", body, &v);
@@ -171,9 +168,8 @@ int cmd_known_list(const struct ctl *ctl, int argc, char **argv)
 	struct table *t;
 	size_t i;
 
-	(void)argv;
 	if (argc > 0)
-		return command_usage("known list");
+		return command_wrong("known list", "what is '%s'?", argv[0]);
 	if (server_ask(ctl, "GET", "/control/known", NULL, &v))
 		return EXIT_FAILED;
 	if (ctl->is_json)

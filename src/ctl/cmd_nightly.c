@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -84,8 +85,7 @@ static int list(const struct ctl *ctl)
 
 int cmd_nightly(const struct ctl *ctl, int argc, char **argv)
 {
-	(void)argv;
-	return argc ? command_usage("nightly") : list(ctl);
+	return argc ? command_wrong("nightly", "what is '%s'?", argv[0]) : list(ctl);
 }
 
 /* ---- run and skip ---- */
@@ -101,38 +101,42 @@ static int ask(const struct ctl *ctl, const char *path, const char *accelerator,
 	return exit_code;
 }
 
+static const struct argument_option none[] = {{.name = NULL}};
+
 int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 {
+	const char *accelerator;
 	json_t *v;
 	int exit_code;
 
-	if (argc != 1 || argv[0][0] == '-')
-		return command_usage("nightly run");
-	exit_code = ask(ctl, "/control/nightly/run", argv[0], &v);
+	if (!arguments_read("nightly run", argc, argv, none, &accelerator, 1, 1))
+		return EXIT_USAGE;
+	exit_code = ask(ctl, "/control/nightly/run", accelerator, &v);
 	if (exit_code)
 		return exit_code;
 	if (ctl->is_json)
 		return server_print_json(v);
 	printf("%s: upstream's head, and its source's if it has one, are read now; then it is "
 	       "dispatched\n",
-	    argv[0]);
+	    accelerator);
 	json_decref(v);
 	return EXIT_DONE;
 }
 
 int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv)
 {
+	const char *accelerator;
 	json_t *v;
 	int exit_code;
 
-	if (argc != 1 || argv[0][0] == '-')
-		return command_usage("nightly skip");
-	exit_code = ask(ctl, "/control/nightly/skip", argv[0], &v);
+	if (!arguments_read("nightly skip", argc, argv, none, &accelerator, 1, 1))
+		return EXIT_USAGE;
+	exit_code = ask(ctl, "/control/nightly/skip", accelerator, &v);
 	if (exit_code)
 		return exit_code;
 	if (ctl->is_json)
 		return server_print_json(v);
-	printf("%s: the run of %s %s left out\n", argv[0], json_get_str(v, "next"),
+	printf("%s: the run of %s %s left out\n", accelerator, json_get_str(v, "next"),
 	    json_get_bool(v, "was_skipped", false) ? "was already" : "is");
 	json_decref(v);
 	return EXIT_DONE;

@@ -2,6 +2,7 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/report_input.h"
 #include "ctl/server.h"
 #include "report/table.h"
@@ -215,24 +216,18 @@ static int refuse(const struct ctl *ctl, const struct error *why)
 
 int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
 {
-	enum report_format wanted = N_REPORT_FORMATS;
-	const char *path = NULL;
+	const char *formats[N_REPORT_FORMATS + 1] = {NULL}, *path, *format = NULL;
+	const struct argument_option options[] = {
+	    {.name = "--format", .text = &format, .choices = formats}, {.name = NULL}};
+	enum report_format wanted;
 	struct report_input in;
 	int exit_code = EXIT_DONE, rc;
 
-	for (int a = 0; a < argc; a++) {
-		if (str_eq(argv[a], "--format") && a + 1 < argc) {
-			wanted = report_format_parse(argv[++a]);
-			if (wanted == N_REPORT_FORMATS)
-				return command_usage("report validate");
-		} else if (path || !*argv[a] || argv[a][0] == '-') {
-			return command_usage("report validate");
-		} else {
-			path = argv[a];
-		}
-	}
-	if (!path)
-		return command_usage("report validate");
+	for (int f = 0; f < N_REPORT_FORMATS; f++)
+		formats[f] = report_format_name((enum report_format)f);
+	if (!arguments_read("report validate", argc, argv, options, &path, 1, 1))
+		return EXIT_USAGE;
+	wanted = format ? report_format_parse(format) : N_REPORT_FORMATS;
 	rc = report_input_read(&in, path, wanted);
 	if (rc)
 		exit_code = refuse(ctl, &in.why);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "config/runner_file.h"
 #include "config/state_dir.h"
+#include "ctl/arguments.h"
 #include "ctl/report_input.h"
 #include "ctl/server.h"
 #include "http/client.h"
@@ -25,22 +26,21 @@ static int say(const char *what, const char *detail)
 	return EXIT_FAILED;
 }
 
-static int read_arguments(struct push *p, int argc, char **argv)
+static bool read_arguments(struct push *p, int argc, char **argv)
 {
-	*p = (struct push){.url = getenv("OUTPOST_URL")};
-	for (int a = 0; a < argc; a++) {
-		if (str_eq(argv[a], "--job") && a + 1 < argc && !parse_int64(argv[a + 1], &p->job))
-			a++;
-		else if (str_eq(argv[a], "--url") && a + 1 < argc)
-			p->url = argv[++a];
-		else if (str_eq(argv[a], "--token-file") && a + 1 < argc)
-			p->token_file = argv[++a];
-		else if (p->path || !*argv[a] || argv[a][0] == '-')
-			return ERR_INVALID;
-		else
-			p->path = argv[a];
-	}
-	return p->path && p->job > 0 ? 0 : ERR_INVALID;
+	static const char name[] = "report push";
+	const struct argument_option options[] = {{.name = "--job", .number = &p->job, .min = 1},
+	    {.name = "--url", .text = &p->url}, {.name = "--token-file", .text = &p->token_file},
+	    {.name = NULL}};
+
+	*p = (struct push){.path = NULL};
+	if (!arguments_read(name, argc, argv, options, &p->path, 1, 1))
+		return false;
+	if (!p->job)
+		(void)command_usage(name);
+	if (!p->url)
+		p->url = getenv("OUTPOST_URL");
+	return p->job > 0;
 }
 
 /* The service's address without a trailing slash. NULL after having said why. free(). */
@@ -153,9 +153,8 @@ int cmd_report_push(const struct ctl *ctl, int argc, char **argv)
 	int exit_code = EXIT_FAILED, rc;
 	struct push p;
 
-	rc = read_arguments(&p, argc, argv);
-	if (rc)
-		return command_usage("report push");
+	if (!read_arguments(&p, argc, argv))
+		return EXIT_USAGE;
 	rc = report_input_read(&in, p.path, N_REPORT_FORMATS);
 	if (rc)
 		say(in.why.text, "");

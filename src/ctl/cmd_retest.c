@@ -1,5 +1,5 @@
-#include "base/alloc.h"
 #include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 #include "ctl/table.h"
 
@@ -28,15 +28,16 @@ static void print_result(const struct ctl *ctl, const json_t *v)
 
 int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 {
+	static const struct argument_option none[] = {{.name = NULL}};
+	const char *words[2] = {NULL, NULL};
 	json_t *asked, *v;
 	int exit_code;
 
-	if (argc < 1 || argc > 2 || argv[0][0] == '-' || (argc > 1 && argv[1][0] == '-'))
-		return command_usage("retest");
+	if (!arguments_read("retest", argc, argv, none, words, 1, 2))
+		return EXIT_USAGE;
 	asked = json_object();
-	json_set_str(asked, "change", argv[0]);
-	if (argc > 1)
-		json_set_str(asked, "accelerator", argv[1]);
+	json_set_str(asked, "change", words[0]);
+	json_set_str(asked, "accelerator", words[1]);
 	exit_code = server_ask(ctl, "POST", "/control/retest", asked, &v);
 	json_decref(asked);
 	if (exit_code)

@@ -28,7 +28,9 @@ int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
 	struct token_asked asked = {.kind = "runner"};
 	json_t *v;
 
-	if (!token_options(argc, argv, "a", &asked.name, 1, &asked) || !asked.accelerator)
+	if (!token_options("runner add", argc, argv, "a", &asked.name, 1, 1, &asked))
+		return EXIT_USAGE;
+	if (!asked.accelerator)
 		return command_usage("runner add");
 	if (token_add(ctl, &asked, &v))
 		return EXIT_FAILED;
@@ -41,7 +43,9 @@ int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv)
 {
 	struct token_asked asked = {.kind = "runner"};
 
-	if (!token_options(argc, argv, "ai", &asked.name, 1, &asked) || !asked.accelerator)
+	if (!token_options("runner revoke", argc, argv, "ai", &asked.name, 1, 1, &asked))
+		return EXIT_USAGE;
+	if (!asked.accelerator)
 		return command_usage("runner revoke");
 	return token_revoke(ctl, &asked);
 }
@@ -100,8 +104,8 @@ int cmd_runner_list(const struct ctl *ctl, int argc, char **argv)
 	json_t *v, *token;
 	size_t i;
 
-	if (!token_options(argc, argv, "a", NULL, 0, &asked))
-		return command_usage("runner list");
+	if (!token_options("runner list", argc, argv, "a", NULL, 0, 0, &asked))
+		return EXIT_USAGE;
 	if (token_list(ctl, &asked, &v))
 		return EXIT_FAILED;
 	if (ctl->is_json)

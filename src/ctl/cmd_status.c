@@ -248,9 +248,8 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 {
 	json_t *v;
 
-	(void)argv;
 	if (argc > 0)
-		return command_usage("status");
+		return command_wrong("status", "what is '%s'?", argv[0]);
 	if (server_ask(ctl, "GET", "/control/status", NULL, &v))
 		return EXIT_FAILED;
 	if (ctl->is_json)

@@ -11,8 +11,8 @@ int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
 	struct token_asked asked = {.kind = "api"};
 	json_t *v;
 
-	if (!token_options(argc, argv, "", &asked.accelerator, 1, &asked))
-		return command_usage("token issue");
+	if (!token_options("token issue", argc, argv, "", &asked.accelerator, 1, 1, &asked))
+		return EXIT_USAGE;
 	if (token_add(ctl, &asked, &v))
 		return EXIT_FAILED;
 	fprintf(stderr,
@@ -28,8 +28,8 @@ int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv)
 {
 	struct token_asked asked = {.kind = "api"};
 
-	if (!token_options(argc, argv, "i", &asked.accelerator, 1, &asked))
-		return command_usage("token revoke");
+	if (!token_options("token revoke", argc, argv, "i", &asked.accelerator, 1, 1, &asked))
+		return EXIT_USAGE;
 	return token_revoke(ctl, &asked);
 }
 
@@ -57,8 +57,8 @@ int cmd_token_list(const struct ctl *ctl, int argc, char **argv)
 	json_t *v, *token;
 	size_t i;
 
-	if (!token_options(argc, argv, "", &asked.accelerator, argc > 0, &asked))
-		return command_usage("token list");
+	if (!token_options("token list", argc, argv, "", &asked.accelerator, 0, 1, &asked))
+		return EXIT_USAGE;
 	if (token_list(ctl, &asked, &v))
 		return EXIT_FAILED;
 	if (ctl->is_json)

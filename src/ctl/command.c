@@ -1,5 +1,6 @@
 #include "ctl/command.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 const struct command COMMANDS[] = {
@@ -55,4 +56,16 @@ int command_usage(const char *name)
 {
 	command_print_usage(stderr, name);
 	return EXIT_USAGE;
+}
+
+int command_wrong(const char *name, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("outpostctl: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return command_usage(name);
 }

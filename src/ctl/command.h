@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/err.h"
+
 /* Exit codes, as the contract has them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -56,5 +58,7 @@ int cmd_backup(const struct ctl *ctl, int argc, char **argv);
 void command_print_usage(FILE *out, const char *name);
 /* Says so on stderr. Returns EXIT_USAGE. */
 int command_usage(const char *name);
+/* The same, behind a line that says which argument is wrong. */
+int command_wrong(const char *name, const char *fmt, ...) PRINTF(2, 3);
 
 #endif

@@ -125,6 +125,10 @@ int ctl_run(int argc, char **argv)
 			ctl.is_json = true;
 		} else if ((str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) && i + 1 < argc) {
 			ctl.config_path = argv[++i];
+		} else if (str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) {
+			fprintf(stderr, "outpostctl: %s needs a file\nTry 'outpostctl --help'.\n",
+			    argv[i]);
+			return EXIT_USAGE;
 		} else if (str_eq(argv[i], "--version")) {
 			puts("outpostctl " OUTPOST_VERSION);
 			return EXIT_DONE;

@@ -1,28 +1,22 @@
 #include "ctl/tokens.h"
 
 #include "base/alloc.h"
-#include "base/str.h"
+#include "ctl/arguments.h"
 #include "ctl/server.h"
 
-bool token_options(int argc, char **argv, const char *takes, const char **words, int n_words,
-    struct token_asked *ret)
+bool token_options(const char *command, int argc, char **argv, const char *takes,
+    const char **words, int n_min, int n_max, struct token_asked *ret)
 {
+	struct argument_option options[3] = {{.name = NULL}};
 	int n = 0;
 
-	for (int i = 0; i < argc; i++) {
-		bool has_value = i + 1 < argc;
-
-		if (str_eq(argv[i], "--accelerator") && strchr(takes, 'a') && has_value)
-			ret->accelerator = argv[++i];
-		else if (str_eq(argv[i], "--id") && strchr(takes, 'i') && has_value &&
-			 !parse_int64(argv[i + 1], &ret->id) && ret->id > 0)
-			i++;
-		else if (argv[i][0] == '-' || n == n_words)
-			return false;
-		else
-			words[n++] = argv[i];
-	}
-	return n == n_words;
+	if (strchr(takes, 'a'))
+		options[n++] =
+		    (struct argument_option){.name = "--accelerator", .text = &ret->accelerator};
+	if (strchr(takes, 'i'))
+		options[n++] =
+		    (struct argument_option){.name = "--id", .number = &ret->id, .min = 1};
+	return arguments_read(command, argc, argv, options, words, n_min, n_max);
 }
 
 static json_t *body_of(const struct token_asked *asked)

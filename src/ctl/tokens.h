@@ -12,11 +12,11 @@ struct token_asked {
 	int64_t id;                     /* 0: all, or none given */
 };
 
-/* Reads what follows the command: options anywhere, then n_words words (borrowed) into
- * words[]. `takes` is a string of the options' first letters that the command has: "ai" is
- * --accelerator and --id. False: the command is not written so. */
-bool token_options(int argc, char **argv, const char *takes, const char **words, int n_words,
-    struct token_asked *ret);
+/* Reads what follows the command, as arguments_read() does. `takes` is a string of the options'
+ * first letters that the command has: "ai" is --accelerator and --id. False: the command is not
+ * written so, which was said. */
+bool token_options(const char *command, int argc, char **argv, const char *takes,
+    const char **words, int n_min, int n_max, struct token_asked *ret);
 /* A new token: on 0, *ret is the service's answer; the token was printed alone on stdout (with
  * --json the whole answer), and nothing else was. */
 int token_add(const struct ctl *ctl, const struct token_asked *asked, json_t **ret);

@@ -83,7 +83,6 @@ describe('operating it', { skip: notBuilt }, () => {
   test('usage mistakes exit 2, failures 1', async () => {
     assert.equal((await outpost.ctl('nonsense')).code, 2);
     assert.match((await outpost.ctl('statsu')).stderr, /did you mean 'status'/);
-    assert.equal((await outpost.ctl('dispatches', '--pr', 'x')).code, 2);
     assert.equal((await outpost.ctl()).code, 2);
     assert.equal((await outpost.ctl('replay', '00000000-0000-4000-8000-000000000000')).code, 1);
     assert.equal((await outpost.ctl('comment', 'preview', '999')).code, 1);
@@ -108,6 +107,35 @@ describe('operating it', { skip: notBuilt }, () => {
       assert.equal(answer.code, code);
       assert.match(answer[stream], /^Usage: .* nightly run ACCELERATOR\nUsage: .* nightly skip ACCELERATOR\nUsage: .* nightly$/m);
     }
+  });
+
+  test('a wrong argument is named, and nothing else is taken for it', async () => {
+    const limit = 'must be a whole number from 1 to 1000';
+    for (const [said, ...args] of [
+      ...['-1', '0', 'abc', '1001', '1'.repeat(20)].flatMap((n) => ['deliveries', 'dispatches'].map((command) => [`--limit ${n}: ${limit}`, command, '--limit', n])),
+      ['--limit needs a value', 'deliveries', '--failed', '--limit'],
+      ["what is '--faild'?", 'deliveries', '--faild'],
+      ['--pr x: must be a whole number, 1 or more', 'dispatches', '--pr', 'x'],
+      ['PR 0: must be a whole number, 1 or more', 'comment', 'preview', '0'],
+      ["'a_b' is no delivery's GUID", 'replay', 'a_b'],
+      ['ID x: must be a whole number, 1 or more', 'known', 'remove', 'x'],
+      ['--url is here twice', 'known', 'add', '--url', 'a', '--url', 'b'],
+      ["what is 'c'?", 'retest', 'a', 'b', 'c'],
+      ["what is 'now'?", 'status', 'now'],
+      ["what is 'b'?", 'backup', 'a', 'b'],
+      ['--to needs a value', 'import-allowlist', 'a.yml', '--to'],
+    ]) {
+      const { code, stdout, stderr } = await outpost.ctl(...args);
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      const [line, usage] = stderr.split('\n');
+      assert.equal(line, `outpostctl: ${said}`);
+      assert.ok(usage.startsWith(`Usage: outpostctl [-c FILE] [--json] ${args[0]} `) || usage === `Usage: outpostctl [-c FILE] [--json] ${args[0]}`, usage);
+    }
+    for (const option of ['-c', '--config']) {
+      const { code, stderr } = await outpost.ctl(option);
+      assert.deepEqual([code, stderr], [2, `outpostctl: ${option} needs a file\nTry 'outpostctl --help'.\n`]);
+    }
+    assert.equal((await outpost.ctl('deliveries', '--limit', '1000')).code, 0);
   });
 
   test('without a service it says so, and not which port of libcurl\'s', async () => {

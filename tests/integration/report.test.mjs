@@ -163,10 +163,15 @@ describe('outpostctl report', { skip: notBuilt }, () => {
   });
 
   test('usage is exit code 2', async () => {
-    for (const args of [['validate'], ['validate', 'a', 'b'], ['validate', '--format', 'tap', 'a'], ['validate', '--what', 'a'], ['push', 'a'], ['push', '--job', '0', 'a'], ['push', '--job', 'x', 'a'], ['push', '--job', '1']]) {
+    for (const [wrong, ...args] of [
+      ['', 'validate'], ["what is 'b'?", 'validate', 'a', 'b'], ['--format tap: must be one of junit, ctrf, outpost', 'validate', '--format', 'tap', 'a'], ["what is '--what'?", 'validate', '--what', 'a'],
+      ['', 'push', 'a'], ['--job 0: must be a whole number, 1 or more', 'push', '--job', '0', 'a'], ['--job x: must be a whole number, 1 or more', 'push', '--job', 'x', 'a'], ['', 'push', '--job', '1'],
+    ]) {
       const { code, stderr } = await ctl(['report', ...args]);
       assert.equal(code, 2, args.join(' '));
-      assert.match(stderr, /^Usage: outpostctl .*report /);
+      const said = wrong ? `outpostctl: ${wrong}\n` : '';
+      assert.equal(stderr.slice(0, said.length), said);
+      assert.match(stderr.slice(said.length), /^Usage: outpostctl .*report /);
     }
   });
 
