@@ -99,11 +99,30 @@ static void on_leases(struct store_query *q)
 	end(l);
 }
 
+/* One that left the registry is known as long as it has tokens: they are refused, and to revoke. */
+static bool is_unknown(const struct listing *l)
+{
+	if (!l->accelerator || config_accelerator(l->daemon->config, l->accelerator))
+		return false;
+	for (size_t i = 0; i < l->tokens.n; i++)
+		if (str_eq(l->tokens.list[i].accelerator, l->accelerator))
+			return false;
+	return true;
+}
+
 static void on_tokens(struct store_query *q)
 {
 	struct listing *l = CONTAINER_OF(q, struct listing, tokens.q);
 	int err = q->err;
+	char *text;
 
+	if (!err && is_unknown(l)) {
+		text = control_unknown_accelerator(l->daemon->config, l->accelerator);
+		control_respond_error(l->request, ERR_NOT_FOUND, text);
+		free(text);
+		end(l);
+		return;
+	}
 	l->leases = (struct list_leases){
 	    .q.done = on_leases, .only_active = true, .accelerator = l->accelerator};
 	if (!err)
@@ -127,8 +146,14 @@ void control_on_tokens(struct http_request *r, void *owner)
 			  str_eq(text, token_kind_name(TOKEN_API))
 		      ? TOKEN_API
 		      : TOKEN_RUNNER;
-	if (http_query_get(r, "accelerator", text, sizeof(text)))
+	err = http_query_nth(r, "accelerator", 0, text, sizeof(text));
+	if (!err)
 		l->accelerator = xstrdup(text);
+	if (err == ERR_INVALID) { /* without it, all would be listed */
+		control_respond_error(r, err, "no accelerator has so long a name");
+		end(l);
+		return;
+	}
 	l->tokens = (struct list_tokens){.q.done = on_tokens, .only_valid = true};
 	err = store_list_tokens(c->daemon->store, &l->tokens);
 	if (err) {

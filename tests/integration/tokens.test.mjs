@@ -179,6 +179,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     const { status, json } = await npu.claim();
     assert.deepEqual([status, json.detail], [403, 'the accelerator leaving has left the registry']);
     assert.match((await ctl('runner', 'list', '--accelerator', 'leaving')).stdout, /has left the registry/);
+    await ctl('token', 'list', 'leaving');
     await outpost.configure({ accelerators: accelerators() });
     await outpost.reload();
     assert.equal((await npu.claim()).status, 204);
@@ -186,6 +187,11 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
 
   test('what is asked wrongly is named', async () => {
     await fails(/no accelerator is called ascend-npo; did you mean ascend-npu\?/, 'runner', 'add', 'x', '--accelerator', 'ascend-npo');
+    for (const words of [['token', 'list'], ['runner', 'list', '--accelerator']]) {
+      await fails(/^outpostctl: no accelerator is called ascend-npo; did you mean ascend-npu\?$/m, ...words, 'ascend-npo');
+      await fails(/no accelerator has so long a name/, ...words, 'x'.repeat(200));
+    }
+    assert.match((await ctl('token', 'list', 'ascend-npu')).stdout, /./);
     await fails(/a machine's name/, 'runner', 'add', 'a b', '--accelerator', 'ascend-npu');
     await fails(/a machine's name/, 'runner', 'add', 'x'.repeat(65), '--accelerator', 'ascend-npu');
     await fails(/lab has no valid token/, 'token', 'revoke', 'lab');
