@@ -7,6 +7,7 @@ void job_detail_free(struct job_detail *d)
 	for (size_t i = 0; i < d->n_tests; i++)
 		test_result_release(&d->tests[i]);
 	free(d->tests);
+	free(d->attributions);
 	job_view_release(&d->job);
 	free(d->dispatch_id);
 	free(d->accelerator);

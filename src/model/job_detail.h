@@ -13,13 +13,17 @@ struct job_detail {
 	char *accelerator;
 	enum change_kind kind;
 	char *repository, *head_sha;
-	int64_t number;    /* a pull request that has this head, 0: none */
+	int64_t number;  /* a pull request that has this head, 0: none */
+	bool is_current; /* false: another attempt or round took its place, and it is not counted */
+	int64_t
+	    superseded_by; /* the job that counts instead of it; 0: it counts, or none has come */
 	char *message;     /* why it ended so, or NULL */
 	char *environment; /* JSON object as text, or NULL */
 	char *machine;     /* pull: which one has or had the lease, or NULL */
 	int64_t log_bytes; /* -1: there is no log */
 	bool is_log_complete;
-	struct test_result *tests; /* as reported, in their order */
+	struct test_result *tests;      /* as reported, in their order */
+	enum attribution *attributions; /* of each test: why it is red, as its change's page says */
 	size_t n_tests;
 	int64_t n_tests_total; /* with the statuses that were asked for, read or not */
 	int64_t next;          /* where the rest begins: get_job's `from`; 0: nothing is left */

@@ -48,7 +48,7 @@ static json_t *number_json(const struct test_result *t)
 	return obj;
 }
 
-static json_t *test_json(const struct test_result *t)
+static json_t *test_json(const struct test_result *t, enum attribution why)
 {
 	json_t *obj = json_object();
 
@@ -64,6 +64,7 @@ static json_t *test_json(const struct test_result *t)
 	json_set_foreign_text(obj, "file", t->file);
 	json_object_set_new(obj, "line", t->line ? json_integer(t->line) : json_null());
 	json_object_set_new(obj, "number", t->has_number ? number_json(t) : json_null());
+	json_set_str(obj, "attribution", attribution_name(why));
 	return obj;
 }
 
@@ -115,9 +116,12 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_set_foreign_text(obj, "message", d->message);
 	json_object_set_new(obj, "environment", environment_json(d->environment));
 	json_set_foreign_text(obj, "machine", d->machine);
+	json_object_set_new(obj, "current", json_boolean(d->is_current));
+	json_object_set_new(
+	    obj, "superseded_by", d->superseded_by ? json_integer(d->superseded_by) : json_null());
 	json_object_set_new(obj, "log", log_json(d, public_url));
 	for (size_t i = 0; i < d->n_tests; i++)
-		json_array_append_new(tests, test_json(&d->tests[i]));
+		json_array_append_new(tests, test_json(&d->tests[i], d->attributions[i]));
 	json_object_set_new(obj, "tests", tests);
 	json_set_int(obj, "tests_total", d->n_tests_total);
 	json_object_set_new(obj, "next", cursor_json(d->next));

@@ -14,7 +14,10 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	    " c.head_sha, (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = c.id),"
 	    " j.message, j.environment, (SELECT l.machine FROM lease l"
 	    "  WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id),"
-	    " j.log_bytes, j.is_log_complete, j.n_cut"
+	    " j.log_bytes, j.is_log_complete, j.n_cut, j.is_current,"
+	    " (SELECT n.id FROM job n WHERE n.change_id = j.change_id"
+	    "  AND n.accelerator = j.accelerator AND n.workflow = j.workflow AND n.name = j.name"
+	    "  AND n.is_current = 1 AND n.id <> j.id LIMIT 1)"
 	    " FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1",
 	    V_INT(id));
 	struct job_detail *v;
@@ -53,6 +56,8 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	v->machine = rows_dup(r, 23);
 	v->log_bytes = rows_is_null(r, 24) ? -1 : rows_int(r, 24);
 	v->is_log_complete = rows_int(r, 25);
+	v->is_current = rows_int(r, 27);
+	v->superseded_by = v->is_current ? 0 : rows_int(r, 28);
 	rows_end(r);
 	return v;
 }
@@ -60,9 +65,13 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 static void add_test(struct job_detail *v, const struct rows *r)
 {
 	/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
-	if ((v->n_tests & (v->n_tests - 1)) == 0)
-		v->tests =
-		    xrealloc(v->tests, (v->n_tests ? 2 * v->n_tests : 1) * sizeof(*v->tests));
+	if ((v->n_tests & (v->n_tests - 1)) == 0) {
+		size_t room = v->n_tests ? 2 * v->n_tests : 1;
+
+		v->tests = xrealloc(v->tests, room * sizeof(*v->tests));
+		v->attributions = xrealloc(v->attributions, room * sizeof(*v->attributions));
+	}
+	v->attributions[v->n_tests] = attribution_parse(rows_text(r, 13));
 	v->tests[v->n_tests++] = (struct test_result){
 	    .suite = rows_dup(r, 0),
 	    .name = rows_dup(r, 1),
@@ -98,8 +107,12 @@ static void read_tests(struct db *d, const struct get_job *g, struct job_detail 
 	list_statuses(&statuses, g->statuses);
 	r = db_rows(d,
 	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
-	    " x.log_url, x.trace, x.file, x.line, x.ordinal"
+	    " x.log_url, x.trace, x.file, x.line, x.ordinal, v.attribution"
 	    " FROM result x JOIN test t ON t.id = x.test_id"
+	    " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1"
+	    " AND x.status IN ('FAIL', 'ERROR', 'MISS')"
+	    " LEFT JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator"
+	    " AND v.test_id = x.test_id"
 	    " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
 	    " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
 	    " ORDER BY x.ordinal LIMIT ?4",

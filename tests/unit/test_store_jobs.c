@@ -189,6 +189,36 @@ static void a_red_job_without_a_red_test_says_so(void **state)
 	free(id);
 }
 
+/* Who comes by an old link sees what counts instead, and only of what counts whose fault it is. */
+static void a_job_names_the_one_that_took_its_place(void **state)
+{
+	struct test_result tests[] = {
+	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
+	char *id = begin();
+	struct report_job first, second;
+	struct get_job g;
+
+	(void)state;
+	first = report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .conclusion = "failure", .tests = tests, .n_tests = 2});
+	g = (struct get_job){.id = first.job_id};
+	ASK_OK(store_get_job, &g);
+	assert_true(g.job->is_current);
+	assert_int_equal(g.job->superseded_by, 0);
+	assert_int_equal(g.job->attributions[0], ATTRIBUTION_UNCLASSIFIED);
+	assert_int_equal(g.job->attributions[1], N_ATTRIBUTIONS);
+	job_detail_free(g.job);
+
+	second =
+	    report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
+	ASK_OK(store_get_job, &g);
+	assert_false(g.job->is_current);
+	assert_int_equal(g.job->superseded_by, second.job_id);
+	assert_int_equal(g.job->attributions[0], N_ATTRIBUTIONS);
+	job_detail_free(g.job);
+	free(id);
+}
+
 static void a_new_attempt_reopens_and_replaces(void **state)
 {
 	struct test_result red[] = {TEST_RESULT("unit", "x", TEST_FAIL)};
@@ -576,6 +606,7 @@ int main(void)
 	    TEST(several_jobs_make_one_state),
 	    TEST(the_worst_of_several_shows),
 	    TEST(a_red_job_without_a_red_test_says_so),
+	    TEST(a_job_names_the_one_that_took_its_place),
 	    TEST(a_new_attempt_reopens_and_replaces),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),

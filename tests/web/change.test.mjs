@@ -1,7 +1,7 @@
 // From verdicts to rows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columnsOf, filterRows, groupAlike, rowsOf, tallyCells } from '../../web/src/change_rows.js';
+import { columnsOf, filterRows, groupAlike, OUTCOMES, rowsOf, tallyCells, UNREPORTED, whyNothing } from '../../web/src/change_rows.js';
 
 const cell = (accelerator, name, status, attribution = null, over = {}) => ({ accelerator, suite: 'unit', test: name, dtype: null, status, attribution, message: null, job: 1, ...over });
 const names = (rows) => rows.map((row) => row.test);
@@ -55,6 +55,13 @@ test('columns have the worst first; who is not in the summary comes last', () =>
   const accelerators = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
   assert.deepEqual(columnsOf({ accelerators, summary: { accelerators: [{ name: 'c' }, { name: 'b' }] } }).map(({ name }) => name), ['c', 'b', 'a']);
   assert.deepEqual(columnsOf({ accelerators, summary: {} }).map(({ name }) => name), ['a', 'b', 'c']);
+});
+
+test('an empty cell says why', () => {
+  const idle = { jobs: [{ status: 'completed' }] };
+  assert.equal(whyNothing(idle, 'missing'), OUTCOMES.missing);
+  assert.equal(whyNothing(idle, 'passed'), UNREPORTED);
+  assert.equal(whyNothing({ jobs: [{ status: 'in_progress' }] }, 'not_counted'), OUTCOMES.running);
 });
 
 test('twenty thousand tests on ten accelerators are read in no time', () => {

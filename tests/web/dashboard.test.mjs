@@ -18,6 +18,8 @@ test('the worst that is true of it is said', () => {
   assert.deepEqual(all.map((a) => stateOf(a, NOW)), ['overdue', 'red', 'unhealthy', 'silent', 'new', 'green']);
   assert.deepEqual(all.map((a) => stateText(a, NOW)), ['red for 5 d, overdue', 'red for 2 d', 'unhealthy, not counted', 'silent for 9 d', 'no report yet', 'green']);
   assert.equal(stateOf({ ...red, health: 'unhealthy', last_report: null }, NOW), 'red');
+  assert.equal(stateText({ ...red, health: 'unhealthy' }, NOW), 'red for 2 d, not counted');
+  assert.match(headline([{ ...red, health: 'unhealthy' }, green], 'main', NOW).rest, /^1 is unhealthy and not counted/);
   assert.deepEqual(stateCounts(all, NOW), { overdue: 1, red: 1, unhealthy: 1, silent: 1, new: 1, unanswered: 0, green: 1 });
 });
 
@@ -52,7 +54,7 @@ test('a deadline that passed in silence is a state, not a suite', () => {
 
 test('a cell counts what is red, else what passed', () => {
   const tests = { pass: 4000, fail: 2, error: 1, miss: 0, done: 0, skip: 7 };
-  assert.deepEqual(suiteCell({ status: 'FAIL', tests, red: 3 }), { status: 'FAIL', text: '3', note: 'of 4,010', title: '2 failed, 1 broke, 4,000 passed, 7 skipped' });
+  assert.deepEqual(suiteCell({ status: 'FAIL', tests, red: 3 }), { status: 'FAIL', text: '3', note: 'of 4,010 red', title: '2 failed, 1 broke, 4,000 passed, 7 skipped' });
   assert.equal(suiteCell({ status: 'FAIL', tests, red: 0 }).note, 'explained');
   assert.equal(suiteCell({ status: 'FAIL', tests, red: 1 }).title, '2 failed, 1 broke, 4,000 passed, 7 skipped; 1 not explained');
   assert.deepEqual(suiteCell({ status: 'SKIP', tests: { pass: 0, fail: 0, error: 0, miss: 0, done: 0, skip: 7 }, red: 0 }), { status: 'SKIP', text: '7', note: '', title: '7 skipped' });

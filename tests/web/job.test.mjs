@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
+import { blameText, extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
 import { View } from '../../web/src/log/scroll.js';
 import { apiOf, daysInWords, nightlySentence, splitCells, withFilter } from '../../web/src/nightly_rows.js';
 import { choiceFromUrl, choiceOf, chosen, entriesOf, firstChoice, matching, nearest, optionsOf, urlOfChoice, whyNone } from '../../web/src/platform_choice.js';
@@ -26,6 +26,12 @@ describe('a job', () => {
     assert.deepEqual(names({ status: 'red' }), ['a', 'x', 'c']);
     assert.deepEqual(names({ status: 'red', suite: 'unit' }), ['a', 'c']);
     assert.deepEqual(names({ q: 'unit/', status: 'PASS' }), ['b']);
+  });
+
+  test('whose fault the red ones are is counted', () => {
+    const of = (status, attribution) => ({ status, attribution });
+    assert.equal(blameText([of('FAIL', 'NEW'), of('ERROR', 'FLAKY'), of('MISS', 'NEW'), of('PASS', null)]), 'Of the red ones, 2 are new and 1 is flaky');
+    assert.equal(blameText([of('FAIL', null), of('PASS', null)]), '');
   });
 
   test('what came twice is there once', () => {

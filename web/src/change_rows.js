@@ -88,6 +88,16 @@ export const OUTCOMES = {
   not_counted: { symbol: '!', word: 'unhealthy, not counted', tone: 'error' },
 };
 
+export const UNREPORTED = { symbol: '·', word: 'not reported', tone: 'skip' };
+
+// Why an accelerator has no cell for a test: {symbol, word, tone}. One that is not counted may be at work as well.
+export function whyNothing(a, outcome) {
+  const { running, waiting, missing, held } = OUTCOMES;
+  const found = { running, waiting, missing, held }[outcome];
+  if (found) return found;
+  return a.jobs.some(({ status }) => status !== 'completed') ? running : UNREPORTED;
+}
+
 export const VERDICTS = {
   pass: { symbol: '✓', word: 'pass', tone: 'pass' },
   fail: { symbol: '✗', word: 'fail', tone: 'fail' },

@@ -37,7 +37,7 @@ export function stateText(a, now) {
   const since = { overdue: a.red_since, red: a.red_since, silent: a.last_report }[state];
   if (!since) return word;
   const age = roughly(Math.max(0, (now - Date.parse(since)) / 1000));
-  const what = state !== 'silent' && a.suites?.length && testedSuites(a).length === 0 ? ', no report' : '';
+  const what = (state !== 'silent' && a.suites?.length && testedSuites(a).length === 0 ? ', no report' : '') + (a.health === 'unhealthy' ? ', not counted' : '');
   return state === 'overdue' ? `red for ${age}, overdue${what}` : `${word} for ${age}${what}`;
 }
 
@@ -55,7 +55,8 @@ export function headline(accelerators, branch, now) {
   const rest = [];
   const be = (k) => (k === 1 ? 'is' : 'are');
   if (n.overdue) rest.push(`${n.overdue} ${be(n.overdue)} overdue: red for more than 72 hours`);
-  if (n.unhealthy) rest.push(`${n.unhealthy} ${be(n.unhealthy)} unhealthy and not counted`);
+  const nUnhealthy = accelerators.filter(({ health }) => health === 'unhealthy').length;
+  if (nUnhealthy) rest.push(`${nUnhealthy} ${be(nUnhealthy)} unhealthy and not counted`);
   if (n.silent) rest.push(`${n.silent} ${be(n.silent)} silent`);
   if (n.unanswered) rest.push(`${n.unanswered} let a deadline pass without a report`);
   if (n.new) rest.push(`${n.new} ${n.new === 1 ? 'has' : 'have'} not reported yet`);
@@ -73,5 +74,5 @@ export function suiteCell({ status, tests, red }) {
   const words = [['fail', 'failed'], ['error', 'broke'], ['miss', 'without a result'], ['pass', 'passed'], ['done', 'measured'], ['skip', 'skipped']];
   const title = words.filter(([key]) => tests[key]).map(([key, word]) => `${tests[key].toLocaleString('en-US')} ${word}`).join(', ');
   if (!nRed) return { status, text: (tests.pass || tests.done || tests.skip).toLocaleString('en-US'), note: '', title };
-  return { status, text: nRed.toLocaleString('en-US'), note: red === 0 ? 'explained' : `of ${total.toLocaleString('en-US')}`, title: red === nRed ? title : `${title}; ${red} not explained` };
+  return { status, text: nRed.toLocaleString('en-US'), note: red === 0 ? 'explained' : `of ${total.toLocaleString('en-US')} red`, title: red === nRed ? title : `${title}; ${red} not explained` };
 }

@@ -1,5 +1,6 @@
 // From a job's answer to what its page shows. Pure: tests/web/job.test.mjs.
-import { isRed } from './status_words.js';
+import { listed } from './format.js';
+import { ATTRIBUTION, isRed } from './status_words.js';
 
 const SUITES = {
   build: 'Build', unit: 'PyTorch unit tests', benchmark: 'Benchmarks', model: 'Model runs', integration: 'Integration',
@@ -82,4 +83,12 @@ export function jobSentence(job) {
   if (n.failed && job.conclusion === 'success') return `${n.failed.toLocaleString('en-US')} of ${n.total.toLocaleString('en-US')} tests did not pass, though the job says that it did`;
   if (n.failed) return `This job ${how}: ${n.failed.toLocaleString('en-US')} of ${n.total.toLocaleString('en-US')} tests did not pass`;
   return `This job ${how}: ${n.total === 1 ? 'its one test is not red' : `none of its ${n.total.toLocaleString('en-US')} tests is red`}`;
+}
+
+const BLAME = { NEW: 'new', UNCLASSIFIED: 'not classified', BASE: 'red on the base, too', KNOWN: 'known', FLAKY: 'flaky' };
+
+// Of those that are red, how many are whose fault: "Of the red ones, 2 are new and 1 is flaky"; '' where nobody says.
+export function blameText(tests) {
+  const counts = Object.keys(ATTRIBUTION).map((key) => [key, tests.filter((test) => isRed(test.status) && test.attribution === key).length]).filter(([, n]) => n > 0);
+  return counts.length ? `Of the red ones, ${listed(counts.map(([key, n]) => `${n.toLocaleString('en-US')} ${n === 1 ? 'is' : 'are'} ${BLAME[key]}`))}` : '';
 }

@@ -35,7 +35,7 @@ function Head({ a }) {
         <a href={`/badge/${a.name}.svg`}>badge</a>
       </p>
       {a.level === 'L1' ? <p class="notice">At level L1 nothing of what it reports is shown.</p>
-        : <p class={`verdict t-${STATES[state].tone}`}><span class="symbol" aria-hidden="true">{STATES[state].symbol}</span><span><strong>{stateText(a, now()).replace(/^./, (c) => c.toUpperCase())}</strong>{state === 'unhealthy' && <>: red on most recent unrelated changes, so it is not counted until it is green again</>}{state !== 'new' && <>; last report <Time at={a.last_report} /></>}</span></p>}
+        : <p class={`verdict t-${STATES[state].tone}`}><span class="symbol" aria-hidden="true">{STATES[state].symbol}</span><span><strong>{stateText(a, now()).replace(/^./, (c) => c.toUpperCase())}</strong>{a.health === 'unhealthy' && <>: red on most recent unrelated changes, so it is not counted until it is green again</>}{state !== 'new' && <>; last report <Time at={a.last_report} /></>}</span></p>}
     </div>
   );
 }

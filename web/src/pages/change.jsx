@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
-import { columnsOf, filterRows, OUTCOMES, rowsOf, tallyCells, urgency, VERDICTS } from '../change_rows.js';
+import { columnsOf, filterRows, OUTCOMES, rowsOf, tallyCells, UNREPORTED, urgency, VERDICTS, whyNothing } from '../change_rows.js';
 import { now } from '../data.js';
 import { count, plural, roughly, shortSha, testName } from '../format.js';
 import { useAnswer } from '../live.js';
@@ -66,10 +66,10 @@ function DispatchCell({ a }) {
 
 const DELTAS = [['newly_failing', 'newly failing'], ['fixed', 'fixed'], ['disappeared', 'disappeared'], ['newly_skipped', 'newly skipped']];
 
-function Delta({ of }) {
+function Delta({ of, hasEnded }) {
   const parts = of ? DELTAS.filter(([key]) => of[key]) : [];
   if (!of) return <span class="quiet">no base to compare with</span>;
-  if (parts.length === 0) return <span class="quiet">as on the base</span>;
+  if (parts.length === 0) return <span class="quiet">{hasEnded ? 'as on the base' : 'nothing to compare yet'}</span>;
   return <>{parts.map(([key, word]) => of[`${key}_tests`]?.length > 0 ? <details key={key} class="small"><summary>{count(of[key])} {word}</summary><ul>{of[`${key}_tests`].map((test) => <li key={test}><code><Foreign text={test} /></code></li>)}</ul></details> : <div key={key} class="small">{count(of[key])} {word}</div>)}</>;
 }
 
@@ -91,7 +91,7 @@ function Accelerators({ body, columns }) {
                 {lacking.length > 0 && <div class="small">required: {lacking.map((r, i) => <span key={i}>{i > 0 && ', '}<code><Foreign text={r.suite ?? r.test} /></code> {r.state.replace('_', ' ')}</span>)}</div>}</td>
               <DispatchCell a={a} />
               <td>{a.jobs.length === 0 ? <span class="quiet">none yet</span> : <ul class="plain jobs">{a.jobs.map((job) => <li key={job.id}><Symbol of={jobMark(job)} /> <a href={`/jobs/${job.id}`}><Foreign text={job.workflow === job.name ? job.name : `${job.workflow} / ${job.name}`} /></a>{job.run_attempt > 1 && <span class="small quiet"> attempt {job.run_attempt}</span>}{job.late && <span class="tag">late</span>}</li>)}</ul>}</td>
-              <td><Delta of={a.delta} /></td>
+              <td><Delta of={a.delta} hasEnded={a.jobs.some(({ status }) => status === 'completed')} /></td>
             </tr>
           );
         })}</tbody>
@@ -101,11 +101,8 @@ function Accelerators({ body, columns }) {
 }
 
 // A cell that nothing was reported for: why not.
-function Nothing({ outcome }) {
-  if (outcome === 'running' || outcome === 'waiting') return <td class="mid"><Symbol of={STATUS.running} title={OUTCOMES[outcome].word} /></td>;
-  if (outcome === 'missing') return <td class="mid"><Symbol of={STATUS.MISS} title="no report" /></td>;
-  if (outcome === 'held') return <td class="mid"><Symbol of={OUTCOMES.held} /></td>;
-  return <td class="mid quiet"><span aria-hidden="true">·</span><span class="visually-hidden">not reported</span></td>;
+function Nothing({ of }) {
+  return <td class="mid">{of === UNREPORTED ? <span class="quiet"><span aria-hidden="true">{of.symbol}</span><span class="visually-hidden">{of.word}</span></span> : <Symbol of={of} />}</td>;
 }
 
 function Row({ row, columns, outcomes, body }) {
@@ -117,7 +114,7 @@ function Row({ row, columns, outcomes, body }) {
         <th scope="row" class="test"><code><Foreign text={testName(row)} /></code></th>
         {columns.map(({ name }) => {
           const one = row.cells.get(name);
-          if (!one) return <Nothing key={name} outcome={outcomes.get(name)} />;
+          if (!one) return <Nothing key={name} of={whyNothing(columns.find((a) => a.name === name), outcomes.get(name))} />;
           const of = STATUS[one.status];
           const word = one.attribution ? ATTRIBUTION[one.attribution].word : '';
           if (isRed(one.status)) return <td key={name} class="mid"><button type="button" class={`cell t-${of.tone} ${urgency(one) > 2 ? 'is-other' : ''}`} aria-expanded={open === name} aria-label={`${of.word}${word && `, ${word}`}: why`} title={one.message ?? of.word} onClick={() => setOpen(open === name ? '' : name)}><span class="symbol">{of.symbol}</span>{word && ` ${word}`}</button></td>;
@@ -165,17 +162,18 @@ function Tests({ body, rows, pages, columns }) {
           {found.length > shown
             ? <div class="more"><button type="button" onClick={() => show(shown + ROWS_AT_ONCE)}>Show {Math.min(ROWS_AT_ONCE, found.length - shown)} more</button><span class="quiet small">{count(shown)} of {count(found.length)} tests are shown</span></div>
             : <More pages={pages} shown={rows.reduce((sum, row) => sum + row.cells.size, 0)} total={total} what="tests" canAll />}
-          <Legend n={n} />
+          <Legend n={n} nothing={new Set(picked.filter((a) => found.some((row) => !row.cells.has(a.name))).map((a) => whyNothing(a, outcomes.get(a.name))))} />
         </>
       )}
     </Section>
   );
 }
 
-function Legend({ n }) {
+function Legend({ n, nothing }) {
+  const marks = new Map([...Object.keys(STATUS).filter((key) => n.status[key]).map((key) => STATUS[key]), ...nothing].map((of) => [of.symbol + of.word, of]));
   return (
     <ul class="legend below">
-      {Object.keys(STATUS).filter((key) => n.status[key]).map((key) => <li key={key}><span class={`symbol t-${STATUS[key].tone}`} aria-hidden="true">{STATUS[key].symbol}</span>{STATUS[key].word}</li>)}
+      {[...marks].map(([key, of]) => <li key={key}><span class={`symbol t-${of.tone}`} aria-hidden="true">{of.symbol}</span>{of.word}</li>)}
       {Object.keys(ATTRIBUTION).filter((key) => n.attribution[key]).map((key) => <li key={key}><strong>{ATTRIBUTION[key].word}</strong> {ATTRIBUTION[key].text}</li>)}
     </ul>
   );

@@ -4,7 +4,7 @@ import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
 import { data } from '../data.js';
 import { bytes, count, measure, ownPath, plural, shortSha, visible } from '../format.js';
-import { countStatuses, extensionText, filterTests, groupTests, jobSentence, otherFacts, suiteTitle, uniqueTests } from '../job_rows.js';
+import { blameText, countStatuses, extensionText, filterTests, groupTests, jobSentence, otherFacts, suiteTitle, uniqueTests } from '../job_rows.js';
 import { useAnswer } from '../live.js';
 import { LogViewer } from '../log/viewer.jsx';
 import { Change, Foreign, GITHUB, Out, Sha } from '../parts/links.jsx';
@@ -13,7 +13,7 @@ import { usePages } from '../parts/pages_of.js';
 import { Facts, Section } from '../parts/section.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Table } from '../parts/table.jsx';
-import { isRed, jobMark, STATUS, Symbol } from '../status.jsx';
+import { ATTRIBUTION, isRed, jobMark, STATUS, Symbol } from '../status.jsx';
 import { Duration, Time } from '../time.jsx';
 
 const ROWS_AT_ONCE = 100; // of a suite
@@ -25,6 +25,7 @@ const markOf = (job) => (job.status === 'queued' ? { ...STATUS.running, word: 'q
 
 function Head({ job }) {
   const isWrong = job.conclusion === 'success' && job.test_results?.failed > 0; // it says that it passed
+  const blame = job.next ? '' : blameText(job.tests); // not of a part
   const of = isWrong ? STATUS.FAIL : markOf(job);
   const seconds = job.started_at && job.completed_at ? (Date.parse(job.completed_at) - Date.parse(job.started_at)) / 1000 : null;
   return (
@@ -37,7 +38,8 @@ function Head({ job }) {
         {job.log && <a href="#log">log</a>}
         {job.late && <span class="tag" title="It was reported after its deadline">late</span>}
       </p>
-      <p class={`verdict t-${of.tone}`}><span class="symbol" aria-hidden="true">{of.symbol}</span><span><strong>{jobSentence(job)}.</strong>{job.message && <> <Foreign text={job.message} /></>}</span></p>
+      {!job.current && <p class="notice">This job does not count any more: {job.superseded_by ? <>it was run again as <a href={`/jobs/${job.superseded_by}`}>job {job.superseded_by}</a></> : 'a newer round took its place'}.</p>}
+      <p class={`verdict t-${of.tone}`}><span class="symbol" aria-hidden="true">{of.symbol}</span><span><strong>{jobSentence(job)}.</strong>{blame && ` ${blame}.`}{job.message && <> <Foreign text={job.message} /></>}</span></p>
       <Facts of={[
         ['Run', job.run_id && <>{job.url ? <Out href={job.url}><Foreign text={job.run_id} /></Out> : <Foreign text={job.run_id} />}{job.run_attempt > 1 && `, attempt ${job.run_attempt}`}</>],
         ['Queued', job.queued_at && <Time at={job.queued_at} />],
@@ -80,7 +82,7 @@ function Row({ test, job, has }) {
         <th scope="row" class="name"><span class="named"><Symbol of={STATUS[test.status]} /><span><code><Foreign text={test.name} /></code>{test.dtype && <> <span class="tag"><Foreign text={test.dtype} /></span></>}</span></span></th>
         {has.number && <td class="num">{test.number && <Foreign text={measure(test.number.value, test.number.unit)} />}</td>}
         {has.duration && <td class="num">{test.duration != null && <Duration seconds={test.duration} />}</td>}
-        <td class={isRed(test.status) ? `t-${STATUS[test.status].tone} toned` : 'quiet'}>{STATUS[test.status].word}</td>
+        <td class={isRed(test.status) ? `t-${STATUS[test.status].tone} toned` : 'quiet'} title={ATTRIBUTION[test.attribution]?.text}>{STATUS[test.status].word}{test.attribution && <>: <strong>{ATTRIBUTION[test.attribution].word}</strong></>}</td>
       </tr>
       {hasMore && (
         <tr class="opened"><td colSpan={columns}>
