@@ -273,6 +273,17 @@ static bool is_at_colon(const struct build *b)
 	return at > 0 && at < b->n_text && b->text[at] == ':' && strchr("[, :", b->text[at - 1]);
 }
 
+/* What libyaml's words mean to somebody who wrote a cron line or a sentence; "": they say it. */
+static const char *hint_of(const yaml_parser_t *p)
+{
+	if (str_eq(p->context, "while scanning an alias"))
+		return "; a value that begins with * must stand in quotes";
+	if (str_eq(p->problem, "mapping values are not allowed in this context"))
+		return "; a value that has \": \" in it must stand in quotes, and keys of one map "
+		       "are indented alike";
+	return "";
+}
+
 static void refuse_syntax(struct build *b)
 {
 	const yaml_parser_t *p = &b->parser;
@@ -285,9 +296,9 @@ static void refuse_syntax(struct build *b)
 		problem_add(b->problems, b->file, (int)line + 1,
 		    "an IPv6 address in a list has to stand in quotes, as \"::1\"");
 	else
-		problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s",
+		problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s%s",
 		    p->problem ? p->problem : "not understood", p->context ? " " : "",
-		    p->context ? p->context : "");
+		    p->context ? p->context : "", hint_of(p));
 }
 
 static int run(struct build *b)

@@ -184,6 +184,15 @@ static const struct {
     {"---\na: b\n", "outpost.yml:7: a second document; one file holds one\n"},
     {"log: {level: info\n", "outpost.yml:8: YAML: did not find expected ',' or '}' while "
 			    "parsing a flow mapping\n"},
+    {"reopen: [* 2 * * *]\n",
+	"outpost.yml:7: YAML: did not find expected alphabetic or numeric character while scanning "
+	"an alias; a value that begins with * must stand in quotes\n"},
+    {"log: Fast: really\n",
+	"outpost.yml:7: YAML: mapping values are not allowed in this context; a value that has "
+	"\": \" in it must stand in quotes, and keys of one map are indented alike\n"},
+    {"log: info\n  level: info\n",
+	"outpost.yml:8: YAML: mapping values are not allowed in this context; a value that has "
+	"\": \" in it must stand in quotes, and keys of one map are indented alike\n"},
     {"log: \x01\n", "outpost.yml:7: a control byte (0x01) in the file\n"},
     {"log: \xff\n", "outpost.yml:7: this line is not UTF-8\n"},
     {"\"a\\x9b2J\": 1\n", "outpost.yml:7: unknown key \"a??2J\"\n"},
