@@ -34,6 +34,11 @@ test('what broke in the same words stands together, where the first of it would'
   assert.equal(new Set(groups.map(({ key }) => key)).size, 4);
 });
 
+test('numbers, times and SHAs are no other words', () => {
+  const said = (message) => cell('a', message, 'FAIL', 'NEW', { message });
+  assert.equal(groupAlike([said('add failed on rank 1 at 2026-06-18T13:27:00Z (2b87bebc6f552b4c)'), said('add failed on rank 12 at 2026-01-13T12:23:00Z (e3ebf420816e9f51)'), said('mul failed on rank 1')]).length, 2);
+});
+
 test('who says nothing is like nobody', () => {
   assert.equal(groupAlike([cell('a', 'one', 'FAIL'), cell('a', 'two', 'FAIL'), cell('b', 'one', 'FAIL')]).length, 3);
 });

@@ -30,7 +30,7 @@ describe('a job', () => {
 
   test('whose fault the red ones are is counted', () => {
     const of = (status, attribution) => ({ status, attribution });
-    assert.equal(blameText([of('FAIL', 'NEW'), of('ERROR', 'FLAKY'), of('MISS', 'NEW'), of('PASS', null)]), 'Of the red ones, 2 are new and 1 is flaky');
+    assert.equal(blameText([of('FAIL', 'NEW'), of('ERROR', 'FLAKY'), of('MISS', 'NEW'), of('PASS', null)]), 'Of its red tests, 2 are new and 1 is flaky');
     assert.equal(blameText([of('FAIL', null), of('PASS', null)]), '');
   });
 

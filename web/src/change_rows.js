@@ -54,12 +54,15 @@ export function tallyCells(rows) {
   return n;
 }
 
+// What a message says but for its numbers, addresses and SHAs, which differ from run to run.
+const wordsOf = (message) => message.replace(/\b(0x)?[0-9a-f]{7,}\b|\d+/gi, '#');
+
 // Cells that broke in the same words and are judged alike stand together, where the first of them would:
 // [{key, cells}]. Without a message nobody knows, and each stands alone.
 export function groupAlike(cells) {
   const groups = new Map();
   for (const cell of cells) {
-    const key = JSON.stringify(cell.message ? [cell.status, cell.attribution, cell.message] : [cell.attribution, cell.accelerator, keyOf(cell)]);
+    const key = JSON.stringify(cell.message ? [cell.status, cell.attribution, wordsOf(cell.message)] : [cell.attribution, cell.accelerator, keyOf(cell)]);
     if (!groups.has(key)) groups.set(key, { key, cells: [] });
     groups.get(key).cells.push(cell);
   }

@@ -87,8 +87,8 @@ export function jobSentence(job) {
 
 const BLAME = { NEW: 'new', UNCLASSIFIED: 'not classified', BASE: 'red on the base, too', KNOWN: 'known', FLAKY: 'flaky' };
 
-// Of those that are red, how many are whose fault: "Of the red ones, 2 are new and 1 is flaky"; '' where nobody says.
+// Of those that are red, how many are whose fault: "Of its red tests, 2 are new and 1 is flaky"; '' where nobody says.
 export function blameText(tests) {
   const counts = Object.keys(ATTRIBUTION).map((key) => [key, tests.filter((test) => isRed(test.status) && test.attribution === key).length]).filter(([, n]) => n > 0);
-  return counts.length ? `Of the red ones, ${listed(counts.map(([key, n]) => `${n.toLocaleString('en-US')} ${n === 1 ? 'is' : 'are'} ${BLAME[key]}`))}` : '';
+  return counts.length ? `Of its red tests, ${listed(counts.map(([key, n]) => `${n.toLocaleString('en-US')} ${n === 1 ? 'is' : 'are'} ${BLAME[key]}`))}` : '';
 }

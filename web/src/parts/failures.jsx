@@ -1,7 +1,7 @@
 // What is red in a change, and why: each failure, and those that broke in the same words together.
 import { useState } from 'preact/hooks';
 import { groupAlike, keyOf } from '../change_rows.js';
-import { count, plural, testName } from '../format.js';
+import { count, plural, testName, visible } from '../format.js';
 import { ATTRIBUTION, isRed, Mark, STATUS } from '../status.jsx';
 import { Foreign, GITHUB, Out } from './links.jsx';
 import { Section } from './section.jsx';
@@ -50,7 +50,7 @@ function Alike({ cells, byName, body }) {
   const reasons = new Set(cells.map(({ reason }) => reason));
   return (
     <>
-      <h3>{tests === 1 ? <code><Foreign text={testName(first)} /></code> : `${count(tests)} tests with the same message`}</h3>
+      <h3>{tests === 1 ? <code><Foreign text={testName(first)} /></code> : `${count(tests)} tests with ${cells.every(({ message }) => message === first.message) ? '' : 'nearly '}the same message`}</h3>
       <div class="details">
         <p class="row">
           <Mark of={STATUS[first.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: first.attribution === 'NEW' ? 'fail' : 'plain' }} />}
@@ -60,10 +60,11 @@ function Alike({ cells, byName, body }) {
         <p>{reasons.size === 1 && first.reason ? <Foreign text={first.reason} /> : why ? why.text : 'not classified yet'}</p>
         <ul class="plain alike">
           {(isWhole ? cells : cells.slice(0, ALIKE_AT_ONCE)).map((cell) => (
-            <li key={`${cell.accelerator} ${keyOf(cell)}`} class="row">
+            <li key={`${cell.accelerator} ${keyOf(cell)}`} class="row" title={visible(cell.message)}>
               {tests > 1 && <code><Foreign text={testName(cell)} /></code>}
               <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={byName.get(cell.accelerator)?.title ?? cell.accelerator} /></a></span>
               {cell.late && <span class="tag">reported late</span>}
+              {reasons.size > 1 && cell.reason && <Foreign class="quiet" text={cell.reason} />}
               {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
               {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
               <Place cell={cell} body={body} />
