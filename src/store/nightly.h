@@ -9,7 +9,8 @@ enum { NIGHTLY_DAYS_MAX = 90 };
 
 /* The states are those of the newest runs, whatever days are asked for. L1 is left out; so is who has
  * neither a schedule nor a run on one of the days. A page may hold fewer tests than `limit` although
- * there are more (view->next): looking for them is bounded. */
+ * there are more (view->next): looking for them is bounded. ERR_NOT_FOUND: nobody ever registered
+ * `accelerator`. */
 struct get_nightly {
 	struct store_query q;
 	int64_t last_day; /* days since 1970 */

@@ -87,12 +87,23 @@ static void read_counts(struct nightly_reading *n, const char *accelerator)
 	}
 }
 
+/* Also one that left the registry: what it ran is kept, and shown. */
+static bool is_unknown(struct db *d, const char *accelerator)
+{
+	return accelerator &&
+	       !db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1", V_TEXT(accelerator)) &&
+	       !db_status(d);
+}
+
 static int get_run(struct store_query *sq, struct db *d)
 {
 	struct get_nightly *q = CONTAINER_OF(sq, struct get_nightly, q);
-	struct nightly_view *v = xcalloc(1, sizeof(*v));
-	struct nightly_reading n = {.d = d, .q = q, .v = v};
+	struct nightly_view *v;
+	struct nightly_reading n = {.d = d, .q = q};
 
+	if (is_unknown(d, q->accelerator))
+		return ERR_NOT_FOUND;
+	n.v = v = xcalloc(1, sizeof(*v));
 	v->n_days = (size_t)q->n_days;
 	v->first_day = q->last_day - q->n_days + 1;
 	q->view = v;

@@ -351,7 +351,7 @@ static void on_log(struct http_request *q, void *owner)
 	bool follows = wants_to_follow(q);
 	struct log_get *g;
 	struct params p = PARAMS_INIT(q);
-	int64_t id, from = follows ? params_int(&p, "from", 0, LOG_MAX_BYTES, 0) : 0;
+	int64_t id, from = params_int(&p, "from", 0, LOG_MAX_BYTES, 0);
 
 	if (!w->config || w->is_stopping || w->n_log_readers_stuck >= STUCK_MAX ||
 	    (follows && w->n_followers >= FOLLOWERS_MAX)) {
@@ -371,7 +371,7 @@ static void on_log(struct http_request *q, void *owner)
 	g->silence = timer_new(w->deps.loop, on_silence, g);
 	g->job.id = id;
 	g->job.q.done = on_job;
-	g->at = from; /* whoever follows may have read a part already */
+	g->at = follows ? from : 0; /* whoever follows may have read a part already */
 	if (follows)
 		follow(g);
 	if (store_find_job(w->deps.store, &g->job)) {

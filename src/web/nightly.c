@@ -92,7 +92,7 @@ static const char *text_or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-/* An accelerator at L1 is as unknown here as one that never was. */
+/* Whoever is at L1 is in the list of accelerators, but runs nothing here. */
 static void read_accelerator(struct params *p, struct nightly_request *n)
 {
 	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
@@ -150,13 +150,21 @@ static char *make_nightly(void *owner)
 	return text;
 }
 
+static void respond_failed(const struct nightly_request *n, int err)
+{
+	char text[ACCELERATOR_BYTES + 40];
+
+	snprintf(text, sizeof(text), "no accelerator is called %s", n->accelerator);
+	web_respond_failed(n->request, err, text);
+}
+
 static void nightly_done(struct store_query *q)
 {
 	struct nightly_request *n = CONTAINER_OF(q, struct nightly_request, get.q);
 	const struct nightly_view *v = n->get.view;
 
 	if (q->err) {
-		web_respond_failed(n->request, q->err, "no periodic runs");
+		respond_failed(n, q->err);
 		over(n);
 		return;
 	}

@@ -312,6 +312,10 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal(await (await follow(one, `&from=${text.length}`)).done, 'the end\n');
       assert.equal(await (await follow(one, `&from=${text.length + 8}`)).done, '');
       assert.equal((await follow(one, '&from=-1')).status, 400);
+      for (const from of ['-1', '99999999999', 'x', '']) {
+        const { status, json } = await outpost.get(`/api/v1/jobs/${one.job}/log?from=${from}`);
+        assert.deepEqual([status, json?.error], [400, 'from: must be a whole number from 0 to 268435456'], from);
+      }
     });
 
     test('a follower is let go when the job is over and nothing comes', async () => {

@@ -29,6 +29,11 @@ const STATES = {
 const STATUS = { P: 'PASS', F: 'FAIL', E: 'ERROR', M: 'MISS', S: 'SKIP' };
 const REPOSITORY = { npu: 'Ascend/pytorch', xpu: 'intel/torch-xpu-ops', quiet: 'quiet/quiet' };
 
+const accelerators = Object.entries(REPOSITORY).map(([name, repository]) => ({
+  name, title: name === 'npu' ? 'NPU <b>' : name, level: name === 'quiet' ? 'L1' : 'L2', runners: [{ name: 'ci', github: { repository } }],
+  triggers: { pull_request: false, ...(name === 'npu' && { schedule: ['0 0 1 1 *'] }) },
+}));
+
 describe('the row of days', { skip: notBuilt || notMovable }, () => {
   let rig;
   let issuer;
@@ -42,10 +47,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     [rig, issuer] = await Promise.all([startRig({ repositories: [UPSTREAM, ...Object.values(REPOSITORY)].map((name) => ({ name })) }), startIssuer()]);
     outpost = await Outpost.prepare({
       rig, issuers: [issuer], config: { comment: { enabled: false } },
-      accelerators: Object.entries(REPOSITORY).map(([name, repository]) => ({
-        name, title: name === 'npu' ? 'NPU <b>' : name, level: name === 'quiet' ? 'L1' : 'L2', runners: [{ name: 'ci', github: { repository } }],
-        triggers: { pull_request: false, ...(name === 'npu' && { schedule: ['0 0 1 1 *'] }) },
-      })),
+      accelerators,
     });
     clock = new MovedClock(outpost.dir);
     await moveTo(0);
@@ -188,6 +190,16 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     }
   });
 
+  test('an accelerator that nobody registered is not found', async () => {
+    for (const name of ['nope', '<b>']) {
+      const answer = await outpost.get(`/api/v1/nightly?accelerator=${encodeURIComponent(name)}`);
+      assert.deepEqual([answer.status, answer.json], [404, { error: `no accelerator is called ${name}` }]);
+    }
+    const page = await outpost.get('/nightly?accelerator=nope');
+    assert.equal(page.status, 404);
+    assert.match(page.text, /"status":404.*"error":"no accelerator is called nope"/s);
+  });
+
   test('what is silent shows nothing', async () => {
     for (const query of ['', '&accelerator=quiet', '&q=hidden', '&state=regression']) assert.doesNotMatch(JSON.stringify(await ask(query)), /quiet|hidden/);
     assert.deepEqual((await ask('&accelerator=quiet')).accelerators, []);
@@ -209,5 +221,14 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     const corrected = await ask('&accelerator=npu');
     assert.equal(cellOf(corrected, 'npu', 'model/llama3').state, 'passing');
     assert.equal(corrected.counts.regression, 0);
+  });
+
+  test('one that left the registry is still found, with what it ran', async () => {
+    const before_ = await ask('&accelerator=xpu');
+    await outpost.configure({ accelerators: accelerators.filter(({ name }) => name !== 'xpu') });
+    await outpost.reload();
+    const { accelerators: [xpu], tests } = await ask('&accelerator=xpu');
+    assert.deepEqual([xpu.name, xpu.runs], ['xpu', before_.accelerators[0].runs]);
+    assert.deepEqual(tests.map(({ name }) => name), before_.tests.map(({ name }) => name));
   });
 });
