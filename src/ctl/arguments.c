@@ -1,5 +1,6 @@
 #include "ctl/arguments.h"
 
+#include "base/buf.h"
 #include "base/str.h"
 
 static bool is_one_of(const char *const *choices, const char *text)
@@ -12,11 +13,12 @@ static bool is_one_of(const char *const *choices, const char *text)
 
 static bool refuse_choice(const char *command, const struct argument_option *o, const char *text)
 {
-	fprintf(stderr, "outpostctl: %s %s: must be one of", o->name, text);
+	struct buf all = BUF_INIT(1024);
+
 	for (const char *const *c = o->choices; *c; c++)
-		fprintf(stderr, "%s %s", c == o->choices ? "" : ",", *c);
-	fputc('\n', stderr);
-	(void)command_usage(command);
+		buf_appendf(&all, "%s%s", c == o->choices ? "" : ", ", *c);
+	(void)command_wrong(command, "%s %s: must be one of %s", o->name, text, buf_str(&all));
+	buf_release(&all);
 	return false;
 }
 

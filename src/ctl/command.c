@@ -3,6 +3,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/escape.h"
+
 const struct command COMMANDS[] = {
     {"check", "", "say what is wrong with the configuration", cmd_check},
     {"status", "", "what the service is doing", cmd_status},
@@ -58,14 +61,18 @@ int command_usage(const char *name)
 	return EXIT_USAGE;
 }
 
+/* What is quoted may be what a script was handed from outside. */
 int command_wrong(const char *name, const char *fmt, ...)
 {
+	struct buf line = BUF_INIT(4096);
+	char text[1024];
 	va_list ap;
 
-	fputs("outpostctl: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	escape_line(&line, text, 0);
+	fprintf(stderr, "outpostctl: %s\n", buf_str(&line));
+	buf_release(&line);
 	return command_usage(name);
 }

@@ -114,6 +114,7 @@ describe('operating it', { skip: notBuilt }, () => {
     for (const [said, ...args] of [
       ...['-1', '0', 'abc', '1001', '1'.repeat(20)].flatMap((n) => ['deliveries', 'dispatches'].map((command) => [`--limit ${n}: ${limit}`, command, '--limit', n])),
       ['--limit needs a value', 'deliveries', '--failed', '--limit'],
+      ["what is '--a [31m'?", 'deliveries', '--a\u001b[31m'],
       ["what is '--faild'?", 'deliveries', '--faild'],
       ['--pr x: must be a whole number, 1 or more', 'dispatches', '--pr', 'x'],
       ['PR 0: must be a whole number, 1 or more', 'comment', 'preview', '0'],
