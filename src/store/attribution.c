@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "store/attribution_facts.h"
+#include "store/job_row.h"
 #include "store/known_issues.h"
 #include "store/run_note.h"
 
@@ -108,6 +109,12 @@ static bool apply_one(struct db *d, int64_t change_id, const char *accelerator, 
 			has_moved |= put(&c, &c.cells[i]);
 	}
 	attribution_case_release(&c);
+	if (has_moved)
+		(void)jobs_tell(
+		    d, db_rows(d,
+			   "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
+			   " AND is_current = 1",
+			   V_INT(change_id), V_TEXT(accelerator)));
 	return has_moved;
 }
 

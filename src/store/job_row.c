@@ -53,6 +53,17 @@ static bool has_room(struct db *d, const struct job_place *at)
 	return false;
 }
 
+bool jobs_tell(struct db *d, struct rows *ids)
+{
+	bool has_any = false;
+
+	while (rows_next(ids)) {
+		db_tell_job(d, rows_int(ids, 0));
+		has_any = true;
+	}
+	return has_any;
+}
+
 /* The newest attempt of a job is the one that is shown; one that was given up stands in
  * nobody's way. Returns whether p is it; the one that was is dethroned. */
 static bool take_place(
@@ -70,12 +81,13 @@ static bool take_place(
 	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
 	if (current)
 		return false;
-	*ret_has_replaced = db_exec(d,
-				"UPDATE job SET is_current = 0 WHERE change_id = ?1"
-				" AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
-				" AND is_current = 1 AND dispatch_id = ?5",
-				V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
-				V_TEXT(p->name), V_TEXT(at->dispatch_id)) > 0;
+	*ret_has_replaced =
+	    jobs_tell(d, db_rows(d,
+			     "UPDATE job SET is_current = 0 WHERE change_id = ?1"
+			     " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+			     " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
+			     V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
+			     V_TEXT(p->name), V_TEXT(at->dispatch_id)));
 	return true;
 }
 

@@ -22,6 +22,10 @@ void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const cha
 /* It goes on after all. */
 void job_take_up(struct db *d, int64_t job_id);
 
+/* What these (ids in the first column) look like has moved, without a report of their own: another
+ * took their place, or whose fault they are is known now. Ends the rows; whether there were any. */
+bool jobs_tell(struct db *d, struct rows *ids);
+
 struct job_record {
 	enum report_outcome outcome;
 	int64_t job_id;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "store/attribution.h"
 #include "store/counters.h"
+#include "store/job_row.h"
 #include "store/requests.h"
 #include "store/store.h"
 #include "store/stored_lease.h"
@@ -267,10 +268,11 @@ void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	s->is_current = false;
 	save(d, s);
 	dispatch_end(d, s, DISPATCH_SUPERSEDED, now_ms);
-	db_exec(d,
-	    "UPDATE job SET is_current = 0"
-	    " WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",
-	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
+	(void)jobs_tell(
+	    d, db_rows(d,
+		   "UPDATE job SET is_current = 0 WHERE change_id = ?1 AND dispatch_id = ?2"
+		   " AND accelerator = ?3 RETURNING id",
+		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator)));
 	verdicts_rebuild(d, s->change_id, s->accelerator);
 	attribution_apply(d, s->change_id, s->accelerator, now_ms);
 }

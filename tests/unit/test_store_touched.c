@@ -1,6 +1,8 @@
 /* What commits say they touched: gathered, bounded, and only what was kept. */
 #include "commands_rig.h"
 
+#include "store/attribution.h"
+#include "store/known_issues.h"
 #include "store/touched.h"
 
 static struct store_touched told;
@@ -55,7 +57,7 @@ static void each_is_there_once_and_all_is_the_rest(void **state)
 	assert_true(more.is_all);
 }
 
-static void report(const char *id, const char *conclusion, int64_t *ret_job)
+static void report(const char *id, int attempt, const char *conclusion, int64_t *ret_job)
 {
 	struct job_report j = {
 	    .status = conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
@@ -63,7 +65,7 @@ static void report(const char *id, const char *conclusion, int64_t *ret_job)
 	    .workflow = (char *)"CI",
 	    .name = (char *)"test",
 	    .run_id = (char *)"1",
-	    .run_attempt = 1,
+	    .run_attempt = attempt,
 	    .digest = {conclusion != NULL},
 	};
 	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0};
@@ -89,7 +91,7 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	change = change_of(HEAD_A);
 	assert_int_equal(told.changes[0], change);
 	told = (struct store_touched){0};
-	report(id, NULL, &job);
+	report(id, 1, NULL, &job);
 	assert_int_equal(told.n_changes, 1);
 	assert_int_equal(told.changes[0], change);
 	assert_int_equal(told.n_jobs, 1);
@@ -108,9 +110,9 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 
 	/* The same again writes nothing new. */
 	told = (struct store_touched){0};
-	report(id, NULL, &job);
+	report(id, 1, NULL, &job);
 	assert_true(touched_is_empty(&told));
-	report(id, "success", &job);
+	report(id, 1, "success", &job);
 	assert_int_equal(told.jobs[0], job);
 
 	told = (struct store_touched){0};
@@ -124,6 +126,43 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	log.job_id = 999;
 	assert_int_equal(DO(store_note_log, &log), ERR_NOT_FOUND);
 	assert_true(touched_is_empty(&told));
+	free(id);
+}
+
+static void assert_jobs_told(int64_t one, int64_t other)
+{
+	assert_int_equal(told.n_jobs, 1 + (other != 0));
+	assert_true(told.jobs[0] == one || told.jobs[0] == other);
+	if (other)
+		assert_int_equal(told.jobs[0] + told.jobs[1], one + other);
+	told = (struct store_touched){0};
+}
+
+/* Its page says what took its place, and whose fault it is. */
+static void a_job_is_touched_by_what_is_said_of_it(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct add_known known = {
+	    .pattern = "CI/test", .url = "https://example.org/1", .now_ms = T0 + 1000};
+	struct attribute_change attribute = {.now_ms = T0 + 2000};
+	int64_t first, second;
+	char *id;
+
+	(void)state;
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	free(rig_send(T0));
+	id = rig_dispatch_id(HEAD_A, "npu");
+	told = (struct store_touched){0};
+	report(id, 1, "failure", &first);
+	assert_jobs_told(first, 0);
+	DO_OK(store_add_known, &known);
+	attribute.change_id = change_of(HEAD_A);
+	DO_OK(store_attribute, &attribute);
+	assert_true(attribute.has_moved);
+	assert_jobs_told(first, 0);
+	report(id, 2, NULL, &second);
+	assert_jobs_told(first, second);
 	free(id);
 }
 
@@ -185,6 +224,8 @@ int main(void)
 	    cmocka_unit_test(each_is_there_once_and_all_is_the_rest),
 	    cmocka_unit_test_setup_teardown(
 		a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_job_is_touched_by_what_is_said_of_it, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(
 		a_registry_touches_what_is_new_in_it, rig_setup, rig_teardown),
 	};
