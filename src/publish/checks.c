@@ -245,7 +245,8 @@ static void aim(struct checking *c)
 	c->is_doubted = false;
 	c->check_id = is_new(w) ? 0 : w->check_id;
 	c->n_annotations = 0;
-	if (found && is_new(w) && found->id != w->check_id &&
+	/* ours, of which no answer came */
+	if (found && w->external_id && found->id != w->check_id &&
 	    str_eq(found->external_id, w->external_id))
 		c->check_id = found->id;
 	if (found && found->id == c->check_id)
