@@ -240,15 +240,14 @@ static bool is_new(const struct wanted_check *w)
 static void aim(struct checking *c)
 {
 	const struct wanted_check *w = in_hand(c);
-	const struct github_listed_check *found = c->has_listed ? find_listed(c, w->name) : NULL;
+	const struct github_listed_check *found = find_listed(c, w->name);
 
 	c->is_doubted = false;
 	c->check_id = is_new(w) ? 0 : w->check_id;
 	c->n_annotations = 0;
-	/* ours, of which no answer came */
 	if (found && w->external_id && found->id != w->check_id &&
 	    str_eq(found->external_id, w->external_id))
-		c->check_id = found->id;
+		c->check_id = found->id; /* ours, of which no answer came */
 	if (found && found->id == c->check_id)
 		c->n_annotations = (size_t)found->n_annotations;
 	if (c->n_annotations > w->output.n_annotations && w->external_id) { /* none goes away */
