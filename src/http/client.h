@@ -34,9 +34,9 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
 typedef bool http_allow_address_fn(const uint8_t address[16], void *owner);
 
 /* One exchange. The caller zero-initialises it, fills the first half and owns it; between
- * http_call_start() and done() the client uses it. Strings are copied at start. A POST goes
- * out once at most; another method perhaps again, where a connection that had served before
- * turns out to be closed. */
+ * http_call_start() and done() the client uses it. Strings are copied at start. A POST or a
+ * PATCH goes out once at most; another method perhaps again, where a connection that had served
+ * before turns out to be closed. */
 struct http_call {
 	/* in */
 	const char *method;

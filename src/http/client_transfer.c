@@ -142,6 +142,12 @@ static curl_socket_t on_open_socket(void *owner, curlsocktype purpose, struct cu
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
+/* RFC 9110, 9.2.2: said twice is said once. A PATCH is not: it adds annotations to a check run. */
+static bool is_idempotent(const char *method)
+{
+	return !str_eq(method, "POST") && !str_eq(method, "PATCH");
+}
+
 /* Right before a request goes out. A connection that another call opened, perhaps under
  * another rule, is checked here. */
 static int on_request(void *owner, char *peer, char *local, int peer_port, int local_port)
@@ -154,7 +160,7 @@ static int on_request(void *owner, char *peer, char *local, int peer_port, int l
 	(void)local_port;
 	/* libcurl sends again by itself what it sent on a reused connection that then closed.
 	 * What the server may have acted on is the caller's to repeat, who can look first. */
-	if (t->call->was_sent && str_eq(t->call->method, "POST")) {
+	if (t->call->was_sent && !is_idempotent(t->call->method)) {
 		t->err = error_set(
 		    &t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
 		return CURL_PREREQFUNC_ABORT;

@@ -5,8 +5,8 @@
 //   count        how often it strikes (default: 1, or without end when probability is given)
 //   skip         how many matching requests pass first
 //   when         "before" (default): nothing has happened; "after": the effect took place, its answer is lost
-// kinds: status {status, message?}, reset, hang, slow {ms}, truncate, secondary {retryAfter?, status?}, primary {resetIn},
-//        expired, unprocessable {message?}, notFound
+// kinds: status {status, message?}, reset, close (a proper end, and no byte of an answer), hang, slow {ms}, truncate,
+//        secondary {retryAfter?, status?}, primary {resetIn}, expired, unprocessable {message?}, notFound
 const DOCS = 'https://docs.github.com/rest';
 
 // A small generator with a seed (mulberry32), so that a run with faults can be repeated.
@@ -59,7 +59,7 @@ function answerFor(rule, limit) {
   }
 }
 
-const KINDS = ['status', 'reset', 'hang', 'slow', 'truncate', 'secondary', 'primary', 'expired', 'unprocessable', 'notFound'];
+const KINDS = ['status', 'reset', 'close', 'hang', 'slow', 'truncate', 'secondary', 'primary', 'expired', 'unprocessable', 'notFound'];
 
 export class Faults {
   #rules = [];

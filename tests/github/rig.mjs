@@ -231,6 +231,10 @@ export class Rig extends EventEmitter {
         record.status = 'reset';
         request.socket.resetAndDestroy();
         return;
+      case 'close': // what a load balancer does: no byte of an answer, and a proper end
+        record.status = 'close';
+        request.socket.end();
+        return;
       case 'hang': // until the client gives up or the rig closes
         record.status = 'hang';
         return;

@@ -274,13 +274,13 @@ describe('annotations whose answers are lost', { skip: notBuilt }, () => {
   before(() => stage.start({ accelerators: [device('many', 'L4')], scripts: { 'vendor/many': [job('failure', places)] } }));
   after(() => stage.close());
 
-  for (const skip of [0, 1, 2]) {
-    test(`after ${skip} good ones: each arrives once`, async () => {
-      stage.rig.fault({ kind: 'reset', when: 'after', method: 'PATCH', path: `${RUNS}/{id}`, skip });
+  for (const [kind, skip] of [['reset', 0], ['reset', 1], ['close', 0], ['close', 1]]) {
+    test(`${kind} after ${skip} good ones: each arrives once`, async () => {
+      const fault = stage.rig.fault({ kind, when: 'after', method: 'PATCH', path: `${RUNS}/{id}`, skip });
       const pull = await stage.open();
       const shown = await stage.wait(pull, (runs) => runs.outpost && runs[name]?.conclusion);
       const found = shown[name].output.annotations.map(({ path }) => path);
-      assert.deepEqual([found.length, new Set(found).size], [120, 120]);
+      assert.deepEqual([found.length, new Set(found).size, fault.struck], [120, 120, 1]);
       stage.rig.clearFaults();
     });
   }

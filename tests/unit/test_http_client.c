@@ -245,13 +245,13 @@ static void test_methods(void **state)
 	loopback_stop(lb);
 }
 
-/* libcurl by itself repeats what a connection that it used before lost: for a POST that the
- * server may have acted on, that would be a second comment. */
-static void test_post_is_not_repeated(void **state)
+/* libcurl by itself repeats what a connection that it used before lost: where the server may have
+ * acted on it, that would be a second comment, or a check run's annotations twice. */
+static void check_not_repeated(struct fixture *f, const char *method)
 {
-	struct fixture *f = *state;
 	struct loopback *lb = loopback_start(serve_one_answer, NULL);
-	struct one first = {.call = {.method = "POST"}}, second = first, get = {0};
+	struct one first = {.call = {.method = method, .body = "x", .body_bytes = 1}};
+	struct one second = first, get = {0};
 	char *url = url_of(lb, "/");
 
 	run(f, &first, url);
@@ -268,6 +268,12 @@ static void test_post_is_not_repeated(void **state)
 	http_call_release(&get.call);
 	free(url);
 	loopback_stop(lb);
+}
+
+static void test_not_repeated(void **state)
+{
+	check_not_repeated(*state, "POST");
+	check_not_repeated(*state, "PATCH");
 }
 
 static void check_failure(
@@ -607,7 +613,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_exchange),
 	    TEST(test_methods),
-	    TEST(test_post_is_not_repeated),
+	    TEST(test_not_repeated),
 	    TEST(test_silent),
 	    TEST(test_one_byte_then_silent),
 	    TEST(test_reset),
