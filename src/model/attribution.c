@@ -153,6 +153,15 @@ static bool is_amid(const struct attribution_facts *f, const struct base_run *ba
 	return base > f->base && !base[-1].is_green && is_same(&base[-1].mark, &f->mark);
 }
 
+static bool has_failed_so(const struct attribution_facts *f, const struct base_run *base)
+{
+	if (f->has_other_failure)
+		return f->are_all_on_base;
+	if (f->mark.key && base->mark.key)
+		return is_same(&f->mark, &base->mark);
+	return is_clear_step(f, base);
+}
+
 static bool is_from_base(
     const struct attribution_facts *f, const struct base_run *base, struct attribution_result *r)
 {
@@ -161,12 +170,8 @@ static bool is_from_base(
 	/* What landed from the same author and may be mended since is no excuse for its return. */
 	if (base->distance > 0 && f->is_first_seen_on_own && !is_amid(f, base))
 		return false;
-	if (f->mark.key && base->mark.key) {
-		if (!is_same(&f->mark, &base->mark))
-			return false;
-	} else if (!is_clear_step(f, base)) {
+	if (!has_failed_so(f, base))
 		return false;
-	}
 	r->attribution = ATTRIBUTION_BASE;
 	r->evidence_job = base->job;
 	say_where(f, base, "red", r);
@@ -188,7 +193,7 @@ static bool has_passed_here(const struct attribution_facts *f, struct attributio
 /* May what failed elsewhere speak for this failure at all? */
 static bool may_compare(const struct attribution_facts *f)
 {
-	return f->mark.key && f->n_in_row <= ATTRIBUTION_ROW_MAX;
+	return f->mark.key && !f->has_other_failure && f->n_in_row <= ATTRIBUTION_ROW_MAX;
 }
 
 static bool is_mixed_elsewhere(const struct attribution_facts *f, struct attribution_result *r)
@@ -241,6 +246,8 @@ static void explain_base(
 	r->evidence_job = base->job;
 	if (base->mark.status != f->mark.status)
 		say(r, "red %s, but as %s", at, test_status_name(base->mark.status));
+	else if (f->has_other_failure && !f->are_all_on_base)
+		say(r, "red %s, but not in all the ways that it failed here", at);
 	else if (!f->mark.key || !base->mark.key)
 		say(r, "red %s, but its message is too general to compare", at);
 	else if (!is_same(&f->mark, &base->mark))

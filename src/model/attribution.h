@@ -62,7 +62,11 @@ struct similar_failure {
 
 struct attribution_facts {
 	struct failure_mark mark; /* of the red cell */
-	bool is_push;             /* its change is a pushed commit, whose base is its parent */
+	/* In the jobs that count it failed in other ways as well: what excuses one of them says
+	 * nothing of the rest. */
+	bool has_other_failure;
+	bool are_all_on_base; /* all of these ways are on the base's run, too */
+	bool is_push;         /* its change is a pushed commit, whose base is its parent */
 
 	const char *known_url; /* of the first known issue that matches; NULL: none */
 
@@ -72,7 +76,8 @@ struct attribution_facts {
 	const struct base_run *base;
 	size_t n_base;
 
-	/* The same test passed on this very SHA in another attempt or round within the window. */
+	/* The same test passed on this very SHA in another attempt or round within the window, of each
+	 * job in which it is red. */
 	int64_t passed_here_job;
 	/* On another SHA it failed with this key and passed, within the window. */
 	int64_t mixed_elsewhere_job;

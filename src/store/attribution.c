@@ -102,7 +102,9 @@ static bool apply_one(struct db *d, int64_t change_id, const char *accelerator, 
 
 	if (attribution_case_read(&c)) {
 		match_known(&c);
+		facts_of_ways(&c);
 		facts_of_base(&c);
+		facts_of_ways_on_base(&c);
 		facts_of_attempts(&c);
 		facts_of_others(&c);
 		for (size_t i = 0; i < c.n; i++)

@@ -40,7 +40,7 @@ static bool read_change(struct attribution_case *c)
 	return is_found;
 }
 
-static struct failure_mark read_mark(const struct rows *r, int status, int message)
+struct failure_mark attribution_mark(const struct rows *r, int status, int message)
 {
 	const char *text = rows_is_null(r, message) ? NULL : rows_text(r, message);
 
@@ -58,7 +58,7 @@ static void add_cell(struct attribution_case *c, const struct rows *r)
 	    .job_id = rows_int(r, 3),
 	    .suite = rows_dup(r, 4),
 	    .test = rows_dup(r, 5),
-	    .facts = {.mark = read_mark(r, 1, 2), .is_push = c->is_push, .n_in_row = 1},
+	    .facts = {.mark = attribution_mark(r, 1, 2), .is_push = c->is_push, .n_in_row = 1},
 	    .was = attribution_parse(rows_text(r, 6)),
 	    .was_reason = rows_dup(r, 7),
 	    .was_job = rows_int(r, 8),
@@ -90,6 +90,7 @@ void attribution_case_release(struct attribution_case *c)
 		free(c->cells[i].test);
 		free(c->cells[i].base);
 		free(c->cells[i].similar);
+		free(c->cells[i].ways);
 		free(c->cells[i].was_reason);
 		free(c->cells[i].was_url);
 		free(c->cells[i].known_url);
@@ -126,7 +127,7 @@ static int by_test(const void *id, const void *cell)
 	return (a > b) - (a < b);
 }
 
-static struct red_cell *find_cell(const struct attribution_case *c, int64_t test_id)
+struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id)
 {
 	return bsearch(&test_id, c->cells, c->n, sizeof(*c->cells), by_test);
 }
@@ -218,7 +219,7 @@ static void add_run(struct red_cell *cell, const struct tested *t, const struct 
 	run = &cell->base[cell->facts.n_base++];
 	run->is_green = status == TEST_PASS;
 	if (!run->is_green)
-		run->mark = read_mark(r, 1, 2);
+		run->mark = attribution_mark(r, 1, 2);
 	run->distance = t->distance;
 	run->job = rows_int(r, 3);
 	memcpy(run->sha, t->sha, sizeof(run->sha));
@@ -234,7 +235,7 @@ static void read_runs(struct attribution_case *c, const struct tested *t, size_t
 		    " AND accelerator = ?2",
 		    V_INT(t->change_id), V_TEXT(c->accelerator));
 		while (rows_next(r))
-			add_run(find_cell(c, rows_int(r, 0)), t, r, max);
+			add_run(attribution_cell(c, rows_int(r, 0)), t, r, max);
 		return;
 	}
 	for (size_t i = 0; i < c->n; i++) {
@@ -281,22 +282,39 @@ void facts_of_base(struct attribution_case *c)
 /* The same job, not one of that name elsewhere: another machine may well differ for a reason. */
 struct attempt {
 	int64_t id;
-	char *workflow, *name;
+	char *runner, *workflow, *name;
 };
 
 static bool is_of_job(struct db *d, const struct attempt *a, int64_t job_id)
 {
-	return db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND workflow = ?2 AND name = ?3",
-	    V_INT(job_id), V_TEXT(a->workflow), V_TEXT(a->name));
+	return db_has(d,
+	    "SELECT 1 FROM job WHERE id = ?1 AND workflow = ?2 AND name = ?3 AND runner = ?4",
+	    V_INT(job_id), V_TEXT(a->workflow), V_TEXT(a->name), V_TEXT(a->runner));
 }
 
 enum seen { SEEN_NOTHING, SEEN_PASS, SEEN_RED };
+
+/* Whether each job in which the cell is red has passed it by now. */
+static bool has_passed(struct db *d, const struct attempt *a, struct red_cell *cell)
+{
+	size_t n = 0;
+
+	if (!cell->facts.has_other_failure && !cell->n_ways)
+		return is_of_job(d, a, cell->job_id);
+	for (size_t i = 0; i < cell->n_ways; i++) {
+		struct red_way *way = &cell->ways[i];
+
+		way->has_passed |= is_of_job(d, a, way->job_id);
+		n += way->has_passed;
+	}
+	return cell->n_ways && n == cell->n_ways;
+}
 
 static void note_attempt(struct attribution_case *c, const struct attempt *a, const uint8_t *seen)
 {
 	for (size_t i = 0; i < c->n; i++)
 		if (seen[i] == SEEN_PASS && !c->cells[i].facts.passed_here_job &&
-		    is_of_job(c->d, a, c->cells[i].job_id))
+		    has_passed(c->d, a, &c->cells[i]))
 			c->cells[i].facts.passed_here_job = a->id;
 }
 
@@ -312,7 +330,7 @@ static void read_attempt(struct attribution_case *c, const struct attempt *a)
 	    V_INT(a->id));
 
 	while (rows_next(r)) {
-		struct red_cell *cell = find_cell(c, rows_int(r, 0));
+		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
 		enum test_status s = test_status_parse(rows_text(r, 1));
 
 		if (cell && test_status_is_red(s))
@@ -329,7 +347,7 @@ void facts_of_attempts(struct attribution_case *c)
 	struct attempt list[ATTEMPTS_MAX];
 	size_t n = 0;
 	struct rows *r = db_rows(c->d,
-	    "SELECT id, workflow, name FROM job WHERE change_id = ?1 AND accelerator = ?2"
+	    "SELECT id, runner, workflow, name FROM job WHERE change_id = ?1 AND accelerator = ?2"
 	    " AND is_current = 0 AND status = 'completed' AND digest IS NOT NULL"
 	    " AND completed_ms >= ?3 AND NOT EXISTS (SELECT 1 FROM dispatch e"
 	    /* with another base branch it was another test */
@@ -339,9 +357,11 @@ void facts_of_attempts(struct attribution_case *c)
 	    V_INT(ATTEMPTS_MAX));
 
 	while (rows_next(r))
-		list[n++] = (struct attempt){rows_int(r, 0), rows_dup(r, 1), rows_dup(r, 2)};
+		list[n++] = (struct attempt){
+		    rows_int(r, 0), rows_dup(r, 1), rows_dup(r, 2), rows_dup(r, 3)};
 	for (size_t i = 0; i < n; i++) {
 		read_attempt(c, &list[i]);
+		free(list[i].runner);
 		free(list[i].workflow);
 		free(list[i].name);
 	}

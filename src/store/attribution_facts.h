@@ -14,12 +14,22 @@ enum {
 	CELLS_COMPARED_MAX = 2000,
 };
 
+/* One way in which a test failed in one job that counts. */
+struct red_way {
+	struct failure_mark mark;
+	int64_t job_id;
+	bool has_passed; /* in another attempt of that job */
+	bool is_on_base;
+};
+
 struct red_cell {
 	int64_t test_id, job_id;
 	char *suite, *test;
 	struct attribution_facts facts; /* its lists are these: */
 	struct base_run *base;
 	struct similar_failure *similar;
+	struct red_way *ways; /* where there are several, each once; else none */
+	size_t n_ways;
 	bool has_witness; /* one of them speaks for it, whatever others do */
 	/* as it stands; was_reason NULL: not looked at yet. known_url: facts.known_url */
 	enum attribution was;
@@ -44,6 +54,14 @@ struct attribution_case {
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 
+struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id); /* or NULL */
+/* A failure as it is compared; columns of the row. */
+struct failure_mark attribution_mark(const struct rows *r, int status, int message);
+
+/* ways, has_other_failure: before the others. */
+void facts_of_ways(struct attribution_case *c);
+void facts_of_ways_on_base(
+    struct attribution_case *c);                    /* are_all_on_base: behind facts_of_base() */
 void facts_of_base(struct attribution_case *c);     /* base, is_base_known */
 void facts_of_attempts(struct attribution_case *c); /* passed_here_job */
 struct attribution_result attribution_judge(

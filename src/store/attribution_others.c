@@ -248,7 +248,7 @@ static bool is_mixed(
 	    "SELECT 1 FROM verdict v JOIN job a ON a.id = v.job_id JOIN job b ON b.id = ?4"
 	    " WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = ?3"
 	    " AND ((v.status = 'PASS' AND b.is_current = 0 AND a.workflow = b.workflow"
-	    "   AND a.name = b.name)"
+	    "   AND a.name = b.name AND a.runner = b.runner)"
 	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job e"
 	    "   WHERE e.id = v.evidence_job AND e.change_id = ?1)))",
 	    V_INT(row->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),

@@ -171,6 +171,30 @@ static void an_outage_is_compared_like_others(void **state)
 	ASSERT_JUDGED(attribute(&f, DISTANCE), UNCLASSIFIED);
 }
 
+/* Two jobs have the test, or one has it twice: what is known of the one failure is not known of the
+ * other. */
+static void a_second_failure_is_not_excused_by_what_excuses_the_first(void **state)
+{
+	struct similar_failure s = {
+	    .job = 9, .change_id = 5, .is_other_author = true, .has_other_files = true};
+	struct attribution_facts f = SPECIFIC, g = GENERIC;
+
+	(void)state;
+	f.has_other_failure = g.has_other_failure = true;
+	ASSERT_JUDGED(judge("0r", f), UNCLASSIFIED);
+	assert_non_null(strstr(judge("0r", f).reason, "not in all the ways"));
+	ASSERT_JUDGED(judge("0x 1x 2x", g), UNCLASSIFIED);
+	f.similar = &s;
+	f.n_similar = 1;
+	ASSERT_JUDGED(judge("0g", f), NEW);
+	f.mixed_elsewhere_job = 8;
+	ASSERT_JUDGED(judge("0g", f), NEW);
+	f.are_all_on_base = true;
+	ASSERT_JUDGED(judge("0r", f), BASE);
+	f.passed_here_job = 7; /* each of its jobs passed */
+	ASSERT_JUDGED(judge("0g", f), FLAKY);
+}
+
 static void both_outcomes_on_one_commit(void **state)
 {
 	struct attribution_facts f = SPECIFIC, g = GENERIC;
@@ -299,6 +323,7 @@ int main(void)
 	    cmocka_unit_test(base_needs_the_same_failure),
 	    cmocka_unit_test(a_general_message_needs_a_clear_step),
 	    cmocka_unit_test(an_outage_is_compared_like_others),
+	    cmocka_unit_test(a_second_failure_is_not_excused_by_what_excuses_the_first),
 	    cmocka_unit_test(both_outcomes_on_one_commit),
 	    cmocka_unit_test(both_outcomes_on_another_commit),
 	    cmocka_unit_test(the_same_on_a_change_that_has_nothing_to_do_with_it),

@@ -69,6 +69,7 @@ struct pr {
 	char base;                     /* its merge base on main; 0: not known */
 	const char *file;              /* NULL: not known */
 	bool is_closed;
+	bool has_two_runners; /* ci and lab */
 };
 
 static int64_t id_of(char head)
@@ -85,7 +86,7 @@ static int64_t id_of(char head)
 static void pull(const struct pr *x)
 {
 	static int64_t at;
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("npu")};
 	const char *head = sha(x->head), *files[] = {x->file, NULL};
 
 	apply(&(struct plan){.kind = x->is_closed ? PLAN_CLOSE : PLAN_START,
@@ -104,7 +105,7 @@ static void pull(const struct pr *x)
 		  .original_action = (char *)(x->is_closed ? "closed" : "opened"),
 		  .sent_action = (char *)"opened",
 		  .wants = wants,
-		  .n_wants = x->is_closed ? 0 : 1},
+		  .n_wants = x->is_closed ? 0 : 1 + (size_t)x->has_two_runners},
 	    T0);
 	if (x->base) {
 		struct put_merge_base m = {
@@ -161,6 +162,42 @@ static int64_t report_at(
 static int64_t report(char head, enum test_status status, const char *message)
 {
 	return report_at(head, 1, status, message, T0 + HOUR);
+}
+
+/* The dispatch of one of its runners. free(). */
+static char *dispatch_to(char head, const char *runner)
+{
+	struct change_view *v = rig_view_of(0, sha(head));
+	char *id = NULL;
+
+	for (size_t i = 0; i < v->accelerators[0].n_dispatches; i++)
+		if (strcmp(v->accelerators[0].dispatches[i].runner, runner) == 0)
+			id = xstrdup(v->accelerators[0].dispatches[i].id);
+	change_view_free(v);
+	assert_non_null(id);
+	return id;
+}
+
+/* One attempt of a job, by name, on a runner. message NULL: it passed. */
+static int64_t report_job(
+    char head, const char *runner, const char *name, int attempt, const char *message)
+{
+	struct test_result t = result(message ? TEST_FAIL : TEST_PASS, message);
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)(message ? "failure" : "success"),
+	    .workflow = (char *)"CI",
+	    .name = (char *)name,
+	    .run_id = (char *)"1",
+	    .run_attempt = attempt,
+	    .tests = &t,
+	    .n_tests = 1};
+	char *id = dispatch_to(head, runner);
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0 + HOUR + attempt};
+
+	j.digest[0] = (uint8_t)(1 + attempt);
+	DO_OK(store_report_job, &op);
+	free(id);
+	return op.job_id;
 }
 
 static struct verdict_view *find_cell(struct change_view *v)
@@ -401,6 +438,61 @@ static void only_a_retry_of_the_same_job_counts(void **state)
 	report_tests('a', 1, &red, 1, T0 + HOUR);
 	ASSERT_CELL('a', "NEW");
 	free(id);
+}
+
+static void a_pass_on_another_runner_is_no_retry(void **state)
+{
+	(void)state;
+	push('B');
+	report_job('B', "ci", "test", 1, NULL);
+	pull(&(struct pr){
+	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	report_job('a', "lab", "test", 1, NULL);
+	report_job('a', "lab", "test", 2, NULL); /* the first of them counts no more */
+	report_job('a', "ci", "test", 1, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+	report_job('a', "lab", "test", 3, SPECIFIC); /* flaky there, and red here all the same */
+	ASSERT_CELL('a', "NEW");
+	report_job('a', "ci", "test", 2, NULL);
+	report_job('a', "ci", "test", 3, SPECIFIC);
+	ASSERT_CELL('a', "FLAKY");
+}
+
+static void what_fails_in_two_jobs_needs_an_excuse_for_each(void **state)
+{
+	int64_t base;
+
+	(void)state;
+	push('B');
+	base = report_job('B', "ci", "py310", 1, SPECIFIC);
+	report_job('B', "ci", "py312", 1, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_job('a', "ci", "py310", 1, SPECIFIC);
+	ASSERT_SHOWN('a', "BASE", base);
+	report_job('a', "ci", "py312", 1, OTHER);
+	ASSERT_SHOWN('a', "UNCLASSIFIED", base);
+	report_job('a', "ci", "py312", 2, NULL);
+	ASSERT_CELL('a', "BASE");
+	report_job('a', "ci", "py312", 3, OTHER); /* flaky there, but py310 never passed */
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report_job('B', "ci", "py312", 2, OTHER); /* the base had both */
+	report_job('a', "ci", "py310", 2, SPECIFIC);
+	ASSERT_CELL('a', "BASE");
+}
+
+static void a_test_that_one_job_has_twice(void **state)
+{
+	struct test_result tests[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
+
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_tests('a', 1, tests, 2, T0 + HOUR);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	tests[1] = tests[0];
+	report_tests('a', 2, tests, 2, T0 + HOUR);
+	ASSERT_CELL('a', "BASE");
 }
 
 static void begin_two_pulls(const struct pr *second)
@@ -934,6 +1026,9 @@ int main(void)
 	    TEST(a_general_message_needs_more_of_the_branch),
 	    TEST(passed_in_another_attempt),
 	    TEST(only_a_retry_of_the_same_job_counts),
+	    TEST(a_pass_on_another_runner_is_no_retry),
+	    TEST(what_fails_in_two_jobs_needs_an_excuse_for_each),
+	    TEST(a_test_that_one_job_has_twice),
 	    TEST(the_same_failure_on_somebody_elses_change),
 	    TEST(what_is_no_evidence),
 	    TEST(others_on_a_broken_base_are_no_evidence),

@@ -1,0 +1,161 @@
+/* A cell shows one failure, and its test may have failed in several jobs, or more than once in one. To
+ * excuse the cell by what excuses that one would hide the others, so all of them are looked at. */
+#include "store/attribution_facts.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum {
+	WAYS_MAX = 16, /* of one cell; with more nothing excuses it */
+	BASES_MAX = 4, /* runs of the branch that are read in full */
+};
+
+/* A test that gave no result is nobody's breakage. The test that is the job itself has no message of
+ * its own: it is the one of its cell (column 4). */
+#define THAT_COUNT                                                                                 \
+	" j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed'" \
+	" AND j.digest IS NOT NULL"
+#define FAILURES                                                                                   \
+	"SELECT r.test_id, r.status, r.message, j.id, 0 FROM job j CROSS JOIN result r"            \
+	" ON r.job_id = j.id WHERE" THAT_COUNT                                                     \
+	" AND j.n_red > 0 AND r.status IN ('FAIL', 'ERROR')"                                       \
+	" UNION ALL SELECT t.id, j.verdict, NULL, j.id, 1 FROM job j CROSS JOIN test t"            \
+	" ON t.suite = j.workflow AND t.name = j.name AND t.dtype = '' WHERE" THAT_COUNT           \
+	" AND j.n_red = 0 AND j.verdict IN ('FAIL', 'ERROR')"
+
+static bool is_same(const struct failure_mark *a, const struct failure_mark *b)
+{
+	return a->status == b->status && a->key == b->key && a->text == b->text;
+}
+
+/* As many failures as cells: each has its own. */
+static bool has_cell_with_more(const struct attribution_case *c)
+{
+	return db_has(c->d,
+	    "SELECT 1 WHERE (SELECT COALESCE(SUM(CASE WHEN j.n_red > 0 THEN j.n_red ELSE 1 END), 0)"
+	    " FROM job j WHERE" THAT_COUNT
+	    "  AND (j.n_red > 0 OR j.verdict IN ('FAIL', 'ERROR', 'MISS')))"
+	    " > (SELECT COUNT(*) FROM verdict v JOIN job j ON j.id = v.job_id"
+	    "  WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL "
+	    "AND" THAT_COUNT ")",
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
+}
+
+static void add_way(struct red_cell *cell, const struct failure_mark *mark, int64_t job_id)
+{
+	if (!is_same(mark, &cell->facts.mark))
+		cell->facts.has_other_failure = true;
+	for (size_t i = 0; i < cell->n_ways; i++)
+		if (cell->ways[i].job_id == job_id && is_same(&cell->ways[i].mark, mark))
+			return;
+	if (cell->n_ways == WAYS_MAX)
+		return;
+	if (!cell->ways)
+		cell->ways = xcalloc(WAYS_MAX, sizeof(*cell->ways));
+	cell->ways[cell->n_ways++] = (struct red_way){.mark = *mark, .job_id = job_id};
+}
+
+static struct failure_mark read_mark(const struct rows *r, const struct red_cell *cell)
+{
+	return rows_int(r, 4) ? cell->facts.mark : attribution_mark(r, 1, 2);
+}
+
+static void settle(struct red_cell *cell)
+{
+	if (cell->n_ways == WAYS_MAX)
+		cell->facts.has_other_failure = true;
+	if (cell->n_ways > 1 && cell->n_ways < WAYS_MAX)
+		return;
+	FREE_AND_NULL(cell->ways);
+	cell->n_ways = 0;
+}
+
+void facts_of_ways(struct attribution_case *c)
+{
+	struct rows *r;
+
+	if (!has_cell_with_more(c))
+		return;
+	r = db_rows(c->d, FAILURES, V_INT(c->change_id), V_TEXT(c->accelerator));
+	while (rows_next(r)) {
+		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
+		struct failure_mark mark;
+
+		if (!cell || cell->facts.mark.status == TEST_MISS)
+			continue;
+		mark = read_mark(r, cell);
+		add_way(cell, &mark, rows_int(r, 3));
+	}
+	for (size_t i = 0; i < c->n; i++)
+		settle(&c->cells[i]);
+}
+
+/* ---- and on the base ---- */
+
+/* The run that the cell is compared with; 0: none. */
+static int64_t base_job(const struct red_cell *cell)
+{
+	for (size_t i = 0; i < cell->facts.n_base; i++)
+		if (cell->base[i].distance >= 0)
+			return cell->base[i].job;
+	return 0;
+}
+
+static int64_t base_change(const struct attribution_case *c, const struct red_cell *cell)
+{
+	return db_int(c->d, 0, "SELECT change_id FROM job WHERE id = ?1", V_INT(base_job(cell)));
+}
+
+static void note_on_base(struct red_cell *cell, const struct failure_mark *mark)
+{
+	for (size_t i = 0; i < cell->n_ways; i++)
+		cell->ways[i].is_on_base |= mark->key && is_same(&cell->ways[i].mark, mark);
+}
+
+/* One pass over a run of the branch, for all the cells that are compared with it. */
+static void read_base(struct attribution_case *c, int64_t change_id)
+{
+	struct rows *r = db_rows(c->d, FAILURES, V_INT(change_id), V_TEXT(c->accelerator));
+
+	while (rows_next(r)) {
+		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
+		struct failure_mark mark;
+
+		if (!cell || !cell->n_ways || base_change(c, cell) != change_id)
+			continue;
+		mark = read_mark(r, cell);
+		note_on_base(cell, &mark);
+	}
+}
+
+static bool are_all_on_base(const struct red_cell *cell)
+{
+	for (size_t i = 0; i < cell->n_ways; i++)
+		if (!cell->ways[i].is_on_base)
+			return false;
+	return cell->n_ways > 0;
+}
+
+void facts_of_ways_on_base(struct attribution_case *c)
+{
+	int64_t seen[BASES_MAX];
+	size_t n_seen = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct red_cell *cell = &c->cells[i];
+		int64_t change_id = cell->n_ways ? base_change(c, cell) : 0;
+		size_t k = 0;
+
+		while (k < n_seen && seen[k] != change_id)
+			k++;
+		if (!change_id || !cell->facts.has_other_failure || (k == n_seen && k == BASES_MAX))
+			continue;
+		if (k == n_seen) {
+			seen[n_seen++] = change_id;
+			read_base(c, change_id);
+		}
+	}
+	for (size_t i = 0; i < c->n; i++)
+		c->cells[i].facts.are_all_on_base = are_all_on_base(&c->cells[i]);
+}
