@@ -9,35 +9,36 @@
 #include "base/str.h"
 #include "model/failure_text.h"
 
-/* Sorted; lower case. */
+/* Sorted; lower case. The kinds of devices among them: that one of them had an error is what each of
+ * its failures says. */
 static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access", "actual",
     "after", "all", "allowed", "an", "and", "another", "are", "as", "assert", "assertion",
     "assignment", "at", "attribute", "be", "because", "been", "below", "booleans", "bounds",
     "build", "bus", "but", "by", "call", "can", "canceled", "cancelled", "cannot", "caught",
-    "close", "code", "command", "comparison", "completed", "conclusion", "core", "could", "crash",
-    "crashed", "cuda", "deadline", "depth", "details", "device", "did", "died", "differ",
+    "close", "code", "command", "comparison", "completed", "conclusion", "core", "could", "cpu",
+    "crash", "crashed", "cuda", "deadline", "depth", "details", "device", "did", "died", "differ",
     "difference", "differences", "different", "dimension", "division", "do", "does", "dumped",
     "during", "elements", "encountered", "end", "ended", "ends", "equal", "errno", "error",
     "errors", "exceed", "exceeded", "exceeds", "exception", "execution", "exit", "exited",
     "expected", "fail", "failed", "fails", "failure", "failures", "false", "fatal", "fault", "file",
-    "finish", "finished", "floating", "for", "from", "function", "got", "greater", "greatest",
-    "had", "handling", "has", "have", "hours", "illegal", "in", "index", "info", "instruction",
-    "internal", "into", "invalid", "is", "it", "its", "job", "kernel", "keys", "kill", "killed",
-    "larger", "last", "launch", "length", "less", "likes", "limit", "line", "list", "lists", "log",
-    "logs", "machine", "make", "makefile", "mapping", "mappings", "match", "max", "maximum",
-    "memory", "minutes", "mismatch", "mismatched", "missing", "most", "nan", "ninja", "no", "none",
-    "nonzero", "not", "null", "object", "occurred", "of", "on", "operation", "or", "out", "output",
-    "passed", "point", "process", "raise", "raised", "ran", "range", "recent", "recursion",
-    "relative", "report", "reported", "result", "results", "return", "returned", "run", "runner",
-    "running", "scalars", "script", "seconds", "see", "segfault", "segmentation", "sequences",
-    "shape", "shapes", "short", "side", "sigabrt", "sigbus", "sigfpe", "sigill", "sigint",
-    "sigkill", "signal", "sigsegv", "sigterm", "size", "skipped", "some", "start", "started",
-    "status", "stderr", "stdout", "step", "stopped", "subcommand", "subprocess", "summary", "task",
-    "tensor", "tensors", "terminated", "test", "tests", "than", "that", "the", "this", "time",
-    "timed", "timeout", "to", "too", "traceback", "triggered", "true", "type", "uncaught",
-    "unexpected", "unexpectedly", "unhandled", "unknown", "unspecified", "up", "value", "values",
-    "was", "we", "were", "while", "will", "with", "within", "without", "worker", "would", "wrong",
-    "zero"};
+    "finish", "finished", "floating", "for", "from", "function", "got", "gpu", "greater",
+    "greatest", "had", "handling", "has", "have", "hip", "hours", "hpu", "illegal", "in", "index",
+    "info", "instruction", "internal", "into", "invalid", "is", "it", "its", "job", "kernel",
+    "keys", "kill", "killed", "larger", "last", "launch", "length", "less", "likes", "limit",
+    "line", "list", "lists", "log", "logs", "machine", "make", "makefile", "mapping", "mappings",
+    "match", "max", "maximum", "memory", "minutes", "mismatch", "mismatched", "missing", "most",
+    "mps", "nan", "ninja", "no", "none", "nonzero", "not", "npu", "null", "object", "occurred",
+    "of", "on", "operation", "or", "out", "output", "passed", "point", "process", "raise", "raised",
+    "ran", "range", "recent", "recursion", "relative", "report", "reported", "result", "results",
+    "return", "returned", "rocm", "run", "runner", "running", "scalars", "script", "seconds", "see",
+    "segfault", "segmentation", "sequences", "shape", "shapes", "short", "side", "sigabrt",
+    "sigbus", "sigfpe", "sigill", "sigint", "sigkill", "signal", "sigsegv", "sigterm", "size",
+    "skipped", "some", "something", "start", "started", "status", "stderr", "stdout", "step",
+    "stopped", "subcommand", "subprocess", "summary", "task", "tensor", "tensors", "terminated",
+    "test", "tests", "than", "that", "the", "this", "time", "timed", "timeout", "to", "too", "tpu",
+    "traceback", "triggered", "true", "type", "uncaught", "unexpected", "unexpectedly", "unhandled",
+    "unknown", "unspecified", "up", "value", "values", "waiting", "was", "we", "went", "were",
+    "while", "will", "with", "within", "without", "worker", "would", "wrong", "xpu", "zero"};
 
 /* Whoever says this says no more, whatever else stands beside it: a command, a machine, sizes. */
 static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N",
@@ -103,6 +104,10 @@ static bool has_specific_word(const char *p)
 		size_t n = strcspn(p, BETWEEN);
 		size_t end = n;
 
+		if (strncmp(p + n, "://", 3) == 0) { /* where the rest is told, not what */
+			p += strcspn(p, " '<>");
+			continue;
+		}
 		while (end && p[end - 1] == '.')
 			end--;
 		if (is_specific(p, end))
