@@ -16,9 +16,9 @@ enum {
 struct deadline_watch {
 	struct dispatch *d;
 	struct clock_watch watch;
-	int64_t shift_ms;    /* to be written down before anything expires */
-	int64_t due_mono_ms; /* the next deadline; INT64_MAX: none */
-	bool is_busy;        /* one operation is in the store's hands */
+	int64_t shift_ms;              /* to be written down before anything expires */
+	int64_t due_mono_ms;           /* the next deadline; INT64_MAX: none */
+	bool is_expiring, is_shifting; /* the store has it in hand */
 	bool was_rung;
 	struct timer *timer;
 	struct expire_dispatches expire;
@@ -37,6 +37,7 @@ int64_t clock_watch_look(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms
 }
 
 static void go_on(struct deadline_watch *dl);
+static void before_submit(void *owner);
 
 static void on_timer(struct timer *t)
 {
@@ -49,6 +50,7 @@ struct deadline_watch *deadline_watch_new(struct dispatch *d)
 
 	dl->d = d;
 	clock_watch_look(&dl->watch, clock_wall_ms(), clock_mono_ms());
+	store_before_submit(d->deps.store, before_submit, dl);
 	dl->timer = timer_new(d->deps.loop, on_timer, dl);
 	timer_start(dl->timer, 0);
 	return dl;
@@ -69,16 +71,21 @@ static void try_again(struct deadline_watch *dl)
 	timer_start(dl->timer, AGAIN_MS);
 }
 
+static bool is_busy(const struct deadline_watch *dl)
+{
+	return dl->is_expiring || dl->is_shifting;
+}
+
 void deadline_watch_ring(struct deadline_watch *dl)
 {
-	if (!dl->was_rung && !dl->is_busy)
+	if (!dl->was_rung && !is_busy(dl))
 		arm(dl, RUNG_MS);
 	dl->was_rung = true;
 }
 
 static void finish_closing(struct deadline_watch *dl)
 {
-	if (dl->is_busy)
+	if (is_busy(dl))
 		return;
 	timer_close(dl->timer);
 	loop_reap(dl->d->deps.loop, free, dl);
@@ -87,6 +94,7 @@ static void finish_closing(struct deadline_watch *dl)
 
 void deadline_watch_close(struct deadline_watch *dl)
 {
+	store_before_submit(dl->d->deps.store, NULL, NULL);
 	timer_stop(dl->timer);
 	finish_closing(dl);
 }
@@ -94,7 +102,6 @@ void deadline_watch_close(struct deadline_watch *dl)
 /* The operation ended. False when the dispatcher closes. */
 static bool is_back(struct deadline_watch *dl, const struct store_op *op)
 {
-	dl->is_busy = false;
 	if (dl->d->is_closing) {
 		finish_closing(dl);
 		return false;
@@ -112,6 +119,7 @@ static void on_expired(struct store_op *op)
 		dl->d->counters.n_expired += dl->expire.n_expired;
 		log_event(LOG_INFO, "dispatches_expired", LOG_I("n", dl->expire.n_expired));
 	}
+	dl->is_expiring = false;
 	if (!is_back(dl, op))
 		return;
 	if (op->err) {
@@ -131,6 +139,7 @@ static void on_shifted(struct store_op *op)
 
 	if (op->err == 0)
 		dl->shift_ms -= dl->shift.delta_ms;
+	dl->is_shifting = false;
 	if (!is_back(dl, op))
 		return;
 	dl->was_rung = true;
@@ -140,45 +149,74 @@ static void on_shifted(struct store_op *op)
 		go_on(dl);
 }
 
-static void look_at_clocks(struct deadline_watch *dl)
+static bool has_jumped(struct deadline_watch *dl)
 {
 	int64_t jump_ms = clock_watch_look(&dl->watch, clock_wall_ms(), clock_mono_ms());
 
 	if (!jump_ms)
-		return;
+		return false;
 	dl->shift_ms += jump_ms;
 	dl->d->counters.n_clock_jumps++;
 	retention_postpone(dl->d->retention);
 	log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", jump_ms),
 	    LOG_S("consequence", "every stored due time moves with it"));
+	return true;
+}
+
+static int shift(struct deadline_watch *dl)
+{
+	int rc;
+
+	dl->shift = (struct shift_clock){
+	    .op.done = on_shifted,
+	    .delta_ms = dl->shift_ms,
+	    .now_ms = clock_wall_ms(),
+	};
+	dl->is_shifting = true; /* already: before_submit() comes for this one, too */
+	rc = store_shift_clock(dl->d->deps.store, &dl->shift);
+	dl->is_shifting = rc == 0;
+	return rc;
+}
+
+/* What is written from now on has its times from the new clock: what the store holds moves first,
+ * so that each due time moves once or was right already. */
+static void before_submit(void *owner)
+{
+	struct deadline_watch *dl = owner;
+
+	if (has_jumped(dl) && !dl->is_shifting && shift(dl))
+		try_again(dl);
+}
+
+static int expire(struct deadline_watch *dl)
+{
+	int rc;
+
+	dl->was_rung = false;
+	dl->expire = (struct expire_dispatches){
+	    .op.done = on_expired,
+	    .now_ms = clock_wall_ms(),
+	};
+	dl->is_expiring = true;
+	rc = store_expire_dispatches(dl->d->deps.store, &dl->expire);
+	dl->is_expiring = rc == 0;
+	dl->was_rung = rc != 0;
+	return rc;
 }
 
 static void go_on(struct deadline_watch *dl)
 {
-	int rc;
+	int rc = 0;
 
-	look_at_clocks(dl);
-	if (dl->shift_ms) {
-		dl->shift = (struct shift_clock){
-		    .op.done = on_shifted,
-		    .delta_ms = dl->shift_ms,
-		    .now_ms = clock_wall_ms(),
-		};
-		rc = store_shift_clock(dl->d->deps.store, &dl->shift);
-	} else if (dl->was_rung || dl->due_mono_ms <= clock_mono_ms()) {
-		dl->was_rung = false;
-		dl->expire = (struct expire_dispatches){
-		    .op.done = on_expired,
-		    .now_ms = clock_wall_ms(),
-		};
-		rc = store_expire_dispatches(dl->d->deps.store, &dl->expire);
-		dl->was_rung = rc != 0;
-	} else {
-		arm(dl, LOOK_EVERY_MS);
+	has_jumped(dl);
+	if (is_busy(dl)) /* the one that comes back goes on */
 		return;
-	}
+	if (dl->shift_ms)
+		rc = shift(dl);
+	else if (dl->was_rung || dl->due_mono_ms <= clock_mono_ms())
+		rc = expire(dl);
+	else
+		arm(dl, LOOK_EVERY_MS);
 	if (rc)
 		try_again(dl);
-	else
-		dl->is_busy = true;
 }

@@ -3,7 +3,7 @@
  *
  * Stored due times are wall-clock times, so that they mean something after a restart. When
  * the wall clock moves against the monotonic one by more than five seconds, every stored
- * due time is moved with it before anything else is judged by it. Thread: loop. */
+ * due time is moved with it before anything else is judged by it or written. Thread: loop. */
 #ifndef DISPATCH_DEADLINES_H
 #define DISPATCH_DEADLINES_H
 

@@ -167,9 +167,17 @@ static void op_on_loop(struct inbox_item *item)
 	op->done(op);
 }
 
+void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
+{
+	s->before_submit = fn;
+	s->before_submit_owner = owner;
+}
+
 int store_submit(struct store *s, struct store_op *op)
 {
 	assert(loop_is_this_thread(s->loop) && op->run && op->done);
+	if (s->before_submit)
+		s->before_submit(s->before_submit_owner);
 	if (s->is_closing)
 		return ERR_CLOSING;
 	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops)

@@ -74,6 +74,9 @@ struct store_op {
 /* Thread: loop. 0: the store owns op until op->done(op). ERR_BUSY (queue full) or
  * ERR_CLOSING: op stays the caller's and done will not run. */
 int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
+/* fn runs right before an operation is taken, on the loop: what it submits is written first. One at
+ * a time; NULL: none any more. */
+void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
 
 /* ---- reading ---- */
 struct store_query {

@@ -77,6 +77,8 @@ struct store {
 		void *owner;
 	} subscribers[SUBSCRIBERS_MAX];
 	int n_subscribers;
+	void (*before_submit)(void *owner); /* NULL: nobody asked for it */
+	void *before_submit_owner;
 	const struct store_touched *touched; /* while subscribers are told */
 	struct store_stats stats;
 	int64_t n_queries;

@@ -61,6 +61,13 @@ int store_shift_clock(struct store *s, struct shift_clock *op)
 	return 0;
 }
 
+void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
+{
+	(void)s;
+	(void)fn;
+	(void)owner;
+}
+
 void retention_postpone(struct retention *r)
 {
 	(void)r;

@@ -1,0 +1,62 @@
+// A wall clock that jumps while there is work: what is written right after it is neither put off nor ended by it.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { MovedClock, notMovable } from './lib/moved-clock.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'a secret between Outpost and the lab';
+const HOUR = 3_600_000;
+
+describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
+  let rig, lab, outpost, clock;
+  let next = 1;
+  const refused = new Set(); // dispatches whose first request got no 2xx
+
+  before(async () => {
+    [rig, lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET, answer: ({ body }) => {
+      const isNew = !refused.has(body.outpost.dispatch_id);
+      refused.add(body.outpost.dispatch_id);
+      return isNew ? 503 : 202;
+    } })]);
+    outpost = await Outpost.prepare({
+      rig, config: { comment: { enabled: false } }, secrets: { lab: { hook: SECRET } },
+      accelerators: [{ name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }],
+    });
+    clock = new MovedClock(outpost.dir);
+    await clock.set(0);
+    outpost.options.env = clock.env;
+    await outpost.spawn();
+    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // the pull requests are told by webhooks alone
+  });
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([lab?.stop(), rig?.close()]);
+    MovedClock.right();
+  });
+
+  const sentFor = (number) => lab.events.filter(({ event, body }) => event !== 'cancel' && body?.payload?.number === number);
+  const dispatchOf = async (number) => (await outpost.api(`pulls/${number}`)).accelerators[0].dispatches[0];
+
+  for (const hours of [5, -5, 30, -30]) {
+    test(`${Math.abs(hours)} hours ${hours > 0 ? 'ahead' : 'back'}: what a vendor refused once comes again, and waits for its answer`, async () => {
+      const number = next++;
+      const pull = rig.openPull(UPSTREAM, { number });
+      const seen = outpost.log.length;
+      await clock.put(hours * HOUR);
+      assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+      await until(() => sentFor(number).length === 2, { timeout: 20_000, what: 'the lab is asked again' });
+      await outpost.waitForLog({ ev: 'clock_jumped' }, { after: seen, timeout: 20_000 });
+      await until(async () => (await dispatchOf(number)).state === 'acknowledged', { timeout: 20_000, what: 'the dispatch is acknowledged' });
+      // Another one's deadlines are looked at after the jump was written down, and this one's with them.
+      const other = next++;
+      await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: other })));
+      await until(async () => sentFor(other).length === 2 && (await dispatchOf(other)).state === 'acknowledged', { timeout: 20_000, what: 'another one is acknowledged' });
+      assert.equal((await dispatchOf(number)).state, 'acknowledged');
+      assert.equal(outpost.log.slice(seen).filter(({ fields }) => fields.ev === 'clock_jumped').length, 1);
+    });
+  }
+});
