@@ -92,6 +92,40 @@ static void parse_counts(const json_t *workflow, struct job_report *r)
 	    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
 }
 
+/* FAIL, ERROR, MISS, and all that are not red. */
+static enum test_status rank_of(enum test_status s)
+{
+	return test_status_is_red(s) ? s : TEST_PASS;
+}
+
+/* What is red stays before what is not; in their order otherwise, as in a report file. */
+static void keep_worst(struct job_report *r)
+{
+	size_t room[N_TEST_STATUSES] = {0}, left = REPORT_TESTS_MAX, n = 0;
+
+	if (r->n_tests <= REPORT_TESTS_MAX)
+		return;
+	for (size_t i = 0; i < r->n_tests; i++)
+		room[rank_of(r->tests[i].status)]++;
+	for (int s = 0; s < N_TEST_STATUSES; s++) {
+		if (room[s] > left)
+			room[s] = left;
+		left -= room[s];
+	}
+	r->n_cut = r->n_tests - REPORT_TESTS_MAX;
+	for (size_t i = 0; i < r->n_tests; i++) {
+		size_t *one = &room[rank_of(r->tests[i].status)];
+
+		if (*one) {
+			(*one)--;
+			r->tests[n++] = r->tests[i];
+		} else {
+			test_result_release(&r->tests[i]);
+		}
+	}
+	r->n_tests = n;
+}
+
 static int parse_tests(const json_t *workflow, struct job_report *r, struct error *e)
 {
 	const json_t *tests = json_object_get(workflow, "tests");
@@ -103,30 +137,33 @@ static int parse_tests(const json_t *workflow, struct job_report *r, struct erro
 		return 0;
 	if (!json_is_array(tests))
 		return error_set(e, ERR_INVALID, "workflow.tests must be an array");
-	if (n > REPORT_TESTS_MAX)
-		return error_set(e, ERR_INVALID, "workflow.tests has %zu entries; %d are the most",
-		    n, REPORT_TESTS_MAX);
 	r->tests = xcalloc(n, sizeof(*r->tests));
 	for (size_t i = 0; i < n && !rc; i++) {
 		snprintf(where, sizeof(where), "workflow.tests[%zu]", i);
 		r->n_tests++;
 		rc = test_result_parse(json_array_get(tests, i), where, &r->tests[i], e);
 	}
+	if (!rc)
+		keep_worst(r);
 	return rc;
 }
 
-/* What makes two `completed` the same report; times do not count. */
+/* What makes two `completed` the same report; times do not count, nor what is ignored. */
 static void compute_digest(const json_t *workflow, struct job_report *r)
 {
-	static const char *const keys[] = {"conclusion", "tests", "test_results", "artifact_url"};
+	static const struct {
+		const char *key;
+		json_type type;
+	} parts[] = {{"conclusion", JSON_STRING}, {"tests", JSON_ARRAY},
+	    {"test_results", JSON_OBJECT}, {"artifact_url", JSON_STRING}};
 	json_t *content = json_object();
 	char *text;
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		json_t *v = json_object_get(workflow, keys[i]);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		json_t *v = json_object_get(workflow, parts[i].key);
 
-		if (v && !json_is_null(v))
-			json_object_set(content, keys[i], v);
+		if (v && json_typeof(v) == parts[i].type)
+			json_object_set(content, parts[i].key, v);
 	}
 	text = json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS);
 	sha256(text, strlen(text), r->digest);

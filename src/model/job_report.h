@@ -26,13 +26,13 @@ struct job_report {
 	int64_t n_passed, n_failed, n_skipped, n_total;
 	char *accelerator; /* workflow.accelerator, or NULL */
 	struct test_result *tests;
-	size_t n_tests;
+	size_t n_tests, n_cut;        /* n_cut: left out, because there were more than are kept */
 	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, test_results, artifact_url */
 };
 
 /* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",
  * "workflow.tests[3].status must be …"). Required: status, name, run_id (text or integer). Ill-typed
- * optional fields are ignored; a wrong entry in tests is an error. Names and messages are
+ * optional fields are ignored; a wrong entry in tests is an error; of too many the worst are kept. Names and messages are
  * cut at UTF-8 boundaries, control characters dropped. Release also after a failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);

@@ -202,7 +202,7 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	db_exec(d,
 	    "UPDATE job SET status = 'completed', conclusion = ?2, verdict = ?3, digest = ?4,"
 	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = n_tests + ?7,"
-	    " n_red = n_red + ?8, n_passed = ?9,"
+	    " n_red = n_red + ?8, n_cut = n_cut + ?19, n_passed = ?9,"
 	    " n_failed = ?10, n_skipped = ?11, n_total = ?12, completed_ms = ?13,"
 	    " reported_ms = ?13, is_late = is_late OR ?14,"
 	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
@@ -216,7 +216,8 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    V_INT((int64_t)p->n_tests), V_INT(n_red), count_value(p, p->n_passed),
 	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
 	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
-	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message));
+	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message),
+	    V_INT((int64_t)p->n_cut));
 	number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 

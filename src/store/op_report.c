@@ -62,7 +62,8 @@ static void record(struct db *d, const struct put_report *o, const struct target
 
 	db_exec(d,
 	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
-	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = ?7 WHERE id = ?1",
+	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = "
+	    "?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
 	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
 	if (!t->is_self_report)

@@ -124,6 +124,49 @@ static void mistakes_are_named(void **state)
 	}
 }
 
+/* One more than are kept, the red one last. */
+static void of_too_many_tests_the_worst_are_kept(void **state)
+{
+	struct buf text = BUF_INIT(4 << 20);
+	struct job_report r;
+
+	(void)state;
+	buf_appendf(&text, "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[");
+	for (int i = 0; i <= REPORT_TESTS_MAX; i++)
+		buf_appendf(&text, "%s{\"suite\":\"s\",\"name\":\"t%d\",\"status\":\"%s\"}",
+		    i ? "," : "", i, i < REPORT_TESTS_MAX ? i % 2 ? "PASS" : "SKIP" : "FAIL");
+	buf_appendf(&text, "]}");
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_int_equal(r.n_tests, REPORT_TESTS_MAX);
+	assert_int_equal(r.n_cut, 1);
+	assert_string_equal(r.tests[0].name, "t0");
+	assert_string_equal(r.tests[REPORT_TESTS_MAX - 2].name, "t19998");
+	assert_string_equal(r.tests[REPORT_TESTS_MAX - 1].name, "t20000");
+	job_report_release(&r);
+	buf_release(&text);
+}
+
+static void what_is_ignored_makes_no_other_report(void **state)
+{
+	struct job_report r, s;
+
+	(void)state;
+	assert_int_equal(
+	    parse(
+		"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
+		"\"artifact_url\":5,\"test_results\":\"many\"}",
+		&r, NULL),
+	    0);
+	assert_int_equal(
+	    parse(
+		"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\"}",
+		&s, NULL),
+	    0);
+	assert_memory_equal(r.digest, s.digest, sizeof(r.digest));
+	job_report_release(&r);
+	job_report_release(&s);
+}
+
 static void vendor_text_is_cut_and_cleaned(void **state)
 {
 	struct buf text = BUF_INIT(1 << 20);
@@ -234,6 +277,8 @@ int main(void)
 	    cmocka_unit_test(crcr_reports_are_understood),
 	    cmocka_unit_test(counts_that_cannot_be_are_dropped),
 	    cmocka_unit_test(mistakes_are_named),
+	    cmocka_unit_test(of_too_many_tests_the_worst_are_kept),
+	    cmocka_unit_test(what_is_ignored_makes_no_other_report),
 	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
 	    cmocka_unit_test(a_trace_keeps_its_lines_and_a_message_does_not),
 	    cmocka_unit_test(times_do_not_change_the_digest),
