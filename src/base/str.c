@@ -112,9 +112,8 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[m];
 }
 
-const char *str_nearest(const char *s, const char *const *list)
+static const char *nearer_than(size_t best, const char *s, const char *const *list)
 {
-	size_t best = 1 + strlen(s) / 2;
 	const char *found = NULL;
 
 	for (; *list; list++) {
@@ -126,6 +125,16 @@ const char *str_nearest(const char *s, const char *const *list)
 		}
 	}
 	return found;
+}
+
+const char *str_nearest(const char *s, const char *const *list)
+{
+	return nearer_than(1 + strlen(s) / 2, s, list);
+}
+
+const char *str_least_far(const char *s, const char *const *list)
+{
+	return nearer_than(EDIT_MAX, s, list);
 }
 
 static bool is_name_part(const char *s, size_t n)

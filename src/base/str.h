@@ -20,6 +20,8 @@ size_t utf8_cut(const char *s, size_t n, size_t max);
 /* The entry of the NULL-terminated list that is nearest to s by edit distance,
  * or NULL when none is near enough to be what was meant. Borrowed. */
 const char *str_nearest(const char *s, const char *const *list);
+/* The same however far it is; NULL for an empty list or a word too long to compare. */
+const char *str_least_far(const char *s, const char *const *list);
 /* "owner/name" as GitHub spells repositories: [A-Za-z0-9_.-]{1,100} each side. */
 bool is_repository_name(const char *s);
 /* Exactly 40 lower-case hexadecimal digits. */

@@ -35,21 +35,23 @@ bool want_text(struct reader *r, const struct field *f, const struct node *v)
 
 static void refuse_unknown(struct reader *r, const struct mapping *m, const struct node *key)
 {
-	const char *known[KEYS_MAX + 1] = {NULL}, *near;
+	const char *known[KEYS_MAX + 1] = {NULL}, *near, *far;
 	char written[SHOWN_BYTES];
 	size_t n = 0;
 
 	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
 		known[n++] = f->key;
 	near = str_nearest(key->text, known);
+	far = str_least_far(key->text, known);
 	shown(key->text, written);
 	if (near)
 		problem_add(r->problems, r->file, key->line,
 		    "unknown key %s%s%s; did you mean \"%s\"?", written, *m->path ? " in " : "",
 		    m->path, near);
 	else
-		problem_add(r->problems, r->file, key->line, "unknown key %s%s%s", written,
-		    *m->path ? " in " : "", m->path);
+		problem_add(r->problems, r->file, key->line, "unknown key %s%s%s%s%s%s", written,
+		    *m->path ? " in " : "", m->path, far ? "; the nearest known key is \"" : "",
+		    far ? far : "", far ? "\"" : "");
 }
 
 /* A required map that is missing is read as an empty one, so that its own required keys

@@ -85,6 +85,11 @@ static void test_nearest(void **state)
 	assert_null(str_nearest("listen", none));
 	assert_null(
 	    str_nearest("a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
+	assert_string_equal(str_least_far("xyz", keys), "listen");
+	assert_string_equal(str_least_far("publicurl", keys), "public_url");
+	assert_null(str_least_far("listen", none));
+	assert_null(str_least_far(
+	    "a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
 }
 
 static void test_names(void **state)

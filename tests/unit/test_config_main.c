@@ -114,7 +114,8 @@ static const struct {
 } WRONG[] = {
     {"pull: {lease: 500ms}\n", "outpost.yml:7: pull.lease must be a duration from 1s to 1d (500ms, "
 			       "30s, 10m, 6h, 30d), not \"500ms\"\n"},
-    {"tirggers: 1\n", "outpost.yml:7: unknown key \"tirggers\"\n"},
+    {"tirggers: 1\n",
+	"outpost.yml:7: unknown key \"tirggers\"; the nearest known key is \"listen\"\n"},
     {"listne: 1\n", "outpost.yml:7: unknown key \"listne\"; did you mean \"listen\"?\n"},
     {"log: {lvel: info}\n",
 	"outpost.yml:7: unknown key \"lvel\" in log; did you mean \"level\"?\n"},
@@ -195,7 +196,8 @@ static const struct {
 	"\": \" in it must stand in quotes, and keys of one map are indented alike\n"},
     {"log: \x01\n", "outpost.yml:7: a control byte (0x01) in the file\n"},
     {"log: \xff\n", "outpost.yml:7: this line is not UTF-8\n"},
-    {"\"a\\x9b2J\": 1\n", "outpost.yml:7: unknown key \"a??2J\"\n"},
+    {"\"a\\x9b2J\": 1\n",
+	"outpost.yml:7: unknown key \"a??2J\"; the nearest known key is \"store\"\n"},
     {"public: \"\\0\"\n", "outpost.yml:7: a NUL character in a text\n"},
 };
 
