@@ -36,12 +36,16 @@ static bool is_localhost(const char *s)
 	       (n > 10 && strncasecmp(s + n - 10, ".localhost", 10) == 0);
 }
 
-/* "127.1", "0x7f000001" and "2130706433" are addresses to the C library. */
+/* "127.1", "0x7f000001" and "2130706433" are addresses to the C library, and to libcurl also
+ * with the dot of a full name behind them. */
 static bool is_disguised_address(const char *host)
 {
+	char bare[HOST_MAX + 1];
 	struct in_addr any;
+	size_t n = strlen(host);
 
-	return inet_aton(host, &any) != 0;
+	snprintf(bare, sizeof(bare), "%.*s", (int)(n && host[n - 1] == '.' ? n - 1 : n), host);
+	return inet_aton(bare, &any) != 0;
 }
 
 static int parse_host(const char *s, size_t n, struct url *u)

@@ -312,6 +312,8 @@ static const struct {
     {"https://0.0.0.0/", false, false},
     {"https://[::]/", false, false},
     {"https://127.1/", false, false},
+    {"https://127.0.0.1./", false, false},
+    {"https://2130706433./", false, false},
     {"https://2130706433/", false, false},
     {"https://0x7f000001/", false, false},
     {"https://0177.0.0.1/", false, false},
