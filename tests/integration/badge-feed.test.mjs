@@ -96,7 +96,8 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
       wellFormed(answer.text);
       return { ...answer, entries: answer.text.split('<entry>').slice(1) };
     };
-    const red = await feed();
+    const issue = `https://github.com/${CHIP}/issues/1`;
+    const red = await until(async () => { const now = await feed(); return now.text.includes(issue) && now; }, { timeout: 60_000, what: 'the feed names the issue' });
     assert.equal(red.entries.length, 1);
     assert.match(red.entries[0], /is red on main<\/title>/);
     assert.ok(red.entries[0].includes(`${outpost.url}/commits/${tip}`));

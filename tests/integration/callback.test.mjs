@@ -58,17 +58,18 @@ describe('reports', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), buildkite?.close(), vendor?.stop(), rig?.close()]);
   });
 
-  // A new pull request, dispatched to all. Returns {number, pull, guid, repository, accelerator, dispatch(), dispatchTo(repository)};
+  // A new pull request, dispatched to all. Returns {number, pull, repository, accelerator, dispatch(), dispatchTo(repository)};
   // `repository` is the one that post() speaks for until the next change.
   async function change() {
     current = (current + 1) % REPOSITORIES.length;
     const repository = REPOSITORIES[current];
     const number = next++;
     const pull = rig.openPull(UPSTREAM, { number });
-    const { guid, status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    const { status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
     assert.equal(code, 202);
-    const dispatchTo = (name) => rig.waitForDispatch({ repository: name, where: ({ client_payload: one }) => one.delivery_id === guid });
-    return { number, pull, guid, repository, accelerator: `npu-${current}`, dispatchTo, dispatch: () => dispatchTo(repository) };
+    // Of the webhook or, after a start, of Outpost's own look at what is open.
+    const dispatchTo = (name) => rig.waitForDispatch({ repository: name, where: ({ client_payload: { payload } }) => payload.number === number });
+    return { number, pull, repository, accelerator: `npu-${current}`, dispatchTo, dispatch: () => dispatchTo(repository) };
   }
 
   const token = (repository = REPOSITORIES[current], claims, options) => issuer.mint(githubClaims(repository, claims), options);
@@ -373,7 +374,7 @@ describe('reports', { skip: notBuilt }, () => {
   describe('POST /api/v1/dispatches/{id}/jobs', () => {
     let mine;
     let other;
-    const received = async ({ guid }) => until(() => vendor.events.find(({ body }) => body?.delivery_id === guid)?.body, { timeout: 10_000 });
+    const received = async ({ number }) => until(() => vendor.events.find(({ body }) => body?.payload.number === number)?.body, { timeout: 10_000 });
     const pathOf = (body) => new URL(body.outpost.callback_url).pathname;
 
     before(async () => {

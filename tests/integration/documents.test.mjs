@@ -53,13 +53,14 @@ describe('documents of a job', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), vendor?.stop(), rig?.close()]);
   });
 
-  // A pull request's dispatch as `name` got it: {number, guid, token, jobs (the path)}.
+  // A pull request's dispatch as `name` got it, of the webhook or, after a start, of Outpost's own look at what is open:
+  // {number, token, jobs (the path)}.
   async function dispatched(name = 'lab') {
     const number = next++;
     const pull = rig.openPull(UPSTREAM, { number });
-    const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
-    const { body } = await until(() => vendor.events.find((one) => one.body?.delivery_id === guid && one.body.outpost.accelerators.includes(name)), { timeout: 10_000, what: `${name} got its webhook` });
-    return { number, guid, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
+    await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number && one.body.outpost.accelerators.includes(name)), { timeout: 10_000, what: `${name} got its webhook` });
+    return { number, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
   }
   const tell = (one, run, status) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: JSON.stringify(workflowOf(run, status)) });
   const end = (one, more) => tell(one, { ...one.run, ...more }, 'completed');
@@ -204,8 +205,8 @@ describe('documents of a job', { skip: notBuilt }, () => {
     });
 
     test('an OIDC token is for the jobs of its repository', async () => {
-      const { guid } = await dispatched();
-      const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: payload }) => payload.delivery_id === guid });
+      const { number } = await dispatched();
+      const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: { payload } }) => payload.number === number });
       const bearer = await issuer.mint(githubClaims('Ascend/pytorch'));
       const { event_type, delivery_id, payload, outpost: block } = dispatch.client_payload;
       const answer = await outpost.request('POST', '/github/callback', { headers: { authorization: `Bearer ${bearer}` },

@@ -71,9 +71,9 @@ describe('hostile reports', { skip: notBuilt }, () => {
 
   async function dispatched(lab = labs.length - 1, more = {}) {
     const number = next++;
-    const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number, labels: [`ciflow/crcr/lab-${lab}`], ...more })));
-    const { body } = await until(() => vendor.events.find((one) => one.body?.delivery_id === guid), { timeout: 20_000, what: 'the vendor got its webhook' });
-    return { number, guid, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
+    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number, labels: [`ciflow/crcr/lab-${lab}`], ...more })));
+    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number), { timeout: 20_000, what: 'the vendor got its webhook' });
+    return { number, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
   }
   const post = (one, workflow) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: typeof workflow === 'object' && !Buffer.isBuffer(workflow) ? JSON.stringify(workflow) : workflow, timeout: 60_000 });
   async function running(lab) {

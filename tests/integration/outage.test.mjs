@@ -13,7 +13,7 @@ const accelerators = [{
   name: 'npu', title: 'NPU', level: 'L2', triggers: { pull_request: {}, push: { branches: ['main'] } }, runners: [{ name: 'ci', github: { repository: VENDOR } }],
 }];
 
-const dispatchOf = (rig, guid) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid }, 30_000);
+const dispatchOf = (rig, number) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === number }, 30_000);
 const dispatchesOf = (rig, number) => rig.dispatches({ repository: VENDOR }).filter(({ client_payload: { payload } }) => payload.number === number);
 
 describe('a GitHub that fails', { skip: notBuilt }, () => {
@@ -35,9 +35,9 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
   async function open({ wait = true } = {}) {
     const number = next++;
     const pull = rig.openPull(UPSTREAM, { number });
-    const { guid, status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
+    const { status_code: code } = await rig.deliver('pull_request', pullRequestOf('opened', pull));
     assert.equal(code, 202);
-    return { number, pull, guid, dispatch: wait ? await dispatchOf(rig, guid) : undefined };
+    return { number, pull, dispatch: wait ? await dispatchOf(rig, number) : undefined };
   }
   const state = async (number) => (await outpost.api(`pulls/${number}`)).accelerators[0].dispatches[0]?.state;
 
@@ -105,12 +105,12 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
 
   test('what waited in the outbox goes out after kill -9', async () => {
     const fault = rig.fault({ kind: 'status', status: 503, method: 'POST', path: DISPATCHES, count: 1000 });
-    const { guid, number } = await open({ wait: false });
+    const { number } = await open({ wait: false });
     await until(() => fault.struck > 0, { timeout: 10_000 });
     await outpost.kill();
     rig.clearFaults();
     await outpost.spawn();
-    await dispatchOf(rig, guid);
+    await dispatchOf(rig, number);
     assert.equal(dispatchesOf(rig, number).length, 1);
   });
 

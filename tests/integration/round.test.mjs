@@ -66,6 +66,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     const shared = { rigUrl: rig.url, tokenUrl: issuer.tokenUrl, callbackUrl: `${outpost.url}/github/callback` };
     vendors.ascend = startDispatchVendor({ ...shared, repository: 'Ascend/pytorch', script: [{ workflow: 'npu', job: 'test', tests: [pass('llama3'), pass('Qwen')] }] });
     vendors.infra = startDispatchVendor({ ...shared, repository: INFRA, script: [{ workflow: 'infra', job: 'test', accelerator: 'shared-chip', tests: [pass('llama3')] }] });
+    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // the pull request is told by its webhook
     pull = rig.openPull(UPSTREAM, { number: NUMBER, files: ['aten/src/ATen/native/Add.cpp'] });
   });
 
