@@ -104,6 +104,7 @@ struct change_view {
 	size_t n_verdicts;
 	bool is_cut; /* more verdicts exist than were read */
 	int64_t n_verdicts_total;
+	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
 };
 
 void job_view_release(struct job_view *j);

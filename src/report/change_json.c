@@ -129,21 +129,26 @@ static json_t *accelerator_json(const struct accelerator_view *a, const struct r
 }
 
 /* What shows why a cell is red: the issue, or the page of the job that is the evidence; else the
- * page of the job that reported the cell. free(); NULL: there is none. */
-static char *evidence_url(const struct verdict_view *w, const char *public_url)
+ * page of the job that reported the cell; of silence, the accelerator's. free(); NULL: there is none. */
+static char *evidence_url(
+    const struct change_view *v, const struct verdict_view *w, const char *public_url)
 {
 	int64_t job = w->evidence_job > 0 ? w->evidence_job : w->job;
 
 	if (w->attribution == ATTRIBUTION_KNOWN && w->evidence_url)
 		return xstrdup(w->evidence_url);
-	return job > 0 ? xasprintf("%s/jobs/%lld", public_url, (long long)job) : NULL;
+	if (job > 0)
+		return xasprintf("%s/jobs/%lld", public_url, (long long)job);
+	return test_status_is_red(w->status) ? xasprintf("%s/accelerators/%s", public_url,
+						   v->accelerators[w->accelerator].name)
+					     : NULL;
 }
 
 static json_t *cell_json(
     const struct change_view *v, const struct verdict_view *w, const char *public_url)
 {
 	json_t *obj = json_object();
-	char *url = evidence_url(w, public_url);
+	char *url = evidence_url(v, w, public_url);
 
 	json_set_str(obj, "accelerator", v->accelerators[w->accelerator].name);
 	json_set_foreign_text(obj, "suite", w->suite);

@@ -109,6 +109,39 @@ struct shown {
 	size_t n_left_out, n_red_left_out, n_passed_left_out;
 };
 
+/* Rows of a cut view that were not even read. */
+static size_t n_unread_rows(const struct table *t)
+{
+	size_t n = (size_t)t->view->n_tests_total;
+
+	return t->view->is_cut && n > t->n_rows ? n - t->n_rows : 0;
+}
+
+static void append_rows_left_out(struct buf *out, const struct table *t, const struct shown *s)
+{
+	size_t n_unread = n_unread_rows(t), n = s->n_left_out + n_unread;
+	bool are_known = !n_unread || !t->has_unread_other;
+	size_t n_passed = s->n_passed_left_out + (are_known ? n_unread : 0);
+
+	if (!n)
+		return;
+	count_append(out, n);
+	buf_append_str(out, n == 1 ? " more row" : " more rows");
+	if (n == n_passed) {
+		buf_appendf(out, ", all passed, %s not shown. ", n == 1 ? "is" : "are");
+		return;
+	}
+	buf_append_str(out, t->has_unread_red ? " not shown, at least " : " not shown, ");
+	count_append(out, s->n_red_left_out);
+	buf_append_str(out, " of them red");
+	if (are_known) {
+		buf_append_str(out, " and ");
+		count_append(out, n_passed);
+		buf_append_str(out, " passed");
+	}
+	buf_append_str(out, ". ");
+}
+
 /* What the table does not show; nothing when it shows all. */
 static void append_left_out(
     struct buf *out, const struct table *t, const struct shown *s, const char *page_url)
@@ -119,19 +152,7 @@ static void append_left_out(
 		n_columns += !t->columns[i].is_shown && t->columns[i].state <= COLUMN_SILENT;
 	if (!s->n_left_out && !n_columns && !t->view->is_cut)
 		return;
-	if (s->n_left_out) {
-		count_append(out, s->n_left_out);
-		buf_append_str(out, s->n_left_out == 1 ? " more row" : " more rows");
-	}
-	if (s->n_left_out && s->n_left_out == s->n_passed_left_out) {
-		buf_appendf(out, ", all passed, %s not shown. ", s->n_left_out == 1 ? "is" : "are");
-	} else if (s->n_left_out) {
-		buf_append_str(out, " not shown, ");
-		count_append(out, s->n_red_left_out);
-		buf_append_str(out, " of them red and ");
-		count_append(out, s->n_passed_left_out);
-		buf_append_str(out, " passed. ");
-	}
+	append_rows_left_out(out, t, s);
 	if (n_columns)
 		buf_appendf(out, "%zu more accelerators are not shown. ", n_columns);
 	if (t->view->is_cut) {

@@ -131,8 +131,10 @@ static void add_unread(struct table *t)
 		struct table_column *c = &t->columns[i];
 
 		for (int s = 0; s < N_TEST_STATUSES; s++)
-			if (c->n_cells[s] < c->accelerator->n_verdicts[s])
+			if (c->n_cells[s] < c->accelerator->n_verdicts[s]) {
 				c->n_cells[s] = c->accelerator->n_verdicts[s];
+				t->has_unread_other |= s != TEST_PASS;
+			}
 	}
 }
 

@@ -125,7 +125,8 @@ struct table {
 	size_t n_failures;
 	size_t n_failures_in[N_FAILURE_GROUPS];
 	size_t n_outcomes[N_OUTCOMES];
-	bool has_unread_red; /* the view was cut and all that was read is red */
+	bool has_unread_red;   /* the view was cut and all that was read is red */
+	bool has_unread_other; /* it was, and more than passes was not read */
 };
 
 /* v has to outlive the table. */

@@ -316,6 +316,10 @@ static void count_verdicts(struct db *d, struct change_view *v)
 		if (a && s < N_TEST_STATUSES)
 			a->n_verdicts[s] = (size_t)rows_int(r, 2);
 	}
+	v->n_tests_total = db_int(d, 0,
+	    "SELECT COUNT(DISTINCT test_id) FROM verdict WHERE change_id = ?1"
+	    " AND job_id IS NOT NULL",
+	    V_INT(v->change_id));
 }
 
 /* Red ones first, so that what is cut is never bad news. */

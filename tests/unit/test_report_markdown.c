@@ -510,6 +510,19 @@ static void test_cut_view_says_so(void **state)
 	assert_non_null(strstr(c.markdown, "There are 90,000 results in all."));
 	assert_non_null(strstr(c.markdown, ") | · |\n"));
 	comment_release(&c);
+
+	/* what was not read is left out as well */
+	v->n_tests_total = 20001;
+	v->accelerators[a].n_verdicts[TEST_FAIL] = 1;
+	v->accelerators[a].n_verdicts[TEST_PASS] = 20000;
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "\n20,000 more rows, all passed, are not shown. "));
+	comment_release(&c);
+	v->accelerators[a].n_verdicts[TEST_SKIP] = 1;
+	comment_render(v, &options, &c);
+	assert_non_null(
+	    strstr(c.markdown, "\n20,000 more rows not shown, at least 0 of them red. "));
+	comment_release(&c);
 	change_view_free(v);
 }
 
