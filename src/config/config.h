@@ -128,8 +128,15 @@ bool network_contains(const struct network *list, size_t n, const uint8_t addres
  * are not public (IANA special-purpose registries). `address` as above. */
 bool network_is_private(const uint8_t address[16]);
 
-/* Line-by-line differences that need a restart (listen, state_dir, store): the key's name
- * or NULL. Call with i = 0, 1, … until NULL. */
-const char *config_needs_restart(const struct config *old, const struct config *new_one, int i);
+/* What only a start takes over: a service runs with these, whatever was read since. */
+struct config_fixed {
+	char *listen, *state_dir, *store;
+	bool has_tls;
+};
+
+void config_fixed_init(struct config_fixed *f, const struct config *c);
+void config_fixed_release(struct config_fixed *f);
+/* Where `c` differs from what runs: the key's name or NULL. Call with i = 0, 1, … until NULL. */
+const char *config_needs_restart(const struct config_fixed *running, const struct config *c, int i);
 
 #endif

@@ -111,18 +111,38 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 	return NULL;
 }
 
-const char *config_needs_restart(const struct config *old, const struct config *new_one, int i)
+void config_fixed_init(struct config_fixed *f, const struct config *c)
+{
+	*f = (struct config_fixed){
+	    .listen = xstrdup(c->listen),
+	    .state_dir = xstrdup(c->state_dir),
+	    .store = xstrdup(c->store),
+	    .has_tls = c->tls_certificate_pem != NULL,
+	};
+}
+
+void config_fixed_release(struct config_fixed *f)
+{
+	free(f->listen);
+	free(f->state_dir);
+	free(f->store);
+	*f = (struct config_fixed){0};
+}
+
+const char *config_needs_restart(const struct config_fixed *running, const struct config *c, int i)
 {
 	const struct {
-		const char *key, *before, *after;
+		const char *key;
+		bool is_other;
 	} fixed[] = {
-	    {"listen", old->listen, new_one->listen},
-	    {"state_dir", old->state_dir, new_one->state_dir},
-	    {"store", old->store, new_one->store},
+	    {"listen", !str_eq(running->listen, c->listen)},
+	    {"state_dir", !str_eq(running->state_dir, c->state_dir)},
+	    {"store", !str_eq(running->store, c->store)},
+	    {"tls", running->has_tls != (c->tls_certificate_pem != NULL)},
 	};
 
 	for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
-		if (!str_eq(fixed[k].before, fixed[k].after) && i-- == 0)
+		if (fixed[k].is_other && i-- == 0)
 			return fixed[k].key;
 	return NULL;
 }

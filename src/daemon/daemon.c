@@ -95,6 +95,7 @@ static int load_first_config(struct daemon *d)
 	buf_release(&messages);
 	if (!rc) {
 		d->config_loaded_wall_ms = clock_wall_ms();
+		config_fixed_init(&d->running, d->config);
 		log_setup(d->config->log_level, d->config->log_format);
 	}
 	return rc;
@@ -127,6 +128,7 @@ int daemon_run(const char *config_path)
 	if (!rc)
 		log_event(LOG_INFO, "stopped");
 	config_unref(d.config);
+	config_fixed_release(&d.running);
 	free(d.config_error);
 	free(d.wanted_commit_folder);
 	free(d.address);

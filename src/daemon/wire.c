@@ -226,7 +226,7 @@ static int reconfigure_parts_that_may_refuse(struct daemon *d, struct config *c,
 	struct error ignored = {0};
 	int rc = github_reconfigure(d->github, &options, e);
 
-	if (!rc && c->tls_certificate_pem && d->config->tls_certificate_pem)
+	if (!rc && c->tls_certificate_pem && d->running.has_tls)
 		rc = http_server_use_tls(
 		    d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
 	if (rc && github_reconfigure(d->github, &old, &ignored))
@@ -241,10 +241,8 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 
 	if (rc)
 		return rc;
-	for (int i = 0; (key = config_needs_restart(d->config, config, i)) != NULL; i++)
+	for (int i = 0; (key = config_needs_restart(&d->running, config, i)) != NULL; i++)
 		log_event(LOG_WARN, "restart_needed", LOG_S("key", key));
-	if (!config->tls_certificate_pem != !d->config->tls_certificate_pem)
-		log_event(LOG_WARN, "restart_needed", LOG_S("key", "tls"));
 	config_unref(d->config);
 	d->config = config;
 	d->config_loaded_wall_ms = clock_wall_ms();

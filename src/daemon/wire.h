@@ -31,7 +31,8 @@ struct log_retention;
 
 struct daemon {
 	struct loop *loop;
-	struct config *config; /* the snapshot in force */
+	struct config *config;       /* the snapshot in force */
+	struct config_fixed running; /* of the first one: what a reload cannot change */
 	const char *config_path;
 	int64_t config_loaded_wall_ms;
 	char *config_error; /* why the last reload was refused; NULL: it was not */

@@ -361,13 +361,19 @@ static void test_relative_to_the_file(void **state)
 static void test_references_and_restarts(void **state)
 {
 	struct config *a = folder_load(), *b;
+	struct config_fixed running;
 
 	(void)state;
 	folder_write("outpost.yml", MINIMAL_YML "listen: 127.0.0.1:9\n");
 	b = folder_load();
-	assert_string_equal(config_needs_restart(a, b, 0), "listen");
-	assert_null(config_needs_restart(a, b, 1));
-	assert_null(config_needs_restart(a, a, 0));
+	config_fixed_init(&running, a);
+	assert_string_equal(config_needs_restart(&running, b, 0), "listen");
+	assert_null(config_needs_restart(&running, b, 1));
+	assert_null(config_needs_restart(&running, a, 0));
+	running.has_tls = true;
+	assert_string_equal(config_needs_restart(&running, b, 1), "tls");
+	assert_null(config_needs_restart(&running, b, 2));
+	config_fixed_release(&running);
 	assert_ptr_equal(config_ref(a), a);
 	config_unref(a);
 	assert_string_equal(a->state_dir, "state");
