@@ -59,7 +59,14 @@ describe('operating it', { skip: notBuilt }, () => {
       assert.match(stdout, /bad\.yml:3: .*L9/);
       assert.match(stdout, /bad\.yml:4: .*tirggers.*triggers/);
     }
+    const wrong = await outpost.ctl('check', '--json');
+    assert.equal(wrong.code, 1);
+    const { ok, problems } = JSON.parse(wrong.stdout);
+    assert.equal(ok, false);
+    assert.deepEqual(problems.map(({ file: at, line }) => [at, line]), [[file, 1], [file, 3], [file, 4]]);
+    assert.match(problems[2].text, /^unknown key "tirggers"; did you mean "triggers"\?$/);
     await fs.rm(file);
+    assert.deepEqual(await json('check'), { ok: true, accelerators: 1, problems: [] });
   });
 
   test('status, deliveries, dispatches: for people and for programs', async () => {
@@ -228,6 +235,20 @@ describe('operating it', { skip: notBuilt }, () => {
     await fs.rm(file);
     assert.equal((await outpost.reload()).fields.ev, 'reloaded');
     assert.equal((await json('status')).config.refused, null);
+  });
+
+  test('what needs a restart is told as long as it differs from what runs, and no longer', async () => {
+    const told = async (config) => {
+      const after = outpost.log.length;
+      await outpost.configure({ config });
+      assert.equal((await outpost.reload()).fields.ev, 'reloaded');
+      return outpost.log.slice(after).filter(({ fields }) => fields.ev === 'restart_needed').map(({ fields }) => fields.key);
+    };
+    const { config } = outpost.options;
+    const other = { ...config, listen: '127.0.0.1:1', state_dir: path.join(outpost.dir, 'elsewhere') };
+    assert.deepEqual(await told(other), ['listen', 'state_dir']);
+    assert.deepEqual(await told(other), ['listen', 'state_dir'], 'it still runs on the old ones');
+    assert.deepEqual(await told(config), [], 'nothing differs any more');
   });
 
   test('a second daemon on the same folder refuses', async () => {
