@@ -26,6 +26,19 @@ static void print_result(const struct ctl *ctl, const json_t *v)
 	table_print(t, ctl, "nobody tests it");
 }
 
+enum { SHA_CHARS = 40, SHA_MIN_CHARS = 7 };
+
+/* What may be a number or a SHA; which of the two it is the service decides. */
+static bool is_change(const char *s)
+{
+	size_t n = strlen(s), n_digits = strspn(s, "0123456789");
+
+	if (n_digits == n && strspn(s, "0") == n)
+		return false;
+	return n <= SHA_CHARS &&
+	       (n_digits == n || (n >= SHA_MIN_CHARS && strspn(s, "0123456789abcdefABCDEF") == n));
+}
+
 int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 {
 	static const struct argument_option none[] = {{.name = NULL}};
@@ -35,6 +48,10 @@ int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("retest", argc, argv, none, words, 1, 2))
 		return EXIT_USAGE;
+	if (!is_change(words[0]))
+		return command_wrong("retest",
+		    "'%s' is no pull request's number, and no commit's SHA or 7 digits of it",
+		    words[0]);
 	asked = json_object();
 	json_set_str(asked, "change", words[0]);
 	json_set_str(asked, "accelerator", words[1]);
