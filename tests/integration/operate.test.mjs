@@ -129,7 +129,7 @@ describe('operating it', { skip: notBuilt }, () => {
       ['ID x: must be a whole number, 1 or more', 'known', 'remove', 'x'],
       ['--url is here twice', 'known', 'add', '--url', 'a', '--url', 'b'],
       ["what is 'c'?", 'retest', 'a', 'b', 'c'],
-      ...['abc', '#7', '0', 'a1b2c3', 'a1b2c3g', '', '1'.repeat(41)].map((change) => [`'${change}' is no pull request's number, and no commit's SHA or 7 digits of it`, 'retest', change]),
+      ...['abc', '#7', '0', 'a1b2c3', 'a1b2c3g', '1'.repeat(41)].map((change) => [`'${change}' is no pull request's number, and no commit's SHA or 7 digits of it`, 'retest', change]),
       ["what is 'now'?", 'status', 'now'],
       ["what is 'b'?", 'backup', 'a', 'b'],
       ['--to needs a value', 'import-allowlist', 'a.yml', '--to'],
