@@ -16,6 +16,7 @@ struct attempt *attempt_new(struct dispatch *d, struct outbox_row *row)
 
 	a->d = d;
 	a->row = *row;
+	a->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - a->row.first_ms);
 	memset(row, 0, sizeof(*row));
 	return a;
 }
@@ -84,11 +85,18 @@ void attempt_refuse(struct attempt *a, const char *why)
 	loop_reap(a->d->deps.loop, be_over, a);
 }
 
+bool attempt_is_given_up(const struct attempt *a)
+{
+	int64_t after_ms = a->next_ms - clock_wall_ms();
+
+	return backoff_is_over(a->first_mono_ms, clock_mono_ms() + after_ms);
+}
+
 static void put_back(struct attempt *a, int64_t after_ms)
 {
 	a->result = OUTBOX_NOT_YET;
 	a->next_ms = clock_wall_ms() + after_ms;
-	if (!a->d->is_closing && backoff_is_over(a->row.first_ms, a->next_ms)) {
+	if (!a->d->is_closing && attempt_is_given_up(a)) {
 		a->result = OUTBOX_DEAD;
 		error_set(&a->why, ERR_TIMEOUT, "it could not be sent within a day");
 	}
@@ -106,7 +114,7 @@ void attempt_retry(struct attempt *a, int64_t retry_after_ms)
 	    backoff_delay_ms(a->row.n_attempts + 1, retry_after_ms, dispatch_random01());
 
 	a->next_ms = clock_wall_ms() + delay_ms;
-	attempt_over(a, backoff_is_over(a->row.first_ms, a->next_ms) ? OUTBOX_DEAD : OUTBOX_RETRY);
+	attempt_over(a, attempt_is_given_up(a) ? OUTBOX_DEAD : OUTBOX_RETRY);
 }
 
 /* ---- what happens in between ---- */

@@ -25,6 +25,7 @@ struct attempt {
 
 	struct dispatch *d;
 	struct outbox_row row;
+	int64_t first_mono_ms;       /* when it was first due: the wall clock may jump meanwhile */
 	struct config *config;       /* from the begin on */
 	const struct runner *runner; /* webhook: borrowed from config */
 	bool is_begun, is_on_wire;
@@ -61,6 +62,8 @@ char *attempt_target_name(const struct attempt *a);
 
 /* ---- among attempt*.c ---- */
 void attempt_over(struct attempt *a, enum outbox_result result); /* why is set before */
+/* Nothing is tried any more at next_ms. */
+bool attempt_is_given_up(const struct attempt *a);
 /* Again after the back-off, or dead when that is over. */
 void attempt_retry(struct attempt *a, int64_t retry_after_ms);
 /* Ends as dead at the end of this turn. */

@@ -69,7 +69,7 @@ void attempt_github_failed(struct attempt *a, const struct github_result *r)
 
 		a->next_ms =
 		    clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
-		if (backoff_is_over(a->row.first_ms, a->next_ms))
+		if (attempt_is_given_up(a))
 			attempt_over(a, OUTBOX_DEAD);
 		else
 			attempt_over(a, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET);

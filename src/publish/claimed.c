@@ -92,14 +92,13 @@ static void note_failure(
 
 void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_after_ms)
 {
-	int64_t now_ms = clock_wall_ms();
 	uint32_t random;
-	int64_t next_ms;
+	int64_t delay_ms;
 
 	random_bytes(&random, sizeof(random));
-	next_ms = now_ms + backoff_delay_ms(c->row.n_attempts + 1, retry_after_ms,
-			       (double)random / ((double)UINT32_MAX + 1));
-	if (backoff_is_over(c->row.first_ms, next_ms)) {
+	delay_ms = backoff_delay_ms(
+	    c->row.n_attempts + 1, retry_after_ms, (double)random / ((double)UINT32_MAX + 1));
+	if (backoff_is_over(c->first_mono_ms, clock_mono_ms() + delay_ms)) {
 		c->p->counters.n_dead++;
 		note_failure(c, LOG_ERROR, "given_up", why);
 		claimed_give_back(c, OUTBOX_DEAD, 0, why->text);
@@ -107,7 +106,7 @@ void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_aft
 	}
 	c->p->counters.n_retries++;
 	note_failure(c, LOG_WARN, "retry", why);
-	claimed_give_back(c, OUTBOX_RETRY, next_ms, why->text);
+	claimed_give_back(c, OUTBOX_RETRY, clock_wall_ms() + delay_ms, why->text);
 }
 
 void claimed_fail(struct claimed *c, const struct github_result *result)
@@ -134,6 +133,7 @@ bool claimed_start(struct claimed *c, struct publisher *p, struct outbox_row *ro
 	c->p = p;
 	c->row = *row;
 	c->is_uncertain = row->is_uncertain;
+	c->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - c->row.first_ms);
 	*row = (struct outbox_row){.id = 0};
 	c->events = events;
 	c->release = release;

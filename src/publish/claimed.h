@@ -13,6 +13,7 @@ struct claimed {
 	struct claimed *next;
 	struct config *config; /* as it was when the row was claimed */
 	struct outbox_row row;
+	int64_t first_mono_ms; /* when it was first due: the wall clock may jump meanwhile */
 	struct timer *timer;
 	struct github_call *on_wire; /* what claimed_cancel_all() ends; NULL: nothing */
 	struct outbox_done done;

@@ -8,6 +8,7 @@ import { MovedClock, notMovable } from './lib/moved-clock.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
+const VENDOR = 'Ascend/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const HOUR = 3_600_000;
 
@@ -24,7 +25,10 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
     } })]);
     outpost = await Outpost.prepare({
       rig, config: { comment: { enabled: false } }, secrets: { lab: { hook: SECRET } },
-      accelerators: [{ name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }],
+      accelerators: [
+        { name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
+        { name: 'npu', title: 'NPU', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'ci', github: { repository: VENDOR } }] },
+      ],
     });
     clock = new MovedClock(outpost.dir);
     await clock.set(0);
@@ -39,7 +43,7 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
   });
 
   const sentFor = (number) => lab.events.filter(({ event, body }) => event !== 'cancel' && body?.payload?.number === number);
-  const dispatchOf = async (number) => (await outpost.api(`pulls/${number}`)).accelerators[0].dispatches[0];
+  const dispatchOf = async (number, name = 'lab') => (await outpost.api(`pulls/${number}`)).accelerators.find((one) => one.name === name).dispatches[0];
 
   for (const hours of [5, -5, 30, -30]) {
     test(`${Math.abs(hours)} hours ${hours > 0 ? 'ahead' : 'back'}: what a vendor refused once comes again, and waits for its answer`, async () => {
@@ -59,4 +63,19 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
       assert.equal(outpost.log.slice(seen).filter(({ fields }) => fields.ev === 'clock_jumped').length, 1);
     });
   }
+
+  test('30 hours ahead, as after a machine\'s sleep: a request that was cut off on its way is sent again', async () => {
+    const number = next++;
+    const fault = rig.fault({ kind: 'reset', when: 'after', method: 'POST', path: `/repos/${VENDOR}/dispatches` });
+    rig.delay = 1000; // GitHub has it, and its answer is on the way
+    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
+    const sent = ({ client_payload: { payload } }) => payload.number === number;
+    const first = await rig.waitForDispatch({ repository: VENDOR, where: sent });
+    await clock.put(30 * HOUR);
+    rig.delay = 0;
+    const second = await rig.waitForDispatch({ repository: VENDOR, after: first.seq, where: sent }, 20_000);
+    assert.equal(second.client_payload.outpost.dispatch_id, first.client_payload.outpost.dispatch_id);
+    await until(async () => (await dispatchOf(number, 'npu')).state === 'sent', { timeout: 20_000, what: 'the dispatch is sent' });
+    assert.equal(fault.struck, 1);
+  });
 });
