@@ -261,9 +261,23 @@ struct job_record job_put(
 	return ret;
 }
 
+static bool is_retried(struct db *d, const struct job_place *at)
+{
+	return db_has(d,
+	    "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 0"
+	    " AND n_red > 0 LIMIT 1",
+	    V_INT(at->change_id), V_TEXT(at->accelerator));
+}
+
 void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 {
-	struct rows *r = db_rows(d,
+	struct rows *r;
+
+	if (is_retried(d, at)) { /* what an earlier attempt said may count as well */
+		verdicts_rebuild(d, at->change_id, at->accelerator);
+		return;
+	}
+	r = db_rows(d,
 	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
 	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
 	    V_INT(job_id));

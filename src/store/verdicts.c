@@ -9,6 +9,8 @@
 
 static const char UNCLASSIFIED[] = "UNCLASSIFIED";
 
+enum { ATTEMPTS_BACK_MAX = 8 };
+
 int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype)
 {
 	const char *type = dtype ? dtype : "";
@@ -111,6 +113,33 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
+/* What was red, and what the retry does not name at all: to leave it out would make the job green by
+ * silence. A report without any test, or with a list that was cut, does not claim to name it. Attempts
+ * far back are not read: somebody retried until it fitted, and the writer has others to serve. */
+static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *accelerator)
+{
+	db_exec(d,
+	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
+	    "  j.run_attempt AS last_attempt, j.is_late FROM job j JOIN job e"
+	    "  ON e.change_id = j.change_id AND e.dispatch_id = j.dispatch_id"
+	    "  AND e.accelerator = j.accelerator AND e.workflow = j.workflow AND e.name = j.name"
+	    "  AND e.run_id = j.run_id AND e.run_attempt BETWEEN j.run_attempt - ?3 AND "
+	    "j.run_attempt"
+	    "  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    "  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0),"
+	    /* the newest attempt that names it, and whether it was red there */
+	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id,"
+	    "  r.file, r.line, MAX(a.run_attempt * 2 + (r.status IN ('FAIL', 'ERROR'))) AS newest"
+	    "  FROM attempt a JOIN result r ON r.job_id = a.id GROUP BY a.last_id, r.test_id)"
+	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
+	    " job_id, is_late, file, line)"
+	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'red in attempt ' || run_attempt"
+	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file,"
+	    " line FROM named WHERE run_attempt < last_attempt AND newest % 2 = 1"
+	    " ON CONFLICT DO NOTHING",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
+}
+
 static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
@@ -177,6 +206,7 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
 	put_results(d, change_id, accelerator);
+	put_unnamed_by_retries(d, change_id, accelerator);
 	put_jobs(d, change_id, accelerator);
 	put_unfinished_jobs(d, change_id, accelerator);
 	put_silent_dispatches(d, change_id, accelerator);

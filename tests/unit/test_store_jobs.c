@@ -253,6 +253,50 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	free(id);
 }
 
+static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
+{
+	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL),
+	    TEST_RESULT("unit", "y", TEST_FAIL), TEST_RESULT("unit", "z", TEST_PASS)};
+	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
+	struct test_result other[] = {TEST_RESULT("unit", "x", TEST_PASS)};
+	struct rig_report r = {.name = "a", .conclusion = "failure", .tests = first, .n_tests = 3};
+	char *id = begin();
+	struct change_view *v;
+
+	(void)state;
+	r.dispatch_id = id;
+	report(&r);
+	r = (struct rig_report){.dispatch_id = id,
+	    .name = "a",
+	    .conclusion = "success",
+	    .tests = rest,
+	    .n_tests = 1,
+	    .attempt = 2,
+	    .at = HOUR};
+	report(&r);
+	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
+	v = rig_view_of(1, NULL);
+	assert_string_equal(
+	    v->verdicts[0].message, "red in attempt 1, and not in the report of attempt 2");
+	change_view_free(v);
+	r.attempt = 3; /* it stays so */
+	report(&r);
+	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
+	/* another job names it */
+	report(&(struct rig_report){.dispatch_id = id,
+	    .name = "b",
+	    .conclusion = "success",
+	    .tests = other,
+	    .n_tests = 1,
+	    .at = HOUR});
+	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y PASS");
+	/* a report without tests is judged by its conclusion */
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "a", .conclusion = "success", .attempt = 4, .at = HOUR});
+	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu unit/x PASS");
+	free(id);
+}
+
 static void a_late_result_replaces_the_silence(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
@@ -608,6 +652,7 @@ int main(void)
 	    TEST(a_red_job_without_a_red_test_says_so),
 	    TEST(a_job_names_the_one_that_took_its_place),
 	    TEST(a_new_attempt_reopens_and_replaces),
+	    TEST(a_red_test_that_a_retry_does_not_name_has_no_result),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
 	    TEST(results_of_an_old_head_are_kept_apart),
