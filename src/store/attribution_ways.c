@@ -29,7 +29,8 @@ static bool is_same(const struct failure_mark *a, const struct failure_mark *b)
 	return a->status == b->status && a->key == b->key && a->text == b->text;
 }
 
-/* As many failures as cells: each has its own. */
+/* No more failures than red cells: each has its own. Tests without a result, which are cells of other
+ * kinds as well, only make it look. */
 static bool has_cell_with_more(const struct attribution_case *c)
 {
 	return db_has(c->d,
@@ -37,8 +38,8 @@ static bool has_cell_with_more(const struct attribution_case *c)
 	    " FROM job j WHERE" THAT_COUNT
 	    "  AND (j.n_red > 0 OR j.verdict IN ('FAIL', 'ERROR', 'MISS')))"
 	    " > (SELECT COUNT(*) FROM verdict v JOIN job j ON j.id = v.job_id"
-	    "  WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL "
-	    "AND" THAT_COUNT ")",
+	    "  WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"
+	    "  AND v.status IN ('FAIL', 'ERROR') AND" THAT_COUNT ")",
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
 }
 

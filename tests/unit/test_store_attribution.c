@@ -495,6 +495,22 @@ static void a_test_that_one_job_has_twice(void **state)
 	ASSERT_CELL('a', "BASE");
 }
 
+static void and_what_a_retry_leaves_out_makes_no_difference(void **state)
+{
+	struct test_result first[] = {result(TEST_FAIL, OTHER), result(TEST_FAIL, SPECIFIC)};
+	struct test_result again[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
+
+	(void)state;
+	first[0].name = (char *)"another";
+	push('B');
+	report('B', TEST_FAIL, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_tests('a', 1, first, 2, T0 + HOUR);
+	ASSERT_CELL('a', "BASE");
+	report_tests('a', 2, again, 2, T0 + HOUR);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+}
+
 static void begin_two_pulls(const struct pr *second)
 {
 	push('B');
@@ -1029,6 +1045,7 @@ int main(void)
 	    TEST(a_pass_on_another_runner_is_no_retry),
 	    TEST(what_fails_in_two_jobs_needs_an_excuse_for_each),
 	    TEST(a_test_that_one_job_has_twice),
+	    TEST(and_what_a_retry_leaves_out_makes_no_difference),
 	    TEST(the_same_failure_on_somebody_elses_change),
 	    TEST(what_is_no_evidence),
 	    TEST(others_on_a_broken_base_are_no_evidence),
