@@ -62,9 +62,10 @@ struct accelerator_view {
 	/* what the registry demands, vendor's and PyTorch's; NULL-terminated, never NULL */
 	char **required_suites, **must_pass; /* must_pass: "SUITE/TEST" */
 	char **skip;                         /* not supported: a cell of it is SKIP, never red */
-	bool is_unhealthy;    /* the circuit breaker: red on most recent unrelated changes */
-	int64_t red_since_ms; /* on upstream's branch; 0: it is not red */
-	bool is_overdue;      /* for more than 72 hours */
+	bool is_unhealthy;      /* the circuit breaker: red on most recent unrelated changes */
+	int64_t red_since_ms;   /* on upstream's branch; 0: it is not red */
+	bool is_red_in_silence; /* by nothing but deadlines that passed without a report */
+	bool is_overdue;        /* for more than 72 hours */
 	struct base_delta delta;
 };
 

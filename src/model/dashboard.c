@@ -66,6 +66,13 @@ static int64_t n_broken(const struct dashboard_row *r)
 	return n;
 }
 
+const char *red_by_name(int64_t red_since_ms, bool is_silence)
+{
+	if (!red_since_ms)
+		return NULL;
+	return is_silence ? "silence" : "tests";
+}
+
 enum row_class { ROW_OVERDUE, ROW_RED, ROW_BROKEN, ROW_SILENT, ROW_TESTED, ROW_UNHEARD };
 
 struct ranked {
@@ -146,6 +153,7 @@ void dashboard_free(struct dashboard *d)
 		free(r->docs_url);
 		free(r->help_url);
 		free(r->sha);
+		free(r->silent_sha);
 	}
 	for (size_t i = 0; i < d->n_running; i++) {
 		free(d->running[i].id);

@@ -53,7 +53,8 @@ struct dashboard_row {
 	char *name, *title, *vendor, *docs_url, *help_url;
 	enum level level;
 	bool is_unhealthy, is_overdue;
-	int64_t red_since_ms; /* 0: it is not red */
+	int64_t red_since_ms;   /* 0: it is not red */
+	bool is_red_in_silence; /* by nothing but deadlines that passed without a report */
 	int64_t last_report_ms;
 	/* the newest commit that it has tested; sha NULL: none */
 	char *sha;
@@ -61,6 +62,9 @@ struct dashboard_row {
 	int64_t position;          /* on the branch; -1: not known */
 	struct suite_view *suites; /* in the order of suite_order() */
 	size_t n_suites;
+	/* the newest one behind that whose deadline passed in silence; NULL: none */
+	char *silent_sha;
+	int64_t silent_ms;                    /* since when that is known */
 	struct day_view days[DASHBOARD_DAYS]; /* oldest first */
 	enum day_outcome nightly[DASHBOARD_DAYS];
 };
@@ -89,6 +93,8 @@ void dashboard_free(struct dashboard *d); /* NULL is fine */
 
 /* Over the days that are shown; of n_runs 0 nothing is known. */
 void dashboard_row_runs(const struct dashboard_row *r, int64_t *ret_n_runs, int64_t *ret_n_green);
+/* What is red: "tests", "silence"; NULL: nothing. */
+const char *red_by_name(int64_t red_since_ms, bool is_silence);
 /* Worst first: overdue, then red ones by since when, then by how much is broken, then silent ones,
  * then by pass rate; those that never reported last. */
 void dashboard_sort(struct dashboard *d, int64_t now_ms);

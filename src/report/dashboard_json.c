@@ -129,6 +129,19 @@ static json_t *commit_json(
 	return obj;
 }
 
+static json_t *no_report_json(const struct dashboard_row *r, const char *public_url)
+{
+	json_t *obj;
+
+	if (!r->silent_sha)
+		return json_null();
+	obj = json_object();
+	json_set_str(obj, "sha", r->silent_sha);
+	json_set_time(obj, "since", r->silent_ms);
+	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->silent_sha);
+	return obj;
+}
+
 static json_t *suites_json(const struct dashboard_row *r)
 {
 	json_t *list = json_array();
@@ -163,10 +176,12 @@ static json_t *row_json(
 	json_object_set_new(obj, "links", links);
 	json_set_str(obj, "health", r->is_unhealthy ? "unhealthy" : "ok");
 	json_set_time(obj, "red_since", r->red_since_ms);
+	json_set_str(obj, "red_by", red_by_name(r->red_since_ms, r->is_red_in_silence));
 	json_object_set_new(obj, "overdue", json_boolean(r->is_overdue));
 	set_share(obj, "pass_rate", n_green, n_runs);
 	json_set_time(obj, "last_report", r->last_report_ms);
 	json_object_set_new(obj, "commit", commit_json(d, r, public_url));
+	json_object_set_new(obj, "no_report", no_report_json(r, public_url));
 	json_object_set_new(obj, "suites", suites_json(r));
 	json_object_set_new(
 	    obj, "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT));

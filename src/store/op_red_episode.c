@@ -8,6 +8,7 @@
 #include "store/branch_commits.h"
 #include "store/red_episodes.h"
 #include "store/run_note.h"
+#include "store/run_suites.h"
 
 enum { RUNS_MAX = 200 }; /* of the branch, newest first */
 
@@ -204,6 +205,17 @@ int64_t red_since_ms(struct db *d, const char *accelerator)
 	    "SELECT first_bad_ms FROM red_episode WHERE accelerator = ?1 AND ended_ms IS NULL"
 	    " ORDER BY first_bad_ms LIMIT 1",
 	    V_TEXT(accelerator));
+}
+
+bool red_is_silence(struct db *d, const char *accelerator)
+{
+#define RED_RUN                                                                                    \
+	"SELECT 1 FROM red_episode e JOIN run r ON r.accelerator = e.accelerator"                  \
+	" AND r.is_push = 1 AND r.change_id >= e.first_bad_change AND r.outcome = 'red'"           \
+	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND "
+
+	return !db_has(d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator)) &&
+	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator));
 }
 
 bool red_is_overdue(int64_t since_ms, int64_t now_ms)

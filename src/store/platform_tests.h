@@ -21,11 +21,19 @@ void platform_tests_fill(struct db *d);
 /* The change goes; what was learnt from it stays. */
 void platform_tests_forget(struct db *d, int64_t change_id);
 
+struct platform_red { /* an accelerator that is red on upstream's branch */
+	char *accelerator;
+	int64_t since_ms;
+	bool is_silence; /* red_is_silence() */
+};
+
 struct get_platform_tests {
 	struct store_query q;
 	const char *only;           /* in: this accelerator; NULL: all */
 	struct platform_test *list; /* out, by accelerator, newest first; …_release() */
 	size_t n;
+	struct platform_red *reds; /* out */
+	size_t n_reds;
 };
 int store_get_platform_tests(struct store *s, struct get_platform_tests *q) MUST_CHECK;
 void get_platform_tests_release(struct get_platform_tests *q);

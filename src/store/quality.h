@@ -12,7 +12,8 @@ struct quality {
 	struct level_numbers numbers;
 	int64_t queue_p50_ms, run_p50_ms; /* -1: not known */
 	int64_t red_since_ms;             /* of its runs on upstream's branches; 0: it is not red */
-	int64_t unhealthy_since_ms;       /* the circuit breaker; 0: it counts */
+	bool is_red_in_silence;     /* by nothing but deadlines that passed without a report */
+	int64_t unhealthy_since_ms; /* the circuit breaker; 0: it counts */
 };
 /* From its days (store/days.h), and from the runs of the one day that is only in part within the time.
  * Thread: reader or writer. */

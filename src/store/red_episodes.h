@@ -52,6 +52,8 @@ int store_note_red_episode(struct store *s, struct note_red_episode *op) MUST_CH
 char **red_tests(struct db *d, int64_t change_id, const char *accelerator);
 /* Since when it has been red on any branch; 0: it is not. Also for readers. */
 int64_t red_since_ms(struct db *d, const char *accelerator);
+/* Whether, of what is red now, nothing is but deadlines that passed without a report. Also for readers. */
+bool red_is_silence(struct db *d, const char *accelerator);
 /* since_ms 0: it is not red. */
 bool red_is_overdue(int64_t since_ms, int64_t now_ms);
 /* Ended ones go, a piece at a time. True when there may be more. */

@@ -18,6 +18,18 @@ struct cell_counts {
 	int64_t n_broken; /* red, and not explained as FLAKY or KNOWN */
 };
 
+/* Of the run `r` of a push: all that is known is that its deadlines passed without a report (the suite
+ * of store/verdicts.c, of no job); and that tests of it are red without an excuse. */
+#define RUN_IS_SILENT                                                                              \
+	"(EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                       \
+	" AND s.accelerator = r.accelerator) AND NOT EXISTS (SELECT 1 FROM run_suite s"            \
+	" WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator"                       \
+	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL)))"
+#define RUN_HAS_RED_TESTS                                                                          \
+	"EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                        \
+	" AND s.accelerator = r.accelerator AND s.n_broken > 0"                                    \
+	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL))"
+
 /* Writes the change's suites on this accelerator anew and counts all its cells. Where there are too
  * many the usual ones (contract 6.1) and those with the worst news stay themselves.
  * Inside a writer's transaction. */

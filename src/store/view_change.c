@@ -1,5 +1,4 @@
-/* One change as people see it, read in one snapshot: which it is, what was dispatched, the
- * current jobs, the cells. */
+/* One change as people see it, in one snapshot: what was dispatched, its current jobs, its cells. */
 #include <jansson.h>
 
 #include "base/alloc.h"
@@ -159,6 +158,7 @@ static void read_accelerators(struct db *d, struct change_view *v)
 			.disappeared = strv_copy(NULL),
 			.newly_skipped = strv_copy(NULL)},
 		};
+		a->is_red_in_silence = a->red_since_ms && red_is_silence(d, a->name);
 		a->is_overdue = red_is_overdue(a->red_since_ms, clock_wall_ms());
 	}
 }

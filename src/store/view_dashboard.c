@@ -6,6 +6,7 @@
 #include "store/days.h"
 #include "store/key.h"
 #include "store/red_episodes.h"
+#include "store/run_suites.h"
 
 enum {
 	ROWS_MAX = 1000,
@@ -42,22 +43,26 @@ static void read_accelerators(struct db *d, struct dashboard *v, int64_t now_ms)
 		};
 		a->red_since_ms = red_since_ms(d, a->name);
 		a->is_overdue = red_is_overdue(a->red_since_ms, now_ms);
+		a->is_red_in_silence = a->red_since_ms && red_is_silence(d, a->name);
 	}
 }
+
+#define PUSHES_OF_BRANCH                                                                           \
+	" FROM (SELECT change_id, accelerator, ended_ms FROM run WHERE accelerator = ?1"           \
+	"  AND is_push = 1 AND change_id > ?6 ORDER BY change_id DESC LIMIT ?5) r"                 \
+	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                     \
+	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                          \
+	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
 /* By the branch's order; one whose place is not known is as new as its change. */
 static void read_newest(
     struct db *d, struct dashboard_row *a, const char *repository_key, const char *branch)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT c.id, c.head_sha, COALESCE(b.at_ms, c.created_ms), COALESCE(b.position, -1)"
-	    " FROM (SELECT change_id FROM run WHERE accelerator = ?1 AND is_push = 1"
-	    "  ORDER BY change_id DESC LIMIT ?5) r"
-	    " CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"
-	    " ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"
-	    " WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3) LIMIT ?4",
+	    "SELECT c.id, c.head_sha, COALESCE(b.at_ms, c.created_ms), COALESCE(b.position, "
+	    "-1)" PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT " LIMIT ?4",
 	    V_TEXT(a->name), V_TEXT(repository_key), V_TEXT(branch), V_INT(NEWEST_LOOKED_AT),
-	    V_INT(PUSHES_LOOKED_AT));
+	    V_INT(PUSHES_LOOKED_AT), V_INT(0));
 
 	while (rows_next(r)) {
 		if (a->sha && rows_int(r, 3) <= a->position)
@@ -67,6 +72,26 @@ static void read_newest(
 		a->sha = rows_dup(r, 1);
 		a->commit_ms = rows_int(r, 2);
 		a->position = rows_int(r, 3);
+	}
+}
+
+/* No report is no test: it is told beside the newest one. */
+static void read_silence(
+    struct db *d, struct dashboard_row *a, const char *repository_key, const char *branch)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT c.head_sha, r.ended_ms, COALESCE(b.position, -1)" PUSHES_OF_BRANCH
+	    " AND " RUN_IS_SILENT " LIMIT ?4",
+	    V_TEXT(a->name), V_TEXT(repository_key), V_TEXT(branch), V_INT(NEWEST_LOOKED_AT),
+	    V_INT(PUSHES_LOOKED_AT), V_INT(a->change_id));
+
+	while (rows_next(r)) {
+		bool is_older = rows_int(r, 2) >= 0 && rows_int(r, 2) < a->position;
+
+		if (a->silent_sha || is_older)
+			continue;
+		a->silent_sha = rows_dup(r, 0);
+		a->silent_ms = rows_int(r, 1);
 	}
 }
 
@@ -131,7 +156,7 @@ static void find_newest(
 	v->position = newest->position;
 	v->n_tested = (size_t)db_int(d, 0,
 	    "SELECT COUNT(*) FROM run r JOIN accelerator a ON a.name = r.accelerator"
-	    " WHERE r.change_id = ?1 AND a.is_gone = 0 AND a.level > ?2",
+	    " WHERE r.change_id = ?1 AND a.is_gone = 0 AND a.level > ?2 AND NOT " RUN_IS_SILENT,
 	    V_INT(newest->change_id), V_INT(LEVEL_1));
 	r = db_rows(d,
 	    "SELECT COALESCE(b.title, c.title), COALESCE(b.author, c.author) FROM change c"
@@ -204,6 +229,7 @@ static int dashboard_run(struct store_query *q, struct db *d)
 		struct dashboard_row *a = &v->rows[i];
 
 		read_newest(d, a, key.text, branch);
+		read_silence(d, a, key.text, branch);
 		read_suites(d, a);
 		days_read(d, a->name, v->today, a->days, DASHBOARD_DAYS);
 		nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);

@@ -72,6 +72,7 @@ static void read_episodes(
 	}
 	rows_end(r);
 	q->red_since_ms = red_since_ms(d, accelerator);
+	q->is_red_in_silence = q->red_since_ms && red_is_silence(d, accelerator);
 	q->numbers.is_overdue = red_is_overdue(q->red_since_ms, now_ms);
 }
 

@@ -47,6 +47,11 @@ static void add_entry(struct platforms_request *q, const struct accelerator *a)
 	while (
 	    i + e->n_tests < q->get.n && str_eq(q->get.list[i + e->n_tests].accelerator, a->name))
 		e->n_tests++;
+	for (size_t k = 0; k < q->get.n_reds; k++)
+		if (str_eq(q->get.reds[k].accelerator, a->name)) {
+			e->red_since_ms = q->get.reds[k].since_ms;
+			e->is_red_in_silence = q->get.reds[k].is_silence;
+		}
 	q->n_items += 1 + e->n_tests + a->platform->n_installs;
 }
 

@@ -81,7 +81,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.deepEqual([view.suites, view.running, view.running_total], [[], [], 0]);
     assert.ok(!view.accelerators.some(({ name }) => name === 'quiet'));
     for (const a of view.accelerators) {
-      assert.deepEqual([a.commit, a.suites, a.pass_rate, a.red_since, a.overdue, a.last_report], [null, [], null, null, false, null]);
+      assert.deepEqual([a.commit, a.no_report, a.suites, a.pass_rate, a.red_since, a.red_by, a.overdue, a.last_report], [null, null, [], null, null, null, false, null]);
       assert.equal(a.trend.length, 30);
       assert.equal(a.nightly.length, 30);
       assert.ok(Math.abs(Date.parse(a.trend[29].day) - Date.now()) <= 86_400_000 + 60_000);
@@ -114,6 +114,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.deepEqual([model.status, model.red, model.tests], ['FAIL', 1, { pass: 0, fail: 1, error: 0, miss: 0, done: 0, skip: 0 }]);
     assert.deepEqual((await api('accelerators/bad/jobs')).jobs[0].id, model.job);
     assert.ok(of('bad').red_since);
+    assert.equal(of('bad').red_by, 'tests');
     assert.deepEqual([sum(of('bad').trend, 'runs'), sum(of('bad').trend, 'green')], [2, 1]);
     assert.equal(of('bad').pass_rate, 0.5);
     assert.equal(of('good').pass_rate, 1);

@@ -62,7 +62,7 @@ static struct platform_test tested(const char *torch, const char *os, int64_t ag
 static void assert_standing(
     struct platform_test *tests, size_t n, const char *state, const char *text)
 {
-	struct platform_entry e = {&npu, tests, n};
+	struct platform_entry e = {.a = &npu, .tests = tests, .n_tests = n};
 	json_t *v = platform_json(&e, NOW, "https://o.example");
 
 	assert_string_equal(json_get_str(v, "state"), state);
@@ -100,7 +100,7 @@ static void test_standing(void **state)
 
 static void assert_offer(struct platform_test *tests, size_t n, size_t i, const char *why_not)
 {
-	struct platform_entry e = {&npu, tests, n};
+	struct platform_entry e = {.a = &npu, .tests = tests, .n_tests = n};
 	json_t *v = platform_json(&e, NOW, "https://o.example");
 	json_t *one = json_array_get(json_object_get(v, "install"), i);
 
@@ -153,7 +153,9 @@ static void test_fields(void **state)
 	    "\"links\":{\"docs\":null,\"help\":null},\"url\":\"https://o.example/platforms/npu\","
 	    "\"extension\":{\"package\":\"torch-npu\",\"import\":null,\"autoload\":true,"
 	    "\"url\":null},\"versions\":[\"CANN 8.2\"],\"state\":\"tested\","
-	    "\"state_text\":\"must-pass tests passed 1 hour ago\",\"max_age\":1209600,"
+	    "\"state_text\":\"must-pass tests passed 1 hour "
+	    "ago\",\"red_since\":\"2026-11-18T12:00:00Z\","
+	    "\"red_by\":\"silence\",\"max_age\":1209600,"
 	    "\"tested\":[{\"build\":\"stable\",\"torch\":\"2.9.1\",\"os\":null,"
 	    "\"result\":\"green\",\"must_pass\":{\"passed\":2,\"failed\":0,\"missing\":0,"
 	    "\"total\":2},\"at\":\"2026-11-20T11:00:00Z\",\"red_since\":null,\"is_stale\":false,"
@@ -167,7 +169,11 @@ static void test_fields(void **state)
 	struct platform_test t = tested("2.9.1", "", HOUR, true);
 	struct platform one = platform;
 	struct accelerator a = npu;
-	struct platform_entry e = {&a, &t, 1};
+	struct platform_entry e = {.a = &a,
+	    .tests = &t,
+	    .n_tests = 1,
+	    .red_since_ms = NOW - 2 * DAY,
+	    .is_red_in_silence = true};
 	char *text;
 	json_t *v;
 
@@ -189,8 +195,9 @@ static void test_order_and_choices(void **state)
 	struct platform_test red = tested("2.9.1", "Ubuntu", 0, false);
 	struct platform example = platform, bare = platform, cpp = platform;
 	struct accelerator a[5] = {npu, npu, npu, npu, npu};
-	struct platform_entry list[] = {{&a[0], &green, 1}, {&a[1], NULL, 0}, {&a[2], &red, 1},
-	    {&a[3], &green, 1}, {&a[4], &green, 1}};
+	struct platform_entry list[] = {{.a = &a[0], .tests = &green, .n_tests = 1}, {.a = &a[1]},
+	    {.a = &a[2], .tests = &red, .n_tests = 1}, {.a = &a[3], .tests = &green, .n_tests = 1},
+	    {.a = &a[4], .tests = &green, .n_tests = 1}};
 	static const char *const order[] = {"alpha", "beta", "red", "untested", "example"};
 	struct platform_install extra[] = {INSTALL(BUILD_NIGHTLY, NULL, OS_MACOS)};
 	json_t *v, *one;

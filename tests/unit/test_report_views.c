@@ -157,6 +157,7 @@ static void test_json_says_why(void **state)
 	    json_string_value(json_array_get(json_object_get(delta, "disappeared_tests"), 0)),
 	    "unit/z");
 	assert_string_equal(json_get_str(npu, "red_since"), "2026-11-20T12:00:00Z");
+	assert_string_equal(json_get_str(npu, "red_by"), "tests");
 	assert_true(json_get_bool(npu, "overdue", false));
 	assert_false(json_get_bool(npu, "unhealthy", true));
 	assert_string_equal(json_get_str(json_object_get(obj, "summary"), "verdict"), "fail");

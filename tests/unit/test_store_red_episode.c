@@ -1,5 +1,6 @@
 /* The 72-hour rule and the circuit breaker: results in and out of order, attribution, reruns,
  * branches, and what is to be told. */
+#include "store/dashboard.h"
 #include "store/red_episodes.h"
 #include "store_rig.h"
 
@@ -285,6 +286,65 @@ static void silence_is_red(void **state)
 	ASSERT_EPISODE(1, '1', 0, true);
 }
 
+static struct dashboard *dashboard(int64_t now_ms)
+{
+	struct get_dashboard g = {.repository = UPSTREAM, .branch = "main", .now_ms = now_ms};
+
+	ASK_OK(store_get_dashboard, &g);
+	return g.view;
+}
+
+#define ASSERT_SHOWN(now, tested, silent, is_silence)                                              \
+	do {                                                                                       \
+		struct dashboard *v_ = dashboard(now);                                             \
+		const struct dashboard_row *row_ = &v_->rows[0];                                   \
+		assert_string_equal(row_->sha, sha(tested));                                       \
+		assert_string_equal(v_->sha, sha(tested));                                         \
+		assert_int_equal(v_->n_tested, 1);                                                 \
+		if (silent)                                                                        \
+			assert_string_equal(row_->silent_sha, sha(silent));                        \
+		else                                                                               \
+			assert_null(row_->silent_sha);                                             \
+		assert_int_equal(row_->is_red_in_silence, is_silence);                             \
+		dashboard_free(v_);                                                                \
+	} while (0)
+
+/* What is shown stays at the newest tested commit; which of the two it is red by is told apart. */
+static void silence_is_no_test(void **state)
+{
+	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
+
+	(void)state;
+	mirror(LEVEL_2);
+	push_all('2');
+	report('1', TEST_PASS, T0 + HOUR);
+	ASSERT_SHOWN(T0 + 2 * HOUR, '1', 0, false);
+	DO_OK(store_expire_dispatches, &e);
+	assert_int_equal(e.n_expired, 1);
+	ASSERT_SHOWN(T0 + 4 * HOUR, '1', '2', true);
+	report('2', TEST_FAIL, T0 + 5 * HOUR); /* late */
+	ASSERT_SHOWN(T0 + 6 * HOUR, '2', 0, false);
+}
+
+static void nobody_ever_answered(void **state)
+{
+	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
+	struct dashboard *v;
+
+	(void)state;
+	mirror(LEVEL_2);
+	push_all('2');
+	DO_OK(store_expire_dispatches, &e);
+	assert_int_equal(e.n_expired, 2);
+	v = dashboard(T0 + 4 * HOUR);
+	assert_null(v->sha);
+	assert_null(v->rows[0].sha);
+	assert_string_equal(v->rows[0].silent_sha, sha('2'));
+	assert_int_equal(v->rows[0].n_suites, 0);
+	assert_true(v->rows[0].is_red_in_silence);
+	dashboard_free(v);
+}
+
 static void l1_has_none(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
@@ -522,6 +582,8 @@ int main(void)
 	    TEST(another_attempt_counts_instead),
 	    TEST(what_only_skips_says_nothing),
 	    TEST(silence_is_red),
+	    TEST(silence_is_no_test),
+	    TEST(nobody_ever_answered),
 	    TEST(l1_has_none),
 	    TEST(the_wish_is_one_row_an_episode),
 	    TEST(a_notice_goes_once),
