@@ -4,8 +4,8 @@ import { count, duration, percent } from './format.js';
 const NEXT = { L2: 'L3', L3: 'L4' };
 
 const CRITERIA = [
-  { name: 'push_runs', word: 'runs of pushes in 30 days', value: (n) => n.push_runs, least: true, format: count },
-  { name: 'pass_rate', word: 'of them green', value: (n) => n.pass_rate, least: true, format: percent },
+  { name: 'push_runs', word: 'pushes run in 30 days', value: (n) => n.push_runs, least: true, format: count },
+  { name: 'pass_rate', word: 'pushes green', value: (n) => n.pass_rate, least: true, format: percent },
   { name: 'deadlines_met', word: 'deadlines met', value: (n) => n.deadlines_met, least: true, format: percent },
   { name: 'queue_time', word: 'nine of ten start within', value: (n) => n.queue_p90, format: duration },
   { name: 'run_time', word: 'nine of ten run for', value: (n) => n.run_p90, format: duration },

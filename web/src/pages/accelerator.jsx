@@ -16,7 +16,7 @@ import { Facts, Figure, Section } from '../parts/section.jsx';
 import { Answer, Empty, Failure, Loading } from '../parts/states.jsx';
 import { Calendar, StripLegend, tally } from '../parts/strip.jsx';
 import { Table } from '../parts/table.jsx';
-import { jobMark, Mark, OUTCOME } from '../status.jsx';
+import { jobMark, Mark, OUTCOME, Symbol } from '../status.jsx';
 import { Duration, Time, useTick } from '../time.jsx';
 
 const percentTick = (value) => `${Math.round(value * 100)} %`;
@@ -55,13 +55,13 @@ function Figures({ a }) {
   );
 }
 
-function Red({ red }) {
+function Red({ red, isSilence }) {
   const isOver = Date.parse(red.overdue_at) <= now();
   return (
-    <Section id="red" title="Red on the branch" aside={<>since <Time at={red.since} /></>}>
+    <Section id="red" title={isSilence ? 'No report on the branch' : 'Red on the branch'} aside={<>since <Time at={red.since} /></>}>
       <div class="panel stack">
         <Facts of={[
-          ['First bad', red.first_bad && <><Sha sha={red.first_bad.sha} to={ownPath(safeUrl(red.first_bad.url), data.base) ?? undefined} />, <Time at={red.first_bad.at} /></>],
+          [isSilence ? 'First without' : 'First bad', red.first_bad && <><Sha sha={red.first_bad.sha} to={ownPath(safeUrl(red.first_bad.url), data.base) ?? undefined} />, <Time at={red.first_bad.at} /></>],
           ['Last good', red.last_good ? <><Sha sha={red.last_good.sha} to={ownPath(safeUrl(red.last_good.url), data.base) ?? undefined} />, <Time at={red.last_good.at} /></> : 'none on record'],
           ['Between them', red.first_bad && red.last_good && <Out href={`https://github.com/${data.upstream}/compare/${red.last_good.sha}...${red.first_bad.sha}`}>compare</Out>],
           ['To be resolved', red.overdue_at && <>{isOver ? <strong>overdue, due </strong> : ''}<Time at={red.overdue_at} /> <span class="quiet">(72 hours)</span></>],
@@ -73,6 +73,9 @@ function Red({ red }) {
   );
 }
 
+const MET = { symbol: '✓', word: 'met', tone: 'pass' };
+const NOT_MET = { symbol: '✗', word: 'not met', tone: 'fail' };
+
 function Level({ a }) {
   const { next, rows, unmetNow } = checklist(a);
   if (rows.length === 0) return null;
@@ -82,8 +85,8 @@ function Level({ a }) {
   return (
     <Section id="level" title={`Level ${a.level}`} aside={said}>
       <Table label={`What ${next ?? a.level} demands`}>
-        <thead><tr><th scope="col">{next ?? a.level} demands</th><th scope="col" class="num">Is</th><th scope="col" class="num">Wanted</th><th scope="col">Met</th></tr></thead>
-        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row">{row.word}</th><td class="num">{row.value}</td><td class="num">{row.demand}</td><td><Mark of={row.met ? { symbol: '✓', word: 'met', tone: 'pass' } : { symbol: '✗', word: 'not met', tone: 'fail' }} /></td></tr>)}</tbody>
+        <thead><tr><th scope="col">{next ?? a.level} demands</th><th scope="col" class="num">Is</th><th scope="col" class="num">Wanted</th></tr></thead>
+        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={row.met ? MET : NOT_MET} /><span>{row.word}</span></span></th><td class={row.met ? 'num' : 'num t-fail toned'}>{row.value}</td><td class="num">{row.demand}</td></tr>)}</tbody>
       </Table>
       {next && unmetNow.length > 0 && <p class="notice t-error">What {a.level} itself demands is not met: {listed(unmetNow.map(criterionWord))}.</p>}
     </Section>
@@ -96,8 +99,8 @@ function Trends({ trend }) {
   const lines = useMemo(() => ({
     at: trend.map(({ day }) => Date.parse(day)),
     pass: [line('green', trend, (d) => d.pass_rate)],
-    queue: [line('half', trend, (d) => d.queue_p50), line('nine of ten', trend, (d) => d.queue_p90)],
-    run: [line('half', trend, (d) => d.run_p50), line('nine of ten', trend, (d) => d.run_p90)],
+    queue: [line('half within', trend, (d) => d.queue_p50), line('nine of ten within', trend, (d) => d.queue_p90)],
+    run: [line('half within', trend, (d) => d.run_p50), line('nine of ten within', trend, (d) => d.run_p90)],
     flaky: [line('flaky', trend, (d) => {
       const n = d.tests.pass + d.tests.fail + d.tests.error + d.tests.miss;
       return n ? d.flaky / n : null;
@@ -241,7 +244,7 @@ function Accelerator({ a }) {
   return (
     <>
       <Head a={a} />
-      {a.red && <Red red={a.red} />}
+      {a.red && <Red red={a.red} isSilence={a.red_by === 'silence'} />}
       {a.level !== 'L1' && <>
         <Figures a={a} />
         <Level a={a} />

@@ -14,7 +14,7 @@ import { Section } from '../parts/section.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Table } from '../parts/table.jsx';
 import { ATTRIBUTION, DISPATCH, isRed, jobMark, Mark, STATUS, Symbol } from '../status.jsx';
-import { Time } from '../time.jsx';
+import { Since, Time } from '../time.jsx';
 
 const ROWS_AT_ONCE = 200;
 
@@ -86,7 +86,7 @@ function Accelerators({ body, columns }) {
           return (
             <tr key={a.name}>
               <th scope="row" class="who"><span class="row"><a class="who-name" href={`/accelerators/${a.name}`}><Foreign text={a.title || a.name} /></a><span class="tag">{a.level}</span></span>
-                {a.red_since && <span class="small quiet">red on the branch since <Time at={a.red_since} />{a.overdue && ', overdue'}</span>}</th>
+                {a.red_since && <span class="small quiet">{a.red_by === 'silence' ? 'no report' : 'red'} on the branch for <Since at={a.red_since} />{a.overdue && ', overdue'}</span>}</th>
               <td>{o ? <><Mark of={OUTCOMES[o.outcome] ?? OUTCOMES.nothing} /><div class="small quiet">{counts.filter(([key]) => o[key]).map(([key, word]) => `${count(o[key])} ${word}`).join(', ')}</div></> : <span class="quiet">results are not shown</span>}
                 {lacking.length > 0 && <div class="small">required: {lacking.map((r, i) => <span key={i}>{i > 0 && ', '}<code><Foreign text={r.suite ?? r.test} /></code> {r.state.replace('_', ' ')}</span>)}</div>}</td>
               <DispatchCell a={a} />

@@ -1,7 +1,7 @@
 // How every accelerator does on upstream's branch, worst first, and what is running.
 import { useState } from 'preact/hooks';
 import { Page } from '../app.jsx';
-import { columnsOf, headline, stateCounts, stateOf, STATES, stateText, suiteCell, testedSuites } from '../dashboard_state.js';
+import { badNightly, columnsOf, headline, stateCounts, stateOf, STATES, stateText, suiteCell, testedSuites } from '../dashboard_state.js';
 import { data, now } from '../data.js';
 import { count, percent, plural } from '../format.js';
 import { FIRST_FILE } from '../examples.js';
@@ -11,7 +11,7 @@ import { Section } from '../parts/section.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Spark, Strip } from '../parts/strip.jsx';
 import { Table } from '../parts/table.jsx';
-import { DISPATCH, Mark, STATUS, Symbol } from '../status.jsx';
+import { DISPATCH, Mark, OUTCOME, STATUS, Symbol } from '../status.jsx';
 import { Time, useTick } from '../time.jsx';
 
 const NIGHTS = 14; // what fits beside the rest; all are on the accelerator's own page
@@ -24,15 +24,22 @@ function SuiteCell({ of }) {
 }
 
 function Tested({ commit }) {
-  if (!commit) return <td class="quiet">nothing yet</td>;
+  if (!commit) return <td class="quiet">nothing</td>;
   const behind = commit.distance === 0 ? 'newest' : commit.distance === null ? '' : `${plural(commit.distance, 'commit')} behind`;
   return <td class="nowrap"><Sha sha={commit.sha} to={`/commits/${commit.sha}`} /><br /><span class="small quiet">{behind || <Time at={commit.at} />}</span></td>;
 }
 
-// What is red leads to where it began.
+// What is red leads to where it began, and what was not answered to the commit.
 function State({ a }) {
   const mark = <Mark of={STATES[stateOf(a, now())]}>{stateText(a, now())}</Mark>;
-  return a.red_since ? <a href={`/accelerators/${a.name}#red`}>{mark}</a> : mark;
+  const to = a.red_since ? `/accelerators/${a.name}#red` : a.no_report && `/commits/${a.no_report.sha}`;
+  return to ? <a href={to}>{mark}</a> : mark;
+}
+
+// Periodic runs are no pushes: their bad news stands beside the branch's good ones.
+function NightlyState({ a }) {
+  const bad = badNightly(a);
+  return bad && <a href={`/nightly?accelerator=${encodeURIComponent(a.name)}`}><Mark of={OUTCOME[bad]}>periodic {OUTCOME[bad].word}</Mark></a>;
 }
 
 function Row({ a, suites, hasNights }) {
@@ -40,7 +47,7 @@ function Row({ a, suites, hasNights }) {
     <tr>
       <th scope="row" class="who">
         <span class="row"><a class="who-name" href={`/accelerators/${a.name}`}><Foreign text={a.title || a.name} /></a><span class="tag">{a.level}</span></span>
-        <span class="who-state"><State a={a} />{a.last_report && stateOf(a, now()) !== 'silent' && <span class="small quiet"><span class="visually-hidden">last report </span><Time at={a.last_report} /></span>}</span>
+        <span class="who-state"><State a={a} /><NightlyState a={a} />{a.last_report && stateOf(a, now()) !== 'silent' && <span class="small quiet"><span class="visually-hidden">last report </span><Time at={a.last_report} /></span>}</span>
       </th>
       {suites.map((suite) => <SuiteCell key={suite} of={testedSuites(a).find((s) => s.suite === suite)} />)}
       <Tested commit={a.commit} />

@@ -12,7 +12,6 @@ import { More } from '../parts/more.jsx';
 import { usePages } from '../parts/pages_of.js';
 import { Section } from '../parts/section.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
-import { StripLegend } from '../parts/strip.jsx';
 import { Table } from '../parts/table.jsx';
 import { Mark, OUTCOME, STATUS, Symbol } from '../status.jsx';
 import { Time } from '../time.jsx';
@@ -65,7 +64,7 @@ function Runs({ body }) {
           </tr>
         ))}</tbody>
       </Table>
-      <StripLegend days={body.accelerators.flatMap(({ runs }) => runs.filter(Boolean))} />
+      <ul class="legend">{Object.keys(OUTCOME).filter((key) => body.accelerators.some(({ runs }) => runs.some((run) => run?.outcome === key))).map((key) => <li key={key}><span class={`symbol t-${OUTCOME[key].tone}`} aria-hidden="true">{OUTCOME[key].symbol}</span>{OUTCOME[key].word}</li>)}</ul>
     </Section>
   );
 }

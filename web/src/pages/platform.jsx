@@ -10,7 +10,7 @@ import { Answer, Empty } from '../parts/states.jsx';
 import { Table } from '../parts/table.jsx';
 import { Mark } from '../status.jsx';
 import { Time } from '../time.jsx';
-import { mustPassText, PLATFORM_STATES, PlatformState, TESTED } from './platforms.jsx';
+import { BranchState, mustPassText, PLATFORM_STATES, PlatformState, TESTED } from './platforms.jsx';
 
 function Head({ p }) {
   return (
@@ -26,6 +26,7 @@ function Head({ p }) {
       {p.summary && <p><Foreign text={p.summary} /></p>}
       {p.is_example && <p class="notice"><strong>Example.</strong> Not every fact on this page was verified by the vendor; what was tested is from real jobs.</p>}
       <div class={`verdict t-${PLATFORM_STATES[p.state].tone}`}><PlatformState of={p} /></div>
+      <BranchState of={p} />
       <Facts of={[
         ['Device', p.device && <code>torch.device("<Foreign text={p.device} />")</code>],
         ['Extension', p.extension && <>{p.extension.url ? <Out href={p.extension.url}><Foreign text={p.extension.package} /></Out> : <Foreign text={p.extension.package} />}{p.extension.autoload ? ', loaded by itself' : <>, <code>import <Foreign text={p.extension.import} /></code></>}</>],

@@ -8,7 +8,7 @@ import { Section } from '../parts/section.jsx';
 import { Selector } from '../parts/selector.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Mark } from '../status.jsx';
-import { Time } from '../time.jsx';
+import { Since, Time } from '../time.jsx';
 
 export const PLATFORM_STATES = {
   tested: { symbol: '✓', word: 'tested', tone: 'pass' },
@@ -16,6 +16,8 @@ export const PLATFORM_STATES = {
   stale: { symbol: '?', word: 'stale', tone: 'miss' },
   untested: { symbol: '–', word: 'not tested', tone: 'skip' },
 };
+
+const BRANCH = { tests: { symbol: '✗', tone: 'fail' }, silence: { symbol: '?', tone: 'miss' } };
 
 export const TESTED = { green: { symbol: '✓', word: 'green', tone: 'pass' }, red: { symbol: '✗', word: 'red', tone: 'fail' } };
 
@@ -29,6 +31,13 @@ export function PlatformState({ of }) {
   return <p class="row"><Mark of={PLATFORM_STATES[of.state]} /><span><Foreign text={of.state_text} /></span></p>;
 }
 
+// What all tests of its pushes say, where that is bad news: the state is that of the must-pass ones alone.
+export function BranchState({ of }) {
+  if (!of.red_since) return null;
+  const isSilence = of.red_by === 'silence';
+  return <p><a href={`/accelerators/${of.name}#red`}><Mark of={isSilence ? BRANCH.silence : BRANCH.tests}>{isSilence ? 'no report' : 'red'} on the branch for <Since at={of.red_since} /></Mark></a></p>;
+}
+
 function Card({ p }) {
   // What its state comes from: the red one, where it is red.
   const told = (p.state === 'red' && p.tested.find(({ result, is_stale: isStale }) => result === 'red' && !isStale)) || p.tested[0];
@@ -40,6 +49,7 @@ function Card({ p }) {
       <p class="row"><span class="tag">{p.integration}</span>{p.is_example && <span class="tag" title="Not every fact here was verified">example</span>}{p.vendor && <span class="quiet small">by <Foreign text={p.vendor} /></span>}</p>
       {p.summary && <p><Foreign text={p.summary} /></p>}
       <PlatformState of={p} />
+      <BranchState of={p} />
       {told && <p class="small quiet">PyTorch <Foreign text={told.torch} /> on <Foreign text={told.os} />: {mustPassText(told.must_pass)}, {told.job ? <a href={`/jobs/${told.job}`}>{when}</a> : when}</p>}
       <p class="small quiet">{systems.length > 0 ? `For ${listed(systems)}` : 'Nobody has said how it is installed'}{p.links?.docs && <>; <Out href={p.links.docs}>documentation</Out></>}</p>
     </li>
