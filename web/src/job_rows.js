@@ -85,7 +85,7 @@ export function jobSentence(job) {
   return `This job ${how}: ${n.total === 1 ? 'its one test is not red' : `none of its ${n.total.toLocaleString('en-US')} tests is red`}`;
 }
 
-const BLAME = { NEW: 'new', UNCLASSIFIED: 'not classified', BASE: 'red on the base, too', KNOWN: 'known', FLAKY: 'flaky' };
+const BLAME = { NEW: 'new', UNCLASSIFIED: 'not classified', BASE: 'red on the base as well', KNOWN: 'known', FLAKY: 'flaky' };
 
 // Of those that are red, how many are whose fault: "Of its red tests, 2 are new and 1 is flaky"; '' where nobody says.
 export function blameText(tests) {

@@ -68,8 +68,11 @@ function Environment({ of, repository }) {
   return <div class="panel"><Facts of={facts} /></div>;
 }
 
+// As what one says of a number of tests.
+const TALLIED = { ERROR: 'broke', MISS: 'without a result' };
+
 function Tally({ counts }) {
-  return <ul class="plain tally">{Object.keys(STATUS).filter((key) => counts[key]).map((key) => <li key={key}><span class={`symbol t-${STATUS[key].tone}`} aria-hidden="true">{STATUS[key].symbol}</span> {count(counts[key])} {STATUS[key].word}</li>)}</ul>;
+  return <ul class="plain tally">{Object.keys(STATUS).filter((key) => counts[key]).map((key) => <li key={key}><span class={`symbol t-${STATUS[key].tone}`} aria-hidden="true">{STATUS[key].symbol}</span> {count(counts[key])} {TALLIED[key] ?? STATUS[key].word}</li>)}</ul>;
 }
 
 function Row({ test, job, has }) {

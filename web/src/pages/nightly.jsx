@@ -4,7 +4,7 @@ import { withParams } from '../api.js';
 import { Page } from '../app.jsx';
 import { data } from '../data.js';
 import { PERIODIC } from '../examples.js';
-import { count, MONTHS, ownPath, plural, safeUrl, testName } from '../format.js';
+import { count, MONTHS, ownPath, plural, safeUrl, testName, visible } from '../format.js';
 import { useAnswer } from '../live.js';
 import { apiOf, CAUSES, CELL_STATES, daysInWords, FILTERS, nightlySentence, rangeText, splitCells, withFilter } from '../nightly_rows.js';
 import { Foreign, Out, Sha } from '../parts/links.jsx';
@@ -32,12 +32,12 @@ function RunCell({ run, day }) {
 }
 
 function Newest({ run }) {
-  if (!run) return <td class="quiet">none in these days</td>;
+  if (!run) return <td class="quiet newest">none in these days</td>;
   const of = OUTCOME[run.outcome] ?? OUTCOME.running;
   return (
     <td class="newest">
       <span class="row"><Mark of={of}>{run.state === 'reading' ? 'reading the heads' : of.word.split(',')[0]}</Mark><span class="small quiet"><Time at={run.ended_at ?? run.started_at ?? run.due_at} />, {CAUSES[run.cause] ?? run.cause}</span></span>
-      {run.reason && <span class="small"><Foreign text={run.reason} /></span>}
+      {run.reason && <span class="small clamp" title={visible(run.reason)}><Foreign text={run.reason} /></span>}
       {run.upstream_sha && <span class="small quiet"> <Sha sha={run.upstream_sha} />{run.source_sha && <> with source <code title={run.source_sha}>{run.source_sha.slice(0, 7)}</code></>}</span>}
     </td>
   );
