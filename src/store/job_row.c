@@ -261,19 +261,12 @@ struct job_record job_put(
 	return ret;
 }
 
-static bool is_retried(struct db *d, const struct job_place *at)
-{
-	return db_has(d,
-	    "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 0"
-	    " AND n_red > 0 LIMIT 1",
-	    V_INT(at->change_id), V_TEXT(at->accelerator));
-}
-
 void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
 {
 	struct rows *r;
 
-	if (is_retried(d, at)) { /* what an earlier attempt said may count as well */
+	/* what an earlier attempt said may count as well */
+	if (verdicts_are_of_retries(d, at->change_id, at->accelerator)) {
 		verdicts_rebuild(d, at->change_id, at->accelerator);
 		return;
 	}

@@ -185,6 +185,15 @@ static void show(struct db *d, struct report_job *o, const struct job_place *at,
 	comment_wish(d, at->change_id, WISH_FIRST, o->now_ms);
 }
 
+/* A red attempt that comes after its retry: what the retry left out is without a result. */
+static bool is_red_before_retry(
+    struct db *d, const struct job_place *at, const struct job_record *r)
+{
+	return at->is_shown && !r->is_current &&
+	       db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND status = 'completed' AND n_red > 0",
+		   V_INT(r->job_id));
+}
+
 static void record(struct db *d, struct report_job *o, const struct dispatch_list *l,
     struct stored_dispatch *s, const struct stored_lease *lease)
 {
@@ -217,6 +226,8 @@ static void record(struct db *d, struct report_job *o, const struct dispatch_lis
 		move_dispatches(d, o, l, s, state_by_jobs(d, s));
 	if (r.is_current)
 		show(d, o, &at, &r, was_silent || r.has_replaced);
+	else if (is_red_before_retry(d, &at, &r))
+		show(d, o, &at, &r, true);
 }
 
 /* L1 shows nothing and keeps nothing, but its dispatch did not stay silent. */
@@ -302,9 +313,9 @@ static int nightly_run(struct store_op *op, struct db *d)
 	r = job_put(d, &at, o->report, o->now_ms);
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
-	if (r.outcome != REPORT_RECORDED || !r.is_current)
+	if (r.outcome != REPORT_RECORDED || (!r.is_current && !is_red_before_retry(d, &at, &r)))
 		return 0;
-	if (r.has_replaced)
+	if (r.has_replaced || !r.is_current)
 		verdicts_rebuild(d, at.change_id, o->accelerator);
 	else
 		job_put_cells(d, &at, r.job_id);

@@ -72,7 +72,9 @@ static void record(struct db *d, const struct put_report *o, const struct target
 	change_touch(d, t->change_id, o->now_ms);
 	db_tell_change(d, t->change_id);
 	db_tell_job(d, o->job_id);
-	if (!t->is_reported || !t->is_current)
+	if (!t->is_reported)
+		return;
+	if (!t->is_current && !(n_red && verdicts_are_of_retries(d, t->change_id, t->accelerator)))
 		return;
 	verdicts_rebuild(d, t->change_id, t->accelerator);
 	if (t->is_self_report) {

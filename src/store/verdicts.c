@@ -113,24 +113,42 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
+/* The attempts of a job that is in its second or a later one. A report without any test, or with a list
+ * that was cut, does not claim to name all; what a lease's machine said before the work was handed on is
+ * no attempt of the list that the next one names, nor is half of a result. Attempts far back are not
+ * read: somebody retried until it fitted, and the writer has others to serve. */
+#define ATTEMPTS_OF_RETRIED                                                                        \
+	" FROM job j CROSS JOIN job e ON e.change_id = j.change_id"                                \
+	"  AND e.dispatch_id = j.dispatch_id AND e.accelerator = j.accelerator"                    \
+	"  AND e.workflow = j.workflow AND e.name = j.name AND e.run_id = j.run_id"                \
+	"  AND e.run_attempt BETWEEN j.run_attempt - ?3 AND j.run_attempt"                         \
+	"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                     \
+	"  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0"     \
+	"  AND e.status = 'completed' AND e.digest IS NOT NULL AND NOT EXISTS (SELECT 1"           \
+	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"        \
+	"   AND l.job_id = e.id AND l.state <> 'done')"
+
+bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0"
+	    " LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
+}
+
 /* What was red, and what the retry does not name at all: to leave it out would make the job green by
- * silence. A report without any test, or with a list that was cut, does not claim to name it. Attempts
- * far back are not read: somebody retried until it fitted, and the writer has others to serve. */
+ * silence. */
 static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *accelerator)
 {
+	if (!verdicts_are_of_retries(d, change_id, accelerator))
+		return;
 	db_exec(d,
 	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
-	    "  j.run_attempt AS last_attempt, j.is_late FROM job j JOIN job e"
-	    "  ON e.change_id = j.change_id AND e.dispatch_id = j.dispatch_id"
-	    "  AND e.accelerator = j.accelerator AND e.workflow = j.workflow AND e.name = j.name"
-	    "  AND e.run_id = j.run_id AND e.run_attempt BETWEEN j.run_attempt - ?3 AND "
-	    "j.run_attempt"
-	    "  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    "  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0),"
+	    "  j.run_attempt AS last_attempt, j.is_late" ATTEMPTS_OF_RETRIED "),"
 	    /* the newest attempt that names it, and whether it was red there */
 	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id,"
 	    "  r.file, r.line, MAX(a.run_attempt * 2 + (r.status IN ('FAIL', 'ERROR'))) AS newest"
-	    "  FROM attempt a JOIN result r ON r.job_id = a.id GROUP BY a.last_id, r.test_id)"
+	    "  FROM attempt a CROSS JOIN result r ON r.job_id = a.id GROUP BY a.last_id, r.test_id)"
 	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
 	    " job_id, is_late, file, line)"
 	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'red in attempt ' || run_attempt"

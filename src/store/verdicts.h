@@ -33,6 +33,8 @@ void verdict_put_job(struct db *d, int64_t job_id);
 
 /* All cells of one accelerator anew, from its current jobs and dispatches. */
 void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator);
+/* Whether what an earlier attempt of a job said may be in them as well: one that was red. */
+bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator);
 
 /* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
 int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype);

@@ -297,6 +297,55 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 	free(id);
 }
 
+/* Reports come in any order: what the first attempt said counts although the second was quicker. */
+static void an_attempt_that_comes_late_is_not_forgotten(void **state)
+{
+	struct test_result first[] = {
+	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_FAIL)};
+	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id,
+	    .conclusion = "success",
+	    .tests = rest,
+	    .n_tests = 1,
+	    .attempt = 2,
+	    .at = HOUR});
+	ASSERT_CELLS(HEAD_A, "npu unit/y PASS");
+	report(&(struct rig_report){.dispatch_id = id,
+	    .conclusion = "failure",
+	    .tests = first,
+	    .n_tests = 2,
+	    .at = 2 * HOUR});
+	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
+	free(id);
+}
+
+/* ... in pieces: its end, and then its report document. */
+static void nor_is_its_document(void **state)
+{
+	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL)};
+	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
+	char *id = begin();
+	struct rig_report r = {.dispatch_id = id, .conclusion = "failure"};
+	struct put_report p = {.tests = first, .n_tests = 1, .now_ms = T0 + 2 * HOUR};
+
+	(void)state;
+	p.job_id = report(&r).job_id;
+	r = (struct rig_report){.dispatch_id = id,
+	    .conclusion = "success",
+	    .tests = rest,
+	    .n_tests = 1,
+	    .attempt = 2,
+	    .at = HOUR};
+	report(&r);
+	ASSERT_CELLS(HEAD_A, "npu unit/y PASS");
+	DO_OK(store_put_report, &p);
+	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
+	free(id);
+}
+
 static void a_late_result_replaces_the_silence(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
@@ -653,6 +702,8 @@ int main(void)
 	    TEST(a_job_names_the_one_that_took_its_place),
 	    TEST(a_new_attempt_reopens_and_replaces),
 	    TEST(a_red_test_that_a_retry_does_not_name_has_no_result),
+	    TEST(an_attempt_that_comes_late_is_not_forgotten),
+	    TEST(nor_is_its_document),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
 	    TEST(results_of_an_old_head_are_kept_apart),

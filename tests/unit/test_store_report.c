@@ -219,6 +219,25 @@ static void a_given_up_jobs_report_waits_too(void **state)
 	lease_offer_release(&o);
 }
 
+/* The work was handed on whole, so the next machine's list of tests is the list: what broke with the
+ * first one need not be named again. */
+static void a_handed_back_attempts_tests_are_no_result(void **state)
+{
+	struct test_result broken[] = {RESULT("model", "collect", TEST_ERROR)};
+	struct lease_offer first = begin(), second;
+
+	(void)state;
+	put(first.job_id, "a", broken, 1, SECOND);
+	give_back(&first, "npu-1", "it is stopped", 2 * SECOND);
+	second = take("npu-2", "c1", 3 * SECOND);
+	finish_with(&second, "success", green, 1, NULL, MINUTE);
+	ASSERT_CELLS(HEAD_A, "npu unit/ops PASS");
+	finish(&first, "cancelled", 2 * MINUTE); /* its farewell comes last */
+	ASSERT_CELLS(HEAD_A, "npu unit/ops PASS");
+	lease_offer_release(&first);
+	lease_offer_release(&second);
+}
+
 /* Its deadline passed in between: a MISS, and not the half that has come, whatever makes
  * the cells anew. */
 static void half_of_a_late_result_is_not_shown(void **state)
@@ -397,6 +416,7 @@ int main(void)
 	    TEST(figures_count_the_worst),
 	    TEST(what_is_not_shown_stays_so),
 	    TEST(a_given_up_jobs_report_waits_too),
+	    TEST(a_handed_back_attempts_tests_are_no_result),
 	    TEST(half_of_a_late_result_is_not_shown),
 	    TEST(a_trace_and_a_message_are_kept),
 	    TEST(a_job_is_found_with_whom_it_belongs_to),
