@@ -207,15 +207,24 @@ int64_t red_since_ms(struct db *d, const char *accelerator)
 	    V_TEXT(accelerator));
 }
 
+/* The first run of each open episode, and the newest of its branch: who has been silent for months has
+ * let thousands pass. */
+#define RED_RUN                                                                                    \
+	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                    \
+	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"          \
+	"  UNION ALL SELECT * FROM (SELECT n.change_id FROM run n"                                 \
+	"  WHERE n.accelerator = e.accelerator AND n.is_push = 1"                                  \
+	"  AND n.change_id > e.first_bad_change ORDER BY n.change_id DESC LIMIT ?2))"              \
+	" CROSS JOIN change c ON c.id = r.change_id AND c.repository_key = e.repository_key"       \
+	" AND c.ref IN (e.ref, 'refs/heads/' || e.ref)"                                            \
+	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND r.outcome = 'red' AND "
+
 bool red_is_silence(struct db *d, const char *accelerator)
 {
-#define RED_RUN                                                                                    \
-	"SELECT 1 FROM red_episode e JOIN run r ON r.accelerator = e.accelerator"                  \
-	" AND r.is_push = 1 AND r.change_id >= e.first_bad_change AND r.outcome = 'red'"           \
-	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND "
-
-	return !db_has(d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator)) &&
-	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator));
+	return !db_has(
+		   d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
+	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator),
+		   V_INT(RUNS_MAX));
 }
 
 bool red_is_overdue(int64_t since_ms, int64_t now_ms)

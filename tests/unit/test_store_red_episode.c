@@ -345,6 +345,27 @@ static void nobody_ever_answered(void **state)
 	dashboard_free(v);
 }
 
+/* What another branch was red by, and is not any more, says nothing of this one. */
+static void silence_is_of_its_branch(void **state)
+{
+	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
+	struct dashboard *v;
+
+	(void)state;
+	mirror(LEVEL_2);
+	push_all('1');
+	push(&(struct pushed){.n = '7', .ref = "refs/heads/release/2.9", .now_ms = T0});
+	push(&(struct pushed){.n = '8', .ref = "refs/heads/release/2.9", .now_ms = T0});
+	report('7', TEST_FAIL, T0 + HOUR);
+	report('8', TEST_PASS, T0 + 2 * HOUR);
+	DO_OK(store_expire_dispatches, &e);
+	assert_int_equal(e.n_expired, 1);
+	v = dashboard(T0 + 4 * HOUR);
+	assert_true(v->rows[0].red_since_ms);
+	assert_true(v->rows[0].is_red_in_silence);
+	dashboard_free(v);
+}
+
 static void l1_has_none(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
@@ -584,6 +605,7 @@ int main(void)
 	    TEST(silence_is_red),
 	    TEST(silence_is_no_test),
 	    TEST(nobody_ever_answered),
+	    TEST(silence_is_of_its_branch),
 	    TEST(l1_has_none),
 	    TEST(the_wish_is_one_row_an_episode),
 	    TEST(a_notice_goes_once),
