@@ -132,6 +132,19 @@ static void add_proposal(struct table *t, const json_t *a)
 	buf_release(&text);
 }
 
+/* "3 h ago", and what it is red by where that is no test. */
+static void add_red(struct table *t, const char *since, const char *by, int64_t now_ms)
+{
+	int64_t then_ms;
+	char age[32] = "-", text[64];
+
+	if (since && !rfc3339_parse(since, &then_ms))
+		age_text(then_ms, now_ms, age, sizeof(age));
+	snprintf(
+	    text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
+	table_add(t, text);
+}
+
 static void add_accelerator(struct table *t, const json_t *a, int64_t now_ms)
 {
 	const json_t *numbers = json_object_get(a, "numbers");
@@ -144,10 +157,7 @@ static void add_accelerator(struct table *t, const json_t *a, int64_t now_ms)
 	table_add(t, duration_text(numbers, "queue_p90", text, sizeof(text)));
 	table_add(t, duration_text(numbers, "run_p90", text, sizeof(text)));
 	table_add(t, share_text(numbers, "deadlines_met", text, sizeof(text)));
-	if (red)
-		table_add_age(t, red, now_ms);
-	else
-		table_add(t, "-");
+	add_red(t, red, json_get_str(a, "red_by"), now_ms);
 	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
 		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
 								 : "-");

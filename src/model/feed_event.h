@@ -2,6 +2,7 @@
 #ifndef MODEL_FEED_EVENT_H
 #define MODEL_FEED_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,7 +30,8 @@ struct feed_event {
 	/* What was red then, broke or works again, "SUITE/TEST"; NULL-terminated, the first
 	 * FEED_TESTS_MAX. Not of FEED_GREEN. */
 	char **tests;
-	size_t n_tests; /* all of them */
+	size_t n_tests;  /* all of them */
+	bool is_silence; /* FEED_RED: they are all deadlines that passed without a report */
 };
 void feed_event_release(struct feed_event *e);
 

@@ -86,6 +86,16 @@ static void append_own_link(
 	free(url);
 }
 
+/* " has been red on `main` of `pytorch/pytorch` since 2026-11-20 12:00 UTC" */
+static void append_state(struct buf *out, const struct red_facts *f)
+{
+	buf_append_str(
+	    out, f->episode->is_silence ? " has sent no report on " : " has been red on ");
+	append_branch(out, f);
+	buf_append_str(out, " since ");
+	append_time(out, f->episode->first_bad_ms);
+}
+
 static void append_commits(struct buf *out, const struct red_facts *f)
 {
 	const struct list_commits *l = f->commits;
@@ -121,7 +131,8 @@ static void append_tests(struct buf *out, const struct red_facts *f)
 
 	if (!e->n_tests)
 		return;
-	buf_appendf(out, "\nRed there: %zu test%s\n\n", e->n_tests, e->n_tests == 1 ? "" : "s");
+	buf_appendf(out, "\n%s there: %zu %s%s\n\n", e->is_silence ? "No report" : "Red",
+	    e->n_tests, e->is_silence ? "runner" : "test", e->n_tests == 1 ? "" : "s");
 	for (; e->tests[n]; n++) {
 		buf_append_str(out, "- ");
 		escape_markdown_code(out, e->tests[n], TEST_MAX_CHARS, MARKDOWN_TEXT);
@@ -137,7 +148,8 @@ char *red_issue_title(const struct red_facts *f)
 	char since[RFC3339_BYTES];
 
 	escape_line(&out, f->accelerator->title, TITLE_MAX_CHARS);
-	buf_append_str(&out, " is red on upstream ");
+	buf_append_str(&out,
+	    f->episode->is_silence ? " sends no report on upstream " : " is red on upstream ");
 	escape_line(&out, f->episode->ref, TITLE_MAX_CHARS);
 	buf_appendf(&out, " since %.10s", rfc3339_format(f->episode->first_bad_ms, since));
 	return buf_take(&out);
@@ -151,11 +163,8 @@ char *red_issue_text(const struct red_facts *f)
 
 	append_oncalls(&out, f->accelerator);
 	append_name(&out, f);
-	buf_append_str(&out, " has been red on ");
-	append_branch(&out, f);
-	buf_append_str(&out, " since ");
-	append_time(&out, e->first_bad_ms);
-	buf_append_str(&out, ".\n\n- First bad: ");
+	append_state(&out, f);
+	buf_appendf(&out, ".\n\n- First %s: ", e->is_silence ? "without" : "bad");
 	append_commit(&out, f, e->first_bad_sha);
 	buf_append_str(&out, " · ");
 	path = xasprintf("/commits/%s", e->first_bad_sha);
@@ -183,11 +192,8 @@ char *red_issue_text(const struct red_facts *f)
 static void append_still_red(struct buf *out, const struct red_facts *f)
 {
 	append_name(out, f);
-	buf_append_str(out, " has been red on ");
-	append_branch(out, f);
-	buf_append_str(out, " since ");
-	append_time(out, f->episode->first_bad_ms);
-	buf_append_str(out, ", first bad ");
+	append_state(out, f);
+	buf_appendf(out, ", first %s ", f->episode->is_silence ? "without" : "bad");
 	append_commit(out, f, f->episode->first_bad_sha);
 }
 

@@ -116,8 +116,9 @@ void badge_write(struct buf *out, const struct badge *b)
 	escape_line(&title, b->title, TITLE_MAX_CHARS);
 	if (b->red_since_ms) {
 		age_text(b->now_ms - b->red_since_ms, age, sizeof(age));
-		snprintf(message, sizeof(message), "failing since %s", age);
-		color = RED_COLOR;
+		snprintf(message, sizeof(message), "%s %s",
+		    b->is_red_in_silence ? "no report for" : "failing since", age);
+		color = b->is_red_in_silence ? SILENT_COLOR : RED_COLOR;
 	} else if (b->is_silent) {
 		snprintf(message, sizeof(message), "silent");
 		color = SILENT_COLOR;

@@ -97,7 +97,9 @@ static void put_title(struct buf *out, const struct feed_event *e)
 	switch (e->kind) {
 	case FEED_RED:
 	case FEED_GREEN:
-		buf_append_str(&text, e->kind == FEED_RED ? " is red on " : " is green again on ");
+		buf_append_str(&text, e->is_silence         ? ": no report on "
+				      : e->kind == FEED_RED ? " is red on "
+							    : " is green again on ");
 		add_name(&text, e->ref);
 		break;
 	case FEED_NIGHTLY_RED:
@@ -117,7 +119,9 @@ static void add_tests(struct buf *text, const struct feed_event *e)
 {
 	size_t n = 0;
 
-	buf_append_str(text, e->kind == FEED_NIGHTLY_GREEN ? " Green: " : " Red: ");
+	buf_append_str(text, e->kind == FEED_NIGHTLY_GREEN ? " Green: "
+			     : e->is_silence               ? " No report: "
+							   : " Red: ");
 	for (; e->tests && e->tests[n]; n++) {
 		buf_append_str(text, n ? ", " : "");
 		add_name(text, e->tests[n]);

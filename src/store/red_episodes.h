@@ -30,6 +30,8 @@ struct red_episode {
 	/* What was red at first_bad, "SUITE/TEST"; NULL-terminated, the first RED_TESTS_MAX. */
 	char **tests;
 	size_t n_tests; /* all of them */
+	bool
+	    is_silence; /* they are all deadlines that passed without a report, and so is what is red now */
 };
 struct get_red_episode {
 	struct store_query q;
@@ -50,6 +52,8 @@ int store_note_red_episode(struct store *s, struct note_red_episode *op) MUST_CH
 
 /* What was red there, "SUITE/TEST", the first RED_TESTS_MAX. strv_free(). Also for readers. */
 char **red_tests(struct db *d, int64_t change_id, const char *accelerator);
+/* Whether none of them is a test, but all are deadlines that passed without a report. Also for readers. */
+bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelerator);
 /* Since when it has been red on any branch; 0: it is not. Also for readers. */
 int64_t red_since_ms(struct db *d, const char *accelerator);
 /* Whether, of what is red now, nothing is but deadlines that passed without a report. Also for readers. */

@@ -8,6 +8,7 @@
 #include "base/strv.h"
 #include "store/db.h"
 #include "store/feed_events.h"
+#include "store/red_episodes.h"
 
 /* Newest first by either time, each along an index of its own. */
 static void read_ids(struct db *d, struct list_feed_events *l)
@@ -72,8 +73,10 @@ static void read_event(struct db *d, struct feed_event *e)
 	e->issue_number = rows_int(r, 7);
 	change_id = rows_int(r, 8);
 	rows_end(r);
-	if (e->kind == FEED_RED)
+	if (e->kind == FEED_RED) {
 		read_tests(d, e, change_id);
+		e->is_silence = red_tests_are_silence(d, change_id, e->accelerator);
+	}
 }
 
 /* ---- periodic runs: tests that broke, or work again, with one run are one event ---- */

@@ -58,11 +58,21 @@ char **red_tests(struct db *d, int64_t change_id, const char *accelerator)
 	return tests;
 }
 
+bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM (SELECT MIN(v.job_id IS NULL) AS is_silence FROM verdict v"
+	    " WHERE" IS_BROKEN ") WHERE is_silence = 1",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
 static void read_tests(struct db *d, struct red_episode *e)
 {
 	e->tests = red_tests(d, e->first_bad_change, e->accelerator);
 	e->n_tests = (size_t)db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
 	    V_INT(e->first_bad_change), V_TEXT(e->accelerator));
+	e->is_silence = red_tests_are_silence(d, e->first_bad_change, e->accelerator) &&
+			(e->ended_ms || red_is_silence(d, e->accelerator));
 }
 
 static int get_run(struct store_query *q, struct db *d)

@@ -59,6 +59,7 @@ static void figures_read(struct store_query *q)
 		badge.n_passed = f->n_pass;
 		badge.n_counted = f->n_pass + f->n_fail;
 		badge.red_since_ms = f->quality.red_since_ms;
+		badge.is_red_in_silence = f->quality.is_red_in_silence;
 		badge.is_silent =
 		    f->last_report_ms && b->get.now_ms - f->last_report_ms > SILENT_AFTER_MS;
 	}

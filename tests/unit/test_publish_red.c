@@ -142,6 +142,33 @@ static void assert_harmless(char *text, const char *mentions)
 	free(text);
 }
 
+static void and_that_nothing_was_heard(void **state)
+{
+	struct red_episode silent = episode;
+	struct red_facts f = facts();
+	char *title, *text, *reminder;
+
+	(void)state;
+	silent.is_silence = true;
+	silent.tests = (char *[]){(char *)"dispatch/ci", NULL};
+	silent.n_tests = 1;
+	f.episode = &silent;
+	title = red_issue_title(&f);
+	text = red_issue_text(&f);
+	reminder = red_comment_text(&f, RED_REMIND);
+	assert_string_equal(
+	    title, "Ascend @NPU | sends no report on upstream main since 2026-11-20");
+	assert_has(text, " has sent no report on `main` of ");
+	assert_has(text, "\n- First without: [`bbbbbbb`]");
+	assert_has(text, "\nNo report there: 1 runner\n\n- `dispatch/ci`\n");
+	assert_has(reminder, " has sent no report on `main` of ");
+	assert_null(strstr(text, "red on"));
+	assert_null(strstr(reminder, "red on"));
+	free(title);
+	free(text);
+	free(reminder);
+}
+
 static void the_issue_says_what_broke(void **state)
 {
 	struct red_facts f = facts();
@@ -224,6 +251,7 @@ int main(void)
 	const struct CMUnitTest all[] = {
 	    cmocka_unit_test(each_hour_has_its_step),
 	    cmocka_unit_test(the_issue_says_what_broke),
+	    cmocka_unit_test(and_that_nothing_was_heard),
 	    cmocka_unit_test(what_is_not_known_is_said),
 	    cmocka_unit_test(only_the_reminder_mentions_again),
 	    cmocka_unit_test(a_notice_is_json),

@@ -95,6 +95,7 @@ static void each_state_says_so(void **state)
 	    {{.n_passed = 7, .n_counted = 7, .is_silent = true}, "NPU: silent"},
 	    {{.red_since_ms = 1, .is_silent = true}, "NPU: failing since 1 min"},
 	    {{.red_since_ms = 40 * MINUTE}, "NPU: failing since 40 min"},
+	    {{.red_since_ms = 40 * MINUTE, .is_red_in_silence = true}, "NPU: no report for 40 min"},
 	    {{.red_since_ms = 47 * 60 * MINUTE}, "NPU: failing since 47 h"},
 	    {{.red_since_ms = 50 * 60 * MINUTE, .n_passed = 7, .n_counted = 8},
 		"NPU: failing since 2 d"},

@@ -215,6 +215,29 @@ static void periodic_runs_are_told(void **state)
 	free(text);
 }
 
+static void no_report_is_not_called_red(void **state)
+{
+	char *tests[] = {TEXT("dispatch/ci"), NULL};
+	const struct feed_event events[] = {{.kind = FEED_RED,
+	    .id = 1,
+	    .at_ms = 1795305600000,
+	    .accelerator = TEXT("npu"),
+	    .title = TEXT("NPU"),
+	    .ref = TEXT("main"),
+	    .sha = TEXT(SHA_A),
+	    .tests = tests,
+	    .n_tests = 1,
+	    .is_silence = true}};
+	const struct feed f = {
+	    .public_url = "https://o.example", .upstream = "a/b", .events = events, .n = 1};
+	char *text = checked_feed(&f);
+
+	(void)state;
+	assert_non_null(strstr(text, ">NPU: no report on main</title>"));
+	assert_non_null(strstr(text, "Since commit 0123456789. No report: dispatch/ci.<"));
+	free(text);
+}
+
 static void an_empty_one_is_whole(void **state)
 {
 	const struct feed f = {
@@ -268,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(it_is_atom),
 	    cmocka_unit_test(periodic_runs_are_told),
+	    cmocka_unit_test(no_report_is_not_called_red),
 	    cmocka_unit_test(an_empty_one_is_whole),
 	    cmocka_unit_test(any_text_is_only_text),
 	};

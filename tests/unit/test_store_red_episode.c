@@ -1,6 +1,7 @@
 /* The 72-hour rule and the circuit breaker: results in and out of order, attribution, reruns,
  * branches, and what is to be told. */
 #include "store/dashboard.h"
+#include "store/feed_events.h"
 #include "store/red_episodes.h"
 #include "store_rig.h"
 
@@ -271,6 +272,7 @@ static void what_only_skips_says_nothing(void **state)
 static void silence_is_red(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
+	struct list_feed_events l = {0};
 	struct red_episode *one;
 
 	(void)state;
@@ -281,8 +283,16 @@ static void silence_is_red(void **state)
 	ASSERT_EPISODE(1, '1', 0, false);
 	one = episode(1);
 	assert_string_equal(one->tests[0], "dispatch/ci");
+	assert_true(one->is_silence);
 	red_episode_free(one);
-	report('1', TEST_PASS, T0 + 4 * HOUR); /* late */
+	ASK_OK(store_list_feed_events, &l);
+	assert_true(l.list[0].is_silence);
+	list_feed_events_release(&l);
+	report('1', TEST_FAIL, T0 + 4 * HOUR); /* late */
+	one = episode(1);
+	assert_false(one->is_silence);
+	red_episode_free(one);
+	report_as(sha('1'), TEST_PASS, 2, NULL, T0 + 5 * HOUR);
 	ASSERT_EPISODE(1, '1', 0, true);
 }
 
