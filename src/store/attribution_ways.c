@@ -5,24 +5,26 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/failure_text.h"
+#include "store/verdicts.h"
 
 enum {
 	WAYS_MAX = 16, /* of one cell; with more nothing excuses it */
 	BASES_MAX = 4, /* runs of the branch that are read in full */
 };
 
-/* A test that gave no result is nobody's breakage. The test that is the job itself has no message of
- * its own: it is the one of its cell (column 4). */
+/* A test that gave no result is nobody's breakage. The job itself may be one (column 4), of which two
+ * runners may each have one under the same name. */
 #define THAT_COUNT                                                                                 \
 	" j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed'" \
 	" AND j.digest IS NOT NULL"
 #define FAILURES                                                                                   \
-	"SELECT r.test_id, r.status, r.message, j.id, 0 FROM job j CROSS JOIN result r"            \
+	"SELECT r.test_id, r.status, r.message, j.id, 0, NULL, 0 FROM job j CROSS JOIN result r"   \
 	" ON r.job_id = j.id WHERE" THAT_COUNT                                                     \
 	" AND j.n_red > 0 AND r.status IN ('FAIL', 'ERROR')"                                       \
-	" UNION ALL SELECT t.id, j.verdict, NULL, j.id, 1 FROM job j CROSS JOIN test t"            \
-	" ON t.suite = j.workflow AND t.name = j.name AND t.dtype = '' WHERE" THAT_COUNT           \
-	" AND j.n_red = 0 AND j.verdict IN ('FAIL', 'ERROR')"
+	" UNION ALL SELECT t.id, j.verdict, j.message, j.id, 1, j.conclusion, j.n_tests"           \
+	" FROM job j CROSS JOIN test t ON t.suite = j.workflow AND t.name = j.name AND t.dtype = " \
+	"'' WHERE" THAT_COUNT " AND j.n_red = 0 AND j.verdict IN ('FAIL', 'ERROR')"
 
 static bool is_same(const struct failure_mark *a, const struct failure_mark *b)
 {
@@ -57,9 +59,21 @@ static void add_way(struct red_cell *cell, const struct failure_mark *mark, int6
 	cell->ways[cell->n_ways++] = (struct red_way){.mark = *mark, .job_id = job_id};
 }
 
-static struct failure_mark read_mark(const struct rows *r, const struct red_cell *cell)
+static struct failure_mark read_mark(const struct rows *r)
 {
-	return rows_int(r, 4) ? cell->facts.mark : attribution_mark(r, 1, 2);
+	struct job_outcome o = {.conclusion = rows_is_null(r, 5) ? NULL : rows_text(r, 5),
+	    .n_tests = rows_int(r, 6),
+	    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
+	struct failure_mark mark = attribution_mark(r, 1, 2);
+	char *text;
+
+	if (rows_int(r, 4)) { /* as its cell says it */
+		text = job_outcome_text(&o);
+		mark.key = failure_text_key(text);
+		mark.text = failure_text_hash(text);
+		free(text);
+	}
+	return mark;
 }
 
 static void settle(struct red_cell *cell)
@@ -85,7 +99,7 @@ void facts_of_ways(struct attribution_case *c)
 
 		if (!cell || cell->facts.mark.status == TEST_MISS)
 			continue;
-		mark = read_mark(r, cell);
+		mark = read_mark(r);
 		add_way(cell, &mark, rows_int(r, 3));
 	}
 	for (size_t i = 0; i < c->n; i++)
@@ -125,7 +139,7 @@ static void read_base(struct attribution_case *c, int64_t change_id)
 
 		if (!cell || !cell->n_ways || base_change(c, cell) != change_id)
 			continue;
-		mark = read_mark(r, cell);
+		mark = read_mark(r);
 		note_on_base(cell, &mark);
 	}
 }

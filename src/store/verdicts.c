@@ -52,8 +52,7 @@ bool job_needs_cell(const struct job_outcome *o)
 	return o->n_red == 0 && test_status_is_red(test_status_of_conclusion(o->conclusion));
 }
 
-/* What the cell of a job says besides its status. NULL: nothing. free(). */
-static char *explain(const struct job_outcome *o)
+char *job_outcome_text(const struct job_outcome *o)
 {
 	enum test_status status = test_status_of_conclusion(o->conclusion);
 
@@ -82,7 +81,7 @@ void verdict_put_job(struct db *d, int64_t job_id)
 		    .message = rows_is_null(r, 8) ? NULL : rows_text(r, 8),
 		    .is_given_up = rows_is_null(r, 9),
 		};
-		char *message = explain(&o);
+		char *message = job_outcome_text(&o);
 		struct cell c = {
 		    .change_id = rows_int(r, 0),
 		    .accelerator = rows_text(r, 1),

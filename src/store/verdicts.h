@@ -28,6 +28,8 @@ struct job_outcome {
 	bool is_given_up;    /* nobody reported it: see job_give_up() */
 };
 bool job_needs_cell(const struct job_outcome *o);
+/* What that cell says besides its status. NULL: nothing. free(). */
+char *job_outcome_text(const struct job_outcome *o);
 /* Adds that cell. */
 void verdict_put_job(struct db *d, int64_t job_id);
 

@@ -480,6 +480,43 @@ static void what_fails_in_two_jobs_needs_an_excuse_for_each(void **state)
 	ASSERT_CELL('a', "BASE");
 }
 
+/* A job without tests, of both runners under one name. */
+static void report_job_itself(char head, const char *runner, const char *message)
+{
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"failure",
+	    .workflow = (char *)"CI",
+	    .name = (char *)"build",
+	    .run_id = (char *)"1",
+	    .run_attempt = 1,
+	    .message = (char *)message};
+	char *id = dispatch_to(head, runner);
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0 + HOUR};
+
+	DO_OK(store_report_job, &op);
+	free(id);
+}
+
+static void two_jobs_of_one_name_need_an_excuse_for_each(void **state)
+{
+	struct change_view *v;
+
+	(void)state;
+	push('B');
+	report_job_itself('B', "ci", SPECIFIC);
+	pull(&(struct pr){
+	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	report_job_itself('a', "ci", SPECIFIC);
+	v = rig_view_of(0, sha('a'));
+	assert_int_equal(v->verdicts[0].attribution, ATTRIBUTION_BASE);
+	change_view_free(v);
+	report_job_itself('a', "lab", OTHER);
+	v = rig_view_of(0, sha('a'));
+	assert_int_equal(v->n_verdicts, 1);
+	assert_int_equal(v->verdicts[0].attribution, ATTRIBUTION_UNCLASSIFIED);
+	change_view_free(v);
+}
+
 static void a_test_that_one_job_has_twice(void **state)
 {
 	struct test_result tests[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
@@ -1044,6 +1081,7 @@ int main(void)
 	    TEST(only_a_retry_of_the_same_job_counts),
 	    TEST(a_pass_on_another_runner_is_no_retry),
 	    TEST(what_fails_in_two_jobs_needs_an_excuse_for_each),
+	    TEST(two_jobs_of_one_name_need_an_excuse_for_each),
 	    TEST(a_test_that_one_job_has_twice),
 	    TEST(and_what_a_retry_leaves_out_makes_no_difference),
 	    TEST(the_same_failure_on_somebody_elses_change),
