@@ -159,7 +159,7 @@ static bool has_failed_so(const struct attribution_facts *f, const struct base_r
 		return f->are_all_on_base;
 	if (f->mark.key && base->mark.key)
 		return is_same(&f->mark, &base->mark);
-	return is_clear_step(f, base);
+	return (!f->has_several || f->are_all_on_base) && is_clear_step(f, base);
 }
 
 static bool is_from_base(

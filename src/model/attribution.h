@@ -65,7 +65,8 @@ struct attribution_facts {
 	/* In the jobs that count it failed in other ways as well: what excuses one of them says
 	 * nothing of the rest. */
 	bool has_other_failure;
-	bool are_all_on_base; /* all of these ways are on the base's run, too */
+	bool has_several;     /* ways, be they other ones or in other jobs */
+	bool are_all_on_base; /* and all are on the base's run, too; general ones in the same job */
 	bool is_push;         /* its change is a pushed commit, whose base is its parent */
 
 	const char *known_url; /* of the first known issue that matches; NULL: none */

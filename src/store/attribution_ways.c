@@ -9,7 +9,7 @@
 #include "store/verdicts.h"
 
 enum {
-	WAYS_MAX = 16, /* of one cell; with more nothing excuses it */
+	WAYS_MAX = 64, /* of one cell; with more nothing excuses it */
 	BASES_MAX = 4, /* runs of the branch that are read in full */
 };
 
@@ -54,8 +54,9 @@ static void add_way(struct red_cell *cell, const struct failure_mark *mark, int6
 			return;
 	if (cell->n_ways == WAYS_MAX)
 		return;
-	if (!cell->ways)
-		cell->ways = xcalloc(WAYS_MAX, sizeof(*cell->ways));
+	if ((cell->n_ways & (cell->n_ways - 1)) == 0)
+		cell->ways = xrealloc(
+		    cell->ways, (cell->n_ways ? 2 * cell->n_ways : 1) * sizeof(*cell->ways));
 	cell->ways[cell->n_ways++] = (struct red_way){.mark = *mark, .job_id = job_id};
 }
 
@@ -78,6 +79,7 @@ static struct failure_mark read_mark(const struct rows *r)
 
 static void settle(struct red_cell *cell)
 {
+	cell->facts.has_several = cell->n_ways > 1;
 	if (cell->n_ways == WAYS_MAX)
 		cell->facts.has_other_failure = true;
 	if (cell->n_ways > 1 && cell->n_ways < WAYS_MAX)
@@ -108,6 +110,12 @@ void facts_of_ways(struct attribution_case *c)
 
 /* ---- and on the base ---- */
 
+/* Where one specific failure is all, the run's own cell tells. */
+static bool is_looked_for(const struct red_cell *cell)
+{
+	return cell->n_ways && (cell->facts.has_other_failure || !cell->facts.mark.key);
+}
+
 /* The run that the cell is compared with; 0: none. */
 static int64_t base_job(const struct red_cell *cell)
 {
@@ -122,10 +130,26 @@ static int64_t base_change(const struct attribution_case *c, const struct red_ce
 	return db_int(c->d, 0, "SELECT change_id FROM job WHERE id = ?1", V_INT(base_job(cell)));
 }
 
-static void note_on_base(struct red_cell *cell, const struct failure_mark *mark)
+static bool is_same_job(struct db *d, int64_t a, int64_t b)
 {
-	for (size_t i = 0; i < cell->n_ways; i++)
-		cell->ways[i].is_on_base |= mark->key && is_same(&cell->ways[i].mark, mark);
+	return db_has(d,
+	    "SELECT 1 FROM job a JOIN job b ON b.id = ?2 AND b.runner = a.runner"
+	    " AND b.workflow = a.workflow AND b.name = a.name WHERE a.id = ?1",
+	    V_INT(a), V_INT(b));
+}
+
+/* A message that would fit any failure is the same one at most in the same job, and no excuse beside
+ * another failure. */
+static void note_on_base(
+    struct db *d, struct red_cell *cell, const struct failure_mark *mark, int64_t job_id)
+{
+	for (size_t i = 0; i < cell->n_ways; i++) {
+		struct red_way *way = &cell->ways[i];
+
+		if (!way->is_on_base && is_same(&way->mark, mark))
+			way->is_on_base = mark->key || (!cell->facts.has_other_failure &&
+							   is_same_job(d, way->job_id, job_id));
+	}
 }
 
 /* One pass over a run of the branch, for all the cells that are compared with it. */
@@ -137,10 +161,10 @@ static void read_base(struct attribution_case *c, int64_t change_id)
 		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
 		struct failure_mark mark;
 
-		if (!cell || !cell->n_ways || base_change(c, cell) != change_id)
+		if (!cell || !is_looked_for(cell) || base_change(c, cell) != change_id)
 			continue;
 		mark = read_mark(r);
-		note_on_base(cell, &mark);
+		note_on_base(c->d, cell, &mark, rows_int(r, 3));
 	}
 }
 
@@ -159,12 +183,12 @@ void facts_of_ways_on_base(struct attribution_case *c)
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct red_cell *cell = &c->cells[i];
-		int64_t change_id = cell->n_ways ? base_change(c, cell) : 0;
+		int64_t change_id = is_looked_for(cell) ? base_change(c, cell) : 0;
 		size_t k = 0;
 
 		while (k < n_seen && seen[k] != change_id)
 			k++;
-		if (!change_id || !cell->facts.has_other_failure || (k == n_seen && k == BASES_MAX))
+		if (!change_id || (k == n_seen && k == BASES_MAX))
 			continue;
 		if (k == n_seen) {
 			seen[n_seen++] = change_id;

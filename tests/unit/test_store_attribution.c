@@ -517,6 +517,44 @@ static void two_jobs_of_one_name_need_an_excuse_for_each(void **state)
 	change_view_free(v);
 }
 
+static void many_jobs_are_one_failure(void **state)
+{
+	char name[16];
+
+	(void)state;
+	push('B');
+	report_job('B', "ci", "0", 1, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		report_job('a', "ci", name, 1, SPECIFIC);
+	}
+	ASSERT_CELL('a', "BASE");
+	report_job('a', "ci", "20", 1, OTHER);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+}
+
+/* That they are alike shows nothing where the message would fit any failure. */
+static void a_general_message_is_compared_job_by_job(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	for (char c = 'B'; c <= 'D'; c++) {
+		push(c);
+		report_job(c, "ci", "py312", 1, NULL);
+		report_job(c, "ci", "py310", 1, c > 'B' ? GENERIC : NULL);
+	}
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'D'});
+	report_job('a', "ci", "py310", 1, GENERIC);
+	ASSERT_CELL('a', "BASE");
+	report_job('a', "ci", "py312", 1, GENERIC);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report_job('D', "ci", "py312", 2, GENERIC); /* it failed there, too */
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+}
+
 static void a_test_that_one_job_has_twice(void **state)
 {
 	struct test_result tests[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
@@ -1082,6 +1120,8 @@ int main(void)
 	    TEST(a_pass_on_another_runner_is_no_retry),
 	    TEST(what_fails_in_two_jobs_needs_an_excuse_for_each),
 	    TEST(two_jobs_of_one_name_need_an_excuse_for_each),
+	    TEST(many_jobs_are_one_failure),
+	    TEST(a_general_message_is_compared_job_by_job),
 	    TEST(a_test_that_one_job_has_twice),
 	    TEST(and_what_a_retry_leaves_out_makes_no_difference),
 	    TEST(the_same_failure_on_somebody_elses_change),
