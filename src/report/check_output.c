@@ -90,6 +90,7 @@ static void tally_job(
 
 	*t = (struct tally){.n_cells = 0};
 	count(v, accelerator, job->id, t);
+	t->has_own_cells = t->n_cells > 0 || v->is_cut;
 	/* A cell names the one job that reported it worst. A failed job without a red cell of its
 	 * own is red in those of other jobs, and as good as the worst of them. */
 	if (said == TEST_FAIL && t->n_counting + t->n_excused == 0) {
@@ -108,13 +109,16 @@ static enum job_end end_of(
 {
 	enum test_status said = test_status_of_conclusion(job->conclusion);
 	const struct dispatch_view *d = dispatch_of(a, job);
+	bool is_called_off =
+	    d && (d->state == DISPATCH_SUPERSEDED || d->state == DISPATCH_CANCELLED);
 
+	/* What it said after that is no cell any more, so nobody knows here how its tests ended. */
+	if (is_called_off && !t->has_own_cells)
+		return END_CANCELLED;
 	if (job->status == JOB_IN_PROGRESS) {
 		if (!d || dispatch_is_unfinished(d->state) || d->state == DISPATCH_DONE)
 			return END_RUNNING;
-		return d->state == DISPATCH_SUPERSEDED || d->state == DISPATCH_CANCELLED
-			   ? END_CANCELLED
-			   : END_MISSED;
+		return is_called_off ? END_CANCELLED : END_MISSED;
 	}
 	if (t->n_counting)
 		return a->is_unhealthy ? END_UNHEALTHY : END_FAILED;

@@ -135,8 +135,8 @@ bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accele
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
-/* What was red, and what the retry does not name at all: to leave it out would make the job green by
- * silence. */
+/* What failed, and what the retry does not name at all: to leave it out would make the job green by
+ * silence. An ERROR may well be gone: that a file could not be collected has a name only while it is so. */
 static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *accelerator)
 {
 	if (!verdicts_are_of_retries(d, change_id, accelerator))
@@ -144,13 +144,13 @@ static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *
 	db_exec(d,
 	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
 	    "  j.run_attempt AS last_attempt, j.is_late" ATTEMPTS_OF_RETRIED "),"
-	    /* the newest attempt that names it, and whether it was red there */
+	    /* the newest attempt that names it, and whether it failed there */
 	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id,"
-	    "  r.file, r.line, MAX(a.run_attempt * 2 + (r.status IN ('FAIL', 'ERROR'))) AS newest"
+	    "  r.file, r.line, MAX(a.run_attempt * 2 + (r.status = 'FAIL')) AS newest"
 	    "  FROM attempt a CROSS JOIN result r ON r.job_id = a.id GROUP BY a.last_id, r.test_id)"
 	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
 	    " job_id, is_late, file, line)"
-	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'red in attempt ' || run_attempt"
+	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
 	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file,"
 	    " line FROM named WHERE run_attempt < last_attempt AND newest % 2 = 1"
 	    " ON CONFLICT DO NOTHING",

@@ -197,6 +197,27 @@ static void what_they_conclude(void **state)
 	}
 }
 
+static void what_comes_after_it_was_called_off(void **state)
+{
+	static const enum dispatch_state states[] = {DISPATCH_CANCELLED, DISPATCH_SUPERSEDED};
+	static const char *const said[] = {"success", "failure", "timed_out"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(states) * ARRAY_LEN(said); i++) {
+		struct change_view *v = view_with_job(
+		    LEVEL_4, states[i % ARRAY_LEN(states)], said[i / ARRAY_LEN(states)]);
+		struct list_checks l = nothing_on_record(NULL);
+
+		ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [Cancelled]");
+		if (i < ARRAY_LEN(states)) { /* it had ended before */
+			add_cell(v, "a", TEST_PASS, N_ATTRIBUTIONS);
+			ASSERT_PLAN(v, &l, &OPTIONS, NAME " success [1 test passed]");
+		}
+		list_checks_release(&l);
+		change_view_free(v);
+	}
+}
+
 static void l3_may_fail_and_the_unhealthy_never(void **state)
 {
 	struct check_options o = OPTIONS;
@@ -462,6 +483,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(which_there_are),
 	    cmocka_unit_test(what_they_conclude),
+	    cmocka_unit_test(what_comes_after_it_was_called_off),
 	    cmocka_unit_test(l3_may_fail_and_the_unhealthy_never),
 	    cmocka_unit_test(a_job_whose_failures_another_one_tells),
 	    cmocka_unit_test(what_was_not_read_is_not_counted),

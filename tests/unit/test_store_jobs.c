@@ -256,10 +256,11 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 {
 	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL),
-	    TEST_RESULT("unit", "y", TEST_FAIL), TEST_RESULT("unit", "z", TEST_PASS)};
+	    TEST_RESULT("unit", "y", TEST_FAIL), TEST_RESULT("unit", "z", TEST_PASS),
+	    TEST_RESULT("unit", "test_file.py", TEST_ERROR)};
 	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
 	struct test_result other[] = {TEST_RESULT("unit", "x", TEST_PASS)};
-	struct rig_report r = {.name = "a", .conclusion = "failure", .tests = first, .n_tests = 3};
+	struct rig_report r = {.name = "a", .conclusion = "failure", .tests = first, .n_tests = 4};
 	char *id = begin();
 	struct change_view *v;
 
@@ -277,7 +278,7 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
 	v = rig_view_of(1, NULL);
 	assert_string_equal(
-	    v->verdicts[0].message, "red in attempt 1, and not in the report of attempt 2");
+	    v->verdicts[0].message, "failed in attempt 1, and not in the report of attempt 2");
 	change_view_free(v);
 	r.attempt = 3; /* it stays so */
 	report(&r);
