@@ -94,8 +94,7 @@ bool attribution_is_base_alone(const struct attribution_facts *f, int max_distan
 	return is_alone(f, find_base(f, max_distance));
 }
 
-/* In the same words, as far as there are any. */
-static bool is_alike(const struct failure_mark *a, const struct failure_mark *b)
+bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b)
 {
 	return a->status == b->status && a->key == b->key && a->text == b->text;
 }
@@ -117,7 +116,7 @@ static bool is_clear_step(const struct attribution_facts *f, const struct base_r
 		const struct base_run *run = &f->base[i];
 
 		n_green += run->is_green;
-		if (run->is_green || !is_alike(&run->mark, &f->mark))
+		if (run->is_green || !failure_marks_are_alike(&run->mark, &f->mark))
 			continue;
 		if (i < first || i > last)
 			return false;
@@ -127,7 +126,7 @@ static bool is_clear_step(const struct attribution_facts *f, const struct base_r
 	has_ended = first > 0;
 	if (has_ended && newest > 0)
 		return false; /* it may have been mended before the merge base */
-	if (!is_alike(&base->mark, &f->mark))
+	if (!failure_marks_are_alike(&base->mark, &f->mark))
 		return false;
 	if (!n_green) /* never seen to work: no flake of something that does */
 		return base->distance == 0 || n_alike >= STEP_MIN_REDS;

@@ -38,6 +38,9 @@ struct failure_mark {
 	int64_t text; /* of the normalised message, a generic one as well; 0: none */
 };
 
+/* In the same words, as far as there are any. */
+bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
+
 /* How one test ended on one commit of the base branch. */
 struct base_run {
 	bool is_green;            /* PASS on that SHA, in the attempt that counts */

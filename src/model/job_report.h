@@ -32,8 +32,9 @@ struct job_report {
 
 /* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",
  * "workflow.tests[3].status must be …"). Required: status, name, run_id (text or integer). Ill-typed
- * optional fields are ignored; a wrong entry in tests is an error; of too many the worst are kept. Names and messages are
- * cut at UTF-8 boundaries, control characters dropped. Release also after a failure. */
+ * optional fields are ignored; a wrong entry in tests is an error; of too many the worst are kept.
+ * Names and messages are cut at UTF-8 boundaries, control characters dropped. Release also after a
+ * failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
 

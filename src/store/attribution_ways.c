@@ -26,11 +26,6 @@ enum {
 	" FROM job j CROSS JOIN test t ON t.suite = j.workflow AND t.name = j.name AND t.dtype = " \
 	"'' WHERE" THAT_COUNT " AND j.n_red = 0 AND j.verdict IN ('FAIL', 'ERROR')"
 
-static bool is_same(const struct failure_mark *a, const struct failure_mark *b)
-{
-	return a->status == b->status && a->key == b->key && a->text == b->text;
-}
-
 /* No more failures than red cells: each has its own. Tests without a result, which are cells of other
  * kinds as well, only make it look. */
 static bool has_cell_with_more(const struct attribution_case *c)
@@ -47,10 +42,11 @@ static bool has_cell_with_more(const struct attribution_case *c)
 
 static void add_way(struct red_cell *cell, const struct failure_mark *mark, int64_t job_id)
 {
-	if (!is_same(mark, &cell->facts.mark))
+	if (!failure_marks_are_alike(mark, &cell->facts.mark))
 		cell->facts.has_other_failure = true;
 	for (size_t i = 0; i < cell->n_ways; i++)
-		if (cell->ways[i].job_id == job_id && is_same(&cell->ways[i].mark, mark))
+		if (cell->ways[i].job_id == job_id &&
+		    failure_marks_are_alike(&cell->ways[i].mark, mark))
 			return;
 	if (cell->n_ways == WAYS_MAX)
 		return;
@@ -146,7 +142,7 @@ static void note_on_base(
 	for (size_t i = 0; i < cell->n_ways; i++) {
 		struct red_way *way = &cell->ways[i];
 
-		if (!way->is_on_base && is_same(&way->mark, mark))
+		if (!way->is_on_base && failure_marks_are_alike(&way->mark, mark))
 			way->is_on_base = mark->key || (!cell->facts.has_other_failure &&
 							   is_same_job(d, way->job_id, job_id));
 	}

@@ -30,8 +30,8 @@ struct red_episode {
 	/* What was red at first_bad, "SUITE/TEST"; NULL-terminated, the first RED_TESTS_MAX. */
 	char **tests;
 	size_t n_tests; /* all of them */
-	bool
-	    is_silence; /* they are all deadlines that passed without a report, and so is what is red now */
+	/* They are all deadlines that passed without a report, and so is what is red now. */
+	bool is_silence;
 };
 struct get_red_episode {
 	struct store_query q;
