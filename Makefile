@@ -94,13 +94,14 @@ $(B)/%.o: src/%.c
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(wildcard $(B)/*/*.d) $(wildcard $(B)/tests/*.d)
 
-# tests/unit/test_<layer>_<what>.c links that layer and lower ones only.
+# tests/unit/test_<layer>_<what>.c links that layer and lower ones only. The test's own source is built
+# with -O0: it is the most expensive file to compile, and the code under test keeps its optimisation.
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 .SECONDEXPANSION:
 $(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
+	$(Q)$(CC) $(CFLAGS) -O0 -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
 LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
 LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
 LDLIBS_test_report_golden := $(LDLIBS_test_report_markdown)
