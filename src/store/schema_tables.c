@@ -350,7 +350,16 @@ static const char VERSION_4[] =
     " PRIMARY KEY (accelerator, release, os)) WITHOUT ROWID;"
     "CREATE INDEX platform_test_of_change ON platform_test (change_id);";
 
-static const char *const STEPS[SCHEMA_VERSION] = {VERSION_1, VERSION_2, VERSION_3, VERSION_4};
+static const char VERSION_5[] =
+    /* which repository is behind a name in an issuer's tokens, and who else claimed that name */
+    "CREATE TABLE identity ("
+    " issuer TEXT NOT NULL, repository_key TEXT NOT NULL, repository TEXT NOT NULL,"
+    " repository_id INTEGER, repository_owner_id INTEGER, recorded_ms INTEGER,"
+    " refused_id INTEGER, refused_owner_id INTEGER, refused_ms INTEGER,"
+    " PRIMARY KEY (issuer, repository_key)) WITHOUT ROWID;";
+
+static const char *const STEPS[SCHEMA_VERSION] = {
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5};
 
 const char *schema_step(int64_t version)
 {

@@ -44,6 +44,11 @@ static int setup_v3(void **state)
 	return open_dump(state, "tests/data/store-v3.sql");
 }
 
+static int setup_v4(void **state)
+{
+	return open_dump(state, "tests/data/store-v4.sql");
+}
+
 static bool file_has(const char *name)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -202,6 +207,39 @@ static void nightlies_of_version_3_become_days(void **state)
 	job_detail_free(j);
 }
 
+/* Two pull requests with one head, and a machine at work on a third. */
+static void a_file_of_version_4_still_reads(void **state)
+{
+	static const struct claim_choice farm = {"farm", 2};
+	struct claim_dispatch c = {
+	    .accelerator = "farmed", .choices = &farm, .n_choices = 1, .is_silent = false};
+	struct get_totals t = {0};
+	struct get_nightly g = {.last_day = 20780, .n_days = 1, .limit = 10, .state = HISTORY_NONE};
+	struct change_view *v;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		ASSERT_DISPATCHES(HEAD_A, "farmed done*, gaudi held*, npu done*, npu done");
+		ASSERT_CELLS(HEAD_A, "npu model/Qwen FAIL, farmed model/bert FAIL,"
+				     " farmed model/llama3 PASS, npu model/llama3 PASS");
+		v = rig_view_of(41, NULL);
+		assert_string_equal(v->head_sha, HEAD_A);
+		change_view_free(v);
+		ASK_OK(store_get_totals, &t);
+		assert_int_equal(t.n_jobs, 9);
+		assert_int_equal(t.n_leases_active, 1);
+		rig_reopen();
+	}
+	ASK_OK(store_get_nightly, &g);
+	assert_int_equal(g.view->n_tests, 1);
+	assert_string_equal(g.view->tests[0].name, "llama3");
+	nightly_view_free(g.view);
+	c = claim_with(&c, "m-2", "2863cfe9-4e1e-4b61-b957-8e6ca10f5010", 0);
+	assert_true(c.is_found); /* the same question gets the lease that it got before */
+	assert_string_equal(c.offer.lease_id, "dwuunehsq4g7no7hb6cn427dda");
+	lease_offer_release(&c.offer);
+}
+
 static void the_indices_are_those_of_today(void **state)
 {
 	(void)state;
@@ -336,6 +374,7 @@ static void keys_come_first_and_in_their_order(void **state)
 }
 
 #define TEST(f)    cmocka_unit_test_setup_teardown(f, setup_v1, rig_teardown)
+#define TEST_V4(f) cmocka_unit_test_setup_teardown(f, setup_v4, rig_teardown)
 #define TEST_V3(f) cmocka_unit_test_setup_teardown(f, setup_v3, rig_teardown)
 #define TEST_V2(f) cmocka_unit_test_setup_teardown(f, setup_v2, rig_teardown)
 
@@ -353,6 +392,8 @@ int main(void)
 	    TEST_V2(the_indices_are_those_of_today),
 	    TEST_V3(nightlies_of_version_3_become_days),
 	    TEST_V3(the_indices_are_those_of_today),
+	    TEST_V4(a_file_of_version_4_still_reads),
+	    TEST_V4(the_indices_are_those_of_today),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
