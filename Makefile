@@ -5,6 +5,7 @@
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
 # make runner-bundle   outpost-runner and its libraries in one tarball
 # make bench           speed, as ratios inside one run
+# make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
 # make soak            the long tests: kills, memory, valgrind
 # make history         the attribution of two months of failures against their truth; SEED=n
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
@@ -213,6 +214,10 @@ bench: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
 	tools/node.sh tests/bench/bench.mjs $(O)/release
 
+bench-attacks: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all
+	tools/node.sh tests/bench/attacks.mjs $(O)/release $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH))
+
 PREFIX ?= /usr/local
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
@@ -232,4 +237,4 @@ clean:
 	rm -rf $(O)
 
 .PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak history demo-history demo-stop screens fuzz \
-	demo demo-torch runner-bundle comments bench install clean
+	demo demo-torch runner-bundle comments bench bench-attacks install clean

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The long tests: 200 kills of the daemon, 60 in 20 nights of periodic runs, 200 of runners and server, 40 cuts of the
-# network, memory over 200,000 webhooks, valgrind over one whole round. About 30 minutes.
+# network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
+# 40 minutes.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
@@ -24,6 +25,9 @@ tools/node.sh tests/kill/netns.mjs --cuts 40 --jobs 60
 
 echo '== memory over 200,000 webhooks'
 tools/node.sh tests/kill/memory.mjs --webhooks 200000
+
+echo '== attacks from one address'
+tools/node.sh tests/bench/attacks.mjs
 
 echo '== valgrind over one whole round'
 work=$(mktemp -d)
