@@ -37,6 +37,11 @@ bool attribution_counts_against_change(enum attribution a)
 	return a == ATTRIBUTION_NEW || a == ATTRIBUTION_UNCLASSIFIED;
 }
 
+bool attribution_applies(enum test_status s)
+{
+	return s == TEST_FAIL || s == TEST_ERROR;
+}
+
 static void say(struct attribution_result *r, const char *fmt, ...) PRINTF(2, 3);
 
 static void say(struct attribution_result *r, const char *fmt, ...)

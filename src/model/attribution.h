@@ -29,6 +29,9 @@ enum attribution {
 const char *attribution_name(enum attribution a);           /* "KNOWN" …; NULL: nothing */
 enum attribution attribution_parse(const char *name);       /* N_ATTRIBUTIONS: none; NULL is fine */
 bool attribution_counts_against_change(enum attribution a); /* NEW, UNCLASSIFIED */
+/* Whether a cell of this status is attributed at all: FAIL and ERROR. A MISS gave no result, so nothing
+ * can show whose it is: it stays UNCLASSIFIED and is the vendor's to look at. */
+bool attribution_applies(enum test_status s);
 
 /* A failure as it is compared: its status, and the key of its normalised message
  * (model/failure_text.h); 0: it has none or a generic one, which is never evidence. */

@@ -2,6 +2,19 @@
 
 #include "base/strv.h"
 
+struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
+{
+	struct verdict_evidence e = {.job = 0};
+
+	if (!attribution_applies(w->status))
+		return e;
+	if (w->attribution == ATTRIBUTION_KNOWN && w->evidence_url)
+		e.issue_url = w->evidence_url;
+	else if (w->evidence_job > 0 && w->evidence_job != w->job)
+		e.job = w->evidence_job;
+	return e;
+}
+
 void job_view_release(struct job_view *j)
 {
 	free(j->workflow);

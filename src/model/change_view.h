@@ -76,12 +76,13 @@ struct verdict_view {
 	enum test_status status;
 	enum attribution attribution; /* N_ATTRIBUTIONS unless red */
 	char *reason;                 /* why it is attributed so, our words; NULL unless red */
-	int64_t evidence_job;         /* the job that shows it; 0: none */
-	char *evidence_url;           /* KNOWN: the issue; else NULL */
-	char *message;                /* or NULL */
-	int64_t job;                  /* the one that reported it; 0: none */
-	char *file;                   /* where it failed, in upstream's tree; or NULL */
-	int64_t line;                 /* 0: not known */
+	/* as they are stored; verdict_evidence_of() says what may be shown */
+	int64_t evidence_job; /* 0: none */
+	char *evidence_url;   /* KNOWN: the issue; else NULL */
+	char *message;        /* or NULL */
+	int64_t job;          /* the one that reported it; 0: none */
+	char *file;           /* where it failed, in upstream's tree; or NULL */
+	int64_t line;         /* 0: not known */
 	bool is_late;
 };
 
@@ -107,6 +108,14 @@ struct change_view {
 	int64_t n_verdicts_total;
 	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
 };
+
+/* What shows why a red cell is attributed as it is. Both empty: nothing does, or the cell has no
+ * attribution. It is never the cell's own job: that shows the failure, not whose it is. */
+struct verdict_evidence {
+	const char *issue_url; /* KNOWN: borrowed from the verdict; NULL: none */
+	int64_t job;           /* 0: none */
+};
+struct verdict_evidence verdict_evidence_of(const struct verdict_view *w);
 
 void job_view_release(struct job_view *j);
 void change_view_free(struct change_view *v);

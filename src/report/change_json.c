@@ -130,27 +130,20 @@ static json_t *accelerator_json(const struct accelerator_view *a, const struct r
 	return obj;
 }
 
-/* What shows why a cell is red: the issue, or the page of the job that is the evidence; else the
- * page of the job that reported the cell; of silence, the accelerator's. free(); NULL: there is none. */
-static char *evidence_url(
-    const struct change_view *v, const struct verdict_view *w, const char *public_url)
+/* free(); NULL: there is none. */
+static char *evidence_url(const struct verdict_evidence *e, const char *public_url)
 {
-	int64_t job = w->evidence_job > 0 ? w->evidence_job : w->job;
-
-	if (w->attribution == ATTRIBUTION_KNOWN && w->evidence_url)
-		return xstrdup(w->evidence_url);
-	if (job > 0)
-		return xasprintf("%s/jobs/%lld", public_url, (long long)job);
-	return test_status_is_red(w->status) ? xasprintf("%s/accelerators/%s", public_url,
-						   v->accelerators[w->accelerator].name)
-					     : NULL;
+	if (e->issue_url)
+		return xstrdup(e->issue_url);
+	return e->job ? xasprintf("%s/jobs/%lld", public_url, (long long)e->job) : NULL;
 }
 
 static json_t *cell_json(
     const struct change_view *v, const struct verdict_view *w, const char *public_url)
 {
 	json_t *obj = json_object();
-	char *url = evidence_url(v, w, public_url);
+	struct verdict_evidence evidence = verdict_evidence_of(w);
+	char *url = evidence_url(&evidence, public_url);
 
 	json_set_str(obj, "accelerator", v->accelerators[w->accelerator].name);
 	json_set_foreign_text(obj, "suite", w->suite);
@@ -163,7 +156,7 @@ static json_t *cell_json(
 	json_set_foreign_text(obj, "file", w->file);
 	set_int_or_null(obj, "line", w->line);
 	set_int_or_null(obj, "job", w->job);
-	set_int_or_null(obj, "evidence_job", w->evidence_job);
+	set_int_or_null(obj, "evidence_job", evidence.job);
 	json_set_foreign_text(obj, "evidence_url", url);
 	json_object_set_new(obj, "late", json_boolean(w->is_late));
 	free(url);

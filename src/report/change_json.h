@@ -9,9 +9,9 @@
 
 /* A new object: the contract's fields, each always there (null where nothing is known), then
  * ours, among them `summary` (report/verdict_json.h, and as `text` the sentence that the comment begins
- * with, as plain text). A cell's `evidence_url` shows why it is red:
- * the issue of a KNOWN one, the page of the job that is the evidence; else the page of the job that
- * reported the cell. Accelerators at L1 are left out. Bytes that are no UTF-8 become U+FFFD. public_url:
+ * with, as plain text). A cell's `evidence_url` shows whose its
+ * failure is: the issue of a KNOWN one, else the page of the job that is the evidence, and null where
+ * there is none (verdict_evidence_of()). Accelerators at L1 are left out. Bytes that are no UTF-8 become U+FFFD. public_url:
  * without a trailing slash, what `evidence_url` starts with. choice: which verdicts are listed; all
  * else is of the whole change. */
 json_t *change_json(

@@ -44,7 +44,9 @@ static bool append_job_url(struct buf *out, const struct check_options *o, int64
 static void append_evidence(
     struct buf *out, const struct verdict_view *w, const struct check_options *o)
 {
-	const char *attribution = attribution_name(w->attribution);
+	const char *attribution =
+	    attribution_applies(w->status) ? attribution_name(w->attribution) : NULL;
+	struct verdict_evidence e = verdict_evidence_of(w);
 	struct buf url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 
 	if (attribution)
@@ -53,8 +55,8 @@ static void append_evidence(
 		buf_append_str(out, ": ");
 		escape_markdown_code(out, w->reason, REASON_CHARS, MARKDOWN_TEXT);
 	}
-	if ((w->evidence_url && escape_url(&url, w->evidence_url, VENDOR_URL_BYTES, URL_HTTPS)) ||
-	    append_job_url(&url, o, w->evidence_job))
+	if ((e.issue_url && escape_url(&url, e.issue_url, VENDOR_URL_BYTES, URL_HTTPS)) ||
+	    append_job_url(&url, o, e.job))
 		buf_appendf(out, " · [evidence](%s)", buf_str(&url));
 	buf_release(&url);
 }

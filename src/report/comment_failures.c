@@ -85,6 +85,7 @@ static void append_reason(struct buf *out, const char *reason)
 static void append_evidence(struct buf *out, const struct table *t, const struct verdict_view *w,
     const struct comment_options *o)
 {
+	struct verdict_evidence e = verdict_evidence_of(w);
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
 	const char *separator = " · ";
 
@@ -96,10 +97,9 @@ static void append_evidence(struct buf *out, const struct table *t, const struct
 		append_reason(out, w->reason);
 		separator = ": ";
 	}
-	if (w->attribution == ATTRIBUTION_KNOWN && w->evidence_url &&
-	    escape_url(&url, w->evidence_url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
+	if (e.issue_url && escape_url(&url, e.issue_url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
 		buf_appendf(out, "%s[issue](%s)", separator, buf_str(&url));
-	else if (w->evidence_job > 0 && comment_append_own_url(&url, o, "jobs", w->evidence_job))
+	else if (e.job && comment_append_own_url(&url, o, "jobs", e.job))
 		buf_appendf(out, "%s[evidence](%s)", separator, buf_str(&url));
 	buf_release(&url);
 }

@@ -204,7 +204,8 @@ static void append_failure(const struct canvas *c, const struct table_failure *f
 	char *title = fit(c->t->columns[f->column].accelerator->title, TITLE_MAX);
 	char *message = fit(w->message ? w->message : "no message", room);
 	char *reason = fit(w->reason ? w->reason : "", room);
-	char *issue = fit(w->evidence_url ? w->evidence_url : "", room);
+	struct verdict_evidence e = verdict_evidence_of(w);
+	char *issue = fit(e.issue_url ? e.issue_url : "", room);
 
 	append_coloured(c, RED, table_status_symbol(w->status));
 	buf_appendf(c->out, " %s on %s\n    %s\n", name, title, message);
@@ -213,7 +214,7 @@ static void append_failure(const struct canvas *c, const struct table_failure *f
 	if (issue[0])
 		buf_appendf(c->out, "    %s\n", issue);
 	else
-		append_link(c, "evidence: ", w->evidence_job);
+		append_link(c, "evidence: ", e.job);
 	append_link(c, "", w->job);
 	free(full);
 	free(name);

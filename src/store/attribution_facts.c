@@ -79,7 +79,8 @@ bool attribution_case_read(struct attribution_case *c)
 	    " AND v.attribution IS NOT NULL ORDER BY v.test_id",
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
 	while (rows_next(r))
-		add_cell(c, r);
+		if (attribution_applies(test_status_parse(rows_text(r, 1))))
+			add_cell(c, r);
 	return c->n > 0;
 }
 

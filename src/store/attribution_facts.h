@@ -50,7 +50,7 @@ struct attribution_case {
 	size_t n;
 };
 
-/* False: there is no such change, or nothing of it is red. attribution_case_release() either way. */
+/* False: there is no such change, or it has no cell to attribute (attribution_applies()). attribution_case_release() either way. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 

@@ -95,7 +95,7 @@ void facts_of_ways(struct attribution_case *c)
 		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
 		struct failure_mark mark;
 
-		if (!cell || cell->facts.mark.status == TEST_MISS)
+		if (!cell)
 			continue;
 		mark = read_mark(r);
 		add_way(cell, &mark, rows_int(r, 3));

@@ -356,7 +356,14 @@ static const char VERSION_5[] =
     " issuer TEXT NOT NULL, repository_key TEXT NOT NULL, repository TEXT NOT NULL,"
     " repository_id INTEGER, repository_owner_id INTEGER, recorded_ms INTEGER,"
     " refused_id INTEGER, refused_owner_id INTEGER, refused_ms INTEGER,"
-    " PRIMARY KEY (issuer, repository_key)) WITHOUT ROWID;";
+    " PRIMARY KEY (issuer, repository_key)) WITHOUT ROWID;"
+
+    /* older versions attributed tests without a result as well */
+    "UPDATE verdict SET attribution = 'UNCLASSIFIED', reason = NULL, evidence_job = NULL,"
+    " evidence_url = NULL WHERE status = 'MISS'"
+    " AND attribution IN ('KNOWN', 'BASE', 'FLAKY', 'NEW');"
+    "UPDATE verdict SET reason = NULL, evidence_job = NULL WHERE status = 'MISS'"
+    " AND attribution = 'UNCLASSIFIED' AND reason IS NOT NULL;";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5};

@@ -112,7 +112,7 @@ static void read_tests(struct db *d, const struct get_job *g, struct job_detail 
 	    " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1"
 	    " AND x.status IN ('FAIL', 'ERROR', 'MISS')"
 	    " LEFT JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator"
-	    " AND v.test_id = x.test_id"
+	    " AND v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status = 'MISS')"
 	    " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
 	    " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
 	    " ORDER BY x.ordinal LIMIT ?4",

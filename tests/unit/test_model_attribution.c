@@ -155,19 +155,22 @@ static void a_general_message_needs_a_clear_step(void **state)
 	assert_cases(CASES, ARRAY_LEN(CASES), &GENERIC);
 }
 
-static void an_outage_is_compared_like_others(void **state)
+/* B8 */
+static void a_test_without_a_result_has_no_attribution(void **state)
 {
 	struct base_run runs[] = {{.mark = {TEST_MISS, 0}, .distance = 0},
 	    {.mark = {TEST_MISS, 0}, .distance = 1}, {.is_green = true, .distance = 2}};
-	struct attribution_facts f = {.mark = {TEST_MISS, 0},
+	struct attribution_facts f = {.mark = {TEST_FAIL, 0},
 	    .is_base_known = true,
 	    .base = runs,
 	    .n_base = 3,
 	    .n_in_row = 1};
 
 	(void)state;
-	ASSERT_JUDGED(attribute(&f, DISTANCE), BASE);
-	f.mark.status = TEST_FAIL;
+	for (int s = 0; s < N_TEST_STATUSES; s++)
+		assert_int_equal(
+		    attribution_applies((enum test_status)s), s == TEST_FAIL || s == TEST_ERROR);
+	/* nor does an outage on the base excuse a failure here */
 	ASSERT_JUDGED(attribute(&f, DISTANCE), UNCLASSIFIED);
 }
 
@@ -322,7 +325,7 @@ int main(void)
 	    cmocka_unit_test(known_comes_first),
 	    cmocka_unit_test(base_needs_the_same_failure),
 	    cmocka_unit_test(a_general_message_needs_a_clear_step),
-	    cmocka_unit_test(an_outage_is_compared_like_others),
+	    cmocka_unit_test(a_test_without_a_result_has_no_attribution),
 	    cmocka_unit_test(a_second_failure_is_not_excused_by_what_excuses_the_first),
 	    cmocka_unit_test(both_outcomes_on_one_commit),
 	    cmocka_unit_test(both_outcomes_on_another_commit),

@@ -862,6 +862,31 @@ static void the_worst_of_the_last_attempts_is_the_cell(void **state)
 	change_view_free(v);
 }
 
+/* B8: a test without a result is the vendor's to look at, whatever would excuse a failure of it. */
+static void a_test_without_a_result_is_not_attributed(void **state)
+{
+	struct add_known k = {
+	    .pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
+	struct change_view *v;
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_MISS, SPECIFIC);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report_at('a', 1, TEST_PASS, NULL, T0 + HOUR);
+	report_at('a', 2, TEST_MISS, SPECIFIC, T0 + 2 * HOUR);
+	DO_OK(store_add_known, &k);
+	settle(&has_moved);
+	v = rig_view_of(1, NULL);
+	assert_int_equal(find_cell(v)->status, TEST_MISS);
+	assert_int_equal(find_cell(v)->attribution, ATTRIBUTION_UNCLASSIFIED);
+	assert_null(find_cell(v)->reason);
+	assert_null(find_cell(v)->evidence_url);
+	assert_int_equal(find_cell(v)->evidence_job, 0);
+	change_view_free(v);
+}
+
 static void how_cells_differ_from_the_base(void **state)
 {
 	struct test_result base[] = {result(TEST_PASS, NULL), result(TEST_FAIL, OTHER),
@@ -1136,6 +1161,7 @@ int main(void)
 	    TEST(a_push_is_compared_with_its_parent),
 	    TEST(a_dtype_is_a_test_of_its_own),
 	    TEST(the_worst_of_the_last_attempts_is_the_cell),
+	    TEST(a_test_without_a_result_is_not_attributed),
 	    TEST(how_cells_differ_from_the_base),
 	    TEST(old_failures_go),
 	    TEST(a_run_of_the_branch_is_told_to_all_whom_it_may_excuse),

@@ -32,7 +32,7 @@ export function Details({ cell, a, body }) {
       {cell.message && <pre><Foreign text={cell.message} /></pre>}
       <p class="row">
         <span>{cell.reason ? <Foreign text={cell.reason} /> : why ? why.text : 'not classified yet'}</span>
-        {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
+        {cell.evidence_url && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
         {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
         <Place cell={cell} body={body} />
         <Contact a={a} />
@@ -66,7 +66,7 @@ function Alike({ cells, byName, body }) {
               {cell.late && <span class="tag">reported late</span>}
               {reasons.size > 1 && cell.reason && <Foreign class="quiet" text={cell.reason} />}
               {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
-              {cell.evidence_url && cell.evidence_job !== cell.job && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
+              {cell.evidence_url && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}
               <Place cell={cell} body={body} />
             </li>
           ))}
