@@ -81,7 +81,7 @@ static void take_report(struct runners *r, struct http_request *q, const struct 
 	int err;
 
 	access_of_repository(r->config, caller->repository, caller->workflow_ref, &access);
-	s = submission_new(r, q, caller->repository, false, &access);
+	s = submission_new(r, q, &(struct reporter){.repository = caller->repository}, &access);
 	if (!s)
 		return;
 	body = http_body(q, &n);
@@ -89,7 +89,8 @@ static void take_report(struct runners *r, struct http_request *q, const struct 
 	submission_start(s, err, &e);
 }
 
-/* What answers a dispatch names it in the path, where it is checked: vendor_api.c. */
+/* A report of a dispatch names the dispatch in its path, where the token is checked against it:
+ * vendor_api.c. */
 static void take_self_report(struct runners *r, struct http_request *q, const char *accelerator)
 {
 	struct error e = {0};
@@ -100,7 +101,7 @@ static void take_self_report(struct runners *r, struct http_request *q, const ch
 	int err;
 
 	access_of_accelerator(r->config, accelerator, &access);
-	s = submission_new(r, q, accelerator, true, &access);
+	s = submission_new(r, q, &(struct reporter){.accelerator = accelerator}, &access);
 	if (!s)
 		return;
 	body = http_body(q, &n);
@@ -111,6 +112,19 @@ static void take_self_report(struct runners *r, struct http_request *q, const ch
 		    "or periodic, delivery_id the tested commit's 40 digits; jobs of a dispatch go "
 		    "to /api/v1/dispatches/ID/jobs");
 	submission_start(s, err, &e);
+}
+
+static void refuse_machine(struct runners *r, struct http_request *q, const struct credential *who)
+{
+	answer_refused(r, q,
+	    &(struct refusal){
+		.status = 403,
+		.detail =
+		    "a machine's token reports only the jobs of its own leases, at "
+		    "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own needs an API "
+		    "token (`token issue`)",
+		.caller = who->accelerator,
+	    });
 }
 
 static void handle(struct runners *r, struct http_request *q)
@@ -131,8 +145,12 @@ static void handle(struct runners *r, struct http_request *q)
 		return;
 	}
 	if (credential_is_shaped(token)) {
-		if (admit_token(r, q, token, &who))
+		if (!admit_token(r, q, token, &who))
+			return;
+		if (who.kind == TOKEN_API)
 			take_self_report(r, q, who.accelerator);
+		else
+			refuse_machine(r, q, &who);
 		return;
 	}
 	err =

@@ -72,6 +72,8 @@ static bool is_theirs(const struct job_access *a)
 
 	if (!strv_contains(a->access.allowed, j->accelerator))
 		return false;
+	if (a->machine)
+		return str_eq(a->machine, j->machine);
 	if (a->dispatch_id)
 		return str_eq(a->dispatch_id, j->dispatch_id);
 	if (a->repository)
@@ -119,7 +121,10 @@ static void on_found(struct store_query *q)
 	else if (q->err)
 		answer_unread(a, q->err);
 	else if (!is_theirs(a))
-		answer(a, 403, "the job is not this caller's", NULL);
+		answer(a, 403,
+		    a->machine ? "the job is not of a lease that this machine has or had"
+			       : "the job is not this caller's",
+		    NULL);
 	else if (err)
 		job_access_refuse(a, err);
 	else
@@ -183,6 +188,7 @@ static void admit_ours(struct job_access *a, const char *token)
 	}
 	access_of_accelerator(a->config, c.accelerator, &a->access);
 	a->token_id = c.id;
+	a->machine = c.kind == TOKEN_RUNNER ? xstrdup(c.name) : NULL;
 	a->caller = *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
 	admit(a);
 }
@@ -294,5 +300,6 @@ void job_access_release(struct job_access *a)
 	config_unref(a->config);
 	free(a->caller);
 	free(a->dispatch_id);
+	free(a->machine);
 	free(a->repository);
 }

@@ -25,6 +25,7 @@ struct job_access {
 	char *dispatch_id; /* of a callback token: only this one's jobs */
 	char *repository;  /* of an OIDC token: only its own jobs */
 	int64_t token_id;  /* of a vendor's token; 0: it is of another kind */
+	char *machine;     /* of a machine's token: only the jobs of its leases */
 	struct key_wait keys;
 };
 

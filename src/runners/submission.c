@@ -12,6 +12,9 @@ static void submission_free(struct submission *s)
 	callback_request_release(&s->body);
 	config_unref(s->config);
 	free(s->caller);
+	free(s->repository);
+	free(s->accelerator);
+	free(s->machine);
 	free(s);
 }
 
@@ -89,6 +92,12 @@ static void answer_outcome(struct submission *s, enum report_outcome outcome, in
 		else
 			refuse(s, 403, "this caller may not report for the dispatch's accelerator");
 		break;
+	case REPORT_NOT_ITS_LEASE:
+		refuse(s, 403,
+		    "a machine's token reports only the jobs of its own leases: workflow, job "
+		    "name, run_id "
+		    "and run_attempt must be those of a lease that this machine has or had");
+		break;
 	}
 }
 
@@ -127,10 +136,11 @@ static int put_job(struct submission *s)
 
 	s->job = (struct report_job){
 	    .op = {.done = on_job_written},
-	    .repository = s->is_by_token ? NULL : s->caller,
+	    .repository = s->repository,
 	    .dispatch_id = body->dispatch_id,
 	    .delivery_id = body->delivery_id,
-	    .accelerator = s->is_by_token ? s->caller : body->report.accelerator,
+	    .accelerator = s->accelerator ? s->accelerator : body->report.accelerator,
+	    .machine = s->machine,
 	    .allowed = s->access.allowed,
 	    .silent = s->access.silent,
 	    .report = &body->report,
@@ -146,7 +156,7 @@ static int put_nightly(struct submission *s)
 	s->nightly = (struct report_nightly){
 	    .op = {.done = on_nightly_written},
 	    .repository = s->config->upstream_repository,
-	    .target = s->caller,
+	    .target = s->repository ? s->repository : s->accelerator,
 	    .accelerator = named ? named : s->access.allowed[0],
 	    .head_sha = s->body.delivery_id,
 	    .report = &s->body.report,
@@ -238,7 +248,7 @@ static bool admit(struct submission *s)
 		return false;
 	}
 	/* A dispatch that is named ends all the same: a lease must not run out over it. */
-	if (access_is_silent(&s->access) && !s->is_by_token) {
+	if (access_is_silent(&s->access) && s->repository) {
 		ignore(s, "the accelerator is at L1");
 		return false;
 	}
@@ -249,16 +259,27 @@ static bool admit(struct submission *s)
 	return true;
 }
 
-struct submission *submission_new(struct runners *r, struct http_request *q, const char *caller,
-    bool is_by_token, struct access *access)
+/* A machine has a rate of its own, so that it cannot use up the other machines'. */
+static char *caller_of(const struct submission *s)
 {
+	if (s->machine)
+		return xasprintf("%s/%s", s->accelerator, s->machine);
+	return xstrdup(s->repository ? s->repository : s->accelerator);
+}
+
+struct submission *submission_new(
+    struct runners *r, struct http_request *q, const struct reporter *by, struct access *access)
+{
+	const char *repository = access->repository ? access->repository : by->repository;
 	struct submission *s = xcalloc(1, sizeof *s);
 
 	s->runners = r;
 	s->request = q;
 	s->config = config_ref(r->config);
-	s->caller = xstrdup(access->repository ? access->repository : caller);
-	s->is_by_token = is_by_token;
+	s->repository = xstrdup_or_null(repository);
+	s->accelerator = xstrdup_or_null(by->accelerator);
+	s->machine = xstrdup_or_null(by->machine);
+	s->caller = caller_of(s);
 	s->access = *access;
 	*access = (struct access){0};
 	if (admit(s))

@@ -14,18 +14,26 @@ struct submission {
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left */
 	struct config *config;        /* a reference: access points into it */
-	char *caller;                 /* repository, or accelerator of a token of ours */
-	bool is_by_token;             /* one of ours, bound to an accelerator: no issuer's */
+	char *caller; /* for the log and the rate: repository, accelerator or accelerator/machine */
+	char *repository;  /* of an issuer's token, as the registry spells it; else NULL */
+	char *accelerator; /* to which a token of ours is bound; else NULL */
+	char *machine;     /* to whose leases a token of `runner add` is bound; else NULL */
 	struct access access;
 	struct callback_request body;
 	struct report_job job;
 	struct report_nightly nightly;
 };
 
-/* Who reports; the access is taken over. Answers (429, 200 ignored, 403) and returns NULL
- * when nothing further is to be read; else fill `body` and start it. */
-struct submission *submission_new(struct runners *r, struct http_request *q, const char *caller,
-    bool is_by_token, struct access *access);
+/* Who reports, as the credential says: an issuer's token names a repository; a token of ours is
+ * bound to an accelerator and, when it is of `runner add`, to one machine's leases. */
+struct reporter {
+	const char *repository, *accelerator, *machine; /* what does not apply is NULL */
+};
+
+/* The access is taken over. Answers (429, 200 ignored, 403) and returns NULL when nothing further
+ * is to be read; else fill `body` and start it. */
+struct submission *submission_new(
+    struct runners *r, struct http_request *q, const struct reporter *by, struct access *access);
 /* The body was read with `err`; answers now or later, frees itself then. */
 void submission_start(struct submission *s, int err, const struct error *e);
 

@@ -1,6 +1,6 @@
 /* POST /api/v1/dispatches/{id}/jobs: for everyone without GitHub's OIDC. The credential is the
- * dispatch's own token, bound to it and to one accelerator, or a token of the vendor's, bound to
- * the accelerator. */
+ * dispatch's own token, bound to it and to one accelerator; an API token, bound to the
+ * accelerator; or a machine's token, bound to that machine's leases. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "model/callback_token.h"
@@ -9,7 +9,7 @@
 #include "runners/submission.h"
 
 static void take_report(
-    struct runners *r, struct http_request *q, const char *dispatch_id, const char *accelerator)
+    struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
 	struct error e = {0};
 	struct submission *s;
@@ -18,8 +18,8 @@ static void take_report(
 	size_t n;
 	int err;
 
-	access_of_accelerator(r->config, accelerator, &access);
-	s = submission_new(r, q, accelerator, true, &access);
+	access_of_accelerator(r->config, by->accelerator, &access);
+	s = submission_new(r, q, by, &access);
 	if (!s)
 		return;
 	body = http_body(q, &n);
@@ -43,7 +43,7 @@ static void take_with_callback_token(
 			    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
 		    });
 	else
-		take_report(r, q, dispatch_id, accelerator);
+		take_report(r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
 	free(accelerator);
 }
 
@@ -63,7 +63,11 @@ static void on_request(struct http_request *q, void *owner)
 	else if (!credential_is_shaped(token))
 		take_with_callback_token(r, q, token, dispatch_id);
 	else if (admit_token(r, q, token, &who))
-		take_report(r, q, dispatch_id, who.accelerator);
+		take_report(r, q, dispatch_id,
+		    &(struct reporter){
+			.accelerator = who.accelerator,
+			.machine = who.kind == TOKEN_RUNNER ? who.name : NULL,
+		    });
 }
 
 void vendor_api_add_route(struct runners *r, struct http_server *h)

@@ -16,6 +16,7 @@ enum report_outcome {
 	REPORT_WHICH_ACCELERATOR, /* several share it and workflow.accelerator does not say */
 	REPORT_WRONG_ACCELERATOR, /* not one of this dispatch, or not the caller's */
 	REPORT_IGNORED_LEVEL,     /* the accelerator's level shows nothing (L1) */
+	REPORT_NOT_ITS_LEASE,     /* not the job of a lease of the machine that reports */
 };
 
 /* The dispatch is found by (a) dispatch_id alone when `repository` is NULL (a callback
@@ -32,6 +33,8 @@ struct report_job {
 	 * the dispatch */
 	const char *const *allowed;
 	const char *const *silent; /* accelerators at L1: NULL-terminated or NULL */
+	/* only the job of a lease that this machine has or had, whatever became of it; NULL: any */
+	const char *machine;
 	const struct job_report *report;
 	int64_t now_ms;
 	enum report_outcome outcome; /* out */
@@ -62,6 +65,7 @@ struct find_job {
 	/* out; ERR_NOT_FOUND in q.err. find_job_release() */
 	char *dispatch_id, *accelerator;
 	char *repository; /* of a github runner or a self-report's vendor; NULL: neither */
+	char *machine;    /* whose lease it is or was the job of; NULL: nobody's */
 	enum job_status status;
 	bool has_report;
 };

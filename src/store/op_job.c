@@ -1,6 +1,7 @@
 /* A report finds its dispatch and accelerator, and moves them: the job's row, its results,
  * the dispatch's state, the cells and the wish to update the comment in one transaction. */
 #include "base/alloc.h"
+#include "base/str.h"
 #include "base/strv.h"
 #include "store/attribution.h"
 #include "store/db.h"
@@ -266,7 +267,9 @@ static int report_run(struct store_op *op, struct db *d)
 	if (choose(o, &l, &s)) {
 		struct stored_lease lease = find_lease(d, o->report, s);
 
-		if (o->silent && strv_contains(o->silent, s->accelerator))
+		if (o->machine && !str_eq(o->machine, lease.machine))
+			o->outcome = REPORT_NOT_ITS_LEASE;
+		else if (o->silent && strv_contains(o->silent, s->accelerator))
 			note_silent(d, o, &l, s, &lease);
 		else
 			record(d, o, &l, s, &lease);

@@ -158,7 +158,9 @@ static int find_run(struct store_query *q, struct db *d)
 	struct rows *r = db_rows(d,
 	    "SELECT j.dispatch_id, j.accelerator, j.status, j.report_digest IS NOT NULL,"
 	    " CASE WHEN j.dispatch_id = '' THEN j.runner"
-	    "  WHEN x.kind IN ('github', 'infra') THEN x.target END"
+	    "  WHEN x.kind IN ('github', 'infra') THEN x.target END,"
+	    " (SELECT l.machine FROM lease l"
+	    "  WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id)"
 	    " FROM job j LEFT JOIN dispatch x ON x.id = j.dispatch_id"
 	    " AND x.accelerator = j.accelerator AND x.runner = j.runner WHERE j.id = ?1",
 	    V_INT(f->id));
@@ -170,13 +172,14 @@ static int find_run(struct store_query *q, struct db *d)
 	f->status = job_status_parse(rows_text(r, 2));
 	f->has_report = rows_int(r, 3);
 	f->repository = rows_dup(r, 4);
+	f->machine = rows_dup(r, 5);
 	rows_end(r);
 	return 0;
 }
 
 int store_find_job(struct store *s, struct find_job *q)
 {
-	q->dispatch_id = q->accelerator = q->repository = NULL;
+	q->dispatch_id = q->accelerator = q->repository = q->machine = NULL;
 	q->has_report = false;
 	q->q.run = find_run;
 	return store_query(s, &q->q);
@@ -187,4 +190,5 @@ void find_job_release(struct find_job *q)
 	FREE_AND_NULL(q->dispatch_id);
 	FREE_AND_NULL(q->accelerator);
 	FREE_AND_NULL(q->repository);
+	FREE_AND_NULL(q->machine);
 }

@@ -571,6 +571,57 @@ static void anothers_job_leaves_it_alone(void **state)
 	lease_offer_release(&o);
 }
 
+static enum report_outcome finish_as(
+    const char *machine, const struct lease_offer *o, const char *name, int64_t at)
+{
+	struct job_report j = {
+	    .status = JOB_COMPLETED,
+	    .conclusion = (char *)"success",
+	    .workflow = o->runner,
+	    .name = (char *)name,
+	    .run_id = o->run_id,
+	    .run_attempt = o->attempt,
+	};
+	struct report_job op = {
+	    .dispatch_id = o->dispatch_id,
+	    .accelerator = "npu",
+	    .machine = machine,
+	    .report = &j,
+	    .now_ms = T0 + at,
+	};
+
+	DO_OK(store_report_job, &op);
+	return op.outcome;
+}
+
+/* Finding 6. */
+static void a_machine_reports_its_own_leases_alone(void **state)
+{
+	struct lease_offer first, second, never;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	first = take("npu-1", "c1", 0);
+	assert_int_equal(finish_as("npu-2", &first, "tests", 1), REPORT_NOT_ITS_LEASE);
+	assert_int_equal(finish_as("npu-1", &first, "lint", 1), REPORT_NOT_ITS_LEASE);
+	assert_int_equal(finish_as("", &first, "tests", 1), REPORT_NOT_ITS_LEASE);
+	ASSERT_LEASES("npu-1 active");
+	assert_job(first.job_id, "in_progress");
+	expire(LEASE_MS);
+	second = take("npu-2", "c2", LEASE_MS);
+	assert_int_equal(finish_as("npu-1", &second, "tests", LEASE_MS), REPORT_NOT_ITS_LEASE);
+	assert_int_equal(finish_as("npu-2", &first, "tests", LEASE_MS), REPORT_NOT_ITS_LEASE);
+	never = second;
+	never.attempt = 3;
+	assert_int_equal(finish_as("npu-2", &never, "tests", LEASE_MS), REPORT_NOT_ITS_LEASE);
+	assert_int_equal(finish_as("npu-1", &first, "tests", LEASE_MS), REPORT_RECORDED);
+	ASSERT_LEASES("npu-2 active, npu-1 expired");
+	assert_int_equal(finish_as("npu-2", &second, "tests", LEASE_MS), REPORT_RECORDED);
+	ASSERT_LEASES("npu-2 done, npu-1 expired");
+	lease_offer_release(&first);
+	lease_offer_release(&second);
+}
+
 /* ---- crashes ---- */
 
 /* Dies between the commit and the answer: the machine asks again and has lost nothing. */
@@ -704,6 +755,7 @@ int main(void)
 	    TEST(a_result_after_the_deadline_counts),
 	    TEST(nobody_comes),
 	    TEST(anothers_job_leaves_it_alone),
+	    TEST(a_machine_reports_its_own_leases_alone),
 	    TEST(a_claim_survives_a_kill),
 	    TEST(leases_are_listed),
 	    TEST(they_go_with_their_change),

@@ -319,6 +319,7 @@ static void a_job_is_found_with_whom_it_belongs_to(void **state)
 	assert_string_equal(f.dispatch_id, o.dispatch_id);
 	assert_string_equal(f.accelerator, "npu");
 	assert_null(f.repository);
+	assert_string_equal(f.machine, "npu-1");
 	assert_int_equal(f.status, JOB_IN_PROGRESS);
 	assert_false(f.has_report);
 	find_job_release(&f);
@@ -336,6 +337,7 @@ static void a_job_is_found_with_whom_it_belongs_to(void **state)
 	f.id = g.job_id;
 	ASK_OK(store_find_job, &f);
 	assert_string_equal(f.repository, "NVIDIA/pytorch");
+	assert_null(f.machine);
 	find_job_release(&f);
 	free(id);
 
