@@ -68,26 +68,19 @@ static bool walk_list(const struct http_server *s, const char *list, uint8_t add
 	return false;
 }
 
-void http_client_address_find(
-    const struct http_conn *c, const struct http_head *h, char out[INET6_ADDRSTRLEN])
+void http_client_address_find(const struct http_conn *c, const struct http_head *h, uint8_t ret[16])
 {
 	const struct http_server *s = c->server;
-	uint8_t address[16];
 
-	if (c->is_unix) {
-		snprintf(out, INET6_ADDRSTRLEN, "unix");
+	memcpy(ret, c->peer, 16);
+	if (c->is_unix || !s->is_trusted || !s->is_trusted(ret, s->trusted_owner))
 		return;
-	}
-	memcpy(address, c->peer, 16);
-	if (s->is_trusted && s->is_trusted(address, s->trusted_owner)) {
-		/* Several headers are one list, in their order. */
-		for (size_t i = h->n_fields; i-- > 0;) {
-			const struct http_field *f = &h->fields[i];
+	/* Several headers are one list, in their order. */
+	for (size_t i = h->n_fields; i-- > 0;) {
+		const struct http_field *f = &h->fields[i];
 
-			if (strcasecmp(h->text + f->name, "x-forwarded-for") == 0 &&
-			    walk_list(s, h->text + f->value, address))
-				break;
-		}
+		if (strcasecmp(h->text + f->name, "x-forwarded-for") == 0 &&
+		    walk_list(s, h->text + f->value, ret))
+			break;
 	}
-	http_address_format(address, out);
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "http/client_address.h"
+#include "http/client_group.h"
 #include "http/server_internal.h"
 
 int http_request_new(struct http_conn *c, struct http_head *head, struct http_segments *ret_path,
@@ -18,6 +19,8 @@ int http_request_new(struct http_conn *c, struct http_head *head, struct http_se
 	r->conn = c;
 	r->began_us = (int64_t)(uv_hrtime() / 1000);
 	r->head = head;
+	http_client_address_find(c, head, r->address);
+	r->is_unix = c->is_unix;
 	r->is_tls = c->session != NULL;
 	r->is_head = str_eq(head->method, "HEAD");
 	r->query = target[n] ? target + n + 1 : "";
@@ -49,7 +52,6 @@ void http_request_lose(struct http_request *r)
 	struct http_bodies *bodies = &r->conn->server->bodies;
 	size_t bytes;
 
-	http_client_address(r);
 	if (r->body.data) {
 		/* Off the account: it is memory of the handler's from here. */
 		char *data = http_body_take(bodies, &r->body, &bytes);
@@ -168,10 +170,22 @@ const char *http_client_address(const struct http_request *r)
 {
 	struct http_request *own = (struct http_request *)(uintptr_t)r;
 
-	/* Worked out when first asked for: most requests are never asked. */
-	if (r->client[0] == '\0' && r->conn)
-		http_client_address_find(r->conn, r->head, own->client);
+	if (r->client[0])
+		return r->client;
+	if (r->is_unix)
+		snprintf(own->client, sizeof(own->client), "unix");
+	else
+		http_address_format(r->address, own->client);
 	return r->client;
+}
+
+struct http_client_group http_client_group(const struct http_request *r)
+{
+	struct http_client_group g = http_client_group_of(r->address);
+
+	/* No address has this group: the lower half of an IPv6 group is zero. */
+	g.address[15] |= r->is_unix;
+	return g;
 }
 
 bool http_is_tls(const struct http_request *r)

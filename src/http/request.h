@@ -32,7 +32,9 @@ struct http_request {
 	void (*on_gone)(struct http_request *r);
 	void (*on_drain)(struct http_request *r);
 	int64_t left_bytes;            /* of a streamed answer with a length */
-	char client[INET6_ADDRSTRLEN]; /* "" until asked for */
+	uint8_t address[16];           /* the client's; see client_address.h */
+	char client[INET6_ADDRSTRLEN]; /* the same as text; "" until asked for */
+	bool is_unix;
 	bool is_tls;
 	bool is_head;     /* HEAD: the answer's body is not sent */
 	bool is_chunked;  /* the streamed answer */
