@@ -40,7 +40,7 @@ override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(W
 	-include src/base/banned.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 # as-needed: outpost-runner must not ask for libraries that only the daemon uses
 override LDFLAGS += -Wl,--as-needed $(LDFLAGS_$(VARIANT))
-override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lpthread -lm
+override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 
 # one line a step; V=1 shows the commands
 Q   := $(if $(V),,@)

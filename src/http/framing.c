@@ -56,19 +56,12 @@ static int collect_singles(
 	return 0;
 }
 
-static bool is_host(const char *s)
-{
-	static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789-._~!$&'()*+;=:[]%";
-
-	return s[strspn(s, ALLOWED)] == '\0';
-}
-
 static int check_host(const struct http_head *h, const char *host, struct http_refusal *refusal)
 {
 	if (!host)
 		return h->minor == 1 ? http_refuse(refusal, 400, "no Host") : 0;
-	return is_host(host) ? 0 : http_refuse(refusal, 400, "malformed Host");
+	return http_host_is_plain(host, strlen(host)) ? 0
+						      : http_refuse(refusal, 400, "malformed Host");
 }
 
 /* Digits only: no sign, no list, no space inside, nothing that overflows. */

@@ -1,8 +1,8 @@
-/* A request's head (request line and headers) as checked spans.
+/* A request's head: its request line and headers, split and checked.
  *
- * Two readers must agree before a head is accepted: our own scan, which holds RFC 9112 to
- * the letter where leniency lets requests be smuggled, and the parser library, which only
- * head.c sees. Pure: no sockets, no clock. */
+ * Strict where RFC 9110 and RFC 9112 let a server refuse, because leniency lets requests be
+ * smuggled past a proxy that reads them differently. Only a complete head is read, so there is
+ * no state between two calls. Pure: no sockets, no clock. */
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H
 
@@ -27,7 +27,7 @@ struct http_field {
 };
 
 struct http_head {
-	const char *method; /* static */
+	const char *method; /* a text of our own, one of the methods that are known */
 	uint16_t target;    /* offset: origin-form, "/path?query", or "*" */
 	uint16_t n_fields;
 	uint8_t minor; /* HTTP/1.minor */
@@ -54,14 +54,18 @@ const char *http_head_get(const struct http_head *h, const char *name);
 
 /* ---- the steps, each in its file ---- */
 
-/* lines.c: every byte and line of p[0..n) is as RFC 9112 has it. Counts the header lines. */
-int http_lines_check(
-    const char *p, size_t n, size_t *ret_n_fields, struct http_refusal *ret_refusal) MUST_CHECK;
+/* lines.c: splits h->text[0..n), in place, into method, target, version and at most max_fields
+ * fields, each ended with NUL, and refuses every line that RFC 9112 does not allow. h->method
+ * points into the text after it. */
+int http_lines_split(
+    struct http_head *h, size_t n, size_t max_fields, struct http_refusal *ret_refusal) MUST_CHECK;
 /* framing.c: what the headers say together: length, coding, host, expectation, repeats. */
 int http_framing_check(struct http_head *h, struct http_refusal *ret_refusal) MUST_CHECK;
 /* target.c: *target becomes the origin-form of the request target (in place) or "*". */
 int http_target_check(
     char **target, const char *method, struct http_refusal *ret_refusal) MUST_CHECK;
+/* Only characters that a Host may have (RFC 3986 section 3.2, without userinfo), or none. */
+bool http_host_is_plain(const char *s, size_t n);
 /* Sets the refusal and returns ERR_PROTOCOL. */
 int http_refuse(struct http_refusal *ret_refusal, int status, const char *why);
 

@@ -1,5 +1,5 @@
-/* The raw lines of a head, byte for byte. Whatever two readers of HTTP could see
- * differently is refused here: bare CR and LF, NUL, folded lines, space before the colon. */
+/* Splits a head into its lines, byte for byte. What two readers of HTTP could see differently is
+ * refused here: bare CR and LF, NUL, folded lines, space before the colon. */
 #include "http/head.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static int check_version(const char *p, size_t n, struct http_refusal *refusal)
+static int read_version(struct http_head *h, const char *p, size_t n, struct http_refusal *refusal)
 {
 	bool is_shaped = (n == 8 && is_digit(p[5]) && p[6] == '.' && is_digit(p[7])) ||
 			 (n == 6 && is_digit(p[5]));
@@ -65,16 +65,19 @@ static int check_version(const char *p, size_t n, struct http_refusal *refusal)
 		return http_refuse(refusal, 400, "malformed request line");
 	if (n != 8 || p[5] != '1' || p[7] > '1')
 		return http_refuse(refusal, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+	h->minor = (uint8_t)(p[7] - '0');
 	return 0;
 }
 
 /* method SP target SP version, one space each. */
-static int check_request_line(const char *p, size_t n, struct http_refusal *refusal)
+static int split_request_line(struct http_head *h, char *p, size_t n, struct http_refusal *refusal)
 {
 	size_t method = span(p, n, TOKEN), target;
 
 	if (method == 0 || method == n || p[method] != ' ')
 		return http_refuse(refusal, 400, "malformed request line");
+	h->method = p;
+	p[method] = '\0';
 	p += method + 1;
 	n -= method + 1;
 	target = span(p, n, VISIBLE);
@@ -82,12 +85,15 @@ static int check_request_line(const char *p, size_t n, struct http_refusal *refu
 		return http_refuse(refusal, 400, "malformed request line");
 	if (target > HTTP_MAX_TARGET_BYTES)
 		return http_refuse(refusal, 414, "request target too long");
-	return check_version(p + target + 1, n - target - 1, refusal);
+	h->target = (uint16_t)(p - h->text);
+	p[target] = '\0';
+	return read_version(h, p + target + 1, n - target - 1, refusal);
 }
 
-static int check_field_line(const char *p, size_t n, struct http_refusal *refusal)
+/* name ":" OWS value OWS (RFC 9112 section 5). p[n] is the line's CR. */
+static int split_field_line(struct http_head *h, char *p, size_t n, struct http_refusal *refusal)
 {
-	size_t name = span(p, n, TOKEN);
+	size_t name = span(p, n, TOKEN), value, end = n;
 
 	if (name == 0 && (*p == ' ' || *p == '\t'))
 		return http_refuse(refusal, 400, "folded or indented header line");
@@ -95,35 +101,45 @@ static int check_field_line(const char *p, size_t n, struct http_refusal *refusa
 		return http_refuse(refusal, 400, "space before a header's colon");
 	if (name == 0 || name == n || p[name] != ':')
 		return http_refuse(refusal, 400, "malformed header line");
-	if (span(p + name + 1, n - name - 1, TEXT) != n - name - 1)
+	value = name + 1;
+	if (span(p + value, n - value, TEXT) != n - value)
 		return http_refuse(refusal, 400, "control character in a header");
+	while (value < end && (p[value] == ' ' || p[value] == '\t'))
+		value++;
+	while (end > value && (p[end - 1] == ' ' || p[end - 1] == '\t'))
+		end--;
+	p[name] = '\0';
+	p[end] = '\0';
+	h->fields[h->n_fields++] = (struct http_field){
+	    .name = (uint16_t)(p - h->text),
+	    .value = (uint16_t)(p + value - h->text),
+	};
 	return 0;
 }
 
-int http_lines_check(const char *p, size_t n, size_t *ret_n_fields, struct http_refusal *refusal)
+int http_lines_split(struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
 {
-	size_t n_lines = 0, at = 0;
-	int rc;
+	size_t at = 0;
 
 	while (at + 2 < n) {
-		const char *lf = memchr(p + at, '\n', n - at);
+		char *line = h->text + at;
+		char *lf = memchr(line, '\n', n - at);
 		size_t len;
+		int rc;
 
-		if (!lf || lf == p + at || lf[-1] != '\r')
+		if (!lf || lf == line || lf[-1] != '\r')
 			return http_refuse(refusal, 400, "line does not end in CRLF");
-		len = (size_t)(lf - (p + at)) - 1;
-		rc = n_lines == 0 ? check_request_line(p + at, len, refusal)
-				  : check_field_line(p + at, len, refusal);
+		if (h->n_fields == max_fields)
+			return http_refuse(refusal, 431, "too many headers");
+		len = (size_t)(lf - line) - 1;
+		rc = at == 0 ? split_request_line(h, line, len, refusal)
+			     : split_field_line(h, line, len, refusal);
 		if (rc)
 			return rc;
-		n_lines++;
 		at += len + 2;
 	}
-	if (n_lines == 0 || n - at != 2 || memcmp(p + at, "\r\n", 2) != 0)
+	if (at == 0 || n - at != 2 || memcmp(h->text + at, "\r\n", 2) != 0)
 		return http_refuse(refusal, 400, "malformed request line");
-	if (n_lines - 1 > HTTP_MAX_FIELDS)
-		return http_refuse(refusal, 431, "too many headers");
-	*ret_n_fields = n_lines - 1;
 	return 0;
 }
 

@@ -4,6 +4,17 @@
 #include <string.h>
 #include <strings.h>
 
+bool http_host_is_plain(const char *s, size_t n)
+{
+	static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789-._~!$&'()*+;=:[]%";
+
+	for (size_t i = 0; i < n; i++)
+		if (s[i] == '\0' || !strchr(ALLOWED, s[i]))
+			return false;
+	return true;
+}
+
 /* http://host/path: the authority is checked and dropped, as every name is served alike. */
 static int strip_authority(char **target, struct http_refusal *refusal)
 {
@@ -11,7 +22,7 @@ static int strip_authority(char **target, struct http_refusal *refusal)
 	size_t n = strcspn(authority, "/?");
 	char *rest = authority + n;
 
-	if (n == 0 || memchr(authority, '@', n))
+	if (n == 0 || !http_host_is_plain(authority, n))
 		return http_refuse(refusal, 400, "malformed request target");
 	if (*rest != '/') {
 		/* "http://host?query" has the path "/": there is room for it in front. */

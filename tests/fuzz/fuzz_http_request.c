@@ -1,6 +1,7 @@
 /* Any bytes on a connection: however they are cut into reads, the same requests, bodies and
- * refusals come out of them, and no read leaves the bytes that are there. The first two
- * bytes choose the cuts. */
+ * refusals come out of them, and no read leaves the bytes that are there. A head that is accepted
+ * has, line by line, the method, target and fields that a second, naive reader finds in the raw
+ * bytes. The first two bytes choose the cuts. */
 #include <assert.h>
 
 #include "base/alloc.h"
@@ -21,7 +22,46 @@ static void mix(struct outcome *o, const char *p, size_t n)
 		o->digest = (o->digest ^ (uint8_t)p[i]) * 1099511628211u;
 }
 
-static void take_head(struct outcome *o, struct http_head *h)
+static bool is_same_text(const char *s, const char *raw, size_t n)
+{
+	return strlen(s) == n && memcmp(s, raw, n) == 0;
+}
+
+/* The naive reader: lines end at CRLF, a name at the first colon, blanks around a value do not
+ * count. Its copy of the head is text, so a NUL would show as a field that ends early. */
+static void check_split(const struct http_head *h, const char *raw, size_t n)
+{
+	char *copy = xstrndup(raw, n), *line = copy, *end = strstr(line, "\r\n");
+	char *target = memchr(line, ' ', (size_t)(end - line)), *version;
+
+	assert(strlen(copy) == n);
+	assert(is_same_text(h->method, line, (size_t)(target - line)));
+	version = strchr(target + 1, ' ');
+	assert(version + 9 == end && version[6] == '1' && version[8] == '0' + h->minor);
+	if (target[1] == '/')
+		assert(
+		    is_same_text(h->text + h->target, target + 1, (size_t)(version - target - 1)));
+	for (size_t i = 0; i < h->n_fields; i++) {
+		char *colon, *value;
+
+		line = end + 2;
+		end = strstr(line, "\r\n");
+		colon = strchr(line, ':');
+		assert(end && end > line && colon && colon < end);
+		assert(is_same_text(h->text + h->fields[i].name, line, (size_t)(colon - line)));
+		value = colon + 1 + strspn(colon + 1, " \t");
+		while (end > value && strchr(" \t", end[-1]))
+			*--end = '\r';
+		assert(is_same_text(
+		    h->text + h->fields[i].value, value, end > value ? (size_t)(end - value) : 0));
+		end = strchr(end, '\n') - 1;
+	}
+	assert(strcmp(end, "\r\n\r\n") == 0);
+	free(copy);
+}
+
+/* `raw` is the head as it came, perhaps with the empty line that may stand before it. */
+static void take_head(struct outcome *o, struct http_head *h, const char *raw, size_t raw_bytes)
 {
 	const char *target = h->text + h->target;
 	size_t n = strcspn(target, "?");
@@ -29,6 +69,11 @@ static void take_head(struct outcome *o, struct http_head *h)
 	struct http_segments segments;
 	uint8_t address[16];
 
+	if (*raw == '\r') {
+		raw += 2;
+		raw_bytes -= 2;
+	}
+	check_split(h, raw, raw_bytes);
 	assert(*target == '/' || strcmp(target, "*") == 0);
 	assert(h->content_length >= 0 && !(h->is_chunked && h->has_length));
 	mix(o, h->method, strlen(h->method));
@@ -63,7 +108,7 @@ static struct outcome run(const char *s, size_t n, size_t step, size_t stride)
 		assert(out.used <= to - from);
 		from += out.used;
 		if (ev == HTTP_INLET_HEAD)
-			take_head(&o, out.head);
+			take_head(&o, out.head, p, out.used);
 		if (ev == HTTP_INLET_PIECE)
 			mix(&o, out.piece, out.piece_bytes);
 		o.n_requests += ev == HTTP_INLET_END;
