@@ -136,6 +136,7 @@ deps:
 
 lint: headers
 	tests/lint/layers.sh
+	tests/lint/callers.sh
 	tests/lint/format.sh
 	tests/lint/length.sh
 

@@ -5,11 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "store/attribution_facts.h"
 #include "store/job_row.h"
 #include "store/known_issues.h"
-#include "store/run_note.h"
 
 enum {
 	DEFAULT_DISTANCE = 20,
@@ -88,7 +86,7 @@ static bool put(const struct attribution_case *c, const struct red_cell *cell)
 	return true;
 }
 
-static bool apply_one(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct attribution_case c = {
 	    .d = d,
@@ -117,37 +115,6 @@ static bool apply_one(struct db *d, int64_t change_id, const char *accelerator, 
 			   "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
 			   " AND is_current = 1",
 			   V_INT(change_id), V_TEXT(accelerator)));
-	return has_moved;
-}
-
-/* The accelerators that have cells of the change. NULL-terminated; free each and the array. */
-static char **list_accelerators(struct db *d, int64_t change_id)
-{
-	char **list = strv_copy(NULL);
-	struct rows *r = db_rows(d,
-	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
-	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
-	    V_INT(change_id));
-
-	while (rows_next(r))
-		strv_add(&list, rows_text(r, 0));
-	return list;
-}
-
-bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	bool has_moved = false;
-	char **list;
-
-	if (accelerator)
-		return apply_one(d, change_id, accelerator, now_ms);
-	list = list_accelerators(d, change_id);
-	for (char **a = list; *a; a++)
-		if (apply_one(d, change_id, *a, now_ms)) {
-			has_moved = true;
-			run_note(d, change_id, *a, now_ms);
-		}
-	strv_free(list);
 	return has_moved;
 }
 
@@ -182,8 +149,9 @@ static void tell(struct db *d, int64_t n_noted)
 	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
 	" AND j.is_current = 1 AND j.verdict IN ('FAIL', 'ERROR', 'MISS'))"
 
-void attribution_base_moved(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+/* A run of a base branch reported: the open changes whose merge base may be judged by it, and later
+ * pushes, with a red job of that accelerator, are due. All of them: the run may take an excuse away. */
+static void base_moved(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	int64_t distance = attribution_distance(d), position;
 	char *key = NULL, *ref = NULL;
@@ -256,19 +224,10 @@ static void excused_by(struct db *d, int64_t change_id, const char *accelerator,
 		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(CELLS_COMPARED_MAX)));
 }
 
-static void failures_moved(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	explained_by(d, change_id, accelerator, now_ms);
 	excused_by(d, change_id, accelerator, now_ms);
-}
-
-void attribution_learnt(struct db *d, int64_t change_id, int64_t now_ms)
-{
-	char **list = list_accelerators(d, change_id);
-
-	for (char **a = list; *a; a++)
-		failures_moved(d, change_id, *a, now_ms);
-	strv_free(list);
 }
 
 struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
@@ -297,17 +256,17 @@ static bool has_open_question(struct db *d, int64_t change_id, const char *accel
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
-void attribution_reported(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_others_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct attribution_lack lack;
 
-	attribution_apply(d, change_id, accelerator, now_ms);
 	if (has_open_question(d, change_id, accelerator)) {
 		lack = attribution_lacks(d, change_id);
 		if (lack.merge_base || lack.files)
 			attribution_note_due(d, change_id, now_ms);
 	}
 	/* also when none is red any more: what failed and passed on one commit tells of others */
-	failures_moved(d, change_id, accelerator, now_ms);
-	attribution_base_moved(d, change_id, accelerator, now_ms);
+	attribution_alike_due(d, change_id, accelerator, now_ms);
+	base_moved(d, change_id, accelerator, now_ms);
 }

@@ -1,7 +1,7 @@
 /* Red cells get their attribution here, from what is in the database (rules: model/attribution.h).
  *
  * When a job is reported its red cells are attributed in the same transaction with what is known
- * then. Where GitHub knows more (the merge base, the changed files), or where a later base run,
+ * then (store/cells_moved.h). Where GitHub knows more (the merge base, the changed files), or where a later base run,
  * known issue or failure elsewhere says more, the change is noted as due; evidence/ gathers what is
  * missing and comes back with store_attribute(). */
 #ifndef STORE_ATTRIBUTION_H
@@ -17,22 +17,22 @@ void attribution_configure(struct db *d, int64_t window_ms, int distance);
 int64_t attribution_distance(struct db *d); /* a reader may ask as well */
 int64_t attribution_window_ms(struct db *d);
 
-/* To be called whenever the cells of an accelerator were made anew: attributes them, and notes
- * which changes are to be looked at again: this one, where GitHub knows more; those whose base it
- * is; those that failed alike. */
-void attribution_reported(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* The red cells of one accelerator, or of all (NULL; then runs are noted anew, too), as the evidence
- * says now. Returns whether any moved. */
+/* ---- steps of cells_moved(), which alone calls them ---- */
+
+/* Attributes the red cells of one accelerator, as the evidence in the database says now. Returns
+ * whether any moved. */
 bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* The change's merge base or files have become known: those that failed alike are due. */
-void attribution_learnt(struct db *d, int64_t change_id, int64_t now_ms);
-/* Looked at again soon; once more when it is being looked at now. Tells STORE_ATTRIBUTION. */
+/* The change is looked at again soon; once more when it is being looked at now. Tells
+ * STORE_ATTRIBUTION. */
 void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms);
-/* A run of a base branch reported: the open changes whose merge base may be judged by it, and later
- * pushes, with a red job of that accelerator, are due. All of them: the run may take an excuse
- * away. */
-void attribution_base_moved(
+/* The changes that failed alike are due: this one may explain them, or excuse them no longer. */
+void attribution_alike_due(
     struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* Cells of the accelerator were made again and attributed: the changes that failed alike are due,
+ * those whose base this is, and this one where GitHub knows more. */
+void attribution_others_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+
 /* What only GitHub can add: the merge base of a PR's head; its files, where it has a failure that
  * can be compared. */
 struct attribution_lack {

@@ -3,12 +3,11 @@
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/strv.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/delivery_row.h"
 #include "store/key.h"
 #include "store/requests.h"
 #include "store/stored_change.h"
-#include "store/verdicts.h"
 
 /* Requests that arrived, or may have: not those that are known to have been refused. */
 #define GOT_IT " (o.state = 'sent' OR (o.n_attempts > 0 AND o.state <> 'dead'))"
@@ -110,7 +109,8 @@ int closing_drop(struct closing *c, int64_t change_id)
 		if ((!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED) ||
 		    !strv_contains((const char *const *)c->plan->drops, s->accelerator))
 			continue;
-		dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms);
+		if (dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms))
+			cells_moved(c->d, change_id, s->accelerator, CELLS_WITHDRAWN, c->now_ms);
 		if (must_hear(c, s)) {
 			tell(c, s);
 			n++;
@@ -134,8 +134,7 @@ int closing_call_off(struct closing *c, int64_t change_id, const char *why)
 			continue;
 		n++;
 		request_drop(c->d, s, c->now_ms);
-		verdicts_rebuild(c->d, change_id, s->accelerator);
-		attribution_apply(c->d, change_id, s->accelerator, c->now_ms);
+		cells_moved(c->d, change_id, s->accelerator, CELLS_CANCELLED, c->now_ms);
 		if (must_hear(c, s))
 			tell(c, s);
 	}

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "model/health.h"
-#include "store/requests.h"
+#include "store/cells_moved.h"
 #include "store/run_note.h"
 
 enum {
@@ -97,7 +97,7 @@ static void wish_comments(struct db *d, const char *accelerator, int64_t now_ms)
 	    V_TEXT(accelerator), V_INT(now_ms - WISHES_LOOK_BACK_MS), V_INT(WISHES_MAX));
 
 	while (rows_next(r))
-		comment_wish(d, rows_int(r, 0), WISH_UPDATE, now_ms);
+		cells_moved(d, rows_int(r, 0), NULL, CELLS_HEALTH_CHANGED, now_ms);
 }
 
 void health_note(struct db *d, const char *accelerator, int64_t now_ms)

@@ -4,7 +4,6 @@
 #include "store/counters.h"
 #include "store/failures.h"
 #include "store/number_days.h"
-#include "store/skips.h"
 #include "store/verdicts.h"
 
 /* More than any CI has jobs for one change; a vendor that invents run ids ends here. */
@@ -259,39 +258,6 @@ struct job_record job_put(
 	db_exec(d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1",
 	    V_TEXT(at->accelerator), V_INT(now_ms));
 	return ret;
-}
-
-void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id)
-{
-	struct rows *r;
-
-	/* what an earlier attempt said may count as well */
-	if (verdicts_are_of_retries(d, at->change_id, at->accelerator)) {
-		verdicts_rebuild(d, at->change_id, at->accelerator);
-		return;
-	}
-	r = db_rows(d,
-	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
-	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
-	    V_INT(job_id));
-
-	while (rows_next(r)) {
-		struct cell c = {
-		    .change_id = at->change_id,
-		    .accelerator = at->accelerator,
-		    .test_id = rows_int(r, 0),
-		    .status = test_status_parse(rows_text(r, 1)),
-		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
-		    .file = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
-		    .line = rows_int(r, 5),
-		    .job_id = job_id,
-		    .is_late = rows_int(r, 3),
-		};
-
-		verdict_put(d, &c);
-	}
-	verdict_put_job(d, job_id);
-	skips_apply(d, at->change_id, at->accelerator);
 }
 
 void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,

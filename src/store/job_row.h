@@ -33,15 +33,13 @@ struct job_record {
 	bool is_current;
 };
 
-/* Writes the report where it belongs, or says why not (UNCHANGED, CONFLICT). Cells are up
- * to the caller: job_put_cells() when nothing else moved, else verdicts_rebuild(). */
+/* Writes the report where it belongs, or says why not (UNCHANGED, CONFLICT). The caller
+ * calls cells_job_added() when nothing else moved, otherwise cells_moved(). */
 struct job_record job_put(
     struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
 /* Appends results whose places begin at `first`; returns how many of them are red. */
 int64_t job_add_results(
     struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n);
 enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n);
-/* Adds the cells of a job that has just completed. */
-void job_put_cells(struct db *d, const struct job_place *at, int64_t job_id);
 
 #endif

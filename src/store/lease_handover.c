@@ -2,12 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/job_row.h"
 #include "store/leases.h"
-#include "store/requests.h"
-#include "store/run_note.h"
-#include "store/verdicts.h"
 
 /* However often it is handed back: a farm that takes and returns one change for ever ends. */
 enum { LEASES_PER_DISPATCH_MAX = 100, REASON_MAX_BYTES = 200 };
@@ -35,10 +32,7 @@ static void fail_dispatch(struct db *d, const struct stored_lease *l, struct sto
 {
 	job_give_up(d, l->job_id, conclusion, why, true, now_ms);
 	dispatch_enter(d, s, DISPATCH_FAILED, why, now_ms);
-	verdicts_rebuild(d, s->change_id, s->accelerator);
-	attribution_reported(d, s->change_id, s->accelerator, now_ms);
-	run_note(d, s->change_id, s->accelerator, now_ms);
-	comment_wish(d, s->change_id, WISH_FIRST, now_ms);
+	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASES_EXHAUSTED, now_ms);
 }
 
 /* What the ended attempt's job says is its own story: the next attempt's is shown. */
@@ -47,7 +41,7 @@ static void wait_again(struct db *d, const struct stored_lease *l, struct stored
 {
 	job_give_up(d, l->job_id, conclusion, why, false, now_ms);
 	dispatch_requeue(d, s, now_ms);
-	comment_wish(d, s->change_id, WISH_UPDATE, now_ms);
+	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASE_ENDED, now_ms);
 }
 
 static void hand_over(struct db *d, const struct stored_lease *l, const char *conclusion,

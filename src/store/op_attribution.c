@@ -1,8 +1,8 @@
 /* Attribution as others ask for it: what is due, and what came of it. */
 #include "base/alloc.h"
 #include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/db.h"
-#include "store/requests.h"
 
 static void read_due(struct claim_due_changes *q, struct rows *r)
 {
@@ -88,11 +88,8 @@ static int attribute_run(struct store_op *op, struct db *d)
 {
 	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
 
-	o->has_moved = attribution_apply(d, o->change_id, NULL, o->now_ms);
-	if (o->has_moved)
-		comment_wish(d, o->change_id, WISH_UPDATE, o->now_ms);
-	if (o->has_learnt)
-		attribution_learnt(d, o->change_id, o->now_ms);
+	o->has_moved = cells_moved(d, o->change_id, NULL,
+	    o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
 	end_due(d, o);
 	return 0;
 }

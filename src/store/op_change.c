@@ -5,9 +5,9 @@
 #include "base/json.h"
 #include "base/strv.h"
 #include "store/branch_commits.h"
+#include "store/cells_moved.h"
 #include "store/changes.h"
 #include "store/key.h"
-#include "store/requests.h"
 #include "store/stored_change.h"
 
 /* ---- noted only ---- */
@@ -124,7 +124,7 @@ static int put_merge_base_run(struct store_op *op, struct db *d)
 		return db_has(d, "SELECT 1 FROM change WHERE id = ?1", V_INT(o->change_id))
 			   ? ERR_CONFLICT
 			   : ERR_NOT_FOUND;
-	comment_wish(d, o->change_id, WISH_UPDATE, o->now_ms);
+	cells_moved(d, o->change_id, NULL, CELLS_BASE_FOUND, o->now_ms);
 	return 0;
 }
 

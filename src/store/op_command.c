@@ -114,8 +114,6 @@ static void retest(struct running *r)
 	if (!o->retest.plan)
 		return;
 	plan_apply(r->d, &o->retest);
-	if (o->retest.n_new_dispatches)
-		comment_wish(r->d, o->retest.change_id, WISH_UPDATE, o->now_ms);
 	for (size_t i = 0; i < o->n; i++)
 		if (o->list[i].command.kind == COMMAND_RETEST && o->list[i].result == COMMAND_DONE)
 			o->list[i].result = sum_up(&o->list[i], &o->retest);
@@ -186,8 +184,6 @@ int change_call_off(struct db *d, const struct comment_place *at, const char *by
 	struct closing closing = {d, &plan, NULL, at->now_ms};
 	int n = pull.change_id ? closing_call_off(&closing, pull.change_id, why) : 0;
 
-	if (n)
-		comment_wish(d, pull.change_id, WISH_FIRST, at->now_ms);
 	free(why);
 	return n;
 }

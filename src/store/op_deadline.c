@@ -1,11 +1,8 @@
 /* Nothing waits for ever: what the deadlines say, and a wall clock that jumps. */
 #include "base/alloc.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/changes.h"
-#include "store/requests.h"
-#include "store/run_note.h"
 #include "store/stored_dispatch.h"
-#include "store/verdicts.h"
 
 enum { EXPIRE_MAX = 500 };
 
@@ -64,12 +61,9 @@ static int expire_run(struct store_op *op, struct db *d)
 			d, s, DISPATCH_EXPIRED, reason(s, o->now_ms, why, sizeof(why)), o->now_ms))
 			continue;
 		o->n_expired++;
-		if (!s->is_current)
-			continue;
-		verdicts_rebuild(d, s->change_id, s->accelerator);
-		attribution_reported(d, s->change_id, s->accelerator, o->now_ms);
-		run_note(d, s->change_id, s->accelerator, o->now_ms);
-		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
+		if (s->is_current)
+			cells_moved(
+			    d, s->change_id, s->accelerator, CELLS_DEADLINE_PASSED, o->now_ms);
 	}
 	dispatch_list_release(&l);
 	o->next_due_ms =

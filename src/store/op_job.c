@@ -3,19 +3,15 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/strv.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/db.h"
 #include "store/job_row.h"
 #include "store/key.h"
-#include "store/nightly_note.h"
-#include "store/platform_tests.h"
 #include "store/requests.h"
-#include "store/run_note.h"
 #include "store/schedule_runs.h"
 #include "store/stored_change.h"
 #include "store/stored_dispatch.h"
 #include "store/stored_lease.h"
-#include "store/verdicts.h"
 
 /* ---- which dispatch ---- */
 
@@ -174,18 +170,6 @@ static void end_lease(
 		lease_end(d, l, LEASE_IS_DONE, NULL, now_ms);
 }
 
-static void show(struct db *d, struct report_job *o, const struct job_place *at,
-    const struct job_record *r, bool is_anew)
-{
-	if (is_anew)
-		verdicts_rebuild(d, at->change_id, at->accelerator);
-	else if (o->report->status == JOB_COMPLETED)
-		job_put_cells(d, at, r->job_id);
-	attribution_reported(d, at->change_id, at->accelerator, o->now_ms);
-	run_note(d, at->change_id, at->accelerator, o->now_ms);
-	comment_wish(d, at->change_id, WISH_FIRST, o->now_ms);
-}
-
 /* A red attempt that comes after its retry: what the retry left out is without a result. */
 static bool is_red_before_retry(
     struct db *d, const struct job_place *at, const struct job_record *r)
@@ -193,6 +177,19 @@ static bool is_red_before_retry(
 	return at->is_shown && !r->is_current &&
 	       db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND status = 'completed' AND n_red > 0",
 		   V_INT(r->job_id));
+}
+
+/* A silence that is over may have been a cell, also where the report itself is not shown. */
+static void tell_cells(struct db *d, const struct report_job *o, const struct job_place *at,
+    const struct job_record *r, bool was_silent)
+{
+	if ((was_silent && at->is_shown) || r->has_replaced || is_red_before_retry(d, at, r))
+		cells_moved(d, at->change_id, at->accelerator, CELLS_JOB_REPLACED, o->now_ms);
+	else if (r->is_current && o->report->status == JOB_COMPLETED)
+		cells_job_added(
+		    d, at->change_id, at->accelerator, CELLS_JOB_COMPLETED, r->job_id, o->now_ms);
+	else if (r->is_current)
+		cells_moved(d, at->change_id, at->accelerator, CELLS_JOB_STARTED, o->now_ms);
 }
 
 static void record(struct db *d, struct report_job *o, const struct dispatch_list *l,
@@ -225,10 +222,7 @@ static void record(struct db *d, struct report_job *o, const struct dispatch_lis
 		return;
 	if (!is_over)
 		move_dispatches(d, o, l, s, state_by_jobs(d, s));
-	if (r.is_current)
-		show(d, o, &at, &r, was_silent || r.has_replaced);
-	else if (is_red_before_retry(d, &at, &r))
-		show(d, o, &at, &r, true);
+	tell_cells(d, o, &at, &r, was_silent);
 }
 
 /* L1 shows nothing and keeps nothing, but its dispatch did not stay silent. */
@@ -247,9 +241,7 @@ static void note_silent(struct db *d, struct report_job *o, const struct dispatc
 		return;
 	move_dispatches(
 	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
-	verdicts_rebuild(d, s->change_id, s->accelerator);
-	attribution_apply(d, s->change_id, s->accelerator, o->now_ms);
-	run_note(d, s->change_id, s->accelerator, o->now_ms);
+	cells_moved(d, s->change_id, s->accelerator, CELLS_REPORTED_AT_L1, o->now_ms);
 }
 
 static int report_run(struct store_op *op, struct db *d)
@@ -318,14 +310,12 @@ static int nightly_run(struct store_op *op, struct db *d)
 	o->job_id = r.job_id;
 	if (r.outcome != REPORT_RECORDED || (!r.is_current && !is_red_before_retry(d, &at, &r)))
 		return 0;
-	if (r.has_replaced || !r.is_current)
-		verdicts_rebuild(d, at.change_id, o->accelerator);
-	else
-		job_put_cells(d, &at, r.job_id);
 	schedule_run_self_reported(d, at.change_id, o->accelerator, o->head_sha, o->now_ms);
-	nightly_note(d, at.change_id, o->accelerator, o->now_ms);
-	platform_tests_note(d, at.change_id, o->accelerator);
-	db_tell_change(d, at.change_id);
+	if (r.has_replaced || !r.is_current)
+		cells_moved(d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, o->now_ms);
+	else
+		cells_job_added(
+		    d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, r.job_id, o->now_ms);
 	return 0;
 }
 

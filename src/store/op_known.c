@@ -1,7 +1,6 @@
 /* Known issues come, go and run out; what they explain, or explained, is looked at again. */
 #include "base/alloc.h"
-#include "store/attribution.h"
-#include "store/db.h"
+#include "store/cells_moved.h"
 #include "store/known_issues.h"
 
 /* ---- whom it concerns ---- */
@@ -40,7 +39,7 @@ static void note_concerned(struct db *d, const struct known_issue *k, int64_t no
 			c->ids[c->n++] = id;
 	}
 	for (size_t i = 0; i < c->n; i++)
-		attribution_note_due(d, c->ids[i], now_ms);
+		cells_moved(d, c->ids[i], NULL, CELLS_KNOWN_CHANGED, now_ms);
 	free(c);
 }
 

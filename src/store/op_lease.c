@@ -1,15 +1,13 @@
 /* A machine takes work, says that it is alive, hands the work back. */
 #include "base/alloc.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/db.h"
 #include "store/job_row.h"
 #include "store/lease_handover.h"
 #include "store/leases.h"
-#include "store/requests.h"
 #include "store/schedule_runs.h"
 #include "store/stored_change.h"
 #include "store/stored_dispatch.h"
-#include "store/verdicts.h"
 
 /* ---- claim ---- */
 
@@ -140,7 +138,7 @@ static int64_t next_turn(struct db *d, const struct claim_dispatch *o)
 }
 
 /* The attempt's job, in progress, as if its machine had reported that. */
-static int64_t put_job(struct db *d, const struct claim_dispatch *o,
+static struct job_record put_job(struct db *d, const struct claim_dispatch *o,
     const struct stored_dispatch *s, const struct stored_lease *l)
 {
 	char name[] = LEASE_JOB_NAME;
@@ -161,13 +159,8 @@ static int64_t put_job(struct db *d, const struct claim_dispatch *o,
 	    .is_push = db_has(
 		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
 	};
-	struct job_record r = job_put(d, &at, &report, o->now_ms);
 
-	if (r.has_replaced) {
-		verdicts_rebuild(d, s->change_id, s->accelerator);
-		attribution_apply(d, s->change_id, s->accelerator, o->now_ms);
-	}
-	return r.job_id;
+	return job_put(d, &at, &report, o->now_ms);
 }
 
 static void take(struct db *d, struct claim_dispatch *o, struct stored_dispatch *s,
@@ -184,17 +177,20 @@ static void take(struct db *d, struct claim_dispatch *o, struct stored_dispatch 
 	    .lease_ms = o->lease_ms,
 	    .until_ms = o->now_ms + o->lease_ms,
 	};
+	struct job_record job = {.job_id = 0};
 
 	id_new(l.id);
 	snprintf(l.dispatch_id, sizeof(l.dispatch_id), "%s", s->id);
 	if (!o->is_silent)
-		l.job_id = put_job(d, o, s, &l);
+		job = put_job(d, o, s, &l);
+	l.job_id = job.job_id;
 	lease_insert(d, &l, o->now_ms);
 	dispatch_note_sent(d, s, o->now_ms);
 	dispatch_enter(d, s, DISPATCH_RUNNING, NULL, o->now_ms);
 	change_touch(d, s->change_id, o->now_ms);
 	if (!o->is_silent)
-		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
+		cells_moved(d, s->change_id, s->accelerator,
+		    job.has_replaced ? CELLS_JOB_REPLACED : CELLS_LEASE_GRANTED, o->now_ms);
 	offer_lease(o, &l);
 	offer_change(d, o, s);
 }
@@ -277,7 +273,7 @@ static void go_on(
 	lease_take_up(d, l);
 	job_take_up(d, l->job_id);
 	dispatch_enter(d, s, DISPATCH_RUNNING, NULL, o->now_ms);
-	comment_wish(d, s->change_id, WISH_UPDATE, o->now_ms);
+	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASE_RESUMED, o->now_ms);
 }
 
 static void renew_expired(struct db *d, struct renew_lease *o, struct stored_lease *l)

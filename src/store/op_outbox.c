@@ -4,14 +4,12 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "base/strv.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/db.h"
 #include "store/outbox.h"
 #include "store/requests.h"
-#include "store/run_note.h"
 #include "store/schedule_runs.h"
 #include "store/stored_dispatch.h"
-#include "store/verdicts.h"
 
 enum { CLAIM_MAX = 1000, LEASE_MS = 10 * 60 * 1000 };
 
@@ -207,8 +205,7 @@ static void request_arrived(struct db *d, const struct claimed *c, int64_t now_m
 		dispatch_enter(d, s,
 		    s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL,
 		    now_ms);
-		/* a comment that is there says that it was not asked yet */
-		comment_wish(d, s->change_id, WISH_UPDATE, now_ms);
+		cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
 	}
 	dispatch_list_release(&l);
 }
@@ -224,12 +221,7 @@ static void request_failed(struct db *d, const struct claimed *c, const struct o
 
 		dispatch_enter(
 		    d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent", o->now_ms);
-		if (!s->accelerator[0])
-			continue; /* the infra repository itself has no cell to tell of */
-		verdicts_rebuild(d, s->change_id, s->accelerator);
-		attribution_reported(d, s->change_id, s->accelerator, o->now_ms);
-		run_note(d, s->change_id, s->accelerator, o->now_ms);
-		comment_wish(d, s->change_id, WISH_FIRST, o->now_ms);
+		cells_moved(d, s->change_id, s->accelerator, CELLS_NOT_SENT, o->now_ms);
 	}
 	dispatch_list_release(&l);
 }

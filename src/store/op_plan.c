@@ -221,7 +221,6 @@ static void start_wants(struct applying *a)
 {
 	struct dispatch_list before = change_dispatches(a->d, a->change_id);
 	struct starts starts = {0};
-	bool is_any_held = false;
 
 	a->is_released = db_has(
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
@@ -233,11 +232,6 @@ static void start_wants(struct applying *a)
 	}
 	starts_run(a->d, &starts, a->op->now_ms);
 	note_ids(a->op, &starts);
-	for (size_t i = 0; i < starts.n; i++)
-		is_any_held |=
-		    starts.at[i].row.state == DISPATCH_HELD && starts.at[i].row.accelerator[0];
-	if (is_any_held)
-		comment_wish(a->d, a->change_id, WISH_FIRST, a->op->now_ms);
 	a->op->n_new_dispatches = (int)starts.n;
 	a->has_requests |= starts.n > 0;
 	starts_release(&starts);

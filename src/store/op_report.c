@@ -1,15 +1,11 @@
 /* What comes for a job besides its end: a report document, and how far its log has come. */
 #include "base/alloc.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/db.h"
 #include "store/failures.h"
 #include "store/job_row.h"
 #include "store/jobs.h"
-#include "store/nightly_note.h"
 #include "store/number_days.h"
-#include "store/platform_tests.h"
-#include "store/requests.h"
-#include "store/run_note.h"
 #include "store/stored_change.h"
 #include "store/verdicts.h"
 
@@ -76,15 +72,8 @@ static void record(struct db *d, const struct put_report *o, const struct target
 		return;
 	if (!t->is_current && !(n_red && verdicts_are_of_retries(d, t->change_id, t->accelerator)))
 		return;
-	verdicts_rebuild(d, t->change_id, t->accelerator);
-	if (t->is_self_report) {
-		nightly_note(d, t->change_id, t->accelerator, o->now_ms);
-		platform_tests_note(d, t->change_id, t->accelerator);
-		return;
-	}
-	attribution_reported(d, t->change_id, t->accelerator, o->now_ms);
-	run_note(d, t->change_id, t->accelerator, o->now_ms);
-	comment_wish(d, t->change_id, WISH_FIRST, o->now_ms);
+	cells_moved(d, t->change_id, t->accelerator,
+	    t->is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
 }
 
 static int put_report_run(struct store_op *op, struct db *d)

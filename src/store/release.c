@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "store/cells_moved.h"
 #include "store/key.h"
 #include "store/plan_apply.h"
 #include "store/requests.h"
@@ -96,7 +97,6 @@ int change_release(struct db *d, const struct comment_place *at, const char *sha
 		return 0;
 	db_exec(d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1", V_INT(id),
 	    V_INT(at->now_ms));
-	comment_wish(d, id, WISH_UPDATE, at->now_ms);
 	return n;
 }
 
@@ -125,7 +125,7 @@ static int decline(struct db *d, struct dispatch_list *l, const char *by, int64_
 		if (!dispatch_enter(d, &l->at[i], DISPATCH_CANCELLED, why, now_ms))
 			continue;
 		request_drop(d, &l->at[i], now_ms);
-		comment_wish(d, l->at[i].change_id, WISH_FIRST, now_ms);
+		cells_moved(d, l->at[i].change_id, l->at[i].accelerator, CELLS_CANCELLED, now_ms);
 		n++;
 	}
 	free(why);

@@ -1,10 +1,6 @@
 #include "store/skips.h"
 
-#include "base/alloc.h"
-#include "store/attribution.h"
-#include "store/requests.h"
-#include "store/run_note.h"
-#include "store/verdicts.h"
+#include "store/cells_moved.h"
 
 /* `t` is the test that s.value, SUITE/TEST, names; a suite has no slash. */
 #define TEST_IS_NAMED                                                                              \
@@ -27,15 +23,6 @@ void skips_apply(struct db *d, int64_t change_id, const char *accelerator)
 	free(skip);
 }
 
-static void make_again(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	verdicts_rebuild(d, change_id, accelerator);
-	attribution_apply(d, change_id, accelerator, now_ms);
-	attribution_note_due(d, change_id, now_ms);
-	run_note(d, change_id, accelerator, now_ms);
-	comment_wish(d, change_id, WISH_FIRST, now_ms);
-}
-
 void skips_changed(struct db *d, const char *accelerator, const char *before, int64_t now_ms)
 {
 	int64_t ids[SKIPS_CHANGES_MAX];
@@ -56,5 +43,5 @@ void skips_changed(struct db *d, const char *accelerator, const char *before, in
 	while (rows_next(r))
 		ids[n++] = rows_int(r, 0);
 	for (size_t i = 0; i < n; i++)
-		make_again(d, ids[i], accelerator, now_ms);
+		cells_moved(d, ids[i], accelerator, CELLS_SKIPS_CHANGED, now_ms);
 }

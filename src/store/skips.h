@@ -5,7 +5,7 @@
 
 #include "store/db.h"
 
-/* Call it behind every change of this accelerator's cells. */
+/* The last step of verdicts_rebuild() and verdicts_add_job(). */
 void skips_apply(struct db *d, int64_t change_id, const char *accelerator);
 
 /* accelerator.skip was `before` (a JSON array): the cells of open changes that have a test which

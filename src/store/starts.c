@@ -1,6 +1,7 @@
 #include "store/starts.h"
 
 #include "base/alloc.h"
+#include "store/cells_moved.h"
 #include "store/requests.h"
 
 void starts_add(struct starts *s, struct stored_dispatch row, const struct stored_dispatch *last)
@@ -128,6 +129,7 @@ static void run_group(struct db *d, struct starts *all, size_t first, bool *is_d
 void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 {
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
+	bool is_any_held = false;
 
 	/* Those that are held first: what they replace must not move along with a group. */
 	for (size_t i = 0; i < s->n; i++) {
@@ -138,8 +140,13 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 		dispatch_insert(d, &s->at[i].row, now_ms);
 		is_done[i] = true;
 	}
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
+		is_any_held |= is_held(&s->at[i]) && s->at[i].row.accelerator[0];
 		if (!is_done[i])
 			run_group(d, s, i, is_done, now_ms);
+	}
+	if (s->n > 0)
+		cells_moved(d, s->at[0].row.change_id, NULL,
+		    is_any_held ? CELLS_HELD : CELLS_STARTED, now_ms);
 	free(is_done);
 }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/counters.h"
 #include "store/key.h"
 #include "store/store.h"
@@ -34,7 +34,7 @@ static void forget_base(struct db *d, int64_t id, const struct change_facts *f, 
 	if (db_has(d,
 		"SELECT 1 FROM verdict WHERE change_id = ?1 AND attribution IS NOT NULL LIMIT 1",
 		V_INT(id)))
-		attribution_note_due(d, id, now_ms);
+		cells_moved(d, id, NULL, CELLS_BASE_CHANGED, now_ms);
 }
 
 static void update(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
@@ -160,7 +160,8 @@ static void end_dispatches(struct db *d, int64_t change_id, enum dispatch_state 
 	struct dispatch_list l = change_dispatches(d, change_id);
 
 	for (size_t i = 0; i < l.n; i++)
-		dispatch_end(d, &l.at[i], to, now_ms);
+		if (dispatch_end(d, &l.at[i], to, now_ms))
+			cells_moved(d, change_id, l.at[i].accelerator, CELLS_WITHDRAWN, now_ms);
 	dispatch_list_release(&l);
 }
 

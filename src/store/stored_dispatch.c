@@ -4,13 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "store/attribution.h"
+#include "store/cells_moved.h"
 #include "store/counters.h"
 #include "store/job_row.h"
 #include "store/requests.h"
 #include "store/store.h"
 #include "store/stored_lease.h"
-#include "store/verdicts.h"
 
 static enum runner_kind kind_parse(const char *name)
 {
@@ -254,13 +253,15 @@ void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	save(d, s);
 }
 
-void dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
+bool dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
 {
+	bool has_ended = dispatch_is_unfinished(s->state) && dispatch_enter(d, s, to, NULL, now_ms);
+
 	/* An expired one keeps its state, but its request may still wait for a vendor that
 	 * is away: that is no longer wanted either. */
-	if (s->state == DISPATCH_EXPIRED ||
-	    (dispatch_is_unfinished(s->state) && dispatch_enter(d, s, to, NULL, now_ms)))
+	if (has_ended || s->state == DISPATCH_EXPIRED)
 		request_drop(d, s, now_ms);
+	return has_ended;
 }
 
 void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
@@ -273,8 +274,7 @@ void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 		   "UPDATE job SET is_current = 0 WHERE change_id = ?1 AND dispatch_id = ?2"
 		   " AND accelerator = ?3 RETURNING id",
 		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator)));
-	verdicts_rebuild(d, s->change_id, s->accelerator);
-	attribution_apply(d, s->change_id, s->accelerator, now_ms);
+	cells_moved(d, s->change_id, s->accelerator, CELLS_RETIRED, now_ms);
 }
 
 void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)

@@ -69,7 +69,8 @@ void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms);
 /* A held one goes, because it is about to be inserted again as released. */
 void dispatch_delete_held(struct db *d, const struct stored_dispatch *s);
-/* superseded or cancelled when it is unfinished, with its request in any case. */
-void dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms);
+/* superseded or cancelled when it is unfinished, with its request in any case. Returns whether its
+ * state changed. */
+bool dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "store/branch_commits.h"
+#include "store/cells_moved.h"
 
 /* What this runner got of the branch last, as far as it may still matter: a slot is no farther away
  * than one interval, so neither is what it counts from. */
@@ -35,7 +36,9 @@ static void follow(struct db *d, struct stored_dispatch *last, struct stored_dis
 
 	if (last->state == DISPATCH_QUEUED && last->not_before_ms > slot->now_ms) {
 		row->not_before_ms = last->not_before_ms;
-		dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms);
+		if (dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms))
+			cells_moved(
+			    d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
 		return;
 	}
 	if (began_ms > slot->now_ms) /* the clock was put back meanwhile */

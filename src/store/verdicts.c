@@ -11,6 +11,26 @@ static const char UNCLASSIFIED[] = "UNCLASSIFIED";
 
 enum { ATTEMPTS_BACK_MAX = 8 };
 
+struct cell {
+	int64_t change_id;
+	const char *accelerator;
+	int64_t test_id;
+	enum test_status status;
+	const char *message; /* or NULL */
+	const char *file;    /* or NULL */
+	int64_t line;        /* 0: not known */
+	int64_t job_id;      /* 0: none */
+	bool is_late;
+};
+
+/* Of job j: whether its dispatch had been called off when the job ended. Outpost ends jobs itself then
+ * (a machine's), and vendors' jobs may run on and report; neither is a result of the change. */
+#define ENDED_AFTER_CALL_OFF                                                                       \
+	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                             \
+	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                              \
+	"  AND x.state IN ('superseded', 'cancelled')"                                             \
+	"  AND (j.digest IS NULL OR j.completed_ms > x.finished_ms))"
+
 int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype)
 {
 	const char *type = dtype ? dtype : "";
@@ -33,7 +53,8 @@ int64_t test_id_of(struct db *d, const char *suite, const char *name, const char
 	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
 	", verdict.status)"
 
-void verdict_put(struct db *d, const struct cell *c)
+/* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
+static void verdict_put(struct db *d, const struct cell *c)
 {
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
@@ -66,7 +87,8 @@ char *job_outcome_text(const struct job_outcome *o)
 	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
 }
 
-void verdict_put_job(struct db *d, int64_t job_id)
+/* Adds the cell of the job itself, where it needs one. */
+static void verdict_put_job(struct db *d, int64_t job_id)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late,"
@@ -108,7 +130,8 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
 	    " j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    " AND j.status = 'completed' AND j.digest IS NOT NULL ORDER BY j.id" WORSE_WINS,
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF
+	    " ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
@@ -123,6 +146,7 @@ static void put_results(struct db *d, int64_t change_id, const char *accelerator
 	"  AND e.run_attempt BETWEEN j.run_attempt - ?3 AND j.run_attempt"                         \
 	"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                     \
 	"  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0"     \
+	"  AND NOT" ENDED_AFTER_CALL_OFF                                                           \
 	"  AND e.status = 'completed' AND e.digest IS NOT NULL AND NOT EXISTS (SELECT 1"           \
 	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"        \
 	"   AND l.job_id = e.id AND l.state <> 'done')"
@@ -160,9 +184,10 @@ static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *
 static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-	    " AND status = 'completed' AND (n_tests = 0 OR n_red = 0 OR digest IS NULL) ORDER BY "
-	    "id",
+	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
+	    " AND j.is_current = 1 AND j.status = 'completed'"
+	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF
+	    " ORDER BY j.id",
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r))
@@ -227,5 +252,37 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 	put_jobs(d, change_id, accelerator);
 	put_unfinished_jobs(d, change_id, accelerator);
 	put_silent_dispatches(d, change_id, accelerator);
+	skips_apply(d, change_id, accelerator);
+}
+
+void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id)
+{
+	struct rows *r;
+
+	/* what an earlier attempt said may count as well */
+	if (verdicts_are_of_retries(d, change_id, accelerator)) {
+		verdicts_rebuild(d, change_id, accelerator);
+		return;
+	}
+	r = db_rows(d,
+	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
+	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
+	    V_INT(job_id));
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = rows_int(r, 0),
+		    .status = test_status_parse(rows_text(r, 1)),
+		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    .file = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .line = rows_int(r, 5),
+		    .job_id = job_id,
+		    .is_late = rows_int(r, 3),
+		};
+
+		verdict_put(d, &c);
+	}
+	verdict_put_job(d, job_id);
 	skips_apply(d, change_id, accelerator);
 }

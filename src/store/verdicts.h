@@ -6,20 +6,6 @@
 #include "model/states.h"
 #include "store/db.h"
 
-struct cell {
-	int64_t change_id;
-	const char *accelerator;
-	int64_t test_id;
-	enum test_status status;
-	const char *message; /* or NULL */
-	const char *file;    /* or NULL */
-	int64_t line;        /* 0: not known */
-	int64_t job_id;      /* 0: none */
-	bool is_late;
-};
-/* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
-void verdict_put(struct db *d, const struct cell *c);
-
 /* A completed job as a cell of its own name, when its tests do not say it already. */
 struct job_outcome {
 	const char *conclusion;
@@ -30,11 +16,15 @@ struct job_outcome {
 bool job_needs_cell(const struct job_outcome *o);
 /* What that cell says besides its status. NULL: nothing. free(). */
 char *job_outcome_text(const struct job_outcome *o);
-/* Adds that cell. */
-void verdict_put_job(struct db *d, int64_t job_id);
 
-/* All cells of one accelerator anew, from its current jobs and dispatches. */
+/* ---- steps of cells_moved(), which alone calls them ---- */
+
+/* Makes all cells of one accelerator again, from its current jobs and dispatches. */
 void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator);
+/* Adds the cells of a job that has just completed and takes no other attempt's place: with the cells
+ * that are there the result is that of verdicts_rebuild(). */
+void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id);
+
 /* Whether what an earlier attempt of a job said may be in them as well: one that was red. */
 bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator);
 

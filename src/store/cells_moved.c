@@ -1,0 +1,136 @@
+#include "store/cells_moved.h"
+
+#include "base/alloc.h"
+#include "base/strv.h"
+#include "store/attribution.h"
+#include "store/requests.h"
+#include "store/run_note.h"
+#include "store/verdicts.h"
+
+/* In the order in which they are taken. */
+enum {
+	CELLS = 1 << 0,      /* the cells are made again from the jobs and dispatches */
+	ATTRIBUTE = 1 << 1,  /* the red ones are attributed, by what is in the database */
+	DUE = 1 << 2,        /* this change is attributed again soon */
+	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
+	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
+	RUN = 1 << 5,        /* the run, or periodic run, is written down or corrected */
+	COMMENT = 1 << 6,    /* comment and check runs are written, or brought up to date */
+	CORRECT = 1 << 7,    /* … if they were written before, or are about to be */
+	IF_MOVED = 1 << 8,   /* RUN and CORRECT only where an attribution moved */
+	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | RUN,
+};
+
+/* Cause → steps.
+ *
+ * A dispatch that was called off (CANCELLED, WITHDRAWN) leaves the cells as they are: reports that came
+ * before count, and those that come later do not (verdicts.c). Its accelerator may have other dispatches
+ * of the change: where all of these have ended, the run has ended and consists of them. Where every
+ * dispatch was called off there is no run, because nothing is known of the accelerator then.
+ *
+ * RETIRED leaves the run and the evidence of other changes as they are until the new round's results
+ * come. SELF_REPORTED cells are not attributed: such a run is evidence for nothing. */
+static const unsigned STEPS[N_CELLS_CAUSES] = {
+    [CELLS_JOB_STARTED] = RUN | COMMENT,
+    [CELLS_JOB_COMPLETED] = ALL | COMMENT,
+    [CELLS_JOB_REPLACED] = ALL | COMMENT,
+    [CELLS_REPORT_ADDED] = ALL | COMMENT,
+    [CELLS_SELF_REPORTED] = CELLS | RUN,
+    [CELLS_REPORTED_AT_L1] = ALL | CORRECT,
+
+    [CELLS_STARTED] = CORRECT,
+    [CELLS_HELD] = COMMENT,
+    [CELLS_SENT] = CORRECT,
+    [CELLS_LEASE_GRANTED] = COMMENT,
+    [CELLS_LEASE_RESUMED] = CORRECT,
+    [CELLS_LEASE_ENDED] = CORRECT,
+    [CELLS_LEASES_EXHAUSTED] = ALL | COMMENT,
+    [CELLS_DEADLINE_PASSED] = ALL | COMMENT,
+    [CELLS_NOT_SENT] = ALL | COMMENT,
+    [CELLS_CANCELLED] = RUN | COMMENT,
+    [CELLS_WITHDRAWN] = RUN | CORRECT,
+    [CELLS_RETIRED] = CELLS | ATTRIBUTE,
+
+    [CELLS_SKIPS_CHANGED] = ALL | COMMENT,
+    [CELLS_KNOWN_CHANGED] = DUE,
+    [CELLS_BASE_CHANGED] = DUE,
+    [CELLS_BASE_FOUND] = CORRECT,
+    [CELLS_LOOKED_AGAIN] = ATTRIBUTE | RUN | CORRECT | IF_MOVED,
+    [CELLS_EVIDENCE_CAME] = ATTRIBUTE | ALIKE_DUE | RUN | CORRECT | IF_MOVED,
+    [CELLS_HEALTH_CHANGED] = CORRECT,
+};
+
+/* Returns whether an attribution moved. job_id: only its cells are new; 0: any may be. */
+static bool move_one(struct db *d, int64_t change_id, const char *accelerator, unsigned steps,
+    int64_t job_id, int64_t now_ms)
+{
+	bool has_moved = false;
+
+	if (steps & CELLS && job_id)
+		verdicts_add_job(d, change_id, accelerator, job_id);
+	else if (steps & CELLS)
+		verdicts_rebuild(d, change_id, accelerator);
+	if (steps & ATTRIBUTE)
+		has_moved = attribution_apply(d, change_id, accelerator, now_ms);
+	if (steps & ALIKE_DUE)
+		attribution_alike_due(d, change_id, accelerator, now_ms);
+	if (steps & OTHERS_DUE)
+		attribution_others_due(d, change_id, accelerator, now_ms);
+	if (steps & RUN && (has_moved || !(steps & IF_MOVED)))
+		run_note(d, change_id, accelerator, now_ms);
+	return has_moved;
+}
+
+/* NULL-terminated; free each and the array. */
+static char **accelerators_of(struct db *d, int64_t change_id)
+{
+	char **list = strv_copy(NULL);
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
+	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
+	    V_INT(change_id));
+
+	while (rows_next(r))
+		strv_add(&list, rows_text(r, 0));
+	return list;
+}
+
+static bool move(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
+    int64_t job_id, int64_t now_ms)
+{
+	unsigned steps = STEPS[cause];
+	bool has_moved = false;
+
+	if (accelerator && !accelerator[0])
+		return false;
+	if (accelerator) {
+		has_moved = move_one(d, change_id, accelerator, steps, job_id, now_ms);
+	} else if (steps & (CELLS | ATTRIBUTE | RUN)) {
+		char **list = accelerators_of(d, change_id);
+
+		for (char **a = list; *a; a++)
+			has_moved |= move_one(d, change_id, *a, steps, 0, now_ms);
+		strv_free(list);
+	}
+	if (steps & DUE)
+		attribution_note_due(d, change_id, now_ms);
+	if (steps & IF_MOVED && !has_moved)
+		return false;
+	if (steps & (CELLS | RUN))
+		db_tell_change(d, change_id);
+	if (steps & (COMMENT | CORRECT))
+		comment_wish(d, change_id, steps & COMMENT ? WISH_FIRST : WISH_UPDATE, now_ms);
+	return has_moved;
+}
+
+bool cells_moved(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
+    int64_t now_ms)
+{
+	return move(d, change_id, accelerator, cause, 0, now_ms);
+}
+
+bool cells_job_added(struct db *d, int64_t change_id, const char *accelerator,
+    enum cells_cause cause, int64_t job_id, int64_t now_ms)
+{
+	return move(d, change_id, accelerator, cause, job_id, now_ms);
+}
