@@ -14,7 +14,7 @@ enum { REPOSITORIES_MAX = 2000, DEVICE_MAX_BYTES = 100 };
 struct entry {
 	char *repository;
 	char **oncall;
-	bool is_for_pulls; /* false only where `events` leaves pull_request out */
+	bool is_nightly_only; /* `events` leaves pull_request out */
 	int line;
 };
 
@@ -87,23 +87,37 @@ static void read_oncall(struct reader *r, struct entry *e, const struct node *v)
 	}
 }
 
+/* `events`: without a value both are meant, as without the key. The vendor starts and reports nightly
+ * runs by itself, so `nightly` adds nothing here; `pull_request` left out takes pull requests away. */
 static void read_events(struct reader *r, struct entry *e, const struct node *v)
 {
-	e->is_for_pulls = false;
+	static const char *const names[] = {"pull_request", "nightly"};
+	bool is_given[ARRAY_LEN(names)] = {false};
+
+	if (v->kind == NODE_NULL)
+		return;
 	if (v->kind != NODE_LIST || v->n == 0) {
 		problem_add(r->problems, r->file, v->line, "events must be a list with an entry");
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct node *ev = v->values[i];
-		bool is_pull = ev->kind == NODE_SCALAR && str_eq(ev->text, "pull_request");
+		size_t k = 0;
 
-		e->is_for_pulls |= is_pull;
-		/* A nightly run is the vendor's own: it starts and reports it without us. */
-		if (!is_pull && !(ev->kind == NODE_SCALAR && str_eq(ev->text, "nightly")))
+		while (k < ARRAY_LEN(names) &&
+		       !(ev->kind == NODE_SCALAR && str_eq(ev->text, names[k])))
+			k++;
+		if (k == ARRAY_LEN(names)) {
 			problem_add(r->problems, r->file, ev->line,
 			    "an event must be one of pull_request, nightly");
+			continue;
+		}
+		if (is_given[k])
+			problem_add(
+			    r->problems, r->file, ev->line, "event %s is listed twice", names[k]);
+		is_given[k] = true;
 	}
+	e->is_nightly_only = !is_given[0];
 }
 
 /* What stands behind a repository: nothing, oncalls, or a map with oncalls and events. */
@@ -138,10 +152,8 @@ static bool read_repository(struct reader *r, struct entry *e, const char *text,
 	}
 	while (n && (isspace((unsigned char)text[n - 1]) || text[n - 1] == '/'))
 		n--;
-	*e = (struct entry){.repository = xstrndup(text, n),
-	    .oncall = strv_copy(NULL),
-	    .is_for_pulls = true,
-	    .line = line};
+	*e = (struct entry){
+	    .repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
 	if (is_repository_name(e->repository))
 		return true;
 	problem_add(r->problems, r->file, line, "an entry must be owner/repo, not %s",
@@ -199,7 +211,7 @@ static struct accelerator *add_accelerator(
 	a->title = xstrdup(title);
 	a->level = level;
 	a->trust = TRUST_ANYONE;
-	a->triggers.has_pull_request = false;
+	a->triggers.has_push = true;
 	a->file = xstrdup(r->file);
 	a->line = line;
 	return a;
@@ -234,10 +246,11 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 			    a->runners[i].repository, shown(e->repository, value));
 	a->runners = xrealloc(a->runners, (a->n_runners + 1) * sizeof(*a->runners));
 	runner = &a->runners[a->n_runners++];
-	*runner = (struct runner){.name = name, .kind = RUNNER_GITHUB, .repository = e->repository};
+	*runner = (struct runner){.name = name,
+	    .kind = RUNNER_GITHUB,
+	    .repository = e->repository,
+	    .is_nightly_only = e->is_nightly_only};
 	e->repository = NULL;
-	a->triggers.has_pull_request |= e->is_for_pulls;
-	a->triggers.has_push |= e->is_for_pulls;
 	for (char **login = e->oncall; *login; login++)
 		if (!strv_contains_nocase((const char *const *)a->oncall, *login))
 			strv_add(&a->oncall, *login);

@@ -50,10 +50,10 @@ static char *file_text(const struct accelerator *a)
 		buf_append_str(&out, "\n    github: {repository: ");
 		put_text(&out, a->runners[i].repository);
 		buf_append_str(&out, "}\n");
+		if (a->runners[i].is_nightly_only)
+			buf_append_str(&out, "    nightly_only: true\n");
 	}
-	buf_appendf(&out, "triggers:\n  pull_request: %s\n  push: %s\n",
-	    a->triggers.has_pull_request ? "true" : "false",
-	    a->triggers.has_push ? "true" : "false");
+	buf_append_str(&out, "triggers:\n  pull_request: true\n  push: true\n");
 	return buf_take(&out);
 }
 

@@ -40,6 +40,7 @@ static const struct mapping PULL = {"runners.pull", PULL_FIELDS};
 
 static const struct field RUNNER_FIELDS[] = {
     {"name", field_text, REQUIRED, .offset = AT(runner.name), .check = check_name, .max = 63},
+    {"nightly_only", field_bool, OPTIONAL, .offset = AT(runner.is_nightly_only)},
     {"github", field_map, OPTIONAL, .map = &GITHUB},
     {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
     {"pull", field_map, OPTIONAL, .map = &PULL},

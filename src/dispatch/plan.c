@@ -66,7 +66,8 @@ static void add_hosted(struct plan *p, const struct config *c, const struct acce
 	add_want(p, a, r, c->infra_repository, own);
 }
 
-/* Every runner of the accelerator. What infra hosts needs infra's trust and its own. */
+/* Every runner of the accelerator that takes this kind of change. What infra hosts needs infra's
+ * trust and its own. */
 static void add_accelerator(
     struct plan *p, const struct config *c, const struct accelerator *a, const char *association)
 {
@@ -75,6 +76,8 @@ static void add_accelerator(
 	for (size_t i = 0; i < a->n_runners; i++) {
 		const struct runner *r = &a->runners[i];
 
+		if (r->is_nightly_only && p->change_kind != CHANGE_NIGHTLY)
+			continue;
 		switch (r->kind) {
 		case RUNNER_GITHUB:
 			add_want(p, a, r, r->repository, hold);

@@ -25,13 +25,14 @@ enum runner_kind {
 struct runner {
 	char *name; /* unique within its accelerator; "infra" for RUNNER_INFRA */
 	enum runner_kind kind;
-	char *repository;    /* github, infra: owner/name as configured */
-	char *workflow;      /* github: `.github/workflows/x.yml` or NULL */
-	char *url;           /* webhook */
-	char *secret;        /* webhook: the HMAC key, read at load; never logged */
-	size_t secret_bytes; /* webhook */
-	char **labels;       /* pull: NULL-terminated */
-	int max_parallel;    /* pull */
+	bool is_nightly_only; /* gets periodic runs, but neither pull requests nor pushes */
+	char *repository;     /* github, infra: owner/name as configured */
+	char *workflow;       /* github: `.github/workflows/x.yml` or NULL */
+	char *url;            /* webhook */
+	char *secret;         /* webhook: the HMAC key, read at load; never logged */
+	size_t secret_bytes;  /* webhook */
+	char **labels;        /* pull: NULL-terminated */
+	int max_parallel;     /* pull */
 };
 
 /* What of a job's log leaves the vendor's machine. */

@@ -1,9 +1,8 @@
-/* Any bytes as outpost.yml, as a vendor's file, as the allowlist and as outpost-runner's: read without a crash,
+/* Any bytes as outpost.yml, as a vendor's file and as outpost-runner's: read without a crash,
  * in bounded time, and either right or with a mistake that is told on one line. */
 #include <assert.h>
 
 #include "config/accelerator_file.h"
-#include "config/allowlist.h"
 #include "config/main_file.h"
 #include "config/runner_file.h"
 
@@ -63,23 +62,6 @@ static void read_vendor(const char *text, size_t n)
 	check_messages(&p);
 }
 
-static void read_list(const char *text, size_t n)
-{
-	struct problems p = {0};
-	struct reader r = {.file = "f", .problems = &p, .path = ""};
-	struct node *root = allowlist_parse("f", text, n, &p);
-	struct allowlist l;
-
-	if (root) {
-		allowlist_read(&r, root, &l);
-		for (size_t i = 0; !p.n && i < l.n; i++)
-			assert(l.items[i].n_runners && l.items[i].name[0]);
-		allowlist_release(&l);
-	}
-	tree_free(root);
-	check_messages(&p);
-}
-
 static void read_machine(const char *text, size_t n)
 {
 	struct problems p = {0};
@@ -105,7 +87,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	read_main(text, n);
 	read_vendor(text, n);
-	read_list(text, n);
 	read_machine(text, n);
 	return 0;
 }

@@ -88,19 +88,55 @@ static void test_levels(void **state)
 	config_unref(c);
 }
 
+static bool is_nightly_only(const struct config *c, const char *accelerator, size_t runner)
+{
+	const struct accelerator *a = config_accelerator(c, accelerator);
+
+	assert_true(a->triggers.has_pull_request && a->triggers.has_push);
+	return a->runners[runner].is_nightly_only;
+}
+
 static void test_events(void **state)
 {
 	struct config *c;
 
 	(void)state;
 	folder_write("list.yml", "L2:\n"
-				 "  - o/a: {oncalls: [x], events: [pull_request, nightly]}\n"
-				 "  - o/b: {events: [nightly]}\n");
+				 "  - o/both: {oncalls: [x], events: [pull_request, nightly]}\n"
+				 "  - o/nightly: {events: [nightly]}\n"
+				 "  - o/pulls: {oncalls: \"y, z\", events: [pull_request]}\n"
+				 "  - o/default: {oncalls: x}\n"
+				 "  - o/null: {oncalls: , events: }\n"
+				 "  - o/tilde: {events: ~}\n");
 	c = folder_load();
-	assert_true(config_accelerator(c, "o-a")->triggers.has_pull_request);
-	assert_oncall(config_accelerator(c, "o-a"), "x");
-	assert_false(config_accelerator(c, "o-b")->triggers.has_pull_request);
-	assert_false(config_accelerator(c, "o-b")->triggers.has_push);
+	assert_false(is_nightly_only(c, "o-both", 0));
+	assert_oncall(config_accelerator(c, "o-both"), "x");
+	assert_true(is_nightly_only(c, "o-nightly", 0));
+	assert_false(is_nightly_only(c, "o-pulls", 0));
+	assert_oncall(config_accelerator(c, "o-pulls"), "y,z");
+	assert_false(is_nightly_only(c, "o-default", 0));
+	assert_false(is_nightly_only(c, "o-null", 0));
+	assert_oncall(config_accelerator(c, "o-null"), "");
+	assert_false(is_nightly_only(c, "o-tilde", 0));
+	config_unref(c);
+}
+
+/* One L3 device is one accelerator with several repositories; each has events of its own. */
+static void test_events_hold_for_one_repository(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	folder_write("list.yml", "L3:\n"
+				 "  npu:\n"
+				 "    o/first: {oncalls: [x], events: [pull_request]}\n"
+				 "    o/second: {events: [nightly]}\n"
+				 "    o/third: [y]\n");
+	c = folder_load();
+	assert_int_equal(config_accelerator(c, "npu")->n_runners, 3);
+	assert_false(is_nightly_only(c, "npu", 0));
+	assert_true(is_nightly_only(c, "npu", 1));
+	assert_false(is_nightly_only(c, "npu", 2));
 	config_unref(c);
 }
 
@@ -150,6 +186,13 @@ static const struct {
     {"L1: [{a/b: {events: [push]}}]\n",
 	"list.yml:1: an event must be one of pull_request, nightly\n"},
     {"L1: [{a/b: {events: []}}]\n", "list.yml:1: events must be a list with an entry\n"},
+    {"L1: [{a/b: {events: nightly}}]\n", "list.yml:1: events must be a list with an entry\n"},
+    {"L1:\n  - a/b:\n      events:\n        - nightly\n        - nightly\n",
+	"list.yml:5: event nightly is listed twice\n"},
+    {"L3:\n  npu:\n    a/b:\n      events: [nightly,\n        pull_request, pull_request]\n",
+	"list.yml:5: event pull_request is listed twice\n"},
+    {"L1: [{a/b: {events: [[nightly]]}}]\n",
+	"list.yml:1: an event must be one of pull_request, nightly\n"},
 };
 
 static void test_wrong(void **state)
@@ -188,6 +231,7 @@ static void assert_same(const struct accelerator *a, const struct accelerator *b
 	for (size_t i = 0; i < a->n_runners; i++) {
 		assert_string_equal(a->runners[i].name, b->runners[i].name);
 		assert_string_equal(a->runners[i].repository, b->runners[i].repository);
+		assert_int_equal(a->runners[i].is_nightly_only, b->runners[i].is_nightly_only);
 	}
 	assert_int_equal(a->triggers.has_pull_request, b->triggers.has_pull_request);
 	assert_int_equal(a->triggers.has_push, b->triggers.has_push);
@@ -213,7 +257,7 @@ static void test_files_mean_the_same(void **state)
 				 "L3:\n"
 				 "  \"N\\\"P\\\\U: #1\":\n"
 				 "    o/npu: [alice]\n"
-				 "    o/npu-two: [bob, alice]\n"
+				 "    o/npu-two: {oncalls: [bob, alice], events: [nightly]}\n"
 				 "L4:\n"
 				 "  - o/last\n");
 	assert_int_equal(allowlist_files_read("list.yml", &f, &messages), 0);
@@ -285,6 +329,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, folder_teardown)
 	    T(test_levels),
 	    T(test_events),
+	    T(test_events_hold_for_one_repository),
 	    T(test_empty),
 	    T(test_wrong),
 	    T(test_clash_with_a_vendors_file),

@@ -401,9 +401,54 @@ static void only_a_webhook_has_to_acknowledge_unasked(void **state)
 	plan_release(&p);
 }
 
+/* One L3 device of CRCR's allowlist is one accelerator with several repositories, and `events` holds for one
+ * repository: the others' pull requests and pushes must not reach a repository that takes nightly runs only. */
+static void a_nightly_only_runner_gets_periodic_runs_alone(void **state)
+{
+	static struct runner both[2] = {{.kind = RUNNER_GITHUB}, {.kind = RUNNER_GITHUB}};
+	static struct accelerator device = {.level = LEVEL_3,
+	    .trust = TRUST_ANYONE,
+	    .triggers = {.has_pull_request = true, .drafts = true, .has_push = true},
+	    .deadlines = {1, 2, 3}};
+	struct event ev = pull_event(PULL_OPENED, "NONE");
+	struct nightly_head head = {.sha = SHA, .branch = "main"};
+	struct buf out = BUF_INIT(4096);
+	struct plan p;
+
+	(void)state;
+	make_registry(TRUST_ANYONE);
+	both[0].name = text("pulls");
+	both[1].name = text("nights");
+	both[0].repository = both[1].repository = text("vendor/ci");
+	both[1].is_nightly_only = true;
+	device.name = text("npu");
+	device.runners = both;
+	device.n_runners = 2;
+	config.accelerators = &device;
+	config.n_accelerators = 1;
+	expect(&ev, NULL, "start opened /infra npu/pulls");
+	ev = pull_event(PULL_LABELED, "NONE");
+	expect(&ev, NULL, "update synchronize /infra+ npu/pulls+");
+	ev = (struct event){.kind = EVENT_PUSH,
+	    .action = text(""),
+	    .repository = text("pytorch/pytorch"),
+	    .ref = text("refs/heads/main"),
+	    .before = text(SHA),
+	    .after = text(SHA)};
+	expect(&ev, NULL, "start  /infra npu/pulls");
+	plan_nightly(&head, &device, &config, &p);
+	describe(&p, &out);
+	assert_string_equal(buf_str(&out), "start round  npu/pulls npu/nights");
+	plan_release(&p);
+	both[0].is_nightly_only = true;
+	expect(&ev, NULL, "start  /infra");
+	buf_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_nightly_only_runner_gets_periodic_runs_alone),
 	    cmocka_unit_test(only_a_webhook_has_to_acknowledge_unasked),
 	    cmocka_unit_test(what_starts),
 	    cmocka_unit_test(who_is_held),
