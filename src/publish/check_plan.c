@@ -38,6 +38,8 @@ static bool is_wanted(const struct accelerator_view *a, char **labels)
 {
 	char label[LABEL_BYTES];
 
+	if (a->is_gone)
+		return false;
 	if (a->level != LEVEL_3)
 		return a->level == LEVEL_4;
 	snprintf(label, sizeof(label), "ciflow/crcr/%s", a->name);
@@ -189,8 +191,22 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 {
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		if (str_eq(v->accelerators[i].name, name))
-			return !is_wanted(&v->accelerators[i], labels);
+			return v->accelerators[i].level == LEVEL_3 && !v->accelerators[i].is_gone &&
+			       !is_wanted(&v->accelerators[i], labels);
 	return false;
+}
+
+/* CRCR's temporary demotion moves an entry of the allowlist from L3 to L2, under another name: it gets no
+ * new check run, and the one that has begun still says how its job ends. */
+static bool is_to_be_finished(const struct check_plan *p, const struct list_checks *on_record,
+    const struct accelerator_view *a, const struct job_view *job)
+{
+	char *name = own_name_of(p, on_record, a, job);
+	const struct stored_check *k =
+	    a->level == LEVEL_2 || a->is_gone ? find(on_record, name) : NULL;
+
+	free(name);
+	return k && !k->is_completed && str_eq(k->accelerator, a->name);
 }
 
 /* Nobody looks at an older head any more. On the present one neutral lets people merge. */
@@ -211,7 +227,7 @@ static void add_closed(struct check_plan *p, const struct change_view *v,
 	else
 		check_output_of_closed("neutral", "Superseded",
 		    "This job does not count any more: it was started again, or its accelerator "
-		    "left.",
+		    "left or has no check runs at its level.",
 		    &w.output);
 	add(p, k, &w);
 }
@@ -281,10 +297,14 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 	*ret = (struct check_plan){.n = 0};
 	if (v->kind != CHANGE_PULL_REQUEST || !on_record->named_number || !is_sha1(v->head_sha))
 		return;
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		for (size_t j = 0; j < v->accelerators[i].n_jobs; j++)
-			if (is_wanted(&v->accelerators[i], on_record->labels))
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		const struct accelerator_view *a = &v->accelerators[i];
+
+		for (size_t j = 0; j < a->n_jobs; j++)
+			if (is_wanted(a, on_record->labels) ||
+			    is_to_be_finished(ret, on_record, a, &a->jobs[j]))
 				add_job(ret, v, i, j, on_record, o);
+	}
 	/* One that was written is kept true, also when a retest was called off. */
 	if (comment_is_complete(v) &&
 	    (find(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))

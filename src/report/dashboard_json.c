@@ -23,10 +23,13 @@ const char *day_text(int64_t day, char *out)
 void json_set_change_url(json_t *obj, const char *key, const char *public_url,
     enum change_kind kind, int64_t number, const char *sha)
 {
-	char *url = number ? xasprintf("%s/pulls/%lld", public_url, (long long)number)
-			   : xasprintf("%s/commits/%s%s", public_url, sha,
-				 kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
+	char *url = NULL;
 
+	if (number)
+		url = xasprintf("%s/pulls/%lld", public_url, (long long)number);
+	else if (sha)
+		url = xasprintf("%s/commits/%s%s", public_url, sha,
+		    kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 	json_set_str(obj, key, url);
 	free(url);
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "report/dashboard_json.h"
 #include "report/json_field.h"
 
 static json_t *counts_json(const struct job_view *j)
@@ -102,9 +103,6 @@ static json_t *cursor_json(int64_t next)
 json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 {
 	json_t *obj = job_view_json(&d->job), *tests = json_array();
-	char *change_url = d->number ? xasprintf("%s/pulls/%lld", public_url, (long long)d->number)
-				     : xasprintf("%s/commits/%s%s", public_url, d->head_sha,
-					   d->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 
 	json_set_foreign_text(obj, "accelerator", d->accelerator);
 	json_set_str(obj, "dispatch", *d->dispatch_id ? d->dispatch_id : NULL);
@@ -112,7 +110,7 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_set_str(obj, "repository", d->repository);
 	json_set_str(obj, "head_sha", d->head_sha);
 	json_object_set_new(obj, "number", d->number ? json_integer(d->number) : json_null());
-	json_set_str(obj, "change_url", change_url);
+	json_set_change_url(obj, "change_url", public_url, d->kind, d->number, d->head_sha);
 	json_set_foreign_text(obj, "message", d->message);
 	json_object_set_new(obj, "environment", environment_json(d->environment));
 	json_set_foreign_text(obj, "machine", d->machine);
@@ -125,6 +123,5 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_object_set_new(obj, "tests", tests);
 	json_set_int(obj, "tests_total", d->n_tests_total);
 	json_object_set_new(obj, "next", cursor_json(d->next));
-	free(change_url);
 	return obj;
 }

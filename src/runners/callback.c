@@ -106,11 +106,10 @@ static void take_self_report(struct runners *r, struct http_request *q, const ch
 		return;
 	body = http_body(q, &n);
 	err = callback_request_parse(body, n, &s->body, &e);
-	if (!err && !s->body.is_self_report)
+	if (!err && (!s->body.is_nightly || s->body.dispatch_id))
 		err = error_set(&e, ERR_INVALID,
-		    "a vendor's own token tells of periodic runs here: event_type must be nightly "
-		    "or periodic, delivery_id the tested commit's 40 digits; jobs of a dispatch go "
-		    "to /api/v1/dispatches/ID/jobs");
+		    "a vendor's own token reports periodic runs here: event_type must be nightly "
+		    "or periodic; jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
 	submission_start(s, err, &e);
 }
 

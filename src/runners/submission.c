@@ -36,7 +36,7 @@ static void ignore(struct submission *s, const char *why)
 /* As found, not as the caller says: a log must not name somebody else's. */
 static const char *accelerator_of(const struct submission *s)
 {
-	return s->body.is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
+	return s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 }
 
 static void record(struct submission *s, enum report_outcome outcome, int64_t job_id)
@@ -51,7 +51,7 @@ static void record(struct submission *s, enum report_outcome outcome, int64_t jo
 	log_event(LOG_INFO, outcome == REPORT_RECORDED ? "report_recorded" : "report_unchanged",
 	    LOG_I("job", job_id), LOG_S("caller", s->caller),
 	    LOG_S("accelerator", accelerator_of(s)), LOG_S("delivery", s->body.delivery_id),
-	    LOG_S("dispatch", s->body.is_self_report ? "" : s->job.found_dispatch),
+	    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch),
 	    LOG_S("run", report->run_id), LOG_S("name", report->name),
 	    LOG_S("status", job_status_name(report->status)),
 	    LOG_S("conclusion", report->conclusion), LOG_I("tests", (int64_t)report->n_tests));
@@ -80,8 +80,9 @@ static void answer_outcome(struct submission *s, enum report_outcome outcome, in
 		    s->body.dispatch_id
 			? "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
 			  "caller's"
-			: "no such dispatch: delivery_id names none that this repository got; with "
-			  "event_type nightly, of a run of its own, it is the commit's 40 digits");
+			: "no such dispatch: delivery_id names none that this repository got; a "
+			  "run "
+			  "of its own is reported with event_type nightly or periodic");
 		break;
 	case REPORT_WHICH_ACCELERATOR:
 		refuse(s, 400, "workflow.accelerator is missing: several share this dispatch");
@@ -114,11 +115,19 @@ static void end(
 	runners_let_go(r);
 }
 
+static void start_self_report(struct submission *s);
+
+/* A nightly report that belongs to no dispatch is of a run that the vendor started itself. One that
+ * names a dispatch claims to belong to it, so it is refused instead. */
 static void on_job_written(struct store_op *op)
 {
 	struct submission *s = CONTAINER_OF(op, struct submission, job.op);
 
-	end(s, op, s->job.outcome, s->job.job_id);
+	if (!op->err && s->job.outcome == REPORT_NO_DISPATCH && s->request && s->body.is_nightly &&
+	    !s->body.dispatch_id)
+		start_self_report(s);
+	else
+		end(s, op, s->job.outcome, s->job.job_id);
 }
 
 static void on_nightly_written(struct store_op *op)
@@ -153,12 +162,13 @@ static int put_nightly(struct submission *s)
 {
 	const char *named = s->body.report.accelerator;
 
+	s->is_self_report = true;
 	s->nightly = (struct report_nightly){
 	    .op = {.done = on_nightly_written},
 	    .repository = s->config->upstream_repository,
 	    .target = s->repository ? s->repository : s->accelerator,
 	    .accelerator = named ? named : s->access.allowed[0],
-	    .head_sha = s->body.delivery_id,
+	    .head_sha = s->body.tested_sha[0] ? s->body.tested_sha : NULL,
 	    .report = &s->body.report,
 	    .now_ms = clock_wall_ms(),
 	};
@@ -179,8 +189,18 @@ static bool check_accelerator(struct submission *s)
 		refuse(s, 400, "workflow.accelerator is not one that this caller may report for");
 		return false;
 	}
-	if (!s->body.is_self_report)
-		return true;
+	return true;
+}
+
+/* What a self-report needs besides, because no dispatch says it; else it is answered. */
+static bool check_self_report(struct submission *s)
+{
+	const char *named = s->body.report.accelerator;
+
+	if (s->body.report.status != JOB_COMPLETED) {
+		refuse(s, 400, "workflow.status must be completed in a self-report");
+		return false;
+	}
 	if (!named && s->access.n_allowed > 1) {
 		refuse(s, 400, "workflow.accelerator is missing: several share this repository");
 		return false;
@@ -190,6 +210,22 @@ static bool check_accelerator(struct submission *s)
 		return false;
 	}
 	return true;
+}
+
+/* The client is there. Answers now, or when the store has it. */
+static void start_self_report(struct submission *s)
+{
+	struct runners *r = s->runners;
+
+	if (check_self_report(s)) {
+		int err = put_nightly(s);
+
+		if (!err)
+			return;
+		answer_busy(r, s->request, s->caller, err);
+	}
+	submission_free(s);
+	runners_let_go(r);
 }
 
 static void on_gone(struct http_request *q)
@@ -212,15 +248,19 @@ void submission_start(struct submission *s, int err, const struct error *e)
 		submission_free(s);
 		return;
 	}
-	err = s->body.is_self_report ? put_nightly(s) : put_job(s);
-	if (err) {
-		answer_busy(r, s->request, s->caller, err);
-		submission_free(s);
-		return;
-	}
 	runners_hold(r);
 	http_set_user(s->request, s);
 	http_on_gone(s->request, on_gone);
+	if (callback_request_is_self_report(&s->body)) {
+		start_self_report(s);
+		return;
+	}
+	err = put_job(s);
+	if (err) {
+		answer_busy(r, s->request, s->caller, err);
+		submission_free(s);
+		runners_let_go(r);
+	}
 }
 
 /* ---- who may ---- */

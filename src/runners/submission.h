@@ -20,6 +20,7 @@ struct submission {
 	char *machine;     /* to whose leases a token of `runner add` is bound; else NULL */
 	struct access access;
 	struct callback_request body;
+	bool is_self_report; /* no dispatch was found, or looked for: `nightly` counts, not `job` */
 	struct report_job job;
 	struct report_nightly nightly;
 };

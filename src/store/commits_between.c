@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "store/branch_commits.h"
 #include "store/key.h"
 
@@ -44,6 +45,8 @@ static void want(
 {
 	struct repository_key key = repository_key(repository);
 
+	if (!is_sha1(good_sha) || !is_sha1(bad_sha)) /* one of them is not known */
+		return;
 	if (is_on_record_at_all(d, key.text, good_sha, bad_sha))
 		return;
 	if (db_exec(d,

@@ -45,12 +45,13 @@ struct report_job {
 };
 int store_report_job(struct store *s, struct report_job *op) MUST_CHECK;
 
-/* `nightly`/`periodic` self-reports: a completed job of (nightly, head_sha). Same outcomes. */
+/* `nightly`/`periodic` self-reports: a completed job of (nightly, head_sha); without a commit, of the
+ * run that (target, run_id) names. Same outcomes. */
 struct report_nightly {
 	struct store_op op;
-	const char *repository; /* upstream's, for the change */
-	const char *target;     /* the vendor's repository */
-	const char *accelerator, *head_sha;
+	const char *repository;             /* upstream's, for the change */
+	const char *target;                 /* the vendor's repository */
+	const char *accelerator, *head_sha; /* head_sha NULL: not known */
 	const struct job_report *report;
 	int64_t now_ms;
 	enum report_outcome outcome;

@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/encode.h"
+#include "base/hash.h"
+#include "base/str.h"
 
 enum { UUID_CHARS = 36 };
 
@@ -71,4 +73,28 @@ char *guid_dup(const struct rows *r, int column)
 		s[i] = is_dash(i) ? '-' : hex[at++];
 	s[UUID_CHARS] = '\0';
 	return s;
+}
+
+struct run_key unknown_commit_key(const char *reporter, const char *run_id)
+{
+	enum { DIGEST_BYTES_SHOWN = 16 };
+	struct repository_key by = repository_key(reporter);
+	char *both = xasprintf("%s\n%s", by.text, run_id);
+	uint8_t digest[SHA256_BYTES];
+	char hex[2 * DIGEST_BYTES_SHOWN + 1];
+	struct run_key k;
+
+	sha256(both, strlen(both), digest);
+	free(both);
+	snprintf(k.text, sizeof(k.text), "unknown-%s", hex_encode(digest, DIGEST_BYTES_SHOWN, hex));
+	return k;
+}
+
+char *commit_dup(const struct rows *r, int column)
+{
+	char *text = rows_dup(r, column);
+
+	if (text && !is_sha1(text))
+		FREE_AND_NULL(text);
+	return text;
 }

@@ -21,4 +21,13 @@ struct value guid_value(const struct guid_key *k);
 /* The text again, from a column of `guid`. free(). */
 char *guid_dup(const struct rows *r, int column);
 
+/* A periodic run whose vendor named no commit is a change as well: in place of a SHA it has this text,
+ * the same for all jobs that `reporter` reports of one run, and never 40 hexadecimal digits. */
+struct run_key {
+	char text[48];
+};
+struct run_key unknown_commit_key(const char *reporter, const char *run_id);
+/* A column that holds a commit, free(). NULL for such a text, and for NULL. */
+char *commit_dup(const struct rows *r, int column);
+
 #endif

@@ -70,14 +70,21 @@ static char *find_dispatch(struct db *d, struct report_job *o)
 
 /* ---- which accelerator ---- */
 
-static bool is_allowed(const struct report_job *o, const char *accelerator)
+/* Also an accelerator that left the registry after its repository got the dispatch: CRCR's allowlist calls
+ * one repository by its device at L3 and by its own name below, so a move between levels must not cut off
+ * what is under way. */
+static bool is_allowed(struct db *d, const struct report_job *o, const char *accelerator)
 {
-	return !o->allowed || strv_contains(o->allowed, accelerator);
+	if (!o->allowed || strv_contains(o->allowed, accelerator))
+		return true;
+	return o->repository &&
+	       db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1",
+		   V_TEXT(accelerator));
 }
 
 /* The one row that this report is for, or false with the outcome set. */
 static bool choose(
-    struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
+    struct db *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
 {
 	size_t n = 0;
 
@@ -86,7 +93,7 @@ static bool choose(
 
 		if (o->accelerator && strcmp(o->accelerator, s->accelerator) != 0)
 			continue;
-		if (!is_allowed(o, s->accelerator))
+		if (!is_allowed(d, o, s->accelerator))
 			continue;
 		/* Two runners of one accelerator in one repository are one to it. */
 		if (n && strcmp((*ret)->accelerator, s->accelerator) == 0)
@@ -256,7 +263,7 @@ static int report_run(struct store_op *op, struct db *d)
 		return 0;
 	l = dispatch_list_take(db_rows(
 	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
-	if (choose(o, &l, &s)) {
+	if (choose(d, o, &l, &s)) {
 		struct stored_lease lease = find_lease(d, o->report, s);
 
 		if (o->machine && !str_eq(o->machine, lease.machine))
@@ -289,10 +296,11 @@ int store_report_job(struct store *s, struct report_job *op)
 static int nightly_run(struct store_op *op, struct db *d)
 {
 	struct report_nightly *o = CONTAINER_OF(op, struct report_nightly, op);
+	struct run_key unknown = unknown_commit_key(o->target, o->report->run_id);
 	struct change_facts f = {
 	    .kind = CHANGE_NIGHTLY,
 	    .repository = o->repository,
-	    .head_sha = o->head_sha,
+	    .head_sha = o->head_sha ? o->head_sha : unknown.text,
 	};
 	struct job_place at = {
 	    .change_id = change_put(d, &f, o->now_ms),
@@ -310,7 +318,7 @@ static int nightly_run(struct store_op *op, struct db *d)
 	o->job_id = r.job_id;
 	if (r.outcome != REPORT_RECORDED || (!r.is_current && !is_red_before_retry(d, &at, &r)))
 		return 0;
-	schedule_run_self_reported(d, at.change_id, o->accelerator, o->head_sha, o->now_ms);
+	schedule_run_self_reported(d, at.change_id, o->accelerator, f.head_sha, o->now_ms);
 	if (r.has_replaced || !r.is_current)
 		cells_moved(d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, o->now_ms);
 	else

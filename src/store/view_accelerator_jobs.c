@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "store/accelerator_page.h"
+#include "store/key.h"
 #include "store/page_jobs.h"
 
 /* `id > 0` is what the index wants to hear (schema_tables.c). */
@@ -22,7 +23,7 @@ static struct page_job job_of(const struct rows *r)
 	    .status = rows_dup(r, 3),
 	    .conclusion = rows_dup(r, 4),
 	    .verdict = rows_dup(r, 5),
-	    .head_sha = rows_dup(r, 6),
+	    .head_sha = commit_dup(r, 6),
 	    .kind = change_kind_parse(rows_text(r, 7)),
 	    .number = rows_int(r, 8),
 	    .started_ms = rows_int(r, 9),

@@ -5,6 +5,7 @@
 #include "store/accelerator_page.h"
 #include "store/dashboard.h"
 #include "store/days.h"
+#include "store/key.h"
 #include "store/page_jobs.h"
 #include "store/red_episodes.h"
 
@@ -38,7 +39,7 @@ static void read_schedule(struct db *d, struct get_accelerator_page *p)
 		    .state = rows_dup(r, 5),
 		    .outcome = rows_dup(r, 6),
 		    .reason = rows_dup(r, 7),
-		    .upstream_sha = rows_dup(r, 8),
+		    .upstream_sha = commit_dup(r, 8),
 		    .source_sha = rows_dup(r, 9),
 		};
 	rows_end(r);

@@ -124,13 +124,11 @@ static int64_t pull_of_change(struct db *d, int64_t change_id)
 			    V_INT(change_id));
 }
 
-/* ---- accelerators ---- */
-
 static void read_accelerators(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT u.accelerator, m.title, m.level, m.docs_url, m.help_url, m.oncall,"
-	    " m.required_suites, m.must_pass, m.skip, m.unhealthy_since_ms FROM"
+	    " m.required_suites, m.must_pass, m.skip, m.unhealthy_since_ms, m.is_gone FROM"
 	    " (SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
 	    "  UNION SELECT accelerator FROM job WHERE change_id = ?1 AND is_current = 1) u"
 	    " LEFT JOIN accelerator m ON m.name = u.accelerator ORDER BY u.accelerator",
@@ -153,6 +151,7 @@ static void read_accelerators(struct db *d, struct change_view *v)
 		    .must_pass = texts_of(rows_text(r, 7)),
 		    .skip = texts_of(rows_text(r, 8)),
 		    .is_unhealthy = !rows_is_null(r, 9),
+		    .is_gone = rows_int(r, 10),
 		    .red_since_ms = red_since_ms(d, rows_text(r, 0)),
 		    .delta = {.fixed = strv_copy(NULL),
 			.disappeared = strv_copy(NULL),

@@ -8,6 +8,7 @@
 #include "base/strv.h"
 #include "store/db.h"
 #include "store/feed_events.h"
+#include "store/key.h"
 #include "store/red_episodes.h"
 
 /* Newest first by either time, each along an index of its own. */
@@ -110,7 +111,7 @@ static void read_nightlies(struct db *d, struct list_feed_events *l)
 		    .title = rows_dup(r, 3),
 		    .n_tests = (size_t)rows_int(r, 4),
 		    .at_ms = rows_int(r, 5),
-		    .sha = rows_dup(r, 6),
+		    .sha = commit_dup(r, 6),
 		    .tests = strv_copy(NULL),
 		};
 }

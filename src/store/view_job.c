@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "store/db.h"
 #include "store/jobs.h"
+#include "store/key.h"
 
 enum { STATUSES_MAX_BYTES = 64 };
 
@@ -49,7 +50,7 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	v->accelerator = rows_dup(r, 16);
 	v->kind = change_kind_parse(rows_text(r, 17));
 	v->repository = rows_dup(r, 18);
-	v->head_sha = rows_dup(r, 19);
+	v->head_sha = commit_dup(r, 19);
 	v->number = rows_int(r, 20);
 	v->message = rows_dup(r, 21);
 	v->environment = rows_dup(r, 22);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "model/accelerator.h"
 #include "store/days.h"
+#include "store/key.h"
 #include "store/view_nightly_internal.h"
 
 static void add_accelerator(struct nightly_view *v, const struct rows *r)
@@ -47,7 +48,7 @@ static struct schedule_run_view run_of(const struct rows *r)
 	    .state = rows_dup(r, 5),
 	    .outcome = rows_dup(r, 6),
 	    .reason = rows_dup(r, 7),
-	    .upstream_sha = rows_dup(r, 8),
+	    .upstream_sha = commit_dup(r, 8),
 	    .source_sha = rows_dup(r, 9),
 	};
 }

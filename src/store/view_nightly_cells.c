@@ -101,7 +101,7 @@ static void read_mark(struct db *d, const char *accelerator, struct nightly_mark
 	if (rows_next(r)) {
 		m->at_ms = rows_int(r, 0);
 		m->repository = rows_dup(r, 1);
-		m->upstream_sha = rows_dup(r, 2);
+		m->upstream_sha = commit_dup(r, 2);
 		m->source_url = rows_dup(r, 3);
 		m->source_sha = rows_dup(r, 4);
 	}

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "store/days.h"
 #include "store/number_days.h"
 
@@ -49,7 +50,8 @@ static void read_points(
 		    .value = rows_real(r, 1),
 		    .job_id = rows_int(r, 3),
 		};
-		snprintf(p->sha, sizeof(p->sha), "%s", rows_text(r, 2));
+		if (is_sha1(rows_text(r, 2)))
+			snprintf(p->sha, sizeof(p->sha), "%s", rows_text(r, 2));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* The tested versions and systems of each accelerator, as the platforms page has them. */
 #include "base/alloc.h"
 #include "store/db.h"
+#include "store/key.h"
 #include "store/platform_tests.h"
 #include "store/red_episodes.h"
 
@@ -40,7 +41,7 @@ static int platform_tests_run(struct store_query *q, struct db *d)
 		    .build = platform_build_of(rows_text(r, 1)),
 		    .torch = rows_dup(r, 1),
 		    .os = rows_dup(r, 2),
-		    .head_sha = rows_dup(r, 3),
+		    .head_sha = commit_dup(r, 3),
 		    .extension_version = rows_dup(r, 4),
 		    .job_id = rows_int(r, 5),
 		    .at_ms = rows_int(r, 6),

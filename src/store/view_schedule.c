@@ -1,6 +1,7 @@
 /* Who runs when, and what came of it last: for operators. */
 #include "base/alloc.h"
 #include "store/db.h"
+#include "store/key.h"
 #include "store/schedules.h"
 
 static struct schedule_row read_row(const struct rows *r)
@@ -17,7 +18,7 @@ static struct schedule_row read_row(const struct rows *r)
 	    .state = rows_dup(r, 8),
 	    .outcome = rows_dup(r, 9),
 	    .reason = rows_dup(r, 10),
-	    .upstream_sha = rows_dup(r, 11),
+	    .upstream_sha = commit_dup(r, 11),
 	    .source_sha = rows_dup(r, 12),
 	};
 }

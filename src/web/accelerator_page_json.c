@@ -78,7 +78,7 @@ static json_t *point_json(const struct number_point *p)
 
 	json_set_time(obj, "at", p->at_ms);
 	json_object_set_new(obj, "value", json_real(p->value));
-	json_set_str(obj, "sha", p->sha);
+	json_set_str(obj, "sha", *p->sha ? p->sha : NULL);
 	json_object_set_new(obj, "job", p->job_id ? json_integer(p->job_id) : json_null());
 	return obj;
 }

@@ -23,9 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct callback_request r;
 
 	if (callback_request_parse(body, n, &r, NULL) == 0) {
-		assert(r.delivery_id && strlen(r.delivery_id) <= 64);
+		assert(r.delivery_id && strlen(r.delivery_id) <= 128);
 		assert(!r.dispatch_id || strlen(r.dispatch_id) == 26);
-		assert(!r.is_self_report || is_sha1(r.delivery_id));
+		assert(!r.tested_sha[0] || (r.is_nightly && is_sha1(r.tested_sha)));
+		assert(!callback_request_is_self_report(&r) || r.tested_sha[0]);
 		check_report(&r.report);
 	}
 	callback_request_release(&r);

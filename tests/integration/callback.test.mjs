@@ -201,10 +201,43 @@ describe('reports', { skip: notBuilt }, () => {
         const body = { event_type: event, delivery_id: sha, payload: { head_sha: sha }, workflow: workflowOf(step({ job: event }), 'completed') };
         recorded(await post(body), 'completed');
         refused(await post({ ...body, workflow: workflowOf(step(), 'in_progress') }), 400);
-        refused(await post({ ...body, delivery_id: 'main' }), 400, /delivery_id|dispatch/);
+        refused(await post({ ...body, event_type: 'push', delivery_id: 'main' }), 400, /dispatch/);
       }
       assert.deepEqual((await jobs(one)).jobs, []);
       assert.deepEqual((await outpost.api(`pulls/${one.number}`)).verdicts, []);
+    });
+
+    // A vendor's CI that is not GitHub's has other ids. PyTorch's relay once lost 58 of vLLM's reports over them.
+    test('a self-report whose delivery_id is no commit names the commit elsewhere, or none', async () => {
+      const one = await change();
+      await one.dispatch();
+      const sha = one.pull.headSha;
+      const report = (more, run) => post({ event_type: 'nightly', delivery_id: `buildkite-89983-${randomUUID()}`, workflow: workflowOf(step({ job: `nightly ${run}`, run_id: run, conclusion: 'failure' }), 'completed'), ...more });
+      const jobOf = async (answer) => outpost.api(`jobs/${recorded(answer, 'completed')}`);
+      for (const [i, more] of [{ pytorch_head_sha: sha.toUpperCase() }, { payload: { head_sha: sha } }, { payload: { head_sha: 'main', after: sha } }, { payload: { pull_request: { head: { sha } } } }].entries()) {
+        const job = await jobOf(await report(more, `${i}`));
+        assert.deepEqual([job.kind, job.head_sha, job.change_url], ['nightly', sha, `${outpost.url}/commits/${sha}?kind=nightly`], JSON.stringify(more));
+      }
+      const unknown = await jobOf(await report({}, 'of no commit'));
+      assert.deepEqual([unknown.kind, unknown.head_sha, unknown.change_url, unknown.number, unknown.dispatch], ['nightly', null, null, null, null]);
+      refused(await post({ event_type: 'nightly', delivery_id: 'buildkite-1', workflow: workflowOf(step(), 'in_progress') }), 400, /completed/);
+      assert.deepEqual([(await jobs(one)).jobs, (await outpost.api(`pulls/${one.number}`)).verdicts], [[], []]);
+    });
+
+    test('the jobs of a run of an unknown commit are kept together by run_id, and a retry changes nothing', async () => {
+      const run = `run-${randomUUID()}`;
+      const body = (job, tests) => ({ event_type: 'periodic', delivery_id: `jenkins/${randomUUID()}`, workflow: workflowOf(step({ job, run_id: run, tests }), 'completed') });
+      const first = body('first', [{ suite: 'unit', name: `of ${run} a`, status: 'PASS' }]);
+      const id = recorded(await post(first), 'completed');
+      assert.equal(recorded(await post(first), 'completed'), id);
+      recorded(await post(body('second', [{ suite: 'unit', name: `of ${run} b`, status: 'FAIL' }])), 'completed');
+      const nightly = await outpost.api(`nightly?accelerator=npu-${current}&days=1`);
+      const shown = nightly.accelerators[0].runs[0];
+      assert.deepEqual([shown.cause, shown.outcome, shown.upstream_sha], ['self_report', 'red', null]);
+      const named = nightly.tests.map(({ name }) => name).filter((title) => title.startsWith(`of ${run}`)).map((title) => title.at(-1)).sort();
+      assert.deepEqual(named, ['a', 'b'], 'both jobs are of one run');
+      const page = await fetch(`${outpost.url}/nightly`);
+      assert.equal(page.status, 200);
     });
 
     test('several accelerators of one repository: the report says which', async () => {

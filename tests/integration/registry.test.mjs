@@ -1,11 +1,13 @@
 // Who gets what: CRCR's allowlist, trust and ok-to-test, labels, drafts, paths, branches, several accelerators in
 // one repository.
 import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { startIssuer } from '../github/oidc.mjs';
+import { githubClaims, startIssuer } from '../github/oidc.mjs';
 import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
-import { startDispatchVendor } from '../github/vendors.mjs';
+import { startDispatchVendor, workflowOf } from '../github/vendors.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -177,6 +179,71 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
       assert.doesNotMatch(rig.comments(UPSTREAM, 5)[0].body, /torch-spyre/);
     } finally {
       await Promise.all(vendors.map((vendor) => vendor.stop()));
+      await outpost.close();
+      await issuer.close();
+      await rig.close();
+    }
+  });
+
+  // `events` is a repository's own, also under an L3 device that has others.
+  test('a repository that takes nightly runs only gets neither pull requests nor pushes', async () => {
+    const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const outpost = await Outpost.start({
+      rig, issuer,
+      allowlist: 'L2:\n  - vllm-project/vllm: {oncalls: "alice, @bob", events: [nightly]}\nL3:\n  npu:\n    torch-spyre/torch-spyre: {oncalls: [carol], events: [nightly]}\n    Ascend/pytorch: {events: }\nL4:\n',
+    });
+    try {
+      await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: 6, association: 'NONE' })));
+      await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: { payload } }) => payload.number === 6 });
+      const main = fakeSha('main of the allowlist');
+      assert.equal((await rig.deliver('push', push({ branch: 'main', after: main }))).status_code, 202);
+      await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ event_type: type }) => type === 'push' });
+      const view = await outpost.api('pulls/6');
+      assert.deepEqual(view.accelerators.map(({ name, dispatches }) => [name, dispatches.map(({ runner }) => runner)]), [['npu', ['ascend-pytorch']]]);
+      for (const repository of ['vllm-project/vllm', 'torch-spyre/torch-spyre']) assert.deepEqual(rig.dispatches({ repository }), [], repository);
+    } finally {
+      await outpost.close();
+      await issuer.close();
+      await rig.close();
+    }
+  });
+
+  // CRCR demotes by moving the entry from L3 to L2, where it is no device's but an accelerator of its own.
+  test('an entry that is moved from L3 to L2 gets no new check run, and one that has begun is finished', async () => {
+    const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const repository = 'Ascend/pytorch';
+    const label = 'ciflow/crcr/npu';
+    const outpost = await Outpost.start({ rig, issuer, allowlist: `L3:\n  npu:\n    ${repository}: [carol]\n`, config: { comment: { enabled: false } } });
+    const dispatchOf = async (number) => (await rig.waitForDispatch({ repository, where: ({ client_payload: { payload } }) => payload.number === number })).client_payload;
+    const report = async ({ event_type, delivery_id, payload, outpost: block }, job, status, more = {}) => {
+      const answer = await outpost.request('POST', '/github/callback', { headers: { authorization: `Bearer ${await issuer.mint(githubClaims(repository))}` },
+        body: JSON.stringify({ event_type, delivery_id, payload, outpost: block, workflow: workflowOf({ workflow: 'ci', job, run_id: 77, ...more }, status) }) });
+      assert.equal(answer.status, 200, answer.text);
+      return answer.json;
+    };
+    const checks = (pull) => rig.checkRuns(UPSTREAM, pull.headSha).filter(({ name }) => name.startsWith('crcr/'));
+    try {
+      const pull = rig.openPull(UPSTREAM, { number: 8, association: 'NONE', labels: [label] });
+      await rig.deliver('pull_request', pullRequestOf('opened', pull, { labels: [label] }));
+      const before = await dispatchOf(8);
+      await report(before, 'begun', 'in_progress');
+      await until(() => checks(pull)[0]?.status === 'in_progress', { timeout: 20_000, what: 'a check run in progress' });
+      await fs.writeFile(path.join(outpost.dir, 'allowlist.yml'), `L2:\n  - ${repository}: carol\nL3:\n`);
+      await outpost.reload();
+      await outpost.waitForApi('accelerators', ({ accelerators }) => accelerators.some(({ name, level }) => name === 'ascend-pytorch' && level === 'L2'));
+      await report(before, 'late', 'in_progress');
+      await report(before, 'late', 'completed', { conclusion: 'success' });
+      await report(before, 'begun', 'completed', { conclusion: 'failure' });
+      const [check] = await until(() => { const all = checks(pull); return all[0]?.conclusion && all; }, { timeout: 20_000, what: 'the end of the check run that had begun' });
+      assert.deepEqual([check.name, check.conclusion], [`crcr/${repository}/ci/begun`, 'neutral']);
+      assert.match(check.output.title, /failure/, 'it says how the job ended');
+      assert.equal(checks(pull).length, 1, 'a job that began later has none');
+      const next = rig.openPull(UPSTREAM, { number: 9, association: 'NONE', labels: [label], headSha: fakeSha('after the demotion') });
+      await rig.deliver('pull_request', pullRequestOf('opened', next, { labels: [label] }));
+      await report(await dispatchOf(9), 'new', 'completed', { conclusion: 'success' });
+      assert.deepEqual((await outpost.api('pulls/9')).accelerators.map(({ name, level }) => [name, level]), [['ascend-pytorch', 'L2']]);
+      assert.deepEqual(checks(next), []);
+    } finally {
       await outpost.close();
       await issuer.close();
       await rig.close();

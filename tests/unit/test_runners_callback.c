@@ -88,7 +88,7 @@ int store_report_nightly(struct store *s, struct report_nightly *op)
 	keep(told.repository, sizeof told.repository, op->target);
 	keep(told.accelerator, sizeof told.accelerator, op->accelerator);
 	keep(told.sha, sizeof told.sha, op->head_sha);
-	op->outcome = told.outcome;
+	op->outcome = REPORT_RECORDED;
 	op->job_id = 8;
 	loop_reap(told.loop, finish, &op->op);
 	return 0;
@@ -354,6 +354,39 @@ static void test_takes_self_reports(void **state)
 	assert_int_equal(told.n_jobs, 0);
 }
 
+/* Ids of other CI services are no commits: the run is the vendor's own only where no dispatch is found. */
+static void test_takes_self_reports_by_any_id(void **state)
+{
+#define BUILDKITE "\"event_type\":\"nightly\",\"delivery_id\":\"buildkite-89983-0191\""
+	static const char of_a_commit[] =
+	    "{" BUILDKITE ",\"pytorch_head_sha\":\"" SHA "\",\"workflow\":" WORKFLOW("") "}";
+	static const char of_none[] = "{" BUILDKITE ",\"workflow\":" WORKFLOW("") "}";
+	static const char of_a_dispatch[] =
+	    "{" BUILDKITE ",\"outpost\":{\"dispatch_id\":\"abcdefghijklmnopqrstuvwxyz\"},"
+	    "\"workflow\":" WORKFLOW("") "}";
+	static const char of_a[] =
+	    "{" BUILDKITE ",\"workflow\":" WORKFLOW(",\"accelerator\":\"spyre-a\"") "}";
+	static const char running[] = "{" BUILDKITE ",\"workflow\":{\"status\":\"in_progress\","
+				      "\"name\":\"ci\",\"run_id\":\"1\"}}";
+	struct fixture *f = *state;
+
+	assert_int_equal(call_back(f, "Ascend/pytorch", of_none, "\"job\":7"), 200);
+	assert_int_equal(told.n_nightlies, 0);
+	told.outcome = REPORT_NO_DISPATCH;
+	assert_int_equal(call_back(f, "Ascend/pytorch", of_a_commit, "\"job\":8"), 200);
+	assert_string_equal(told.sha, SHA);
+	assert_string_equal(told.accelerator, "npu");
+	assert_int_equal(call_back(f, "Ascend/pytorch", of_none, "\"job\":8"), 200);
+	assert_string_equal(told.sha, "-");
+	assert_int_equal(call_back(f, "Ascend/pytorch", of_a_dispatch, "no such dispatch"), 400);
+	assert_int_equal(call_back(f, "Ascend/pytorch", running, "must be completed"), 400);
+	assert_int_equal(call_back(f, "spyre/spyre", of_none, "workflow.accelerator"), 400);
+	assert_int_equal(call_back(f, "spyre/spyre", of_a, "\"job\":8"), 200);
+	assert_int_equal(told.n_nightlies, 3);
+	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "no such dispatch"), 400);
+#undef BUILDKITE
+}
+
 static void test_refuses_tokens(void **state)
 {
 	struct fixture *f = *state;
@@ -510,6 +543,7 @@ int main(void)
 	    TEST(test_asks_the_registry_first),
 	    TEST(test_refuses_bodies),
 	    TEST(test_takes_self_reports),
+	    TEST(test_takes_self_reports_by_any_id),
 	    TEST(test_refuses_tokens),
 	    TEST(test_fetches_keys_once),
 	    TEST(test_is_busy_while_the_issuer_is_down),

@@ -33,7 +33,7 @@ static void test_reads_crcrs_body(void **state)
 	    &r);
 	assert_string_equal(r.delivery_id, GUID);
 	assert_string_equal(r.dispatch_id, DISPATCH);
-	assert_false(r.is_self_report);
+	assert_false(r.is_nightly);
 	assert_int_equal(r.report.status, JOB_IN_PROGRESS);
 	assert_string_equal(r.report.run_id, "7");
 	callback_request_release(&r);
@@ -75,33 +75,56 @@ static void test_finds_the_echoed_dispatch(void **state)
 	}
 }
 
+#define LOWER "abcdef0123456789abcdef0123456789abcdef01"
+#define OTHER "1111111111111111111111111111111111111111"
+
 static void test_knows_self_reports(void **state)
 {
 	static const struct {
-		const char *type, *delivery_id;
-		bool is_self_report;
+		const char *fields;
+		bool is_nightly, is_self_report;
+		const char *tested;
 	} table[] = {
-	    {"\"nightly\"", SHA, true},
-	    {"\"periodic\"", SHA, true},
-	    {"\"nightly\"", GUID, false},
-	    {"\"push\"", SHA, false},
-	    {"7", SHA, false},
-	    {"null", SHA, false},
-	    {"\"nightly\"", "x" SHA, false},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\"", true, true, LOWER},
+	    {"\"event_type\":\"periodic\",\"delivery_id\":\"" SHA "\"", true, true, LOWER},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"" GUID "\"", true, false, ""},
+	    {"\"event_type\":\"push\",\"delivery_id\":\"" SHA "\"", false, false, ""},
+	    {"\"event_type\":7,\"delivery_id\":\"" SHA "\"", false, false, ""},
+	    {"\"event_type\":null,\"delivery_id\":\"" SHA "\"", false, false, ""},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"x" SHA "\"", true, false, ""},
+	    /* vLLM's Buildkite pipeline */
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"buildkite-89983-" GUID
+	     "\",\"pytorch_head_sha\":\"" SHA "\"",
+		true, false, LOWER},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a/b_2026.09:1\","
+	     "\"payload\":{\"head_sha\":\"" SHA "\",\"after\":\"" OTHER "\"}",
+		true, false, LOWER},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a\",\"pytorch_head_sha\":\"main\","
+	     "\"payload\":{\"head_sha\":7,\"after\":\"" OTHER "\"}",
+		true, false, OTHER},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a\","
+	     "\"payload\":{\"pull_request\":{\"head\":{\"sha\":\"" OTHER "\"}}}",
+		true, false, OTHER},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\",\"pytorch_head_sha\":\"" OTHER
+	     "\"",
+		true, true, LOWER},
+	    {"\"event_type\":\"pull_request\",\"delivery_id\":\"a\",\"pytorch_head_sha\":\"" OTHER
+	     "\"",
+		false, false, ""},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a\",\"pytorch_head_sha\":[],"
+	     "\"payload\":{\"head_sha\":\"\",\"after\":null,\"pull_request\":[]}",
+		true, false, ""},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		char *body = xasprintf(
-		    "{\"event_type\":%s,\"delivery_id\":\"%s\"," WORKFLOW("completed") "}",
-		    table[i].type, table[i].delivery_id);
+		char *body = xasprintf("{%s," WORKFLOW("completed") "}", table[i].fields);
 		struct callback_request r;
 
 		parse_ok(body, &r);
-		assert_int_equal(r.is_self_report, table[i].is_self_report);
-		assert_string_equal(r.delivery_id, table[i].is_self_report
-						       ? "abcdef0123456789abcdef0123456789abcdef01"
-						       : table[i].delivery_id);
+		assert_int_equal(r.is_nightly, table[i].is_nightly);
+		assert_int_equal(callback_request_is_self_report(&r), table[i].is_self_report);
+		assert_string_equal(r.tested_sha, table[i].tested);
 		callback_request_release(&r);
 		free(body);
 	}
@@ -121,13 +144,12 @@ static void test_names_what_is_wrong(void **state)
 	    {"{\"delivery_id\":7," WORKFLOW("completed") "}", "delivery_id"},
 	    {"{\"delivery_id\":\"\"," WORKFLOW("completed") "}", "delivery_id"},
 	    {"{\"delivery_id\":\"a b\"," WORKFLOW("completed") "}", "delivery_id"},
-	    {"{\"delivery_id\":\"" GUID GUID "\"," WORKFLOW("completed") "}", "delivery_id"},
+	    {"{\"delivery_id\":\"" GUID GUID GUID GUID "\"," WORKFLOW("completed") "}",
+		"delivery_id"},
 	    {"{\"delivery_id\":\"" GUID "\"}", "workflow is missing"},
 	    {"{\"delivery_id\":\"" GUID "\",\"workflow\":\"ci\"}", "workflow"},
 	    {"{\"delivery_id\":\"" GUID "\",\"workflow\":{}}", "workflow.status"},
 	    {"{\"delivery_id\":\"" GUID "\"," WORKFLOW("queued") "}", "workflow.status"},
-	    {"{\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\"," WORKFLOW("in_progress") "}",
-		"workflow.status"},
 	};
 
 	(void)state;

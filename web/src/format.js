@@ -71,7 +71,7 @@ export function measure(value, unit) {
   return unit ? `${text} ${unit}` : text;
 }
 
-export const shortSha = (sha) => sha.slice(0, 7);
+export const shortSha = (sha) => sha?.slice(0, 7) ?? 'unknown commit';
 export const testName = ({ suite, test, name, dtype }) => `${suite}/${test ?? name}${dtype ? ` (${dtype})` : ''}`;
 
 // What vendors write may hold what cannot be seen or turns the text around: it is made visible.

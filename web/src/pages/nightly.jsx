@@ -38,7 +38,7 @@ function Newest({ run }) {
     <td class="newest">
       <span class="row"><Mark of={of}>{run.state === 'reading' ? 'reading the heads' : of.word.split(',')[0]}</Mark><span class="small quiet"><Time at={run.ended_at ?? run.started_at ?? run.due_at} />, {CAUSES[run.cause] ?? run.cause}</span></span>
       {run.reason && <span class="small clamp" title={visible(run.reason)}><Foreign text={run.reason} /></span>}
-      {run.upstream_sha && <span class="small quiet"> <Sha sha={run.upstream_sha} />{run.source_sha && <> with source <code title={run.source_sha}>{run.source_sha.slice(0, 7)}</code></>}</span>}
+      {(run.upstream_sha || run.cause === 'self_report') && <span class="small quiet"> <Sha sha={run.upstream_sha} />{run.source_sha && <> with source <code title={run.source_sha}>{run.source_sha.slice(0, 7)}</code></>}</span>}
     </td>
   );
 }

@@ -1,6 +1,6 @@
 // Links to where things are: commits, pull requests, jobs, people.
 import { data } from '../data.js';
-import { ownPath, safeUrl, shortSha, UNKNOWN, visible } from '../format.js';
+import { ownPath, safeUrl, shortSha, visible } from '../format.js';
 
 export const GITHUB = 'https://github.com';
 
@@ -16,7 +16,7 @@ export function Out({ href, children, ...rest }) {
 }
 
 export function Sha({ sha, repository = data.upstream, to }) {
-  if (!sha) return <span class="quiet">{UNKNOWN}</span>;
+  if (!sha) return <span class="quiet">{shortSha(sha)}</span>;
   return <a class="sha" href={to ?? `${GITHUB}/${repository}/commit/${sha}`} title={sha}>{shortSha(sha)}</a>;
 }
 
@@ -24,6 +24,7 @@ export function Sha({ sha, repository = data.upstream, to }) {
 export const changePath = ({ number, head_sha: sha }) => (number ? `/pulls/${number}` : `/commits/${sha}`);
 
 export function Change({ change }) {
+  if (!change.number && !change.head_sha) return <span class="quiet">{shortSha(null)}</span>;
   return <a href={changePath(change)} title={change.head_sha}>{change.number ? `#${change.number}` : shortSha(change.head_sha)}</a>;
 }
 
