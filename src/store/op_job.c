@@ -223,6 +223,7 @@ static void record(struct db *d, struct report_job *o, const struct dispatch_lis
 	if (r.outcome != REPORT_RECORDED)
 		return;
 	change_touch(d, s->change_id, o->now_ms);
+	db_tell_change(d, s->change_id); /* its page lists the job, also where no cell moves */
 	end_lease(d, lease, o->report, o->now_ms);
 	/* An earlier attempt than the one that is at work, or has reported, moves nothing. */
 	if (is_called_off(s) || (lease->id[0] && !r.is_current))
