@@ -71,6 +71,8 @@ static void start_mirror(struct daemon *d)
 	    .required_must_pass = (const char *const *)d->config->required_must_pass,
 	    .attribution_window_ms = d->config->attribution_window_ms,
 	    .attribution_distance = d->config->attribution_distance,
+	    .upstream_repository = d->config->upstream_repository,
+	    .upstream_branch = d->config->upstream_branches[0],
 	    .now_ms = clock_wall_ms(),
 	};
 	if (store_mirror_registry(d->store, &d->mirror)) {

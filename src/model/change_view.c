@@ -53,6 +53,7 @@ static void release_accelerator(struct accelerator_view *a)
 	strv_free(a->required_suites);
 	strv_free(a->must_pass);
 	strv_free(a->skip);
+	standing_release(&a->at);
 	free(a->delta.base_sha);
 	strv_free(a->delta.fixed);
 	strv_free(a->delta.disappeared);

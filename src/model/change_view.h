@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "model/accelerator.h"
+#include "model/accelerator_state.h"
 #include "model/attribution.h"
 #include "model/states.h"
 
@@ -62,11 +63,9 @@ struct accelerator_view {
 	/* what the registry demands, vendor's and PyTorch's; NULL-terminated, never NULL */
 	char **required_suites, **must_pass; /* must_pass: "SUITE/TEST" */
 	char **skip;                         /* not supported: a cell of it is SKIP, never red */
-	bool is_unhealthy;      /* the circuit breaker: red on most recent unrelated changes */
-	bool is_gone;           /* it is not registered any more */
-	int64_t red_since_ms;   /* on upstream's branch; 0: it is not red */
-	bool is_red_in_silence; /* by nothing but deadlines that passed without a report */
-	bool is_overdue;        /* for more than 72 hours */
+	bool is_unhealthy;  /* the circuit breaker: red on most recent unrelated changes */
+	bool is_gone;       /* it is not registered any more */
+	struct standing at; /* on upstream's branch, as the dashboard shows it */
 	struct base_delta delta;
 };
 

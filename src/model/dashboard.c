@@ -48,75 +48,55 @@ int suite_order(const char *a, const char *b)
 
 /* ---- the order of rows ---- */
 
-void dashboard_row_runs(const struct dashboard_row *r, int64_t *ret_n_runs, int64_t *ret_n_green)
+enum day_outcome dashboard_bad_night(const struct dashboard_row *r)
 {
-	*ret_n_runs = *ret_n_green = 0;
-	for (int i = 0; i < DASHBOARD_DAYS; i++) {
-		*ret_n_runs += r->days[i].n_runs;
-		*ret_n_green += r->days[i].n_green;
+	for (int i = DASHBOARD_DAYS; i-- > 0;) {
+		enum day_outcome o = r->nightly[i];
+
+		if (o != DAY_NO_RUN && o != DAY_RUNNING && o != DAY_SKIPPED)
+			return o == DAY_GREEN ? DAY_NO_RUN : o;
 	}
+	return DAY_NO_RUN;
 }
-
-static int64_t n_broken(const struct dashboard_row *r)
-{
-	int64_t n = 0;
-
-	for (size_t i = 0; i < r->n_suites; i++)
-		n += r->suites[i].n_broken;
-	return n;
-}
-
-const char *red_by_name(int64_t red_since_ms, bool is_silence)
-{
-	if (!red_since_ms)
-		return NULL;
-	return is_silence ? "silence" : "tests";
-}
-
-enum row_class { ROW_OVERDUE, ROW_RED, ROW_BROKEN, ROW_SILENT, ROW_TESTED, ROW_UNHEARD };
 
 struct ranked {
-	enum row_class class;
-	int64_t key;  /* within the class, lowest first */
+	enum accelerator_status status;
+	int64_t key;  /* within the status, lowest first */
 	size_t place; /* as it was */
 };
 
 /* Shares of runs are compared in millionths. */
 static int64_t pass_rate_key(const struct dashboard_row *r)
 {
-	int64_t n_runs, n_green;
+	const struct accelerator_facts *f = &r->at.facts;
 
-	dashboard_row_runs(r, &n_runs, &n_green);
-	return n_runs ? n_green * 1000000 / n_runs : 1000001;
+	return f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
 }
 
-static struct ranked rank(const struct dashboard_row *r, int64_t now_ms)
+/* Those that fare alike are one class: what is green is by its share of green runs. */
+static struct ranked rank(const struct dashboard_row *r)
 {
-	int64_t broken = n_broken(r);
+	enum accelerator_status s = r->at.state.status;
 
-	if (r->red_since_ms)
-		return (struct ranked){r->is_overdue ? ROW_OVERDUE : ROW_RED, r->red_since_ms, 0};
-	if (broken)
-		return (struct ranked){ROW_BROKEN, -broken, 0};
-	if (!r->last_report_ms)
-		return (struct ranked){ROW_UNHEARD, 0, 0};
-	if (now_ms - r->last_report_ms > SILENT_AFTER_MS)
-		return (struct ranked){ROW_SILENT, r->last_report_ms, 0};
-	return (struct ranked){ROW_TESTED, pass_rate_key(r), 0};
+	if (accelerator_status_is_green(s) || s == ACCELERATOR_NO_PASS)
+		return (struct ranked){ACCELERATOR_GREEN, pass_rate_key(r), 0};
+	if (s == ACCELERATOR_UNTESTED) /* nothing can be said of it */
+		return (struct ranked){N_ACCELERATOR_STATUSES, 0, 0};
+	return (struct ranked){s, r->at.state.since_ms, 0};
 }
 
 static int by_rank(const void *x, const void *y)
 {
 	const struct ranked *a = x, *b = y;
 
-	if (a->class != b->class)
-		return a->class < b->class ? -1 : 1;
+	if (a->status != b->status)
+		return a->status < b->status ? -1 : 1;
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-void dashboard_sort(struct dashboard *d, int64_t now_ms)
+void dashboard_sort(struct dashboard *d)
 {
 	struct dashboard_row *rows;
 	struct ranked *order;
@@ -126,7 +106,7 @@ void dashboard_sort(struct dashboard *d, int64_t now_ms)
 	rows = xcalloc(d->n_rows, sizeof(*rows));
 	order = xcalloc(d->n_rows, sizeof(*order));
 	for (size_t i = 0; i < d->n_rows; i++) {
-		order[i] = rank(&d->rows[i], now_ms);
+		order[i] = rank(&d->rows[i]);
 		order[i].place = i;
 	}
 	qsort(order, d->n_rows, sizeof(*order), by_rank);
@@ -152,8 +132,7 @@ void dashboard_free(struct dashboard *d)
 		free(r->vendor);
 		free(r->docs_url);
 		free(r->help_url);
-		free(r->sha);
-		free(r->silent_sha);
+		standing_release(&r->at);
 	}
 	for (size_t i = 0; i < d->n_running; i++) {
 		free(d->running[i].id);

@@ -9,15 +9,13 @@
 #include <stdint.h>
 
 #include "model/accelerator.h"
+#include "model/accelerator_state.h"
 #include "model/states.h"
 
 enum { DASHBOARD_DAYS = 30, DASHBOARD_RUNNING_MAX = 50 };
 
 /* Commits so far apart that nobody knows how many lie between (store/branch_commits.h). */
 enum { DISTANCE_UNKNOWN = 1000000 };
-
-/* An accelerator of which nothing was heard for so long is silent. */
-#define SILENT_AFTER_MS (INT64_C(7) * 86400 * 1000)
 
 /* One UTC day of an accelerator. */
 struct day_view {
@@ -51,20 +49,11 @@ struct suite_view {
 
 struct dashboard_row {
 	char *name, *title, *vendor, *docs_url, *help_url;
-	enum level level;
-	bool is_unhealthy, is_overdue;
-	int64_t red_since_ms;   /* 0: it is not red */
-	bool is_red_in_silence; /* by nothing but deadlines that passed without a report */
-	int64_t last_report_ms;
-	/* the newest commit that it has tested; sha NULL: none */
-	char *sha;
-	int64_t change_id, commit_ms;
-	int64_t position;          /* on the branch; -1: not known */
-	struct suite_view *suites; /* in the order of suite_order() */
+	struct standing at;
+	/* of the newest commit that it has tested, in the order of suite_order(); a deadline that one of
+	 * its runners let pass is told by the state and is no suite */
+	struct suite_view *suites;
 	size_t n_suites;
-	/* the newest one behind that whose deadline passed in silence; NULL: none */
-	char *silent_sha;
-	int64_t silent_ms;                    /* since when that is known */
 	struct day_view days[DASHBOARD_DAYS]; /* oldest first */
 	enum day_outcome nightly[DASHBOARD_DAYS];
 };
@@ -91,13 +80,11 @@ struct dashboard {
 };
 void dashboard_free(struct dashboard *d); /* NULL is fine */
 
-/* Over the days that are shown; of n_runs 0 nothing is known. */
-void dashboard_row_runs(const struct dashboard_row *r, int64_t *ret_n_runs, int64_t *ret_n_green);
-/* What is red: "tests", "silence"; NULL: nothing. */
-const char *red_by_name(int64_t red_since_ms, bool is_silence);
-/* Worst first: overdue, then red ones by since when, then by how much is broken, then silent ones,
- * then by pass rate; those that never reported last. */
-void dashboard_sort(struct dashboard *d, int64_t now_ms);
+/* What the newest periodic run that has ended came to, where that is bad news; else DAY_NO_RUN. */
+enum day_outcome dashboard_bad_night(const struct dashboard_row *r);
+/* Worst first, by enum accelerator_status and since when; those that pass by pass rate, and those
+ * that have tested nothing of the branch last. */
+void dashboard_sort(struct dashboard *d);
 
 /* The suites of contract 6.1 in its order, then the others by name. As strcmp(). */
 int suite_order(const char *a, const char *b);

@@ -9,8 +9,9 @@
 enum { FEED_EVENTS_MAX = 50, FEED_TESTS_MAX = 10 };
 
 enum feed_event_kind {
-	FEED_RED,           /* it became red on a branch of upstream */
-	FEED_GREEN,         /* that is over */
+	FEED_RED,   /* it became red on a branch of upstream */
+	FEED_GREEN, /* that is over: a test of a newer commit, or of the same one again, is green */
+	FEED_NOT_RED,       /* that is over, and nothing passed: what was red is explained */
 	FEED_NIGHTLY_RED,   /* tests broke with a periodic run, and are red since */
 	FEED_NIGHTLY_GREEN, /* tests work again since one */
 };

@@ -218,9 +218,9 @@ char *red_comment_text(const struct red_facts *f, enum red_step step)
 		buf_append_str(&out, " and in pull requests.");
 	} else {
 		append_name(&out, f);
-		buf_append_str(&out, " is green on ");
+		buf_append_str(&out, e->has_green_again ? " is green on " : " is not red on ");
 		append_branch(&out, f);
-		buf_append_str(&out, " again");
+		buf_append_str(&out, e->has_green_again ? " again" : " any more");
 		if (e->ended_sha) {
 			buf_append_str(&out, " as of ");
 			append_commit(&out, f, e->ended_sha);

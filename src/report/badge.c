@@ -9,14 +9,16 @@
 enum {
 	TITLE_MAX_CHARS = 40,
 	PADDING = 50, /* all lengths in tenths of a pixel: the text is drawn ten times as large */
-	WIDE = 110,   /* a character that is not in the table: as wide as it is high */
+	GREEN_FROM = 90, /* per cent of green runs */
+	AMBER_FROM = 50,
+	WIDE = 110, /* a character that is not in the table: as wide as it is high */
 };
 
 /* White on each of these has a contrast of 4.9 or more (WCAG AA), its state is in words besides. */
 #define LABEL_COLOR   "#555"
 #define GREEN_COLOR   "#1a7f37"
 #define RED_COLOR     "#cf222e"
-#define SILENT_COLOR  "#8a5a00"
+#define AMBER_COLOR   "#8a5a00"
 #define UNKNOWN_COLOR "#57606a"
 
 /* Advance widths of Verdana, in thousandths of its size, from the space on. */
@@ -107,27 +109,61 @@ static void age_text(int64_t ms, char *out, size_t n)
 		snprintf(out, n, "%lld d", (long long)(minutes / 1440));
 }
 
+static const char *color_of_share(int64_t percent)
+{
+	if (percent >= GREEN_FROM)
+		return GREEN_COLOR;
+	return percent >= AMBER_FROM ? AMBER_COLOR : RED_COLOR;
+}
+
+/* Writes the message; returns its colour. */
+static const char *describe(const struct badge *b, char *message, size_t n)
+{
+	const struct accelerator_state *s = &b->state;
+	int64_t percent =
+	    b->n_runs ? b->n_green * 100 / b->n_runs : 0; /* down: 100 % is all of them */
+	char age[32] = "";
+
+	if (s->since_ms)
+		age_text(b->now_ms - s->since_ms, age, sizeof(age));
+	switch (s->status) {
+	case ACCELERATOR_OVERDUE:
+	case ACCELERATOR_RED:
+		snprintf(message, n, "failing since %s", age);
+		return RED_COLOR;
+	case ACCELERATOR_NOT_COUNTED:
+		snprintf(message, n, "unhealthy");
+		return AMBER_COLOR;
+	case ACCELERATOR_SILENT:
+		snprintf(message, n, "silent");
+		return AMBER_COLOR;
+	case ACCELERATOR_NO_REPORT:
+		snprintf(message, n, "no report for %s", age);
+		return AMBER_COLOR;
+	case ACCELERATOR_STALE:
+		snprintf(message, n, "not tested for %s", age);
+		return AMBER_COLOR;
+	case ACCELERATOR_EXPLAINED:
+	case ACCELERATOR_GREEN:
+		snprintf(message, n, "passing %lld %%", (long long)percent);
+		return color_of_share(percent);
+	case ACCELERATOR_NO_PASS:
+	case ACCELERATOR_UNTESTED:
+	case ACCELERATOR_OFF:
+	case N_ACCELERATOR_STATUSES:
+		break;
+	}
+	snprintf(message, n, "unknown");
+	return UNKNOWN_COLOR;
+}
+
 void badge_write(struct buf *out, const struct badge *b)
 {
 	struct buf title = BUF_INIT(4096);
-	char message[64] = "unknown", age[32];
-	const char *color = UNKNOWN_COLOR;
+	char message[64];
+	const char *color = describe(b, message, sizeof(message));
 
 	escape_line(&title, b->title, TITLE_MAX_CHARS);
-	if (b->red_since_ms) {
-		age_text(b->now_ms - b->red_since_ms, age, sizeof(age));
-		snprintf(message, sizeof(message), "%s %s",
-		    b->is_red_in_silence ? "no report for" : "failing since", age);
-		color = b->is_red_in_silence ? SILENT_COLOR : RED_COLOR;
-	} else if (b->is_silent) {
-		snprintf(message, sizeof(message), "silent");
-		color = SILENT_COLOR;
-	} else if (b->n_counted > 0) {
-		/* Down: 100 % is all of them. */
-		snprintf(message, sizeof(message), "passing %lld %%",
-		    (long long)(b->n_passed * 100 / b->n_counted));
-		color = GREEN_COLOR;
-	}
 	put_svg(out, buf_str(&title), message, color);
 	buf_release(&title);
 }

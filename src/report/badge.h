@@ -3,22 +3,21 @@
 #ifndef REPORT_BADGE_H
 #define REPORT_BADGE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "model/accelerator_state.h"
 
 struct badge {
 	const char *title; /* the accelerator's; vendors' text */
-	/* Of 30 days: what passed of what said something. 0 of 0: nothing did. */
-	int64_t n_passed, n_counted;
-	int64_t red_since_ms;   /* on upstream's branch; 0: it is not red */
-	bool is_red_in_silence; /* by nothing but deadlines that passed without a report */
-	bool is_silent;         /* nothing was heard of it for long */
+	struct accelerator_state state;
+	/* Runs of pushes in 30 days that said something, and those of them that were green. */
+	int64_t n_runs, n_green;
 	int64_t now_ms;
 };
 
-/* Appends the SVG: what is red says so, or that there is no report, else what is silent, else how much passes. */
+/* Appends the SVG: the state, and of one that is green the share of green runs, whose colour follows
+ * the figure. "unknown" where nothing was tested on the branch. */
 void badge_write(struct buf *out, const struct badge *b);
 /* The one for whoever is not known here: it tells nothing of why. */
 void badge_write_unknown(struct buf *out);

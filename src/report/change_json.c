@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "model/dashboard.h"
+#include "report/accelerator_state_json.h"
 #include "report/job_json.h"
 #include "report/json_field.h"
 #include "report/requirements.h"
@@ -124,9 +124,11 @@ static json_t *accelerator_json(const struct accelerator_view *a, const struct r
 	json_object_set_new(obj, "required", required_json(q));
 	json_object_set_new(obj, "delta", delta_json(&a->delta));
 	json_object_set_new(obj, "unhealthy", json_boolean(a->is_unhealthy));
-	json_set_time(obj, "red_since", a->red_since_ms);
-	json_set_str(obj, "red_by", red_by_name(a->red_since_ms, a->is_red_in_silence));
-	json_object_set_new(obj, "overdue", json_boolean(a->is_overdue));
+	json_object_set_new(obj, "branch_state", accelerator_state_json(&a->at.state));
+	json_set_time(obj, "red_since", a->at.facts.red_since_ms);
+	json_set_str(
+	    obj, "red_by", red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence));
+	json_object_set_new(obj, "overdue", json_boolean(a->at.state.is_overdue));
 	return obj;
 }
 

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "report/accelerator_state_json.h"
+#include "report/dashboard_headline.h"
 #include "report/json_field.h"
 #include "report/schedule_run_json.h"
 
@@ -113,22 +115,22 @@ json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
 static json_t *commit_json(
     const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
 {
-	bool is_known = r->position >= 0 && d->position >= 0;
-	int64_t distance = d->position - r->position;
+	bool is_known = r->at.position >= 0 && d->position >= 0;
+	int64_t distance = d->position - r->at.position;
 	json_t *obj;
 
-	if (!r->sha)
+	if (!r->at.sha)
 		return json_null();
-	if (!is_known && strcmp(r->sha, d->sha) == 0) {
+	if (!is_known && strcmp(r->at.sha, d->sha) == 0) {
 		is_known = true;
 		distance = 0;
 	}
 	obj = json_object();
-	json_set_str(obj, "sha", r->sha);
-	json_set_time(obj, "at", r->commit_ms);
+	json_set_str(obj, "sha", r->at.sha);
+	json_set_time(obj, "at", r->at.commit_ms);
 	json_object_set_new(obj, "distance",
 	    is_known && distance < DISTANCE_UNKNOWN ? json_integer(distance) : json_null());
-	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->sha);
+	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->at.sha);
 	return obj;
 }
 
@@ -136,12 +138,12 @@ static json_t *no_report_json(const struct dashboard_row *r, const char *public_
 {
 	json_t *obj;
 
-	if (!r->silent_sha)
+	if (!r->at.silent_sha)
 		return json_null();
 	obj = json_object();
-	json_set_str(obj, "sha", r->silent_sha);
-	json_set_time(obj, "since", r->silent_ms);
-	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->silent_sha);
+	json_set_str(obj, "sha", r->at.silent_sha);
+	json_set_time(obj, "since", r->at.facts.no_report_ms);
+	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->at.silent_sha);
 	return obj;
 }
 
@@ -167,22 +169,16 @@ static json_t *row_json(
     const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
 {
 	json_t *obj = json_object(), *links = json_object();
-	int64_t n_runs, n_green;
 
-	dashboard_row_runs(r, &n_runs, &n_green);
 	json_set_str(obj, "name", r->name);
 	json_set_foreign_text(obj, "title", r->title);
 	json_set_foreign_text(obj, "vendor", r->vendor);
-	json_set_str(obj, "level", level_name(r->level));
+	json_set_str(obj, "level", level_name(r->at.facts.level));
 	json_set_foreign_text(links, "docs", r->docs_url);
 	json_set_foreign_text(links, "help", r->help_url);
 	json_object_set_new(obj, "links", links);
-	json_set_str(obj, "health", r->is_unhealthy ? "unhealthy" : "ok");
-	json_set_time(obj, "red_since", r->red_since_ms);
-	json_set_str(obj, "red_by", red_by_name(r->red_since_ms, r->is_red_in_silence));
-	json_object_set_new(obj, "overdue", json_boolean(r->is_overdue));
-	set_share(obj, "pass_rate", n_green, n_runs);
-	json_set_time(obj, "last_report", r->last_report_ms);
+	json_set_str(obj, "health", r->at.facts.is_unhealthy ? "unhealthy" : "ok");
+	standing_add_json(obj, &r->at);
 	json_object_set_new(obj, "commit", commit_json(d, r, public_url));
 	json_object_set_new(obj, "no_report", no_report_json(r, public_url));
 	json_object_set_new(obj, "suites", suites_json(r));
@@ -190,6 +186,7 @@ static json_t *row_json(
 	    obj, "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT));
 	json_object_set_new(obj, "nightly",
 	    calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url));
+	json_set_str(obj, "bad_night", day_outcome_name(dashboard_bad_night(r)));
 	return obj;
 }
 
@@ -221,6 +218,32 @@ static json_t *columns_json(const struct dashboard *d)
 		if (i == 0 || strcmp(names[i - 1], names[i]) != 0)
 			json_array_append_new(list, json_foreign_text(names[i]));
 	free(names);
+	return list;
+}
+
+/* How many accelerators are at each state that any is at, the worst first. */
+static json_t *states_json(const struct dashboard *d)
+{
+	int64_t n[N_ACCELERATOR_STATUSES] = {0};
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < d->n_rows; i++)
+		n[d->rows[i].at.state.status]++;
+	for (int s = 0; s < N_ACCELERATOR_STATUSES; s++) {
+		const struct accelerator_words *words =
+		    accelerator_words((enum accelerator_status)s);
+		json_t *obj;
+
+		if (!n[s])
+			continue;
+		obj = json_object();
+		json_set_str(obj, "name", words->name);
+		json_set_str(obj, "word", words->word);
+		json_set_str(obj, "symbol", words->symbol);
+		json_set_str(obj, "tone", words->tone);
+		json_set_int(obj, "accelerators", n[s]);
+		json_array_append_new(list, obj);
+	}
 	return list;
 }
 
@@ -271,6 +294,8 @@ json_t *dashboard_json(
 
 	json_set_str(obj, "repository", repository);
 	json_set_str(obj, "branch", branch);
+	json_object_set_new(obj, "headline", dashboard_headline_json(d, branch));
+	json_object_set_new(obj, "states", states_json(d));
 	json_object_set_new(obj, "newest", newest_json(d));
 	json_object_set_new(obj, "suites", columns_json(d));
 	for (size_t i = 0; i < d->n_rows; i++)

@@ -77,7 +77,11 @@ static const char *day_text(int64_t day, char *text)
 
 static void put_event_id(struct buf *out, const struct feed *f, const struct feed_event *e)
 {
-	static const char *const words[] = {"red", "green", "nightly-red", "nightly-green"};
+	static const char *const words[] = {[FEED_RED] = "red",
+	    [FEED_GREEN] = "green",
+	    [FEED_NOT_RED] = "green",
+	    [FEED_NIGHTLY_RED] = "nightly-red",
+	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
 	char day[RFC3339_BYTES];
 	char *what = is_nightly(e) ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator,
 					 day_text(e->id, day))
@@ -97,9 +101,11 @@ static void put_title(struct buf *out, const struct feed_event *e)
 	switch (e->kind) {
 	case FEED_RED:
 	case FEED_GREEN:
-		buf_append_str(&text, e->is_silence         ? ": no report on "
-				      : e->kind == FEED_RED ? " is red on "
-							    : " is green again on ");
+	case FEED_NOT_RED:
+		buf_append_str(&text, e->is_silence           ? ": no report on "
+				      : e->kind == FEED_RED   ? " is red on "
+				      : e->kind == FEED_GREEN ? " is green again on "
+							      : " is not red any more on ");
 		add_name(&text, e->ref);
 		break;
 	case FEED_NIGHTLY_RED:
@@ -139,6 +145,8 @@ static void put_content(struct buf *out, const struct feed_event *e)
 	if (e->sha)
 		buf_appendf(
 		    &text, is_red ? "Since commit %.*s" : "With commit %.*s", SHA_SHOWN, e->sha);
+	else if (e->kind == FEED_NOT_RED)
+		buf_append_str(&text, "What was red is explained, and no newer test has passed");
 	else
 		buf_append_str(&text, "The commit is not on record any more");
 	if (is_red && e->last_good_sha)

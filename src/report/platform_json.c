@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "model/dashboard.h"
+#include "report/accelerator_state_json.h"
 #include "report/json_field.h"
 #include "report/platform_state.h"
 
@@ -157,8 +157,10 @@ json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char
 	set_words(v, e->a, public_url);
 	json_set_str(v, "state", platform_state_name(s.state));
 	json_set_str(v, "state_text", s.text);
-	json_set_time(v, "red_since", e->red_since_ms);
-	json_set_str(v, "red_by", red_by_name(e->red_since_ms, e->is_red_in_silence));
+	json_object_set_new(v, "branch_state", accelerator_state_json(&e->at.state));
+	json_set_time(v, "red_since", e->at.facts.red_since_ms);
+	json_set_str(
+	    v, "red_by", red_by_name(e->at.facts.red_since_ms, e->at.facts.is_red_in_silence));
 	json_object_set_new(v, "max_age", json_integer(p->max_age_ms / 1000));
 	for (size_t i = 0; i < e->n_tests; i++)
 		json_array_append_new(tested, test_json(p, &e->tests[i], now_ms, public_url));

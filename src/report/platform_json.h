@@ -6,14 +6,14 @@
 #include <jansson.h>
 
 #include "model/accelerator.h"
+#include "model/accelerator_state.h"
 #include "model/platform_test.h"
 
 struct platform_entry {
 	const struct accelerator *a;       /* with a platform */
 	const struct platform_test *tests; /* its own, newest first */
 	size_t n_tests;
-	int64_t red_since_ms; /* of its accelerator on upstream's branch; 0: it is not red */
-	bool is_red_in_silence;
+	struct standing at; /* of its accelerator on upstream's branch; borrowed */
 };
 
 /* {"choices", "platforms"}: what is tested and green first, examples last, else by title; sorts

@@ -4,16 +4,17 @@
 #define STORE_GAUGES_H
 
 #include "store/outbox.h"
+#include "store/standings.h"
 #include "store/store.h"
 
 enum { GAUGE_ACCELERATORS_MAX = 500 };
 
 struct accelerator_gauges {
 	char *name;
-	int64_t red_since_ms, unhealthy_since_ms, last_report_ms; /* 0: not, never */
-	int64_t n_pass, n_fail; /* jobs of 30 days, as figures have it */
-	int64_t n_expired;      /* deadlines missed in 30 days */
-	int64_t n_queued;       /* pull: wait for a machine */
+	int64_t unhealthy_since_ms; /* 0: it counts */
+	struct standing at;
+	int64_t n_expired; /* deadlines missed in 30 days */
+	int64_t n_queued;  /* pull: wait for a machine */
 };
 struct outbox_gauges {
 	int64_t n_unsent, oldest_ms; /* 0: none */

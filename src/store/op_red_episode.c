@@ -146,15 +146,29 @@ static void go_on(struct db *d, const struct open_episode *open, const char *acc
 		red_issue_wish(d, open->id, accelerator, now_ms);
 }
 
+/* The commit that is green again: the newest green one, unless it is older than what was red. Then the
+ * red run itself is told otherwise now (its failures are explained, or it has none), and no test of what
+ * came after passed. NULL: there is none. */
+static const struct branch_run *green_again(
+    const struct branch_runs *l, const struct open_episode *open, const struct streak *s)
+{
+	size_t i = 0;
+
+	if (!s->newest_green)
+		return NULL;
+	while (i < l->n && l->at[i].change_id != open->first_bad_change)
+		i++;
+	return i == l->n || s->newest_green <= &l->at[i] ? s->newest_green : NULL;
+}
+
 static void end(struct db *d, const struct open_episode *open, const char *accelerator,
-    const char *ref, const struct streak *s, int64_t now_ms)
+    const char *ref, const struct branch_run *green, int64_t now_ms)
 {
 	db_exec(d, "UPDATE red_episode SET ended_ms = ?2, ended_change = ?3 WHERE id = ?1",
-	    V_INT(open->id), V_INT(now_ms),
-	    V_INT_OR_NULL(s->newest_green ? s->newest_green->change_id : 0));
-	log_event(LOG_INFO, "branch_green", LOG_S("accelerator", accelerator), LOG_S("ref", ref),
-	    LOG_S("commit", s->newest_green ? s->newest_green->sha : ""),
-	    LOG_I("episode", open->id));
+	    V_INT(open->id), V_INT(now_ms), V_INT_OR_NULL(green ? green->change_id : 0));
+	log_event(LOG_INFO, green ? "branch_green" : "branch_not_red",
+	    LOG_S("accelerator", accelerator), LOG_S("ref", ref),
+	    LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open->id));
 	red_issue_wish(d, open->id, accelerator, now_ms);
 }
 
@@ -174,7 +188,7 @@ static void decide(struct db *d, const char *accelerator, const char *repository
 	} else if (s.first_bad) {
 		go_on(d, &open, accelerator, &s, l->n < RUNS_MAX, now_ms);
 	} else {
-		end(d, &open, accelerator, ref, &s, now_ms);
+		end(d, &open, accelerator, ref, green_again(l, &open, &s), now_ms);
 	}
 	for (size_t i = 0; i < l->n; i++)
 		free(l->at[i].sha);
@@ -225,11 +239,6 @@ bool red_is_silence(struct db *d, const char *accelerator)
 		   d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
 	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator),
 		   V_INT(RUNS_MAX));
-}
-
-bool red_is_overdue(int64_t since_ms, int64_t now_ms)
-{
-	return since_ms && now_ms - since_ms >= RED_OVERDUE_MS;
 }
 
 bool red_episodes_drop(struct db *d, int64_t before_ms, int limit)

@@ -124,6 +124,7 @@ static int mirror_run(struct store_op *op, struct db *d)
 	for (size_t i = 0; i < o->n; i++)
 		put_accelerator(d, o, &o->list[i]);
 	platform_tests_fill(d);
+	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
 	db_tell(d, STORE_CHANGES);
 	tell_changed(d, before);

@@ -6,6 +6,7 @@
 
 #include "model/platform_test.h"
 #include "store/db.h"
+#include "store/standings.h"
 #include "store/store.h"
 
 /* Jobs or cells of it have changed. Each (version, system) that its current jobs report is judged:
@@ -21,19 +22,16 @@ void platform_tests_fill(struct db *d);
 /* The change goes; what was learnt from it stays. */
 void platform_tests_forget(struct db *d, int64_t change_id);
 
-struct platform_red { /* an accelerator that is red on upstream's branch */
-	char *accelerator;
-	int64_t since_ms;
-	bool is_silence; /* red_is_silence() */
-};
-
 struct get_platform_tests {
 	struct store_query q;
-	const char *only;           /* in: this accelerator; NULL: all */
+	const char *only; /* in: this accelerator; NULL: all */
+	/* in: the accelerators whose standing is wanted */
+	const char *const *names;
+	size_t n_names;
+	int64_t now_ms;             /* in */
 	struct platform_test *list; /* out, by accelerator, newest first; …_release() */
 	size_t n;
-	struct platform_red *reds; /* out */
-	size_t n_reds;
+	struct standing *standings; /* out: one for each name */
 };
 int store_get_platform_tests(struct store *s, struct get_platform_tests *q) MUST_CHECK;
 void get_platform_tests_release(struct get_platform_tests *q);

@@ -3,6 +3,7 @@
 #ifndef STORE_RED_EPISODES_H
 #define STORE_RED_EPISODES_H
 
+#include "model/accelerator_state.h"
 #include "store/db.h"
 #include "store/requests.h"
 #include "store/store.h"
@@ -13,8 +14,7 @@
  * newest green one. Inside a writer's transaction. */
 void red_episode_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
-#define RED_REMIND_MS  (INT64_C(48) * 3600 * 1000)
-#define RED_OVERDUE_MS (INT64_C(72) * 3600 * 1000)
+#define RED_REMIND_MS (INT64_C(48) * 3600 * 1000)
 
 enum { RED_TESTS_MAX = 20 };
 
@@ -26,7 +26,8 @@ struct red_episode {
 	char *issue_repository; /* NULL: told otherwise, or not yet */
 	int64_t issue_number;   /* 0: none yet */
 	int64_t told_ms, reminded_ms, overdue_ms, ended_ms, closed_ms; /* 0: not */
-	char *ended_sha;
+	char *ended_sha;      /* NULL: no test passed, or the commit is not on record any more */
+	bool has_green_again; /* it ended because a newer run, or the same one again, is green */
 	/* What was red at first_bad, "SUITE/TEST"; NULL-terminated, the first RED_TESTS_MAX. */
 	char **tests;
 	size_t n_tests; /* all of them */
@@ -58,8 +59,6 @@ bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelera
 int64_t red_since_ms(struct db *d, const char *accelerator);
 /* Whether, of what is red now, nothing is but deadlines that passed without a report. Also for readers. */
 bool red_is_silence(struct db *d, const char *accelerator);
-/* since_ms 0: it is not red. */
-bool red_is_overdue(int64_t since_ms, int64_t now_ms);
 /* Ended ones go, a piece at a time. True when there may be more. */
 bool red_episodes_drop(struct db *d, int64_t before_ms, int limit);
 

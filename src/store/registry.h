@@ -4,6 +4,7 @@
 
 #include "model/accelerator.h"
 #include "store/quality.h"
+#include "store/standings.h"
 #include "store/store.h"
 
 /* Whole registry; those that are not in it are marked gone. Accelerators stay the caller's
@@ -17,20 +18,22 @@ struct mirror_registry {
 	/* what counts as evidence (store/attribution.h); 0: as it was */
 	int64_t attribution_window_ms;
 	int attribution_distance;
+	/* what states refer to (store/standings.h); repository NULL: as it was; branch NULL: none */
+	const char *upstream_repository, *upstream_branch;
 	int64_t now_ms;
 };
 int store_mirror_registry(struct store *s, struct mirror_registry *op) MUST_CHECK;
 
 struct accelerator_figures {
 	char *name;
-	int64_t n_pass,
-	    n_fail; /* completed current jobs of the last 30 days that were green, red */
 	int64_t n_dispatches, n_expired; /* last 30 days */
 	struct quality quality;
-	int64_t last_report_ms;
+	struct standing at;
 };
-/* Fills in all but the name and last_report_ms. Thread: reader. */
-void accelerator_figures_read(struct db *d, struct accelerator_figures *f, int64_t now_ms);
+/* Fills in all but the name. accelerator_figures_release(). Thread: reader. */
+void accelerator_figures_read(
+    struct db *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms);
+void accelerator_figures_release(struct accelerator_figures *f);
 struct get_figures {
 	struct store_query q;
 	int64_t now_ms;
@@ -51,7 +54,8 @@ struct get_totals {
 	int64_t n_jobs, n_results, n_open_changes;
 	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired,
 	    n_leases_cancelled;
-	int64_t n_unhealthy, n_red; /* accelerators: by the breaker; on upstream's branches */
+	/* accelerators: that the breaker does not count; whose state is red */
+	int64_t n_unhealthy, n_red;
 	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
 	int64_t db_bytes;
 };

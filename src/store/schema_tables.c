@@ -358,6 +358,9 @@ static const char VERSION_5[] =
     " refused_id INTEGER, refused_owner_id INTEGER, refused_ms INTEGER,"
     " PRIMARY KEY (issuer, repository_key)) WITHOUT ROWID;"
 
+    /* figures of jobs, which counted pull requests as well */
+    "DROP INDEX job_verdict;"
+
     /* older versions attributed tests without a result as well */
     "UPDATE verdict SET attribution = 'UNCLASSIFIED', reason = NULL, evidence_job = NULL,"
     " evidence_url = NULL WHERE status = 'MISS'"

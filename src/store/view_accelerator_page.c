@@ -125,12 +125,11 @@ static void read_machines(struct db *d, struct get_accelerator_page *p)
 static int page_run(struct store_query *sq, struct db *d)
 {
 	struct get_accelerator_page *p = CONTAINER_OF(sq, struct get_accelerator_page, q);
+	struct upstream_branch u = upstream_branch_read(d);
 
 	p->today = day_of(p->now_ms);
 	p->figures.name = xstrdup(p->name);
-	p->figures.last_report_ms = db_int(d, 0,
-	    "SELECT COALESCE(last_report_ms, 0) FROM accelerator WHERE name = ?1", V_TEXT(p->name));
-	accelerator_figures_read(d, &p->figures, p->now_ms);
+	accelerator_figures_read(d, &p->figures, &u, p->now_ms);
 	days_read(d, p->name, p->today, p->trend, PAGE_TREND_DAYS);
 	nightly_days_read(d, p->name, p->today, p->calendar, PAGE_CALENDAR_DAYS);
 	read_schedule(d, p);
@@ -150,7 +149,7 @@ int store_get_accelerator_page(struct store *s, struct get_accelerator_page *q)
 
 void get_accelerator_page_release(struct get_accelerator_page *q)
 {
-	FREE_AND_NULL(q->figures.name);
+	accelerator_figures_release(&q->figures);
 	FREE_AND_NULL(q->crons);
 	schedule_run_view_release(&q->last_run);
 	FREE_AND_NULL(q->first_bad.sha);

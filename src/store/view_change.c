@@ -8,7 +8,7 @@
 #include "store/changes.h"
 #include "store/db.h"
 #include "store/key.h"
-#include "store/red_episodes.h"
+#include "store/standings.h"
 #include "store/view_delta.h"
 
 enum {
@@ -128,11 +128,13 @@ static void read_accelerators(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT u.accelerator, m.title, m.level, m.docs_url, m.help_url, m.oncall,"
-	    " m.required_suites, m.must_pass, m.skip, m.unhealthy_since_ms, m.is_gone FROM"
+	    " m.required_suites, m.must_pass, m.skip, m.is_gone FROM"
 	    " (SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
 	    "  UNION SELECT accelerator FROM job WHERE change_id = ?1 AND is_current = 1) u"
 	    " LEFT JOIN accelerator m ON m.name = u.accelerator ORDER BY u.accelerator",
 	    V_INT(v->change_id));
+	struct upstream_branch u = upstream_branch_read(d);
+	int64_t now_ms = clock_wall_ms();
 
 	while (rows_next(r)) {
 		struct accelerator_view *a;
@@ -150,15 +152,13 @@ static void read_accelerators(struct db *d, struct change_view *v)
 		    .required_suites = texts_of(rows_text(r, 6)),
 		    .must_pass = texts_of(rows_text(r, 7)),
 		    .skip = texts_of(rows_text(r, 8)),
-		    .is_unhealthy = !rows_is_null(r, 9),
-		    .is_gone = rows_int(r, 10),
-		    .red_since_ms = red_since_ms(d, rows_text(r, 0)),
+		    .is_gone = rows_int(r, 9),
 		    .delta = {.fixed = strv_copy(NULL),
 			.disappeared = strv_copy(NULL),
 			.newly_skipped = strv_copy(NULL)},
 		};
-		a->is_red_in_silence = a->red_since_ms && red_is_silence(d, a->name);
-		a->is_overdue = red_is_overdue(a->red_since_ms, clock_wall_ms());
+		standing_read(d, a->name, &u, now_ms, &a->at);
+		a->is_unhealthy = a->at.facts.is_unhealthy;
 	}
 }
 

@@ -4,23 +4,17 @@
 #include "store/branch_commits.h"
 #include "store/dashboard.h"
 #include "store/days.h"
-#include "store/key.h"
-#include "store/red_episodes.h"
 #include "store/run_suites.h"
+#include "store/standings.h"
 
-enum {
-	ROWS_MAX = 1000,
-	/* Pushes become known nearly in their order: the newest tested one is among so many. */
-	NEWEST_LOOKED_AT = 16,
-	PUSHES_LOOKED_AT = 200, /* where some are of other branches */
-};
+enum { ROWS_MAX = 1000 };
 
-static void read_accelerators(struct db *d, struct dashboard *v, int64_t now_ms)
+static void read_accelerators(
+    struct db *d, struct dashboard *v, const struct upstream_branch *u, int64_t now_ms)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT name, title, vendor, docs_url, help_url, level, unhealthy_since_ms IS NOT NULL,"
-	    " last_report_ms FROM accelerator WHERE is_gone = 0 AND level > ?1 ORDER BY name LIMIT "
-	    "?2",
+	    "SELECT name, title, vendor, docs_url, help_url FROM accelerator WHERE is_gone = 0"
+	    " AND level > ?1 ORDER BY name LIMIT ?2",
 	    V_INT(LEVEL_1), V_INT(ROWS_MAX));
 
 	while (rows_next(r)) {
@@ -36,62 +30,8 @@ static void read_accelerators(struct db *d, struct dashboard *v, int64_t now_ms)
 		    .vendor = rows_dup(r, 2),
 		    .docs_url = rows_dup(r, 3),
 		    .help_url = rows_dup(r, 4),
-		    .level = (enum level)rows_int(r, 5),
-		    .is_unhealthy = rows_int(r, 6),
-		    .last_report_ms = rows_int(r, 7),
-		    .position = -1,
 		};
-		a->red_since_ms = red_since_ms(d, a->name);
-		a->is_overdue = red_is_overdue(a->red_since_ms, now_ms);
-		a->is_red_in_silence = a->red_since_ms && red_is_silence(d, a->name);
-	}
-}
-
-#define PUSHES_OF_BRANCH                                                                           \
-	" FROM (SELECT change_id, accelerator, ended_ms FROM run WHERE accelerator = ?1"           \
-	"  AND is_push = 1 AND change_id > ?6 ORDER BY change_id DESC LIMIT ?5) r"                 \
-	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                     \
-	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                          \
-	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
-
-/* By the branch's order; one whose place is not known is as new as its change. */
-static void read_newest(
-    struct db *d, struct dashboard_row *a, const char *repository_key, const char *branch)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT c.id, c.head_sha, COALESCE(b.at_ms, c.created_ms), COALESCE(b.position, "
-	    "-1)" PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT " LIMIT ?4",
-	    V_TEXT(a->name), V_TEXT(repository_key), V_TEXT(branch), V_INT(NEWEST_LOOKED_AT),
-	    V_INT(PUSHES_LOOKED_AT), V_INT(0));
-
-	while (rows_next(r)) {
-		if (a->sha && rows_int(r, 3) <= a->position)
-			continue;
-		free(a->sha);
-		a->change_id = rows_int(r, 0);
-		a->sha = rows_dup(r, 1);
-		a->commit_ms = rows_int(r, 2);
-		a->position = rows_int(r, 3);
-	}
-}
-
-/* No report is no test: it is told beside the newest one. */
-static void read_silence(
-    struct db *d, struct dashboard_row *a, const char *repository_key, const char *branch)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT c.head_sha, r.ended_ms, COALESCE(b.position, -1)" PUSHES_OF_BRANCH
-	    " AND " RUN_IS_SILENT " LIMIT ?4",
-	    V_TEXT(a->name), V_TEXT(repository_key), V_TEXT(branch), V_INT(NEWEST_LOOKED_AT),
-	    V_INT(PUSHES_LOOKED_AT), V_INT(a->change_id));
-
-	while (rows_next(r)) {
-		bool is_older = rows_int(r, 2) >= 0 && rows_int(r, 2) < a->position;
-
-		if (a->silent_sha || is_older)
-			continue;
-		a->silent_sha = rows_dup(r, 0);
-		a->silent_ms = rows_int(r, 1);
+		standing_read(d, a->name, u, now_ms, &a->at);
 	}
 }
 
@@ -106,8 +46,10 @@ static void read_suites(struct db *d, struct dashboard_row *a)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT suite, status, n_broken, job_id, n_fail, n_error, n_miss, n_pass, n_done,"
-	    " n_skip FROM run_suite WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(a->change_id), V_TEXT(a->name));
+	    " n_skip FROM run_suite WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND NOT (suite = 'dispatch' AND job_id IS NULL"
+	    "  AND n_fail + n_error + n_pass + n_done + n_skip = 0)",
+	    V_INT(a->at.change_id), V_TEXT(a->name));
 
 	while (rows_next(r)) {
 		struct suite_view *s;
@@ -131,7 +73,7 @@ static void read_suites(struct db *d, struct dashboard_row *a)
 		qsort(a->suites, a->n_suites, sizeof(*a->suites), by_suite);
 }
 
-static bool is_newer(const struct dashboard_row *a, const struct dashboard_row *b)
+static bool is_newer(const struct standing *a, const struct standing *b)
 {
 	if (!b)
 		return true;
@@ -140,15 +82,14 @@ static bool is_newer(const struct dashboard_row *a, const struct dashboard_row *
 	return a->change_id > b->change_id;
 }
 
-static void find_newest(
-    struct db *d, struct dashboard *v, const char *repository_key, const char *branch)
+static void find_newest(struct db *d, struct dashboard *v, const struct upstream_branch *u)
 {
-	const struct dashboard_row *newest = NULL;
+	const struct standing *newest = NULL;
 	struct rows *r;
 
 	for (size_t i = 0; i < v->n_rows; i++)
-		if (v->rows[i].sha && is_newer(&v->rows[i], newest))
-			newest = &v->rows[i];
+		if (v->rows[i].at.sha && is_newer(&v->rows[i].at, newest))
+			newest = &v->rows[i].at;
 	if (!newest)
 		return;
 	v->sha = xstrdup(newest->sha);
@@ -162,7 +103,7 @@ static void find_newest(
 	    "SELECT COALESCE(b.title, c.title), COALESCE(b.author, c.author) FROM change c"
 	    " LEFT JOIN branch_commit b ON b.repository_key = ?2 AND b.ref = ?3"
 	    " AND b.sha = c.head_sha WHERE c.id = ?1",
-	    V_INT(newest->change_id), V_TEXT(repository_key), V_TEXT(branch));
+	    V_INT(newest->change_id), V_TEXT(u->repository.text), V_TEXT(u->name));
 	if (rows_next(r)) {
 		v->title = rows_dup(r, 0);
 		v->author = rows_dup(r, 1);
@@ -218,25 +159,24 @@ static void read_running(struct db *d, struct dashboard *v)
 static int dashboard_run(struct store_query *q, struct db *d)
 {
 	struct get_dashboard *g = CONTAINER_OF(q, struct get_dashboard, q);
-	struct repository_key key = repository_key(g->repository);
-	const char *branch = branch_name(g->branch);
+	struct upstream_branch u = {.repository = repository_key(g->repository)};
 	struct dashboard *v = xcalloc(1, sizeof(*v));
+
+	snprintf(u.name, sizeof(u.name), "%s", branch_name(g->branch));
 
 	v->position = -1;
 	v->today = day_of(g->now_ms);
-	read_accelerators(d, v, g->now_ms);
+	read_accelerators(d, v, &u, g->now_ms);
 	for (size_t i = 0; i < v->n_rows; i++) {
 		struct dashboard_row *a = &v->rows[i];
 
-		read_newest(d, a, key.text, branch);
-		read_silence(d, a, key.text, branch);
 		read_suites(d, a);
 		days_read(d, a->name, v->today, a->days, DASHBOARD_DAYS);
 		nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);
 	}
-	find_newest(d, v, key.text, branch);
+	find_newest(d, v, &u);
 	read_running(d, v);
-	dashboard_sort(v, g->now_ms);
+	dashboard_sort(v);
 	if (db_status(d))
 		dashboard_free(v);
 	else

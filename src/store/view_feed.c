@@ -56,7 +56,7 @@ static void read_event(struct db *d, struct feed_event *e)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT e.accelerator, a.title, e.ref, b.head_sha, g.head_sha, e.last_good_sha,"
-	    " e.issue_repository, e.issue_number, e.first_bad_change"
+	    " e.issue_repository, e.issue_number, e.first_bad_change, e.ended_change"
 	    " FROM red_episode e JOIN accelerator a ON a.name = e.accelerator"
 	    " LEFT JOIN change b ON b.id = e.first_bad_change"
 	    " LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1",
@@ -73,6 +73,8 @@ static void read_event(struct db *d, struct feed_event *e)
 	e->issue_repository = rows_dup(r, 6);
 	e->issue_number = rows_int(r, 7);
 	change_id = rows_int(r, 8);
+	if (e->kind == FEED_GREEN && rows_is_null(r, 9))
+		e->kind = FEED_NOT_RED;
 	rows_end(r);
 	if (e->kind == FEED_RED) {
 		read_tests(d, e, change_id);

@@ -5,31 +5,13 @@
 #include "model/states.h"
 #include "store/db.h"
 #include "store/quality.h"
-#include "store/red_episodes.h"
-
-/* One range of an index for each status, as in view_registry.c. */
-static void count_jobs(struct db *d, struct accelerator_gauges *g, int64_t after_ms)
-{
-	for (int status = 0; status < N_TEST_STATUSES; status++) {
-		bool is_red = test_status_is_red((enum test_status)status);
-		int64_t n;
-
-		if (!is_red && status != TEST_PASS)
-			continue;
-		n = db_int(d, 0,
-		    "SELECT COUNT(*) FROM job WHERE accelerator = ?1 AND verdict = ?2"
-		    " AND reported_ms >= ?3 AND is_current = 1",
-		    V_TEXT(g->name), V_TEXT(test_status_name((enum test_status)status)),
-		    V_INT(after_ms));
-		*(is_red ? &g->n_fail : &g->n_pass) += n;
-	}
-}
 
 static void read_accelerators(struct db *d, struct get_gauges *q)
 {
 	int64_t after_ms = q->now_ms - QUALITY_DAYS_MS;
+	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
-	    "SELECT name, last_report_ms, unhealthy_since_ms FROM accelerator"
+	    "SELECT name, unhealthy_since_ms FROM accelerator"
 	    " WHERE is_gone = 0 AND level > 1 ORDER BY name LIMIT ?1",
 	    V_INT(GAUGE_ACCELERATORS_MAX));
 
@@ -38,14 +20,13 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 			q->list = xrealloc(q->list, (q->n ? 2 * q->n : 1) * sizeof(*q->list));
 		q->list[q->n++] = (struct accelerator_gauges){
 		    .name = rows_dup(r, 0),
-		    .last_report_ms = rows_int(r, 1),
-		    .unhealthy_since_ms = rows_int(r, 2),
+		    .unhealthy_since_ms = rows_int(r, 1),
 		};
 	}
 	for (size_t i = 0; i < q->n; i++) {
 		struct accelerator_gauges *g = &q->list[i];
 
-		g->red_since_ms = red_since_ms(d, g->name);
+		standing_read(d, g->name, &u, q->now_ms, &g->at);
 		g->n_expired = db_int(d, 0,
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
 		    " AND state = 'expired'",
@@ -54,7 +35,6 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
 		    " AND state = 'queued'",
 		    V_TEXT(g->name));
-		count_jobs(d, g, after_ms);
 	}
 }
 
@@ -92,8 +72,10 @@ int store_get_gauges(struct store *s, struct get_gauges *q)
 
 void get_gauges_release(struct get_gauges *q)
 {
-	for (size_t i = 0; i < q->n; i++)
+	for (size_t i = 0; i < q->n; i++) {
 		free(q->list[i].name);
+		standing_release(&q->list[i].at);
+	}
 	FREE_AND_NULL(q->list);
 	q->n = 0;
 }

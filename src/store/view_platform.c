@@ -3,24 +3,16 @@
 #include "store/db.h"
 #include "store/key.h"
 #include "store/platform_tests.h"
-#include "store/red_episodes.h"
 
 enum { ROWS_MAX = 20000 };
 
-static void read_reds(struct db *d, struct get_platform_tests *g)
+static void read_standings(struct db *d, struct get_platform_tests *g)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT accelerator, MIN(first_bad_ms) FROM red_episode WHERE ended_ms IS NULL"
-	    " AND (?1 IS NULL OR accelerator = ?1) GROUP BY accelerator",
-	    V_TEXT(g->only));
+	struct upstream_branch u = upstream_branch_read(d);
 
-	while (rows_next(r)) {
-		g->reds = xrealloc(g->reds, (g->n_reds + 1) * sizeof(*g->reds));
-		g->reds[g->n_reds++] = (struct platform_red){
-		    .accelerator = rows_dup(r, 0), .since_ms = rows_int(r, 1)};
-	}
-	for (size_t i = 0; i < g->n_reds; i++)
-		g->reds[i].is_silence = red_is_silence(d, g->reds[i].accelerator);
+	g->standings = xcalloc(g->n_names + 1, sizeof(*g->standings));
+	for (size_t i = 0; i < g->n_names; i++)
+		standing_read(d, g->names[i], &u, g->now_ms, &g->standings[i]);
 }
 
 static int platform_tests_run(struct store_query *q, struct db *d)
@@ -51,7 +43,7 @@ static int platform_tests_run(struct store_query *q, struct db *d)
 		    .n_missing = rows_int(r, 10),
 		};
 	}
-	read_reds(d, g);
+	read_standings(d, g);
 	if (db_status(d))
 		get_platform_tests_release(g);
 	return 0;
@@ -61,8 +53,7 @@ int store_get_platform_tests(struct store *s, struct get_platform_tests *q)
 {
 	q->list = NULL;
 	q->n = 0;
-	q->reds = NULL;
-	q->n_reds = 0;
+	q->standings = NULL;
 	q->q.run = platform_tests_run;
 	return store_query(s, &q->q);
 }
@@ -73,8 +64,7 @@ void get_platform_tests_release(struct get_platform_tests *q)
 		platform_test_release(&q->list[i]);
 	FREE_AND_NULL(q->list);
 	q->n = 0;
-	for (size_t i = 0; i < q->n_reds; i++)
-		free(q->reds[i].accelerator);
-	FREE_AND_NULL(q->reds);
-	q->n_reds = 0;
+	for (size_t i = 0; q->standings && i < q->n_names; i++)
+		standing_release(&q->standings[i]);
+	FREE_AND_NULL(q->standings);
 }

@@ -8,7 +8,7 @@ static struct red_episode *read_episode(struct db *d, int64_t id)
 	struct rows *r = db_rows(d,
 	    "SELECT e.accelerator, c.repository, e.ref, c.head_sha, e.last_good_sha,"
 	    " e.first_bad_ms, e.first_bad_change, e.issue_repository, e.issue_number, e.told_ms,"
-	    " e.reminded_ms, e.overdue_ms, e.ended_ms, e.closed_ms, g.head_sha"
+	    " e.reminded_ms, e.overdue_ms, e.ended_ms, e.closed_ms, g.head_sha, e.ended_change"
 	    " FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
 	    " LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1",
 	    V_INT(id));
@@ -33,6 +33,7 @@ static struct red_episode *read_episode(struct db *d, int64_t id)
 		    .ended_ms = rows_int(r, 12),
 		    .closed_ms = rows_int(r, 13),
 		    .ended_sha = rows_dup(r, 14),
+		    .has_green_again = !rows_is_null(r, 15),
 		};
 	}
 	rows_end(r);

@@ -7,28 +7,11 @@
 
 enum { ACCELERATORS_MAX = 1000 };
 
-/* One range of an index for each: counting walks nothing else. */
-static int64_t count_jobs(
-    struct db *d, const char *accelerator, const char *verdict, int64_t after_ms)
-{
-	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM job WHERE accelerator = ?1 AND verdict = ?2"
-	    " AND reported_ms >= ?3 AND is_current = 1",
-	    V_TEXT(accelerator), V_TEXT(verdict), V_INT(after_ms));
-}
-
-void accelerator_figures_read(struct db *d, struct accelerator_figures *f, int64_t now_ms)
+void accelerator_figures_read(
+    struct db *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms)
 {
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS;
 
-	for (int status = 0; status < N_TEST_STATUSES; status++) {
-		const char *name = test_status_name((enum test_status)status);
-
-		if (test_status_is_red((enum test_status)status))
-			f->n_fail += count_jobs(d, f->name, name, after_ms);
-		else if (status == TEST_PASS)
-			f->n_pass = count_jobs(d, f->name, name, after_ms);
-	}
 	f->n_dispatches = db_int(d, 0,
 	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2",
 	    V_TEXT(f->name), V_INT(after_ms));
@@ -37,13 +20,21 @@ void accelerator_figures_read(struct db *d, struct accelerator_figures *f, int64
 	    " AND state = 'expired'",
 	    V_TEXT(f->name), V_INT(after_ms));
 	quality_read(d, f->name, now_ms, &f->quality);
+	standing_read(d, f->name, u, now_ms, &f->at);
+}
+
+void accelerator_figures_release(struct accelerator_figures *f)
+{
+	FREE_AND_NULL(f->name);
+	standing_release(&f->at);
 }
 
 static int figures_run(struct store_query *q, struct db *d)
 {
 	struct get_figures *g = CONTAINER_OF(q, struct get_figures, q);
+	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
-	    "SELECT name, last_report_ms FROM accelerator WHERE ?2 IS NULL OR name = ?2"
+	    "SELECT name FROM accelerator WHERE ?2 IS NULL OR name = ?2"
 	    " ORDER BY name LIMIT ?1",
 	    V_INT(ACCELERATORS_MAX), V_TEXT(g->only));
 
@@ -52,11 +43,8 @@ static int figures_run(struct store_query *q, struct db *d)
 
 		g->list = xrealloc(g->list, (g->n + 1) * sizeof(*g->list));
 		f = &g->list[g->n++];
-		*f = (struct accelerator_figures){
-		    .name = rows_dup(r, 0),
-		    .last_report_ms = rows_int(r, 1),
-		};
-		accelerator_figures_read(d, f, g->now_ms);
+		*f = (struct accelerator_figures){.name = rows_dup(r, 0)};
+		accelerator_figures_read(d, f, &u, g->now_ms);
 	}
 	if (db_status(d))
 		get_figures_release(g);
@@ -74,9 +62,27 @@ int store_get_figures(struct store *s, struct get_figures *q)
 void get_figures_release(struct get_figures *q)
 {
 	for (size_t i = 0; i < q->n; i++)
-		free(q->list[i].name);
+		accelerator_figures_release(&q->list[i]);
 	FREE_AND_NULL(q->list);
 	q->n = 0;
+}
+
+static void count_states(struct db *d, struct get_totals *g)
+{
+	struct upstream_branch u = upstream_branch_read(d);
+	struct rows *r = db_rows(d,
+	    "SELECT name FROM accelerator WHERE is_gone = 0 AND level > 1 ORDER BY name LIMIT ?1",
+	    V_INT(ACCELERATORS_MAX));
+
+	g->n_unhealthy = g->n_red = 0;
+	while (rows_next(r)) {
+		struct standing at;
+
+		standing_read(d, rows_text(r, 0), &u, g->now_ms, &at);
+		g->n_unhealthy += at.facts.is_unhealthy;
+		g->n_red += accelerator_status_is_red(at.state.status);
+		standing_release(&at);
+	}
 }
 
 static int totals_run(struct store_query *q, struct db *d)
@@ -99,13 +105,7 @@ static int totals_run(struct store_query *q, struct db *d)
 	g->n_jobs = counts[COUNT_JOBS];
 	g->n_results = counts[COUNT_RESULTS];
 	g->n_open_changes = counts[COUNT_OPEN_CHANGES];
-	g->n_unhealthy = db_int(d, 0,
-	    "SELECT COUNT(*) FROM accelerator WHERE unhealthy_since_ms IS NOT NULL"
-	    " AND is_gone = 0 AND level > 1");
-	g->n_red = db_int(d, 0,
-	    "SELECT COUNT(DISTINCT e.accelerator) FROM red_episode e JOIN accelerator a"
-	    " ON a.name = e.accelerator WHERE e.ended_ms IS NULL AND a.is_gone = 0"
-	    " AND a.level > 1");
+	count_states(d, g);
 	g->oldest_accepted_ms = db_int(
 	    d, 0, "SELECT received_ms FROM delivery WHERE state = 'accepted' ORDER BY id LIMIT 1");
 	g->db_bytes = db_file_bytes(d);

@@ -1,5 +1,6 @@
 #include "web/accelerator_json.h"
 
+#include "report/accelerator_state_json.h"
 #include "web/quality.h"
 
 static json_t *runners_json(const struct accelerator *a)
@@ -12,21 +13,11 @@ static json_t *runners_json(const struct accelerator *a)
 	return list;
 }
 
-static void add_figures(json_t *v, const struct accelerator_figures *f)
-{
-	int64_t n_counted = f ? f->n_pass + f->n_fail : 0;
-
-	json_object_set_new(v, "pass_rate",
-	    n_counted ? json_real((double)f->n_pass / (double)n_counted) : json_null());
-	json_set_int(v, "dispatches_30d", f ? f->n_dispatches : 0);
-	json_set_int(v, "deadlines_missed_30d", f ? f->n_expired : 0);
-	json_set_time(v, "last_report", f ? f->last_report_ms : 0);
-}
-
 json_t *accelerator_json(
     const struct config *c, const struct accelerator *a, const struct accelerator_figures *f)
 {
 	json_t *v = json_object(), *links = json_object(), *oncall = json_array();
+	struct standing nothing = {.facts.level = a->level};
 
 	json_set_str(v, "name", a->name);
 	json_set_str(v, "title", a->title);
@@ -40,9 +31,12 @@ json_t *accelerator_json(
 	json_object_set_new(v, "oncall", oncall);
 	json_set_str(v, "trust", trust_name(a->trust));
 	json_object_set_new(v, "runners", runners_json(a));
+	nothing.state = accelerator_state_of(&nothing.facts, 0);
 	if (a->level == LEVEL_1) /* it shows nothing, nor what it showed at another level */
 		f = NULL;
-	add_figures(v, f);
+	json_set_int(v, "dispatches_30d", f ? f->n_dispatches : 0);
+	json_set_int(v, "deadlines_missed_30d", f ? f->n_expired : 0);
+	standing_add_json(v, f ? &f->at : &nothing);
 	quality_add_json(v, c, a->level, f ? &f->quality : NULL);
 	return v;
 }

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "model/dashboard.h"
 #include "store/registry.h"
 #include "web/document.h"
 #include "web/web_internal.h"
@@ -56,12 +55,9 @@ static void figures_read(struct store_query *q)
 	if (b->get.n) {
 		const struct accelerator_figures *f = &b->get.list[0];
 
-		badge.n_passed = f->n_pass;
-		badge.n_counted = f->n_pass + f->n_fail;
-		badge.red_since_ms = f->quality.red_since_ms;
-		badge.is_red_in_silence = f->quality.is_red_in_silence;
-		badge.is_silent =
-		    f->last_report_ms && b->get.now_ms - f->last_report_ms > SILENT_AFTER_MS;
+		badge.state = f->at.state;
+		badge.n_runs = f->at.facts.n_runs;
+		badge.n_green = f->at.facts.n_green;
 	}
 	send_badge(b->request, &badge);
 	badge_request_free(b);

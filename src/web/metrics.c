@@ -69,8 +69,7 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	    age_s(t->now_ms, s->outbox.oldest_unsent_ms));
 	put_gauge(out, "outpost_accelerators_unhealthy",
 	    "Accelerators that the circuit breaker does not count.", t->n_unhealthy);
-	put_gauge(out, "outpost_accelerators_red",
-	    "Accelerators that are red on an upstream branch.", t->n_red);
+	put_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", t->n_red);
 	put_gauge(
 	    out, "outpost_pull_queue", "Dispatches that wait for a machine.", s->leases.n_queued);
 	put_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
@@ -95,11 +94,6 @@ static double seconds(int64_t ms)
 	return (double)ms / 1000;
 }
 
-static double pass_rate(const struct accelerator_gauges *g)
-{
-	return (double)g->n_pass / (double)(g->n_pass + g->n_fail);
-}
-
 enum accelerator_metric {
 	METRIC_RED_SINCE,
 	METRIC_UNHEALTHY_SINCE,
@@ -113,19 +107,21 @@ enum accelerator_metric {
 /* False: nothing is known, and a line would be a lie. */
 static bool read_metric(enum accelerator_metric m, const struct accelerator_gauges *g, double *ret)
 {
+	const struct accelerator_facts *f = &g->at.facts;
+
 	switch (m) {
 	case METRIC_RED_SINCE:
-		*ret = seconds(g->red_since_ms);
+		*ret = seconds(f->red_since_ms);
 		return true;
 	case METRIC_UNHEALTHY_SINCE:
 		*ret = seconds(g->unhealthy_since_ms);
 		return true;
 	case METRIC_LAST_REPORT:
-		*ret = seconds(g->last_report_ms);
-		return g->last_report_ms != 0;
+		*ret = seconds(f->last_report_ms);
+		return f->last_report_ms != 0;
 	case METRIC_PASS_RATE:
-		*ret = g->n_pass + g->n_fail ? pass_rate(g) : 0;
-		return g->n_pass + g->n_fail > 0;
+		*ret = f->n_runs ? (double)f->n_green / (double)f->n_runs : 0;
+		return f->n_runs > 0;
 	case METRIC_DEADLINES_MISSED:
 		*ret = (double)g->n_expired;
 		return true;
@@ -150,7 +146,7 @@ static void put_accelerators(struct buf *out, const struct get_gauges *q)
 	    [METRIC_LAST_REPORT] = {"outpost_accelerator_last_report_timestamp_seconds",
 		"When it last reported anything."},
 	    [METRIC_PASS_RATE] = {"outpost_accelerator_pass_ratio",
-		"Share of its jobs of the last 30 days that passed, 0 to 1."},
+		"Share of its runs of pushes in the last 30 days that were green, 0 to 1."},
 	    [METRIC_DEADLINES_MISSED] = {"outpost_accelerator_deadlines_missed",
 		"Dispatches of the last 30 days that it let expire."},
 	    [METRIC_QUEUE] = {"outpost_accelerator_queue",
@@ -167,6 +163,16 @@ static void put_accelerators(struct buf *out, const struct get_gauges *q)
 				    q->list[i].name, value);
 		}
 	}
+}
+
+/* One line for each accelerator: its state as the label. */
+static void put_states(struct buf *out, const struct get_gauges *q)
+{
+	put_head(out, "outpost_accelerator_state", "gauge",
+	    "1, with the state that the dashboard shows as its label.");
+	for (size_t i = 0; i < q->n; i++)
+		buf_appendf(out, "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n",
+		    q->list[i].name, accelerator_words(q->list[i].at.state.status)->name);
 }
 
 static void put_outbox(struct buf *out, const struct get_gauges *q)
@@ -215,6 +221,7 @@ static void gauges_read(struct store_query *q)
 
 	if (!q->err) {
 		put_accelerators(&m->out, &m->gauges);
+		put_states(&m->out, &m->gauges);
 		put_outbox(&m->out, &m->gauges);
 	}
 	get_gauges_release(&m->gauges);

@@ -15,6 +15,7 @@ struct platforms_request {
 	char *name;            /* NULL: all */
 	int64_t now_ms;
 	struct platform_entry *list; /* into config and get */
+	const char **names;          /* of the list's accelerators; the config's */
 	size_t n, n_items;
 };
 
@@ -26,6 +27,7 @@ static void platforms_request_free(void *p)
 	config_unref(q->config);
 	free(q->name);
 	free(q->list);
+	free(q->names);
 	free(q);
 }
 
@@ -34,25 +36,38 @@ static bool is_shown(const struct accelerator *a)
 	return a->platform && a->level > LEVEL_1;
 }
 
-/* The store's list is by accelerator. */
-static void add_entry(struct platforms_request *q, const struct accelerator *a)
+/* Those that are shown, or the one that was asked for, in the registry's order. */
+static void choose(struct platforms_request *q)
 {
-	struct platform_entry *e = &q->list[q->n++];
+	const struct config *c = q->config;
+
+	q->list = xcalloc(c->n_accelerators + 1, sizeof(*q->list));
+	q->names = xcalloc(c->n_accelerators + 1, sizeof(*q->names));
+	for (size_t i = 0; i < c->n_accelerators; i++) {
+		const struct accelerator *a = &c->accelerators[i];
+
+		if (!is_shown(a) || (q->name && !str_eq(q->name, a->name)))
+			continue;
+		q->names[q->n] = a->name;
+		q->list[q->n++] = (struct platform_entry){.a = a};
+	}
+	q->get.names = q->names;
+	q->get.n_names = q->n;
+}
+
+/* The store's list of tests is by accelerator. */
+static void fill(struct platforms_request *q, struct platform_entry *e, const struct standing *at)
+{
 	size_t i = 0;
 
-	*e = (struct platform_entry){.a = a};
-	while (i < q->get.n && strcmp(q->get.list[i].accelerator, a->name) != 0)
+	while (i < q->get.n && strcmp(q->get.list[i].accelerator, e->a->name) != 0)
 		i++;
 	e->tests = q->get.list + i;
-	while (
-	    i + e->n_tests < q->get.n && str_eq(q->get.list[i + e->n_tests].accelerator, a->name))
+	while (i + e->n_tests < q->get.n &&
+	       str_eq(q->get.list[i + e->n_tests].accelerator, e->a->name))
 		e->n_tests++;
-	for (size_t k = 0; k < q->get.n_reds; k++)
-		if (str_eq(q->get.reds[k].accelerator, a->name)) {
-			e->red_since_ms = q->get.reds[k].since_ms;
-			e->is_red_in_silence = q->get.reds[k].is_silence;
-		}
-	q->n_items += 1 + e->n_tests + a->platform->n_installs;
+	e->at = *at;
+	q->n_items += 1 + e->n_tests + e->a->platform->n_installs;
 }
 
 static json_t *make_platforms(void *owner)
@@ -67,18 +82,14 @@ static json_t *make_platforms(void *owner)
 static void on_tests(struct store_query *sq)
 {
 	struct platforms_request *q = CONTAINER_OF(sq, struct platforms_request, get.q);
-	const struct config *c = q->config;
 
 	if (sq->err) {
 		web_respond_failed(q->render.request, sq->err, "no such platform");
 		platforms_request_free(q);
 		return;
 	}
-	q->list = xcalloc(c->n_accelerators + 1, sizeof(*q->list));
-	for (size_t i = 0; i < c->n_accelerators; i++)
-		if (is_shown(&c->accelerators[i]) &&
-		    (!q->name || str_eq(q->name, c->accelerators[i].name)))
-			add_entry(q, &c->accelerators[i]);
+	for (size_t i = 0; i < q->n; i++)
+		fill(q, &q->list[i], &q->get.standings[i]);
 	web_render(q->loop, &q->render, q->n_items);
 }
 
@@ -103,7 +114,9 @@ static void start(struct web *w, struct http_request *r, const char *name)
 	q->now_ms = clock_wall_ms();
 	q->render = (struct web_render){
 	    .make = make_platforms, .over = platforms_request_free, .owner = q, .request = r};
+	choose(q);
 	q->get.only = q->name;
+	q->get.now_ms = q->now_ms;
 	q->get.q.done = on_tests;
 	if (store_get_platform_tests(w->deps.store, &q->get)) {
 		web_respond_busy(r);

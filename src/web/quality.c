@@ -1,7 +1,5 @@
 #include "web/quality.h"
 
-#include "model/dashboard.h"
-
 static void set_seconds(json_t *v, const char *key, int64_t ms)
 {
 	json_object_set_new(v, key, ms < 0 ? json_null() : json_real((double)ms / 1000));
@@ -81,9 +79,6 @@ void quality_add_json(json_t *v, const struct config *c, enum level level, const
 
 	if (!q || level == LEVEL_1)
 		q = &nothing;
-	json_set_time(v, "red_since", q->red_since_ms);
-	json_set_str(v, "red_by", red_by_name(q->red_since_ms, q->is_red_in_silence));
-	json_object_set_new(v, "overdue", json_boolean(q->numbers.is_overdue));
 	json_set_str(v, "health",
 	    level == LEVEL_1        ? NULL
 	    : q->unhealthy_since_ms ? "unhealthy"

@@ -13,65 +13,73 @@
 #define NOW  INT64_C(1795176000000)
 #define HOUR INT64_C(3600000)
 
-struct row {
-	const char *name;
-	int64_t red_since_ms;
-	bool is_overdue;
-	int64_t n_broken;
-	int64_t last_report_ms;
-	int64_t n_runs, n_green;
-};
-
-static void add(struct dashboard *d, const struct row *r)
+static struct dashboard_row *add(
+    struct dashboard *d, const char *name, enum accelerator_status status, int64_t since_ms)
 {
 	struct dashboard_row *row;
 
 	d->rows = xrealloc(d->rows, (d->n_rows + 1) * sizeof(*d->rows));
 	row = &d->rows[d->n_rows++];
-	*row = (struct dashboard_row){.name = xstrdup(r->name),
-	    .red_since_ms = r->red_since_ms,
-	    .is_overdue = r->is_overdue,
-	    .last_report_ms = r->last_report_ms};
-	row->days[DASHBOARD_DAYS - 1] =
-	    (struct day_view){.n_runs = r->n_runs, .n_green = r->n_green};
-	if (r->n_broken) {
-		row->suites = xcalloc(1, sizeof(*row->suites));
-		row->n_suites = 1;
-		row->suites[0] =
-		    (struct suite_view){.suite = xstrdup("unit"), .n_broken = r->n_broken};
-	}
+	*row = (struct dashboard_row){
+	    .name = xstrdup(name), .at.state = {.status = status, .since_ms = since_ms}};
+	return row;
+}
+
+static void add_runs(struct dashboard *d, const char *name, enum accelerator_status status,
+    int64_t n_runs, int64_t n_green)
+{
+	struct accelerator_facts *f = &add(d, name, status, 0)->at.facts;
+
+	f->n_runs = n_runs;
+	f->n_green = n_green;
 }
 
 static void worst_comes_first(void **state)
 {
-	static const struct row rows[] = {
-	    {"perfect", 0, false, 0, NOW - HOUR, 10, 10},
-	    {"never-heard-of", 0, false, 0, 0, 0, 0},
-	    {"fair", 0, false, 0, NOW - HOUR, 10, 9},
-	    {"no-runs", 0, false, 0, NOW - HOUR, 0, 0},
-	    {"silent", 0, false, 0, NOW - 8 * 24 * HOUR, 10, 10},
-	    {"broken-1", 0, false, 1, NOW - HOUR, 10, 10},
-	    {"broken-7", 0, false, 7, NOW - HOUR, 10, 10},
-	    {"red-new", NOW - HOUR, false, 1, NOW - HOUR, 10, 9},
-	    {"red-old", NOW - 50 * HOUR, false, 0, NOW - HOUR, 10, 9},
-	    {"overdue", NOW - 80 * HOUR, true, 1, NOW - HOUR, 10, 9},
-	    {"fair-too", 0, false, 0, NOW - HOUR, 100, 90},
-	};
-	static const char *const expected[] = {"overdue", "red-old", "red-new", "broken-7",
-	    "broken-1", "silent", "fair", "fair-too", "perfect", "no-runs", "never-heard-of"};
+	static const char *const expected[] = {"overdue", "red-old", "red-new", "unhealthy",
+	    "silent", "no-report", "stale", "no-pass", "fair", "fair-too", "perfect", "no-runs",
+	    "untested"};
 	struct dashboard *d = xcalloc(1, sizeof(*d));
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		add(d, &rows[i]);
-	dashboard_sort(d, NOW);
+	add_runs(d, "perfect", ACCELERATOR_GREEN, 10, 10);
+	add(d, "untested", ACCELERATOR_UNTESTED, 0);
+	add_runs(d, "fair", ACCELERATOR_EXPLAINED, 10, 9);
+	add_runs(d, "no-runs", ACCELERATOR_GREEN, 0, 0);
+	add(d, "no-report", ACCELERATOR_NO_REPORT, NOW - HOUR);
+	add(d, "silent", ACCELERATOR_SILENT, NOW - 8 * 24 * HOUR);
+	add(d, "stale", ACCELERATOR_STALE, NOW - 8 * 24 * HOUR);
+	add_runs(d, "no-pass", ACCELERATOR_NO_PASS, 10, 2);
+	add(d, "red-new", ACCELERATOR_RED, NOW - HOUR);
+	add(d, "red-old", ACCELERATOR_RED, NOW - 50 * HOUR);
+	add(d, "overdue", ACCELERATOR_OVERDUE, NOW - 80 * HOUR);
+	add(d, "unhealthy", ACCELERATOR_NOT_COUNTED, 0);
+	add_runs(d, "fair-too", ACCELERATOR_GREEN, 100, 90);
+	dashboard_sort(d);
 	for (size_t i = 0; i < ARRAY_LEN(expected); i++)
 		assert_string_equal(d->rows[i].name, expected[i]);
 	dashboard_free(d);
 	d = xcalloc(1, sizeof(*d));
-	dashboard_sort(d, NOW);
+	dashboard_sort(d);
 	dashboard_free(d);
 	dashboard_free(NULL);
+}
+
+static void bad_news_of_the_newest_night_that_ended(void **state)
+{
+	struct dashboard_row r = {.name = NULL};
+	enum day_outcome *n = &r.nightly[DASHBOARD_DAYS - 4];
+
+	(void)state;
+	assert_int_equal(dashboard_bad_night(&r), DAY_NO_RUN);
+	n[0] = DAY_RED;
+	assert_int_equal(dashboard_bad_night(&r), DAY_RED);
+	n[1] = DAY_GREEN;
+	n[3] = DAY_RUNNING;
+	assert_int_equal(dashboard_bad_night(&r), DAY_NO_RUN);
+	n[2] = DAY_MISSED;
+	n[3] = DAY_SKIPPED;
+	assert_int_equal(dashboard_bad_night(&r), DAY_MISSED);
 }
 
 static void suites_have_their_places(void **state)
@@ -105,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(worst_comes_first),
+	    cmocka_unit_test(bad_news_of_the_newest_night_that_ended),
 	    cmocka_unit_test(suites_have_their_places),
 	    cmocka_unit_test(outcomes_have_words),
 	};

@@ -87,6 +87,7 @@ static struct red_episode episode = {.id = 12,
     .last_good_sha = (char *)GOOD,
     .first_bad_ms = T0,
     .ended_sha = (char *)GOOD,
+    .has_green_again = true,
     .tests = tests,
     .n_tests = 30};
 
@@ -227,6 +228,23 @@ static void only_the_reminder_mentions_again(void **state)
 	assert_harmless(green, "");
 }
 
+/* What is red may be explained later: then it ends, and nothing is green. */
+static void what_ended_without_a_pass_is_not_called_green(void **state)
+{
+	struct red_facts f = facts();
+	struct red_episode e = *f.episode;
+	char *text;
+
+	(void)state;
+	e.has_green_again = false;
+	e.ended_sha = NULL;
+	f.episode = &e;
+	text = red_comment_text(&f, RED_CLOSE);
+	assert_has(text, " is not red on ");
+	assert_has(text, " any more.");
+	assert_harmless(text, "");
+}
+
 static void a_notice_is_json(void **state)
 {
 	struct red_facts f = facts();
@@ -254,6 +272,7 @@ int main(void)
 	    cmocka_unit_test(and_that_nothing_was_heard),
 	    cmocka_unit_test(what_is_not_known_is_said),
 	    cmocka_unit_test(only_the_reminder_mentions_again),
+	    cmocka_unit_test(what_ended_without_a_pass_is_not_called_green),
 	    cmocka_unit_test(a_notice_is_json),
 	};
 

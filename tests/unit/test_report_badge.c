@@ -81,45 +81,85 @@ static struct seen look_at(const struct badge *b)
 	return s;
 }
 
+/* The fill of the half that bears the message. */
+static char *color_of(const struct badge *b)
+{
+	struct buf svg = BUF_INIT(1 << 16);
+	const char *at;
+	char *color;
+
+	badge_write(&svg, b);
+	at = strstr(buf_str(&svg), "height=\"20\" fill=\"#");
+	assert_non_null(at);
+	at = strstr(at + 1, "height=\"20\" fill=\"#");
+	assert_non_null(at);
+	at += strlen("height=\"20\" fill=\"");
+	color = xstrndup(at, strcspn(at, "\""));
+	buf_release(&svg);
+	return color;
+}
+
+#define GREEN "#1a7f37"
+#define AMBER "#8a5a00"
+#define RED   "#cf222e"
+#define GREY  "#57606a"
+
 static void each_state_says_so(void **state)
 {
 	static const struct {
-		struct badge badge;
-		const char *said;
+		enum accelerator_status status;
+		int64_t since_ms, n_green, n_runs;
+		const char *said, *color;
 	} table[] = {
-	    {{.n_passed = 98, .n_counted = 100}, "NPU: passing 98 %"},
-	    {{.n_passed = 1999, .n_counted = 2000}, "NPU: passing 99 %"},
-	    {{.n_passed = 7, .n_counted = 7}, "NPU: passing 100 %"},
-	    {{.n_counted = 3}, "NPU: passing 0 %"},
-	    {{.n_passed = 0}, "NPU: unknown"},
-	    {{.n_passed = 7, .n_counted = 7, .is_silent = true}, "NPU: silent"},
-	    {{.red_since_ms = 1, .is_silent = true}, "NPU: failing since 1 min"},
-	    {{.red_since_ms = 40 * MINUTE}, "NPU: failing since 40 min"},
-	    {{.red_since_ms = 40 * MINUTE, .is_red_in_silence = true}, "NPU: no report for 40 min"},
-	    {{.red_since_ms = 47 * 60 * MINUTE}, "NPU: failing since 47 h"},
-	    {{.red_since_ms = 50 * 60 * MINUTE, .n_passed = 7, .n_counted = 8},
-		"NPU: failing since 2 d"},
+	    {ACCELERATOR_GREEN, 0, 98, 100, "NPU: passing 98 %", GREEN},
+	    {ACCELERATOR_GREEN, 0, 1999, 2000, "NPU: passing 99 %", GREEN},
+	    {ACCELERATOR_GREEN, 0, 7, 7, "NPU: passing 100 %", GREEN},
+	    {ACCELERATOR_GREEN, 0, 89, 100, "NPU: passing 89 %", AMBER},
+	    {ACCELERATOR_EXPLAINED, 0, 9, 10, "NPU: passing 90 %", GREEN},
+	    {ACCELERATOR_GREEN, 0, 1, 3, "NPU: passing 33 %", RED},
+	    /* B2: jobs of pull requests alone say nothing of the branch */
+	    {ACCELERATOR_UNTESTED, 0, 0, 0, "NPU: unknown", GREY},
+	    {ACCELERATOR_NO_PASS, 0, 7, 7, "NPU: unknown", GREY},
+	    {ACCELERATOR_OFF, 0, 7, 7, "NPU: unknown", GREY},
+	    {ACCELERATOR_SILENT, 1, 7, 7, "NPU: silent", AMBER},
+	    {ACCELERATOR_NOT_COUNTED, 0, 7, 7, "NPU: unhealthy", AMBER},
+	    {ACCELERATOR_RED, 1, 0, 0, "NPU: failing since 1 min", RED},
+	    {ACCELERATOR_RED, 40 * MINUTE, 0, 0, "NPU: failing since 40 min", RED},
+	    {ACCELERATOR_NO_REPORT, 40 * MINUTE, 1, 1, "NPU: no report for 40 min", AMBER},
+	    {ACCELERATOR_STALE, 200 * 60 * MINUTE, 1, 1, "NPU: not tested for 8 d", AMBER},
+	    {ACCELERATOR_RED, 47 * 60 * MINUTE, 0, 0, "NPU: failing since 47 h", RED},
+	    {ACCELERATOR_OVERDUE, 90 * 60 * MINUTE, 7, 8, "NPU: failing since 3 d", RED},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct badge b = table[i].badge;
+		struct badge b = {.title = "NPU",
+		    .state = {.status = table[i].status},
+		    .n_green = table[i].n_green,
+		    .n_runs = table[i].n_runs,
+		    .now_ms = NOW};
 		struct seen s;
+		char *color;
 
-		b.title = "NPU";
-		b.now_ms = NOW;
-		if (b.red_since_ms)
-			b.red_since_ms = NOW - b.red_since_ms;
+		if (table[i].since_ms)
+			b.state.since_ms = NOW - table[i].since_ms;
 		s = look_at(&b);
 		assert_string_equal(s.label, table[i].said);
 		buf_release(&s.title);
+		color = color_of(&b);
+		assert_string_equal(color, table[i].color);
+		free(color);
 	}
 }
 
 /* shields.io: 11 px Verdana, five pixels at both ends of each half. */
 static void its_width_is_that_of_its_words(void **state)
 {
-	struct badge b = {.title = "build", .n_passed = 1, .n_counted = 1, .now_ms = NOW};
+	struct badge b = {.title = "build",
+	    .state = {.status = ACCELERATOR_GREEN},
+	    .n_green = 1,
+	    .n_runs = 1,
+	    .now_ms = NOW};
 	struct seen s = look_at(&b);
 
 	(void)state;

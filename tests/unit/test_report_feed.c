@@ -144,6 +144,27 @@ static const char RED_THEN_GREEN[] =
     "</entry>\n"
     "</feed>\n";
 
+static void what_ended_without_a_pass_is_not_called_green(void **state)
+{
+	const struct feed_event e = {.kind = FEED_NOT_RED,
+	    .id = 7,
+	    .at_ms = 1780000060000,
+	    .accelerator = TEXT("ascend-npu"),
+	    .title = TEXT("Ascend NPU"),
+	    .ref = TEXT("main")};
+	const struct feed f = {.public_url = "https://outpost.example.org",
+	    .upstream = "pytorch/pytorch",
+	    .events = &e,
+	    .n = 1};
+	char *text = checked_feed(&f);
+
+	(void)state;
+	assert_non_null(strstr(text, ":green/7</id>"));
+	assert_non_null(strstr(text, "Ascend NPU is not red any more on main</title>"));
+	assert_non_null(strstr(text, "What was red is explained, and no newer test has passed."));
+	free(text);
+}
+
 static void it_is_atom(void **state)
 {
 	char *tests[] = {TEXT("unit/test_add"), TEXT("model/llama3 (bf16)"), NULL};
@@ -290,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(it_is_atom),
+	    cmocka_unit_test(what_ended_without_a_pass_is_not_called_green),
 	    cmocka_unit_test(periodic_runs_are_told),
 	    cmocka_unit_test(no_report_is_not_called_red),
 	    cmocka_unit_test(an_empty_one_is_whole),

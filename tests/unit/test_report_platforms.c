@@ -154,7 +154,10 @@ static void test_fields(void **state)
 	    "\"extension\":{\"package\":\"torch-npu\",\"import\":null,\"autoload\":true,"
 	    "\"url\":null},\"versions\":[\"CANN 8.2\"],\"state\":\"tested\","
 	    "\"state_text\":\"must-pass tests passed 1 hour "
-	    "ago\",\"red_since\":\"2026-11-18T12:00:00Z\","
+	    "ago\",\"branch_state\":{\"name\":\"no_report\",\"word\":\"no report\","
+	    "\"symbol\":\"?\",\"tone\":\"miss\",\"text\":\"no report\","
+	    "\"since\":\"2026-11-18T12:00:00Z\",\"notes\":[]},"
+	    "\"red_since\":\"2026-11-18T12:00:00Z\","
 	    "\"red_by\":\"silence\",\"max_age\":1209600,"
 	    "\"tested\":[{\"build\":\"stable\",\"torch\":\"2.9.1\",\"os\":null,"
 	    "\"result\":\"green\",\"must_pass\":{\"passed\":2,\"failed\":0,\"missing\":0,"
@@ -172,8 +175,8 @@ static void test_fields(void **state)
 	struct platform_entry e = {.a = &a,
 	    .tests = &t,
 	    .n_tests = 1,
-	    .red_since_ms = NOW - 2 * DAY,
-	    .is_red_in_silence = true};
+	    .at.facts = {
+		.level = LEVEL_2, .red_since_ms = NOW - 2 * DAY, .is_red_in_silence = true}};
 	char *text;
 	json_t *v;
 
@@ -182,6 +185,7 @@ static void test_fields(void **state)
 	one.installs = &installs[2];
 	one.n_installs = 1;
 	a.platform = &one;
+	e.at.state = accelerator_state_of(&e.at.facts, NOW);
 	v = platform_json(&e, NOW, "https://o.example");
 	text = json_text(v);
 	assert_string_equal(text, expected);

@@ -102,8 +102,8 @@ static struct change_view *make_attributed(void)
 	a->delta.distance = 3;
 	a->delta.n_disappeared = 1;
 	strv_add(&a->delta.disappeared, "unit/z");
-	a->red_since_ms = VIEW_NOW_MS;
-	a->is_overdue = true;
+	a->at.facts.red_since_ms = VIEW_NOW_MS;
+	a->at.state.is_overdue = true;
 	return v;
 }
 

@@ -110,7 +110,7 @@ static void events_come_newest_first(void **state)
 		enum feed_event_kind kind;
 		size_t n_tests, n_named;
 	} expected[] = {{FEED_RED, 0, 0}, {FEED_NIGHTLY_GREEN, 1, 1}, {FEED_NIGHTLY_RED, 12, 10},
-	    {FEED_NIGHTLY_RED, 1, 1}, {FEED_GREEN, 0, 0}, {FEED_RED, 0, 0}};
+	    {FEED_NIGHTLY_RED, 1, 1}, {FEED_NOT_RED, 0, 0}, {FEED_RED, 0, 0}};
 	struct list_feed_events l;
 
 	(void)state;
@@ -187,10 +187,11 @@ static void gauges_say_how_each_fares(void **state)
 	ASK_OK(store_get_gauges, &g);
 	assert_int_equal(g.n, 1);
 	assert_string_equal(g.list[0].name, "npu");
-	assert_int_equal(g.list[0].red_since_ms, T0);
-	assert_int_equal(g.list[0].last_report_ms, T0);
-	assert_int_equal(g.list[0].n_pass, 3);
-	assert_int_equal(g.list[0].n_fail, 1);
+	assert_int_equal(g.list[0].at.facts.red_since_ms, T0);
+	assert_int_equal(g.list[0].at.facts.last_report_ms, T0);
+	assert_int_equal(g.list[0].at.state.status, ACCELERATOR_RED);
+	/* jobs that belong to no run of a push are no figure of the branch */
+	assert_int_equal(g.list[0].at.facts.n_runs, 0);
 	assert_int_equal(g.outbox[OUTBOX_COMMENT].n_unsent, 1);
 	assert_int_equal(g.outbox[OUTBOX_COMMENT].oldest_ms, T0 - HOUR);
 	assert_int_equal(g.outbox[OUTBOX_CHECKS].n_unsent, 0);

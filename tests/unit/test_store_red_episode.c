@@ -259,6 +259,25 @@ static void another_attempt_counts_instead(void **state)
 	ASSERT_EPISODE(1, '1', 0, true);
 }
 
+/* The red one has nothing red any more and nothing newer passed: it ends, and nothing is green. */
+static void an_end_without_a_pass_is_not_green(void **state)
+{
+	struct red_episode *e;
+
+	(void)state;
+	mirror(LEVEL_2);
+	push_all('2');
+	report('1', TEST_PASS, T0 + HOUR);
+	report('2', TEST_FAIL, T0 + 2 * HOUR);
+	ASSERT_EPISODE(1, '2', '1', false);
+	report_as(sha('2'), TEST_SKIP, 2, NULL, T0 + 3 * HOUR);
+	ASSERT_EPISODE(1, '2', '1', true);
+	e = episode(1);
+	assert_false(e->has_green_again);
+	assert_null(e->ended_sha);
+	red_episode_free(e);
+}
+
 static void what_only_skips_says_nothing(void **state)
 {
 	(void)state;
@@ -308,14 +327,14 @@ static struct dashboard *dashboard(int64_t now_ms)
 	do {                                                                                       \
 		struct dashboard *v_ = dashboard(now);                                             \
 		const struct dashboard_row *row_ = &v_->rows[0];                                   \
-		assert_string_equal(row_->sha, sha(tested));                                       \
+		assert_string_equal(row_->at.sha, sha(tested));                                    \
 		assert_string_equal(v_->sha, sha(tested));                                         \
 		assert_int_equal(v_->n_tested, 1);                                                 \
 		if (silent)                                                                        \
-			assert_string_equal(row_->silent_sha, sha(silent));                        \
+			assert_string_equal(row_->at.silent_sha, sha(silent));                     \
 		else                                                                               \
-			assert_null(row_->silent_sha);                                             \
-		assert_int_equal(row_->is_red_in_silence, is_silence);                             \
+			assert_null(row_->at.silent_sha);                                          \
+		assert_int_equal(row_->at.facts.is_red_in_silence, is_silence);                    \
 		dashboard_free(v_);                                                                \
 	} while (0)
 
@@ -348,10 +367,10 @@ static void nobody_ever_answered(void **state)
 	assert_int_equal(e.n_expired, 2);
 	v = dashboard(T0 + 4 * HOUR);
 	assert_null(v->sha);
-	assert_null(v->rows[0].sha);
-	assert_string_equal(v->rows[0].silent_sha, sha('2'));
+	assert_null(v->rows[0].at.sha);
+	assert_string_equal(v->rows[0].at.silent_sha, sha('2'));
 	assert_int_equal(v->rows[0].n_suites, 0);
-	assert_true(v->rows[0].is_red_in_silence);
+	assert_true(v->rows[0].at.facts.is_red_in_silence);
 	dashboard_free(v);
 }
 
@@ -371,8 +390,8 @@ static void silence_is_of_its_branch(void **state)
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 1);
 	v = dashboard(T0 + 4 * HOUR);
-	assert_true(v->rows[0].red_since_ms);
-	assert_true(v->rows[0].is_red_in_silence);
+	assert_true(v->rows[0].at.facts.red_since_ms);
+	assert_true(v->rows[0].at.facts.is_red_in_silence);
 	dashboard_free(v);
 }
 
@@ -611,6 +630,7 @@ int main(void)
 	    TEST(the_order_is_the_branchs),
 	    TEST(each_branch_has_its_own),
 	    TEST(another_attempt_counts_instead),
+	    TEST(an_end_without_a_pass_is_not_green),
 	    TEST(what_only_skips_says_nothing),
 	    TEST(silence_is_red),
 	    TEST(silence_is_no_test),

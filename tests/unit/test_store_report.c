@@ -160,11 +160,11 @@ static void an_empty_report_is_one(void **state)
 	lease_offer_release(&o);
 }
 
-/* The figures go by the worst of all that came, in whatever order. */
-static void figures_count_the_worst(void **state)
+/* B2: jobs of pull requests are no runs of the branch, and no figure counts them. */
+static void figures_count_no_pull_request(void **state)
 {
 	struct get_figures g = {.now_ms = T0 + HOUR};
-	struct accelerator npu = {.name = (char *)"npu", .title = (char *)"NPU"};
+	struct accelerator npu = {.name = (char *)"npu", .title = (char *)"NPU", .level = LEVEL_2};
 	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
 	struct lease_offer a, b;
 
@@ -177,13 +177,9 @@ static void figures_count_the_worst(void **state)
 	b = take("npu-1", "c2", 0);
 	finish(&b, "success", SECOND);
 	ASK_OK(store_get_figures, &g);
-	assert_int_equal(g.list[0].n_pass, 1);
-	assert_int_equal(g.list[0].n_fail, 1);
-	get_figures_release(&g);
-	put(b.job_id, "b", two, 2, 2 * SECOND);
-	ASK_OK(store_get_figures, &g);
-	assert_int_equal(g.list[0].n_pass, 0);
-	assert_int_equal(g.list[0].n_fail, 2);
+	assert_true(g.list[0].at.facts.last_report_ms > 0);
+	assert_int_equal(g.list[0].at.facts.n_runs, 0);
+	assert_int_equal(g.list[0].at.state.status, ACCELERATOR_UNTESTED);
 	get_figures_release(&g);
 	lease_offer_release(&a);
 	lease_offer_release(&b);
@@ -415,7 +411,7 @@ int main(void)
 	    TEST(a_report_replaces_the_jobs_own_row),
 	    TEST(there_is_one_report_a_job),
 	    TEST(an_empty_report_is_one),
-	    TEST(figures_count_the_worst),
+	    TEST(figures_count_no_pull_request),
 	    TEST(what_is_not_shown_stays_so),
 	    TEST(a_given_up_jobs_report_waits_too),
 	    TEST(a_handed_back_attempts_tests_are_no_result),

@@ -252,13 +252,13 @@ static void figures_count_a_month_and_the_red_since(void **state)
 	ASK_OK(store_get_figures, &g);
 	assert_int_equal(g.n, 2);
 	assert_string_equal(g.list[0].name, "idle");
-	assert_int_equal(g.list[0].n_pass + g.list[0].n_fail + g.list[0].last_report_ms, 0);
-	assert_int_equal(g.list[1].n_pass, 1);
-	assert_int_equal(g.list[1].n_fail, 2);
+	assert_int_equal(g.list[0].at.facts.n_runs + g.list[0].at.facts.last_report_ms, 0);
+	assert_int_equal(g.list[1].at.facts.n_green, 1);
+	assert_int_equal(g.list[1].at.facts.n_runs, 3);
 	assert_int_equal(g.list[1].quality.red_since_ms, T0 + 30 * DAY);
 	assert_int_equal(g.list[1].n_dispatches, 4);
 	assert_int_equal(g.list[1].n_expired, 1);
-	assert_int_equal(g.list[1].last_report_ms, T0 + 35 * DAY);
+	assert_int_equal(g.list[1].at.facts.last_report_ms, T0 + 35 * DAY);
 	get_figures_release(&g);
 	push("5555555555555555555555555555555555555555", T0 + 36 * DAY, "success");
 	ASK_OK(store_get_figures, &g);

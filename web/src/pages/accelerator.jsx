@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
-import { stateOf, STATES, stateText } from '../dashboard_state.js';
+import { stateText } from '../dashboard_state.js';
 import { data, now } from '../data.js';
 import { SCHEDULE } from '../examples.js';
 import { count, duration, listed, measure, ownPath, percent, plural, safeUrl, shortSha, visible } from '../format.js';
@@ -23,7 +23,7 @@ const percentTick = (value) => `${Math.round(value * 100)} %`;
 
 function Head({ a }) {
   useTick();
-  const state = stateOf(a, now());
+  const { state } = a;
   return (
     <div class="lead">
       <h1><Foreign text={a.title || a.name} /> <span class="tag">{a.level}</span></h1>
@@ -35,7 +35,7 @@ function Head({ a }) {
         <a href={`/badge/${a.name}.svg`}>badge</a>
       </p>
       {a.level === 'L1' ? <p class="notice">At level L1 nothing of what it reports is shown.</p>
-        : <p class={`verdict t-${STATES[state].tone}`}><span class="symbol" aria-hidden="true">{STATES[state].symbol}</span><span><strong>{stateText(a, now()).replace(/^./, (c) => c.toUpperCase())}</strong>{a.health === 'unhealthy' && <>: red on most recent unrelated changes, so it is not counted until it is green again</>}{state !== 'new' && <>; last report <Time at={a.last_report} /></>}</span></p>}
+        : <p class={`verdict t-${state.tone}`}><span class="symbol" aria-hidden="true">{state.symbol}</span><span><strong>{stateText(state, now()).replace(/^./, (c) => c.toUpperCase())}</strong>{a.health === 'unhealthy' && <>: red on most recent unrelated changes, so it is not counted until it is green again</>}{a.last_report && <>; last report <Time at={a.last_report} /></>}</span></p>}
     </div>
   );
 }

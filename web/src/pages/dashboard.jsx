@@ -1,7 +1,7 @@
 // How every accelerator does on upstream's branch, worst first, and what is running.
 import { useState } from 'preact/hooks';
 import { Page } from '../app.jsx';
-import { badNightly, columnsOf, headline, stateCounts, stateOf, STATES, stateText, suiteCell, testedSuites } from '../dashboard_state.js';
+import { stateText, suiteCell } from '../dashboard_state.js';
 import { data, now } from '../data.js';
 import { count, percent, plural } from '../format.js';
 import { FIRST_FILE } from '../examples.js';
@@ -31,15 +31,15 @@ function Tested({ commit }) {
 
 // What is red leads to where it began, and what was not answered to the commit.
 function State({ a }) {
-  const mark = <Mark of={STATES[stateOf(a, now())]}>{stateText(a, now())}</Mark>;
+  const mark = <Mark of={a.state}>{stateText(a.state, now())}</Mark>;
   const to = a.red_since ? `/accelerators/${a.name}#red` : a.no_report && `/commits/${a.no_report.sha}`;
   return to ? <a href={to}>{mark}</a> : mark;
 }
 
 // Periodic runs are no pushes: their bad news stands beside the branch's good ones.
 function NightlyState({ a }) {
-  const bad = badNightly(a);
-  return bad && <a href={`/nightly?accelerator=${encodeURIComponent(a.name)}`}><Mark of={OUTCOME[bad]}>periodic {OUTCOME[bad].word}</Mark></a>;
+  const bad = a.bad_night && OUTCOME[a.bad_night];
+  return bad && <a href={`/nightly?accelerator=${encodeURIComponent(a.name)}`}><Mark of={bad}>periodic {bad.word}</Mark></a>;
 }
 
 function Row({ a, suites, hasNights }) {
@@ -47,9 +47,9 @@ function Row({ a, suites, hasNights }) {
     <tr>
       <th scope="row" class="who">
         <span class="row"><a class="who-name" href={`/accelerators/${a.name}`}><Foreign text={a.title || a.name} /></a><span class="tag">{a.level}</span></span>
-        <span class="who-state"><State a={a} /><NightlyState a={a} />{a.last_report && stateOf(a, now()) !== 'silent' && <span class="small quiet"><span class="visually-hidden">last report </span><Time at={a.last_report} /></span>}</span>
+        <span class="who-state"><State a={a} /><NightlyState a={a} />{a.last_report && a.state.name !== 'silent' && <span class="small quiet"><span class="visually-hidden">last report </span><Time at={a.last_report} /></span>}</span>
       </th>
-      {suites.map((suite) => <SuiteCell key={suite} of={testedSuites(a).find((s) => s.suite === suite)} />)}
+      {suites.map((suite) => <SuiteCell key={suite} of={a.suites.find((s) => s.suite === suite)} />)}
       <Tested commit={a.commit} />
       <td class="nowrap"><Spark values={a.trend.map((t) => t.pass_rate)} label="Share of green runs, 30 days" width={96} /><span class="small quiet">{a.pass_rate === null ? 'no runs' : percent(a.pass_rate)}</span></td>
       {hasNights && <td class="nights"><a href={`/accelerators/${a.name}#periodic`}><Strip days={a.nightly.slice(-NIGHTS)} label={`Periodic runs of ${a.name},`} /></a></td>}
@@ -60,11 +60,10 @@ function Row({ a, suites, hasNights }) {
 function Matrix({ body }) {
   const [only, choose] = useState('');
   const [word, search] = useState('');
-  const counts = stateCounts(body.accelerators, now());
-  const suites = columnsOf(body);
+  const { states, suites } = body;
   const hasNights = body.accelerators.some((a) => a.nightly.some(({ outcome }) => outcome));
   const wanted = word.trim().toLowerCase();
-  const shown = body.accelerators.filter((a) => (!only || stateOf(a, now()) === only) && (!wanted || `${a.name} ${a.title} ${a.vendor}`.toLowerCase().includes(wanted)));
+  const shown = body.accelerators.filter((a) => (!only || a.state.name === only) && (!wanted || `${a.name} ${a.title} ${a.vendor}`.toLowerCase().includes(wanted)));
   return (
     <Section id="accelerators" title="Accelerators" aside="worst first; how many tests of each suite, at the newest commit that it tested">
       {body.accelerators.length > 8 && (
@@ -72,7 +71,7 @@ function Matrix({ body }) {
           <label>Find<input type="search" value={word} onInput={(event) => search(event.currentTarget.value)} placeholder="name or vendor" /></label>
           <div class="chips" role="group" aria-label="State">
             <button type="button" class="chip" aria-pressed={only === ''} onClick={() => choose('')}>all {count(body.accelerators.length)}</button>
-            {Object.keys(STATES).filter((key) => counts[key]).map((key) => <button key={key} type="button" class="chip" aria-pressed={only === key} onClick={() => choose(only === key ? '' : key)}><span class={`symbol t-${STATES[key].tone}`} aria-hidden="true">{STATES[key].symbol}</span>{STATES[key].word.split(',')[0]} {count(counts[key])}</button>)}
+            {states.map(({ name, word, symbol, tone, accelerators: n }) => <button key={name} type="button" class="chip" aria-pressed={only === name} onClick={() => choose(only === name ? '' : name)}><span class={`symbol t-${tone}`} aria-hidden="true">{symbol}</span>{word.split(',')[0]} {count(n)}</button>)}
           </div>
         </div>
       )}
@@ -122,12 +121,12 @@ function Fresh() {
 function Dashboard({ body }) {
   useTick();
   if (body.accelerators.length === 0) return <><h1>Outpost is ready</h1><Fresh /></>;
-  const said = headline(body.accelerators, body.branch, now());
+  const said = body.headline;
   return (
     <>
       <div class="lead">
-        <h1 class={`headline t-${said.tone}`}><span class="symbol" aria-hidden="true">{said.symbol}</span> <span>{said.text}</span></h1>
-        {said.rest && <p>{said.rest}</p>}
+        <h1 class={`headline t-${said.tone}`}><span class="symbol" aria-hidden="true">{said.symbol}</span> <Foreign text={said.text} /></h1>
+        {said.rest && <p><Foreign text={said.rest} /></p>}
         {body.newest
           ? <p class="lead-line"><span>Newest tested commit of <code>{body.repository}</code>: <Sha sha={body.newest.sha} to={`/commits/${body.newest.sha}`} /> <Foreign text={body.newest.title} /></span><span>{body.newest.author && <><Foreign text={body.newest.author} />, </>}<Time at={body.newest.at} /></span><span>tested by {body.newest.accelerators} of {body.accelerators.length}</span></p>
           : <p class="quiet">Nothing of {body.branch} has been tested. The next push is sent by itself; <code>outpostctl retest SHA</code> sends one that is here already.</p>}

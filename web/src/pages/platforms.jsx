@@ -1,5 +1,7 @@
 // Which compute platforms there are, how each is installed, and how well it is tested.
 import { Page } from '../app.jsx';
+import { stateText } from '../dashboard_state.js';
+import { now } from '../data.js';
 import { listed, plural } from '../format.js';
 import { word } from '../platform_choice.js';
 import { useAnswer } from '../live.js';
@@ -8,7 +10,7 @@ import { Section } from '../parts/section.jsx';
 import { Selector } from '../parts/selector.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Mark } from '../status.jsx';
-import { Since, Time } from '../time.jsx';
+import { Time, useTick } from '../time.jsx';
 
 export const PLATFORM_STATES = {
   tested: { symbol: '✓', word: 'tested', tone: 'pass' },
@@ -16,8 +18,6 @@ export const PLATFORM_STATES = {
   stale: { symbol: '?', word: 'stale', tone: 'miss' },
   untested: { symbol: '–', word: 'not tested', tone: 'skip' },
 };
-
-const BRANCH = { tests: { symbol: '✗', tone: 'fail' }, silence: { symbol: '?', tone: 'miss' } };
 
 export const TESTED = { green: { symbol: '✓', word: 'green', tone: 'pass' }, red: { symbol: '✗', word: 'red', tone: 'fail' } };
 
@@ -31,11 +31,12 @@ export function PlatformState({ of }) {
   return <p class="row"><Mark of={PLATFORM_STATES[of.state]} /><span><Foreign text={of.state_text} /></span></p>;
 }
 
-// What all tests of its pushes say, where that is bad news: the state is that of the must-pass ones alone.
+// What all tests of its pushes say, where that is not good: the platform's own state is that of the must-pass tests alone.
 export function BranchState({ of }) {
-  if (!of.red_since) return null;
-  const isSilence = of.red_by === 'silence';
-  return <p><a href={`/accelerators/${of.name}#red`}><Mark of={isSilence ? BRANCH.silence : BRANCH.tests}>{isSilence ? 'no report' : 'red'} on the branch for <Since at={of.red_since} /></Mark></a></p>;
+  useTick();
+  const { branch_state: state } = of;
+  if (state.tone === 'pass') return null;
+  return <p><a href={`/accelerators/${of.name}${of.red_since ? '#red' : ''}`}><Mark of={state}>on the branch: {stateText(state, now())}</Mark></a></p>;
 }
 
 function Card({ p }) {

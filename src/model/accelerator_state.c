@@ -1,0 +1,133 @@
+#include "model/accelerator_state.h"
+
+#include <stddef.h>
+
+#include "base/alloc.h"
+
+void standing_release(struct standing *s)
+{
+	FREE_AND_NULL(s->sha);
+	FREE_AND_NULL(s->silent_sha);
+}
+
+bool red_is_overdue(int64_t since_ms, int64_t now_ms)
+{
+	return since_ms && now_ms - since_ms >= RED_OVERDUE_MS;
+}
+
+const char *red_by_name(int64_t red_since_ms, bool is_silence)
+{
+	if (!red_since_ms)
+		return NULL;
+	return is_silence ? "silence" : "tests";
+}
+
+static enum accelerator_status status_of(const struct accelerator_facts *f, int64_t now_ms)
+{
+	bool is_red = f->red_since_ms && !f->is_red_in_silence;
+
+	if (f->level == LEVEL_1)
+		return ACCELERATOR_OFF;
+	if (is_red && red_is_overdue(f->red_since_ms, now_ms))
+		return ACCELERATOR_OVERDUE;
+	if (is_red || f->newest == BRANCH_RED)
+		return ACCELERATOR_RED;
+	if (f->is_unhealthy)
+		return ACCELERATOR_NOT_COUNTED;
+	if (f->last_report_ms && now_ms - f->last_report_ms > SILENT_AFTER_MS)
+		return ACCELERATOR_SILENT;
+	if (f->red_since_ms || f->no_report_ms || f->newest == BRANCH_NO_REPORT)
+		return ACCELERATOR_NO_REPORT;
+	switch (f->newest) {
+	case BRANCH_UNTESTED:
+		return ACCELERATOR_UNTESTED;
+	case BRANCH_NO_PASS:
+		return ACCELERATOR_NO_PASS;
+	case BRANCH_RED:
+	case BRANCH_NO_REPORT:
+	case BRANCH_PASSED:
+	case BRANCH_EXPLAINED:
+		break;
+	}
+	if (now_ms - f->tested_ms > SILENT_AFTER_MS)
+		return ACCELERATOR_STALE;
+	return f->newest == BRANCH_EXPLAINED ? ACCELERATOR_EXPLAINED : ACCELERATOR_GREEN;
+}
+
+static int64_t since_of(enum accelerator_status s, const struct accelerator_facts *f)
+{
+	switch (s) {
+	case ACCELERATOR_OVERDUE:
+		return f->red_since_ms;
+	case ACCELERATOR_RED:
+		return f->red_since_ms && !f->is_red_in_silence ? f->red_since_ms : f->tested_ms;
+	case ACCELERATOR_SILENT:
+		return f->last_report_ms;
+	case ACCELERATOR_NO_REPORT:
+		return f->red_since_ms   ? f->red_since_ms
+		       : f->no_report_ms ? f->no_report_ms
+					 : f->tested_ms;
+	case ACCELERATOR_STALE:
+		return f->tested_ms;
+	case ACCELERATOR_NOT_COUNTED:
+	case ACCELERATOR_NO_PASS:
+	case ACCELERATOR_UNTESTED:
+	case ACCELERATOR_EXPLAINED:
+	case ACCELERATOR_GREEN:
+	case ACCELERATOR_OFF:
+	case N_ACCELERATOR_STATUSES:
+		break;
+	}
+	return 0;
+}
+
+struct accelerator_state accelerator_state_of(const struct accelerator_facts *f, int64_t now_ms)
+{
+	struct accelerator_state s = {.status = status_of(f, now_ms)};
+
+	if (s.status == ACCELERATOR_OFF)
+		return s;
+	s.since_ms = since_of(s.status, f);
+	s.is_overdue = red_is_overdue(f->red_since_ms, now_ms);
+	s.has_no_report = accelerator_status_is_red(s.status) && f->no_report_ms;
+	s.is_not_counted = f->is_unhealthy && s.status != ACCELERATOR_NOT_COUNTED;
+	return s;
+}
+
+bool accelerator_status_is_red(enum accelerator_status s)
+{
+	return s == ACCELERATOR_OVERDUE || s == ACCELERATOR_RED;
+}
+
+bool accelerator_status_is_green(enum accelerator_status s)
+{
+	return s == ACCELERATOR_GREEN || s == ACCELERATOR_EXPLAINED;
+}
+
+const struct accelerator_words *accelerator_words(enum accelerator_status s)
+{
+	static const struct accelerator_words words[N_ACCELERATOR_STATUSES] = {
+	    [ACCELERATOR_OVERDUE] = {"overdue", "overdue", "✗", "fail"},
+	    [ACCELERATOR_RED] = {"red", "red", "✗", "fail"},
+	    [ACCELERATOR_NOT_COUNTED] = {"not_counted", "unhealthy, not counted", "!", "error"},
+	    [ACCELERATOR_SILENT] = {"silent", "silent", "?", "miss"},
+	    [ACCELERATOR_NO_REPORT] = {"no_report", "no report", "?", "miss"},
+	    [ACCELERATOR_STALE] = {"stale", "not tested recently", "?", "miss"},
+	    [ACCELERATOR_NO_PASS] = {"no_pass", "nothing passed", "?", "miss"},
+	    [ACCELERATOR_UNTESTED] = {"untested", "not tested yet", "?", "miss"},
+	    [ACCELERATOR_EXPLAINED] = {"explained", "all red is explained", "✓", "pass"},
+	    [ACCELERATOR_GREEN] = {"green", "green", "✓", "pass"},
+	    [ACCELERATOR_OFF] = {"off", "not shown", "–", "skip"},
+	};
+
+	return &words[s];
+}
+
+const char *accelerator_state_text(const struct accelerator_state *s)
+{
+	if (s->status == ACCELERATOR_OVERDUE)
+		return accelerator_words(ACCELERATOR_RED)->word;
+	if (s->status == ACCELERATOR_STALE)
+		return "not tested";
+	return accelerator_words(s->status)->word;
+}
