@@ -231,10 +231,13 @@ static void append_all_held(struct buf *out, const struct table *t, const struct
 
 	append_held(out, t, true);
 	if (out->len > before) {
+		char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
+
 		buf_append_str(
 		    out, ". A member of the repository releases this commit with the comment ");
-		comment_append_command(out, o, "ok-to-test");
+		comment_append_command(out, o, words);
 		buf_append_str(out, "\n\n");
+		free(words);
 	}
 	before = out->len;
 	append_held(out, t, false);

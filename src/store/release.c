@@ -10,7 +10,7 @@
 #include "store/starts.h"
 #include "store/stored_change.h"
 
-enum { SHA_MIN_CHARS = 7 };
+enum { SHA_MIN_CHARS = 7, SHA_CHARS = 40 };
 
 /* The head that a comment means when it names none: the one that was there before it was
  * written. GitHub's times have whole seconds, so a head of the same second may have come
@@ -39,26 +39,30 @@ static int64_t head_as_of(
 	return n == 1 ? id : 0; /* two in one second: nobody can tell which was meant */
 }
 
-/* A head of this PR by its SHA, or by a beginning of it that fits only one. */
-static int64_t head_named(
-    struct db *d, const struct repository_key *key, int64_t number, const char *sha)
+/* A head of this PR by its SHA, or by a beginning of it that fits only one of them. Commits with a
+ * chosen beginning are easy to make, so a beginning means only a head that was there when the
+ * comment was written; the whole SHA means that commit whenever it comes. */
+static int64_t head_named(struct db *d, const struct repository_key *key,
+    const struct comment_place *at, const char *sha)
 {
+	const size_t n = strlen(sha);
 	struct rows *r;
-	int64_t id = 0;
+	int64_t id = 0, since_ms = 0;
 	bool is_unique = true;
 
-	if (strlen(sha) < SHA_MIN_CHARS)
+	if (n < SHA_MIN_CHARS)
 		return 0;
 	r = db_rows(d,
-	    "SELECT DISTINCT c.id FROM pull_head h JOIN change c ON c.id = h.change_id"
+	    "SELECT c.id, MIN(h.since_ms) FROM pull_head h JOIN change c ON c.id = h.change_id"
 	    " WHERE h.repository_key = ?1 AND h.number = ?2"
-	    " AND substr(c.head_sha, 1, length(?3)) = lower(?3)",
-	    V_TEXT(key->text), V_INT(number), V_TEXT(sha));
+	    " AND substr(c.head_sha, 1, length(?3)) = lower(?3) GROUP BY c.id",
+	    V_TEXT(key->text), V_INT(at->number), V_TEXT(sha));
 	while (rows_next(r)) {
 		is_unique = id == 0;
 		id = rows_int(r, 0);
+		since_ms = rows_int(r, 1);
 	}
-	return is_unique ? id : 0;
+	return is_unique && (n == SHA_CHARS || since_ms <= at->comment_ms) ? id : 0;
 }
 
 /* Those that wait, and those that were declined, as long as anybody still wants that head. */
@@ -75,7 +79,7 @@ static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_i
 int change_release(struct db *d, const struct comment_place *at, const char *sha)
 {
 	struct repository_key key = repository_key(at->repository);
-	int64_t id = sha ? head_named(d, &key, at->number, sha)
+	int64_t id = sha ? head_named(d, &key, at, sha)
 			 : head_as_of(d, &key, at->number, at->comment_ms);
 	struct dispatch_list held = id ? releasable_dispatches(d, id) : (struct dispatch_list){0};
 	struct starts starts = {0};

@@ -158,7 +158,7 @@ static void test_everything_at_once(void **state)
 	    "jobs/12) · [vendor's run](https://vendor.example/run) · reported late\n\n"
 	    "**No report:** MLU: `did not start within 2h`, on call `bob`\n\n"
 	    "**Held:** Gaudi: `a first-time contributor`. A member of the repository releases this "
-	    "commit with the comment `@outpost-ci ok-to-test`\n\n"
+	    "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
 	    "**Still running:** Intel XPU\n\n"
 	    "<details><summary>1 test gave no result, for the vendor to look at</summary>\n\n"
 	    "- ? `CI/lint` on Ascend NPU: no result, the job ended as `timed_out` · [this "
@@ -197,7 +197,7 @@ static void test_only_held(void **state)
 	    COMMENT_MARKER "\n… **Nothing runs before a member allows it**; 1 accelerator is "
 			   "held.\n\n" HEAD_LINE "\n\n"
 			   "**Held:** Ascend NPU. A member of the repository releases this "
-			   "commit with the comment `@outpost-ci ok-to-test`\n\n---\n" UPDATED);
+			   "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n---\n" UPDATED);
 }
 
 static void hold(
@@ -223,7 +223,7 @@ static void test_held_for_the_same_reason(void **state)
 	    "\n… **Nothing runs before a member allows it**; 3 accelerators are held, 1 runs after "
 	    "the merge.\n\n" HEAD_LINE "\n\n"
 	    "**Held:** A, D: `a stranger`; C: `no member`. A member of the repository "
-	    "releases this commit with the comment `@outpost-ci ok-to-test`\n\n"
+	    "releases this commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
 	    "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
 }
 

@@ -467,8 +467,44 @@ static void a_comment_releases_the_head_that_it_saw(void **state)
 	assert_int_equal(release(HEAD_A, T0 + 11000, &n), ERR_NOT_FOUND);
 	assert_int_equal(release("bbb", T0 + 11000, &n), ERR_NOT_FOUND); /* too short a name */
 	ASSERT_DISPATCHES(HEAD_B, "npu held*");
-	assert_int_equal(release("BBBBBBBBBB", T0 + 5000, &n), 0);
+	assert_int_equal(release("BBBBBBBBBB", T0 + 10000, &n), 0);
 	ASSERT_DISPATCHES(HEAD_B, "npu queued*");
+}
+
+/* Finding 7: a commit with seven chosen digits is quickly made, so a beginning names only a head
+ * that was there when the comment was written. */
+static void a_beginning_names_no_head_that_came_later(void **state)
+{
+	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
+	char prefix[41] = HEAD_B;
+	int n;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	rig_start("synchronize", HEAD_B, 10, wants, 1);
+	for (size_t digits = 7; digits < 40; digits += 11) {
+		prefix[digits] = '\0';
+		assert_int_equal(release(prefix, T0 + 9000, &n), ERR_NOT_FOUND);
+		memset(prefix, 'b', 40);
+	}
+	ASSERT_DISPATCHES(HEAD_B, "npu held*");
+	assert_int_equal(release(HEAD_B, T0 + 9000, &n), 0);
+	ASSERT_DISPATCHES(HEAD_B, "npu queued*");
+}
+
+/* Of two heads with one beginning the later one does not count, but both were perhaps meant. */
+static void a_beginning_that_fits_two_heads_releases_none(void **state)
+{
+	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
+	static const char later[] = "aaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+	int n;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	rig_start("synchronize", later, 10, wants, 1);
+	assert_int_equal(release("aaaaaaaaaaaa", T0 + 9000, &n), ERR_NOT_FOUND);
+	assert_int_equal(release("aaaaaaaaaaaa", T0 + 11000, &n), ERR_NOT_FOUND);
+	assert_int_equal(release("aaaaaaaaaaaab", T0 + 11000, &n), 0);
 }
 
 static void the_first_head_may_be_released_in_its_second(void **state)
@@ -713,6 +749,8 @@ int main(void)
 	    TEST(a_draft_ends_what_does_not_run_drafts),
 	    TEST(a_held_head_waits_for_a_member),
 	    TEST(a_comment_releases_the_head_that_it_saw),
+	    TEST(a_beginning_names_no_head_that_came_later),
+	    TEST(a_beginning_that_fits_two_heads_releases_none),
 	    TEST(the_first_head_may_be_released_in_its_second),
 	    TEST(merged_only_is_never_released),
 	    TEST(a_head_trusted_later_is_let_in),
