@@ -19,13 +19,20 @@ enum {
 struct place {
 	char fence;      /* '`' or '~' inside a fenced block, else 0 */
 	size_t n_fence;  /* how many of them opened it */
-	bool is_lost;    /* a fence that may belong to a list's item: nobody knows where it ends */
-	bool is_quote;   /* since a '>' line; a paragraph's next lines belong to it as well */
-	unsigned hidden; /* inside these of HIDING, by bits */
+	/* A fence that may belong to a list's item, or a tag that its paragraph does not close: where
+	 * it ends is not known, so the rest of the comment does not count. */
+	bool is_lost;
+	/* Since a '>' line or a footnote's definition; a paragraph's next lines belong to it as well. */
+	bool is_aside;
+	bool is_html_block;    /* since a line that began with a tag */
+	bool is_in_tag;        /* of that block, */
+	char quote;            /* and inside an attribute's text: its quotation mark, else 0 */
+	unsigned hidden;       /* inside these of HIDING, by bits */
+	const char *comment;   /* its first byte */
 	const char *paragraph; /* first byte of this run of lines without a blank one */
 };
 
-/* HTML that hides what is between, or shows it as somebody else's words. */
+/* HTML that hides what is between, shows it as code or as somebody else's words, or strikes it out. */
 static const char *const HIDING[][2] = {
     {"<!--", "-->"},
     {"<![CDATA[", "]]>"},
@@ -37,6 +44,13 @@ static const char *const HIDING[][2] = {
     {"<style", "</style>"},
     {"<textarea", "</textarea>"},
     {"<blockquote", "</blockquote>"},
+    {"<kbd", "</kbd>"},
+    {"<samp", "</samp>"},
+    {"<tt", "</tt>"},
+    {"<q>", "</q>"},
+    {"<del", "</del>"},
+    {"<strike", "</strike>"},
+    {"<s>", "</s>"},
 };
 
 struct line {
@@ -152,27 +166,16 @@ static bool is_hidden(struct place *at, const struct line *l)
 	return is_found;
 }
 
-static bool is_quoted(struct place *at, const struct line *l)
+/* "> quoted" and "[^1]: a footnote", which GitHub shows elsewhere, or not at all. */
+static bool is_set_aside(struct place *at, const struct line *l)
 {
 	const char *p = skip_list_marks(l->text, l->end);
 
 	if (is_blank(l))
-		at->is_quote = false;
-	else if (p < l->end && *p == '>')
-		at->is_quote = true;
-	return at->is_quote;
-}
-
-/* Moves over one line; true when a reader sees it as plain text of the comment itself. */
-static bool is_spoken(struct place *at, const struct line *l)
-{
-	bool is_in_fence = is_fenced(at, l);
-	bool is_in_html = is_hidden(at, l);
-	bool is_in_quote = is_quoted(at, l);
-
-	if (is_in_fence || is_blank(l))
-		at->paragraph = l->end;
-	return !is_in_fence && !is_in_html && !is_in_quote && !at->is_lost && l->indent < 4;
+		at->is_aside = false;
+	else if (p < l->end && (*p == '>' || (*p == '[' && p[1] == '^')))
+		at->is_aside = true;
+	return at->is_aside;
 }
 
 static const char *paragraph_end(const struct line *l)
@@ -187,6 +190,47 @@ static const char *paragraph_end(const struct line *l)
 	return next.end;
 }
 
+/* Follows a block of HTML, which begins with a tag at the beginning of a line. A tag that is still
+ * open at the blank line that ends the block goes on behind it: browsers read what follows as that
+ * tag's attributes. */
+static void follow_html_block(struct place *at, const struct line *l)
+{
+	const char *p = skip_list_marks(l->text, l->end);
+
+	if (is_blank(l)) {
+		at->is_lost |= at->is_in_tag;
+		at->is_html_block = at->is_in_tag = false;
+		at->quote = 0;
+		return;
+	}
+	while (p < l->end && (*p == '>' || *p == ' ' || *p == '\t'))
+		p++;
+	at->is_html_block |= p < l->end && *p == '<';
+	for (; at->is_html_block && p < l->end; p++) {
+		if (!at->is_in_tag)
+			at->is_in_tag = *p == '<' && (isalpha((unsigned char)p[1]) || p[1] == '/');
+		else if (at->quote)
+			at->quote = *p == at->quote ? 0 : at->quote;
+		else if (*p == '\'' || *p == '"')
+			at->quote = *p;
+		else if (*p == '>')
+			at->is_in_tag = false;
+	}
+}
+
+/* Moves over one line; true when a reader sees it as plain text of the comment itself. */
+static bool is_spoken(struct place *at, const struct line *l)
+{
+	bool is_in_fence = is_fenced(at, l);
+	bool is_in_html = is_hidden(at, l);
+	bool is_aside = is_set_aside(at, l);
+
+	follow_html_block(at, l);
+	if (is_in_fence || is_blank(l))
+		at->paragraph = l->end;
+	return !is_in_fence && !is_in_html && !is_aside && !at->is_lost && l->indent < 4;
+}
+
 static bool has_any(const char *p, const char *end, const char *characters)
 {
 	for (; p < end; p++)
@@ -196,17 +240,19 @@ static bool has_any(const char *p, const char *end, const char *characters)
 }
 
 /* Whether something that opened before the line in its paragraph may close in it or behind it: a
- * code span, a link with its title, a tag with its attributes. */
+ * code span, a link or its definition with its title, a tag with its attributes, maths, text that is
+ * struck out. A block of maths ($$) may hold blank lines, so it may begin and end anywhere. */
 static bool is_enclosed(const struct place *at, const struct line *l)
 {
-	static const char *const pairs[][2] = {{"`", "`"}, {"[", "])'\""}, {"<", ">"}};
-	const char *end = paragraph_end(l);
+	static const char *const pairs[][2] = {
+	    {"`", "`"}, {"[", "])'\""}, {"<", ">"}, {"$", "$"}, {"~", "~"}};
+	const char *end = paragraph_end(l), *maths = strstr(at->comment, "$$");
 
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
 		if (has_any(at->paragraph, l->start, pairs[i][0]) &&
 		    has_any(l->text, end, pairs[i][1]))
 			return true;
-	return false;
+	return maths && maths < l->start && strstr(l->text, "$$");
 }
 
 static size_t word_length(const char *p, const char *end)
@@ -353,7 +399,7 @@ static size_t settle_ok_to_test(struct command *list, size_t n)
 
 size_t commands_find(const char *text, const char *slug, struct command ret[COMMANDS_MAX])
 {
-	struct place at = {.paragraph = text};
+	struct place at = {.comment = text, .paragraph = text};
 	size_t n = 0, n_looked_at = 0;
 
 	for (const char *p = text; *p && n < COMMANDS_MAX && n_looked_at < LOOKS_MAX;) {

@@ -35,23 +35,55 @@ static bool is_own_text(cmark_node *node)
 	return strcasestr(text, "@bot") && (type == CMARK_NODE_TEXT || is_visible_html(text));
 }
 
-static bool is_shown(cmark_node *document)
+static bool is_aside(cmark_node_type type)
+{
+	return type == CMARK_NODE_BLOCK_QUOTE || type == CMARK_NODE_FOOTNOTE_DEFINITION;
+}
+
+/* How many $$ a node's text holds; those in code do not count. */
+static int count_maths_marks(cmark_node *node)
+{
+	const char *text = cmark_node_get_literal(node);
+	int n = 0;
+
+	if (cmark_node_get_type(node) != CMARK_NODE_TEXT)
+		return 0;
+	for (; (text = strstr(text, "$$")); text += 2)
+		n++;
+	return n;
+}
+
+/* cmark knows no maths, so this is GitHub's rule: what lies between two $$ is a formula. n_marks:
+ * of the whole document; NULL: they are not known yet. Returns how many there are. */
+static int walk(cmark_node *document, const int *n_marks, bool *ret_is_shown)
 {
 	cmark_iter *it = cmark_iter_new(document);
 	cmark_event_type event;
-	int n_quotes = 0;
-	bool is_found = false;
+	int n_asides = 0, n_before = 0;
 
 	while ((event = cmark_iter_next(it)) != CMARK_EVENT_DONE) {
 		cmark_node *node = cmark_iter_get_node(it);
 
-		if (cmark_node_get_type(node) == CMARK_NODE_BLOCK_QUOTE)
-			n_quotes += event == CMARK_EVENT_ENTER ? 1 : -1;
-		if (n_quotes == 0 && is_own_text(node))
-			is_found = true;
+		if (is_aside(cmark_node_get_type(node)))
+			n_asides += event == CMARK_EVENT_ENTER ? 1 : -1;
+		if (event != CMARK_EVENT_ENTER)
+			continue;
+		if (n_marks && n_asides == 0 && is_own_text(node) &&
+		    (n_before % 2 == 0 || n_before == *n_marks))
+			*ret_is_shown = true;
+		n_before += count_maths_marks(node);
 	}
 	cmark_iter_free(it);
-	return is_found;
+	return n_before;
+}
+
+static bool is_shown(cmark_node *document)
+{
+	bool result = false;
+	int n_marks = walk(document, NULL, NULL);
+
+	walk(document, &n_marks, &result);
+	return result;
 }
 
 static void check_command(const struct command *c)
@@ -74,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (size_t i = 0; i < n_commands; i++)
 		check_command(&list[i]);
 	if (n_commands && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
-		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_DEFAULT);
+		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_FOOTNOTES);
 
 		assert(is_shown(document));
 		cmark_node_free(document);

@@ -70,6 +70,13 @@ static void finds_commands(void **state)
 	    "a lonely ` tick\n@outpost-bot ok-to-test",
 	    "<!-- hidden -->\n@outpost-bot ok-to-test",
 	    "<!--\nhidden\n-->\n@outpost-bot ok-to-test",
+	    "$$\nx^2\n$$\n\n@outpost-bot ok-to-test",
+	    "```sh\nkill $$\n```\n@outpost-bot ok-to-test",
+	    "It costs $5.\n\n@outpost-bot ok-to-test\n\nAnd $6.",
+	    "So it is.[^1]\n\n[^1]: a footnote\n\n@outpost-bot ok-to-test",
+	    "<div title='a'>\n\n@outpost-bot ok-to-test\n\n</div>",
+	    "| a | b |\n| - | - |\n| 1 | 2 |\n\n@outpost-bot ok-to-test",
+	    "[see]: https://example.org 'a title'\n\n@outpost-bot ok-to-test",
 	};
 
 	(void)state;
@@ -116,6 +123,29 @@ static void finds_none(void **state)
 	    "<!-- one\n\n@outpost-bot ok-to-test\n\n-->",
 	    "<PRE>\n@outpost-bot ok-to-test\n</PRE>",
 	    "<blockquote>\n\n@outpost-bot ok-to-test\n\n</blockquote>",
+	    /* finding 15: maths and footnotes */
+	    "$$\n@outpost-bot ok-to-test\n$$",
+	    "$$\n\n@outpost-bot ok-to-test\n\n$$",
+	    "see $$ x\n@outpost-bot ok-to-test\ny $$",
+	    "see `$$` and $$\n\n@outpost-bot ok-to-test\n\n$$",
+	    "see $x\n@outpost-bot ok-to-test\ny$",
+	    "see $`x\n@outpost-bot ok-to-test\ny`$",
+	    "```math\n@outpost-bot ok-to-test\n```",
+	    "[^1]: a\n@outpost-bot ok-to-test",
+	    "[^1]: a\n\n    @outpost-bot ok-to-test",
+	    "text[^note]\n\n[^note]: a\nb\n@outpost-bot ok-to-test",
+	    "- [^1]: a\n@outpost-bot ok-to-test",
+	    /* the title or the name of a link's definition */
+	    "[see]: https://example.org '\n@outpost-bot ok-to-test\n'",
+	    "[see\n@outpost-bot ok-to-test\n]: https://example.org",
+	    /* struck out, or shown as code */
+	    "~~no\n@outpost-bot ok-to-test\nno~~",
+	    "<del>\n\n@outpost-bot ok-to-test\n\n</del>",
+	    "<samp>\n@outpost-bot ok-to-test\n</samp>",
+	    /* an attribute goes on behind the blank line */
+	    "<div title='\n\n@outpost-bot ok-to-test\n\n'>",
+	    "- <div title=\"a>\n\n@outpost-bot ok-to-test\n\n\">",
+	    "> <div title='\n\n@outpost-bot ok-to-test\n\n'>",
 	};
 
 	(void)state;
