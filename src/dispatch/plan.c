@@ -25,11 +25,13 @@ static void copy_pull(const struct pull_info *from, struct pull_info *to)
 struct hold {
 	const char *reason; /* NULL: it does not */
 	bool is_for_good;   /* no ok-to-test releases it */
+	enum standing needs;
 };
 
 static struct hold hold_of(enum trust trust, const char *association)
 {
-	struct hold h = {.reason = association ? trust_holds_pull(trust, association) : NULL};
+	struct hold h = {.reason = association ? trust_holds_pull(trust, association) : NULL,
+	    .needs = trust_needs(trust)};
 
 	h.is_for_good = h.reason && trust == TRUST_MERGED;
 	return h;
@@ -46,6 +48,7 @@ static void add_want(struct plan *p, const struct accelerator *a, const struct r
 	    .target = xstrdup(target),
 	    .held_reason = xstrdup_or_null(hold.reason),
 	    .is_held_for_good = hold.is_for_good,
+	    .needs = hold.needs,
 	    .acknowledge_ms = deadline_acknowledge_ms(&a->deadlines, r->kind),
 	    .start_ms = a->deadlines.start_ms,
 	    .finish_ms = a->deadlines.finish_ms,
@@ -63,6 +66,8 @@ static void add_hosted(struct plan *p, const struct config *c, const struct acce
 	if (!own.reason)
 		own.reason = infra.reason;
 	own.is_for_good |= infra.is_for_good;
+	if (own.needs < infra.needs)
+		own.needs = infra.needs;
 	add_want(p, a, r, c->infra_repository, own);
 }
 

@@ -49,6 +49,7 @@ enum command_kind command_kind_parse(const char *name);
 	X(NOTHING_RUNS, "nothing_runs", true, "cancel, but nothing runs")                          \
 	X(NO_GITHUB, "no_github", true, "GitHub did not say what the pull request is like")        \
 	X(FOR_MEMBERS, "for_members", true, "ok-to-test is for members")                           \
+	X(SHARED, "shared", true, "another open pull request has that head: for members")          \
 	X(CLOSED, "closed", true, "the pull request is closed")
 
 enum command_result {
@@ -66,7 +67,8 @@ const char *command_result_why(enum command_result r);
 struct asked_command {
 	struct command command;
 	enum command_result result;
-	char hint[COMMAND_WORD_BYTES]; /* NO_ACCELERATOR: the nearest one; "": none is near */
+	/* NO_ACCELERATOR: the nearest one; "": none is near. SHARED: the other PR's number */
+	char hint[COMMAND_WORD_BYTES];
 };
 
 #endif

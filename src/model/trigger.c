@@ -56,18 +56,39 @@ bool association_is_member(const char *association)
 	       str_eq(association, "COLLABORATOR");
 }
 
+enum standing standing_of(const char *association)
+{
+	if (association_is_member(association))
+		return STANDING_MEMBER;
+	return str_eq(association, "CONTRIBUTOR") ? STANDING_CONTRIBUTOR : STANDING_NONE;
+}
+
+enum standing trust_needs(enum trust trust)
+{
+	switch (trust) {
+	case TRUST_ANYONE:
+		return STANDING_NONE;
+	case TRUST_CONTRIBUTORS:
+		return STANDING_CONTRIBUTOR;
+	case TRUST_MEMBERS:
+		return STANDING_MEMBER;
+	case TRUST_APPROVED:
+	case TRUST_MERGED:
+		break;
+	}
+	return STANDING_UNREACHED;
+}
+
 const char *trust_holds_pull(enum trust trust, const char *association)
 {
+	if (standing_of(association) >= trust_needs(trust))
+		return NULL;
 	switch (trust) {
 	case TRUST_ANYONE:
 		return NULL;
 	case TRUST_CONTRIBUTORS:
-		if (association_is_member(association) || str_eq(association, "CONTRIBUTOR"))
-			return NULL;
 		return "the author has not contributed before";
 	case TRUST_MEMBERS:
-		if (association_is_member(association))
-			return NULL;
 		return "the author is not a member";
 	case TRUST_APPROVED:
 		return "every change waits for a member here";

@@ -127,6 +127,12 @@ static void say_result(
 		buf_append_str(out, "GitHub did not say what this pull request is like now, so "
 				    "nothing was started. Please say it again later.");
 		break;
+	case COMMAND_SHARED:
+		buf_appendf(out,
+		    "Another open pull request, #%.20s, has the same head and shares its results, "
+		    "so this command is for members of the repository here.",
+		    json_get_str(c, "hint") ? json_get_str(c, "hint") : "");
+		break;
 	case COMMAND_DONE:
 	case COMMAND_STILL_RUNNING:
 	case COMMAND_FOR_MEMBERS:

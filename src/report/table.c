@@ -46,10 +46,10 @@ static void column_init(struct table_column *c, const struct accelerator_view *a
 		const struct dispatch_view *d = &a->dispatches[i];
 		enum column_state s = state_of(d->state);
 
-		if (!d->is_current)
-			continue;
 		if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
 			c->held = d;
+		if (!d->is_current)
+			continue;
 		if (s == COLUMN_SILENT && !c->silent)
 			c->silent = d;
 		if (s == COLUMN_RUNNING && !waits_for_a_machine(d))
@@ -76,7 +76,7 @@ static enum column_outcome outcome_of(const struct table_column *c)
 		return OUTCOME_RUNNING;
 	if (c->state == COLUMN_RUNNING)
 		return c->is_waiting ? OUTCOME_WAITING : OUTCOME_RUNNING;
-	if (c->held)
+	if (c->held && c->held->is_current)
 		return table_is_releasable(c) ? OUTCOME_HELD : OUTCOME_MERGED;
 	if (c->state == COLUMN_CANCELLED)
 		return OUTCOME_CANCELLED;

@@ -66,7 +66,8 @@ struct table_column {
 	enum column_state state;
 	enum column_outcome outcome;
 	/* the dispatch that state comes from, and the first one that is held (rather one that a
-	 * member can release) or silent, whatever the others are at; NULL: none. Borrowed */
+	 * member can release) or silent, whatever the others are at; NULL: none. A held one that is
+	 * not current is another round, which waits beside what these cells show. Borrowed */
 	const struct dispatch_view *dispatch, *held, *silent;
 	size_t n_cells[N_TEST_STATUSES]; /* that have a row, or would have in a whole view */
 	size_t n_failures[N_FAILURE_GROUPS];

@@ -2,7 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/id.h"
+#include "base/json.h"
+#include "base/str.h"
 #include "base/strv.h"
+#include "model/trigger.h"
 #include "store/cells_moved.h"
 #include "store/delivery_row.h"
 #include "store/key.h"
@@ -98,6 +101,36 @@ static bool must_hear(struct closing *c, const struct stored_dispatch *s)
 	    V_TEXT(s->id));
 }
 
+static bool has_label(const char *labels, const char *accelerator)
+{
+	struct pull_info pull = {.labels = strv_copy(NULL)};
+	json_t *list = NULL, *label;
+	bool result;
+	size_t i;
+
+	if (json_parse(labels, strlen(labels), &list, NULL) == 0)
+		json_array_foreach(list, i, label) strv_add(&pull.labels, json_string_value(label));
+	json_decref(list);
+	result = pull_has_label(&pull, accelerator);
+	strv_free(pull.labels);
+	return result;
+}
+
+/* Another open PR that has this head did not become a draft, or has the label still. */
+static bool is_wanted_elsewhere(struct closing *c, const struct stored_dispatch *s)
+{
+	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_wanted = false;
+	struct rows *r = db_rows(c->d,
+	    "SELECT is_draft, labels FROM pull WHERE change_id = ?1 AND state = 'open'"
+	    " AND number <> ?2",
+	    V_INT(s->change_id), V_INT(c->plan->pull.number));
+
+	while (rows_next(r))
+		is_wanted |=
+		    is_about_label ? has_label(rows_text(r, 1), s->accelerator) : !rows_int(r, 0);
+	return is_wanted;
+}
+
 int closing_drop(struct closing *c, int64_t change_id)
 {
 	struct dispatch_list l = change_dispatches(c->d, change_id);
@@ -107,7 +140,8 @@ int closing_drop(struct closing *c, int64_t change_id)
 		struct stored_dispatch *s = &l.at[i];
 
 		if ((!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED) ||
-		    !strv_contains((const char *const *)c->plan->drops, s->accelerator))
+		    !strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
+		    is_wanted_elsewhere(c, s))
 			continue;
 		if (dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms))
 			cells_moved(c->d, change_id, s->accelerator, CELLS_WITHDRAWN, c->now_ms);

@@ -15,7 +15,8 @@ struct closing {
 /* `closed` for every repository that got a request for any head of the PR and has not been
  * told since. Returns how many. */
 int closing_tell(struct closing *c);
-/* Ends the unfinished dispatches of plan->drops. A repository in which nothing is left to
+/* Ends the unfinished dispatches of plan->drops, except those that another open PR with this head
+ * wants still. A repository in which nothing is left to
  * run is told when the plan says so. Returns how many were told. */
 int closing_drop(struct closing *c, int64_t change_id);
 

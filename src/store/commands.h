@@ -7,7 +7,9 @@
 #include "store/changes.h"
 #include "store/store.h"
 
-enum { COMMANDS_AN_HOUR = 20 }; /* on one PR; strangers have as many refusals of their own */
+/* On one PR, and of one speaker on all PRs that had its head; strangers have as many refusals of their
+ * own. */
+enum { COMMANDS_AN_HOUR = 20 };
 
 /* Who wrote a comment, as far as it matters here. */
 enum speaker { SPEAKER_STRANGER, SPEAKER_AUTHOR, SPEAKER_MEMBER };
@@ -68,7 +70,7 @@ struct find_tested {
 	const char *sha;            /* else this commit, or a beginning of it: 7 digits at least */
 	bool is_pull;               /* out: else a push */
 	bool is_open;               /* out, is_pull: some PR that is open has it as its head */
-	int64_t pull_number;        /* out, is_pull */
+	int64_t pull_number;        /* out, is_pull: by its SHA, the one that leads */
 	char head_sha[41];          /* out; "" when nothing is known of it */
 	char *ref, *title, *author; /* out, pushes */
 	char *delivery_guid;        /* out: of the body that was sent last; NULL: none */
@@ -91,7 +93,7 @@ struct find_rerun {
 	const char *repository, *head_sha;
 	const char *check_name;    /* NULL: all of this head */
 	const char *run_id;        /* where no check of that name was written; "" none */
-	int64_t pull_number;       /* out: an open PR with that head; 0: there is none */
+	int64_t pull_number;       /* out: the open PR that leads that head; 0: there is none */
 	struct rerun_target *list; /* out, each run once; find_rerun_release() */
 	size_t n;
 };

@@ -6,6 +6,7 @@
 #include "base/strv.h"
 #include "store/db.h"
 #include "store/key.h"
+#include "store/stored_change.h"
 
 /* ---- reading ---- */
 
@@ -64,16 +65,18 @@ static void add_labels(struct list_checks *l, const char *text)
 static void read_sharers(struct db *d, struct list_checks *l, const char *repository_key)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT o.number, o.labels FROM pull p JOIN pull o ON o.change_id = p.change_id"
+	    "SELECT p.change_id, o.labels FROM pull p JOIN pull o ON o.change_id = p.change_id"
 	    " WHERE p.repository_key = ?1 AND p.number = ?2"
-	    " AND (o.state = 'open' OR o.number = p.number) ORDER BY o.state <> 'open', o.number",
+	    " AND (o.state = 'open' OR o.number = p.number) ORDER BY o.number",
 	    V_TEXT(repository_key), V_INT(l->number));
 
 	while (rows_next(r)) {
 		if (!l->named_number)
-			l->named_number = rows_int(r, 0);
+			l->named_number = change_lead(d, rows_int(r, 0));
 		add_labels(l, rows_text(r, 1));
 	}
+	if (!l->named_number)
+		l->named_number = l->number;
 }
 
 static int list_run(struct store_query *q, struct db *d)

@@ -59,14 +59,31 @@ static void refuse_stranger(struct running *r)
 	reaction_put(r->d, &r->answer, "confused", r->op->now_ms);
 }
 
-/* The first comment that is too many is told so, by a reaction; those behind it are not. */
-static bool is_one_too_many(struct running *r)
+static int64_t said_on_pull(struct running *r)
 {
-	int64_t n = db_int(r->d, 0,
+	return db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
 	    " AND at_ms > ?3 AND at_ms <= ?4",
 	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
 	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+}
+
+/* By this speaker on any PR that has, or had, this head: more PRs allow no more commands. */
+static int64_t said_on_change(struct running *r)
+{
+	return db_int(r->d, 0,
+	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number IN"
+	    "  (SELECT number FROM pull_head WHERE change_id = ?2)"
+	    " AND lower(login) = lower(?3) AND at_ms > ?4 AND at_ms <= ?5",
+	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->pull.change_id),
+	    V_TEXT(r->op->spoken->login), V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+}
+
+/* The first comment that is too many is told so, by a reaction; those behind it are not. */
+static bool is_one_too_many(struct running *r)
+{
+	int64_t on_pull = said_on_pull(r), on_change = said_on_change(r);
+	int64_t n = on_pull > on_change ? on_pull : on_change;
 
 	if (n + (int64_t)r->op->n <= COMMANDS_AN_HOUR)
 		return false;
@@ -251,6 +268,53 @@ static void mark(struct running *r)
 
 /* ---- all of it ---- */
 
+/* An open PR other than this one that has its head, as it is known or as GitHub has just said; 0:
+ * there is none. */
+static int64_t sharer_of_head(struct running *r)
+{
+	const struct run_commands *o = r->op;
+	const struct plan *p = o->retest.plan;
+	int64_t other = change_other_pull(r->d, r->pull.change_id, o->number);
+
+	if (!other && p)
+		other = change_other_pull(
+		    r->d, change_find(r->d, p->change_kind, o->repository, p->head_sha), o->number);
+	return other;
+}
+
+/* An author may end and begin what is their own. What another open PR shares is not, or opening a
+ * second PR with the same head would give power over the first. */
+static void refuse_for_author(struct running *r)
+{
+	struct run_commands *o = r->op;
+	int64_t other = sharer_of_head(r);
+
+	for (size_t i = 0; i < o->n; i++) {
+		struct asked_command *c = &o->list[i];
+
+		if (c->result != COMMAND_DONE)
+			continue;
+		switch (c->command.kind) {
+		case COMMAND_OK_TO_TEST:
+		case COMMAND_DECLINE:
+			c->result = COMMAND_FOR_MEMBERS;
+			break;
+		case COMMAND_RETEST:
+		case COMMAND_CANCEL:
+			if (!other)
+				break;
+			c->result = COMMAND_SHARED;
+			snprintf(c->hint, sizeof(c->hint), "%lld", (long long)other);
+			break;
+		case COMMAND_STATUS:
+		case COMMAND_HELP:
+		case COMMAND_UNKNOWN:
+		case N_COMMAND_KINDS:
+			break;
+		}
+	}
+}
+
 static void hear(struct running *r)
 {
 	struct run_commands *o = r->op;
@@ -266,14 +330,11 @@ static void hear(struct running *r)
 	if (is_one_too_many(r))
 		return;
 	note(r, (int64_t)o->n);
-	for (size_t i = 0; i < o->n; i++) {
-		if (o->spoken->speaker != SPEAKER_MEMBER && o->list[i].result == COMMAND_DONE &&
-		    (o->list[i].command.kind == COMMAND_OK_TO_TEST ||
-			o->list[i].command.kind == COMMAND_DECLINE))
-			o->list[i].result = COMMAND_FOR_MEMBERS;
+	if (o->spoken->speaker != SPEAKER_MEMBER)
+		refuse_for_author(r);
+	for (size_t i = 0; i < o->n; i++)
 		if (r->pull.is_known && !r->pull.is_open)
 			o->list[i].result = COMMAND_CLOSED;
-	}
 	run_all(r);
 	answer(r);
 }

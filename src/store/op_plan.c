@@ -22,6 +22,9 @@ struct applying {
 	struct stored_pull known; /* before this plan */
 	bool is_stale;
 	bool is_new_head; /* the PR had another one before, or is new */
+	bool is_lead;     /* change_lead(): others begin no round */
+	/* The best standing of the authors of other open PRs that have this head; -1: there is none. */
+	int others_standing;
 	int64_t change_id;
 	bool is_released;  /* ok-to-test has let this head in */
 	bool has_requests; /* the delivery's body is going to be sent */
@@ -76,6 +79,13 @@ static int64_t put_change(struct applying *a)
 
 /* ---- who starts ---- */
 
+/* This PR's author is not trusted, but that of another open one with this head is: so the head is. Yet
+ * a PR whose own author is not trusted starts nothing because of that, and holds nothing. */
+static bool is_vouched(const struct applying *a, const struct plan_want *w)
+{
+	return w->held_reason && a->others_standing >= (int)w->needs;
+}
+
 static struct stored_dispatch row_of(const struct applying *a, const struct plan_want *w,
     int64_t round, int64_t round_ms, bool is_held)
 {
@@ -91,7 +101,7 @@ static struct stored_dispatch row_of(const struct applying *a, const struct plan
 	    .round = round,
 	    .round_ms = round_ms,
 	    .state = is_held ? DISPATCH_HELD : DISPATCH_QUEUED,
-	    .held_reason = xstrdup_or_null(w->held_reason),
+	    .held_reason = xstrdup_or_null(is_vouched(a, w) ? NULL : w->held_reason),
 	    .is_held_for_good = is_held && w->is_held_for_good,
 	    .number = p->pull.number,
 	    .delivery_guid = xstrdup(a->op->guid),
@@ -127,7 +137,7 @@ static bool begins_round(const struct applying *a, const struct stored_dispatch 
 {
 	const struct plan *p = a->plan;
 
-	if (!p->starts_round)
+	if (!p->starts_round || !a->is_lead)
 		return false;
 	if (!p->event_ms)
 		return !a->op->was_planned;
@@ -183,10 +193,13 @@ static void add_row(struct applying *a, const struct plan_want *w, struct stored
 static void add_start(struct applying *a, const struct plan_want *w,
     const struct stored_dispatch *last, struct starts *starts)
 {
-	bool is_held = w->held_reason && (w->is_held_for_good || !a->is_released);
+	bool is_held =
+	    w->held_reason && !is_vouched(a, w) && (w->is_held_for_good || !a->is_released);
 	int64_t event_ms = a->plan->event_ms ? a->plan->event_ms : a->op->now_ms;
-	int64_t round_ms = a->plan->starts_round ? event_ms : 0;
+	int64_t round_ms = a->plan->starts_round && a->is_lead ? event_ms : 0;
 
+	if (is_vouched(a, w) && !a->is_released && !a->plan->n_retests)
+		return;
 	if (a->plan->n_retests && !is_retested(a, w, last, is_held))
 		return;
 	if (!last) {
@@ -217,11 +230,30 @@ static void note_ids(struct apply_plan *o, const struct starts *starts)
 				snprintf(o->retested[i].id, ID_BYTES, "%s", starts->at[k].row.id);
 }
 
+static int standing_of_others(struct applying *a)
+{
+	struct rows *r = db_rows(a->d,
+	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open'"
+	    " AND number <> ?2",
+	    V_INT(a->change_id), V_INT(a->plan->pull.number));
+	int best = -1;
+
+	while (rows_next(r)) {
+		int one = (int)standing_of(rows_text(r, 0));
+
+		best = one > best ? one : best;
+	}
+	return best;
+}
+
 static void start_wants(struct applying *a)
 {
 	struct dispatch_list before = change_dispatches(a->d, a->change_id);
 	struct starts starts = {0};
 
+	a->is_lead =
+	    !a->plan->pull.number || change_lead(a->d, a->change_id) == a->plan->pull.number;
+	a->others_standing = a->plan->pull.number ? standing_of_others(a) : -1;
 	a->is_released = db_has(
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {

@@ -42,8 +42,8 @@ static int64_t head_as_of(
 /* A head of this PR by its SHA, or by a beginning of it that fits only one of them. Commits with a
  * chosen beginning are easy to make, so a beginning means only a head that was there when the
  * comment was written; the whole SHA means that commit whenever it comes. */
-static int64_t head_named(struct db *d, const struct repository_key *key,
-    const struct comment_place *at, const char *sha)
+static int64_t head_named(
+    struct db *d, const struct repository_key *key, const struct comment_place *at, const char *sha)
 {
 	const size_t n = strlen(sha);
 	struct rows *r;
@@ -69,9 +69,13 @@ static int64_t head_named(struct db *d, const struct repository_key *key,
 static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_id)
 {
 	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1"
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
 	    " AND is_held_for_good = 0 AND (state = 'held' OR (" DISPATCH_IS_DECLINED
-	    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')))"
+	    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
+	    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
+	    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
+	    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
+	    "    AND x.created_ms > dispatch.created_ms)))))"
 	    " ORDER BY accelerator, runner",
 	    V_INT(change_id)));
 }
@@ -79,8 +83,8 @@ static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_i
 int change_release(struct db *d, const struct comment_place *at, const char *sha)
 {
 	struct repository_key key = repository_key(at->repository);
-	int64_t id = sha ? head_named(d, &key, at, sha)
-			 : head_as_of(d, &key, at->number, at->comment_ms);
+	int64_t id =
+	    sha ? head_named(d, &key, at, sha) : head_as_of(d, &key, at->number, at->comment_ms);
 	struct dispatch_list held = id ? releasable_dispatches(d, id) : (struct dispatch_list){0};
 	struct starts starts = {0};
 	int n = (int)held.n;
@@ -141,8 +145,8 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 	struct repository_key key = repository_key(at->repository);
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id IN (" HEADS_SEEN ")"
-	    " AND is_current = 1 AND is_held_for_good = 0 AND " IS_STILL_HERE
-	    " ORDER BY accelerator, runner",
+	    " AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
+	    " AND " IS_STILL_HERE " ORDER BY accelerator, runner",
 	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms)));
 	int64_t n_taken_back;
 

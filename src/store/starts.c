@@ -33,14 +33,24 @@ static bool is_held(const struct start *s)
 	return s->row.state == DISPATCH_HELD;
 }
 
+/* What it replaces goes: the row that was held until now, and the current one. A held round takes
+ * the place only of what never ran; beside anything else it waits. */
 static void remove_last(struct db *d, struct start *s, int64_t now_ms)
 {
+	struct dispatch_list current;
+
 	if (!s->has_last)
 		return;
-	if (s->last.state == DISPATCH_HELD && !is_held(s))
+	if (s->last.state == DISPATCH_HELD)
 		dispatch_delete_held(d, &s->last);
-	else
-		dispatch_retire(d, &s->last, now_ms);
+	current = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND runner = ?3 AND is_current = 1",
+	    V_INT(s->row.change_id), V_TEXT(s->row.accelerator), V_TEXT(s->row.runner)));
+	for (size_t i = 0; i < current.n; i++)
+		if (!is_held(s) || !dispatch_has_run(d, &current.at[i]))
+			dispatch_retire(d, &current.at[i], now_ms);
+	dispatch_list_release(&current);
 }
 
 /* Held ones of one repository wait under one id of their own. */
@@ -51,8 +61,7 @@ static void choose_held_id(struct db *d, struct start *s)
 	if (is_shared(s->row.kind))
 		id = db_text(d,
 		    "SELECT id FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
-		    " AND kind IN ('github', 'infra') AND state = 'held' AND is_current = 1 LIMIT "
-		    "1",
+		    " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
 		    V_INT(s->row.change_id), V_TEXT(s->row.target_key));
 	if (id)
 		snprintf(s->row.id, sizeof(s->row.id), "%s", id);
@@ -78,13 +87,15 @@ static void choose_id(struct db *d, const struct start *s, char out[ID_BYTES])
 }
 
 /* What runs in that repository already moves to the new id, with its round; not what goes at a
- * time of its own. */
+ * time of its own, and not what would be held today because its release was taken back. */
 static void move_others(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
 	    " AND kind IN ('github', 'infra') AND is_current = 1 AND " DISPATCH_IS_AT_WORK
-	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4",
+	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
+	    " AND (held_reason IS NULL OR EXISTS"
+	    "  (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
 	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms)));
 
 	for (size_t i = 0; i < l.n; i++) {

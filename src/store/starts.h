@@ -8,7 +8,7 @@
 
 struct start {
 	struct stored_dispatch row;  /* to be; its id is chosen here */
-	struct stored_dispatch last; /* what it replaces, when has_last */
+	struct stored_dispatch last; /* its runner's newest round so far, when has_last */
 	bool has_last;
 };
 

@@ -52,10 +52,12 @@ int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
 {
 	int64_t id = change_find(d, f->kind, f->repository, f->head_sha);
 
-	if (id) {
+	if (id && f->kind == CHANGE_PULL_REQUEST)
+		change_touch(d, id, now_ms); /* change_settle() says from which PR its facts come */
+	else if (id)
 		update(d, id, f, now_ms);
+	if (id)
 		return id;
-	}
 	if (f->kind == CHANGE_PULL_REQUEST)
 		counter_add(d, COUNT_OPEN_CHANGES, 1);
 	return db_int(d, 0,
@@ -137,6 +139,48 @@ void pull_put(struct db *d, const char *repository, const struct pull_info *pull
 	free(labels);
 }
 
+int64_t change_lead(struct db *d, int64_t change_id)
+{
+	return db_int(d, 0,
+	    "SELECT p.number FROM pull p LEFT JOIN pull_head h"
+	    " ON h.repository_key = p.repository_key AND h.number = p.number"
+	    " AND h.change_id = p.change_id WHERE p.change_id = ?1 AND p.state = 'open'"
+	    " GROUP BY p.number ORDER BY COALESCE(p.association, '') IN"
+	    " ('OWNER', 'MEMBER', 'COLLABORATOR') DESC, MIN(h.since_ms), p.number LIMIT 1",
+	    V_INT(change_id));
+}
+
+int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number)
+{
+	return db_int(d, 0,
+	    "SELECT MIN(number) FROM pull WHERE change_id = ?1 AND state = 'open'"
+	    " AND number <> ?2",
+	    V_INT(change_id), V_INT(number));
+}
+
+/* Base, title and author of the PR that leads. */
+static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT c.repository, c.head_sha, p.base_ref, p.base_sha, p.title, p.author"
+	    " FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND p.number = ?2",
+	    V_INT(change_id), V_INT(change_lead(d, change_id)));
+
+	if (rows_next(r)) {
+		struct change_facts f = {
+		    .repository = rows_text(r, 0),
+		    .head_sha = rows_text(r, 1),
+		    .base_ref = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    .base_sha = rows_is_null(r, 3) ? NULL : rows_text(r, 3),
+		    .title = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .author = rows_is_null(r, 5) ? NULL : rows_text(r, 5),
+		};
+
+		update(d, change_id, &f, now_ms);
+	}
+	rows_end(r);
+}
+
 static enum change_state state_by_pulls(struct db *d, int64_t change_id)
 {
 	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
@@ -150,8 +194,8 @@ static enum change_state state_by_pulls(struct db *d, int64_t change_id)
 struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
 {
 	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1"
-	    " ORDER BY accelerator, runner",
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
+	    " AND (is_current = 1 OR state = 'held') ORDER BY accelerator, runner, round DESC",
 	    V_INT(change_id)));
 }
 
@@ -172,6 +216,7 @@ void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 	enum change_state now = state_by_pulls(d, change_id);
 
 	free(name);
+	follow_lead(d, change_id, now_ms);
 	if (now != CHANGE_OPEN)
 		end_dispatches(d, change_id,
 		    now == CHANGE_CLOSED ? DISPATCH_CANCELLED : DISPATCH_SUPERSEDED, now_ms);

@@ -166,7 +166,12 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	int64_t from_ms = s->not_before_ms > now_ms ? s->not_before_ms : now_ms;
 
-	s->is_current = true;
+	s->is_current =
+	    s->state != DISPATCH_HELD ||
+	    !db_has(d,
+		"SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+		" AND is_current = 1 LIMIT 1",
+		V_INT(s->change_id), V_TEXT(s->accelerator), V_TEXT(s->runner));
 	s->created_ms = now_ms;
 	if (s->state == DISPATCH_QUEUED) {
 		/* Nobody is asked for a pull dispatch, so nobody can acknowledge it: how long
@@ -181,7 +186,7 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    " delivery_guid, event_type, sent_action, original_action, acknowledge_ms, start_ms,"
 	    " finish_ms, ack_by_ms, start_by_ms, finish_by_ms, next_due_ms, created_ms,"
 	    " not_before_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?27, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
 	    " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
 	    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(s->change_id),
 	    V_TEXT(runner_kind_name(s->kind)), V_TEXT(s->target), V_TEXT(s->target_key),
@@ -191,7 +196,7 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    V_TEXT(s->original_action), V_INT(s->acknowledge_ms), V_INT(s->start_ms),
 	    V_INT(s->finish_ms), V_INT_OR_NULL(s->ack_by_ms), V_INT_OR_NULL(s->start_by_ms),
 	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms),
-	    V_INT_OR_NULL(s->not_before_ms));
+	    V_INT_OR_NULL(s->not_before_ms), V_INT(s->is_current));
 	counter_add(d, counter_of(s->state), 1);
 	db_tell(d, STORE_DISPATCHES);
 	db_tell_change(d, s->change_id);
@@ -275,6 +280,18 @@ void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 		   " AND accelerator = ?3 RETURNING id",
 		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator)));
 	cells_moved(d, s->change_id, s->accelerator, CELLS_RETIRED, now_ms);
+}
+
+bool dispatch_has_run(struct db *d, const struct stored_dispatch *s)
+{
+	if (s->state == DISPATCH_HELD)
+		return false;
+	if (s->state != DISPATCH_CANCELLED && s->state != DISPATCH_SUPERSEDED)
+		return true;
+	return db_has(d,
+	    "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+	    " LIMIT 1",
+	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
 }
 
 void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)

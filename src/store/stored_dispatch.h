@@ -16,7 +16,7 @@ struct stored_dispatch {
 	char *target, *target_key;
 	int64_t round;
 	int64_t round_ms; /* GitHub's time of the newest event that started a round */
-	bool is_current;  /* of the latest round */
+	bool is_current;  /* of the latest round that was let in, or that none came before */
 	enum dispatch_state state;
 	char *held_reason; /* why it is held, or was before ok-to-test */
 	bool is_held_for_good;
@@ -54,7 +54,8 @@ void stored_dispatch_release(struct stored_dispatch *s);
 /* A copy with strings of its own. */
 struct stored_dispatch stored_dispatch_copy(const struct stored_dispatch *s);
 
-/* A new row in its first state (held or queued); queued ones get their deadlines. */
+/* A new row in its first state (held or queued); queued ones get their deadlines. A held one becomes
+ * current only where no other is: it waits beside a round that has run and hides none of it. */
 void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms);
 /* The only way from one state to another. False when the step is not legal: nothing
  * changes then. `why` goes to last_error when it is given. */
@@ -67,6 +68,8 @@ void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 /* A newer one takes its place: it is superseded when unfinished, its jobs are no longer
  * shown, its request is dropped. */
 void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms);
+/* Whether a vendor had it, or may have: then what came of it is worth showing. */
+bool dispatch_has_run(struct db *d, const struct stored_dispatch *s);
 /* A held one goes, because it is about to be inserted again as released. */
 void dispatch_delete_held(struct db *d, const struct stored_dispatch *s);
 /* superseded or cancelled when it is unfinished, with its request in any case. Returns whether its

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "store/commands.h"
 #include "store/key.h"
+#include "store/stored_change.h"
 
 /* ---- a change ---- */
 
@@ -63,10 +64,11 @@ static void read_change(struct find_tested *q, struct db *d, int64_t id)
 
 static void read_pull(struct find_tested *q, struct db *d, int64_t id)
 {
+	int64_t number = q->number ? q->number : change_lead(d, id);
 	struct rows *r = db_rows(d,
 	    "SELECT number, state FROM pull WHERE change_id = ?1 AND (?2 = 0 OR number = ?2)"
-	    " ORDER BY state = 'open' DESC, number DESC LIMIT 1",
-	    V_INT(id), V_INT(q->number));
+	    " ORDER BY number DESC LIMIT 1",
+	    V_INT(id), V_INT(number));
 
 	if (rows_next(r)) {
 		q->pull_number = rows_int(r, 0);
@@ -178,11 +180,8 @@ static int rerun_run(struct store_query *sq, struct db *d)
 	struct find_rerun *q = CONTAINER_OF(sq, struct find_rerun, q);
 	struct repository_key key = repository_key(q->repository);
 
-	q->pull_number = db_int(d, 0,
-	    "SELECT p.number FROM change c JOIN pull p ON p.change_id = c.id"
-	    " WHERE c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"
-	    " AND p.state = 'open' ORDER BY p.number LIMIT 1",
-	    V_TEXT(key.text), V_TEXT(q->head_sha));
+	q->pull_number =
+	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, q->repository, q->head_sha));
 	if (q->check_name)
 		find_by_check(q, d, key.text);
 	if (q->n)

@@ -1,4 +1,4 @@
-/* Commands said on PR 1 (store_rig.h's upstream), one comment each. */
+/* Commands said on a PR of store_rig.h's upstream, one comment each. */
 #ifndef TESTS_COMMANDS_RIG_H
 #define TESTS_COMMANDS_RIG_H
 
@@ -9,6 +9,7 @@
 struct rig_comment {
 	enum command_kind kind;
 	const char *word, *suite, *sha; /* NULL: none */
+	int64_t number;                 /* 0: 1 */
 	int64_t at_ms;
 	int64_t id; /* 0: a new one */
 	enum speaker speaker;
@@ -34,7 +35,7 @@ static inline struct rig_answer rig_say(const struct rig_comment *c)
 	    .words = command_kind_name(c->kind),
 	    .speaker = c->speaker};
 	struct run_commands op = {.repository = UPSTREAM,
-	    .number = 1,
+	    .number = c->number ? c->number : 1,
 	    .delivery_id = c->delivery_id,
 	    .spoken = &spoken,
 	    .list = list,

@@ -212,6 +212,9 @@ struct rig_plan {
 	struct plan_want *wants;
 	size_t n_wants;
 	char **drops;
+	const char *association, *author, *base_ref; /* NULL: MEMBER, alice, main */
+	bool is_draft;
+	char **labels;  /* NULL: none */
 	int64_t now_ms; /* 0: event_ms */
 };
 
@@ -229,11 +232,12 @@ static inline struct apply_plan rig_apply(const struct rig_plan *r)
 	    .pull = {.number = r->number ? r->number : 1,
 		.head_sha = (char *)r->head,
 		.base_sha = (char *)HEAD_C,
-		.base_ref = (char *)"main",
+		.base_ref = (char *)(r->base_ref ? r->base_ref : "main"),
 		.title = (char *)"A change",
-		.author = (char *)"alice",
-		.author_association = (char *)"MEMBER",
-		.labels = no_labels,
+		.author = (char *)(r->author ? r->author : "alice"),
+		.author_association = (char *)(r->association ? r->association : "MEMBER"),
+		.labels = r->labels ? r->labels : no_labels,
+		.is_draft = r->is_draft,
 		.is_open = r->kind != PLAN_CLOSE,
 		.updated_ms = r->event_ms},
 	    .head_sha = (char *)r->head,

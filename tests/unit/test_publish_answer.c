@@ -45,6 +45,16 @@ static void each_error_has_words(void **state)
 	}
 }
 
+static void it_names_the_other_pull_request(void **state)
+{
+	char *text = text_of("retest", "", "", "shared", "41", NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "Another open pull request, #41, has the same head"));
+	assert_non_null(strstr(text, "for members"));
+	free(text);
+}
+
 static void the_list_names_the_bot(void **state)
 {
 	char *text = text_of("?", "", "", "done", "", NULL);
@@ -87,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_error_has_words),
+	    cmocka_unit_test(it_names_the_other_pull_request),
 	    cmocka_unit_test(the_list_names_the_bot),
 	    cmocka_unit_test(what_was_typed_is_code),
 	    cmocka_unit_test(status_needs_the_change),

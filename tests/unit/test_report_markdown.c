@@ -193,11 +193,11 @@ static void test_only_held(void **state)
 	view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_HELD);
 	assert_true(comment_has_news(v));
 	assert_false(comment_is_complete(v));
-	check_body(v,
-	    COMMENT_MARKER "\n… **Nothing runs before a member allows it**; 1 accelerator is "
-			   "held.\n\n" HEAD_LINE "\n\n"
-			   "**Held:** Ascend NPU. A member of the repository releases this "
-			   "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n---\n" UPDATED);
+	check_body(v, COMMENT_MARKER
+	    "\n… **Nothing runs before a member allows it**; 1 accelerator is "
+	    "held.\n\n" HEAD_LINE "\n\n"
+	    "**Held:** Ascend NPU. A member of the repository releases this "
+	    "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n---\n" UPDATED);
 }
 
 static void hold(
@@ -207,6 +207,33 @@ static void hold(
 
 	v->accelerators[i].dispatches[0].held_reason = xstrdup(why);
 	v->accelerators[i].dispatches[0].is_held_for_good = is_for_good;
+}
+
+/* Finding 1: a held round hides nothing of the one before it, and is named beside it. */
+static void test_a_held_round_beside_one_that_ran(void **state)
+{
+	struct change_view *v = view_new();
+	size_t i = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
+	struct accelerator_view *a = &v->accelerators[i];
+	struct dispatch_view *d = VIEW_PUSH(a->dispatches, a->n_dispatches);
+	struct comment c;
+
+	(void)state;
+	view_add_job(v, i, 12, "npu", "success");
+	view_add_verdict(v, i, "model", "llama3", TEST_PASS, 12);
+	d->id = xstrdup("bbbbbbbbbbbbbbbbbbbbbbbbbb");
+	d->runner = xstrdup("ci");
+	d->runner_kind = xstrdup("github");
+	d->state = DISPATCH_HELD;
+	d->held_reason = xstrdup("a stranger");
+	comment_render(v, &options, &c);
+	assert_non_null(strstr(c.markdown, "**Ascend NPU passed**"));
+	assert_non_null(strstr(c.markdown, "| `model/llama3` | [✓]"));
+	assert_non_null(strstr(c.markdown,
+	    "**Held:** Ascend NPU: `a stranger`. A member of the repository releases this commit "
+	    "with the comment `@outpost-ci ok-to-test 111111111122`"));
+	comment_release(&c);
+	change_view_free(v);
 }
 
 static void test_held_for_the_same_reason(void **state)
@@ -535,6 +562,7 @@ int main(void)
 	    cmocka_unit_test(test_everything_at_once),
 	    cmocka_unit_test(test_new_head_has_nothing_yet),
 	    cmocka_unit_test(test_only_held),
+	    cmocka_unit_test(test_a_held_round_beside_one_that_ran),
 	    cmocka_unit_test(test_held_for_the_same_reason),
 	    cmocka_unit_test(test_declined),
 	    cmocka_unit_test(test_held_until_the_merge),

@@ -1,0 +1,469 @@
+/* Finding 1: two pull requests with one head. They share its results; the author of the second gets no
+ * power over the first, whatever they say and whatever they do to their own pull request. */
+#include "commands_rig.h"
+
+#include "model/plan.h"
+#include "model/trigger.h"
+
+/* PR 1 is a member's, PR 2 a stranger's with the same head. npu and xpu trust members, every change
+ * waits for a member on zpu. */
+enum { FIRST = 1, TWIN = 2 };
+
+struct pair {
+	char head[41];
+	int64_t first, twin; /* numbers */
+	int64_t at;          /* seconds from T0 on */
+};
+
+static struct plan_want of_member[] = {
+    WEBHOOK_WANT("npu"), GITHUB_WANT("xpu", "Ascend/pytorch"), WEBHOOK_WANT("zpu")};
+static struct plan_want of_stranger[] = {
+    WEBHOOK_WANT("npu"), GITHUB_WANT("xpu", "Ascend/pytorch"), WEBHOOK_WANT("zpu")};
+
+static int setup(void **state)
+{
+	of_member[0].needs = of_member[1].needs = STANDING_MEMBER;
+	of_stranger[0].needs = of_stranger[1].needs = STANDING_MEMBER;
+	of_stranger[0].held_reason = of_stranger[1].held_reason =
+	    (char *)"the author is not a member";
+	of_member[2].needs = of_stranger[2].needs = STANDING_UNREACHED;
+	of_member[2].held_reason = of_stranger[2].held_reason = (char *)"every change waits here";
+	return rig_setup(state);
+}
+
+static struct pair pair_of(int n)
+{
+	struct pair p = {.first = 1000 + 2 * n, .twin = 1001 + 2 * n, .at = n * 10};
+
+	/* Seven digits alone are that head's. */
+	snprintf(p.head, sizeof(p.head), "%07x%033x", 0x1000000 + n, n);
+	return p;
+}
+
+static struct rig_plan event_of(const struct pair *p, int64_t number, const char *action)
+{
+	bool is_first = number == p->first;
+
+	return (struct rig_plan){
+	    .kind = strcmp(action, "closed") == 0 ? PLAN_CLOSE : PLAN_START,
+	    .number = number,
+	    .head = p->head,
+	    .event_ms = T0 + p->at * 1000,
+	    .starts_round = strcmp(action, "reopened") == 0 || strcmp(action, "edited") == 0,
+	    .action = action,
+	    .sent_action = strcmp(action, "edited") == 0 ? "synchronize" : NULL,
+	    .association = is_first ? "MEMBER" : "NONE",
+	    .author = is_first ? "alice" : "mallory",
+	    .wants = is_first ? of_member : of_stranger,
+	    .n_wants = ARRAY_LEN(of_member),
+	};
+}
+
+static int happens(struct pair *p, int64_t number, const char *action)
+{
+	struct rig_plan r = event_of(p, number, action);
+
+	p->at++;
+	r.event_ms = T0 + p->at * 1000;
+	return rig_apply(&r).n_new_dispatches;
+}
+
+static void report(const char *head, const char *accelerator, const char *conclusion)
+{
+	char *id = rig_dispatch_id(head, accelerator);
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)conclusion,
+	    .workflow = (char *)"tests",
+	    .name = (char *)"all",
+	    .run_id = (char *)"100",
+	    .run_attempt = 1};
+	struct report_job op = {
+	    .dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0};
+
+	DO_OK(store_report_job, &op);
+	assert_int_equal(op.outcome, REPORT_RECORDED);
+	free(id);
+}
+
+#define SHARED_STATE "npu done*, xpu sent*, zpu held*"
+
+/* The first has run on npu, runs on xpu, and waits on zpu. Then the twin is opened. */
+static struct pair open_pair(int n)
+{
+	struct pair p = pair_of(n);
+
+	happens(&p, p.first, "opened");
+	free(rig_send(T0 + 365 * DAY));
+	report(p.head, "npu", "success");
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	assert_int_equal(happens(&p, p.twin, "opened"), 0);
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	return p;
+}
+
+/* ---- the matrix ---- */
+
+static const struct {
+	enum command_kind kind;
+	const char *word;
+	int n_digits;
+	enum command_result to_author;
+	const char *by_member; /* what a member's brings about */
+} COMMANDS[] = {
+    {COMMAND_RETEST, NULL, 0, COMMAND_SHARED,
+	SHARED_STATE}, /* clean, running, held: nothing to do */
+    {COMMAND_RETEST, "npu", 0, COMMAND_SHARED, "npu queued*, npu done, xpu sent*, zpu held*"},
+    {COMMAND_RETEST, "zpu", 0, COMMAND_SHARED, SHARED_STATE}, /* a retest releases nothing */
+    {COMMAND_CANCEL, NULL, 0, COMMAND_SHARED, "npu done*, xpu cancelled*, zpu held*"},
+    {COMMAND_OK_TO_TEST, NULL, 0, COMMAND_FOR_MEMBERS, "npu done*, xpu sent*, zpu queued*"},
+    {COMMAND_OK_TO_TEST, NULL, 7, COMMAND_FOR_MEMBERS, "npu done*, xpu sent*, zpu queued*"},
+    {COMMAND_OK_TO_TEST, NULL, 12, COMMAND_FOR_MEMBERS, "npu done*, xpu sent*, zpu queued*"},
+    {COMMAND_OK_TO_TEST, NULL, 40, COMMAND_FOR_MEMBERS, "npu done*, xpu sent*, zpu queued*"},
+    {COMMAND_DECLINE, NULL, 0, COMMAND_FOR_MEMBERS, "npu done*, xpu sent*, zpu cancelled*"},
+    {COMMAND_STATUS, NULL, 0, COMMAND_DONE, SHARED_STATE},
+    {COMMAND_HELP, NULL, 0, COMMAND_DONE, SHARED_STATE},
+};
+
+static const char *const ASSOCIATIONS[] = {"OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR",
+    "FIRST_TIME_CONTRIBUTOR", "FIRST_TIMER", "NONE", "MANNEQUIN"};
+
+enum person { AUTHOR_OF_FIRST, AUTHOR_OF_TWIN, SOMEBODY_ELSE, N_PERSONS };
+
+static enum speaker speaker_of(const char *association, enum person who, int on)
+{
+	if (association_is_member(association))
+		return SPEAKER_MEMBER;
+	return who == (on == FIRST ? AUTHOR_OF_FIRST : AUTHOR_OF_TWIN) ? SPEAKER_AUTHOR
+								       : SPEAKER_STRANGER;
+}
+
+/* The retest's plan is that of the PR on which it was said. */
+static struct rig_answer say(const struct pair *p, size_t command, int on, enum speaker speaker)
+{
+	static const char *const logins[] = {"alice", "mallory", "bob"};
+	char sha[41] = "";
+	struct rig_comment c = {
+	    .kind = COMMANDS[command].kind,
+	    .word = COMMANDS[command].word,
+	    .sha = sha,
+	    .number = on == FIRST ? p->first : p->twin,
+	    .at_ms = T0 + (p->at + 5) * 1000,
+	    .speaker = speaker,
+	    .login = logins[speaker % 3],
+	};
+	struct plan plan = {
+	    .kind = PLAN_START,
+	    .change_kind = CHANGE_PULL_REQUEST,
+	    .repository = xstrdup(UPSTREAM),
+	    .pull = {.number = c.number,
+		.is_open = true,
+		.author_association = xstrdup(on == FIRST ? "MEMBER" : "NONE"),
+		.updated_ms = c.at_ms},
+	    .head_sha = xstrdup(p->head),
+	    .event_ms = c.at_ms,
+	    .starts_round = true,
+	    .event_type = "pull_request",
+	    .sent_action = "synchronize",
+	    .original_action = xstrdup("retest"),
+	    .wants = on == FIRST ? of_member : of_stranger,
+	    .n_wants = ARRAY_LEN(of_member),
+	};
+	struct rig_answer a;
+
+	snprintf(sha, (size_t)COMMANDS[command].n_digits + 1, "%s", p->head);
+	plan_add_retest(&plan, c.word, NULL, NULL);
+	if (c.kind == COMMAND_RETEST)
+		c.plan = &plan;
+	a = rig_say(&c);
+	plan.wants = NULL;
+	plan.n_wants = 0;
+	plan_release(&plan);
+	return a;
+}
+
+static void check_refusal(size_t command, enum speaker speaker, const struct rig_answer *a)
+{
+	if (speaker == SPEAKER_STRANGER) {
+		assert_int_equal(a->outcome, COMMANDS_REFUSED);
+		return;
+	}
+	assert_int_equal(a->outcome, COMMANDS_HEARD);
+	assert_int_equal(a->result, COMMANDS[command].to_author);
+}
+
+static void check_members(size_t command, int on, int *n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ASSOCIATIONS); i++) {
+		struct pair p;
+
+		if (speaker_of(ASSOCIATIONS[i], SOMEBODY_ELSE, on) != SPEAKER_MEMBER)
+			continue;
+		p = open_pair((*n)++);
+		say(&p, command, on, SPEAKER_MEMBER);
+		ASSERT_DISPATCHES(p.head, COMMANDS[command].by_member);
+	}
+}
+
+static void check_others(size_t command, int on, int *n)
+{
+	struct pair p = open_pair((*n)++);
+
+	for (int who = 0; who < N_PERSONS; who++)
+		for (size_t i = 0; i < ARRAY_LEN(ASSOCIATIONS); i++) {
+			enum speaker s = speaker_of(ASSOCIATIONS[i], (enum person)who, on);
+			struct rig_answer a;
+
+			if (s == SPEAKER_MEMBER)
+				continue;
+			a = say(&p, command, on, s);
+			check_refusal(command, s, &a);
+		}
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	ASSERT_CELLS(p.head, "npu tests/all PASS");
+}
+
+/* Both PRs, every command, everybody who may say it, as whatever GitHub says they are. */
+static void only_members_move_what_two_share(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	for (size_t command = 0; command < ARRAY_LEN(COMMANDS); command++)
+		for (int on = FIRST; on <= TWIN; on++) {
+			check_members(command, on, &n);
+			check_others(command, on, &n);
+		}
+}
+
+/* ---- one after the other ---- */
+
+enum { RETEST_NPU = 1, CANCEL = 3, RELEASE = 4, STATUS = 9, HELP = 10 };
+
+/* Once the first is closed the head is the twin's alone. Its author is no member, so another round
+ * waits; what is known of the head stays. */
+static void a_held_round_waits_beside_the_one_that_ran(void **state)
+{
+	struct pair p = open_pair(0);
+	struct rig_answer a;
+
+	(void)state;
+	happens(&p, p.first, "closed");
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	a = say(&p, RETEST_NPU, TWIN, SPEAKER_AUTHOR);
+	assert_int_equal(a.result, COMMAND_HELD);
+	ASSERT_DISPATCHES(p.head, "npu held, npu done*, xpu sent*, zpu held*");
+	ASSERT_CELLS(p.head, "npu tests/all PASS");
+	/* It is not doubled, and another round of the whole does not hide the first either. */
+	say(&p, RETEST_NPU, TWIN, SPEAKER_AUTHOR);
+	happens(&p, p.twin, "edited");
+	ASSERT_DISPATCHES(p.head, "npu held, npu done*, xpu held, xpu sent*, zpu held*");
+	ASSERT_CELLS(p.head, "npu tests/all PASS");
+	/* A late report of what ran is taken. */
+	report(p.head, "xpu", "failure");
+	ASSERT_CELLS(p.head, "npu tests/all PASS, xpu tests/all FAIL");
+	a = say(&p, RELEASE, TWIN, SPEAKER_MEMBER);
+	assert_int_equal(a.n_released, 3);
+	ASSERT_DISPATCHES(p.head, "npu queued*, npu done, xpu queued*, xpu done, zpu queued*");
+}
+
+/* The same wants without the twin's PR being known: GitHub says what its head is. */
+static void a_twin_that_is_not_known_yet_is_one_too(void **state)
+{
+	struct pair p = pair_of(0);
+
+	(void)state;
+	happens(&p, p.first, "opened");
+	assert_int_equal(say(&p, RETEST_NPU, TWIN, SPEAKER_AUTHOR).result, COMMAND_SHARED);
+}
+
+/* Without another open PR its author may begin and end what is their own. */
+static void an_author_alone_may_begin_and_end(void **state)
+{
+	struct pair p = open_pair(0);
+
+	(void)state;
+	happens(&p, p.twin, "closed");
+	assert_int_equal(say(&p, RETEST_NPU, FIRST, SPEAKER_AUTHOR).result, COMMAND_DONE);
+	assert_int_equal(say(&p, CANCEL, FIRST, SPEAKER_AUTHOR).n_cancelled, 2);
+}
+
+/* Whatever a stranger does to the twin. */
+static void events_of_the_twin_move_nothing(void **state)
+{
+	struct pair p = open_pair(0);
+	static const char *const events[] = {"edited", "closed", "reopened", "ready_for_review",
+	    "edited", "closed", "opened", "reopened", "synchronize"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+		assert_int_equal(happens(&p, p.twin, events[i]), 0);
+		ASSERT_DISPATCHES(p.head, SHARED_STATE);
+		ASSERT_CELLS(p.head, "npu tests/all PASS");
+	}
+	ASSERT_SENT(T0 + 365 * DAY, "");
+	/* The first's own events begin a round, as ever. */
+	assert_int_equal(happens(&p, p.first, "edited"), 2);
+	ASSERT_DISPATCHES(p.head, "npu queued*, npu done, xpu queued*, xpu superseded, zpu held*");
+}
+
+/* PR 2 was opened before, and by nobody trusted: then a member's PR has the same head. */
+static void a_member_leads_whoever_came_first(void **state)
+{
+	struct pair p = pair_of(0);
+
+	(void)state;
+	happens(&p, p.twin, "opened");
+	ASSERT_DISPATCHES(p.head, "npu held*, xpu held*, zpu held*");
+	/* A trusted author who opens a PR with a head vouches for it. */
+	assert_int_equal(happens(&p, p.first, "opened"), 2);
+	ASSERT_DISPATCHES(p.head, "npu queued*, xpu queued*, zpu held*");
+	assert_int_equal(happens(&p, p.twin, "edited"), 0);
+	assert_int_equal(happens(&p, p.first, "edited"), 2);
+}
+
+/* An accelerator that only the twin asks for: its author is not trusted, the head is. */
+static void a_twin_neither_holds_nor_starts_what_the_first_does_not_want(void **state)
+{
+	struct pair p = pair_of(0);
+	struct rig_plan r = event_of(&p, p.first, "opened");
+
+	(void)state;
+	r.n_wants = 1;
+	r.event_ms = T0 + 1000;
+	rig_apply(&r);
+	p.at = 1;
+	assert_int_equal(happens(&p, p.twin, "opened"), 1);
+	ASSERT_DISPATCHES(p.head, "npu queued*, zpu held*"); /* zpu waits for a member anyway */
+}
+
+static struct rig_plan drop_of(const struct pair *p, const char *action, char **drops)
+{
+	struct rig_plan r = event_of(p, p->twin, action);
+
+	r.kind = PLAN_UPDATE;
+	r.sent_action = "closed";
+	r.drops = drops;
+	r.n_wants = 0;
+	r.event_ms = T0 + (p->at + 1) * 1000;
+	return r;
+}
+
+static void a_draft_ends_only_what_no_other_wants(void **state)
+{
+	struct pair p = open_pair(0);
+	char *drops[] = {(char *)"npu", (char *)"xpu", NULL};
+	struct rig_plan r = drop_of(&p, "converted_to_draft", drops);
+
+	(void)state;
+	r.is_draft = true;
+	rig_apply(&r);
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	/* Both are drafts now. */
+	p.at++;
+	r.number = p.first;
+	r.event_ms = T0 + (p.at + 1) * 1000;
+	r.association = "MEMBER";
+	rig_apply(&r);
+	ASSERT_DISPATCHES(p.head, "npu done*, xpu cancelled*, zpu held*");
+}
+
+static void a_label_ends_only_what_no_other_bears(void **state)
+{
+	struct pair p = pair_of(0);
+	char *drops[] = {(char *)"xpu", NULL}, *labels[] = {(char *)"ciflow/crcr/XPU", NULL};
+	struct rig_plan r = event_of(&p, p.first, "opened");
+
+	(void)state;
+	r.labels = labels;
+	rig_apply(&r);
+	p.at++;
+	happens(&p, p.twin, "opened");
+	r = drop_of(&p, "unlabeled", drops);
+	rig_apply(&r);
+	ASSERT_DISPATCHES(p.head, "npu queued*, xpu queued*, zpu held*");
+	p.at += 2;
+	r = drop_of(&p, "unlabeled", drops);
+	r.number = p.first;
+	r.association = "MEMBER";
+	rig_apply(&r);
+	ASSERT_DISPATCHES(p.head, "npu queued*, xpu cancelled*, zpu held*");
+}
+
+/* A change has one base: that of the PR that leads. */
+static void the_base_is_that_of_the_first(void **state)
+{
+	struct pair p = open_pair(0);
+	struct rig_plan r = event_of(&p, p.twin, "edited");
+	struct change_view *v;
+
+	(void)state;
+	r.base_ref = "release/1.0";
+	r.event_ms = T0 + (p.at + 1) * 1000;
+	rig_apply(&r);
+	v = rig_view_of(0, p.head);
+	assert_string_equal(v->base_ref, "main");
+	assert_string_equal(v->author, "alice");
+	change_view_free(v);
+	p.at += 2;
+	happens(&p, p.first, "closed");
+	v = rig_view_of(p.twin, NULL);
+	assert_string_equal(v->base_ref, "release/1.0");
+	change_view_free(v);
+}
+
+/* Many PRs with one head allow no more commands. */
+static void twenty_an_hour_on_all_pulls_of_a_head(void **state)
+{
+	struct pair p = open_pair(0);
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(say(&p, HELP, FIRST, SPEAKER_MEMBER).outcome, COMMANDS_HEARD);
+		assert_int_equal(say(&p, HELP, TWIN, SPEAKER_MEMBER).outcome, COMMANDS_HEARD);
+	}
+	assert_int_equal(say(&p, HELP, FIRST, SPEAKER_MEMBER).outcome, COMMANDS_TOO_MANY);
+	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_MEMBER).outcome, COMMANDS_TOO_MANY);
+	ASSERT_DISPATCHES(p.head, SHARED_STATE);
+	/* It is one speaker's; another is heard. */
+	assert_int_equal(say(&p, STATUS, FIRST, SPEAKER_AUTHOR).outcome, COMMANDS_HEARD);
+}
+
+/* Re-run and outpostctl name a commit, not a PR: they mean the PR that leads. */
+static void a_commit_means_the_pull_that_leads(void **state)
+{
+	struct pair p = pair_of(0);
+	struct find_tested t = {.repository = UPSTREAM, .sha = p.head};
+	struct find_rerun f = {.repository = UPSTREAM, .head_sha = p.head};
+
+	(void)state;
+	happens(&p, p.twin, "opened");
+	happens(&p, p.first, "opened");
+	ASK_OK(store_find_tested, &t);
+	assert_int_equal(t.pull_number, p.first);
+	assert_true(t.is_open);
+	find_tested_release(&t);
+	ASK_OK(store_find_rerun, &f);
+	assert_int_equal(f.pull_number, p.first);
+	find_rerun_release(&f);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(only_members_move_what_two_share),
+	    TEST(a_held_round_waits_beside_the_one_that_ran),
+	    TEST(a_twin_that_is_not_known_yet_is_one_too),
+	    TEST(an_author_alone_may_begin_and_end),
+	    TEST(events_of_the_twin_move_nothing),
+	    TEST(a_member_leads_whoever_came_first),
+	    TEST(a_twin_neither_holds_nor_starts_what_the_first_does_not_want),
+	    TEST(a_draft_ends_only_what_no_other_wants),
+	    TEST(a_label_ends_only_what_no_other_bears),
+	    TEST(the_base_is_that_of_the_first),
+	    TEST(twenty_an_hour_on_all_pulls_of_a_head),
+	    TEST(a_commit_means_the_pull_that_leads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
