@@ -17,8 +17,8 @@ enum {
 /* Where in the comment's Markdown the current line stands. The trackers do not know of each
  * other: each errs on the side of "not spoken", and a line counts when none objects. */
 struct place {
-	char fence;      /* '`' or '~' inside a fenced block, else 0 */
-	size_t n_fence;  /* how many of them opened it */
+	char fence;     /* '`' or '~' inside a fenced block, else 0 */
+	size_t n_fence; /* how many of them opened it */
 	/* A fence that may belong to a list's item, or a tag that its paragraph does not close: where
 	 * it ends is not known, so the rest of the comment does not count. */
 	bool is_lost;

@@ -106,7 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (size_t i = 0; i < n_commands; i++)
 		check_command(&list[i]);
 	if (n_commands && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
-		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_FOOTNOTES);
+		cmark_node *document =
+		    cmark_parse_document(text, strlen(text), CMARK_OPT_FOOTNOTES);
 
 		assert(is_shown(document));
 		cmark_node_free(document);
