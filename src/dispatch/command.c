@@ -7,253 +7,13 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "dispatch/spoken.h"
 
 enum {
 	SHA_MIN_CHARS = 7,
 	/* Each look at what encloses a line may walk over the whole comment. */
 	LOOKS_MAX = 50,
 };
-
-/* Where in the comment's Markdown the current line stands. The trackers do not know of each
- * other: each errs on the side of "not spoken", and a line counts when none objects. */
-struct place {
-	char fence;     /* '`' or '~' inside a fenced block, else 0 */
-	size_t n_fence; /* how many of them opened it */
-	/* A fence that may belong to a list's item, or a tag that its paragraph does not close: where
-	 * it ends is not known, so the rest of the comment does not count. */
-	bool is_lost;
-	/* Since a '>' line or a footnote's definition; a paragraph's next lines belong to it as well. */
-	bool is_aside;
-	bool is_html_block;    /* since a line that began with a tag */
-	bool is_in_tag;        /* of that block, */
-	char quote;            /* and inside an attribute's text: its quotation mark, else 0 */
-	unsigned hidden;       /* inside these of HIDING, by bits */
-	const char *comment;   /* its first byte */
-	const char *paragraph; /* first byte of this run of lines without a blank one */
-};
-
-/* HTML that hides what is between, shows it as code or as somebody else's words, or strikes it out. */
-static const char *const HIDING[][2] = {
-    {"<!--", "-->"},
-    {"<![CDATA[", "]]>"},
-    {"<!", ">"},
-    {"<?", "?>"},
-    {"<pre", "</pre>"},
-    {"<code", "</code>"},
-    {"<script", "</script>"},
-    {"<style", "</style>"},
-    {"<textarea", "</textarea>"},
-    {"<blockquote", "</blockquote>"},
-    {"<kbd", "</kbd>"},
-    {"<samp", "</samp>"},
-    {"<tt", "</tt>"},
-    {"<q>", "</q>"},
-    {"<del", "</del>"},
-    {"<strike", "</strike>"},
-    {"<s>", "</s>"},
-};
-
-struct line {
-	const char *start, *text, *end; /* text: behind the indentation */
-	size_t indent;                  /* a tab counts as four */
-};
-
-static struct line read_line(const char *p)
-{
-	struct line l = {.start = p, .end = p + strcspn(p, "\r\n")};
-
-	for (l.text = p; l.text < l.end && (*l.text == ' ' || *l.text == '\t'); l.text++)
-		l.indent += *l.text == '\t' ? 4 : 1;
-	return l;
-}
-
-static const char *next_line(const struct line *l)
-{
-	if (l->end[0] == '\r' && l->end[1] == '\n')
-		return l->end + 2;
-	return *l->end ? l->end + 1 : l->end;
-}
-
-static bool is_blank(const struct line *l)
-{
-	return l->text == l->end;
-}
-
-/* Behind "- ", "* ", "+ ", "1. ", "1) ", as often as they come: a fence or a quote may open
- * inside a list's item. */
-static const char *skip_list_marks(const char *p, const char *end)
-{
-	for (;;) {
-		const char *mark = p;
-
-		while (mark < end && isdigit((unsigned char)*mark))
-			mark++;
-		if (mark == end || !strchr(mark > p ? ".)" : "-*+", *mark))
-			return p;
-		if (++mark == end || (*mark != ' ' && *mark != '\t'))
-			return p;
-		while (mark < end && (*mark == ' ' || *mark == '\t'))
-			mark++;
-		p = mark;
-	}
-}
-
-/* How many backticks or tildes open a fence at p; 0: it is none. */
-static size_t fence_length(const char *p, const char *end)
-{
-	size_t n = 0;
-
-	if (p == end || (*p != '`' && *p != '~'))
-		return 0;
-	while (p + n < end && p[n] == *p)
-		n++;
-	if (n < 3 || (*p == '`' && memchr(p + n, '`', (size_t)(end - p) - n)))
-		return 0;
-	return n;
-}
-
-/* Whether this line is a fence or lies between two. */
-static bool is_fenced(struct place *at, const struct line *l)
-{
-	const char *p = skip_list_marks(l->text, l->end);
-	size_t n = fence_length(l->text, l->end);
-
-	if (at->fence) {
-		struct line rest = read_line(l->text + n);
-
-		if (n >= at->n_fence && *l->text == at->fence && l->indent < 4 && is_blank(&rest))
-			at->fence = 0;
-		return true;
-	}
-	if (n && l->indent == 0) {
-		at->fence = *l->text;
-		at->n_fence = n;
-		return true;
-	}
-	if (n || fence_length(p, l->end))
-		at->is_lost = true;
-	return false;
-}
-
-/* Behind the first occurrence of word, or NULL. */
-static const char *behind(const char *p, const char *end, const char *word)
-{
-	const size_t n = strlen(word);
-
-	for (; (size_t)(end - p) >= n; p++)
-		if (strncasecmp(p, word, n) == 0)
-			return p + n;
-	return NULL;
-}
-
-/* Whether this line has hidden HTML on it or lies in it. */
-static bool is_hidden(struct place *at, const struct line *l)
-{
-	bool is_found = at->hidden != 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(HIDING); i++) {
-		const unsigned bit = 1U << i;
-		const char *p = l->text;
-
-		for (;;) {
-			p = behind(p, l->end, HIDING[i][at->hidden & bit ? 1 : 0]);
-			if (!p)
-				break;
-			at->hidden ^= bit;
-			is_found = true;
-		}
-	}
-	return is_found;
-}
-
-/* "> quoted" and "[^1]: a footnote", which GitHub shows elsewhere, or not at all. */
-static bool is_set_aside(struct place *at, const struct line *l)
-{
-	const char *p = skip_list_marks(l->text, l->end);
-
-	if (is_blank(l))
-		at->is_aside = false;
-	else if (p < l->end && (*p == '>' || (*p == '[' && p[1] == '^')))
-		at->is_aside = true;
-	return at->is_aside;
-}
-
-static const char *paragraph_end(const struct line *l)
-{
-	struct line next = *l;
-
-	while (*next.end) {
-		next = read_line(next_line(&next));
-		if (is_blank(&next))
-			break;
-	}
-	return next.end;
-}
-
-/* Follows a block of HTML, which begins with a tag at the beginning of a line. A tag that is still
- * open at the blank line that ends the block goes on behind it: browsers read what follows as that
- * tag's attributes. */
-static void follow_html_block(struct place *at, const struct line *l)
-{
-	const char *p = skip_list_marks(l->text, l->end);
-
-	if (is_blank(l)) {
-		at->is_lost |= at->is_in_tag;
-		at->is_html_block = at->is_in_tag = false;
-		at->quote = 0;
-		return;
-	}
-	while (p < l->end && (*p == '>' || *p == ' ' || *p == '\t'))
-		p++;
-	at->is_html_block |= p < l->end && *p == '<';
-	for (; at->is_html_block && p < l->end; p++) {
-		if (!at->is_in_tag)
-			at->is_in_tag = *p == '<' && (isalpha((unsigned char)p[1]) || p[1] == '/');
-		else if (at->quote)
-			at->quote = *p == at->quote ? 0 : at->quote;
-		else if (*p == '\'' || *p == '"')
-			at->quote = *p;
-		else if (*p == '>')
-			at->is_in_tag = false;
-	}
-}
-
-/* Moves over one line; true when a reader sees it as plain text of the comment itself. */
-static bool is_spoken(struct place *at, const struct line *l)
-{
-	bool is_in_fence = is_fenced(at, l);
-	bool is_in_html = is_hidden(at, l);
-	bool is_aside = is_set_aside(at, l);
-
-	follow_html_block(at, l);
-	if (is_in_fence || is_blank(l))
-		at->paragraph = l->end;
-	return !is_in_fence && !is_in_html && !is_aside && !at->is_lost && l->indent < 4;
-}
-
-static bool has_any(const char *p, const char *end, const char *characters)
-{
-	for (; p < end; p++)
-		if (strchr(characters, *p))
-			return true;
-	return false;
-}
-
-/* Whether something that opened before the line in its paragraph may close in it or behind it: a
- * code span, a link or its definition with its title, a tag with its attributes, maths, text that is
- * struck out. A block of maths ($$) may hold blank lines, so it may begin and end anywhere. */
-static bool is_enclosed(const struct place *at, const struct line *l)
-{
-	static const char *const pairs[][2] = {
-	    {"`", "`"}, {"[", "])'\""}, {"<", ">"}, {"$", "$"}, {"~", "~"}};
-	const char *end = paragraph_end(l), *maths = strstr(at->comment, "$$");
-
-	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-		if (has_any(at->paragraph, l->start, pairs[i][0]) &&
-		    has_any(l->text, end, pairs[i][1]))
-			return true;
-	return maths && maths < l->start && strstr(l->text, "$$");
-}
 
 static size_t word_length(const char *p, const char *end)
 {
@@ -358,7 +118,7 @@ static enum command_kind parse_words(
 }
 
 /* "@slug VERB [WORD]", nothing else on the line. False: it addresses somebody else. */
-static bool parse_command(const struct line *l, const char *slug, struct command *ret)
+static bool parse_command(const struct spoken_line *l, const char *slug, struct command *ret)
 {
 	const char *p = l->text, *rest;
 	struct word name = take_word(&p, l->end), verb, argument;
@@ -399,17 +159,15 @@ static size_t settle_ok_to_test(struct command *list, size_t n)
 
 size_t commands_find(const char *text, const char *slug, struct command ret[COMMANDS_MAX])
 {
-	struct place at = {.comment = text, .paragraph = text};
+	struct spoken reader = spoken_of(text);
+	struct spoken_line l;
 	size_t n = 0, n_looked_at = 0;
 
-	for (const char *p = text; *p && n < COMMANDS_MAX && n_looked_at < LOOKS_MAX;) {
-		struct line l = read_line(p);
-
-		if (is_spoken(&at, &l) && parse_command(&l, slug, &ret[n])) {
-			n_looked_at++;
-			n += !is_enclosed(&at, &l);
-		}
-		p = next_line(&l);
+	while (n < COMMANDS_MAX && n_looked_at < LOOKS_MAX && spoken_next(&reader, &l)) {
+		if (!parse_command(&l, slug, &ret[n]))
+			continue;
+		n_looked_at++;
+		n += !spoken_is_enclosed(&reader, &l);
 	}
 	return settle_ok_to_test(ret, n);
 }
