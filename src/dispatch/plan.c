@@ -25,7 +25,7 @@ static void copy_pull(const struct pull_info *from, struct pull_info *to)
 struct hold {
 	const char *reason; /* NULL: it does not */
 	bool is_for_good;   /* no ok-to-test releases it */
-	enum standing needs;
+	enum author_rank needs;
 };
 
 static struct hold hold_of(enum trust trust, const char *association)

@@ -21,9 +21,9 @@ struct plan_want {
 	char *target;          /* github, infra: owner/name; webhook: the URL; pull: "" */
 	char *held_reason;     /* NULL: may run now */
 	bool is_held_for_good; /* ok-to-test does not release it (trust: merged) */
-	/* The standing that admits an author here. Another PR whose author has it makes the head
+	/* The rank that admits an author here. Another PR whose author has it makes the head
 	 * trusted as well. */
-	enum standing needs;
+	enum author_rank needs;
 	/* Counts only when this head is new to the PR, or the PR is new: the event that should
 	 * have brought it was lost, and one of little meaning came after it. */
 	bool is_for_new_head;

@@ -56,32 +56,32 @@ bool association_is_member(const char *association)
 	       str_eq(association, "COLLABORATOR");
 }
 
-enum standing standing_of(const char *association)
+enum author_rank author_rank_of(const char *association)
 {
 	if (association_is_member(association))
-		return STANDING_MEMBER;
-	return str_eq(association, "CONTRIBUTOR") ? STANDING_CONTRIBUTOR : STANDING_NONE;
+		return RANK_MEMBER;
+	return str_eq(association, "CONTRIBUTOR") ? RANK_CONTRIBUTOR : RANK_NONE;
 }
 
-enum standing trust_needs(enum trust trust)
+enum author_rank trust_needs(enum trust trust)
 {
 	switch (trust) {
 	case TRUST_ANYONE:
-		return STANDING_NONE;
+		return RANK_NONE;
 	case TRUST_CONTRIBUTORS:
-		return STANDING_CONTRIBUTOR;
+		return RANK_CONTRIBUTOR;
 	case TRUST_MEMBERS:
-		return STANDING_MEMBER;
+		return RANK_MEMBER;
 	case TRUST_APPROVED:
 	case TRUST_MERGED:
 		break;
 	}
-	return STANDING_UNREACHED;
+	return RANK_UNREACHED;
 }
 
 const char *trust_holds_pull(enum trust trust, const char *association)
 {
-	if (standing_of(association) >= trust_needs(trust))
+	if (author_rank_of(association) >= trust_needs(trust))
 		return NULL;
 	switch (trust) {
 	case TRUST_ANYONE:

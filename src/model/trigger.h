@@ -33,14 +33,14 @@ bool trigger_push(const struct accelerator *a, const char *branch);
 bool pull_has_label(const struct pull_info *pull, const char *accelerator); /* ciflow/crcr/NAME */
 
 /* How far GitHub vouches for an author, and how far a policy asks it to: it admits who reaches it. */
-enum standing {
-	STANDING_NONE,
-	STANDING_CONTRIBUTOR,
-	STANDING_MEMBER,
-	STANDING_UNREACHED, /* by no author: a person has to release it, or it has to be merged */
+enum author_rank {
+	RANK_NONE,
+	RANK_CONTRIBUTOR,
+	RANK_MEMBER,
+	RANK_UNREACHED, /* by no author: a person has to release it, or it has to be merged */
 };
-enum standing standing_of(const char *author_association);
-enum standing trust_needs(enum trust trust);
+enum author_rank author_rank_of(const char *author_association);
+enum author_rank trust_needs(enum trust trust);
 
 /* NULL when the policy admits it, else why it is held (static text). */
 const char *trust_holds_pull(enum trust trust, const char *author_association);

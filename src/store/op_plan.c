@@ -23,8 +23,8 @@ struct applying {
 	bool is_stale;
 	bool is_new_head; /* the PR had another one before, or is new */
 	bool is_lead;     /* change_lead(): others begin no round */
-	/* The best standing of the authors of other open PRs that have this head; -1: there is none. */
-	int others_standing;
+	/* The best rank of the authors of other open PRs that have this head; -1: there is none. */
+	int others_rank;
 	int64_t change_id;
 	bool is_released;  /* ok-to-test has let this head in */
 	bool has_requests; /* the delivery's body is going to be sent */
@@ -83,7 +83,7 @@ static int64_t put_change(struct applying *a)
  * a PR whose own author is not trusted starts nothing because of that, and holds nothing. */
 static bool is_vouched(const struct applying *a, const struct plan_want *w)
 {
-	return w->held_reason && a->others_standing >= (int)w->needs;
+	return w->held_reason && a->others_rank >= (int)w->needs;
 }
 
 static struct stored_dispatch row_of(const struct applying *a, const struct plan_want *w,
@@ -230,7 +230,7 @@ static void note_ids(struct apply_plan *o, const struct starts *starts)
 				snprintf(o->retested[i].id, ID_BYTES, "%s", starts->at[k].row.id);
 }
 
-static int standing_of_others(struct applying *a)
+static int rank_of_others(struct applying *a)
 {
 	struct rows *r = db_rows(a->d,
 	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open'"
@@ -239,7 +239,7 @@ static int standing_of_others(struct applying *a)
 	int best = -1;
 
 	while (rows_next(r)) {
-		int one = (int)standing_of(rows_text(r, 0));
+		int one = (int)author_rank_of(rows_text(r, 0));
 
 		best = one > best ? one : best;
 	}
@@ -253,7 +253,7 @@ static void start_wants(struct applying *a)
 
 	a->is_lead =
 	    !a->plan->pull.number || change_lead(a->d, a->change_id) == a->plan->pull.number;
-	a->others_standing = a->plan->pull.number ? standing_of_others(a) : -1;
+	a->others_rank = a->plan->pull.number ? rank_of_others(a) : -1;
 	a->is_released = db_has(
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {

@@ -22,11 +22,11 @@ static struct plan_want of_stranger[] = {
 
 static int setup(void **state)
 {
-	of_member[0].needs = of_member[1].needs = STANDING_MEMBER;
-	of_stranger[0].needs = of_stranger[1].needs = STANDING_MEMBER;
+	of_member[0].needs = of_member[1].needs = RANK_MEMBER;
+	of_stranger[0].needs = of_stranger[1].needs = RANK_MEMBER;
 	of_stranger[0].held_reason = of_stranger[1].held_reason =
 	    (char *)"the author is not a member";
-	of_member[2].needs = of_stranger[2].needs = STANDING_UNREACHED;
+	of_member[2].needs = of_stranger[2].needs = RANK_UNREACHED;
 	of_member[2].held_reason = of_stranger[2].held_reason = (char *)"every change waits here";
 	return rig_setup(state);
 }
