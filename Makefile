@@ -24,7 +24,7 @@ B       := $(O)/$(VARIANT)
 # Lowest first. The order in which a layer may use another is in tests/lint/layers.txt.
 LAYERS   := base model report config steps loop http agent store logs github registry webhook dispatch evidence runners publish web ctl daemon
 PROGRAMS := outpostd outpostctl outpost-runner
-PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2
+PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2 libseccomp
 
 CC       := $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE

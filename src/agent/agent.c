@@ -221,8 +221,38 @@ static int open_all(struct agent *a, struct error *e)
 	return rc;
 }
 
+static void log_relaxed(const char *key, const char *value)
+{
+	log_event(LOG_WARN, "sandbox_relaxed", LOG_S("key", key), LOG_S("value", value),
+	    LOG_S("why", "the configuration opens this for the code of changes"));
+}
+
+/* A line for each thing that the configuration opens. */
+static void log_allowed(const struct runner_config *c)
+{
+	if (c->allow_network)
+		log_relaxed("allow.network", "true");
+	for (char **p = c->allow_devices; p && *p; p++)
+		log_relaxed("allow.devices", *p);
+	for (char **p = c->allow_read; p && *p; p++)
+		log_relaxed("allow.read", *p);
+	for (char **p = c->allow_write; p && *p; p++)
+		log_relaxed("allow.write", *p);
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		if (c->allow_calls[i])
+			log_relaxed("allow.syscalls", guarded_call_name((enum guarded_call)i));
+	if (c->git_networks.n)
+		log_event(LOG_WARN, "sandbox_relaxed", LOG_S("key", "checkout.allow_networks"),
+		    LOG_I("networks", (int64_t)c->git_networks.n),
+		    LOG_S("why", "submodules of changes reach these networks from this machine"));
+	if (c->submodule_proxy)
+		log_event(LOG_WARN, "sandbox_relaxed", LOG_S("key", "checkout.submodule_proxy"),
+		    LOG_S("why", "the proxy decides what submodules of changes reach"));
+}
+
 static void warn(const struct runner_config *c)
 {
+	log_allowed(c);
 	if (c->sandbox == SANDBOX_NONE)
 		log_event(LOG_WARN, "no_sandbox",
 		    LOG_S("why", "sandbox: none lets a change's code do whatever this user may do; "

@@ -65,6 +65,21 @@ bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	return true;
 }
 
+bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	static const char *const schemes[] = {
+	    "http://", "https://", "socks5://", "socks5h://", NULL};
+	char ignored[WHY_BYTES];
+	const char *host = NULL;
+
+	for (size_t i = 0; schemes[i]; i++)
+		if (str_has_prefix(s, schemes[i]))
+			host = s + strlen(schemes[i]);
+	if (!host || !*host || strpbrk(s, " ?#\\") || !check_line(r, s, ignored))
+		return no(why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
+	return true;
+}
+
 static bool has_parent_part(const char *s)
 {
 	for (; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)

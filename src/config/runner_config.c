@@ -120,6 +120,23 @@ static void read_ca(struct load *l)
 	buf_release(&pem);
 }
 
+/* git itself passes silently over a file that it cannot read. */
+static void read_git_config(struct load *l)
+{
+	const struct file_ref *ref = &l->file.git_config;
+	struct buf text = BUF_INIT(SECRET_MAX_BYTES);
+	struct error e = {0};
+
+	if (!ref->path)
+		return;
+	l->file.c.git_config = absolute(l->folder, ref->path);
+	if (file_read(l->file.c.git_config, &text, &e))
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	else
+		note_exposed(l, ref->path);
+	source_wipe(&text);
+}
+
 static void read_rest(struct load *l)
 {
 	struct runner_config *c = &l->file.c;
@@ -132,6 +149,7 @@ static void read_rest(struct load *l)
 				    : absolute(l->folder, l->file.token.path);
 	read_token(l);
 	read_ca(l);
+	read_git_config(l);
 	for (size_t i = 0; i < c->n_secrets; i++)
 		c->secrets[i].value = read_secret(l, &l->file.secrets[i]);
 }
@@ -160,6 +178,9 @@ void runner_config_release(struct runner_config *c)
 	strv_free(c->labels);
 	free(c->work_dir);
 	free(c->git_url);
+	free(c->git_config);
+	free(c->git_networks.items);
+	wipe(&c->submodule_proxy);
 	strv_free(c->allow_devices);
 	strv_free(c->allow_read);
 	strv_free(c->allow_write);

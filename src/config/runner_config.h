@@ -11,9 +11,36 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "config/network.h"
 #include "model/accelerator.h"
 
 enum sandbox_kind { SANDBOX_NONE, SANDBOX_BUBBLEWRAP };
+
+/* What the sandbox's system call filter denies, each to be allowed by its name in
+ * `allow.syscalls`: a call, or a group of calls that are of use only together. */
+#define GUARDED_CALLS(X)                                                                           \
+	X(ADD_KEY, "add_key")                                                                      \
+	X(BPF, "bpf")                                                                              \
+	X(IO_URING, "io_uring")                                                                    \
+	X(KEXEC, "kexec")                                                                          \
+	X(KEYCTL, "keyctl")                                                                        \
+	X(MODULES, "modules")                                                                      \
+	X(MOUNT, "mount")                                                                          \
+	X(PERF_EVENT_OPEN, "perf_event_open")                                                      \
+	X(REQUEST_KEY, "request_key")                                                              \
+	X(TIOCLINUX, "tioclinux")                                                                  \
+	X(TIOCSTI, "tiocsti")                                                                      \
+	X(USER_NAMESPACES, "user_namespaces")                                                      \
+	X(USERFAULTFD, "userfaultfd")
+
+enum guarded_call {
+#define GUARDED_CALL_ENUM(id, name) CALL_##id,
+	GUARDED_CALLS(GUARDED_CALL_ENUM)
+#undef GUARDED_CALL_ENUM
+	    N_GUARDED_CALLS
+};
+/* As the configuration writes it. */
+const char *guarded_call_name(enum guarded_call c);
 
 struct runner_step {
 	char *name; /* unique; shown to people and in results */
@@ -39,11 +66,17 @@ struct runner_config {
 	char *git_url;
 	int git_depth; /* 0: all of history */
 	bool git_submodules;
+	char *git_config; /* git's settings for git_url alone, such as credentials; NULL: none */
+	/* private addresses, and those that plain http may go to, for submodules' URLs: the change
+	 * chooses them */
+	struct network_list git_networks;
+	char *submodule_proxy; /* what connects to submodules' hosts in our place; NULL: nothing */
 	enum sandbox_kind sandbox;
 	/* bubblewrap: what the steps get beyond the read-only system and their work folder */
 	bool allow_network;
 	char **allow_devices, **allow_read, **allow_write; /* absolute paths, NULL-terminated */
-	struct runner_step *steps;                         /* at least one */
+	bool allow_calls[N_GUARDED_CALLS];
+	struct runner_step *steps; /* at least one */
 	size_t n_steps;
 	int64_t timeout_ms;                  /* all steps and the checkout together; default 12h */
 	char **report_globs;                 /* NULL-terminated; empty: no report is expected */

@@ -25,6 +25,11 @@ static const struct field CHECKOUT_FIELDS[] = {
     {"git_url", field_text, REQUIRED, .offset = AT(c.git_url), .check = check_git_url, .max = 2048},
     {"depth", field_integer, OPTIONAL, .offset = AT(c.git_depth), .min = 0, .max = 1000000},
     {"submodules", field_bool, OPTIONAL, .offset = AT(c.git_submodules)},
+    {"git_config", field_file, OPTIONAL, .offset = AT(git_config), .check = check_line,
+	.max = PATH_MAX_LEN},
+    {"allow_networks", field_networks, OPTIONAL, .offset = AT(c.git_networks)},
+    {"submodule_proxy", field_text, OPTIONAL, .offset = AT(c.submodule_proxy),
+	.check = check_proxy_url, .max = 1024},
     {.key = NULL},
 };
 static const struct mapping CHECKOUT = {"checkout", CHECKOUT_FIELDS};
@@ -37,6 +42,7 @@ static const struct field ALLOW_FIELDS[] = {
 	.max = PATH_MAX_LEN},
     {"write", field_texts, OPTIONAL, .offset = AT(c.allow_write), .check = check_absolute_path,
 	.max = PATH_MAX_LEN},
+    {"syscalls", field_guarded_calls, OPTIONAL, .offset = AT(c)},
     {.key = NULL},
 };
 static const struct mapping ALLOW = {"allow", ALLOW_FIELDS};
@@ -164,4 +170,5 @@ void runner_file_release(struct runner_file *f)
 	free(f->token.path);
 	free(f->ca.path);
 	free(f->work_dir.path);
+	free(f->git_config.path);
 }

@@ -7,7 +7,7 @@
 
 struct runner_file {
 	struct runner_config c; /* without what comes from other files */
-	struct file_ref token, ca, work_dir;
+	struct file_ref token, ca, work_dir, git_config;
 	struct file_ref *secrets; /* of c.secrets, by index */
 	struct file_ref allow;    /* only its line; 0: not given */
 	int format;               /* of the report: an index into the formats' names */
@@ -26,12 +26,14 @@ void runner_config_release(struct runner_config *c); /* its content; wipes secre
 field_read_fn field_runner_steps;       /* struct runner_config as target */
 field_read_fn field_runner_environment; /* struct runner_config */
 field_read_fn field_runner_secrets;     /* struct runner_file */
+field_read_fn field_guarded_calls;      /* struct runner_config */
 extern const struct mapping RUNNER_STEP_MAPPING;
 
 /* ---- runner_check.c ---- */
 check_fn check_machine_name;  /* as the protocol has it */
 check_fn check_server_url;    /* https, or http to loopback */
 check_fn check_git_url;       /* what git fetches from; never a helper's name or an option */
+check_fn check_proxy_url;     /* an http, https or SOCKS proxy */
 check_fn check_absolute_path; /* without .. */
 check_fn check_report_glob;   /* below the work folder */
 check_fn check_script;        /* text, several lines allowed */

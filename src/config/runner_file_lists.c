@@ -1,4 +1,4 @@
-/* Steps, environment and secrets in outpost-runner's file: their names are the vendor's. */
+/* What outpost-runner's file has as lists and maps: steps, environment, secrets, system calls. */
 #include <ctype.h>
 
 #include "base/alloc.h"
@@ -155,4 +155,52 @@ void field_runner_secrets(
 		c->secrets[c->n_secrets++] =
 		    (struct runner_variable){.name = xstrdup(v->keys[i]->text)};
 	}
+}
+
+/* ---- allow.syscalls ---- */
+
+const char *guarded_call_name(enum guarded_call c)
+{
+	static const char *const names[] = {
+#define GUARDED_CALL_NAME(id, name) [CALL_##id] = (name),
+	    GUARDED_CALLS(GUARDED_CALL_NAME)
+#undef GUARDED_CALL_NAME
+	};
+
+	return names[c];
+}
+
+static bool allow_call(struct runner_config *c, const char *name)
+{
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		if (str_eq(guarded_call_name((enum guarded_call)i), name)) {
+			c->allow_calls[i] = true;
+			return true;
+		}
+	return false;
+}
+
+void field_guarded_calls(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct buf names = BUF_INIT(1024);
+
+	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
+		refuse_kind(r, f, v, "a list");
+		return;
+	}
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		buf_appendf(&names, "%s%s", i ? ", " : "", guarded_call_name((enum guarded_call)i));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct node *one = v->values[i];
+		char value[SHOWN_BYTES];
+
+		if (one->kind != NODE_SCALAR)
+			refuse_kind(r, f, one, "a name");
+		else if (!allow_call(target, one->text))
+			problem_add(r->problems, r->file, one->line,
+			    "allow.syscalls: %s is not one of %s", shown(one->text, value),
+			    buf_str(&names));
+	}
+	buf_release(&names);
 }

@@ -24,21 +24,21 @@ static void on_output(void *ctx, const char *p, size_t n)
 }
 
 /* Runs it; its last line of output, cleaned, in `line`. */
-static int try_program(const char *const *argv, const char *folder, bool is_bubblewrap,
+static int try_program(const char *const *argv, const char *folder, const struct sandbox *sandbox,
     struct child_end *ret, struct buf *line, struct error *e)
 {
 	struct environment env = {.n = 0};
 	struct buf output = BUF_INIT(OUTPUT_MAX_BYTES);
 	struct child_spec spec = {.argv = argv,
 	    .folder = folder,
-	    .is_bubblewrap = is_bubblewrap,
+	    .sandbox = sandbox,
 	    .timeout_ms = TRY_TIMEOUT_MS,
 	    .on_output = on_output,
 	    .ctx = &output};
 	const char *last;
 	int rc;
 
-	environment_of_git(&env);
+	environment_of_check(&env);
 	spec.env = (const char *const *)env.list;
 	rc = child_run(&spec, ret, e);
 	while (output.len > 0 && output.data[output.len - 1] == '\n')
@@ -76,7 +76,7 @@ static int check_git(const struct runner_config *c, struct error *e)
 	struct error why = {0};
 	int rc = 0;
 
-	if (try_program(argv, c->work_dir, false, &end, &line, &why) || end.exit_code != 0)
+	if (try_program(argv, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0)
 		rc = error_set(e, ERR_NOT_FOUND,
 		    "checkout needs the git program (%s): apt-get install git, or dnf install git",
 		    why.code ? why.text : buf_str(&line));
@@ -124,12 +124,15 @@ static int check_paths(const char *key, char *const *paths, struct error *e)
 static int try_sandbox(const struct runner_config *c, const char *folder, struct error *e)
 {
 	struct sandbox_places places = {.work = folder, .temporary = folder};
-	char **argv = sandbox_argv(c, &places, "exit 0");
+	struct sandbox sandbox;
 	struct buf line = BUF_INIT(1024);
 	struct child_end end;
 	struct error why = {0};
-	int rc = try_program((const char *const *)argv, folder, true, &end, &line, &why);
+	int rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
 
+	if (!rc)
+		rc = try_program(
+		    (const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
 	if (rc == ERR_NOT_FOUND)
 		rc = error_set(e, ERR_NOT_FOUND,
 		    "sandbox: bubblewrap is not installed: apt-get install bubblewrap (Debian, "
@@ -139,7 +142,7 @@ static int try_sandbox(const struct runner_config *c, const char *folder, struct
 		rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
 		    rc ? why.text : buf_str(&line), sandbox_advice());
 	buf_release(&line);
-	strv_free(argv);
+	sandbox_close(&sandbox);
 	return rc;
 }
 

@@ -1,8 +1,11 @@
 #include "steps/checkout.h"
 
+#include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "steps/mirror.h"
 #include "steps/submodules.h"
@@ -58,6 +61,22 @@ static int check_out_with_lock(struct job *j, const char *url, struct error *e)
 	return rc;
 }
 
+/* All that git takes for the user's configuration. Repositories of other users are read as they
+ * are: git_url may name one on this machine, and the mirrors may have changed hands. */
+static int make_git_home(const struct job *j, struct error *e)
+{
+	static const char text[] = "[safe]\n\tdirectory = *\n";
+	char *file = job_folder_file(j->git_home, ".gitconfig");
+	int rc = 0;
+
+	if (mkdir(j->git_home, 0700))
+		rc = error_set(e, ERR_IO, "%s: %s", j->git_home, strerror(errno));
+	if (!rc)
+		rc = file_write_atomic(file, text, strlen(text), 0600, e);
+	free(file);
+	return rc;
+}
+
 int checkout(struct job *j, struct error *e)
 {
 	char *url = public_url(j->config->git_url);
@@ -68,6 +87,8 @@ int checkout(struct job *j, struct error *e)
 	if (!is_sha1(j->offer.head_sha))
 		rc = error_set(e, ERR_INVALID, "the commit's name is not 40 hexadecimal digits");
 	else
+		rc = make_git_home(j, e);
+	if (!rc)
 		rc = mirror_lock(j, &lock, e);
 	if (!rc)
 		rc = check_out_with_lock(j, url, e);

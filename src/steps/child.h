@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "steps/sandbox.h"
 
 /* Where a wish to stop everything comes from. Once seen it stays. */
 struct stop {
@@ -23,8 +24,9 @@ struct child_spec {
 	const char *folder; /* to start in */
 	/* bubblewrap with --new-session and --json-status-fd CHILD_STATUS_FD: it says there which
 	 * process group inside has to hear of SIGTERM, and whether it came as far as running
-	 * anything */
-	bool is_bubblewrap;
+	 * anything. It gets the sandbox's two files as CHILD_ARGS_FD and CHILD_FILTER_FD. NULL:
+	 * another program */
+	const struct sandbox *sandbox;
 	int64_t timeout_ms;    /* < 0: none */
 	int64_t kill_after_ms; /* from SIGTERM to SIGKILL */
 	struct stop *stop;     /* may be NULL */
@@ -33,7 +35,7 @@ struct child_spec {
 	void *ctx;
 };
 
-enum { CHILD_STATUS_FD = 3 };
+enum { CHILD_STATUS_FD = 3, CHILD_ARGS_FD, CHILD_FILTER_FD };
 
 struct child_end {
 	int exit_code; /* -1: it did not exit by itself */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-extern char **environ;
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static char **find(struct environment *v, const char *name)
 {
@@ -58,7 +58,7 @@ static void set_system(struct environment *v, const struct job *j)
 {
 	const struct passwd *user = getpwuid(geteuid());
 
-	set_ours_or(v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	set_ours_or(v, "PATH", DEFAULT_PATH);
 	set_ours_or(v, "LANG", "C.UTF-8");
 	set_ours_or(v, "TZ", NULL);
 	set(v, "HOME", j->work);
@@ -99,21 +99,37 @@ void environment_of_step(struct environment *v, const struct job *j)
 	set_job(v, j);
 }
 
-void environment_of_git(struct environment *v)
+static void set_ours(struct environment *v, const char *const *names)
 {
-	for (char **p = environ; p && *p; p++) {
-		const char *equals = strchr(*p, '=');
-		char *name;
+	for (; *names; names++)
+		set_ours_or(v, *names, NULL);
+}
 
-		if (!equals || str_has_prefix(*p, "GIT_"))
-			continue;
-		name = xstrndup(*p, (size_t)(equals - *p));
-		set(v, name, equals + 1);
-		free(name);
-	}
+void environment_of_check(struct environment *v)
+{
+	static const char *const names[] = {"HOME", "LANG", "TZ", "USER", NULL};
+
+	set_ours_or(v, "PATH", DEFAULT_PATH);
+	set_ours(v, names);
+}
+
+void environment_of_git(struct environment *v, const char *home, enum git_environment whose)
+{
+	static const char *const names[] = {
+	    "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
+	static const char *const operators[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
+	    "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSH_AUTH_SOCK", "KRB5CCNAME",
+	    "KRB5_CONFIG", NULL};
+
+	set_ours_or(v, "PATH", DEFAULT_PATH);
+	set_ours(v, names);
+	if (whose == GIT_FOR_OPERATOR)
+		set_ours(v, operators);
+	set(v, "HOME", home);
 	set(v, "LC_ALL", "C"); /* its messages are read here too */
+	set(v, "GIT_CONFIG_NOSYSTEM", "1");
+	set(v, "GIT_ATTR_NOSYSTEM", "1");
 	set(v, "GIT_TERMINAL_PROMPT", "0");
 	set(v, "GIT_ASKPASS", "true");
 	set(v, "SSH_ASKPASS", "true");
-	set(v, "GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
 }

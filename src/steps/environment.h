@@ -11,11 +11,15 @@ struct environment {
 
 void environment_release(struct environment *v); /* wipes it: there are secrets in it */
 
-/* Both add to *v, zero at first; a later value of a name replaces the earlier one. */
+/* All add to *v, zero at first; a later value of a name replaces the earlier one. */
 /* What every step gets: a basic system's, `environment`, `secrets`, and what the job is. */
 void environment_of_step(struct environment *v, const struct job *j);
-/* What the git program gets: ours, for proxies and the operator's own git settings, but never
- * another GIT_ variable, and nobody is asked for a password. */
-void environment_of_git(struct environment *v);
+/* What the git program gets: a few variables of ours, and `home`, a folder with the settings that
+ * git shall read as the user's. Nobody is asked for a password. GIT_FOR_OPERATOR: also proxies,
+ * ssh's agent and Kerberos tickets, which are the operator's and never for a change's URLs. */
+enum git_environment { GIT_FOR_NOBODY, GIT_FOR_OPERATOR };
+void environment_of_git(struct environment *v, const char *home, enum git_environment whose);
+/* What a program gets that tries what the machine can do: a basic system's. */
+void environment_of_check(struct environment *v);
 
 #endif

@@ -9,9 +9,11 @@
 
 enum { LINE_MAX_BYTES = 2000, PROGRESS_MS = 1000, ANSWER_MAX_BYTES = 1 << 20 };
 
+/* The last of two settings counts, so these stand behind whatever the operator's file says. */
 static const char *const settings[] = {"core.hooksPath=/dev/null",
-    "init.templateDir=", "core.fsmonitor=false", "safe.directory=*", "advice.detachedHead=false",
-    "gc.auto=0", "protocol.ext.allow=never", "protocol.file.allow=user", "fetch.fsckObjects=false",
+    "init.templateDir=", "core.fsmonitor=false", "core.attributesFile=/dev/null",
+    "advice.detachedHead=false", "gc.auto=0", "protocol.ext.allow=never", "fetch.fsckObjects=false",
+    "http.followRedirects=false", "transfer.bundleURI=false",
     /* packs are synced to disk, single objects are not */
     "fetch.unpackLimit=1",
     /* a lock of its own that nobody would take away after a kill */
@@ -20,6 +22,7 @@ static const char *const settings[] = {"core.hooksPath=/dev/null",
 /* git separates the states of a progress line by carriage returns. */
 struct git_output {
 	struct job *job;
+	const struct git_remote *remote; /* NULL: no network */
 	struct git_end *end;
 	struct buf line;
 	int64_t next_progress_ms;
@@ -39,6 +42,8 @@ static void remember(struct git_output *o, const char *line)
 	for (const char *const *p = missing; *p; p++)
 		if (strstr(line, *p))
 			o->end->is_missing = true;
+	if (strstr(line, "The requested URL returned error: 30"))
+		o->end->is_redirect = true;
 	/* a clone's own reason comes before the line that says that it failed */
 	if (!*line || (o->has_fatal && (!is_fatal || str_has_prefix(line, "fatal: clone of "))))
 		return;
@@ -83,14 +88,41 @@ static void on_output(void *ctx, const char *p, size_t n)
 			buf_append_char(&o->line, p[i]);
 }
 
-static char **full_argv(const char *const *args)
+static void add_setting(char ***argv, const char *setting)
 {
+	strv_add(argv, "-c");
+	strv_add(argv, setting);
+}
+
+static void add_text_setting(char ***argv, const char *name, const char *value)
+{
+	char *setting = xasprintf("%s=%s", name, value);
+
+	add_setting(argv, setting);
+	free(setting);
+}
+
+static char **full_argv(const struct git_output *o, const char *const *args)
+{
+	const struct git_remote *r = o->remote;
 	char **argv = NULL;
 
 	strv_add(&argv, "git");
-	for (const char *const *p = settings; *p; p++) {
-		strv_add(&argv, "-c");
-		strv_add(&argv, *p);
+	if (r && r->kind == GIT_OPERATORS_URL) {
+		add_setting(&argv, "core.sshCommand=ssh -oBatchMode=yes");
+		if (o->job->config->git_config)
+			add_text_setting(&argv, "include.path", o->job->config->git_config);
+	} else {
+		add_setting(&argv, "protocol.allow=never");
+	}
+	for (const char *const *p = settings; *p; p++)
+		add_setting(&argv, *p);
+	if (r && r->kind == GIT_CHANGES_URL) {
+		add_setting(&argv,
+		    r->is_plain ? "protocol.http.allow=always" : "protocol.https.allow=always");
+		add_text_setting(&argv, "http.proxy", r->proxy);
+		add_setting(&argv, "http.emptyAuth=false");
+		add_setting(&argv, "http.sslVerify=true");
 	}
 	for (; *args; args++)
 		strv_add(&argv, *args);
@@ -101,7 +133,7 @@ static int run(struct git_output *o, const char *folder, const char *const *args
 {
 	struct job *j = o->job;
 	struct environment env = {.n = 0};
-	char **argv = full_argv(args);
+	char **argv = full_argv(o, args);
 	struct child_spec spec = {.argv = (const char *const *)argv,
 	    .folder = folder,
 	    .timeout_ms = job_time_left(j),
@@ -112,7 +144,8 @@ static int run(struct git_output *o, const char *folder, const char *const *args
 	struct child_end end;
 	int rc;
 
-	environment_of_git(&env);
+	environment_of_git(&env, j->git_home,
+	    o->remote && o->remote->kind == GIT_OPERATORS_URL ? GIT_FOR_OPERATOR : GIT_FOR_NOBODY);
 	spec.env = (const char *const *)env.list;
 	rc = child_run(&spec, &end, e);
 	if (!rc && o->line.len > 0)
@@ -130,10 +163,11 @@ static int run(struct git_output *o, const char *folder, const char *const *args
 	return rc;
 }
 
-int git_run(struct job *j, const char *folder, const char *const *args, struct git_end *ret,
-    struct error *e)
+int git_fetch(struct job *j, const char *folder, const struct git_remote *remote,
+    const char *const *args, struct git_end *ret, struct error *e)
 {
-	struct git_output o = {.job = j, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
+	struct git_output o = {
+	    .job = j, .remote = remote, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
 	int rc;
 
 	*ret = (struct git_end){.is_done = false};
@@ -143,6 +177,12 @@ int git_run(struct job *j, const char *folder, const char *const *args, struct g
 		ret->message[0] = '\0';
 	buf_release(&o.line);
 	return rc;
+}
+
+int git_run(struct job *j, const char *folder, const char *const *args, struct git_end *ret,
+    struct error *e)
+{
+	return git_fetch(j, folder, NULL, args, ret, e);
 }
 
 int git_must(struct job *j, const char *folder, const char *const *args, struct error *e)

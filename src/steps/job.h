@@ -22,6 +22,7 @@ struct job {
 	struct steps_pace pace;
 	/* real paths, so that what programs are told is what they find */
 	char *folder, *work, *temporary, *results, *change_file;
+	char *git_home; /* git's HOME: nothing but .gitconfig, ours */
 	char **mirrors; /* what the work tree and its submodules borrow from; NULL: nothing */
 	struct lease_offer offer;
 	struct masks *masks;

@@ -10,6 +10,7 @@
  *   change.json  job     what OUTPOST_CHANGE_JSON names
  *   work/        job     the steps' working folder, fresh; work/results/ is OUTPOST_RESULTS
  *   tmp/         job     the steps' TMPDIR; in the sandbox it is their /tmp
+ *   git/         job     git's HOME, with the one file of settings that git reads
  *   log          job     what the steps wrote: secrets masked, capped; only ever appended to
  *   excerpt      job     the last lines of the step that failed; what may leave under `summary`
  *   report.json  job     the report files as one Outpost report; absent: there is none

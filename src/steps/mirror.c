@@ -7,7 +7,9 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "steps/git_command.h"
+#include "steps/git_url.h"
 #include "steps/mirror_internal.h"
+#include "steps/relay.h"
 
 enum { FETCH_TRIES = 3 };
 
@@ -50,6 +52,58 @@ static const char *depth_option(const struct fetching *f, int depth, char *out, 
 	return out;
 }
 
+/* A submodule's host is reached through a relay, which is there for this one fetch, or through the
+ * proxy that the operator chose for submodules. */
+static int fetch_submodule(
+    struct fetching *f, const char *const *args, struct git_end *end, struct error *e)
+{
+	const struct runner_config *c = f->job->config;
+	struct git_remote remote = {.kind = GIT_CHANGES_URL, .proxy = c->submodule_proxy};
+	enum relay_trouble trouble;
+	struct relay relay;
+	struct git_url url;
+	char proxy[48];
+	int rc;
+
+	if (git_url_parse(f->want->url, &url))
+		return error_set(e, ERR_DENIED, "%s is not fetched", f->want->url);
+	remote.is_plain = url.is_plain;
+	if (remote.proxy)
+		return git_fetch(f->job, f->mirror, &remote, args, end, e);
+	rc = relay_start(&url, &c->git_networks, &relay, e);
+	if (rc)
+		return rc;
+	snprintf(proxy, sizeof(proxy), "socks5h://127.0.0.1:%d", relay.port);
+	remote.proxy = proxy;
+	rc = git_fetch(f->job, f->mirror, &remote, args, end, e);
+	trouble = relay_stop(&relay);
+	if (!rc && !end->is_done && trouble == RELAY_UNREACHABLE)
+		snprintf(end->message, sizeof(end->message),
+		    "%s: there is no such host, or its address is one that a submodule may not "
+		    "reach (checkout.allow_networks)",
+		    url.host);
+	else if (!rc && !end->is_done && trouble == RELAY_NOT_CONNECTED)
+		snprintf(end->message, sizeof(end->message), "%s: no connection to port %d",
+		    url.host, url.port);
+	return rc;
+}
+
+static int fetch_once(
+    struct fetching *f, const char *const *args, struct git_end *end, struct error *e)
+{
+	static const struct git_remote git_url = {.kind = GIT_OPERATORS_URL};
+	int rc = f->want->kind == MIRROR_MAIN ? git_fetch(f->job, f->mirror, &git_url, args, end, e)
+					      : fetch_submodule(f, args, end, e);
+
+	if (!rc && end->is_redirect)
+		snprintf(end->message, sizeof(end->message), "%s",
+		    f->want->kind == MIRROR_MAIN
+			? "the server answers with a redirect, and none is followed: write "
+			  "checkout.git_url as it is after the redirect"
+			: "the server answers with a redirect, and none is followed");
+	return rc;
+}
+
 /* Tried again where it may help: not when the other side answered that it has no such thing. */
 static int fetch_ref(
     struct fetching *f, const char *refspec, int depth, struct git_end *end, struct error *e)
@@ -64,9 +118,9 @@ static int fetch_ref(
 	for (int try = 1; try <= FETCH_TRIES; try++) {
 		int64_t wait_ms = j->pace.retry_ms * (try == 1 ? 1 : 4);
 
-		rc = git_run(j, f->mirror, args, end, e);
-		if (rc || end->is_done || end->is_missing || try == FETCH_TRIES ||
-		    mirror_is_damage(end->message))
+		rc = fetch_once(f, args, end, e);
+		if (rc || end->is_done || end->is_missing || end->is_redirect ||
+		    try == FETCH_TRIES || mirror_is_damage(end->message))
 			return rc;
 		job_log_say(j->log, "the fetch failed (%s); trying again in %lld s", end->message,
 		    (long long)(wait_ms + 999) / 1000);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/hash.h"
@@ -19,12 +20,28 @@ enum { LOCK_POLL_MS = 100, COMMITS_KEPT = 200, MODULES_KEPT = 300, TIDY_MS = 10 
 
 static const char *const folders[] = {[MIRROR_MAIN] = "mirror", [MIRROR_MODULE] = "mirror/modules"};
 
+/* A submodule's mirror serves only under the rules that it was fetched by: what was fetched from a
+ * private network is not handed out when that is no longer allowed. */
+static void add_rules(struct buf *key, const struct runner_config *c)
+{
+	buf_appendf(key, "\n%s\n", c->submodule_proxy ? c->submodule_proxy : "relay");
+	for (size_t i = 0; i < c->git_networks.n; i++) {
+		buf_append(key, c->git_networks.items[i].address, 16);
+		buf_appendf(key, "/%d\n", c->git_networks.items[i].prefix_bits);
+	}
+}
+
 char *mirror_path(const struct job *j, enum mirror_kind kind, const char *url)
 {
+	struct buf key = BUF_INIT(SIZE_MAX / 2);
 	uint8_t digest[SHA256_BYTES];
 	char hex[2 * SHA256_BYTES + 1];
 
-	sha256(url, strlen(url), digest);
+	buf_append_str(&key, url);
+	if (kind == MIRROR_MODULE)
+		add_rules(&key, j->config);
+	sha256(key.data, key.len, digest);
+	buf_release(&key);
 	hex_encode(digest, sizeof(digest), hex);
 	return xasprintf("%s/%s/%.32s.git", j->config->work_dir, folders[kind], hex);
 }

@@ -1,13 +1,21 @@
 #include "steps/sandbox.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "steps/call_filter.h"
 #include "steps/child.h"
+#include "steps/environment.h"
+
+enum { TRY_TIMEOUT_MS = 30 * 1000 };
 
 /* Not /etc as a whole: passwords' hashes and other services' keys are there, and a runner that is
  * root could read them. */
@@ -37,22 +45,6 @@ static void add(char ***argv, const char *a, const char *b, const char *c)
 		strv_add(argv, b);
 	if (c)
 		strv_add(argv, c);
-}
-
-static void add_namespaces(char ***argv, const struct runner_config *c)
-{
-	char fd[8];
-
-	snprintf(fd, sizeof(fd), "%d", CHILD_STATUS_FD);
-	strv_add(argv, "bwrap");
-	add(argv, "--json-status-fd", fd, NULL);
-	add(argv, "--die-with-parent", "--new-session", NULL);
-	add(argv, "--unshare-user-try", "--unshare-pid", "--unshare-ipc");
-	add(argv, "--unshare-uts", "--unshare-cgroup-try", NULL);
-	if (!c->allow_network)
-		strv_add(argv, "--unshare-net");
-	add(argv, "--hostname", "outpost-runner", NULL);
-	add(argv, "--cap-drop", "ALL", NULL); /* root would keep them otherwise */
 }
 
 static void add_system(char ***argv, const struct runner_config *c)
@@ -144,8 +136,47 @@ static void add_cover(char ***argv, const struct runner_config *c, const char *f
 	free(real);
 }
 
-char **sandbox_argv(
-    const struct runner_config *c, const struct sandbox_places *places, const char *run)
+/* Bubblewrap 0.8 and later can keep user namespaces from being made by limits of the kernel, as
+ * well as by the filter. */
+static bool knows_disable_userns(void)
+{
+	static enum { UNKNOWN, NO, YES } known;
+	const char *argv[] = {"bwrap", "--disable-userns", "--version", NULL};
+	struct environment env = {.n = 0};
+	struct child_spec spec = {.argv = argv, .folder = "/", .timeout_ms = TRY_TIMEOUT_MS};
+	struct child_end end;
+
+	if (known)
+		return known == YES;
+	environment_of_check(&env);
+	spec.env = (const char *const *)env.list;
+	known = !child_run(&spec, &end, NULL) && end.exit_code == 0 ? YES : NO;
+	environment_release(&env);
+	return known == YES;
+}
+
+static void add_namespaces(char ***argv, const struct runner_config *c)
+{
+	char status[16], filter[16];
+
+	snprintf(status, sizeof(status), "%d", CHILD_STATUS_FD);
+	snprintf(filter, sizeof(filter), "%d", CHILD_FILTER_FD);
+	add(argv, "--json-status-fd", status, NULL);
+	add(argv, "--seccomp", filter, NULL);
+	add(argv, "--die-with-parent", "--new-session", NULL);
+	if (geteuid() != 0 && !c->allow_calls[CALL_USER_NAMESPACES] && knows_disable_userns())
+		add(argv, "--unshare-user", "--disable-userns", NULL);
+	else
+		strv_add(argv, "--unshare-user-try");
+	add(argv, "--unshare-pid", "--unshare-ipc", NULL);
+	add(argv, "--unshare-uts", "--unshare-cgroup-try", NULL);
+	if (!c->allow_network)
+		strv_add(argv, "--unshare-net");
+	add(argv, "--hostname", "outpost-runner", NULL);
+	add(argv, "--cap-drop", "ALL", NULL); /* root would keep them otherwise */
+}
+
+static char **options(const struct runner_config *c, const struct sandbox_places *places)
 {
 	char **argv = NULL, *work_dir = real_path(c->work_dir);
 
@@ -167,10 +198,58 @@ char **sandbox_argv(
 		add(&argv, "--ro-bind", *p, *p);
 	add_cover(&argv, c, c->path);
 	add_cover(&argv, c, c->token_file);
+	add_cover(&argv, c, c->git_config);
 	add(&argv, "--remount-ro", work_dir, NULL);
 	add(&argv, "--remount-ro", "/", NULL);
-	add(&argv, "--chdir", places->work, "--");
-	add(&argv, "/bin/sh", "-c", run);
+	add(&argv, "--chdir", places->work, NULL);
 	free(work_dir);
 	return argv;
+}
+
+/* The options as bubblewrap reads them from --args: each with its NUL. */
+static int open_args(char **list, struct error *e)
+{
+	struct buf text = BUF_INIT(SIZE_MAX / 2);
+	int fd = memfd_create("outpost-sandbox", MFD_CLOEXEC);
+	bool is_written;
+
+	for (char **p = list; *p; p++)
+		buf_append(&text, *p, strlen(*p) + 1);
+	is_written = fd >= 0 && write(fd, text.data, text.len) == (ssize_t)text.len &&
+		     lseek(fd, 0, SEEK_SET) == 0;
+	buf_release(&text);
+	if (is_written)
+		return fd;
+	error_set(e, ERR_IO, "sandbox: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int sandbox_open(const struct runner_config *c, const struct sandbox_places *places,
+    const char *run, struct sandbox *ret, struct error *e)
+{
+	char **list = options(c, places), fd[16];
+
+	*ret = (struct sandbox){.args_fd = open_args(list, e), .filter_fd = -1};
+	strv_free(list);
+	if (ret->args_fd < 0)
+		return ERR_IO;
+	ret->filter_fd = call_filter_open(c, e);
+	if (ret->filter_fd < 0)
+		return ERR_IO;
+	snprintf(fd, sizeof(fd), "%d", CHILD_ARGS_FD);
+	add(&ret->argv, "bwrap", "--args", fd);
+	add(&ret->argv, "--", "/bin/sh", "-c");
+	strv_add(&ret->argv, run);
+	return 0;
+}
+
+void sandbox_close(struct sandbox *s)
+{
+	strv_free(s->argv);
+	if (s->args_fd >= 0)
+		close(s->args_fd);
+	if (s->filter_fd >= 0)
+		close(s->filter_fd);
 }

@@ -54,20 +54,22 @@ static const char *duration_text(int64_t ms)
 	return text;
 }
 
-static char **step_argv(const struct job *j, const struct runner_step *step)
+static const char *const *plain_argv(const char *run)
 {
-	struct sandbox_places places = {.work = j->work,
+	static const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+
+	argv[2] = run;
+	return argv;
+}
+
+static int open_sandbox(const struct job *j, const char *run, struct sandbox *ret, struct error *e)
+{
+	const struct sandbox_places places = {.work = j->work,
 	    .temporary = j->temporary,
 	    .change_file = j->change_file,
 	    .mirrors = j->mirrors};
-	char **argv = NULL;
 
-	if (j->config->sandbox == SANDBOX_BUBBLEWRAP)
-		return sandbox_argv(j->config, &places, step->run);
-	strv_add(&argv, "/bin/sh");
-	strv_add(&argv, "-c");
-	strv_add(&argv, step->run);
-	return argv;
+	return sandbox_open(j->config, &places, run, ret, e);
 }
 
 static void on_output(void *ctx, const char *p, size_t n)
@@ -174,35 +176,51 @@ static void end_strays(struct child_end *end)
 	end->n_left += d.n_killed;
 }
 
+/* Runs a shell script as a step is run. */
+static int run_script(struct job *j, const char *run, int64_t timeout_ms,
+    void (*on_text)(void *ctx, const char *p, size_t n), struct child_end *ret, struct error *e)
+{
+	struct environment env = {.n = 0};
+	struct sandbox sandbox = {.args_fd = -1, .filter_fd = -1};
+	struct child_spec spec = {.argv = plain_argv(run),
+	    .folder = j->work,
+	    .timeout_ms = timeout_ms,
+	    .kill_after_ms = j->pace.kill_after_ms,
+	    .stop = &j->stop,
+	    .on_output = on_text,
+	    .ctx = j};
+	int rc = 0;
+
+	if (j->config->sandbox == SANDBOX_BUBBLEWRAP) {
+		rc = open_sandbox(j, run, &sandbox, e);
+		spec.argv = (const char *const *)sandbox.argv;
+		spec.sandbox = &sandbox;
+	}
+	environment_of_step(&env, j);
+	spec.env = (const char *const *)env.list;
+	if (!rc)
+		rc = child_run(&spec, ret, e);
+	environment_release(&env);
+	sandbox_close(&sandbox);
+	return rc;
+}
+
 void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 {
 	int64_t left = job_time_left(j);
-	struct environment env = {.n = 0};
-	char **argv = step_argv(j, step);
-	struct child_spec spec = {.argv = (const char *const *)argv,
-	    .folder = j->work,
-	    .is_bubblewrap = j->config->sandbox == SANDBOX_BUBBLEWRAP,
-	    .timeout_ms = step->timeout_ms < left ? step->timeout_ms : left,
-	    .kill_after_ms = j->pace.kill_after_ms,
-	    .stop = &j->stop,
-	    .on_output = on_output,
-	    .ctx = j};
+	int64_t timeout_ms = step->timeout_ms < left ? step->timeout_ms : left;
 	struct child_end end;
 	struct error e = {0};
 
-	environment_of_step(&env, j);
-	spec.env = (const char *const *)env.list;
 	say_begin(j, step);
-	if (child_run(&spec, &end, &e)) {
+	if (run_script(j, step->run, timeout_ms, on_output, &end, &e)) {
 		job_log_say(j->log, "step %s: %s", step->name, e.text);
 		job_conclude(j, "startup_failure", "step %s: %s", step->name, e.text);
 	} else {
 		end_strays(&end);
 		say_end(j, step, &end);
 		note_outcome(j, step, &end);
-		conclude_step(j, step, &end, spec.timeout_ms);
+		conclude_step(j, step, &end, timeout_ms);
 	}
 	*ret_ok = !j->result.conclusion;
-	environment_release(&env);
-	strv_free(argv);
 }

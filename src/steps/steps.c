@@ -17,6 +17,7 @@
 #include "steps/descendants.h"
 #include "steps/job.h"
 #include "steps/job_lock.h"
+#include "steps/keyring.h"
 #include "steps/mirror.h"
 #include "steps/report_pickup.h"
 #include "steps/step.h"
@@ -113,7 +114,9 @@ static int prepare(struct job *j, struct error *e)
 
 	if (!access(j->work, F_OK))
 		return error_set(e, ERR_EXISTS, "this job's process ended before the job did");
-	rc = read_offer(j, e);
+	rc = keyring_start_session(e);
+	if (!rc)
+		rc = read_offer(j, e);
 	if (!rc)
 		rc = make_folder(j->work, e);
 	if (!rc)
@@ -150,21 +153,26 @@ static bool check_out(struct job *j)
 	return !rc;
 }
 
-/* Why something that works in a shell is not found here; no path of the machine is named, the log
- * may be public. */
+/* Why something that works in a shell is not found here, and what the operator opened; no path of
+ * the machine is named, the log may be public. */
 static void say_sandbox(const struct job *j)
 {
 	const struct runner_config *c = j->config;
 
-	if (c->sandbox == SANDBOX_NONE)
+	if (c->sandbox == SANDBOX_NONE) {
 		job_log_say(
 		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
-	else
-		job_log_say(j->log,
-		    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work "
-		    "folder's and those that `allow` names",
-		    c->allow_network ? "the machine's" : "no",
-		    c->allow_devices && *c->allow_devices ? "the listed" : "no");
+		return;
+	}
+	job_log_say(j->log,
+	    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work "
+	    "folder's and those that `allow` names",
+	    c->allow_network ? "the machine's" : "no",
+	    c->allow_devices && *c->allow_devices ? "the listed" : "no");
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		if (c->allow_calls[i])
+			job_log_say(j->log, "sandbox: allow.syscalls: %s",
+			    guarded_call_name((enum guarded_call)i));
 }
 
 static void run_steps(struct job *j)
@@ -247,6 +255,7 @@ static void job_release(struct job *j)
 	free(j->temporary);
 	free(j->results);
 	free(j->change_file);
+	free(j->git_home);
 	strv_free(j->mirrors);
 	lease_offer_release(&j->offer);
 	masks_free(j->masks);
@@ -264,6 +273,7 @@ static int job_init(struct job *j, const char *folder, struct error *e)
 	j->temporary = job_folder_file(j->folder, "tmp");
 	j->results = job_folder_file(j->work, "results");
 	j->change_file = job_folder_file(j->folder, "change.json");
+	j->git_home = job_folder_file(j->folder, "git");
 	j->masks = make_masks(j->config);
 	j->until_mono_ms = clock_mono_ms() + j->config->timeout_ms;
 	j->result.started_ms = clock_wall_ms();

@@ -1,4 +1,4 @@
-/* What a commit's .gitmodules and its tree say together. Pure but for submodule_list(). */
+/* What a commit's .gitmodules and its tree say together. */
 #ifndef STEPS_SUBMODULE_LIST_H
 #define STEPS_SUBMODULE_LIST_H
 
@@ -21,9 +21,5 @@ struct submodules {
 int submodule_list(
     struct job *j, const char *folder, struct submodules *ret, struct error *e) MUST_CHECK;
 void submodules_release(struct submodules *s);
-
-/* The URL to fetch from: `written`, or where that is relative, from `parent` on. NULL when it is
- * none that may be fetched: it must be https, http or git_url's own way over the network. free() */
-char *submodule_url(const char *git_url, const char *parent, const char *written);
 
 #endif

@@ -3,6 +3,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "steps/git_command.h"
+#include "steps/git_url.h"
+#include "steps/relay.h"
 #include "steps/submodule_list.h"
 #include "steps/work_tree.h"
 
@@ -44,21 +46,43 @@ static int one(struct walk *w, const struct submodule *s, const char *folder, co
 	return visit(w, folder, url, depth + 1, e);
 }
 
+/* Says why a URL is not fetched, before anything is connected; 0: it may be tried. */
+static int check_url(const struct runner_config *c, const char *text, struct error *e)
+{
+	struct git_url url;
+
+	if (git_url_parse(text, &url))
+		return error_set(e, ERR_DENIED,
+		    "%s is not fetched: a submodule's URL is https://host/path, without a login",
+		    text);
+	if (url.is_plain && (c->submodule_proxy || !c->git_networks.n))
+		return error_set(e, ERR_DENIED,
+		    "%s is not fetched: plain http goes to checkout.allow_networks only", text);
+	if (c->submodule_proxy && url.is_address &&
+	    !relay_may_reach(&url, &c->git_networks, url.address))
+		return error_set(e, ERR_DENIED,
+		    "%s is not fetched: its address is not public and checkout.allow_networks "
+		    "does not list it",
+		    text);
+	return 0;
+}
+
 static int one_of(struct walk *w, const struct submodule *s, const char *folder, const char *parent,
     int depth, struct error *e)
 {
-	char *url = s->url ? submodule_url(w->job->config->git_url, parent, s->url) : NULL;
+	char *url = s->url ? git_url_resolve(parent, s->url) : NULL;
 	char *place = xasprintf("%s/%s", folder, s->path);
+	struct error why = {0};
 	int rc;
 
 	if (!s->url)
 		rc = error_set(
 		    e, ERR_INVALID, "submodule %s: .gitmodules has no url for it", s->path);
 	else if (!url)
-		rc = error_set(e, ERR_DENIED,
-		    "submodule %s: %s is not fetched: only https, http, and the way that git_url "
-		    "goes over the network",
-		    s->path, s->url);
+		rc = error_set(e, ERR_INVALID, "submodule %s: %s does not lead anywhere from %s",
+		    s->path, s->url, parent);
+	else if (check_url(w->job->config, url, &why))
+		rc = error_set(e, ERR_DENIED, "submodule %s: %s", s->path, why.text);
 	else if (++w->n > MODULES_MAX)
 		rc = error_set(e, ERR_RANGE, "more than %d submodules", MODULES_MAX);
 	else

@@ -1,9 +1,10 @@
 /* The submodules of a work tree, and theirs, each by way of a mirror of its own: the second job
  * with the same ones fetches nothing.
  *
- * .gitmodules is the change's, so everything in it is a stranger's: URLs go over the network only
- * and never carry a password of ours, paths are those of git's own tree, and nothing that git
- * would run or obey is taken from it. */
+ * .gitmodules is the change's, so everything in it is a stranger's: its URLs reach what anybody on
+ * the internet reaches and what checkout.allow_networks lists (relay.h), never with a login of
+ * ours; its paths are those of git's own tree; nothing that git would run or obey is taken from
+ * it. */
 #ifndef STEPS_SUBMODULES_H
 #define STEPS_SUBMODULES_H
 

@@ -76,6 +76,22 @@ static void be_the_first_to_go(void)
 	close(fd);
 }
 
+/* Each descriptor under the number that bubblewrap was told, kept open by exec(). */
+static bool place_fds(const struct supervisor *s, int status_fd)
+{
+	int from[] = {status_fd, s->spec->sandbox->args_fd, s->spec->sandbox->filter_fd};
+
+	for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CHILD_FILTER_FD + 1);
+		if (from[i] < 0)
+			return false;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(from); i++)
+		if (dup2(from[i], CHILD_STATUS_FD + (int)i) < 0)
+			return false;
+	return true;
+}
+
 static void become_program(
     const struct supervisor *s, pid_t supervisor, int output_fd, int status_fd)
 {
@@ -91,10 +107,8 @@ static void become_program(
 	    chdir(s->spec->folder))
 		goto failed;
 	close_all_at_exec();
-	if (status_fd >= 0 && status_fd != CHILD_STATUS_FD && dup2(status_fd, CHILD_STATUS_FD) < 0)
+	if (s->spec->sandbox && !place_fds(s, status_fd))
 		goto failed;
-	if (status_fd >= 0)
-		fcntl(CHILD_STATUS_FD, F_SETFD, 0);
 	default_signals();
 	execvpe(s->spec->argv[0], (char *const *)s->spec->argv, (char *const *)s->spec->env);
 failed:
@@ -108,7 +122,7 @@ static void start_program(struct supervisor *s, int output_fd)
 	int status[2] = {-1, -1};
 	pid_t me = getpid();
 
-	if (s->spec->is_bubblewrap && pipe2(status, O_CLOEXEC))
+	if (s->spec->sandbox && pipe2(status, O_CLOEXEC))
 		fail(s);
 	s->d.watched = fork();
 	if (s->d.watched == 0)
@@ -120,7 +134,7 @@ static void start_program(struct supervisor *s, int output_fd)
 	s->status_fd = status[0];
 	if (s->status_fd >= 0)
 		fcntl(s->status_fd, F_SETFL, O_NONBLOCK);
-	s->group = s->spec->is_bubblewrap ? 0 : s->d.watched;
+	s->group = s->spec->sandbox ? 0 : s->d.watched;
 	close(output_fd);
 }
 
@@ -157,7 +171,7 @@ static void tell_status(struct supervisor *s)
 	s->is_told = true;
 	if (s->status_fd >= 0)
 		read_status(s);
-	word.is_set_up = !s->spec->is_bubblewrap || strstr(s->status_text, "\"exit-code\"");
+	word.is_set_up = !s->spec->sandbox || strstr(s->status_text, "\"exit-code\"");
 	say(s, &word);
 }
 

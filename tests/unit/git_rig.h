@@ -14,7 +14,8 @@
 
 static char *origin, *sub; /* work trees that are served, as `origin` and `sub` */
 static char *url;
-static pid_t server;
+static pid_t server, web_server;
+static int web_port; /* the same repositories over http; what was asked: in web.log */
 static char sha[64];
 
 /* A shell command in a folder; its first line of output in `out` (64 bytes). */
@@ -96,6 +97,31 @@ static inline void start_server(void)
 	free(base);
 }
 
+static inline void start_web_server(void)
+{
+	char *served = xasprintf("%s/served", rig_dir), *log = xasprintf("%s/web.log", rig_dir);
+	char port[16] = "";
+	int fds[2];
+
+	rig_write(log, "");
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	web_server = fork();
+	assert_true(web_server >= 0);
+	if (web_server == 0) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], 1);
+		execlp("python3", "python3", "tests/data/git_http.py", served, log, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	assert_true(read(fds[0], port, sizeof(port) - 1) > 0);
+	close(fds[0]);
+	web_port = (int)strtol(port, NULL, 10);
+	free(log);
+	free(served);
+}
+
 static inline int setup(void **state)
 {
 	char *served, *gitconfig, *hook, *script;
@@ -119,6 +145,7 @@ static inline int setup(void **state)
 	origin = make_repository("origin");
 	sub = make_repository("sub");
 	start_server();
+	start_web_server();
 	commit(origin, "second");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_config.has_checkout = true;
@@ -133,6 +160,9 @@ static inline int teardown(void **state)
 	kill(-server, SIGKILL);
 	kill(server, SIGKILL);
 	waitpid(server, NULL, 0);
+	kill(-web_server, SIGKILL);
+	kill(web_server, SIGKILL);
+	waitpid(web_server, NULL, 0);
 	free(origin);
 	free(sub);
 	free(url);
@@ -148,10 +178,14 @@ static inline void next_job(void)
 	assert_int_equal(mkdir(rig_folder, 0700), 0);
 }
 
-/* How often git asked the server for a repository. */
+/* How often git asked a server for a repository. */
 static inline int git_asked(const char *name)
 {
-	char *command = xasprintf("touch asked; grep -cx '%s' asked || true", name), count[64];
+	char *command =
+	    xasprintf("touch asked; cat asked web.log | "
+		      "grep -cx -e '%s' -e 'GET /%s/info/refs?service=git-upload-pack' || true",
+		name, name);
+	char count[64];
 
 	shell(rig_dir, command, count);
 	free(command);

@@ -67,14 +67,22 @@ static void test_pull_request_is_fetched_by_its_commit(void **state)
 	rig_assert_log_has("\npulled\n");
 }
 
+static void speak_the_old_protocol(void)
+{
+	static char file[96];
+
+	snprintf(file, sizeof(file), "%s/git-settings", rig_dir);
+	rig_write(file, "[protocol]\nversion = 0\n");
+	rig_config.git_config = file;
+}
+
 /* The old protocol gives only what it advertises; the commit before the newest is not. */
 static void test_pull_request_by_its_ref(void **state)
 {
-	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir), newer[64];
+	char newer[64];
 
 	(void)state;
-	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[protocol]\nversion = 0\n");
-	free(gitconfig);
+	speak_the_old_protocol();
 	make_pull("asked for");
 	shell(origin, "git checkout -q refs/pull/7/head", NULL);
 	commit(origin, "newer");
@@ -146,6 +154,42 @@ static void test_hostile_repository(void **state)
 	rig_run();
 	rig_assert_conclusion("startup_failure", "results: not a folder");
 	assert_false(rig_has("work/ran"));
+}
+
+/* Finding 8: filters, hooks and aliases in the configuration of the runner's user are not run,
+ * whatever attributes the change gives its files. */
+static void test_users_configuration_is_not_run(void **state)
+{
+	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir), *hooks, *text;
+
+	(void)state;
+	shell(origin, "printf '*.bin filter=lfs\\n' > .gitattributes && echo plain > a.bin", NULL);
+	commit(origin, "picks a filter");
+	shell(origin, "git rev-parse HEAD", sha);
+	hooks = xasprintf("%s/hooks", rig_dir);
+	assert_int_equal(mkdir(hooks, 0700), 0);
+	text = xasprintf("%s/post-checkout", hooks);
+	rig_write(text, "#!/bin/sh\ntouch \"$HOOK_RAN\"\n");
+	chmod(text, 0755);
+	free(text);
+	text = xasprintf("[filter \"lfs\"]\n\tsmudge = \"touch %s/ran; cat\"\n\trequired = true\n"
+			 "[core]\n\thooksPath = %s\n\tfsmonitor = touch %s/ran\n"
+			 "\tsshCommand = touch %s/ran\n[credential]\n\thelper = !touch %s/ran\n",
+	    rig_dir, hooks, rig_dir, rig_dir, rig_dir);
+	rig_write(gitconfig, text);
+	free(text);
+	text = xasprintf("%s/ran", rig_dir);
+	setenv("HOOK_RAN", text, 1);
+	rig_step("look", "cat a.bin", MINUTE_MS);
+	rig_run();
+	unsetenv("HOOK_RAN");
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nplain\n");
+	if (!access(text, F_OK))
+		fail_msg("the user's configuration was run");
+	free(text);
+	free(hooks);
+	free(gitconfig);
 }
 
 static void test_report_of_the_repository(void **state)
@@ -248,11 +292,8 @@ static void test_password_in_the_url(void **state)
 /* The branch has moved on since, by more than the depth. */
 static void test_push_by_its_branch(void **state)
 {
-	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir);
-
 	(void)state;
-	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[protocol]\nversion = 0\n");
-	free(gitconfig);
+	speak_the_old_protocol();
 	commit(origin, "third");
 	commit(origin, "fourth");
 	rig_offer.kind = CHANGE_PUSH;
@@ -305,8 +346,9 @@ int main(void)
 	    TEST(test_pull_request_is_fetched_by_its_commit), TEST(test_pull_request_by_its_ref),
 	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
 	    TEST(test_network_failure_is_tried_again), TEST(test_hostile_repository),
-	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox),
-	    TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
+	    TEST(test_users_configuration_is_not_run), TEST(test_report_of_the_repository),
+	    TEST(test_stale_locks), TEST(test_in_the_sandbox), TEST(test_cancel),
+	    TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
 	    TEST(test_damaged_mirror)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

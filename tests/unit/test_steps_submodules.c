@@ -2,13 +2,20 @@
  * what a step does to its work tree no other job sees. */
 #include "git_rig.h"
 
-#include "steps/submodule_list.h"
+#include "config/config.h"
+#include "config/network.h"
+#include "steps/git_url.h"
+#include "steps/relay.h"
 
+/* Loopback is listed, so that submodules come over http from there. */
 static const char *sub_url(void)
 {
 	static char text[64];
+	static struct network loopback;
 
-	snprintf(text, sizeof(text), "%.*s/sub", (int)(strrchr(url, '/') - url), url);
+	assert_int_equal(network_parse("127.0.0.0/8", &loopback, NULL), 0);
+	rig_config.git_networks = (struct network_list){.items = &loopback, .n = 1};
+	snprintf(text, sizeof(text), "http://127.0.0.1:%d/sub", web_port);
 	return text;
 }
 
@@ -79,53 +86,277 @@ static void test_nested_and_relative(void **state)
 	free(deep);
 }
 
-/* A change cannot make us read this machine's files as a submodule, nor run what it names. */
+/* A change cannot make us read this machine's files as a submodule, nor run what it names, nor
+ * write a URL whose host we and git read differently. */
 static void test_hostile_urls(void **state)
 {
 	static const char *const urls[] = {"/etc", "file:///etc", "ext::sh -c id", "-u", "git@h:x",
-	    "ssh://-oProxyCommand=id/x", "../../../../../etc", "", "http://a b/"};
+	    "ssh://-oProxyCommand=id/x", "", "http://a b/", "https://h", "https:///x",
+	    "https://h?@x/", "https://h#@x/", "https://u@h/x", "https://u:p@h/x", "https://h\\@x/",
+	    "https://127.1/x", "https://2130706433/x", "https://0x7f000001/x",
+	    "https://0177.0.0.1/x", "https://127.0.0.1./x", "https://h./x", "https://.h/x",
+	    "https://h..h/x", "https://%6c/x", "https://[::1/x", "https://::1/x",
+	    "https://[127.0.0.1]/x", "https://[::1%25lo]/x", "https://[h]/x", "https://h:/x",
+	    "https://h:0/x", "https://h:65536/x", "https://h:-1/x", "https://h:+1/x",
+	    "https://h: 1/x", "https://\xc5\x82/x", "HTTPS://h/x", "git://h/x", "ftp://h/x",
+	    "ssh://git@h/x"};
+	struct git_url parsed;
 
 	(void)state;
+	sub_url();
 	add_module(origin, sub, "third");
 	rig_step("look", "true", MINUTE_MS);
 	rig_run();
-	rig_assert_conclusion("startup_failure", "is not fetched: only https, http");
-	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
-		char *got = submodule_url("https://h/o/r", "https://h/o/r", urls[i]);
-
-		if (got && strcmp(urls[i], "../../../../../etc") != 0)
-			fail_msg("%s gives %s", urls[i], got);
-		if (got && (!str_has_prefix(got, "http") || strstr(got, "file")))
-			fail_msg("%s gives %s", urls[i], got);
-		free(got);
-	}
+	rig_assert_conclusion("startup_failure", "is not fetched: a submodule's URL is https://");
+	for (size_t i = 0; i < ARRAY_LEN(urls); i++)
+		if (git_url_parse(urls[i], &parsed) == 0)
+			fail_msg("%s: host %s, port %d", urls[i], parsed.host, parsed.port);
 }
 
 static void test_urls(void **state)
 {
-	static const char *const cases[][4] = {
-	    /* git_url, parent, written, wanted */
-	    {"https://h/o/r.git", "https://h/o/r.git", "../s.git", "https://h/o/s.git"},
-	    {"https://h/o/r.git", "https://h/o/r.git/", "./../../p/s", "https://h/p/s"},
-	    {"https://h/o/r", "https://h/o/r", "https://e/x", "https://e/x"},
-	    {"https://h/o/r", "https://h/o/r", "git://e/x", NULL},
-	    {"https://h/o/r", "https://h/o/r", "ssh://git@e/x", NULL},
-	    {"ssh://git@h/o/r", "ssh://git@h/o/r", "../s", "ssh://git@h/o/s"},
-	    {"git@h:o/r", "git@h:o/r", "../s", "git@h:o/s"},
-	    {"git@h:o/r", "git@h:o/r", "../../s", "git@h:s"},
-	    {"git@h:o/r", "git@h:o/r", "../../../s", NULL},
-	    {"/srv/git/r", "/srv/git/r", "../s", NULL},
-	    {"file:///srv/git/r", "file:///srv/git/r", "../s", NULL},
+	static const struct {
+		const char *text, *host;
+		int port;
+		bool is_plain, is_address;
+	} cases[] = {{"https://GitHub.com/o/r", "github.com", 443, false, false},
+	    {"http://h/x?y#z", "h", 80, true, false}, {"https://h:8443/", "h", 8443, false, false},
+	    {"https://10.0.0.1/x", "10.0.0.1", 443, false, true},
+	    {"http://[::1]:81/x", "::1", 81, true, true},
+	    {"https://a_b.c-d.e9/x@y", "a_b.c-d.e9", 443, false, false}};
+	static const char *const relative[][3] = {
+	    /* parent, written, wanted */
+	    {"https://h/o/r.git", "../s.git", "https://h/o/s.git"},
+	    {"https://h/o/r.git/", "./../../p/s", "https://h/p/s"},
+	    {"https://h/o/r", "https://e/x", "https://e/x"},
+	    {"git@h:o/r", "../s", "git@h:o/s"},
+	    {"git@h:o/r", "../../s", "git@h:s"},
+	    {"git@h:o/r", "../../../s", NULL},
 	};
+	struct git_url u;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		char *got = submodule_url(cases[i][0], cases[i][1], cases[i][2]);
+		if (git_url_parse(cases[i].text, &u))
+			fail_msg("%s is refused", cases[i].text);
+		assert_string_equal(u.host, cases[i].host);
+		assert_int_equal(u.port, cases[i].port);
+		assert_int_equal(u.is_plain, cases[i].is_plain);
+		assert_int_equal(u.is_address, cases[i].is_address);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(relative); i++) {
+		char *got = git_url_resolve(relative[i][0], relative[i][1]);
 
-		if (!str_eq(got, cases[i][3]))
-			fail_msg("%s from %s: %s", cases[i][2], cases[i][1], got ? got : "none");
+		if (!str_eq(got, relative[i][2]))
+			fail_msg(
+			    "%s from %s: %s", relative[i][1], relative[i][0], got ? got : "none");
 		free(got);
 	}
+}
+
+/* ---- finding 4: where submodules may reach ---- */
+
+static void test_reachable_addresses(void **state)
+{
+	static const struct {
+		const char *address;
+		bool https, http, https_listed, http_listed; /* listed: 10.0.0.0/8 */
+	} cases[] = {{"140.82.112.3", true, false, true, false},
+	    {"2606:50c0:8000::153", true, false, true, false},
+	    {"10.1.2.3", false, false, true, true}, {"127.0.0.1", false, false, false, false},
+	    {"169.254.169.254", false, false, false, false}, {"::1", false, false, false, false},
+	    {"::ffff:10.1.2.3", false, false, true, true},
+	    {"::ffff:127.0.0.1", false, false, false, false},
+	    {"fe80::1", false, false, false, false}, {"fd00::1", false, false, false, false},
+	    {"0.0.0.0", false, false, false, false}};
+	const struct git_url https = {.port = 443}, http = {.is_plain = true, .port = 80};
+	const struct network_list none = {.n = 0};
+	struct network ten;
+	struct network_list listed = {.items = &ten, .n = 1};
+
+	(void)state;
+	assert_int_equal(network_parse("10.0.0.0/8", &ten, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint8_t a[16];
+
+		assert_int_equal(address_parse(cases[i].address, a), 0);
+		if (relay_may_reach(&https, &none, a) != cases[i].https ||
+		    relay_may_reach(&http, &none, a) != cases[i].http ||
+		    relay_may_reach(&https, &listed, a) != cases[i].https_listed ||
+		    relay_may_reach(&http, &listed, a) != cases[i].http_listed)
+			fail_msg("%s", cases[i].address);
+	}
+}
+
+/* No connection is made that the runner's file does not list, by whatever name. */
+static void test_private_addresses(void **state)
+{
+	static const char *const hosts[] = {"127.0.0.1", "localhost", "127.0.0.2", "[::1]"};
+	struct network other;
+
+	(void)state;
+	rig_step("look", "true", MINUTE_MS);
+	assert_int_equal(network_parse("10.0.0.0/8", &other, NULL), 0);
+	add_module(origin, sub_url(), "third");
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		char *set =
+		    xasprintf("git config -f .gitmodules submodule.third.url 'http://%s:%d/sub'",
+			hosts[i], web_port);
+
+		shell(origin, set, NULL);
+		free(set);
+		commit(origin, hosts[i]);
+		shell(origin, "git rev-parse HEAD", sha);
+		shell(rig_dir, ": > web.log", NULL);
+		rig_config.git_networks = (struct network_list){.n = 0};
+		rig_run();
+		rig_assert_conclusion("startup_failure", "plain http goes to");
+		next_job();
+		rig_config.git_networks = (struct network_list){.items = &other, .n = 1};
+		rig_run();
+		rig_assert_conclusion("startup_failure", "may not reach");
+		next_job();
+		shell(rig_dir, "! grep . web.log", NULL);
+	}
+}
+
+/* What an allowed host answers leads nowhere else: neither a redirect nor a dumb repository's
+ * alternates. */
+static void test_no_way_on(void **state)
+{
+	char *text;
+
+	(void)state;
+	add_module(origin, sub_url(), "third");
+	text = xasprintf("git config -f .gitmodules submodule.third.url "
+			 "http://127.0.0.1:%d/to/127.0.0.1:%d/sub",
+	    web_port, web_port);
+	shell(origin, text, NULL);
+	free(text);
+	commit(origin, "redirected");
+	shell(origin, "git rev-parse HEAD", sha);
+	shell(rig_dir, ": > web.log", NULL);
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "answers with a redirect, and none is followed");
+	shell(rig_dir, "[ \"$(grep -c . web.log)\" = 1 ] || { cat web.log; false; }", NULL);
+	/* objects that are to be had elsewhere only */
+	next_job();
+	text = xasprintf(
+	    "git clone -q --bare sub dumb.git && cd dumb.git && git update-server-info && "
+	    "rm -rf objects/?? objects/pack && "
+	    "echo http://127.0.0.1:%d/dumb/sub/.git/objects > objects/info/http-alternates && "
+	    "git -C ../origin config -f .gitmodules submodule.third.url "
+	    "http://127.0.0.1:%d/dumb/dumb.git",
+	    web_port, web_port);
+	{
+		char *served = xasprintf("%s/served", rig_dir);
+
+		shell(served, text, NULL);
+		free(served);
+	}
+	free(text);
+	commit(origin, "dumb");
+	shell(origin, "git rev-parse HEAD", sha);
+	shell(rig_dir, ": > web.log", NULL);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "submodule third: ");
+	shell(rig_dir, "! grep dumb/sub web.log", NULL);
+}
+
+/* git_url's redirect is not followed either, and the operator learns what to write. */
+static void test_redirect_of_git_url(void **state)
+{
+	char *redirected =
+	    xasprintf("http://127.0.0.1:%d/to/127.0.0.1:%d/origin", web_port, web_port);
+
+	(void)state;
+	rig_config.git_url = redirected;
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "write checkout.git_url as it is after");
+	shell(rig_dir, "! grep '^GET /origin' web.log", NULL);
+	free(redirected);
+}
+
+/* The operator's proxy for submodules takes all of them; the environment's is never asked. */
+static void test_proxies(void **state)
+{
+	char *proxy = xasprintf("http://127.0.0.1:%d", web_port);
+
+	(void)state;
+	add_module(origin, sub_url(), "third");
+	setenv("http_proxy", "http://127.0.0.1:1", 1);
+	setenv("all_proxy", "http://127.0.0.1:1", 1);
+	rig_step("look", "cat third/file", MINUTE_MS);
+	rig_run();
+	unsetenv("http_proxy");
+	unsetenv("all_proxy");
+	rig_assert_conclusion("success", NULL);
+	next_job();
+	rig_config.submodule_proxy = proxy;
+	rig_run();
+	rig_assert_conclusion("startup_failure", "plain http goes to");
+	next_job();
+	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x",
+	    NULL);
+	commit(origin, "https");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "submodule third: ");
+	shell(rig_dir, "grep -q 'CONNECT submodule.invalid:443' web.log", NULL);
+	next_job();
+	shell(origin, "git config -f .gitmodules submodule.third.url https://10.0.0.1/x", NULL);
+	commit(origin, "private");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "its address is not public");
+	free(proxy);
+}
+
+/* A login for git_url is not for the change's URLs, even on the same host. */
+static void test_logins(void **state)
+{
+	char *settings = xasprintf("%s/git-settings", rig_dir);
+	char *netrc = xasprintf("%s/.netrc", rig_dir),
+	     *web = xasprintf("http://127.0.0.1:%d/origin", web_port);
+
+	(void)state;
+	rig_write(netrc, "default login u password p\n");
+	rig_write(settings, "[http]\n\textraHeader = Authorization: Basic eDp5\n");
+	add_module(origin, sub_url(), "third");
+	rig_config.git_config = settings;
+	rig_config.git_url = web;
+	shell(rig_dir, ": > web.log", NULL);
+	rig_step("look", "cat third/file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	shell(rig_dir, "grep -q 'GET /origin/.* with a login' web.log", NULL);
+	shell(
+	    rig_dir, "grep -q 'GET /sub/' web.log && ! grep '/sub/.* with a login' web.log", NULL);
+	next_job();
+	rig_config.git_config = NULL;
+	shell(rig_dir, "rm -rf mirror; : > web.log", NULL);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	shell(rig_dir, "! grep 'with a login' web.log", NULL);
+	free(web);
+	free(netrc);
+	free(settings);
+}
+
+/* What a private network gave while it was listed is not given when it is not. */
+static void test_mirrors_keep_to_the_rules(void **state)
+{
+	(void)state;
+	add_module(origin, sub_url(), "third");
+	rig_step("look", "cat third/file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	next_job();
+	rig_config.git_networks = (struct network_list){.n = 0};
+	rig_run();
+	rig_assert_conclusion("startup_failure", "plain http goes to");
 }
 
 /* Places that are not the tree's, commands instead of URLs, names that are paths. */
@@ -245,8 +476,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_second_job_fetches_nothing),
 	    TEST(test_nested_and_relative), TEST(test_hostile_urls), cmocka_unit_test(test_urls),
-	    TEST(test_hostile_gitmodules), TEST(test_what_is_left_out),
-	    TEST(test_commit_that_is_gone), TEST(test_damaged_mirror),
+	    cmocka_unit_test(test_reachable_addresses), TEST(test_private_addresses),
+	    TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
+	    TEST(test_logins), TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
+	    TEST(test_what_is_left_out), TEST(test_commit_that_is_gone), TEST(test_damaged_mirror),
 	    TEST(test_step_cannot_poison_the_next)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

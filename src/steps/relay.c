@@ -1,0 +1,338 @@
+#include "steps/relay.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "config/config.h"
+
+enum { CONNECT_SECONDS = 20, CONNECTIONS_MAX = 32, CHUNK_BYTES = 64 * 1024 };
+
+/* RFC 1928, 6 */
+enum { SOCKS_DONE = 0, SOCKS_NOT_ALLOWED = 2, SOCKS_NOT_CONNECTED = 5 };
+
+struct line {
+	const struct git_url *to;
+	const struct network_list *allowed;
+	int fd; /* git's side */
+	int notes_fd;
+};
+
+/* ---- addresses ---- */
+
+static bool to_address(const struct sockaddr *a, uint8_t ret[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (a && a->sa_family == AF_INET6) {
+		memcpy(ret, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
+		return true;
+	}
+	if (!a || a->sa_family != AF_INET)
+		return false;
+	memcpy(ret, mapped, sizeof(mapped));
+	memcpy(ret + 12, &((const struct sockaddr_in *)(const void *)a)->sin_addr, 4);
+	return true;
+}
+
+/* A public address of this machine is no way round its firewall. */
+static bool is_own(const uint8_t address[16])
+{
+	struct ifaddrs *all = NULL;
+	bool is_mine = false;
+
+	if (getifaddrs(&all))
+		return true;
+	for (const struct ifaddrs *i = all; i && !is_mine; i = i->ifa_next) {
+		uint8_t one[16];
+
+		is_mine = to_address(i->ifa_addr, one) && memcmp(one, address, 16) == 0;
+	}
+	freeifaddrs(all);
+	return is_mine;
+}
+
+bool relay_may_reach(
+    const struct git_url *to, const struct network_list *allowed, const uint8_t address[16])
+{
+	return network_contains(allowed->items, allowed->n, address) ||
+	       (!to->is_plain && !network_is_private(address) && !is_own(address));
+}
+
+/* ---- one connection, in a process of its own ---- */
+
+static void note(const struct line *l, enum relay_trouble what)
+{
+	char c = (char)what;
+
+	if (write(l->notes_fd, &c, 1) < 0)
+		return; /* it only explains; git sees a failure in any case */
+}
+
+static void end_line(const struct line *l, uint8_t reply, enum relay_trouble what)
+    __attribute__((noreturn));
+static void end_line(const struct line *l, uint8_t reply, enum relay_trouble what)
+{
+	uint8_t answer[10] = {5, reply, 0, 1};
+
+	note(l, what);
+	if (write(l->fd, answer, sizeof(answer)) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+static bool read_all(int fd, void *to, size_t n)
+{
+	for (uint8_t *p = to; n > 0;) {
+		ssize_t got = read(fd, p, n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		p += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+static bool write_all(int fd, const void *from, size_t n)
+{
+	for (const uint8_t *p = from; n > 0;) {
+		ssize_t put = write(fd, p, n);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		p += put;
+		n -= (size_t)put;
+	}
+	return true;
+}
+
+/* Reads what git wants to be connected to; true when it is the URL's host and port. */
+static bool read_request(const struct line *l)
+{
+	static const uint8_t no_login[2] = {5, 0};
+	uint8_t head[4], length, text[256], address[16] = {[10] = 0xff, [11] = 0xff}, port[2];
+	bool is_right;
+
+	if (!read_all(l->fd, head, 2) || head[0] != 5 || !read_all(l->fd, text, head[1]) ||
+	    !write_all(l->fd, no_login, sizeof(no_login)) || !read_all(l->fd, head, 4) ||
+	    head[0] != 5 || head[1] != 1)
+		_exit(1);
+	switch (head[3]) {
+	case 1:
+		is_right = read_all(l->fd, address + 12, 4) && l->to->is_address &&
+			   memcmp(address, l->to->address, 16) == 0;
+		break;
+	case 4:
+		is_right = read_all(l->fd, address, 16) && l->to->is_address &&
+			   memcmp(address, l->to->address, 16) == 0;
+		break;
+	case 3:
+		if (!read_all(l->fd, &length, 1) || !read_all(l->fd, text, length))
+			_exit(1);
+		text[length] = '\0';
+		is_right = strlen((char *)text) == length && !strcasecmp((char *)text, l->to->host);
+		break;
+	default:
+		_exit(1);
+	}
+	return read_all(l->fd, port, 2) && is_right && port[0] << 8 == (l->to->port & 0xff00) &&
+	       port[1] == (l->to->port & 0xff);
+}
+
+/* Connects to the first address that may be reached and answers; -1 and *ret_any: there was one. */
+static int connect_out(const struct line *l, bool *ret_any)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
+	struct timeval wait = {.tv_sec = CONNECT_SECONDS};
+	char port[8];
+	int fd = -1;
+
+	*ret_any = false;
+	snprintf(port, sizeof(port), "%d", l->to->port);
+	if (getaddrinfo(l->to->host, port, &hints, &all))
+		return -1;
+	for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next) {
+		uint8_t address[16];
+
+		if (!to_address(a->ai_addr, address) ||
+		    !relay_may_reach(l->to, l->allowed, address))
+			continue;
+		*ret_any = true;
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		/* it bounds connect() too */
+		if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) ||
+				   connect(fd, a->ai_addr, a->ai_addrlen))) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(all);
+	return fd;
+}
+
+/* False when no more comes from there, which the other side is told. */
+static bool move(int from, int to)
+{
+	static uint8_t chunk[CHUNK_BYTES];
+	ssize_t n = read(from, chunk, sizeof(chunk));
+
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n > 0 && write_all(to, chunk, (size_t)n))
+		return true;
+	shutdown(to, SHUT_WR);
+	return false;
+}
+
+static void run_line(const struct line *l)
+{
+	static const uint8_t done[10] = {5, SOCKS_DONE, 0, 1};
+	struct timeval forever = {.tv_sec = 0};
+	bool any, is_up = true, is_down = true;
+	int out;
+
+	if (!read_request(l))
+		end_line(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
+	out = connect_out(l, &any);
+	if (out < 0 && any)
+		end_line(l, SOCKS_NOT_CONNECTED, RELAY_NOT_CONNECTED);
+	if (out < 0)
+		end_line(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
+	setsockopt(out, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
+	if (!write_all(l->fd, done, sizeof(done)))
+		return;
+	while (is_up || is_down) {
+		struct pollfd fds[] = {{.fd = is_up ? l->fd : -1, .events = POLLIN},
+		    {.fd = is_down ? out : -1, .events = POLLIN}};
+
+		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+			continue;
+		if (fds[0].revents)
+			is_up = move(l->fd, out);
+		if (fds[1].revents)
+			is_down = move(out, l->fd);
+	}
+}
+
+/* ---- the server ---- */
+
+/* With its parent, also when that is killed; `parent`: which that should be. */
+static void end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		_exit(1);
+}
+
+static void serve(int server, struct line *l) __attribute__((noreturn));
+static void serve(int server, struct line *l)
+{
+	pid_t me = getpid();
+	int n = 0;
+
+	prctl(PR_SET_NAME, "outpost-relay");
+	for (;;) {
+		while (n > 0 && waitpid(-1, NULL, n < CONNECTIONS_MAX ? WNOHANG : 0) > 0)
+			n--;
+		l->fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+		if (l->fd < 0)
+			continue;
+		switch (fork()) {
+		case 0:
+			end_with(me);
+			run_line(l);
+			_exit(0);
+		case -1:
+			break;
+		default:
+			n++;
+		}
+		close(l->fd);
+	}
+}
+
+static int listen_on_loopback(int *ret_port, struct error *e)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, CONNECTIONS_MAX) ||
+	    getsockname(fd, (struct sockaddr *)&a, &n)) {
+		error_set(e, ERR_IO, "no port on loopback for git: %s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret,
+    struct error *e)
+{
+	struct line l = {.to = to, .allowed = allowed};
+	pid_t me = getpid();
+	int notes[2], server, rc = 0;
+
+	*ret = (struct relay){.notes_fd = -1};
+	server = listen_on_loopback(&ret->port, e);
+	if (server < 0)
+		return ERR_IO;
+	if (pipe2(notes, O_CLOEXEC | O_NONBLOCK)) {
+		rc = error_set(e, ERR_IO, "no descriptors: %s", strerror(errno));
+		close(server);
+		return rc;
+	}
+	fflush(NULL);
+	ret->pid = fork();
+	if (ret->pid == 0) {
+		setpgid(0, 0);
+		end_with(me);
+		l.notes_fd = notes[1];
+		serve(server, &l);
+	}
+	if (ret->pid < 0)
+		rc = error_set(e, ERR_IO, "no process to be had: %s", strerror(errno));
+	else
+		setpgid(ret->pid, ret->pid);
+	close(server);
+	close(notes[1]);
+	ret->notes_fd = notes[0];
+	if (rc)
+		close(notes[0]);
+	return rc;
+}
+
+enum relay_trouble relay_stop(struct relay *r)
+{
+	enum relay_trouble worst = RELAY_FINE;
+	char c;
+
+	kill(-r->pid, SIGKILL);
+	/* its connections become our children when it is gone */
+	while (waitpid(-r->pid, NULL, 0) > 0 || errno == EINTR)
+		;
+	while (read(r->notes_fd, &c, 1) == 1)
+		if ((enum relay_trouble)c > worst)
+			worst = (enum relay_trouble)c;
+	close(r->notes_fd);
+	return worst;
+}
