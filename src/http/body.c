@@ -57,60 +57,72 @@ void http_blocks_release(void)
 	blocks.n_spare_low = 0;
 }
 
-int http_body_grow(struct http_bodies *all, struct http_body *b, size_t expected)
+void http_body_init(struct http_body *b, struct http_bodies *account,
+    const struct http_client_group *group, size_t expected)
 {
-	size_t bytes;
+	*b = (struct http_body){.account = account, .group = *group, .expected = expected};
+}
+
+/* What the memory becomes when it has to grow, with the NUL. */
+static size_t next_bytes(const struct http_body *b)
+{
+	size_t bytes = b->cap ? (b->cap + 1) * 2 : HTTP_BODY_BLOCK_BYTES;
+
+	if (b->expected && b->cap && bytes > b->expected + 1)
+		bytes = b->expected + 1;
+	return bytes;
+}
+
+static bool is_small(const struct http_body *b)
+{
+	return b->expected && b->expected <= HTTP_BODY_SMALL_BYTES;
+}
+
+int http_body_grow(struct http_body *b, bool *ret_is_share)
+{
+	struct http_bodies *all = b->account;
+	size_t bytes, more;
 
 	if (b->len < b->cap)
 		return 0;
-	if (b->cap)
-		bytes = (b->cap + 1) * 2;
-	else
-		bytes = HTTP_BODY_BLOCK_BYTES;
-	if (expected && bytes > expected + 1 && b->cap)
-		bytes = expected + 1;
-	if (all->in_use_bytes + (bytes - b->cap) > all->max_bytes)
+	bytes = next_bytes(b);
+	more = bytes - 1 - b->cap;
+	*ret_is_share = http_group_amount(all->of_one, &b->group) + (int64_t)more >
+			(int64_t)all->max_bytes_of_one;
+	if (*ret_is_share ||
+	    all->in_use_bytes + more + (is_small(b) ? 0 : all->reserve_bytes) > all->max_bytes)
 		return ERR_BUSY;
-	all->in_use_bytes += bytes - 1 - b->cap;
+	all->in_use_bytes += more;
+	http_group_amount_add(all->of_one, &b->group, (int64_t)more);
 	b->data = b->cap ? xrealloc(b->data, bytes) : block_take();
 	b->cap = bytes - 1;
 	return 0;
 }
 
-int http_body_append(struct http_bodies *all, struct http_body *b, const char *p, size_t n)
+void http_body_leave_account(struct http_body *b)
 {
-	while (n) {
-		size_t room;
-		int rc = http_body_grow(all, b, 0);
-
-		if (rc)
-			return rc;
-		room = b->cap - b->len;
-		if (room > n)
-			room = n;
-		memcpy(b->data + b->len, p, room);
-		b->len += room;
-		p += room;
-		n -= room;
-	}
-	return 0;
+	if (!b->account)
+		return;
+	b->account->in_use_bytes -= b->cap;
+	http_group_amount_add(b->account->of_one, &b->group, -(int64_t)b->cap);
+	b->account = NULL;
 }
 
-char *http_body_take(struct http_bodies *all, struct http_body *b, size_t *ret_bytes)
+char *http_body_take(struct http_body *b, size_t *ret_bytes)
 {
 	char *data = b->data ? b->data : xstrdup("");
 
+	http_body_leave_account(b);
 	data[b->len] = '\0';
 	*ret_bytes = b->len;
-	all->in_use_bytes -= b->cap;
 	*b = (struct http_body){0};
 	return data;
 }
 
-void http_body_release(struct http_bodies *all, struct http_body *b)
+void http_body_release(struct http_body *b)
 {
 	size_t bytes;
 
 	if (b->data)
-		http_block_give(http_body_take(all, b, &bytes));
+		http_block_give(http_body_take(b, &bytes));
 }

@@ -79,17 +79,27 @@ static struct entry *find(const struct http_group_amounts *t, const struct http_
 	return &t->at[i];
 }
 
-static void grow(struct http_group_amounts *t)
+/* Copies the entries above the limit into a table with n_places. */
+static void rebuild(struct http_group_amounts *t, size_t n_places, int64_t limit)
 {
-	struct http_group_amounts larger = *t;
+	struct http_group_amounts next = *t;
 
-	larger.n_places = 2 * t->n_places;
-	larger.at = xcalloc(larger.n_places, sizeof(*larger.at));
-	for (size_t i = 0; i < t->n_places; i++)
-		if (t->at[i].amount)
-			*find(&larger, &t->at[i].group) = t->at[i];
+	next.n = 0;
+	next.n_places = n_places;
+	next.at = xcalloc(n_places, sizeof(*next.at));
+	for (size_t i = 0; i < t->n_places; i++) {
+		if (t->at[i].amount == 0 || t->at[i].amount <= limit)
+			continue;
+		*find(&next, &t->at[i].group) = t->at[i];
+		next.n++;
+	}
 	free(t->at);
-	*t = larger;
+	*t = next;
+}
+
+void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit)
+{
+	rebuild(t, t->n_places, limit);
 }
 
 /* Frees a place and moves up the entries that were pushed behind it. */
@@ -124,7 +134,7 @@ void http_group_amount_add(
 	if (n == 0)
 		return;
 	if (2 * (t->n + 1) > t->n_places)
-		grow(t);
+		rebuild(t, 2 * t->n_places, INT64_MIN);
 	e = find(t, g);
 	if (e->amount == 0) {
 		e->group = *g;

@@ -38,6 +38,8 @@ void http_group_amount_add(
 /* Adds n unless the sum would pass `limit`; then it adds nothing and returns false. */
 bool http_group_amount_take(
     struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit);
+/* Removes every group whose amount is not above `limit`. */
+void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit);
 /* How many groups have an amount. */
 size_t http_group_amounts_n(const struct http_group_amounts *t);
 

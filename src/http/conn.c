@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "http/client_address.h"
+#include "http/eviction.h"
 #include "http/server_internal.h"
 #include "http/session.h"
 
@@ -16,6 +17,7 @@ void http_conn_enter(struct http_conn *c, enum http_conn_state state)
 {
 	assert(c->state != HTTP_CONN_CLOSED);
 	c->state = state;
+	c->since_nth = ++c->server->n_states;
 	c->since_ms = loop_now_ms(c->server->loop);
 	c->window_ms = c->since_ms;
 	c->window_bytes = 0;
@@ -58,6 +60,10 @@ void http_conn_drop(struct http_conn *c)
 		return;
 	http_conn_enter(c, HTTP_CONN_CLOSED);
 	c->request = NULL;
+	if (c->is_open) {
+		c->server->n_open--;
+		http_group_amount_add(c->server->open_of, &c->group, -1);
+	}
 	remove_due(c);
 	uv_close(&c->io.handle, on_conn_closed);
 	if (r)
@@ -125,6 +131,7 @@ void http_conn_answered(struct http_conn *c)
 		http_conn_flushed(c);
 		return;
 	}
+	c->has_answered = true;
 	http_conn_enter(c, HTTP_CONN_IDLE);
 	/* Another request may wait already, here, in TLS, or in a socket that is not read. It
 	 * must not start inside the call that answered this one. */
@@ -182,9 +189,11 @@ void http_conn_run_due(struct http_conn *c)
 
 static void set_peer(struct http_conn *c)
 {
+	struct http_server *s = c->server;
 	struct sockaddr_storage ss;
 	int len = sizeof(ss);
 
+	c->is_exempt = c->is_unix;
 	if (c->is_unix || uv_tcp_getpeername(&c->io.tcp, (struct sockaddr *)&ss, &len) != 0)
 		return;
 	if (ss.ss_family == AF_INET6) {
@@ -193,6 +202,9 @@ static void set_peer(struct http_conn *c)
 		memset(c->peer + 10, 0xff, 2);
 		memcpy(c->peer + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
 	}
+	c->group = http_client_group_of(c->peer);
+	/* Many clients come through it: what each may have is counted by its requests. */
+	c->is_exempt = s->is_trusted && s->is_trusted(c->peer, s->trusted_owner);
 }
 
 static struct http_conn *conn_new(struct http_server *s, bool is_unix)
@@ -211,21 +223,35 @@ static struct http_conn *conn_new(struct http_server *s, bool is_unix)
 	return c;
 }
 
+/* Closed with a 503 if there is room for that; a TLS handshake is too dear for it. */
+static void refuse_newcomer(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+
+	s->counters.n_refused_busy++;
+	s->counters.n_refused_connections++;
+	if (c->session || s->n_open >= s->limits.max_connections + MAX_OVER_LIMIT)
+		http_conn_drop(c);
+	else
+		http_conn_refuse(c, 503, "too many connections");
+}
+
 void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix)
 {
-	int n_before = s->n_conns;
 	struct http_conn *c = conn_new(s, is_unix);
-	bool is_over = n_before >= s->limits.max_connections;
+	bool has_place;
 
 	c->state = HTTP_CONN_IDLE;
-	if (uv_accept(listener, &c->io.stream) != 0 || s->is_closing ||
-	    n_before >= s->limits.max_connections + MAX_OVER_LIMIT || (is_over && s->tls)) {
-		s->counters.n_refused_busy += is_over;
+	if (uv_accept(listener, &c->io.stream) != 0 || s->is_closing) {
 		http_conn_drop(c);
 		return;
 	}
 	s->counters.n_connections++;
 	set_peer(c);
+	has_place = http_evict_for_connection(c);
+	c->is_open = true;
+	s->n_open++;
+	http_group_amount_add(s->open_of, &c->group, 1);
 	if (!is_unix) {
 		uv_tcp_nodelay(&c->io.tcp, 1);
 		if (s->tls)
@@ -233,8 +259,6 @@ void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix
 	}
 	http_conn_enter(c, c->session ? HTTP_CONN_HANDSHAKE : HTTP_CONN_IDLE);
 	http_conn_start_reading(c);
-	if (is_over && c->state != HTTP_CONN_CLOSED) {
-		s->counters.n_refused_busy++;
-		http_conn_refuse(c, 503, "too many connections");
-	}
+	if (!has_place && c->state != HTTP_CONN_CLOSED)
+		refuse_newcomer(c);
 }

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "http/client_group.h"
 #include "http/inlet.h"
 #include "http/request.h"
 
@@ -51,6 +52,7 @@ struct http_conn {
 
 	enum http_conn_state state;
 	int64_t since_ms;    /* when this state began */
+	uint64_t since_nth;  /* and where that stands among all changes of state */
 	int64_t window_ms;   /* BODY, LINGER: when this window of progress began */
 	size_t window_bytes; /* received in it; LINGER: dropped in all */
 	int64_t eof_ms;      /* when the client ended its side */
@@ -58,8 +60,13 @@ struct http_conn {
 	int64_t stall_ms;    /* when this window of sending began; 0: nothing waits */
 	size_t stall_taken;  /* queued bytes that the client had taken by then */
 
-	uint8_t peer[16]; /* IPv4 mapped; all zero on a unix socket */
+	uint8_t peer[16];               /* IPv4 mapped; all zero on a unix socket */
+	struct http_client_group group; /* the peer's */
 	bool is_unix;
+	bool is_exempt;        /* has no share: a trusted proxy, or on a unix socket */
+	bool is_open;          /* counted as open */
+	bool has_answered;     /* a request at least */
+	bool is_authenticated; /* its last request was */
 	bool is_reading, is_eof;
 	bool is_feeding; /* the inlet is on the stack: no re-entry */
 	bool is_due;     /* on the server's list of what runs at the end of this turn */

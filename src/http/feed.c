@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "http/conn.h"
+#include "http/eviction.h"
 #include "http/server_internal.h"
 
 bool http_conn_takes_input(const struct http_conn *c)
@@ -32,13 +33,32 @@ static void answer_error(struct http_request *r, int status, const char *allow)
 	http_respond(r, status, "application/json", lines, body, strlen(body));
 }
 
+/* Room for more of the body, made by others' slow bodies where it is lacking. False: there is
+ * none, and the request is refused. */
+static bool make_room(struct http_conn *c)
+{
+	bool is_share;
+
+	while (http_body_grow(&c->request->body, &is_share)) {
+		if (http_evict_for_body(c, is_share))
+			continue;
+		c->server->counters.n_refused_busy++;
+		c->server->counters.n_bodies_refused++;
+		http_conn_refuse(c, 503, "too many bodies at once");
+		return false;
+	}
+	return true;
+}
+
 static void begin_body(struct http_conn *c, struct http_request *r)
 {
 	static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	const struct http_route *route = r->route;
+	const struct http_client_group client = http_client_group(r);
 	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
 	uv_buf_t b = uv_buf_init(go_on, sizeof(go_on) - 1);
 
+	http_body_init(&r->body, &c->server->bodies, &client, (size_t)r->head->content_length);
 	if (!is_whole)
 		r->stage = HTTP_REQUEST_HANDED;
 	if (!is_whole)
@@ -47,12 +67,8 @@ static void begin_body(struct http_conn *c, struct http_request *r)
 		route->on_headers(r, route->owner);
 	if (c->request != r || c->state != HTTP_CONN_BODY || c->inlet.state == HTTP_INLET_AT_END)
 		return;
-	if (is_whole &&
-	    http_body_grow(&c->server->bodies, &r->body, (size_t)r->head->content_length)) {
-		c->server->counters.n_refused_busy++;
-		http_conn_refuse(c, 503, "too many bodies at once");
+	if (is_whole && !make_room(c))
 		return;
-	}
 	if (r->head->expects_continue)
 		http_conn_send(c, &b, 1);
 }
@@ -66,6 +82,7 @@ static void on_head(struct http_conn *c, struct http_head *head)
 	int rc = http_request_new(c, head, &path, &r);
 
 	c->request = r;
+	c->is_authenticated = false;
 	s->counters.n_requests++;
 	http_conn_enter(c, HTTP_CONN_BODY);
 	if (rc == ERR_INVALID) {
@@ -88,25 +105,29 @@ static void on_head(struct http_conn *c, struct http_head *head)
 
 static void on_whole_piece(struct http_conn *c, struct http_request *r, const char *p, size_t n)
 {
-	struct http_bodies *bodies = &c->server->bodies;
-	int rc = 0;
+	struct http_body *b = &r->body;
+	bool is_in_place = b->data && p == b->data + b->len;
+	size_t left = is_in_place ? 0 : n;
 
-	if (r->body.data && p == r->body.data + r->body.len)
-		r->body.len += n;
-	else
-		rc = http_body_append(bodies, &r->body, p, n);
-	if (rc == 0 && r->route->on_piece) {
+	if (is_in_place)
+		b->len += n;
+	while (left) {
+		size_t take = b->cap - b->len < left ? b->cap - b->len : left;
+
+		memcpy(b->data + b->len, p + n - left, take);
+		b->len += take;
+		left -= take;
+		if (left && !make_room(c))
+			return;
+	}
+	if (r->route->on_piece) {
 		r->route->on_piece(r, p, n, r->route->owner);
 		if (c->request != r)
 			return;
 	}
 	/* Room for the next read, which must have some. */
-	if (rc == 0 && c->inlet.state != HTTP_INLET_AT_END)
-		rc = http_body_grow(bodies, &r->body, (size_t)r->head->content_length);
-	if (rc) {
-		c->server->counters.n_refused_busy++;
-		http_conn_refuse(c, 503, "too many bodies at once");
-	}
+	if (c->inlet.state != HTTP_INLET_AT_END)
+		make_room(c);
 }
 
 static void on_piece(struct http_conn *c, const char *p, size_t n)

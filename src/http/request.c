@@ -38,10 +38,7 @@ int http_request_new(struct http_conn *c, struct http_head *head, struct http_se
 
 void http_request_free(struct http_request *r)
 {
-	if (r->conn)
-		http_body_release(&r->conn->server->bodies, &r->body);
-	else
-		free(r->body.data);
+	http_body_release(&r->body);
 	free(r->head);
 	free(r->path);
 	free(r);
@@ -49,15 +46,8 @@ void http_request_free(struct http_request *r)
 
 void http_request_lose(struct http_request *r)
 {
-	struct http_bodies *bodies = &r->conn->server->bodies;
-	size_t bytes;
-
-	if (r->body.data) {
-		/* Off the account: it is memory of the handler's from here. */
-		char *data = http_body_take(bodies, &r->body, &bytes);
-
-		r->body = (struct http_body){.data = data, .len = bytes};
-	}
+	/* It is memory of the handler's from here, and the account may go before it. */
+	http_body_leave_account(&r->body);
 	r->conn = NULL;
 	if (r->on_gone)
 		r->on_gone(r);
@@ -144,9 +134,7 @@ const char *http_body(const struct http_request *r, size_t *ret_bytes)
 
 char *http_take_body(struct http_request *r, size_t *ret_bytes)
 {
-	struct http_bodies none = {0};
-
-	return http_body_take(r->conn ? &r->conn->server->bodies : &none, &r->body, ret_bytes);
+	return http_body_take(&r->body, ret_bytes);
 }
 
 void http_recycle_body(char *body)
@@ -186,6 +174,16 @@ struct http_client_group http_client_group(const struct http_request *r)
 	/* No address has this group: the lower half of an IPv6 group is zero. */
 	g.address[15] |= r->is_unix;
 	return g;
+}
+
+void http_note_authenticated(struct http_request *r)
+{
+	struct http_client_group g = http_client_group(r);
+
+	if (!r->conn)
+		return;
+	r->conn->is_authenticated = true;
+	http_server_note_known(r->conn->server, &g);
 }
 
 bool http_is_tls(const struct http_request *r)

@@ -11,12 +11,22 @@
 const struct http_limits HTTP_LIMITS_DEFAULT = {
     .max_header_bytes = 16384,
     .max_total_body_bytes = (size_t)128 << 20,
+    .max_body_bytes_of_one = (size_t)48 << 20,
+    .slow_body_ms = 1000,
     .max_total_unsent_bytes = (size_t)64 << 20,
     .max_connections = 4096,
+    .max_connections_of_one = 1024,
+    .first_byte_timeout_ms = 5000,
     .header_timeout_ms = 10000,
     .body_timeout_ms = 20000,
     .idle_timeout_ms = 75000,
     .write_timeout_ms = 30000,
+};
+
+enum {
+	KNOWN_MS = 60 * 60 * 1000,
+	FORGET_KNOWN_MS = 60 * 1000,
+	KNOWN_MAX = 4096, /* groups */
 };
 
 static int64_t min_ms(int64_t a, int64_t b)
@@ -28,12 +38,34 @@ static int64_t min_ms(int64_t a, int64_t b)
 static int64_t tick_ms_for(const struct http_limits *l)
 {
 	int64_t ms = min_ms(min_ms(l->header_timeout_ms, l->body_timeout_ms),
-	    min_ms(l->idle_timeout_ms, l->write_timeout_ms));
+	    min_ms(min_ms(l->idle_timeout_ms, l->write_timeout_ms), l->first_byte_timeout_ms));
 
 	ms /= 4;
 	if (ms > 1000)
 		return 1000;
 	return ms > 5 ? ms : 5;
+}
+
+void http_server_note_known(struct http_server *s, const struct http_client_group *g)
+{
+	int64_t until_ms = loop_now_ms(s->loop) + KNOWN_MS;
+	int64_t so_far_ms = http_group_amount(s->known_until, g);
+
+	if (so_far_ms || http_group_amounts_n(s->known_until) < KNOWN_MAX)
+		http_group_amount_add(s->known_until, g, until_ms - so_far_ms);
+}
+
+bool http_server_is_known(const struct http_server *s, const struct http_client_group *g)
+{
+	return http_group_amount(s->known_until, g) > loop_now_ms(s->loop);
+}
+
+static void forget_known(struct http_server *s, int64_t now_ms)
+{
+	if (now_ms < s->forget_known_ms)
+		return;
+	s->forget_known_ms = now_ms + FORGET_KNOWN_MS;
+	http_group_amounts_keep_above(s->known_until, now_ms);
 }
 
 static void on_tick(struct timer *t)
@@ -51,6 +83,7 @@ static void on_tick(struct timer *t)
 		else
 			http_conn_check_deadlines(c, now_ms);
 	}
+	forget_known(s, now_ms);
 	http_blocks_trim();
 	/* Twice more when the last is gone, so that the trim frees all that is spare. */
 	s->n_quiet_ticks = s->n_conns ? 0 : s->n_quiet_ticks + 1;
@@ -67,6 +100,11 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 	if (s->limits.max_header_bytes > HTTP_MAX_HEAD_BYTES)
 		s->limits.max_header_bytes = HTTP_MAX_HEAD_BYTES;
 	s->bodies.max_bytes = s->limits.max_total_body_bytes;
+	s->bodies.max_bytes_of_one = s->limits.max_body_bytes_of_one;
+	s->bodies.reserve_bytes = s->limits.max_total_body_bytes / 8;
+	s->bodies.of_one = http_group_amounts_new();
+	s->open_of = http_group_amounts_new();
+	s->known_until = http_group_amounts_new();
 	s->tick_ms = tick_ms_for(&s->limits);
 	http_blocks_hold();
 	s->tick = timer_new(l, on_tick, s);
@@ -94,7 +132,7 @@ void http_server_trust_proxies(
 
 int http_server_n_connections(const struct http_server *s)
 {
-	return s->n_conns;
+	return s->n_open;
 }
 
 const struct http_counters *http_server_counters(const struct http_server *s)
@@ -167,6 +205,9 @@ static void finish(void *p)
 	http_routes_release(&s->routes);
 	http_blocks_release();
 	http_tls_free(s->tls);
+	http_group_amounts_free(s->bodies.of_one);
+	http_group_amounts_free(s->open_of);
+	http_group_amounts_free(s->known_until);
 	buf_release(&s->out_head);
 	free(s);
 	if (on_closed)

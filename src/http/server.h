@@ -46,16 +46,27 @@ struct http_route {
 };
 
 struct http_limits {
-	size_t max_header_bytes;     /* request line and headers together; 431 above */
-	size_t max_total_body_bytes; /* of all connections at once; 503 above */
+	size_t max_header_bytes; /* request line and headers together; 431 above */
+	/* Bodies in memory, of all connections at once, and of one client group. Above it the
+	 * slowest bodies get 503 and give their memory to the newcomer; where none is slow, the
+	 * newcomer gets 503. An eighth of the total is only for bodies that say that they have
+	 * at most 256 KiB, as webhooks do. */
+	size_t max_total_body_bytes;
+	size_t max_body_bytes_of_one;
+	int64_t slow_body_ms; /* a body is slow that is this far behind 64 KiB/s */
 	/* Answers that clients have not taken yet, together; above it a longer one is 503. */
 	size_t max_total_unsent_bytes;
-	int max_connections;       /* more are answered 503 and closed */
-	int64_t header_timeout_ms; /* from the first byte to the end of headers: 408 */
+	/* Above it a newcomer takes the place of a connection that waits for its client (see
+	 * eviction.h), and gets 503 only where there is none. A 64th of the places is only for
+	 * clients that authenticated a request lately. */
+	int max_connections;
+	int max_connections_of_one;    /* of one client group; trusted proxies have no such limit */
+	int64_t first_byte_timeout_ms; /* a connection that has never sent anything: closed */
+	int64_t header_timeout_ms;     /* from the first byte to the end of headers: 408 */
 	/* No progress (or under a floor rate) on a body: 408. Three times that for one that is
 	 * collected, in all: what it has sent so far takes room from others. */
 	int64_t body_timeout_ms;
-	int64_t idle_timeout_ms;  /* keep-alive without a request: closed */
+	int64_t idle_timeout_ms;  /* keep-alive after an answer, without a request: closed */
 	int64_t write_timeout_ms; /* an answer that is not taken */
 };
 extern const struct http_limits HTTP_LIMITS_DEFAULT;
@@ -92,6 +103,11 @@ int http_server_n_connections(const struct http_server *s);
 /* Totals for /metrics. */
 struct http_counters {
 	int64_t n_connections, n_requests, n_answers_4xx, n_answers_5xx, n_refused_busy;
+	/* Connections that were closed for a newcomer, because the table was full or because
+	 * their client group had its share; and newcomers for which none could be closed. */
+	int64_t n_evicted_full, n_evicted_share, n_refused_connections;
+	/* The same of bodies in memory. */
+	int64_t n_bodies_evicted_full, n_bodies_evicted_share, n_bodies_refused;
 };
 const struct http_counters *http_server_counters(const struct http_server *s);
 /* How long requests took by route, from their head until their answer was handed to the socket;
@@ -133,6 +149,10 @@ void http_resume_body(struct http_request *r);
 /* The client: the peer's address, or what a trusted proxy's X-Forwarded-For says. */
 const char *http_client_address(const struct http_request *r);
 bool http_is_tls(const struct http_request *r);
+/* The request's signature or token is good: its connection is not closed for a stranger's, and
+ * others of this client group are closed after all strangers', for an hour. Legal also when the
+ * client has left. */
+void http_note_authenticated(struct http_request *r);
 void http_set_user(struct http_request *r, void *user); /* the handler's own pointer */
 void *http_user(const struct http_request *r);
 /* The client went away before an answer (or its body broke a rule or a deadline). Runs

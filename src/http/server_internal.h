@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "http/body.h"
+#include "http/client_group.h"
 #include "http/conn.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -25,7 +26,13 @@ struct http_server {
 
 	struct http_conn *conns; /* all that are not freed */
 	int n_conns;
+	int n_open;                         /* of them those that are not closed */
+	struct http_group_amounts *open_of; /* open connections by their peer's group */
+	struct http_group_amounts
+	    *known_until;              /* by group: mono ms; see http_server_note_known() */
+	int64_t forget_known_ms;       /* when expired ones are removed next */
 	size_t unsent_bytes;           /* of all connections, in libuv's queues */
+	uint64_t n_states;             /* changes of a connection's state, ever */
 	struct http_conn *due;         /* list by next_due */
 	struct http_conn *due_running; /* the rest of the batch in hand */
 	bool is_due_scheduled;
@@ -35,7 +42,7 @@ struct http_server {
 
 	char date[32]; /* of date_s */
 	int64_t date_s;
-	struct log_limit refused_log;
+	struct log_limit refused_log, evicted_log;
 	struct buf out_head; /* reused: an answer's status line and headers */
 
 	int n_listeners;
@@ -52,6 +59,9 @@ void http_server_link(struct http_server *s, struct http_conn *c);
 void http_server_unlink(struct http_server *s, struct http_conn *c);
 /* Ends the server when it is closing and nothing is left. */
 void http_server_check_closed(struct http_server *s);
+/* The group authenticated a request: it is known for an hour from now. */
+void http_server_note_known(struct http_server *s, const struct http_client_group *g);
+bool http_server_is_known(const struct http_server *s, const struct http_client_group *g);
 /* "Fri, 21 Aug 2026 12:00:00 GMT", computed once a second. */
 const char *http_server_date(struct http_server *s);
 

@@ -118,6 +118,30 @@ static inline void rig_wait(struct rig *g)
 	assert(rc == 0);
 }
 
+/* From the loopback address 127.0.0.`host`. */
+static inline int rig_connect_as(struct rig *g, int host)
+{
+	struct sockaddr_in to = {
+	    .sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)g->port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct sockaddr_in from = {
+	    .sin_family = AF_INET,
+	    .sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00) | (uint32_t)host),
+	};
+	const struct timeval limit = {.tv_sec = 20};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	rc = bind(fd, (const struct sockaddr *)&from, sizeof(from));
+	assert(rc == 0);
+	rc = connect(fd, (const struct sockaddr *)&to, sizeof(to));
+	assert(rc == 0);
+	return fd;
+}
+
 static inline int rig_connect_from(struct rig *g, int receive_bytes)
 {
 	struct sockaddr_in sin = {

@@ -411,6 +411,7 @@ static struct http_limits hasty(void)
 	l.header_timeout_ms = 100;
 	l.body_timeout_ms = 100;
 	l.idle_timeout_ms = 100;
+	l.first_byte_timeout_ms = 100;
 	l.write_timeout_ms = 100;
 	return l;
 }
@@ -500,13 +501,13 @@ static void crowd_client(struct rig *g)
 
 	assert(rig_ask(first, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
 	assert(rig_ask(second, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
+	/* Nobody waits but the clients, so the newcomer takes the place of the first. */
 	third = rig_connect(g);
-	assert(rig_ask(third, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 503);
-	assert(rig_is_closed(third));
-	close(third);
-	assert(rig_ask(first, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
+	assert(rig_ask(third, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
+	assert(rig_is_closed(first));
 	close(first);
 	close(second);
+	close(third);
 }
 
 static void connections_are_bounded(void **state)
@@ -551,6 +552,7 @@ static void body_bytes_are_bounded(void **state)
 
 	(void)state;
 	limits.max_total_body_bytes = 80000;
+	limits.slow_body_ms = 100000; /* the first is not slow */
 	serve(&limits, heavy_client);
 }
 
