@@ -15,6 +15,7 @@ void job_detail_free(struct job_detail *d)
 	free(d->head_sha);
 	free(d->message);
 	free(d->environment);
+	free(d->triage);
 	free(d->machine);
 	free(d);
 }

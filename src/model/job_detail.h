@@ -19,6 +19,7 @@ struct job_detail {
 	    superseded_by; /* the job that counts instead of it; 0: it counts, or none has come */
 	char *message;     /* why it ended so, or NULL */
 	char *environment; /* JSON object as text, or NULL */
+	char *triage;      /* the vendor's claim, JSON object as text, or NULL */
 	char *machine;     /* pull: which one has or had the lease, or NULL */
 	int64_t log_bytes; /* -1: there is no log */
 	bool is_log_complete;

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "model/failed_tests.h"
+#include "model/triage_verdict.h"
 
 enum {
 	CONCLUSION_MAX_BYTES = 64,
@@ -133,10 +135,12 @@ static int parse_tests(const json_t *workflow, struct job_report *r, struct erro
 	char where[48];
 	int rc = 0;
 
-	if (!tests || json_is_null(tests))
-		return 0;
-	if (!json_is_array(tests))
+	if (tests && !json_is_null(tests) && !json_is_array(tests))
 		return error_set(e, ERR_INVALID, "workflow.tests must be an array");
+	if (n == 0) {
+		r->tests = failed_tests_parse(workflow, &r->n_tests, &r->n_cut);
+		return 0;
+	}
 	r->tests = xcalloc(n, sizeof(*r->tests));
 	for (size_t i = 0; i < n && !rc; i++) {
 		snprintf(where, sizeof(where), "workflow.tests[%zu]", i);
@@ -155,7 +159,10 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 		const char *key;
 		json_type type;
 	} parts[] = {{"conclusion", JSON_STRING}, {"tests", JSON_ARRAY},
-	    {"test_results", JSON_OBJECT}, {"artifact_url", JSON_STRING}};
+	    {"test_results", JSON_OBJECT}, {"artifact_url", JSON_STRING},
+	    {"failed_tests_detail", JSON_ARRAY}, {"failed_tests_detail", JSON_STRING},
+	    {"failed_tests_json", JSON_ARRAY}, {"failed_tests_json", JSON_STRING},
+	    {"failed_tests", JSON_ARRAY}, {"failed_tests", JSON_STRING}};
 	json_t *content = json_object();
 	char *text;
 
@@ -206,6 +213,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	r->completed_ms = optional_time(workflow, "completed_at");
 	r->accelerator = report_text(workflow, "accelerator", REPORT_NAME_MAX_BYTES);
 	r->message = report_text(workflow, "message", REPORT_MESSAGE_MAX_BYTES);
+	r->triage = triage_verdict_parse(json_object_get(workflow, "triage_verdict"));
 	parse_counts(workflow, r);
 	compute_digest(workflow, r);
 	return 0;
@@ -224,6 +232,7 @@ void job_report_release(struct job_report *r)
 	free(r->artifact_url);
 	free(r->check_run_id);
 	free(r->message);
+	free(r->triage);
 	free(r->accelerator);
 	*r = (struct job_report){0};
 }

@@ -70,7 +70,7 @@ static json_t *test_json(const struct test_result *t, enum attribution why)
 }
 
 /* An object as text, as it was checked when it came. */
-static json_t *environment_json(const char *text)
+static json_t *stored_json(const char *text)
 {
 	json_t *v;
 
@@ -112,7 +112,8 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_object_set_new(obj, "number", d->number ? json_integer(d->number) : json_null());
 	json_set_change_url(obj, "change_url", public_url, d->kind, d->number, d->head_sha);
 	json_set_foreign_text(obj, "message", d->message);
-	json_object_set_new(obj, "environment", environment_json(d->environment));
+	json_object_set_new(obj, "environment", stored_json(d->environment));
+	json_object_set_new(obj, "triage", stored_json(d->triage));
 	json_set_foreign_text(obj, "machine", d->machine);
 	json_object_set_new(obj, "current", json_boolean(d->is_current));
 	json_object_set_new(

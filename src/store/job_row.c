@@ -207,6 +207,7 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
 	    " check_run_id = COALESCE(?17, check_run_id),"
 	    /* a machine that was told to stop need not say why once more */
+	    " triage = ?20,"
 	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
 	    " WHERE id = ?1",
 	    V_INT(id), V_TEXT(p->conclusion),
@@ -216,7 +217,7 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
 	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
 	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message),
-	    V_INT((int64_t)p->n_cut));
+	    V_INT((int64_t)p->n_cut), V_TEXT(p->triage));
 	number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 
@@ -230,6 +231,16 @@ static void put_back(struct db *d, const struct job_place *at, const struct job_
 	ret->has_replaced = true;
 	if (ret->is_current)
 		db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known->id));
+}
+
+/* The analysis may come after the report: the newest claim stands. It is no part of what a report says. */
+static void note_triage(struct db *d, int64_t id, const char *triage)
+{
+	if (triage && db_exec(d,
+			  "UPDATE job SET triage = ?2 WHERE id = ?1"
+			  " AND (triage IS NULL OR triage <> ?2)",
+			  V_INT(id), V_TEXT(triage)))
+		db_tell_job(d, id);
 }
 
 struct job_record job_put(
@@ -250,6 +261,8 @@ struct job_record job_put(
 		ret.is_current = take_place(d, at, report, &ret.has_replaced);
 		ret.job_id = insert(d, at, report, ret.is_current, now_ms);
 	}
+	if (ret.outcome == REPORT_UNCHANGED && known.is_same)
+		note_triage(d, known.id, report->triage);
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
 	db_tell_job(d, ret.job_id);

@@ -366,7 +366,10 @@ static const char VERSION_5[] =
     " evidence_url = NULL WHERE status = 'MISS'"
     " AND attribution IN ('KNOWN', 'BASE', 'FLAKY', 'NEW');"
     "UPDATE verdict SET reason = NULL, evidence_job = NULL WHERE status = 'MISS'"
-    " AND attribution = 'UNCLASSIFIED' AND reason IS NOT NULL;";
+    " AND attribution = 'UNCLASSIFIED' AND reason IS NOT NULL;"
+
+    /* what a vendor's tool says of the cause of a failure */
+    "ALTER TABLE job ADD COLUMN triage TEXT;";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5};

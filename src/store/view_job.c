@@ -18,7 +18,7 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	    " j.log_bytes, j.is_log_complete, j.n_cut, j.is_current,"
 	    " (SELECT n.id FROM job n WHERE n.change_id = j.change_id"
 	    "  AND n.accelerator = j.accelerator AND n.workflow = j.workflow AND n.name = j.name"
-	    "  AND n.is_current = 1 AND n.id <> j.id LIMIT 1)"
+	    "  AND n.is_current = 1 AND n.id <> j.id LIMIT 1), j.triage"
 	    " FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1",
 	    V_INT(id));
 	struct job_detail *v;
@@ -59,6 +59,7 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	v->is_log_complete = rows_int(r, 25);
 	v->is_current = rows_int(r, 27);
 	v->superseded_by = v->is_current ? 0 : rows_int(r, 28);
+	v->triage = rows_dup(r, 29);
 	rows_end(r);
 	return v;
 }

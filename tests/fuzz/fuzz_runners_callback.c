@@ -15,6 +15,7 @@ static void check_report(const struct job_report *r)
 	assert(r->n_tests <= REPORT_TESTS_MAX);
 	for (size_t i = 0; i < r->n_tests; i++)
 		assert(r->tests[i].name && r->tests[i].status < N_TEST_STATUSES);
+	assert(!r->triage || r->triage[0] == '{');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -240,6 +240,31 @@ describe('reports', { skip: notBuilt }, () => {
       assert.equal(page.status, 200);
     });
 
+    test('failed tests and a triage verdict as CRCR\'s reporters send them', async () => {
+      const one = await change();
+      const dispatch = await one.dispatch();
+      const failed = JSON.stringify([{ name: 'test_add', classname: 'test_ops.TestOps', message: '1 != 2 <img src=x>', stacktrace: 'line 1\nline 2', duration: 0.5 }]);
+      const triage = { schema_version: 1, category: 'upstream', confidence: 'high', summary: 'The change renamed <b>at::add</b>.', suspected_upstream: { pr: one.number, reason: 'it is in the diff' }, evidence: [{ job: 'test', excerpt: 'no member named add', log_url: 'https://ci.example.org/1' }] };
+      const report = bodyOf(dispatch, { ...workflowOf(step({ conclusion: 'failure' }), 'completed'), failed_tests_detail: failed });
+      const id = recorded(await post(report), 'completed');
+      let job = await outpost.api(`jobs/${id}`);
+      assert.deepEqual(job.tests.map(({ suite, name, status, message, trace, duration }) => ({ suite, name, status, message, trace, duration })),
+        [{ suite: 'unit', name: 'test_ops.TestOps.test_add', status: 'FAIL', message: '1 != 2 <img src=x>', trace: 'line 1\nline 2', duration: 0.5 }]);
+      assert.equal(job.triage, null);
+      const before = await verdictsOf(one);
+      assert.deepEqual(before.map(({ suite, test: title, status }) => [suite, title, status]), [['unit', 'test_ops.TestOps.test_add', 'FAIL']]);
+      // The analysis comes later, with the same report; it is a claim and moves no attribution.
+      assert.equal(recorded(await post({ ...report, workflow: { ...report.workflow, triage_verdict: triage } }), 'completed'), id);
+      job = await outpost.api(`jobs/${id}`);
+      const { schema_version: dropped, ...kept } = triage;
+      assert.deepEqual([job.triage, dropped], [kept, 1]);
+      assert.deepEqual(await verdictsOf(one), before);
+      // A block that breaks a rule is dropped, and the report stands.
+      const other = recorded(await post(bodyOf(dispatch, { ...workflowOf(step({ job: 'other' }), 'completed'), triage_verdict: { ...triage, category: 'nobody' } })), 'completed');
+      assert.equal((await outpost.api(`jobs/${other}`)).triage, null);
+      refused(await post({ ...report, workflow: { ...report.workflow, failed_tests_detail: '[{"name":"another"}]' } }), 409);
+    });
+
     test('several accelerators of one repository: the report says which', async () => {
       const one = await change();
       const dispatch = await one.dispatchTo('torch-spyre/torch-spyre');

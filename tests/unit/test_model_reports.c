@@ -49,6 +49,226 @@ static void crcr_reports_are_understood(void **state)
 	job_report_release(&r);
 }
 
+#define COMPLETED "{\"status\":\"completed\",\"name\":\"CI\",\"run_id\":1,"
+
+/* test-infra#8545: the action's input is the text of an array; others send the array. */
+static void failed_tests_of_crcr_are_rows(void **state)
+{
+	static const char *const keys[] = {
+	    "failed_tests_detail", "failed_tests_json", "failed_tests"};
+	static const char list[] =
+	    "[{\"name\":\"test_add\",\"classname\":\"test_ops.TestOps\",\"message\":\"1 != 2\\n\","
+	    "\"stacktrace\":\"a\\nb\",\"duration\":1.5},"
+	    "{\"name\":\"plain\"},{\"name\":\"same\",\"classname\":\"unit\",\"duration\":\"0.25\"},"
+	    "{\"classname\":\"no name\"},{\"name\":\" \"},7,\"text\",null,"
+	    "{\"name\":\"odd\",\"classname\":3,\"message\":{},\"stacktrace\":[],\"duration\":\"x\"}"
+	    "]";
+	json_t *as_text = json_string(list);
+	char *quoted = json_dumps(as_text, JSON_ENCODE_ANY);
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(keys); i++) {
+		char *text =
+		    xasprintf("%s\"%s\":%s}", COMPLETED, keys[i / 2], i % 2 ? quoted : list);
+		struct job_report r;
+
+		assert_int_equal(parse(text, &r, NULL), 0);
+		assert_int_equal(r.n_tests, 4);
+		assert_string_equal(r.tests[0].suite, "unit");
+		assert_string_equal(r.tests[0].name, "test_ops.TestOps.test_add");
+		assert_int_equal(r.tests[0].status, TEST_FAIL);
+		assert_string_equal(r.tests[0].message, "1 != 2 ");
+		assert_string_equal(r.tests[0].trace, "a\nb");
+		assert_int_equal(r.tests[0].duration_ms, 1500);
+		assert_string_equal(r.tests[1].name, "plain");
+		assert_null(r.tests[1].message);
+		assert_string_equal(r.tests[2].name, "same");
+		assert_int_equal(r.tests[2].duration_ms, 250);
+		assert_string_equal(r.tests[3].name, "odd");
+		assert_int_equal(r.tests[3].duration_ms, -1);
+		job_report_release(&r);
+		free(text);
+	}
+	free(quoted);
+	json_decref(as_text);
+}
+
+static void failed_tests_are_bounded_and_tests_count_before_them(void **state)
+{
+	static const char *const none[] = {"\"failed_tests\":3}", "\"failed_tests\":\"[{\"}",
+	    "\"failed_tests\":\"7\"}", "\"failed_tests_detail\":\"\"}", "\"failed_tests\":[]}",
+	    "\"failed_tests_json\":{}}"};
+	struct buf many = BUF_INIT(16 << 20);
+	uint8_t digest[SHA256_BYTES];
+	struct job_report r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+		char *text = xasprintf("%s%s", COMPLETED, none[i]);
+
+		assert_int_equal(parse(text, &r, NULL), 0);
+		assert_int_equal(r.n_tests, 0);
+		job_report_release(&r);
+		free(text);
+	}
+	buf_append_str(&many, COMPLETED "\"failed_tests\":[");
+	for (int i = 0; i < 1003; i++)
+		buf_appendf(&many,
+		    "%s{\"name\":\"t%d\",\"message\":\"%01500d\",\"stacktrace\":\"%05000d\"}",
+		    i ? "," : "", i, i, i);
+	buf_append_str(&many, "]}");
+	assert_int_equal(parse(buf_str(&many), &r, NULL), 0);
+	assert_int_equal(r.n_tests, 1000);
+	assert_int_equal(r.n_cut, 3);
+	assert_int_equal(strlen(r.tests[999].message), 1024);
+	assert_int_equal(strlen(r.tests[999].trace), 4096);
+	job_report_release(&r);
+	buf_release(&many);
+
+	assert_int_equal(
+	    parse(COMPLETED "\"tests\":[{\"suite\":\"model\",\"name\":\"a\",\"status\":\"PASS\"}],"
+			    "\"failed_tests\":[{\"name\":\"b\"}]}",
+		&r, NULL),
+	    0);
+	assert_int_equal(r.n_tests, 1);
+	assert_string_equal(r.tests[0].name, "a");
+	job_report_release(&r);
+	assert_int_equal(
+	    parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"b\"}]}", &r, NULL), 0);
+	assert_int_equal(r.n_tests, 1);
+	memcpy(digest, r.digest, sizeof(digest));
+	job_report_release(&r);
+	assert_int_equal(
+	    parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"c\"}]}", &r, NULL), 0);
+	assert_memory_not_equal(digest, r.digest, sizeof(digest));
+	job_report_release(&r);
+}
+
+#define TRIAGE(rest)                                                                               \
+	COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"high\"," rest "}}"
+
+/* test-infra#8673 and its validation. */
+static void a_triage_verdict_is_kept_whole_or_not_at_all(void **state)
+{
+	static const struct {
+		const char *text, *expected;
+	} table[] = {
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\" the disk \\u0007is full\\nagain "
+		    "\",\"more\":1"),
+		"{\"category\":\"infra\",\"confidence\":\"high\",\"summary\":\"the disk is "
+		"full\\nagain\"}"},
+	    {COMPLETED "\"triage_verdict\":{\"schema_version\":\"1\",\"confidence\":\"low\","
+		       "\"category\":\"flake\",\"summary\":\"s\",\"evidence\":null}}",
+		"{\"category\":\"flake\",\"confidence\":\"low\",\"summary\":\"s\"}"},
+	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":7,"
+		    "\"commit\":\"abcdef0\",\"reason\":\"it moved\"},\"reproduced_on_retry\":true,"
+		    "\"analyzer\":{\"name\":\"n\",\"model\":\"m\"},\"analyzed_at\":\"2026-09-01T10:"
+		    "00:00Z\","
+		    "\"evidence\":[{\"job\":\"j\",\"test\":\"t\",\"excerpt\":\"a\\nb\","
+		    "\"log_url\":\"https://x.example/l?a=@\"}]"),
+		"{\"category\":\"upstream\",\"confidence\":\"high\",\"summary\":\"s\","
+		"\"suspected_upstream\":{\"pr\":7,\"commit\":\"abcdef0\",\"reason\":\"it moved\"},"
+		"\"evidence\":[{\"job\":\"j\",\"test\":\"t\",\"excerpt\":\"a\\nb\","
+		"\"log_url\":\"https://x.example/"
+		"l?a=@\"}],\"analyzer\":{\"name\":\"n\",\"model\":\"m\"},"
+		"\"reproduced_on_retry\":true,\"analyzed_at\":\"2026-09-01T10:00:00Z\"}"},
+	    {TRIAGE("\"category\":\"unknown\",\"summary\":\"s\",\"analyzed_at\":\"2026-09-01\""),
+		"{\"category\":\"unknown\",\"confidence\":\"high\",\"summary\":\"s\","
+		"\"analyzed_at\":\"2026-09-01\"}"},
+	    /* each of these breaks a rule */
+	    {TRIAGE("\"category\":\"nobody\",\"summary\":\"s\""), NULL},
+	    {TRIAGE("\"category\":\"infra\""), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\" \""), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":true"), NULL},
+	    {COMPLETED "\"triage_verdict\":{\"schema_version\":2,\"confidence\":\"high\","
+		       "\"category\":\"infra\",\"summary\":\"s\"}}",
+		NULL},
+	    {COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"sure\","
+		       "\"category\":\"infra\",\"summary\":\"s\"}}",
+		NULL},
+	    {COMPLETED "\"triage_verdict\":\"infra\"}", NULL},
+	    {COMPLETED "\"triage_verdict\":[]}", NULL},
+	    {TRIAGE("\"category\":\"backend\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":7}"),
+		NULL},
+	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{"
+		    "\"reason\":\"r\"}"),
+		NULL},
+	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":"
+		    "true}"),
+		NULL},
+	    {TRIAGE(
+		 "\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":0}"),
+		NULL},
+	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{"
+		    "\"commit\":\"main\"}"),
+		NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"evidence\":{}"), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"evidence\":[7]"), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"evidence\":[{\"log_url\":"
+		    "\"javascript:alert(1)\"}]"),
+		NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"evidence\":[{\"log_url\":\"https://"
+		    "github.com@evil.example/\"}]"),
+		NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"evidence\":[{\"log_url\":\"https://"
+		    "x.example/ y\"}]"),
+		NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"reproduced_on_retry\":1"), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzer\":\"me\""), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzer\":{\"name\":1}"), NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzed_at\":\"yesterday\""),
+		NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		struct job_report r;
+
+		assert_int_equal(parse(table[i].text, &r, NULL), 0);
+		if (!table[i].expected && r.triage)
+			fail_msg("%s gives %s", table[i].text, r.triage);
+		if (table[i].expected)
+			assert_string_equal(r.triage ? r.triage : "none", table[i].expected);
+		job_report_release(&r);
+	}
+}
+
+static void a_triage_verdict_is_cut_and_bounded(void **state)
+{
+	struct buf text = BUF_INIT(1 << 20);
+	struct job_report r;
+	json_t *v;
+
+	(void)state;
+	buf_append_str(&text,
+	    COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"low\","
+		      "\"category\":\"infra\",\"summary\":\"");
+	for (int i = 0; i < 1200; i++)
+		buf_append_str(&text, "\xc3\xa4");
+	buf_append_str(&text, "\",\"evidence\":[");
+	for (int i = 0; i < 12; i++)
+		buf_appendf(&text, "%s{\"job\":\"j\",\"excerpt\":\"%01000d\"}", i ? "," : "", i);
+	buf_append_str(&text, "]}}");
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_non_null(r.triage);
+	assert_int_equal(json_parse(r.triage, strlen(r.triage), &v, NULL), 0);
+	assert_int_equal(json_string_length(json_object_get(v, "summary")), 2000);
+	assert_int_equal(json_array_size(json_object_get(v, "evidence")), 10);
+	json_decref(v);
+	job_report_release(&r);
+	buf_release(&text);
+
+	text = (struct buf)BUF_INIT(1 << 20);
+	buf_appendf(&text,
+	    COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"low\","
+		      "\"category\":\"infra\",\"summary\":\"s\",\"more\":\"%016384d\"}}",
+	    0);
+	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
+	assert_null(r.triage);
+	job_report_release(&r);
+	buf_release(&text);
+}
+
 static void counts_that_cannot_be_are_dropped(void **state)
 {
 	static const char *const table[] = {
@@ -275,6 +495,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(crcr_reports_are_understood),
+	    cmocka_unit_test(failed_tests_of_crcr_are_rows),
+	    cmocka_unit_test(failed_tests_are_bounded_and_tests_count_before_them),
+	    cmocka_unit_test(a_triage_verdict_is_kept_whole_or_not_at_all),
+	    cmocka_unit_test(a_triage_verdict_is_cut_and_bounded),
 	    cmocka_unit_test(counts_that_cannot_be_are_dropped),
 	    cmocka_unit_test(mistakes_are_named),
 	    cmocka_unit_test(of_too_many_tests_the_worst_are_kept),

@@ -7,7 +7,7 @@ import { bytes, count, measure, ownPath, plural, shortSha, visible } from '../fo
 import { blameText, countStatuses, extensionText, filterTests, groupTests, jobSentence, otherFacts, suiteTitle, uniqueTests } from '../job_rows.js';
 import { useAnswer } from '../live.js';
 import { LogViewer } from '../log/viewer.jsx';
-import { Change, Foreign, GITHUB, Out, Sha } from '../parts/links.jsx';
+import { Change, Foreign, GITHUB, Out, PullRequest, Sha } from '../parts/links.jsx';
 import { More } from '../parts/more.jsx';
 import { usePages } from '../parts/pages_of.js';
 import { Facts, Section } from '../parts/section.jsx';
@@ -66,6 +66,35 @@ function Environment({ of, repository }) {
     ...otherFacts(of).map(([name, value]) => [visible(name), <Foreign text={value} />]),
   ];
   return <div class="panel"><Facts of={facts} /></div>;
+}
+
+// CRCR's triage verdict: the vendor's own tool says why the job failed. Shown as a claim, because nothing here checks it.
+const TRIAGE = { upstream: 'the change in PyTorch', backend: 'the vendor’s backend', infra: 'the vendor’s infrastructure', flake: 'a flaky test', unknown: 'not known' };
+
+function Triage({ of, repository }) {
+  if (!of) return null;
+  const suspect = of.suspected_upstream;
+  return (
+    <Section id="triage" title="The vendor’s own analysis">
+      <div class="panel">
+        <p class="small quiet">A claim of the vendor’s tool. It is not checked here and is never used as evidence.</p>
+        <p><Foreign text={of.summary} /></p>
+        <Facts of={[
+          ['Cause', `${TRIAGE[of.category] ?? of.category}, ${of.confidence} confidence`],
+          ['Suspected', suspect && <>{suspect.pr && <PullRequest number={suspect.pr} repository={repository} />}{suspect.pr && suspect.commit && ', '}{suspect.commit && <Sha sha={suspect.commit} repository={repository} />}{suspect.reason && <>: <Foreign text={suspect.reason} /></>}</>],
+          ['Failed again on a retry', of.reproduced_on_retry != null && (of.reproduced_on_retry ? 'yes' : 'no')],
+          ['Analyzed by', of.analyzer && <Foreign text={[of.analyzer.name, of.analyzer.version, of.analyzer.model].filter(Boolean).join(' ')} />],
+          ['Analyzed at', of.analyzed_at && <Foreign text={of.analyzed_at} />],
+        ]} />
+        {of.evidence?.map((one, i) => (
+          <div key={i}>
+            <p class="small">{one.job && <Foreign text={one.job} />} {one.test && <Foreign text={one.test} />} {one.log_url && <Out href={one.log_url}>log</Out>}</p>
+            {one.excerpt && <pre tabIndex={0}><Foreign text={one.excerpt} /></pre>}
+          </div>
+        ))}
+      </div>
+    </Section>
+  );
 }
 
 // As what one says of a number of tests.
@@ -179,6 +208,7 @@ function Job({ job, api }) {
   return (
     <>
       <Head job={job} />
+      <Triage of={job.triage} repository={data.upstream} />
       <Section id="environment" title="Environment"><Environment of={job.environment} repository={data.upstream} /></Section>
       <Tests job={job} api={api} />
       <Section id="log" title="Log" aside={job.log && bytes(job.log.bytes)}><LogPart job={job} /></Section>
