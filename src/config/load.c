@@ -6,8 +6,10 @@
 #include "base/file.h"
 #include "base/rsa.h"
 #include "base/str.h"
+#include "config/ci_providers.h"
 #include "config/config.h"
 #include "config/main_file.h"
+#include "config/oidc.h"
 #include "config/registry.h"
 #include "config/snapshot.h"
 #include "config/source.h"
@@ -80,6 +82,30 @@ static void read_secrets(struct load *l)
 	c->tls_private_key_pem = read_pem(l, &l->main.tls_private_key, "PRIVATE KEY");
 }
 
+/* CRCR's file of pipelines, beside the issuers of outpost.yml. */
+static void read_ci_providers(struct load *l)
+{
+	const struct file_ref *ref = &l->main.ci_providers;
+	struct reader main = {.file = l->path, .problems = &l->problems, .path = ""};
+	struct reader own = {.problems = &l->problems, .path = ""};
+	struct oidc_issuer issuer = {0};
+	struct node *root;
+	char *path;
+
+	if (!ref->path)
+		return;
+	path = source_path(l->folder, ref->path);
+	own.file = path;
+	root = tree_read(path, &l->problems);
+	if (root) {
+		ci_providers_read(&own, root, &issuer);
+		ci_providers_add(&main, ref->line, &l->main.c, &issuer);
+	}
+	oidc_issuer_release(&issuer);
+	tree_free(root);
+	free(path);
+}
+
 static char *resolve(const struct load *l, const struct file_ref *ref)
 {
 	if (!ref->path)
@@ -129,6 +155,7 @@ static void read_rest(struct load *l)
 	m->c.tls_certificate_file = resolve(l, &m->tls_certificate);
 	m->c.tls_private_key_file = resolve(l, &m->tls_private_key);
 	read_secrets(l);
+	read_ci_providers(l);
 	default_registry(l);
 	find_checkout(l);
 	registry_read(l->folder, m, &l->problems);

@@ -47,6 +47,8 @@ static const struct field OIDC_FIELDS[] = {
     {"audience", field_text, OPTIONAL, .offset = AT(c.oidc_audience), .check = check_line,
 	.max = 255},
     {"issuers", field_issuers, OPTIONAL, .offset = AT(c), .map = &OIDC_ISSUER_MAPPING},
+    {"ci_providers", field_file, OPTIONAL, .offset = AT(ci_providers), .check = check_line,
+	.max = PATH_MAX_LEN},
     {.key = NULL},
 };
 static const struct mapping OIDC = {"github.oidc", OIDC_FIELDS};
@@ -332,4 +334,5 @@ void main_file_release(struct main_file *m)
 	free(m->secrets_dir.path);
 	free(m->directory.path);
 	free(m->allowlist.path);
+	free(m->ci_providers.path);
 }

@@ -101,6 +101,7 @@ static void test_examples_are_right(void **state)
 	(void)state;
 	copy("outpost.yml");
 	copy("allowlist.yml");
+	copy("ci_providers.yml");
 	copy("accelerators.d/ascend-npu.yml");
 	copy("accelerators.d/example-hosted.yml");
 	copy("accelerators.d/example-webhook.yml");
@@ -132,6 +133,7 @@ static void test_platforms_are_right(void **state)
 	(void)state;
 	copy("outpost.yml");
 	copy("allowlist.yml");
+	copy("ci_providers.yml");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		char *from = xasprintf("%s/config/platforms/%s.yml", folder_before, names[i]);
 		char *to = xasprintf("accelerators.d/%s.yml", names[i]), *text = read_text(from);
