@@ -30,8 +30,10 @@ bool admit_token(
 	switch (
 	    credentials_check(r->credentials, token, http_client_address(q), ret, &retry_after_s)) {
 	case CREDENTIAL_GOOD:
-		if (config_accelerator(r->config, ret->accelerator))
+		if (config_accelerator(r->config, ret->accelerator)) {
+			http_note_authenticated(q);
 			return true;
+		}
 		refuse_departed(r, q, ret->accelerator);
 		break;
 	case CREDENTIAL_WRONG:
@@ -52,6 +54,20 @@ bool admit_token(
 		break;
 	}
 	return false;
+}
+
+const char *admit_bearer(struct runners *r, struct http_request *q)
+{
+	const char *token = bearer_token(q);
+
+	if (!r->config || r->is_closing)
+		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
+	else if (token)
+		return token;
+	else
+		answer_refused(r, q,
+		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
+	return NULL;
 }
 
 bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret)

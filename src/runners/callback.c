@@ -128,45 +128,83 @@ static void refuse_machine(struct runners *r, struct http_request *q, const stru
 	    });
 }
 
-static void handle(struct runners *r, struct http_request *q)
+enum caller {
+	CALLER_REFUSED,     /* answered */
+	CALLER_VENDOR,      /* an API token of ours */
+	CALLER_REPOSITORY,  /* an issuer's token */
+	CALLER_UNKNOWN_KEY, /* an issuer's token, which one look at the issuer's keys may prove */
+};
+
+/* Who calls, by the headers alone. Release *ret_caller after the last two. */
+static enum caller identify(struct runners *r, struct http_request *q, struct credential *ret_who,
+    struct oidc_caller *ret_caller, struct error *e)
 {
-	const char *token = bearer_token(q);
-	struct oidc_caller caller;
-	struct credential who;
-	struct error e = {0};
+	const char *token = admit_bearer(r, q);
 	int err;
 
-	if (!r->config || r->is_closing) {
-		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
-		return;
-	}
-	if (!token) {
-		answer_refused(r, q,
-		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
-		return;
-	}
+	if (!token)
+		return CALLER_REFUSED;
 	if (credential_is_shaped(token)) {
-		if (!admit_token(r, q, token, &who))
-			return;
-		if (who.kind == TOKEN_API)
-			take_self_report(r, q, who.accelerator);
-		else
-			refuse_machine(r, q, &who);
+		if (!admit_token(r, q, token, ret_who))
+			return CALLER_REFUSED;
+		if (ret_who->kind == TOKEN_API)
+			return CALLER_VENDOR;
+		refuse_machine(r, q, ret_who);
+		return CALLER_REFUSED;
+	}
+	err = oidc_verify(
+	    r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, ret_caller, e);
+	if (err == 0)
+		return CALLER_REPOSITORY;
+	if (err == ERR_NOT_FOUND)
+		return CALLER_UNKNOWN_KEY;
+	refuse_token(r, q, err, e);
+	oidc_caller_release(ret_caller);
+	return CALLER_REFUSED;
+}
+
+static void look_for_keys(
+    struct runners *r, struct http_request *q, const char *issuer, const struct error *e)
+{
+	int err = wait_for_keys(r, q, issuer);
+
+	if (err == ERR_NOT_FOUND)
+		refuse_token(r, q, err, e);
+	else if (err)
+		answer_busy(r, q, issuer, err);
+}
+
+static void handle(struct runners *r, struct http_request *q)
+{
+	struct oidc_caller caller = {0};
+	struct credential who;
+	struct error e = {0};
+
+	switch (identify(r, q, &who, &caller, &e)) {
+	case CALLER_REFUSED:
 		return;
-	}
-	err =
-	    oidc_verify(r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, &caller, &e);
-	if (err == ERR_NOT_FOUND) {
-		err = wait_for_keys(r, q, caller.issuer->issuer);
-		if (err == ERR_NOT_FOUND)
-			refuse_token(r, q, err, &e);
-		else if (err)
-			answer_busy(r, q, caller.issuer->issuer, err);
-	} else if (err) {
-		refuse_token(r, q, err, &e);
-	} else {
+	case CALLER_VENDOR:
+		take_self_report(r, q, who.accelerator);
+		return;
+	case CALLER_REPOSITORY:
 		take_report(r, q, &caller);
+		break;
+	case CALLER_UNKNOWN_KEY:
+		look_for_keys(r, q, caller.issuer->issuer, &e);
+		break;
 	}
+	oidc_caller_release(&caller);
+}
+
+/* Answers a bad token before the body is read. The keys of an issuer are asked for when the body
+ * is there. */
+static void on_headers(struct http_request *q, void *owner)
+{
+	struct oidc_caller caller = {0};
+	struct credential who;
+	struct error e = {0};
+
+	identify(owner, q, &who, &caller, &e);
 	oidc_caller_release(&caller);
 }
 
@@ -182,6 +220,7 @@ void callback_add_route(struct runners *r, struct http_server *h)
 				 .pattern = "/github/callback",
 				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_request,
 				 .owner = r,
 			     });

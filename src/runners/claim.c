@@ -250,6 +250,15 @@ static bool is_its_own(struct runners *r, struct http_request *q, const struct c
 	return false;
 }
 
+/* Answers a bad token before the body is read. */
+static void on_headers(struct http_request *q, void *owner)
+{
+	struct claims *cs = owner;
+	struct credential who;
+
+	admit_runner(cs->runners, q, &who);
+}
+
 static void on_request(struct http_request *q, void *owner)
 {
 	struct claims *cs = owner;
@@ -292,6 +301,7 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/claim",
 				 .max_body_bytes = CLAIM_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_request,
 				 .owner = cs,
 			     });

@@ -202,6 +202,7 @@ static void admit(struct job_access *a)
 	} else if (a->is_identity_checked) {
 		identify(a);
 	} else {
+		http_note_authenticated(a->request);
 		find(a);
 	}
 }

@@ -91,6 +91,14 @@ static void hand_back(
 	http_on_gone(q, on_gone);
 }
 
+/* Answers a bad token before the body is read. */
+static void on_headers(struct http_request *q, void *owner)
+{
+	struct credential who;
+
+	admit_runner(owner, q, &who);
+}
+
 static void on_request(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
@@ -124,6 +132,7 @@ void lease_return_add_route(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/leases/{lease}/return",
 				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_request,
 				 .owner = r,
 			     });

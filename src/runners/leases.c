@@ -199,6 +199,15 @@ static void relieve(struct leases *l, const struct heartbeat *by)
 		}
 }
 
+/* Answers a bad token before the body is read. */
+static void on_headers(struct http_request *q, void *owner)
+{
+	struct leases *l = owner;
+	struct credential who;
+
+	admit_runner(l->runners, q, &who);
+}
+
 static void on_renew(struct http_request *q, void *owner)
 {
 	struct leases *l = owner;
@@ -335,6 +344,7 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/leases/{lease}/renew",
 				 .max_body_bytes = RENEW_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_renew,
 				 .owner = l,
 			     });

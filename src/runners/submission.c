@@ -340,6 +340,7 @@ static bool admit(struct submission *s)
 		refuse(s, 403, "the accelerator is bound to another workflow than the token's");
 		return false;
 	}
+	http_note_authenticated(s->request);
 	return true;
 }
 

@@ -28,46 +28,62 @@ static void take_report(
 	submission_start(s, err, &e);
 }
 
-static void take_with_callback_token(
+/* The accelerator of the dispatch's token (free()); NULL: answered. */
+static char *admit_callback_token(
     struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
 {
 	char *accelerator = NULL;
 	int err = callback_token_check(r->callback_key, r->callback_key_bytes, token, dispatch_id,
 	    clock_wall_ms(), &accelerator);
 
-	if (err)
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 401,
-			.detail =
-			    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
-		    });
-	else
-		take_report(r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
+	if (!err) {
+		http_note_authenticated(q);
+		return accelerator;
+	}
+	answer_refused(r, q,
+	    &(struct refusal){
+		.status = 401,
+		.detail = err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
+	    });
 	free(accelerator);
+	return NULL;
+}
+
+/* Answers a bad token before the body is read. */
+static void on_headers(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	const char *token = admit_bearer(r, q);
+	struct credential who;
+
+	if (token && credential_is_shaped(token))
+		admit_token(r, q, token, &who);
+	else if (token)
+		free(admit_callback_token(r, q, token, http_segment(q, 0)));
 }
 
 static void on_request(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
-	const char *token = bearer_token(q), *dispatch_id = http_segment(q, 0);
+	const char *token = admit_bearer(r, q), *dispatch_id = http_segment(q, 0);
 	struct credential who;
+	char *accelerator;
 
-	if (!r->config || r->is_closing) {
-		answer_busy(r, q, NULL, r->is_closing ? ERR_CLOSING : ERR_BUSY);
-		return;
-	}
 	if (!token)
-		answer_refused(r, q,
-		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
-	else if (!credential_is_shaped(token))
-		take_with_callback_token(r, q, token, dispatch_id);
-	else if (admit_token(r, q, token, &who))
+		return;
+	if (!credential_is_shaped(token)) {
+		accelerator = admit_callback_token(r, q, token, dispatch_id);
+		if (accelerator)
+			take_report(
+			    r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
+		free(accelerator);
+	} else if (admit_token(r, q, token, &who)) {
 		take_report(r, q, dispatch_id,
 		    &(struct reporter){
 			.accelerator = who.accelerator,
 			.machine = who.kind == TOKEN_RUNNER ? who.name : NULL,
 		    });
+	}
 }
 
 void vendor_api_add_route(struct runners *r, struct http_server *h)
@@ -77,6 +93,7 @@ void vendor_api_add_route(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/dispatches/{id}/jobs",
 				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_request,
 				 .owner = r,
 			     });

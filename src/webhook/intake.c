@@ -291,31 +291,41 @@ static void refuse_body(struct intake *in, struct http_request *r, const struct 
 	refuse(in, r, REFUSED_REQUEST, text);
 }
 
+/* Refuses what the headers show before any of the body takes memory. */
+static void on_headers(struct http_request *r, void *owner)
+{
+	struct intake *in = owner;
+	uint8_t signature[SHA256_BYTES];
+	const char *why = check_headers(r, signature);
+
+	if (!in->config || in->n_in_hand >= IN_HAND_MAX)
+		refuse(in, r, REFUSED_BUSY, in->config ? "too many in hand" : "not configured yet");
+	else if (why)
+		refuse(in, r, REFUSED_REQUEST, why);
+}
+
 static void on_request(struct http_request *r, void *owner)
 {
 	struct intake *in = owner;
 	uint8_t signature[SHA256_BYTES];
 	struct error e = {0};
 	struct in_hand *d;
-	const char *why, *body;
+	const char *body;
 	size_t n;
 	int err;
 
-	if (!in->config || in->n_in_hand >= IN_HAND_MAX) {
-		refuse(in, r, REFUSED_BUSY, in->config ? "too many in hand" : "not configured yet");
-		return;
-	}
-	why = check_headers(r, signature);
-	if (why) {
-		refuse(in, r, REFUSED_REQUEST, why);
+	/* Others may have come while this body did. */
+	if (in->n_in_hand >= IN_HAND_MAX) {
+		refuse(in, r, REFUSED_BUSY, "too many in hand");
 		return;
 	}
 	body = http_body(r, &n);
 	/* In one go, while the body is still in the cache for the pass after it. */
-	if (!signature_is_good(in->hmac, body, n, signature)) {
+	if (check_headers(r, signature) || !signature_is_good(in->hmac, body, n, signature)) {
 		refuse(in, r, REFUSED_SIGNATURE, "X-Hub-Signature-256 is wrong");
 		return;
 	}
+	http_note_authenticated(r);
 	d = in_hand_take(in);
 	snprintf(d->guid, sizeof d->guid, "%s", http_header(r, "X-GitHub-Delivery"));
 	snprintf(d->event, sizeof d->event, "%s", http_header(r, "X-GitHub-Event"));
@@ -340,6 +350,7 @@ struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h
 				 .pattern = "/github/webhook",
 				 .max_body_bytes = BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_headers,
 				 .on_request = on_request,
 				 .owner = in,
 			     });
