@@ -259,6 +259,28 @@ static void add_times(const struct http_route *r, const struct histogram *times,
 	histogram_merge(&((struct histogram *)owner)[group_of(r)], times);
 }
 
+/* What gave way to whom while the server was full; http/eviction.h says how. */
+static void put_evictions(struct buf *out, const struct http_counters *c)
+{
+	static const char CONNECTIONS[] = "outpost_http_evicted_connections_total";
+	static const char BODIES[] = "outpost_http_evicted_bodies_total";
+
+	put_head(out, CONNECTIONS, "counter",
+	    "Connections that were closed for newer ones, because the table was full or because "
+	    "their client had its share.");
+	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n",
+	    CONNECTIONS, (long long)c->n_evicted_full, CONNECTIONS, (long long)c->n_evicted_share);
+	put_counter(out, "outpost_http_refused_connections_total",
+	    "New connections that found no place.", c->n_refused_connections);
+	put_head(out, BODIES, "counter",
+	    "Slow request bodies that were given up for newer ones, because the memory for bodies "
+	    "was full or because their client had its share.");
+	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", BODIES,
+	    (long long)c->n_bodies_evicted_full, BODIES, (long long)c->n_bodies_evicted_share);
+	put_counter(out, "outpost_http_refused_bodies_total",
+	    "Request bodies that found no memory.", c->n_bodies_refused);
+}
+
 static void put_times(struct buf *out, const struct http_server *server)
 {
 	struct histogram times[N_GROUPS] = {0};
@@ -290,6 +312,7 @@ static void put_service(struct metrics_request *m)
 	put_counter(out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
 	put_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
 	    c->n_refused_busy);
+	put_evictions(out, c);
 	put_times(out, w->deps.server);
 }
 
