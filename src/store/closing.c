@@ -24,24 +24,44 @@ static void copy_body(struct closing *c, const struct stored_dispatch *s, char g
 		snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
 }
 
+/* Vendors know a run by the PR whose body came with it, which is another one where two share a head.
+ * If that one is open with another head by now, its newer run must not end: then only what GitHub
+ * said of the closing PR itself is forwarded. 0: nothing can be told. */
+static int64_t number_to_tell(struct closing *c, const struct stored_dispatch *s)
+{
+	bool has_moved_on = db_has(c->d,
+	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open'"
+	    " AND change_id <> ?3",
+	    V_TEXT(repository_key(c->plan->repository).text), V_INT(s->number),
+	    V_INT(s->change_id));
+
+	if (!has_moved_on)
+		return s->number;
+	return c->guid ? c->plan->pull.number : 0;
+}
+
 static void tell(struct closing *c, const struct stored_dispatch *s)
 {
 	const struct plan *p = c->plan;
+	int64_t number = number_to_tell(c, s);
+	bool is_forwarded = c->guid && number == p->pull.number;
 	char guid[UUID_BYTES];
 	struct closed_request q = {
 	    .target = s->target,
 	    .target_key = s->target_key,
 	    .dispatch_id = s->id,
 	    .repository = p->repository,
-	    .number = p->pull.number,
+	    .number = number,
 	    .change_id = s->change_id,
 	    .event_ms = p->event_ms ? p->event_ms : c->now_ms,
-	    .delivery_guid = c->guid ? c->guid : guid,
+	    .delivery_guid = is_forwarded ? c->guid : guid,
 	    .event_type = p->event_type ? p->event_type : "",
 	    .original_action = p->original_action ? p->original_action : "",
 	};
 
-	if (!c->guid)
+	if (!number)
+		return;
+	if (!is_forwarded)
 		copy_body(c, s, guid);
 	request_put_closed(c->d, &q, c->now_ms);
 	/* The other heads of this PR are told with it, but not one that another PR still has. */
@@ -51,8 +71,8 @@ static void tell(struct closing *c, const struct stored_dispatch *s)
 	    " (SELECT change_id FROM pull_head WHERE repository_key = ?2 AND number = ?3)"
 	    " AND (change_id = ?4 OR NOT EXISTS (SELECT 1 FROM pull x"
 	    "  WHERE x.change_id = dispatch.change_id AND x.state = 'open'))",
-	    V_TEXT(s->target_key), V_TEXT(repository_key(p->repository).text),
-	    V_INT(p->pull.number), V_INT(s->change_id));
+	    V_TEXT(s->target_key), V_TEXT(repository_key(p->repository).text), V_INT(number),
+	    V_INT(s->change_id));
 }
 
 /* Newest first for each target. A head that another open PR has as well goes on. */
@@ -65,7 +85,7 @@ static struct dispatch_list untold(struct closing *c)
 	    " AND NOT EXISTS (SELECT 1 FROM pull p"
 	    "  WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
 	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"
-	    "  AND" GOT_IT ") ORDER BY target_key, created_ms DESC, id",
+	    "  AND" GOT_IT ") ORDER BY target_key, number, created_ms DESC, id",
 	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
 }
 
@@ -75,7 +95,8 @@ int closing_tell(struct closing *c)
 	int n = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
-		if (i && strcmp(l.at[i].target_key, l.at[i - 1].target_key) == 0)
+		if (i && strcmp(l.at[i].target_key, l.at[i - 1].target_key) == 0 &&
+		    l.at[i].number == l.at[i - 1].number)
 			continue;
 		tell(c, &l.at[i]);
 		n++;

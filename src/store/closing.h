@@ -9,7 +9,9 @@
 struct closing {
 	struct db *d;
 	const struct plan *plan;
-	const char *guid; /* whose body is sent; NULL: a copy of what was sent before */
+	/* Whose body is sent, where the run was told of the same PR; else, and with NULL, a copy of what
+	 * was sent before. */
+	const char *guid;
 	int64_t now_ms;
 };
 /* `closed` for every repository that got a request for any head of the PR and has not been

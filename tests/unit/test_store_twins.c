@@ -411,6 +411,51 @@ static void the_base_is_that_of_the_first(void **state)
 	change_view_free(v);
 }
 
+/* The number of the PR whose run the vendor is told to end; 0: it is told nothing. */
+static int64_t told_to_close(void)
+{
+	struct claim_outbox c = rig_claim(REQUESTS, T0 + 365 * DAY);
+	int64_t number = 0;
+
+	for (size_t i = 0; i < c.n; i++) {
+		if (c.rows[i].kind == OUTBOX_GITHUB_CLOSED)
+			number = c.rows[i].number;
+		rig_done(&c.rows[i], OUTBOX_OK, 0);
+	}
+	claim_outbox_release(&c);
+	return number;
+}
+
+/* The vendor's run belongs to the first's number, whichever of the two ends it. */
+static void the_vendor_is_told_of_the_pull_that_it_knows(void **state)
+{
+	struct pair p = open_pair(0);
+
+	(void)state;
+	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_MEMBER).n_cancelled, 1);
+	assert_int_equal(told_to_close(), p.first);
+	p = open_pair(1);
+	happens(&p, p.first, "closed");
+	assert_int_equal(told_to_close(), 0);
+	happens(&p, p.twin, "closed");
+	assert_int_equal(told_to_close(), p.first);
+	/* The first has another head by now: its newer run must go on. */
+	p = open_pair(2);
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .number = p.first,
+	    .head = HEAD_B,
+	    .event_ms = T0 + (p.at + 1) * 1000,
+	    .action = "synchronize",
+	    .wants = of_member,
+	    .n_wants = ARRAY_LEN(of_member)});
+	free(rig_send(T0 + 365 * DAY));
+	p.at += 2;
+	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_AUTHOR).n_cancelled, 1);
+	assert_int_equal(told_to_close(), 0);
+	happens(&p, p.twin, "closed");
+	assert_int_equal(told_to_close(), p.twin);
+}
+
 /* Many PRs with one head allow no more commands. */
 static void twenty_an_hour_on_all_pulls_of_a_head(void **state)
 {
@@ -461,6 +506,7 @@ int main(void)
 	    TEST(a_draft_ends_only_what_no_other_wants),
 	    TEST(a_label_ends_only_what_no_other_bears),
 	    TEST(the_base_is_that_of_the_first),
+	    TEST(the_vendor_is_told_of_the_pull_that_it_knows),
 	    TEST(twenty_an_hour_on_all_pulls_of_a_head),
 	    TEST(a_commit_means_the_pull_that_leads),
 	};
