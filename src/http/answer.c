@@ -68,8 +68,10 @@ void http_answer_head(struct http_server *s, const struct http_answer *a)
 	buf_append(b, "\r\n", 2);
 }
 
-static void note_time(struct http_routes *all, const struct http_request *r)
+void http_note_time(const struct http_request *r)
 {
+	struct http_routes *all = &r->conn->server->routes;
+
 	for (int i = 0; i < all->n; i++)
 		if (&all->at[i].route == r->route)
 			histogram_add(
@@ -108,7 +110,7 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 	bufs[1] = uv_buf_init((char *)(uintptr_t)body, (unsigned)body_bytes);
 	http_conn_send(c, bufs, has_body ? 2 : 1);
 	if (r->route)
-		note_time(&c->server->routes, r);
+		http_note_time(r);
 	/* Behind the send: the body may be the request's own memory. */
 	c->request = NULL;
 	http_request_free(r);

@@ -179,7 +179,7 @@ void http_conn_run_due(struct http_conn *c)
 		http_conn_drop(c);
 		return;
 	}
-	if (r && r->wants_drain && http_conn_unsent(c) < HTTP_DRAIN_BYTES) {
+	if (r && r->wants_drain && http_conn_unsent(c) < http_drain_bytes(r)) {
 		r->wants_drain = false;
 		r->on_drain(r);
 		return;

@@ -34,6 +34,7 @@ enum http_conn_state {
 
 struct http_server;
 struct http_session;
+struct http_shared;
 
 struct http_conn {
 	union {
@@ -107,6 +108,8 @@ bool http_conn_is_over(const struct http_conn *c);
 /* outlet.c: output. Sends the buffers in one write as far as the socket takes them and
  * queues a copy of the rest. A failure sets is_broken. */
 void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n);
+/* The same for bytes of a shared body, of which a reference is kept instead of a copy. */
+void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
 /* What TLS itself has to say, e.g. in a handshake. */
 void http_conn_send_session_output(struct http_conn *c);
 size_t http_conn_unsent(const struct http_conn *c);

@@ -97,7 +97,8 @@ void http_conn_check_deadlines(struct http_conn *c, int64_t now_ms)
 			http_conn_refuse(c, 408, why);
 		break;
 	case HTTP_CONN_HANDLING:
-		if (c->is_eof && now_ms - c->eof_ms >= HALF_CLOSED_MS)
+		/* An answer that is on its way has the deadline of what is sent. */
+		if (c->is_eof && !c->request->is_sending && now_ms - c->eof_ms >= HALF_CLOSED_MS)
 			http_conn_drop(c);
 		break;
 	case HTTP_CONN_LINGER:

@@ -1,4 +1,5 @@
-/* Output: straight into the socket while it takes it, else a copy in libuv's queue. */
+/* Output: straight into the socket while it takes it; the rest goes into libuv's queue, as a copy or,
+ * where the bytes are a shared body's, with a reference of that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +10,8 @@
 struct late_write {
 	uv_write_t req;
 	struct http_conn *conn;
-	size_t bytes;
+	struct http_shared *shared; /* whose bytes they are; NULL: data[] has them */
+	size_t n_copied;
 	char data[];
 };
 
@@ -23,7 +25,8 @@ static void on_written(uv_write_t *req, int status)
 	struct late_write *w = CONTAINER_OF(req, struct late_write, req);
 	struct http_conn *c = w->conn;
 
-	c->server->unsent_bytes -= w->bytes;
+	c->server->unsent_bytes -= w->n_copied;
+	http_shared_unref(w->shared);
 	free(w);
 	if (c->state == HTTP_CONN_CLOSED)
 		return;
@@ -35,6 +38,19 @@ static void on_written(uv_write_t *req, int status)
 		http_conn_flushed(c);
 	else
 		http_conn_run_due(c);
+}
+
+/* Hands w to libuv, and `rest` with it. */
+static void queue(struct http_conn *c, struct late_write *w, uv_buf_t rest)
+{
+	c->queued_bytes += rest.len;
+	if (uv_write(&w->req, &c->io.stream, &rest, 1, on_written) != 0) {
+		http_shared_unref(w->shared);
+		free(w);
+		c->is_broken = true;
+		return;
+	}
+	c->server->unsent_bytes += w->n_copied;
 }
 
 /* Queues what is left of the buffers behind the first `skip` bytes. */
@@ -56,14 +72,19 @@ static void send_late(struct http_conn *c, const uv_buf_t *bufs, unsigned n, siz
 		skip -= from;
 	}
 	rest = uv_buf_init(w->data, (unsigned)at);
-	w->bytes = at;
-	c->queued_bytes += at;
-	if (uv_write(&w->req, &c->io.stream, &rest, 1, on_written) != 0) {
-		free(w);
-		c->is_broken = true;
-		return;
-	}
-	c->server->unsent_bytes += at;
+	w->shared = NULL;
+	w->n_copied = at;
+	queue(c, w, rest);
+}
+
+static void send_late_shared(struct http_conn *c, struct http_shared *shared, uv_buf_t rest)
+{
+	struct late_write *w = xmalloc(sizeof(*w));
+
+	w->conn = c;
+	w->shared = http_shared_ref(shared);
+	w->n_copied = 0;
+	queue(c, w, rest);
 }
 
 static void send_raw(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
@@ -107,6 +128,29 @@ void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
 			if (http_session_write(c->session, bufs[i].base, bufs[i].len))
 				c->is_broken = true;
 		http_conn_send_session_output(c);
+	}
+	if (c->is_broken)
+		http_conn_make_due(c);
+}
+
+void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n)
+{
+	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+	int sent;
+
+	if (c->is_broken || c->session) {
+		http_conn_send(c, &b, 1);
+		return;
+	}
+	sent = uv_try_write(&c->io.stream, &b, 1);
+	if (sent == UV_EAGAIN)
+		sent = 0;
+	if (sent < 0) {
+		c->is_broken = true;
+	} else if ((size_t)sent < n) {
+		b.base += sent;
+		b.len -= (size_t)sent;
+		send_late_shared(c, shared, b);
 	}
 	if (c->is_broken)
 		http_conn_make_due(c);

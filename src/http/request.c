@@ -39,6 +39,8 @@ int http_request_new(struct http_conn *c, struct http_head *head, struct http_se
 void http_request_free(struct http_request *r)
 {
 	http_body_release(&r->body);
+	if (r->shared)
+		http_shared_leave(r);
 	free(r->head);
 	free(r->path);
 	free(r);
@@ -59,6 +61,11 @@ void http_request_lose(struct http_request *r)
 const char *http_method(const struct http_request *r)
 {
 	return r->head->method;
+}
+
+const char *http_target(const struct http_request *r)
+{
+	return r->head->text + r->head->target;
 }
 
 const char *http_path(const struct http_request *r)

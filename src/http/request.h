@@ -31,6 +31,8 @@ struct http_request {
 	void *user;
 	void (*on_gone)(struct http_request *r);
 	void (*on_drain)(struct http_request *r);
+	struct http_shared *shared;        /* what is streamed, or NULL */
+	struct http_request *next_waiting; /* of the server's list, until is_sending */
 	int64_t left_bytes;            /* of a streamed answer with a length */
 	uint8_t address[16];           /* the client's; see client_address.h */
 	char client[INET6_ADDRSTRLEN]; /* the same as text; "" until asked for */
@@ -41,6 +43,7 @@ struct http_request {
 	bool has_length;  /* it too */
 	bool is_paused;   /* no body now */
 	bool wants_drain; /* written since on_drain ran */
+	bool is_sending;  /* the shared body */
 };
 
 /* Takes the head. ERR_INVALID: the path has a bad escape; then *ret is usable for an answer

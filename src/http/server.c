@@ -107,6 +107,8 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 	s->known_until = http_group_amounts_new();
 	s->tick_ms = tick_ms_for(&s->limits);
 	http_blocks_hold();
+	s->shared_bytes = http_group_amounts_new();
+	s->n_sending = http_group_amounts_new();
 	s->tick = timer_new(l, on_tick, s);
 	buf_init(&s->out_head, 65536);
 	buf_reserve(&s->out_head, 1024);
@@ -204,6 +206,8 @@ static void finish(void *p)
 
 	http_routes_release(&s->routes);
 	http_blocks_release();
+	http_group_amounts_free(s->shared_bytes);
+	http_group_amounts_free(s->n_sending);
 	http_tls_free(s->tls);
 	http_group_amounts_free(s->bodies.of_one);
 	http_group_amounts_free(s->open_of);

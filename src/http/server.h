@@ -119,6 +119,8 @@ void http_server_times(const struct http_server *s,
 /* ---- a request ---- valid from on_headers/on_request until the response is sent or
  * on_gone has run, whichever comes first; keep no pointer after either. */
 const char *http_method(const struct http_request *r);
+/* "/path?query" as it was sent: equal ones ask for the same. */
+const char *http_target(const struct http_request *r);
 const char *http_path(const struct http_request *r);  /* decoded, without the query */
 const char *http_query(const struct http_request *r); /* raw, "" when there is none */
 /* Decoded value of a query parameter into out; false when absent, badly escaped or too long. */

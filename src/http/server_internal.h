@@ -7,6 +7,7 @@
 #include "http/conn.h"
 #include "http/route.h"
 #include "http/server.h"
+#include "http/shared.h"
 
 #define HTTP_SCRATCH_BYTES 65536
 
@@ -31,7 +32,10 @@ struct http_server {
 	struct http_group_amounts
 	    *known_until;              /* by group: mono ms; see http_server_note_known() */
 	int64_t forget_known_ms;       /* when expired ones are removed next */
-	size_t unsent_bytes;           /* of all connections, in libuv's queues */
+	size_t unsent_bytes; /* copies in libuv's queues, and bodies that answers share */
+	struct http_group_amounts *shared_bytes; /* those bodies, by the client they count for */
+	struct http_group_amounts *n_sending;    /* answers that send them, by client */
+	struct http_request *waiting_to_send;    /* their heads are sent; in their order */
 	uint64_t n_states;             /* changes of a connection's state, ever */
 	struct http_conn *due;         /* list by next_due */
 	struct http_conn *due_running; /* the rest of the batch in hand */
@@ -79,5 +83,17 @@ struct http_answer {
 	bool ends;
 };
 void http_answer_head(struct http_server *s, const struct http_answer *a);
+/* The answer was handed to the socket, or to what sends it. */
+void http_note_time(const struct http_request *r);
+
+/* stream.c: on_drain runs when less waits in the socket. */
+size_t http_drain_bytes(const struct http_request *r);
+/* on_drain runs from now on: as soon as little waits in the socket. */
+void http_stream_go_on(struct http_request *r, void (*on_drain)(struct http_request *r));
+/* The next n bytes of an answer with a length, which are the shared body's. */
+void http_stream_write_shared(
+    struct http_request *r, struct http_shared *shared, const char *p, size_t n);
+/* shared.c: r, whose answer is a shared body, goes. */
+void http_shared_leave(struct http_request *r);
 
 #endif

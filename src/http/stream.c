@@ -6,12 +6,17 @@
 
 enum { KEEPALIVE_S = 60 };
 
+size_t http_drain_bytes(const struct http_request *r)
+{
+	return r->shared ? 1 : HTTP_DRAIN_BYTES;
+}
+
 static void want_drain(struct http_request *r)
 {
 	if (!r->on_drain)
 		return;
 	r->wants_drain = true;
-	if (http_conn_unsent(r->conn) < HTTP_DRAIN_BYTES)
+	if (http_conn_unsent(r->conn) < http_drain_bytes(r))
 		http_conn_make_due(r->conn);
 }
 
@@ -73,6 +78,22 @@ void http_stream_write(struct http_request *r, const char *p, size_t n)
 	} else {
 		http_conn_send(r->conn, bufs + 1, 1);
 	}
+	want_drain(r);
+}
+
+void http_stream_go_on(struct http_request *r, void (*on_drain)(struct http_request *r))
+{
+	r->on_drain = on_drain;
+	want_drain(r);
+}
+
+void http_stream_write_shared(
+    struct http_request *r, struct http_shared *shared, const char *p, size_t n)
+{
+	assert(r->stage == HTTP_REQUEST_STREAMING && r->has_length);
+	r->left_bytes -= (int64_t)n;
+	assert(r->left_bytes >= 0);
+	http_conn_send_shared(r->conn, shared, p, n);
 	want_drain(r);
 }
 

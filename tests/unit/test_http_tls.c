@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "http/shared.h"
 #include "http_rig.h"
 
 #define HOST "Host: x\r\n"
@@ -99,7 +100,22 @@ static void stream(struct http_request *r, void *owner)
 	http_stream_begin(r, 200, "text/plain", NULL, write_more);
 }
 
+/* Longer than what is encrypted at once. */
+static void share(struct http_request *r, void *owner)
+{
+	enum { N = 300000 };
+	char *bytes = xmalloc(N);
+	struct http_shared *body = http_shared_new(bytes, N);
+
+	(void)owner;
+	memset(bytes, 's', N);
+	memcpy(bytes + N - 3, "end", 3);
+	http_respond_shared(r, 200, "text/plain", NULL, body);
+	http_shared_unref(body);
+}
+
 static const struct http_route ROUTES[] = {
+    {.method = "GET", .pattern = "/shared", .on_request = share},
     {.method = "POST", .pattern = "/echo", .max_body_bytes = 1 << 20, .on_request = echo},
     {.method = "GET", .pattern = "/stream", .on_request = stream},
 };
@@ -243,6 +259,10 @@ static void pipelines_client(struct rig *g)
 	client_send(&c, "GET /stream HTTP/1.1\r\n" HOST "\r\n", 33);
 	client_receive(&c, &b, "\r\n0\r\n\r\n");
 	assert(b.len > 3000000);
+	buf_clear(&b);
+	client_send(&c, "GET /shared HTTP/1.1\r\n" HOST "\r\n", 33);
+	client_receive(&c, &b, "end");
+	assert(b.len > 300000 && strspn(strstr(b.data, "\r\n\r\n") + 4, "s") == 300000 - 3);
 	/* A broken request is answered, and TLS is closed in order. */
 	client_send(&c, "GET /\n\n", 7);
 	buf_clear(&b);

@@ -1,0 +1,292 @@
+/* Bodies that answers share: whole for each reader at its own pace, in memory once, and no client
+ * has more than its part of that memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/client_group.h"
+#include "http/server_internal.h"
+#include "http/shared.h"
+#include "http_rig.h"
+
+#define HOST "Host: x\r\n\r\n"
+
+enum {
+	BODY_BYTES = 4 << 20, /* more than the kernel takes for one that does not read */
+	N_READERS = 12,
+	UNSENT_MAX_BYTES = 6 * BODY_BYTES, /* a client that has one may have no other */
+	SENDING_MAX = 16,                  /* of one client at the same time */
+	N_CROWD = 40,
+};
+
+static const char LOCAL[] = "a text that lives for ever";
+static struct http_shared *shared;
+static int n_readers, n_taken;
+
+static char *long_body(char c)
+{
+	char *body = xmalloc(BODY_BYTES);
+
+	memset(body, c, BODY_BYTES);
+	body[BODY_BYTES - 1] = '!';
+	return body;
+}
+
+/* All readers get one body. */
+static void same(struct http_request *r, void *owner)
+{
+	(void)owner;
+	if (!shared)
+		shared = http_shared_new(long_body('s'), BODY_BYTES);
+	http_respond_shared(r, 200, "text/plain", NULL, shared);
+	if (++n_taken < n_readers)
+		return;
+	http_shared_unref(shared);
+	shared = NULL;
+}
+
+/* Each reader gets one of its own. */
+static void other(struct http_request *r, void *owner)
+{
+	struct http_shared *b = http_shared_new(long_body('o'), BODY_BYTES);
+
+	(void)owner;
+	http_respond_shared(r, 200, "text/plain", NULL, b);
+	http_shared_unref(b);
+}
+
+static void borrowed(struct http_request *r, void *owner)
+{
+	struct http_shared *b = http_shared_borrow(LOCAL, sizeof(LOCAL) - 1);
+
+	(void)owner;
+	http_respond_shared(r, 200, "text/plain", NULL, b);
+	http_shared_unref(b);
+}
+
+/* How many bodies 127.0.0.1 is being sent, and whether more wait. */
+static void count(struct http_request *r, void *owner)
+{
+	static const uint8_t LOOPBACK[16] = {
+	    [10] = 0xff, [11] = 0xff, [12] = 127, [13] = 0, [14] = 0, [15] = 1};
+	const struct rig *g = owner;
+	struct http_client_group group = http_client_group_of(LOOPBACK);
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d%s",
+	    (int)http_group_amount(g->server->n_sending, &group),
+	    g->server->waiting_to_send ? " and more" : "");
+	http_respond(r, 200, "text/plain", NULL, text, strlen(text));
+}
+
+static const struct http_route ROUTES[] = {
+    {.method = "GET", .pattern = "/count", .on_request = count},
+    {.method = "GET", .pattern = "/same", .on_request = same},
+    {.method = "GET", .pattern = "/other", .on_request = other},
+    {.method = "GET", .pattern = "/borrowed", .on_request = borrowed},
+};
+
+static void serve(int n, void (*client)(struct rig *g))
+{
+	struct http_limits limits = HTTP_LIMITS_DEFAULT;
+	struct rig g = {0};
+
+	limits.max_total_unsent_bytes = UNSENT_MAX_BYTES;
+	n_readers = n;
+	n_taken = 0;
+	rig_open(&g, &limits, ROUTES, ARRAY_LEN(ROUTES));
+	rig_run(&g, client);
+}
+
+/* The head only: its answer has begun. */
+static void begin(int fd, const char *path, int status)
+{
+	struct buf head = BUF_INIT(1 << 16);
+	char *request = xasprintf("GET %s HTTP/1.1\r\n" HOST, path);
+
+	rig_say(fd, request);
+	while (head.len < 4 || strcmp(head.data + head.len - 4, "\r\n\r\n") != 0)
+		assert(rig_receive(fd, &head, head.len + 1));
+	assert(strtol(head.data + 9, NULL, 10) == status);
+	free(request);
+	buf_release(&head);
+}
+
+static void read_body(int fd, char c)
+{
+	struct buf body = BUF_INIT(BODY_BYTES);
+
+	assert(rig_receive(fd, &body, BODY_BYTES));
+	for (size_t i = 0; i < BODY_BYTES - 1; i++)
+		assert(body.data[i] == c);
+	assert(body.data[BODY_BYTES - 1] == '!');
+	buf_release(&body);
+}
+
+static int ask(int fd, const char *path)
+{
+	char *request = xasprintf("GET %s HTTP/1.1\r\n" HOST, path);
+	int status = rig_ask(fd, request);
+
+	free(request);
+	return status;
+}
+
+/* Finding 9: as copies these would be twice what all answers may take together. */
+static void slow_readers_client(struct rig *g)
+{
+	int readers[N_READERS], more = rig_connect(g);
+
+	for (int i = 0; i < N_READERS; i++) {
+		readers[i] = rig_connect_from(g, 8192);
+		begin(readers[i], "/same", 200);
+	}
+	assert(ask(more, "/borrowed") == 200);
+	for (int i = N_READERS - 1; i >= 0; i--) {
+		/* Every second one leaves in the midst of it. */
+		if (i % 2)
+			read_body(readers[i], 's');
+		assert(i % 2 == 0 || ask(readers[i], "/borrowed") == 200);
+		close(readers[i]);
+	}
+	close(more);
+}
+
+static void one_body_serves_all_its_readers(void **state)
+{
+	(void)state;
+	serve(N_READERS, slow_readers_client);
+}
+
+static int connect_as(struct rig *g, uint8_t last)
+{
+	struct sockaddr_in own = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last)};
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+	    .sin_port = htons((uint16_t)g->port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int rc = bind(fd, (const struct sockaddr *)&own, sizeof(own));
+
+	assert(rc == 0);
+	rc = connect(fd, (const struct sockaddr *)&sin, sizeof(sin));
+	assert(rc == 0);
+	return fd;
+}
+
+static void says(struct rig *g, const char *text)
+{
+	int fd = connect_as(g, 3);
+	struct rig_answer a;
+
+	rig_say(fd, "GET /count HTTP/1.1\r\n" HOST);
+	a = rig_answer(fd, false);
+	assert(strcmp(buf_str(&a.body), text) == 0);
+	rig_answer_release(&a);
+	close(fd);
+}
+
+static void crowd_client(struct rig *g)
+{
+	int crowd[N_CROWD], visitor = connect_as(g, 2);
+
+	for (int i = 0; i < N_CROWD; i++) {
+		crowd[i] = rig_connect_from(g, 8192);
+		begin(crowd[i], "/same", 200);
+	}
+	says(g, "16 and more");
+	begin(visitor, "/same", 200);
+	read_body(visitor, 's');
+	close(visitor);
+	/* One that is being sent leaves, and one that waits. */
+	close(crowd[SENDING_MAX - 1]);
+	close(crowd[N_CROWD - 1]);
+	for (int i = 0; i < N_CROWD - 1; i++) {
+		if (i == SENDING_MAX - 1)
+			continue;
+		read_body(crowd[i], 's');
+		close(crowd[i]);
+	}
+}
+
+static void a_client_is_sent_a_few_at_a_time_and_others_theirs(void **state)
+{
+	(void)state;
+	serve(N_CROWD + 1, crowd_client);
+}
+
+static void hoarding_client(struct rig *g)
+{
+	int first = rig_connect_from(g, 8192), second = rig_connect(g);
+
+	begin(first, "/other", 200);
+	begin(second, "/other", 503);
+	/* What is short, and what takes no memory, is always given. */
+	close(second);
+	second = rig_connect(g);
+	assert(ask(second, "/borrowed") == 200);
+	assert(ask(second, "/nowhere") == 404);
+	read_body(first, 'o');
+	begin(second, "/other", 200);
+	read_body(second, 'o');
+	close(first);
+	close(second);
+}
+
+static void a_client_that_reads_nothing_has_a_part_of_the_memory(void **state)
+{
+	(void)state;
+	serve(1, hoarding_client);
+}
+
+static void odd_client(struct rig *g)
+{
+	struct buf b = BUF_INIT(BODY_BYTES + 4096);
+	int fd = rig_connect(g);
+
+	/* HEAD: the length, and nothing behind it. */
+	rig_say(fd, "HEAD /other HTTP/1.1\r\n" HOST "HEAD /nowhere HTTP/1.1\r\n" HOST);
+	for (int i = 0; i < 2; i++) {
+		struct rig_answer a = rig_answer(fd, true);
+
+		assert(a.status == (i ? 404 : 200));
+		assert(i || strstr(a.head.data, "Content-Length: 4194304\r\n"));
+		rig_answer_release(&a);
+	}
+	/* The next request, sent ahead, is answered behind it. */
+	begin(fd, "/other", 200);
+	rig_say(fd, "GET /borrowed HTTP/1.1\r\n" HOST);
+	read_body(fd, 'o');
+	assert(rig_ask(fd, "") == 200);
+	close(fd);
+	/* A client that has shut down its side still gets all of it. */
+	fd = rig_connect_from(g, 8192);
+	rig_say(fd, "GET /other HTTP/1.0\r\n\r\n");
+	shutdown(fd, SHUT_WR);
+	rig_receive_all(fd, &b);
+	assert(b.len > BODY_BYTES && b.data[b.len - 1] == '!');
+	buf_release(&b);
+	close(fd);
+}
+
+static void it_is_an_answer_like_any_other(void **state)
+{
+	(void)state;
+	serve(1, odd_client);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(one_body_serves_all_its_readers),
+	    cmocka_unit_test(a_client_is_sent_a_few_at_a_time_and_others_theirs),
+	    cmocka_unit_test(a_client_that_reads_nothing_has_a_part_of_the_memory),
+	    cmocka_unit_test(it_is_an_answer_like_any_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
