@@ -109,7 +109,8 @@ bool http_conn_is_over(const struct http_conn *c);
  * queues a copy of the rest. A failure sets is_broken. */
 void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n);
 /* The same for bytes of a shared body, of which a reference is kept instead of a copy. */
-void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
+void http_conn_send_shared(
+    struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
 /* What TLS itself has to say, e.g. in a handshake. */
 void http_conn_send_session_output(struct http_conn *c);
 size_t http_conn_unsent(const struct http_conn *c);

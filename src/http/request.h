@@ -33,9 +33,9 @@ struct http_request {
 	void (*on_drain)(struct http_request *r);
 	struct http_shared *shared;        /* what is streamed, or NULL */
 	struct http_request *next_waiting; /* of the server's list, until is_sending */
-	int64_t left_bytes;            /* of a streamed answer with a length */
-	uint8_t address[16];           /* the client's; see client_address.h */
-	char client[INET6_ADDRSTRLEN]; /* the same as text; "" until asked for */
+	int64_t left_bytes;                /* of a streamed answer with a length */
+	uint8_t address[16];               /* the client's; see client_address.h */
+	char client[INET6_ADDRSTRLEN];     /* the same as text; "" until asked for */
 	bool is_unix;
 	bool is_tls;
 	bool is_head;     /* HEAD: the answer's body is not sent */

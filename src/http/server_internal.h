@@ -30,15 +30,15 @@ struct http_server {
 	int n_open;                         /* of them those that are not closed */
 	struct http_group_amounts *open_of; /* open connections by their peer's group */
 	struct http_group_amounts
-	    *known_until;              /* by group: mono ms; see http_server_note_known() */
-	int64_t forget_known_ms;       /* when expired ones are removed next */
-	size_t unsent_bytes; /* copies in libuv's queues, and bodies that answers share */
+	    *known_until;        /* by group: mono ms; see http_server_note_known() */
+	int64_t forget_known_ms; /* when expired ones are removed next */
+	size_t unsent_bytes;     /* copies in libuv's queues, and bodies that answers share */
 	struct http_group_amounts *shared_bytes; /* those bodies, by the client they count for */
 	struct http_group_amounts *n_sending;    /* answers that send them, by client */
 	struct http_request *waiting_to_send;    /* their heads are sent; in their order */
-	uint64_t n_states;             /* changes of a connection's state, ever */
-	struct http_conn *due;         /* list by next_due */
-	struct http_conn *due_running; /* the rest of the batch in hand */
+	uint64_t n_states;                       /* changes of a connection's state, ever */
+	struct http_conn *due;                   /* list by next_due */
+	struct http_conn *due_running;           /* the rest of the batch in hand */
 	bool is_due_scheduled;
 	struct timer *tick; /* runs while there are connections */
 	int64_t tick_ms;

@@ -35,8 +35,7 @@ struct runners {
 	bool is_closing, are_keys_closed, are_credentials_closed;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
-	/* strangers can cause these */
-	struct log_limit refused_lines, ignored_lines, identity_lines;
+	struct log_limit refused_lines, ignored_lines; /* strangers can cause these */
 	struct runners_counters counters;
 };
 

@@ -7,11 +7,18 @@
 #include "base/encode.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "http/shared.h"
 #include "web/assets.h"
+#include "web/gate.h"
 #include "web/page.h"
 #include "web/web_internal.h"
 
-enum { HEADERS_MAX = 12, RETRY_AFTER_S = 1, PAGE_FRAME_BYTES = 64 << 10 };
+enum {
+	HEADERS_MAX = 12,
+	RETRY_AFTER_S = 1,
+	TOO_MANY_RETRY_AFTER_S = 5,
+	PAGE_FRAME_BYTES = 64 << 10
+};
 
 static const char PAGE_POLICY[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -119,28 +126,50 @@ static int put_json_headers(struct http_header_line *h, int n)
 	return n;
 }
 
-void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
-    int retry_after_s)
+struct answer {
+	const struct web_form *form;
+	const char *etag;
+	struct http_shared *body;
+	int status, retry_after_s;
+};
+
+static void send_one(struct http_request *r, void *p)
 {
+	const struct answer *a = p;
 	struct http_header_line h[HEADERS_MAX] = {{NULL, NULL}};
-	const char *type = f->is_page ? "text/html; charset=utf-8" : "application/json";
+	const char *type = a->form->is_page ? "text/html; charset=utf-8" : "application/json";
 	char seconds[16];
 	int n = 0;
 
 	h[n++] = (struct http_header_line){"Cache-Control", "no-cache"};
-	n = f->is_page ? put_page_headers(h, n) : put_json_headers(h, n);
-	if (status == 200)
-		h[n++] = (struct http_header_line){"ETag", t->etag};
-	if (retry_after_s) {
-		snprintf(seconds, sizeof(seconds), "%d", retry_after_s);
+	n = a->form->is_page ? put_page_headers(h, n) : put_json_headers(h, n);
+	if (a->status == 200)
+		h[n++] = (struct http_header_line){"ETag", a->etag};
+	if (a->retry_after_s) {
+		snprintf(seconds, sizeof(seconds), "%d", a->retry_after_s);
 		h[n++] = (struct http_header_line){"Retry-After", seconds};
 		http_count_busy(r);
 	}
-	if (status == 200 && etag_is_named(http_header(r, "If-None-Match"), t->etag))
+	if (a->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
 		http_respond(r, 304, NULL, h, "", 0);
 	else
-		http_respond(r, status, type, h, t->bytes, t->n);
-	FREE_AND_NULL(t->bytes);
+		http_respond_shared(r, a->status, type, h, a->body);
+}
+
+void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
+    int retry_after_s)
+{
+	struct answer a = {
+	    .form = f,
+	    .etag = t->etag,
+	    .body = http_shared_new(t->bytes, t->n),
+	    .status = status,
+	    .retry_after_s = retry_after_s,
+	};
+
+	t->bytes = NULL;
+	web_gate_answer(r, send_one, &a);
+	http_shared_unref(a.body);
 }
 
 static void respond(struct http_request *r, int status, char *json, int retry_after_s)
@@ -189,6 +218,11 @@ void web_respond_not_found(struct http_request *r, const char *text)
 void web_respond_busy(struct http_request *r)
 {
 	respond(r, 503, error_json("busy, try again later"), RETRY_AFTER_S);
+}
+
+void web_respond_too_many(struct http_request *r, const char *text)
+{
+	respond(r, 429, error_json(text), TOO_MANY_RETRY_AFTER_S);
 }
 
 void web_respond_failed(struct http_request *r, int err, const char *not_found)

@@ -30,8 +30,8 @@ struct web_text {
 };
 /* Thread: any. Takes the JSON text `json` (free()). */
 void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json);
-/* Thread: loop. Answers r, with 304 where it has the same; retry_after_s 0: no such header.
- * Releases t. */
+/* Thread: loop. Answers r and all that wait for the same (gate.h), each with 304 where it has it
+ * already; retry_after_s 0: no such header. Releases t. */
 void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
     int retry_after_s);
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/str.h"
+#include "http/shared.h"
 #include "web/assets.h"
 #include "web/etag.h"
 #include "web/web_internal.h"
@@ -47,6 +48,16 @@ bool accepts_gzip(const char *header)
 	return (gzip >= 0 ? gzip : any) > 0;
 }
 
+static void send_asset(struct http_request *r, const struct web_asset *a, bool is_gzip,
+    const struct http_header_line *headers)
+{
+	struct http_shared *body = http_shared_borrow(
+	    (const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
+
+	http_respond_shared(r, 200, a->content_type, headers, body);
+	http_shared_unref(body);
+}
+
 static void on_asset(struct http_request *r, void *owner)
 {
 	struct http_header_line h[HEADERS_MAX] = {
@@ -72,9 +83,7 @@ static void on_asset(struct http_request *r, void *owner)
 	if (etag_is_named(http_header(r, "If-None-Match"), etag))
 		http_respond(r, 304, NULL, h, "", 0);
 	else
-		http_respond(r, 200, a->content_type, h,
-		    (const char *)(is_gzip ? a->gzipped : a->bytes),
-		    is_gzip ? a->n_gzipped : a->n_bytes);
+		send_asset(r, a, is_gzip, h);
 }
 
 void web_add_asset_routes(struct web *w)

@@ -27,19 +27,20 @@ static void badge_request_free(struct badge_request *b)
 static void send_badge(struct http_request *r, const struct badge *b)
 {
 	struct buf out = BUF_INIT(BADGE_MAX_BYTES);
+	size_t n;
 
 	if (b)
 		badge_write(&out, b);
 	else
 		badge_write_unknown(&out);
+	n = out.len;
 	web_document_send(r, &(struct web_document){
 				 .status = b ? 200 : 404,
 				 .type = "image/svg+xml; charset=utf-8",
 				 .cache = "public, max-age=300",
-				 .body = buf_str(&out),
-				 .n = out.len,
+				 .n = n,
+				 .body = buf_take(&out),
 			     });
-	buf_release(&out);
 }
 
 static void figures_read(struct store_query *q)
@@ -48,7 +49,7 @@ static void figures_read(struct store_query *q)
 	struct badge badge = {.title = b->title, .now_ms = b->get.now_ms};
 
 	if (q->err) {
-		http_respond_busy(b->request, 1);
+		web_document_busy(b->request);
 		badge_request_free(b);
 		return;
 	}
@@ -72,7 +73,7 @@ static void on_badge(struct http_request *r, void *owner)
 	char *name;
 
 	if (!w->config) {
-		http_respond_busy(r, 1);
+		web_document_busy(r);
 		return;
 	}
 	name = xstrdup(file);
@@ -93,14 +94,12 @@ static void on_badge(struct http_request *r, void *owner)
 	b->get.only = b->name;
 	b->get.q.done = figures_read;
 	if (store_get_figures(w->deps.store, &b->get)) {
-		http_respond_busy(r, 1);
+		web_document_busy(r);
 		badge_request_free(b);
 	}
 }
 
 void web_add_badge_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/badge/{file}", .on_request = on_badge, .owner = w});
+	web_add_document(w, "/badge/{file}", on_badge);
 }

@@ -3,14 +3,11 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "report/change_json.h"
-#include "web/gate.h"
 #include "web/params.h"
 #include "web/render.h"
 #include "web/web_internal.h"
 
 struct change_request {
-	struct web_turn turn;
-	struct web *web;
 	struct get_change get;
 	struct web_render render;
 	struct loop *loop;
@@ -31,22 +28,6 @@ static void change_request_free(void *p)
 	free(c);
 }
 
-static void over(void *owner)
-{
-	struct change_request *c = owner;
-
-	web_turn_over(&c->turn);
-	change_request_free(c);
-}
-
-static void refuse(struct web_turn *t)
-{
-	struct change_request *c = CONTAINER_OF(t, struct change_request, turn);
-
-	web_respond_busy(c->request);
-	change_request_free(c);
-}
-
 static json_t *make_change(void *owner)
 {
 	struct change_request *c = owner;
@@ -64,11 +45,11 @@ static void change_done(struct store_query *q)
 	if (q->err) {
 		web_respond_failed(
 		    c->request, q->err, c->get.number ? "no such pull request" : "no such commit");
-		over(c);
+		change_request_free(c);
 		return;
 	}
 	c->render = (struct web_render){
-	    .make = make_change, .over = over, .owner = c, .request = c->request};
+	    .make = make_change, .over = change_request_free, .owner = c, .request = c->request};
 	web_render(c->loop, &c->render, c->get.view->n_verdicts);
 }
 
@@ -96,23 +77,11 @@ static void read_choice(struct params *p, struct change_request *c)
 	c->choice.after_bytes = params_cursor(p, c->cursor, sizeof(c->cursor));
 }
 
-static void read_change(struct web_turn *t)
-{
-	struct change_request *c = CONTAINER_OF(t, struct change_request, turn);
-
-	if (store_get_change(c->web->deps.store, &c->get)) {
-		web_respond_busy(c->request);
-		over(c);
-	}
-}
-
 static void start(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
 	struct change_request *c = xcalloc(1, sizeof(*c));
 	struct params p = PARAMS_INIT(r);
 
-	c->turn = (struct web_turn){.begin = read_change, .refuse = refuse, .request = r};
-	c->web = w;
 	c->loop = w->deps.loop;
 	c->request = r;
 	c->config = config_ref(w->config);
@@ -122,10 +91,14 @@ static void start(struct web *w, struct http_request *r, int64_t number, const c
 	c->get.head_sha = c->head_sha;
 	c->get.q.done = change_done;
 	read_choice(&p, c);
-	if (params_refuse(&p))
+	if (params_refuse(&p)) {
 		change_request_free(c);
-	else
-		web_turn_take(w->gate, &c->turn);
+		return;
+	}
+	if (store_get_change(w->deps.store, &c->get)) {
+		web_respond_busy(r);
+		change_request_free(c);
+	}
 }
 
 static void on_pull(struct http_request *r, void *owner)

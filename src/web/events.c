@@ -14,6 +14,7 @@
 
 enum {
 	STREAMS_MAX = 1000,
+	OF_ONE_CLIENT_MAX = STREAMS_MAX / 8, /* so that it cannot take the places of all others */
 	WATCHES_MAX = 8,
 	UNSENT_MAX_BYTES = 16 << 10, /* of one that does not read */
 	TELL_EVERY_MS = 1000,
@@ -26,6 +27,7 @@ enum {
 struct event_stream {
 	struct web_events *events;
 	struct http_request *request;
+	struct http_client_group client;
 	struct event_stream *next, **slot;
 	int n;
 	struct watch at[];
@@ -35,7 +37,8 @@ struct web_events {
 	struct web *web;
 	struct event_stream *streams;
 	int n_streams;
-	struct store_touched pending; /* since the last telling */
+	struct http_group_amounts *clients; /* how many streams each has */
+	struct store_touched pending;       /* since the last telling */
 	bool is_wide_pending;
 	struct name_touched names; /* while is_naming */
 	bool is_naming;
@@ -59,6 +62,7 @@ static void on_gone(struct http_request *r)
 	if (s->next)
 		s->next->slot = s->slot;
 	s->events->n_streams--;
+	http_group_amount_add(s->events->clients, &s->client, -1);
 	free(s);
 }
 
@@ -210,6 +214,8 @@ static void begin(struct web_events *e, struct http_request *r, const struct wat
 	start_timers(e);
 	s->events = e;
 	s->request = r;
+	s->client = http_client_group(r);
+	http_group_amount_add(e->clients, &s->client, 1);
 	s->n = n;
 	memcpy(s->at, at, (size_t)n * sizeof(*at));
 	s->next = e->streams;
@@ -253,11 +259,15 @@ static void on_events(struct http_request *r, void *owner)
 	struct web *w = owner;
 	struct params p = PARAMS_INIT(r);
 	struct watch at[WATCHES_MAX];
+	struct http_client_group client = http_client_group(r);
 	int n = read_watches(&p, at);
 
 	if (params_refuse(&p))
 		return;
-	if (w->is_stopping || w->events->n_streams >= STREAMS_MAX)
+	if (http_group_amount(w->events->clients, &client) >= OF_ONE_CLIENT_MAX)
+		web_respond_too_many(
+		    r, "this address has as many streams of events at once as one may");
+	else if (w->is_stopping || w->events->n_streams >= STREAMS_MAX)
 		http_respond_busy(r, BUSY_RETRY_AFTER_S);
 	else if (str_eq(http_method(r), "HEAD"))
 		http_respond(r, 200, "text/event-stream", NULL, "", 0);
@@ -278,6 +288,7 @@ void web_cut_events(struct web *w)
 
 void web_free_events(struct web *w)
 {
+	http_group_amounts_free(w->events->clients);
 	free(w->events);
 }
 
@@ -285,8 +296,9 @@ void web_add_event_routes(struct web *w)
 {
 	w->events = xcalloc(1, sizeof(*w->events));
 	w->events->web = w;
+	w->events->clients = http_group_amounts_new();
 	w->events->run = w->started_wall_ms;
 	w->events->told_ms = w->events->wide_told_ms = -TELL_WIDE_EVERY_MS;
 	store_subscribe(w->deps.store, STORE_CHANGES, on_changes, w->events);
-	web_add_resource(w, "/api/v1/events", NULL, on_events);
+	web_add_stream(w, "/api/v1/events", on_events);
 }

@@ -45,9 +45,10 @@ static void events_read(struct store_query *q)
 {
 	struct feed_request *f = CONTAINER_OF(q, struct feed_request, get.q);
 	struct buf out = BUF_INIT(FEED_MAX_BYTES);
+	size_t n;
 
 	if (q->err) {
-		http_respond_busy(f->request, 1);
+		web_document_busy(f->request);
 		feed_request_free(f);
 		return;
 	}
@@ -57,12 +58,12 @@ static void events_read(struct store_query *q)
 			     .empty_ms = f->started_ms,
 			     .events = f->get.list,
 			     .n = f->get.n});
+	n = out.len;
 	web_document_send(f->request, &(struct web_document){.status = 200,
 					  .type = "application/atom+xml; charset=utf-8",
 					  .cache = "no-cache",
-					  .body = buf_str(&out),
-					  .n = out.len});
-	buf_release(&out);
+					  .n = n,
+					  .body = buf_take(&out)});
 	feed_request_free(f);
 }
 
@@ -72,7 +73,7 @@ static void on_feed(struct http_request *r, void *owner)
 	struct feed_request *f;
 
 	if (!w->config) {
-		http_respond_busy(r, 1);
+		web_document_busy(r);
 		return;
 	}
 	f = xcalloc(1, sizeof(*f));
@@ -81,14 +82,12 @@ static void on_feed(struct http_request *r, void *owner)
 	f->started_ms = w->started_wall_ms;
 	f->get.q.done = events_read;
 	if (store_list_feed_events(w->deps.store, &f->get)) {
-		http_respond_busy(r, 1);
+		web_document_busy(r);
 		feed_request_free(f);
 	}
 }
 
 void web_add_feed_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/feed.xml", .on_request = on_feed, .owner = w});
+	web_add_document(w, "/feed.xml", on_feed);
 }

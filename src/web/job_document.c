@@ -7,12 +7,9 @@
 #include "report/job_document.h"
 #include "store/jobs.h"
 #include "web/document.h"
-#include "web/gate.h"
 #include "web/params.h"
 
 struct document_request {
-	struct web_turn turn;
-	struct web *web;
 	struct get_job get;
 	struct pool_work work;
 	struct loop *loop;
@@ -31,20 +28,6 @@ static void document_request_free(struct document_request *d)
 	config_unref(d->config);
 	free(d->text);
 	free(d);
-}
-
-static void over(struct document_request *d)
-{
-	web_turn_over(&d->turn);
-	document_request_free(d);
-}
-
-static void refuse(struct web_turn *t)
-{
-	struct document_request *d = CONTAINER_OF(t, struct document_request, turn);
-
-	web_respond_busy(d->request);
-	document_request_free(d);
 }
 
 static void write_document(struct pool_work *work)
@@ -72,12 +55,13 @@ static void send_document(struct pool_work *work)
 	    .etag = d->etag,
 	};
 
-	if (d->text)
+	d->text = NULL;
+	if (doc.body)
 		web_document_send(d->request, &doc);
 	else
 		web_respond_not_found(d->request, "the job has no results yet");
 	free(name);
-	over(d);
+	document_request_free(d);
 }
 
 static bool is_shown(const struct document_request *d)
@@ -94,21 +78,11 @@ static void job_read(struct store_query *q)
 
 	if (err) {
 		web_respond_failed(d->request, err, "no such job");
-		over(d);
+		document_request_free(d);
 		return;
 	}
 	d->work = (struct pool_work){.work = write_document, .after = send_document};
 	pool_submit(d->loop, &d->work);
-}
-
-static void read_job(struct web_turn *t)
-{
-	struct document_request *d = CONTAINER_OF(t, struct document_request, turn);
-
-	if (store_get_job(d->web->deps.store, &d->get)) {
-		web_respond_busy(d->request);
-		over(d);
-	}
 }
 
 bool web_answer_job_document(struct web *w, struct http_request *r, int64_t job_id)
@@ -124,14 +98,15 @@ bool web_answer_job_document(struct web *w, struct http_request *r, int64_t job_
 	if (format == N_REPORT_FORMATS)
 		return false;
 	d = xcalloc(1, sizeof(*d));
-	d->turn = (struct web_turn){.begin = read_job, .refuse = refuse, .request = r};
-	d->web = w;
 	d->loop = w->deps.loop;
 	d->request = r;
 	d->config = config_ref(w->config);
 	d->format = (enum report_format)format;
 	d->get.id = job_id;
 	d->get.q.done = job_read;
-	web_turn_take(w->gate, &d->turn);
+	if (store_get_job(w->deps.store, &d->get)) {
+		web_respond_busy(r);
+		document_request_free(d);
+	}
 	return true;
 }

@@ -2,7 +2,8 @@
  * followed while it grows.
  *
  * A reader costs one piece of memory while it reads and next to nothing while it waits. Both kinds
- * are bounded, because anybody may be one. */
+ * are bounded, because anybody may be one, and so is the part of one client, so that it cannot take
+ * the places of all others. */
 #include <inttypes.h>
 
 #include "base/alloc.h"
@@ -16,6 +17,7 @@ enum {
 	PIECE_BYTES = 128 * 1024,
 	FOLLOWERS_MAX = 256,
 	STUCK_MAX = 256,          /* readers that have not taken their piece yet */
+	OF_ONE_CLIENT_MAX = 32,   /* readers of both kinds: an eighth of either */
 	LOOK_AFTER_MS = 5 * 1000, /* of silence: is the job over? */
 	HEADERS_MAX = 8,
 };
@@ -25,7 +27,8 @@ static const char TYPE[] = "text/plain; charset=utf-8";
 struct log_get {
 	struct web *web;
 	struct http_request *request; /* NULL: the client left */
-	struct config *config;        /* as of the request */
+	struct http_client_group client;
+	struct config *config; /* as of the request */
 	struct find_job job;
 	struct log_read read;
 	struct log_watch watch;
@@ -59,6 +62,7 @@ static void get_free(struct log_get *g)
 {
 	set_stuck(g, false);
 	unfollow(g);
+	http_group_amount_add(g->web->log_readers, &g->client, -1);
 	logs_unwatch(&g->watch);
 	timer_close(g->silence);
 	find_job_release(&g->job);
@@ -349,6 +353,7 @@ static void on_log(struct http_request *q, void *owner)
 {
 	struct web *w = owner;
 	bool follows = wants_to_follow(q);
+	struct http_client_group client = http_client_group(q);
 	struct log_get *g;
 	struct params p = PARAMS_INIT(q);
 	int64_t id, from = params_int(&p, "from", 0, LOG_MAX_BYTES, 0);
@@ -364,7 +369,12 @@ static void on_log(struct http_request *q, void *owner)
 	}
 	if (params_refuse(&p))
 		return;
+	if (!http_group_amount_take(w->log_readers, &client, 1, OF_ONE_CLIENT_MAX)) {
+		web_respond_too_many(q, "this address reads as many logs at once as one may");
+		return;
+	}
 	g = xcalloc(1, sizeof(*g));
+	g->client = client;
 	g->web = w;
 	g->request = q;
 	g->config = config_ref(w->config);
@@ -393,5 +403,5 @@ void web_cut_followers(struct web *w)
 
 void web_add_job_log_routes(struct web *w)
 {
-	web_add_resource(w, "/api/v1/jobs/{id}/log", NULL, on_log);
+	web_add_stream(w, "/api/v1/jobs/{id}/log", on_log);
 }

@@ -3,15 +3,12 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "report/job_json.h"
-#include "web/gate.h"
 #include "web/job_document.h"
 #include "web/params.h"
 #include "web/render.h"
 #include "web/web_internal.h"
 
 struct job_request {
-	struct web_turn turn;
-	struct web *web;
 	struct get_job get;
 	struct web_render render;
 	struct loop *loop;
@@ -37,22 +34,6 @@ static void job_request_free(void *p)
 	job_detail_free(j->get.job);
 	config_unref(j->config);
 	free(j);
-}
-
-static void over(void *owner)
-{
-	struct job_request *j = owner;
-
-	web_turn_over(&j->turn);
-	job_request_free(j);
-}
-
-static void refuse(struct web_turn *t)
-{
-	struct job_request *j = CONTAINER_OF(t, struct job_request, turn);
-
-	web_respond_busy(j->request);
-	job_request_free(j);
 }
 
 static bool is_silent(const struct config *config, const char *name)
@@ -81,22 +62,12 @@ static void job_done(struct store_query *q)
 		err = ERR_NOT_FOUND;
 	if (err) {
 		web_respond_failed(j->request, err, "no such job");
-		over(j);
+		job_request_free(j);
 		return;
 	}
-	j->render =
-	    (struct web_render){.make = make_job, .over = over, .owner = j, .request = j->request};
+	j->render = (struct web_render){
+	    .make = make_job, .over = job_request_free, .owner = j, .request = j->request};
 	web_render(j->loop, &j->render, j->get.job->n_tests);
-}
-
-static void read_job(struct web_turn *t)
-{
-	struct job_request *j = CONTAINER_OF(t, struct job_request, turn);
-
-	if (store_get_job(j->web->deps.store, &j->get)) {
-		web_respond_busy(j->request);
-		over(j);
-	}
 }
 
 static void on_job(struct http_request *r, void *owner)
@@ -121,15 +92,16 @@ static void on_job(struct http_request *r, void *owner)
 	if (params_refuse(&p))
 		return;
 	j = xcalloc(1, sizeof(*j));
-	j->turn = (struct web_turn){.begin = read_job, .refuse = refuse, .request = r};
-	j->web = w;
 	j->get = choice;
 	j->loop = w->deps.loop;
 	j->request = r;
 	j->config = config_ref(w->config);
 	j->get.id = id;
 	j->get.q.done = job_done;
-	web_turn_take(w->gate, &j->turn);
+	if (store_get_job(w->deps.store, &j->get)) {
+		web_respond_busy(r);
+		job_request_free(j);
+	}
 }
 
 void web_add_job_routes(struct web *w)

@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "model/test_result.h"
 #include "report/nightly_json.h"
-#include "web/gate.h"
 #include "web/params.h"
 #include "web/render.h"
 #include "web/web_internal.h"
@@ -25,8 +24,6 @@ enum {
 #define DAY_MS INT64_C(86400000)
 
 struct nightly_request {
-	struct web_turn turn; /* a search goes through all names there are */
-	struct web *web;
 	struct get_nightly get;
 	struct web_render render;
 	struct loop *loop;
@@ -124,22 +121,6 @@ static bool read_params(struct http_request *r, struct nightly_request *n)
 	return !params_refuse(&p);
 }
 
-static void over(void *owner)
-{
-	struct nightly_request *n = owner;
-
-	web_turn_over(&n->turn);
-	nightly_request_free(n);
-}
-
-static void refuse(struct web_turn *t)
-{
-	struct nightly_request *n = CONTAINER_OF(t, struct nightly_request, turn);
-
-	web_respond_busy(n->request);
-	nightly_request_free(n);
-}
-
 static char *make_nightly(void *owner)
 {
 	struct nightly_request *n = owner;
@@ -165,23 +146,15 @@ static void nightly_done(struct store_query *q)
 
 	if (q->err) {
 		respond_failed(n, q->err);
-		over(n);
+		nightly_request_free(n);
 		return;
 	}
-	n->render = (struct web_render){
-	    .make_text = make_nightly, .over = over, .owner = n, .request = n->request};
+	n->render = (struct web_render){.make_text = make_nightly,
+	    .over = nightly_request_free,
+	    .owner = n,
+	    .request = n->request};
 	web_render(
 	    n->loop, &n->render, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
-}
-
-static void read_nightly(struct web_turn *t)
-{
-	struct nightly_request *n = CONTAINER_OF(t, struct nightly_request, turn);
-
-	if (store_get_nightly(n->web->deps.store, &n->get)) {
-		web_respond_busy(n->request);
-		over(n);
-	}
 }
 
 static void on_nightly(struct http_request *r, void *owner)
@@ -198,13 +171,14 @@ static void on_nightly(struct http_request *r, void *owner)
 		free(n);
 		return;
 	}
-	n->turn = (struct web_turn){.begin = read_nightly, .refuse = refuse, .request = r};
-	n->web = w;
 	n->loop = w->deps.loop;
 	n->request = r;
 	n->config = config_ref(w->config);
 	n->get.q.done = nightly_done;
-	web_turn_take(w->gate, &n->turn);
+	if (store_get_nightly(w->deps.store, &n->get)) {
+		web_respond_busy(r);
+		nightly_request_free(n);
+	}
 }
 
 void web_add_nightly_routes(struct web *w)

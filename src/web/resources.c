@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
+#include "web/document.h"
+#include "web/gate.h"
 #include "web/params.h"
 #include "web/web_internal.h"
 
@@ -39,17 +41,67 @@ static void add_get(
 		.method = "GET", .pattern = pattern, .on_request = on_request, .owner = w});
 }
 
+static void add_api(
+    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
+{
+	add_get(w, pattern, on_request);
+	http_server_route(w->deps.server,
+	    &(struct http_route){
+		.method = "OPTIONS", .pattern = pattern, .on_request = on_preflight, .owner = w});
+}
+
+static const struct web_resource *find_resource(const struct web *w, const char *pattern)
+{
+	for (size_t i = 0; i < w->n_resources; i++)
+		if (str_eq(w->resources[i].api, pattern) || str_eq(w->resources[i].page, pattern) ||
+		    str_eq(w->resources[i].document, pattern))
+			return &w->resources[i];
+	return NULL;
+}
+
+static void on_ask(struct http_request *r, void *owner)
+{
+	struct web *w = owner;
+
+	web_gate_ask(w->gate, r, find_resource(w, http_route_of(r)->pattern)->on_request, w);
+}
+
+static void add_resource(struct web *w, const struct web_resource *resource)
+{
+	w->resources = xrealloc(w->resources, (w->n_resources + 1) * sizeof(*w->resources));
+	w->resources[w->n_resources++] = *resource;
+}
+
 void web_add_resource(struct web *w, const char *api, const char *page,
     void (*on_request)(struct http_request *r, void *owner))
 {
-	w->resources = xrealloc(w->resources, (w->n_resources + 1) * sizeof(*w->resources));
-	w->resources[w->n_resources++] = (struct web_resource){.api = api, .page = page};
-	add_get(w, api, on_request);
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "OPTIONS", .pattern = api, .on_request = on_preflight, .owner = w});
+	add_resource(w, &(struct web_resource){.api = api, .page = page, .on_request = on_request});
+	add_api(w, api, on_ask);
 	if (page)
-		add_get(w, page, on_request);
+		add_get(w, page, on_ask);
+}
+
+void web_add_document(
+    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
+{
+	add_resource(w, &(struct web_resource){.document = pattern, .on_request = on_request});
+	add_get(w, pattern, on_ask);
+}
+
+void web_add_stream(
+    struct web *w, const char *api, void (*on_request)(struct http_request *r, void *owner))
+{
+	add_api(w, api, on_request);
+}
+
+void web_refuse_turn(struct http_request *r)
+{
+	const struct http_route *route = http_route_of(r);
+
+	if (find_resource(route->owner, route->pattern)->document)
+		web_document_busy(r);
+	else
+		web_respond_busy(r);
 }
 
 bool web_is_page(const struct http_request *r)

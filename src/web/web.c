@@ -10,7 +10,8 @@ struct web *web_new(const struct web_deps *deps)
 
 	w->deps = *deps;
 	w->started_wall_ms = clock_wall_ms();
-	w->gate = web_gate_new();
+	w->gate = web_gate_new(web_refuse_turn);
+	w->log_readers = http_group_amounts_new();
 	web_add_health_routes(w);
 	web_add_status_routes(w);
 	web_add_metrics_routes(w);
@@ -53,6 +54,7 @@ void web_free(struct web *w)
 	web_free_events(w);
 	web_gate_close(w->gate);
 	web_gate_free(w->gate);
+	http_group_amounts_free(w->log_readers);
 	free(w->resources);
 	free(w);
 }

@@ -2,6 +2,7 @@
 #ifndef WEB_WEB_INTERNAL_H
 #define WEB_WEB_INTERNAL_H
 
+#include "http/client_group.h"
 #include "web/web.h"
 
 struct log_get;
@@ -9,8 +10,10 @@ struct web_events;
 struct web_gate;
 
 struct web_resource {
-	const char *api, *page; /* page NULL: none */
+	const char *api, *page; /* NULL: none */
+	const char *document;   /* instead of them */
 	int64_t page_limit;     /* 0: none */
+	void (*on_request)(struct http_request *r, void *owner);
 };
 
 struct web {
@@ -19,7 +22,8 @@ struct web {
 	int64_t started_wall_ms;
 	struct log_get *followers; /* of logs that may grow */
 	int n_followers;
-	int n_log_readers_stuck; /* whose socket has not taken their last piece */
+	int n_log_readers_stuck;                /* whose socket has not taken their last piece */
+	struct http_group_amounts *log_readers; /* of either kind, by client */
 	struct web_events *events;
 	struct web_gate *gate; /* gate.h */
 	bool is_stopping;
@@ -28,10 +32,20 @@ struct web {
 };
 
 /* What is shown as JSON and as a page: `on_request` serves both, with `w` as its owner, and answers
- * with the web_respond…() below, which give each its form. page NULL: there is none. Patterns are
- * borrowed for ever. */
+ * with the web_respond…() below, which give each its form. It runs when it is its turn, once for
+ * all that ask for the same meanwhile (gate.h). page NULL: there is none. Patterns are borrowed for
+ * ever. */
 void web_add_resource(struct web *w, const char *api, const char *page,
     void (*on_request)(struct http_request *r, void *owner));
+/* What is read from the store and shown as neither: it is answered with web_document_send() or
+ * web_document_busy(). It waits for its turn too. */
+void web_add_document(
+    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner));
+/* A part of the API whose answers go on for as long as their readers do: it waits for no turn. */
+void web_add_stream(
+    struct web *w, const char *api, void (*on_request)(struct http_request *r, void *owner));
+/* The gate's: answers 503 in the form that the request wants. */
+void web_refuse_turn(struct http_request *r);
 /* The page was asked for: long lists are then cut to a first part, which the page asks on from. */
 bool web_is_page(const struct http_request *r);
 /* `limit` where the page's address has none (params_limit()), after web_add_resource(). */
@@ -73,6 +87,8 @@ void web_respond_error(struct http_request *r, int status, const char *text);
 void web_respond_not_found(struct http_request *r, const char *text);
 /* 503 with Retry-After. */
 void web_respond_busy(struct http_request *r);
+/* 429 with Retry-After: this client has its part of what all share. */
+void web_respond_too_many(struct http_request *r, const char *text);
 /* The answer for a store call that failed: 404, or 503 with Retry-After. */
 void web_respond_failed(struct http_request *r, int err, const char *not_found);
 

@@ -229,19 +229,23 @@ describe('pages, before any script', { skip: notBuilt }, () => {
 
   test('a thousand streams, and the next is told to wait; stopping ends them', async () => {
     const streams = [];
-    let refused = 0;
-    while (!refused) {
-      const more = [...Array(50)].map(() => follow(outpost, ['pulls/7']));
-      for (const one of more) await one.begun === 200 ? streams.push(one) : refused++;
+    const refused = [];
+    // One address may have an eighth of them.
+    for (let i = 1; refused.length < 2; i++) {
+      const more = [...Array(126)].map(() => follow(outpost, ['pulls/7'], { localAddress: `127.0.0.${i}` }));
+      const statuses = await Promise.all(more.map(({ begun }) => begun));
+      streams.push(...more.filter((_, k) => statuses[k] === 200));
+      if (statuses.includes(429)) assert.deepEqual([...new Set(statuses)], [200, 429]);
+      if (statuses.includes(503)) refused.push(i);
     }
     assert.ok(streams.length > 900 && streams.length <= 1000, `${streams.length}`);
     await Promise.all(streams.map((one) => one.next(1)));
-    const { status, headers } = await outpost.get('/api/v1/events?watch=pulls/7');
+    const { status, headers } = await outpost.get('/api/v1/events?watch=pulls/7', { localAddress: '127.0.0.99' });
     assert.equal(status, 503);
     assert.ok(Number(headers['retry-after']) > 0);
     streams.pop().close();
     await until(async () => {
-      const one = follow(outpost, ['pulls/7']);
+      const one = follow(outpost, ['pulls/7'], { localAddress: '127.0.0.99' });
       const began = await one.begun === 200;
       if (began) streams.push(one);
       return began;

@@ -77,8 +77,7 @@ static void count(struct http_request *r, void *owner)
 	struct http_client_group group = http_client_group_of(LOOPBACK);
 	char text[32];
 
-	snprintf(text, sizeof(text), "%d%s",
-	    (int)http_group_amount(g->server->n_sending, &group),
+	snprintf(text, sizeof(text), "%d%s", (int)http_group_amount(g->server->n_sending, &group),
 	    g->server->waiting_to_send ? " and more" : "");
 	http_respond(r, 200, "text/plain", NULL, text, strlen(text));
 }

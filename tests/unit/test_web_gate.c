@@ -1,4 +1,5 @@
-/* Turns: how many at once, in which order, and what becomes of those that nobody waits for. */
+/* Turns: how many at once, one making for all who ask for the same, lines that take turns, and what
+ * becomes of those for whom there is no room and of those whose clients leave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,141 +8,343 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
+#include "base/err.h"
 #include "http/conn.h"
 #include "http/request.h"
 #include "web/gate.h"
 
-enum { AT_ONCE = 3, TURNS = 8 };
+enum { REQUESTS_MAX = 1000 };
+
+/* ---- requests without a server ---- */
 
 struct asked {
-	struct web_turn turn;
-	bool is_begun, is_refused, ends_at_once;
+	struct http_request request;
+	struct http_head head;
+	char target[32];
+	bool is_begun, is_answered, is_refused;
 };
 
-static int n_begun, n_refused;
+static struct http_conn here;
+static struct asked all[REQUESTS_MAX];
+static int n_asked, n_begun, n_refused;
+static struct buf begun; /* "/a /b …" in the order of their making */
+static bool ends_at_once;
 
-static void begin(struct web_turn *t)
+static struct asked *of(struct http_request *r)
 {
-	struct asked *a = CONTAINER_OF(t, struct asked, turn);
-
-	assert_false(a->is_begun || a->is_refused);
-	a->is_begun = true;
-	n_begun++;
-	if (a->ends_at_once)
-		web_turn_over(t);
+	return CONTAINER_OF(r, struct asked, request);
 }
 
-static void refuse(struct web_turn *t)
+static void reply(struct http_request *r, void *answer)
 {
-	struct asked *a = CONTAINER_OF(t, struct asked, turn);
+	(void)answer;
+	assert_false(of(r)->is_answered || of(r)->is_refused);
+	of(r)->is_answered = true;
+}
 
-	assert_false(a->is_begun || a->is_refused);
-	a->is_refused = true;
+static void refuse(struct http_request *r)
+{
+	assert_false(of(r)->is_answered || of(r)->is_refused || of(r)->is_begun);
+	of(r)->is_refused = true;
 	n_refused++;
 }
 
-static struct http_conn here;
-static struct http_request waits = {.conn = &here}, is_gone = {.conn = NULL};
-
-static void take(struct web_gate *g, struct asked *a, struct http_request *r, bool ends_at_once)
+static void make(struct http_request *r, void *owner)
 {
-	*a = (struct asked){
-	    .turn = {.begin = begin, .refuse = refuse, .request = r}, .ends_at_once = ends_at_once};
-	web_turn_take(g, &a->turn);
+	(void)owner;
+	assert_false(of(r)->is_begun || of(r)->is_refused);
+	of(r)->is_begun = true;
+	n_begun++;
+	buf_appendf(&begun, "%s ", http_target(r));
+	if (ends_at_once)
+		web_gate_answer(r, reply, NULL);
+}
+
+/* The last number of the client's address. */
+static struct asked *ask(struct web_gate *g, uint8_t client, const char *target)
+{
+	struct asked *a = &all[n_asked++];
+
+	assert_true(n_asked <= REQUESTS_MAX);
+	*a = (struct asked){.request = {.conn = &here, .head = &a->head}};
+	snprintf(a->target, sizeof(a->target), "%s", target);
+	a->head.text = a->target;
+	a->request.address[10] = a->request.address[11] = 0xff;
+	a->request.address[15] = client;
+	web_gate_ask(g, &a->request, make, NULL);
+	return a;
+}
+
+static struct asked *ask_nth(struct web_gate *g, uint8_t client, const char *prefix, int n)
+{
+	char target[32];
+
+	snprintf(target, sizeof(target), "%s%d", prefix, n);
+	return ask(g, client, target);
+}
+
+static void answer(struct asked *a)
+{
+	assert_true(a->is_begun);
+	web_gate_answer(&a->request, reply, NULL);
+}
+
+/* As the server does when the client has gone. */
+static void leave(struct asked *a)
+{
+	a->request.conn = NULL;
+	if (a->request.on_gone)
+		a->request.on_gone(&a->request);
 }
 
 static struct web_gate *open_gate(void)
 {
-	n_begun = n_refused = 0;
-	return web_gate_new();
+	n_asked = n_begun = n_refused = 0;
+	ends_at_once = false;
+	buf_clear(&begun);
+	return web_gate_new(refuse);
 }
 
-static void test_a_few_at_once_the_others_in_their_order(void **state)
+/* Every place is taken, by a client that asks for nothing else. */
+static struct web_gate *open_busy_gate(void)
 {
 	struct web_gate *g = open_gate();
-	struct asked all[TURNS];
 
-	(void)state;
-	for (int i = 0; i < TURNS; i++)
-		take(g, &all[i], &waits, false);
-	assert_int_equal(n_begun, AT_ONCE);
-	for (int i = 0; i < TURNS; i++) {
-		assert_true(all[i].is_begun);
-		web_turn_over(&all[i].turn);
-		assert_int_equal(n_begun, i + 1 + AT_ONCE < TURNS ? i + 1 + AT_ONCE : TURNS);
+	for (int i = 0; i < WEB_GATE_MAKING_MAX; i++)
+		ask_nth(g, 99, "/busy", i);
+	assert_int_equal(n_begun, WEB_GATE_MAKING_MAX);
+	buf_clear(&begun);
+	n_begun = 0;
+	return g;
+}
+
+/* Answers whatever was begun until nothing is in the making. */
+static void answer_all(void)
+{
+	for (bool goes_on = true; goes_on;) {
+		goes_on = false;
+		for (int i = 0; i < n_asked; i++)
+			if (all[i].is_begun && !all[i].is_answered) {
+				answer(&all[i]);
+				goes_on = true;
+			}
 	}
+}
+
+static void close_gate(struct web_gate *g)
+{
+	answer_all();
 	web_gate_close(g);
 	web_gate_free(g);
+	buf_release(&begun);
+}
+
+/* ---- the tests ---- */
+
+static void a_few_at_once_and_one_clients_in_their_order(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+
+	(void)state;
+	ask(g, 1, "/a");
+	ask(g, 1, "/b");
+	ask(g, 1, "/c");
+	assert_int_equal(n_begun, 0);
+	answer(&all[0]);
+	assert_string_equal(buf_str(&begun), "/a ");
+	answer_all();
+	assert_string_equal(buf_str(&begun), "/a /b /c ");
+	close_gate(g);
 	assert_int_equal(n_refused, 0);
 }
 
-static void test_what_is_over_at_once_lets_all_the_others_go(void **state)
+static void the_same_answer_is_made_once_for_all_who_wait(void **state)
 {
-	static struct asked all[100000]; /* deep enough to fall over, were it a recursion */
-	struct web_gate *g = open_gate();
-	struct asked first[AT_ONCE];
+	struct web_gate *g = open_busy_gate();
+	struct asked *first = ask(g, 1, "/a?x=1"), *other, *late;
+	int n_waiting;
 
 	(void)state;
-	for (int i = 0; i < AT_ONCE; i++)
-		take(g, &first[i], &waits, false);
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		take(g, &all[i], &waits, true);
-	assert_int_equal(n_begun, AT_ONCE);
-	web_turn_over(&first[0].turn);
-	assert_int_equal(n_begun, AT_ONCE + ARRAY_LEN(all));
-	for (int i = 1; i < AT_ONCE; i++)
-		web_turn_over(&first[i].turn);
-	web_gate_close(g);
-	web_gate_free(g);
+	for (int i = 0; i < 500; i++)
+		ask(g, (uint8_t)(1 + i % 50), "/a?x=1");
+	other = ask(g, 1, "/a?x=2");
+	n_waiting = n_asked;
+	answer(&all[0]);
+	answer(&all[1]);
+	assert_int_equal(n_begun, 2);
+	assert_true(first->is_begun && other->is_begun);
+	/* It may have read the database before the question came. */
+	late = ask(g, 2, "/a?x=1");
+	answer(first);
+	for (int i = WEB_GATE_MAKING_MAX; i < n_waiting; i++)
+		assert_int_equal(all[i].is_answered, &all[i] != other);
+	assert_false(late->is_answered);
+	assert_true(late->is_begun);
+	assert_int_equal(n_begun, 3);
+	close_gate(g);
+	assert_int_equal(n_refused, 0);
 }
 
-static void test_who_went_away_while_he_waited_costs_nothing(void **state)
+/* Finding 9: one client with many pages does not keep the others waiting. */
+static void the_lines_of_clients_take_turns(void **state)
 {
-	struct web_gate *g = open_gate();
-	struct asked all[TURNS];
+	struct web_gate *g = open_busy_gate();
 
 	(void)state;
-	/* Who has only shut down his side is answered where there is no waiting. */
-	take(g, &all[0], &is_gone, false);
-	assert_true(all[0].is_begun);
-	for (int i = 1; i < TURNS; i++)
-		take(g, &all[i], i < AT_ONCE || i == TURNS - 1 ? &waits : &is_gone, false);
-	web_turn_over(&all[0].turn);
-	assert_int_equal(n_begun, AT_ONCE + 1);
-	assert_int_equal(n_refused, TURNS - AT_ONCE - 1);
-	assert_true(all[TURNS - 1].is_begun);
-	for (int i = 0; i < TURNS; i++)
-		if (all[i].is_begun && i > 0)
-			web_turn_over(&all[i].turn);
-	web_gate_close(g);
-	web_gate_free(g);
+	for (int i = 0; i < 100; i++)
+		ask_nth(g, 1, "/x", i);
+	ask(g, 2, "/a");
+	ask(g, 2, "/b");
+	ask(g, 3, "/c");
+	answer_all();
+	assert_memory_equal(buf_str(&begun), "/x0 /a /c /x1 /b /x2 /x3 ", 25);
+	close_gate(g);
+	assert_int_equal(n_refused, 0);
 }
 
-static void test_a_closed_one_refuses_and_outlives_its_owner(void **state)
+static void a_page_that_others_asked_for_late_comes_when_it_would_have_come_alone(void **state)
 {
-	struct web_gate *g = open_gate();
-	struct asked all[TURNS], late;
+	struct web_gate *g = open_busy_gate();
 
 	(void)state;
-	for (int i = 0; i < TURNS; i++)
-		take(g, &all[i], &waits, false);
+	for (int i = 0; i < 50; i++)
+		ask_nth(g, 1, "/x", i);
+	ask(g, 2, "/x49");
+	answer_all();
+	assert_memory_equal(buf_str(&begun), "/x0 /x49 /x1 ", 13);
+	assert_int_equal(n_begun, 50);
+	close_gate(g);
+}
+
+static void when_too_many_wait_the_longest_line_gives_way(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+	struct asked *visitor;
+
+	(void)state;
+	for (int i = 0; i < WEB_GATE_WAITING_MAX; i++)
+		ask_nth(g, 1, "/x", i);
+	assert_int_equal(n_refused, 0);
+	assert_true(ask(g, 1, "/more")->is_refused);
+	visitor = ask(g, 2, "/a");
+	assert_false(visitor->is_refused);
+	assert_int_equal(n_refused, 2);
+	assert_true(all[WEB_GATE_MAKING_MAX + WEB_GATE_WAITING_MAX - 1].is_refused);
+	/* For what waits already there is room. */
+	assert_false(ask(g, 1, "/x0")->is_refused);
+	answer_all();
+	assert_true(visitor->is_answered);
+	close_gate(g);
+	assert_int_equal(n_refused, 2);
+}
+
+static void what_is_over_at_once_lets_all_the_others_go(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+
+	(void)state;
+	ends_at_once = true;
+	for (int i = 0; i < WEB_GATE_WAITING_MAX; i++)
+		ask_nth(g, 1, "/x", i);
+	assert_int_equal(n_begun, 0);
+	answer(&all[0]);
+	assert_int_equal(n_begun, WEB_GATE_WAITING_MAX);
+	close_gate(g);
+}
+
+static void a_client_that_left_while_it_waited_costs_nothing(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+	struct asked *gone = ask(g, 1, "/gone"), *left = ask(g, 1, "/a");
+	struct asked *stays = ask(g, 2, "/a"), *ending = ask(g, 1, "/ending");
+	struct http_conn ended = {.is_eof = true};
+
+	(void)state;
+	leave(gone);
+	leave(left);
+	ending->request.conn = &ended;
+	answer_all();
+	assert_string_equal(buf_str(&begun), "/a ");
+	assert_true(stays->is_begun && stays->is_answered);
+	assert_false(gone->is_begun || left->is_answered);
+	assert_true(ending->is_refused);
+	close_gate(g);
+}
+
+static void a_client_that_leaves_during_the_making_takes_nothing_from_others(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+	struct asked *first = ask(g, 1, "/a"), *second = ask(g, 2, "/a"), *third = ask(g, 3, "/a");
+
+	(void)state;
+	answer(&all[0]);
+	assert_true(first->is_begun);
+	leave(first);
+	leave(second);
+	answer(first);
+	assert_true(third->is_answered);
+	assert_false(second->is_answered);
+	/* The request that is being made stays, and its answer goes nowhere. */
+	assert_true(first->is_answered);
+	close_gate(g);
+}
+
+static void a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiting(void **state)
+{
+	struct web_gate *g = open_gate();
+	struct asked *a;
+
+	(void)state;
+	here.is_eof = true;
+	a = ask(g, 1, "/a");
+	here.is_eof = false;
+	assert_true(a->is_begun);
+	close_gate(g);
+}
+
+static void a_closed_one_refuses_and_outlives_its_owner(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+
+	(void)state;
+	ask(g, 1, "/a");
+	ask(g, 2, "/a");
+	ask(g, 2, "/b");
 	web_gate_close(g);
-	assert_int_equal(n_refused, TURNS - AT_ONCE);
-	take(g, &late, &waits, false);
-	assert_true(late.is_refused);
+	assert_int_equal(n_refused, 3);
+	assert_true(ask(g, 1, "/late")->is_refused);
 	web_gate_free(g);
-	for (int i = 0; i < AT_ONCE; i++)
-		web_turn_over(&all[i].turn);
+	answer_all();
+	buf_release(&begun);
+}
+
+static void a_request_that_waited_for_no_turn_is_answered_alone(void **state)
+{
+	struct asked a = {.request = {.conn = &here}};
+
+	(void)state;
+	web_gate_answer(&a.request, reply, NULL);
+	assert_true(a.is_answered);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_few_at_once_the_others_in_their_order),
-	    cmocka_unit_test(test_what_is_over_at_once_lets_all_the_others_go),
-	    cmocka_unit_test(test_who_went_away_while_he_waited_costs_nothing),
-	    cmocka_unit_test(test_a_closed_one_refuses_and_outlives_its_owner),
+	    cmocka_unit_test(a_few_at_once_and_one_clients_in_their_order),
+	    cmocka_unit_test(the_same_answer_is_made_once_for_all_who_wait),
+	    cmocka_unit_test(the_lines_of_clients_take_turns),
+	    cmocka_unit_test(a_page_that_others_asked_for_late_comes_when_it_would_have_come_alone),
+	    cmocka_unit_test(when_too_many_wait_the_longest_line_gives_way),
+	    cmocka_unit_test(what_is_over_at_once_lets_all_the_others_go),
+	    cmocka_unit_test(a_client_that_left_while_it_waited_costs_nothing),
+	    cmocka_unit_test(a_client_that_leaves_during_the_making_takes_nothing_from_others),
+	    cmocka_unit_test(
+		a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiting),
+	    cmocka_unit_test(a_closed_one_refuses_and_outlives_its_owner),
+	    cmocka_unit_test(a_request_that_waited_for_no_turn_is_answered_alone),
 	};
 
+	begun = (struct buf)BUF_INIT(1 << 16);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

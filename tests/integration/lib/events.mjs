@@ -1,14 +1,14 @@
 // A stream of server-sent events, as a page has it.
 import http from 'node:http';
 
-// next(n) waits for n of them; unread: those that came and were not asked for.
-export function follow(outpost, watches, headers = {}) {
+// next(n) waits for n of them; unread: those that came and were not asked for. localAddress: from which it asks.
+export function follow(outpost, watches, { localAddress, ...headers } = {}) {
   const query = watches.map((path) => `watch=${encodeURIComponent(path)}`).join('&');
   const events = [];
   let wake = () => {};
   let rest = '';
   const self = { retry: null, unread: events };
-  const request = http.get(`${outpost.url}/api/v1/events?${query}`, { headers, agent: false });
+  const request = http.get(`${outpost.url}/api/v1/events?${query}`, { headers, localAddress, agent: false });
   self.begun = new Promise((resolve, reject) => { request.on('response', ({ statusCode }) => resolve(statusCode)).on('error', reject); });
   self.begun.catch(() => {});
   self.ended = new Promise((resolve) => { request.on('close', resolve); });

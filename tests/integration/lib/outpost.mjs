@@ -297,13 +297,13 @@ export class Outpost extends EventEmitter {
   }
 
   // {status, headers, text, json}; json is undefined when the body is none.
-  request(method, target, { headers = {}, body, agent, timeout = 10_000 } = {}) {
+  request(method, target, { headers = {}, body, agent, timeout = 10_000, localAddress } = {}) {
     return new Promise((resolve, reject) => {
       const { hostname, port, protocol } = new URL(this.url);
       const host = hostname.replace(/^\[|\]$/g, '');
       const tls = protocol === 'https:';
       const data = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-      const request = (tls ? https : http).request({ host, port, method, path: target, agent, timeout, ca: this.options.tls?.ca,
+      const request = (tls ? https : http).request({ host, port, method, path: target, agent, timeout, localAddress, ca: this.options.tls?.ca,
         headers: { ...(data !== undefined && { 'content-length': Buffer.byteLength(data) }), ...headers } }, (response) => {
         const parts = [];
         response.on('data', (part) => parts.push(part));
