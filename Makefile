@@ -214,6 +214,7 @@ $(B)/bench/fill: tests/bench/fill.c $(call libs_for,store)
 bench: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
 	tools/node.sh tests/bench/bench.mjs $(O)/release
+	tools/node.sh tests/bench/paint.mjs $(O)/release
 
 bench-attacks: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all

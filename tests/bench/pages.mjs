@@ -51,7 +51,7 @@ async function addresses(url, agent) {
     `/api/v1/accelerators/${name}/numbers`, `/api/v1/accelerators/${name}/numbers?limit=10&days=365&cursor=${numbers}`,
     `/api/v1/pulls/${pull}?limit=500`, `/pulls/${pull}`, `/api/v1/commits/${newest.sha}?limit=500`, `/commits/${newest.sha}`,
     `/api/v1/jobs/${one.jobs[0].id}?limit=500`, `/jobs/${one.jobs[0].id}`,
-    '/api/v1/nightly', '/nightly', '/api/v1/nightly?days=90&limit=50', '/api/v1/nightly?state=regression', '/api/v1/nightly?q=case_17', `/api/v1/nightly?accelerator=${name}&suite=model`,
+    '/api/v1/nightly', '/nightly', '/api/v1/nightly?days=90&limit=50', '/api/v1/nightly?state=regression', '/api/v1/nightly?q=case_17', `/api/v1/nightly?q=${'case_'.repeat(20)}`, `/api/v1/nightly?accelerator=${name}&suite=model`,
     `/api/v1/nightly?limit=50&cursor=${tests}`,
     '/api/v1/platforms', '/platforms', '/api/v1/known', '/api/v1/status', '/feed.xml', `/badge/${name}.svg`, '/metrics', '/healthz',
   ];

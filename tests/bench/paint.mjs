@@ -2,6 +2,8 @@
 // own clock, from the request on. The browser is warm: script and style are in its cache and the connection is open. Pages take turns, so
 // that none has the machine's quiet moments to itself.
 //
+// And for how long the page of a job stands still whose log has a million lines, while it is read and gone through.
+//
 //   node tests/bench/paint.mjs [BUILD_FOLDER] [--json] [--loads N] [--days N] [--url ORIGIN]
 //
 // Without --url on the history that the browser tests have, else on a server that runs.
@@ -14,9 +16,11 @@ const { values, positionals: [build] } = parseArgs({ allowPositionals: true, opt
 if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 
-const [{ tellHistory }, { launch, Window }] = await Promise.all([import('../../demo/history/tell.mjs'), import('../browser/browser.mjs')]);
+const [{ tellHistory }, { launch, noBrowser, Window }, { LINES, startMillionLines }] = await Promise.all([import('../../demo/history/tell.mjs'), import('../browser/browser.mjs'), import('../browser/million-lines.mjs')]);
+if (noBrowser) throw new Error(noBrowser);
 
 const AIM_MS = 100;
+const STILL_AIM_MS = 500; // of one task
 const LOADS = Number(values.loads ?? 15);
 const WARM = 2; // loads of each that are not counted
 
@@ -98,6 +102,44 @@ async function onHistory() {
   }
 }
 
+// The longest tasks of the page, ms: while the log is read, and while one goes through it.
+async function stills() {
+  say('a log of a million lines');
+  const { outpost, address, close } = await startMillionLines();
+  const browser = await launch();
+  try {
+    const window = await Window.open(browser, { origin: outpost.url });
+    await window.page.addInitScript(() => {
+      const tasks = [];
+      const put = (entries) => tasks.push(...entries.map(({ duration }) => Math.round(duration)));
+      const observer = new PerformanceObserver((list) => put(list.getEntries()));
+      observer.observe({ type: 'longtask' });
+      window.longestTask = () => { put(observer.takeRecords()); return Math.max(0, ...tasks.splice(0)); };
+    });
+    const longest = () => window.page.evaluate(() => window.longestTask());
+    await window.visit(address);
+    await window.page.locator('.log-foot', { hasText: /^1,000,000 lines, / }).waitFor();
+    const reading = await longest();
+    const drawn = (n) => window.page.locator(`.log-number[data-n="${n}"]`).waitFor();
+    for (const isWrapped of [false, true]) {
+      if (isWrapped) await window.page.getByRole('button', { name: 'Wrap' }).click();
+      await window.page.locator('.log-view').focus();
+      for (const [key, n] of [['End', LINES], ['Home', 1]]) {
+        await window.page.keyboard.press(key);
+        await drawn(n);
+      }
+    }
+    const going = await longest();
+    say('');
+    return { reading, going };
+  } finally {
+    await browser.close();
+    await close();
+  }
+}
+
 const pages = values.url ? await measure(values.url) : await onHistory();
-if (values.json) console.log(JSON.stringify({ loads: LOADS, aim_ms: AIM_MS, pages }, null, 2));
+const log = values.url ? undefined : await stills();
+if (values.json) console.log(JSON.stringify({ loads: LOADS, aim_ms: AIM_MS, pages, log, still_aim_ms: STILL_AIM_MS }, null, 2));
 else console.log(`medians of ${LOADS} loads, ms from the request on; wanted: content ≤ ${AIM_MS}; worst is that of content\n\n${table(pages)}`);
+if (log && !values.json) console.log(`\na log of a million lines: the page stands still for at most ${log.reading} ms while it is read, ${log.going} ms while one goes through it; wanted: ≤ ${STILL_AIM_MS}`);

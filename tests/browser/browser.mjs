@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
+import { WAIT_MS } from '../github/patience.mjs';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -24,7 +25,7 @@ export class Window {
     self.origin = origin;
     self.context = await browser.newContext({ viewport: size, colorScheme: theme, locale: 'en-GB', timezoneId: 'Asia/Tokyo', reducedMotion: 'reduce', ...more });
     self.page = await self.context.newPage();
-    self.page.setDefaultTimeout(30_000);
+    self.page.setDefaultTimeout(WAIT_MS);
     self.page.on('console', (message) => {
       // A page that is 404 is told as an error as well: that is what it is.
       if (message.type() === 'error' && !/status of 404/.test(message.text())) self.problems.push(`console: ${message.text()}`);

@@ -2,6 +2,7 @@
 // a fresh install, hostile names.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { WAIT_MS } from '../github/patience.mjs';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
@@ -11,7 +12,7 @@ import { DESK, launch, noBrowser, PHONE, Window } from './browser.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
-const WAIT = { timeout: 60_000 };
+const WAIT = { timeout: WAIT_MS };
 const RIGHT_TO_LEFT = '\u202e'; // turns round what stands behind it
 
 describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, () => {

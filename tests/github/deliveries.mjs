@@ -2,6 +2,7 @@
 // again when the App asks. A failed delivery is not sent again by itself, exactly as with GitHub.
 import { randomUUID } from 'node:crypto';
 import { sign } from '@octokit/webhooks-methods';
+import { WAIT_MS } from './patience.mjs';
 
 const REASONS = { 200: 'OK', 202: 'OK' };
 
@@ -12,10 +13,9 @@ export class Deliveries {
   #pending = new Set();
   target;
 
-  constructor({ secret, target, timeout = 10_000 }) {
+  constructor({ secret, target }) {
     this.#secret = secret;
     this.target = target;
-    this.timeout = timeout;
   }
 
   // options: guid, target, secret (to sign wrongly), signature (instead of a true one), headers, body (bytes
@@ -43,7 +43,7 @@ export class Deliveries {
           'x-hub-signature-256': options.signature ?? await sign(options.secret ?? this.#secret, String(entry.body)),
           ...options.headers,
         };
-        const answer = await fetch(url, { method: 'POST', headers: entry.request, body: entry.body, signal: AbortSignal.timeout(this.timeout) });
+        const answer = await fetch(url, { method: 'POST', headers: entry.request, body: entry.body, signal: AbortSignal.timeout(WAIT_MS) });
         const text = await answer.text();
         entry.status_code = answer.status;
         entry.status = REASONS[answer.status] ?? answer.statusText;

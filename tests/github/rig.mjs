@@ -23,6 +23,7 @@ import { control } from './control.mjs';
 import { Deliveries } from './deliveries.mjs';
 import { Description, NotServed } from './description.mjs';
 import { Faults } from './faults.mjs';
+import { WAIT_MS } from './patience.mjs';
 import { Gate, fingerprint } from './tokens.mjs';
 import { World } from './world.mjs';
 
@@ -32,7 +33,6 @@ const COMMENT_LIMIT = 65_536; // characters
 const BODY_LIMIT = 32 << 20;
 const RATE_LIMIT = 15_000;
 const DOCS = 'https://docs.github.com/rest';
-const PATIENCE = Number(process.env.PATIENCE ?? 1); // with a daemon under valgrind
 
 const DEFAULT_REPOSITORIES = [
   { name: 'pytorch/pytorch' },
@@ -156,8 +156,8 @@ export class Rig extends EventEmitter {
     return this.#dispatches.filter((one) => one.seq > after && (!repository || one.repository.toLowerCase() === repository.toLowerCase()));
   }
 
-  // Resolves with the first accepted dispatch that fits, past or to come; rejects after timeout ms.
-  waitForDispatch(filter = {}, timeout = 10_000) {
+  // Resolves with the first accepted dispatch that fits, past or to come.
+  waitForDispatch(filter = {}) {
     const fits = (one) => (!filter.repository || one.repository.toLowerCase() === filter.repository.toLowerCase())
       && one.seq > (filter.after ?? 0) && (!filter.where || filter.where(one));
     const found = this.#dispatches.find(fits);
@@ -165,8 +165,8 @@ export class Rig extends EventEmitter {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.off('dispatch', look);
-        reject(new Error(`no dispatch to ${filter.repository ?? 'any repository'} within ${timeout} ms`));
-      }, timeout * PATIENCE).unref();
+        reject(new Error(`no dispatch to ${filter.repository ?? 'any repository'} within ${WAIT_MS} ms`));
+      }, WAIT_MS).unref();
       const look = (one) => {
         if (!fits(one)) return;
         clearTimeout(timer);

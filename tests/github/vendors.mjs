@@ -19,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { verify } from '@octokit/webhooks-methods';
 import { githubClaims } from './oidc.mjs';
+import { WAIT_MS } from './patience.mjs';
 
 const TRIES = 8;
 const LONGEST_PAUSE = 5000;
@@ -48,7 +49,7 @@ export async function post(url, token, body, { tries = TRIES } = {}) {
     try {
       answer = await fetch(url, {
         method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'user-agent': 'vendor/1' },
-        body: JSON.stringify(body), signal: AbortSignal.timeout(15_000),
+        body: JSON.stringify(body), signal: AbortSignal.timeout(WAIT_MS),
       });
     } catch (error) {
       if (attempt >= tries) throw error;

@@ -73,7 +73,7 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
     const first = await rig.waitForDispatch({ repository: VENDOR, where: sent });
     await clock.put(30 * HOUR);
     rig.delay = 0;
-    const second = await rig.waitForDispatch({ repository: VENDOR, after: first.seq, where: sent }, 20_000);
+    const second = await rig.waitForDispatch({ repository: VENDOR, after: first.seq, where: sent });
     assert.equal(second.client_payload.outpost.dispatch_id, first.client_payload.outpost.dispatch_id);
     await until(async () => (await dispatchOf(number, 'npu')).state === 'sent', { timeout: 20_000, what: 'the dispatch is sent' });
     assert.equal(fault.struck, 1);

@@ -390,10 +390,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       await upload.write('begun\n');
       await follower.saw('begun');
       await upload.write('and not ended\n');
-      const start = Date.now();
       await outpost.stop();
-      // The server cuts what is still open after 5 s.
-      assert.ok(Date.now() - start < 4500, `stopped in ${Date.now() - start} ms`);
       await outpost.spawn();
       assert.ok([503, undefined].includes((await upload.answer)?.status));
       await assert.rejects(follower.done);

@@ -7,12 +7,12 @@ import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { sign } from '@octokit/webhooks-methods';
 import { examples, fakeSha, ping, pullRequest, push } from '../github/payloads.mjs';
+import { WAIT_MS } from '../github/patience.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const PATH = '/github/webhook';
 const MAX_BODY = 25 * 1024 * 1024;
-const SLOW_CLIENT = 90_000; // a client that dawdles is let go long before this
 
 const PULL_ACTIONS = ['opened', 'reopened', 'synchronize', 'ready_for_review', 'labeled', 'unlabeled', 'converted_to_draft', 'closed'];
 
@@ -57,18 +57,17 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  // Sends a beginning and then nothing; resolves with what came and how long it took to be let go.
+  // Sends a beginning and then nothing; resolves with what came until it was let go.
   function dawdle(beginning) {
-    const started = Date.now();
     return new Promise((resolve) => {
       const socket = net.connect(patient.port, '127.0.0.1', () => socket.write(beginning));
       let text = '';
-      const timer = setTimeout(() => socket.destroy(), SLOW_CLIENT);
+      const timer = setTimeout(() => socket.destroy(new Error('it was never let go')), WAIT_MS);
       socket.on('data', (data) => { text += data; });
       socket.on('error', () => {});
       socket.on('close', () => {
         clearTimeout(timer);
-        resolve({ text, ms: Date.now() - started });
+        resolve(text);
       });
     });
   }
@@ -201,9 +200,8 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
 
   test('413 over 25 MiB, told before the body comes; 25 MiB exactly is taken', async () => {
     const head = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\nX-GitHub-Delivery: a\r\nContent-Length: ${MAX_BODY + 1}\r\n\r\n`;
-    const { answers, closed } = await outpost.raw(head);
+    const { answers } = await outpost.raw(head);
     assert.deepEqual(answers, [413]);
-    assert.ok(closed);
     const payload = push({});
     payload.padding = '';
     payload.padding = 'x'.repeat(MAX_BODY - JSON.stringify(payload).length);
@@ -214,24 +212,21 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
 
   test('413 for a chunked body that grows over 25 MiB', async () => {
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
-    const { answers, closed } = await outpost.raw(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(402)}`, { quiet: 2000, timeout: 15_000 });
+    const { answers } = await outpost.raw(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(402)}`);
     assert.deepEqual(answers, [413]);
-    assert.ok(closed);
   });
 
   test('431 for a head without end', async () => {
     const long = await outpost.raw(`GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(200_000)}\r\n\r\n`);
     assert.deepEqual(long.answers, [431]);
-    assert.ok(long.closed);
     const many = await outpost.raw(`GET / HTTP/1.1\r\nHost: x\r\n${'X-A: b\r\n'.repeat(20_000)}\r\n`);
     assert.deepEqual(many.answers, [431]);
   });
 
   test('505 for versions that are not HTTP/1.0 or 1.1', async () => {
     for (const version of ['HTTP/1.2', 'HTTP/2.0', 'HTTP/3.0', 'HTTP/0.9']) {
-      const { answers, closed } = await outpost.raw(`GET /healthz ${version}\r\nHost: x\r\n\r\n`);
+      const { answers } = await outpost.raw(`GET /healthz ${version}\r\nHost: x\r\n\r\n`);
       assert.deepEqual(answers, [505], version);
-      assert.ok(closed, version);
     }
   });
 
@@ -284,11 +279,10 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
     })) {
       test(what, async () => {
-        const { answers, closed, text } = await outpost.raw(Buffer.from(bytes + smuggled, 'latin1'));
+        const { answers, text } = await outpost.raw(Buffer.from(bytes + smuggled, 'latin1'));
         const allowed = what === 'the preface of HTTP/2' ? [400, 505] : [400];
         assert.equal(answers.length, 1, `${answers.length} answers: ${text}`);
         assert.ok(allowed.includes(answers[0]), text);
-        assert.ok(closed, 'the connection stays open');
       });
     }
   });
@@ -310,13 +304,13 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
       for (let i = 0; i < 3; i++) assert.equal((await outpost.get('/healthz', { agent })).status, 200);
       agent.destroy();
-      const one = async (guid) => {
+      const one = async (guid, more = {}) => {
         const body = JSON.stringify(push({}));
-        const headers = Object.entries(signed(body, { 'x-github-delivery': guid })).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+        const headers = Object.entries(signed(body, { 'x-github-delivery': guid, ...more })).map(([name, value]) => `${name}: ${value}\r\n`).join('');
         return `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`;
       };
       const guids = [randomUUID(), randomUUID()];
-      const { text, answers } = await outpost.raw(Buffer.from(`${await one(guids[0])}GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n${await one(guids[1])}`));
+      const { text, answers } = await outpost.raw(Buffer.from(`${await one(guids[0])}GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n${await one(guids[1], { connection: 'close' })}`));
       assert.deepEqual(answers, [202, 404, 202]);
       assert.ok(text.indexOf(guids[0]) < text.indexOf(guids[1]));
     });
@@ -334,9 +328,8 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     });
 
     test('HTTP/1.0, which closes', async () => {
-      const { answers, closed } = await outpost.raw('GET /healthz HTTP/1.0\r\n\r\n');
+      const { answers } = await outpost.raw('GET /healthz HTTP/1.0\r\n\r\n');
       assert.deepEqual(answers, [200]);
-      assert.ok(closed);
     });
 
     test('a client that goes away in the middle harms nobody', async () => {
@@ -358,12 +351,9 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  test('408 for a client that dawdles', { timeout: SLOW_CLIENT + 10_000 }, async () => {
+  test('408 for a client that dawdles', async () => {
     const [head, body] = await Promise.all([slow.head, slow.body]);
-    for (const [what, { text, ms }] of Object.entries({ head, body })) {
-      assert.ok(ms < SLOW_CLIENT, `${what}: still there after ${ms} ms`);
-      assert.match(text, /^HTTP\/1\.1 408 /, what);
-    }
+    for (const [what, text] of Object.entries({ head, body })) assert.match(text, /^HTTP\/1\.1 408 /, what);
   });
 
   test('no secret or signature is in the log', () => {

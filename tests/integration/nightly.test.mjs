@@ -61,7 +61,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     const run = await last(name);
     return run && run.due_at !== before?.due_at && fits(run) && run;
   }, { ...LONG, what: `a run of ${name}: ${fits}` });
-  const dispatched = (name, seq) => rig.waitForDispatch({ repository: repositories[name], after: seq, where: (one) => one.event_type === 'nightly' }, 60_000);
+  const dispatched = (name, seq) => rig.waitForDispatch({ repository: repositories[name], after: seq, where: (one) => one.event_type === 'nightly' });
   const seq = () => rig.requests().at(-1)?.seq ?? 0;
   const heads = (from) => rig.requests({ path: `/repos/${UPSTREAM}/branches/main`, after: from });
 

@@ -13,7 +13,7 @@ const accelerators = [{
   name: 'npu', title: 'NPU', level: 'L2', triggers: { pull_request: {}, push: { branches: ['main'] } }, runners: [{ name: 'ci', github: { repository: VENDOR } }],
 }];
 
-const dispatchOf = (rig, number) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === number }, 30_000);
+const dispatchOf = (rig, number) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === number });
 const dispatchesOf = (rig, number) => rig.dispatches({ repository: VENDOR }).filter(({ client_payload: { payload } }) => payload.number === number);
 
 describe('a GitHub that fails', { skip: notBuilt }, () => {
@@ -152,7 +152,7 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
   test('a lost delivery is asked for again and acted on once', async () => {
     const pull = rig.openPull(UPSTREAM, { number: 2 });
     const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull), { lost: true });
-    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.number === 2 }, 15_000);
+    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.number === 2 });
     await looks(3);
     assert.ok(attempts(guid).length <= 1, 'asked for once');
     assert.equal(dispatchesOf(rig, 2).length, 1);
@@ -184,7 +184,7 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
 
   test('a head that moved without a word is found, with a fresh delivery_id', async () => {
     const pull = rig.updatePull(UPSTREAM, 2, { headSha: fakeSha('moved') });
-    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.pull_request?.head.sha === pull.headSha }, 15_000);
+    const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.pull_request?.head.sha === pull.headSha });
     assert.match(sent.delivery_id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     assert.equal(sent.payload.action, 'synchronize');
     assert.equal(sent.payload.number, 2);
@@ -207,7 +207,7 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
 
   test('a branch that moved without a word is found', async () => {
     const after = rig.push(UPSTREAM);
-    const { event_type: event, client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.after === after }, 15_000);
+    const { event_type: event, client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.after === after });
     assert.equal(event, 'push');
     assert.equal(sent.payload.ref, 'refs/heads/main');
   });

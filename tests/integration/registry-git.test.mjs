@@ -210,9 +210,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await until(() => git.requests.length > length);
     await outpost.reload();
     assert.deepEqual(await names(), ['npu']);
-    const before = Date.now();
     await outpost.stop();
-    assert.ok(Date.now() - before < 8000);
   });
 
   test('SIGHUP and new commits at the same time', async () => {

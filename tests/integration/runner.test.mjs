@@ -157,10 +157,8 @@ describe('a machine that takes work', { skip }, () => {
     const one = await lab(t, 'cancelled');
     const pull = await one.pull();
     await one.running(pull);
-    const started = Date.now();
     const next = await one.push(pull);
     await one.runner.waitForLog({ ev: 'job_cancelled' });
-    assert.ok(Date.now() - started < 5000, 'the word came within five seconds');
     await one.runner.waitForLog({ ev: 'job_ended', conclusion: 'cancelled' });
     await until(async () => (await one.executions()).length === 2, LONG);
     await one.openGate();
@@ -333,10 +331,8 @@ echo "attacked as $(git log -1 --format=%s)"
     git('commit', '-q', '--allow-empty', '-m', 'another');
     const second = await one.pull({ headSha: git('rev-parse', 'HEAD') });
     await until(async () => { const { jobs } = await one.of(second, ({ jobs: all }) => all.length > 0); return (await one.log(jobs[0])).includes('\nhangs\n'); }, { ...LONG, what: 'the step hangs' });
-    const started = Date.now();
     await one.push(second);
     await one.runner.waitForLog({ ev: 'job_ended', conclusion: 'cancelled' });
-    assert.ok(Date.now() - started < 5000, 'it ended within five seconds');
   });
 
   test('what was kept goes where there is no room for work', { skip: noMounts }, async (t) => {

@@ -268,10 +268,12 @@ static inline void rig_look(struct timer *t)
 		timer_start(t, 2);
 }
 
+enum { RIG_WAIT_MS = 120 * 1000 }; /* for what must come; a test that works never waits so long */
+
 /* Runs the loop until it is so; fails the test when it never is. */
 static inline void rig_wait_until(struct rig *r, bool (*is_so)(struct rig *r))
 {
-	struct rig_wait w = {.r = r, .is_so = is_so, .until_ms = clock_mono_ms() + 20000};
+	struct rig_wait w = {.r = r, .is_so = is_so, .until_ms = clock_mono_ms() + RIG_WAIT_MS};
 
 	w.timer = timer_new(r->gh->loop, rig_look, &w);
 	timer_start(w.timer, 0);
@@ -387,7 +389,7 @@ static inline char *rig_states(struct rig *r)
 /* Waits until the dispatches' states are these. */
 static inline void rig_expect_states(struct rig *r, const char *expected)
 {
-	int64_t until_ms = clock_mono_ms() + 10000;
+	int64_t until_ms = clock_mono_ms() + RIG_WAIT_MS;
 
 	for (;;) {
 		char *states = rig_states(r);

@@ -29,7 +29,7 @@
 
 #define RIG_SHA     "0123456789abcdef0123456789abcdef01234567"
 #define RIG_STEPS   8
-#define RIG_WAIT_MS (60 * 1000) /* for what must come; a test that works never waits so long */
+#define RIG_WAIT_MS (120 * 1000) /* for what must come; a test that works never waits so long */
 
 static char rig_dir[64]; /* work_dir */
 static char *rig_folder; /* the job's */

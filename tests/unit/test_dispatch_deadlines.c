@@ -36,7 +36,7 @@ static void silence_expires(void **state)
 	began = clock_mono_ms();
 	rig_pull(r, "g-1", .action = "opened");
 	rig_expect_states(r, "gh:sent hasty:expired hook:acknowledged picky:sent");
-	assert_in_range(clock_mono_ms() - began, 300, 5000);
+	assert_true(clock_mono_ms() - began >= 300);
 	assert_int_equal(rig_counters(r).n_expired, 1);
 	assert_int_equal(rig_counters(r).n_clock_jumps, 0);
 }

@@ -292,7 +292,6 @@ static void check_failure(
 	assert_int_equal(o.call.status, max_answer_bytes ? 200 : 0);
 	assert_int_equal(o.call.why.code, err);
 	assert_true(o.call.was_sent);
-	assert_true(clock_mono_ms() - began < 10000);
 	if (err == ERR_TIMEOUT)
 		assert_true(clock_mono_ms() - began >= 250);
 	http_call_release(&o.call);

@@ -3,6 +3,8 @@
  * because the names are taken here; whole-program tests have them. */
 #include "stand_ins.h"
 
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/backoff.h"
@@ -648,17 +650,16 @@ static void test_row_is_given_back_although_the_store_is_busy(void **state)
 
 static void test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute(void **state)
 {
-	int64_t began_ms = clock_mono_ms();
-
 	(void)state;
 	w.comes_during_claim = true;
 	w.n_rows_to_come = 1;
 	begin();
+	alarm(50); /* the look of each minute would find it later */
 	loop_run(w.loop);
+	alarm(0);
 	publish_free(w.publisher);
 	loop_free(w.loop);
 	assert_string_equal(traced, "find create put ok closed");
-	assert_in_range(clock_mono_ms() - began_ms, 0, 30 * 1000);
 }
 
 static void test_closing_does_not_wait_for_a_mute_github(void **state)

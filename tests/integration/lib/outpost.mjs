@@ -18,14 +18,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
+import { WAIT_MS, waitAtLeast } from '../../github/patience.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
 // How much slower than usual everything may be: a daemon under valgrind.
-const PATIENCE = Number(process.env.PATIENCE ?? 1);
-const START_TIMEOUT = 10_000 * PATIENCE;
-const STOP_TIMEOUT = 10_000 * PATIENCE; // the contract's
-
 export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
 export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
 
@@ -38,8 +35,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 // Asks until fn gives something truthy. For conditions over HTTP only: what a log line tells is waited for with
 // waitForLog.
-export async function until(fn, { timeout = 5000, interval = 20, what = fn.toString() } = {}) {
-  const end = Date.now() + timeout * PATIENCE;
+export async function until(fn, { timeout, interval = 20, what = fn.toString() } = {}) {
+  const limit = waitAtLeast(timeout);
+  const end = Date.now() + limit;
   let last;
   do {
     try {
@@ -51,7 +49,7 @@ export async function until(fn, { timeout = 5000, interval = 20, what = fn.toStr
     }
     await sleep(interval);
   } while (Date.now() < end);
-  throw new Error(`not within ${timeout} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
+  throw new Error(`not within ${limit} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
 }
 
 export async function freePort() {
@@ -199,7 +197,7 @@ export class Outpost extends EventEmitter {
     });
     if (this.options.rig) this.options.rig.setTarget(`${this.url}/github/webhook`);
     if (this.options.wait === false) return;
-    const listening = logFile ? Promise.resolve() : this.waitForLog({ ev: 'listening' }, { after: started, timeout: START_TIMEOUT });
+    const listening = logFile ? Promise.resolve() : this.waitForLog({ ev: 'listening' }, { after: started });
     listening.catch(() => {});
     const failed = this.#exit.then(({ code, signal }) => {
       throw new Error(`outpostd ended (${signal ?? code}) before it was ready:\n${this.tail()}`);
@@ -223,7 +221,8 @@ export class Outpost extends EventEmitter {
   }
 
   // Resolves with the first log entry, past (from `after` on) or to come, that has these fields or fits the function.
-  waitForLog(wanted, { timeout = 5000, after = 0 } = {}) {
+  waitForLog(wanted, { timeout, after = 0 } = {}) {
+    const limit = waitAtLeast(timeout);
     const fits = typeof wanted === 'function' ? wanted
       : ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
     const found = this.log.slice(after).find(fits);
@@ -231,8 +230,8 @@ export class Outpost extends EventEmitter {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.off('log', look);
-        reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${timeout} ms; the last ones:\n${this.tail()}`));
-      }, timeout * PATIENCE);
+        reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
+      }, limit);
       const look = (entry) => {
         if (!fits(entry)) return;
         clearTimeout(timer);
@@ -243,17 +242,17 @@ export class Outpost extends EventEmitter {
     });
   }
 
-  // SIGTERM; the contract says exit 0 within 10 s.
+  // SIGTERM; exit 0 is the contract's.
   async stop() {
     if (!this.#child || this.#ended) return;
     if (this.#child.exitCode !== null || this.#child.signalCode !== null)
       assert.fail(`outpostd ended by itself (${this.#child.signalCode ?? this.#child.exitCode}):\n${this.tail()}`);
     this.#child.kill('SIGTERM');
-    const late = sleep(STOP_TIMEOUT, 'late', { ref: false });
+    const late = sleep(WAIT_MS, 'late', { ref: false });
     const ended = await Promise.race([this.#exit, late]);
     if (ended === 'late') {
       await this.kill();
-      assert.fail(`outpostd did not end within ${STOP_TIMEOUT} ms of SIGTERM:\n${this.tail()}`);
+      assert.fail(`outpostd did not end within ${WAIT_MS} ms of SIGTERM:\n${this.tail()}`);
     }
     this.#ended = true;
     assert.deepEqual(ended, { code: 0, signal: null }, `outpostd ended badly:\n${this.tail()}`);
@@ -297,13 +296,14 @@ export class Outpost extends EventEmitter {
   }
 
   // {status, headers, text, json}; json is undefined when the body is none.
-  request(method, target, { headers = {}, body, agent, timeout = 10_000, localAddress } = {}) {
+  request(method, target, { headers = {}, body, agent, timeout, localAddress } = {}) {
+    const limit = waitAtLeast(timeout);
     return new Promise((resolve, reject) => {
       const { hostname, port, protocol } = new URL(this.url);
       const host = hostname.replace(/^\[|\]$/g, '');
       const tls = protocol === 'https:';
       const data = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-      const request = (tls ? https : http).request({ host, port, method, path: target, agent, timeout, localAddress, ca: this.options.tls?.ca,
+      const request = (tls ? https : http).request({ host, port, method, path: target, agent, timeout: limit, localAddress, ca: this.options.tls?.ca,
         headers: { ...(data !== undefined && { 'content-length': Buffer.byteLength(data) }), ...headers } }, (response) => {
         const parts = [];
         response.on('data', (part) => parts.push(part));
@@ -319,7 +319,7 @@ export class Outpost extends EventEmitter {
           resolve({ status: response.statusCode, headers: response.headers, text, json });
         });
       });
-      request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${target} within ${timeout} ms`)));
+      request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${target} within ${limit} ms`)));
       request.on('error', reject);
       request.end(data);
     });
@@ -343,33 +343,31 @@ export class Outpost extends EventEmitter {
     }, { what: `/api/v1/${target}: ${fits}`, ...options });
   }
 
-  // Writes bytes as they are. Resolves with {text, closed, answers} when the peer closes or `quiet` ms after its last byte.
-  raw(bytes, { quiet = 300, timeout = 5000 } = {}) {
+  // Writes bytes as they are. Resolves with {text, answers} when the server has closed the connection.
+  raw(bytes) {
     return new Promise((resolve, reject) => {
       const socket = net.connect(this.port, this.listen.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
       let text = '';
-      let timer = setTimeout(() => finish(false), timeout);
-      const finish = (closed) => {
+      const timer = setTimeout(() => {
+        socket.destroy();
+        reject(new Error(`the connection is open after ${WAIT_MS} ms; so far: ${text}`));
+      }, WAIT_MS);
+      const finish = () => {
         clearTimeout(timer);
         socket.destroy();
-        const answers = [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status));
-        resolve({ text, closed, answers });
+        resolve({ text, answers: [...text.matchAll(/HTTP\/1\.[01] (\d{3}) /g)].map(([, status]) => Number(status)) });
       };
       socket.on('connect', () => socket.write(bytes));
-      socket.on('data', (data) => {
-        text += data.toString('latin1');
-        clearTimeout(timer);
-        timer = setTimeout(() => finish(false), quiet);
-      });
-      socket.on('close', () => finish(true));
-      socket.on('error', (error) => (text ? finish(true) : error.code === 'ECONNRESET' ? finish(true) : reject(error)));
+      socket.on('data', (data) => { text += data.toString('latin1'); });
+      socket.on('close', finish);
+      socket.on('error', (error) => { if (text || error.code === 'ECONNRESET' || error.code === 'EPIPE') finish(); else { clearTimeout(timer); reject(error); } });
     });
   }
 }
 
-export function runProgram(program, args, { cwd, timeout = 20_000, input } = {}) {
+export function runProgram(program, args, { cwd, input } = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], timeout });
+    const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], timeout: WAIT_MS });
     children.add(child);
     let stdout = '';
     let stderr = '';

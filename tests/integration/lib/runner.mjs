@@ -15,10 +15,10 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
+import { WAIT_MS, waitAtLeast } from '../../github/patience.mjs';
 import { parseLog, runProgram } from './outpost.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
-const PATIENCE = Number(process.env.PATIENCE ?? 1);
 
 export const OUTPOST_RUNNER = process.env.OUTPOST_RUNNER ?? path.join(root, 'build', process.env.BUILD ?? 'release', 'outpost-runner');
 export const runnerNotBuilt = existsSync(OUTPOST_RUNNER) ? false : `${path.relative(root, OUTPOST_RUNNER)} is not built`;
@@ -88,7 +88,7 @@ export class Runner extends EventEmitter {
     if (this.options.wait === false) return;
     const failed = this.#exit.then(({ code, signal }) => { throw new Error(`outpost-runner ended (${signal ?? code}):\n${this.tail()}`); });
     failed.catch(() => {});
-    await Promise.race([this.waitForLog({ ev: 'ready' }, { after: started, timeout: 10_000 }), failed]);
+    await Promise.race([this.waitForLog({ ev: 'ready' }, { after: started }), failed]);
   }
 
   get pid() { return this.#child.pid; }
@@ -99,15 +99,16 @@ export class Runner extends EventEmitter {
   }
 
   // The first log entry, past (from `after` on) or to come, that has these fields.
-  waitForLog(wanted, { timeout = 10_000, after = 0 } = {}) {
+  waitForLog(wanted, { timeout, after = 0 } = {}) {
+    const limit = waitAtLeast(timeout);
     const fits = ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
     const found = this.log.slice(after).find(fits);
     if (found) return Promise.resolve(found);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.off('log', look);
-        reject(new Error(`no log line ${JSON.stringify(wanted)} within ${timeout} ms; the last ones:\n${this.tail()}`));
-      }, timeout * PATIENCE);
+        reject(new Error(`no log line ${JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
+      }, limit);
       const look = (entry) => {
         if (!fits(entry)) return;
         clearTimeout(timer);
@@ -123,9 +124,9 @@ export class Runner extends EventEmitter {
   }
 
   // SIGTERM; exit 0 is the contract's.
-  async stop({ timeout = 15_000 } = {}) {
+  async stop() {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
-    const ended = await Promise.race([this.#exit, sleep(timeout * PATIENCE, 'late', { ref: false })]);
+    const ended = await Promise.race([this.#exit, sleep(WAIT_MS, 'late', { ref: false })]);
     if (ended === 'late') await this.kill();
     assert.deepEqual(ended, { code: 0, signal: null }, `outpost-runner did not end well:\n${this.tail()}`);
   }
