@@ -171,6 +171,7 @@ static int download(git_repository *repo, git_remote *remote, const char *branch
 	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
 	options.update_fetchhead = 0;
 	options.proxy_opts.type = GIT_PROXY_AUTO;
+	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	rc = git_remote_download(remote, &specs, &options);
 	if (!rc)
 		rc = git_reference_create(&ref, repo, LOCAL_REF, id, 1, NULL);
@@ -190,6 +191,7 @@ static int fetch(git_repository *repo, git_remote *remote, const char *branch, s
 	options.callbacks.transfer_progress = on_progress;
 	options.callbacks.payload = b;
 	options.proxy_opts.type = GIT_PROXY_AUTO;
+	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
 		return explain(b, url, e);
 	rc = find_branch(remote, branch, ret);

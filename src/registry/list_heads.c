@@ -53,6 +53,7 @@ int list_heads_find(
 	stream_use(b);
 	git_remote_connect_options_init(&options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
 	options.proxy_opts.type = GIT_PROXY_NONE;
+	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	if (git_remote_create_detached(&remote, url) ||
 	    git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
 		rc = explain(b, e);

@@ -1,7 +1,7 @@
 /* The newest commit of a branch of any git repository, without fetching anything: git's own
  * ls-remote, over https, http or git. For vendors' repositories, so every address that is connected
- * to (redirects too) must be public or in outgoing.allow_networks, and plain text goes only to the
- * latter; no proxy is used.
+ * to must be public or in outgoing.allow_networks, and plain text goes only to the latter; no redirect
+ * to another host or port is followed, and no proxy is used.
  *
  * A question takes 30 s and 16 MiB at most; two are asked at a time, the others wait, so that
  * servers which say nothing leave the pool to others. Thread: loop; the work is done in the pool. */

@@ -201,6 +201,24 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     assert.equal(rig.dispatches({ repository: 'Ascend/pytorch', after: from }).length, 0);
   });
 
+  // Finding 11.
+  test('a source that redirects elsewhere is not followed', async () => {
+    const before = await last('chip');
+    const other = await GitServer.start({ repository: 'Ascend/pytorch' });
+    try {
+      other.commit({ a: 'evil' });
+      tls.git(['branch', '-m', 'old', 'main']);
+      tls.redirect = (url) => `${new URL(other.url).origin}${url}`;
+      await put(HOUR);
+      const failed = await waitForRun('chip', before, ({ state }) => state !== 'reading');
+      assert.deepEqual([failed.state, failed.reason], ['failed', `the head of its source could not be read: it is redirected to localhost:${new URL(other.url).port}, which is not followed: give the new address`]);
+      assert.deepEqual(other.requests, []);
+    } finally {
+      tls.redirect = () => undefined;
+      await other.close();
+    }
+  });
+
   test('a clock that is put back a day brings nothing twice', async () => {
     const before = (await schedules()).find(({ accelerator }) => accelerator === 'spyre');
     const from = seq();

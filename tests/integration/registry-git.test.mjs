@@ -202,6 +202,42 @@ describe('the registry from git', { skip: notBuilt }, () => {
     assert.equal(commit, good);
   });
 
+  // Finding 11. Each of these was followed before, but the first.
+  test('no redirect to another host or port is followed', async () => {
+    await start();
+    const good = git.tip;
+    const other = await GitServer.start({ repository: REGISTRY });
+    try {
+      other.commit({ 'evil.yml': file('evil') });
+      const targets = [
+        (url) => `https://127.0.0.1:${new URL(other.url).port}${url}`, (url) => `${new URL(other.url).origin}${url}`,
+      ];
+      for (const redirect of targets)
+        for (const isTerse of [false, true]) {
+          Object.assign(git, { redirect: () => undefined, isTerse });
+          await pushed();
+          await until(async () => (await registry()).fetch_error === null);
+          git.redirect = redirect;
+          await pushed();
+          const { fetch_error: why, commit } = await until(async () => (await registry()).fetch_error && registry());
+          assert.match(why, /it is redirected to .*which is not followed|cannot redirect from/, `${redirect}`);
+          assert.equal(commit, good);
+        }
+      assert.deepEqual(other.requests, []);
+      assert.match((await outpost.ctl('status')).stdout, /! fetching the registry: .*redirect/);
+      git.redirect = (url) => url.endsWith('/git-upload-pack') && `${new URL(other.url).origin}${url}`; // once the heads are known
+      const next = git.commit({ 'gpu.yml': file('gpu') });
+      await pushed();
+      await until(async () => /redirect/.test((await registry()).fetch_error) && git.requests.at(-1).startsWith('POST'));
+      assert.deepEqual(other.requests, []);
+      git.redirect = () => undefined;
+      await pushed();
+      await inForce(next);
+    } finally {
+      await other.close();
+    }
+  });
+
   test('a silent server holds nothing up: neither the service nor its end', async () => {
     await start();
     git.mode = 'silent';

@@ -5,6 +5,7 @@
 //   git.commit({ 'accelerators.d/npu.yml': 'name: npu\n…' });        // → SHA of main's new tip
 //   git.url, git.certificate
 //   git.mode = 'down';                                               // or 'silent', 'serve'
+//   git.redirect = (url) => 'https://elsewhere/…';                   // 302 there; undefined: not redirected
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs/promises';
@@ -17,6 +18,7 @@ const MODES = { '100644': 'blob', '100755': 'blob', '120000': 'blob', '160000': 
 export class GitServer {
   requests = []; // 'GET /owner/name.git/info/refs?service=git-upload-pack'
   mode = 'serve';
+  redirect = () => undefined;
   #server;
   #silent = new Set();
 
@@ -87,6 +89,11 @@ export class GitServer {
     }
     if (this.mode === 'silent') {
       this.#silent.add(response);
+      return;
+    }
+    const location = this.redirect(request.url);
+    if (location) {
+      response.writeHead(302, { location, ...(this.isTerse && { 'content-length': 0 }) }).end();
       return;
     }
     const { pathname, searchParams } = new URL(request.url, 'https://localhost');
