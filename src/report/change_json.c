@@ -153,6 +153,10 @@ static json_t *cell_json(
 	json_set_foreign_text(obj, "dtype", w->dtype);
 	json_set_str(obj, "status", test_status_name(w->status));
 	json_set_str(obj, "attribution", attribution_name(w->attribution));
+	json_set_str(obj, "group",
+	    test_status_is_red(w->status)
+		? failure_group_name(table_failure_group(&v->accelerators[w->accelerator], w))
+		: NULL);
 	json_set_foreign_text(obj, "reason", w->reason);
 	json_set_foreign_text(obj, "message", w->message);
 	json_set_foreign_text(obj, "file", w->file);

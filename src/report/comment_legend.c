@@ -44,6 +44,7 @@ void comment_append_legend(struct buf *out, const struct table *t)
 	    {u.words[FAILURE_KNOWN], "known: has an issue"},
 	    {u.words[FAILURE_BASE], "base: red there, too"},
 	    {u.words[FAILURE_FLAKY], "flaky: comes and goes"},
+	    {u.words[FAILURE_NOT_COUNTED], "not counted: the accelerator is unhealthy"},
 	    {u.statuses[TEST_MISS] || u.no_report, "? no report"},
 	    {u.statuses[TEST_DONE], "• measured only"},
 	    {u.statuses[TEST_SKIP] || u.not_supported, "– skipped or not supported"},

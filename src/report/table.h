@@ -52,6 +52,11 @@ enum failure_group {
 	N_FAILURE_GROUPS
 };
 
+/* Of a red cell. */
+enum failure_group table_failure_group(
+    const struct accelerator_view *a, const struct verdict_view *w);
+const char *failure_group_name(enum failure_group g); /* in JSON: "new", …, "not_counted" */
+
 /* What the whole says, for a person's first glance and for merge bots. */
 enum verdict {
 	VERDICT_PASS,    /* every accelerator that counts reported, and no red is the change's */

@@ -14,6 +14,5 @@ struct table_entry {
 /* Entries, rows and failures, and what columns count of them. column_of: by the view's index of
  * an accelerator; SIZE_MAX: it is not shown to anybody. */
 void table_add_rows(struct table *t, const size_t *column_of);
-enum failure_group table_failure_group(const struct table_column *c, const struct verdict_view *w);
 
 #endif

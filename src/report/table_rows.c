@@ -104,7 +104,7 @@ static enum row_class class_of(const struct table *t, const struct table_row *ro
 
 		if (test_status_is_red(s)) {
 			enum failure_group group =
-			    table_failure_group(&t->columns[e->column], e->verdict);
+			    table_failure_group(t->columns[e->column].accelerator, e->verdict);
 
 			c = group == FAILURE_NEW            ? ROW_NEW
 			    : group == FAILURE_UNCLASSIFIED ? ROW_UNCLASSIFIED
@@ -147,9 +147,10 @@ size_t table_n_red_rows(const struct table *t)
 
 /* ---- failures ---- */
 
-enum failure_group table_failure_group(const struct table_column *c, const struct verdict_view *w)
+enum failure_group table_failure_group(
+    const struct accelerator_view *a, const struct verdict_view *w)
 {
-	if (c->accelerator->is_unhealthy)
+	if (a->is_unhealthy)
 		return FAILURE_NOT_COUNTED;
 	if (w->status == TEST_MISS)
 		return FAILURE_MISSING;
@@ -169,6 +170,19 @@ enum failure_group table_failure_group(const struct table_column *c, const struc
 	return FAILURE_UNCLASSIFIED;
 }
 
+const char *failure_group_name(enum failure_group g)
+{
+	static const char *const names[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
+	    [FAILURE_UNCLASSIFIED] = "unclassified",
+	    [FAILURE_KNOWN] = "known",
+	    [FAILURE_BASE] = "base",
+	    [FAILURE_FLAKY] = "flaky",
+	    [FAILURE_MISSING] = "missing",
+	    [FAILURE_NOT_COUNTED] = "not_counted"};
+
+	return names[g];
+}
+
 /* Calls fill for each red cell, row by row. */
 static void each_failure(struct table *t,
     void (*fill)(
@@ -183,7 +197,7 @@ static void each_failure(struct table *t,
 
 			if (!e->verdict || !test_status_is_red(e->verdict->status))
 				continue;
-			fill(t, table_failure_group(&t->columns[e->column], e->verdict),
+			fill(t, table_failure_group(t->columns[e->column].accelerator, e->verdict),
 			    &(struct table_failure){e->column, row, e->verdict}, next);
 		}
 	}
@@ -264,7 +278,8 @@ static const char *word_of(enum failure_group group)
 	static const char *const words[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
 	    [FAILURE_KNOWN] = "known",
 	    [FAILURE_BASE] = "base",
-	    [FAILURE_FLAKY] = "flaky"};
+	    [FAILURE_FLAKY] = "flaky",
+	    [FAILURE_NOT_COUNTED] = "not counted"};
 
 	return words[group];
 }
@@ -275,7 +290,8 @@ static struct table_cell cell_of(const struct table *t, const struct table_entry
 	    .kind = e->verdict ? CELL_VERDICT : CELL_RUNNING, .verdict = e->verdict, .job = e->job};
 
 	if (e->verdict && test_status_is_red(e->verdict->status))
-		cell.word = word_of(table_failure_group(&t->columns[e->column], e->verdict));
+		cell.word =
+		    word_of(table_failure_group(t->columns[e->column].accelerator, e->verdict));
 	return cell;
 }
 

@@ -93,11 +93,14 @@ static const char *cell_colour(const struct table_cell *cell)
 	return "";
 }
 
-/* Of a column: its title and the widest sign in it, "✗ flaky" where there are words. */
+/* Of a column: its title and the widest sign in it, "✗ not counted" where there are words. */
 static size_t column_width(const struct table_column *column)
 {
-	static const size_t sign_widths[N_FAILURE_GROUPS] = {
-	    [FAILURE_NEW] = 5, [FAILURE_KNOWN] = 7, [FAILURE_BASE] = 6, [FAILURE_FLAKY] = 7};
+	static const size_t sign_widths[N_FAILURE_GROUPS] = {[FAILURE_NEW] = 5,
+	    [FAILURE_KNOWN] = 7,
+	    [FAILURE_BASE] = 6,
+	    [FAILURE_FLAKY] = 7,
+	    [FAILURE_NOT_COUNTED] = 13};
 	char *title = fit(column->accelerator->title, TITLE_MAX);
 	size_t width = text_width(title);
 

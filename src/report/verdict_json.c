@@ -3,14 +3,6 @@
 #include "base/json.h"
 #include "report/table.h"
 
-static const char *const GROUP_KEYS[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
-    [FAILURE_UNCLASSIFIED] = "unclassified",
-    [FAILURE_KNOWN] = "known",
-    [FAILURE_BASE] = "base",
-    [FAILURE_FLAKY] = "flaky",
-    [FAILURE_MISSING] = "missing",
-    [FAILURE_NOT_COUNTED] = "not_counted"};
-
 static const char *const OUTCOMES[N_OUTCOMES] = {[OUTCOME_NOT_COUNTED] = "not_counted",
     [OUTCOME_NEW] = "new",
     [OUTCOME_UNCLASSIFIED] = "unclassified",
@@ -46,7 +38,8 @@ static json_t *column_json(const struct table_column *c)
 	json_set_str(obj, "name", c->accelerator->name);
 	json_set_str(obj, "outcome", OUTCOMES[c->outcome]);
 	for (int g = 0; g < N_FAILURE_GROUPS; g++)
-		json_set_int(obj, GROUP_KEYS[g], (int64_t)n_in(c, (enum failure_group)g));
+		json_set_int(obj, failure_group_name((enum failure_group)g),
+		    (int64_t)n_in(c, (enum failure_group)g));
 	json_set_int(obj, "passed", (int64_t)c->n_cells[TEST_PASS]);
 	json_set_int(obj, "lacking", (int64_t)c->n_lacking);
 	return obj;
@@ -81,7 +74,7 @@ json_t *verdict_json(const struct change_view *v)
 
 		for (size_t i = 0; i < t.n_columns; i++)
 			n += n_in(&t.columns[i], (enum failure_group)g);
-		json_set_int(obj, GROUP_KEYS[g], (int64_t)n);
+		json_set_int(obj, failure_group_name((enum failure_group)g), (int64_t)n);
 	}
 	if (is_shown)
 		json_object_set_new(obj, "accelerators", columns_json(&t));

@@ -99,6 +99,18 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
+  test('every chart is drawn without scrolling to it, for paper and captures (B12)', async () => {
+    const window = await open({});
+    await window.visit('/accelerators/ascend-npu');
+    await window.page.waitForFunction(() => {
+      const plots = [...document.querySelectorAll('.chart .plot')];
+      return plots.length > 4 && plots.every((plot) => plot.querySelector('canvas'));
+    });
+    assert.equal(await window.page.evaluate(() => scrollY), 0);
+    window.clean();
+    await window.close();
+  });
+
   test('by keyboard one gets everywhere and sees where one is', async () => {
     const window = await open({});
     for (const [name, address] of Object.entries(paths)) {

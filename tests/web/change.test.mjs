@@ -1,25 +1,30 @@
 // From verdicts to rows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columnsOf, filterRows, groupAlike, OUTCOMES, rowsOf, tallyCells, UNREPORTED, whyNothing } from '../../web/src/change_rows.js';
+import { columnsOf, filterRows, groupAlike, isToLookAt, OUTCOMES, rowsOf, tallyCells, UNREPORTED, whyNothing } from '../../web/src/change_rows.js';
 
-const cell = (accelerator, name, status, attribution = null, over = {}) => ({ accelerator, suite: 'unit', test: name, dtype: null, status, attribution, message: null, job: 1, ...over });
+const cell = (accelerator, name, status, group = null, over = {}) => ({ accelerator, suite: 'unit', test: name, dtype: null, status, group, message: null, job: 1, ...over });
 const names = (rows) => rows.map((row) => row.test);
 
 test('what the change broke comes first, then by name', () => {
-  const rows = rowsOf([cell('a', 'passes', 'PASS'), cell('a', 'skipped', 'SKIP'), cell('a', 'flaky', 'FAIL', 'FLAKY'), cell('a', 'known', 'FAIL', 'KNOWN'), cell('a', 'base', 'FAIL', 'BASE'), cell('a', 'missing', 'MISS', 'UNCLASSIFIED'), cell('a', 'unread', 'ERROR'), cell('a', 'unclear', 'FAIL', 'UNCLASSIFIED'), cell('a', 'new', 'FAIL', 'NEW'), cell('a', 'also', 'PASS')]);
-  assert.deepEqual(names(rows), ['new', 'unclear', 'unread', 'missing', 'base', 'known', 'flaky', 'also', 'passes', 'skipped']);
+  const rows = rowsOf([cell('a', 'sick', 'FAIL', 'not_counted'), cell('a', 'passes', 'PASS'), cell('a', 'skipped', 'SKIP'), cell('a', 'flaky', 'FAIL', 'flaky'), cell('a', 'known', 'FAIL', 'known'), cell('a', 'base', 'FAIL', 'base'), cell('a', 'missing', 'MISS', 'missing'), cell('a', 'unread', 'ERROR', 'unclassified'), cell('a', 'unclear', 'FAIL', 'unclassified'), cell('a', 'new', 'FAIL', 'new'), cell('a', 'also', 'PASS')]);
+  assert.deepEqual(names(rows), ['new', 'unclear', 'unread', 'missing', 'base', 'known', 'flaky', 'sick', 'also', 'passes', 'skipped']);
+});
+
+// B9: what is not counted is not listed either, and a test without a result is the vendor's.
+test('what may be the change\'s is what the server counts as such', () => {
+  assert.deepEqual(['new', 'unclassified', 'known', 'base', 'flaky', 'missing', 'not_counted', null].filter((group) => isToLookAt(cell('a', 't', 'FAIL', group))), ['new', 'unclassified']);
 });
 
 test('a row is a test with its dtype, a cell what was read last', () => {
-  const rows = rowsOf([cell('a', 't', 'PASS'), cell('b', 't', 'PASS'), cell('a', 't', 'PASS', null, { dtype: 'bf16' }), cell('a', 't', 'FAIL', 'NEW')]);
+  const rows = rowsOf([cell('a', 't', 'PASS'), cell('b', 't', 'PASS'), cell('a', 't', 'PASS', null, { dtype: 'bf16' }), cell('a', 't', 'FAIL', 'new')]);
   assert.equal(rows.length, 2);
   assert.equal(rows[0].cells.get('a').status, 'FAIL');
   assert.deepEqual([...rows[0].cells.keys()], ['a', 'b']);
 });
 
 test('silence is no row', () => {
-  assert.deepEqual(rowsOf([cell('a', 't', 'MISS', 'UNCLASSIFIED', { job: null })]), []);
+  assert.deepEqual(rowsOf([cell('a', 't', 'MISS', 'missing', { job: null })]), []);
 });
 
 test('names that are made alike stay apart', () => {
@@ -28,14 +33,14 @@ test('names that are made alike stay apart', () => {
 
 test('what broke in the same words stands together, where the first of it would', () => {
   const said = { message: 'no kernel for rms_norm' };
-  const groups = groupAlike([cell('a', 'one', 'FAIL', 'NEW', said), cell('a', 'two', 'FAIL', 'NEW', { message: 'other' }), cell('b', 'one', 'FAIL', 'NEW', said), cell('a', 'three', 'FAIL', 'NEW', said),
-    cell('a', 'four', 'FAIL', 'UNCLASSIFIED', said), cell('a', 'five', 'ERROR', 'NEW', said)]);
+  const groups = groupAlike([cell('a', 'one', 'FAIL', 'new', said), cell('a', 'two', 'FAIL', 'new', { message: 'other' }), cell('b', 'one', 'FAIL', 'new', said), cell('a', 'three', 'FAIL', 'new', said),
+    cell('a', 'four', 'FAIL', 'unclassified', said), cell('a', 'five', 'ERROR', 'new', said)]);
   assert.deepEqual(groups.map(({ cells }) => cells.map((one) => `${one.accelerator} ${one.test}`)), [['a one', 'b one', 'a three'], ['a two'], ['a four'], ['a five']]);
   assert.equal(new Set(groups.map(({ key }) => key)).size, 4);
 });
 
 test('numbers, times and SHAs are no other words', () => {
-  const said = (message) => cell('a', message, 'FAIL', 'NEW', { message });
+  const said = (message) => cell('a', message, 'FAIL', 'new', { message });
   assert.equal(groupAlike([said('add failed on rank 1 at 2026-06-18T13:27:00Z (2b87bebc6f552b4c)'), said('add failed on rank 12 at 2026-01-13T12:23:00Z (e3ebf420816e9f51)'), said('mul failed on rank 1')]).length, 2);
 });
 
@@ -44,16 +49,16 @@ test('who says nothing is like nobody', () => {
 });
 
 test('filters fit one and the same cell', () => {
-  const rows = rowsOf([cell('a', 'one', 'FAIL', 'NEW', { message: 'no kernel for rms_norm' }), cell('b', 'one', 'PASS'), cell('b', 'two', 'FAIL', 'BASE'), cell('a', 'three', 'PASS')]);
+  const rows = rowsOf([cell('a', 'one', 'FAIL', 'new', { message: 'no kernel for rms_norm' }), cell('b', 'one', 'PASS'), cell('b', 'two', 'FAIL', 'base'), cell('a', 'three', 'PASS')]);
   const found = (filter) => names(filterRows(rows, filter)).sort();
   assert.deepEqual(found({}), ['one', 'three', 'two']);
   assert.deepEqual(found({ status: 'red' }), ['one', 'two']);
   assert.deepEqual(found({ status: 'FAIL', accelerator: 'b' }), ['two']);
-  assert.deepEqual(found({ attribution: 'NEW', accelerator: 'b' }), []);
+  assert.deepEqual(found({ group: 'new', accelerator: 'b' }), []);
   assert.deepEqual(found({ q: 'RMS kernel' }), ['one']);
   assert.deepEqual(found({ q: 'unit/t' }), ['three', 'two']);
   assert.deepEqual(found({ q: 'nowhere' }), []);
-  assert.deepEqual(tallyCells(rows), { status: { FAIL: 2, PASS: 2 }, attribution: { NEW: 1, BASE: 1 } });
+  assert.deepEqual(tallyCells(rows), { status: { FAIL: 2, PASS: 2 }, group: { new: 1, base: 1 } });
 });
 
 test('columns have the worst first; who is not in the summary comes last', () => {
@@ -71,7 +76,7 @@ test('an empty cell says why', () => {
 
 test('twenty thousand tests on ten accelerators are read in no time', () => {
   const verdicts = [];
-  for (let t = 0; t < 20_000; t++) for (let a = 0; a < 10; a++) verdicts.push(cell(`a${a}`, `test_${t}`, t === 777 && a === 3 ? 'FAIL' : 'PASS', t === 777 && a === 3 ? 'NEW' : null));
+  for (let t = 0; t < 20_000; t++) for (let a = 0; a < 10; a++) verdicts.push(cell(`a${a}`, `test_${t}`, t === 777 && a === 3 ? 'FAIL' : 'PASS', t === 777 && a === 3 ? 'new' : null));
   const rows = rowsOf(verdicts);
   assert.equal(rows.length, 20_000);
   assert.equal(rows[0].test, 'test_777');

@@ -1,13 +1,15 @@
 // From verdicts to the rows of the table. Pure: tests/web/change.test.mjs.
 import { isRed } from './status_words.js';
 
-// How urgent a cell is: what the change broke comes first.
-const URGENCY = { NEW: 0, UNCLASSIFIED: 1, BASE: 3, KNOWN: 4, FLAKY: 5 };
+// How urgent a cell is, by what the server counts it as: what the change broke comes first.
+const URGENCY = { new: 0, unclassified: 1, missing: 2, base: 3, known: 4, flaky: 5, not_counted: 6 };
 
 export function urgency(cell) {
-  if (!isRed(cell.status)) return cell.status === 'SKIP' ? 9 : 8;
-  return cell.status === 'MISS' ? 2 : URGENCY[cell.attribution] ?? 1;
+  return cell.group ? URGENCY[cell.group] : cell.status === 'SKIP' ? 9 : 8;
 }
+
+// What may be the change's, and so is to be looked at first.
+export const isToLookAt = ({ group }) => group === 'new' || group === 'unclassified';
 
 export const keyOf = (v) => JSON.stringify([v.suite, v.test, v.dtype]);
 
@@ -28,11 +30,11 @@ export function rowsOf(verdicts) {
   return [...rows.values()].map((row) => ({ row, name: text(row) })).sort((a, b) => a.row.urgency - b.row.urgency || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).map(({ row }) => row);
 }
 
-// filter: {q, status, attribution, accelerator}; an empty one lets everything through. A row stays if one of its
+// filter: {q, status, group, accelerator}; an empty one lets everything through. A row stays if one of its
 // cells fits all of it. status "red": FAIL, ERROR or MISS.
-export function filterRows(rows, { q = '', status = '', attribution = '', accelerator = '' }) {
+export function filterRows(rows, { q = '', status = '', group = '', accelerator = '' }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
-  const cellFits = (cell) => (!status || (status === 'red' ? isRed(cell.status) : cell.status === status)) && (!attribution || cell.attribution === attribution);
+  const cellFits = (cell) => (!status || (status === 'red' ? isRed(cell.status) : cell.status === status)) && (!group || cell.group === group);
   return rows.filter((row) => {
     const cells = accelerator ? [row.cells.get(accelerator)].filter(Boolean) : [...row.cells.values()];
     if (!cells.some(cellFits)) return false;
@@ -42,13 +44,13 @@ export function filterRows(rows, { q = '', status = '', attribution = '', accele
   });
 }
 
-// How often each value is there, for the filters: {status: {FAIL: n}, attribution: {NEW: n}}
+// How often each value is there, for the filters: {status: {FAIL: n}, group: {new: n}}
 export function tallyCells(rows) {
-  const n = { status: {}, attribution: {} };
+  const n = { status: {}, group: {} };
   for (const row of rows) {
-    for (const { status, attribution } of row.cells.values()) {
+    for (const { status, group } of row.cells.values()) {
       n.status[status] = (n.status[status] ?? 0) + 1;
-      if (attribution) n.attribution[attribution] = (n.attribution[attribution] ?? 0) + 1;
+      if (group) n.group[group] = (n.group[group] ?? 0) + 1;
     }
   }
   return n;
@@ -62,7 +64,7 @@ const wordsOf = (message) => message.replace(/\b(0x)?[0-9a-f]{7,}\b|\d+/gi, '#')
 export function groupAlike(cells) {
   const groups = new Map();
   for (const cell of cells) {
-    const key = JSON.stringify(cell.message ? [cell.status, cell.attribution, wordsOf(cell.message)] : [cell.attribution, cell.accelerator, keyOf(cell)]);
+    const key = JSON.stringify(cell.message ? [cell.status, cell.group, wordsOf(cell.message)] : [cell.group, cell.accelerator, keyOf(cell)]);
     if (!groups.has(key)) groups.set(key, { key, cells: [] });
     groups.get(key).cells.push(cell);
   }

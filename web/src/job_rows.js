@@ -12,7 +12,8 @@ export const suiteTitle = (suite) => SUITES[suite] ?? suite;
 
 const placeOf = (suite) => (ORDER.indexOf(suite) + 1 || ORDER.length + 1);
 
-// Groups by suite in the order people ask: does it build, are its units right, … then the vendor's own by name. Red first.
+// Groups by suite, those with something red first; else in the order people ask: does it build, are its units right, …
+// then the vendor's own by name. In each group what is red comes first.
 export function groupTests(tests) {
   const groups = new Map();
   for (const test of tests) {
@@ -22,7 +23,8 @@ export function groupTests(tests) {
     group.counts[test.status] = (group.counts[test.status] ?? 0) + 1;
   }
   for (const group of groups.values()) group.tests.sort((a, b) => RANK[a.status] - RANK[b.status]); // else as reported
-  return [...groups.values()].sort((a, b) => placeOf(a.suite) - placeOf(b.suite) || (a.suite < b.suite ? -1 : 1));
+  const isGreen = (group) => !group.tests.some(({ status }) => isRed(status));
+  return [...groups.values()].sort((a, b) => isGreen(a) - isGreen(b) || placeOf(a.suite) - placeOf(b.suite) || (a.suite < b.suite ? -1 : 1));
 }
 
 export function countStatuses(tests) {

@@ -31,6 +31,17 @@ export const ATTRIBUTION = {
   FLAKY: { word: 'flaky', text: 'it comes and goes' },
 };
 
+// As what the server counts a red cell (`group`).
+export const GROUP = {
+  new: ATTRIBUTION.NEW,
+  unclassified: ATTRIBUTION.UNCLASSIFIED,
+  base: ATTRIBUTION.BASE,
+  known: ATTRIBUTION.KNOWN,
+  flaky: ATTRIBUTION.FLAKY,
+  missing: { word: '', text: 'no result: for the vendor to look at' },
+  not_counted: { word: 'not counted', text: 'the accelerator is unhealthy: it is red on most recent unrelated changes' },
+};
+
 // What a dispatch is at.
 export const DISPATCH = {
   held: { symbol: '‖', word: 'held', tone: 'miss' },

@@ -13,7 +13,7 @@ import { usePages } from '../parts/pages_of.js';
 import { Section } from '../parts/section.jsx';
 import { Answer, Empty } from '../parts/states.jsx';
 import { Table } from '../parts/table.jsx';
-import { ATTRIBUTION, DISPATCH, isRed, jobMark, Mark, STATUS, Symbol } from '../status.jsx';
+import { DISPATCH, GROUP, isRed, jobMark, Mark, STATUS, Symbol } from '../status.jsx';
 import { Since, Time } from '../time.jsx';
 
 const ROWS_AT_ONCE = 200;
@@ -116,8 +116,9 @@ function Row({ row, columns, outcomes, body }) {
           const one = row.cells.get(name);
           if (!one) return <Nothing key={name} of={whyNothing(columns.find((a) => a.name === name), outcomes.get(name))} />;
           const of = STATUS[one.status];
-          const word = one.attribution ? ATTRIBUTION[one.attribution].word : '';
-          if (isRed(one.status)) return <td key={name} class="mid"><button type="button" class={`cell t-${of.tone} ${urgency(one) > 2 ? 'is-other' : ''}`} aria-expanded={open === name} aria-label={`${of.word}${word && `, ${word}`}: why`} title={one.message ?? of.word} onClick={() => setOpen(open === name ? '' : name)}><span class="symbol">{of.symbol}</span>{word && ` ${word}`}</button></td>;
+          const word = one.group ? GROUP[one.group].word : '';
+          const tone = one.group === 'not_counted' ? 'skip' : of.tone;
+          if (isRed(one.status)) return <td key={name} class="mid"><button type="button" class={`cell t-${tone} ${urgency(one) > 2 ? 'is-other' : ''}`} aria-expanded={open === name} aria-label={`${of.word}${word && `, ${word}`}: why`} title={one.message ?? of.word} onClick={() => setOpen(open === name ? '' : name)}><span class="symbol">{of.symbol}</span>{word && ` ${word}`}</button></td>;
           return <td key={name} class="mid">{one.job ? <a class="cell-link" href={`/jobs/${one.job}`}><Symbol of={of} /></a> : <Symbol of={of} />}</td>;
         })}
       </tr>
@@ -131,7 +132,7 @@ function Choice({ label, value, onChange, options }) {
 }
 
 function Tests({ body, rows, pages, columns }) {
-  const [filter, setFilter] = useState({ q: '', status: '', attribution: '', accelerator: '' });
+  const [filter, setFilter] = useState({ q: '', status: '', group: '', accelerator: '' });
   const [shown, show] = useState(ROWS_AT_ONCE);
   const change = (part) => { setFilter({ ...filter, ...part }); show(ROWS_AT_ONCE); };
   const found = useMemo(() => filterRows(rows, filter), [rows, filter]);
@@ -148,9 +149,9 @@ function Tests({ body, rows, pages, columns }) {
           <div class="filters">
             <label>Find<input type="search" value={filter.q} placeholder="test or message" onInput={(event) => change({ q: event.currentTarget.value })} /></label>
             <Choice label="Status" value={filter.status} onChange={(status) => change({ status })} options={[['', 'every'], ['red', 'red'], ...Object.keys(n.status).map((key) => [key, `${STATUS[key].word}, ${count(n.status[key])}`])]} />
-            <Choice label="Why red" value={filter.attribution} onChange={(attribution) => change({ attribution })} options={[['', 'every'], ...Object.keys(ATTRIBUTION).filter((key) => n.attribution[key]).map((key) => [key, `${ATTRIBUTION[key].word}, ${count(n.attribution[key])}`])]} />
+            <Choice label="Why red" value={filter.group} onChange={(group) => change({ group })} options={[['', 'every'], ...Object.keys(GROUP).filter((key) => n.group[key]).map((key) => [key, `${GROUP[key].word || STATUS.MISS.word}, ${count(n.group[key])}`])]} />
             <Choice label="Accelerator" value={filter.accelerator} onChange={(accelerator) => change({ accelerator })} options={[['', `all ${columns.length}`], ...columns.map(({ name, title }) => [name, (title || name).slice(0, 60)])]} />
-            <span class="small quiet" role="status">{plural(found.length, 'test')}{pages.isBusy && ', loading'}{!isAll && <> <button type="button" class="link" onClick={() => change({ q: '', status: '', attribution: '', accelerator: '' })}>clear</button></>}</span>
+            <span class="small quiet" role="status">{plural(found.length, 'test')}{pages.isBusy && ', loading'}{!isAll && <> <button type="button" class="link" onClick={() => change({ q: '', status: '', group: '', accelerator: '' })}>clear</button></>}</span>
           </div>
           {pages.next && !isAll && <p class="small quiet">Looked for in what is here: every red result, and {count(rows.length)} tests. Load all to look everywhere.</p>}
           {found.length === 0 ? <Empty title="No test fits" /> : (
@@ -174,7 +175,7 @@ function Legend({ n, nothing }) {
   return (
     <ul class="legend below">
       {[...marks].map(([key, of]) => <li key={key}><span class={`symbol t-${of.tone}`} aria-hidden="true">{of.symbol}</span>{of.word}</li>)}
-      {Object.keys(ATTRIBUTION).filter((key) => n.attribution[key]).map((key) => <li key={key}><strong>{ATTRIBUTION[key].word}</strong> {ATTRIBUTION[key].text}</li>)}
+      {Object.keys(GROUP).filter((key) => n.group[key] && GROUP[key].word).map((key) => <li key={key}><strong>{GROUP[key].word}</strong> {GROUP[key].text}</li>)}
     </ul>
   );
 }

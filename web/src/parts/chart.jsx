@@ -1,4 +1,4 @@
-// Lines over time. The drawing (uPlot) is fetched when a chart comes into sight; the figures are there as a table
+// Lines over time. The drawing (uPlot) is fetched after the page is there; the figures are there as a table
 // too, and a day is read with the arrow keys or the pointer.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { MONTHS, utcDay } from '../format.js';
@@ -38,13 +38,21 @@ function useDark() {
   return isDark;
 }
 
-// Whether the element has come near the window.
+const whenIdle = globalThis.requestIdleCallback ?? ((call) => setTimeout(call, 500));
+const notWhenIdle = globalThis.cancelIdleCallback ?? clearTimeout;
+
+// Whether the element is to be drawn: at once when it comes near the window, else as soon as the browser has nothing
+// else to do, because what is printed or captured is the whole page.
 function useSeen(ref) {
   const [isSeen, see] = useState(false);
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) { see(true); observer.disconnect(); } }, { rootMargin: '200px' });
     observer.observe(ref.current);
-    return () => observer.disconnect();
+    const idle = whenIdle(() => see(true));
+    return () => {
+      observer.disconnect();
+      notWhenIdle(idle);
+    };
   }, []);
   return isSeen;
 }

@@ -1,8 +1,8 @@
 // What is red in a change, and why: each failure, and those that broke in the same words together.
 import { useState } from 'preact/hooks';
-import { groupAlike, keyOf } from '../change_rows.js';
+import { groupAlike, isToLookAt, keyOf } from '../change_rows.js';
 import { count, plural, testName, visible } from '../format.js';
-import { ATTRIBUTION, isRed, Mark, STATUS } from '../status.jsx';
+import { GROUP, Mark, STATUS } from '../status.jsx';
 import { Foreign, GITHUB, Out } from './links.jsx';
 import { Section } from './section.jsx';
 
@@ -21,11 +21,11 @@ function Place({ cell, body }) {
 
 // Why a cell is red, and where to look.
 export function Details({ cell, a, body }) {
-  const why = ATTRIBUTION[cell.attribution];
+  const why = GROUP[cell.group];
   return (
     <div class="details">
       <p class="row">
-        <Mark of={STATUS[cell.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: cell.attribution === 'NEW' ? 'fail' : 'plain' }} />}
+        <Mark of={STATUS[cell.status]} />{why?.word && <Mark of={{ symbol: '', word: why.word, tone: cell.group === 'new' ? 'fail' : 'plain' }} />}
         <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={a?.title ?? cell.accelerator} /></a></span>
         {cell.late && <span class="tag">reported late</span>}
       </p>
@@ -45,7 +45,7 @@ export function Details({ cell, a, body }) {
 function Alike({ cells, byName, body }) {
   const [isWhole, setWhole] = useState(false);
   const [first] = cells;
-  const why = ATTRIBUTION[first.attribution];
+  const why = GROUP[first.group];
   const tests = new Set(cells.map(keyOf)).size;
   const reasons = new Set(cells.map(({ reason }) => reason));
   return (
@@ -53,7 +53,7 @@ function Alike({ cells, byName, body }) {
       <h3>{tests === 1 ? <code><Foreign text={testName(first)} /></code> : `${count(tests)} tests with ${cells.every(({ message }) => message === first.message) ? '' : 'nearly '}the same message`}</h3>
       <div class="details">
         <p class="row">
-          <Mark of={STATUS[first.status]} />{why && <Mark of={{ symbol: '', word: why.word, tone: first.attribution === 'NEW' ? 'fail' : 'plain' }} />}
+          <Mark of={STATUS[first.status]} />{why?.word && <Mark of={{ symbol: '', word: why.word, tone: first.group === 'new' ? 'fail' : 'plain' }} />}
           <span>on {plural(new Set(cells.map(({ accelerator }) => accelerator)).size, 'accelerator')}</span>
         </p>
         <pre><Foreign text={first.message} /></pre>
@@ -83,7 +83,7 @@ function Alone({ cell, byName, body }) {
 
 export function Failures({ rows, byName, body }) {
   const [shown, show] = useState(FAILURES_AT_ONCE);
-  const red = rows.flatMap((row) => [...row.cells.values()].filter((cell) => isRed(cell.status) && (cell.attribution === 'NEW' || cell.attribution === 'UNCLASSIFIED' || !cell.attribution) && !byName.get(cell.accelerator)?.unhealthy));
+  const red = rows.flatMap((row) => [...row.cells.values()].filter(isToLookAt));
   if (red.length === 0) return null;
   const groups = groupAlike(red);
   return (
