@@ -30,6 +30,7 @@ static void keep_files(struct planning *p)
 	    .op.done = on_put,
 	    .repository = p->event.repository,
 	    .head_sha = p->event.pull.head_sha,
+	    .number = p->event.pull.number,
 	    .files = (const char *const *)p->files,
 	    .now_ms = clock_wall_ms(),
 	};

@@ -171,6 +171,7 @@ static void put_files(struct gathering *g)
 	    .op.done = on_files_put,
 	    .repository = g->due.repository,
 	    .head_sha = g->due.head_sha,
+	    .number = g->due.number,
 	    .files = (const char *const *)g->files,
 	    .now_ms = clock_wall_ms(),
 	};

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "model/failure_text.h"
 #include "store/branch_commits.h"
+#include "store/stored_change.h"
 
 enum {
 	FEW_CELLS = 500, /* each is looked up; more are read along with the base's cells */
@@ -21,9 +22,7 @@ static bool read_change(struct attribution_case *c)
 {
 	struct rows *r = db_rows(c->d,
 	    "SELECT kind, repository_key, head_sha, COALESCE(base_ref, ref), merge_base_sha, "
-	    "author,"
-	    " (SELECT number FROM pull WHERE change_id = ?1 ORDER BY state = 'open' DESC, number"
-	    "  LIMIT 1) FROM change WHERE id = ?1 AND kind <> 'nightly'",
+	    "author FROM change WHERE id = ?1 AND kind <> 'nightly'",
 	    V_INT(c->change_id));
 	bool is_found = rows_next(r);
 
@@ -34,7 +33,7 @@ static bool read_change(struct attribution_case *c)
 		c->ref = xstrdup(branch_name(rows_text(r, 3)));
 		c->merge_base_sha = rows_dup(r, 4);
 		c->author = rows_dup(r, 5);
-		c->number = rows_int(r, 6);
+		c->number = change_pull(c->d, c->change_id);
 	}
 	rows_end(r);
 	return is_found;

@@ -42,6 +42,9 @@ int store_apply_plan(struct store *s, struct apply_plan *op) MUST_CHECK;
 struct put_files {
 	struct store_op op;
 	const char *repository, *head_sha;
+	/* The PR whose files these are: against its base. Where another leads that has this head,
+	 * they are not kept. 0: they are kept. */
+	int64_t number;
 	const char *const *files; /* NULL-terminated */
 	int64_t now_ms;
 };

@@ -3,6 +3,7 @@
 #include "store/attribution.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
+#include "store/stored_change.h"
 
 static void read_due(struct claim_due_changes *q, struct rows *r)
 {
@@ -19,8 +20,7 @@ static void read_due(struct claim_due_changes *q, struct rows *r)
 		    .head_sha = rows_dup(r, 4),
 		    .base_ref = rows_dup(r, 5),
 		    .base_sha = rows_dup(r, 6),
-		    .number = rows_int(r, 7),
-		    .since_ms = rows_int(r, 8),
+		    .since_ms = rows_int(r, 7),
 		};
 	}
 }
@@ -32,8 +32,7 @@ static int claim_run(struct store_query *sq, struct db *d)
 	read_due(
 	    q, db_rows(d,
 		   "SELECT c.id, u.generation, u.n_tries, c.repository, c.head_sha, c.base_ref,"
-		   " c.base_sha, COALESCE((SELECT number FROM pull WHERE change_id = c.id"
-		   "  ORDER BY state = 'open' DESC, number LIMIT 1), 0), u.since_ms"
+		   " c.base_sha, u.since_ms"
 		   " FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
 		   " WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2",
 		   V_INT(q->now_ms), V_INT(q->limit)));
@@ -42,6 +41,7 @@ static int claim_run(struct store_query *sq, struct db *d)
 
 		q->list[i].needs_merge_base = lack.merge_base;
 		q->list[i].needs_files = lack.files;
+		q->list[i].number = change_pull(d, q->list[i].change_id);
 	}
 	q->next_ms = db_int(d, 0,
 	    "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1",

@@ -58,9 +58,14 @@ int store_note_head(struct store *s, struct note_head *op)
 static int put_files_run(struct store_op *op, struct db *d)
 {
 	struct put_files *o = CONTAINER_OF(op, struct put_files, op);
-	json_t *list = json_array();
+	int64_t lead =
+	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, o->repository, o->head_sha));
+	json_t *list;
 	char *text;
 
+	if (o->number && lead && lead != o->number)
+		return 0;
+	list = json_array();
 	for (const char *const *file = o->files; *file; file++)
 		json_array_append_new(list, json_string(*file));
 	text = json_text(list);

@@ -150,6 +150,15 @@ int64_t change_lead(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 }
 
+int64_t change_pull(struct db *d, int64_t change_id)
+{
+	int64_t lead = change_lead(d, change_id);
+
+	return lead ? lead
+		    : db_int(d, 0, "SELECT MIN(number) FROM pull WHERE change_id = ?1",
+			  V_INT(change_id));
+}
+
 int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number)
 {
 	return db_int(d, 0,

@@ -35,6 +35,8 @@ void pull_put(struct db *d, const char *repository, const struct pull_info *pull
  * may begin a round: a member's before anybody else's, then the one that had this head first. So
  * who opens another PR with the same head gets no power over the first. 0: none is open. */
 int64_t change_lead(struct db *d, int64_t change_id);
+/* The same, or where none is open any PR that has this head; 0: there is none. */
+int64_t change_pull(struct db *d, int64_t change_id);
 /* An open PR other than `number` that has this head; 0: there is none. */
 int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number);
 

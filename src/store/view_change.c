@@ -9,6 +9,7 @@
 #include "store/db.h"
 #include "store/key.h"
 #include "store/standings.h"
+#include "store/stored_change.h"
 #include "store/view_delta.h"
 
 enum {
@@ -114,10 +115,7 @@ static void read_pull(struct db *d, int64_t number, struct change_view *v)
 
 static int64_t pull_of_change(struct db *d, int64_t change_id)
 {
-	int64_t number = db_int(d, 0,
-	    "SELECT number FROM pull WHERE change_id = ?1 ORDER BY state = 'open' DESC, number"
-	    " LIMIT 1",
-	    V_INT(change_id));
+	int64_t number = change_pull(d, change_id);
 
 	return number ? number
 		      : db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",

@@ -2,6 +2,7 @@
  * power over the first, whatever they say and whatever they do to their own pull request. */
 #include "commands_rig.h"
 
+#include "base/strv.h"
 #include "model/plan.h"
 #include "model/trigger.h"
 
@@ -456,6 +457,37 @@ static void the_vendor_is_told_of_the_pull_that_it_knows(void **state)
 	assert_int_equal(told_to_close(), p.twin);
 }
 
+static bool has_file(const struct pair *p, const char *name)
+{
+	struct get_files q = {.repository = UPSTREAM, .head_sha = p->head};
+	bool result;
+
+	ASK_OK(store_get_files, &q);
+	result = q.files && strv_contains((const char *const *)q.files, name);
+	strv_free(q.files);
+	return result;
+}
+
+/* Which files a head changes is said against the base of the PR that leads. */
+static void the_files_are_those_of_the_first(void **state)
+{
+	struct pair p = open_pair(0);
+	static const char *const ours[] = {"aten/a.cpp", NULL}, *const theirs[] = {"README", NULL};
+	struct put_files put = {.repository = UPSTREAM,
+	    .head_sha = p.head,
+	    .number = p.twin,
+	    .files = theirs,
+	    .now_ms = T0};
+
+	(void)state;
+	DO_OK(store_put_files, &put);
+	assert_false(has_file(&p, "README"));
+	put.number = p.first;
+	put.files = ours;
+	DO_OK(store_put_files, &put);
+	assert_true(has_file(&p, "aten/a.cpp"));
+}
+
 /* Many PRs with one head allow no more commands. */
 static void twenty_an_hour_on_all_pulls_of_a_head(void **state)
 {
@@ -507,6 +539,7 @@ int main(void)
 	    TEST(a_label_ends_only_what_no_other_bears),
 	    TEST(the_base_is_that_of_the_first),
 	    TEST(the_vendor_is_told_of_the_pull_that_it_knows),
+	    TEST(the_files_are_those_of_the_first),
 	    TEST(twenty_an_hour_on_all_pulls_of_a_head),
 	    TEST(a_commit_means_the_pull_that_leads),
 	};
