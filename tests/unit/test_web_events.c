@@ -14,7 +14,7 @@
 /* Long, so that a few tellings are many bytes. */
 #define NAME "an-accelerator-whose-name-is-as-long-as-it-may-be-told-of"
 
-enum { SECOND_MS = 1000, UNSENT_MAX_BYTES = 16 << 10, SMALL_BYTES = 2048 };
+enum { OF_ONE_CLIENT_MAX = 125, SECOND_MS = 1000, UNSENT_MAX_BYTES = 16 << 10, SMALL_BYTES = 2048 };
 
 /* ---- a clock that stands ---- */
 
@@ -149,9 +149,11 @@ static void read_on(struct reader *r)
 	assert_int_equal(uv_poll_start(&r->poll, UV_READABLE, on_readable), 0);
 }
 
-/* receive_bytes 0: as the kernel likes it. */
-static void open_reader(struct reader *r, const char *query, int receive_bytes)
+/* From 127.0.0.`client`; receive_bytes 0: as the kernel likes it. */
+static void open_reader_of(struct reader *r, uint8_t client, const char *query, int receive_bytes)
 {
+	struct sockaddr_in own = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + client)};
 	char *request = xasprintf("GET /api/v1/events?%s HTTP/1.1\r\nHost: x\r\n\r\n", query);
 	struct sockaddr_in sin = {
 	    .sin_family = AF_INET,
@@ -163,12 +165,18 @@ static void open_reader(struct reader *r, const char *query, int receive_bytes)
 	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (receive_bytes)
 		setsockopt(r->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+	assert_int_equal(bind(r->fd, (struct sockaddr *)&own, sizeof(own)), 0);
 	assert_int_equal(connect(r->fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	assert_int_equal(
 	    send(r->fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
 	free(request);
 	assert_int_equal(uv_poll_init(loop_uv(parts.loop), &r->poll, r->fd), 0);
 	read_on(r);
+}
+
+static void open_reader(struct reader *r, const char *query, int receive_bytes)
+{
+	open_reader_of(r, 1, query, receive_bytes);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -261,12 +269,44 @@ static void who_does_not_read_is_cut(void **state)
 	close_reader(&sleeps);
 }
 
+/* Finding 14. */
+static void one_client_has_a_part_of_the_streams(void **state)
+{
+	static struct reader all[OF_ONE_CLIENT_MAX];
+	struct reader more, other;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		open_reader(&all[i], WATCH, 0);
+		await(&all[i], EVENT, 1);
+	}
+	open_reader(&more, WATCH, 0);
+	await(&more, "HTTP/1.1 429 Too Many Requests\r\n", 1);
+	await(&more, "\r\nRetry-After: ", 1);
+	open_reader_of(&other, 2, WATCH, 0);
+	await(&other, EVENT, 1);
+	assert_int_equal(web_n_event_streams(web), OF_ONE_CLIENT_MAX + 1);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		close_reader(&all[i]);
+	close_reader(&more);
+	/* Its places are free again once the server has seen it leave. */
+	while (web_n_event_streams(web) > 1) {
+		pass(SECOND_MS);
+		uv_run(loop_uv(parts.loop), UV_RUN_ONCE);
+	}
+	open_reader(&more, WATCH, 0);
+	await(&more, EVENT, 1);
+	close_reader(&more);
+	close_reader(&other);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_stream_on_which_nothing_happens_gets_comments),
 	    TEST(who_does_not_read_is_cut),
+	    TEST(one_client_has_a_part_of_the_streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
