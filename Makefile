@@ -4,6 +4,7 @@
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
 # make runner-bundle   outpost-runner and its libraries in one tarball
+# make check-loaded    the tests on a machine that is made busy; check-one-core: on a single core
 # make bench           speed, as ratios inside one run
 # make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
 # make soak            the long tests: kills, memory, valgrind
@@ -159,6 +160,16 @@ check-tsan:
 check-programs:
 	tests/run-programs.sh $(O)
 
+# Unit tests and whole programs once more, on a machine that is busy, and on a single core. Nothing is built meanwhile.
+UNDER_LOAD := sh -c 'tests/run-unit.sh $(patsubst tests/unit/%.c,$(O)/asan/tests/%,$(wildcard tests/unit/test_*.c)) && tests/run-programs.sh $(O)'
+built-for-load: deps
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all tests
+	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) all
+check-loaded: built-for-load
+	tests/under-load.sh busy $(UNDER_LOAD)
+check-one-core: built-for-load
+	tests/under-load.sh one-core $(UNDER_LOAD)
+
 # The same at length: 200 kills, memory over 200,000 webhooks, valgrind.
 soak: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
@@ -238,5 +249,5 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs soak history demo-history demo-stop screens fuzz \
+.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
 	demo demo-torch runner-bundle comments bench bench-attacks install clean
