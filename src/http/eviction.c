@@ -45,6 +45,8 @@ static bool waits_for_client(const struct http_conn *c)
 		/* A streamed body is its handler's already. */
 		return !c->is_feeding && c->request->route->body_mode == HTTP_BODY_WHOLE;
 	case HTTP_CONN_HANDLING:
+		/* Its answer is made and waits to be taken. */
+		return c->is_open && !c->is_feeding && c->request->shared;
 	case HTTP_CONN_CLOSED:
 		break;
 	}

@@ -2,7 +2,7 @@
  * bodies a stranger keeps open.
  *
  * A connection may be closed while it waits for its client: in a TLS handshake, between two
- * requests, in a head, in a body that is collected, or while its last answer leaves. It is never
+ * requests, in a head, in a body that is collected, or while a finished answer leaves. It is never
  * closed while a handler has its request, for instance while a delivery is being written.
  *
  * The order: first connections of clients without an authenticated request in the last hour,

@@ -89,16 +89,22 @@ static const struct http_route ROUTES[] = {
     {.method = "GET", .pattern = "/borrowed", .on_request = borrowed},
 };
 
-static void serve(int n, void (*client)(struct rig *g))
+static void serve_few(int max_connections, int n, void (*client)(struct rig *g))
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 	struct rig g = {0};
 
 	limits.max_total_unsent_bytes = UNSENT_MAX_BYTES;
+	limits.max_connections = max_connections;
 	n_readers = n;
 	n_taken = 0;
 	rig_open(&g, &limits, ROUTES, ARRAY_LEN(ROUTES));
 	rig_run(&g, client);
+}
+
+static void serve(int n, void (*client)(struct rig *g))
+{
+	serve_few(HTTP_LIMITS_DEFAULT.max_connections, n, client);
 }
 
 /* The head only: its answer has begun. */
@@ -161,25 +167,9 @@ static void one_body_serves_all_its_readers(void **state)
 	serve(N_READERS, slow_readers_client);
 }
 
-static int connect_as(struct rig *g, uint8_t last)
-{
-	struct sockaddr_in own = {
-	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last)};
-	struct sockaddr_in sin = {.sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)g->port),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int rc = bind(fd, (const struct sockaddr *)&own, sizeof(own));
-
-	assert(rc == 0);
-	rc = connect(fd, (const struct sockaddr *)&sin, sizeof(sin));
-	assert(rc == 0);
-	return fd;
-}
-
 static void says(struct rig *g, const char *text)
 {
-	int fd = connect_as(g, 3);
+	int fd = rig_connect_as(g, 3);
 	struct rig_answer a;
 
 	rig_say(fd, "GET /count HTTP/1.1\r\n" HOST);
@@ -191,7 +181,7 @@ static void says(struct rig *g, const char *text)
 
 static void crowd_client(struct rig *g)
 {
-	int crowd[N_CROWD], visitor = connect_as(g, 2);
+	int crowd[N_CROWD], visitor = rig_connect_as(g, 2);
 
 	for (int i = 0; i < N_CROWD; i++) {
 		crowd[i] = rig_connect_from(g, 8192);
@@ -216,6 +206,27 @@ static void a_client_is_sent_a_few_at_a_time_and_others_theirs(void **state)
 {
 	(void)state;
 	serve(N_CROWD + 1, crowd_client);
+}
+
+static void full_client(struct rig *g)
+{
+	int readers[3], fd;
+
+	for (int i = 0; i < 3; i++) {
+		readers[i] = rig_connect_as(g, 66);
+		begin(readers[i], "/same", 200);
+	}
+	fd = rig_connect_as(g, 2);
+	assert(ask(fd, "/borrowed") == 200);
+	for (int i = 0; i < 3; i++)
+		close(readers[i]);
+	close(fd);
+}
+
+static void an_answer_that_is_not_taken_gives_way_to_a_newcomer(void **state)
+{
+	(void)state;
+	serve_few(3, 3, full_client);
 }
 
 static void hoarding_client(struct rig *g)
@@ -284,6 +295,7 @@ int main(void)
 	    cmocka_unit_test(one_body_serves_all_its_readers),
 	    cmocka_unit_test(a_client_is_sent_a_few_at_a_time_and_others_theirs),
 	    cmocka_unit_test(a_client_that_reads_nothing_has_a_part_of_the_memory),
+	    cmocka_unit_test(an_answer_that_is_not_taken_gives_way_to_a_newcomer),
 	    cmocka_unit_test(it_is_an_answer_like_any_other),
 	};
 
