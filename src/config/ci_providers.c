@@ -32,6 +32,7 @@ static bool read_text(
 	char why[WHY_BYTES] = "a text", value[SHOWN_BYTES];
 
 	if (v->kind == NODE_SCALAR && strlen(v->text) <= TEXT_MAX_BYTES && check(r, v->text, why)) {
+		free(*ret);
 		*ret = xstrdup(v->text);
 		return true;
 	}
@@ -67,6 +68,8 @@ static void read_claims(struct reader *r, const struct node *v, struct oidc_mapp
 {
 	if (!want_map(r, v, "required_claims"))
 		return;
+	if (m->claims)
+		return;
 	m->claims = xcalloc(v->n, sizeof(*m->claims));
 	for (size_t i = 0; i < v->n; i++)
 		read_claim(r, v->keys[i], v->values[i], m);
@@ -99,6 +102,8 @@ static void read_entry(
 
 static void read_repo_map(struct reader *r, const struct node *v, struct oidc_issuer *ret)
 {
+	if (ret->mappings) /* a key that is there twice, which is an error already */
+		return;
 	if (v->n > MAPPINGS_MAX) {
 		problem_add(r->problems, r->file, v->line, "more than %d pipelines", MAPPINGS_MAX);
 		return;

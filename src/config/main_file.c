@@ -181,19 +181,24 @@ static const struct field CHECKS_FIELDS[] = {
 };
 static const struct mapping CHECKS = {"checks", CHECKS_FIELDS};
 
+#define LEVEL_TIME(key, member)                                                                    \
+	{                                                                                          \
+		key, field_duration, OPTIONAL, .offset = AT(member), .min = 0, .max = DAYS(3650)   \
+	}
+#define LEVEL_PERCENT(key, member)                                                                 \
+	{                                                                                          \
+		key, field_integer, OPTIONAL, .offset = AT(member), .min = 0, .max = 100           \
+	}
 #define LEVEL_FIELDS(member)                                                                       \
-	{"pass_rate", field_integer, OPTIONAL, .offset = AT(member.pass_percent), .min = 0,        \
-	    .max = 100},                                                                           \
-	    {"deadlines_met", field_integer, OPTIONAL, .offset = AT(member.deadlines_percent),     \
-		.min = 0, .max = 100},                                                             \
-	    {"push_runs", field_integer, OPTIONAL, .offset = AT(member.n_runs), .min = 0,          \
-		.max = 1000000},                                                                   \
-	    {"queue_time", field_duration, OPTIONAL, .offset = AT(member.queue_ms), .min = 0,      \
-		.max = DAYS(30)},                                                                  \
-	    {"run_time", field_duration, OPTIONAL, .offset = AT(member.run_ms), .min = 0,          \
-		.max = DAYS(30)},                                                                  \
-	    {"reaction_time", field_duration, OPTIONAL, .offset = AT(member.reaction_ms),          \
-		.min = 0, .max = DAYS(30)},                                                        \
+	LEVEL_TIME("tenure", member.tenure_ms), LEVEL_TIME("data", member.data_ms),                \
+	    LEVEL_TIME("end_to_end_time", member.end_to_end_ms),                                   \
+	    LEVEL_TIME("queue_time", member.queue_ms),                                             \
+	    LEVEL_PERCENT("overrun_rate", member.overrun_percent),                                 \
+	    LEVEL_PERCENT("timeout_rate", member.timeout_percent),                                 \
+	    LEVEL_PERCENT("pass_rate", member.pass_percent),                                       \
+	    LEVEL_PERCENT("deadlines_met", member.deadlines_percent),                              \
+	    LEVEL_TIME("reaction_time", member.reaction_ms),                                       \
+	    {"proposed", field_bool, OPTIONAL, .offset = AT(member.is_proposed)},                  \
 	{                                                                                          \
 		.key = NULL                                                                        \
 	}
@@ -290,8 +295,9 @@ static void set_defaults(struct main_file *m)
 		    .attribution_window_ms = DAYS(7),
 		    .attribution_distance = 20,
 		    .checks_enabled = true,
-		    .level_3 = {80, 90, 20, SECONDS(3600), SECONDS(4 * 3600), DAYS(3)},
-		    .level_4 = {95, 98, 100, SECONDS(1800), SECONDS(2 * 3600), DAYS(1)},
+		    .level_3 = {DAYS(30), DAYS(14), SECONDS(3 * 3600), SECONDS(1800), 1, 1, 90,
+			.is_proposed = true},
+		    .level_4 = {DAYS(30), DAYS(14), SECONDS(3 * 3600), SECONDS(1800), 1, 1, 90},
 		},
 	    .secrets_dir = {.path = xstrdup("secrets")},
 	};

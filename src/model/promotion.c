@@ -2,50 +2,149 @@
 
 const char *level_criterion_name(enum level_criterion c)
 {
-	/* As the thresholds are called in outpost.yml; the last has none, it holds always. */
+	/* As the thresholds are called in outpost.yml. */
 	static const char *const names[] = {
-	    [CRITERION_RUNS] = "push_runs",
+	    [CRITERION_TENURE] = "tenure",
+	    [CRITERION_DATA] = "data",
+	    [CRITERION_END_TO_END] = "end_to_end_time",
+	    [CRITERION_OVERRUN] = "overrun_rate",
+	    [CRITERION_QUEUE] = "queue_time",
+	    [CRITERION_TIMEOUT] = "timeout_rate",
 	    [CRITERION_PASS] = "pass_rate",
 	    [CRITERION_DEADLINES] = "deadlines_met",
-	    [CRITERION_QUEUE] = "queue_time",
-	    [CRITERION_RUN] = "run_time",
 	    [CRITERION_REACTION] = "reaction_time",
-	    [CRITERION_OVERDUE] = "overdue",
+	    [CRITERION_MAINTAINERS] = "maintainers",
 	};
 
 	return c < N_CRITERIA ? names[c] : NULL;
 }
 
-/* Nothing of nothing proves nothing: a share is met only where there is something to share. */
-static bool has_share(int64_t part, int64_t whole, int percent)
+/* ---- one criterion ---- */
+
+static struct level_finding judged(struct level_finding f)
 {
-	if (!percent)
+	if (f.has_measure)
+		f.met = (f.is_at_least ? f.measured >= f.target : f.measured < f.target) ? MET_YES
+											 : MET_NO;
+	return f;
+}
+
+static struct level_finding time_finding(
+    enum level_criterion c, int64_t ms, int64_t target_ms, bool is_at_least)
+{
+	return judged((struct level_finding){.criterion = c,
+	    .unit = UNIT_SECONDS,
+	    .has_measure = ms >= 0,
+	    .measured = (double)ms / 1000,
+	    .with_upstream = (double)ms / 1000,
+	    .target = (double)target_ms / 1000,
+	    .is_at_least = is_at_least});
+}
+
+static struct level_finding share_finding(
+    enum level_criterion c, int64_t part, int64_t whole, int percent, bool is_at_least)
+{
+	double share = whole > 0 ? (double)part / (double)whole : 0;
+
+	return judged((struct level_finding){.criterion = c,
+	    .unit = UNIT_SHARE,
+	    .has_measure = whole > 0,
+	    .measured = share,
+	    .with_upstream = share,
+	    .target = percent / 100.0,
+	    .is_at_least = is_at_least});
+}
+
+/* A job that only upstream broke says nothing of its vendor: it is counted neither as passed nor as failed. */
+static struct level_finding pass_finding(const struct level_window *w, int percent)
+{
+	struct level_finding f =
+	    share_finding(CRITERION_PASS, w->n_passed, w->n_jobs - w->n_upstream, percent, true);
+
+	f.with_upstream = w->n_jobs > 0 ? (double)w->n_passed / (double)w->n_jobs : 0;
+	return f;
+}
+
+/* ---- all ---- */
+
+static struct level_finding find(enum level_criterion c, const struct level_numbers *n,
+    const struct level_window *w, const struct level_thresholds *t)
+{
+	switch (c) {
+	case CRITERION_TENURE:
+		return time_finding(c, n->tenure_ms, t->tenure_ms, true);
+	case CRITERION_DATA:
+		return time_finding(c, n->data_ms, t->data_ms, true);
+	case CRITERION_END_TO_END:
+		return time_finding(c, w->end_to_end_ms, t->end_to_end_ms, false);
+	case CRITERION_OVERRUN:
+		return share_finding(
+		    c, w->n_overrun, w->n_jobs - w->n_timed_out, t->overrun_percent, false);
+	case CRITERION_QUEUE:
+		return time_finding(c, w->queue_ms, t->queue_ms, false);
+	case CRITERION_TIMEOUT:
+		return share_finding(c, w->n_timed_out, w->n_jobs, t->timeout_percent, false);
+	case CRITERION_PASS:
+		return pass_finding(w, t->pass_percent);
+	case CRITERION_DEADLINES:
+		return share_finding(
+		    c, n->n_deadlines_met, n->n_dispatches, t->deadlines_percent, true);
+	case CRITERION_REACTION: /* never red: never slow */
+		return time_finding(
+		    c, n->reaction_ms < 0 ? 0 : n->reaction_ms, t->reaction_ms + 1, false);
+	case CRITERION_MAINTAINERS:
+	case N_CRITERIA:
+		break;
+	}
+	return (struct level_finding){.criterion = CRITERION_MAINTAINERS, .met = MET_NO};
+}
+
+static bool is_asked(enum level_criterion c, const struct level_thresholds *t, enum level_step step)
+{
+	switch (c) {
+	case CRITERION_END_TO_END:
+	case CRITERION_TIMEOUT:
+	case CRITERION_PASS:
 		return true;
-	return whole > 0 && part * 100 >= whole * percent;
+	case CRITERION_DEADLINES:
+		return step == STEP_UP && t->deadlines_percent > 0;
+	case CRITERION_REACTION:
+		return step == STEP_UP && t->reaction_ms > 0;
+	case CRITERION_MAINTAINERS:
+		return step == STEP_UP && !t->is_proposed;
+	case CRITERION_TENURE:
+	case CRITERION_DATA:
+	case CRITERION_OVERRUN:
+	case CRITERION_QUEUE:
+	case N_CRITERIA:
+		break;
+	}
+	return step == STEP_UP;
 }
 
-static bool is_within(int64_t ms, int64_t limit_ms)
+size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t,
+    enum level_step step, struct level_finding ret[N_CRITERIA])
 {
-	return !limit_ms || (ms >= 0 && ms <= limit_ms);
-}
-
-static unsigned unmet(const struct level_numbers *n, const struct level_thresholds *t)
-{
-	const bool is_met[N_CRITERIA] = {
-	    [CRITERION_RUNS] = n->n_push_runs >= t->n_runs,
-	    [CRITERION_PASS] = has_share(n->n_push_green, n->n_push_runs, t->pass_percent),
-	    [CRITERION_DEADLINES] =
-		has_share(n->n_deadlines_met, n->n_dispatches, t->deadlines_percent),
-	    [CRITERION_QUEUE] = is_within(n->queue_p90_ms, t->queue_ms),
-	    [CRITERION_RUN] = is_within(n->run_p90_ms, t->run_ms),
-	    [CRITERION_REACTION] = n->reaction_ms < 0 || is_within(n->reaction_ms, t->reaction_ms),
-	    [CRITERION_OVERDUE] = !n->is_overdue,
-	};
-	unsigned bits = 0;
+	const struct level_window *w = step == STEP_UP ? &n->promotion : &n->demotion;
+	size_t n_findings = 0;
 
 	for (int c = 0; c < N_CRITERIA; c++)
-		if (!is_met[c])
-			bits |= 1U << c;
+		if (is_asked((enum level_criterion)c, t, step))
+			ret[n_findings++] = find((enum level_criterion)c, n, w, t);
+	return n_findings;
+}
+
+/* Upwards what is not known is not met; downwards it is not missed. */
+static unsigned unmet(
+    const struct level_numbers *n, const struct level_thresholds *t, enum level_step step)
+{
+	struct level_finding list[N_CRITERIA];
+	size_t n_findings = level_findings(n, t, step, list);
+	unsigned bits = 0;
+
+	for (size_t i = 0; i < n_findings; i++)
+		if (step == STEP_UP ? list[i].met != MET_YES : list[i].met == MET_NO)
+			bits |= 1U << list[i].criterion;
 	return bits;
 }
 
@@ -58,23 +157,24 @@ struct level_proposal level_propose(enum level now, const struct level_numbers *
 	case LEVEL_1:
 		break;
 	case LEVEL_2:
-		p.unmet_next = unmet(n, l3);
+		p.unmet_next = unmet(n, l3, STEP_UP);
 		if (!p.unmet_next)
 			p.level = LEVEL_3;
 		break;
 	case LEVEL_3:
-		p.unmet_now = unmet(n, l3);
-		p.unmet_next = unmet(n, l4);
+		p.unmet_now = unmet(n, l3, STEP_DOWN);
+		p.unmet_next = unmet(n, l4, STEP_UP);
 		if (p.unmet_now)
 			p.level = LEVEL_2;
 		else if (!p.unmet_next)
 			p.level = LEVEL_4;
 		break;
 	case LEVEL_4:
-		p.unmet_now = unmet(n, l4);
+		p.unmet_now = unmet(n, l4, STEP_DOWN);
 		if (p.unmet_now)
 			p.level = LEVEL_3;
 		break;
 	}
+	p.is_silent = now >= LEVEL_3 && n->demotion.n_jobs == 0;
 	return p;
 }

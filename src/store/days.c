@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "store/number_days.h"
 #include "store/percentile.h"
+#include "store/run_jobs.h"
 #include "store/run_note.h"
 #include "store/run_suites.h"
 
@@ -97,6 +98,7 @@ bool days_drop(struct db *d, int64_t before_ms, int limit)
 	    V_INT(day_of(before_ms)), V_INT(limit));
 
 	n += number_days_drop(d, day_of(before_ms), limit);
+	n += run_jobs_drop_days(d, day_of(before_ms), limit);
 	return n > 0;
 }
 

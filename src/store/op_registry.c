@@ -10,7 +10,40 @@
 #include "store/db.h"
 #include "store/platform_tests.h"
 #include "store/registry.h"
+#include "store/run_jobs.h"
 #include "store/skips.h"
+
+/* What a repository was called before it was moved between levels keeps its figures. */
+static void take_over_figures(struct db *d, const char *accelerator, const struct runner *r)
+{
+	struct rows *old = db_rows(d,
+	    "SELECT accelerator, name FROM runner WHERE kind = 'github'"
+	    " AND lower(target) = lower(?2) AND accelerator <> ?1 AND is_gone = 1",
+	    V_TEXT(accelerator), V_TEXT(r->repository));
+
+	while (rows_next(old)) {
+		run_jobs_move(d, rows_text(old, 0), rows_text(old, 1), accelerator, r->name);
+		db_exec(d,
+		    "UPDATE runner SET level_2_since_ms = MIN(level_2_since_ms, (SELECT"
+		    " COALESCE(o.level_2_since_ms, runner.level_2_since_ms) FROM runner o"
+		    " WHERE o.accelerator = ?3 AND o.name = ?4))"
+		    " WHERE accelerator = ?1 AND name = ?2",
+		    V_TEXT(accelerator), V_TEXT(r->name), V_TEXT(rows_text(old, 0)),
+		    V_TEXT(rows_text(old, 1)));
+	}
+	rows_end(old);
+}
+
+/* Since when it has been at L2 or above. Of what an older version registered: its first day on record. */
+static void note_tenure(
+    struct db *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
+{
+	db_exec(d,
+	    "UPDATE runner SET level_2_since_ms = CASE WHEN ?3 THEN COALESCE(level_2_since_ms,"
+	    " (SELECT MIN(day) * 86400000 FROM day WHERE accelerator = ?1), ?4) END"
+	    " WHERE accelerator = ?1 AND name = ?2",
+	    V_TEXT(a->name), V_TEXT(r->name), V_INT(a->level >= LEVEL_2), V_INT(now_ms));
+}
 
 static void put_runner(struct db *d, const char *accelerator, const struct runner *r)
 {
@@ -86,6 +119,15 @@ static void put_accelerator(
 		put_runner(d, a->name, &a->runners[i]);
 }
 
+static void put_tenures(struct db *d, const struct accelerator *a, int64_t now_ms)
+{
+	for (size_t i = 0; i < a->n_runners; i++) {
+		note_tenure(d, a, &a->runners[i], now_ms);
+		if (a->runners[i].kind == RUNNER_GITHUB)
+			take_over_figures(d, a->name, &a->runners[i]);
+	}
+}
+
 /* Each with its runners as one text; the name is a part of it. */
 #define SHOWN                                                                                      \
 	"SELECT name, json_array(name, title, vendor, level, docs_url, help_url, oncall,"          \
@@ -123,6 +165,8 @@ static int mirror_run(struct store_op *op, struct db *d)
 	db_exec(d, "UPDATE runner SET is_gone = 1");
 	for (size_t i = 0; i < o->n; i++)
 		put_accelerator(d, o, &o->list[i]);
+	for (size_t i = 0; i < o->n; i++) /* when it is known who is gone */
+		put_tenures(d, &o->list[i], o->now_ms);
 	platform_tests_fill(d);
 	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);

@@ -14,7 +14,7 @@ void times_release(struct times *t)
 	t->n = t->max = 0;
 }
 
-static void add(struct times *t, int64_t ms)
+void times_add_ms(struct times *t, int64_t ms)
 {
 	if (t->n == t->max)
 		return;
@@ -26,7 +26,7 @@ static void add(struct times *t, int64_t ms)
 void times_add(struct times *t, const struct rows *r, int column)
 {
 	if (!rows_is_null(r, column))
-		add(t, rows_int(r, column));
+		times_add_ms(t, rows_int(r, column));
 }
 
 static int by_size(const void *x, const void *y)
@@ -53,7 +53,7 @@ void times_add_packed(struct times *t, const struct rows *r, int column)
 	int64_t ms = 0, more;
 
 	while (varint_get(&p, end, &more))
-		add(t, ms += more);
+		times_add_ms(t, ms += more);
 }
 
 /* By halves of the time, not by order: that costs the same whatever vendors report, and the times

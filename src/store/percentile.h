@@ -14,6 +14,7 @@ struct times times_new(size_t max); /* times_release() */
 void times_release(struct times *t);
 /* A column of a row; NULL is no time, nor is one behind the first max. */
 void times_add(struct times *t, const struct rows *r, int column);
+void times_add_ms(struct times *t, int64_t ms);
 /* As bytes for a column, and from it; NULL is none. Sorts t. */
 void times_pack(struct times *t, struct buf *out);
 void times_add_packed(struct times *t, const struct rows *r, int column);

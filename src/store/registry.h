@@ -44,6 +44,20 @@ struct get_figures {
 int store_get_figures(struct store *s, struct get_figures *q) MUST_CHECK;
 void get_figures_release(struct get_figures *q);
 
+/* Each repository of an accelerator at L3, with its own numbers: several may be one accelerator. */
+struct level_repository {
+	char *accelerator, *repository;
+	struct level_numbers numbers;
+};
+struct list_level_status {
+	struct store_query q;
+	int64_t now_ms;
+	struct level_repository *list; /* out; list_level_status_release() */
+	size_t n;
+};
+int store_list_level_status(struct store *s, struct list_level_status *q) MUST_CHECK;
+void list_level_status_release(struct list_level_status *q);
+
 /* Totals for /api/v1/status, /metrics and outpostctl status. */
 struct get_totals {
 	struct store_query q;

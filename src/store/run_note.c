@@ -9,6 +9,7 @@
 #include "store/number_days.h"
 #include "store/platform_tests.h"
 #include "store/red_episodes.h"
+#include "store/run_jobs.h"
 #include "store/run_suites.h"
 
 struct run {
@@ -184,6 +185,8 @@ void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t 
 	r.outcome = outcome_of(d, change_id, accelerator, r.is_push);
 	if (r.is_push)
 		r.cells = run_suites_put(d, change_id, accelerator);
+	else
+		run_jobs_note(d, change_id, accelerator, r.ended_ms);
 	if (!put(d, change_id, accelerator, &r))
 		return;
 	if (r.is_push)
@@ -196,5 +199,6 @@ void runs_drop(struct db *d, int64_t change_id)
 	days_close(d, change_id);
 	number_days_forget_change(d, change_id);
 	run_suites_drop(d, change_id);
+	run_jobs_drop_change(d, change_id);
 	db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
 }

@@ -369,7 +369,23 @@ static const char VERSION_5[] =
     " AND attribution = 'UNCLASSIFIED' AND reason IS NOT NULL;"
 
     /* what a vendor's tool says of the cause of a failure */
-    "ALTER TABLE job ADD COLUMN triage TEXT;";
+    "ALTER TABLE job ADD COLUMN triage TEXT;"
+
+    /* by which levels are judged: the jobs of a pull request's run, and the sums of a day */
+    "ALTER TABLE runner ADD COLUMN level_2_since_ms INTEGER;"
+    "CREATE TABLE run_jobs ("
+    " accelerator TEXT NOT NULL, ended_ms INTEGER NOT NULL, runner TEXT NOT NULL,"
+    " change_id INTEGER NOT NULL, n_jobs INTEGER NOT NULL, n_passed INTEGER NOT NULL,"
+    " n_timed_out INTEGER NOT NULL, n_overrun INTEGER NOT NULL, n_upstream INTEGER NOT NULL,"
+    " queue_ms INTEGER NOT NULL, n_queued INTEGER NOT NULL, end_to_end BLOB,"
+    " PRIMARY KEY (accelerator, ended_ms, runner, change_id)) WITHOUT ROWID;"
+    "CREATE INDEX run_jobs_of_change ON run_jobs (change_id, accelerator);"
+    "CREATE TABLE day_jobs ("
+    " accelerator TEXT NOT NULL, day INTEGER NOT NULL, runner TEXT NOT NULL,"
+    " n_jobs INTEGER NOT NULL, n_passed INTEGER NOT NULL, n_timed_out INTEGER NOT NULL,"
+    " n_overrun INTEGER NOT NULL, n_upstream INTEGER NOT NULL, queue_ms INTEGER NOT NULL,"
+    " n_queued INTEGER NOT NULL, end_to_end BLOB, is_closed INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY (accelerator, day, runner)) WITHOUT ROWID;";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5};

@@ -20,6 +20,7 @@ struct web *web_new(const struct web_deps *deps)
 	web_add_accelerator_routes(w);
 	web_add_accelerator_page_routes(w);
 	web_add_known_routes(w);
+	web_add_level_status_routes(w);
 	web_add_nightly_routes(w);
 	web_add_platform_routes(w);
 	web_add_job_routes(w);

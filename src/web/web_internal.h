@@ -64,6 +64,7 @@ void web_add_nightly_routes(struct web *w);
 void web_add_accelerator_routes(struct web *w);
 void web_add_accelerator_page_routes(struct web *w);
 void web_add_known_routes(struct web *w);
+void web_add_level_status_routes(struct web *w);
 void web_add_platform_routes(struct web *w);
 void web_add_job_routes(struct web *w);
 void web_add_job_log_routes(struct web *w);

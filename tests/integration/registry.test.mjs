@@ -249,4 +249,50 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
       await rig.close();
     }
   });
+
+  // pytorch/test-infra, torchci/pages/api/crcr/level-status.ts: what the workflow that opens demotion pull requests reads.
+  test('/api/crcr/level-status has the shape of HUD\'s, one entry for each repository at L3', async () => {
+    const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const outpost = await Outpost.start({ rig, issuer, allowlist: 'L2:\n  - pytorch-fdn/accelerator-test-infra\nL3:\n  npu:\n    Ascend/pytorch: [carol]\n    torch-spyre/torch-spyre: [dave]\n    vllm-project/vllm: [erin]\n', config: { comment: { enabled: false } } });
+    const report = async (number, repository, conclusion) => {
+      const { client_payload: { event_type, delivery_id, payload, outpost: block } } = await rig.waitForDispatch({ repository, where: ({ client_payload: { payload: it } }) => it.number === number });
+      for (const status of ['in_progress', 'completed']) {
+        const answer = await outpost.request('POST', '/github/callback', { headers: { authorization: `Bearer ${await issuer.mint(githubClaims(repository))}` },
+          body: JSON.stringify({ event_type, delivery_id, payload, outpost: block, workflow: workflowOf({ workflow: 'ci', job: 'test', run_id: 900 + number, conclusion }, status) }) });
+        assert.equal(answer.status, 200, answer.text);
+      }
+    };
+    try {
+      const pull = rig.openPull(UPSTREAM, { number: 11, association: 'NONE' });
+      await rig.deliver('pull_request', pullRequestOf('opened', pull));
+      await report(11, 'Ascend/pytorch', 'success');
+      await report(11, 'torch-spyre/torch-spyre', 'failure');
+      await report(11, 'pytorch-fdn/accelerator-test-infra', 'failure');
+      await rig.waitForDispatch({ repository: 'vllm-project/vllm' });
+      const get = async () => (await outpost.request('GET', '/api/crcr/level-status')).json;
+      const before = await get();
+      assert.deepEqual(before.repos.map(({ repo, level, change, noData, windowDays }) => ({ repo, level, change, noData, windowDays })),
+        ['Ascend/pytorch', 'torch-spyre/torch-spyre', 'vllm-project/vllm'].map((repo) => ({ repo, level: 'L3', change: null, noData: true, windowDays: 7 })));
+      assert.deepEqual(before.repos[0].criteria, [
+        { criterion: 'End-to-End Time (P50)', measured: '–', target: '< 3 h', met: null },
+        { criterion: 'Timeout Rate', measured: '–', target: '< 1%', met: null },
+        { criterion: 'Job Pass Rate', measured: '–', target: '≥ 90%', met: null },
+      ]);
+      await report(11, 'vllm-project/vllm', 'success');
+      const after = await until(async () => { const { repos } = await get(); return repos.every(({ noData }) => !noData) && repos; }, { timeout: 20_000, what: 'the figures of a run that has ended' });
+      assert.deepEqual(after.map(({ repo, change }) => [repo, change]), [['Ascend/pytorch', null], ['torch-spyre/torch-spyre', 'demote'], ['vllm-project/vllm', null]]);
+      const [good, bad] = after;
+      assert.deepEqual(good.criteria.map(({ met }) => met), [true, true, true]);
+      assert.deepEqual(bad.criteria[2], { criterion: 'Job Pass Rate', measured: '0.0%', target: '≥ 90%', met: false });
+      assert.deepEqual([bad.accelerator, bad.jobs, bad.failedUpstream, bad.passRateWithUpstream], ['npu', 1, 0, 0]);
+      const { accelerators } = await outpost.api('accelerators');
+      const npu = accelerators.find(({ name }) => name === 'npu');
+      assert.deepEqual([npu.proposal.level, npu.proposal.unmet_now, npu.criteria.down.jobs, npu.criteria.down.passed], ['L2', ['pass_rate'], 3, 2]);
+      assert.deepEqual(npu.criteria.up.list.map(({ name }) => name), ['tenure', 'data', 'end_to_end_time', 'overrun_rate', 'queue_time', 'timeout_rate', 'pass_rate', 'maintainers']);
+    } finally {
+      await outpost.close();
+      await issuer.close();
+      await rig.close();
+    }
+  });
 });

@@ -139,6 +139,8 @@ static const struct {
 	"outpost.yml, github.oidc.issuers\n"},
     {"providers:\n  github:\n    repo_map: {}\n",
 	"ci.yml:3: unknown key \"repo_map\"; a provider has issuer, jwks_uri\n"},
+    {"providers:\n  buildkite:\n    repo_map: {a/b: o/r}\n  buildkite:\n    repo_map: {c/d: o/r}\n",
+	"ci.yml:4: key \"buildkite\" is here twice; the first is in line 2\n"},
     {"buildkite:\n  a: o/r\n",
 	"ci.yml:2: a pipeline must be ORGANIZATION_ID/PIPELINE_ID, not \"a\"\n"},
 };

@@ -66,95 +66,173 @@ static void the_breaker_trips_and_recovers(void **state)
 			fail_msg("%s after %d", cases[i].samples, cases[i].was);
 }
 
-static const struct level_thresholds L3 = {80, 90, 20, 3600000, 4 * 3600000, 3 * 86400000};
-static const struct level_thresholds L4 = {95, 98, 100, 1800000, 2 * 3600000, 86400000};
+#define HOUR (INT64_C(3600) * 1000)
+#define DAY  (24 * HOUR)
 
+static const struct level_thresholds L3 = {
+    30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, true};
+static const struct level_thresholds L4 = {
+    30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, false};
+
+/* Everything just within what CRCR demands. */
 static struct level_numbers good(void)
 {
-	return (struct level_numbers){.n_push_runs = 100,
-	    .n_push_green = 95,
-	    .n_dispatches = 1000,
-	    .n_deadlines_met = 980,
-	    .queue_p90_ms = 1800000,
-	    .run_p90_ms = 2 * 3600000,
-	    .n_episodes = 1,
-	    .reaction_ms = 86400000};
+	struct level_window w = {.n_jobs = 1000,
+	    .n_passed = 900,
+	    .n_timed_out = 9,
+	    .n_overrun = 9,
+	    .end_to_end_ms = 3 * HOUR - 1,
+	    .queue_ms = HOUR / 2 - 1};
+
+	return (struct level_numbers){.promotion = w,
+	    .demotion = w,
+	    .tenure_ms = 30 * DAY,
+	    .data_ms = 14 * DAY,
+	    .reaction_ms = -1};
+}
+
+static struct level_numbers nothing(void)
+{
+	struct level_window w = {.end_to_end_ms = -1, .queue_ms = -1};
+
+	return (struct level_numbers){
+	    .promotion = w, .demotion = w, .tenure_ms = -1, .data_ms = -1, .reaction_ms = -1};
 }
 
 static void a_level_is_proposed_by_its_numbers(void **state)
 {
-	struct level_numbers n = good(),
-			     none = {.queue_p90_ms = -1, .run_p90_ms = -1, .reaction_ms = -1};
+	struct level_numbers n = good(), none = nothing();
+	struct level_thresholds by_numbers = L4;
 	struct level_proposal p;
 
 	(void)state;
+	by_numbers.is_proposed = true;
 	assert_int_equal(level_propose(LEVEL_1, &n, &L3, &L4).level, LEVEL_1);
-	p = level_propose(LEVEL_2, &n, &L3, &L4);
+	p = level_propose(LEVEL_2, &n, &L3, &by_numbers);
 	assert_int_equal(p.level, LEVEL_3); /* one step, although L4's are met as well */
 	assert_int_equal(p.unmet_next, 0);
-	assert_int_equal(level_propose(LEVEL_3, &n, &L3, &L4).level, LEVEL_4);
+	assert_int_equal(level_propose(LEVEL_3, &n, &L3, &by_numbers).level, LEVEL_4);
+
+	/* CRCR leaves L4 to the core maintainers: the best numbers propose nothing. */
+	p = level_propose(LEVEL_3, &n, &L3, &L4);
+	assert_int_equal(p.level, LEVEL_3);
+	assert_int_equal(p.unmet_next, 1 << CRITERION_MAINTAINERS);
 	assert_int_equal(level_propose(LEVEL_4, &n, &L3, &L4).level, LEVEL_4);
 
 	p = level_propose(LEVEL_2, &none, &L3, &L4);
 	assert_int_equal(p.level, LEVEL_2);
 	assert_int_equal(p.unmet_now, 0); /* L2 demands nothing */
-	assert_int_equal(p.unmet_next, 1 << CRITERION_RUNS | 1 << CRITERION_PASS |
-					   1 << CRITERION_DEADLINES | 1 << CRITERION_QUEUE |
-					   1 << CRITERION_RUN);
-	p = level_propose(LEVEL_4, &none, &L3, &L4);
-	assert_int_equal(p.level, LEVEL_3); /* one step down */
-	assert_int_equal(p.unmet_next, 0);
+	assert_int_equal(p.unmet_next, 1 << CRITERION_TENURE | 1 << CRITERION_DATA |
+					   1 << CRITERION_END_TO_END | 1 << CRITERION_OVERRUN |
+					   1 << CRITERION_QUEUE | 1 << CRITERION_TIMEOUT |
+					   1 << CRITERION_PASS);
+	assert_false(p.is_silent);
+
+	/* Silence is listed, and nothing is proposed. */
+	p = level_propose(LEVEL_3, &none, &L3, &L4);
+	assert_int_equal(p.level, LEVEL_3);
+	assert_int_equal(p.unmet_now, 0);
+	assert_true(p.is_silent);
 }
 
+/* Each just outside what CRCR demands; three of them count for a demotion as well. */
 static void each_criterion_counts(void **state)
 {
 	static const struct {
 		enum level_criterion c;
 		const char *name;
-		size_t member;
+		size_t member; /* of a window, or of the numbers */
 		int64_t bad;
+		bool is_of_window, demotes;
 	} cases[] = {
-	    {CRITERION_RUNS, "push_runs", offsetof(struct level_numbers, n_push_runs), 99},
-	    {CRITERION_PASS, "pass_rate", offsetof(struct level_numbers, n_push_green), 94},
-	    {CRITERION_DEADLINES, "deadlines_met", offsetof(struct level_numbers, n_deadlines_met),
-		979},
-	    {CRITERION_QUEUE, "queue_time", offsetof(struct level_numbers, queue_p90_ms), 1800001},
-	    {CRITERION_RUN, "run_time", offsetof(struct level_numbers, run_p90_ms), 7200001},
-	    {CRITERION_REACTION, "reaction_time", offsetof(struct level_numbers, reaction_ms),
-		86400001},
+	    {CRITERION_TENURE, "tenure", offsetof(struct level_numbers, tenure_ms), 30 * DAY - 1,
+		false, false},
+	    {CRITERION_DATA, "data", offsetof(struct level_numbers, data_ms), 14 * DAY - 1, false,
+		false},
+	    {CRITERION_END_TO_END, "end_to_end_time", offsetof(struct level_window, end_to_end_ms),
+		3 * HOUR, true, true},
+	    {CRITERION_OVERRUN, "overrun_rate", offsetof(struct level_window, n_overrun), 10, true,
+		false},
+	    {CRITERION_QUEUE, "queue_time", offsetof(struct level_window, queue_ms), HOUR / 2, true,
+		false},
+	    {CRITERION_TIMEOUT, "timeout_rate", offsetof(struct level_window, n_timed_out), 10,
+		true, true},
+	    {CRITERION_PASS, "pass_rate", offsetof(struct level_window, n_passed), 899, true, true},
 	};
-	struct level_numbers n = good();
-	struct level_proposal p;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		n = good();
-		*(int64_t *)((char *)&n + cases[i].member) = cases[i].bad;
-		p = level_propose(LEVEL_3, &n, &L3, &L4);
-		assert_int_equal(p.level, LEVEL_3);
+		struct level_numbers n = good();
+		char *base = cases[i].is_of_window ? (char *)&n.promotion : (char *)&n;
+		struct level_proposal p;
+
+		*(int64_t *)(base + cases[i].member) = cases[i].bad;
+		p = level_propose(LEVEL_2, &n, &L3, &L4);
+		assert_int_equal(p.level, LEVEL_2);
 		assert_int_equal(p.unmet_next, 1 << cases[i].c);
-		assert_int_equal(p.unmet_now, 0);
-		assert_int_equal(level_propose(LEVEL_4, &n, &L3, &L4).level, LEVEL_3);
+		assert_int_equal(level_propose(LEVEL_3, &n, &L3, &L4).level, LEVEL_3);
 		assert_string_equal(level_criterion_name(cases[i].c), cases[i].name);
+		if (!cases[i].is_of_window)
+			continue;
+		n = good();
+		*(int64_t *)((char *)&n.demotion + cases[i].member) = cases[i].bad;
+		p = level_propose(LEVEL_3, &n, &L3, &L4);
+		assert_int_equal(p.level, cases[i].demotes ? LEVEL_2 : LEVEL_3);
+		assert_int_equal(p.unmet_now, cases[i].demotes ? 1 << cases[i].c : 0);
+		assert_int_equal(level_propose(LEVEL_4, &n, &L3, &L4).level,
+		    cases[i].demotes ? LEVEL_3 : LEVEL_4);
 	}
-	n = good();
-	n.is_overdue = true;
-	p = level_propose(LEVEL_3, &n, &L3, &L4);
-	assert_int_equal(p.level, LEVEL_2);
-	assert_int_equal(p.unmet_now, 1 << CRITERION_OVERDUE);
-	assert_string_equal(level_criterion_name(CRITERION_OVERDUE), "overdue");
 	assert_null(level_criterion_name(N_CRITERIA));
 }
 
-static void zero_demands_nothing(void **state)
+/* test-infra#8673: a vendor is not demoted for upstream's break, and both numbers are there. */
+static void failures_of_upstream_are_counted_apart(void **state)
 {
-	static const struct level_thresholds any = {0};
-	struct level_numbers none = {.queue_p90_ms = -1, .run_p90_ms = -1, .reaction_ms = -1};
+	struct level_numbers n = good();
+	struct level_finding list[N_CRITERIA];
+	struct level_proposal p;
+	size_t n_findings;
 
 	(void)state;
-	assert_int_equal(level_propose(LEVEL_3, &none, &any, &any).level, LEVEL_4);
-	none.reaction_ms = INT64_C(1) << 40;
-	assert_int_equal(level_propose(LEVEL_3, &none, &any, &any).level, LEVEL_4);
+	n.demotion.n_passed = 800;
+	assert_int_equal(level_propose(LEVEL_3, &n, &L3, &L4).level, LEVEL_2);
+	n.demotion.n_upstream = 150;
+	p = level_propose(LEVEL_3, &n, &L3, &L4);
+	assert_int_equal(p.level, LEVEL_3);
+	n_findings = level_findings(&n, &L3, STEP_DOWN, list);
+	assert_int_equal(n_findings, 3);
+	assert_int_equal(list[2].criterion, CRITERION_PASS);
+	assert_true(list[2].measured > 0.941 && list[2].measured < 0.942);
+	assert_true(list[2].with_upstream > 0.799 && list[2].with_upstream < 0.801);
+	assert_int_equal(list[2].met, MET_YES);
+
+	/* Upstream broke all of them: there is nothing to judge. */
+	n.demotion.n_passed = 0;
+	n.demotion.n_upstream = 1000;
+	p = level_propose(LEVEL_3, &n, &L3, &L4);
+	assert_int_equal(p.level, LEVEL_3);
+	assert_int_equal(p.unmet_now, 0);
+}
+
+static void what_crcr_does_not_ask_counts_where_an_operator_says_so(void **state)
+{
+	struct level_thresholds more = L3;
+	struct level_numbers n = good();
+
+	(void)state;
+	n.n_dispatches = 100;
+	n.n_deadlines_met = 89;
+	n.reaction_ms = 3 * DAY + 1;
+	assert_int_equal(level_propose(LEVEL_2, &n, &L3, &L4).level, LEVEL_3);
+	more.deadlines_percent = 90;
+	more.reaction_ms = 3 * DAY;
+	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).unmet_next,
+	    1 << CRITERION_DEADLINES | 1 << CRITERION_REACTION);
+	n.n_deadlines_met = 90;
+	n.reaction_ms = 3 * DAY;
+	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).level, LEVEL_3);
+	n.reaction_ms = -1; /* it was never red */
+	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).level, LEVEL_3);
 }
 
 int main(void)
@@ -163,7 +241,8 @@ int main(void)
 	    cmocka_unit_test(the_breaker_trips_and_recovers),
 	    cmocka_unit_test(a_level_is_proposed_by_its_numbers),
 	    cmocka_unit_test(each_criterion_counts),
-	    cmocka_unit_test(zero_demands_nothing),
+	    cmocka_unit_test(failures_of_upstream_are_counted_apart),
+	    cmocka_unit_test(what_crcr_does_not_ask_counts_where_an_operator_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

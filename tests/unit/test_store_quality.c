@@ -94,14 +94,14 @@ static void nothing_is_known_of_nothing(void **state)
 	struct quality q = quality(T0);
 
 	(void)state;
-	assert_int_equal(q.numbers.n_push_runs + q.numbers.n_dispatches + q.numbers.n_episodes, 0);
-	assert_int_equal(q.numbers.queue_p90_ms, -1);
-	assert_int_equal(q.numbers.run_p90_ms, -1);
+	assert_int_equal(q.n_push_runs + q.level.n_dispatches + q.n_episodes, 0);
+	assert_int_equal(q.queue_p90_ms, -1);
+	assert_int_equal(q.run_p90_ms, -1);
 	assert_int_equal(q.queue_p50_ms, -1);
 	assert_int_equal(q.run_p50_ms, -1);
-	assert_int_equal(q.numbers.reaction_ms, -1);
+	assert_int_equal(q.level.reaction_ms, -1);
 	assert_int_equal(q.red_since_ms + q.unhealthy_since_ms, 0);
-	assert_false(q.numbers.is_overdue);
+	assert_false(q.is_overdue);
 }
 
 static void a_month_is_counted(void **state)
@@ -122,14 +122,14 @@ static void a_month_is_counted(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		put(&runs[i]);
 	q = quality(T0);
-	assert_int_equal(q.numbers.n_push_runs, 3);
-	assert_int_equal(q.numbers.n_push_green, 2);
-	assert_int_equal(q.numbers.n_dispatches, 7);
-	assert_int_equal(q.numbers.n_deadlines_met, 5);
+	assert_int_equal(q.n_push_runs, 3);
+	assert_int_equal(q.n_push_green, 2);
+	assert_int_equal(q.level.n_dispatches, 7);
+	assert_int_equal(q.level.n_deadlines_met, 5);
 	assert_int_equal(q.queue_p50_ms, 60);
-	assert_int_equal(q.numbers.queue_p90_ms, 200);
+	assert_int_equal(q.queue_p90_ms, 200);
 	assert_int_equal(q.run_p50_ms, 1000);
-	assert_int_equal(q.numbers.run_p90_ms, 3000);
+	assert_int_equal(q.run_p90_ms, 3000);
 }
 
 static void nine_of_ten_are_within_the_p90(void **state)
@@ -140,8 +140,8 @@ static void nine_of_ten_are_within_the_p90(void **state)
 	for (int i = 1; i <= 10; i++)
 		put(&(struct one_run){NULL, T0 - i, false, RUN_GREEN, 1, 1, i * 10, i * 100});
 	q = quality(T0);
-	assert_int_equal(q.numbers.queue_p90_ms, 90);
-	assert_int_equal(q.numbers.run_p90_ms, 900);
+	assert_int_equal(q.queue_p90_ms, 90);
+	assert_int_equal(q.run_p90_ms, 900);
 	assert_int_equal(q.queue_p50_ms, 50);
 }
 
@@ -155,17 +155,17 @@ static void the_reaction_is_from_told_to_green(void **state)
 	put_episode(T0 - 10 * DAY, T0 - 9 * DAY, T0 - 7 * DAY);
 	put_episode(T0 - 5 * DAY, 0, T0 - 3 * DAY); /* nobody could be told */
 	q = quality(T0);
-	assert_int_equal(q.numbers.n_episodes, 3);
-	assert_int_equal(q.numbers.reaction_ms, 8 * DAY);
+	assert_int_equal(q.n_episodes, 3);
+	assert_int_equal(q.level.reaction_ms, 8 * DAY);
 	assert_int_equal(q.red_since_ms, 0);
 	put_episode(T0 - 71 * HOUR, T0 - 71 * HOUR, 0);
 	q = quality(T0);
-	assert_int_equal(q.numbers.n_episodes, 4);
-	assert_int_equal(q.numbers.reaction_ms, 8 * DAY); /* it is not over */
+	assert_int_equal(q.n_episodes, 4);
+	assert_int_equal(q.level.reaction_ms, 8 * DAY); /* it is not over */
 	assert_int_equal(q.red_since_ms, T0 - 71 * HOUR);
-	assert_false(q.numbers.is_overdue);
+	assert_false(q.is_overdue);
 	q = quality(T0 + HOUR);
-	assert_true(q.numbers.is_overdue);
+	assert_true(q.is_overdue);
 	put_episode(T0 - 100 * HOUR, 0, 0); /* on another branch, for longer */
 	assert_int_equal(quality(T0).red_since_ms, T0 - 100 * HOUR);
 }
@@ -177,7 +177,7 @@ static void a_busy_month_is_read(void **state)
 		put(&(struct one_run){i % 2 ? "tpu" : NULL, T0 - INT64_C(80000) * i, i % 10 == 0,
 		    RUN_GREEN, 1, 1, INT64_C(7919) * i % 100000, INT64_C(104729) * i % 1000000});
 	note_days();
-	assert_int_equal(quality(T0).numbers.n_dispatches, 15000);
+	assert_int_equal(quality(T0).level.n_dispatches, 15000);
 }
 
 static int by_size(const void *x, const void *y)
@@ -205,19 +205,19 @@ static struct quality walked(int64_t after_ms)
 	    V_INT(after_ms));
 
 	while (rows_next(r)) {
-		q.numbers.n_push_runs += rows_int(r, 0);
-		q.numbers.n_push_green += rows_int(r, 1);
-		q.numbers.n_dispatches += rows_int(r, 2);
-		q.numbers.n_deadlines_met += rows_int(r, 3);
+		q.n_push_runs += rows_int(r, 0);
+		q.n_push_green += rows_int(r, 1);
+		q.level.n_dispatches += rows_int(r, 2);
+		q.level.n_deadlines_met += rows_int(r, 3);
 		if (!rows_is_null(r, 4))
 			queue[n_queue++] = rows_int(r, 4);
 		if (!rows_is_null(r, 5))
 			run[n_run++] = rows_int(r, 5);
 	}
 	q.queue_p50_ms = ranked(queue, n_queue, 50);
-	q.numbers.queue_p90_ms = ranked(queue, n_queue, 90);
+	q.queue_p90_ms = ranked(queue, n_queue, 90);
 	q.run_p50_ms = ranked(run, n_run, 50);
-	q.numbers.run_p90_ms = ranked(run, n_run, 90);
+	q.run_p90_ms = ranked(run, n_run, 90);
 	return q;
 }
 
@@ -235,14 +235,14 @@ static void a_month_of_days_is_a_month_of_runs(void **state)
 		int64_t now_ms = T0 - k * 11 * HOUR;
 		struct quality is = quality(now_ms), want = walked(now_ms - QUALITY_DAYS_MS);
 
-		assert_int_equal(is.numbers.n_push_runs, want.numbers.n_push_runs);
-		assert_int_equal(is.numbers.n_push_green, want.numbers.n_push_green);
-		assert_int_equal(is.numbers.n_dispatches, want.numbers.n_dispatches);
-		assert_int_equal(is.numbers.n_deadlines_met, want.numbers.n_deadlines_met);
+		assert_int_equal(is.n_push_runs, want.n_push_runs);
+		assert_int_equal(is.n_push_green, want.n_push_green);
+		assert_int_equal(is.level.n_dispatches, want.level.n_dispatches);
+		assert_int_equal(is.level.n_deadlines_met, want.level.n_deadlines_met);
 		assert_int_equal(is.queue_p50_ms, want.queue_p50_ms);
-		assert_int_equal(is.numbers.queue_p90_ms, want.numbers.queue_p90_ms);
+		assert_int_equal(is.queue_p90_ms, want.queue_p90_ms);
 		assert_int_equal(is.run_p50_ms, want.run_p50_ms);
-		assert_int_equal(is.numbers.run_p90_ms, want.numbers.run_p90_ms);
+		assert_int_equal(is.run_p90_ms, want.run_p90_ms);
 	}
 }
 
@@ -251,10 +251,10 @@ static void runs_that_went_by_retention_count_on(void **state)
 	(void)state;
 	put(&(struct one_run){NULL, T0 - 20 * DAY, true, RUN_RED, 2, 1, 500, 7000});
 	put(&(struct one_run){NULL, T0, true, RUN_GREEN, 1, 1, 100, 1000});
-	assert_int_equal(quality(T0).numbers.n_dispatches, 3);
+	assert_int_equal(quality(T0).level.n_dispatches, 3);
 	runs_drop(db, db_int(db, 0, "SELECT MIN(change_id) FROM run"));
-	assert_int_equal(quality(T0).numbers.n_dispatches, 3);
-	assert_int_equal(quality(T0).numbers.queue_p90_ms, 500);
+	assert_int_equal(quality(T0).level.n_dispatches, 3);
+	assert_int_equal(quality(T0).queue_p90_ms, 500);
 }
 
 static void times_are_packed_and_come_back(void **state)

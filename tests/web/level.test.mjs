@@ -3,29 +3,37 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checklist, criterionWord } from '../../web/src/level.js';
 
-const numbers = { push_runs: 60, pass_rate: 0.95, deadlines_met: 0.9, queue_p90: 100, run_p90: 4000, reaction_time: null };
-const thresholds = {
-  L3: { push_runs: 50, pass_rate: 0.9, deadlines_met: 0.95, queue_time: 0, run_time: 3600, reaction_time: 0 },
-  L4: { push_runs: 200, pass_rate: 0.98, deadlines_met: 0.99, queue_time: 600, run_time: 3600, reaction_time: 86400 },
+const one = (name, unit, measured, target, met, more = {}) => ({ name, unit, measured, with_upstream: measured, target, at_least: false, met, ...more });
+const up = {
+  level: 'L3', days: 14, jobs: 100, passed: 85, timed_out: 0, failed_upstream: 10,
+  list: [
+    one('tenure', 'seconds', 40 * 86400, 30 * 86400, true, { at_least: true }),
+    one('end_to_end_time', 'seconds', 4 * 3600, 3 * 3600, false),
+    one('queue_time', 'seconds', null, 1800, null),
+    one('pass_rate', 'share', 0.9444, 0.9, true, { at_least: true, with_upstream: 0.85 }),
+  ],
 };
-const of = (over) => checklist({ level: 'L2', numbers, thresholds, overdue: false, proposal: { level: 'L2', unmet: ['deadlines_met', 'run_time'], unmet_now: [] }, ...over });
+const of = (over) => checklist({ criteria: { up, down: null }, proposal: { level: 'L2', unmet: ['end_to_end_time', 'queue_time'], unmet_now: [] }, ...over });
 
-test('the list is what the next level demands; 0 demands nothing', () => {
-  const { next, rows } = of();
-  assert.equal(next, 'L3');
-  assert.deepEqual(rows.map(({ name, met }) => [name, met]), [['push_runs', true], ['pass_rate', true], ['deadlines_met', false], ['run_time', false], ['overdue', true]]);
-  assert.deepEqual(rows[2], { name: 'deadlines_met', word: 'deadlines met', value: '90 %', demand: 'at least 95 %', met: false });
-  assert.equal(rows[3].demand, 'at most 1 h');
+test('the list is what the next level demands, measured; what upstream failed is told besides', () => {
+  const { next, days, jobs, upstream, rows } = of();
+  assert.deepEqual([next, days, jobs, upstream], ['L3', 14, 100, 10]);
+  assert.deepEqual(rows.map(({ name, met }) => [name, met]), [['tenure', true], ['end_to_end_time', false], ['queue_time', null], ['pass_rate', true]]);
+  assert.deepEqual(rows[1], { name: 'end_to_end_time', word: 'half of the runs end within', value: '4 h', demand: 'less than 3 h', met: false });
+  assert.equal(rows[2].value, '—');
+  assert.match(rows[3].value, /^94(\.4)? % \(85 % with upstream’s failures\)$/);
+  assert.equal(rows[3].demand, 'at least 90 %');
 });
 
 test('at the highest level it is what that one demands', () => {
-  const { next, rows } = of({ level: 'L4', overdue: true, proposal: { level: 'L3', unmet: [], unmet_now: ['overdue', 'pass_rate'] } });
+  const { next, rows, unmetNow } = of({ criteria: { up: null, down: { ...up, level: 'L4', days: 7 } }, proposal: { level: 'L3', unmet: [], unmet_now: ['end_to_end_time'] } });
   assert.equal(next, null);
-  assert.deepEqual(rows.filter(({ met }) => !met).map(({ name }) => name), ['pass_rate', 'overdue']);
-  assert.equal(rows.find(({ name }) => name === 'reaction_time').value, '—');
+  assert.deepEqual(rows.filter(({ met }) => met === false).map(({ name }) => name), ['end_to_end_time']);
+  assert.deepEqual(unmetNow, ['end_to_end_time']);
 });
 
-test('L1 has no list', () => {
-  assert.deepEqual(of({ level: 'L1' }), { next: null, rows: [], unmetNow: [] });
+test('what maintainers decide has no measure, and L1 has no list', () => {
+  assert.equal(of({ criteria: { up: { ...up, list: [one('maintainers', 'seconds', null, 0, false)] }, down: null } }).rows[0].met, null);
+  assert.deepEqual(of({ criteria: { up: null, down: null } }).rows, []);
   assert.equal(criterionWord('something_new'), 'something new');
 });

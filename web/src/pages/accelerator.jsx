@@ -75,19 +75,23 @@ function Red({ red, isSilence }) {
 
 const MET = { symbol: '✓', word: 'met', tone: 'pass' };
 const NOT_MET = { symbol: '✗', word: 'not met', tone: 'fail' };
+const NOT_KNOWN = { symbol: '?', word: 'not known', tone: 'quiet' };
 
 function Level({ a }) {
-  const { next, rows, unmetNow } = checklist(a);
+  const { next, days, jobs, upstream, rows, unmetNow } = checklist(a);
   if (rows.length === 0) return null;
-  const missing = rows.filter(({ met }) => !met);
-  const said = next === null ? (missing.length ? `${a.level} is the highest; it is not kept in ${plural(missing.length, 'point')}` : `${a.level} is the highest, and it is kept`)
+  const missing = rows.filter(({ met }) => met === false || (next && met === null));
+  const said = a.proposal.silent ? `no job in ${a.criteria.down.days} days`
+    : next === null ? (missing.length ? `${a.level} is the highest; it is not kept in ${plural(missing.length, 'point')}` : `${a.level} is the highest, and it is kept`)
     : missing.length === 0 ? `its numbers carry ${next}; the operator decides` : `${plural(missing.length, 'point')} short of ${next}`;
+  const markOf = ({ met }) => (met === null ? NOT_KNOWN : met ? MET : NOT_MET);
   return (
     <Section id="level" title={`Level ${a.level}`} aside={said}>
       <Table label={`What ${next ?? a.level} demands`}>
         <thead><tr><th scope="col">{next ?? a.level} demands</th><th scope="col" class="num">Is</th><th scope="col" class="num">Wanted</th></tr></thead>
-        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={row.met ? MET : NOT_MET} /><span>{row.word}</span></span></th><td class={row.met ? 'num' : 'num t-fail toned'}>{row.value}</td><td class="num">{row.demand}</td></tr>)}</tbody>
+        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={markOf(row)} /><span>{row.word}</span></span></th><td class={row.met === false ? 'num t-fail toned' : 'num'}>{row.value}</td><td class="num">{row.demand}</td></tr>)}</tbody>
       </Table>
+      <p class="small quiet">Of {plural(jobs, 'job')} of pull requests in {days} days{upstream > 0 && <>; {plural(upstream, 'job')} that only upstream failed {upstream === 1 ? 'is' : 'are'} left out of the pass rate</>}.</p>
       {next && unmetNow.length > 0 && <p class="notice t-error">What {a.level} itself demands is not met: {listed(unmetNow.map(criterionWord))}.</p>}
     </Section>
   );
