@@ -68,7 +68,8 @@ struct config {
 	struct oidc_issuer *oidc_issuers;
 	size_t n_oidc_issuers;
 
-	char *infra_repository; /* NULL: none */
+	char *infra_repository;                                 /* NULL: none */
+	int64_t infra_repository_id, infra_repository_owner_id; /* pinned; 0: not */
 	enum trust infra_trust;
 
 	char **required_suites, **required_must_pass; /* NULL-terminated */

@@ -74,6 +74,10 @@ static const struct mapping GITHUB = {"github", GITHUB_FIELDS};
 static const struct field INFRA_FIELDS[] = {
     {"repository", field_text, REQUIRED, .offset = AT(c.infra_repository),
 	.check = check_repository, .max = 201},
+    {"repository_id", field_integer64, OPTIONAL, .offset = AT(c.infra_repository_id), .min = 1,
+	.max = INT64_MAX},
+    {"repository_owner_id", field_integer64, OPTIONAL, .offset = AT(c.infra_repository_owner_id),
+	.min = 1, .max = INT64_MAX},
     {"trust", field_choice, OPTIONAL, .offset = AT(c.infra_trust), .choices = TRUSTS},
     {.key = NULL},
 };

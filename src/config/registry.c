@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -78,6 +79,8 @@ static void host_in_infra(struct registry *g, struct reader *r, struct accelerat
 	    .name = xstrdup("infra"),
 	    .kind = RUNNER_INFRA,
 	    .repository = xstrdup(g->main->c.infra_repository),
+	    .repository_id = g->main->c.infra_repository_id,
+	    .repository_owner_id = g->main->c.infra_repository_owner_id,
 	};
 }
 
@@ -185,6 +188,77 @@ static void tell_clashes(struct registry *g)
 	}
 }
 
+struct pin {
+	const struct accelerator *of;
+	const struct runner *runner;
+};
+
+static int compare_pins(const void *a, const void *b)
+{
+	const struct pin *x = a, *y = b;
+	int by_repository = strcasecmp(x->runner->repository, y->runner->repository);
+
+	return by_repository ? by_repository : (x->of > y->of) - (x->of < y->of);
+}
+
+static struct pin *find_pins(const struct registry *g, size_t *ret_n)
+{
+	struct pin *pins = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->items[i].n_runners; k++) {
+			const struct runner *r = &g->items[i].runners[k];
+
+			if (!r->repository || !(r->repository_id || r->repository_owner_id))
+				continue;
+			if ((n & (n - 1)) == 0)
+				pins = xrealloc(pins, (n ? 2 * n : 1) * sizeof(*pins));
+			pins[n++] = (struct pin){&g->items[i], r};
+		}
+	if (n)
+		qsort(pins, n, sizeof(*pins), compare_pins);
+	*ret_n = n;
+	return pins;
+}
+
+/* Whether `id` is another one than *first, which becomes `p` where nothing is known yet. */
+static bool contradicts(const struct pin **first, int64_t first_id, const struct pin *p, int64_t id)
+{
+	if (id && !*first)
+		*first = p;
+	return id && first_id && id != first_id;
+}
+
+/* A pin holds for the repository, whichever accelerator's file has it: two that contradict each
+ * other would refuse every token. */
+static void tell_contradicting_pins(struct registry *g)
+{
+	size_t n;
+	struct pin *pins = find_pins(g, &n);
+	const struct pin *by_id = NULL, *by_owner = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct runner *r = pins[i].runner;
+		const struct pin *other = NULL;
+
+		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
+			by_id = by_owner = NULL;
+		if (contradicts(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
+			r->repository_id))
+			other = by_id;
+		else if (contradicts(&by_owner,
+			     by_owner ? by_owner->runner->repository_owner_id : 0, &pins[i],
+			     r->repository_owner_id))
+			other = by_owner;
+		if (other)
+			problem_add(g->problems, pins[i].of->file, pins[i].of->line,
+			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
+			    other->of->line);
+	}
+	free(pins);
+}
+
 enum { SHORT_COMMIT_CHARS = 7 };
 
 /* The folder is called by the commit, and the files as the repository calls them. */
@@ -219,6 +293,7 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 	if (g.n)
 		qsort(g.items, g.n, sizeof(*g.items), compare);
 	tell_clashes(&g);
+	tell_contradicting_pins(&g);
 	main->c.accelerators = g.items;
 	main->c.n_accelerators = g.n;
 }

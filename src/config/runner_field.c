@@ -17,6 +17,10 @@ struct draft {
 static const struct field GITHUB_FIELDS[] = {
     {"repository", field_text, REQUIRED, .offset = AT(runner.repository), .check = check_repository,
 	.max = 201},
+    {"repository_id", field_integer64, OPTIONAL, .offset = AT(runner.repository_id), .min = 1,
+	.max = INT64_MAX},
+    {"repository_owner_id", field_integer64, OPTIONAL, .offset = AT(runner.repository_owner_id),
+	.min = 1, .max = INT64_MAX},
     {"workflow", field_text, OPTIONAL, .offset = AT(runner.workflow), .check = check_workflow,
 	.max = 255},
     {.key = NULL},

@@ -178,6 +178,24 @@ static void print_accelerators(const struct ctl *ctl, const json_t *list)
 	table_print(t, ctl, "no accelerators");
 }
 
+static void print_refused_identities(const struct ctl *ctl, const json_t *list)
+{
+	char line[512];
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(list, i, row)
+	{
+		const char *repository = json_get_str(row, "repository");
+
+		snprintf(line, sizeof(line),
+		    "the last token of %s was refused, because it is of another repository: "
+		    "outpostctl identities",
+		    repository ? repository : "");
+		print_trouble(ctl, line);
+	}
+}
+
 static void print_troubles(const struct ctl *ctl, const json_t *v)
 {
 	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
@@ -213,6 +231,7 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 		print_trouble(ctl, buf_str(&line));
 	}
 	print_registry_troubles(ctl, json_object_get(v, "registry"));
+	print_refused_identities(ctl, json_object_get(v, "refused_identities"));
 	buf_release(&line);
 }
 

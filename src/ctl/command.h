@@ -48,6 +48,8 @@ int cmd_report_push(const struct ctl *ctl, int argc, char **argv);
 int cmd_known_add(const struct ctl *ctl, int argc, char **argv);
 int cmd_known_list(const struct ctl *ctl, int argc, char **argv);
 int cmd_known_remove(const struct ctl *ctl, int argc, char **argv);
+int cmd_identities(const struct ctl *ctl, int argc, char **argv);
+int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv);
 int cmd_nightly(const struct ctl *ctl, int argc, char **argv);
 int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv);
 int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv);

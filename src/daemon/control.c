@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "daemon/control_identities.h"
 #include "daemon/control_internal.h"
 #include "daemon/control_known.h"
 #include "daemon/control_tokens.h"
@@ -90,6 +91,12 @@ static void add_routes(struct control *c)
 		.pattern = "/control/comments/{pr}",
 		.on_request = control_on_preview},
 	    {.method = "POST", .pattern = "/control/backup", .on_request = control_on_backup},
+	    {.method = "GET",
+		.pattern = "/control/identities",
+		.on_request = control_on_identities},
+	    {.method = "POST",
+		.pattern = "/control/identities/forget",
+		.on_request = control_on_identity_forget},
 	    {.method = "GET", .pattern = "/control/known", .on_request = control_on_known},
 	    {.method = "POST", .pattern = "/control/known", .on_request = control_on_known_add},
 	    {.method = "POST",

@@ -1,6 +1,7 @@
 /* outpostctl status: what the store knows, and what only this process does. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "daemon/control_identities.h"
 #include "daemon/control_internal.h"
 #include "daemon/registry_status.h"
 #include "daemon/runner_status.h"
@@ -47,21 +48,45 @@ static json_t *config_json(const struct daemon *d)
 struct status_answer {
 	struct control_request *request;
 	json_t *status;
+	struct list_identities identities;
 };
+
+static void answer(struct status_answer *a, int err)
+{
+	if (err) {
+		control_respond_error(a->request->request, err, NULL);
+		json_decref(a->status);
+	} else {
+		control_respond(a->request->request, 200, a->status);
+	}
+	list_identities_release(&a->identities);
+	control_end(a->request);
+	free(a);
+}
+
+static void identities_read(struct store_query *q)
+{
+	struct status_answer *a = CONTAINER_OF(q, struct status_answer, identities.q);
+
+	if (!q->err)
+		json_object_set_new(
+		    a->status, "refused_identities", identities_json(&a->identities));
+	answer(a, q->err);
+}
 
 static void accelerators_read(int err, json_t *list, void *owner)
 {
 	struct status_answer *a = owner;
 
-	if (err) {
-		control_respond_error(a->request->request, err, NULL);
-		json_decref(a->status);
-	} else {
+	if (!err) {
 		json_object_set_new(a->status, "accelerator_list", list);
-		control_respond(a->request->request, 200, a->status);
+		a->identities.only_refused = true;
+		a->identities.q.done = identities_read;
+		err = store_list_identities(a->request->daemon->store, &a->identities);
+		if (!err)
+			return;
 	}
-	control_end(a->request);
-	free(a);
+	answer(a, err);
 }
 
 static void status_read(int err, json_t *status, void *owner)
@@ -85,7 +110,7 @@ static void status_read(int err, json_t *status, void *owner)
 	registry_status_add(status, d);
 	runner_status_add(status, d);
 	a = xcalloc(1, sizeof(*a));
-	*a = (struct status_answer){q, status};
+	*a = (struct status_answer){.request = q, .status = status};
 	web_accelerators(d->web, accelerators_read, a);
 }
 

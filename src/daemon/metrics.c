@@ -71,6 +71,9 @@ static void put_runners(struct buf *out, const struct runners_counters *c)
 	put_family(out, "outpost_reports_total",
 	    "Reports of jobs, and what machines ask, by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
+	put_one(out, "outpost_identities_refused_total", "counter",
+	    "Tokens refused because their repository's ids are not those pinned or on record.",
+	    c->n_identity_refused);
 	put_one(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
 	    c->n_key_fetches);
 	put_one(out, "outpost_oidc_key_fetch_failures_total", "counter", "Of these, failed ones.",

@@ -27,12 +27,14 @@ struct runner {
 	enum runner_kind kind;
 	bool is_nightly_only; /* gets periodic runs, but neither pull requests nor pushes */
 	char *repository;     /* github, infra: owner/name as configured */
-	char *workflow;       /* github: `.github/workflows/x.yml` or NULL */
-	char *url;            /* webhook */
-	char *secret;         /* webhook: the HMAC key, read at load; never logged */
-	size_t secret_bytes;  /* webhook */
-	char **labels;        /* pull: NULL-terminated */
-	int max_parallel;     /* pull */
+	/* github, infra: pinned, so that only this repository reports under its name; 0: not */
+	int64_t repository_id, repository_owner_id;
+	char *workflow;      /* github: `.github/workflows/x.yml` or NULL */
+	char *url;           /* webhook */
+	char *secret;        /* webhook: the HMAC key, read at load; never logged */
+	size_t secret_bytes; /* webhook */
+	char **labels;       /* pull: NULL-terminated */
+	int max_parallel;    /* pull */
 };
 
 /* What of a job's log leaves the vendor's machine. */

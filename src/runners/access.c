@@ -29,8 +29,17 @@ static bool names_workflow(const char *workflow_ref, const char *repository, con
 
 enum bond { BOND_NONE, BOND_REFUSED, BOND_ALLOWED };
 
+/* The configuration holds no two pins that contradict each other. */
+static void pin(struct repository_ids *pinned, const struct runner *r)
+{
+	if (r->repository_id)
+		pinned->repository_id = r->repository_id;
+	if (r->repository_owner_id)
+		pinned->owner_id = r->repository_owner_id;
+}
+
 static enum bond bond_of(const struct accelerator *a, const char *repository,
-    const char *workflow_ref, const char **ret_repository)
+    const char *workflow_ref, struct access *ret)
 {
 	enum bond best = BOND_NONE;
 
@@ -41,10 +50,12 @@ static enum bond bond_of(const struct accelerator *a, const char *repository,
 
 		if (!is_here)
 			continue;
-		*ret_repository = r->repository;
+		ret->repository = r->repository;
+		pin(&ret->pinned, r);
 		if (!r->workflow || names_workflow(workflow_ref, r->repository, r->workflow))
-			return BOND_ALLOWED;
-		best = BOND_REFUSED;
+			best = BOND_ALLOWED;
+		else if (best == BOND_NONE)
+			best = BOND_REFUSED;
 	}
 	return best;
 }
@@ -71,7 +82,7 @@ void access_of_repository(
 	for (size_t i = 0; i < c->n_accelerators; i++) {
 		const struct accelerator *a = &c->accelerators[i];
 
-		switch (bond_of(a, repository, workflow_ref, &ret->repository)) {
+		switch (bond_of(a, repository, workflow_ref, ret)) {
 		case BOND_ALLOWED:
 			allow(ret, a);
 			break;

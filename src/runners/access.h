@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
+#include "store/identities.h"
 
 /* NULL-terminated lists of accelerators' names; the names are the snapshot's, which must
  * outlive this. */
@@ -18,6 +19,8 @@ struct access {
 	size_t n_silent;
 	const char **refused; /* the repository's, but bound to another workflow */
 	size_t n_refused;
+	/* what the repository's runners pin, whichever accelerator's file does; 0: not pinned */
+	struct repository_ids pinned;
 };
 
 /* repository: owner/name, compared without case. workflow_ref: the token's

@@ -71,22 +71,24 @@ static void refuse_token(struct runners *r, struct http_request *q, int err, con
 			.status = 401, .detail = "the token is not valid", .why = e->text});
 }
 
-static void take_report(struct runners *r, struct http_request *q, const struct oidc_caller *caller)
+static void read_report(struct submission *s)
 {
 	struct error e = {0};
+	size_t n;
+	const char *body = http_body(s->request, &n);
+
+	submission_start(s, callback_request_parse(body, n, &s->body, &e), &e);
+}
+
+static void take_report(struct runners *r, struct http_request *q, const struct oidc_caller *caller)
+{
 	struct submission *s;
 	struct access access;
-	const char *body;
-	size_t n;
-	int err;
 
 	access_of_repository(r->config, caller->repository, caller->workflow_ref, &access);
 	s = submission_new(r, q, &(struct reporter){.repository = caller->repository}, &access);
-	if (!s)
-		return;
-	body = http_body(q, &n);
-	err = callback_request_parse(body, n, &s->body, &e);
-	submission_start(s, err, &e);
+	if (s)
+		submission_identify(s, caller, read_report);
 }
 
 /* A report of a dispatch names the dispatch in its path, where the token is checked against it:

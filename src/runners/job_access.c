@@ -149,6 +149,34 @@ static void find(struct job_access *a)
 	}
 }
 
+static void on_identified(struct identity_check *c)
+{
+	struct job_access *a = CONTAINER_OF(c, struct job_access, identity);
+
+	if (a->request && !c->err) {
+		find(a);
+		return;
+	}
+	if (c->err == ERR_DENIED)
+		answer(a, 403, c->why.text, NULL);
+	else if (a->request)
+		answer_unread(a, c->err);
+	end(a);
+}
+
+static void identify(struct job_access *a)
+{
+	int err;
+
+	a->identity.runners = a->runners;
+	a->identity.done = on_identified;
+	err = identity_check_start(&a->identity);
+	if (err) {
+		answer_unread(a, err);
+		give_up(a);
+	}
+}
+
 /* The token is good: within its rate, and for something that is registered? */
 static void admit(struct job_access *a)
 {
@@ -171,6 +199,8 @@ static void admit(struct job_access *a)
 		    is_registered ? "the accelerator is bound to another workflow than the token's"
 				  : "the caller is not in the registry",
 		    NULL);
+	} else if (a->is_identity_checked) {
+		identify(a);
 	} else {
 		http_note_authenticated(a->request);
 		find(a);
@@ -264,6 +294,9 @@ static void admit_oidc(struct job_access *a, const char *token)
 		access_of_repository(a->config, caller.repository, caller.workflow_ref, &a->access);
 		a->repository = caller.repository;
 		caller.repository = NULL;
+		a->is_identity_checked = identity_is_checked(&caller);
+		identity_check_init(
+		    &a->identity, caller.issuer, a->repository, caller.ids, &a->access);
 		a->caller = xstrdup(a->repository);
 		admit(a);
 	}

@@ -6,6 +6,7 @@
 
 #include "http/server.h"
 #include "runners/access.h"
+#include "runners/identity.h"
 #include "runners/runners_internal.h"
 #include "store/jobs.h"
 
@@ -27,6 +28,8 @@ struct job_access {
 	int64_t token_id;  /* of a vendor's token; 0: it is of another kind */
 	char *machine;     /* of a machine's token: only the jobs of its leases */
 	struct key_wait keys;
+	struct identity_check identity; /* of an OIDC token: its repository's ids */
+	bool is_identity_checked;       /* it needs that */
 };
 
 /* For PUT /api/v1/jobs/{id}/…, in stream mode, inside on_request: pauses the body. Fill in the

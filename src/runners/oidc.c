@@ -129,6 +129,26 @@ static int find_repository(
 	return 0;
 }
 
+/* GitHub writes its ids as text. */
+static int read_id(const json_t *claims, const char *name, int64_t *ret, struct error *e)
+{
+	const json_t *claim = json_object_get(claims, name);
+
+	*ret = json_integer_value(claim);
+	if (json_is_string(claim) && parse_int64(json_string_value(claim), ret))
+		*ret = 0;
+	if (claim && *ret <= 0)
+		return error_set(e, ERR_AUTH, "the claim %s is not a number of a repository", name);
+	return 0;
+}
+
+static int read_ids(const json_t *claims, struct repository_ids *ret, struct error *e)
+{
+	int err = read_id(claims, "repository_id", &ret->repository_id, e);
+
+	return err ? err : read_id(claims, "repository_owner_id", &ret->owner_id, e);
+}
+
 /* Cheap questions first; whom it speaks for is asked only once it is known to be genuine. */
 static int verify(const struct config *c, const struct jwt *token, int64_t now_wall_ms,
     oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
@@ -156,6 +176,8 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	if (err)
 		return error_set(e, ERR_AUTH, "the signature is wrong");
 	err = find_repository(ret->issuer, token->payload, &ret->repository, e);
+	if (!err && ret->issuer->n_mappings == 0)
+		err = read_ids(token->payload, &ret->ids, e);
 	if (!err)
 		ret->workflow_ref =
 		    xstrdup_or_null(json_get_str(token->payload, "job_workflow_ref"));

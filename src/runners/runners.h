@@ -58,6 +58,8 @@ struct runners_counters {
 	int64_t n_conflict;    /* 409 */
 	int64_t n_over_rate;   /* 429 */
 	int64_t n_busy;        /* 503 */
+	int64_t
+	    n_identity_refused; /* tokens of another repository than the one known by its name */
 	int64_t n_key_fetches, n_key_fetch_failures;
 	int64_t n_leases_granted, n_leases_returned, n_leases_expired;
 };

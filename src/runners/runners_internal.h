@@ -35,7 +35,8 @@ struct runners {
 	bool is_closing, are_keys_closed, are_credentials_closed;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
-	struct log_limit refused_lines, ignored_lines; /* strangers can cause these */
+	/* strangers can cause these */
+	struct log_limit refused_lines, ignored_lines, identity_lines;
 	struct runners_counters counters;
 };
 

@@ -263,6 +263,50 @@ void submission_start(struct submission *s, int err, const struct error *e)
 	}
 }
 
+/* ---- is it that repository? ---- */
+
+static void on_identified(struct identity_check *c)
+{
+	struct submission *s = CONTAINER_OF(c, struct submission, identity);
+	struct runners *r = s->runners;
+
+	if (s->request)
+		http_on_gone(s->request, NULL);
+	if (s->request && !c->err) {
+		s->then(s);
+	} else {
+		if (c->err == ERR_DENIED)
+			refuse(s, 403, c->why.text);
+		else if (s->request)
+			answer_busy(r, s->request, s->caller, c->err);
+		submission_free(s);
+	}
+	runners_let_go(r);
+}
+
+void submission_identify(
+    struct submission *s, const struct oidc_caller *caller, void (*then)(struct submission *s))
+{
+	int err;
+
+	if (!identity_is_checked(caller)) {
+		then(s);
+		return;
+	}
+	s->then = then;
+	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
+	identity_check_init(&s->identity, caller->issuer, s->repository, caller->ids, &s->access);
+	err = identity_check_start(&s->identity);
+	if (err) {
+		answer_busy(s->runners, s->request, s->caller, err);
+		submission_free(s);
+		return;
+	}
+	runners_hold(s->runners);
+	http_set_user(s->request, s);
+	http_on_gone(s->request, on_gone);
+}
+
 /* ---- who may ---- */
 
 /* True when the caller is within its rate and may report for something that is shown. */

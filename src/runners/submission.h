@@ -6,6 +6,7 @@
 #include "http/server.h"
 #include "runners/access.h"
 #include "runners/callback_request.h"
+#include "runners/identity.h"
 #include "runners/runners_internal.h"
 #include "store/jobs.h"
 
@@ -19,6 +20,8 @@ struct submission {
 	char *accelerator; /* to which a token of ours is bound; else NULL */
 	char *machine;     /* to whose leases a token of `runner add` is bound; else NULL */
 	struct access access;
+	struct identity_check identity;
+	void (*then)(struct submission *s);
 	struct callback_request body;
 	bool is_self_report; /* no dispatch was found, or looked for: `nightly` counts, not `job` */
 	struct report_job job;
@@ -35,6 +38,11 @@ struct reporter {
  * is to be read; else fill `body` and start it. */
 struct submission *submission_new(
     struct runners *r, struct http_request *q, const struct reporter *by, struct access *access);
+/* Checks that the caller's repository is the one known by its name, then runs `then`, which reads
+ * the body and starts it; or answers (403, 503) and frees it. Runs it at once where there is nothing
+ * to check. The caller's issuer is the snapshot's. */
+void submission_identify(
+    struct submission *s, const struct oidc_caller *caller, void (*then)(struct submission *s));
 /* The body was read with `err`; answers now or later, frees itself then. */
 void submission_start(struct submission *s, int err, const struct error *e);
 

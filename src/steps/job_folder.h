@@ -33,7 +33,8 @@ struct step_outcome {
 
 struct job_result {
 	/* success | failure | timed_out | cancelled | startup_failure (checkout, sandbox) |
-	 * action_required (the steps passed, but the report that was promised is missing or wrong) */
+	 * action_required (a step's program or file is not there to be run; or the steps passed,
+	 * but the report that was promised is missing or wrong) */
 	char *conclusion;
 	char *message;              /* one line: why, without secrets; NULL for success */
 	struct step_outcome *steps; /* those that were begun */

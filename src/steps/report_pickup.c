@@ -125,7 +125,7 @@ static int say_missing(const struct job *j, size_t n_old, struct error *e)
 
 	error_set(e, ERR_INVALID,
 	    n_old > 0 ? "no report: what matches %s came with the checkout"
-		      : "no report: nothing matches %s",
+		      : "no report: nothing matches %s in the job's work folder",
 	    patterns);
 	free(patterns);
 	return ERR_INVALID;

@@ -8,6 +8,7 @@
 #include "base/strv.h"
 #include "steps/descendants.h"
 #include "steps/environment.h"
+#include "steps/hidden.h"
 #include "steps/sandbox.h"
 
 enum { MESSAGE_MAX_CHARS = 500, STRAYS_WITHIN_MS = 10 * 1000 };
@@ -38,6 +39,24 @@ void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
 	buf_release(&line);
 	free(masked);
 	free(text);
+}
+
+void job_conclude_also(struct job *j, const char *conclusion, const char *text)
+{
+	struct buf line = BUF_INIT(MESSAGE_MAX_CHARS * 4 + 16);
+	char *masked, *first = j->result.message;
+
+	if (!j->result.conclusion) {
+		job_conclude(j, conclusion, "%s", text);
+		return;
+	}
+	masked = masks_text(j->masks, text);
+	escape_line(&line, masked, MESSAGE_MAX_CHARS);
+	j->result.message =
+	    xasprintf("%s%s%s", first ? first : "", first ? "; " : "", buf_str(&line));
+	buf_release(&line);
+	free(masked);
+	free(first);
 }
 
 /* "3h", "10m", "1.5 s": static, for one use at a time. */
@@ -133,7 +152,8 @@ static void note_outcome(struct job *j, const struct runner_step *step, const st
 	    .duration_ms = end->duration_ms};
 }
 
-static void conclude_sandbox(struct job *j)
+/* What the step wrote last. free(). */
+static char *last_line(const struct job *j)
 {
 	char *text = job_log_excerpt(j->log), *last;
 	size_t n = strlen(text);
@@ -141,8 +161,37 @@ static void conclude_sandbox(struct job *j)
 	while (n > 0 && text[n - 1] == '\n')
 		text[--n] = '\0';
 	last = strrchr(text, '\n');
-	job_conclude(j, "startup_failure", "sandbox: %s", last ? last + 1 : text);
+	last = xstrdup(last ? last + 1 : text);
 	free(text);
+	return last;
+}
+
+/* A step that ended by itself with an error. What was not there to be run is the machine's fault
+ * and not the change's: the job has no result then. */
+static void conclude_failure(
+    struct job *j, const struct runner_step *step, const struct child_end *end)
+{
+	bool has_sandbox = j->config->sandbox == SANDBOX_BUBBLEWRAP;
+	bool is_not_found = end->exit_code == 126 || end->exit_code == 127;
+	char *line = last_line(j);
+	char *hidden = has_sandbox ? hidden_find(j, step, line) : NULL;
+	char *setting = hidden ? hidden_setting(hidden) : NULL;
+
+	if (hidden)
+		job_conclude(j, "action_required",
+		    "step %s: exit %d%s: the sandbox hides %s; in the runner's file %s shows it",
+		    step->name, end->exit_code, exit_words(end->exit_code), hidden, setting);
+	else if (is_not_found)
+		job_conclude(j, "action_required", "step %s: exit %d%s%s", step->name,
+		    end->exit_code, exit_words(end->exit_code),
+		    has_sandbox ? ": the sandbox shows the system, the work folder and what "
+				  "`allow` in the runner's file lists"
+				: "");
+	else
+		job_conclude(j, "failure", "step %s: exit %d", step->name, end->exit_code);
+	free(setting);
+	free(hidden);
+	free(line);
 }
 
 static void conclude_step(
@@ -156,14 +205,16 @@ static void conclude_step(
 	else if (end->is_timeout)
 		job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
 		    duration_text(step->timeout_ms));
-	else if (!end->is_set_up && end->exit_code > 0)
-		conclude_sandbox(j);
-	else if (end->signal)
+	else if (!end->is_set_up && end->exit_code > 0) {
+		char *line = last_line(j);
+
+		job_conclude(j, "startup_failure", "sandbox: %s", line);
+		free(line);
+	} else if (end->signal)
 		job_conclude(j, "failure", "step %s: signal %d (%s)", step->name, end->signal,
 		    strsignal(end->signal));
 	else if (end->exit_code != 0)
-		job_conclude(j, "failure", "step %s: exit %d%s", step->name, end->exit_code,
-		    exit_words(end->exit_code));
+		conclude_failure(j, step, end);
 }
 
 /* Whoever killed the supervisor left us its children. */
@@ -176,8 +227,7 @@ static void end_strays(struct child_end *end)
 	end->n_left += d.n_killed;
 }
 
-/* Runs a shell script as a step is run. */
-static int run_script(struct job *j, const char *run, int64_t timeout_ms,
+int step_run_script(struct job *j, const char *run, int64_t timeout_ms,
     void (*on_text)(void *ctx, const char *p, size_t n), struct child_end *ret, struct error *e)
 {
 	struct environment env = {.n = 0};
@@ -213,7 +263,7 @@ void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 	struct error e = {0};
 
 	say_begin(j, step);
-	if (run_script(j, step->run, timeout_ms, on_output, &end, &e)) {
+	if (step_run_script(j, step->run, timeout_ms, on_output, &end, &e)) {
 		job_log_say(j->log, "step %s: %s", step->name, e.text);
 		job_conclude(j, "startup_failure", "step %s: %s", step->name, e.text);
 	} else {

@@ -8,7 +8,15 @@
  * otherwise the conclusion and its message are set. */
 void step_run(struct job *j, const struct runner_step *step, bool *ret_ok);
 
+/* Runs a shell script as a step is run: in the sandbox if there is one, with the steps'
+ * environment. As child_run(); on_text may be NULL. */
+int step_run_script(struct job *j, const char *run, int64_t timeout_ms,
+    void (*on_text)(void *ctx, const char *p, size_t n), struct child_end *ret,
+    struct error *e) MUST_CHECK;
+
 /* Sets how the job ends, unless that is known already. */
 void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...) PRINTF(3, 4);
+/* The same, and where it is known already, the text is added to the message. */
+void job_conclude_also(struct job *j, const char *conclusion, const char *text);
 
 #endif

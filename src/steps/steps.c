@@ -201,7 +201,7 @@ static void pick_up_report(struct job *j, const struct found_files *before)
 		job_log_say(j->log, "%s", e.text);
 		if (j->stop.is_wanted)
 			job_conclude(j, "cancelled", "cancelled while the report was read");
-		job_conclude(j, "action_required", "%s", e.text);
+		job_conclude_also(j, "action_required", e.text);
 	}
 }
 

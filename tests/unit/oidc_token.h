@@ -69,10 +69,11 @@ static inline char *jwks_text(json_t *one)
 /* Good claims, valid around now_s; json_decref(). */
 static inline json_t *good_claims(int64_t now_s)
 {
-	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s}", "iss", ISSUER, "aud", AUDIENCE, "exp",
-	    (json_int_t)now_s + 300, "nbf", (json_int_t)now_s - 10, "iat", (json_int_t)now_s - 10,
-	    "repository", "Ascend/pytorch", "job_workflow_ref",
-	    "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main");
+	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s}", "iss", ISSUER, "aud", AUDIENCE,
+	    "exp", (json_int_t)now_s + 300, "nbf", (json_int_t)now_s - 10, "iat",
+	    (json_int_t)now_s - 10, "repository", "Ascend/pytorch", "job_workflow_ref",
+	    "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main", "repository_id", "74",
+	    "repository_owner_id", "65");
 }
 
 static inline void append_part(struct buf *token, const json_t *part)

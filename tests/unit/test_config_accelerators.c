@@ -40,6 +40,8 @@ static void test_defaults(void **state)
 	assert_int_equal(a->runners[0].kind, RUNNER_GITHUB);
 	assert_string_equal(a->runners[0].repository, "o/r");
 	assert_null(a->runners[0].workflow);
+	assert_int_equal(a->runners[0].repository_id, 0);
+	assert_int_equal(a->runners[0].repository_owner_id, 0);
 	assert_true(a->triggers.has_pull_request);
 	assert_null(a->triggers.paths);
 	assert_int_equal(a->triggers.label, LABEL_OPTIONAL);
@@ -75,7 +77,8 @@ static void test_everything_written(void **state)
 		 "visibility: summary\n"
 		 "runners:\n"
 		 "  - name: ci\n"
-		 "    github: {repository: o/r, workflow: .github/workflows/x.yml}\n"
+		 "    github: {repository: o/r, workflow: .github/workflows/x.yml,\n"
+		 "      repository_id: 74, repository_owner_id: 9223372036854775807}\n"
 		 "  - {name: lab, webhook: {url: https://ci.example/hook, secret: hook}}\n"
 		 "  - {name: farm, pull: {labels: [a, b], max_parallel: 2}}\n"
 		 "  - {name: any, pull: }\n"
@@ -96,6 +99,8 @@ static void test_everything_written(void **state)
 	assert_int_equal(a->visibility, VISIBILITY_SUMMARY);
 	assert_int_equal(a->n_runners, 4);
 	assert_string_equal(a->runners[0].workflow, ".github/workflows/x.yml");
+	assert_int_equal(a->runners[0].repository_id, 74);
+	assert_int_equal(a->runners[0].repository_owner_id, INT64_MAX);
 	assert_int_equal(a->runners[1].kind, RUNNER_WEBHOOK);
 	assert_string_equal(a->runners[1].url, "https://ci.example/hook");
 	assert_int_equal(a->runners[1].secret_bytes, 8);
@@ -222,6 +227,11 @@ static const struct {
 	"a.d/npu.yml:5: a runner has one of github, webhook and pull, not several\n"},
     {"{pull: }", "a.d/npu.yml:5: missing key \"runners.name\"\n"},
     {"ci", "a.d/npu.yml:5: runners must be a map, not text\n"},
+    {"{name: ci, github: {repository: a/b, repository_id: 0}}",
+	"a.d/npu.yml:5: runners.github.repository_id must be a whole number from 1, not \"0\"\n"},
+    {"{name: ci, github: {repository: a/b, repository_owner_id: x}}",
+	"a.d/npu.yml:5: runners.github.repository_owner_id must be a whole number from 1, not "
+	"\"x\"\n"},
     {"{name: ci, github: {repository: r}}",
 	"a.d/npu.yml:5: runners.github.repository must be owner/name, not \"r\"\n"},
     {"{name: ci, github: {repository: o/r, workflow: x.yml}}",
@@ -400,6 +410,34 @@ static void test_several_files(void **state)
 	    "a.d/z.yml:1: the name \"b\" is taken by a.d/x.yml:2\n");
 }
 
+#define PINNED(name, repository, ids)                                                              \
+	"name: " name                                                                              \
+	"\ntitle: T\nlevel: L2\nrunners: [{name: ci, github: {repository: " repository ", " ids    \
+	"}}]\n"
+
+static void test_contradicting_pins(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	folder_write("outpost.yml",
+	    WITH_FOLDER "infra: {repository: o/infra, repository_id: 7, repository_owner_id: 8}\n");
+	folder_write("a.d/a.yml", PINNED("a", "o/r", "repository_id: 74"));
+	folder_write("a.d/b.yml", PINNED("b", "O/r", "repository_id: 74, repository_owner_id: 65"));
+	folder_write("a.d/c.yml", PINNED("c", "o/other", "repository_id: 99"));
+	folder_write("a.d/d.yml", "name: d\ntitle: D\nlevel: L2\n");
+	c = folder_load();
+	assert_int_equal(config_accelerator(c, "d")->runners[0].repository_id, 7);
+	assert_int_equal(config_accelerator(c, "d")->runners[0].repository_owner_id, 8);
+	config_unref(c);
+	folder_write("a.d/e.yml", PINNED("e", "o/R", "repository_id: 75"));
+	folder_write("a.d/f.yml", PINNED("f", "o/r", "repository_owner_id: 66"));
+	folder_write("a.d/g.yml", PINNED("g", "o/infra", "repository_id: 1"));
+	folder_expect("a.d/e.yml:1: o/R is pinned to another id by a.d/a.yml:1\n"
+		      "a.d/f.yml:1: o/r is pinned to another id by a.d/b.yml:1\n"
+		      "a.d/g.yml:1: o/infra is pinned to another id by a.d/d.yml:1\n");
+}
+
 static void test_default_folder(void **state)
 {
 	struct config *c;
@@ -430,6 +468,7 @@ int main(void)
 	    T(test_no_path_leads_out),
 	    T(test_urls),
 	    T(test_several_files),
+	    T(test_contradicting_pins),
 	    T(test_default_folder),
 	};
 

@@ -96,11 +96,38 @@ static void test_asks_by_accelerator(void **state)
 	access_release(&a);
 }
 
+/* Finding 15: a pin of one file holds for the repository. */
+static void test_collects_pins(void **state)
+{
+	struct runner pinned[] = {
+	    {.kind = RUNNER_GITHUB, .repository = TEXT("o/r"), .repository_id = 74}};
+	struct runner other[] = {{.kind = RUNNER_PULL},
+	    {.kind = RUNNER_INFRA, .repository = TEXT("O/R"), .repository_owner_id = 65},
+	    {.kind = RUNNER_GITHUB, .repository = TEXT("o/r2"), .repository_id = 99}};
+	struct accelerator accelerators[] = {
+	    {.name = TEXT("a"), .level = LEVEL_2, .runners = pinned, .n_runners = 1},
+	    {.name = TEXT("b"), .level = LEVEL_2, .runners = other, .n_runners = 3},
+	};
+	const struct config c = {.accelerators = accelerators, .n_accelerators = 2};
+	struct access a;
+
+	(void)state;
+	access_of_repository(&c, "o/R", NULL, &a);
+	assert_int_equal(a.pinned.repository_id, 74);
+	assert_int_equal(a.pinned.owner_id, 65);
+	access_release(&a);
+	access_of_repository(&c, "o/r2", NULL, &a);
+	assert_int_equal(a.pinned.repository_id, 99);
+	assert_int_equal(a.pinned.owner_id, 0);
+	access_release(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_table),
 	    cmocka_unit_test(test_asks_by_accelerator),
+	    cmocka_unit_test(test_collects_pins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "model/callback_token.h"
 #include "oidc_token.h"
 #include "runners/runners.h"
+#include "store/identities.h"
 #include "store/jobs.h"
 
 #define GUID      "0b989ba4-242f-11e5-81e1-c7b6966d2516"
@@ -39,6 +40,11 @@ static struct {
 	int submit_err, done_err;
 	enum report_outcome outcome;
 	int n_jobs, n_nightlies;
+	enum identity_outcome identity;
+	int identity_err;
+	int n_identities;
+	char issuer[64];
+	struct repository_ids ids;
 	char repository[64], dispatch_id[64], accelerator[64], allowed[128], silent[128], sha[64];
 } told;
 
@@ -79,6 +85,19 @@ int store_report_job(struct store *s, struct report_job *op)
 	if (!told.submit_err)
 		loop_reap(told.loop, finish, &op->op);
 	return told.submit_err;
+}
+
+int store_check_identity(struct store *s, struct check_identity *op)
+{
+	(void)s;
+	told.n_identities++;
+	keep(told.issuer, sizeof(told.issuer), op->issuer);
+	told.ids = op->token;
+	op->outcome = told.identity;
+	op->recorded = (struct repository_ids){1, 2};
+	if (!told.identity_err)
+		loop_reap(told.loop, finish, &op->op);
+	return told.identity_err;
 }
 
 int store_report_nightly(struct store *s, struct report_nightly *op)
@@ -282,6 +301,7 @@ static void test_answers_each_outcome(void **state)
 	    {REPORT_NO_DISPATCH, 400, "no such dispatch"},
 	    {REPORT_WHICH_ACCELERATOR, 400, "workflow.accelerator"},
 	    {REPORT_WRONG_ACCELERATOR, 403, "{\"detail\":"},
+	    {REPORT_NOT_ITS_LEASE, 403, "of its own leases"},
 	};
 	struct fixture *f = *state;
 
@@ -299,6 +319,33 @@ static void test_answers_each_outcome(void **state)
 	told.submit_err = 0;
 	told.done_err = ERR_FULL;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "detail"), 503);
+}
+
+/* Finding 15. */
+static void test_asks_whether_it_is_that_repository(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(call_back(f, "ascend/pytorch", BODY(""), "ok"), 200);
+	assert_int_equal(told.n_identities, 1);
+	assert_string_equal(told.issuer, ISSUER);
+	assert_int_equal(told.ids.repository_id, 74);
+	assert_int_equal(told.ids.owner_id, 65);
+	told.identity = IDENTITY_NOT_AS_RECORDED;
+	assert_int_equal(
+	    call_back(f, "Ascend/pytorch", BODY(""), "repository_id 74, repository_owner_id 65"),
+	    403);
+	told.identity = IDENTITY_NOT_AS_PINNED;
+	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "pins for Ascend/pytorch"), 403);
+	assert_int_equal(told.n_jobs, 1);
+	assert_int_equal(runners_counters(f->runners)->n_identity_refused, 2);
+	told.identity = IDENTITY_ACCEPTED;
+	told.identity_err = ERR_BUSY;
+	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "detail"), 503);
+	/* nobody who is not registered leaves anything */
+	assert_int_equal(told.n_identities, 4);
+	assert_int_equal(call_back(f, "someone/else", BODY(""), "ignored"), 200);
+	assert_int_equal(told.n_identities, 4);
 }
 
 static void test_asks_the_registry_first(void **state)
@@ -541,6 +588,7 @@ int main(void)
 	    TEST(test_records),
 	    TEST(test_answers_each_outcome),
 	    TEST(test_asks_the_registry_first),
+	    TEST(test_asks_whether_it_is_that_repository),
 	    TEST(test_refuses_bodies),
 	    TEST(test_takes_self_reports),
 	    TEST(test_takes_self_reports_by_any_id),

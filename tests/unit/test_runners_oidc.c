@@ -99,6 +99,8 @@ static void test_accepts_a_good_token(void **state)
 	assert_string_equal(
 	    caller.workflow_ref, "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main");
 	assert_ptr_equal(caller.issuer, &issuers[0]);
+	assert_int_equal(caller.ids.repository_id, 74);
+	assert_int_equal(caller.ids.owner_id, 65);
 	oidc_caller_release(&caller);
 	free(token);
 	json_decref(claims);
@@ -137,6 +139,18 @@ static const struct {
     {"repository", NULL, ERR_AUTH, "repository"},
     {"repository", "7", ERR_AUTH, "repository"},
     {"repository", "\"a/b/c\"", ERR_AUTH, "repository"},
+    {"repository_id", NULL, 0, NULL},
+    {"repository_id", "74", 0, NULL},
+    {"repository_id", "9223372036854775807", 0, NULL},
+    {"repository_id", "\"9223372036854775808\"", ERR_AUTH, "repository_id"},
+    {"repository_id", "0", ERR_AUTH, "repository_id"},
+    {"repository_id", "\"-74\"", ERR_AUTH, "repository_id"},
+    {"repository_id", "\"74 \"", ERR_AUTH, "repository_id"},
+    {"repository_id", "\"\"", ERR_AUTH, "repository_id"},
+    {"repository_id", "null", ERR_AUTH, "repository_id"},
+    {"repository_id", "[74]", ERR_AUTH, "repository_id"},
+    {"repository_owner_id", "7.5", ERR_AUTH, "repository_owner_id"},
+    {"repository_owner_id", NULL, 0, NULL},
     {"job_workflow_ref", NULL, 0, NULL},
     {"job_workflow_ref", "7", 0, NULL},
 };

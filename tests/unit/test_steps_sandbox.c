@@ -266,6 +266,60 @@ static void test_exit_codes(void **state)
 	assert_int_equal(rig_result.steps[0].exit_code, 1);
 }
 
+/* B7: what the sandbox hides gives no result, and the message says what shows it. */
+static void test_hidden_program(void **state)
+{
+	char *tools = xasprintf("%s-tools", rig_dir), *tool = xasprintf("%s/hidden-tool", tools);
+	char *path = xasprintf("/usr/bin:%s", tools), *script = xasprintf("%s --all", tool);
+	char *message = xasprintf("the sandbox hides %s; in the runner's file allow: {read: [%s]} "
+				  "shows it",
+	    tool, tools);
+	char *cd = xasprintf("cd %s && echo ran", tools), *allowed[] = {tools, NULL};
+
+	(void)state;
+	needs_sandbox();
+	assert_int_equal(mkdir(tools, 0755), 0);
+	rig_write(tool, "#!/bin/sh\necho the tool ran\n");
+	assert_int_equal(chmod(tool, 0755), 0);
+	run(script);
+	rig_assert_conclusion("action_required", "step try: exit 127 (a command was not found): ");
+	rig_assert_conclusion("action_required", message);
+	/* by its name in PATH */
+	rig_teardown(NULL);
+	setup(NULL);
+	rig_environment[1] = (struct runner_variable){(char *)"PATH", path};
+	rig_config.n_environment = 2;
+	run("hidden-tool");
+	rig_assert_conclusion("action_required", message);
+	/* a folder, and another exit code */
+	rig_teardown(NULL);
+	setup(NULL);
+	run(cd);
+	rig_assert_conclusion("action_required", ": the sandbox hides ");
+	/* what the change says of the machine is not looked up */
+	rig_teardown(NULL);
+	setup(NULL);
+	rig_environment[1] = (struct runner_variable){(char *)"NAME", tool};
+	rig_config.n_environment = 2;
+	run("echo \"/bin/sh: $NAME: not found\"; exit 127");
+	rig_assert_conclusion(
+	    "action_required", "(a command was not found): the sandbox shows the");
+	rig_teardown(NULL);
+	setup(NULL);
+	rig_config.n_environment = 1;
+	rig_config.allow_read = allowed;
+	run(script);
+	rig_assert_conclusion("success", NULL);
+	unlink(tool);
+	rmdir(tools);
+	free(cd);
+	free(message);
+	free(script);
+	free(path);
+	free(tool);
+	free(tools);
+}
+
 /* A path that went away since the start: the vendor's machine is to blame, not the change. */
 static void test_sandbox_that_cannot_be_set_up(void **state)
 {
@@ -352,7 +406,7 @@ int main(void)
 	    TEST(test_allowed_network), TEST(test_devices), TEST(test_listed_device),
 	    TEST(test_processes_are_its_own), TEST(test_no_privileges),
 	    TEST(test_sigterm_arrives_inside), TEST(test_deaf_and_detached_ends),
-	    TEST(test_killed_job_leaves_nothing), TEST(test_exit_codes),
+	    TEST(test_killed_job_leaves_nothing), TEST(test_exit_codes), TEST(test_hidden_program),
 	    TEST(test_sandbox_that_cannot_be_set_up), TEST(test_check),
 	    TEST(test_check_without_bubblewrap), TEST(test_check_with_a_bubblewrap_that_fails),
 	    TEST(test_check_of_the_work_folder)};
