@@ -13,6 +13,8 @@ import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const PATH = '/github/webhook';
 const MAX_BODY = 25 * 1024 * 1024;
+// What passes before the body is read: headers of the right form.
+const FORM = `X-GitHub-Event: push\r\nX-GitHub-Delivery: 1\r\nX-Hub-Signature-256: sha256=${'0'.repeat(64)}\r\n`;
 
 const PULL_ACTIONS = ['opened', 'reopened', 'synchronize', 'ready_for_review', 'labeled', 'unlabeled', 'converted_to_draft', 'closed'];
 
@@ -49,7 +51,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     rig = await startRig();
     patient = await Outpost.start({ rig });
     outpost = await Outpost.start({ rig });
-    slow = { head: dawdle('POST /github/webhook HTTP/1.1\r\nHost: x\r\n'), body: dawdle(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{`) };
+    slow = { head: dawdle('POST /github/webhook HTTP/1.1\r\nHost: x\r\n'), body: dawdle(`POST ${PATH} HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: 100\r\n\r\n{`) };
   });
   after(async () => {
     await outpost?.close();
@@ -212,7 +214,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
 
   test('413 for a chunked body that grows over 25 MiB', async () => {
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
-    const { answers } = await outpost.raw(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(402)}`);
+    const { answers } = await outpost.raw(`POST ${PATH} HTTP/1.1\r\nHost: x\r\n${FORM}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(402)}`);
     assert.deepEqual(answers, [413]);
   });
 
