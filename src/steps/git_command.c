@@ -41,9 +41,9 @@ static void remember(struct git_output *o, const char *line)
 
 	for (const char *const *p = missing; *p; p++)
 		if (strstr(line, *p))
-			o->end->is_missing = true;
+			o->end->is_missing = o->end->is_final = true;
 	if (strstr(line, "The requested URL returned error: 30"))
-		o->end->is_redirect = true;
+		o->end->is_redirect = o->end->is_final = true;
 	/* a clone's own reason comes before the line that says that it failed */
 	if (!*line || (o->has_fatal && (!is_fatal || str_has_prefix(line, "fatal: clone of "))))
 		return;

@@ -11,6 +11,7 @@ struct git_end {
 	bool is_done;       /* it exited with 0 */
 	bool is_missing;    /* the other side does not have, or does not give, what was asked for */
 	bool is_redirect;   /* the other side said that it is elsewhere */
+	bool is_final;      /* trying again is of no use */
 	char message[1024]; /* the line that says why not; "" when done */
 };
 

@@ -77,15 +77,19 @@ static int fetch_submodule(
 	remote.proxy = proxy;
 	rc = git_fetch(f->job, f->mirror, &remote, args, end, e);
 	trouble = relay_stop(&relay);
-	if (!rc && !end->is_done && trouble == RELAY_UNREACHABLE)
+	if (rc || end->is_done)
+		return rc;
+	if (trouble == RELAY_UNREACHABLE) {
+		end->is_final = true;
 		snprintf(end->message, sizeof(end->message),
 		    "%s: there is no such host, or its address is one that a submodule may not "
 		    "reach (checkout.allow_networks)",
 		    url.host);
-	else if (!rc && !end->is_done && trouble == RELAY_NOT_CONNECTED)
+	} else if (trouble == RELAY_NOT_CONNECTED) {
 		snprintf(end->message, sizeof(end->message), "%s: no connection to port %d",
 		    url.host, url.port);
-	return rc;
+	}
+	return 0;
 }
 
 static int fetch_once(
@@ -119,8 +123,8 @@ static int fetch_ref(
 		int64_t wait_ms = j->pace.retry_ms * (try == 1 ? 1 : 4);
 
 		rc = fetch_once(f, args, end, e);
-		if (rc || end->is_done || end->is_missing || end->is_redirect ||
-		    try == FETCH_TRIES || mirror_is_damage(end->message))
+		if (rc || end->is_done || end->is_final || try == FETCH_TRIES ||
+		    mirror_is_damage(end->message))
 			return rc;
 		job_log_say(j->log, "the fetch failed (%s); trying again in %lld s", end->message,
 		    (long long)(wait_ms + 999) / 1000);

@@ -156,17 +156,19 @@ static bool read_request(const struct line *l)
 	       port[1] == (l->to->port & 0xff);
 }
 
-/* Connects to the first address that may be reached and answers; -1 and *ret_any: there was one. */
+/* Connects to the first address that may be reached and answers. -1 and *ret_any: there was one, or
+ * the name server is away, so that a later try may do better. */
 static int connect_out(const struct line *l, bool *ret_any)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
 	struct timeval wait = {.tv_sec = CONNECT_SECONDS};
 	char port[8];
-	int fd = -1;
+	int fd = -1, rc;
 
-	*ret_any = false;
 	snprintf(port, sizeof(port), "%d", l->to->port);
-	if (getaddrinfo(l->to->host, port, &hints, &all))
+	rc = getaddrinfo(l->to->host, port, &hints, &all);
+	*ret_any = rc == EAI_AGAIN;
+	if (rc)
 		return -1;
 	for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next) {
 		uint8_t address[16];

@@ -25,7 +25,8 @@ enum relay_trouble {
 	/* No such host, or none of its addresses may be reached. One word for both: the log is
 	 * public, and must not say which names a private network knows. */
 	RELAY_UNREACHABLE,
-	RELAY_NOT_CONNECTED, /* an address that may be reached did not take the connection */
+	/* an address that may be reached did not take the connection, or no name server answered */
+	RELAY_NOT_CONNECTED,
 };
 
 /* Runs until relay_stop(), as a process of its own that ends with this one. */
