@@ -29,7 +29,7 @@ const struct command COMMANDS[] = {
     {"token revoke", "ACCELERATOR [--id N]", "its tokens are good no more", cmd_token_revoke},
     {"identities forget", "REPOSITORY", "record the ids of its next valid token",
 	cmd_identities_forget},
-    {"identities", "", "the repositories behind the names that report", cmd_identities},
+    {"identities", "", "who is behind the names that report", cmd_identities},
     {"known add", "--test PATTERN [--accelerator A] --url ISSUE [--until DATE]",
 	"an issue explains red cells of these tests", cmd_known_add},
     {"known list", "", "such issues, and which match nothing", cmd_known_list},
