@@ -17,45 +17,34 @@ enum {
 	RETRY_AFTER_MAX_S = 3600,
 };
 
-static void set_token(struct server *s, const char *token)
-{
-	char *old = s->authorization;
-
-	s->authorization = xasprintf("Authorization: Bearer %s", token);
-	if (old)
-		explicit_bzero(old, strlen(old));
-	free(old);
-}
-
 void server_open(struct server *s, struct loop *l, const struct runner_config *c)
 {
 	*s = (struct server){.c = c, .loop = l};
 	s->client = http_client_new(l, "outpost-runner/" OUTPOST_VERSION);
 	if (c->ca_file)
 		http_client_use_ca(s->client, c->ca_file);
-	set_token(s, c->token);
+	s->authorization = secret_ref(c->authorization);
 }
 
 void server_close(struct server *s, void (*on_closed)(void *owner), void *owner)
 {
-	explicit_bzero(s->authorization, strlen(s->authorization));
-	FREE_AND_NULL(s->authorization);
+	secret_unref(s->authorization);
+	s->authorization = NULL;
 	http_client_close(s->client, on_closed, owner);
 }
 
 void server_reread_token(struct server *s)
 {
 	struct error e = {0};
-	char *token;
-	int rc = runner_config_read_token(s->c, &token, &e);
+	struct secret *authorization;
+	int rc = runner_config_read_authorization(s->c, &authorization, &e);
 
 	if (rc) {
 		log_event(LOG_ERROR, "token_unreadable", LOG_S("why", e.text));
 		return;
 	}
-	set_token(s, token);
-	explicit_bzero(token, strlen(token));
-	free(token);
+	secret_unref(s->authorization);
+	s->authorization = authorization;
 }
 
 /* ---- the log's view of it ---- */
@@ -196,7 +185,7 @@ void server_call_start(struct server *s, struct server_call *c, const char *meth
     const char *content_type, char *path, char *body, size_t body_bytes, int64_t timeout_ms)
 {
 	char *type = xasprintf("Content-Type: %s", content_type);
-	const char *const headers[] = {s->authorization, type, NULL};
+	const char *const headers[] = {secret_text(s->authorization), type, NULL};
 
 	assert(!c->is_active);
 	server_call_release(c);

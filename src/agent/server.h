@@ -13,10 +13,10 @@ struct server {
 	const struct runner_config *c;
 	struct loop *loop;
 	struct http_client *client;
-	char *authorization;         /* "Authorization: Bearer …"; wiped */
-	int64_t away_since_mono_ms;  /* 0: it answers */
-	int64_t next_told_mono_ms;   /* that it is away */
-	int64_t next_reread_mono_ms; /* of the token, after a refusal */
+	struct secret *authorization; /* the configuration's, or a newer one of the same file */
+	int64_t away_since_mono_ms;   /* 0: it answers */
+	int64_t next_told_mono_ms;    /* that it is away */
+	int64_t next_reread_mono_ms;  /* of the token, after a refusal */
 };
 
 /* What an answer means, whatever was asked. */

@@ -31,12 +31,18 @@ static int fail(struct error *e, const char *path)
 	return error_set(e, code_of_errno(err), "%s: %s", path, strerror(err));
 }
 
+int file_open(const char *path, int flags, int *ret_fd, struct error *e)
+{
+	*ret_fd = open(path, flags | O_CLOEXEC);
+	return *ret_fd < 0 ? fail(e, path) : 0;
+}
+
 int file_read(const char *path, struct buf *out, struct error *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	int fd, rc = file_open(path, O_RDONLY, &fd, e);
 
-	if (fd < 0)
-		return fail(e, path);
+	if (rc)
+		return rc;
 	for (;;) {
 		char chunk[16384];
 		ssize_t n = read(fd, chunk, sizeof(chunk));

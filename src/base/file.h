@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Opens with O_CLOEXEC. ERR_NOT_FOUND, ERR_DENIED, ERR_IO; the explanation names the path. */
+int file_open(const char *path, int flags, int *ret_fd, struct error *e) MUST_CHECK;
 /* Appends to out (whose max is the ceiling). The explanation names the path. */
 int file_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
 /* Writes beside the path, syncs file and folder, renames. */

@@ -1,13 +1,15 @@
 #include "base/hash.h"
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "base/alloc.h"
 
+enum { BLOCK_BYTES = 64 }; /* SHA-256's, FIPS 180-4 */
+
 struct hmac {
-	EVP_MAC_CTX *ctx;
+	EVP_MD_CTX *inner, *outer; /* have the padded key behind them */
+	EVP_MD_CTX *running;
 };
 
 /* OpenSSL fails here only when it is out of memory or broken: neither can be handled. */
@@ -19,27 +21,43 @@ static void must(int ok)
 	}
 }
 
+static EVP_MD_CTX *keyed_digest(
+    uint8_t pad[BLOCK_BYTES], const uint8_t *key, size_t key_bytes, uint8_t filler)
+{
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+	for (size_t i = 0; i < BLOCK_BYTES; i++)
+		pad[i] = (i < key_bytes ? key[i] : 0) ^ filler;
+	must(ctx != NULL);
+	must(EVP_DigestInit_ex(ctx, EVP_sha256(), NULL));
+	must(EVP_DigestUpdate(ctx, pad, BLOCK_BYTES));
+	return ctx;
+}
+
 void sha256(const void *p, size_t n, uint8_t out[SHA256_BYTES])
 {
 	must(EVP_Q_digest(NULL, "SHA256", NULL, p, n, out, NULL));
 }
 
+/* RFC 2104 by hand: OpenSSL's own object keeps a copy of the key beside the digests of its
+ * two pads, and a secret is to lie in memory once. */
 struct hmac *hmac_new(const void *key, size_t key_bytes)
 {
-	char digest[] = "SHA256";
-	OSSL_PARAM params[] = {
-	    OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-	    OSSL_PARAM_construct_end(),
-	};
 	struct hmac *h = xcalloc(1, sizeof(*h));
-	EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+	uint8_t short_key[SHA256_BYTES], pad[BLOCK_BYTES];
 
-	must(mac != NULL);
-	h->ctx = EVP_MAC_CTX_new(mac);
-	EVP_MAC_free(mac);
-	must(h->ctx != NULL);
-	/* A NULL key would mean "keep the key"; an empty one is still a key. */
-	must(EVP_MAC_init(h->ctx, key_bytes ? key : (const void *)"", key_bytes, params));
+	if (key_bytes > BLOCK_BYTES) {
+		sha256(key, key_bytes, short_key);
+		key = short_key;
+		key_bytes = sizeof(short_key);
+	}
+	h->inner = keyed_digest(pad, key, key_bytes, 0x36);
+	h->outer = keyed_digest(pad, key, key_bytes, 0x5c);
+	h->running = EVP_MD_CTX_new();
+	must(h->running != NULL);
+	OPENSSL_cleanse(short_key, sizeof(short_key));
+	OPENSSL_cleanse(pad, sizeof(pad));
+	hmac_reset(h);
 	return h;
 }
 
@@ -47,25 +65,28 @@ void hmac_free(struct hmac *h)
 {
 	if (!h)
 		return;
-	EVP_MAC_CTX_free(h->ctx);
+	EVP_MD_CTX_free(h->inner);
+	EVP_MD_CTX_free(h->outer);
+	EVP_MD_CTX_free(h->running);
 	free(h);
 }
 
 void hmac_reset(struct hmac *h)
 {
-	must(EVP_MAC_init(h->ctx, NULL, 0, NULL));
+	must(EVP_MD_CTX_copy_ex(h->running, h->inner));
 }
 
 void hmac_update(struct hmac *h, const void *p, size_t n)
 {
-	must(EVP_MAC_update(h->ctx, p, n));
+	must(EVP_DigestUpdate(h->running, p, n));
 }
 
 void hmac_final(struct hmac *h, uint8_t out[SHA256_BYTES])
 {
-	size_t n;
-
-	must(EVP_MAC_final(h->ctx, out, &n, SHA256_BYTES));
+	must(EVP_DigestFinal_ex(h->running, out, NULL));
+	must(EVP_MD_CTX_copy_ex(h->running, h->outer));
+	must(EVP_DigestUpdate(h->running, out, SHA256_BYTES));
+	must(EVP_DigestFinal_ex(h->running, out, NULL));
 }
 
 void hmac_sha256(

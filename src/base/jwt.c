@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/encode.h"
 
-int jwt_make_rs256(const json_t *claims, struct rsa_private_key *key, char **ret)
+int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, char **ret)
 {
 	static const char header[] = "{\"alg\":\"RS256\",\"typ\":\"JWT\"}";
 	struct buf token = BUF_INIT(JWT_BYTES_MAX), signature = BUF_INIT(RSA_BITS_MAX / 8);
@@ -17,7 +17,7 @@ int jwt_make_rs256(const json_t *claims, struct rsa_private_key *key, char **ret
 	free(payload);
 	err = buf_status(&token);
 	if (!err)
-		err = rsa_sign(key, token.data, token.len, &signature);
+		err = rsa_sign(private_key_pem, token.data, token.len, &signature);
 	if (!err) {
 		buf_append_char(&token, '.');
 		base64url_encode(signature.data, signature.len, &token);

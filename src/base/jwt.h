@@ -13,8 +13,9 @@
 
 enum { JWT_BYTES_MAX = 16 * 1024 };
 
-/* A token signed with RS256. *ret is text, free(). */
-int jwt_make_rs256(const json_t *claims, struct rsa_private_key *key, char **ret) MUST_CHECK;
+/* A token signed with RS256. *ret is text, free(). ERR_INVALID as rsa_sign(). */
+int jwt_make_rs256(
+    const json_t *claims, const struct secret *private_key_pem, char **ret) MUST_CHECK;
 
 struct jwt {
 	json_t *header;            /* an object */

@@ -5,13 +5,9 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
-#include <openssl/pem.h>
 
 #include "base/alloc.h"
-
-struct rsa_private_key {
-	EVP_PKEY *pkey;
-};
+#include "base/private_key.h"
 
 struct rsa_public_key {
 	EVP_PKEY *pkey;
@@ -38,56 +34,49 @@ static int check_size(const EVP_PKEY *pkey, struct error *e)
 	return 0;
 }
 
-/* libcrypto would ask for a passphrase at the terminal. */
-static int no_passphrase(char *out, int n, int is_writing, void *owner)
+static int parse(const struct secret *pem, struct private_key **ret, struct error *e)
 {
-	(void)out;
-	(void)n;
-	(void)is_writing;
-	(void)owner;
-	return -1;
-}
+	int rc = private_key_parse(pem, ret, e);
 
-int rsa_private_key_parse(const char *pem, size_t n, struct rsa_private_key **ret, struct error *e)
-{
-	BIO *bio = n <= 1 << 20 ? BIO_new_mem_buf(pem, (int)n) : NULL;
-	EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
-	int err = 0;
-
-	*ret = NULL;
-	BIO_free(bio);
-	if (!pkey)
-		err = fail(e, ERR_INVALID, "not a private key (PEM, without a passphrase)");
-	else if (EVP_PKEY_get_base_id(pkey) != EVP_PKEY_RSA)
-		err = fail(e, ERR_INVALID, "a private key, but not RSA");
+	if (rc)
+		return rc;
+	if (EVP_PKEY_get_base_id(private_key_pkey(*ret)) != EVP_PKEY_RSA)
+		rc = error_set(e, ERR_INVALID, "a private key, but not RSA");
 	else
-		err = check_size(pkey, e);
-	if (err) {
-		EVP_PKEY_free(pkey);
-		return err;
+		rc = check_size(private_key_pkey(*ret), e);
+	if (rc) {
+		private_key_unref(*ret);
+		*ret = NULL;
 	}
-	*ret = xmalloc(sizeof(**ret));
-	(*ret)->pkey = pkey;
-	return 0;
+	return rc;
 }
 
-void rsa_private_key_free(struct rsa_private_key *k)
+int rsa_private_key_check(const struct secret *pem, struct error *e)
 {
-	if (!k)
-		return;
-	EVP_PKEY_free(k->pkey); /* wipes what is secret */
-	free(k);
+	struct private_key *key;
+	int rc = parse(pem, &key, e);
+
+	private_key_unref(key);
+	return rc;
 }
 
-int rsa_sign(struct rsa_private_key *k, const void *p, size_t n, struct buf *signature)
+int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *signature)
 {
 	unsigned char bytes[RSA_BITS_MAX / 8];
 	size_t n_bytes = sizeof(bytes);
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	bool is_done = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, k->pkey) == 1 &&
-		       EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
+	struct private_key *key;
+	EVP_MD_CTX *ctx;
+	bool is_done;
+	int rc = parse(pem, &key, NULL);
 
+	if (rc)
+		return rc;
+	ctx = EVP_MD_CTX_new();
+	is_done = ctx &&
+		  EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, private_key_pkey(key)) == 1 &&
+		  EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
 	EVP_MD_CTX_free(ctx);
+	private_key_unref(key);
 	if (!is_done)
 		return fail(NULL, ERR_INVALID, "");
 	return buf_append(signature, bytes, n_bytes);

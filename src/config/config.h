@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/private_key.h"
+#include "base/secret.h"
 #include "model/accelerator.h"
 #include "model/promotion.h"
 
@@ -47,7 +49,8 @@ struct config {
 	char *state_dir;  /* absolute or relative to the working folder */
 	char *store;      /* "sqlite" */
 	char *tls_certificate_file, *tls_private_key_file; /* both or neither */
-	char *tls_certificate_pem, *tls_private_key_pem;   /* their content */
+	char *tls_certificate_pem;                         /* the file's content */
+	struct private_key *tls_private_key;
 	struct network *trusted_proxies;
 	size_t n_trusted_proxies;
 	enum log_level log_level;
@@ -59,9 +62,8 @@ struct config {
 
 	char *github_api_url; /* without a trailing slash */
 	int64_t github_app_id;
-	char *github_private_key_pem;
-	char *github_webhook_secret;
-	size_t github_webhook_secret_bytes;
+	struct secret *github_private_key; /* PEM */
+	struct secret *github_webhook_secret;
 	int github_writes_per_minute;
 	int github_max_concurrent;
 	char *oidc_audience;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/private_key.h"
 #include "base/rsa.h"
 #include "base/str.h"
 #include "config/ci_providers.h"
@@ -14,8 +15,6 @@
 #include "config/snapshot.h"
 #include "config/source.h"
 
-enum { SECRET_MAX_BYTES = 65536 };
-
 struct load {
 	const char *path;
 	char *folder; /* what relative paths start from */
@@ -24,62 +23,63 @@ struct load {
 	struct problems problems;
 };
 
-/* The secret behind a reference, or NULL after the reason was told. free(). */
-static char *read_secret(struct load *l, const struct file_ref *ref, size_t *ret_bytes)
+/* The secret behind a reference; NULL after its problem was added, or without a reference. */
+static struct secret *read_secret(struct load *l, const struct file_ref *ref)
 {
-	struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
+	struct secret *secret = NULL;
 	struct error e = {0};
-	char *copy = NULL;
 
-	if (!ref->path)
-		return NULL;
-	if (source_read_secret(l->folder, ref->path, &secret, &e)) {
+	if (ref->path && source_read_secret("", l->folder, ref->path, &secret, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
-	} else {
-		copy = xmalloc(secret.len + 1);
-		memcpy(copy, secret.data, secret.len + 1);
-		*ret_bytes = secret.len;
-	}
-	source_wipe(&secret);
-	return copy;
+	return secret;
 }
 
-/* The App's key is used at the first request; here is the time to say that it is none. */
-static void check_app_key(struct load *l, const char *pem, size_t n, const struct file_ref *ref)
+/* GitHub's App uses its key at the first request; a bad one is reported now. */
+static struct secret *read_app_key(struct load *l, const struct file_ref *ref)
 {
-	struct rsa_private_key *key = NULL;
+	struct secret *pem = read_secret(l, ref);
 	struct error e = {0};
 
-	if (pem && rsa_private_key_parse(pem, n, &key, &e))
+	if (pem && rsa_private_key_check(pem, &e))
 		problem_add(&l->problems, l->path, ref->line, "%s: %s", ref->path, e.text);
-	rsa_private_key_free(key);
+	return pem;
 }
 
-/* PEM for TLS, which is text and holds a block of the given kind. Whether certificate and
- * key belong together, the TLS layer tells. */
-static char *read_pem(struct load *l, const struct file_ref *ref, const char *kind)
+/* The PEM text is wiped at once: the key lies in memory in one form. Whether it belongs to the
+ * certificate, the TLS layer checks. */
+static struct private_key *read_tls_key(struct load *l, const struct file_ref *ref)
 {
-	size_t bytes = 0;
-	char *pem = read_secret(l, ref, &bytes);
-	const char *begin = pem ? strstr(pem, "-----BEGIN ") : NULL;
+	struct secret *pem = read_secret(l, ref);
+	struct private_key *key = NULL;
+	struct error e = {0};
 
-	if (pem && (strlen(pem) != bytes || !begin || !strstr(begin, kind)))
-		problem_add(&l->problems, l->path, ref->line, "%s is no PEM file with a %s",
-		    ref->path, kind);
-	return pem;
+	if (pem && private_key_parse(pem, &key, &e))
+		problem_add(&l->problems, l->path, ref->line, "%s: %s", ref->path, e.text);
+	secret_unref(pem);
+	return key;
+}
+
+/* Not secret, but it may lie beside its key among systemd's credentials. */
+static char *read_certificate(struct load *l, const struct file_ref *ref)
+{
+	struct secret *pem = read_secret(l, ref);
+	char *text = pem ? xstrdup(secret_text(pem)) : NULL;
+
+	if (text && (strlen(text) != secret_bytes(pem) || !strstr(text, "-----BEGIN CERTIFICATE")))
+		problem_add(&l->problems, l->path, ref->line,
+		    "%s is not a PEM file with a CERTIFICATE", ref->path);
+	secret_unref(pem);
+	return text;
 }
 
 static void read_secrets(struct load *l)
 {
 	struct config *c = &l->main.c;
-	size_t n = 0;
 
-	c->github_private_key_pem = read_secret(l, &l->main.private_key, &n);
-	check_app_key(l, c->github_private_key_pem, n, &l->main.private_key);
-	c->github_webhook_secret =
-	    read_secret(l, &l->main.webhook_secret, &c->github_webhook_secret_bytes);
-	c->tls_certificate_pem = read_pem(l, &l->main.tls_certificate, "CERTIFICATE");
-	c->tls_private_key_pem = read_pem(l, &l->main.tls_private_key, "PRIVATE KEY");
+	c->github_private_key = read_app_key(l, &l->main.private_key);
+	c->github_webhook_secret = read_secret(l, &l->main.webhook_secret);
+	c->tls_certificate_pem = read_certificate(l, &l->main.tls_certificate);
+	c->tls_private_key = read_tls_key(l, &l->main.tls_private_key);
 }
 
 /* CRCR's file of pipelines, beside the issuers of outpost.yml. */

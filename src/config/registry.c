@@ -10,7 +10,7 @@
 #include "config/allowlist.h"
 #include "config/source.h"
 
-enum { FILES_MAX = 10000, SECRET_MAX_BYTES = 65536 };
+enum { FILES_MAX = 10000 };
 
 struct registry {
 	const char *folder, *main_path;
@@ -45,20 +45,12 @@ static void read_secrets(struct registry *g, struct reader *r, struct accelerato
 
 	for (size_t i = 0; f->a.name && i < f->a.n_runners; i++) {
 		struct runner *runner = &f->a.runners[i];
-		struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
 		struct error e = {0};
 
-		if (!f->secrets[i].path)
-			continue;
-		if (source_read_vendor_secret(
-			secrets_dir, f->a.name, f->secrets[i].path, &secret, &e)) {
+		if (f->secrets[i].path && source_read_vendor_secret(secrets_dir, f->a.name,
+					      f->secrets[i].path, &runner->secret, &e))
 			problem_add(
 			    r->problems, r->file, f->secrets[i].line, "cannot read %s", e.text);
-		} else {
-			runner->secret = xmemdup(secret.data, secret.len);
-			runner->secret_bytes = secret.len;
-		}
-		source_wipe(&secret);
 	}
 	free(secrets_dir);
 }

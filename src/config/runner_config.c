@@ -13,7 +13,7 @@
 #include "config/runner_file.h"
 #include "config/source.h"
 
-enum { SECRET_MAX_BYTES = 65536, TOKEN_MAX_BYTES = 512, CA_MAX_BYTES = 4 << 20 };
+enum { TOKEN_MAX_BYTES = 512, CA_MAX_BYTES = 4 << 20 };
 
 struct load {
 	const char *path;
@@ -41,52 +41,46 @@ static void note_exposed(struct load *l, const char *written)
 	free(path);
 }
 
-/* The secret behind a reference, or NULL after the reason was told. free() after wiping. */
-static char *read_secret(struct load *l, const struct file_ref *ref)
+/* The secret behind a reference; NULL after its problem was added, or without a reference. */
+static struct secret *read_secret(struct load *l, const char *prefix, const struct file_ref *ref)
 {
-	struct buf secret = BUF_INIT(SECRET_MAX_BYTES);
+	struct secret *secret = NULL;
 	struct error e = {0};
-	char *copy = NULL;
-	int rc;
 
 	if (!ref->path)
 		return NULL;
-	rc = source_read_secret(l->folder, ref->path, &secret, &e);
-	if (!rc)
-		note_exposed(l, ref->path);
-	if (!rc && memchr(secret.data, '\0', secret.len))
-		rc = error_set(&e, ERR_INVALID, "%s: a variable cannot hold a NUL byte", ref->path);
-	if (rc)
+	if (source_read_secret(prefix, l->folder, ref->path, &secret, &e)) {
 		problem_add(&l->problems, l->path, ref->line, "cannot use %s", e.text);
-	else
-		copy = xstrndup(secret.data, secret.len);
-	source_wipe(&secret);
-	return copy;
+		return NULL;
+	}
+	note_exposed(l, ref->path);
+	if (strlen(secret_text(secret)) == secret_bytes(secret))
+		return secret;
+	problem_add(&l->problems, l->path, ref->line,
+	    "cannot use %s: a variable cannot hold a NUL byte", ref->path);
+	secret_unref(secret);
+	return NULL;
 }
 
-static void wipe(char **text)
-{
-	if (*text)
-		explicit_bzero(*text, strlen(*text));
-	FREE_AND_NULL(*text);
-}
+static const char BEARER[] = "Authorization: Bearer ";
 
-/* It goes into a header as it is. */
-static void read_token(struct load *l)
+/* The token goes into a header as it is. */
+static struct secret *read_authorization(struct load *l)
 {
-	struct runner_config *c = &l->file.c;
 	const struct file_ref *ref = &l->file.token;
+	struct secret *authorization = read_secret(l, BEARER, ref);
+	const char *token = authorization ? secret_text(authorization) + strlen(BEARER) : "";
 
-	c->token = read_secret(l, ref);
-	for (const char *s = c->token; s && *s; s++)
+	for (const char *s = token; *s; s++)
 		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f ||
-		    s - c->token >= TOKEN_MAX_BYTES) {
+		    s - token >= TOKEN_MAX_BYTES) {
 			problem_add(&l->problems, l->path, ref->line,
 			    "%s holds no token: one line as `outpostctl runner add` printed it",
 			    ref->path);
-			wipe(&c->token);
-			return;
+			secret_unref(authorization);
+			return NULL;
 		}
+	return authorization;
 }
 
 /* The job's process and its steps have another working folder. */
@@ -147,11 +141,11 @@ static void read_rest(struct load *l)
 		c->token_file = is_credential(l->file.token.path)
 				    ? xstrdup(l->file.token.path)
 				    : absolute(l->folder, l->file.token.path);
-	read_token(l);
+	c->authorization = read_authorization(l);
 	read_ca(l);
 	read_git_config(l);
 	for (size_t i = 0; i < c->n_secrets; i++)
-		c->secrets[i].value = read_secret(l, &l->file.secrets[i]);
+		c->secrets[i].value = read_secret(l, "", &l->file.secrets[i]);
 }
 
 static void load(struct load *l)
@@ -171,7 +165,7 @@ void runner_config_release(struct runner_config *c)
 	free(c->path);
 	free(c->server);
 	free(c->name);
-	wipe(&c->token);
+	secret_unref(c->authorization);
 	free(c->token_file);
 	free(c->ca_file);
 	free(c->accelerator);
@@ -198,7 +192,7 @@ void runner_config_release(struct runner_config *c)
 	free(c->environment);
 	for (size_t i = 0; i < c->n_secrets; i++) {
 		free(c->secrets[i].name);
-		wipe(&c->secrets[i].value);
+		secret_unref(c->secrets[i].value);
 	}
 	free(c->secrets);
 	strv_free(c->exposed_files);
@@ -218,20 +212,24 @@ int runner_config_load(const char *path, struct runner_config **ret, struct buf 
 		runner_config_release(&l.file.c);
 	else
 		*ret = xmemdup(&l.file.c, sizeof(l.file.c));
-	explicit_bzero(&l.file.c, sizeof(l.file.c));
 	problems_release(&l.problems);
 	free(l.folder);
 	return rc;
 }
 
-int runner_config_read_token(const struct runner_config *c, char **ret, struct error *e)
+const char *runner_config_token(const struct runner_config *c)
+{
+	return secret_text(c->authorization) + strlen(BEARER);
+}
+
+int runner_config_read_authorization(
+    const struct runner_config *c, struct secret **ret, struct error *e)
 {
 	struct load l = {.path = c->path, .folder = xstrdup(".")};
 	int rc = 0;
 
 	l.file.token = (struct file_ref){.path = c->token_file, .line = 1};
-	read_token(&l);
-	*ret = l.file.c.token;
+	*ret = read_authorization(&l);
 	if (!*ret)
 		rc = error_set(e, ERR_INVALID, "%s",
 		    l.problems.n ? l.problems.all[0].text : "there is no token");

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "config/network.h"
 #include "model/accelerator.h"
 
@@ -52,13 +53,18 @@ struct runner_variable {
 	char *name, *value;
 };
 
+struct runner_secret {
+	char *name;
+	struct secret *value;
+};
+
 struct runner_config {
-	char *path;       /* made absolute */
-	char *server;     /* without a trailing slash; https, or http to loopback */
-	char *name;       /* this machine, as in `runner add` */
-	char *token;      /* wiped on release */
-	char *token_file; /* made absolute; or "credential:NAME" */
-	char *ca_file;    /* PEM; NULL: the system's */
+	char *path;                   /* made absolute */
+	char *server;                 /* without a trailing slash; https, or http to loopback */
+	char *name;                   /* this machine, as in `runner add` */
+	struct secret *authorization; /* "Authorization: Bearer TOKEN", as the server gets it */
+	char *token_file;             /* made absolute; or "credential:NAME" */
+	char *ca_file;                /* PEM; NULL: the system's */
 	char *accelerator;
 	char **labels;  /* NULL-terminated, never NULL */
 	char *work_dir; /* made absolute */
@@ -83,7 +89,7 @@ struct runner_config {
 	char *report_format;                 /* "junit" (default), "ctrf", "outpost" */
 	struct runner_variable *environment; /* `environment: {NAME: value}` for every step */
 	size_t n_environment;
-	struct runner_variable *secrets; /* `secrets: {NAME: FILE}`: for every step, and masked */
+	struct runner_secret *secrets; /* `secrets: {NAME: FILE}`: for every step, and masked */
 	size_t n_secrets;
 	enum visibility visibility; /* the stricter of this and the accelerator's counts */
 	int64_t log_max_bytes;      /* default 64 MiB, at most 256 */
@@ -99,8 +105,11 @@ struct runner_config {
 /* As config_load(): every mistake as "file:line: what is wrong", a line each. */
 int runner_config_load(
     const char *path, struct runner_config **ret, struct buf *messages) MUST_CHECK;
-/* Reads token_file once more: it may have been rotated. free() *ret after wiping. */
-int runner_config_read_token(const struct runner_config *c, char **ret, struct error *e) MUST_CHECK;
+/* The token in `authorization`; borrowed from it. */
+const char *runner_config_token(const struct runner_config *c);
+/* Reads token_file once more, as `authorization`: it may have been rotated. secret_unref() *ret. */
+int runner_config_read_authorization(
+    const struct runner_config *c, struct secret **ret, struct error *e) MUST_CHECK;
 void runner_config_free(struct runner_config *c); /* NULL is fine; wipes secrets */
 
 #endif

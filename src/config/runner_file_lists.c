@@ -65,13 +65,15 @@ static bool is_variable_name(const char *s)
 	return true;
 }
 
-static const struct runner_variable *find(
-    const struct runner_variable *list, size_t n, const char *name)
+static bool has_name(const struct runner_config *c, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(list[i].name, name))
-			return &list[i];
-	return NULL;
+	for (size_t i = 0; i < c->n_environment; i++)
+		if (str_eq(c->environment[i].name, name))
+			return true;
+	for (size_t i = 0; i < c->n_secrets; i++)
+		if (str_eq(c->secrets[i].name, name))
+			return true;
+	return false;
 }
 
 /* A name that a step may get, and which no other entry has. */
@@ -88,8 +90,7 @@ static bool is_name_right(
 		problem_add(r->problems, r->file, key->line,
 		    "%s: %s is one of those that outpost-runner sets; take another name", f->key,
 		    shown(key->text, name));
-	else if (find(c->environment, c->n_environment, key->text) ||
-		 find(c->secrets, c->n_secrets, key->text))
+	else if (has_name(c, key->text))
 		problem_add(r->problems, r->file, key->line,
 		    "%s is given twice, in environment and secrets", shown(key->text, name));
 	else
@@ -153,7 +154,7 @@ void field_runner_secrets(
 		field_file(r, &path, v->values[i], &file->secrets[c->n_secrets]);
 		r->path = "";
 		c->secrets[c->n_secrets++] =
-		    (struct runner_variable){.name = xstrdup(v->keys[i]->text)};
+		    (struct runner_secret){.name = xstrdup(v->keys[i]->text)};
 	}
 }
 

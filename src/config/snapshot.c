@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "base/private_key.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "base/strv.h"
 #include "config/fields.h"
@@ -29,13 +31,6 @@ struct config *config_ref(struct config *c)
 	return c;
 }
 
-static void wipe(char *secret, size_t n)
-{
-	if (secret)
-		explicit_bzero(secret, n);
-	free(secret);
-}
-
 static void release_texts(struct config *c)
 {
 	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store,
@@ -55,10 +50,9 @@ static void release_texts(struct config *c)
 void config_release(struct config *c)
 {
 	release_texts(c);
-	wipe(c->tls_private_key_pem, c->tls_private_key_pem ? strlen(c->tls_private_key_pem) : 0);
-	wipe(c->github_private_key_pem,
-	    c->github_private_key_pem ? strlen(c->github_private_key_pem) : 0);
-	wipe(c->github_webhook_secret, c->github_webhook_secret_bytes);
+	private_key_unref(c->tls_private_key);
+	secret_unref(c->github_private_key);
+	secret_unref(c->github_webhook_secret);
 	free(c->trusted_proxies);
 	free(c->allow_networks);
 	for (size_t i = 0; i < c->n_oidc_issuers; i++)

@@ -12,13 +12,6 @@ char *source_path(const char *folder, const char *written)
 	return str_eq(folder, ".") ? xstrdup(written) : path_join(folder, written);
 }
 
-void source_wipe(struct buf *b)
-{
-	if (b->data)
-		explicit_bzero(b->data, b->cap);
-	buf_release(b);
-}
-
 /* A pipe or a device would make the reader wait, or never end. */
 static int check_regular(const char *path, struct buf *out, struct error *e)
 {
@@ -30,8 +23,7 @@ static int check_regular(const char *path, struct buf *out, struct error *e)
 		return error_set(e, ERR_INVALID, "%s: not a regular file", path);
 	if (st.st_size > (off_t)out->max)
 		return error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, out->max);
-	/* Room at once, so that growing leaves no copies of a secret behind. */
-	return buf_reserve(out, (size_t)st.st_size);
+	return 0;
 }
 
 int source_read(const char *path, struct buf *out, struct error *e)
@@ -41,34 +33,22 @@ int source_read(const char *path, struct buf *out, struct error *e)
 	return rc ? rc : file_read(path, out, e);
 }
 
-static int read_whole_secret(const char *path, struct buf *out, struct error *e)
-{
-	int rc = source_read(path, out, e);
-
-	if (rc)
-		return rc;
-	if (out->len && out->data[out->len - 1] == '\n') {
-		out->data[--out->len] = '\0';
-		if (out->len && out->data[out->len - 1] == '\r')
-			out->data[--out->len] = '\0';
-	}
-	return out->len ? 0 : error_set(e, ERR_INVALID, "%s: empty", path);
-}
-
 /* One name in a folder: no way out of it. */
 static bool is_plain_name(const char *s)
 {
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-int source_read_secret(const char *folder, const char *written, struct buf *out, struct error *e)
+int source_read_secret(const char *prefix, const char *folder, const char *written,
+    struct secret **ret, struct error *e)
 {
-	static const char prefix[] = "credential:";
-	const char *name = written + sizeof(prefix) - 1, *directory;
+	static const char scheme[] = "credential:";
+	const char *name = written + sizeof(scheme) - 1, *directory;
 	char *path;
 	int rc;
 
-	if (str_has_prefix(written, prefix)) {
+	*ret = NULL;
+	if (str_has_prefix(written, scheme)) {
 		directory = getenv("CREDENTIALS_DIRECTORY");
 		if (!is_plain_name(name))
 			return error_set(e, ERR_INVALID,
@@ -80,17 +60,18 @@ int source_read_secret(const char *folder, const char *written, struct buf *out,
 	} else {
 		path = source_path(folder, written);
 	}
-	rc = read_whole_secret(path, out, e);
+	rc = secret_read(prefix, path, SECRET_TEXT, SECRET_FILE_MAX_BYTES, ret, e);
 	free(path);
 	return rc;
 }
 
 int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
-    struct buf *out, struct error *e)
+    struct secret **ret, struct error *e)
 {
 	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
 	int rc, why;
 
+	*ret = NULL;
 	if (!is_plain_name(accelerator) || !is_plain_name(name)) {
 		rc = error_set(e, ERR_DENIED, "%s: leads out of the secrets' folder", path);
 		free(path);
@@ -105,7 +86,7 @@ int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, 
 	else if (!str_has_prefix(real, home))
 		rc = error_set(e, ERR_DENIED, "%s: a link that leads out of its folder", path);
 	else
-		rc = read_whole_secret(real, out, e);
+		rc = secret_read("", real, SECRET_TEXT, SECRET_FILE_MAX_BYTES, ret, e);
 	free(path);
 	free(real);
 	free(base);

@@ -9,20 +9,22 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/secret.h"
+
+enum { SECRET_FILE_MAX_BYTES = 64 * 1024 };
 
 /* The path as a program can open it: below `folder` unless absolute. free(). */
 char *source_path(const char *folder, const char *written);
 /* Appends a regular file's bytes (out->max is the ceiling). */
 int source_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
-/* A secret of the operator's: a file, or "credential:NAME" for systemd's. One newline at
- * its end is no part of it; an empty one is refused. */
-int source_read_secret(
-    const char *folder, const char *written, struct buf *out, struct error *e) MUST_CHECK;
+/* A secret of the operator's: a file, or "credential:NAME" for systemd's, with `prefix` before
+ * it. One newline at the file's end does not count; an empty one is refused. *ret is the
+ * caller's, NULL on failure. */
+int source_read_secret(const char *prefix, const char *folder, const char *written,
+    struct secret **ret, struct error *e) MUST_CHECK;
 /* A secret that a vendor's file names: secrets_dir/accelerator/name, and nowhere else even
  * through links. */
 int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
-    struct buf *out, struct error *e) MUST_CHECK;
-/* Overwrites and frees. */
-void source_wipe(struct buf *b);
+    struct secret **ret, struct error *e) MUST_CHECK;
 
 #endif

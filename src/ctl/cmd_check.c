@@ -68,7 +68,7 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 		return command_wrong("check", "what is '%s'?", argv[0]);
 	rc = config_load(ctl->config_path, &config, &messages);
 	if (!rc && config->tls_certificate_pem) {
-		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key_pem, &why);
+		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);
 		if (rc)
 			buf_appendf(
 			    &messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);

@@ -2,14 +2,10 @@
 #ifndef DAEMON_CALLBACK_KEY_H
 #define DAEMON_CALLBACK_KEY_H
 
-#include <stdint.h>
-
 #include "base/err.h"
-
-enum { CALLBACK_KEY_BYTES = 32 };
+#include "base/secret.h"
 
 /* Blocking: before the loop. state_dir exists. */
-int callback_key_load(
-    const char *state_dir, uint8_t key[CALLBACK_KEY_BYTES], struct error *e) MUST_CHECK;
+int callback_key_load(const char *state_dir, struct secret **ret, struct error *e) MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ int daemon_load_config(
 
 	if (rc || !(*ret)->tls_certificate_pem)
 		return rc;
-	rc = http_tls_check((*ret)->tls_certificate_pem, (*ret)->tls_private_key_pem, &why);
+	rc = http_tls_check((*ret)->tls_certificate_pem, (*ret)->tls_private_key, &why);
 	if (rc) {
 		buf_appendf(messages, "%s:1: tls: %s\n", (*ret)->tls_certificate_file, why.text);
 		config_unref(*ret);

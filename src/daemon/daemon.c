@@ -132,6 +132,6 @@ int daemon_run(const char *config_path)
 	free(d.config_error);
 	free(d.wanted_commit_folder);
 	free(d.address);
-	explicit_bzero(d.callback_key, sizeof(d.callback_key));
+	secret_unref(d.callback_key);
 	return rc ? 1 : 0;
 }

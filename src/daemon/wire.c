@@ -28,7 +28,7 @@ static struct github_options github_options_of(const struct config *c)
 	return (struct github_options){
 	    .api_url = c->github_api_url,
 	    .app_id = c->github_app_id,
-	    .private_key_pem = c->github_private_key_pem,
+	    .private_key_pem = c->github_private_key,
 	    .writes_per_minute = c->github_writes_per_minute,
 	    .max_concurrent = c->github_max_concurrent,
 	};
@@ -91,7 +91,7 @@ static int open_store(struct daemon *d, struct error *e)
 	int rc = store_open(d->loop, &options, &d->store, e);
 
 	if (!rc)
-		rc = callback_key_load(d->config->state_dir, d->callback_key, e);
+		rc = callback_key_load(d->config->state_dir, &d->callback_key, e);
 	if (!rc)
 		rc = logs_open(d->loop, d->config->state_dir, &d->logs, e);
 	return rc;
@@ -113,7 +113,7 @@ static int open_server(struct daemon *d, struct error *e)
 	http_server_trust_proxies(d->server, is_trusted_proxy, d);
 	if (c->tls_certificate_pem)
 		return http_server_use_tls(
-		    d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+		    d->server, c->tls_certificate_pem, c->tls_private_key, e);
 	return 0;
 }
 
@@ -159,7 +159,6 @@ static void open_parts(struct daemon *d)
 	    .parse_event = event_parse,
 	    .heads = {.ask = remote_head_ask, .cancel = remote_head_cancel},
 	    .callback_key = d->callback_key,
-	    .callback_key_bytes = sizeof(d->callback_key),
 	};
 	const struct evidence_deps evidence = {
 	    .loop = d->loop,
@@ -183,8 +182,7 @@ static void open_parts(struct daemon *d)
 	};
 
 	d->intake = intake_new(d->loop, d->store, d->server);
-	d->runners = runners_new(
-	    d->loop, d->store, d->client, d->server, d->callback_key, sizeof(d->callback_key));
+	d->runners = runners_new(d->loop, d->store, d->client, d->server, d->callback_key);
 	runners_take_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
 	d->log_retention = log_retention_new(d);
@@ -229,8 +227,7 @@ static int reconfigure_parts_that_may_refuse(struct daemon *d, struct config *c,
 	int rc = github_reconfigure(d->github, &options, e);
 
 	if (!rc && c->tls_certificate_pem && d->running.has_tls)
-		rc = http_server_use_tls(
-		    d->server, c->tls_certificate_pem, c->tls_private_key_pem, e);
+		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key, e);
 	if (rc && github_reconfigure(d->github, &old, &ignored))
 		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
 	return rc;

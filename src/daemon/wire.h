@@ -38,7 +38,7 @@ struct daemon {
 	char *config_error; /* why the last reload was refused; NULL: it was not */
 	int64_t config_error_wall_ms;
 	char *address; /* what listen bound */
-	uint8_t callback_key[CALLBACK_KEY_BYTES];
+	struct secret *callback_key;
 
 	struct store *store;
 	struct logs *logs;

@@ -42,8 +42,8 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 	char *callback_url =
 	    xasprintf("%s/api/v1/dispatches/%s/jobs", a->config->public_url, row->dispatch_id);
 	char *change_url = attempt_change_url(a);
-	char *token = callback_token_make(a->d->deps.callback_key, a->d->deps.callback_key_bytes,
-	    row->dispatch_id, row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
+	char *token = callback_token_make(a->d->deps.callback_key, row->dispatch_id,
+	    row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
 	struct outpost_block block = {
 	    .dispatch_id = row->dispatch_id,
 	    .action = row->original_action,
@@ -154,7 +154,7 @@ void attempt_webhook_send(struct attempt *a)
 	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->row.dispatch_id);
 	char *signature;
 
-	hmac_sha256(r->secret, r->secret_bytes, a->text, a->text_bytes, mac);
+	hmac_sha256(secret_text(r->secret), secret_bytes(r->secret), a->text, a->text_bytes, mac);
 	signature = xasprintf("X-Hub-Signature-256: sha256=%s", hex_encode(mac, sizeof(mac), hex));
 
 	a->call.http = (struct http_call){

@@ -34,7 +34,6 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	struct dispatch *d = xcalloc(1, sizeof(*d));
 
 	d->deps = *deps;
-	d->deps.callback_key = xmemdup(deps->callback_key, deps->callback_key_bytes);
 	d->config = config_ref(c);
 	d->planner = planner_new(d);
 	d->sender = sender_new(d);
@@ -101,8 +100,6 @@ void dispatch_free(struct dispatch *d)
 	if (!d)
 		return;
 	assert(d->is_closing && d->n_open_parts == 0);
-	explicit_bzero((void *)d->deps.callback_key, d->deps.callback_key_bytes);
-	free((void *)d->deps.callback_key);
 	config_unref(d->config);
 	free(d);
 }

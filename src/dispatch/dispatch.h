@@ -21,16 +21,15 @@
 
 struct dispatch;
 
-/* Everything but callback_key is borrowed and outlives the dispatch. */
+/* Everything is borrowed and outlives the dispatch. */
 struct dispatch_deps {
 	struct loop *loop;
 	struct store *store;
 	struct github *github;
 	struct http_client *http_client; /* for vendors' webhooks */
 	event_parse_fn *parse_event;
-	struct head_reader heads; /* of vendors' own code, for periodic runs; copied */
-	const void *callback_key; /* signs callback tokens; copied */
-	size_t callback_key_bytes;
+	struct head_reader heads;          /* of vendors' own code, for periodic runs; copied */
+	const struct secret *callback_key; /* signs callback tokens */
 };
 
 /* Starts at once: what waits in the database is planned and sent from the next turn of the

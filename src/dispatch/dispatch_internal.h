@@ -14,8 +14,8 @@ struct reconciler;
 struct scheduler;
 
 struct dispatch {
-	struct dispatch_deps deps; /* callback_key is a copy of our own */
-	struct config *config;     /* what is begun now is begun with this one */
+	struct dispatch_deps deps;
+	struct config *config; /* what is begun now is begun with this one */
 	struct dispatch_counters counters;
 	struct planner *planner;
 	struct sender *sender;

@@ -26,7 +26,7 @@ const char *app_jwt(struct github *g)
 	json_set_int(claims, "iat", now / 1000 - JWT_BACKDATE_S);
 	json_set_int(claims, "exp", now / 1000 + JWT_LIFE_S);
 	json_set_str(claims, "iss", issuer);
-	if (jwt_make_rs256(claims, g->key, &g->jwt))
+	if (jwt_make_rs256(claims, g->private_key_pem, &g->jwt))
 		g->jwt = NULL;
 	json_decref(claims);
 	g->jwt_made_wall_ms = now;

@@ -31,16 +31,15 @@ static int at_least_one(int n)
 	return n > 0 ? n : 1;
 }
 
-static void take_options(
-    struct github *g, const struct github_options *o, struct rsa_private_key *key)
+static void take_options(struct github *g, const struct github_options *o)
 {
+	struct secret *old = g->private_key_pem;
+
 	free(g->api_url);
-	free_secret(g->private_key_pem);
-	rsa_private_key_free(g->key);
 	g->api_url = xstrdup(o->api_url);
 	g->app_id = o->app_id;
-	g->private_key_pem = xstrdup(o->private_key_pem);
-	g->key = key;
+	g->private_key_pem = secret_ref(o->private_key_pem);
+	secret_unref(old);
 	g->writes_per_minute = at_least_one(o->writes_per_minute);
 	g->max_concurrent = at_least_one(o->max_concurrent);
 	for (struct account *a = g->accounts; a; a = a->next)
@@ -50,9 +49,8 @@ static void take_options(
 int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
     struct github **ret, struct error *e)
 {
-	struct rsa_private_key *key;
 	struct github *g;
-	int err = rsa_private_key_parse(o->private_key_pem, strlen(o->private_key_pem), &key, e);
+	int err = rsa_private_key_check(o->private_key_pem, e);
 
 	*ret = NULL;
 	if (err)
@@ -60,7 +58,7 @@ int github_new(struct loop *l, struct http_client *http, const struct github_opt
 	g = xcalloc(1, sizeof(*g));
 	g->loop = l;
 	g->http = http;
-	take_options(g, o, key);
+	take_options(g, o);
 	budget_window_init(&g->token_requests, TOKENS_PER_HOUR, HOUR_MS);
 	TAILQ_INIT(&g->requests);
 	request_list_init(&g->ended);
@@ -74,13 +72,12 @@ int github_new(struct loop *l, struct http_client *http, const struct github_opt
 int github_reconfigure(struct github *g, const struct github_options *o, struct error *e)
 {
 	bool is_other = o->app_id != g->app_id || !str_eq(o->api_url, g->api_url) ||
-			!str_eq(o->private_key_pem, g->private_key_pem);
-	struct rsa_private_key *key;
-	int err = rsa_private_key_parse(o->private_key_pem, strlen(o->private_key_pem), &key, e);
+			!secret_equal(o->private_key_pem, g->private_key_pem);
+	int err = rsa_private_key_check(o->private_key_pem, e);
 
 	if (err)
 		return err;
-	take_options(g, o, key);
+	take_options(g, o);
 	if (is_other) {
 		g->generation++;
 		app_forget(g);
@@ -104,8 +101,7 @@ static void destroy(void *p)
 	installations_free(g);
 	accounts_free(g);
 	budget_window_release(&g->token_requests);
-	rsa_private_key_free(g->key);
-	free_secret(g->private_key_pem);
+	secret_unref(g->private_key_pem);
 	free(g->api_url);
 	free(g);
 	if (on_closed)

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/secret.h"
 #include "http/client.h"
 #include "loop/loop.h"
 
@@ -23,12 +24,12 @@ struct github;
 struct github_options {
 	const char *api_url; /* without a trailing slash */
 	int64_t app_id;
-	const char *private_key_pem;
-	int writes_per_minute; /* content writes (comments) of one installation */
-	int max_concurrent;    /* requests in the air, all installations together */
+	struct secret *private_key_pem; /* shared, not copied */
+	int writes_per_minute;          /* content writes (comments) of one installation */
+	int max_concurrent;             /* requests in the air, all installations together */
 };
 
-/* Copies everything. The client outlives the github. ERR_INVALID: the key is none. */
+/* Copies everything else. The client outlives the github. ERR_INVALID: the key is none. */
 int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
     struct github **ret, struct error *e) MUST_CHECK;
 /* New options for what is sent from now on; calls in hand go on. Another App, key or api_url

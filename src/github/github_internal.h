@@ -118,8 +118,7 @@ struct github {
 	struct http_client *http;
 	char *api_url;
 	int64_t app_id;
-	char *private_key_pem;
-	struct rsa_private_key *key;
+	struct secret *private_key_pem;
 	int writes_per_minute, max_concurrent;
 	int64_t generation; /* grows when another App or server is configured */
 

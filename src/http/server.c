@@ -150,11 +150,11 @@ void http_server_times(const struct http_server *s,
 		each(&s->routes.at[i].route, &s->routes.at[i].times, owner);
 }
 
-int http_server_use_tls(struct http_server *s, const char *certificate_pem,
-    const char *private_key_pem, struct error *e)
+int http_server_use_tls(
+    struct http_server *s, const char *certificate_pem, struct private_key *key, struct error *e)
 {
 	struct http_tls *tls;
-	int rc = http_tls_new(certificate_pem, private_key_pem, &tls, e);
+	int rc = http_tls_new(certificate_pem, key, &tls, e);
 
 	if (rc)
 		return rc;

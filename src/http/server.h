@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/histogram.h"
+#include "base/private_key.h"
 #include "loop/loop.h"
 
 struct http_server;
@@ -86,11 +87,11 @@ int http_server_listen(
 int http_server_listen_unix(struct http_server *s, const char *path, struct error *e) MUST_CHECK;
 /* TLS 1.2 and 1.3 for every TCP connection accepted from now on; the same call swaps
  * the certificate later, and a bad pair leaves the old one in force. */
-int http_server_use_tls(struct http_server *s, const char *certificate_pem,
-    const char *private_key_pem, struct error *e) MUST_CHECK;
+int http_server_use_tls(struct http_server *s, const char *certificate_pem, struct private_key *key,
+    struct error *e) MUST_CHECK;
 /* Checks the pair without a server (for --check). */
 int http_tls_check(
-    const char *certificate_pem, const char *private_key_pem, struct error *e) MUST_CHECK;
+    const char *certificate_pem, struct private_key *key, struct error *e) MUST_CHECK;
 /* Whose X-Forwarded-For is believed. NULL: nobody's. */
 void http_server_trust_proxies(
     struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner);

@@ -6,11 +6,12 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/private_key.h"
 
 struct http_tls; /* a certificate in force */
 struct http_session;
 
-int http_tls_new(const char *certificate_pem, const char *private_key_pem, struct http_tls **ret,
+int http_tls_new(const char *certificate_pem, struct private_key *key, struct http_tls **ret,
     struct error *e) MUST_CHECK;
 /* NULL is fine; sessions in hand keep what they need. */
 void http_tls_free(struct http_tls *tls);

@@ -18,16 +18,6 @@ struct ssl_ctx_st *http_tls_context(struct http_tls *tls)
 	return tls->context;
 }
 
-/* Never ask on a terminal: an encrypted key is an error here. */
-static int no_password(char *buf, int size, int is_writing, void *owner)
-{
-	(void)buf;
-	(void)size;
-	(void)is_writing;
-	*(bool *)owner = true;
-	return 0;
-}
-
 static const char *reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_peek_last_error());
@@ -76,27 +66,14 @@ static int use_certificate(SSL_CTX *context, const char *text, struct error *e)
 	return rc;
 }
 
-static int use_key(SSL_CTX *context, const char *text, struct error *e)
+static int use_key(SSL_CTX *context, struct private_key *key, struct error *e)
 {
-	BIO *pem = BIO_new_mem_buf(text, -1);
-	bool is_encrypted = false;
-	EVP_PKEY *key = PEM_read_bio_PrivateKey(pem, NULL, no_password, &is_encrypted);
-	int rc = 0;
-
-	/* OpenSSL's own reasons say nothing of the key's content. */
-	if (!key && is_encrypted)
-		rc = error_set(e, ERR_INVALID,
-		    "the private key is encrypted; store it without a "
-		    "password, readable by the service alone");
-	else if (!key)
-		rc = error_set(e, ERR_INVALID, "no PEM private key in it, or a damaged one");
-	else if (SSL_CTX_use_PrivateKey(context, key) != 1 ||
-		 SSL_CTX_check_private_key(context) != 1)
-		rc =
-		    error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
-	EVP_PKEY_free(key);
-	BIO_free(pem);
-	return rc;
+	/* counted: the context shares the configuration's key */
+	if (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
+	    SSL_CTX_check_private_key(context) != 1)
+		return error_set(
+		    e, ERR_INVALID, "the private key does not belong to the certificate");
+	return 0;
 }
 
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_bytes,
@@ -135,8 +112,8 @@ static SSL_CTX *context_new(void)
 	return context;
 }
 
-int http_tls_new(const char *certificate_pem, const char *private_key_pem, struct http_tls **ret,
-    struct error *e)
+int http_tls_new(
+    const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
 {
 	SSL_CTX *context = context_new();
 	int rc;
@@ -144,7 +121,7 @@ int http_tls_new(const char *certificate_pem, const char *private_key_pem, struc
 	ERR_clear_error();
 	rc = use_certificate(context, certificate_pem, e);
 	if (rc == 0)
-		rc = use_key(context, private_key_pem, e);
+		rc = use_key(context, key, e);
 	ERR_clear_error();
 	if (rc) {
 		SSL_CTX_free(context);
@@ -163,10 +140,10 @@ void http_tls_free(struct http_tls *tls)
 	free(tls);
 }
 
-int http_tls_check(const char *certificate_pem, const char *private_key_pem, struct error *e)
+int http_tls_check(const char *certificate_pem, struct private_key *key, struct error *e)
 {
 	struct http_tls *tls;
-	int rc = http_tls_new(certificate_pem, private_key_pem, &tls, e);
+	int rc = http_tls_new(certificate_pem, key, &tls, e);
 
 	if (rc == 0)
 		http_tls_free(tls);

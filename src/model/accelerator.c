@@ -42,9 +42,7 @@ const char *runner_kind_name(enum runner_kind k)
 
 static void runner_release(struct runner *r)
 {
-	if (r->secret)
-		explicit_bzero(r->secret, r->secret_bytes);
-	free(r->secret);
+	secret_unref(r->secret);
 	free(r->name);
 	free(r->repository);
 	free(r->workflow);

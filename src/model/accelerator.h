@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/secret.h"
 #include "model/platform.h"
 
 /* L1 silent, L2 dashboard and comment, L3 + check run on label, L4 + check run always. */
@@ -29,12 +30,11 @@ struct runner {
 	char *repository;     /* github, infra: owner/name as configured */
 	/* github, infra: pinned, so that only this repository reports under its name; 0: not */
 	int64_t repository_id, repository_owner_id;
-	char *workflow;      /* github: `.github/workflows/x.yml` or NULL */
-	char *url;           /* webhook */
-	char *secret;        /* webhook: the HMAC key, read at load; never logged */
-	size_t secret_bytes; /* webhook */
-	char **labels;       /* pull: NULL-terminated */
-	int max_parallel;    /* pull */
+	char *workflow;        /* github: `.github/workflows/x.yml` or NULL */
+	char *url;             /* webhook */
+	struct secret *secret; /* webhook: the HMAC key, read at load */
+	char **labels;         /* pull: NULL-terminated */
+	int max_parallel;      /* pull */
 };
 
 /* What of a job's log leaves the vendor's machine. */

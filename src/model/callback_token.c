@@ -9,23 +9,23 @@
 static const char PREFIX[] = CALLBACK_TOKEN_PREFIX;
 enum { TOKEN_MAX_BYTES = 512, MAC_TEXT_BYTES = 43 };
 
-static void append_mac(struct buf *text, const void *key, size_t key_bytes)
+static void append_mac(struct buf *text, const struct secret *key)
 {
 	uint8_t mac[SHA256_BYTES];
 
-	hmac_sha256(key, key_bytes, text->data, text->len, mac);
+	hmac_sha256(secret_text(key), secret_bytes(key), text->data, text->len, mac);
 	buf_append_char(text, '.');
 	base64url_encode(mac, sizeof(mac), text);
 }
 
-char *callback_token_make(const void *key, size_t key_bytes, const char *dispatch_id,
+char *callback_token_make(const struct secret *key, const char *dispatch_id,
     const char *accelerator, int64_t expires_wall_ms)
 {
 	struct buf text = BUF_INIT(TOKEN_MAX_BYTES);
 
 	buf_appendf(&text, "%s%s.%s.%lld", PREFIX, dispatch_id, accelerator,
 	    (long long)(expires_wall_ms / 1000));
-	append_mac(&text, key, key_bytes);
+	append_mac(&text, key);
 	return buf_take(&text);
 }
 
@@ -51,8 +51,8 @@ char *callback_token_dispatch(const char *token)
 	return token[n] && n < TOKEN_MAX_BYTES ? xstrndup(token, n) : NULL;
 }
 
-int callback_token_check(const void *key, size_t key_bytes, const char *token,
-    const char *dispatch_id, int64_t now_wall_ms, char **ret_accelerator)
+int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id,
+    int64_t now_wall_ms, char **ret_accelerator)
 {
 	struct buf signed_part = BUF_INIT(TOKEN_MAX_BYTES);
 	size_t n = strnlen(token, TOKEN_MAX_BYTES);
@@ -66,7 +66,7 @@ int callback_token_check(const void *key, size_t key_bytes, const char *token,
 		return ERR_AUTH;
 	/* The signature first: nothing of an unsigned token is looked at. */
 	buf_append(&signed_part, token, n - MAC_TEXT_BYTES - 1);
-	append_mac(&signed_part, key, key_bytes);
+	append_mac(&signed_part, key);
 	copy = xstrndup(token + sizeof(PREFIX) - 1, n - (sizeof(PREFIX) - 1) - MAC_TEXT_BYTES - 1);
 	if (signed_part.len != n || !equal_constant_time(signed_part.data, token, n))
 		goto out;

@@ -9,18 +9,19 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/secret.h"
 
 #define CALLBACK_TOKEN_PREFIX "oct1."
 
 /* free(). */
-char *callback_token_make(const void *key, size_t key_bytes, const char *dispatch_id,
+char *callback_token_make(const struct secret *key, const char *dispatch_id,
     const char *accelerator, int64_t expires_wall_ms);
 /* Which dispatch a token says it is for, to be checked against: nothing is verified here. NULL:
  * it is no such token. free(). */
 char *callback_token_dispatch(const char *token);
 /* ERR_AUTH: not one of ours, or for another dispatch; ERR_TIMEOUT: expired. On 0
  * *ret_accelerator is to be freed. */
-int callback_token_check(const void *key, size_t key_bytes, const char *token,
-    const char *dispatch_id, int64_t now_wall_ms, char **ret_accelerator) MUST_CHECK;
+int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id,
+    int64_t now_wall_ms, char **ret_accelerator) MUST_CHECK;
 
 #endif

@@ -232,8 +232,8 @@ static void admit_callback(struct job_access *a, const char *token)
 	int err = ERR_AUTH;
 
 	if (dispatch_id)
-		err = callback_token_check(r->callback_key, r->callback_key_bytes, token,
-		    dispatch_id, clock_wall_ms(), &accelerator);
+		err = callback_token_check(
+		    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
 	if (err) {
 		refuse(a, 401,
 		    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);

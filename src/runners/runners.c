@@ -38,7 +38,7 @@ static void on_topics(unsigned topics, void *owner)
 }
 
 struct runners *runners_new(struct loop *l, struct store *s, struct http_client *c,
-    struct http_server *h, const void *callback_key, size_t key_bytes)
+    struct http_server *h, const struct secret *callback_key)
 {
 	struct runners *r = xcalloc(1, sizeof *r);
 
@@ -47,8 +47,7 @@ struct runners *runners_new(struct loop *l, struct store *s, struct http_client 
 	r->keys = issuer_keys_new(l, c, &r->counters);
 	r->registered = rate_limit_new(REPORTS_PER_MINUTE, REGISTERED_MAX);
 	r->strangers = rate_limit_new(REPORTS_PER_MINUTE, STRANGERS_MAX);
-	r->callback_key = xmemdup(callback_key, key_bytes);
-	r->callback_key_bytes = key_bytes;
+	r->callback_key = callback_key;
 	callback_add_route(r, h);
 	vendor_api_add_route(r, h);
 	r->credentials = credentials_new(l, s);
@@ -103,8 +102,6 @@ void runners_free(struct runners *r)
 	credentials_free(r->credentials);
 	rate_limit_free(r->registered);
 	rate_limit_free(r->strangers);
-	explicit_bzero(r->callback_key, r->callback_key_bytes);
-	free(r->callback_key);
 	config_unref(r->config);
 	free(r);
 }

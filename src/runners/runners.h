@@ -25,10 +25,9 @@ struct credentials;
 struct runners;
 
 /* Adds the routes; until the first runners_configure() they answer 503. callback_key signs
- * callback tokens (model/callback_token.h) and is copied; the rest is borrowed and outlives
- * it. */
+ * callback tokens (model/callback_token.h). Everything is borrowed and outlives it. */
 struct runners *runners_new(struct loop *l, struct store *s, struct http_client *c,
-    struct http_server *h, const void *callback_key, size_t key_bytes);
+    struct http_server *h, const struct secret *callback_key);
 /* Adds PUT /api/v1/jobs/{id}/log and …/report; `logs` is borrowed until on_closed has run. */
 void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs);
 /* Takes its own reference to the snapshot, unless its registry is still to be fetched: then the

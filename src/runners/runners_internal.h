@@ -28,8 +28,7 @@ struct runners {
 	/* Anyone on GitHub can mint a token for a repository of theirs: strangers are counted
 	 * apart, so that they cannot fill the table that registered ones are in. */
 	struct rate_limit *registered, *strangers;
-	void *callback_key;
-	size_t callback_key_bytes;
+	const struct secret *callback_key;
 	int n_in_hand;    /* what waits for an issuer's keys or for the store */
 	bool is_stopping; /* nobody is held any more */
 	bool is_closing, are_keys_closed, are_credentials_closed;

@@ -33,8 +33,8 @@ static char *admit_callback_token(
     struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
 {
 	char *accelerator = NULL;
-	int err = callback_token_check(r->callback_key, r->callback_key_bytes, token, dispatch_id,
-	    clock_wall_ms(), &accelerator);
+	int err = callback_token_check(
+	    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
 
 	if (!err) {
 		http_note_authenticated(q);

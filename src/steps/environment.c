@@ -95,7 +95,7 @@ void environment_of_step(struct environment *v, const struct job *j)
 	for (size_t i = 0; i < c->n_environment; i++)
 		set(v, c->environment[i].name, c->environment[i].value);
 	for (size_t i = 0; i < c->n_secrets; i++)
-		set(v, c->secrets[i].name, c->secrets[i].value);
+		set(v, c->secrets[i].name, secret_text(c->secrets[i].value));
 	set_job(v, j);
 }
 

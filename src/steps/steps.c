@@ -60,9 +60,9 @@ static struct masks *make_masks(const struct runner_config *c)
 	struct masks *m = masks_new();
 
 	for (size_t i = 0; i < c->n_secrets; i++)
-		masks_add(m, c->secrets[i].value);
-	if (c->token)
-		masks_add(m, c->token);
+		masks_add(m, secret_text(c->secrets[i].value));
+	if (c->authorization)
+		masks_add(m, runner_config_token(c));
 	mask_url(m, c->git_url);
 	return m;
 }

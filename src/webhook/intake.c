@@ -363,7 +363,8 @@ void intake_configure(struct intake *in, struct config *c)
 
 	in->config = config_ref(c);
 	hmac_free(in->hmac);
-	in->hmac = hmac_new(c->github_webhook_secret, c->github_webhook_secret_bytes);
+	in->hmac =
+	    hmac_new(secret_text(c->github_webhook_secret), secret_bytes(c->github_webhook_secret));
 	config_unref(old);
 }
 

@@ -27,6 +27,7 @@
 
 struct rig {
 	struct fake_github *gh;
+	struct secret *callback_key;
 	struct store *store;
 	struct config *config;
 	struct dispatch *dispatch;
@@ -204,6 +205,7 @@ static inline void rig_start_store(struct rig *r)
 
 static inline void rig_start_dispatch(struct rig *r)
 {
+	struct secret *old = r->callback_key;
 	const struct dispatch_deps deps = {
 	    .loop = r->gh->loop,
 	    .store = r->store,
@@ -211,10 +213,10 @@ static inline void rig_start_dispatch(struct rig *r)
 	    .http_client = r->gh->http,
 	    .parse_event = event_parse,
 	    .heads = r->heads,
-	    .callback_key = CALLBACK_KEY,
-	    .callback_key_bytes = strlen(CALLBACK_KEY),
+	    .callback_key = r->callback_key = secret_of(CALLBACK_KEY),
 	};
 
+	secret_unref(old);
 	r->dispatch = dispatch_new(&deps, r->config);
 }
 
@@ -240,6 +242,7 @@ static inline int rig_tear_down(void **state)
 
 	if (r->dispatch)
 		rig_stop(r);
+	secret_unref(r->callback_key);
 	loopback_stop(r->vendor);
 	fake_tear_down((void **)&r->gh);
 	json_decref(r->dispatches);

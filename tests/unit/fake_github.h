@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "github/github.h"
 #include "loopback.h"
+#include "secret_of.h"
 #include "test_keys.h"
 
 struct fake_github {
@@ -20,7 +21,8 @@ struct fake_github {
 	struct loop *loop;
 	struct http_client *http;
 	struct github *github;
-	char *url, *pem;
+	char *url;
+	struct secret *pem;
 	pthread_mutex_t lock; /* guards what follows */
 	struct buf log;       /* "METHOD /path\n" of every request */
 	int n_tokens;         /* the last given; its text is "token-N" */
@@ -122,9 +124,12 @@ static inline int fake_set_up(void **state)
 	struct fake_github *f = xcalloc(1, sizeof(*f));
 	struct github_options o;
 	EVP_PKEY *key = EVP_RSA_gen(2048);
+	char *pem;
 
 	unsetenv("http_proxy");
-	f->pem = pem_pkcs1(key);
+	pem = pem_pkcs1(key);
+	f->pem = secret_of(pem);
+	free(pem);
 	EVP_PKEY_free(key);
 	pthread_mutex_init(&f->lock, NULL);
 	buf_init(&f->log, 1 << 20);
@@ -174,7 +179,7 @@ static inline int fake_tear_down(void **state)
 	pthread_mutex_destroy(&f->lock);
 	buf_release(&f->log);
 	free(f->url);
-	free(f->pem);
+	secret_unref(f->pem);
 	free(f);
 	return 0;
 }

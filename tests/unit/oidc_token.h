@@ -7,6 +7,7 @@
 #include "base/encode.h"
 #include "base/json.h"
 #include "base/rsa.h"
+#include "secret_of.h"
 #include "test_keys.h"
 
 #define ISSUER   "https://issuer.example"
@@ -14,7 +15,7 @@
 
 struct test_key {
 	EVP_PKEY *pair;
-	struct rsa_private_key *private_key;
+	struct secret *private_key;
 };
 
 static inline struct test_key test_key_make(unsigned bits)
@@ -22,16 +23,14 @@ static inline struct test_key test_key_make(unsigned bits)
 	struct test_key k = {.pair = EVP_RSA_gen(bits)};
 	char *pem = pem_pkcs8(k.pair);
 
-	/* keys too small to sign with are still fit for a JWKS */
-	if (rsa_private_key_parse(pem, strlen(pem), &k.private_key, NULL))
-		k.private_key = NULL;
+	k.private_key = secret_of(pem);
 	free(pem);
 	return k;
 }
 
 static inline void test_key_release(struct test_key *k)
 {
-	rsa_private_key_free(k->private_key);
+	secret_unref(k->private_key);
 	EVP_PKEY_free(k->pair);
 }
 

@@ -13,6 +13,7 @@
 #include "runners/claim.h"
 #include "runners/leases.h"
 #include "runners/runners_internal.h"
+#include "secret_of.h"
 #include "store/leases.h"
 #include "store/tokens.h"
 
@@ -167,6 +168,7 @@ static inline void answer_list(const char *active, int err)
 struct pull {
 	struct parts parts;
 	struct runners *runners;
+	struct secret *callback_key;
 	char token[CREDENTIAL_TEXT_BYTES];
 	char *header; /* Authorization: … */
 	const char *headers[2];
@@ -347,8 +349,9 @@ static inline int pull_set_up(void **state)
 			  "  - {name: ci, github: {repository: a/b}}\n"
 			  "  - {name: small, pull: {labels: [gpu]}}\n");
 	parts_open(&p->parts);
-	p->runners =
-	    runners_new(p->parts.loop, p->parts.store, p->parts.client, p->parts.server, "k", 1);
+	p->callback_key = secret_of("k");
+	p->runners = runners_new(
+	    p->parts.loop, p->parts.store, p->parts.client, p->parts.server, p->callback_key);
 	runners_configure(p->runners, p->parts.config);
 	p->poll = timer_new(p->parts.loop, pull_on_poll, p);
 	pull_add_token(p, TOKEN_RUNNER, "npu", MACHINE);
@@ -368,6 +371,7 @@ static inline int pull_tear_down(void **state)
 	timer_close(p->poll);
 	parts_close(&p->parts);
 	runners_free(p->runners);
+	secret_unref(p->callback_key);
 	free(p->header);
 	free(p);
 	return folder_teardown(state);

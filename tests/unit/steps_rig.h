@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "secret_of.h"
 #include "steps/job.h"
 #include "steps/steps.h"
 
@@ -37,7 +38,8 @@ static char *rig_fifo;   /* for the steps: $FIFO */
 static int rig_fifo_fd = -1;
 static struct runner_config rig_config;
 static struct runner_step rig_steps[RIG_STEPS];
-static struct runner_variable rig_environment[4], rig_secrets[2];
+static struct runner_variable rig_environment[4];
+static struct runner_secret rig_secrets[2];
 static char *rig_globs[3];
 static struct steps_pace rig_pace;
 static struct lease_offer rig_offer;
@@ -76,7 +78,7 @@ static inline void rig_defaults(void)
 	    .change_url = (char *)"https://outpost.example/pulls/7"};
 	rig_config = (struct runner_config){.path = (char *)"/nowhere/runner.yml",
 	    .name = (char *)"npu-17",
-	    .token = (char *)"runner-token-0123456789",
+	    .authorization = secret_of("Authorization: Bearer runner-token-0123456789"),
 	    .token_file = (char *)"/nowhere/token",
 	    .work_dir = rig_dir,
 	    .steps = rig_steps,

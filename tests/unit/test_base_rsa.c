@@ -7,6 +7,7 @@
 
 #include "base/encode.h"
 #include "base/rsa.h"
+#include "secret_of.h"
 #include "test_keys.h"
 
 static EVP_PKEY *key; /* 2048 bits */
@@ -41,9 +42,9 @@ static void check_pair(char *pem)
 	static const char text[] = "signed text";
 	struct buf signature = BUF_INIT(1024);
 	struct rsa_public_key *pub = public_half();
-	struct rsa_private_key *priv;
+	struct secret *priv = secret_of(pem);
 
-	assert_int_equal(rsa_private_key_parse(pem, strlen(pem), &priv, NULL), 0);
+	assert_int_equal(rsa_private_key_check(priv, NULL), 0);
 	assert_int_equal(rsa_sign(priv, text, sizeof(text), &signature), 0);
 	assert_int_equal(signature.len, 256);
 	assert_int_equal(rsa_verify(pub, text, sizeof(text), signature.data, 256), 0);
@@ -52,7 +53,7 @@ static void check_pair(char *pem)
 	assert_int_equal(rsa_verify(pub, text, sizeof(text), "", 0), ERR_AUTH);
 	signature.data[7] ^= 1;
 	assert_int_equal(rsa_verify(pub, text, sizeof(text), signature.data, 256), ERR_AUTH);
-	rsa_private_key_free(priv);
+	secret_unref(priv);
 	rsa_public_key_free(pub);
 	buf_release(&signature);
 	free(pem);
@@ -67,12 +68,15 @@ static void test_sign_and_verify(void **state)
 
 static void check_refused(char *pem, const char *why)
 {
-	struct rsa_private_key *k;
+	struct secret *k = secret_of(pem);
+	struct buf signature = BUF_INIT(1024);
 	struct error e = {0};
 
-	assert_int_equal(rsa_private_key_parse(pem, strlen(pem), &k, &e), ERR_INVALID);
-	assert_null(k);
+	assert_int_equal(rsa_private_key_check(k, &e), ERR_INVALID);
 	assert_non_null(strstr(e.text, why));
+	assert_int_equal(rsa_sign(k, "", 0, &signature), ERR_INVALID);
+	assert_int_equal(signature.len, 0);
+	secret_unref(k);
 	free(pem);
 }
 
@@ -87,7 +91,7 @@ static void test_what_is_no_key(void **state)
 	check_refused(xstrdup(""), "not a private key");
 	check_refused(xstrdup("no key at all"), "not a private key");
 	check_refused(pem_public(key), "not a private key");
-	check_refused(pem_encrypted(key), "not a private key");
+	check_refused(pem_encrypted(key), "encrypted");
 	check_refused(pem_pkcs8(ec), "not RSA");
 	check_refused(pem_pkcs8(small), "under 2048");
 	EVP_PKEY_free(small);

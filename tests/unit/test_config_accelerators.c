@@ -103,8 +103,7 @@ static void test_everything_written(void **state)
 	assert_int_equal(a->runners[0].repository_owner_id, INT64_MAX);
 	assert_int_equal(a->runners[1].kind, RUNNER_WEBHOOK);
 	assert_string_equal(a->runners[1].url, "https://ci.example/hook");
-	assert_int_equal(a->runners[1].secret_bytes, 8);
-	assert_memory_equal(a->runners[1].secret, "vendor's", 8);
+	assert_string_equal(secret_text(a->runners[1].secret), "vendor's");
 	assert_int_equal(a->runners[2].kind, RUNNER_PULL);
 	assert_string_equal(a->runners[2].labels[1], "b");
 	assert_int_equal(a->runners[2].max_parallel, 2);

@@ -117,7 +117,8 @@ static void test_examples_are_right(void **state)
 	assert_string_equal(a->triggers.schedules[0], "0 2 * * *");
 	a = config_accelerator(c, "example-hosted");
 	assert_int_equal(a->runners[0].kind, RUNNER_INFRA);
-	assert_int_equal(config_accelerator(c, "example-webhook")->runners[0].secret_bytes, 1);
+	assert_int_equal(
+	    secret_bytes(config_accelerator(c, "example-webhook")->runners[0].secret), 1);
 	assert_int_equal(config_accelerator(c, "example-pull")->runners[0].max_parallel, 2);
 	assert_int_equal(config_accelerator(c, "example-npu")->n_runners, 2);
 	config_unref(c);

@@ -23,9 +23,8 @@ static void test_defaults(void **state)
 	assert_string_equal(c->upstream_git_url, "https://github.com/pytorch/pytorch.git");
 	assert_string_equal(c->github_api_url, "https://api.github.com");
 	assert_int_equal(c->github_app_id, 12345);
-	assert_non_null(strstr(c->github_private_key_pem, "-----BEGIN PRIVATE KEY-----"));
-	assert_string_equal(c->github_webhook_secret, "s3cret");
-	assert_int_equal(c->github_webhook_secret_bytes, 6);
+	assert_non_null(strstr(secret_text(c->github_private_key), "-----BEGIN PRIVATE KEY-----"));
+	assert_string_equal(secret_text(c->github_webhook_secret), "s3cret");
 	assert_int_equal(c->github_writes_per_minute, 80);
 	assert_int_equal(c->github_max_concurrent, 50);
 	assert_string_equal(c->oidc_audience, "pytorch-cross-repo-ci-relay");
@@ -165,8 +164,8 @@ static const struct {
 	"outpost.yml:7: missing key \"tls.private_key\"\n"
 	"outpost.yml:7: cannot read none.pem: No such file or directory\n"},
     {"tls: {certificate: webhook, private_key: webhook}\n",
-	"outpost.yml:7: webhook is no PEM file with a CERTIFICATE\n"
-	"outpost.yml:7: webhook is no PEM file with a PRIVATE KEY\n"},
+	"outpost.yml:7: webhook is not a PEM file with a CERTIFICATE\n"
+	"outpost.yml:7: webhook: not a private key in PEM, or damaged\n"},
     {"accelerators:\n  directory: a.d\n  git: {url: https://github.com/o/r}\n",
 	"outpost.yml:8: cannot read a.d: No such file or directory\n"
 	"outpost.yml:9: accelerators.git and accelerators.directory (line 8): give one of them\n"},
@@ -280,15 +279,15 @@ static void test_secrets(void **state)
 	(void)state;
 	folder_write("webhook", "two\n\n");
 	c = folder_load();
-	assert_string_equal(c->github_webhook_secret, "two\n");
+	assert_string_equal(secret_text(c->github_webhook_secret), "two\n");
 	config_unref(c);
 	folder_write("webhook", "three\r\n");
 	c = folder_load();
-	assert_string_equal(c->github_webhook_secret, "three");
+	assert_string_equal(secret_text(c->github_webhook_secret), "three");
 	config_unref(c);
 	folder_write("webhook", "four\r");
 	c = folder_load();
-	assert_string_equal(c->github_webhook_secret, "four\r");
+	assert_string_equal(secret_text(c->github_webhook_secret), "four\r");
 	config_unref(c);
 	folder_write("webhook", "\n");
 	folder_expect("outpost.yml:6: cannot read webhook: empty\n");
@@ -297,7 +296,7 @@ static void test_secrets(void **state)
 	folder_expect("outpost.yml:6: cannot read webhook: not a regular file\n");
 	folder_write("webhook", "x");
 	folder_write("key.pem", "x");
-	folder_expect("outpost.yml:5: key.pem: not a private key (PEM, without a passphrase)\n");
+	folder_expect("outpost.yml:5: key.pem: not a private key in PEM, or damaged\n");
 }
 
 static void test_credentials(void **state)
@@ -314,7 +313,7 @@ static void test_credentials(void **state)
 	folder_write("credentials/hook", "from systemd\n");
 	setenv("CREDENTIALS_DIRECTORY", "credentials", 1);
 	c = folder_load();
-	assert_string_equal(c->github_webhook_secret, "from systemd");
+	assert_string_equal(secret_text(c->github_webhook_secret), "from systemd");
 	config_unref(c);
 	folder_write("outpost.yml", MINIMAL_YML "tls: {certificate: 'credential:../webhook', "
 						"private_key: key.pem}\n");

@@ -48,7 +48,7 @@ static void reads_the_folder(void **state)
 	assert_string_equal(c->accelerators_git_commit, COMMIT);
 	assert_string_equal(c->accelerators_git_folder, FOLDER);
 	assert_string_equal(c->accelerators[0].file, "accelerators.git@0123456:a/b/npu.yml");
-	assert_int_equal(c->accelerators[0].runners[0].secret_bytes, 8);
+	assert_int_equal(secret_bytes(c->accelerators[0].runners[0].secret), 8);
 	assert_true(config_is_registry_loaded(c));
 	config_unref(c);
 	assert_int_equal(load(&found, &c, ""), 0);

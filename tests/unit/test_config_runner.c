@@ -57,7 +57,8 @@ static void a_short_file_has_defaults(void **state)
 
 	(void)state;
 	assert_string_equal(c->server, "https://outpost.example.org");
-	assert_string_equal(c->token, "a-token");
+	assert_string_equal(secret_text(c->authorization), "Authorization: Bearer a-token");
+	assert_string_equal(runner_config_token(c), "a-token");
 	assert_string_equal(c->path, work);
 	assert_string_equal(c->work_dir, "/var/lib/outpost-runner");
 	assert_false(c->has_checkout);
@@ -112,7 +113,7 @@ static void everything_is_read(void **state)
 	assert_int_equal(c->n_environment, 2);
 	assert_string_equal(c->environment[1].value, "");
 	assert_string_equal(c->secrets[0].name, "HF_TOKEN");
-	assert_string_equal(c->secrets[0].value, "s3cret");
+	assert_string_equal(secret_text(c->secrets[0].value), "s3cret");
 	assert_string_equal(c->report_globs[1], "r.json");
 	assert_string_equal(c->report_format, "ctrf");
 	assert_int_equal(c->visibility, VISIBILITY_SUMMARY);
@@ -280,16 +281,16 @@ static void a_rotated_token_is_read_again(void **state)
 {
 	struct runner_config *c = load(MINIMAL);
 	struct error e = {0};
-	char *token;
+	struct secret *authorization;
 
 	(void)state;
 	folder_write("token", "another\n");
-	assert_int_equal(runner_config_read_token(c, &token, &e), 0);
-	assert_string_equal(token, "another");
-	free(token);
+	assert_int_equal(runner_config_read_authorization(c, &authorization, &e), 0);
+	assert_string_equal(secret_text(authorization), "Authorization: Bearer another");
+	secret_unref(authorization);
 	assert_int_equal(remove("token"), 0);
-	assert_int_equal(runner_config_read_token(c, &token, &e), ERR_INVALID);
-	assert_null(token);
+	assert_int_equal(runner_config_read_authorization(c, &authorization, &e), ERR_INVALID);
+	assert_null(authorization);
 	assert_non_null(strstr(e.text, "No such file"));
 	runner_config_free(c);
 }

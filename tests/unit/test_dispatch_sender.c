@@ -97,9 +97,9 @@ static void signs_webhooks(void **state)
 	line = xasprintf("https://outpost.example.org/api/v1/dispatches/%s/jobs", id);
 	assert_string_equal(at(o, "outpost", "callback_url"), line);
 	free(line);
-	assert_int_equal(callback_token_check(CALLBACK_KEY, strlen(CALLBACK_KEY),
-			     at(o, "outpost", "callback_token"), id,
-			     clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
+	assert_int_equal(
+	    callback_token_check(the_rig->callback_key, at(o, "outpost", "callback_token"), id,
+		clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
 	    0);
 	assert_string_equal(accelerator, "hook");
 	free(accelerator);

@@ -194,6 +194,7 @@ static void test_reconfigure(void **state)
 {
 	struct fake_github *f = *state;
 	struct github_options same = fake_options(f), other = fake_options(f);
+	struct secret *no_key;
 	struct one o = {0};
 	struct error e = {0};
 
@@ -213,10 +214,11 @@ static void test_reconfigure(void **state)
 	assert_int_equal(fake_count(f, "POST /app/installations"), 2);
 	assert_int_equal(fake_count(f, "GET /repos/owner/name/installation"), 2);
 
-	other.private_key_pem = "no key";
+	other.private_key_pem = no_key = secret_of("no key");
 	assert_int_equal(github_reconfigure(f->github, &other, &e), ERR_INVALID);
 	expect_ok(f, "owner/name");
 	assert_int_equal(fake_count(f, "POST /app/installations"), 2);
+	secret_unref(no_key);
 	github_call_release(&o.call);
 }
 

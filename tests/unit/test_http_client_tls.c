@@ -52,6 +52,7 @@ static void start_server(struct fixture *f, const char *alt_name)
 	static const struct http_route route = {
 	    .method = "GET", .pattern = "/", .on_request = on_request};
 	EVP_PKEY *key = EVP_RSA_gen(2048);
+	struct private_key *private_key;
 	char *pem = pem_pkcs8(key), *certificate = self_signed(key, alt_name), *address;
 	char path[] = "/tmp/outpost-test-ca-XXXXXX";
 	int fd = mkstemp(path);
@@ -63,7 +64,9 @@ static void start_server(struct fixture *f, const char *alt_name)
 	f->loop = loop_new();
 	f->server = http_server_new(f->loop, &HTTP_LIMITS_DEFAULT);
 	http_server_route(f->server, &route);
-	assert_int_equal(http_server_use_tls(f->server, certificate, pem, NULL), 0);
+	private_key = private_key_of(pem, NULL);
+	assert_int_equal(http_server_use_tls(f->server, certificate, private_key, NULL), 0);
+	private_key_unref(private_key);
 	assert_int_equal(http_server_listen(f->server, "127.0.0.1:0", &address, NULL), 0);
 	f->url = xasprintf("https://%s/", address);
 	EVP_PKEY_free(key);

@@ -9,6 +9,8 @@
 #include <openssl/rsa.h>
 
 #include "base/alloc.h"
+#include "base/private_key.h"
+#include "secret_of.h"
 
 static inline char *pem_text(BIO *bio)
 {
@@ -50,6 +52,18 @@ static inline char *pem_public(EVP_PKEY *key)
 
 	PEM_write_bio_PUBKEY(bio, key);
 	return pem_text(bio);
+}
+
+/* What TLS and signatures use, from PEM; NULL: it cannot be used, and *e says why. */
+static inline struct private_key *private_key_of(const char *pem, struct error *e)
+{
+	struct secret *secret = secret_of(pem);
+	struct private_key *key;
+
+	if (private_key_parse(secret, &key, e))
+		key = NULL;
+	secret_unref(secret);
+	return key;
 }
 
 /* A JWK's n or e ("n", "e"), big-endian. Returns the length. */

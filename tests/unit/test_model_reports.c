@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "model/callback_token.h"
 #include "model/job_report.h"
+#include "secret_of.h"
 
 static int parse(const char *text, struct job_report *r, struct error *e)
 {
@@ -467,28 +468,28 @@ static void times_do_not_change_the_digest(void **state)
 
 static void tokens_are_bound_and_end(void **state)
 {
-	char *token = callback_token_make("key", 3, "dispatch1", "npu", 10000), *who, *bad;
+	struct secret *key = secret_of("key"), *other = secret_of("kez");
+	char *token = callback_token_make(key, "dispatch1", "npu", 10000), *who, *bad;
 
 	(void)state;
-	assert_int_equal(callback_token_check("key", 3, token, "dispatch1", 9000, &who), 0);
+	assert_int_equal(callback_token_check(key, token, "dispatch1", 9000, &who), 0);
 	assert_string_equal(who, "npu");
 	free(who);
-	assert_int_equal(
-	    callback_token_check("key", 3, token, "dispatch1", 11000, &who), ERR_TIMEOUT);
-	assert_int_equal(callback_token_check("key", 3, token, "dispatch2", 9000, &who), ERR_AUTH);
-	assert_int_equal(callback_token_check("kez", 3, token, "dispatch1", 9000, &who), ERR_AUTH);
-	assert_int_equal(callback_token_check("key", 3, "", "dispatch1", 9000, &who), ERR_AUTH);
+	assert_int_equal(callback_token_check(key, token, "dispatch1", 11000, &who), ERR_TIMEOUT);
+	assert_int_equal(callback_token_check(key, token, "dispatch2", 9000, &who), ERR_AUTH);
+	assert_int_equal(callback_token_check(other, token, "dispatch1", 9000, &who), ERR_AUTH);
+	assert_int_equal(callback_token_check(key, "", "dispatch1", 9000, &who), ERR_AUTH);
 	for (size_t i = 0; i < strlen(token); i++) {
 		bad = xstrdup(token);
 		bad[i] = bad[i] == 'x' ? 'y' : 'x';
-		assert_int_equal(
-		    callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		assert_int_equal(callback_token_check(key, bad, "dispatch1", 9000, &who), ERR_AUTH);
 		bad[i] = '\0';
-		assert_int_equal(
-		    callback_token_check("key", 3, bad, "dispatch1", 9000, &who), ERR_AUTH);
+		assert_int_equal(callback_token_check(key, bad, "dispatch1", 9000, &who), ERR_AUTH);
 		free(bad);
 	}
 	free(token);
+	secret_unref(key);
+	secret_unref(other);
 }
 
 int main(void)

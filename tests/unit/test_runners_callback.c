@@ -8,13 +8,13 @@
 #include "model/callback_token.h"
 #include "oidc_token.h"
 #include "runners/runners.h"
+#include "secret_of.h"
 #include "store/identities.h"
 #include "store/jobs.h"
 
-#define GUID      "0b989ba4-242f-11e5-81e1-c7b6966d2516"
-#define DISPATCH  "abcdefghijklmnopqrstuvwxyz"
-#define SHA       "abcdef0123456789abcdef0123456789abcdef01"
-#define KEY_BYTES 32
+#define GUID     "0b989ba4-242f-11e5-81e1-c7b6966d2516"
+#define DISPATCH "abcdefghijklmnopqrstuvwxyz"
+#define SHA      "abcdef0123456789abcdef0123456789abcdef01"
 
 #define WORKFLOW(more) "{\"status\":\"completed\",\"name\":\"ci\",\"run_id\":7" more "}"
 #define BODY(more)                                                                                 \
@@ -27,7 +27,7 @@ struct fixture {
 	struct parts parts;
 	struct runners *runners;
 	struct test_key key;
-	char callback_key[KEY_BYTES];
+	struct secret *callback_key;
 	enum jwks_mode mode;
 	int n_fetches;
 	bool is_closing, is_closed;
@@ -180,7 +180,7 @@ static int set_up(void **state)
 	folder_setup(state);
 	parts_open(&f->parts);
 	f->key = test_key_make(2048);
-	memset(f->callback_key, 'k', sizeof f->callback_key);
+	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	memset(&told, 0, sizeof told);
 	told.loop = f->parts.loop;
 	http_server_route(f->parts.server, &(struct http_route){
@@ -189,8 +189,8 @@ static int set_up(void **state)
 					       .on_request = on_jwks,
 					       .owner = f,
 					   });
-	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server,
-	    f->callback_key, sizeof f->callback_key);
+	f->runners = runners_new(
+	    f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
 	write_registry();
 	config_unref(f->parts.config);
 	f->parts.config = load_with_issuer(f->parts.url);
@@ -209,6 +209,7 @@ static int tear_down(void **state)
 	parts_close_server(&f->parts);
 	parts_close(&f->parts);
 	runners_free(f->runners);
+	secret_unref(f->callback_key);
 	test_key_release(&f->key);
 	free(f);
 	return folder_teardown(state);
@@ -545,8 +546,8 @@ static void test_limits_each_repository(void **state)
 static int post_job(struct fixture *f, const char *dispatch, const char *accelerator,
     int64_t for_ms, const char *body, const char *expected)
 {
-	char *token = callback_token_make(f->callback_key, sizeof f->callback_key, dispatch,
-	    accelerator, clock_wall_ms() + for_ms);
+	char *token =
+	    callback_token_make(f->callback_key, dispatch, accelerator, clock_wall_ms() + for_ms);
 
 	return post(f, JOBS_PATH, token, body, expected);
 }

@@ -4,16 +4,16 @@
 #include "base/clock.h"
 #include "oidc_token.h"
 #include "runners/runners.h"
+#include "secret_of.h"
 
-#define KEY_BYTES 32
-#define LOG_PATH  "/api/v1/jobs/7/log"
+#define LOG_PATH "/api/v1/jobs/7/log"
 
 struct fixture {
 	struct parts parts;
 	struct logs *logs;
 	struct runners *runners;
 	struct test_key key;
-	char callback_key[KEY_BYTES];
+	struct secret *callback_key;
 	bool is_fetching;
 };
 
@@ -53,14 +53,14 @@ static int set_up(void **state)
 	folder_setup(state);
 	parts_open(&f->parts);
 	f->key = test_key_make(2048);
-	memset(f->callback_key, 'k', sizeof(f->callback_key));
+	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	http_server_route(f->parts.server,
 	    &(struct http_route){
 		.method = "GET", .pattern = "/jwks", .on_request = on_jwks, .owner = f});
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
-	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server,
-	    f->callback_key, sizeof(f->callback_key));
+	f->runners = runners_new(
+	    f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
 	runners_take_documents(f->runners, f->parts.server, f->logs);
 	folder_write("accelerators.d/npu.yml",
 	    "name: npu\ntitle: npu\nlevel: L2\nrunners:\n"
@@ -83,6 +83,7 @@ static int tear_down(void **state)
 	loop_run_until(f->parts.loop, &are_logs_closed);
 	parts_close_store(&f->parts);
 	runners_free(f->runners);
+	secret_unref(f->callback_key);
 	parts_close(&f->parts);
 	test_key_release(&f->key);
 	free(f);

@@ -10,18 +10,18 @@
 #include "model/callback_token.h"
 #include "runners/credentials.h"
 #include "runners/runners.h"
+#include "secret_of.h"
 #include "store/jobs.h"
 #include "store/tokens.h"
 
-#define DISPATCH  "abcdefghijklmnopqrstuvwxyz"
-#define KEY_BYTES 32
-#define JUNIT     "<testsuites><testsuite name=\"s\"><testcase name=\"a\"/></testsuite></testsuites>"
+#define DISPATCH "abcdefghijklmnopqrstuvwxyz"
+#define JUNIT    "<testsuites><testsuite name=\"s\"><testcase name=\"a\"/></testsuite></testsuites>"
 
 struct fixture {
 	struct parts parts;
 	struct logs *logs;
 	struct runners *runners;
-	char callback_key[KEY_BYTES];
+	struct secret *callback_key;
 };
 
 /* ---- a store that does as it is told ---- */
@@ -124,15 +124,15 @@ static int set_up(void **state)
 	write_accelerator("quiet", "L1");
 	folder_write("outpost.yml", MINIMAL_YML "accelerators:\n  directory: accelerators.d\n");
 	parts_open(&f->parts);
-	memset(f->callback_key, 'k', sizeof f->callback_key);
+	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	memset(&told, 0, sizeof told);
 	told.loop = f->parts.loop;
 	told.dispatch_id = DISPATCH;
 	told.accelerator = "lab";
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
-	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server,
-	    f->callback_key, sizeof f->callback_key);
+	f->runners = runners_new(
+	    f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
 	runners_take_documents(f->runners, f->parts.server, f->logs);
 	runners_configure(f->runners, f->parts.config);
 	*state = f;
@@ -152,6 +152,7 @@ static int tear_down(void **state)
 	loop_run_until(f->parts.loop, &are_logs_closed);
 	parts_close_store(&f->parts);
 	runners_free(f->runners);
+	secret_unref(f->callback_key);
 	parts_close(&f->parts);
 	free(f);
 	return folder_teardown(state);
@@ -161,8 +162,8 @@ static int tear_down(void **state)
 
 static char *token_for(struct fixture *f, const char *dispatch_id, const char *accelerator)
 {
-	return callback_token_make(f->callback_key, sizeof f->callback_key, dispatch_id,
-	    accelerator, clock_wall_ms() + 60000);
+	return callback_token_make(
+	    f->callback_key, dispatch_id, accelerator, clock_wall_ms() + 60000);
 }
 
 /* The answer must contain `expected`. token NULL: no header. Takes the token. */
@@ -210,8 +211,8 @@ static const char *const BOTH[] = {LOG, REPORT};
 static void test_strangers_ask_nobody(void **state)
 {
 	struct fixture *f = *state;
-	char *expired = callback_token_make(
-	    f->callback_key, sizeof f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
+	char *expired =
+	    callback_token_make(f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
 
 	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
 		assert_int_equal(put(f, BOTH[i], NULL, JUNIT, "missing"), 401);

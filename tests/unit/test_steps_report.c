@@ -133,7 +133,7 @@ static void test_secrets_are_masked(void **state)
 	const char *text;
 
 	(void)state;
-	rig_secrets[0] = (struct runner_variable){(char *)"KEY", (char *)"hunter22"};
+	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("hunter22")};
 	rig_config.n_secrets = 1;
 	rig_globs[0] = (char *)"results/*.xml";
 	rig_step("test",

@@ -84,7 +84,7 @@ static void test_environment(void **state)
 	rig_environment[2] =
 	    (struct runner_variable){(char *)"OUTPOST_HEAD_SHA", (char *)"another"};
 	rig_config.n_environment = 3;
-	rig_secrets[0] = (struct runner_variable){(char *)"SHARED", (char *)"secret"};
+	rig_secrets[0] = (struct runner_secret){(char *)"SHARED", secret_of("secret")};
 	rig_config.n_secrets = 1;
 	rig_step("env",
 	    "{ echo; env; } > out; test -d \"$OUTPOST_RESULTS\" && test -d \"$TMPDIR\" && cat "
@@ -325,7 +325,7 @@ static void test_secrets_are_masked(void **state)
 
 	(void)state;
 	rig_secrets[0] =
-	    (struct runner_variable){(char *)"KEY", (char *)"first-line\nsecond-line\n"};
+	    (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line\n")};
 	rig_config.n_secrets = 1;
 	rig_step("leak",
 	    "echo \"$KEY\"; printf first-; printf 'line runner-token-'; "
