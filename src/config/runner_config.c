@@ -118,17 +118,17 @@ static void read_ca(struct load *l)
 static void read_git_config(struct load *l)
 {
 	const struct file_ref *ref = &l->file.git_config;
-	struct buf text = BUF_INIT(SECRET_MAX_BYTES);
+	struct secret *text = NULL;
 	struct error e = {0};
 
 	if (!ref->path)
 		return;
 	l->file.c.git_config = absolute(l->folder, ref->path);
-	if (file_read(l->file.c.git_config, &text, &e))
+	if (secret_read("", l->file.c.git_config, SECRET_BYTES, SECRET_FILE_MAX_BYTES, &text, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
 	else
 		note_exposed(l, ref->path);
-	source_wipe(&text);
+	secret_unref(text);
 }
 
 static void read_rest(struct load *l)
@@ -174,7 +174,9 @@ void runner_config_release(struct runner_config *c)
 	free(c->git_url);
 	free(c->git_config);
 	free(c->git_networks.items);
-	wipe(&c->submodule_proxy);
+	if (c->submodule_proxy) /* it may hold a password */
+		explicit_bzero(c->submodule_proxy, strlen(c->submodule_proxy));
+	free(c->submodule_proxy);
 	strv_free(c->allow_devices);
 	strv_free(c->allow_read);
 	strv_free(c->allow_write);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/secret.h"
 #include "base/version.h"
 #include "daemon/check.h"
 #include "daemon/notify.h"
@@ -97,6 +98,9 @@ static int load_first_config(struct daemon *d)
 		d->config_loaded_wall_ms = clock_wall_ms();
 		config_fixed_init(&d->running, d->config);
 		log_setup(d->config->log_level, d->config->log_format);
+		if (!secret_memory_is_locked())
+			log_event(LOG_WARN, "secrets_not_locked",
+			    LOG_S("why", "RLIMIT_MEMLOCK is too small: keys may reach swap"));
 	}
 	return rc;
 }

@@ -1,0 +1,91 @@
+// A machine of its own that systemd boots: systemd-nspawn over a copy of this system, which an overlay in memory keeps apart.
+// Its network is this machine's, so a test talks to its services over loopback.
+//
+//   const machine = await Machine.boot({ prepare: async (root) => { …install into root… } });
+//   await machine.run('systemctl', 'start', 'outpostd');    // {stdout, stderr}, or throws with both
+//   await machine.close();
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { until } from './outpost.mjs';
+
+const run = promisify(execFile);
+
+// A reason why no machine can be booted here; false where one can.
+export function notBootable() {
+  if (process.getuid() !== 0) return 'only root can boot a machine';
+  if (!existsSync('/usr/bin/systemd-nspawn')) return 'systemd-nspawn is not installed';
+  if (!existsSync('/lib/systemd/systemd')) return 'systemd is not installed';
+  return false;
+}
+
+// The first process of the container: the one whose parent is nspawn and which calls itself 1.
+async function leaderOf(parent) {
+  for (const pid of await fs.readdir('/proc')) {
+    if (!/^\d+$/.test(pid)) continue;
+    const status = await fs.readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    if (new RegExp(`^PPid:\\t${parent}$`, 'm').test(status) && /^NSpid:.*\t1$/m.test(status)) return pid;
+  }
+  return undefined;
+}
+
+export class Machine {
+  static async boot({ prepare }) {
+    const self = new Machine();
+    self.dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-machine-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1g,mode=755', 'tmpfs', self.dir]);
+      for (const name of ['upper', 'work', 'root']) await fs.mkdir(path.join(self.dir, name));
+      self.root = path.join(self.dir, 'root');
+      execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', `lowerdir=/,upperdir=${self.dir}/upper,workdir=${self.dir}/work`, self.root]);
+      await fs.writeFile(path.join(self.root, 'etc/machine-id'), '');
+      await prepare(self.root);
+      // basic.target: no service but those that a test starts. The container's own filter forbids key rings, which a service here may use.
+      self.container = spawn('systemd-nspawn', ['-D', self.root, '--machine=outpost-test', '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no',
+        '--system-call-filter=@keyring', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
+      self.log = '';
+      self.container.stderr.setEncoding('utf8').on('data', (text) => { self.log += text; });
+      self.leader = await until(() => leaderOf(self.container.pid), { timeout: 60_000, what: `the container has a first process\n${self.log}` });
+      await until(async () => /running|degraded/.test((await run('nsenter', ['-t', self.leader, '-a', 'systemctl', 'is-system-running']).catch((error) => error)).stdout), { timeout: 120_000, what: 'systemd has booted' });
+      return self;
+    } catch (error) {
+      await self.close();
+      throw error;
+    }
+  }
+
+  async run(...command) {
+    return run('nsenter', ['-t', this.leader, '-a', ...command], { maxBuffer: 64 << 20 });
+  }
+
+  // `systemctl start`, with the journal where it fails.
+  async systemctl(...args) {
+    try {
+      await this.run('systemctl', ...args);
+    } catch (error) {
+      const { stdout } = await this.run('journalctl', '--no-pager', '-n', '40', '-o', 'cat', ...(args.length > 1 ? ['-u', args.at(-1)] : []));
+      throw new Error(`systemctl ${args.join(' ')}: ${error.stderr}\n${stdout}`);
+    }
+  }
+
+  // What the service manager says of a unit.
+  async show(unit, property) {
+    return (await this.run('systemctl', 'show', '--value', '-p', property, unit)).stdout.trim();
+  }
+
+  async close() {
+    if (this.container && this.container.exitCode === null && this.container.signalCode === null) {
+      const ended = once(this.container, 'exit');
+      this.container.kill('SIGKILL');
+      if (this.leader) try { process.kill(Number(this.leader), 'SIGKILL'); } catch { /* it has ended */ }
+      await ended;
+    }
+    for (const at of [this.root, this.dir])
+      if (at) await until(() => run('umount', [at]).then(() => true, (error) => /not mounted/.test(error.stderr)), { timeout: 60_000, what: `${at} is unmounted` });
+    await fs.rm(this.dir, { recursive: true, force: true });
+  }
+}
