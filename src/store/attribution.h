@@ -1,9 +1,9 @@
 /* Red cells get their attribution here, from what is in the database (rules: model/attribution.h).
  *
  * When a job is reported its red cells are attributed in the same transaction with what is known
- * then (store/cells_moved.h). Where GitHub knows more (the merge base, the changed files), or where a later base run,
- * known issue or failure elsewhere says more, the change is noted as due; evidence/ gathers what is
- * missing and comes back with store_attribute(). */
+ * then (store/cells_moved.h). Where GitHub knows more (the merge base, the changed files), or where a
+ * later base run, known issue or failure elsewhere says more, the change is noted as due; evidence/
+ * gathers what is missing and comes back with store_attribute(). */
 #ifndef STORE_ATTRIBUTION_H
 #define STORE_ATTRIBUTION_H
 

@@ -23,7 +23,7 @@ enum cells_cause {
 	CELLS_JOB_REPLACED,
 	/* A report document came for a job that had ended. */
 	CELLS_REPORT_ADDED,
-	/* A periodic run that the vendor started himself. */
+	/* A periodic run that the vendor started by itself. */
 	CELLS_SELF_REPORTED,
 	/* A report that is not kept at this level, but its dispatch moved on. */
 	CELLS_REPORTED_AT_L1,

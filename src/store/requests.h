@@ -28,7 +28,7 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 enum wish_kind { WISH_FIRST, WISH_UPDATE };
 void comment_wish_pull(
     struct db *d, const char *repository, int64_t number, enum wish_kind kind, int64_t now_ms);
-/* For every PR that has this change as its head. */
+/* For every PR that has this change as its head. A step of cells_moved(), which alone calls it. */
 void comment_wish(struct db *d, int64_t change_id, enum wish_kind kind, int64_t now_ms);
 
 /* That an episode's issue may be out of date: RED_ISSUE, whose `number` is the episode. */

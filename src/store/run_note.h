@@ -15,8 +15,9 @@
 #define RUN_NOTHING "nothing" /* nothing passed and nothing is red: it says nothing */
 
 /* Cells or dispatches of it have changed. Once all its dispatches have ended the run is written
- * down, or written anew, with what follows: the breaker and, for a push, the episode. Call it when
- * the cells have their attribution. Inside a writer's transaction. */
+ * down, or written anew, with what follows: the breaker and, for a push, the episode. Dispatches that
+ * were called off do not count; where all were, there is no run. A step of cells_moved(), which alone
+ * calls it, when the cells have their attribution. Inside a writer's transaction. */
 void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The change goes. Inside a writer's transaction. */
