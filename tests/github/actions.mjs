@@ -12,11 +12,12 @@ import path from 'node:path';
 import { Evaluator, Lexer, Parser, data } from '@actions/expressions';
 import { parse } from 'yaml';
 import { githubClaims } from './oidc.mjs';
+import { WAIT_MS } from './patience.mjs';
 
 register('./json-modules.mjs', import.meta.url);
 const { NoOperationTraceWriter, convertWorkflowTemplate, parseWorkflow } = await import('@actions/workflow-parser');
 
-const RUN_TIMEOUT = 120_000;
+const RUN_TIMEOUT = WAIT_MS;
 
 // {workflow: plain object, errors: [text]}: what GitHub would say of the file.
 export async function readWorkflow(file) {

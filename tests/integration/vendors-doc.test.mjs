@@ -9,8 +9,9 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { OUTPOSTCTL, OUTPOSTD, freePort, notBuilt } from './lib/outpost.mjs';
+import { WAIT_MS } from '../github/patience.mjs';
 
-const TIMEOUT = 120_000;
+const TIMEOUT = WAIT_MS;
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const runner = process.env.OUTPOST_RUNNER ?? path.join(path.dirname(OUTPOSTD), 'outpost-runner');
 const skip = notBuilt || (!existsSync(runner) && 'outpost-runner is not built');
