@@ -58,6 +58,21 @@ static void amounts_add_up_per_group(void **state)
 	http_group_amounts_free(t);
 }
 
+static void small_amounts_are_removed(void **state)
+{
+	struct http_group_amounts *t = http_group_amounts_new();
+	struct http_client_group a = group("192.0.2.1"), b = group("192.0.2.2");
+
+	(void)state;
+	http_group_amount_add(t, &a, 5);
+	http_group_amount_add(t, &b, 6);
+	http_group_amounts_keep_above(t, 5);
+	assert_int_equal(http_group_amounts_n(t), 1);
+	assert_int_equal(http_group_amount(t, &a), 0);
+	assert_int_equal(http_group_amount(t, &b), 6);
+	http_group_amounts_free(t);
+}
+
 /* Checks the table against a plain array through many random additions and removals. */
 static void amounts_stay_right_while_groups_come_and_go(void **state)
 {
@@ -156,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_ipv4_address_is_one_client_and_an_ipv6_network_of_64_bits),
 	    cmocka_unit_test(amounts_add_up_per_group),
+	    cmocka_unit_test(small_amounts_are_removed),
 	    cmocka_unit_test(amounts_stay_right_while_groups_come_and_go),
 	    cmocka_unit_test(a_request_counts_for_the_client_behind_the_proxy),
 	};
