@@ -7,7 +7,8 @@
 import net from 'node:net';
 
 const ADDRESS = '127.0.0.66';
-const OPENED_A_SECOND = 1000;
+const OPENED_A_SECOND = 1000; // in the first round
+const REOPENED_A_SECOND = 200; // those that the server closed: four times what took every place
 const TURN_MS = 20;
 const MIB = 2 ** 20;
 
@@ -45,16 +46,16 @@ function askWithoutReading(socket, page) {
 }
 
 function attack({ connections, act }, { port, seconds, ...target }) {
-  const free = Array.from({ length: connections }, (_, i) => i).reverse();
+  const free = Array.from({ length: connections }, (_, i) => i);
   let opened = 0;
   const open = (i) => {
     const socket = net.connect({ port, host: '127.0.0.1', localAddress: ADDRESS });
     socket.on('error', () => {}).on('connect', () => act(socket, i, target)).on('close', () => free.push(i));
-    // The first round is as fast as it goes.
     if (++opened === connections) process.send?.({ begun: true });
   };
   setInterval(() => {
-    for (let n = 0; n < OPENED_A_SECOND * TURN_MS / 1000 && free.length > 0; n++) open(free.pop());
+    const rate = opened < connections ? OPENED_A_SECOND : REOPENED_A_SECOND;
+    for (let n = 0; n < rate * TURN_MS / 1000 && free.length > 0; n++) open(free.shift());
   }, TURN_MS);
   setTimeout(() => process.exit(), seconds * 1000);
   process.on('disconnect', () => process.exit());
