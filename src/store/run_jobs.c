@@ -276,11 +276,12 @@ static void read_window(struct db *d, const char *accelerator, const char *runne
 	times_release(&n.end_to_end);
 }
 
+/* In whole days, so that an answer stays the same for a day and its ETag with it. */
 static int64_t since(int64_t then_ms, int64_t now_ms)
 {
 	if (then_ms < 0)
 		return -1;
-	return now_ms > then_ms ? now_ms - then_ms : 0;
+	return now_ms > then_ms ? (now_ms - then_ms) / DAY_MS * DAY_MS : 0;
 }
 
 void level_read(struct db *d, const char *accelerator, const char *runner, int64_t now_ms,
