@@ -22,13 +22,14 @@ static const char *const VERDICTS[N_VERDICTS] = {[VERDICT_PASS] = "pass",
     [VERDICT_PENDING] = "pending",
     [VERDICT_UNKNOWN] = "unknown"};
 
-/* Silence without a single cell is one thing that is missing. */
+/* Silence without a single cell is one thing that is missing, or is not counted. */
 static size_t n_in(const struct table_column *c, enum failure_group group)
 {
-	bool is_mute = c->silent && !c->n_failures[FAILURE_MISSING];
+	enum failure_group of_silence =
+	    c->outcome == OUTCOME_NOT_COUNTED ? FAILURE_NOT_COUNTED : FAILURE_MISSING;
 
 	return c->n_failures[group] +
-	       (group == FAILURE_MISSING && is_mute && c->outcome != OUTCOME_NOT_COUNTED);
+	       (group == of_silence && c->silent && !c->n_failures[of_silence]);
 }
 
 static json_t *column_json(const struct table_column *c)

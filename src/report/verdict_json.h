@@ -16,7 +16,7 @@
  *
  * The seven are numbers of red cells (accelerator, test): by attribution those that are FAIL or
  * ERROR; `missing` those that are MISS, and 1 for an accelerator of which nothing was heard;
- * `not_counted` those of unhealthy accelerators, which are in none of the others. pass: every
+ * `not_counted` all those of unhealthy accelerators, which are in none of the others. pass: every
  * accelerator that counts has reported, one has a PASS, and no red is the change's or of unknown
  * cause. `complete`: nobody is at work any more (what is held waits for a person).
  * outcome: "not_counted", "new", "unclassified", "missing", "running", "waiting", "held",
