@@ -129,7 +129,7 @@ function Dashboard({ body }) {
         {said.rest && <p><Foreign text={said.rest} /></p>}
         {body.newest
           ? <p class="lead-line"><span>Newest tested commit of <code>{body.repository}</code>: <Sha sha={body.newest.sha} to={`/commits/${body.newest.sha}`} /> <Foreign text={body.newest.title} /></span><span>{body.newest.author && <><Foreign text={body.newest.author} />, </>}<Time at={body.newest.at} /></span><span>tested by {body.newest.accelerators} of {body.accelerators.length}</span></p>
-          : <p class="quiet">Nothing of {body.branch} has been tested. The next push is sent by itself; <code>outpostctl retest SHA</code> sends one that is here already.</p>}
+          : <p class="quiet">The next push is sent by itself; <code>outpostctl retest SHA</code> sends one that is here already.</p>}
       </div>
       <Matrix body={body} />
       <Running body={body} />
