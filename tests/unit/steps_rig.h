@@ -13,8 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +32,7 @@
 
 #define RIG_SHA     "0123456789abcdef0123456789abcdef01234567"
 #define RIG_STEPS   8
-#define RIG_WAIT_MS (120 * 1000) /* for what must come; a test that works never waits so long */
+#define RIG_WAIT_MS (60 * 1000) /* for what must come; a test that works never waits so long */
 
 static char rig_dir[64]; /* work_dir */
 static char *rig_folder; /* the job's */
@@ -42,6 +44,7 @@ static struct runner_variable rig_environment[4];
 static struct runner_secret rig_secrets[2];
 static char *rig_globs[3];
 static struct steps_pace rig_pace;
+static uid_t rig_user; /* who runs the job where the test is root; 0: root itself */
 static struct lease_offer rig_offer;
 static struct job_result rig_result;
 static char *rig_texts[64];
@@ -164,12 +167,34 @@ static inline int rig_teardown(void **state)
 	return e.code;
 }
 
+static inline void rig_become_user(void)
+{
+	if (!rig_user || geteuid() != 0)
+		return;
+	if (setgroups(0, NULL) || setgid(rig_user) || setuid(rig_user))
+		_exit(4);
+	/* so that /proc/self is its own, and the sanitizer may look at it */
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* A job's files are its user's; the repositories that the test serves stay the test's. */
+static inline void rig_give_to_user(void)
+{
+	char *command = xasprintf("find '%s' -path '%s/served' -prune -o -exec chown -h %d:%d {} +",
+	    rig_dir, rig_dir, (int)rig_user, (int)rig_user);
+
+	if (rig_user && geteuid() == 0)
+		assert_int_equal(system(command), 0);
+	free(command);
+}
+
 /* The job's process; steps_run() as the agent's child has it. */
 static inline pid_t rig_start(void)
 {
 	pid_t pid;
 
 	rig_write_offer();
+	rig_give_to_user();
 	fflush(NULL);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -178,6 +203,7 @@ static inline pid_t rig_start(void)
 		int rc;
 
 		setsid();
+		rig_become_user();
 		rc = job_run(&rig_config, rig_folder, &rig_pace, &e);
 		if (rc)
 			fprintf(stderr, "%s\n", e.text);

@@ -1,5 +1,5 @@
-/* What a step sees of the machine when bubblewrap stands around it: each promise of
- * docs/sandbox.md is tried from inside. */
+/* What a step sees of the machine when bubblewrap stands around it. The rows of
+ * docs/sandbox.md are tried in test_steps_promises.c. */
 #include "steps_rig.h"
 
 #include "steps/sandbox.h"
