@@ -160,6 +160,14 @@ static void wrong_values_say_what_they_must_be(void **state)
 	    {"allow: {devices: [dev/kfd]}\n",
 		"runner.yml:7: allow.devices must be an absolute path without .., not "
 		"\"dev/kfd\"\n"},
+	    {"allow: {syscalls: [ptrace]}\n",
+		"runner.yml:7: allow.syscalls: \"ptrace\" is not one of add_key, bpf, io_uring, "
+		"kexec, keyctl, modules, mount, perf_event_open, request_key, tioclinux, tiocsti, "
+		"user_namespaces, userfaultfd\n"},
+	    {"checkout: {git_url: /x, submodule_proxy: \"proxy:3128\"}\n",
+		"runner.yml:7: checkout.submodule_proxy must be a proxy's URL: http, https, socks5 "
+		"or "
+		"socks5h://host:port, not \"proxy:3128\"\n"},
 	    {"sandbox: none\nallow: {network: true}\n",
 		"runner.yml:8: allow opens the sandbox, but there is none: take it out, or set "
 		"sandbox: bubblewrap\n"},
