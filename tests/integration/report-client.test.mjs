@@ -92,7 +92,21 @@ describe('outpost-report', { skip: notBuilt }, () => {
     await quiet(env, ['finish', 'success', 'report.xml']);
     const { kind, verdicts } = await outpost.api(`commits/${head}`);
     assert.deepEqual([kind, verdicts.map(({ test: title, status }) => `${title} ${status}`)], ['nightly', ['add PASS']]);
-    assert.match((await report(env, ['log', 'log.txt'])).said, /^outpost-report: a run that Outpost did not ask for has no log/);
+    const log = await report(env, ['log', 'log.txt']);
+    assert.equal(log.code, 1);
+    assert.match(log.said, /^outpost-report: a run that Outpost did not ask for has no log/);
+  });
+
+  test('a periodic run of its own needs no run id, and each is a run (B5)', async () => {
+    const token = (await outpost.ctl('token', 'issue', 'lab')).stdout.trim();
+    for (const [index, shell] of SHELLS.entries()) {
+      const head = String(6 + index).repeat(40);
+      const env = { OUTPOST_CALLBACK_URL: `${outpost.url}/github/callback`, OUTPOST_TOKEN: token, OUTPOST_RETRIES: '0', OUTPOST_ECHO: `{"event_type": "nightly", "delivery_id": "${head}"}` };
+      await quiet(env, ['finish', 'success', 'report.xml'], shell);
+      const { verdicts, accelerators } = await outpost.api(`commits/${head}`);
+      assert.deepEqual(verdicts.map(({ test: title, status }) => `${title} ${status}`), ['add PASS']);
+      assert.match(accelerators[0].jobs[0].run_id, /^\d{14}-\d+$/);
+    }
   });
 
   test('names are text, whatever is in them', async () => {
@@ -119,27 +133,55 @@ describe('outpost-report', { skip: notBuilt }, () => {
     for (const file of ['nowhere.xml', 'broken.xml']) {
       const { number, env } = await dispatched();
       const { code, said } = await report(env, ['finish', 'success', file]);
-      assert.equal(code, 0);
+      assert.equal(code, 1);
       assert.match(said, new RegExp(`outpost-report: the report ${file} was not taken`));
       assert.deepEqual(await cells(number), ['tests MISS']);
     }
   });
 
-  test('nothing fails the build, unless it is asked to', async () => {
+  test('exit code: 0 only when the server has taken it, 1 when it has not, 2 for a wrong call (B5, B14)', async () => {
     const { env } = await dispatched();
     const troubles = [
-      [{}, ['start']], [{ ...env, OUTPOST_TOKEN: '' }, ['start']], [env, []], [env, ['log']], [env, ['begin']], [env, ['log', 'nowhere.txt']],
-      [{ ...env, OUTPOST_TOKEN: 'wrong' }, ['start']], [{ ...env, OUTPOST_CALLBACK_URL: 'http://127.0.0.1:1/api/v1/dispatches/x/jobs' }, ['finish', 'success']],
-      [{ ...env, OUTPOST_RUN_ID: '' }, ['start']],
+      [{}, ['start']], [{ ...env, OUTPOST_TOKEN: '' }, ['start']], [env, ['log', 'nowhere.txt']], [{ ...env, OUTPOST_TOKEN: 'wrong' }, ['start']],
+      [{ ...env, OUTPOST_CALLBACK_URL: 'http://127.0.0.1:1/api/v1/dispatches/x/jobs' }, ['finish', 'success']], [{ ...env, OUTPOST_RUN_ID: '' }, ['start']],
     ];
     for (const [vars, args] of troubles) {
       const { code, said } = await report(vars, args);
-      assert.equal(code, 0, said);
+      assert.equal(code, 1, said);
       assert.match(said, /^outpost-report: /m, JSON.stringify(args));
       assert.doesNotMatch(said, new RegExp(env.OUTPOST_TOKEN), 'the token is in no log');
-      assert.equal((await report({ ...vars, OUTPOST_STRICT: '1' }, args)).code, 1, JSON.stringify(args));
     }
-    assert.equal((await report({ ...env, OUTPOST_STRICT: '1' }, ['start'])).code, 0);
+    for (const args of [[], ['log'], ['begin'], ['start', 'now'], ['finish'], ['finish', 'success', 'report.xml', 'more']]) {
+      const { code, said } = await report(env, args);
+      assert.equal(code, 2, said);
+      assert.match(said, /^Usage: outpost-report start/, JSON.stringify(args));
+    }
+    assert.equal((await report(env, ['start'])).code, 0);
+  });
+
+  test('--help prints the usage, and needs nothing (B14)', async () => {
+    for (const shell of SHELLS)
+      for (const word of ['--help', '-h', 'help']) {
+        const { code, said } = await report({}, [word], shell);
+        assert.equal(code, 0, said);
+        assert.match(said, /^Usage: outpost-report start[^]*OUTPOST_CALLBACK_URL[^]*Exit code: /);
+      }
+  });
+
+  test('a refusal: the status on one line, the reason on the next (B14)', async () => {
+    const answers = { 400: '{"detail":"workflow.run_id is missing"}', 409: '{"detail":"a \\"quoted\\" word","bytes":5}', 404: '<html>no such page</html>', 403: '' };
+    const reasons = { 400: 'workflow.run_id is missing', 409: 'a \\"quoted\\" word', 404: '<html>no such page</html>', 403: 'the answer is empty' };
+    const server = http.createServer((request, response) => {
+      request.resume();
+      response.writeHead(Number(request.url.slice(1))).end(answers[request.url.slice(1)]);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    for (const shell of SHELLS)
+      for (const status of Object.keys(answers)) {
+        const env = { OUTPOST_CALLBACK_URL: `http://127.0.0.1:${server.address().port}/${status}`, OUTPOST_TOKEN: 'x', OUTPOST_RUN_ID: '1', OUTPOST_RETRIES: '0' };
+        assert.deepEqual(await report(env, ['start'], shell), { code: 1, said: `outpost-report: the job (in_progress) was not taken: HTTP ${status}\noutpost-report: ${reasons[status]}\n` });
+      }
+    server.close();
   });
 
   test('busy servers are asked again; the token is on no command line', async () => {
@@ -156,7 +198,7 @@ describe('outpost-report', { skip: notBuilt }, () => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${server.address().port}/api/v1/dispatches/x/jobs`;
-    const { code, said } = await report({ OUTPOST_CALLBACK_URL: url, OUTPOST_TOKEN: 'very-secret-token', OUTPOST_RUN_ID: '1', OUTPOST_STRICT: '1' }, ['start']);
+    const { code, said } = await report({ OUTPOST_CALLBACK_URL: url, OUTPOST_TOKEN: 'very-secret-token', OUTPOST_RUN_ID: '1' }, ['start']);
     server.close();
     assert.equal(code, 0, said);
     assert.equal(asked, 2);

@@ -1,0 +1,143 @@
+// Every command block of docs/, README.md and examples/, as a reader pastes it: in bash and in dash, with nothing preset
+// (B4). Each block either runs here or on a machine that systemd boots, or stands in NOT_RUN with the reason.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { WAIT_MS } from '../github/patience.mjs';
+import { OUTPOSTCTL, OUTPOSTD, notBuilt } from './lib/outpost.mjs';
+import { OUTPOST_RUNNER, runnerNotBuilt } from './lib/runner.mjs';
+
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const SHELLS = ['bash', 'dash'];
+const COMMANDS = new Set(['sh', 'console']);
+const DATA = new Set(['ini', 'js', 'json', 'nginx', 'text', 'xml', 'yaml']);
+
+// Where the blocks of a page run: all of them, in their order.
+const RUNS = {
+  'docs/vendors.md': 'here', 'docs/dispatch.md': 'here', 'docs/report.md': 'here',
+  'README.md': 'machine', 'docs/configuration.md': 'machine', 'docs/operators.md': 'machine', 'docs/runner.md': 'machine',
+};
+// The blocks that run nowhere, by a text in them; they must still be right for the shell.
+const NOT_RUN = [
+  ['README.md', 'make demo ', 'make check runs this test'],
+  ['README.md', 'make deps && make', 'installs from the network and builds; tests/integration/units.test.mjs runs make install'],
+  ['docs/operators.md', 'make deps ', 'as in README.md'],
+  ['docs/operators.md', ' check\n/etc/outpost', 'shows the message about a mistake'],
+  ['docs/runner.md', 'make deps && make', 'as in README.md; apt-get needs the network'],
+  ['docs/vendors.md', '$ make deps && make', 'as in README.md'],
+  ['examples/model-validation/README.md', './run.sh', 'needs PyTorch and an NPU; make demo-torch runs the suite where PyTorch is installed'],
+];
+
+function pages(folder = '.') {
+  return readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap((one) => {
+    const name = path.join(folder, one.name);
+    if (one.isDirectory()) return folder !== '.' || ['docs', 'examples'].includes(one.name) ? pages(name) : [];
+    return name.endsWith('.md') && (folder !== '.' || name === 'README.md') ? [name] : [];
+  });
+}
+
+const blocksOf = (page) => [...readFileSync(path.join(root, page), 'utf8').matchAll(/^( *)```(.*)\n([^]*?)^\1```$/gm)].map(([, , language, body]) => ({ page, language, body }));
+const blocks = pages().flatMap(blocksOf);
+const commands = blocks.filter(({ language }) => COMMANDS.has(language));
+const notRun = ({ page, body }) => NOT_RUN.find(([where, text]) => where === page && body.includes(text));
+const run = (page) => commands.filter((block) => block.page === page && !notRun(block)).map(({ body }) => body);
+// What a reader types of a console block.
+const typed = ({ language, body }) => (language === 'console' ? body.replace(/^(\$ (.*)|.*)\n/gm, (all, line, command) => (command ? `${command}\n` : '')) : body);
+
+describe('command blocks: every one is accounted for', () => {
+  test('each block has a language that says whether it is for a shell', () => {
+    for (const { page, language, body } of blocks) assert.ok(COMMANDS.has(language) || DATA.has(language), `${page}: a block is in '${language}':\n${body}`);
+    assert.ok(commands.length > 30, `${commands.length} blocks`);
+  });
+
+  test('each runs, or has a reason why it does not', () => {
+    for (const block of commands) assert.ok(notRun(block) || (RUNS[block.page] && block.language === 'sh'), `${block.page}: this block neither runs nor is in NOT_RUN:\n${block.body}`);
+    for (const [page, text] of NOT_RUN) assert.equal(commands.filter((one) => one.page === page && one.body.includes(text)).length, 1, `NOT_RUN: ${page}: ${text}`);
+  });
+
+  test('each is right for bash and dash', () => {
+    for (const block of commands)
+      for (const shell of SHELLS) {
+        const { status, stderr } = spawnSync(shell, ['-n'], { input: typed(block), encoding: 'utf8' });
+        assert.equal(status, 0, `${block.page}: ${shell}: ${stderr}\n${block.body}`);
+      }
+  });
+
+  // A pipe into tee, or a redirection of a command that prints a secret, makes a file with the user's usual mode, 0644.
+  test('a secret is made with mode 0600 and is not printed (B6)', () => {
+    for (const { page, body } of commands) {
+      const joined = body.replace(/\\\n/g, ' ');
+      for (const line of joined.split('\n').filter((one) => /openssl rand|runner add|token issue/.test(one)))
+        assert.match(line, /\| sudo install -m 600 \/dev\/stdin \S+|^\(umask 077 && .*>\S+\)/, `${page}: ${line}`);
+      for (const line of joined.split('\n').filter((one) => /\.pem|\.secret|\.token/.test(one) && /\b(cp|install|tee)\b/.test(one))) assert.match(line, /install .*-m 600 /, `${page}: ${line}`);
+    }
+  });
+
+  test('docs/vendors.md links to what is there', () => {
+    for (const [, target] of readFileSync(path.join(root, 'docs/vendors.md'), 'utf8').matchAll(/\]\(([^)#]+)\)/g)) assert.ok(existsSync(path.join(root, 'docs', target)), target);
+  });
+});
+
+// A network and processes of its own: the ports of the pages are free there, and nothing outlives the walk.
+const ALONE = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '--net', '--pid', '--fork', '--kill-child', '--mount-proc'];
+const notAlone = spawnSync(ALONE[0], [...ALONE.slice(1), 'ip', 'link', 'set', 'lo', 'up']).status !== 0 && 'this user cannot make a network of its own';
+
+// The folder that a reader has cloned and built.
+async function cloneTo(folder) {
+  await fs.mkdir(path.join(folder, 'build/release'), { recursive: true });
+  for (const name of ['config', 'demo', 'docs', 'examples', 'tests', 'tools', 'package.json']) await fs.cp(path.join(root, name), path.join(folder, name), { recursive: true });
+  for (const name of ['node_modules', 'build/rig', 'build/node']) if (existsSync(path.join(root, name))) await fs.symlink(path.join(root, name), path.join(folder, name));
+  for (const program of [OUTPOSTD, OUTPOSTCTL, OUTPOST_RUNNER]) await fs.symlink(path.resolve(program), path.join(folder, 'build/release', path.basename(program)));
+}
+
+const filesOf = async (folder) => (await fs.readdir(folder, { recursive: true })).sort();
+
+describe('command blocks: on the reader\'s machine', { skip: notBuilt || runnerNotBuilt || notAlone }, () => {
+  for (const shell of SHELLS)
+    test(`a vendor's first day, a report and a job's end: ${shell}`, async (t) => {
+      const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'doc-commands-'));
+      t.after(() => fs.rm(folder, { recursive: true, force: true }));
+      const clone = path.join(folder, 'outpost');
+      await cloneTo(clone);
+      const before = await filesOf(clone);
+      const vendors = run('docs/vendors.md');
+      const [end] = run('docs/dispatch.md');
+      const script = [
+        ...vendors.slice(0, -1),
+        // docs/dispatch.md's block is for a job that receive.py starts
+        `cat >end.sh <<'END_OF_BLOCK'\n${end}END_OF_BLOCK
+"$OUTPOST_SOURCE/examples/webhook-receiver/receive.py" hook.secret "$PORT" ${shell} -eu ./end.sh >end.log 2>&1 &
+receiver=$!
+until grep -q listening end.log; do kill -0 "$receiver"; sleep 0.1; done
+practice pull 1004
+practice wait 1004 lab-npu
+kill "$receiver"`,
+        ...run('docs/report.md'), ...vendors.slice(-1),
+      ].map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
+      await fs.writeFile(path.join(folder, 'script'), script);
+      const [program, ...args] = [...ALONE, 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh', shell, '-eu', path.join(folder, 'script')];
+      const child = spawn(program, args, { cwd: clone, env: { PATH: process.env.PATH, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' }, stdio: ['ignore', 'pipe', 'pipe'], timeout: 5 * WAIT_MS });
+      let log = '';
+      for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part) => { log += part; });
+      const [code] = await once(child, 'close');
+      assert.equal(code, 0, log);
+      for (const name of ['farm-npu', 'lab-npu', 'cloud-npu']) {
+        assert.match(log, new RegExp(`^${name}: model/llama3 PASS$`, 'm'), log);
+        assert.match(log, new RegExp(`^${name}: model/Qwen FAIL \\(expected 0.7071, got 0.7068\\)$`, 'm'), log);
+      }
+      assert.match(log, /^lab-npu: \S*lab PASS$/m, 'the end of a job, as docs/dispatch.md reports it');
+      assert.match(log, /^\? \*\*1 failure\*\* on Farm NPU/m, 'the comment');
+      assert.match(log, /^Outpost has it$/m, 'the run of a CI with a clock of its own');
+      assert.match(log, /^job \d+: 2 tests/m, 'the report that was sent by hand');
+      const ground = path.join(folder, 'outpost-practice');
+      assert.doesNotMatch(log + readFileSync(path.join(ground, 'receiver.log'), 'utf8'), /outpost-report: /);
+      for (const name of ['npu-17.token', 'hook.secret', 'ci.token']) assert.equal((await fs.stat(path.join(ground, name))).mode & 0o777, 0o600, name);
+      assert.deepEqual(await filesOf(clone), before, 'nothing is written into the clone');
+    });
+});
