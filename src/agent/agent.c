@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/version.h"
+#include "config/source.h"
 #include "steps/steps.h"
 
 enum { TICK_MS = 300 };
@@ -259,7 +260,7 @@ static void warn(const struct runner_config *c)
 				 "bubblewrap does not"));
 	for (char **file = c->exposed_files; file && *file; file++)
 		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
-		    LOG_S("why", "every user of this machine may read or change it: chmod 600"));
+		    LOG_S("why", EXPOSED_FILE_TEXT));
 }
 
 static void start(struct agent *a)

@@ -12,7 +12,8 @@ enum agent_end {
 	AGENT_ONCE,          /* after the first job that was taken and reported */
 };
 
-/* Returns the exit code: 0 after a drain, 1 when it could not start (stderr says why). */
+/* Returns the exit code: 0 after a drain; 1 when it could not start, or with AGENT_ONCE when the
+ * server refused the machine (the log says why). */
 int agent_run(const char *config_path, enum agent_end end);
 
 #endif

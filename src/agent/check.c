@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "config/source.h"
 #include "steps/steps.h"
 
 enum { MESSAGES_MAX_BYTES = 1 << 20 };
@@ -28,7 +29,7 @@ int agent_make_work_dir(const struct runner_config *c, struct error *e)
 	    c->work_dir, strerror(errno));
 }
 
-int agent_check(const char *config_path)
+int agent_check(const char *config_path, bool is_online)
 {
 	struct runner_config *c = agent_load_config(config_path);
 	struct error e = {0};
@@ -36,6 +37,8 @@ int agent_check(const char *config_path)
 
 	if (!c)
 		return 1;
+	for (char **file = c->exposed_files; file && *file; file++)
+		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
 	rc = agent_make_work_dir(c, &e);
 	if (!rc)
 		rc = steps_check(c, &e);
@@ -44,6 +47,8 @@ int agent_check(const char *config_path)
 	else
 		printf("%s is right: %s, for %s at %s\n", config_path, c->name, c->accelerator,
 		    c->server);
+	if (!rc && is_online && !agent_check_online(c))
+		rc = ERR_INVALID;
 	runner_config_free(c);
 	return rc ? 1 : 0;
 }

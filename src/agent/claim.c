@@ -1,6 +1,7 @@
 /* Asks for work. The claim's id is on disk until its answer is, so that work that was granted to
  * an answer that got lost is asked for again under the same id. */
 #include "agent/agent_internal.h"
+#include "agent/hint.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -206,6 +207,19 @@ static void on_answer(struct agent *a)
 	lease_offer_release(&offer);
 }
 
+/* --once: nobody waits for a token or a file that is put right, so a refusal is the end. */
+static void end_once(struct agent *a)
+{
+	const struct server_call *call = &a->claim.call;
+	const char *hint = hint_text(call->status, call->detail);
+
+	log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail), LOG_S("hint", hint),
+	    LOG_S("token_file", a->c->token_file));
+	a->exit_code = 1;
+	a->stopping = DRAINING;
+	claim_stop(a);
+}
+
 static void on_done(struct server_call *call)
 {
 	struct agent *a = call->owner;
@@ -222,6 +236,9 @@ static void on_done(struct server_call *call)
 			c->is_checking_last = true;
 			ask(a, 0, LAST_ANSWER_WITHIN_MS);
 		}
+	} else if (a->end == AGENT_ONCE &&
+		   (call->word == SERVER_REFUSED || call->word == SERVER_TOKEN)) {
+		end_once(a);
 	} else if (call->word == SERVER_REFUSED) {
 		log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail));
 		c->n_failures = 0;

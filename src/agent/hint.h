@@ -1,9 +1,10 @@
-/* What a person looks at first when the server cannot be reached: the words of libcurl and OpenSSL
- * say what happened, and not which setting it is about. */
+/* What to check first when the server cannot be reached or refuses: the texts of libcurl and
+ * OpenSSL say what happened, but not which setting it is about. */
 #ifndef AGENT_HINT_H
 #define AGENT_HINT_H
 
-/* `status`: the answer's, 0: there was none. `why`: what is known of it. NULL: nothing to add. */
+/* `status`: the answer's, not a success; 0: there was no answer. `why`: what is known of it.
+ * Never NULL or empty. */
 const char *hint_text(int status, const char *why);
 
 #endif

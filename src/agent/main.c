@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 		return exit_code;
 	switch (options.mode) {
 	case MODE_CHECK:
-		return agent_check(options.config_path);
+		return agent_check(options.config_path, options.is_online);
 	case MODE_JOB:
 		return job_process_main(options.config_path, options.job_folder);
 	case MODE_ONCE:

@@ -5,7 +5,7 @@
 #include "base/version.h"
 
 static const char USAGE[] =
-    "Usage: outpost-runner -c FILE [--check | --once]\n"
+    "Usage: outpost-runner -c FILE [--check [--online] | --once]\n"
     "\n"
     "Takes work for one accelerator from an Outpost, runs it on this machine and reports\n"
     "it. Connects out only. Runs in the foreground.\n"
@@ -13,7 +13,10 @@ static const char USAGE[] =
     "  -c, --config FILE  the configuration, runner.yml\n"
     "      --check        read it, look whether sandbox, git and work folder can be used,\n"
     "                     print what is wrong, and exit 0 or 1; takes no work\n"
-    "      --once         take one job, report it, and exit\n"
+    "      --online       with --check: ask the server, too, about the token, the labels,\n"
+    "                     waiting work, the clock and the version\n"
+    "      --once         take one job, report it, and exit; 1 where the server refuses\n"
+    "                     this machine\n"
     "      --version      print the version\n"
     "      --help         print this\n"
     "\n"
@@ -31,6 +34,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 	static const struct option longs[] = {
 	    {"config", required_argument, NULL, 'c'},
 	    {"check", no_argument, NULL, 'k'},
+	    {"online", no_argument, NULL, 'n'},
 	    {"once", no_argument, NULL, 'o'},
 	    {"job", required_argument, NULL, 'j'},
 	    {"version", no_argument, NULL, 'V'},
@@ -52,6 +56,9 @@ int options_parse(int argc, char **argv, struct options *ret)
 			ret->job_folder = c == 'j' ? optarg : NULL;
 			n_modes++;
 			break;
+		case 'n':
+			ret->is_online = true;
+			break;
 		case 'V':
 			puts("outpost-runner " OUTPOST_VERSION);
 			return 0;
@@ -67,6 +74,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		return wrong("unexpected argument ", argv[optind]);
 	if (n_modes > 1)
 		return wrong("--check and --once do not go together", "");
+	if (ret->is_online && ret->mode != MODE_CHECK)
+		return wrong("--online goes with --check only", "");
 	if (!ret->config_path)
 		return wrong("which configuration? Give -c FILE.", "");
 	return -1;

@@ -2,6 +2,8 @@
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H
 
+#include <stdbool.h>
+
 enum agent_mode {
 	MODE_RUN,
 	MODE_ONCE,  /* --once: one job, then end */
@@ -13,6 +15,7 @@ struct options {
 	const char *config_path; /* borrowed from argv */
 	const char *job_folder;  /* MODE_JOB */
 	enum agent_mode mode;
+	bool is_online; /* MODE_CHECK: --online */
 };
 
 /* Returns -1 when the program goes on, else its exit code: --help and --version were

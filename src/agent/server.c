@@ -60,7 +60,7 @@ static void note_away(struct server *s, const struct server_call *c)
 		return;
 	s->next_told_mono_ms = now + TELL_AGAIN_MS;
 	log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server), LOG_S("why", c->detail),
-	    LOG_S("hint", hint ? hint : ""), LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
+	    LOG_S("hint", hint), LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
 }
 
 static void note_there(struct server *s)

@@ -24,6 +24,7 @@ enum {
 struct secret {
 	atomic_int n_refs;
 	size_t n_bytes;
+	bool is_exposed;
 	char data[];
 };
 
@@ -138,6 +139,7 @@ static int read_open(int fd, const char *prefix, const char *path, enum secret_f
 	rc = reserve(n_prefix + (size_t)st.st_size, ret, e);
 	if (rc)
 		return rc;
+	(*ret)->is_exposed = st.st_mode & (S_IROTH | S_IWOTH);
 	memcpy((*ret)->data, prefix, n_prefix);
 	while (n < (size_t)st.st_size && got > 0) {
 		got = read(fd, (*ret)->data + n_prefix + n, (size_t)st.st_size - n);
@@ -196,6 +198,11 @@ const char *secret_text(const struct secret *s)
 size_t secret_bytes(const struct secret *s)
 {
 	return s->n_bytes;
+}
+
+bool secret_is_exposed(const struct secret *s)
+{
+	return s->is_exposed;
 }
 
 bool secret_equal(const struct secret *a, const struct secret *b)

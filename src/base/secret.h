@@ -32,6 +32,8 @@ void secret_unref(struct secret *s); /* the last one wipes it; NULL is fine */
 /* The content, with a NUL byte after it. Borrowed; valid while a reference is held. */
 const char *secret_text(const struct secret *s);
 size_t secret_bytes(const struct secret *s); /* without that NUL */
+/* Whether every user of the machine could read or change the file that it was read from. */
+bool secret_is_exposed(const struct secret *s);
 /* Takes the same time wherever they differ. NULL equals NULL alone. */
 bool secret_equal(const struct secret *a, const struct secret *b);
 

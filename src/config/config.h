@@ -99,11 +99,15 @@ struct config {
 	bool checks_enabled;
 	bool checks_l3_may_fail; /* checks.l3: failure, as CRCR does */
 	struct level_thresholds level_3, level_4;
+	/* files with secrets that every user of the machine can read or change: no mistake, but to
+	 * be warned about; NULL-terminated, NULL: none */
+	char **exposed_files;
 };
 
 /* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and
  * appends to `messages` every one found, a line each: "file:line: what is wrong". On 0,
- * *ret is a snapshot with one reference. Warnings do not exist: it is right or refused. */
+ * *ret is a snapshot with one reference. It is right or refused; the only
+ * warning is `exposed_files`. */
 int config_load(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
 /* Where the files of accelerators.git were checked out: a folder whose name begins with the commit.

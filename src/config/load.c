@@ -7,6 +7,7 @@
 #include "base/private_key.h"
 #include "base/rsa.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "config/ci_providers.h"
 #include "config/config.h"
 #include "config/main_file.h"
@@ -29,7 +30,8 @@ static struct secret *read_secret(struct load *l, const struct file_ref *ref)
 	struct secret *secret = NULL;
 	struct error e = {0};
 
-	if (ref->path && source_read_secret("", l->folder, ref->path, &secret, &e))
+	if (ref->path &&
+	    source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
 	return secret;
 }
@@ -62,8 +64,14 @@ static struct private_key *read_tls_key(struct load *l, const struct file_ref *r
 /* Not secret, but it may lie beside its key among systemd's credentials. */
 static char *read_certificate(struct load *l, const struct file_ref *ref)
 {
-	struct secret *pem = read_secret(l, ref);
-	char *text = pem ? xstrdup(secret_text(pem)) : NULL;
+	struct secret *pem = NULL;
+	char **ignored = NULL, *text;
+	struct error e = {0};
+
+	if (ref->path && source_read_secret("", l->folder, ref->path, &ignored, &pem, &e))
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	strv_free(ignored);
+	text = pem ? xstrdup(secret_text(pem)) : NULL;
 
 	if (text && (strlen(text) != secret_bytes(pem) || !strstr(text, "-----BEGIN CERTIFICATE")))
 		problem_add(&l->problems, l->path, ref->line,

@@ -47,8 +47,9 @@ static void read_secrets(struct registry *g, struct reader *r, struct accelerato
 		struct runner *runner = &f->a.runners[i];
 		struct error e = {0};
 
-		if (f->secrets[i].path && source_read_vendor_secret(secrets_dir, f->a.name,
-					      f->secrets[i].path, &runner->secret, &e))
+		if (f->secrets[i].path &&
+		    source_read_vendor_secret(secrets_dir, f->a.name, f->secrets[i].path,
+			&g->main->c.exposed_files, &runner->secret, &e))
 			problem_add(
 			    r->problems, r->file, f->secrets[i].line, "cannot read %s", e.text);
 	}

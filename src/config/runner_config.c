@@ -1,9 +1,7 @@
-/* outpost-runner's file and the files it names, read into one struct. A token or secret that
- * others on the machine may read is refused: the steps of a job run there too. */
+/* outpost-runner's file and the files it names, read into one struct. */
 #include "config/runner_config.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -27,20 +25,6 @@ static bool is_credential(const char *written)
 	return str_has_prefix(written, "credential:");
 }
 
-/* systemd keeps its credentials from others by itself. */
-static void note_exposed(struct load *l, const char *written)
-{
-	char *path;
-	struct stat st;
-
-	if (is_credential(written))
-		return;
-	path = source_path(l->folder, written);
-	if (stat(path, &st) == 0 && (st.st_mode & (S_IROTH | S_IWOTH)))
-		strv_add(&l->file.c.exposed_files, path);
-	free(path);
-}
-
 /* The secret behind a reference; NULL after its problem was added, or without a reference. */
 static struct secret *read_secret(struct load *l, const char *prefix, const struct file_ref *ref)
 {
@@ -49,11 +33,11 @@ static struct secret *read_secret(struct load *l, const char *prefix, const stru
 
 	if (!ref->path)
 		return NULL;
-	if (source_read_secret(prefix, l->folder, ref->path, &secret, &e)) {
+	if (source_read_secret(
+		prefix, l->folder, ref->path, &l->file.c.exposed_files, &secret, &e)) {
 		problem_add(&l->problems, l->path, ref->line, "cannot use %s", e.text);
 		return NULL;
 	}
-	note_exposed(l, ref->path);
 	if (strlen(secret_text(secret)) == secret_bytes(secret))
 		return secret;
 	problem_add(&l->problems, l->path, ref->line,
@@ -124,10 +108,9 @@ static void read_git_config(struct load *l)
 	if (!ref->path)
 		return;
 	l->file.c.git_config = absolute(l->folder, ref->path);
-	if (secret_read("", l->file.c.git_config, SECRET_BYTES, SECRET_FILE_MAX_BYTES, &text, &e))
+	if (source_read_secret_file(
+		"", l->file.c.git_config, SECRET_BYTES, &l->file.c.exposed_files, &text, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
-	else
-		note_exposed(l, ref->path);
 	secret_unref(text);
 }
 
@@ -236,6 +219,7 @@ int runner_config_read_authorization(
 		rc = error_set(e, ERR_INVALID, "%s",
 		    l.problems.n ? l.problems.all[0].text : "there is no token");
 	problems_release(&l.problems);
+	strv_free(l.file.c.exposed_files);
 	free(l.folder);
 	return rc;
 }

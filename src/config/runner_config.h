@@ -97,9 +97,8 @@ struct runner_config {
 	int keep_jobs; /* folders of finished jobs that stay to be looked at; default 3 */
 	enum log_level log_level;
 	enum log_format log_format;
-	/* of token and secrets those that every user of this machine may read or change: to be
-	 * warned of; NULL: none */
-	char **exposed_files;
+	char **
+	    exposed_files; /* secrets that every user of this machine can read or change; NULL: none */
 };
 
 /* As config_load(): every mistake as "file:line: what is wrong", a line each. */

@@ -45,6 +45,7 @@ static void release_texts(struct config *c)
 	strv_free(c->upstream_branches);
 	strv_free(c->required_suites);
 	strv_free(c->required_must_pass);
+	strv_free(c->exposed_files);
 }
 
 void config_release(struct config *c)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/strv.h"
 
 char *source_path(const char *folder, const char *written)
 {
@@ -39,7 +40,18 @@ static bool is_plain_name(const char *s)
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-int source_read_secret(const char *prefix, const char *folder, const char *written,
+int source_read_secret_file(const char *prefix, const char *path, enum secret_form form,
+    char ***exposed, struct secret **ret, struct error *e)
+{
+	int rc = secret_read(prefix, path, form, SECRET_FILE_MAX_BYTES, ret, e);
+
+	if (!rc && secret_is_exposed(*ret) &&
+	    !(*exposed && strv_contains((const char *const *)*exposed, path)))
+		strv_add(exposed, path);
+	return rc;
+}
+
+int source_read_secret(const char *prefix, const char *folder, const char *written, char ***exposed,
     struct secret **ret, struct error *e)
 {
 	static const char scheme[] = "credential:";
@@ -60,13 +72,13 @@ int source_read_secret(const char *prefix, const char *folder, const char *writt
 	} else {
 		path = source_path(folder, written);
 	}
-	rc = secret_read(prefix, path, SECRET_TEXT, SECRET_FILE_MAX_BYTES, ret, e);
+	rc = source_read_secret_file(prefix, path, SECRET_TEXT, exposed, ret, e);
 	free(path);
 	return rc;
 }
 
 int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
-    struct secret **ret, struct error *e)
+    char ***exposed, struct secret **ret, struct error *e)
 {
 	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
 	int rc, why;
@@ -86,7 +98,7 @@ int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, 
 	else if (!str_has_prefix(real, home))
 		rc = error_set(e, ERR_DENIED, "%s: a link that leads out of its folder", path);
 	else
-		rc = secret_read("", real, SECRET_TEXT, SECRET_FILE_MAX_BYTES, ret, e);
+		rc = source_read_secret_file("", real, SECRET_TEXT, exposed, ret, e);
 	free(path);
 	free(real);
 	free(base);

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/source.h"
 #include "ctl/command.h"
 #include "ctl/server.h"
 #include "http/server.h"
@@ -31,7 +32,7 @@ static json_t *problem_of(const char *line, size_t n)
 
 static void print_json(const struct config *config, const char *messages)
 {
-	json_t *o = json_object(), *problems = json_array(), *one;
+	json_t *o = json_object(), *problems = json_array(), *warnings = json_array(), *one;
 
 	json_object_set_new(o, "ok", json_boolean(config != NULL));
 	if (config)
@@ -42,13 +43,22 @@ static void print_json(const struct config *config, const char *messages)
 		if (one)
 			json_array_append_new(problems, one);
 	}
+	for (char **file = config ? config->exposed_files : NULL; file && *file; file++) {
+		one = json_object();
+		json_set_str(one, "file", *file);
+		json_set_str(one, "text", EXPOSED_FILE_TEXT);
+		json_array_append_new(warnings, one);
+	}
 	json_object_set_new(o, "problems", problems);
+	json_object_set_new(o, "warnings", warnings);
 	(void)server_print_json(o);
 }
 
 static void print_text(const struct ctl *ctl, const struct config *config, const char *messages)
 {
 	fputs(messages, stdout);
+	for (char **file = config ? config->exposed_files : NULL; file && *file; file++)
+		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
 	if (config)
 		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path,
 		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s",

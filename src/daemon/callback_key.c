@@ -3,6 +3,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/id.h"
+#include "base/log.h"
+#include "config/source.h"
 
 enum { CALLBACK_KEY_BYTES = 32 };
 
@@ -36,6 +38,9 @@ int callback_key_load(const char *state_dir, struct secret **ret, struct error *
 		    path, CALLBACK_KEY_BYTES);
 	} else if (rc) {
 		error_set(e, rc, "%s", why.text);
+	} else if (secret_is_exposed(*ret)) {
+		log_event(
+		    LOG_WARN, "exposed_file", LOG_S("file", path), LOG_S("why", EXPOSED_FILE_TEXT));
 	}
 	free(path);
 	return rc;

@@ -1,5 +1,7 @@
 #include "daemon/check.h"
 
+#include "base/log.h"
+#include "config/source.h"
 #include "http/server.h"
 #include "registry/registry.h"
 
@@ -59,6 +61,13 @@ static void tell_ok(const char *path, const struct config *c)
 	fprintf(stderr, "\n");
 }
 
+void daemon_log_exposed(const struct config *c)
+{
+	for (char **file = c->exposed_files; file && *file; file++)
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
+		    LOG_S("why", EXPOSED_FILE_TEXT));
+}
+
 int daemon_check(const char *config_path)
 {
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
@@ -66,6 +75,8 @@ int daemon_check(const char *config_path)
 	int rc = daemon_load_first_config(config_path, &config, &messages);
 
 	fputs(buf_str(&messages), stdout);
+	for (char **file = rc ? NULL : config->exposed_files; file && *file; file++)
+		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
 	if (!rc)
 		tell_ok(config_path, config);
 	config_unref(config);

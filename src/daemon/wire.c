@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/version.h"
+#include "daemon/check.h"
 #include "daemon/control.h"
 #include "daemon/known_expiry.h"
 #include "daemon/log_retention.h"
@@ -246,6 +247,7 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	d->config = config;
 	d->config_loaded_wall_ms = clock_wall_ms();
 	log_setup(config->log_level, config->log_format);
+	daemon_log_exposed(config);
 	intake_configure(d->intake, config);
 	runners_configure(d->runners, config);
 	dispatch_configure(d->dispatch, config);

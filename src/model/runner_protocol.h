@@ -17,6 +17,7 @@ enum {
 	CLAIM_WAIT_MAX_S = 30, /* a claim is held open so long at most */
 	RENEW_WAIT_MAX_S = 20, /* a heartbeat too */
 	RUNNER_LABELS_MAX = 64,
+	RUNNER_NEEDS_MAX = 128, /* runners in a status, and labels of each */
 	RUNNER_NAME_MAX_BYTES = 64,
 	LOG_PIECE_MAX_BYTES = 1 << 20, /* what outpost-runner sends in one PUT */
 };
@@ -66,6 +67,24 @@ int lease_offer_parse(
 /* What OUTPOST_CHANGE_JSON holds: the offer without what belongs to the lease. free(). */
 char *lease_offer_change_text(const struct lease_offer *o);
 void lease_offer_release(struct lease_offer *o);
+
+/* GET /api/v1/runner/status: what the server knows of the machine that asks, for
+ * `outpost-runner --check --online`. */
+struct runner_status {
+	char *version;            /* of outpostd */
+	int64_t time_ms;          /* its wall clock, to the second */
+	char *name, *accelerator; /* the token's */
+	struct runner_need {
+		char *name;
+		char **labels; /* a machine needs all of them; NULL-terminated, never NULL */
+		int64_t max_parallel, n_waiting, n_active;
+	} * runners; /* the accelerator's pull runners */
+	size_t n_runners;
+};
+char *runner_status_text(const struct runner_status *s); /* free() */
+int runner_status_parse(
+    const char *text, size_t n, struct runner_status *ret, struct error *e) MUST_CHECK;
+void runner_status_release(struct runner_status *s);
 
 /* POST /api/v1/runner/leases/{id}/renew {"wait":N} → 200 with one of these. */
 enum lease_word {

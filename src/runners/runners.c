@@ -9,6 +9,7 @@
 #include "runners/job_documents.h"
 #include "runners/lease_expiry.h"
 #include "runners/leases.h"
+#include "runners/machine_status.h"
 #include "runners/runners_internal.h"
 
 enum { REGISTERED_MAX = 1024, STRANGERS_MAX = 1024 };
@@ -50,6 +51,7 @@ struct runners *runners_new(struct loop *l, struct store *s, struct http_client 
 	r->callback_key = callback_key;
 	callback_add_route(r, h);
 	vendor_api_add_route(r, h);
+	machine_status_add_route(r, h);
 	r->credentials = credentials_new(l, s);
 	r->lease_expiry = lease_expiry_new(r);
 	r->claims = claims_new(r, h);

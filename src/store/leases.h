@@ -93,4 +93,19 @@ struct list_leases {
 int store_list_leases(struct store *s, struct list_leases *q) MUST_CHECK;
 void list_leases_release(struct list_leases *q);
 
+/* For runners of one accelerator: how many dispatches wait that a machine could have now, and how
+ * many leases are active. */
+struct pull_work {
+	const char *runner;          /* borrowed */
+	int64_t n_waiting, n_active; /* out */
+};
+struct count_pull_work {
+	struct store_query q;
+	const char *accelerator;
+	int64_t now_ms;
+	struct pull_work *list;
+	size_t n;
+};
+int store_count_pull_work(struct store *s, struct count_pull_work *q) MUST_CHECK;
+
 #endif

@@ -93,3 +93,29 @@ void list_leases_release(struct list_leases *q)
 	FREE_AND_NULL(q->list);
 	q->n = 0;
 }
+
+static int count_run(struct store_query *query, struct db *d)
+{
+	struct count_pull_work *q = CONTAINER_OF(query, struct count_pull_work, q);
+
+	for (size_t i = 0; i < q->n; i++) {
+		struct pull_work *w = &q->list[i];
+
+		w->n_waiting = db_int(d, 0,
+		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
+		    " AND kind = 'pull' AND state = 'queued' AND is_current = 1"
+		    " AND COALESCE(not_before_ms, 0) <= ?3",
+		    V_TEXT(q->accelerator), V_TEXT(w->runner), V_INT(q->now_ms));
+		w->n_active = db_int(d, 0,
+		    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
+		    " AND state = 'active'",
+		    V_TEXT(q->accelerator), V_TEXT(w->runner));
+	}
+	return 0;
+}
+
+int store_count_pull_work(struct store *s, struct count_pull_work *q)
+{
+	q->q.run = count_run;
+	return store_query(s, &q->q);
+}

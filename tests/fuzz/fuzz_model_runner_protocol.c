@@ -1,4 +1,4 @@
-/* The three messages between outpost-runner and outpostd: what is accepted and written again is
+/* The four messages between outpost-runner and outpostd: what is accepted and written again is
  * accepted once more and written alike. */
 #include <assert.h>
 #include <stdint.h>
@@ -62,8 +62,26 @@ static void check_answer(const char *text, size_t n)
 	lease_answer_release(&b);
 }
 
+static void check_status(const char *text, size_t n)
+{
+	struct runner_status a, b;
+	char *first, *second;
+
+	if (runner_status_parse(text, n, &a, NULL))
+		return;
+	first = runner_status_text(&a);
+	assert(runner_status_parse(first, strlen(first), &b, NULL) == 0);
+	second = runner_status_text(&b);
+	assert(str_eq(first, second));
+	free(first);
+	free(second);
+	runner_status_release(&a);
+	runner_status_release(&b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+	check_status((const char *)data, n);
 	check_claim((const char *)data, n);
 	check_offer((const char *)data, n);
 	check_answer((const char *)data, n);

@@ -39,6 +39,27 @@ static void reads(const char *content, size_t n, enum secret_form form, const ch
 	free(path);
 }
 
+static void test_files_of_everybody_are_exposed(void **state)
+{
+	static const struct {
+		mode_t mode;
+		bool is_exposed;
+	} all[] = {
+	    {0600, false}, {0640, false}, {0660, false}, {0604, true}, {0602, true}, {0644, true}};
+	char *path = written("file", "word", 4);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct secret *s;
+
+		assert_int_equal(chmod(path, all[i].mode), 0);
+		assert_int_equal(secret_read("", path, SECRET_TEXT, 64, &s, NULL), 0);
+		assert_int_equal(secret_is_exposed(s), all[i].is_exposed);
+		secret_unref(s);
+	}
+	free(path);
+}
+
 static void test_one_newline_does_not_count(void **state)
 {
 	(void)state;
@@ -309,6 +330,7 @@ static void test_keys_that_cannot_be_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_files_of_everybody_are_exposed),
 	    cmocka_unit_test(test_one_newline_does_not_count),
 	    cmocka_unit_test(test_errors_name_the_file),
 	    cmocka_unit_test(test_prefix_and_equality),

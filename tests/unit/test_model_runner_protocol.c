@@ -270,6 +270,54 @@ static void wrong_answers_are_refused(void **state)
 		    lease_answer_parse(wrong[i], strlen(wrong[i]), &a, NULL), ERR_INVALID);
 }
 
+static const char STATUS[] =
+    "{\"version\": \"0.1.0\", \"name\": \"npu-17\", \"accelerator\": \"ascend-npu\", \"time\": "
+    "\"2026-11-20T12:00:00Z\", \"runners\": [{\"name\": \"farm\", \"labels\": [\"npu\"], "
+    "\"max_parallel\": 2, \"waiting\": 3, \"active\": 1}]}";
+
+static void statuses_come_back_as_they_went(void **state)
+{
+	struct runner_status a, b;
+	char *text;
+
+	(void)state;
+	assert_int_equal(runner_status_parse(STATUS, strlen(STATUS), &a, NULL), 0);
+	text = runner_status_text(&a);
+	assert_int_equal(runner_status_parse(text, strlen(text), &b, NULL), 0);
+	assert_string_equal(b.version, "0.1.0");
+	assert_string_equal(b.name, "npu-17");
+	assert_string_equal(b.accelerator, "ascend-npu");
+	assert_int_equal(b.time_ms, INT64_C(1795176000000));
+	assert_int_equal(b.n_runners, 1);
+	assert_string_equal(b.runners[0].labels[0], "npu");
+	assert_null(b.runners[0].labels[1]);
+	assert_int_equal(b.runners[0].n_waiting, 3);
+	runner_status_release(&a);
+	runner_status_release(&b);
+	free(text);
+}
+
+static void wrong_statuses_are_refused(void **state)
+{
+	static const char *const parts[][2] = {{"\"0.1.0\"", "1"}, {"2026-11", "2026-13"},
+	    {"\"farm\"", "\"fa rm\""}, {"[\"npu\"]", "\"npu\""},
+	    {"\"waiting\": 3", "\"waiting\": -1"}, {"[{", "{\"a\": [{"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		const char *at = strstr(STATUS, parts[i][0]);
+		struct runner_status s;
+		char *text;
+
+		assert_non_null(at);
+		text = xasprintf(
+		    "%.*s%s%s", (int)(at - STATUS), STATUS, parts[i][1], at + strlen(parts[i][0]));
+		assert_int_equal(runner_status_parse(text, strlen(text), &s, NULL), ERR_INVALID);
+		assert_null(s.runners);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +332,8 @@ int main(void)
 	    cmocka_unit_test(titles_are_put_right),
 	    cmocka_unit_test(heartbeats_answers_come_back_as_they_went),
 	    cmocka_unit_test(wrong_answers_are_refused),
+	    cmocka_unit_test(statuses_come_back_as_they_went),
+	    cmocka_unit_test(wrong_statuses_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
