@@ -147,5 +147,8 @@ int http_tls_check(const char *certificate_pem, struct private_key *key, struct 
 
 	if (rc == 0)
 		http_tls_free(tls);
+	/* libcrypto made a random generator for this thread, often one of the pool's, which has no
+	 * other use for it. */
+	OPENSSL_thread_stop();
 	return rc;
 }
