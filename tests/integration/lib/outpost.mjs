@@ -231,7 +231,7 @@ export class Outpost extends EventEmitter {
       const timer = setTimeout(() => {
         this.off('log', look);
         reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
-      }, limit);
+      }, limit).unref(); // a daemon that ended keeps no test file waiting
       const look = (entry) => {
         if (!fits(entry)) return;
         clearTimeout(timer);
