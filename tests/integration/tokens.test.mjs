@@ -159,8 +159,10 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual([job.accelerator, job.kind, job.head_sha, job.dispatch, job.tests.map(({ name }) => name)], ['lab', 'nightly', sha, null, ['llama3']]);
     const [{ runs }] = (await outpost.api('nightly?accelerator=lab&days=1')).accelerators;
     assert.deepEqual([runs[0].cause, runs[0].outcome, runs[0].upstream_sha], ['self_report', 'red', sha]);
+    const unknown = (await send({ delivery_id: sha.slice(0, 12) }, { run_id: '2' })).json; // an id that names no commit
+    assert.equal((await outpost.api(`jobs/${unknown.job}`)).head_sha, null);
     for (const [answer, code, pattern] of [
-      [await send({}, { status: 'in_progress' }), 400, /completed/], [await send({ delivery_id: sha.slice(0, 12) }), 400, /40 digits/], [await send({ event_type: 'push' }), 400, /nightly or periodic/],
+      [await send({}, { status: 'in_progress' }), 400, /completed/], [await send({ event_type: 'push' }), 400, /nightly or periodic/],
       [await send({ outpost: { dispatch_id: await open('lab') }, event_type: 'pull_request' }), 400, /dispatches\/ID\/jobs/], [await send({}, { accelerator: 'foreign' }), 400, /accelerator/],
       [await send({}, {}, { authorization: `Bearer oat_${'A'.repeat(43)}` }), 401, /not valid/],
     ]) {
