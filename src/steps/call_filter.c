@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -71,6 +72,10 @@ static const struct {
     {CALL_USER_NAMESPACES, "unshare", 0, CLONE_NEWUSER, CLONE_NEWUSER},
 };
 
+/* A network namespace keeps these families apart from the machine's own network. Others it does not:
+ * AF_VSOCK, for one, reaches the host of a virtual machine, and services of the machine. */
+static const unsigned int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
 /* A 64-bit kernel runs programs of these too, which have call numbers of their own. */
 static int add_architectures(scmp_filter_ctx filter)
 {
@@ -108,6 +113,26 @@ static int deny(scmp_filter_ctx filter, int fd, size_t i)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)denied[i].answer), number, 0);
 }
 
+static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned int family)
+{
+	return seccomp_rule_add(
+	    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family));
+}
+
+/* For i386 libseccomp denies socketcall(SYS_SOCKET) as a whole: its family lies in memory. */
+static int deny_other_families(scmp_filter_ctx filter)
+{
+	unsigned int next = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		for (; next < families[i] && !rc; next++)
+			rc = deny_family(filter, SCMP_CMP_EQ, next);
+		next++;
+	}
+	return rc ? rc : deny_family(filter, SCMP_CMP_GE, next);
+}
+
 static int add_rules(scmp_filter_ctx filter, int fd, const struct runner_config *c)
 {
 	int rc = 0;
@@ -121,6 +146,8 @@ static int add_rules(scmp_filter_ctx filter, int fd, const struct runner_config 
 			    seccomp_syscall_resolve_name(denied_values[i].name), 1,
 			    SCMP_CMP(denied_values[i].argument, SCMP_CMP_MASKED_EQ,
 				(uint64_t)denied_values[i].mask, (uint64_t)denied_values[i].value));
+	if (!rc && !c->allow_network)
+		rc = deny_other_families(filter);
 	return rc;
 }
 

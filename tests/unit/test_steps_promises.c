@@ -78,7 +78,8 @@ static void try_environment(void)
 
 static void try_masks(void)
 {
-	rig_secrets[0] = (struct runner_variable){(char *)"KEY", (char *)"first-line\nsecond-line"};
+	rig_secrets[0] =
+	    (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line")};
 	rig_config.n_secrets = 1;
 	try_script("echo a first-line b second-line c runner-token-0123456789 d");
 	rig_assert_log_has("a *** b *** c *** d");
@@ -239,14 +240,20 @@ static void try_devices(void)
 
 static void try_network(void)
 {
-	char *script = xasprintf(PYTHON "assert open('/proc/net/dev').read().count(':') == 1\n"
-					"for to in ('127.0.0.1', %d), ('1.1.1.1', 53):\n"
-					"    s = socket.socket(); s.settimeout(2)\n"
-					"    assert s.connect_ex(to), to\n"
-					"s = socket.socket(socket.AF_UNIX)\n"
-					"assert s.connect_ex('\\0outpost-promise-%d')\n"
-					"END",
-	    web_port, (int)getpid());
+	char *script =
+	    xasprintf(PYTHON "assert open('/proc/net/dev').read().count(':') == 1\n"
+			     "for to in ('127.0.0.1', %d), ('1.1.1.1', 53):\n"
+			     "    s = socket.socket(); s.settimeout(2)\n"
+			     "    assert s.connect_ex(to), to\n"
+			     "s = socket.socket(socket.AF_UNIX)\n"
+			     "assert s.connect_ex('\\0outpost-promise-%d')\n"
+			     "for family in range(64):\n"
+			     "    r = call(41 if X64 else 198, family, 3, 0)\n"
+			     "    kept = family in (1, 2, 10, 16)\n"
+			     "    assert kept == (r != -97), (family, r)\n"
+			     "assert call(41 if X64 else 198, 40 | 1 << 32, 1, 0) == -97\n"
+			     "END",
+		web_port, (int)getpid());
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int n =
@@ -392,6 +399,8 @@ static void try_system_calls_32_bit(void)
 	    "        for n in 374, 425, 426, 427, 435:\n"
 	    "            assert f(n, -1, -1) == -38, (n, f(n, -1, -1))\n"
 	    "        assert f(310, 0x10000000, 0) == -1\n"
+	    "        assert f(359, 40, 1) == -97 and f(102, 1, 0) == -97\n"
+	    "        assert f(359, 1, 1) > 0\n"
 	    "    for n in 250, 248, 165, 321, 298, 467:\n"
 	    "        assert call(n | 0x40000000, -1, -1, -1) in (-1, -38), n\n"
 	    "END");
