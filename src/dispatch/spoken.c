@@ -21,10 +21,10 @@ static const char *const HIDING[][2] = {
     {"<kbd", "</kbd>"},
     {"<samp", "</samp>"},
     {"<tt", "</tt>"},
-    {"<q>", "</q>"},
+    {"<q", "</q>"},
     {"<del", "</del>"},
     {"<strike", "</strike>"},
-    {"<s>", "</s>"},
+    {"<s", "</s>"},
 };
 
 static struct spoken_line read_line(const char *p)
@@ -104,15 +104,31 @@ static bool is_fenced(struct spoken *at, const struct spoken_line *l)
 	return false;
 }
 
-/* Behind the first occurrence of word, or NULL. */
+static bool is_of_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '-';
+}
+
+/* Behind the first occurrence of word, or NULL. The name of a tag is a whole name: "<s" is not the
+ * beginning of "<span". */
 static const char *behind(const char *p, const char *end, const char *word)
 {
 	const size_t n = strlen(word);
+	const bool is_name = is_of_name(word[n - 1]) && word[0] == '<';
 
 	for (; (size_t)(end - p) >= n; p++)
-		if (strncasecmp(p, word, n) == 0)
+		if (strncasecmp(p, word, n) == 0 && !(is_name && p + n < end && is_of_name(p[n])))
 			return p + n;
 	return NULL;
+}
+
+/* Whether a tag opens once more before it closes: which end is whose is not followed. */
+static bool is_nested(const char *p, const char *end, const char *const tag[2])
+{
+	const char *opens = isalpha((unsigned char)tag[0][1]) ? behind(p, end, tag[0]) : NULL;
+	const char *closes = behind(p, end, tag[1]);
+
+	return opens && (!closes || opens < closes);
 }
 
 /* Whether this line has hidden HTML on it or lies in it. */
@@ -125,6 +141,7 @@ static bool is_hidden(struct spoken *at, const struct spoken_line *l)
 		const char *p = l->text;
 
 		for (;;) {
+			at->is_lost |= (at->hidden & bit) && is_nested(p, l->end, HIDING[i]);
 			p = behind(p, l->end, HIDING[i][at->hidden & bit ? 1 : 0]);
 			if (!p)
 				break;

@@ -14,8 +14,9 @@ struct spoken {
 	const char *next; /* the line to read */
 	char fence;       /* '`' or '~' inside a fenced block, else 0 */
 	size_t n_fence;   /* how many of them opened it */
-	/* A fence that may belong to a list's item, or a tag that its paragraph does not close: where
-	 * it ends is not known, so the rest of the comment does not count. */
+	/* A fence that may belong to a list's item, a tag that its paragraph does not close, or one of
+	 * HIDING inside another of the same name: where it ends is not known, so the rest of the
+	 * comment does not count. */
 	bool is_lost;
 	/* Since a '>' line or a footnote's definition; a paragraph's next lines belong to it as well. */
 	bool is_aside;

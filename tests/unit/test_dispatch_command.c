@@ -123,6 +123,11 @@ static void finds_none(void **state)
 	    "<!-- one\n\n@outpost-bot ok-to-test\n\n-->",
 	    "<PRE>\n@outpost-bot ok-to-test\n</PRE>",
 	    "<blockquote>\n\n@outpost-bot ok-to-test\n\n</blockquote>",
+	    "<blockquote><blockquote>a</blockquote>\n\n@outpost-bot ok-to-test\n\n</blockquote>",
+	    "<blockquote>\n<blockquote>\na\n</blockquote>\n\n@outpost-bot "
+	    "ok-to-test\n\n</blockquote>",
+	    "<q cite=\"https://example.org\">\n\n@outpost-bot ok-to-test\n\n</q>",
+	    "<s title=\"a\">\n\n@outpost-bot ok-to-test\n\n</s>",
 	    /* finding 15: maths and footnotes */
 	    "$$\n@outpost-bot ok-to-test\n$$",
 	    "$$\n\n@outpost-bot ok-to-test\n\n$$",
