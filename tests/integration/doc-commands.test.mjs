@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { createHmac } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -10,6 +11,9 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { WAIT_MS } from '../github/patience.mjs';
+import { startRig } from '../github/rig.mjs';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { Machine, notBootable } from './lib/machine.mjs';
 import { OUTPOSTCTL, OUTPOSTD, notBuilt } from './lib/outpost.mjs';
 import { OUTPOST_RUNNER, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -139,5 +143,108 @@ kill "$receiver"`,
       assert.doesNotMatch(log + readFileSync(path.join(ground, 'receiver.log'), 'utf8'), /outpost-report: /);
       for (const name of ['npu-17.token', 'hook.secret', 'ci.token']) assert.equal((await fs.stat(path.join(ground, name))).mode & 0o777, 0o600, name);
       assert.deepEqual(await filesOf(clone), before, 'nothing is written into the clone');
+    });
+});
+
+// sudo for a machine that does not have it, where root types.
+const SUDO = `#!/bin/sh
+user=root
+[ "$1" != -u ] || { user=$2; shift 2; }
+while case $1 in *=*) ;; *) false ;; esac; do export "$1"; shift; done
+[ "$user" != root ] || exec "$@"
+exec runuser -u "$user" -- "$@"
+`;
+// The reader with an editor: does in each file what the page says.
+const EDITOR = `#!/usr/bin/python3
+import re, sys
+path = sys.argv[1]
+text = open(path).read()
+if path.endswith('outpost.yml'):
+    text = re.sub(r'^infra:\\n(?: .*\\n|\\n|#.*\\n)*?(?=^\\S)', '', text, flags=re.M)
+    text = re.sub(r'^ *(allowlist|ci_providers): .*\\n', '', text, flags=re.M)
+    text = re.sub(r'private_key_file: \\S+', 'private_key_file: credential:app.pem', text)
+    text = re.sub(r'webhook_secret_file: \\S+', 'webhook_secret_file: credential:webhook-secret', text)
+    text = text.replace('https://outpost.example.org', 'http://127.0.0.1:8080')
+else:
+    text = """server: http://127.0.0.1:8080
+name: npu-17
+token_file: runner.token
+accelerator: ascend-npu
+labels: [npu]
+work_dir: /var/lib/outpost-runner
+steps:
+  - name: test
+    run: |
+      echo '<testsuite name="unit"><testcase name="one"/></testsuite>' >"$OUTPOST_RESULTS/one.xml"
+report: {files: ["results/*.xml"]}
+"""
+open(path, 'w').write(text)
+`;
+
+describe('command blocks: on a machine that systemd boots', { skip: notBuilt || runnerNotBuilt || notBootable() }, () => {
+  for (const shell of SHELLS)
+    test(`an operator's walk and a runner's first day: ${shell}`, async (t) => {
+      const rig = await startRig(); // for its payloads and its key: the machine reaches no other
+      const write = (at, file, text, mode = 0o644) => fs.mkdir(path.dirname(path.join(at, file)), { recursive: true }).then(() => fs.writeFile(path.join(at, file), text, { mode }));
+      const machine = await Machine.boot({
+        isAlone: true,
+        prepare: async (at) => {
+          for (const prefix of ['/usr', '/usr/local']) execFileSync('make', ['-s', '-C', root, 'install', `DESTDIR=${at}`, `PREFIX=${prefix}`], { stdio: 'pipe' });
+          await write(at, 'etc/fstab', '');
+          if (!existsSync('/usr/bin/sudo')) await write(at, 'usr/local/bin/sudo', SUDO, 0o755);
+          await write(at, 'usr/local/bin/editor', EDITOR, 0o755);
+        },
+      });
+      t.after(async () => {
+        await machine.close();
+        await rig.close();
+      });
+      // Pastes blocks into one shell, in root's home; returns what the terminal shows.
+      async function paste(bodies) {
+        const script = bodies.map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
+        await write(machine.root, 'root/script', script);
+        const { stdout } = await machine.run('env', '-i', 'HOME=/root', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8', 'sh', '-c', `cd && exec ${shell} -eu script 2>&1`)
+          .catch(async (error) => {
+            throw new Error(`${error.stdout}${error.stderr}\n${(await machine.run('journalctl', '--no-pager', '-n', '40', '-o', 'cat')).stdout}`);
+          });
+        return stdout;
+      }
+      const read = async (file) => (await machine.run('cat', file)).stdout.trim();
+      const mode = async (file) => (await machine.run('stat', '-c', '%a', file)).stdout.trim();
+      const saveKey = () => write(machine.root, 'root/outpost.2026-11-20.private-key.pem', rig.app.privateKey); // as a browser does
+
+      await saveKey();
+      await paste(run('README.md'));
+      assert.equal(await machine.show('outpostd', 'ActiveState'), 'active');
+      for (const file of ['webhook-secret', 'app.pem']) assert.equal(await mode(`/etc/outpost/${file}`), '600', file);
+      await machine.run('sh', '-c', 'systemctl disable --now outpostd; rm -rf /etc/outpost /var/lib/outpost/* /root/*.pem');
+
+      await saveKey();
+      const shown = await paste([...run('docs/operators.md'), ...run('docs/configuration.md')]);
+      assert.equal(await machine.show('outpostd', 'ActiveState'), 'active');
+      assert.doesNotMatch(shown, /warning: /);
+      for (const file of ['/etc/outpost/webhook-secret', '/etc/outpost/app.pem', '/root/npu-17.token', '/root/ascend-ci.token']) {
+        assert.equal(await mode(file), '600', file);
+        assert.ok(!shown.includes((await read(file)).split('\n').at(-1)), `${file} is shown on the terminal`);
+      }
+      assert.match(shown, /^npu-17 /m, 'runner list');
+
+      // The vendor's file now has a pull runner, and a pull request waits for it.
+      await write(machine.root, 'etc/outpost/accelerators.d/ascend-npu.yml', 'name: ascend-npu\ntitle: Ascend NPU\nlevel: L2\ntrust: anyone\nrunners: [{name: farm, pull: {labels: [npu]}}]\n');
+      await machine.systemctl('reload', 'outpostd');
+      const body = JSON.stringify(pullRequestOf('opened', rig.openPull('pytorch/pytorch', { number: 1 })));
+      const signature = createHmac('sha256', await read('/etc/outpost/webhook-secret')).update(body).digest('hex');
+      await write(machine.root, 'root/hook.json', body);
+      await machine.run('curl', '-fsS', 'http://127.0.0.1:8080/github/webhook', '-H', 'X-GitHub-Event: pull_request', '-H', 'X-GitHub-Delivery: doc-1', '-H', `X-Hub-Signature-256: sha256=${signature}`,
+        '-H', 'Content-Type: application/json', '--data-binary', '@/root/hook.json');
+      // bubblewrap needs a whole /proc and a /proc/sys that can be written; the container covers parts of its own.
+      await machine.run('sh', '-c', 'mkdir /run/whole-proc && mount -t proc proc /run/whole-proc && mount -o remount,bind,rw /proc/sys');
+      const day = await paste(run('docs/runner.md'));
+      assert.match(day, /^✓ labels +runner farm asks for \[npu\]$/m);
+      assert.doesNotMatch(day, /✗|warning: /);
+      assert.equal(await mode('/etc/outpost-runner/runner.token'), '600');
+      assert.ok(!day.includes(await read('/etc/outpost-runner/runner.token')), 'the token is shown on the terminal');
+      const view = JSON.parse((await machine.run('curl', '-fsS', 'http://127.0.0.1:8080/api/v1/pulls/1')).stdout);
+      assert.deepEqual(view.verdicts.map(({ test: name, status }) => [name, status]), [['one', 'PASS']], day);
     });
 });

@@ -66,7 +66,7 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.deepEqual(problems.map(({ file: at, line }) => [at, line]), [[file, 1], [file, 3], [file, 4]]);
     assert.match(problems[2].text, /^unknown key "tirggers"; did you mean "triggers"\?$/);
     await fs.rm(file);
-    assert.deepEqual(await json('check'), { ok: true, accelerators: 1, problems: [] });
+    assert.deepEqual(await json('check'), { ok: true, accelerators: 1, problems: [], warnings: [] });
   });
 
   test('status, deliveries, dispatches: for people and for programs', async () => {

@@ -1,5 +1,6 @@
 // A machine of its own that systemd boots: systemd-nspawn over a copy of this system, which an overlay in memory keeps apart.
-// Its network is this machine's, so a test talks to its services over loopback.
+// Its network is this machine's, so a test talks to its services over loopback; with isAlone it has a loopback of its own
+// and nothing else.
 //
 //   const machine = await Machine.boot({ prepare: async (root) => { …install into root… } });
 //   await machine.run('systemctl', 'start', 'outpostd');    // {stdout, stderr}, or throws with both
@@ -34,7 +35,7 @@ async function leaderOf(parent) {
 }
 
 export class Machine {
-  static async boot({ prepare }) {
+  static async boot({ prepare, isAlone = false }) {
     const self = new Machine();
     self.dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-machine-'));
     try {
@@ -45,7 +46,7 @@ export class Machine {
       await fs.writeFile(path.join(self.root, 'etc/machine-id'), '');
       await prepare(self.root);
       // basic.target: no service but those that a test starts. The container's own filter forbids key rings, which a service here may use.
-      self.container = spawn('systemd-nspawn', ['-D', self.root, '--machine=outpost-test', '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no',
+      self.container = spawn('systemd-nspawn', ['-D', self.root, '--machine=outpost-test', '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
         '--system-call-filter=@keyring', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
       self.log = '';
       self.container.stderr.setEncoding('utf8').on('data', (text) => { self.log += text; });
