@@ -45,13 +45,18 @@ export class Machine {
       execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', `lowerdir=/,upperdir=${self.dir}/upper,workdir=${self.dir}/work`, self.root]);
       await fs.writeFile(path.join(self.root, 'etc/machine-id'), '');
       await prepare(self.root);
-      // basic.target: no service but those that a test starts. The container's own filter forbids key rings, which a service here may use.
-      self.container = spawn('systemd-nspawn', ['-D', self.root, '--machine=outpost-test', '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
-        '--system-call-filter=@keyring', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
+      // basic.target: no service but those that a test starts. The container's own filter forbids key rings and locked memory, which a service here may use.
+      self.container = spawn('systemd-nspawn', ['-D', self.root, `--machine=${path.basename(self.dir).toLowerCase()}`, '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
+        '--system-call-filter=@keyring @memlock', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
       self.log = '';
       self.container.stderr.setEncoding('utf8').on('data', (text) => { self.log += text; });
-      self.leader = await until(() => leaderOf(self.container.pid), { timeout: 60_000, what: `the container has a first process\n${self.log}` });
-      await until(async () => /running|degraded/.test((await run('nsenter', ['-t', self.leader, '-a', 'systemctl', 'is-system-running']).catch((error) => error)).stdout), { timeout: 120_000, what: 'systemd has booted' });
+      const boot = async () => {
+        self.leader = await until(() => leaderOf(self.container.pid), { what: 'the container has a first process' });
+        await until(async () => /running|degraded/.test((await run('nsenter', ['-t', self.leader, '-a', 'systemctl', 'is-system-running']).catch((error) => error)).stdout), { what: 'systemd has booted' });
+      };
+      const ended = once(self.container, 'exit').then(([code]) => { throw new Error(`the container has ended with ${code}:\n${self.log}`); });
+      ended.catch(() => {});
+      await Promise.race([boot(), ended]);
       return self;
     } catch (error) {
       await self.close();
