@@ -7,8 +7,8 @@
 #include "store/changes.h"
 #include "store/store.h"
 
-/* On one PR, and of one speaker on all PRs that had its head; strangers have as many refusals of their
- * own. */
+/* On one PR, where those of its author do not count against members, and of one speaker on all PRs
+ * that had its head; strangers have as many refusals of their own. */
 enum { COMMANDS_AN_HOUR = 20 };
 
 /* Who wrote a comment, as far as it matters here. */

@@ -59,13 +59,20 @@ static void refuse_stranger(struct running *r)
 	reaction_put(r->d, &r->answer, "confused", r->op->now_ms);
 }
 
+/* What the PR's author says does not count against members: an author who uses all of it up must
+ * not keep them from ending what runs. */
 static int64_t said_on_pull(struct running *r)
 {
+	const struct spoken_comment *c = r->op->spoken;
+
 	return db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
-	    " AND at_ms > ?3 AND at_ms <= ?4",
+	    " AND at_ms > ?3 AND at_ms <= ?4 AND (?5 = 0 OR lower(login) = lower(?6)"
+	    "  OR lower(login) <> (SELECT lower(COALESCE(author, '')) FROM pull"
+	    "   WHERE repository_key = ?1 AND number = ?2))",
 	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms),
+	    V_INT(c->speaker == SPEAKER_MEMBER && r->pull.is_known), V_TEXT(c->login));
 }
 
 /* By this speaker on any PR that has, or had, this head: more PRs allow no more commands. */

@@ -203,6 +203,19 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await farm.claim()).status, 204);
   });
 
+  test('a held pull request runs at its next event when its author is trusted by then', async () => {
+    const pull = await open('NONE');
+    await settled(pull, (one) => one['members-github']?.state === 'held');
+    const merged = rig.updatePull(UPSTREAM, pull.number, { association: 'CONTRIBUTOR' });
+    await staysHeld(pull);
+    await send('pull_request', pullRequestOf('edited', merged, { changes: { base: {} }, updatedAt: new Date(Date.now() + 2000).toISOString() }));
+    const all = await settled(pull, (one) => one['contributors-github']?.state === 'sent', 'the accelerators that trust contributors run it');
+    assert.ok(!states(all, 'contributors').includes('held'));
+    for (const policy of ['members', 'approved']) assert.deepEqual(states(all, policy), ['held', 'held', 'held'], policy);
+    await send('pull_request', pullRequestOf('closed', merged, { updatedAt: new Date(Date.now() + 4000).toISOString() }));
+    await dealtWith();
+  });
+
   test('a label starts what waits for it, and releases nothing', async () => {
     const machine = await Puller.add(outpost, 'labelled', 'on-label');
     const pull = await open('NONE');

@@ -328,6 +328,26 @@ static void twenty_an_hour(void **state)
 }
 
 /* What was said in hours that come again is not of this one. */
+/* An author who uses up all commands of a PR keeps no member from ending what runs. */
+static void an_authors_twenty_leave_members_theirs(void **state)
+{
+	struct rig_comment by_author = {
+	    .kind = COMMAND_HELP, .login = "Alice", .speaker = SPEAKER_AUTHOR, .at_ms = T0 + 10000};
+	struct rig_comment by_member = {
+	    .kind = COMMAND_CANCEL, .login = "bob", .speaker = SPEAKER_MEMBER, .at_ms = T0 + 20000};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(rig_say(&by_author).outcome, COMMANDS_HEARD);
+	assert_int_equal(rig_say(&by_author).outcome, COMMANDS_TOO_MANY);
+	assert_int_equal(rig_say(&by_member).n_cancelled, 1);
+	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*");
+	for (int i = 0; i < 19; i++)
+		assert_int_equal(rig_say(&by_member).outcome, COMMANDS_HEARD);
+	assert_int_equal(rig_say(&by_member).outcome, COMMANDS_TOO_MANY);
+}
+
 static void twenty_an_hour_also_when_the_clock_was_put_back(void **state)
 {
 	(void)state;
@@ -419,6 +439,7 @@ int main(void)
 	    TEST(the_same_comment_is_heard_once),
 	    TEST(members_and_the_author_are_heard),
 	    TEST(twenty_an_hour),
+	    TEST(an_authors_twenty_leave_members_theirs),
 	    TEST(twenty_an_hour_also_when_the_clock_was_put_back),
 	    TEST(a_closed_pull_request_hears_nothing),
 	    TEST(reactions_say_what_came_of_it),
