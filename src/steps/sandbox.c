@@ -38,6 +38,9 @@ static const char *const system_folders[] = {
 static const char *const proc_files[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
     "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", NULL};
 
+/* They name the keys of all processes of the runner's user, those of the service as well. */
+static const char *const key_files[] = {"/proc/keys", "/proc/key-users", NULL};
+
 static void add(char ***argv, const char *a, const char *b, const char *c)
 {
 	strv_add(argv, a);
@@ -69,6 +72,9 @@ static void add_system(char ***argv, const struct runner_config *c)
 	add(argv, "--proc", "/proc", NULL);
 	for (const char *const *p = proc_files; *p; p++)
 		add(argv, "--ro-bind-try", *p, *p);
+	for (const char *const *p = key_files; *p; p++)
+		if (!access(*p, F_OK))
+			add(argv, "--ro-bind", "/dev/null", *p);
 	add(argv, "--dev", "/dev", NULL);
 	for (char **p = c->allow_devices; p && *p; p++)
 		add(argv, "--dev-bind", *p, *p);

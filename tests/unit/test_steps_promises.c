@@ -218,6 +218,7 @@ static void try_processes(void)
 {
 	try_script(
 	    "[ \"$(ls -d /proc/[0-9]* | wc -l)\" -le 6 ]\n"
+	    "[ -z \"$(cat /proc/keys /proc/key-users 2>/dev/null)\" ]\n"
 	    "for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname "
 	    "/proc/sys/vm/drop_caches; do if (echo x > $f) 2>/dev/null; then exit 1; fi; done");
 }
