@@ -51,6 +51,11 @@ void http_request_lose(struct http_request *r)
 	/* It is memory of the handler's from here, and the account may go before it. */
 	http_body_leave_account(&r->body);
 	r->conn = NULL;
+	/* The server's routes are freed with the server, which waits for connections alone. */
+	if (r->route) {
+		r->kept_route = *r->route;
+		r->route = &r->kept_route;
+	}
 	if (r->on_gone)
 		r->on_gone(r);
 	else if (r->stage != HTTP_REQUEST_ARRIVING)

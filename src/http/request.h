@@ -20,6 +20,7 @@ enum http_request_stage {
 struct http_request {
 	struct http_conn *conn; /* NULL when the client is gone and an answer is still owed */
 	const struct http_route *route;
+	struct http_route kept_route; /* what route points to when the connection is gone */
 	enum http_request_stage stage;
 	struct http_head *head; /* owned */
 	char *path;             /* owned: decoded path, its raw segments behind it */

@@ -130,7 +130,7 @@ bool http_query_get(const struct http_request *r, const char *name, char *out, s
  * escaped, or too long. */
 int http_query_nth(
     const struct http_request *r, const char *name, int i, char *out, size_t out_bytes) MUST_CHECK;
-/* The route that the request came by. */
+/* The route that the request came by; valid as long as the request, also after the server is closed. */
 const struct http_route *http_route_of(const struct http_request *r);
 /* The i-th braced segment, decoded. NULL past the last. */
 const char *http_segment(const struct http_request *r, int i);

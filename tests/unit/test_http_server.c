@@ -60,6 +60,16 @@ static void answer_later(struct http_request *r, void *owner)
 	timer_start(l->timer, 1);
 }
 
+static struct http_request *kept;
+
+static void keep(struct http_request *r, void *owner)
+{
+	struct rig *g = owner;
+
+	kept = r;
+	sem_post(&g->event);
+}
+
 /* Of a body of 60000. */
 #define ALL_BUT_ONE 59999
 
@@ -107,6 +117,7 @@ static const struct http_route ROUTES[] = {
     {.method = "GET", .pattern = "/large", .on_request = answer_large},
     {.method = "POST", .pattern = "/echo", .max_body_bytes = 4 << 20, .on_request = echo},
     {.method = "GET", .pattern = "/describe/{what}", .on_request = describe},
+    {.method = "GET", .pattern = "/kept/{n}", .on_request = keep},
     {.method = "POST", .pattern = "/later/{n}", .max_body_bytes = 100, .on_request = answer_later},
     {.method = "POST",
 	.pattern = "/guarded",
@@ -644,6 +655,33 @@ static void believes_trusted_proxies_only(void **state)
 	rig_run(&g, proxied_client);
 }
 
+static void ask_and_wait(struct rig *g)
+{
+	int fd = rig_connect(g);
+
+	rig_say(fd, "GET /kept/7 HTTP/1.1\r\n" HOST "\r\n");
+	rig_wait(g);
+	close(fd);
+}
+
+static void answer_kept(struct rig *g)
+{
+	assert_string_equal(http_route_of(kept)->pattern, "/kept/{n}");
+	assert_ptr_equal(http_route_of(kept)->owner, g);
+	assert_string_equal(http_segment(kept, 0), "7");
+	http_respond_json1(kept, 200, "later", http_path(kept));
+}
+
+/* A page's question to the database may take longer than the server's grace. */
+static void a_request_that_outlives_the_server_has_its_route(void **state)
+{
+	struct rig g = {.grace_ms = 1, .on_end = answer_kept};
+
+	(void)state;
+	rig_open(&g, NULL, ROUTES, ARRAY_LEN(ROUTES));
+	rig_run(&g, ask_and_wait);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -651,6 +689,7 @@ int main(void)
 	    cmocka_unit_test(describes_requests),
 	    cmocka_unit_test(answers_pipelined_requests_in_order),
 	    cmocka_unit_test(refuses),
+	    cmocka_unit_test(a_request_that_outlives_the_server_has_its_route),
 	    cmocka_unit_test(limits_headers),
 	    cmocka_unit_test(refusal_reaches_a_client_that_still_sends),
 	    cmocka_unit_test(continues_when_the_body_is_wanted),
