@@ -320,7 +320,6 @@ static void status_was_read(int err, struct status_request *s)
 {
 	struct metrics_request *m = s->owner;
 
-	put_service(m);
 	/* With the store gone the process still has something to say: that it is up. */
 	if (!err)
 		put_store_metrics(&m->out, s);
@@ -350,6 +349,7 @@ static void on_metrics(struct http_request *r, void *owner)
 	buf_init(&m->out, METRICS_MAX_BYTES);
 	s->owner = m;
 	s->done = status_was_read;
+	put_service(m); /* now: the server may be closed and freed before the store answers */
 	status_read(w, s);
 }
 
