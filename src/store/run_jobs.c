@@ -219,14 +219,24 @@ int64_t run_jobs_drop_days(struct db *d, int64_t before_day, int limit)
 void run_jobs_move(struct db *d, const char *from_accelerator, const char *from_runner,
     const char *accelerator, const char *runner)
 {
+	struct rows *r;
+
 	db_exec(d,
 	    "UPDATE OR REPLACE run_jobs SET accelerator = ?3, runner = ?4"
 	    " WHERE accelerator = ?1 AND runner = ?2",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
+	/* A day that both names have is summed again, from the runs of both. */
 	db_exec(d,
-	    "UPDATE OR REPLACE day_jobs SET accelerator = ?3, runner = ?4"
+	    "UPDATE OR IGNORE day_jobs SET accelerator = ?3, runner = ?4"
 	    " WHERE accelerator = ?1 AND runner = ?2",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
+	r = db_rows(d, "SELECT day FROM day_jobs WHERE accelerator = ?1 AND runner = ?2",
+	    V_TEXT(from_accelerator), V_TEXT(from_runner));
+	while (rows_next(r))
+		sum_day(d, accelerator, rows_int(r, 0));
+	rows_end(r);
+	db_exec(d, "DELETE FROM day_jobs WHERE accelerator = ?1 AND runner = ?2",
+	    V_TEXT(from_accelerator), V_TEXT(from_runner));
 }
 
 /* ---- reading ---- */

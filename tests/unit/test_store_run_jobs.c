@@ -235,6 +235,30 @@ static void figures_follow_a_repository(void **state)
 	assert_int_equal(numbers("v-r", "v-r").promotion.n_passed, 1);
 }
 
+/* Whose runs are looked at again after the move: the day has more runs than this one. */
+static void figures_of_a_day_are_not_replaced_by_a_part_of_it(void **state)
+{
+	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
+	int64_t changes[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const char *name = i < 2 ? "npu" : "v-r"; /* the last one comes after the move */
+
+		if (i == 2)
+			run_jobs_move(db, "npu", "v-r", "v-r", "v-r");
+		changes[i] = put_change(name, "v-r", "pull_request", "done", T0 - HOUR);
+		put_job(changes[i], name, "v-r", T0 - HOUR, &passed);
+		run_jobs_note(db, changes[i], name, T0 - HOUR);
+	}
+	assert_int_equal(numbers("v-r", NULL).promotion.n_jobs, 3);
+	/* A cell of the first change is attributed again, so its run is written again, by its old name. */
+	run_jobs_note(db, changes[0], "npu", T0 - HOUR);
+	run_jobs_move(db, "npu", "v-r", "v-r", "v-r");
+	assert_int_equal(numbers("v-r", NULL).promotion.n_jobs, 3);
+	assert_int_equal(numbers("npu", NULL).promotion.n_jobs, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +267,7 @@ int main(void)
 	    T(what_upstream_failed_is_counted_apart),
 	    T(two_weeks_and_one_week_to_the_millisecond),
 	    T(figures_follow_a_repository),
+	    T(figures_of_a_day_are_not_replaced_by_a_part_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
