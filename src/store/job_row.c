@@ -206,8 +206,8 @@ static void complete(struct db *d, int64_t id, const struct job_place *at,
 	    " reported_ms = ?13, is_late = is_late OR ?14,"
 	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
 	    " check_run_id = COALESCE(?17, check_run_id),"
-	    /* a machine that was told to stop need not say why once more */
 	    " triage = ?20,"
+	    /* a machine that was told to stop need not say why once more */
 	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
 	    " WHERE id = ?1",
 	    V_INT(id), V_TEXT(p->conclusion),

@@ -11,6 +11,7 @@ enum {
 	ROWS_PER_ACCELERATOR_MAX = 100, /* a vendor that invents versions ends here */
 	FILL_CHANGES_MAX = 200,         /* for each accelerator */
 	RESTORE_CHANGES_MAX = 20,
+	RESTORE_JOBS_MAX = 20000, /* among an accelerator's newest jobs */
 };
 
 /* By the key: nightlies of one system take each other's place, releases stay side by side. */
@@ -112,11 +113,14 @@ static void restore(struct db *d, const char *accelerator, int64_t change_id, ch
 	int64_t ids[RESTORE_CHANGES_MAX];
 	size_t n = 0;
 	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT j.change_id FROM job j JOIN change c ON c.id = j.change_id"
-	    " WHERE j.accelerator = ?1 AND j.change_id < ?2 AND j.is_current = 1"
+	    "SELECT DISTINCT j.change_id FROM (SELECT change_id, is_current, environment FROM job"
+	    "  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
+	    "  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
+	    " WHERE j.change_id < ?2 AND j.is_current = 1"
 	    " AND j.environment IS NOT NULL AND c.kind <> 'pull_request'"
 	    " ORDER BY j.change_id DESC LIMIT ?3",
-	    V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX));
+	    V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX),
+	    V_INT(RESTORE_JOBS_MAX));
 
 	while (rows_next(r))
 		ids[n++] = rows_int(r, 0);
@@ -215,8 +219,9 @@ static void fill_one(struct db *d, const char *accelerator)
 	int64_t ids[FILL_CHANGES_MAX];
 	size_t n = 0;
 	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT j.change_id FROM job j JOIN change c ON c.id = j.change_id"
-	    " WHERE j.accelerator = ?1 AND j.is_current = 1 AND j.environment IS NOT NULL"
+	    "SELECT DISTINCT j.change_id FROM job j INDEXED BY job_of_accelerator"
+	    " JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1 AND j.id > 0"
+	    " AND j.is_current = 1 AND j.environment IS NOT NULL"
 	    " AND c.kind <> 'pull_request' ORDER BY j.change_id DESC LIMIT ?2",
 	    V_TEXT(accelerator), V_INT(FILL_CHANGES_MAX));
 

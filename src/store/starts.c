@@ -60,8 +60,9 @@ static void choose_held_id(struct db *d, struct start *s)
 
 	if (is_shared(s->row.kind))
 		id = db_text(d,
-		    "SELECT id FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
-		    " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+		    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1"
+		    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held'"
+		    " LIMIT 1",
 		    V_INT(s->row.change_id), V_TEXT(s->row.target_key));
 	if (id)
 		snprintf(s->row.id, sizeof(s->row.id), "%s", id);
