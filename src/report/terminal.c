@@ -14,6 +14,7 @@
 
 enum { WIDTH_DEFAULT = 80, WIDTH_MIN = 40, TITLE_MAX = 14, TEST_MAX = 48, GAP = 2 };
 
+static const char ALL_TESTS[] = "every test";
 static const char RED[] = "\x1b[31m", GREEN[] = "\x1b[32m", YELLOW[] = "\x1b[33m";
 static const char DIM[] = "\x1b[2m", BOLD[] = "\x1b[1m", OFF[] = "\x1b[0m";
 
@@ -23,6 +24,7 @@ struct canvas {
 	const struct terminal_options *o;
 	size_t width;
 	size_t test_width; /* of the first column */
+	size_t *widths;    /* of the other ones */
 };
 
 /* Columns that a cleaned text takes: East Asian wide ones two, marks none. */
@@ -93,22 +95,53 @@ static const char *cell_colour(const struct table_cell *cell)
 	return "";
 }
 
-/* Of a column: its title and the widest sign in it, "✗ not counted" where there are words. */
-static size_t column_width(const struct table_column *column)
+/* What stands in a cell: "✗ flaky", "✓". free(). */
+static char *cell_sign(const struct table_cell *cell)
 {
-	static const size_t sign_widths[N_FAILURE_GROUPS] = {[FAILURE_NEW] = 5,
-	    [FAILURE_KNOWN] = 7,
-	    [FAILURE_BASE] = 6,
-	    [FAILURE_FLAKY] = 7,
-	    [FAILURE_NOT_COUNTED] = 13};
-	char *title = fit(column->accelerator->title, TITLE_MAX);
-	size_t width = text_width(title);
+	return xasprintf(
+	    "%s%s%s", table_cell_symbol(cell), cell->word ? " " : "", cell->word ? cell->word : "");
+}
 
-	for (int g = 0; g < N_FAILURE_GROUPS; g++)
-		if (column->n_failures[g] && sign_widths[g] > width)
-			width = sign_widths[g];
-	free(title);
-	return width ? width : 1;
+/* The cells of the i-th row. A table without rows has one line, of cells that say what each column is at. */
+static void line_cells(const struct table *t, size_t i, struct table_cell *cells)
+{
+	if (t->n_rows > 0) {
+		table_row_cells(t, &t->rows[i], cells);
+		return;
+	}
+	for (size_t k = 0; k < t->n_columns; k++)
+		cells[k] = table_empty_cell(t, &t->columns[k]);
+}
+
+static size_t n_lines(const struct table *t)
+{
+	return t->n_rows > 0 ? t->n_rows : 1;
+}
+
+/* Of each column: as wide as its title and the widest sign in it. free(). */
+static size_t *column_widths(const struct table *t)
+{
+	size_t *widths = xcalloc(t->n_columns + 1, sizeof(*widths));
+	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		char *title = fit(t->columns[i].accelerator->title, TITLE_MAX);
+
+		widths[i] = text_width(title);
+		free(title);
+	}
+	for (size_t line = 0; line < n_lines(t); line++) {
+		line_cells(t, line, cells);
+		for (size_t i = 0; i < t->n_columns; i++) {
+			char *sign = cell_sign(&cells[i]);
+			size_t width = text_width(sign);
+
+			widths[i] = width > widths[i] ? width : widths[i];
+			free(sign);
+		}
+	}
+	free(cells);
+	return widths;
 }
 
 static void append_row(const struct canvas *c, const char *name, const struct table_cell *cells,
@@ -119,13 +152,12 @@ static void append_row(const struct canvas *c, const char *name, const struct ta
 	buf_append_str(c->out, text);
 	append_spaces(c->out, c->test_width - text_width(text));
 	for (size_t i = first; i < end; i++) {
-		size_t left, width = column_width(&c->t->columns[i]);
+		size_t left, width = c->widths[i];
 		char *sign;
 
 		if (!c->t->columns[i].is_shown)
 			continue;
-		sign = xasprintf("%s%s%s", table_cell_symbol(&cells[i]), cells[i].word ? " " : "",
-		    cells[i].word ? cells[i].word : "");
+		sign = cell_sign(&cells[i]);
 		left = (width - text_width(sign)) / 2;
 		append_spaces(c->out, GAP + left);
 		append_coloured(c, cell_colour(&cells[i]), sign);
@@ -149,22 +181,17 @@ static void append_block(const struct canvas *c, size_t first, size_t end)
 		if (t->columns[i].is_shown) {
 			append_spaces(c->out, GAP);
 			append_coloured(c, BOLD, title);
-			append_spaces(c->out, column_width(&t->columns[i]) - text_width(title));
+			append_spaces(c->out, c->widths[i] - text_width(title));
 		}
 		free(title);
 	}
 	buf_append_char(c->out, '\n');
-	for (size_t r = 0; r < t->n_rows; r++) {
-		char *name = table_row_name(&t->rows[r]);
+	for (size_t line = 0; line < n_lines(t); line++) {
+		char *name = t->n_rows > 0 ? table_row_name(&t->rows[line]) : xstrdup(ALL_TESTS);
 
-		table_row_cells(t, &t->rows[r], cells);
+		line_cells(t, line, cells);
 		append_row(c, name, cells, first, end);
 		free(name);
-	}
-	if (t->n_rows == 0) {
-		for (size_t i = 0; i < t->n_columns; i++)
-			cells[i] = table_empty_cell(t, &t->columns[i]);
-		append_row(c, "every test", cells, first, end);
 	}
 	buf_append_char(c->out, '\n');
 	free(cells);
@@ -180,7 +207,7 @@ static void append_blocks(const struct canvas *c)
 
 		for (; end < c->t->n_columns; end++) {
 			const struct table_column *column = &c->t->columns[end];
-			size_t width = column->is_shown ? GAP + column_width(column) : 0;
+			size_t width = column->is_shown ? GAP + c->widths[end] : 0;
 
 			if (n_shown > 0 && used + width > c->width)
 				break;
@@ -291,7 +318,7 @@ static void append_plain_title(struct buf *out, const char *title)
 
 static size_t widest_test(const struct table *t)
 {
-	size_t widest = strlen("every test");
+	size_t widest = strlen(ALL_TESTS);
 
 	for (size_t r = 0; r < t->n_rows; r++) {
 		char *name = table_row_name(&t->rows[r]);
@@ -316,7 +343,11 @@ void terminal_render(const struct change_view *v, const struct terminal_options 
 	struct table t;
 
 	table_init(&t, v);
-	c = (struct canvas){.out = out, .t = &t, .o = o, .test_width = widest_test(&t)};
+	c = (struct canvas){.out = out,
+	    .t = &t,
+	    .o = o,
+	    .test_width = widest_test(&t),
+	    .widths = column_widths(&t)};
 	c.width = (size_t)(width < WIDTH_MIN ? WIDTH_MIN : width);
 	if (c.test_width > c.width / 2)
 		c.test_width = c.width / 2;
@@ -334,5 +365,6 @@ void terminal_render(const struct change_view *v, const struct terminal_options 
 	append_coloured(&c, DIM,
 	    "✓ passed  ✗ failed  ! test broke  ? no report  – skipped  • measured  … running");
 	buf_appendf(out, "\n%s\n", rfc3339_format(o->now_wall_ms, time));
+	free(c.widths);
 	table_release(&t);
 }
