@@ -1,25 +1,29 @@
 #!/bin/sh
-# Runs unit tests one after the other; a passing one is one line. The time limit ends a test that hangs.
+# Runs unit tests, one at a time on each core, each with a time limit; a passing one is one line.
 # usage: run-unit.sh TEST...
 set -u
-export TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
-passed=0
-failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-for test in "$@"; do
+if [ "$1" = --one ]; then
+	test=$2
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
 	start=$(date +%s%N)
-	if timeout -k 5 900 "$test" >"$log" 2>&1; then
+	if timeout -k 5 600 "$test" >"$log" 2>&1; then
 		n=$(sed -n 's/.*\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -n 1)
 		printf 'ok    %-34s %3s tests  %5d ms\n' "$(basename "$test")" "${n:-?}" \
 			$((($(date +%s%N) - start) / 1000000))
-		passed=$((passed + 1))
 	else
-		code=$?
-		printf 'FAIL  %-34s exit %d\n' "$(basename "$test")" "$code"
-		grep -v -e '\[       OK \]' -e '\[ RUN      \]' "$log" | tail -n 60
-		failed=$((failed + 1))
+		# one write, so that two tests that fail together do not mix
+		printf 'FAIL  %-34s exit %d\n%s\n' "$(basename "$test")" "$?" \
+			"$(grep -v -e '\[       OK \]' -e '\[ RUN      \]' "$log" | tail -n 60)"
+		exit 1
 	fi
-done
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+	exit 0
+fi
+TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" "$0" --one | tee "$lines"
+passed=$(grep -c '^ok    ' "$lines")
+echo "$passed passed, $(($# - passed)) failed"
+[ "$passed" = $# ]

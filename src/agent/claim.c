@@ -207,7 +207,16 @@ static void on_answer(struct agent *a)
 	lease_offer_release(&offer);
 }
 
-/* --once: nobody waits for a token or a file that is put right, so a refusal is the end. */
+/* With --once a refusal is the end, because nobody waits until a token or a file is put right. A token
+ * that was rotated meanwhile is tried first: the file has been read again by now. */
+static bool is_end_of_once(const struct agent *a)
+{
+	enum server_word word = a->claim.call.word;
+
+	return a->end == AGENT_ONCE &&
+	       (word == SERVER_REFUSED || (word == SERVER_TOKEN && !a->server.has_other_token));
+}
+
 static void end_once(struct agent *a)
 {
 	const struct server_call *call = &a->claim.call;
@@ -236,8 +245,7 @@ static void on_done(struct server_call *call)
 			c->is_checking_last = true;
 			ask(a, 0, LAST_ANSWER_WITHIN_MS);
 		}
-	} else if (a->end == AGENT_ONCE &&
-		   (call->word == SERVER_REFUSED || call->word == SERVER_TOKEN)) {
+	} else if (is_end_of_once(a)) {
 		end_once(a);
 	} else if (call->word == SERVER_REFUSED) {
 		log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail));

@@ -41,8 +41,10 @@ void server_reread_token(struct server *s)
 
 	if (rc) {
 		log_event(LOG_ERROR, "token_unreadable", LOG_S("why", e.text));
+		s->has_other_token = false;
 		return;
 	}
+	s->has_other_token = !secret_equal(s->authorization, authorization);
 	secret_unref(s->authorization);
 	s->authorization = authorization;
 }

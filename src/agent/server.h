@@ -14,6 +14,7 @@ struct server {
 	struct loop *loop;
 	struct http_client *client;
 	struct secret *authorization; /* the configuration's, or a newer one of the same file */
+	bool has_other_token;         /* the file held another one when it was read again last */
 	int64_t away_since_mono_ms;   /* 0: it answers */
 	int64_t next_told_mono_ms;    /* that it is away */
 	int64_t next_reread_mono_ms;  /* of the token, after a refusal */
