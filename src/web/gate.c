@@ -273,7 +273,7 @@ static void join(struct turn *t, struct http_request *r)
 	stand(t, &group);
 }
 
-/* Makes room for one more in the client's line. False: that line is the longest. */
+/* Makes room for one more in the client's line. False: with it that line is as long as any. */
 static bool has_room(struct web_gate *g, const struct http_client_group *group)
 {
 	const struct line *own = find_line(g, group);
@@ -282,7 +282,7 @@ static bool has_room(struct web_gate *g, const struct http_client_group *group)
 	if (g->n_waiting < WEB_GATE_WAITING_MAX)
 		return true;
 	t = newest_of_longest(g);
-	if (own && own->n >= t->line->n)
+	if ((own ? own->n : 0) + 1 >= t->line->n)
 		return false;
 	refuse_turn(t);
 	return true;

@@ -9,7 +9,8 @@
  *   a change must not get that.
  * - Those that wait stand in lines, one for each client, and the lines take turns. So a client that
  *   asks for a thousand pages delays its own.
- * - When too many answers wait, the newest of the longest line is refused at once.
+ * - When too many answers wait, the newest of the longest line is refused at once; where no line is
+ *   longer than the newcomer's would be, that is the newcomer.
  *
  * For web/ only. Thread: loop. */
 #ifndef WEB_GATE_H

@@ -239,6 +239,42 @@ static void when_too_many_wait_the_longest_line_gives_way(void **state)
 	assert_int_equal(n_refused, 2);
 }
 
+/* A newcomer whose own line would be the longest has no right to another client's place: otherwise clients with
+ * many addresses would take the place of the one that comes next. */
+static void where_all_lines_are_equally_long_the_newcomer_is_refused(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+
+	(void)state;
+	for (int i = 0; i < WEB_GATE_WAITING_MAX / 2; i++) {
+		ask_nth(g, (uint8_t)(100 + i), "/x", i);
+		ask_nth(g, (uint8_t)(100 + i), "/y", i);
+	}
+	/* Its line would be shorter than theirs: it gets a place. */
+	assert_false(ask(g, 1, "/a")->is_refused);
+	assert_int_equal(n_refused, 1);
+	/* With this one its line would be as long as theirs. */
+	assert_true(ask(g, 1, "/b")->is_refused);
+	assert_int_equal(n_refused, 2);
+	close_gate(g);
+	assert_int_equal(n_refused, 2);
+}
+
+static void a_crowd_of_clients_does_not_take_the_next_turn_away(void **state)
+{
+	struct web_gate *g = open_busy_gate();
+	struct asked *first = ask(g, 1, "/first");
+
+	(void)state;
+	for (int i = 1; i < WEB_GATE_WAITING_MAX; i++)
+		ask_nth(g, (uint8_t)(1 + i), "/x", i);
+	assert_true(ask(g, 250, "/late")->is_refused);
+	assert_int_equal(n_refused, 1);
+	answer(&all[0]);
+	assert_true(first->is_begun);
+	close_gate(g);
+}
+
 static void what_is_over_at_once_lets_all_the_others_go(void **state)
 {
 	struct web_gate *g = open_busy_gate();
@@ -336,6 +372,8 @@ int main(void)
 	    cmocka_unit_test(the_lines_of_clients_take_turns),
 	    cmocka_unit_test(a_page_that_others_asked_for_late_comes_when_it_would_have_come_alone),
 	    cmocka_unit_test(when_too_many_wait_the_longest_line_gives_way),
+	    cmocka_unit_test(where_all_lines_are_equally_long_the_newcomer_is_refused),
+	    cmocka_unit_test(a_crowd_of_clients_does_not_take_the_next_turn_away),
 	    cmocka_unit_test(what_is_over_at_once_lets_all_the_others_go),
 	    cmocka_unit_test(a_client_that_left_while_it_waited_costs_nothing),
 	    cmocka_unit_test(a_client_that_leaves_during_the_making_takes_nothing_from_others),
