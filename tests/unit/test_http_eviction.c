@@ -130,14 +130,15 @@ static void crowding_client(struct rig *g)
 {
 	int silent, half, answered, fd;
 
-	/* A request after each, so that the next is younger by at least one turn of the loop. */
+	/* Each from an address of its own, because the largest client gives way first. A request after
+	 * each, so that the next is younger by at least one turn of the loop. */
 	silent = rig_connect_as(g, STRANGER);
-	half = rig_connect_as(g, STRANGER);
+	half = rig_connect_as(g, STRANGER + 1);
 	rig_say(half, "GET /pa");
-	answered = rig_connect_as(g, STRANGER);
+	answered = rig_connect_as(g, STRANGER + 2);
 	assert(rig_ask(answered, GET_PAGE) == 200);
 	for (int i = 0; i < 3; i++) {
-		fd = rig_connect_as(g, OTHER);
+		fd = rig_connect_as(g, OTHER + i);
 		assert(rig_ask(fd, GET_PAGE) == 200);
 	}
 	/* Whoever waited longest went first, and nobody was told to come later. */
