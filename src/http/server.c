@@ -16,6 +16,7 @@ const struct http_limits HTTP_LIMITS_DEFAULT = {
     .max_total_unsent_bytes = (size_t)64 << 20,
     .max_connections = 4096,
     .max_connections_of_one = 1024,
+    .known_ms = 60 * 60 * 1000,
     .first_byte_timeout_ms = 5000,
     .header_timeout_ms = 10000,
     .body_timeout_ms = 20000,
@@ -24,7 +25,6 @@ const struct http_limits HTTP_LIMITS_DEFAULT = {
 };
 
 enum {
-	KNOWN_MS = 60 * 60 * 1000,
 	FORGET_KNOWN_MS = 60 * 1000,
 	KNOWN_MAX = 4096, /* groups */
 };
@@ -48,7 +48,7 @@ static int64_t tick_ms_for(const struct http_limits *l)
 
 void http_server_note_known(struct http_server *s, const struct http_client_group *g)
 {
-	int64_t until_ms = loop_now_ms(s->loop) + KNOWN_MS;
+	int64_t until_ms = loop_now_ms(s->loop) + s->limits.known_ms;
 	int64_t so_far_ms = http_group_amount(s->known_until, g);
 
 	if (so_far_ms || http_group_amounts_n(s->known_until) < KNOWN_MAX)

@@ -62,6 +62,7 @@ struct http_limits {
 	 * clients that authenticated a request lately. */
 	int max_connections;
 	int max_connections_of_one;    /* of one client group; trusted proxies have no such limit */
+	int64_t known_ms;              /* how long "lately" is */
 	int64_t first_byte_timeout_ms; /* a connection that has never sent anything: closed */
 	int64_t header_timeout_ms;     /* from the first byte to the end of headers: 408 */
 	/* No progress (or under a floor rate) on a body: 408. Three times that for one that is
@@ -153,7 +154,7 @@ void http_resume_body(struct http_request *r);
 const char *http_client_address(const struct http_request *r);
 bool http_is_tls(const struct http_request *r);
 /* The request's signature or token is good: its connection is not closed for a stranger's, and
- * others of this client group are closed after all strangers', for an hour. Legal also when the
+ * others of this client group are closed after all strangers', for an hour (known_ms). Legal also when the
  * client has left. */
 void http_note_authenticated(struct http_request *r);
 void http_set_user(struct http_request *r, void *user); /* the handler's own pointer */

@@ -63,7 +63,7 @@ void http_server_link(struct http_server *s, struct http_conn *c);
 void http_server_unlink(struct http_server *s, struct http_conn *c);
 /* Ends the server when it is closing and nothing is left. */
 void http_server_check_closed(struct http_server *s);
-/* The group authenticated a request: it is known for an hour from now. */
+/* The group authenticated a request: it is known from now on for known_ms. */
 void http_server_note_known(struct http_server *s, const struct http_client_group *g);
 bool http_server_is_known(const struct http_server *s, const struct http_client_group *g);
 /* "Fri, 21 Aug 2026 12:00:00 GMT", computed once a second. */

@@ -320,6 +320,47 @@ static void places_are_kept_for_known_clients(void **state)
 	serve(&limits, keeping_client);
 }
 
+/* 64 places, of which one is kept. */
+static void forgotten_client(struct rig *g)
+{
+	int fds[63], fd = rig_connect_as(g, KNOWN), n_let_in = 0, status;
+
+	assert(rig_ask(fd, LOG_IN) == 200);
+	close(fd);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		fds[i] = rig_connect_as(g, STRANGER + (int)i % 8);
+		rig_say(fds[i], HOLD);
+		rig_wait(g);
+	}
+	/* It may have the last place as long as it is known, which ends although it comes again. */
+	do {
+		fd = rig_connect_as(g, KNOWN);
+		status = rig_ask(fd, GET_PAGE);
+		close(fd);
+		assert(++n_let_in < 10000);
+	} while (status == 200);
+	assert(status == 503);
+	/* A trusted proxy may have that place at any time. */
+	do {
+		fd = rig_connect_as(g, 10);
+	} while (rig_ask(fd, "GET /release HTTP/1.1\r\n" HOST "\r\n") != 200);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		assert(rig_ask(fds[i], "") == 200);
+		close(fds[i]);
+	}
+	close(fd);
+}
+
+static void a_known_client_is_forgotten(void **state)
+{
+	struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+	(void)state;
+	limits.max_connections = 64;
+	limits.known_ms = 50;
+	serve(&limits, forgotten_client);
+}
+
 static void silent_client(struct rig *g)
 {
 	int silent = rig_connect(g), answered = rig_connect(g);
@@ -496,6 +537,7 @@ int main(void)
 	    cmocka_unit_test(a_trusted_proxy_has_no_share),
 	    cmocka_unit_test(known_clients_give_way_last),
 	    cmocka_unit_test(places_are_kept_for_known_clients),
+	    cmocka_unit_test(a_known_client_is_forgotten),
 	    cmocka_unit_test(the_first_byte_is_wanted_sooner_than_the_next_request),
 	    cmocka_unit_test(a_slow_body_gives_its_memory_to_the_newcomer),
 	    cmocka_unit_test(one_client_has_a_share_of_the_memory_for_bodies),

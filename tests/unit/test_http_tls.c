@@ -334,6 +334,42 @@ static void swaps_the_certificate(void **state)
 	serve(NULL, swap_client);
 }
 
+/* Three places: one for a client that is served, two for handshakes that do not go on. */
+static void crowding_client(struct rig *g)
+{
+	struct tls_client first = client_open(g, TLS1_3_VERSION, NULL), second;
+	int silent, half;
+
+	client_echo(&first, 10);
+	silent = rig_connect(g);
+	half = rig_connect(g);
+	rig_send(half, "\x16\x03\x01\x02\x00\x01", 6);
+	client_echo(&first, 10);
+	second = client_open(g, TLS1_3_VERSION, NULL);
+	assert(second.is_up && rig_is_closed(silent));
+	client_echo(&second, 10);
+	client_echo(&first, 10);
+	client_close(&second);
+	/* What waits in half a handshake goes too. */
+	silent = rig_connect(g);
+	second = client_open(g, TLS1_3_VERSION, NULL);
+	client_echo(&second, 10);
+	client_close(&second);
+	close(silent);
+	assert(rig_is_closed(half));
+	client_close(&first);
+}
+
+static void a_handshake_that_waits_gives_way(void **state)
+{
+	struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+	(void)state;
+	limits.max_connections = 3;
+	limits.header_timeout_ms = limits.first_byte_timeout_ms = 3600000;
+	serve(&limits, crowding_client);
+}
+
 static void hostile_client(struct rig *g)
 {
 	int fd = rig_connect(g);
@@ -401,6 +437,7 @@ int main(void)
 	    cmocka_unit_test(speaks_1_2_and_1_3_only),
 	    cmocka_unit_test(pipelines_streams_and_closes_in_order),
 	    cmocka_unit_test(swaps_the_certificate),
+	    cmocka_unit_test(a_handshake_that_waits_gives_way),
 	    cmocka_unit_test(survives_hostile_bytes),
 	    cmocka_unit_test(names_what_is_wrong_with_a_pair),
 	};
