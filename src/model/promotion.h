@@ -72,7 +72,8 @@ struct level_finding {
 	double measured, target;
 	double
 	    with_upstream; /* pass rate: with the failures that upstream caused, as CRCR counts; else as measured */
-	bool is_at_least; /* measured >= target meets it, else measured < target */
+	/* measured >= target meets it, else measured < target (reaction time: <=) */
+	bool is_at_least;
 	enum level_met met;
 };
 

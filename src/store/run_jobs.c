@@ -185,8 +185,21 @@ static void sum_day(struct db *d, const char *accelerator, int64_t day)
 	rows_end(r);
 }
 
+/* All that is on record of the run, to be compared. free(); NULL: nothing. */
+static char *run_text(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_text(d,
+	    "SELECT group_concat(json_array(runner, ended_ms, n_jobs, n_passed, n_timed_out,"
+	    " n_overrun, n_upstream, queue_ms, n_queued, hex(end_to_end))) FROM"
+	    " (SELECT * FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2 ORDER BY runner)",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+/* A run is written again with each report that comes after its end. Where nothing of it has moved, its
+ * day, which may hold thousands of runs, is not summed again. */
 void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
+	char *before = run_text(d, change_id, accelerator), *after;
 	int64_t before_ms = db_int(d, -1,
 	    "SELECT MAX(ended_ms) FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
@@ -194,9 +207,14 @@ void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int
 	db_exec(d, "DELETE FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
 	count_jobs(d, change_id, accelerator, ended_ms);
-	if (before_ms > 0 && day_of(before_ms) != day_of(ended_ms))
-		sum_day(d, accelerator, day_of(before_ms));
-	sum_day(d, accelerator, day_of(ended_ms));
+	after = run_text(d, change_id, accelerator);
+	if (!str_eq(before, after)) {
+		if (before_ms > 0 && day_of(before_ms) != day_of(ended_ms))
+			sum_day(d, accelerator, day_of(before_ms));
+		sum_day(d, accelerator, day_of(ended_ms));
+	}
+	free(before);
+	free(after);
 }
 
 void run_jobs_drop_change(struct db *d, int64_t change_id)

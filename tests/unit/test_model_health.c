@@ -217,6 +217,7 @@ static void failures_of_upstream_are_counted_apart(void **state)
 static void what_crcr_does_not_ask_counts_where_an_operator_says_so(void **state)
 {
 	struct level_thresholds more = L3;
+	struct level_finding list[N_CRITERIA];
 	struct level_numbers n = good();
 
 	(void)state;
@@ -231,6 +232,9 @@ static void what_crcr_does_not_ask_counts_where_an_operator_says_so(void **state
 	n.n_deadlines_met = 90;
 	n.reaction_ms = 3 * DAY;
 	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).level, LEVEL_3);
+	for (size_t i = 0, k = level_findings(&n, &more, STEP_UP, list); i < k; i++)
+		if (list[i].criterion == CRITERION_REACTION)
+			assert_true(list[i].target == 3 * DAY / 1000);
 	n.reaction_ms = -1; /* it was never red */
 	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).level, LEVEL_3);
 }

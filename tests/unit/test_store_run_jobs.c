@@ -235,6 +235,22 @@ static void figures_follow_a_repository(void **state)
 	assert_int_equal(numbers("v-r", "v-r").promotion.n_passed, 1);
 }
 
+static void a_run_that_did_not_move_sums_no_day(void **state)
+{
+	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
+	int64_t change = put_change("npu", "ci", "pull_request", "done", T0 - HOUR);
+
+	(void)state;
+	put_job(change, "npu", "ci", T0 - HOUR, &passed);
+	run_jobs_note(db, change, "npu", T0 - HOUR);
+	db_exec(db, "UPDATE day_jobs SET n_passed = 77"); /* it shows whether the day is summed */
+	run_jobs_note(db, change, "npu", T0 - HOUR);
+	assert_int_equal(numbers("npu", NULL).promotion.n_passed, 77);
+	put_job(change, "npu", "ci", T0 - HOUR, &passed);
+	run_jobs_note(db, change, "npu", T0 - HOUR);
+	assert_int_equal(numbers("npu", NULL).promotion.n_passed, 2);
+}
+
 /* Whose runs are looked at again after the move: the day has more runs than this one. */
 static void figures_of_a_day_are_not_replaced_by_a_part_of_it(void **state)
 {
@@ -266,6 +282,7 @@ int main(void)
 	    T(jobs_are_counted_as_crcr_does),
 	    T(what_upstream_failed_is_counted_apart),
 	    T(two_weeks_and_one_week_to_the_millisecond),
+	    T(a_run_that_did_not_move_sums_no_day),
 	    T(figures_follow_a_repository),
 	    T(figures_of_a_day_are_not_replaced_by_a_part_of_it),
 	};
