@@ -72,14 +72,14 @@ static char *find_dispatch(struct db *d, struct report_job *o)
 
 /* Also an accelerator that left the registry after its repository got the dispatch: CRCR's allowlist calls
  * one repository by its device at L3 and by its own name below, so a move between levels must not cut off
- * what is under way. */
+ * what is under way. One that was at L1 showed nothing, so there is nothing to go on with. */
 static bool is_allowed(struct db *d, const struct report_job *o, const char *accelerator)
 {
 	if (!o->allowed || strv_contains(o->allowed, accelerator))
 		return true;
 	return o->repository &&
-	       db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1",
-		   V_TEXT(accelerator));
+	       db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1 AND level > ?2",
+		   V_TEXT(accelerator), V_INT(LEVEL_1));
 }
 
 /* The one row that this report is for, or false with the outcome set. */

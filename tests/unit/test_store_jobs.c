@@ -592,6 +592,32 @@ static void a_silent_level_records_nothing(void **state)
 	free(id);
 }
 
+static void register_and_remove(enum level level)
+{
+	struct accelerator npu = {.name = (char *)"npu", .title = (char *)"NPU", .level = level};
+	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
+
+	DO_OK(store_mirror_registry, &m);
+	m.n = 0;
+	DO_OK(store_mirror_registry, &m);
+}
+
+static void an_accelerator_that_left_goes_on_with_what_it_began(void **state)
+{
+	static const char *const others[] = {"xpu", NULL};
+	char *id = begin();
+	struct rig_report r = {
+	    .repository = "Ascend/pytorch", .dispatch_id = id, .allowed = others};
+
+	(void)state;
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR); /* never registered */
+	register_and_remove(LEVEL_1);
+	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR);
+	register_and_remove(LEVEL_3);
+	assert_int_equal(report(&r).outcome, REPORT_RECORDED);
+	free(id);
+}
+
 static void one_dispatch_has_no_endless_jobs(void **state)
 {
 	char *id = begin(), run[16];
@@ -718,6 +744,7 @@ int main(void)
 	    TEST(nobody_reports_for_a_held_dispatch),
 	    TEST(an_answer_to_closed_is_ignored),
 	    TEST(a_silent_level_records_nothing),
+	    TEST(an_accelerator_that_left_goes_on_with_what_it_began),
 	    TEST(one_dispatch_has_no_endless_jobs),
 	    TEST(a_self_report_stands_apart),
 	};
