@@ -65,17 +65,29 @@ bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	return true;
 }
 
+/* HOST or USER:PASSWORD@HOST, then what follows. git takes a proxy without a host for none and
+ * connects by itself. */
+static bool has_proxy_host(const char *authority)
+{
+	size_t n = strcspn(authority, "/");
+	const char *at = memrchr(authority, '@', n);
+	const char *host = at ? at + 1 : authority;
+
+	return host < authority + n && *host != ':';
+}
+
 bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	static const char *const schemes[] = {
 	    "http://", "https://", "socks5://", "socks5h://", NULL};
 	char ignored[WHY_BYTES];
-	const char *host = NULL;
+	const char *authority = NULL;
 
 	for (size_t i = 0; schemes[i]; i++)
 		if (str_has_prefix(s, schemes[i]))
-			host = s + strlen(schemes[i]);
-	if (!host || !*host || strpbrk(s, " ?#\\") || !check_line(r, s, ignored))
+			authority = s + strlen(schemes[i]);
+	if (!authority || !has_proxy_host(authority) || strpbrk(s, " ?#\\") ||
+	    !check_line(r, s, ignored))
 		return no(why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
 	return true;
 }

@@ -168,6 +168,19 @@ static void wrong_values_say_what_they_must_be(void **state)
 		"runner.yml:7: checkout.submodule_proxy must be a proxy's URL: http, https, socks5 "
 		"or "
 		"socks5h://host:port, not \"proxy:3128\"\n"},
+	    /* git connects without a proxy where its URL names no host */
+	    {"checkout: {git_url: /x, submodule_proxy: \"http://u:secret@/\"}\n",
+		"runner.yml:7: checkout.submodule_proxy must be a proxy's URL: http, https, socks5 "
+		"or "
+		"socks5h://host:port, not \"http://u:secret@/\"\n"},
+	    {"checkout: {git_url: /x, submodule_proxy: \"socks5h:///\"}\n",
+		"runner.yml:7: checkout.submodule_proxy must be a proxy's URL: http, https, socks5 "
+		"or "
+		"socks5h://host:port, not \"socks5h:///\"\n"},
+	    {"checkout: {git_url: /x, submodule_proxy: \"http://:3128\"}\n",
+		"runner.yml:7: checkout.submodule_proxy must be a proxy's URL: http, https, socks5 "
+		"or "
+		"socks5h://host:port, not \"http://:3128\"\n"},
 	    {"sandbox: none\nallow: {network: true}\n",
 		"runner.yml:8: allow opens the sandbox, but there is none: take it out, or set "
 		"sandbox: bubblewrap\n"},
