@@ -1,5 +1,6 @@
 #include "store/run_jobs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -40,31 +41,57 @@ static void end_workflow_run(struct sums *s)
 	s->n_run_jobs = s->started_ms = s->completed_ms = 0;
 }
 
+/* The jobs of a run that nothing but upstream failed, by id. */
+struct upstream_jobs {
+	int64_t *ids; /* free() */
+	size_t n;
+};
+
 /* Every red cell of the job is upstream's: the change under test broke it (NEW), an issue of upstream's explains
  * it (KNOWN), or it is red on the base too, on another accelerator as well (BASE). What is only this
- * accelerator's, flaky or not explained is the vendor's. */
-static bool is_upstreams(struct db *d, int64_t job_id)
+ * accelerator's, flaky or not explained is the vendor's. (Each other accelerator's cell is looked up by its key:
+ * a base has far more cells than there are accelerators.) */
+static struct upstream_jobs upstream_jobs_read(
+    struct db *d, int64_t change_id, const char *accelerator)
 {
+	struct upstream_jobs l = {0};
 	struct rows *r = db_rows(d,
-	    "SELECT COUNT(*), COALESCE(SUM(v.attribution = 'NEW'"
+	    "SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c"
+	    " ON c.id = v.change_id"
+	    " WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"
+	    " AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"
+	    " HAVING COUNT(*) = SUM(v.attribution = 'NEW'"
 	    "  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"
 	    "   length('https://github.com/' || c.repository_key || '/')))"
 	    "   = 'https://github.com/' || c.repository_key || '/')"
-	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b JOIN verdict o"
-	    "   ON o.change_id = b.change_id AND o.test_id = v.test_id"
-	    "   AND o.accelerator <> v.accelerator AND o.status IN ('FAIL', 'ERROR')"
-	    "   WHERE b.id = v.evidence_job))), 0)"
-	    " FROM job j JOIN change c ON c.id = j.change_id JOIN verdict v"
-	    " ON v.change_id = j.change_id AND v.accelerator = j.accelerator AND v.job_id = j.id"
-	    " WHERE j.id = ?1 AND v.status IN ('FAIL', 'ERROR')",
-	    V_INT(job_id));
-	bool is = rows_next(r) && rows_int(r, 0) > 0 && rows_int(r, 0) == rows_int(r, 1);
+	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b CROSS JOIN accelerator a"
+	    "   CROSS JOIN verdict o ON o.change_id = b.change_id AND o.accelerator = a.name"
+	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job"
+	    "   AND a.name <> v.accelerator AND o.status IN ('FAIL', 'ERROR'))))"
+	    " ORDER BY v.job_id",
+	    V_INT(change_id), V_TEXT(accelerator));
 
-	rows_end(r);
-	return is;
+	while (rows_next(r)) {
+		if ((l.n & (l.n - 1)) == 0)
+			l.ids = xrealloc(l.ids, (l.n ? 2 * l.n : 1) * sizeof(*l.ids));
+		l.ids[l.n++] = rows_int(r, 0);
+	}
+	return l;
 }
 
-static void add_job(struct db *d, struct sums *s, const struct rows *r)
+static int by_id(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static bool has_job(const struct upstream_jobs *l, int64_t id)
+{
+	return l->n && bsearch(&id, l->ids, l->n, sizeof(id), by_id);
+}
+
+static void add_job(struct sums *s, const struct rows *r, const struct upstream_jobs *upstream)
 {
 	const char *conclusion = rows_text(r, 3);
 	int64_t started_ms = rows_int(r, 4), completed_ms = rows_int(r, 5);
@@ -76,7 +103,7 @@ static void add_job(struct db *d, struct sums *s, const struct rows *r)
 	s->n_passed += str_eq(conclusion, "success");
 	s->n_timed_out += is_timed_out;
 	s->n_overrun += !is_timed_out && started_ms && completed_ms - started_ms > OVERRUN_MS;
-	s->n_upstream += str_eq(conclusion, "failure") && is_upstreams(d, rows_int(r, 0));
+	s->n_upstream += str_eq(conclusion, "failure") && has_job(upstream, rows_int(r, 0));
 	if (started_ms && (!s->started_ms || started_ms < s->started_ms))
 		s->started_ms = started_ms;
 	if (completed_ms > s->completed_ms)
@@ -119,6 +146,7 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 	    " AND x.state NOT IN ('superseded', 'cancelled')"
 	    " ORDER BY j.runner, j.dispatch_id, j.run_id, j.id",
 	    V_INT(change_id), V_TEXT(accelerator));
+	struct upstream_jobs upstream = upstream_jobs_read(d, change_id, accelerator);
 	struct sums s = {.end_to_end = times_new(TIMES_MAX)};
 
 	while (rows_next(r)) {
@@ -130,10 +158,11 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 			end_workflow_run(&s);
 			s.run_id = rows_dup(r, 2);
 		}
-		add_job(d, &s, r);
+		add_job(&s, r, &upstream);
 	}
 	put(d, change_id, accelerator, ended_ms, &s);
 	times_release(&s.end_to_end);
+	free(upstream.ids);
 	rows_end(r);
 }
 

@@ -93,6 +93,10 @@ static void put_red(int64_t change_id, const char *accelerator, int64_t job, int
 	    " is_late, evidence_job, evidence_url) VALUES (?1, ?2, ?3, 'FAIL', ?4, ?5, 0, ?6, ?7)",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(test), V_TEXT(attribution), V_INT(job),
 	    V_INT_OR_NULL(evidence_job), V_TEXT(url));
+	db_exec(db,
+	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms)"
+	    " VALUES (?1, ?1, 2, '[]', 0, 0) ON CONFLICT (name) DO NOTHING",
+	    V_TEXT(accelerator));
 	assert_int_equal(db_status(db), 0);
 }
 
