@@ -163,7 +163,8 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
     const metric = async (name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await outpost.get('/metrics')).text)[1]);
     const before_ = await metric('outpost_http_connections');
     await Promise.all(Array.from({ length: 1000 }, async (_, i) => {
-      const socket = net.connect({ port: outpost.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+      // ten addresses, because one may hold 125 streams
+      const socket = net.connect({ port: outpost.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (i % 10)}`, allowHalfOpen: true }).on('error', () => {});
       sockets.push(socket);
       socket.write('GET /api/v1/events?watch=dashboard&watch=nightly HTTP/1.1\r\nHost: x\r\n\r\n');
       const [first] = await once(socket, 'data');
