@@ -104,7 +104,7 @@ enum job_status job_status_parse(const char *name)
 	return (enum job_status)find_name(job_names, N_JOB_STATUSES, name);
 }
 
-static const char *const change_kind_names[] = {"pull_request", "push", "nightly"};
+static const char *const change_kind_names[] = {"pull_request", "push", "nightly", "experiment"};
 
 const char *change_kind_name(enum change_kind k)
 {

@@ -62,8 +62,17 @@ enum job_status { JOB_IN_PROGRESS, JOB_COMPLETED, N_JOB_STATUSES };
 const char *job_status_name(enum job_status s); /* "in_progress", "completed" */
 enum job_status job_status_parse(const char *name);
 
-enum change_kind { CHANGE_PULL_REQUEST, CHANGE_PUSH, CHANGE_NIGHTLY, N_CHANGE_KINDS };
-const char *change_kind_name(enum change_kind k); /* "pull_request", "push", "nightly" */
+/* CHANGE_EXPERIMENT: one run of an experiment (store/experiments.h). Its cells are evidence for another
+ * change, so pages, counts and figures leave it out. */
+enum change_kind {
+	CHANGE_PULL_REQUEST,
+	CHANGE_PUSH,
+	CHANGE_NIGHTLY,
+	CHANGE_EXPERIMENT,
+	N_CHANGE_KINDS
+};
+/* "pull_request", "push", "nightly", "experiment" */
+const char *change_kind_name(enum change_kind k);
 enum change_kind change_kind_parse(const char *name);
 
 enum change_state { CHANGE_OPEN, CHANGE_SUPERSEDED, CHANGE_CLOSED, N_CHANGE_STATES };

@@ -4,7 +4,7 @@
 
 #include "store/db.h"
 
-enum { SCHEMA_VERSION = 5 };
+enum { SCHEMA_VERSION = 6 };
 
 /* The script that makes version n+1 of version n; NULL past the last. */
 const char *schema_step(int64_t version);

@@ -387,8 +387,40 @@ static const char VERSION_5[] =
     " n_queued INTEGER NOT NULL, end_to_end BLOB, is_closed INTEGER NOT NULL DEFAULT 0,"
     " PRIMARY KEY (accelerator, day, runner)) WITHOUT ROWID;";
 
+static const char VERSION_6[] =
+    /* experiments: tests that run again at a named commit */
+    "ALTER TABLE change ADD COLUMN experiment_id INTEGER NOT NULL DEFAULT 0;"
+    "DROP INDEX change_identity;"
+    "CREATE UNIQUE INDEX change_identity ON change"
+    " (repository_key, head_sha, kind, experiment_id);"
+    "ALTER TABLE runner ADD COLUMN reruns TEXT NOT NULL DEFAULT 'none';"
+    "ALTER TABLE accelerator ADD COLUMN experiment_tests INTEGER NOT NULL DEFAULT 50;"
+    "ALTER TABLE accelerator ADD COLUMN experiment_per_head INTEGER NOT NULL DEFAULT 2;"
+    "ALTER TABLE accelerator ADD COLUMN experiment_share INTEGER NOT NULL DEFAULT 100;"
+    "ALTER TABLE verdict ADD COLUMN needs INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE experiment ("
+    " id INTEGER PRIMARY KEY, change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
+    " runner TEXT NOT NULL, dispatch_id TEXT NOT NULL, cause TEXT NOT NULL,"
+    " round INTEGER NOT NULL, side TEXT NOT NULL, sha TEXT NOT NULL, state TEXT NOT NULL,"
+    " reason TEXT, run_change_id INTEGER, command_id INTEGER, created_ms INTEGER NOT NULL,"
+    " started_ms INTEGER, ended_ms INTEGER, expires_ms INTEGER NOT NULL);"
+    "CREATE INDEX experiment_of_change ON experiment (change_id, accelerator);"
+    "CREATE INDEX experiment_of_run ON experiment (run_change_id)"
+    " WHERE run_change_id IS NOT NULL;"
+    "CREATE INDEX experiment_of_commit ON experiment (accelerator, sha, side);"
+    "CREATE INDEX experiment_pending ON experiment (accelerator, created_ms)"
+    " WHERE state IN ('planned', 'started');"
+    "CREATE INDEX experiment_expires ON experiment (expires_ms)"
+    " WHERE state IN ('planned', 'started');"
+    "CREATE INDEX experiment_of_command ON experiment (command_id)"
+    " WHERE command_id IS NOT NULL;"
+    "CREATE TABLE experiment_test ("
+    " experiment_id INTEGER NOT NULL, test_id INTEGER NOT NULL,"
+    " PRIMARY KEY (experiment_id, test_id)) WITHOUT ROWID;"
+    "CREATE INDEX failure_of_key ON failure (key, accelerator, test_id);";
+
 static const char *const STEPS[SCHEMA_VERSION] = {
-    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5};
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6};
 
 const char *schema_step(int64_t version)
 {
