@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "model/experiment.h"
 
 enum {
 	STEP_MIN_REDS = 2,       /* so many on the branch, when it is red up to its newest run */
@@ -239,6 +240,7 @@ static bool is_green_on_base(
 	r->attribution = ATTRIBUTION_NEW;
 	r->evidence_job = base->job;
 	say_where(f, base, "green", r);
+	r->needs = NEEDS_HEAD;
 	return true;
 }
 
@@ -267,6 +269,7 @@ static void explain(
 	char green[96];
 
 	r->attribution = ATTRIBUTION_UNCLASSIFIED;
+	r->needs = f->is_base_known ? NEEDS_HEAD | NEEDS_BASE : NEEDS_HEAD;
 	if (!f->is_base_known) {
 		say(r, "%s is not known", whose);
 	} else if (!base) {

@@ -103,7 +103,9 @@ struct attribution_result {
 	enum attribution attribution;
 	int64_t evidence_job;  /* 0: none */
 	const char *known_url; /* KNOWN: borrowed from the facts */
-	char reason[160];      /* one line of our own words, no Markdown; never empty */
+	unsigned
+	    needs; /* NEEDS_HEAD | NEEDS_BASE (model/experiment.h): these would help to decide */
+	char reason[160]; /* one line of our own words, no Markdown; never empty */
 };
 
 /* The base is red in a single run before the merge base, between two green ones: broken for a moment

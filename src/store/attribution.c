@@ -75,15 +75,16 @@ static bool put(const struct attribution_case *c, const struct red_cell *cell)
 	bool is_same = cell->was == r.attribution && cell->was_job == r.evidence_job &&
 		       str_eq(cell->was_url, r.known_url) && str_eq(cell->was_reason, r.reason);
 
-	if (is_same)
+	if (is_same && cell->was_needs == r.needs)
 		return false;
 	db_exec(c->d,
 	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
-	    " evidence_url = ?7 WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+	    " evidence_url = ?7, needs = ?8 WHERE change_id = ?1 AND accelerator = ?2 AND test_id "
+	    "= ?3",
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
 	    V_TEXT(attribution_name(r.attribution)), V_TEXT(r.reason),
-	    V_INT_OR_NULL(r.evidence_job), V_TEXT(r.known_url));
-	return true;
+	    V_INT_OR_NULL(r.evidence_job), V_TEXT(r.known_url), V_INT(r.needs));
+	return !is_same;
 }
 
 bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)

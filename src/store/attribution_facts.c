@@ -62,6 +62,7 @@ static void add_cell(struct attribution_case *c, const struct rows *r)
 	    .was_reason = rows_dup(r, 7),
 	    .was_job = rows_int(r, 8),
 	    .was_url = rows_dup(r, 9),
+	    .was_needs = (unsigned)rows_int(r, 10),
 	};
 }
 
@@ -73,7 +74,7 @@ bool attribution_case_read(struct attribution_case *c)
 		return false;
 	r = db_rows(c->d,
 	    "SELECT v.test_id, v.status, v.message, v.job_id, t.suite, t.name, v.attribution,"
-	    " v.reason, v.evidence_job, v.evidence_url FROM verdict v JOIN test t"
+	    " v.reason, v.evidence_job, v.evidence_url, v.needs FROM verdict v JOIN test t"
 	    " ON t.id = v.test_id WHERE v.change_id = ?1 AND v.accelerator = ?2"
 	    " AND v.attribution IS NOT NULL ORDER BY v.test_id",
 	    V_INT(c->change_id), V_TEXT(c->accelerator));

@@ -35,6 +35,7 @@ struct red_cell {
 	enum attribution was;
 	char *was_reason, *was_url, *known_url;
 	int64_t was_job;
+	unsigned was_needs;
 };
 
 struct attribution_case {

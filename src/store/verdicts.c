@@ -49,7 +49,8 @@ int64_t test_id_of(struct db *d, const char *suite, const char *name, const char
 	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
 	" attribution = excluded.attribution, message = excluded.message,"                         \
 	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"             \
-	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL"           \
+	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL,"          \
+	" needs = 0"                                                                               \
 	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
 	", verdict.status)"
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "model/attribution.h"
+#include "model/experiment.h"
 
 enum { DISTANCE = 20, K = 1, L = 2 };
 
@@ -308,6 +309,22 @@ static void a_push_is_compared_with_its_parent(void **state)
 	assert_string_equal(judge(NULL, f).reason, "its parent is not known");
 }
 
+/* Which experiments would help to decide the cell. */
+static void undecided_cells_name_the_experiments_that_they_need(void **state)
+{
+	struct attribution_facts f = SPECIFIC;
+
+	(void)state;
+	assert_int_equal(judge("0r", f).needs, 0);
+	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD);
+	assert_int_equal(judge("", f).needs, NEEDS_HEAD | NEEDS_BASE);
+	assert_int_equal(judge(NULL, f).needs, NEEDS_HEAD); /* there is no commit to test */
+	f.passed_here_job = 7;
+	assert_int_equal(judge("0g", f).needs, 0);
+	f.known_url = "https://example.org/1";
+	assert_int_equal(judge("", f).needs, 0);
+}
+
 static void names(void **state)
 {
 	(void)state;
@@ -333,6 +350,7 @@ int main(void)
 	    cmocka_unit_test(what_came_after_ones_own_is_no_excuse),
 	    cmocka_unit_test(what_is_missing_is_said),
 	    cmocka_unit_test(a_push_is_compared_with_its_parent),
+	    cmocka_unit_test(undecided_cells_name_the_experiments_that_they_need),
 	    cmocka_unit_test(names),
 	};
 

@@ -1,6 +1,7 @@
 /* Cells and the evidence for them, through the operations that make both: pushes, pull requests,
  * reports, what GitHub adds. Commits of main are 'A', 'B', … in their order, heads small letters. */
 #include "base/file.h"
+#include "model/experiment.h"
 #include "store/attribution.h"
 #include "store/db.h"
 #include "store/known_issues.h"
@@ -224,6 +225,21 @@ static void assert_cell(char head, const char *expected, int64_t evidence_job, i
 #define ASSERT_CELL(head, expected)       assert_cell(head, expected, -1, __LINE__)
 #define ASSERT_SHOWN(head, expected, job) assert_cell(head, expected, job, __LINE__)
 
+/* A number that a query finds in the committed database. */
+static int64_t stored_number(const char *sql)
+{
+	char path[300];
+	struct db *d;
+	int64_t n;
+
+	snprintf(path, sizeof(path), "%s/outpost.db", rig_dir);
+	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	n = db_int_values(d, -1, sql, VALUES());
+	assert_int_equal(db_status(d), 0);
+	db_close(d);
+	return n;
+}
+
 /* What is due is attributed, until nothing is. How many were, and whether any cell moved. */
 static int settle(bool *ret_has_moved)
 {
@@ -318,6 +334,28 @@ static void the_merge_base_comes_later(void **state)
 	wishes = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
 	assert_int_equal(wishes.n, 1);
 	claim_outbox_release(&wishes);
+}
+
+/* A cell that is decided, green, or without a result needs no experiment. */
+static void the_cell_says_which_experiments_it_needs(void **state)
+{
+	static const char NEEDS[] =
+	    "SELECT needs FROM verdict v JOIN change c ON c.id = v.change_id"
+	    " WHERE c.kind = 'pull_request'";
+
+	(void)state;
+	push('B');
+	push('C');
+	report('C', TEST_PASS, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + HOUR);
+	assert_int_equal(stored_number(NEEDS), NEEDS_HEAD | NEEDS_BASE);
+	report_at('a', 2, TEST_MISS, NULL, T0 + 2 * HOUR);
+	assert_int_equal(stored_number(NEEDS), 0);
+	report_at('a', 3, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR);
+	assert_int_equal(stored_number(NEEDS), NEEDS_HEAD | NEEDS_BASE);
+	report_at('a', 4, TEST_PASS, NULL, T0 + 4 * HOUR);
+	assert_int_equal(stored_number(NEEDS), 0);
 }
 
 static void what_is_put_off_stays_due(void **state)
@@ -1137,6 +1175,7 @@ int main(void)
 	    TEST(red_on_the_merge_base),
 	    TEST(with_another_message_it_is_not_the_base),
 	    TEST(the_merge_base_comes_later),
+	    TEST(the_cell_says_which_experiments_it_needs),
 	    TEST(what_is_put_off_stays_due),
 	    TEST(the_nearest_older_commit_within_reach),
 	    TEST(a_general_message_needs_more_of_the_branch),
