@@ -22,7 +22,7 @@ static const struct choice VISIBILITIES[] = {
 static const struct choice LABEL_RULES[] = {
     {"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
-static field_read_fn field_pull_request, field_push;
+static field_read_fn field_pull_request, field_push, field_share;
 
 static const struct field LINKS_FIELDS[] = {
     {"docs", field_text, OPTIONAL, .offset = AT(a.docs_url), .check = check_link_url, .max = 1024},
@@ -78,6 +78,16 @@ static const struct field DEADLINES_FIELDS[] = {
 };
 static const struct mapping DEADLINES = {"deadlines", DEADLINES_FIELDS};
 
+static const struct field EXPERIMENTS_FIELDS[] = {
+    {"tests", field_integer, OPTIONAL, .offset = AT(a.experiments.tests), .min = 1,
+	.max = EXPERIMENT_TESTS_MAX},
+    {"per_head", field_integer, OPTIONAL, .offset = AT(a.experiments.per_head), .min = 1,
+	.max = 20},
+    {"share", field_share, OPTIONAL, .offset = AT(a.experiments.share_permille)},
+    {.key = NULL},
+};
+static const struct mapping EXPERIMENTS = {"experiments", EXPERIMENTS_FIELDS};
+
 static const struct field TESTS_FIELDS[] = {
     {"must_pass", field_texts, OPTIONAL, .offset = AT(a.must_pass), .check = check_test,
 	.max = 300},
@@ -100,6 +110,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {"runners", field_runners, OPTIONAL, .map = &RUNNER_MAPPING},
     {"triggers", field_map, OPTIONAL, .map = &TRIGGERS},
     {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
+    {"experiments", field_map, OPTIONAL, .map = &EXPERIMENTS},
     {"tests", field_map, OPTIONAL, .map = &TESTS},
     {"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING},
     {.key = NULL},
@@ -133,6 +144,36 @@ static void field_push(struct reader *r, const struct field *f, const struct nod
 	read_trigger(r, f, v, file, &file->a.triggers.has_push);
 }
 
+/* "10%" or "2.5%" to 100 or 25. ERR_INVALID: another text, or more than 100%. */
+static int permille_parse(const char *s, int *ret)
+{
+	size_t digits = strspn(s, "0123456789");
+	const char *rest = s + digits;
+	int n = 0;
+
+	if (digits == 0 || digits > 3)
+		return ERR_INVALID;
+	for (size_t i = 0; i < digits; i++)
+		n = n * 10 + (s[i] - '0');
+	n *= 10;
+	if (*rest == '.') {
+		if (rest[1] < '0' || rest[1] > '9')
+			return ERR_INVALID;
+		n += rest[1] - '0';
+		rest += 2;
+	}
+	if (!str_eq(rest, "%") || n > 1000)
+		return ERR_INVALID;
+	*ret = n;
+	return 0;
+}
+
+static void field_share(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	if (v->kind != NODE_SCALAR || permille_parse(v->text, target))
+		refuse_kind(r, f, v, "a percentage from 0% to 100%, such as 10% or 2.5%");
+}
+
 void accelerator_set_defaults(struct accelerator *a)
 {
 	*a = (struct accelerator){
@@ -145,6 +186,7 @@ void accelerator_set_defaults(struct accelerator *a)
 		    .start_ms = MINUTES(120),
 		    .finish_ms = MINUTES(360),
 		},
+	    .experiments = {.tests = 50, .per_head = 2, .share_permille = 100},
 	    .must_pass = strv_copy(NULL),
 	    .skip = strv_copy(NULL),
 	};

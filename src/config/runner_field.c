@@ -42,9 +42,13 @@ static const struct field PULL_FIELDS[] = {
 };
 static const struct mapping PULL = {"runners.pull", PULL_FIELDS};
 
+static const struct choice RERUNS[] = {
+    {"none", RERUNS_NONE}, {"tests", RERUNS_TESTS}, {"whole", RERUNS_WHOLE}, {NULL, 0}};
+
 static const struct field RUNNER_FIELDS[] = {
     {"name", field_text, REQUIRED, .offset = AT(runner.name), .check = check_name, .max = 63},
     {"nightly_only", field_bool, OPTIONAL, .offset = AT(runner.is_nightly_only)},
+    {"reruns", field_choice, OPTIONAL, .offset = AT(runner.reruns), .choices = RERUNS},
     {"github", field_map, OPTIONAL, .map = &GITHUB},
     {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
     {"pull", field_map, OPTIONAL, .map = &PULL},
@@ -65,6 +69,14 @@ static void read_kind(struct reader *r, const struct node *v, struct runner *run
 	if (n != 1)
 		problem_add(r->problems, r->file, v->line,
 		    "a runner has one of github, webhook and pull, not %s", n ? "several" : "none");
+}
+
+/* Experiments explain pull requests, and such a runner tests none. */
+static void check_reruns(struct reader *r, const struct node *v, const struct runner *runner)
+{
+	if (runner->is_nightly_only && runner->reruns != RERUNS_NONE)
+		problem_add(r->problems, r->file, v->line,
+		    "a runner with nightly_only gets no experiments: leave reruns out");
 }
 
 static void check_unique(
@@ -99,6 +111,7 @@ void field_runners(struct reader *r, const struct field *f, const struct node *v
 		read_mapping(r, f->map, v->values[i], &d);
 		if (v->values[i]->kind == NODE_MAP)
 			read_kind(r, v->values[i], &d.runner);
+		check_reruns(r, v->values[i], &d.runner);
 		check_unique(r, a, &d.runner, v->values[i]->line);
 		file->secrets[a->n_runners] = d.secret;
 		a->runners[a->n_runners++] = d.runner;

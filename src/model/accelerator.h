@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/secret.h"
+#include "model/experiment.h"
 #include "model/platform.h"
 
 /* L1 silent, L2 dashboard and comment, L3 + check run on label, L4 + check run always. */
@@ -27,6 +28,7 @@ struct runner {
 	char *name; /* unique within its accelerator; "infra" for RUNNER_INFRA */
 	enum runner_kind kind;
 	bool is_nightly_only; /* gets periodic runs, but neither pull requests nor pushes */
+	enum reruns reruns;   /* which experiments it gets; RERUNS_NONE for RUNNER_INFRA */
 	char *repository;     /* github, infra: owner/name as configured */
 	/* github, infra: pinned, so that only this repository reports under its name; 0: not */
 	int64_t repository_id, repository_owner_id;
@@ -61,6 +63,13 @@ struct deadlines {
 	int64_t acknowledge_ms, start_ms, finish_ms;
 };
 
+/* How much of an accelerator's capacity experiments may use. */
+struct experiment_budget {
+	int tests;          /* at most so many different tests for one head */
+	int per_head;       /* at most so many rounds for one head and runner */
+	int share_permille; /* of the time in which its runners worked; 0: no experiments */
+};
+
 struct accelerator {
 	char *name;   /* [a-z0-9-]+, unique */
 	char *title;  /* column heading, vendor's text */
@@ -75,6 +84,7 @@ struct accelerator {
 	size_t n_runners;
 	struct triggers triggers;
 	struct deadlines deadlines;
+	struct experiment_budget experiments;
 	char **must_pass, **skip;  /* NULL-terminated, never NULL */
 	struct platform *platform; /* owned; NULL: the platforms page does not show it */
 	char *file;                /* where it was read from, for messages */

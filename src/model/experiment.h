@@ -26,6 +26,9 @@ enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SI
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
 enum { NEEDS_HEAD = 1 << 0, NEEDS_BASE = 1 << 1 };
 
+/* A list of more tests is not a request. */
+enum { EXPERIMENT_TESTS_MAX = 500 };
+
 struct experiment_request {
 	int64_t id;
 	char *of; /* the dispatch that it explains */

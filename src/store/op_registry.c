@@ -50,11 +50,12 @@ static void put_runner(struct db *d, const char *accelerator, const struct runne
 	const char *target = r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
 
 	db_exec(d,
-	    "INSERT INTO runner (accelerator, name, kind, target, is_gone)"
-	    " VALUES (?1, ?2, ?3, ?4, 0) ON CONFLICT (accelerator, name) DO UPDATE"
-	    " SET kind = excluded.kind, target = excluded.target, is_gone = 0",
+	    "INSERT INTO runner (accelerator, name, kind, target, reruns, is_gone)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, 0) ON CONFLICT (accelerator, name) DO UPDATE"
+	    " SET kind = excluded.kind, target = excluded.target, reruns = excluded.reruns,"
+	    " is_gone = 0",
 	    V_TEXT(accelerator), V_TEXT(r->name), V_TEXT(runner_kind_name(r->kind)),
-	    V_TEXT(target ? target : ""));
+	    V_TEXT(target ? target : ""), V_TEXT(reruns_name(r->reruns)));
 }
 
 /* Both lists as a JSON array, without what is in it twice. free(). */
@@ -99,6 +100,14 @@ static void put_demands(struct db *d, const struct mirror_registry *o, const str
 	free(demanded);
 }
 
+static void put_budget(struct db *d, const char *accelerator, const struct experiment_budget *b)
+{
+	db_exec(d,
+	    "UPDATE accelerator SET experiment_tests = ?2, experiment_per_head = ?3,"
+	    " experiment_share = ?4 WHERE name = ?1",
+	    V_TEXT(accelerator), V_INT(b->tests), V_INT(b->per_head), V_INT(b->share_permille));
+}
+
 static void put_accelerator(
     struct db *d, const struct mirror_registry *o, const struct accelerator *a)
 {
@@ -115,6 +124,7 @@ static void put_accelerator(
 	    V_INT(o->now_ms));
 	free(oncall);
 	put_demands(d, o, a);
+	put_budget(d, a->name, &a->experiments);
 	for (size_t i = 0; i < a->n_runners; i++)
 		put_runner(d, a->name, &a->runners[i]);
 }

@@ -51,6 +51,10 @@ static void test_defaults(void **state)
 	assert_int_equal(a->deadlines.acknowledge_ms, 0);
 	assert_int_equal(a->deadlines.start_ms, 7200000);
 	assert_int_equal(a->deadlines.finish_ms, 21600000);
+	assert_int_equal(a->runners[0].reruns, RERUNS_NONE);
+	assert_int_equal(a->experiments.tests, 50);
+	assert_int_equal(a->experiments.per_head, 2);
+	assert_int_equal(a->experiments.share_permille, 100);
 	assert_null(a->must_pass[0]);
 	assert_null(a->skip[0]);
 	assert_null(a->platform);
@@ -79,14 +83,16 @@ static void test_everything_written(void **state)
 		 "  - name: ci\n"
 		 "    github: {repository: o/r, workflow: .github/workflows/x.yml,\n"
 		 "      repository_id: 74, repository_owner_id: 9223372036854775807}\n"
-		 "  - {name: lab, webhook: {url: https://ci.example/hook, secret: hook}}\n"
-		 "  - {name: farm, pull: {labels: [a, b], max_parallel: 2}}\n"
+		 "  - {name: lab, reruns: whole, webhook: {url: https://ci.example/hook, secret: "
+		 "hook}}\n"
+		 "  - {name: farm, reruns: tests, pull: {labels: [a, b], max_parallel: 2}}\n"
 		 "  - {name: any, pull: }\n"
 		 "triggers:\n"
 		 "  pull_request: {paths: ['aten/**'], label: required, drafts: false}\n"
 		 "  push: {branches: [main]}\n"
 		 "  schedule: ['0 2 * * *', '@weekly']\n"
 		 "deadlines: {acknowledge: 1s, start: 2m, finish: 3h}\n"
+		 "experiments: {tests: 500, per_head: 1, share: 2.5%}\n"
 		 "tests: {must_pass: [model/a], skip: [model/b]}\n");
 	c = folder_load();
 	a = config_accelerator(c, "npu");
@@ -115,9 +121,51 @@ static void test_everything_written(void **state)
 	assert_string_equal(a->triggers.branches[0], "main");
 	assert_string_equal(a->triggers.schedules[1], "@weekly");
 	assert_int_equal(a->deadlines.finish_ms, 10800000);
+	assert_int_equal(a->runners[0].reruns, RERUNS_NONE);
+	assert_int_equal(a->runners[1].reruns, RERUNS_WHOLE);
+	assert_int_equal(a->runners[2].reruns, RERUNS_TESTS);
+	assert_int_equal(a->experiments.tests, 500);
+	assert_int_equal(a->experiments.per_head, 1);
+	assert_int_equal(a->experiments.share_permille, 25);
 	assert_string_equal(a->must_pass[0], "model/a");
 	assert_string_equal(a->skip[0], "model/b");
 	config_unref(c);
+}
+
+/* A share of the time, kept in thousandths. */
+static void test_shares(void **state)
+{
+	static const struct {
+		const char *text;
+		int permille;
+	} right[] = {{"0%", 0}, {"100%", 1000}, {"100.0%", 1000}, {"99.9%", 999}, {"007%", 70},
+	    {"'0.1%'", 1}};
+	static const char *const wrong[] = {"10", "0.1", "101%", "100.1%", "-1%", "1.25%", ".5%",
+	    "1.%", "10 %", "10%%", "1000%", "0x1%", "9999999999999999999%", "ten%", "%"};
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(right); i++) {
+		struct config *c;
+
+		text = xasprintf("%s%sexperiments: {share: %s}\n", HEAD, RUNNER, right[i].text);
+		folder_write("a.d/npu.yml", text);
+		free(text);
+		c = folder_load();
+		assert_int_equal(c->accelerators[0].experiments.share_permille, right[i].permille);
+		config_unref(c);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		char *expected = xasprintf("a.d/npu.yml:5: experiments.share must be a percentage "
+					   "from 0%% to 100%%, such as 10%% or 2.5%%, not \"%s\"\n",
+		    wrong[i]);
+
+		text = xasprintf("%s%sexperiments: {share: '%s'}\n", HEAD, RUNNER, wrong[i]);
+		folder_write("a.d/npu.yml", text);
+		free(text);
+		folder_expect(expected);
+		free(expected);
+	}
 }
 
 static void test_triggers_as_words(void **state)
@@ -196,6 +244,13 @@ static const struct {
 	"6h, 30d), not \"2 h\"\n"},
     {"tests:\n  must_pass: [model/a]\n  skip: [model/a]\n",
 	"a.d/npu.yml:5: \"model/a\" is in tests.must_pass and in tests.skip\n"},
+    {"experiments: true\n", "a.d/npu.yml:5: experiments must be a map, not text\n"},
+    {"experiments: {tests: 0, per_head: 21}\n",
+	"a.d/npu.yml:5: experiments.tests must be a whole number from 1 to 500, not \"0\"\n"
+	"a.d/npu.yml:5: experiments.per_head must be a whole number from 1 to 20, not \"21\"\n"},
+    {"experiments: {share: [10%]}\n",
+	"a.d/npu.yml:5: experiments.share must be a percentage from 0% to 100%, such as 10% or "
+	"2.5%, not a list\n"},
     {"platform: x\n", "a.d/npu.yml:5: platform must be a map, not \"x\"\n"},
     {"runners: []\n", "a.d/npu.yml:5: key \"runners\" is here twice; the first is in line 4\n"},
 };
@@ -239,6 +294,10 @@ static const struct {
     {"{name: ci, github: {repository: o/r, workflow: .github/workflows/../x.yml}}",
 	"a.d/npu.yml:5: runners.github.workflow must be .github/workflows/NAME.yml, not "
 	"\".github/workflows/../x.yml\"\n"},
+    {"{name: ci, reruns: true, pull: }",
+	"a.d/npu.yml:5: runners.reruns must be one of none, tests, whole, not \"true\"\n"},
+    {"{name: ci, reruns: tests, nightly_only: true, pull: }",
+	"a.d/npu.yml:5: a runner with nightly_only gets no experiments: leave reruns out\n"},
     {"{name: ci, pull: {max_parallel: 0}}",
 	"a.d/npu.yml:5: runners.pull.max_parallel must be a whole number from 1 to 1000, not "
 	"\"0\"\n"},
@@ -460,6 +519,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, folder_teardown)
 	    T(test_defaults),
 	    T(test_everything_written),
+	    T(test_shares),
 	    T(test_triggers_as_words),
 	    T(test_hosted_in_infra),
 	    T(test_wrong),

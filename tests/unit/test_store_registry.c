@@ -1,0 +1,80 @@
+/* The registry's mirror in the database: what experiments read of the configuration. */
+#include "store_rig.h"
+
+#include <sqlite3.h>
+
+#include "base/file.h"
+
+static char *no_names[] = {NULL};
+
+static void mirror(enum reruns reruns, const struct experiment_budget *budget)
+{
+	struct runner runners[] = {
+	    {.name = (char *)"ci",
+		.kind = RUNNER_GITHUB,
+		.repository = (char *)"Ascend/pytorch",
+		.reruns = reruns},
+	    {.name = (char *)"farm", .kind = RUNNER_PULL, .labels = no_names},
+	};
+	struct accelerator npu = {.name = (char *)"npu",
+	    .title = (char *)"NPU",
+	    .oncall = no_names,
+	    .runners = runners,
+	    .n_runners = 2,
+	    .experiments = *budget,
+	    .must_pass = no_names,
+	    .skip = no_names};
+	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
+
+	DO_OK(store_mirror_registry, &m);
+}
+
+/* The first column of the first row, as text. free(). */
+static char *ask(const char *sql)
+{
+	char *path = path_join(rig_dir, "outpost.db"), *text = NULL;
+	sqlite3_stmt *s;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+	text = xstrdup((const char *)sqlite3_column_text(s, 0));
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	free(path);
+	return text;
+}
+
+static void assert_mirrored(const char *expected)
+{
+	char *text = ask("SELECT (SELECT group_concat(name || '=' || reruns, ' ') FROM"
+			 " (SELECT * FROM runner ORDER BY name)) || ' ' || experiment_tests || ' '"
+			 " || experiment_per_head || ' ' || experiment_share FROM accelerator");
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void reruns_and_budget_follow_the_configuration(void **state)
+{
+	(void)state;
+	mirror(RERUNS_NONE, &(struct experiment_budget){50, 2, 100});
+	assert_mirrored("ci=none farm=none 50 2 100");
+	mirror(RERUNS_TESTS, &(struct experiment_budget){7, 1, 25});
+	assert_mirrored("ci=tests farm=none 7 1 25");
+	mirror(RERUNS_WHOLE, &(struct experiment_budget){500, 20, 1000});
+	assert_mirrored("ci=whole farm=none 500 20 1000");
+	mirror(RERUNS_NONE, &(struct experiment_budget){50, 2, 0});
+	assert_mirrored("ci=none farm=none 50 2 0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		reruns_and_budget_follow_the_configuration, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
