@@ -1,0 +1,67 @@
+/* Experiments: the red tests of a pull request run again, on the same head and on its merge base, to prove whose
+ * the failures are. `experiment` has a row for each run of one side, `experiment_test` has its tests (docs/schema.md).
+ *
+ * A started experiment has a change of its own, of kind `experiment`, with one dispatch. So jobs, leases, deadlines
+ * and the outbox work as for any dispatch, and the `verdict` rows of that change are what it found. These are
+ * evidence and nothing else: readers of an outcome use
+ *
+ *   experiment e JOIN experiment_test t ON t.experiment_id = e.id
+ *   JOIN verdict v ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator AND v.test_id = t.test_id
+ *   WHERE e.state = 'done'
+ *
+ * Tests that were not asked for may have verdicts there, too: they prove nothing. A test that runs in several jobs
+ * has a `result` row in each job of that change. An experiment on the base side counts for every change that has
+ * `sha` as its merge base; a change's own one may have an older merge base as its `sha`, after the pull request got
+ * another base branch. `done` may become `void` later, or the other way round, when more of the run is reported.
+ *
+ * All functions run inside a writer's transaction, unless they say otherwise. */
+#ifndef STORE_EXPERIMENTS_H
+#define STORE_EXPERIMENTS_H
+
+#include "model/experiment.h"
+#include "store/db.h"
+
+/* Of a row of `dispatch` or `outbox`: it is the run of an experiment. */
+#define IS_EXPERIMENT      "event_type = 'experiment'"
+#define EXPERIMENT_IS_OPEN "state IN ('planned', 'started')" /* of a row of `experiment` */
+#define EXPERIMENT_EVENT   "experiment"
+
+/* What the runner is asked for, by the dispatch that carries it. False: that dispatch is no experiment. A reader may
+ * ask as well. experiment_request_release(). */
+bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret);
+
+/* ---- steps of cells_moved(), which alone calls them ---- */
+
+/* The experiments that would help to decide the red cells of a pull request's change (verdict.needs) are planned, and
+ * those that nobody needs any more are cancelled. Returns whether people see a difference ("re-running"). */
+bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* Sends the planned experiments of the accelerator, as far as it is idle and their budget lasts. */
+void experiments_start(struct db *d, const char *accelerator, int64_t now_ms);
+/* The change is the run of an experiment, of which something moved: the experiment ends when its dispatch has ended.
+ * *ret_explained: the change that it explains. False: nothing of the experiment moved. */
+bool experiments_follow(
+    struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
+
+/* ---- `stress`: one test many times, on the head and on its merge base ---- */
+
+enum { STRESS_ROUNDS_MAX = 20 };
+struct stress {
+	int64_t command_id;      /* the comment that asks */
+	int64_t change_id;       /* of a pull request, open */
+	const char *accelerator; /* NULL: each one that takes experiments for this change */
+	const int64_t *tests;    /* of one name: one for each dtype */
+	size_t n_tests;
+	int n_rounds; /* 1…STRESS_ROUNDS_MAX */
+	int64_t now_ms;
+};
+/* Plans the rounds; each begins when the one before has ended. Returns on how many accelerators. 0: no runner takes
+ * experiments for this change, because it has `reruns: none`, or because its dispatch is held, was called off or has
+ * not ended.
+ *
+ * Once none of the comment's experiments is open any more, a reply is queued, once: an outbox row of kind REPLY whose
+ * text is JSON, {"comment": ID, "stress": {"test": "suite/test", "rounds": N, "accelerators": [{"accelerator": NAME,
+ * "head": {"sha", "passed", "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost"
+ * counts the runs that said nothing of the test, or that did not end. */
+int stress_plan(struct db *d, const struct stress *s);
+
+#endif
