@@ -17,7 +17,7 @@
 #include "base/strv.h"
 #include "steps/job_folder.h"
 
-enum { OFFER_MAX_BYTES = 64 * 1024, PROGRESS_MAX_BYTES = 4096 };
+enum { PROGRESS_MAX_BYTES = 4096 };
 
 static const char REJECTED[] = "rejected";
 
@@ -234,7 +234,7 @@ int journal_read_offer(const char *folder, struct lease_offer *ret, struct error
 	int rc;
 
 	*ret = (struct lease_offer){0};
-	rc = job_folder_read(folder, "offer.json", OFFER_MAX_BYTES, &text, &n, e);
+	rc = job_folder_read(folder, "offer.json", LEASE_OFFER_MAX_BYTES, &text, &n, e);
 	if (!rc)
 		rc = lease_offer_parse(text, n, ret, e);
 	free(text);

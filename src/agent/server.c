@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "base/version.h"
 #include "model/backoff.h"
+#include "model/runner_protocol.h"
 
 enum {
-	ANSWER_MAX_BYTES = 256 * 1024,
 	TELL_AGAIN_MS = 10 * 60 * 1000,
 	REREAD_MS = 1000,
 	RETRY_AFTER_MAX_S = 3600,
@@ -201,7 +201,7 @@ void server_call_start(struct server *s, struct server_call *c, const char *meth
 	    .headers = headers,
 	    .body = body ? body : "",
 	    .body_bytes = body_bytes,
-	    .max_answer_bytes = ANSWER_MAX_BYTES,
+	    .max_answer_bytes = LEASE_OFFER_MAX_BYTES,
 	    .total_timeout_ms = timeout_ms,
 	    .done = on_done,
 	};

@@ -7,6 +7,9 @@
  *   4. a push's commits but the last one, and labels beyond the first 50
  *   5. everything but the fields of the list KEPT
  *
+ *   6. an experiment's tests, half of them at a time: a test that is not sent is not run, so it proves
+ *      nothing and is decided without the experiment
+ *
  * The fields that CRCR's guide names (action, number, pull_request.number, .head.sha,
  * after, repository.full_name) survive every level. docs/vendors.md tells vendors the same. */
 #include "model/client_payload.h"
@@ -14,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/strv.h"
 
 enum { N_LEVELS = 6, TEXT_MAX_BYTES = 256, LABELS_MAX = 50 };
 
@@ -252,7 +256,7 @@ static void add_sources(json_t *block, const struct outpost_block *o)
 	json_object_set_new(block, "sources", all);
 }
 
-static char *outpost_text(const struct outpost_block *o, bool is_truncated)
+static char *outpost_text(const struct outpost_block *o, bool is_truncated, size_t n_tests)
 {
 	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
 	    "action", o->action ? o->action : "");
@@ -267,6 +271,8 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated)
 	if (o->callback_token)
 		json_set_str(block, "callback_token", o->callback_token);
 	add_sources(block, o);
+	if (o->experiment)
+		json_object_set_new(block, "experiment", experiment_json(o->experiment, n_tests));
 	if (is_truncated)
 		json_object_set_new(block, "truncated", json_true());
 	text = json_text(block);
@@ -278,11 +284,13 @@ int client_payload_text(struct client_payload *p, const struct outpost_block *o,
     char **ret, size_t *ret_bytes)
 {
 	static const char JOINT[] = ",\"outpost\":";
+	size_t n_tests = o->experiment ? strv_len((const char *const *)o->experiment->tests) : 1;
+	int level = 0;
 
 	*ret = NULL;
-	for (int level = 0; level < N_LEVELS; level++) {
+	while (n_tests > 0) {
 		const char *head = text_at(p, level);
-		char *block = outpost_text(o, level > 0);
+		char *block = outpost_text(o, level > 0, n_tests);
 		size_t n = strlen(head) + sizeof(JOINT) - 1 + strlen(block) + 1;
 
 		if (!is_bounded || n <= CLIENT_PAYLOAD_MAX_BYTES) {
@@ -292,6 +300,10 @@ int client_payload_text(struct client_payload *p, const struct outpost_block *o,
 			return 0;
 		}
 		free(block);
+		if (level < N_LEVELS - 1)
+			level++;
+		else
+			n_tests /= 2;
 	}
 	return ERR_TOO_BIG;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/experiment.h"
 #include "model/source_head.h"
 
 enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
@@ -22,6 +23,7 @@ struct outpost_block {
 	/* A periodic run: of those accelerators that have a source, in their order. */
 	const struct source_head *sources;
 	size_t n_sources;
+	const struct experiment_request *experiment; /* NULL: none */
 };
 
 /* The part that all targets of one change share, made once per change: GitHub's body with `action`
@@ -34,7 +36,8 @@ int client_payload_new(const char *event_type, const char *delivery_id, const ch
 void client_payload_free(struct client_payload *p);
 /* {"event_type","delivery_id","payload","outpost"} as text, free(). At most
  * CLIENT_PAYLOAD_MAX_BYTES when is_bounded; `truncated: true` in outpost when it was cut.
- * ERR_TOO_BIG when even the smallest form does not fit. */
+ * Where even the shortest payload does not fit, an experiment goes with fewer tests and says so
+ * (`truncated` in outpost.experiment). ERR_TOO_BIG when even the smallest form does not fit. */
 int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
     char **ret, size_t *ret_bytes) MUST_CHECK;
 

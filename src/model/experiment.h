@@ -5,8 +5,12 @@
 #ifndef MODEL_EXPERIMENT_H
 #define MODEL_EXPERIMENT_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/err.h"
+#include "model/test_result.h"
 
 /* Whether red tests of a runner may run again by themselves (`reruns` in the accelerator's file). */
 enum reruns {
@@ -26,8 +30,14 @@ enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SI
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
 enum { NEEDS_HEAD = 1 << 0, NEEDS_BASE = 1 << 1 };
 
-/* A list of more tests is not a request. */
-enum { EXPERIMENT_TESTS_MAX = 500 };
+/* The bounds of a request. A longer list, name or text is not a request. */
+enum {
+	EXPERIMENT_TESTS_MAX = 500,
+	EXPERIMENT_JOBS_MAX = 100,
+	EXPERIMENT_TEST_MAX_BYTES = REPORT_SUITE_MAX_BYTES + 1 + REPORT_NAME_MAX_BYTES,
+	EXPERIMENT_JOB_MAX_BYTES = 256,
+	EXPERIMENT_ENVIRONMENT_MAX_BYTES = 16 * 1024,
+};
 
 struct experiment_request {
 	int64_t id;
@@ -39,5 +49,15 @@ struct experiment_request {
 	char *environment; /* JSON: what the failed job reported of its machine; NULL: nothing */
 };
 void experiment_request_release(struct experiment_request *r);
+
+/* {"id","of","side","sha","tests","jobs","environment"} with the first n_tests tests at most; "truncated": true
+ * where that leaves some out. `environment` is left out where it is no JSON object within its bound. A new reference. */
+json_t *experiment_json(const struct experiment_request *r, size_t n_tests);
+/* Reads that object. Every member is checked against its bound, and ERR_INVALID names the one that is wrong.
+ * A test's name may hold any text except NUL; see experiment_test_is_line(). Release also after a failure. */
+int experiment_parse(const json_t *v, struct experiment_request *ret, struct error *e) MUST_CHECK;
+/* False: the name would take more than one line where one stands in each line, because it holds a control
+ * character or one of Unicode's line separators (U+0085, U+2028, U+2029). */
+bool experiment_test_is_line(const char *test);
 
 #endif

@@ -62,6 +62,9 @@ static void write_dispatch(json_t *v, const struct lease_offer *o)
 		protocol_write_texts(source, SOURCE_TEXTS, o);
 		json_object_set_new(v, "source", source);
 	}
+	if (o->experiment)
+		json_object_set_new(
+		    v, "experiment", experiment_json(o->experiment, EXPERIMENT_TESTS_MAX));
 }
 
 char *lease_offer_text(const struct lease_offer *o)
@@ -117,7 +120,8 @@ static int read_change(const json_t *v, struct lease_offer *ret, struct error *e
 		return error_set(e, ERR_INVALID, "change must be an object");
 	ret->kind = kind ? change_kind_parse(kind) : N_CHANGE_KINDS;
 	if (ret->kind == N_CHANGE_KINDS)
-		return error_set(e, ERR_INVALID, "kind must be pull_request, push or nightly");
+		return error_set(
+		    e, ERR_INVALID, "kind must be pull_request, push, nightly or experiment");
 	if (protocol_read_number_or_null(v, "number", &ret->number, e))
 		return ERR_INVALID;
 	return protocol_read_texts(v, CHANGE_TEXTS, ret, e);
@@ -128,6 +132,24 @@ static int read_source(const json_t *v, struct lease_offer *ret, struct error *e
 	if (!json_is_object(v))
 		return error_set(e, ERR_INVALID, "source must be an object");
 	return protocol_read_texts(v, SOURCE_TEXTS, ret, e);
+}
+
+/* The commit is named twice, and a machine that tests another one proves something false. */
+static int read_experiment(const json_t *v, struct lease_offer *ret, struct error *e)
+{
+	int rc;
+
+	if (!v && ret->kind == CHANGE_EXPERIMENT)
+		return error_set(e, ERR_INVALID, "experiment is missing");
+	if (!v)
+		return 0;
+	if (ret->kind != CHANGE_EXPERIMENT)
+		return error_set(e, ERR_INVALID, "only a change of kind experiment has experiment");
+	ret->experiment = xcalloc(1, sizeof(*ret->experiment));
+	rc = experiment_parse(v, ret->experiment, e);
+	if (!rc && !str_eq(ret->experiment->sha, ret->head_sha))
+		rc = error_set(e, ERR_INVALID, "head_sha must be the experiment's sha");
+	return rc;
 }
 
 int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struct error *e)
@@ -144,6 +166,8 @@ int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struc
 		rc = read_change(json_object_get(v, "change"), ret, e);
 	if (!rc && json_object_get(v, "source"))
 		rc = read_source(json_object_get(v, "source"), ret, e);
+	if (!rc)
+		rc = read_experiment(json_object_get(v, "experiment"), ret, e);
 	json_decref(v);
 	if (rc)
 		lease_offer_release(ret);
@@ -156,5 +180,8 @@ void lease_offer_release(struct lease_offer *o)
 	protocol_release_texts(DISPATCH_TEXTS, o);
 	protocol_release_texts(CHANGE_TEXTS, o);
 	protocol_release_texts(SOURCE_TEXTS, o);
+	if (o->experiment)
+		experiment_request_release(o->experiment);
+	free(o->experiment);
 	*o = (struct lease_offer){0};
 }

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "model/accelerator.h"
+#include "model/experiment.h"
 #include "model/states.h"
 
 enum {
@@ -19,7 +20,8 @@ enum {
 	RUNNER_LABELS_MAX = 64,
 	RUNNER_NEEDS_MAX = 128, /* runners in a status, and labels of each */
 	RUNNER_NAME_MAX_BYTES = 64,
-	LOG_PIECE_MAX_BYTES = 1 << 20, /* what outpost-runner sends in one PUT */
+	LEASE_OFFER_MAX_BYTES = 1 << 20, /* the answer to a claim; an experiment lists many tests */
+	LOG_PIECE_MAX_BYTES = 1 << 20,   /* what outpost-runner sends in one PUT */
 };
 
 /* POST /api/v1/runner/claim */
@@ -60,6 +62,10 @@ struct lease_offer {
 	char *change_url; /* for people */
 	/* a periodic run: the vendor's own code as it was then; or NULL */
 	char *source_git_url, *source_branch, *source_sha;
+	/* CHANGE_EXPERIMENT: which tests are to run; owned; NULL: all. head_sha is then the commit that
+	 * it names, number the pull request that it explains, and ref the branch on which a server that
+	 * gives no commit by its name has the merge base (refs/heads/main). */
+	struct experiment_request *experiment;
 };
 char *lease_offer_text(const struct lease_offer *o); /* free() */
 int lease_offer_parse(

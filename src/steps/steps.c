@@ -22,8 +22,6 @@
 #include "steps/report_pickup.h"
 #include "steps/step.h"
 
-enum { OFFER_MAX_BYTES = 1 << 20 };
-
 /* ---- before ---- */
 
 static int make_folder(const char *path, struct error *e)
@@ -90,7 +88,7 @@ static int read_offer(struct job *j, struct error *e)
 	struct error why = {0};
 	char *text = NULL;
 	size_t n;
-	int rc = job_folder_read(j->folder, "offer.json", OFFER_MAX_BYTES, &text, &n, e);
+	int rc = job_folder_read(j->folder, "offer.json", LEASE_OFFER_MAX_BYTES, &text, &n, e);
 
 	if (!rc && lease_offer_parse(text, n, &j->offer, &why))
 		rc = error_set(e, ERR_INVALID, "%s/offer.json: %s", j->folder, why.text);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "model/client_payload.h"
 
 static const char *const NAMES[] = {"npu", "hpu", NULL};
@@ -181,6 +182,112 @@ static void many_targets_share_one_payload(void **state)
 	free(body);
 }
 
+/* An experiment of n tests with hostile names of some 310 bytes, and the body that goes with it. */
+static int build_experiment(
+    size_t n_tests, const char *environment, bool is_bounded, json_t **ret, size_t *ret_bytes)
+{
+	static const char BODY[] =
+	    "{\"repository\":{\"full_name\":\"pytorch/pytorch\"},\"head_sha\":"
+	    "\"0123456789012345678901234567890123456789\"}";
+	struct experiment_request request = {.id = 9,
+	    .of = (char *)"d1",
+	    .side = EXPERIMENT_BASE,
+	    .sha = (char *)"0123456789012345678901234567890123456789",
+	    .tests = xcalloc(n_tests + 1, sizeof(char *)),
+	    .jobs = (char *[]){(char *)"linux \"a\"", NULL},
+	    .environment = (char *)environment};
+	struct outpost_block block = BLOCK;
+	struct client_payload *p;
+	char *text;
+	int rc;
+
+	for (size_t i = 0; i < n_tests; i++)
+		request.tests[i] = xasprintf("unit/%0300zu\"$(x)`", i);
+	block.experiment = &request;
+	rc = client_payload_new("experiment", "g", "experiment", BODY, strlen(BODY), &p, NULL);
+	assert_int_equal(rc, 0);
+	rc = client_payload_text(p, &block, is_bounded, &text, ret_bytes);
+	*ret = NULL;
+	if (!rc)
+		assert_int_equal(json_parse(text, *ret_bytes, ret, NULL), 0);
+	free(text);
+	client_payload_free(p);
+	strv_free(request.tests);
+	return rc;
+}
+
+static void an_experiment_names_commit_and_tests(void **state)
+{
+	const json_t *e;
+	json_t *v;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(build_experiment(50, "{\"device\":\"910B\"}", true, &v, &n), 0);
+	assert_string_equal(json_get_str(v, "event_type"), "experiment");
+	assert_string_equal(json_string_value(json_at(v, "payload", "action", NULL)), "experiment");
+	assert_null(json_at(v, "outpost", "truncated", NULL));
+	e = json_at(v, "outpost", "experiment", NULL);
+	assert_int_equal(json_get_int(e, "id", 0), 9);
+	assert_string_equal(json_get_str(e, "of"), "d1");
+	assert_string_equal(json_get_str(e, "side"), "base");
+	assert_string_equal(json_get_str(e, "sha"), "0123456789012345678901234567890123456789");
+	assert_int_equal(json_array_size(json_object_get(e, "tests")), 50);
+	assert_non_null(
+	    strstr(json_string_value(json_array_get(json_object_get(e, "tests"), 7)), "07\"$(x)`"));
+	assert_string_equal(
+	    json_string_value(json_array_get(json_object_get(e, "jobs"), 0)), "linux \"a\"");
+	assert_string_equal(json_string_value(json_at(e, "environment", "device", NULL)), "910B");
+	assert_null(json_object_get(e, "truncated"));
+	json_decref(v);
+}
+
+/* GitHub refuses more than 64 KB. Tests that are left out are not run. */
+static void too_many_tests_are_halved(void **state)
+{
+	const json_t *e;
+	json_t *v;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(build_experiment(EXPERIMENT_TESTS_MAX, NULL, true, &v, &n), 0);
+	assert_true(n <= CLIENT_PAYLOAD_MAX_BYTES);
+	e = json_at(v, "outpost", "experiment", NULL);
+	assert_int_equal(json_array_size(json_object_get(e, "tests")), EXPERIMENT_TESTS_MAX / 4);
+	assert_true(json_is_true(json_object_get(e, "truncated")));
+	assert_null(json_object_get(e, "environment"));
+	assert_string_equal(json_string_value(json_at(v, "payload", "head_sha", NULL)),
+	    "0123456789012345678901234567890123456789");
+	json_decref(v);
+	/* a webhook has room for all of them */
+	assert_int_equal(build_experiment(EXPERIMENT_TESTS_MAX, NULL, false, &v, &n), 0);
+	e = json_at(v, "outpost", "experiment", NULL);
+	assert_int_equal(json_array_size(json_object_get(e, "tests")), EXPERIMENT_TESTS_MAX);
+	assert_null(json_object_get(e, "truncated"));
+	json_decref(v);
+}
+
+static void an_environment_that_is_none_is_left_out(void **state)
+{
+	static const char *const none[] = {"", "[1]", "{", "text", "{\"a\":1,\"a\":2}"};
+	char *big = xmalloc(EXPERIMENT_ENVIRONMENT_MAX_BYTES + 16);
+	json_t *v;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+		assert_int_equal(build_experiment(1, none[i], true, &v, &n), 0);
+		assert_null(json_at(v, "outpost", "experiment", "environment", NULL));
+		json_decref(v);
+	}
+	snprintf(big, EXPERIMENT_ENVIRONMENT_MAX_BYTES + 16, "{\"a\":\"%0*d\"}",
+	    EXPERIMENT_ENVIRONMENT_MAX_BYTES, 1);
+	assert_int_equal(build_experiment(1, big, true, &v, &n), 0);
+	assert_null(json_at(v, "outpost", "experiment", "environment", NULL));
+	json_decref(v);
+	free(big);
+}
+
 static void what_is_no_object_is_refused(void **state)
 {
 	struct error why = {0};
@@ -201,6 +308,9 @@ int main(void)
 	    cmocka_unit_test(then_template_urls),
 	    cmocka_unit_test(at_last_only_essentials_stay),
 	    cmocka_unit_test(many_targets_share_one_payload),
+	    cmocka_unit_test(an_experiment_names_commit_and_tests),
+	    cmocka_unit_test(too_many_tests_are_halved),
+	    cmocka_unit_test(an_environment_that_is_none_is_left_out),
 	    cmocka_unit_test(what_is_no_object_is_refused),
 	};
 

@@ -189,6 +189,140 @@ static void steps_are_not_told_of_the_lease(void **state)
 	lease_offer_release(&o);
 }
 
+#define SHA "0123456789012345678901234567890123456789"
+
+/* An offer of an experiment, with one part of its object replaced. */
+static char *experiment_with(const char *part, const char *instead)
+{
+	static const char EXPERIMENT[] =
+	    "\"experiment\": {\"id\": 7, \"of\": \"d0\", \"side\": \"base\", \"sha\": \"" SHA "\", "
+	    "\"tests\": [\"unit/a\", \"-k/$(reboot)\\nb\"], \"jobs\": [\"linux\"], "
+	    "\"environment\": {\"device\": \"910B\"}}, \"change\": {\"kind\": \"experiment\"";
+	const char *at = strstr(EXPERIMENT, part);
+	char *experiment, *text;
+
+	assert_non_null(at);
+	experiment =
+	    xasprintf("%.*s%s%s", (int)(at - EXPERIMENT), EXPERIMENT, instead, at + strlen(part));
+	text = offer_with("\"change\": {\"kind\": \"pull_request\"", experiment);
+	free(experiment);
+	return text;
+}
+
+static void experiments_come_back_as_they_went(void **state)
+{
+	char *text = experiment_with("", ""), *written, *rewritten;
+	struct lease_offer o, again;
+
+	(void)state;
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	assert_int_equal(o.kind, CHANGE_EXPERIMENT);
+	assert_int_equal(o.experiment->id, 7);
+	assert_string_equal(o.experiment->of, "d0");
+	assert_int_equal(o.experiment->side, EXPERIMENT_BASE);
+	assert_string_equal(o.experiment->sha, SHA);
+	assert_string_equal(o.experiment->tests[0], "unit/a");
+	assert_string_equal(o.experiment->tests[1], "-k/$(reboot)\nb");
+	assert_null(o.experiment->tests[2]);
+	assert_string_equal(o.experiment->jobs[0], "linux");
+	assert_string_equal(o.experiment->environment, "{\"device\":\"910B\"}");
+	written = lease_offer_text(&o);
+	assert_int_equal(lease_offer_parse(written, strlen(written), &again, NULL), 0);
+	rewritten = lease_offer_text(&again);
+	assert_string_equal(written, rewritten);
+	free(rewritten);
+	rewritten = lease_offer_change_text(&o); /* steps read it as well */
+	assert_non_null(strstr(rewritten, "\"experiment\":{\"id\":7"));
+	free(text);
+	free(written);
+	free(rewritten);
+	lease_offer_release(&o);
+	lease_offer_release(&again);
+}
+
+static void assert_experiment_refused(const char *part, const char *instead, const char *why)
+{
+	char *text = experiment_with(part, instead);
+	struct lease_offer o;
+	struct error e = {0};
+
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, &e), ERR_INVALID);
+	if (!strstr(e.text, why))
+		fail_msg("\"%s\" does not say \"%s\"", e.text, why);
+	assert_null(o.experiment);
+	free(text);
+}
+
+/* A list of n texts of the given length. free() */
+static char *list_of(size_t n, int length)
+{
+	struct buf text = BUF_INIT(1 << 20);
+
+	buf_append_str(&text, "\"tests\": [");
+	for (size_t i = 0; i < n; i++)
+		buf_appendf(&text, "%s\"%0*zu\"", i ? "," : "", length, i);
+	buf_append_str(&text, "]");
+	return buf_take(&text);
+}
+
+static void wrong_experiments_name_the_field(void **state)
+{
+	static const char TESTS[] = "\"tests\": [\"unit/a\", \"-k/$(reboot)\\nb\"]";
+	struct lease_offer o;
+	char *list, *text;
+
+	(void)state;
+	assert_experiment_refused("\"id\": 7", "\"id\": 0", "id must be");
+	assert_experiment_refused("\"d0\"", "\"../x\"", "of must be letters");
+	assert_experiment_refused("\"base\"", "\"both\"", "side must be head or base");
+	assert_experiment_refused("\"base\"", "1", "side must be head or base");
+	assert_experiment_refused("\"sha\": \"0", "\"sha\": \"-", "sha must be");
+	assert_experiment_refused(
+	    "\"sha\": \"0", "\"sha\": \"1", "head_sha must be the experiment's");
+	assert_experiment_refused(TESTS, "\"x\": 1", "tests must be a list of texts");
+	assert_experiment_refused(TESTS, "\"tests\": []", "tests must not be empty");
+	assert_experiment_refused(TESTS, "\"tests\": [\"a\", 1]", "tests must be a list of texts");
+	assert_experiment_refused(
+	    TESTS, "\"tests\": [\"a\", \"\"]", "tests[1] must be 1 to 385 bytes");
+	assert_experiment_refused("[\"linux\"]", "null", "jobs must be a list of texts");
+	assert_experiment_refused("{\"device\": \"910B\"}", "[]", "environment must be an object");
+	assert_experiment_refused("unit/a", "unit/\\u0000", "NUL");
+	assert_experiment_refused("\"experiment\": {", "\"x\": {", "experiment is missing");
+	assert_experiment_refused("\"kind\": \"experiment\"", "\"kind\": \"push\"",
+	    "only a change of kind experiment has experiment");
+	list = list_of(1, EXPERIMENT_TEST_MAX_BYTES + 1);
+	assert_experiment_refused(TESTS, list, "tests[0] must be 1 to 385 bytes, not 386");
+	free(list);
+	list = list_of(EXPERIMENT_TESTS_MAX + 1, 1);
+	assert_experiment_refused(TESTS, list, "tests has more than 500 entries");
+	free(list);
+	list = list_of(EXPERIMENT_TESTS_MAX, EXPERIMENT_TEST_MAX_BYTES);
+	text = experiment_with(TESTS, list);
+	assert_true(strlen(text) < LEASE_OFFER_MAX_BYTES / 2); /* room for what is escaped */
+	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
+	lease_offer_release(&o);
+	free(text);
+	free(list);
+}
+
+/* Names that would be several lines where a shell, a C program or Python reads lines. */
+static void a_test_is_one_line_or_it_is_not(void **state)
+{
+	static const char *const lines[] = {"unit/a", "unit/a b\\n$(x)`;\"'", "-rf/--",
+	    "модель/тест", "unit/\u00a0x", "unit/\u2027x"};
+	static const char *const others[] = {"unit/a\nb", "unit/a\rb", "\tunit/a", "unit/\033[2J",
+	    "unit/\177",
+	    "unit/\xc2\x85"
+	    "b",
+	    "unit/a\u2028b", "unit/a\u2029b", "unit/a\vb", "unit/a\x1e"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+		assert_true(experiment_test_is_line(lines[i]));
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_false(experiment_test_is_line(others[i]));
+}
+
 static void wrong_offers_name_the_field(void **state)
 {
 	(void)state;
@@ -328,6 +462,9 @@ int main(void)
 	    cmocka_unit_test(an_empty_text_that_may_be_absent_is),
 	    cmocka_unit_test(a_silent_accelerator_has_no_job),
 	    cmocka_unit_test(steps_are_not_told_of_the_lease),
+	    cmocka_unit_test(experiments_come_back_as_they_went),
+	    cmocka_unit_test(wrong_experiments_name_the_field),
+	    cmocka_unit_test(a_test_is_one_line_or_it_is_not),
 	    cmocka_unit_test(wrong_offers_name_the_field),
 	    cmocka_unit_test(titles_are_put_right),
 	    cmocka_unit_test(heartbeats_answers_come_back_as_they_went),
