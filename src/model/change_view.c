@@ -1,5 +1,8 @@
 #include "model/change_view.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/strv.h"
 
 struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
@@ -13,6 +16,18 @@ struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 	else if (w->evidence_job > 0 && w->evidence_job != w->job)
 		e.job = w->evidence_job;
 	return e;
+}
+
+static int by_name(const void *name, const void *a)
+{
+	return strcmp(name, ((const struct accelerator_view *)a)->name);
+}
+
+struct accelerator_view *change_view_accelerator(const struct change_view *v, const char *name)
+{
+	if (!v->n_accelerators)
+		return NULL;
+	return bsearch(name, v->accelerators, v->n_accelerators, sizeof(*v->accelerators), by_name);
 }
 
 void job_view_release(struct job_view *j)
@@ -37,14 +52,32 @@ static void release_dispatch(struct dispatch_view *d)
 	free(d->last_error);
 }
 
+static void release_experiment(struct experiment_view *e)
+{
+	for (size_t i = 0; i < e->n_results; i++) {
+		free(e->results[i].suite);
+		free(e->results[i].test);
+		free(e->results[i].dtype);
+	}
+	free(e->results);
+	free(e->runner);
+	free(e->sha);
+	free(e->cause);
+	free(e->state);
+	free(e->reason);
+}
+
 static void release_accelerator(struct accelerator_view *a)
 {
 	for (size_t i = 0; i < a->n_dispatches; i++)
 		release_dispatch(&a->dispatches[i]);
 	for (size_t i = 0; i < a->n_jobs; i++)
 		job_view_release(&a->jobs[i]);
+	for (size_t i = 0; i < a->n_experiments; i++)
+		release_experiment(&a->experiments[i]);
 	free(a->dispatches);
 	free(a->jobs);
+	free(a->experiments);
 	free(a->name);
 	free(a->title);
 	free(a->docs_url);

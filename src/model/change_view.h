@@ -10,6 +10,7 @@
 #include "model/accelerator.h"
 #include "model/accelerator_state.h"
 #include "model/attribution.h"
+#include "model/experiment.h"
 #include "model/states.h"
 
 struct job_view {
@@ -50,6 +51,29 @@ struct base_delta {
 	char **fixed, **disappeared, **newly_skipped;
 };
 
+/* A test of an experiment, and how it ended there. */
+struct experiment_result {
+	char *suite, *test, *dtype; /* dtype: NULL: none */
+	enum test_status status;    /* N_TEST_STATUSES: no result */
+	int64_t job;                /* the one that reported it; 0: none */
+};
+
+/* Some of the change's tests, run again at its head or its merge base (model/experiment.h). */
+struct experiment_view {
+	int64_t id, round;
+	enum experiment_side side;
+	char *runner, *sha;
+	char *cause;     /* "auto", "stress" */
+	char *state;     /* "planned", "started", "done", "cancelled", "expired", "void" */
+	char *reason;    /* why it ended without a result that counts; NULL: it did not */
+	bool is_pending; /* planned or started */
+	int64_t job;     /* its first; 0: none has begun */
+	int64_t created_ms, started_ms, ended_ms; /* 0: not yet */
+	int64_t n_tests;
+	struct experiment_result *results; /* by suite, test, dtype; may be cut */
+	size_t n_results;
+};
+
 struct accelerator_view {
 	char *name, *title, *docs_url, *help_url;
 	enum level level;
@@ -67,6 +91,8 @@ struct accelerator_view {
 	bool is_gone;       /* it is not registered any more */
 	struct standing at; /* on upstream's branch, as the dashboard shows it */
 	struct base_delta delta;
+	struct experiment_view *experiments; /* newest first; may be cut */
+	size_t n_experiments;
 };
 
 struct verdict_view {
@@ -84,6 +110,7 @@ struct verdict_view {
 	char *file;           /* where it failed, in upstream's tree; or NULL */
 	int64_t line;         /* 0: not known */
 	bool is_late;
+	bool is_rerunning; /* red, and an experiment that Outpost planned by itself is pending */
 };
 
 struct change_view {
@@ -116,6 +143,9 @@ struct verdict_evidence {
 	int64_t job;           /* 0: none */
 };
 struct verdict_evidence verdict_evidence_of(const struct verdict_view *w);
+
+/* One of v's accelerators, which are sorted by name; NULL: none is called so. */
+struct accelerator_view *change_view_accelerator(const struct change_view *v, const char *name);
 
 void job_view_release(struct job_view *j);
 void change_view_free(struct change_view *v);

@@ -106,6 +106,51 @@ static json_t *links_json(const struct accelerator_view *a)
 	return obj;
 }
 
+static json_t *result_json(const struct experiment_result *r)
+{
+	json_t *obj = json_object();
+
+	json_set_foreign_text(obj, "suite", r->suite);
+	json_set_foreign_text(obj, "test", r->test);
+	json_set_foreign_text(obj, "dtype", r->dtype);
+	json_set_str(
+	    obj, "status", r->status < N_TEST_STATUSES ? test_status_name(r->status) : NULL);
+	set_int_or_null(obj, "job", r->job);
+	return obj;
+}
+
+static json_t *experiment_view_json(const struct experiment_view *e)
+{
+	json_t *obj = json_object(), *results = json_array();
+
+	json_set_int(obj, "id", e->id);
+	json_set_str(obj, "side", experiment_side_name(e->side));
+	json_set_str(obj, "sha", e->sha);
+	json_set_int(obj, "round", e->round);
+	json_set_str(obj, "cause", e->cause);
+	json_set_str(obj, "state", e->state);
+	json_set_foreign_text(obj, "reason", e->reason);
+	json_set_foreign_text(obj, "runner", e->runner);
+	json_set_int(obj, "tests", e->n_tests);
+	for (size_t i = 0; i < e->n_results; i++)
+		json_array_append_new(results, result_json(&e->results[i]));
+	json_object_set_new(obj, "results", results);
+	set_int_or_null(obj, "job", e->job);
+	json_set_time(obj, "created_at", e->created_ms);
+	json_set_time(obj, "started_at", e->started_ms);
+	json_set_time(obj, "ended_at", e->ended_ms);
+	return obj;
+}
+
+static json_t *experiments_json(const struct accelerator_view *a)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < a->n_experiments; i++)
+		json_array_append_new(list, experiment_view_json(&a->experiments[i]));
+	return list;
+}
+
 static json_t *accelerator_json(const struct accelerator_view *a, const struct requirements *q)
 {
 	json_t *obj = json_object(), *dispatches = json_array(), *jobs = json_array();
@@ -121,6 +166,7 @@ static json_t *accelerator_json(const struct accelerator_view *a, const struct r
 	for (size_t i = 0; i < a->n_jobs; i++)
 		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
 	json_object_set_new(obj, "jobs", jobs);
+	json_object_set_new(obj, "experiments", experiments_json(a));
 	json_object_set_new(obj, "required", required_json(q));
 	json_object_set_new(obj, "delta", delta_json(&a->delta));
 	json_object_set_new(obj, "unhealthy", json_boolean(a->is_unhealthy));
@@ -165,6 +211,7 @@ static json_t *cell_json(
 	set_int_or_null(obj, "evidence_job", evidence.job);
 	json_set_foreign_text(obj, "evidence_url", url);
 	json_object_set_new(obj, "late", json_boolean(w->is_late));
+	json_object_set_new(obj, "rerunning", json_boolean(w->is_rerunning));
 	free(url);
 	return obj;
 }

@@ -26,6 +26,7 @@ enum job_end {
 struct tally {
 	size_t n[N_TEST_STATUSES], n_cells;
 	size_t n_counting, n_new, n_excused; /* of those that are FAIL or ERROR */
+	size_t n_rerunning;                  /* of them, by an experiment */
 	bool has_own_cells;                  /* or may have, in a view that was cut */
 };
 

@@ -64,6 +64,7 @@ static void count(const struct change_view *v, size_t accelerator, int64_t job, 
 		t->n_counting += check_counts(w);
 		t->n_new += w->attribution == ATTRIBUTION_NEW;
 		t->n_excused += !check_counts(w);
+		t->n_rerunning += w->is_rerunning;
 	}
 }
 
@@ -184,6 +185,8 @@ static char *title_of(enum job_end end, const struct job_view *job, const struct
 		break;
 	case END_FAILED:
 		append_failed(&out, t);
+		if (t->n_rerunning)
+			buf_appendf(&out, ", re-running %zu", t->n_rerunning);
 		break;
 	case END_UNHEALTHY:
 		append_n(&out, t->n_counting + t->n_excused, "failure");

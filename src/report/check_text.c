@@ -75,7 +75,7 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 		escape_markdown_code(out, w->message, MESSAGE_CHARS, MARKDOWN_TEXT);
 	}
 	append_evidence(out, w, o);
-	buf_append_char(out, '\n');
+	buf_append_str(out, w->is_rerunning ? " · re-running\n" : "\n");
 	free(name);
 }
 

@@ -52,19 +52,23 @@ static void append_error(struct buf *out, const struct verdict_view *w, const st
 	}
 }
 
-/* Our own words with commits in them. Whoever wrote them, they stay words. */
+/* Our own words with commits in them. Whoever wrote them, they stay words: a colon only where a space
+ * follows, because others are part of links and of GitHub's ":emoji:". */
 static bool is_plain(const char *reason)
 {
 	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789 ,;()'";
+				    "0123456789 ,;()':";
 
+	for (const char *colon = strchr(reason, ':'); colon; colon = strchr(colon + 1, ':'))
+		if (colon[1] != ' ')
+			return false;
 	return reason[strspn(reason, chars)] == '\0' && strlen(reason) <= REASON_MAX_CHARS;
 }
 
 /* What may be a commit goes into code: GitHub would make a link of it, also of another one. */
 static void append_reason(struct buf *out, const char *reason)
 {
-	static const char hex[] = "0123456789abcdefABCDEF", between[] = " ,;()'";
+	static const char hex[] = "0123456789abcdefABCDEF", between[] = " ,;()':";
 
 	if (!is_plain(reason)) {
 		escape_markdown_code(out, reason, REASON_MAX_CHARS, MARKDOWN_TEXT);
@@ -95,7 +99,7 @@ static void append_evidence(struct buf *out, const struct table *t, const struct
 	if (w->reason && w->reason[0]) {
 		buf_append_str(out, separator);
 		append_reason(out, w->reason);
-		separator = ": ";
+		separator = strchr(w->reason, ':') ? ", " : ": ";
 	}
 	if (e.issue_url && escape_url(&url, e.issue_url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
 		buf_appendf(out, "%s[issue](%s)", separator, buf_str(&url));
@@ -122,6 +126,7 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 	buf_append_str(out, ": ");
 	append_error(out, w, job);
 	append_evidence(out, t, w, o);
+	buf_append_str(out, w->is_rerunning ? " · re-running" : "");
 	if (comment_append_own_url(&url, o, "jobs", w->job))
 		buf_appendf(out, " · [this job](%s)", buf_str(&url));
 	buf_clear(&url);
@@ -209,6 +214,11 @@ void comment_append_failures(
 	}
 	if (n && t->view->is_being_attributed)
 		buf_append_str(out, "**Not classified yet**: evidence is being gathered\n\n");
+	else if (n && t->n_unclassified_rerunning == n)
+		buf_appendf(out,
+		    "**Not classified yet**: re-running %s, and %s a failure until that is "
+		    "done\n\n",
+		    n == 1 ? "it" : "them", n == 1 ? "it counts as" : "each counts as");
 	else if (n)
 		buf_appendf(out,
 		    "**Not classified**: nothing shows whether this change caused %s\n\n",

@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "base/str.h"
 #include "report/comment_internal.h"
+#include "report/count.h"
 #include "report/requirements.h"
 
 enum {
@@ -85,6 +86,19 @@ static void append_cancelled(struct buf *out, const struct table_column *c)
 static bool is_silent(const struct table_column *c)
 {
 	return c->silent != NULL;
+}
+
+static bool is_rerunning(const struct table_column *c)
+{
+	return c->n_rerunning > 0;
+}
+
+static void append_rerunning(struct buf *out, const struct table_column *c)
+{
+	comment_append_title(out, c->accelerator->title);
+	buf_append_str(out, " (");
+	count_append(out, c->n_rerunning);
+	buf_appendf(out, " failure%s)", c->n_rerunning == 1 ? "" : "s");
 }
 
 static bool is_running(const struct table_column *c)
@@ -308,6 +322,7 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 	static const struct paragraph paragraphs[] = {
 	    {"**No report:** ", is_silent, append_silent, "; "},
 	    {"**Incomplete:** ", is_incomplete, append_cut, "; "},
+	    {"**Re-running:** ", is_rerunning, append_rerunning, ", "},
 	    {"**Still running:** ", is_running, append_running, ", "},
 	    {"**Waiting for a machine:** ", is_waiting, append_waiting, ", "},
 	    {"**Cancelled:** ", is_cancelled, append_cancelled, ", "},

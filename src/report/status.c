@@ -53,6 +53,8 @@ static void append_column(struct buf *out, const struct table_column *c)
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
 		if (c->n_cells[counts[i].status])
 			buf_appendf(out, ", %zu %s", c->n_cells[counts[i].status], counts[i].word);
+	if (c->n_rerunning)
+		buf_appendf(out, ", re-running %zu", c->n_rerunning);
 	if (why) {
 		buf_append_str(out, ": ");
 		escape_markdown_code(out, why, REASON_MAX_CHARS, MARKDOWN_TEXT);

@@ -109,7 +109,7 @@ static void lead_unclassified(
 	count_append(out, n);
 	buf_appendf(out, " %s%s on ", plural(n, "failure", "failures"), style->bold_off);
 	append_titles(t, style, has_unclassified, out);
-	buf_append_str(out, t->view->is_being_attributed
+	buf_append_str(out, t->view->is_being_attributed || t->n_unclassified_rerunning == n
 				? ", not classified yet"
 				: plural(n, ", not classified: this change may have caused it",
 				      ", not classified: this change may have caused them"));
@@ -259,6 +259,17 @@ static void append_other_failures(
 	}
 }
 
+/* Until an experiment decides, the failures that it runs again count as they are. */
+static void append_rerunning(const struct table *t, const char **separator, struct buf *out)
+{
+	if (t->n_rerunning == 0)
+		return;
+	buf_appendf(out, "%sre-running ", *separator);
+	count_append(out, t->n_rerunning);
+	buf_append_str(out, plural(t->n_rerunning, " failure", " failures"));
+	*separator = ", ";
+}
+
 static void append_others(
     const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
 {
@@ -309,6 +320,7 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 	buf_appendf(out, "%s ", signs[table_verdict(t)]);
 	told = append_lead(t, style, out);
 	append_other_failures(t, told, &separator, out);
+	append_rerunning(t, &separator, out);
 	append_others(t, told, &separator, out);
 	buf_append_char(out, '.');
 }

@@ -234,7 +234,8 @@ enum verdict table_verdict(const struct table *t)
 
 	if (t->n_failures_in[FAILURE_NEW])
 		return VERDICT_FAIL;
-	if (is_more_to_come(t) || (is_unclassified && t->view->is_being_attributed))
+	if (is_more_to_come(t) || t->n_rerunning ||
+	    (is_unclassified && t->view->is_being_attributed))
 		return VERDICT_PENDING;
 	if (is_unclassified || n[OUTCOME_MISSING] || n[OUTCOME_LACKING] || n[OUTCOME_CANCELLED] ||
 	    t->has_unread_red)
@@ -252,7 +253,7 @@ bool table_is_complete(const struct table *t)
 			      t->columns[i].state == COLUMN_CANCELLED;
 	for (size_t i = 0; i < t->n_columns; i++)
 		is_complete = is_complete && t->columns[i].state != COLUMN_RUNNING;
-	return is_complete;
+	return is_complete && !t->n_rerunning;
 }
 
 size_t table_n_unrelated(const struct table *t)

@@ -76,6 +76,7 @@ struct table_column {
 	const struct dispatch_view *dispatch, *held, *silent;
 	size_t n_cells[N_TEST_STATUSES]; /* that have a row, or would have in a whole view */
 	size_t n_failures[N_FAILURE_GROUPS];
+	size_t n_rerunning; /* of the failures that count or are excused: those that run again */
 	size_t n_running_jobs;
 	size_t n_lacking; /* required suites and must_pass tests that are not there or neither
 			     passed nor failed */
@@ -130,6 +131,8 @@ struct table {
 	struct table_failure *failures; /* by group, column, row */
 	size_t n_failures;
 	size_t n_failures_in[N_FAILURE_GROUPS];
+	size_t n_rerunning;              /* of all columns */
+	size_t n_unclassified_rerunning; /* those of them that are UNCLASSIFIED */
 	size_t n_outcomes[N_OUTCOMES];
 	bool has_unread_red;   /* the view was cut and all that was read is red */
 	bool has_unread_other; /* it was, and more than passes was not read */
@@ -139,7 +142,8 @@ struct table {
 void table_init(struct table *t, const struct change_view *v);
 void table_release(struct table *t);
 enum verdict table_verdict(const struct table *t);
-/* Something has ended, and nobody is at work any more (what is held waits for a person). */
+/* Something has ended, and nobody is at work any more, on first runs or on experiments (what is
+ * held waits for a person). */
 bool table_is_complete(const struct table *t);
 /* Failures that something shows not to be the change's: KNOWN, BASE, FLAKY. */
 size_t table_n_unrelated(const struct table *t);

@@ -43,6 +43,7 @@ static json_t *column_json(const struct table_column *c)
 		    (int64_t)n_in(c, (enum failure_group)g));
 	json_set_int(obj, "passed", (int64_t)c->n_cells[TEST_PASS]);
 	json_set_int(obj, "lacking", (int64_t)c->n_lacking);
+	json_set_int(obj, "rerunning", (int64_t)c->n_rerunning);
 	return obj;
 }
 
@@ -77,8 +78,10 @@ json_t *verdict_json(const struct change_view *v)
 			n += n_in(&t.columns[i], (enum failure_group)g);
 		json_set_int(obj, failure_group_name((enum failure_group)g), (int64_t)n);
 	}
-	if (is_shown)
+	if (is_shown) {
+		json_set_int(obj, "rerunning", (int64_t)t.n_rerunning);
 		json_object_set_new(obj, "accelerators", columns_json(&t));
+	}
 	table_release(&t);
 	return obj;
 }

@@ -76,6 +76,13 @@ static inline struct verdict_view *golden_fail(struct change_view *v, size_t acc
 	return w;
 }
 
+static inline void golden_reason(struct verdict_view *w, const char *reason, int64_t evidence_job)
+{
+	free(w->reason);
+	w->reason = xstrdup(reason);
+	w->evidence_job = evidence_job;
+}
+
 static inline void golden_state(
     struct change_view *v, size_t accelerator, enum dispatch_state state, const char *why)
 {
@@ -205,6 +212,60 @@ static inline struct change_view *golden_being_looked_at(void)
 	struct change_view *v = golden_not_classified();
 
 	v->is_being_attributed = true;
+	return v;
+}
+
+/* Three failures run again, here and on the merge base: each counts until that has ended. */
+static inline struct change_view *golden_rerunning(void)
+{
+	struct change_view *v = golden_green(3);
+	struct verdict_view *w;
+
+	w = golden_fail(
+	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
+	w->is_rerunning = true;
+	w = golden_fail(
+	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
+	golden_reason(w, "likely flaky: seen elsewhere", 3801);
+	w->is_rerunning = true;
+	w = golden_fail(
+	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
+	w->is_rerunning = true;
+	return v;
+}
+
+/* The same when it has ended: one passed on this commit, one failed again, one fails on its base. */
+static inline struct change_view *golden_settled_by_rerun(void)
+{
+	struct change_view *v = golden_green(3);
+
+	golden_reason(golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW,
+			  "RuntimeError: no kernel for aten::rms_norm"),
+	    "green on the merge base 5eeaadb, and red twice here", 6002);
+	golden_reason(
+	    golden_fail(v, NPU, "qwen2", ATTRIBUTION_FLAKY, "TimeoutError: no answer within 600 s"),
+	    "it passed on this very commit, too", 6001);
+	return v;
+}
+
+static inline struct change_view *golden_confirmed_on_base(void)
+{
+	struct change_view *v = golden_green(3);
+
+	golden_reason(
+	    golden_fail(v, HPU, "bert", ATTRIBUTION_BASE, "IndexError: index 7 is out of bounds"),
+	    "red on the merge base 5eeaadb", 6004);
+	return v;
+}
+
+/* Similar words excuse nothing until the test has run again. */
+static inline struct change_view *golden_likely_flaky(void)
+{
+	struct change_view *v = golden_green(3);
+
+	golden_reason(golden_fail(v, XPU, "qwen2", ATTRIBUTION_UNCLASSIFIED,
+			  "TimeoutError: no answer within 600 s"),
+	    "likely flaky: seen elsewhere", 3801);
 	return v;
 }
 

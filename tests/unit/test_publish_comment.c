@@ -39,7 +39,7 @@ static struct world {
 	int64_t row_age_ms;
 	bool comes_during_claim; /* the first wish, while the second round of claims is under way */
 	struct get_comment known; /* what store_get_comment() answers */
-	bool is_being_attributed;
+	bool is_being_attributed, is_rerunning;
 	struct put_comment put;
 	struct outbox_done done;
 	char done_error[256];
@@ -156,8 +156,8 @@ int store_get_change(struct store *s, struct get_change *q)
 		a = view_add_accelerator(q->view, "npu", "NPU", LEVEL_2,
 		    w.is_running || w.is_change_silent ? DISPATCH_RUNNING : DISPATCH_DONE);
 		if (!w.is_change_silent)
-			view_add_verdict(
-			    q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1);
+			view_add_verdict(q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1)
+			    ->is_rerunning = w.is_rerunning;
 		q->view->is_being_attributed = w.is_being_attributed;
 	}
 	end_query(w.loop, &q->q);
@@ -621,6 +621,21 @@ static void test_last_result_goes_at_once(void **state)
 	assert_string_equal(traced, "update put ok closed");
 }
 
+/* The last experiment's end is the last result: until then an edit waits for its turn. */
+static void test_what_runs_again_is_not_the_last_result(void **state)
+{
+	(void)state;
+	know_comment(10 * 1000);
+	w.known.has_red_written = true;
+	w.known.change_id = 1;
+	w.has_red = w.is_rerunning = true;
+	run(1);
+	assert_string_equal(traced, "not_yet closed");
+	w.is_rerunning = false;
+	run(1);
+	assert_string_equal(traced, "update put ok closed");
+}
+
 static void test_evidence_is_waited_for_but_not_long(void **state)
 {
 	int64_t now_ms = clock_wall_ms();
@@ -716,6 +731,7 @@ int main(void)
 	    TEST(test_first_failure_of_a_new_head_goes_at_once),
 	    TEST(test_edits_leave_room_for_failures),
 	    TEST(test_last_result_goes_at_once),
+	    TEST(test_what_runs_again_is_not_the_last_result),
 	    TEST(test_evidence_is_waited_for_but_not_long),
 	    TEST(test_row_is_given_back_although_the_store_is_busy),
 	    TEST(test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute),

@@ -250,6 +250,112 @@ static void test_verdicts(void **state)
 	}
 }
 
+/* While an experiment runs a failure again, the failure counts as it is: the verdict is never pass, and the
+ * change is not complete. */
+static void test_what_runs_again_counts_until_it_has_ended(void **state)
+{
+	static const struct {
+		enum attribution attribution;
+		const char *verdict, *first_line;
+	} cases[] = {
+	    {ATTRIBUTION_NEW, "fail", "1 new failure on A; re-running 1 failure."},
+	    {ATTRIBUTION_UNCLASSIFIED, "pending",
+		"1 failure on A, not classified yet; re-running 1 failure."},
+	    {ATTRIBUTION_KNOWN, "pending",
+		"Nothing new is red so far: 1 failure not caused by this change (known);"
+		" re-running 1 failure."},
+	    {ATTRIBUTION_BASE, "pending",
+		"Nothing new is red so far: 1 failure not caused by this change (on the base);"
+		" re-running 1 failure."},
+	    {ATTRIBUTION_FLAKY, "pending",
+		"Nothing new is red so far: 1 failure not caused by this change (flaky);"
+		" re-running 1 failure."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct change_view *v = view_new();
+		size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
+		struct verdict_view *w;
+		json_t *obj, *summary;
+
+		view_add_verdict(v, a, "s", "t", TEST_PASS, 1);
+		w = view_add_verdict(v, a, "s", "u", TEST_FAIL, 1);
+		w->attribution = cases[i].attribution;
+		w->is_rerunning = true;
+		obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+		summary = json_object_get(obj, "summary");
+		assert_string_equal(json_get_str(summary, "verdict"), cases[i].verdict);
+		assert_string_equal(json_get_str(summary, "text"), cases[i].first_line);
+		assert_int_equal(json_get_int(summary, "rerunning", -1), 1);
+		assert_false(json_get_bool(summary, "complete", true));
+		assert_false(comment_is_complete(v));
+		json_decref(obj);
+		v->verdicts[1].is_rerunning = false;
+		assert_true(comment_is_complete(v));
+		v->verdicts[1].is_rerunning = true;
+		v->accelerators[a].is_unhealthy = true; /* what does not count is not waited for */
+		assert_true(comment_is_complete(v));
+		change_view_free(v);
+	}
+}
+
+static void add_experiment(struct change_view *v, size_t accelerator)
+{
+	struct accelerator_view *a = &v->accelerators[accelerator];
+	struct experiment_view *e = VIEW_PUSH(a->experiments, a->n_experiments);
+	struct experiment_result *r;
+
+	*e = (struct experiment_view){.id = 9,
+	    .side = EXPERIMENT_BASE,
+	    .sha = xstrdup(VIEW_BASE_SHA),
+	    .round = 2,
+	    .cause = xstrdup("stress"),
+	    .state = xstrdup("void"),
+	    .reason = xstrdup("another\xFF commit"),
+	    .runner = xstrdup("ci"),
+	    .n_tests = 3,
+	    .job = 77,
+	    .created_ms = VIEW_NOW_MS};
+	r = VIEW_PUSH(e->results, e->n_results);
+	*r = (struct experiment_result){xstrdup("model"), xstrdup("llama3"), NULL, TEST_PASS, 77};
+	r = VIEW_PUSH(e->results, e->n_results);
+	*r = (struct experiment_result){
+	    xstrdup("unit"), xstrdup("op"), xstrdup("bf16"), N_TEST_STATUSES, 0};
+}
+
+static void test_json_lists_experiments(void **state)
+{
+	struct change_view *v = make_view();
+	json_t *obj, *npu, *e, *r;
+
+	(void)state;
+	add_experiment(v, 0);
+	obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	npu = json_array_get(json_object_get(obj, "accelerators"), 0);
+	e = json_array_get(json_object_get(npu, "experiments"), 0);
+	assert_int_equal(json_get_int(e, "id", 0), 9);
+	assert_string_equal(json_get_str(e, "side"), "base");
+	assert_string_equal(json_get_str(e, "sha"), VIEW_BASE_SHA);
+	assert_int_equal(json_get_int(e, "round", 0), 2);
+	assert_string_equal(json_get_str(e, "cause"), "stress");
+	assert_string_equal(json_get_str(e, "state"), "void");
+	assert_string_equal(json_get_str(e, "reason"), "another\xEF\xBF\xBD commit");
+	assert_int_equal(json_get_int(e, "tests", 0), 3);
+	assert_int_equal(json_get_int(e, "job", 0), 77);
+	assert_string_equal(json_get_str(e, "created_at"), "2026-11-20T12:00:00Z");
+	assert_true(json_is_null(json_object_get(e, "started_at")));
+	r = json_array_get(json_object_get(e, "results"), 0);
+	assert_string_equal(json_get_str(r, "status"), "PASS");
+	assert_int_equal(json_get_int(r, "job", 0), 77);
+	r = json_array_get(json_object_get(e, "results"), 1);
+	assert_true(json_is_null(json_object_get(r, "status")));
+	assert_true(json_is_null(json_object_get(r, "job")));
+	assert_string_equal(json_get_str(r, "dtype"), "bf16");
+	json_decref(obj);
+	change_view_free(v);
+}
+
 /* ---- what the first line may say, asked of every pair of accelerators ---- */
 
 static const struct seen {
@@ -455,6 +561,8 @@ int main(void)
 	    cmocka_unit_test(test_json_says_why),
 	    cmocka_unit_test(test_verdict_counts),
 	    cmocka_unit_test(test_verdicts),
+	    cmocka_unit_test(test_what_runs_again_counts_until_it_has_ended),
+	    cmocka_unit_test(test_json_lists_experiments),
 	    cmocka_unit_test(test_first_line_of_every_situation),
 	    cmocka_unit_test(test_nothing_is_green_without_a_pass),
 	    cmocka_unit_test(test_terminal_is_aligned),

@@ -1,5 +1,7 @@
 /* What is read: one change whole and cut, lists, figures, totals, the mirror of the
  * registry; and what retention takes away. */
+#include "base/file.h"
+#include "store/db.h"
 #include "store_rig.h"
 
 static char *no_names[] = {NULL};
@@ -297,6 +299,91 @@ static void totals_are_true(void **state)
 	assert_true(t.db_bytes > 0);
 }
 
+/* ---- experiments ---- */
+
+static void write_rows(const char *script)
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	struct db *d;
+
+	rig_close();
+	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	assert_int_equal(db_script(d, script, NULL), 0);
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	free(path);
+	rig_open();
+}
+
+#define EXPERIMENT(id, cause, side, state, run)                                                    \
+	"INSERT INTO experiment (id, change_id, accelerator, runner, dispatch_id, cause, round,"   \
+	" side, sha, state, run_change_id, created_ms, expires_ms) SELECT " #id                    \
+	", c.id, 'npu', 'ci', '', '" cause "', 1, '" side "', c.head_sha, '" state "', " run       \
+	", 1000, 2000 FROM change c WHERE c.kind = 'pull_request'"
+#define EXPERIMENT_TEST(id, name)                                                                  \
+	"INSERT INTO experiment_test SELECT " #id ", id FROM test WHERE name = '" name "'"
+
+static const struct verdict_view *cell(const struct change_view *v, const char *test)
+{
+	for (size_t i = 0; i < v->n_verdicts; i++)
+		if (strcmp(v->verdicts[i].test, test) == 0)
+			return &v->verdicts[i];
+	fail_msg("no cell %s", test);
+	return NULL;
+}
+
+static void a_change_shows_its_experiments(void **state)
+{
+	static const char rows[] = EXPERIMENT(1, "auto", "head", "done", "900") ";" EXPERIMENT_TEST(
+	    1, "a") ";" EXPERIMENT_TEST(1,
+	    "b") ";"
+		 "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late)"
+		 " SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';" EXPERIMENT(
+		     2, "auto", "base", "planned", "NULL") ";" EXPERIMENT_TEST(2,
+		     "b") ";" EXPERIMENT_TEST(2, "c") ";" /* has passed: it is not red */
+	    EXPERIMENT(3, "stress", "head", "started", "NULL") ";" EXPERIMENT_TEST(3, "d");
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct test_result tests[] = {
+	    {.suite = (char *)"u", .name = (char *)"a", .status = TEST_FAIL},
+	    {.suite = (char *)"u", .name = (char *)"b", .status = TEST_FAIL},
+	    {.suite = (char *)"u", .name = (char *)"c", .status = TEST_PASS},
+	    {.suite = (char *)"u", .name = (char *)"d", .status = TEST_FAIL}};
+	struct experiment_view *e;
+	struct change_view *v;
+	char *id;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 0, wants, 1);
+	id = rig_dispatch_id(HEAD_A, "npu");
+	complete(id, "test", "failure", tests, ARRAY_LEN(tests), T0);
+	free(id);
+	write_rows(rows);
+	v = rig_view_of(1, NULL);
+	assert_int_equal(v->accelerators[0].n_experiments, 3);
+	e = v->accelerators[0].experiments;
+	assert_int_equal(e[0].id, 3); /* the newest first */
+	assert_string_equal(e[0].cause, "stress");
+	assert_true(e[0].is_pending);
+	assert_int_equal(e[1].side, EXPERIMENT_BASE);
+	assert_string_equal(e[1].state, "planned");
+	assert_int_equal(e[1].n_tests, 2);
+	assert_int_equal(e[1].results[0].status, N_TEST_STATUSES);
+	assert_int_equal(e[1].job, 0);
+	assert_false(e[2].is_pending);
+	assert_int_equal(e[2].n_results, 2);
+	assert_string_equal(e[2].results[0].test, "a");
+	assert_int_equal(e[2].results[0].status, TEST_PASS);
+	assert_int_equal(e[2].results[0].job, 55);
+	assert_int_equal(e[2].results[1].status, N_TEST_STATUSES);
+	assert_string_equal(e[2].sha, HEAD_A);
+	assert_false(cell(v, "a")->is_rerunning); /* it has ended */
+	assert_true(cell(v, "b")->is_rerunning);
+	assert_false(cell(v, "c")->is_rerunning);
+	assert_false(cell(v, "d")->is_rerunning); /* a member asked for it: it decides nothing */
+	change_view_free(v);
+}
+
 /* ---- retention ---- */
 
 static int retain(int64_t deliveries_before_ms, int64_t results_before_ms)
@@ -410,6 +497,7 @@ int main(void)
 	    TEST(dispatches_are_listed_newest_first),
 	    TEST(figures_count_a_month_and_the_red_since),
 	    TEST(totals_are_true),
+	    TEST(a_change_shows_its_experiments),
 	    TEST(old_bodies_go_before_their_guids),
 	    TEST(old_results_go_with_all_that_hangs_on_them),
 	    TEST(retention_takes_bounded_pieces),
