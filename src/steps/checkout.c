@@ -39,8 +39,9 @@ static bool is_plain_ref(const char *ref)
 static char *fallback_ref(const struct job *j)
 {
 	const struct lease_offer *o = &j->offer;
+	bool is_base = o->experiment && o->experiment->side == EXPERIMENT_BASE;
 
-	if (o->number > 0)
+	if (o->number > 0 && !is_base)
 		return xasprintf("refs/pull/%lld/head", (long long)o->number);
 	return o->ref && is_plain_ref(o->ref) ? xstrdup(o->ref) : NULL;
 }

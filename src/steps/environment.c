@@ -69,9 +69,11 @@ static void set_system(struct environment *v, const struct job *j)
 static void set_job(struct environment *v, const struct job *j)
 {
 	const struct lease_offer *o = &j->offer;
+	const struct experiment_request *x = o->experiment;
+	bool is_base = x && x->side == EXPERIMENT_BASE; /* nothing of the pull request is tested */
 	char number[24] = "", attempt[16];
 
-	if (o->number > 0)
+	if (o->number > 0 && !is_base)
 		snprintf(number, sizeof(number), "%lld", (long long)o->number);
 	snprintf(attempt, sizeof(attempt), "%d", o->attempt);
 	set(v, "CI", "true");
@@ -85,6 +87,10 @@ static void set_job(struct environment *v, const struct job *j)
 	set(v, "OUTPOST_KIND", change_kind_name(o->kind));
 	set(v, "OUTPOST_ACCELERATOR", o->accelerator);
 	set(v, "OUTPOST_ATTEMPT", attempt);
+	if (x) {
+		set(v, "OUTPOST_TESTS", j->tests_file);
+		set(v, "OUTPOST_EXPERIMENT_SIDE", experiment_side_name(x->side));
+	}
 }
 
 void environment_of_step(struct environment *v, const struct job *j)

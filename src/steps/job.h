@@ -22,8 +22,9 @@ struct job {
 	struct steps_pace pace;
 	/* real paths, so that what programs are told is what they find */
 	char *folder, *work, *temporary, *results, *change_file;
-	char *git_home; /* git's HOME: nothing but .gitconfig, ours */
-	char **mirrors; /* what the work tree and its submodules borrow from; NULL: nothing */
+	char *tests_file; /* NULL: the job is no experiment, all tests run */
+	char *git_home;   /* git's HOME: nothing but .gitconfig, ours */
+	char **mirrors;   /* what the work tree and its submodules borrow from; NULL: nothing */
 	struct lease_offer offer;
 	struct masks *masks;
 	struct job_log *log;

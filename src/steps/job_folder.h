@@ -8,6 +8,7 @@
  *   lock         job     flock()ed as long as the job's process lives, or anything that has still
  *                        to clean up after it; holds its process id
  *   change.json  job     what OUTPOST_CHANGE_JSON names
+ *   tests        job     what OUTPOST_TESTS names; only of an experiment
  *   work/        job     the steps' working folder, fresh; work/results/ is OUTPOST_RESULTS
  *   tmp/         job     the steps' TMPDIR; in the sandbox it is their /tmp
  *   git/         job     git's HOME, with the one file of settings that git reads

@@ -200,6 +200,8 @@ static char **options(const struct runner_config *c, const struct sandbox_places
 	add(&argv, "--bind", places->work, places->work);
 	if (places->change_file)
 		add(&argv, "--ro-bind", places->change_file, places->change_file);
+	if (places->tests_file)
+		add(&argv, "--ro-bind", places->tests_file, places->tests_file);
 	for (char *const *p = places->mirrors; p && *p; p++)
 		add(&argv, "--ro-bind", *p, *p);
 	add_cover(&argv, c, c->path);

@@ -9,6 +9,7 @@ struct sandbox_places {
 	const char *work;        /* writable, at its own path */
 	const char *temporary;   /* becomes /tmp */
 	const char *change_file; /* readable; may be NULL */
+	const char *tests_file;  /* readable; may be NULL */
 	char *const *mirrors;    /* readable; may be NULL */
 };
 

@@ -86,6 +86,7 @@ static int open_sandbox(const struct job *j, const char *run, struct sandbox *re
 	const struct sandbox_places places = {.work = j->work,
 	    .temporary = j->temporary,
 	    .change_file = j->change_file,
+	    .tests_file = j->tests_file,
 	    .mirrors = j->mirrors};
 
 	return sandbox_open(j->config, &places, run, ret, e);

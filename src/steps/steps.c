@@ -105,6 +105,41 @@ static int write_change(struct job *j, struct error *e)
 	return rc;
 }
 
+/* One test in a line, for steps that read lines. A name that would take several of them is no line of its own
+ * and might be taken for another test, so it is left out. */
+static int write_tests(struct job *j, struct error *e)
+{
+	const struct experiment_request *x = j->offer.experiment;
+	struct buf lines = BUF_INIT(LEASE_OFFER_MAX_BYTES);
+	size_t n = 0, n_left_out = 0;
+	int rc = 0;
+
+	if (!x)
+		return 0;
+	for (char **test = x->tests; *test; test++) {
+		if (!experiment_test_is_line(*test)) {
+			n_left_out++;
+			continue;
+		}
+		n++;
+		buf_appendf(&lines, "%s\n", *test);
+	}
+	job_log_say(j->log, "experiment: tests to run again: %zu, at %s, the %s", n, x->sha,
+	    x->side == EXPERIMENT_HEAD ? "pull request's head" : "merge base");
+	if (n_left_out > 0)
+		job_log_say(j->log,
+		    "experiment: tests left out, because their names hold control characters: %zu",
+		    n_left_out);
+	j->tests_file = job_folder_file(j->folder, "tests");
+	if (n == 0)
+		rc = error_set(
+		    e, ERR_INVALID, "no test of the experiment has a name that fits into a line");
+	else
+		rc = job_folder_write(j->folder, "tests", buf_str(&lines), lines.len, e);
+	buf_release(&lines);
+	return rc;
+}
+
 /* Whatever was begun here once is not begun again: its steps may have done half of anything. */
 static int prepare(struct job *j, struct error *e)
 {
@@ -121,6 +156,8 @@ static int prepare(struct job *j, struct error *e)
 		rc = make_folder(j->temporary, e);
 	if (!rc)
 		rc = write_change(j, e);
+	if (!rc)
+		rc = write_tests(j, e);
 	return rc;
 }
 
@@ -253,6 +290,7 @@ static void job_release(struct job *j)
 	free(j->temporary);
 	free(j->results);
 	free(j->change_file);
+	free(j->tests_file);
 	free(j->git_home);
 	strv_free(j->mirrors);
 	lease_offer_release(&j->offer);

@@ -97,6 +97,24 @@ static inline void rig_defaults(void)
 	rig_pace = (struct steps_pace){.kill_after_ms = RIG_WAIT_MS, .retry_ms = 1};
 }
 
+/* Makes the job an experiment on the commit that it tests; `tests` ends with NULL. */
+static struct experiment_request rig_experiment;
+static inline void rig_become_experiment(enum experiment_side side, const char *const *tests)
+{
+	static char *jobs[] = {(char *)"tests", NULL};
+
+	rig_experiment = (struct experiment_request){.id = 9,
+	    .of = (char *)"dispatch0",
+	    .side = side,
+	    .sha = rig_offer.head_sha,
+	    .tests = (char **)(void *)tests,
+	    .jobs = jobs,
+	    .environment = (char *)"{\"device\":\"910B\"}"};
+	rig_offer.kind = CHANGE_EXPERIMENT;
+	rig_offer.event_type = rig_offer.action = (char *)"experiment";
+	rig_offer.experiment = &rig_experiment;
+}
+
 static inline void rig_write(const char *path, const char *text)
 {
 	struct error e = {0};

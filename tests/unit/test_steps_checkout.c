@@ -106,6 +106,63 @@ static void test_pull_request_by_its_ref(void **state)
 	rig_assert_log_lacks("== step look");
 }
 
+/* The merge base of pull request 7: a commit that its branch has left behind. */
+static void become_experiment_on_base(void)
+{
+	static const char *const tests[] = {"unit/a", NULL};
+
+	make_pull("of the pull request");
+	shell(origin, "git rev-parse main", sha);
+	commit(origin, "newer on main");
+	rig_offer.ref = (char *)"refs/heads/main";
+	rig_become_experiment(EXPERIMENT_BASE, tests);
+	rig_step("look", "cat file; git rev-parse HEAD", MINUTE_MS);
+}
+
+static void test_experiment_on_the_base_is_fetched_by_its_commit(void **state)
+{
+	(void)state;
+	become_experiment_on_base();
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("\nsecond\n");
+	rig_assert_log_has(sha);
+}
+
+/* A server that gives no commit by its name has the merge base on the branch, and the pull request's own
+ * commits are not looked at. */
+static void test_experiment_on_the_base_by_its_branch(void **state)
+{
+	(void)state;
+	speak_the_old_protocol();
+	become_experiment_on_base();
+	rig_config.git_depth = 5;
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("fetching refs/heads/main");
+	rig_assert_log_lacks("refs/pull/7");
+	rig_assert_log_has("\nsecond\n");
+}
+
+static void test_experiment_on_the_head_by_its_ref(void **state)
+{
+	static const char *const tests[] = {"unit/a", NULL};
+
+	(void)state;
+	speak_the_old_protocol();
+	make_pull("pulled");
+	shell(origin, "git checkout -q refs/pull/7/head", NULL);
+	commit(origin, "newer");
+	shell(origin, "git update-ref refs/pull/7/head HEAD && git checkout -q main", NULL);
+	rig_become_experiment(EXPERIMENT_HEAD, tests);
+	rig_config.git_depth = 5;
+	rig_step("look", "cat file", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	rig_assert_log_has("fetching refs/pull/7/head");
+	rig_assert_log_has("\npulled\n");
+}
+
 static void test_pull_request_that_is_gone(void **state)
 {
 	(void)state;
@@ -344,11 +401,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(test_commit),
 	    TEST(test_second_job_needs_no_network), TEST(test_all_of_history_after_a_part_of_it),
 	    TEST(test_pull_request_is_fetched_by_its_commit), TEST(test_pull_request_by_its_ref),
-	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
-	    TEST(test_network_failure_is_tried_again), TEST(test_hostile_repository),
-	    TEST(test_users_configuration_is_not_run), TEST(test_report_of_the_repository),
-	    TEST(test_stale_locks), TEST(test_in_the_sandbox), TEST(test_cancel),
-	    TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
+	    TEST(test_experiment_on_the_base_is_fetched_by_its_commit),
+	    TEST(test_experiment_on_the_base_by_its_branch),
+	    TEST(test_experiment_on_the_head_by_its_ref), TEST(test_pull_request_that_is_gone),
+	    TEST(test_push_that_is_gone), TEST(test_network_failure_is_tried_again),
+	    TEST(test_hostile_repository), TEST(test_users_configuration_is_not_run),
+	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox),
+	    TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
 	    TEST(test_damaged_mirror)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,78 @@ static void test_environment(void **state)
 	assert_null(strstr(out, "runner-token"));
 }
 
+static void test_experiment(void **state)
+{
+	static const char *const tests[] = {"unit/tests.test_ops.TestOps.test_add[npu]",
+	    "-k/$(touch ran) `touch ran`; touch ran", "unit/it's \"quoted\" \\n %s", "модель/тест",
+	    NULL};
+
+	(void)state;
+	rig_become_experiment(EXPERIMENT_HEAD, tests);
+	rig_step("env",
+	    "cp \"$OUTPOST_TESTS\" out; echo \"side=$OUTPOST_EXPERIMENT_SIDE pr=$OUTPOST_PR "
+	    "sha=$OUTPOST_HEAD_SHA kind=$OUTPOST_KIND\"; cat \"$OUTPOST_CHANGE_JSON\"",
+	    MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	assert_string_equal(rig_read("work/out"),
+	    "unit/tests.test_ops.TestOps.test_add[npu]\n-k/$(touch ran) `touch ran`; touch ran\n"
+	    "unit/it's \"quoted\" \\n %s\nмодель/тест\n");
+	rig_assert_log_has("\nside=head pr=7 sha=" RIG_SHA " kind=experiment\n");
+	rig_assert_log_has(
+	    "== experiment: tests to run again: 4, at " RIG_SHA ", the pull request's head\n");
+	rig_assert_log_has("\"experiment\":{\"id\":9,\"of\":\"dispatch0\",\"side\":\"head\"");
+	rig_assert_log_has("\"environment\":{\"device\":\"910B\"}");
+	assert_false(rig_has("work/ran"));
+}
+
+/* A name that would be several lines, in any program's eyes, is none. */
+static void test_experiment_with_names_that_break_lines(void **state)
+{
+	static const char *const tests[] = {"unit/a\nunit/b", "unit/c", "unit/\033[2Jd", "unit/e\r",
+	    "unit/f\u2028unit/g", "unit/\tx", NULL};
+
+	(void)state;
+	rig_become_experiment(EXPERIMENT_BASE, tests);
+	rig_step("look",
+	    "cp \"$OUTPOST_TESTS\" out; echo \"side=$OUTPOST_EXPERIMENT_SIDE pr=<$OUTPOST_PR>\"; "
+	    "python3 -c 'import os; "
+	    "print(open(os.environ[\"OUTPOST_TESTS\"]).read().splitlines())'",
+	    MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	assert_string_equal(rig_read("work/out"), "unit/c\n");
+	rig_assert_log_has("\n['unit/c']\n");
+	rig_assert_log_has("\nside=base pr=<>\n"); /* nothing of the pull request is tested */
+	rig_assert_log_has(
+	    "== experiment: tests to run again: 1, at " RIG_SHA ", the merge base\n");
+	rig_assert_log_has(
+	    "== experiment: tests left out, because their names hold control characters: 5\n");
+}
+
+/* Nor does an empty list ever mean all tests. */
+static void test_experiment_without_a_test(void **state)
+{
+	static const char *const tests[] = {"unit/a\nunit/b", NULL};
+
+	(void)state;
+	rig_become_experiment(EXPERIMENT_HEAD, tests);
+	rig_step("never", "touch ran", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "no test of the experiment has a name that fits");
+	assert_false(rig_has("work/ran"));
+}
+
+static void test_ordinary_jobs_list_no_tests(void **state)
+{
+	(void)state;
+	rig_step(
+	    "env", "test -z \"${OUTPOST_TESTS+set}${OUTPOST_EXPERIMENT_SIDE+set}\"", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("success", NULL);
+	assert_false(rig_has("tests"));
+}
+
 static void test_push_has_no_number(void **state)
 {
 	(void)state;
@@ -374,6 +446,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_success), TEST(test_failing_step_ends_the_job),
 	    TEST(test_signal), TEST(test_missing_program_is_no_failure), TEST(test_environment),
+	    TEST(test_experiment), TEST(test_experiment_with_names_that_break_lines),
+	    TEST(test_experiment_without_a_test), TEST(test_ordinary_jobs_list_no_tests),
 	    TEST(test_push_has_no_number), TEST(test_timeout_terminates_the_group),
 	    TEST(test_ignored_sigterm_is_followed_by_sigkill),
 	    TEST(test_the_group_has_time_after_its_leader), TEST(test_the_whole_job_has_a_time),

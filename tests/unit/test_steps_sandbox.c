@@ -50,6 +50,24 @@ static void test_can_do_its_work(void **state)
 	rig_assert_log_has("== sandbox: bubblewrap: no network, no devices;");
 }
 
+static void test_tests_of_an_experiment_can_be_read(void **state)
+{
+	static const char *const tests[] = {"unit/a", "--/$(reboot) b", NULL};
+
+	(void)state;
+	needs_sandbox();
+	rig_become_experiment(EXPERIMENT_BASE, tests);
+	run("cp \"$OUTPOST_TESTS\" out; (echo x >\"$OUTPOST_TESTS\") 2>/dev/null && echo wrote; "
+	    "(rm -f \"$OUTPOST_TESTS\") 2>/dev/null && echo removed; "
+	    "(mv out2 \"$OUTPOST_TESTS\") 2>/dev/null && echo moved; true");
+	rig_assert_conclusion("success", NULL);
+	assert_string_equal(rig_read("work/out"), "unit/a\n--/$(reboot) b\n");
+	assert_string_equal(rig_read("tests"), "unit/a\n--/$(reboot) b\n");
+	rig_assert_log_lacks("\nwrote");
+	rig_assert_log_lacks("\nremoved");
+	rig_assert_log_lacks("\nmoved");
+}
+
 static void test_system_is_read_only(void **state)
 {
 	(void)state;
@@ -401,10 +419,10 @@ static void test_check_of_the_work_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_can_do_its_work),
-	    TEST(test_system_is_read_only), TEST(test_private_things_are_not_there),
-	    TEST(test_allowed_folders_hide_them_still), TEST(test_no_network),
-	    TEST(test_allowed_network), TEST(test_devices), TEST(test_listed_device),
-	    TEST(test_processes_are_its_own), TEST(test_no_privileges),
+	    TEST(test_tests_of_an_experiment_can_be_read), TEST(test_system_is_read_only),
+	    TEST(test_private_things_are_not_there), TEST(test_allowed_folders_hide_them_still),
+	    TEST(test_no_network), TEST(test_allowed_network), TEST(test_devices),
+	    TEST(test_listed_device), TEST(test_processes_are_its_own), TEST(test_no_privileges),
 	    TEST(test_sigterm_arrives_inside), TEST(test_deaf_and_detached_ends),
 	    TEST(test_killed_job_leaves_nothing), TEST(test_exit_codes), TEST(test_hidden_program),
 	    TEST(test_sandbox_that_cannot_be_set_up), TEST(test_check),
