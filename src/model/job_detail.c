@@ -16,6 +16,10 @@ void job_detail_free(struct job_detail *d)
 	free(d->message);
 	free(d->environment);
 	free(d->triage);
+	free(d->experiment.cause);
+	free(d->experiment.state);
+	free(d->experiment.reason);
+	free(d->experiment.explained_sha);
 	free(d->machine);
 	free(d);
 }

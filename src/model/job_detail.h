@@ -7,13 +7,24 @@
 #include "model/change_view.h"
 #include "model/job_report.h"
 
+/* The experiment whose run a job belongs to (model/experiment.h). */
+struct job_experiment {
+	int64_t id; /* 0: it belongs to none */
+	int64_t round;
+	enum experiment_side side;
+	char *cause, *state, *reason; /* as in experiment_view (model/change_view.h) */
+	char *explained_sha;          /* the head of the change that it explains */
+};
+
 struct job_detail {
 	struct job_view job;
 	char *dispatch_id; /* "" for a self-report */
 	char *accelerator;
 	enum change_kind kind;
-	char *repository, *head_sha;
-	int64_t number;  /* a pull request that has this head, 0: none */
+	char *repository, *head_sha; /* the tested commit */
+	int64_t
+	    number; /* a pull request that has this head, or that an experiment explains; 0: none */
+	struct job_experiment experiment;
 	bool is_current; /* false: another attempt or round took its place, and it is not counted */
 	int64_t
 	    superseded_by; /* the job that counts instead of it; 0: it counts, or none has come */

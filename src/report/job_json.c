@@ -100,6 +100,24 @@ static json_t *cursor_json(int64_t next)
 	return next ? json_sprintf("%lld", (long long)next) : json_null();
 }
 
+/* Null for a job of no experiment. */
+static json_t *job_experiment_json(const struct job_experiment *e)
+{
+	json_t *obj;
+
+	if (!e->id)
+		return json_null();
+	obj = json_object();
+	json_set_int(obj, "id", e->id);
+	json_set_str(obj, "side", experiment_side_name(e->side));
+	json_set_int(obj, "round", e->round);
+	json_set_str(obj, "cause", e->cause);
+	json_set_str(obj, "state", e->state);
+	json_set_foreign_text(obj, "reason", e->reason);
+	json_set_str(obj, "explains", e->explained_sha);
+	return obj;
+}
+
 json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 {
 	json_t *obj = job_view_json(&d->job), *tests = json_array();
@@ -110,7 +128,9 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 	json_set_str(obj, "repository", d->repository);
 	json_set_str(obj, "head_sha", d->head_sha);
 	json_object_set_new(obj, "number", d->number ? json_integer(d->number) : json_null());
-	json_set_change_url(obj, "change_url", public_url, d->kind, d->number, d->head_sha);
+	json_set_change_url(obj, "change_url", public_url, d->kind, d->number,
+	    d->experiment.id ? d->experiment.explained_sha : d->head_sha);
+	json_object_set_new(obj, "experiment", job_experiment_json(&d->experiment));
 	json_set_foreign_text(obj, "message", d->message);
 	json_object_set_new(obj, "environment", stored_json(d->environment));
 	json_object_set_new(obj, "triage", stored_json(d->triage));

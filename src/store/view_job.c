@@ -64,6 +64,30 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	return v;
 }
 
+static void read_experiment(struct db *d, struct job_detail *v)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT e.id, e.round, e.side, e.cause, e.state, e.reason, x.head_sha,"
+	    " (SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = x.id)"
+	    " FROM job j JOIN experiment e ON e.run_change_id = j.change_id"
+	    " JOIN change x ON x.id = e.change_id WHERE j.id = ?1",
+	    V_INT(v->job.id));
+
+	if (rows_next(r)) {
+		v->experiment = (struct job_experiment){
+		    .id = rows_int(r, 0),
+		    .round = rows_int(r, 1),
+		    .side = experiment_side_parse(rows_text(r, 2)),
+		    .cause = rows_dup(r, 3),
+		    .state = rows_dup(r, 4),
+		    .reason = rows_dup(r, 5),
+		    .explained_sha = rows_dup(r, 6),
+		};
+		v->number = rows_int(r, 7);
+	}
+	rows_end(r);
+}
+
 static void add_test(struct job_detail *v, const struct rows *r)
 {
 	/* A report has at most REPORT_TESTS_MAX: doubling from one is no concern. */
@@ -141,6 +165,8 @@ static int job_run(struct store_query *q, struct db *d)
 	g->job = read_job(d, g->id);
 	if (!g->job)
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	if (g->job->kind == CHANGE_EXPERIMENT)
+		read_experiment(d, g->job);
 	read_tests(d, g, g->job);
 	return 0;
 }

@@ -324,6 +324,16 @@ static void write_rows(const char *script)
 #define EXPERIMENT_TEST(id, name)                                                                  \
 	"INSERT INTO experiment_test SELECT " #id ", id FROM test WHERE name = '" name "'"
 
+#define RUN_OF_EXPERIMENT                                                                          \
+	"INSERT INTO change (id, kind, experiment_id, repository, repository_key, head_sha,"       \
+	" state, created_ms, active_ms) SELECT 900, 'experiment', 1, repository, repository_key,"  \
+	" head_sha, 'open', 1000, 1000 FROM change WHERE kind = 'pull_request'"
+#define JOB_OF_RUN                                                                                 \
+	"INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name,"        \
+	" run_id, run_attempt, status, is_current, is_late, is_push, n_tests, n_red,"              \
+	" reported_ms) SELECT 55, 900, 'd', accelerator, runner, workflow, name, run_id,"          \
+	" run_attempt, status, 1, 0, 0, 0, 0, 1000 FROM job"
+
 static const struct verdict_view *cell(const struct change_view *v, const char *test)
 {
 	for (size_t i = 0; i < v->n_verdicts; i++)
@@ -337,7 +347,7 @@ static void a_change_shows_its_experiments(void **state)
 {
 	static const char rows[] = EXPERIMENT(1, "auto", "head", "done", "900") ";" EXPERIMENT_TEST(
 	    1, "a") ";" EXPERIMENT_TEST(1,
-	    "b") ";"
+	    "b") ";" RUN_OF_EXPERIMENT ";" JOB_OF_RUN ";"
 		 "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late)"
 		 " SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';" EXPERIMENT(
 		     2, "auto", "base", "planned", "NULL") ";" EXPERIMENT_TEST(2,
@@ -349,6 +359,7 @@ static void a_change_shows_its_experiments(void **state)
 	    {.suite = (char *)"u", .name = (char *)"b", .status = TEST_FAIL},
 	    {.suite = (char *)"u", .name = (char *)"c", .status = TEST_PASS},
 	    {.suite = (char *)"u", .name = (char *)"d", .status = TEST_FAIL}};
+	struct get_job job = {.id = 55}, first = {.id = 1};
 	struct experiment_view *e;
 	struct change_view *v;
 	char *id;
@@ -382,6 +393,16 @@ static void a_change_shows_its_experiments(void **state)
 	assert_false(cell(v, "c")->is_rerunning);
 	assert_false(cell(v, "d")->is_rerunning); /* a member asked for it: it decides nothing */
 	change_view_free(v);
+	ASK_OK(store_get_job, &job);
+	assert_int_equal(job.job->kind, CHANGE_EXPERIMENT);
+	assert_int_equal(job.job->experiment.id, 1);
+	assert_int_equal(job.job->experiment.side, EXPERIMENT_HEAD);
+	assert_string_equal(job.job->experiment.explained_sha, HEAD_A);
+	assert_int_equal(job.job->number, 1); /* of the pull request that it explains */
+	job_detail_free(job.job);
+	ASK_OK(store_get_job, &first);
+	assert_int_equal(first.job->experiment.id, 0);
+	job_detail_free(first.job);
 }
 
 /* ---- retention ---- */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { blameText, extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
+import { blameText, experimentSentence, extensionText, filterTests, groupTests, jobSentence, otherFacts, uniqueTests } from '../../web/src/job_rows.js';
 import { View } from '../../web/src/log/scroll.js';
 import { apiOf, daysInWords, nightlySentence, splitCells, withFilter } from '../../web/src/nightly_rows.js';
 import { choiceFromUrl, choiceOf, chosen, entriesOf, firstChoice, matching, nearest, optionsOf, urlOfChoice, whyNone } from '../../web/src/platform_choice.js';
@@ -187,4 +187,12 @@ describe('which way to install', () => {
     assert.match(whyNone(entries, { ...cpu, package: 'libtorch' }, 'CPU'), /^CPU is not there as LibTorch for Linux, Python, Stable\.$/);
     assert.equal(choiceOf(nearest(entries, wanted, ['platform'])).os, 'linux');
   });
+});
+
+test('a run of an experiment says of which side and what for', () => {
+  const job = (experiment) => ({ number: 7, accelerator: 'npu', experiment: { side: 'base', cause: 'auto', round: 1, state: 'done', reason: null, ...experiment } });
+  assert.equal(experimentSentence(job({})), 'Failed tests ran again, to show whose the failures are, on the merge base of pull request #7 on npu. Its results are evidence, and no results of the pull request.');
+  assert.equal(experimentSentence(job({ cause: 'stress', round: 3, side: 'head' })), 'A member asked for these runs of one test. This is run 3, on the head of pull request #7 on npu. Its results are evidence, and no results of the pull request.');
+  assert.match(experimentSentence(job({ state: 'void', reason: 'it tested another commit' })), /Its results do not count: it tested another commit\.$/);
+  assert.match(experimentSentence({ ...job({}), number: null }), /on the merge base on npu/);
 });

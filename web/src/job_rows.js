@@ -94,3 +94,12 @@ export function blameText(tests) {
   const counts = Object.keys(ATTRIBUTION).map((key) => [key, tests.filter((test) => isRed(test.status) && test.attribution === key).length]).filter(([, n]) => n > 0);
   return counts.length ? `Of its red tests, ${listed(counts.map(([key, n]) => `${n.toLocaleString('en-US')} ${n === 1 ? 'is' : 'are'} ${BLAME[key]}`))}` : '';
 }
+
+// What an experiment's run is for, and whether its results count.
+export function experimentSentence({ experiment: { side, cause, round, state, reason }, number, accelerator }) {
+  const what = cause === 'stress' ? `A member asked for these runs of one test. This is run ${round}` : 'Failed tests ran again, to show whose the failures are';
+  const where = side === 'base' ? 'on the merge base' : 'on the head';
+  const whose = number ? ` of pull request #${number}` : '';
+  const end = state === 'void' ? ` Its results do not count${reason ? `: ${reason}` : ''}.` : ' Its results are evidence, and no results of the pull request.';
+  return `${what}, ${where}${whose} on ${accelerator}.${end}`;
+}

@@ -6,6 +6,7 @@ import { columnsOf, filterRows, OUTCOMES, rowsOf, tallyCells, UNREPORTED, urgenc
 import { now } from '../data.js';
 import { count, plural, roughly, shortSha, testName } from '../format.js';
 import { useAnswer } from '../live.js';
+import { Experiments } from '../parts/experiments.jsx';
 import { Details, Failures } from '../parts/failures.jsx';
 import { Foreign, PullRequest, Sha } from '../parts/links.jsx';
 import { More } from '../parts/more.jsx';
@@ -203,6 +204,7 @@ function Change({ body, api }) {
       <Head body={body} />
       {body.state !== 'superseded' && <Failures rows={rows} byName={byName} body={body} />}
       {columns.length > 0 && <Accelerators body={body} columns={columns} />}
+      <Experiments columns={columns} />
       <Tests body={body} rows={rows} pages={pages} columns={columns} />
     </>
   );

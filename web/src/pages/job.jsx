@@ -4,7 +4,7 @@ import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
 import { data } from '../data.js';
 import { bytes, count, measure, ownPath, plural, shortSha, visible } from '../format.js';
-import { blameText, countStatuses, extensionText, filterTests, groupTests, jobSentence, otherFacts, suiteTitle, uniqueTests } from '../job_rows.js';
+import { blameText, countStatuses, experimentSentence, extensionText, filterTests, groupTests, jobSentence, otherFacts, suiteTitle, uniqueTests } from '../job_rows.js';
 import { useAnswer } from '../live.js';
 import { LogViewer } from '../log/viewer.jsx';
 import { Change, Foreign, GITHUB, Out, PullRequest, Sha } from '../parts/links.jsx';
@@ -17,7 +17,7 @@ import { ATTRIBUTION, isRed, jobMark, STATUS, Symbol } from '../status.jsx';
 import { Duration, Time } from '../time.jsx';
 
 const ROWS_AT_ONCE = 100; // of a suite
-const KINDS = { pull_request: 'pull request', push: 'push', nightly: 'periodic run' };
+const KINDS = { pull_request: 'pull request', push: 'push', nightly: 'periodic run', experiment: 'experiment for' };
 const FORMATS = [['outpost', 'Outpost JSON'], ['junit', 'JUnit XML'], ['ctrf', 'CTRF JSON']];
 
 const nameOf = (job) => (job.workflow && job.workflow !== job.name ? `${job.workflow} / ${job.name}` : job.name);
@@ -33,11 +33,12 @@ function Head({ job }) {
       <h1><Foreign text={nameOf(job)} /></h1>
       <p class="lead-line">
         <span>on <a href={`/accelerators/${job.accelerator}`}><Foreign text={job.accelerator} /></a></span>
-        <span>{KINDS[job.kind] ?? job.kind} <Change change={job} /></span>
-        {job.number && <span>commit <Sha sha={job.head_sha} repository={job.repository} /></span>}
+        <span>{KINDS[job.kind] ?? job.kind} <Change change={job.experiment && !job.number ? { head_sha: job.experiment.explains } : job} /></span>
+        {(job.number || job.experiment) && <span>commit <Sha sha={job.head_sha} repository={job.repository} /></span>}
         {job.log && <a href="#log">log</a>}
         {job.late && <span class="tag" title="It was reported after its deadline">late</span>}
       </p>
+      {job.experiment && <p class="notice"><strong>An experiment.</strong> {experimentSentence(job)}</p>}
       {!job.current && <p class="notice">This job does not count any more: {job.superseded_by ? <>it was run again as <a href={`/jobs/${job.superseded_by}`}>job {job.superseded_by}</a></> : 'a newer round took its place'}.</p>}
       <p class={`verdict t-${of.tone}`}><span class="symbol" aria-hidden="true">{of.symbol}</span><span><strong>{jobSentence(job)}.</strong>{blame && ` ${blame}.`}{job.message && <> <Foreign text={job.message} /></>}</span></p>
       <Facts of={[

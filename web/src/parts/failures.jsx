@@ -28,6 +28,7 @@ export function Details({ cell, a, body }) {
         <Mark of={STATUS[cell.status]} />{why?.word && <Mark of={{ symbol: '', word: why.word, tone: cell.group === 'new' ? 'fail' : 'plain' }} />}
         <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={a?.title ?? cell.accelerator} /></a></span>
         {cell.late && <span class="tag">reported late</span>}
+        {cell.rerunning && <a class="tag" href="#experiments">re-running</a>}
       </p>
       {cell.message && <pre><Foreign text={cell.message} /></pre>}
       <p class="row">
@@ -64,6 +65,7 @@ function Alike({ cells, byName, body }) {
               {tests > 1 && <code><Foreign text={testName(cell)} /></code>}
               <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={byName.get(cell.accelerator)?.title ?? cell.accelerator} /></a></span>
               {cell.late && <span class="tag">reported late</span>}
+        {cell.rerunning && <a class="tag" href="#experiments">re-running</a>}
               {reasons.size > 1 && cell.reason && <Foreign class="quiet" text={cell.reason} />}
               {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
               {cell.evidence_url && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}

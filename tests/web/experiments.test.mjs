@@ -1,0 +1,39 @@
+// From experiments to rows.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { experimentRows, passedOf } from '../../web/src/experiment_rows.js';
+
+const result = (name, status, over = {}) => ({ suite: 'unit', test: name, dtype: null, status, job: status && 7, ...over });
+const experiment = (id, side, state, results, over = {}) => ({ id, side, state, results, round: 1, cause: 'auto', reason: null, job: null, ...over });
+const words = (runs) => runs.map(({ of, job }) => `${of.word}${job ? ` ${job}` : ''}`);
+
+test('a row is a test on an accelerator, with the runs of each side in their order', () => {
+  const rows = experimentRows([
+    { name: 'b', experiments: [experiment(4, 'base', 'started', [result('t', null)], { job: 9 }), experiment(3, 'head', 'done', [result('t', 'FAIL')], { round: 2 }), experiment(1, 'head', 'done', [result('t', 'PASS'), result('s', 'FAIL')])] },
+    { name: 'a', experiments: [experiment(2, 'head', 'planned', [result('t', null)])] },
+  ]);
+  assert.deepEqual(rows.map(({ accelerator, test: name }) => `${accelerator} ${name}`), ['b s', 'b t', 'a t']);
+  assert.deepEqual(words(rows[1].head), ['passed 7', 'failed 7']);
+  assert.deepEqual(words(rows[1].base), ['running 9']);
+  assert.deepEqual(words(rows[2].head), ['waits']);
+  assert.deepEqual(rows.map(({ base }) => base.some(({ isPending }) => isPending)), [false, true, false]);
+});
+
+test('what proves nothing says so, whatever it reported', () => {
+  const [row] = experimentRows([{ name: 'a', experiments: [
+    experiment(4, 'head', 'cancelled', [result('t', null)]), experiment(3, 'head', 'expired', [result('t', null)]), experiment(2, 'head', 'done', [result('t', null)]),
+    experiment(1, 'head', 'void', [result('t', 'PASS')], { reason: 'it tested another commit' })] }]);
+  assert.deepEqual(words(row.head), ['does not count: it tested another commit 7', 'no result', 'no result in time', 'cancelled']);
+  assert.equal(passedOf(row.head), '');
+});
+
+test('a stress run is a row of its own, with its pass rate', () => {
+  const stress = (id, status) => experiment(id, 'head', 'done', [result('t', status)], { cause: 'stress', round: id });
+  const rows = experimentRows([{ name: 'a', experiments: [stress(4, 'FAIL'), stress(3, 'PASS'), stress(2, 'PASS'), experiment(1, 'head', 'done', [result('t', 'FAIL')])] }]);
+  assert.deepEqual(rows.map(({ cause, head }) => `${cause} ${passedOf(head)}`), ['auto ', 'stress 2 of 3 passed']);
+});
+
+test('names that are made alike stay apart', () => {
+  const rows = experimentRows([{ name: 'a', experiments: [experiment(1, 'head', 'done', [result('b/c', 'PASS', { suite: 'a' }), result('c', 'PASS', { suite: 'a/b' }), result('c', 'PASS', { suite: 'a/b', dtype: 'bf16' })])] }]);
+  assert.equal(rows.length, 3);
+});
