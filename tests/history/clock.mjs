@@ -1,11 +1,25 @@
 // Time as the daemon sees it: both of its clocks run ahead of ours by what stands in a file (clock.c), so hours pass
 // in one write, and whatever waits for them (deadlines, budgets, pauses) is due as if they had.
 import { spawnSync } from 'node:child_process';
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const SOURCE = path.join(path.dirname(fileURLToPath(import.meta.url)), 'clock.c');
+
+// Compiled once for this process.
+let built;
+function library() {
+  if (built) return built;
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-clock-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const file = path.join(folder, 'clock.so');
+  const { status, stderr } = spawnSync('cc', ['-O2', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', file, SOURCE], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`clock.c: ${stderr}`);
+  built = file;
+  return built;
+}
 
 export class Clock {
   #file;
@@ -13,14 +27,12 @@ export class Clock {
   #mono = 0;
 
   constructor(folder, startMs) {
-    const library = path.join(folder, 'clock.so'), file = path.join(folder, 'clock');
-    const { status, stderr } = spawnSync('cc', ['-O2', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', library, SOURCE], { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`clock.c: ${stderr}`);
+    const file = path.join(folder, 'clock');
     this.#file = openSync(file, 'w');
     this.#wall = startMs - Date.now();
     this.#write();
     const asan = [process.env.ASAN_OPTIONS, 'verify_asan_link_order=0'].filter(Boolean).join(':');
-    this.environment = { LD_PRELOAD: library, HISTORY_CLOCK: file, ASAN_OPTIONS: asan };
+    this.environment = { LD_PRELOAD: library(), HISTORY_CLOCK: file, ASAN_OPTIONS: asan };
   }
 
   #write() {

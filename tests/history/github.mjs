@@ -4,6 +4,10 @@ import { EventEmitter, once } from 'node:events';
 import { generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
 
+// One key for all that run in this process.
+let key;
+const appKey = () => (key ??= generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey);
+
 const BOT = 'outpost-history';
 const UPSTREAM = 'pytorch/pytorch';
 
@@ -23,8 +27,7 @@ export class Github extends EventEmitter {
   static async start(source) {
     const self = new Github();
     self.source = source;
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
-    self.app = { id: 12345, privateKey };
+    self.app = { id: 12345, privateKey: appKey() };
     self.#server = http.createServer({ keepAlive: true, keepAliveTimeout: 600_000 }, (request, response) => self.#serve(request, response));
     self.#server.listen(0, '127.0.0.1');
     await once(self.#server, 'listening');

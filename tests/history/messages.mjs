@@ -44,3 +44,21 @@ export function sameness({ style, word, common = 0 }) {
 
 // Titles of commits and pull requests, which anybody may write as they like.
 export const harmless = (dice) => dice.pick(['Fix typo', 'Refactor dispatcher', 'Speed up reduction', '[inductor] Fuse | more', 'Revert "@octocat\'s change" (#12)', 'Add <b>tests</b>']);
+
+// A failure in this run: what differs from run to run is filled in. {n} a number, {f} a fraction, {hex} an address, {ms} a time,
+// {rank} 0 to 7, {test} the test's own name, {pad} 600 bytes that are always the same.
+export function fill(template, dice, test) {
+  return template.replace(/\{(\w+)\}/g, (whole, kind) => {
+    switch (kind) {
+      case 'n': return String(dice.below(5000));
+      case 'f': return dice.number().toFixed(5);
+      case 'hex': return hex(dice, 12);
+      case 'ms': return String(dice.below(90_000));
+      case 'rank': return String(dice.below(8));
+      case 'test': return test;
+      case 'pad': return PAD;
+      default: return whole;
+    }
+  });
+}
+const PAD = Array.from({ length: 12 }, (_, i) => `  File "torch/nn/modules/module.py", line ${1000 + i}, in _call_impl`).join('\n');

@@ -1,16 +1,13 @@
 // Plays a world to a daemon, in the order of its days: webhooks as GitHub sends them, reports as vendors send them,
 // and before anything goes on, what Outpost says of each pull request is read and kept.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from './connection.mjs';
 import { Project } from './project.mjs';
 import { Said } from './said.mjs';
+import { settle } from './settle.mjs';
 import { Vendors } from './vendors.mjs';
 import { DAY, HOUR } from './world.mjs';
 
-const WRITE_PAUSE = 1100; // what a content write has to wait for another one
 const SHORT = 1000; // what is put off for some milliseconds is done after it
-const LONGEST_PAUSE = 300_000;
-const PATIENCE_LOOKS = 4000;
 
 export class Play {
   #events = []; // sorted by time when needed
@@ -80,23 +77,7 @@ export class Play {
     await Promise.all(lines.values());
   }
 
-  // Until nothing is on its way, for so many looks. What waits for a budget of GitHub's is given the time that it waits for.
-  async #settle(wanted) {
-    let pause = WRITE_PAUSE, { requests } = this.github;
-    for (let idle = 0, looks = 0; idle < wanted; looks++) {
-      if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(this.lastStatus)}`);
-      const status = await this.daemon.get('/api/v1/status');
-      this.lastStatus = status;
-      const { deliveries, outbox, store, attribution } = status;
-      const isMoving = deliveries.accepted > 0 || store.queued > 0;
-      const isWaiting = outbox.due > 0 || outbox.sending > 0 || (attribution?.due ?? 0) > 0;
-      idle = isMoving || isWaiting ? 0 : idle + 1;
-      pause = this.github.requests > requests ? WRITE_PAUSE : Math.min(2 * pause, LONGEST_PAUSE);
-      requests = this.github.requests;
-      if (isWaiting && !isMoving) this.clock.advance(pause);
-      else await sleep(1);
-    }
-  }
+  #settle(wanted) { return settle(this, wanted); }
 
   // Up to `time` the clock stands still wherever a periodic run is due, as one that nobody moves would have passed there: the
   // daemon takes what it finds due a minute ago for missed.

@@ -205,12 +205,12 @@ export class Outpost extends EventEmitter {
     failed.catch(() => {});
     try {
       await Promise.race([listening, failed]);
+      await Promise.race([until(async () => (await this.get('/readyz')).status === 200, { what: '/readyz is 200' }), failed]);
     } catch (error) {
       this.#ended = true;
       this.#child.kill('SIGKILL');
       throw error;
     }
-    await until(async () => (await this.get('/readyz')).status === 200, { what: '/readyz is 200' });
   }
 
   get pid() { return this.#child.pid; }
