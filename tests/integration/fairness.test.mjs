@@ -53,7 +53,7 @@ describe('one address cannot take what all share', { skip: notBuilt }, () => {
     rig = await startRig();
     outpost = await Outpost.start({
       rig,
-      config: { comment: { enabled: false } },
+      config: { comment: { enabled: false }, pull: { lease: '1h' } }, // no heartbeat renews it, and the tests may take long
       accelerators: [{ name: 'farm', title: 'Farm', level: 'L2', trust: 'anyone', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 2 } }] }],
     });
     const machine = await Puller.add(outpost, 'machine', 'farm', { labels: ['any'] });
