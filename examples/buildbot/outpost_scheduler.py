@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+import unicodedata
 
 from buildbot.data import resultspec
 from buildbot.process.properties import Properties, renderer
@@ -20,6 +21,11 @@ from twisted.web import resource, server
 
 BODY_LIMIT = 26 << 20
 TOKEN_LIFE = 30 * 24 * 3600  # seconds; Outpost's are valid until 7 days after the finish deadline
+
+
+def list_of_tests(names):
+    """Names of tests come from the code under test. One with a line break or another control character is left out."""
+    return [name for name in names if not any(unicodedata.category(c) in ('Cc', 'Zl', 'Zp') for c in name)]
 
 
 class Webhook(resource.Resource):
@@ -54,7 +60,8 @@ class Webhook(resource.Resource):
 class OutpostScheduler(BaseScheduler):
     """secret_file: what signs the webhooks. listen: a Twisted endpoint ('tcp:8011:interface=127.0.0.1');
     Outpost calls https, so TLS ends at a proxy in front, or here ('ssl:…'). tokens: a folder for the tokens
-    with which builds report; as properties they would be shown on every build."""
+    with which builds report, and for the lists of experiments' tests; as properties they would be shown on
+    every build."""
 
     def __init__(self, name, builderNames, secret_file, listen, tokens, **kwargs):
         super().__init__(name, builderNames, **kwargs)
@@ -100,7 +107,12 @@ class OutpostScheduler(BaseScheduler):
         if (yield self.buildsets(dispatch)):
             return 202  # sent again because an answer was lost: it is built once
         outpost, payload = hook['outpost'], hook['payload']
-        self.keep_token(dispatch, outpost['callback_token'])
+        if 'experiment' in outpost:
+            tests = list_of_tests(outpost['experiment']['tests'])
+            if not tests:
+                return 400  # an empty list must not mean all tests
+            self.keep(f'{dispatch}.tests', ''.join(f'{test}\n' for test in tests))
+        self.keep(dispatch, outpost['callback_token'])
         pull = payload.get('pull_request')
         properties = Properties()
         properties.update({
@@ -133,14 +145,14 @@ class OutpostScheduler(BaseScheduler):
                 yield self.master.data.control('cancel', {'reason': 'the change was superseded or closed'}, where)
         return answer
 
-    def keep_token(self, dispatch, token):
+    def keep(self, file_name, text):
         for name in os.listdir(self.tokens):
             path = os.path.join(self.tokens, name)
             if os.path.getmtime(path) < time.time() - TOKEN_LIFE:
                 os.remove(path)
-        path = os.path.join(self.tokens, dispatch)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='ascii') as file:
-            file.write(token)
+        path = os.path.join(self.tokens, file_name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8', newline='\n') as file:
+            file.write(text)
 
 
 def token_of_build(tokens):
@@ -150,3 +162,9 @@ def token_of_build(tokens):
         with open(os.path.join(tokens, properties['outpost_dispatch']), encoding='ascii') as file:
             return file.read()
     return read
+
+
+def tests_of(tokens, properties):
+    """The file with the tests of an experiment, one in a line; None for every other build."""
+    path = os.path.join(tokens, f"{properties['outpost_dispatch']}.tests")
+    return path if os.path.exists(path) else None

@@ -6,6 +6,9 @@ trace and numbers with units, which JUnit XML has no place for. Copy it into any
 A test says where it belongs with @pytest.mark.outpost(suite="model", name="llama3"); without it the
 suite is `unit` and the name is the function's. A measured number is left with
 `record_number(value, unit)`.
+
+In an experiment, where $OUTPOST_TESTS names a file with one `suite/name` a line, only these tests run. The names are
+compared and never executed.
 """
 
 import json
@@ -14,7 +17,7 @@ import os
 
 import pytest
 
-MESSAGE_BYTES, TRACE_BYTES = 1024, 4096
+SUITE_BYTES, NAME_BYTES, MESSAGE_BYTES, TRACE_BYTES = 128, 256, 1024, 4096  # Outpost cuts what is longer
 NUMBER = "outpost.number"
 
 
@@ -28,6 +31,17 @@ def pytest_configure(config):
     path = config.getoption("--outpost-report")
     if path and not hasattr(config, "workerinput"):  # of pytest-xdist's processes only the first one writes
         config.pluginmanager.register(Writer(config, path), "outpost-report-writer")
+
+
+def pytest_collection_modifyitems(config, items):
+    path = os.environ.get("OUTPOST_TESTS")
+    if not path:
+        return
+    with open(path, encoding="utf-8", newline="\n") as file:
+        wanted = {line.rstrip("\n") for line in file}
+    chosen = [item for item in items if _line_of(item) in wanted]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -111,6 +125,12 @@ def _place_of(item):
     given = mark.kwargs if mark else {}
     dtype = getattr(item, "callspec", None) and item.callspec.params.get("dtype_name")
     return given.get("suite", "unit"), given.get("name") or _name_of(item, dtype), dtype
+
+
+def _line_of(item):
+    """As in $OUTPOST_TESTS: a test with several dtypes is there once."""
+    suite, name, _ = _place_of(item)
+    return f"{_cut(suite, SUITE_BYTES)}/{_cut(name, NAME_BYTES)}"
 
 
 def _name_of(item, dtype):

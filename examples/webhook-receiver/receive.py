@@ -4,9 +4,10 @@ for none at all. Needs Python alone. TLS ends at a proxy in front of it.
 
     receive.py SECRET_FILE PORT COMMAND...
 
-COMMAND runs once for each dispatch, with OUTPOST_EVENT (pull_request, push, nightly), OUTPOST_DISPATCH_ID,
+COMMAND runs once for each dispatch, with OUTPOST_EVENT (pull_request, push, nightly, experiment), OUTPOST_DISPATCH_ID,
 OUTPOST_HEAD_SHA, OUTPOST_PR (empty: none), OUTPOST_CHANGE_URL, and what outpost-report needs: OUTPOST_CALLBACK_URL,
-OUTPOST_TOKEN, OUTPOST_RUN_ID. A cancelled change ends what still runs of it, by SIGTERM to its process group.
+OUTPOST_TOKEN, OUTPOST_RUN_ID. An experiment has OUTPOST_TESTS, too: a file with one `suite/test` in a line, which COMMAND is to
+run and no others (docs/runner.md shows how). A cancelled change ends what still runs of it, by SIGTERM to its process group.
 """
 import hashlib
 import hmac
@@ -15,6 +16,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 
@@ -36,10 +39,16 @@ def environment(event, hook):
     }
 
 
+def list_of_tests(names):
+    """Names of tests come from the code under test. One with a line break or another control character is left out."""
+    return [name for name in names if not any(unicodedata.category(c) in ('Cc', 'Zl', 'Zp') for c in name)]
+
+
 class Receiver(BaseHTTPRequestHandler):
     secret = b''
     program = []
     started = {}  # dispatch_id → its process
+    lists = {}  # dispatch_id → its OUTPOST_TESTS
     lock = Lock()
 
     def do_POST(self):
@@ -52,23 +61,37 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(401)
         try:
             with self.lock:
-                self.take(self.headers.get('X-Outpost-Event'), json.loads(body))
+                code = self.take(self.headers.get('X-Outpost-Event'), json.loads(body))
         except (OSError, ValueError, KeyError) as error:
             print(f'not taken: {error!r}', flush=True)
             return self.answer(503)  # Outpost sends it again
-        return self.answer(202)
+        return self.answer(code)
 
     def take(self, event, hook):
         if 'payload' not in hook:  # a notice: nothing is to be run
-            return print(f"{event}: {hook.get('accelerator')} on {hook.get('branch')}, {hook.get('url')}", flush=True)
+            print(f"{event}: {hook.get('accelerator')} on {hook.get('branch')}, {hook.get('url')}", flush=True)
+            return 202
+        self.remove_lists()
         dispatch = hook['outpost']['dispatch_id']
         if event == 'cancel':
             process = self.started.get(dispatch)
             if process and process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
         elif dispatch not in self.started:  # the same one again: an answer was lost
-            self.started[dispatch] = subprocess.Popen(
-                self.program, env={**os.environ, **environment(event, hook)}, stdin=subprocess.DEVNULL, start_new_session=True)
+            variables = {**os.environ, **environment(event, hook)}
+            if 'experiment' in hook['outpost']:
+                tests = list_of_tests(hook['outpost']['experiment']['tests'])
+                if not tests:
+                    return 400  # an empty list must not mean all tests
+                with tempfile.NamedTemporaryFile('w', encoding='utf-8', newline='\n', delete=False) as file:
+                    file.writelines(test + '\n' for test in tests)
+                variables['OUTPOST_TESTS'] = self.lists[dispatch] = file.name
+            self.started[dispatch] = subprocess.Popen(self.program, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
+        return 202
+
+    def remove_lists(self):
+        for dispatch in [one for one in self.lists if self.started[one].poll() is not None]:
+            os.unlink(self.lists.pop(dispatch))
 
     def answer(self, code):
         self.send_response(code)

@@ -51,6 +51,9 @@ function fill(value, contexts) {
   return value.replace(/\$\{\{(.*?)\}\}/gs, (_, text) => evaluate(text, contexts).coerceString());
 }
 
+// A text with expressions in it, as GitHub sees it.
+export const fillText = (text, contexts) => String(fill(text, contexts));
+
 // A condition without a status function means success() too, as on GitHub.
 function holds(condition, contexts, status) {
   const text = String(condition ?? 'success()').replace(/^\s*\$\{\{(.*)\}\}\s*$/s, '$1');
@@ -146,8 +149,10 @@ export class ActionsRun {
     const output = path.join(folder, '.output');
     await fs.writeFile(output, '');
     const { github } = contexts;
+    // What is not there is an empty text, as on GitHub.
+    const stepEnv = Object.fromEntries(Object.entries(fill(step.env ?? {}, contexts)).map(([key, value]) => [key, value ?? '']));
     const env = {
-      PATH: process.env.PATH, HOME: process.env.HOME, ...this.options.env, ...contexts.env, ...fill(step.env ?? {}, contexts), CI: 'true', GITHUB_ACTIONS: 'true',
+      PATH: process.env.PATH, HOME: process.env.HOME, ...this.options.env, ...contexts.env, ...stepEnv, CI: 'true', GITHUB_ACTIONS: 'true',
       GITHUB_OUTPUT: output, GITHUB_WORKSPACE: folder, GITHUB_REPOSITORY: github.repository, GITHUB_RUN_ID: String(github.run_id),
       GITHUB_RUN_ATTEMPT: '1', GITHUB_WORKFLOW: github.workflow, GITHUB_SERVER_URL: github.server_url, ...(mayHaveToken && this.#oidc(github)),
     };

@@ -52,13 +52,13 @@ describe('Buildbot', { skip }, () => {
     const quiet = { stdio: 'ignore' };
     execFileSync('/usr/bin/buildbot', ['create-master', master], quiet);
     for (const file of ['master.cfg', 'outpost_scheduler.py', 'test_smoke.py']) await fs.copyFile(path.join(root, 'examples/buildbot', file), path.join(master, file));
-    await fs.copyFile(path.join(root, 'config/client/outpost-report'), path.join(master, 'outpost-report'));
+    for (const file of ['outpost-report', 'outpost_tests.py']) await fs.copyFile(path.join(root, 'config/client', file), path.join(master, file));
     await fs.writeFile(path.join(master, 'outpost-secret'), `${SECRET}\n`);
     execFileSync('/usr/bin/buildbot-worker', ['create-worker', worker, `127.0.0.1:${workerPort}`, 'npu-17', 'pass'], quiet);
     const env = {
       OUTPOST_LISTEN: `tcp:${listen}:interface=127.0.0.1`, OUTPOST_WORKER_PORT: `tcp:${workerPort}:interface=127.0.0.1`, OUTPOST_WORKER_PASSWORD: 'pass',
       OUTPOST_UPSTREAM: path.join(folder, 'upstream'), OUTPOST_PYTHON: '/usr/bin/python3',
-      OUTPOST_TEST: 'sh ./prepare.sh && /usr/bin/python3 -m pytest ../tests -p no:cacheprovider --junitxml=../results/report.xml',
+      OUTPOST_TEST: 'sh ./prepare.sh && PYTHONPATH=.. /usr/bin/python3 -m pytest -p outpost_tests ../tests -p no:cacheprovider --junitxml=../results/report.xml',
     };
     [rig] = await Promise.all([
       startRig(),
@@ -129,12 +129,40 @@ describe('Buildbot', { skip }, () => {
     await done(13, (view) => npu(view)?.jobs[0]?.conclusion === 'cancelled');
   });
 
+  const send = async (event, body, secret = SECRET) => {
+    const text = JSON.stringify(body);
+    const signature = `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`;
+    return (await fetch(hook, { method: 'POST', body: text, headers: { 'x-outpost-event': event, 'x-hub-signature-256': signature } })).status;
+  };
+
+  test('an experiment: that commit, and just the listed tests, whatever their names hold', async () => {
+    const list = path.join(folder, 'list');
+    const seen = path.join(folder, 'seen');
+    const { headSha } = await opened(14, `echo "\${OUTPOST_TESTS-unset}" >>${seen}; [ -z "\${OUTPOST_TESTS-}" ] || cp "$OUTPOST_TESTS" ${list}; git rev-parse HEAD >>${seen}`);
+    await done(14);
+    assert.equal(await fs.readFile(seen, 'utf8'), `unset\n${headSha}\n`, 'an ordinary build lists no tests');
+    const hostile = ['unit/$(touch ran) `touch ran`', "unit/'; touch ran; '", '-k/%(prop:outpost_token)s'];
+    const experiment = (id, tests) => ({
+      payload: { action: 'experiment', repository: { full_name: UPSTREAM }, ref: 'refs/pull/14/head', head_sha: headSha },
+      outpost: {
+        dispatch_id: id, action: 'experiment', callback_url: `${outpost.url}/api/v1/dispatches/${id}/jobs`, callback_token: 'none',
+        experiment: { id: 7, of: 'd0', side: 'head', sha: headSha, tests, jobs: ['npu'] },
+      },
+    });
+    assert.equal(await send('experiment', experiment('none', ['unit/a\nunit/b'])), 400, 'no list is not all tests');
+    const ended = () => [...programs[0].log().matchAll(/: build finished$/gm)].length;
+    await until(() => ended() === [...programs[0].log().matchAll(/added buildset (\d+)/g)].length, { timeout: PATIENCE, what: 'the ordinary build has ended' });
+    const before = ended();
+    assert.equal(await send('experiment', experiment('rerun', ['pytest/tests.test_smoke.test_arithmetic', ...hostile, 'unit/a\nunit/b'])), 202);
+    const worker = path.join(folder, 'worker/npu');
+    await until(() => ended() > before, { timeout: PATIENCE, what: 'the experiment ran' });
+    assert.equal(await fs.readFile(list, 'utf8'), ['pytest/tests.test_smoke.test_arithmetic', ...hostile].map((one) => `${one}\n`).join(''));
+    assert.match(await fs.readFile(path.join(worker, 'results/log.txt'), 'utf8'), /1 passed, 1 deselected/);
+    assert.ok((await fs.readFile(seen, 'utf8')).endsWith(`${headSha}\n`));
+    assert.ok(!(await fs.readdir(worker, { recursive: true })).includes('build/ran'), 'a name was executed');
+  });
+
   test('who does not know the secret starts nothing; the same webhook again starts one build', async () => {
-    const send = async (event, body, secret = SECRET) => {
-      const text = JSON.stringify(body);
-      const signature = `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`;
-      return (await fetch(hook, { method: 'POST', body: text, headers: { 'x-outpost-event': event, 'x-hub-signature-256': signature } })).status;
-    };
     const sha = git('rev-parse', 'refs/pull/11/head');
     const body = {
       payload: { number: 11, pull_request: { head: { sha } }, repository: { full_name: UPSTREAM } },

@@ -125,8 +125,12 @@ kill "$receiver"`,
         ...run('docs/report.md'), ...vendors.slice(-1),
       ].map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
       await fs.writeFile(path.join(folder, 'script'), script);
+      // python3 is Debian's, as on the reader's machine: it has Debian's pytest
+      const bin = path.join(folder, 'bin');
+      await fs.mkdir(bin);
+      await fs.symlink('/usr/bin/python3', path.join(bin, 'python3'));
       const [program, ...args] = [...ALONE, 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh', shell, '-eu', path.join(folder, 'script')];
-      const child = spawn(program, args, { cwd: clone, env: { PATH: process.env.PATH, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' }, stdio: ['ignore', 'pipe', 'pipe'], timeout: 5 * WAIT_MS });
+      const child = spawn(program, args, { cwd: clone, env: { PATH: `${bin}:${process.env.PATH}`, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' }, stdio: ['ignore', 'pipe', 'pipe'], timeout: 5 * WAIT_MS });
       let log = '';
       for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part) => { log += part; });
       const [code] = await once(child, 'close');
@@ -140,6 +144,11 @@ kill "$receiver"`,
       assert.match(log, /^Outpost has it$/m, 'the run of a CI with a clock of its own');
       assert.match(log, /^job \d+: 2 tests/m, 'the report that was sent by hand');
       const ground = path.join(folder, 'outpost-practice');
+      assert.match(log, /^two of four tests ran: red again$/m);
+      assert.match(log, /2 failed, 2 deselected/, log);
+      assert.equal(log.split('\nrunning model/Qwen\n').length - 1, 2, 'a suite that lists its tests, and line by line');
+      assert.match(log, /^running --help$/m, 'a name that looks like an option is none');
+      assert.ok(!(await filesOf(ground)).includes('hacked'), 'a name was executed');
       assert.doesNotMatch(log + readFileSync(path.join(ground, 'receiver.log'), 'utf8'), /outpost-report: /);
       for (const name of ['npu-17.token', 'hook.secret', 'ci.token']) assert.equal((await fs.stat(path.join(ground, name))).mode & 0o777, 0o600, name);
       assert.deepEqual(await filesOf(clone), before, 'nothing is written into the clone');

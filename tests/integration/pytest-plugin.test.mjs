@@ -1,13 +1,15 @@
-// examples/model-validation/outpost_report.py, which vendors copy: whatever pytest says of a test, what is red is red in the report.
+// The pytest plugins that vendors copy. examples/model-validation/outpost_report.py: whatever pytest says of a test, what is red
+// is red in the report. config/client/outpost_tests.py: of an experiment just the listed tests run, whatever their names hold.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const examples = fileURLToPath(new URL('../../examples/model-validation', import.meta.url));
+const client = fileURLToPath(new URL('../../config/client', import.meta.url));
 const PYTHON = '/usr/bin/python3'; // Debian's, which has Debian's pytest
 const hasPytest = spawnSync(PYTHON, ['-c', 'import pytest']).status === 0;
 
@@ -51,6 +53,25 @@ def test_no_number(record_number): record_number(float("nan"), "s")
     assert.deepEqual(told().sort(), ['ERROR unit/broken', 'ERROR unit/late', 'ERROR unit/test_broken.py', 'FAIL unit/no_number', 'FAIL unit/red', 'PASS model/llama3', 'SKIP unit/typed']);
   });
 
+  test('an experiment: just the listed tests run, each of its dtypes', () => {
+    rmSync(path.join(dir, 'test_broken.py'), { force: true });
+    writeFileSync(path.join(dir, 'test_all.py'), `
+import pytest
+
+@pytest.mark.outpost(suite="model", name="llama3 $(touch ran)")
+def test_model(): pass
+@pytest.mark.parametrize("dtype_name", ["bf16", "fp32"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_typed(dtype_name, n): pass
+def test_other(): pass
+`);
+    writeFileSync(path.join(dir, 'list'), 'model/llama3 $(touch ran)\nunit/typed[2]\nunit/typed\n');
+    const done = spawnSync(PYTHON, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'outpost_report', '--outpost-report=o.json'], { cwd: dir, encoding: 'utf8', env: { ...process.env, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: '1', OUTPOST_TESTS: 'list' } });
+    assert.equal(done.status, 0, done.stdout + done.stderr);
+    assert.deepEqual(told().sort(), ['PASS model/llama3 $(touch ran)', 'PASS unit/typed[2]', 'PASS unit/typed[2]']);
+    assert.ok(!existsSync(path.join(dir, 'ran')));
+  });
+
   test('two workers with one test: each has its own result, and what was red stays red', () => {
     const done = python('-c', `
 from types import SimpleNamespace as N
@@ -65,5 +86,90 @@ writer.pytest_sessionfinish()
 `);
     assert.equal(done.status, 0, done.stderr);
     assert.deepEqual(told(), ['FAIL model/a', 'PASS model/a']);
+  });
+});
+
+// Names that are commands for a shell, an expression for `pytest -k`, an option, or longer than what Outpost keeps of a name.
+const HOSTILE = ['$(touch ran)', '`touch ran`', "'; touch ran; '", '"quoted"', 'a b', 'not a or __import__("os").system("touch ran")', '-k', '--rootdir=/', 'x::y', '[z]', '\\\\n', '%s', 'é', '\\u2028', 'l'.repeat(300)];
+const SUITE = `
+import unittest
+import pytest
+
+@pytest.mark.parametrize("value", [${HOSTILE.map((one) => `"""${one.replaceAll('"', '\\"')}"""`).join(', ')}])
+def test_hostile(value): pass
+class TestOps:
+    def test_add(self): assert False
+    def test_mul(self): assert False
+class Old(unittest.TestCase):
+    def test_old(self): pass
+def test_add(): pass
+`;
+
+describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pytest is not installed' }, () => {
+  let dir;
+  before(() => {
+    dir = mkdtempSync(path.join(tmpdir(), 'plugin-'));
+    mkdirSync(path.join(dir, 'tests/deep'), { recursive: true });
+    writeFileSync(path.join(dir, 'tests/deep/test_all.py'), SUITE);
+  });
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  // Runs pytest and returns the lines that Outpost makes of its JUnit file.
+  const run = (list, ...args) => {
+    writeFileSync(path.join(dir, 'list'), (list ?? []).map((one) => `${one}\n`).join(''));
+    rmSync(path.join(dir, 'o.xml'), { force: true });
+    const env = { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: '1', ...(list && { OUTPOST_TESTS: 'list' }) };
+    const { status, stdout, stderr } = spawnSync(PYTHON, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'outpost_tests', '--junitxml=o.xml', ...args, 'tests'], { cwd: dir, encoding: 'utf8', env });
+    const text = (value) => value.replace(/&quot;/g, '"').replace(/&apos;/g, "'").replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code)).replace(/&amp;/g, '&');
+    const xml = readFileSync(path.join(dir, 'o.xml'), 'utf8');
+    const suite = /<testsuite name="([^"]*)"/.exec(xml)[1];
+    const names = [...xml.matchAll(/<testcase classname="([^"]*)" name="([^"]*)"/g)].map(([, classname, name]) => `${suite}/${Buffer.from(`${text(classname)}.${text(name)}`).subarray(0, 256)}`);
+    return { status, names, said: stdout + stderr };
+  };
+  const notRan = () => assert.ok(!existsSync(path.join(dir, 'ran')), 'a name was executed');
+
+  test('without a list all tests run', () => {
+    const { names, said } = run(null);
+    assert.equal(names.length, HOSTILE.length + 4, said);
+    assert.ok(names.includes('pytest/tests.deep.test_all.TestOps.test_add'), said);
+  });
+
+  test('each test by its own name, and nothing that a name says is done', () => {
+    const all = run(null).names;
+    for (const name of [all.at(0), ...all.slice(HOSTILE.length - 1)]) assert.deepEqual(run([name]).names, [name]);
+    const { names, said } = run(all.slice(0, HOSTILE.length));
+    assert.deepEqual(names, all.slice(0, HOSTILE.length), said);
+    notRan();
+  });
+
+  test('two classes with one test name are told apart', () => {
+    assert.deepEqual(run(['pytest/tests.deep.test_all.TestOps.test_add']).names, ['pytest/tests.deep.test_all.TestOps.test_add']);
+    assert.deepEqual(run(['pytest/tests.deep.test_all.test_add']).names, ['pytest/tests.deep.test_all.test_add']);
+  });
+
+  test('a list of others: no test runs, and the exit code says so', () => {
+    const { status, names } = run(['unit/add', 'pytest/', '', '$(touch ran)', '-k', 'pytest/tests.deep.test_all.test_add extra']);
+    assert.deepEqual([status, names], [5, []]);
+    notRan();
+  });
+
+  test('the suite and the prefix of the JUnit file are parts of a name', () => {
+    const [name] = run(null, '-o', 'junit_suite_name=npu ops', '--junitprefix=linux').names;
+    assert.match(name, /^npu ops\/linux\.tests\.deep\.test_all\.test_hostile\[/);
+    assert.deepEqual(run([name], '-o', 'junit_suite_name=npu ops', '--junitprefix=linux').names, [name]);
+  });
+
+  test('a file that cannot be loaded is red again', () => {
+    writeFileSync(path.join(dir, 'tests/test_broken.py'), 'import nothing_like_this\n');
+    const { status, said } = run(['pytest/.tests.test_broken']);
+    assert.notEqual(status, 0);
+    assert.match(said, /nothing_like_this/);
+    rmSync(path.join(dir, 'tests/test_broken.py'));
+  });
+
+  test('a list that is not there is an error, not all tests', () => {
+    const { status, stderr, stdout } = spawnSync(PYTHON, ['-m', 'pytest', '-p', 'no:cacheprovider', '-p', 'outpost_tests', 'tests'], { cwd: dir, encoding: 'utf8', env: { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: '1', OUTPOST_TESTS: 'nowhere' } });
+    assert.equal(status, 3, stdout + stderr);
+    assert.match(stdout + stderr, /No such file.*nowhere/);
   });
 });

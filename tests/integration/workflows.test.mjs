@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { ActionsRun, readWorkflow } from '../github/actions.mjs';
+import { ActionsRun, fillText, readWorkflow } from '../github/actions.mjs';
 import { startIssuer } from '../github/oidc.mjs';
 import { pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
@@ -28,7 +28,9 @@ describe('the workflows as GitHub reads them', () => {
     test(path.basename(file), async () => {
       const { workflow, errors } = await readWorkflow(file);
       assert.deepEqual(errors, []);
-      assert.deepEqual(workflow.on.repository_dispatch.types, ['pull_request', 'push', 'nightly'], 'what Outpost sends');
+      // A hosted accelerator has no runner of its own that could say `reruns`, so the shared repository gets no experiments.
+      const sent = ['pull_request', 'push', 'nightly', ...(file === WORKFLOW ? ['experiment'] : [])];
+      assert.deepEqual(workflow.on.repository_dispatch.types, sent, 'what Outpost sends');
       assert.equal(workflow.permissions['id-token'], undefined);
       assert.equal(workflow.jobs.test.permissions, undefined, 'what is tested cannot ask for a token');
       for (const { steps } of Object.values(workflow.jobs))
@@ -38,6 +40,18 @@ describe('the workflows as GitHub reads them', () => {
         }
     });
   }
+
+  test('an experiment is a concurrency group of its own and cancels no first run', async () => {
+    const { workflow } = await readWorkflow(WORKFLOW);
+    const group = (action, client_payload) => fillText(workflow.concurrency.group, { github: { event: { action, client_payload } } }).replace(/\s+/g, ' ').trim();
+    const outpost = (dispatch_id) => ({ outpost: { dispatch_id } });
+    const first = group('pull_request', { delivery_id: 'g1', payload: { number: 7 }, ...outpost('d1') });
+    assert.equal(first, 'outpost-7');
+    assert.equal(group('pull_request', { delivery_id: 'g2', payload: { number: 7 }, ...outpost('d2') }), first, 'a newer head cancels the older run');
+    assert.equal(group('push', { delivery_id: 'g3', payload: {}, ...outpost('d3') }), 'outpost-g3');
+    const experiments = ['e1', 'e2'].map((id) => group('experiment', { delivery_id: `guid-${id}`, payload: { number: 7, head_sha: 'x' }, ...outpost(id) }));
+    assert.deepEqual(experiments, ['outpost-e1', 'outpost-e2']);
+  });
 
   test('a mistake that GitHub would refuse is refused', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'workflow-'));
@@ -158,6 +172,47 @@ describe('the workflows, run', { skip: notBuilt }, () => {
       await vendorRun(event, [job('models', writes(green))], trouble);
       assert.deepEqual((await view(number)).verdicts.map(({ test: title, status }) => `${title} ${status}`), ['models MISS'], JSON.stringify(trouble));
     }
+  });
+
+  // The dispatch as an experiment has it: names of tests that are commands for a shell among them.
+  const experimentOf = (event, tests, jobs) => {
+    const experiment = structuredClone(event);
+    const sha = 'b'.repeat(40);
+    experiment.event_type = experiment.client_payload.event_type = 'experiment';
+    experiment.client_payload.payload = { action: 'experiment', repository: { full_name: UPSTREAM }, ref: 'refs/heads/main', head_sha: sha };
+    experiment.client_payload.outpost.experiment = { id: 7, of: 'd0', side: 'base', sha, tests, jobs, environment: { device: '910B' } };
+    return { experiment, sha };
+  };
+  const HOSTILE = ['model/llama3', 'unit/$(touch ran) `touch ran`', "unit/'; touch ran; '\"", '-rf/--help', '${{ github.token }}/%s \\n', 'unit/é\u00a0'];
+
+  test('an experiment: the job that failed, at that commit, with a file of the tests as they are written', async () => {
+    const { number, event } = await dispatched();
+    const { experiment, sha } = experimentOf(event, [...HOSTILE, 'unit/a\nunit/b', 'unit/\u2028c', 'unit/\u001b[2J'], ['models']);
+    const kept = path.join(folder, 'kept');
+    const run = await vendorRun(experiment, [
+      job('models', `cp "$OUTPOST_TESTS" ${kept}; echo "side $OUTPOST_EXPERIMENT_SIDE"; find "$GITHUB_WORKSPACE" -name ran; ${writes(green)}`), job('units', 'echo "not asked for"; false'),
+    ]);
+    assert.deepEqual(results(run), { begin: 'success', test: 'success', report: 'success' });
+    assert.deepEqual(run.jobs.test.legs.map(({ matrix }) => matrix.job), ['models']);
+    assert.match(run.log('test'), new RegExp(`checked out ${UPSTREAM} ${sha}`));
+    assert.match(run.log('test'), /^side base$/m);
+    assert.doesNotMatch(run.log('test'), /\/ran$/m);
+    assert.equal(await fs.readFile(kept, 'utf8'), HOSTILE.map((one) => `${one}\n`).join(''));
+    assert.deepEqual(await cells(number, 'ascend-npu'), ['model llama3 PASS']);
+  });
+
+  test('an experiment of jobs that have other names by now: all jobs run', async () => {
+    const { event } = await dispatched();
+    const run = await vendorRun(experimentOf(event, HOSTILE, ['gone']).experiment, [job('models', writes(green)), job('units', writes(green))]);
+    assert.deepEqual(run.jobs.test.legs.map(({ matrix }) => matrix.job), ['models', 'units']);
+  });
+
+  test('an experiment without a test that fits into a line runs nothing, and an ordinary dispatch lists no tests', async () => {
+    const { event } = await dispatched();
+    const run = await vendorRun(experimentOf(event, ['unit/a\nunit/b'], ['models']).experiment, [job('models', writes(green))]);
+    assert.deepEqual(results(run), { begin: 'failure', test: 'skipped', report: 'skipped' });
+    const ordinary = await vendorRun(event, [job('models', `echo "tests=\${OUTPOST_TESTS-unset}"; ${writes(green)}`)]);
+    assert.match(ordinary.log('test'), /^tests=unset$/m);
   });
 
   test('Outpost is away: the vendor\'s own run is as it would have been', async () => {

@@ -197,12 +197,18 @@ static void try_own_files(void)
 
 static void try_work_folder(void)
 {
+	static const char *const tests[] = {"unit/a", NULL};
+
 	try_script("echo x > made; echo x > \"$OUTPOST_RESULTS/made\"\n"
 		   "cat $OUTPOST_CHANGE_JSON > /dev/null\n"
 		   "if (echo > $OUTPOST_CHANGE_JSON) 2>/dev/null; then exit 1; fi\n"
 		   "[ \"$(ls ..)\" = \"$(printf 'change.json\\nwork')\" ]\n"
 		   "if (echo > ../x) 2>/dev/null; then exit 1; fi");
 	assert_string_equal(rig_read("work/made"), "x\n");
+	rig_become_experiment(EXPERIMENT_HEAD, tests);
+	try_script("[ \"$(cat $OUTPOST_TESTS)\" = unit/a ]\n"
+		   "if (echo > $OUTPOST_TESTS) 2>/dev/null; then exit 1; fi\n"
+		   "[ \"$(ls ..)\" = \"$(printf 'change.json\\ntests\\nwork')\" ]");
 }
 
 static void try_tmp(void)
