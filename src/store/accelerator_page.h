@@ -68,6 +68,7 @@ struct get_accelerator_page {
 	struct page_jobs jobs;
 	struct page_machine *machines; /* by name */
 	size_t n_machines;
+	int64_t n_experiments_pending, experiments_24h_ms; /* the time that their jobs took */
 };
 /* Of one that nobody has mirrored yet everything is empty. */
 int store_get_accelerator_page(struct store *s, struct get_accelerator_page *q) MUST_CHECK;

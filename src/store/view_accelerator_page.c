@@ -122,6 +122,19 @@ static void read_machines(struct db *d, struct get_accelerator_page *p)
 	}
 }
 
+static void read_experiments(struct db *d, struct get_accelerator_page *p)
+{
+	p->n_experiments_pending = db_int(d, 0,
+	    "SELECT COUNT(*) FROM experiment WHERE accelerator = ?1"
+	    " AND state IN ('planned', 'started')",
+	    V_TEXT(p->name));
+	p->experiments_24h_ms = db_int(d, 0,
+	    "SELECT SUM(MAX(COALESCE(j.completed_ms, ?3) - j.started_ms, 0)) FROM experiment e"
+	    " CROSS JOIN job j ON j.change_id = e.run_change_id"
+	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND j.started_ms IS NOT NULL",
+	    V_TEXT(p->name), V_INT(p->now_ms - DAY_MS), V_INT(p->now_ms));
+}
+
 static int page_run(struct store_query *sq, struct db *d)
 {
 	struct get_accelerator_page *p = CONTAINER_OF(sq, struct get_accelerator_page, q);
@@ -136,6 +149,7 @@ static int page_run(struct store_query *sq, struct db *d)
 	read_red(d, p);
 	page_jobs_read(d, p->name, 0, PAGE_JOBS, &p->jobs);
 	read_machines(d, p);
+	read_experiments(d, p);
 	if (db_status(d))
 		get_accelerator_page_release(p);
 	return 0;

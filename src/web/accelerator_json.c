@@ -8,8 +8,9 @@ static json_t *runners_json(const struct accelerator *a)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < a->n_runners; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s}", "name", a->runners[i].name,
-						"kind", runner_kind_name(a->runners[i].kind)));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", a->runners[i].name,
+						"kind", runner_kind_name(a->runners[i].kind),
+						"reruns", reruns_name(a->runners[i].reruns)));
 	return list;
 }
 

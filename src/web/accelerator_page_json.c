@@ -136,10 +136,28 @@ static json_t *page_runners_json(const struct accelerator *a, const struct get_a
 		}
 		json_set_str(obj, "name", r->name);
 		json_set_str(obj, "kind", runner_kind_name(r->kind));
+		json_set_str(obj, "reruns", reruns_name(r->reruns));
 		json_object_set_new(obj, "machines", machines);
 		json_array_append_new(list, obj);
 	}
 	return list;
+}
+
+/* Null where no runner takes experiments. */
+static json_t *experiments_json(const struct accelerator *a, const struct get_accelerator_page *p)
+{
+	bool takes_any = false;
+	json_t *obj;
+
+	for (size_t i = 0; i < a->n_runners; i++)
+		takes_any |= a->runners[i].reruns != RERUNS_NONE;
+	if (!takes_any)
+		return json_null();
+	obj = json_object();
+	json_set_int(obj, "pending", p->n_experiments_pending);
+	json_object_set_new(obj, "seconds_24h", json_real((double)p->experiments_24h_ms / 1000.0));
+	json_object_set_new(obj, "share", json_real(a->experiments.share_permille / 1000.0));
+	return obj;
 }
 
 static json_t *schedule_json(
@@ -208,6 +226,7 @@ json_t *accelerator_page_json(
 		p = silent;
 	}
 	json_object_set_new(v, "runners", page_runners_json(a, p));
+	json_object_set_new(v, "experiments", experiments_json(a, p));
 	json_object_set_new(
 	    v, "trend", trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL));
 	json_object_set_new(v, "calendar",

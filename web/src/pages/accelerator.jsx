@@ -228,14 +228,18 @@ function Jobs({ a }) {
 
 const KINDS = { github: 'GitHub Actions', webhook: 'a CI of its own', pull: 'machines that ask for work', infra: 'the shared repository' };
 
+// Whether a runner takes experiments: tests that run again to show whose a failure is.
+const RERUNS = { none: <span class="quiet">no</span>, tests: 'the red tests', whole: 'everything' };
+
 function Runners({ a }) {
   return (
     <Section id="runners" title="Runners">
+      {a.experiments && <p class="small quiet">Reruns took <Duration seconds={a.experiments.seconds_24h} /> in the last 24 hours and may take {Math.round(100 * a.experiments.share)} % of the time of all jobs{a.experiments.pending > 0 && `; ${plural(a.experiments.pending, 'rerun')} pending`}.</p>}
       <Table label="Runners and machines">
-        <thead><tr><th scope="col">Runner</th><th scope="col">Kind</th><th scope="col">Machines</th></tr></thead>
+        <thead><tr><th scope="col">Runner</th><th scope="col">Kind</th><th scope="col">Reruns</th><th scope="col">Machines</th></tr></thead>
         <tbody>{a.runners.map((r) => (
           <tr key={r.name}>
-            <th scope="row"><Foreign text={r.name} /></th><td>{KINDS[r.kind] ?? r.kind}</td>
+            <th scope="row"><Foreign text={r.name} /></th><td>{KINDS[r.kind] ?? r.kind}</td><td>{RERUNS[r.reruns] ?? r.reruns}</td>
             <td>{r.machines?.length ? <ul class="plain">{r.machines.map((m) => <li key={m.name}><Foreign text={m.name} /> <Mark of={m.busy ? { symbol: '…', word: 'busy', tone: 'running' } : { symbol: '•', word: 'idle', tone: 'plain' }} /> <span class="small quiet">seen <Time at={m.last_seen} none="never" /></span></li>)}</ul> : <span class="quiet">{r.kind === 'pull' ? 'none has asked yet' : 'the vendor’s own'}</span>}</td>
           </tr>
         ))}</tbody>

@@ -31,11 +31,11 @@ export function Experiments({ columns }) {
     <Section id="experiments" title="Run again" aside={`${plural(rows.length, 'test')}${pending > 0 ? `, ${count(pending)} still running` : ''}`}>
       <p class="small quiet">Where evidence did not decide whose a failure is, its test ran again on this head and on its merge base. Each sign leads to that run’s job.</p>
       <Table label="Tests that ran again">
-        <thead><tr><th scope="col">Test</th><th scope="col">Accelerator</th><th scope="col">On this head</th><th scope="col">On its merge base</th></tr></thead>
+        <thead><tr><th scope="col">Test</th><th scope="col">On this head</th><th scope="col">On its merge base</th></tr></thead>
         <tbody>{rows.slice(0, shown).map((row) => (
           <tr key={row.key}>
-            <th scope="row" class="test"><code><Foreign text={testName(row)} /></code>{row.cause === 'stress' && <> <span class="tag" title="A member asked for these runs in a comment">stress</span></>}</th>
-            <td><a href={`/accelerators/${row.accelerator}`}><Foreign text={titles.get(row.accelerator)} /></a></td>
+            <th scope="row" class="test"><code><Foreign text={testName(row)} /></code>{row.cause === 'stress' && <> <span class="tag" title="A member asked for these runs in a comment">stress</span></>}
+              <div class="small"><a href={`/accelerators/${row.accelerator}`}><Foreign text={titles.get(row.accelerator)} /></a></div></th>
             <Runs runs={row.head} />
             <Runs runs={row.base} />
           </tr>
