@@ -25,6 +25,8 @@ static void add_row(struct table *t, const json_t *d, int64_t now)
 
 	if (pr)
 		snprintf(change, sizeof(change), "#%lld %.8s", (long long)pr, sha ? sha : "");
+	else if (str_eq(json_get_str(d, "event"), "experiment"))
+		snprintf(change, sizeof(change), "experiment %.8s", sha ? sha : "");
 	else
 		snprintf(change, sizeof(change), "%.8s", sha ? sha : "");
 	table_add_age(t, json_get_str(d, "created"), now);

@@ -8,6 +8,7 @@ static json_t *dispatch_json(const struct dispatch_row *d)
 	json_t *v = json_object();
 
 	json_set_str(v, "id", d->id);
+	json_set_str(v, "event", d->event);
 	json_set_int(v, "pr", d->number);
 	json_set_str(v, "head_sha", d->head_sha);
 	json_set_str(v, "accelerator", d->accelerator);

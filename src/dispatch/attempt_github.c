@@ -43,6 +43,7 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	    .change_url = change_url,
 	    .sources = a->row.sources,
 	    .n_sources = a->row.n_sources,
+	    .experiment = a->row.experiment,
 	};
 	char *payload;
 	size_t n;
@@ -52,7 +53,7 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	free(change_url);
 	if (rc)
 		return rc;
-	/* event_type is one of three words of this program's own. */
+	/* event_type is one of a few words of this program's own. */
 	a->text =
 	    xasprintf("{\"event_type\":\"%s\",\"client_payload\":%s}", a->row.event_type, payload);
 	a->text_bytes = strlen(a->text);

@@ -52,6 +52,7 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 	    .change_url = change_url,
 	    .sources = a->row.sources,
 	    .n_sources = a->row.n_sources,
+	    .experiment = a->row.experiment,
 	    .callback_token = token,
 	};
 	bool is_bounded = payload_body_bytes(p) > WHOLE_BODY_MAX_BYTES;

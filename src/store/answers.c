@@ -86,6 +86,24 @@ void reply_put(struct db *d, const struct answer_place *at, const struct asked_c
 	free(key);
 }
 
+void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms)
+{
+	char *key = xasprintf("stress:%lld", (long long)at->comment_id);
+	json_t *text = json_object();
+
+	json_set_int(text, "comment", at->comment_id);
+	json_object_set_new(text, "stress", facts);
+	put(d,
+	    &(struct effect){.kind = OUTBOX_REPLY,
+		.key = key,
+		.target = at->repository,
+		.number = at->number,
+		.change_id = at->change_id,
+		.text = text},
+	    now_ms);
+	free(key);
+}
+
 void rerun_put(
     struct db *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
 {
@@ -116,7 +134,7 @@ bool commands_drop(struct db *d, int64_t before_ms, int limit)
 	db_exec(d,
 	    "DELETE FROM outbox WHERE state IN ('sent', 'dead') AND key IN"
 	    " (SELECT kind || ':' || comment_id FROM (SELECT 'reaction' AS kind UNION SELECT "
-	    "'reply'),"
+	    "'reply' UNION SELECT 'stress'),"
 	    "  (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2))",
 	    V_INT(before_ms), V_INT(limit));
 	return db_exec(d,

@@ -2,6 +2,8 @@
 #ifndef STORE_ANSWERS_H
 #define STORE_ANSWERS_H
 
+#include <jansson.h>
+
 #include "store/commands.h"
 #include "store/db.h"
 
@@ -17,6 +19,9 @@ void reaction_put(struct db *d, const struct answer_place *at, const char *conte
  * "suite", "result", "hint"}, …]}. */
 void reply_put(struct db *d, const struct answer_place *at, const struct asked_command *list,
     size_t n, int64_t now_ms);
+/* One reply with what came of a `stress`: the row's text is JSON, {"comment": ID, "stress": facts}
+ * (store/experiments.h). Takes facts over. */
+void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms);
 /* Re-run of one attempt of a run, once. The row's text is JSON, {"run_id",
  * "accelerator", "is_whole"}. */
 void rerun_put(

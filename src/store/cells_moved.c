@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/strv.h"
 #include "store/attribution.h"
+#include "store/experiments.h"
 #include "store/requests.h"
 #include "store/run_note.h"
 #include "store/verdicts.h"
@@ -14,11 +15,13 @@ enum {
 	DUE = 1 << 2,        /* this change is attributed again soon */
 	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
 	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
-	RUN = 1 << 5,        /* the run, or periodic run, is written down or corrected */
-	COMMENT = 1 << 6,    /* comment and check runs are written, or brought up to date */
-	CORRECT = 1 << 7,    /* … if they were written before, or are about to be */
-	IF_MOVED = 1 << 8,   /* RUN and CORRECT only where an attribution moved */
-	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | RUN,
+	EXPERIMENTS =
+	    1 << 5,        /* those that are wanted now are planned, others end; what may leaves */
+	RUN = 1 << 6,      /* the run, or periodic run, is written down or corrected */
+	COMMENT = 1 << 7,  /* comment and check runs are written, or brought up to date */
+	CORRECT = 1 << 8,  /* … if they were written before, or are about to be */
+	IF_MOVED = 1 << 9, /* RUN and CORRECT only where an attribution moved */
+	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | EXPERIMENTS | RUN,
 };
 
 /* Cause → steps.
@@ -35,7 +38,7 @@ static const unsigned STEPS[N_CELLS_CAUSES] = {
     [CELLS_JOB_COMPLETED] = ALL | COMMENT,
     [CELLS_JOB_REPLACED] = ALL | COMMENT,
     [CELLS_REPORT_ADDED] = ALL | COMMENT,
-    [CELLS_SELF_REPORTED] = CELLS | RUN,
+    [CELLS_SELF_REPORTED] = CELLS | EXPERIMENTS | RUN,
     [CELLS_REPORTED_AT_L1] = ALL | CORRECT,
 
     [CELLS_STARTED] = CORRECT,
@@ -47,38 +50,47 @@ static const unsigned STEPS[N_CELLS_CAUSES] = {
     [CELLS_LEASES_EXHAUSTED] = ALL | COMMENT,
     [CELLS_DEADLINE_PASSED] = ALL | COMMENT,
     [CELLS_NOT_SENT] = ALL | COMMENT,
-    [CELLS_CANCELLED] = RUN | COMMENT,
-    [CELLS_WITHDRAWN] = RUN | CORRECT,
-    [CELLS_RETIRED] = CELLS | ATTRIBUTE,
+    [CELLS_CANCELLED] = EXPERIMENTS | RUN | COMMENT,
+    [CELLS_WITHDRAWN] = EXPERIMENTS | RUN | CORRECT,
+    [CELLS_RETIRED] = CELLS | ATTRIBUTE | EXPERIMENTS,
 
     [CELLS_SKIPS_CHANGED] = ALL | COMMENT,
     [CELLS_KNOWN_CHANGED] = DUE,
     [CELLS_BASE_CHANGED] = DUE,
-    [CELLS_BASE_FOUND] = CORRECT,
-    [CELLS_LOOKED_AGAIN] = ATTRIBUTE | RUN | CORRECT | IF_MOVED,
-    [CELLS_EVIDENCE_CAME] = ATTRIBUTE | ALIKE_DUE | RUN | CORRECT | IF_MOVED,
+    [CELLS_BASE_FOUND] = EXPERIMENTS | CORRECT,
+    [CELLS_LOOKED_AGAIN] = ATTRIBUTE | EXPERIMENTS | RUN | CORRECT | IF_MOVED,
+    [CELLS_EVIDENCE_CAME] = ATTRIBUTE | ALIKE_DUE | EXPERIMENTS | RUN | CORRECT | IF_MOVED,
+    [CELLS_CHANGE_SETTLED] = EXPERIMENTS | CORRECT | IF_MOVED,
+    [CELLS_EXPERIMENT_MOVED] = ATTRIBUTE | ALIKE_DUE | EXPERIMENTS | RUN | CORRECT,
+    [CELLS_BASE_TESTED] = DUE,
     [CELLS_HEALTH_CHANGED] = CORRECT,
 };
 
-/* Returns whether an attribution moved. job_id: only its cells are new; 0: any may be. */
-static bool move_one(struct db *d, int64_t change_id, const char *accelerator, unsigned steps,
-    int64_t job_id, int64_t now_ms)
-{
-	bool has_moved = false;
+struct moved {
+	bool attribution; /* of a cell */
+	bool experiments; /* what is shown of them */
+};
 
+/* job_id: only its cells are new; 0: any may be. */
+static void move_one(struct db *d, int64_t change_id, const char *accelerator, unsigned steps,
+    int64_t job_id, int64_t now_ms, struct moved *m)
+{
 	if (steps & CELLS && job_id)
 		verdicts_add_job(d, change_id, accelerator, job_id);
 	else if (steps & CELLS)
 		verdicts_rebuild(d, change_id, accelerator);
 	if (steps & ATTRIBUTE)
-		has_moved = attribution_apply(d, change_id, accelerator, now_ms);
+		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
 	if (steps & ALIKE_DUE)
 		attribution_alike_due(d, change_id, accelerator, now_ms);
 	if (steps & OTHERS_DUE)
 		attribution_others_due(d, change_id, accelerator, now_ms);
-	if (steps & RUN && (has_moved || !(steps & IF_MOVED)))
+	if (steps & EXPERIMENTS) {
+		m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
+		experiments_start(d, accelerator, now_ms);
+	}
+	if (steps & RUN && (m->attribution || !(steps & IF_MOVED)))
 		run_note(d, change_id, accelerator, now_ms);
-	return has_moved;
 }
 
 /* NULL-terminated; free each and the array. */
@@ -96,31 +108,57 @@ static char **accelerators_of(struct db *d, int64_t change_id)
 }
 
 static bool move(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
+    int64_t job_id, int64_t now_ms);
+
+/* Its cells are evidence for another change, and nothing else. */
+static void move_experiment(struct db *d, int64_t change_id, const char *accelerator,
+    unsigned steps, int64_t job_id, int64_t now_ms)
+{
+	int64_t explained = 0;
+	char **list = accelerator ? NULL : accelerators_of(d, change_id);
+	const char *name = accelerator ? accelerator : list[0]; /* it has one */
+
+	if (name) {
+		move_one(d, change_id, name, steps & CELLS, job_id, now_ms,
+		    &(struct moved){.attribution = false});
+		if (experiments_follow(d, change_id, now_ms, &explained))
+			move(d, explained, name, CELLS_EXPERIMENT_MOVED, 0, now_ms);
+	}
+	strv_free(list);
+}
+
+static bool move(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
     int64_t job_id, int64_t now_ms)
 {
 	unsigned steps = STEPS[cause];
-	bool has_moved = false;
+	struct moved m = {.attribution = false};
 
 	if (accelerator && !accelerator[0])
 		return false;
+	if (experiment_is_run(d, change_id)) {
+		move_experiment(d, change_id, accelerator, steps, job_id, now_ms);
+		return false;
+	}
 	if (accelerator) {
-		has_moved = move_one(d, change_id, accelerator, steps, job_id, now_ms);
-	} else if (steps & (CELLS | ATTRIBUTE | RUN)) {
+		move_one(d, change_id, accelerator, steps, job_id, now_ms, &m);
+	} else if (steps & (CELLS | ATTRIBUTE | EXPERIMENTS | RUN)) {
 		char **list = accelerators_of(d, change_id);
 
 		for (char **a = list; *a; a++)
-			has_moved |= move_one(d, change_id, *a, steps, 0, now_ms);
+			move_one(d, change_id, *a, steps, 0, now_ms, &m);
 		strv_free(list);
 	}
 	if (steps & DUE)
 		attribution_note_due(d, change_id, now_ms);
-	if (steps & IF_MOVED && !has_moved)
+	if (m.experiments && !(steps & COMMENT))
+		steps |= CORRECT;
+	if (steps & IF_MOVED && !m.attribution && !m.experiments)
 		return false;
-	if (steps & (CELLS | RUN))
+	if (steps & (CELLS | RUN) || m.experiments)
 		db_tell_change(d, change_id);
 	if (steps & (COMMENT | CORRECT))
 		comment_wish(d, change_id, steps & COMMENT ? WISH_FIRST : WISH_UPDATE, now_ms);
-	return has_moved;
+	return m.attribution;
 }
 
 bool cells_moved(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,

@@ -4,7 +4,11 @@
  *   the changes that are attributed again soon (attribution_due)
  *   the run with its suites and days, or a periodic run's history; the red episode; the accelerator's
  *   health; what a platform was tested with
+ *   the experiments that would help to decide the red cells (store/experiments.h)
  *   the comment and the check runs of the pull requests (outbox), and the pages that readers look at
+ *
+ * A change of kind `experiment` has cells, and nothing else follows from it: the experiment ends with its dispatch,
+ * and then the change that it explains is attributed again.
  *
  * Each operation that moves a fact calls cells_moved() with the cause. The table in cells_moved.c says
  * which steps follow from which cause. No other file takes these steps itself: tests/lint/callers.sh
@@ -65,6 +69,12 @@ enum cells_cause {
 	CELLS_LOOKED_AGAIN,
 	/* The same, and GitHub has said something new of the change. */
 	CELLS_EVIDENCE_CAME,
+	/* The change was closed, superseded or opened again; members took its release back. */
+	CELLS_CHANGE_SETTLED,
+	/* An experiment that explains the change ended, or may have to. */
+	CELLS_EXPERIMENT_MOVED,
+	/* An experiment of another change, on the same merge base, ended. */
+	CELLS_BASE_TESTED,
 	/* The accelerator became unhealthy, or healthy again. */
 	CELLS_HEALTH_CHANGED,
 	N_CELLS_CAUSES,

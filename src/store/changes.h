@@ -135,6 +135,7 @@ int store_put_merge_base(struct store *s, struct put_merge_base *op) MUST_CHECK;
 struct dispatch_row {
 	char *id, *accelerator, *runner, *kind, *target, *state, *head_sha, *held_reason,
 	    *last_error;
+	char *event; /* "pull_request", "push", "nightly", "experiment" */
 	int64_t number, created_ms, sent_ms, finished_ms;
 	int round, n_attempts;
 };

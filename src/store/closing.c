@@ -8,6 +8,7 @@
 #include "model/trigger.h"
 #include "store/cells_moved.h"
 #include "store/delivery_row.h"
+#include "store/experiments.h"
 #include "store/key.h"
 #include "store/requests.h"
 #include "store/stored_change.h"
@@ -178,7 +179,7 @@ int closing_drop(struct closing *c, int64_t change_id)
 int closing_call_off(struct closing *c, int64_t change_id, const char *why)
 {
 	struct dispatch_list l = change_dispatches(c->d, change_id);
-	int n = 0;
+	int n = experiments_call_off(c->d, change_id, why, c->now_ms);
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];

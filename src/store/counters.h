@@ -17,7 +17,7 @@ enum counter {
 	COUNT_JOBS,
 	COUNT_RESULTS,
 	COUNT_OPEN_CHANGES,
-	COUNT_DISPATCHES,                                    /* and one behind it for each state */
+	COUNT_DISPATCHES, /* and one behind it for each state; without experiments */
 	COUNT_LEASES = COUNT_DISPATCHES + N_DISPATCH_STATES, /* the same */
 	N_COUNTERS = COUNT_LEASES + N_LEASE_STATES
 };

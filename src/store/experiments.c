@@ -1,68 +1,367 @@
+/* Which experiments are wanted, and how one is called off. */
 #include "store/experiments.h"
 
 #include "base/alloc.h"
 #include "base/strv.h"
+#include "store/cells_moved.h"
+#include "store/experiment_rows.h"
+#include "store/plan_apply.h"
+#include "store/requests.h"
+#include "store/stored_dispatch.h"
 
-enum { REQUEST_JOBS_MAX = 20 };
+enum {
+	/* Where more tests need both sides, the head goes first: most of them turn out to be flaky there. */
+	BOTH_SIDES_MAX = 8,
+};
 
-static bool read_row(
-    struct db *d, const char *dispatch_id, struct experiment_request *ret, int64_t *ret_explained)
+bool experiment_is_run(struct db *d, int64_t change_id)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT e.id, e.dispatch_id, e.side, e.sha, e.change_id FROM dispatch x"
-	    " CROSS JOIN change c ON c.id = x.change_id AND c.kind = 'experiment'"
-	    " CROSS JOIN experiment e ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT 1",
-	    V_TEXT(dispatch_id));
-	bool is_found = rows_next(r);
-
-	if (is_found) {
-		*ret = (struct experiment_request){
-		    .id = rows_int(r, 0),
-		    .of = rows_dup(r, 1),
-		    .side = experiment_side_parse(rows_text(r, 2)),
-		    .sha = rows_dup(r, 3),
-		    .tests = strv_copy(NULL),
-		    .jobs = strv_copy(NULL),
-		};
-		*ret_explained = rows_int(r, 4);
-	}
-	rows_end(r);
-	return is_found;
+	return db_int(d, 0, "SELECT experiment_id FROM change WHERE id = ?1", V_INT(change_id));
 }
 
-/* The jobs that the cells of these tests are from, and the machine of the first that says what it has. */
-static void read_jobs(struct db *d, struct experiment_request *q, int64_t explained)
+/* ---- an experiment ends before its time ---- */
+
+/* A started one ends first as a row, so that its dispatch, which ends with it, finds nothing left to follow. */
+static void cancel(struct db *d, const struct experiment *e, const char *why, int64_t now_ms)
+{
+	struct dispatch_list l;
+
+	experiment_end(d, e, "cancelled", why, now_ms);
+	experiment_sharers_due(d, e, now_ms);
+	if (!e->run_change_id)
+		return;
+	l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+	    V_INT(e->run_change_id)));
+	for (size_t i = 0; i < l.n; i++)
+		if (dispatch_enter(d, &l.at[i], DISPATCH_CANCELLED, why, now_ms)) {
+			request_drop(d, &l.at[i], now_ms);
+			cells_moved(d, e->run_change_id, e->accelerator, CELLS_CANCELLED, now_ms);
+		}
+	dispatch_list_release(&l);
+}
+
+/* One that Outpost planned by itself and that never began leaves no trace. */
+static void give_up(struct db *d, const struct experiment *e, const char *why, int64_t now_ms)
+{
+	if (e->run_change_id || e->is_stress) {
+		cancel(d, e, why, now_ms);
+	} else {
+		experiment_delete(d, e->id);
+		experiment_sharers_due(d, e, now_ms);
+	}
+}
+
+int experiments_call_off(struct db *d, int64_t change_id, const char *why, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND " EXPERIMENT_IS_OPEN " ORDER BY id",
+	    V_INT(change_id)));
+	int n = (int)l.n;
+
+	for (size_t i = 0; i < l.n; i++)
+		cancel(d, &l.at[i], why, now_ms);
+	for (size_t i = 0; i < l.n; i++)
+		if (!i || strcmp(l.at[i].accelerator, l.at[i - 1].accelerator) != 0)
+			cells_moved(
+			    d, change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	experiment_list_release(&l);
+	return n;
+}
+
+/* ---- who may be asked ---- */
+
+/* A dispatch that was let in, is the newest of its runner and was not called off, and whose runner takes experiments.
+ * A release that was taken back counts no longer, and a round that waits for a release holds the head, too. */
+#define ELIGIBLE                                                                                   \
+	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                               \
+	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"              \
+	" CROSS JOIN accelerator a ON a.name = x.accelerator"                                      \
+	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"                      \
+	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
+	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND r.is_gone = 0"                      \
+	" AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1 AND a.experiment_share > 0"     \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
+	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
+
+struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT j.name, j.environment FROM job j WHERE j.id IN"
-	    " (SELECT v.job_id FROM experiment e CROSS JOIN experiment_test t"
-	    "  ON t.experiment_id = e.id CROSS JOIN verdict v ON v.change_id = ?2"
-	    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id WHERE e.id = ?1)"
-	    " ORDER BY j.id LIMIT ?3",
-	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
+	    "SELECT x.id, x.runner, x.state IN ('done', 'expired', 'failed'), r.reruns = 'tests',"
+	    " x.finish_ms, a.experiment_tests, a.experiment_per_head, c.head_sha,"
+	    " c.merge_base_sha" ELIGIBLE " ORDER BY x.runner",
+	    V_INT(change_id), V_TEXT(accelerator));
+	struct rerunner *list = NULL;
+
+	*n = 0;
+	while (rows_next(r)) {
+		struct rerunner *u;
+
+		list = xrealloc(list, (*n + 1) * sizeof(*list));
+		u = &list[(*n)++];
+		*u = (struct rerunner){
+		    .dispatch_id = rows_dup(r, 0),
+		    .runner = rows_dup(r, 1),
+		    .has_ended = rows_int(r, 2),
+		    .is_by_test = rows_int(r, 3),
+		    .finish_ms = rows_int(r, 4) > 0 ? rows_int(r, 4) : DEFAULT_FINISH_MS,
+		    .n_tests_max = rows_int(r, 5),
+		    .n_rounds_max = rows_int(r, 6),
+		    .sha = {[EXPERIMENT_HEAD] = rows_dup(r, 7), [EXPERIMENT_BASE] = rows_dup(r, 8)},
+		};
+	}
+	return list;
+}
+
+void rerunners_release(struct rerunner *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].dispatch_id);
+		free(list[i].runner);
+		free(list[i].sha[EXPERIMENT_HEAD]);
+		free(list[i].sha[EXPERIMENT_BASE]);
+	}
+	free(list);
+}
+
+/* ---- which tests ---- */
+
+struct review {
+	struct db *d;
+	int64_t change_id;
+	const char *accelerator;
+	int64_t now_ms;
+	bool has_moved;
+};
+
+/* What its tests' cells in other changes show: it failed or passed on this merge base, or is about to. An outcome
+ * that is known is used again, and two changes do not run one test on one commit at the same time. */
+static bool is_known_on_base(const struct review *v, const struct rerunner *u, int64_t test_id)
+{
+	return db_has(v->d,
+	    "SELECT 1 FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
+	    " AND t.test_id = ?4 WHERE e.accelerator = ?1 AND e.sha = ?2 AND e.side = 'base'"
+	    " AND ((e.state = 'done' AND EXISTS (SELECT 1 FROM verdict v"
+	    "   WHERE v.change_id = e.run_change_id AND v.accelerator = e.accelerator"
+	    "   AND v.test_id = t.test_id AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE')))"
+	    "  OR (e." EXPERIMENT_IS_OPEN " AND e.change_id <> ?3 AND e.cause = 'auto')) LIMIT 1",
+	    V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(v->change_id),
+	    V_INT(test_id));
+}
+
+struct wanted {
+	int64_t *tests[N_EXPERIMENT_SIDES];
+	size_t n[N_EXPERIMENT_SIDES];
+};
+
+static void want(struct wanted *w, enum experiment_side side, int64_t test_id)
+{
+	w->tests[side] = xrealloc(w->tests[side], (w->n[side] + 1) * sizeof(int64_t));
+	w->tests[side][w->n[side]++] = test_id;
+}
+
+/* The cells that a run of this runner may decide: they come from a report of the dispatch. The cell that stands for a
+ * whole job is no test that one could name to a runner that takes names. */
+#define UNDECIDED                                                                                  \
+	" FROM verdict v CROSS JOIN job j ON j.id = v.job_id CROSS JOIN test t ON t.id = "         \
+	"v.test_id"                                                                                \
+	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
+	" AND v.needs <> 0 AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"      \
+	" AND NOT (?5 AND t.suite = j.workflow AND t.name = j.name)"
+
+static struct wanted wanted_of(const struct review *v, const struct rerunner *u)
+{
+	struct wanted w = {.n = {0}};
+	int64_t n_both = db_int(v->d, 0, "SELECT COUNT(*)" UNDECIDED " AND v.needs = 3",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
+	    V_INT(u->is_by_test));
+	struct rows *r = db_rows(v->d, "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.test_id",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
+	    V_INT(u->is_by_test));
 
 	while (rows_next(r)) {
-		if (!strv_contains((const char *const *)q->jobs, rows_text(r, 0)))
-			strv_add(&q->jobs, rows_text(r, 0));
-		if (!q->environment)
-			q->environment = rows_dup(r, 1);
+		int64_t test_id = rows_int(r, 0), needs = rows_int(r, 1);
+		bool is_head_first = n_both > BOTH_SIDES_MAX && needs & NEEDS_HEAD;
+
+		if (needs & NEEDS_HEAD && (int64_t)w.n[EXPERIMENT_HEAD] < u->n_tests_max)
+			want(&w, EXPERIMENT_HEAD, test_id);
+		if (needs & NEEDS_BASE && !is_head_first && u->sha[EXPERIMENT_BASE] &&
+		    (int64_t)w.n[EXPERIMENT_BASE] < u->n_tests_max &&
+		    !is_known_on_base(v, u, test_id))
+			want(&w, EXPERIMENT_BASE, test_id);
 	}
+	return w;
 }
 
-bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret)
+static void wanted_release(struct wanted *w)
 {
-	int64_t explained = 0;
-	struct rows *r;
+	for (int side = 0; side < N_EXPERIMENT_SIDES; side++)
+		free(w->tests[side]);
+}
 
-	*ret = (struct experiment_request){.id = 0};
-	if (!read_row(d, dispatch_id, ret, &explained))
+/* ---- one side of one runner ---- */
+
+/* How many have begun. The runner is not asked again once it had no time for one until the end, or after a person
+ * called off what explains this dispatch. */
+static bool may_begin(
+    const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t *ret_round)
+{
+	struct rows *r = db_rows(v->d,
+	    "SELECT COUNT(*), COALESCE(SUM(run_change_id IS NULL AND state = 'expired'), 0),"
+	    " COALESCE(SUM(state = 'cancelled' AND dispatch_id = ?5"
+	    "  AND reason LIKE '" CALLED_OFF_BY "%'), 0)"
+	    " FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+	    " AND side = ?4 AND cause = 'auto'",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id));
+	bool may = false;
+
+	if (rows_next(r)) {
+		*ret_round = rows_int(r, 0) + 1;
+		may = *ret_round <= u->n_rounds_max && !rows_int(r, 1) && !rows_int(r, 2);
+	}
+	rows_end(r);
+	return may;
+}
+
+/* Does any of its tests still need that side? */
+static bool is_useful(const struct review *v, const struct experiment *e)
+{
+	return db_has(v->d,
+	    "SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
+	    " AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
+	    " AND v.attribution IS NOT NULL AND v.needs & ?4 LIMIT 1",
+	    V_INT(e->id), V_INT(v->change_id), V_TEXT(v->accelerator),
+	    V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE));
+}
+
+/* NULL: it goes on. */
+static const char *why_not(
+    const struct review *v, const struct rerunner *u, const struct experiment *e)
+{
+	if (!u)
+		return "the run that it explains counts no longer";
+	if (!u->sha[e->side] || strcmp(u->sha[e->side], e->sha) != 0)
+		return "the pull request has another merge base";
+	if (e->is_stress)
+		return NULL;
+	if (strcmp(u->dispatch_id, e->dispatch_id) != 0)
+		return "the tests were asked for once more";
+	return is_useful(v, e) ? NULL : "its tests are decided";
+}
+
+static void review_side(
+    struct review *v, const struct rerunner *u, enum experiment_side side, const struct wanted *w)
+{
+	struct experiment_list l = experiments_take(db_rows(v->d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND accelerator = ?2 AND runner = ?3 AND side = ?4 AND cause = 'auto'"
+	    " AND " EXPERIMENT_IS_OPEN,
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side))));
+	int64_t round;
+
+	if (l.n) {
+		/* What has not left yet asks for what is wanted now. */
+		if (!l.at[0].run_change_id && w->n[side])
+			v->has_moved |=
+			    experiment_tests_put(v->d, l.at[0].id, w->tests[side], w->n[side]);
+		else if (!l.at[0].run_change_id) {
+			give_up(v->d, &l.at[0], NULL, v->now_ms);
+			v->has_moved = true;
+		}
+	} else if (w->n[side] && may_begin(v, u, side, &round)) {
+		struct experiment e = {
+		    .change_id = v->change_id,
+		    .accelerator = (char *)v->accelerator,
+		    .runner = u->runner,
+		    .dispatch_id = u->dispatch_id,
+		    .round = round,
+		    .side = side,
+		    .sha = u->sha[side],
+		    .expires_ms = v->now_ms + u->finish_ms,
+		};
+
+		experiment_insert(v->d, &e, w->tests[side], w->n[side], v->now_ms);
+		v->has_moved = true;
+	}
+	experiment_list_release(&l);
+}
+
+/* ---- all of it ---- */
+
+static const struct rerunner *find(const struct rerunner *list, size_t n, const char *runner)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].runner, runner) == 0)
+			return &list[i];
+	return NULL;
+}
+
+static void drop_unwanted(struct review *v, const struct rerunner *list, size_t n)
+{
+	struct experiment_list l = experiments_take(db_rows(v->d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN,
+	    V_INT(v->change_id), V_TEXT(v->accelerator)));
+
+	for (size_t i = 0; i < l.n; i++) {
+		const char *why = why_not(v, find(list, n, l.at[i].runner), &l.at[i]);
+
+		if (!why)
+			continue;
+		give_up(v->d, &l.at[i], why, v->now_ms);
+		v->has_moved = true;
+	}
+	experiment_list_release(&l);
+}
+
+static bool has_anything(const struct review *v)
+{
+	return db_has(v->d,
+		   "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
+		   V_INT(v->change_id), V_TEXT(v->accelerator)) ||
+	       db_has(v->d,
+		   "SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		   V_INT(v->change_id), V_TEXT(v->accelerator));
+}
+
+bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct review v = {d, change_id, accelerator, now_ms, false};
+	struct rerunner *list;
+	size_t n;
+
+	if (!has_anything(&v))
 		return false;
-	r = db_rows(d,
-	    "SELECT DISTINCT s.suite || '/' || s.name FROM experiment_test t JOIN test s"
-	    " ON s.id = t.test_id WHERE t.experiment_id = ?1 ORDER BY 1",
-	    V_INT(ret->id));
-	while (rows_next(r))
-		strv_add(&ret->tests, rows_text(r, 0));
-	read_jobs(d, ret, explained);
-	return true;
+	list = rerunners_of(d, change_id, accelerator, &n);
+	drop_unwanted(&v, list, n);
+	for (size_t i = 0; i < n; i++) {
+		struct wanted w;
+
+		if (!list[i].has_ended)
+			continue;
+		w = wanted_of(&v, &list[i]);
+		for (int side = 0; side < N_EXPERIMENT_SIDES; side++)
+			review_side(&v, &list[i], (enum experiment_side)side, &w);
+		wanted_release(&w);
+	}
+	rerunners_release(list, n);
+	return v.has_moved;
+}
+
+void experiments_recheck(struct db *d, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		       " GROUP BY change_id, accelerator"));
+
+	for (size_t i = 0; i < l.n; i++)
+		cells_moved(
+		    d, l.at[i].change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	experiment_list_release(&l);
 }

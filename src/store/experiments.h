@@ -23,12 +23,19 @@
 
 /* Of a row of `dispatch` or `outbox`: it is the run of an experiment. */
 #define IS_EXPERIMENT      "event_type = 'experiment'"
+#define IS_FIRST_RUN       "event_type <> 'experiment'"      /* and it is not */
 #define EXPERIMENT_IS_OPEN "state IN ('planned', 'started')" /* of a row of `experiment` */
 #define EXPERIMENT_EVENT   "experiment"
 
 /* What the runner is asked for, by the dispatch that carries it. False: that dispatch is no experiment. A reader may
  * ask as well. experiment_request_release(). */
 bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret);
+
+/* The pull request that the run of an experiment explains; 0: it is none. */
+int64_t experiment_pull(struct db *d, int64_t run_change_id);
+
+/* Is the change the run of one? */
+bool experiment_is_run(struct db *d, int64_t change_id);
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
@@ -41,6 +48,19 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms);
  * *ret_explained: the change that it explains. False: nothing of the experiment moved. */
 bool experiments_follow(
     struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
+
+/* ---- causes ---- */
+
+/* A person calls off what is open for a change. The runner is not asked again before a retest. Returns how many. */
+int experiments_call_off(struct db *d, int64_t change_id, const char *why, int64_t now_ms);
+/* The registry changed: those whose runner takes none any more are cancelled. */
+void experiments_recheck(struct db *d, int64_t now_ms);
+/* Time passed: what nobody had room for expires, what the budget has room for again starts, and where a first run
+ * waits for a machine an experiment makes way. Returns when to look again; 0: nothing waits. */
+int64_t experiments_look(struct db *d, int64_t now_ms);
+/* Retention: the runs of a change's experiments, as the changes that they are, and then the experiments themselves. */
+int64_t experiments_next_run(struct db *d, int64_t change_id); /* 0: none is left */
+void experiments_drop(struct db *d, int64_t change_id);
 
 /* ---- `stress`: one test many times, on the head and on its merge base ---- */
 

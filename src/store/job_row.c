@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "store/counters.h"
+#include "store/experiments.h"
 #include "store/failures.h"
 #include "store/number_days.h"
 #include "store/verdicts.h"
@@ -177,13 +178,13 @@ static struct value count_value(const struct job_report *p, int64_t n)
 	return p->has_counts ? V_INT(n) : V_NULL;
 }
 
-/* A self-report is evidence for nothing. */
+/* A self-report is evidence for nothing, and an experiment for nothing but what it explains. */
 static void put_failures(struct db *d, int64_t id, const struct job_place *at,
     const struct job_report *p, int64_t n_tests, int64_t now_ms)
 {
 	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
 
-	if (!at->dispatch_id[0])
+	if (!at->dispatch_id[0] || experiment_is_run(d, at->change_id))
 		return;
 	failures_put(d, &place, p->tests, p->n_tests);
 	if (!n_tests && p->message)

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "store/cells_moved.h"
 #include "store/changes.h"
+#include "store/experiments.h"
 #include "store/stored_dispatch.h"
 
 enum { EXPIRE_MAX = 500 };
@@ -51,6 +52,7 @@ static int expire_run(struct store_op *op, struct db *d)
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE next_due_ms IS NOT NULL"
 	    " AND next_due_ms <= ?1 ORDER BY next_due_ms LIMIT ?2",
 	    V_INT(o->now_ms), V_INT(EXPIRE_MAX)));
+	int64_t look_ms;
 
 	o->n_expired = 0;
 	for (size_t i = 0; i < l.n; i++) {
@@ -66,8 +68,11 @@ static int expire_run(struct store_op *op, struct db *d)
 			    d, s->change_id, s->accelerator, CELLS_DEADLINE_PASSED, o->now_ms);
 	}
 	dispatch_list_release(&l);
+	look_ms = experiments_look(d, o->now_ms);
 	o->next_due_ms =
 	    db_int(d, 0, "SELECT MIN(next_due_ms) FROM dispatch WHERE next_due_ms IS NOT NULL");
+	if (look_ms && (!o->next_due_ms || look_ms < o->next_due_ms))
+		o->next_due_ms = look_ms;
 	return 0;
 }
 
@@ -98,6 +103,8 @@ static int shift_run(struct store_op *op, struct db *d)
 	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL",
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE red_episode SET first_bad_ms = first_bad_ms + ?1 WHERE ended_ms IS NULL",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE experiment SET expires_ms = expires_ms + ?1 WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
 	    V_INT(o->now_ms));

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/job_row.h"
 #include "store/lease_handover.h"
 #include "store/leases.h"
@@ -39,6 +40,26 @@ static void offer_source(struct db *d, struct claim_dispatch *o, const struct st
 	free(list);
 }
 
+/* The pull request that it explains, and the branch on which the merge base is. */
+static void offer_experiment(
+    struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT 'refs/heads/' || c.base_ref FROM experiment e JOIN change c"
+	    " ON c.id = e.change_id WHERE e.run_change_id = ?1",
+	    V_INT(s->change_id));
+
+	if (rows_next(r)) {
+		free(o->offer.ref);
+		o->offer.ref = rows_dup(r, 0);
+	}
+	rows_end(r);
+	o->offer.number = experiment_pull(d, s->change_id);
+	o->offer.experiment = xcalloc(1, sizeof(*o->offer.experiment));
+	if (!experiment_request_read(d, s->id, o->offer.experiment))
+		FREE_AND_NULL(o->offer.experiment);
+}
+
 /* As far as the PR still has this head, its base is the newer truth. */
 static void offer_change(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
 {
@@ -69,6 +90,8 @@ static void offer_change(struct db *d, struct claim_dispatch *o, const struct st
 	o->offer.delivery_id = xstrdup(s->delivery_guid);
 	if (o->offer.kind == CHANGE_NIGHTLY)
 		offer_source(d, o, s);
+	if (o->offer.kind == CHANGE_EXPERIMENT)
+		offer_experiment(d, o, s);
 }
 
 /* Asking once more is a sign of life, too. */
@@ -95,17 +118,51 @@ static bool offer_known(struct db *d, struct claim_dispatch *o)
 	return is_known;
 }
 
-/* The newest that waits for one runner, when that has room. */
+/* What a machine may have now. */
+#define CLAIMABLE                                                                                  \
+	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                  \
+	" AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3"
+
+/* The newest first run that waits for one runner, when that has room. */
 static struct dispatch_list newest_of(
     struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
 {
-	if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel)
+	if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel)
 		return (struct dispatch_list){0};
 	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-	    " AND kind = 'pull' AND state = 'queued' AND is_current = 1"
-	    " AND COALESCE(not_before_ms, 0) <= ?3 ORDER BY created_ms DESC, id DESC LIMIT 1",
+	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
+	    " ORDER BY created_ms DESC, id DESC LIMIT 1",
 	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
+}
+
+/* The oldest experiment of one runner, when that has room and no first run waits for it. */
+static struct dispatch_list experiment_of(
+    struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
+{
+	if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
+	    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
+		V_TEXT(c->runner), V_INT(o->now_ms)))
+		return (struct dispatch_list){0};
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
+	    " ORDER BY created_ms, id LIMIT 1",
+	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
+}
+
+static const struct claim_choice *choose_experiment(
+    struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		struct dispatch_list l = experiment_of(d, o, &o->choices[i]);
+
+		if (!l.n)
+			continue;
+		*ret = l.at[0];
+		l.n = 0;
+		dispatch_list_release(&l);
+		return &o->choices[i];
+	}
+	return NULL;
 }
 
 static const struct claim_choice *choose(
@@ -125,7 +182,7 @@ static const struct claim_choice *choose(
 		}
 		dispatch_list_release(&l);
 	}
-	return choice;
+	return choice ? choice : choose_experiment(d, o, ret);
 }
 
 /* When the next push that waits for its turn may be had by anybody. */
@@ -262,7 +319,9 @@ static bool may_go_on(struct db *d, const struct stored_lease *l, const struct s
 		   "SELECT 1 FROM lease WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
 		   " AND state = 'active'",
 		   V_TEXT(l->accelerator), V_TEXT(l->machine), V_TEXT(l->claim_id)) &&
-	       lease_count_active(d, l->accelerator, l->runner) < l->max_parallel;
+	       (strcmp(s->event_type, EXPERIMENT_EVENT) == 0
+		       ? lease_count_active(d, l->accelerator, l->runner)
+		       : lease_count_first(d, l->accelerator, l->runner)) < l->max_parallel;
 }
 
 static void go_on(

@@ -6,6 +6,7 @@
 #include "base/strv.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/outbox.h"
 #include "store/requests.h"
 #include "store/schedule_runs.h"
@@ -98,6 +99,12 @@ static void add_accelerators(struct db *d, struct outbox_row *o)
 	}
 	if (!o->head_sha)
 		o->head_sha = xstrdup("");
+	if (str_eq(o->event_type, EXPERIMENT_EVENT)) {
+		o->experiment = xcalloc(1, sizeof(*o->experiment));
+		if (!experiment_request_read(d, o->dispatch_id, o->experiment))
+			FREE_AND_NULL(o->experiment);
+		o->number = experiment_pull(d, change_id);
+	}
 	if (str_eq(o->event_type, change_kind_name(CHANGE_NIGHTLY)))
 		for (char **name = o->accelerators; *name; name++)
 			schedule_run_source(d, change_id, *name, &o->sources, &o->n_sources);

@@ -8,6 +8,7 @@
 #include "base/strv.h"
 #include "store/attribution.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/platform_tests.h"
 #include "store/registry.h"
 #include "store/run_jobs.h"
@@ -180,6 +181,7 @@ static int mirror_run(struct store_op *op, struct db *d)
 	platform_tests_fill(d);
 	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
+	experiments_recheck(d, o->now_ms);
 	db_tell(d, STORE_CHANGES);
 	tell_changed(d, before);
 	strv_free(before);

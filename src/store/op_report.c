@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/failures.h"
 #include "store/job_row.h"
 #include "store/jobs.h"
@@ -62,7 +63,7 @@ static void record(struct db *d, const struct put_report *o, const struct target
 	    "?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
 	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
-	if (!t->is_self_report)
+	if (!t->is_self_report && !experiment_is_run(d, t->change_id))
 		failures_put(d, &at, o->tests, o->n_tests);
 	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
 	change_touch(d, t->change_id, o->now_ms);

@@ -7,6 +7,7 @@
 #include "store/days.h"
 #include "store/db.h"
 #include "store/deliveries.h"
+#include "store/experiments.h"
 #include "store/failures.h"
 #include "store/key.h"
 #include "store/nightly_note.h"
@@ -159,9 +160,10 @@ static void drop_leases(struct db *d, int64_t change_id)
 
 static void drop_dispatches(struct db *d, int64_t change_id)
 {
-	struct rows *r =
-	    db_rows(d, "SELECT state, COUNT(*) FROM dispatch WHERE change_id = ?1 GROUP BY state",
-		V_INT(change_id));
+	struct rows *r = db_rows(d,
+	    "SELECT state, COUNT(*) FROM dispatch WHERE change_id = ?1 AND NOT (" IS_EXPERIMENT
+	    ") GROUP BY state",
+	    V_INT(change_id));
 
 	while (rows_next(r))
 		counter_add(d,
@@ -175,8 +177,14 @@ static void drop_dispatches(struct db *d, int64_t change_id)
 
 static void drop_change(struct db *d, int64_t change_id)
 {
+	int64_t run = experiments_next_run(d, change_id);
+
+	/* The runs of its experiments go first, one at a time. */
+	if (run)
+		change_id = run;
 	if (!drop_jobs(d, change_id))
 		return;
+	experiments_drop(d, change_id);
 	drop_dispatches(d, change_id);
 	runs_drop(d, change_id);
 	nightly_forget_change(d, change_id);
@@ -204,10 +212,15 @@ static void drop_change(struct db *d, int64_t change_id)
 	db_exec(d, "DELETE FROM change WHERE id = ?1", V_INT(change_id));
 }
 
-/* An open PR keeps its head however old it is, and a change keeps what is unfinished. */
+/* An open PR keeps its head however old it is, a change keeps what is unfinished, and the run of an experiment goes
+ * with the change that it explains. */
 static bool must_stay(struct db *d, int64_t change_id)
 {
-	return db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
+	return db_has(d,
+		   "SELECT 1 FROM change c CROSS JOIN experiment e ON e.id = c.experiment_id"
+		   " CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
+		   V_INT(change_id)) ||
+	       db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
 		   V_INT(change_id)) ||
 	       db_has(d,
 		   "SELECT 1 FROM outbox WHERE change_id = ?1"

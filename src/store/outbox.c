@@ -31,6 +31,9 @@ void outbox_row_release(struct outbox_row *r)
 	free(r->runner);
 	free(r->head_sha);
 	free(r->text);
+	if (r->experiment)
+		experiment_request_release(r->experiment);
+	free(r->experiment);
 	*r = (struct outbox_row){0};
 }
 

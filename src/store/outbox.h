@@ -3,6 +3,7 @@
 #ifndef STORE_OUTBOX_H
 #define STORE_OUTBOX_H
 
+#include "model/experiment.h"
 #include "model/source_head.h"
 #include "store/store.h"
 
@@ -41,12 +42,13 @@ struct outbox_row {
 	char *head_sha;
 	struct source_head *sources; /* a periodic run: of the accelerators that have one */
 	size_t n_sources;
-	char *text;           /* what the kind says; NULL: none */
-	int64_t finish_by_ms; /* webhook: for the token's end */
-	int n_attempts;       /* before this one */
-	int64_t first_ms;     /* when the effect came to be */
-	int64_t generation;   /* COMMENT, CHECKS, RED_ISSUE: counts the wishes; see outbox_done */
-	bool is_uncertain;    /* an earlier try may have arrived: a crash, or a lost answer */
+	struct experiment_request *experiment; /* of an experiment's dispatch; NULL: none */
+	char *text;                            /* what the kind says; NULL: none */
+	int64_t finish_by_ms;                  /* webhook: for the token's end */
+	int n_attempts;                        /* before this one */
+	int64_t first_ms;                      /* when the effect came to be */
+	int64_t generation; /* COMMENT, CHECKS, RED_ISSUE: counts the wishes; see outbox_done */
+	bool is_uncertain;  /* an earlier try may have arrived: a crash, or a lost answer */
 };
 void outbox_row_release(struct outbox_row *r);
 

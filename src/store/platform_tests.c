@@ -117,7 +117,7 @@ static void restore(struct db *d, const char *accelerator, int64_t change_id, ch
 	    "  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
 	    "  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
 	    " WHERE j.change_id < ?2 AND j.is_current = 1"
-	    " AND j.environment IS NOT NULL AND c.kind <> 'pull_request'"
+	    " AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly')"
 	    " ORDER BY j.change_id DESC LIMIT ?3",
 	    V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX),
 	    V_INT(RESTORE_JOBS_MAX));
@@ -161,7 +161,7 @@ static char *must_pass_of(struct db *d, int64_t change_id, const char *accelerat
 {
 	return db_text(d,
 	    "SELECT a.must_pass FROM change c JOIN accelerator a ON a.name = ?2"
-	    " WHERE c.id = ?1 AND c.kind <> 'pull_request' AND a.level > ?3",
+	    " WHERE c.id = ?1 AND c.kind IN ('push', 'nightly') AND a.level > ?3",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(LEVEL_1));
 }
 
@@ -222,7 +222,7 @@ static void fill_one(struct db *d, const char *accelerator)
 	    "SELECT DISTINCT j.change_id FROM job j INDEXED BY job_of_accelerator"
 	    " JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1 AND j.id > 0"
 	    " AND j.is_current = 1 AND j.environment IS NOT NULL"
-	    " AND c.kind <> 'pull_request' ORDER BY j.change_id DESC LIMIT ?2",
+	    " AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?2",
 	    V_TEXT(accelerator), V_INT(FILL_CHANGES_MAX));
 
 	while (rows_next(r))

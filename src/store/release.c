@@ -148,13 +148,22 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 	    " AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
 	    " AND " IS_STILL_HERE " ORDER BY accelerator, runner",
 	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms)));
-	int64_t n_taken_back;
+	int64_t *taken_back = NULL;
+	size_t n_taken_back = 0;
+	struct rows *r;
 
 	*ret_n = decline(d, &l, by, at->now_ms);
 	dispatch_list_release(&l);
-	n_taken_back = db_exec(d,
+	r = db_rows(d,
 	    "UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
-	    " AND id IN (" HEADS_SEEN ")",
+	    " AND id IN (" HEADS_SEEN ") RETURNING id",
 	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms));
+	while (rows_next(r)) {
+		taken_back = xrealloc(taken_back, (n_taken_back + 1) * sizeof(*taken_back));
+		taken_back[n_taken_back++] = rows_int(r, 0);
+	}
+	for (size_t i = 0; i < n_taken_back; i++)
+		cells_moved(d, taken_back[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
+	free(taken_back);
 	return *ret_n > 0 || n_taken_back > 0;
 }

@@ -1,6 +1,11 @@
 #include "store/requests.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/id.h"
+#include "store/delivery_row.h"
+#include "store/experiments.h"
 #include "store/key.h"
 #include "store/outbox.h"
 
@@ -31,13 +36,14 @@ static void insert(struct db *d, const struct request *q, int64_t now_ms)
 	db_tell(d, STORE_OUTBOX);
 }
 
-/* What goes to one target about one PR stays in order; pushes have nothing to wait for. */
-static char *lane_of(struct db *d, const struct stored_dispatch *s, const char *key)
+/* What goes to one target about one PR stays in order; a dispatch without a PR waits for nothing, and its cancel
+ * waits for it. */
+static char *lane_of(struct db *d, const struct stored_dispatch *s)
 {
 	char *repository_key, *lane;
 
 	if (!s->number)
-		return xstrdup(key);
+		return xasprintf("dispatch:%s", s->id);
 	repository_key =
 	    db_text(d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
 	lane = xasprintf("%s %s#%lld", s->target_key, repository_key ? repository_key : "",
@@ -50,7 +56,7 @@ static void put(struct db *d, const struct stored_dispatch *s, enum outbox_kind 
     const char *key_prefix, int64_t now_ms)
 {
 	char *key = xasprintf("%s:%s", key_prefix, s->id);
-	char *lane = lane_of(d, s, key);
+	char *lane = lane_of(d, s);
 	struct request q = {
 	    .kind = kind,
 	    .key = key,
@@ -87,6 +93,21 @@ void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	}
 }
 
+/* A repository is told with `closed` that an experiment is over, as it is of pull requests, but under a delivery of
+ * its own, so that what its workflow reports for that is not taken for a report of the experiment. */
+static void put_experiment_closed(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
+{
+	char guid[UUID_BYTES];
+	struct stored_dispatch closed = *s;
+
+	uuid_new(guid);
+	if (delivery_copy(d, s->delivery_guid, guid, now_ms))
+		closed.delivery_guid = guid;
+	closed.sent_action = (char *)"closed";
+	closed.original_action = (char *)"cancel";
+	put(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+}
+
 void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	bool may_have_it;
@@ -105,6 +126,9 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	    V_TEXT(s->id));
 	if (may_have_it && s->kind == RUNNER_WEBHOOK)
 		put(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
+	else if (may_have_it && s->kind == RUNNER_GITHUB &&
+		 strcmp(s->event_type, EXPERIMENT_EVENT) == 0)
+		put_experiment_closed(d, s, now_ms);
 	db_tell(d, STORE_OUTBOX); /* its lane may go on */
 }
 
@@ -176,14 +200,14 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 	" state = CASE WHEN outbox.state = 'sending' THEN 'sending'"                               \
 	"  WHEN outbox.state = 'waiting' AND outbox.n_attempts > 0 THEN 'waiting' ELSE 'due' END"
 
-struct wish {
+struct wished {
 	enum outbox_kind what;
 	const char *key, *target, *target_key;
 	int64_t number;
 	const char *accelerator; /* NULL: none */
 };
 
-static void wish(struct db *d, const struct wish *w, enum wish_kind kind, int64_t now_ms)
+static void wish(struct db *d, const struct wished *w, enum wish_kind kind, int64_t now_ms)
 {
 	if (kind == WISH_FIRST)
 		db_exec(d,
@@ -208,7 +232,7 @@ static void wish_of_pull(struct db *d, enum outbox_kind what, const char *reposi
 	    xasprintf("%s:%s#%lld", outbox_kind_name(what), upstream.text, (long long)number);
 
 	wish(d,
-	    &(struct wish){.what = what,
+	    &(struct wished){.what = what,
 		.key = key,
 		.target = repository,
 		.target_key = upstream.text,
@@ -255,7 +279,7 @@ void red_issue_wish(struct db *d, int64_t episode, const char *accelerator, int6
 	char *key = xasprintf("red:%lld", (long long)episode);
 
 	wish(d,
-	    &(struct wish){.what = OUTBOX_RED_ISSUE,
+	    &(struct wished){.what = OUTBOX_RED_ISSUE,
 		.key = key,
 		.target = accelerator,
 		.target_key = accelerator,

@@ -64,8 +64,13 @@ static struct upstream_jobs upstream_jobs_read(
 	    "  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"
 	    "   length('https://github.com/' || c.repository_key || '/')))"
 	    "   = 'https://github.com/' || c.repository_key || '/')"
-	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b CROSS JOIN accelerator a"
-	    "   CROSS JOIN verdict o ON o.change_id = b.change_id AND o.accelerator = a.name"
+	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b"
+	    "   CROSS JOIN change x ON x.id = b.change_id"
+	    /* runs of that commit: other accelerators have experiments of their own */
+	    "   CROSS JOIN change y ON y.repository_key = x.repository_key"
+	    "   AND y.head_sha = x.head_sha AND y.kind IN (x.kind, 'push', 'experiment')"
+	    "   CROSS JOIN accelerator a"
+	    "   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name"
 	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job"
 	    "   AND a.name <> v.accelerator AND o.status IN ('FAIL', 'ERROR'))))"
 	    " ORDER BY v.job_id",

@@ -417,6 +417,9 @@ static const char VERSION_6[] =
     "CREATE TABLE experiment_test ("
     " experiment_id INTEGER NOT NULL, test_id INTEGER NOT NULL,"
     " PRIMARY KEY (experiment_id, test_id)) WITHOUT ROWID;"
+    "CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1"
+    " AND state IN ('queued', 'sent', 'acknowledged', 'running')"
+    " AND event_type <> 'experiment';"
     "CREATE INDEX failure_of_key ON failure (key, accelerator, test_id);";
 
 static const char *const STEPS[SCHEMA_VERSION] = {

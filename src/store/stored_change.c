@@ -234,5 +234,6 @@ void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 	db_exec(d, "UPDATE change SET state = ?2, active_ms = ?3 WHERE id = ?1", V_INT(change_id),
 	    V_TEXT(change_state_name(now)), V_INT(now_ms));
 	counter_add(d, COUNT_OPEN_CHANGES, (now == CHANGE_OPEN) - (before == CHANGE_OPEN));
+	cells_moved(d, change_id, NULL, CELLS_CHANGE_SETTLED, now_ms);
 	db_tell_change(d, change_id);
 }

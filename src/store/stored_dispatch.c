@@ -1,11 +1,13 @@
 #include "store/stored_dispatch.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "store/cells_moved.h"
 #include "store/counters.h"
+#include "store/experiments.h"
 #include "store/job_row.h"
 #include "store/requests.h"
 #include "store/store.h"
@@ -157,9 +159,11 @@ static void save(struct db *d, const struct stored_dispatch *s)
 	    V_INT_OR_NULL(s->start_by_ms));
 }
 
-static enum counter counter_of(enum dispatch_state state)
+/* Experiments are not counted: one that expires is no failure of the vendor's. */
+static void count(struct db *d, const struct stored_dispatch *s, enum dispatch_state state, int by)
 {
-	return (enum counter)((int)COUNT_DISPATCHES + (int)state);
+	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
+		counter_add(d, (enum counter)((int)COUNT_DISPATCHES + (int)state), by);
 }
 
 void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
@@ -197,7 +201,7 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	    V_INT(s->finish_ms), V_INT_OR_NULL(s->ack_by_ms), V_INT_OR_NULL(s->start_by_ms),
 	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms),
 	    V_INT_OR_NULL(s->not_before_ms), V_INT(s->is_current));
-	counter_add(d, counter_of(s->state), 1);
+	count(d, s, s->state, 1);
 	db_tell(d, STORE_DISPATCHES);
 	db_tell_change(d, s->change_id);
 	if (s->kind == RUNNER_PULL && s->state == DISPATCH_QUEUED)
@@ -234,8 +238,8 @@ bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state
 		s->last_error = xstrdup(why);
 	}
 	save(d, s);
-	counter_add(d, counter_of(from), -1);
-	counter_add(d, counter_of(to), 1);
+	count(d, s, from, -1);
+	count(d, s, to, 1);
 	db_tell(d, STORE_DISPATCHES);
 	db_tell_change(d, s->change_id);
 	db_tell_accelerator(d, s->accelerator);
@@ -299,5 +303,5 @@ void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)
 	assert(s->state == DISPATCH_HELD);
 	db_exec(d, "DELETE FROM dispatch WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
 	    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner));
-	counter_add(d, counter_of(DISPATCH_HELD), -1);
+	count(d, s, DISPATCH_HELD, -1);
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "store/counters.h"
+#include "store/experiments.h"
 #include "store/job_row.h"
 #include "store/store.h"
 
@@ -131,6 +132,15 @@ int64_t lease_count_active(struct db *d, const char *accelerator, const char *ru
 	return db_int(d, 0,
 	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
 	    " AND state = 'active'",
+	    V_TEXT(accelerator), V_TEXT(runner));
+}
+
+int64_t lease_count_first(struct db *d, const char *accelerator, const char *runner)
+{
+	return db_int(d, 0,
+	    "SELECT COUNT(*) FROM lease l WHERE l.accelerator = ?1 AND l.runner = ?2"
+	    " AND l.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"
+	    "  WHERE id = l.dispatch_id AND " IS_EXPERIMENT ")",
 	    V_TEXT(accelerator), V_TEXT(runner));
 }
 

@@ -55,6 +55,8 @@ bool lease_of_attempt(
 /* Is a later attempt of the dispatch at work, or has one reported? */
 bool lease_is_overtaken(struct db *d, const struct stored_lease *l);
 int64_t lease_count_active(struct db *d, const char *accelerator, const char *runner);
+/* Without those of experiments, which take no room from first runs. */
+int64_t lease_count_first(struct db *d, const char *accelerator, const char *runner);
 /* A row of the dispatch that the lease is of; false: it is gone. */
 bool lease_dispatch(struct db *d, const struct stored_lease *l, struct stored_dispatch *ret);
 

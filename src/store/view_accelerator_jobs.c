@@ -12,6 +12,7 @@
 	" j.n_tests_skip FROM job j JOIN change c ON c.id = j.change_id"                           \
 	" LEFT JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = j.accelerator"          \
 	" AND x.runner = j.runner WHERE j.accelerator = ?1 AND j.id > 0 AND j.id < ?2"             \
+	" AND c.kind <> 'experiment'"                                                              \
 	" ORDER BY j.id DESC LIMIT ?3"
 
 static struct page_job job_of(const struct rows *r)

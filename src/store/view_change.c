@@ -48,6 +48,7 @@ static int64_t find_change(struct db *d, const struct get_change *g)
 	if (g->head_sha) /* a self-report must not hide what was tested on request */
 		return db_int(d, 0,
 		    "SELECT id FROM change c WHERE repository_key = ?1 AND head_sha = ?2"
+		    " AND kind <> 'experiment'"
 		    " AND (?3 = 0 OR ?3 & CASE kind WHEN 'pull_request' THEN ?4 WHEN 'push'"
 		    "  THEN ?5 ELSE ?6 END)"
 		    " ORDER BY NOT EXISTS (SELECT 1 FROM dispatch WHERE change_id = c.id),"

@@ -10,7 +10,8 @@ enum { DISPATCHES_MAX = 1000, PULLS_MAX = 100000 };
 	"SELECT x.id, x.accelerator, x.runner, x.kind, x.target, x.state, c.head_sha,"             \
 	" CASE x.state WHEN 'held' THEN x.held_reason END, COALESCE(x.last_error, o.last_error), " \
 	"x.number, x.created_ms, x.sent_ms,"                                                       \
-	" x.finished_ms, x.round, o.n_attempts FROM dispatch x JOIN change c ON c.id = "           \
+	" x.finished_ms, x.round, o.n_attempts, x.event_type FROM dispatch x JOIN change c ON "    \
+	"c.id = "                                                                                  \
 	"x.change_id"                                                                              \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"
 #define NEWEST_FIRST " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
@@ -58,6 +59,7 @@ static int dispatches_run(struct store_query *q, struct db *d)
 		    .finished_ms = rows_int(r, 12),
 		    .round = (int)rows_int(r, 13),
 		    .n_attempts = (int)rows_int(r, 14),
+		    .event = rows_dup(r, 15),
 		};
 	if (db_status(d))
 		list_dispatches_release(l);
@@ -85,6 +87,7 @@ void list_dispatches_release(struct list_dispatches *q)
 		free(x->state);
 		free(x->head_sha);
 		free(x->held_reason);
+		free(x->event);
 		free(x->last_error);
 	}
 	FREE_AND_NULL(q->list);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "model/states.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/quality.h"
 
 static void read_accelerators(struct db *d, struct get_gauges *q)
@@ -29,11 +30,11 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 		standing_read(d, g->name, &u, q->now_ms, &g->at);
 		g->n_expired = db_int(d, 0,
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
-		    " AND state = 'expired'",
+		    " AND state = 'expired' AND " IS_FIRST_RUN,
 		    V_TEXT(g->name), V_INT(after_ms));
 		g->n_queued = db_int(d, 0,
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
-		    " AND state = 'queued'",
+		    " AND state = 'queued' AND " IS_FIRST_RUN,
 		    V_TEXT(g->name));
 	}
 }

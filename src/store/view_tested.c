@@ -21,7 +21,7 @@ static int64_t by_sha(struct find_tested *q, struct db *d)
 {
 	char *sha = db_text(d,
 	    "SELECT MIN(head_sha) FROM change WHERE repository_key = ?1 AND head_sha >= ?2"
-	    " AND head_sha < ?2 || 'g' AND kind <> 'nightly'"
+	    " AND head_sha < ?2 || 'g' AND kind IN ('pull_request', 'push')"
 	    " HAVING COUNT(DISTINCT head_sha) = 1",
 	    V_TEXT(repository_key(q->repository).text), V_TEXT(q->sha));
 	int64_t id = 0;
@@ -29,7 +29,7 @@ static int64_t by_sha(struct find_tested *q, struct db *d)
 	if (sha)
 		id = db_int(d, 0,
 		    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
-		    " AND kind <> 'nightly' ORDER BY kind = 'push' LIMIT 1",
+		    " AND kind IN ('pull_request', 'push') ORDER BY kind = 'push' LIMIT 1",
 		    V_TEXT(repository_key(q->repository).text), V_TEXT(sha));
 	free(sha);
 	return id;
@@ -39,7 +39,8 @@ static bool is_ambiguous(struct find_tested *q, struct db *d)
 {
 	return db_int(d, 0,
 		   "SELECT COUNT(DISTINCT head_sha) FROM change WHERE repository_key = ?1"
-		   " AND head_sha >= ?2 AND head_sha < ?2 || 'g' AND kind <> 'nightly'",
+		   " AND head_sha >= ?2 AND head_sha < ?2 || 'g' AND kind IN ('pull_request', "
+		   "'push')",
 		   V_TEXT(repository_key(q->repository).text), V_TEXT(q->sha)) > 1;
 }
 

@@ -5,6 +5,7 @@
 #include "store/attribution.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/known_issues.h"
 #include "store/run_note.h"
 #include "store/touched.h"
@@ -42,6 +43,7 @@ static const struct observer {
     {"episode",
 	ROWS("json_array(accelerator, first_bad_change, ended_ms)", "red_episode ORDER BY id")},
     {"health", ROWS("json_array(name, unhealthy_since_ms)", "accelerator ORDER BY name")},
+    {"experiments", ROWS("json_array(side, sha, state)", "experiment ORDER BY id")},
     {"comment", ROWS("json_array(key, generation)", "outbox WHERE kind = 'comment' ORDER BY key")},
     {"twin", ROWS("generation", "outbox WHERE kind = 'comment' AND number = 2")},
     {"checks", ROWS("json_array(key, generation)", "outbox WHERE kind = 'checks' ORDER BY key")},
@@ -567,6 +569,88 @@ static void its_base_branch_changes(void)
 	DO_OK(store_note_head, &n);
 }
 
+/* ---- experiments ---- */
+
+static void take_reruns(void)
+{
+	static char *no_names[] = {NULL}, *must_pass[] = {(char *)"model/llama3", NULL};
+	struct runner ci = {.name = (char *)"ci",
+	    .kind = RUNNER_GITHUB,
+	    .repository = (char *)"Ascend/pytorch",
+	    .reruns = RERUNS_TESTS};
+	struct accelerator npu = {.name = (char *)"npu",
+	    .title = (char *)"NPU",
+	    .level = LEVEL_2,
+	    .oncall = no_names,
+	    .must_pass = must_pass,
+	    .experiments = {.tests = 50, .per_head = 1, .share_permille = 100},
+	    .runners = &ci,
+	    .n_runners = 1};
+	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
+
+	npu.skip = no_names;
+	DO_OK(store_mirror_registry, &m);
+}
+static void merge_base_of(const char *head)
+{
+	struct put_merge_base m = {.sha = HEAD_C, .now_ms = T0 + 15 * MINUTE};
+
+	m.change_id = db_int(look, 0,
+	    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
+	DO_OK(store_put_merge_base, &m);
+}
+/* The run of the newest experiment on that side. */
+static void report_experiment(const char *side)
+{
+	struct test_result t = {.suite = (char *)"model",
+	    .name = (char *)"llama3",
+	    .status = TEST_PASS,
+	    .duration_ms = -1};
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"success",
+	    .workflow = (char *)"CI",
+	    .name = (char *)"again",
+	    .run_id = (char *)side,
+	    .run_attempt = 1,
+	    .tests = &t,
+	    .n_tests = 1};
+	char *id = db_text(look,
+	    "SELECT x.id FROM experiment e JOIN dispatch x ON x.change_id = e.run_change_id"
+	    " WHERE e.side = ?1 ORDER BY e.id DESC LIMIT 1",
+	    V_TEXT(side));
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0 + 25 * MINUTE};
+
+	assert_non_null(id);
+	DO_OK(store_report_job, &op);
+	assert_int_equal(op.outcome, REPORT_RECORDED);
+	free(id);
+}
+static void an_experiment_on_the_head(void)
+{
+	take_reruns();
+	a_job_red();
+	settle();
+	assert_true(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'") > 0);
+}
+static void an_experiment_on_a_base_of_two(void)
+{
+	take_reruns();
+	open_pull(2, HEAD_B, NULL);
+	merge_base_of(HEAD_B);
+	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = MINUTE});
+	an_experiment_on_the_head();
+	merge_base_of(HEAD_A);
+	settle();
+}
+static void the_experiment_is_reported(void)
+{
+	report_experiment("head");
+}
+static void the_base_is_reported(void)
+{
+	report_experiment("base");
+}
+
 /* ---- the breaker ---- */
 
 /* Red pushes, one fewer than make it unhealthy, and PR 1, which was tested. */
@@ -667,6 +751,12 @@ static const struct scenario {
     X(CELLS_EVIDENCE_CAME, two_that_failed_alike, its_evidence_comes, "due"),
     X(CELLS_BASE_FOUND, a_job_done, its_merge_base_is_found, "comment checks page"),
     X(CELLS_BASE_CHANGED, a_job_red, its_base_branch_changes, "due"),
+    X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, it_is_closed,
+	"run days experiments comment checks page"),
+    X(CELLS_EXPERIMENT_MOVED, an_experiment_on_the_head, the_experiment_is_reported,
+	"cells experiments comment checks page"),
+    X(CELLS_BASE_TESTED, an_experiment_on_a_base_of_two, the_base_is_reported,
+	"cells due experiments comment twin checks page"),
     X(CELLS_HEALTH_CHANGED, it_is_almost_unhealthy, it_becomes_unhealthy,
 	"cells attribution run suites days health comment checks page"),
 #undef X
@@ -724,7 +814,8 @@ static char *differences(char **before, char **after)
 /* Makes all of it again, in a transaction that is thrown away. The store is closed. */
 static void make_again(struct db *d)
 {
-	struct rows *r = db_rows(d, "SELECT id, kind = 'nightly' FROM change ORDER BY id");
+	struct rows *r =
+	    db_rows(d, "SELECT id, kind IN ('nightly', 'experiment') FROM change ORDER BY id");
 	int64_t ids[64], n = 0;
 
 	while (rows_next(r) && n < (int64_t)ARRAY_LEN(ids))
@@ -733,9 +824,10 @@ static void make_again(struct db *d)
 		int64_t id = ids[i] < 0 ? -ids[i] : ids[i];
 
 		verdicts_rebuild(d, id, "npu");
-		if (ids[i] > 0) /* self-reports are not attributed */
+		if (ids[i] > 0) /* self-reports and experiments are not attributed */
 			attribution_apply(d, id, "npu", T0 + HOUR);
-		run_note(d, id, "npu", T0 + HOUR);
+		if (!experiment_is_run(d, id))
+			run_note(d, id, "npu", T0 + HOUR);
 	}
 }
 

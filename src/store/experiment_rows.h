@@ -1,0 +1,64 @@
+/* Experiments as rows, and the runners that take them: what experiments*.c share. Inside a writer's transaction. */
+#ifndef STORE_EXPERIMENT_ROWS_H
+#define STORE_EXPERIMENT_ROWS_H
+
+#include "store/experiments.h"
+
+static const int64_t DEFAULT_FINISH_MS =
+    INT64_C(6) * 3600 * 1000; /* of a dispatch without a deadline */
+
+struct experiment {
+	int64_t id, change_id;
+	char *accelerator, *runner, *dispatch_id;
+	bool is_stress;
+	int64_t round;
+	enum experiment_side side;
+	char *sha, *state;
+	int64_t run_change_id; /* 0: it has not begun */
+	int64_t command_id;    /* stress; else 0 */
+	int64_t expires_ms;
+};
+struct experiment_list {
+	struct experiment *at;
+	size_t n;
+};
+
+/* SELECT EXPERIMENT_COLUMNS FROM experiment …, read by experiments_take(). */
+#define EXPERIMENT_COLUMNS                                                                         \
+	"id, change_id, accelerator, runner, dispatch_id, cause = 'stress', round, side, sha,"     \
+	" state, run_change_id, command_id, expires_ms"
+struct experiment_list experiments_take(struct rows *r);
+void experiment_list_release(struct experiment_list *l);
+
+/* A planned one. Its id. */
+int64_t experiment_insert(
+    struct db *d, const struct experiment *e, const int64_t *tests, size_t n, int64_t now_ms);
+/* Its tests become these. Returns whether they were others. */
+bool experiment_tests_put(struct db *d, int64_t id, const int64_t *tests, size_t n);
+/* With its tests. */
+void experiment_delete(struct db *d, int64_t id);
+/* It enters one of the states in which it has ended. reason NULL: none. */
+void experiment_end(struct db *d, const struct experiment *e, const char *state, const char *reason,
+    int64_t now_ms);
+
+/* One on the base side ended or went: the other changes with this merge base are due, because its outcome counts for
+ * them, or because they waited for it. */
+void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
+
+/* A runner that takes experiments for a change: its newest dispatch was let in and was not called off. */
+struct rerunner {
+	char *dispatch_id, *runner;
+	bool has_ended;  /* the dispatch */
+	bool is_by_test; /* it runs just what is named */
+	int64_t finish_ms;
+	int64_t n_tests_max, n_rounds_max;
+	char *sha[N_EXPERIMENT_SIDES]; /* base: NULL while the merge base is not known */
+};
+/* rerunners_release(). NULL where there is none. */
+struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n);
+void rerunners_release(struct rerunner *list, size_t n);
+
+/* The reply to a `stress` of which no experiment is open any more. */
+void stress_answer(struct db *d, int64_t command_id, int64_t now_ms);
+
+#endif

@@ -1,0 +1,305 @@
+/* When the run of an experiment has ended, and whether its results prove anything. */
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "model/states.h"
+#include "store/cells_moved.h"
+#include "store/experiment_rows.h"
+
+enum { SHA_SHORT_CHARS = 7, SHARERS_MAX = 200 };
+
+void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	struct rows *r;
+	int64_t *ids = NULL;
+	size_t n = 0;
+
+	if (e->side != EXPERIMENT_BASE)
+		return;
+	r = db_rows(d,
+	    "SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = o.repository_key"
+	    " AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
+	    " AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
+	    "  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
+	    "   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
+	    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX));
+	while (rows_next(r)) {
+		ids = xrealloc(ids, (n + 1) * sizeof(*ids));
+		ids[n++] = rows_int(r, 0);
+	}
+	for (size_t i = 0; i < n; i++)
+		cells_moved(d, ids[i], e->accelerator, CELLS_BASE_TESTED, now_ms);
+	free(ids);
+}
+
+/* ---- they go with the change that they explain ---- */
+
+int64_t experiments_next_run(struct db *d, int64_t change_id)
+{
+	return db_int(d, 0,
+	    "SELECT c.id FROM experiment e CROSS JOIN change c ON c.id = e.run_change_id"
+	    " WHERE e.change_id = ?1 LIMIT 1",
+	    V_INT(change_id));
+}
+
+void experiments_drop(struct db *d, int64_t change_id)
+{
+	db_exec(d,
+	    "DELETE FROM experiment_test WHERE experiment_id IN"
+	    " (SELECT id FROM experiment WHERE change_id = ?1)",
+	    V_INT(change_id));
+	db_exec(d, "DELETE FROM experiment WHERE change_id = ?1", V_INT(change_id));
+}
+
+/* ---- what a job says of its machine ---- */
+
+struct machine {
+	char *workflow, *name;
+	char *torch_commit, *device, *extension; /* NULL: it does not say */
+};
+struct machine_list {
+	struct machine *at;
+	size_t n;
+};
+
+#define MACHINE_COLUMNS                                                                            \
+	"j.workflow, j.name, json_extract(j.environment, '$.torch_commit'),"                       \
+	" json_extract(j.environment, '$.device'),"                                                \
+	" json_extract(j.environment, '$.extension.version')"
+
+static struct machine_list take_machines(struct rows *r)
+{
+	struct machine_list l = {0};
+
+	while (rows_next(r)) {
+		l.at = xrealloc(l.at, (l.n + 1) * sizeof(*l.at));
+		l.at[l.n++] = (struct machine){
+		    rows_dup(r, 0), rows_dup(r, 1), rows_dup(r, 2), rows_dup(r, 3), rows_dup(r, 4)};
+	}
+	return l;
+}
+
+static void release_machines(struct machine_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->at[i].workflow);
+		free(l->at[i].name);
+		free(l->at[i].torch_commit);
+		free(l->at[i].device);
+		free(l->at[i].extension);
+	}
+	free(l->at);
+}
+
+/* A text that can be no commit ("unknown") names none. */
+static bool is_other_commit(const char *commit, const char *sha)
+{
+	size_t n = commit ? strspn(commit, "0123456789abcdefABCDEF") : 0;
+
+	return n >= SHA_SHORT_CHARS && commit[n] == '\0' &&
+	       (n > strlen(sha) || strncasecmp(commit, sha, n) != 0);
+}
+
+static bool is_same_job(const struct machine *a, const struct machine *b)
+{
+	return strcmp(a->workflow, b->workflow) == 0 && strcmp(a->name, b->name) == 0;
+}
+
+/* Whether that is what the first run's job of this name said, or, where it has none of this name, any of its jobs.
+ * Where one of the two says nothing there is nothing to compare. */
+static bool is_as_before(const struct machine *m, const struct machine_list *before, bool is_device)
+{
+	const char *is = is_device ? m->device : m->extension;
+	bool has_same_job = false, has_any = false;
+
+	for (size_t i = 0; i < before->n; i++)
+		has_same_job |= is_same_job(m, &before->at[i]);
+	for (size_t i = 0; is && i < before->n; i++) {
+		const struct machine *b = &before->at[i];
+		const char *was = is_device ? b->device : b->extension;
+
+		if (!was || (has_same_job && !is_same_job(m, b)))
+			continue;
+		if (strcmp(is, was) == 0)
+			return true;
+		has_any = true;
+	}
+	return !has_any;
+}
+
+/* NULL: nothing speaks against it. free(). */
+static char *why_machine(struct db *d, const struct experiment *e)
+{
+	struct machine_list now = take_machines(db_rows(d,
+	    "SELECT " MACHINE_COLUMNS " FROM job j WHERE j.change_id = ?1 AND j.is_current = 1"
+	    " AND j.environment IS NOT NULL ORDER BY j.id",
+	    V_INT(e->run_change_id)));
+	struct machine_list before = take_machines(db_rows(d,
+	    "SELECT " MACHINE_COLUMNS " FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
+	    " AND j.accelerator = ?3 AND j.environment IS NOT NULL ORDER BY j.id",
+	    V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)));
+	char *why = NULL;
+
+	for (size_t i = 0; !why && i < now.n; i++) {
+		const struct machine *m = &now.at[i];
+
+		if (is_other_commit(m->torch_commit, e->sha))
+			why = xasprintf("it tested commit %.40s instead", m->torch_commit);
+		else if (!is_as_before(m, &before, true))
+			why = xasprintf("it ran on another device: %.60s", m->device);
+		else if (!is_as_before(m, &before, false))
+			why = xasprintf(
+			    "it ran with another version of the extension: %.60s", m->extension);
+	}
+	release_machines(&now);
+	release_machines(&before);
+	return why;
+}
+
+/* ---- one run, told twice ---- */
+
+#define SAME_ARTIFACT "(a.artifact_url = b.artifact_url AND a.artifact_url <> '')"
+#define SAME_JOB      "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
+
+/* The first run itself, under the experiment's name. */
+static bool is_first_run(struct db *d, const struct experiment *e)
+{
+	return db_has(d,
+	    "SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = ?2 AND b.dispatch_id = ?3"
+	    " AND b.accelerator = ?4 WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
+	    " AND (" SAME_ARTIFACT " OR (" SAME_JOB " AND a.run_attempt = b.run_attempt)) LIMIT 1",
+	    V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->dispatch_id),
+	    V_TEXT(e->accelerator));
+}
+
+/* Experiments of the other side that were reported with the same run. Which of the two it was cannot be known. */
+static struct experiment_list twins_of(struct db *d, const struct experiment *e)
+{
+	return experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.change_id = ?2"
+	    " AND o.accelerator = ?3 AND o.runner = ?4 AND o.side <> ?5"
+	    " AND o.run_change_id IS NOT NULL AND EXISTS"
+	    "  (SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = o.run_change_id"
+	    "   AND b.digest IS NOT NULL WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
+	    "   AND (" SAME_ARTIFACT " OR (" SAME_JOB ")))",
+	    V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
+	    V_TEXT(experiment_side_name(e->side))));
+}
+
+static const char TOLD_TWICE[] = "the same run was reported for the head and for the merge base";
+
+/* Whether any is there. Those that counted as proof until now count no longer. */
+static bool void_twins(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	struct experiment_list l = twins_of(d, e);
+	bool has_any = l.n > 0;
+
+	for (size_t i = 0; i < l.n; i++)
+		if (strcmp(l.at[i].state, "done") == 0) {
+			experiment_end(d, &l.at[i], "void", TOLD_TWICE, now_ms);
+			experiment_sharers_due(d, &l.at[i], now_ms);
+		}
+	experiment_list_release(&l);
+	return has_any;
+}
+
+static bool has_any_test(struct db *d, const struct experiment *e)
+{
+	return db_has(d,
+	    "SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
+	    " AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
+	    " AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE') LIMIT 1",
+	    V_INT(e->id), V_INT(e->run_change_id), V_TEXT(e->accelerator));
+}
+
+/* NULL: it proves something. free(). */
+static char *why_void(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	char *why;
+
+	if (void_twins(d, e, now_ms))
+		return xstrdup(TOLD_TWICE);
+	if (is_first_run(d, e))
+		return xstrdup("the first run was reported once more");
+	why = why_machine(d, e);
+	if (!why && !has_any_test(d, e))
+		why = xstrdup("none of its tests was reported");
+	return why;
+}
+
+/* ---- its state ---- */
+
+static bool find_run(struct db *d, int64_t run_change_id, struct experiment_list *ret,
+    enum dispatch_state *ret_state, char **ret_error)
+{
+	struct rows *r;
+	bool is_found;
+
+	*ret = experiments_take(
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1",
+		V_INT(run_change_id)));
+	r = db_rows(d,
+	    "SELECT state, last_error FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+	    V_INT(run_change_id));
+	is_found = rows_next(r);
+	if (is_found) {
+		*ret_state = dispatch_state_parse(rows_text(r, 0));
+		*ret_error = rows_dup(r, 1);
+	}
+	rows_end(r);
+	return is_found && ret->n;
+}
+
+/* Cells that come after the end change what an experiment proves, so it is judged again. One that was cancelled stays
+ * so: nobody needs it. */
+static bool follow(struct db *d, const struct experiment *e, enum dispatch_state state,
+    const char *error, int64_t now_ms)
+{
+	char *why = NULL;
+
+	switch (state) {
+	case DISPATCH_DONE:
+		why = why_void(d, e, now_ms);
+		experiment_end(d, e, why ? "void" : "done", why, now_ms);
+		free(why);
+		return true;
+	case DISPATCH_EXPIRED:
+	case DISPATCH_FAILED:
+		if (strcmp(e->state, "expired") == 0)
+			return false;
+		experiment_end(d, e, "expired", error, now_ms);
+		return true;
+	case DISPATCH_CANCELLED:
+	case DISPATCH_SUPERSEDED:
+		experiment_end(d, e, "cancelled", error, now_ms);
+		return true;
+	case DISPATCH_HELD:
+	case DISPATCH_QUEUED:
+	case DISPATCH_SENT:
+	case DISPATCH_ACKNOWLEDGED:
+	case DISPATCH_RUNNING:
+	case N_DISPATCH_STATES:
+		break;
+	}
+	return strcmp(e->state, "done") == 0;
+}
+
+bool experiments_follow(struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
+{
+	struct experiment_list l = {0};
+	enum dispatch_state state = N_DISPATCH_STATES;
+	char *error = NULL;
+	bool has_moved = false;
+
+	if (find_run(d, run_change_id, &l, &state, &error) &&
+	    strcmp(l.at[0].state, "cancelled") != 0)
+		has_moved = follow(d, &l.at[0], state, error, now_ms);
+	if (has_moved) {
+		*ret_explained = l.at[0].change_id;
+		experiment_sharers_due(d, &l.at[0], now_ms);
+	}
+	experiment_list_release(&l);
+	free(error);
+	return has_moved;
+}

@@ -1,0 +1,382 @@
+/* When planned experiments leave: only where nothing else waits, and as far as the budget lasts. */
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/strv.h"
+#include "store/cells_moved.h"
+#include "store/delivery_row.h"
+#include "store/experiment_rows.h"
+#include "store/job_row.h"
+#include "store/key.h"
+#include "store/requests.h"
+#include "store/stored_change.h"
+#include "store/stored_lease.h"
+
+#define DAY_MS INT64_C(86400000)
+
+enum {
+	LOOK_MAX = 200, /* planned ones, the oldest first */
+	/* Of one runner at a time, so that a burst cannot spend more than the budget before its first run is over. */
+	AT_ONCE_MAX = 8,
+	WAIT_FOR_MACHINE_MS = 1000, /* a first run waits so long before an experiment makes way */
+	MAKE_WAY_AGAIN_MS = 30000,  /* the machine has so long to stop, and to ask for work */
+	LOOK_AGAIN_MS = 60000,      /* a budget comes back with time */
+};
+static const char MAKES_WAY[] = "it makes way for a first run";
+
+/* ---- budget ----
+ *
+ * Of the time that the accelerator's jobs took in the last 24 hours, experiments may take a share (`experiments.share`),
+ * and some time is free, so that the first one can run where little runs. `stress` has the same share for itself, with
+ * more free time. */
+static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
+
+#define TIME_OF_JOBS                                                                               \
+	"SELECT SUM(MAX(COALESCE(j.completed_ms, ?3) - j.started_ms, 0)) FROM job j WHERE j.id IN"
+
+static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    TIME_OF_JOBS " (SELECT k.id FROM experiment e CROSS JOIN job k"
+			 " ON k.change_id = e.run_change_id WHERE e.accelerator = ?1"
+			 " AND e.started_ms > ?2 AND e.cause = ?4)",
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms),
+	    V_TEXT(is_stress ? "stress" : "auto"));
+}
+
+static int64_t all_ms(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    TIME_OF_JOBS " (SELECT k.id FROM dispatch x CROSS JOIN job k"
+			 " ON k.change_id = x.change_id AND k.dispatch_id = x.id"
+			 " AND k.accelerator = x.accelerator WHERE x.accelerator = ?1"
+			 " AND x.created_ms > ?2)",
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
+}
+
+static bool has_budget(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+{
+	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms), share;
+
+	if (spent < FREE_MS[is_stress])
+		return true;
+	share = db_int(
+	    d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1", V_TEXT(accelerator));
+	return spent * 1000 < share * all_ms(d, accelerator, now_ms);
+}
+
+/* ---- one begins ---- */
+
+/* The head is where GitHub keeps it for the pull request; the merge base is on the branch that it goes to. */
+static char *ref_of(struct db *d, const struct experiment *e)
+{
+	char *base_ref;
+
+	if (e->side == EXPERIMENT_HEAD)
+		return xasprintf("refs/pull/%lld/head", (long long)change_pull(d, e->change_id));
+	base_ref = db_text(d, "SELECT base_ref FROM change WHERE id = ?1", V_INT(e->change_id));
+	if (base_ref) {
+		char *ref = xasprintf("refs/heads/%s", base_ref);
+
+		free(base_ref);
+		return ref;
+	}
+	return NULL;
+}
+
+static int64_t put_change(struct db *d, const struct experiment *e, const char *ref, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
+	    " created_ms, active_ms, experiment_id)"
+	    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
+	    " FROM change WHERE id = ?1 RETURNING id",
+	    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(ref), V_INT(now_ms), V_INT(e->id));
+}
+
+/* No webhook brought it: a body of a webhook's shape, under a GUID of its own. */
+static void put_body(
+    struct db *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
+{
+	char *repository =
+	    db_text(d, "SELECT repository FROM change WHERE id = ?1", V_INT(e->change_id));
+	const char *name = repository ? strchr(repository, '/') : NULL;
+	json_t *body = json_object(), *o = json_object(), *owner = json_object();
+	char *login = xstrndup(name ? repository : "", name ? (size_t)(name - repository) : 0);
+	char *text;
+
+	json_set_str(owner, "login", login);
+	json_set_str(o, "full_name", repository);
+	json_set_str(o, "name", name ? name + 1 : "");
+	json_object_set_new(o, "owner", owner);
+	json_object_set_new(body, "repository", o);
+	json_set_str(body, "ref", ref);
+	json_set_str(body, "head_sha", e->sha);
+	text = json_text(body);
+	delivery_put_synthetic(d, guid, EXPERIMENT_EVENT, EXPERIMENT_EVENT,
+	    repository ? repository : "", text, strlen(text), now_ms);
+	json_decref(body);
+	free(text);
+	free(login);
+	free(repository);
+}
+
+/* A machine may take a queued one at any time until the end, because idle machines come late. */
+static void put_dispatch(struct db *d, const struct experiment *e, const struct stored_dispatch *of,
+    int64_t run_change_id, char *guid, int64_t now_ms)
+{
+	int64_t finish_ms = of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS;
+	int64_t left_ms = e->expires_ms - now_ms;
+	struct stored_dispatch row = {
+	    .accelerator = of->accelerator,
+	    .runner = of->runner,
+	    .change_id = run_change_id,
+	    .kind = of->kind,
+	    .target = of->target,
+	    .target_key = of->target_key,
+	    .round = 1,
+	    .state = DISPATCH_QUEUED,
+	    .delivery_guid = guid,
+	    .event_type = (char *)EXPERIMENT_EVENT,
+	    .sent_action = (char *)EXPERIMENT_EVENT,
+	    .original_action = (char *)EXPERIMENT_EVENT,
+	    .acknowledge_ms = of->acknowledge_ms,
+	    .finish_ms = finish_ms < left_ms ? finish_ms : left_ms,
+	    .start_ms = of->kind == RUNNER_PULL ? 0 : of->start_ms,
+	};
+
+	id_new(row.id);
+	dispatch_insert(d, &row, now_ms);
+	request_put(d, &row, now_ms);
+	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id),
+	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
+	    LOG_S("side", experiment_side_name(e->side)), LOG_S("head", e->sha),
+	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
+}
+
+static void begin(
+    struct db *d, const struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
+{
+	char guid[UUID_BYTES];
+	char *ref = ref_of(d, e);
+	int64_t run_change_id = put_change(d, e, ref, now_ms);
+
+	uuid_new(guid);
+	put_body(d, e, ref, guid, now_ms);
+	put_dispatch(d, e, of, run_change_id, guid, now_ms);
+	db_exec(d,
+	    "UPDATE experiment SET state = 'started', run_change_id = ?2, started_ms = ?3"
+	    " WHERE id = ?1",
+	    V_INT(e->id), V_INT(run_change_id), V_INT(now_ms));
+	db_tell_change(d, e->change_id);
+	free(ref);
+}
+
+/* ---- idle capacity ---- */
+
+/* How many machines a vendor's CI has is not known: it is idle when none of its first runs is unfinished. Machines
+ * that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
+static bool is_idle(struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
+{
+	if (db_int(d, 0,
+		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
+		" AND " EXPERIMENT_IS_OPEN " AND run_change_id IS NOT NULL",
+		V_TEXT(e->accelerator), V_TEXT(e->runner)) >= AT_ONCE_MAX)
+		return false;
+	return kind == RUNNER_PULL ||
+	       !db_has(d,
+		   "SELECT 1 FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
+		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " AND " IS_FIRST_RUN
+		   " AND COALESCE(not_before_ms, 0) <= ?3 LIMIT 1",
+		   V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(now_ms));
+}
+
+/* The rounds of a `stress` come one after the other. */
+static bool is_its_turn(struct db *d, const struct experiment *e)
+{
+	return !e->is_stress ||
+	       !db_has(d,
+		   "SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
+		   " AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		   V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
+		   V_INT(e->round));
+}
+
+/* The dispatch that it explains, as long as that has ended. */
+static struct dispatch_list explained(struct db *d, const struct experiment *e)
+{
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2"
+	    " AND runner = ?3 AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')",
+	    V_TEXT(e->dispatch_id), V_TEXT(e->accelerator), V_TEXT(e->runner)));
+}
+
+void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE accelerator = ?1"
+	    " AND " EXPERIMENT_IS_OPEN " AND state = 'planned' ORDER BY created_ms, id LIMIT ?2",
+	    V_TEXT(accelerator), V_INT(LOOK_MAX)));
+	enum { NOT_KNOWN, IS_LEFT, IS_SPENT } budget[2] = {NOT_KNOWN, NOT_KNOWN};
+
+	for (size_t i = 0; i < l.n; i++) {
+		const struct experiment *e = &l.at[i];
+		struct dispatch_list of = explained(d, e);
+
+		if (of.n && e->expires_ms > now_ms && is_its_turn(d, e) &&
+		    is_idle(d, e, of.at[0].kind, now_ms)) {
+			if (!budget[e->is_stress])
+				budget[e->is_stress] =
+				    has_budget(d, accelerator, e->is_stress, now_ms) ? IS_LEFT
+										     : IS_SPENT;
+			if (budget[e->is_stress] == IS_LEFT)
+				begin(d, e, &of.at[0], now_ms);
+		}
+		dispatch_list_release(&of);
+	}
+	experiment_list_release(&l);
+}
+
+/* ---- a first run waits while experiments have its machines ---- */
+
+/* How many machines a runner has is not known. A first run that no machine takes within a second takes the place of
+ * an experiment, which waits in the queue again. */
+static int64_t first_runs_waiting(
+    struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT COUNT(*), MIN(MAX(created_ms, COALESCE(not_before_ms, 0)))"
+	    " FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"
+	    " AND state = 'queued' AND is_current = 1 AND " IS_FIRST_RUN
+	    " AND COALESCE(not_before_ms, 0) <= ?3",
+	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_INT(now_ms));
+	int64_t n = 0, since_ms = 0;
+
+	if (rows_next(r)) {
+		n = rows_int(r, 0);
+		since_ms = rows_int(r, 1);
+	}
+	rows_end(r);
+	if (!n)
+		return 0;
+	if (since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
+		*due_ms = since_ms + WAIT_FOR_MACHINE_MS;
+		return 0;
+	}
+	return n;
+}
+
+static int64_t made_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?4 - ?5"
+	    " AND runner = ?2 AND state = 'cancelled' AND reason = ?3 AND ended_ms > ?4 - ?6",
+	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(MAKES_WAY), V_INT(now_ms),
+	    V_INT(DAY_MS), V_INT(MAKE_WAY_AGAIN_MS));
+}
+
+static void make_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
+{
+	struct stored_dispatch s = {0};
+
+	lease_end(d, l, LEASE_IS_CANCELLED, MAKES_WAY, now_ms);
+	job_give_up(d, l->job_id, "cancelled", MAKES_WAY, false, now_ms);
+	if (lease_dispatch(d, l, &s)) {
+		dispatch_requeue(d, &s, now_ms);
+		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_ENDED, now_ms);
+	}
+	stored_dispatch_release(&s);
+}
+
+/* Returns when to look again; 0: nothing waits. */
+static int64_t make_ways(struct db *d, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
+	    " AND x.kind = 'pull' AND x.state = 'running'"
+	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
+	    " WHERE e." EXPERIMENT_IS_OPEN " AND e.run_change_id IS NOT NULL"
+	    " ORDER BY l.granted_ms DESC");
+	char **ids = strv_copy(NULL);
+	int64_t next_ms = 0;
+
+	while (rows_next(r))
+		strv_add(&ids, rows_text(r, 0));
+	for (char **id = ids; *id; id++) {
+		struct stored_lease l;
+		int64_t n, due_ms = 0;
+
+		if (!stored_lease_take(
+			db_rows(
+			    d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)),
+			&l))
+			continue;
+		n = first_runs_waiting(d, &l, now_ms, &due_ms);
+		if (n && lease_count_first(d, l.accelerator, l.runner) < l.max_parallel) {
+			if (n > made_way(d, &l, now_ms))
+				make_way(d, &l, now_ms);
+			due_ms = now_ms + MAKE_WAY_AGAIN_MS;
+		}
+		if (due_ms && (!next_ms || due_ms < next_ms))
+			next_ms = due_ms;
+		stored_lease_release(&l);
+	}
+	strv_free(ids);
+	return next_ms;
+}
+
+/* ---- time passes ---- */
+
+static void expire(struct db *d, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+	    " AND run_change_id IS NULL AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+	    V_INT(now_ms), V_INT(LOOK_MAX)));
+
+	for (size_t i = 0; i < l.n; i++) {
+		experiment_end(
+		    d, &l.at[i], "expired", "nothing was idle, or the budget was spent", now_ms);
+		experiment_sharers_due(d, &l.at[i], now_ms);
+		cells_moved(
+		    d, l.at[i].change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	}
+	experiment_list_release(&l);
+}
+
+/* What waits for the budget is looked at once a minute: other experiments that end, and first runs, start it earlier. */
+static void start_all(struct db *d, int64_t now_ms)
+{
+	static int64_t next_ms; /* writer thread */
+	struct rows *r;
+	char **names;
+
+	if (next_ms > now_ms && next_ms <= now_ms + LOOK_AGAIN_MS)
+		return;
+	next_ms = now_ms + LOOK_AGAIN_MS;
+	names = strv_copy(NULL);
+	r = db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		       " AND state = 'planned'");
+	while (rows_next(r))
+		strv_add(&names, rows_text(r, 0));
+	for (char **name = names; *name; name++)
+		experiments_start(d, *name, now_ms);
+	strv_free(names);
+}
+
+int64_t experiments_look(struct db *d, int64_t now_ms)
+{
+	int64_t next_ms, expires_ms;
+
+	expire(d, now_ms);
+	start_all(d, now_ms);
+	next_ms = make_ways(d, now_ms);
+	expires_ms = db_int(d, 0,
+	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN
+	    " AND run_change_id IS NULL");
+	if (expires_ms && expires_ms > now_ms + LOOK_AGAIN_MS)
+		expires_ms = now_ms + LOOK_AGAIN_MS;
+	return !next_ms || (expires_ms && expires_ms < next_ms) ? expires_ms : next_ms;
+}

@@ -1,0 +1,521 @@
+/* Which experiments are planned, when they begin, how they end, and what ends them. */
+#include "experiments_rig.h"
+
+#define BASE HEAD_C
+
+/* ---- planned and sent ---- */
+
+static void a_red_test_runs_again_on_both_sides(void **state)
+{
+	struct claim_outbox c;
+	const struct outbox_row *o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	need(HEAD_A, "t2", 0, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]; ci base r1 started [t1]");
+	ASSERT_TEXT("SELECT group_concat(kind || ' ' || head_sha || ' ' || ref, '; ') FROM change"
+		    " WHERE kind = 'experiment'",
+	    "experiment " HEAD_A " refs/pull/1/head; experiment " BASE " refs/heads/main");
+	c = rig_claim(REQUESTS, T0 + MINUTE);
+	assert_int_equal(c.n, 2);
+	o = &c.rows[0];
+	assert_string_equal(o->event_type, "experiment");
+	assert_string_equal(o->sent_action, "experiment");
+	assert_string_equal(o->target, "Ascend/pytorch");
+	assert_string_equal(o->accelerators[0], "npu");
+	assert_string_equal(o->head_sha, HEAD_A);
+	assert_int_equal(o->number, 1);
+	assert_non_null(o->experiment);
+	assert_int_equal(o->experiment->side, EXPERIMENT_HEAD);
+	assert_string_equal(o->experiment->tests[0], "unit/t1");
+	assert_null(o->experiment->tests[1]);
+	assert_string_equal(o->experiment->jobs[0], "test");
+	assert_int_equal(c.rows[1].experiment->side, EXPERIMENT_BASE);
+	assert_string_equal(c.rows[1].experiment->sha, BASE);
+	claim_outbox_release(&c);
+}
+
+static void its_delivery_has_the_shape_of_a_webhook(void **state)
+{
+	struct get_delivery g = {.guid = NULL};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	g.guid = text_of("SELECT delivery_guid FROM dispatch WHERE event_type = 'experiment'");
+	ASK_OK(store_get_delivery, &g);
+	assert_non_null(strstr(g.delivery.body, "\"full_name\":\"" UPSTREAM "\""));
+	assert_non_null(strstr(g.delivery.body, "\"head_sha\":\"" HEAD_A "\""));
+	assert_non_null(strstr(g.delivery.body, "\"ref\":\"refs/pull/1/head\""));
+	delivery_release(&g.delivery);
+	free((char *)g.guid);
+}
+
+static void nothing_runs_again_where_the_runner_does_not_take_it(void **state)
+{
+	(void)state;
+	reruns = RERUNS_NONE;
+	mirror_npu(50, 2, 100, false);
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("");
+	reruns = RERUNS_TESTS;
+	mirror_npu(50, 2, 0, false); /* no share of the time */
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("");
+}
+
+/* The merge base comes from GitHub, and may come later. */
+static void the_base_follows_when_it_is_known(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]; ci base r1 started [t1]");
+}
+
+static void many_tests_run_on_the_head_first(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t%", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1 t2 t3 t4 t5 t6 t7 t8 t9]");
+	need(HEAD_A, "t%", 0, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1 t2 t3 t4 t5 t6 t7 t8 t9]");
+	need(HEAD_A, "t3", NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1 t2 t3 t4 t5 t6 t7 t8 t9];"
+			   " ci base r1 started [t3]");
+}
+
+static void an_experiment_has_a_limit_of_tests_and_a_change_of_rounds(void **state)
+{
+	(void)state;
+	mirror_npu(2, 2, 100, false);
+	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2", "t3"), 0);
+	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1 t2]");
+	end_run(1, NAMES("t1"), NAMES("t2"), 2 * MINUTE);
+	change_sql("DELETE FROM experiment WHERE state = 'planned'");
+	need(HEAD_A, "t%", 0, 2 * MINUTE);
+	need(HEAD_A, "t3", NEEDS_HEAD, 2 * MINUTE);
+	assert_int_equal(number("SELECT MAX(round) FROM experiment"), 2);
+	end_run(
+	    number("SELECT MAX(id) FROM experiment"), NULL, NAMES("t1", "t2", "t3"), 3 * MINUTE);
+	need(HEAD_A, "t%", NEEDS_HEAD, 4 * MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 2);
+}
+
+static void what_has_not_left_asks_for_what_is_wanted_now(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND); /* the runner is at work */
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	need(HEAD_A, "t2", 0, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	need(HEAD_A, "t2", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1 t2]");
+	need(HEAD_A, "t%", 0, MINUTE);
+	ASSERT_EXPERIMENTS("");
+}
+
+/* One merge base, two pull requests: an outcome is used by both, and one is not asked for twice at a time. */
+static void an_outcome_on_a_merge_base_is_used_again(void **state)
+{
+	static const char OF_B[] = "SELECT COUNT(*) FROM experiment e JOIN change c"
+				   " ON c.id = e.change_id WHERE c.head_sha = '" HEAD_B "'";
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2"), 0);
+	a_red_head(2, HEAD_B, "ci", NAMES("t1", "t2"), 0);
+	base_is(HEAD_A, BASE);
+	base_is(HEAD_B, BASE);
+	change_sql("DELETE FROM attribution_due");
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	need(HEAD_B, "t1", NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci base r1 started [t1]");
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM attribution_due u JOIN change c"
+				" ON c.id = u.change_id WHERE c.head_sha = '" HEAD_B "'"),
+	    1);
+	need(HEAD_B, "t1", NEEDS_BASE, 3 * MINUTE);
+	assert_int_equal(number(OF_B), 0);
+}
+
+/* ---- how it ends ---- */
+
+static void its_results_are_evidence_and_nothing_else(void **state)
+{
+	char *before, *after;
+	const char *seen =
+	    "SELECT json_array((SELECT COUNT(*) FROM failure),"
+	    " (SELECT COUNT(*) FROM run), (SELECT COUNT(*) FROM run_jobs),"
+	    " (SELECT COUNT(*) FROM day), (SELECT COUNT(*) FROM number_day),"
+	    " (SELECT COUNT(*) FROM platform_test),"
+	    " (SELECT COUNT(*) FROM history_run), (SELECT COUNT(*) FROM red_episode),"
+	    " (SELECT group_concat(n) FROM counter WHERE name LIKE 'dispatches%'))";
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	before = text_of(seen);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NAMES("t1", "t9"), NULL, 2 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+	ASSERT_TEXT("SELECT group_concat(v.status) FROM verdict v JOIN experiment e"
+		    " ON e.run_change_id = v.change_id WHERE e.id = 1",
+	    "FAIL,FAIL");
+	ASSERT_CELLS(HEAD_A, "npu unit/t1 FAIL");
+	after = text_of(seen);
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+static void it_ends_as_its_dispatch_does(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	deadlines_pass(7 * HOUR);
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
+	    "expired: did not start within 2h");
+	/* a report that comes late is evidence all the same */
+	end_run(1, NULL, NAMES("t1"), 8 * HOUR);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+}
+
+static void what_cannot_be_sent_ends(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	c = rig_claim(REQUESTS, T0 + MINUTE);
+	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
+	claim_outbox_release(&c);
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
+	    "expired: 404 Not Found");
+}
+
+/* Machines are busy, or the budget is spent, until nobody waits any longer. */
+static void what_never_begins_expires_and_is_not_planned_again(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	change_sql("UPDATE dispatch SET next_due_ms = NULL");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	deadlines_pass(6 * HOUR);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	deadlines_pass(6 * HOUR + MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
+	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR);
+	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
+}
+
+/* ---- what proves nothing ---- */
+
+struct proof {
+	const char *first_environment, *environment, *artifact, *run_id;
+	const char *reason; /* NULL: it proves something */
+};
+
+static void results_prove_something_only_on_the_same_commit_and_machine(void **state)
+{
+	static const struct proof cases[] = {
+	    {NULL, NULL, NULL, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"" HEAD_A "\"}", NULL, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"aaaaaaaaaa\"}", NULL, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"unknown\"}", NULL, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"" HEAD_B "\"}", NULL, NULL,
+		"it tested commit " HEAD_B " instead"},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"910B\"}", NULL, NULL, NULL},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"310P\"}", NULL, NULL,
+		"it ran on another device: 310P"},
+	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", NULL, NULL, NULL},
+	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}",
+		NULL, NULL, "it ran with another version of the extension: 2.11"},
+	    {NULL, NULL, "https://ci.example.org/first.xml", NULL,
+		"the first run was reported once more"},
+	    {NULL, NULL, NULL, "first-run", "the first run was reported once more"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct proof *p = &cases[i];
+		char head[41], *id, *reason;
+
+		/* the first letters stay: the commit above is this head's beginning */
+		snprintf(head, sizeof(head), "%s", HEAD_A);
+		if (!p->environment || !strstr(p->environment, "torch_commit"))
+			snprintf(head + 38, 3, "%02zu", i);
+		open_head((int64_t)i + 1, head, "ci", NULL, (int64_t)i * HOUR);
+		free(rig_send(T0 + (int64_t)i * HOUR));
+		id = first_run_of(head);
+		end_job(&(struct job_end){.dispatch = id,
+		    .run_id = "first-run",
+		    .artifact = "https://ci.example.org/first.xml",
+		    .red = NAMES("t1"),
+		    .environment = p->first_environment,
+		    .attempt = 1 + (int)i,
+		    .at = (int64_t)i * HOUR + SECOND});
+		free(id);
+		need(head, "t1", NEEDS_HEAD, (int64_t)i * HOUR + 2 * SECOND);
+		id = run_of(number("SELECT MAX(id) FROM experiment"));
+		assert_non_null(id);
+		end_job(&(struct job_end){.dispatch = id,
+		    .run_id = p->run_id,
+		    .artifact = p->artifact,
+		    .red = NAMES("t1"),
+		    .environment = p->environment,
+		    .attempt = 1 + (int)i,
+		    .at = (int64_t)i * HOUR + MINUTE});
+		reason = text_of("SELECT CASE state WHEN 'done' THEN '' ELSE state || ': '"
+				 " || reason END FROM experiment WHERE run_change_id ="
+				 " (SELECT change_id FROM job ORDER BY id DESC LIMIT 1)");
+		if (p->reason ? !strstr(reason, p->reason) : reason[0] != '\0')
+			fail_msg("case %zu: %s", i, reason);
+		free(reason);
+		free(id);
+		change_sql("UPDATE pull SET state = 'closed'");
+		change_sql("UPDATE change SET state = 'closed' WHERE kind = 'pull_request'");
+		change_sql("DELETE FROM experiment WHERE state = 'planned'");
+		change_sql("UPDATE experiment SET state = 'cancelled' WHERE state = 'started'");
+		change_sql("UPDATE change SET head_sha = 'x' || id");
+	}
+}
+
+/* The vendor ran one side and reports it for both: which one it was cannot be known. */
+static void a_run_that_is_reported_for_both_sides_proves_neither(void **state)
+{
+	char *head, *base;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	head = run_of(1);
+	base = run_of(2);
+	end_job(&(struct job_end){
+	    .dispatch = base, .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 2", "done");
+	end_job(&(struct job_end){
+	    .dispatch = head, .run_id = "77", .red = NAMES("t1"), .at = 3 * MINUTE});
+	ASSERT_TEXT("SELECT group_concat(DISTINCT state || ': ' || reason) FROM experiment"
+		    " WHERE id < 3",
+	    "void: the same run was reported for the head and for the merge base");
+	free(head);
+	free(base);
+}
+
+static void a_vendor_that_ignores_the_list_proves_nothing(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NULL, NAMES("t7", "t8"), 2 * MINUTE);
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
+	    "void: none of its tests was reported");
+}
+
+/* ---- what ends it ---- */
+
+static void a_held_head_stays_held(void **state)
+{
+	(void)state;
+	open_head(1, HEAD_A, "ci", "first contribution", 0);
+	change_sql("INSERT INTO test (id, suite, name, dtype) VALUES (1, 'unit', 't1', '')");
+	change_sql(
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, is_late)"
+	    " SELECT id, 'npu', 1, 'FAIL', 'UNCLASSIFIED', 0 FROM change");
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("");
+}
+
+/* The release was taken back after the first run: code of this author runs nowhere any more. */
+static void a_release_that_is_taken_back_ends_it(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	change_sql("UPDATE dispatch SET held_reason = 'first contribution'");
+	change_sql("UPDATE change SET is_released = 1");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	change_sql("UPDATE change SET is_released = 0");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+}
+
+static void a_newer_head_cancels_it_and_the_vendor_is_told(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "lab", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	free(rig_send(T0 + MINUTE));
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .head = HEAD_B,
+	    .event_ms = T0 + 2 * MINUTE,
+	    .action = "synchronize"});
+	ASSERT_EXPERIMENTS("lab head r1 cancelled [t1]; lab base r1 cancelled [t1]");
+	ASSERT_TEXT(
+	    "SELECT group_concat(DISTINCT state) FROM dispatch WHERE event_type = 'experiment'",
+	    "cancelled");
+	ASSERT_SENT(T0 + 2 * MINUTE, "webhook_cancel https://ci.example.org/hook[npu] experiment;"
+				     " webhook_cancel https://ci.example.org/hook[npu] experiment");
+}
+
+static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	free(rig_send(T0 + MINUTE));
+	rig_close_pull(1, HEAD_A, 120);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	/* one for the experiment, and the one for the pull request, of its own dispatch */
+	ASSERT_SENT(T0 + 2 * MINUTE, "github_closed Ascend/pytorch[npu] closed;"
+				     " github_closed Ascend/pytorch[npu] closed");
+	ASSERT_TEXT("SELECT group_concat(o.event_type) FROM outbox o WHERE kind = 'github_closed'"
+		    " ORDER BY 1",
+	    "experiment,pull_request");
+	/* opened again: there is a round left */
+	rig_start("reopened", HEAD_A, 180, NULL, 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, 4 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
+}
+
+static void nothing_is_told_of_what_has_not_left(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	need(HEAD_A, "t1", 0, 2 * MINUTE);
+	ASSERT_SENT(T0 + 3 * MINUTE, "");
+	ASSERT_TEXT(
+	    "SELECT state || ': ' || reason FROM experiment", "cancelled: its tests are decided");
+}
+
+static void it_ends_with_the_runner(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	reruns = RERUNS_NONE;
+	mirror_npu(50, 2, 100, false);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	reruns = RERUNS_TESTS;
+	mirror_npu(50, 2, 100, false);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
+	mirror_npu(50, 2, 100, true);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1]");
+}
+
+static void a_retest_ends_it(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	rig_start("edited", HEAD_A, 120, wants, 1);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	ASSERT_TEXT("SELECT reason FROM experiment", "the run that it explains counts no longer");
+}
+
+static void a_person_calls_it_off(void **state)
+{
+	struct own_op o = {
+	    .head = HEAD_A, .call_off = "cancelled by alice", .now_ms = T0 + 2 * MINUTE};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	DO_OK(own_submit, &o);
+	assert_int_equal(o.result, 1);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+}
+
+static void another_merge_base_ends_the_base_side(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	base_is(HEAD_A, HEAD_B);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]; ci base r1 cancelled [t1];"
+			   " ci base r2 started [t1]");
+}
+
+/* ---- it goes with what it explains ---- */
+
+static void its_rows_go_with_the_change(void **state)
+{
+	struct apply_retention r = {.results_before_ms = T0 + 100 * DAY};
+	int n = 0;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
+	change_sql("DELETE FROM outbox");
+	change_sql("UPDATE pull SET state = 'closed'");
+	do
+		DO_OK(store_apply_retention, &r);
+	while (r.has_more && ++n < 20);
+	ASSERT_TEXT("SELECT json_array((SELECT COUNT(*) FROM change), (SELECT COUNT(*) FROM job),"
+		    " (SELECT COUNT(*) FROM verdict), (SELECT COUNT(*) FROM experiment),"
+		    " (SELECT COUNT(*) FROM experiment_test), (SELECT COUNT(*) FROM dispatch),"
+		    " (SELECT COUNT(*) FROM result))",
+	    "[0,0,0,0,0,0,0]");
+	ASSERT_TEXT("SELECT group_concat(name || n) FROM counter WHERE n <> 0"
+		    " AND name NOT LIKE 'deliver%'",
+	    "");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, experiments_setup, experiments_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(a_red_test_runs_again_on_both_sides),
+	    T(its_delivery_has_the_shape_of_a_webhook),
+	    T(nothing_runs_again_where_the_runner_does_not_take_it),
+	    T(the_base_follows_when_it_is_known),
+	    T(many_tests_run_on_the_head_first),
+	    T(an_experiment_has_a_limit_of_tests_and_a_change_of_rounds),
+	    T(what_has_not_left_asks_for_what_is_wanted_now),
+	    T(an_outcome_on_a_merge_base_is_used_again),
+	    T(its_results_are_evidence_and_nothing_else),
+	    T(it_ends_as_its_dispatch_does),
+	    T(what_cannot_be_sent_ends),
+	    T(what_never_begins_expires_and_is_not_planned_again),
+	    T(results_prove_something_only_on_the_same_commit_and_machine),
+	    T(a_run_that_is_reported_for_both_sides_proves_neither),
+	    T(a_vendor_that_ignores_the_list_proves_nothing),
+	    T(a_held_head_stays_held),
+	    T(a_release_that_is_taken_back_ends_it),
+	    T(a_newer_head_cancels_it_and_the_vendor_is_told),
+	    T(a_closed_pull_request_cancels_it_and_the_repository_is_told),
+	    T(nothing_is_told_of_what_has_not_left),
+	    T(it_ends_with_the_runner),
+	    T(a_retest_ends_it),
+	    T(a_person_calls_it_off),
+	    T(another_merge_base_ends_the_base_side),
+	    T(its_rows_go_with_the_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
