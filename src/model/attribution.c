@@ -2,16 +2,28 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/str.h"
 #include "model/experiment.h"
 
 enum {
-	STEP_MIN_REDS = 2,       /* so many on the branch, when it is red up to its newest run */
-	STEP_MIN_REDS_ENDED = 3, /* when it is green again, so that it is not two flakes in a row */
-	STEP_MIN_GREENS = 8,     /* else so many around two: what flakes twice would flake there */
+	PROVED_MIN = 2,    /* changes of others that must have shown the flake */
+	IN_ROW_MAX = 1,    /* a second failure in a row is no chance, unless it passed here */
+	STEP_MIN_REDS = 2, /* runs of the branch in a row that show a breakage with general words */
+	STEP_MIN_REDS_ENDED =
+	    3,                /* the same when it is over, so that it is not two flakes in a row */
+	STEP_MIN_GREENS = 8,  /* else so many around two: two flakes in a row would be rare there */
+	FAILED_AGAIN_MIN = 1, /* failures here besides the first that settle a NEW */
+	FAILED_AGAIN_LIKELY_MIN = 2, /* the same where others saw the failure, too */
 	SHOWN_SHA_CHARS = 7,
 };
+/* Simulated: of flakes at 1 to 30 % that pass when they run again, at most 2 % are held against the change; a new flake
+ * of 50 % is caught in a third of the cases on the first head, and in four of five by the third. */
+static const double CHANCE_MIN = 0.005;
+/* One failure in a hundred runs excuses nothing; four do. */
+static const double FREQUENT_MIN = 0.01;
 
 static const char *const NAMES[] = {
 #define X(e) #e,
@@ -43,260 +55,340 @@ bool attribution_applies(enum test_status s)
 	return s == TEST_FAIL || s == TEST_ERROR;
 }
 
-static void say(struct attribution_result *r, const char *fmt, ...) PRINTF(2, 3);
-
-static void say(struct attribution_result *r, const char *fmt, ...)
+bool attribution_is_more_frequent_here(struct rate here, struct rate elsewhere)
 {
+	return here.n_hits >= 2 && rate_chance_of_higher(here, elsewhere) < CHANCE_MIN;
+}
+
+bool attribution_is_frequent(struct rate elsewhere)
+{
+	double low, high;
+
+	rate_interval(elsewhere, &low, &high);
+	return low >= FREQUENT_MIN;
+}
+
+/* ---- the runs of the base branch ---- */
+
+static const struct base_run *run_on_base(const struct attribution_facts *f)
+{
+	for (size_t i = 0; i < f->n_base; i++)
+		if (f->base[i].distance == 0)
+			return &f->base[i];
+	return NULL;
+}
+
+/* The nearest runs on either side of the merge base; NULL: none is near enough. A skipped test counts as a run. */
+static const struct base_run *older_run(const struct attribution_facts *f)
+{
+	for (size_t i = 0; i < f->n_base; i++)
+		if (f->base[i].distance > 0)
+			return f->base[i].distance <= f->max_distance ? &f->base[i] : NULL;
+	return NULL;
+}
+
+static const struct base_run *newer_run(const struct attribution_facts *f)
+{
+	for (size_t i = f->n_base; i-- > 0;)
+		if (f->base[i].distance < 0)
+			return -f->base[i].distance <= f->max_distance ? &f->base[i] : NULL;
+	return NULL;
+}
+
+static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
+{
+	return run && run->outcome == BASE_RED && failure_marks_are_alike(&run->mark, &f->mark);
+}
+
+static bool is_green(const struct base_run *run)
+{
+	return run && run->outcome == BASE_GREEN;
+}
+
+/* For messages that many failures have: the branch went red so once, stayed so for several runs in a row, and `run` is
+ * one of them. A flake does not look like that. */
+static bool is_in_step(const struct attribution_facts *f, const struct base_run *run)
+{
+	size_t first = (size_t)(run - f->base), last = first, n_greens = 0, n_alike = 0,
+	       n_in_step = 0;
+
+	while (first > 0 && is_red_alike(f, &f->base[first - 1]))
+		first--;
+	while (last + 1 < f->n_base && is_red_alike(f, &f->base[last + 1]))
+		last++;
+	for (size_t i = 0; i < f->n_base; i++) {
+		bool is_alike = f->base[i].outcome != BASE_GREEN &&
+				failure_marks_are_alike(&f->base[i].mark, &f->mark);
+
+		n_greens += f->base[i].outcome == BASE_GREEN;
+		n_alike += is_alike;
+		n_in_step += is_alike && i >= first && i <= last;
+	}
+	return n_in_step == n_alike &&
+	       n_in_step >=
+		   (first > 0 && n_greens < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED : STEP_MIN_REDS);
+}
+
+/* Red once on the branch, and green before and after: a breakage that was mended at once, or a flake. */
+static bool is_alone(const struct attribution_facts *f, const struct base_run *run)
+{
+	size_t i = (size_t)(run - f->base);
+
+	return i > 0 && is_green(run - 1) && i + 1 < f->n_base && is_green(run + 1);
+}
+
+/* What a red run of the branch shows by itself, if its message is worth anything. */
+static bool is_breakage(const struct attribution_facts *f, const struct base_run *run)
+{
+	if (!is_red_alike(f, run))
+		return false;
+	if (run->is_experiment)
+		return true;
+	if (f->mark.is_infrastructure)
+		return false;
+	return f->is_specific ? !is_alone(f, run) : is_in_step(f, run);
+}
+
+/* ---- what is said ---- */
+
+static struct attribution_result result(
+    enum attribution a, int64_t evidence_job, const char *fmt, ...) PRINTF(3, 4);
+
+static struct attribution_result result(
+    enum attribution a, int64_t evidence_job, const char *fmt, ...)
+{
+	struct attribution_result r = {.attribution = a, .evidence_job = evidence_job};
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(r->reason, sizeof(r->reason), fmt, args);
+	vsnprintf(r.reason, sizeof(r.reason), fmt, args);
+	va_end(args);
+	return r;
+}
+
+static struct attribution_result nothing(void)
+{
+	return (struct attribution_result){.attribution = N_ATTRIBUTIONS};
+}
+
+static void add(struct attribution_result *r, const char *fmt, ...) PRINTF(2, 3);
+
+static void add(struct attribution_result *r, const char *fmt, ...)
+{
+	size_t len = strlen(r->reason);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(r->reason + len, sizeof(r->reason) - len, fmt, args);
 	va_end(args);
 }
 
-/* ---- KNOWN ---- */
-
-static bool is_known(const struct attribution_facts *f, struct attribution_result *r)
+static const char *base_name(const struct attribution_facts *f)
 {
+	return f->is_push ? "parent" : "merge base";
+}
+
+static const char *plural(int n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static bool is_likely_flaky(const struct attribution_facts *f)
+{
+	return f->n_seen > 0;
+}
+
+static void add_likely_flaky(const struct attribution_facts *f, struct attribution_result *r)
+{
+	if (is_likely_flaky(f))
+		add(r, "; likely flaky: seen on %d other change%s", f->n_seen, plural(f->n_seen));
+}
+
+static bool looks_like_infrastructure(const struct attribution_facts *f)
+{
+	return f->mark.is_infrastructure || f->is_outage;
+}
+
+static bool has_failed_again(const struct attribution_facts *f)
+{
+	return f->n_failed_again >=
+	       (is_likely_flaky(f) ? FAILED_AGAIN_LIKELY_MIN : FAILED_AGAIN_MIN);
+}
+
+/* ---- the rules, in their order: each returns its result, or nothing() ---- */
+
+static struct attribution_result known(const struct attribution_facts *f)
+{
+	struct attribution_result r;
+
 	if (!f->known_url)
-		return false;
-	r->attribution = ATTRIBUTION_KNOWN;
-	r->known_url = f->known_url;
-	say(r, "an issue is registered for it");
-	return true;
+		return nothing();
+	r = result(ATTRIBUTION_KNOWN, 0, "an issue is registered for it");
+	r.known_url = f->known_url;
+	return r;
 }
 
-/* ---- BASE ---- */
-
-/* The merge base, or the nearest tested commit before it; NULL: none is near enough. */
-static const struct base_run *find_base(const struct attribution_facts *f, int max_distance)
+static struct attribution_result broken_on_base(const struct attribution_facts *f)
 {
-	size_t i = 0;
+	const struct base_run *at = run_on_base(f);
 
-	if (!f->is_base_known)
-		return NULL;
-	while (i < f->n_base && f->base[i].distance < 0)
-		i++;
-	return i < f->n_base && f->base[i].distance <= max_distance ? &f->base[i] : NULL;
+	if (!at || !is_breakage(f, at))
+		return nothing();
+	return result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
+	    SHOWN_SHA_CHARS, at->sha);
 }
 
-static bool is_same(const struct failure_mark *a, const struct failure_mark *b)
+/* The merge base was not tested, and the nearest tested commits on both sides of it are red in the same way. A push has
+ * no newer side: it is that side itself. */
+static struct attribution_result broken_around_base(const struct attribution_facts *f)
 {
-	return a->status == b->status && a->key && a->key == b->key;
+	const struct base_run *older = older_run(f), *newer = newer_run(f);
+
+	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near)
+		return nothing();
+	if (!older || !is_breakage(f, older) || (!f->is_push && !is_red_alike(f, newer)))
+		return nothing();
+	if (f->is_push)
+		return result(ATTRIBUTION_BASE, older->job,
+		    "red on %.*s, %d commit%s before the parent, too", SHOWN_SHA_CHARS, older->sha,
+		    older->distance, plural(older->distance));
+	return result(ATTRIBUTION_BASE, older->job,
+	    "red before and after the merge base: on %.*s and %.*s", SHOWN_SHA_CHARS, older->sha,
+	    SHOWN_SHA_CHARS, newer->sha);
 }
 
-static bool is_alone(const struct attribution_facts *f, const struct base_run *base)
-{
-	size_t i;
-
-	if (!base || base->is_green || base->distance == 0)
-		return false;
-	i = (size_t)(base - f->base);
-	return i > 0 && i + 1 < f->n_base && base[-1].is_green && base[1].is_green;
-}
-
-bool attribution_is_base_alone(const struct attribution_facts *f, int max_distance)
-{
-	return is_alone(f, find_base(f, max_distance));
-}
-
-bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b)
-{
-	return a->status == b->status && a->key == b->key && a->text == b->text;
-}
-
-/* All that is known of the branch is that it went red so once, stayed so for a while, and the merge
- * base lies within: what a breakage looks like, and a flake does not. What else was red there,
- * machines that were down, tells of neither. */
-static bool is_clear_step(const struct attribution_facts *f, const struct base_run *base)
-{
-	size_t first = (size_t)(base - f->base), last = first, n_alike = 0, n_green = 0;
-	int newest = base->distance;
-	bool has_ended;
-
-	while (first > 0 && !f->base[first - 1].is_green)
-		first--;
-	while (last + 1 < f->n_base && !f->base[last + 1].is_green)
-		last++;
-	for (size_t i = f->n_base; i-- > 0;) {
-		const struct base_run *run = &f->base[i];
-
-		n_green += run->is_green;
-		if (run->is_green || !failure_marks_are_alike(&run->mark, &f->mark))
-			continue;
-		if (i < first || i > last)
-			return false;
-		n_alike++;
-		newest = run->distance;
-	}
-	has_ended = first > 0;
-	if (has_ended && newest > 0)
-		return false; /* it may have been mended before the merge base */
-	if (!failure_marks_are_alike(&base->mark, &f->mark))
-		return false;
-	if (!n_green) /* never seen to work: no flake of something that does */
-		return base->distance == 0 || n_alike >= STEP_MIN_REDS;
-	return n_alike >=
-	       (has_ended && n_green < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED : STEP_MIN_REDS);
-}
-
-static void say_where(const struct attribution_facts *f, const struct base_run *base,
-    const char *what, struct attribution_result *r)
-{
-	const char *whose = f->is_push ? "parent" : "merge base";
-
-	if (base->distance == 0)
-		say(r, "%s on the %s %.*s", what, whose, SHOWN_SHA_CHARS, base->sha);
-	else
-		say(r, "%s on %.*s, %d commit%s before the %s", what, SHOWN_SHA_CHARS, base->sha,
-		    base->distance, base->distance == 1 ? "" : "s", whose);
-}
-
-/* Red so before the merge base and after it. */
-static bool is_amid(const struct attribution_facts *f, const struct base_run *base)
-{
-	return base > f->base && !base[-1].is_green && is_same(&base[-1].mark, &f->mark);
-}
-
-static bool has_failed_so(const struct attribution_facts *f, const struct base_run *base)
-{
-	if (f->has_other_failure)
-		return f->are_all_on_base;
-	if (f->mark.key && base->mark.key)
-		return is_same(&f->mark, &base->mark);
-	return (!f->has_several || f->are_all_on_base) && is_clear_step(f, base);
-}
-
-static bool is_from_base(
-    const struct attribution_facts *f, const struct base_run *base, struct attribution_result *r)
-{
-	if (!base || base->is_green || base->mark.status != f->mark.status)
-		return false;
-	/* What landed from the same author and may be mended since is no excuse for its return. */
-	if (base->distance > 0 && f->is_first_seen_on_own && !is_amid(f, base))
-		return false;
-	if (!has_failed_so(f, base))
-		return false;
-	r->attribution = ATTRIBUTION_BASE;
-	r->evidence_job = base->job;
-	say_where(f, base, "red", r);
-	return true;
-}
-
-/* ---- FLAKY ---- */
-
-static bool has_passed_here(const struct attribution_facts *f, struct attribution_result *r)
+static struct attribution_result passed_here(const struct attribution_facts *f)
 {
 	if (!f->passed_here_job)
-		return false;
-	r->attribution = ATTRIBUTION_FLAKY;
-	r->evidence_job = f->passed_here_job;
-	say(r, "it passed on this very commit, too");
-	return true;
+		return nothing();
+	if (attribution_is_more_frequent_here(f->here, f->elsewhere))
+		return result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
+		    "passes now and then, but fails more often here (%d of %d runs) than elsewhere "
+		    "(%d of %d)",
+		    f->here.n_hits, f->here.n, f->elsewhere.n_hits, f->elsewhere.n);
+	return result(
+	    ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
 }
 
-/* May what failed elsewhere speak for this failure at all? */
-static bool may_compare(const struct attribution_facts *f)
+/* Only where no experiment can show more. */
+static struct attribution_result flaky_elsewhere(const struct attribution_facts *f)
 {
-	return f->mark.key && !f->has_other_failure && f->n_in_row <= ATTRIBUTION_ROW_MAX;
+	if (f->takes_experiments || !f->is_specific || looks_like_infrastructure(f) ||
+	    f->may_be_own || f->n_in_row > IN_ROW_MAX || f->n_failed_again > 0 ||
+	    f->n_proved < PROVED_MIN || !attribution_is_frequent(f->elsewhere))
+		return nothing();
+	return result(ATTRIBUTION_FLAKY, f->proved_job,
+	    "flaky: failed so in %d of %d runs of others, and passed on the same commit on %d of "
+	    "their changes",
+	    f->elsewhere.n_hits, f->elsewhere.n, f->n_proved);
 }
 
-static bool is_mixed_elsewhere(const struct attribution_facts *f, struct attribution_result *r)
+static struct attribution_result new_here(const struct attribution_facts *f)
 {
-	if (!may_compare(f) || !f->mixed_elsewhere_job || f->is_first_seen_on_own)
-		return false;
-	r->attribution = ATTRIBUTION_FLAKY;
-	r->evidence_job = f->mixed_elsewhere_job;
-	say(r, "on one other commit it failed like this, and passed, too");
-	return true;
-}
+	const struct base_run *at = run_on_base(f);
+	struct attribution_result r;
 
-static bool fails_elsewhere(const struct attribution_facts *f, struct attribution_result *r)
-{
-	if (!may_compare(f))
-		return false;
-	for (size_t i = 0; i < f->n_similar; i++) {
-		const struct similar_failure *s = &f->similar[i];
-
-		if (!s->is_other_author || !s->has_other_files || s->is_on_broken_base)
-			continue;
-		if (f->is_first_seen_on_own && !s->is_base_green)
-			continue;
-		r->attribution = ATTRIBUTION_FLAKY;
-		r->evidence_job = s->job;
-		say(r, "it failed like this on a change of somebody else that touches other files");
-		return true;
+	if (!is_green(at) || (looks_like_infrastructure(f) && !f->n_experiments_failed))
+		return nothing();
+	r = result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS,
+	    at->sha);
+	if (f->n_failed_again > 1)
+		add(&r, ", and red %d times here", f->n_failed_again + 1);
+	else if (f->n_failed_again)
+		add(&r, ", and red twice here");
+	if (!has_failed_again(f)) {
+		add_likely_flaky(f, &r);
+		r.needs = NEEDS_HEAD;
 	}
-	return false;
+	return r;
 }
 
-/* ---- NEW, or what is missing ---- */
-
-static bool is_green_on_base(
-    const struct attribution_facts *f, const struct base_run *base, struct attribution_result *r)
+static void explain_red_base(
+    const struct attribution_facts *f, const struct base_run *at, struct attribution_result *r)
 {
-	if (!base || !base->is_green || base->distance != 0)
-		return false;
-	r->attribution = ATTRIBUTION_NEW;
-	r->evidence_job = base->job;
-	say_where(f, base, "green", r);
-	r->needs = NEEDS_HEAD;
-	return true;
-}
-
-static void explain_base(
-    const struct attribution_facts *f, const struct base_run *base, struct attribution_result *r)
-{
-	const char *at = base->distance ? "before the merge base" : "on the merge base";
-
-	r->evidence_job = base->job;
-	if (base->mark.status != f->mark.status)
-		say(r, "red %s, but as %s", at, test_status_name(base->mark.status));
-	else if (f->has_other_failure && !f->are_all_on_base)
-		say(r, "red %s, but not in all the ways that it failed here", at);
-	else if (!f->mark.key || !base->mark.key)
-		say(r, "red %s, but its message is too general to compare", at);
-	else if (!is_same(&f->mark, &base->mark))
-		say(r, "red %s, but with another message", at);
+	r->evidence_job = at->job;
+	if (at->mark.status != f->mark.status)
+		add(r, "red on the %s, but as %s", base_name(f), test_status_name(at->mark.status));
+	else if (!failure_marks_are_alike(&at->mark, &f->mark))
+		add(r, "red on the %s, but with another message", base_name(f));
+	else if (f->mark.is_infrastructure || f->is_specific)
+		add(r, "red on the %s once, and green before and after it", base_name(f));
 	else
-		say(r, "red %s, but first on a change of the same author or files", at);
+		add(r, "red on the %s, but many failures have this message", base_name(f));
 }
 
-static void explain(
-    const struct attribution_facts *f, const struct base_run *base, struct attribution_result *r)
+static void explain_distance(const struct attribution_facts *f, struct attribution_result *r)
 {
-	const char *whose = f->is_push ? "its parent" : "the merge base";
-	char green[96];
+	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
-	r->attribution = ATTRIBUTION_UNCLASSIFIED;
-	r->needs = f->is_base_known ? NEEDS_HEAD | NEEDS_BASE : NEEDS_HEAD;
+	add(r, "not tested on the %s", base_name(f));
+	if (is_green(older))
+		add(r, "; green on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
+		    older->distance, plural(older->distance));
+	else if (is_red_alike(f, older) && !newer && !f->is_push)
+		add(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
+		    older->distance, plural(older->distance));
+	else if (is_red_alike(f, older))
+		add(r, "; red before it, but that need not reach it");
+	if (older)
+		r->evidence_job = older->job;
+}
+
+static struct attribution_result unclassified(const struct attribution_facts *f)
+{
+	const struct base_run *at = run_on_base(f);
+	struct attribution_result r = result(ATTRIBUTION_UNCLASSIFIED, 0, "%s",
+	    looks_like_infrastructure(f) ? "looks like infrastructure; " : "");
+
 	if (!f->is_base_known) {
-		say(r, "%s is not known", whose);
-	} else if (!base) {
-		say(r, "not tested on %s, nor shortly before it", whose);
-	} else if (base->is_green) {
-		r->evidence_job = base->job;
-		snprintf(green, sizeof(green), "green on %.*s, %d commit%s before it",
-		    SHOWN_SHA_CHARS, base->sha, base->distance, base->distance == 1 ? "" : "s");
-		say(r, "not tested on %s; %s", whose, green);
+		add(&r, "the %s is not known", base_name(f));
+	} else if (!at || at->outcome == BASE_SKIPPED) {
+		explain_distance(f, &r);
+	} else if (at->outcome == BASE_RED) {
+		explain_red_base(f, at, &r);
 	} else {
-		explain_base(f, base, r);
+		add(&r, at->outcome == BASE_GREEN ? "green on the %s" : "red and green on the %s",
+		    base_name(f));
+		r.evidence_job = at->job;
 	}
+	if (f->n_failed_again)
+		add(&r, "; red again here");
+	add_likely_flaky(f, &r);
+	if (!has_failed_again(f))
+		r.needs |= NEEDS_HEAD;
+	if (f->is_base_known && (!at || (at->outcome == BASE_RED && !at->is_experiment)))
+		r.needs |= NEEDS_BASE;
+	return r;
 }
 
-static bool is_flaky(const struct attribution_facts *f, struct attribution_result *r)
+struct attribution_result attribute(const struct attribution_facts *f)
 {
-	return has_passed_here(f, r) || is_mixed_elsewhere(f, r) || fails_elsewhere(f, r);
+	static struct attribution_result (*const RULES[])(const struct attribution_facts *f) = {
+	    known, broken_on_base, broken_around_base, passed_here, flaky_elsewhere, new_here,
+	    unclassified};
+	struct attribution_result r = nothing();
+
+	for (size_t i = 0; i < ARRAY_LEN(RULES) && r.attribution == N_ATTRIBUTIONS; i++)
+		r = RULES[i](f);
+	return r;
 }
 
-struct attribution_result attribute(const struct attribution_facts *f, int max_distance)
+struct attribution_result attribution_without_facts(const char *reason)
 {
-	const struct base_run *base = find_base(f, max_distance);
-	struct attribution_result r = {.evidence_job = 0};
+	return result(ATTRIBUTION_UNCLASSIFIED, 0, "%s", reason);
+}
 
-	if (is_known(f, &r) || (is_alone(f, base) && is_flaky(f, &r)))
-		return r;
-	if (!is_from_base(f, base, &r) && !is_flaky(f, &r) && !is_green_on_base(f, base, &r))
-		explain(f, base, &r);
+struct attribution_result attribution_worse(
+    const struct attribution_result *a, const struct attribution_result *b)
+{
+	/* A NEW one among several says most; what is not decided comes next, and the excuses in the order of their rules. */
+	static const int RANKS[] = {[ATTRIBUTION_KNOWN] = 0,
+	    [ATTRIBUTION_BASE] = 2,
+	    [ATTRIBUTION_FLAKY] = 1,
+	    [ATTRIBUTION_UNCLASSIFIED] = 3,
+	    [ATTRIBUTION_NEW] = 4};
+	struct attribution_result r = RANKS[b->attribution] > RANKS[a->attribution] ? *b : *a;
+
+	r.needs = a->needs | b->needs;
 	return r;
 }

@@ -1,8 +1,9 @@
-/* Whose fault a red cell is, as far as evidence goes (contract 6.2): KNOWN, BASE, FLAKY, NEW, in
- * this order, else UNCLASSIFIED. Pure: the store gathers the facts (store/attribution.h).
+/* Whose fault a failure is, as far as evidence goes: KNOWN, BASE, FLAKY, NEW, in this order, else UNCLASSIFIED.
+ * docs/attribution.md has every rule with the scenario that requires it. Pure: the store collects the facts
+ * (store/attribution_facts.h).
  *
- * Rule guarded here: to call a change's own breakage somebody else's is the costly error. What
- * is not shown is UNCLASSIFIED, and a message that would fit anything shows nothing. */
+ * Rule guarded here: a failure that a change caused is never excused. Evidence excuses; similarity does not, and
+ * each fact that is not known counts against an excuse. */
 #ifndef MODEL_ATTRIBUTION_H
 #define MODEL_ATTRIBUTION_H
 
@@ -11,7 +12,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "model/failure_text.h"
 #include "model/states.h"
+#include "model/statistics.h"
 
 #define ATTRIBUTIONS(X)                                                                            \
 	X(KNOWN) /* an issue is registered for it */                                               \
@@ -33,85 +36,78 @@ bool attribution_counts_against_change(enum attribution a); /* NEW, UNCLASSIFIED
  * can show whose it is: it stays UNCLASSIFIED and is the vendor's to look at. */
 bool attribution_applies(enum test_status s);
 
-/* A failure as it is compared: its status, and the key of its normalised message
- * (model/failure_text.h); 0: it has none or a generic one, which is never evidence. */
-struct failure_mark {
-	enum test_status status;
-	int64_t key;
-	int64_t text; /* of the normalised message, a generic one as well; 0: none */
+/* How the test ended in the failed job on one commit of the base branch. */
+enum base_outcome {
+	BASE_GREEN,
+	BASE_RED,
+	BASE_MIXED, /* both on this commit */
+	BASE_SKIPPED,
 };
-
-/* In the same words, as far as there are any. */
-bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
-
-/* How one test ended on one commit of the base branch. */
 struct base_run {
-	bool is_green;            /* PASS on that SHA, in the attempt that counts */
-	struct failure_mark mark; /* when it is red */
+	enum base_outcome outcome;
+	bool is_experiment;       /* the outcome is an experiment's, or one agrees with it */
+	struct failure_mark mark; /* where it is red or mixed */
 	int distance; /* commits before the merge base; 0: the merge base itself; negative: newer */
 	int64_t job;
 	char sha[41];
 };
 
-/* So many failures in a row are no chance: what fails elsewhere does not excuse them. */
-enum { ATTRIBUTION_ROW_MAX = 2 };
-
-/* The test elsewhere, within the window: a change of somebody else that failed so. */
-struct similar_failure {
-	int64_t job, change_id;
-	int64_t at_ms;
-	bool is_other_author;
-	bool has_other_files;   /* known, and none in common */
-	bool is_on_broken_base; /* its own base was red so: it tells of that, not of flakiness */
-	bool is_base_green; /* its merge base itself is green: nothing that landed explains it */
-};
-
+/* One failure: a test, red in one job in one way. Everything below is about the same test in the same job. */
 struct attribution_facts {
-	struct failure_mark mark; /* of the red cell */
-	/* In the jobs that count it failed in other ways as well: what excuses one of them says
-	 * nothing of the rest. */
-	bool has_other_failure;
-	bool has_several;     /* ways, be they other ones or in other jobs */
-	bool are_all_on_base; /* and all are on the base's run, too; general ones in the same job */
-	bool is_push;         /* its change is a pushed commit, whose base is its parent */
-
-	const char *known_url; /* of the first known issue that matches; NULL: none */
+	struct failure_mark mark;
+	bool is_specific; /* no unrelated incident is known that says the same */
+	bool
+	    is_outage; /* most tests of its job say the same, or tests of unrelated changes do at the same time */
+	bool is_push;           /* its change is a pushed commit, whose base is its parent */
+	bool takes_experiments; /* experiments can still show more: the runner takes them */
+	const char *known_url;  /* of the first known issue that matches; NULL: none */
 
 	bool is_base_known; /* the merge base is known */
-	/* Tested commits of the branch near the merge base, newest first (the distance grows);
-	 * neither green nor red (SKIP, DONE, not run) are left out. */
+	int max_distance;   /* so many commits from the merge base a tested one may be to count */
+	/* Tested commits of the branch near the merge base, newest first (the distance grows). */
 	const struct base_run *base;
 	size_t n_base;
+	/* Between the red runs around the merge base a commit took something back, or put it in again. */
+	bool has_revert_near;
+	/* The author, or somebody who touches the same files, had a change that failed so and may have landed, before
+	 * anybody else's did. */
+	bool may_be_own;
 
-	/* The same test passed on this very SHA in another attempt or round within the window, of each
-	 * job in which it is red. */
-	int64_t passed_here_job;
-	/* On another SHA it failed with this key and passed, within the window. */
-	int64_t mixed_elsewhere_job;
-	const struct similar_failure *similar; /* with this key, oldest first */
-	size_t n_similar;
-	/* The first that failed so at all, as far back as is on record, was the same author, and
-	 * another change of theirs that failed so is closed or was pushed: it may have landed, and
-	 * what failed so after that, where nothing is known of its base, may come from it. */
-	bool is_first_seen_on_own;
-	/* How many runs of this PR failed so one after the other, over its heads and attempts, this
-	 * one included and no pass between. */
+	/* On this very commit, besides the failure itself. */
+	int64_t passed_here_job;  /* the newest pass; 0: none */
+	int n_failed_again;       /* other attempts and experiments that were red as well */
+	int n_experiments_failed; /* of these, experiments */
+	/* In this pull request, over all its heads. n_in_row: how many of its last runs failed so, this one included. */
+	struct rate here;
 	int n_in_row;
+
+	/* On changes of other people. */
+	struct rate elsewhere; /* their runs, and those that failed so */
+	int n_seen;            /* on so many changes it failed so */
+	int n_proved; /* of these: independent ones on which it failed and passed on one commit */
+	int64_t proved_job; /* the newest of those */
 };
 
 struct attribution_result {
-	enum attribution attribution;
-	int64_t evidence_job;  /* 0: none */
-	const char *known_url; /* KNOWN: borrowed from the facts */
+	enum attribution attribution; /* N_ATTRIBUTIONS: the rule does not apply */
+	int64_t evidence_job;         /* 0: none */
+	const char *known_url;        /* KNOWN: borrowed from the facts */
 	unsigned
 	    needs; /* NEEDS_HEAD | NEEDS_BASE (model/experiment.h): these would help to decide */
-	char reason[160]; /* one line of our own words, no Markdown; never empty */
+	char reason[200]; /* one line of our own words, no Markdown; never empty */
 };
 
-/* The base is red in a single run before the merge base, between two green ones: broken for a moment
- * or a flake, which only others can tell. max_distance: as below. */
-bool attribution_is_base_alone(const struct attribution_facts *f, int max_distance);
-/* max_distance: how many commits before the merge base a tested one may be to count. */
-struct attribution_result attribute(const struct attribution_facts *f, int max_distance);
+struct attribution_result attribute(const struct attribution_facts *f);
+/* UNCLASSIFIED, where there is nothing to compare. */
+struct attribution_result attribution_without_facts(const char *reason);
+/* A test that is red in several jobs or in several ways is excused only if each of these failures is: the result that
+ * stands for both. `needs` is what either needs. */
+struct attribution_result attribution_worse(
+    const struct attribution_result *a, const struct attribution_result *b);
+
+/* Whether this pull request fails so more often than chance explains, given how often others do. */
+bool attribution_is_more_frequent_here(struct rate here, struct rate elsewhere);
+/* Whether others fail so often enough that one more failure is no surprise. */
+bool attribution_is_frequent(struct rate elsewhere);
 
 #endif

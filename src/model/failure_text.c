@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "model/failure_word.h"
 
-enum { OUT_MAX_BYTES = 512 };
+/* More than a report's message or a line of its trace has. */
+enum { OUT_MAX_BYTES = 4096 };
 
 struct scan {
 	const char *at;
@@ -209,9 +209,9 @@ static bool begins_epilogue(const char *p)
 	return *p == HOW_TO_RUN[0] && strncmp(p, HOW_TO_RUN, sizeof(HOW_TO_RUN) - 1) == 0;
 }
 
-char *failure_text_normalise(const char *message)
+char *failure_text_normalise(const char *text)
 {
-	struct scan s = {.at = message};
+	struct scan s = {.at = text};
 
 	while (*s.at && !s.is_full && !begins_epilogue(s.at)) {
 		if (failure_is_word(*s.at))
@@ -222,27 +222,4 @@ char *failure_text_normalise(const char *message)
 	while (last_written(&s) == ' ')
 		s.len--;
 	return xstrndup(s.out, s.len);
-}
-
-int64_t failure_text_hash(const char *message)
-{
-	uint8_t hash[SHA256_BYTES];
-	int64_t key = 0;
-	char *text;
-
-	if (!message)
-		return 0;
-	text = failure_text_normalise(message);
-	if (text[0]) {
-		sha256(text, strlen(text), hash);
-		memcpy(&key, hash, sizeof(key));
-		key = key ? key : 1;
-	}
-	free(text);
-	return key;
-}
-
-int64_t failure_text_key(const char *message)
-{
-	return failure_text_is_generic(message) ? 0 : failure_text_hash(message);
 }

@@ -1,20 +1,50 @@
-/* What is the same in two messages of one failure: numbers, addresses, paths, times, SHAs and ids
- * are taken out before messages are compared. Pure. */
+/* When two failures are the same: what a failure says is reduced to a key. Numbers, addresses, paths, times, SHAs, ids
+ * and the name of the failed test itself are taken out; the whole message, the last exception of its trace and the
+ * place where that was raised stay. Pure.
+ *
+ * A key shows that two failures are alike. Whether it also shows that they have the same cause is another question:
+ * many failures say "worker crashed". The store learns that from data (store/attribution_seen.c); the list of words
+ * here (failure_mark.is_general) is only a net below it. */
 #ifndef MODEL_FAILURE_TEXT_H
 #define MODEL_FAILURE_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The message as it is compared: one line, cut to 512 bytes; free(). Idempotent. */
-char *failure_text_normalise(const char *message);
-/* Would fit any failure ("Process completed with exit code 1", "Killed", "Timeout", an exception's
- * bare name, or nothing but what was taken out), so it is never evidence. NULL is generic. */
-bool failure_text_is_generic(const char *message);
-/* Equal for messages that normalise alike; 0 for generic ones. The first 8 bytes of a SHA-256. */
-int64_t failure_text_key(const char *message);
-/* The same for generic ones, too: that they differ shows something, that they are alike does not. 0:
- * there is none. */
-int64_t failure_text_hash(const char *message);
+#include "model/states.h"
+
+/* What is known of one failure. Every member but suite and test may be NULL. */
+struct failure_text {
+	const char *message, *trace;
+	const char *suite, *test, *dtype;
+};
+
+/* A failure as it is compared. */
+struct failure_mark {
+	enum test_status status;
+	int64_t key;     /* 0: it says nothing at all */
+	bool is_general; /* its words would fit any failure, or its message was cut */
+	bool
+	    is_infrastructure; /* a harness or machine says that it failed itself: full disk, lost device, network … */
+};
+struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
+/* The same status and the same words, whatever they are worth. */
+bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
+
+/* ---- the parts of it ---- */
+
+/* The text as it is compared: one line; free(). Idempotent. */
+char *failure_text_normalise(const char *text);
+/* A normalised text that would fit any failure ("Process completed with exit code N", "Killed", "Timeout", an
+ * exception's bare name, or nothing but placeholders). NULL is general. */
+bool failure_text_is_general(const char *normalised);
+bool failure_text_is_infrastructure(const char *text); /* NULL is not */
+/* A copy with one T for each place where the failed test is named: "TestNN.test_add_cuda_float32",
+ * "test_nn.py::TestNN::test_add[cuda-float32]", … free(). */
+char *failure_text_without_name(const char *text, const struct failure_text *t);
+/* Of a trace: the last exception and what it says, and "file function" of the place that raised it, unless that is
+ * the test itself; each NULL where there is none. free(). */
+char *failure_trace_exception(const char *trace);
+char *failure_trace_place(const char *trace, const struct failure_text *t);
 
 #endif

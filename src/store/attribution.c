@@ -50,11 +50,11 @@ void attribution_configure(struct db *d, int64_t window_ms, int distance)
 
 /* ---- one accelerator's cells ---- */
 
-static void match_known(struct attribution_case *c)
+static void read_known(struct attribution_case *c)
 {
 	struct known_issues k = known_issues_read(c->d, c->now_ms);
 
-	for (size_t i = 0; k.n && i < c->n; i++) {
+	for (size_t i = 0; k.n && i < c->n_cells; i++) {
 		struct red_cell *cell = &c->cells[i];
 		const struct known_issue *issue =
 		    known_issue_find(&k, c->accelerator, cell->suite, cell->test);
@@ -62,29 +62,66 @@ static void match_known(struct attribution_case *c)
 		if (!issue)
 			continue;
 		cell->known_url = xstrdup(issue->url);
-		cell->facts.known_url = cell->known_url;
 		known_issue_matched(c->d, issue->id, c->change_id, c->now_ms);
 	}
+	for (size_t i = 0; i < c->n_failures; i++)
+		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
 	known_issues_free(&k);
 }
 
-/* Whether people are told anything else than before. */
-static bool put(const struct attribution_case *c, const struct red_cell *cell)
+/* One result for each cell: the worst of its failures. */
+static struct attribution_result *judge(const struct attribution_case *c)
 {
-	struct attribution_result r = attribution_judge(c, cell);
-	bool is_same = cell->was == r.attribution && cell->was_job == r.evidence_job &&
-		       str_eq(cell->was_url, r.known_url) && str_eq(cell->was_reason, r.reason);
+	struct attribution_result *results = xcalloc(c->n_cells, sizeof(*results));
 
-	if (is_same && cell->was_needs == r.needs)
+	for (size_t i = 0; i < c->n_cells; i++) {
+		results[i].attribution = N_ATTRIBUTIONS;
+		if (c->cells[i].n_failures == FAILURES_MAX)
+			results[i] = attribution_without_facts(
+			    "it failed in too many jobs to compare them all");
+	}
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct attribution_result *of_cell = &results[c->failures[i].cell];
+		struct attribution_result r = attribute(&c->failures[i].facts);
+
+		*of_cell =
+		    of_cell->attribution == N_ATTRIBUTIONS ? r : attribution_worse(of_cell, &r);
+	}
+	for (size_t i = 0; i < c->n_cells; i++)
+		if (results[i].attribution == N_ATTRIBUTIONS)
+			results[i] =
+			    attribution_without_facts("no job that counts shows this failure");
+	return results;
+}
+
+/* Whether people are told anything else than before. */
+static bool put(const struct attribution_case *c, const struct red_cell *cell,
+    const struct attribution_result *r)
+{
+	bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
+		       str_eq(cell->was_url, r->known_url) && str_eq(cell->was_reason, r->reason);
+
+	if (is_same && cell->was_needs == r->needs)
 		return false;
 	db_exec(c->d,
-	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
-	    " evidence_url = ?7, needs = ?8 WHERE change_id = ?1 AND accelerator = ?2 AND test_id "
-	    "= ?3",
+	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6, evidence_url = "
+	    "?7, needs = ?8"
+	    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
-	    V_TEXT(attribution_name(r.attribution)), V_TEXT(r.reason),
-	    V_INT_OR_NULL(r.evidence_job), V_TEXT(r.known_url), V_INT(r.needs));
+	    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
+	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
 	return !is_same;
+}
+
+static bool judge_and_put(struct attribution_case *c)
+{
+	struct attribution_result *results = judge(c);
+	bool has_moved = false;
+
+	for (size_t i = 0; i < c->n_cells; i++)
+		has_moved |= put(c, &c->cells[i], &results[i]);
+	free(results);
+	return has_moved;
 }
 
 bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
@@ -100,14 +137,13 @@ bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator,
 	bool has_moved = false;
 
 	if (attribution_case_read(&c)) {
-		match_known(&c);
-		facts_of_ways(&c);
-		facts_of_base(&c);
-		facts_of_ways_on_base(&c);
-		facts_of_attempts(&c);
-		facts_of_others(&c);
-		for (size_t i = 0; i < c.n; i++)
-			has_moved |= put(&c, &c.cells[i]);
+		read_known(&c);
+		attribution_read_own_runs(&c);
+		attribution_read_base_runs(&c);
+		attribution_read_experiments(&c);
+		attribution_read_meaning(&c);
+		attribution_read_elsewhere(&c);
+		has_moved = judge_and_put(&c);
 	}
 	attribution_case_release(&c);
 	if (has_moved)
@@ -211,18 +247,17 @@ static void explained_by(struct db *d, int64_t change_id, const char *accelerato
  * go on doing so. A branch that failed so may be why others did. */
 static void excused_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	tell(d,
-	    db_exec(d,
-		NOTE_ALL
-		"SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
-		"  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
-		" CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
-		"  AND v.attribution = 'FLAKY'"
-		" CROSS JOIN change c ON c.id = v.change_id"
-		" WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-		" AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
-		"  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
-		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(CELLS_COMPARED_MAX)));
+	tell(d, db_exec(d,
+		    NOTE_ALL
+		    "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
+		    "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+		    " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
+		    "  AND v.attribution = 'FLAKY'"
+		    " CROSS JOIN change c ON c.id = v.change_id"
+		    " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		    " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
+		    "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
+		    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX)));
 }
 
 void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)

@@ -1,28 +1,26 @@
+/* The change, its red cells, and the failures behind them. A cell shows the worst of several results, so its failures
+ * are read from the jobs. */
 #include "store/attribution_facts.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "model/failure_text.h"
+#include "base/str.h"
 #include "store/branch_commits.h"
 #include "store/stored_change.h"
+#include "store/verdicts.h"
 
 enum {
-	FEW_CELLS = 500, /* each is looked up; more are read along with the base's cells */
-	OLDER_MAX = 24,
-	NEWER_MAX = 8,
-	OLDER_FOR_MANY = 3,
-	NEWER_FOR_MANY = 2,
-	ATTEMPTS_MAX = 20,
+	LOOK_UP_MAX_SHARE =
+	    4, /* a job's tests are read in one go where more than a quarter of them is asked for */
 };
-
-/* ---- the change and its red cells ---- */
 
 static bool read_change(struct attribution_case *c)
 {
 	struct rows *r = db_rows(c->d,
 	    "SELECT kind, repository_key, head_sha, COALESCE(base_ref, ref), merge_base_sha, "
-	    "author FROM change WHERE id = ?1 AND kind <> 'nightly'",
+	    "author FROM change"
+	    " WHERE id = ?1 AND kind IN ('pull_request', 'push')",
 	    V_INT(c->change_id));
 	bool is_found = rows_next(r);
 
@@ -39,86 +37,34 @@ static bool read_change(struct attribution_case *c)
 	return is_found;
 }
 
-struct failure_mark attribution_mark(const struct rows *r, int status, int message)
+static void read_cells(struct attribution_case *c)
 {
-	const char *text = rows_is_null(r, message) ? NULL : rows_text(r, message);
-
-	return (struct failure_mark){.status = test_status_parse(rows_text(r, status)),
-	    .key = failure_text_key(text),
-	    .text = failure_text_hash(text)};
-}
-
-static void add_cell(struct attribution_case *c, const struct rows *r)
-{
-	if ((c->n & (c->n - 1)) == 0)
-		c->cells = xrealloc(c->cells, (c->n ? 2 * c->n : 1) * sizeof(*c->cells));
-	c->cells[c->n++] = (struct red_cell){
-	    .test_id = rows_int(r, 0),
-	    .job_id = rows_int(r, 3),
-	    .suite = rows_dup(r, 4),
-	    .test = rows_dup(r, 5),
-	    .facts = {.mark = attribution_mark(r, 1, 2), .is_push = c->is_push, .n_in_row = 1},
-	    .was = attribution_parse(rows_text(r, 6)),
-	    .was_reason = rows_dup(r, 7),
-	    .was_job = rows_int(r, 8),
-	    .was_url = rows_dup(r, 9),
-	    .was_needs = (unsigned)rows_int(r, 10),
-	};
-}
-
-bool attribution_case_read(struct attribution_case *c)
-{
-	struct rows *r;
-
-	if (!read_change(c))
-		return false;
-	r = db_rows(c->d,
-	    "SELECT v.test_id, v.status, v.message, v.job_id, t.suite, t.name, v.attribution,"
-	    " v.reason, v.evidence_job, v.evidence_url, v.needs FROM verdict v JOIN test t"
-	    " ON t.id = v.test_id WHERE v.change_id = ?1 AND v.accelerator = ?2"
-	    " AND v.attribution IS NOT NULL ORDER BY v.test_id",
+	struct rows *r = db_rows(c->d,
+	    "SELECT v.test_id, v.status, t.suite, t.name, t.dtype, v.attribution, v.reason, "
+	    "v.evidence_job,"
+	    " v.evidence_url, v.needs FROM verdict v JOIN test t ON t.id = v.test_id WHERE "
+	    "v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id",
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
-	while (rows_next(r))
-		if (attribution_applies(test_status_parse(rows_text(r, 1))))
-			add_cell(c, r);
-	return c->n > 0;
-}
 
-void attribution_case_release(struct attribution_case *c)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		free(c->cells[i].suite);
-		free(c->cells[i].test);
-		free(c->cells[i].base);
-		free(c->cells[i].similar);
-		free(c->cells[i].ways);
-		free(c->cells[i].was_reason);
-		free(c->cells[i].was_url);
-		free(c->cells[i].known_url);
+	while (rows_next(r)) {
+		if (!attribution_applies(test_status_parse(rows_text(r, 1))))
+			continue;
+		if ((c->n_cells & (c->n_cells - 1)) == 0)
+			c->cells = xrealloc(
+			    c->cells, (c->n_cells ? 2 * c->n_cells : 1) * sizeof(*c->cells));
+		c->cells[c->n_cells++] = (struct red_cell){
+		    .test_id = rows_int(r, 0),
+		    .suite = rows_dup(r, 2),
+		    .test = rows_dup(r, 3),
+		    .dtype = rows_dup(r, 4),
+		    .was = attribution_parse(rows_text(r, 5)),
+		    .was_reason = rows_dup(r, 6),
+		    .was_job = rows_int(r, 7),
+		    .was_url = rows_dup(r, 8),
+		    .was_needs = (unsigned)rows_int(r, 9),
+		};
 	}
-	free(c->cells);
-	free(c->head_sha);
-	free(c->ref);
-	free(c->merge_base_sha);
-	free(c->author);
-}
-
-struct attribution_result attribution_judge(
-    const struct attribution_case *c, const struct red_cell *cell)
-{
-	struct attribution_facts f = cell->facts;
-
-	f.base = cell->base;
-	f.similar = cell->similar;
-	return attribute(&f, c->distance);
-}
-
-bool attribution_is_doubtful(const struct attribution_case *c, const struct red_cell *cell)
-{
-	struct attribution_facts f = cell->facts;
-
-	f.base = cell->base;
-	return attribution_is_base_alone(&f, c->distance);
 }
 
 static int by_test(const void *id, const void *cell)
@@ -128,242 +74,321 @@ static int by_test(const void *id, const void *cell)
 	return (a > b) - (a < b);
 }
 
-struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id)
+static const struct red_cell *find_cell(const struct attribution_case *c, int64_t test_id)
 {
-	return bsearch(&test_id, c->cells, c->n, sizeof(*c->cells), by_test);
+	return c->n_cells ? bsearch(&test_id, c->cells, c->n_cells, sizeof(*c->cells), by_test)
+			  : NULL;
 }
 
-/* ---- how the base did ---- */
+/* ---- the results of a job ---- */
 
-struct tested {
-	int64_t change_id;
-	int distance;
-	char sha[41];
+struct job_result { /* of a test that has a cell here */
+	size_t cell;
+	enum test_status status;
+	struct failure_mark mark; /* when it is red */
+	int64_t job_id;
 };
-struct tested_list {
-	struct tested at[OLDER_MAX + NEWER_MAX];
+typedef void (*job_result_cb)(const struct job_result *r, void *owner);
+
+static void take_result(const struct attribution_case *c, const struct red_cell *cell,
+    int64_t job_id, enum test_status status, const char *message, const char *trace,
+    job_result_cb on_result, void *owner)
+{
+	struct job_result result = {
+	    .cell = (size_t)(cell - c->cells), .status = status, .job_id = job_id};
+	struct failure_text text = {message, trace, cell->suite, cell->test, cell->dtype};
+
+	if (attribution_applies(status))
+		result.mark = failure_mark(status, &text);
+	on_result(&result, owner);
+}
+
+/* `r`: test, status, message, trace. */
+static void take_rows(const struct attribution_case *c, int64_t job_id, struct rows *r,
+    job_result_cb on_result, void *owner)
+{
+	while (rows_next(r)) {
+		const struct red_cell *cell = find_cell(c, rows_int(r, 0));
+
+		if (cell)
+			take_result(c, cell, job_id, test_status_parse(rows_text(r, 1)),
+			    rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+			    rows_is_null(r, 3) ? NULL : rows_text(r, 3), on_result, owner);
+	}
+}
+
+/* A job is red by itself where no test in it is; it passed where it is not. */
+static void read_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id,
+    job_result_cb on_result, void *owner)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT conclusion, n_tests, message FROM job WHERE id = ?1 AND n_red = 0",
+	    V_INT(job_id));
+
+	if (rows_next(r)) {
+		struct job_outcome o = {.conclusion = rows_is_null(r, 0) ? NULL : rows_text(r, 0),
+		    .n_tests = rows_int(r, 1),
+		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
+		char *message = job_outcome_text(&o);
+
+		take_result(c, find_cell(c, test_id), job_id,
+		    test_status_of_conclusion(o.conclusion), message, NULL, on_result, owner);
+		free(message);
+	}
+	rows_end(r);
+}
+
+static void look_up(const struct attribution_case *c, int64_t job_id, int64_t test_id,
+    job_result_cb on_result, void *owner)
+{
+	take_rows(c, job_id,
+	    db_rows(c->d,
+		"SELECT test_id, status, message, trace FROM result WHERE job_id = ?1 AND test_id "
+		"= ?2",
+		V_INT(job_id), V_INT(test_id)),
+	    on_result, owner);
+}
+
+static void read_all(
+    const struct attribution_case *c, int64_t job_id, job_result_cb on_result, void *owner)
+{
+	take_rows(c, job_id,
+	    db_rows(c->d, "SELECT test_id, status, message, trace FROM result WHERE job_id = ?1",
+		V_INT(job_id)),
+	    on_result, owner);
+}
+
+void attribution_see(
+    struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id)
+{
+	struct seen *seen = &f->seen;
+	bool is_red = attribution_applies(status),
+	     is_alike = is_red && failure_marks_are_alike(mark, &f->facts.mark);
+
+	if (is_red && (!seen->has_red || (is_alike && !seen->is_alike)))
+		seen->mark = *mark;
+	seen->has_red |= is_red;
+	seen->is_alike |= is_alike;
+	seen->has_pass |= status == TEST_PASS;
+	seen->has_skip |= status == TEST_SKIP;
+	seen->job_id = job_id;
+}
+
+struct reading {
+	struct attribution_case *c;
+	size_t job;
+};
+
+static void see_result(const struct job_result *r, void *owner)
+{
+	const struct reading *reading = owner;
 	size_t n;
+	struct red_failure *f = attribution_failures_of(
+	    reading->c, reading->job, reading->c->cells[r->cell].test_id, &n);
+
+	while (n-- > 0)
+		attribution_see(&f[n], r->status, &r->mark, r->job_id);
+}
+
+void attribution_read_run(struct attribution_case *c, const struct job_run *run)
+{
+	const struct job_name *job = &c->jobs[run->job];
+	struct red_failure *f = c->failures + job->first_failure;
+	size_t n = job->n_failures;
+	struct reading reading = {c, run->job};
+
+	for (size_t i = 0; i < n; i++)
+		f[i].seen = (struct seen){.has_red = false};
+	if (job->own_test)
+		read_job_itself(c, run->id, job->own_test, see_result, &reading);
+	if ((int64_t)n * LOOK_UP_MAX_SHARE > run->n_tests) {
+		read_all(c, run->id, see_result, &reading);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || f[i].test_id != f[i - 1].test_id)
+			look_up(c, run->id, f[i].test_id, see_result, &reading);
+}
+
+/* ---- the failures ---- */
+
+struct counted_job { /* a job of this change that counts, and is red */
+	int64_t id, n_tests, n_red;
+	struct job_name name;
 };
 
-/* `r`: position, SHA, change. */
-static void take_tested(struct tested_list *l, struct rows *r, int64_t base_position)
+static size_t find_job(struct attribution_case *c, struct counted_job *j)
 {
-	while (rows_next(r)) {
-		struct tested *t = &l->at[l->n++];
-
-		t->change_id = rows_int(r, 2);
-		t->distance = (int)(base_position - rows_int(r, 0));
-		snprintf(t->sha, sizeof(t->sha), "%s", rows_text(r, 1));
-	}
+	for (size_t i = 0; i < c->n_jobs; i++)
+		if (str_eq(c->jobs[i].name, j->name.name) &&
+		    str_eq(c->jobs[i].workflow, j->name.workflow) &&
+		    str_eq(c->jobs[i].runner, j->name.runner))
+			return i;
+	c->jobs = xrealloc(c->jobs, (c->n_jobs + 1) * sizeof(*c->jobs));
+	c->jobs[c->n_jobs] = (struct job_name){.runner = xstrdup(j->name.runner),
+	    .workflow = xstrdup(j->name.workflow),
+	    .name = xstrdup(j->name.name),
+	    .own_test = j->name.own_test};
+	return c->n_jobs++;
 }
 
-#define TESTED                                                                                     \
-	"SELECT b.position, b.sha, x.id FROM branch_commit b CROSS JOIN change x"                  \
-	" ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"       \
-	" WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4"     \
-	" AND EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = x.id AND v.accelerator = ?5)"
-
-/* A push has no newer ones: they hold what it brought. */
-static void list_newer(
-    const struct attribution_case *c, int64_t base_position, struct tested_list *l)
-{
-	int limit = c->n > FEW_CELLS ? NEWER_FOR_MANY : NEWER_MAX;
-
-	if (c->is_push)
-		return;
-	take_tested(l,
-	    db_rows(c->d, TESTED " ORDER BY b.position LIMIT ?6", V_TEXT(c->key.text),
-		V_TEXT(c->ref), V_INT(base_position), V_INT(base_position + c->distance),
-		V_TEXT(c->accelerator), V_INT(limit)),
-	    base_position);
-	for (size_t i = 0; i < l->n / 2; i++) {
-		struct tested t = l->at[i];
-
-		l->at[i] = l->at[l->n - 1 - i];
-		l->at[l->n - 1 - i] = t;
-	}
-}
-
-static void list_older(
-    const struct attribution_case *c, int64_t base_position, struct tested_list *l)
-{
-	int limit = c->n > FEW_CELLS ? OLDER_FOR_MANY : OLDER_MAX;
-
-	take_tested(l,
-	    db_rows(c->d, TESTED " ORDER BY b.position DESC LIMIT ?6", V_TEXT(c->key.text),
-		V_TEXT(c->ref), V_INT(base_position - c->distance - 1), V_INT(base_position),
-		V_TEXT(c->accelerator), V_INT(limit)),
-	    base_position);
-}
-
-/* A merge base of which no push is on record, but that was tested as one. */
-static void list_merge_base(const struct attribution_case *c, struct tested_list *l)
-{
-	struct rows *r = db_rows(c->d,
-	    "SELECT 0, head_sha, id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
-	    " AND kind = 'push'",
-	    V_TEXT(c->key.text), V_TEXT(c->merge_base_sha));
-
-	take_tested(l, r, 0);
-}
-
-static void add_run(struct red_cell *cell, const struct tested *t, const struct rows *r, size_t max)
-{
-	enum test_status status = test_status_parse(rows_text(r, 1));
-	struct base_run *run;
-
-	if (!cell || cell->facts.n_base == max ||
-	    (status != TEST_PASS && !test_status_is_red(status)))
-		return;
-	if (!cell->base)
-		cell->base = xcalloc(max, sizeof(*cell->base));
-	run = &cell->base[cell->facts.n_base++];
-	run->is_green = status == TEST_PASS;
-	if (!run->is_green)
-		run->mark = attribution_mark(r, 1, 2);
-	run->distance = t->distance;
-	run->job = rows_int(r, 3);
-	memcpy(run->sha, t->sha, sizeof(run->sha));
-}
-
-static void read_runs(struct attribution_case *c, const struct tested *t, size_t max)
-{
-	struct rows *r;
-
-	if (c->n > FEW_CELLS) {
-		r = db_rows(c->d,
-		    "SELECT test_id, status, message, job_id FROM verdict WHERE change_id = ?1"
-		    " AND accelerator = ?2",
-		    V_INT(t->change_id), V_TEXT(c->accelerator));
-		while (rows_next(r))
-			add_run(attribution_cell(c, rows_int(r, 0)), t, r, max);
-		return;
-	}
-	for (size_t i = 0; i < c->n; i++) {
-		r = db_rows(c->d,
-		    "SELECT test_id, status, message, job_id FROM verdict WHERE change_id = ?1"
-		    " AND accelerator = ?2 AND test_id = ?3",
-		    V_INT(t->change_id), V_TEXT(c->accelerator), V_INT(c->cells[i].test_id));
-		if (rows_next(r))
-			add_run(&c->cells[i], t, r, max);
-		rows_end(r);
-	}
-}
-
-void facts_of_base(struct attribution_case *c)
-{
-	struct tested_list l = {.n = 0};
-	const char *sha = c->is_push ? c->head_sha : c->merge_base_sha;
-	int64_t position = sha ? branch_position(c->d, c->key.text, c->ref, sha) : -1;
-	/* Its head as its merge base: it has landed as it is, and what is red there is its own. */
-	bool is_known = c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0;
-
-	if (c->is_push)
-		is_known = position >= 0 &&
-			   db_has(c->d,
-			       "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
-			       " AND position = ?3",
-			       V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(--position));
-	for (size_t i = 0; i < c->n; i++)
-		c->cells[i].facts.is_base_known = is_known;
-	if (!is_known)
-		return;
-	if (position >= 0) {
-		list_newer(c, position, &l);
-		list_older(c, position, &l);
-	} else {
-		list_merge_base(c, &l);
-	}
-	for (size_t i = 0; i < l.n; i++)
-		read_runs(c, &l.at[i], l.n);
-}
-
-/* ---- other attempts on this commit ---- */
-
-/* The same job, not one of that name elsewhere: another machine may well differ for a reason. */
-struct attempt {
-	int64_t id;
-	char *runner, *workflow, *name;
+struct adding {
+	struct attribution_case *c;
+	struct counted_job *job;
 };
 
-static bool is_of_job(struct db *d, const struct attempt *a, int64_t job_id)
+static void add_failure(const struct job_result *r, void *owner)
 {
-	return db_has(d,
-	    "SELECT 1 FROM job WHERE id = ?1 AND workflow = ?2 AND name = ?3 AND runner = ?4",
-	    V_INT(job_id), V_TEXT(a->workflow), V_TEXT(a->name), V_TEXT(a->runner));
+	struct adding *a = owner;
+	struct attribution_case *c = a->c;
+	struct red_cell *cell = &c->cells[r->cell];
+	const struct red_failure *last;
+
+	if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX)
+		return;
+	last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
+	if (last && last->job_id == r->job_id &&
+	    failure_marks_are_alike(&last->facts.mark, &r->mark))
+		return;
+	if ((c->n_failures & (c->n_failures - 1)) == 0)
+		c->failures = xrealloc(
+		    c->failures, (c->n_failures ? 2 * c->n_failures : 1) * sizeof(*c->failures));
+	cell->n_failures++;
+	cell->last_failure = c->n_failures;
+	c->failures[c->n_failures++] = (struct red_failure){.cell = r->cell,
+	    .job = find_job(c, a->job),
+	    .test_id = cell->test_id,
+	    .job_id = a->job->id,
+	    .facts = {.mark = r->mark,
+		.is_push = c->is_push,
+		.max_distance = c->distance,
+		.n_in_row = 1}};
 }
 
-enum seen { SEEN_NOTHING, SEEN_PASS, SEEN_RED };
-
-/* Whether each job in which the cell is red has passed it by now. */
-static bool has_passed(struct db *d, const struct attempt *a, struct red_cell *cell)
+static void read_failures_of(struct attribution_case *c, struct counted_job *j)
 {
-	size_t n = 0;
+	struct adding a = {c, j};
 
-	if (!cell->facts.has_other_failure && !cell->n_ways)
-		return is_of_job(d, a, cell->job_id);
-	for (size_t i = 0; i < cell->n_ways; i++) {
-		struct red_way *way = &cell->ways[i];
-
-		way->has_passed |= is_of_job(d, a, way->job_id);
-		n += way->has_passed;
+	if (j->name.own_test)
+		read_job_itself(c, j->id, j->name.own_test, add_failure, &a);
+	if (j->n_red == 0)
+		return;
+	if ((int64_t)c->n_cells * LOOK_UP_MAX_SHARE > j->n_tests) {
+		read_all(c, j->id, add_failure, &a);
+		return;
 	}
-	return cell->n_ways && n == cell->n_ways;
+	for (size_t i = 0; i < c->n_cells; i++)
+		look_up(c, j->id, c->cells[i].test_id, add_failure, &a);
 }
 
-static void note_attempt(struct attribution_case *c, const struct attempt *a, const uint8_t *seen)
+static int by_job_and_test(const void *x, const void *y)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (seen[i] == SEEN_PASS && !c->cells[i].facts.passed_here_job &&
-		    has_passed(c->d, a, &c->cells[i]))
-			c->cells[i].facts.passed_here_job = a->id;
+	const struct red_failure *a = x, *b = y;
+
+	if (a->job != b->job)
+		return a->job < b->job ? -1 : 1;
+	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-static void read_attempt(struct attribution_case *c, const struct attempt *a)
+static int64_t own_test(const struct attribution_case *c, const char *workflow, const char *name)
 {
-	uint8_t *seen = xcalloc(c->n, 1);
-	/* its tests, and, where it has none, the cell of its own name */
+	for (size_t i = 0; i < c->n_cells; i++)
+		if (str_eq(c->cells[i].test, name) && str_eq(c->cells[i].suite, workflow) &&
+		    !c->cells[i].dtype[0])
+			return c->cells[i].test_id;
+	return 0;
+}
+
+static void read_failures(struct attribution_case *c)
+{
+	struct counted_job *jobs = NULL;
+	size_t n = 0;
 	struct rows *r = db_rows(c->d,
-	    "SELECT test_id, status FROM result WHERE job_id = ?1 UNION ALL"
-	    " SELECT t.id, CASE j.conclusion WHEN 'success' THEN 'PASS' ELSE 'MISS' END FROM job j"
-	    " JOIN test t ON t.suite = j.workflow AND t.name = j.name AND t.dtype = ''"
-	    " WHERE j.id = ?1 AND j.n_tests = 0",
-	    V_INT(a->id));
+	    "SELECT id, runner, workflow, name, n_tests, n_red FROM job WHERE change_id = ?1 AND "
+	    "accelerator = ?2"
+	    " AND is_current = 1 AND status = 'completed' AND digest IS NOT NULL"
+	    " AND verdict IN ('FAIL', 'ERROR', 'MISS')",
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
 
 	while (rows_next(r)) {
-		struct red_cell *cell = attribution_cell(c, rows_int(r, 0));
-		enum test_status s = test_status_parse(rows_text(r, 1));
-
-		if (cell && test_status_is_red(s))
-			seen[cell - c->cells] = SEEN_RED;
-		else if (cell && s == TEST_PASS && !seen[cell - c->cells])
-			seen[cell - c->cells] = SEEN_PASS;
+		jobs = xrealloc(jobs, (n + 1) * sizeof(*jobs));
+		jobs[n++] = (struct counted_job){.id = rows_int(r, 0),
+		    .n_tests = rows_int(r, 4),
+		    .n_red = rows_int(r, 5),
+		    .name = {rows_dup(r, 1), rows_dup(r, 2), rows_dup(r, 3), 0}};
 	}
-	note_attempt(c, a, seen);
-	free(seen);
-}
-
-void facts_of_attempts(struct attribution_case *c)
-{
-	struct attempt list[ATTEMPTS_MAX];
-	size_t n = 0;
-	struct rows *r = db_rows(c->d,
-	    "SELECT id, runner, workflow, name FROM job WHERE change_id = ?1 AND accelerator = ?2"
-	    " AND is_current = 0 AND status = 'completed' AND digest IS NOT NULL"
-	    " AND completed_ms >= ?3 AND NOT EXISTS (SELECT 1 FROM dispatch e"
-	    /* with another base branch it was another test */
-	    "  WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"
-	    "  AND e.created_ms >= job.completed_ms) ORDER BY id DESC LIMIT ?4",
-	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->now_ms - c->window_ms),
-	    V_INT(ATTEMPTS_MAX));
-
-	while (rows_next(r))
-		list[n++] = (struct attempt){
-		    rows_int(r, 0), rows_dup(r, 1), rows_dup(r, 2), rows_dup(r, 3)};
 	for (size_t i = 0; i < n; i++) {
-		read_attempt(c, &list[i]);
-		free(list[i].runner);
-		free(list[i].workflow);
-		free(list[i].name);
+		if (jobs[i].n_red == 0)
+			jobs[i].name.own_test =
+			    own_test(c, jobs[i].name.workflow, jobs[i].name.name);
+		read_failures_of(c, &jobs[i]);
+		free(jobs[i].name.runner);
+		free(jobs[i].name.workflow);
+		free(jobs[i].name.name);
 	}
+	free(jobs);
+	if (c->n_failures)
+		qsort(c->failures, c->n_failures, sizeof(*c->failures), by_job_and_test);
+	for (size_t i = c->n_failures; i-- > 0;) {
+		struct job_name *job = &c->jobs[c->failures[i].job];
+
+		job->first_failure = i;
+		job->n_failures++;
+	}
+}
+
+struct red_failure *attribution_failures_of(
+    const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n)
+{
+	struct red_failure wanted = {.job = job, .test_id = test_id};
+	struct red_failure *f = c->n_failures ? bsearch(&wanted, c->failures, c->n_failures,
+						    sizeof(wanted), by_job_and_test)
+					      : NULL;
+	struct red_failure *end = f;
+
+	*ret_n = 0;
+	if (!f)
+		return NULL;
+	while (f > c->failures && f[-1].job == job && f[-1].test_id == test_id)
+		f--;
+	while (end < c->failures + c->n_failures && end->job == job && end->test_id == test_id)
+		end++;
+	*ret_n = (size_t)(end - f);
+	return f;
+}
+
+bool attribution_case_read(struct attribution_case *c)
+{
+	if (!read_change(c))
+		return false;
+	read_cells(c);
+	if (c->n_cells)
+		read_failures(c);
+	return c->n_cells > 0;
+}
+
+void attribution_case_release(struct attribution_case *c)
+{
+	for (size_t i = 0; i < c->n_cells; i++) {
+		free(c->cells[i].suite);
+		free(c->cells[i].test);
+		free(c->cells[i].dtype);
+		free(c->cells[i].was_reason);
+		free(c->cells[i].was_url);
+		free(c->cells[i].known_url);
+	}
+	for (size_t i = 0; i < c->n_jobs; i++) {
+		free(c->jobs[i].runner);
+		free(c->jobs[i].workflow);
+		free(c->jobs[i].name);
+	}
+	for (size_t i = 0; i < c->n_failures; i++)
+		free(c->failures[i].base);
+	free(c->cells);
+	free(c->jobs);
+	free(c->failures);
+	free(c->head_sha);
+	free(c->ref);
+	free(c->merge_base_sha);
+	free(c->author);
 }

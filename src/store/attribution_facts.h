@@ -1,6 +1,7 @@
-/* What the database knows of the red cells of one accelerator's test of one change, as the rules of
- * model/attribution.h want it. Inside a writer's transaction; every question has an index and a
- * bound, so that a report of 20,000 red tests holds nobody up. */
+/* What the database knows of the failures of one accelerator in one change, as the rules of model/attribution.h want
+ * it: attribution_facts.c reads the failures, attribution_runs.c how the same tests did in the same jobs on this commit,
+ * on the base and in experiments, attribution_elsewhere.c what other changes say. Inside a writer's transaction; every
+ * question has an index and a bound, so that a report of 20,000 red tests does not hold the writer. */
 #ifndef STORE_ATTRIBUTION_FACTS_H
 #define STORE_ATTRIBUTION_FACTS_H
 
@@ -8,32 +9,42 @@
 #include "store/db.h"
 #include "store/key.h"
 
-enum {
-	/* so many red cells of one accelerator are compared with other changes; more at once are
-	 * no flakes */
-	CELLS_COMPARED_MAX = 2000,
+/* Evidence counts only from the same job: its runner, workflow and name, whatever its id. */
+struct job_name {
+	char *runner, *workflow, *name;
+	int64_t
+	    own_test; /* the test that stands for the job itself, where it is one of the cells; 0: it is not */
+	size_t first_failure, n_failures;
 };
 
-/* One way in which a test failed in one job that counts. */
-struct red_way {
-	struct failure_mark mark;
-	int64_t job_id;
-	bool has_passed; /* in another attempt of that job */
-	bool is_on_base;
+enum {
+	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
+	COMPARED_MAX =
+	    2000, /* failures of one report that are looked for elsewhere; more at once are no flakes */
+};
+
+/* A test, red in one job in one way. */
+struct red_failure {
+	size_t cell, job; /* in the lists of the case */
+	int64_t test_id, job_id;
+	struct attribution_facts facts; /* facts.base is this: */
+	struct base_run *base;
+	struct seen { /* in the run that is being read */
+		bool has_pass, has_red, has_skip, is_alike;
+		struct failure_mark mark; /* the red one; the one that is alike if there is one */
+		int64_t job_id;
+	} seen;
 };
 
 struct red_cell {
-	int64_t test_id, job_id;
-	char *suite, *test;
-	struct attribution_facts facts; /* its lists are these: */
-	struct base_run *base;
-	struct similar_failure *similar;
-	struct red_way *ways; /* where there are several, each once; else none */
-	size_t n_ways;
-	bool has_witness; /* one of them speaks for it, whatever others do */
-	/* as it stands; was_reason NULL: not looked at yet. known_url: facts.known_url */
+	int64_t test_id;
+	char *suite, *test, *dtype;
+	int n_failures;      /* FAILURES_MAX: there may be more */
+	size_t last_failure; /* while they are read: the last that was found */
+	char *known_url;
+	/* as it stands; was_reason NULL: not looked at yet */
 	enum attribution was;
-	char *was_reason, *was_url, *known_url;
+	char *was_reason, *was_url;
 	int64_t was_job;
 	unsigned was_needs;
 };
@@ -42,37 +53,53 @@ struct attribution_case {
 	struct db *d;
 	int64_t change_id, number, now_ms; /* number: a PR of it, 0: none */
 	const char *accelerator;
+	int64_t window_ms;
+	int distance;
 	bool is_push;
 	struct repository_key key;
 	char *head_sha, *ref, *merge_base_sha, *author; /* ref: the branch, without refs/heads/ */
-	int64_t window_ms;
-	int distance;
-	struct red_cell *cells; /* by test_id */
-	size_t n;
+	struct red_cell *cells;                         /* by test_id */
+	size_t n_cells;
+	struct job_name *jobs; /* in which one of the cells is red */
+	size_t n_jobs;
+	struct red_failure *failures; /* by job, then test_id */
+	size_t n_failures;
 };
 
-/* False: there is no such change, or it has no cell to attribute (attribution_applies()). attribution_case_release() either way. */
+/* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
+ * attribution_case_release() either way. Set in the facts: mark, is_push, n_in_row = 1. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 
-struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id); /* or NULL */
-/* A failure as it is compared; columns of the row. */
-struct failure_mark attribution_mark(const struct rows *r, int status, int message);
+/* Another run of a job: an attempt, or the same job on another commit. */
+struct job_run {
+	size_t job;
+	int64_t id, n_tests;
+};
+/* What the tests that failed in that job did in this run of it: `seen` of each of its failures. */
+void attribution_read_run(struct attribution_case *c, const struct job_run *run);
+/* Adds one result to what was seen of a failure. */
+void attribution_see(struct red_failure *f, enum test_status status,
+    const struct failure_mark *mark, int64_t job_id);
+/* One more outcome on a commit of the base branch, in `base` of the facts. */
+void attribution_add_base(struct red_failure *f, const struct base_run *run);
 
-/* ways, has_other_failure: before the others. */
-void facts_of_ways(struct attribution_case *c);
-void facts_of_ways_on_base(
-    struct attribution_case *c);                    /* are_all_on_base: behind facts_of_base() */
-void facts_of_base(struct attribution_case *c);     /* base, is_base_known */
-void facts_of_attempts(struct attribution_case *c); /* passed_here_job */
-struct attribution_result attribution_judge(
-    const struct attribution_case *c, const struct red_cell *cell);
+/* The failures of a test in a job: the first of *ret_n; they are neighbours. */
+struct red_failure *attribution_failures_of(
+    const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n);
 
-/* BASE by a single red run: what others say of it counts first. */
-bool attribution_is_doubtful(const struct attribution_case *c, const struct red_cell *cell);
+/* NULL: not known, which may be the same person. */
+bool attribution_is_same_author(const char *a, const char *b);
 
-/* similar, mixed_elsewhere_job, is_first_seen_on_own, n_in_row; of those cells only that nothing
- * else explains. */
-void facts_of_others(struct attribution_case *c);
+/* Each of these fills in the facts that it names, of all failures, and reads no other fact but `mark`. */
+void attribution_read_own_runs(
+    struct attribution_case *c); /* passed_here_job, n_failed_again, here, n_in_row */
+void attribution_read_base_runs(
+    struct attribution_case *c); /* is_base_known, base, has_revert_near */
+void attribution_read_experiments(
+    struct attribution_case *c); /* adds to those; takes_experiments, n_experiments_failed */
+void attribution_read_meaning(struct attribution_case *c); /* is_specific, is_outage */
+/* may_be_own, elsewhere, n_seen, n_proved, proved_job; only of failures that the other facts do not decide. */
+void attribution_read_elsewhere(struct attribution_case *c);
 
 #endif

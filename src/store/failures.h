@@ -12,11 +12,12 @@ struct failure_place {
 	int64_t change_id, job_id, now_ms;
 	const char *accelerator;
 };
-/* Red ones whose message can be compared; others leave no row. */
-void failure_put(struct db *d, const struct failure_place *at, int64_t test_id,
-    enum test_status status, const char *message);
+/* The tests that failed, of a pull request or a push; others leave no row. */
 void failures_put(
     struct db *d, const struct failure_place *at, const struct test_result *tests, size_t n);
+/* The same for a job without tests, which stands for itself. */
+void failure_put_job(struct db *d, const struct failure_place *at, const char *workflow,
+    const char *name, enum test_status status, const char *message);
 
 /* Drops some that are older; false when none is. */
 bool failures_drop(struct db *d, int64_t before_ms);

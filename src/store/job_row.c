@@ -188,7 +188,7 @@ static void put_failures(struct db *d, int64_t id, const struct job_place *at,
 		return;
 	failures_put(d, &place, p->tests, p->n_tests);
 	if (!n_tests && p->message)
-		failure_put(d, &place, test_id_of(d, p->workflow, p->name, NULL),
+		failure_put_job(d, &place, p->workflow, p->name,
 		    test_status_of_conclusion(p->conclusion), p->message);
 }
 

@@ -420,7 +420,10 @@ static const char VERSION_6[] =
     "CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1"
     " AND state IN ('queued', 'sent', 'acknowledged', 'running')"
     " AND event_type <> 'experiment';"
-    "CREATE INDEX failure_of_key ON failure (key, accelerator, test_id);";
+    /* keys are made of more than before: old ones would never be met again */
+    "DELETE FROM failure;"
+    "CREATE INDEX failure_of_key ON failure (key, change_id, accelerator, test_id);"
+    "CREATE INDEX result_of_test ON result (job_id, test_id);";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6};

@@ -116,11 +116,13 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await expectCell(pull, 'unknown', 'UNCLASSIFIED');
   });
 
-  test('a merge base that was not tested: the nearest commit before it counts', async () => {
+  test('a merge base that was not tested: the nearest tested commits on both sides count', async () => {
     const job = await report(await land(), [red('older')]);
     await land();
     const pull = await open();
     await report(pull.headSha, [red('older')]);
+    await expectCell(pull, 'older', 'UNCLASSIFIED');
+    await report(await land(), [red('older')]);
     await expectCell(pull, 'older', 'BASE', job);
   });
 
@@ -145,17 +147,25 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await expectCell(pull, 'coin', 'FLAKY', passed);
   });
 
-  test('it failed so on a change of somebody else that touches other files: FLAKY, for both', async () => {
+  test('it failed and passed on changes of two others that touch other files: FLAKY, unless it fails again', async () => {
+    const failure = (seconds) => red('shaky', `handshake with the profiler took ${seconds} s`);
     await report(await land(), [green('shaky')]);
-    const [first, second] = [await open(), await open()];
-    const job = await report(first.headSha, [red('shaky', 'connection to the profiler was lost after 13 s')]);
+    const [first, second, third] = [await open(), await open(), await open()];
+    await report(first.headSha, [failure(13)]);
+    await report(second.headSha, [failure(27)]);
     await expectCell(first, 'shaky', 'NEW');
-    const other = await report(second.headSha, [red('shaky', 'connection to the profiler was lost after 27 s')]);
-    await expectCell(second, 'shaky', 'FLAKY', job);
-    await expectCell(first, 'shaky', 'FLAKY', other);
+    await expectCell(second, 'shaky', 'NEW');
+    for (const pull of [first, second]) {
+      await report(pull.headSha, [green('shaky')], { attempt: 2 });
+      await known(pull);
+    }
+    await report(third.headSha, [failure(31)]);
+    await expectCell(third, 'shaky', 'FLAKY');
+    await report(third.headSha, [failure(5)], { attempt: 2 });
+    await expectCell(third, 'shaky', 'NEW');
   });
 
-  test('the same author, the same files or a message that fits anything show nothing', async () => {
+  test('the same failure on changes of others shows nothing by itself', async () => {
     const general = red('general', 'Process completed with exit code 1');
     await report(await land(), [green('firm'), green('shared'), green('general')]);
     const files = ['aten/shared.cpp'];

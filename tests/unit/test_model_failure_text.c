@@ -1,4 +1,4 @@
-/* Which messages are the same failure, which are not, and which say nothing. */
+/* Which failures are the same, which are not, which say nothing, and which are a machine's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,14 @@ static void assert_normal(const char *message, const char *expected)
 	assert_string_equal(twice, expected);
 	free(twice);
 	free(once);
+}
+
+static struct failure_mark mark_of(const char *message)
+{
+	struct failure_text t = {
+	    .message = message, .suite = "unit", .test = "test_it", .dtype = ""};
+
+	return failure_mark(TEST_FAIL, &t);
 }
 
 static void what_changes_from_run_to_run_goes(void **state)
@@ -113,9 +121,9 @@ static void alike(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-		int64_t key = failure_text_key(CASES[i][0]);
+		struct failure_mark a = mark_of(CASES[i][0]), b = mark_of(CASES[i][1]);
 
-		if (!key || key != failure_text_key(CASES[i][1]))
+		if (!failure_marks_are_alike(&a, &b))
 			fail_msg("not alike: %s | %s", CASES[i][0], CASES[i][1]);
 	}
 }
@@ -137,14 +145,16 @@ static void not_alike(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-		assert_int_not_equal(failure_text_key(CASES[i][0]), 0);
-		assert_int_not_equal(failure_text_key(CASES[i][1]), 0);
-		if (failure_text_key(CASES[i][0]) == failure_text_key(CASES[i][1]))
+		struct failure_mark a = mark_of(CASES[i][0]), b = mark_of(CASES[i][1]);
+
+		assert_false(a.is_general);
+		assert_false(b.is_general);
+		if (failure_marks_are_alike(&a, &b))
 			fail_msg("alike: %s | %s", CASES[i][0], CASES[i][1]);
 	}
 }
 
-static void what_fits_any_failure_is_generic(void **state)
+static void what_fits_any_failure_is_general(void **state)
 {
 	static const char *const CASES[] = {
 	    "",
@@ -215,13 +225,15 @@ static void what_fits_any_failure_is_generic(void **state)
 	};
 
 	(void)state;
-	assert_true(failure_text_is_generic(NULL));
-	assert_int_equal(failure_text_key(NULL), 0);
-	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-		if (!failure_text_is_generic(CASES[i]))
-			fail_msg("specific: %s", CASES[i]);
-		assert_int_equal(failure_text_key(CASES[i]), 0);
-	}
+	assert_true(failure_text_is_general(NULL));
+	assert_true(mark_of(NULL).is_general);
+	assert_int_equal(mark_of(NULL).key, 0);
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++)
+		if (!mark_of(CASES[i]).is_general)
+			fail_msg("not general: %s", CASES[i]);
+	assert_int_not_equal(
+	    mark_of("Killed").key, 0); /* that it is the same can be seen all the same */
+	assert_int_not_equal(mark_of("Killed").key, mark_of("Timeout").key);
 }
 
 static void what_says_something_is_not(void **state)
@@ -240,8 +252,8 @@ static void what_says_something_is_not(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++)
-		if (failure_text_is_generic(CASES[i]))
-			fail_msg("generic: %s", CASES[i]);
+		if (mark_of(CASES[i]).is_general)
+			fail_msg("general: %s", CASES[i]);
 }
 
 /* From test/ or from the root, it is the same failure. */
@@ -254,21 +266,167 @@ static void how_to_run_it_is_no_part_of_it(void **state)
 	    "aten::foo is missing");
 }
 
-static void a_long_message_is_cut_between_words(void **state)
+/* PyTorch's tests end with what differs: 512 equal bytes are no equal message. */
+static void the_end_of_a_message_counts(void **state)
 {
-	char *message = xmalloc(2001), *once, *twice;
+	char long_one[700], other[700];
 
 	(void)state;
-	for (size_t i = 0; i < 2000; i++)
+	memset(long_one, 0, sizeof(long_one));
+	for (size_t i = 0; i < 100; i++)
+		memcpy(long_one + 6 * i, "aten: ", 6);
+	memcpy(other, long_one, sizeof(other));
+	memcpy(long_one + 600, "conv2d", 6);
+	memcpy(other + 600, "matmul", 6);
+	assert_int_not_equal(mark_of(long_one).key, mark_of(other).key);
+}
+
+/* The rest of it is not known: another failure may begin in the same way. */
+static void a_message_that_was_cut_is_general(void **state)
+{
+	char text[1025];
+
+	(void)state;
+	for (size_t i = 0; i < 1024; i++)
+		text[i] = "conv2d "[i % 7];
+	text[1024] = '\0';
+	assert_true(mark_of(text).is_general);
+	text[600] = '\0';
+	assert_false(mark_of(text).is_general);
+}
+
+static void assert_without_name(
+    const char *test, const char *dtype, const char *text, const char *expected)
+{
+	struct failure_text t = {.suite = "test/test_nn.py", .test = test, .dtype = dtype};
+	char *is = failure_text_without_name(text, &t);
+
+	assert_string_equal(is, expected);
+	free(is);
+}
+
+static void the_name_of_the_test_is_no_part_of_it(void **state)
+{
+	(void)state;
+	assert_without_name("TestNN.test_add", "", "TestNN.test_add raised X", "T raised X");
+	assert_without_name("test_add", "float32",
+	    "worker 'gw3' crashed while running 'test/test_nn.py::TestNN::test_add[cuda-float32]'",
+	    "worker 'gw3' crashed while running 'T'");
+	assert_without_name("TestNNCUDA.test_add_cuda_float32", "",
+	    "TestNN test_add: test_add_npu_bfloat16", "T T: T");
+	assert_without_name(
+	    "test_add[2-shape1]", "", "FAILED test_add[2-shape1] - no", "FAILED T - no");
+	assert_without_name("test_add", "", "(TestNN.test_add)", "(T)");
+	assert_without_name(
+	    "test_add", "", "test_add_out is another one", "test_add_out is another one");
+	assert_without_name("add", "", "add is a word like others", "add is a word like others");
+	assert_without_name("test_add", "", "unbalanced test_add[ here", "unbalanced T[ here");
+	assert_without_name("test_add", "", "at:test_add: no", "at:T: no");
+	assert_without_name("", "", "nothing to take out", "nothing to take out");
+}
+
+static void a_trace_says_more_than_the_message(void **state)
+{
+	static const char PYTHON[] =
+	    "Traceback (most recent call last):\n"
+	    "  File \"/opt/x/test_nn.py\", line 12, in test_add\n    f(x)\n"
+	    "  File \"/opt/x/torch/nn/functional.py\", line 1471, in relu\n    raise Foo\n"
+	    "torch._dynamo.exc.Unsupported: call_function relu\n";
+	static const char PYTEST[] =
+	    "test/test_nn.py:12: in test_add\n    f(x)\n"
+	    "torch/nn/functional.py:99: in relu\n    g()\nE   KeyError: 'weight'\n";
+	static const char IN_TEST[] =
+	    "  File \"/opt/x/test_nn.py\", line 12, in test_add\nValueError: no\n";
+	struct failure_text t = {
+	    .message = "it failed", .suite = "test_nn", .test = "test_add", .dtype = ""};
+	struct failure_mark a, b;
+	char *text;
+
+	(void)state;
+	text = failure_trace_exception(PYTHON);
+	assert_string_equal(text, "torch._dynamo.exc.Unsupported: call_function relu");
+	free(text);
+	text = failure_trace_exception(PYTEST);
+	assert_string_equal(text, "KeyError: 'weight'");
+	free(text);
+	text = failure_trace_place(PYTHON, &t);
+	assert_string_equal(text, "functional.py relu");
+	free(text);
+	text = failure_trace_place(PYTEST, &t);
+	assert_string_equal(text, "functional.py relu");
+	free(text);
+	assert_null(failure_trace_place(IN_TEST, &t));
+	assert_null(failure_trace_place(NULL, &t));
+	assert_null(failure_trace_exception(NULL));
+	assert_null(failure_trace_exception("no exception\n\nhere"));
+	a = failure_mark(TEST_FAIL, &t);
+	assert_true(a.is_general);
+	t.trace = PYTHON;
+	a = failure_mark(TEST_FAIL, &t);
+	assert_false(a.is_general);
+	t.trace = PYTEST;
+	b = failure_mark(TEST_FAIL, &t);
+	assert_false(failure_marks_are_alike(&a, &b));
+	t.trace =
+	    "/home/ci/torch/nn/functional.py:171: in relu\nE KeyError: 'weight'"; /* another line, another folder */
+	a = failure_mark(TEST_FAIL, &t);
+	assert_true(failure_marks_are_alike(&a, &b));
+	a = failure_mark(TEST_ERROR, &t);
+	assert_false(failure_marks_are_alike(&a, &b));
+}
+
+/* A test's own message is general where only the test's name was specific. */
+static void own_name_makes_nothing_specific(void **state)
+{
+	struct failure_text t = {
+	    .message = "test_add_cuda failed", .suite = "unit", .test = "test_add", .dtype = ""};
+	struct failure_text u = {
+	    .message = "test_mul_cuda failed", .suite = "unit", .test = "test_mul", .dtype = ""};
+	struct failure_mark a = failure_mark(TEST_FAIL, &t), b = failure_mark(TEST_FAIL, &u);
+
+	(void)state;
+	assert_true(a.is_general);
+	assert_true(failure_marks_are_alike(&a, &b));
+}
+
+static void machines_and_harnesses_that_fail(void **state)
+{
+	static const char *const THEIRS[] = {"OSError: [Errno 28] No space left on device",
+	    "Killed", "Killed.", "Connection reset by peer",
+	    "CUDA out of memory. Tried to allocate 20.00 MiB",
+	    "device 3 of npu-7 lost: ECC error at 0x7f", "Process completed with exit code 137",
+	    "Error: The operation was canceled.", "Temporary failure in name resolution",
+	    "node down: Not properly terminated", "rdma: no device found, tried 3 times",
+	    "std::bad_alloc"};
+	static const char *const OWN[] = {"AssertionError: Tensor-likes are not close!", "Timeout",
+	    "KeyError: 'device'", "Killed the wrong process", "expected device npu, got cpu",
+	    "worker 'gw3' crashed while running 'test_x'", ""};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(THEIRS); i++)
+		if (!mark_of(THEIRS[i]).is_infrastructure)
+			fail_msg("not infrastructure: %s", THEIRS[i]);
+	for (size_t i = 0; i < ARRAY_LEN(OWN); i++)
+		if (mark_of(OWN[i]).is_infrastructure)
+			fail_msg("infrastructure: %s", OWN[i]);
+	assert_false(failure_text_is_infrastructure(NULL));
+}
+
+static void a_blob_is_no_word(void **state)
+{
+	char *message = xmalloc(9001), *once, *twice;
+
+	(void)state;
+	for (size_t i = 0; i < 9000; i++)
 		message[i] = "op deadbeef12g "[i % 15];
-	message[2000] = '\0';
+	message[9000] = '\0';
 	once = failure_text_normalise(message);
 	twice = failure_text_normalise(once);
-	assert_in_range(strlen(once), 490, 512);
+	assert_in_range(strlen(once), 4070, 4096);
 	assert_string_equal(once, twice);
 	free(once);
 	free(twice);
-	memset(message, 'x', 2000); /* a blob */
+	memset(message, 'x', 9000);
 	assert_normal(message, "N");
 	free(message);
 }
@@ -280,10 +438,16 @@ int main(void)
 	    cmocka_unit_test(what_names_the_failure_stays),
 	    cmocka_unit_test(alike),
 	    cmocka_unit_test(not_alike),
-	    cmocka_unit_test(what_fits_any_failure_is_generic),
+	    cmocka_unit_test(what_fits_any_failure_is_general),
 	    cmocka_unit_test(what_says_something_is_not),
 	    cmocka_unit_test(how_to_run_it_is_no_part_of_it),
-	    cmocka_unit_test(a_long_message_is_cut_between_words),
+	    cmocka_unit_test(the_end_of_a_message_counts),
+	    cmocka_unit_test(a_message_that_was_cut_is_general),
+	    cmocka_unit_test(the_name_of_the_test_is_no_part_of_it),
+	    cmocka_unit_test(a_trace_says_more_than_the_message),
+	    cmocka_unit_test(own_name_makes_nothing_specific),
+	    cmocka_unit_test(machines_and_harnesses_that_fail),
+	    cmocka_unit_test(a_blob_is_no_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

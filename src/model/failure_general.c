@@ -40,7 +40,7 @@ static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access
     "unknown", "unspecified", "up", "value", "values", "waiting", "was", "we", "went", "were",
     "while", "will", "with", "within", "without", "worker", "would", "wrong", "xpu", "zero"};
 
-/* Whoever says this says no more, whatever else stands beside it: a command, a machine, sizes. */
+/* A message with one of these says no more, whatever else stands beside it: a command, a machine, sizes. */
 static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N",
     "exited with code", "exited with status",
     /* Outpost's own, for work that nobody reported */
@@ -118,15 +118,49 @@ static bool has_specific_word(const char *p)
 	return false;
 }
 
-bool failure_text_is_generic(const char *message)
-{
-	char *text;
-	bool is_generic;
+/* What harnesses and machines say when they fail themselves: storage, memory, devices, networks, lost processes. A test
+ * may fail so by its own fault as well, so this only keeps a failure from being called new without an experiment. */
+static const char *const INFRASTRUCTURE[] = {"no space left on device", "disk quota exceeded",
+    "read-only file system", "input/output error", "stale file handle", "out of memory", "oom-kill",
+    "oom kill", "cannot allocate memory", "bad_alloc", "sigkill", "exit code 137",
+    "exit status 137", "exit code 143", "ecc error", "uncorrectable", "device lost",
+    "device is lost", "device was lost", "lost device", "fallen off the bus", "no device found",
+    "no devices found", "device not found", "device unavailable", "device is unavailable",
+    "devices are busy or unavailable", "hbm multi", "connection lost", "lost connection",
+    "connection reset", "connection refused", "connection aborted", "connection closed",
+    "connection timed out", "connection was closed", "broken pipe", "network is unreachable",
+    "network error", "no route to host", "name resolution", "could not resolve host",
+    "name or service not known", "remote end closed", "service unavailable", "bad gateway",
+    "gateway time-out", "gateway timeout", "too many requests", "ssl error", "tls handshake",
+    "worker lost", "lost worker", "not properly terminated", "lost communication", "node down",
+    "machine is down", "machine was lost", "received a shutdown signal", "runner has received",
+    "operation was canceled", "operation was cancelled", "preempted", "evicted",
+    "failed to pull image", "container runtime", "docker daemon",
+    /* a job's or dispatch's end as Outpost tells it */
+    "fell silent", "and never reported back", "handed back by", "not acknowledged within",
+    "did not start within"};
 
-	if (!message)
-		return true;
-	text = failure_text_normalise(message);
-	is_generic = says_no_more(text) || !has_specific_word(text);
-	free(text);
-	return is_generic;
+bool failure_text_is_infrastructure(const char *text)
+{
+	bool is_it = false;
+	char *lower, *device;
+
+	if (!text)
+		return false;
+	lower = xstrdup(text);
+	for (char *p = lower; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p + 'a' - 'A');
+	for (size_t i = 0; i < ARRAY_LEN(INFRASTRUCTURE) && !is_it; i++)
+		is_it = strstr(lower, INFRASTRUCTURE[i]);
+	device = strstr(lower, "device"); /* "device 3 of npu-7 lost" */
+	is_it |= device && strstr(device, " lost");
+	is_it |= strncmp(lower, "killed", 6) == 0 && !lower[6 + strspn(lower + 6, " .")];
+	free(lower);
+	return is_it;
+}
+
+bool failure_text_is_general(const char *normalised)
+{
+	return !normalised || says_no_more(normalised) || !has_specific_word(normalised);
 }

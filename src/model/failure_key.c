@@ -1,0 +1,303 @@
+/* A failure's key: which parts of what it says count, without the name of the test that says it. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "model/failure_text.h"
+#include "model/failure_word.h"
+#include "model/test_result.h"
+
+enum {
+	PARTS_MAX = 12,     /* of a test's name */
+	PART_MIN_BYTES = 4, /* shorter ones are words that a message may have by itself */
+	CUT_BYTES = REPORT_MESSAGE_MAX_BYTES -
+		    4, /* so long a message may have been cut within a character */
+};
+
+/* ---- the test's own name ---- */
+
+struct part {
+	const char *p;
+	size_t n;
+};
+struct own_name {
+	struct part parts[PARTS_MAX];
+	size_t n;
+};
+
+/* What PyTorch's device-generic tests and their classes end with, besides a dtype. */
+static const char *const DEVICES[] = {"cpu", "cuda", "xpu", "npu", "hpu", "mps", "meta", "xla",
+    "privateuse1", "privateuseone", "rocm", "hip", "mtia", "lazy"};
+static const char *const DTYPES[] = {
+    "float", "bfloat", "complex", "int", "uint", "bool", "half", "double", "fp", "bf"};
+
+static bool is_variant(const char *p, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(DEVICES); i++)
+		if (strlen(DEVICES[i]) == n && strncasecmp(p, DEVICES[i], n) == 0)
+			return true;
+	while (n && (failure_is_digit(p[n - 1])))
+		n--;
+	for (size_t i = 0; i < ARRAY_LEN(DTYPES); i++)
+		if (strlen(DTYPES[i]) == n && strncasecmp(p, DTYPES[i], n) == 0)
+			return true;
+	return false;
+}
+
+/* test_add_cuda_float32 → test_add; TestFooCUDA → TestFoo. */
+static size_t stem(const char *p, size_t n)
+{
+	size_t from = n;
+
+	while (from > 0) {
+		while (from > 0 && p[from - 1] != '_')
+			from--;
+		if (from < 2 || !is_variant(p + from, n - from))
+			break;
+		n = --from;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(DEVICES); i++) {
+		size_t k = strlen(DEVICES[i]);
+
+		if (n > k + PART_MIN_BYTES && p[0] == 'T' &&
+		    strncasecmp(p + n - k, DEVICES[i], k) == 0)
+			return n - k;
+	}
+	return n;
+}
+
+/* A part by which a test is known, and not a word like "add" or "model". */
+static bool names_a_test(const char *p, size_t n)
+{
+	return n >= PART_MIN_BYTES &&
+	       (strncasecmp(p, "test", 4) == 0 || memchr(p, '_', n) || failure_has_digit(p, n));
+}
+
+static void add_parts(struct own_name *o, const char *name)
+{
+	while (*name) {
+		size_t n = failure_span(name, failure_is_word), kept = stem(name, n);
+
+		if (n && o->n < PARTS_MAX && names_a_test(name, kept) && !is_variant(name, n))
+			o->parts[o->n++] = (struct part){name, kept};
+		if (name[n] == '[') /* its parameters are no name, and go with it */
+			return;
+		name += n ? n : 1;
+	}
+}
+
+static bool is_own(const struct own_name *o, const char *p, size_t n)
+{
+	size_t kept = stem(p, n);
+
+	for (size_t i = 0; i < o->n; i++)
+		if (o->parts[i].n == kept && memcmp(o->parts[i].p, p, kept) == 0)
+			return true;
+	return false;
+}
+
+/* Where the id of a test ends that goes on at p: "::name", ".name", "[parameters]". */
+static const char *skip_rest_of_id(const char *p)
+{
+	for (;;) {
+		size_t n = strncmp(p, "::", 2) == 0 ? 2 : *p == '.';
+
+		if (*p == '[') {
+			n = strcspn(p, "] ");
+			if (p[n] != ']')
+				return p;
+			p += n + 1;
+		} else if (n && failure_is_word(p[n])) {
+			p += n;
+			p += failure_span(p, failure_is_word);
+		} else {
+			return p;
+		}
+	}
+}
+
+/* Where the id began that goes on behind the text: at "folder/test_nn.py::TestNN::". */
+static size_t before_id(const char *text, size_t len)
+{
+	if (!len || !strchr("./:", text[len - 1]) ||
+	    (text[len - 1] == ':' && (len < 2 || text[len - 2] != ':')))
+		return len;
+	for (;;) {
+		if (len && (failure_is_word(text[len - 1]) || strchr("./-", text[len - 1])))
+			len--;
+		else if (len > 1 && text[len - 1] == ':' && text[len - 2] == ':')
+			len -= 2;
+		else
+			return len;
+	}
+}
+
+char *failure_text_without_name(const char *text, const struct failure_text *t)
+{
+	struct own_name own = {.n = 0};
+	char *out = xmalloc(strlen(text) + 1); /* what a T replaces is longer */
+	size_t len = 0;
+
+	add_parts(&own, t->test);
+	add_parts(&own, t->suite);
+	while (*text) {
+		size_t n = failure_span(text, failure_is_word);
+
+		if (n && is_own(&own, text, n)) {
+			len = before_id(out, len);
+			out[len++] = 'T';
+			text = skip_rest_of_id(text + n);
+			continue;
+		}
+		n = n ? n : 1;
+		memcpy(out + len, text, n);
+		len += n;
+		text += n;
+	}
+	out[len] = '\0';
+	return out;
+}
+
+/* ---- the trace ---- */
+
+static const char *skip_mark_of_pytest(const char *line)
+{
+	line += strspn(line, " \t");
+	if (line[0] == 'E' && (line[1] == ' ' || line[1] == '\t'))
+		line += 1 + strspn(line + 1, " \t");
+	return line;
+}
+
+/* "torch._dynamo.exc.Unsupported: call_function", "KeyError" */
+static bool is_exception(const char *line, size_t n)
+{
+	static const char *const ENDS[] = {
+	    "Error", "Exception", "Exit", "Failure", "Interrupt", "Unsupported"};
+	size_t name = strcspn(line, ": ");
+
+	if (name > n || !failure_is_word(line[0]) || (name < n && line[name] != ':'))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(ENDS); i++) {
+		size_t k = strlen(ENDS[i]);
+
+		if (name >= k && memcmp(line + name - k, ENDS[i], k) == 0)
+			return true;
+	}
+	return false;
+}
+
+char *failure_trace_exception(const char *trace)
+{
+	const char *found = NULL;
+	size_t n_found = 0;
+
+	for (const char *line = trace; line; line = strchr(line, '\n')) {
+		const char *text = skip_mark_of_pytest(line += *line == '\n');
+		size_t n = strcspn(text, "\n");
+
+		if (n && is_exception(text, n)) {
+			found = text;
+			n_found = n;
+		}
+	}
+	return found ? xstrndup(found, n_found) : NULL;
+}
+
+static const char *base_name(const char *p, const char *end)
+{
+	const char *base = p;
+
+	for (; p < end; p++)
+		if (*p == '/' || *p == '\\')
+			base = p + 1;
+	return base;
+}
+
+/* `  File "/opt/torch/nn/functional.py", line 12, in relu` (Python) and `torch/nn/functional.py:12: in relu` (pytest). */
+static char *read_place(const char *line, size_t n)
+{
+	const char *end = line + n, *file = line, *file_end, *function;
+
+	if (strncmp(line, "File \"", 6) == 0) {
+		file += 6;
+		file_end = memchr(file, '"', (size_t)(end - file));
+	} else {
+		file_end = memmem(line, n, ".py:", 4);
+		file_end = file_end && failure_is_digit(file_end[4]) ? file_end + 3 : NULL;
+	}
+	function = memmem(line, n, " in ", 4);
+	if (!file_end || !function || function < file_end)
+		return NULL;
+	file = base_name(file, file_end);
+	function += 4;
+	return xasprintf(
+	    "%.*s %.*s", (int)(file_end - file), file, (int)(end - function), function);
+}
+
+char *failure_trace_place(const char *trace, const struct failure_text *t)
+{
+	char *found = NULL, *stripped;
+
+	for (const char *line = trace; line; line = strchr(line, '\n')) {
+		const char *text = skip_mark_of_pytest(line += *line == '\n');
+		char *place = read_place(text, strcspn(text, "\n"));
+
+		if (place) {
+			free(found);
+			found = place;
+		}
+	}
+	if (!found)
+		return NULL;
+	stripped = failure_text_without_name(found, t);
+	if (str_has_suffix(stripped, " T"))
+		FREE_AND_NULL(stripped);
+	free(found);
+	return stripped;
+}
+
+/* ---- all of it ---- */
+
+bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b)
+{
+	return a->status == b->status && a->key && a->key == b->key;
+}
+
+static int64_t hash(const char *said, const char *place)
+{
+	uint8_t digest[SHA256_BYTES];
+	int64_t key;
+	char *text = xasprintf("%s\n%s", said, place ? place : "");
+
+	sha256(text, strlen(text), digest);
+	memcpy(&key, digest, sizeof(key));
+	free(text);
+	return key ? key : 1;
+}
+
+struct failure_mark failure_mark(enum test_status status, const struct failure_text *t)
+{
+	struct failure_mark mark = {.status = status, .is_general = true};
+	char *message = t->message ? failure_text_without_name(t->message, t) : xstrdup("");
+	char *raised = failure_trace_exception(t->trace), *place = failure_trace_place(t->trace, t);
+	char *exception = raised ? failure_text_without_name(raised, t) : xstrdup("");
+	char *joined = xasprintf("%s %s", message, exception),
+	     *said = failure_text_normalise(joined);
+
+	if (said[0]) {
+		mark.key = hash(said, place);
+		mark.is_general = failure_text_is_general(said) ||
+				  (t->message && strlen(t->message) >= CUT_BYTES && !raised);
+		mark.is_infrastructure = failure_text_is_infrastructure(joined);
+	}
+	free(said);
+	free(joined);
+	free(exception);
+	free(place);
+	free(raised);
+	free(message);
+	return mark;
+}

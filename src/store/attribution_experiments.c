@@ -1,0 +1,229 @@
+/* Experiments as evidence: the same tests again on the same head, and on the merge base. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "model/experiment.h"
+#include "store/attribution_facts.h"
+
+enum { EXPERIMENTS_MAX = 20 /* of one side of a change, the newest */ };
+
+struct experiment {
+	int64_t id, run_change_id;
+	bool is_here; /* on this commit, or on its merge base */
+	char *runner;
+	char sha[41];
+	enum experiment_side side;
+};
+
+/* One result of one of its tests. */
+struct experiment_result {
+	size_t cell;
+	enum test_status status;
+	struct failure_mark mark;
+	int64_t job_id;
+	char *job_name;
+};
+struct experiment_results {
+	struct experiment_result *at;
+	size_t n;
+};
+
+static void take_result(
+    const struct attribution_case *c, const struct rows *r, struct experiment_results *l)
+{
+	size_t i = 0;
+	struct failure_text text = {.message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+	    .trace = rows_is_null(r, 3) ? NULL : rows_text(r, 3)};
+	struct experiment_result *result;
+
+	while (i < c->n_cells && c->cells[i].test_id != rows_int(r, 0))
+		i++;
+	if (i == c->n_cells)
+		return;
+	l->at = xrealloc(l->at, (l->n + 1) * sizeof(*l->at));
+	result = &l->at[l->n++];
+	*result = (struct experiment_result){.cell = i,
+	    .status = test_status_parse(rows_text(r, 1)),
+	    .job_id = rows_int(r, 4),
+	    .job_name = rows_dup(r, 5)};
+	text.suite = c->cells[i].suite;
+	text.test = c->cells[i].test;
+	text.dtype = c->cells[i].dtype;
+	if (attribution_applies(result->status))
+		result->mark = failure_mark(result->status, &text);
+}
+
+/* Only of the tests that it was asked for, in the attempts that count. */
+static struct experiment_results read_results(
+    const struct attribution_case *c, const struct experiment *e)
+{
+	struct experiment_results l = {.n = 0};
+	struct rows *r = db_rows(c->d,
+	    "SELECT t.test_id, r.status, r.message, r.trace, j.id, j.name FROM job j CROSS JOIN "
+	    "experiment_test t"
+	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = t.test_id WHERE j.change_id = "
+	    "?1"
+	    " AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed' AND j.digest "
+	    "IS NOT NULL"
+	    " AND t.experiment_id = ?3"
+	    /* a job that has no tests is one itself */
+	    " UNION ALL SELECT v.test_id, v.status, v.message, NULL, v.job_id, j.name FROM "
+	    "experiment_test t"
+	    " CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = "
+	    "t.test_id"
+	    " CROSS JOIN job j ON j.id = v.job_id AND j.n_tests = 0 WHERE t.experiment_id = ?3",
+	    V_INT(e->run_change_id), V_TEXT(c->accelerator), V_INT(e->id));
+
+	while (rows_next(r))
+		take_result(c, r, &l);
+	return l;
+}
+
+static void results_release(struct experiment_results *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->at[i].job_name);
+	free(l->at);
+}
+
+/* In how many of the jobs that count the test has a result here. */
+static int64_t count_jobs(const struct attribution_case *c, int64_t test_id)
+{
+	return db_int(c->d, 0,
+	    "SELECT COUNT(DISTINCT j.id) FROM job j CROSS JOIN result r ON r.job_id = j.id AND "
+	    "r.test_id = ?3"
+	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = "
+	    "'completed'"
+	    " AND j.digest IS NOT NULL AND r.status <> 'SKIP'",
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id));
+}
+
+/* Its job may have another name than the failed one: then it counts if all of its jobs that have the test agree, and if
+ * the test runs in no other job here. False: it proves nothing for this failure. */
+static bool see(
+    const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
+{
+	bool has_name = false;
+
+	f->seen = (struct seen){.has_red = false};
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->at[i].cell != f->cell)
+			continue;
+		attribution_see(f, l->at[i].status, &l->at[i].mark, l->at[i].job_id);
+		has_name |= str_eq(l->at[i].job_name, c->jobs[f->job].name);
+	}
+	if (f->seen.has_red == f->seen.has_pass)
+		return false;
+	return has_name || count_jobs(c, f->test_id) <= 1;
+}
+
+static void note_on_head(const struct experiment *e, struct red_failure *f)
+{
+	struct attribution_facts *facts = &f->facts;
+
+	facts->here.n++;
+	facts->here.n_hits += f->seen.is_alike;
+	if (!e->is_here)
+		return;
+	if (f->seen.has_pass)
+		facts->passed_here_job = f->seen.job_id;
+	facts->n_failed_again += f->seen.has_red;
+	facts->n_experiments_failed += f->seen.has_red;
+}
+
+static void note_on_base(const struct experiment *e, struct red_failure *f)
+{
+	struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
+	    .is_experiment = true,
+	    .mark = f->seen.mark,
+	    .job = f->seen.job_id};
+
+	memcpy(run.sha, e->sha, sizeof(run.sha));
+	attribution_add_base(f, &run);
+}
+
+static void note_experiment(struct attribution_case *c, const struct experiment *e)
+{
+	struct experiment_results l = read_results(c, e);
+
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct red_failure *f = &c->failures[i];
+
+		if (!str_eq(c->jobs[f->job].runner, e->runner) || !see(c, &l, f))
+			continue;
+		if (e->side == EXPERIMENT_HEAD)
+			note_on_head(e, f);
+		else
+			note_on_base(e, f);
+	}
+	results_release(&l);
+}
+
+static void note_all(struct attribution_case *c, struct rows *r, enum experiment_side side)
+{
+	struct experiment list[EXPERIMENTS_MAX];
+	size_t n = 0;
+
+	while (rows_next(r)) {
+		list[n] = (struct experiment){.id = rows_int(r, 0),
+		    .run_change_id = rows_int(r, 1),
+		    .runner = rows_dup(r, 2),
+		    .is_here = rows_int(r, 4),
+		    .side = side};
+		snprintf(list[n].sha, sizeof(list[n].sha), "%s", rows_text(r, 3));
+		n++;
+	}
+	while (n-- > 0) { /* oldest first */
+		note_experiment(c, &list[n]);
+		free(list[n].runner);
+	}
+}
+
+/* Experiments can still show more where a runner takes them, unless one ended without a result for this change: then
+ * the rules decide alone. */
+static void read_whether_taken(struct attribution_case *c)
+{
+	bool *taken = xcalloc(c->n_jobs ? c->n_jobs : 1, sizeof(*taken));
+
+	for (size_t i = 0; i < c->n_jobs; i++)
+		taken[i] =
+		    !c->is_push &&
+		    db_has(c->d,
+			"SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns <> "
+			"'none' AND is_gone = 0",
+			V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner)) &&
+		    !db_has(c->d,
+			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND "
+			"runner = ?3"
+			" AND state IN ('expired', 'void') LIMIT 1",
+			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
+	for (size_t i = 0; i < c->n_failures; i++)
+		c->failures[i].facts.takes_experiments = taken[c->failures[i].job];
+	free(taken);
+}
+
+void attribution_read_experiments(struct attribution_case *c)
+{
+	read_whether_taken(c);
+	if (c->is_push)
+		return;
+	note_all(c,
+	    db_rows(c->d,
+		"SELECT e.id, e.run_change_id, e.runner, e.sha, e.change_id = ?1 FROM experiment e"
+		" WHERE e.change_id IN (SELECT ?1 UNION SELECT change_id FROM pull_head WHERE "
+		"repository_key = ?3 AND number = ?4)"
+		" AND e.accelerator = ?2 AND e.side = 'head' AND e.state = 'done' ORDER BY e.id "
+		"DESC LIMIT ?5",
+		V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->key.text), V_INT(c->number),
+		V_INT(EXPERIMENTS_MAX)),
+	    EXPERIMENT_HEAD);
+	if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0)
+		note_all(c,
+		    db_rows(c->d,
+			"SELECT id, run_change_id, runner, sha, 1 FROM experiment WHERE "
+			"accelerator = ?1 AND sha = ?2"
+			" AND side = 'base' AND state = 'done' ORDER BY id DESC LIMIT ?3",
+			V_TEXT(c->accelerator), V_TEXT(c->merge_base_sha), V_INT(EXPERIMENTS_MAX)),
+		    EXPERIMENT_BASE);
+}
