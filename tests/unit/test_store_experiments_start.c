@@ -1,0 +1,365 @@
+/* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
+#include "experiments_rig.h"
+
+/* The n-th of these names, for more heads than letters. */
+static const char *head_of(int n)
+{
+	static char heads[64][41];
+
+	snprintf(heads[n], sizeof(heads[n]), "%040x", 0xabc000 + n);
+	return heads[n];
+}
+
+/* ---- a vendor's CI ---- */
+
+static void it_leaves_when_no_first_run_is_unfinished(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	free(rig_send(T0 + MINUTE));
+	id = first_run_of(HEAD_B);
+	end_job(&(struct job_end){.dispatch = id, .green = NAMES("t1"), .at = 2 * MINUTE});
+	free(id);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+}
+
+static void another_runner_is_no_hindrance(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "lab", NULL, 2 * SECOND);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+}
+
+/* A change of more jobs than one: the first that ends is not the end. */
+static void its_own_first_run_has_to_end(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	id = first_run_of(HEAD_A);
+	change_sql("UPDATE dispatch SET state = 'running'");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("");
+	end_job(&(struct job_end){
+	    .dispatch = id, .name = "second", .run_id = "2", .green = NAMES("t2"), .at = MINUTE});
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	free(id);
+}
+
+/* Half an hour of 24 is free; after that experiments may take their share of what all jobs took. */
+static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
+	change_sql("UPDATE job SET started_ms = completed_ms - 60000 * 60 * 8");
+	change_sql("UPDATE job SET started_ms = completed_ms - 60000 * 40 WHERE change_id ="
+		   " (SELECT id FROM change WHERE kind = 'experiment')");
+	/* 40 minutes of 8:40 hours are less than a tenth */
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 3 * MINUTE);
+	need(HEAD_B, "t1", NEEDS_HEAD, 4 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
+	end_run(number("SELECT MAX(id) FROM experiment"), NAMES("t1"), NULL, 5 * MINUTE);
+	change_sql("UPDATE job SET started_ms = completed_ms - 60000 * 40 WHERE change_id IN"
+		   " (SELECT id FROM change WHERE kind = 'experiment')");
+	/* 80 of 10 hours are more */
+	a_red_head(3, head_of(3), "ci", NAMES("t1"), 6 * MINUTE);
+	need(head_of(3), "t1", NEEDS_HEAD, 7 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "planned");
+	/* the first leaves the last 24 hours; nothing else happens than that time passes */
+	change_sql("UPDATE experiment SET started_ms = started_ms - 86400000 WHERE id = 1");
+	change_sql("UPDATE experiment SET expires_ms = expires_ms + 86400000");
+	change_sql("UPDATE dispatch SET next_due_ms = NULL");
+	deadlines_pass(10 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
+}
+
+static void a_burst_begins_a_few_at_a_time(void **state)
+{
+	(void)state;
+	for (int n = 0; n < 10; n++)
+		a_red_head(n + 1, head_of(n), "ci", NAMES("t1"), n * SECOND);
+	for (int n = 0; n < 10; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"), 8);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'planned'"), 2);
+	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"), 8);
+}
+
+/* ---- machines ---- */
+
+static void a_machine_gets_one_only_when_nothing_else_waits(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("farm base r1 started [t1]");
+	queue_pull(2, HEAD_B, 2 * MINUTE);
+	o = take("m-1", "c1", 3 * MINUTE);
+	assert_string_equal(o.head_sha, HEAD_B);
+	assert_null(o.experiment);
+	lease_offer_release(&o);
+	o = take("m-2", "c1", 3 * MINUTE);
+	assert_int_equal(o.kind, CHANGE_EXPERIMENT);
+	assert_string_equal(o.head_sha, HEAD_C);
+	assert_string_equal(o.event_type, "experiment");
+	assert_string_equal(o.ref, "refs/heads/main");
+	assert_int_equal(o.number, 1);
+	assert_string_equal(o.experiment->tests[0], "unit/t1");
+	assert_int_equal(o.experiment->side, EXPERIMENT_BASE);
+	lease_offer_release(&o);
+}
+
+/* max_parallel is 2. */
+static void it_takes_no_room_from_first_runs(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	o = take("m-1", "c1", 2 * MINUTE);
+	assert_int_equal(o.kind, CHANGE_EXPERIMENT);
+	lease_offer_release(&o);
+	for (int n = 0; n < 2; n++) {
+		queue_pull(2 + n, head_of(n), 3 * MINUTE + n * SECOND);
+		o = take("m-2", n ? "c2" : "c1", 4 * MINUTE);
+		assert_int_equal(o.kind, CHANGE_PULL_REQUEST);
+		lease_offer_release(&o);
+	}
+	queue_pull(9, HEAD_B, 5 * MINUTE);
+	assert_false(claim("m-3", "c1", 6 * MINUTE).is_found);
+}
+
+static void an_experiment_waits_while_the_runner_has_no_room(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	for (int n = 0; n < 2; n++) {
+		queue_pull(2 + n, head_of(n), 3 * MINUTE + n * SECOND);
+		o = take("m-2", n ? "c2" : "c1", 4 * MINUTE);
+		lease_offer_release(&o);
+	}
+	assert_false(claim("m-3", "c1", 6 * MINUTE).is_found);
+}
+
+/* The only machine has an experiment when a first run comes. */
+static void a_first_run_that_finds_no_machine_takes_an_experiments_place(void **state)
+{
+	struct lease_offer e, o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	e = take("m-1", "c1", 2 * MINUTE);
+	queue_pull(2, HEAD_B, 3 * MINUTE);
+	deadlines_pass(3 * MINUTE); /* another machine may come for it */
+	ASSERT_RENEWED(&e, "m-1", 3 * MINUTE, LEASE_ACTIVE, "");
+	deadlines_pass(3 * MINUTE + SECOND);
+	ASSERT_RENEWED(&e, "m-1", 3 * MINUTE + SECOND, LEASE_CANCELLED, "makes way");
+	ASSERT_EXPERIMENTS("farm head r1 started [t1]");
+	o = take("m-1", "c2", 4 * MINUTE);
+	assert_string_equal(o.head_sha, HEAD_B);
+	finish(&o, "success", 5 * MINUTE);
+	lease_offer_release(&o);
+	/* it is the same dispatch, in another attempt */
+	o = take("m-1", "c3", 6 * MINUTE);
+	assert_string_equal(o.dispatch_id, e.dispatch_id);
+	assert_int_equal(o.attempt, 2);
+	/* the machine's farewell of the first attempt is no result */
+	assert_int_equal(finish(&e, "cancelled", 6 * MINUTE), REPORT_RECORDED);
+	ASSERT_EXPERIMENTS("farm head r1 started [t1]");
+	lease_offer_release(&o);
+	lease_offer_release(&e);
+}
+
+/* Two experiments, one first run: one of them goes on. */
+static void no_more_make_way_than_first_runs_wait(void **state)
+{
+	struct lease_offer a, b;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	a = take("m-1", "c1", 2 * MINUTE);
+	b = take("m-2", "c1", 2 * MINUTE + 1);
+	queue_pull(2, HEAD_B, 3 * MINUTE);
+	for (int n = 1; n < 5; n++)
+		deadlines_pass(3 * MINUTE + n * SECOND);
+	ASSERT_RENEWED(&a, "m-1", 4 * MINUTE, LEASE_ACTIVE, "");
+	ASSERT_RENEWED(&b, "m-2", 4 * MINUTE, LEASE_CANCELLED, "makes way");
+	lease_offer_release(&a);
+	lease_offer_release(&b);
+}
+
+static void a_newer_head_stops_the_machine(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	o = take("m-1", "c1", 2 * MINUTE);
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .head = HEAD_B,
+	    .event_ms = T0 + 3 * MINUTE,
+	    .action = "synchronize"});
+	ASSERT_RENEWED(&o, "m-1", 4 * MINUTE, LEASE_CANCELLED, "");
+	ASSERT_EXPERIMENTS("farm head r1 cancelled [t1]");
+	lease_offer_release(&o);
+}
+
+/* ---- it lives in the database ---- */
+
+static void a_restart_changes_nothing(void **state)
+{
+	char *before, *after;
+	static const char all[] = "SELECT group_concat(x, ' ') FROM (SELECT e.id || e.state || x.id"
+				  " || o.state AS x FROM experiment e JOIN dispatch x"
+				  " ON x.change_id = e.run_change_id JOIN outbox o"
+				  " ON o.dispatch_id = x.id ORDER BY e.id)";
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	before = text_of(all);
+	rig_reopen();
+	deadlines_pass(2 * MINUTE);
+	after = text_of(all);
+	assert_string_equal(before, after);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]; ci base r1 started [t1]");
+	free(before);
+	free(after);
+}
+
+static void deadlines_move_with_the_clock(void **state)
+{
+	struct shift_clock c = {.delta_ms = DAY, .now_ms = T0 + DAY + MINUTE};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	DO_OK(store_shift_clock, &c);
+	assert_int_equal(number("SELECT expires_ms FROM experiment"), T0 + MINUTE + 6 * HOUR + DAY);
+}
+
+/* ---- stress ---- */
+
+static int stress(const char *accelerator, int n_rounds, int64_t command_id)
+{
+	int64_t test = number("SELECT id FROM test WHERE name = 't1'");
+	struct stress s = {.command_id = command_id,
+	    .accelerator = accelerator,
+	    .tests = &test,
+	    .n_tests = 1,
+	    .n_rounds = n_rounds,
+	    .now_ms = T0 + MINUTE};
+	struct own_op o = {.stress = &s, .now_ms = T0 + MINUTE};
+
+	s.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'");
+	DO_OK(own_submit, &o);
+	return o.result;
+}
+
+static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	change_sql("UPDATE accelerator SET experiment_per_head = 0"); /* only the stress */
+	assert_int_equal(stress("npu", 2, 100), 1);
+	ASSERT_TEXT("SELECT group_concat(side || round || state) FROM experiment WHERE cause ="
+		    " 'stress'",
+	    "head1started,base1started,head2planned,base2planned");
+	end_run(number("SELECT MIN(id) FROM experiment WHERE cause = 'stress'"), NAMES("t1"), NULL,
+	    2 * MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE round = 2"
+				" AND cause = 'stress' AND state = 'planned'"),
+	    2);
+	end_run(number("SELECT MIN(id) + 1 FROM experiment WHERE cause = 'stress'"), NULL,
+	    NAMES("t1"), 3 * MINUTE);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE round = 2"
+				" AND cause = 'stress' AND state = 'started'"),
+	    2);
+	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 0);
+	end_run(number("SELECT MIN(id) + 2 FROM experiment WHERE cause = 'stress'"), NULL,
+	    NAMES("t1"), 4 * MINUTE);
+	end_run(number("SELECT MIN(id) + 3 FROM experiment WHERE cause = 'stress'"), NULL,
+	    NAMES("t7"), 5 * MINUTE);
+	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
+	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":2,\"accelerators\":[{"
+	    "\"accelerator\":\"npu\","
+	    "\"head\":{\"sha\":\"" HEAD_A "\",\"passed\":1,\"failed\":1,\"lost\":0},"
+	    "\"base\":{\"sha\":\"" HEAD_C "\",\"passed\":1,\"failed\":0,\"lost\":1}}]}}");
+	ASSERT_TEXT("SELECT key || ' ' || target || ' ' || number FROM outbox WHERE kind = 'reply'",
+	    "stress:100 " UPSTREAM " 1");
+}
+
+static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	assert_int_equal(stress(NULL, 3, 100), 1);
+	rig_close_pull(1, HEAD_A, 120);
+	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
+	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":3,\"accelerators\":[{"
+	    "\"accelerator\":\"npu\",\"head\":{\"sha\":\"" HEAD_A
+	    "\",\"passed\":0,\"failed\":0,\"lost\":3}}]}}");
+	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 1);
+}
+
+static void nothing_is_stressed_where_no_runner_takes_it(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	assert_int_equal(stress("xpu", 3, 100), 0);
+	change_sql("UPDATE runner SET reruns = 'none'");
+	assert_int_equal(stress("npu", 3, 100), 0);
+	ASSERT_EXPERIMENTS("");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, experiments_setup, experiments_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(it_leaves_when_no_first_run_is_unfinished),
+	    T(another_runner_is_no_hindrance),
+	    T(its_own_first_run_has_to_end),
+	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
+	    T(a_burst_begins_a_few_at_a_time),
+	    T(a_machine_gets_one_only_when_nothing_else_waits),
+	    T(it_takes_no_room_from_first_runs),
+	    T(an_experiment_waits_while_the_runner_has_no_room),
+	    T(a_first_run_that_finds_no_machine_takes_an_experiments_place),
+	    T(no_more_make_way_than_first_runs_wait),
+	    T(a_newer_head_stops_the_machine),
+	    T(a_restart_changes_nothing),
+	    T(deadlines_move_with_the_clock),
+	    T(the_rounds_of_a_stress_come_one_after_the_other),
+	    T(a_stress_that_is_cut_off_is_answered_with_what_there_is),
+	    T(nothing_is_stressed_where_no_runner_takes_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
