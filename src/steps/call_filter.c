@@ -116,7 +116,7 @@ static int deny(scmp_filter_ctx filter, int fd, size_t i)
 static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned int family)
 {
 	return seccomp_rule_add(
-	    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family));
+	    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family, 0));
 }
 
 /* For i386 libseccomp denies socketcall(SYS_SOCKET) as a whole: its family lies in memory. */

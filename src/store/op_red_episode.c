@@ -79,7 +79,7 @@ struct streak {
 
 static struct streak find_streak(const struct branch_runs *l)
 {
-	struct streak s = {NULL};
+	struct streak s = {.first_bad = NULL};
 
 	for (size_t i = 0; i < l->n && !s.last_good; i++) {
 		const struct branch_run *r = &l->at[i];
