@@ -106,18 +106,32 @@ static void init_timer(struct http_client *c, uv_timer_t *timer)
 	c->n_handles++;
 }
 
+void http_client_init(struct http_client *c, const char *user_agent)
+{
+	const char *ca = getenv("CURL_CA_BUNDLE"), *folder = getenv("SSL_CERT_DIR");
+
+	if (!ca || !*ca)
+		ca = getenv("SSL_CERT_FILE");
+	c->user_agent = xstrdup(user_agent);
+	c->ca_file = ca && *ca ? xstrdup(ca) : NULL;
+	c->ca_folder = folder && *folder ? xstrdup(folder) : NULL;
+}
+
+void http_client_release(struct http_client *c)
+{
+	free(c->user_agent);
+	free(c->ca_file);
+	free(c->ca_folder);
+}
+
 struct http_client *http_client_new(struct loop *l, const char *user_agent)
 {
 	struct http_client *c = xcalloc(1, sizeof(*c));
-	const char *ca = getenv("CURL_CA_BUNDLE");
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
-	if (!ca || !*ca)
-		ca = getenv("SSL_CERT_FILE");
+	http_client_init(c, user_agent);
 	c->loop = l;
 	c->uv = loop_uv(l);
-	c->user_agent = xstrdup(user_agent);
-	c->ca_file = ca && *ca ? xstrdup(ca) : NULL;
 	c->ended_tail = &c->ended;
 	c->max_per_host = HTTP_CLIENT_CONNECTIONS_PER_HOST;
 	init_timer(c, &c->deadline);
@@ -134,7 +148,9 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent)
 void http_client_use_ca(struct http_client *c, const char *ca_file)
 {
 	free(c->ca_file);
+	free(c->ca_folder);
 	c->ca_file = xstrdup(ca_file);
+	c->ca_folder = NULL;
 }
 
 void http_client_limit(struct http_client *c, int connections_per_host)
@@ -156,8 +172,7 @@ void http_client_handle_closed(struct http_client *c)
 	if (--c->n_handles)
 		return;
 	curl_share_cleanup(c->share);
-	free(c->user_agent);
-	free(c->ca_file);
+	http_client_release(c);
 	free(c);
 	curl_global_cleanup();
 	if (on_closed)

@@ -18,10 +18,10 @@ struct http_client;
 
 #define HTTP_CLIENT_CONNECTIONS_PER_HOST 64
 
-/* Certificates are always verified, against $CURL_CA_BUNDLE or $SSL_CERT_FILE where set,
- * else against the system's. */
+/* Certificates are always verified: against the file $CURL_CA_BUNDLE or $SSL_CERT_FILE and the folder
+ * $SSL_CERT_DIR if at least one of them is set, else against the system's. */
 struct http_client *http_client_new(struct loop *l, const char *user_agent);
-/* Certificates are verified against this PEM file instead. */
+/* Certificates are verified against this PEM file alone. */
 void http_client_use_ca(struct http_client *c, const char *ca_file);
 /* Connections to one host at a time, 0: no limit. Calls above it wait their turn. */
 void http_client_limit(struct http_client *c, int connections_per_host);

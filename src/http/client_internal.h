@@ -27,7 +27,8 @@ struct http_client {
 	CURLM *multi;
 	CURLSH *share; /* TLS sessions, so that a new connection resumes */
 	char *user_agent;
-	char *ca_file; /* NULL: libcurl's own */
+	char *ca_file;   /* NULL: libcurl's own */
+	char *ca_folder; /* NULL: libcurl's own */
 	int max_per_host;
 	uv_timer_t deadline; /* libcurl's clock; rule: only libcurl stops it */
 	uv_timer_t turn;     /* ends calls that must not end inside the caller's call */
@@ -42,6 +43,9 @@ struct http_client {
 };
 
 /* ---- client.c ---- */
+/* Sets what a transfer reads of its client: its name and whom it trusts. */
+void http_client_init(struct http_client *c, const char *user_agent);
+void http_client_release(struct http_client *c);
 /* Takes the transfer off the active list; its done runs in http_client_run_ended(). */
 void http_client_end(struct http_transfer *t, CURLcode code);
 /* Runs done for everything that ended. The last thing a callback of ours does. */

@@ -276,8 +276,11 @@ static void set_connection(struct http_transfer *t)
 	SET(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
 	SET(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	if (t->client->ca_file)
+	/* Both: libcurl would otherwise trust the system's folder besides the file that is given. */
+	if (t->client->ca_file || t->client->ca_folder) {
 		SET(t->easy, CURLOPT_CAINFO, t->client->ca_file);
+		SET(t->easy, CURLOPT_CAPATH, t->client->ca_folder);
+	}
 	SET(t->easy, CURLOPT_SHARE, t->client->share);
 	/* HTTP/2 by ALPN only. Then calls wait for a connection that they may share rather
 	 * than open one each; without TLS that would be a wait for a whole exchange. */

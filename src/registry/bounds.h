@@ -16,10 +16,7 @@ struct bounds {
 	/* Whether an address (16 bytes, IPv4 mapped) may be connected to; NULL: any. In the pool. */
 	bool (*allow_address)(const uint8_t address[16], void *owner);
 	void *allow_owner;
-	/* A redirect to another host or port is not followed: libgit2 compares host names alone, so
-	 * all connections must go where the first one went. */
-	char first_peer[300]; /* host:port; "": there was no connection yet */
-	struct error why;     /* the first bound that was hit */
+	struct error why; /* the first bound that was hit */
 };
 
 /* 0, or the bound that was hit, which stays hit. Never waits. */

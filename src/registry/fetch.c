@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/str.h"
 #include "registry/folder.h"
+#include "registry/smart_http.h"
 #include "registry/stream.h"
 
 enum {
@@ -28,21 +29,6 @@ void fetch_explain(char *out, size_t out_bytes)
 	buf_release(&line);
 }
 
-static int use_certificates(struct error *e)
-{
-	const char *file = getenv("SSL_CERT_FILE"), *folder = getenv("SSL_CERT_DIR");
-	char why[512];
-
-	file = file && *file ? file : NULL;
-	folder = folder && *folder ? folder : NULL;
-	if (!file && !folder)
-		return 0;
-	if (git_libgit2_opts(GIT_OPT_SET_SSL_CERT_LOCATIONS, file, folder) == 0)
-		return 0;
-	fetch_explain(why, sizeof(why));
-	return error_set(e, ERR_INVALID, "SSL_CERT_FILE, SSL_CERT_DIR: %s", why);
-}
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct error setup_error;
 
@@ -61,8 +47,6 @@ static void setup_once(void)
 	git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
 	/* state_dir is ours whoever owns it. */
 	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-	if (use_certificates(&setup_error))
-		return;
 	if (stream_register())
 		error_set(&setup_error, ERR_IO, "libgit2 does not take our sockets");
 }
@@ -170,8 +154,6 @@ static int download(git_repository *repo, git_remote *remote, const char *branch
 	options.callbacks = *callbacks;
 	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
 	options.update_fetchhead = 0;
-	options.proxy_opts.type = GIT_PROXY_AUTO;
-	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	rc = git_remote_download(remote, &specs, &options);
 	if (!rc)
 		rc = git_reference_create(&ref, repo, LOCAL_REF, id, 1, NULL);
@@ -188,10 +170,9 @@ static int fetch(git_repository *repo, git_remote *remote, const char *branch, s
 	int rc;
 
 	git_remote_connect_options_init(&options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
+	options.callbacks.transport = smart_http_transport;
 	options.callbacks.transfer_progress = on_progress;
 	options.callbacks.payload = b;
-	options.proxy_opts.type = GIT_PROXY_AUTO;
-	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
 	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
 		return explain(b, url, e);
 	rc = find_branch(remote, branch, ret);

@@ -6,9 +6,9 @@
 
 #include "registry/bounds.h"
 
-/* Readies libgit2 for this process, once: our sockets, no configuration of the user's or the
- * system's, certificates as OpenSSL's variables SSL_CERT_FILE and SSL_CERT_DIR say. It stays ready to
- * the end, because libgit2 forgets what its threads hold when it is shut down. */
+/* Readies libgit2 for this process, once: our sockets, and no configuration of the user's or the
+ * system's. It stays ready to the end, because libgit2 forgets what its threads hold when it is shut
+ * down. */
 int fetch_setup(struct error *e) MUST_CHECK;
 
 /* The repository at `path`, made (or made anew, when it is damaged or full of crumbs): it is a

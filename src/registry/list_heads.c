@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "registry/fetch.h"
+#include "registry/smart_http.h"
 #include "registry/stream.h"
 
 /* A bound that was hit says more than what libgit2 made of it. */
@@ -52,8 +53,8 @@ int list_heads_find(
 	git_error_clear();
 	stream_use(b);
 	git_remote_connect_options_init(&options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
-	options.proxy_opts.type = GIT_PROXY_NONE;
-	options.follow_redirects = GIT_REMOTE_REDIRECT_NONE;
+	options.callbacks.transport = smart_http_transport;
+	options.callbacks.payload = b;
 	if (git_remote_create_detached(&remote, url) ||
 	    git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
 		rc = explain(b, e);

@@ -159,26 +159,6 @@ static void stream_free(git_stream *parent)
 	free(s);
 }
 
-/* See bounds.h. */
-static int refuse_redirect(struct bounds *b, const char *host, const char *port)
-{
-	char peer[sizeof(b->first_peer)];
-
-	snprintf(peer, sizeof(peer), "%s:%s", host, port);
-	if (!b->first_peer[0])
-		memcpy(b->first_peer, peer, sizeof(peer));
-	else if (strcmp(b->first_peer, peer) != 0)
-		error_set(&b->why, ERR_DENIED,
-		    "it is redirected to %.200s, which is not followed: give the new address",
-		    peer);
-	else
-		return 0;
-	if (!b->why.code)
-		return 0;
-	git_error_set_str(GIT_ERROR_NET, b->why.text);
-	return -1;
-}
-
 static int stream_new(git_stream **ret, const char *host, const char *port)
 {
 	struct stream *s;
@@ -187,8 +167,6 @@ static int stream_new(git_stream **ret, const char *host, const char *port)
 		git_error_set_str(GIT_ERROR_NET, "no connection is wanted here");
 		return -1;
 	}
-	if (refuse_redirect(in_use, host, port))
-		return -1;
 	s = xcalloc(1, sizeof(*s));
 	s->parent = (git_stream){
 	    .version = GIT_STREAM_VERSION,

@@ -1,5 +1,5 @@
-/* libgit2's sockets, with bounds. Its own wait for a peer as long as the peer likes; TLS stands on
- * these as well, so a peer that goes silent in a handshake is bounded too. */
+/* libgit2's sockets, with bounds, for git:// URLs: libgit2's own sockets wait for a peer without a time
+ * limit. http and https URLs do not use them (smart_http.h). */
 #ifndef REGISTRY_STREAM_H
 #define REGISTRY_STREAM_H
 

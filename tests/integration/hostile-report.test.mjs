@@ -407,7 +407,7 @@ describe('a hostile registry', { skip: notBuilt }, () => {
     try {
       const good = 'name: npu\ntitle: NPU\nlevel: L2\nrunners:\n  - {name: ci, github: {repository: Ascend/pytorch}}\n';
       git.commit({ 'npu.yml': good });
-      outpost = await Outpost.start({ rig, env: { SSL_CERT_FILE: git.certificate }, config: { accelerators: { directory: null, git: { url: git.url, interval: '1d' } } } });
+      outpost = await Outpost.start({ rig, env: { CURL_CA_BUNDLE: '', SSL_CERT_FILE: git.certificate }, config: { accelerators: { directory: null, git: { url: git.url, interval: '1d' } } } });
       const texts = ['\\e[2J\\e[41m', '\\u202Egnp', '\\x9b41m', '\\a\\b', '<script>', '@octocat', '\\u200b'];
       const commits = [
         ...texts.flatMap((text) => [`"${text}": 1\n${good}`, good.replace('L2', `"${text}"`), good.replace('NPU', `"${text}"`), good.replace('Ascend/pytorch', `"${text}"`), good.replace('ci,', `"${text}",`), `${good}trust: "${text}"\n`, `${good}links: {docs: "${text}"}\n`, `${good}oncall: ["${text}"]\n`,

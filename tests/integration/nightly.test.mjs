@@ -36,7 +36,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     outpost = await Outpost.prepare({ rig, accelerators: accelerators({ lab, tls, daemon }), secrets: { chip: { hook: SECRET } }, config: { schedule: { jitter: '0s' } } });
     clock = new MovedClock(outpost.dir);
     await clock.set(HOUR + 30 * 60_000 - (realNow() % HOUR)); // half past
-    outpost.options.env = { ...clock.env, SSL_CERT_FILE: tls.certificate };
+    outpost.options.env = { ...clock.env, CURL_CA_BUNDLE: '', SSL_CERT_FILE: tls.certificate };
     await outpost.spawn();
     machine = await Puller.add(outpost, 'npu-1', 'chip');
     for (const name of ['chip', 'spyre']) tokens[name] = (await outpost.ctl('token', 'issue', name)).stdout.trim();
@@ -202,17 +202,21 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
   });
 
   // Finding 11.
-  test('a source that redirects elsewhere is not followed', async () => {
-    const before = await last('chip');
+  test('a source that redirects is not followed, neither elsewhere nor to another path of its server', async () => {
     const other = await GitServer.start({ repository: 'Ascend/pytorch' });
     try {
       other.commit({ a: 'evil' });
       tls.git(['branch', '-m', 'old', 'main']);
-      tls.redirect = (url) => `${new URL(other.url).origin}${url}`;
-      await put(HOUR);
-      const failed = await waitForRun('chip', before, ({ state }) => state !== 'reading');
-      assert.deepEqual([failed.state, failed.reason], ['failed', `the head of its source could not be read: it is redirected to localhost:${new URL(other.url).port}, which is not followed: give the new address`]);
+      tls.serveAlsoAs('someone/evil');
+      for (const target of [new URL(other.url).origin + new URL(tls.url).pathname, '/someone/evil.git']) {
+        const before = await last('chip');
+        tls.redirect = (url) => url.replace(/^.*\.git/, target);
+        await put(HOUR);
+        const failed = await waitForRun('chip', before, ({ state }) => state !== 'reading');
+        assert.deepEqual([failed.state, failed.reason], ['failed', `the head of its source could not be read: it is redirected to ${target}/info/refs?service=git-upload-pack, which is not followed: give the new address`]);
+      }
       assert.deepEqual(other.requests, []);
+      assert.deepEqual(tls.requests.filter((r) => r.includes('someone/evil')), []);
     } finally {
       tls.redirect = () => undefined;
       await other.close();

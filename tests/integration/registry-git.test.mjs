@@ -29,7 +29,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
   });
 
   const options = (interval) => ({
-    rig, env: { SSL_CERT_FILE: git.certificate },
+    rig, env: { CURL_CA_BUNDLE: '', SSL_CERT_FILE: git.certificate },
     config: { accelerators: { directory: null, git: { url: git.url, interval } } },
   });
   const start = async ({ interval = '1d', ...more } = {}) => {
@@ -203,37 +203,47 @@ describe('the registry from git', { skip: notBuilt }, () => {
   });
 
   // Finding 11. Each of these was followed before, but the first.
-  test('no redirect to another host or port is followed', async () => {
+  test('no redirect is followed: neither to another server nor to another path of the same one', async () => {
     await start();
     const good = git.tip;
     const other = await GitServer.start({ repository: REGISTRY });
     try {
       other.commit({ 'evil.yml': file('evil') });
+      git.commit({ 'evil.yml': file('evil') });
+      git.serveAlsoAs('someone/evil');
+      git.reset(good);
+      const samePath = (url) => url.replace(`/${REGISTRY}.git`, '/someone/evil.git');
       const targets = [
-        (url) => `https://127.0.0.1:${new URL(other.url).port}${url}`, (url) => `${new URL(other.url).origin}${url}`,
+        [302, (url) => `https://127.0.0.1:${new URL(other.url).port}${url}`], [302, (url) => `${new URL(other.url).origin}${url}`],
+        ...[301, 302, 303, 307, 308].map((status) => [status, samePath]), [302, (url) => `${new URL(git.url).origin}${samePath(url)}`],
       ];
-      for (const redirect of targets)
+      for (const [status, redirect] of targets)
         for (const isTerse of [false, true]) {
           Object.assign(git, { redirect: () => undefined, isTerse });
           await pushed();
           await until(async () => (await registry()).fetch_error === null);
-          git.redirect = redirect;
+          Object.assign(git, { redirect: (url) => url.includes(REGISTRY) && redirect(url), redirectStatus: status });
           await pushed();
           const { fetch_error: why, commit } = await until(async () => (await registry()).fetch_error && registry());
-          assert.match(why, /it is redirected to .*which is not followed|cannot redirect from/, `${redirect}`);
+          assert.match(why, /it is redirected to .*which is not followed: give the new address/, `${status} ${redirect}`);
           assert.equal(commit, good);
         }
       assert.deepEqual(other.requests, []);
+      assert.deepEqual(git.requests.filter((r) => r.includes('someone/evil')), []);
       assert.match((await outpost.ctl('status')).stdout, /! fetching the registry: .*redirect/);
-      git.redirect = (url) => url.endsWith('/git-upload-pack') && `${new URL(other.url).origin}${url}`; // once the heads are known
       const next = git.commit({ 'gpu.yml': file('gpu') });
-      await pushed();
-      await until(async () => /redirect/.test((await registry()).fetch_error) && git.requests.at(-1).startsWith('POST'));
+      for (const target of [samePath, (url) => `${new URL(other.url).origin}${url}`]) { // once the heads are known
+        git.redirect = (url) => url.endsWith(`${REGISTRY}.git/git-upload-pack`) && target(url);
+        await pushed();
+        await until(async () => /redirect/.test((await registry()).fetch_error) && git.requests.at(-1).startsWith('POST'));
+        git.redirect = () => undefined;
+      }
       assert.deepEqual(other.requests, []);
-      git.redirect = () => undefined;
+      assert.deepEqual(git.requests.filter((r) => r.includes('someone/evil')), []);
       await pushed();
       await inForce(next);
     } finally {
+      Object.assign(git, { redirect: () => undefined, redirectStatus: 302 });
       await other.close();
     }
   });

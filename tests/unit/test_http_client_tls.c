@@ -100,14 +100,17 @@ static void on_done(struct http_call *call)
 	CONTAINER_OF(call, struct one, call)->is_done = true;
 }
 
-/* One call by a client that was made with this CA in the environment. */
-static void call_with(struct fixture *f, const char *ca_file, struct one *o)
+/* One call by a client that was made with this variable in the environment. */
+static void call_under(struct fixture *f, const char *variable, const char *value,
+    const char *own_ca_file, struct one *o)
 {
 	struct http_client *c;
 	bool is_closed = false;
 
-	setenv("CURL_CA_BUNDLE", ca_file, 1);
+	setenv(variable, value, 1);
 	c = http_client_new(f->loop, "outpost-test");
+	if (own_ca_file)
+		http_client_use_ca(c, own_ca_file);
 	o->call.method = "GET";
 	o->call.url = f->url;
 	o->call.done = on_done;
@@ -115,7 +118,12 @@ static void call_with(struct fixture *f, const char *ca_file, struct one *o)
 	loop_run_until(f->loop, &o->is_done);
 	http_client_close(c, on_closed, &is_closed);
 	loop_run_until(f->loop, &is_closed);
-	unsetenv("CURL_CA_BUNDLE");
+	unsetenv(variable);
+}
+
+static void call_with(struct fixture *f, const char *ca_file, struct one *o)
+{
+	call_under(f, "CURL_CA_BUNDLE", ca_file, NULL, o);
 }
 
 static void test_trusted(void **state)
@@ -158,12 +166,44 @@ static void test_other_name(void **state)
 	stop_server(&f);
 }
 
+/* A folder holds its certificates under the names that `openssl rehash` gives them. */
+static void test_folder(void **state)
+{
+	char folder[] = "/tmp/outpost-test-ca-folder-XXXXXX", *link;
+	struct one trusted = {0}, own_file = {0};
+	struct fixture f = {0};
+	X509 *x;
+	FILE *pem;
+
+	(void)state;
+	start_server(&f, "IP:127.0.0.1");
+	pem = fopen(f.ca_file, "re");
+	x = PEM_read_X509(pem, NULL, NULL, NULL);
+	fclose(pem);
+	assert_non_null(mkdtemp(folder));
+	link = xasprintf("%s/%08lx.0", folder, X509_subject_name_hash(x));
+	X509_free(x);
+	assert_int_equal(symlink(f.ca_file, link), 0);
+	call_under(&f, "SSL_CERT_DIR", folder, NULL, &trusted);
+	assert_int_equal(trusted.call.status, 200);
+	http_call_release(&trusted.call);
+	/* A file that is given means this file alone. */
+	call_under(&f, "SSL_CERT_DIR", folder, "/etc/ssl/certs/ca-certificates.crt", &own_file);
+	assert_int_equal(own_file.call.err, ERR_NETWORK);
+	assert_false(own_file.call.was_sent);
+	unlink(link);
+	rmdir(folder);
+	free(link);
+	stop_server(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_trusted),
 	    cmocka_unit_test(test_unknown_authority),
 	    cmocka_unit_test(test_other_name),
+	    cmocka_unit_test(test_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

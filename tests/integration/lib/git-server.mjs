@@ -5,7 +5,8 @@
 //   git.commit({ 'accelerators.d/npu.yml': 'name: npu\n…' });        // → SHA of main's new tip
 //   git.url, git.certificate
 //   git.mode = 'down';                                               // or 'silent', 'serve'
-//   git.redirect = (url) => 'https://elsewhere/…';                   // 302 there; undefined: not redirected
+//   git.redirect = (url) => 'https://elsewhere/…';                   // redirected there; undefined: not redirected
+//   git.redirectStatus = 301;                                        // 302 by default
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs/promises';
@@ -19,6 +20,7 @@ export class GitServer {
   requests = []; // 'GET /owner/name.git/info/refs?service=git-upload-pack'
   mode = 'serve';
   redirect = () => undefined;
+  redirectStatus = 302;
   #server;
   #silent = new Set();
 
@@ -31,7 +33,7 @@ export class GitServer {
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', self.certificate, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], { stdio: 'ignore' });
     self.repo = path.join(self.dir, `${repository}.git`);
     execFileSync('git', ['init', '--quiet', '--bare', '--initial-branch=main', self.repo]);
-    self.#server = https.createServer({ key: await fs.readFile(key), cert: await fs.readFile(self.certificate) }, (request, response) => self.#handle(request, response));
+    self.#server = https.createServer({ minVersion: 'TLSv1.3', key: await fs.readFile(key), cert: await fs.readFile(self.certificate) }, (request, response) => self.#handle(request, response));
     self.#server.listen(0, '127.0.0.1');
     await once(self.#server, 'listening');
     self.url = `https://localhost:${self.#server.address().port}/${repository}.git`;
@@ -76,6 +78,11 @@ export class GitServer {
     return this.commitTree(this.tree([['40000', 'accelerators.d', this.tree(entries)]]), options);
   }
 
+  // The same server has this repository under another path as well.
+  serveAlsoAs(repository) {
+    execFileSync('git', ['clone', '--quiet', '--bare', this.repo, path.join(this.dir, `${repository}.git`)]);
+  }
+
   reset(sha) {
     this.tip = sha;
     this.git(['update-ref', 'refs/heads/main', sha]);
@@ -93,7 +100,7 @@ export class GitServer {
     }
     const location = this.redirect(request.url);
     if (location) {
-      response.writeHead(302, { location, ...(this.isTerse && { 'content-length': 0 }) }).end();
+      response.writeHead(this.redirectStatus, { location, ...(this.isTerse && { 'content-length': 0 }) }).end();
       return;
     }
     const { pathname, searchParams } = new URL(request.url, 'https://localhost');
