@@ -22,36 +22,48 @@ const char *red_by_name(int64_t red_since_ms, bool is_silence)
 	return is_silence ? "silence" : "tests";
 }
 
-static enum accelerator_status status_of(const struct accelerator_facts *f, int64_t now_ms)
+static bool is_red_by_tests(const struct accelerator_facts *f)
 {
-	bool is_red = f->red_since_ms && !f->is_red_in_silence;
+	return f->red_since_ms && !f->is_red_in_silence;
+}
 
-	if (f->level == LEVEL_1)
-		return ACCELERATOR_OFF;
-	if (is_red && red_is_overdue(f->red_since_ms, now_ms))
-		return ACCELERATOR_OVERDUE;
-	if (is_red || f->newest == BRANCH_RED)
-		return ACCELERATOR_RED;
-	if (f->is_unhealthy)
-		return ACCELERATOR_NOT_COUNTED;
-	if (f->last_report_ms && now_ms - f->last_report_ms > SILENT_AFTER_MS)
-		return ACCELERATOR_SILENT;
-	if (f->red_since_ms || f->no_report_ms || f->newest == BRANCH_NO_REPORT)
-		return ACCELERATOR_NO_REPORT;
-	switch (f->newest) {
-	case BRANCH_UNTESTED:
-		return ACCELERATOR_UNTESTED;
-	case BRANCH_NO_PASS:
-		return ACCELERATOR_NO_PASS;
-	case BRANCH_RED:
-	case BRANCH_NO_REPORT:
-	case BRANCH_PASSED:
-	case BRANCH_EXPLAINED:
+static bool applies(enum accelerator_status s, const struct accelerator_facts *f, int64_t now_ms)
+{
+	switch (s) {
+	case ACCELERATOR_OFF:
+		return f->level == LEVEL_1;
+	case ACCELERATOR_OVERDUE:
+		return is_red_by_tests(f) && red_is_overdue(f->red_since_ms, now_ms);
+	case ACCELERATOR_RED:
+		return is_red_by_tests(f) || f->newest == BRANCH_RED;
+	case ACCELERATOR_NOT_COUNTED:
+		return f->is_unhealthy;
+	case ACCELERATOR_SILENT:
+		return f->last_report_ms && now_ms - f->last_report_ms > SILENT_AFTER_MS;
+	case ACCELERATOR_NO_REPORT:
+		return f->red_since_ms || f->no_report_ms || f->newest == BRANCH_NO_REPORT;
+	case ACCELERATOR_NO_PASS:
+		return f->newest == BRANCH_NO_PASS;
+	case ACCELERATOR_STALE:
+		return f->newest != BRANCH_UNTESTED && now_ms - f->tested_ms > SILENT_AFTER_MS;
+	case ACCELERATOR_EXPLAINED:
+		return f->newest == BRANCH_EXPLAINED;
+	case ACCELERATOR_GREEN:
+		return f->newest == BRANCH_PASSED;
+	case ACCELERATOR_UNTESTED:
+	case N_ACCELERATOR_STATUSES:
 		break;
 	}
-	if (now_ms - f->tested_ms > SILENT_AFTER_MS)
-		return ACCELERATOR_STALE;
-	return f->newest == BRANCH_EXPLAINED ? ACCELERATOR_EXPLAINED : ACCELERATOR_GREEN;
+	return true;
+}
+
+static enum accelerator_status status_of(const struct accelerator_facts *f, int64_t now_ms)
+{
+	int s = 0;
+
+	while (!applies((enum accelerator_status)s, f, now_ms))
+		s++;
+	return (enum accelerator_status)s;
 }
 
 static int64_t since_of(enum accelerator_status s, const struct accelerator_facts *f)
@@ -60,7 +72,7 @@ static int64_t since_of(enum accelerator_status s, const struct accelerator_fact
 	case ACCELERATOR_OVERDUE:
 		return f->red_since_ms;
 	case ACCELERATOR_RED:
-		return f->red_since_ms && !f->is_red_in_silence ? f->red_since_ms : f->tested_ms;
+		return is_red_by_tests(f) ? f->red_since_ms : f->tested_ms;
 	case ACCELERATOR_SILENT:
 		return f->last_report_ms;
 	case ACCELERATOR_NO_REPORT:

@@ -43,19 +43,20 @@ struct accelerator_facts {
 	int64_t n_runs, n_green;
 };
 
-/* The worst first: of several that are true the first is the state. The pages list them in this order. */
+/* One order for everything: of several states that apply, the first one is the accelerator's state, and
+ * lists begin with the first one (dashboard_sort()). docs/levels.md lists them in this order. */
 enum accelerator_status {
 	ACCELERATOR_OFF,         /* at L1: nothing of it is shown */
 	ACCELERATOR_OVERDUE,     /* tests have been red on the branch for 72 hours */
 	ACCELERATOR_RED,         /* tests are red on the branch */
 	ACCELERATOR_NOT_COUNTED, /* unhealthy */
-	ACCELERATOR_SILENT,      /* nothing was heard of it for a week */
+	ACCELERATOR_SILENT,      /* it reported nothing for a week */
 	ACCELERATOR_NO_REPORT,   /* it let the deadline of a push pass */
-	ACCELERATOR_STALE,       /* its newest test of the branch is older than a week */
 	ACCELERATOR_NO_PASS,     /* its newest test of the branch ended without a PASS */
-	ACCELERATOR_UNTESTED,    /* it has tested no commit of the branch */
+	ACCELERATOR_STALE,       /* its newest test of the branch is older than a week */
 	ACCELERATOR_EXPLAINED,   /* passes but for flaky tests and known issues */
 	ACCELERATOR_GREEN,
+	ACCELERATOR_UNTESTED, /* it has tested no commit of the branch: nothing is known of it */
 	N_ACCELERATOR_STATUSES
 };
 

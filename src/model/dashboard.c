@@ -73,15 +73,14 @@ static int64_t pass_rate_key(const struct dashboard_row *r)
 	return f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
 }
 
-/* Those that fare alike are one class: what is green is by its share of green runs. */
+/* The order of the states. Both states that pass are one class, by the share of green runs; within any
+ * other state the longest comes first. */
 static struct ranked rank(const struct dashboard_row *r)
 {
 	enum accelerator_status s = r->at.state.status;
 
-	if (accelerator_status_is_green(s) || s == ACCELERATOR_NO_PASS)
+	if (accelerator_status_is_green(s))
 		return (struct ranked){ACCELERATOR_GREEN, pass_rate_key(r), 0};
-	if (s == ACCELERATOR_UNTESTED) /* nothing can be said of it */
-		return (struct ranked){N_ACCELERATOR_STATUSES, 0, 0};
 	return (struct ranked){s, r->at.state.since_ms, 0};
 }
 

@@ -97,6 +97,80 @@ static void the_worst_that_is_true_of_it(void **state)
 	ASSERT_STATE(f, ACCELERATOR_NO_REPORT, "no report", 1, "");
 }
 
+/* docs/levels.md promises it: the first state of the table that applies. Facts that make a state true, in the
+ * table's order; an accelerator with the facts of two states has the first one. */
+static void of_two_states_the_first_one_counts(void **state)
+{
+	static const struct accelerator_facts of[] = {
+	    [ACCELERATOR_OFF] = {.level = LEVEL_1},
+	    [ACCELERATOR_OVERDUE] = {.red_since_ms = 1795176000000 - 80 * HOUR},
+	    [ACCELERATOR_RED] = {.red_since_ms = 1795176000000 - HOUR},
+	    [ACCELERATOR_NOT_COUNTED] = {.is_unhealthy = true},
+	    [ACCELERATOR_SILENT] = {.last_report_ms = 1795176000000 - 8 * DAY},
+	    [ACCELERATOR_NO_REPORT] = {.no_report_ms = 1795176000000 - HOUR},
+	    [ACCELERATOR_NO_PASS] = {.newest = BRANCH_NO_PASS},
+	    [ACCELERATOR_STALE] = {.tested_ms = 1795176000000 - 8 * DAY},
+	    [ACCELERATOR_EXPLAINED] = {.newest = BRANCH_EXPLAINED},
+	    [ACCELERATOR_GREEN] = {.newest = BRANCH_PASSED},
+	};
+
+	(void)state;
+	for (int a = 0; a <= ACCELERATOR_GREEN; a++)
+		for (int b = a; b <= ACCELERATOR_GREEN; b++) {
+			struct accelerator_facts f = of[b];
+
+			if (of[a].level == LEVEL_1 || of[b].level == LEVEL_1)
+				f.level = LEVEL_1;
+			else
+				f.level = LEVEL_2;
+			if (of[a].red_since_ms)
+				f.red_since_ms = of[a].red_since_ms;
+			if (of[a].no_report_ms)
+				f.no_report_ms = of[a].no_report_ms;
+			if (of[a].newest)
+				f.newest = of[a].newest;
+			else if (!f.newest)
+				f.newest = BRANCH_PASSED;
+			f.is_unhealthy |= of[a].is_unhealthy;
+			f.last_report_ms = of[a].last_report_ms   ? of[a].last_report_ms
+					   : of[b].last_report_ms ? of[b].last_report_ms
+								  : NOW - HOUR;
+			f.tested_ms = of[a].tested_ms   ? of[a].tested_ms
+				      : of[b].tested_ms ? of[b].tested_ms
+							: NOW - HOUR;
+			assert_int_equal(accelerator_state_of(&f, NOW).status, a);
+		}
+}
+
+static void assert_order_in(
+    const char *path, const char *from, const char *before, const char *behind)
+{
+	char *text = xcalloc(1, 1 << 20), name[64];
+	FILE *f = fopen(path, "re");
+	const char *at;
+
+	assert_non_null(f);
+	assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+	fclose(f);
+	at = strstr(text, from);
+	for (int i = 0; i < N_ACCELERATOR_STATUSES; i++) {
+		const struct accelerator_words *w = accelerator_words((enum accelerator_status)i);
+
+		snprintf(name, sizeof(name), "%s%s%s", before, w->name, behind);
+		at = at ? strstr(at, name) : NULL;
+		if (!at)
+			fail_msg("%s: %s is not where it belongs", path, w->name);
+	}
+	free(text);
+}
+
+static void the_documents_have_the_same_order(void **state)
+{
+	(void)state;
+	assert_order_in("docs/levels.md", "## The state", "\n| `", "` | ");
+	assert_order_in("docs/openapi.json", "\"enum\": [\"off\"", "\"", "\"");
+}
+
 static void each_status_has_its_own_name(void **state)
 {
 	(void)state;
@@ -130,6 +204,8 @@ int main(void)
 	    cmocka_unit_test(nothing_is_green_without_a_test_of_the_branch),
 	    cmocka_unit_test(green_and_all_but_green),
 	    cmocka_unit_test(the_worst_that_is_true_of_it),
+	    cmocka_unit_test(of_two_states_the_first_one_counts),
+	    cmocka_unit_test(the_documents_have_the_same_order),
 	    cmocka_unit_test(each_status_has_its_own_name),
 	    cmocka_unit_test(the_72_hour_rule),
 	};

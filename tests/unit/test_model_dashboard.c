@@ -37,7 +37,7 @@ static void add_runs(struct dashboard *d, const char *name, enum accelerator_sta
 static void worst_comes_first(void **state)
 {
 	static const char *const expected[] = {"overdue", "red-old", "red-new", "unhealthy",
-	    "silent", "no-report", "stale", "no-pass", "fair", "fair-too", "perfect", "no-runs",
+	    "silent", "no-report", "no-pass", "stale", "fair", "fair-too", "perfect", "no-runs",
 	    "untested"};
 	struct dashboard *d = xcalloc(1, sizeof(*d));
 
@@ -63,6 +63,24 @@ static void worst_comes_first(void **state)
 	dashboard_sort(d);
 	dashboard_free(d);
 	dashboard_free(NULL);
+}
+
+/* A row without a PASS is not sorted among those that pass, however high its pass rate is. */
+static void rows_are_in_the_order_of_the_states(void **state)
+{
+	(void)state;
+	for (int worse = 0; worse < N_ACCELERATOR_STATUSES; worse++)
+		for (int better = worse + 1; better < N_ACCELERATOR_STATUSES; better++) {
+			struct dashboard *d = xcalloc(1, sizeof(*d));
+
+			if (worse == ACCELERATOR_EXPLAINED && better == ACCELERATOR_GREEN)
+				better++;
+			add_runs(d, "better", (enum accelerator_status)better, 10, 1);
+			add_runs(d, "worse", (enum accelerator_status)worse, 10, 9);
+			dashboard_sort(d);
+			assert_string_equal(d->rows[0].name, "worse");
+			dashboard_free(d);
+		}
 }
 
 static void bad_news_of_the_newest_night_that_ended(void **state)
@@ -113,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(worst_comes_first),
+	    cmocka_unit_test(rows_are_in_the_order_of_the_states),
 	    cmocka_unit_test(bad_news_of_the_newest_night_that_ended),
 	    cmocka_unit_test(suites_have_their_places),
 	    cmocka_unit_test(outcomes_have_words),
