@@ -119,7 +119,8 @@ void environment_of_check(struct environment *v)
 	set_ours(v, names);
 }
 
-void environment_of_git(struct environment *v, const char *home, enum git_environment whose)
+void environment_of_git(
+    struct environment *v, const char *home, enum git_environment whose, const char *proxy)
 {
 	static const char *const names[] = {
 	    "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
@@ -131,6 +132,8 @@ void environment_of_git(struct environment *v, const char *home, enum git_enviro
 	set_ours(v, names);
 	if (whose == GIT_FOR_OPERATOR)
 		set_ours(v, operators);
+	if (proxy)
+		set(v, "all_proxy", proxy);
 	set(v, "HOME", home);
 	set(v, "LC_ALL", "C"); /* its messages are read here too */
 	set(v, "GIT_CONFIG_NOSYSTEM", "1");

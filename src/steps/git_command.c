@@ -120,7 +120,6 @@ static char **full_argv(const struct git_output *o, const char *const *args)
 	if (r && r->kind == GIT_CHANGES_URL) {
 		add_setting(&argv,
 		    r->is_plain ? "protocol.http.allow=always" : "protocol.https.allow=always");
-		add_text_setting(&argv, "http.proxy", r->proxy);
 		add_setting(&argv, "http.emptyAuth=false");
 		add_setting(&argv, "http.sslVerify=true");
 	}
@@ -145,7 +144,8 @@ static int run(struct git_output *o, const char *folder, const char *const *args
 	int rc;
 
 	environment_of_git(&env, j->git_home,
-	    o->remote && o->remote->kind == GIT_OPERATORS_URL ? GIT_FOR_OPERATOR : GIT_FOR_NOBODY);
+	    o->remote && o->remote->kind == GIT_OPERATORS_URL ? GIT_FOR_OPERATOR : GIT_FOR_NOBODY,
+	    o->remote ? o->remote->proxy : NULL);
 	spec.env = (const char *const *)env.list;
 	rc = child_run(&spec, &end, e);
 	if (!rc && o->line.len > 0)

@@ -2,8 +2,15 @@
  * what a step does to its work tree no other job sees. */
 #include "git_rig.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
 #include "config/config.h"
 #include "config/network.h"
+#include "loopback.h"
 #include "steps/git_url.h"
 #include "steps/relay.h"
 
@@ -314,6 +321,109 @@ static void test_proxies(void **state)
 	free(proxy);
 }
 
+/* True when this text is among the arguments of any process that can be seen. */
+static bool is_an_argument(const char *text)
+{
+	DIR *processes = opendir("/proc");
+	bool is_there = false;
+	struct dirent *one;
+
+	while ((one = readdir(processes))) {
+		char path[300], arguments[8192];
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/cmdline", one->d_name);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		is_there |= memmem(arguments, fread(arguments, 1, sizeof(arguments), f), text,
+				strlen(text)) != NULL;
+		fclose(f);
+	}
+	closedir(processes);
+	return is_there;
+}
+
+/* A proxy that wants a login, as a process of its own. While git waits for its answer it looks at all
+ * processes' arguments. */
+struct proxy_notes {
+	bool is_login_right, is_password_an_argument, is_url_an_argument;
+};
+
+static void serve_proxy(struct loopback *lb, int fd)
+{
+	static const char login[] = "HTTP/1.1 407 x\r\nProxy-Authenticate: Basic "
+				    "realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
+	static const char no[] = "HTTP/1.1 403 x\r\nContent-Length: 0\r\n\r\n";
+	struct proxy_notes *notes = lb->owner;
+	struct buf in = BUF_INIT(1 << 20);
+
+	while (loopback_read_request(lb, fd, &in)) {
+		bool is_logged_in = strcasestr(buf_str(&in), "Proxy-Authorization: ");
+
+		/* base64 of operator:s3cr3t */
+		notes->is_login_right |= strstr(buf_str(&in), "b3BlcmF0b3I6czNjcjN0") != NULL;
+		notes->is_password_an_argument |= is_an_argument("s3cr3t");
+		notes->is_url_an_argument |= is_an_argument("https://submodule.invalid/x");
+		loopback_send(fd, is_logged_in ? no : login, strlen(is_logged_in ? no : login));
+	}
+	buf_release(&in);
+}
+
+static pid_t start_proxy(struct proxy_notes *notes, int *ret_port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct loopback lb = {.owner = notes};
+	socklen_t n = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
+	pid_t pid;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	*ret_port = ntohs(a.sin_port);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid) {
+		close(fd);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	while ((peer = accept(fd, NULL, NULL)) >= 0) {
+		serve_proxy(&lb, peer);
+		close(peer);
+	}
+	_exit(0);
+}
+
+static void test_proxy_password_is_no_argument(void **state)
+{
+	struct proxy_notes *notes =
+	    mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int port;
+	pid_t pid = start_proxy(notes, &port);
+	char *proxy = xasprintf("http://operator:s3cr3t@127.0.0.1:%d", port);
+
+	(void)state;
+	add_module(origin, sub_url(), "third");
+	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x",
+	    NULL);
+	commit(origin, "https");
+	shell(origin, "git rev-parse HEAD", sha);
+	rig_config.submodule_proxy = proxy;
+	rig_step("look", "true", MINUTE_MS);
+	rig_run();
+	rig_assert_conclusion("startup_failure", "submodule third: ");
+	rig_assert_log_lacks("s3cr3t");
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(notes->is_login_right);
+	assert_true(notes->is_url_an_argument); /* so the arguments can be seen here */
+	assert_false(notes->is_password_an_argument);
+	munmap(notes, sizeof(*notes));
+	free(proxy);
+}
+
 /* A login for git_url is not for the change's URLs, even on the same host. */
 static void test_logins(void **state)
 {
@@ -478,7 +588,8 @@ int main(void)
 	    TEST(test_nested_and_relative), TEST(test_hostile_urls), cmocka_unit_test(test_urls),
 	    cmocka_unit_test(test_reachable_addresses), TEST(test_private_addresses),
 	    TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
-	    TEST(test_logins), TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
+	    TEST(test_proxy_password_is_no_argument), TEST(test_logins),
+	    TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
 	    TEST(test_what_is_left_out), TEST(test_commit_that_is_gone), TEST(test_damaged_mirror),
 	    TEST(test_step_cannot_poison_the_next)};
 
