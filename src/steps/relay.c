@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "config/config.h"
 
-enum { CONNECT_SECONDS = 20, CONNECTIONS_MAX = 32, CHUNK_BYTES = 64 * 1024 };
+enum { CONNECT_SECONDS = 20, CONNECTIONS_MAX = 32, CHUNK_BYTES = 64 * 1024, PAUSE_MS = 50 };
 
 /* RFC 1928, 6 */
 enum { SOCKS_DONE = 0, SOCKS_NOT_ALLOWED = 2, SOCKS_NOT_CONNECTED = 5 };
@@ -254,8 +254,13 @@ static void serve(int server, struct line *l)
 		while (n > 0 && waitpid(-1, NULL, n < CONNECTIONS_MAX ? WNOHANG : 0) > 0)
 			n--;
 		l->fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-		if (l->fd < 0)
+		if (l->fd < 0) {
+			/* Without a free descriptor the connection stays in the queue, and accept
+			 * would fail again at once. */
+			if (errno != EINTR && errno != ECONNABORTED)
+				poll(NULL, 0, PAUSE_MS);
 			continue;
+		}
 		switch (fork()) {
 		case 0:
 			end_with(me);

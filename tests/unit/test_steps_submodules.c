@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "config/config.h"
@@ -321,6 +322,64 @@ static void test_proxies(void **state)
 	free(proxy);
 }
 
+/* How often the process has slept since its start. */
+static long times_slept(pid_t pid)
+{
+	char *path = xasprintf("/proc/%d/status", (int)pid), line[256];
+	FILE *f = fopen(path, "re");
+	long n = -1;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	fclose(f);
+	free(path);
+	return n;
+}
+
+/* Without a free descriptor the relay cannot take a connection, which stays in its queue. It waits then,
+ * and takes the connection as soon as it can. */
+static void test_relay_waits_for_a_descriptor(void **state)
+{
+	static const struct network_list none = {.n = 0};
+	static const uint8_t hello[] = {5, 1, 0};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int64_t until_ms = clock_mono_ms() + RIG_WAIT_MS;
+	struct rlimit all, few;
+	struct relay relay;
+	struct error e = {0};
+	struct git_url to;
+	uint8_t answer[2];
+	int taken[64], n = 0, fd;
+	long slept;
+
+	(void)state;
+	assert_int_equal(git_url_parse("https://submodule.invalid/x", &to), 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = (struct rlimit){.rlim_cur = (rlim_t)fd + 16, .rlim_max = all.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((taken[n] = dup(fd)) >= 0)
+		n++;
+	for (int i = 0; i < 3; i++) /* the relay's own: its server and a pipe */
+		close(taken[--n]);
+	assert_int_equal(relay_start(&to, &none, &relay, &e), 0);
+	a.sin_port = htons((uint16_t)relay.port);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(write(fd, hello, sizeof(hello)), sizeof(hello));
+	slept = times_slept(relay.pid);
+	while (times_slept(relay.pid) < slept + 5)
+		assert_true(clock_mono_ms() < until_ms);
+	assert_int_equal(prlimit(relay.pid, RLIMIT_NOFILE, &all, NULL), 0);
+	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+	assert_memory_equal(answer, "\5\0", 2);
+	while (n > 0)
+		close(taken[--n]);
+	close(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	relay_stop(&relay);
+}
+
 /* True when this text is among the arguments of any process that can be seen. */
 static bool is_an_argument(const char *text)
 {
@@ -588,8 +647,8 @@ int main(void)
 	    TEST(test_nested_and_relative), TEST(test_hostile_urls), cmocka_unit_test(test_urls),
 	    cmocka_unit_test(test_reachable_addresses), TEST(test_private_addresses),
 	    TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
-	    TEST(test_proxy_password_is_no_argument), TEST(test_logins),
-	    TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
+	    TEST(test_proxy_password_is_no_argument), TEST(test_relay_waits_for_a_descriptor),
+	    TEST(test_logins), TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
 	    TEST(test_what_is_left_out), TEST(test_commit_that_is_gone), TEST(test_damaged_mirror),
 	    TEST(test_step_cannot_poison_the_next)};
 
