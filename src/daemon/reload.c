@@ -17,6 +17,7 @@ struct reload {
 	struct config *config; /* result */
 	struct buf messages;
 	int err;
+	struct error not_kept; /* of a commit whose files are right */
 };
 
 static void read_files(struct pool_work *w)
@@ -25,6 +26,8 @@ static void read_files(struct pool_work *w)
 	const struct registry_files files = {.folder = r->folder, .find = registry_folder};
 
 	r->err = daemon_load_config(r->path, &files, &r->config, &r->messages);
+	if (!r->err && r->is_of_commit)
+		r->err = registry_keep_folder(r->folder, &r->not_kept);
 }
 
 /* One log line a mistake, so that file and line stand where an operator greps. */
@@ -76,13 +79,15 @@ static void apply_commit(struct daemon *d, struct reload *r)
 {
 	struct error why = {0};
 
-	if (r->err) {
-		registry_answer(d->registry, r->err, buf_str(&r->messages));
+	if (r->not_kept.code) {
+		registry_answer(d->registry, REGISTRY_NOT_KEPT, r->not_kept.text);
+	} else if (r->err) {
+		registry_answer(d->registry, REGISTRY_REFUSED, buf_str(&r->messages));
 	} else if (wire_configure(d, r->config, &why)) {
-		registry_answer(d->registry, ERR_INVALID, why.text);
+		registry_answer(d->registry, REGISTRY_REFUSED, why.text);
 	} else {
 		r->config = NULL;
-		registry_answer(d->registry, 0, NULL);
+		registry_answer(d->registry, REGISTRY_IN_FORCE, NULL);
 	}
 }
 

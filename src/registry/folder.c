@@ -66,6 +66,16 @@ int registry_keep(const char *root, const char *name, struct error *e)
 	return rc;
 }
 
+int registry_keep_folder(const char *folder, struct error *e)
+{
+	const char *slash = strrchr(folder, '/');
+	char *root = xstrndup(folder, (size_t)(slash - folder));
+	int rc = registry_keep(root, slash + 1, e);
+
+	free(root);
+	return rc;
+}
+
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st;

@@ -1,5 +1,5 @@
-/* When to fetch, and what becomes of a commit: fetching → trying (the owner checks it) → keeping.
- * One thing at a time; what is asked for meanwhile is remembered once. */
+/* When to fetch, and what becomes of a commit: fetching → trying (the owner checks it, writes down that it
+ * is the good one, and puts it in force) → sweeping (older ones are removed). One thing at a time; what is asked for meanwhile is remembered once. */
 #include "registry/registry.h"
 
 #include <sys/eventfd.h>
@@ -14,7 +14,7 @@
 #include "registry/folder.h"
 #include "registry/round.h"
 
-enum state { IDLE, FETCHING, TRYING, KEEPING };
+enum state { IDLE, FETCHING, TRYING, SWEEPING };
 
 struct registry {
 	struct registry_deps deps;
@@ -31,12 +31,12 @@ struct registry {
 	void *owner;
 };
 
-static const char *const state_names[] = {"idle", "fetching", "trying", "keeping"};
+static const char *const state_names[] = {"idle", "fetching", "trying", "sweeping"};
 
 static bool is_legal(enum state from, enum state to)
 {
 	return to == IDLE || (from == IDLE && to == FETCHING) ||
-	       (from == FETCHING && to == TRYING) || (from == TRYING && to == KEEPING);
+	       (from == FETCHING && to == TRYING) || (from == TRYING && to == SWEEPING);
 }
 
 static void registry_enter(struct registry *r, enum state to)
@@ -124,36 +124,48 @@ static void refuse(struct registry *r, const char *why)
 	snprintf(r->status.refused, sizeof(r->status.refused), "%s", r->round.commit);
 }
 
-/* ---- keeping ---- */
-
-static void on_kept(struct pool_work *w)
+static void fail(struct registry *r, const char *why)
 {
-	struct registry *r = CONTAINER_OF(w, struct registry, round.work);
-
-	/* In force it is, and the next round tries to write it down again. */
-	if (r->round.err)
-		log_event(LOG_ERROR, "registry_not_kept", LOG_S("why", r->round.why.text));
+	r->n_failures++;
+	set_text(&r->status.fetch_error, why);
+	log_event(LOG_WARN, "registry_not_fetched", LOG_S("why", why));
 	rest(r);
 }
 
-void registry_answer(struct registry *r, int err, const char *why)
+static void on_swept(struct pool_work *w)
 {
-	if (r->state != TRYING)
-		return;
-	if (err) {
-		refuse(r, why && *why ? why : err_text(err));
-		rest(r);
-		return;
-	}
+	rest(CONTAINER_OF(w, struct registry, round.work));
+}
+
+static void take(struct registry *r)
+{
 	forget_refused(r);
 	snprintf(r->status.commit, sizeof(r->status.commit), "%s", r->round.commit);
 	r->status.commit_wall_ms = clock_wall_ms();
 	log_event(LOG_INFO, "registry_in_force", LOG_S("commit", r->status.commit),
 	    LOG_I("accelerators", (int64_t)r->config->n_accelerators));
-	registry_enter(r, KEEPING);
-	r->round.work.work = round_keep;
-	r->round.work.after = on_kept;
+	registry_enter(r, SWEEPING);
+	r->round.work.work = round_sweep;
+	r->round.work.after = on_swept;
 	pool_submit(r->deps.loop, &r->round.work);
+}
+
+void registry_answer(struct registry *r, enum registry_answer what, const char *why)
+{
+	if (r->state != TRYING)
+		return;
+	switch (what) {
+	case REGISTRY_IN_FORCE:
+		take(r);
+		break;
+	case REGISTRY_REFUSED:
+		refuse(r, why);
+		rest(r);
+		break;
+	case REGISTRY_NOT_KEPT:
+		fail(r, why);
+		break;
+	}
 }
 
 /* ---- fetching ---- */
@@ -194,10 +206,7 @@ static void on_fetched(struct pool_work *w)
 		r->is_fetch_wanted = true;
 		rest(r);
 	} else if (r->round.err) {
-		r->n_failures++;
-		set_text(&r->status.fetch_error, r->round.why.text);
-		log_event(LOG_WARN, "registry_not_fetched", LOG_S("why", r->round.why.text));
-		rest(r);
+		fail(r, r->round.why.text);
 	} else {
 		take_commit(r);
 	}
@@ -295,7 +304,7 @@ void registry_close(struct registry *r, void (*on_closed)(void *owner), void *ow
 	r->owner = owner;
 	if (write(r->cancel_fd, &one, sizeof(one)) != sizeof(one))
 		log_event(LOG_WARN, "registry_not_cancelled");
-	if (r->state == FETCHING || r->state == KEEPING)
+	if (r->state == FETCHING || r->state == SWEEPING)
 		return;
 	timer_close(r->timer);
 	r->timer = timer_new(r->deps.loop, on_closing_turn, r);

@@ -20,10 +20,10 @@ struct registry;
 
 struct registry_deps {
 	struct loop *loop;
-	/* A commit's files lie in `folder`: check them with everything else and put them in force
-	 * (which calls registry_configure() with their snapshot), or refuse (ERR_INVALID, *why says
-	 * which file and line, a line each). Asynchronous: answer with registry_answer(), once,
-	 * unless registry_close() comes first. Both texts are borrowed for the call. */
+	/* A commit's files lie in `folder`. The owner checks them with everything else, has them kept
+	 * with registry_keep_folder(), puts them in force (which calls registry_configure() with their
+	 * snapshot), and answers with registry_answer(), once, unless registry_close() comes first.
+	 * Asynchronous. Both texts are borrowed for the call. */
 	void (*try_commit)(struct registry *r, const char *commit, const char *folder, void *owner);
 	void *owner;
 };
@@ -37,8 +37,17 @@ void registry_configure(struct registry *r, struct config *c);
 void registry_fetch(struct registry *r);
 /* The operator had everything read again: a refused commit is tried once more, at once. */
 void registry_retry(struct registry *r);
-/* From try_commit: err 0: it is in force. */
-void registry_answer(struct registry *r, int err, const char *why);
+enum registry_answer {
+	REGISTRY_IN_FORCE,
+	REGISTRY_REFUSED, /* its files have mistakes; `why` says which file and line, a line each */
+	REGISTRY_NOT_KEPT, /* registry_keep_folder() failed: it is fetched and tried again later */
+};
+/* What became of the commit that try_commit got. */
+void registry_answer(struct registry *r, enum registry_answer what, const char *why);
+/* Makes the checked commit in this folder the one that a restart begins with; on disk when it returns.
+ * It comes before the commit is in force: otherwise a crash could put an older commit in force again,
+ * and with it an accelerator that was removed. Blocking: in the pool. */
+int registry_keep_folder(const char *folder, struct error *e) MUST_CHECK;
 /* What is under way is broken off; on_closed runs once it is, never inside this call. The registry
  * frees itself: no call after this one. */
 void registry_close(struct registry *r, void (*on_closed)(void *owner), void *owner);

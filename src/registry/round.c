@@ -63,7 +63,8 @@ void round_release(struct round *q)
 	*q = (struct round){0};
 }
 
-/* A crash, or a full disk, may have kept the one in force from being written down. */
+/* The one that is good on disk is another one than the one in force if the owner kept a commit and then
+ * could not put it in force, or if somebody removed the file. */
 static int mend_good(struct round *q)
 {
 	char *good = registry_good(q->root, &q->good_wall_ms);
@@ -138,11 +139,9 @@ void round_fetch(struct pool_work *w)
 	free(path);
 }
 
-void round_keep(struct pool_work *w)
+void round_sweep(struct pool_work *w)
 {
 	struct round *q = CONTAINER_OF(w, struct round, work);
 
-	q->err = registry_keep(q->root, q->name, &q->why);
-	if (!q->err)
-		registry_sweep(q->root, q->name);
+	registry_sweep(q->root, q->name);
 }

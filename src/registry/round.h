@@ -1,6 +1,6 @@
-/* One round of the registry in the pool: fetch, look at what came, write it into a folder; and, when
- * it is in force, remember that. The loop's side prepares it and reads it when it is over; between
- * the two it belongs to the pool. */
+/* One round of the registry in the pool: fetch the newest commit, check its form, write its files into a
+ * folder; and once it is in force, remove older folders. The loop's side prepares the round and reads it
+ * when it is over; between the two it belongs to the pool. */
 #ifndef REGISTRY_ROUND_H
 #define REGISTRY_ROUND_H
 
@@ -37,7 +37,7 @@ void round_release(struct round *q);
 
 /* For the pool. Fetches; the folder of a commit that is neither in force nor refused is written. */
 void round_fetch(struct pool_work *w);
-/* Makes the commit the good one and removes the others. */
-void round_keep(struct pool_work *w);
+/* Removes all folders but that of the round's commit, which is in force. */
+void round_sweep(struct pool_work *w);
 
 #endif

@@ -5,6 +5,7 @@
 #include "registry_repo.h"
 
 #include <ftw.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -19,6 +20,7 @@ struct rig {
 	git_repository *repo;
 	char folder[64], url[96], state_dir[96];
 	const char *path, *refuse_with; /* NULL: takes it */
+	const char *block_with; /* a folder that is made before a commit is kept; NULL: none */
 	int n_tried;
 	char tried[65], *tried_folder;
 	bool (*until)(struct rig *g);
@@ -53,17 +55,24 @@ static inline void rig_configure(struct rig *g, const char *folder)
 static inline void rig_try(struct registry *r, const char *commit, const char *folder, void *owner)
 {
 	struct rig *g = owner;
+	struct error e = {0};
 
 	g->n_tried++;
 	snprintf(g->tried, sizeof(g->tried), "%s", commit);
 	free(g->tried_folder);
 	g->tried_folder = xstrdup(folder);
 	if (g->refuse_with) {
-		registry_answer(r, ERR_INVALID, g->refuse_with);
+		registry_answer(r, REGISTRY_REFUSED, g->refuse_with);
+		return;
+	}
+	if (g->block_with)
+		assert_int_equal(mkdir(g->block_with, 0700), 0);
+	if (registry_keep_folder(folder, &e)) {
+		registry_answer(r, REGISTRY_NOT_KEPT, e.text);
 		return;
 	}
 	rig_configure(g, folder);
-	registry_answer(r, 0, NULL);
+	registry_answer(r, REGISTRY_IN_FORCE, NULL);
 }
 
 static inline void rig_look(struct timer *t)

@@ -30,7 +30,7 @@ static bool is_tried_twice(struct rig *g)
 	return g->n_tried == 2;
 }
 
-/* `good` was written: that comes after the commit came into force. */
+/* A restart begins with the commit that was tried last. */
 static bool is_kept(struct rig *g)
 {
 	char *folder = registry_folder(g->state_dir);
@@ -194,6 +194,38 @@ static void test_restart_without_network(void **state)
 	expect_file(g->tried_folder, "npu.yml", "one");
 }
 
+static bool is_tried_again(struct rig *g)
+{
+	return g->n_tried == 3;
+}
+
+/* A commit that cannot be written down, as on a full disk, is not in force: a restart would undo that. It is
+ * not refused either, and is tried again. */
+static void test_what_is_not_kept_is_not_in_force(void **state)
+{
+	struct rig *g = *state;
+	char *blocked = xasprintf("%s/registry/good.new", g->state_dir), *first;
+
+	take_first(g, "one");
+	first = xstrdup(g->tried);
+	g->block_with = blocked; /* where the new file `good` is written */
+	repo_commit_text(g->repo, "npu.yml", "two");
+	registry_fetch(g->registry);
+	rig_until(g, has_failed);
+	assert_int_equal(g->n_tried, 2);
+	assert_string_equal(registry_status(g->registry)->commit, first);
+	assert_non_null(strstr(registry_status(g->registry)->fetch_error, "good.new"));
+	assert_false(is_refused(g));
+	g->block_with = NULL;
+	registry_fetch(g->registry); /* which removes the folder */
+	rig_until(g, is_tried_again);
+	rig_until(g, is_in_force);
+	assert_string_not_equal(registry_status(g->registry)->commit, first);
+	assert_true(is_kept(g));
+	free(blocked);
+	free(first);
+}
+
 static void test_no_such_branch(void **state)
 {
 	struct rig *g = *state;
@@ -293,6 +325,7 @@ int main(void)
 	    TEST(test_refused_is_tried_once),
 	    TEST(test_force_push_back),
 	    TEST(test_restart_without_network),
+	    TEST(test_what_is_not_kept_is_not_in_force),
 	    TEST(test_no_such_branch),
 	    TEST(test_another_path_of_the_same_commit),
 	    TEST(test_damaged_cache_is_made_anew),
