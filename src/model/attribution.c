@@ -334,6 +334,12 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 		r->evidence_job = older->job;
 }
 
+/* Another run there would say nothing more. */
+static bool is_settled(const struct base_run *at)
+{
+	return at && (at->is_experiment || at->outcome == BASE_GREEN || at->outcome == BASE_MIXED);
+}
+
 static struct attribution_result unclassified(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
@@ -356,7 +362,7 @@ static struct attribution_result unclassified(const struct attribution_facts *f)
 	add_likely_flaky(f, &r);
 	if (!has_failed_again(f))
 		r.needs |= NEEDS_HEAD;
-	if (f->is_base_known && (!at || (at->outcome == BASE_RED && !at->is_experiment)))
+	if (f->is_base_known && !is_settled(at))
 		r.needs |= NEEDS_BASE;
 	return r;
 }

@@ -260,9 +260,31 @@ static void excused_by(struct db *d, int64_t change_id, const char *accelerator,
 		    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX)));
 }
 
+/* Open changes that are excused although a message of theirs failed here in another test: it may mean less than it
+ * seemed to. */
+static void meant_less_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	tell(
+	    d, db_exec(d,
+		   NOTE_ALL
+		   "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT key FROM failure"
+		   "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) o"
+		   " CROSS JOIN failure f ON f.key = o.key AND f.change_id <> ?2"
+		   " CROSS JOIN change c ON c.id = f.change_id"
+		   " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = f.accelerator"
+		   "  AND v.test_id = f.test_id"
+		   " WHERE c.kind = 'pull_request' AND c.state = 'open'"
+		   " AND v.attribution IN ('BASE', 'FLAKY') AND NOT EXISTS (SELECT 1 FROM failure s"
+		   "  WHERE s.key = f.key AND s.change_id = ?2 AND s.test_id = f.test_id)"
+		   " LIMIT ?4" ALL_NOTED,
+		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_MAX),
+		   V_INT(SIMILAR_CELLS)));
+}
+
 void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	explained_by(d, change_id, accelerator, now_ms);
+	meant_less_by(d, change_id, accelerator, now_ms);
 	excused_by(d, change_id, accelerator, now_ms);
 }
 

@@ -157,6 +157,12 @@ static void skipped_stretch(void **state)
 	    {"-2r -1s 1r", "UNCLASSIFIED"});
 }
 
+static void skipped_on_the_merge_base(void **state)
+{
+	(void)state;
+	assert_int_equal(judge("0s 1r", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
+}
+
 static void revert_and_reland(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -454,6 +460,7 @@ int main(void)
 	    cmocka_unit_test(fixed_before_the_merge_base),
 	    cmocka_unit_test(untested_stretch),
 	    cmocka_unit_test(skipped_stretch),
+	    cmocka_unit_test(skipped_on_the_merge_base),
 	    cmocka_unit_test(revert_and_reland),
 	    cmocka_unit_test(general_message),
 	    cmocka_unit_test(a_test_without_a_result_has_no_attribution),

@@ -765,7 +765,6 @@ static void a_message_of_other_tests_means_nothing(void **state)
 	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
 	report_tests('b', 1, tests, 2, T0 + HOUR); /* llama3 passed there */
 	settle(&has_moved);
-	report_at('a', 2, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
@@ -927,6 +926,222 @@ static void a_breakage_that_no_run_of_the_branch_saw(void **state)
 		report_at('e', 1, TEST_FAIL, SPECIFIC, T0 + 5 * HOUR);
 		ASSERT_CELL('e', "NEW");
 	}
+}
+
+/* ---- experiments ---- */
+
+/* The registry as it is while the runner takes experiments, or does not. */
+static void set_reruns(const char *reruns)
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	struct db *d;
+
+	rig_close();
+	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(d,
+	    "INSERT INTO runner (accelerator, name, kind, target, is_gone, reruns)"
+	    " VALUES ('npu', 'ci', 'github', 'Ascend/pytorch', 0, ?1)"
+	    " ON CONFLICT DO UPDATE SET reruns = excluded.reruns",
+	    V_TEXT(reruns));
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	free(path);
+	rig_open();
+}
+
+struct experiment_job {
+	const char *name;    /* of the job; NULL: none */
+	const char *message; /* NULL: it passed */
+	const char *test;    /* NULL: llama3 */
+};
+
+/* A finished experiment with its jobs, as rows; then the changes that it says something about are attributed. Returns
+ * the id of its last job. */
+static int64_t experiment(char head, const char *side, char commit, const char *state,
+    const char *runner, const struct experiment_job jobs[2])
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	int64_t id = id_of(head), run, e, job = 0, test = 0;
+	struct db *d;
+
+	rig_close();
+	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	e = db_int(d, 0,
+	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round, "
+	    "side,"
+	    " sha, state, created_ms, expires_ms) VALUES (?1, 'npu', ?2, 'x', 'auto', 1, ?3, ?4, "
+	    "?5,"
+	    " 1, 2) RETURNING id",
+	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state));
+	run = db_int(d, 0,
+	    "INSERT INTO change (kind, repository, repository_key, head_sha, state, created_ms,"
+	    " active_ms, experiment_id) VALUES ('experiment', 'x', 'x', ?1, 'open', 1, 1, ?2)"
+	    " RETURNING id",
+	    V_TEXT(sha(commit)), V_INT(e));
+	db_exec(d, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
+	db_exec(d, "INSERT INTO experiment_test SELECT ?1, id FROM test WHERE name = 'llama3'",
+	    V_INT(e));
+	for (size_t i = 0; i < 2 && jobs[i].name; i++) {
+		job = db_int(d, 0,
+		    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name,"
+		    " run_id, run_attempt, status, digest, is_current, is_late, is_push, n_tests, "
+		    "n_red,"
+		    " reported_ms) VALUES (?1, 'y', 'npu', ?2, 'CI', ?3, '1', 1, 'completed', "
+		    "x'00', 1,"
+		    " 0, 0, 1, 0, 1) RETURNING id",
+		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name));
+		test = db_int(d, 0, "SELECT id FROM test WHERE name = ?1",
+		    V_TEXT(jobs[i].test ? jobs[i].test : "llama3"));
+		db_exec(d,
+		    "INSERT INTO result (job_id, ordinal, test_id, status, message)"
+		    " VALUES (?1, 0, ?2, ?3, ?4)",
+		    V_INT(job), V_INT(test), V_TEXT(jobs[i].message ? "FAIL" : "PASS"),
+		    V_TEXT(jobs[i].message));
+	}
+	db_exec(d, "INSERT INTO attribution_due SELECT id, 1, 1, 0, 1 FROM change WHERE kind ="
+		   " 'pull_request' ON CONFLICT DO NOTHING");
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	free(path);
+	rig_open();
+	return job;
+}
+
+static void red_on_the_head_of_one_pull(char base)
+{
+	push('A');
+	push('B');
+	report('A', TEST_PASS, NULL);
+	pull(
+	    &(struct pr){.number = 1, .head = 'a', .author = "alice", .base = base, .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+}
+
+static void an_experiment_on_the_head_proves_a_flake(void **state)
+{
+	int64_t job;
+	bool has_moved;
+
+	(void)state;
+	red_on_the_head_of_one_pull('A');
+	set_reruns("tests");
+	ASSERT_CELL('a', "NEW");
+	job = experiment(
+	    'a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
+	settle(&has_moved);
+	ASSERT_SHOWN('a', "FLAKY", job);
+}
+
+static void an_experiment_on_the_base_proves_a_breakage(void **state)
+{
+	int64_t job;
+	bool has_moved;
+
+	(void)state;
+	red_on_the_head_of_one_pull('B');
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report('b', TEST_FAIL, SPECIFIC);
+	job = experiment('a', "base", 'B', "done", "ci",
+	    (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
+	settle(&has_moved);
+	ASSERT_SHOWN('a', "BASE", job);
+	ASSERT_SHOWN('b', "BASE", job); /* which has the same merge base */
+}
+
+static void green_on_the_base_and_red_twice_here(void **state)
+{
+	struct change_view *v;
+	bool has_moved;
+	int64_t job;
+
+	(void)state;
+	red_on_the_head_of_one_pull('B');
+	experiment('a', "head", 'a', "done", "ci",
+	    (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
+	job = experiment(
+	    'a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
+	settle(&has_moved);
+	ASSERT_SHOWN('a', "NEW", job);
+	v = rig_view_of(1, NULL);
+	assert_non_null(strstr(find_cell(v)->reason, "and red twice here"));
+	change_view_free(v);
+	assert_int_equal(stored_number("SELECT needs FROM verdict v JOIN change c ON c.id ="
+				       " v.change_id WHERE c.kind = 'pull_request'"),
+	    0);
+}
+
+static void what_an_experiment_does_not_prove(void **state)
+{
+	static const struct {
+		const char *what, *state, *runner;
+		struct experiment_job jobs[2];
+	} CASES[] = {
+	    {"it has not ended", "started", "ci", {{.name = "test"}}},
+	    {"its results are void", "void", "ci", {{.name = "test"}}},
+	    {"another runner", "done", "lab", {{.name = "test"}}},
+	    {"its jobs disagree", "done", "ci", {{.name = "test"}, {"more", SPECIFIC, NULL}}},
+	    {"another test", "done", "ci", {{.name = "test", .test = "another"}}},
+	    {"no result", "done", "ci", {{NULL, NULL, NULL}}},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		bool has_moved;
+
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		red_on_the_head_of_one_pull('A');
+		experiment('a', "head", 'a', CASES[i].state, CASES[i].runner, CASES[i].jobs);
+		settle(&has_moved);
+		ASSERT_CELL('a', "NEW");
+	}
+}
+
+/* The name of the job may differ, where there is no doubt which one it stands for. */
+static void an_experiments_job_of_another_name(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report_job('B', "ci", "py310", 1, NULL);
+	report_job('B', "ci", "py312", 1, NULL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_job('a', "ci", "py310", 1, SPECIFIC);
+	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "again"}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+	report_job(
+	    'a', "ci", "py312", 1, NULL); /* now it is not known for which of them it stands */
+	ASSERT_CELL('a', "NEW");
+	experiment('a', "head", 'a', "done", "ci",
+	    (struct experiment_job[2]){{.name = "py310"}, {.name = "py312"}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
+static void with_experiments_similarity_excuses_nothing(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	flake(
+	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+	set_reruns("tests");
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+	experiment('a', "head", 'a', "expired", "ci",
+	    (struct experiment_job[2]){{NULL, NULL, NULL}}); /* the rules decide alone */
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
 }
 
 /* What one red run of the branch is, others tell. */
@@ -1359,6 +1574,12 @@ int main(void)
 	    TEST(a_stack_of_two_authors_is_one_witness),
 	    TEST(a_breakage_that_no_run_of_the_branch_saw),
 	    TEST(a_single_red_run),
+	    TEST(an_experiment_on_the_head_proves_a_flake),
+	    TEST(an_experiment_on_the_base_proves_a_breakage),
+	    TEST(green_on_the_base_and_red_twice_here),
+	    TEST(what_an_experiment_does_not_prove),
+	    TEST(an_experiments_job_of_another_name),
+	    TEST(with_experiments_similarity_excuses_nothing),
 	    TEST(a_second_head_that_fails_is_no_chance),
 	    TEST(a_known_issue_explains_it),
 	    TEST(a_push_is_compared_with_its_parent),
