@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -102,6 +103,84 @@ static enum command_kind parse_retest(struct command *c, const struct word *w)
 	return COMMAND_RETEST;
 }
 
+/* ×N, xN; *ret_n up to a million, whatever stands there. */
+static bool is_times(const struct word *w, int *ret_n)
+{
+	static const char times[] = "×";
+	size_t n_sign =
+	    w->n > 2 && memcmp(w->p, times, sizeof(times) - 1) == 0 ? sizeof(times) - 1 : 1;
+	int n = 0;
+
+	if (w->n <= n_sign || (n_sign == 1 && tolower((unsigned char)*w->p) != 'x'))
+		return false;
+	for (size_t i = n_sign; i < w->n; i++) {
+		if (!isdigit((unsigned char)w->p[i]))
+			return false;
+		if (n < 100000)
+			n = 10 * n + (w->p[i] - '0');
+	}
+	*ret_n = n;
+	return true;
+}
+
+/* The last word before *end, which moves to where the text before it ends. */
+static struct word take_last_word(const char *start, const char **end)
+{
+	struct word w = {.p = *end};
+
+	while (w.p > start && !isspace((unsigned char)w.p[-1]))
+		w.p--;
+	w.n = (size_t)(*end - w.p);
+	for (*end = w.p; *end > start && isspace((unsigned char)(*end)[-1]);)
+		--*end;
+	return w;
+}
+
+/* Takes "×N" or "on ACCELERATOR" off the end of a text; false: neither stands there. */
+static bool take_option(struct command *c, bool *has_rounds, const char *start, const char **end)
+{
+	const char *before = *end;
+	struct word last = take_last_word(start, &before), on;
+
+	if (before == start)
+		return false;
+	if (!*has_rounds && is_times(&last, &c->n_rounds)) {
+		*has_rounds = true;
+		*end = before;
+		return true;
+	}
+	on = take_last_word(start, &before);
+	if (c->word[0] || before == start || !is_word(&on, "on") ||
+	    !copy_lower(c->word, sizeof(c->word), last.p, last.n))
+		return false;
+	*end = before;
+	return true;
+}
+
+/* TEST [on ACCELERATOR] [×N]. A test's name may hold spaces, so the options are read from the end. It may stand
+ * in code, as the results comment shows it. */
+static enum command_kind parse_stress(struct command *c, const char *p, const char *end)
+{
+	bool has_rounds = false;
+	size_t n_ticks = 0;
+
+	c->n_rounds = STRESS_ROUNDS_USUAL;
+	p = skip_space(p, end);
+	while (end > p && isspace((unsigned char)end[-1]))
+		end--;
+	while (take_option(c, &has_rounds, p, &end))
+		;
+	while (
+	    p + 2 * n_ticks + 2 < end && p[n_ticks] == '`' && end[-1 - (ptrdiff_t)n_ticks] == '`')
+		n_ticks++;
+	p += n_ticks;
+	end -= n_ticks;
+	if (p == end || (size_t)(end - p) >= sizeof(c->test))
+		return COMMAND_UNKNOWN;
+	memcpy(c->test, p, (size_t)(end - p));
+	return COMMAND_STRESS;
+}
+
 static enum command_kind parse_words(
     struct command *c, const struct word *verb, const struct word *w)
 {
@@ -117,10 +196,10 @@ static enum command_kind parse_words(
 	return COMMAND_UNKNOWN;
 }
 
-/* "@slug VERB [WORD]", nothing else on the line. False: it addresses somebody else. */
+/* "@slug VERB [WORD]" or stress with its own words, nothing else on the line. False: it addresses somebody else. */
 static bool parse_command(const struct spoken_line *l, const char *slug, struct command *ret)
 {
-	const char *p = l->text, *rest;
+	const char *p = l->text, *rest, *behind_verb;
 	struct word name = take_word(&p, l->end), verb, argument;
 	size_t n;
 
@@ -131,8 +210,11 @@ static bool parse_command(const struct spoken_line *l, const char *slug, struct 
 		return false;
 	rest = skip_space(p, l->end);
 	verb = take_word(&p, l->end);
+	behind_verb = p;
 	argument = take_word(&p, l->end);
-	if (skip_space(p, l->end) == l->end)
+	if (is_word(&verb, command_kind_name(COMMAND_STRESS)))
+		ret->kind = parse_stress(ret, behind_verb, l->end);
+	else if (skip_space(p, l->end) == l->end)
 		ret->kind = parse_words(ret, &verb, &argument);
 	if (ret->kind != COMMAND_UNKNOWN)
 		return true;

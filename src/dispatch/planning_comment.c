@@ -12,7 +12,7 @@
 #include "model/backoff.h"
 #include "model/trigger.h"
 
-enum { TRIES_MAX = 10, WORDS_MAX_BYTES = 4096 };
+enum { TRIES_MAX = 10, WORDS_MAX_BYTES = 8192 };
 
 /* ---- what it says ---- */
 
@@ -36,11 +36,14 @@ static void resolve(const struct config *c, struct asked_command *cmd)
 	cmd->result = COMMAND_DONE;
 	if (cmd->command.kind == COMMAND_UNKNOWN)
 		cmd->result = COMMAND_NOT_KNOWN;
-	else if (cmd->command.kind == COMMAND_RETEST && cmd->command.word[0])
+	else if (cmd->command.kind == COMMAND_STRESS &&
+		 (cmd->command.n_rounds < 1 || cmd->command.n_rounds > STRESS_ROUNDS_MAX))
+		cmd->result = COMMAND_ROUNDS;
+	else if (cmd->command.word[0])
 		look_up_accelerator(c, cmd);
 }
 
-/* "retest npu/model, status" */
+/* "retest npu/model, stress model/llama3 on npu ×10, status" */
 static char *words_of(const struct asked *a)
 {
 	struct buf out = BUF_INIT(WORDS_MAX_BYTES);
@@ -48,6 +51,11 @@ static char *words_of(const struct asked *a)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct command *c = &a->list[i].command;
 
+		if (c->kind == COMMAND_STRESS) {
+			buf_appendf(&out, "%sstress %s%s%s ×%d", i ? ", " : "", c->test,
+			    c->word[0] ? " on " : "", c->word, c->n_rounds);
+			continue;
+		}
 		buf_appendf(&out, "%s%s%s%s%s%s%s", i ? ", " : "", command_kind_name(c->kind),
 		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "",
 		    c->suite);

@@ -12,6 +12,7 @@ static const char *const kind_names[N_COMMAND_KINDS] = {
     [COMMAND_DECLINE] = "ok-to-test cancel",
     [COMMAND_STATUS] = "status",
     [COMMAND_HELP] = "?",
+    [COMMAND_STRESS] = "stress",
 };
 
 static const struct {

@@ -30,6 +30,8 @@ enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SI
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
 enum { NEEDS_HEAD = 1 << 0, NEEDS_BASE = 1 << 1 };
 
+enum { STRESS_ROUNDS_MAX = 20 }; /* how often one comment may have a test run, on each side */
+
 /* The bounds of a request. A longer list, name or text is not a request. */
 enum {
 	EXPERIMENT_TESTS_MAX = 500,

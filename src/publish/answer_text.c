@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "model/command.h"
+#include "model/statistics.h"
 #include "report/status.h"
 
 enum { WORD_MAX_CHARS = 80 };
@@ -37,6 +38,9 @@ static void say_list(struct buf *out, const struct comment_options *o)
 	    {"retest ACCELERATOR", "tests again on that one, whatever came of it"},
 	    {"retest ACCELERATOR/SUITE", "only on its runners that reported that suite"},
 	    {"cancel", "ends what runs for this head"},
+	    {"stress TEST [on ACCELERATOR] [×N]",
+		"members only: runs one test N times (10; at most 20) on this head and as often on "
+		"its merge base, and replies with both pass rates"},
 	    {"status", "one reply with what is known now"},
 	    {"ok-to-test", "members only: lets this head run where it is held; `ok-to-test SHA` "
 			   "names another, `ok-to-test cancel` takes it back"},
@@ -67,6 +71,30 @@ static void say_no_accelerator(struct buf *out, const json_t *c)
 	} else {
 		buf_append_char(out, '.');
 	}
+}
+
+static void say_no_test(struct buf *out, const json_t *c)
+{
+	const char *hint = json_get_str(c, "hint");
+
+	buf_append_str(out, "No job has reported one test ");
+	say_word(out, json_get_str(c, "test"));
+	buf_append_str(out, " for this head");
+	if (hint && *hint) {
+		buf_append_str(out, "; did you mean ");
+		say_word(out, hint);
+		buf_append_char(out, '?');
+	} else {
+		buf_append_char(out, '.');
+	}
+}
+
+static void say_stress_held(struct buf *out, const struct comment_options *o)
+{
+	buf_append_str(
+	    out, "This head is held, and a stress run releases nothing: a member has to say ");
+	say_command(out, o, "ok-to-test");
+	buf_append_str(out, " first.");
 }
 
 static void say_held(struct buf *out, const struct comment_options *o)
@@ -127,6 +155,26 @@ static void say_result(
 		buf_append_str(out, "GitHub did not say what this pull request is like now, so "
 				    "nothing was started. Please say it again later.");
 		break;
+	case COMMAND_NO_TEST:
+		say_no_test(out, c);
+		break;
+	case COMMAND_NO_RERUNS:
+		say_word(out, json_get_str(c, "test"));
+		buf_append_str(out,
+		    " cannot run again now: of the accelerators that reported it, none has a "
+		    "runner that takes reruns and has ended its first run.");
+		break;
+	case COMMAND_STRESS_HELD:
+		say_stress_held(out, o);
+		break;
+	case COMMAND_ROUNDS:
+		buf_append_str(out, "A test runs 1 to 20 times: ×1 to ×20.");
+		break;
+	case COMMAND_STRESS_BUSY:
+		buf_append_str(out,
+		    "Too many stress runs are under way: one for each comment, two for a pull "
+		    "request and ten in all. Please say it again when one has replied.");
+		break;
 	case COMMAND_SHARED:
 		buf_appendf(out,
 		    "Another open pull request, #%.20s, has the same head and shares its results, "
@@ -153,6 +201,87 @@ static void say_status(
 	buf_append_str(out, "\n\n");
 }
 
+/* ---- what a stress run came to ---- */
+
+/* One side's runs. Those that are lost say nothing of the test, so they are no failures. */
+struct side {
+	const char *name;
+	struct rate passed;
+	int n_lost;
+	double low, high; /* 95 % */
+};
+
+static struct side side_of(const json_t *accelerator, const char *key, const char *name)
+{
+	const json_t *o = json_object_get(accelerator, key);
+	struct side s = {.name = name};
+
+	s.passed.n_hits = (int)json_get_int(o, "passed", 0);
+	s.passed.n = s.passed.n_hits + (int)json_get_int(o, "failed", 0);
+	s.n_lost = (int)json_get_int(o, "lost", 0);
+	rate_interval(s.passed, &s.low, &s.high);
+	return s;
+}
+
+static int percent(double share)
+{
+	return (int)(100 * share + 0.5);
+}
+
+/* "head 3 of 10 passed (30 %, 11–60 %)" */
+static void say_side(struct buf *out, const struct side *s)
+{
+	if (s->passed.n == 0) {
+		buf_appendf(out, "%s gave no result", s->name);
+		return;
+	}
+	buf_appendf(out, "%s %d of %d passed (%d %%, %d–%d %%)", s->name, s->passed.n_hits,
+	    s->passed.n, percent((double)s->passed.n_hits / s->passed.n), percent(s->low),
+	    percent(s->high));
+	if (s->n_lost)
+		buf_appendf(
+		    out, " and %d run%s gave no result", s->n_lost, s->n_lost == 1 ? "" : "s");
+}
+
+static const char *meaning_of(const struct side *head, const struct side *base)
+{
+	if (head->passed.n == 0 || base->passed.n == 0)
+		return "Without results on both sides there is nothing to compare.";
+	if (head->high < base->low)
+		return "The intervals are apart: it fails more often here than on the merge base.";
+	if (base->high < head->low)
+		return "The intervals are apart: it passes more often here than on the merge base.";
+	return "The intervals overlap: these runs show no difference.";
+}
+
+/* "- `model/llama3` on Ascend NPU: head …, merge base …. The intervals …" */
+static void say_stress(struct buf *out, const json_t *stress, const struct change_view *v)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(stress, "accelerators"), i, one)
+	{
+		const char *name = json_get_str(one, "accelerator");
+		const struct accelerator_view *a =
+		    v && name ? change_view_accelerator(v, name) : NULL;
+		struct side head = side_of(one, "head", "head"),
+			    base = side_of(one, "base", "merge base");
+
+		buf_append_str(out, "- ");
+		say_word(out, json_get_str(stress, "test"));
+		buf_append_str(out, " on ");
+		escape_markdown_label(out, a ? a->title : name, WORD_MAX_CHARS, MARKDOWN_TEXT);
+		buf_append_str(out, ": ");
+		say_side(out, &head);
+		buf_append_str(out, ", ");
+		say_side(out, &base);
+		buf_appendf(out, ". %s\n", meaning_of(&head, &base));
+	}
+	buf_append_str(
+	    out, "\nIn brackets: the share that passed, and its 95 % interval (Wilson).\n\n");
+}
+
 /* ---- all of it ---- */
 
 bool answer_needs_view(const json_t *facts)
@@ -160,6 +289,8 @@ bool answer_needs_view(const json_t *facts)
 	json_t *c;
 	size_t i;
 
+	if (json_object_get(facts, "stress"))
+		return true;
 	json_array_foreach(json_object_get(facts, "commands"), i, c)
 	{
 		if (command_kind_parse(json_get_str(c, "kind")) == COMMAND_STATUS)
@@ -170,8 +301,10 @@ bool answer_needs_view(const json_t *facts)
 
 char *answer_marker(const json_t *facts)
 {
-	return xasprintf(
-	    "<!-- outpost:reply:%lld -->", (long long)json_get_int(facts, "comment", 0));
+	/* A stress run's reply comes behind the one, if any, that the comment got at once. */
+	return xasprintf("<!-- outpost:reply:%lld%s -->",
+	    (long long)json_get_int(facts, "comment", 0),
+	    json_object_get(facts, "stress") ? ":stress" : "");
 }
 
 char *answer_text(const json_t *facts, const struct change_view *v, const struct comment_options *o)
@@ -183,6 +316,8 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 	size_t i;
 
 	buf_appendf(&out, "%s\n", marker);
+	if (json_object_get(facts, "stress"))
+		say_stress(&out, json_object_get(facts, "stress"), v);
 	json_array_foreach(json_object_get(facts, "commands"), i, c)
 	{
 		enum command_kind kind = command_kind_parse(json_get_str(c, "kind"));

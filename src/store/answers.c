@@ -60,6 +60,7 @@ static json_t *command_json(const struct asked_command *c)
 	json_set_str(o, "kind", command_kind_name(c->command.kind));
 	json_set_str(o, "word", c->command.word);
 	json_set_str(o, "suite", c->command.suite);
+	json_set_str(o, "test", c->command.test);
 	json_set_str(o, "result", command_result_name(c->result));
 	json_set_str(o, "hint", c->hint);
 	return o;

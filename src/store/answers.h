@@ -16,7 +16,8 @@ struct answer_place {
 void reaction_put(struct db *d, const struct answer_place *at, const char *content, int64_t now_ms);
 /* One reply that tells what came of the commands, as far as a reaction does not. Its text is
  * made when it is sent: the row's text is JSON, {"comment": ID, "commands": [{"kind", "word",
- * "suite", "result", "hint"}, …]}. */
+ * "suite", "test", "result", "hint"}, …]}. The reply that stress_answer() queues later (store/stress_command.h) has
+ * "stress" instead of "commands". */
 void reply_put(struct db *d, const struct answer_place *at, const struct asked_command *list,
     size_t n, int64_t now_ms);
 /* One reply with what came of a `stress`: the row's text is JSON, {"comment": ID, "stress": facts}

@@ -64,7 +64,6 @@ void experiments_drop(struct db *d, int64_t change_id);
 
 /* ---- `stress`: one test many times, on the head and on its merge base ---- */
 
-enum { STRESS_ROUNDS_MAX = 20 };
 struct stress {
 	int64_t command_id;      /* the comment that asks */
 	int64_t change_id;       /* of a pull request, open */

@@ -4,13 +4,13 @@
 
 #include "base/alloc.h"
 #include "store/answers.h"
-#include "store/closing.h"
 #include "store/delivery_row.h"
 #include "store/key.h"
 #include "store/plan_apply.h"
 #include "store/requests.h"
 #include "store/retest.h"
 #include "store/stored_change.h"
+#include "store/stress_command.h"
 
 #define HOUR_MS (INT64_C(3600) * 1000)
 
@@ -164,6 +164,9 @@ static void run_one(struct running *r, struct asked_command *c)
 		o->n_cancelled += n;
 		c->result = n ? COMMAND_DONE : COMMAND_NOTHING_RUNS;
 		break;
+	case COMMAND_STRESS:
+		stress_command(r->d, &r->answer, c, o->now_ms);
+		break;
 	case COMMAND_RETEST: /* all of a comment's at once: retest() */
 	case COMMAND_STATUS:
 	case COMMAND_HELP:
@@ -191,25 +194,6 @@ static void run_all(struct running *r)
 	}
 	if (!r->op->spoken)
 		retest(r); /* Re-run, and outpostctl: no word was said */
-}
-
-int change_call_off(struct db *d, const struct comment_place *at, const char *by)
-{
-	struct stored_pull pull = pull_find(d, at->repository, at->number);
-	char *why = xasprintf(CALLED_OFF_BY "%s", by);
-	struct plan plan = {
-	    .repository = (char *)at->repository,
-	    .pull.number = at->number,
-	    .event_ms = at->comment_ms,
-	    .event_type = "pull_request",
-	    .sent_action = "closed",
-	    .original_action = (char *)"cancel",
-	};
-	struct closing closing = {d, &plan, NULL, at->now_ms};
-	int n = pull.change_id ? closing_call_off(&closing, pull.change_id, why) : 0;
-
-	free(why);
-	return n;
 }
 
 /* ---- what is answered ---- */
@@ -304,6 +288,7 @@ static void refuse_for_author(struct running *r)
 		switch (c->command.kind) {
 		case COMMAND_OK_TO_TEST:
 		case COMMAND_DECLINE:
+		case COMMAND_STRESS:
 			c->result = COMMAND_FOR_MEMBERS;
 			break;
 		case COMMAND_RETEST:

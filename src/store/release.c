@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "store/cells_moved.h"
+#include "store/closing.h"
 #include "store/key.h"
 #include "store/plan_apply.h"
 #include "store/requests.h"
@@ -166,4 +167,23 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 		cells_moved(d, taken_back[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
 	free(taken_back);
 	return *ret_n > 0 || n_taken_back > 0;
+}
+
+int change_call_off(struct db *d, const struct comment_place *at, const char *by)
+{
+	struct stored_pull pull = pull_find(d, at->repository, at->number);
+	char *why = xasprintf(CALLED_OFF_BY "%s", by);
+	struct plan plan = {
+	    .repository = (char *)at->repository,
+	    .pull.number = at->number,
+	    .event_ms = at->comment_ms,
+	    .event_type = "pull_request",
+	    .sent_action = "closed",
+	    .original_action = (char *)"cancel",
+	};
+	struct closing closing = {d, &plan, NULL, at->now_ms};
+	int n = pull.change_id ? closing_call_off(&closing, pull.change_id, why) : 0;
+
+	free(why);
+	return n;
 }

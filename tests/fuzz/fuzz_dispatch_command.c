@@ -93,7 +93,12 @@ static void check_command(const struct command *c)
 	assert(c->kind == COMMAND_OK_TO_TEST || !c->sha[0]);
 	assert(strlen(c->word) < COMMAND_WORD_BYTES && strlen(c->suite) < COMMAND_WORD_BYTES);
 	assert(!c->suite[0] || (c->kind == COMMAND_RETEST && c->word[0]));
-	assert(!c->word[0] || c->kind == COMMAND_RETEST || c->kind == COMMAND_UNKNOWN);
+	assert(!c->word[0] || c->kind == COMMAND_RETEST || c->kind == COMMAND_STRESS ||
+	       c->kind == COMMAND_UNKNOWN);
+	assert(strlen(c->test) < COMMAND_TEST_BYTES);
+	assert(!c->test[0] == (c->kind != COMMAND_STRESS));
+	assert(c->n_rounds >= 0 && c->n_rounds < 1000000);
+	assert(c->kind == COMMAND_STRESS || c->n_rounds == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

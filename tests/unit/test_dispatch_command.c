@@ -189,6 +189,68 @@ static void hears_that_it_is_taken_back(void **state)
 	    COMMAND_OK_TO_TEST);
 }
 
+static void reads_a_stress_run(void **state)
+{
+	static const struct {
+		const char *text, *test, *accelerator;
+		int n_rounds;
+	} cases[] = {
+	    {"model/llama3", "model/llama3", "", 10},
+	    {"model/llama3 ×5", "model/llama3", "", 5},
+	    {"model/llama3 x20", "model/llama3", "", 20},
+	    {"model/llama3  X7  \r\n", "model/llama3", "", 7},
+	    {"model/llama3 on NPU", "model/llama3", "npu", 10},
+	    {"model/llama3 on npu ×3", "model/llama3", "npu", 3},
+	    {"model/llama3 x3 on npu", "model/llama3", "npu", 3},
+	    {"`model/llama3` on npu", "model/llama3", "npu", 10},
+	    {"``a`b`` ×2", "a`b", "", 2},
+	    /* a name is kept as it is, with its spaces, its dtype and its brackets */
+	    {"unit/test_Op[cpu-a b] (bf16) ×2", "unit/test_Op[cpu-a b] (bf16)", "", 2},
+	    {"unit/runs on it on npu", "unit/runs on it", "npu", 10},
+	    {"unit/a x3 x4", "unit/a x3", "", 4},
+	    {"x3", "x3", "", 10},
+	    {"on npu", "on npu", "", 10},
+	    /* whether a number is allowed is answered in words */
+	    {"a ×0", "a", "", 0},
+	    {"a ×21", "a", "", 21},
+	    {"a x99999999999999999999", "a", "", 999999},
+	    {"a ×-1", "a ×-1", "", 10},
+	    {"a ×1.5", "a ×1.5", "", 10},
+	    {"a ×", "a ×", "", 10},
+	    {"a x", "a x", "", 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *text = xasprintf("@outpost-bot stress %s", cases[i].text);
+		struct command c = first_of(text);
+
+		assert_int_equal(c.kind, COMMAND_STRESS);
+		assert_string_equal(c.test, cases[i].test);
+		assert_string_equal(c.word, cases[i].accelerator);
+		assert_int_equal(c.n_rounds, cases[i].n_rounds);
+		free(text);
+	}
+}
+
+static void a_stress_run_names_a_test_that_fits(void **state)
+{
+	struct buf b = BUF_INIT(1 << 20);
+
+	(void)state;
+	assert_int_equal(kind_of("@outpost-bot stress"), COMMAND_UNKNOWN);
+	assert_int_equal(kind_of("@outpost-bot stress   "), COMMAND_UNKNOWN);
+	assert_int_equal(kind_of("@outpost-bot stressed a"), COMMAND_UNKNOWN);
+	assert_int_equal(kind_of("@outpost-bot stress a\x01 on npu"), COMMAND_STRESS);
+	buf_append_str(&b, "@outpost-bot stress ");
+	for (int i = 0; i < COMMAND_TEST_BYTES - 1; i++)
+		buf_append_char(&b, 'a');
+	assert_int_equal(strlen(first_of(buf_str(&b)).test), COMMAND_TEST_BYTES - 1);
+	buf_append_char(&b, 'a');
+	assert_int_equal(kind_of(buf_str(&b)), COMMAND_UNKNOWN);
+	buf_release(&b);
+}
+
 static void refuses_what_it_does_not_know(void **state)
 {
 	static const char *const texts[] = {
@@ -323,6 +385,8 @@ int main(void)
 	    cmocka_unit_test(finds_none),
 	    cmocka_unit_test(names_a_head),
 	    cmocka_unit_test(hears_that_it_is_taken_back),
+	    cmocka_unit_test(reads_a_stress_run),
+	    cmocka_unit_test(a_stress_run_names_a_test_that_fits),
 	    cmocka_unit_test(refuses_what_it_does_not_know),
 	    cmocka_unit_test(reads_each_command),
 	    cmocka_unit_test(hears_ten_of_a_comment),
