@@ -1,0 +1,171 @@
+// Names of tests that are commands for a shell, options, expressions for `pytest -k` or several lines, all the way round: a pull request
+// makes them red, Outpost sends experiments with these names, and outpost-runner (in its sandbox and without) and the GitHub workflow that vendors
+// copy run just these tests on the head and on the merge base. Nothing that a name says is done.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ActionsRun } from '../github/actions.mjs';
+import { startIssuer } from '../github/oidc.mjs';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Outpost, notBuilt } from './lib/outpost.mjs';
+import { Runner, runnerNotBuilt } from './lib/runner.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const VENDOR = 'Ascend/pytorch';
+const config = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../config');
+const noSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status !== 0 && 'bubblewrap does not work here';
+
+// Each is red on the head. Those that hold "base" are red on the merge base as well.
+const NAMES = [
+  'base $(touch ran)', '`touch ran` new', "base '; touch ran; '", 'new "; touch ran; "', 'base | touch ran & touch ran', 'new ${IFS}touch${IFS}ran', '--rootdir=/ base', '-k', '-', '--', '* base', '../../new',
+  'base not a or __import__("os").system("touch ran")', 'new[$((1+1))] %s %n', 'base {0} {{1}}', '${{ github.token }} base', '$OUTPOST_TESTS new', '\\\\n base \\', 'é\u00a0模型 base', '<b>new</b> &amp;', 'two\nlines base', `${'l'.repeat(4096)} base`, 'a\u2028b new',
+];
+// As Outpost keeps a name: on one line, at most 256 bytes.
+const kept = (name) => Buffer.from(name.replace(/[\n\t]/g, ' ')).subarray(0, 256).toString();
+// A name with a line separator of Unicode is left out of the file, so its test does not run again.
+const listed = NAMES.filter((name) => !name.includes('\u2028')).map(kept);
+
+// A suite that runs the tests of the list, or all, and leaves RESULTS/report.xml. Arguments: NAMES (a JSON file) RESULTS
+const SUITE = `
+import html, json, os, sys
+names = json.load(open(sys.argv[1], encoding='utf-8'))
+path = os.environ.get('OUTPOST_TESTS')
+wanted = open(path, encoding='utf-8', newline='\\n').read().split('\\n') if path else None
+kept = lambda name: name.replace('\\n', ' ').encode()[:256].decode('utf-8', 'ignore')
+side = os.environ.get('OUTPOST_EXPERIMENT_SIDE') or 'first'
+out = open(os.path.join(sys.argv[2], 'report.xml'), 'w', encoding='utf-8')
+print('<testsuite name="unit">', file=out)
+for name in names:
+    if wanted is not None and 'unit/' + kept(name) not in wanted:
+        continue
+    red = side != 'base' or 'base' in name
+    attribute = html.escape(name).replace('\\n', '&#10;')
+    print(f'<testcase name="{attribute}">' + (f'<failure message="expected {len(name)} of these, got none at all"/>' if red else '') + '</testcase>', file=out)
+print('</testsuite>', file=out)
+out.close()
+if path:
+    open(os.path.join(sys.argv[2], 'list.txt'), 'w', encoding='utf-8', newline='\\n').write('\\n'.join(wanted))
+print('side', side)
+`;
+
+describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotBuilt }, () => {
+  let rig;
+  let issuer;
+  let outpost;
+  let folder;
+  let next = 50;
+
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'hostile-tests-'));
+    await fs.writeFile(path.join(folder, 'suite.py'), SUITE);
+    await fs.writeFile(path.join(folder, 'names.json'), JSON.stringify(NAMES));
+    [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    const common = { level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } } };
+    outpost = await Outpost.start({
+      rig, issuer,
+      accelerators: [
+        ...['plain', 'boxed'].map((name) => ({ name, title: name, ...common, runners: [{ name: 'farm', reruns: 'tests', pull: { labels: [], max_parallel: 2 } }] })),
+        { name: 'cloud', title: 'cloud', ...common, runners: [{ name: 'ci', reruns: 'tests', github: { repository: VENDOR, workflow: '.github/workflows/outpost.yml' } }] },
+      ],
+    });
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([issuer?.close(), rig?.close()]);
+    await fs.rm(folder, { recursive: true, force: true });
+  });
+
+  async function opened(accelerator) {
+    const pull = rig.openPull(UPSTREAM, { number: next++, labels: [`ciflow/crcr/${accelerator}`] });
+    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+    return pull;
+  }
+
+  // Every red cell is decided by what ran again: with the base its own words on the merge base, without it green there and red twice here.
+  async function decided(pull) {
+    const fits = (json) => json.verdicts.length === NAMES.length && json.verdicts.every(({ test: name, attribution }) => (name.includes('\u2028') ? true : attribution === (name.includes('base') || 'l'.repeat(256) === name ? 'BASE' : 'NEW')));
+    const view = await outpost.waitForApi(`pulls/${pull.number}`, fits, { timeout: 60_000 }).catch(async (error) => {
+      const { verdicts } = await outpost.api(`pulls/${pull.number}`);
+      throw new Error(`${error.message}\n${verdicts.map(({ test: name, attribution, status }) => `${status} ${attribution} ${JSON.stringify(name)}`).join('\n')}`);
+    });
+    assert.deepEqual(view.verdicts.map(({ test: name }) => name).sort(), NAMES.map(kept).sort());
+    return view;
+  }
+
+  const nothingRan = async (...places) => {
+    for (const place of places) assert.ok(!(await fs.readdir(place, { recursive: true })).some((file) => path.basename(file) === 'ran'), `${place}: a name was executed`);
+  };
+
+  for (const [accelerator, sandbox, skip] of [['plain', 'none', false], ['boxed', 'bubblewrap', noSandbox]])
+    test(`a machine, sandbox: ${sandbox}`, { skip }, async (t) => {
+      const runner = await Runner.start({
+        outpost, name: `machine-${accelerator}`, accelerator, steps: [{ name: 'test', run: `/usr/bin/python3 ${folder}/suite.py ${folder}/names.json "$OUTPOST_RESULTS"; grep -q '<failure' "$OUTPOST_RESULTS/report.xml" && exit 1 || exit 0` }],
+        config: { sandbox, ...(sandbox === 'bubblewrap' && { allow: { read: [folder] } }), report: { files: ['results/*.xml'] }, keep: 20 },
+      });
+      t.after(() => runner.close());
+      const pull = await opened(accelerator);
+      await decided(pull);
+      const ended = ({ accelerators: [{ experiments }] }) => experiments.every(({ state }) => !['planned', 'started'].includes(state));
+      await outpost.waitForApi(`pulls/${pull.number}`, ended);
+      const lists = {};
+      let nRefused = 0;
+      for (const job of await runner.jobs()) {
+        const { change, experiment } = JSON.parse(await runner.file(job, 'change.json'));
+        if (change.kind !== 'experiment') continue;
+        const { conclusion, message } = JSON.parse(await runner.file(job, 'result.json'));
+        if (conclusion === 'startup_failure') { // the one name that fits into no line, asked for alone
+          assert.match(message, /no test of the experiment has a name that fits into a line/);
+          nRefused++;
+          continue;
+        }
+        assert.equal(await runner.file(job, 'work/results/list.txt'), await runner.file(job, 'tests'));
+        lists[experiment.side] = (await runner.file(job, 'tests')).split('\n').slice(0, -1).sort();
+        assert.equal(change.head_sha, experiment.sha);
+        assert.equal(experiment.sha === pull.headSha, experiment.side === 'head');
+        assert.match(await runner.file(job, 'log'), /tests left out, because their names hold control characters: 1$/m);
+      }
+      const all = listed.map((name) => `unit/${name}`).sort();
+      assert.deepEqual(lists, { head: all, base: all });
+      assert.ok(nRefused > 0, 'an empty list never means all tests');
+      await nothingRan(runner.dir, folder);
+    });
+
+  test('GitHub Actions: the workflow that vendors copy', async () => {
+    const vendor = path.join(folder, 'vendor');
+    const upstream = path.join(folder, 'upstream');
+    await fs.mkdir(path.join(vendor, '.github'), { recursive: true });
+    await fs.mkdir(upstream);
+    await fs.writeFile(path.join(upstream, 'VERSION'), 'the code under test\n');
+    await fs.copyFile(path.join(config, 'client/outpost-report'), path.join(vendor, '.github/outpost-report'));
+    for (const file of ['suite.py', 'names.json']) await fs.copyFile(path.join(folder, file), path.join(vendor, file));
+    const file = path.join(folder, 'outpost.yml');
+    const jobs = [{ job: 'ops', runs_on: ['self-hosted'], run: `/usr/bin/python3 $VENDOR/suite.py $VENDOR/names.json $RESULTS; find "$GITHUB_WORKSPACE" -name ran; ! grep -q '<failure' $RESULTS/report.xml` }];
+    await fs.writeFile(file, (await fs.readFile(path.join(config, 'github/vendor-workflow.yml'), 'utf8')).replace(/^ {2}JOBS: \|\n( {4}.*\n)+/m, () => `  JOBS: |\n    ${JSON.stringify(jobs)}\n`));
+    let runId = 9000;
+    const run = async (where) => {
+      const event = await rig.waitForDispatch({ repository: VENDOR, where });
+      const done = await ActionsRun.run({ file, event, issuer, runId: ++runId, env: { OUTPOST_RETRIES: '0' }, repositories: { [VENDOR]: vendor, [UPSTREAM]: upstream } });
+      assert.equal(done.jobs.report.result, 'success', done.log('report'));
+      assert.doesNotMatch(done.log('test'), /\/ran$/m, 'a name was executed');
+      return { event, log: done.log('test') };
+    };
+    const pull = await opened('cloud');
+    await run(({ client_payload: { payload } }) => payload.number === pull.number);
+    for (const side of ['head', 'base']) {
+      const { event: { client_payload: { event_type: type, payload, outpost: { experiment } } }, log } = await run(({ client_payload: { outpost: one } }) => one.experiment?.side === side);
+      assert.deepEqual([type, payload.action, payload.head_sha], ['experiment', 'experiment', experiment.sha]);
+      assert.deepEqual(experiment.tests.toSorted(), NAMES.map((name) => `unit/${kept(name)}`).sort());
+      assert.deepEqual(experiment.jobs, ['ops']);
+      assert.match(log, new RegExp(`checked out ${UPSTREAM} ${experiment.sha}`));
+      assert.match(log, new RegExp(`^side ${side}$`, 'm'));
+    }
+    await decided(pull);
+    await nothingRan(folder);
+  });
+});
