@@ -207,8 +207,9 @@ static void on_answer(struct agent *a)
 	lease_offer_release(&offer);
 }
 
-/* With --once a refusal is the end, because nobody waits until a token or a file is put right. A token
- * that was rotated meanwhile is tried first: the file has been read again by now. */
+/* With --once the program ends when the server refuses its token or its request: trying again later is
+ * only of use to a program that keeps running while an operator corrects the file. If the token file holds
+ * another token than the refused one, that token is tried first. */
 static bool is_end_of_once(const struct agent *a)
 {
 	enum server_word word = a->claim.call.word;

@@ -1,8 +1,10 @@
-/* The lines of a Markdown comment that its writer says in plain words, as GitHub shows them. Pure.
+/* Finds the lines of a Markdown comment that GitHub shows as plain text of its writer. Only such a line
+ * can be a command. Pure.
  *
- * Rule guarded here: what a reader sees as a quotation, as code, as maths, in a footnote, struck out,
- * or not at all was not said. This is no Markdown parser: the trackers below do not know of each
- * other, each errs on the side of "not said", and a line counts when none objects. */
+ * A line is not plain text if GitHub shows it as a quotation, code, maths, a footnote or struck out, or
+ * does not show it. This is not a Markdown parser: each tracker below looks for one of these forms and
+ * does not know about the others. In doubt a tracker rejects the line. A line counts if no tracker
+ * rejects it. */
 #ifndef DISPATCH_SPOKEN_H
 #define DISPATCH_SPOKEN_H
 

@@ -42,7 +42,7 @@ static uint64_t mixed(uint64_t h)
 	return h ^ (h >> 33);
 }
 
-/* Where the group's entry is if no other took its place. */
+/* The place of the group's entry, unless another group's entry is already there. */
 static size_t home_of(const struct http_group_amounts *t, const struct http_client_group *g)
 {
 	uint64_t half[2];

@@ -1,6 +1,6 @@
-/* Which requests share one client's part of what everybody uses: connections, memory for bodies,
- * followers of a log, waiting pages. A client is one IPv4 address or one IPv6 /64, because a
- * single subscriber gets at least a /64 (RFC 6177) and may use every address in it.
+/* Groups requests by client, so that one client cannot use up the connections, the memory for bodies, the
+ * followers of logs or the places of waiting pages. A client is one IPv4 address or one IPv6 /64, because
+ * a single subscriber gets at least a /64 (RFC 6177) and can use every address in it.
  *
  * Thread: loop, every function. */
 #ifndef HTTP_CLIENT_GROUP_H
@@ -17,30 +17,30 @@ struct http_client_group {
 
 struct http_request;
 
-/* The group of http_client_address(): behind a trusted proxy that of the client which
- * X-Forwarded-For names, else that of the peer. All requests on unix sockets are one group of
- * their own. Valid as long as the request; also after its client has left. */
+/* The group of http_client_address(): behind a trusted proxy this is the client named in X-Forwarded-For,
+ * otherwise the peer. All requests on unix sockets are one group. The function may be called as long as
+ * the request exists, also after its client closed the connection. */
 struct http_client_group http_client_group(const struct http_request *r);
 /* The group of an address; IPv4 is mapped (::ffff:192.0.2.1). */
 struct http_client_group http_client_group_of(const uint8_t address[16]);
 bool http_client_group_equal(const struct http_client_group *a, const struct http_client_group *b);
 
-/* An amount per group, e.g. how many connections each has. A group without an entry has the
- * amount 0, and an entry goes when its amount becomes 0, so the table is as large as what is
- * counted. The hash is seeded, so that nobody can choose addresses that collide. */
+/* A table with an amount for each group, for example its number of connections. A group without an entry
+ * has the amount 0, and an entry is removed when its amount becomes 0, so the table only holds groups
+ * that use something. The hash is seeded, so that a client cannot choose addresses that collide. */
 struct http_group_amounts;
 struct http_group_amounts *http_group_amounts_new(void);
 void http_group_amounts_free(struct http_group_amounts *t); /* NULL is fine */
 int64_t http_group_amount(const struct http_group_amounts *t, const struct http_client_group *g);
-/* Adds n; a negative n gives back what was added before. */
+/* Adds n. A negative n subtracts an amount that was added before. */
 void http_group_amount_add(
     struct http_group_amounts *t, const struct http_client_group *g, int64_t n);
-/* Adds n unless the sum would pass `limit`; then it adds nothing and returns false. */
+/* Adds n and returns true, or returns false and adds nothing if the sum would be above `limit`. */
 bool http_group_amount_take(
     struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit);
-/* Removes every group whose amount is not above `limit`. */
+/* Removes the groups whose amount is `limit` or less. */
 void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit);
-/* How many groups have an amount. */
+/* The number of groups with an amount other than 0. */
 size_t http_group_amounts_n(const struct http_group_amounts *t);
 
 #endif
