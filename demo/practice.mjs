@@ -6,7 +6,7 @@
 //   practice pull N                    a contributor opens pull request N
 //   practice close N                   and closes it
 //   practice workflow N REPOSITORY     runs the workflow in that folder on what N's dispatch brought, as GitHub Actions would
-//   practice wait N ACCELERATOR        until its results of N are there; prints them
+//   practice wait N ACCELERATOR        until its results of N are there, experiments included; prints them
 //   practice stop
 import { spawn } from 'node:child_process';
 import { existsSync, openSync, readFileSync } from 'node:fs';
@@ -66,8 +66,9 @@ async function serve(folder) {
     async wait(number, name) {
       const view = await until(async () => {
         const { status, json } = await outpost.get(`/api/v1/pulls/${number}`);
-        const dispatches = status === 200 && json.accelerators.find((one) => one.name === name)?.dispatches;
-        return dispatches && ['done', 'failed', 'expired'].includes(dispatches[0].state) && json;
+        const one = status === 200 && json.accelerators.find((each) => each.name === name);
+        const isOver = one && ['done', 'failed', 'expired'].includes(one.dispatches[0].state);
+        return isOver && !one.experiments?.some(({ state }) => ['planned', 'started'].includes(state)) && json;
       }, { timeout: WAIT, what: `${name} has results of ${number}` });
       return view.verdicts.filter((one) => one.accelerator === name).map(({ suite, test, status, message }) => `${name}: ${suite}/${test} ${status}${message ? ` (${message})` : ''}`).join('\n');
     },

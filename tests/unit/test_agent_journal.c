@@ -101,6 +101,40 @@ static void the_second_agent_is_refused(void **state)
 	journal_close(&one);
 }
 
+/* The largest list of tests that an experiment may have, each byte of which may need two in JSON. */
+static void the_largest_experiment_comes_back(void **state)
+{
+	struct journal j = opened();
+	struct lease_offer o = offer("lease1"), back;
+	struct experiment_request *x = xcalloc(1, sizeof(*x));
+	struct error e = {0};
+	char *folder;
+
+	(void)state;
+	*x = (struct experiment_request){.id = 1,
+	    .of = xstrdup("d0"),
+	    .sha = xstrdup(o.head_sha),
+	    .tests = xcalloc(EXPERIMENT_TESTS_MAX + 1, sizeof(char *)),
+	    .jobs = strv_copy(NULL)};
+	for (size_t i = 0; i < EXPERIMENT_TESTS_MAX; i++) {
+		x->tests[i] = xmalloc(EXPERIMENT_TEST_MAX_BYTES + 1);
+		memset(x->tests[i], '"', EXPERIMENT_TEST_MAX_BYTES);
+		x->tests[i][EXPERIMENT_TEST_MAX_BYTES] = '\0';
+	}
+	o.kind = CHANGE_EXPERIMENT;
+	o.experiment = x;
+	assert_int_equal(journal_add(&j, &o, &folder, &e), 0);
+	if (journal_read_offer(folder, &back, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(
+	    strv_len((const char *const *)back.experiment->tests), EXPERIMENT_TESTS_MAX);
+	assert_string_equal(back.experiment->tests[EXPERIMENT_TESTS_MAX - 1], x->tests[0]);
+	lease_offer_release(&back);
+	lease_offer_release(&o);
+	free(folder);
+	journal_close(&j);
+}
+
 static void a_claim_keeps_its_id_until_it_is_over(void **state)
 {
 	struct journal j = opened();
@@ -303,6 +337,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(the_second_agent_is_refused),
+	    TEST(the_largest_experiment_comes_back),
 	    TEST(a_claim_keeps_its_id_until_it_is_over),
 	    TEST(a_damaged_claim_is_a_new_one),
 	    TEST(a_lease_has_one_folder),
