@@ -127,6 +127,7 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
         assert.equal(await runner.file(job, 'work/results/list.txt'), await runner.file(job, 'tests'));
         lists[experiment.side] = (await runner.file(job, 'tests')).split('\n').slice(0, -1).sort();
         assert.equal(change.head_sha, experiment.sha);
+        assert.equal(change.change_url, `${outpost.url}/pulls/${pull.number}`);
         assert.equal(experiment.sha === pull.headSha, experiment.side === 'head');
         assert.match(await runner.file(job, 'log'), /tests left out, because their names hold control characters: 1$/m);
       }
@@ -158,10 +159,11 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
     const pull = await opened('cloud');
     await run(({ client_payload: { payload } }) => payload.number === pull.number);
     for (const side of ['head', 'base']) {
-      const { event: { client_payload: { event_type: type, payload, outpost: { experiment } } }, log } = await run(({ client_payload: { outpost: one } }) => one.experiment?.side === side);
+      const { event: { client_payload: { event_type: type, payload, outpost: { experiment, change_url: url } } }, log } = await run(({ client_payload: { outpost: one } }) => one.experiment?.side === side);
       assert.deepEqual([type, payload.action, payload.head_sha], ['experiment', 'experiment', experiment.sha]);
       assert.deepEqual(experiment.tests.toSorted(), NAMES.map((name) => `unit/${kept(name)}`).sort());
       assert.deepEqual(experiment.jobs, ['ops']);
+      assert.equal(url, `${outpost.url}/pulls/${pull.number}`, 'for people: the pull request that it explains');
       assert.match(log, new RegExp(`checked out ${UPSTREAM} ${experiment.sha}`));
       assert.match(log, new RegExp(`^side ${side}$`, 'm'));
     }
