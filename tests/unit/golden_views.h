@@ -61,10 +61,10 @@ static inline struct verdict_view *golden_fail(struct change_view *v, size_t acc
     const char *test, enum attribution why, const char *message)
 {
 	static const char *const reasons[] = {[ATTRIBUTION_KNOWN] = "an issue is registered for it",
-	    [ATTRIBUTION_BASE] = "red on the merge base 5eeaadb",
-	    [ATTRIBUTION_FLAKY] = "it passed on this very commit, too",
+	    [ATTRIBUTION_BASE] = "red on the merge base 5eeaadb, too",
+	    [ATTRIBUTION_FLAKY] = "passed when it ran again on this commit",
 	    [ATTRIBUTION_NEW] = "green on the merge base 5eeaadb",
-	    [ATTRIBUTION_UNCLASSIFIED] = "not tested on the merge base, nor shortly before it"};
+	    [ATTRIBUTION_UNCLASSIFIED] = "not tested on the merge base"};
 	struct verdict_view *w = golden_cell(v, accelerator, test);
 
 	w->status = TEST_FAIL;
@@ -226,7 +226,8 @@ static inline struct change_view *golden_rerunning(void)
 	w->is_rerunning = true;
 	w = golden_fail(
 	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
-	golden_reason(w, "likely flaky: seen elsewhere", 3801);
+	golden_reason(
+	    w, "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
 	w->is_rerunning = true;
 	w = golden_fail(
 	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
@@ -244,7 +245,7 @@ static inline struct change_view *golden_settled_by_rerun(void)
 	    "green on the merge base 5eeaadb, and red twice here", 6002);
 	golden_reason(
 	    golden_fail(v, NPU, "qwen2", ATTRIBUTION_FLAKY, "TimeoutError: no answer within 600 s"),
-	    "it passed on this very commit, too", 6001);
+	    "passed when it ran again on this commit", 6001);
 	return v;
 }
 
@@ -254,7 +255,7 @@ static inline struct change_view *golden_confirmed_on_base(void)
 
 	golden_reason(
 	    golden_fail(v, HPU, "bert", ATTRIBUTION_BASE, "IndexError: index 7 is out of bounds"),
-	    "red on the merge base 5eeaadb", 6004);
+	    "red on the merge base 5eeaadb, too", 6004);
 	return v;
 }
 
@@ -265,7 +266,7 @@ static inline struct change_view *golden_likely_flaky(void)
 
 	golden_reason(golden_fail(v, XPU, "qwen2", ATTRIBUTION_UNCLASSIFIED,
 			  "TimeoutError: no answer within 600 s"),
-	    "likely flaky: seen elsewhere", 3801);
+	    "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
 	return v;
 }
 
