@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/failure_text.h"
+#include "model/failure_word.h"
 
 /* Sorted; lower case. The kinds of devices among them: that one of them had an error is what each of
  * its failures says. */
@@ -88,12 +89,28 @@ static bool is_specific(const char *p, size_t n)
 	return !bsearch(word, WORDS, ARRAY_LEN(WORDS), sizeof(*WORDS), compare);
 }
 
-static bool says_no_more(const char *text)
+/* Whether one of the phrases begins at one of the words. Lower case, but for placeholders. */
+static bool has_phrase(const char *text, const char *const *phrases, size_t n)
 {
-	for (size_t i = 0; i < ARRAY_LEN(PHRASES); i++)
-		if (strcasestr(text, PHRASES[i]))
-			return true;
+	for (const char *p = text; *p; p++) {
+		if (p > text && failure_is_word(p[-1]))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (*p == phrases[i][0] && strncmp(p, phrases[i], strlen(phrases[i])) == 0)
+				return true;
+	}
 	return false;
+}
+
+/* free(). The placeholder stays as it is. */
+static char *lower_case(const char *text, char keep)
+{
+	char *lower = xstrdup(text);
+
+	for (char *p = lower; *p; p++)
+		if (*p >= 'A' && *p <= 'Z' && (*p != keep || failure_is_word(p[1])))
+			*p = (char)(*p + 'a' - 'A');
+	return lower;
 }
 
 static bool has_specific_word(const char *p)
@@ -142,25 +159,24 @@ static const char *const INFRASTRUCTURE[] = {"no space left on device", "disk qu
 
 bool failure_text_is_infrastructure(const char *text)
 {
-	bool is_it = false;
-	char *lower, *device;
+	char *lower = text ? lower_case(text, 0) : NULL;
+	const char *device = lower ? strstr(lower, "device") : NULL; /* "device 3 of npu-7 lost" */
+	bool is_it =
+	    lower &&
+	    (has_phrase(lower, INFRASTRUCTURE, ARRAY_LEN(INFRASTRUCTURE)) ||
+		(strncmp(lower, "killed", 6) == 0 && !lower[6 + strspn(lower + 6, " .")]) ||
+		(device && strstr(device, " lost")));
 
-	if (!text)
-		return false;
-	lower = xstrdup(text);
-	for (char *p = lower; *p; p++)
-		if (*p >= 'A' && *p <= 'Z')
-			*p = (char)(*p + 'a' - 'A');
-	for (size_t i = 0; i < ARRAY_LEN(INFRASTRUCTURE) && !is_it; i++)
-		is_it = strstr(lower, INFRASTRUCTURE[i]);
-	device = strstr(lower, "device"); /* "device 3 of npu-7 lost" */
-	is_it |= device && strstr(device, " lost");
-	is_it |= strncmp(lower, "killed", 6) == 0 && !lower[6 + strspn(lower + 6, " .")];
 	free(lower);
 	return is_it;
 }
 
 bool failure_text_is_general(const char *normalised)
 {
-	return !normalised || says_no_more(normalised) || !has_specific_word(normalised);
+	char *lower = normalised ? lower_case(normalised, FAILURE_PLACEHOLDER) : NULL;
+	bool is_general = !lower || has_phrase(lower, PHRASES, ARRAY_LEN(PHRASES)) ||
+			  !has_specific_word(normalised);
+
+	free(lower);
+	return is_general;
 }

@@ -91,11 +91,13 @@ static void add_parts(struct own_name *o, const char *name)
 
 static bool is_own(const struct own_name *o, const char *p, size_t n)
 {
-	size_t kept = stem(p, n);
+	for (size_t i = 0; i < o->n; i++) {
+		const struct part *part = &o->parts[i];
 
-	for (size_t i = 0; i < o->n; i++)
-		if (o->parts[i].n == kept && memcmp(o->parts[i].p, p, kept) == 0)
+		if (part->n <= n && memcmp(part->p, p, part->n) == 0 &&
+		    (part->n == n || stem(p, n) == part->n))
 			return true;
+	}
 	return false;
 }
 

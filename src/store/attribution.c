@@ -11,8 +11,10 @@
 
 enum {
 	DEFAULT_DISTANCE = 20,
-	SIMILAR_MAX = 100,  /* changes that one report makes due */
-	SIMILAR_CELLS = 20, /* so many of its cells are looked for elsewhere */
+	SIMILAR_MAX = 100,    /* changes that one report makes due */
+	SIMILAR_CHANGES = 24, /* that had one message */
+	KEYS_READ = 200,      /* failures whose messages are looked for in other tests */
+	SIMILAR_CELLS = 20,   /* so many of its cells are looked for elsewhere */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -264,21 +266,26 @@ static void excused_by(struct db *d, int64_t change_id, const char *accelerator,
  * seemed to. */
 static void meant_less_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	tell(
-	    d, db_exec(d,
-		   NOTE_ALL
-		   "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT key FROM failure"
-		   "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) o"
-		   " CROSS JOIN failure f ON f.key = o.key AND f.change_id <> ?2"
-		   " CROSS JOIN change c ON c.id = f.change_id"
-		   " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = f.accelerator"
-		   "  AND v.test_id = f.test_id"
-		   " WHERE c.kind = 'pull_request' AND c.state = 'open'"
-		   " AND v.attribution IN ('BASE', 'FLAKY') AND NOT EXISTS (SELECT 1 FROM failure s"
-		   "  WHERE s.key = f.key AND s.change_id = ?2 AND s.test_id = f.test_id)"
-		   " LIMIT ?4" ALL_NOTED,
-		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_MAX),
-		   V_INT(SIMILAR_CELLS)));
+	tell(d,
+	    db_exec(d,
+		NOTE_ALL
+		"WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
+		"  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5)),"
+		/* the newest changes that had each key: one step of the index each */
+		" had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
+		"   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
+		"   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
+		"  WHERE id IS NOT NULL AND n < ?4)"
+		" SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
+		" WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		" AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
+		"   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
+		"  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
+		"   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
+		"  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
+		"   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
+		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES),
+		V_INT(KEYS_READ), V_INT(SIMILAR_CELLS)));
 }
 
 void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)

@@ -8,6 +8,7 @@ enum {
 	INCIDENTS_MAX = 24,   /* changes that had one key, the newest */
 	OUTAGE_MIN_TESTS = 5, /* of a job, so that "most of its tests" means something */
 	OUTAGE_MIN_CHANGES = 3,
+	ROWS_OF_CHANGE_MAX = 50, /* that are looked at, of one key */
 };
 static const int64_t OUTAGE_MS = INT64_C(12) * 3600 * 1000;
 
@@ -63,11 +64,12 @@ static enum relation relate(
 		V_INT(f->facts.mark.key), V_INT(change_id), V_INT(f->test_id)))
 		return SAME_INCIDENT;
 	if (db_has(c->d,
-		"SELECT 1 FROM failure f CROSS JOIN verdict v ON v.change_id = ?2 AND "
-		"v.accelerator = f.accelerator"
-		" AND v.test_id = ?3 WHERE f.key = ?1 AND f.change_id = ?2 AND v.status = 'PASS' "
-		"LIMIT 1",
-		V_INT(f->facts.mark.key), V_INT(change_id), V_INT(f->test_id)))
+		"SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 "
+		"LIMIT ?4) f"
+		" CROSS JOIN verdict v ON v.change_id = ?2 AND v.accelerator = f.accelerator"
+		" AND v.test_id = ?3 WHERE v.status = 'PASS' LIMIT 1",
+		V_INT(f->facts.mark.key), V_INT(change_id), V_INT(f->test_id),
+		V_INT(ROWS_OF_CHANGE_MAX)))
 		return OTHER_TESTS_WHILE_IT_PASSED;
 	return OTHER_TESTS;
 }
@@ -76,10 +78,11 @@ static bool is_of_now(
     const struct attribution_case *c, const struct red_failure *f, int64_t change_id)
 {
 	return db_has(c->d,
-	    "SELECT 1 FROM failure WHERE key = ?1 AND change_id = ?2 AND accelerator = ?3 AND "
-	    "at_ms >= ?4 LIMIT 1",
+	    "SELECT 1 FROM (SELECT accelerator, at_ms FROM failure WHERE key = ?1 AND change_id = "
+	    "?2 LIMIT ?5)"
+	    " WHERE accelerator = ?3 AND at_ms >= ?4 LIMIT 1",
 	    V_INT(f->facts.mark.key), V_INT(change_id), V_TEXT(c->accelerator),
-	    V_INT(c->now_ms - OUTAGE_MS));
+	    V_INT(c->now_ms - OUTAGE_MS), V_INT(ROWS_OF_CHANGE_MAX));
 }
 
 static bool is_first_of_author(const struct key_use *u, size_t i)
@@ -96,9 +99,12 @@ static void judge_words(
 	int n_passed = 0, n_unrelated = 0, n_now = 0;
 
 	for (size_t i = 0; i < u->n; i++) {
-		enum relation relation = relate(c, f, u->incidents[i].change_id);
+		enum relation relation;
 
-		if (relation == SAME_INCIDENT || !is_first_of_author(u, i))
+		if (!is_first_of_author(u, i))
+			continue;
+		relation = relate(c, f, u->incidents[i].change_id);
+		if (relation == SAME_INCIDENT)
 			continue;
 		n_unrelated++;
 		n_passed += relation == OTHER_TESTS_WHILE_IT_PASSED;

@@ -422,7 +422,7 @@ static const char VERSION_6[] =
     " AND event_type <> 'experiment';"
     /* keys are made of more than before: old ones would never be met again */
     "DELETE FROM failure;"
-    "CREATE INDEX failure_of_key ON failure (key, change_id, accelerator, test_id);"
+    "CREATE INDEX failure_of_key ON failure (key, change_id, test_id, accelerator);"
     "CREATE INDEX result_of_test ON result (job_id, test_id);";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
