@@ -11,6 +11,14 @@
 static const char *const RERUNS[] = {"none", "tests", "whole"};
 static const char *const SIDES[] = {"head", "base"};
 
+static const char *const STATES[N_EXPERIMENT_STATES] = {
+    "planned", "started", "done", "cancelled", "expired", "void"};
+
+const char *experiment_state_name(int i)
+{
+	return STATES[i];
+}
+
 const char *reruns_name(enum reruns r)
 {
 	return RERUNS[r];

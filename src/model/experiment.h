@@ -27,6 +27,11 @@ enum experiment_side { EXPERIMENT_HEAD, EXPERIMENT_BASE, N_EXPERIMENT_SIDES };
 const char *experiment_side_name(enum experiment_side s);     /* "head", "base" */
 enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SIDES: neither */
 
+/* How far an experiment is, in the words of the database and the API. */
+enum { N_EXPERIMENT_STATES = 6 };
+/* "planned", "started", "done", "cancelled", "expired", "void"; i below N_EXPERIMENT_STATES */
+const char *experiment_state_name(int i);
+
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
 enum { NEEDS_HEAD = 1 << 0, NEEDS_BASE = 1 << 1 };
 

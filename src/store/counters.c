@@ -1,5 +1,7 @@
 #include "store/counters.h"
 
+#include <string.h>
+
 static const char *const NAMES[COUNT_DISPATCHES] = {
     [COUNT_DELIVERIES_ACCEPTED] = "delivery.accepted",
     [COUNT_DELIVERIES_PLANNED] = "delivery.planned",
@@ -18,15 +20,25 @@ static const char *counter_name(int which, char *out, size_t out_bytes)
 	if (which < COUNT_LEASES)
 		snprintf(out, out_bytes, "dispatch.%s",
 		    dispatch_state_name((enum dispatch_state)(which - COUNT_DISPATCHES)));
-	else
+	else if (which < COUNT_EXPERIMENTS)
 		snprintf(out, out_bytes, "lease.%s",
 		    lease_state_name((enum lease_state)(which - COUNT_LEASES)));
+	else
+		snprintf(out, out_bytes, "experiment.%s",
+		    experiment_state_name(which - COUNT_EXPERIMENTS));
 	return out;
 }
 
 void counter_add(struct db *d, enum counter which, int64_t difference)
 {
 	db_counts(d)[which] += difference;
+}
+
+void counter_add_experiment(struct db *d, const char *state)
+{
+	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
+		if (strcmp(experiment_state_name(i), state) == 0)
+			counter_add(d, (enum counter)(COUNT_EXPERIMENTS + i), 1);
 }
 
 void counters_write(struct db *d)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "store/counters.h"
 #include "store/store.h"
 
 struct experiment_list experiments_take(struct rows *r)
@@ -61,6 +62,7 @@ int64_t experiment_insert(
 	for (size_t i = 0; i < n; i++)
 		db_exec(d, "INSERT INTO experiment_test (experiment_id, test_id) VALUES (?1, ?2)",
 		    V_INT(id), V_INT(tests[i]));
+	counter_add_experiment(d, "planned");
 	db_tell(d, STORE_DISPATCHES); /* its deadline */
 	return id;
 }
@@ -97,11 +99,13 @@ void experiment_end(
 	    "UPDATE experiment SET state = ?2, reason = ?3, ended_ms = COALESCE(ended_ms, ?4)"
 	    " WHERE id = ?1",
 	    V_INT(e->id), V_TEXT(state), V_TEXT(reason), V_INT(now_ms));
-	if (strcmp(e->state, state) != 0)
+	if (strcmp(e->state, state) != 0) {
+		counter_add_experiment(d, state);
 		log_event(LOG_INFO, "experiment_ended", LOG_I("experiment", e->id),
 		    LOG_S("accelerator", e->accelerator),
 		    LOG_S("side", experiment_side_name(e->side)), LOG_S("as", state),
 		    LOG_S("reason", reason ? reason : ""));
+	}
 	if (e->command_id)
 		stress_answer(d, e->command_id, now_ms);
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/strv.h"
 #include "store/cells_moved.h"
+#include "store/counters.h"
 #include "store/delivery_row.h"
 #include "store/experiment_rows.h"
 #include "store/job_row.h"
@@ -170,6 +171,7 @@ static void begin(
 	    "UPDATE experiment SET state = 'started', run_change_id = ?2, started_ms = ?3"
 	    " WHERE id = ?1",
 	    V_INT(e->id), V_INT(run_change_id), V_INT(now_ms));
+	counter_add_experiment(d, "started");
 	db_tell_change(d, e->change_id);
 	free(ref);
 }

@@ -70,6 +70,7 @@ struct get_totals {
 	    n_leases_cancelled;
 	/* accelerators: that the breaker does not count; whose state is red */
 	int64_t n_unhealthy, n_red;
+	int64_t n_experiments[N_EXPERIMENT_STATES]; /* that came into each state so far */
 	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
 	int64_t db_bytes;
 };

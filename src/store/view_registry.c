@@ -105,6 +105,8 @@ static int totals_run(struct store_query *q, struct db *d)
 	g->n_jobs = counts[COUNT_JOBS];
 	g->n_results = counts[COUNT_RESULTS];
 	g->n_open_changes = counts[COUNT_OPEN_CHANGES];
+	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
+		g->n_experiments[i] = counts[COUNT_EXPERIMENTS + i];
 	count_states(d, g);
 	g->oldest_accepted_ms = db_int(
 	    d, 0, "SELECT received_ms FROM delivery WHERE state = 'accepted' ORDER BY id LIMIT 1");

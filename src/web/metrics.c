@@ -61,6 +61,11 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
 		buf_appendf(out, "outpost_dispatches{state=\"%s\"} %lld\n",
 		    dispatch_state_name((enum dispatch_state)i), (long long)t->n_dispatches[i]);
+	buf_append_str(out, "# HELP outpost_experiments_total Experiments that came into a state.\n"
+			    "# TYPE outpost_experiments_total counter\n");
+	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
+		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n",
+		    experiment_state_name(i), (long long)t->n_experiments[i]);
 	put_gauge(out, "outpost_outbox_due", "Effects that are due.", s->outbox.n_due);
 	put_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.",
 	    s->outbox.n_waiting);

@@ -38,6 +38,22 @@ static void a_red_test_runs_again_on_both_sides(void **state)
 	claim_outbox_release(&c);
 }
 
+/* For /metrics: each state that an experiment comes into, also when the experiment itself is gone. */
+static void experiments_are_counted(void **state)
+{
+	struct get_totals t = {.now_ms = T0};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE);
+	change_sql("DELETE FROM experiment");
+	ASK_OK(store_get_totals, &t);
+	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
+		assert_int_equal(t.n_experiments[i],
+		    strstr("planned started done", experiment_state_name(i)) != NULL);
+}
+
 static void its_delivery_has_the_shape_of_a_webhook(void **state)
 {
 	struct get_delivery g = {.guid = NULL};
@@ -481,7 +497,7 @@ static void its_rows_go_with_the_change(void **state)
 		    " (SELECT COUNT(*) FROM result))",
 	    "[0,0,0,0,0,0,0]");
 	ASSERT_TEXT("SELECT group_concat(name || n) FROM counter WHERE n <> 0"
-		    " AND name NOT LIKE 'deliver%'",
+		    " AND name NOT LIKE 'deliver%' AND name NOT LIKE 'experiment.%'",
 	    "");
 }
 
@@ -491,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(a_red_test_runs_again_on_both_sides),
+	    T(experiments_are_counted),
 	    T(its_delivery_has_the_shape_of_a_webhook),
 	    T(nothing_runs_again_where_the_runner_does_not_take_it),
 	    T(the_base_follows_when_it_is_known),
