@@ -169,5 +169,15 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
     }
     await decided(pull);
     await nothingRan(folder);
+
+    // The name that fits into no line is asked for alone. A newer head makes that of no use.
+    const again = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { outpost: one } }) => one.experiment?.tests.length === 1 });
+    assert.deepEqual(again.client_payload.outpost.experiment.tests, ['unit/a\u2028b new']);
+    const newer = rig.updatePull(UPSTREAM, pull.number, { headSha: 'e'.repeat(40) });
+    assert.equal((await rig.deliver('pull_request', pullRequestOf('synchronize', newer, { before: pull.headSha }))).status_code, 202);
+    const { dispatch_id: id } = again.client_payload.outpost;
+    const closed = await rig.waitForDispatch({ repository: VENDOR, where: ({ event_type: type, client_payload: { payload, outpost: one } }) => type === 'experiment' && payload.action === 'closed' && one.dispatch_id === id });
+    const { jobs: idle } = await ActionsRun.run({ file, event: closed, issuer, runId: ++runId, repositories: { [VENDOR]: vendor } });
+    assert.deepEqual(Object.values(idle).map(({ result }) => result), ['skipped', 'skipped', 'skipped']);
   });
 });

@@ -51,6 +51,7 @@ describe('the workflows as GitHub reads them', () => {
     assert.equal(group('push', { delivery_id: 'g3', payload: {}, ...outpost('d3') }), 'outpost-g3');
     const experiments = ['e1', 'e2'].map((id) => group('experiment', { delivery_id: `guid-${id}`, payload: { number: 7, head_sha: 'x' }, ...outpost(id) }));
     assert.deepEqual(experiments, ['outpost-e1', 'outpost-e2']);
+    assert.equal(group('experiment', { delivery_id: 'other', payload: { action: 'closed', head_sha: 'x' }, ...outpost('e1') }), 'outpost-e1', 'its own `closed` cancels it');
   });
 
   test('a mistake that GitHub would refuse is refused', async () => {
