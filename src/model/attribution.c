@@ -22,8 +22,8 @@ enum {
 /* Simulated: of flakes at 1 to 30 % that pass when they run again, at most 2 % are held against the change; a new flake
  * of 50 % is caught in a third of the cases on the first head, and in four of five by the third. */
 static const double CHANCE_MIN = 0.005;
-/* One failure in a hundred runs excuses nothing; four do. */
-static const double FREQUENT_MIN = 0.01;
+/* One failure in a hundred runs excuses nothing, nor do two; three do. */
+static const double FREQUENT_MIN = 0.006;
 
 static const char *const NAMES[] = {
 #define X(e) #e,
@@ -53,19 +53,6 @@ bool attribution_counts_against_change(enum attribution a)
 bool attribution_applies(enum test_status s)
 {
 	return s == TEST_FAIL || s == TEST_ERROR;
-}
-
-bool attribution_is_more_frequent_here(struct rate here, struct rate elsewhere)
-{
-	return here.n_hits >= 2 && rate_chance_of_higher(here, elsewhere) < CHANCE_MIN;
-}
-
-bool attribution_is_frequent(struct rate elsewhere)
-{
-	double low, high;
-
-	rate_interval(elsewhere, &low, &high);
-	return low >= FREQUENT_MIN;
 }
 
 /* ---- the runs of the base branch ---- */
@@ -166,10 +153,7 @@ static struct attribution_result result(
 	return r;
 }
 
-static struct attribution_result nothing(void)
-{
-	return (struct attribution_result){.attribution = N_ATTRIBUTIONS};
-}
+static const struct attribution_result NOTHING = {.attribution = N_ATTRIBUTIONS};
 
 static void add(struct attribution_result *r, const char *fmt, ...) PRINTF(2, 3);
 
@@ -188,20 +172,19 @@ static const char *base_name(const struct attribution_facts *f)
 	return f->is_push ? "parent" : "merge base";
 }
 
-static const char *plural(int n)
-{
-	return n == 1 ? "" : "s";
-}
-
-static bool is_likely_flaky(const struct attribution_facts *f)
-{
-	return f->n_seen > 0;
-}
-
 static void add_likely_flaky(const struct attribution_facts *f, struct attribution_result *r)
 {
-	if (is_likely_flaky(f))
-		add(r, "; likely flaky: seen on %d other change%s", f->n_seen, plural(f->n_seen));
+	if (f->n_seen > 0)
+		add(r, "; likely flaky: seen on %d other change%s", f->n_seen,
+		    f->n_seen == 1 ? "" : "s");
+}
+
+static void add_failed_again(const struct attribution_facts *f, struct attribution_result *r)
+{
+	if (f->n_failed_again > 1)
+		add(r, ", and red %d times here", f->n_failed_again + 1);
+	else if (f->n_failed_again)
+		add(r, ", and red twice here");
 }
 
 static bool looks_like_infrastructure(const struct attribution_facts *f)
@@ -211,18 +194,17 @@ static bool looks_like_infrastructure(const struct attribution_facts *f)
 
 static bool has_failed_again(const struct attribution_facts *f)
 {
-	return f->n_failed_again >=
-	       (is_likely_flaky(f) ? FAILED_AGAIN_LIKELY_MIN : FAILED_AGAIN_MIN);
+	return f->n_failed_again >= (f->n_seen > 0 ? FAILED_AGAIN_LIKELY_MIN : FAILED_AGAIN_MIN);
 }
 
-/* ---- the rules, in their order: each returns its result, or nothing() ---- */
+/* ---- the rules, in their order: each returns its result, or NOTHING ---- */
 
 static struct attribution_result known(const struct attribution_facts *f)
 {
 	struct attribution_result r;
 
 	if (!f->known_url)
-		return nothing();
+		return NOTHING;
 	r = result(ATTRIBUTION_KNOWN, 0, "an issue is registered for it");
 	r.known_url = f->known_url;
 	return r;
@@ -233,7 +215,7 @@ static struct attribution_result broken_on_base(const struct attribution_facts *
 	const struct base_run *at = run_on_base(f);
 
 	if (!at || !is_breakage(f, at))
-		return nothing();
+		return NOTHING;
 	return result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
 	    SHOWN_SHA_CHARS, at->sha);
 }
@@ -245,13 +227,13 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
 	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near)
-		return nothing();
+		return NOTHING;
 	if (!older || !is_breakage(f, older) || (!f->is_push && !is_red_alike(f, newer)))
-		return nothing();
+		return NOTHING;
 	if (f->is_push)
 		return result(ATTRIBUTION_BASE, older->job,
 		    "red on %.*s, %d commit%s before the parent, too", SHOWN_SHA_CHARS, older->sha,
-		    older->distance, plural(older->distance));
+		    older->distance, older->distance == 1 ? "" : "s");
 	return result(ATTRIBUTION_BASE, older->job,
 	    "red before and after the merge base: on %.*s and %.*s", SHOWN_SHA_CHARS, older->sha,
 	    SHOWN_SHA_CHARS, newer->sha);
@@ -260,8 +242,8 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 static struct attribution_result passed_here(const struct attribution_facts *f)
 {
 	if (!f->passed_here_job)
-		return nothing();
-	if (attribution_is_more_frequent_here(f->here, f->elsewhere))
+		return NOTHING;
+	if (f->here.n_hits >= 2 && rate_chance_of_higher(f->here, f->elsewhere) < CHANCE_MIN)
 		return result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
 		    "passes now and then, but fails more often here (%d of %d runs) than elsewhere "
 		    "(%d of %d)",
@@ -275,8 +257,8 @@ static struct attribution_result flaky_elsewhere(const struct attribution_facts 
 {
 	if (f->takes_experiments || !f->is_specific || looks_like_infrastructure(f) ||
 	    f->may_be_own || f->n_in_row > IN_ROW_MAX || f->n_failed_again > 0 ||
-	    f->n_proved < PROVED_MIN || !attribution_is_frequent(f->elsewhere))
-		return nothing();
+	    f->n_proved < PROVED_MIN || rate_low(f->elsewhere) < FREQUENT_MIN)
+		return NOTHING;
 	return result(ATTRIBUTION_FLAKY, f->proved_job,
 	    "flaky: failed so in %d of %d runs of others, and passed on the same commit on %d of "
 	    "their changes",
@@ -289,17 +271,32 @@ static struct attribution_result new_here(const struct attribution_facts *f)
 	struct attribution_result r;
 
 	if (!is_green(at) || (looks_like_infrastructure(f) && !f->n_experiments_failed))
-		return nothing();
+		return NOTHING;
 	r = result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS,
 	    at->sha);
-	if (f->n_failed_again > 1)
-		add(&r, ", and red %d times here", f->n_failed_again + 1);
-	else if (f->n_failed_again)
-		add(&r, ", and red twice here");
+	add_failed_again(f, &r);
 	if (!has_failed_again(f)) {
 		add_likely_flaky(f, &r);
 		r.needs = NEEDS_HEAD;
 	}
+	return r;
+}
+
+/* The merge base was not tested, and the nearest tested commits on both sides of it are green. */
+static struct attribution_result new_around_base(const struct attribution_facts *f)
+{
+	const struct base_run *older = older_run(f), *newer = newer_run(f);
+	struct attribution_result r;
+
+	if (run_on_base(f) || f->takes_experiments || looks_like_infrastructure(f) ||
+	    !is_green(older) || !is_green(newer))
+		return NOTHING;
+	r = result(ATTRIBUTION_NEW, older->job,
+	    "green before and after the merge base: on %.*s and %.*s", SHOWN_SHA_CHARS, older->sha,
+	    SHOWN_SHA_CHARS, newer->sha);
+	add_failed_again(f, &r);
+	add_likely_flaky(f, &r);
+	r.needs = NEEDS_BASE | (has_failed_again(f) ? 0 : NEEDS_HEAD);
 	return r;
 }
 
@@ -324,10 +321,10 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 	add(r, "not tested on the %s", base_name(f));
 	if (is_green(older))
 		add(r, "; green on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
-		    older->distance, plural(older->distance));
+		    older->distance, older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older) && !newer && !f->is_push)
 		add(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
-		    older->distance, plural(older->distance));
+		    older->distance, older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older))
 		add(r, "; red before it, but that need not reach it");
 	if (older)
@@ -371,8 +368,8 @@ struct attribution_result attribute(const struct attribution_facts *f)
 {
 	static struct attribution_result (*const RULES[])(const struct attribution_facts *f) = {
 	    known, broken_on_base, broken_around_base, passed_here, flaky_elsewhere, new_here,
-	    unclassified};
-	struct attribution_result r = nothing();
+	    new_around_base, unclassified};
+	struct attribution_result r = NOTHING;
 
 	for (size_t i = 0; i < ARRAY_LEN(RULES) && r.attribution == N_ATTRIBUTIONS; i++)
 		r = RULES[i](f);

@@ -105,9 +105,4 @@ struct attribution_result attribution_without_facts(const char *reason);
 struct attribution_result attribution_worse(
     const struct attribution_result *a, const struct attribution_result *b);
 
-/* Whether this pull request fails so more often than chance explains, given how often others do. */
-bool attribution_is_more_frequent_here(struct rate here, struct rate elsewhere);
-/* Whether others fail so often enough that one more failure is no surprise. */
-bool attribution_is_frequent(struct rate elsewhere);
-
 #endif

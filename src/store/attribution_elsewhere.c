@@ -31,8 +31,8 @@ struct other {
 	bool is_pull, is_on_branch;
 	bool is_related; /* of the same author or PR, or with a file in common */
 	bool has_other_files;
-	char *author, *merge_base_sha;
-	json_t *files; /* as keys; NULL: not known */
+	char *author, *base_sha; /* base_sha: its merge base, or a pushed commit itself */
+	json_t *files;           /* as keys; NULL: not known */
 };
 struct others {
 	json_t *files; /* of this change */
@@ -91,7 +91,7 @@ static void read_other(
 		ret->is_pull = strcmp(rows_text(r, 0), "pull_request") == 0;
 		ret->author = rows_dup(r, 1);
 		ret->is_on_branch = strcmp(branch_name(rows_text(r, 2)), c->ref) == 0;
-		ret->merge_base_sha = rows_dup(r, 3);
+		ret->base_sha = rows_dup(r, ret->is_pull ? 3 : 4);
 		head = rows_dup(r, 4);
 		is_own_pull = rows_int(r, 5);
 	}
@@ -179,47 +179,33 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	    V_INT(e->rows[i].job_id));
 }
 
-/* Whether the same job passed the test on the other's merge base, or on the nearest tested commits on both sides of it.
- * A push is compared with the nearest older one. */
+/* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. */
 static bool was_green_before(const struct elsewhere *e, const struct other *o)
 {
 	const struct attribution_case *c = e->c;
 	const struct job_name *j = &c->jobs[e->f->job];
-	char *sha = o->is_pull
-			? NULL
-			: db_text(c->d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(o->id));
-	int64_t position = branch_position(c->d, c->key.text, c->ref,
-	    o->is_pull ? (o->merge_base_sha ? o->merge_base_sha : "")
-	    : sha      ? sha
-		       : "");
-	char *older, *newer = NULL;
+	int64_t position =
+	    branch_position(c->d, c->key.text, c->ref, o->base_sha ? o->base_sha : "") -
+	    !o->is_pull;
+	char *status;
 	bool is_green;
 
-#define NEAREST                                                                                    \
-	"SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = "          \
-	"b.repository_key"                                                                         \
-	" AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id AND "  \
-	"j.accelerator = ?5"                                                                       \
-	" AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"              \
-	" CROSS JOIN result r ON r.job_id = j.id AND r.test_id = ?9 WHERE b.repository_key = ?1 "  \
-	"AND b.ref = ?2"                                                                           \
-	" AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position"
-#define NEAREST_VALUES(from, to)                                                                   \
-	V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(from), V_INT(to), V_TEXT(c->accelerator),       \
-	    V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner), V_INT(e->f->test_id)
-	free(sha);
 	if (position < 0)
 		return false;
-	if (!o->is_pull)
-		position--;
-	older = db_text(
-	    c->d, NEAREST " DESC LIMIT 1", NEAREST_VALUES(position - c->distance, position));
-	if (o->is_pull)
-		newer = db_text(
-		    c->d, NEAREST " LIMIT 1", NEAREST_VALUES(position, position + c->distance));
-	is_green = str_eq(older, "PASS") && (!o->is_pull || str_eq(newer, "PASS"));
-	free(older);
-	free(newer);
+	status = db_text(c->d,
+	    "SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
+	    "b.repository_key"
+	    " AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id"
+	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND "
+	    "j.runner = ?8"
+	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = ?9 WHERE b.repository_key = "
+	    "?1 AND b.ref = ?2"
+	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
+	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
+	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
+	    V_INT(e->f->test_id));
+	is_green = str_eq(status, "PASS");
+	free(status);
 	return is_green;
 }
 
@@ -362,7 +348,7 @@ void attribution_read_elsewhere(struct attribution_case *c)
 	}
 	for (size_t i = 0; i < others.n; i++) {
 		free(others.at[i].author);
-		free(others.at[i].merge_base_sha);
+		free(others.at[i].base_sha);
 		json_decref(others.at[i].files);
 	}
 	json_decref(others.files);

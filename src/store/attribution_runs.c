@@ -273,8 +273,13 @@ static void read_base_job(struct attribution_case *c, const struct base_job *b)
 	}
 }
 
-/* From the oldest to the newest of the red runs around the base: a commit there whose title says that it takes back or
- * puts in again what another one brought. */
+#define TAKES_BACK(title)                                                                          \
+	"(" title " LIKE '%revert%' OR " title " LIKE '%reland%' OR " title " LIKE '%re-land%'"    \
+	" OR " title " LIKE '%reapply%' OR " title " LIKE '%back out%' OR " title                  \
+	" LIKE '%backout%')"
+
+/* Between the nearest tested commits around the base something may have gone and come back: two commits there have titles
+ * that say that they revert or re-land something, or one has and names another commit there. */
 static bool has_revert_near(
     const struct attribution_case *c, const struct base_jobs *l, int64_t base_position)
 {
@@ -287,11 +292,13 @@ static bool has_revert_near(
 			newer = l->at[i].distance;
 	}
 	return db_has(c->d,
-	    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 "
-	    "AND position <= ?4"
-	    " AND (title LIKE '%revert%' OR title LIKE '%reland%' OR title LIKE '%re-land%' OR "
-	    "title LIKE '%reapply%'"
-	    "  OR title LIKE '%back out%' OR title LIKE '%backout%') LIMIT 1",
+	    "SELECT 1 FROM branch_commit a CROSS JOIN branch_commit b ON b.repository_key = ?1 AND "
+	    "b.ref = ?2"
+	    " AND b.position > ?3 AND b.position <= ?4 AND b.position <> a.position WHERE "
+	    "a.repository_key = ?1"
+	    " AND a.ref = ?2 AND a.position > ?3 AND a.position <= ?4 AND " TAKES_BACK(
+		"a.title") " AND (" TAKES_BACK("b.title") " OR (b.title <> '' AND instr(a.title, "
+							  "b.title) > 0)) LIMIT 1",
 	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(base_position - older),
 	    V_INT(base_position - newer));
 }

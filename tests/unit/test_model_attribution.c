@@ -281,7 +281,7 @@ static void one_failure_in_a_hundred_runs(void **state)
 	ASSERT_JUDGED(judge("0g", f), NEW);
 	f.elsewhere = (struct rate){2, 100};
 	ASSERT_JUDGED(judge("0g", f), NEW);
-	f.elsewhere = (struct rate){4, 100};
+	f.elsewhere = (struct rate){3, 100};
 	ASSERT_JUDGED(judge("0g", f), FLAKY);
 	f.elsewhere = (struct rate){0, 0};
 	ASSERT_JUDGED(judge("0g", f), NEW);
@@ -373,6 +373,21 @@ static void new_is_proved_by_another_failure(void **state)
 	assert_int_equal(judge("0g", f).needs, 0);
 	assert_string_equal(
 	    judge("0g", f).reason, "green on the merge base abc1234, and red 3 times here");
+}
+
+static void green_on_both_sides(void **state)
+{
+	struct attribution_facts f = SPECIFIC;
+
+	(void)state;
+	ASSERT_CASES(&SPECIFIC, {"-1g 2g", "NEW"}, {"2g", "UNCLASSIFIED"}, {"-1g", "UNCLASSIFIED"},
+	    {"-1g 0s 1g", "UNCLASSIFIED"}, {"-1g 21g", "UNCLASSIFIED"});
+	ASSERT_CASES(&MACHINE, {"-1g 2g", "UNCLASSIFIED"});
+	assert_string_equal(judge("-1g 2g", SPECIFIC).reason,
+	    "green before and after the merge base: on abc1234 and abc1234");
+	assert_int_equal(judge("-1g 2g", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
+	f.takes_experiments = true; /* which can test it itself */
+	ASSERT_JUDGED(judge("-1g 2g", f), UNCLASSIFIED);
 }
 
 static void undecided_cells_name_the_experiments_that_they_need(void **state)
@@ -475,6 +490,7 @@ int main(void)
 	    cmocka_unit_test(infrastructure_is_never_new_by_rules),
 	    cmocka_unit_test(experiments_on_the_base_decide),
 	    cmocka_unit_test(new_is_proved_by_another_failure),
+	    cmocka_unit_test(green_on_both_sides),
 	    cmocka_unit_test(undecided_cells_name_the_experiments_that_they_need),
 	    cmocka_unit_test(excused_only_if_each_failure_is),
 	    cmocka_unit_test(the_reason_says_what_is_missing),

@@ -34,14 +34,12 @@ static void apply(struct plan *p, int64_t now_ms)
 	DO_OK(store_apply_plan, &op);
 }
 
-static void push_by(char commit, const char *author, int64_t now_ms)
+static void push_titled(char commit, const char *author, const char *title, int64_t now_ms)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	const char *head = sha(commit);
-	struct push_commit c = {.sha = (char *)head,
-	    .author = (char *)author,
-	    .title = (char *)"A commit",
-	    .at_ms = now_ms};
+	struct push_commit c = {
+	    .sha = (char *)head, .author = (char *)author, .title = (char *)title, .at_ms = now_ms};
 
 	apply(&(struct plan){.kind = PLAN_START,
 		  .change_kind = CHANGE_PUSH,
@@ -56,6 +54,11 @@ static void push_by(char commit, const char *author, int64_t now_ms)
 		  .wants = wants,
 		  .n_wants = 1},
 	    now_ms);
+}
+
+static void push_by(char commit, const char *author, int64_t now_ms)
+{
+	push_titled(commit, author, "A commit", now_ms);
 }
 
 static void push(char commit)
@@ -426,6 +429,36 @@ static void the_nearest_tested_commits_on_both_sides(void **state)
 	report_at('E', 2, TEST_MISS, NULL, T0 + 2 * HOUR);
 	report('b', TEST_FAIL, SPECIFIC);
 	ASSERT_CELL('b', "UNCLASSIFIED"); /* D is three commits away */
+}
+
+/* Main was mended after B and broken again before F: by a revert of the fix, or by a second landing. */
+static void what_went_and_came_back_between(void **state)
+{
+	static const struct {
+		const char *first, *second, *expected;
+	} CASES[] = {
+	    {"Fix the layout table", "Revert \"Fix the layout table\"", "UNCLASSIFIED"},
+	    {"Revert \"Pack layouts\"", "[reland] Pack layouts", "UNCLASSIFIED"},
+	    {"Pack layouts", "Speed up the build", "BASE"},
+	    {"Revert \"Another one\"", "Speed up the build", "BASE"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		push('B');
+		push_titled('C', "carol", CASES[i].first, T0);
+		push('D');
+		push_titled('E', "dave", CASES[i].second, T0);
+		push('F');
+		report('B', TEST_FAIL, SPECIFIC);
+		report('F', TEST_FAIL, SPECIFIC);
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'D'});
+		report('a', TEST_FAIL, SPECIFIC);
+		ASSERT_CELL('a', CASES[i].expected);
+	}
 }
 
 static void a_general_message_needs_more_of_the_branch(void **state)
@@ -1551,6 +1584,7 @@ int main(void)
 	    TEST(the_cell_says_which_experiments_it_needs),
 	    TEST(what_is_put_off_stays_due),
 	    TEST(the_nearest_tested_commits_on_both_sides),
+	    TEST(what_went_and_came_back_between),
 	    TEST(a_general_message_needs_more_of_the_branch),
 	    TEST(passed_in_another_attempt),
 	    TEST(only_a_retry_of_the_same_job_counts),
