@@ -67,7 +67,7 @@ struct deadlines {
 struct experiment_budget {
 	int tests;          /* at most so many different tests for one head */
 	int per_head;       /* at most so many rounds for one head and runner */
-	int share_permille; /* of the time in which its runners worked; 0: no experiments */
+	int share_permille; /* of the time that its jobs took; 0: no experiments */
 };
 
 struct accelerator {
