@@ -7,7 +7,7 @@ for none at all. Needs Python alone. TLS ends at a proxy in front of it.
 COMMAND runs once for each dispatch, with OUTPOST_EVENT (pull_request, push, nightly, experiment), OUTPOST_DISPATCH_ID,
 OUTPOST_HEAD_SHA, OUTPOST_PR (empty: none), OUTPOST_CHANGE_URL, and what outpost-report needs: OUTPOST_CALLBACK_URL,
 OUTPOST_TOKEN, OUTPOST_RUN_ID. An experiment has OUTPOST_TESTS, too: a file with one `suite/test` in a line, which COMMAND is to
-run and no others (docs/runner.md shows how). A cancelled change ends what still runs of it, by SIGTERM to its process group.
+run and no others (docs/runner.md shows how), and OUTPOST_EXPERIMENT_SIDE (head, base). A cancelled change ends what still runs of it, by SIGTERM to its process group.
 """
 import hashlib
 import hmac
@@ -86,6 +86,7 @@ class Receiver(BaseHTTPRequestHandler):
                 with tempfile.NamedTemporaryFile('w', encoding='utf-8', newline='\n', delete=False) as file:
                     file.writelines(test + '\n' for test in tests)
                 variables['OUTPOST_TESTS'] = self.lists[dispatch] = file.name
+                variables['OUTPOST_EXPERIMENT_SIDE'] = hook['outpost']['experiment']['side']
             self.started[dispatch] = subprocess.Popen(self.program, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
         return 202
 

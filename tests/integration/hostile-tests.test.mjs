@@ -1,8 +1,9 @@
 // Names of tests that are commands for a shell, options, expressions for `pytest -k` or several lines, all the way round: a pull request
-// makes them red, Outpost sends experiments with these names, and outpost-runner (in its sandbox and without) and the GitHub workflow that vendors
-// copy run just these tests on the head and on the merge base. Nothing that a name says is done.
+// makes them red, Outpost sends experiments with these names, and outpost-runner (in its sandbox and without), the webhook receiver and the GitHub
+// workflow that vendors copy run just these tests on the head and on the merge base. Nothing that a name says is done.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -12,12 +13,14 @@ import { ActionsRun } from '../github/actions.mjs';
 import { startIssuer } from '../github/oidc.mjs';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
-import { Outpost, notBuilt } from './lib/outpost.mjs';
+import { Outpost, freePort, notBuilt } from './lib/outpost.mjs';
 import { Runner, runnerNotBuilt } from './lib/runner.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const VENDOR = 'Ascend/pytorch';
-const config = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../config');
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const config = path.join(root, 'config');
+const SECRET = 'between Outpost and the lab';
 const noSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status !== 0 && 'bubblewrap does not work here';
 
 // Each is red on the head. Those that hold "base" are red on the merge base as well.
@@ -58,20 +61,24 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
   let issuer;
   let outpost;
   let folder;
+  let port;
   let next = 50;
 
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'hostile-tests-'));
     await fs.writeFile(path.join(folder, 'suite.py'), SUITE);
     await fs.writeFile(path.join(folder, 'names.json'), JSON.stringify(NAMES));
+    port = await freePort();
     [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
     const common = { level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } } };
     outpost = await Outpost.start({
       rig, issuer,
       accelerators: [
         ...['plain', 'boxed'].map((name) => ({ name, title: name, ...common, runners: [{ name: 'farm', reruns: 'tests', pull: { labels: [], max_parallel: 2 } }] })),
+        { name: 'lab', title: 'lab', ...common, runners: [{ name: 'ci', reruns: 'tests', webhook: { url: `http://127.0.0.1:${port}/`, secret: 'hook' } }] },
         { name: 'cloud', title: 'cloud', ...common, runners: [{ name: 'ci', reruns: 'tests', github: { repository: VENDOR, workflow: '.github/workflows/outpost.yml' } }] },
       ],
+      secrets: { lab: { hook: SECRET } },
     });
   });
 
@@ -136,6 +143,32 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
       assert.ok(nRefused > 0, 'an empty list never means all tests');
       await nothingRan(runner.dir, folder);
     });
+
+  test('a CI behind the webhook receiver', async (t) => {
+    const lab = path.join(folder, 'lab');
+    await fs.mkdir(lab);
+    await fs.writeFile(path.join(lab, 'secret'), SECRET);
+    await fs.writeFile(path.join(lab, 'ci.sh'), `#!/bin/sh
+mkdir "$OUTPOST_DISPATCH_ID" && ${config}/client/outpost-report start
+/usr/bin/python3 ${folder}/suite.py ${folder}/names.json "$OUTPOST_DISPATCH_ID"
+if grep -q '<failure' "$OUTPOST_DISPATCH_ID/report.xml"; then conclusion=failure; else conclusion=success; fi
+${config}/client/outpost-report finish $conclusion "$OUTPOST_DISPATCH_ID/report.xml"
+`, { mode: 0o755 });
+    const receiver = spawn('/usr/bin/python3', [path.join(root, 'examples/webhook-receiver/receive.py'), 'secret', String(port), './ci.sh'], { cwd: lab, env: { ...process.env, TMPDIR: lab }, stdio: ['ignore', 'pipe', 'inherit'] });
+    t.after(async () => {
+      const ended = once(receiver, 'exit');
+      receiver.kill();
+      await ended;
+    });
+    await once(receiver.stdout, 'data');
+    const pull = await opened('lab');
+    await decided(pull);
+    const lists = [];
+    for (const file of (await fs.readdir(lab, { recursive: true })).filter((one) => one.endsWith('list.txt'))) lists.push((await fs.readFile(path.join(lab, file), 'utf8')).split('\n').filter(Boolean).sort());
+    const all = listed.map((name) => `unit/${name}`).sort();
+    assert.deepEqual(lists, [all, all], 'the head and the merge base');
+    await nothingRan(folder);
+  });
 
   test('GitHub Actions: the workflow that vendors copy', async () => {
     const vendor = path.join(folder, 'vendor');
