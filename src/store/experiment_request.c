@@ -31,15 +31,19 @@ static bool read_row(
 	return is_found;
 }
 
-/* The jobs that the cells of these tests are from, and the machine of the first that says what it has. */
+/* Each job in which one of these tests is red, as evidence counts per job and test, and the machine of the first that says
+ * what it has. A job without tests is one itself: its cell names it. */
 static void read_jobs(struct db *d, struct experiment_request *q, int64_t explained)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT j.name, j.environment FROM job j WHERE j.id IN"
-	    " (SELECT v.job_id FROM experiment e CROSS JOIN experiment_test t"
-	    "  ON t.experiment_id = e.id CROSS JOIN verdict v ON v.change_id = ?2"
-	    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id WHERE e.id = ?1)"
-	    " ORDER BY j.id LIMIT ?3",
+	    "SELECT j.name, j.environment FROM experiment e CROSS JOIN job j ON j.change_id = ?2"
+	    " AND j.accelerator = e.accelerator AND j.is_current = 1 WHERE e.id = ?1"
+	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+	    "  AND (EXISTS (SELECT 1 FROM result x WHERE x.job_id = j.id"
+	    "   AND x.test_id = t.test_id AND x.status IN ('FAIL', 'ERROR'))"
+	    "  OR EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = ?2"
+	    "   AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
+	    "   AND v.job_id = j.id))) ORDER BY j.id LIMIT ?3",
 	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
 
 	while (rows_next(r)) {

@@ -55,6 +55,36 @@ static void its_own_first_run_has_to_end(void **state)
 	free(id);
 }
 
+/* Evidence counts per job and test: a vendor that runs one of two red jobs again decides only that one. */
+static void each_red_job_is_named(void **state)
+{
+	char *id;
+	struct claim_outbox c;
+	const struct experiment_request *e;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	id = first_run_of(HEAD_A);
+	end_job(&(struct job_end){
+	    .dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = MINUTE});
+	end_job(&(struct job_end){.dispatch = id,
+	    .name = "other",
+	    .run_id = "3",
+	    .red = NAMES("t2"),
+	    .green = NAMES("t1"),
+	    .at = MINUTE});
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	need(HEAD_A, "t2", 0, MINUTE);
+	c = rig_claim(REQUESTS, T0 + MINUTE);
+	e = c.rows[0].experiment;
+	assert_non_null(e);
+	assert_int_equal(strv_len((const char *const *)e->jobs), 2);
+	assert_string_equal(e->jobs[0], "test");
+	assert_string_equal(e->jobs[1], "py312");
+	claim_outbox_release(&c);
+	free(id);
+}
+
 /* Half an hour of 24 is free; after that experiments may take their share of what all jobs took. */
 static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 {
@@ -346,6 +376,7 @@ int main(void)
 	    T(it_leaves_when_no_first_run_is_unfinished),
 	    T(another_runner_is_no_hindrance),
 	    T(its_own_first_run_has_to_end),
+	    T(each_red_job_is_named),
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
 	    T(a_burst_begins_a_few_at_a_time),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),
