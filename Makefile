@@ -8,7 +8,7 @@
 # make bench           speed, as ratios inside one run
 # make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
 # make soak            the long tests: kills, memory, valgrind
-# make history         the attribution of two months of failures against their truth; SEED=n
+# make history         ten histories of red cells against their truth, in both modes; SEED=n MODE=with|without: one of them
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
 # make screens         docs/screens anew: each page, at two widths, in light and dark
 # make comments        docs/comments anew: each text and its picture
@@ -175,10 +175,10 @@ soak: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	tests/run-soak.sh $(O)
 
-# What is said of red cells over two months with known truth; SEED=n repeats one.
+# Ten histories of red cells with known truth, with vendors that run experiments and without; SEED=n MODE=with|without plays one.
 history: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
-	OUTPOSTD=$(abspath $(O))/release/outpostd tools/node.sh tests/history/simulate.mjs $(if $(SEED),--seed $(SEED))
+	OUTPOSTD=$(abspath $(O))/release/outpostd tools/node.sh tests/history/$(if $(SEED),simulate.mjs --seed $(SEED) --mode $(or $(MODE),with),history.mjs)
 
 fuzz: deps
 	$(MAKE) --no-print-directory VARIANT=fuzz -j$(JOBS) fuzzers

@@ -12,8 +12,8 @@ export const TESTS = [
   { suite: 'build', name: 'extension' },
 ];
 
-const accelerator = (name, title, vendor, level, isGithub, speed, environment, more = {}) => ({ name, title, vendor, level, isGithub, speed, environment, hasPaths: false, every: null, jobs: 1, outages: [], flaky: new Map(), ...more });
-const flaky = (test, rate, word) => [TESTS.findIndex(({ name }) => name === test), { rate, style: 'own', word }];
+const accelerator = (name, title, vendor, level, isGithub, speed, environment, more = {}) => ({ name, title, vendor, level, isGithub, speed, environment, hasPaths: false, every: null, jobs: ['part 0'], outages: [], machines: [], gaps: [], skips: [], flaky: new Map(), ...more });
+const flaky = (test, rate, word) => [TESTS.findIndex(({ name }) => name === test), { rate, template: '{word} failed on rank {rank} after {ms} ms', word, status: 'FAIL' }];
 
 // release: the extension's version for the PyTorch that its platform block calls stable; systems: what its periodic runs are on, in
 // turn. start: when the history begins, in ms; outages and slow machines make it look like life.

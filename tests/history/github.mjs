@@ -94,7 +94,8 @@ export class Github extends EventEmitter {
   }
 
   branch({ name }) {
-    return [200, { name, commit: { sha: this.source.tip(name) } }];
+    const sha = this.source.tip(name);
+    return sha ? [200, { name, commit: { sha } }] : [404, { message: 'Branch not found' }];
   }
 
   pulls(found, body, query) {

@@ -1,112 +1,149 @@
-// What was said of each red cell against the truth: the matrix, and what of it breaks a promise.
-import { sameness } from './messages.mjs';
+// What was said of each red cell against the truth: the matrix, and the targets. README.md says what each share is a share of.
+import { isSpecific, sameness } from './messages.mjs';
 import { DAY, HOUR } from './world.mjs';
 
-const TRUTHS = ['real', 'base', 'both', 'flaky', 'infra', 'outage'];
-const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
-const NOT_ITS_FAULT = ['KNOWN', 'BASE', 'FLAKY'];
+export const TRUTHS = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 'outage', 'no result'];
+export const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
 const DISTANCE = 20; // attribution.distance
 const WINDOW = 7 * DAY; // attribution.window
+const PATIENCE = 12 * HOUR; // so long an experiment may take
 
-// The newest commit of main at or before the merge base that was tested: undefined, or how the test ended there
-// (null: it passed).
-function onBase(play, { head, accelerator, test, at }) {
-  if (head.pull.isUnknown) return undefined;
-  const [nearest] = play.said.tested.get(accelerator)
-    .filter((run) => run.at <= at && run.index <= head.base.index && head.base.index - run.index <= DISTANCE && !run.others.has(test))
-    .sort((a, b) => b.index - a.index || b.at - a.at);
-  return nearest && (nearest.reds.get(test) ?? null);
-}
+// limit: at least, or at most so many percent; most: at most so many
+export const TARGETS = {
+  with: { excused: 0, everExcused: 0, flaky: 97, base: 97, infraNew: 1, unclassified: 2, extra: 12, delay: 2 },
+  without: { excused: 0, everExcused: 0, flaky: 60, base: 90, infraNew: 5, unclassified: 25, delay: 2 },
+};
 
-const canBeBase = (play, cell) => onBase(play, cell)?.breakage === cell.result.breakage;
-
+const isAlike = (red, cause) => red?.truth && red.status === cause.status && sameness(red.cause) === sameness(cause);
 const disjoint = (a, b) => !a.some((one) => b.includes(one));
 
-// Whether evidence of flakiness had come within the window: both outcomes on this SHA, or the same words on changes of
-// two other authors that touch other files.
-function canBeFlaky(play, { head, accelerator, test, result, at }) {
-  const failures = play.said.failures.get(`${accelerator} ${test}`) ?? [];
+// Whether runs of the branch alone show that this red job is the base's: the merge base itself failed so and never passed, or the
+// nearest runs on both sides of it did, and none between them skipped the test.
+function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) {
+  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE);
+  const outcome = (run) => run.jobs.get(`${test} ${job}`);
+  const here = runs.filter(({ index }) => index === head.base.index);
+  if (here.some((run) => outcome(run)?.status === 'PASS')) return false;
+  if (here.length > 0) return here.some((run) => isAlike(outcome(run), cause));
+  const before = runs.filter(({ index }) => index < head.base.index).sort((a, b) => b.index - a.index || b.at - a.at)[0];
+  const after = runs.filter(({ index }) => index > head.base.index).sort((a, b) => a.index - b.index || b.at - a.at)[0];
+  return Boolean(before && after) && isAlike(outcome(before), cause) && isAlike(outcome(after), cause);
+}
+
+// Whether reports alone show that this red job is flaky: it passed in another attempt on this commit; or it failed so and passed on
+// two commits of two other authors that touch other files, on the same branch, in the window.
+function isShownFlaky(play, { head, accelerator, test, at }, { job, cause }) {
+  const where = `${accelerator} ${test} ${job}`;
+  const passed = (sha) => play.said.passes.get(`${sha} ${where}`) ?? [];
+  const failures = play.said.failures.get(where) ?? [];
   const mine = failures.findLast((one) => one.sha === head.sha);
-  if ((play.said.passes.get(`${head.sha} ${accelerator} ${test}`) ?? []).some((then) => then <= mine.at && mine.at - then < WINDOW)) return true;
-  const same = sameness(result);
-  if (same === undefined) return false;
-  const others = failures.filter((one) => one.same === same && one.at <= at && mine.at - one.at < WINDOW - HOUR && one.at - mine.at < WINDOW - HOUR
-    && one.author !== head.author && disjoint(one.files, head.files));
+  if (passed(head.sha).some((then) => Math.abs(mine.at - then) < WINDOW)) return true;
+  if (!isSpecific(cause)) return false;
+  const others = failures.filter((one) => one.same === sameness(cause) && one.at <= at && Math.abs(mine.at - one.at) < WINDOW - HOUR && one.author !== head.author
+    && one.branch === (head.pull.to ?? 'main') && disjoint(one.files, head.files) && passed(one.sha).length > 0);
   return new Set(others.map(({ author }) => author)).size >= 2;
 }
 
-// A flaky test that failed there as well was red before the change: to say so is right.
-const isRedOnBase = (play, cell) => Boolean(onBase(play, cell));
-
-// How the test ended on main around the merge base, newest first, by commits before it: g green, r red from the same
-// cause, x red from another.
-function around(play, { head, accelerator, test, result, at }) {
-  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && Math.abs(run.index - head.base.index) <= DISTANCE && !run.others.has(test));
-  return runs.sort((a, b) => b.index - a.index).map(({ index, reds }) => {
-    const red = reds.get(test);
-    const isSame = red?.truth === result.truth && red.word === result.word;
-    return `${head.base.index - index}${red ? (isSame ? 'r' : 'x') : 'g'}`;
-  }).join(' ');
+// A flaky test that failed on the merge base as well was red before the change: to say so is right.
+function failedOnBase(play, { head, accelerator, test, at, result }) {
+  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
+  return result.reds.every(({ job, cause }) => runs.some((run) => isAlike(run.jobs.get(`${test} ${job}`), cause)));
 }
 
-// What else failed so.
-function likewise(play, { accelerator, test, result }) {
-  const same = sameness(result);
-  const others = (play.said.failures.get(`${accelerator} ${test}`) ?? []).filter((one) => same !== undefined && one.same === same);
-  return others.slice(-12).map(({ at, sha, author }) => {
-    const { pull, base } = play.project.heads.get(sha);
-    return `${new Date(at).toISOString().slice(5, 16)} ${pull ? `#${pull.number} (${pull.kind}, base ${base.index})` : `main ${base.index}`} by ${author}`;
-  }).join(', ');
+// The head stayed, and its vendor answered, for as long as an experiment may take.
+function hadTime(play, { head, accelerator, at }) {
+  const reported = play.said.reported.get(`${head.sha} ${accelerator}`);
+  const vendor = play.world.accelerators.find(({ name }) => name === accelerator);
+  const isAway = vendor.outages.some(({ from, to }) => from < reported + PATIENCE && to > reported);
+  return at - reported >= PATIENCE && !isAway;
 }
 
-function tell(play, cell) {
+function recognisable(play, mode, cell) {
+  const { truth, reds } = cell.result;
+  const isEvery = (shown) => reds.every((red) => shown(play, cell, red));
+  if (mode === 'with') return hadTime(play, cell) && (truth !== 'base' || !cell.pull.isUnknown);
+  return truth === 'base' ? !cell.pull.isUnknown && isEvery(isShownByBranch) : isEvery(isShownFlaky);
+}
+
+const last = (cell) => cell.said.at(-1).said;
+const share = (all, right) => ({ n: all.length, hits: all.filter(right).length, missed: all.filter((cell) => !right(cell)) });
+
+// One line with all that is known of it.
+function storyOf(play, cell) {
   const { pull, head, accelerator, test, result, said } = cell;
-  const about = `${pull.kind}${pull.isUnknown ? ', merge base unknown' : ''}, by ${pull.author}, base ${head.base.index}`;
+  const around = play.said.tested.get(accelerator).filter((run) => run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE).sort((a, b) => b.index - a.index)
+    .map(({ index, jobs }) => `${head.base.index - index}${[...jobs].filter(([key]) => key.startsWith(`${test} `)).map(([, one]) => (one.truth ? (isAlike(one, result.cause) ? 'r' : 'x') : one.status === 'PASS' ? 'g' : 's')).join('')}`).join(' ');
   const history = said.map(({ at, said: word, truth, reason, evidence }) => `${new Date(at).toISOString().slice(5, 16)} ${word} of ${truth}${reason ? ` (${reason})` : ''}${evidence ? ` ${evidence}` : ''}`).join('; ');
-  return `#${pull.number} (${about}) ${accelerator} ${test}: truth ${result.truth} (${result.style ?? ''} ${JSON.stringify(result.message)}); said ${history}; main ${around(play, cell)}; so failed ${likewise(play, cell)}`;
-}
-
-function share(name, cells, wanted, least) {
-  const right = cells.filter((cell) => wanted.includes(cell.said.at(-1).said));
-  const percent = cells.length > 0 ? (100 * right.length) / cells.length : 100;
-  return { name, n: cells.length, percent, least, missed: cells.filter((cell) => !right.includes(cell)) };
+  const experiments = play.said.experiments.filter((one) => one.head === head && one.accelerator.name === accelerator && one.tests.includes(test)).map(({ side, at }) => `${side} ${new Date(at).toISOString().slice(5, 16)}`).join(', ');
+  return `#${pull.number} (${pull.kind}, by ${pull.author}, to ${pull.to}, base ${head.base.index}${pull.isUnknown ? ', unknown' : ''}) ${accelerator} ${test}: truth ${result.truth} in ${result.reds.map(({ job }) => job).join(', ')} (${JSON.stringify(result.message)}); said ${history}; experiments: ${experiments || 'none'}; around the base: ${around}`;
 }
 
 // What was said instead, and why, without the numbers.
 function reasons({ missed }) {
   const tally = new Map();
-  for (const { said, result } of missed) {
-    const { said: word, reason = '' } = said.at(-1);
-    const why = `${word}: ${reason.replace(/[0-9a-f]{7}/, '…').replace(/\d+ commits?/, 'n commits')} [${result.style}]`;
+  for (const cell of missed) {
+    const { said: word, reason = '' } = cell.said.at(-1);
+    const why = `${word}: ${reason.replace(/\b[0-9a-f]{7}\b/g, '…').replace(/\d+ (commits?|others?)/g, 'n $1')} [${isSpecific(cell.result.cause ?? { template: '' }) ? 'specific' : 'vague'}]`;
     tally.set(why, (tally.get(why) ?? 0) + 1);
   }
   return [...tally].sort((a, b) => b[1] - a[1]).map(([why, n]) => `  ${String(n).padStart(4)} ${why}`);
 }
 
-function matrix(cells) {
-  const count = (truth, said) => cells.filter((cell) => cell.result.truth === truth && cell.said.at(-1).said === said).length;
+// → figures that add up over seeds: {matrix, excused, everExcused, flaky, base, infraNew, unclassified, extra, delays}, and stories
+export function judge(play, mode) {
+  const cells = [...play.said.cells.values()].filter(({ said }) => said.length > 0);
+  const reds = cells.filter(({ status }) => status !== 'MISS');
+  const of = (...truths) => reds.filter(({ result }) => truths.includes(result.truth));
+  const recognised = (truth) => of(truth).filter((cell) => recognisable(play, mode, cell));
+  const flaky = share(recognised('flaky'), (cell) => last(cell) === 'FLAKY' || (last(cell) === 'BASE' && failedOnBase(play, cell)));
+  const base = share(recognised('base'), (cell) => last(cell) === 'BASE');
+  const infra = share(of('infra', 'outage'), (cell) => last(cell) !== 'NEW');
+  const settled = mode === 'with' ? reds.filter((cell) => hadTime(play, cell)) : reds;
+  const classified = share(settled, (cell) => last(cell) !== 'UNCLASSIFIED');
+  const matrix = Object.fromEntries(TRUTHS.map((truth) => [truth, Object.fromEntries(SAID.map((said) => [said, 0]))]));
+  for (const cell of cells) matrix[cell.status === 'MISS' ? 'no result' : cell.result.truth][last(cell)]++;
+  const finally_ = of('guilty').filter((cell) => ['KNOWN', 'BASE', 'FLAKY'].includes(last(cell)));
+  const extra = [...play.said.extra.values()].reduce((sum, n) => sum + n, 0);
+  return {
+    mode, matrix, excused: finally_.length, everExcused: play.said.excused.length, nGuilty: of('guilty').length, flaky, base, infra, classified,
+    extra: { tests: extra, heads: play.said.redHeads.size, experiments: play.said.experiments.length }, delays: play.said.delays,
+    stories: {
+      excused: play.said.excused.map(({ key, where, said, truth, reason, pull, message }) => { const cell = play.said.cells.get(key); return `${truth} and ${where} said ${said}${reason ? ` (${reason})` : ''}: ${cell ? storyOf(play, cell) : `#${pull.number} ${key} ${JSON.stringify(message)}`}`; }),
+      flaky: flaky.missed.map((cell) => storyOf(play, cell)), base: base.missed.map((cell) => storyOf(play, cell)), infra: infra.missed.map((cell) => storyOf(play, cell)), classified: classified.missed.map((cell) => storyOf(play, cell)),
+    },
+    reasons: { flaky: reasons(flaky), base: reasons(base), infra: reasons(infra), classified: reasons(classified) },
+  };
+}
+
+const sum = (list, of) => list.reduce((total, one) => total + of(one), 0);
+const percentOf = (n, all) => (all === 0 ? undefined : (100 * n) / all);
+
+// The targets over several histories of one mode. → [{name, value, text, wanted, holds}]
+export function targets(list, mode) {
+  const wanted = TARGETS[mode];
+  const pool = (name) => ({ n: sum(list, (one) => one[name].n), hits: sum(list, (one) => one[name].hits) });
+  const rate = (name, pooled, least) => { const value = percentOf(pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, wanted: `≥ ${least} %`, holds: value === undefined || value >= least }; };
+  const miss = (name, pooled, most) => { const value = percentOf(pooled.n - pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, wanted: `≤ ${most} %`, holds: value === undefined || value <= most }; };
+  const count = (name, value, most) => ({ name, text: `${value} of ${sum(list, (one) => one.nGuilty)}`, wanted: String(most), holds: value <= most });
+  const delays = list.flatMap((one) => one.delays).sort((a, b) => a - b);
+  const p90 = delays[Math.floor(delays.length * 0.9)] ?? 0;
+  const heads = sum(list, (one) => one.extra.heads), extra = heads ? sum(list, (one) => one.extra.tests) / heads : 0;
+  return [
+    count('guilty cells excused, final verdict', sum(list, (one) => one.excused), wanted.excused),
+    count('guilty cells excused in any version', sum(list, (one) => one.everExcused), wanted.everExcused),
+    rate('flakes recognised', pool('flaky'), wanted.flaky),
+    rate('base breakages recognised', pool('base'), wanted.base),
+    miss('infrastructure failures called NEW', pool('infra'), wanted.infraNew),
+    miss('unclassified, of all red cells', pool('classified'), wanted.unclassified),
+    ...(wanted.extra ? [{ name: 'extra tests per head with red tests', text: `${extra.toFixed(1)} for ${heads} heads`, wanted: `≤ ${wanted.extra}`, holds: extra <= wanted.extra }] : []),
+    { name: 'last report to final comment, p90', text: `${p90.toFixed(1)} s of ${delays.length}`, wanted: `≤ ${wanted.delay} s`, holds: p90 <= wanted.delay },
+  ];
+}
+
+export function matrixText(list) {
+  const count = (truth, said) => sum(list, ({ matrix }) => matrix[truth][said]);
   const rows = [['truth \\ said', ...SAID], ...TRUTHS.map((truth) => [truth, ...SAID.map((said) => String(count(truth, said)))])];
   return rows.map(([first, ...rest]) => first.padEnd(14) + rest.map((text) => text.padStart(14)).join('')).join('\n');
 }
 
-// → {nReal: red cells; shares: {base, flaky}: {n, missed: [cell]}; slandered, violations: [text]; text({stories})}
-export function judge(play) {
-  const cells = [...play.said.cells.values()];
-  const of = (truth) => cells.filter(({ result }) => result.truth === truth);
-  const shares = {
-    base: share('base breakages that a run of main shows, said to be BASE', of('base').filter((cell) => canBeBase(play, cell)), ['BASE'], 95),
-    flaky: share('flaky failures with evidence, said to be FLAKY', of('flaky').filter((cell) => canBeFlaky(play, cell) && !isRedOnBase(play, cell)), ['FLAKY'], 80),
-  };
-  // Another attempt may have failed for another reason before or after.
-  const slandered = cells.filter(({ said }) => said.some((one) => one.truth === 'real' && NOT_ITS_FAULT.includes(one.said)));
-  const violations = [
-    ...slandered.map((cell) => `real breakage excused: ${tell(play, cell)}`),
-    ...Object.values(shares).filter(({ percent, least }) => percent < least).map(({ name, percent, least }) => `${name}: ${percent.toFixed(1)} %, wanted ${least} %`),
-  ];
-  const text = ({ stories = false } = {}) => [
-    matrix(cells), '',
-    ...Object.values(shares).flatMap((one) => [`${one.name}: ${one.percent.toFixed(1)} % of ${one.n} (wanted ${one.least} %)`, ...reasons(one)]),
-    ...(stories ? Object.values(shares).flatMap(({ missed }) => missed.map((cell) => `missed: ${tell(play, cell)}`)) : []),
-  ].join('\n');
-  return { nReal: of('real').length, shares, slandered: violations.slice(0, slandered.length), violations, text };
-}
+export const targetsText = (found) => found.map(({ name, text, wanted, holds }) => `${holds ? '  ' : '! '}${name.padEnd(40)}${text.padStart(22)}   ${wanted}`).join('\n');

@@ -10,8 +10,7 @@ import { DAY, HOUR } from './world.mjs';
 const SHORT = 1000; // what is put off for some milliseconds is done after it
 
 export class Play {
-  #events = []; // sorted by time when needed
-  #isSorted = true;
+  #events = []; // the next one is the last; those of one time in the order in which they were planned
   #due; // when the next periodic run begins
 
   sent = { webhooks: 0, reports: 0, reads: 0, looks: 0 };
@@ -20,7 +19,7 @@ export class Play {
   // documents(run, job) → {report (Outpost's), log} that its vendor hands in besides; hasStarts: vendors tell when a job
   // begins; isCut: nothing happens after the world's end, whatever is under way then; hasSchedules: periodic runs begin when
   // they are due
-  constructor({ world, clock, slot = 3 * HOUR, say = () => {}, documents = () => ({}), hasStarts = false, isCut = false, hasSchedules = false }) {
+  constructor({ world, clock, slot = HOUR / 60, say = () => {}, documents = () => ({}), hasStarts = false, isCut = false, hasSchedules = false }) {
     Object.assign(this, { world, clock, slot, say, documents, hasStarts, isCut, hasSchedules });
     this.project = new Project(this);
     this.vendors = new Vendors(this);
@@ -29,14 +28,17 @@ export class Play {
 
   // isLater: the clock passes between it and what has the same key
   at(time, key, act, { looksAt, isLater } = {}) {
-    this.#events.push({ time, key, act, looksAt, isLater });
-    this.#isSorted = false;
+    let low = 0, high = this.#events.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#events[middle].time > time) low = middle + 1;
+      else high = middle;
+    }
+    this.#events.splice(low, 0, { time, key, act, looksAt, isLater });
   }
 
   // Those of the next hours, up to one that has to see what came of an earlier one of them.
   #next() {
-    if (!this.#isSorted) this.#events.sort((a, b) => b.time - a.time);
-    this.#isSorted = true;
     const batch = [], keys = new Set();
     for (let event; (event = this.#events.at(-1)) && (batch.length === 0 || event.time < batch[0].time + this.slot) && !((event.looksAt || event.isLater) && keys.has(event.key));) {
       keys.add(event.key);
@@ -49,7 +51,7 @@ export class Play {
     Object.assign(this, { github, issuer });
     this.daemon = new Connection({ url: outpost.url, secret: github.secret, sent: this.sent });
     github.on('dispatch', (repository, body) => this.vendors.dispatched(body.client_payload));
-    github.on('comment', (number) => this.said.wake(number));
+    github.on('comment', (number, body) => this.said.commented(number, body));
     this.project.begin();
     await this.#settle(3);
     for (let batch; (batch = this.#next()).length > 0;) {

@@ -1,52 +1,102 @@
-// The truth of each red cell as far as it was reported, and all that Outpost ever said of it.
+// The truth of each red cell as far as it was reported, and all that Outpost ever said of it: in the API, and in each text of a comment.
 import { sameness } from './messages.mjs';
+import { commitOf, wordsIn } from './shown.mjs';
+
+export const EXCUSES = ['KNOWN', 'BASE', 'FLAKY'];
+const RED = ['FAIL', 'ERROR', 'MISS'];
+// Of the jobs in which a test is red, the truth that must not be excused counts for the cell.
+const WORST = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 'outage'];
+
+const add = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
 
 export class Said {
   #play;
   #toLook = new Set();
-  #results = new Map(); // "SHA accelerator suite/test" → what its last report said, with the truth
+  #texts = []; // comments that were written since the last look
+  #results = new Map(); // "SHA accelerator suite/test" → {truth, statuses, before: truths that it had since the last look, reds: [{job, …}]}
+  #titles;
+  #moved = new Set(); // keys of results that were reported since the last look
+  #inputs = new Map(); // SHA → when it was last reported, and when the comment followed
 
-  failures = new Map(); // "accelerator/test" → [{at, same, author, files, sha, isPull}]
-  passes = new Map(); // "SHA accelerator/test" → [at]
-  tested = new Map(); // accelerator → [{index, at, reds: Map, others: Set}] of main
+  failures = new Map(); // "accelerator suite/test job" → [{at, same, status, author, files, sha, branch, truth}]
+  passes = new Map(); // "SHA accelerator suite/test job" → [at]
+  tested = new Map(); // accelerator → [{index, branch, at, jobs: "suite/test job" → result}] of pushes
   cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, said: [{at, said, truth, reason, evidence}]}
+  reported = new Map(); // "SHA accelerator" → when it was last reported
+  redHeads = new Set(); // SHAs of pull requests' heads that ever had a red test
+  excused = []; // {pull, cell, where, said, reason}
+  experiments = []; // {head, accelerator, side, sha, tests}
+  extra = new Map(); // SHA → tests that ran again for it
 
   constructor(play) {
     this.#play = play;
     for (const { name } of play.world.accelerators) this.tested.set(name, []);
+    this.#titles = new Map(play.world.accelerators.map(({ title, name }) => [title, name]));
   }
 
   // ---- the truth ----
 
-  note({ accelerator: { name }, head }, tests, at) {
-    const reds = new Map(), others = new Set();
-    for (const result of tests) {
-      const test = `${result.suite}/${result.name}`;
-      this.#results.set(`${head.sha} ${name} ${test}`, result);
-      if (result.truth) {
-        reds.set(test, result);
-        this.#append(this.failures, `${name} ${test}`, { at, same: sameness(result), author: head.author, files: head.files, sha: head.sha, truth: result.truth });
-      } else if (result.status === 'PASS') this.#append(this.passes, `${head.sha} ${name} ${test}`, at);
-      else others.add(test);
+  // One attempt of all jobs of a run.
+  note({ accelerator: { name }, head }, jobs, at) {
+    const byTest = new Map(), kept = new Map();
+    const branch = head.base.branch;
+    for (const job of jobs) {
+      for (const result of job.tests) {
+        const test = `${result.suite}/${result.name}`, where = `${name} ${test} ${job.name}`;
+        add(byTest, test, { ...result, job: job.name });
+        if (result.truth) add(this.failures, where, { at, same: sameness(result.cause), status: result.status, author: head.author, files: head.files, sha: head.sha, branch: head.pull?.to ?? branch, truth: result.truth });
+        else if (result.status === 'PASS') add(this.passes, `${head.sha} ${where}`, at);
+        kept.set(`${test} ${job.name}`, result);
+      }
     }
-    if (head.isMain) this.tested.get(name).push({ index: head.base.index, at, reds, others });
+    this.reported.set(`${head.sha} ${name}`, at);
+    if (head.isMain) this.tested.get(name).push({ index: head.base.index, branch, at, jobs: kept });
+    for (const [test, results] of byTest) {
+      const key = `${head.sha} ${name} ${test}`, reds = results.filter(({ truth }) => truth);
+      const truth = WORST.find((one) => reds.some((red) => red.truth === one));
+      const before = [...this.#results.get(key)?.before ?? [], truth];
+      this.#moved.add(key);
+      this.#results.set(key, { truth, statuses: results.map(({ status }) => status), reds, before, ...reds.find((red) => red.truth === truth) });
+      if (truth && head.isPull && reds.some(({ status }) => status !== 'MISS')) this.redHeads.add(head.sha);
+    }
+    if (head.isPull) this.#heard(head);
   }
 
-  #append(map, key, value) {
-    const list = map.get(key);
-    if (list) list.push(value);
-    else map.set(key, [value]);
+  // An experiment that explains this head, and its results.
+  asked(experiment) { this.experiments.push({ at: this.#play.clock.now(), ...experiment }); }
+
+  proved({ head, n }) {
+    this.extra.set(head.sha, (this.extra.get(head.sha) ?? 0) + n);
+    this.#heard(head);
   }
 
   // ---- what Outpost says ----
+
+  #heard(head) { this.#inputs.set(head.sha, { at: this.#play.clock.now() }); }
+
+  // From the last report or experiment of each head with red tests to the comment that followed, in seconds.
+  get delays() {
+    return [...this.#inputs].filter(([sha, { until }]) => until !== undefined && this.redHeads.has(sha)).map(([, { at, until }]) => (until - at) / 1000).sort((a, b) => a - b);
+  }
+
+  // A comment was written.
+  commented(number, body) {
+    this.#toLook.add(number);
+    this.#texts.push({ number, body });
+    const input = this.#inputs.get(commitOf(body));
+    if (input) input.until ??= this.#play.clock.now();
+  }
 
   // Of this pull request there is something new.
   wake(number) { this.#toLook.add(number); }
 
   async lookAround() {
+    for (const { number, body } of this.#texts.splice(0)) this.#read(this.#play.project.byNumber.get(number), body);
     const numbers = [...this.#toLook];
     this.#toLook.clear();
     await Promise.all(numbers.map((number) => this.look(this.#play.project.byNumber.get(number))));
+    for (const key of this.#moved) this.#results.get(key).before = [this.#results.get(key).truth];
+    this.#moved.clear();
   }
 
   async look(pull) {
@@ -60,21 +110,37 @@ export class Said {
     for (const verdict of said.verdicts) this.#hear(pull, verdict, at);
   }
 
+  // Only where the truth was the same since the last look: the text may be older than the last report.
+  #read(pull, body) {
+    const sha = commitOf(body);
+    for (const { test, accelerator, said } of wordsIn(body)) {
+      const key = `${sha} ${this.#titles.get(accelerator)} ${test}`;
+      const result = this.#results.get(key);
+      if (result?.before.every((truth) => truth === result.truth)) this.#judge(pull, key, 'a comment', said, result);
+    }
+  }
+
+  #judge(pull, key, where, said, { truth, cause, message }, reason) {
+    const isWrong = (truth === 'guilty' && EXCUSES.includes(said)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(said));
+    if (isWrong && !this.excused.some((one) => one.key === key && one.said === said && one.where === where)) this.excused.push({ pull, key, where, said, truth, cause, message, reason });
+  }
+
   #hear(pull, verdict, at) {
     const test = `${verdict.suite}/${verdict.test}`;
     const key = `${pull.head.sha} ${verdict.accelerator} ${test}`;
-    const result = this.#results.get(key) ?? (verdict.suite === 'dispatch' && { truth: 'outage', status: 'MISS' });
-    if (!result || (verdict.suite !== 'dispatch' && result.status !== verdict.status)) {
-      this.#play.problems.push(`#${pull.number} ${verdict.accelerator} ${test}: shows ${verdict.status}, reported was ${result?.status ?? 'nothing'}`);
+    const result = this.#results.get(key) ?? (verdict.suite === 'dispatch' && { truth: 'outage', status: 'MISS', statuses: ['MISS'], reds: [] });
+    if (!result?.statuses.includes(verdict.status)) {
+      this.#play.problems.push(`#${pull.number} ${verdict.accelerator} ${test}: shows ${verdict.status}, reported was ${result?.statuses ?? 'nothing'}`);
       return;
     }
-    if (!verdict.attribution) {
+    if (!RED.includes(verdict.status)) {
       this.cells.delete(key); // green in a later attempt
       return;
     }
-    const cell = this.cells.get(key) ?? { pull, head: pull.head, accelerator: verdict.accelerator, test, said: [] };
-    Object.assign(cell, { result, at, job: verdict.job });
+    const cell = this.cells.get(key) ?? { key, pull, head: pull.head, accelerator: verdict.accelerator, test, said: [] };
+    Object.assign(cell, { result, at, status: verdict.status, job: verdict.job });
     this.cells.set(key, cell);
+    this.#judge(pull, key, 'the API', verdict.attribution, result, verdict.reason);
     const last = cell.said.at(-1);
     if (last?.said !== verdict.attribution || last.truth !== result.truth)
       cell.said.push({ at, said: verdict.attribution, truth: result.truth, reason: verdict.reason, evidence: verdict.evidence_url });

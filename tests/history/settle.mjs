@@ -2,13 +2,14 @@
 // waits for: the clock moves.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const WRITE_PAUSE = 1100; // what a content write has to wait for another one
+const STEP = 300; // how exactly times can be told afterwards
+const SHORT_STEPS = 10; // what waits longer than so many waits for a long time
 const LONGEST_PAUSE = 300_000;
 const PATIENCE_LOOKS = 4000;
 
 // wanted: so many looks in a row must find it idle
 export async function settle({ daemon, github, clock }, wanted) {
-  let pause = WRITE_PAUSE, { requests } = github;
+  let pause = STEP, waits = 0, { requests } = github;
   for (let idle = 0, looks = 0; idle < wanted; looks++) {
     const status = await daemon.get('/api/v1/status');
     if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(status)}`);
@@ -16,9 +17,12 @@ export async function settle({ daemon, github, clock }, wanted) {
     const isMoving = deliveries.accepted > 0 || store.queued > 0;
     const isWaiting = outbox.due > 0 || outbox.sending > 0 || (attribution?.due ?? 0) > 0;
     idle = isMoving || isWaiting ? 0 : idle + 1;
-    pause = github.requests > requests ? WRITE_PAUSE : Math.min(2 * pause, LONGEST_PAUSE);
-    requests = github.requests;
-    if (isWaiting && !isMoving) clock.advance(pause);
-    else await sleep(1);
+    if (github.requests > requests) [pause, waits, requests] = [STEP, 0, github.requests];
+    if (isWaiting && !isMoving) {
+      if (++waits > SHORT_STEPS) pause = Math.min(2 * pause, LONGEST_PAUSE);
+      clock.advance(pause);
+    } else {
+      await sleep(1);
+    }
   }
 }

@@ -112,6 +112,8 @@ export class Stage {
     this.daemon = new Connection({ url: this.outpost.url, secret: this.github.secret, sent: { webhooks: 0, reads: 0 } });
     try {
       await this.#land('root', { branch: 'main' });
+      const others = [...this.#tests].filter((name) => name !== 'steady').map((name) => ({ name, what: 'absent' }));
+      for (const accelerator of this.accelerators) await this.#report({ name: 'root', accelerator, notes: others });
       for (const { verb, line, text } of this.story.statements) await this.#perform(verb, line, text);
       await this.#wait(FINISH + 5 * HOUR); // whatever has not been answered by now never will be
       this.#judge();
@@ -151,7 +153,7 @@ export class Stage {
     const end = this.clock.now() + ms;
     while (this.clock.now() < end) {
       this.daemon.close();
-      this.clock.advanceTo(Math.min(end, this.clock.now() + 2 * HOUR));
+      this.clock.advanceTo(Math.min(end, this.clock.now() + 5 * HOUR));
       await this.#settle();
     }
   }
@@ -339,7 +341,7 @@ export class Stage {
   }
 
   async #answer({ accelerator, dispatch }) {
-    const { of, side, sha, tests } = dispatch.outpost.experiment;
+    const { of, side, sha, tests, jobs: wanted } = dispatch.outpost.experiment;
     const explained = [...this.#dispatches.entries()].find(([, { outpost }]) => outpost.dispatch_id === of);
     if (!explained) throw new Error(`an experiment explains ${of}, which is no dispatch`);
     const { pull } = this.#target(explained[0].split(' ')[0]);
@@ -355,7 +357,7 @@ export class Stage {
     if (behaviour === 'head-for-base' && side === 'base') target = pull.head;
     const notes = this.#outcomes.get(`${side} ${pull?.name}`)?.shift() ?? [];
     const isWhole = behaviour === 'ignores-list' || accelerator.reruns === 'whole';
-    const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests });
+    const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests }).filter(({ job }) => isWhole || !wanted?.length || wanted.includes(job));
     if (behaviour === 'other-tests') for (const job of jobs) job.results = [{ test: 'steady', status: 'PASS' }];
     if (behaviour === 'all-skipped') for (const job of jobs) for (const result of job.results) Object.assign(result, { status: 'SKIP', message: undefined });
     const run = behaviour === 'one-run-for-both' ? `run-of-${of}` : undefined;

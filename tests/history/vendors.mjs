@@ -1,8 +1,11 @@
-// Vendors: each dispatch is a run, which takes its hours, ends as the world has it, and is reported; sometimes again.
+// Vendors: each dispatch is a run, which takes its hours, ends as the world has it, and is reported; sometimes again. An
+// experiment is a short run of the listed tests at its commit, on the machines as they are then.
 import http from 'node:http';
 import { once } from 'node:events';
 import { AUDIENCE, githubClaims } from '../github/oidc.mjs';
 import { HOUR } from './world.mjs';
+
+const EVENTS = ['pull_request', 'push', 'nightly', 'experiment'];
 
 export class Vendors {
   #play;
@@ -11,6 +14,7 @@ export class Vendors {
   #tokens = new Map();
   #runs = 0;
   #taken = new Set(); // "dispatch accelerator"
+  #heads = new Map(); // dispatch → the head that it tests
 
   constructor(play) {
     this.#play = play;
@@ -23,7 +27,7 @@ export class Vendors {
       const parts = [];
       request.on('data', (part) => parts.push(part));
       request.on('end', () => {
-        if (['pull_request', 'push', 'nightly'].includes(request.headers['x-outpost-event'])) this.dispatched(JSON.parse(Buffer.concat(parts).toString('utf8')));
+        if (EVENTS.includes(request.headers['x-outpost-event'])) this.dispatched(JSON.parse(Buffer.concat(parts).toString('utf8')));
         response.writeHead(202, { 'content-length': 0 }).end();
       });
     }).listen(0, '127.0.0.1');
@@ -39,19 +43,29 @@ export class Vendors {
 
   dispatched({ event_type: event, delivery_id: delivery, payload, outpost }) {
     if (payload.action === 'closed') return;
-    const isNightly = event === 'nightly';
-    const head = this.#play.project.heads.get(payload.pull_request?.head.sha ?? payload.after);
-    if (!head) return; // main as it was before the first push
+    const { experiment } = outpost;
+    const head = this.#play.project.heads.get(experiment?.sha ?? payload.pull_request?.head.sha ?? payload.after);
+    if (!head) {
+      this.#play.problems.push(`a dispatch of ${event} at an unknown commit: ${JSON.stringify(outpost)}`);
+      return;
+    }
     for (const name of outpost.accelerators) {
       if (this.#taken.has(`${outpost.dispatch_id} ${name}`)) continue; // the same dispatch again: an answer was lost
       this.#taken.add(`${outpost.dispatch_id} ${name}`);
-      const accelerator = this.#byName.get(name);
-      const dice = this.#play.world.dice('job', name, head.sha);
-      const time = this.#play.clock.now() + (0.2 + dice.number() * 1.5) * accelerator.slow * HOUR;
-      const run = { accelerator, head: isNightly ? { ...head, round: 'nightly' } : head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, id: String(++this.#runs), attempt: 1, dice };
-      if (this.#play.hasStarts) this.#play.at(this.#play.clock.now() + (time - this.#play.clock.now()) * (0.05 + 0.3 * dice.number()), `run ${run.id}`, () => this.#begin(run, time));
-      this.#play.at(time, `run ${run.id}`, () => this.#finish(run, time), { isLater: true });
+      this.#heads.set(outpost.dispatch_id, head);
+      const run = { accelerator: this.#byName.get(name), head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, id: String(++this.#runs), attempt: 1 };
+      if (experiment) this.#experiment(run, experiment);
+      else this.#run({ ...run, head: event === 'nightly' ? { ...head, round: 'nightly' } : head });
     }
+  }
+
+  #run(run) {
+    const { accelerator, head } = run, now = this.#play.clock.now();
+    run.dice = this.#play.world.dice('job', accelerator.name, head.sha);
+    const time = now + (0.2 + run.dice.number() * 1.5) * accelerator.slow * HOUR;
+    if (!this.#play.hasStarts) run.startsAt = now + (time - now) * 0.2;
+    if (this.#play.hasStarts) this.#play.at(now + (time - now) * (0.05 + 0.3 * run.dice.number()), `run ${run.id}`, () => this.#begin(run, time));
+    this.#play.at(time, `run ${run.id}`, () => this.#finish(run, time), { isLater: true });
   }
 
   #begin(run, endsAt) {
@@ -59,28 +73,49 @@ export class Vendors {
     return Promise.all(jobs.map((job) => this.#tell(run, this.#workflow(run, job, { status: 'in_progress' }))));
   }
 
-  #workflow({ accelerator, event, id, attempt }, job, more) {
-    return { name: event === 'nightly' ? 'nightly' : 'tests', job_name: job.name, run_id: id, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${id}`, ...more };
+  #workflow({ accelerator, event, id, attempt, startsAt }, job, more) {
+    const started = startsAt && { started_at: new Date(startsAt).toISOString(), ...(more.status === 'completed' && { completed_at: new Date(this.#play.clock.now()).toISOString() }) };
+    return { name: event === 'nightly' ? 'nightly' : 'tests', job_name: job.name, run_id: id, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${id}`, ...started, ...more };
   }
 
-  #isWanted({ head, dice }) {
+  #isWanted({ accelerator, head, dice, event }, at) {
     const { pull } = head;
+    if (event === 'push' && this.#play.world.isGap(accelerator, at)) return false;
     return !pull || (pull.isOpen && pull.head === head) || dice.chance(0.2);
   }
 
   async #finish(run, at) {
     const { accelerator, head, dice } = run;
-    if (!this.#isWanted(run)) return;
+    if (!this.#isWanted(run, at)) return;
     const jobs = this.#play.world.run(accelerator, head, run.attempt, at);
     if (!jobs) return; // nobody will report
     await Promise.all(jobs.map((job) => this.#report(run, job)));
     if (run.event === 'nightly') return; // no evidence, and nobody tries it again
-    this.#play.said.note(run, jobs.flatMap(({ tests }) => tests), at);
+    this.#play.said.note(run, jobs, at);
     const isRed = jobs.some(({ conclusion }) => conclusion === 'failure');
     if (run.attempt > 2 || !isRed || !dice.chance(head.isPull ? 0.3 : 0.1)) return;
     const again = at + (0.5 + dice.number() * 5) * HOUR;
-    this.#play.at(again, `run ${run.id}`, () => this.#finish({ ...run, attempt: run.attempt + 1 }, again));
+    this.#play.at(again, `run ${run.id}`, () => this.#finish({ ...run, attempt: run.attempt + 1, startsAt: run.startsAt && again - 0.3 * accelerator.slow * HOUR }, again));
   }
+
+  // ---- experiments ----
+
+  #experiment(run, { id, of, side, tests, jobs }) {
+    const explained = this.#heads.get(of), { world } = this.#play;
+    run.dice = world.dice('experiment', id);
+    this.#play.said.asked({ head: explained, accelerator: run.accelerator, side, sha: run.head.sha, tests });
+    run.startsAt = this.#play.clock.now();
+    const time = run.startsAt + (0.03 + run.dice.number() * 0.12) * run.accelerator.slow * HOUR;
+    this.#play.at(time, `run ${run.id}`, async () => {
+      if (!this.#isWanted({ ...run, head: explained }, time)) return;
+      const results = world.run(run.accelerator, run.head, `experiment ${id}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
+      if (!results) return; // the vendor is away
+      await Promise.all(results.map((job) => this.#report(run, job)));
+      this.#play.said.proved({ head: explained, n: results.reduce((sum, job) => sum + job.tests.length, 0) });
+    }, { isLater: true });
+  }
+
+  // ---- reports ----
 
   async #token(accelerator) {
     const now = Math.floor(this.#play.clock.now() / 1000);
