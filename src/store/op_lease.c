@@ -145,7 +145,7 @@ static struct dispatch_list experiment_of(
 		return (struct dispatch_list){0};
 	return dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
-	    " ORDER BY created_ms, id LIMIT 1",
+	    " ORDER BY created_ms, change_id LIMIT 1",
 	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
 }
 

@@ -1,0 +1,284 @@
+// Experiments through the whole program: red tests run again on the same head and on the merge base, at a vendor's own CI,
+// in a repository and on machines, and vendors that do not keep to the list prove nothing.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { githubClaims, startIssuer } from '../github/oidc.mjs';
+import { issueComment, pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { Puller } from './lib/puller.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'a secret between Outpost and the labs';
+const LONG = { timeout: 15_000 };
+const WRITTEN = { timeout: 60_000 };
+const VENDOR = 'Ascend/pytorch';
+
+const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => ({ suite: 'model', name, status: 'FAIL', message });
+const green = (name) => ({ suite: 'model', name, status: 'PASS' });
+
+// Each test has an accelerator of its own, so that none waits for another's first runs.
+const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away'];
+const chip = (name, runner, more = {}) => ({
+  name, title: name, level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } }, runners: [{ reruns: 'tests', ...runner }], ...more,
+});
+
+describe('experiments', { skip: notBuilt }, () => {
+  let rig;
+  let issuer;
+  let lab;
+  let outpost;
+  let number = 100;
+  let runs = 1;
+  let comments = 9000;
+
+  const deliver = async (event, payload) => assert.equal((await rig.deliver(event, payload)).status_code, 202);
+
+  async function open(accelerator, options = {}) {
+    const pull = rig.openPull(UPSTREAM, { number: ++number, author: `author-${number}`, labels: [`ciflow/crcr/${accelerator}`], ...options });
+    await deliver('pull_request', pullRequestOf('opened', pull));
+    return pull;
+  }
+
+  // What the labs were sent, as long as it fits.
+  const heard = (fits, what) => until(() => lab.events.find(({ event, body }) => body && fits(event, body)), { ...LONG, what: `the lab hears of ${what}` });
+  const firstRun = (pull) => heard((event, { payload }) => event === 'pull_request' && payload.pull_request.head.sha === pull.headSha, pull.headSha);
+  const experimentOf = (first, side) => heard((event, { outpost: block }) => event === 'experiment' && block.experiment.of === first.body.outpost.dispatch_id && block.experiment.side === side, `an experiment on the ${side}`);
+  const cancelOf = ({ body }) => heard((event, { outpost: block }) => event === 'cancel' && block.dispatch_id === body.outpost.dispatch_id, 'a cancel');
+
+  async function report({ body }, tests, more = {}) {
+    const isRed = tests.some(({ status }) => status === 'FAIL');
+    const step = { workflow: 'lab', job: 'suite', run_id: ++runs, conclusion: isRed ? 'failure' : 'success', tests, ...more };
+    const answer = await post(body.outpost.callback_url, body.outpost.callback_token, workflowOf(step, 'completed'));
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  }
+
+  const viewOf = (pull, accelerator, fits) => outpost.waitForApi(`pulls/${pull.number}`, (json) => {
+    const one = json.accelerators.find(({ name }) => name === accelerator);
+    return one && fits(one, json);
+  }, LONG);
+  const experimentsOf = async (pull, accelerator) => (await outpost.api(`pulls/${pull.number}`)).accelerators.find(({ name }) => name === accelerator).experiments;
+  const ended = (pull, accelerator, side, state) => viewOf(pull, accelerator, ({ experiments }) => experiments.some((one) => one.side === side && one.state === state));
+  const cellOf = ({ verdicts }, name) => verdicts.find(({ test: title }) => title === name);
+
+  before(async () => {
+    [rig, issuer, lab] = await Promise.all([startRig({ repositories: [UPSTREAM, VENDOR].map((name) => ({ name })) }), startIssuer(), startSilentVendor({ secret: SECRET })]);
+    const webhook = { name: 'lab', webhook: { url: lab.url, secret: 'hook' } };
+    outpost = await Outpost.start({
+      rig, issuer, secrets: Object.fromEntries(LABS.map((name) => [name, { hook: SECRET }])),
+      accelerators: [
+        ...LABS.map((name) => chip(name, webhook, {
+          ...(name === 'held' && { trust: 'approved' }),
+          ...(name === 'silent' && { deadlines: { acknowledge: '1m', start: '2s', finish: '3s' } }),
+          ...(name === 'spent' && { experiments: { share: '0%' } }),
+        })),
+        chip('repo', { name: 'ci', github: { repository: VENDOR } }),
+        chip('farm', { name: 'farm', pull: { labels: [], max_parallel: 1 } }),
+        chip('busy', { name: 'farm', pull: { labels: [], max_parallel: 1 } }),
+      ],
+    });
+  });
+
+  after(async () => {
+    await outpost?.close();
+    await Promise.all([lab?.stop(), issuer?.close(), rig?.close()]);
+  });
+
+  test('a CI of the vendor\'s own runs the red test again, on the head and on the merge base', async () => {
+    const pull = await open('plain');
+    const first = await firstRun(pull);
+    await report(first, [red('flaky'), green('other')]);
+    const head = await experimentOf(first, 'head');
+    const { outpost: block, payload, event_type: type } = head.body;
+    assert.equal(type, 'experiment');
+    assert.deepEqual(block.experiment.tests, ['model/flaky']);
+    assert.deepEqual([block.experiment.sha, payload.head_sha, payload.repository.full_name], [pull.headSha, pull.headSha, UPSTREAM]);
+    assert.deepEqual(block.experiment.jobs, ['suite']);
+    assert.ok(block.change_url.endsWith(`/pulls/${pull.number}`), block.change_url);
+    const base = await experimentOf(first, 'base');
+    assert.equal(base.body.outpost.experiment.sha, pull.baseSha);
+    await report(head, [green('flaky')]);
+    const view = await ended(pull, 'plain', 'head', 'done');
+    assert.deepEqual(view.verdicts.map(({ test: title }) => title).sort(), ['flaky', 'other'], 'its results are no cells');
+  });
+
+  test('what an experiment finds is no result of the merge base\'s commit, and counts nowhere', async () => {
+    const pull = await open('base');
+    const first = await firstRun(pull);
+    await report(first, [red('broken')]);
+    const base = await experimentOf(first, 'base');
+    await report(base, [red('broken')]);
+    await ended(pull, 'base', 'base', 'done');
+    const commit = await outpost.get(`/api/v1/commits/${pull.baseSha}`);
+    assert.deepEqual(commit.json?.accelerators ?? [], [], 'the merge base itself was not tested');
+    const page = await outpost.api('accelerators/base');
+    assert.equal(page.jobs.filter(({ head_sha: sha }) => sha === pull.baseSha).length, 0);
+    const { stdout } = await outpost.ctl('dispatches');
+    assert.match(stdout, new RegExp(`experiment ${pull.baseSha.slice(0, 8)}`));
+  });
+
+  test('a vendor that ignores the list, and one that reports other tests, prove nothing', async () => {
+    for (const [accelerator, tests] of [['ignores', []], ['others', [green('another'), red('third')]]]) {
+      const pull = await open(accelerator);
+      const first = await firstRun(pull);
+      await report(first, [red('named')]);
+      await report(await experimentOf(first, 'head'), tests);
+      const view = await ended(pull, accelerator, 'head', 'void');
+      assert.deepEqual(view.verdicts.filter((one) => one.accelerator === accelerator).map(({ test: title }) => title), ['named']);
+      assert.notEqual(cellOf(view, 'named').attribution, 'FLAKY');
+    }
+  });
+
+  test('a vendor that reports the merge base\'s run for the head proves neither', async () => {
+    const pull = await open('twice');
+    const first = await firstRun(pull);
+    await report(first, [red('guilty')]);
+    const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
+    await report(base, [green('guilty')], { run_id: 77 });
+    await ended(pull, 'twice', 'base', 'done');
+    await report(head, [green('guilty')], { run_id: 77 });
+    const view = await viewOf(pull, 'twice', ({ experiments }) => experiments.filter(({ state }) => state === 'void').length >= 2);
+    assert.notEqual(cellOf(view, 'guilty').attribution, 'FLAKY');
+  });
+
+  test('a vendor that never answers holds nothing up for longer than its deadlines', async () => {
+    const pull = await open('silent');
+    const first = await firstRun(pull);
+    await report(first, [red('lost')]);
+    await experimentOf(first, 'head');
+    const view = await viewOf(pull, 'silent', ({ experiments }) => experiments.length > 0 && experiments.every(({ state }) => state === 'expired'));
+    assert.notEqual(cellOf(view, 'lost').attribution, 'FLAKY');
+    assert.ok(view.complete ?? true);
+  });
+
+  test('a newer head ends the experiments of the older one, and the vendor is told', async () => {
+    const pull = await open('moved');
+    const first = await firstRun(pull);
+    await report(first, [red('slow')]);
+    const head = await experimentOf(first, 'head');
+    const next = rig.updatePull(UPSTREAM, pull.number, { headSha: randomBytes(20).toString('hex') });
+    await deliver('pull_request', pullRequestOf('synchronize', next, { before: pull.headSha }));
+    await cancelOf(head);
+    await firstRun(next);
+    await report(head, [green('slow')]); // too late: nobody needs it
+    const view = await outpost.api(`commits/${pull.headSha}`);
+    assert.notEqual(cellOf(view, 'slow').attribution, 'FLAKY');
+  });
+
+  test('a closed pull request ends its experiments', async () => {
+    const pull = await open('closed');
+    const first = await firstRun(pull);
+    await report(first, [red('slow')]);
+    const head = await experimentOf(first, 'head');
+    await deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull.number, { state: 'closed' })));
+    await cancelOf(head);
+  });
+
+  test('a head whose release was taken back runs nowhere, and a held one never did', async () => {
+    const pull = await open('held', { association: 'NONE' });
+    const say = (body) => deliver('issue_comment', issueComment('created', { number: pull.number, id: ++comments, body, author: 'alice', association: 'MEMBER', createdAt: new Date(Date.now() + 1000).toISOString().replace(/\.\d+Z$/, 'Z') }));
+    await viewOf(pull, 'held', ({ dispatches }) => dispatches[0]?.state === 'held');
+    await say(`@${rig.app.slug} ok-to-test`);
+    const first = await firstRun(pull);
+    await report(first, [red('secret')]);
+    const head = await experimentOf(first, 'head');
+    await say(`@${rig.app.slug} ok-to-test cancel`);
+    await cancelOf(head);
+    await viewOf(pull, 'held', ({ experiments }) => experiments.every(({ state }) => state === 'cancelled'));
+  });
+
+  test('without a share of the machines\' time nothing runs again', async () => {
+    const pull = await open('spent');
+    await report(await firstRun(pull), [red('quiet')]);
+    await viewOf(pull, 'spent', (one, { verdicts }) => verdicts.some(({ test: title }) => title === 'quiet'));
+    assert.deepEqual(await experimentsOf(pull, 'spent'), []);
+  });
+
+  test('names that are hostile in a shell travel as data', async () => {
+    const name = 'test_add[$(touch /tmp/x) `id` "\'; -k \\ ]';
+    const pull = await open('hostile');
+    const first = await firstRun(pull);
+    await report(first, [red(name)]);
+    assert.deepEqual((await experimentOf(first, 'head')).body.outpost.experiment.tests, [`model/${name}`]);
+  });
+
+  test('a repository gets repository_dispatch, and `closed` when the head has moved on', async () => {
+    const pull = await open('repo');
+    const sent = (where) => rig.waitForDispatch({ repository: VENDOR, where });
+    const call = async ({ client_payload: { event_type, delivery_id, payload, outpost: block } }, step) => {
+      const body = { event_type, delivery_id, payload, outpost: block, workflow: workflowOf({ workflow: 'ci', job: 'test', run_id: ++runs, ...step }, 'completed') };
+      const answer = await outpost.request('POST', '/github/callback', { body, headers: { 'content-type': 'application/json', authorization: `Bearer ${await issuer.mint(githubClaims(VENDOR))}` } });
+      assert.equal(answer.status, 200, answer.text);
+    };
+    await call(await sent(({ client_payload: { payload } }) => payload.number === pull.number), { conclusion: 'failure', tests: [red('again')] });
+    const side = (which) => sent(({ event_type: type, client_payload: { payload, outpost: block } }) => type === 'experiment' && payload.action === 'experiment' && block.experiment.side === which);
+    const [head, base] = [await side('head'), await side('base')];
+    assert.deepEqual(head.client_payload.payload.head_sha, pull.headSha);
+    await call(base, { tests: [green('again')] });
+    await ended(pull, 'repo', 'base', 'done');
+    const next = rig.updatePull(UPSTREAM, pull.number, { headSha: randomBytes(20).toString('hex') });
+    await deliver('pull_request', pullRequestOf('synchronize', next, { before: pull.headSha }));
+    const closed = await sent(({ event_type: type, client_payload: { payload } }) => type === 'experiment' && payload.action === 'closed');
+    assert.equal(closed.client_payload.outpost.dispatch_id, head.client_payload.outpost.dispatch_id);
+    assert.notEqual(closed.client_payload.delivery_id, head.client_payload.delivery_id);
+  });
+
+  test('a machine runs the experiment when nothing else waits for it', async () => {
+    const machine = await Puller.add(outpost, 'farm-1', 'farm');
+    const pull = await open('farm');
+    const { json: first } = await Puller.ready(() => machine.claim({ wait: 10 }));
+    await machine.finish(first, { conclusion: 'failure', tests: [red('again')] });
+    const lease = await machine.take();
+    assert.equal(lease.change.kind, 'experiment');
+    assert.equal(lease.change.number, pull.number);
+    assert.equal(lease.experiment.of, first.dispatch_id);
+    assert.deepEqual(lease.experiment.tests, ['model/again']);
+    assert.equal(lease.change.head_sha, lease.experiment.sha);
+    await machine.finish(lease, { tests: [green('again')] });
+    await ended(pull, 'farm', lease.experiment.side, 'done');
+  });
+
+  test('a first run overtakes an experiment on the only machine, and the experiment runs after it', async () => {
+    const machine = await Puller.add(outpost, 'busy-1', 'busy');
+    const pull = await open('busy');
+    const { json: first } = await Puller.ready(() => machine.claim({ wait: 10 }));
+    await machine.finish(first, { conclusion: 'failure', tests: [red('again')] });
+    const lease = await machine.take();
+    assert.equal(lease.change.kind, 'experiment');
+    const other = await open('busy');
+    await until(async () => (await machine.renew(lease)).json.lease !== 'active', { ...LONG, what: 'the experiment makes way' });
+    const next = await machine.take();
+    assert.equal(next.change.number, other.number);
+    await machine.finish(next, { tests: [green('again')] });
+    const again = await machine.take();
+    assert.equal(again.dispatch_id, lease.dispatch_id);
+    assert.equal(again.attempt, 2);
+    await machine.finish(again, { tests: [red('again')], conclusion: 'failure' });
+    await ended(pull, 'busy', again.experiment.side, 'done');
+  });
+
+  test('an experiment that is under way survives a kill, with the same dispatch', async () => {
+    const pull = await open('away');
+    const first = await firstRun(pull);
+    await report(first, [red('lasting')]);
+    const head = await experimentOf(first, 'head');
+    await outpost.restart({ hard: true });
+    await report(head, [green('lasting')]);
+    await ended(pull, 'away', 'head', 'done');
+    const sent = new Set(lab.events.filter(({ event, body }) => event === 'experiment' && body.outpost.experiment.id === head.body.outpost.experiment.id).map(({ body }) => body.outpost.dispatch_id));
+    assert.equal(sent.size, 1);
+  });
+
+  test('the comment says that failures run again, and what came of it', async () => {
+    const pull = await open('plain');
+    const first = await firstRun(pull);
+    await report(first, [red('said')]);
+    const comment = () => rig.comments(UPSTREAM, pull.number).find(({ author }) => author === rig.bot)?.body ?? '';
+    await until(() => /re-running 1 failure/.test(comment()), { ...WRITTEN, what: 'the comment says re-running' });
+    await report(await experimentOf(first, 'head'), [red('said')]);
+    await report(await experimentOf(first, 'base'), [green('said')]);
+    await until(() => comment().includes('said') && !/re-running/.test(comment()), { ...WRITTEN, what: 'the comment is final' });
+  });
+});

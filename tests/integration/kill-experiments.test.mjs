@@ -1,0 +1,11 @@
+// A short form of tests/kill/experiments.mjs.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { killExperiments } from '../kill/experiments.mjs';
+import { notBuilt } from './lib/outpost.mjs';
+
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+
+test(`killed 10 times with experiments in flight, none is lost, doubled or stuck (SEED=${seed})`, { skip: notBuilt }, async (t) => {
+  assert.deepEqual(await killExperiments({ seed, kills: 10, pulls: 4 }, (text) => t.diagnostic(text)), []);
+});
