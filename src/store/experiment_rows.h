@@ -45,6 +45,9 @@ void experiment_end(struct db *d, const struct experiment *e, const char *state,
  * them, or because they waited for it. */
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
 
+/* It ended: the run on the other side, which may have waited for it, counts now. */
+void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
+
 /* A runner that takes experiments for a change: its newest dispatch was let in and was not called off. */
 struct rerunner {
 	char *dispatch_id, *runner;

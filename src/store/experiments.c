@@ -26,6 +26,10 @@ static void cancel(struct db *d, const struct experiment *e, const char *why, in
 {
 	struct dispatch_list l;
 
+	/* the end of its counterpart may have been its own */
+	if (!db_has(
+		d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
+		return;
 	experiment_end(d, e, "cancelled", why, now_ms);
 	experiment_sharers_due(d, e, now_ms);
 	if (!e->run_change_id)
@@ -39,6 +43,7 @@ static void cancel(struct db *d, const struct experiment *e, const char *why, in
 			cells_moved(d, e->run_change_id, e->accelerator, CELLS_CANCELLED, now_ms);
 		}
 	dispatch_list_release(&l);
+	experiment_counterpart_moves(d, e, now_ms);
 }
 
 /* One that Outpost planned by itself and that never began leaves no trace. */

@@ -6,6 +6,7 @@
 #include "model/states.h"
 #include "store/cells_moved.h"
 #include "store/experiment_rows.h"
+#include "store/stored_dispatch.h"
 
 enum { SHA_SHORT_CHARS = 7, SHARERS_MAX = 200 };
 
@@ -173,13 +174,16 @@ static bool is_first_run(struct db *d, const struct experiment *e)
 	    V_TEXT(e->accelerator));
 }
 
-/* Experiments of the other side that were reported with the same run. Which of the two it was cannot be known. */
+/* Experiments of the other side that were reported with the same run. Which of the two it was cannot be known. The
+ * outcome on a merge base may be that of another change's experiment. */
 static struct experiment_list twins_of(struct db *d, const struct experiment *e)
 {
 	return experiments_take(db_rows(d,
-	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.change_id = ?2"
-	    " AND o.accelerator = ?3 AND o.runner = ?4 AND o.side <> ?5"
-	    " AND o.run_change_id IS NOT NULL AND EXISTS"
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.id IN"
+	    "  (SELECT id FROM experiment WHERE change_id = ?2 AND accelerator = ?3"
+	    "   UNION SELECT id FROM experiment WHERE accelerator = ?3 AND side = 'base'"
+	    "   AND sha = (SELECT merge_base_sha FROM change WHERE id = ?2))"
+	    " AND o.runner = ?4 AND o.side <> ?5 AND o.run_change_id IS NOT NULL AND EXISTS"
 	    "  (SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = o.run_change_id"
 	    "   AND b.digest IS NOT NULL WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
 	    "   AND (" SAME_ARTIFACT " OR (" SAME_JOB ")))",
@@ -228,7 +232,38 @@ static char *why_void(struct db *d, const struct experiment *e, int64_t now_ms)
 	return why;
 }
 
-/* ---- its state ---- */
+/* ---- its state ----
+ *
+ * Both sides that run at the same time count together, when the last of them has ended: so one run that is reported
+ * for both is found out before it has proved anything. */
+
+#define COUNTERPART                                                                                \
+	" FROM experiment o CROSS JOIN dispatch x ON x.change_id = o.run_change_id"                \
+	" AND x.is_current = 1 WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"    \
+	" AND o.side <> ?4 AND o.cause = ?5 AND (o.cause = 'auto' OR (o.command_id = ?6"           \
+	"  AND o.round = ?7)) AND o." EXPERIMENT_IS_OPEN
+#define COUNTERPART_OF(e)                                                                          \
+	V_INT((e)->change_id), V_TEXT((e)->accelerator), V_TEXT((e)->runner),                      \
+	    V_TEXT(experiment_side_name((e)->side)), V_TEXT((e)->is_stress ? "stress" : "auto"),   \
+	    V_INT((e)->command_id), V_INT((e)->round)
+
+static bool waits_for_counterpart(struct db *d, const struct experiment *e)
+{
+	return strcmp(e->state, "started") == 0 &&
+	       db_has(d, "SELECT 1" COUNTERPART " AND x." DISPATCH_IS_AT_WORK " LIMIT 1",
+		   COUNTERPART_OF(e));
+}
+
+void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	int64_t run = db_int(d, 0,
+	    "SELECT o.run_change_id" COUNTERPART " AND x.state NOT IN"
+	    " ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
+	    COUNTERPART_OF(e));
+
+	if (run)
+		cells_moved(d, run, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+}
 
 static bool find_run(struct db *d, int64_t run_change_id, struct experiment_list *ret,
     enum dispatch_state *ret_state, char **ret_error)
@@ -260,6 +295,8 @@ static bool follow(struct db *d, const struct experiment *e, enum dispatch_state
 
 	switch (state) {
 	case DISPATCH_DONE:
+		if (waits_for_counterpart(d, e))
+			return false;
 		why = why_void(d, e, now_ms);
 		experiment_end(d, e, why ? "void" : "done", why, now_ms);
 		free(why);
@@ -298,6 +335,7 @@ bool experiments_follow(struct db *d, int64_t run_change_id, int64_t now_ms, int
 	if (has_moved) {
 		*ret_explained = l.at[0].change_id;
 		experiment_sharers_due(d, &l.at[0], now_ms);
+		experiment_counterpart_moves(d, &l.at[0], now_ms);
 	}
 	experiment_list_release(&l);
 	free(error);

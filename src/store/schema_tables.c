@@ -398,8 +398,9 @@ static const char VERSION_6[] =
     "ALTER TABLE accelerator ADD COLUMN experiment_per_head INTEGER NOT NULL DEFAULT 2;"
     "ALTER TABLE accelerator ADD COLUMN experiment_share INTEGER NOT NULL DEFAULT 100;"
     "ALTER TABLE verdict ADD COLUMN needs INTEGER NOT NULL DEFAULT 0;"
+    /* vendors know its id, which never means another one */
     "CREATE TABLE experiment ("
-    " id INTEGER PRIMARY KEY, change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
     " runner TEXT NOT NULL, dispatch_id TEXT NOT NULL, cause TEXT NOT NULL,"
     " round INTEGER NOT NULL, side TEXT NOT NULL, sha TEXT NOT NULL, state TEXT NOT NULL,"
     " reason TEXT, run_change_id INTEGER, command_id INTEGER, created_ms INTEGER NOT NULL,"

@@ -100,6 +100,7 @@ describe('experiments', { skip: notBuilt }, () => {
     const base = await experimentOf(first, 'base');
     assert.equal(base.body.outpost.experiment.sha, pull.baseSha);
     await report(head, [green('flaky')]);
+    await report(base, [green('flaky')]);
     const view = await ended(pull, 'plain', 'head', 'done');
     assert.deepEqual(view.verdicts.map(({ test: title }) => title).sort(), ['flaky', 'other'], 'its results are no cells');
   });
@@ -108,8 +109,8 @@ describe('experiments', { skip: notBuilt }, () => {
     const pull = await open('base');
     const first = await firstRun(pull);
     await report(first, [red('broken')]);
-    const base = await experimentOf(first, 'base');
-    await report(base, [red('broken')]);
+    await report(await experimentOf(first, 'base'), [red('broken')]);
+    await report(await experimentOf(first, 'head'), [red('broken')]);
     await ended(pull, 'base', 'base', 'done');
     const commit = await outpost.get(`/api/v1/commits/${pull.baseSha}`);
     assert.deepEqual(commit.json?.accelerators ?? [], [], 'the merge base itself was not tested');
@@ -124,7 +125,7 @@ describe('experiments', { skip: notBuilt }, () => {
       const pull = await open(accelerator);
       const first = await firstRun(pull);
       await report(first, [red('named')]);
-      await report(await experimentOf(first, 'head'), tests);
+      for (const side of ['head', 'base']) await report(await experimentOf(first, side), tests);
       const view = await ended(pull, accelerator, 'head', 'void');
       assert.deepEqual(view.verdicts.filter((one) => one.accelerator === accelerator).map(({ test: title }) => title), ['named']);
       assert.notEqual(cellOf(view, 'named').attribution, 'FLAKY');
@@ -137,7 +138,6 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(first, [red('guilty')]);
     const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
     await report(base, [green('guilty')], { run_id: 77 });
-    await ended(pull, 'twice', 'base', 'done');
     await report(head, [green('guilty')], { run_id: 77 });
     const view = await viewOf(pull, 'twice', ({ experiments }) => experiments.filter(({ state }) => state === 'void').length >= 2);
     assert.notEqual(cellOf(view, 'guilty').attribution, 'FLAKY');
@@ -217,7 +217,6 @@ describe('experiments', { skip: notBuilt }, () => {
     const [head, base] = [await side('head'), await side('base')];
     assert.deepEqual(head.client_payload.payload.head_sha, pull.headSha);
     await call(base, { tests: [green('again')] });
-    await ended(pull, 'repo', 'base', 'done');
     const next = rig.updatePull(UPSTREAM, pull.number, { headSha: randomBytes(20).toString('hex') });
     await deliver('pull_request', pullRequestOf('synchronize', next, { before: pull.headSha }));
     const closed = await sent(({ event_type: type, client_payload: { payload } }) => type === 'experiment' && payload.action === 'closed');
@@ -237,6 +236,9 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.deepEqual(lease.experiment.tests, ['model/again']);
     assert.equal(lease.change.head_sha, lease.experiment.sha);
     await machine.finish(lease, { tests: [green('again')] });
+    const other = await machine.take();
+    assert.notEqual(other.experiment.side, lease.experiment.side);
+    await machine.finish(other, { tests: [green('again')] });
     await ended(pull, 'farm', lease.experiment.side, 'done');
   });
 
@@ -256,6 +258,7 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.equal(again.dispatch_id, lease.dispatch_id);
     assert.equal(again.attempt, 2);
     await machine.finish(again, { tests: [red('again')], conclusion: 'failure' });
+    await machine.finish(await machine.take(), { tests: [green('again')] });
     await ended(pull, 'busy', again.experiment.side, 'done');
   });
 
@@ -263,9 +266,10 @@ describe('experiments', { skip: notBuilt }, () => {
     const pull = await open('away');
     const first = await firstRun(pull);
     await report(first, [red('lasting')]);
-    const head = await experimentOf(first, 'head');
+    const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
     await outpost.restart({ hard: true });
     await report(head, [green('lasting')]);
+    await report(base, [green('lasting')]);
     await ended(pull, 'away', 'head', 'done');
     const sent = new Set(lab.events.filter(({ event, body }) => event === 'experiment' && body.outpost.experiment.id === head.body.outpost.experiment.id).map(({ body }) => body.outpost.dispatch_id));
     assert.equal(sent.size, 1);

@@ -599,9 +599,9 @@ static void merge_base_of(const char *head)
 	    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
 	DO_OK(store_put_merge_base, &m);
 }
-/* The run of the newest experiment on that side. */
-static void report_experiment(const char *side)
+static void report_experiment(int64_t experiment)
 {
+	char *run_id = xasprintf("%lld", (long long)experiment);
 	struct test_result t = {.suite = (char *)"model",
 	    .name = (char *)"llama3",
 	    .status = TEST_PASS,
@@ -610,20 +610,21 @@ static void report_experiment(const char *side)
 	    .conclusion = (char *)"success",
 	    .workflow = (char *)"CI",
 	    .name = (char *)"again",
-	    .run_id = (char *)side,
+	    .run_id = run_id,
 	    .run_attempt = 1,
 	    .tests = &t,
 	    .n_tests = 1};
 	char *id = db_text(look,
 	    "SELECT x.id FROM experiment e JOIN dispatch x ON x.change_id = e.run_change_id"
-	    " WHERE e.side = ?1 ORDER BY e.id DESC LIMIT 1",
-	    V_TEXT(side));
+	    " WHERE e.id = ?1",
+	    V_INT(experiment));
 	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0 + 25 * MINUTE};
 
 	assert_non_null(id);
 	DO_OK(store_report_job, &op);
 	assert_int_equal(op.outcome, REPORT_RECORDED);
 	free(id);
+	free(run_id);
 }
 static void an_experiment_on_the_head(void)
 {
@@ -640,15 +641,17 @@ static void an_experiment_on_a_base_of_two(void)
 	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = MINUTE});
 	an_experiment_on_the_head();
 	merge_base_of(HEAD_A);
+	/* both sides count when the last of them has ended */
+	report_experiment(number("SELECT MIN(id) FROM experiment WHERE side = 'head'"));
 	settle();
 }
 static void the_experiment_is_reported(void)
 {
-	report_experiment("head");
+	report_experiment(number("SELECT MAX(id) FROM experiment WHERE side = 'head'"));
 }
 static void the_base_is_reported(void)
 {
-	report_experiment("base");
+	report_experiment(number("SELECT MAX(id) FROM experiment WHERE side = 'base'"));
 }
 
 /* ---- the breaker ---- */

@@ -309,6 +309,45 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 	}
 }
 
+/* A result counts when the other side, which runs at the same time, has ended in some way. */
+static void both_sides_count_together(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]; ci base r1 started [t1]");
+	deadlines_pass(7 * HOUR);
+	ASSERT_EXPERIMENTS("ci head r1 done [t1]; ci base r1 expired [t1]");
+}
+
+/* The merge base's outcome is another pull request's, and its vendor reports that run for this head. */
+static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	base_is(HEAD_B, BASE);
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	id = run_of(1);
+	end_job(&(struct job_end){
+	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 2 * MINUTE});
+	free(id);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+	need(HEAD_B, "t1", NEEDS_HEAD, 3 * MINUTE);
+	id = text_of("SELECT x.id FROM experiment e JOIN dispatch x"
+		     " ON x.change_id = e.run_change_id JOIN change c ON c.id = e.change_id"
+		     " WHERE c.head_sha = '" HEAD_B "' AND e.side = 'head'");
+	end_job(&(struct job_end){
+	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 4 * MINUTE});
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'void'"), 2);
+	free(id);
+}
+
 /* The vendor ran one side and reports it for both: which one it was cannot be known. */
 static void a_run_that_is_reported_for_both_sides_proves_neither(void **state)
 {
@@ -322,7 +361,8 @@ static void a_run_that_is_reported_for_both_sides_proves_neither(void **state)
 	base = run_of(2);
 	end_job(&(struct job_end){
 	    .dispatch = base, .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
-	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 2", "done");
+	ASSERT_TEXT(
+	    "SELECT state FROM experiment WHERE id = 2", "started"); /* both count together */
 	end_job(&(struct job_end){
 	    .dispatch = head, .run_id = "77", .red = NAMES("t1"), .at = 3 * MINUTE});
 	ASSERT_TEXT("SELECT group_concat(DISTINCT state || ': ' || reason) FROM experiment"
@@ -520,6 +560,8 @@ int main(void)
 	    T(what_cannot_be_sent_ends),
 	    T(what_never_begins_expires_and_is_not_planned_again),
 	    T(results_prove_something_only_on_the_same_commit_and_machine),
+	    T(both_sides_count_together),
+	    T(a_run_of_a_merge_base_proves_nothing_of_a_head),
 	    T(a_run_that_is_reported_for_both_sides_proves_neither),
 	    T(a_vendor_that_ignores_the_list_proves_nothing),
 	    T(a_held_head_stays_held),
