@@ -1,4 +1,5 @@
 /* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
+#include "base/strv.h"
 #include "experiments_rig.h"
 
 /* The n-th of these names, for more heads than letters. */
