@@ -12,6 +12,7 @@
 enum {
 	/* Where more tests need both sides, the head goes first: most of them turn out to be flaky there. */
 	BOTH_SIDES_MAX = 8,
+	CELLS_MAX = 2000, /* looked at for one runner */
 };
 
 bool experiment_is_run(struct db *d, int64_t change_id)
@@ -182,9 +183,10 @@ static struct wanted wanted_of(const struct review *v, const struct rerunner *u)
 	int64_t n_both = db_int(v->d, 0, "SELECT COUNT(*)" UNDECIDED " AND v.needs = 3",
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
 	    V_INT(u->is_by_test));
-	struct rows *r = db_rows(v->d, "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.test_id",
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
-	    V_INT(u->is_by_test));
+	struct rows *r =
+	    db_rows(v->d, "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.test_id LIMIT ?6",
+		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id),
+		V_TEXT(u->runner), V_INT(u->is_by_test), V_INT(CELLS_MAX));
 
 	while (rows_next(r)) {
 		int64_t test_id = rows_int(r, 0), needs = rows_int(r, 1);

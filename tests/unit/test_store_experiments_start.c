@@ -1,6 +1,9 @@
 /* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
 #include "base/strv.h"
 #include "experiments_rig.h"
+#include "store/commands.h"
+#include "store/gauges.h"
+#include "store/page_jobs.h"
 
 /* The n-th of these names, for more heads than letters. */
 static const char *head_of(int n)
@@ -153,6 +156,36 @@ static void a_machine_gets_one_only_when_nothing_else_waits(void **state)
 	assert_string_equal(o.experiment->tests[0], "unit/t1");
 	assert_int_equal(o.experiment->side, EXPERIMENT_BASE);
 	lease_offer_release(&o);
+}
+
+/* It is at work on the merge base, and waits for a machine. */
+static void nothing_shows_it_as_a_run_of_its_commit(void **state)
+{
+	struct find_tested tested = {.repository = UPSTREAM, .sha = HEAD_C};
+	struct get_change change = {.repository = UPSTREAM, .head_sha = HEAD_C};
+	struct list_accelerator_jobs jobs = {.accelerator = "npu", .limit = 10};
+	struct get_gauges gauges = {.now_ms = T0 + 2 * MINUTE};
+	struct lease_offer o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	ASSERT_EXPERIMENTS("farm head r1 started [t1]; farm base r1 started [t1]");
+	ASK_OK(store_get_gauges, &gauges);
+	assert_int_equal(gauges.list[0].n_queued, 0);
+	get_gauges_release(&gauges);
+	o = take("m-1", "c1", 2 * MINUTE);
+	lease_offer_release(&o);
+	o = take("m-1", "c2", 2 * MINUTE);
+	assert_int_equal(o.experiment->side, EXPERIMENT_BASE);
+	finish(&o, "failure", 3 * MINUTE);
+	lease_offer_release(&o);
+	assert_int_equal(ASK(store_find_tested, &tested), ERR_NOT_FOUND);
+	assert_int_equal(ASK(store_get_change, &change), ERR_NOT_FOUND);
+	ASK_OK(store_list_accelerator_jobs, &jobs);
+	assert_int_equal(jobs.jobs.n, 1); /* the first run's */
+	page_jobs_release(&jobs.jobs);
 }
 
 /* max_parallel is 2. */
@@ -381,6 +414,7 @@ int main(void)
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
 	    T(a_burst_begins_a_few_at_a_time),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),
+	    T(nothing_shows_it_as_a_run_of_its_commit),
 	    T(it_takes_no_room_from_first_runs),
 	    T(an_experiment_waits_while_the_runner_has_no_room),
 	    T(a_first_run_that_finds_no_machine_takes_an_experiments_place),
