@@ -6,6 +6,7 @@ export const TRUTHS = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 
 export const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
 const DISTANCE = 20; // attribution.distance
 const WINDOW = 7 * DAY; // attribution.window
+const FREQUENT = 0.1;
 const PATIENCE = 12 * HOUR; // so long an experiment may take
 
 // limit: at least, or at most so many percent; most: at most so many
@@ -31,7 +32,7 @@ function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) 
 }
 
 // Whether reports alone show that this red job is flaky: it passed in another attempt on this commit; or it failed so and passed on
-// two commits of two other authors that touch other files, on the same branch, in the window.
+// two commits of two other authors that touch other files, on the same branch, and in one of ten of all runs of others, in the window.
 function isShownFlaky(play, { head, accelerator, test, at }, { job, cause }) {
   const where = `${accelerator} ${test} ${job}`;
   const passed = (sha) => play.said.passes.get(`${sha} ${where}`) ?? [];
@@ -41,7 +42,9 @@ function isShownFlaky(play, { head, accelerator, test, at }, { job, cause }) {
   if (!isSpecific(cause)) return false;
   const others = failures.filter((one) => one.same === sameness(cause) && one.at <= at && Math.abs(mine.at - one.at) < WINDOW - HOUR && one.author !== head.author
     && one.branch === (head.pull.to ?? 'main') && disjoint(one.files, head.files) && passed(one.sha).length > 0);
-  return new Set(others.map(({ author }) => author)).size >= 2;
+  if (new Set(others.map(({ author }) => author)).size < 2) return false;
+  const runs = play.said.runs.get(where).filter((one) => one.at <= at && mine.at - one.at < WINDOW && one.author !== head.author && one.branch === (head.pull.to ?? 'main'));
+  return runs.filter(({ same }) => same === sameness(cause)).length >= FREQUENT * runs.length;
 }
 
 // A flaky test that failed on the merge base as well was red before the change: to say so is right.

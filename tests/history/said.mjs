@@ -19,6 +19,7 @@ export class Said {
   #inputs = new Map(); // SHA → when it was last reported, and when the comment followed
 
   failures = new Map(); // "accelerator suite/test job" → [{at, same, status, author, files, sha, branch, truth}]
+  runs = new Map(); // "accelerator suite/test job" → [{at, author, branch, same}]: all that passed or failed; same: how it failed
   passes = new Map(); // "SHA accelerator suite/test job" → [at]
   tested = new Map(); // accelerator → [{index, branch, at, jobs: "suite/test job" → result}] of pushes
   cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, said: [{at, said, truth, reason, evidence}]}
@@ -45,7 +46,8 @@ export class Said {
         const test = `${result.suite}/${result.name}`, where = `${name} ${test} ${job.name}`;
         add(byTest, test, { ...result, job: job.name });
         if (result.truth) add(this.failures, where, { at, same: sameness(result.cause), status: result.status, author: head.author, files: head.files, sha: head.sha, branch: head.pull?.to ?? branch, truth: result.truth });
-        else if (result.status === 'PASS') add(this.passes, `${head.sha} ${where}`, at);
+        if (result.truth || result.status === 'PASS') add(this.runs, where, { at, author: head.author, branch: head.pull?.to ?? branch, same: result.truth && sameness(result.cause) });
+        if (!result.truth && result.status === 'PASS') add(this.passes, `${head.sha} ${where}`, at);
         kept.set(`${test} ${job.name}`, result);
       }
     }
