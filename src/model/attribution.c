@@ -116,12 +116,14 @@ static bool is_in_step(const struct attribution_facts *f, const struct base_run 
 		   (first > 0 && n_greens < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED : STEP_MIN_REDS);
 }
 
-/* Red once on the branch, and green before and after: a breakage that was mended at once, or a flake. */
-static bool is_alone(const struct attribution_facts *f, const struct base_run *run)
+/* Red once on the branch, and green before and after: a breakage that was mended at once, unless the failure is proved to
+ * be flaky elsewhere. An experiment can decide that. */
+static bool may_be_flake(const struct attribution_facts *f, const struct base_run *run)
 {
 	size_t i = (size_t)(run - f->base);
+	bool is_alone = i > 0 && is_green(run - 1) && i + 1 < f->n_base && is_green(run + 1);
 
-	return i > 0 && is_green(run - 1) && i + 1 < f->n_base && is_green(run + 1);
+	return is_alone && (f->takes_experiments || f->n_proved > 0);
 }
 
 /* What a red run of the branch shows by itself, if its message is worth anything. */
@@ -133,7 +135,7 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 		return true;
 	if (f->mark.is_infrastructure)
 		return false;
-	return f->is_specific ? !is_alone(f, run) : is_in_step(f, run);
+	return f->is_specific ? !may_be_flake(f, run) : is_in_step(f, run);
 }
 
 /* ---- what is said ---- */

@@ -226,23 +226,26 @@ static void base_moved(struct db *d, int64_t change_id, const char *accelerator,
 	free(ref);
 }
 
-/* Open changes with the same failure that this one may explain. */
+/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
 static void explained_by(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	tell(d,
-	    db_exec(d,
-		NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
-			 "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
-			 " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
-			 " AND f.key = o.key AND f.at_ms >= ?4"
-			 " CROSS JOIN change c ON c.id = f.change_id"
-			 " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
-			 "  AND v.test_id = f.test_id"
-			 " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-			 " AND v.attribution IN ('NEW', 'UNCLASSIFIED') LIMIT ?5" ALL_NOTED,
-		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
-		V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX),
-		V_INT(SIMILAR_CELLS)));
+	tell(d, db_exec(d,
+		    NOTE_ALL
+		    "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
+		    "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
+		    " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
+		    " AND f.key = o.key AND f.at_ms >= ?4"
+		    " CROSS JOIN change c ON c.id = f.change_id"
+		    " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
+		    "  AND v.test_id = f.test_id"
+		    " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		    " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
+		    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
+		    "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
+		    "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
+		    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
+		    V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX),
+		    V_INT(SIMILAR_CELLS)));
 }
 
 /* Open changes that are excused by what failed here. All of them: what excuses them no longer must not

@@ -322,9 +322,13 @@ static bool may_be_own(const struct elsewhere *e)
 	return may_have_landed;
 }
 
+/* Whatever is known of others. */
 static bool is_decided(const struct attribution_facts *f, enum attribution a)
 {
-	return attribute(f).attribution == a;
+	struct attribution_facts worst = *f;
+
+	worst.n_proved = 1;
+	return attribute(&worst).attribution == a;
 }
 
 void attribution_read_elsewhere(struct attribution_case *c)
