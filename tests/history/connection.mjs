@@ -57,6 +57,6 @@ export class Connection {
       'x-hub-signature-256': `sha256=${createHmac('sha256', this.#secret).update(body).digest('hex')}`,
     } });
     this.sent.webhooks++;
-    if (status !== 202) throw new Error(`webhook ${event}: ${status} ${text}`);
+    if (status !== 202 && JSON.parse(text).status !== 'ignored') throw new Error(`webhook ${event}: ${status} ${text}`);
   }
 }

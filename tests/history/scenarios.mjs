@@ -74,7 +74,7 @@ export class Theatre {
     clock.logFile = path.join(folder, 'log');
     let stage;
     const github = await Github.start({
-      mergeBase: (base, sha) => stage.mergeBase(sha), files: (number) => stage.filesOf(number), commitFiles: (sha) => stage.filesAt(sha),
+      mergeBase: (base, sha) => stage.mergeBase(base, sha), files: (number) => stage.filesOf(number), commitFiles: (sha) => stage.filesAt(sha),
       tip: (branch) => stage.tip(branch), pulls: () => stage.openPulls(),
     });
     try {

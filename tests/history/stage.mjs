@@ -32,6 +32,7 @@ export class Stage {
   #commits = new Map();
   #pulls = new Map();
   #tips = new Map();
+  #called = new Map(); // test or job → its real name
   #dispatches = new Map(); // "SHA accelerator" → what its vendor got last
   #attempts = new Map(); // dispatch → attempts
   #asked = []; // experiments that their vendors have, and have not answered
@@ -43,6 +44,7 @@ export class Stage {
   finals = new Map(); // "PULL SHA accelerator test" → {said, reason}
   experiments = []; // {pull, side, accelerator, tests}
   problems = [];
+  excuses = new Set();
 
   // isExperimenting: the vendors run experiments
   constructor(story, { isExperimenting, clock, github, issuer, vendorUrl }) {
@@ -50,8 +52,10 @@ export class Stage {
     this.dice = new Dice(Number.parseInt(sha1(story.name).slice(0, 8), 16));
     this.accelerators = this.#accelerators();
     // A test exists from the beginning, also where it is named late.
-    for (const { text } of story.statements)
-      for (const [, after, before] of text.matchAll(/\b(?:breaks|unsettles|fixes|flake) ([^/@\s,:]+)|([^/@\s,:]+)\S* (?:flakes|infra|skips|absent)\b/g)) this.#tests.add(after ?? before);
+    for (const { verb, text } of story.statements) {
+      if (['message', 'call', 'member', 'known'].includes(verb)) continue;
+      for (const [, after, before] of text.matchAll(/\b(?:breaks|unsettles|fixes|fails|flake) ([^/@\s,:]+)|([^/@\s,:]+)\S* (?:flakes|infra|skips|absent|passes|guilty)\b/g)) this.#tests.add(after ?? before);
+    }
     this.#tests.delete('all');
   }
 
@@ -63,22 +67,23 @@ export class Stage {
 
   #accelerators() {
     const declared = this.#declared('accelerator').map((words) => {
-      const accelerator = { name: words.next('a name'), kind: 'webhook', reruns: 'tests', trust: 'anyone', behaviour: 'honest', isDocumenting: false };
+      const accelerator = { name: words.next('a name'), kind: 'webhook', reruns: 'tests', trust: 'anyone', behaviour: 'honest', isDocumenting: false, isTracing: false };
       while (!words.isDone) {
         const word = words.next();
         if (word === 'via') accelerator.kind = words.next('a kind of runner');
         else if (word === 'reruns') accelerator.reruns = words.next('what it runs again');
         else if (word === 'trusts') accelerator.trust = words.next('whom it trusts');
         else if (word === 'documents') accelerator.isDocumenting = true; // its reports name the commit that was built
+        else if (word === 'traces') accelerator.isTracing = true; // its messages are the first line, and the rest is the trace
         else throw new Error(`unexpected ${word}`);
       }
       return accelerator;
     });
     if (declared.length > 0) return declared;
-    return [{ name: 'chip', kind: 'webhook', reruns: 'tests', trust: 'anyone', behaviour: 'honest', isDocumenting: false }];
+    return [{ name: 'chip', kind: 'webhook', reruns: 'tests', trust: 'anyone', behaviour: 'honest', isDocumenting: false, isTracing: false }];
   }
 
-  get #branches() { return ['main', ...this.#declared('branch').map((words) => words.next('a branch'))]; }
+  get #branches() { return ['main', ...this.#declared('branch').map((words) => words.until()).filter((words) => !words.includes('unwatched')).map(([name]) => name)]; }
 
   #files() {
     return this.accelerators.map(({ name, kind, reruns, trust }) => ({
@@ -160,13 +165,13 @@ export class Stage {
 
   // ---- main and the pull requests ----
 
-  async #land(name, { branch, author = `dev-${name}`, login = author, files = [`src/${name}.cpp`], broken = [] }) {
+  async #land(name, { branch, author = `dev-${name}`, login = author, files = [`src/${name}.cpp`], broken = [], message = `${name}\n\nmore` }) {
     const parent = this.#tips.get(branch);
     const commit = { name, sha: sha1(`${this.story.name} ${name}`), branch, parent, broken, files, at: this.clock.now(), own: broken.filter((one) => !parent?.broken.includes(one)) };
     this.#commits.set(name, commit);
     this.#tips.set(branch, commit);
     const payload = pushPayload({ branch, before: parent?.sha ?? '0'.repeat(40), after: commit.sha });
-    payload.commits = [{ ...payload.commits[0], id: commit.sha, message: `${name}\n\nmore`, timestamp: seconds(commit.at), added: [], removed: [], modified: files,
+    payload.commits = [{ ...payload.commits[0], id: commit.sha, message, timestamp: seconds(commit.at), added: [], removed: [], modified: files,
       author: { name: author, email: 'a@example.com', ...(login && { username: login }) }, committer: { name: 'GitHub', username: 'web-flow', email: 'noreply@github.com' } }];
     payload.head_commit = payload.commits[0];
     payload.repository.pushed_at = Math.floor(commit.at / 1000);
@@ -225,10 +230,12 @@ export class Stage {
   }
 
   #payload(action, pull, more = {}) {
-    return pullRequest(action, {
-      number: pull.number, headSha: pull.head.sha, baseSha: this.#tips.get(pull.to).sha, baseRef: pull.to, author: pull.author, title: `Change ${pull.name}`,
+    const payload = pullRequest(action, {
+      number: pull.number, headSha: pull.head.sha, baseSha: this.#tips.get(pull.to).sha, baseRef: pull.to, author: pull.author, title: pull.title ?? `Change ${pull.name}`,
       association: pull.association, updatedAt: seconds(this.clock.now()), createdAt: seconds(pull.at), ...more,
     });
+    if (pull.isUnlinked) payload.pull_request.user = null; // the account is gone
+    return payload;
   }
 
   #newHead(pull) {
@@ -238,10 +245,13 @@ export class Stage {
 
   // ---- what GitHub knows ----
 
-  mergeBase(sha) {
+  mergeBase(from, sha) {
     const commit = [...this.#commits.values()].find((one) => one.sha === sha);
     const head = [...this.#pulls.values()].flatMap(({ heads }) => heads).find((one) => one.sha === sha);
-    const base = commit ?? head?.base;
+    let base = commit ?? head?.base;
+    const held = new Set();
+    for (let at = this.#tips.get(from) ?? [...this.#commits.values()].find((one) => one.sha === from); at; at = at.parent) held.add(at);
+    while (held.size > 0 && base && !held.has(base)) base = base.parent;
     return base ? { sha: base.sha, ms: base.at } : null;
   }
 
@@ -259,6 +269,8 @@ export class Stage {
     const message = (template) => fill(template, this.dice, test);
     if (note?.what === 'absent') return undefined;
     if (note?.what === 'skips') return { status: 'SKIP' };
+    if (note?.what === 'passes') return { status: 'PASS' };
+    if (note?.what === 'guilty') return { status: note.status, message: message(note.template), truth: 'guilty' };
     const machine = (this.#machines.get(accelerator) ?? []).find((one) => one.name === 'all' || fits(one));
     if (note?.what === 'infra' || machine) {
       const { template, status } = note?.what === 'infra' ? note : machine;
@@ -284,26 +296,36 @@ export class Stage {
       const note = { ...spec, what };
       if (what === 'infra') Object.assign(note, { template: this.#message(words), status: words.take('as') ? words.next('a status') : 'ERROR' });
       else if (what === 'flakes') note.template = words.isDone || words.peek() === ',' ? undefined : this.#message(words);
-      else if (!['skips', 'absent'].includes(what)) throw new Error(`a test does not ${what}`);
+      else if (what === 'guilty') Object.assign(note, { template: this.#message(words), status: words.take('as') ? words.next('a status') : 'FAIL' });
+      else if (!['skips', 'absent', 'passes'].includes(what)) throw new Error(`a test does not ${what}`);
       notes.push(note);
       if (!words.isDone && !words.take(',')) throw new Error(`a comma is missing before ${words.peek()}`);
     }
     return notes;
   }
 
+  #real(name) { return this.#called.get(name) ?? name; }
+  // A comment cuts a long name; undefined: it may be one of several.
+  #alias(name) {
+    const [start, isCut] = name.endsWith('…') ? [name.slice(0, -1), true] : [name, false];
+    const found = [...this.#called].filter(([, real]) => (isCut ? real.startsWith(start) : real === name));
+    return found.length > 1 ? undefined : found[0]?.[0] ?? name;
+  }
+
   #runJobs({ accelerator, target, notes, only }) {
     const tests = [...this.#tests];
     return this.#jobs.map((job) => ({
-      job, results: tests.filter((test) => (this.#jobsOf.get(test) ?? this.#jobs).includes(job) && (!only || only.includes(`unit/${test}`)))
+      job, results: tests.filter((test) => (this.#jobsOf.get(test) ?? this.#jobs).includes(job) && (!only || only.includes(`unit/${this.#real(test)}`)))
         .map((test) => ({ test, ...this.#result({ test, job, accelerator: accelerator.name, target, notes }) })).filter(({ status }) => status),
     })).filter(({ results }) => results.length > 0 || !only);
   }
 
-  async #send({ accelerator, dispatch, job, attempt, results, commit, run = `run-${dispatch.outpost.dispatch_id}` }) {
-    const tests = results.map(({ test, status, message }) => ({ suite: 'unit', name: test, status, message }));
-    const isRed = results.some(({ status }) => ['FAIL', 'ERROR', 'MISS'].includes(status));
-    const workflow = { status: 'completed', conclusion: isRed ? 'failure' : 'success', name: 'ci', job_name: job, run_id: run, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${run}`,
-      ...(!accelerator.isDocumenting && { tests }) };
+  async #send({ accelerator, dispatch, job, attempt, results, commit, environment, run = `run-${dispatch.outpost.dispatch_id}` }) {
+    const tests = results.map(({ test, status, message }) => ({ suite: 'unit', name: this.#real(test), status,
+      ...(accelerator.isTracing && message !== undefined ? { message: message.split('\n')[0], trace: message } : { message }) }));
+    const isRed = results.length === 0 || results.some(({ status }) => ['FAIL', 'ERROR', 'MISS'].includes(status));
+    const workflow = { status: 'completed', conclusion: isRed ? 'failure' : 'success', name: 'ci', job_name: this.#real(job), run_id: run, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${run}`,
+      ...(!accelerator.isDocumenting && tests.length > 0 && { tests }) };
     const { outpost, delivery_id: delivery, event_type: event } = dispatch;
     const isGithub = accelerator.kind === 'github';
     const token = isGithub ? await this.#githubToken(accelerator) : outpost.callback_token;
@@ -311,8 +333,8 @@ export class Stage {
     const answer = await this.daemon.send('POST', isGithub ? '/github/callback' : `/api/v1/dispatches/${outpost.dispatch_id}/jobs`, {
       body: JSON.stringify(isGithub ? { event_type: event, delivery_id: delivery, payload: {}, outpost: { dispatch_id: outpost.dispatch_id }, workflow } : workflow), headers });
     if (answer.status !== 200) throw new Error(`the report of ${accelerator.name} is answered ${answer.status}: ${answer.text}`);
-    if (!accelerator.isDocumenting) return;
-    const report = { schema: 1, environment: { accelerator: accelerator.name, device: `${accelerator.name}-9000`, os: 'Ubuntu 24.04', torch: '2.10.0a0', torch_commit: commit }, tests };
+    if (!accelerator.isDocumenting || tests.length === 0) return;
+    const report = { schema: 1, environment: { accelerator: accelerator.name, device: `${accelerator.name}-9000`, os: 'Ubuntu 24.04', torch: '2.10.0a0', torch_commit: commit, ...environment }, tests };
     const put = await this.daemon.send('PUT', `/api/v1/jobs/${JSON.parse(answer.text).job}/report`, { body: JSON.stringify(report), headers });
     if (put.status !== 200) throw new Error(`the document of ${accelerator.name} is answered ${put.status}: ${put.text}`);
   }
@@ -355,14 +377,15 @@ export class Stage {
     if (behaviour === 'late') await this.#passTime(FINISH + HOUR);
     if (behaviour === 'base-for-head' && side === 'head') target = target.base;
     if (behaviour === 'head-for-base' && side === 'base') target = pull.head;
-    const notes = this.#outcomes.get(`${side} ${pull?.name}`)?.shift() ?? [];
+    const { notes, environment } = this.#outcomes.get(`${side} ${pull?.name}`)?.shift() ?? { notes: [], environment: accelerator.environment };
     const isWhole = behaviour === 'ignores-list' || accelerator.reruns === 'whole';
     const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests }).filter(({ job }) => isWhole || !wanted?.length || wanted.includes(job));
     if (behaviour === 'other-tests') for (const job of jobs) job.results = [{ test: 'steady', status: 'PASS' }];
     if (behaviour === 'all-skipped') for (const job of jobs) for (const result of job.results) Object.assign(result, { status: 'SKIP', message: undefined });
+    if (jobs.length === 0) jobs.push({ job: this.#jobs[0], results: [] }); // the list names what is not there
     const run = behaviour === 'one-run-for-both' ? `run-of-${of}` : undefined;
     for (let n = behaviour === 'twice' ? 2 : 1; n > 0; n--)
-      for (const { job, results } of jobs) await this.#send({ accelerator, dispatch, job, attempt: 1, results, commit: target.sha, run });
+      for (const { job, results } of jobs) await this.#send({ accelerator, dispatch, job, attempt: 1, results, commit: target.sha, environment, run });
   }
 
   async #passTime(ms) {
@@ -371,16 +394,23 @@ export class Stage {
     await settle(this, 3);
   }
 
-  async #report({ name, accelerator, notes }) {
-    const target = this.#pulls.get(name)?.head ?? this.#commit(name);
+  // A commit, a pull request's head, or an older head of it: A.1
+  #tested(name) {
+    const [, pull, nth] = /^(.+)\.(\d+)$/.exec(name) ?? [];
+    return this.#pulls.get(name)?.head ?? this.#pulls.get(pull)?.heads[nth - 1] ?? this.#commit(name);
+  }
+
+  async #report({ name, accelerator, notes, jobs, built, environment = accelerator.environment }) {
+    const target = this.#tested(name);
     let dispatch;
     for (let looks = 0; !(dispatch = this.#dispatches.get(`${target.sha} ${accelerator.name}`)) && looks < 100; looks++) await settle(this, 3);
     if (!dispatch) throw new Error(`${accelerator.name} was not sent ${name}`);
     const attempt = (this.#attempts.get(dispatch.outpost.dispatch_id) ?? 0) + 1;
     this.#attempts.set(dispatch.outpost.dispatch_id, attempt);
     for (const { job, results } of this.#runJobs({ accelerator, target, notes })) {
+      if (jobs && !jobs.includes(job)) continue;
       for (const { test, truth } of results) this.#truth.set(`${target.sha} ${accelerator.name} unit/${test} ${job}`, truth);
-      await this.#send({ accelerator, dispatch, job, attempt, results, commit: target.sha });
+      await this.#send({ accelerator, dispatch, job, attempt, results, commit: (built ? this.#tested(built) : target).sha, environment });
     }
   }
 
@@ -396,13 +426,18 @@ export class Stage {
 
   messageIs(name, text) { this.#messages.set(name, text); }
 
+  nameIs(name, real) { this.#called.set(name, real); }
+
   branchAt(name, commit) { this.#tips.set(name, this.#commit(commit)); }
 
   commitLands(name, branch, words) {
+    const number = words.take('pr') ? words.number('a pull request') : undefined;
     const { author, login = author } = authorOf(words, name);
+    const title = words.take('titled') ? JSON.parse(words.next('a title')) : name;
+    const message = number ? `${title} (#${number})\n\nmore\n\nPull Request resolved: https://github.com/pytorch/pytorch/pull/${number}` : `${title}\n\nmore`;
     const files = filesOf(words, name), parent = this.#tips.get(branch);
     if (!parent) throw new Error(`no branch is called ${branch}`);
-    return this.#land(name, { branch, author, login, files, broken: this.#changes(words, parent.broken) });
+    return this.#land(name, { branch, author, login, files, message, broken: this.#changes(words, parent.broken) });
   }
 
   async historyPasses(words) {
@@ -428,15 +463,16 @@ export class Stage {
 
   async othersFlake(words) {
     const n = words.number('how many');
-    if (!words.take('flake')) throw new Error('flake is missing');
-    const note = { ...this.#spec(words), what: 'flakes', template: this.#message(words) };
+    const isGreen = words.take('pass');
+    if (!isGreen && !words.take('flake')) throw new Error('flake or pass is missing');
+    const note = isGreen ? undefined : { ...this.#spec(words), what: 'flakes', template: this.#message(words) };
     const isPassing = words.take('and') && words.next('pass') === 'pass';
     for (let i = 0; i < n; i++) {
       const name = `other-${this.#pulls.size}`;
       await this.#open(name, { author: `dev-${name}`, files: [`src/${name}.cpp`], base: this.#tips.get('main'), to: 'main', association: 'CONTRIBUTOR', own: [], fixed: [] });
       await this.#settle();
       for (const accelerator of this.accelerators) {
-        await this.#report({ name, accelerator, notes: [note] });
+        await this.#report({ name, accelerator, notes: note ? [note] : [] });
         await this.#settle();
         if (isPassing) await this.#report({ name, accelerator, notes: [] });
       }
@@ -445,7 +481,8 @@ export class Stage {
 
   async #open(name, fields) {
     if (this.#pulls.has(name) || this.#commits.has(name)) throw new Error(`${name} is there already`);
-    const pull = { name, number: this.#nextNumber++, at: this.clock.now(), heads: [], isOpen: true, ...fields };
+    const number = Number(/^p(\d{3,})$/.exec(name)?.[1] ?? this.#nextNumber++);
+    const pull = { name, number, at: this.clock.now(), heads: [], isOpen: true, ...fields };
     this.#pulls.set(name, pull);
     this.#newHead(pull);
     await this.daemon.deliver('pull_request', this.#payload('opened', pull));
@@ -455,20 +492,24 @@ export class Stage {
   // [by AUTHOR] [on COMMIT] [to BRANCH] [stacked on PULL] [touches FILE…] [stranger] [CHANGE…]
   pullOpens(words) {
     const name = words.next('a name');
-    const { author } = authorOf(words, name);
-    let to = 'main', parent, base, association = 'CONTRIBUTOR', files = [`src/${name}.cpp`];
+    const { author, login } = authorOf(words, name);
+    const title = words.take('titled') ? JSON.parse(words.next('a title')) : undefined;
+    let to = 'main', parent, isAlone = false, base, association = 'CONTRIBUTOR', files = [`src/${name}.cpp`];
     for (;;) {
       if (words.take('on')) base = this.#commit(words.next('a commit'));
       else if (words.take('to')) to = words.next('a branch');
       else if (words.take('stranger')) association = 'NONE';
-      else if (words.take('stacked')) parent = words.take('on') && this.#pull(words.next('a pull request'));
+      else if (words.take('stacked')) {
+        parent = words.take('on') && this.#pull(words.next('a pull request'));
+        isAlone = Boolean(words.take('alone')); // its list of files is its own
+      }
       else if (words.peek() === 'touches') files = filesOf(words, name);
       else break;
     }
     const inherited = parent?.own ?? [];
     base ??= parent?.base ?? this.#tips.get(to);
     const own = this.#changesOf(words, inherited, base);
-    return this.#open(name, { author, files: [...files, ...(parent?.files ?? [])], base, to, association, ...own });
+    return this.#open(name, { author, isUnlinked: login === null, title, files: [...files, ...(isAlone ? [] : parent?.files ?? [])], base, to, association, ...own });
   }
 
   // Of a pull request: what it breaks itself, and what of its base it fixes.
@@ -481,32 +522,67 @@ export class Stage {
   async pullIsUpdated(words) {
     const pull = this.#pull(words.next('a pull request'));
     const before = pull.head.sha;
-    if (words.take('on')) pull.base = this.#commit(words.next('a commit'));
-    Object.assign(pull, this.#changesOf(words, pull.own, pull.base, pull.fixed));
-    this.#newHead(pull);
+    if (words.take('back')) {
+      pull.head = pull.heads[words.number('which head') - 1];
+      Object.assign(pull, { base: pull.head.base, own: pull.head.own, fixed: pull.head.fixed });
+    } else this.#changePull(pull, words);
     await this.daemon.deliver('pull_request', this.#payload('synchronize', pull, { before }));
     this.clock.advance(MINUTE);
   }
 
-  async pullCloses(name, commit) {
+  // [on COMMIT] [touches FILE…] [CHANGE…]
+  #changePull(pull, words) {
+    if (words.take('on')) pull.base = this.#commit(words.next('a commit'));
+    if (words.peek() === 'touches') pull.files = filesOf(words, pull.name);
+    Object.assign(pull, this.#changesOf(words, pull.own, pull.base, pull.fixed));
+    this.#newHead(pull);
+  }
+
+  async pullReopens(words) {
+    const pull = this.#pull(words.next('a pull request'));
+    if (!words.isDone) this.#changePull(pull, words);
+    pull.isOpen = true;
+    await this.daemon.deliver('pull_request', this.#payload('reopened', pull));
+    this.clock.advance(MINUTE);
+  }
+
+  async pullCloses(name, commit, words) {
     const pull = this.#pull(name);
     pull.isOpen = false;
-    await this.daemon.deliver('pull_request', this.#payload('closed', pull, { merged: Boolean(commit) }));
+    const isByBot = Boolean(words?.take('by') && words.next('bot')); // a bot pushed it and closed the pull request
+    await this.daemon.deliver('pull_request', this.#payload('closed', pull, { merged: Boolean(commit) && !isByBot }));
     if (!commit) return;
     const { broken } = this.#tips.get(pull.to);
-    const landed = await this.#land(commit, { branch: pull.to, author: pull.author, files: pull.files, broken: [...broken.filter((one) => !pull.fixed.includes(one) && !pull.own.includes(one)), ...pull.own] });
-    landed.own = pull.own;
+    const before = [...broken.filter((one) => !pull.fixed.includes(one) && !pull.own.includes(one)), ...pull.own], after = this.#changes(words, before);
+    const landed = await this.#land(commit, { branch: pull.to, author: pull.author, files: pull.files, broken: after, message: `Change ${pull.name} (#${pull.number})\n\nmore\n\nPull Request resolved: https://github.com/pytorch/pytorch/pull/${pull.number}` });
+    landed.own = after.filter((one) => pull.own.includes(one) || !broken.includes(one));
+  }
+
+  async issueIs(words) {
+    const name = words.next('a name');
+    const ctl = async (...args) => {
+      const { code, stdout, stderr } = await this.outpost.ctl('--json', 'known', ...args);
+      if (code !== 0) throw new Error(stderr);
+      return stdout;
+    };
+    this.issues ??= [];
+    if (words.take('ends')) return ctl('remove', String(this.issues.indexOf(name) + 1));
+    this.issues.push(name);
+    return ctl('add', '--test', JSON.parse(words.next('a pattern')), '--url', `https://github.com/pytorch/pytorch/issues/${this.issues.length}`);
   }
 
   async runs(words) {
-    const names = words.until('on', ':');
-    const on = words.take('on') ? words.until(':') : undefined;
+    const names = words.until('in', 'on', 'with', 'built', ':');
+    const jobs = words.take('in') ? words.until('on', 'with', 'built', ':') : undefined;
+    const on = words.take('on') ? words.until('with', 'built', ':') : undefined;
+    const environment = words.take('with') ? environmentOf(words) : undefined;
+    const built = words.take('built') ? words.next('a commit') : undefined;
     const notes = words.take(':') ? this.#notes(words) : [];
     for (const one of on ?? []) if (!this.accelerators.some(({ name }) => name === one)) throw new Error(`no accelerator is called ${one}`);
     for (const name of names) {
       for (const accelerator of this.accelerators) {
         if (on && !on.includes(accelerator.name)) continue;
-        await this.#report({ name, accelerator, notes });
+        await this.#report({ name, accelerator, notes, jobs, built, environment });
         await this.#settle();
       }
     }
@@ -516,8 +592,9 @@ export class Stage {
     const side = words.next('a side');
     if (!['head', 'base'].includes(side) || !words.take('of')) throw new Error('head of PULL or base of PULL is missing');
     const key = `${side} ${this.#pull(words.next('a pull request')).name}`;
+    const environment = words.take('with') ? environmentOf(words) : undefined;
     if (!words.take(':')) throw new Error(': is missing');
-    this.#outcomes.set(key, [...(this.#outcomes.get(key) ?? []), this.#notes(words)]);
+    this.#outcomes.set(key, [...(this.#outcomes.get(key) ?? []), { environment, notes: this.#notes(words) }]);
   }
 
   #named(words) {
@@ -536,7 +613,12 @@ export class Stage {
   }
 
   vendorIs(words) {
-    const accelerator = this.#named(words), behaviour = words.next('what it does');
+    const accelerator = this.#named(words);
+    if (words.take('with')) {
+      accelerator.environment = environmentOf(words);
+      return;
+    }
+    const behaviour = words.next('what it does');
     if (!BEHAVIOURS.includes(behaviour)) throw new Error(`no vendor is ${behaviour}`);
     accelerator.behaviour = behaviour;
   }
@@ -546,13 +628,23 @@ export class Stage {
     this.clock.advance(MINUTE);
   }
 
+  // D2 08:00: at this time of that day. The story begins a day before D1, or before its first negative day.
+  timeIs(day, ...clock) {
+    const days = this.#declared('at').map((words) => Number(words.next('a day').slice(1)));
+    const first = Math.min(1, ...days);
+    const [hours, minutes] = clock.filter((word) => word !== ':').map(Number);
+    const at = START - (START % (24 * HOUR)) + (Number(day.slice(1)) - first + 1) * 24 * HOUR + hours * HOUR + minutes * MINUTE;
+    if (!(at >= 0)) throw new Error(`not a time: ${day} ${clock.join('')}`);
+    return this.#wait(Math.max(0, at - this.clock.now()));
+  }
+
   timePasses(text) {
     const [, n, unit] = /^(\d+)([mhd])$/.exec(text) ?? [];
     if (!unit) throw new Error(`not a time: ${text}`);
     return this.#wait(Number(n) * UNITS[unit]);
   }
 
-  isExpected(words) {
+  isExpected(words, isNow) {
     const { line } = this;
     const isOfOther = (words.take('with') && !this.isExperimenting) || (words.take('without') && this.isExperimenting);
     if (/^\d+$/.test(words.peek() ?? '')) {
@@ -564,8 +656,11 @@ export class Stage {
     }
     const pull = this.#pull(words.next('a pull request')), { name: test, accelerator } = this.#spec(words);
     const wanted = words.until();
-    if (wanted.length === 0 || wanted.some((one) => !SAID.includes(one))) throw new Error(`one or more of ${SAID.join(', ')} must follow`);
-    if (!isOfOther) (this.expected ??= []).push({ pull, accelerator: accelerator ?? this.accelerators[0].name, test, wanted, line });
+    if (wanted.length === 0 || wanted.some((one) => ![...SAID, 'SHOWN'].includes(one))) throw new Error(`one or more of ${SAID.join(', ')} must follow`);
+    const expected = { pull, accelerator: accelerator ?? this.accelerators[0].name, test, wanted, line };
+    if (isOfOther) return;
+    if (isNow) this.#compare(expected);
+    else (this.expected ??= []).push(expected);
   }
 
   // ---- what Outpost says ----
@@ -580,7 +675,9 @@ export class Stage {
     const isWrong = (truth === 'guilty' && EXCUSES.includes(said)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(said)) || (truth === 'infra' && said === 'NEW');
     if (!isWrong) return;
     const text = `${pull.name} ${accelerator} ${test} is ${truth}, and ${where} says ${said}${reason ? ` (${reason})` : ''}`;
-    if (!this.problems.includes(text)) this.problems.push(text);
+    if (this.excuses.has(text)) return;
+    this.excuses.add(text);
+    this.problems.push(`${text} [${this.story.file}:${this.line}]`);
   }
 
   // A text of a comment, when it is written.
@@ -588,8 +685,8 @@ export class Stage {
     const pull = [...this.#pulls.values()].find((one) => one.number === Number(number));
     const sha = commitOf(body);
     if (!pull || !sha) return;
-    for (const { test, accelerator: title, said } of wordsIn(body)) {
-      const name = title.replace(/^Chip /, '');
+    for (const { test: shown, accelerator: title, said } of wordsIn(body)) {
+      const name = title.replace(/^Chip /, ''), test = shown.replace(/^unit\/(.*)$/, (whole, real) => `unit/${this.#alias(real)}`);
       this.#excused('a comment', pull, name, test, said, this.#truthOf(sha, name, test));
     }
   }
@@ -599,7 +696,7 @@ export class Stage {
       if (!pull.isOpen) continue;
       const view = await this.daemon.get(`/api/v1/pulls/${pull.number}`);
       for (const { accelerator, suite, test, attribution, reason, status } of view.verdicts) {
-        const name = `${suite}/${test}`;
+        const name = `${suite}/${this.#alias(test)}`;
         const truth = this.#truthOf(view.head_sha, accelerator, name);
         if (suite === 'unit' && !attribution && truth) this.problems.push(`${pull.name} ${accelerator} ${name} is ${truth}, and shown as ${status}`);
         this.#excused('the API', pull, accelerator, name, attribution, truth, reason);
@@ -608,11 +705,13 @@ export class Stage {
     }
   }
 
+  #compare({ pull, accelerator, test, wanted, line }) {
+    const cell = this.finals.get(`${pull.name} ${pull.head.sha} ${accelerator} unit/${test}`);
+    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.said)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} is to be ${wanted.join(' or ')}, and is ${cell ? `${cell.said} (${cell.reason})` : 'not shown'}`);
+  }
+
   #judge() {
-    for (const { pull, accelerator, test, wanted, line } of this.expected ?? []) {
-      const cell = this.finals.get(`${pull.name} ${pull.heads.at(-1).sha} ${accelerator} unit/${test}`);
-      if (!wanted.includes(cell?.said)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} is to be ${wanted.join(' or ')}, and is ${cell ? `${cell.said} (${cell.reason})` : 'not shown'}`);
-    }
+    for (const one of this.expected ?? []) this.#compare(one);
     for (const { pull, wanted, line } of this.limits ?? []) {
       const n = this.experiments.filter((one) => one.pull === pull.name).length;
       if (n !== wanted) this.problems.push(`${this.story.file}:${line}: ${wanted} experiments of ${pull.name} are expected, and ${n} were asked for`);
@@ -626,6 +725,11 @@ const authorOf = (words, name) => {
   if (words.take('by')) return { author: words.next('an author') };
   if (words.take('unlinked')) return { author: words.next('an author'), login: null }; // the commit names a person without an account
   return { author: `dev-${name}` };
+};
+// VERSION of the vendor's extension, and the device
+const environmentOf = (words) => {
+  const version = words.next('a version'), device = words.peek()?.startsWith('"') ? JSON.parse(words.next()) : undefined;
+  return { extension: { name: 'extension', version }, ...(device && { device }) };
 };
 const filesOf = (words, name) => (words.take('touches') ? words.until(...CHANGES, 'stranger', 'stacked', 'to', 'on', ':') : [`src/${name}.cpp`]);
 
@@ -648,7 +752,11 @@ const STATEMENTS = {
     const name = words.next('a branch');
     if (!words.take('at')) throw new Error('at is missing');
     this.branchAt(name, words.next('a commit'));
+    words.take('unwatched');
   },
+
+  // call NAME "TEXT": the real name of a test or job
+  call(words) { this.nameIs(words.next('a name'), JSON.parse(words.next('a text'))); },
 
   // commit NAME [on BRANCH] [by AUTHOR | unlinked PERSON] [touches FILE…] [CHANGE…]
   commit(words) {
@@ -672,10 +780,11 @@ const STATEMENTS = {
 
   pull(words) { return this.pullOpens(words); },
   update(words) { return this.pullIsUpdated(words); },
+  reopen(words) { return this.pullReopens(words); },
   async merge(words) {
     const pull = words.next('a pull request');
     if (!words.take('as')) throw new Error('as is missing');
-    await this.pullCloses(pull, words.next('a name'));
+    await this.pullCloses(pull, words.next('a name'), words);
   },
   close(words) { return this.pullCloses(words.next('a pull request')); },
 
@@ -694,8 +803,14 @@ const STATEMENTS = {
   // member PULL "TEXT": a member comments
   member(words) { return this.memberSays(words.next('a pull request'), JSON.parse(words.next('a text'))); },
 
+  // known NAME "PATTERN": a member registers an issue; known NAME ends
+  known(words) { return this.issueIs(words); },
+
+  at(words) { return this.timeIs(...words.until()); },
   wait(words) { return this.timePasses(words.next('a time')); },
 
   // expect [with | without] PULL SPEC SAID…; expect [with | without] N experiments of PULL
-  expect(words) { this.isExpected(words); },
+  expect(words) { this.isExpected(words, false); },
+  // the same, now
+  now(words) { this.isExpected(words, true); },
 };
