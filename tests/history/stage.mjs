@@ -489,7 +489,7 @@ export class Stage {
     this.clock.advance(MINUTE);
   }
 
-  // [by AUTHOR] [on COMMIT] [to BRANCH] [stacked on PULL] [touches FILE…] [stranger] [CHANGE…]
+  // [by AUTHOR | unlinked PERSON] [titled "TEXT"] [on COMMIT] [to BRANCH] [stacked on PULL [alone]] [touches FILE…] [stranger] [CHANGE…]
   pullOpens(words) {
     const name = words.next('a name');
     const { author, login } = authorOf(words, name);
@@ -518,7 +518,7 @@ export class Stage {
     return { own: after.filter((one) => before.includes(one) || !base.broken.includes(one)), fixed: base.broken.filter((one) => !after.includes(one)) };
   }
 
-  // PULL [on COMMIT] [CHANGE…]: a new head
+  // PULL [on COMMIT] [touches FILE…] [CHANGE…]: a new head; PULL back N: the N-th one again
   async pullIsUpdated(words) {
     const pull = this.#pull(words.next('a pull request'));
     const before = pull.head.sha;
@@ -758,7 +758,7 @@ const STATEMENTS = {
   // call NAME "TEXT": the real name of a test or job
   call(words) { this.nameIs(words.next('a name'), JSON.parse(words.next('a text'))); },
 
-  // commit NAME [on BRANCH] [by AUTHOR | unlinked PERSON] [touches FILE…] [CHANGE…]
+  // commit NAME [on BRANCH] [pr NUMBER] [by AUTHOR | unlinked PERSON] [titled "TEXT"] [touches FILE…] [CHANGE…]
   commit(words) {
     const name = words.next('a name');
     const branch = words.take('on') ? words.next('a branch') : 'main';
@@ -775,7 +775,7 @@ const STATEMENTS = {
   // history N [on BRANCH] [: K SPEC flakes MESSAGE, …]: N commits, each tested; in the K-th the test fails so
   async history(words) { await this.historyPasses(words); },
 
-  // others N flake SPEC MESSAGE [and pass]: N pull requests of others on the tip, each of which failed so once
+  // others N flake SPEC MESSAGE [and pass], others N pass: N pull requests of others on the tip, each of which failed so once, or passed
   async others(words) { await this.othersFlake(words); },
 
   pull(words) { return this.pullOpens(words); },
@@ -788,7 +788,7 @@ const STATEMENTS = {
   },
   close(words) { return this.pullCloses(words.next('a pull request')); },
 
-  // run NAME [on ACCELERATOR] [: NOTE, …]: its vendor reports; once more is its next attempt
+  // run NAME… [in JOB…] [on ACCELERATOR…] [with VERSION ["DEVICE"]] [built NAME] [: NOTE, …]: its vendor reports; once more is its next attempt
   run(words) { return this.runs(words); },
 
   // outcome head|base of PULL: NOTE, …: what happens in its next experiment on that side
