@@ -84,7 +84,7 @@ static const struct base_run *newer_run(const struct attribution_facts *f)
 
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
-	return run && run->outcome == BASE_RED && failure_marks_are_alike(&run->mark, &f->mark);
+	return run && run->outcome == BASE_RED && failure_marks_are_same(&run->mark, &f->mark);
 }
 
 static bool is_green(const struct base_run *run)
@@ -308,7 +308,10 @@ static void explain_red_base(
 	r->evidence_job = at->job;
 	if (at->mark.status != f->mark.status)
 		add(r, "red on the %s, but as %s", base_name(f), test_status_name(at->mark.status));
-	else if (!failure_marks_are_alike(&at->mark, &f->mark))
+	else if (failure_marks_are_alike(&at->mark, &f->mark) &&
+		 (at->mark.is_cut || f->mark.is_cut))
+		add(r, "red on the %s, but the message was cut", base_name(f));
+	else if (!failure_marks_are_same(&at->mark, &f->mark))
 		add(r, "red on the %s, but with another message", base_name(f));
 	else if (f->mark.is_infrastructure || f->is_specific)
 		add(r, "red on the %s once, and green before and after it", base_name(f));

@@ -13,8 +13,8 @@
 enum {
 	PARTS_MAX = 12,     /* of a test's name */
 	PART_MIN_BYTES = 4, /* shorter ones are words that a message may have by itself */
-	CUT_BYTES = REPORT_MESSAGE_MAX_BYTES -
-		    4, /* so long a message may have been cut within a character */
+	CUT_MARGIN_BYTES =
+	    64, /* a text that was cut may have lost control characters and blanks as well */
 };
 
 /* ---- the test's own name ---- */
@@ -191,21 +191,73 @@ static bool is_exception(const char *line, size_t n)
 	return false;
 }
 
+static size_t indent(const char *line)
+{
+	return strspn(line, " \t");
+}
+
+/* `  File "/opt/torch/nn/functional.py", line 12, in relu`, and of pytest `torch/nn/functional.py:12: KeyError`. */
+static bool is_frame(const char *text, size_t n)
+{
+	const char *py = memmem(text, n, ".py:", 4);
+
+	return strncmp(text, "File \"", 6) == 0 ||
+	       (py && failure_is_digit(py[4]) && !memchr(text, ' ', (size_t)(py - text)));
+}
+
+/* What a harness adds behind the exception: another section, or another trace. */
+static bool ends_exception(const char *text)
+{
+	static const char *const STARTS[] = {
+	    "---", "===", "___", "Traceback (", "During handling of", "The above exception"};
+
+	for (size_t i = 0; i < ARRAY_LEN(STARTS); i++)
+		if (strncmp(text, STARTS[i], strlen(STARTS[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The lines of an exception, without the frames among them and the source lines that follow these. */
+static char *read_exception(const char *line)
+{
+	char *said = xmalloc(strlen(line) + 1);
+	size_t len = 0, of_frame = 0;
+	bool is_in_frame = false;
+
+	while (line) {
+		const char *text = skip_mark_of_pytest(line), *end = strchrnul(line, '\n');
+		size_t n = (size_t)(end - text);
+
+		if (len && ends_exception(text))
+			break;
+		if (is_frame(text, n)) {
+			is_in_frame = true;
+			of_frame = indent(line);
+		} else if (n && (!is_in_frame || indent(line) <= of_frame)) {
+			is_in_frame = false;
+			if (len)
+				said[len++] = '\n';
+			memcpy(said + len, text, n);
+			len += n;
+		}
+		line = *end ? end + 1 : NULL;
+	}
+	said[len] = '\0';
+	return said;
+}
+
 char *failure_trace_exception(const char *trace)
 {
 	const char *found = NULL;
-	size_t n_found = 0;
 
 	for (const char *line = trace; line; line = strchr(line, '\n')) {
 		const char *text = skip_mark_of_pytest(line += *line == '\n');
 		size_t n = strcspn(text, "\n");
 
-		if (n && is_exception(text, n)) {
-			found = text;
-			n_found = n;
-		}
+		if (n && is_exception(text, n))
+			found = line;
 	}
-	return found ? xstrndup(found, n_found) : NULL;
+	return found ? read_exception(found) : NULL;
 }
 
 static const char *base_name(const char *p, const char *end)
@@ -268,6 +320,27 @@ bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_
 	return a->status == b->status && a->key && a->key == b->key;
 }
 
+bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b)
+{
+	return failure_marks_are_alike(a, b) && !a->is_cut && !b->is_cut;
+}
+
+static bool was_cut(const char *text, size_t max_bytes)
+{
+	return text && strlen(text) >= max_bytes - CUT_MARGIN_BYTES;
+}
+
+/* Each part by itself: the message may end with words that hide what follows them. free(). */
+static char *compared(const char *text, const struct failure_text *t, bool *is_cut)
+{
+	char *unnamed = failure_text_without_name(text ? text : "", t),
+	     *said = failure_text_normalise(unnamed);
+
+	*is_cut |= strlen(said) + FAILURE_WORD_MAX_BYTES > FAILURE_TEXT_MAX_BYTES;
+	free(unnamed);
+	return said;
+}
+
 static int64_t hash(const char *said, const char *place)
 {
 	uint8_t digest[SHA256_BYTES];
@@ -283,23 +356,23 @@ static int64_t hash(const char *said, const char *place)
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t)
 {
 	struct failure_mark mark = {.status = status, .is_general = true};
-	char *message = t->message ? failure_text_without_name(t->message, t) : xstrdup("");
 	char *raised = failure_trace_exception(t->trace), *place = failure_trace_place(t->trace, t);
-	char *exception = raised ? failure_text_without_name(raised, t) : xstrdup("");
-	char *joined = xasprintf("%s %s", message, exception),
-	     *said = failure_text_normalise(joined);
+	bool is_cut = was_cut(t->message, REPORT_MESSAGE_MAX_BYTES) ||
+		      was_cut(t->trace, REPORT_TRACE_MAX_BYTES);
+	char *message = compared(t->message, t, &is_cut), *exception = compared(raised, t, &is_cut);
+	char *said = xasprintf("%s%s%s", message, *message && *exception ? " " : "", exception);
 
 	if (said[0]) {
 		mark.key = hash(said, place);
-		mark.is_general = failure_text_is_general(said) ||
-				  (t->message && strlen(t->message) >= CUT_BYTES && !raised);
-		mark.is_infrastructure = failure_text_is_infrastructure(joined);
+		mark.is_cut = is_cut;
+		mark.is_general = is_cut || failure_text_is_general(said);
+		mark.is_infrastructure = failure_text_is_infrastructure(t->message) ||
+					 failure_text_is_infrastructure(raised);
 	}
 	free(said);
-	free(joined);
 	free(exception);
+	free(message);
 	free(place);
 	free(raised);
-	free(message);
 	return mark;
 }

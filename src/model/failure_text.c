@@ -11,12 +11,9 @@
 #include "base/alloc.h"
 #include "model/failure_word.h"
 
-/* More than a report's message or a line of its trace has. */
-enum { OUT_MAX_BYTES = 4096 };
-
 struct scan {
 	const char *at;
-	char out[OUT_MAX_BYTES + 1];
+	char out[FAILURE_TEXT_MAX_BYTES + 1];
 	size_t len;
 	bool is_full; /* a lexeme did not fit: nothing behind it is written */
 };
@@ -38,7 +35,7 @@ static bool is_of_drive_path(char c)
 
 static void emit(struct scan *s, const char *p, size_t n)
 {
-	if (s->is_full || s->len + n > OUT_MAX_BYTES) {
+	if (s->is_full || s->len + n > FAILURE_TEXT_MAX_BYTES) {
 		s->is_full = true;
 		return;
 	}

@@ -1,6 +1,6 @@
 /* When two failures are the same: what a failure says is reduced to a key. Numbers, addresses, paths, times, SHAs, ids
- * and the name of the failed test itself are taken out; the whole message, the last exception of its trace and the
- * place where that was raised stay. Pure.
+ * and the name of the failed test itself are taken out; the whole message, all that the last exception of its
+ * trace says, and the place where that was raised stay. Pure.
  *
  * A key shows that two failures are alike. Whether it also shows that they have the same cause is another question:
  * many failures say "worker crashed". The store learns that from data (store/attribution_seen.c); the list of words
@@ -22,18 +22,22 @@ struct failure_text {
 /* A failure as it is compared. */
 struct failure_mark {
 	enum test_status status;
-	int64_t key;     /* 0: it says nothing at all */
-	bool is_general; /* its words would fit any failure, or its message was cut */
+	int64_t key; /* 0: it says nothing at all */
+	bool is_cut; /* its message or trace was cut: two of them may differ in what is missing */
+	bool is_general; /* its words would fit any failure, or it was cut */
 	bool
 	    is_infrastructure; /* a harness or machine says that it failed itself: full disk, lost device, network … */
 };
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
 /* The same status and the same words, whatever they are worth. */
 bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
+/* They are alike, and nothing that could tell them apart is missing. */
+bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b);
 
 /* ---- the parts of it ---- */
 
-/* The text as it is compared: one line; free(). Idempotent. */
+enum { FAILURE_TEXT_MAX_BYTES = 4096 }; /* more than a report's message has */
+/* The text as it is compared: one line of at most FAILURE_TEXT_MAX_BYTES; free(). Idempotent. */
 char *failure_text_normalise(const char *text);
 /* A normalised text that would fit any failure ("Process completed with exit code N", "Killed", "Timeout", an
  * exception's bare name, or nothing but placeholders). NULL is general. */
@@ -42,7 +46,7 @@ bool failure_text_is_infrastructure(const char *text); /* NULL is not */
 /* A copy with one T for each place where the failed test is named: "TestNN.test_add_cuda_float32",
  * "test_nn.py::TestNN::test_add[cuda-float32]", … free(). */
 char *failure_text_without_name(const char *text, const struct failure_text *t);
-/* Of a trace: the last exception and what it says, and "file function" of the place that raised it, unless that is
+/* Of a trace: the last exception and all that it says, and "file function" of the place that raised it, unless that is
  * the test itself; each NULL where there is none. free(). */
 char *failure_trace_exception(const char *trace);
 char *failure_trace_place(const char *trace, const struct failure_text *t);

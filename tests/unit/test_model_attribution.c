@@ -121,6 +121,19 @@ static void red_on_the_merge_base(void **state)
 	assert_int_equal(judge("0r", SPECIFIC).needs, 0);
 }
 
+/* What was cut off may be another cause. Finding 9 */
+static void a_text_that_was_cut_proves_nothing(void **state)
+{
+	struct attribution_facts f = SPECIFIC;
+
+	(void)state;
+	f.mark.is_cut = true;
+	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"},
+	    {"-1r 0r 1r", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
+	assert_string_equal(
+	    judge("0R", f).reason, "red on the merge base, but the message was cut");
+}
+
 static void flake_on_the_merge_base(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -481,6 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(known_issue),
 	    cmocka_unit_test(red_on_the_merge_base),
+	    cmocka_unit_test(a_text_that_was_cut_proves_nothing),
 	    cmocka_unit_test(flake_on_the_merge_base),
 	    cmocka_unit_test(fixed_before_the_merge_base),
 	    cmocka_unit_test(untested_stretch),

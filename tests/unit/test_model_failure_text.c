@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "model/failure_text.h"
+#include "model/test_result.h"
 
 static void assert_normal(const char *message, const char *expected)
 {
@@ -282,6 +283,71 @@ static void the_end_of_a_message_counts(void **state)
 }
 
 /* The rest of it is not known: another failure may begin in the same way. */
+/* Finding 9: a second cause behind the first 4 kB, or behind the line that names the exception */
+static void what_was_cut_is_the_same_as_nothing(void **state)
+{
+	static char message[REPORT_MESSAGE_MAX_BYTES], trace[REPORT_TRACE_MAX_BYTES + 1];
+	struct failure_text t = {.suite = "test_nn", .test = "test_add", .dtype = ""};
+	struct failure_mark a;
+
+	(void)state;
+	memset(message, 'x', sizeof(message) - 1);
+	for (size_t i = 5; i < sizeof(message) - 1; i += 6)
+		message[i] = ' ';
+	t.message = message;
+	a = failure_mark(TEST_FAIL, &t);
+	assert_true(a.is_cut);
+	assert_true(failure_marks_are_alike(&a, &a)); /* it is counted all the same */
+	assert_false(failure_marks_are_same(&a, &a));
+	message[900] = '\0';
+	a = failure_mark(TEST_FAIL, &t);
+	assert_false(a.is_cut);
+	assert_true(failure_marks_are_same(&a, &a));
+	memset(trace, ' ', sizeof(trace) - 1);
+	memcpy(trace, "KeyError: 'weight'\n", 19);
+	t.trace = trace;
+	a = failure_mark(TEST_FAIL, &t);
+	assert_true(a.is_cut);
+	assert_true(a.is_general);
+}
+
+static void all_that_the_last_exception_says_counts(void **state)
+{
+	static const char *const TRACES[] = {
+	    "LoweringException: AssertionError: \n  File \"/opt/graph.py\", line 1348, in call\n"
+	    "    out = lowerings[target]()\n  target: aten.upsample_bicubic2d.vec\n",
+	    "LoweringException: AssertionError: \n  File \"/opt/graph.py\", line 1348, in call\n"
+	    "    out = lowerings[target]()\n  target: aten.index.Tensor\n",
+	    "LoweringException: AssertionError: \n  File \"/opt/graph.py\", line 12, in call\n"
+	    "    out = other(target)\n  target: aten.index.Tensor\n---- Captured stdout call "
+	    "----\nx\n",
+	};
+	struct failure_text t = {.message = "backend='inductor' raised:",
+	    .suite = "test_nn",
+	    .test = "test_add",
+	    .dtype = ""};
+	struct failure_mark marks[ARRAY_LEN(TRACES)];
+	char *text = failure_trace_exception(TRACES[2]);
+
+	(void)state;
+	assert_string_equal(text, "LoweringException: AssertionError: \ntarget: aten.index.Tensor");
+	free(text);
+	for (size_t i = 0; i < ARRAY_LEN(TRACES); i++) {
+		t.trace = TRACES[i];
+		marks[i] = failure_mark(TEST_FAIL, &t);
+	}
+	assert_false(failure_marks_are_same(&marks[0], &marks[1]));
+	assert_true(failure_marks_are_same(&marks[1], &marks[2]));
+	/* how to run a test is no reason to pass over its exception */
+	t.message =
+	    "it failed\n\nTo execute this test, run the following from the base repo dir: x";
+	for (size_t i = 0; i < 2; i++) {
+		t.trace = TRACES[i];
+		marks[i] = failure_mark(TEST_FAIL, &t);
+	}
+	assert_false(failure_marks_are_same(&marks[0], &marks[1]));
+}
+
 static void a_message_that_was_cut_is_general(void **state)
 {
 	char text[1025];
@@ -443,6 +509,8 @@ int main(void)
 	    cmocka_unit_test(how_to_run_it_is_no_part_of_it),
 	    cmocka_unit_test(the_end_of_a_message_counts),
 	    cmocka_unit_test(a_message_that_was_cut_is_general),
+	    cmocka_unit_test(what_was_cut_is_the_same_as_nothing),
+	    cmocka_unit_test(all_that_the_last_exception_says_counts),
 	    cmocka_unit_test(the_name_of_the_test_is_no_part_of_it),
 	    cmocka_unit_test(a_trace_says_more_than_the_message),
 	    cmocka_unit_test(own_name_makes_nothing_specific),
