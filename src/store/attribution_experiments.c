@@ -6,7 +6,7 @@
 #include "model/experiment.h"
 #include "store/attribution_facts.h"
 
-enum { EXPERIMENTS_MAX = 20 /* of one side of a change, the newest */ };
+enum { EXPERIMENTS_MAX = 20 /* of one test, side and cause: the newest */ };
 
 struct experiment {
 	int64_t id, run_change_id;
@@ -162,26 +162,28 @@ static void note_experiment(struct attribution_case *c, const struct experiment 
 
 static void note_all(struct attribution_case *c, struct rows *r, enum experiment_side side)
 {
-	struct experiment list[EXPERIMENTS_MAX];
+	struct experiment *list = NULL, *e;
 	size_t n = 0;
 
 	while (rows_next(r)) {
-		list[n] = (struct experiment){.id = rows_int(r, 0),
+		list = xrealloc(list, (n + 1) * sizeof(*list));
+		e = &list[n++];
+		*e = (struct experiment){.id = rows_int(r, 0),
 		    .run_change_id = rows_int(r, 1),
 		    .runner = rows_dup(r, 2),
 		    .is_here = rows_int(r, 4),
 		    .side = side};
-		snprintf(list[n].sha, sizeof(list[n].sha), "%s", rows_text(r, 3));
-		n++;
+		snprintf(e->sha, sizeof(e->sha), "%s", rows_text(r, 3));
 	}
-	while (n-- > 0) { /* oldest first */
-		note_experiment(c, &list[n]);
-		free(list[n].runner);
+	for (size_t i = 0; i < n; i++) {
+		note_experiment(c, &list[i]);
+		free(list[i].runner);
 	}
+	free(list);
 }
 
-/* Experiments can still show more where a runner takes them, unless one ended without a result for this change: then
- * the rules decide alone. */
+/* Experiments can still show more where a runner takes them, unless one that the rules asked for ended without a result
+ * for this change: then the rules decide alone. The outcome of a member's `stress` does not change that. */
 static void read_whether_taken(struct attribution_case *c)
 {
 	bool *taken = xcalloc(c->n_jobs ? c->n_jobs : 1, sizeof(*taken));
@@ -196,12 +198,23 @@ static void read_whether_taken(struct attribution_case *c)
 		    !db_has(c->d,
 			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND "
 			"runner = ?3"
-			" AND state IN ('expired', 'void') LIMIT 1",
+			" AND cause = 'auto' AND state IN ('expired', 'void') LIMIT 1",
 			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
 	for (size_t i = 0; i < c->n_failures; i++)
 		c->failures[i].facts.takes_experiments = taken[c->failures[i].job];
 	free(taken);
 }
+
+/* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
+ * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
+#define NEWEST_OF_EACH_TEST(is_here, which)                                                        \
+	"SELECT DISTINCT id, run_change_id, runner, sha, is_here FROM"                             \
+	" (SELECT e.id, e.run_change_id, e.runner, e.sha, " is_here " AS is_here,"                 \
+	"  ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC) AS n"            \
+	"  FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"               \
+	"  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                        \
+	"  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                                \
+	"  WHERE e.accelerator = ?2 AND e.state = 'done' AND " which ") WHERE n <= ?3 ORDER BY id"
 
 void attribution_read_experiments(struct attribution_case *c)
 {
@@ -210,20 +223,16 @@ void attribution_read_experiments(struct attribution_case *c)
 		return;
 	note_all(c,
 	    db_rows(c->d,
-		"SELECT e.id, e.run_change_id, e.runner, e.sha, e.change_id = ?1 FROM experiment e"
-		" WHERE e.change_id IN (SELECT ?1 UNION SELECT change_id FROM pull_head WHERE "
-		"repository_key = ?3 AND number = ?4)"
-		" AND e.accelerator = ?2 AND e.side = 'head' AND e.state = 'done' ORDER BY e.id "
-		"DESC LIMIT ?5",
-		V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->key.text), V_INT(c->number),
-		V_INT(EXPERIMENTS_MAX)),
+		NEWEST_OF_EACH_TEST("e.change_id = ?1",
+		    "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
+		    " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
+		V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+		V_TEXT(c->key.text), V_INT(c->number)),
 	    EXPERIMENT_HEAD);
 	if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0)
 		note_all(c,
-		    db_rows(c->d,
-			"SELECT id, run_change_id, runner, sha, 1 FROM experiment WHERE "
-			"accelerator = ?1 AND sha = ?2"
-			" AND side = 'base' AND state = 'done' ORDER BY id DESC LIMIT ?3",
-			V_TEXT(c->accelerator), V_TEXT(c->merge_base_sha), V_INT(EXPERIMENTS_MAX)),
+		    db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"),
+			V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+			V_TEXT(c->merge_base_sha)),
 		    EXPERIMENT_BASE);
 }

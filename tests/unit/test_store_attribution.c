@@ -989,10 +989,10 @@ struct experiment_job {
 	const char *test;    /* NULL: llama3 */
 };
 
-/* A finished experiment with its jobs, as rows; then the changes that it says something about are attributed. Returns
- * the id of its last job. */
-static int64_t experiment(char head, const char *side, char commit, const char *state,
-    const char *runner, const struct experiment_job jobs[2])
+/* An experiment that was asked for one test, with its jobs, as rows; then the changes that it says something about are
+ * due. Returns the id of its last job. */
+static int64_t experiment_of(const char *cause, const char *asked, char head, const char *side,
+    char commit, const char *state, const char *runner, const struct experiment_job jobs[2])
 {
 	char *path = path_join(rig_dir, "outpost.db");
 	int64_t id = id_of(head), run, e, job = 0, test = 0;
@@ -1004,18 +1004,21 @@ static int64_t experiment(char head, const char *side, char commit, const char *
 	e = db_int(d, 0,
 	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round, "
 	    "side,"
-	    " sha, state, created_ms, expires_ms) VALUES (?1, 'npu', ?2, 'x', 'auto', 1, ?3, ?4, "
+	    " sha, state, created_ms, expires_ms) VALUES (?1, 'npu', ?2, 'x', ?6, 1, ?3, ?4, "
 	    "?5,"
 	    " 1, 2) RETURNING id",
-	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state));
+	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state),
+	    V_TEXT(cause));
 	run = db_int(d, 0,
 	    "INSERT INTO change (kind, repository, repository_key, head_sha, state, created_ms,"
 	    " active_ms, experiment_id) VALUES ('experiment', 'x', 'x', ?1, 'open', 1, 1, ?2)"
 	    " RETURNING id",
 	    V_TEXT(sha(commit)), V_INT(e));
 	db_exec(d, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
-	db_exec(d, "INSERT INTO experiment_test SELECT ?1, id FROM test WHERE name = 'llama3'",
-	    V_INT(e));
+	db_exec(d, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')",
+	    V_TEXT(asked));
+	db_exec(d, "INSERT INTO experiment_test SELECT ?1, id FROM test WHERE name = ?2", V_INT(e),
+	    V_TEXT(asked));
 	for (size_t i = 0; i < 2 && jobs[i].name; i++) {
 		job = db_int(d, 0,
 		    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name,"
@@ -1040,6 +1043,12 @@ static int64_t experiment(char head, const char *side, char commit, const char *
 	free(path);
 	rig_open();
 	return job;
+}
+
+static int64_t experiment(char head, const char *side, char commit, const char *state,
+    const char *runner, const struct experiment_job jobs[2])
+{
+	return experiment_of("auto", "llama3", head, side, commit, state, runner, jobs);
 }
 
 static void red_on_the_head_of_one_pull(char base)
@@ -1134,6 +1143,31 @@ static void what_an_experiment_does_not_prove(void **state)
 	}
 }
 
+/* However many others ran there: rounds of a `stress`, and other pull requests' tests on the same merge base. */
+static void an_outcome_counts_after_many_other_experiments(void **state)
+{
+	enum { N_OTHERS = 21 };
+	static const struct experiment_job RED[2] = {{"test", SPECIFIC, NULL}},
+					   GREEN[2] = {{.name = "test"}},
+					   OTHER_GREEN[2] = {{.name = "test", .test = "another"}};
+	bool has_moved;
+
+	red_on_the_head_of_one_pull('B');
+	experiment('a', "base", 'B', "done", "ci", RED);
+	for (int i = 0; i < N_OTHERS; i++)
+		experiment_of("auto", "another", 'a', "base", 'B', "done", "ci", OTHER_GREEN);
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+	rig_teardown(state);
+	rig_setup(state);
+	red_on_the_head_of_one_pull('B');
+	experiment('a', "head", 'a', "done", "ci", GREEN);
+	for (int i = 0; i < N_OTHERS; i++)
+		experiment_of("stress", "llama3", 'a', "head", 'a', "done", "ci", RED);
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
 /* The name of the job may differ, where there is no doubt which one it stands for. */
 static void an_experiments_job_of_another_name(void **state)
 {
@@ -1170,6 +1204,10 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	set_reruns("tests");
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
 	report('a', TEST_FAIL, SPECIFIC);
+	ASSERT_CELL('a', "NEW");
+	experiment_of("stress", "llama3", 'a', "head", 'a', "expired", "ci",
+	    (struct experiment_job[2]){{NULL, NULL, NULL}}); /* a member's, not one of the rules */
+	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 	experiment('a', "head", 'a', "expired", "ci",
 	    (struct experiment_job[2]){{NULL, NULL, NULL}}); /* the rules decide alone */
@@ -1617,6 +1655,7 @@ int main(void)
 	    TEST(an_experiment_on_the_base_proves_a_breakage),
 	    TEST(green_on_the_base_and_red_twice_here),
 	    TEST(what_an_experiment_does_not_prove),
+	    TEST(an_outcome_counts_after_many_other_experiments),
 	    TEST(an_experiments_job_of_another_name),
 	    TEST(with_experiments_similarity_excuses_nothing),
 	    TEST(a_second_head_that_fails_is_no_chance),
