@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "store/counters.h"
 #include "store/db.h"
+#include "store/experiments.h"
 #include "store/registry.h"
 #include "store/store_internal.h"
 
@@ -13,11 +14,12 @@ void accelerator_figures_read(
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS;
 
 	f->n_dispatches = db_int(d, 0,
-	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2",
+	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
+	    " AND " IS_FIRST_RUN,
 	    V_TEXT(f->name), V_INT(after_ms));
 	f->n_expired = db_int(d, 0,
 	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
-	    " AND state = 'expired'",
+	    " AND state = 'expired' AND " IS_FIRST_RUN,
 	    V_TEXT(f->name), V_INT(after_ms));
 	quality_read(d, f->name, now_ms, &f->quality);
 	standing_read(d, f->name, u, now_ms, &f->at);

@@ -1,5 +1,6 @@
 /* Which experiments are planned, when they begin, how they end, and what ends them. */
 #include "experiments_rig.h"
+#include "store/dashboard.h"
 
 #define BASE HEAD_C
 
@@ -52,6 +53,29 @@ static void experiments_are_counted(void **state)
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		assert_int_equal(t.n_experiments[i],
 		    strstr("planned started done", experiment_state_name(i)) != NULL);
+}
+
+/* The accelerator's figures and the list of what runs now are about first runs. */
+static void an_experiment_is_neither_a_deadline_missed_nor_a_run(void **state)
+{
+	struct get_figures f = {.only = "npu", .now_ms = T0 + DAY};
+	struct get_dashboard g = {
+	    .repository = UPSTREAM, .branch = "main", .now_ms = T0 + 2 * MINUTE};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASK_OK(store_get_dashboard, &g);
+	assert_int_equal(g.view->n_running_total, 0);
+	assert_int_equal(g.view->n_running, 0);
+	dashboard_free(g.view);
+	deadlines_pass(7 * HOUR);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "expired");
+	ASK_OK(store_get_figures, &f);
+	assert_int_equal(f.n, 1);
+	assert_int_equal(f.list[0].n_dispatches, 1);
+	assert_int_equal(f.list[0].n_expired, 0);
+	get_figures_release(&f);
 }
 
 static void its_delivery_has_the_shape_of_a_webhook(void **state)
@@ -548,6 +572,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(a_red_test_runs_again_on_both_sides),
 	    T(experiments_are_counted),
+	    T(an_experiment_is_neither_a_deadline_missed_nor_a_run),
 	    T(its_delivery_has_the_shape_of_a_webhook),
 	    T(nothing_runs_again_where_the_runner_does_not_take_it),
 	    T(the_base_follows_when_it_is_known),
