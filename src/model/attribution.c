@@ -129,7 +129,7 @@ static bool may_be_flake(const struct attribution_facts *f, const struct base_ru
 /* What a red run of the branch shows by itself, if its message is worth anything. */
 static bool is_breakage(const struct attribution_facts *f, const struct base_run *run)
 {
-	if (!is_red_alike(f, run))
+	if (!is_red_alike(f, run) || f->is_job_outage)
 		return false;
 	if (run->is_experiment)
 		return true;
@@ -313,6 +313,8 @@ static void explain_red_base(
 		add(r, "red on the %s, but the message was cut", base_name(f));
 	else if (!failure_marks_are_same(&at->mark, &f->mark))
 		add(r, "red on the %s, but with another message", base_name(f));
+	else if (f->is_job_outage)
+		add(r, "red on the %s, too", base_name(f));
 	else if (f->mark.is_infrastructure || f->is_specific)
 		add(r, "red on the %s once, and green before and after it", base_name(f));
 	else

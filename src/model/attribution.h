@@ -58,6 +58,7 @@ struct attribution_facts {
 	bool is_specific; /* no unrelated incident is known that says the same */
 	bool
 	    is_outage; /* most tests of its job say the same, or tests of unrelated changes do at the same time */
+	bool is_job_outage;     /* the first of these: more than half of its job's tests */
 	bool is_push;           /* its change is a pushed commit, whose base is its parent */
 	bool takes_experiments; /* experiments can still show more: the runner takes them */
 	const char *known_url;  /* of the first known issue that matches; NULL: none */

@@ -132,7 +132,8 @@ static void note_on_head(const struct experiment *e, struct red_failure *f)
 	facts->n_experiments_failed += f->seen.has_red;
 }
 
-static void note_on_base(const struct experiment *e, struct red_failure *f)
+static void note_on_base(
+    struct attribution_case *c, const struct experiment *e, struct red_failure *f)
 {
 	struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
 	    .is_experiment = true,
@@ -140,7 +141,7 @@ static void note_on_base(const struct experiment *e, struct red_failure *f)
 	    .job = f->seen.job_id};
 
 	memcpy(run.sha, e->sha, sizeof(run.sha));
-	attribution_add_base(f, &run);
+	attribution_add_base(c, f, &run);
 }
 
 static void note_experiment(struct attribution_case *c, const struct experiment *e)
@@ -155,7 +156,7 @@ static void note_experiment(struct attribution_case *c, const struct experiment 
 		if (e->side == EXPERIMENT_HEAD)
 			note_on_head(e, f);
 		else
-			note_on_base(e, f);
+			note_on_base(c, e, f);
 	}
 	results_release(&l);
 }

@@ -21,6 +21,7 @@ enum {
 	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
 	COMPARED_MAX =
 	    2000, /* failures of one report that are looked for elsewhere; more at once are no flakes */
+	OUTAGES_MAX = 32, /* jobs that failed with one key, the newest */
 };
 
 /* A test, red in one job in one way. */
@@ -64,6 +65,10 @@ struct attribution_case {
 	size_t n_jobs;
 	struct red_failure *failures; /* by job, then test_id */
 	size_t n_failures;
+	struct outages { /* of the last key that was asked for */
+		int64_t key, at_ms[OUTAGES_MAX];
+		size_t n;
+	} outages;
 };
 
 /* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
@@ -81,8 +86,12 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 /* Adds one result to what was seen of a failure. */
 void attribution_see(struct red_failure *f, enum test_status status,
     const struct failure_mark *mark, int64_t job_id);
-/* One more outcome on a commit of the base branch, in `base` of the facts. */
-void attribution_add_base(struct red_failure *f, const struct base_run *run);
+/* One more outcome on a commit of the base branch, in `base` of the facts. A failure in an outage counts like a skipped
+ * test. */
+void attribution_add_base(
+    struct attribution_case *c, struct red_failure *f, const struct base_run *run);
+/* Whether most tests of a job of this accelerator failed with the key within twelve hours of the end of that job. */
+bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id);
 
 /* The failures of a test in a job: the first of *ret_n; they are neighbours. */
 struct red_failure *attribution_failures_of(
@@ -98,7 +107,8 @@ void attribution_read_base_runs(
     struct attribution_case *c); /* is_base_known, base, has_revert_near */
 void attribution_read_experiments(
     struct attribution_case *c); /* adds to those; takes_experiments, n_experiments_failed */
-void attribution_read_meaning(struct attribution_case *c); /* is_specific, is_outage */
+void attribution_read_meaning(
+    struct attribution_case *c); /* is_specific, is_outage, is_job_outage */
 /* may_be_own, elsewhere, n_seen, n_proved, proved_job; only of failures that the other facts do not decide. */
 void attribution_read_elsewhere(struct attribution_case *c);
 

@@ -217,7 +217,7 @@ static void list_on_base(
 enum { BASE_MAX = OLDER_MAX + NEWER_MAX + 1 };
 
 /* One more outcome on a commit of the branch. Commits come newest first, except that experiments on the base come last. */
-void attribution_add_base(struct red_failure *f, const struct base_run *run)
+static void add_base(struct red_failure *f, const struct base_run *run)
 {
 	size_t i = 0;
 	struct base_run *at;
@@ -254,6 +254,19 @@ void attribution_add_base(struct red_failure *f, const struct base_run *run)
 	f->facts.base = f->base;
 }
 
+void attribution_add_base(
+    struct attribution_case *c, struct red_failure *f, const struct base_run *run)
+{
+	struct base_run added = *run;
+
+	if (run->outcome == BASE_RED && failure_marks_are_alike(&run->mark, &f->facts.mark) &&
+	    attribution_is_outage(c, run->mark.key, run->job)) {
+		added.outcome = BASE_SKIPPED;
+		added.is_experiment = false;
+	}
+	add_base(f, &added);
+}
+
 static void read_base_job(struct attribution_case *c, const struct base_job *b)
 {
 	const struct job_name *j = &c->jobs[b->run.job];
@@ -269,7 +282,7 @@ static void read_base_job(struct attribution_case *c, const struct base_job *b)
 			      : f->seen.has_pass ? BASE_GREEN
 						 : BASE_SKIPPED;
 		if (f->seen.has_red || f->seen.has_pass || f->seen.has_skip)
-			attribution_add_base(f, &run);
+			attribution_add_base(c, f, &run);
 	}
 }
 

@@ -9,6 +9,7 @@ enum {
 	OUTAGE_MIN_TESTS = 5, /* of a job, so that "most of its tests" means something */
 	OUTAGE_MIN_CHANGES = 3,
 	ROWS_OF_CHANGE_MAX = 50, /* that are looked at, of one key */
+	ROWS_OF_KEY_MAX = 50000,
 };
 static const int64_t OUTAGE_MS = INT64_C(12) * 3600 * 1000;
 
@@ -137,8 +138,41 @@ static void find_outages_of_jobs(struct attribution_case *c)
 		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
 			continue;
 		for (size_t i = 0; i < n; i++)
-			f[i].facts.is_outage |= f[i].facts.mark.key == most;
+			if (f[i].facts.mark.key == most)
+				f[i].facts.is_outage = f[i].facts.is_job_outage = true;
 	}
+}
+
+static void find_outages(struct attribution_case *c, int64_t key)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT f.at_ms FROM (SELECT job_id, MAX(at_ms) AS at_ms, COUNT(DISTINCT test_id) AS n "
+	    "FROM (SELECT job_id, at_ms, test_id FROM failure WHERE key = ?1 AND accelerator = ?2 "
+	    "LIMIT ?3) GROUP BY job_id) f CROSS JOIN job j ON j.id = f.job_id WHERE j.n_tests >= "
+	    "?4 "
+	    "AND 2 * f.n > j.n_tests ORDER BY f.at_ms DESC LIMIT ?5",
+	    V_INT(key), V_TEXT(c->accelerator), V_INT(ROWS_OF_KEY_MAX), V_INT(OUTAGE_MIN_TESTS),
+	    V_INT(OUTAGES_MAX));
+
+	c->outages = (struct outages){.key = key};
+	while (rows_next(r))
+		c->outages.at_ms[c->outages.n++] = rows_int(r, 0);
+}
+
+bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id)
+{
+	int64_t at_ms;
+
+	if (c->outages.key != key)
+		find_outages(c, key);
+	if (!c->outages.n)
+		return false;
+	at_ms = db_int(c->d, 0, "SELECT completed_ms FROM job WHERE id = ?1", V_INT(job_id));
+	for (size_t i = 0; i < c->outages.n; i++)
+		if (c->outages.at_ms[i] >= at_ms - OUTAGE_MS &&
+		    c->outages.at_ms[i] <= at_ms + OUTAGE_MS)
+			return true;
+	return false;
 }
 
 void attribution_read_meaning(struct attribution_case *c)

@@ -358,6 +358,9 @@ static void infrastructure_is_never_new_by_rules(void **state)
 	ASSERT_JUDGED(judge("0g", f), NEW);
 	g.is_outage = true;
 	ASSERT_CASES(&g, {"0g", "UNCLASSIFIED"}, {"0r", "BASE"});
+	g.is_job_outage = true;
+	ASSERT_CASES(&g, {"0g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"},
+	    {"-1r 1r", "UNCLASSIFIED"});
 	f = proved_elsewhere();
 	f.mark.is_infrastructure = true;
 	ASSERT_JUDGED(judge("", f), UNCLASSIFIED);

@@ -824,6 +824,34 @@ static void many_tests_of_one_incident_do_not_make_it_general(void **state)
 	ASSERT_CELL('d', "BASE");
 }
 
+/* Finding 16: what failed on the base in an outage is no reason to excuse a test that is red alone. */
+static void an_outage_of_the_base_excuses_nothing(void **state)
+{
+	struct test_result tests[6];
+	static const char *const NAMES[] = {"llama3", "b", "c", "d", "e", "f"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++) {
+		tests[i] = result(i < 4 ? TEST_FAIL : TEST_PASS, OTHER);
+		tests[i].name = (char *)NAMES[i];
+	}
+	push('B');
+	report_tests('B', 1, tests, 6, T0 + HOUR);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_tests('a', 1, tests, 6, T0 + HOUR);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	for (size_t i = 1; i < 4; i++) {
+		tests[i] = result(TEST_PASS, NULL);
+		tests[i].name = (char *)NAMES[i];
+	}
+	report_tests('a', 2, tests, 6, T0 + 2 * HOUR);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	report_tests('B', 2, tests, 6, T0 + 20 * HOUR); /* red there alone, and later */
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report_tests('b', 1, tests, 6, T0 + 20 * HOUR);
+	ASSERT_CELL('b', "BASE");
+}
+
 static void most_tests_of_a_job_with_one_message_are_an_outage(void **state)
 {
 	struct test_result tests[6];
@@ -1643,6 +1671,7 @@ int main(void)
 	    TEST(flakes_that_two_others_proved),
 	    TEST(a_message_of_other_tests_means_nothing),
 	    TEST(many_tests_of_one_incident_do_not_make_it_general),
+	    TEST(an_outage_of_the_base_excuses_nothing),
 	    TEST(most_tests_of_a_job_with_one_message_are_an_outage),
 	    TEST(a_change_that_makes_a_test_flaky),
 	    TEST(what_is_no_evidence),
