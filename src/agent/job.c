@@ -72,7 +72,11 @@ void job_start(struct job *j)
 	} else {
 		j->stage = JOB_RUNNING;
 		j->upload.is_offset_known = true;
-		job_log(j, LOG_INFO, "job_started", "head_sha", j->offer.head_sha);
+		if (j->offer.experiment)
+			job_log(j, LOG_INFO, "job_started", "experiment",
+			    experiment_side_name(j->offer.experiment->side));
+		else
+			job_log(j, LOG_INFO, "job_started", "head_sha", j->offer.head_sha);
 	}
 	heartbeat_start(j);
 }

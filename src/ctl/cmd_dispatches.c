@@ -19,14 +19,15 @@ static const char *why_of(const json_t *d)
 static void add_row(struct table *t, const json_t *d, int64_t now)
 {
 	const char *accelerator = json_get_str(d, "accelerator"),
-		   *sha = json_get_str(d, "head_sha");
+		   *sha = json_get_str(d, "head_sha"), *side = json_get_str(d, "side");
 	int64_t pr = json_get_int(d, "pr", 0);
 	char change[64];
 
-	if (pr)
+	if (str_eq(json_get_str(d, "event"), "experiment"))
+		snprintf(change, sizeof(change), "#%lld experiment %.8s (%.4s)", (long long)pr,
+		    sha ? sha : "", side ? side : "");
+	else if (pr)
 		snprintf(change, sizeof(change), "#%lld %.8s", (long long)pr, sha ? sha : "");
-	else if (str_eq(json_get_str(d, "event"), "experiment"))
-		snprintf(change, sizeof(change), "experiment %.8s", sha ? sha : "");
 	else
 		snprintf(change, sizeof(change), "%.8s", sha ? sha : "");
 	table_add_age(t, json_get_str(d, "created"), now);

@@ -9,6 +9,7 @@ static json_t *dispatch_json(const struct dispatch_row *d)
 
 	json_set_str(v, "id", d->id);
 	json_set_str(v, "event", d->event);
+	json_set_str(v, "side", d->side);
 	json_set_int(v, "pr", d->number);
 	json_set_str(v, "head_sha", d->head_sha);
 	json_set_str(v, "accelerator", d->accelerator);

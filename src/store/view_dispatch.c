@@ -9,15 +9,17 @@ enum { DISPATCHES_MAX = 1000, PULLS_MAX = 100000 };
 #define COLUMNS                                                                                    \
 	"SELECT x.id, x.accelerator, x.runner, x.kind, x.target, x.state, c.head_sha,"             \
 	" CASE x.state WHEN 'held' THEN x.held_reason END, COALESCE(x.last_error, o.last_error), " \
-	"x.number, x.created_ms, x.sent_ms,"                                                       \
-	" x.finished_ms, x.round, o.n_attempts, x.event_type FROM dispatch x JOIN change c ON "    \
-	"c.id = "                                                                                  \
-	"x.change_id"                                                                              \
+	"CASE WHEN e.id IS NULL THEN x.number"                                                     \
+	" ELSE (SELECT number FROM dispatch WHERE id = e.dispatch_id) END,"                        \
+	" x.created_ms, x.sent_ms, x.finished_ms, x.round, o.n_attempts, x.event_type, e.side"     \
+	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                     \
+	" LEFT JOIN experiment e ON e.run_change_id = c.id"                                        \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"
 #define NEWEST_FIRST " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
+#define HEADS_OF_PULL "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
 #define OF_PULL                                                                                    \
-	" WHERE x.change_id IN (SELECT change_id FROM pull_head WHERE repository_key = ?1"         \
-	" AND number = ?2)"
+	" WHERE x.change_id IN (" HEADS_OF_PULL                                                    \
+	" UNION SELECT run_change_id FROM experiment WHERE change_id IN (" HEADS_OF_PULL "))"
 
 static struct rows *select_rows(struct db *d, const struct list_dispatches *l, int limit)
 {
@@ -60,6 +62,7 @@ static int dispatches_run(struct store_query *q, struct db *d)
 		    .round = (int)rows_int(r, 13),
 		    .n_attempts = (int)rows_int(r, 14),
 		    .event = rows_dup(r, 15),
+		    .side = rows_dup(r, 16),
 		};
 	if (db_status(d))
 		list_dispatches_release(l);
@@ -88,6 +91,7 @@ void list_dispatches_release(struct list_dispatches *q)
 		free(x->head_sha);
 		free(x->held_reason);
 		free(x->event);
+		free(x->side);
 		free(x->last_error);
 	}
 	FREE_AND_NULL(q->list);

@@ -116,8 +116,12 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.deepEqual(commit.json?.accelerators ?? [], [], 'the merge base itself was not tested');
     const page = await outpost.api('accelerators/base');
     assert.equal(page.jobs.filter(({ head_sha: sha }) => sha === pull.baseSha).length, 0);
-    const { stdout } = await outpost.ctl('dispatches');
-    assert.match(stdout, new RegExp(`experiment ${pull.baseSha.slice(0, 8)}`));
+    assert.deepEqual([page.dispatches_30d, page.deadlines_missed_30d], [1, 0], 'experiments are no dispatches of the accelerator\'s figures');
+    for (const options of [[], ['--pr', String(pull.number)]]) {
+      const { stdout } = await outpost.ctl('dispatches', ...options);
+      assert.match(stdout, new RegExp(`#${pull.number} experiment ${pull.baseSha.slice(0, 8)} \\(base\\)`));
+      assert.match(stdout, new RegExp(`#${pull.number} experiment ${pull.headSha.slice(0, 8)} \\(head\\)`));
+    }
   });
 
   test('a vendor that ignores the list, and one that reports other tests, prove nothing', async () => {
