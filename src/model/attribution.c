@@ -333,7 +333,7 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 		add(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
 		    older->distance, older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older))
-		add(r, "; red before it, but that need not reach it");
+		add(r, "; red before it, but it may have been fixed since");
 	if (older)
 		r->evidence_job = older->job;
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "model/command.h"
 #include "model/statistics.h"
 #include "report/status.h"
@@ -75,11 +76,20 @@ static void say_no_accelerator(struct buf *out, const json_t *c)
 
 static void say_no_test(struct buf *out, const json_t *c)
 {
-	const char *hint = json_get_str(c, "hint");
+	const char *hint = json_get_str(c, "hint"), *test = json_get_str(c, "test"),
+		   *accelerator = json_get_str(c, "word");
 
-	buf_append_str(out, "No job has reported one test ");
-	say_word(out, json_get_str(c, "test"));
+	buf_append_str(out, "No job ");
+	if (accelerator && *accelerator) {
+		buf_append_str(out, "on ");
+		say_word(out, accelerator);
+		buf_append_char(out, ' ');
+	}
+	buf_append_str(out, "has reported a test ");
+	say_word(out, test);
 	buf_append_str(out, " for this head");
+	if (test && !strchr(test, '/'))
+		buf_append_str(out, ", or several suites have one");
 	if (hint && *hint) {
 		buf_append_str(out, "; did you mean ");
 		say_word(out, hint);
@@ -116,6 +126,11 @@ static void say_result(
 {
 	switch (result) {
 	case COMMAND_NOT_KNOWN:
+		if (str_eq(json_get_str(c, "word"), "stress")) {
+			say_word(out, "stress");
+			buf_append_str(out, " needs the name of a test.");
+			break;
+		}
 		buf_append_str(out, "I do not know ");
 		say_word(out, json_get_str(c, "word"));
 		buf_append_char(out, '.');
@@ -161,8 +176,9 @@ static void say_result(
 	case COMMAND_NO_RERUNS:
 		say_word(out, json_get_str(c, "test"));
 		buf_append_str(out,
-		    " cannot run again now: of the accelerators that reported it, none has a "
-		    "runner that takes reruns and has ended its first run.");
+		    " cannot run again now: of the accelerators that reported it, none has ended its "
+		    "first run on a runner that takes reruns (`reruns` is not `none`, and "
+		    "`experiments.share` is not `0%`).");
 		break;
 	case COMMAND_STRESS_HELD:
 		say_stress_held(out, o);

@@ -456,7 +456,7 @@ static void the_reason_says_what_is_missing(void **state)
 	assert_string_equal(judge("1r", SPECIFIC).reason,
 	    "not tested on the merge base; red on abc1234, 1 commit before it");
 	assert_string_equal(judge("-1g 1r", SPECIFIC).reason,
-	    "not tested on the merge base; red before it, but that need not reach it");
+	    "not tested on the merge base; red before it, but it may have been fixed since");
 	assert_string_equal(
 	    judge("0o", SPECIFIC).reason, "red on the merge base, but with another message");
 	assert_string_equal(judge("0e", SPECIFIC).reason, "red on the merge base, but as ERROR");

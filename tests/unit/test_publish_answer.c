@@ -173,8 +173,34 @@ static void an_unknown_test_is_named(void **state)
 
 	(void)state;
 	assert_non_null(strstr(text,
-	    "No job has reported one test `lama*3` for this head; did you mean `model/llama3`?"));
+	    "No job has reported a test `lama*3` for this head, or several suites have one; did you mean "
+	    "`model/llama3`?"));
 	json_decref(facts);
+	free(text);
+}
+
+static void an_unknown_test_is_named_with_its_accelerator(void **state)
+{
+	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s, s:s}]}", "comment", 77, "commands",
+	    "kind", "stress", "word", "npu", "test", "model/lama", "result", "no_test", "hint",
+	    "model/llama3");
+	char *text = answer_text(facts, NULL, &OPTIONS);
+
+	(void)state;
+	assert_non_null(strstr(text,
+	    "No job on `npu` has reported a test `model/lama` for this head; did you mean "
+	    "`model/llama3`?"));
+	json_decref(facts);
+	free(text);
+}
+
+static void stress_without_a_test_is_not_an_unknown_command(void **state)
+{
+	char *text = text_of("unknown", "stress", "", "not_known", "", NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "`stress` needs the name of a test.\n"));
+	assert_null(strstr(text, "I do not know"));
 	free(text);
 }
 
@@ -189,6 +215,8 @@ int main(void)
 	    cmocka_unit_test(a_stress_run_says_both_rates_and_what_they_mean),
 	    cmocka_unit_test(a_stress_run_has_a_reply_of_its_own),
 	    cmocka_unit_test(an_unknown_test_is_named),
+	    cmocka_unit_test(an_unknown_test_is_named_with_its_accelerator),
+	    cmocka_unit_test(stress_without_a_test_is_not_an_unknown_command),
 	};
 
 	return cmocka_run_group_tests_name("publish_answer", tests, NULL, NULL);
