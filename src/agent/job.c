@@ -15,7 +15,7 @@
 void job_log(
     const struct job *j, enum log_level level, const char *ev, const char *key, const char *text)
 {
-	struct log_field fields[6] = {
+	struct log_field fields[7] = {
 	    LOG_S("dispatch", j->offer.dispatch_id),
 	    LOG_I("attempt", j->offer.attempt),
 	};
@@ -25,6 +25,8 @@ void job_log(
 		fields[n++] = LOG_I("job", j->offer.job_id);
 	if (j->offer.number)
 		fields[n++] = LOG_I("pr", j->offer.number);
+	if (j->offer.experiment)
+		fields[n++] = LOG_S("experiment", experiment_side_name(j->offer.experiment->side));
 	if (key)
 		fields[n++] = LOG_S(key, text);
 	fields[n].key = NULL;
@@ -72,11 +74,7 @@ void job_start(struct job *j)
 	} else {
 		j->stage = JOB_RUNNING;
 		j->upload.is_offset_known = true;
-		if (j->offer.experiment)
-			job_log(j, LOG_INFO, "job_started", "experiment",
-			    experiment_side_name(j->offer.experiment->side));
-		else
-			job_log(j, LOG_INFO, "job_started", "head_sha", j->offer.head_sha);
+		job_log(j, LOG_INFO, "job_started", "head_sha", j->offer.head_sha);
 	}
 	heartbeat_start(j);
 }

@@ -176,7 +176,8 @@ static void say_result(
 	case COMMAND_NO_RERUNS:
 		say_word(out, json_get_str(c, "test"));
 		buf_append_str(out,
-		    " cannot run again now: of the accelerators that reported it, none has ended its "
+		    " cannot run again now: of the accelerators that reported it, none has ended "
+		    "its "
 		    "first run on a runner that takes reruns (`reruns` is not `none`, and "
 		    "`experiments.share` is not `0%`).");
 		break;

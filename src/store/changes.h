@@ -136,7 +136,8 @@ struct dispatch_row {
 	char *id, *accelerator, *runner, *kind, *target, *state, *head_sha, *held_reason,
 	    *last_error;
 	char *event; /* "pull_request", "push", "nightly", "experiment" */
-	char *side;  /* of an experiment: "head", "base"; `number` is the pull request that it explains */
+	char *
+	    side; /* of an experiment: "head", "base"; `number` is the pull request that it explains */
 	int64_t number, created_ms, sent_ms, finished_ms;
 	int round, n_attempts;
 };

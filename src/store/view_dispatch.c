@@ -15,7 +15,7 @@ enum { DISPATCHES_MAX = 1000, PULLS_MAX = 100000 };
 	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                     \
 	" LEFT JOIN experiment e ON e.run_change_id = c.id"                                        \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"
-#define NEWEST_FIRST " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
+#define NEWEST_FIRST  " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
 #define HEADS_OF_PULL "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
 #define OF_PULL                                                                                    \
 	" WHERE x.change_id IN (" HEADS_OF_PULL                                                    \

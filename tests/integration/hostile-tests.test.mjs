@@ -122,6 +122,7 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
       await outpost.waitForApi(`pulls/${pull.number}`, ended);
       const lists = {};
       let nRefused = 0;
+      for (const side of ['head', 'base']) await runner.waitForLog({ ev: 'job_started', experiment: side });
       for (const job of await runner.jobs()) {
         const { change, experiment } = JSON.parse(await runner.file(job, 'change.json'));
         if (change.kind !== 'experiment') continue;

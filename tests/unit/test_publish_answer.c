@@ -172,9 +172,9 @@ static void an_unknown_test_is_named(void **state)
 	char *text = answer_text(facts, NULL, &OPTIONS);
 
 	(void)state;
-	assert_non_null(strstr(text,
-	    "No job has reported a test `lama*3` for this head, or several suites have one; did you mean "
-	    "`model/llama3`?"));
+	assert_non_null(strstr(text, "No job has reported a test `lama*3` for this head, or "
+				     "several suites have one; did you mean "
+				     "`model/llama3`?"));
 	json_decref(facts);
 	free(text);
 }
