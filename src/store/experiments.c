@@ -210,13 +210,14 @@ static void wanted_release(struct wanted *w)
 
 /* ---- one side of one runner ---- */
 
-/* How many have begun. The runner is not asked again once it had no time for one until the end, or after a person
- * called off what explains this dispatch. */
+/* How many have begun. The runner is not asked again for this dispatch once it had no time for one until the end, or
+ * after a person called off what explains it. */
 static bool may_begin(
     const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t *ret_round)
 {
 	struct rows *r = db_rows(v->d,
-	    "SELECT COUNT(*), COALESCE(SUM(run_change_id IS NULL AND state = 'expired'), 0),"
+	    "SELECT COUNT(*), COALESCE(SUM(run_change_id IS NULL AND state = 'expired'"
+	    "  AND dispatch_id = ?5), 0),"
 	    " COALESCE(SUM(state = 'cancelled' AND dispatch_id = ?5"
 	    "  AND reason LIKE '" CALLED_OFF_BY "%'), 0)"
 	    " FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
@@ -288,7 +289,8 @@ static void review_side(
 		    .round = round,
 		    .side = side,
 		    .sha = u->sha[side],
-		    .expires_ms = v->now_ms + u->finish_ms,
+		    .expires_ms =
+			v->now_ms + (u->finish_ms < PLANNED_MAX_MS ? u->finish_ms : PLANNED_MAX_MS),
 		};
 
 		experiment_insert(v->d, &e, w->tests[side], w->n[side], v->now_ms);

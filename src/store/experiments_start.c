@@ -19,8 +19,11 @@
 
 enum {
 	LOOK_MAX = 200, /* planned ones, the oldest first */
-	/* Of one runner at a time, so that a burst cannot spend more than the budget before its first run is over. */
-	AT_ONCE_MAX = 8,
+	/* Of one runner and cause at a time. What a vendor's CI has got is not taken back, and a later first run waits
+	 * for it there: so it gets both sides of one change, or one whole run. Machines make way. */
+	AT_ONCE_MACHINES = 8,
+	AT_ONCE_TESTS = 2,
+	AT_ONCE_WHOLE = 1,
 	WAIT_FOR_MACHINE_MS = 1000, /* a first run waits so long before an experiment makes way */
 	MAKE_WAY_AGAIN_MS = 30000,  /* the machine has so long to stop, and to ask for work */
 	LOOK_AGAIN_MS = 60000,      /* a budget comes back with time */
@@ -34,26 +37,30 @@ static const char MAKES_WAY[] = "it makes way for a first run";
  * more free time. */
 static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
 
-#define TIME_OF_JOBS                                                                               \
-	"SELECT SUM(MAX(COALESCE(j.completed_ms, ?3) - j.started_ms, 0)) FROM job j WHERE j.id IN"
+/* A vendor may report only the end of a job, or never its end: then the dispatch says when. */
+#define TIME_OF_RUNS                                                                               \
+	"SELECT SUM(ms) FROM (SELECT MAX(COALESCE(j.completed_ms, x.finished_ms, ?3)"              \
+	" - COALESCE(j.started_ms, x.sent_ms, x.created_ms), 0) AS ms FROM dispatch x"             \
+	" CROSS JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                  \
+	" AND j.accelerator = x.accelerator WHERE x.accelerator = ?1"
 
+/* How long a run of named tests takes is not known before it ends. A whole one takes as long as the run that it
+ * explains, and counts so from its start. */
 static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	return db_int(d, 0,
-	    TIME_OF_JOBS " (SELECT k.id FROM experiment e CROSS JOIN job k"
-			 " ON k.change_id = e.run_change_id WHERE e.accelerator = ?1"
-			 " AND e.started_ms > ?2 AND e.cause = ?4)",
+	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = 'started' AND EXISTS"
+	    " (SELECT 1 FROM runner r WHERE r.accelerator = ?1 AND r.name = e.runner"
+	    "  AND r.reruns = 'whole') THEN COALESCE((" TIME_OF_RUNS
+	    " AND x.id = e.dispatch_id GROUP BY j.id)), 0) ELSE 0 END)) FROM experiment e"
+	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms),
 	    V_TEXT(is_stress ? "stress" : "auto"));
 }
 
 static int64_t all_ms(struct db *d, const char *accelerator, int64_t now_ms)
 {
-	return db_int(d, 0,
-	    TIME_OF_JOBS " (SELECT k.id FROM dispatch x CROSS JOIN job k"
-			 " ON k.change_id = x.change_id AND k.dispatch_id = x.id"
-			 " AND k.accelerator = x.accelerator WHERE x.accelerator = ?1"
-			 " AND x.created_ms > ?2)",
+	return db_int(d, 0, TIME_OF_RUNS " AND x.created_ms > ?2 GROUP BY j.id)",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
 }
 
@@ -126,10 +133,8 @@ static void put_body(
 
 /* A machine may take a queued one at any time until the end, because idle machines come late. */
 static void put_dispatch(struct db *d, const struct experiment *e, const struct stored_dispatch *of,
-    int64_t run_change_id, char *guid, int64_t now_ms)
+    int64_t run_change_id, char *guid, int64_t until_ms, int64_t now_ms)
 {
-	int64_t finish_ms = of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS;
-	int64_t left_ms = e->expires_ms - now_ms;
 	struct stored_dispatch row = {
 	    .accelerator = of->accelerator,
 	    .runner = of->runner,
@@ -144,7 +149,7 @@ static void put_dispatch(struct db *d, const struct experiment *e, const struct 
 	    .sent_action = (char *)EXPERIMENT_EVENT,
 	    .original_action = (char *)EXPERIMENT_EVENT,
 	    .acknowledge_ms = of->acknowledge_ms,
-	    .finish_ms = finish_ms < left_ms ? finish_ms : left_ms,
+	    .finish_ms = until_ms - now_ms,
 	    .start_ms = of->kind == RUNNER_PULL ? 0 : of->start_ms,
 	};
 
@@ -163,14 +168,17 @@ static void begin(
 	char guid[UUID_BYTES];
 	char *ref = ref_of(d, e);
 	int64_t run_change_id = put_change(d, e, ref, now_ms);
+	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
 
+	if (e->is_stress && e->expires_ms < until_ms)
+		until_ms = e->expires_ms;
 	uuid_new(guid);
 	put_body(d, e, ref, guid, now_ms);
-	put_dispatch(d, e, of, run_change_id, guid, now_ms);
+	put_dispatch(d, e, of, run_change_id, guid, until_ms, now_ms);
 	db_exec(d,
-	    "UPDATE experiment SET state = 'started', run_change_id = ?2, started_ms = ?3"
-	    " WHERE id = ?1",
-	    V_INT(e->id), V_INT(run_change_id), V_INT(now_ms));
+	    "UPDATE experiment SET state = 'started', run_change_id = ?2, started_ms = ?3,"
+	    " expires_ms = ?4 WHERE id = ?1",
+	    V_INT(e->id), V_INT(run_change_id), V_INT(now_ms), V_INT(until_ms));
 	counter_add_experiment(d, "started");
 	db_tell_change(d, e->change_id);
 	free(ref);
@@ -178,20 +186,33 @@ static void begin(
 
 /* ---- idle capacity ---- */
 
-/* How many machines a vendor's CI has is not known: it is idle when none of its first runs is unfinished. Machines
- * that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
+static int64_t at_once_max(struct db *d, const struct experiment *e, enum runner_kind kind)
+{
+	if (kind == RUNNER_PULL && !e->is_stress)
+		return AT_ONCE_MACHINES;
+	return db_has(d,
+		   "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns = 'whole'",
+		   V_TEXT(e->accelerator), V_TEXT(e->runner))
+		   ? AT_ONCE_WHOLE
+		   : AT_ONCE_TESTS;
+}
+
+/* How many machines a vendor's CI has is not known: it has an idle one as long as none of its first runs waits for its
+ * first job. Machines that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
 static bool is_idle(struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	if (db_int(d, 0,
 		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
-		" AND " EXPERIMENT_IS_OPEN " AND run_change_id IS NOT NULL",
-		V_TEXT(e->accelerator), V_TEXT(e->runner)) >= AT_ONCE_MAX)
+		" AND " EXPERIMENT_IS_OPEN " AND run_change_id IS NOT NULL"
+		" AND (cause = 'stress') = ?3",
+		V_TEXT(e->accelerator), V_TEXT(e->runner),
+		V_INT(e->is_stress)) >= at_once_max(d, e, kind))
 		return false;
 	return kind == RUNNER_PULL ||
 	       !db_has(d,
 		   "SELECT 1 FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " AND " IS_FIRST_RUN
-		   " AND COALESCE(not_before_ms, 0) <= ?3 LIMIT 1",
+		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " AND state <> 'running'"
+		   " AND " IS_FIRST_RUN " AND COALESCE(not_before_ms, 0) <= ?3 LIMIT 1",
 		   V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(now_ms));
 }
 
@@ -219,21 +240,19 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE accelerator = ?1"
-	    " AND " EXPERIMENT_IS_OPEN " AND state = 'planned' ORDER BY created_ms, id LIMIT ?2",
+	    " AND " EXPERIMENT_IS_OPEN " AND state = 'planned'"
+	    " ORDER BY cause = 'stress', created_ms, id LIMIT ?2",
 	    V_TEXT(accelerator), V_INT(LOOK_MAX)));
-	enum { NOT_KNOWN, IS_LEFT, IS_SPENT } budget[2] = {NOT_KNOWN, NOT_KNOWN};
+	bool is_spent[2] = {false, false}; /* the budget, by is_stress */
 
 	for (size_t i = 0; i < l.n; i++) {
 		const struct experiment *e = &l.at[i];
 		struct dispatch_list of = explained(d, e);
 
-		if (of.n && e->expires_ms > now_ms && is_its_turn(d, e) &&
-		    is_idle(d, e, of.at[0].kind, now_ms)) {
-			if (!budget[e->is_stress])
-				budget[e->is_stress] =
-				    has_budget(d, accelerator, e->is_stress, now_ms) ? IS_LEFT
-										     : IS_SPENT;
-			if (budget[e->is_stress] == IS_LEFT)
+		if (of.n && e->expires_ms > now_ms && !is_spent[e->is_stress] &&
+		    is_its_turn(d, e) && is_idle(d, e, of.at[0].kind, now_ms)) {
+			is_spent[e->is_stress] = !has_budget(d, accelerator, e->is_stress, now_ms);
+			if (!is_spent[e->is_stress])
 				begin(d, e, &of.at[0], now_ms);
 		}
 		dispatch_list_release(&of);
@@ -299,8 +318,8 @@ static int64_t make_ways(struct db *d, int64_t now_ms)
 	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
 	    " AND x.kind = 'pull' AND x.state = 'running'"
 	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
-	    " WHERE e." EXPERIMENT_IS_OPEN " AND e.run_change_id IS NOT NULL"
-	    " ORDER BY l.granted_ms DESC");
+	    " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
+	    " ORDER BY l.granted_ms DESC"); /* +: only the open ones are walked */
 	char **ids = strv_copy(NULL);
 	int64_t next_ms = 0;
 

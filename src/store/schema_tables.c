@@ -409,6 +409,8 @@ static const char VERSION_6[] =
     "CREATE INDEX experiment_of_run ON experiment (run_change_id)"
     " WHERE run_change_id IS NOT NULL;"
     "CREATE INDEX experiment_of_commit ON experiment (accelerator, sha, side);"
+    "CREATE INDEX experiment_started ON experiment (accelerator, started_ms)"
+    " WHERE started_ms IS NOT NULL;"
     "CREATE INDEX experiment_pending ON experiment (accelerator, created_ms)"
     " WHERE state IN ('planned', 'started');"
     "CREATE INDEX experiment_expires ON experiment (expires_ms)"

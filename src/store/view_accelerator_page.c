@@ -5,6 +5,7 @@
 #include "store/accelerator_page.h"
 #include "store/dashboard.h"
 #include "store/days.h"
+#include "store/experiments.h"
 #include "store/key.h"
 #include "store/page_jobs.h"
 #include "store/red_episodes.h"
@@ -129,9 +130,8 @@ static void read_experiments(struct db *d, struct get_accelerator_page *p)
 	    " AND state IN ('planned', 'started')",
 	    V_TEXT(p->name));
 	p->experiments_24h_ms = db_int(d, 0,
-	    "SELECT SUM(MAX(COALESCE(j.completed_ms, ?3) - j.started_ms, 0)) FROM experiment e"
-	    " CROSS JOIN job j ON j.change_id = e.run_change_id"
-	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND j.started_ms IS NOT NULL",
+	    "SELECT SUM(" EXPERIMENT_SPENT_MS ") FROM experiment e"
+	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2",
 	    V_TEXT(p->name), V_INT(p->now_ms - DAY_MS), V_INT(p->now_ms));
 }
 

@@ -1,6 +1,7 @@
 /* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
 #include "base/strv.h"
 #include "experiments_rig.h"
+#include "store/accelerator_page.h"
 #include "store/commands.h"
 #include "store/gauges.h"
 #include "store/page_jobs.h"
@@ -118,17 +119,120 @@ static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
 }
 
+static void a_burst(const char *runner)
+{
+	for (int n = 0; n < 10; n++)
+		a_red_head(n + 1, head_of(n), runner, NAMES("t1"), n * SECOND);
+	for (int n = 0; n < 10; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, MINUTE);
+}
+
+#define N_STARTED "SELECT COUNT(*) FROM experiment WHERE state = 'started'"
+
+/* A first run that comes next waits behind them in the vendor's CI. */
 static void a_burst_begins_a_few_at_a_time(void **state)
 {
 	(void)state;
-	for (int n = 0; n < 10; n++)
-		a_red_head(n + 1, head_of(n), "ci", NAMES("t1"), n * SECOND);
-	for (int n = 0; n < 10; n++)
-		need(head_of(n), "t1", NEEDS_HEAD, MINUTE);
-	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"), 8);
-	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'planned'"), 2);
+	a_burst("ci");
+	assert_int_equal(number(N_STARTED), 2);
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'planned'"), 8);
 	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
-	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"), 8);
+	assert_int_equal(number(N_STARTED), 2);
+}
+
+static void whole_runs_begin_one_at_a_time(void **state)
+{
+	(void)state;
+	reruns = RERUNS_WHOLE;
+	mirror_npu(50, 2, 100, false);
+	a_burst("ci");
+	assert_int_equal(number(N_STARTED), 1);
+}
+
+static void machines_make_way_so_more_begin_there(void **state)
+{
+	(void)state;
+	a_burst("farm");
+	assert_int_equal(number(N_STARTED), 8);
+}
+
+/* Each of the first runs took two hours. */
+static void a_whole_run_counts_in_the_budget_before_it_ends(void **state)
+{
+	(void)state;
+	reruns = RERUNS_WHOLE;
+	mirror_npu(50, 2, 100, false);
+	for (int n = 0; n < 3; n++)
+		a_red_head(n + 1, head_of(n), "farm", NAMES("t1"), n * SECOND);
+	change_sql("UPDATE job SET started_ms = completed_ms - 60000 * 120");
+	for (int n = 0; n < 3; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, MINUTE);
+	assert_int_equal(number(N_STARTED), 1);
+}
+
+/* GitHub stopped the workflow, and no report came of that: the job cost no more than its experiment lasted. */
+static void a_job_that_never_ends_stops_to_cost_with_its_experiment(void **state)
+{
+	struct job_report j = {.status = JOB_IN_PROGRESS,
+	    .workflow = (char *)"CI",
+	    .name = (char *)"test",
+	    .run_id = (char *)"77",
+	    .run_attempt = 1};
+	struct report_job op = {.report = &j, .now_ms = T0 + 2 * MINUTE};
+	struct get_accelerator_page page = {.name = "npu", .now_ms = T0 + 10 * HOUR};
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	op.dispatch_id = id = run_of(1);
+	DO_OK(store_report_job, &op);
+	need(HEAD_A, "t1", 0, 3 * MINUTE);
+	change_sql("UPDATE experiment SET state = 'cancelled', ended_ms = started_ms + 120000");
+	ASK_OK(store_get_accelerator_page, &page);
+	assert_int_equal(page.experiments_24h_ms, MINUTE);
+	get_accelerator_page_release(&page);
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 10 * HOUR);
+	need(HEAD_B, "t1", NEEDS_HEAD, 10 * HOUR + MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
+	free(id);
+}
+
+/* A report may say only that a job ended. */
+static void a_job_without_a_start_costs_what_its_experiment_lasted(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NAMES("t1"), NULL, 41 * MINUTE);
+	change_sql("UPDATE job SET started_ms = NULL");
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 50 * MINUTE);
+	need(HEAD_B, "t1", NEEDS_HEAD, 51 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "planned");
+}
+
+/* A vendor with many machines always has a first run at work. */
+static void a_first_run_that_has_its_machine_is_no_hindrance(void **state)
+{
+	char *id;
+	struct job_report j = {.status = JOB_IN_PROGRESS,
+	    .workflow = (char *)"CI",
+	    .name = (char *)"test",
+	    .run_id = (char *)"88",
+	    .run_attempt = 1};
+	struct report_job op = {.report = &j, .now_ms = T0 + 2 * MINUTE};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	free(rig_send(T0 + MINUTE));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	op.dispatch_id = id = first_run_of(HEAD_B);
+	DO_OK(store_report_job, &op);
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	free(id);
 }
 
 /* ---- machines ---- */
@@ -324,7 +428,7 @@ static void deadlines_move_with_the_clock(void **state)
 	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	DO_OK(store_shift_clock, &c);
-	assert_int_equal(number("SELECT expires_ms FROM experiment"), T0 + MINUTE + 6 * HOUR + DAY);
+	assert_int_equal(number("SELECT expires_ms FROM experiment"), T0 + MINUTE + HOUR + DAY);
 }
 
 /* ---- stress ---- */
@@ -379,6 +483,21 @@ static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
 	    "stress:100 " UPSTREAM " 1");
 }
 
+static void a_stress_holds_up_no_experiment(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	for (int n = 0; n < 6; n++)
+		stress("npu", 20, 100 + n); /* 240 rows, more than one look takes */
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 2 * MINUTE);
+	need(HEAD_B, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE cause = 'auto'", "started");
+	assert_int_equal(
+	    number("SELECT COUNT(*) FROM experiment WHERE cause = 'stress' AND state = 'started'"),
+	    2);
+}
+
 static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state)
 {
 	(void)state;
@@ -413,6 +532,12 @@ int main(void)
 	    T(each_red_job_is_named),
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
 	    T(a_burst_begins_a_few_at_a_time),
+	    T(whole_runs_begin_one_at_a_time),
+	    T(machines_make_way_so_more_begin_there),
+	    T(a_whole_run_counts_in_the_budget_before_it_ends),
+	    T(a_job_that_never_ends_stops_to_cost_with_its_experiment),
+	    T(a_job_without_a_start_costs_what_its_experiment_lasted),
+	    T(a_first_run_that_has_its_machine_is_no_hindrance),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),
 	    T(nothing_shows_it_as_a_run_of_its_commit),
 	    T(it_takes_no_room_from_first_runs),
@@ -423,6 +548,7 @@ int main(void)
 	    T(a_restart_changes_nothing),
 	    T(deadlines_move_with_the_clock),
 	    T(the_rounds_of_a_stress_come_one_after_the_other),
+	    T(a_stress_holds_up_no_experiment),
 	    T(a_stress_that_is_cut_off_is_answered_with_what_there_is),
 	    T(nothing_is_stressed_where_no_runner_takes_it),
 	};

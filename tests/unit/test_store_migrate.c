@@ -306,6 +306,10 @@ static void every_question_has_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.accelerator FROM verdict v WHERE"
 		    " v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
 	    "verdict_red");
+	/* however many experiments have ended */
+	assert_plan("EXPLAIN QUERY PLAN SELECT SUM(e.ended_ms) FROM experiment e"
+		    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
+	    "experiment_started");
 }
 
 static void attribution_asks_by_index(void **state)
