@@ -199,7 +199,7 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal(new Set(names).size, names.length, 'each metric is declared once');
     assert.equal((await outpost.api('status')).dispatches.acknowledged, 1);
     const { accelerators } = await outpost.api('accelerators');
-    assert.deepEqual([accelerators[0].name, accelerators[0].level, accelerators[0].runners, accelerators[0].pass_rate], ['chip', 'L2', [{ name: 'lab', kind: 'webhook' }], null]);
+    assert.deepEqual([accelerators[0].name, accelerators[0].level, accelerators[0].runners, accelerators[0].pass_rate], ['chip', 'L2', [{ name: 'lab', kind: 'webhook', reruns: 'none' }], null]);
   });
 
   test('unknown pull requests, commits and pages are 404', async () => {
