@@ -99,23 +99,28 @@ static int64_t count_jobs(const struct attribution_case *c, int64_t test_id)
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id));
 }
 
-/* Its job may have another name than the failed one: then it counts if all of its jobs that have the test agree, and if
- * the test runs in no other job here. False: it proves nothing for this failure. */
+/* All of its jobs that have the test have to agree, and the one of the failed job's name has to be among them. A vendor
+ * may have run it in a job of another name only: that counts if the test runs in no other job here. False: it proves
+ * nothing for this failure. */
 static bool see(
     const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
 {
-	bool has_name = false;
+	bool has_name = false, has_outcome = false; /* of the job with that name */
 
 	f->seen = (struct seen){.has_red = false};
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->at[i].cell != f->cell)
 			continue;
 		attribution_see(f, l->at[i].status, &l->at[i].mark, l->at[i].job_id);
-		has_name |= str_eq(l->at[i].job_name, c->jobs[f->job].name);
+		if (!str_eq(l->at[i].job_name, c->jobs[f->job].name))
+			continue;
+		has_name = true;
+		has_outcome |=
+		    l->at[i].status == TEST_PASS || attribution_applies(l->at[i].status);
 	}
 	if (f->seen.has_red == f->seen.has_pass)
 		return false;
-	return has_name || count_jobs(c, f->test_id) <= 1;
+	return has_name ? has_outcome : count_jobs(c, f->test_id) <= 1;
 }
 
 static void note_on_head(const struct experiment *e, struct red_failure *f)

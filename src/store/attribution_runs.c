@@ -15,7 +15,6 @@ enum {
 	NEWER_MAX = 6,
 	OLDER_FOR_MANY = 3,
 	NEWER_FOR_MANY = 2,
-	EXPERIMENTS_MAX = 20, /* of one side of a change */
 };
 
 /* ---- this pull request ---- */

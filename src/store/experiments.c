@@ -142,19 +142,20 @@ struct review {
 	bool has_moved;
 };
 
-/* What its tests' cells in other changes show: it failed or passed on this merge base, or is about to. An outcome
- * that is known is used again, and two changes do not run one test on one commit at the same time. */
+/* What its tests' cells in other changes show: it failed or passed on this merge base for this runner, or is about to.
+ * An outcome that is known is used again, and two changes do not run one test on one commit at the same time. */
 static bool is_known_on_base(const struct review *v, const struct rerunner *u, int64_t test_id)
 {
 	return db_has(v->d,
 	    "SELECT 1 FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
 	    " AND t.test_id = ?4 WHERE e.accelerator = ?1 AND e.sha = ?2 AND e.side = 'base'"
+	    " AND e.runner = ?5"
 	    " AND ((e.state = 'done' AND EXISTS (SELECT 1 FROM verdict v"
 	    "   WHERE v.change_id = e.run_change_id AND v.accelerator = e.accelerator"
 	    "   AND v.test_id = t.test_id AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE')))"
 	    "  OR (e." EXPERIMENT_IS_OPEN " AND e.change_id <> ?3 AND e.cause = 'auto')) LIMIT 1",
 	    V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(v->change_id),
-	    V_INT(test_id));
+	    V_INT(test_id), V_TEXT(u->runner));
 }
 
 struct wanted {

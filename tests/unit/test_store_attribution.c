@@ -1015,6 +1015,7 @@ struct experiment_job {
 	const char *name;    /* of the job; NULL: none */
 	const char *message; /* NULL: it passed */
 	const char *test;    /* NULL: llama3 */
+	bool is_skipped;
 };
 
 /* An experiment that was asked for one test, with its jobs, as rows; then the changes that it says something about are
@@ -1061,7 +1062,10 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 		db_exec(d,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, message)"
 		    " VALUES (?1, 0, ?2, ?3, ?4)",
-		    V_INT(job), V_INT(test), V_TEXT(jobs[i].message ? "FAIL" : "PASS"),
+		    V_INT(job), V_INT(test),
+		    V_TEXT(jobs[i].is_skipped ? "SKIP"
+			   : jobs[i].message  ? "FAIL"
+					      : "PASS"),
 		    V_TEXT(jobs[i].message));
 	}
 	db_exec(d, "INSERT INTO attribution_due SELECT id, 1, 1, 0, 1 FROM change WHERE kind ="
@@ -1152,9 +1156,9 @@ static void what_an_experiment_does_not_prove(void **state)
 	    {"it has not ended", "started", "ci", {{.name = "test"}}},
 	    {"its results are void", "void", "ci", {{.name = "test"}}},
 	    {"another runner", "done", "lab", {{.name = "test"}}},
-	    {"its jobs disagree", "done", "ci", {{.name = "test"}, {"more", SPECIFIC, NULL}}},
+	    {"its jobs disagree", "done", "ci", {{.name = "test"}, {.name = "more", .message = SPECIFIC}}},
 	    {"another test", "done", "ci", {{.name = "test", .test = "another"}}},
-	    {"no result", "done", "ci", {{NULL, NULL, NULL}}},
+	    {"no result", "done", "ci", {{.name = NULL}}},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
@@ -1219,6 +1223,78 @@ static void an_experiments_job_of_another_name(void **state)
 	ASSERT_CELL('a', "FLAKY");
 }
 
+/* Evidence counts per job and test: the job of the failure left the test out, so another job's result says nothing of
+ * it. */
+static void an_experiment_that_skips_the_test_in_its_job_proves_nothing(void **state)
+{
+	static const struct {
+		const char *side;
+		char commit;
+		const char *message; /* in py312 */
+	} CASES[] = {{"head", 'a', NULL}, {"base", 'B', SPECIFIC}};
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		bool has_moved;
+
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		push('B');
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+		report_job('a', "ci", "py310", 1, SPECIFIC);
+		experiment('a', CASES[i].side, CASES[i].commit, "done", "ci",
+		    (struct experiment_job[2]){{.name = "py310", .is_skipped = true},
+			{.name = "py312", .message = CASES[i].message}});
+		settle(&has_moved);
+		ASSERT_CELL('a', "UNCLASSIFIED");
+	}
+}
+
+/* Sixty more experiments as the one there is, for tests that are not red. */
+static void sixty_of_other_tests(void)
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	struct db *d;
+
+	rig_close();
+	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(d,
+	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round,"
+	    " side, sha, state, run_change_id, created_ms, expires_ms)"
+	    " WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 60)"
+	    " SELECT change_id, accelerator, runner, 'x', 'stress', i, side, sha, 'done',"
+	    " run_change_id, 1, 2 FROM experiment, n");
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	free(path);
+	rig_open();
+}
+
+/* `stress` makes many, and so do other pull requests with the same merge base. */
+static void many_experiments_of_other_tests_hide_nothing(void **state)
+{
+	static const char *const SIDES[] = {"head", "base"};
+	static const char COMMITS[] = {'a', 'B'};
+
+	for (size_t i = 0; i < ARRAY_LEN(SIDES); i++) {
+		bool has_moved;
+		int64_t job;
+
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		red_on_the_head_of_one_pull('B');
+		job = experiment('a', SIDES[i], COMMITS[i], "done", "ci",
+		    (struct experiment_job[2]){{.name = "test", .message = i ? SPECIFIC : NULL}});
+		sixty_of_other_tests();
+		settle(&has_moved);
+		ASSERT_SHOWN('a', i ? "BASE" : "FLAKY", job);
+	}
+}
+
 static void with_experiments_similarity_excuses_nothing(void **state)
 {
 	bool has_moved;
@@ -1238,7 +1314,7 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 	experiment('a', "head", 'a', "expired", "ci",
-	    (struct experiment_job[2]){{NULL, NULL, NULL}}); /* the rules decide alone */
+	    (struct experiment_job[2]){{.name = NULL}}); /* the rules decide alone */
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
 }
@@ -1686,6 +1762,8 @@ int main(void)
 	    TEST(what_an_experiment_does_not_prove),
 	    TEST(an_outcome_counts_after_many_other_experiments),
 	    TEST(an_experiments_job_of_another_name),
+	    TEST(an_experiment_that_skips_the_test_in_its_job_proves_nothing),
+	    TEST(many_experiments_of_other_tests_hide_nothing),
 	    TEST(with_experiments_similarity_excuses_nothing),
 	    TEST(a_second_head_that_fails_is_no_chance),
 	    TEST(a_known_issue_explains_it),

@@ -189,6 +189,21 @@ static void an_outcome_on_a_merge_base_is_used_again(void **state)
 	assert_int_equal(number(OF_B), 0);
 }
 
+/* Evidence counts per job: the outcome in one runner's job says nothing of another's. */
+static void an_outcome_counts_for_its_own_runner(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	a_red_head(2, HEAD_B, "lab", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	base_is(HEAD_B, BASE);
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE);
+	need(HEAD_B, "t1", NEEDS_BASE, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci base r1 done [t1]; ci head r1 started [t1];"
+			   " lab base r1 started [t1]");
+}
+
 /* ---- how it ends ---- */
 
 static void its_results_are_evidence_and_nothing_else(void **state)
@@ -584,6 +599,7 @@ int main(void)
 	    T(an_experiment_has_a_limit_of_tests_and_a_change_of_rounds),
 	    T(what_has_not_left_asks_for_what_is_wanted_now),
 	    T(an_outcome_on_a_merge_base_is_used_again),
+	    T(an_outcome_counts_for_its_own_runner),
 	    T(its_results_are_evidence_and_nothing_else),
 	    T(it_ends_as_its_dispatch_does),
 	    T(what_cannot_be_sent_ends),
