@@ -54,7 +54,8 @@ static void take_result(
 		result->mark = failure_mark(result->status, &text);
 }
 
-/* Only of the tests that it was asked for, in the attempts that count. */
+/* Only of the tests that it was asked for. On the head in the attempts that count; on the base in all, because nothing that
+ * was green there may excuse. */
 static struct experiment_results read_results(
     const struct attribution_case *c, const struct experiment *e)
 {
@@ -64,16 +65,16 @@ static struct experiment_results read_results(
 	    "experiment_test t"
 	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = t.test_id WHERE j.change_id = "
 	    "?1"
-	    " AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed' AND j.digest "
-	    "IS NOT NULL"
-	    " AND t.experiment_id = ?3"
+	    " AND j.accelerator = ?2 AND (j.is_current = 1 OR ?4) AND j.status = 'completed'"
+	    " AND j.digest IS NOT NULL AND t.experiment_id = ?3"
 	    /* a job that has no tests is one itself */
 	    " UNION ALL SELECT v.test_id, v.status, v.message, NULL, v.job_id, j.name FROM "
 	    "experiment_test t"
 	    " CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = "
 	    "t.test_id"
 	    " CROSS JOIN job j ON j.id = v.job_id AND j.n_tests = 0 WHERE t.experiment_id = ?3",
-	    V_INT(e->run_change_id), V_TEXT(c->accelerator), V_INT(e->id));
+	    V_INT(e->run_change_id), V_TEXT(c->accelerator), V_INT(e->id),
+	    V_INT(e->side == EXPERIMENT_BASE));
 
 	while (rows_next(r))
 		take_result(c, r, &l);
@@ -115,8 +116,7 @@ static bool see(
 		if (!str_eq(l->at[i].job_name, c->jobs[f->job].name))
 			continue;
 		has_name = true;
-		has_outcome |=
-		    l->at[i].status == TEST_PASS || attribution_applies(l->at[i].status);
+		has_outcome |= l->at[i].status == TEST_PASS || attribution_applies(l->at[i].status);
 	}
 	if (f->seen.has_red == f->seen.has_pass)
 		return false;

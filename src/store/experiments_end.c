@@ -247,9 +247,10 @@ static char *why_void(struct db *d, const struct experiment *e, int64_t now_ms)
 	    V_TEXT(experiment_side_name((e)->side)), V_TEXT((e)->is_stress ? "stress" : "auto"),   \
 	    V_INT((e)->command_id), V_INT((e)->round)
 
-static bool waits_for_counterpart(struct db *d, const struct experiment *e)
+/* Jobs that are opened again and again move their deadlines, so it does not wait for longer than it may be open. */
+static bool waits_for_counterpart(struct db *d, const struct experiment *e, int64_t now_ms)
 {
-	return strcmp(e->state, "started") == 0 &&
+	return strcmp(e->state, "started") == 0 && e->expires_ms > now_ms &&
 	       db_has(d, "SELECT 1" COUNTERPART " AND x." DISPATCH_IS_AT_WORK " LIMIT 1",
 		   COUNTERPART_OF(e));
 }
@@ -295,7 +296,7 @@ static bool follow(struct db *d, const struct experiment *e, enum dispatch_state
 
 	switch (state) {
 	case DISPATCH_DONE:
-		if (waits_for_counterpart(d, e))
+		if (waits_for_counterpart(d, e, now_ms))
 			return false;
 		why = why_void(d, e, now_ms);
 		experiment_end(d, e, why ? "void" : "done", why, now_ms);

@@ -1012,10 +1012,10 @@ static void set_reruns(const char *reruns)
 }
 
 struct experiment_job {
-	const char *name;    /* of the job; NULL: none */
-	const char *message; /* NULL: it passed */
-	const char *test;    /* NULL: llama3 */
-	bool is_skipped;
+	const char *name;        /* of the job; NULL: none */
+	const char *message;     /* NULL: it passed */
+	const char *test;        /* NULL: llama3 */
+	bool is_skipped, is_old; /* old: the next one is its retry */
 };
 
 /* An experiment that was asked for one test, with its jobs, as rows; then the changes that it says something about are
@@ -1053,10 +1053,10 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 		    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name,"
 		    " run_id, run_attempt, status, digest, is_current, is_late, is_push, n_tests, "
 		    "n_red,"
-		    " reported_ms) VALUES (?1, 'y', 'npu', ?2, 'CI', ?3, '1', 1, 'completed', "
-		    "x'00', 1,"
+		    " reported_ms) VALUES (?1, 'y', 'npu', ?2, 'CI', ?3, '1', 1 + ?4, 'completed', "
+		    "x'00', ?4,"
 		    " 0, 0, 1, 0, 1) RETURNING id",
-		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name));
+		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name), V_INT(!jobs[i].is_old));
 		test = db_int(d, 0, "SELECT id FROM test WHERE name = ?1",
 		    V_TEXT(jobs[i].test ? jobs[i].test : "llama3"));
 		db_exec(d,
@@ -1125,6 +1125,19 @@ static void an_experiment_on_the_base_proves_a_breakage(void **state)
 	ASSERT_SHOWN('b', "BASE", job); /* which has the same merge base */
 }
 
+static void a_retry_of_an_experiment_does_not_hide_that_the_base_was_green(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	red_on_the_head_of_one_pull('B');
+	experiment('a', "base", 'B', "done", "ci",
+	    (struct experiment_job[2]){
+		{.name = "test", .is_old = true}, {.name = "test", .message = SPECIFIC}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+}
+
 static void green_on_the_base_and_red_twice_here(void **state)
 {
 	struct change_view *v;
@@ -1156,7 +1169,8 @@ static void what_an_experiment_does_not_prove(void **state)
 	    {"it has not ended", "started", "ci", {{.name = "test"}}},
 	    {"its results are void", "void", "ci", {{.name = "test"}}},
 	    {"another runner", "done", "lab", {{.name = "test"}}},
-	    {"its jobs disagree", "done", "ci", {{.name = "test"}, {.name = "more", .message = SPECIFIC}}},
+	    {"its jobs disagree", "done", "ci",
+		{{.name = "test"}, {.name = "more", .message = SPECIFIC}}},
 	    {"another test", "done", "ci", {{.name = "test", .test = "another"}}},
 	    {"no result", "done", "ci", {{.name = NULL}}},
 	};
@@ -1758,6 +1772,7 @@ int main(void)
 	    TEST(a_single_red_run),
 	    TEST(an_experiment_on_the_head_proves_a_flake),
 	    TEST(an_experiment_on_the_base_proves_a_breakage),
+	    TEST(a_retry_of_an_experiment_does_not_hide_that_the_base_was_green),
 	    TEST(green_on_the_base_and_red_twice_here),
 	    TEST(what_an_experiment_does_not_prove),
 	    TEST(an_outcome_counts_after_many_other_experiments),

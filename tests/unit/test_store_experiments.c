@@ -233,6 +233,26 @@ static void its_results_are_evidence_and_nothing_else(void **state)
 	free(after);
 }
 
+/* A vendor that opens each side's job again before the other's ends moves both deadlines without end. */
+static void a_side_does_not_wait_for_the_other_for_ever(void **state)
+{
+	static const char OF_HEAD[] = "SELECT state FROM experiment WHERE side = 'head'";
+	char *head;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	head = run_of(1);
+	end_job(&(struct job_end){
+	    .dispatch = head, .run_id = "1", .red = NAMES("t1"), .at = 2 * MINUTE});
+	ASSERT_TEXT(OF_HEAD, "started");
+	end_job(&(struct job_end){
+	    .dispatch = head, .run_id = "1", .attempt = 2, .red = NAMES("t1"), .at = 7 * HOUR});
+	ASSERT_TEXT(OF_HEAD, "done");
+	free(head);
+}
+
 static void it_ends_as_its_dispatch_does(void **state)
 {
 	(void)state;
@@ -602,6 +622,7 @@ int main(void)
 	    T(an_outcome_counts_for_its_own_runner),
 	    T(its_results_are_evidence_and_nothing_else),
 	    T(it_ends_as_its_dispatch_does),
+	    T(a_side_does_not_wait_for_the_other_for_ever),
 	    T(what_cannot_be_sent_ends),
 	    T(what_never_begins_expires_and_is_not_planned_again),
 	    T(results_prove_something_only_on_the_same_commit_and_machine),
