@@ -54,8 +54,8 @@ static void take_result(
 		result->mark = failure_mark(result->status, &text);
 }
 
-/* Only of the tests that it was asked for. On the head in the attempts that count; on the base in all, because nothing that
- * was green there may excuse. */
+/* Only of the tests that it was asked for. On the head in the attempts that count; on the base in all, because
+ * a test that was green there in one of them excuses nothing. */
 static struct experiment_results read_results(
     const struct attribution_case *c, const struct experiment *e)
 {
