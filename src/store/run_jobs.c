@@ -66,9 +66,12 @@ static struct upstream_jobs upstream_jobs_read(
 	    "   = 'https://github.com/' || c.repository_key || '/')"
 	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b"
 	    "   CROSS JOIN change x ON x.id = b.change_id"
-	    /* runs of that commit: other accelerators have experiments of their own */
+	    /* runs of that commit; other accelerators may have run the test again there */
 	    "   CROSS JOIN change y ON y.repository_key = x.repository_key"
-	    "   AND y.head_sha = x.head_sha AND y.kind IN (x.kind, 'push', 'experiment')"
+	    "   AND y.head_sha = x.head_sha AND (y.kind IN (x.kind, 'push') OR EXISTS"
+	    "    (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"
+	    "     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"
+	    "     AND e.state = 'done' AND e.side = 'base'))"
 	    "   CROSS JOIN accelerator a"
 	    "   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name"
 	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job"

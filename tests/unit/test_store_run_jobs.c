@@ -195,6 +195,49 @@ static void what_upstream_failed_is_counted_apart(void **state)
 	}
 }
 
+/* On the merge base another accelerator ran the tests again: only an outcome that counts shows that upstream broke it. */
+static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
+{
+	static const struct one_job failed = {"1", "failure", 0, HOUR, false, false};
+	static const struct {
+		const char *state, *side;
+		int64_t asked; /* the test; 1 is red */
+		bool is_upstream;
+	} cases[] = {{"done", "base", 1, true}, {"void", "base", 1, false},
+	    {"cancelled", "base", 1, false}, {"done", "head", 1, false},
+	    {"done", "base", 2, false}};
+	int64_t sent_ms = T0 - DAY;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int64_t base = put_change("npu", "ci", "push", "done", sent_ms);
+		int64_t evidence = put_job(base, "npu", "ci", sent_ms, &failed);
+		int64_t change = put_change("npu", "ci", "pull_request", "done", sent_ms);
+		int64_t job = put_job(change, "npu", "ci", sent_ms, &failed);
+		int64_t run = put_change("tpu", "ci", "experiment", "done", sent_ms);
+		int64_t before = numbers("npu", NULL).promotion.n_upstream, e;
+
+		e = db_int(db, 0,
+		    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause,"
+		    " round, side, sha, state, run_change_id, created_ms, expires_ms)"
+		    " SELECT ?1, 'tpu', 'ci', 'x', 'auto', 1, ?2, head_sha, ?3, ?4, 1, 2"
+		    " FROM change WHERE id = ?5 RETURNING id",
+		    V_INT(change), V_TEXT(cases[i].side), V_TEXT(cases[i].state), V_INT(run),
+		    V_INT(base));
+		db_exec(db, "INSERT INTO experiment_test VALUES (?1, ?2)", V_INT(e),
+		    V_INT(cases[i].asked));
+		db_exec(db,
+		    "UPDATE change SET experiment_id = ?2, head_sha ="
+		    " (SELECT head_sha FROM change WHERE id = ?3) WHERE id = ?1",
+		    V_INT(run), V_INT(e), V_INT(base));
+		put_red(run, "tpu", 0, 1, "UNCLASSIFIED", 0, NULL);
+		put_red(change, "npu", job, 1, "BASE", evidence, NULL);
+		run_jobs_note(db, change, "npu", sent_ms);
+		assert_int_equal(
+		    numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
+	}
+}
+
 static void two_weeks_and_one_week_to_the_millisecond(void **state)
 {
 	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
@@ -285,6 +328,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	    T(jobs_are_counted_as_crcr_does),
 	    T(what_upstream_failed_is_counted_apart),
+	    T(an_experiment_elsewhere_shows_an_upstream_failure),
 	    T(two_weeks_and_one_week_to_the_millisecond),
 	    T(a_run_that_did_not_move_sums_no_day),
 	    T(figures_follow_a_repository),
