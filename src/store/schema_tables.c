@@ -426,7 +426,12 @@ static const char VERSION_6[] =
     /* keys are made of more than before: old ones would never be met again */
     "DELETE FROM failure;"
     "CREATE INDEX failure_of_key ON failure (key, change_id, test_id, accelerator);"
-    "CREATE INDEX result_of_test ON result (job_id, test_id);";
+    "CREATE INDEX result_of_test ON result (job_id, test_id);"
+    /* red cells of open pull requests are attributed again, because the rules excuse less than before */
+    "INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
+    " SELECT c.id, 0, 0, 0, 1 FROM change c WHERE c.kind = 'pull_request' AND c.state = 'open'"
+    " AND EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = c.id"
+    "  AND v.attribution IS NOT NULL) ON CONFLICT (change_id) DO NOTHING;";
 
 static const char *const STEPS[SCHEMA_VERSION] = {
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6};
