@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "model/experiment.h"
 #include "store/attribution_facts.h"
+#include "store/experiments.h"
 
 enum { EXPERIMENTS_MAX = 20 /* of one test, side and cause: the newest */ };
 
@@ -198,8 +199,9 @@ static void read_whether_taken(struct attribution_case *c)
 		taken[i] =
 		    !c->is_push &&
 		    db_has(c->d,
-			"SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns <> "
-			"'none' AND is_gone = 0",
+			"SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+			" WHERE r.accelerator = ?1 AND r.name = ?2"
+			" AND " RUNNER_TAKES_EXPERIMENTS,
 			V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner)) &&
 		    !db_has(c->d,
 			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND "

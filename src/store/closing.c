@@ -10,6 +10,7 @@
 #include "store/delivery_row.h"
 #include "store/experiments.h"
 #include "store/key.h"
+#include "store/plan_apply.h"
 #include "store/requests.h"
 #include "store/stored_change.h"
 
@@ -161,9 +162,12 @@ int closing_drop(struct closing *c, int64_t change_id)
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		if ((!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED) ||
-		    !strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
+		if (!strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
 		    is_wanted_elsewhere(c, s))
+			continue;
+		experiments_call_off(c->d, change_id, s->accelerator,
+		    CALLED_OFF_BY "a change of the labels or of the draft state", c->now_ms);
+		if (!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED)
 			continue;
 		if (dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms))
 			cells_moved(c->d, change_id, s->accelerator, CELLS_WITHDRAWN, c->now_ms);
@@ -179,7 +183,7 @@ int closing_drop(struct closing *c, int64_t change_id)
 int closing_call_off(struct closing *c, int64_t change_id, const char *why)
 {
 	struct dispatch_list l = change_dispatches(c->d, change_id);
-	int n = experiments_call_off(c->d, change_id, why, c->now_ms);
+	int n = experiments_call_off(c->d, change_id, NULL, why, c->now_ms);
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];

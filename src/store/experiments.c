@@ -58,12 +58,14 @@ static void give_up(struct db *d, const struct experiment *e, const char *why, i
 	}
 }
 
-int experiments_call_off(struct db *d, int64_t change_id, const char *why, int64_t now_ms)
+int experiments_call_off(
+    struct db *d, int64_t change_id, const char *accelerator, const char *why, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
-	    " AND " EXPERIMENT_IS_OPEN " ORDER BY id",
-	    V_INT(change_id)));
+	    " AND (?2 IS NULL OR accelerator = ?2) AND " EXPERIMENT_IS_OPEN
+	    " ORDER BY accelerator, id",
+	    V_INT(change_id), V_TEXT(accelerator)));
 	int n = (int)l.n;
 
 	for (size_t i = 0; i < l.n; i++)
@@ -87,8 +89,7 @@ int experiments_call_off(struct db *d, int64_t change_id, const char *why, int64
 	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"                      \
 	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
 	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
-	" AND c.kind = 'pull_request' AND c.state = 'open' AND r.is_gone = 0"                      \
-	" AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1 AND a.experiment_share > 0"     \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS          \
 	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
 	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
 
@@ -211,25 +212,29 @@ static void wanted_release(struct wanted *w)
 
 /* ---- one side of one runner ---- */
 
-/* How many have begun. The runner is not asked again for this dispatch once it had no time for one until the end, or
- * after a person called off what explains it. */
+/* How many have begun; one that an earlier run had, and that ended before it ran, is none. The runner is not asked again
+ * for this dispatch once it had no time for one until the end, or after a person called off what explains it, on either
+ * side. */
 static bool may_begin(
     const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t *ret_round)
 {
 	struct rows *r = db_rows(v->d,
-	    "SELECT COUNT(*), COALESCE(SUM(run_change_id IS NULL AND state = 'expired'"
-	    "  AND dispatch_id = ?5), 0),"
-	    " COALESCE(SUM(state = 'cancelled' AND dispatch_id = ?5"
-	    "  AND reason LIKE '" CALLED_OFF_BY "%'), 0)"
-	    " FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
-	    " AND side = ?4 AND cause = 'auto'",
+	    "SELECT COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1,"
+	    " COUNT(*) FILTER (WHERE side = ?4 AND (dispatch_id = ?5"
+	    "  OR (state <> 'cancelled' AND run_change_id IS NOT NULL)"
+	    "  OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))),"
+	    " COUNT(*) FILTER (WHERE dispatch_id = ?5"
+	    "  AND ((side = ?4 AND run_change_id IS NULL AND state = 'expired')"
+	    "   OR (state = 'cancelled' AND reason LIKE '" CALLED_OFF_BY "%')))"
+	    " FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+	    " AND cause = 'auto'",
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id));
 	bool may = false;
 
 	if (rows_next(r)) {
-		*ret_round = rows_int(r, 0) + 1;
-		may = *ret_round <= u->n_rounds_max && !rows_int(r, 1) && !rows_int(r, 2);
+		*ret_round = rows_int(r, 0);
+		may = rows_int(r, 1) < u->n_rounds_max && !rows_int(r, 2);
 	}
 	rows_end(r);
 	return may;

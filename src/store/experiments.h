@@ -26,6 +26,10 @@
 #define IS_FIRST_RUN       "event_type <> 'experiment'"      /* and it is not */
 #define EXPERIMENT_IS_OPEN "state IN ('planned', 'started')" /* of a row of `experiment` */
 #define EXPERIMENT_EVENT   "experiment"
+/* Of a row r of `runner` and a row a of its `accelerator`: experiments can run there. */
+#define RUNNER_TAKES_EXPERIMENTS                                                                   \
+	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1"                   \
+	" AND a.experiment_share > 0"
 
 /* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment,
  * and one of which only the end was reported began with it. */
@@ -58,8 +62,10 @@ bool experiments_follow(
 
 /* ---- causes ---- */
 
-/* A person calls off what is open for a change. The runner is not asked again before a retest. Returns how many. */
-int experiments_call_off(struct db *d, int64_t change_id, const char *why, int64_t now_ms);
+/* A person calls off what is open for a change, on one accelerator or on all (NULL). The runner is not asked again
+ * before a retest, for either side, where `why` begins with CALLED_OFF_BY. Returns how many. */
+int experiments_call_off(
+    struct db *d, int64_t change_id, const char *accelerator, const char *why, int64_t now_ms);
 /* The registry changed: those whose runner takes none any more are cancelled. */
 void experiments_recheck(struct db *d, int64_t now_ms);
 /* Time passed: what nobody had room for expires, what the budget has room for again starts, and where a first run

@@ -119,7 +119,7 @@ static inline int own_run(struct store_op *op, struct db *d)
 	if (o->stress)
 		o->result = stress_plan(d, o->stress);
 	else if (o->call_off)
-		o->result = experiments_call_off(d, id, o->call_off, o->now_ms);
+		o->result = experiments_call_off(d, id, NULL, o->call_off, o->now_ms);
 	else if (o->head)
 		cells_moved(d, id, "npu", o->cause, o->now_ms);
 	return 0;

@@ -991,8 +991,8 @@ static void a_breakage_that_no_run_of_the_branch_saw(void **state)
 
 /* ---- experiments ---- */
 
-/* The registry as it is while the runner takes experiments, or does not. */
-static void set_reruns(const char *reruns)
+/* The registry as it is while the runner takes experiments, or does not. share: of its time, in permille. */
+static void set_reruns_and_share(const char *reruns, int share)
 {
 	char *path = path_join(rig_dir, "outpost.db");
 	struct db *d;
@@ -1005,10 +1005,20 @@ static void set_reruns(const char *reruns)
 	    " VALUES ('npu', 'ci', 'github', 'Ascend/pytorch', 0, ?1)"
 	    " ON CONFLICT DO UPDATE SET reruns = excluded.reruns",
 	    V_TEXT(reruns));
+	db_exec(d,
+	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms,"
+	    " experiment_share) VALUES ('npu', 'NPU', 2, '[]', 0, 0, ?1)"
+	    " ON CONFLICT DO UPDATE SET experiment_share = excluded.experiment_share",
+	    V_INT(share));
 	assert_int_equal(db_commit(d), 0);
 	db_close(d);
 	free(path);
 	rig_open();
+}
+
+static void set_reruns(const char *reruns)
+{
+	set_reruns_and_share(reruns, 100);
 }
 
 struct experiment_job {
@@ -1286,6 +1296,21 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	experiment('a', "head", 'a', "expired", "ci",
 	    (struct experiment_job[2]){{.name = NULL}}); /* the rules decide alone */
 	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
+/* A runner may run tests again, and its accelerator has no time for it: the rules decide alone. */
+static void without_a_share_no_experiment_is_waited_for(void **state)
+{
+	(void)state;
+	push('B');
+	report('B', TEST_PASS, NULL);
+	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	flake(
+	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+	set_reruns_and_share("tests", 0);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	report('a', TEST_FAIL, SPECIFIC);
 	ASSERT_CELL('a', "FLAKY");
 }
 
@@ -1735,6 +1760,7 @@ int main(void)
 	    TEST(an_experiments_job_of_another_name),
 	    TEST(an_experiment_that_skips_the_test_in_its_job_proves_nothing),
 	    TEST(with_experiments_similarity_excuses_nothing),
+	    TEST(without_a_share_no_experiment_is_waited_for),
 	    TEST(a_second_head_that_fails_is_no_chance),
 	    TEST(a_known_issue_explains_it),
 	    TEST(a_push_is_compared_with_its_parent),

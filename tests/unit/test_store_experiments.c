@@ -566,6 +566,78 @@ static void a_person_calls_it_off(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
 }
 
+/* Neither does the other side begin, when the merge base is found later. */
+static void called_off_means_both_sides(void **state)
+{
+	struct own_op o = {
+	    .head = HEAD_A, .call_off = "cancelled by alice", .now_ms = T0 + 2 * MINUTE};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	DO_OK(own_submit, &o);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+}
+
+/* The cancelled ones of earlier runs showed nothing, so each run has its rounds. */
+static void a_round_that_never_ran_is_not_used_up(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	for (int i = 1; i <= 2; i++) {
+		rig_start("edited", HEAD_A, 600 * i, wants, 1);
+		free(rig_send(T0 + 10 * i * MINUTE));
+		id = first_run_of(HEAD_A);
+		end_job(&(struct job_end){
+		    .dispatch = id, .red = NAMES("t1"), .at = (10 * i + 1) * MINUTE});
+		need(HEAD_A, "t1", NEEDS_HEAD, (10 * i + 2) * MINUTE);
+		free(id);
+	}
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1];"
+			   " ci head r3 started [t1]");
+}
+
+/* A new round that waits for a person holds what is planned as well. */
+static void a_held_round_stops_what_is_planned(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND); /* the runner is at work */
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	wants[0].held_reason = (char *)"first contribution";
+	rig_start("edited", HEAD_A, 120, wants, 1);
+	ASSERT_EXPERIMENTS("");
+}
+
+/* It lost its label or became a draft after the first run had ended. */
+static void what_nobody_asks_for_any_more_ends(void **state)
+{
+	char *drops[] = {(char *)"npu", NULL};
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
+	    .number = 1,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 2 * MINUTE,
+	    .action = "unlabeled",
+	    .sent_action = "closed",
+	    .drops = drops});
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+}
+
 static void another_merge_base_ends_the_base_side(void **state)
 {
 	(void)state;
@@ -638,6 +710,10 @@ int main(void)
 	    T(it_ends_with_the_runner),
 	    T(a_retest_ends_it),
 	    T(a_person_calls_it_off),
+	    T(called_off_means_both_sides),
+	    T(a_round_that_never_ran_is_not_used_up),
+	    T(a_held_round_stops_what_is_planned),
+	    T(what_nobody_asks_for_any_more_ends),
 	    T(another_merge_base_ends_the_base_side),
 	    T(its_rows_go_with_the_change),
 	};
