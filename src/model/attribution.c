@@ -82,9 +82,17 @@ static const struct base_run *newer_run(const struct attribution_facts *f)
 	return NULL;
 }
 
+/* The numbers of a message count as well, unless they differ from run to run on one commit. */
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
-	return run && run->outcome == BASE_RED && failure_marks_are_same(&run->mark, &f->mark);
+	struct failure_mark mark;
+
+	if (!run || run->outcome != BASE_RED)
+		return false;
+	mark = run->mark;
+	if (run->varies)
+		mark.numbers = f->mark.numbers;
+	return failure_marks_are_same(&mark, &f->mark);
 }
 
 static bool is_green(const struct base_run *run)
@@ -311,7 +319,7 @@ static void explain_red_base(
 	else if (failure_marks_are_alike(&at->mark, &f->mark) &&
 		 (at->mark.is_cut || f->mark.is_cut))
 		add(r, "red on the %s, but the message was cut", base_name(f));
-	else if (!failure_marks_are_same(&at->mark, &f->mark))
+	else if (!is_red_alike(f, at))
 		add(r, "red on the %s, but with another message", base_name(f));
 	else if (f->is_job_outage)
 		add(r, "red on the %s, too", base_name(f));

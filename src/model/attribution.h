@@ -47,6 +47,7 @@ struct base_run {
 	enum base_outcome outcome;
 	bool is_experiment;       /* the outcome is an experiment's, or one agrees with it */
 	struct failure_mark mark; /* where it is red or mixed */
+	bool varies;              /* its runs on this commit failed alike, but with other numbers */
 	int distance; /* commits before the merge base; 0: the merge base itself; negative: newer */
 	int64_t job;
 	char sha[41];

@@ -322,7 +322,8 @@ bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_
 
 bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b)
 {
-	return failure_marks_are_alike(a, b) && !a->is_cut && !b->is_cut;
+	return failure_marks_are_alike(a, b) && a->numbers == b->numbers && !a->is_cut &&
+	       !b->is_cut;
 }
 
 static bool was_cut(const char *text, size_t max_bytes)
@@ -339,6 +340,72 @@ static char *compared(const char *text, const struct failure_text *t, bool *is_c
 	*is_cut |= strlen(said) + FAILURE_WORD_MAX_BYTES > FAILURE_TEXT_MAX_BYTES;
 	free(unnamed);
 	return said;
+}
+
+static bool compares(const char *p, size_t n)
+{
+	static const char *const WORDS[] = {"expected", "got", "actual", "received", "returned",
+	    "than", "is", "equal", "equals", "be", "to", "assert", "wanted"};
+
+	for (size_t i = 0; i < ARRAY_LEN(WORDS); i++)
+		if (strlen(WORDS[i]) == n && strncasecmp(WORDS[i], p, n) == 0)
+			return true;
+	return n >= 1 && n <= 2 && memchr("=!<>", *p, 4) && (n == 1 || p[1] == '=');
+}
+
+/* A whole number, and not part of a time, a fraction, an address or a share. */
+static bool is_whole_number(const char *text, const char *p, size_t n)
+{
+	if (failure_span(p, failure_is_digit) != n || (p[n] && strchr("%:/", p[n])) ||
+	    (p[n] == '.' && failure_is_digit(p[n + 1])))
+		return false;
+	return p == text || !strchr(".:/#", p[-1]) || p[-1] == '\0';
+}
+
+static const char *skip_to_operand(const char *p)
+{
+	return p + strspn(p, " \t\n()[]{},'\"`:-");
+}
+
+static size_t span_of_operator(const char *p)
+{
+	return strspn(p, "=!<>");
+}
+
+/* The whole numbers that a text compares, in their order: those beside a word or an operator that compares, and the rest
+ * of a list that begins so. What differs in them alone may still be another failure. free(). */
+static char *compared_numbers(const char *text)
+{
+	char *out = xmalloc(2 * strlen(text) + 1);
+	size_t len = 0;
+	bool is_operand = false;
+
+	for (const char *p = skip_to_operand(text); *p; p = skip_to_operand(p)) {
+		size_t n = failure_span(p, failure_is_word);
+
+		if (!n)
+			n = span_of_operator(p);
+		if (!n) {
+			is_operand = false;
+			p++;
+			continue;
+		}
+		if (failure_is_digit(*p)) {
+			const char *next = skip_to_operand(p + n);
+
+			is_operand |= span_of_operator(next) == 2;
+			if (is_operand && is_whole_number(text, p, n)) {
+				memcpy(out + len, p, n);
+				len += n;
+				out[len++] = ' ';
+			}
+		} else {
+			is_operand = compares(p, n);
+		}
+		p += n;
+	}
+	out[len] = '\0';
+	return out;
 }
 
 static int64_t hash(const char *said, const char *place)
@@ -362,13 +429,19 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 	char *message = compared(t->message, t, &is_cut), *exception = compared(raised, t, &is_cut);
 	char *said = xasprintf("%s%s%s", message, *message && *exception ? " " : "", exception);
 
+	char *numbers = compared_numbers(t->message ? t->message : ""),
+	     *raised_numbers = compared_numbers(raised ? raised : "");
+
 	if (said[0]) {
 		mark.key = hash(said, place);
+		mark.numbers = hash(numbers, raised_numbers);
 		mark.is_cut = is_cut;
 		mark.is_general = is_cut || failure_text_is_general(said);
 		mark.is_infrastructure = failure_text_is_infrastructure(t->message) ||
 					 failure_text_is_infrastructure(raised);
 	}
+	free(raised_numbers);
+	free(numbers);
 	free(said);
 	free(exception);
 	free(message);

@@ -22,7 +22,8 @@ struct failure_text {
 /* A failure as it is compared. */
 struct failure_mark {
 	enum test_status status;
-	int64_t key; /* 0: it says nothing at all */
+	int64_t key;     /* 0: it says nothing at all */
+	int64_t numbers; /* a key of the whole numbers that it compares: "Expected 4 but got 7" */
 	bool is_cut; /* its message or trace was cut: two of them may differ in what is missing */
 	bool is_general; /* its words would fit any failure, or it was cut */
 	bool
@@ -31,7 +32,7 @@ struct failure_mark {
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
 /* The same status and the same words, whatever they are worth. */
 bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
-/* They are alike, and nothing that could tell them apart is missing. */
+/* They are alike, compare the same numbers, and nothing that could tell them apart is missing. */
 bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b);
 
 /* ---- the parts of it ---- */

@@ -248,7 +248,8 @@ static void add_failure(const struct job_result *r, void *owner)
 		return;
 	last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
 	if (last && last->job_id == r->job_id &&
-	    failure_marks_are_alike(&last->facts.mark, &r->mark))
+	    failure_marks_are_alike(&last->facts.mark, &r->mark) &&
+	    last->facts.mark.numbers == r->mark.numbers)
 		return;
 	if ((c->n_failures & (c->n_failures - 1)) == 0)
 		c->failures = xrealloc(

@@ -239,8 +239,13 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 
 		at->is_experiment |= run->is_experiment;
 		if (at->outcome == run->outcome) {
+			bool is_alike =
+			    !was_green && failure_marks_are_alike(&run->mark, &f->facts.mark);
+
+			at->varies |= is_alike && failure_marks_are_alike(&at->mark, &run->mark) &&
+				      at->mark.numbers != run->mark.numbers;
 			/* of two reds the one that is like this failure says more */
-			if (!was_green && failure_marks_are_alike(&run->mark, &f->facts.mark)) {
+			if (is_alike) {
 				at->mark = run->mark;
 				at->job = run->job;
 			}

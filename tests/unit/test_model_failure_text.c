@@ -311,6 +311,36 @@ static void what_was_cut_is_the_same_as_nothing(void **state)
 	assert_true(a.is_general);
 }
 
+/* Finding 23 */
+static void numbers_that_are_compared(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool is_same;
+	} CASES[] = {
+	    {"Scalars are not equal!\n\nExpected 4 but got 6.\n",
+		"Scalars are not equal!\n\nExpected 4 but got 7.\n", false},
+	    {"assert count == 3", "assert count == 4", false},
+	    {"3 != 4: sizes of foo", "3 != 5: sizes of foo", false},
+	    {"expected shape [2, 3], got [2, 4]", "expected shape [2, 3], got [2, 5]", false},
+	    {"got torch.Size([2, 4])", "got torch.Size([2, 4])", true},
+	    {"HCCL timeout on device 3 after 1800 s", "HCCL timeout on device 7 after 30 s", true},
+	    {"loss: expected 0.7071, got 0.7068", "loss: expected 1.25, got 0.1", true},
+	    {"[PID: 12] aclnnFoo failed at 12:01", "[PID: 99] aclnnFoo failed at 12:59", true},
+	    {"Mismatched elements: 1 / 12 (8.3%) of foo",
+		"Mismatched elements: 2 / 12 (9.3%) of foo", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		struct failure_mark a = mark_of(CASES[i].a), b = mark_of(CASES[i].b);
+
+		assert_true(failure_marks_are_alike(&a, &b));
+		if (failure_marks_are_same(&a, &b) != CASES[i].is_same)
+			fail_msg("%s | %s", CASES[i].a, CASES[i].b);
+	}
+}
+
 static void all_that_the_last_exception_says_counts(void **state)
 {
 	static const char *const TRACES[] = {
@@ -510,6 +540,7 @@ int main(void)
 	    cmocka_unit_test(the_end_of_a_message_counts),
 	    cmocka_unit_test(a_message_that_was_cut_is_general),
 	    cmocka_unit_test(what_was_cut_is_the_same_as_nothing),
+	    cmocka_unit_test(numbers_that_are_compared),
 	    cmocka_unit_test(all_that_the_last_exception_says_counts),
 	    cmocka_unit_test(the_name_of_the_test_is_no_part_of_it),
 	    cmocka_unit_test(a_trace_says_more_than_the_message),

@@ -301,6 +301,25 @@ static void with_another_message_it_is_not_the_base(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
+/* Finding 23 */
+static void numbers_tell_breakages_apart(void **state)
+{
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, "graph of llama: expected 4, got 6");
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report('a', TEST_FAIL, "graph of llama: expected 4, got 7");
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report('b', TEST_FAIL, "graph of llama: expected 4, got 6");
+	ASSERT_CELL('b', "BASE");
+	/* unless they differ on one commit */
+	report_at('B', 2, TEST_FAIL, "graph of llama: expected 4, got 9", T0 + 2 * HOUR);
+	pull(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B'});
+	report('c', TEST_FAIL, "graph of llama: expected 4, got 7");
+	ASSERT_CELL('c', "BASE");
+}
+
 static void the_merge_base_comes_later(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
@@ -1722,6 +1741,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(red_on_the_merge_base),
 	    TEST(with_another_message_it_is_not_the_base),
+	    TEST(numbers_tell_breakages_apart),
 	    TEST(the_merge_base_comes_later),
 	    TEST(the_cell_says_which_experiments_it_needs),
 	    TEST(what_is_put_off_stays_due),
