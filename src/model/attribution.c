@@ -224,7 +224,7 @@ static struct attribution_result broken_on_base(const struct attribution_facts *
 {
 	const struct base_run *at = run_on_base(f);
 
-	if (!at || !is_breakage(f, at))
+	if (!at || f->has_own_commit || !is_breakage(f, at))
 		return NOTHING;
 	return result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
 	    SHOWN_SHA_CHARS, at->sha);
@@ -236,7 +236,8 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
-	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near)
+	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near ||
+	    f->has_own_commit || f->has_related_commit)
 		return NOTHING;
 	if (!older || !is_breakage(f, older) || (!f->is_push && !is_red_alike(f, newer)))
 		return NOTHING;
@@ -321,6 +322,8 @@ static void explain_red_base(
 		add(r, "red on the %s, but the message was cut", base_name(f));
 	else if (!is_red_alike(f, at))
 		add(r, "red on the %s, but with another message", base_name(f));
+	else if (f->has_own_commit)
+		add(r, "red on the %s, but this change may have broken it", base_name(f));
 	else if (f->is_job_outage)
 		add(r, "red on the %s, too", base_name(f));
 	else if (f->mark.is_infrastructure || f->is_specific)

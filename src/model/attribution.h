@@ -71,6 +71,10 @@ struct attribution_facts {
 	size_t n_base;
 	/* Between the red runs around the merge base a commit took something back, or put it in again. */
 	bool has_revert_near;
+	/* Since the branch was green a commit landed that is of the same author, or names this pull request. */
+	bool has_own_commit;
+	/* Between the red runs around the merge base a commit touches a file of the change, or is one that it reverts. */
+	bool has_related_commit;
 	/* The author, or somebody who touches the same files, had a change that failed so and may have landed, before
 	 * anybody else's did. */
 	bool may_be_own;

@@ -356,7 +356,8 @@ static bool compares(const char *p, size_t n)
 /* A whole number, and not part of a time, a fraction, an address or a share. */
 static bool is_whole_number(const char *text, const char *p, size_t n)
 {
-	if (failure_span(p, failure_is_digit) != n || (p[n] && strchr("%:/", p[n])) ||
+	if (failure_span(p, failure_is_digit) != n || p[n] == '%' ||
+	    ((p[n] == ':' || p[n] == '/') && failure_is_digit(p[n + 1])) ||
 	    (p[n] == '.' && failure_is_digit(p[n + 1])))
 		return false;
 	return p == text || !strchr(".:/#", p[-1]) || p[-1] == '\0';

@@ -143,6 +143,7 @@ bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator,
 		attribution_read_own_runs(&c);
 		attribution_read_base_runs(&c);
 		attribution_read_experiments(&c);
+		attribution_read_landed(&c);
 		attribution_read_meaning(&c);
 		attribution_read_elsewhere(&c);
 		has_moved = judge_and_put(&c);

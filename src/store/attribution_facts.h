@@ -107,6 +107,8 @@ void attribution_read_base_runs(
     struct attribution_case *c); /* is_base_known, base, has_revert_near */
 void attribution_read_experiments(
     struct attribution_case *c); /* adds to those; takes_experiments, n_experiments_failed */
+/* has_own_commit, has_related_commit; after the two above */
+void attribution_read_landed(struct attribution_case *c);
 void attribution_read_meaning(
     struct attribution_case *c); /* is_specific, is_outage, is_job_outage */
 /* may_be_own, elsewhere, n_seen, n_proved, proved_job; only of failures that the other facts do not decide. */

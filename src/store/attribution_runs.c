@@ -8,8 +8,9 @@
 #include "store/branch_commits.h"
 
 enum {
-	HEADS_MAX = 6,       /* of the same pull request, the newest */
-	ATTEMPTS_MAX = 20,   /* of one job on one commit, the newest */
+	HEADS_MAX = 6,     /* of the same pull request, the newest */
+	ATTEMPTS_MAX = 20, /* of one job on one commit, the newest */
+	SHA_SHORT_CHARS = 7,
 	MANY_FAILURES = 500, /* in one job: fewer runs of the branch are read for them */
 	OLDER_MAX = 12,
 	NEWER_MAX = 6,
@@ -21,8 +22,9 @@ enum {
 
 struct own_run {
 	struct job_run run;
-	bool is_here;     /* on this commit */
-	bool is_evidence; /* a pass in it counts: it is recent, and was against this base branch */
+	bool is_here; /* on this commit */
+	/* A pass in it counts: it is recent, was against this base branch, and was of this commit. */
+	bool is_evidence;
 	bool is_current;
 };
 
@@ -70,6 +72,16 @@ static size_t list_heads(const struct attribution_case *c, int64_t heads[HEADS_M
 	return n;
 }
 
+/* What its report documents decides; a text that can be no commit documents none. */
+static bool is_of_commit(const char *documented, const char *sha, bool is_superseded)
+{
+	size_t n = documented ? strspn(documented, "0123456789abcdefABCDEF") : 0;
+
+	if (n < SHA_SHORT_CHARS || documented[n])
+		return !is_superseded;
+	return n <= strlen(sha) && strncasecmp(documented, sha, n) == 0;
+}
+
 static size_t list_attempts(
     const struct attribution_case *c, size_t job, int64_t change_id, struct own_run *list)
 {
@@ -81,18 +93,25 @@ static size_t list_attempts(
 	    /* with another base branch it was another test */
 	    "  WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"
 	    "  AND e.created_ms >= job.completed_ms)"
+	    ", json_extract(environment, '$.torch_commit'),"
+	    /* it ended after another head was pushed, which may be what it checked out */
+	    " COALESCE((SELECT h.change_id <> ?1 FROM pull_head h WHERE h.repository_key = ?8 AND "
+	    "h.number = ?9 AND h.since_ms < job.completed_ms ORDER BY h.since_ms DESC LIMIT 1), 0)"
 	    " FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4 "
 	    "AND runner = ?5"
 	    " AND status = 'completed' AND digest IS NOT NULL ORDER BY id DESC LIMIT ?7",
 	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
-	    V_TEXT(j->runner), V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX));
+	    V_TEXT(j->runner), V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX),
+	    V_TEXT(c->key.text), V_INT(c->number));
 
 	while (rows_next(r))
 		list[n++] = (struct own_run){
 		    .run = {job, rows_int(r, 0), rows_int(r, 1)},
 		    .is_here = change_id == c->change_id,
 		    .is_current = rows_int(r, 2),
-		    .is_evidence = rows_int(r, 3),
+		    .is_evidence =
+			rows_int(r, 3) && is_of_commit(rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+					      c->head_sha, rows_int(r, 5)),
 		};
 	return n;
 }
@@ -367,4 +386,111 @@ void attribution_read_base_runs(struct attribution_case *c)
 	for (size_t job = 0; sha && job < c->n_jobs; job++)
 		read_base_of_job(c, job, sha, position);
 	free(sha);
+}
+
+/* ---- what landed between the runs of the branch ---- */
+
+struct stretch { /* of commits: behind the first, up to the last */
+	int64_t first, last;
+	bool is_green_first;
+};
+
+/* From the newest green run to the oldest red one behind it, or as far as the runs go back. False: none is red. */
+static bool find_breakage(const struct red_failure *f, int64_t base_position, struct stretch *ret)
+{
+	size_t i = 0, n = f->facts.n_base;
+
+	while (i < n && f->base[i].distance < 0)
+		i++;
+	while (i < n && f->base[i].outcome != BASE_RED && f->base[i].outcome != BASE_GREEN)
+		i++;
+	if (i == n || f->base[i].outcome != BASE_RED)
+		return false;
+	for (; i < n && f->base[i].outcome != BASE_GREEN; i++)
+		if (f->base[i].outcome == BASE_RED)
+			ret->last = base_position - f->base[i].distance;
+	ret->is_green_first = i < n;
+	ret->first = ret->is_green_first ? base_position - f->base[i].distance
+					 : ret->last - f->facts.max_distance;
+	return true;
+}
+
+/* One of the same author counts only where it is known when the branch broke. */
+static bool has_own_commit(const struct attribution_case *c, const struct stretch *s)
+{
+	return db_has(c->d,
+	    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 "
+	    "AND position <= ?4 AND ((?7 AND lower(author) = lower(?5)) OR (?6 > 0 AND (title GLOB "
+	    "'*#' || ?6 OR title GLOB '*#' || ?6 || '[^0-9]*'))) LIMIT 1",
+	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->author),
+	    V_INT(c->number), V_INT(s->is_green_first));
+}
+
+/* The stretch between the nearest runs on both sides of the merge base. */
+static bool find_gap(const struct red_failure *f, int64_t base_position, struct stretch *ret)
+{
+	const struct base_run *older = NULL, *newer = NULL;
+
+	for (size_t i = f->facts.n_base; i-- > 0;) {
+		const struct base_run *run = &f->base[i];
+
+		if (run->distance > 0 && (!older || run->distance < older->distance))
+			older = run;
+		if (run->distance < 0 && (!newer || run->distance > newer->distance))
+			newer = run;
+	}
+	if (!older || !newer)
+		return false;
+	ret->first = base_position - older->distance;
+	ret->last = base_position - newer->distance;
+	return true;
+}
+
+/* The files of a landed commit are those that are known of itself, or of the pull request that its title names last. */
+static bool has_related_commit(const struct attribution_case *c, const struct stretch *s)
+{
+	return db_has(c->d,
+	    "WITH landed AS (SELECT sha, title FROM branch_commit WHERE repository_key = ?1 AND "
+	    "ref = ?2 AND position > ?3 AND position <= ?4),"
+	    " own AS (SELECT e.value AS path FROM change_files g, json_each(g.files) e WHERE "
+	    "g.repository_key = ?1 AND g.head_sha = ?5)"
+	    " SELECT 1 FROM landed l WHERE EXISTS (SELECT 1 FROM pull p WHERE p.repository_key = "
+	    "?1 AND p.number = ?6 AND p.title LIKE '%revert%' AND l.title <> '' AND "
+	    "instr(p.title, l.title) > 0) OR EXISTS (SELECT 1 FROM change_files g, "
+	    "json_each(g.files) e WHERE g.repository_key = ?1 AND g.head_sha = l.sha AND e.value "
+	    "IN (SELECT path FROM own)) OR EXISTS (SELECT 1 FROM pull_head h CROSS JOIN change x "
+	    "ON x.id = h.change_id CROSS JOIN change_files g ON g.repository_key = ?1 AND "
+	    "g.head_sha = x.head_sha, json_each(g.files) e WHERE h.repository_key = ?1 AND "
+	    "h.number = CASE WHEN l.title LIKE '%(#%)' THEN CAST(substr(l.title, "
+	    "instr(l.title, '(#') + 2) AS INTEGER) END AND e.value IN (SELECT path FROM own)) "
+	    "LIMIT 1",
+	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
+	    V_TEXT(c->head_sha), V_INT(c->number));
+}
+
+void attribution_read_landed(struct attribution_case *c)
+{
+	struct stretch last = {.first = -1}, last_gap = {.first = -1}, s;
+	bool was_own = false, was_related = false;
+	int64_t position;
+
+	if (c->is_push || !c->merge_base_sha)
+		return;
+	position = branch_position(c->d, c->key.text, c->ref, c->merge_base_sha);
+	for (size_t i = 0; position >= 0 && i < c->n_failures; i++) {
+		struct red_failure *f = &c->failures[i];
+
+		if (find_breakage(f, position, &s)) {
+			if (s.first != last.first || s.last != last.last)
+				was_own = has_own_commit(c, &s);
+			last = s;
+			f->facts.has_own_commit = was_own;
+		}
+		if (find_gap(f, position, &s)) {
+			if (s.first != last_gap.first || s.last != last_gap.last)
+				was_related = has_related_commit(c, &s);
+			last_gap = s;
+			f->facts.has_related_commit = was_related;
+		}
+	}
 }

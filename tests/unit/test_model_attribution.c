@@ -134,6 +134,20 @@ static void a_text_that_was_cut_proves_nothing(void **state)
 	    judge("0R", f).reason, "red on the merge base, but the message was cut");
 }
 
+/* Findings 3, 4: its own first landing may be what is red there */
+static void own_and_related_commits_on_the_branch(void **state)
+{
+	struct attribution_facts f = SPECIFIC;
+
+	(void)state;
+	f.has_own_commit = true;
+	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"},
+	    {"0g", "NEW"});
+	f.has_own_commit = false;
+	f.has_related_commit = true;
+	ASSERT_CASES(&f, {"0r", "BASE"}, {"-1r 1r", "UNCLASSIFIED"});
+}
+
 static void flake_on_the_merge_base(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -498,6 +512,7 @@ int main(void)
 	    cmocka_unit_test(known_issue),
 	    cmocka_unit_test(red_on_the_merge_base),
 	    cmocka_unit_test(a_text_that_was_cut_proves_nothing),
+	    cmocka_unit_test(own_and_related_commits_on_the_branch),
 	    cmocka_unit_test(flake_on_the_merge_base),
 	    cmocka_unit_test(fixed_before_the_merge_base),
 	    cmocka_unit_test(untested_stretch),

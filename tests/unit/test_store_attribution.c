@@ -74,6 +74,7 @@ struct pr {
 	const char *file;              /* NULL: not known */
 	bool is_closed;
 	bool has_two_runners; /* ci and lab */
+	int64_t at_ms;        /* 0: T0 */
 };
 
 static int64_t id_of(char head)
@@ -103,14 +104,14 @@ static void pull(const struct pr *x)
 		      .author = (char *)x->author,
 		      .labels = no_names,
 		      .is_open = !x->is_closed,
-		      .updated_ms = T0 + 1000 * ++at},
+		      .updated_ms = (x->at_ms ? x->at_ms : T0) + 1000 * ++at},
 		  .head_sha = (char *)head,
 		  .event_type = (char *)"pull_request",
 		  .original_action = (char *)(x->is_closed ? "closed" : "opened"),
 		  .sent_action = (char *)"opened",
 		  .wants = wants,
 		  .n_wants = x->is_closed ? 0 : 1 + (size_t)x->has_two_runners},
-	    T0);
+	    x->at_ms ? x->at_ms : T0);
 	if (x->base) {
 		struct put_merge_base m = {
 		    .change_id = id_of(x->head), .sha = sha(x->base), .now_ms = T0};
@@ -318,6 +319,83 @@ static void numbers_tell_breakages_apart(void **state)
 	pull(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B'});
 	report('c', TEST_FAIL, "graph of llama: expected 4, got 7");
 	ASSERT_CELL('c', "BASE");
+}
+
+/* Finding 4 */
+static void its_own_first_landing_excuses_nothing(void **state)
+{
+	static const struct {
+		const char *author, *title, *expected;
+	} CASES[] = {{"bot", "Move states (#1)", "UNCLASSIFIED"},
+	    {"alice", "Something else", "UNCLASSIFIED"}, {"bot", "Move states (#11)", "BASE"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		push('B');
+		report('B', TEST_PASS, NULL);
+		push_titled('C', CASES[i].author, CASES[i].title, T0);
+		push('D');
+		report('D', TEST_FAIL, SPECIFIC);
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'D'});
+		report('a', TEST_FAIL, SPECIFIC);
+		ASSERT_CELL('a', CASES[i].expected);
+	}
+}
+
+/* Finding 3 */
+static void a_commit_between_that_touches_the_same_file(void **state)
+{
+	static const char *const FILES[] = {"a.c", "c.c"};
+
+	for (size_t i = 0; i < ARRAY_LEN(FILES); i++) {
+		const char *files[] = {"a.c", NULL};
+		struct put_files f = {
+		    .repository = UPSTREAM, .head_sha = sha('C'), .files = files, .now_ms = T0};
+
+		if (i) {
+			rig_teardown(state);
+			rig_setup(state);
+		}
+		push('B');
+		report('B', TEST_FAIL, SPECIFIC);
+		push('C');
+		push('D');
+		push('E');
+		report('E', TEST_FAIL, SPECIFIC);
+		DO_OK(store_put_files, &f);
+		pull(&(struct pr){
+		    .number = 1, .head = 'a', .author = "alice", .base = 'D', .file = FILES[i]});
+		report('a', TEST_FAIL, SPECIFIC);
+		ASSERT_CELL('a', i ? "BASE" : "UNCLASSIFIED");
+	}
+}
+
+/* Finding 21 */
+static void a_late_retry_may_have_tested_the_next_head(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + HOUR);
+	pull(&(struct pr){.number = 1,
+	    .head = 'b',
+	    .author = "alice",
+	    .base = 'B',
+	    .at_ms = T0 + HOUR + HOUR / 2});
+	report_at('a', 2, TEST_PASS, NULL, T0 + 2 * HOUR);
+	pull(&(struct pr){.number = 1,
+	    .head = 'a',
+	    .author = "alice",
+	    .base = 'B',
+	    .at_ms = T0 + 2 * HOUR + HOUR / 2});
+	report_at('a', 3, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR);
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
 static void the_merge_base_comes_later(void **state)
@@ -1742,6 +1820,9 @@ int main(void)
 	    TEST(red_on_the_merge_base),
 	    TEST(with_another_message_it_is_not_the_base),
 	    TEST(numbers_tell_breakages_apart),
+	    TEST(its_own_first_landing_excuses_nothing),
+	    TEST(a_commit_between_that_touches_the_same_file),
+	    TEST(a_late_retry_may_have_tested_the_next_head),
 	    TEST(the_merge_base_comes_later),
 	    TEST(the_cell_says_which_experiments_it_needs),
 	    TEST(what_is_put_off_stays_due),
