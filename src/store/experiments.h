@@ -21,6 +21,8 @@
 #include "model/experiment.h"
 #include "store/db.h"
 
+struct stored_lease;
+
 /* Of a row of `dispatch` or `outbox`: it is the run of an experiment. */
 #define IS_EXPERIMENT      "event_type = 'experiment'"
 #define IS_FIRST_RUN       "event_type <> 'experiment'"      /* and it is not */
@@ -71,6 +73,11 @@ void experiments_recheck(struct db *d, int64_t now_ms);
 /* Time passed: what nobody had room for expires, what the budget has room for again starts, and where a first run
  * waits for a machine an experiment makes way. Returns when to look again; 0: nothing waits. */
 int64_t experiments_look(struct db *d, int64_t now_ms);
+/* Runs that ended without any of their tests prove nothing once no further report came for a minute. Returns when to
+ * look again; 0: there is none. */
+int64_t experiments_without_tests_end(struct db *d, int64_t now_ms);
+/* A first run is about to get a lease: where the runner has no room left, the newest lease of an experiment ends. */
+void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms);
 /* Retention: the runs of a change's experiments, as the changes that they are, and then the experiments themselves. */
 int64_t experiments_next_run(struct db *d, int64_t change_id); /* 0: none is left */
 void experiments_drop(struct db *d, int64_t change_id);

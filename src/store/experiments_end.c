@@ -8,7 +8,12 @@
 #include "store/experiment_rows.h"
 #include "store/stored_dispatch.h"
 
-enum { SHA_SHORT_CHARS = 7, SHARERS_MAX = 200 };
+enum {
+	SHA_SHORT_CHARS = 7,
+	SHARERS_MAX = 200,
+	/* Between two jobs of a run that report one by one. */
+	TESTS_COME_MS = 60000,
+};
 
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms)
 {
@@ -208,13 +213,44 @@ static bool void_twins(struct db *d, const struct experiment *e, int64_t now_ms)
 	return has_any;
 }
 
+/* Of `experiment e`. */
+#define HAS_ANY_TEST                                                                               \
+	"EXISTS (SELECT 1 FROM experiment_test t CROSS JOIN verdict v"                             \
+	" ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator"                      \
+	" AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                                  \
+	" AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))"
+
 static bool has_any_test(struct db *d, const struct experiment *e)
 {
-	return db_has(d,
-	    "SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
-	    " AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
-	    " AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE') LIMIT 1",
-	    V_INT(e->id), V_INT(e->run_change_id), V_TEXT(e->accelerator));
+	return db_has(
+	    d, "SELECT 1 FROM experiment e WHERE e.id = ?1 AND " HAS_ANY_TEST, V_INT(e->id));
+}
+
+#define WITHOUT_TESTS                                                                              \
+	" FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"                \
+	" AND x.is_current = 1 AND x.state = 'done' WHERE e." EXPERIMENT_IS_OPEN                   \
+	" AND +e.run_change_id IS NOT NULL AND NOT " HAS_ANY_TEST
+
+static bool may_get_tests(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	return db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2",
+	    V_INT(e->id), V_INT(now_ms - TESTS_COME_MS));
+}
+
+int64_t experiments_without_tests_end(struct db *d, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE id IN (SELECT e.id" WITHOUT_TESTS
+	    " AND x.finished_ms <= ?1)",
+	    V_INT(now_ms - TESTS_COME_MS)));
+	int64_t finished_ms;
+
+	for (size_t i = 0; i < l.n; i++)
+		cells_moved(
+		    d, l.at[i].run_change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	experiment_list_release(&l);
+	finished_ms = db_int(d, 0, "SELECT MIN(x.finished_ms)" WITHOUT_TESTS);
+	return finished_ms ? finished_ms + TESTS_COME_MS : 0;
 }
 
 /* NULL: it proves something. free(). */
@@ -296,7 +332,8 @@ static bool follow(struct db *d, const struct experiment *e, enum dispatch_state
 
 	switch (state) {
 	case DISPATCH_DONE:
-		if (waits_for_counterpart(d, e, now_ms))
+		if (may_get_tests(d, e, now_ms) ||
+		    (waits_for_counterpart(d, e, now_ms) && has_any_test(d, e)))
 			return false;
 		why = why_void(d, e, now_ms);
 		experiment_end(d, e, why ? "void" : "done", why, now_ms);

@@ -311,6 +311,24 @@ static void make_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
 	stored_dispatch_release(&s);
 }
 
+void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms)
+{
+	struct stored_lease l;
+
+	if (lease_count_active(d, first->accelerator, first->runner) < first->max_parallel)
+		return;
+	if (stored_lease_take(
+		db_rows(d,
+		    "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
+		    " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
+		    "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
+		    " ORDER BY granted_ms DESC LIMIT 1",
+		    V_TEXT(first->accelerator), V_TEXT(first->runner)),
+		&l))
+		make_way(d, &l, now_ms);
+	stored_lease_release(&l);
+}
+
 /* Returns when to look again; 0: nothing waits. */
 static int64_t make_ways(struct db *d, int64_t now_ms)
 {
@@ -389,9 +407,10 @@ static void start_all(struct db *d, int64_t now_ms)
 
 int64_t experiments_look(struct db *d, int64_t now_ms)
 {
-	int64_t next_ms, expires_ms;
+	int64_t next_ms, expires_ms, tests_ms;
 
 	expire(d, now_ms);
+	tests_ms = experiments_without_tests_end(d, now_ms);
 	start_all(d, now_ms);
 	next_ms = make_ways(d, now_ms);
 	expires_ms = db_int(d, 0,
@@ -399,5 +418,7 @@ int64_t experiments_look(struct db *d, int64_t now_ms)
 	    " AND run_change_id IS NULL");
 	if (expires_ms && expires_ms > now_ms + LOOK_AGAIN_MS)
 		expires_ms = now_ms + LOOK_AGAIN_MS;
+	if (!next_ms || (tests_ms && tests_ms < next_ms))
+		next_ms = tests_ms;
 	return !next_ms || (expires_ms && expires_ms < next_ms) ? expires_ms : next_ms;
 }

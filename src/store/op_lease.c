@@ -236,6 +236,8 @@ static void take(struct db *d, struct claim_dispatch *o, struct stored_dispatch 
 	};
 	struct job_record job = {.job_id = 0};
 
+	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
+		experiments_make_room(d, &l, o->now_ms);
 	id_new(l.id);
 	snprintf(l.dispatch_id, sizeof(l.dispatch_id), "%s", s->id);
 	if (!o->is_silent)
@@ -327,6 +329,8 @@ static bool may_go_on(struct db *d, const struct stored_lease *l, const struct s
 static void go_on(
     struct db *d, struct renew_lease *o, struct stored_lease *l, struct stored_dispatch *s)
 {
+	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
+		experiments_make_room(d, l, o->now_ms);
 	l->lease_ms = o->lease_ms;
 	l->until_ms = o->now_ms + o->lease_ms;
 	lease_take_up(d, l);

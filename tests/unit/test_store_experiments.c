@@ -441,8 +441,29 @@ static void a_vendor_that_ignores_the_list_proves_nothing(void **state)
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	end_run(1, NULL, NAMES("t7", "t8"), 2 * MINUTE);
+	deadlines_pass(3 * MINUTE);
 	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
 	    "void: none of its tests was reported");
+}
+
+/* CRCR's jobs report one by one: between two of them the run looks as if it had ended. */
+static void the_job_with_its_tests_may_come_a_little_later(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	id = run_of(1);
+	end_job(
+	    &(struct job_end){.dispatch = id, .name = "build", .run_id = "77", .at = 2 * MINUTE});
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	deadlines_pass(2 * MINUTE + 59 * SECOND);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+	end_job(&(struct job_end){
+	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 3 * MINUTE});
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+	free(id);
 }
 
 /* ---- what ends it ---- */
@@ -701,6 +722,7 @@ int main(void)
 	    T(both_sides_count_together),
 	    T(a_run_of_a_merge_base_proves_nothing_of_a_head),
 	    T(a_run_that_is_reported_for_both_sides_proves_neither),
+	    T(the_job_with_its_tests_may_come_a_little_later),
 	    T(a_vendor_that_ignores_the_list_proves_nothing),
 	    T(a_held_head_stays_held),
 	    T(a_release_that_is_taken_back_ends_it),

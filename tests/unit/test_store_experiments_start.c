@@ -328,6 +328,28 @@ static void an_experiment_waits_while_the_runner_has_no_room(void **state)
 	assert_false(claim("m-3", "c1", 6 * MINUTE).is_found);
 }
 
+/* max_parallel is 2, of licences or of devices: a first run takes an experiment's place at once. */
+static void no_more_leases_than_max_parallel_are_active(void **state)
+{
+	struct lease_offer a, b, o;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	a = take("m-1", "c1", 2 * MINUTE);
+	b = take("m-2", "c1", 2 * MINUTE + 1);
+	queue_pull(2, HEAD_B, 3 * MINUTE);
+	o = take("m-3", "c1", 3 * MINUTE);
+	assert_string_equal(o.head_sha, HEAD_B);
+	assert_int_equal(number("SELECT COUNT(*) FROM lease WHERE state = 'active'"), 2);
+	ASSERT_RENEWED(&a, "m-1", 3 * MINUTE, LEASE_ACTIVE, "");
+	ASSERT_RENEWED(&b, "m-2", 3 * MINUTE, LEASE_CANCELLED, "makes way");
+	lease_offer_release(&a);
+	lease_offer_release(&b);
+	lease_offer_release(&o);
+}
+
 /* The only machine has an experiment when a first run comes. */
 static void a_first_run_that_finds_no_machine_takes_an_experiments_place(void **state)
 {
@@ -444,7 +466,8 @@ static int stress(const char *accelerator, int n_rounds, int64_t command_id)
 	    .now_ms = T0 + MINUTE};
 	struct own_op o = {.stress = &s, .now_ms = T0 + MINUTE};
 
-	s.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'");
+	s.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"
+			     " AND kind = 'pull_request'");
 	DO_OK(own_submit, &o);
 	return o.result;
 }
@@ -474,6 +497,7 @@ static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
 	    NAMES("t1"), 4 * MINUTE);
 	end_run(number("SELECT MIN(id) + 3 FROM experiment WHERE cause = 'stress'"), NULL,
 	    NAMES("t7"), 5 * MINUTE);
+	deadlines_pass(6 * MINUTE);
 	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
 	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":2,\"accelerators\":[{"
 	    "\"accelerator\":\"npu\","
@@ -488,14 +512,18 @@ static void a_stress_holds_up_no_experiment(void **state)
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	base_is(HEAD_A, HEAD_C);
+	change_sql("UPDATE accelerator SET experiment_per_head = 0"); /* only the stress */
 	for (int n = 0; n < 6; n++)
-		stress("npu", 20, 100 + n); /* 240 rows, more than one look takes */
+		assert_int_equal(stress("npu", 20, 100 + n), 1);
+	/* more than one look takes */
+	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'planned'"), 238);
+	assert_int_equal(number(N_STARTED), 2);
+	change_sql("UPDATE accelerator SET experiment_per_head = 2");
 	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 2 * MINUTE);
 	need(HEAD_B, "t1", NEEDS_HEAD, 3 * MINUTE);
-	ASSERT_TEXT("SELECT state FROM experiment WHERE cause = 'auto'", "started");
-	assert_int_equal(
-	    number("SELECT COUNT(*) FROM experiment WHERE cause = 'stress' AND state = 'started'"),
-	    2);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE cause = 'auto'"
+		    " ORDER BY id DESC LIMIT 1",
+	    "started");
 }
 
 static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state)
@@ -542,6 +570,7 @@ int main(void)
 	    T(nothing_shows_it_as_a_run_of_its_commit),
 	    T(it_takes_no_room_from_first_runs),
 	    T(an_experiment_waits_while_the_runner_has_no_room),
+	    T(no_more_leases_than_max_parallel_are_active),
 	    T(a_first_run_that_finds_no_machine_takes_an_experiments_place),
 	    T(no_more_make_way_than_first_runs_wait),
 	    T(a_newer_head_stops_the_machine),
