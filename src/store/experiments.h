@@ -73,7 +73,7 @@ void experiments_recheck(struct db *d, int64_t now_ms);
 /* Time passed: what nobody had room for expires, what the budget has room for again starts, and where a first run
  * waits for a machine an experiment makes way. Returns when to look again; 0: nothing waits. */
 int64_t experiments_look(struct db *d, int64_t now_ms);
-/* Runs that ended without any of their tests prove nothing once no further report came for a minute. Returns when to
+/* Runs that ended without any of their tests prove nothing once no further report came for 15 seconds. Returns when to
  * look again; 0: there is none. */
 int64_t experiments_without_tests_end(struct db *d, int64_t now_ms);
 /* A first run is about to get a lease: where the runner has no room left, the newest lease of an experiment ends. */

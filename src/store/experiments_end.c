@@ -12,7 +12,7 @@ enum {
 	SHA_SHORT_CHARS = 7,
 	SHARERS_MAX = 200,
 	/* Between two jobs of a run that report one by one. */
-	TESTS_COME_MS = 60000,
+	TESTS_COME_MS = 15000,
 };
 
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms)
