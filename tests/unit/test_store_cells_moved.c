@@ -603,7 +603,7 @@ static void report_experiment(int64_t experiment)
 {
 	char *run_id = xasprintf("%lld", (long long)experiment);
 	struct test_result t = {.suite = (char *)"model",
-	    .name = (char *)"llama3",
+	    .name = (char *)"Qwen",
 	    .status = TEST_PASS,
 	    .duration_ms = -1};
 	struct job_report j = {.status = JOB_COMPLETED,
@@ -757,9 +757,9 @@ static const struct scenario {
     X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, it_is_closed,
 	"run days experiments comment checks page"),
     X(CELLS_EXPERIMENT_MOVED, an_experiment_on_the_head, the_experiment_is_reported,
-	"cells experiments comment checks page"),
+	"cells attribution experiments comment checks page"),
     X(CELLS_BASE_TESTED, an_experiment_on_a_base_of_two, the_base_is_reported,
-	"cells due experiments comment twin checks page"),
+	"cells attribution due experiments comment twin checks page"),
     X(CELLS_HEALTH_CHANGED, it_is_almost_unhealthy, it_becomes_unhealthy,
 	"cells attribution run suites days health comment checks page"),
 #undef X
