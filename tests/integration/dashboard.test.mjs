@@ -157,7 +157,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.ok(newest.duration >= 0 && newest.queued >= 0);
     assert.equal(newest.change_url, `${outpost.url}/commits/${tip}`);
     assert.equal(a.schedule, null);
-    assert.deepEqual(a.runners, [{ name: 'ci', kind: 'pull', machines: [] }]);
+    assert.deepEqual(a.runners, [{ name: 'ci', kind: 'pull', machines: [], reruns: 'none' }]);
     assert.equal((await api('accelerators/good')).red, null);
   });
 
