@@ -6,8 +6,6 @@
 
 static const int64_t DEFAULT_FINISH_MS =
     INT64_C(6) * 3600 * 1000; /* of a dispatch without a deadline */
-/* A planned one waits so long for idle capacity and for the budget. The comment is not final before. */
-static const int64_t PLANNED_MAX_MS = INT64_C(3600) * 1000;
 
 struct experiment {
 	int64_t id, change_id;

@@ -295,8 +295,7 @@ static void review_side(
 		    .round = round,
 		    .side = side,
 		    .sha = u->sha[side],
-		    .expires_ms =
-			v->now_ms + (u->finish_ms < PLANNED_MAX_MS ? u->finish_ms : PLANNED_MAX_MS),
+		    .expires_ms = v->now_ms + u->finish_ms,
 		};
 
 		experiment_insert(v->d, &e, w->tests[side], w->n[side], v->now_ms);

@@ -288,15 +288,15 @@ static void what_never_begins_expires_and_is_not_planned_again(void **state)
 	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
 	change_sql("UPDATE dispatch SET next_due_ms = NULL");
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
-	deadlines_pass(HOUR);
+	deadlines_pass(6 * HOUR);
 	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
-	deadlines_pass(HOUR + MINUTE);
+	deadlines_pass(6 * HOUR + MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
-	need(HEAD_A, "t1", NEEDS_HEAD, 2 * HOUR);
+	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR);
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
 	/* what expired explained an older run */
 	change_sql("UPDATE experiment SET dispatch_id = 'older'");
-	need(HEAD_A, "t1", NEEDS_HEAD, 2 * HOUR);
+	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR);
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]; ci head r2 planned [t1]");
 }
 

@@ -450,7 +450,7 @@ static void deadlines_move_with_the_clock(void **state)
 	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	DO_OK(store_shift_clock, &c);
-	assert_int_equal(number("SELECT expires_ms FROM experiment"), T0 + MINUTE + HOUR + DAY);
+	assert_int_equal(number("SELECT expires_ms FROM experiment"), T0 + MINUTE + 6 * HOUR + DAY);
 }
 
 /* ---- stress ---- */
