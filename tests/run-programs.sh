@@ -8,5 +8,7 @@ OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
 OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
 OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
-export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE
+# Histories play hundreds of daemons: the one without sanitizers.
+OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
+export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
 exec tools/node.sh --test --test-concurrency=3 tests/web/ tests/github/ tests/integration/ tests/browser/

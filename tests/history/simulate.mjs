@@ -49,6 +49,7 @@ export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, ac
   let outpost;
   try {
     outpost = await Outpost.start({
+      program: process.env.OUTPOSTD_RELEASE, // the sanitizers would take minutes
       rig: github, issuer, accelerators: files(world, vendor, mode), env: clock.environment, logFile: path.join(folder, 'log'),
       secrets: Object.fromEntries(world.accelerators.filter(({ isGithub }) => !isGithub).map(({ name }) => [name, { hook: 'hook' }])),
       config: { upstream: { branches: ['main', RELEASE] }, log: { level: 'warn' }, comment: { min_interval: '60s' }, reconcile: { interval: '1d' } },
