@@ -402,7 +402,7 @@ struct attribution_result attribution_without_facts(const char *reason)
 struct attribution_result attribution_worse(
     const struct attribution_result *a, const struct attribution_result *b)
 {
-	/* A NEW one among several says most; what is not decided comes next, and the excuses in the order of their rules. */
+	/* Of several failures NEW is the worst, then UNCLASSIFIED, then the excuses in the order of their rules. */
 	static const int RANKS[] = {[ATTRIBUTION_KNOWN] = 0,
 	    [ATTRIBUTION_BASE] = 2,
 	    [ATTRIBUTION_FLAKY] = 1,
