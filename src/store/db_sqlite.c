@@ -3,6 +3,7 @@
 #include "store/db_sqlite.h"
 
 #include <assert.h>
+#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -211,8 +212,10 @@ static struct rows *prepare_once(struct db *d, const char *sql)
 	int rc;
 
 	for (r = *bucket; r; r = r->next)
-		if (r->sql == sql)
+		if (r->sql == sql) {
+			assert(strcmp(sqlite3_sql(r->stmt), sql) == 0); /* it outlives d */
 			return r;
+		}
 	rc = sqlite3_prepare_v3(d->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
 	if (rc != SQLITE_OK) {
 		db_stick(d, rc);

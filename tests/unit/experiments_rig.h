@@ -96,8 +96,9 @@ static inline char *text_of(const char *sql)
 
 struct own_op {
 	struct store_op op;
-	const char *sql;  /* NULL: none */
-	const char *head; /* whose cells move; NULL: none */
+	const char *sql;          /* a literal, because the store keeps its statement; NULL: none */
+	const struct value *with; /* its values; NULL: none */
+	const char *head;         /* whose cells move; NULL: none */
 	enum cells_cause cause;
 	const struct stress *stress; /* NULL: none */
 	const char *call_off;        /* NULL: not called off */
@@ -111,7 +112,7 @@ static inline int own_run(struct store_op *op, struct db *d)
 	int64_t id = 0;
 
 	if (o->sql)
-		db_exec_values(d, o->sql, VALUES());
+		db_exec_values(d, o->sql, o->with ? o->with : VALUES());
 	if (o->head)
 		id = db_int(d, 0,
 		    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'",
@@ -142,15 +143,16 @@ static inline void change_sql(const char *sql)
 /* The rules say so of the red cells of a head (the tests' names: LIKE), `at` after T0. */
 static inline void need(const char *head, const char *tests, int bits, int64_t at)
 {
-	char *sql = xasprintf("UPDATE verdict SET needs = %d WHERE attribution IS NOT NULL AND"
-			      " change_id IN (SELECT id FROM change WHERE head_sha = '%s')"
-			      " AND test_id IN (SELECT id FROM test WHERE name LIKE '%s')",
-	    bits, head, tests);
 	struct own_op o = {
-	    .sql = sql, .head = head, .cause = CELLS_CHANGE_SETTLED, .now_ms = T0 + at};
+	    .sql = "UPDATE verdict SET needs = ?1 WHERE attribution IS NOT NULL AND"
+		   " change_id IN (SELECT id FROM change WHERE head_sha = ?2)"
+		   " AND test_id IN (SELECT id FROM test WHERE name LIKE ?3)",
+	    .with = VALUES(V_INT(bits), V_TEXT(head), V_TEXT(tests)),
+	    .head = head,
+	    .cause = CELLS_CHANGE_SETTLED,
+	    .now_ms = T0 + at};
 
 	DO_OK(own_submit, &o);
-	free(sql);
 }
 
 /* ---- pull requests and their first runs ---- */
