@@ -92,6 +92,15 @@ void experiment_delete(struct db *d, int64_t id)
 	db_exec(d, "DELETE FROM experiment WHERE id = ?1", V_INT(id));
 }
 
+/* One that never began: since it was planned. */
+static int64_t seconds_since_start(struct db *d, int64_t id, int64_t now_ms)
+{
+	int64_t ms = db_int(d, now_ms,
+	    "SELECT COALESCE(started_ms, created_ms) FROM experiment WHERE id = ?1", V_INT(id));
+
+	return now_ms > ms ? (now_ms - ms) / 1000 : 0;
+}
+
 void experiment_end(
     struct db *d, const struct experiment *e, const char *state, const char *reason, int64_t now_ms)
 {
@@ -102,9 +111,10 @@ void experiment_end(
 	if (strcmp(e->state, state) != 0) {
 		counter_add_experiment(d, state);
 		log_event(LOG_INFO, "experiment_ended", LOG_I("experiment", e->id),
-		    LOG_S("accelerator", e->accelerator),
-		    LOG_S("side", experiment_side_name(e->side)), LOG_S("as", state),
-		    LOG_S("reason", reason ? reason : ""));
+		    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
+		    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
+		    LOG_S("state", state), LOG_S("reason", reason),
+		    LOG_I("seconds", seconds_since_start(d, e->id, now_ms)));
 	}
 	if (e->command_id)
 		stress_answer(d, e->command_id, now_ms);

@@ -251,12 +251,29 @@ static bool is_useful(const struct review *v, const struct experiment *e)
 	    V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE));
 }
 
+/* No dispatch of its runner takes experiments for this change any more. */
+static const char *why_no_rerunner(const struct review *v, const struct experiment *e)
+{
+	struct rows *r = db_rows(v->d,
+	    "SELECT r.is_gone OR a.is_gone, " RUNNER_TAKES_EXPERIMENTS
+	    " FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+	    " WHERE r.accelerator = ?1 AND r.name = ?2",
+	    V_TEXT(e->accelerator), V_TEXT(e->runner));
+	const char *why = "its runner is not registered any more";
+
+	if (rows_next(r) && !rows_int(r, 0))
+		why = rows_int(r, 1) ? "the run that it explains counts no longer"
+				     : "its runner takes no reruns any more";
+	rows_end(r);
+	return why;
+}
+
 /* NULL: it goes on. */
 static const char *why_not(
     const struct review *v, const struct rerunner *u, const struct experiment *e)
 {
 	if (!u)
-		return "the run that it explains counts no longer";
+		return why_no_rerunner(v, e);
 	if (!u->sha[e->side] || strcmp(u->sha[e->side], e->sha) != 0)
 		return "the pull request has another merge base";
 	if (e->is_stress)

@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "model/states.h"
 #include "store/cells_moved.h"
 #include "store/experiment_rows.h"
@@ -10,6 +11,7 @@
 
 enum {
 	SHA_SHORT_CHARS = 7,
+	SHOWN_MAX_BYTES = 60, /* of what a vendor says of its machine */
 	SHARERS_MAX = 200,
 	/* Between two jobs of a run that report one by one. */
 	TESTS_COME_MS = 15000,
@@ -134,6 +136,14 @@ static bool is_as_before(const struct machine *m, const struct machine_list *bef
 	return !has_any;
 }
 
+/* "WHAT: VENDOR'S TEXT", the text cut to size. free(). */
+static char *why_other(const char *what, const char *text)
+{
+	size_t n = strlen(text), n_shown = utf8_cut(text, n, SHOWN_MAX_BYTES);
+
+	return xasprintf("%s: %.*s%s", what, (int)n_shown, text, n_shown < n ? "…" : "");
+}
+
 /* NULL: nothing speaks against it. free(). */
 static char *why_machine(struct db *d, const struct experiment *e)
 {
@@ -153,10 +163,10 @@ static char *why_machine(struct db *d, const struct experiment *e)
 		if (is_other_commit(m->torch_commit, e->sha))
 			why = xasprintf("it tested commit %.40s instead", m->torch_commit);
 		else if (!is_as_before(m, &before, true))
-			why = xasprintf("it ran on another device: %.60s", m->device);
+			why = why_other("it ran on another device", m->device);
 		else if (!is_as_before(m, &before, false))
-			why = xasprintf(
-			    "it ran with another version of the extension: %.60s", m->extension);
+			why =
+			    why_other("it ran with another version of the extension", m->extension);
 	}
 	release_machines(&now);
 	release_machines(&before);

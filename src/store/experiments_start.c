@@ -158,7 +158,7 @@ static void put_dispatch(struct db *d, const struct experiment *e, const struct 
 	request_put(d, &row, now_ms);
 	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id),
 	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
-	    LOG_S("side", experiment_side_name(e->side)), LOG_S("head", e->sha),
+	    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
 }
 

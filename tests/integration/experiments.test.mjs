@@ -103,6 +103,13 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(base, [green('flaky')]);
     const view = await ended(pull, 'plain', 'head', 'done');
     assert.deepEqual(view.verdicts.map(({ test: title }) => title).sort(), ['flaky', 'other'], 'its results are no cells');
+    const logged = (ev) => outpost.log.map(({ fields }) => fields).filter((line) => line.ev === ev && line.accelerator === 'plain');
+    const lines = await until(() => logged('experiment_ended').length === 2 && logged('experiment_ended'), { ...LONG, what: 'the end of both is logged' });
+    const bySide = (list) => Object.fromEntries(list.map((line) => [line.side, line]));
+    assert.deepEqual([bySide(logged('experiment_started')).base.sha, bySide(logged('experiment_started')).head.sha], [pull.baseSha, pull.headSha]);
+    assert.equal(logged('experiment_started').find((line) => 'head' in line), undefined, 'the merge base is not called a head');
+    assert.deepEqual([bySide(lines).base.state, bySide(lines).base.reason, bySide(lines).base.sha], ['done', '', pull.baseSha]);
+    for (const line of lines) assert.match(line.seconds, /^\d+$/);
   });
 
   test('what an experiment finds is no result of the merge base\'s commit, and counts nowhere', async () => {

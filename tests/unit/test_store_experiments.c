@@ -322,6 +322,9 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", NULL, NULL, NULL},
 	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}",
 		NULL, NULL, "it ran with another version of the extension: 2.11"},
+	    /* a text of a vendor's is cut between two characters: each of these has two bytes */
+	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}", NULL,
+		NULL, "it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
 	    {NULL, NULL, "https://ci.example.org/first.xml", NULL,
 		"the first run was reported once more"},
 	    {NULL, NULL, NULL, "first-run", "the first run was reported once more"},
@@ -552,12 +555,15 @@ static void it_ends_with_the_runner(void **state)
 	reruns = RERUNS_NONE;
 	mirror_npu(50, 2, 100, false);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	ASSERT_TEXT("SELECT reason FROM experiment", "its runner takes no reruns any more");
 	reruns = RERUNS_TESTS;
 	mirror_npu(50, 2, 100, false);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
 	mirror_npu(50, 2, 100, true);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1]");
+	ASSERT_TEXT(
+	    "SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
 }
 
 static void a_retest_ends_it(void **state)
