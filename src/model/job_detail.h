@@ -34,8 +34,10 @@ struct job_detail {
 	char *machine;     /* pull: which one has or had the lease, or NULL */
 	int64_t log_bytes; /* -1: there is no log */
 	bool is_log_complete;
-	struct test_result *tests;      /* as reported, in their order */
-	enum attribution *attributions; /* of each test: why it is red, as its change's page says */
+	struct test_result *tests; /* as reported, in their order */
+	enum attribution
+	    *attributions; /* of each test: why it is red, as its change's page says; of an
+					   experiment: none */
 	size_t n_tests;
 	int64_t n_tests_total; /* with the statuses that were asked for, read or not */
 	int64_t next;          /* where the rest begins: get_job's `from`; 0: nothing is left */

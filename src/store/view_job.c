@@ -135,14 +135,15 @@ static void read_tests(struct db *d, const struct get_job *g, struct job_detail 
 	    "SELECT t.suite, t.name, x.status, x.duration_ms, x.dtype, x.message, x.number, x.unit,"
 	    " x.log_url, x.trace, x.file, x.line, x.ordinal, v.attribution"
 	    " FROM result x JOIN test t ON t.id = x.test_id"
-	    " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1"
+	    " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1 AND ?5"
 	    " AND x.status IN ('FAIL', 'ERROR', 'MISS')"
 	    " LEFT JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator"
 	    " AND v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status = 'MISS')"
 	    " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
 	    " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
 	    " ORDER BY x.ordinal LIMIT ?4",
-	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1));
+	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1),
+	    V_INT(v->kind != CHANGE_EXPERIMENT)); /* its results are evidence, and have no cause */
 	while (rows_next(r)) {
 		if ((int64_t)v->n_tests == max)
 			v->next = rows_int(r, 12);

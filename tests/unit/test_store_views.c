@@ -349,7 +349,12 @@ static void a_change_shows_its_experiments(void **state)
 	    1, "a") ";" EXPERIMENT_TEST(1,
 	    "b") ";" RUN_OF_EXPERIMENT ";" JOB_OF_RUN ";"
 		 "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late)"
-		 " SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';" EXPERIMENT(
+		 " SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';"
+		 "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution,"
+		 " job_id, is_late)"
+		 " SELECT 900, 'npu', id, 'FAIL', 'UNCLASSIFIED', 55, 0 FROM test WHERE name = 'd';"
+		 "INSERT INTO result (job_id, ordinal, test_id, status)"
+		 " SELECT 55, 0, id, 'FAIL' FROM test WHERE name = 'd';" EXPERIMENT(
 		     2, "auto", "base", "planned", "NULL") ";" EXPERIMENT_TEST(2,
 		     "b") ";" EXPERIMENT_TEST(2, "c") ";" /* has passed: it is not red */
 	    EXPERIMENT(3, "stress", "head", "started", "NULL") ";" EXPERIMENT_TEST(3, "d");
@@ -399,6 +404,10 @@ static void a_change_shows_its_experiments(void **state)
 	assert_int_equal(job.job->experiment.side, EXPERIMENT_HEAD);
 	assert_string_equal(job.job->experiment.explained_sha, HEAD_A);
 	assert_int_equal(job.job->number, 1); /* of the pull request that it explains */
+	/* its red tests are evidence: none of them has an attribution */
+	assert_int_equal(job.job->n_tests, 1);
+	assert_int_equal(job.job->tests[0].status, TEST_FAIL);
+	assert_int_equal(job.job->attributions[0], N_ATTRIBUTIONS);
 	job_detail_free(job.job);
 	ASK_OK(store_get_job, &first);
 	assert_int_equal(first.job->experiment.id, 0);
