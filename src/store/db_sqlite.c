@@ -3,11 +3,11 @@
 #include "store/db_sqlite.h"
 
 #include <assert.h>
-#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"

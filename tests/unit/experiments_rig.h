@@ -143,10 +143,9 @@ static inline void change_sql(const char *sql)
 /* The rules say so of the red cells of a head (the tests' names: LIKE), `at` after T0. */
 static inline void need(const char *head, const char *tests, int bits, int64_t at)
 {
-	struct own_op o = {
-	    .sql = "UPDATE verdict SET needs = ?1 WHERE attribution IS NOT NULL AND"
-		   " change_id IN (SELECT id FROM change WHERE head_sha = ?2)"
-		   " AND test_id IN (SELECT id FROM test WHERE name LIKE ?3)",
+	struct own_op o = {.sql = "UPDATE verdict SET needs = ?1 WHERE attribution IS NOT NULL AND"
+				  " change_id IN (SELECT id FROM change WHERE head_sha = ?2)"
+				  " AND test_id IN (SELECT id FROM test WHERE name LIKE ?3)",
 	    .with = VALUES(V_INT(bits), V_TEXT(head), V_TEXT(tests)),
 	    .head = head,
 	    .cause = CELLS_CHANGE_SETTLED,
