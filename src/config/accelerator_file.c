@@ -205,6 +205,26 @@ static void check_tests(struct reader *r, const struct node *root, const struct 
 				    shown(*pass, value));
 }
 
+static void note_reruns(struct reader *r, const struct node *root, const struct accelerator *a)
+{
+	const struct node *experiments = tree_get(root, "experiments");
+	const struct node *runners = tree_get(root, "runners"), *reruns;
+	bool has_any = false;
+
+	for (size_t i = 0; i < a->n_runners; i++) {
+		if (a->runners[i].reruns == RERUNS_NONE)
+			continue;
+		has_any = true;
+		reruns = tree_get(runners->values[i], "reruns");
+		if (a->level == LEVEL_1)
+			problem_add(r->notes, r->file, reruns->line,
+			    "reruns has no effect at level L1: experiments begin at L2");
+	}
+	if (experiments && !has_any)
+		problem_add(r->notes, r->file, experiments->line,
+		    "experiments has no effect: no runner has reruns: tests or reruns: whole");
+}
+
 void accelerator_file_read(struct reader *r, const struct node *root, struct accelerator_file *ret)
 {
 	const struct node *name = tree_get(root, "name");
@@ -221,6 +241,8 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 		if (**login == '@')
 			memmove(*login, *login + 1, strlen(*login));
 	check_tests(r, root, a);
+	if (r->notes)
+		note_reruns(r, root, a);
 }
 
 void accelerator_file_release(struct accelerator_file *f)

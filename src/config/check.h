@@ -11,11 +11,15 @@
 #include "config/network.h"
 #include "config/problems.h"
 
+struct mapping;
+
 /* Who reads which file, and what it may reach. */
 struct reader {
 	const char *file; /* for messages */
 	struct problems *problems;
-	const char *path;                   /* of the map being read; for messages */
+	struct problems *notes;     /* what is right but has no effect; NULL: not asked for */
+	const char *path;           /* of the map being read; for messages */
+	const struct mapping *root; /* the file's outermost map, once reading has begun */
 	const struct network_list *allowed; /* outgoing.allow_networks; NULL: none */
 };
 

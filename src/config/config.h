@@ -9,12 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/private_key.h"
 #include "base/secret.h"
+#include "config/problems.h"
 #include "model/accelerator.h"
 #include "model/promotion.h"
 
@@ -102,12 +104,13 @@ struct config {
 	/* files with secrets that every user of the machine can read or change: no mistake, but to
 	 * be warned about; NULL-terminated, NULL: none */
 	char **exposed_files;
+	struct problems notes; /* what is right but has no effect: no mistake, but worth a look */
 };
 
 /* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and
  * appends to `messages` every one found, a line each: "file:line: what is wrong". On 0,
  * *ret is a snapshot with one reference. It is right or refused; the only
- * warning is `exposed_files`. */
+ * warnings are `exposed_files` and `notes`. */
 int config_load(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
 /* Where the files of accelerators.git were checked out: a folder whose name begins with the commit.
@@ -122,6 +125,9 @@ int config_load_with(const char *path, const struct registry_files *files, struc
     struct buf *messages) MUST_CHECK;
 /* False while accelerators.git is set and nothing of it could be read yet. */
 bool config_is_registry_loaded(const struct config *c);
+
+/* "warning: FILE: …" for each of exposed_files, "note: file:line: …" for each of notes; a line each. */
+void config_print_warnings(const struct config *c, FILE *out);
 
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c); /* NULL is fine; wipes secrets */

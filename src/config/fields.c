@@ -33,12 +33,46 @@ bool want_text(struct reader *r, const struct field *f, const struct node *v)
 	return false;
 }
 
+/* The map at or below m that has this key; *n counts them. */
+static const struct mapping *find_home(const struct mapping *m, const char *key, int *n)
+{
+	const struct mapping *home = NULL, *inner;
+
+	for (const struct field *f = m->fields; f->key; f++) {
+		inner = f->map ? find_home(f->map, key, n) : NULL;
+		if (inner)
+			home = inner;
+		if (str_eq(f->key, key)) {
+			home = m;
+			(*n)++;
+		}
+	}
+	return home;
+}
+
+/* A key that stands in the wrong map. False: no map has it, or several have. */
+static bool refuse_misplaced(struct reader *r, const struct mapping *m, const struct node *key)
+{
+	char written[SHOWN_BYTES];
+	int n = 0;
+	const struct mapping *home = find_home(r->root, key->text, &n);
+
+	if (n != 1)
+		return false;
+	problem_add(r->problems, r->file, key->line, "unknown key %s%s%s; it belongs %s%s",
+	    shown(key->text, written), *m->path ? " in " : "", m->path,
+	    *home->path ? "in " : "at the top of the file", home->path);
+	return true;
+}
+
 static void refuse_unknown(struct reader *r, const struct mapping *m, const struct node *key)
 {
 	const char *known[KEYS_MAX + 1] = {NULL}, *near, *far;
 	char written[SHOWN_BYTES];
 	size_t n = 0;
 
+	if (refuse_misplaced(r, m, key))
+		return;
 	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
 		known[n++] = f->key;
 	near = str_nearest(key->text, known);
@@ -88,6 +122,8 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 		return;
 	}
 	r->path = m->path;
+	if (!r->root)
+		r->root = m;
 	for (size_t i = 0; i < v->n; i++) {
 		const struct field *f = find_field(m, v->keys[i]->text);
 

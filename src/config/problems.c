@@ -8,9 +8,14 @@
 
 enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
 
+size_t problems_n_kept(const struct problems *p)
+{
+	return p->n < PROBLEMS_MAX ? p->n : PROBLEMS_MAX;
+}
+
 void problems_release(struct problems *p)
 {
-	for (size_t i = 0; i < p->n && i < PROBLEMS_MAX; i++) {
+	for (size_t i = 0; i < problems_n_kept(p); i++) {
 		free(p->all[i].file);
 		free(p->all[i].text);
 	}
@@ -62,7 +67,7 @@ static void sort(struct problem *all, size_t n)
 
 void problems_print(struct problems *p, struct buf *out)
 {
-	size_t n = p->n < PROBLEMS_MAX ? p->n : PROBLEMS_MAX;
+	size_t n = problems_n_kept(p);
 
 	sort(p->all, n);
 	for (size_t i = 0; i < n; i++)

@@ -23,6 +23,8 @@ void problems_release(struct problems *p);
 /* The file and line where it is, and what is wrong: one line, in which what nobody can see (base/escape.h)
  * is U+FFFD. */
 void problem_add(struct problems *p, const char *file, int line, const char *fmt, ...) PRINTF(4, 5);
+/* How many of them stand in `all`. */
+size_t problems_n_kept(const struct problems *p);
 /* Appends "file:line: text\n" for each, sorted; equal places keep their order. */
 void problems_print(struct problems *p, struct buf *out);
 

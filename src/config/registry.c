@@ -82,6 +82,7 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 {
 	struct reader r = {.file = named,
 	    .problems = g->problems,
+	    .notes = &g->main->c.notes,
 	    .path = "",
 	    .allowed = &g->main->allow_networks};
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);

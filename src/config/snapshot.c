@@ -9,6 +9,7 @@
 #include "base/strv.h"
 #include "config/fields.h"
 #include "config/oidc.h"
+#include "config/source.h"
 
 struct snapshot {
 	struct config c;
@@ -31,6 +32,15 @@ struct config *config_ref(struct config *c)
 	return c;
 }
 
+void config_print_warnings(const struct config *c, FILE *out)
+{
+	for (char **file = c->exposed_files; file && *file; file++)
+		fprintf(out, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
+	for (size_t i = 0; i < problems_n_kept(&c->notes); i++)
+		fprintf(out, "note: %s:%d: %s\n", c->notes.all[i].file, c->notes.all[i].line,
+		    c->notes.all[i].text);
+}
+
 static void release_texts(struct config *c)
 {
 	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store,
@@ -46,6 +56,7 @@ static void release_texts(struct config *c)
 	strv_free(c->required_suites);
 	strv_free(c->required_must_pass);
 	strv_free(c->exposed_files);
+	problems_release(&c->notes);
 }
 
 void config_release(struct config *c)

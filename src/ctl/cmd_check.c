@@ -49,6 +49,15 @@ static void print_json(const struct config *config, const char *messages)
 		json_set_str(one, "text", EXPOSED_FILE_TEXT);
 		json_array_append_new(warnings, one);
 	}
+	for (size_t i = 0; config && i < problems_n_kept(&config->notes); i++) {
+		const struct problem *note = &config->notes.all[i];
+
+		one = json_object();
+		json_set_str(one, "file", note->file);
+		json_set_int(one, "line", note->line);
+		json_set_str(one, "text", note->text);
+		json_array_append_new(warnings, one);
+	}
 	json_object_set_new(o, "problems", problems);
 	json_object_set_new(o, "warnings", warnings);
 	(void)server_print_json(o);
@@ -57,14 +66,14 @@ static void print_json(const struct config *config, const char *messages)
 static void print_text(const struct ctl *ctl, const struct config *config, const char *messages)
 {
 	fputs(messages, stdout);
-	for (char **file = config ? config->exposed_files : NULL; file && *file; file++)
-		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
-	if (config)
+	if (config) {
+		config_print_warnings(config, stderr);
 		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path,
 		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s",
 		    config->accelerators_git_url ? ", without those of accelerators.git: outpostd "
 						   "--check reads what it fetched last"
 						 : "");
+	}
 }
 
 int cmd_check(const struct ctl *ctl, int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "daemon/check.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "config/source.h"
 #include "http/server.h"
@@ -61,11 +62,18 @@ static void tell_ok(const char *path, const struct config *c)
 	fprintf(stderr, "\n");
 }
 
-void daemon_log_exposed(const struct config *c)
+void daemon_log_warnings(const struct config *c)
 {
 	for (char **file = c->exposed_files; file && *file; file++)
 		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
 		    LOG_S("why", EXPOSED_FILE_TEXT));
+	for (size_t i = 0; i < problems_n_kept(&c->notes); i++) {
+		char *at = xasprintf("%s:%d", c->notes.all[i].file, c->notes.all[i].line);
+
+		log_event(
+		    LOG_INFO, "config_note", LOG_S("at", at), LOG_S("why", c->notes.all[i].text));
+		free(at);
+	}
 }
 
 int daemon_check(const char *config_path)
@@ -75,10 +83,10 @@ int daemon_check(const char *config_path)
 	int rc = daemon_load_first_config(config_path, &config, &messages);
 
 	fputs(buf_str(&messages), stdout);
-	for (char **file = rc ? NULL : config->exposed_files; file && *file; file++)
-		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
-	if (!rc)
+	if (!rc) {
+		config_print_warnings(config, stderr);
 		tell_ok(config_path, config);
+	}
 	config_unref(config);
 	buf_release(&messages);
 	return rc ? 1 : 0;

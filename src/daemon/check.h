@@ -5,8 +5,9 @@
 #include "base/buf.h"
 #include "config/config.h"
 
-/* A line in the log for each file of the configuration that should be readable for fewer users. */
-void daemon_log_exposed(const struct config *c);
+/* A line in the log for each file of the configuration that should be readable for fewer users, and for each key that
+ * has no effect. */
+void daemon_log_warnings(const struct config *c);
 /* config_load_with() plus what only higher layers can tell: that the TLS pair is one. Messages
  * as there. Blocking: before the loop, or in the pool. */
 int daemon_load_config(const char *path, const struct registry_files *files, struct config **ret,

@@ -101,7 +101,7 @@ static int load_first_config(struct daemon *d)
 		if (!secret_memory_is_locked())
 			log_event(LOG_WARN, "secrets_not_locked",
 			    LOG_S("why", "RLIMIT_MEMLOCK is too small: keys may reach swap"));
-		daemon_log_exposed(d->config);
+		daemon_log_warnings(d->config);
 	}
 	return rc;
 }

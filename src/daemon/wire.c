@@ -247,7 +247,7 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	d->config = config;
 	d->config_loaded_wall_ms = clock_wall_ms();
 	log_setup(config->log_level, config->log_format);
-	daemon_log_exposed(config);
+	daemon_log_warnings(config);
 	intake_configure(d->intake, config);
 	runners_configure(d->runners, config);
 	dispatch_configure(d->dispatch, config);

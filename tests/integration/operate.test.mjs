@@ -69,6 +69,21 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.deepEqual(await json('check'), { ok: true, accelerators: 1, problems: [], warnings: [] });
   });
 
+  test('check notes keys that have no effect, and a reload logs them', async () => {
+    const file = path.join(outpost.dir, 'accelerators.d', 'idle.yml');
+    await fs.writeFile(file, 'name: idle\ntitle: Idle\nlevel: L2\nexperiments: {tests: 5}\nrunners: [{name: farm, pull: {}}]\n');
+    const text = 'experiments has no effect: no runner has reruns: tests or reruns: whole';
+    for (const { code, stdout, stderr } of [await outpost.ctl('check'), await outpost.check()]) {
+      assert.deepEqual([code, stdout], [0, '']);
+      assert.ok(stderr.includes(`note: ${file}:4: ${text}\n`), stderr);
+    }
+    assert.deepEqual((await json('check')).warnings, [{ file, line: 4, text }]);
+    await outpost.reload();
+    await until(() => outpost.log.some(({ fields }) => fields.ev === 'config_note' && fields.at === `${file}:4` && fields.why === text), { what: 'the note is logged' });
+    await fs.rm(file);
+    await outpost.reload();
+  });
+
   test('status, deliveries, dispatches: for people and for programs', async () => {
     const status = await json('status');
     assert.equal(status.upstream, UPSTREAM);

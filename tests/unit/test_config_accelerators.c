@@ -206,6 +206,48 @@ static void test_hosted_in_infra(void **state)
 	config_unref(c);
 }
 
+/* Keys that are right and have no effect. */
+static void test_notes(void **state)
+{
+	static const struct {
+		const char *text, *expected; /* the file; what is noted: "LINE: TEXT", or "" */
+	} cases[] = {
+	    {HEAD RUNNER, ""},
+	    {HEAD RUNNER "experiments: {tests: 5}\n",
+		"5: experiments has no effect: no runner has reruns: tests or reruns: whole"},
+	    {HEAD "experiments: {}\nrunners:\n  - {name: ci, reruns: none, pull: {}}\n",
+		"4: experiments has no effect: no runner has reruns: tests or reruns: whole"},
+	    {HEAD "experiments: {tests: 5}\n"
+		  "runners:\n"
+		  "  - {name: ci, github: {repository: o/r}}\n"
+		  "  - {name: farm, reruns: whole, pull: {}}\n",
+		""},
+	    {"name: npu\ntitle: NPU\nlevel: L1\n"
+	     "runners:\n"
+	     "  - name: farm\n"
+	     "    pull: {}\n"
+	     "    reruns: tests\n",
+		"7: reruns has no effect at level L1: experiments begin at L2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct config *c;
+		char *said;
+
+		folder_write("a.d/npu.yml", cases[i].text);
+		c = folder_load();
+		said = c->notes.n ? xasprintf("%d: %s", c->notes.all[0].line, c->notes.all[0].text)
+				  : xstrdup("");
+		assert_string_equal(said, cases[i].expected);
+		assert_in_range(c->notes.n, 0, 1);
+		if (c->notes.n)
+			assert_string_equal(c->notes.all[0].file, "a.d/npu.yml");
+		free(said);
+		config_unref(c);
+	}
+}
+
 /* What follows HEAD and RUNNER in a.d/npu.yml (from line 5), and what is said. */
 static const struct {
 	const char *more, *expected;
@@ -251,6 +293,13 @@ static const struct {
     {"experiments: {share: [10%]}\n",
 	"a.d/npu.yml:5: experiments.share must be a percentage from 0% to 100%, such as 10% or "
 	"2.5%, not a list\n"},
+    /* a key of another map: the message says where it belongs */
+    {"reruns: tests\n", "a.d/npu.yml:5: unknown key \"reruns\"; it belongs in runners\n"},
+    {"experiments: {reruns: tests}\n",
+	"a.d/npu.yml:5: unknown key \"reruns\" in experiments; it belongs in runners\n"},
+    {"per_head: 1\n", "a.d/npu.yml:5: unknown key \"per_head\"; it belongs in experiments\n"},
+    {"experiments: {oncall: [a]}\n", "a.d/npu.yml:5: unknown key \"oncall\" in experiments; it "
+				     "belongs at the top of the file\n"},
     {"platform: x\n", "a.d/npu.yml:5: platform must be a map, not \"x\"\n"},
     {"runners: []\n", "a.d/npu.yml:5: key \"runners\" is here twice; the first is in line 4\n"},
 };
@@ -522,6 +571,7 @@ int main(void)
 	    T(test_shares),
 	    T(test_triggers_as_words),
 	    T(test_hosted_in_infra),
+	    T(test_notes),
 	    T(test_wrong),
 	    T(test_wrong_runners),
 	    T(test_no_path_leads_out),
