@@ -24,6 +24,7 @@ struct experiment_result {
 	struct failure_mark mark;
 	int64_t job_id;
 	char *job_name;
+	bool is_of_known_job; /* the test runs in a job of this name here, too */
 };
 struct experiment_results {
 	struct experiment_result *at;
@@ -47,13 +48,21 @@ static void take_result(
 	*result = (struct experiment_result){.cell = i,
 	    .status = test_status_parse(rows_text(r, 1)),
 	    .job_id = rows_int(r, 4),
-	    .job_name = rows_dup(r, 5)};
+	    .job_name = rows_dup(r, 5),
+	    .is_of_known_job = rows_int(r, 6)};
 	text.suite = c->cells[i].suite;
 	text.test = c->cells[i].test;
 	text.dtype = c->cells[i].dtype;
 	if (attribution_applies(result->status))
 		result->mark = failure_mark(result->status, &text);
 }
+
+/* A job of the change itself with the name of the experiment's job j, in which test t has a result. */
+#define HAS_JOB_HERE                                                                               \
+	"EXISTS (SELECT 1 FROM job o CROSS JOIN result s ON s.job_id = o.id"                       \
+	" AND s.test_id = t.test_id AND s.status <> 'SKIP' WHERE o.change_id = ?5"                 \
+	" AND o.accelerator = ?2 AND o.runner = ?6 AND o.name = j.name AND o.is_current = 1"       \
+	" AND o.digest IS NOT NULL)"
 
 /* Only of the tests that it was asked for. On the head in the attempts that count; on the base in all, because
  * a test that was green there in one of them excuses nothing. */
@@ -62,20 +71,20 @@ static struct experiment_results read_results(
 {
 	struct experiment_results l = {.n = 0};
 	struct rows *r = db_rows(c->d,
-	    "SELECT t.test_id, r.status, r.message, r.trace, j.id, j.name FROM job j CROSS JOIN "
-	    "experiment_test t"
+	    "SELECT t.test_id, r.status, r.message, r.trace, j.id, j.name, " HAS_JOB_HERE
+	    " FROM job j CROSS JOIN experiment_test t"
 	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = t.test_id WHERE j.change_id = "
 	    "?1"
 	    " AND j.accelerator = ?2 AND (j.is_current = 1 OR ?4) AND j.status = 'completed'"
 	    " AND j.digest IS NOT NULL AND t.experiment_id = ?3"
 	    /* a job that has no tests is one itself */
-	    " UNION ALL SELECT v.test_id, v.status, v.message, NULL, v.job_id, j.name FROM "
+	    " UNION ALL SELECT v.test_id, v.status, v.message, NULL, v.job_id, j.name, 0 FROM "
 	    "experiment_test t"
 	    " CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = "
 	    "t.test_id"
 	    " CROSS JOIN job j ON j.id = v.job_id AND j.n_tests = 0 WHERE t.experiment_id = ?3",
 	    V_INT(e->run_change_id), V_TEXT(c->accelerator), V_INT(e->id),
-	    V_INT(e->side == EXPERIMENT_BASE));
+	    V_INT(e->side == EXPERIMENT_BASE), V_INT(c->change_id), V_TEXT(e->runner));
 
 	while (rows_next(r))
 		take_result(c, r, &l);
@@ -89,39 +98,42 @@ static void results_release(struct experiment_results *l)
 	free(l->at);
 }
 
-/* In how many of the jobs that count the test has a result here. */
-static int64_t count_jobs(const struct attribution_case *c, int64_t test_id)
+/* In how many of the runner's jobs that count the test has a result here. */
+static int64_t count_jobs(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
 	    "SELECT COUNT(DISTINCT j.id) FROM job j CROSS JOIN result r ON r.job_id = j.id AND "
 	    "r.test_id = ?3"
 	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = "
 	    "'completed'"
-	    " AND j.digest IS NOT NULL AND r.status <> 'SKIP'",
-	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id));
+	    " AND j.digest IS NOT NULL AND r.status <> 'SKIP' AND j.runner = ?4",
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id), V_TEXT(runner));
 }
 
-/* All of its jobs that have the test have to agree, and the one of the failed job's name has to be among them. A vendor
- * may have run it in a job of another name only: that counts if the test runs in no other job here. False: it proves
- * nothing for this failure. */
+/* The results in jobs of the failed job's name, and in jobs whose names are new, because these may stand for it, have to
+ * agree. One in another job that has the test here as well speaks of that job. A vendor may have run the test in a job of
+ * another name only: that counts if it runs in no other job of this runner here. False: it proves nothing for this
+ * failure. */
 static bool see(
     const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
 {
+	const struct job_name *job = &c->jobs[f->job];
 	bool has_name = false, has_outcome = false; /* of the job with that name */
 
 	f->seen = (struct seen){.has_red = false};
 	for (size_t i = 0; i < l->n; i++) {
-		if (l->at[i].cell != f->cell)
+		bool is_own = str_eq(l->at[i].job_name, job->name);
+
+		if (l->at[i].cell != f->cell || (!is_own && l->at[i].is_of_known_job))
 			continue;
 		attribution_see(f, l->at[i].status, &l->at[i].mark, l->at[i].job_id);
-		if (!str_eq(l->at[i].job_name, c->jobs[f->job].name))
-			continue;
-		has_name = true;
-		has_outcome |= l->at[i].status == TEST_PASS || attribution_applies(l->at[i].status);
+		has_name |= is_own;
+		has_outcome |= is_own && (l->at[i].status == TEST_PASS ||
+					     attribution_applies(l->at[i].status));
 	}
 	if (f->seen.has_red == f->seen.has_pass)
 		return false;
-	return has_name ? has_outcome : count_jobs(c, f->test_id) <= 1;
+	return has_name ? has_outcome : count_jobs(c, job->runner, f->test_id) <= 1;
 }
 
 static void note_on_head(const struct experiment *e, struct red_failure *f)

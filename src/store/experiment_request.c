@@ -1,7 +1,7 @@
 /* What a runner is asked for, as its dispatch carries it. */
 #include "base/alloc.h"
 #include "base/strv.h"
-#include "store/experiments.h"
+#include "store/experiment_rows.h"
 #include "store/stored_change.h"
 
 enum { REQUEST_JOBS_MAX = 20 };
@@ -39,11 +39,10 @@ static void read_jobs(struct db *d, struct experiment_request *q, int64_t explai
 	    "SELECT j.name, j.environment FROM experiment e CROSS JOIN job j ON j.change_id = ?2"
 	    " AND j.accelerator = e.accelerator AND j.is_current = 1 WHERE e.id = ?1"
 	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
-	    "  AND (EXISTS (SELECT 1 FROM result x WHERE x.job_id = j.id"
-	    "   AND x.test_id = t.test_id AND x.status IN ('FAIL', 'ERROR'))"
-	    "  OR EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = ?2"
-	    "   AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
-	    "   AND v.job_id = j.id))) ORDER BY j.id LIMIT ?3",
+	    "  AND " TEST_IS_RED_IN_JOB("t.test_id",
+		"(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"
+		" AND v.accelerator = e.accelerator AND v.test_id = t.test_id)") ") ORDER BY j.id "
+										 "LIMIT ?3",
 	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
 
 	while (rows_next(r)) {

@@ -119,3 +119,58 @@ void experiment_end(
 	if (e->command_id)
 		stress_answer(d, e->command_id, now_ms);
 }
+
+/* ---- who may be asked ---- */
+
+/* A dispatch that was let in, is the newest of its runner and was not called off, and whose runner takes experiments.
+ * A release that was taken back counts no longer, and a round that waits for a release holds the head, too. */
+#define ELIGIBLE                                                                                   \
+	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                               \
+	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"              \
+	" CROSS JOIN accelerator a ON a.name = x.accelerator"                                      \
+	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"                      \
+	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
+	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS          \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
+	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
+
+struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT x.id, x.runner, x.state IN ('done', 'expired', 'failed'), r.reruns = 'tests',"
+	    " x.finish_ms, a.experiment_tests, a.experiment_per_head, c.head_sha,"
+	    " c.merge_base_sha" ELIGIBLE " ORDER BY x.runner",
+	    V_INT(change_id), V_TEXT(accelerator));
+	struct rerunner *list = NULL;
+
+	*n = 0;
+	while (rows_next(r)) {
+		struct rerunner *u;
+
+		list = xrealloc(list, (*n + 1) * sizeof(*list));
+		u = &list[(*n)++];
+		*u = (struct rerunner){
+		    .dispatch_id = rows_dup(r, 0),
+		    .runner = rows_dup(r, 1),
+		    .has_ended = rows_int(r, 2),
+		    .is_by_test = rows_int(r, 3),
+		    .finish_ms = rows_int(r, 4) > 0 ? rows_int(r, 4) : DEFAULT_FINISH_MS,
+		    .n_tests_max = rows_int(r, 5),
+		    .n_rounds_max = rows_int(r, 6),
+		    .sha = {[EXPERIMENT_HEAD] = rows_dup(r, 7), [EXPERIMENT_BASE] = rows_dup(r, 8)},
+		};
+	}
+	return list;
+}
+
+void rerunners_release(struct rerunner *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].dispatch_id);
+		free(list[i].runner);
+		free(list[i].sha[EXPERIMENT_HEAD]);
+		free(list[i].sha[EXPERIMENT_BASE]);
+	}
+	free(list);
+}

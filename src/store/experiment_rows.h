@@ -30,6 +30,11 @@ struct experiment_list {
 struct experiment_list experiments_take(struct rows *r);
 void experiment_list_release(struct experiment_list *l);
 
+/* A test is red in job j: by a result, or as the job itself, for which a cell (`cell_job`) stands. */
+#define TEST_IS_RED_IN_JOB(test, cell_job)                                                         \
+	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x"                  \
+	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
+
 /* A planned one. Its id. */
 int64_t experiment_insert(
     struct db *d, const struct experiment *e, const int64_t *tests, size_t n, int64_t now_ms);

@@ -78,61 +78,6 @@ int experiments_call_off(
 	return n;
 }
 
-/* ---- who may be asked ---- */
-
-/* A dispatch that was let in, is the newest of its runner and was not called off, and whose runner takes experiments.
- * A release that was taken back counts no longer, and a round that waits for a release holds the head, too. */
-#define ELIGIBLE                                                                                   \
-	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                               \
-	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"              \
-	" CROSS JOIN accelerator a ON a.name = x.accelerator"                                      \
-	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"                      \
-	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
-	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
-	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS          \
-	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
-	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
-
-struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT x.id, x.runner, x.state IN ('done', 'expired', 'failed'), r.reruns = 'tests',"
-	    " x.finish_ms, a.experiment_tests, a.experiment_per_head, c.head_sha,"
-	    " c.merge_base_sha" ELIGIBLE " ORDER BY x.runner",
-	    V_INT(change_id), V_TEXT(accelerator));
-	struct rerunner *list = NULL;
-
-	*n = 0;
-	while (rows_next(r)) {
-		struct rerunner *u;
-
-		list = xrealloc(list, (*n + 1) * sizeof(*list));
-		u = &list[(*n)++];
-		*u = (struct rerunner){
-		    .dispatch_id = rows_dup(r, 0),
-		    .runner = rows_dup(r, 1),
-		    .has_ended = rows_int(r, 2),
-		    .is_by_test = rows_int(r, 3),
-		    .finish_ms = rows_int(r, 4) > 0 ? rows_int(r, 4) : DEFAULT_FINISH_MS,
-		    .n_tests_max = rows_int(r, 5),
-		    .n_rounds_max = rows_int(r, 6),
-		    .sha = {[EXPERIMENT_HEAD] = rows_dup(r, 7), [EXPERIMENT_BASE] = rows_dup(r, 8)},
-		};
-	}
-	return list;
-}
-
-void rerunners_release(struct rerunner *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].dispatch_id);
-		free(list[i].runner);
-		free(list[i].sha[EXPERIMENT_HEAD]);
-		free(list[i].sha[EXPERIMENT_BASE]);
-	}
-	free(list);
-}
-
 /* ---- which tests ---- */
 
 struct review {
@@ -142,22 +87,6 @@ struct review {
 	int64_t now_ms;
 	bool has_moved;
 };
-
-/* What its tests' cells in other changes show: it failed or passed on this merge base for this runner, or is about to.
- * An outcome that is known is used again, and two changes do not run one test on one commit at the same time. */
-static bool is_known_on_base(const struct review *v, const struct rerunner *u, int64_t test_id)
-{
-	return db_has(v->d,
-	    "SELECT 1 FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
-	    " AND t.test_id = ?4 WHERE e.accelerator = ?1 AND e.sha = ?2 AND e.side = 'base'"
-	    " AND e.runner = ?5"
-	    " AND ((e.state = 'done' AND EXISTS (SELECT 1 FROM verdict v"
-	    "   WHERE v.change_id = e.run_change_id AND v.accelerator = e.accelerator"
-	    "   AND v.test_id = t.test_id AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE')))"
-	    "  OR (e." EXPERIMENT_IS_OPEN " AND e.change_id <> ?3 AND e.cause = 'auto')) LIMIT 1",
-	    V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(v->change_id),
-	    V_INT(test_id), V_TEXT(u->runner));
-}
 
 struct wanted {
 	int64_t *tests[N_EXPERIMENT_SIDES];
@@ -170,25 +99,62 @@ static void want(struct wanted *w, enum experiment_side side, int64_t test_id)
 	w->tests[side][w->n[side]++] = test_id;
 }
 
-/* The cells that a run of this runner may decide: they come from a report of the dispatch. The cell that stands for a
- * whole job is no test that one could name to a runner that takes names. */
+/* The red cells v whose test is red in a job j of the dispatch, too: its runner may decide them. The cell that stands for
+ * a whole job is no test that one could name to a runner that takes names. */
+#define RED_JOBS                                                                                   \
+	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
+	" AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"                       \
+	" AND " TEST_IS_RED_IN_JOB(                                                                \
+	    "v.test_id", "v.job_id") " AND NOT (?5 AND t.suite = j.workflow AND t.name = j.name)"
 #define UNDECIDED                                                                                  \
-	" FROM verdict v CROSS JOIN job j ON j.id = v.job_id CROSS JOIN test t ON t.id = "         \
-	"v.test_id"                                                                                \
+	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                    \
 	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
-	" AND v.needs <> 0 AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"      \
-	" AND NOT (?5 AND t.suite = j.workflow AND t.name = j.name)"
+	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
+#define UNDECIDED_OF(v, u)                                                                         \
+	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id),                 \
+	    V_TEXT((u)->runner), V_INT((u)->is_by_test)
+
+/* An experiment b on the merge base showed what the test does in job j, or in a job whose name is new here and may stand
+ * for any. It may explain another change. */
+#define IS_KNOWN_ON_BASE                                                                           \
+	"EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test q"                          \
+	" ON q.experiment_id = e.id AND q.test_id = v.test_id"                                     \
+	" CROSS JOIN job b ON b.change_id = e.run_change_id AND b.accelerator = e.accelerator"     \
+	" WHERE e.accelerator = ?2 AND e.sha = ?7 AND e.side = 'base' AND e.runner = ?4"           \
+	" AND e.state = 'done' AND (b.name = j.name OR NOT EXISTS (SELECT 1 FROM job o"            \
+	"  WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?4 AND o.is_current = 1"   \
+	"  AND o.name = b.name)) AND (EXISTS (SELECT 1 FROM result s WHERE s.job_id = b.id"        \
+	"   AND s.test_id = v.test_id AND s.status IN ('PASS', 'FAIL', 'ERROR'))"                  \
+	"  OR (b.n_tests = 0 AND EXISTS (SELECT 1 FROM verdict s WHERE s.change_id = b.change_id"  \
+	"   AND s.accelerator = ?2 AND s.test_id = v.test_id AND s.job_id = b.id"                  \
+	"   AND s.status IN ('PASS', 'FAIL', 'ERROR', 'DONE')))))"
+
+/* An outcome on the merge base is used again, and two changes do not run one test there at the same time. */
+static bool is_known_on_base(const struct review *v, const struct rerunner *u, int64_t test_id)
+{
+	return !db_has(v->d,
+		   "SELECT 1 FROM verdict v CROSS JOIN test t ON t.id = v.test_id"
+		   " WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = ?6"
+		   " AND EXISTS (SELECT 1" RED_JOBS " AND NOT " IS_KNOWN_ON_BASE ")",
+		   UNDECIDED_OF(v, u), V_INT(test_id), V_TEXT(u->sha[EXPERIMENT_BASE])) ||
+	       db_has(v->d,
+		   "SELECT 1 FROM experiment e CROSS JOIN experiment_test t"
+		   " ON t.experiment_id = e.id AND t.test_id = ?4 WHERE e.accelerator = ?1"
+		   " AND e.sha = ?2 AND e.side = 'base' AND e.runner = ?5 AND e.change_id <> ?3"
+		   " AND e." EXPERIMENT_IS_OPEN " AND e.cause = 'auto' LIMIT 1",
+		   V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(v->change_id),
+		   V_INT(test_id), V_TEXT(u->runner));
+}
 
 static struct wanted wanted_of(const struct review *v, const struct rerunner *u)
 {
 	struct wanted w = {.n = {0}};
-	int64_t n_both = db_int(v->d, 0, "SELECT COUNT(*)" UNDECIDED " AND v.needs = 3",
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
-	    V_INT(u->is_by_test));
+	int64_t n_both =
+	    db_int(v->d, 0, "SELECT COUNT(*) FROM (SELECT 1" UNDECIDED " AND v.needs = 3 LIMIT ?6)",
+		UNDECIDED_OF(v, u), V_INT(BOTH_SIDES_MAX + 1));
 	struct rows *r =
 	    db_rows(v->d, "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.test_id LIMIT ?6",
-		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id),
-		V_TEXT(u->runner), V_INT(u->is_by_test), V_INT(CELLS_MAX));
+		UNDECIDED_OF(v, u), V_INT(CELLS_MAX));
 
 	while (rows_next(r)) {
 		int64_t test_id = rows_int(r, 0), needs = rows_int(r, 1);

@@ -189,38 +189,44 @@ static bool is_first_run(struct db *d, const struct experiment *e)
 	    V_TEXT(e->accelerator));
 }
 
-/* Experiments of the other side that were reported with the same run. Which of the two it was cannot be known. The
- * outcome on a merge base may be that of another change's experiment. */
+/* Experiments that were reported with the same run: of the other commit, because which of the two it tested cannot be known, or
+ * an earlier one of the same commit, because one run counts once. The outcome on a merge base is shared, so the other one
+ * may be of another change. */
 static struct experiment_list twins_of(struct db *d, const struct experiment *e)
 {
 	return experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.id IN"
 	    "  (SELECT id FROM experiment WHERE change_id = ?2 AND accelerator = ?3"
 	    "   UNION SELECT id FROM experiment WHERE accelerator = ?3 AND side = 'base'"
-	    "   AND sha = (SELECT merge_base_sha FROM change WHERE id = ?2))"
-	    " AND o.runner = ?4 AND o.side <> ?5 AND o.run_change_id IS NOT NULL AND EXISTS"
+	    "   AND sha = (SELECT merge_base_sha FROM change WHERE id = ?2)"
+	    "   UNION SELECT h.id FROM change own CROSS JOIN change c"
+	    "   ON c.repository_key = own.repository_key AND c.merge_base_sha = ?6"
+	    "   CROSS JOIN experiment h ON h.change_id = c.id AND h.accelerator = ?3"
+	    "   AND h.side = 'head' WHERE own.id = ?2 AND ?5 = 'base')"
+	    " AND o.runner = ?4 AND (o.side <> ?5 OR o.sha <> ?6 OR (o.change_id = ?2 AND o.id < "
+	    "?7))"
+	    " AND o.run_change_id IS NOT NULL AND EXISTS"
 	    "  (SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = o.run_change_id"
 	    "   AND b.digest IS NOT NULL WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
 	    "   AND (" SAME_ARTIFACT " OR (" SAME_JOB ")))",
 	    V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
-	    V_TEXT(experiment_side_name(e->side))));
+	    V_TEXT(experiment_side_name(e->side)), V_TEXT(e->sha), V_INT(e->id)));
 }
 
 static const char TOLD_TWICE[] = "the same run was reported for the head and for the merge base";
+static const char TOLD_BEFORE[] = "the same run was reported for an earlier experiment";
 
-/* Whether any is there. Those that counted as proof until now count no longer. */
-static bool void_twins(struct db *d, const struct experiment *e, int64_t now_ms)
+static bool is_of_commit(const struct experiment *twin, const struct experiment *e)
 {
-	struct experiment_list l = twins_of(d, e);
-	bool has_any = l.n > 0;
+	return twin->side == e->side && strcmp(twin->sha, e->sha) == 0;
+}
 
-	for (size_t i = 0; i < l.n; i++)
-		if (strcmp(l.at[i].state, "done") == 0) {
-			experiment_end(d, &l.at[i], "void", TOLD_TWICE, now_ms);
-			experiment_sharers_due(d, &l.at[i], now_ms);
-		}
-	experiment_list_release(&l);
-	return has_any;
+static const char *why_twins(const struct experiment_list *twins, const struct experiment *e)
+{
+	for (size_t i = 0; i < twins->n; i++)
+		if (!is_of_commit(&twins->at[i], e))
+			return TOLD_TWICE;
+	return twins->n ? TOLD_BEFORE : NULL;
 }
 
 /* Of `experiment e`. */
@@ -264,18 +270,44 @@ int64_t experiments_without_tests_end(struct db *d, int64_t now_ms)
 }
 
 /* NULL: it proves something. free(). */
-static char *why_void(struct db *d, const struct experiment *e, int64_t now_ms)
+static char *why_void(struct db *d, const struct experiment *e, const struct experiment_list *twins)
 {
+	const char *twice = why_twins(twins, e);
 	char *why;
 
-	if (void_twins(d, e, now_ms))
-		return xstrdup(TOLD_TWICE);
+	if (twice)
+		return xstrdup(twice);
 	if (is_first_run(d, e))
 		return xstrdup("the first run was reported once more");
 	why = why_machine(d, e);
 	if (!why && !has_any_test(d, e))
 		why = xstrdup("none of its tests was reported");
 	return why;
+}
+
+/* Its run is there. Twins that counted as proof until now count no longer, and where they explain other changes, these
+ * are attributed again, too: when all of the experiments have their states. */
+static void conclude(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	struct experiment_list twins = twins_of(d, e);
+	char *why = why_void(d, e, &twins);
+
+	for (size_t i = 0; i < twins.n; i++)
+		if (!is_of_commit(&twins.at[i], e) && strcmp(twins.at[i].state, "done") == 0)
+			experiment_end(d, &twins.at[i], "void", TOLD_TWICE, now_ms);
+	experiment_end(d, e, why ? "void" : "done", why, now_ms);
+	for (size_t i = 0; i < twins.n; i++) {
+		const struct experiment *twin = &twins.at[i];
+
+		if (is_of_commit(twin, e) || strcmp(twin->state, "done") != 0)
+			continue;
+		experiment_sharers_due(d, twin, now_ms);
+		if (twin->change_id != e->change_id)
+			cells_moved(
+			    d, twin->change_id, twin->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	}
+	experiment_list_release(&twins);
+	free(why);
 }
 
 /* ---- its state ----
@@ -338,16 +370,12 @@ static bool find_run(struct db *d, int64_t run_change_id, struct experiment_list
 static bool follow(struct db *d, const struct experiment *e, enum dispatch_state state,
     const char *error, int64_t now_ms)
 {
-	char *why = NULL;
-
 	switch (state) {
 	case DISPATCH_DONE:
 		if (may_get_tests(d, e, now_ms) ||
 		    (waits_for_counterpart(d, e, now_ms) && has_any_test(d, e)))
 			return false;
-		why = why_void(d, e, now_ms);
-		experiment_end(d, e, why ? "void" : "done", why, now_ms);
-		free(why);
+		conclude(d, e, now_ms);
 		return true;
 	case DISPATCH_EXPIRED:
 	case DISPATCH_FAILED:

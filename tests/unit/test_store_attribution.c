@@ -1346,6 +1346,43 @@ static void an_experiments_job_of_another_name(void **state)
 
 /* Evidence counts per job and test: the job of the failure left the test out, so another job's result says nothing of
  * it. */
+/* Each job of a matrix is judged by what the experiment says of that job. */
+static void an_experiment_decides_each_job_by_itself(void **state)
+{
+	static const struct experiment_job RED_IN_ONE[2] = {
+	    {.name = "py310", .message = SPECIFIC}, {.name = "py312"}};
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_job('a', "ci", "py310", 1, SPECIFIC);
+	report_job('a', "ci", "py312", 1, NULL);
+	experiment('a', "base", 'B', "done", "ci", RED_IN_ONE);
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report_job('b', "ci", "py310", 1, SPECIFIC);
+	report_job('b', "ci", "py312", 1, SPECIFIC);
+	ASSERT_CELL('b', "NEW"); /* as py312 is, which is green there */
+}
+
+/* The runner whose run it is has the test in one job only; others do not matter. */
+static void another_runners_job_leaves_no_doubt(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	pull(&(struct pr){
+	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	report_job('a', "ci", "py310", 1, SPECIFIC);
+	report_job('a', "lab", "py310", 1, NULL);
+	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "again"}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "FLAKY");
+}
+
 static void an_experiment_that_skips_the_test_in_its_job_proves_nothing(void **state)
 {
 	static const struct {
@@ -1859,6 +1896,8 @@ int main(void)
 	    TEST(what_an_experiment_does_not_prove),
 	    TEST(an_outcome_counts_after_many_other_experiments),
 	    TEST(an_experiments_job_of_another_name),
+	    TEST(an_experiment_decides_each_job_by_itself),
+	    TEST(another_runners_job_leaves_no_doubt),
 	    TEST(an_experiment_that_skips_the_test_in_its_job_proves_nothing),
 	    TEST(with_experiments_similarity_excuses_nothing),
 	    TEST(without_a_share_no_experiment_is_waited_for),

@@ -204,6 +204,47 @@ static void an_outcome_counts_for_its_own_runner(void **state)
 			   " lab base r1 started [t1]");
 }
 
+/* A cell is the worst of all jobs that have the test, and each of them has to be decided. */
+static void a_test_that_is_red_in_two_runners_runs_again_in_both(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(1, HEAD_A, "lab", NULL, 2 * SECOND);
+	free(rig_send(T0 + 3 * SECOND));
+	id = text_of("SELECT id FROM dispatch WHERE runner = 'lab' AND event_type <> 'experiment'");
+	end_job(&(struct job_end){.dispatch = id, .red = NAMES("t1"), .at = 4 * SECOND});
+	free(id);
+	change_sql("DELETE FROM experiment");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	assert_int_equal(number("SELECT COUNT(DISTINCT runner) FROM experiment"), 2);
+}
+
+static void an_outcome_on_a_merge_base_counts_for_its_own_job(void **state)
+{
+	static const char OF_B[] = "SELECT COUNT(*) FROM experiment e JOIN change c"
+				   " ON c.id = e.change_id WHERE c.head_sha = '" HEAD_B "'";
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE); /* in job `test` */
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 3 * MINUTE);
+	base_is(HEAD_B, BASE);
+	need(HEAD_B, "t1", NEEDS_BASE, 4 * MINUTE);
+	assert_int_equal(number(OF_B), 0);
+	id = first_run_of(HEAD_B);
+	end_job(&(struct job_end){
+	    .dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
+	free(id);
+	change_sql("DELETE FROM experiment WHERE change_id <> 1");
+	need(HEAD_B, "t1", NEEDS_BASE, 6 * MINUTE);
+	assert_int_equal(number(OF_B), 1);
+}
+
 /* ---- how it ends ---- */
 
 static void its_results_are_evidence_and_nothing_else(void **state)
@@ -412,6 +453,70 @@ static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
 	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 4 * MINUTE});
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'void'"), 2);
 	free(id);
+}
+
+/* The pull request whose merge base it was is judged again at once: its excuse is gone. */
+static void a_run_that_is_reported_for_two_pull_requests_excuses_neither(void **state)
+{
+	static const struct {
+		const char *first, *second; /* PR 1 has the base side, PR 2 the head */
+	} ORDERS[] = {{"base", "head"}, {"head", "base"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(ORDERS); i++) {
+		char *ids[2];
+
+		if (i) {
+			experiments_teardown(state);
+			experiments_setup(state);
+		}
+		a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+		a_red_head(2, HEAD_B, "ci", NAMES("t1"), 0);
+		base_is(HEAD_A, BASE);
+		base_is(HEAD_B, BASE);
+		change_sql("UPDATE verdict SET attribution = NULL WHERE change_id = 2");
+		need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+		change_sql("UPDATE verdict SET attribution = 'UNCLASSIFIED' WHERE change_id = 2");
+		need(HEAD_B, "t1", NEEDS_HEAD, MINUTE);
+		for (int k = 0; k < 2; k++)
+			ids[k] = db_text(look,
+			    "SELECT x.id FROM experiment e JOIN dispatch x"
+			    " ON x.change_id = e.run_change_id WHERE e.side = ?1 ORDER BY e.id "
+			    "LIMIT 1",
+			    V_TEXT(k ? ORDERS[i].second : ORDERS[i].first));
+		end_job(&(struct job_end){
+		    .dispatch = ids[0], .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
+		if (i == 0)
+			ASSERT_TEXT("SELECT attribution FROM verdict WHERE change_id = 1", "BASE");
+		end_job(&(struct job_end){
+		    .dispatch = ids[1], .run_id = "77", .red = NAMES("t1"), .at = 4 * MINUTE});
+		assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'void'"), 2);
+		ASSERT_TEXT("SELECT attribution FROM verdict WHERE change_id = 1", "UNCLASSIFIED");
+		ASSERT_TEXT("SELECT attribution || needs FROM verdict WHERE change_id = 2"
+			    " AND attribution = 'BASE'",
+		    "");
+		free(ids[0]);
+		free(ids[1]);
+	}
+}
+
+/* Two rounds on the same commit are two runs: one that is reported for both counts once. */
+static void a_run_that_is_reported_for_two_rounds_counts_once(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	for (int n = 1; n <= 2; n++) {
+		id = run_of(n);
+		end_job(&(struct job_end){
+		    .dispatch = id, .run_id = "77", .red = NAMES("t1"), .at = (n + 1) * MINUTE});
+		free(id);
+		need(HEAD_A, "t1", NEEDS_HEAD, (n + 2) * MINUTE);
+	}
+	ASSERT_EXPERIMENTS("ci head r1 done [t1]; ci head r2 void [t1]");
+	ASSERT_TEXT("SELECT reason FROM experiment WHERE id = 2",
+	    "the same run was reported for an earlier experiment");
 }
 
 /* The vendor ran one side and reports it for both: which one it was cannot be known. */
@@ -719,6 +824,8 @@ int main(void)
 	    T(what_has_not_left_asks_for_what_is_wanted_now),
 	    T(an_outcome_on_a_merge_base_is_used_again),
 	    T(an_outcome_counts_for_its_own_runner),
+	    T(a_test_that_is_red_in_two_runners_runs_again_in_both),
+	    T(an_outcome_on_a_merge_base_counts_for_its_own_job),
 	    T(its_results_are_evidence_and_nothing_else),
 	    T(it_ends_as_its_dispatch_does),
 	    T(a_side_does_not_wait_for_the_other_for_ever),
@@ -727,6 +834,8 @@ int main(void)
 	    T(results_prove_something_only_on_the_same_commit_and_machine),
 	    T(both_sides_count_together),
 	    T(a_run_of_a_merge_base_proves_nothing_of_a_head),
+	    T(a_run_that_is_reported_for_two_pull_requests_excuses_neither),
+	    T(a_run_that_is_reported_for_two_rounds_counts_once),
 	    T(a_run_that_is_reported_for_both_sides_proves_neither),
 	    T(the_job_with_its_tests_may_come_a_little_later),
 	    T(a_vendor_that_ignores_the_list_proves_nothing),
