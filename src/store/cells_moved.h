@@ -69,12 +69,15 @@ enum cells_cause {
 	CELLS_LOOKED_AGAIN,
 	/* The same, and GitHub has said something new of the change. */
 	CELLS_EVIDENCE_CAME,
-	/* The change was closed, superseded or opened again; members took its release back. */
+	/* The change was closed, superseded or opened again; members took its release back; its pull request
+	 * asks for the accelerator no longer, or again. */
 	CELLS_CHANGE_SETTLED,
 	/* An experiment that explains the change ended, or may have to. */
 	CELLS_EXPERIMENT_MOVED,
 	/* An experiment of another change, on the same merge base, ended. */
 	CELLS_BASE_TESTED,
+	/* Other runners of the accelerator take experiments than before. */
+	CELLS_RERUNS_CHANGED,
 	/* The accelerator became unhealthy, or healthy again. */
 	CELLS_HEALTH_CHANGED,
 	N_CELLS_CAUSES,

@@ -154,6 +154,36 @@ static bool is_wanted_elsewhere(struct closing *c, const struct stored_dispatch 
 	return is_wanted;
 }
 
+static bool is_wanted(struct closing *c, const struct stored_dispatch *s)
+{
+	for (size_t i = 0; i < c->plan->n_wants; i++)
+		if (strcmp(c->plan->wants[i].accelerator, s->accelerator) == 0)
+			return true;
+	if (c->plan->drops && strv_contains((const char *const *)c->plan->drops, s->accelerator))
+		return is_wanted_elsewhere(c, s);
+	return db_has(c->d,
+	    "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 LIMIT 1",
+	    V_INT(s->change_id), V_INT(c->plan->pull.number));
+}
+
+void closing_note_wanted(struct closing *c, int64_t change_id)
+{
+	struct dispatch_list l = change_dispatches(c->d, change_id);
+
+	for (size_t i = 0; i < l.n; i++) {
+		const struct stored_dispatch *s = &l.at[i];
+
+		if (db_exec(c->d,
+			"UPDATE dispatch SET is_wanted = ?4 WHERE id = ?1 AND accelerator = ?2"
+			" AND runner = ?3 AND is_wanted <> ?4",
+			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner),
+			V_INT(is_wanted(c, s))) > 0)
+			cells_moved(
+			    c->d, change_id, s->accelerator, CELLS_CHANGE_SETTLED, c->now_ms);
+	}
+	dispatch_list_release(&l);
+}
+
 int closing_drop(struct closing *c, int64_t change_id)
 {
 	struct dispatch_list l = change_dispatches(c->d, change_id);
@@ -165,8 +195,6 @@ int closing_drop(struct closing *c, int64_t change_id)
 		if (!strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
 		    is_wanted_elsewhere(c, s))
 			continue;
-		experiments_call_off(c->d, change_id, s->accelerator,
-		    CALLED_OFF_BY "a change of the labels or of the draft state", c->now_ms);
 		if (!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED)
 			continue;
 		if (dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms))

@@ -17,6 +17,9 @@ struct closing {
 /* `closed` for every repository that got a request for any head of the PR and has not been
  * told since. Returns how many. */
 int closing_tell(struct closing *c);
+/* Notes for which accelerators the PR asks as the plan has it: those of plan->wants, and those that another open PR with
+ * this head asks for. Only their failures run again. */
+void closing_note_wanted(struct closing *c, int64_t change_id);
 /* Ends the unfinished dispatches of plan->drops, except those that another open PR with this head
  * wants still. A repository in which nothing is left to
  * run is told when the plan says so. Returns how many were told. */

@@ -35,6 +35,21 @@ void experiment_list_release(struct experiment_list *l);
 	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x"                  \
 	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
 
+/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: let in, the newest of the runner, not
+ * called off, still asked for by the pull request, and the runner takes experiments and is where it was. A release that
+ * was taken back counts no longer, and a round that waits for a release holds the head, too. */
+#define EXPLAINABLE                                                                                \
+	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                               \
+	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"              \
+	"  AND r.kind = x.kind AND (x.kind <> 'github' OR lower(r.target) = lower(x.target))"      \
+	" CROSS JOIN accelerator a ON a.name = x.accelerator"                                      \
+	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1 AND x.is_wanted = 1"  \
+	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
+	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS          \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
+	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
+
 /* A planned one. Its id. */
 int64_t experiment_insert(
     struct db *d, const struct experiment *e, const int64_t *tests, size_t n, int64_t now_ms);

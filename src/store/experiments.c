@@ -350,15 +350,3 @@ bool experiments_review(struct db *d, int64_t change_id, const char *accelerator
 	rerunners_release(list, n);
 	return v.has_moved;
 }
-
-void experiments_recheck(struct db *d, int64_t now_ms)
-{
-	struct experiment_list l = experiments_take(
-	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
-		       " GROUP BY change_id, accelerator"));
-
-	for (size_t i = 0; i < l.n; i++)
-		cells_moved(
-		    d, l.at[i].change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
-	experiment_list_release(&l);
-}

@@ -68,8 +68,11 @@ bool experiments_follow(
  * before a retest, for either side, where `why` begins with CALLED_OFF_BY. Returns how many. */
 int experiments_call_off(
     struct db *d, int64_t change_id, const char *accelerator, const char *why, int64_t now_ms);
-/* The registry changed: those whose runner takes none any more are cancelled. */
-void experiments_recheck(struct db *d, int64_t now_ms);
+/* The registry changes: ask for experiments_takers() ahead of it, and give it to experiments_recheck() when it is
+ * written. Where other runners than before take experiments, or at another place, the open changes with red cells or
+ * experiments are due: they are attributed again one by one, and their experiments begin or end. strv_free(). */
+char **experiments_takers(struct db *d);
+void experiments_recheck(struct db *d, char *const *takers_before, int64_t now_ms);
 /* Time passed: what nobody had room for expires, what the budget has room for again starts, and where a first run
  * waits for a machine an experiment makes way. Returns when to look again; 0: nothing waits. */
 int64_t experiments_look(struct db *d, int64_t now_ms);

@@ -227,13 +227,15 @@ static bool is_its_turn(struct db *d, const struct experiment *e)
 		   V_INT(e->round));
 }
 
-/* The dispatch that it explains, as long as that has ended. */
+/* The dispatch that it explains, if that has ended and the runner still takes experiments. */
 static struct dispatch_list explained(struct db *d, const struct experiment *e)
 {
 	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2"
-	    " AND runner = ?3 AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')",
-	    V_TEXT(e->dispatch_id), V_TEXT(e->accelerator), V_TEXT(e->runner)));
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2"
+	    " AND runner = ?4 AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
+	    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
+	    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id),
+	    V_TEXT(e->runner)));
 }
 
 void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)

@@ -297,6 +297,8 @@ static void apply_pull(struct applying *a)
 	if (a->known.is_known && a->known.change_id != a->change_id)
 		change_settle(a->d, a->known.change_id, a->op->now_ms);
 	change_settle(a->d, a->change_id, a->op->now_ms);
+	if (p->kind != PLAN_CLOSE && pull.is_open)
+		closing_note_wanted(&closing, a->change_id);
 	if (p->drops)
 		a->has_requests |= closing_drop(&closing, a->change_id) > 0;
 	if (p->kind == PLAN_CLOSE)

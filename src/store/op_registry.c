@@ -143,7 +143,7 @@ static void put_tenures(struct db *d, const struct accelerator *a, int64_t now_m
 #define SHOWN                                                                                      \
 	"SELECT name, json_array(name, title, vendor, level, docs_url, help_url, oncall,"          \
 	" required_suites, must_pass, skip, is_gone,"                                              \
-	" (SELECT json_group_array(json_array(r.name, r.kind, r.target, r.is_gone))"               \
+	" (SELECT json_group_array(json_array(r.name, r.kind, r.target, r.reruns, r.is_gone))"     \
 	" FROM (SELECT * FROM runner WHERE accelerator = a.name ORDER BY name) r))"                \
 	" FROM accelerator a"
 
@@ -170,7 +170,7 @@ static void tell_changed(struct db *d, char **before)
 static int mirror_run(struct store_op *op, struct db *d)
 {
 	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
-	char **before = read_shown(d);
+	char **before = read_shown(d), **takers = experiments_takers(d);
 
 	db_exec(d, "UPDATE accelerator SET is_gone = 1");
 	db_exec(d, "UPDATE runner SET is_gone = 1");
@@ -181,10 +181,11 @@ static int mirror_run(struct store_op *op, struct db *d)
 	platform_tests_fill(d);
 	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
-	experiments_recheck(d, o->now_ms);
+	experiments_recheck(d, takers, o->now_ms);
 	db_tell(d, STORE_CHANGES);
 	tell_changed(d, before);
 	strv_free(before);
+	strv_free(takers);
 	return 0;
 }
 

@@ -420,6 +420,7 @@ static const char VERSION_6[] =
     "CREATE TABLE experiment_test ("
     " experiment_id INTEGER NOT NULL, test_id INTEGER NOT NULL,"
     " PRIMARY KEY (experiment_id, test_id)) WITHOUT ROWID;"
+    "ALTER TABLE dispatch ADD COLUMN is_wanted INTEGER NOT NULL DEFAULT 1;"
     "CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1"
     " AND state IN ('queued', 'sent', 'acknowledged', 'running')"
     " AND event_type <> 'experiment';"

@@ -4,6 +4,7 @@
 #define EXPERIMENTS_RIG_H
 
 #include "lease_rig.h"
+#include "store/attribution.h"
 #include "store/cells_moved.h"
 #include "store/db.h"
 #include "store/experiments.h"
@@ -14,11 +15,14 @@ static struct db *look; /* a reader's connection */
 
 static enum reruns reruns = RERUNS_TESTS;
 
+static enum runner_kind ci_kind = RUNNER_GITHUB;
+static const char *ci_repository = "Ascend/pytorch";
+
 static inline void mirror_npu(int n_tests, int n_rounds, int share, bool is_gone)
 {
 	static char *none[] = {NULL};
 	struct runner runners[] = {
-	    {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"},
+	    {.name = (char *)"ci", .kind = ci_kind, .repository = (char *)ci_repository},
 	    {.name = (char *)"lab", .kind = RUNNER_WEBHOOK},
 	    {.name = (char *)"farm", .kind = RUNNER_PULL, .labels = none},
 	};
@@ -45,6 +49,8 @@ static inline int experiments_setup(void **state)
 	rig_setup(state);
 	rig_n_guids = 0;
 	reruns = RERUNS_TESTS;
+	ci_kind = RUNNER_GITHUB;
+	ci_repository = "Ascend/pytorch";
 	path = xasprintf("%s/outpost.db", rig_dir);
 	assert_int_equal(db_open(path, DB_READER, &look, NULL), 0);
 	free(path);
@@ -278,6 +284,22 @@ static inline void end_run(int64_t n, const char *const *red, const char *const 
 	assert_non_null(id);
 	end_job(&(struct job_end){.dispatch = id, .red = red, .green = green, .at = at});
 	free(id);
+}
+
+/* The changes that are due are attributed again. */
+static inline void due_pass(int64_t at)
+{
+	struct claim_due_changes q = {.limit = 100, .now_ms = T0 + at};
+
+	ASK_OK(store_claim_due_changes, &q);
+	for (size_t i = 0; i < q.n; i++) {
+		struct attribute_change a = {.change_id = q.list[i].change_id,
+		    .generation = q.list[i].generation,
+		    .now_ms = T0 + at};
+
+		DO_OK(store_attribute, &a);
+	}
+	claim_due_changes_release(&q);
 }
 
 static inline void deadlines_pass(int64_t at)

@@ -760,6 +760,7 @@ static const struct scenario {
 	"cells attribution experiments comment checks page"),
     X(CELLS_BASE_TESTED, an_experiment_on_a_base_of_two, the_base_is_reported,
 	"cells attribution due experiments comment twin checks page"),
+    X(CELLS_RERUNS_CHANGED, a_job_red, take_reruns, "due"),
     X(CELLS_HEALTH_CHANGED, it_is_almost_unhealthy, it_becomes_unhealthy,
 	"cells attribution run suites days health comment checks page"),
 #undef X

@@ -623,6 +623,9 @@ static void a_newer_head_cancels_it_and_the_vendor_is_told(void **state)
 
 static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **state)
 {
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	char *id;
+
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
@@ -635,10 +638,14 @@ static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **s
 	ASSERT_TEXT("SELECT group_concat(o.event_type) FROM outbox o WHERE kind = 'github_closed'"
 		    " ORDER BY 1",
 	    "experiment,pull_request");
-	/* opened again: there is a round left */
-	rig_start("reopened", HEAD_A, 180, NULL, 0);
+	/* opened again, which is another run with rounds of its own */
+	rig_start("reopened", HEAD_A, 180, wants, 1);
+	free(rig_send(T0 + 3 * MINUTE));
+	id = first_run_of(HEAD_A);
+	end_job(&(struct job_end){.dispatch = id, .red = NAMES("t1"), .at = 4 * MINUTE});
 	need(HEAD_A, "t1", NEEDS_HEAD, 4 * MINUTE);
-	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
+	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
+	free(id);
 }
 
 static void nothing_is_told_of_what_has_not_left(void **state)
@@ -652,6 +659,7 @@ static void nothing_is_told_of_what_has_not_left(void **state)
 	    "SELECT state || ': ' || reason FROM experiment", "cancelled: its tests are decided");
 }
 
+/* After a reload the changes that it concerns are looked at again, one by one. */
 static void it_ends_with_the_runner(void **state)
 {
 	(void)state;
@@ -659,16 +667,66 @@ static void it_ends_with_the_runner(void **state)
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	reruns = RERUNS_NONE;
 	mirror_npu(50, 2, 100, false);
+	due_pass(2 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
-	ASSERT_TEXT("SELECT reason FROM experiment", "its runner takes no reruns any more");
+	change_sql("DELETE FROM attribution_due");
 	reruns = RERUNS_TESTS;
 	mirror_npu(50, 2, 100, false);
-	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	due_pass(3 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
+	change_sql("DELETE FROM attribution_due");
 	mirror_npu(50, 2, 100, true);
+	due_pass(4 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1]");
-	ASSERT_TEXT(
-	    "SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
+}
+
+/* The first run went to the old place; a run at another one explains nothing of it. */
+static void it_ends_when_its_runner_moves(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		if (i) {
+			experiments_teardown(state);
+			experiments_setup(state);
+		}
+		a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+		open_head(2, HEAD_B, "ci", NULL, 2 * SECOND); /* the runner is at work */
+		need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+		ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+		if (i)
+			ci_kind = RUNNER_PULL;
+		else
+			ci_repository = "Ascend/another";
+		mirror_npu(50, 2, 100, false);
+		change_sql("UPDATE dispatch SET state = 'running' WHERE state = 'queued'");
+		deadlines_pass(2 * MINUTE + SECOND); /* before it is looked at */
+		ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+		due_pass(3 * MINUTE);
+		ASSERT_EXPERIMENTS("");
+	}
+}
+
+/* A reload that leaves the runners as they are makes no work. */
+static void a_reload_looks_only_at_what_it_changes(void **state)
+{
+	static const char DUE[] = "SELECT group_concat(change_id) FROM attribution_due";
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	a_red_head(2, HEAD_B, "ci", NULL, 0); /* green */
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	change_sql("DELETE FROM attribution_due");
+	mirror_npu(50, 2, 100, false);
+	ASSERT_TEXT(DUE, "");
+	reruns = RERUNS_WHOLE;
+	mirror_npu(50, 2, 100, false); /* the same runners take them */
+	ASSERT_TEXT(DUE, "");
+	reruns = RERUNS_NONE;
+	mirror_npu(50, 2, 100, false);
+	ASSERT_TEXT(DUE, "1");
+	change_sql("DELETE FROM attribution_due");
+	reruns = RERUNS_TESTS;
+	mirror_npu(50, 2, 100, false);
+	ASSERT_TEXT(DUE, "1");
 }
 
 static void a_retest_ends_it(void **state)
@@ -750,24 +808,64 @@ static void a_held_round_stops_what_is_planned(void **state)
 	ASSERT_EXPERIMENTS("");
 }
 
-/* It lost its label or became a draft after the first run had ended. */
-static void what_nobody_asks_for_any_more_ends(void **state)
+static void asks_for(const char *accelerator, const char *action, int64_t at)
+{
+	struct plan_want want = GITHUB_WANT("npu", "Ascend/pytorch");
+
+	want.is_for_new_head = true;
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
+	    .number = 1,
+	    .head = HEAD_A,
+	    .event_ms = T0 + at,
+	    .action = action,
+	    .wants = &want,
+	    .n_wants = accelerator ? 1 : 0});
+}
+
+/* It lost its label, became a draft or goes to another branch after the first run had ended. */
+static void what_the_pull_request_asks_for_no_longer_ends(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	asks_for(NULL, "unlabeled", 2 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	asks_for("npu", "labeled", 4 * MINUTE);
+	need(HEAD_A, "t1", NEEDS_HEAD, 5 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
+}
+
+/* The rules say later that one would help. */
+static void nothing_is_planned_for_what_the_pull_request_asks_for_no_longer(void **state)
 {
 	char *drops[] = {(char *)"npu", NULL};
 
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
-	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE,
 	    .number = 1,
 	    .head = HEAD_A,
 	    .event_ms = T0 + 2 * MINUTE,
-	    .action = "unlabeled",
+	    .action = "converted_to_draft",
 	    .sent_action = "closed",
+	    .is_draft = true,
 	    .drops = drops});
-	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
 	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
-	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	ASSERT_EXPERIMENTS("");
+}
+
+/* Two pull requests have this head. */
+static void what_another_pull_request_asks_for_goes_on(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_A, "ci", NULL, 2 * SECOND);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	asks_for(NULL, "edited", 2 * MINUTE);
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
 static void another_merge_base_ends_the_base_side(void **state)
@@ -845,12 +943,16 @@ int main(void)
 	    T(a_closed_pull_request_cancels_it_and_the_repository_is_told),
 	    T(nothing_is_told_of_what_has_not_left),
 	    T(it_ends_with_the_runner),
+	    T(it_ends_when_its_runner_moves),
+	    T(a_reload_looks_only_at_what_it_changes),
 	    T(a_retest_ends_it),
 	    T(a_person_calls_it_off),
 	    T(called_off_means_both_sides),
 	    T(a_round_that_never_ran_is_not_used_up),
 	    T(a_held_round_stops_what_is_planned),
-	    T(what_nobody_asks_for_any_more_ends),
+	    T(what_the_pull_request_asks_for_no_longer_ends),
+	    T(nothing_is_planned_for_what_the_pull_request_asks_for_no_longer),
+	    T(what_another_pull_request_asks_for_goes_on),
 	    T(another_merge_base_ends_the_base_side),
 	    T(its_rows_go_with_the_change),
 	};

@@ -207,6 +207,8 @@ static void a_registry_touches_what_is_new_in_it(void **state)
 	expect_told(&m, "npu ");
 	list[0].must_pass = must_pass;
 	expect_told(&m, "npu ");
+	runners[0].reruns = RERUNS_TESTS; /* of both */
+	expect_told(&m, "npu tpu ");
 	list[1].n_runners = 2;
 	expect_told(&m, "tpu ");
 	list[1].n_runners = 1; /* a runner that left, and then the whole accelerator */
