@@ -18,7 +18,7 @@
 #define DAY_MS INT64_C(86400000)
 
 enum {
-	LOOK_MAX = 200, /* planned ones, the oldest first */
+	LOOK_MAX = 200, /* planned ones, in their order */
 	/* Of one runner and cause at a time. What a vendor's CI has got is not taken back, and a later first run waits
 	 * for it there: so it gets both sides of one change, or one whole run. Machines make way. */
 	AT_ONCE_MACHINES = 8,
@@ -27,6 +27,9 @@ enum {
 	WAIT_FOR_MACHINE_MS = 1000, /* a first run waits so long before an experiment makes way */
 	MAKE_WAY_AGAIN_MS = 30000,  /* the machine has so long to stop, and to ask for work */
 	LOOK_AGAIN_MS = 60000,      /* a budget comes back with time */
+	/* A first run that has no job so long after its request waits for no machine if the runner has nothing else to
+	 * do: the vendor lost it. */
+	WAIT_FOR_JOB_MS = 120000,
 };
 static const char MAKES_WAY[] = "it makes way for a first run";
 
@@ -197,8 +200,20 @@ static int64_t at_once_max(struct db *d, const struct experiment *e, enum runner
 		   : AT_ONCE_TESTS;
 }
 
-/* How many machines a vendor's CI has is not known: it has an idle one as long as none of its first runs waits for its
- * first job. Machines that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
+/* A first run x waits for its first job, and so for a machine of the vendor's CI: it goes out now or went out just now, or
+ * other first runs of the runner have machines. Where a later one has got a job, x was passed over and waits no more. */
+#define WAITS_FOR_MACHINE                                                                          \
+	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                   \
+	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                             \
+	" AND (COALESCE(x.sent_ms, ?3) > ?3 - ?4 OR EXISTS (SELECT 1 FROM dispatch y"              \
+	"  WHERE y.accelerator = ?1 AND y.runner = ?2 AND y.is_current = 1"                        \
+	"  AND y." DISPATCH_IS_AT_WORK " AND y.state = 'running' AND y." IS_FIRST_RUN "))"         \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = ?1 AND y.runner = ?2"     \
+	"  AND y.created_ms > x.created_ms AND y.state IN ('running', 'done')"                     \
+	"  AND y." IS_FIRST_RUN ")"
+
+/* How many machines a vendor's CI has is not known: it has an idle one as long as no first run waits for one. Machines
+ * that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
 static bool is_idle(struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	if (db_int(d, 0,
@@ -210,10 +225,10 @@ static bool is_idle(struct db *d, const struct experiment *e, enum runner_kind k
 		return false;
 	return kind == RUNNER_PULL ||
 	       !db_has(d,
-		   "SELECT 1 FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " AND state <> 'running'"
-		   " AND " IS_FIRST_RUN " AND COALESCE(not_before_ms, 0) <= ?3 LIMIT 1",
-		   V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(now_ms));
+		   "SELECT 1 FROM dispatch x WHERE x.accelerator = ?1 AND x.runner = ?2"
+		   " AND " WAITS_FOR_MACHINE " LIMIT 1",
+		   V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(now_ms),
+		   V_INT(WAIT_FOR_JOB_MS));
 }
 
 /* The rounds of a `stress` come one after the other. */
@@ -238,13 +253,22 @@ static struct dispatch_list explained(struct db *d, const struct experiment *e)
 	    V_TEXT(e->runner)));
 }
 
+/* Automatic ones before a stress. An author whose experiments took less time in the last 24 hours comes first, and
+ * authors take turns, change by change, so that one of them does not use the budget up. */
+#define PLANNED_IN_ORDER                                                                           \
+	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"  \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
+	" AND e.started_ms > ?3 - ?4 AND e.cause = 'auto' GROUP BY 1)"                             \
+	" SELECT " EXPERIMENT_COLUMNS " FROM (SELECT e.*, COALESCE(c.author, '') AS author,"       \
+	" DENSE_RANK() OVER (PARTITION BY e.cause, c.author ORDER BY e.change_id) AS turn"         \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
+	" AND e." EXPERIMENT_IS_OPEN " AND e.state = 'planned') LEFT JOIN spent USING (author)"    \
+	" ORDER BY cause = 'stress', COALESCE(ms, 0), turn, created_ms, id LIMIT ?2"
+
 void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(db_rows(d,
-	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE accelerator = ?1"
-	    " AND " EXPERIMENT_IS_OPEN " AND state = 'planned'"
-	    " ORDER BY cause = 'stress', created_ms, id LIMIT ?2",
-	    V_TEXT(accelerator), V_INT(LOOK_MAX)));
+	struct experiment_list l = experiments_take(db_rows(d, PLANNED_IN_ORDER,
+	    V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
 	bool is_spent[2] = {false, false}; /* the budget, by is_stress */
 
 	for (size_t i = 0; i < l.n; i++) {

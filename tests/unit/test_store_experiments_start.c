@@ -211,28 +211,127 @@ static void a_job_without_a_start_costs_what_its_experiment_lasted(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "planned");
 }
 
-/* A vendor with many machines always has a first run at work. */
-static void a_first_run_that_has_its_machine_is_no_hindrance(void **state)
+static void a_job_begins(const char *head, int64_t at)
 {
-	char *id;
+	char *id = first_run_of(head);
 	struct job_report j = {.status = JOB_IN_PROGRESS,
 	    .workflow = (char *)"CI",
 	    .name = (char *)"test",
-	    .run_id = (char *)"88",
+	    .run_id = id,
 	    .run_attempt = 1};
-	struct report_job op = {.report = &j, .now_ms = T0 + 2 * MINUTE};
+	struct report_job op = {.dispatch_id = id, .report = &j, .now_ms = T0 + at};
 
+	DO_OK(store_report_job, &op);
+	free(id);
+}
+
+/* A vendor with many machines always has a first run at work. */
+static void a_first_run_that_has_its_machine_is_no_hindrance(void **state)
+{
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
 	free(rig_send(T0 + MINUTE));
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
-	op.dispatch_id = id = first_run_of(HEAD_B);
-	DO_OK(store_report_job, &op);
+	a_job_begins(HEAD_B, 2 * MINUTE);
 	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+}
+
+/* The vendor's CI is idle and starts nothing: it lost the request. */
+static void a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	free(rig_send(T0 + MINUTE));
+	change_sql("UPDATE dispatch SET sent_ms = created_ms + 58000"); /* then */
+	need(HEAD_A, "t1", NEEDS_HEAD, 2 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+}
+
+/* Its machines are all at work on others, as far as one can see from here. */
+static void a_first_run_in_the_vendors_queue_holds_it_up(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	open_head(3, HEAD_C, "ci", NULL, 3 * SECOND);
+	free(rig_send(T0 + MINUTE));
+	a_job_begins(HEAD_B, MINUTE);
+	need(HEAD_A, "t1", NEEDS_HEAD, 30 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+}
+
+/* A later one got a machine. */
+static void a_first_run_that_was_passed_over_holds_up_nothing(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	open_head(3, HEAD_C, "ci", NULL, 3 * SECOND);
+	free(rig_send(T0 + MINUTE));
+	a_job_begins(HEAD_C, MINUTE);
+	need(HEAD_A, "t1", NEEDS_HEAD, 2 * MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
+}
+
+/* ---- authors ---- */
+
+#define STARTED_AUTHORS                                                                            \
+	"SELECT group_concat(author || ' ' || n, ', ') FROM (SELECT c.author, COUNT(*) AS n"       \
+	" FROM experiment e JOIN change c ON c.id = e.change_id WHERE e.started_ms IS NOT NULL"    \
+	" GROUP BY 1 ORDER BY 1)"
+
+/* The runner takes two at a time. Alice has many pull requests, and they came first. */
+static void authors_take_turns(void **state)
+{
+	char *id;
+
+	(void)state;
+	for (int n = 0; n < 4; n++)
+		a_red_head(n + 1, head_of(n), "ci", NAMES("t1"), n * SECOND);
+	a_red_head(9, HEAD_B, "ci", NAMES("t1"), 10 * SECOND);
+	change_sql("UPDATE change SET author = 'bob' WHERE head_sha = '" HEAD_B "'");
+	open_head(10, HEAD_A, "ci", NULL, 20 * SECOND); /* the runner is at work */
+	for (int n = 0; n < 4; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, 30 * SECOND);
+	need(HEAD_B, "t1", NEEDS_HEAD, 31 * SECOND);
+	ASSERT_TEXT(STARTED_AUTHORS, "");
+	free(rig_send(T0 + MINUTE));
+	id = first_run_of(HEAD_A);
+	end_job(&(struct job_end){.dispatch = id, .green = NAMES("t1"), .at = 2 * MINUTE});
 	free(id);
+	ASSERT_TEXT(STARTED_AUTHORS, "alice 1, bob 1");
+}
+
+/* Bob's came later, and took no time yet. */
+static void the_author_who_spent_less_comes_first(void **state)
+{
+	char *id;
+
+	(void)state;
+	a_red_head(1, head_of(0), "ci", NAMES("t1"), 0);
+	need(head_of(0), "t1", NEEDS_HEAD, MINUTE);
+	end_run(1, NAMES("t1"), NULL, 11 * MINUTE);
+	change_sql("UPDATE job SET started_ms = completed_ms - 600000 WHERE change_id ="
+		   " (SELECT run_change_id FROM experiment)");
+	for (int n = 1; n < 4; n++)
+		a_red_head(n + 1, head_of(n), "ci", NAMES("t1"), 12 * MINUTE + n * SECOND);
+	change_sql("UPDATE change SET author = 'bob' WHERE head_sha LIKE '%abc002'"
+		   " OR head_sha LIKE '%abc003'");
+	open_head(10, HEAD_A, "ci", NULL, 13 * MINUTE);
+	for (int n = 1; n < 4; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, 13 * MINUTE + SECOND);
+	ASSERT_TEXT(STARTED_AUTHORS, "alice 1");
+	free(rig_send(T0 + 14 * MINUTE));
+	id = first_run_of(HEAD_A);
+	end_job(&(struct job_end){.dispatch = id, .green = NAMES("t1"), .at = 15 * MINUTE});
+	free(id);
+	ASSERT_TEXT(STARTED_AUTHORS, "alice 1, bob 2");
 }
 
 /* ---- machines ---- */
@@ -566,6 +665,11 @@ int main(void)
 	    T(a_job_that_never_ends_stops_to_cost_with_its_experiment),
 	    T(a_job_without_a_start_costs_what_its_experiment_lasted),
 	    T(a_first_run_that_has_its_machine_is_no_hindrance),
+	    T(a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes),
+	    T(a_first_run_in_the_vendors_queue_holds_it_up),
+	    T(a_first_run_that_was_passed_over_holds_up_nothing),
+	    T(authors_take_turns),
+	    T(the_author_who_spent_less_comes_first),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),
 	    T(nothing_shows_it_as_a_run_of_its_commit),
 	    T(it_takes_no_room_from_first_runs),
