@@ -18,6 +18,28 @@ struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 	return e;
 }
 
+static const struct {
+	const char *name, *words;
+} RERUNS[N_RERUN_STATES] = {
+    [RERUN_PENDING] = {"pending", "re-running"},
+    [RERUN_NO_ANSWER] = {"no_answer", "rerun got no answer"},
+    [RERUN_NO_ROOM] = {"no_room", "not rerun: no machine time was free"},
+    [RERUN_VOID] = {"void", "rerun proves nothing"},
+    [RERUN_NO_RESULT] = {"no_result", "rerun gave no result"},
+    [RERUN_OVER_LIMIT] = {"over_limit", "not rerun: limit reached"},
+    [RERUN_CALLED_OFF] = {"called_off", "rerun called off"},
+};
+
+const char *rerun_state_name(enum rerun_state s)
+{
+	return RERUNS[s].name;
+}
+
+const char *rerun_state_words(enum rerun_state s)
+{
+	return RERUNS[s].words;
+}
+
 static int by_name(const void *name, const void *a)
 {
 	return strcmp(name, ((const struct accelerator_view *)a)->name);

@@ -95,6 +95,21 @@ struct accelerator_view {
 	size_t n_experiments;
 };
 
+/* What became of the rerun that would help to decide a red cell. */
+enum rerun_state {
+	RERUN_NONE,       /* none would help, or no runner takes reruns */
+	RERUN_PENDING,    /* planned or started by Outpost itself */
+	RERUN_NO_ANSWER,  /* the vendor did not answer in time, or could not be reached */
+	RERUN_NO_ROOM,    /* it never began: no machine was idle, or the share was spent */
+	RERUN_VOID,       /* it ran, and its results prove nothing */
+	RERUN_NO_RESULT,  /* it ran, and gave no result of this test */
+	RERUN_OVER_LIMIT, /* `experiments.tests` or `.per_head` allow no more */
+	RERUN_CALLED_OFF, /* a person called reruns off */
+	N_RERUN_STATES
+};
+const char *rerun_state_name(enum rerun_state s);  /* "pending", "no_answer", …; NULL: none */
+const char *rerun_state_words(enum rerun_state s); /* "re-running", …, for people; NULL: none */
+
 struct verdict_view {
 	size_t accelerator; /* index into accelerators */
 	char *suite, *test;
@@ -110,7 +125,8 @@ struct verdict_view {
 	char *file;           /* where it failed, in upstream's tree; or NULL */
 	int64_t line;         /* 0: not known */
 	bool is_late;
-	bool is_rerunning; /* red, and an experiment that Outpost planned by itself is pending */
+	enum rerun_state rerun;
+	int64_t rerun_job; /* of a rerun that brought nothing: what it reported; 0: none */
 };
 
 struct change_view {

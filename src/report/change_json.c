@@ -211,7 +211,8 @@ static json_t *cell_json(
 	set_int_or_null(obj, "evidence_job", evidence.job);
 	json_set_foreign_text(obj, "evidence_url", url);
 	json_object_set_new(obj, "late", json_boolean(w->is_late));
-	json_object_set_new(obj, "rerunning", json_boolean(w->is_rerunning));
+	json_set_str(obj, "rerun", rerun_state_name(w->rerun));
+	set_int_or_null(obj, "rerun_job", w->rerun_job);
 	free(url);
 	return obj;
 }

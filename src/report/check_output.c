@@ -64,7 +64,7 @@ static void count(const struct change_view *v, size_t accelerator, int64_t job, 
 		t->n_counting += check_counts(w);
 		t->n_new += w->attribution == ATTRIBUTION_NEW;
 		t->n_excused += !check_counts(w);
-		t->n_rerunning += w->is_rerunning;
+		t->n_rerunning += w->rerun == RERUN_PENDING;
 	}
 }
 

@@ -61,6 +61,20 @@ static void append_evidence(
 	buf_release(&url);
 }
 
+/* That it runs again, or why that did not help. */
+static void append_rerun(
+    struct buf *out, const struct verdict_view *w, const struct check_options *o)
+{
+	struct buf url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
+	const char *words = rerun_state_words(w->rerun);
+
+	if (words && append_job_url(&url, o, w->rerun_job))
+		buf_appendf(out, " · [%s](%s)", words, buf_str(&url));
+	else if (words)
+		buf_appendf(out, " · %s", words);
+	buf_release(&url);
+}
+
 static void append_red(struct buf *out, const struct verdict_view *w, const struct check_options *o)
 {
 	char *name = name_of(w);
@@ -75,7 +89,8 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 		escape_markdown_code(out, w->message, MESSAGE_CHARS, MARKDOWN_TEXT);
 	}
 	append_evidence(out, w, o);
-	buf_append_str(out, w->is_rerunning ? " · re-running\n" : "\n");
+	append_rerun(out, w, o);
+	buf_append_char(out, '\n');
 	free(name);
 }
 

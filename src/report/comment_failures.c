@@ -108,6 +108,20 @@ static void append_evidence(struct buf *out, const struct table *t, const struct
 	buf_release(&url);
 }
 
+/* That it runs again, or why that did not help. */
+static void append_rerun(
+    struct buf *out, const struct verdict_view *w, const struct comment_options *o)
+{
+	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
+	const char *words = rerun_state_words(w->rerun);
+
+	if (words && w->rerun_job && comment_append_own_url(&url, o, "jobs", w->rerun_job))
+		buf_appendf(out, " · [%s](%s)", words, buf_str(&url));
+	else if (words)
+		buf_appendf(out, " · %s", words);
+	buf_release(&url);
+}
+
 /* title: the accelerator's, where the line does not stand under its name; or NULL. */
 static void append_failure(struct buf *out, const struct table *t, const struct table_failure *f,
     const char *title, const struct comment_options *o)
@@ -126,7 +140,7 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 	buf_append_str(out, ": ");
 	append_error(out, w, job);
 	append_evidence(out, t, w, o);
-	buf_append_str(out, w->is_rerunning ? " · re-running" : "");
+	append_rerun(out, w, o);
 	if (comment_append_own_url(&url, o, "jobs", w->job))
 		buf_appendf(out, " · [this job](%s)", buf_str(&url));
 	buf_clear(&url);

@@ -241,8 +241,8 @@ static void append_failure(const struct canvas *c, const struct table_failure *f
 	buf_appendf(c->out, " %s on %s\n    %s\n", name, title, message);
 	if (reason[0])
 		buf_appendf(c->out, "    %s\n", reason);
-	if (w->is_rerunning)
-		buf_append_str(c->out, "    re-running\n");
+	if (w->rerun)
+		buf_appendf(c->out, "    %s\n", rerun_state_words(w->rerun));
 	if (issue[0])
 		buf_appendf(c->out, "    %s\n", issue);
 	else

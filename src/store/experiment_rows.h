@@ -77,9 +77,21 @@ struct rerunner {
 	int64_t n_tests_max, n_rounds_max;
 	char *sha[N_EXPERIMENT_SIDES]; /* base: NULL while the merge base is not known */
 };
-/* rerunners_release(). NULL where there is none. */
+/* rerunners_release(). NULL where there is none. A reader may ask as well. */
 struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n);
 void rerunners_release(struct rerunner *list, size_t n);
+
+/* The red cells v of change ?1 on accelerator ?2 whose test is red in a job j of dispatch ?3, too: its runner ?4 may decide
+ * them. The cell that stands for a whole job is no test that one could name to a runner that takes names (?5). */
+#define RED_JOBS                                                                                   \
+	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
+	" AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"                       \
+	" AND " TEST_IS_RED_IN_JOB(                                                                \
+	    "v.test_id", "v.job_id") " AND NOT (?5 AND t.suite = j.workflow AND t.name = j.name)"
+#define UNDECIDED                                                                                  \
+	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                    \
+	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
+	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
 
 /* The reply to a `stress` of which no experiment is open any more. */
 void stress_answer(struct db *d, int64_t command_id, int64_t now_ms);

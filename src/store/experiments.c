@@ -99,17 +99,6 @@ static void want(struct wanted *w, enum experiment_side side, int64_t test_id)
 	w->tests[side][w->n[side]++] = test_id;
 }
 
-/* The red cells v whose test is red in a job j of the dispatch, too: its runner may decide them. The cell that stands for
- * a whole job is no test that one could name to a runner that takes names. */
-#define RED_JOBS                                                                                   \
-	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
-	" AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"                       \
-	" AND " TEST_IS_RED_IN_JOB(                                                                \
-	    "v.test_id", "v.job_id") " AND NOT (?5 AND t.suite = j.workflow AND t.name = j.name)"
-#define UNDECIDED                                                                                  \
-	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                    \
-	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
-	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
 #define UNDECIDED_OF(v, u)                                                                         \
 	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id),                 \
 	    V_TEXT((u)->runner), V_INT((u)->is_by_test)

@@ -20,7 +20,7 @@ const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => (
 const green = (name) => ({ suite: 'model', name, status: 'PASS' });
 
 // Each test has an accelerator of its own, so that none waits for another's first runs.
-const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away'];
+const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away', 'wrong'];
 const chip = (name, runner, more = {}) => ({
   name, title: name, level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } }, runners: [{ reruns: 'tests', ...runner }], ...more,
 });
@@ -72,6 +72,7 @@ describe('experiments', { skip: notBuilt }, () => {
         ...LABS.map((name) => chip(name, webhook, {
           ...(name === 'held' && { trust: 'approved' }),
           ...(name === 'silent' && { deadlines: { acknowledge: '1m', start: '2s', finish: '3s' } }),
+          ...(name === 'wrong' && { experiments: { tests: 1, per_head: 1 } }),
           ...(name === 'spent' && { experiments: { share: '0%' } }),
         })),
         chip('repo', { name: 'ci', github: { repository: VENDOR } }),
@@ -152,6 +153,24 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(head, [green('guilty')], { run_id: 77 });
     const view = await viewOf(pull, 'twice', ({ experiments }) => experiments.filter(({ state }) => state === 'void').length >= 2);
     assert.notEqual(cellOf(view, 'guilty').attribution, 'FLAKY');
+  });
+
+  test('the comment and the API say why a rerun brought nothing, and the comment is final then', async () => {
+    const comment = (pull) => rig.comments(UPSTREAM, pull.number).find(({ author }) => author === rig.bot)?.body ?? '';
+    const unanswered = await open('silent');
+    await report(await firstRun(unanswered), [red('unheard')]);
+    await until(() => comment(unanswered).includes('rerun got no answer'), { ...WRITTEN, what: 'no answer' });
+    assert.doesNotMatch(comment(unanswered), /re-running/);
+    const pull = await open('wrong');
+    const first = await firstRun(pull);
+    await report(first, [red('astray'), red('beyond')]);
+    for (const side of ['head', 'base']) await report(await experimentOf(first, side), [green('another')]);
+    await until(() => /\[rerun proves nothing\]\(.*\/jobs\/\d+\)/.test(comment(pull)), { ...WRITTEN, what: 'it proves nothing' });
+    assert.match(comment(pull), /model\/beyond.* · not rerun: limit reached/, 'the accelerator takes one test a round, and one round a head');
+    const { verdicts } = await outpost.api(`pulls/${pull.number}`);
+    assert.deepEqual(verdicts.map(({ test: title, rerun }) => [title, rerun]).sort(), [['astray', 'void'], ['beyond', 'over_limit']]);
+    const job = await outpost.api(`jobs/${cellOf({ verdicts }, 'astray').rerun_job}`);
+    assert.equal(job.experiment.reason, 'none of its tests was reported');
   });
 
   test('a vendor that never answers holds nothing up for longer than its deadlines', async () => {

@@ -223,19 +223,38 @@ static inline struct change_view *golden_rerunning(void)
 
 	w = golden_fail(
 	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
-	w->is_rerunning = true;
+	w->rerun = RERUN_PENDING;
 	w = golden_fail(
 	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
 	golden_reason(
 	    w, "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
-	w->is_rerunning = true;
+	w->rerun = RERUN_PENDING;
 	w = golden_fail(
 	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
-	w->is_rerunning = true;
+	w->rerun = RERUN_PENDING;
 	return v;
 }
 
-/* The same when it has ended: one passed on this commit, one failed again, one fails on its base. */
+/* Reruns that would help and brought nothing, each for another reason. */
+static inline struct change_view *golden_reruns_without_result(void)
+{
+	struct change_view *v = golden_green(3);
+	struct verdict_view *w;
+
+	w = golden_fail(
+	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
+	w->rerun = RERUN_NO_ANSWER;
+	w = golden_fail(
+	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
+	w->rerun = RERUN_OVER_LIMIT;
+	w = golden_fail(
+	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
+	w->rerun = RERUN_VOID;
+	w->rerun_job = 6003;
+	return v;
+}
+
+/* Reruns have ended: one passed on this commit, one failed again, one fails on its base. */
 static inline struct change_view *golden_settled_by_rerun(void)
 {
 	struct change_view *v = golden_green(3);

@@ -157,7 +157,7 @@ int store_get_change(struct store *s, struct get_change *q)
 		    w.is_running || w.is_change_silent ? DISPATCH_RUNNING : DISPATCH_DONE);
 		if (!w.is_change_silent)
 			view_add_verdict(q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1)
-			    ->is_rerunning = w.is_rerunning;
+			    ->rerun = w.is_rerunning ? RERUN_PENDING : RERUN_NONE;
 		q->view->is_being_attributed = w.is_being_attributed;
 	}
 	end_query(w.loop, &q->q);

@@ -30,6 +30,7 @@ static const struct golden {
     {"not-classified", golden_not_classified, 1, 0},
     {"being-looked-at", golden_being_looked_at, 1, 0},
     {"re-running", golden_rerunning, 1, 0},
+    {"reruns-without-result", golden_reruns_without_result, 1, 0},
     {"settled-by-a-rerun", golden_settled_by_rerun, 1, 1},
     {"confirmed-on-its-base", golden_confirmed_on_base, 1, 1},
     {"likely-flaky", golden_likely_flaky, 1, 0},

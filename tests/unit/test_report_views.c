@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "report/change_json.h"
+#include "report/check_output.h"
 #include "report/comment.h"
 #include "report/terminal.h"
 #include "report/verdict_json.h"
@@ -282,7 +283,7 @@ static void test_what_runs_again_counts_until_it_has_ended(void **state)
 		view_add_verdict(v, a, "s", "t", TEST_PASS, 1);
 		w = view_add_verdict(v, a, "s", "u", TEST_FAIL, 1);
 		w->attribution = cases[i].attribution;
-		w->is_rerunning = true;
+		w->rerun = RERUN_PENDING;
 		obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
 		summary = json_object_get(obj, "summary");
 		assert_string_equal(json_get_str(summary, "verdict"), cases[i].verdict);
@@ -291,11 +292,66 @@ static void test_what_runs_again_counts_until_it_has_ended(void **state)
 		assert_false(json_get_bool(summary, "complete", true));
 		assert_false(comment_is_complete(v));
 		json_decref(obj);
-		v->verdicts[1].is_rerunning = false;
+		v->verdicts[1].rerun = RERUN_NONE;
 		assert_true(comment_is_complete(v));
-		v->verdicts[1].is_rerunning = true;
+		v->verdicts[1].rerun = RERUN_PENDING;
 		v->accelerators[a].is_unhealthy = true; /* what does not count is not waited for */
 		assert_true(comment_is_complete(v));
+		change_view_free(v);
+	}
+}
+
+/* Comment, check run and API say what became of a rerun; where a job shows it, they lead there. */
+static void test_each_says_what_became_of_a_rerun(void **state)
+{
+	static const struct comment_options comment_how = {
+	    .public_url = "https://outpost.example.org",
+	    .github_url = "https://github.com",
+	    .now_wall_ms = VIEW_NOW_MS};
+	static const struct check_options check_how = {.public_url = "https://outpost.example.org"};
+
+	(void)state;
+	for (int s = 0; s < N_RERUN_STATES; s++) {
+		struct change_view *v = view_new();
+		size_t a = view_add_accelerator(v, "a", "A", LEVEL_4, DISPATCH_DONE);
+		struct verdict_view *w;
+		struct check_output check;
+		struct comment comment;
+		const char *name = rerun_state_name(s), *words = rerun_state_words(s);
+		char *said =
+		    words ? s == RERUN_VOID
+				? xasprintf("[%s](https://outpost.example.org/jobs/77)", words)
+				: xstrdup(words)
+			  : NULL;
+		json_t *obj, *cell;
+
+		view_add_job(v, a, 1, "test", "failure");
+		w = view_add_verdict(v, a, "s", "u", TEST_FAIL, 1);
+		w->attribution = ATTRIBUTION_UNCLASSIFIED;
+		w->rerun = (enum rerun_state)s;
+		w->rerun_job = s == RERUN_VOID ? 77 : 0;
+		comment_render(v, &comment_how, &comment);
+		check_output_of_job(v, a, 0, &check_how, &check);
+		obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+		cell = json_array_get(json_object_get(obj, "verdicts"), 0);
+		if (said) {
+			char *part = xasprintf(" · %s", said);
+
+			assert_non_null(strstr(comment.markdown, part));
+			assert_non_null(strstr(check.summary, part));
+			assert_string_equal(json_get_str(cell, "rerun"), name);
+			free(part);
+		} else {
+			assert_null(strstr(comment.markdown, "rerun"));
+			assert_null(strstr(check.summary, "rerun"));
+			assert_true(json_is_null(json_object_get(cell, "rerun")));
+		}
+		assert_int_equal(json_get_int(cell, "rerun_job", 0), w->rerun_job);
+		assert_int_equal(comment_is_complete(v), s != RERUN_PENDING);
+		json_decref(obj);
+		check_output_release(&check);
+		comment_release(&comment);
+		free(said);
 		change_view_free(v);
 	}
 }
@@ -562,6 +618,7 @@ int main(void)
 	    cmocka_unit_test(test_verdict_counts),
 	    cmocka_unit_test(test_verdicts),
 	    cmocka_unit_test(test_what_runs_again_counts_until_it_has_ended),
+	    cmocka_unit_test(test_each_says_what_became_of_a_rerun),
 	    cmocka_unit_test(test_json_lists_experiments),
 	    cmocka_unit_test(test_first_line_of_every_situation),
 	    cmocka_unit_test(test_nothing_is_green_without_a_pass),

@@ -393,10 +393,10 @@ static void a_change_shows_its_experiments(void **state)
 	assert_int_equal(e[2].results[0].job, 55);
 	assert_int_equal(e[2].results[1].status, N_TEST_STATUSES);
 	assert_string_equal(e[2].sha, HEAD_A);
-	assert_false(cell(v, "a")->is_rerunning); /* it has ended */
-	assert_true(cell(v, "b")->is_rerunning);
-	assert_false(cell(v, "c")->is_rerunning);
-	assert_false(cell(v, "d")->is_rerunning); /* a member asked for it: it decides nothing */
+	assert_int_equal(cell(v, "a")->rerun, RERUN_NONE); /* it has ended */
+	assert_int_equal(cell(v, "b")->rerun, RERUN_PENDING);
+	assert_int_equal(cell(v, "c")->rerun, RERUN_NONE);
+	assert_int_equal(cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
 	change_view_free(v);
 	ASK_OK(store_get_job, &job);
 	assert_int_equal(job.job->kind, CHANGE_EXPERIMENT);

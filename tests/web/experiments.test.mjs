@@ -1,7 +1,9 @@
 // From experiments to rows.
 import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
 import { test } from 'node:test';
 import { experimentRows, passedOf } from '../../web/src/experiment_rows.js';
+import { RERUN } from '../../web/src/status_words.js';
 
 const result = (name, status, over = {}) => ({ suite: 'unit', test: name, dtype: null, status, job: status && 7, ...over });
 const experiment = (id, side, state, results, over = {}) => ({ id, side, state, results, round: 1, cause: 'auto', reason: null, job: null, ...over });
@@ -36,4 +38,9 @@ test('a stress run is a row of its own, with its pass rate', () => {
 test('names that are made alike stay apart', () => {
   const rows = experimentRows([{ name: 'a', experiments: [experiment(1, 'head', 'done', [result('b/c', 'PASS', { suite: 'a' }), result('c', 'PASS', { suite: 'a/b' }), result('c', 'PASS', { suite: 'a/b', dtype: 'bf16' })])] }]);
   assert.equal(rows.length, 3);
+});
+
+test('the page has words for each answer of the API to what became of a rerun', async () => {
+  const { components: { schemas } } = JSON.parse(await fs.readFile(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
+  assert.deepEqual(Object.keys(RERUN), schemas.Verdict.properties.rerun.enum.filter(Boolean));
 });

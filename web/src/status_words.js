@@ -31,6 +31,17 @@ export const ATTRIBUTION = {
   FLAKY: { word: 'flaky', text: 'it comes and goes' },
 };
 
+// What became of the rerun that would help to decide whose failure it is (`rerun`).
+export const RERUN = {
+  pending: 're-running',
+  no_answer: 'rerun got no answer',
+  no_room: 'not rerun: no machine time was free',
+  void: 'rerun proves nothing',
+  no_result: 'rerun gave no result',
+  over_limit: 'not rerun: limit reached',
+  called_off: 'rerun called off',
+};
+
 // As what the server counts a red cell (`group`).
 export const GROUP = {
   new: ATTRIBUTION.NEW,

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { groupAlike, isToLookAt, keyOf } from '../change_rows.js';
 import { count, plural, testName, visible } from '../format.js';
-import { GROUP, Mark, STATUS } from '../status.jsx';
+import { GROUP, Mark, RERUN, STATUS } from '../status.jsx';
 import { Foreign, GITHUB, Out } from './links.jsx';
 import { Section } from './section.jsx';
 
@@ -19,6 +19,13 @@ function Place({ cell, body }) {
   return <a class="sha" href={`${GITHUB}/${body.repository}/blob/${body.head_sha}/${encodeURI(cell.file)}${cell.line ? `#L${cell.line}` : ''}`}><Foreign text={cell.file} />{cell.line && `:${cell.line}`}</a>;
 }
 
+// Leads to what shows it: the job, or the row in "Run again", if it ran at all.
+function Rerun({ of: { rerun, rerun_job: job } }) {
+  if (!rerun) return null;
+  if (rerun === 'over_limit' || rerun === 'called_off') return <span class="tag">{RERUN[rerun]}</span>;
+  return <a class="tag" href={job ? `/jobs/${job}` : '#experiments'}>{RERUN[rerun]}</a>;
+}
+
 // Why a cell is red, and where to look.
 export function Details({ cell, a, body }) {
   const why = GROUP[cell.group];
@@ -28,7 +35,7 @@ export function Details({ cell, a, body }) {
         <Mark of={STATUS[cell.status]} />{why?.word && <Mark of={{ symbol: '', word: why.word, tone: cell.group === 'new' ? 'fail' : 'plain' }} />}
         <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={a?.title ?? cell.accelerator} /></a></span>
         {cell.late && <span class="tag">reported late</span>}
-        {cell.rerunning && <a class="tag" href="#experiments">re-running</a>}
+        <Rerun of={cell} />
       </p>
       {cell.message && <pre><Foreign text={cell.message} /></pre>}
       <p class="row">
@@ -65,7 +72,7 @@ function Alike({ cells, byName, body }) {
               {tests > 1 && <code><Foreign text={testName(cell)} /></code>}
               <span>on <a href={`/accelerators/${cell.accelerator}`}><Foreign text={byName.get(cell.accelerator)?.title ?? cell.accelerator} /></a></span>
               {cell.late && <span class="tag">reported late</span>}
-        {cell.rerunning && <a class="tag" href="#experiments">re-running</a>}
+              <Rerun of={cell} />
               {reasons.size > 1 && cell.reason && <Foreign class="quiet" text={cell.reason} />}
               {cell.job && <a href={`/jobs/${cell.job}`}>this job</a>}
               {cell.evidence_url && <Out href={cell.evidence_url}>{cell.attribution === 'KNOWN' ? 'issue' : 'evidence'}</Out>}

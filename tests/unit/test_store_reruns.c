@@ -1,0 +1,182 @@
+/* What the cells of a pull request say of their reruns: pending, or why one that would help brought nothing. */
+#include "experiments_rig.h"
+
+#include "base/buf.h"
+
+#define BASE HEAD_C
+
+/* "t1 void, t2 -": the red cells of a head, by name; "t1 void job" where a job shows it. free(). */
+static char *reruns_of(const char *head)
+{
+	struct change_view *v = rig_view_of(0, head);
+	struct buf text = BUF_INIT(4096);
+
+	for (size_t i = 0; i < v->n_verdicts; i++) {
+		const struct verdict_view *w = &v->verdicts[i];
+		const char *name = rerun_state_name(w->rerun);
+
+		if (!attribution_applies(w->status)) {
+			assert_int_equal(w->rerun, RERUN_NONE);
+			continue;
+		}
+		buf_appendf(&text, "%s%s %s%s", text.len ? ", " : "", w->test, name ? name : "-",
+		    w->rerun_job ? " job" : "");
+	}
+	change_view_free(v);
+	return buf_take(&text);
+}
+
+#define ASSERT_RERUNS(expected)                                                                    \
+	do {                                                                                       \
+		char *reruns_ = reruns_of(HEAD_A);                                                 \
+		assert_string_equal(reruns_, expected);                                            \
+		free(reruns_);                                                                     \
+	} while (0)
+
+static void a_red_head_of(const char *runner, const char *const *red)
+{
+	a_red_head(1, HEAD_A, runner, red, 0);
+}
+
+static void nothing_is_said_of_what_is_decided_or_not_wanted(void **state)
+{
+	(void)state;
+	a_red_head_of("ci", NAMES("t1"));
+	ASSERT_RERUNS("t1 -");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_RERUNS("t1 pending");
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE); /* it is flaky */
+	ASSERT_RERUNS("t1 -");
+}
+
+static void nothing_is_said_where_no_runner_takes_reruns(void **state)
+{
+	(void)state;
+	reruns = RERUNS_NONE;
+	mirror_npu(50, 2, 100, false);
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_RERUNS("t1 -");
+	mirror_npu(50, 2, 100, true); /* the accelerator is gone */
+	ASSERT_RERUNS("t1 -");
+}
+
+static void a_vendor_did_not_answer(void **state)
+{
+	(void)state;
+	mirror_npu(50, 1, 100, false);
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	deadlines_pass(7 * HOUR);
+	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR + MINUTE);
+	ASSERT_RERUNS("t1 no_answer");
+	rig_close_pull(1, HEAD_A, 8 * 3600); /* nothing of a closed pull request runs again */
+	ASSERT_RERUNS("t1 -");
+}
+
+static void no_machine_was_free(void **state)
+{
+	(void)state;
+	a_red_head_of("ci", NAMES("t1"));
+	open_head(2, HEAD_B, "ci", NULL, 2 * SECOND);
+	change_sql("UPDATE dispatch SET next_due_ms = NULL");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_RERUNS("t1 pending");
+	deadlines_pass(6 * HOUR + MINUTE);
+	need(HEAD_A, "t1", NEEDS_HEAD, 6 * HOUR + 2 * MINUTE);
+	ASSERT_RERUNS("t1 no_room");
+}
+
+static void a_rerun_proved_nothing(void **state)
+{
+	char *id;
+
+	(void)state;
+	mirror_npu(50, 1, 100, false);
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	id = run_of(1);
+	end_job(&(struct job_end){.dispatch = id,
+	    .red = NAMES("t1"),
+	    .environment = "{\"torch_commit\": \"" HEAD_B "\"}",
+	    .at = 2 * MINUTE});
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_RERUNS("t1 void job");
+	free(id);
+}
+
+static void a_rerun_did_not_report_one_of_its_tests(void **state)
+{
+	(void)state;
+	mirror_npu(50, 1, 100, false);
+	a_red_head_of("ci", NAMES("t1", "t2"));
+	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
+	ASSERT_RERUNS("t1 pending, t2 pending");
+	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
+	need(HEAD_A, "t2", NEEDS_HEAD, 3 * MINUTE);
+	change_sql(
+	    "UPDATE verdict SET needs = 0 WHERE test_id = (SELECT id FROM test WHERE name = 't1')");
+	ASSERT_RERUNS("t1 -, t2 no_result job");
+}
+
+/* Two tests a round, one round a head: the third waits for nothing. */
+static void limits_are_named_once_no_round_can_follow(void **state)
+{
+	(void)state;
+	mirror_npu(2, 1, 100, false);
+	a_red_head_of("ci", NAMES("t1", "t2", "t3"));
+	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
+	ASSERT_RERUNS("t1 pending, t2 pending, t3 -"); /* a further round may take it */
+	end_run(1, NAMES("t1", "t2"), NULL, 2 * MINUTE);
+	change_sql("UPDATE verdict SET needs = 1 WHERE attribution IS NOT NULL");
+	/* once more would help all of them */
+	ASSERT_RERUNS("t1 over_limit, t2 over_limit, t3 over_limit");
+}
+
+/* Without a known merge base nothing could run there, and what runs there for another change is no limit. */
+static void a_missing_merge_base_is_no_limit(void **state)
+{
+	(void)state;
+	mirror_npu(50, 1, 100, false);
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
+	ASSERT_RERUNS("t1 -");
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 0);
+	base_is(HEAD_B, BASE);
+	need(HEAD_B, "t1", NEEDS_BASE, 2 * MINUTE);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_BASE, 3 * MINUTE);
+	ASSERT_RERUNS("t1 -");
+}
+
+static void a_person_called_it_off(void **state)
+{
+	struct own_op o = {
+	    .head = HEAD_A, .call_off = "cancelled by alice", .now_ms = T0 + 2 * MINUTE};
+
+	(void)state;
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	DO_OK(own_submit, &o);
+	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
+	ASSERT_RERUNS("t1 called_off");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, experiments_setup, experiments_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(nothing_is_said_of_what_is_decided_or_not_wanted),
+	    T(nothing_is_said_where_no_runner_takes_reruns),
+	    T(a_vendor_did_not_answer),
+	    T(no_machine_was_free),
+	    T(a_rerun_proved_nothing),
+	    T(a_rerun_did_not_report_one_of_its_tests),
+	    T(limits_are_named_once_no_round_can_follow),
+	    T(a_missing_merge_base_is_no_limit),
+	    T(a_person_called_it_off),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
