@@ -50,7 +50,7 @@ describe('re-running', { skip: notBuilt }, () => {
   }
 
   test('a flake: it counts until the rerun on the same commit has passed', async () => {
-    const { pull, head } = await firstRun(601);
+    const { pull, head, base } = await firstRun(601);
     const during = await comment(pull, (body) => /re-running 1 failure/.test(body), 'the comment says that it runs again');
     assert.match(during, /^… \*\*1 failure\*\* on The Chip, not classified yet; re-running 1 failure\.$/m);
     assert.match(during, /- ✗ `model\/llama3`: .* · re-running · /);
@@ -63,6 +63,7 @@ describe('re-running', { skip: notBuilt }, () => {
     assert.match(check.output.title, /re-running 1/);
     assert.match(check.output.summary, /· re-running/);
     await report(head, [result('llama3', 'PASS')]);
+    await report(await base(), [result('llama3', 'PASS')]); // both sides count together
     const final = await comment(pull, (body) => body && !/re-running/i.test(body), 'the final comment');
     assert.match(final, /^✓ \*\*Nothing new is red\*\*: 1 failure not caused by this change \(flaky\)\.$/m);
     assert.match(final, /passed when it ran again on this commit: \[evidence\]\(.*\/jobs\/\d+\)/);
