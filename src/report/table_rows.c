@@ -210,7 +210,8 @@ static void count_failure(
 	t->columns[f->column].n_failures[group]++;
 	t->n_failures_in[group]++;
 	t->n_failures++;
-	if (f->verdict->rerun == RERUN_PENDING && group != FAILURE_MISSING && group != FAILURE_NOT_COUNTED) {
+	if (f->verdict->rerun == RERUN_PENDING && group != FAILURE_MISSING &&
+	    group != FAILURE_NOT_COUNTED) {
 		t->columns[f->column].n_rerunning++;
 		t->n_rerunning++;
 		t->n_unclassified_rerunning += group == FAILURE_UNCLASSIFIED;

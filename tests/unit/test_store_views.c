@@ -396,7 +396,8 @@ static void a_change_shows_its_experiments(void **state)
 	assert_int_equal(cell(v, "a")->rerun, RERUN_NONE); /* it has ended */
 	assert_int_equal(cell(v, "b")->rerun, RERUN_PENDING);
 	assert_int_equal(cell(v, "c")->rerun, RERUN_NONE);
-	assert_int_equal(cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
+	assert_int_equal(
+	    cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
 	change_view_free(v);
 	ASK_OK(store_get_job, &job);
 	assert_int_equal(job.job->kind, CHANGE_EXPERIMENT);
