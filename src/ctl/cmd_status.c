@@ -29,6 +29,25 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 	buf_release(&line);
 }
 
+/* What is open, and the budget of each accelerator that takes experiments; nothing where none does. */
+static void print_experiments(const struct ctl *ctl, const json_t *experiments)
+{
+	const json_t *list = json_object_get(experiments, "accelerators");
+	struct buf line = BUF_INIT(64 * 1024);
+	json_t *a;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	print_counts(ctl, "experiments", experiments);
+	json_array_foreach(list, i, a) buf_appendf(&line, "%s%s %lld of %lld min", i ? ", " : "",
+	    json_get_str(a, "name"), (long long)json_get_int(a, "seconds_24h", 0) / 60,
+	    (long long)json_get_int(a, "seconds_allowed_24h", 0) / 60);
+	buf_append_str(&line, " in 24 h");
+	print_line(ctl, "budget", buf_str(&line));
+	buf_release(&line);
+}
+
 static void print_trouble(const struct ctl *ctl, const char *text)
 {
 	printf("%s! %s%s\n", ctl->has_colour ? "\033[31m" : "", text,
@@ -263,6 +282,7 @@ static void print_status(const struct ctl *ctl, const json_t *v)
 	print_line(ctl, "database", line);
 	print_counts(ctl, "pull", json_object_get(v, "pull"));
 	print_counts(ctl, "machines", json_object_get(v, "machines"));
+	print_experiments(ctl, json_object_get(v, "experiments"));
 	print_counts(ctl, "github", json_object_get(v, "github"));
 	print_counts(ctl, "comments", json_object_get(v, "comments"));
 	print_line(ctl, "reconciled",

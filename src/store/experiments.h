@@ -44,6 +44,11 @@ struct stored_lease;
  * ask as well. experiment_request_release(). */
 bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret);
 
+/* The time that experiments which Outpost planned by itself took in the last 24 hours, and how much they may take. A
+ * reader may ask as well. */
+void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
+    int64_t *ret_spent_ms, int64_t *ret_allowed_ms);
+
 /* The pull request that the run of an experiment explains; 0: it is none. */
 int64_t experiment_pull(struct db *d, int64_t run_change_id);
 

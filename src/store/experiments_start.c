@@ -67,15 +67,28 @@ static int64_t all_ms(struct db *d, const char *accelerator, int64_t now_ms)
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
 }
 
+static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	return all_ms(d, accelerator, now_ms) *
+	       db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1",
+		   V_TEXT(accelerator)) /
+	       1000;
+}
+
 static bool has_budget(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
-	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms), share;
+	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms);
 
-	if (spent < FREE_MS[is_stress])
-		return true;
-	share = db_int(
-	    d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1", V_TEXT(accelerator));
-	return spent * 1000 < share * all_ms(d, accelerator, now_ms);
+	return spent < FREE_MS[is_stress] || spent < share_ms(d, accelerator, now_ms);
+}
+
+void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
+    int64_t *ret_spent_ms, int64_t *ret_allowed_ms)
+{
+	int64_t share = share_ms(d, accelerator, now_ms);
+
+	*ret_spent_ms = spent_ms(d, accelerator, false, now_ms);
+	*ret_allowed_ms = share > FREE_MS[false] ? share : FREE_MS[false];
 }
 
 /* ---- one begins ---- */

@@ -15,6 +15,8 @@ struct accelerator_gauges {
 	struct standing at;
 	int64_t n_expired; /* deadlines missed in 30 days */
 	int64_t n_queued;  /* pull: wait for a machine */
+	/* of the experiments that ended in the last 24 hours after the vendor was asked */
+	int64_t n_experiments_done, n_experiments_expired, n_experiments_void;
 };
 struct outbox_gauges {
 	int64_t n_unsent, oldest_ms; /* 0: none */

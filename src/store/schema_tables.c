@@ -415,6 +415,8 @@ static const char VERSION_6[] =
     " WHERE state IN ('planned', 'started');"
     "CREATE INDEX experiment_expires ON experiment (expires_ms)"
     " WHERE state IN ('planned', 'started');"
+    "CREATE INDEX experiment_ended ON experiment (accelerator, ended_ms)"
+    " WHERE ended_ms IS NOT NULL AND run_change_id IS NOT NULL;"
     "CREATE INDEX experiment_of_command ON experiment (command_id)"
     " WHERE command_id IS NOT NULL;"
     "CREATE TABLE experiment_test ("

@@ -3,9 +3,27 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/states.h"
+#include "store/days.h"
 #include "store/db.h"
 #include "store/experiments.h"
 #include "store/quality.h"
+
+/* One that never began is not the vendor's fault. */
+static void read_experiments(struct db *d, int64_t now_ms, struct accelerator_gauges *g)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT SUM(state = 'done'), SUM(state = 'expired'), SUM(state = 'void')"
+	    " FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2"
+	    " AND run_change_id IS NOT NULL",
+	    V_TEXT(g->name), V_INT(now_ms - DAY_MS));
+
+	if (rows_next(r)) {
+		g->n_experiments_done = rows_int(r, 0);
+		g->n_experiments_expired = rows_int(r, 1);
+		g->n_experiments_void = rows_int(r, 2);
+	}
+	rows_end(r);
+}
 
 static void read_accelerators(struct db *d, struct get_gauges *q)
 {
@@ -36,6 +54,7 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
 		    " AND state = 'queued' AND " IS_FIRST_RUN,
 		    V_TEXT(g->name));
+		read_experiments(d, q->now_ms, g);
 	}
 }
 

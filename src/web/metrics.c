@@ -170,6 +170,26 @@ static void put_accelerators(struct buf *out, const struct get_gauges *q)
 	}
 }
 
+static void put_experiments(struct buf *out, const struct get_gauges *q)
+{
+	static const char name[] = "outpost_accelerator_experiments";
+
+	put_head(out, name, "gauge",
+	    "Experiments that were started and ended in the last 24 hours, by how they ended.");
+	for (size_t i = 0; i < q->n; i++) {
+		const struct accelerator_gauges *g = &q->list[i];
+		const struct {
+			const char *state;
+			int64_t n;
+		} ends[] = {{"done", g->n_experiments_done}, {"expired", g->n_experiments_expired},
+		    {"void", g->n_experiments_void}};
+
+		for (size_t k = 0; k < ARRAY_LEN(ends); k++)
+			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", name,
+			    g->name, ends[k].state, (long long)ends[k].n);
+	}
+}
+
 /* One line for each accelerator: its state as the label. */
 static void put_states(struct buf *out, const struct get_gauges *q)
 {
@@ -227,6 +247,7 @@ static void gauges_read(struct store_query *q)
 	if (!q->err) {
 		put_accelerators(&m->out, &m->gauges);
 		put_states(&m->out, &m->gauges);
+		put_experiments(&m->out, &m->gauges);
 		put_outbox(&m->out, &m->gauges);
 	}
 	get_gauges_release(&m->gauges);

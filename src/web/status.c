@@ -9,15 +9,30 @@
 static void finish(struct status_request *s, int err)
 {
 	s->done(err, s);
+	list_experiment_use_release(&s->experiments);
 	free(s);
+}
+
+static void experiments_read(struct store_query *q)
+{
+	finish(CONTAINER_OF(q, struct status_request, experiments.q), q->err);
 }
 
 static void leases_read(struct store_query *q)
 {
 	struct status_request *s = CONTAINER_OF(q, struct status_request, leases.q);
+	int rc = q->err;
 
 	list_leases_release(&s->leases);
-	finish(s, q->err);
+	if (rc || !s->has_experiments) {
+		finish(s, rc);
+		return;
+	}
+	s->experiments.q.done = experiments_read;
+	s->experiments.now_ms = s->totals.now_ms;
+	rc = store_list_experiment_use(s->web->deps.store, &s->experiments);
+	if (rc)
+		finish(s, rc);
 }
 
 static void outbox_read(struct store_query *q)
@@ -90,6 +105,30 @@ static json_t *outbox_json(const struct outbox_stats *o)
 	return v;
 }
 
+static json_t *experiments_json(const struct list_experiment_use *q)
+{
+	json_t *v = json_object(), *list = json_array();
+	int64_t n_planned = 0, n_started = 0;
+
+	for (size_t i = 0; i < q->n; i++) {
+		const struct experiment_use *u = &q->list[i];
+		json_t *one = json_object();
+
+		n_planned += u->n_planned;
+		n_started += u->n_started;
+		json_set_str(one, "name", u->name);
+		json_set_int(one, "planned", u->n_planned);
+		json_set_int(one, "started", u->n_started);
+		json_set_int(one, "seconds_24h", u->spent_ms / 1000);
+		json_set_int(one, "seconds_allowed_24h", u->allowed_ms / 1000);
+		json_array_append_new(list, one);
+	}
+	json_set_int(v, "planned", n_planned);
+	json_set_int(v, "started", n_started);
+	json_object_set_new(v, "accelerators", list);
+	return v;
+}
+
 static json_t *status_json(const struct status_request *s)
 {
 	const struct web *w = s->web;
@@ -113,6 +152,7 @@ static json_t *status_json(const struct status_request *s)
 	json_object_set_new(v, "outbox", outbox_json(&s->outbox));
 	json_object_set_new(store, "writable", json_boolean(stats.is_writable));
 	json_object_set_new(v, "pull", pull_json(s));
+	json_object_set_new(v, "experiments", experiments_json(&s->experiments));
 	json_set_int(store, "bytes", s->totals.db_bytes);
 	json_set_int(store, "queued", stats.n_queued_ops);
 	json_object_set_new(v, "store", store);
@@ -140,6 +180,7 @@ static void on_status(struct http_request *r, void *owner)
 
 	s->request = r;
 	s->done = answer_status;
+	s->has_experiments = true;
 	status_read(owner, s);
 }
 
@@ -153,6 +194,7 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
 	s->done = hand_status;
+	s->has_experiments = true;
 	s->on_json = done;
 	s->owner = owner;
 	status_read(w, s);

@@ -2,17 +2,20 @@
 #ifndef WEB_STATUS_H
 #define WEB_STATUS_H
 
+#include "store/experiment_use.h"
 #include "store/leases.h"
 #include "store/outbox.h"
 #include "store/registry.h"
 #include "web/web_internal.h"
 
-/* Three reads, one after the other, for one answer. Made with calloc; done gets it once, and it is
+/* Reads, one after the other, for one answer. Made with calloc; done gets it once, and it is
  * freed after that. */
 struct status_request {
 	struct get_totals totals;
 	struct outbox_stats outbox;
-	struct list_leases leases; /* for how much waits only */
+	struct list_leases leases;              /* for how much waits only */
+	struct list_experiment_use experiments; /* where has_experiments says so; else empty */
+	bool has_experiments;
 	struct web *web;
 	void (*done)(int err, struct status_request *s);
 	struct http_request *request;                          /* /api/v1/status, /metrics */

@@ -20,7 +20,7 @@ const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => (
 const green = (name) => ({ suite: 'model', name, status: 'PASS' });
 
 // Each test has an accelerator of its own, so that none waits for another's first runs.
-const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away', 'wrong'];
+const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away', 'wrong', 'watched'];
 const chip = (name, runner, more = {}) => ({
   name, title: name, level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } }, runners: [{ reruns: 'tests', ...runner }], ...more,
 });
@@ -217,6 +217,24 @@ describe('experiments', { skip: notBuilt }, () => {
     await say(`@${rig.app.slug} ok-to-test cancel`);
     await cancelOf(head);
     await viewOf(pull, 'held', ({ experiments }) => experiments.every(({ state }) => state === 'cancelled'));
+  });
+
+  test('status and metrics say what is open, what it cost, and how it ended', async () => {
+    const pull = await open('watched');
+    const first = await firstRun(pull);
+    await report(first, [red('seen')]);
+    const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
+    const use = async () => (await outpost.api('status')).experiments.accelerators.find(({ name }) => name === 'watched');
+    assert.deepEqual(await use(), { name: 'watched', planned: 0, started: 2, seconds_24h: 0, seconds_allowed_24h: 1800 });
+    const { experiments } = await outpost.api('status');
+    assert.ok(experiments.started >= 2);
+    assert.ok(!experiments.accelerators.some(({ name }) => name === 'spent'), 'no share: it takes none');
+    const { stdout } = await outpost.ctl('status');
+    assert.match(stdout, /^experiments +(\d+ planned, )?\d+ started$/m);
+    assert.match(stdout, /^budget .*\bwatched 0 of 30 min\b.* in 24 h$/m);
+    await report(head, [green('another')]);
+    await report(base, [green('another')]);
+    await until(async () => /^outpost_accelerator_experiments\{accelerator="watched",state="void"\} [1-9]/m.test((await outpost.get('/metrics')).text), { ...LONG, what: 'the metrics count them' });
   });
 
   test('without a share of the machines\' time nothing runs again', async () => {

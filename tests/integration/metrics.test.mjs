@@ -71,6 +71,7 @@ describe('/metrics', { skip: notBuilt }, () => {
   test('it knows accelerators, effects, times and the process', () => {
     assert.equal(samples.get('outpost_accelerator_red_since_timestamp_seconds{accelerator="chip"}'), 0);
     assert.equal(samples.get('outpost_accelerator_queue{accelerator="chip"}'), 0);
+    assert.equal(samples.get('outpost_accelerator_experiments{accelerator="chip",state="expired"}'), 0);
     assert.ok(!text.includes('quiet'), 'L1 shows nothing');
     assert.equal(samples.get('outpost_outbox_unsent{kind="github_dispatch"}'), 0);
     assert.equal(samples.get('outpost_plan_seconds_count'), 1);

@@ -3,6 +3,7 @@
 #include "experiments_rig.h"
 #include "store/accelerator_page.h"
 #include "store/commands.h"
+#include "store/experiment_use.h"
 #include "store/gauges.h"
 #include "store/page_jobs.h"
 
@@ -90,10 +91,40 @@ static void each_red_job_is_named(void **state)
 	free(id);
 }
 
+/* "planned started spent allowed", of npu; times in minutes. */
+static void assert_use(int64_t at, const char *expected)
+{
+	struct list_experiment_use u = {.now_ms = T0 + at};
+	char *text;
+
+	ASK_OK(store_list_experiment_use, &u);
+	assert_int_equal(u.n, 1);
+	assert_string_equal(u.list[0].name, "npu");
+	text = xasprintf("%lld %lld %lld %lld", (long long)u.list[0].n_planned,
+	    (long long)u.list[0].n_started, (long long)u.list[0].spent_ms / 60000,
+	    (long long)u.list[0].allowed_ms / 60000);
+	assert_string_equal(text, expected);
+	free(text);
+	list_experiment_use_release(&u);
+}
+
+static void nothing_is_used_where_no_runner_takes_any(void **state)
+{
+	struct list_experiment_use u = {.now_ms = T0};
+
+	(void)state;
+	reruns = RERUNS_NONE;
+	mirror_npu(50, 2, 100, false);
+	ASK_OK(store_list_experiment_use, &u);
+	assert_int_equal(u.n, 0);
+	list_experiment_use_release(&u);
+}
+
 /* Half an hour of 24 is free; after that experiments may take their share of what all jobs took. */
 static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 {
 	(void)state;
+	assert_use(0, "0 0 0 30");
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
@@ -111,6 +142,7 @@ static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 	a_red_head(3, head_of(3), "ci", NAMES("t1"), 6 * MINUTE);
 	need(head_of(3), "t1", NEEDS_HEAD, 7 * MINUTE);
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "planned");
+	assert_use(7 * MINUTE, "1 0 80 56");
 	/* the first leaves the last 24 hours; nothing else happens than that time passes */
 	change_sql("UPDATE experiment SET started_ms = started_ms - 86400000 WHERE id = 1");
 	change_sql("UPDATE experiment SET expires_ms = expires_ms + 86400000");
@@ -657,6 +689,7 @@ int main(void)
 	    T(another_runner_is_no_hindrance),
 	    T(its_own_first_run_has_to_end),
 	    T(each_red_job_is_named),
+	    T(nothing_is_used_where_no_runner_takes_any),
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
 	    T(a_burst_begins_a_few_at_a_time),
 	    T(whole_runs_begin_one_at_a_time),
