@@ -77,6 +77,9 @@ static struct experiment_results read_results(
 	    "?1"
 	    " AND j.accelerator = ?2 AND (j.is_current = 1 OR ?4) AND j.status = 'completed'"
 	    " AND j.digest IS NOT NULL AND t.experiment_id = ?3"
+	    /* not of a request that was called off for a first run */
+	    " AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"
+	    "  AND x.accelerator = j.accelerator AND x.runner = j.runner AND x.is_current = 0)"
 	    /* a job that has no tests is one itself */
 	    " UNION ALL SELECT v.test_id, v.status, v.message, NULL, v.job_id, j.name, 0 FROM "
 	    "experiment_test t"

@@ -14,8 +14,9 @@ struct experiment {
 	int64_t round;
 	enum experiment_side side;
 	char *sha, *state;
-	int64_t run_change_id; /* 0: it has not begun */
-	int64_t command_id;    /* stress; else 0 */
+	int64_t
+	    run_change_id; /* 0: it has not begun; a planned one that has, made way for a first run */
+	int64_t command_id; /* stress; else 0 */
 	int64_t expires_ms;
 };
 struct experiment_list {
@@ -65,7 +66,7 @@ void experiment_end(struct db *d, const struct experiment *e, const char *state,
  * them, or because they waited for it. */
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
 
-/* It ended: the run on the other side, which may have waited for it, counts now. */
+/* It ended or made way: the run on the other side, which may have waited for it, counts now. */
 void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
 
 /* A runner that takes experiments for a change: its newest dispatch was let in and was not called off. */
@@ -92,6 +93,13 @@ void rerunners_release(struct rerunner *list, size_t n);
 	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                    \
 	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
 	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
+
+/* Since when a first run of the runner, of a vendor's CI, waits for its first job: when its request left, or now. 0: none
+ * does. */
+int64_t experiments_first_run_waits_ms(
+    struct db *d, const char *accelerator, const char *runner, int64_t now_ms);
+/* Experiments give their places to first runs that wait for long. Returns when to look again; 0: nothing waits. */
+int64_t experiments_make_way(struct db *d, int64_t now_ms);
 
 /* The reply to a `stress` of which no experiment is open any more. */
 void stress_answer(struct db *d, int64_t command_id, int64_t now_ms);

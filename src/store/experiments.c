@@ -251,10 +251,12 @@ static void review_side(
 
 	if (l.n) {
 		/* What has not left yet asks for what is wanted now. */
-		if (!l.at[0].run_change_id && w->n[side])
+		bool is_planned = strcmp(l.at[0].state, "planned") == 0;
+
+		if (is_planned && w->n[side])
 			v->has_moved |=
 			    experiment_tests_put(v->d, l.at[0].id, w->tests[side], w->n[side]);
-		else if (!l.at[0].run_change_id) {
+		else if (is_planned) {
 			give_up(v->d, &l.at[0], NULL, v->now_ms);
 			v->has_moved = true;
 		}

@@ -36,8 +36,9 @@ struct stored_lease;
 /* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment,
  * and one of which only the end was reported began with it. */
 #define EXPERIMENT_SPENT_MS                                                                        \
-	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE e.state WHEN 'started' THEN ?3"    \
-	" ELSE e.ended_ms END) - COALESCE(j.started_ms, e.started_ms), 0))"                        \
+	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state = 'started'"          \
+	" AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, "             \
+	"e.started_ms), 0))"                                                                       \
 	" FROM job j WHERE j.change_id = e.run_change_id), 0)"
 
 /* What the runner is asked for, by the dispatch that carries it. False: that dispatch is no experiment. A reader may

@@ -19,19 +19,13 @@
 
 enum {
 	LOOK_MAX = 200, /* planned ones, in their order */
-	/* Of one runner and cause at a time. What a vendor's CI has got is not taken back, and a later first run waits
-	 * for it there: so it gets both sides of one change, or one whole run. Machines make way. */
+	/* Of one runner and cause at a time. A later first run waits behind them in a vendor's CI until they make way, so
+	 * that gets both sides of one change, or one whole run. */
 	AT_ONCE_MACHINES = 8,
 	AT_ONCE_TESTS = 2,
 	AT_ONCE_WHOLE = 1,
-	WAIT_FOR_MACHINE_MS = 1000, /* a first run waits so long before an experiment makes way */
-	MAKE_WAY_AGAIN_MS = 30000,  /* the machine has so long to stop, and to ask for work */
-	LOOK_AGAIN_MS = 60000,      /* a budget comes back with time */
-	/* A first run that has no job so long after its request waits for no machine if the runner has nothing else to
-	 * do: the vendor lost it. */
-	WAIT_FOR_JOB_MS = 120000,
+	LOOK_AGAIN_MS = 60000, /* a budget comes back with time */
 };
-static const char MAKES_WAY[] = "it makes way for a first run";
 
 /* ---- budget ----
  *
@@ -149,23 +143,24 @@ static void put_body(
 
 /* A machine may take a queued one at any time until the end, because idle machines come late. */
 static void put_dispatch(struct db *d, const struct experiment *e, const struct stored_dispatch *of,
-    int64_t run_change_id, char *guid, int64_t until_ms, int64_t now_ms)
+    char *guid, int64_t now_ms)
 {
 	struct stored_dispatch row = {
 	    .accelerator = of->accelerator,
 	    .runner = of->runner,
-	    .change_id = run_change_id,
+	    .change_id = e->run_change_id,
 	    .kind = of->kind,
 	    .target = of->target,
 	    .target_key = of->target_key,
-	    .round = 1,
+	    .round = 1 + db_int(d, 0, "SELECT MAX(round) FROM dispatch WHERE change_id = ?1",
+			     V_INT(e->run_change_id)),
 	    .state = DISPATCH_QUEUED,
 	    .delivery_guid = guid,
 	    .event_type = (char *)EXPERIMENT_EVENT,
 	    .sent_action = (char *)EXPERIMENT_EVENT,
 	    .original_action = (char *)EXPERIMENT_EVENT,
 	    .acknowledge_ms = of->acknowledge_ms,
-	    .finish_ms = until_ms - now_ms,
+	    .finish_ms = e->expires_ms - now_ms,
 	    .start_ms = of->kind == RUNNER_PULL ? 0 : of->start_ms,
 	};
 
@@ -178,23 +173,25 @@ static void put_dispatch(struct db *d, const struct experiment *e, const struct 
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
 }
 
+/* One that made way has its change and its deadline already, and gets another dispatch. */
 static void begin(
-    struct db *d, const struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
+    struct db *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
 	char *ref = ref_of(d, e);
-	int64_t run_change_id = put_change(d, e, ref, now_ms);
 	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
 
-	if (e->is_stress && e->expires_ms < until_ms)
-		until_ms = e->expires_ms;
+	if (!e->run_change_id && (!e->is_stress || until_ms < e->expires_ms))
+		e->expires_ms = until_ms;
+	if (!e->run_change_id)
+		e->run_change_id = put_change(d, e, ref, now_ms);
 	uuid_new(guid);
 	put_body(d, e, ref, guid, now_ms);
-	put_dispatch(d, e, of, run_change_id, guid, until_ms, now_ms);
+	put_dispatch(d, e, of, guid, now_ms);
 	db_exec(d,
 	    "UPDATE experiment SET state = 'started', run_change_id = ?2, started_ms = ?3,"
 	    " expires_ms = ?4 WHERE id = ?1",
-	    V_INT(e->id), V_INT(run_change_id), V_INT(now_ms), V_INT(until_ms));
+	    V_INT(e->id), V_INT(e->run_change_id), V_INT(now_ms), V_INT(e->expires_ms));
 	counter_add_experiment(d, "started");
 	db_tell_change(d, e->change_id);
 	free(ref);
@@ -213,35 +210,18 @@ static int64_t at_once_max(struct db *d, const struct experiment *e, enum runner
 		   : AT_ONCE_TESTS;
 }
 
-/* A first run x waits for its first job, and so for a machine of the vendor's CI: it goes out now or went out just now, or
- * other first runs of the runner have machines. Where a later one has got a job, x was passed over and waits no more. */
-#define WAITS_FOR_MACHINE                                                                          \
-	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                   \
-	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                             \
-	" AND (COALESCE(x.sent_ms, ?3) > ?3 - ?4 OR EXISTS (SELECT 1 FROM dispatch y"              \
-	"  WHERE y.accelerator = ?1 AND y.runner = ?2 AND y.is_current = 1"                        \
-	"  AND y." DISPATCH_IS_AT_WORK " AND y.state = 'running' AND y." IS_FIRST_RUN "))"         \
-	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = ?1 AND y.runner = ?2"     \
-	"  AND y.created_ms > x.created_ms AND y.state IN ('running', 'done')"                     \
-	"  AND y." IS_FIRST_RUN ")"
-
 /* How many machines a vendor's CI has is not known: it has an idle one as long as no first run waits for one. Machines
  * that ask for work get an experiment only when nothing else waits for them (op_lease.c). */
 static bool is_idle(struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	if (db_int(d, 0,
 		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
-		" AND " EXPERIMENT_IS_OPEN " AND run_change_id IS NOT NULL"
-		" AND (cause = 'stress') = ?3",
+		" AND " EXPERIMENT_IS_OPEN " AND state = 'started' AND (cause = 'stress') = ?3",
 		V_TEXT(e->accelerator), V_TEXT(e->runner),
 		V_INT(e->is_stress)) >= at_once_max(d, e, kind))
 		return false;
 	return kind == RUNNER_PULL ||
-	       !db_has(d,
-		   "SELECT 1 FROM dispatch x WHERE x.accelerator = ?1 AND x.runner = ?2"
-		   " AND " WAITS_FOR_MACHINE " LIMIT 1",
-		   V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(now_ms),
-		   V_INT(WAIT_FOR_JOB_MS));
+	       !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
 }
 
 /* The rounds of a `stress` come one after the other. */
@@ -285,7 +265,7 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 	bool is_spent[2] = {false, false}; /* the budget, by is_stress */
 
 	for (size_t i = 0; i < l.n; i++) {
-		const struct experiment *e = &l.at[i];
+		struct experiment *e = &l.at[i];
 		struct dispatch_list of = explained(d, e);
 
 		if (of.n && e->expires_ms > now_ms && !is_spent[e->is_stress] &&
@@ -299,119 +279,13 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 	experiment_list_release(&l);
 }
 
-/* ---- a first run waits while experiments have its machines ---- */
-
-/* How many machines a runner has is not known. A first run that no machine takes within a second takes the place of
- * an experiment, which waits in the queue again. */
-static int64_t first_runs_waiting(
-    struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT COUNT(*), MIN(MAX(created_ms, COALESCE(not_before_ms, 0)))"
-	    " FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"
-	    " AND state = 'queued' AND is_current = 1 AND " IS_FIRST_RUN
-	    " AND COALESCE(not_before_ms, 0) <= ?3",
-	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_INT(now_ms));
-	int64_t n = 0, since_ms = 0;
-
-	if (rows_next(r)) {
-		n = rows_int(r, 0);
-		since_ms = rows_int(r, 1);
-	}
-	rows_end(r);
-	if (!n)
-		return 0;
-	if (since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
-		*due_ms = since_ms + WAIT_FOR_MACHINE_MS;
-		return 0;
-	}
-	return n;
-}
-
-static int64_t made_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
-{
-	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?4 - ?5"
-	    " AND runner = ?2 AND state = 'cancelled' AND reason = ?3 AND ended_ms > ?4 - ?6",
-	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(MAKES_WAY), V_INT(now_ms),
-	    V_INT(DAY_MS), V_INT(MAKE_WAY_AGAIN_MS));
-}
-
-static void make_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
-{
-	struct stored_dispatch s = {0};
-
-	lease_end(d, l, LEASE_IS_CANCELLED, MAKES_WAY, now_ms);
-	job_give_up(d, l->job_id, "cancelled", MAKES_WAY, false, now_ms);
-	if (lease_dispatch(d, l, &s)) {
-		dispatch_requeue(d, &s, now_ms);
-		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_ENDED, now_ms);
-	}
-	stored_dispatch_release(&s);
-}
-
-void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms)
-{
-	struct stored_lease l;
-
-	if (lease_count_active(d, first->accelerator, first->runner) < first->max_parallel)
-		return;
-	if (stored_lease_take(
-		db_rows(d,
-		    "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
-		    " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
-		    "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
-		    " ORDER BY granted_ms DESC LIMIT 1",
-		    V_TEXT(first->accelerator), V_TEXT(first->runner)),
-		&l))
-		make_way(d, &l, now_ms);
-	stored_lease_release(&l);
-}
-
-/* Returns when to look again; 0: nothing waits. */
-static int64_t make_ways(struct db *d, int64_t now_ms)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
-	    " AND x.kind = 'pull' AND x.state = 'running'"
-	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
-	    " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
-	    " ORDER BY l.granted_ms DESC"); /* +: only the open ones are walked */
-	char **ids = strv_copy(NULL);
-	int64_t next_ms = 0;
-
-	while (rows_next(r))
-		strv_add(&ids, rows_text(r, 0));
-	for (char **id = ids; *id; id++) {
-		struct stored_lease l;
-		int64_t n, due_ms = 0;
-
-		if (!stored_lease_take(
-			db_rows(
-			    d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)),
-			&l))
-			continue;
-		n = first_runs_waiting(d, &l, now_ms, &due_ms);
-		if (n && lease_count_first(d, l.accelerator, l.runner) < l.max_parallel) {
-			if (n > made_way(d, &l, now_ms))
-				make_way(d, &l, now_ms);
-			due_ms = now_ms + MAKE_WAY_AGAIN_MS;
-		}
-		if (due_ms && (!next_ms || due_ms < next_ms))
-			next_ms = due_ms;
-		stored_lease_release(&l);
-	}
-	strv_free(ids);
-	return next_ms;
-}
-
 /* ---- time passes ---- */
 
 static void expire(struct db *d, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND run_change_id IS NULL AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+	    " AND state = 'planned' AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
 	    V_INT(now_ms), V_INT(LOOK_MAX)));
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -446,18 +320,19 @@ static void start_all(struct db *d, int64_t now_ms)
 
 int64_t experiments_look(struct db *d, int64_t now_ms)
 {
-	int64_t next_ms, expires_ms, tests_ms;
+	int64_t next_ms = 0, at_ms[3];
 
 	expire(d, now_ms);
-	tests_ms = experiments_without_tests_end(d, now_ms);
+	at_ms[0] = experiments_without_tests_end(d, now_ms);
+	at_ms[1] = experiments_make_way(d, now_ms);
 	start_all(d, now_ms);
-	next_ms = make_ways(d, now_ms);
-	expires_ms = db_int(d, 0,
+	at_ms[2] = db_int(d, 0,
 	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND run_change_id IS NULL");
-	if (expires_ms && expires_ms > now_ms + LOOK_AGAIN_MS)
-		expires_ms = now_ms + LOOK_AGAIN_MS;
-	if (!next_ms || (tests_ms && tests_ms < next_ms))
-		next_ms = tests_ms;
-	return !next_ms || (expires_ms && expires_ms < next_ms) ? expires_ms : next_ms;
+	    " AND state = 'planned'");
+	if (at_ms[2] > now_ms + LOOK_AGAIN_MS)
+		at_ms[2] = now_ms + LOOK_AGAIN_MS;
+	for (size_t i = 0; i < ARRAY_LEN(at_ms); i++)
+		if (at_ms[i] && (!next_ms || at_ms[i] < next_ms))
+			next_ms = at_ms[i];
+	return next_ms;
 }

@@ -35,7 +35,7 @@ const listed = NAMES.filter((name) => !name.includes('\u2028')).map(kept);
 
 // A suite that runs the tests of the list, or all, and leaves RESULTS/report.xml. Arguments: NAMES (a JSON file) RESULTS
 const SUITE = `
-import html, json, os, sys
+import hashlib, html, json, os, sys
 names = json.load(open(sys.argv[1], encoding='utf-8'))
 path = os.environ.get('OUTPOST_TESTS')
 wanted = open(path, encoding='utf-8', newline='\\n').read().split('\\n') if path else None
@@ -47,8 +47,9 @@ for name in names:
     if wanted is not None and 'unit/' + kept(name) not in wanted:
         continue
     red = side != 'base' or 'base' in name
+    words = ''.join(chr(ord('a') + n % 26) for n in hashlib.sha256(name.encode()).digest()[:12])  # of its own: one message in most tests is an outage
     attribute = html.escape(name).replace('\\n', '&#10;')
-    print(f'<testcase name="{attribute}">' + (f'<failure message="expected {len(name)} of these, got none at all"/>' if red else '') + '</testcase>', file=out)
+    print(f'<testcase name="{attribute}">' + (f'<failure message="expected {words}, got none at all"/>' if red else '') + '</testcase>', file=out)
 print('</testsuite>', file=out)
 out.close()
 if path:

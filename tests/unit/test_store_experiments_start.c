@@ -311,6 +311,114 @@ static void a_first_run_that_was_passed_over_holds_up_nothing(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
+/* Both sides of one pull request are in the CI of `lab`, and the first run of another follows. */
+static void two_experiments_and_a_first_run(void)
+{
+	a_red_head(1, HEAD_A, "lab", NAMES("t1"), 0);
+	base_is(HEAD_A, HEAD_C);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	free(rig_send(T0 + MINUTE));
+	ASSERT_EXPERIMENTS("lab head r1 started [t1]; lab base r1 started [t1]");
+	open_head(2, HEAD_B, "lab", NULL, 2 * MINUTE);
+	free(rig_send(T0 + 2 * MINUTE));
+	change_sql("UPDATE dispatch SET sent_ms = created_ms WHERE event_type <> 'experiment'");
+}
+
+/* The n-th dispatch of an experiment. free(). */
+static char *run_of_round(int64_t experiment, int64_t n)
+{
+	return db_text(look,
+	    "SELECT x.id FROM dispatch x JOIN experiment e ON e.run_change_id = x.change_id"
+	    " WHERE e.id = ?1 AND x.round = ?2",
+	    V_INT(experiment), V_INT(n));
+}
+
+static void they_make_way_in_a_vendors_ci(void **state)
+{
+	static const char STARTED[] = "lab head r1 started [t1]; lab base r1 started [t1]";
+	int64_t until_ms;
+	char *before[2], *after[2];
+
+	(void)state;
+	two_experiments_and_a_first_run();
+	until_ms = number("SELECT expires_ms FROM experiment WHERE id = 1");
+	deadlines_pass(3 * MINUTE - SECOND);
+	ASSERT_EXPERIMENTS(STARTED);
+	deadlines_pass(3 * MINUTE);
+	ASSERT_EXPERIMENTS("lab head r1 planned [t1]; lab base r1 planned [t1]");
+	ASSERT_SENT(T0 + 3 * MINUTE, "webhook_cancel https://ci.example.org/hook[npu] experiment;"
+				     " webhook_cancel https://ci.example.org/hook[npu] experiment");
+	a_job_begins(HEAD_B, 3 * MINUTE + SECOND);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, 4 * MINUTE);
+	ASSERT_EXPERIMENTS(STARTED);
+	ASSERT_SENT(T0 + 4 * MINUTE,
+	    "webhook_dispatch https://ci.example.org/hook[npu] experiment;"
+	    " webhook_dispatch https://ci.example.org/hook[npu] experiment");
+	assert_int_equal(number("SELECT expires_ms FROM experiment WHERE id = 1"), until_ms);
+	for (int n = 1; n <= 2; n++) {
+		before[n - 1] = run_of_round(n, 1);
+		after[n - 1] = run_of_round(n, 2);
+	}
+	/* the run that was called off is no evidence, whatever it says */
+	end_job(&(struct job_end){
+	    .dispatch = before[0], .run_id = "1", .green = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(&(struct job_end){
+	    .dispatch = before[1], .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
+	ASSERT_EXPERIMENTS(STARTED);
+	end_job(&(struct job_end){
+	    .dispatch = after[0], .run_id = "3", .red = NAMES("t1"), .at = 6 * MINUTE});
+	end_job(&(struct job_end){
+	    .dispatch = after[1], .run_id = "4", .green = NAMES("t1"), .at = 6 * MINUTE});
+	ASSERT_TEXT("SELECT group_concat(state) FROM experiment WHERE id <= 2", "done,done");
+	ASSERT_TEXT("SELECT attribution FROM verdict WHERE change_id = 1", "NEW");
+	for (int n = 0; n < 2; n++) {
+		free(before[n]);
+		free(after[n]);
+	}
+}
+
+/* The CI has machines for both. */
+static void they_stay_when_the_first_run_gets_its_job(void **state)
+{
+	(void)state;
+	two_experiments_and_a_first_run();
+	a_job_begins(HEAD_B, 2 * MINUTE + 30 * SECOND);
+	deadlines_pass(5 * MINUTE);
+	ASSERT_EXPERIMENTS("lab head r1 started [t1]; lab base r1 started [t1]");
+}
+
+/* One side had ended and waited for the other, which made way. */
+static void a_side_does_not_wait_for_one_that_made_way(void **state)
+{
+	(void)state;
+	two_experiments_and_a_first_run();
+	end_run(1, NAMES("t1"), NULL, 2 * MINUTE + SECOND);
+	ASSERT_EXPERIMENTS("lab head r1 started [t1]; lab base r1 started [t1]");
+	deadlines_pass(3 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 2", "planned");
+}
+
+static void one_that_made_way_goes_with_its_change(void **state)
+{
+	struct apply_retention r = {.results_before_ms = T0 + 100 * DAY};
+	int n = 0;
+
+	(void)state;
+	two_experiments_and_a_first_run();
+	deadlines_pass(3 * MINUTE);
+	rig_close_pull(1, HEAD_A, 300);
+	ASSERT_EXPERIMENTS("lab head r1 cancelled [t1]; lab base r1 cancelled [t1]");
+	rig_close_pull(2, HEAD_B, 300);
+	change_sql("DELETE FROM outbox");
+	do
+		DO_OK(store_apply_retention, &r);
+	while (r.has_more && ++n < 20);
+	ASSERT_TEXT("SELECT json_array((SELECT COUNT(*) FROM change), (SELECT COUNT(*) FROM job),"
+		    " (SELECT COUNT(*) FROM experiment), (SELECT COUNT(*) FROM dispatch))",
+	    "[0,0,0,0]");
+}
+
 /* ---- authors ---- */
 
 #define STARTED_AUTHORS                                                                            \
@@ -701,6 +809,10 @@ int main(void)
 	    T(a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes),
 	    T(a_first_run_in_the_vendors_queue_holds_it_up),
 	    T(a_first_run_that_was_passed_over_holds_up_nothing),
+	    T(they_make_way_in_a_vendors_ci),
+	    T(they_stay_when_the_first_run_gets_its_job),
+	    T(a_side_does_not_wait_for_one_that_made_way),
+	    T(one_that_made_way_goes_with_its_change),
 	    T(authors_take_turns),
 	    T(the_author_who_spent_less_comes_first),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),

@@ -1,0 +1,200 @@
+/* A first run waits while experiments have its place: they make way, and run later. */
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/strv.h"
+#include "store/cells_moved.h"
+#include "store/experiment_rows.h"
+#include "store/job_row.h"
+#include "store/stored_lease.h"
+
+#define DAY_MS INT64_C(86400000)
+
+enum {
+	/* A first run waits so long before an experiment makes way. A CI may take a while to say that a job began. */
+	WAIT_FOR_MACHINE_MS = 1000,
+	WAIT_FOR_CI_MS = 60000,
+	MAKE_WAY_AGAIN_MS = 30000, /* the machine has so long to stop, and to ask for work */
+	/* A first run that has no job so long after its request waits for no machine if the runner has nothing else to
+	 * do: the vendor lost it. */
+	WAIT_FOR_JOB_MS = 120000,
+};
+static const char MAKES_WAY[] = "it makes way for a first run";
+
+/* ---- a vendor's CI ---- */
+
+/* A first run x waits for its first job, and so for a machine of the vendor's CI: it goes out now or went out just now, or
+ * other first runs of the runner have machines. Where a later one has got a job, x was passed over and waits no more. */
+#define WAITS_FOR_MACHINE                                                                          \
+	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                   \
+	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                             \
+	" AND (COALESCE(x.sent_ms, ?3) > ?3 - ?4 OR EXISTS (SELECT 1 FROM dispatch y"              \
+	"  WHERE y.accelerator = ?1 AND y.runner = ?2 AND y.is_current = 1"                        \
+	"  AND y." DISPATCH_IS_AT_WORK " AND y.state = 'running' AND y." IS_FIRST_RUN "))"         \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = ?1 AND y.runner = ?2"     \
+	"  AND y.created_ms > x.created_ms AND y.state IN ('running', 'done')"                     \
+	"  AND y." IS_FIRST_RUN ")"
+
+int64_t experiments_first_run_waits_ms(
+    struct db *d, const char *accelerator, const char *runner, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "SELECT MIN(COALESCE(x.sent_ms, ?3)) FROM dispatch x WHERE x.accelerator = ?1"
+	    " AND x.runner = ?2 AND " WAITS_FOR_MACHINE,
+	    V_TEXT(accelerator), V_TEXT(runner), V_INT(now_ms), V_INT(WAIT_FOR_JOB_MS));
+}
+
+/* A vendor's CI cannot hand a place over: the request is called off, and another one leaves later. */
+static void make_way_in_ci(struct db *d, const struct experiment *e, int64_t now_ms)
+{
+	struct dispatch_list l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+	    V_INT(e->run_change_id)));
+
+	db_exec(d, "UPDATE experiment SET state = 'planned', started_ms = NULL WHERE id = ?1",
+	    V_INT(e->id));
+	for (size_t i = 0; i < l.n; i++)
+		dispatch_retire(d, &l.at[i], now_ms);
+	dispatch_list_release(&l);
+	experiment_counterpart_moves(d, e, now_ms);
+	log_event(LOG_INFO, "experiment_made_way", LOG_I("experiment", e->id),
+	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner));
+	db_tell_change(d, e->change_id);
+}
+
+/* Returns when to look again; 0: nothing waits. */
+static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		       " AND state = 'started' AND EXISTS (SELECT 1 FROM dispatch x"
+		       "  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
+		       "  AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")"));
+	int64_t next_ms = 0;
+
+	for (size_t i = 0; i < l.n; i++) {
+		int64_t sent_ms =
+		    experiments_first_run_waits_ms(d, l.at[i].accelerator, l.at[i].runner, now_ms);
+
+		if (!sent_ms)
+			continue;
+		if (sent_ms + WAIT_FOR_CI_MS <= now_ms)
+			make_way_in_ci(d, &l.at[i], now_ms);
+		else if (!next_ms || sent_ms + WAIT_FOR_CI_MS < next_ms)
+			next_ms = sent_ms + WAIT_FOR_CI_MS;
+	}
+	experiment_list_release(&l);
+	return next_ms;
+}
+
+/* ---- machines ---- */
+
+/* How many machines a runner has is not known. A first run that no machine takes within a second takes the place of
+ * an experiment, which waits in the queue again. */
+static int64_t first_runs_waiting(
+    struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT COUNT(*), MIN(MAX(created_ms, COALESCE(not_before_ms, 0)))"
+	    " FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"
+	    " AND state = 'queued' AND is_current = 1 AND " IS_FIRST_RUN
+	    " AND COALESCE(not_before_ms, 0) <= ?3",
+	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_INT(now_ms));
+	int64_t n = 0, since_ms = 0;
+
+	if (rows_next(r)) {
+		n = rows_int(r, 0);
+		since_ms = rows_int(r, 1);
+	}
+	rows_end(r);
+	if (!n)
+		return 0;
+	if (since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
+		*due_ms = since_ms + WAIT_FOR_MACHINE_MS;
+		return 0;
+	}
+	return n;
+}
+
+static int64_t made_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?4 - ?5"
+	    " AND runner = ?2 AND state = 'cancelled' AND reason = ?3 AND ended_ms > ?4 - ?6",
+	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(MAKES_WAY), V_INT(now_ms),
+	    V_INT(DAY_MS), V_INT(MAKE_WAY_AGAIN_MS));
+}
+
+static void make_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
+{
+	struct stored_dispatch s = {0};
+
+	lease_end(d, l, LEASE_IS_CANCELLED, MAKES_WAY, now_ms);
+	job_give_up(d, l->job_id, "cancelled", MAKES_WAY, false, now_ms);
+	if (lease_dispatch(d, l, &s)) {
+		dispatch_requeue(d, &s, now_ms);
+		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_ENDED, now_ms);
+	}
+	stored_dispatch_release(&s);
+}
+
+void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms)
+{
+	struct stored_lease l;
+
+	if (lease_count_active(d, first->accelerator, first->runner) < first->max_parallel)
+		return;
+	if (stored_lease_take(
+		db_rows(d,
+		    "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
+		    " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
+		    "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
+		    " ORDER BY granted_ms DESC LIMIT 1",
+		    V_TEXT(first->accelerator), V_TEXT(first->runner)),
+		&l))
+		make_way(d, &l, now_ms);
+	stored_lease_release(&l);
+}
+
+/* Returns when to look again; 0: nothing waits. */
+static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
+	    " AND x.kind = 'pull' AND x.state = 'running'"
+	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
+	    " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
+	    " ORDER BY l.granted_ms DESC"); /* +: only the open ones are walked */
+	char **ids = strv_copy(NULL);
+	int64_t next_ms = 0;
+
+	while (rows_next(r))
+		strv_add(&ids, rows_text(r, 0));
+	for (char **id = ids; *id; id++) {
+		struct stored_lease l;
+		int64_t n, due_ms = 0;
+
+		if (!stored_lease_take(
+			db_rows(
+			    d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)),
+			&l))
+			continue;
+		n = first_runs_waiting(d, &l, now_ms, &due_ms);
+		if (n && lease_count_first(d, l.accelerator, l.runner) < l.max_parallel) {
+			if (n > made_way(d, &l, now_ms))
+				make_way(d, &l, now_ms);
+			due_ms = now_ms + MAKE_WAY_AGAIN_MS;
+		}
+		if (due_ms && (!next_ms || due_ms < next_ms))
+			next_ms = due_ms;
+		stored_lease_release(&l);
+	}
+	strv_free(ids);
+	return next_ms;
+}
+
+int64_t experiments_make_way(struct db *d, int64_t now_ms)
+{
+	int64_t ci_ms = make_ways_in_ci(d, now_ms), machines_ms = make_ways_on_machines(d, now_ms);
+
+	return !ci_ms || (machines_ms && machines_ms < ci_ms) ? machines_ms : ci_ms;
+}
