@@ -66,6 +66,13 @@ void experiment_end(struct db *d, const struct experiment *e, const char *state,
  * them, or because they waited for it. */
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
 
+/* Its run is there, all of it: it is done, or void because it proves nothing. */
+void experiment_conclude(struct db *d, const struct experiment *e, int64_t now_ms);
+/* Was any of its tests reported with a result? */
+bool experiment_has_any_test(struct db *d, const struct experiment *e);
+/* None was, and the job with its tests may report in a moment. */
+bool experiment_may_get_tests(struct db *d, const struct experiment *e, int64_t now_ms);
+
 /* It ended or made way: the run on the other side, which may have waited for it, counts now. */
 void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
 

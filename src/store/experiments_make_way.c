@@ -27,19 +27,25 @@ static const char MAKES_WAY[] = "it makes way for a first run";
 #define WAITS_FOR_MACHINE                                                                          \
 	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                   \
 	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                             \
-	" AND (COALESCE(x.sent_ms, ?3) > ?3 - ?4 OR EXISTS (SELECT 1 FROM dispatch y"              \
-	"  WHERE y.accelerator = ?1 AND y.runner = ?2 AND y.is_current = 1"                        \
-	"  AND y." DISPATCH_IS_AT_WORK " AND y.state = 'running' AND y." IS_FIRST_RUN "))"         \
-	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = ?1 AND y.runner = ?2"     \
-	"  AND y.created_ms > x.created_ms AND y.state IN ('running', 'done')"                     \
-	"  AND y." IS_FIRST_RUN ")"
+	" AND ((COALESCE(x.sent_ms, ?3) > ?3 - ?4 AND COALESCE(x.sent_ms, ?3) <= ?3)"              \
+	"  OR EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                \
+	"   AND y.runner = x.runner AND y.is_current = 1 AND y." DISPATCH_IS_AT_WORK               \
+	"   AND y.state = 'running' AND y." IS_FIRST_RUN "))"                                      \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"            \
+	"  AND y.runner = x.runner AND y.created_ms > x.created_ms"                                \
+	"  AND y.state IN ('running', 'done') AND y." IS_FIRST_RUN ")"
 
 int64_t experiments_first_run_waits_ms(
     struct db *d, const char *accelerator, const char *runner, int64_t now_ms)
 {
+	/* accelerators that name one repository share its machines */
 	return db_int(d, 0,
-	    "SELECT MIN(COALESCE(x.sent_ms, ?3)) FROM dispatch x WHERE x.accelerator = ?1"
-	    " AND x.runner = ?2 AND " WAITS_FOR_MACHINE,
+	    "SELECT MIN(COALESCE(x.sent_ms, ?3)) FROM runner own CROSS JOIN runner r"
+	    " ON (r.accelerator = ?1 AND r.name = ?2)"
+	    "  OR (r.kind = 'github' AND own.kind = 'github' AND lower(r.target) = "
+	    "lower(own.target))"
+	    " CROSS JOIN dispatch x ON x.accelerator = r.accelerator AND x.runner = r.name"
+	    " WHERE own.accelerator = ?1 AND own.name = ?2 AND " WAITS_FOR_MACHINE,
 	    V_TEXT(accelerator), V_TEXT(runner), V_INT(now_ms), V_INT(WAIT_FOR_JOB_MS));
 }
 
@@ -77,7 +83,7 @@ static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
 
 		if (!sent_ms)
 			continue;
-		if (sent_ms + WAIT_FOR_CI_MS <= now_ms)
+		if (sent_ms > now_ms || sent_ms + WAIT_FOR_CI_MS <= now_ms)
 			make_way_in_ci(d, &l.at[i], now_ms);
 		else if (!next_ms || sent_ms + WAIT_FOR_CI_MS < next_ms)
 			next_ms = sent_ms + WAIT_FOR_CI_MS;
@@ -88,40 +94,57 @@ static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
 
 /* ---- machines ---- */
 
+/* The runners of which this machine had leases, with their room: it fits all of them. */
+#define RUNNERS_OF_MACHINE                                                                         \
+	"(SELECT m.runner, m.max_parallel, MAX(m.granted_ms) FROM lease m"                         \
+	" WHERE m.accelerator = ?1 AND m.machine = ?2 GROUP BY m.runner) m"
+#define HAS_ROOM                                                                                   \
+	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = m.runner"           \
+	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                           \
+	"  WHERE id = f.dispatch_id AND " IS_EXPERIMENT ")) < m.max_parallel"
+
 /* How many machines a runner has is not known. A first run that no machine takes within a second takes the place of
- * an experiment, which waits in the queue again. */
+ * an experiment, which waits in the queue again. A time to come is one before the clock was set back. */
 static int64_t first_runs_waiting(
     struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT COUNT(*), MIN(MAX(created_ms, COALESCE(not_before_ms, 0)))"
-	    " FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"
-	    " AND state = 'queued' AND is_current = 1 AND " IS_FIRST_RUN
-	    " AND COALESCE(not_before_ms, 0) <= ?3",
-	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_INT(now_ms));
+	struct rows *r;
 	int64_t n = 0, since_ms = 0;
 
+	if (!db_has(d,
+		"SELECT 1 FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
+		" AND state = 'queued' AND " IS_FIRST_RUN " LIMIT 1",
+		V_TEXT(l->accelerator)))
+		return 0; /* as mostly, and the machine may have had many leases */
+	r = db_rows(d,
+	    "SELECT COUNT(*), MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0)))"
+	    " FROM " RUNNERS_OF_MACHINE " CROSS JOIN dispatch x ON x.accelerator = ?1"
+	    " AND x.runner = m.runner AND x.kind = 'pull' AND x.state = 'queued'"
+	    " AND x.is_current = 1 AND x." IS_FIRST_RUN
+	    " AND COALESCE(x.not_before_ms, 0) <= ?3 WHERE " HAS_ROOM,
+	    V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms));
 	if (rows_next(r)) {
 		n = rows_int(r, 0);
 		since_ms = rows_int(r, 1);
 	}
 	rows_end(r);
-	if (!n)
-		return 0;
-	if (since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
+	if (n && since_ms <= now_ms && since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
 		*due_ms = since_ms + WAIT_FOR_MACHINE_MS;
 		return 0;
 	}
 	return n;
 }
 
+/* They may have made way for any of its runners. */
 static int64_t made_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
 {
 	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?4 - ?5"
-	    " AND runner = ?2 AND state = 'cancelled' AND reason = ?3 AND ended_ms > ?4 - ?6",
-	    V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(MAKES_WAY), V_INT(now_ms),
-	    V_INT(DAY_MS), V_INT(MAKE_WAY_AGAIN_MS));
+	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?3 - ?4"
+	    " AND state = 'cancelled' AND reason = ?2 AND ended_ms > ?3 - ?5 AND ended_ms <= ?3"
+	    " AND runner IN (SELECT m.runner FROM lease m WHERE m.accelerator = ?1"
+	    "  AND m.machine = ?6)",
+	    V_TEXT(l->accelerator), V_TEXT(MAKES_WAY), V_INT(now_ms), V_INT(DAY_MS),
+	    V_INT(MAKE_WAY_AGAIN_MS), V_TEXT(l->machine));
 }
 
 static void make_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
@@ -179,7 +202,7 @@ static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
 			&l))
 			continue;
 		n = first_runs_waiting(d, &l, now_ms, &due_ms);
-		if (n && lease_count_first(d, l.accelerator, l.runner) < l.max_parallel) {
+		if (n) {
 			if (n > made_way(d, &l, now_ms))
 				make_way(d, &l, now_ms);
 			due_ms = now_ms + MAKE_WAY_AGAIN_MS;

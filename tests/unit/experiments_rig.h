@@ -18,6 +18,9 @@ static enum reruns reruns = RERUNS_TESTS;
 static enum runner_kind ci_kind = RUNNER_GITHUB;
 static const char *ci_repository = "Ascend/pytorch";
 
+/* Another accelerator with a runner `ci` of its own, in the same repository. */
+static bool has_second;
+
 static inline void mirror_npu(int n_tests, int n_rounds, int share, bool is_gone)
 {
 	static char *none[] = {NULL};
@@ -27,15 +30,24 @@ static inline void mirror_npu(int n_tests, int n_rounds, int share, bool is_gone
 	    {.name = (char *)"farm", .kind = RUNNER_PULL, .labels = none},
 	};
 	struct accelerator list[] = {{.name = (char *)"npu",
-	    .title = (char *)"NPU",
-	    .level = LEVEL_2,
-	    .oncall = none,
-	    .must_pass = none,
-	    .skip = none,
-	    .experiments = {n_tests, n_rounds, share},
-	    .runners = runners,
-	    .n_runners = ARRAY_LEN(runners)}};
-	struct mirror_registry m = {.list = list, .n = !is_gone, .now_ms = T0};
+					 .title = (char *)"NPU",
+					 .level = LEVEL_2,
+					 .oncall = none,
+					 .must_pass = none,
+					 .skip = none,
+					 .experiments = {n_tests, n_rounds, share},
+					 .runners = runners,
+					 .n_runners = ARRAY_LEN(runners)},
+	    {.name = (char *)"second",
+		.title = (char *)"Second",
+		.level = LEVEL_2,
+		.oncall = none,
+		.must_pass = none,
+		.skip = none,
+		.runners = runners,
+		.n_runners = 1}};
+	struct mirror_registry m = {
+	    .list = list, .n = is_gone ? 0 : 1 + (size_t)has_second, .now_ms = T0};
 
 	for (size_t i = 0; i < ARRAY_LEN(runners); i++)
 		runners[i].reruns = reruns;
@@ -49,6 +61,7 @@ static inline int experiments_setup(void **state)
 	rig_setup(state);
 	rig_n_guids = 0;
 	reruns = RERUNS_TESTS;
+	has_second = false;
 	ci_kind = RUNNER_GITHUB;
 	ci_repository = "Ascend/pytorch";
 	path = xasprintf("%s/outpost.db", rig_dir);

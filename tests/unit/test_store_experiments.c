@@ -307,6 +307,37 @@ static void it_ends_as_its_dispatch_does(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 }
 
+/* Nobody waits for it any more, and the vendor's machine may be at work on it. */
+static void the_vendor_is_told_when_it_took_too_long(void **state)
+{
+	(void)state;
+	mirror_npu(50, 1, 100, false);
+	a_red_head(1, HEAD_A, "lab", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	free(rig_send(T0 + MINUTE));
+	deadlines_pass(7 * HOUR);
+	ASSERT_EXPERIMENTS("lab head r1 expired [t1]");
+	ASSERT_SENT(T0 + 7 * HOUR, "webhook_cancel https://ci.example.org/hook[npu] experiment");
+}
+
+/* Its artifact is a dashboard. */
+static void a_url_that_first_runs_share_says_nothing(void **state)
+{
+	static const char URL[] = "https://ci.example.org/dashboard";
+	char *id;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 0);
+	change_sql("UPDATE job SET artifact_url = 'https://ci.example.org/dashboard'");
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	id = run_of(1);
+	end_job(&(struct job_end){
+	    .dispatch = id, .artifact = URL, .red = NAMES("t1"), .at = 2 * MINUTE});
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+	free(id);
+}
+
 static void what_cannot_be_sent_ends(void **state)
 {
 	struct claim_outbox c;
@@ -344,48 +375,50 @@ static void what_never_begins_expires_and_is_not_planned_again(void **state)
 /* ---- what proves nothing ---- */
 
 struct proof {
-	const char *first_environment, *environment, *artifact, *run_id;
+	const char *first_environment, *environment;
+	bool is_first_artifact; /* the same as the first run's */
+	const char *run_id;
 	const char *reason; /* NULL: it proves something */
 };
 
 static void results_prove_something_only_on_the_same_commit_and_machine(void **state)
 {
 	static const struct proof cases[] = {
-	    {NULL, NULL, NULL, NULL, NULL},
-	    {NULL, "{\"torch_commit\": \"" HEAD_A "\"}", NULL, NULL, NULL},
-	    {NULL, "{\"torch_commit\": \"aaaaaaaaaa\"}", NULL, NULL, NULL},
-	    {NULL, "{\"torch_commit\": \"unknown\"}", NULL, NULL, NULL},
-	    {NULL, "{\"torch_commit\": \"" HEAD_B "\"}", NULL, NULL,
+	    {NULL, NULL, false, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"" HEAD_A "\"}", false, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"aaaaaaaaaa\"}", false, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"unknown\"}", false, NULL, NULL},
+	    {NULL, "{\"torch_commit\": \"" HEAD_B "\"}", false, NULL,
 		"it tested commit " HEAD_B " instead"},
-	    {"{\"device\": \"910B\"}", "{\"device\": \"910B\"}", NULL, NULL, NULL},
-	    {"{\"device\": \"910B\"}", "{\"device\": \"310P\"}", NULL, NULL,
+	    {"{\"device\": \"910B\"}", "{\"device\": \"910B\"}", false, NULL, NULL},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"310P\"}", false, NULL,
 		"it ran on another device: 310P"},
-	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", NULL, NULL, NULL},
+	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", false, NULL, NULL},
 	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}",
-		NULL, NULL, "it ran with another version of the extension: 2.11"},
+		false, NULL, "it ran with another version of the extension: 2.11"},
 	    /* a text of a vendor's is cut between two characters: each of these has two bytes */
-	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}", NULL,
-		NULL, "it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
-	    {NULL, NULL, "https://ci.example.org/first.xml", NULL,
-		"the first run was reported once more"},
-	    {NULL, NULL, NULL, "first-run", "the first run was reported once more"},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}",
+		false, NULL, "it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
+	    {NULL, NULL, true, NULL, "the first run was reported once more"},
+	    {NULL, NULL, false, "first-run", "the first run was reported once more"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const struct proof *p = &cases[i];
-		char head[41], *id, *reason;
+		char head[41], first[64], *id, *reason;
 
 		/* the first letters stay: the commit above is this head's beginning */
 		snprintf(head, sizeof(head), "%s", HEAD_A);
 		if (!p->environment || !strstr(p->environment, "torch_commit"))
 			snprintf(head + 38, 3, "%02zu", i);
+		snprintf(first, sizeof(first), "https://ci.example.org/first-%zu.xml", i);
 		open_head((int64_t)i + 1, head, "ci", NULL, (int64_t)i * HOUR);
 		free(rig_send(T0 + (int64_t)i * HOUR));
 		id = first_run_of(head);
 		end_job(&(struct job_end){.dispatch = id,
 		    .run_id = "first-run",
-		    .artifact = "https://ci.example.org/first.xml",
+		    .artifact = first,
 		    .red = NAMES("t1"),
 		    .environment = p->first_environment,
 		    .attempt = 1 + (int)i,
@@ -396,7 +429,7 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 		assert_non_null(id);
 		end_job(&(struct job_end){.dispatch = id,
 		    .run_id = p->run_id,
-		    .artifact = p->artifact,
+		    .artifact = p->is_first_artifact ? first : NULL,
 		    .red = NAMES("t1"),
 		    .environment = p->environment,
 		    .attempt = 1 + (int)i,
@@ -927,6 +960,8 @@ int main(void)
 	    T(its_results_are_evidence_and_nothing_else),
 	    T(it_ends_as_its_dispatch_does),
 	    T(a_side_does_not_wait_for_the_other_for_ever),
+	    T(the_vendor_is_told_when_it_took_too_long),
+	    T(a_url_that_first_runs_share_says_nothing),
 	    T(what_cannot_be_sent_ends),
 	    T(what_never_begins_expires_and_is_not_planned_again),
 	    T(results_prove_something_only_on_the_same_commit_and_machine),

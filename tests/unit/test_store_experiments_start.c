@@ -419,6 +419,36 @@ static void one_that_made_way_goes_with_its_change(void **state)
 	    "[0,0,0,0]");
 }
 
+/* The wall clock was set back after the first run had left. */
+static void they_make_way_whatever_the_clock_says(void **state)
+{
+	(void)state;
+	two_experiments_and_a_first_run();
+	change_sql("UPDATE dispatch SET state = 'running' WHERE event_type <> 'experiment'"
+		   " AND state = 'done'"); /* another first run is at work */
+	deadlines_pass(-HOUR);
+	ASSERT_EXPERIMENTS("lab head r1 planned [t1]; lab base r1 planned [t1]");
+}
+
+/* Its first runs wait for the machines of that repository, too. */
+static void a_first_run_of_another_accelerator_in_the_repository_holds_it_up(void **state)
+{
+	struct plan_want want = GITHUB_WANT("second", "ascend/PyTorch");
+
+	(void)state;
+	has_second = true;
+	mirror_npu(50, 2, 100, false);
+	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .number = 2,
+	    .head = HEAD_B,
+	    .event_ms = T0 + 2 * SECOND,
+	    .wants = &want,
+	    .n_wants = 1});
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
+}
+
 /* ---- authors ---- */
 
 #define STARTED_AUTHORS                                                                            \
@@ -639,6 +669,55 @@ static void no_more_make_way_than_first_runs_wait(void **state)
 	lease_offer_release(&b);
 }
 
+/* The machine has the labels of two runners, and a first run of the other one waits for it. */
+static void they_make_way_for_each_runner_of_the_machine(void **state)
+{
+	static const struct claim_choice gate = {"gate", 1};
+	struct plan_want want = PULL_WANT("npu", "gate");
+	struct claim_dispatch of_gate = {.choices = &gate, .n_choices = 1};
+	struct lease_offer e;
+
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		rig_apply(&(struct rig_plan){.kind = PLAN_START,
+		    .number = 7 + n,
+		    .head = n ? HEAD_B : HEAD_C,
+		    .event_ms = T0 + (n ? 5 * MINUTE : 0),
+		    .wants = &want,
+		    .n_wants = 1});
+		if (n)
+			break;
+		of_gate = claim_with(&of_gate, "m-1", "c1", SECOND);
+		assert_true(of_gate.is_found);
+		finish(&of_gate.offer, "success", 2 * SECOND);
+		lease_offer_release(&of_gate.offer);
+		a_red_head(1, HEAD_A, "farm", NAMES("t1"), MINUTE);
+		need(HEAD_A, "t1", NEEDS_HEAD, 2 * MINUTE);
+		e = take("m-1", "c2", 3 * MINUTE);
+		assert_int_equal(e.kind, CHANGE_EXPERIMENT);
+	}
+	deadlines_pass(5 * MINUTE);
+	ASSERT_RENEWED(&e, "m-1", 5 * MINUTE, LEASE_ACTIVE, "");
+	deadlines_pass(5 * MINUTE + SECOND);
+	ASSERT_RENEWED(&e, "m-1", 5 * MINUTE + SECOND, LEASE_CANCELLED, "makes way");
+	lease_offer_release(&e);
+}
+
+/* The wall clock was set back after the first run had come. */
+static void a_machine_is_handed_over_whatever_the_clock_says(void **state)
+{
+	struct lease_offer e;
+
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	e = take("m-1", "c1", 2 * MINUTE);
+	queue_pull(2, HEAD_B, 3 * MINUTE);
+	deadlines_pass(2 * MINUTE + SECOND);
+	ASSERT_RENEWED(&e, "m-1", 2 * MINUTE + SECOND, LEASE_CANCELLED, "makes way");
+	lease_offer_release(&e);
+}
+
 static void a_newer_head_stops_the_machine(void **state)
 {
 	struct lease_offer o;
@@ -813,6 +892,8 @@ int main(void)
 	    T(they_stay_when_the_first_run_gets_its_job),
 	    T(a_side_does_not_wait_for_one_that_made_way),
 	    T(one_that_made_way_goes_with_its_change),
+	    T(they_make_way_whatever_the_clock_says),
+	    T(a_first_run_of_another_accelerator_in_the_repository_holds_it_up),
 	    T(authors_take_turns),
 	    T(the_author_who_spent_less_comes_first),
 	    T(a_machine_gets_one_only_when_nothing_else_waits),
@@ -822,6 +903,8 @@ int main(void)
 	    T(no_more_leases_than_max_parallel_are_active),
 	    T(a_first_run_that_finds_no_machine_takes_an_experiments_place),
 	    T(no_more_make_way_than_first_runs_wait),
+	    T(they_make_way_for_each_runner_of_the_machine),
+	    T(a_machine_is_handed_over_whatever_the_clock_says),
 	    T(a_newer_head_stops_the_machine),
 	    T(a_restart_changes_nothing),
 	    T(deadlines_move_with_the_clock),
