@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
-import { startSilentVendor } from '../github/vendors.mjs';
+import { startSilentVendor, startWebhookVendor } from '../github/vendors.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 import { Puller } from './lib/puller.mjs';
 
@@ -27,6 +27,7 @@ const RELEASED = ['approved', 'contributors', 'default', 'members'];
 describe('trust', { skip: notBuilt }, () => {
   let rig;
   let lab;
+  let prover; // of the accelerator `proved`: it answers everything with a pass, and takes reruns
   let outpost;
   let farm; // a machine of contributors-pull
   let next = 500;
@@ -42,9 +43,11 @@ describe('trust', { skip: notBuilt }, () => {
   });
 
   before(async () => {
-    [rig, lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
+    const passed = [{ workflow: 'prover', job: 'suite', conclusion: 'success', tests: [{ suite: 'model', name: 'llama3', status: 'PASS' }] }];
+    [rig, lab, prover] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET }), startWebhookVendor({ secret: SECRET, script: passed })]);
     const accelerators = Object.keys(POLICIES).flatMap((policy) => KINDS.map((kind) => accelerator(policy, kind)));
     accelerators.push({ ...accelerator('contributors', 'pull'), name: 'on-label', triggers: { pull_request: { label: 'required' } } });
+    accelerators.push({ ...accelerator('approved', 'webhook'), name: 'proved', triggers: { pull_request: { label: 'required' } }, runners: [{ name: 'prover', webhook: { url: prover.url, secret: 'hook' }, reruns: 'tests' }] });
     outpost = await Outpost.start({
       rig, accelerators, config: { github: { writes_per_minute: 1000 } },
       secrets: Object.fromEntries(accelerators.filter(({ runners }) => runners[0].webhook).map(({ name }) => [name, { hook: SECRET }])),
@@ -53,7 +56,7 @@ describe('trust', { skip: notBuilt }, () => {
   });
   after(async () => {
     await outpost?.close();
-    await Promise.all([lab?.stop(), rig?.close()]);
+    await Promise.all([lab?.stop(), prover?.stop(), rig?.close()]);
   });
 
   const send = async (event, payload) => assert.equal((await rig.deliver(event, payload)).status_code, 202);
@@ -226,5 +229,48 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await machine.claim()).status, 204);
     await say(pull, 'ok-to-test');
     assert.equal((await machine.take()).change.head_sha, pull.headSha);
+  });
+
+  test('stress: members only, where the head was let in; a second pull request with that head gives nobody more', async () => {
+    let comments = 880_000;
+    const asked = (pull, more, words = 'stress model/llama3 ×1') => {
+      const id = comments++;
+      return say(pull, words, { id, ...more }).then(() => id);
+    };
+    const reacted = (id, content, what) => until(() => rig.reactions(UPSTREAM, id)[0]?.content === content, { timeout: 15_000, what: `${content} on ${what}` });
+    const runs = () => prover.events.filter(({ event }) => event === 'experiment');
+    const replied = (pull, id) => until(() => rig.comments(UPSTREAM, pull.number).some(({ body }) => body.startsWith(`<!-- outpost:reply:${id}:stress -->`)), { timeout: 60_000, what: `both rates for ${id}` });
+
+    const pull = await open('NONE', { author: 'dora', labels: ['ciflow/crcr/proved'] });
+    await settled(pull, (one) => one.proved?.state === 'held');
+    await reacted(await asked(pull, { association: 'OWNER' }), 'confused', 'a member, while the head is held');
+    await say(pull, 'ok-to-test');
+    await settled(pull, (one) => one.proved?.state === 'done');
+    assert.deepEqual(runs(), [], 'nothing runs again because it was let in');
+
+    for (const association of ['CONTRIBUTOR', ...STRANGERS]) await reacted(await asked(pull, { association, author: `x-${association.toLowerCase()}` }), 'confused', association);
+    await reacted(await asked(pull, { association: 'CONTRIBUTOR', author: 'dora' }), 'confused', 'the author');
+    assert.deepEqual(runs(), []);
+    for (const association of MEMBERS) {
+      const id = await asked(pull, { association });
+      await reacted(id, 'eyes', association);
+      await replied(pull, id);
+    }
+    assert.equal(runs().length, 2 * MEMBERS.length, 'the head and the merge base, once for each member');
+    for (const { body: { payload, outpost: { experiment } } } of runs()) assert.equal(payload.head_sha, experiment.side === 'head' ? pull.headSha : pull.baseSha);
+
+    const twin = await open('NONE', { author: 'mallory', headSha: pull.headSha });
+    await dealtWith();
+    for (const one of [pull, twin]) await reacted(await asked(one, { association: 'NONE', author: 'mallory' }), 'confused', 'the second author');
+    assert.equal(runs().length, 2 * MEMBERS.length);
+    const id = await asked(twin, {});
+    await reacted(id, 'eyes', 'a member on the second');
+    await replied(twin, id);
+    assert.equal(runs().length, 2 * MEMBERS.length + 2, 'the shared head was let in');
+
+    const newer_ = await newer(pull);
+    await settled(newer_, (one) => one.proved?.state === 'held');
+    await reacted(await asked(newer_, {}), 'confused', 'a newer head is held again');
+    assert.ok(!runs().some(({ body }) => body.outpost.experiment.sha === newer_.headSha));
   });
 });

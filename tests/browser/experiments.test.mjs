@@ -1,0 +1,121 @@
+// The pages of experiments in a real browser: a change with one that runs and some that brought nothing, the job page of one
+// and the accelerator's page.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { Outpost, notBuilt, until } from '../integration/lib/outpost.mjs';
+import { DESK, launch, NARROW, noBrowser, PHONE, Window } from './browser.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'a secret between Outpost and the lab';
+const plain = (text) => text.replace(/\s+/g, ' ');
+const red = (name) => ({ suite: 'model', name, status: 'FAIL', message: `RuntimeError: ${name} has no kernel for aten::a_rather_long_operator_name.with_overload` });
+const green = (name) => ({ suite: 'model', name, status: 'PASS' });
+
+describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
+  let browser;
+  let rig;
+  let lab;
+  let outpost;
+  let runs = 1;
+  const paths = {};
+
+  const heard = (fits, what) => until(() => lab.events.find(({ event, body }) => body?.outpost && fits(event, body)), { what });
+  const firstRun = (name) => heard((event, { outpost: { accelerators } }) => event === 'pull_request' && accelerators.includes(name), `the first run of ${name}`);
+  const experiment = (of, side) => heard((event, { outpost: block }) => event === 'experiment' && block.experiment.of === of.body.outpost.dispatch_id && block.experiment.side === side, `an experiment on the ${side}`);
+  async function report({ body }, tests, more = {}) {
+    const step = { workflow: 'lab', job: 'suite', run_id: ++runs, conclusion: tests.some(({ status }) => status === 'FAIL') ? 'failure' : 'success', tests, ...more };
+    for (const status of more.only ? [more.only] : ['in_progress', 'completed']) {
+      const answer = await post(body.outpost.callback_url, body.outpost.callback_token, workflowOf(step, status));
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    }
+  }
+  const chip = (name, title, experiments) => ({ name, title, level: 'L2', trust: 'anyone', triggers: { pull_request: {} }, ...(experiments && { experiments }), runners: [{ name: 'lab', reruns: 'tests', webhook: { url: lab.url, secret: 'hook' } }] });
+
+  before(async () => {
+    [browser, rig, lab] = await Promise.all([launch(), startRig(), startSilentVendor({ secret: SECRET })]);
+    outpost = await Outpost.start({
+      rig, secrets: { chip: { hook: SECRET }, astray: { hook: SECRET } },
+      accelerators: [chip('chip', 'The Chip'), chip('astray', 'The Astray', { tests: 1, per_head: 1 })],
+    });
+    const pull = rig.openPull(UPSTREAM, { number: 71, author: 'dora' });
+    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+    // One accelerator runs only one test again, and reports another one.
+    const astray = await firstRun('astray');
+    await report(astray, [red('bert'), red('beyond')]);
+    await report(await experiment(astray, 'head'), [green('another')]);
+    await report(await experiment(astray, 'base'), [green('another')]);
+    // On the other one the merge base is done and the head is at work.
+    const first = await firstRun('chip');
+    await report(first, [red('llama3'), red('qwen2')]);
+    await report(await experiment(first, 'base'), [red('llama3'), green('qwen2')]);
+    await report(await experiment(first, 'head'), [], { only: 'in_progress' });
+    const view = await outpost.waitForApi('pulls/71', ({ accelerators, verdicts }) => {
+      const [of, on] = ['astray', 'chip'].map((name) => accelerators.find((one) => one.name === name));
+      return of.experiments.every(({ state }) => state === 'void') && on.experiments.length === 2 && on.experiments.every(({ job }) => job) && verdicts.length === 4;
+    });
+    const { rerun_job: isVoid } = view.verdicts.find(({ rerun }) => rerun === 'void');
+    const onBase = view.accelerators.find(({ name }) => name === 'chip').experiments.find(({ side }) => side === 'base');
+    Object.assign(paths, { change: '/pulls/71', void: `/jobs/${isVoid}`, job: `/jobs/${onBase.job}`, accelerator: '/accelerators/chip' });
+  });
+  after(async () => {
+    await browser?.close();
+    await outpost?.close();
+    await Promise.all([lab?.stop(), rig?.close()]);
+  });
+
+  const open = (options) => Window.open(browser, { origin: outpost.url, ...options });
+
+  test('each is well-made on a phone and on a desk, in light and dark', async () => {
+    for (const theme of ['light', 'dark'])
+      for (const size of [NARROW, PHONE, DESK]) {
+        const window = await open({ size, theme });
+        for (const [name, address] of Object.entries(paths)) {
+          const what = `${name}, ${size.width} px, ${theme}`;
+          await window.visit(address);
+          assert.deepEqual(await window.violations(), [], what);
+          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px stick out`);
+        }
+        window.clean();
+        await window.close();
+      }
+  });
+
+  test('the change says which failure runs again, and why the others do not', async () => {
+    const window = await open();
+    await window.visit(paths.change);
+    const failures = plain(await window.text('#failures'));
+    assert.match(failures, /llama3.*re-running/);
+    assert.match(failures, /bert.*rerun proves nothing/);
+    assert.match(failures, /beyond.*not rerun: limit reached/);
+    const again = plain(await window.text('#experiments'));
+    assert.match(again, /2 still running/);
+    assert.match(again, /does not count: none of its tests was reported/);
+    assert.equal(await window.page.locator('#failures a', { hasText: 'rerun proves nothing' }).getAttribute('href'), paths.void);
+    window.clean();
+    await window.close();
+  });
+
+  test('the page of its job says what it was for, and of no test whose failure it is', async () => {
+    const window = await open();
+    await window.visit(paths.void);
+    assert.match(plain(await window.text()), /An experiment\. Failed tests ran again.* on (the head|the merge base) of pull request #71.* Its results do not count: none of its tests was reported\./);
+    await window.visit(paths.job);
+    const text = plain(await window.text());
+    assert.match(text, /on the merge base of pull request #71/);
+    assert.match(text, /llama3.*failed/);
+    assert.doesNotMatch(text, /not classified/i, 'its results are evidence, and are not attributed');
+    window.clean();
+    await window.close();
+  });
+
+  test('the accelerator\'s page says what reruns took, and that some are pending', async () => {
+    const window = await open();
+    await window.visit(paths.accelerator);
+    assert.match(plain(await window.text()), /Reruns took .* in the last 24 hours and may take 10 % of the time of all jobs; \d reruns? pending/);
+    window.clean();
+    await window.close();
+  });
+});
