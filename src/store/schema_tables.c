@@ -416,7 +416,7 @@ static const char VERSION_6[] =
     "CREATE INDEX experiment_expires ON experiment (expires_ms)"
     " WHERE state IN ('planned', 'started');"
     "CREATE INDEX experiment_ended ON experiment (accelerator, ended_ms)"
-    " WHERE ended_ms IS NOT NULL AND run_change_id IS NOT NULL;"
+    " WHERE ended_ms IS NOT NULL AND started_ms IS NOT NULL;"
     "CREATE INDEX experiment_of_command ON experiment (command_id)"
     " WHERE command_id IS NOT NULL;"
     "CREATE TABLE experiment_test ("

@@ -8,13 +8,13 @@
 #include "store/experiments.h"
 #include "store/quality.h"
 
-/* One that never began is not the vendor's fault. */
+/* One that had not begun, or that made way for a first run, is not the vendor's fault. */
 static void read_experiments(struct db *d, int64_t now_ms, struct accelerator_gauges *g)
 {
 	struct rows *r = db_rows(d,
 	    "SELECT SUM(state = 'done'), SUM(state = 'expired'), SUM(state = 'void')"
 	    " FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2"
-	    " AND run_change_id IS NOT NULL",
+	    " AND started_ms IS NOT NULL",
 	    V_TEXT(g->name), V_INT(now_ms - DAY_MS));
 
 	if (rows_next(r)) {

@@ -71,7 +71,7 @@ static int by_test(const void *x, const void *y)
 	"  AND e.accelerator = v.accelerator AND e.runner = ?4 AND e.cause = 'auto'"               \
 	"  AND v.needs & CASE e.side WHEN 'head' THEN 1 ELSE 2 END"                                \
 	"  ORDER BY e.id DESC LIMIT 1) AS newest" UNDECIDED ")"                                    \
-	" SELECT c.suite, c.name, c.dtype, e.state, e.run_change_id IS NOT NULL,"                  \
+	" SELECT c.suite, c.name, c.dtype, e.state, e.started_ms IS NOT NULL,   "                  \
 	" (SELECT MIN(j.id) FROM job j WHERE j.change_id = e.run_change_id),"                      \
 	" EXISTS (SELECT 1 FROM verdict f WHERE f.change_id = e.run_change_id"                     \
 	"  AND f.accelerator = ?2 AND f.test_id = c.test_id AND f.status IN ('PASS', 'FAIL', "     \

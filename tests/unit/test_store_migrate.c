@@ -334,7 +334,7 @@ static void every_question_has_its_index(void **state)
 		    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
 	    "experiment_started");
 	assert_plan("EXPLAIN QUERY PLAN SELECT SUM(state = 'done') FROM experiment"
-		    " WHERE accelerator = ?1 AND ended_ms > ?2 AND run_change_id IS NOT NULL",
+		    " WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL",
 	    "experiment_ended");
 }
 

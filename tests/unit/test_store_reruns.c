@@ -2,6 +2,7 @@
 #include "experiments_rig.h"
 
 #include "base/buf.h"
+#include "store/gauges.h"
 
 #define BASE HEAD_C
 
@@ -85,6 +86,32 @@ static void no_machine_was_free(void **state)
 	deadlines_pass(6 * HOUR + MINUTE);
 	need(HEAD_A, "t1", NEEDS_HEAD, 6 * HOUR + 2 * MINUTE);
 	ASSERT_RERUNS("t1 no_room");
+}
+
+/* It had begun, and waits again: that is not the vendor's silence. */
+static void one_that_made_way_found_no_machine_again(void **state)
+{
+	struct get_gauges g = {.now_ms = T0 + 7 * HOUR};
+
+	(void)state;
+	a_red_head_of("ci", NAMES("t1"));
+	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
+	change_sql("UPDATE accelerator SET experiment_share = 0"); /* nothing starts it again */
+	change_sql("UPDATE experiment SET state = 'planned', started_ms = NULL");
+	change_sql("UPDATE dispatch SET state = 'cancelled', next_due_ms = NULL WHERE change_id ="
+		   " (SELECT run_change_id FROM experiment)");
+	change_sql("UPDATE experiment SET state = 'expired', ended_ms = expires_ms");
+	change_sql("UPDATE accelerator SET experiment_share = 100");
+	ASSERT_RERUNS("t1 no_room");
+	ASK_OK(store_get_gauges, &g);
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.list[0].n_experiments_expired, 0);
+	get_gauges_release(&g);
+	change_sql("UPDATE experiment SET started_ms = created_ms");
+	ASSERT_RERUNS("t1 no_answer");
+	ASK_OK(store_get_gauges, &g);
+	assert_int_equal(g.list[0].n_experiments_expired, 1);
+	get_gauges_release(&g);
 }
 
 static void a_rerun_proved_nothing(void **state)
@@ -171,6 +198,7 @@ int main(void)
 	    T(nothing_is_said_where_no_runner_takes_reruns),
 	    T(a_vendor_did_not_answer),
 	    T(no_machine_was_free),
+	    T(one_that_made_way_found_no_machine_again),
 	    T(a_rerun_proved_nothing),
 	    T(a_rerun_did_not_report_one_of_its_tests),
 	    T(limits_are_named_once_no_round_can_follow),
