@@ -712,8 +712,8 @@ static void it_ends_with_the_runner(void **state)
 	mirror_npu(50, 2, 100, true);
 	due_pass(4 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1]");
-	ASSERT_TEXT("SELECT reason FROM experiment WHERE id = 2",
-	    "its runner is not registered any more");
+	ASSERT_TEXT(
+	    "SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
 }
 
 /* The first run went to the old place; a run at another one explains nothing of it. */
