@@ -198,7 +198,8 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	    " AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id"
 	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND "
 	    "j.runner = ?8"
-	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = ?9 WHERE b.repository_key = "
+	    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9 "
+	    "WHERE b.repository_key = "
 	    "?1 AND b.ref = ?2"
 	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
 	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),

@@ -59,7 +59,8 @@ static void take_result(
 
 /* A job of the change itself with the name of the experiment's job j, in which test t has a result. */
 #define HAS_JOB_HERE                                                                               \
-	"EXISTS (SELECT 1 FROM job o CROSS JOIN result s ON s.job_id = o.id"                       \
+	"EXISTS (SELECT 1 FROM job o CROSS JOIN result s INDEXED BY result_of_test ON s.job_id = " \
+	"o.id"                                                                                     \
 	" AND s.test_id = t.test_id AND s.status <> 'SKIP' WHERE o.change_id = ?5"                 \
 	" AND o.accelerator = ?2 AND o.runner = ?6 AND o.name = j.name AND o.is_current = 1"       \
 	" AND o.digest IS NOT NULL)"
@@ -73,7 +74,8 @@ static struct experiment_results read_results(
 	struct rows *r = db_rows(c->d,
 	    "SELECT t.test_id, r.status, r.message, r.trace, j.id, j.name, " HAS_JOB_HERE
 	    " FROM job j CROSS JOIN experiment_test t"
-	    " CROSS JOIN result r ON r.job_id = j.id AND r.test_id = t.test_id WHERE j.change_id = "
+	    " CROSS JOIN result r INDEXED BY result_of_test"
+	    " ON r.job_id = j.id AND r.test_id = t.test_id WHERE j.change_id = "
 	    "?1"
 	    " AND j.accelerator = ?2 AND (j.is_current = 1 OR ?4) AND j.status = 'completed'"
 	    " AND j.digest IS NOT NULL AND t.experiment_id = ?3"
@@ -105,8 +107,8 @@ static void results_release(struct experiment_results *l)
 static int64_t count_jobs(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
-	    "SELECT COUNT(DISTINCT j.id) FROM job j CROSS JOIN result r ON r.job_id = j.id AND "
-	    "r.test_id = ?3"
+	    "SELECT COUNT(DISTINCT j.id) FROM job j CROSS JOIN result r INDEXED BY result_of_test"
+	    " ON r.job_id = j.id AND r.test_id = ?3"
 	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = "
 	    "'completed'"
 	    " AND j.digest IS NOT NULL AND r.status <> 'SKIP' AND j.runner = ?4",

@@ -143,8 +143,8 @@ static void look_up(const struct attribution_case *c, int64_t job_id, int64_t te
 {
 	take_rows(c, job_id,
 	    db_rows(c->d,
-		"SELECT test_id, status, message, trace FROM result WHERE job_id = ?1 AND test_id "
-		"= ?2",
+		"SELECT test_id, status, message, trace FROM result INDEXED BY result_of_test"
+		" WHERE job_id = ?1 AND test_id = ?2",
 		V_INT(job_id), V_INT(test_id)),
 	    on_result, owner);
 }

@@ -33,7 +33,8 @@ void experiment_list_release(struct experiment_list *l);
 
 /* A test is red in job j: by a result, or as the job itself, for which a cell (`cell_job`) stands. */
 #define TEST_IS_RED_IN_JOB(test, cell_job)                                                         \
-	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x"                  \
+	"(j.id = " cell_job                                                                        \
+	" OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x INDEXED BY result_of_test"            \
 	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
 
 /* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: let in, the newest of the runner, not

@@ -112,7 +112,8 @@ static void want(struct wanted *w, enum experiment_side side, int64_t test_id)
 	" WHERE e.accelerator = ?2 AND e.sha = ?7 AND e.side = 'base' AND e.runner = ?4"           \
 	" AND e.state = 'done' AND (b.name = j.name OR NOT EXISTS (SELECT 1 FROM job o"            \
 	"  WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?4 AND o.is_current = 1"   \
-	"  AND o.name = b.name)) AND (EXISTS (SELECT 1 FROM result s WHERE s.job_id = b.id"        \
+	"  AND o.name = b.name)) AND (EXISTS (SELECT 1 FROM result s INDEXED BY result_of_test "   \
+	"WHERE s.job_id = b.id"                                                                    \
 	"   AND s.test_id = v.test_id AND s.status IN ('PASS', 'FAIL', 'ERROR'))"                  \
 	"  OR (b.n_tests = 0 AND EXISTS (SELECT 1 FROM verdict s WHERE s.change_id = b.change_id"  \
 	"   AND s.accelerator = ?2 AND s.test_id = v.test_id AND s.job_id = b.id"                  \

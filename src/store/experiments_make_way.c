@@ -94,35 +94,29 @@ static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
 
 /* ---- machines ---- */
 
-/* The runners of which this machine had leases, with their room: it fits all of them. */
-#define RUNNERS_OF_MACHINE                                                                         \
-	"(SELECT m.runner, m.max_parallel, MAX(m.granted_ms) FROM lease m"                         \
-	" WHERE m.accelerator = ?1 AND m.machine = ?2 GROUP BY m.runner) m"
-#define HAS_ROOM                                                                                   \
-	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = m.runner"           \
+/* A machine fits each runner q of which it had a lease, which says how much room the runner has. First runs take the
+ * room of experiments. */
+#define FITS_AND_HAS_ROOM                                                                          \
+	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = q.runner"           \
 	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                           \
-	"  WHERE id = f.dispatch_id AND " IS_EXPERIMENT ")) < m.max_parallel"
+	"  WHERE id = f.dispatch_id AND " IS_EXPERIMENT "))"                                       \
+	" < (SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?2"       \
+	"  AND m.runner = q.runner ORDER BY m.granted_ms DESC LIMIT 1)"
 
 /* How many machines a runner has is not known. A first run that no machine takes within a second takes the place of
  * an experiment, which waits in the queue again. A time to come is one before the clock was set back. */
 static int64_t first_runs_waiting(
     struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
-	struct rows *r;
+	struct rows *r = db_rows(d,
+	    "SELECT SUM(n), MIN(since_ms) FROM (SELECT x.runner, COUNT(*) AS n,"
+	    " MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS since_ms FROM dispatch x"
+	    " WHERE x.accelerator = ?1 AND x.kind = 'pull' AND x.state = 'queued'"
+	    " AND x.is_current = 1 AND x." IS_FIRST_RUN
+	    " AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY x.runner) q WHERE " FITS_AND_HAS_ROOM,
+	    V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms));
 	int64_t n = 0, since_ms = 0;
 
-	if (!db_has(d,
-		"SELECT 1 FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
-		" AND state = 'queued' AND " IS_FIRST_RUN " LIMIT 1",
-		V_TEXT(l->accelerator)))
-		return 0; /* as mostly, and the machine may have had many leases */
-	r = db_rows(d,
-	    "SELECT COUNT(*), MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0)))"
-	    " FROM " RUNNERS_OF_MACHINE " CROSS JOIN dispatch x ON x.accelerator = ?1"
-	    " AND x.runner = m.runner AND x.kind = 'pull' AND x.state = 'queued'"
-	    " AND x.is_current = 1 AND x." IS_FIRST_RUN
-	    " AND COALESCE(x.not_before_ms, 0) <= ?3 WHERE " HAS_ROOM,
-	    V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms));
 	if (rows_next(r)) {
 		n = rows_int(r, 0);
 		since_ms = rows_int(r, 1);
@@ -141,8 +135,8 @@ static int64_t made_way(struct db *d, const struct stored_lease *l, int64_t now_
 	return db_int(d, 0,
 	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?3 - ?4"
 	    " AND state = 'cancelled' AND reason = ?2 AND ended_ms > ?3 - ?5 AND ended_ms <= ?3"
-	    " AND runner IN (SELECT m.runner FROM lease m WHERE m.accelerator = ?1"
-	    "  AND m.machine = ?6)",
+	    " AND EXISTS (SELECT 1 FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?6"
+	    "  AND m.runner = lease.runner)",
 	    V_TEXT(l->accelerator), V_TEXT(MAKES_WAY), V_INT(now_ms), V_INT(DAY_MS),
 	    V_INT(MAKE_WAY_AGAIN_MS), V_TEXT(l->machine));
 }

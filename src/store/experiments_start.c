@@ -262,20 +262,30 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d, PLANNED_IN_ORDER,
 	    V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
-	bool is_spent[2] = {false, false}; /* the budget, by is_stress */
+	/* by is_stress: the budget, and runners that are not idle, which none that begins here makes idle */
+	bool is_spent[2] = {false, false};
+	char **busy[2] = {strv_copy(NULL), strv_copy(NULL)};
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct experiment *e = &l.at[i];
-		struct dispatch_list of = explained(d, e);
+		struct dispatch_list of;
 
-		if (of.n && e->expires_ms > now_ms && !is_spent[e->is_stress] &&
-		    is_its_turn(d, e) && is_idle(d, e, of.at[0].kind, now_ms)) {
-			is_spent[e->is_stress] = !has_budget(d, accelerator, e->is_stress, now_ms);
-			if (!is_spent[e->is_stress])
+		if (e->expires_ms <= now_ms || is_spent[e->is_stress] ||
+		    strv_contains((const char *const *)busy[e->is_stress], e->runner))
+			continue;
+		of = explained(d, e);
+		if (of.n && is_its_turn(d, e)) {
+			if (!is_idle(d, e, of.at[0].kind, now_ms))
+				strv_add(&busy[e->is_stress], e->runner);
+			else if (!has_budget(d, accelerator, e->is_stress, now_ms))
+				is_spent[e->is_stress] = true;
+			else
 				begin(d, e, &of.at[0], now_ms);
 		}
 		dispatch_list_release(&of);
 	}
+	strv_free(busy[0]);
+	strv_free(busy[1]);
 	experiment_list_release(&l);
 }
 

@@ -423,12 +423,14 @@ static const char VERSION_6[] =
     " experiment_id INTEGER NOT NULL, test_id INTEGER NOT NULL,"
     " PRIMARY KEY (experiment_id, test_id)) WITHOUT ROWID;"
     "ALTER TABLE dispatch ADD COLUMN is_wanted INTEGER NOT NULL DEFAULT 1;"
+    "CREATE INDEX lease_of_machine ON lease (accelerator, machine, runner, granted_ms);"
     "CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1"
     " AND state IN ('queued', 'sent', 'acknowledged', 'running')"
     " AND event_type <> 'experiment';"
     /* keys are made of more than before: old ones would never be met again */
     "DELETE FROM failure;"
     "CREATE INDEX failure_of_key ON failure (key, change_id, test_id, accelerator);"
+    /* without statistics SQLite takes the key instead, and walks the whole job: see INDEXED BY */
     "CREATE INDEX result_of_test ON result (job_id, test_id);"
     /* red cells of open pull requests are attributed again, because the rules excuse less than before */
     "INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"

@@ -329,6 +329,21 @@ static void every_question_has_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.accelerator FROM verdict v WHERE"
 		    " v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
 	    "verdict_red");
+	assert_plan("EXPLAIN QUERY PLAN SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1"
+		    " AND m.machine = ?2 AND m.runner = ?3 ORDER BY m.granted_ms DESC LIMIT 1",
+	    "lease_of_machine");
+	assert_plan("EXPLAIN QUERY PLAN SELECT MIN(x.sent_ms) FROM dispatch x WHERE"
+		    " x.accelerator = ?1 AND x.runner = ?2 AND x.is_current = 1 AND"
+		    " x.state IN ('queued', 'sent', 'acknowledged', 'running')"
+		    " AND x.state <> 'running' AND x.event_type <> 'experiment' AND NOT EXISTS"
+		    " (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"
+		    "  AND y.runner = x.runner AND y.created_ms > x.created_ms"
+		    "  AND y.state IN ('running', 'done') AND y.event_type <> 'experiment')",
+	    "dispatch_of_runner");
+	/* however many tests the job has */
+	assert_plan("EXPLAIN QUERY PLAN SELECT status, message FROM result INDEXED BY"
+		    " result_of_test WHERE job_id = ?1 AND test_id = ?2",
+	    "result_of_test (job_id=? AND test_id=?)");
 	/* however many experiments have ended */
 	assert_plan("EXPLAIN QUERY PLAN SELECT SUM(e.ended_ms) FROM experiment e"
 		    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
