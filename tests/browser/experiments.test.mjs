@@ -98,7 +98,7 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('the page of its job says what it was for, and of no test whose failure it is', async () => {
+  test('the page of its job says why it ran, and attributes no failure', async () => {
     const window = await open();
     await window.visit(paths.void);
     assert.match(plain(await window.text()), /An experiment\. Failed tests ran again.* on (the head|the merge base) of pull request #71.* Its results do not count: none of its tests was reported\./);

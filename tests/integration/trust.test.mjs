@@ -231,7 +231,7 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await machine.take()).change.head_sha, pull.headSha);
   });
 
-  test('stress: members only, where the head was let in; a second pull request with that head gives nobody more', async () => {
+  test('stress: members only, where the head was let in; a second pull request with that head gives no further rights', async () => {
     let comments = 880_000;
     const asked = (pull, more, words = 'stress model/llama3 ×1') => {
       const id = comments++;
