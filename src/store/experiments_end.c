@@ -55,8 +55,8 @@ void experiments_drop(struct db *d, int64_t change_id)
 
 /* ---- its state ----
  *
- * Both sides that run at the same time count together, when the last of them has ended: so one run that is reported
- * for both is found out before it has proved anything. */
+ * Both sides that a vendor's CI runs at the same time count together, when the last of them has ended: so one run that is
+ * reported for both is found out before it has proved anything. A machine reports each lease for itself. */
 
 #define COUNTERPART                                                                                \
 	" FROM experiment o CROSS JOIN dispatch x ON x.change_id = o.run_change_id"                \
@@ -72,7 +72,9 @@ void experiments_drop(struct db *d, int64_t change_id)
 static bool waits_for_counterpart(struct db *d, const struct experiment *e, int64_t now_ms)
 {
 	return strcmp(e->state, "started") == 0 && e->expires_ms > now_ms &&
-	       db_has(d, "SELECT 1" COUNTERPART " AND x." DISPATCH_IS_AT_WORK " LIMIT 1",
+	       db_has(d,
+		   "SELECT 1" COUNTERPART " AND x.kind <> 'pull'"
+		   " AND x." DISPATCH_IS_AT_WORK " LIMIT 1",
 		   COUNTERPART_OF(e));
 }
 

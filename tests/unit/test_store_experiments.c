@@ -462,6 +462,17 @@ static void both_sides_count_together(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 done [t1]; ci base r1 expired [t1]");
 }
 
+/* A machine reports each lease for itself, and the other side may wait long for one. */
+static void a_side_on_a_machine_counts_by_itself(void **state)
+{
+	(void)state;
+	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
+	base_is(HEAD_A, BASE);
+	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
+	end_run(1, NULL, NAMES("t1"), 2 * MINUTE);
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
+}
+
 /* The merge base's outcome is another pull request's, and its vendor reports that run for this head. */
 static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
 {
@@ -969,6 +980,7 @@ int main(void)
 	    T(what_never_begins_expires_and_is_not_planned_again),
 	    T(results_prove_something_only_on_the_same_commit_and_machine),
 	    T(both_sides_count_together),
+	    T(a_side_on_a_machine_counts_by_itself),
 	    T(a_run_of_a_merge_base_proves_nothing_of_a_head),
 	    T(a_run_that_is_reported_for_two_pull_requests_excuses_neither),
 	    T(a_run_that_is_reported_for_two_rounds_counts_once),
