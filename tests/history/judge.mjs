@@ -6,7 +6,6 @@ export const TRUTHS = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 
 export const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
 const DISTANCE = 20; // attribution.distance
 const WINDOW = 7 * DAY; // attribution.window
-const FREQUENT = 0.1;
 const PATIENCE = 12 * HOUR; // so long an experiment may take
 
 // limit: at least, or at most so many percent; most: at most so many
@@ -16,7 +15,6 @@ export const TARGETS = {
 };
 
 const isAlike = (red, cause) => red?.truth && red.status === cause.status && sameness(red.cause) === sameness(cause);
-const disjoint = (a, b) => !a.some((one) => b.includes(one));
 
 // Whether runs of the branch alone show that this red job is the base's: the merge base itself failed so and never passed, or the
 // nearest runs on both sides of it did, and none between them skipped the test.
@@ -31,20 +29,12 @@ function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) 
   return Boolean(before && after) && isAlike(outcome(before), cause) && isAlike(outcome(after), cause);
 }
 
-// Whether reports alone show that this red job is flaky: it passed in another attempt on this commit; or it failed so and passed on
-// two commits of two other authors that touch other files, on the same branch, and in one of ten of all runs of others, in the window.
-function isShownFlaky(play, { head, accelerator, test, at }, { job, cause }) {
+// Whether reports alone show that this red job is flaky: it passed in another attempt on this commit. That others fail so, too,
+// shows nothing: a change may break a flaky test for good, in the words that it always has.
+function isShownFlaky(play, { head, accelerator, test }, { job }) {
   const where = `${accelerator} ${test} ${job}`;
-  const passed = (sha) => play.said.passes.get(`${sha} ${where}`) ?? [];
-  const failures = play.said.failures.get(where) ?? [];
-  const mine = failures.findLast((one) => one.sha === head.sha);
-  if (passed(head.sha).some((then) => Math.abs(mine.at - then) < WINDOW)) return true;
-  if (!isSpecific(cause)) return false;
-  const others = failures.filter((one) => one.same === sameness(cause) && one.at <= at && Math.abs(mine.at - one.at) < WINDOW - HOUR && one.author !== head.author
-    && one.branch === (head.pull.to ?? 'main') && disjoint(one.files, head.files) && passed(one.sha).length > 0);
-  if (new Set(others.map(({ author }) => author)).size < 2) return false;
-  const runs = play.said.runs.get(where).filter((one) => one.at <= at && mine.at - one.at < WINDOW && one.author !== head.author && one.branch === (head.pull.to ?? 'main'));
-  return runs.filter(({ same }) => same === sameness(cause)).length >= FREQUENT * runs.length;
+  const mine = (play.said.failures.get(where) ?? []).findLast((one) => one.sha === head.sha);
+  return (play.said.passes.get(`${head.sha} ${where}`) ?? []).some((then) => Math.abs(mine.at - then) < WINDOW);
 }
 
 // A flaky test that failed on the merge base as well was red before the change: to say so is right.

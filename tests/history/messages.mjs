@@ -32,4 +32,4 @@ const CATALOGUE = ['RuntimeError: {word} is not implemented for \'PrivateUse1\',
 export const patternOf = (dice) => dice.pick(CATALOGUE);
 
 // Titles of commits and pull requests, which anybody may write as they like.
-export const harmless = (dice) => (dice.chance(0.02) ? 'Revert "@octocat\'s change" (#12)' : dice.pick(['Fix typo', 'Refactor dispatcher', 'Speed up reduction', '[inductor] Fuse | more', 'Undo "@octocat\'s change" (#12)', 'Add <b>tests</b>']));
+export const harmless = (dice) => (dice.chance(0.02) ? 'Revert "@octocat\'s change" (#98765)' : dice.pick(['Fix typo', 'Refactor dispatcher', 'Speed up reduction', '[inductor] Fuse | more', 'Undo "@octocat\'s change" (#98765)', 'Add <b>tests</b>']));

@@ -114,7 +114,7 @@ export class Project {
     const to = parent?.to ?? (['harmless', 'real'].includes(kind) && world.branches.has(RELEASE) && dice.chance(0.14) ? RELEASE : 'main');
     const pull = {
       number, kind: parent || fixed || !needsOther ? kind : 'real', at, parent, dice, isOpen: true, author: dice.pick(world.authors), to,
-      title: world.title(dice), files: world.someFiles(dice), breaks: [], mistakes: [], base: this.#baseOf(dice, to), round: 0, isUnknown: dice.chance(0.04),
+      title: world.title(dice), files: world.someFiles(dice), breaks: [], mistakes: [], base: this.#baseOf(dice, to), round: 0, isUnknown: dice.chance(0.01),
     };
     if (parent && (kind === 'sibling' || (kind !== 'same limit' && dice.chance(kind === 'reland' ? 0.8 : 0.75)))) pull.author = parent.author;
     if (kind === 'stacked' && parent) Object.assign(pull, { base: parent.base, files: [...parent.files, ...pull.files], breaks: [...parent.breaks] });

@@ -19,7 +19,7 @@ export const SPECIFIC = [
   ['HPU', 'RuntimeError: [Rank:{rank}] FATAL ERROR :: MODULE:PT_LAZY Error, lowering of {word} failed: node {n} has no TPC kernel'],
   ['TPU', 'jaxlib.xla_extension.XlaRuntimeError: INVALID_ARGUMENT: %{word}.{n} = f32[{n},128]{1,0} is not supported on TPU'],
   ['dynamo', 'torch._dynamo.exc.Unsupported: Attempted to call a function that is marked as skipped\n  Explanation: Dynamo does not know how to trace `{word}`.\n\nfrom user code:\n   File "/tmp/build-{n}/model.py", line {n}, in forward'],
-  ['inductor', 'torch._inductor.exc.InductorError: LoweringException: AssertionError: {word} has no lowering\n  target: aten.{word}.default\n  args[0]: TensorBox(StorageBox(InputBuffer(name=\'arg{n}_1\')))'],
+  ['inductor', 'torch._inductor.exc.InductorError: LoweringException: AssertionError: {word} has no lowering\n  target: aten.{word}.default\n  args[0]: TensorBox(StorageBox(InputBuffer(name=\'arg0_1\')))'],
   ['triton', 'triton.compiler.errors.CompilationError: at {n}:{rank}:\ndef {word}_kernel(in_ptr0, out_ptr0, xnumel):\n    ^\nValueError(\'arange needs a power of 2\')'],
   ['distributed', 'RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running {word}(SequenceNumber={n})'],
   ['HCCL', 'RuntimeError: create:torch_npu/csrc/distributed/HCCLUtils.hpp:{n} HCCL function error: {word}, error code is 6'],
