@@ -9,21 +9,24 @@
 #include "model/experiment.h"
 
 enum {
-	PROVED_MIN = 2,    /* changes of others that must have shown the flake */
-	IN_ROW_MAX = 1,    /* a second failure in a row is no chance, unless it passed here */
 	STEP_MIN_REDS = 2, /* runs of the branch in a row that show a breakage with general words */
 	STEP_MIN_REDS_ENDED =
 	    3,                /* the same when it is over, so that it is not two flakes in a row */
 	STEP_MIN_GREENS = 8,  /* else so many around two: two flakes in a row would be rare there */
 	FAILED_AGAIN_MIN = 1, /* failures here besides the first that settle a NEW */
-	FAILED_AGAIN_LIKELY_MIN = 2, /* the same where others saw the failure, too */
+	FAILED_AGAIN_MACHINE_MIN =
+	    2, /* the same where the machine may be bad: the next may be a good one */
+	FAILED_AGAIN_LIKELY_MIN =
+	    3,               /* and where the test may be flaky: others saw the failure, too */
+	FAILED_HERE_MIN = 2, /* failures here that a rate needs to mean something */
+	FAILED_HERE_MACHINE_MIN =
+	    4, /* … where a bad machine may have caused them: it is bad for hours */
+	NUMBERS_VARY_MIN = 3, /* different ones on the branch */
 	SHOWN_SHA_CHARS = 7,
 };
 /* Simulated: of flakes at 1 to 30 % that pass when they run again, at most 2 % are held against the change; a new flake
  * of 50 % is caught in a third of the cases on the first head, and in four of five by the third. */
 static const double CHANCE_MIN = 0.005;
-/* One failure in a hundred runs excuses nothing, nor do two; three do. */
-static const double FREQUENT_MIN = 0.006;
 
 static const char *const NAMES[] = {
 #define X(e) #e,
@@ -82,7 +85,27 @@ static const struct base_run *newer_run(const struct attribution_facts *f)
 	return NULL;
 }
 
-/* The numbers of a message count as well, unless they differ from run to run on one commit. */
+/* Three runs of the branch failed alike with three different numbers: they differ from run to run. */
+static bool numbers_vary_on_base(const struct attribution_facts *f)
+{
+	int64_t seen[NUMBERS_VARY_MIN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n_base && n < NUMBERS_VARY_MIN; i++) {
+		size_t k = 0;
+
+		if (f->base[i].outcome != BASE_RED ||
+		    !failure_marks_are_alike(&f->base[i].mark, &f->mark))
+			continue;
+		while (k < n && seen[k] != f->base[i].mark.numbers)
+			k++;
+		if (k == n)
+			seen[n++] = f->base[i].mark.numbers;
+	}
+	return n == NUMBERS_VARY_MIN;
+}
+
+/* The numbers of a message count as well, unless they differ from run to run. */
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
 	struct failure_mark mark;
@@ -90,7 +113,7 @@ static bool is_red_alike(const struct attribution_facts *f, const struct base_ru
 	if (!run || run->outcome != BASE_RED)
 		return false;
 	mark = run->mark;
-	if (run->varies)
+	if (run->varies || f->numbers_vary || numbers_vary_on_base(f))
 		mark.numbers = f->mark.numbers;
 	return failure_marks_are_same(&mark, &f->mark);
 }
@@ -124,26 +147,42 @@ static bool is_in_step(const struct attribution_facts *f, const struct base_run 
 		   (first > 0 && n_greens < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED : STEP_MIN_REDS);
 }
 
-/* Red once on the branch, and green before and after: a breakage that was mended at once, unless the failure is proved to
- * be flaky elsewhere. An experiment can decide that. */
+/* No tested run next to it is red alike: it may be a flake of the merge base. */
+static bool is_lone(const struct attribution_facts *f, const struct base_run *run)
+{
+	size_t i = (size_t)(run - f->base);
+
+	return !(i > 0 && is_red_alike(f, run - 1)) &&
+	       !(i + 1 < f->n_base && is_red_alike(f, run + 1));
+}
+
+/* Red once on the branch: no breakage where the failure is proved to be flaky elsewhere. It may have been fixed at once or be
+ * new where the runs next to it are green; an experiment on the merge base can decide that. */
 static bool may_be_flake(const struct attribution_facts *f, const struct base_run *run)
 {
 	size_t i = (size_t)(run - f->base);
-	bool is_alone = i > 0 && is_green(run - 1) && i + 1 < f->n_base && is_green(run + 1);
+	bool has_newer = i > 0, has_older = i + 1 < f->n_base;
 
-	return is_alone && (f->takes_experiments || f->n_proved > 0);
+	if (!is_lone(f, run))
+		return false;
+	if (f->n_proved > 0 && (run->is_experiment || f->takes_experiments))
+		return true;
+	if ((has_newer && !is_green(run - 1)) || !has_older || !is_green(run + 1))
+		return false;
+	return (f->takes_experiments && !run->is_experiment) || (has_newer && f->n_proved > 0);
 }
 
 /* What a red run of the branch shows by itself, if its message is worth anything. */
 static bool is_breakage(const struct attribution_facts *f, const struct base_run *run)
 {
-	if (!is_red_alike(f, run) || f->is_job_outage)
+	if (!is_red_alike(f, run) || f->is_job_outage ||
+	    (f->takes_experiments && f->passed_here_job && is_lone(f, run)))
+		return false;
+	if (may_be_flake(f, run))
 		return false;
 	if (run->is_experiment)
 		return true;
-	if (f->mark.is_infrastructure)
-		return false;
-	return f->is_specific ? !may_be_flake(f, run) : is_in_step(f, run);
+	return !f->mark.is_infrastructure && (f->is_specific || is_in_step(f, run));
 }
 
 /* ---- what is said ---- */
@@ -182,11 +221,14 @@ static const char *base_name(const struct attribution_facts *f)
 	return f->is_push ? "parent" : "merge base";
 }
 
+/* A hint: a change may break a flaky test for good, in the words that it always has. */
 static void add_likely_flaky(const struct attribution_facts *f, struct attribution_result *r)
 {
 	if (f->n_seen > 0)
 		add(r, "; likely flaky: seen on %d other change%s", f->n_seen,
 		    f->n_seen == 1 ? "" : "s");
+	if (f->n_seen > 0 && f->n_proved > 0)
+		add(r, ", and passed again on %d of them", f->n_proved);
 }
 
 static void add_failed_again(const struct attribution_facts *f, struct attribution_result *r)
@@ -202,9 +244,15 @@ static bool looks_like_infrastructure(const struct attribution_facts *f)
 	return f->mark.is_infrastructure || f->is_outage;
 }
 
+/* Nobody expects it to pass any more. */
 static bool has_failed_again(const struct attribution_facts *f)
 {
-	return f->n_failed_again >= (f->n_seen > 0 ? FAILED_AGAIN_LIKELY_MIN : FAILED_AGAIN_MIN);
+	const struct base_run *at = run_on_base(f);
+	bool comes_and_goes = f->n_seen > 0 || (at && at->outcome == BASE_MIXED);
+
+	return f->n_failed_again >= (looks_like_infrastructure(f) ? FAILED_AGAIN_MACHINE_MIN
+					: comes_and_goes          ? FAILED_AGAIN_LIKELY_MIN
+								  : FAILED_AGAIN_MIN);
 }
 
 /* ---- the rules, in their order: each returns its result, or NOTHING ---- */
@@ -223,11 +271,16 @@ static struct attribution_result known(const struct attribution_facts *f)
 static struct attribution_result broken_on_base(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
+	struct attribution_result r;
 
-	if (!at || f->has_own_commit || !is_breakage(f, at))
+	if (!at || f->has_own_landing || !is_breakage(f, at))
 		return NOTHING;
-	return result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
+	r = result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
 	    SHOWN_SHA_CHARS, at->sha);
+	if (f->n_seen > 0 && is_lone(f, at) &&
+	    f->n_failed_again < (f->n_proved > 0 ? FAILED_AGAIN_LIKELY_MIN : FAILED_AGAIN_MIN))
+		r.needs = NEEDS_HEAD;
+	return r;
 }
 
 /* The merge base was not tested, and the nearest tested commits on both sides of it are red in the same way. A push has
@@ -237,7 +290,7 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
 	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near ||
-	    f->has_own_commit || f->has_related_commit)
+	    f->has_own_landing || f->has_own_commit || f->has_related_commit)
 		return NOTHING;
 	if (!older || !is_breakage(f, older) || (!f->is_push && !is_red_alike(f, newer)))
 		return NOTHING;
@@ -254,7 +307,9 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 {
 	if (!f->passed_here_job)
 		return NOTHING;
-	if (f->here.n_hits >= 2 && rate_chance_of_higher(f->here, f->elsewhere) < CHANCE_MIN)
+	if (f->here.n_hits >=
+		(f->mark.is_infrastructure ? FAILED_HERE_MACHINE_MIN : FAILED_HERE_MIN) &&
+	    rate_chance_of_higher(f->here, f->elsewhere) < CHANCE_MIN)
 		return result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
 		    "passes now and then, but fails more often here (%d of %d runs) than elsewhere "
 		    "(%d of %d)",
@@ -263,17 +318,11 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 	    ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
 }
 
-/* Only where no experiment can show more. */
-static struct attribution_result flaky_elsewhere(const struct attribution_facts *f)
+/* Most tests of the job say the same, as on a bad machine or with a bad change: it failed on each machine that it got, and
+ * the merge base passed on one of them. */
+static bool is_settled_outage(const struct attribution_facts *f, const struct base_run *at)
 {
-	if (f->takes_experiments || !f->is_specific || looks_like_infrastructure(f) ||
-	    f->may_be_own || f->n_in_row > IN_ROW_MAX || f->n_failed_again > 0 ||
-	    f->n_proved < PROVED_MIN || rate_low(f->elsewhere) < FREQUENT_MIN)
-		return NOTHING;
-	return result(ATTRIBUTION_FLAKY, f->proved_job,
-	    "flaky: failed so in %d of %d runs of others, and passed on the same commit on %d of "
-	    "their changes",
-	    f->elsewhere.n_hits, f->elsewhere.n, f->n_proved);
+	return at->is_experiment && f->n_failed_again >= FAILED_AGAIN_MACHINE_MIN;
 }
 
 static struct attribution_result new_here(const struct attribution_facts *f)
@@ -281,7 +330,8 @@ static struct attribution_result new_here(const struct attribution_facts *f)
 	const struct base_run *at = run_on_base(f);
 	struct attribution_result r;
 
-	if (!is_green(at) || (looks_like_infrastructure(f) && !f->n_experiments_failed))
+	if (!is_green(at) || f->mark.is_infrastructure ||
+	    (f->is_outage && !is_settled_outage(f, at)))
 		return NOTHING;
 	r = result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS,
 	    at->sha);
@@ -322,10 +372,12 @@ static void explain_red_base(
 		add(r, "red on the %s, but the message was cut", base_name(f));
 	else if (!is_red_alike(f, at))
 		add(r, "red on the %s, but with another message", base_name(f));
-	else if (f->has_own_commit)
-		add(r, "red on the %s, but this change may have broken it", base_name(f));
+	else if (f->has_own_landing)
+		add(r, "red on the %s, but this change landed there before", base_name(f));
 	else if (f->is_job_outage)
 		add(r, "red on the %s, too", base_name(f));
+	else if (may_be_flake(f, at) && f->n_proved > 0)
+		add(r, "red on the %s once, and flaky elsewhere", base_name(f));
 	else if (f->mark.is_infrastructure || f->is_specific)
 		add(r, "red on the %s once, and green before and after it", base_name(f));
 	else
@@ -343,6 +395,13 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 	else if (is_red_alike(f, older) && !newer && !f->is_push)
 		add(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha,
 		    older->distance, older->distance == 1 ? "" : "s");
+	else if (is_red_alike(f, older) && is_red_alike(f, newer))
+		add(r, "; red before and after it, but %s",
+		    f->has_own_landing || f->has_own_commit || f->may_be_own
+			? "the author may have broken it"
+		    : f->has_related_commit ? "a commit there touches the same files"
+		    : f->has_revert_near    ? "something was taken back there"
+					    : "many failures have this message");
 	else if (is_red_alike(f, older))
 		add(r, "; red before it, but it may have been fixed since");
 	if (older)
@@ -350,9 +409,12 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 }
 
 /* Another run there would say nothing more. */
-static bool is_settled(const struct base_run *at)
+static bool is_settled(const struct attribution_facts *f, const struct base_run *at)
 {
-	return at && (at->is_experiment || at->outcome == BASE_GREEN || at->outcome == BASE_MIXED);
+	if (f->is_outage && f->mark.is_infrastructure)
+		return true; /* only a good machine can decide it */
+	return at && (at->is_experiment || at->outcome == BASE_MIXED ||
+			 (at->outcome == BASE_GREEN && !f->is_outage));
 }
 
 static struct attribution_result unclassified(const struct attribution_facts *f)
@@ -377,7 +439,7 @@ static struct attribution_result unclassified(const struct attribution_facts *f)
 	add_likely_flaky(f, &r);
 	if (!has_failed_again(f))
 		r.needs |= NEEDS_HEAD;
-	if (f->is_base_known && !is_settled(at))
+	if (f->is_base_known && !is_settled(f, at))
 		r.needs |= NEEDS_BASE;
 	return r;
 }
@@ -385,8 +447,8 @@ static struct attribution_result unclassified(const struct attribution_facts *f)
 struct attribution_result attribute(const struct attribution_facts *f)
 {
 	static struct attribution_result (*const RULES[])(const struct attribution_facts *f) = {
-	    known, broken_on_base, broken_around_base, passed_here, flaky_elsewhere, new_here,
-	    new_around_base, unclassified};
+	    known, broken_on_base, broken_around_base, passed_here, new_here, new_around_base,
+	    unclassified};
 	struct attribution_result r = NOTHING;
 
 	for (size_t i = 0; i < ARRAY_LEN(RULES) && r.attribution == N_ATTRIBUTIONS; i++)

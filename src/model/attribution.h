@@ -71,7 +71,9 @@ struct attribution_facts {
 	size_t n_base;
 	/* Between the red runs around the merge base a commit took something back, or put it in again. */
 	bool has_revert_near;
-	/* Since the branch was green a commit landed that is of the same author, or names this pull request. */
+	/* Since the branch was green a commit landed that names this pull request: it has landed before. */
+	bool has_own_landing;
+	/* … or one of the same author. */
 	bool has_own_commit;
 	/* Between the red runs around the merge base a commit touches a file of the change, or is one that it reverts. */
 	bool has_related_commit;
@@ -80,18 +82,16 @@ struct attribution_facts {
 	bool may_be_own;
 
 	/* On this very commit, besides the failure itself. */
-	int64_t passed_here_job;  /* the newest pass; 0: none */
-	int n_failed_again;       /* other attempts and experiments that were red as well */
-	int n_experiments_failed; /* of these, experiments */
-	/* In this pull request, over all its heads. n_in_row: how many of its last runs failed so, this one included. */
+	int64_t passed_here_job; /* the newest pass; 0: none */
+	int n_failed_again;      /* other attempts and experiments that were red as well */
+	bool numbers_vary; /* two of its failures on one commit differ in their numbers alone */
+	/* In this pull request, over all its heads. */
 	struct rate here;
-	int n_in_row;
 
 	/* On changes of other people. */
 	struct rate elsewhere; /* their runs, and those that failed so */
 	int n_seen;            /* on so many changes it failed so */
 	int n_proved; /* of these: independent ones on which it failed and passed on one commit */
-	int64_t proved_job; /* the newest of those */
 };
 
 struct attribution_result {

@@ -252,11 +252,8 @@ static void count_others(const struct elsewhere *e)
 				     "?3 AND attribution = 'BASE'",
 				     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
 		if (may_be_witness(o) && is_proved(e, i) &&
-		    is_independent(e, i, proved, n_proved) && was_green_before(e, o)) {
-			if (!n_proved)
-				facts->proved_job = e->rows[i].job_id;
+		    is_independent(e, i, proved, n_proved) && was_green_before(e, o))
 			proved[n_proved++] = i;
-		}
 	}
 	facts->n_proved = (int)n_proved;
 }
@@ -327,9 +324,11 @@ static bool may_be_own(const struct elsewhere *e)
 static bool is_decided(const struct attribution_facts *f, enum attribution a)
 {
 	struct attribution_facts worst = *f;
+	struct attribution_result r;
 
-	worst.n_proved = 1;
-	return attribute(&worst).attribution == a;
+	worst.n_seen = worst.n_proved = 1;
+	r = attribute(&worst);
+	return r.attribution == a && !r.needs;
 }
 
 void attribution_read_elsewhere(struct attribution_case *c)
@@ -347,7 +346,7 @@ void attribution_read_elsewhere(struct attribution_case *c)
 			continue;
 		read_rows(&e);
 		count_others(&e);
-		if ((facts->n_proved || (facts->passed_here_job && facts->here.n_hits > 1)) &&
+		if (facts->passed_here_job && facts->here.n_hits > 1 &&
 		    others.n_rates++ < RATES_MAX)
 			facts->elsewhere = read_rate(&e);
 	}

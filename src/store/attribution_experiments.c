@@ -151,8 +151,7 @@ static void note_on_head(const struct experiment *e, struct red_failure *f)
 		return;
 	if (f->seen.has_pass)
 		facts->passed_here_job = f->seen.job_id;
-	facts->n_failed_again += f->seen.has_red;
-	facts->n_experiments_failed += f->seen.has_red;
+	attribution_failed_again(f);
 }
 
 static void note_on_base(

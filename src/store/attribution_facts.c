@@ -260,10 +260,7 @@ static void add_failure(const struct job_result *r, void *owner)
 	    .job = find_job(c, a->job),
 	    .test_id = cell->test_id,
 	    .job_id = a->job->id,
-	    .facts = {.mark = r->mark,
-		.is_push = c->is_push,
-		.max_distance = c->distance,
-		.n_in_row = 1}};
+	    .facts = {.mark = r->mark, .is_push = c->is_push, .max_distance = c->distance}};
 }
 
 static void read_failures_of(struct attribution_case *c, struct counted_job *j)

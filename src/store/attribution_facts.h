@@ -72,7 +72,7 @@ struct attribution_case {
 };
 
 /* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
- * attribution_case_release() either way. Set in the facts: mark, is_push, n_in_row = 1. */
+ * attribution_case_release() either way. Set in the facts: mark, is_push. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 
@@ -86,6 +86,8 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 /* Adds one result to what was seen of a failure. */
 void attribution_see(struct red_failure *f, enum test_status status,
     const struct failure_mark *mark, int64_t job_id);
+/* What was seen of it is another run of its own commit: counts it where it is red. */
+void attribution_failed_again(struct red_failure *f);
 /* One more outcome on a commit of the base branch, in `base` of the facts. A failure in an outage counts like a skipped
  * test. */
 void attribution_add_base(
@@ -102,16 +104,16 @@ bool attribution_is_same_author(const char *a, const char *b);
 
 /* Each of these fills in the facts that it names, of all failures, and reads no other fact but `mark`. */
 void attribution_read_own_runs(
-    struct attribution_case *c); /* passed_here_job, n_failed_again, here, n_in_row */
+    struct attribution_case *c); /* passed_here_job, n_failed_again, numbers_vary, here */
 void attribution_read_base_runs(
     struct attribution_case *c); /* is_base_known, base, has_revert_near */
 void attribution_read_experiments(
-    struct attribution_case *c); /* adds to those; takes_experiments, n_experiments_failed */
-/* has_own_commit, has_related_commit; after the two above */
+    struct attribution_case *c); /* adds to those; takes_experiments */
+/* has_own_landing, has_own_commit, has_related_commit; after the two above */
 void attribution_read_landed(struct attribution_case *c);
 void attribution_read_meaning(
     struct attribution_case *c); /* is_specific, is_outage, is_job_outage */
-/* may_be_own, elsewhere, n_seen, n_proved, proved_job; only of failures that the other facts do not decide. */
+/* may_be_own, elsewhere, n_seen, n_proved; only of failures that the other facts do not decide. */
 void attribution_read_elsewhere(struct attribution_case *c);
 
 #endif

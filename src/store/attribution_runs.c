@@ -28,6 +28,12 @@ struct own_run {
 	bool is_current;
 };
 
+void attribution_failed_again(struct red_failure *f)
+{
+	f->facts.n_failed_again += f->seen.has_red;
+	f->facts.numbers_vary |= f->seen.is_alike && f->seen.mark.numbers != f->facts.mark.numbers;
+}
+
 /* In one run a test may have several results: it passed there only if none of them is red. */
 static void note_own_run(struct red_failure *f, const struct own_run *own)
 {
@@ -38,10 +44,9 @@ static void note_own_run(struct red_failure *f, const struct own_run *own)
 		return;
 	facts->here.n++;
 	facts->here.n_hits += seen->is_alike;
-	facts->n_in_row = seen->is_alike ? facts->n_in_row + 1 : 0;
 	if (!own->is_here || own->is_current || !own->is_evidence)
 		return;
-	facts->n_failed_again += seen->has_red;
+	attribution_failed_again(f);
 	if (!seen->has_red)
 		facts->passed_here_job = seen->job_id;
 }
@@ -130,8 +135,6 @@ void attribution_read_own_runs(struct attribution_case *c)
 	int64_t heads[HEADS_MAX];
 	size_t n_heads = list_heads(c, heads);
 
-	for (size_t i = 0; i < c->n_failures; i++)
-		c->failures[i].facts.n_in_row = 0; /* its own run is among those that follow */
 	for (size_t job = 0; job < c->n_jobs; job++)
 		for (size_t h = 0; h < n_heads; h++) {
 			struct own_run list[ATTEMPTS_MAX];
@@ -395,6 +398,11 @@ struct stretch { /* of commits: behind the first, up to the last */
 	bool is_green_first;
 };
 
+struct own_commits {      /* in a stretch */
+	bool has_landing; /* one that names this pull request */
+	bool has_commit;  /* one of the same author */
+};
+
 /* From the newest green run to the oldest red one behind it, or as far as the runs go back. False: none is red. */
 static bool find_breakage(const struct red_failure *f, int64_t base_position, struct stretch *ret)
 {
@@ -415,15 +423,22 @@ static bool find_breakage(const struct red_failure *f, int64_t base_position, st
 	return true;
 }
 
-/* One of the same author counts only where it is known when the branch broke. */
-static bool has_own_commit(const struct attribution_case *c, const struct stretch *s)
+/* An author's commits count only where it is known when the branch broke. */
+static struct own_commits own_commits(const struct attribution_case *c, const struct stretch *s)
 {
-	return db_has(c->d,
-	    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 "
-	    "AND position <= ?4 AND ((?7 AND lower(author) = lower(?5)) OR (?6 > 0 AND (title GLOB "
-	    "'*#' || ?6 OR title GLOB '*#' || ?6 || '[^0-9]*'))) LIMIT 1",
+	struct own_commits own = {.has_landing = false};
+	struct rows *r = db_rows(c->d,
+	    "SELECT ?6 > 0 AND (title GLOB '*#' || ?6 OR title GLOB '*#' || ?6 || '[^0-9]*'),"
+	    " ?7 AND lower(author) = lower(?5) FROM branch_commit"
+	    " WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4",
 	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->author),
 	    V_INT(c->number), V_INT(s->is_green_first));
+
+	while (rows_next(r)) {
+		own.has_landing |= rows_int(r, 0) > 0;
+		own.has_commit |= rows_int(r, 1) > 0;
+	}
+	return own;
 }
 
 /* The stretch between the nearest runs on both sides of the merge base. */
@@ -471,7 +486,8 @@ static bool has_related_commit(const struct attribution_case *c, const struct st
 void attribution_read_landed(struct attribution_case *c)
 {
 	struct stretch last = {.first = -1}, last_gap = {.first = -1}, s;
-	bool was_own = false, was_related = false;
+	struct own_commits own = {.has_landing = false};
+	bool was_related = false;
 	int64_t position;
 
 	if (c->is_push || !c->merge_base_sha)
@@ -482,9 +498,10 @@ void attribution_read_landed(struct attribution_case *c)
 
 		if (find_breakage(f, position, &s)) {
 			if (s.first != last.first || s.last != last.last)
-				was_own = has_own_commit(c, &s);
+				own = own_commits(c, &s);
 			last = s;
-			f->facts.has_own_commit = was_own;
+			f->facts.has_own_landing = own.has_landing;
+			f->facts.has_own_commit = own.has_commit;
 		}
 		if (find_gap(f, position, &s)) {
 			if (s.first != last_gap.first || s.last != last_gap.last)

@@ -168,29 +168,38 @@ static void wanted_release(struct wanted *w)
 
 /* ---- one side of one runner ---- */
 
-/* How many have begun; one that an earlier run had, and that ended before it ran, is none. The runner is not asked again
- * for this dispatch once it had no time for one until the end, or after a person called off what explains it, on either
- * side. */
+/* A round is a run of the head and one of the merge base. Where one side needs fewer, the other may have the rest, as
+ * long as all of its own runs had results: most tests of a merge base are known from another change, and a test that fails now
+ * and then needs the head more often.
+ *
+ * One that an earlier run had, and that ended before it ran, does not count. The runner is not asked again for this dispatch
+ * once it had no time for one until the end, or after a person called off what explains it, on either side. */
 static bool may_begin(
     const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t *ret_round)
 {
 	struct rows *r = db_rows(v->d,
-	    "SELECT COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1,"
-	    " COUNT(*) FILTER (WHERE side = ?4 AND (dispatch_id = ?5"
-	    "  OR (state <> 'cancelled' AND run_change_id IS NOT NULL)"
-	    "  OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))),"
-	    " COUNT(*) FILTER (WHERE dispatch_id = ?5"
+	    "WITH past AS (SELECT *, dispatch_id = ?5 AS is_own,"
+	    "  (dispatch_id = ?5 OR (state <> 'cancelled' AND run_change_id IS NOT NULL)"
+	    "   OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id)) AS has_begun"
+	    "  FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+	    "  AND cause = 'auto')"
+	    " SELECT COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1,"
+	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4), COUNT(*) FILTER (WHERE has_begun),"
+	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> 'done'),"
+	    " COUNT(*) FILTER (WHERE is_own"
 	    "  AND ((side = ?4 AND run_change_id IS NULL AND state = 'expired')"
-	    "   OR (state = 'cancelled' AND reason LIKE '" CALLED_OFF_BY "%')))"
-	    " FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
-	    " AND cause = 'auto'",
+	    "   OR (state = 'cancelled' AND reason LIKE '" CALLED_OFF_BY "%'))) FROM past",
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id));
 	bool may = false;
 
 	if (rows_next(r)) {
+		bool is_within = rows_int(r, 1) < u->n_rounds_max,
+		     may_have_rest =
+			 rows_int(r, 2) < N_EXPERIMENT_SIDES * u->n_rounds_max && !rows_int(r, 3);
+
 		*ret_round = rows_int(r, 0);
-		may = rows_int(r, 1) < u->n_rounds_max && !rows_int(r, 2);
+		may = (is_within || may_have_rest) && !rows_int(r, 4);
 	}
 	rows_end(r);
 	return may;

@@ -487,9 +487,10 @@ static void own_name_makes_nothing_specific(void **state)
 
 static void machines_and_harnesses_that_fail(void **state)
 {
-	static const char *const THEIRS[] = {"OSError: [Errno 28] No space left on device",
-	    "Killed", "Killed.", "Connection reset by peer",
-	    "CUDA out of memory. Tried to allocate 20.00 MiB",
+	static const char *const THEIRS[] = {"RuntimeError: No HIP GPUs are available",
+	    "RuntimeError: No XPU devices are available.",
+	    "OSError: [Errno 28] No space left on device", "Killed", "Killed.",
+	    "Connection reset by peer", "CUDA out of memory. Tried to allocate 20.00 MiB",
 	    "device 3 of npu-7 lost: ECC error at 0x7f", "Process completed with exit code 137",
 	    "Error: The operation was canceled.", "Temporary failure in name resolution",
 	    "node down: Not properly terminated", "rdma: no device found, tried 3 times",

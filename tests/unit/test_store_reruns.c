@@ -139,6 +139,7 @@ static void a_rerun_did_not_report_one_of_its_tests(void **state)
 	a_red_head_of("ci", NAMES("t1", "t2"));
 	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
 	ASSERT_RERUNS("t1 pending, t2 pending");
+	change_sql("UPDATE accelerator SET experiment_per_head = 0"); /* no run may follow */
 	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
 	need(HEAD_A, "t2", NEEDS_HEAD, 3 * MINUTE);
 	change_sql(
@@ -146,7 +147,7 @@ static void a_rerun_did_not_report_one_of_its_tests(void **state)
 	ASSERT_RERUNS("t1 -, t2 no_result job");
 }
 
-/* Two tests a round, one round a head: the third waits for nothing. */
+/* Two tests a run, two runs a head: the third waits for nothing. */
 static void limits_are_named_once_no_round_can_follow(void **state)
 {
 	(void)state;
@@ -155,6 +156,8 @@ static void limits_are_named_once_no_round_can_follow(void **state)
 	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
 	ASSERT_RERUNS("t1 pending, t2 pending, t3 -"); /* a further round may take it */
 	end_run(1, NAMES("t1", "t2"), NULL, 2 * MINUTE);
+	need(HEAD_A, "t%", NEEDS_HEAD, 3 * MINUTE);
+	end_run(2, NAMES("t1", "t2", "t3"), NULL, 4 * MINUTE);
 	change_sql("UPDATE verdict SET needs = 1 WHERE attribution IS NOT NULL");
 	/* once more would help all of them */
 	ASSERT_RERUNS("t1 over_limit, t2 over_limit, t3 over_limit");
