@@ -105,6 +105,23 @@ static bool numbers_vary_on_base(const struct attribution_facts *f)
 	return n == NUMBERS_VARY_MIN;
 }
 
+/* Two runs of the branch failed alike with the same numbers. */
+static bool numbers_stay_on_base(const struct attribution_facts *f)
+{
+	const struct base_run *first = NULL;
+
+	for (size_t i = 0; i < f->n_base; i++) {
+		const struct base_run *run = &f->base[i];
+
+		if (run->outcome != BASE_RED || !failure_marks_are_alike(&run->mark, &f->mark))
+			continue;
+		if (first && run->mark.numbers == first->mark.numbers)
+			return true;
+		first = run;
+	}
+	return false;
+}
+
 /* The numbers of a message count as well, unless they differ from run to run. */
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
@@ -113,7 +130,7 @@ static bool is_red_alike(const struct attribution_facts *f, const struct base_ru
 	if (!run || run->outcome != BASE_RED)
 		return false;
 	mark = run->mark;
-	if (run->varies || f->numbers_vary || numbers_vary_on_base(f))
+	if (run->varies || (f->numbers_vary && !numbers_stay_on_base(f)) || numbers_vary_on_base(f))
 		mark.numbers = f->mark.numbers;
 	return failure_marks_are_same(&mark, &f->mark);
 }
@@ -156,33 +173,23 @@ static bool is_lone(const struct attribution_facts *f, const struct base_run *ru
 	       !(i + 1 < f->n_base && is_red_alike(f, run + 1));
 }
 
-/* Red once on the branch: no breakage where the failure is proved to be flaky elsewhere. It may have been fixed at once or be
- * new where the runs next to it are green; an experiment on the merge base can decide that. */
+/* A single red run of the branch is no breakage where the failure is proved to be flaky elsewhere, and where an experiment can
+ * run the merge base once more. */
 static bool may_be_flake(const struct attribution_facts *f, const struct base_run *run)
 {
-	size_t i = (size_t)(run - f->base);
-	bool has_newer = i > 0, has_older = i + 1 < f->n_base;
-
-	if (!is_lone(f, run))
-		return false;
-	if (f->n_proved > 0 && (run->is_experiment || f->takes_experiments))
-		return true;
-	if ((has_newer && !is_green(run - 1)) || !has_older || !is_green(run + 1))
-		return false;
-	return (f->takes_experiments && !run->is_experiment) || (has_newer && f->n_proved > 0);
+	return is_lone(f, run) &&
+	       (f->n_proved > 0 || (f->takes_experiments && !run->is_experiment));
 }
 
 /* What a red run of the branch shows by itself, if its message is worth anything. */
 static bool is_breakage(const struct attribution_facts *f, const struct base_run *run)
 {
-	if (!is_red_alike(f, run) || f->is_job_outage ||
+	if (!is_red_alike(f, run) || f->mark.is_infrastructure || f->is_job_outage ||
 	    (f->takes_experiments && f->passed_here_job && is_lone(f, run)))
 		return false;
 	if (may_be_flake(f, run))
 		return false;
-	if (run->is_experiment)
-		return true;
-	return !f->mark.is_infrastructure && (f->is_specific || is_in_step(f, run));
+	return run->is_experiment || f->is_specific || is_in_step(f, run);
 }
 
 /* ---- what is said ---- */

@@ -272,7 +272,7 @@ static struct rate read_rate(const struct elsewhere *e)
 	    "x.id = n.change_id"
 	    " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1 AND "
 	    "v.test_id = ?2"
-	    " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND lower(x.author) <> lower(?4) AND "
+	    " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND lower(x.author) IS NOT lower(?4) AND "
 	    "x.id <> ?6",
 	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
 	    V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id));

@@ -259,11 +259,17 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 	} else if (run->outcome != BASE_SKIPPED) {
 		bool was_green = at->outcome == BASE_GREEN;
 
-		at->is_experiment |= run->is_experiment;
 		if (at->outcome == run->outcome) {
-			bool is_alike =
-			    !was_green && failure_marks_are_alike(&run->mark, &f->facts.mark);
+			bool was_alike =
+				 !was_green && failure_marks_are_alike(&at->mark, &f->facts.mark),
+			     is_alike =
+				 !was_green && failure_marks_are_alike(&run->mark, &f->facts.mark);
 
+			/* an experiment that is red in other words proves nothing of this failure */
+			if (is_alike == was_alike)
+				at->is_experiment |= run->is_experiment;
+			else if (is_alike)
+				at->is_experiment = run->is_experiment;
 			at->varies |= is_alike && failure_marks_are_alike(&at->mark, &run->mark) &&
 				      at->mark.numbers != run->mark.numbers;
 			/* of two reds the one that is like this failure says more */
@@ -273,6 +279,7 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 			}
 		} else {
 			at->outcome = BASE_MIXED;
+			at->is_experiment |= run->is_experiment;
 			if (was_green)
 				at->mark = run->mark;
 		}
@@ -423,13 +430,15 @@ static bool find_breakage(const struct red_failure *f, int64_t base_position, st
 	return true;
 }
 
-/* An author's commits count only where it is known when the branch broke. */
+/* An author's commits count only where it is known when the branch broke. An author who is not known may be the same. */
 static struct own_commits own_commits(const struct attribution_case *c, const struct stretch *s)
 {
 	struct own_commits own = {.has_landing = false};
 	struct rows *r = db_rows(c->d,
 	    "SELECT ?6 > 0 AND (title GLOB '*#' || ?6 OR title GLOB '*#' || ?6 || '[^0-9]*'),"
-	    " ?7 AND lower(author) = lower(?5) FROM branch_commit"
+	    " ?7 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = '' OR lower(author) = "
+	    "lower(?5))"
+	    " FROM branch_commit"
 	    " WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4",
 	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->author),
 	    V_INT(c->number), V_INT(s->is_green_first));

@@ -187,7 +187,7 @@ static bool may_begin(
 	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4), COUNT(*) FILTER (WHERE has_begun),"
 	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> 'done'),"
 	    " COUNT(*) FILTER (WHERE is_own"
-	    "  AND ((side = ?4 AND run_change_id IS NULL AND state = 'expired')"
+	    "  AND ((side = ?4 AND started_ms IS NULL AND state = 'expired')"
 	    "   OR (state = 'cancelled' AND reason LIKE '" CALLED_OFF_BY "%'))) FROM past",
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id));

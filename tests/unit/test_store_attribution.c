@@ -1227,6 +1227,27 @@ static void an_experiment_on_the_head_proves_a_flake(void **state)
 	ASSERT_SHOWN('a', "FLAKY", job);
 }
 
+/* A run of the merge base says what many failures say, and an experiment there fails in other words. */
+static void an_experiment_that_fails_otherwise_proves_nothing(void **state)
+{
+	bool has_moved;
+
+	(void)state;
+	push('B');
+	report('B', TEST_FAIL, GENERAL);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report('a', TEST_FAIL, GENERAL);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	experiment('a', "base", 'B', "done", "ci",
+	    (struct experiment_job[2]){{.name = "test", .message = OTHER}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "UNCLASSIFIED");
+	experiment('a', "base", 'B', "done", "ci",
+	    (struct experiment_job[2]){{.name = "test", .message = GENERAL}});
+	settle(&has_moved);
+	ASSERT_CELL('a', "BASE");
+}
+
 static void an_experiment_on_the_base_proves_a_breakage(void **state)
 {
 	int64_t job;
@@ -1356,8 +1377,6 @@ static void an_experiments_job_of_another_name(void **state)
 	ASSERT_CELL('a', "FLAKY");
 }
 
-/* Evidence counts per job and test: the job of the failure left the test out, so another job's result says nothing of
- * it. */
 /* Each job of a matrix is judged by what the experiment says of that job. */
 static void an_experiment_decides_each_job_by_itself(void **state)
 {
@@ -1893,6 +1912,7 @@ int main(void)
 	    TEST(a_single_red_run),
 	    TEST(an_experiment_on_the_head_proves_a_flake),
 	    TEST(an_experiment_on_the_base_proves_a_breakage),
+	    TEST(an_experiment_that_fails_otherwise_proves_nothing),
 	    TEST(a_retry_of_an_experiment_does_not_hide_that_the_base_was_green),
 	    TEST(green_on_the_base_and_red_twice_here),
 	    TEST(what_an_experiment_does_not_prove),
