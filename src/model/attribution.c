@@ -251,7 +251,7 @@ static bool looks_like_infrastructure(const struct attribution_facts *f)
 	return f->mark.is_infrastructure || f->is_outage;
 }
 
-/* Nobody expects it to pass any more. */
+/* It failed so often here that another run of the head would hardly show a flake. */
 static bool has_failed_again(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);

@@ -126,7 +126,7 @@ struct verdict_view {
 	int64_t line;         /* 0: not known */
 	bool is_late;
 	enum rerun_state rerun;
-	int64_t rerun_job; /* of a rerun that brought nothing: what it reported; 0: none */
+	int64_t rerun_job; /* the job of a rerun that decided nothing; 0: none */
 };
 
 struct change_view {

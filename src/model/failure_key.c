@@ -373,8 +373,8 @@ static size_t span_of_operator(const char *p)
 	return strspn(p, "=!<>");
 }
 
-/* The whole numbers that a text compares, in their order: those beside a word or an operator that compares, and the rest
- * of a list that begins so. What differs in them alone may still be another failure. free(). */
+/* The whole numbers that a text compares, in their order: those beside a word or an operator that compares, and the
+ * other numbers of a list that begins there. Two texts with different ones may be two failures. free(). */
 static char *compared_numbers(const char *text)
 {
 	char *out = xmalloc(2 * strlen(text) + 1);
