@@ -1,5 +1,6 @@
 # make                 build/release/{outpostd,outpostctl,outpost-runner}
 # make check           everything that is tested: lints, unit tests, whole-program tests
+# make quick           after an edit: builds, runs the unit tests whose program changed and eight whole-program tests
 # make demo            the main job on real input, on loopback; then demo-history
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
@@ -12,6 +13,7 @@
 # make fuzz            every parser; RUNS=n or SECONDS_EACH=n
 # make screens         docs/screens anew: each page, at two widths, in light and dark
 # make comments        docs/comments anew: each text and its picture
+# make size            how large src/ is, and its shape; the figures that docs/architecture.md lists
 # make lint deps install clean
 # make VARIANT=asan    any variant: release debug asan tsan fuzz; V=1 shows the commands
 #
@@ -23,7 +25,8 @@ O       ?= build
 B       := $(O)/$(VARIANT)
 
 # Lowest first. The order in which a layer may use another is in tests/lint/layers.txt.
-LAYERS   := base model report config steps loop http agent store logs github registry webhook dispatch evidence runners publish web ctl daemon
+LAYERS   := base model documents text config steps loop http agent db store verdict experiments history views logs github outbox registry webhook \
+	dispatch evidence runners publish web ctl daemon
 PROGRAMS := outpostd outpostctl outpost-runner
 PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2 libseccomp
 
@@ -36,6 +39,7 @@ CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-saniti
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
 	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common
+# OUTPOST_VERSION: what --version, the User-Agent and the status page show.
 VERSION := $(shell cat VERSION)
 override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
 	-include src/base/banned.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -52,7 +56,11 @@ obj_of   = $(patsubst src/%.c,$(B)/%.o,$(call src_of,$1))
 lib_of   = $(B)/lib$1.a
 # the archives a layer may link: itself and everything below it, highest first
 below    = $(if $2,$(if $(filter $1,$(firstword $2)),$(firstword $2),$(call below,$1,$(wordlist 2,99,$2)) $(firstword $2)))
-libs_for = $(foreach l,$(call below,$1,$(LAYERS)),$(call lib_of,$l))
+# store/, verdict/, experiments/ and history/ work inside one transaction and call each other: they link together, with what
+# shows them, in views/.
+LAYERS_OF_THE_STORE := db store verdict experiments history views
+libs_for = $(foreach l,$(call below,$(if $(filter $1,$(LAYERS_OF_THE_STORE)),views,$1),$(LAYERS)),$(call lib_of,$l))
+in_group = -Wl,--start-group $1 -Wl,--end-group
 
 all: $(PROGRAMS:%=$(B)/%)
 
@@ -60,14 +68,14 @@ all: $(PROGRAMS:%=$(B)/%)
 MAINS := src/daemon/main.c src/ctl/main.c src/agent/main.c
 $(B)/outpostd: $(B)/daemon/main.o $(call libs_for,daemon)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call in_group,$^) $(LDLIBS)
 $(B)/outpostctl: $(B)/ctl/main.o $(call libs_for,ctl)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call in_group,$^) $(LDLIBS)
 
 $(B)/outpost-runner: $(B)/agent/main.o $(call libs_for,agent)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call in_group,$^) $(LDLIBS)
 
 # The pages, bundled into one C file. They need npm's packages, which `make deps` brings as well.
 NODE_PACKAGES := node_modules/.package-lock.json
@@ -81,6 +89,15 @@ $(B)/web_assets.o: $(O)/web/assets.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 EXTRA_OBJ_web := $(B)/web_assets.o
+
+# The schema: one script a version, as strings.
+$(O)/db/schema_steps.c: $(wildcard src/db/schema_*.sql) tools/embed-sql.sh
+	@mkdir -p $(@D)
+	$(Q)tools/embed-sql.sh > $@.new && mv $@.new $@
+$(B)/schema_steps.o: $(O)/db/schema_steps.c src/db/schema.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
+EXTRA_OBJ_db := $(B)/schema_steps.o
 
 define layer
 $(call lib_of,$1): $(patsubst src/%.c,$(B)/%.o,$(filter-out $(MAINS),$(call src_of,$1))) $(EXTRA_OBJ_$1)
@@ -98,16 +115,20 @@ $(B)/%.o: src/%.c
 
 # tests/unit/test_<layer>_<what>.c links that layer and lower ones only. The test's own source is built
 # with -O0: it is the most expensive file to compile, and the code under test keeps its optimisation.
+# --wrap: a test may define functions of another layer itself, for example a store that fails (tests/unit/replaces.h).
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
-.SECONDEXPANSION:
-$(B)/tests/%: tests/unit/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
+.PRECIOUS: $(B)/tests/%.o
+$(B)/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -O0 -MMD -MP -Itests/unit -c -o $@ $<
+.SECONDEXPANSION:
+$(B)/tests/%: $(B)/tests/%.o $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -O0 -MMD -MP -Itests/unit $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) -lcmocka $(LDLIBS_$*)
-LDLIBS_test_report_markdown := -lcmark-gfm -lcmark-gfm-extensions
-LDLIBS_test_report_markdown_hostile := $(LDLIBS_test_report_markdown)
-LDLIBS_test_report_golden := $(LDLIBS_test_report_markdown)
-LDLIBS_fuzz_report_markdown := $(LDLIBS_test_report_markdown)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') $(call in_group,$(filter %.a,$^)) $(LDLIBS) -lcmocka $(LDLIBS_$*)
+LDLIBS_test_text_markdown := -lcmark-gfm -lcmark-gfm-extensions
+LDLIBS_test_text_markdown_hostile := $(LDLIBS_test_text_markdown)
+LDLIBS_test_text_golden := $(LDLIBS_test_text_markdown)
+LDLIBS_fuzz_text_markdown := $(LDLIBS_test_text_markdown)
 LDLIBS_fuzz_dispatch_command := -lcmark-gfm
 
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
@@ -118,19 +139,28 @@ $(B)/%.h.ok: src/%.h
 tests: $(TESTS)
 run-unit: $(TESTS)
 	tests/run-unit.sh $^
+# Runs a test when its program has changed since it passed.
+$(B)/tests/%.passed: $(B)/tests/%
+	@tests/run-unit.sh --one $< && touch $@
+run-changed: $(TESTS:%=%.passed)
 
 # tests/fuzz/fuzz_<layer>_<what>.c, built with VARIANT=fuzz.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(B)/fuzz/%: tests/fuzz/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS) $(LDLIBS_$*)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(call in_group,$(filter %.a,$^)) $(LDLIBS) $(LDLIBS_$*)
 fuzzers: $(FUZZERS)
 
 # ---- what people call; each installs what it needs first ----
 
 JOBS   := $(shell nproc)
-UNITS_UNDER_TSAN := loop http store logs dispatch publish runners registry webhook web agent
+# One test or more for each place where two threads meet: the store's writer and readers, loop/'s pool and inbox, logs, git, pages.
+# make soak runs all tests of these layers under ThreadSanitizer.
+UNITS_UNDER_TSAN := loop_bell loop_inbox loop_timer http_client http_client_group http_shared http_stream db_open db_touched \
+	store_outbox views_change store_report logs_append logs_trouble dispatch_planner dispatch_sender runners_callback registry_checkout \
+	registry_rounds registry_remote_head webhook_intake web_render web_gate web_events web_job_log agent_run
+LAYERS_WITH_THREADS := loop http db store verdict views logs dispatch publish runners registry webhook web agent
 
 deps:
 	tools/deps.sh
@@ -138,11 +168,21 @@ deps:
 lint: headers
 	tests/lint/layers.sh
 	tests/lint/callers.sh
+	tests/lint/states.sh
 	tests/lint/format.sh
 	tests/lint/length.sh
+	tests/lint/names.sh
+
+# How large src/ is. CHECK=1 fails when a figure is over its limit.
+size:
+	@tools/size.sh $(if $(CHECK),--check)
+
+# Each SQL statement, prepared on SQLite and on PostgreSQL.
+lint-sql:
+	tools/node.sh tests/lint/sql.mjs
 
 check: deps
-	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) lint
+	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) lint lint-sql
 	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all tests
 	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 run-unit
 	$(MAKE) --no-print-directory check-tsan
@@ -150,8 +190,9 @@ check: deps
 	$(MAKE) --no-print-directory check-programs
 	$(MAKE) --no-print-directory fuzz RUNS=20000
 
-# The threaded layers once more, under ThreadSanitizer.
-TSAN_TESTS := $(foreach l,$(UNITS_UNDER_TSAN),$(patsubst tests/unit/%.c,$(O)/tsan/tests/%,$(wildcard tests/unit/test_$l_*.c)))
+# Once more under ThreadSanitizer; ALL=1: all unit tests of the layers with threads.
+TSAN_TESTS := $(if $(ALL),$(foreach l,$(LAYERS_WITH_THREADS),$(patsubst tests/unit/%.c,$(O)/tsan/tests/%,$(wildcard tests/unit/test_$l_*.c))),\
+	$(UNITS_UNDER_TSAN:%=$(O)/tsan/tests/test_%))
 check-tsan:
 	$(MAKE) --no-print-directory VARIANT=tsan WERROR=1 -j$(JOBS) $(TSAN_TESTS)
 	tests/run-unit.sh $(TSAN_TESTS)
@@ -159,6 +200,13 @@ check-tsan:
 # Whole programs against the stand-in GitHub; the daemon is the one with sanitizers.
 check-programs:
 	tests/run-programs.sh $(O)
+
+# The inner loop: the whole of it takes about a minute after an edit of one file.
+SMOKE := round intake pull re-running known tokens badge-feed metrics
+quick:
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) run-changed
+	tests/run-programs.sh $(O) $(SMOKE)
 
 # Unit tests and whole programs once more, on a machine that is busy, and on a single core. Nothing is built meanwhile.
 UNDER_LOAD := sh -c 'tests/run-unit.sh $(patsubst tests/unit/%.c,$(O)/asan/tests/%,$(wildcard tests/unit/test_*.c)) && tests/run-programs.sh $(O)'
@@ -173,6 +221,7 @@ check-one-core: built-for-load
 # The same at length: 200 kills, memory over 200,000 webhooks, valgrind.
 soak: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
+	$(MAKE) --no-print-directory check-tsan ALL=1
 	tests/run-soak.sh $(O)
 
 # Ten histories of red cells with known truth, with vendors that run experiments and without; SEED=n MODE=with|without plays one.
@@ -209,8 +258,8 @@ runner-bundle: deps
 
 # What the comment says of typical changes, and how GitHub shows it.
 comments: deps
-	@$(MAKE) --no-print-directory VARIANT=asan -j$(JOBS) $(O)/asan/tests/test_report_golden
-	OUTPOST_WRITE_COMMENTS=1 $(O)/asan/tests/test_report_golden
+	@$(MAKE) --no-print-directory VARIANT=asan -j$(JOBS) $(O)/asan/tests/test_text_golden
+	OUTPOST_WRITE_COMMENTS=1 $(O)/asan/tests/test_text_golden
 	tools/node.sh tools/comments.mjs
 
 screens: deps
@@ -249,5 +298,5 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all headers tests run-unit fuzzers deps lint check check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
+.PHONY: all headers tests run-unit run-changed quick fuzzers deps lint lint-sql size check check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
 	demo demo-torch runner-bundle comments bench bench-attacks install clean

@@ -1,6 +1,6 @@
-// Bundles the pages and writes them as C, for outpostd to carry: node web/build.mjs OUT.c
-// Each file's name bears a digest of what is in it, so that browsers may keep it for ever. Each page is a file of
-// its own beside what all need, fetched when it is wanted.
+// Bundles the pages and writes them as C, which outpostd contains: node web/build.mjs OUT.c
+// Each file's name contains a digest of its content, so that browsers may keep it for ever. Each page is a file of its
+// own, loaded on demand, next to the files that all pages need.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
-const LIMIT = 60 * 1024; // script and style of any one page, as they are sent
+const LIMIT = 60 * 1024; // script and style of one page, compressed
 const TYPES = { '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' };
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -31,12 +31,12 @@ function addFile(imports, name, names, isWanted) {
   return names;
 }
 
-// The entry, first, and what it wants at once.
+// The entry, first, and the files that it imports statically.
 function filesOfEntry(imports) {
   return addFile(imports, [...imports.keys()].find((name) => /^app-.*js$/.test(name)), new Set(), (kind) => kind !== 'dynamic-import');
 }
 
-// Which files each page is: those, one of those that the entry fetches, and all that this wants.
+// The files of each page: those, one file that the entry loads, and all imports of this file.
 function filesOfPages(imports) {
   const common = filesOfEntry(imports);
   const [entry] = common;
@@ -45,7 +45,7 @@ function filesOfPages(imports) {
 
 const preload = (name) => `<link rel="modulepreload" href="/assets/${name}">`;
 
-// What each page wants beside the entry before it can paint, by the page's name: src/web/page.c says which it is.
+// The files that each page needs in addition to the entry before its first paint, by the page's name (src/web/page.c).
 function preloadsOfPages(imports) {
   const common = filesOfEntry(imports);
   const [entry] = common;
@@ -65,7 +65,7 @@ const icon = await fs.readFile(path.join(here, 'icon.svg'));
 const { files: built, imports } = await bundled();
 const files = [...built, { name: `icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`, bytes: icon }];
 let page = await fs.readFile(path.join(here, 'index.html'), 'utf8');
-// Fetched beside the entry, not after it.
+// Requested together with the entry, not after it.
 const [, ...wanted] = filesOfEntry(imports);
 page = page.replace('{{wanted}}', wanted.map(preload).join('\n'));
 const entries = [];

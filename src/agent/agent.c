@@ -1,22 +1,24 @@
-#include "agent/agent_internal.h"
+#include "agent/agent.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "agent/check.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/version.h"
 #include "config/source.h"
 #include "steps/steps.h"
 
-enum { TICK_MS = 300 };
+enum {
+	TICK_MS = 300,
+	HAND_BACK_WITHIN_MS = STEPS_KILL_AFTER_MS + 10 * 1000,
+	RETURN_TRIES = 3,
+};
 
-/* ---- what is next ---- */
-
-struct job *agent_busy(const struct agent *a)
+struct job *agent_busy_job(const struct agent *a)
 {
-	for (struct job *j = a->jobs; j; j = j->next)
+	struct job *j;
+
+	TAILQ_FOREACH (j, &a->jobs, link)
 		if (j->stage == JOB_WAITING || j->stage == JOB_RUNNING)
 			return j;
 	return NULL;
@@ -28,124 +30,14 @@ void agent_next(struct agent *a)
 		timer_start(a->next_timer, 0);
 }
 
-/* Those that run, each by itself. */
-static void look_at_running(struct agent *a)
-{
-	struct job *next;
-
-	for (struct job *j = a->jobs; j; j = next) {
-		next = j->next;
-		job_look(j);
-	}
-	for (struct job *j = a->jobs; j; j = j->next)
-		if (j->stage == JOB_RUNNING)
-			(void)upload_go(j);
-	if (agent_busy(a))
-		timer_start(a->tick, TICK_MS);
-	else
-		timer_stop(a->tick);
-}
-
-static bool is_sending(const struct agent *a)
-{
-	for (const struct job *j = a->jobs; j; j = j->next)
-		if (j->stage == JOB_ENDED && j->upload.call.is_active)
-			return true;
-	return false;
-}
-
-/* Those that have ended, one at a time, oldest first; one that has to wait lets others pass. */
-static void send_ended(struct agent *a)
-{
-	int64_t now = clock_mono_ms(), due = INT64_MAX;
-	struct job *next;
-
-	timer_stop(a->send_timer);
-	if (is_sending(a))
-		return;
-	for (struct job *j = a->jobs; j; j = next) {
-		enum upload_state state;
-
-		next = j->next;
-		if (j->stage != JOB_ENDED)
-			continue;
-		state = upload_go(j);
-		if (state == UPLOAD_BUSY)
-			return;
-		if (state == UPLOAD_NOTHING)
-			job_over(j, PROGRESS_DIED, "its process ended without a result");
-		else if (j->upload.due_mono_ms < due)
-			due = j->upload.due_mono_ms;
-	}
-	if (due != INT64_MAX)
-		timer_start(a->send_timer, due > now ? due - now : 0);
-}
-
-static void on_server_closed(void *owner)
-{
-	struct agent *a = owner;
-
-	loop_stop(a->loop);
-}
-
-/* From here on one more SIGTERM changes nothing: it must not end us half way. */
-static void ignore_signals(struct loop *l)
-{
-	sigset_t ends;
-
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGHUP);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
-	loop_close_signals(l);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-}
-
-static void close_all(struct agent *a)
-{
-	a->stopping = ENDING;
-	while (a->jobs)
-		job_forget(a->jobs);
-	ignore_signals(a->loop);
-	claim_close(a);
-	timer_close(a->tick);
-	timer_close(a->send_timer);
-	timer_close(a->stop_timer);
-	timer_close(a->next_timer);
-	a->next_timer = NULL;
-	server_close(&a->server, on_server_closed, a);
-}
-
-static void on_next(struct timer *t)
-{
-	struct agent *a = timer_owner(t);
-
-	look_at_running(a);
-	send_ended(a);
-	if (a->end == AGENT_ONCE && a->n_taken > 0 && !a->jobs && a->stopping == NOT_STOPPING) {
-		a->stopping = DRAINING;
-		claim_stop(a);
-	}
-	if (stop_is_ready(a)) {
-		close_all(a);
-		return;
-	}
-	if (a->stopping == NOT_STOPPING && !agent_busy(a) &&
-	    !(a->end == AGENT_ONCE && a->n_taken > 0))
-		claim_go(a);
-}
-
-static void on_send_timer(struct timer *t)
+static void on_timer_next(struct timer *t)
 {
 	agent_next(timer_owner(t));
 }
 
 /* ---- old folders ---- */
 
-static void prune_work(struct pool_work *w)
+static void prune_folders(struct pool_work *w)
 {
 	const struct agent *a = CONTAINER_OF(w, struct agent, prune);
 
@@ -163,7 +55,7 @@ static void after_prune(struct pool_work *w)
 	if (a->is_room_wanted)
 		agent_prune(a);
 	else if (is_room_made && a->stopping == NOT_STOPPING)
-		claim_hurry(a);
+		claim_stop_waiting(a);
 }
 
 void agent_prune(struct agent *a)
@@ -171,10 +63,10 @@ void agent_prune(struct agent *a)
 	if (a->is_pruning || a->stopping == ENDING)
 		return;
 	a->is_pruning = true;
-	/* also where a job is over only after its folder was in the way */
-	a->is_making_room = a->is_room_wanted || a->claim.is_room_told;
+	/* While the disk is full, a job that has just ended may be what fills it: remove all again. */
+	a->is_making_room = a->is_room_wanted || a->claim.is_full_logged;
 	a->is_room_wanted = false;
-	a->prune.work = prune_work;
+	a->prune.work = prune_folders;
 	a->prune.after = after_prune;
 	pool_submit(a->loop, &a->prune);
 }
@@ -185,12 +77,159 @@ void agent_make_room(struct agent *a)
 	agent_prune(a);
 }
 
-/* ---- signals ---- */
+/* ---- stopping ----
+ * The first SIGTERM ends claims and gives the job `drain` to finish. After `drain`, or at a second
+ * SIGTERM, the job is handed back. A third ends the agent at once. The journal keeps whatever is not
+ * sent by then. */
+
+static void hand_back_jobs(struct agent *a, const char *why)
+{
+	struct job *next;
+
+	a->stopping = HANDING_BACK;
+	timer_start(a->stop_timer, HAND_BACK_WITHIN_MS);
+	for (struct job *j = TAILQ_FIRST(&a->jobs); j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		job_hand_back(j, why);
+	}
+}
 
 static void on_stop_signal(int signum, void *owner)
 {
+	struct agent *a = owner;
+	const struct job *busy = agent_busy_job(a);
+
 	(void)signum;
-	stop_on_signal(owner);
+	if (a->stopping == NOT_STOPPING) {
+		log_event(LOG_INFO, "stopping",
+		    LOG_S("dispatch", busy ? busy->offer.dispatch_id : ""),
+		    LOG_I("within_s", a->c->drain_ms / 1000));
+		a->stopping = DRAINING;
+		timer_start(a->stop_timer, a->c->drain_ms);
+		claim_stop(a);
+	} else if (a->stopping == DRAINING) {
+		hand_back_jobs(a, "stopped a second time");
+	} else {
+		a->stopping = ENDING;
+	}
+	agent_next(a);
+}
+
+static void on_stop_timer(struct timer *t)
+{
+	struct agent *a = timer_owner(t);
+
+	if (a->stopping == DRAINING)
+		hand_back_jobs(a, "not finished within `drain`");
+	else
+		a->stopping = ENDING;
+	agent_next(a);
+}
+
+/* True if the agent may end now. */
+static bool is_ready_to_end(const struct agent *a)
+{
+	const struct job *j;
+
+	if (a->stopping == ENDING)
+		return true;
+	if (a->stopping == NOT_STOPPING || a->claim.call.is_active || agent_busy_job(a))
+		return false;
+	TAILQ_FOREACH (j, &a->jobs, link)
+		if (j->upload.call.is_active ||
+		    (j->is_returning && j->upload.n_failures < RETURN_TRIES))
+			return false;
+	return true;
+}
+
+static void on_server_closed(void *owner)
+{
+	struct agent *a = owner;
+
+	loop_stop(a->loop);
+}
+
+/* ---- the next step ---- */
+
+/* Sends the ended jobs, one at a time, oldest first. A job that has to wait lets others pass. */
+static void send_ended_jobs(struct agent *a)
+{
+	int64_t now = clock_mono_ms(), due = INT64_MAX;
+	struct job *j, *next;
+
+	timer_stop(a->send_timer);
+	TAILQ_FOREACH (j, &a->jobs, link)
+		if (j->stage == JOB_ENDED && j->upload.call.is_active)
+			return;
+	for (j = TAILQ_FIRST(&a->jobs); j; j = next) {
+		enum upload_state state;
+
+		next = TAILQ_NEXT(j, link);
+		if (j->stage != JOB_ENDED)
+			continue;
+		state = upload_next(j);
+		if (state == UPLOAD_BUSY)
+			return;
+		if (state == UPLOAD_NOTHING)
+			job_finish(j, PROGRESS_DIED, "its process ended without a result");
+		else if (j->upload.due_mono_ms < due)
+			due = j->upload.due_mono_ms;
+	}
+	if (due != INT64_MAX)
+		timer_start(a->send_timer, due > now ? due - now : 0);
+}
+
+static void on_next_timer(struct timer *t)
+{
+	struct agent *a = timer_owner(t);
+	bool has_had_its_job = a->end == AGENT_ONCE && a->n_taken > 0;
+	struct job *j;
+	struct job *next;
+
+	/* Every running job sends more of its log, each on its own. */
+	for (j = TAILQ_FIRST(&a->jobs); j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		job_look(j);
+	}
+	TAILQ_FOREACH (j, &a->jobs, link)
+		if (j->stage == JOB_RUNNING)
+			(void)upload_next(j);
+	if (agent_busy_job(a))
+		timer_start(a->tick, TICK_MS);
+	else
+		timer_stop(a->tick);
+	send_ended_jobs(a);
+	if (has_had_its_job && TAILQ_EMPTY(&a->jobs) && a->stopping == NOT_STOPPING) {
+		a->stopping = DRAINING;
+		claim_stop(a);
+	}
+	if (is_ready_to_end(a)) {
+		static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+		sigset_t set;
+
+		a->stopping = ENDING;
+		while (!TAILQ_EMPTY(&a->jobs))
+			job_forget(TAILQ_FIRST(&a->jobs));
+		/* Another SIGTERM changes nothing from here on: it must not end the process half way. The
+		 * signals are blocked until they are ignored, because closing restores their defaults. */
+		sigemptyset(&set);
+		for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+			sigaddset(&set, signals[i]);
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		loop_close_signals(a->loop);
+		for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+			signal(signals[i], SIG_IGN);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		claim_close(a);
+		timer_close(a->tick);
+		timer_close(a->send_timer);
+		timer_close(a->stop_timer);
+		timer_close(a->next_timer);
+		a->next_timer = NULL;
+		server_close(&a->server, on_server_closed, a);
+	} else if (a->stopping == NOT_STOPPING && !agent_busy_job(a) && !has_had_its_job) {
+		claim_send(a);
+	}
 }
 
 static void on_hangup(int signum, void *owner)
@@ -200,7 +239,7 @@ static void on_hangup(int signum, void *owner)
 	(void)signum;
 	log_event(LOG_INFO, "token_read_again", LOG_S("token_file", a->c->token_file));
 	server_reread_token(&a->server);
-	claim_hurry(a);
+	claim_stop_waiting(a);
 }
 
 static void on_child(int signum, void *owner)
@@ -211,26 +250,30 @@ static void on_child(int signum, void *owner)
 
 /* ---- start ---- */
 
-static int open_all(struct agent *a, struct error *e)
-{
-	int rc = agent_make_work_dir(a->c, e);
-
-	if (!rc)
-		rc = steps_check(a->c, e);
-	if (!rc)
-		rc = journal_open(&a->journal, a->c->work_dir, e);
-	return rc;
-}
-
 static void log_relaxed(const char *key, const char *value)
 {
 	log_event(LOG_WARN, "sandbox_relaxed", LOG_S("key", key), LOG_S("value", value),
 	    LOG_S("why", "the configuration opens this for the code of changes"));
 }
 
-/* A line for each thing that the configuration opens. */
-static void log_allowed(const struct runner_config *c)
+static void start_agent(struct agent *a)
 {
+	struct error e = {0};
+	const struct runner_config *c;
+
+	a->loop = loop_new();
+	a->tick = timer_new(a->loop, on_timer_next, a);
+	a->send_timer = timer_new(a->loop, on_timer_next, a);
+	a->stop_timer = timer_new(a->loop, on_stop_timer, a);
+	a->next_timer = timer_new(a->loop, on_next_timer, a);
+	server_open(&a->server, a->loop, a->c);
+	claim_open(a);
+	loop_on_signal(a->loop, SIGTERM, on_stop_signal, a);
+	loop_on_signal(a->loop, SIGINT, on_stop_signal, a);
+	loop_on_signal(a->loop, SIGHUP, on_hangup, a);
+	loop_on_signal(a->loop, SIGCHLD, on_child, a);
+	/* A line for each thing that the configuration opens to the code of changes. */
+	c = a->c;
 	if (c->allow_network)
 		log_relaxed("allow.network", "true");
 	for (char **p = c->allow_devices; p && *p; p++)
@@ -249,35 +292,13 @@ static void log_allowed(const struct runner_config *c)
 	if (c->submodule_proxy)
 		log_event(LOG_WARN, "sandbox_relaxed", LOG_S("key", "checkout.submodule_proxy"),
 		    LOG_S("why", "the proxy decides what submodules of changes reach"));
-}
-
-static void warn(const struct runner_config *c)
-{
-	log_allowed(c);
 	if (c->sandbox == SANDBOX_NONE)
 		log_event(LOG_WARN, "no_sandbox",
-		    LOG_S("why", "sandbox: none lets a change's code do whatever this user may do; "
-				 "bubblewrap does not"));
+		    LOG_S("why",
+			"the sandbox is off: code under test runs with all rights of this user"));
 	for (char **file = c->exposed_files; file && *file; file++)
 		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
 		    LOG_S("why", EXPOSED_FILE_TEXT));
-}
-
-static void start(struct agent *a)
-{
-	struct error e = {0};
-
-	a->tick = timer_new(a->loop, on_send_timer, a);
-	a->send_timer = timer_new(a->loop, on_send_timer, a);
-	a->stop_timer = timer_new(a->loop, stop_on_timer, a);
-	a->next_timer = timer_new(a->loop, on_next, a);
-	server_open(&a->server, a->loop, a->c);
-	claim_open(a);
-	loop_on_signal(a->loop, SIGTERM, on_stop_signal, a);
-	loop_on_signal(a->loop, SIGINT, on_stop_signal, a);
-	loop_on_signal(a->loop, SIGHUP, on_hangup, a);
-	loop_on_signal(a->loop, SIGCHLD, on_child, a);
-	warn(a->c);
 	log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION), LOG_S("name", a->c->name),
 	    LOG_S("accelerator", a->c->accelerator), LOG_S("server", a->c->server));
 	if (job_restore_all(a, &e))
@@ -288,24 +309,28 @@ static void start(struct agent *a)
 int agent_run(const char *config_path, enum agent_end end)
 {
 	struct runner_config *c = agent_load_config(config_path);
-	struct agent a = {.c = c, .end = end};
+	struct agent a = {.c = c, .end = end, .jobs = TAILQ_HEAD_INITIALIZER(a.jobs)};
 	struct error e = {0};
 	int rc;
 
 	if (!c)
 		return 1;
-	/* The token lives in this memory: no core dump, and no reading by the steps, which may be
-	 * this user's programs. */
+	/* The token is in this process's memory. The steps may be programs of the same user, so
+	 * they must not read it, and there must be no core dump. This comes before anything else is
+	 * started. */
 	prctl(PR_SET_DUMPABLE, 0);
 	log_setup(c->log_level, log_format_on_terminal(c->log_format));
-	rc = open_all(&a, &e);
+	rc = agent_make_work_dir(c, &e);
+	if (!rc)
+		rc = steps_check(c, &e);
+	if (!rc)
+		rc = journal_open(&a.journal, c->work_dir, &e);
 	if (rc) {
 		log_event(LOG_ERROR, "start_failed", LOG_S("why", *e.text ? e.text : err_text(rc)));
 		runner_config_free(c);
 		return 1;
 	}
-	a.loop = loop_new();
-	start(&a);
+	start_agent(&a);
 	loop_run(a.loop);
 	loop_free(a.loop);
 	server_call_release(&a.claim.call);

@@ -1,16 +1,20 @@
-/* One job from its grant to its end. Nothing runs twice: `started` is on disk before its process
- * is, and a folder that has it but no process and no result is never run again. */
-#include "agent/agent_internal.h"
+/* One job from its grant to its end. Nothing runs twice: the file `started` is on disk before the job's
+ * process is, and a folder that has `started` but no process and no result is never run again. */
+#include "agent/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/job_process.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
+#include "steps/job_folder.h"
+#include "steps/steps.h"
 
 void job_log(
     const struct job *j, enum log_level level, const char *ev, const char *key, const char *text)
@@ -35,27 +39,65 @@ void job_log(
 
 struct job *job_new(struct agent *a, char *folder, struct lease_offer *offer)
 {
-	struct job *j = xcalloc(1, sizeof(*j)), **last = &a->jobs;
+	struct job *j = xcalloc(1, sizeof(*j));
 
 	j->agent = a;
 	j->folder = folder;
 	j->offer = *offer;
 	*offer = (struct lease_offer){0};
 	j->lock_fd = -1;
-	while (*last)
-		last = &(*last)->next;
-	*last = j;
+	TAILQ_INSERT_TAIL(&a->jobs, j, link);
 	return j;
 }
 
 /* ---- start ---- */
 
-static void note_progress(struct job *j, enum progress p, const char *reason)
+static void write_progress(struct job *j, enum progress p, const char *reason)
 {
 	struct error e = {0};
 
 	if (journal_set_progress(j->folder, p, reason, &e))
 		job_log(j, LOG_ERROR, "journal_not_written", "why", e.text);
+}
+
+/* Starts `outpost-runner -c CONFIG --job FOLDER` from the file that this process runs, even if an update
+ * has replaced it since. Its output goes to FOLDER/job-process.err. The caller reaps *ret_pid. Does not
+ * block. ERR_IO. */
+static int start_job_process(
+    const char *config_path, const char *folder, pid_t *ret_pid, struct error *e)
+{
+	/* The bundle starts the program through its own loader, and then /proc/self/exe is that loader; the
+	 * bundle's script names itself in OUTPOST_RUNNER_SELF. */
+	const char *script = getenv("OUTPOST_RUNNER_SELF");
+	const char *program = script && script[0] == '/' ? script : "/proc/self/exe";
+	char *err_path = path_join(folder, "job-process.err");
+	char *const argv[] = {(char *)(uintptr_t) "outpost-runner", (char *)(uintptr_t) "-c",
+	    (char *)(uintptr_t)config_path, (char *)(uintptr_t) "--job", (char *)(uintptr_t)folder,
+	    NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t how;
+	sigset_t none, all;
+	int rc;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(
+	    &files, STDOUT_FILENO, err_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+	posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+	posix_spawnattr_init(&how);
+	/* The steps must not inherit the agent's signal settings: its loop ignores SIGPIPE. */
+	posix_spawnattr_setsigdefault(&how, &all);
+	posix_spawnattr_setsigmask(&how, &none);
+	posix_spawnattr_setflags(
+	    &how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	rc = posix_spawn(ret_pid, program, &files, &how, argv, environ);
+	posix_spawnattr_destroy(&how);
+	posix_spawn_file_actions_destroy(&files);
+	free(err_path);
+	return rc ? error_set(e, ERR_IO, "cannot start the job's process: %s", strerror(rc)) : 0;
 }
 
 void job_start(struct job *j)
@@ -65,12 +107,12 @@ void job_start(struct job *j)
 
 	rc = job_folder_write(j->folder, "started", "", 0, &e);
 	if (!rc)
-		rc = job_process_start(j->agent->c->path, j->folder, &j->pid, &e);
+		rc = start_job_process(j->agent->c->path, j->folder, &j->pid, &e);
 	if (rc) {
 		job_log(j, LOG_ERROR, "job_not_started", "why", e.text);
 		j->stage = JOB_ENDED;
 		j->is_returning = true;
-		note_progress(j, PROGRESS_RETURNING, e.text);
+		write_progress(j, PROGRESS_RETURNING, e.text);
 	} else {
 		j->stage = JOB_RUNNING;
 		j->upload.is_offset_known = true;
@@ -81,33 +123,8 @@ void job_start(struct job *j)
 
 /* ---- the process's end ---- */
 
-static bool is_process_there(struct job *j)
-{
-	pid_t rc = j->pid > 0 ? waitpid(j->pid, NULL, WNOHANG) : -1;
-
-	if (j->pid > 0 && rc == 0)
-		return true;
-	j->pid = 0;
-	if (j->lock_fd >= 0)
-		return false;
-	/* what it started may outlive it for a moment, and cleans up with the lock in hand */
-	return job_folder_is_locked(j->folder);
-}
-
-static void log_end(const struct job *j)
-{
-	const struct job_result *r = &j->result;
-
-	log_event(strcmp(r->conclusion, "success") == 0 ? LOG_INFO : LOG_WARN, "job_ended",
-	    LOG_S("dispatch", j->offer.dispatch_id), LOG_I("job", j->offer.job_id),
-	    LOG_I("pr", j->offer.number), LOG_S("conclusion", r->conclusion),
-	    LOG_I("seconds", (r->completed_ms - r->started_ms) / 1000),
-	    LOG_S("step", r->n_steps ? r->steps[r->n_steps - 1].name : ""),
-	    LOG_S("message", r->message));
-}
-
-/* The steps were to stop, and so they did, but nobody could write it down. */
-static void make_cancelled(struct job *j, const char *message)
+/* The job was stopped before a process could write a result: makes one. */
+static void set_cancelled_result(struct job *j, const char *message)
 {
 	int64_t now = clock_wall_ms();
 
@@ -119,15 +136,15 @@ static void make_cancelled(struct job *j, const char *message)
 	j->has_result = true;
 }
 
-/* The lease is left to run out: that counts, so a change that takes its machines down with it
- * does not go round for ever. */
-static void on_died(struct job *j)
+/* The process died without a result. The lease is not given back but runs out: that counts as an attempt,
+ * so a change that crashes its machines does not come back forever. */
+static void on_process_died(struct job *j)
 {
 	char *said = NULL;
 	size_t n;
 
 	if (j->is_stop_wanted) {
-		make_cancelled(j, "stopped before it had written a result");
+		set_cancelled_result(j, "stopped before it had written a result");
 		return;
 	}
 	(void)!job_folder_read(j->folder, "job-process.err", 4096, &said, &n, NULL);
@@ -139,39 +156,50 @@ static void on_died(struct job *j)
 	heartbeat_stop(j);
 }
 
-static void on_ended(struct job *j)
-{
-	struct error e = {0};
-	int rc = job_result_read(j->folder, &j->result, &e);
-
-	j->stage = JOB_ENDED;
-	if (!j->upload.n_failures)
-		j->upload.due_mono_ms = 0;
-	j->has_result = rc == 0;
-	if (rc) {
-		job_result_release(&j->result);
-		if (rc != ERR_NOT_FOUND)
-			job_log(j, LOG_ERROR, "result_unreadable", "why", e.text);
-		on_died(j);
-	} else {
-		log_end(j);
-	}
-	/* what has finished is reported, whoever has the lease by now */
-	if (j->is_lost && (!j->has_result || str_eq(j->result.conclusion, "cancelled")))
-		job_over(j, PROGRESS_LOST, "the lease was lost");
-}
-
 void job_look(struct job *j)
 {
+	bool is_alive;
+
 	if (j->stage != JOB_RUNNING)
 		return;
-	if (!is_process_there(j)) {
-		on_ended(j);
+	/* Reaps our child if it has ended. Its own children may outlive it for a moment: they hold the folder's
+	 * lock while they clean up, so the job has ended only when the lock is free too. */
+	is_alive = j->pid > 0 && waitpid(j->pid, NULL, WNOHANG) == 0;
+	if (!is_alive) {
+		j->pid = 0;
+		is_alive = j->lock_fd < 0 && job_folder_is_locked(j->folder);
+	}
+	if (!is_alive) {
+		const struct job_result *r = &j->result;
+		struct error e = {0};
+		int rc = job_result_read(j->folder, &j->result, &e);
+
+		j->stage = JOB_ENDED;
+		if (!j->upload.n_failures)
+			j->upload.due_mono_ms = 0;
+		j->has_result = rc == 0;
+		if (rc) {
+			job_result_release(&j->result);
+			if (rc != ERR_NOT_FOUND)
+				job_log(j, LOG_ERROR, "result_unreadable", "why", e.text);
+			on_process_died(j);
+		} else {
+			log_event(strcmp(r->conclusion, "success") == 0 ? LOG_INFO : LOG_WARN,
+			    "job_ended", LOG_S("dispatch", j->offer.dispatch_id),
+			    LOG_I("job", j->offer.job_id), LOG_I("pr", j->offer.number),
+			    LOG_S("conclusion", r->conclusion),
+			    LOG_I("seconds", (r->completed_ms - r->started_ms) / 1000),
+			    LOG_S("step", r->n_steps ? r->steps[r->n_steps - 1].name : ""),
+			    LOG_S("message", r->message));
+		}
+		/* A job that has finished is reported even if another machine has its lease by now. */
+		if (j->is_lost && (!j->has_result || str_eq(r->conclusion, "cancelled")))
+			job_finish(j, PROGRESS_LOST, "the lease was lost");
 		return;
 	}
-	/* a process that has just begun is not to be found yet: then at the next look */
-	if (j->is_stop_wanted && !j->is_stop_told)
-		j->is_stop_told = job_folder_cancel(j->folder, NULL) == 0;
+	/* A process that has just been started has no lock yet and gets the signal at the next look. */
+	if (j->is_stop_wanted && !j->is_stop_sent)
+		j->is_stop_sent = job_folder_cancel(j->folder, NULL) == 0;
 }
 
 /* ---- stop ---- */
@@ -188,54 +216,46 @@ void job_hand_back(struct job *j, const char *reason)
 		return;
 	job_log(j, LOG_INFO, "job_handed_back", "why", reason);
 	j->is_returning = true;
-	note_progress(j, PROGRESS_RETURNING, reason);
+	write_progress(j, PROGRESS_RETURNING, reason);
 	if (j->stage == JOB_RUNNING)
 		stop_steps(j);
 	else
 		j->stage = JOB_ENDED;
 }
 
-static void on_cancelled(struct job *j, const char *reason)
-{
-	job_log(j, LOG_INFO, "job_cancelled", "why", log_text(reason));
-	if (j->stage == JOB_RUNNING) {
-		stop_steps(j);
-	} else if (j->stage == JOB_WAITING) {
-		make_cancelled(j, reason ? reason : "cancelled before it was started");
-		j->stage = JOB_ENDED;
-	}
-}
-
-static void on_lost(struct job *j, const char *reason)
-{
-	j->is_lost = true;
-	if (j->stage == JOB_ENDED)
-		return; /* as it should be where the end was told a moment ago */
-	job_log(j, LOG_WARN, "lease_lost", "why", log_text(reason));
-	if (j->stage == JOB_WAITING) {
-		job_over(j, PROGRESS_LOST, reason);
-		return;
-	}
-	note_progress(j, PROGRESS_LOST, reason);
-	stop_steps(j);
-}
-
 void job_on_lease(struct job *j, enum lease_word word, const char *reason)
 {
 	struct agent *a = j->agent;
 
-	if (word == LEASE_CANCELLED)
-		on_cancelled(j, reason);
-	else if (word == LEASE_LOST)
-		on_lost(j, reason);
-	else if (j->stage == JOB_WAITING)
+	if (word == LEASE_CANCELLED) {
+		job_log(j, LOG_INFO, "job_cancelled", "why", log_text(reason));
+		if (j->stage == JOB_RUNNING) {
+			stop_steps(j);
+		} else if (j->stage == JOB_WAITING) {
+			set_cancelled_result(
+			    j, reason ? reason : "cancelled before it was started");
+			j->stage = JOB_ENDED;
+		}
+	} else if (word == LEASE_LOST) {
+		j->is_lost = true;
+		/* After its end that is expected: the server may have just got the end. */
+		if (j->stage != JOB_ENDED)
+			job_log(j, LOG_WARN, "lease_lost", "why", log_text(reason));
+		if (j->stage == JOB_WAITING) {
+			job_finish(j, PROGRESS_LOST, reason);
+		} else if (j->stage != JOB_ENDED) {
+			write_progress(j, PROGRESS_LOST, reason);
+			stop_steps(j);
+		}
+	} else if (j->stage == JOB_WAITING) {
 		job_start(j);
+	}
 	agent_next(a);
 }
 
-/* ---- over ---- */
+/* ---- end ---- */
 
-static void release(void *p)
+static void release_job(void *p)
 {
 	struct job *j = p;
 
@@ -252,16 +272,12 @@ static void release(void *p)
 void job_release_if_over(struct job *j)
 {
 	if (j->stage == JOB_OVER && !j->heartbeat.call.is_active && !j->upload.call.is_active)
-		loop_reap(j->agent->loop, release, j);
+		loop_reap(j->agent->loop, release_job, j);
 }
 
 void job_forget(struct job *j)
 {
-	struct job **link = &j->agent->jobs;
-
-	while (*link != j)
-		link = &(*link)->next;
-	*link = j->next;
+	TAILQ_REMOVE(&j->agent->jobs, j, link);
 	j->stage = JOB_OVER;
 	heartbeat_stop(j);
 	timer_close(j->heartbeat.timer);
@@ -270,7 +286,7 @@ void job_forget(struct job *j)
 	job_release_if_over(j);
 }
 
-void job_over(struct job *j, enum progress p, const char *reason)
+void job_finish(struct job *j, enum progress p, const char *reason)
 {
 	struct agent *a = j->agent;
 	struct error e = {0};
@@ -280,7 +296,7 @@ void job_over(struct job *j, enum progress p, const char *reason)
 		if (journal_reject(&a->journal, j->folder, reason, &e))
 			job_log(j, LOG_ERROR, "journal_not_written", "why", e.text);
 	} else {
-		note_progress(j, p, reason);
+		write_progress(j, p, reason);
 		log_event(LOG_INFO, "job_over", LOG_S("dispatch", j->offer.dispatch_id),
 		    LOG_I("job", j->offer.job_id), LOG_S("as", progress_name(p)));
 	}
@@ -288,4 +304,111 @@ void job_over(struct job *j, enum progress p, const char *reason)
 	job_forget(j);
 	agent_prune(a);
 	agent_next(a);
+}
+
+/* ---- jobs that an earlier agent left ---- */
+
+static bool folder_has(const char *folder, const char *name)
+{
+	char *text = NULL;
+	size_t n;
+	bool is_there = job_folder_read(folder, name, 1, &text, &n, NULL) != ERR_NOT_FOUND;
+
+	free(text);
+	return is_there;
+}
+
+static void restore_job(struct agent *a, const char *name)
+{
+	char *folder = path_join(a->journal.jobs_dir, name);
+	enum progress p = journal_progress(folder);
+	bool is_over = p != PROGRESS_NONE && p != PROGRESS_RETURNING;
+	struct lease_offer offer;
+	struct error e = {0};
+	struct job *j;
+
+	if (is_over && !(p == PROGRESS_LOST && job_folder_is_locked(folder))) {
+		free(folder);
+		return;
+	}
+	if (journal_read_offer(folder, &offer, &e)) {
+		/* The agent died while it made the folder, or the folder is damaged. */
+		log_event(LOG_WARN, "job_unreadable", LOG_S("why", e.text));
+		if (journal_reject(&a->journal, folder, e.text, &e))
+			log_event(LOG_ERROR, "journal_not_written", LOG_S("why", e.text));
+		free(folder);
+		return;
+	}
+	j = job_new(a, folder, &offer);
+	if (folder_has(folder, "started") || folder_has(folder, "result.json")) {
+		bool is_running = job_folder_is_locked(j->folder) ||
+				  (!folder_has(j->folder, "result.json") &&
+				      job_lock_take(j->folder, &j->lock_fd, NULL) == ERR_BUSY);
+
+		/* The folder of a job whose process was started. If neither a process nor a result is found, the process
+		 * may still be on its way, because the agent may have died the moment after it started it. Then the agent
+		 * takes the folder's lock, so that such a process ends at once, and the job counts as ended. */
+		j->is_returning = p == PROGRESS_RETURNING;
+		j->is_lost = p == PROGRESS_LOST;
+		j->stage = JOB_RUNNING; /* also if it has ended: then job_look() reads its result */
+		if (j->is_returning || j->is_lost)
+			j->is_stop_wanted = true;
+		else if (is_running || folder_has(j->folder, "result.json"))
+			heartbeat_start(j);
+		j->agent->n_taken += is_running;
+		job_log(j, LOG_INFO, is_running ? "job_found_running" : "job_found_ended", "folder",
+		    j->folder);
+	} else if (p == PROGRESS_RETURNING) {
+		j->is_returning = true;
+		j->stage = JOB_ENDED;
+	} else {
+		job_log(j, LOG_INFO, "job_found_waiting", "folder", folder);
+		a->n_taken++;
+		heartbeat_start(j);
+	}
+}
+
+int job_restore_all(struct agent *a, struct error *e)
+{
+	char **names;
+	int rc = journal_list(&a->journal, &names, e);
+
+	if (rc)
+		return rc;
+	for (char **name = names; *name; name++)
+		restore_job(a, *name);
+	strv_free(names);
+	return 0;
+}
+
+/* ---- the process of a job ---- */
+
+int job_process_main(const char *config_path, const char *folder)
+{
+	struct runner_config *c = agent_load_config(config_path);
+	struct error e = {0};
+	int rc;
+
+	if (c) {
+		rc = steps_run(c, folder, &e);
+	} else {
+		/* The configuration was right when the agent read it and is wrong now: the result says so. */
+		int64_t now = clock_wall_ms();
+		struct job_result r = {
+		    .conclusion = xstrdup("startup_failure"),
+		    .message = xasprintf(
+			"%s has mistakes; `outpost-runner --check` lists them", config_path),
+		    .started_ms = now,
+		    .completed_ms = now,
+		};
+
+		rc = job_result_write(folder, &r, &e);
+		job_result_release(&r);
+	}
+	if (rc)
+		fprintf(stderr, "%s\n", *e.text ? e.text : err_text(rc));
+	if (!c)
+		return 1;
+	runner_config_free(c);
+	return rc ? 1 : 0;
 }

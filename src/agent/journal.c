@@ -10,28 +10,27 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/file.h"
-#include "base/id.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "steps/job_folder.h"
 
 enum { PROGRESS_MAX_BYTES = 4096 };
 
 static const char REJECTED[] = "rejected";
 
-static const char *const NAMES[N_PROGRESS] = {
+static const char *const progress_names[N_PROGRESS] = {
     "none", "returning", "sent", "returned", "lost", "died", "rejected"};
 
 const char *progress_name(enum progress p)
 {
-	return NAMES[p];
+	return progress_names[p];
 }
 
 /* ---- the work folder ---- */
 
-static int make_folder(const char *path, struct error *e)
+static int make_journal_folder(const char *path, struct error *e)
 {
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
@@ -39,7 +38,7 @@ static int make_folder(const char *path, struct error *e)
 	    strerror(errno));
 }
 
-static int take_lock(struct journal *j, struct error *e)
+static int take_agent_lock(struct journal *j, struct error *e)
 {
 	char *path = path_join(j->work_dir, "agent.lock"), who[32] = "";
 	ssize_t n;
@@ -70,11 +69,11 @@ int journal_open(struct journal *j, const char *work_dir, struct error *e)
 	*j = (struct journal){.work_dir = xstrdup(work_dir), .lock_fd = -1};
 	j->jobs_dir = path_join(work_dir, "jobs");
 	rejected = path_join(j->jobs_dir, REJECTED);
-	rc = take_lock(j, e);
+	rc = take_agent_lock(j, e);
 	if (!rc)
-		rc = make_folder(j->jobs_dir, e);
+		rc = make_journal_folder(j->jobs_dir, e);
 	if (!rc)
-		rc = make_folder(rejected, e);
+		rc = make_journal_folder(rejected, e);
 	free(rejected);
 	if (rc)
 		journal_close(j);
@@ -101,13 +100,6 @@ int64_t journal_room_bytes(const struct journal *j)
 
 /* ---- the claim ---- */
 
-static bool is_claim_id(const char *s)
-{
-	size_t n = strlen(s);
-
-	return n == ID_BYTES - 1 && strspn(s, "abcdefghijklmnopqrstuvwxyz234567") == n;
-}
-
 int journal_claim_id(struct journal *j, char **ret, struct error *e)
 {
 	char id[ID_BYTES], *text = NULL, *path;
@@ -116,7 +108,7 @@ int journal_claim_id(struct journal *j, char **ret, struct error *e)
 
 	*ret = NULL;
 	rc = job_folder_read(j->work_dir, "claim", ID_BYTES, &text, &n, NULL);
-	if (!rc && is_claim_id(text)) {
+	if (!rc && n == ID_BYTES - 1 && strspn(text, "abcdefghijklmnopqrstuvwxyz234567") == n) {
 		*ret = text;
 		return 0;
 	}
@@ -134,24 +126,20 @@ void journal_claim_over(struct journal *j)
 {
 	char *path = path_join(j->work_dir, "claim");
 
-	/* Left behind it is asked again, and the server says that it is known. */
+	/* If the file stays, the claim is sent again, and the journal knows the lease already. */
 	(void)unlink(path);
 	free(path);
 }
 
 /* ---- jobs ---- */
 
-static bool is_job_name(const char *name)
-{
-	return name[0] >= '0' && name[0] <= '9';
-}
-
-static int compare_names(const void *a, const void *b)
+static int compare_job_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int list_folder(const char *path, char ***ret, struct error *e)
+/* The names of a folder's jobs, which begin with a digit, in order. */
+static int list_job_names(const char *path, char ***ret, struct error *e)
 {
 	DIR *dir = opendir(path);
 	const struct dirent *entry;
@@ -162,61 +150,50 @@ static int list_folder(const char *path, char ***ret, struct error *e)
 		return error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	*ret = xcalloc(1, sizeof(**ret));
 	while ((entry = readdir(dir)) != NULL) {
-		if (!is_job_name(entry->d_name))
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
 			continue;
 		*ret = xrealloc(*ret, (n + 2) * sizeof(**ret));
 		(*ret)[n++] = xstrdup(entry->d_name);
 		(*ret)[n] = NULL;
 	}
 	closedir(dir);
-	qsort(*ret, n, sizeof(**ret), compare_names);
+	qsort(*ret, n, sizeof(**ret), compare_job_names);
 	return 0;
 }
 
 int journal_list(const struct journal *j, char ***ret, struct error *e)
 {
-	return list_folder(j->jobs_dir, ret, e);
-}
-
-static bool is_known(const struct journal *j, const char *lease_id)
-{
-	bool is_found = false;
-	char **names;
-
-	if (journal_list(j, &names, NULL))
-		return false;
-	for (char **name = names; *name && !is_found; name++)
-		is_found = strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, lease_id);
-	strv_free(names);
-	return is_found;
-}
-
-static int sync_folder(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-
-	if (fd < 0)
-		return -1;
-	rc = fsync(fd);
-	close(fd);
-	return rc;
+	return list_job_names(j->jobs_dir, ret, e);
 }
 
 int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e)
 {
-	char *folder, *text;
-	int rc;
+	char *folder, *text, **names;
+	bool is_known = false;
+	int rc, fd = -1;
 
 	*ret_folder = NULL;
-	if (is_known(j, o->lease_id))
+	if (!journal_list(j, &names, NULL)) {
+		for (char **name = names; *name && !is_known; name++)
+			is_known =
+			    strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, o->lease_id);
+		strv_free(names);
+	}
+	if (is_known)
 		return error_set(e, ERR_EXISTS, "lease %s is known already", o->lease_id);
 	folder = xasprintf("%s/%013lld-%s", j->jobs_dir, (long long)clock_wall_ms(), o->lease_id);
 	text = lease_offer_text(o);
-	rc = make_folder(folder, e);
+	rc = make_journal_folder(folder, e);
 	if (!rc)
 		rc = job_folder_write(folder, "offer.json", text, strlen(text), e);
-	if (!rc && sync_folder(j->jobs_dir))
-		rc = error_set(e, ERR_IO, "%s: %s", j->jobs_dir, strerror(errno));
+	/* The new folder's name has to survive a power loss too. */
+	if (!rc) {
+		fd = open(j->jobs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || fsync(fd))
+			rc = error_set(e, ERR_IO, "%s: %s", j->jobs_dir, strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
 	free(text);
 	if (rc) {
 		(void)rmdir(folder);
@@ -258,7 +235,7 @@ enum progress journal_progress(const char *folder)
 	}
 	word = json_get_str(v, "progress");
 	for (int i = 0; i < N_PROGRESS; i++)
-		if (str_eq(word, NAMES[i]))
+		if (str_eq(word, progress_names[i]))
 			p = (enum progress)i;
 	json_decref(v);
 	free(text);
@@ -297,60 +274,48 @@ int journal_reject(const struct journal *j, const char *folder, const char *reas
 
 /* ---- old folders ---- */
 
-static void remove_file(const char *folder, const char *name)
+static void remove_tree_at(const char *folder, const char *name)
 {
 	char *path = path_join(folder, name);
 
-	/* what stays goes with the next */
+	/* A folder that cannot be removed now is tried again with the next job. */
 	(void)!job_folder_remove(path, NULL);
 	free(path);
 }
 
-/* Of the names (oldest first) removes those that are over, but for the newest `keep`. */
-static void prune_over(const char *path, int keep)
-{
-	char **names;
-
-	if (list_folder(path, &names, NULL))
-		return; /* the next start says what is wrong with the folder */
-	for (size_t i = strv_len((const char *const *)names); i-- > 0;) {
-		char *folder = path_join(path, names[i]);
-		enum progress p = journal_progress(folder);
-
-		if (p != PROGRESS_NONE && p != PROGRESS_RETURNING &&
-		    !job_folder_is_locked(folder) && keep-- <= 0)
-			remove_file(path, names[i]);
-		free(folder);
-	}
-	strv_free(names);
-}
-
-static void prune_rejected(const char *path, int keep)
-{
-	char **names;
-	int n = 0;
-
-	if (list_folder(path, &names, NULL))
-		return;
-	for (size_t i = strv_len((const char *const *)names); i-- > 0; n++) {
-		char *folder = path_join(path, names[i]);
-
-		if (n >= KEEP_REJECTED) {
-			remove_file(path, names[i]);
-		} else if (n >= keep) {
-			remove_file(folder, "work");
-			remove_file(folder, "tmp");
-		}
-		free(folder);
-	}
-	strv_free(names);
-}
-
 void journal_prune(const char *jobs_dir, int keep)
 {
-	char *rejected = path_join(jobs_dir, REJECTED);
+	char *rejected = path_join(jobs_dir, REJECTED), **names;
+	int n_kept = 0;
 
-	prune_over(jobs_dir, keep);
-	prune_rejected(rejected, keep);
+	/* A folder that cannot be listed is explained by journal_open() at the next start. */
+	if (!list_job_names(jobs_dir, &names, NULL)) {
+		for (size_t i = strv_len((const char *const *)names); i-- > 0;) {
+			char *folder = path_join(jobs_dir, names[i]);
+			enum progress p = journal_progress(folder);
+			bool is_over = p != PROGRESS_NONE && p != PROGRESS_RETURNING &&
+				       !job_folder_is_locked(folder);
+
+			if (is_over && n_kept++ >= keep)
+				remove_tree_at(jobs_dir, names[i]);
+			free(folder);
+		}
+		strv_free(names);
+	}
+	n_kept = 0;
+	if (!list_job_names(rejected, &names, NULL)) {
+		for (size_t i = strv_len((const char *const *)names); i-- > 0; n_kept++) {
+			char *folder = path_join(rejected, names[i]);
+
+			if (n_kept >= KEEP_REJECTED) {
+				remove_tree_at(rejected, names[i]);
+			} else if (n_kept >= keep) {
+				remove_tree_at(folder, "work");
+				remove_tree_at(folder, "tmp");
+			}
+			free(folder);
+		}
+		strv_free(names);
+	}
 	free(rejected);
 }

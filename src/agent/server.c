@@ -1,19 +1,19 @@
 #include "agent/server.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "agent/hint.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/id.h"
+#include "base/crypto.h"
 #include "base/str.h"
-#include "base/version.h"
-#include "model/backoff.h"
 #include "model/runner_protocol.h"
+#include "model/schedule.h"
 
 enum {
-	TELL_AGAIN_MS = 10 * 60 * 1000,
-	REREAD_MS = 1000,
+	LOG_AGAIN_MS = 10 * 60 * 1000,
+	REREAD_EVERY_MS = 1000,
 	RETRY_AFTER_MAX_S = 3600,
 };
 
@@ -49,45 +49,123 @@ void server_reread_token(struct server *s)
 	s->authorization = authorization;
 }
 
-/* ---- the log's view of it ---- */
+/* ---- hints ---- */
 
-static void note_away(struct server *s, const struct server_call *c)
+/* Parts of the texts of libcurl 7 and 8 with OpenSSL. The first that occurs counts. */
+static const struct {
+	const char *part, *hint;
+} hints[] = {
+    {"certificate has expired", "check this machine's clock"},
+    {"certificate is not yet valid", "check this machine's clock"},
+    {"alternative certificate subject name",
+	"write the host in `server` as the certificate names it"},
+    {"certificate",
+	"where Outpost or a proxy has a CA of its own, name its certificate in ca_file"},
+    {"wrong version number", "the server there does not speak TLS: check the port in `server`"},
+    {"response 407", "the proxy requires a login: https_proxy=http://USER:PASSWORD@HOST:PORT"},
+    {"CONNECT", "the proxy refused: check https_proxy and no_proxy"},
+    {"resolve proxy", "check https_proxy"},
+    {"resolve host", "check the host in `server` and this machine's DNS (getent hosts HOST); a "
+		     "network that is reached through a proxy only needs https_proxy"},
+    {"SSL", "the TLS handshake failed: check the port in `server` and what stands between (openssl "
+	    "s_client -connect HOST:PORT)"},
+    {"TLS", "the TLS handshake failed: check the port in `server` and what stands between (openssl "
+	    "s_client -connect HOST:PORT)"},
+    {"imed out",
+	"no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
+    {"imeout",
+	"no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
+    {"too slow", "the network is too slow, or a proxy holds the data back"},
+    {"unreachable",
+	"this machine has no route to the server: check its network, or set https_proxy"},
+    {"No route", "this machine has no route to the server: check its network, or set https_proxy"},
+    {"onnect to", "nothing listens at that host and port: check `server`, the firewall, and "
+		  "whether outpostd runs"},
+    {"refused", "nothing listens at that host and port: check `server`, the firewall, and whether "
+		"outpostd runs"},
+    {"Empty reply", "the connection ended without an answer: check the port in `server`, and any "
+		    "proxy or firewall between"},
+    {"reset",
+	"the connection was cut: check the port in `server`, and any proxy or firewall between"},
+    {"HTTP", "the answer is not HTTP: check the port in `server`"},
+};
+
+static bool has_proxy_variable(void)
+{
+	static const char *const names[] = {
+	    "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", NULL};
+
+	for (const char *const *name = names; *name; name++) {
+		const char *value = getenv(*name);
+
+		if (value && *value)
+			return true;
+	}
+	return false;
+}
+
+const char *hint_text(int status, const char *why)
+{
+	if (status) {
+		switch (status) {
+		case 401:
+			return "token_file needs what `outpostctl runner add` printed for this "
+			       "machine; a new token is made the same way";
+		case 403:
+			return "`name` and `accelerator` must be those of `outpostctl runner add`";
+		case 404:
+			return "the server there is not Outpost or is older than this program, or "
+			       "`server` has a path too many";
+		case 407:
+			return "the proxy requires a login: "
+			       "https_proxy=http://USER:PASSWORD@HOST:PORT";
+		case 429:
+			return "too many requests from this address: wait for a minute";
+		default:
+			return status >= 500 ? "Outpost is starting, busy or stopping, or a proxy "
+					       "does not reach it"
+					     : "check `server`: another service may answer there";
+		}
+	}
+	if (has_proxy_variable() && (strstr(why, "onnect to") || strstr(why, "refused")))
+		return "https_proxy is set: the proxy may be the one that does not answer";
+	for (size_t i = 0; i < ARRAY_LEN(hints); i++)
+		if (strstr(why, hints[i].part))
+			return hints[i].hint;
+	return "check `server`, this machine's network, and https_proxy";
+}
+
+/* ---- events in the log ---- */
+
+static void log_server_away(struct server *s, const struct server_call *c)
 {
 	int64_t now = clock_mono_ms();
 	const char *hint = hint_text(c->status, c->detail);
 
 	if (!s->away_since_mono_ms)
 		s->away_since_mono_ms = now;
-	if (now < s->next_told_mono_ms)
+	if (now < s->next_log_mono_ms)
 		return;
-	s->next_told_mono_ms = now + TELL_AGAIN_MS;
+	s->next_log_mono_ms = now + LOG_AGAIN_MS;
 	log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server), LOG_S("why", c->detail),
 	    LOG_S("hint", hint), LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
 }
 
-static void note_there(struct server *s)
-{
-	if (s->away_since_mono_ms)
-		log_event(LOG_INFO, "server_back", LOG_S("server", s->c->server),
-		    LOG_I("after_s", (clock_mono_ms() - s->away_since_mono_ms) / 1000));
-	s->away_since_mono_ms = 0;
-	s->next_told_mono_ms = 0;
-}
-
-static void note_token(struct server *s, const struct server_call *c)
+/* Logs it now and then, and reads the token's file again: the token may have been replaced. */
+static void on_token_refused(struct server *s, const struct server_call *c)
 {
 	int64_t now = clock_mono_ms();
 	char why[sizeof(c->detail) + 32];
 
 	snprintf(why, sizeof(why), "the token was refused: %s", c->detail);
-	if (now >= s->next_told_mono_ms) {
+	if (now >= s->next_log_mono_ms) {
 		log_event(LOG_ERROR, "token_refused", LOG_S("why", why),
 		    LOG_S("token_file", s->c->token_file));
-		s->next_told_mono_ms = now + TELL_AGAIN_MS;
+		s->next_log_mono_ms = now + LOG_AGAIN_MS;
 	}
 	if (now >= s->next_reread_mono_ms)
 		server_reread_token(s);
-	s->next_reread_mono_ms = now + REREAD_MS;
+	s->next_reread_mono_ms = now + REREAD_EVERY_MS;
 }
 
 /* ---- answers ---- */
@@ -104,25 +182,23 @@ json_t *server_call_json(const struct server_call *c)
 	return NULL;
 }
 
-/* Outpost says what is missing; a proxy before it that restarts, or a portal, does not. */
-static bool is_outposts_own(const struct server_call *c)
+static enum server_word classify_answer(const struct server_call *c)
 {
-	json_t *v = server_call_json(c);
-	bool is_own = json_get_str(v, "detail") != NULL;
+	bool is_own;
+	json_t *v;
 
-	json_decref(v);
-	return is_own;
-}
-
-static enum server_word word_of(const struct server_call *c)
-{
 	if (c->http.err == ERR_CANCELLED)
 		return SERVER_STOPPED;
 	if (c->status >= 200 && c->status < 300)
 		return SERVER_OK;
 	switch (c->status) {
 	case 404:
-		return is_outposts_own(c) ? SERVER_REFUSED : SERVER_LATER;
+		/* Outpost explains its 404 in `detail`. A proxy in front of it that restarts, or a portal,
+		 * does not. */
+		v = server_call_json(c);
+		is_own = json_get_str(v, "detail") != NULL;
+		json_decref(v);
+		return is_own ? SERVER_REFUSED : SERVER_LATER;
 	case 400:
 	case 403:
 	case 409:
@@ -135,51 +211,46 @@ static enum server_word word_of(const struct server_call *c)
 	}
 }
 
-static void read_detail(struct server_call *c)
-{
-	json_t *v;
-	const char *text;
-
-	c->detail[0] = '\0';
-	if (c->word == SERVER_OK || c->word == SERVER_STOPPED)
-		return;
-	if (!c->status) {
-		snprintf(c->detail, sizeof(c->detail), "%.250s", c->http.why.text);
-		return;
-	}
-	v = server_call_json(c);
-	text = json_get_str(v, "detail");
-	snprintf(c->detail, sizeof(c->detail), "%d%s%.200s", c->status, text ? ": " : "",
-	    text ? text : "");
-	json_decref(v);
-}
-
-static void read_retry_after(struct server_call *c)
-{
-	char text[32];
-	int64_t s;
-
-	c->retry_after_ms = 0;
-	if (c->status && http_call_header(&c->http, "Retry-After", text, sizeof(text)) &&
-	    !parse_int64(text, &s) && s > 0)
-		c->retry_after_ms = 1000 * (s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S);
-}
-
-static void on_done(struct http_call *http)
+static void on_http_done(struct http_call *http)
 {
 	struct server_call *c = CONTAINER_OF(http, struct server_call, http);
+	char retry_after[32];
+	int64_t retry_after_s;
+	const char *text;
+	json_t *v;
 
 	c->is_active = false;
 	c->status = http->err ? 0 : http->status;
-	c->word = word_of(c);
-	read_detail(c);
-	read_retry_after(c);
-	if (c->word == SERVER_LATER)
-		note_away(c->server, c);
-	else if (c->word == SERVER_TOKEN)
-		note_token(c->server, c);
-	else if (c->word != SERVER_STOPPED)
-		note_there(c->server);
+	c->word = classify_answer(c);
+	c->detail[0] = '\0';
+	if (c->word != SERVER_OK && c->word != SERVER_STOPPED && !c->status) {
+		snprintf(c->detail, sizeof(c->detail), "%.250s", c->http.why.text);
+	} else if (c->word != SERVER_OK && c->word != SERVER_STOPPED) {
+		v = server_call_json(c);
+		text = json_get_str(v, "detail");
+		snprintf(c->detail, sizeof(c->detail), "%d%s%.200s", c->status, text ? ": " : "",
+		    text ? text : "");
+		json_decref(v);
+	}
+	c->retry_after_ms = 0;
+	if (c->status &&
+	    http_call_header(&c->http, "Retry-After", retry_after, sizeof(retry_after)) &&
+	    !parse_int64(retry_after, &retry_after_s) && retry_after_s > 0)
+		c->retry_after_ms =
+		    1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
+	if (c->word == SERVER_LATER) {
+		log_server_away(c->server, c);
+	} else if (c->word == SERVER_TOKEN) {
+		on_token_refused(c->server, c);
+	} else if (c->word != SERVER_STOPPED) {
+		struct server *s = c->server;
+
+		if (s->away_since_mono_ms)
+			log_event(LOG_INFO, "server_back", LOG_S("server", s->c->server),
+			    LOG_I("after_s", (clock_mono_ms() - s->away_since_mono_ms) / 1000));
+		s->away_since_mono_ms = 0;
+		s->next_log_mono_ms = 0;
+	}
 	c->done(c);
 }
 
@@ -203,7 +274,7 @@ void server_call_start(struct server *s, struct server_call *c, const char *meth
 	    .body_bytes = body_bytes,
 	    .max_answer_bytes = LEASE_OFFER_MAX_BYTES,
 	    .total_timeout_ms = timeout_ms,
-	    .done = on_done,
+	    .done = on_http_done,
 	};
 	http_call_start(s->client, &c->http);
 	c->http.headers = NULL; /* copied */

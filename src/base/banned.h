@@ -1,5 +1,5 @@
-/* Functions that have no safe use here become compile errors that say what to
- * use instead. Included into every translation unit by the Makefile. */
+/* Unsafe functions become compile errors that name the function to use instead. The Makefile includes this
+ * file into every translation unit. Thread: any; only macros, which own nothing. */
 #ifndef BASE_BANNED_H
 #define BASE_BANNED_H
 

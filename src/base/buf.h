@@ -1,6 +1,7 @@
-/* A growing byte buffer with a ceiling. What is appended past the ceiling is
- * refused and remembered, so a long run of appends needs one check at its end.
+/* A growing byte buffer with a ceiling. The buffer refuses bytes past the ceiling and remembers that it did,
+ * so a long run of appends needs only one buf_status() at its end.
  *
+ * Thread: a buffer belongs to one thread at a time. Owns: the buffer owns data, until buf_take().
  * Invariant: data[len] == '\0' whenever data is not NULL. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
@@ -24,15 +25,15 @@ struct buf {
 	}
 
 void buf_init(struct buf *b, size_t max_bytes);
-void buf_release(struct buf *b); /* frees; usable again after it */
-void buf_clear(struct buf *b);   /* empties, keeps the memory */
-/* Room for n more bytes behind len. ERR_TOO_BIG past the ceiling. */
+void buf_release(struct buf *b); /* frees; the buffer is empty and usable again */
+void buf_clear(struct buf *b);   /* empties it and keeps the memory */
+/* Makes room for n more bytes after len. ERR_TOO_BIG: that would be past the ceiling. */
 int buf_reserve(struct buf *b, size_t n);
 int buf_append(struct buf *b, const void *p, size_t n);
 int buf_append_str(struct buf *b, const char *s);
 int buf_append_char(struct buf *b, char c);
 int buf_appendf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
-/* 0, or ERR_TOO_BIG when any append was refused. */
+/* 0, or ERR_TOO_BIG if an append was refused since the buffer was last emptied. */
 int buf_status(const struct buf *b) MUST_CHECK;
 /* The text so far, never NULL. Borrowed. */
 const char *buf_str(const struct buf *b);

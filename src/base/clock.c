@@ -28,7 +28,7 @@ const char *rfc3339_format(int64_t wall_ms, char *out)
 	return out;
 }
 
-static int digits(const char *s, int n)
+static int parse_digits(const char *s, int n)
 {
 	int value = 0;
 
@@ -71,10 +71,10 @@ static int parse_offset(const char *s, int *ret_minutes)
 	}
 	if (s[0] != '+' && s[0] != '-')
 		return ERR_INVALID;
-	h = digits(s + 1, 2);
+	h = parse_digits(s + 1, 2);
 	if (h < 0 || h > 23 || s[3] != ':')
 		return ERR_INVALID;
-	m = digits(s + 4, 2);
+	m = parse_digits(s + 4, 2);
 	if (m < 0 || m > 59 || s[6] != '\0')
 		return ERR_INVALID;
 	*ret_minutes = (s[0] == '-' ? -1 : 1) * (h * 60 + m);
@@ -87,12 +87,12 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 
 	if (strnlen(s, 40) < 20 || strnlen(s, 40) == 40)
 		return ERR_INVALID;
-	year = digits(s, 4);
-	month = digits(s + 5, 2);
-	day = digits(s + 8, 2);
-	hour = digits(s + 11, 2);
-	min = digits(s + 14, 2);
-	sec = digits(s + 17, 2);
+	year = parse_digits(s, 4);
+	month = parse_digits(s + 5, 2);
+	day = parse_digits(s + 8, 2);
+	hour = parse_digits(s + 11, 2);
+	min = parse_digits(s + 14, 2);
+	sec = parse_digits(s + 17, 2);
 	if (!is_date(year, month, day) || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 ||
 	    sec > 60 || s[4] != '-' || s[7] != '-' ||
 	    (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':')
@@ -112,4 +112,63 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	    ((days_from_civil(year, month, day) * 24 + hour) * 60 + min - offset) * 60000 +
 	    (int64_t)sec * 1000 + fraction_ms;
 	return 0;
+}
+
+/* ---- durations ---- */
+
+static const struct {
+	int64_t us;
+	const char *seconds;
+} BOUNDS[HISTOGRAM_BUCKETS] = {
+    {500, "0.0005"},
+    {1000, "0.001"},
+    {2500, "0.0025"},
+    {5000, "0.005"},
+    {10000, "0.01"},
+    {25000, "0.025"},
+    {50000, "0.05"},
+    {100000, "0.1"},
+    {250000, "0.25"},
+    {1000000, "1"},
+    {2500000, "2.5"},
+    {10000000, "10"},
+    {30000000, "30"},
+    {60000000, "60"},
+};
+
+void histogram_add(struct histogram *h, int64_t us)
+{
+	int i = 0;
+
+	if (us < 0)
+		us = 0;
+	while (i < HISTOGRAM_BUCKETS && us > BOUNDS[i].us)
+		i++;
+	h->counts[i]++;
+	h->sum_us += us;
+}
+
+void histogram_merge(struct histogram *h, const struct histogram *more)
+{
+	for (int i = 0; i <= HISTOGRAM_BUCKETS; i++)
+		h->counts[i] += more->counts[i];
+	h->sum_us += more->sum_us;
+}
+
+void histogram_write(
+    struct buf *out, const struct histogram *h, const char *name, const char *labels)
+{
+	const char *comma = *labels ? "," : "", *open = *labels ? "{" : "",
+		   *close = *labels ? "}" : "";
+	int64_t n = 0;
+
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		n += h->counts[i];
+		buf_appendf(out, "%s_bucket{%s%sle=\"%s\"} %lld\n", name, labels, comma,
+		    BOUNDS[i].seconds, (long long)n);
+	}
+	n += h->counts[HISTOGRAM_BUCKETS];
+	buf_appendf(out, "%s_bucket{%s%sle=\"+Inf\"} %lld\n", name, labels, comma, (long long)n);
+	buf_appendf(out, "%s_sum%s%s%s %.6f\n", name, open, labels, close, (double)h->sum_us / 1e6);
+	buf_appendf(out, "%s_count%s%s%s %lld\n", name, open, labels, close, (long long)n);
 }

@@ -1,15 +1,18 @@
-/* The two clocks, and RFC 3339 (UTC) in and out. Functions that decide take
- * now_ms as an argument; only the edges read a clock. */
+/* Time: the two clocks, in milliseconds, times as text (RFC 3339, UTC), and histograms of durations. A function
+ * that decides something takes now_ms as an argument; only its callers at the edge read a clock.
+ *
+ * Thread: any; a histogram belongs to one thread at a time. Owns: nothing; the caller has all memory. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
-int64_t clock_wall_ms(void); /* since 1970; may jump: for records only */
-int64_t clock_mono_ms(void); /* never jumps: for timeouts */
+int64_t clock_wall_ms(void); /* since 1970; it may jump, so use it only for records */
+int64_t clock_mono_ms(void); /* since an arbitrary moment; it never jumps: for timeouts */
 
 #define RFC3339_BYTES 32
 
@@ -17,5 +20,21 @@ int64_t clock_mono_ms(void); /* never jumps: for timeouts */
 const char *rfc3339_format(int64_t wall_ms, char *out);
 /* Parses RFC 3339 section 5.6 (any offset, fraction allowed). ERR_INVALID otherwise. */
 int rfc3339_parse(const char *s, int64_t *ret_wall_ms) MUST_CHECK;
+
+/* ---- durations ---- */
+enum { HISTOGRAM_BUCKETS = 14 };
+
+/* Durations, counted in buckets from half a millisecond to a minute. Zero-initialise. */
+struct histogram {
+	int64_t counts[HISTOGRAM_BUCKETS + 1]; /* the last: longer than every bound */
+	int64_t sum_us;
+};
+/* A negative duration, after a jump of the wall clock, counts as 0. */
+void histogram_add(struct histogram *h, int64_t us);
+/* Adds the counts of `more`. */
+void histogram_merge(struct histogram *h, const struct histogram *more);
+/* Appends its lines in Prometheus's format, without the HELP and TYPE lines. labels: "kind=\"page\"" or "". */
+void histogram_write(
+    struct buf *out, const struct histogram *h, const char *name, const char *labels);
 
 #endif

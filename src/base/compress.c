@@ -15,7 +15,7 @@ struct compressor *compressor_new(int level)
 	c->ctx = ZSTD_createCCtx();
 	if (!c->ctx)
 		abort();
-	/* Out of the range it is cut to it: nothing to check. */
+	/* zstd itself limits the level to its range: this cannot fail. */
 	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_compressionLevel, level);
 	return c;
 }

@@ -1,4 +1,7 @@
-/* zstd, with a ceiling on what comes out. A context is reused, one per thread. */
+/* zstd compression; the output has a ceiling. A compressor keeps its memory from one call to the next.
+ *
+ * Thread: a compressor belongs to one thread at a time; decompress() runs on any.
+ * Owns: the caller, with compressor_free(). */
 #ifndef BASE_COMPRESS_H
 #define BASE_COMPRESS_H
 
@@ -8,13 +11,14 @@
 #include "base/err.h"
 
 struct compressor;
+/* A level outside zstd's range is set to the nearest one. */
 struct compressor *compressor_new(int level);
-/* Every frame from now on bears a checksum of its content, which decompress() checks. */
+/* Adds a checksum of the content to each frame from now on; decompress() checks it. */
 void compressor_add_checksums(struct compressor *c);
-void compressor_free(struct compressor *c);
-/* Replaces the content of out. */
+void compressor_free(struct compressor *c); /* NULL is fine */
+/* Replaces the content of out. ERR_TOO_BIG: out->max is under the largest size that zstd may need. */
 int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUST_CHECK;
-/* Appends to out; ERR_CORRUPT when it is no zstd frame, ERR_TOO_BIG past out->max. */
+/* Appends to out. ERR_CORRUPT: not a whole zstd frame; ERR_TOO_BIG: longer than out->max. */
 int decompress(const void *p, size_t n, struct buf *out) MUST_CHECK;
 
 #endif

@@ -1,5 +1,7 @@
 #include "base/encode.h"
 
+#include <string.h>
+
 static const char HEX[] = "0123456789abcdef";
 
 char *hex_encode(const void *p, size_t n, char *out)
@@ -14,7 +16,7 @@ char *hex_encode(const void *p, size_t n, char *out)
 	return out;
 }
 
-static int hex_digit(char c)
+int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -39,32 +41,21 @@ int hex_decode(const char *s, size_t len, uint8_t *out, size_t n)
 	return 0;
 }
 
-static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 static const char BASE64URL[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-static void encode64(const uint8_t *in, size_t n, const char *alphabet, struct buf *out)
+void base64url_encode(const void *p, size_t n, struct buf *out)
 {
+	const uint8_t *in = p;
+
 	for (size_t i = 0; i < n; i += 3) {
 		size_t left = n - i < 3 ? n - i : 3;
 		uint32_t v = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
 			     (left > 2 ? in[i + 2] : 0);
-		char group[4] = {alphabet[v >> 18], alphabet[v >> 12 & 63], alphabet[v >> 6 & 63],
-		    alphabet[v & 63]};
+		char group[4] = {BASE64URL[v >> 18], BASE64URL[v >> 12 & 63],
+		    BASE64URL[v >> 6 & 63], BASE64URL[v & 63]};
 
 		buf_append(out, group, left + 1);
 	}
-}
-
-void base64_encode(const void *p, size_t n, struct buf *out)
-{
-	encode64(p, n, BASE64, out);
-	for (size_t i = n % 3; i && i < 3; i++)
-		buf_append_char(out, '=');
-}
-
-void base64url_encode(const void *p, size_t n, struct buf *out)
-{
-	encode64(p, n, BASE64URL, out);
 }
 
 int base64url_decode(const char *s, size_t len, struct buf *out)
@@ -107,4 +98,42 @@ char *base32_encode(const void *p, size_t n, char *out)
 		*at++ = alphabet[v << (5 - bits) & 31];
 	*at = '\0';
 	return out;
+}
+
+void percent_encode(struct buf *out, const char *s, size_t n, const char *kept)
+{
+	static const char unreserved[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+	for (size_t i = 0; i < n; i++) {
+		if (s[i] && (strchr(unreserved, s[i]) || strchr(kept, s[i])))
+			buf_append_char(out, s[i]);
+		else
+			buf_appendf(out, "%%%02X", (unsigned char)s[i]);
+	}
+}
+
+void varint_put(struct buf *out, uint64_t v)
+{
+	while (v >= 0x80) {
+		buf_append_char(out, (char)(v | 0x80));
+		v >>= 7;
+	}
+	buf_append_char(out, (char)v);
+}
+
+bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (int shift = 0; *p < end && shift < 56; shift += 7) {
+		uint8_t b = *(*p)++;
+
+		v |= (uint64_t)(b & 0x7f) << shift;
+		if (b < 0x80) {
+			*ret = (int64_t)v;
+			return true;
+		}
+	}
+	return false;
 }

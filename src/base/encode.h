@@ -1,8 +1,10 @@
-/* Bytes as text: hexadecimal, base64 (RFC 4648 section 4), base64url without padding
- * (section 5) and lower-case base32 (section 6). Decoders are strict. */
+/* Bytes as text: hexadecimal, base64url without padding (RFC 4648 section 5),
+ * lower-case base32 (section 6) and percent-encoding (RFC 3986 section 2.1); numbers as bytes. Decoders are strict.
+ * Thread: any. Owns: nothing; the caller has all memory. */
 #ifndef BASE_ENCODE_H
 #define BASE_ENCODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,14 +13,24 @@
 
 /* out holds 2*n+1 characters. Returns out. */
 char *hex_encode(const void *p, size_t n, char *out);
+/* The value of a hexadecimal digit of either case, or -1. */
+int hex_digit(char c);
 /* Exactly 2*n digits of either case. */
 int hex_decode(const char *s, size_t len, uint8_t *out, size_t n) MUST_CHECK;
-void base64_encode(const void *p, size_t n, struct buf *out);
 void base64url_encode(const void *p, size_t n, struct buf *out);
-/* Appends the decoded bytes. ERR_INVALID on any other character or length; both
- * alphabets' padding rules are kept: none is allowed. */
+/* Appends the decoded bytes. ERR_INVALID: another character, an impossible length, padding, or bits left
+ * over that are not 0. */
 int base64url_decode(const char *s, size_t len, struct buf *out) MUST_CHECK;
 /* out holds (n*8+4)/5+1 characters; a-z2-7, no padding. Returns out. */
 char *base32_encode(const void *p, size_t n, char *out);
+/* Appends n bytes for a URL: unreserved characters and those in `kept` stay, all others become %XX. */
+void percent_encode(struct buf *out, const char *s, size_t n, const char *kept);
+
+/* A number in as few bytes as it needs: seven bits a byte, the lowest first; the top bit means that another
+ * byte follows. */
+void varint_put(struct buf *out, uint64_t v);
+/* Reads the number at *p and moves *p behind it. False: it does not end before `end`, or it is longer than
+ * eight bytes. */
+bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret);
 
 #endif

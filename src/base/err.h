@@ -1,6 +1,6 @@
-/* One small set of error codes for the whole program, and one place where the
- * first failure puts its explanation. Functions return 0 or a negative code; the
- * layer that knows what the failure meant logs it, once. */
+/* One small set of error codes for the whole program, and struct error, where the first failure puts its
+ * explanation. Functions return 0 or a negative code. The layer that knows what the failure means logs it,
+ * once. Thread: any; a struct error belongs to one thread at a time. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -40,7 +40,7 @@ enum {
 #undef X
 };
 
-/* "ERR_BUSY" and "busy: …"; unknown codes give a fixed text. Static strings. */
+/* "ERR_BUSY" and "busy: …"; an unknown code gives a fixed text. Static strings. */
 const char *err_name(int code);
 const char *err_text(int code);
 
@@ -50,8 +50,8 @@ struct error {
 	char text[504];
 };
 
-/* Record the first failure and return its code; a second call keeps the first.
- * `e` may be NULL. Never put a secret into the text: it is logged and shown. */
+/* Records the first failure and returns `code`; a later call changes nothing. `e` may be NULL. Never put a
+ * secret into the text: it is logged and shown. */
 int error_set(struct error *e, int code, const char *fmt, ...) PRINTF(3, 4);
 
 #endif

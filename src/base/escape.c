@@ -1,11 +1,12 @@
-/* Escaping for HTML and for GitHub's Markdown. Everything goes through clean() first, so that
- * no caller can forget the line break, the direction mark or the broken UTF-8. */
+/* Text for people goes through clean_text() first, so that no caller can forget the line break, the direction mark
+ * or the broken UTF-8. */
 #include "base/escape.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/encode.h"
 #include "base/str.h"
 
 enum { MARKS_MAX = 2 };
@@ -17,7 +18,7 @@ struct range {
 	uint32_t first, last;
 };
 
-static bool is_in(uint32_t c, const struct range *list, size_t n)
+static bool is_in_ranges(uint32_t c, const struct range *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (c >= list[i].first && c <= list[i].last)
@@ -25,7 +26,7 @@ static bool is_in(uint32_t c, const struct range *list, size_t n)
 	return false;
 }
 
-/* No width or no ink, or they turn the direction of what follows. */
+/* Characters without width or ink, and those that change the direction of the following text. */
 static bool is_invisible(uint32_t c)
 {
 	static const struct range list[] = {{0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C},
@@ -34,7 +35,7 @@ static bool is_invisible(uint32_t c)
 	    {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF},
 	    {0xE000, 0xF8FF}, {0xE0000, 0x10FFFF}};
 
-	return is_in(c, list, ARRAY_LEN(list));
+	return is_in_ranges(c, list, ARRAY_LEN(list));
 }
 
 /* Marks that are drawn over the letter before them: a tall stack covers its neighbours. */
@@ -44,24 +45,24 @@ static bool is_mark(uint32_t c)
 	    {0x610, 0x61A}, {0x64B, 0x65F}, {0xE31, 0xE31}, {0xE34, 0xE3A}, {0xE47, 0xE4E},
 	    {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}};
 
-	return is_in(c, list, ARRAY_LEN(list));
+	return is_in_ranges(c, list, ARRAY_LEN(list));
 }
 
-/* They choose between two drawings of one character: nothing is lost without them. */
+/* They choose between two drawings of one character, so removing them loses nothing. */
 static bool is_variation_selector(uint32_t c)
 {
 	return c >= 0xFE00 && c <= 0xFE0F;
 }
 
-static bool is_blank(uint32_t c)
+static bool is_blank_character(uint32_t c)
 {
 	return c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0x1680 ||
 	       (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
 	       c == 0x205F || c == 0x3000;
 }
 
-/* Length of the sequence at s and its code point; 1 and U+FFFD when it is no UTF-8. */
-static size_t decode(const char *s, uint32_t *ret)
+/* Length of the sequence at s and its code point; 1 and U+FFFD if it is not UTF-8. */
+static size_t decode_utf8(const char *s, uint32_t *ret)
 {
 	const unsigned char *u = (const unsigned char *)s;
 	size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
@@ -80,8 +81,8 @@ static size_t decode(const char *s, uint32_t *ret)
 	return n;
 }
 
-/* The text as the header's rule has it. free(). */
-static char *clean(const char *text, size_t max_chars)
+/* The text, cleaned as the header describes. free(). */
+static char *clean_text(const char *text, size_t max_chars)
 {
 	struct buf out = BUF_INIT(SIZE_MAX / 2);
 	bool wants_space = false;
@@ -90,8 +91,8 @@ static char *clean(const char *text, size_t max_chars)
 	for (; *text; text += step) {
 		uint32_t c;
 
-		step = decode(text, &c);
-		if (is_blank(c)) {
+		step = decode_utf8(text, &c);
+		if (is_blank_character(c)) {
 			wants_space = out.len > 0;
 			continue;
 		}
@@ -116,7 +117,7 @@ static char *clean(const char *text, size_t max_chars)
 
 void escape_line(struct buf *out, const char *text, size_t max_chars)
 {
-	char *line = clean(text, max_chars);
+	char *line = clean_text(text, max_chars);
 
 	buf_append_str(out, line);
 	free(line);
@@ -124,7 +125,7 @@ void escape_line(struct buf *out, const char *text, size_t max_chars)
 
 void escape_html(struct buf *out, const char *text)
 {
-	char *line = clean(text, 0);
+	char *line = clean_text(text, 0);
 
 	for (const char *p = line; *p; p++) {
 		switch (*p) {
@@ -162,28 +163,10 @@ static size_t longest_run(const char *s, char c)
 	return longest;
 }
 
-/* GFM splits rows at pipes before it knows of code, and takes a backslash and the character
- * behind it as a pair: with an odd number before it, "\|" would be a backslash pair and a
- * bare pipe, so an odd run gets one more. */
-static void append_cell_code(struct buf *out, const char *line)
-{
-	size_t n_backslashes = 0;
-
-	for (; *line; line++) {
-		if (*line == '|') {
-			if (n_backslashes % 2)
-				buf_append_char(out, '\\');
-			buf_append_char(out, '\\');
-		}
-		n_backslashes = *line == '\\' ? n_backslashes + 1 : 0;
-		buf_append_char(out, *line);
-	}
-}
-
 /* The fence is longer than any run of backticks inside, so nothing inside can close it. */
 static void append_code(struct buf *out, const char *line, enum markdown_place place)
 {
-	size_t n = longest_run(line, '`') + 1, length = strlen(line);
+	size_t n = longest_run(line, '`') + 1, length = strlen(line), n_backslashes = 0;
 	const char *pad;
 
 	if (length == 0) {
@@ -194,10 +177,18 @@ static void append_code(struct buf *out, const char *line, enum markdown_place p
 	for (size_t i = 0; i < n; i++)
 		buf_append_char(out, '`');
 	buf_append_str(out, pad);
-	if (place == MARKDOWN_CELL)
-		append_cell_code(out, line);
-	else
-		buf_append_str(out, line);
+	/* In a cell, GFM splits rows at pipes before it reads code, and reads a backslash and the next character as a
+	 * pair. After an odd number of backslashes, "\|" would be a pair of backslashes and a bare pipe, so an odd run
+	 * gets one more. */
+	for (; *line; line++) {
+		if (*line == '|' && place == MARKDOWN_CELL) {
+			if (n_backslashes % 2)
+				buf_append_char(out, '\\');
+			buf_append_char(out, '\\');
+		}
+		n_backslashes = *line == '\\' ? n_backslashes + 1 : 0;
+		buf_append_char(out, *line);
+	}
 	buf_append_str(out, pad);
 	for (size_t i = 0; i < n; i++)
 		buf_append_char(out, '`');
@@ -206,13 +197,13 @@ static void append_code(struct buf *out, const char *line, enum markdown_place p
 void escape_markdown_code(
     struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
 {
-	char *line = clean(text, max_chars);
+	char *line = clean_text(text, max_chars);
 
 	append_code(out, line, place);
 	free(line);
 }
 
-static bool is_digit(char c)
+static bool is_ascii_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
@@ -222,8 +213,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
 }
 
-/* A run of seven hexadecimal digits or more that is no part of a longer ASCII word may be
- * taken for a commit. */
+/* GitHub may read a word of seven or more hexadecimal digits as a commit. */
 static bool has_commit_like_word(const char *s)
 {
 	static const char word[] = "0123456789abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
@@ -239,21 +229,20 @@ static bool has_commit_like_word(const char *s)
 	return false;
 }
 
-/* True for text that neither Markdown nor GitHub's references can take for anything: starts
- * with a letter (no list), dots only inside numbers (no www., no name of a host), no "ABC-12"
- * (GH-1 and custom references), no commit. */
+/* True for text that is neither Markdown nor a reference of GitHub's: it starts with a letter (not a list), has dots only
+ * inside numbers (not www. or a host name), and contains neither "ABC-12" (GH-1 and custom references) nor a commit. */
 static bool is_harmless(const char *s)
 {
 	if (!is_letter(s[0]) || has_commit_like_word(s))
 		return false;
 	for (const char *p = s; *p; p++) {
-		if (is_letter(*p) || is_digit(*p) || *p == ' ')
+		if (is_letter(*p) || is_ascii_digit(*p) || *p == ' ')
 			continue;
 		if (!strchr("-.,()/+", *p))
 			return false;
-		if (*p == '.' && (!is_digit(p[-1]) || !is_digit(p[1])))
+		if (*p == '.' && (!is_ascii_digit(p[-1]) || !is_ascii_digit(p[1])))
 			return false;
-		if (*p == '-' && is_digit(p[1]))
+		if (*p == '-' && is_ascii_digit(p[1]))
 			return false;
 	}
 	return true;
@@ -262,7 +251,7 @@ static bool is_harmless(const char *s)
 void escape_markdown_label(
     struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
 {
-	char *line = clean(text, max_chars);
+	char *line = clean_text(text, max_chars);
 
 	if (is_harmless(line))
 		buf_append_str(out, line);
@@ -271,7 +260,7 @@ void escape_markdown_label(
 	free(line);
 }
 
-/* Length of host[:port], 0 when it is neither a name, an IPv4 nor a bracketed IPv6 address. */
+/* The length of host[:port]; 0: it is neither a name nor an IPv4 or bracketed IPv6 address. */
 static size_t authority_length(const char *s)
 {
 	static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -299,19 +288,15 @@ static size_t authority_length(const char *s)
 
 static void append_url_tail(struct buf *out, const char *s)
 {
-	static const char hex[] = "0123456789ABCDEFabcdef";
-
 	for (; *s; s++) {
-		bool is_escape =
-		    *s == '%' && s[1] && s[2] && strchr(hex, s[1]) && strchr(hex, s[2]);
+		bool is_escape = *s == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
 
 		if (*s == '&')
 			buf_append_str(out, "&amp;");
-		else if (is_escape || (is_letter(*s) && (unsigned char)*s < 0x80) || is_digit(*s) ||
-			 strchr("-._~:/?#@!+,;=", *s))
+		else if (is_escape)
 			buf_append_char(out, *s);
 		else
-			buf_appendf(out, "%%%02X", (unsigned char)*s);
+			percent_encode(out, s, 1, ":/?#@!+,;=");
 	}
 }
 
@@ -331,4 +316,75 @@ bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rul
 	buf_append(out, url, n_scheme + n_authority);
 	append_url_tail(out, url + n_scheme + n_authority);
 	return true;
+}
+
+/* Bytes of the character at s. *ret_is_xml: XML can contain it. */
+static size_t xml_character_bytes(const char *s, bool *ret_is_xml)
+{
+	unsigned char c = (unsigned char)*s;
+	size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+	*ret_is_xml = c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
+	if (strnlen(s, n) < n || !utf8_is_valid(s, n)) {
+		*ret_is_xml = false;
+		return 1;
+	}
+	if (n == 3 && memcmp(s, "\xef\xbf", 2) == 0 && (unsigned char)s[2] >= 0xbe)
+		*ret_is_xml = false;
+	return n;
+}
+
+static const char *xml_entity(char c, bool is_value)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;"; /* content must not contain "]]>" */
+	case '"':
+		return is_value ? "&quot;" : NULL;
+	case '\n':
+		return is_value ? "&#10;" : NULL;
+	case '\t':
+		return is_value ? "&#9;" : NULL;
+	case '\r':
+		return "&#13;";
+	default:
+		return NULL;
+	}
+}
+
+static void append_xml(struct buf *out, const char *s, bool is_value)
+{
+	while (*s) {
+		bool is_xml;
+		size_t n = xml_character_bytes(s, &is_xml);
+		const char *entity = xml_entity(*s, is_value);
+
+		if (!is_xml)
+			buf_append_str(out, REPLACEMENT);
+		else if (entity)
+			buf_append_str(out, entity);
+		else
+			buf_append(out, s, n);
+		s += n;
+	}
+}
+
+void escape_xml_text(struct buf *out, const char *text)
+{
+	append_xml(out, text, false);
+}
+
+void escape_xml_attribute(struct buf *out, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_append_char(out, ' ');
+	buf_append_str(out, name);
+	buf_append_str(out, "=\"");
+	append_xml(out, value, true);
+	buf_append_char(out, '"');
 }

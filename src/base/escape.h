@@ -1,7 +1,7 @@
-/* Text that others wrote, made harmless for where it is shown. One rule for all of them: the
- * input is a NUL-terminated string of any bytes; what is no UTF-8 becomes U+FFFD, as do
- * invisible and direction-changing characters; line breaks, tabs and controls become one
- * space; marks that stack on one letter are cut at two. */
+/* Escapes text from outside for the place where it is shown. All functions take a NUL-terminated string of
+ * any bytes. All except escape_xml_…() clean it in the same way: bytes that are not UTF-8 and invisible or
+ * direction-changing characters become U+FFFD; line breaks, tabs and control characters become one space; a
+ * letter keeps at most two combining marks. Thread: any. */
 #ifndef BASE_ESCAPE_H
 #define BASE_ESCAPE_H
 
@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* The cleaned text itself, one line, cut with "…" behind max_chars code points (0: not cut). */
+/* The cleaned text on one line, cut with "…" after max_chars code points (0: not cut). */
 void escape_line(struct buf *out, const char *text, size_t max_chars);
 
 /* For HTML text and for attribute values in either quote. */
@@ -21,12 +21,11 @@ enum markdown_place {
 	MARKDOWN_CELL, /* a cell of a table: a pipe has to be escaped, even in code */
 };
 
-/* A code span. In GitHub's Markdown nothing in it is read as markup, and GitHub's own rules
- * that run over the rendered text (mentions, references, commits, addresses, emoji) leave
- * code alone, while backslashes and entities do not keep them off. */
+/* A code span. GitHub's Markdown reads no markup in it, and GitHub's own rules for rendered text (mentions,
+ * references, commits, addresses, emoji) skip code. Backslashes and entities do not stop these rules. */
 void escape_markdown_code(
     struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
-/* Plain letters where they can mean nothing but themselves ("Ascend NPU"), else a code span. */
+/* Plain text if its characters cannot be markup ("Ascend NPU"), else a code span. */
 void escape_markdown_label(
     struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 
@@ -34,9 +33,16 @@ enum url_rule {
 	URL_HTTPS,         /* what vendors write */
 	URL_HTTPS_OR_HTTP, /* our own public_url, which may be http on loopback */
 };
-/* Appends the URL for use as a Markdown link's target or an HTML attribute, percent-encoded
- * where a character could end either. False, and nothing appended, when it is no such URL: another
- * scheme, a user name, an odd host or port, or longer than max_bytes. */
+/* Appends the URL for a Markdown link's target or an HTML attribute; percent-encodes each character that
+ * could end either. Returns false and appends nothing if it is not such a URL: another scheme, a user name,
+ * an odd host or port, or longer than max_bytes. */
 bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rule rule);
+
+/* For an XML 1.0 document that programs read: it keeps the text as it is. Only what XML cannot contain (most
+ * control characters, U+FFFE, bytes that are not UTF-8) becomes U+FFFD, so the document is always
+ * well-formed. */
+void escape_xml_text(struct buf *out, const char *text);
+/* Appends ` name="value"`; nothing if value is NULL. Line breaks and tabs survive. */
+void escape_xml_attribute(struct buf *out, const char *name, const char *value);
 
 #endif

@@ -24,7 +24,7 @@ static int code_of_errno(int err)
 	}
 }
 
-static int fail(struct error *e, const char *path)
+static int errno_error(struct error *e, const char *path)
 {
 	int err = errno;
 
@@ -34,7 +34,7 @@ static int fail(struct error *e, const char *path)
 int file_open(const char *path, int flags, int *ret_fd, struct error *e)
 {
 	*ret_fd = open(path, flags | O_CLOEXEC);
-	return *ret_fd < 0 ? fail(e, path) : 0;
+	return *ret_fd < 0 ? errno_error(e, path) : 0;
 }
 
 int file_read(const char *path, struct buf *out, struct error *e)
@@ -50,7 +50,7 @@ int file_read(const char *path, struct buf *out, struct error *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			rc = fail(e, path);
+			rc = errno_error(e, path);
 		else if (n > 0 && buf_append(out, chunk, (size_t)n))
 			rc = error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, out->max);
 		if (n <= 0 || rc)
@@ -60,47 +60,38 @@ int file_read(const char *path, struct buf *out, struct error *e)
 	return rc;
 }
 
-static int write_and_sync(int fd, const char *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t done = write(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -1;
-		p += done;
-		n -= (size_t)done;
-	}
-	return fsync(fd);
-}
-
-static int sync_folder(const char *path)
-{
-	char *folder = path_folder(path);
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-
-	free(folder);
-	if (fd < 0)
-		return -1;
-	rc = fsync(fd);
-	close(fd);
-	return rc;
-}
-
 int file_write_atomic(const char *path, const void *p, size_t n, mode_t mode, struct error *e)
 {
-	char *temporary = xasprintf("%s.new", path);
+	char *temporary = xasprintf("%s.new", path), *folder = path_folder(path);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode), rc = 0;
 
-	if (fd < 0 || fchmod(fd, mode) || write_and_sync(fd, p, n))
-		rc = fail(e, temporary);
+	if (fd < 0 || fchmod(fd, mode))
+		rc = errno_error(e, temporary);
+	for (const char *from = p, *end = from + n; !rc && from < end;) {
+		ssize_t done = write(fd, from, (size_t)(end - from));
+
+		if (done >= 0)
+			from += done;
+		else if (errno != EINTR)
+			rc = errno_error(e, temporary);
+	}
+	if (!rc && fsync(fd))
+		rc = errno_error(e, temporary);
 	if (fd >= 0)
 		close(fd);
-	if (!rc && (rename(temporary, path) || sync_folder(path)))
-		rc = fail(e, path);
+	if (!rc && rename(temporary, path))
+		rc = errno_error(e, path);
+	if (!rc) {
+		/* The new name is on disk once the folder is. */
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || fsync(fd))
+			rc = errno_error(e, path);
+		if (fd >= 0)
+			close(fd);
+	}
 	if (rc)
 		unlink(temporary);
+	free(folder);
 	free(temporary);
 	return rc;
 }

@@ -4,15 +4,19 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/str.h"
 
 enum { DEPTH_MAX = 64 };
 
-/* jansson's own limit is a compile-time 2048; hostile nesting is refused before it recurses. */
-static bool is_too_deep(const char *p, size_t n)
+int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 {
+	json_error_t why;
 	int depth = 0;
-	bool in_string = false;
+	bool in_string;
 
+	*ret = NULL;
+	/* jansson's own limit is a compile-time 2048; hostile nesting is refused before it recurses. */
+	in_string = false;
 	for (size_t i = 0; i < n; i++) {
 		char c = p[i];
 
@@ -25,21 +29,12 @@ static bool is_too_deep(const char *p, size_t n)
 			in_string = true;
 		} else if (c == '{' || c == '[') {
 			if (++depth > DEPTH_MAX)
-				return true;
+				return error_set(
+				    e, ERR_INVALID, "nested deeper than %d", DEPTH_MAX);
 		} else if (c == '}' || c == ']') {
 			depth--;
 		}
 	}
-	return false;
-}
-
-int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
-{
-	json_error_t why;
-
-	*ret = NULL;
-	if (is_too_deep(p, n))
-		return error_set(e, ERR_INVALID, "nested deeper than %d", DEPTH_MAX);
 	*ret = json_loadb(p, n, JSON_REJECT_DUPLICATES, &why);
 	if (!*ret)
 		return error_set(e, ERR_INVALID, "line %d: %s", why.line, why.text);
@@ -51,6 +46,21 @@ char *json_text(const json_t *v)
 	char *s = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
 
 	return s ? s : xstrdup("null");
+}
+
+char *json_text_of_strings(const char *const *v)
+{
+	json_t *list;
+	char *text;
+
+	if (!v)
+		return NULL;
+	list = json_array();
+	for (; *v; v++)
+		json_array_append_new(list, json_string(*v));
+	text = json_text(list);
+	json_decref(list);
+	return text;
 }
 
 const char *json_get_str(const json_t *obj, const char *key)
@@ -92,6 +102,38 @@ void json_set_str(json_t *obj, const char *key, const char *text)
 	json_t *v = text ? json_string(text) : json_null();
 
 	json_object_set_new(obj, key, v ? v : json_null());
+}
+
+json_t *json_foreign_text(const char *text)
+{
+	struct buf repaired = BUF_INIT(SIZE_MAX / 2);
+	json_t *v;
+
+	if (!text)
+		return json_null();
+	if (utf8_is_valid(text, strlen(text)))
+		return json_string(text);
+	for (const char *p = text; *p;) {
+		size_t n = 1;
+
+		while (n < 4 && p[n] && !utf8_is_valid(p, n))
+			n++;
+		if (utf8_is_valid(p, n)) {
+			buf_append(&repaired, p, n);
+			p += n;
+		} else {
+			buf_append_str(&repaired, "\xEF\xBF\xBD");
+			p++;
+		}
+	}
+	v = json_string(buf_str(&repaired));
+	buf_release(&repaired);
+	return v;
+}
+
+void json_set_foreign_text(json_t *obj, const char *key, const char *text)
+{
+	json_object_set_new(obj, key, json_foreign_text(text));
 }
 
 void json_set_int(json_t *obj, const char *key, int64_t value)

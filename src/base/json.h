@@ -1,5 +1,6 @@
-/* jansson with this program's limits: no duplicate keys, bounded depth and size,
- * and getters that forgive a missing or ill-typed optional field. */
+/* jansson with this program's limits: no duplicate keys, bounded depth; and getters that treat a field of
+ * the wrong type like a missing one. Thread: a value belongs to one thread at a time. Owns: as jansson; each function
+ * says so where it returns memory. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -11,21 +12,28 @@
 #include "base/err.h"
 
 /* A new reference in *ret. ERR_INVALID with "line N: why" in e: not JSON, a duplicate
- * key, deeper than 64, NUL in a string, or something behind its end. */
+ * key, deeper than 64, a NUL in a string, or something after its end. */
 int json_parse(const char *p, size_t n, json_t **ret, struct error *e) MUST_CHECK;
 /* Compact text, keys in their order. free(). */
 char *json_text(const json_t *v);
-/* Borrowed text of obj[key], or NULL when absent or no string. obj may be NULL. */
+/* A NULL-terminated list as an array of text; NULL gives NULL. free(). */
+char *json_text_of_strings(const char *const *v);
+/* Borrowed text of obj[key], or NULL if it is absent or not a string. obj may be NULL. */
 const char *json_get_str(const json_t *obj, const char *key);
-/* obj[key] when it is an integer, else fallback. */
+/* obj[key] if it has that type, else fallback. obj may be NULL. */
 int64_t json_get_int(const json_t *obj, const char *key, int64_t fallback);
 bool json_get_bool(const json_t *obj, const char *key, bool fallback);
-/* obj[a][b]…: borrowed, NULL when any step is missing. The path ends with NULL. */
+/* obj[a][b]…: borrowed, NULL if any step is missing. The path ends with NULL. */
 json_t *json_at(const json_t *obj, ...) __attribute__((sentinel));
-/* Set obj[key] to a string, or to null when text is NULL. */
+/* Sets obj[key] to a string, or to null if text is NULL or not UTF-8. */
 void json_set_str(json_t *obj, const char *key, const char *text);
+/* The same for text that a vendor or an author wrote: bytes that are not UTF-8 become U+FFFD, because jansson
+ * refuses them. */
+void json_set_foreign_text(json_t *obj, const char *key, const char *text);
+/* Such a text as a value: a new reference. */
+json_t *json_foreign_text(const char *text);
 void json_set_int(json_t *obj, const char *key, int64_t value);
-/* RFC 3339, or null when wall_ms is 0. */
+/* Sets obj[key] to the time in RFC 3339, or to null if wall_ms is 0. */
 void json_set_time(json_t *obj, const char *key, int64_t wall_ms);
 
 #endif

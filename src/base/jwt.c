@@ -30,7 +30,8 @@ int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, c
 	return err;
 }
 
-static int parse_object(const char *p, size_t n, const char *what, json_t **ret, struct error *e)
+static int jwt_parse_object(
+    const char *p, size_t n, const char *what, json_t **ret, struct error *e)
 {
 	struct buf text = BUF_INIT(JWT_BYTES_MAX);
 	int err = base64url_decode(p, n, &text);
@@ -46,7 +47,7 @@ static int parse_object(const char *p, size_t n, const char *what, json_t **ret,
 	return err;
 }
 
-static int parse_header(struct jwt *t, struct error *e)
+static int jwt_parse_header(struct jwt *t, struct error *e)
 {
 	const json_t *kid = json_object_get(t->header, "kid");
 
@@ -55,13 +56,13 @@ static int parse_header(struct jwt *t, struct error *e)
 	if (!t->alg)
 		return error_set(e, ERR_INVALID, "the header has no alg");
 	if (kid && !t->kid)
-		return error_set(e, ERR_INVALID, "the header's kid is no text");
+		return error_set(e, ERR_INVALID, "the header's kid is not a text");
 	if (json_object_get(t->header, "crit"))
-		return error_set(e, ERR_INVALID, "the header demands extensions (crit)");
+		return error_set(e, ERR_INVALID, "the header requires extensions (crit)");
 	return 0;
 }
 
-static int parse_signature(const char *p, size_t n, struct jwt *t, struct error *e)
+static int jwt_parse_signature(const char *p, size_t n, struct jwt *t, struct error *e)
 {
 	struct buf bytes = BUF_INIT(sizeof(t->signature));
 	int err = base64url_decode(p, n, &bytes);
@@ -89,14 +90,14 @@ int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e)
 		dot2 = memchr(dot1 + 1, '.', (size_t)(end - dot1 - 1));
 	if (!dot2 || memchr(dot2 + 1, '.', (size_t)(end - dot2 - 1)))
 		return error_set(e, ERR_INVALID, "a token has three parts");
-	err = parse_object(text, (size_t)(dot1 - text), "header", &ret->header, e);
+	err = jwt_parse_object(text, (size_t)(dot1 - text), "header", &ret->header, e);
 	if (!err)
-		err = parse_header(ret, e);
+		err = jwt_parse_header(ret, e);
 	if (!err)
-		err =
-		    parse_object(dot1 + 1, (size_t)(dot2 - dot1 - 1), "payload", &ret->payload, e);
+		err = jwt_parse_object(
+		    dot1 + 1, (size_t)(dot2 - dot1 - 1), "payload", &ret->payload, e);
 	if (!err)
-		err = parse_signature(dot2 + 1, (size_t)(end - dot2 - 1), ret, e);
+		err = jwt_parse_signature(dot2 + 1, (size_t)(end - dot2 - 1), ret, e);
 	if (err) {
 		jwt_release(ret);
 		return err;

@@ -16,7 +16,7 @@ enum {
 	LINE_MAX_BYTES = 16384,
 	VALUE_MAX_BYTES = 1024,
 	END_BYTES = 2,
-	/* What a pipe takes in one piece, so lines of several threads do not mix. */
+	/* A pipe takes this many bytes in one piece, so lines of several threads do not mix. */
 	HELD_MAX_BYTES = PIPE_BUF,
 };
 
@@ -45,13 +45,6 @@ bool log_is_on(enum log_level level)
 	return (int)level >= log_level_now;
 }
 
-static const char *level_name(enum log_level level)
-{
-	static const char *const names[] = {"debug", "info", "warn", "error"};
-
-	return names[level];
-}
-
 #define DIM "\x1b[2m"
 #define OFF "\x1b[0m"
 
@@ -60,14 +53,13 @@ static bool is_for_people(enum log_format format)
 	return format == LOG_PEOPLE || format == LOG_PEOPLE_COLOUR;
 }
 
-static void put_byte(struct buf *b, unsigned char c, enum log_format format)
+static void line_put_byte(struct buf *b, unsigned char c, enum log_format format)
 {
 	buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
 }
 
-/* Quoted when it would not read as one word; control characters, the C1 ones included, and
- * bad UTF-8 as \xNN or \u00NN. */
-static void put_quoted(struct buf *b, const char *s, size_t n, enum log_format format)
+/* Writes the text in quotes, and control characters (also the C1 ones) and bad UTF-8 as \xNN or \u00NN. */
+static void line_put_quoted(struct buf *b, const char *s, size_t n, enum log_format format)
 {
 	bool is_utf8 = utf8_is_valid(s, n);
 
@@ -80,16 +72,16 @@ static void put_quoted(struct buf *b, const char *s, size_t n, enum log_format f
 		else if (c == '\n')
 			buf_append_str(b, "\\n");
 		else if (is_utf8 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
-			put_byte(b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
+			line_put_byte(b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
 		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
-			put_byte(b, c, format);
+			line_put_byte(b, c, format);
 		else
 			buf_append_char(b, (char)c);
 	}
 	buf_append_char(b, '"');
 }
 
-static void put_text(struct buf *b, const char *s, enum log_format format)
+static void line_put_text(struct buf *b, const char *s, enum log_format format)
 {
 	size_t n = utf8_cut(s, strlen(s), VALUE_MAX_BYTES);
 	bool is_word = n > 0;
@@ -101,11 +93,11 @@ static void put_text(struct buf *b, const char *s, enum log_format format)
 	if (is_word && format != LOG_JSON)
 		buf_append(b, s, n);
 	else
-		put_quoted(b, s, n, format);
+		line_put_quoted(b, s, n, format);
 }
 
 /* A field that does not fit is left out, so that a line always ends as one. */
-static void put_field(struct buf *b, const struct log_field *f, enum log_format format)
+static void line_put_field(struct buf *b, const struct log_field *f, enum log_format format)
 {
 	size_t before = b->len;
 
@@ -118,7 +110,7 @@ static void put_field(struct buf *b, const struct log_field *f, enum log_format 
 	else
 		buf_appendf(b, " %s=", f->key);
 	if (f->text)
-		put_text(b, f->text, format);
+		line_put_text(b, f->text, format);
 	else
 		buf_appendf(b, "%lld", (long long)f->number);
 	if (b->is_overflow || b->max - b->len < END_BYTES) {
@@ -128,23 +120,23 @@ static void put_field(struct buf *b, const struct log_field *f, enum log_format 
 	}
 }
 
-/* What log_hold() gathers. `line` is kept too, so that a line costs no allocation. */
+/* The lines since log_hold(). `line` keeps its memory, so that a line costs no allocation. */
 static _Thread_local struct {
 	bool is_on;
 	struct buf line, text;
 } held = {.line = BUF_INIT(LINE_MAX_BYTES), .text = BUF_INIT(HELD_MAX_BYTES)};
 
-/* A log that cannot be written has nowhere to say so. */
-static void put_out(const struct buf *b)
+/* A failure to write the log cannot be reported anywhere. */
+static void line_write(const struct buf *b)
 {
 	while (write(STDERR_FILENO, b->data, b->len) < 0 && errno == EINTR)
 		;
 }
 
-static void put_out_held(void)
+static void write_held(void)
 {
 	if (held.text.len > 0)
-		put_out(&held.text);
+		line_write(&held.text);
 	buf_clear(&held.text);
 }
 
@@ -156,57 +148,42 @@ void log_hold(void)
 void log_release(void)
 {
 	held.is_on = false;
-	put_out_held();
+	write_held();
 }
 
-/* The clock on the wall, a sign, what happened; the sign says without colours what they say. */
-static void begin_for_people(
-    struct buf *line, enum log_level level, const char *ev, int64_t now_ms, bool has_colour)
-{
-	static const char *const signs[] = {" ", "\u00b7", "!", "\u2717"};
-	static const char *const colours[] = {DIM, "", "\x1b[33m", "\x1b[31m"};
-	const char *colour = has_colour ? colours[level] : "", *off = *colour ? OFF : "";
-	time_t now_s = (time_t)(now_ms / 1000);
-	struct tm now;
-
-	localtime_r(&now_s, &now);
-	buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "", now.tm_hour,
-	    now.tm_min, now.tm_sec, has_colour ? OFF : "", colour, signs[level], ev, off);
-}
-
-static void compose(
+static void line_compose(
     struct buf *line, enum log_level level, const char *ev, const struct log_field *fields)
 {
+	static const char *const levels[] = {"debug", "info", "warn", "error"};
+	static const char *const signs[] = {" ", "\u00b7", "!", "\u2717"};
+	static const char *const colours[] = {DIM, "", "\x1b[33m", "\x1b[31m"};
 	enum log_format format = (enum log_format)log_format_now;
-	char time[RFC3339_BYTES];
-	int64_t now = clock_wall_ms();
+	int64_t now_ms = clock_wall_ms();
 
-	rfc3339_format(now, time);
-	time[19] = '\0'; /* the fraction goes between the seconds and the Z */
-	if (is_for_people(format))
-		begin_for_people(line, level, ev, now, format == LOG_PEOPLE_COLOUR);
-	else
+	if (is_for_people(format)) {
+		/* The local time, a sign for the level, and the event. The sign shows the level without colours, too. */
+		bool has_colour = format == LOG_PEOPLE_COLOUR;
+		const char *colour = has_colour ? colours[level] : "", *off = *colour ? OFF : "";
+		time_t now_s = (time_t)(now_ms / 1000);
+		struct tm now;
+
+		localtime_r(&now_s, &now);
+		buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "",
+		    now.tm_hour, now.tm_min, now.tm_sec, has_colour ? OFF : "", colour,
+		    signs[level], ev, off);
+	} else {
+		char time[RFC3339_BYTES];
+
+		rfc3339_format(now_ms, time);
+		time[19] = '\0'; /* the fraction goes between the seconds and the Z */
 		buf_appendf(line,
 		    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
 				       : "time=%s.%03dZ level=%s ev=%s",
-		    time, (int)(now % 1000), level_name(level), ev);
+		    time, (int)(now_ms % 1000), levels[level], ev);
+	}
 	for (; fields->key; fields++)
-		put_field(line, fields, format);
+		line_put_field(line, fields, format);
 	buf_append_str(line, format == LOG_JSON ? "}\n" : "\n");
-}
-
-static void hold_line(enum log_level level, const char *ev, const struct log_field *fields)
-{
-	buf_clear(&held.line);
-	compose(&held.line, level, ev, fields);
-	if (held.text.len + held.line.len > HELD_MAX_BYTES)
-		put_out_held();
-	if (held.line.len > HELD_MAX_BYTES)
-		put_out(&held.line);
-	else
-		buf_append(&held.text, held.line.data, held.line.len);
-	if (level >= LOG_WARN)
-		put_out_held();
 }
 
 void log_write(enum log_level level, const char *ev, const struct log_field *fields)
@@ -215,13 +192,22 @@ void log_write(enum log_level level, const char *ev, const struct log_field *fie
 
 	if (!log_is_on(level))
 		return;
-	if (held.is_on) {
-		hold_line(level, ev, fields);
+	if (!held.is_on) {
+		line_compose(&line, level, ev, fields);
+		line_write(&line);
+		buf_release(&line);
 		return;
 	}
-	compose(&line, level, ev, fields);
-	put_out(&line);
-	buf_release(&line);
+	buf_clear(&held.line);
+	line_compose(&held.line, level, ev, fields);
+	if (held.text.len + held.line.len > HELD_MAX_BYTES)
+		write_held();
+	if (held.line.len > HELD_MAX_BYTES)
+		line_write(&held.line);
+	else
+		buf_append(&held.text, held.line.data, held.line.len);
+	if (level >= LOG_WARN)
+		write_held();
 }
 
 bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_skipped)

@@ -2,8 +2,8 @@
  *
  *   log_event(LOG_INFO, "delivery_accepted", LOG_S("delivery", guid), LOG_I("bytes", n));
  *
- * Thread: any. Values are escaped and cut to 1 KiB. Never pass a secret, a token or a
- * signature. Only the layers at the edge log: base, model, report and config do not. */
+ * Thread: any. Values are escaped and cut to 1 KiB. Never pass a secret, a token or a signature. The layers
+ * base, model, documents, text and config do not log: they return an error, and their caller logs it. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -31,21 +31,20 @@ static inline const char *log_text(const char *v)
 	log_write(level, ev, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 
 void log_setup(enum log_level level, enum log_format format);
-/* What people get instead of LOG_TEXT where stderr is a terminal; without colours where NO_COLOR
- * is set or the terminal has none. All else as it is. */
+/* LOG_TEXT becomes LOG_PEOPLE_COLOUR if stderr is a terminal, or LOG_PEOPLE if NO_COLOR is set or the
+ * terminal has no colours. Every other format stays. */
 enum log_format log_format_on_terminal(enum log_format format);
 bool log_is_on(enum log_level level);
 void log_write(enum log_level level, const char *ev, const struct log_field *fields);
 
-/* Between the two, this thread's lines are gathered and written in one go: a write for each
- * of many deliveries is a good part of what taking one in costs. A warning or an error is
- * written at once, with what was gathered before it; a process that dies loses the rest. Not
- * nested. */
+/* Between log_hold() and log_release() the lines of this thread are collected and written together, because
+ * one write for each of many deliveries costs much of the time of accepting one. A warning or an error is
+ * written at once, together with the lines before it. A crash loses the collected lines. Calls do not nest. */
 void log_hold(void);
 void log_release(void);
 
-/* A flood of one kind of line is told once a second with a count: returns true
- * when the line may be written, and in *ret_n_skipped how many were held back since. */
+/* Lets one line of a kind pass each second: returns true if the line may be written now, with the number of
+ * lines skipped since the last one in *ret_n_skipped. Zero-initialise the limit. Thread: one at a time. */
 struct log_limit {
 	int64_t next_mono_ms;
 	int64_t n_skipped;

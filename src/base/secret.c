@@ -16,8 +16,7 @@
 #include "base/str.h"
 
 enum {
-	HEAP_BYTES =
-	    2 << 20, /* well under RLIMIT_MEMLOCK's usual 8 MiB; touched pages alone count */
+	HEAP_BYTES = 2 << 20, /* RLIMIT_MEMLOCK is usually 8 MiB; only touched pages count */
 	SMALLEST_BYTES = 64,
 };
 
@@ -32,17 +31,17 @@ static bool is_locked;
 
 /* ---- libcrypto's own memory ----
  *
- * Its parsers keep what they read (a PEM file's content, a key's numbers) in ordinary buffers
- * that they free without overwriting, so each freed block is overwritten here. */
+ * Its parsers read secrets (a PEM file's content, a key's numbers) into ordinary buffers that they free without
+ * overwriting them, so each freed block is overwritten here. */
 
-static void *allocate(size_t n, const char *file, int line)
+static void *libcrypto_allocate(size_t n, const char *file, int line)
 {
 	(void)file;
 	(void)line;
 	return malloc(n);
 }
 
-static void wipe_and_free(void *p, const char *file, int line)
+static void libcrypto_wipe_and_free(void *p, const char *file, int line)
 {
 	(void)file;
 	(void)line;
@@ -51,7 +50,7 @@ static void wipe_and_free(void *p, const char *file, int line)
 	free(p);
 }
 
-static void *reallocate(void *p, size_t n, const char *file, int line)
+static void *libcrypto_reallocate(void *p, size_t n, const char *file, int line)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
 	void *bigger;
@@ -63,21 +62,22 @@ static void *reallocate(void *p, size_t n, const char *file, int line)
 		return NULL;
 	if (bigger && p)
 		memcpy(bigger, p, old < n ? old : n);
-	wipe_and_free(p, file, line);
+	libcrypto_wipe_and_free(p, file, line);
 	return bigger;
 }
 
-/* libcrypto accepts other allocators only before its first allocation, which may be any part's:
- * hence before main(). */
+/* libcrypto accepts other allocators only before its first allocation, which any code may make. So this
+ * runs before main(). */
 __attribute__((constructor)) static void wipe_what_libcrypto_frees(void)
 {
-	if (!CRYPTO_set_mem_functions(allocate, reallocate, wipe_and_free))
+	if (!CRYPTO_set_mem_functions(
+		libcrypto_allocate, libcrypto_reallocate, libcrypto_wipe_and_free))
 		abort();
 }
 
 /* ---- the secure heap ---- */
 
-static void set_up(void)
+static void secure_heap_set_up(void)
 {
 	/* 1: locked; 2: mapped, but not locked; 0: OpenSSL then uses its ordinary heap */
 	is_locked = CRYPTO_secure_malloc_init(HEAP_BYTES, SMALLEST_BYTES) == 1;
@@ -87,19 +87,18 @@ bool secret_memory_is_locked(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, set_up);
+	pthread_once(&once, secure_heap_set_up);
 	return is_locked;
 }
 
-static int reserve(size_t n, struct secret **ret, struct error *e)
+static int secret_reserve(size_t n, struct secret **ret, struct error *e)
 {
 	secret_memory_is_locked();
 	*ret = OPENSSL_secure_zalloc(sizeof(**ret) + n + 1);
 	if (!*ret)
 		return error_set(e, ERR_FULL,
-		    "no room for a secret of %zu bytes: all secrets "
-		    "together may take %d bytes",
-		    n, HEAP_BYTES);
+		    "no room for a secret of %zu bytes: all secrets together may use %d bytes", n,
+		    HEAP_BYTES);
 	atomic_init(&(*ret)->n_refs, 1);
 	(*ret)->n_bytes = n;
 	return 0;
@@ -107,22 +106,15 @@ static int reserve(size_t n, struct secret **ret, struct error *e)
 
 int secret_new(const void *p, size_t n, struct secret **ret, struct error *e)
 {
-	int rc = reserve(n, ret, e);
+	int rc = secret_reserve(n, ret, e);
 
 	if (!rc)
 		memcpy((*ret)->data, p, n);
 	return rc;
 }
 
-static size_t without_newline(const char *p, size_t n)
-{
-	if (n > 0 && p[n - 1] == '\n')
-		n -= n > 1 && p[n - 2] == '\r' ? 2 : 1;
-	return n;
-}
-
-/* The file's size is asked first: it bounds the memory, and nothing has to grow or move. */
-static int read_open(int fd, const char *prefix, const char *path, enum secret_form form,
+/* Asks for the size of the file first, so that the memory is bounded and the content never moves. */
+static int secret_read_fd(int fd, const char *prefix, const char *path, enum secret_form form,
     size_t max_bytes, struct secret **ret, struct error *e)
 {
 	size_t n_prefix = strlen(prefix), n = 0;
@@ -136,7 +128,7 @@ static int read_open(int fd, const char *prefix, const char *path, enum secret_f
 		return error_set(e, ERR_INVALID, "%s: not a regular file", path);
 	if (st.st_size > (off_t)max_bytes)
 		return error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, max_bytes);
-	rc = reserve(n_prefix + (size_t)st.st_size, ret, e);
+	rc = secret_reserve(n_prefix + (size_t)st.st_size, ret, e);
 	if (rc)
 		return rc;
 	(*ret)->is_exposed = st.st_mode & (S_IROTH | S_IWOTH);
@@ -150,8 +142,8 @@ static int read_open(int fd, const char *prefix, const char *path, enum secret_f
 		else
 			n += (size_t)got;
 	}
-	if (form == SECRET_TEXT)
-		n = without_newline((*ret)->data + n_prefix, n);
+	if (form == SECRET_TEXT && n > 0 && (*ret)->data[n_prefix + n - 1] == '\n')
+		n -= n > 1 && (*ret)->data[n_prefix + n - 2] == '\r' ? 2 : 1;
 	if (!rc && n == 0 && form == SECRET_TEXT)
 		rc = error_set(e, ERR_INVALID, "%s: empty", path);
 	(*ret)->n_bytes = n_prefix + n;
@@ -173,7 +165,7 @@ int secret_read(const char *prefix, const char *path, enum secret_form form, siz
 	rc = file_open(path, O_RDONLY | O_NONBLOCK, &fd, e);
 	if (rc)
 		return rc;
-	rc = read_open(fd, prefix, path, form, max_bytes, ret, e);
+	rc = secret_read_fd(fd, prefix, path, form, max_bytes, ret, e);
 	close(fd);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* A secret (a key, a token, a password) in memory that is locked against swapping, excluded
  * from core dumps and wiped on release: OpenSSL's secure heap, which also guards both of its
- * ends with unmapped pages. A secret is counted, so that the configuration and each part that
- * uses it share one copy instead of making their own.
+ * ends with unmapped pages. A secret is reference-counted, so that the configuration and its users share one
+ * copy.
  *
  * Thread: any; the count is atomic and the content never changes. */
 #ifndef BASE_SECRET_H
@@ -18,7 +18,7 @@ struct secret;
 int secret_new(const void *p, size_t n, struct secret **ret, struct error *e) MUST_CHECK;
 
 enum secret_form {
-	SECRET_BYTES, /* as the file has it */
+	SECRET_BYTES, /* unchanged */
 	SECRET_TEXT,  /* without one newline (LF or CRLF) at its end; not empty */
 };
 /* `prefix` and then a whole file, read straight into secret memory. ERR_NOT_FOUND, ERR_DENIED,
@@ -34,7 +34,7 @@ const char *secret_text(const struct secret *s);
 size_t secret_bytes(const struct secret *s); /* without that NUL */
 /* Whether every user of the machine could read or change the file that it was read from. */
 bool secret_is_exposed(const struct secret *s);
-/* Takes the same time wherever they differ. NULL equals NULL alone. */
+/* The time that it takes does not depend on where they differ. NULL equals only NULL. */
 bool secret_equal(const struct secret *a, const struct secret *b);
 
 /* Sets up the secure heap; every other function here does so itself. Private keys that are

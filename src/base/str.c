@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <strings.h>
+
+#include "base/alloc.h"
 
 bool str_eq(const char *a, const char *b)
 {
@@ -38,9 +41,10 @@ int parse_int64(const char *s, int64_t *ret)
 	return 0;
 }
 
-/* Length of the valid sequence at s, 0 when there is none within n bytes. */
-static size_t utf8_sequence(const unsigned char *s, size_t n)
+size_t utf8_sequence_bytes(const char *text, size_t n)
 {
+	const unsigned char *s = (const unsigned char *)text;
+
 	if (s[0] < 0x80)
 		return 1;
 	if (s[0] >= 0xc2 && s[0] <= 0xdf)
@@ -63,14 +67,14 @@ static size_t utf8_sequence(const unsigned char *s, size_t n)
 
 bool utf8_is_valid(const char *s, size_t n)
 {
-	const unsigned char *p = (const unsigned char *)s, *end = p + n;
+	const char *end = s + n;
 
-	while (p < end) {
-		size_t len = utf8_sequence(p, (size_t)(end - p));
+	while (s < end) {
+		size_t len = utf8_sequence_bytes(s, (size_t)(end - s));
 
 		if (!len)
 			return false;
-		p += len;
+		s += len;
 	}
 	return true;
 }
@@ -112,14 +116,27 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[m];
 }
 
-static const char *nearer_than(size_t best, const char *s, const char *const *list)
+/* The length of the folder with which both begin, with its '/'. */
+static size_t common_folder(const char *a, const char *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '/')
+			n = i + 1;
+	return n;
+}
+
+/* is_near: at most half of the word is wrong, not counting a folder that both names begin with. */
+static const char *list_nearest(const char *s, const char *const *list, bool is_near)
 {
 	const char *found = NULL;
+	size_t best = EDIT_MAX;
 
 	for (; *list; list++) {
 		size_t d = edit_distance(s, *list);
 
-		if (d < best) {
+		if (d < best && (!is_near || d <= strlen(s + common_folder(s, *list)) / 2)) {
 			best = d;
 			found = *list;
 		}
@@ -129,12 +146,12 @@ static const char *nearer_than(size_t best, const char *s, const char *const *li
 
 const char *str_nearest(const char *s, const char *const *list)
 {
-	return nearer_than(1 + strlen(s) / 2, s, list);
+	return list_nearest(s, list, true);
 }
 
 const char *str_least_far(const char *s, const char *const *list)
 {
-	return nearer_than(EDIT_MAX, s, list);
+	return list_nearest(s, list, false);
 }
 
 static bool is_name_part(const char *s, size_t n)
@@ -159,4 +176,57 @@ bool is_repository_name(const char *s)
 bool is_sha1(const char *s)
 {
 	return strspn(s, "0123456789abcdef") == 40 && s[40] == '\0';
+}
+
+/* ---- arrays ---- */
+
+void strv_free(char **v)
+{
+	for (char **p = v; p && *p; p++)
+		free(*p);
+	free(v);
+}
+
+size_t strv_len(const char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+bool strv_contains(const char *const *v, const char *s)
+{
+	for (; v && *v; v++)
+		if (strcmp(*v, s) == 0)
+			return true;
+	return false;
+}
+
+bool strv_contains_nocase(const char *const *v, const char *s)
+{
+	for (; v && *v; v++)
+		if (strcasecmp(*v, s) == 0)
+			return true;
+	return false;
+}
+
+void strv_add(char ***v, const char *s)
+{
+	size_t n = strv_len((const char *const *)*v);
+
+	*v = xrealloc(*v, (n + 2) * sizeof(**v));
+	(*v)[n] = xstrdup(s);
+	(*v)[n + 1] = NULL;
+}
+
+char **strv_copy(const char *const *v)
+{
+	size_t n = strv_len(v);
+	char **copy = xcalloc(n + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < n; i++)
+		copy[i] = xstrdup(v[i]);
+	return copy;
 }

@@ -2,9 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "config/platform_file.h"
-#include "config/runner_field.h"
 
 #define AT(member) offsetof(struct accelerator_file, member)
 #define MINUTES(n) (INT64_C(60000) * (n))
@@ -12,6 +10,116 @@
 
 /* A GitHub label has at most 50 characters, and "ciflow/crcr/NAME" is one. */
 enum { NAME_MAX_BYTES = 38 };
+
+/* ---- runners ---- */
+
+#define RUNNER_AT(member) offsetof(struct runner_draft, member)
+
+enum { RUNNERS_MAX = 100 };
+
+struct runner_draft {
+	struct runner runner;
+	struct file_ref secret;
+};
+
+static const struct field RUNNER_GITHUB_FIELDS[] = {
+    {"repository", field_text, REQUIRED, .offset = RUNNER_AT(runner.repository),
+	.check = check_repository, .max = 201},
+    {"repository_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_id),
+	.min = 1, .max = INT64_MAX},
+    {"repository_owner_id", field_integer64, OPTIONAL,
+	.offset = RUNNER_AT(runner.repository_owner_id), .min = 1, .max = INT64_MAX},
+    {"workflow", field_text, OPTIONAL, .offset = RUNNER_AT(runner.workflow),
+	.check = check_workflow, .max = 255},
+    {.key = NULL},
+};
+static const struct mapping RUNNER_GITHUB_MAP = {"runners.github", RUNNER_GITHUB_FIELDS};
+
+static const struct field WEBHOOK_FIELDS[] = {
+    {"url", field_text, REQUIRED, .offset = RUNNER_AT(runner.url), .check = check_vendor_url,
+	.max = 2048},
+    {"secret", field_file, REQUIRED, .offset = RUNNER_AT(secret), .check = check_secret_name,
+	.max = 64},
+    {.key = NULL},
+};
+static const struct mapping WEBHOOK = {"runners.webhook", WEBHOOK_FIELDS};
+
+static const struct field PULL_FIELDS[] = {
+    {"labels", field_texts, OPTIONAL, .offset = RUNNER_AT(runner.labels), .check = check_line,
+	.max = 100},
+    {"max_parallel", field_integer, OPTIONAL, .offset = RUNNER_AT(runner.max_parallel), .min = 1,
+	.max = 1000},
+    {.key = NULL},
+};
+static const struct mapping PULL = {"runners.pull", PULL_FIELDS};
+
+static const struct choice RERUNS[] = {
+    {"none", RERUNS_NONE}, {"tests", RERUNS_TESTS}, {"whole", RERUNS_WHOLE}, {NULL, 0}};
+
+static const struct field RUNNER_FIELDS[] = {
+    {"name", field_text, REQUIRED, .offset = RUNNER_AT(runner.name), .check = check_name,
+	.max = 63},
+    {"nightly_only", field_bool, OPTIONAL, .offset = RUNNER_AT(runner.is_nightly_only)},
+    {"reruns", field_choice, OPTIONAL, .offset = RUNNER_AT(runner.reruns), .choices = RERUNS},
+    {"github", field_map, OPTIONAL, .map = &RUNNER_GITHUB_MAP},
+    {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
+    {"pull", field_map, OPTIONAL, .map = &PULL},
+    {.key = NULL},
+};
+static const struct mapping RUNNER_MAPPING = {"runners", RUNNER_FIELDS};
+
+static void read_kind(struct reader *r, const struct node *v, struct runner *runner)
+{
+	static const enum runner_kind kinds[] = {RUNNER_GITHUB, RUNNER_WEBHOOK, RUNNER_PULL};
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (tree_get(v, runner_kind_name(kinds[i]))) {
+			runner->kind = kinds[i];
+			n++;
+		}
+	if (n != 1)
+		problem_add(r->problems, r->file, v->line,
+		    "a runner has one of github, webhook and pull, not %s", n ? "several" : "none");
+}
+
+static void field_runners(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct accelerator_file *file = target;
+	struct accelerator *a = &file->a;
+
+	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
+		refuse_kind(r, f, v, "a list");
+		return;
+	}
+	if (v->n > RUNNERS_MAX) {
+		problem_add(r->problems, r->file, v->line, "more than %d runners", RUNNERS_MAX);
+		return;
+	}
+	a->runners = xcalloc(v->n, sizeof(*a->runners));
+	file->secrets = xcalloc(v->n, sizeof(*file->secrets));
+	for (size_t i = 0; i < v->n; i++) {
+		struct runner_draft d = {.runner = {.labels = strv_copy(NULL), .max_parallel = 1}};
+		char value[SHOWN_BYTES];
+
+		read_mapping(r, f->map, v->values[i], &d);
+		if (v->values[i]->kind == NODE_MAP)
+			read_kind(r, v->values[i], &d.runner);
+		/* Experiments are for pull requests, which a nightly_only runner does not test. */
+		if (d.runner.is_nightly_only && d.runner.reruns != RERUNS_NONE)
+			problem_add(r->problems, r->file, v->values[i]->line,
+			    "a runner with nightly_only gets no experiments: remove reruns");
+		for (size_t k = 0; d.runner.name && k < a->n_runners; k++)
+			if (str_eq(a->runners[k].name, d.runner.name))
+				problem_add(r->problems, r->file, v->values[i]->line,
+				    "two runners are called %s", shown(d.runner.name, value));
+		file->secrets[a->n_runners] = d.secret;
+		a->runners[a->n_runners++] = d.runner;
+	}
+}
+
+/* ---- the file ---- */
 
 static const struct choice LEVELS[] = {
     {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
@@ -117,7 +225,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
 };
 const struct mapping ACCELERATOR_MAPPING = {"", ACCELERATOR_FIELDS};
 
-/* A trigger is a map, or true or false for "as usual" and "never". */
+/* A trigger is a map; true means its defaults, and false turns it off. */
 static void read_trigger(struct reader *r, const struct field *f, const struct node *v,
     struct accelerator_file *file, bool *is_on)
 {
@@ -144,33 +252,26 @@ static void field_push(struct reader *r, const struct field *f, const struct nod
 	read_trigger(r, f, v, file, &file->a.triggers.has_push);
 }
 
-/* "10%" or "2.5%" to 100 or 25. ERR_INVALID: another text, or more than 100%. */
-static int permille_parse(const char *s, int *ret)
-{
-	size_t digits = strspn(s, "0123456789");
-	const char *rest = s + digits;
-	int n = 0;
-
-	if (digits == 0 || digits > 3)
-		return ERR_INVALID;
-	for (size_t i = 0; i < digits; i++)
-		n = n * 10 + (s[i] - '0');
-	n *= 10;
-	if (*rest == '.') {
-		if (rest[1] < '0' || rest[1] > '9')
-			return ERR_INVALID;
-		n += rest[1] - '0';
-		rest += 2;
-	}
-	if (!str_eq(rest, "%") || n > 1000)
-		return ERR_INVALID;
-	*ret = n;
-	return 0;
-}
-
+/* int: "10%" or "2.5%" as 100 or 25. */
 static void field_share(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	if (v->kind != NODE_SCALAR || permille_parse(v->text, target))
+	const char *s = v->kind == NODE_SCALAR ? v->text : "";
+	size_t digits = strspn(s, "0123456789");
+	const char *rest = s + digits;
+	int permille = 0;
+	bool is_right = digits > 0 && digits <= 3;
+
+	for (size_t i = 0; is_right && i < digits; i++)
+		permille = permille * 10 + (s[i] - '0');
+	permille *= 10;
+	if (is_right && *rest == '.') {
+		is_right = rest[1] >= '0' && rest[1] <= '9';
+		permille += is_right ? rest[1] - '0' : 0;
+		rest += is_right ? 2 : 0;
+	}
+	if (is_right && str_eq(rest, "%") && permille <= 1000)
+		*(int *)target = permille;
+	else
 		refuse_kind(r, f, v, "a percentage from 0% to 100%, such as 10% or 2.5%");
 }
 
@@ -182,7 +283,7 @@ void accelerator_set_defaults(struct accelerator *a)
 	    .triggers = {.has_pull_request = true, .label = LABEL_OPTIONAL, .drafts = true},
 	    .deadlines =
 		{
-		    /* acknowledge: what a runner's kind makes of 0, see model/accelerator.h */
+		    /* acknowledge 0: the runner's kind decides, see model/accelerator.h */
 		    .start_ms = MINUTES(120),
 		    .finish_ms = MINUTES(360),
 		},
@@ -192,43 +293,24 @@ void accelerator_set_defaults(struct accelerator *a)
 	};
 }
 
-static void check_tests(struct reader *r, const struct node *root, const struct accelerator *a)
+/* The reason for which runners cannot rerun a test, as the end of a sentence; NULL: they can. */
+static const char *why_no_reruns(const struct accelerator *a)
 {
-	const struct node *tests = tree_get(root, "tests");
-	char value[SHOWN_BYTES];
-
-	for (char **pass = a->must_pass; *pass; pass++)
-		for (char **skip = a->skip; *skip; skip++)
-			if (str_eq(*pass, *skip))
-				problem_add(r->problems, r->file, tests->line,
-				    "%s is in tests.must_pass and in tests.skip",
-				    shown(*pass, value));
-}
-
-static void note_reruns(struct reader *r, const struct node *root, const struct accelerator *a)
-{
-	const struct node *experiments = tree_get(root, "experiments");
-	const struct node *runners = tree_get(root, "runners"), *reruns;
-	bool has_any = false;
-
-	for (size_t i = 0; i < a->n_runners; i++) {
-		if (a->runners[i].reruns == RERUNS_NONE)
-			continue;
-		has_any = true;
-		reruns = tree_get(runners->values[i], "reruns");
-		if (a->level == LEVEL_1)
-			problem_add(r->notes, r->file, reruns->line,
-			    "reruns has no effect at level L1: experiments begin at L2");
-	}
-	if (experiments && !has_any)
-		problem_add(r->notes, r->file, experiments->line,
-		    "experiments has no effect: no runner has reruns: tests or reruns: whole");
+	if (a->level == LEVEL_1)
+		return " at level L1: experiments begin at L2";
+	if (a->trust == TRUST_MERGED)
+		return " with trust: merged: experiments are for pull requests";
+	if (!a->triggers.has_pull_request)
+		return " without triggers.pull_request: experiments are for pull requests";
+	return a->experiments.share_permille == 0 ? ": experiments.share is 0%" : NULL;
 }
 
 void accelerator_file_read(struct reader *r, const struct node *root, struct accelerator_file *ret)
 {
 	const struct node *name = tree_get(root, "name");
 	struct accelerator *a = &ret->a;
+	const struct node *tests;
+	char value[SHOWN_BYTES];
 
 	*ret = (struct accelerator_file){0};
 	accelerator_set_defaults(a);
@@ -240,9 +322,34 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 	for (char **login = a->oncall; *login; login++)
 		if (**login == '@')
 			memmove(*login, *login + 1, strlen(*login));
-	check_tests(r, root, a);
-	if (r->notes)
-		note_reruns(r, root, a);
+	tests = tree_get(root, "tests");
+	for (char **pass = a->must_pass; *pass; pass++)
+		for (char **skip = a->skip; *skip; skip++)
+			if (str_eq(*pass, *skip))
+				problem_add(r->problems, r->file, tests->line,
+				    "%s is in tests.must_pass and in tests.skip",
+				    shown(*pass, value));
+	if (r->notes) {
+		const struct node *experiments = tree_get(root, "experiments");
+		const struct node *runners = tree_get(root, "runners");
+		const struct node *reruns;
+		const char *why = why_no_reruns(a);
+		bool has_any = false;
+
+		for (size_t i = 0; i < a->n_runners; i++) {
+			if (a->runners[i].reruns == RERUNS_NONE)
+				continue;
+			has_any = true;
+			reruns = tree_get(runners->values[i], "reruns");
+			if (why)
+				problem_add(
+				    r->notes, r->file, reruns->line, "reruns has no effect%s", why);
+		}
+		if (experiments && !has_any)
+			problem_add(r->notes, r->file, experiments->line,
+			    "experiments has no effect: no runner has reruns: tests or reruns: "
+			    "whole");
+	}
 }
 
 void accelerator_file_release(struct accelerator_file *f)

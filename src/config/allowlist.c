@@ -5,16 +5,15 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "config/accelerator_file.h"
+#include "config/source.h"
 
-enum { REPOSITORIES_MAX = 2000, DEVICE_MAX_BYTES = 100 };
+enum { REPOSITORIES_MAX = 2000, DEVICE_MAX_BYTES = 100, TEXT_MAX_BYTES = 1 << 20 };
 
-/* What one entry says. */
 struct entry {
 	char *repository;
 	char **oncall;
-	bool is_nightly_only; /* `events` leaves pull_request out */
+	bool is_nightly_only; /* `events` does not list pull_request */
 	int line;
 };
 
@@ -30,7 +29,7 @@ struct node *allowlist_parse(
 	char *copy = xmemdup(text, n);
 	struct node *root;
 
-	/* The same length, so that lines stay what they are. */
+	/* Replaces in place, so that lines and columns stay the same. */
 	for (size_t i = 0; i < n; i++)
 		if (copy[i] == '@' && (i == 0 || strchr(" \t\n[,{", copy[i - 1])))
 			copy[i] = ' ';
@@ -39,25 +38,30 @@ struct node *allowlist_parse(
 	return root;
 }
 
+/* Removes white space and the characters of `also` at both ends. */
+static void trim_text(const char **s, size_t *n, const char *also)
+{
+	while (*n && (isspace((unsigned char)**s) || strchr(also, **s))) {
+		(*s)++;
+		(*n)--;
+	}
+	while (*n && (isspace((unsigned char)(*s)[*n - 1]) || strchr(also, (*s)[*n - 1])))
+		(*n)--;
+}
+
 static void add_login(struct reader *r, struct entry *e, const char *s, size_t n, int line)
 {
 	char login[64], why[WHY_BYTES], value[SHOWN_BYTES];
 
-	while (n && isspace((unsigned char)*s)) {
-		s++;
-		n--;
-	}
-	while (n && isspace((unsigned char)s[n - 1]))
-		n--;
+	trim_text(&s, &n, "");
 	if (n == 0)
 		return;
 	snprintf(login, sizeof(login), "%.*s", (int)(n < sizeof(login) ? n : sizeof(login) - 1), s);
-	if (!check_login(r, login, why)) {
+	if (check_login(r, login, why))
+		strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
+	else
 		problem_add(r->problems, r->file, line, "an oncall must be %s, not %s", why,
 		    shown(login, value));
-		return;
-	}
-	strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
 }
 
 /* "a, b" */
@@ -87,8 +91,8 @@ static void read_oncall(struct reader *r, struct entry *e, const struct node *v)
 	}
 }
 
-/* `events`: without a value both are meant, as without the key. The vendor starts and reports nightly
- * runs by itself, so `nightly` adds nothing here; `pull_request` left out takes pull requests away. */
+/* `events` without a value means both events. The vendor starts nightly runs by itself, so `nightly`
+ * changes nothing here; without `pull_request`, pull requests are not tested. */
 static void read_events(struct reader *r, struct entry *e, const struct node *v)
 {
 	static const char *const names[] = {"pull_request", "nightly"};
@@ -120,7 +124,7 @@ static void read_events(struct reader *r, struct entry *e, const struct node *v)
 	e->is_nightly_only = !is_given[0];
 }
 
-/* What stands behind a repository: nothing, oncalls, or a map with oncalls and events. */
+/* The value of a repository: nothing, oncalls, or a map with oncalls and events. */
 static void read_metadata(struct reader *r, struct entry *e, const struct node *v)
 {
 	char value[SHOWN_BYTES];
@@ -141,17 +145,12 @@ static void read_metadata(struct reader *r, struct entry *e, const struct node *
 	}
 }
 
-/* Takes "owner/repo" out of a text, slashes around it forgiven as CRCR does. */
+/* Reads "owner/repo", and like CRCR ignores slashes around it. */
 static bool read_repository(struct reader *r, struct entry *e, const char *text, size_t n, int line)
 {
 	char value[SHOWN_BYTES];
 
-	while (n && (isspace((unsigned char)*text) || *text == '/')) {
-		text++;
-		n--;
-	}
-	while (n && (isspace((unsigned char)text[n - 1]) || text[n - 1] == '/'))
-		n--;
+	trim_text(&text, &n, "/");
 	*e = (struct entry){
 	    .repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
 	if (is_repository_name(e->repository))
@@ -188,8 +187,8 @@ static bool read_element(struct reader *r, struct entry *e, const struct node *v
 	return true;
 }
 
-/* Lower case, and - for everything that is no letter or digit. free(). */
-static char *slug(const char *s)
+/* A name in lower case, with - for every other character than letters and digits. free(). */
+static char *make_name(const char *s)
 {
 	char *out = xstrdup(s);
 
@@ -198,16 +197,13 @@ static char *slug(const char *s)
 	return out;
 }
 
-static struct accelerator *add_accelerator(
+static struct accelerator *add_listed_accelerator(
     struct reader *r, struct allowlist *l, enum level level, const char *title, int line)
 {
-	struct accelerator *a;
+	struct accelerator *a = ARRAY_PUSH(l->items, l->n);
 
-	if ((l->n & (l->n - 1)) == 0) /* grows at powers of two */
-		l->items = xrealloc(l->items, (l->n ? 2 * l->n : 1) * sizeof(*l->items));
-	a = &l->items[l->n++];
 	accelerator_set_defaults(a);
-	a->name = slug(title);
+	a->name = make_name(title);
 	a->title = xstrdup(title);
 	a->level = level;
 	a->trust = TRUST_ANYONE;
@@ -217,8 +213,8 @@ static struct accelerator *add_accelerator(
 	return a;
 }
 
-/* Same repository in any level, in whatever case: GitHub knows only one. */
-static bool is_listed(struct reader *r, const struct allowlist *l, const struct entry *e)
+/* Reports a repository that another entry of any level has; case does not matter to GitHub. */
+static bool refuse_duplicate(struct reader *r, const struct allowlist *l, const struct entry *e)
 {
 	char value[SHOWN_BYTES];
 
@@ -237,12 +233,12 @@ static bool is_listed(struct reader *r, const struct allowlist *l, const struct 
 static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 {
 	struct runner *runner;
-	char *name = slug(e->repository), value[SHOWN_BYTES];
+	char *name = make_name(e->repository), value[SHOWN_BYTES];
 
 	for (size_t i = 0; i < a->n_runners; i++)
 		if (str_eq(a->runners[i].name, name))
 			problem_add(r->problems, r->file, e->line,
-			    "repositories %s and %s give runners of one name",
+			    "repositories %s and %s give runners of the same name",
 			    a->runners[i].repository, shown(e->repository, value));
 	a->runners = xrealloc(a->runners, (a->n_runners + 1) * sizeof(*a->runners));
 	runner = &a->runners[a->n_runners++];
@@ -256,7 +252,7 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 			strv_add(&a->oncall, *login);
 }
 
-static bool is_full(struct reader *r, const struct allowlist *l, int line)
+static bool refuse_too_many(struct reader *r, const struct allowlist *l, int line)
 {
 	size_t n = 0;
 
@@ -276,13 +272,14 @@ static void read_level(
 		    level_name(level));
 		return;
 	}
-	for (size_t i = 0; i < v->n && !is_full(r, l, v->values[i]->line); i++) {
+	for (size_t i = 0; i < v->n && !refuse_too_many(r, l, v->values[i]->line); i++) {
 		struct entry e;
 
 		if (!read_element(r, &e, v->values[i]))
 			continue;
-		if (!is_listed(r, l, &e))
-			add_runner(r, add_accelerator(r, l, level, e.repository, e.line), &e);
+		if (!refuse_duplicate(r, l, &e))
+			add_runner(
+			    r, add_listed_accelerator(r, l, level, e.repository, e.line), &e);
 		entry_release(&e);
 	}
 }
@@ -290,7 +287,7 @@ static void read_level(
 static void read_device(
     struct reader *r, struct accelerator *a, const struct node *v, struct allowlist *l)
 {
-	for (size_t i = 0; i < v->n && !is_full(r, l, v->values[i]->line); i++) {
+	for (size_t i = 0; i < v->n && !refuse_too_many(r, l, v->values[i]->line); i++) {
 		struct entry e;
 		bool is_entry;
 
@@ -304,7 +301,7 @@ static void read_device(
 		}
 		if (!is_entry)
 			continue;
-		if (!is_listed(r, l, &e))
+		if (!refuse_duplicate(r, l, &e))
 			add_runner(r, a, &e);
 		entry_release(&e);
 	}
@@ -342,14 +339,14 @@ static void read_devices(struct reader *r, const struct node *v, struct allowlis
 			    "device %s must have repositories", shown(v->keys[i]->text, value));
 		else
 			read_device(r,
-			    add_accelerator(r, l, LEVEL_3, v->keys[i]->text, v->keys[i]->line),
+			    add_listed_accelerator(
+				r, l, LEVEL_3, v->keys[i]->text, v->keys[i]->line),
 			    repositories, l);
 	}
 }
 
 void allowlist_read(struct reader *r, const struct node *root, struct allowlist *ret)
 {
-	static const char *const levels[] = {"L1", "L2", "L3", "L4", NULL};
 	char value[SHOWN_BYTES];
 
 	*ret = (struct allowlist){0};
@@ -360,17 +357,17 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 	}
 	for (size_t i = 0; i < root->n; i++) {
 		const char *key = root->keys[i]->text;
-		int level = 0;
+		int level = LEVEL_1;
 
-		while (levels[level] && !str_eq(levels[level], key))
+		while (level <= LEVEL_4 && !str_eq(level_name((enum level)level), key))
 			level++;
-		if (!levels[level])
+		if (level > LEVEL_4)
 			problem_add(r->problems, r->file, root->keys[i]->line,
 			    "unknown key %s; the levels are L1, L2, L3, L4", shown(key, value));
-		else if (level + LEVEL_1 == LEVEL_3)
+		else if (level == LEVEL_3)
 			read_devices(r, root->values[i], ret);
 		else
-			read_level(r, (enum level)(level + LEVEL_1), root->values[i], ret);
+			read_level(r, (enum level)level, root->values[i], ret);
 	}
 }
 
@@ -380,4 +377,114 @@ void allowlist_release(struct allowlist *l)
 		accelerator_release(&l->items[i]);
 	free(l->items);
 	*l = (struct allowlist){0};
+}
+
+/* ---- as files of accelerators.d ---- */
+
+/* Quotes the text: YAML would read some names as numbers, null or syntax. */
+static void append_quoted(struct buf *out, const char *s)
+{
+	buf_append_str(out, "\"");
+	for (; *s; s++)
+		buf_appendf(out, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
+	buf_append_str(out, "\"");
+}
+
+/* free() */
+static char *format_file(const struct accelerator *a)
+{
+	struct buf out = BUF_INIT(TEXT_MAX_BYTES);
+
+	buf_appendf(&out, "# From line %d of CRCR's allowlist.\nname: ", a->line);
+	append_quoted(&out, a->name);
+	buf_append_str(&out, "\ntitle: ");
+	append_quoted(&out, a->title);
+	buf_appendf(&out, "\nlevel: %s\n", level_name(a->level));
+	for (char **login = a->oncall; *login; login++) {
+		buf_append_str(&out, login == a->oncall ? "oncall: [" : ", ");
+		append_quoted(&out, *login);
+	}
+	if (*a->oncall)
+		buf_append_str(&out, "]\n");
+	buf_append_str(&out, "trust: anyone\nrunners:\n");
+	for (size_t i = 0; i < a->n_runners; i++) {
+		buf_append_str(&out, "  - name: ");
+		append_quoted(&out, a->runners[i].name);
+		buf_append_str(&out, "\n    github: {repository: ");
+		append_quoted(&out, a->runners[i].repository);
+		buf_append_str(&out, "}\n");
+		if (a->runners[i].is_nightly_only)
+			buf_append_str(&out, "    nightly_only: true\n");
+	}
+	buf_append_str(&out, "triggers:\n  pull_request: true\n  push: true\n");
+	return buf_take(&out);
+}
+
+/* Reads the file back: the list allows names that a file does not. */
+static void check_file_text(
+    const struct accelerator *a, const char *text, struct problems *problems)
+{
+	struct problems own = {0};
+	struct reader r = {.file = a->file, .problems = &own, .path = ""};
+	struct node *root = tree_parse(a->file, text, strlen(text), &own);
+	struct accelerator_file f;
+	char value[SHOWN_BYTES];
+
+	if (root) {
+		accelerator_file_read(&r, root, &f);
+		accelerator_file_release(&f);
+		tree_free(root);
+	}
+	for (size_t i = 0; i < own.n && own.all && i < 1; i++)
+		problem_add(problems, a->file, a->line, "%s cannot have a file of its own: %s",
+		    shown(a->name, value), own.all[i].text);
+	problems_release(&own);
+}
+
+int allowlist_files_read(const char *path, struct allowlist_files *ret, struct buf *messages)
+{
+	struct problems problems = {0};
+	int rc;
+	char value[SHOWN_BYTES];
+	struct reader r;
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct node *root = NULL;
+	struct error e = {0};
+
+	*ret = (struct allowlist_files){0};
+	r = (struct reader){.file = path, .problems = &problems, .path = ""};
+	if (source_read(path, &text, &e) == 0)
+		root = allowlist_parse(path, buf_str(&text), text.len, &problems);
+	else
+		problem_add(&problems, path, 1, "cannot read %s", e.text);
+	buf_release(&text);
+	if (root)
+		allowlist_read(&r, root, &ret->list);
+	tree_free(root);
+	for (size_t i = 0; i < ret->list.n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(ret->list.items[i].name, ret->list.items[k].name)) {
+				problem_add(&problems, ret->list.items[i].file,
+				    ret->list.items[i].line, "the name %s is taken by line %d",
+				    shown(ret->list.items[i].name, value), ret->list.items[k].line);
+				break;
+			}
+	ret->texts = xcalloc(ret->list.n + 1, sizeof(*ret->texts));
+	for (size_t i = 0; i < ret->list.n; i++) {
+		ret->texts[i] = format_file(&ret->list.items[i]);
+		check_file_text(&ret->list.items[i], ret->texts[i], &problems);
+	}
+	rc = problems.n ? ERR_INVALID : 0;
+	problems_print(&problems, messages);
+	problems_release(&problems);
+	return rc;
+}
+
+void allowlist_files_release(struct allowlist_files *f)
+{
+	for (size_t i = 0; f->texts && i < f->list.n; i++)
+		free(f->texts[i]);
+	free(f->texts);
+	allowlist_release(&f->list);
+	*f = (struct allowlist_files){0};
 }

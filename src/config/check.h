@@ -1,7 +1,7 @@
-/* What one written value must look like: names, branches, globs, URLs. Each check
- * either finds nothing wrong or says, in words that follow "must be", what it wants.
+/* Checks of single values: names, branches, globs, URLs. A check that fails writes the requirement in words that follow
+ * "must be".
  *
- * Thread: any; no file or name is looked up. */
+ * Thread: any; a check does not read files or resolve names. Owns: a reader only borrows. */
 #ifndef CONFIG_CHECK_H
 #define CONFIG_CHECK_H
 
@@ -9,23 +9,23 @@
 #include <stddef.h>
 
 #include "config/network.h"
-#include "config/problems.h"
+#include "config/source.h"
 
 struct mapping;
 
-/* Who reads which file, and what it may reach. */
+/* The file that is being read, and the limits for it. */
 struct reader {
 	const char *file; /* for messages */
 	struct problems *problems;
-	struct problems *notes;     /* what is right but has no effect; NULL: not asked for */
-	const char *path;           /* of the map being read; for messages */
-	const struct mapping *root; /* the file's outermost map, once reading has begun */
+	struct problems *notes;             /* valid keys that have no effect; NULL: not wanted */
+	const char *path;                   /* of the map being read; for messages */
+	const struct mapping *root;         /* the file's outermost map, once reading has begun */
 	const struct network_list *allowed; /* outgoing.allow_networks; NULL: none */
 };
 
 enum { WHY_BYTES = 240 };
 
-/* True when `s` is right; else `why` is what it must be: "owner/name". */
+/* True: `s` is valid; else `why` is the requirement: "owner/name". */
 typedef bool check_fn(const struct reader *r, const char *s, char why[WHY_BYTES]);
 
 check_fn check_line;          /* one line of text: no control characters */
@@ -35,7 +35,7 @@ check_fn check_repository;    /* owner/name */
 check_fn check_login;         /* a GitHub login, with or without @ */
 check_fn check_branch;        /* a git branch */
 check_fn check_glob;          /* paths as triggers match them */
-check_fn check_cron;          /* model/cron.h */
+check_fn check_cron;          /* model/schedule.h */
 check_fn check_test;          /* SUITE/TEST */
 check_fn check_suite;         /* no slash */
 check_fn check_store;         /* a back end that is built in */
@@ -46,9 +46,17 @@ check_fn check_listen;        /* host:port */
 check_fn check_relative_path; /* a folder inside a git repository */
 
 check_fn check_service_url; /* the operator's: https, or http to this host or network */
-check_fn check_public_url;  /* what links start with: http or https, without a query */
+check_fn check_public_url;  /* the beginning of links: http or https, without a query */
 check_fn check_link_url;    /* shown to people: https */
 check_fn check_vendor_url;  /* a vendor's: https to a public host; else see `allowed` */
 check_fn check_source_url;  /* a vendor's git repository: the same, and git:// as http:// is */
+
+/* ---- outpost-runner's file ---- */
+check_fn check_server_url; /* https, or http to loopback */
+check_fn check_git_url;    /* a URL or path for git fetch; never a helper's name or an option */
+check_fn check_proxy_url;  /* an http, https or SOCKS proxy */
+
+/* For a check: writes the requirement to why, and returns false. */
+bool check_failed(char why[WHY_BYTES], const char *requirement);
 
 #endif

@@ -1,8 +1,8 @@
-/* One immutable snapshot of everything that is configured: outpost.yml, the
- * accelerators' files, CRCR's allowlist and the secrets they name.
+/* One immutable snapshot of the whole configuration: outpost.yml, the accelerators' files, CRCR's allowlist, and the
+ * secrets that they name.
  *
- * Thread: config_load() reads files, so it runs before the loop or in the pool.
- * A snapshot is never changed; config_ref/unref are atomic. */
+ * Thread: config_load() and the functions at the end read files: before the loop or in the pool. A snapshot never
+ * changes, and config_ref() and config_unref() are atomic: any thread. Owns: each reference, with config_unref(). */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
@@ -13,14 +13,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/keys.h"
 #include "base/log.h"
-#include "base/private_key.h"
 #include "base/secret.h"
-#include "config/problems.h"
+#include "config/network.h"
+#include "config/source.h"
 #include "model/accelerator.h"
-#include "model/promotion.h"
 
-/* A Buildkite pipeline that speaks for a repository: contract 2, oidc.issuers.repositories. */
+/* A Buildkite pipeline that reports for a repository: github.oidc.issuers.repositories. */
 struct oidc_mapping {
 	char *key;        /* ORGANIZATION_ID/PIPELINE_ID */
 	char *repository; /* owner/name */
@@ -34,13 +34,8 @@ struct oidc_mapping {
 struct oidc_issuer {
 	char *issuer;
 	char *jwks_url;
-	struct oidc_mapping *mappings; /* none: the `repository` claim says who calls */
+	struct oidc_mapping *mappings; /* none: the `repository` claim counts */
 	size_t n_mappings;
-};
-
-struct network { /* CIDR; IPv4 as v4-mapped IPv6 */
-	uint8_t address[16];
-	int prefix_bits; /* 0…128 */
 };
 
 struct config {
@@ -73,7 +68,7 @@ struct config {
 	size_t n_oidc_issuers;
 
 	char *infra_repository;                                 /* NULL: none */
-	int64_t infra_repository_id, infra_repository_owner_id; /* pinned; 0: not */
+	int64_t infra_repository_id, infra_repository_owner_id; /* pinned; 0: not pinned */
 	enum trust infra_trust;
 
 	char **required_suites, **required_must_pass; /* NULL-terminated */
@@ -85,45 +80,45 @@ struct config {
 	size_t n_accelerators;
 	char *accelerators_git_url, *accelerators_git_branch, *accelerators_git_path;
 	int64_t accelerators_git_interval_ms;
-	/* With accelerators.git: the checked-out folder that was read, and its commit; NULL: none
-	 * has been fetched yet, see config_is_registry_loaded(). */
+	/* accelerators.git: the checked-out folder that was read, and its commit; NULL: nothing has
+	 * been fetched yet, see config_is_registry_loaded(). */
 	char *accelerators_git_folder, *accelerators_git_commit;
 
 	bool comment_enabled;
 	int64_t comment_min_interval_ms;
 	int64_t retention_deliveries_ms, retention_logs_ms, retention_results_ms, retention_days_ms;
 	int64_t reconcile_interval_ms;
-	int64_t schedule_jitter_ms; /* periodic runs start up to so much after their due time */
-	int64_t pull_lease_ms;      /* a machine that is silent for so long loses its work */
+	int64_t schedule_jitter_ms; /* a periodic run starts at most this long after its due time */
+	int64_t pull_lease_ms;      /* a machine that is silent for this long loses its lease */
 
-	int64_t attribution_window_ms; /* how old evidence of flakiness may be */
-	int attribution_distance;      /* commits before the merge base that a base run may be */
+	int64_t attribution_window_ms; /* the age up to which evidence of flakiness counts */
+	int attribution_distance;      /* the most commits between a base run and the merge base */
 	bool checks_enabled;
 	bool checks_l3_may_fail; /* checks.l3: failure, as CRCR does */
 	struct level_thresholds level_3, level_4;
-	/* files with secrets that every user of the machine can read or change: no mistake, but to
-	 * be warned about; NULL-terminated, NULL: none */
+	/* files with secrets that every user of the machine can read or change: warnings;
+	 * NULL-terminated, NULL: none */
 	char **exposed_files;
-	struct problems notes; /* what is right but has no effect: no mistake, but worth a look */
+	struct problems notes; /* valid keys that have no effect */
 };
 
-/* Reads outpost.yml at `path` and all it names. On any mistake returns ERR_INVALID and
- * appends to `messages` every one found, a line each: "file:line: what is wrong". On 0,
- * *ret is a snapshot with one reference. It is right or refused; the only
- * warnings are `exposed_files` and `notes`. */
+/* Reads outpost.yml at `path` and the files that it names. Returns 0 with a snapshot of one reference
+ * in *ret, or ERR_INVALID after appending every mistake to `messages`, one line each:
+ * "file:line: text". Warnings are in `exposed_files` and `notes`. */
 int config_load(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
-/* Where the files of accelerators.git were checked out: a folder whose name begins with the commit.
- * Neither is used without accelerators.git; with both NULL none of its files is read. */
+/* The folder with the files of accelerators.git; its name begins with the commit. Unused without
+ * accelerators.git; with both members NULL, none of its files is read. */
 struct registry_files {
-	const char *folder;                   /* this one; NULL: */
-	char *(*find)(const char *state_dir); /* the one that this names, free(); NULL: none yet */
+	const char *folder; /* or NULL: */
+	/* Returns the folder, or NULL: it does not exist yet. free(). */
+	char *(*find)(const char *state_dir);
 };
-/* config_load() with them. Messages name them as the repository does,
+/* config_load() with these files. Messages name them like the repository:
  * "accelerators.git@1a2b3c4:accelerators.d/x.yml:7: …". */
 int config_load_with(const char *path, const struct registry_files *files, struct config **ret,
     struct buf *messages) MUST_CHECK;
-/* False while accelerators.git is set and nothing of it could be read yet. */
+/* False while accelerators.git is set and no commit of it has been read. */
 bool config_is_registry_loaded(const struct config *c);
 
 /* "warning: FILE: …" for each of exposed_files, "note: file:line: …" for each of notes; a line each. */
@@ -132,16 +127,11 @@ void config_print_warnings(const struct config *c, FILE *out);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c); /* NULL is fine; wipes secrets */
 
-/* Borrowed; NULL when there is none of that name. */
+/* Borrowed; NULL: no such name. */
 const struct accelerator *config_accelerator(const struct config *c, const char *name);
 const struct runner *accelerator_runner(const struct accelerator *a, const char *name);
-/* True when `address` (16 bytes, IPv4 mapped) lies in one of the networks. */
-bool network_contains(const struct network *list, size_t n, const uint8_t address[16]);
-/* True for private, loopback, link-local, unspecified, multicast and other addresses that
- * are not public (IANA special-purpose registries). `address` as above. */
-bool network_is_private(const uint8_t address[16]);
 
-/* What only a start takes over: a service runs with these, whatever was read since. */
+/* The keys that take effect only at a start. */
 struct config_fixed {
 	char *listen, *state_dir, *store;
 	bool has_tls;
@@ -149,7 +139,17 @@ struct config_fixed {
 
 void config_fixed_init(struct config_fixed *f, const struct config *c);
 void config_fixed_release(struct config_fixed *f);
-/* Where `c` differs from what runs: the key's name or NULL. Call with i = 0, 1, … until NULL. */
+/* The name of a key in which `c` differs from the running one. Call it with i = 0, 1, … until NULL. */
 const char *config_needs_restart(const struct config_fixed *running, const struct config *c, int i);
+
+/* A snapshot with one reference. Takes over the content, and zeroes it. */
+struct config *config_snapshot(struct config *content);
+/* Frees the content of a snapshot that was never shared; wipes secrets. */
+void config_release(struct config *c);
+
+/* One key of outpost.yml, for programs that talk to the daemon: they need none of its secrets, and
+ * must work when the file on disk has a mistake for which the daemon refused it. free() *ret. */
+int config_state_dir(const char *path, char **ret, struct error *e) MUST_CHECK;
+int config_public_url(const char *path, char **ret, struct error *e) MUST_CHECK;
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 
 enum { KEYS_MAX = 32, LIST_MAX = 10000 };
 
@@ -25,7 +24,8 @@ void refuse_kind(struct reader *r, const struct field *f, const struct node *v, 
 		    tree_kind_name(v));
 }
 
-bool want_text(struct reader *r, const struct field *f, const struct node *v)
+/* True for a scalar; else reports the mistake. */
+static bool expect_text(struct reader *r, const struct field *f, const struct node *v)
 {
 	if (v->kind == NODE_SCALAR)
 		return true;
@@ -50,66 +50,30 @@ static const struct mapping *find_home(const struct mapping *m, const char *key,
 	return home;
 }
 
-/* A key that stands in the wrong map. False: no map has it, or several have. */
-static bool refuse_misplaced(struct reader *r, const struct mapping *m, const struct node *key)
-{
-	char written[SHOWN_BYTES];
-	int n = 0;
-	const struct mapping *home = find_home(r->root, key->text, &n);
-
-	if (n != 1)
-		return false;
-	problem_add(r->problems, r->file, key->line, "unknown key %s%s%s; it belongs %s%s",
-	    shown(key->text, written), *m->path ? " in " : "", m->path,
-	    *home->path ? "in " : "at the top of the file", home->path);
-	return true;
-}
-
+/* Names the map that the key belongs to, and the nearest key of this map. */
 static void refuse_unknown(struct reader *r, const struct mapping *m, const struct node *key)
 {
 	const char *known[KEYS_MAX + 1] = {NULL}, *near, *far;
-	char written[SHOWN_BYTES];
+	char written[SHOWN_BYTES], belongs[128] = "", like[128] = "";
 	size_t n = 0;
+	int n_homes = 0;
+	const struct mapping *home = find_home(r->root, key->text, &n_homes);
+	bool is_misplaced = n_homes == 1;
 
-	if (refuse_misplaced(r, m, key))
-		return;
 	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
 		known[n++] = f->key;
 	near = str_nearest(key->text, known);
 	far = str_least_far(key->text, known);
-	shown(key->text, written);
+	if (is_misplaced)
+		snprintf(belongs, sizeof(belongs), "; it belongs %s%s",
+		    *home->path ? "in " : "at the top of the file", home->path);
 	if (near)
-		problem_add(r->problems, r->file, key->line,
-		    "unknown key %s%s%s; did you mean \"%s\"?", written, *m->path ? " in " : "",
-		    m->path, near);
-	else
-		problem_add(r->problems, r->file, key->line, "unknown key %s%s%s%s%s%s", written,
-		    *m->path ? " in " : "", m->path, far ? "; the nearest known key is \"" : "",
-		    far ? far : "", far ? "\"" : "");
-}
-
-/* A required map that is missing is read as an empty one, so that its own required keys
- * are named. */
-static void read_missing(struct reader *r, const struct field *f, int line, void *target)
-{
-	const struct node empty = {.kind = NODE_NULL, .line = line};
-	char name[SHOWN_BYTES];
-
-	if (f->presence == OPTIONAL)
-		return;
-	if (f->map)
-		f->read(r, f, &empty, target);
-	else
-		problem_add(
-		    r->problems, r->file, line, "missing key \"%s\"", field_name(r, f, name));
-}
-
-static const struct field *find_field(const struct mapping *m, const char *key)
-{
-	for (const struct field *f = m->fields; f->key; f++)
-		if (str_eq(f->key, key))
-			return f;
-	return NULL;
+		snprintf(like, sizeof(like), "; did you mean \"%s\"?", near);
+	else if (far)
+		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"",
+		    is_misplaced ? " here" : "", far);
+	problem_add(r->problems, r->file, key->line, "unknown key %s%s%s%s%s",
+	    shown(key->text, written), *m->path ? " in " : "", m->path, belongs, like);
 }
 
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base)
@@ -125,18 +89,30 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	if (!r->root)
 		r->root = m;
 	for (size_t i = 0; i < v->n; i++) {
-		const struct field *f = find_field(m, v->keys[i]->text);
+		const struct field *f = m->fields;
 
+		while (f->key && !str_eq(f->key, v->keys[i]->text))
+			f++;
 		if (tree_get(v, v->keys[i]->text) != v->values[i])
-			continue; /* a key that is here twice: told already, the first counts */
-		if (f)
+			continue; /* a duplicate key, which tree.c has reported: the first counts */
+		if (f->key)
 			f->read(r, f, v->values[i], (char *)base + f->offset);
 		else
 			refuse_unknown(r, m, v->keys[i]);
 	}
-	for (const struct field *f = m->fields; f->key; f++)
-		if (!tree_get(v, f->key))
-			read_missing(r, f, v->line, (char *)base + f->offset);
+	for (const struct field *f = m->fields; f->key; f++) {
+		const struct node empty = {.kind = NODE_NULL, .line = v->line};
+		char name[SHOWN_BYTES];
+
+		if (f->presence == OPTIONAL || tree_get(v, f->key))
+			continue;
+		/* A missing required map is read as an empty one, so that the messages name its required keys. */
+		if (f->map)
+			f->read(r, f, &empty, (char *)base + f->offset);
+		else
+			problem_add(r->problems, r->file, v->line, "missing key \"%s\"",
+			    field_name(r, f, name));
+	}
 	r->path = outer;
 }
 
@@ -145,13 +121,13 @@ void field_map(struct reader *r, const struct field *f, const struct node *v, vo
 	read_mapping(r, f->map, v, target);
 }
 
-/* Checks one scalar; on a mistake adds it. */
-static bool is_right(struct reader *r, const struct field *f, const struct node *v)
+/* Checks one scalar, and reports a mistake. */
+static bool check_scalar(struct reader *r, const struct field *f, const struct node *v)
 {
 	char why[WHY_BYTES], name[SHOWN_BYTES], value[SHOWN_BYTES];
 	size_t n;
 
-	if (!want_text(r, f, v))
+	if (!expect_text(r, f, v))
 		return false;
 	n = strlen(v->text);
 	if (n == 0 || (f->max && n > (size_t)f->max)) {
@@ -171,7 +147,7 @@ void field_text(struct reader *r, const struct field *f, const struct node *v, v
 {
 	char **text = target;
 
-	if (!is_right(r, f, v))
+	if (!check_scalar(r, f, v))
 		return;
 	free(*text);
 	*text = xstrdup(v->text);
@@ -199,7 +175,7 @@ void field_texts(struct reader *r, const struct field *f, const struct node *v, 
 	}
 	read = xcalloc(v->n + 1, sizeof(*read));
 	for (size_t i = 0; i < v->n; i++)
-		if (is_right(r, f, v->values[i]))
+		if (check_scalar(r, f, v->values[i]))
 			read[n++] = xstrdup(v->values[i]->text);
 	strv_free(*texts);
 	*texts = read;
@@ -230,12 +206,18 @@ void field_integer(struct reader *r, const struct field *f, const struct node *v
 	*(int *)target = (int)value;
 }
 
-static const struct {
-	const char *unit;
-	int64_t ms;
-} DURATION_UNITS[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+/* ---- numbers with a unit ---- */
 
-int duration_parse(const char *s, int64_t *ret_ms)
+struct unit {
+	const char *name; /* NULL ends the list */
+	int64_t factor;
+};
+static const struct unit DURATION_UNITS[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
+static const struct unit SIZE_UNITS[] = {
+    {"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
+
+static int parse_quantity(const char *s, const struct unit *units, int64_t *ret)
 {
 	size_t digits = strspn(s, "0123456789");
 	int64_t n = 0;
@@ -244,40 +226,56 @@ int duration_parse(const char *s, int64_t *ret_ms)
 		return ERR_INVALID;
 	for (size_t i = 0; i < digits; i++)
 		n = n * 10 + (s[i] - '0');
-	for (size_t i = 0; i < ARRAY_LEN(DURATION_UNITS); i++)
-		if (str_eq(s + digits, DURATION_UNITS[i].unit)) {
-			*ret_ms = n * DURATION_UNITS[i].ms;
+	for (; units->name; units++)
+		if (str_eq(s + digits, units->name)) {
+			*ret = n * units->factor;
 			return 0;
 		}
 	return ERR_INVALID;
 }
 
-/* The largest unit that writes it without a fraction. */
-static void duration_format(int64_t ms, char *out, size_t n)
+/* Writes the number with the largest unit that needs no fraction. Zero has the unit of index
+ * i_zero. */
+static void format_quantity(
+    int64_t n, const struct unit *units, size_t i_zero, char *out, size_t out_bytes)
 {
-	size_t i = ms ? ARRAY_LEN(DURATION_UNITS) - 1 : 1;
+	size_t best = n ? 0 : i_zero;
 
-	while (i > 0 && ms % DURATION_UNITS[i].ms != 0)
-		i--;
-	snprintf(out, n, "%lld%s", (long long)(ms / DURATION_UNITS[i].ms), DURATION_UNITS[i].unit);
+	for (size_t i = 0; n && units[i].name; i++)
+		if (n % units[i].factor == 0)
+			best = i;
+	snprintf(out, out_bytes, "%lld%s", (long long)(n / units[best].factor), units[best].name);
+}
+
+static void read_quantity(struct reader *r, const struct field *f, const struct node *v,
+    int64_t *target, const struct unit *units, size_t i_zero, const char *kind,
+    const char *examples)
+{
+	char least[32], most[32], what[WHY_BYTES];
+	int64_t n;
+
+	if (v->kind == NODE_SCALAR && parse_quantity(v->text, units, &n) == 0 && n >= f->min &&
+	    n <= f->max) {
+		*target = n;
+		return;
+	}
+	format_quantity(f->min, units, i_zero, least, sizeof(least));
+	format_quantity(f->max, units, i_zero, most, sizeof(most));
+	snprintf(what, sizeof(what), "a %s from %s to %s (%s)", kind, least, most, examples);
+	refuse_kind(r, f, v, what);
 }
 
 void field_duration(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	char least[32], most[32], what[WHY_BYTES];
-	int64_t ms;
-
-	if (v->kind == NODE_SCALAR && duration_parse(v->text, &ms) == 0 && ms >= f->min &&
-	    ms <= f->max) {
-		*(int64_t *)target = ms;
-		return;
-	}
-	duration_format(f->min, least, sizeof(least));
-	duration_format(f->max, most, sizeof(most));
-	snprintf(
-	    what, sizeof(what), "a duration from %s to %s (500ms, 30s, 10m, 6h, 30d)", least, most);
-	refuse_kind(r, f, v, what);
+	read_quantity(r, f, v, target, DURATION_UNITS, 1, "duration", "500ms, 30s, 10m, 6h, 30d");
 }
+
+void field_size(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	read_quantity(r, f, v, target, SIZE_UNITS, 0, "size", "64KiB, 64MiB, 1GiB");
+}
+
+/* ---- other values ---- */
 
 void field_bool(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
@@ -309,7 +307,7 @@ void field_file(struct reader *r, const struct field *f, const struct node *v, v
 {
 	struct file_ref *file = target;
 
-	if (!is_right(r, f, v))
+	if (!check_scalar(r, f, v))
 		return;
 	free(file->path);
 	*file = (struct file_ref){.path = xstrdup(v->text), .line = v->line};
@@ -329,7 +327,7 @@ void field_networks(struct reader *r, const struct field *f, const struct node *
 		struct error e = {0};
 		char name[SHOWN_BYTES], value[SHOWN_BYTES];
 
-		if (!want_text(r, f, v->values[i]))
+		if (!expect_text(r, f, v->values[i]))
 			continue;
 		if (network_parse(v->values[i]->text, &list->items[list->n], &e) == 0)
 			list->n++;

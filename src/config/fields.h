@@ -1,7 +1,8 @@
-/* One table per map of a file: its rows drive reading, the messages, the nearest-key
- * suggestions and the test that compares the reference in docs/ with what is read.
+/* One table per map of a file: its rows drive reading, the messages, the nearest-key suggestions, and the test that
+ * compares the tables with the reference in docs/.
  *
- * Thread: the one that reads. Readers touch no file: what a path names is read later. */
+ * Thread: the one that reads. Readers open no other file: the files that a value names are read later. Owns: the
+ * target owns the values that a reader allocates. */
 #ifndef CONFIG_FIELDS_H
 #define CONFIG_FIELDS_H
 
@@ -10,12 +11,12 @@
 #include <stdint.h>
 
 #include "config/check.h"
-#include "config/problems.h"
+#include "config/source.h"
 #include "config/tree.h"
 
 struct field;
-/* Reads `v` into `target` (the struct of the table plus the row's offset), or adds what
- * is wrong and leaves the default there. */
+/* Reads `v` into `target` (the struct of the table plus the row's offset). Reports a mistake and
+ * leaves the default there. */
 typedef void field_read_fn(
     struct reader *r, const struct field *f, const struct node *v, void *target);
 
@@ -31,7 +32,7 @@ struct field {
 	field_read_fn *read;
 	enum presence presence;
 	size_t offset;
-	check_fn *check;              /* text and texts: what an element must be */
+	check_fn *check;              /* text and texts: the check of an element */
 	int64_t min, max;             /* numbers, durations in ms, bytes of a text; list length */
 	const struct choice *choices; /* field_choice */
 	const struct mapping *map;    /* field_map: filled into `offset` as base */
@@ -48,28 +49,23 @@ struct file_ref {
 	int line;
 };
 
-/* Reads a map by its table. Unknown and missing keys are told. A NODE_NULL is an empty
- * map. */
+/* Reads a map by its table, and reports unknown and missing keys. A NODE_NULL is an empty map. */
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base);
 /* The full name of a key: "github.app_id". */
 const char *field_name(const struct reader *r, const struct field *f, char out[SHOWN_BYTES]);
 /* Adds "KEY must be WHAT, not KIND". */
 void refuse_kind(struct reader *r, const struct field *f, const struct node *v, const char *what);
-/* True for a scalar; else it is told. */
-bool want_text(struct reader *r, const struct field *f, const struct node *v);
 
 field_read_fn field_text;      /* char *, owned */
 field_read_fn field_texts;     /* char **, NULL-terminated, owned */
 field_read_fn field_integer;   /* int */
 field_read_fn field_integer64; /* int64_t */
-field_read_fn field_duration;  /* int64_t, milliseconds */
+field_read_fn field_duration;  /* int64_t, milliseconds: 30s */
+field_read_fn field_size;      /* int64_t, bytes: 64MiB */
 field_read_fn field_bool;      /* bool */
 field_read_fn field_choice;    /* an enum, that is int */
 field_read_fn field_file;      /* struct file_ref */
 field_read_fn field_networks;  /* struct network_list */
 field_read_fn field_map;
-
-/* "30s" to milliseconds. ERR_INVALID unless it is digits and ms, s, m, h or d. */
-int duration_parse(const char *s, int64_t *ret_ms) MUST_CHECK;
 
 #endif

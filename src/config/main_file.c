@@ -2,17 +2,15 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "config/accelerator_file.h"
 #include "config/oidc.h"
-#include "config/snapshot.h"
 
 #define AT(member)   offsetof(struct main_file, member)
 #define SECONDS(n)   (INT64_C(1000) * (n))
 #define DAYS(n)      (INT64_C(86400000) * (n))
 #define PATH_MAX_LEN 4096
 
-/* The relay's own criteria for levels 3 and 4. Deadlines do not count unless the file says so. */
+/* CRCR's criteria for levels 3 and 4. Deadlines count only if the file sets them. */
 #define CRCR_THRESHOLDS                                                                            \
 	.tenure_ms = DAYS(30), .data_ms = DAYS(14), .end_to_end_ms = SECONDS(3 * 3600),            \
 	.queue_ms = SECONDS(1800), .overrun_percent = 1, .timeout_percent = 1, .pass_percent = 90
@@ -272,7 +270,7 @@ static void field_l3(struct reader *r, const struct field *f, const struct node 
 	*(bool *)target = may_fail;
 }
 
-static void set_defaults(struct main_file *m)
+static void set_main_defaults(struct main_file *m)
 {
 	static const char *const branches[] = {"main", NULL};
 
@@ -319,7 +317,7 @@ static void cut_slashes(char *url)
 
 void main_file_read(struct reader *r, const struct node *root, struct main_file *ret)
 {
-	set_defaults(ret);
+	set_main_defaults(ret);
 	read_mapping(r, &MAIN_MAPPING, root, ret);
 	cut_slashes(ret->c.public_url);
 	cut_slashes(ret->c.github_api_url);
@@ -330,7 +328,7 @@ void main_file_read(struct reader *r, const struct node *root, struct main_file 
 		oidc_default_issuers(&ret->c);
 	if (ret->directory.path && ret->git.line)
 		problem_add(r->problems, r->file, ret->git.line,
-		    "accelerators.git and accelerators.directory (line %d): give one of them",
+		    "accelerators.git and accelerators.directory (line %d): set only one of them",
 		    ret->directory.line);
 	ret->has_accelerators = ret->directory.path || ret->git.line || ret->allowlist.path;
 }

@@ -1,4 +1,6 @@
-/* outpost.yml, read but with nothing looked up yet: the files it names are read after it. */
+/* outpost.yml after parsing. config.c reads the files that it names later.
+ *
+ * Thread: any; one thread at a time uses a main_file. Owns: the caller, with main_file_release(). */
 #ifndef CONFIG_MAIN_FILE_H
 #define CONFIG_MAIN_FILE_H
 
@@ -7,7 +9,7 @@
 #include "config/network.h"
 
 struct main_file {
-	struct config c; /* without what comes from other files */
+	struct config c; /* without the content of other files */
 	struct network_list trusted_proxies, allow_networks;
 	struct file_ref tls_certificate, tls_private_key, private_key, webhook_secret;
 	struct file_ref state_dir, secrets_dir;
@@ -19,8 +21,8 @@ struct main_file {
 
 extern const struct mapping MAIN_MAPPING; /* the whole grammar */
 
-/* Fills *ret with what `root` says over the defaults. Mistakes go to r->problems; *ret
- * is complete enough to read on and is released in any case. */
+/* Fills *ret with the defaults and the values of `root`. Mistakes go to r->problems, and reading continues with *ret.
+ * Release *ret in any case. */
 void main_file_read(struct reader *r, const struct node *root, struct main_file *ret);
 void main_file_release(struct main_file *m);
 

@@ -33,12 +33,12 @@ int network_parse(const char *s, struct network *ret, struct error *e)
 	int width;
 
 	if (n >= sizeof(host))
-		return error_set(e, ERR_INVALID, "is no address");
+		return error_set(e, ERR_INVALID, "is not an address");
 	memcpy(host, s, n);
 	host[n] = '\0';
 	if (address_parse(host, ret->address))
 		return error_set(
-		    e, ERR_INVALID, "is no address; written as 10.0.0.0/8 or fd00::/8");
+		    e, ERR_INVALID, "is not an address; write it like 10.0.0.0/8 or fd00::/8");
 	width = strchr(host, ':') ? 128 : 32;
 	bits = width;
 	if (slash && (parse_int64(slash + 1, &bits) || bits < 0 || bits > width))
@@ -46,7 +46,7 @@ int network_parse(const char *s, struct network *ret, struct error *e)
 	ret->prefix_bits = (int)bits + 128 - width;
 	for (int i = ret->prefix_bits; i < 128; i++)
 		if (ret->address[i / 8] >> (7 - i % 8) & 1)
-			return error_set(e, ERR_INVALID, "has bits set behind its prefix");
+			return error_set(e, ERR_INVALID, "has bits set after its prefix");
 	return 0;
 }
 
@@ -83,7 +83,7 @@ static const struct special NOT_PUBLIC_4[] = {
     {{240}, 4},           /* reserved, broadcast */
 };
 
-/* The same for IPv6; 2000::/3 is the only range that is handed out. */
+/* The same for IPv6; only 2000::/3 is allocated. */
 static const struct special NOT_PUBLIC_6[] = {
     {{0x20, 0x01, 0x00}, 23},       /* protocol assignments: Teredo, ORCHID, benchmarks */
     {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
@@ -116,7 +116,7 @@ bool network_is_private(const uint8_t address[16])
 
 	if (memcmp(address, MAPPED, sizeof(MAPPED)) == 0)
 		return is_private_4(address + 12);
-	/* A translator on the way would reach the IPv4 address inside. */
+	/* A translator on the path would connect to the IPv4 address inside. */
 	if (memcmp(address, nat64, sizeof(nat64)) == 0)
 		return is_private_4(address + 12);
 	if (memcmp(address, six_to_four, sizeof(six_to_four)) == 0)

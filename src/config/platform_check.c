@@ -1,24 +1,11 @@
-/* What no key of a `platform:` block can know by itself. */
+/* Checks the keys of a `platform:` block against each other, and expands the lists of `install`. */
 #include <ctype.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "config/platform_draft.h"
+#include "config/platform_check.h"
 
-/* ---- install: what an entry stands for ---- */
-
-static void check_torch(struct reader *r, const struct install_draft *one)
-{
-	if (one->build == BUILD_STABLE && !one->torch)
-		problem_add(r->problems, r->file, one->line,
-		    "platform.install: a stable build names its release of PyTorch, as torch: "
-		    "\"2.9.1\"");
-	if (one->build == BUILD_NIGHTLY && one->torch)
-		problem_add(r->problems, r->file, one->line,
-		    "platform.install.torch goes with build: stable; a nightly is always the "
-		    "newest");
-}
+/* ---- install: the combinations of an entry ---- */
 
 static void check_version(struct reader *r, const struct platform *p, const char *version, int line)
 {
@@ -39,20 +26,6 @@ static void check_version(struct reader *r, const struct platform *p, const char
 		    shown(version, value));
 }
 
-/* Without `versions` the entries say which there are. */
-static void settle_versions(struct reader *r, struct platform_draft *d)
-{
-	bool is_given = d->p.versions[0] != NULL;
-
-	for (size_t i = 0; i < d->n_installs; i++)
-		for (char **v = d->installs[i].versions; v && *v; v++) {
-			if (is_given)
-				check_version(r, &d->p, *v, d->installs[i].line);
-			else if (!strv_contains((const char *const *)d->p.versions, *v))
-				strv_add(&d->p.versions, *v);
-		}
-}
-
 struct expansion {
 	struct reader *r;
 	struct platform_draft *d;
@@ -60,17 +33,8 @@ struct expansion {
 	bool is_full;
 };
 
-static void tell_twice(struct expansion *x, const struct platform_install *i, int line, int first)
-{
-	problem_add(x->r->problems, x->r->file, line,
-	    "platform.install has %s%s%s, %s, %s%s%s, %s twice; the first is in line %d",
-	    platform_build_name(i->build), i->torch ? " " : "", i->torch ? i->torch : "",
-	    platform_os_name(i->os), platform_package_name(i->package), i->version ? ", " : "",
-	    i->version ? i->version : "", platform_language_name(i->language), first);
-}
-
-/* Takes over what `one` owns. */
-static void add(struct expansion *x, struct platform_install *one, int line)
+/* Takes over the content of `one`. */
+static void add_install(struct expansion *x, struct platform_install *one, int line)
 {
 	struct platform *p = &x->d->p;
 
@@ -85,7 +49,16 @@ static void add(struct expansion *x, struct platform_install *one, int line)
 	}
 	for (size_t i = 0; i < p->n_installs; i++)
 		if (platform_install_is_same(&p->installs[i], one)) {
-			tell_twice(x, one, line, x->lines[i]);
+			int first = x->lines[i];
+
+			problem_add(x->r->problems, x->r->file, line,
+			    "platform.install has %s%s%s, %s, %s%s%s, %s twice; the first is in "
+			    "line %d",
+			    platform_build_name(one->build), one->torch ? " " : "",
+			    one->torch ? one->torch : "", platform_os_name(one->os),
+			    platform_package_name(one->package), one->version ? ", " : "",
+			    one->version ? one->version : "", platform_language_name(one->language),
+			    first);
 			platform_install_release(one);
 			return;
 		}
@@ -119,11 +92,11 @@ static void add_languages(struct expansion *x, const struct install_draft *from,
 		one.version = xstrdup_or_null(version);
 		one.commands = strv_copy((const char *const *)from->commands);
 		one.note = xstrdup_or_null(from->note);
-		add(x, &one, from->line);
+		add_install(x, &one, from->line);
 	}
 }
 
-/* An entry that names no version is for each of them. */
+/* An entry without a version applies to each version. */
 static void add_versions(struct expansion *x, const struct install_draft *from, enum platform_os os,
     enum platform_package package)
 {
@@ -138,15 +111,32 @@ static void add_versions(struct expansion *x, const struct install_draft *from, 
 void platform_expand(struct reader *r, struct platform_draft *d)
 {
 	struct expansion x = {.r = r, .d = d};
+	bool is_given = d->p.versions[0] != NULL;
 
-	settle_versions(r, d);
+	/* Without `versions`, the entries define the versions. */
+	for (size_t i = 0; i < d->n_installs; i++)
+		for (char **v = d->installs[i].versions; v && *v; v++) {
+			if (is_given)
+				check_version(r, &d->p, *v, d->installs[i].line);
+			else if (!strv_contains((const char *const *)d->p.versions, *v))
+				strv_add(&d->p.versions, *v);
+		}
 	d->p.installs = xcalloc(PLATFORM_COMBINATIONS_MAX, sizeof(*d->p.installs));
 	for (size_t i = 0; i < d->n_installs; i++) {
 		const struct install_draft *from = &d->installs[i];
 
-		check_torch(r, from);
+		if (from->build == BUILD_STABLE && !from->torch)
+			problem_add(r->problems, r->file, from->line,
+			    "platform.install: a stable build names its release of PyTorch, as "
+			    "torch: "
+			    "\"2.9.1\"");
+		if (from->build == BUILD_NIGHTLY && from->torch)
+			problem_add(r->problems, r->file, from->line,
+			    "platform.install.torch goes with build: stable; a nightly is always "
+			    "the "
+			    "newest");
 		if (!from->is_right)
-			continue; /* told already; what it comes to is anybody's guess */
+			continue; /* already reported, and its combinations are unknown */
 		for (int os = 0; os < N_PLATFORM_OSES; os++)
 			for (int p = 0; p < N_PLATFORM_PACKAGES; p++)
 				if (from->oses & 1U << os && from->packages & 1U << p)
@@ -163,7 +153,7 @@ static bool is_identifier(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Is `word` in the n bytes, not as a part of a longer one? */
+/* True: `word` is in the n bytes, not as part of a longer word. */
 static bool has_word(const char *s, size_t n, const char *word)
 {
 	size_t len = strlen(word);
@@ -175,8 +165,8 @@ static bool has_word(const char *s, size_t n, const char *word)
 	return false;
 }
 
-/* A line `import …` or `from …` that names the module. */
-static bool imports(const char *code, const char *module)
+/* True: a line `import …` or `from …` names the module. */
+static bool imports_module(const char *code, const char *module)
 {
 	for (const char *line = code; *line; line += *line == '\n') {
 		size_t n = strcspn(line, "\n"), blank = strspn(line, " \t");
@@ -198,48 +188,36 @@ static void check_code(struct reader *r, const struct node *v, const struct plat
 	if (!code || !p->start_code || !p->device || !p->extension_import || p->is_autoloaded)
 		return;
 	if (has_word(p->start_code, strlen(p->start_code), p->device) &&
-	    !imports(p->start_code, p->extension_import))
+	    !imports_module(p->start_code, p->extension_import))
 		problem_add(r->problems, r->file, code->line,
 		    "platform.get_started.code uses \"%s\" without \"import %s\": add that line, "
-		    "or "
-		    "set platform.extension.autoload: true if PyTorch loads the package by itself",
+		    "or set platform.extension.autoload: true if PyTorch loads the package by "
+		    "itself",
 		    p->device, p->extension_import);
-}
-
-static void check_extension(struct reader *r, const struct node *v, const struct platform_draft *d)
-{
-	const struct node *extension = tree_get(v, "extension");
-
-	if (!extension && d->integration == PLATFORM_OUT_OF_TREE)
-		problem_add(r->problems, r->file, v->line,
-		    "platform.extension is missing: out-of-tree means that a package comes on top "
-		    "of "
-		    "PyTorch; name it");
-	if (extension && d->p.extension_package && !d->p.is_autoloaded &&
-	    !tree_get(extension, "import"))
-		problem_add(r->problems, r->file, extension->line,
-		    "platform.extension needs import, the module that programs import, or "
-		    "autoload: "
-		    "true if PyTorch loads it by itself");
-}
-
-static void check_step(struct reader *r, const struct node *v, const struct platform *p)
-{
-	const struct node *prepare = tree_get(v, "prepare");
-
-	for (size_t i = 0; i < p->n_steps; i++)
-		if (p->steps[i].title && !p->steps[i].text && !p->steps[i].commands[0] &&
-		    !p->steps[i].url)
-			problem_add(r->problems, r->file, prepare->values[i]->line,
-			    "platform.prepare: a step needs text, commands or url besides its "
-			    "title");
 }
 
 void platform_check(struct reader *r, const struct node *v, const struct platform_draft *d)
 {
-	check_extension(r, v, d);
+	const struct node *extension = tree_get(v, "extension");
+	const struct node *prepare;
+
+	if (!extension && d->integration == PLATFORM_OUT_OF_TREE)
+		problem_add(r->problems, r->file, v->line,
+		    "platform.extension is missing: out-of-tree means that a package comes on top "
+		    "of PyTorch; name it");
+	if (extension && d->p.extension_package && !d->p.is_autoloaded &&
+	    !tree_get(extension, "import"))
+		problem_add(r->problems, r->file, extension->line,
+		    "platform.extension needs import, the module that programs import, or "
+		    "autoload: true if PyTorch loads it by itself");
 	check_code(r, v, &d->p);
-	check_step(r, v, &d->p);
+	prepare = tree_get(v, "prepare");
+	for (size_t i = 0; i < d->p.n_steps; i++)
+		if (d->p.steps[i].title && !d->p.steps[i].text && !d->p.steps[i].commands[0] &&
+		    !d->p.steps[i].url)
+			problem_add(r->problems, r->file, prepare->values[i]->line,
+			    "platform.prepare: a step needs text, commands or url besides its "
+			    "title");
 	if (platform_text_bytes(&d->p) > PLATFORM_TEXT_MAX_BYTES)
 		problem_add(r->problems, r->file, v->line,
 		    "platform comes to more than %d KiB of text, each combination of install "

@@ -5,8 +5,7 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "config/platform_draft.h"
+#include "config/platform_check.h"
 
 #define DAYS(n) (INT64_C(86400000) * (n))
 
@@ -24,7 +23,7 @@ static const struct choice PACKAGES[] = {{"pip", PACKAGE_PIP}, {"conda", PACKAGE
 static const struct choice LANGUAGES[] = {
     {"python", LANGUAGE_PYTHON}, {"cpp", LANGUAGE_CPP}, {NULL, 0}};
 
-/* ---- what a value must be ---- */
+/* ---- checks of values ---- */
 
 static bool no(char why[WHY_BYTES], const char *what)
 {
@@ -186,7 +185,7 @@ static void field_commands(
 	free(text);
 }
 
-/* char *: several lines; what is blank at their end goes. */
+/* char *: several lines, without blanks at the end. */
 static void field_block(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	char **text = target;
@@ -344,17 +343,6 @@ static void field_help(struct reader *r, const struct field *f, const struct nod
 		read_mapping(r, f->map, v->values[i], &p->help[p->n_help++]);
 }
 
-static void draft_release(struct platform_draft *d)
-{
-	for (size_t i = 0; i < d->n_installs; i++) {
-		free(d->installs[i].torch);
-		strv_free(d->installs[i].versions);
-		strv_free(d->installs[i].commands);
-		free(d->installs[i].note);
-	}
-	free(d->installs);
-}
-
 void field_platform(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct platform_draft d = {
@@ -370,6 +358,12 @@ void field_platform(struct reader *r, const struct field *f, const struct node *
 	d.p.integration = (enum platform_integration)(d.integration < 0 ? 0 : d.integration);
 	platform_expand(r, &d);
 	platform_check(r, v, &d);
-	draft_release(&d);
+	for (size_t i = 0; i < d.n_installs; i++) {
+		free(d.installs[i].torch);
+		strv_free(d.installs[i].versions);
+		strv_free(d.installs[i].commands);
+		free(d.installs[i].note);
+	}
+	free(d.installs);
 	*ret = xmemdup(&d.p, sizeof(d.p));
 }

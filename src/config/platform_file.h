@@ -1,7 +1,7 @@
-/* `platform:` of an accelerator's file: what the compute-platforms page shows. A vendor writes it on
- * his first day and edits it by a pull request, so what is wrong with it is told in full.
+/* Reads `platform:` of an accelerator's file, the content of the compute-platforms page. Vendors write it on their first
+ * day and edit it by pull requests, so every mistake gets a complete message.
  *
- * Thread: the one that reads. */
+ * Thread: the one that reads. Owns: the accelerator owns the result. */
 #ifndef CONFIG_PLATFORM_FILE_H
 #define CONFIG_PLATFORM_FILE_H
 

@@ -20,14 +20,12 @@ struct registry {
 	size_t n;
 };
 
-static void add(struct registry *g, const struct accelerator *a)
+static void add_registered_accelerator(struct registry *g, const struct accelerator *a)
 {
-	if ((g->n & (g->n - 1)) == 0)
-		g->items = xrealloc(g->items, (g->n ? 2 * g->n : 1) * sizeof(*g->items));
-	g->items[g->n++] = *a;
+	*ARRAY_PUSH(g->items, g->n) = *a;
 }
 
-/* A text of YAML, or false after the reason was told at `line` of `named_in`. */
+/* Reads a text of YAML. Returns false after reporting the reason at `line` of `named_in`. */
 static bool read_yaml_text(
     struct registry *g, const char *path, const char *named_in, int line, struct buf *text)
 {
@@ -39,30 +37,13 @@ static bool read_yaml_text(
 	return false;
 }
 
-static void read_secrets(struct registry *g, struct reader *r, struct accelerator_file *f)
-{
-	char *secrets_dir = source_path(g->folder, g->main->secrets_dir.path);
-
-	for (size_t i = 0; f->a.name && i < f->a.n_runners; i++) {
-		struct runner *runner = &f->a.runners[i];
-		struct error e = {0};
-
-		if (f->secrets[i].path &&
-		    source_read_vendor_secret(secrets_dir, f->a.name, f->secrets[i].path,
-			&g->main->c.exposed_files, &runner->secret, &e))
-			problem_add(
-			    r->problems, r->file, f->secrets[i].line, "cannot read %s", e.text);
-	}
-	free(secrets_dir);
-}
-
 static void host_in_infra(struct registry *g, struct reader *r, struct accelerator *a)
 {
 	if (a->n_runners)
 		return;
 	if (!g->main->c.infra_repository) {
 		problem_add(r->problems, r->file, a->line,
-		    "no runners, and outpost.yml has no infra.repository to host it");
+		    "runners is missing, and outpost.yml has no infra.repository to run it");
 		return;
 	}
 	free(a->runners);
@@ -77,7 +58,7 @@ static void host_in_infra(struct registry *g, struct reader *r, struct accelerat
 	};
 }
 
-/* named: what messages call the file at `path`. */
+/* named: the name of the file at `path` in messages. */
 static void read_vendor_file(struct registry *g, const char *path, const char *named)
 {
 	struct reader r = {.file = named,
@@ -88,6 +69,7 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
 	struct accelerator_file f;
 	struct node *root = NULL;
+	char *secrets_dir;
 
 	if (read_yaml_text(g, path, named, 1, &text))
 		root = tree_parse(named, buf_str(&text), text.len, g->problems);
@@ -96,10 +78,21 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 		return;
 	accelerator_file_read(&r, root, &f);
 	tree_free(root);
-	read_secrets(g, &r, &f);
+	secrets_dir = source_path(g->folder, g->main->secrets_dir.path);
+	for (size_t i = 0; f.a.name && i < f.a.n_runners; i++) {
+		struct runner *runner = &f.a.runners[i];
+		struct error e = {0};
+
+		if (f.secrets[i].path &&
+		    source_read_vendor_secret(secrets_dir, f.a.name, f.secrets[i].path,
+			&g->main->c.exposed_files, &runner->secret, &e))
+			problem_add(
+			    r.problems, r.file, f.secrets[i].line, "cannot read %s", e.text);
+	}
+	free(secrets_dir);
 	host_in_infra(g, &r, &f.a);
 	if (f.a.name) {
-		add(g, &f.a);
+		add_registered_accelerator(g, &f.a);
 		for (size_t i = 0; f.secrets && i < f.a.n_runners; i++)
 			free(f.secrets[i].path);
 		FREE_AND_NULL(f.secrets);
@@ -114,7 +107,7 @@ static int is_candidate(const struct dirent *d)
 	       (str_has_suffix(d->d_name, ".yml") || str_has_suffix(d->d_name, ".yaml"));
 }
 
-/* named: what messages call the folder. */
+/* named: the name of the folder in messages. */
 static void read_folder(struct registry *g, const char *folder, const char *named, int line)
 {
 	struct dirent **entries = NULL;
@@ -156,11 +149,11 @@ static void read_allowlist(struct registry *g, const char *path, int line)
 	allowlist_read(&r, root, &list);
 	tree_free(root);
 	for (size_t i = 0; i < list.n; i++)
-		add(g, &list.items[i]);
+		add_registered_accelerator(g, &list.items[i]);
 	free(list.items);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_accelerators(const void *a, const void *b)
 {
 	const struct accelerator *x = a, *y = b;
 	int by_name = strcmp(x->name, y->name), by_file;
@@ -169,17 +162,6 @@ static int compare(const void *a, const void *b)
 		return by_name;
 	by_file = strcmp(x->file, y->file);
 	return by_file ? by_file : (x->line > y->line) - (x->line < y->line);
-}
-
-static void tell_clashes(struct registry *g)
-{
-	for (size_t i = 1; i < g->n; i++) {
-		const struct accelerator *first = &g->items[i - 1], *a = &g->items[i];
-
-		if (str_eq(first->name, a->name))
-			problem_add(g->problems, a->file, a->line,
-			    "the name \"%s\" is taken by %s:%d", a->name, first->file, first->line);
-	}
 }
 
 struct pin {
@@ -206,9 +188,7 @@ static struct pin *find_pins(const struct registry *g, size_t *ret_n)
 
 			if (!r->repository || !(r->repository_id || r->repository_owner_id))
 				continue;
-			if ((n & (n - 1)) == 0)
-				pins = xrealloc(pins, (n ? 2 * n : 1) * sizeof(*pins));
-			pins[n++] = (struct pin){&g->items[i], r};
+			*ARRAY_PUSH(pins, n) = (struct pin){&g->items[i], r};
 		}
 	if (n)
 		qsort(pins, n, sizeof(*pins), compare_pins);
@@ -216,78 +196,75 @@ static struct pin *find_pins(const struct registry *g, size_t *ret_n)
 	return pins;
 }
 
-/* Whether `id` is another one than *first, which becomes `p` where nothing is known yet. */
-static bool contradicts(const struct pin **first, int64_t first_id, const struct pin *p, int64_t id)
+/* Returns whether `id` differs from the first pinned one. *first becomes `p` where none was pinned. */
+static bool note_pin(const struct pin **first, int64_t first_id, const struct pin *p, int64_t id)
 {
 	if (id && !*first)
 		*first = p;
 	return id && first_id && id != first_id;
 }
 
-/* A pin holds for the repository, whichever accelerator's file has it: two that contradict each
- * other would refuse every token. */
-static void tell_contradicting_pins(struct registry *g)
-{
-	size_t n;
-	struct pin *pins = find_pins(g, &n);
-	const struct pin *by_id = NULL, *by_owner = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct runner *r = pins[i].runner;
-		const struct pin *other = NULL;
-
-		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
-			by_id = by_owner = NULL;
-		if (contradicts(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
-			r->repository_id))
-			other = by_id;
-		else if (contradicts(&by_owner,
-			     by_owner ? by_owner->runner->repository_owner_id : 0, &pins[i],
-			     r->repository_owner_id))
-			other = by_owner;
-		if (other)
-			problem_add(g->problems, pins[i].of->file, pins[i].of->line,
-			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
-			    other->of->line);
-	}
-	free(pins);
-}
-
 enum { SHORT_COMMIT_CHARS = 7 };
-
-/* The folder is called by the commit, and the files as the repository calls them. */
-static void read_checkout(struct registry *g)
-{
-	const struct config *c = &g->main->c;
-	char *named = xasprintf("accelerators.git@%.*s:%s", SHORT_COMMIT_CHARS,
-	    c->accelerators_git_commit, c->accelerators_git_path);
-
-	read_folder(g, c->accelerators_git_folder, named, g->main->git.line);
-	free(named);
-}
 
 void registry_read(const char *folder, struct main_file *main, struct problems *problems)
 {
 	struct registry g = {
 	    .folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
 	char *path;
+	size_t n;
+	struct pin *pins;
+	const struct pin *by_id = NULL;
+	const struct pin *by_owner = NULL;
 
 	if (main->directory.path) {
 		path = source_path(folder, main->directory.path);
 		read_folder(&g, path, path, main->directory.line);
 		free(path);
 	}
-	if (main->c.accelerators_git_folder)
-		read_checkout(&g);
+	if (main->c.accelerators_git_folder) {
+		const struct config *c = &g.main->c;
+		char *named = xasprintf("accelerators.git@%.*s:%s", SHORT_COMMIT_CHARS,
+		    c->accelerators_git_commit, c->accelerators_git_path);
+
+		/* Messages name the files by commit and path in the repository. */
+		read_folder(&g, c->accelerators_git_folder, named, g.main->git.line);
+		free(named);
+	}
 	if (main->allowlist.path) {
 		path = source_path(folder, main->allowlist.path);
 		read_allowlist(&g, path, main->allowlist.line);
 		free(path);
 	}
 	if (g.n)
-		qsort(g.items, g.n, sizeof(*g.items), compare);
-	tell_clashes(&g);
-	tell_contradicting_pins(&g);
+		qsort(g.items, g.n, sizeof(*g.items), compare_accelerators);
+	for (size_t i = 1; i < g.n; i++) {
+		const struct accelerator *first = &g.items[i - 1], *a = &g.items[i];
+
+		if (str_eq(first->name, a->name))
+			problem_add(g.problems, a->file, a->line,
+			    "the name \"%s\" is taken by %s:%d", a->name, first->file, first->line);
+	}
+	/* A pin is valid for the repository in every accelerator's file. Two different pins would refuse every
+	 * token. */
+	pins = find_pins(&g, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct runner *r = pins[i].runner;
+		const struct pin *other = NULL;
+
+		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
+			by_id = by_owner = NULL;
+		if (note_pin(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
+			r->repository_id))
+			other = by_id;
+		else if (note_pin(&by_owner, by_owner ? by_owner->runner->repository_owner_id : 0,
+			     &pins[i], r->repository_owner_id))
+			other = by_owner;
+		if (other)
+			problem_add(g.problems, pins[i].of->file, pins[i].of->line,
+			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
+			    other->of->line);
+	}
+	free(pins);
 	main->c.accelerators = g.items;
 	main->c.n_accelerators = g.n;
 }

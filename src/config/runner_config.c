@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "config/runner_file.h"
 #include "config/source.h"
 
@@ -15,15 +14,10 @@ enum { TOKEN_MAX_BYTES = 512, CA_MAX_BYTES = 4 << 20 };
 
 struct load {
 	const char *path;
-	char *folder; /* what relative paths start from */
+	char *folder; /* the base of relative paths */
 	struct runner_file file;
 	struct problems problems;
 };
-
-static bool is_credential(const char *written)
-{
-	return str_has_prefix(written, "credential:");
-}
 
 /* The secret behind a reference; NULL after its problem was added, or without a reference. */
 static struct secret *read_secret(struct load *l, const char *prefix, const struct file_ref *ref)
@@ -48,7 +42,7 @@ static struct secret *read_secret(struct load *l, const char *prefix, const stru
 
 static const char BEARER[] = "Authorization: Bearer ";
 
-/* The token goes into a header as it is. */
+/* Checks the token, which becomes a header without escaping. */
 static struct secret *read_authorization(struct load *l)
 {
 	const struct file_ref *ref = &l->file.token;
@@ -59,7 +53,8 @@ static struct secret *read_authorization(struct load *l)
 		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f ||
 		    s - token >= TOKEN_MAX_BYTES) {
 			problem_add(&l->problems, l->path, ref->line,
-			    "%s holds no token: one line as `outpostctl runner add` printed it",
+			    "%s has no token: it must be the one line that `outpostctl runner add` "
+			    "printed",
 			    ref->path);
 			secret_unref(authorization);
 			return NULL;
@@ -67,8 +62,8 @@ static struct secret *read_authorization(struct load *l)
 	return authorization;
 }
 
-/* The job's process and its steps have another working folder. */
-static char *absolute(const char *folder, const char *written)
+/* Paths become absolute, because the job's process and its steps have another working folder. */
+static char *absolute_path(const char *folder, const char *written)
 {
 	char *path = source_path(folder, written), *here, *whole;
 
@@ -81,66 +76,47 @@ static char *absolute(const char *folder, const char *written)
 	return whole;
 }
 
-static void read_ca(struct load *l)
-{
-	const struct file_ref *ref = &l->file.ca;
-	struct buf pem = BUF_INIT(CA_MAX_BYTES);
-	struct error e = {0};
-
-	if (!ref->path)
-		return;
-	l->file.c.ca_file = absolute(l->folder, ref->path);
-	if (source_read(l->file.c.ca_file, &pem, &e))
-		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
-	else if (!strstr(buf_str(&pem), "-----BEGIN CERTIFICATE-----"))
-		problem_add(&l->problems, l->path, ref->line, "%s: holds no certificate in PEM",
-		    l->file.c.ca_file);
-	buf_release(&pem);
-}
-
-/* git itself passes silently over a file that it cannot read. */
-static void read_git_config(struct load *l)
-{
-	const struct file_ref *ref = &l->file.git_config;
-	struct secret *text = NULL;
-	struct error e = {0};
-
-	if (!ref->path)
-		return;
-	l->file.c.git_config = absolute(l->folder, ref->path);
-	if (source_read_secret_file(
-		"", l->file.c.git_config, SECRET_BYTES, &l->file.c.exposed_files, &text, &e))
-		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
-	secret_unref(text);
-}
-
-static void read_rest(struct load *l)
-{
-	struct runner_config *c = &l->file.c;
-
-	c->path = absolute(".", l->path);
-	c->work_dir = absolute(l->folder, l->file.work_dir.path);
-	if (l->file.token.path)
-		c->token_file = is_credential(l->file.token.path)
-				    ? xstrdup(l->file.token.path)
-				    : absolute(l->folder, l->file.token.path);
-	c->authorization = read_authorization(l);
-	read_ca(l);
-	read_git_config(l);
-	for (size_t i = 0; i < c->n_secrets; i++)
-		c->secrets[i].value = read_secret(l, "", &l->file.secrets[i]);
-}
-
-static void load(struct load *l)
+static void load_file(struct load *l)
 {
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
 	struct node *root = tree_read(l->path, &l->problems);
+	struct runner_config *c = &l->file.c;
+	const struct file_ref *ca = &l->file.ca, *git = &l->file.git_config;
+	struct buf pem = BUF_INIT(CA_MAX_BYTES);
+	struct secret *text = NULL;
+	struct error e = {0};
 
 	if (!root)
 		return;
 	runner_file_read(&r, root, &l->file);
 	tree_free(root);
-	read_rest(l);
+	c->path = absolute_path(".", l->path);
+	c->work_dir = absolute_path(l->folder, l->file.work_dir.path);
+	if (l->file.token.path)
+		c->token_file = str_has_prefix(l->file.token.path, "credential:")
+				    ? xstrdup(l->file.token.path)
+				    : absolute_path(l->folder, l->file.token.path);
+	c->authorization = read_authorization(l);
+	if (ca->path) {
+		c->ca_file = absolute_path(l->folder, ca->path);
+		if (source_read(c->ca_file, &pem, &e))
+			problem_add(&l->problems, l->path, ca->line, "cannot read %s", e.text);
+		else if (!strstr(buf_str(&pem), "-----BEGIN CERTIFICATE-----"))
+			problem_add(&l->problems, l->path, ca->line,
+			    "%s: not a PEM file with a certificate", c->ca_file);
+		buf_release(&pem);
+	}
+	/* Checks this file here, because git silently ignores a file that it cannot read. */
+	if (git->path) {
+		e = (struct error){0};
+		c->git_config = absolute_path(l->folder, git->path);
+		if (source_read_secret_file(
+			"", c->git_config, SECRET_BYTES, &c->exposed_files, &text, &e))
+			problem_add(&l->problems, l->path, git->line, "cannot read %s", e.text);
+		secret_unref(text);
+	}
+	for (size_t i = 0; i < c->n_secrets; i++)
+		c->secrets[i].value = read_secret(l, "", &l->file.secrets[i]);
 }
 
 void runner_config_release(struct runner_config *c)
@@ -189,7 +165,7 @@ int runner_config_load(const char *path, struct runner_config **ret, struct buf 
 	int rc;
 
 	*ret = NULL;
-	load(&l);
+	load_file(&l);
 	problems_print(&l.problems, messages);
 	rc = l.problems.n ? ERR_INVALID : 0;
 	runner_file_release(&l.file);

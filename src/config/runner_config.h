@@ -1,6 +1,6 @@
-/* outpost-runner's own file: contract 7. docs/runner.md has every key.
+/* The configuration of outpost-runner, from its own file. docs/runner.md describes every key.
  *
- * Thread: reads files, so before the loop. Never changed after. */
+ * Thread: loading reads files, so before the loop. The configuration does not change afterwards. */
 #ifndef CONFIG_RUNNER_CONFIG_H
 #define CONFIG_RUNNER_CONFIG_H
 
@@ -17,8 +17,8 @@
 
 enum sandbox_kind { SANDBOX_NONE, SANDBOX_BUBBLEWRAP };
 
-/* What the sandbox's system call filter denies, each to be allowed by its name in
- * `allow.syscalls`: a call, or a group of calls that are of use only together. */
+/* The system calls that the sandbox's filter denies. `allow.syscalls` allows them by name: a call, or a group of calls
+ * that are useful only together. */
 #define GUARDED_CALLS(X)                                                                           \
 	X(ADD_KEY, "add_key")                                                                      \
 	X(BPF, "bpf")                                                                              \
@@ -76,9 +76,9 @@ struct runner_config {
 	/* private addresses, and those that plain http may go to, for submodules' URLs: the change
 	 * chooses them */
 	struct network_list git_networks;
-	char *submodule_proxy; /* what connects to submodules' hosts in our place; NULL: nothing */
+	char *submodule_proxy; /* the proxy for submodules' hosts; NULL: connect directly */
 	enum sandbox_kind sandbox;
-	/* bubblewrap: what the steps get beyond the read-only system and their work folder */
+	/* bubblewrap: access of the steps besides the read-only system and their work folder */
 	bool allow_network;
 	char **allow_devices, **allow_read, **allow_write; /* absolute paths, NULL-terminated */
 	bool allow_calls[N_GUARDED_CALLS];
@@ -101,7 +101,7 @@ struct runner_config {
 	    exposed_files; /* secrets that every user of this machine can read or change; NULL: none */
 };
 
-/* As config_load(): every mistake as "file:line: what is wrong", a line each. */
+/* Like config_load(): every mistake as "file:line: text", one on a line. */
 int runner_config_load(
     const char *path, struct runner_config **ret, struct buf *messages) MUST_CHECK;
 /* The token in `authorization`; borrowed from it. */

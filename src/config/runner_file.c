@@ -1,9 +1,10 @@
 /* The grammar of outpost-runner's file and its defaults. */
 #include "config/runner_file.h"
 
+#include <ctype.h>
+
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "model/runner_protocol.h"
 
 #define AT(member)   offsetof(struct runner_file, member)
@@ -20,6 +21,246 @@ static const struct choice SANDBOXES[] = {
 static const struct choice VISIBILITIES[] = {
     {"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice FORMATS[] = {{"junit", 0}, {"ctrf", 1}, {"outpost", 2}, {NULL, 0}};
+
+/* ---- checks of values that only this file has ---- */
+
+static bool check_machine_name(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	(void)r;
+	for (const char *c = s; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-._", *c))
+			return check_failed(why, "letters, digits, -, . and _");
+	return true;
+}
+
+static bool has_parent_part(const char *s)
+{
+	for (; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)
+		if (str_has_prefix(s, "..") && (s[2] == '/' || s[2] == '\0'))
+			return true;
+	return false;
+}
+
+static bool check_absolute_path(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	char ignored[WHY_BYTES];
+
+	if (*s != '/' || has_parent_part(s) || !check_line(r, s, ignored))
+		return check_failed(why, "an absolute path without ..");
+	return true;
+}
+
+static bool check_report_glob(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	char ignored[WHY_BYTES];
+
+	if (*s == '/' || has_parent_part(s) || !check_line(r, s, ignored))
+		return check_failed(
+		    why, "a path or glob relative to the job's work folder, without ..");
+	return true;
+}
+
+static bool check_script(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	(void)r;
+	for (const char *c = s; *c; c++)
+		if (((unsigned char)*c < 0x20 && !strchr("\n\t", *c)) || *c == 0x7f)
+			return check_failed(why, "text without control characters");
+	return true;
+}
+
+/* ---- steps, environment, secrets, system calls ---- */
+
+#define STEP_AT(member) offsetof(struct runner_step, member)
+
+enum { STEPS_MAX = 100, VARIABLES_MAX = 500, VALUE_MAX_BYTES = 32768, SCRIPT_MAX_BYTES = 65536 };
+
+static const struct field STEP_FIELDS[] = {
+    {"name", field_text, REQUIRED, .offset = STEP_AT(name), .check = check_line, .max = 64},
+    {"run", field_text, REQUIRED, .offset = STEP_AT(run), .check = check_script,
+	.max = SCRIPT_MAX_BYTES},
+    {"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100,
+	.max = INT64_C(30) * 86400000},
+    {.key = NULL},
+};
+static const struct mapping RUNNER_STEP_MAPPING = {"steps", STEP_FIELDS};
+
+static void field_runner_steps(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct runner_config *c = target;
+
+	if (v->kind != NODE_LIST) {
+		refuse_kind(r, f, v, "a list of {name, run, timeout}");
+		return;
+	}
+	if (v->n < 1 || v->n > STEPS_MAX) {
+		problem_add(r->problems, r->file, v->line, "steps must be 1 to %d, not %zu",
+		    STEPS_MAX, v->n);
+		return;
+	}
+	c->steps = xcalloc(v->n, sizeof(*c->steps));
+	for (size_t i = 0; i < v->n; i++) {
+		struct runner_step one = {0};
+		char value[SHOWN_BYTES];
+
+		read_mapping(r, f->map, v->values[i], &one);
+		for (size_t k = 0; one.name && k < c->n_steps; k++)
+			if (str_eq(c->steps[k].name, one.name))
+				problem_add(r->problems, r->file, v->values[i]->line,
+				    "two steps are called %s", shown(one.name, value));
+		c->steps[c->n_steps++] = one;
+	}
+}
+
+static bool is_variable_name(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > 128 || isdigit((unsigned char)*s))
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && *s != '_')
+			return false;
+	return true;
+}
+
+/* Reports a name that a step cannot have, or that another entry has. */
+static bool check_variable_name(
+    struct reader *r, const struct field *f, const struct runner_config *c, const struct node *key)
+{
+	char name[SHOWN_BYTES];
+	bool is_given = false;
+
+	for (size_t i = 0; i < c->n_environment; i++)
+		is_given |= str_eq(c->environment[i].name, key->text);
+	for (size_t i = 0; i < c->n_secrets; i++)
+		is_given |= str_eq(c->secrets[i].name, key->text);
+	if (!is_variable_name(key->text))
+		problem_add(r->problems, r->file, key->line,
+		    "%s: a variable's name is letters, digits and _, not %s", f->key,
+		    shown(key->text, name));
+	else if (str_has_prefix(key->text, "OUTPOST_"))
+		problem_add(r->problems, r->file, key->line,
+		    "%s: %s is reserved for outpost-runner; choose another name", f->key,
+		    shown(key->text, name));
+	else if (is_given)
+		problem_add(r->problems, r->file, key->line,
+		    "%s is given twice, in environment and secrets", shown(key->text, name));
+	else
+		return true;
+	return false;
+}
+
+static bool expect_variables(struct reader *r, const struct field *f, const struct node *v)
+{
+	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
+		refuse_kind(r, f, v, "a map of NAME: value");
+		return false;
+	}
+	if (v->n > VARIABLES_MAX)
+		problem_add(r->problems, r->file, v->line, "%s has more than %d entries", f->key,
+		    VARIABLES_MAX);
+	return v->n <= VARIABLES_MAX;
+}
+
+static void field_runner_environment(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct runner_config *c = target;
+
+	if (!expect_variables(r, f, v))
+		return;
+	c->environment = xcalloc(v->n + 1, sizeof(*c->environment));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct node *value = v->values[i];
+
+		if (!check_variable_name(r, f, c, v->keys[i]))
+			continue;
+		if (value->kind != NODE_SCALAR || strlen(value->text) > VALUE_MAX_BYTES) {
+			problem_add(r->problems, r->file, value->line,
+			    "environment.%s must be a text of at most %d bytes", v->keys[i]->text,
+			    VALUE_MAX_BYTES);
+			continue;
+		}
+		c->environment[c->n_environment++] = (struct runner_variable){
+		    .name = xstrdup(v->keys[i]->text), .value = xstrdup(value->text)};
+	}
+}
+
+static void field_runner_secrets(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct runner_file *file = target;
+	struct runner_config *c = &file->c;
+
+	if (!expect_variables(r, f, v))
+		return;
+	c->secrets = xcalloc(v->n + 1, sizeof(*c->secrets));
+	file->secrets = xcalloc(v->n + 1, sizeof(*file->secrets));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct field path = {
+		    .key = v->keys[i]->text, .check = check_line, .max = 4096};
+
+		if (!check_variable_name(r, f, c, v->keys[i]))
+			continue;
+		r->path = "secrets";
+		field_file(r, &path, v->values[i], &file->secrets[c->n_secrets]);
+		r->path = "";
+		c->secrets[c->n_secrets++] =
+		    (struct runner_secret){.name = xstrdup(v->keys[i]->text)};
+	}
+}
+
+/* ---- allow.syscalls ---- */
+
+const char *guarded_call_name(enum guarded_call c)
+{
+	static const char *const names[] = {
+#define GUARDED_CALL_NAME(id, name) [CALL_##id] = (name),
+	    GUARDED_CALLS(GUARDED_CALL_NAME)
+#undef GUARDED_CALL_NAME
+	};
+
+	return names[c];
+}
+
+static bool allow_call(struct runner_config *c, const char *name)
+{
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		if (str_eq(guarded_call_name((enum guarded_call)i), name)) {
+			c->allow_calls[i] = true;
+			return true;
+		}
+	return false;
+}
+
+static void field_guarded_calls(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	struct buf names = BUF_INIT(1024);
+
+	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
+		refuse_kind(r, f, v, "a list");
+		return;
+	}
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		buf_appendf(&names, "%s%s", i ? ", " : "", guarded_call_name((enum guarded_call)i));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct node *one = v->values[i];
+		char value[SHOWN_BYTES];
+
+		if (one->kind != NODE_SCALAR)
+			refuse_kind(r, f, one, "a name");
+		else if (!allow_call(target, one->text))
+			problem_add(r->problems, r->file, one->line,
+			    "allow.syscalls: %s is not one of %s", shown(one->text, value),
+			    buf_str(&names));
+	}
+	buf_release(&names);
+}
+
+/* ---- the grammar ---- */
 
 static const struct field CHECKOUT_FIELDS[] = {
     {"git_url", field_text, REQUIRED, .offset = AT(c.git_url), .check = check_git_url, .max = 2048},
@@ -113,8 +354,10 @@ static void field_allow(struct reader *r, const struct field *f, const struct no
 	read_mapping(r, f->map, v, file);
 }
 
-static void set_defaults(struct runner_file *f)
+void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret)
 {
+	struct runner_file *f = ret;
+
 	*f = (struct runner_file){
 	    .c =
 		{
@@ -135,31 +378,20 @@ static void set_defaults(struct runner_file *f)
 		},
 	    .work_dir = {.path = xstrdup("/var/lib/outpost-runner"), .line = 1},
 	};
-}
-
-static void check_together(struct reader *r, struct runner_file *f)
-{
-	if (f->allow.line && f->c.sandbox == SANDBOX_NONE)
-		problem_add(r->problems, r->file, f->allow.line,
-		    "allow opens the sandbox, but there is none: take it out, or set sandbox: "
-		    "bubblewrap");
-	if (strv_len((const char *const *)f->c.labels) > RUNNER_LABELS_MAX)
-		problem_add(
-		    r->problems, r->file, 1, "labels has more than %d entries", RUNNER_LABELS_MAX);
-	for (size_t i = 0; i < f->c.n_steps; i++)
-		if (!f->c.steps[i].timeout_ms)
-			f->c.steps[i].timeout_ms = f->c.timeout_ms;
-}
-
-void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret)
-{
-	set_defaults(ret);
 	read_mapping(r, &RUNNER_FILE_MAPPING, root, ret);
 	for (size_t n = ret->c.server ? strlen(ret->c.server) : 0; n && ret->c.server[n - 1] == '/';
 	     n--)
 		ret->c.server[n - 1] = '\0';
 	ret->c.report_format = xstrdup(FORMATS[ret->format].name);
-	check_together(r, ret);
+	if (ret->allow.line && ret->c.sandbox == SANDBOX_NONE)
+		problem_add(r->problems, r->file, ret->allow.line,
+		    "allow has no effect without a sandbox: remove it, or set sandbox: bubblewrap");
+	if (strv_len((const char *const *)ret->c.labels) > RUNNER_LABELS_MAX)
+		problem_add(
+		    r->problems, r->file, 1, "labels has more than %d entries", RUNNER_LABELS_MAX);
+	for (size_t i = 0; i < ret->c.n_steps; i++)
+		if (!ret->c.steps[i].timeout_ms)
+			ret->c.steps[i].timeout_ms = ret->c.timeout_ms;
 }
 
 void runner_file_release(struct runner_file *f)

@@ -1,5 +1,5 @@
-/* libyaml's events become a tree here. What could make a small text large or slow
- * (aliases, depth, huge maps) is refused while it is read, not after. */
+/* Builds a tree from libyaml's events. It refuses while reading, not afterwards, whatever could make
+ * a small text large or slow: aliases, depth, huge maps. */
 #include "config/tree.h"
 
 #include <yaml.h>
@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "config/source.h"
-#include "config/yaml_text.h"
 
 enum { DEPTH_MAX = 16, NODES_MAX = 50000, MAP_ENTRIES_MAX = 1000 };
 
@@ -17,9 +16,9 @@ struct build {
 	struct problems *problems;
 	yaml_parser_t parser;
 	size_t n_nodes;
-	struct node *open[DEPTH_MAX]; /* the collections that have not ended, outermost first */
+	struct node *open[DEPTH_MAX]; /* the open collections, outermost first */
 	int depth;
-	struct node *keys[DEPTH_MAX]; /* of each open map: read, its value not yet */
+	struct node *keys[DEPTH_MAX]; /* of each open map: the key whose value comes next */
 	struct node *root;
 	bool is_document_over;
 };
@@ -64,13 +63,13 @@ const char *tree_kind_name(const struct node *v)
 	return "unknown";
 }
 
-static int refuse(struct build *b, int line, const char *what)
+static int refuse_yaml(struct build *b, int line, const char *what)
 {
 	problem_add(b->problems, b->file, line, "%s", what);
 	return ERR_INVALID;
 }
 
-/* Checked before libyaml sees the text, because it tells no line for these. */
+/* Runs before libyaml, which reports no line for these mistakes. */
 static int check_bytes(const char *file, const char *text, size_t n, struct problems *problems)
 {
 	int line = 1;
@@ -98,8 +97,8 @@ static int check_bytes(const char *file, const char *text, size_t n, struct prob
 	return 0;
 }
 
-/* Puts a finished scalar or a collection that begins into what is open. */
-static int place(struct build *b, struct node *node)
+/* Puts a finished scalar, or a collection that begins, into the open collection. */
+static int place_node(struct build *b, struct node *node)
 {
 	struct node *in = b->depth ? b->open[b->depth - 1] : NULL;
 
@@ -110,7 +109,7 @@ static int place(struct build *b, struct node *node)
 	if (in->kind == NODE_MAP && !b->keys[b->depth - 1]) {
 		b->keys[b->depth - 1] = node;
 		if (node->kind != NODE_SCALAR)
-			return refuse(b, node->line, "a key must be a text");
+			return refuse_yaml(b, node->line, "a key must be a text");
 		return 0;
 	}
 	if ((in->n & (in->n - 1)) == 0) { /* grows at powers of two */
@@ -137,7 +136,7 @@ static const struct node *entry_key(const struct node *map, const char *key)
 	return NULL;
 }
 
-/* A duplicate is told and read on: the file has other mistakes to tell. */
+/* Reports a duplicate key and reads on, to find the other mistakes. */
 static int check_key(struct build *b, const struct node *map, const struct node *key)
 {
 	const struct node *first = entry_key(map, key->text);
@@ -145,10 +144,10 @@ static int check_key(struct build *b, const struct node *map, const struct node 
 
 	if (first)
 		problem_add(b->problems, b->file, key->line,
-		    "key %s is here twice; the first is in line %d", shown(key->text, value),
+		    "key %s is given twice; the first is in line %d", shown(key->text, value),
 		    first->line);
 	if (map->n >= MAP_ENTRIES_MAX)
-		return refuse(b, key->line, "a map of more than 1000 keys");
+		return refuse_yaml(b, key->line, "a map of more than 1000 keys");
 	return 0;
 }
 
@@ -162,11 +161,11 @@ static int check_decoration(
     struct build *b, const yaml_char_t *anchor, const yaml_char_t *tag, int line)
 {
 	if (anchor)
-		return refuse(b, line, "anchors (&…) are not read; write the value out");
+		return refuse_yaml(b, line, "anchors (&…) are not supported; write the value");
 	if (tag)
-		return refuse(b, line, "tags (!…) are not read; write the plain value");
+		return refuse_yaml(b, line, "tags (!…) are not supported; write the plain value");
 	if (++b->n_nodes > NODES_MAX)
-		return refuse(b, line, "more than 50000 values in one file");
+		return refuse_yaml(b, line, "more than 50000 values in one file");
 	return 0;
 }
 
@@ -180,7 +179,7 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 	if (rc)
 		return rc;
 	if (strlen(text) != ev->data.scalar.length)
-		return refuse(b, line, "a NUL character in a text");
+		return refuse_yaml(b, line, "a NUL character in a text");
 	node = xcalloc(1, sizeof(*node));
 	node->line = line;
 	node->is_plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -192,10 +191,10 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 		tree_free(node);
 		return rc;
 	}
-	return place(b, node);
+	return place_node(b, node);
 }
 
-static int on_start(struct build *b, enum node_kind kind, const yaml_char_t *anchor,
+static int on_collection(struct build *b, enum node_kind kind, const yaml_char_t *anchor,
     const yaml_char_t *tag, int line)
 {
 	struct node *node;
@@ -204,11 +203,11 @@ static int on_start(struct build *b, enum node_kind kind, const yaml_char_t *anc
 	if (rc)
 		return rc;
 	if (b->depth == DEPTH_MAX)
-		return refuse(b, line, "nested deeper than 16 levels");
+		return refuse_yaml(b, line, "nested deeper than 16 levels");
 	node = xcalloc(1, sizeof(*node));
 	node->kind = kind;
 	node->line = line;
-	rc = place(b, node);
+	rc = place_node(b, node);
 	if (rc)
 		return rc;
 	b->keys[b->depth] = NULL;
@@ -223,20 +222,20 @@ static int on_event(struct build *b, const yaml_event_t *ev)
 	switch (ev->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->is_document_over)
-			return refuse(b, line, "a second document; one file holds one");
+			return refuse_yaml(b, line, "a second document; one file holds one");
 		return 0;
 	case YAML_DOCUMENT_END_EVENT:
 		b->is_document_over = true;
 		return 0;
 	case YAML_ALIAS_EVENT:
-		return refuse(b, line, "aliases (*…) are not read; write the value out");
+		return refuse_yaml(b, line, "aliases (*…) are not supported; write the value");
 	case YAML_SCALAR_EVENT:
 		return on_scalar(b, ev, line);
 	case YAML_SEQUENCE_START_EVENT:
-		return on_start(b, NODE_LIST, ev->data.sequence_start.anchor,
+		return on_collection(b, NODE_LIST, ev->data.sequence_start.anchor,
 		    ev->data.sequence_start.tag, line);
 	case YAML_MAPPING_START_EVENT:
-		return on_start(
+		return on_collection(
 		    b, NODE_MAP, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
@@ -265,7 +264,7 @@ static bool is_tab_indented(const struct build *b, size_t line)
 	return false;
 }
 
-/* [::1] in a list: libyaml takes the first colon for a map's. */
+/* In a list, libyaml reads the first colon of [::1] as a map's. */
 static bool is_at_colon(const struct build *b)
 {
 	size_t at = b->parser.problem_mark.index;
@@ -273,35 +272,18 @@ static bool is_at_colon(const struct build *b)
 	return at > 0 && at < b->n_text && b->text[at] == ':' && strchr("[, :", b->text[at - 1]);
 }
 
-/* What libyaml's words mean to somebody who wrote a cron line or a sentence; "": they say it. */
-static const char *hint_of(const yaml_parser_t *p)
+/* Explains libyaml's message to the author of a cron line or a sentence; or "". */
+static const char *syntax_hint(const yaml_parser_t *p)
 {
 	if (str_eq(p->context, "while scanning an alias"))
-		return "; a value that begins with * must stand in quotes";
+		return "; put a value that begins with * in quotes";
 	if (str_eq(p->problem, "mapping values are not allowed in this context"))
-		return "; a value that has \": \" in it must stand in quotes, and keys of one map "
-		       "are indented alike";
+		return "; put a value with \": \" in it in quotes, and indent the keys of one map "
+		       "alike";
 	return "";
 }
 
-static void refuse_syntax(struct build *b)
-{
-	const yaml_parser_t *p = &b->parser;
-	size_t line = p->problem_mark.line;
-
-	if (is_tab_indented(b, line))
-		problem_add(b->problems, b->file, (int)line + 1,
-		    "a tab in the indentation; YAML takes only spaces there");
-	else if (is_at_colon(b))
-		problem_add(b->problems, b->file, (int)line + 1,
-		    "an IPv6 address in a list has to stand in quotes, as \"::1\"");
-	else
-		problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s%s",
-		    p->problem ? p->problem : "not understood", p->context ? " " : "",
-		    p->context ? p->context : "", hint_of(p));
-}
-
-static int run(struct build *b)
+static int read_events(struct build *b)
 {
 	for (;;) {
 		yaml_event_t ev;
@@ -309,7 +291,20 @@ static int run(struct build *b)
 		int rc;
 
 		if (!yaml_parser_parse(&b->parser, &ev)) {
-			refuse_syntax(b);
+			const yaml_parser_t *p = &b->parser;
+			size_t line = p->problem_mark.line;
+
+			if (is_tab_indented(b, line))
+				problem_add(b->problems, b->file, (int)line + 1,
+				    "a tab in the indentation; YAML allows only spaces there");
+			else if (is_at_colon(b))
+				problem_add(b->problems, b->file, (int)line + 1,
+				    "put an IPv6 address in a list in quotes, as \"::1\"");
+			else
+				problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s%s",
+				    p->problem ? p->problem : "not understood",
+				    p->context ? " " : "", p->context ? p->context : "",
+				    syntax_hint(p));
 			return ERR_INVALID;
 		}
 		is_end = ev.type == YAML_STREAM_END_EVENT;
@@ -320,17 +315,17 @@ static int run(struct build *b)
 	}
 }
 
-static struct node *parse(const char *file, const struct buf *text, struct problems *problems)
+static struct node *parse_yaml(const char *file, const struct buf *text, struct problems *problems)
 {
 	struct build b = {
 	    .file = file, .text = buf_str(text), .n_text = text->len, .problems = problems};
 	int rc;
 
 	if (!yaml_parser_initialize(&b.parser))
-		abort(); /* only when there is no memory */
+		abort(); /* it fails only without memory */
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)b.text, b.n_text);
-	rc = run(&b);
+	rc = read_events(&b);
 	yaml_parser_delete(&b.parser);
 	if (rc) {
 		for (int i = 0; i < DEPTH_MAX; i++)
@@ -345,6 +340,59 @@ static struct node *parse(const char *file, const struct buf *text, struct probl
 	return b.root;
 }
 
+/* The length of the address in a line `listen: [::1]:8080`; 0: the line has none. */
+static size_t bracketed_listen(const char *line, size_t *ret_start)
+{
+	static const char key[] = "listen:";
+	size_t i = sizeof(key) - 1, n_digits;
+
+	if (!str_has_prefix(line, key))
+		return 0;
+	i += strspn(line + i, " ");
+	*ret_start = i;
+	if (line[i] != '[')
+		return 0;
+	i++;
+	i += strspn(line + i, "0123456789abcdefABCDEF:.");
+	if (line[i] != ']' || line[i + 1] != ':')
+		return 0;
+	i += 2;
+	n_digits = strspn(line + i, "0123456789");
+	/* the end of the text counts as a blank here */
+	return n_digits && strchr(" \r\n", line[i + n_digits]) ? i + n_digits - *ret_start : 0;
+}
+
+/* Appends the text without a byte order mark, and quotes the address in a line
+ * `listen: [::1]:8080`, which is not YAML without quotes. Line numbers stay the same. */
+static void prepare_text(const char *text, size_t n, struct buf *out)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	struct buf whole = BUF_INIT(n);
+	const char *at;
+
+	if (n >= sizeof(mark) - 1 && memcmp(text, mark, sizeof(mark) - 1) == 0) {
+		text += sizeof(mark) - 1;
+		n -= sizeof(mark) - 1;
+	}
+	buf_append(&whole, text, n);
+	for (at = buf_str(&whole); *at;) {
+		size_t n_line = strcspn(at, "\n"), start;
+		size_t n_address = bracketed_listen(at, &start);
+
+		n_line += at[n_line] == '\n';
+		if (n_address) {
+			buf_append(out, at, start);
+			buf_appendf(out, "\"%.*s\"", (int)n_address, at + start);
+			start += n_address;
+			buf_append(out, at + start, n_line - start);
+		} else {
+			buf_append(out, at, n_line);
+		}
+		at += n_line;
+	}
+	buf_release(&whole);
+}
+
 struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems)
 {
 	struct buf prepared = BUF_INIT(2 * YAML_FILE_MAX_BYTES);
@@ -352,8 +400,8 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 
 	if (check_bytes(file, text, n, problems))
 		return NULL;
-	yaml_text_prepare(text, n, &prepared);
-	root = parse(file, &prepared, problems);
+	prepare_text(text, n, &prepared);
+	root = parse_yaml(file, &prepared, problems);
 	buf_release(&prepared);
 	return root;
 }

@@ -1,13 +1,13 @@
-/* YAML text as a tree that remembers its lines. Only what a configuration needs: one
- * document of maps, lists and scalars; no anchors, aliases, tags or merge keys, so its
- * size is bounded by the text's. */
+/* YAML text as a tree with line numbers. It supports what a configuration needs: one document of maps,
+ * lists and scalars. It refuses anchors, aliases, tags and merge keys, so the tree's size is bounded by
+ * the text's. Thread: any; only tree_read() reads a file. Owns: the caller, with tree_free(). */
 #ifndef CONFIG_TREE_H
 #define CONFIG_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/problems.h"
+#include "config/source.h"
 
 #define YAML_FILE_MAX_BYTES ((size_t)1 << 20)
 
@@ -23,10 +23,10 @@ struct node {
 	struct node **keys;   /* map: scalars, no two alike */
 };
 
-/* The tree, or NULL after a mistake that left none; mistakes go to `problems` under the
- * name `file`. An empty document is a NODE_NULL of line 1. tree_free(). */
+/* The tree, or NULL after a mistake that prevents one. Mistakes go to `problems` under the name
+ * `file`. An empty document is a NODE_NULL of line 1. tree_free(). */
 struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems);
-/* The same of a file; one that cannot be read is a mistake in its first line. */
+/* The same for a file. A file that cannot be read is a mistake in line 1. */
 struct node *tree_read(const char *path, struct problems *problems);
 void tree_free(struct node *root);
 /* The value of map[key], or NULL; also when `map` is NULL or no map. */

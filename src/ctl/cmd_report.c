@@ -1,18 +1,167 @@
+/* outpostctl report validate: reads a report file as the service would, and shows its content.
+ * outpostctl report push: sends a report file with one PUT, so that a vendor's CI needs neither curl nor jq. It
+ * reads the report first, because a mistake is easier to explain here than in the service's answer. */
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/escape.h"
-#include "base/json.h"
+#include "base/file.h"
 #include "base/str.h"
-#include "ctl/arguments.h"
-#include "ctl/report_input.h"
+#include "config/config.h"
+#include "config/runner_file.h"
 #include "ctl/server.h"
-#include "report/table.h"
+#include "documents/report_file.h"
+#include "http/client.h"
+#include "text/table.h"
 
-enum { RED_SHOWN = 5, NAME_CHARS = 100, VALUE_CHARS = 200 };
+enum { NAMED_MAX = 5, SHOWN_CHARS = 60, RED_SHOWN = 5, NAME_CHARS = 100, VALUE_CHARS = 200 };
+enum { TOKEN_MAX_BYTES = 16 << 10, ANSWER_MAX_BYTES = 1 << 20, PUSH_TIMEOUT_MS = 600 * 1000 };
+
+struct report_input {
+	struct buf text;
+	enum report_format format;
+	struct report_file report;
+	struct error why; /* "FILE: line 12: …" */
+};
+
+/* Reads and parses the file. format N_REPORT_FORMATS: guess it from the content. Returns 0, or a code
+ * with `why` set; report_input_release() it either way. */
+static int report_input_read(struct report_input *in, const char *path, enum report_format format)
+{
+	struct error why = {0};
+	int rc;
+
+	*in = (struct report_input){.text = BUF_INIT(REPORT_FILE_MAX_BYTES)};
+	rc = file_read(path, &in->text, &in->why);
+	if (rc)
+		return rc;
+	in->format = format == N_REPORT_FORMATS
+			 ? report_format_guess(buf_str(&in->text), in->text.len)
+			 : format;
+	rc = report_file_parse(in->format, buf_str(&in->text), in->text.len, &in->report, &why);
+	if (rc)
+		error_set(&in->why, rc, "%s: %s", path, why.text);
+	return rc;
+}
+
+static void report_input_release(struct report_input *in)
+{
+	buf_release(&in->text);
+	report_file_release(&in->report);
+}
+
+/* ---- hints ---- */
+
+static const char *const SUITES[] = {"build", "unit", "model", "benchmark", "integration"};
+
+/* Appends the first few suites that are not in SUITES, quoted. Returns how many. */
+static size_t append_own_suites(const struct report_file *r, struct buf *out)
+{
+	const char *seen[ARRAY_LEN(SUITES) + NAMED_MAX];
+	size_t n_known = ARRAY_LEN(SUITES), n = n_known;
+
+	memcpy(seen, SUITES, sizeof(SUITES));
+	for (size_t i = 0, k; i < r->n_tests; i++) {
+		const char *suite = r->tests[i].suite;
+
+		for (k = 0; k < n && !str_eq(seen[k], suite);)
+			k++;
+		if (k < n)
+			continue;
+		if (n == ARRAY_LEN(seen)) {
+			buf_append_str(out, ", …");
+			break;
+		}
+		buf_append_str(out, n > n_known ? ", '" : "'");
+		escape_line(out, suite, SHOWN_CHARS);
+		buf_append_char(out, '\'');
+		seen[n++] = suite;
+	}
+	return n - n_known;
+}
+
+static int compare_file_names(const void *a, const void *b)
+{
+	const struct test_result *x = *(const struct test_result *const *)a;
+	const struct test_result *y = *(const struct test_result *const *)b;
+	int order = strcmp(x->suite, y->suite);
+
+	if (!order)
+		order = strcmp(x->name, y->name);
+	return order ? order : strcmp(x->dtype ? x->dtype : "", y->dtype ? y->dtype : "");
+}
+
+static void add_hint(json_t *hints, struct buf *line)
+{
+	json_array_append_new(hints, json_string(buf_str(line)));
+	buf_clear(line);
+}
+
+/* Sentences about content that is valid but probably a mistake. */
+static json_t *report_hints(const struct report_input *in)
+{
+	const struct report_file *r = &in->report;
+	struct buf line = BUF_INIT(4096);
+	const struct test_result **sorted = xcalloc(r->n_tests, sizeof(*sorted)), *twice = NULL;
+	json_t *hints = json_array();
+	size_t n, n_passed = 0;
+
+	n = append_own_suites(r, &line);
+	if (n) {
+		buf_appendf(&line,
+		    " %s build, unit, model, benchmark or integration; own suites are allowed%s",
+		    n == 1 ? "is not one of" : "are not among",
+		    in->format == REPORT_JUNIT
+			? " (the testsuite's name is the suite; pytest: -o junit_suite_name=model)"
+			: "");
+		add_hint(hints, &line);
+	}
+	/* The first test that has the same name as another, and the number of such tests. */
+	n = 0;
+	for (size_t i = 0; i < r->n_tests; i++)
+		sorted[i] = &r->tests[i];
+	qsort(sorted, r->n_tests, sizeof(*sorted), compare_file_names);
+	for (size_t i = 1; i < r->n_tests; i++) {
+		if (compare_file_names(&sorted[i - 1], &sorted[i]))
+			continue;
+		twice = twice ? twice : sorted[i];
+		n++;
+	}
+	free(sorted);
+	if (twice) {
+		buf_appendf(&line, "%zu entries have the same name as another, such as '", n);
+		escape_line(&line, twice->suite, SHOWN_CHARS);
+		buf_append_char(&line, '/');
+		escape_line(&line, twice->name, SHOWN_CHARS);
+		buf_append_str(&line, "': they share one cell, which shows the worst result");
+		add_hint(hints, &line);
+	}
+	if (r->n_cut) {
+		buf_appendf(&line, "%zu cases are cut: a report may have at most %d", r->n_cut,
+		    REPORT_TESTS_MAX);
+		add_hint(hints, &line);
+	}
+	for (size_t i = 0; i < r->n_tests; i++)
+		n_passed += r->tests[i].status == TEST_PASS || r->tests[i].status == TEST_DONE;
+	if (!n_passed) {
+		buf_append_str(&line, "no test passed or measured anything");
+		add_hint(hints, &line);
+	}
+	if (!r->environment && in->format != REPORT_JUNIT) {
+		buf_append_str(&line,
+		    "no environment: readers cannot see the device and versions of this run");
+		add_hint(hints, &line);
+	}
+	buf_release(&line);
+	return hints;
+}
+
+/* ---- validate ---- */
 
 static const char *const FORMAT_TITLES[N_REPORT_FORMATS] = {
     [REPORT_JUNIT] = "JUnit XML", [REPORT_CTRF] = "CTRF", [REPORT_OUTPOST] = "Outpost report"};
 
-static const char *sign_of(enum test_status status)
+static const char *status_symbol(enum test_status status)
 {
 	const struct verdict_view verdict = {.status = status};
 	const struct table_cell cell = {.kind = CELL_VERDICT, .verdict = &verdict};
@@ -20,20 +169,13 @@ static const char *sign_of(enum test_status status)
 	return table_cell_symbol(&cell);
 }
 
-static const char *colour_of(const struct ctl *ctl, enum test_status status)
+static const char *status_colour(const struct ctl *ctl, enum test_status status)
 {
 	if (!ctl->has_colour)
 		return "";
 	if (test_status_is_red(status))
 		return "\033[31m";
 	return status == TEST_PASS ? "\033[32m" : "\033[2m";
-}
-
-static void count(const struct report_file *r, size_t n_of[N_TEST_STATUSES])
-{
-	memset(n_of, 0, N_TEST_STATUSES * sizeof(*n_of));
-	for (size_t i = 0; i < r->n_tests; i++)
-		n_of[r->tests[i].status]++;
 }
 
 static void print_counts(const struct ctl *ctl, const struct report_file *r)
@@ -44,39 +186,20 @@ static void print_counts(const struct ctl *ctl, const struct report_file *r)
 	} lines[] = {
 	    {TEST_PASS, "passed"},
 	    {TEST_FAIL, "failed"},
-	    {TEST_ERROR, "broke"},
+	    {TEST_ERROR, "broken"},
 	    {TEST_MISS, "without a result"},
 	    {TEST_DONE, "measured"},
 	    {TEST_SKIP, "skipped"},
 	};
-	size_t n_of[N_TEST_STATUSES];
+	size_t n_of[N_TEST_STATUSES] = {0};
 
-	count(r, n_of);
+	for (size_t i = 0; i < r->n_tests; i++)
+		n_of[r->tests[i].status]++;
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
 		if (n_of[lines[i].status])
-			printf("  %s%s%s %6zu %s\n", colour_of(ctl, lines[i].status),
-			    sign_of(lines[i].status), ctl->has_colour ? "\033[0m" : "",
+			printf("  %s%s%s %6zu %s\n", status_colour(ctl, lines[i].status),
+			    status_symbol(lines[i].status), ctl->has_colour ? "\033[0m" : "",
 			    n_of[lines[i].status], lines[i].words);
-}
-
-/* The message of one red test, on a line of its own where there is a terminal to fit into. */
-static void print_red(const struct ctl *ctl, const struct test_result *t)
-{
-	struct buf line = BUF_INIT(8192);
-	size_t room = ctl->is_terminal ? (size_t)ctl->width - 4 : 0;
-
-	printf("  %s%s%s ", colour_of(ctl, t->status), sign_of(t->status),
-	    ctl->has_colour ? "\033[0m" : "");
-	escape_line(&line, t->suite, NAME_CHARS);
-	buf_append_char(&line, '/');
-	escape_line(&line, t->name, NAME_CHARS);
-	puts(buf_str(&line));
-	if (t->message) {
-		buf_clear(&line);
-		escape_line(&line, t->message, room);
-		printf("    %s\n", buf_str(&line));
-	}
-	buf_release(&line);
 }
 
 static void print_reds(const struct ctl *ctl, const struct report_file *r)
@@ -88,8 +211,25 @@ static void print_reds(const struct ctl *ctl, const struct report_file *r)
 			continue;
 		if (n == 0)
 			puts("");
-		if (n++ < RED_SHOWN)
-			print_red(ctl, &r->tests[i]);
+		if (n++ < RED_SHOWN) {
+			const struct test_result *t = &r->tests[i];
+			struct buf line = BUF_INIT(8192);
+			size_t room = ctl->is_terminal ? (size_t)ctl->width - 4 : 0;
+
+			/* One red test, and its message cut to the width of a terminal. */
+			printf("  %s%s%s ", status_colour(ctl, t->status), status_symbol(t->status),
+			    ctl->has_colour ? "\033[0m" : "");
+			escape_line(&line, t->suite, NAME_CHARS);
+			buf_append_char(&line, '/');
+			escape_line(&line, t->name, NAME_CHARS);
+			puts(buf_str(&line));
+			if (t->message) {
+				buf_clear(&line);
+				escape_line(&line, t->message, room);
+				printf("    %s\n", buf_str(&line));
+			}
+			buf_release(&line);
+		}
 	}
 	if (n > RED_SHOWN)
 		printf("  and %zu more\n", n - RED_SHOWN);
@@ -127,63 +267,29 @@ static void print_environment(const struct report_file *r)
 	json_decref(v);
 }
 
-static void print_hint(const char *hint, void *owner)
+static json_t *report_summary_json(const struct report_input *in)
 {
-	bool *is_first = owner;
+	json_t *obj = json_object(), *counts = json_object(), *reds = json_array();
+	json_t *environment = NULL;
+	size_t n_of[N_TEST_STATUSES] = {0};
 
-	printf("%shint: %s\n", *is_first ? "\n" : "", hint);
-	*is_first = false;
-}
-
-static void print_summary(const struct ctl *ctl, const char *path, const struct report_input *in)
-{
-	bool is_first = true;
-
-	printf("%s: %s, %zu test%s\n", path, FORMAT_TITLES[in->format], in->report.n_tests,
-	    in->report.n_tests == 1 ? "" : "s");
-	print_counts(ctl, &in->report);
-	print_reds(ctl, &in->report);
-	print_environment(&in->report);
-	report_hints(in, print_hint, &is_first);
-}
-
-/* ---- for programs ---- */
-
-static void add_hint(const char *hint, void *owner)
-{
-	json_array_append_new(owner, json_string(hint));
-}
-
-static json_t *reds_json(const struct report_file *r)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < r->n_tests; i++) {
-		const struct test_result *t = &r->tests[i];
-		json_t *obj;
+	for (size_t i = 0; i < in->report.n_tests; i++)
+		n_of[in->report.tests[i].status]++;
+	for (int s = 0; s < N_TEST_STATUSES; s++)
+		json_set_int(counts, test_status_name((enum test_status)s), (int64_t)n_of[s]);
+	for (size_t i = 0; i < in->report.n_tests; i++) {
+		const struct test_result *t = &in->report.tests[i];
+		json_t *red;
 
 		if (!test_status_is_red(t->status))
 			continue;
-		obj = json_object();
-		json_set_str(obj, "suite", t->suite);
-		json_set_str(obj, "name", t->name);
-		json_set_str(obj, "status", test_status_name(t->status));
-		json_set_str(obj, "message", t->message);
-		json_array_append_new(list, obj);
+		red = json_object();
+		json_set_str(red, "suite", t->suite);
+		json_set_str(red, "name", t->name);
+		json_set_str(red, "status", test_status_name(t->status));
+		json_set_str(red, "message", t->message);
+		json_array_append_new(reds, red);
 	}
-	return list;
-}
-
-static json_t *summary_json(const struct report_input *in)
-{
-	json_t *obj = json_object(), *counts = json_object(), *hints = json_array();
-	json_t *environment = NULL;
-	size_t n_of[N_TEST_STATUSES];
-
-	count(&in->report, n_of);
-	for (int s = 0; s < N_TEST_STATUSES; s++)
-		json_set_int(counts, test_status_name((enum test_status)s), (int64_t)n_of[s]);
-	report_hints(in, add_hint, hints);
 	if (in->report.environment)
 		environment = json_loads(in->report.environment, 0, NULL);
 	json_object_set_new(obj, "ok", json_true());
@@ -191,27 +297,10 @@ static json_t *summary_json(const struct report_input *in)
 	json_set_int(obj, "tests", (int64_t)in->report.n_tests);
 	json_set_int(obj, "cut", (int64_t)in->report.n_cut);
 	json_object_set_new(obj, "counts", counts);
-	json_object_set_new(obj, "red", reds_json(&in->report));
+	json_object_set_new(obj, "red", reds);
 	json_object_set_new(obj, "environment", environment ? environment : json_null());
-	json_object_set_new(obj, "hints", hints);
+	json_object_set_new(obj, "hints", report_hints(in));
 	return obj;
-}
-
-static int refuse(const struct ctl *ctl, const struct error *why)
-{
-	struct buf line = BUF_INIT(4096);
-	json_t *obj;
-
-	escape_line(&line, why->text, 0);
-	fprintf(stderr, "%s\n", buf_str(&line));
-	if (ctl->is_json) {
-		obj = json_object();
-		json_object_set_new(obj, "ok", json_false());
-		json_set_str(obj, "error", buf_str(&line));
-		server_print_json(obj);
-	}
-	buf_release(&line);
-	return EXIT_FAILED;
 }
 
 int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
@@ -229,12 +318,178 @@ int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
 		return EXIT_USAGE;
 	wanted = format ? report_format_parse(format) : N_REPORT_FORMATS;
 	rc = report_input_read(&in, path, wanted);
-	if (rc)
-		exit_code = refuse(ctl, &in.why);
-	else if (ctl->is_json)
-		exit_code = server_print_json(summary_json(&in));
+	if (rc) {
+		struct buf line = BUF_INIT(4096);
+		json_t *obj;
+
+		escape_line(&line, in.why.text, 0);
+		fprintf(stderr, "%s\n", buf_str(&line));
+		if (ctl->is_json) {
+			obj = json_object();
+			json_object_set_new(obj, "ok", json_false());
+			json_set_str(obj, "error", buf_str(&line));
+			server_print_json(obj);
+		}
+		buf_release(&line);
+		exit_code = EXIT_FAILED;
+	} else if (ctl->is_json) {
+		exit_code = server_print_json(report_summary_json(&in));
+	} else {
+		json_t *hints = report_hints(&in);
+		json_t *hint;
+		size_t i;
+
+		printf("%s: %s, %zu test%s\n", path, FORMAT_TITLES[in.format], in.report.n_tests,
+		    in.report.n_tests == 1 ? "" : "s");
+		print_counts(ctl, &in.report);
+		print_reds(ctl, &in.report);
+		print_environment(&in.report);
+		json_array_foreach(hints, i, hint)
+		    printf("%shint: %s\n", i ? "" : "\n", json_string_value(hint));
+		json_decref(hints);
+	}
+	report_input_release(&in);
+	return exit_code;
+}
+
+/* ---- push ---- */
+
+struct push {
+	const char *path, *url, *token_file;
+	int64_t job;
+};
+
+static int print_failure(const char *what, const char *detail)
+{
+	fprintf(stderr, "outpostctl: %s%s\n", what, detail);
+	return EXIT_FAILED;
+}
+
+/* The service's address without a trailing slash. NULL after explaining why. free(). */
+static char *find_service_url(const struct ctl *ctl, const struct push *p)
+{
+	struct error e = {0};
+	char *url = p->url && *p->url ? xstrdup(p->url) : NULL, why[WHY_BYTES];
+	int rc = url ? 0 : config_public_url(ctl->config_path, &url, &e);
+
+	if (rc) {
+		print_failure("no address of the service: set --url or OUTPOST_URL; ", e.text);
+		return NULL;
+	}
+	if (!check_server_url(NULL, url, why)) {
+		fprintf(stderr, "outpostctl: %s: must be %s\n", url, why);
+		FREE_AND_NULL(url);
+	}
+	for (size_t n = url ? strlen(url) : 0; n > 0 && url[n - 1] == '/'; n--)
+		url[n - 1] = '\0';
+	return url;
+}
+
+/* The header that carries the credential. NULL after explaining why. Wipe it before free(). */
+static char *make_authorization(const struct push *p)
+{
+	struct buf text = BUF_INIT(TOKEN_MAX_BYTES);
+	const char *from = getenv("OUTPOST_TOKEN");
+	struct error why = {0};
+	char *header = NULL;
+	size_t n;
+
+	if (p->token_file && file_read(p->token_file, &text, &why)) {
+		print_failure(why.text, "");
+		goto out;
+	}
+	if (p->token_file)
+		from = buf_str(&text);
+	n = from ? strcspn(from, " \t\r\n") : 0;
+	if (n == 0)
+		print_failure("no token: set OUTPOST_TOKEN, or give --token-file FILE", "");
+	else if (from[n + strspn(from + n, "\r\n")] || n > TOKEN_MAX_BYTES)
+		print_failure("the token must be one word on one line", "");
 	else
-		print_summary(ctl, path, &in);
+		header = xasprintf("Authorization: Bearer %.*s", (int)n, from);
+out:
+	if (text.data)
+		explicit_bzero(text.data, text.len);
+	buf_release(&text);
+	return header;
+}
+
+/* Sends the report, and prints the answer. */
+static int put_report(const struct ctl *ctl, const struct push *p, const struct report_input *in,
+    const char *url, const char *header)
+{
+	const char *type = in->format == REPORT_JUNIT ? "Content-Type: application/xml"
+						      : "Content-Type: application/json";
+	const char *const headers[] = {header, type, NULL};
+	char *target = xasprintf("%s/api/v1/jobs/%lld/report", url, (long long)p->job);
+	struct http_call call = {
+	    .method = "PUT",
+	    .url = target,
+	    .headers = headers,
+	    .body = buf_str(&in->text),
+	    .body_bytes = in->text.len,
+	    .max_answer_bytes = ANSWER_MAX_BYTES,
+	    .total_timeout_ms = PUSH_TIMEOUT_MS,
+	};
+	int exit_code = EXIT_FAILED;
+	json_t *v = NULL;
+
+	if (http_call_blocking(&call)) {
+		print_failure("", call.why.text);
+	} else if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL) ||
+		   call.status != 200) {
+		const char *detail = json_get_str(v, "detail");
+
+		fprintf(stderr, "outpostctl: job %lld: %s (HTTP %d)%s\n", (long long)p->job,
+		    detail ? detail : "the service refused the report", call.status,
+		    call.status == 503 || call.status == 429 ? "; try again later" : "");
+	} else if (ctl->is_json) {
+		exit_code = server_print_json(json_incref(v));
+	} else {
+		int64_t n_cut = json_get_int(v, "cut", 0);
+
+		printf("job %lld: %lld tests", (long long)p->job,
+		    (long long)json_get_int(v, "tests", 0));
+		if (n_cut)
+			printf(", %lld cut", (long long)n_cut);
+		puts("");
+		exit_code = EXIT_DONE;
+	}
+	json_decref(v);
+	http_call_release(&call);
+	free(target);
+	return exit_code;
+}
+
+int cmd_report_push(const struct ctl *ctl, int argc, char **argv)
+{
+	struct report_input in;
+	char *url = NULL, *header = NULL;
+	int exit_code = EXIT_FAILED, rc;
+	struct push p = {.url = NULL};
+	const struct argument_option options[] = {{.name = "--job", .number = &p.job, .min = 1},
+	    {.name = "--url", .text = &p.url}, {.name = "--token-file", .text = &p.token_file},
+	    {.name = NULL}};
+
+	if (!arguments_read("report push", argc, argv, options, &p.path, 1, 1))
+		return EXIT_USAGE;
+	if (!p.job)
+		return command_usage("report push");
+	if (!p.url)
+		p.url = getenv("OUTPOST_URL");
+	rc = report_input_read(&in, p.path, N_REPORT_FORMATS);
+	if (rc)
+		print_failure(in.why.text, "");
+	else
+		url = find_service_url(ctl, &p);
+	if (url)
+		header = make_authorization(&p);
+	if (header) {
+		exit_code = put_report(ctl, &p, &in, url, header);
+		explicit_bzero(header, strlen(header));
+	}
+	free(header);
+	free(url);
 	report_input_release(&in);
 	return exit_code;
 }

@@ -1,7 +1,10 @@
+/* outpostctl status and backup: the service as a whole. */
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "ctl/server.h"
-#include "ctl/table.h"
 
 static void print_line(const struct ctl *ctl, const char *name, const char *text)
 {
@@ -21,7 +24,6 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 			continue;
 		buf_appendf(
 		    &line, "%s%lld ", line.len ? ", " : "", (long long)json_integer_value(value));
-		/* the words of the JSON, for people */
 		for (const char *c = key; *c; c++)
 			buf_append_char(&line, *c == '_' ? ' ' : *c);
 	}
@@ -29,23 +31,24 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 	buf_release(&line);
 }
 
-/* What is open, and the budget of each accelerator that takes experiments; nothing where none does. */
+/* Open experiments, and the budget of each accelerator that runs them. */
 static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 {
 	const json_t *list = json_object_get(experiments, "accelerators");
-	struct buf line = BUF_INIT(64 * 1024);
+	char line[256];
 	json_t *a;
 	size_t i;
 
 	if (json_array_size(list) == 0)
 		return;
 	print_counts(ctl, "experiments", experiments);
-	json_array_foreach(list, i, a) buf_appendf(&line, "%s%s %lld of %lld min", i ? ", " : "",
-	    json_get_str(a, "name"), (long long)json_get_int(a, "seconds_24h", 0) / 60,
-	    (long long)json_get_int(a, "seconds_allowed_24h", 0) / 60);
-	buf_append_str(&line, " in 24 h");
-	print_line(ctl, "budget", buf_str(&line));
-	buf_release(&line);
+	json_array_foreach(list, i, a)
+	{
+		snprintf(line, sizeof(line), "%.100s: %lld of %lld min in 24 h",
+		    json_get_str(a, "name"), (long long)json_get_int(a, "seconds_24h", 0) / 60,
+		    (long long)json_get_int(a, "seconds_allowed_24h", 0) / 60);
+		print_line(ctl, "budget", line);
+	}
 }
 
 static void print_trouble(const struct ctl *ctl, const char *text)
@@ -64,7 +67,7 @@ static const char *time_text(const json_t *v, const char *key, char *out, size_t
 	return age_text(then, clock_wall_ms(), out, out_bytes);
 }
 
-/* Nothing without accelerators.git. */
+/* Prints nothing without accelerators.git. */
 static void print_registry(const struct ctl *ctl, const json_t *registry)
 {
 	const char *commit = json_get_str(registry, "commit");
@@ -133,7 +136,8 @@ static const char *duration_text(const json_t *v, const char *key, char *out, si
 	return out;
 }
 
-/* "L3", "stay (L4: pass_rate, queue_time)": what the numbers carry, and what is missing. */
+/* "L3" or "stay: pass_rate, queue_time": the level that the numbers support, and the criteria that
+ * are not met. */
 static void add_proposal(struct table *t, const json_t *a)
 {
 	const json_t *p = json_object_get(a, "proposal");
@@ -151,24 +155,12 @@ static void add_proposal(struct table *t, const json_t *a)
 	buf_release(&text);
 }
 
-/* "3 h ago", and what it is red by where that is no test. */
-static void add_red(struct table *t, const char *since, const char *by, int64_t now_ms)
-{
-	int64_t then_ms;
-	char age[32] = "-", text[64];
-
-	if (since && !rfc3339_parse(since, &then_ms))
-		age_text(then_ms, now_ms, age, sizeof(age));
-	snprintf(
-	    text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
-	table_add(t, text);
-}
-
-static void add_accelerator(struct table *t, const json_t *a, int64_t now_ms)
+static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms)
 {
 	const json_t *numbers = json_object_get(a, "numbers");
-	const char *red = json_get_str(a, "red_since");
-	char text[32];
+	const char *red = json_get_str(a, "red_since"), *by = json_get_str(a, "red_by");
+	char text[64], age[32] = "-";
+	int64_t red_ms;
 
 	table_add(t, json_get_str(a, "name"));
 	table_add(t, json_get_str(a, "level"));
@@ -176,7 +168,12 @@ static void add_accelerator(struct table *t, const json_t *a, int64_t now_ms)
 	table_add(t, duration_text(numbers, "queue_p90", text, sizeof(text)));
 	table_add(t, duration_text(numbers, "run_p90", text, sizeof(text)));
 	table_add(t, share_text(numbers, "deadlines_met", text, sizeof(text)));
-	add_red(t, red, json_get_str(a, "red_by"), now_ms);
+	/* "3 h ago", with ", no report" where missing reports made it red */
+	if (red && !rfc3339_parse(red, &red_ms))
+		age_text(red_ms, now_ms, age, sizeof(age));
+	snprintf(
+	    text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
+	table_add(t, text);
 	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
 		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
 								 : "-");
@@ -192,27 +189,9 @@ static void print_accelerators(const struct ctl *ctl, const json_t *list)
 	json_t *a;
 	size_t i;
 
-	json_array_foreach(list, i, a) add_accelerator(t, a, now_ms);
+	json_array_foreach(list, i, a) add_accelerator_row(t, a, now_ms);
 	printf("\n");
 	table_print(t, ctl, "no accelerators");
-}
-
-static void print_refused_identities(const struct ctl *ctl, const json_t *list)
-{
-	char line[512];
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(list, i, row)
-	{
-		const char *repository = json_get_str(row, "repository");
-
-		snprintf(line, sizeof(line),
-		    "the last token of %s was refused, because it is of another repository: "
-		    "outpostctl identities",
-		    repository ? repository : "");
-		print_trouble(ctl, line);
-	}
 }
 
 static void print_troubles(const struct ctl *ctl, const json_t *v)
@@ -222,6 +201,8 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
 	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
 	struct buf line = BUF_INIT(8192);
+	json_t *row;
+	size_t i;
 
 	if (refused) {
 		buf_appendf(&line,
@@ -250,60 +231,89 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 		print_trouble(ctl, buf_str(&line));
 	}
 	print_registry_troubles(ctl, json_object_get(v, "registry"));
-	print_refused_identities(ctl, json_object_get(v, "refused_identities"));
+	json_array_foreach(json_object_get(v, "refused_identities"), i, row)
+	{
+		const char *repository = json_get_str(row, "repository");
+
+		buf_clear(&line);
+		buf_appendf(&line,
+		    "the last token of %s was refused, because it belongs to another repository: "
+		    "outpostctl identities",
+		    repository ? repository : "");
+		print_trouble(ctl, buf_str(&line));
+	}
 	buf_release(&line);
-}
-
-static void print_status(const struct ctl *ctl, const json_t *v)
-{
-	int64_t now = clock_wall_ms(), started, looked;
-	const char *look = json_get_str(v, "last_reconcile"),
-		   *start = json_get_str(v, "started_at");
-	char line[256], age[32] = "never";
-
-	if (start && !rfc3339_parse(start, &started))
-		snprintf(line, sizeof(line), "outpostd %s on %s, started %s",
-		    json_get_str(v, "version"), json_get_str(v, "address"),
-		    age_text(started, now, age, sizeof(age)));
-	else
-		snprintf(line, sizeof(line), "outpostd");
-	print_line(ctl, "service", line);
-	snprintf(line, sizeof(line), "%s; accelerators: %lld, open changes: %lld",
-	    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
-	    (long long)json_get_int(v, "accelerators", 0),
-	    (long long)json_get_int(v, "open_changes", 0));
-	print_line(ctl, "upstream", line);
-	print_counts(ctl, "deliveries", json_object_get(v, "deliveries"));
-	print_counts(ctl, "dispatches", json_object_get(v, "dispatches"));
-	print_counts(ctl, "outbox", json_object_get(v, "outbox"));
-	snprintf(line, sizeof(line), "%lld jobs, %lld results, %.1f MiB",
-	    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
-	    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
-	print_line(ctl, "database", line);
-	print_counts(ctl, "pull", json_object_get(v, "pull"));
-	print_counts(ctl, "machines", json_object_get(v, "machines"));
-	print_experiments(ctl, json_object_get(v, "experiments"));
-	print_counts(ctl, "github", json_object_get(v, "github"));
-	print_counts(ctl, "comments", json_object_get(v, "comments"));
-	print_line(ctl, "reconciled",
-	    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
-						  : "not yet");
-	print_registry(ctl, json_object_get(v, "registry"));
-	print_troubles(ctl, v);
-	print_accelerators(ctl, json_object_get(v, "accelerator_list"));
 }
 
 int cmd_status(const struct ctl *ctl, int argc, char **argv)
 {
+	int exit_code;
 	json_t *v;
 
-	if (argc > 0)
-		return command_wrong("status", "what is '%s'?", argv[0]);
-	if (server_ask(ctl, "GET", "/control/status", NULL, &v))
-		return EXIT_FAILED;
-	if (ctl->is_json)
-		return server_print_json(v);
-	print_status(ctl, v);
+	if (!arguments_none("status", argc, argv))
+		return EXIT_USAGE;
+	exit_code = server_show(ctl, "GET", "/control/status", NULL, &v);
+	if (v) {
+		int64_t now = clock_wall_ms(), started, looked;
+		const char *look = json_get_str(v, "last_reconcile");
+		const char *start = json_get_str(v, "started_at");
+		char line[256], age[32] = "never";
+
+		if (start && !rfc3339_parse(start, &started))
+			snprintf(line, sizeof(line), "outpostd %s on %s, started %s",
+			    json_get_str(v, "version"), json_get_str(v, "address"),
+			    age_text(started, now, age, sizeof(age)));
+		else
+			snprintf(line, sizeof(line), "outpostd");
+		print_line(ctl, "service", line);
+		snprintf(line, sizeof(line), "%s; accelerators: %lld, open changes: %lld",
+		    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
+		    (long long)json_get_int(v, "accelerators", 0),
+		    (long long)json_get_int(v, "open_changes", 0));
+		print_line(ctl, "upstream", line);
+		print_counts(ctl, "deliveries", json_object_get(v, "deliveries"));
+		print_counts(ctl, "dispatches", json_object_get(v, "dispatches"));
+		print_counts(ctl, "outbox", json_object_get(v, "outbox"));
+		snprintf(line, sizeof(line), "%lld jobs, %lld results, %.1f MiB",
+		    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
+		    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
+		print_line(ctl, "database", line);
+		print_counts(ctl, "pull", json_object_get(v, "pull"));
+		print_counts(ctl, "machines", json_object_get(v, "machines"));
+		print_experiments(ctl, json_object_get(v, "experiments"));
+		print_counts(ctl, "github", json_object_get(v, "github"));
+		print_counts(ctl, "comments", json_object_get(v, "comments"));
+		print_line(ctl, "reconciled",
+		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
+							  : "not yet");
+		print_registry(ctl, json_object_get(v, "registry"));
+		print_troubles(ctl, v);
+		print_accelerators(ctl, json_object_get(v, "accelerator_list"));
+	}
 	json_decref(v);
-	return EXIT_DONE;
+	return exit_code;
+}
+
+int cmd_backup(const struct ctl *ctl, int argc, char **argv)
+{
+	char *here, *path;
+	const char *file;
+	json_t *body, *v = NULL;
+	int exit_code = EXIT_FAILED;
+
+	if (!arguments_read("backup", argc, argv, NULL, &file, 1, 1))
+		return EXIT_USAGE;
+	here = getcwd(NULL, 0);
+	path = path_join(here ? here : "/", file);
+	body = json_pack("{s:s}", "path", path);
+	if (body)
+		exit_code = server_show(ctl, "POST", "/control/backup", body, &v);
+	else
+		fprintf(stderr, "outpostctl: the path is not UTF-8\n");
+	if (v)
+		printf("%s: %.1f MiB\n", path, (double)json_get_int(v, "bytes", 0) / 1048576.0);
+	json_decref(v);
+	free(path);
+	free(here);
+	return exit_code;
 }

@@ -1,6 +1,158 @@
-#include "ctl/run.h"
+/* outpostctl: from the command line to a command. */
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "ctl/command.h"
+
+static const char DEFAULT_CONFIG[] = "/etc/outpost/outpost.yml";
+
+enum { HELP_COLUMN = 37 };
+
+/* All helps begin in one column. A usage that would reach into it gets a line of its own, so that no
+ * line is wider than 80. */
+static void print_command(FILE *out, const struct command *c)
+{
+	int width = fprintf(out, "  %s%s%s", c->name, *c->usage ? " " : "", c->usage);
+
+	if (width + 1 > HELP_COLUMN) {
+		fputc('\n', out);
+		width = 0;
+	}
+	fprintf(out, "%*s%s\n", HELP_COLUMN - width, "", c->help);
+}
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: outpostctl [-c FILE] [--json] COMMAND\n\n", out);
+	for (const struct command *c = COMMANDS; c->name; c++)
+		print_command(out, c);
+	fprintf(out,
+	    "\n  -c, --config FILE  outpostd's configuration (default %s)\n"
+	    "      --json         print JSON\n"
+	    "      --version, --help\n"
+	    "\nExit codes: 0 done, 1 failed, 2 usage.\n",
+	    DEFAULT_CONFIG);
+}
+
+/* The command that argv begins with; *ret_n is the number of words in its name. */
+static const struct command *find_command(int argc, char **argv, int *ret_n)
+{
+	for (const struct command *c = COMMANDS; c->name; c++) {
+		const char *space = strchr(c->name, ' ');
+
+		*ret_n = space ? 2 : 1;
+		if (!space && str_eq(argv[0], c->name))
+			return c;
+		if (space && argc > 1 && strlen(argv[0]) == (size_t)(space - c->name) &&
+		    str_has_prefix(c->name, argv[0]) && str_eq(argv[1], space + 1))
+			return c;
+	}
+	return NULL;
+}
+
+/* "runner" alone, or with an unknown second word, lists the commands that begin with it. Any other
+ * word gets the nearest name as a suggestion. */
+static int refuse_command(const char *word)
+{
+	const char *names[32] = {NULL}, *near;
+	size_t n_names = 0, n_listed = 0, n = strlen(word);
+
+	for (const struct command *c = COMMANDS; c->name; c++) {
+		if (n_names + 1 < ARRAY_LEN(names))
+			names[n_names++] = c->name;
+		if (strncmp(c->name, word, n) || c->name[n] != ' ')
+			continue;
+		if (n_listed++ == 0)
+			fprintf(stderr, "outpostctl: '%s' is one of:\n", word);
+		print_command(stderr, c);
+	}
+	if (n_listed)
+		return EXIT_USAGE;
+	near = str_nearest(word, names);
+	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word,
+	    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	fputs("Try 'outpostctl --help'.\n", stderr);
+	return EXIT_USAGE;
+}
+
+static void read_terminal(struct ctl *ctl)
+{
+	struct winsize size;
+	const char *no_colour = getenv("NO_COLOR");
+
+	ctl->width = 80;
+	if (!isatty(STDOUT_FILENO))
+		return;
+	ctl->is_terminal = true;
+	ctl->has_colour = !(no_colour && *no_colour);
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		ctl->width = size.ws_col;
+}
+
+/* The request is JSON, which carries UTF-8 only. An accelerator name that got lost on the way would
+ * select all accelerators. */
+static bool check_utf8(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (utf8_is_valid(argv[i], strlen(argv[i])))
+			continue;
+		fprintf(stderr, "outpostctl: argument %d is not UTF-8\n", i + 1);
+		return false;
+	}
+	return true;
+}
 
 int main(int argc, char **argv)
 {
-	return ctl_run(argc, argv);
+	struct ctl ctl = {.config_path = DEFAULT_CONFIG};
+	const struct command *command;
+	int i = 1, n_words;
+
+	read_terminal(&ctl);
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (str_eq(argv[i], "--json")) {
+			ctl.is_json = true;
+		} else if ((str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) && i + 1 < argc) {
+			ctl.config_path = argv[++i];
+		} else if (str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) {
+			fprintf(stderr, "outpostctl: %s needs a file\nTry 'outpostctl --help'.\n",
+			    argv[i]);
+			return EXIT_USAGE;
+		} else if (str_eq(argv[i], "--version")) {
+			puts("outpostctl " OUTPOST_VERSION);
+			return EXIT_DONE;
+		} else if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h")) {
+			print_help(stdout);
+			return EXIT_DONE;
+		} else {
+			fprintf(stderr,
+			    "outpostctl: unknown option '%s'\nTry 'outpostctl --help'.\n", argv[i]);
+			return EXIT_USAGE;
+		}
+	}
+	if (i == argc) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	command = find_command(argc - i, argv + i, &n_words);
+	if (!command)
+		return refuse_command(argv[i]);
+	i += n_words;
+	/* --json may also be the last word. */
+	if (i < argc && str_eq(argv[argc - 1], "--json")) {
+		ctl.is_json = true;
+		argc--;
+	}
+	if (i < argc && (str_eq(argv[i], "--help") || str_eq(argv[i], "-h"))) {
+		command_print_usage(stdout, command->name);
+		printf("\n%s\n", command->help);
+		return EXIT_DONE;
+	}
+	if (!check_utf8(argc - i, argv + i))
+		return EXIT_USAGE;
+	return command->run(&ctl, argc - i, argv + i);
 }

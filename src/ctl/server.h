@@ -1,15 +1,54 @@
-/* Talks to the daemon's control socket. outpostctl never opens the database. */
+/* Requests to the daemon over its control socket, and its answers as aligned tables. outpostctl never opens the
+ * database. Thread: the only one of outpostctl. */
 #ifndef CTL_SERVER_H
 #define CTL_SERVER_H
 
 #include "base/json.h"
 #include "ctl/command.h"
 
-/* One exchange. Returns EXIT_DONE and a new reference in *ret, or EXIT_FAILED after having
- * said on stderr what went wrong. body may be NULL (it is not stolen). */
+/* ---- tables: columns as wide as their content, on a terminal with a dim heading and coloured states. On a
+ * terminal that is too narrow the last column, which holds sentences, moves below its row, and the widest
+ * columns are cut ---- */
+
+struct table;
+
+/* headings: NULL-terminated; borrowed until table_print(). */
+struct table *table_new(const char *const *headings);
+/* Adds one cell; cells fill the table row by row. Copies the text without its control characters.
+ * NULL adds an empty cell. */
+void table_add(struct table *t, const char *text);
+/* Adds "3 min ago" for an RFC 3339 time, and an empty cell for NULL. */
+void table_add_age(struct table *t, const char *rfc3339, int64_t now_ms);
+void table_add_int(struct table *t, int64_t n);
+/* Prints the table on stdout, or `empty` when it has no row, and frees it. */
+void table_print(struct table *t, const struct ctl *ctl, const char *empty);
+
+/* Writes "3 min ago" into out, and returns it. */
+const char *age_text(int64_t then_ms, int64_t now_ms, char *out, size_t n);
+
+/* ---- requests ---- */
+
+/* Sends one request and waits for the answer. body may be NULL; the call frees its reference.
+ * Returns EXIT_DONE and a new reference in *ret, or EXIT_FAILED after explaining why on stderr. */
 int server_ask(
-    const struct ctl *ctl, const char *method, const char *path, const json_t *body, json_t **ret);
+    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
+/* The same. With --json it also prints the answer and sets *ret to NULL, so the caller prints text
+ * only where *ret is set. */
+int server_show(
+    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
 /* Prints v as indented JSON on stdout and drops the reference. Returns EXIT_DONE. */
 int server_print_json(json_t *v);
+
+/* A list of the service as a table, or as JSON. */
+struct server_list {
+	const char *key;             /* the member of the answer that holds the rows */
+	const char *const *headings; /* as table_new() */
+	/* Adds the cells of one row. */
+	void (*add_row)(struct table *t, const json_t *row, int64_t now_ms);
+	const char *empty; /* printed when there is no row */
+};
+
+/* Requests the list from path and prints it. Returns the exit code. */
+int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list);
 
 #endif

@@ -1,69 +1,41 @@
-/* outpostctl known: which red tests an issue explains. */
-#include "daemon/control_known.h"
-
+/* outpostctl known: the issues that explain failures of tests. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/str.h"
-#include "daemon/known_expiry.h"
+#include "daemon/control.h"
+#include "daemon/upkeep.h"
+#include "daemon/wire.h"
+#include "model/plan.h"
 #include "model/test_result.h"
-#include "model/trigger.h"
-#include "store/known_issues.h"
-#include "web/known.h"
+#include "verdict/known_issues.h"
+#include "web/web.h"
 
 enum { PATTERN_MAX_BYTES = 400, DAY_MS = 24 * 3600 * 1000 };
 
 struct known_request {
-	struct http_request *request;
-	struct daemon *daemon;
-	char *pattern, *accelerator, *url;
+	struct control_request base;
+	const char *pattern, *accelerator;
+	char *url;
 	int64_t until_ms;
 	struct add_known add;
 	struct remove_known remove;
 	struct list_known list;
 };
 
-static void end(struct known_request *k)
+static void release_known_request(struct control_request *base)
 {
+	struct known_request *k = CONTAINER_OF(base, struct known_request, base);
+
 	list_known_release(&k->list);
-	free(k->pattern);
-	free(k->accelerator);
 	free(k->url);
-	free(k);
-}
-
-static void fail(struct known_request *k, int err, const char *text)
-{
-	control_respond_error(k->request, err, text);
-	end(k);
-}
-
-static struct known_request *begin(struct http_request *r, struct control *c)
-{
-	struct known_request *k = xcalloc(1, sizeof(*k));
-
-	k->request = r;
-	k->daemon = c->daemon;
-	return k;
-}
-
-/* The body; NULL: answered. */
-static json_t *body_of(struct http_request *r)
-{
-	json_t *asked;
-	size_t n;
-	const char *body = http_body(r, &n);
-
-	if (json_parse(body, n, &asked, NULL) == 0)
-		return asked;
-	control_respond_error(r, ERR_INVALID, "the body is not JSON");
-	return NULL;
 }
 
 /* ---- add ---- */
 
+/* A glob over SUITE/TEST. `*` matches within one part, so a pattern of one part without `**` would
+ * match no test. */
 static bool is_pattern(const char *s)
 {
 	if (!s || strlen(s) > PATTERN_MAX_BYTES || !glob_is_valid(s))
@@ -71,11 +43,11 @@ static bool is_pattern(const char *s)
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return false;
-	/* `*` stays within a part, so what has one part is no test's name */
 	return strchr(s, '/') || strstr(s, "**");
 }
 
-/* "2026-12-01" is good until that day ends; ERR_INVALID. */
+/* "2026-12-01" means until the end of that day. Returns ERR_INVALID for anything but a date or an
+ * RFC 3339 time. */
 static int parse_until(const char *s, int64_t *ret_ms)
 {
 	char *midnight;
@@ -91,148 +63,107 @@ static int parse_until(const char *s, int64_t *ret_ms)
 	return rc;
 }
 
-static int read_until(struct known_request *k, const json_t *asked, char **ret_why)
-{
-	const char *until = json_get_str(asked, "until");
-
-	if (!until)
-		return 0;
-	if (parse_until(until, &k->until_ms)) {
-		*ret_why = xstrdup("the date is YYYY-MM-DD (until that day ends, UTC) or RFC 3339");
-		return ERR_INVALID;
-	}
-	if (k->until_ms > clock_wall_ms())
-		return 0;
-	*ret_why = xstrdup("the date has passed");
-	return ERR_INVALID;
-}
-
-static int read_asked(struct known_request *k, const json_t *asked, char **ret_why)
-{
-	k->pattern = xstrdup_or_null(json_get_str(asked, "test"));
-	k->accelerator = xstrdup_or_null(json_get_str(asked, "accelerator"));
-	k->url = report_url(asked, "url");
-	if (!is_pattern(k->pattern)) {
-		*ret_why = xstrdup("a test is SUITE/TEST, with * for a part and ** for several");
-		return ERR_INVALID;
-	}
-	if (k->accelerator && !config_accelerator(k->daemon->config, k->accelerator)) {
-		*ret_why = control_unknown_accelerator(k->daemon->config, k->accelerator);
-		return ERR_NOT_FOUND;
-	}
-	if (!k->url || !k->url[strlen("https://")]) {
-		*ret_why = xstrdup("the issue is an https URL");
-		return ERR_INVALID;
-	}
-	return read_until(k, asked, ret_why);
-}
-
-static void on_added(struct store_op *op)
+static void on_known_added(struct store_op *op)
 {
 	struct known_request *k = CONTAINER_OF(op, struct known_request, add.op);
 	json_t *v;
 
 	if (op->err) {
-		fail(k, op->err, op->why.text);
+		control_fail(&k->base, op->err, op->why.text);
 		return;
 	}
 	log_event(LOG_INFO, "known_added", LOG_I("known", k->add.id), LOG_S("test", k->pattern),
 	    LOG_S("accelerator", k->accelerator), LOG_S("url", k->url));
-	known_expiry_look(k->daemon->known_expiry);
+	upkeep_on_known_issue(k->base.daemon->upkeep);
 	v = json_object();
 	json_set_int(v, "id", k->add.id);
 	json_set_time(v, "until", k->until_ms);
-	control_respond(k->request, 200, v);
-	end(k);
+	control_answer(&k->base, v);
 }
 
-void control_on_known_add(struct http_request *r, void *owner)
+static int begin_known_add(struct control_request *base)
 {
-	struct known_request *k;
-	json_t *asked = body_of(r);
-	char *why = NULL;
-	int err;
+	struct known_request *k = CONTAINER_OF(base, struct known_request, base);
+	const char *until = json_get_str(base->body, "until");
+	int64_t now_ms = clock_wall_ms();
 
-	if (!asked)
-		return;
-	k = begin(r, owner);
-	err = read_asked(k, asked, &why);
-	json_decref(asked);
+	base->release = release_known_request;
+	k->pattern = json_get_str(base->body, "test");
+	k->accelerator = json_get_str(base->body, "accelerator");
+	k->url = report_url(base->body, "url");
+	if (!is_pattern(k->pattern))
+		return error_set(&base->why, ERR_INVALID,
+		    "test must be SUITE/TEST, with * for one part and ** for several");
+	if (k->accelerator && !config_accelerator(base->daemon->config, k->accelerator))
+		return control_unknown_accelerator(base, k->accelerator);
+	if (!k->url || !k->url[strlen("https://")])
+		return error_set(&base->why, ERR_INVALID, "the issue must be an https URL");
+	if (until && parse_until(until, &k->until_ms))
+		return error_set(&base->why, ERR_INVALID,
+		    "the date must be YYYY-MM-DD (the end of that day, UTC) or RFC 3339");
+	if (until && k->until_ms <= now_ms)
+		return error_set(&base->why, ERR_INVALID, "the date has passed");
 	k->add = (struct add_known){
-	    .op.done = on_added,
+	    .op.done = on_known_added,
 	    .pattern = k->pattern,
 	    .accelerator = k->accelerator,
 	    .url = k->url,
 	    .until_ms = k->until_ms,
-	    .now_ms = clock_wall_ms(),
+	    .now_ms = now_ms,
 	};
-	if (!err)
-		err = store_add_known(k->daemon->store, &k->add);
-	if (err)
-		fail(k, err, why);
-	free(why);
+	return store_add_known(base->daemon->store, &k->add);
 }
 
-/* ---- remove ---- */
+/* ---- remove and list ---- */
 
-static void on_removed(struct store_op *op)
+static void on_known_removed(struct store_op *op)
 {
 	struct known_request *k = CONTAINER_OF(op, struct known_request, remove.op);
-	json_t *v;
 
 	if (op->err) {
-		fail(k, op->err, op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text);
+		control_fail(&k->base, op->err,
+		    op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text);
 		return;
 	}
 	log_event(LOG_INFO, "known_removed", LOG_I("known", k->remove.id));
-	v = json_object();
-	json_set_int(v, "id", k->remove.id);
-	control_respond(k->request, 200, v);
-	end(k);
+	control_answer(&k->base, json_pack("{s:I}", "id", (json_int_t)k->remove.id));
 }
 
-void control_on_known_remove(struct http_request *r, void *owner)
+static int begin_known_remove(struct control_request *base)
 {
-	struct known_request *k;
-	json_t *asked = body_of(r);
-	int err;
+	struct known_request *k = CONTAINER_OF(base, struct known_request, base);
 
-	if (!asked)
-		return;
-	k = begin(r, owner);
 	k->remove = (struct remove_known){
-	    .op.done = on_removed,
-	    .id = json_get_int(asked, "id", 0),
+	    .op.done = on_known_removed,
+	    .id = json_get_int(base->body, "id", 0),
 	    .now_ms = clock_wall_ms(),
 	};
-	json_decref(asked);
-	err = store_remove_known(k->daemon->store, &k->remove);
-	if (err)
-		fail(k, err, NULL);
+	return store_remove_known(base->daemon->store, &k->remove);
 }
 
-/* ---- list ---- */
-
-static void on_listed(struct store_query *q)
+static void on_known_listed(struct store_query *q)
 {
 	struct known_request *k = CONTAINER_OF(q, struct known_request, list.q);
 
-	if (q->err) {
-		fail(k, q->err, q->why.text);
-		return;
-	}
-	control_respond(k->request, 200, known_list_json(&k->list));
-	end(k);
+	if (q->err)
+		control_fail(&k->base, q->err, q->why.text);
+	else
+		control_answer(&k->base, web_known_json(&k->list));
 }
 
-void control_on_known(struct http_request *r, void *owner)
+static int begin_known_list(struct control_request *base)
 {
-	struct known_request *k = begin(r, owner);
-	int err;
+	struct known_request *k = CONTAINER_OF(base, struct known_request, base);
 
-	k->list.q.done = on_listed;
+	base->release = release_known_request;
+	k->list.q.done = on_known_listed;
 	k->list.now_ms = clock_wall_ms();
-	err = store_list_known(k->daemon->store, &k->list);
-	if (err)
-		fail(k, err, NULL);
+	return store_list_known(base->daemon->store, &k->list);
 }
+
+const struct control_route CONTROL_KNOWN[] = {
+    {"GET", "/control/known", sizeof(struct known_request), begin_known_list},
+    {"POST", "/control/known", sizeof(struct known_request), begin_known_add},
+    {"POST", "/control/known/remove", sizeof(struct known_request), begin_known_remove},
+    {.method = NULL},
+};

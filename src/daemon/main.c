@@ -1,14 +1,203 @@
-#include "daemon/check.h"
-#include "daemon/daemon.h"
-#include "daemon/options.h"
+/* outpostd: the command line, and the service from start to clean stop. */
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/secret.h"
+#include "daemon/notify.h"
+#include "daemon/reload.h"
+#include "daemon/wire.h"
+
+enum { STOP_DEADLINE_MS = 9000, MESSAGES_MAX_BYTES = 1 << 20 };
+
+static void on_stop_deadline(struct timer *t)
+{
+	(void)t;
+	/* Every promise is on disk, and the next start continues the rest. */
+	log_event(LOG_WARN, "stop_cut_short", LOG_I("after_ms", STOP_DEADLINE_MS));
+	_exit(0);
+}
+
+static void on_stop_signal(int signum, void *owner)
+{
+	struct daemon *d = owner;
+
+	if (d->is_stopping)
+		return;
+	d->is_stopping = true;
+	log_event(LOG_INFO, "stopping", LOG_S("signal", strsignal(signum)));
+	notify_stopping();
+	timer_start(d->stop_deadline, STOP_DEADLINE_MS);
+	wire_down(d);
+}
+
+static void on_reload_signal(int signum, void *owner)
+{
+	(void)signum;
+	reload_start(owner);
+}
+
+static void on_watchdog(struct timer *t)
+{
+	notify_watchdog();
+	timer_start(t, notify_watchdog_interval_ms());
+}
+
+static int load_first_config(struct daemon *d)
+{
+	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
+	int rc = daemon_load_first_config(d->config_path, &d->config, &messages);
+
+	fputs(buf_str(&messages), stderr);
+	buf_release(&messages);
+	if (!rc) {
+		d->config_loaded_wall_ms = clock_wall_ms();
+		config_fixed_init(&d->running, d->config);
+		log_setup(d->config->log_level, d->config->log_format);
+		if (!secret_memory_is_locked())
+			log_event(LOG_WARN, "secrets_not_locked",
+			    LOG_S("why", "RLIMIT_MEMLOCK is too small: keys may reach swap"));
+		daemon_log_warnings(d->config);
+	}
+	return rc;
+}
+
+/* Runs until SIGTERM or SIGINT. Returns the exit code: 0 after a clean stop, 1 after a failed start,
+ * which stderr explains. */
+static int run_daemon(const char *config_path)
+{
+	struct daemon d = {.config_path = config_path};
+	struct error why = {0};
+	int rc;
+	const struct rlimit none = {0, 0};
+	struct rlimit limit;
+
+	/* Few threads allocate, so more arenas would only fragment the heap. */
+	mallopt(M_ARENA_MAX, 2);
+	/* This memory holds secrets: no core dump, and no access for the user's other programs. */
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	/* Every connection is a descriptor; the soft limit is a default for programs that select(). */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (load_first_config(&d))
+		return 1;
+	d.loop = loop_new();
+	d.stop_deadline = timer_new(d.loop, on_stop_deadline, &d);
+	rc = wire_up(&d, &why);
+	if (rc) {
+		log_event(
+		    LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
+		wire_down(&d);
+	} else {
+		loop_on_signal(d.loop, SIGTERM, on_stop_signal, &d);
+		loop_on_signal(d.loop, SIGINT, on_stop_signal, &d);
+		loop_on_signal(d.loop, SIGHUP, on_reload_signal, &d);
+		d.watchdog = timer_new(d.loop, on_watchdog, &d);
+		if (notify_watchdog_interval_ms() > 0)
+			timer_start(d.watchdog, notify_watchdog_interval_ms());
+		log_event(LOG_INFO, "listening", LOG_S("address", d.address),
+		    LOG_S("tls", d.config->tls_certificate_pem ? "yes" : "no"),
+		    LOG_S("public_url", d.config->public_url));
+		log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION),
+		    LOG_S("upstream", d.config->upstream_repository),
+		    LOG_I("accelerators", (int64_t)d.config->n_accelerators));
+		notify_ready();
+	}
+	loop_run(d.loop);
+	loop_free(d.loop);
+	if (!rc)
+		log_event(LOG_INFO, "stopped");
+	config_unref(d.config);
+	config_fixed_release(&d.running);
+	free(d.config_error);
+	free(d.wanted_commit_folder);
+	free(d.address);
+	secret_unref(d.callback_key);
+	return rc ? 1 : 0;
+}
+
+/* ---- the command line ---- */
+
+struct options {
+	const char *config_path; /* borrowed from argv */
+	bool is_check;           /* --check: read every file, change nothing */
+};
+
+static const char USAGE[] =
+    "Usage: outpostd -c FILE [--check]\n"
+    "\n"
+    "Receives GitHub's webhooks, starts tests on every registered accelerator, and keeps one\n"
+    "results comment on each pull request. Runs in the foreground.\n"
+    "\n"
+    "  -c, --config FILE  the configuration, outpost.yml\n"
+    "      --check        read every configuration file, print what is wrong as\n"
+    "                     file:line: text, and exit 0 or 1; touches nothing\n"
+    "      --version      print the version\n"
+    "      --help         print this\n"
+    "\n"
+    "SIGHUP reads the configuration again, all or nothing. SIGTERM ends cleanly.\n";
+
+/* Returns -1 when the program goes on, else its exit code after printing the answer: 0 for --help and
+ * --version, 2 for a mistake. */
+static int parse_options(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = {
+	    {"config", required_argument, NULL, 'c'},
+	    {"check", no_argument, NULL, 'k'},
+	    {"version", no_argument, NULL, 'V'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*ret = (struct options){0};
+	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			ret->config_path = optarg;
+			break;
+		case 'k':
+			ret->is_check = true;
+			break;
+		case 'V':
+			puts("outpostd " OUTPOST_VERSION);
+			return 0;
+		case 'h':
+			fputs(USAGE, stdout);
+			return 0;
+		default:
+			fputs("Try 'outpostd --help'.\n", stderr);
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "outpostd: unexpected argument '%s'\nTry 'outpostd --help'.\n",
+		    argv[optind]);
+		return 2;
+	}
+	if (!ret->config_path) {
+		fputs(
+		    "outpostd: no configuration: give -c FILE.\nTry 'outpostd --help'.\n", stderr);
+		return 2;
+	}
+	return -1;
+}
 
 int main(int argc, char **argv)
 {
 	struct options options;
-	int exit_code = options_parse(argc, argv, &options);
+	int exit_code = parse_options(argc, argv, &options);
 
 	if (exit_code >= 0)
 		return exit_code;
 	return options.is_check ? daemon_check(options.config_path)
-				: daemon_run(options.config_path);
+				: run_daemon(options.config_path);
 }

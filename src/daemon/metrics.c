@@ -2,43 +2,44 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "daemon/nightly_metrics.h"
-#include "daemon/registry_status.h"
-#include "daemon/runner_status.h"
+#include "base/str.h"
+#include "daemon/control.h"
 #include "daemon/wire.h"
 
-enum { BUDGETS_MAX = 64 };
+enum { BUDGETS_MAX = 64, REASONS_MAX_BYTES = 64 * 1024 };
 
-struct labelled {
+/* ---- /metrics ---- */
+
+struct sample {
 	const char *label;
 	int64_t value;
 };
 
-static void put_head(struct buf *out, const char *name, const char *type, const char *help)
+static void write_head(struct buf *out, const char *name, const char *type, const char *help)
 {
 	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_one(
+static void write_metric(
     struct buf *out, const char *name, const char *type, const char *help, int64_t value)
 {
-	put_head(out, name, type, help);
+	write_head(out, name, type, help);
 	buf_appendf(out, "%s %lld\n", name, (long long)value);
 }
 
-/* One counter family with a label, e.g. answers by kind. */
-static void put_family(struct buf *out, const char *name, const char *help, const char *label,
-    const struct labelled *list, size_t n)
+/* One counter with a label, e.g. answers by kind. */
+static void write_family(struct buf *out, const char *name, const char *help, const char *label,
+    const struct sample *list, size_t n)
 {
-	put_head(out, name, "counter", help);
+	write_head(out, name, "counter", help);
 	for (size_t i = 0; i < n; i++)
 		buf_appendf(out, "%s{%s=\"%s\"} %lld\n", name, label, list[i].label,
 		    (long long)list[i].value);
 }
 
-static void put_intake(struct buf *out, const struct intake_counters *c)
+static void write_intake(struct buf *out, const struct intake_counters *c)
 {
-	const struct labelled answers[] = {
+	const struct sample answers[] = {
 	    {"accepted", c->n_accepted},
 	    {"duplicate", c->n_duplicate},
 	    {"pong", c->n_pong},
@@ -48,15 +49,15 @@ static void put_intake(struct buf *out, const struct intake_counters *c)
 	    {"busy", c->n_busy},
 	};
 
-	put_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers,
+	write_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
-	put_one(out, "outpost_webhook_bytes_total", "counter", "Bytes of accepted webhooks.",
+	write_metric(out, "outpost_webhook_bytes_total", "counter", "Bytes of accepted webhooks.",
 	    c->n_bytes_accepted);
 }
 
-static void put_runners(struct buf *out, const struct runners_counters *c)
+static void write_runners(struct buf *out, const struct runners_counters *c)
 {
-	const struct labelled answers[] = {
+	const struct sample answers[] = {
 	    {"recorded", c->n_recorded},
 	    {"unchanged", c->n_unchanged},
 	    {"ignored", c->n_ignored},
@@ -68,84 +69,75 @@ static void put_runners(struct buf *out, const struct runners_counters *c)
 	    {"busy", c->n_busy},
 	};
 
-	put_family(out, "outpost_reports_total",
-	    "Reports of jobs, and what machines ask, by answer.", "answer", answers,
+	write_family(out, "outpost_reports_total",
+	    "Reports of jobs and requests of machines, by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
-	put_one(out, "outpost_identities_refused_total", "counter",
-	    "Tokens refused because their repository's ids are not those pinned or on record.",
+	write_metric(out, "outpost_identities_refused_total", "counter",
+	    "Tokens refused because their repository's ids differ from the pinned or recorded "
+	    "ones.",
 	    c->n_identity_refused);
-	put_one(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
+	write_metric(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
 	    c->n_key_fetches);
-	put_one(out, "outpost_oidc_key_fetch_failures_total", "counter", "Of these, failed ones.",
-	    c->n_key_fetch_failures);
+	write_metric(out, "outpost_oidc_key_fetch_failures_total", "counter",
+	    "Of these, failed ones.", c->n_key_fetch_failures);
 }
 
-static void put_logs(struct buf *out, const struct logs_stats *s)
+static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
 {
-	put_one(out, "outpost_log_appends_total", "counter", "Pieces of jobs' logs.", s->n_appends);
-	put_one(out, "outpost_log_bytes_total", "counter", "Bytes of logs that were stored.",
-	    s->n_bytes_in);
-	put_one(out, "outpost_log_reads_total", "counter", "Reads of logs.", s->n_reads);
-	put_one(out, "outpost_logs_compressed_total", "counter", "Logs that were compressed.",
-	    s->n_packed);
-	put_one(out, "outpost_log_failures_total", "counter",
-	    "Failures of the disk under the logs.", s->n_failures);
-}
-
-static void put_dispatch(struct buf *out, const struct dispatch_counters *c)
-{
-	const struct labelled sent[] = {
+	const struct sample sent[] = {
 	    {"github", c->n_github_sent},
 	    {"webhook", c->n_webhooks_sent},
 	};
 
-	put_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were taken.",
+	write_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were accepted.",
 	    "kind", sent, ARRAY_LEN(sent));
-	put_head(out, "outpost_plan_seconds", "histogram",
-	    "From a webhook's arrival until its dispatches were on record.");
+	write_head(out, "outpost_plan_seconds", "histogram",
+	    "From a webhook's arrival until its dispatches were recorded.");
 	histogram_write(out, &c->plan_times, "outpost_plan_seconds", "");
-	put_head(out, "outpost_dispatch_seconds", "histogram",
-	    "From a dispatch on record until its request was taken, with every try and wait.");
+	write_head(out, "outpost_dispatch_seconds", "histogram",
+	    "From a recorded dispatch until its request was accepted, with every attempt and "
+	    "wait.");
 	histogram_write(out, &c->send_times, "outpost_dispatch_seconds", "");
-	put_one(out, "outpost_dispatch_retries_total", "counter", "Tries that are made again.",
+	write_metric(out, "outpost_dispatch_retries_total", "counter", "Attempts that are retried.",
 	    c->n_retries);
-	put_one(out, "outpost_dispatch_dead_total", "counter", "Dispatches that were given up.",
-	    c->n_dead);
-	put_one(out, "outpost_dispatch_expired_total", "counter", "Deadlines that vendors missed.",
-	    c->n_expired);
-	put_one(out, "outpost_redeliveries_total", "counter", "Redeliveries asked of GitHub.",
-	    c->n_redeliveries_asked);
-	put_one(out, "outpost_reconciled_total", "counter", "Changes that no webhook had told of.",
+	write_metric(out, "outpost_dispatch_dead_total", "counter",
+	    "Dispatches that failed for good.", c->n_dead);
+	write_metric(out, "outpost_dispatch_expired_total", "counter",
+	    "Deadlines that vendors missed.", c->n_expired);
+	write_metric(out, "outpost_redeliveries_total", "counter",
+	    "Redeliveries requested from GitHub.", c->n_redeliveries_asked);
+	write_metric(out, "outpost_reconciled_total", "counter", "Changes found without a webhook.",
 	    c->n_reconciled);
-	put_one(out, "outpost_reconcile_failures_total", "counter", "Looks that failed.",
-	    c->n_reconcile_failures);
-	put_one(out, "outpost_last_reconcile_timestamp_seconds", "gauge",
-	    "When the last look for lost webhooks went through.", c->last_reconcile_wall_ms / 1000);
-	put_one(out, "outpost_clock_jumps_total", "counter", "Jumps of the wall clock.",
+	write_metric(out, "outpost_reconcile_failures_total", "counter",
+	    "Searches for lost webhooks that failed.", c->n_reconcile_failures);
+	write_metric(out, "outpost_last_reconcile_timestamp_seconds", "gauge",
+	    "Time of the last successful search for lost webhooks.",
+	    c->last_reconcile_wall_ms / 1000);
+	write_metric(out, "outpost_clock_jumps_total", "counter", "Jumps of the wall clock.",
 	    c->n_clock_jumps);
 }
 
-static void put_evidence(struct buf *out, const struct evidence_counters *c)
+static void write_evidence(struct buf *out, const struct evidence_counters *c)
 {
-	const struct labelled outcomes[] = {
+	const struct sample outcomes[] = {
 	    {"moved", c->n_moved},
 	    {"unchanged", c->n_attributed - c->n_moved},
 	};
 
-	put_family(out, "outpost_attributions_total",
-	    "Changes whose red cells were looked at again with new evidence.", "outcome", outcomes,
+	write_family(out, "outpost_attributions_total",
+	    "Changes whose red cells were judged again with new evidence.", "outcome", outcomes,
 	    ARRAY_LEN(outcomes));
-	put_one(out, "outpost_evidence_requests_total", "counter",
-	    "Merge bases and changed files asked of GitHub.", c->n_asked);
-	put_one(out, "outpost_evidence_failures_total", "counter", "Of these, failed ones.",
+	write_metric(out, "outpost_evidence_requests_total", "counter",
+	    "Merge bases and changed files requested from GitHub.", c->n_asked);
+	write_metric(out, "outpost_evidence_failures_total", "counter", "Of these, failed ones.",
 	    c->n_failures);
-	put_one(out, "outpost_evidence_in_hand", "gauge", "Changes that are asked about now.",
-	    c->n_in_hand);
+	write_metric(out, "outpost_evidence_in_hand", "gauge",
+	    "Changes with a request for evidence under way.", c->n_in_hand);
 }
 
-static void put_publish(struct buf *out, const struct publish_counters *c)
+static void write_publish(struct buf *out, const struct publish_counters *c)
 {
-	const struct labelled wishes[] = {
+	const struct sample comments[] = {
 	    {"created", c->n_created},
 	    {"edited", c->n_edited},
 	    {"unchanged", c->n_unchanged},
@@ -155,40 +147,43 @@ static void put_publish(struct buf *out, const struct publish_counters *c)
 	    {"dead", c->n_dead},
 	};
 
-	const struct labelled checks[] = {
+	const struct sample checks[] = {
 	    {"created", c->n_checks_created},
 	    {"updated", c->n_checks_written - c->n_checks_created},
 	};
 
-	put_family(out, "outpost_comments_total", "Comments by what became of the wish to write.",
-	    "outcome", wishes, ARRAY_LEN(wishes));
-	put_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks,
+	write_family(out, "outpost_comments_total", "Comments by outcome.", "outcome", comments,
+	    ARRAY_LEN(comments));
+	write_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks,
 	    ARRAY_LEN(checks));
 }
 
-static void put_github(struct buf *out, const struct github *g)
+static void write_github(struct buf *out, const struct github *g)
 {
 	struct github_budget_stats budgets[BUDGETS_MAX];
 	struct github_stats s;
 	size_t n = github_read_budgets(g, budgets, BUDGETS_MAX);
 
 	github_read_stats(g, &s);
-	put_one(
+	write_metric(
 	    out, "outpost_github_requests_total", "counter", "Requests to GitHub.", s.n_requests);
-	put_one(out, "outpost_github_token_requests_total", "counter",
+	write_metric(out, "outpost_github_token_requests_total", "counter",
 	    "Of these, for installation tokens.", s.n_token_requests);
-	put_one(out, "outpost_github_4xx_total", "counter", "Answers 400 to 499.", s.n_answers_4xx);
-	put_one(out, "outpost_github_5xx_total", "counter", "Answers 500 to 599.", s.n_answers_5xx);
-	put_one(out, "outpost_github_failures_total", "counter", "Requests without an answer.",
+	write_metric(
+	    out, "outpost_github_4xx_total", "counter", "Answers 400 to 499.", s.n_answers_4xx);
+	write_metric(
+	    out, "outpost_github_5xx_total", "counter", "Answers 500 to 599.", s.n_answers_5xx);
+	write_metric(out, "outpost_github_failures_total", "counter", "Requests without an answer.",
 	    s.n_failures);
-	put_one(out, "outpost_github_rate_limited_total", "counter", "Answers that named a limit.",
-	    s.n_rate_limited);
-	put_one(out, "outpost_github_in_flight", "gauge", "Requests in the air.", s.n_in_flight);
-	put_one(out, "outpost_github_waiting", "gauge", "Requests that wait for a budget.",
+	write_metric(out, "outpost_github_rate_limited_total", "counter",
+	    "Answers that named a rate limit.", s.n_rate_limited);
+	write_metric(out, "outpost_github_in_flight", "gauge", "Requests without an answer yet.",
+	    s.n_in_flight);
+	write_metric(out, "outpost_github_waiting", "gauge", "Requests that wait for a budget.",
 	    s.n_waiting);
-	put_one(out, "outpost_github_oldest_token_seconds", "gauge", "Age of the oldest token.",
-	    s.oldest_token_age_ms / 1000);
-	put_head(out, "outpost_github_quota_remaining", "gauge",
+	write_metric(out, "outpost_github_oldest_token_seconds", "gauge",
+	    "Age of the oldest token.", s.oldest_token_age_ms / 1000);
+	write_head(out, "outpost_github_quota_remaining", "gauge",
 	    "GitHub's hourly quota left, by installation.");
 	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
 		if (budgets[i].remaining >= 0)
@@ -197,28 +192,254 @@ static void put_github(struct buf *out, const struct github *g)
 			    (long long)budgets[i].installation_id, (long long)budgets[i].remaining);
 }
 
+static void write_schedules(struct buf *out, const struct dispatch_counters *c)
+{
+	const struct sample runs[] = {
+	    {"dispatched", c->n_nightlies_dispatched},
+	    {"skipped", c->n_nightlies_skipped},
+	    {"failed", c->n_nightlies_failed},
+	};
+	const struct sample heads[] = {
+	    {"upstream", c->n_upstream_heads_asked},
+	    {"source", c->n_source_heads_asked},
+	};
+	const struct sample answers[] = {
+	    {"unchanged", c->n_upstream_heads_unchanged},
+	    {"failed", c->n_head_failures},
+	};
+
+	write_family(out, "outpost_schedule_runs_total", "Periodic runs by outcome.", "state", runs,
+	    ARRAY_LEN(runs));
+	write_family(out, "outpost_schedule_head_requests_total",
+	    "Requests for the heads of upstream's branch and of vendors' sources.", "of", heads,
+	    ARRAY_LEN(heads));
+	write_family(out, "outpost_schedule_head_answers_total",
+	    "Of these, unchanged heads of upstream (304) and failures.", "answer", answers,
+	    ARRAY_LEN(answers));
+}
+
+static void write_registry(struct buf *out, const struct registry_status *s)
+{
+	if (!s->is_used)
+		return;
+	write_metric(out, "outpost_registry_loaded", "gauge",
+	    "1 when a commit of accelerators.git is in force.", *s->commit != '\0');
+	write_metric(out, "outpost_registry_refused", "gauge",
+	    "1 while its newest commit is refused.", *s->refused != '\0');
+	write_metric(out, "outpost_registry_fetch_failed", "gauge", "1 when the last fetch failed.",
+	    s->fetch_error != NULL);
+	write_metric(out, "outpost_registry_fetched_timestamp_seconds", "gauge",
+	    "Time of the last successful fetch.", s->fetched_wall_ms / 1000);
+	write_metric(out, "outpost_registry_commit_timestamp_seconds", "gauge",
+	    "Time at which the commit in force came into force.", s->commit_wall_ms / 1000);
+}
+
 void metrics_write(struct buf *out, void *owner)
 {
 	struct daemon *d = owner;
 	struct dispatch_counters dispatch;
 	struct publish_counters publish;
 	struct evidence_counters evidence;
+	const struct logs_stats *s;
+	const struct runners_counters *c;
+	struct runners_gauges g;
 
 	evidence_read_counters(d->evidence, &evidence);
 	dispatch_read_counters(d->dispatch, &dispatch);
 	publish_read_counters(d->publish, &publish);
-	put_intake(out, intake_counters(d->intake));
-	put_runners(out, runners_counters(d->runners));
-	runner_status_write_metrics(out, d);
-	put_dispatch(out, &dispatch);
-	nightly_metrics_write(out, &dispatch);
-	put_evidence(out, &evidence);
-	put_publish(out, &publish);
-	put_github(out, d->github);
-	put_logs(out, logs_stats(d->logs));
-	put_one(out, "outpost_config_loaded_timestamp_seconds", "gauge",
-	    "When the configuration in force was read.", d->config_loaded_wall_ms / 1000);
-	put_one(out, "outpost_config_refused", "gauge", "1 while the last reload stands refused.",
+	write_intake(out, intake_counters(d->intake));
+	write_runners(out, runners_counters(d->runners));
+	c = runners_counters(d->runners);
+	runners_read_gauges(d->runners, &g);
+	write_metric(out, "outpost_machines", "gauge",
+	    "Machines that sent a request in the last two minutes.", g.n_machines);
+	write_metric(out, "outpost_claims_waiting", "gauge",
+	    "Requests for work that wait for a job.", g.n_claims_waiting);
+	write_metric(out, "outpost_heartbeats_waiting", "gauge",
+	    "Heartbeats that wait for their answer.", g.n_heartbeats_waiting);
+	write_metric(out, "outpost_leases_granted_total", "counter", "Jobs that machines took.",
+	    c->n_leases_granted);
+	write_metric(out, "outpost_leases_returned_total", "counter",
+	    "Jobs that machines returned.", c->n_leases_returned);
+	write_metric(out, "outpost_leases_expired_total", "counter", "Leases that expired.",
+	    c->n_leases_expired);
+	write_metric(out, "outpost_wrong_tokens_total", "counter",
+	    "Vendors' tokens that were not valid.", g.n_wrong_tokens);
+	write_dispatch(out, &dispatch);
+	write_schedules(out, &dispatch);
+	write_evidence(out, &evidence);
+	write_publish(out, &publish);
+	write_github(out, d->github);
+	s = logs_stats(d->logs);
+	write_metric(
+	    out, "outpost_log_appends_total", "counter", "Appends to jobs' logs.", s->n_appends);
+	write_metric(out, "outpost_log_bytes_total", "counter", "Bytes of logs that were stored.",
+	    s->n_bytes_in);
+	write_metric(out, "outpost_log_reads_total", "counter", "Reads of logs.", s->n_reads);
+	write_metric(out, "outpost_logs_compressed_total", "counter", "Logs that were compressed.",
+	    s->n_packed);
+	write_metric(out, "outpost_log_failures_total", "counter",
+	    "Failures of the disk under the logs.", s->n_failures);
+	write_metric(out, "outpost_config_loaded_timestamp_seconds", "gauge",
+	    "Time at which the configuration in force was read.", d->config_loaded_wall_ms / 1000);
+	write_metric(out, "outpost_config_refused", "gauge", "1 while the last reload is refused.",
 	    d->config_error != NULL);
-	registry_status_write_metrics(out, d);
+	write_registry(out, registry_status(d->registry));
 }
+
+/* ---- the status ---- */
+
+struct status_request {
+	struct control_request base;
+	json_t *status;
+	struct list_identities identities;
+};
+
+static json_t *registry_json(const struct daemon *d, bool is_public)
+{
+	const struct registry_status *s = registry_status(d->registry);
+	json_t *v;
+
+	if (!s->is_used)
+		return json_null();
+	v = json_object();
+	json_set_str(v, "url", d->config->accelerators_git_url);
+	json_set_str(v, "branch", d->config->accelerators_git_branch);
+	json_set_str(v, "path", d->config->accelerators_git_path);
+	json_set_str(v, "commit", *s->commit ? s->commit : NULL);
+	json_set_time(v, "in_force_since", s->commit_wall_ms);
+	json_set_time(v, "fetched_at", s->fetched_wall_ms);
+	json_set_str(v, "refused", *s->refused ? s->refused : NULL);
+	if (is_public && s->refused_why) {
+		struct buf kept = BUF_INIT(REASONS_MAX_BYTES);
+		const char *end;
+
+		/* Only the mistakes in the registry's own files: these are public, outpost.yml is not. */
+		for (const char *line = s->refused_why; *line; line = end) {
+			end = strchrnul(line, '\n');
+			end += *end != '\0';
+			if (str_has_prefix(line, "accelerators.git@"))
+				buf_append(&kept, line, (size_t)(end - line));
+		}
+		json_object_set_new(v, "refused_why",
+		    json_string(kept.len ? buf_str(&kept)
+					 : "it is not valid together with the configuration"));
+		buf_release(&kept);
+	} else {
+		json_set_str(v, "refused_why", s->refused_why);
+	}
+	json_set_str(v, "fetch_error", s->fetch_error);
+	return v;
+}
+
+void status_add_public(json_t *status, void *owner)
+{
+	json_object_set_new(status, "registry", registry_json(owner, true));
+}
+
+/* ---- the request: web/ reads the store, then the accelerators, then the identities ---- */
+
+static void release_status(struct control_request *base)
+{
+	struct status_request *q = CONTAINER_OF(base, struct status_request, base);
+
+	list_identities_release(&q->identities);
+	json_decref(q->status);
+}
+
+static void on_identities_read(struct store_query *s)
+{
+	struct status_request *q = CONTAINER_OF(s, struct status_request, identities.q);
+
+	if (s->err) {
+		control_fail(&q->base, s->err, NULL);
+		return;
+	}
+	json_object_set_new(q->status, "refused_identities", identities_json(&q->identities));
+	control_answer(&q->base, json_incref(q->status));
+}
+
+static void on_accelerators_read(int err, json_t *list, void *owner)
+{
+	struct status_request *q = owner;
+
+	if (!err) {
+		json_object_set_new(q->status, "accelerator_list", list);
+		q->identities.only_refused = true;
+		q->identities.q.done = on_identities_read;
+		err = store_list_identities(q->base.daemon->store, &q->identities);
+	}
+	if (err)
+		control_fail(&q->base, err, NULL);
+}
+
+/* Adds the state of this process to the store's figures. */
+static void add_process_state(json_t *status, const struct daemon *d)
+{
+	const struct runners_counters *c = runners_counters(d->runners);
+	struct dispatch_counters dispatch;
+	struct publish_counters publish;
+	struct github_stats s;
+	struct runners_gauges g;
+	json_t *comments = json_object(), *github = json_object(), *config = json_object(),
+	       *machines = json_object();
+
+	publish_read_counters(d->publish, &publish);
+	json_set_int(comments, "created", publish.n_created);
+	json_set_int(comments, "edited", publish.n_edited);
+	json_set_str(comments, "last_error", *publish.last_error ? publish.last_error : NULL);
+	json_set_time(comments, "last_error_at", publish.last_error_wall_ms);
+	github_read_stats(d->github, &s);
+	json_set_str(github, "bot", github_bot_login(d->github));
+	json_set_int(github, "requests", s.n_requests);
+	json_set_int(github, "rate_limited", s.n_rate_limited);
+	json_set_int(github, "failures", s.n_failures);
+	json_set_int(github, "in_flight", s.n_in_flight);
+	json_set_int(github, "waiting", s.n_waiting);
+	json_set_str(config, "file", d->config_path);
+	json_set_time(config, "loaded_at", d->config_loaded_wall_ms);
+	json_set_str(config, "refused", d->config_error);
+	json_set_time(config, "refused_at", d->config_error ? d->config_error_wall_ms : 0);
+	runners_read_gauges(d->runners, &g);
+	json_set_int(machines, "lately", g.n_machines);
+	json_set_int(machines, "claims_waiting", g.n_claims_waiting);
+	json_set_int(machines, "heartbeats_waiting", g.n_heartbeats_waiting);
+	json_set_int(machines, "leases_granted", c->n_leases_granted);
+	json_set_int(machines, "leases_returned", c->n_leases_returned);
+	json_set_int(machines, "leases_expired", c->n_leases_expired);
+	json_set_int(machines, "wrong_tokens", g.n_wrong_tokens);
+	dispatch_read_counters(d->dispatch, &dispatch);
+	json_set_str(status, "address", d->address);
+	json_set_time(status, "last_reconcile", dispatch.last_reconcile_wall_ms);
+	json_object_set_new(status, "comments", comments);
+	json_object_set_new(status, "github", github);
+	json_object_set_new(status, "config", config);
+	json_object_set_new(status, "registry", registry_json(d, false));
+	json_object_set_new(status, "machines", machines);
+}
+
+static void on_status_read(int err, json_t *status, void *owner)
+{
+	struct status_request *q = owner;
+
+	if (err) {
+		control_fail(&q->base, err, NULL);
+		return;
+	}
+	add_process_state(status, q->base.daemon);
+	q->status = status;
+	web_accelerators(q->base.daemon->web, on_accelerators_read, q);
+}
+
+static int begin_status(struct control_request *base)
+{
+	base->release = release_status;
+	web_status(
+	    base->daemon->web, on_status_read, CONTAINER_OF(base, struct status_request, base));
+	return 0;
+}
+
+const struct control_route CONTROL_STATUS[] = {
+    {"GET", "/control/status", sizeof(struct status_request), begin_status},
+    {.method = NULL},
+};

@@ -23,7 +23,7 @@ static void notify_send(const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
-	/* systemd notices silence by itself; there is nobody else to tell. */
+	/* A lost datagram has no other receiver, and systemd notices silence by itself. */
 	(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address,
 	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
 	close(fd);
@@ -46,14 +46,6 @@ void notify_reloading(void)
 void notify_stopping(void)
 {
 	notify_send("STOPPING=1");
-}
-
-void notify_status(const char *text)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), "STATUS=%s", text);
-	notify_send(line);
 }
 
 void notify_watchdog(void)

@@ -1,5 +1,5 @@
-/* What systemd wants to be told (sd_notify(3)'s protocol): one datagram to $NOTIFY_SOCKET.
- * Without that variable every call does nothing. */
+/* Notifications to systemd (the protocol of sd_notify(3)): each call sends one datagram to
+ * $NOTIFY_SOCKET, and does nothing without that variable. Thread: any; never blocks. Owns: nothing. */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
@@ -8,9 +8,8 @@
 void notify_ready(void);
 void notify_reloading(void); /* followed by notify_ready() */
 void notify_stopping(void);
-void notify_status(const char *text);
 void notify_watchdog(void);
-/* How often notify_watchdog() is due, half of what systemd waits; 0: not wanted. */
+/* The interval for notify_watchdog(), half of systemd's timeout. 0: systemd does not wait for it. */
 int64_t notify_watchdog_interval_ms(void);
 
 #endif

@@ -2,48 +2,119 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "daemon/check.h"
+#include "base/log.h"
+#include "config/source.h"
 #include "daemon/notify.h"
 #include "daemon/wire.h"
+#include "http/server.h"
+#include "registry/registry.h"
 
 enum { MESSAGES_MAX_BYTES = 1 << 20 };
+
+/* ---- loading ---- */
+
+/* config_load_with(), and the check that needs a higher layer: the certificate and the private key belong together. */
+static int load_config_with(
+    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
+{
+	struct error why = {0};
+	int rc = config_load_with(path, files, ret, messages);
+
+	if (rc || !(*ret)->tls_certificate_pem)
+		return rc;
+	rc = http_tls_check((*ret)->tls_certificate_pem, (*ret)->tls_private_key, &why);
+	if (rc) {
+		buf_appendf(messages, "%s:1: tls: %s\n", (*ret)->tls_certificate_file, why.text);
+		config_unref(*ret);
+		*ret = NULL;
+	}
+	return rc;
+}
+
+int daemon_load_first_config(const char *path, struct config **ret, struct buf *messages)
+{
+	const struct registry_files files = {.find = registry_folder};
+	int rc = load_config_with(path, &files, ret, messages);
+
+	if (rc) {
+		struct config *without = NULL;
+		struct buf ignored = BUF_INIT(MESSAGES_MAX_BYTES);
+
+		/* Adds a way to start without the registry's files, which cannot be corrected on this machine. */
+		if (load_config_with(path, NULL, &without, &ignored) == 0)
+			buf_appendf(messages,
+			    "%s:1: the registry's last valid commit is no longer valid with this "
+			    "file: correct this file, or remove %s/registry/good to start without "
+			    "accelerators and fetch again\n",
+			    path, without->state_dir);
+		config_unref(without);
+		buf_release(&ignored);
+	}
+	return rc;
+}
+
+void daemon_log_warnings(const struct config *c)
+{
+	for (char **file = c->exposed_files; file && *file; file++)
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
+		    LOG_S("why", EXPOSED_FILE_TEXT));
+	for (size_t i = 0; i < problems_n_kept(&c->notes); i++) {
+		char *at = xasprintf("%s:%d", c->notes.all[i].file, c->notes.all[i].line);
+
+		log_event(
+		    LOG_INFO, "config_note", LOG_S("at", at), LOG_S("why", c->notes.all[i].text));
+		free(at);
+	}
+}
+
+int daemon_check(const char *config_path)
+{
+	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
+	struct config *config = NULL;
+	int rc = daemon_load_first_config(config_path, &config, &messages);
+
+	fputs(buf_str(&messages), stdout);
+	if (!rc) {
+		config_print_warnings(config, stderr);
+		fprintf(stderr, "%s: ok, %zu accelerator%s", config_path, config->n_accelerators,
+		    config->n_accelerators == 1 ? "" : "s");
+		if (config->accelerators_git_commit)
+			fprintf(stderr, ", with accelerators.git@%.7s",
+			    config->accelerators_git_commit);
+		else if (config->accelerators_git_url)
+			fprintf(stderr, ", without accelerators.git: nothing has been fetched yet");
+		fprintf(stderr, "\n");
+	}
+	config_unref(config);
+	buf_release(&messages);
+	return rc ? 1 : 0;
+}
+
+/* ---- reloading ---- */
 
 struct reload {
 	struct pool_work work;
 	struct daemon *daemon;
 	char *path;
-	char *folder;          /* the registry's files; NULL: whatever is good, or none */
-	bool is_of_commit;     /* the registry waits for what becomes of them */
+	char *folder;      /* the registry's files; NULL: those of the last good commit, if any */
+	bool is_of_commit; /* the registry waits for the outcome */
 	struct config *config; /* result */
 	struct buf messages;
 	int err;
-	struct error not_kept; /* of a commit whose files are right */
+	struct error not_kept; /* the files are valid, but could not be kept */
 };
 
-static void read_files(struct pool_work *w)
+static void read_config_files(struct pool_work *w)
 {
 	struct reload *r = CONTAINER_OF(w, struct reload, work);
 	const struct registry_files files = {.folder = r->folder, .find = registry_folder};
 
-	r->err = daemon_load_config(r->path, &files, &r->config, &r->messages);
+	r->err = load_config_with(r->path, &files, &r->config, &r->messages);
 	if (!r->err && r->is_of_commit)
 		r->err = registry_keep_folder(r->folder, &r->not_kept);
 }
 
-/* One log line a mistake, so that file and line stand where an operator greps. */
-static void log_mistakes(char *messages)
-{
-	char *line = messages, *end;
-
-	for (; *line; line = end) {
-		end = strchrnul(line, '\n');
-		if (*end)
-			*end++ = '\0';
-		log_event(LOG_ERROR, "config_error", LOG_S("at", line));
-	}
-}
-
-static void keep_old(struct daemon *d, const char *why)
+static void refuse_reload(struct daemon *d, const char *why)
 {
 	log_event(LOG_ERROR, "reload_refused", LOG_S("kept", "the configuration in force"));
 	free(d->config_error);
@@ -51,21 +122,24 @@ static void keep_old(struct daemon *d, const char *why)
 	d->config_error_wall_ms = clock_wall_ms();
 }
 
-static void apply(struct daemon *d, struct reload *r)
+static void apply_config(struct daemon *d, struct reload *r)
 {
 	struct error why = {0};
-	char *mistakes;
+	char *messages, *line;
 
 	if (r->err) {
-		mistakes = xstrdup(buf_str(&r->messages));
-		log_mistakes(mistakes);
-		free(mistakes);
-		keep_old(d, buf_str(&r->messages));
+		/* one log line per mistake, so that a search finds file and line */
+		messages = xstrdup(buf_str(&r->messages));
+		for (char *rest = messages; (line = strsep(&rest, "\n")) != NULL;)
+			if (*line)
+				log_event(LOG_ERROR, "config_error", LOG_S("at", line));
+		free(messages);
+		refuse_reload(d, buf_str(&r->messages));
 		return;
 	}
 	if (wire_configure(d, r->config, &why)) {
 		log_event(LOG_ERROR, "config_error", LOG_S("at", why.text));
-		keep_old(d, why.text);
+		refuse_reload(d, why.text);
 		return;
 	}
 	r->config = NULL;
@@ -74,59 +148,51 @@ static void apply(struct daemon *d, struct reload *r)
 	registry_retry(d->registry);
 }
 
-/* A commit that does not check is the registry's to tell of: no reload was refused. */
-static void apply_commit(struct daemon *d, struct reload *r)
-{
-	struct error why = {0};
+static void start_reading(struct daemon *d, const char *folder, bool is_of_commit);
 
-	if (r->not_kept.code) {
-		registry_answer(d->registry, REGISTRY_NOT_KEPT, r->not_kept.text);
-	} else if (r->err) {
-		registry_answer(d->registry, REGISTRY_REFUSED, buf_str(&r->messages));
-	} else if (wire_configure(d, r->config, &why)) {
-		registry_answer(d->registry, REGISTRY_REFUSED, why.text);
-	} else {
-		r->config = NULL;
-		registry_answer(d->registry, REGISTRY_IN_FORCE, NULL);
-	}
-}
-
-static void begin(struct daemon *d, const char *folder, bool is_of_commit);
-
-static void begin_what_was_asked_for(struct daemon *d)
-{
-	char *folder = d->wanted_commit_folder;
-
-	if (d->is_reload_wanted) {
-		reload_start(d);
-	} else if (folder) {
-		d->wanted_commit_folder = NULL;
-		begin(d, folder, true);
-		free(folder);
-	}
-}
-
-static void files_read(struct pool_work *w)
+static void on_files_read(struct pool_work *w)
 {
 	struct reload *r = CONTAINER_OF(w, struct reload, work);
 	struct daemon *d = r->daemon;
 
 	d->is_reloading = false;
-	if (!d->is_stopping && r->is_of_commit)
-		apply_commit(d, r);
-	else if (!d->is_stopping)
-		apply(d, r);
+	if (!d->is_stopping && r->is_of_commit) {
+		struct error why = {0};
+
+		/* The registry reports an invalid commit; it is not a refused reload. */
+		if (r->not_kept.code) {
+			registry_answer(d->registry, REGISTRY_NOT_KEPT, r->not_kept.text);
+		} else if (r->err) {
+			registry_answer(d->registry, REGISTRY_REFUSED, buf_str(&r->messages));
+		} else if (wire_configure(d, r->config, &why)) {
+			registry_answer(d->registry, REGISTRY_REFUSED, why.text);
+		} else {
+			r->config = NULL;
+			registry_answer(d->registry, REGISTRY_IN_FORCE, NULL);
+		}
+	} else if (!d->is_stopping) {
+		apply_config(d, r);
+	}
 	config_unref(r->config);
 	buf_release(&r->messages);
 	free(r->folder);
 	free(r->path);
 	free(r);
 	notify_ready();
-	if (!d->is_stopping && !d->is_reloading)
-		begin_what_was_asked_for(d);
+	if (!d->is_stopping && !d->is_reloading) {
+		char *folder = d->wanted_commit_folder;
+
+		if (d->is_reload_wanted) {
+			reload_start(d);
+		} else if (folder) {
+			d->wanted_commit_folder = NULL;
+			start_reading(d, folder, true);
+			free(folder);
+		}
+	}
 }
 
-static void begin(struct daemon *d, const char *folder, bool is_of_commit)
+static void start_reading(struct daemon *d, const char *folder, bool is_of_commit)
 {
 	struct reload *r = xcalloc(1, sizeof(*r));
 
@@ -137,8 +203,8 @@ static void begin(struct daemon *d, const char *folder, bool is_of_commit)
 	r->folder = xstrdup_or_null(folder);
 	r->is_of_commit = is_of_commit;
 	buf_init(&r->messages, MESSAGES_MAX_BYTES);
-	r->work.work = read_files;
-	r->work.after = files_read;
+	r->work.work = read_config_files;
+	r->work.after = on_files_read;
 	pool_submit(d->loop, &r->work);
 }
 
@@ -148,7 +214,7 @@ void reload_start(struct daemon *d)
 		return;
 	d->is_reload_wanted = d->is_reloading;
 	if (!d->is_reloading)
-		begin(d, d->config->accelerators_git_folder, false);
+		start_reading(d, d->config->accelerators_git_folder, false);
 }
 
 void reload_try_commit(struct daemon *d, const char *folder)
@@ -156,7 +222,7 @@ void reload_try_commit(struct daemon *d, const char *folder)
 	if (d->is_stopping)
 		return;
 	if (!d->is_reloading) {
-		begin(d, folder, true);
+		start_reading(d, folder, true);
 		return;
 	}
 	free(d->wanted_commit_folder);

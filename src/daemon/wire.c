@@ -1,21 +1,21 @@
-/* Connects the parts: the only place that knows them all. The order of building is that of
- * the layers; the order of closing is its reverse, one step after the other. */
+/* Connects the parts; no other file knows them all. Parts are built in the order of the layers and
+ * closed in the reverse order, step by step. */
 #include "daemon/wire.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
+#include "base/file.h"
 #include "base/str.h"
-#include "base/version.h"
-#include "daemon/check.h"
+#include "config/source.h"
 #include "daemon/control.h"
-#include "daemon/known_expiry.h"
-#include "daemon/log_retention.h"
 #include "daemon/metrics.h"
-#include "daemon/registry_status.h"
 #include "daemon/reload.h"
+#include "daemon/upkeep.h"
+#include "store/maintenance.h"
 #include "webhook/payload.h"
 
-enum { CLOSE_GRACE_MS = 5000, MIRROR_AGAIN_MS = 5000 };
+enum { CLOSE_GRACE_MS = 5000, CALLBACK_KEY_BYTES = 32 };
 
 static bool is_trusted_proxy(const uint8_t address[16], void *owner)
 {
@@ -35,37 +35,30 @@ static struct github_options github_options_of(const struct config *c)
 	};
 }
 
-/* ---- the registry's mirror in the store follows the configuration ---- */
+/* ---- the store's copy of the registry follows the configuration ---- */
 
-static void start_mirror(struct daemon *d);
+static void mirror_registry(struct daemon *d);
 
-static void mirror_done(struct store_op *op)
+static void on_mirrored(struct store_op *op)
 {
 	struct daemon *d = CONTAINER_OF(op, struct daemon, mirror.op);
 	bool is_outdated = d->mirrored != d->config;
 
-	d->is_mirroring = false;
 	config_unref(d->mirrored);
 	d->mirrored = NULL;
-	if (op->err) {
+	if (op->err)
 		log_event(LOG_ERROR, "registry_not_mirrored", LOG_S("why", op->why.text));
-		timer_start(d->mirror_again, MIRROR_AGAIN_MS);
-	} else if (is_outdated) {
-		start_mirror(d);
-	}
+	else if (is_outdated)
+		mirror_registry(d);
 }
 
-static void on_mirror_again(struct timer *t)
+/* One copy at a time; on_mirrored() starts another when the configuration has changed meanwhile. */
+static void mirror_registry(struct daemon *d)
 {
-	start_mirror(timer_owner(t));
-}
-
-static void start_mirror(struct daemon *d)
-{
-	if (d->is_mirroring)
-		return; /* mirror_done() sees that there is a newer one */
+	if (d->mirrored)
+		return;
 	d->mirror = (struct mirror_registry){
-	    .op.done = mirror_done,
+	    .op = {.done = on_mirrored, .retry.event = "registry_not_mirrored"},
 	    .list = d->config->accelerators,
 	    .n = d->config->n_accelerators,
 	    .required_suites = (const char *const *)d->config->required_suites,
@@ -76,51 +69,46 @@ static void start_mirror(struct daemon *d)
 	    .upstream_branch = d->config->upstream_branches[0],
 	    .now_ms = clock_wall_ms(),
 	};
-	if (store_mirror_registry(d->store, &d->mirror)) {
-		timer_start(d->mirror_again, MIRROR_AGAIN_MS);
-		return;
-	}
-	d->mirrored = config_ref(d->config);
-	d->is_mirroring = true;
+	if (!store_mirror_registry(d->store, &d->mirror))
+		d->mirrored = config_ref(d->config);
 }
 
 /* ---- building ---- */
 
-static int open_store(struct daemon *d, struct error *e)
+/* Reads the key that signs callback tokens from state_dir, or makes one (mode 0600). */
+static int load_callback_key(const char *state_dir, struct secret **ret, struct error *e)
 {
-	const struct store_options options = {.state_dir = d->config->state_dir};
-	int rc = store_open(d->loop, &options, &d->store, e);
+	char *path = path_join(state_dir, "callback.key");
+	unsigned char key[CALLBACK_KEY_BYTES];
+	struct error why = {0};
+	int rc = secret_read("", path, SECRET_BYTES, CALLBACK_KEY_BYTES, ret, &why);
 
-	if (!rc)
-		rc = callback_key_load(d->config->state_dir, &d->callback_key, e);
-	if (!rc)
-		rc = logs_open(d->loop, d->config->state_dir, &d->logs, e);
+	if (rc == ERR_NOT_FOUND) {
+		random_bytes(key, sizeof(key));
+		rc = file_write_atomic(path, key, sizeof(key), 0600, e);
+		if (!rc)
+			rc = secret_new(key, sizeof(key), ret, e);
+		explicit_bzero(key, sizeof(key));
+	} else if (rc == ERR_TOO_BIG || (!rc && secret_bytes(*ret) != CALLBACK_KEY_BYTES)) {
+		secret_unref(*ret);
+		*ret = NULL;
+		rc = error_set(e, ERR_CORRUPT,
+		    "%s: not a key of %d bytes, so vendors' tokens cannot be checked: restore it, "
+		    "or "
+		    "remove it to make a new one",
+		    path, CALLBACK_KEY_BYTES);
+	} else if (rc) {
+		error_set(e, rc, "%s", why.text);
+	} else if (secret_is_exposed(*ret)) {
+		log_event(
+		    LOG_WARN, "exposed_file", LOG_S("file", path), LOG_S("why", EXPOSED_FILE_TEXT));
+	}
+	free(path);
 	return rc;
 }
 
-static int open_clients(struct daemon *d, struct error *e)
-{
-	struct github_options options = github_options_of(d->config);
-
-	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
-	return github_new(d->loop, d->client, &options, &d->github, e);
-}
-
-static int open_server(struct daemon *d, struct error *e)
-{
-	const struct config *c = d->config;
-
-	d->server = http_server_new(d->loop, NULL);
-	http_server_trust_proxies(d->server, is_trusted_proxy, d);
-	if (c->tls_certificate_pem)
-		return http_server_use_tls(
-		    d->server, c->tls_certificate_pem, c->tls_private_key, e);
-	return 0;
-}
-
-/* ---- the registry from git ---- */
-
-static void try_commit(struct registry *r, const char *commit, const char *folder, void *owner)
+static void on_registry_commit(
+    struct registry *r, const char *commit, const char *folder, void *owner)
 {
 	(void)r;
 	(void)commit;
@@ -136,7 +124,8 @@ static void on_registry_push(void *owner)
 
 static void open_registry(struct daemon *d)
 {
-	const struct registry_deps deps = {.loop = d->loop, .try_commit = try_commit, .owner = d};
+	const struct registry_deps deps = {
+	    .loop = d->loop, .try_commit = on_registry_commit, .owner = d};
 
 	d->registry = registry_new(&deps);
 	intake_on_registry_push(d->intake, on_registry_push, d);
@@ -147,7 +136,8 @@ static const char *why_not_ready(void *owner)
 {
 	const struct daemon *d = owner;
 
-	return runners_are_tokens_read(d->runners) ? NULL : "vendors' tokens are not read yet";
+	return runners_are_tokens_read(d->runners) ? NULL
+						   : "vendors' tokens have not been read yet";
 }
 
 static void open_parts(struct daemon *d)
@@ -177,7 +167,7 @@ static void open_parts(struct daemon *d)
 	    .logs = d->logs,
 	    .server = d->server,
 	    .write_metrics = metrics_write,
-	    .add_status = registry_status_add_public,
+	    .add_status = status_add_public,
 	    .why_not_ready = why_not_ready,
 	    .owner = d,
 	};
@@ -186,59 +176,66 @@ static void open_parts(struct daemon *d)
 	d->runners = runners_new(d->loop, d->store, d->client, d->server, d->callback_key);
 	runners_take_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
-	d->log_retention = log_retention_new(d);
-	d->known_expiry = known_expiry_new(d);
+	d->upkeep = upkeep_new(d);
 	d->heads = remote_heads_new(d->loop, d->config);
 	dispatch.heads.owner = d->heads;
 	d->dispatch = dispatch_new(&dispatch, d->config);
-	d->evidence = evidence_new(&evidence, d->config);
+	d->evidence = evidence_new(&evidence);
 	d->comparing = comparing_new(&evidence);
 	d->publish = publish_new(&publish, d->config);
 	intake_configure(d->intake, d->config);
 	runners_configure(d->runners, d->config);
 	web_configure(d->web, d->config);
-	d->mirror_again = timer_new(d->loop, on_mirror_again, d);
-	start_mirror(d);
+	mirror_registry(d);
 	open_registry(d);
 }
 
 int wire_up(struct daemon *d, struct error *e)
 {
-	int rc = open_store(d, e);
+	const struct config *c = d->config;
+	const struct store_options store = {.state_dir = c->state_dir, .recover = store_recover};
+	const struct github_options github = github_options_of(c);
+	int rc = store_open(d->loop, &store, &d->store, e);
 
 	if (!rc)
-		rc = open_clients(d, e);
+		rc = load_callback_key(c->state_dir, &d->callback_key, e);
 	if (!rc)
-		rc = open_server(d, e);
+		rc = logs_open(d->loop, c->state_dir, &d->logs, e);
+	if (rc)
+		return rc;
+	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
+	rc = github_new(d->loop, d->client, &github, &d->github, e);
+	if (rc)
+		return rc;
+	d->server = http_server_new(d->loop, NULL);
+	http_server_trust_proxies(d->server, is_trusted_proxy, d);
+	if (c->tls_certificate_pem)
+		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key, e);
 	if (rc)
 		return rc;
 	open_parts(d);
 	rc = control_new(d, &d->control, e);
 	if (!rc)
-		rc = http_server_listen(d->server, d->config->listen, &d->address, e);
+		rc = http_server_listen(d->server, c->listen, &d->address, e);
 	return rc;
 }
 
 /* ---- a new snapshot ---- */
 
-static int reconfigure_parts_that_may_refuse(struct daemon *d, struct config *c, struct error *e)
-{
-	struct github_options options = github_options_of(c), old = github_options_of(d->config);
-	struct error ignored = {0};
-	int rc = github_reconfigure(d->github, &options, e);
-
-	if (!rc && c->tls_certificate_pem && d->running.has_tls)
-		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key, e);
-	if (rc && github_reconfigure(d->github, &old, &ignored))
-		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
-	return rc;
-}
-
 int wire_configure(struct daemon *d, struct config *config, struct error *e)
 {
+	struct github_options options = github_options_of(config),
+			      old = github_options_of(d->config);
+	struct error ignored = {0};
 	const char *key;
-	int rc = reconfigure_parts_that_may_refuse(d, config, e);
+	int rc = github_reconfigure(d->github, &options, e);
 
+	/* First the parts that can refuse it. After a refusal, all of them keep the old one. */
+	if (!rc && config->tls_certificate_pem && d->running.has_tls)
+		rc = http_server_use_tls(
+		    d->server, config->tls_certificate_pem, config->tls_private_key, e);
+	if (rc && github_reconfigure(d->github, &old, &ignored))
+		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
 	if (rc)
 		return rc;
 	for (int i = 0; (key = config_needs_restart(&d->running, config, i)) != NULL; i++)
@@ -251,64 +248,42 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	intake_configure(d->intake, config);
 	runners_configure(d->runners, config);
 	dispatch_configure(d->dispatch, config);
-	evidence_configure(d->evidence, config);
 	publish_configure(d->publish, config);
 	web_configure(d->web, config);
 	registry_configure(d->registry, config);
 	remote_heads_configure(d->heads, config);
-	start_mirror(d);
+	mirror_registry(d);
 	return 0;
 }
 
 /* ---- closing ---- */
 
-static void next_step(struct daemon *d);
-
-static void part_closed(void *owner)
+static void close_server(struct http_server *s, void (*on_closed)(void *owner), void *owner)
 {
-	struct daemon *d = owner;
-
-	if (--d->n_closing == 0)
-		next_step(d);
+	http_server_close(s, CLOSE_GRACE_MS, on_closed, owner);
 }
 
-static void close_users(struct daemon *d)
-{
-	if (d->runners)
-		runners_stop(d->runners); /* the server need not wait for those who are held */
-	if (d->web)
-		web_stop(d->web);
-	log_retention_stop(d->log_retention);
-	known_expiry_stop(d->known_expiry);
-	if (d->server) {
-		d->n_closing++;
-		http_server_close(d->server, CLOSE_GRACE_MS, part_closed, d);
-	}
-	if (d->control) {
-		d->n_closing++;
-		control_close(d->control, part_closed, d);
-	}
-	if (d->dispatch) {
-		d->n_closing++;
-		dispatch_close(d->dispatch, part_closed, d);
-	}
-	if (d->evidence) {
-		d->n_closing++;
-		evidence_close(d->evidence, part_closed, d);
-	}
-	if (d->comparing) {
-		d->n_closing++;
-		comparing_close(d->comparing, part_closed, d);
-	}
-	if (d->publish) {
-		d->n_closing++;
-		publish_close(d->publish, part_closed, d);
-	}
-}
+/* X(step, part, how it closes). The parts of a step close together, each after its users. The
+ * registry closes after the server, because a request may still ask for its status. */
+#define CLOSING_PARTS(X)                                                                           \
+	X(0, server, close_server)                                                                 \
+	X(0, control, control_close)                                                               \
+	X(0, dispatch, dispatch_close)                                                             \
+	X(0, evidence, evidence_close)                                                             \
+	X(0, comparing, comparing_close)                                                           \
+	X(0, publish, publish_close)                                                               \
+	X(1, runners, runners_close)                                                               \
+	X(1, registry, registry_close)                                                             \
+	X(1, heads, remote_heads_close)                                                            \
+	X(2, github, github_close)                                                                 \
+	X(2, logs, logs_close)                                                                     \
+	X(3, client, http_client_close)                                                            \
+	X(4, store, store_close)
+enum { N_CLOSING_STEPS = 5 };
 
-static void finish(struct daemon *d)
+/* Frees the parts that the store notifies of changes until it is closed. */
+static void free_parts(struct daemon *d)
 {
-	/* The store told them of changes until it was closed. */
 	dispatch_free(d->dispatch);
 	evidence_free(d->evidence);
 	comparing_free(d->comparing);
@@ -316,67 +291,46 @@ static void finish(struct daemon *d)
 	runners_free(d->runners);
 	intake_free(d->intake);
 	web_free(d->web);
-	log_retention_free(d->log_retention);
-	known_expiry_free(d->known_expiry);
+	upkeep_free(d->upkeep);
 	timer_close(d->stop_deadline);
 	timer_close(d->watchdog);
-	timer_close(d->mirror_again);
 	loop_close_signals(d->loop);
 	loop_stop(d->loop);
 }
 
-static void next_step(struct daemon *d)
+static void on_part_closed(void *owner)
 {
-	d->n_closing = 1; /* held until this step has started everything */
-	switch (d->closing_step++) {
-	case 0:
-		close_users(d);
-		break;
-	case 1:
-		if (d->runners) {
-			d->n_closing++;
-			runners_close(d->runners, part_closed, d);
-		}
-		/* Not before the server: an answer in hand may yet ask what it is at. */
-		if (d->registry) {
-			d->n_closing++;
-			registry_close(d->registry, part_closed, d);
-		}
-		if (d->heads) {
-			d->n_closing++;
-			remote_heads_close(d->heads, part_closed, d);
-		}
-		break;
-	case 2:
-		if (d->github) {
-			d->n_closing++;
-			github_close(d->github, part_closed, d);
-		}
-		if (d->logs) {
-			d->n_closing++;
-			logs_close(d->logs, part_closed, d);
-		}
-		break;
-	case 3:
-		if (d->client) {
-			d->n_closing++;
-			http_client_close(d->client, part_closed, d);
-		}
-		break;
-	case 4:
-		if (d->store) {
-			d->n_closing++;
-			store_close(d->store, part_closed, d);
-		}
-		break;
-	default:
-		finish(d);
-		return;
-	}
-	part_closed(d);
+	struct daemon *d = owner;
+
+	if (--d->n_closing == 0)
+		wire_down(d);
 }
 
 void wire_down(struct daemon *d)
 {
-	next_step(d);
+	int step = d->closing_step++;
+
+	if (step == 0) {
+		/* End requests that wait for an event, so that the server need not wait for their clients. */
+		if (d->runners)
+			runners_stop(d->runners);
+		if (d->web)
+			web_stop(d->web);
+		upkeep_stop(d->upkeep);
+		if (d->store)
+			store_stop_retrying(d->store);
+	}
+	if (step == N_CLOSING_STEPS) {
+		free_parts(d);
+		return;
+	}
+	d->n_closing = 1; /* this function itself: the step ends once it has begun everywhere */
+#define CLOSE_PART(its_step, part, close)                                                          \
+	if (step == (its_step) && d->part) {                                                       \
+		d->n_closing++;                                                                    \
+		close(d->part, on_part_closed, d);                                                 \
+	}
+	CLOSING_PARTS(CLOSE_PART)
+#undef CLOSE_PART
+	on_part_closed(d);
 }

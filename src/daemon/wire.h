@@ -1,5 +1,6 @@
-/* The composition root's struct: every part of the running daemon, and who may see whom is
- * decided in wire.c alone. */
+/* The parts of the running daemon. wire.c alone decides which part gets which other.
+ *
+ * Thread: loop. Owns: the daemon owns its parts, until wire_down(). */
 #ifndef DAEMON_WIRE_H
 #define DAEMON_WIRE_H
 
@@ -7,7 +8,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "daemon/callback_key.h"
+#include "db/store.h"
 #include "dispatch/dispatch.h"
 #include "evidence/comparing.h"
 #include "evidence/evidence.h"
@@ -21,29 +22,26 @@
 #include "registry/remote_head.h"
 #include "runners/runners.h"
 #include "store/registry.h"
-#include "store/store.h"
 #include "web/web.h"
 #include "webhook/intake.h"
 
 struct control;
-struct known_expiry;
-struct log_retention;
+struct upkeep;
 
 struct daemon {
 	struct loop *loop;
 	struct config *config;       /* the snapshot in force */
-	struct config_fixed running; /* of the first one: what a reload cannot change */
+	struct config_fixed running; /* the keys of the first one that a reload cannot change */
 	const char *config_path;
 	int64_t config_loaded_wall_ms;
-	char *config_error; /* why the last reload was refused; NULL: it was not */
+	char *config_error; /* why the last reload was refused; NULL: it was accepted */
 	int64_t config_error_wall_ms;
-	char *address; /* what listen bound */
+	char *address; /* the bound address */
 	struct secret *callback_key;
 
 	struct store *store;
 	struct logs *logs;
-	struct log_retention *log_retention;
-	struct known_expiry *known_expiry;
+	struct upkeep *upkeep;
 	struct http_server *server;
 	struct http_client *client;
 	struct github *github;
@@ -56,27 +54,25 @@ struct daemon {
 	struct web *web;
 	struct control *control;
 	struct registry *registry;
-	struct remote_heads *heads; /* of vendors' own code */
+	struct remote_heads *heads; /* reads the heads of vendors' own repositories */
 
-	struct mirror_registry mirror; /* one at a time */
-	struct config *mirrored;       /* what the mirror in hand reads */
-	bool is_mirroring;
-	struct timer *mirror_again; /* the store could not take it for the moment */
+	struct mirror_registry mirror;
+	struct config *mirrored; /* the snapshot that the store is copying; NULL: none */
 
 	struct timer *stop_deadline, *watchdog;
-	int n_closing; /* parts of the present closing step that are not closed yet */
+	int n_closing; /* parts of the current closing step that are still open */
 	int closing_step;
 	bool is_reloading, is_reload_wanted, is_stopping;
-	char *wanted_commit_folder; /* to be tried after the reload in hand; NULL: none */
+	char *wanted_commit_folder; /* to try after the current reload; NULL: none */
 };
 
-/* Builds everything on d->loop from d->config and listens. */
+/* Builds every part on d->loop from d->config, and listens. */
 int wire_up(struct daemon *d, struct error *e) MUST_CHECK;
-/* Hands a new snapshot to every part; the old one is released. ERR_INVALID: a part refused
- * it, and the old one stays in force everywhere. Takes over the reference on 0. */
+/* Hands a new snapshot to every part and releases the old one. Returns 0 and takes over the
+ * reference, or ERR_INVALID when a part refuses it: then the old one stays in force everywhere. */
 int wire_configure(struct daemon *d, struct config *config, struct error *e) MUST_CHECK;
-/* Closes everything in order, each part once those that use it are gone, then stops the
- * loop. Asynchronous, once. */
+/* Closes every part after its users, then stops the loop. Asynchronous; call it once, also after a
+ * failed wire_up(). */
 void wire_down(struct daemon *d);
 
 #endif

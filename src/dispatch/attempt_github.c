@@ -1,11 +1,20 @@
-/* repository_dispatch: to a vendor's repository or the infra repository. */
+/* Requests to GitHub: repository_dispatch to a vendor's repository or the infra repository, and Re-run of a run at a
+ * vendor's repository. If GitHub does not start a run again (it is too old, or the App may not write actions there), the
+ * runner gets another round instead, like a runner without such runs. */
+#include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "dispatch/attempt.h"
-#include "model/backoff.h"
+#include "model/schedule.h"
+#include "store/plans.h"
+
+enum { RERUN_PAUSE_MS = 5000 };
+
+/* ---- repository_dispatch ---- */
 
 static bool is_registered(const struct config *c, const char *repository)
 {
@@ -23,10 +32,11 @@ static bool is_registered(const struct config *c, const char *repository)
 
 const char *attempt_github_check(struct attempt *a)
 {
-	if (!is_repository_name(a->row.target))
-		return "its target is no repository";
+	if (!is_repository_name(a->effect.row.target))
+		return "its target is not a repository";
 	/* `closed` goes out all the same: it ends what was started there. */
-	if (a->row.kind == OUTBOX_GITHUB_DISPATCH && !is_registered(a->config, a->row.target))
+	if (a->effect.row.kind == OUTBOX_GITHUB_DISPATCH &&
+	    !is_registered(a->config, a->effect.row.target))
 		return "no longer registered";
 	return NULL;
 }
@@ -36,14 +46,14 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	char *callback_url = xasprintf("%s/github/callback", a->config->public_url);
 	char *change_url = attempt_change_url(a);
 	struct outpost_block block = {
-	    .dispatch_id = a->row.dispatch_id,
-	    .action = a->row.original_action,
-	    .accelerators = (const char *const *)a->row.accelerators,
+	    .dispatch_id = a->effect.row.dispatch_id,
+	    .action = a->effect.row.original_action,
+	    .accelerators = (const char *const *)a->effect.row.accelerators,
 	    .callback_url = callback_url,
 	    .change_url = change_url,
-	    .sources = a->row.sources,
-	    .n_sources = a->row.n_sources,
-	    .experiment = a->row.experiment,
+	    .sources = a->effect.row.sources,
+	    .n_sources = a->effect.row.n_sources,
+	    .experiment = a->effect.row.experiment,
 	};
 	char *payload;
 	size_t n;
@@ -54,34 +64,36 @@ int attempt_github_text(struct attempt *a, struct payload *p)
 	if (rc)
 		return rc;
 	/* event_type is one of a few words of this program's own. */
-	a->text =
-	    xasprintf("{\"event_type\":\"%s\",\"client_payload\":%s}", a->row.event_type, payload);
+	a->text = xasprintf(
+	    "{\"event_type\":\"%s\",\"client_payload\":%s}", a->effect.row.event_type, payload);
 	a->text_bytes = strlen(a->text);
 	free(payload);
 	return 0;
 }
 
-void attempt_github_failed(struct attempt *a, const struct github_result *r)
+/* Ends the attempt after a failure of GitHub: retry, put off, or dead. */
+static void attempt_github_failed(struct attempt *a, const struct github_result *r)
 {
-	error_set(&a->why, r->err, "%s", *r->why.text ? r->why.text : err_text(r->err));
+	error_set(&a->effect.why, r->err, "%s", *r->why.text ? r->why.text : err_text(r->err));
 	if (r->err == ERR_CANCELLED || (r->err == ERR_BUSY && !r->was_sent)) {
-		/* Nothing was tried, or we ourselves cut it off: no reason to count it. */
+		/* Nothing was tried, or it was cut off here: the attempt does not count. */
 		int64_t wait_ms = r->err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
-
-		a->next_ms =
+		int64_t next_ms =
 		    clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
-		if (attempt_is_given_up(a))
-			attempt_over(a, OUTBOX_DEAD);
+
+		if (effect_is_too_late(&a->effect, next_ms))
+			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
-			attempt_over(a, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET);
+			effect_end(
+			    &a->effect, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, next_ms);
 	} else if (r->is_final) {
-		attempt_over(a, OUTBOX_DEAD);
+		effect_end(&a->effect, OUTBOX_DEAD, 0);
 	} else {
 		attempt_retry(a, r->retry_after_ms);
 	}
 }
 
-static void on_answer(struct github_call *call)
+static void on_github_answer(struct github_call *call)
 {
 	struct attempt *a = CONTAINER_OF(call, struct attempt, call.github);
 	struct github_result r = call->result;
@@ -91,11 +103,86 @@ static void on_answer(struct github_call *call)
 	if (r.err)
 		attempt_github_failed(a, &r);
 	else
-		attempt_over(a, OUTBOX_OK);
+		effect_end(&a->effect, OUTBOX_OK, 0);
 }
 
 void attempt_github_send(struct attempt *a)
 {
-	a->call.github = (struct github_call){.done = on_answer};
-	github_dispatch(a->d->deps.github, &a->call.github, a->row.target, a->text, a->text_bytes);
+	a->call.github = (struct github_call){.done = on_github_answer};
+	github_dispatch(
+	    a->d->deps.github, &a->call.github, a->effect.row.target, a->text, a->text_bytes);
+}
+
+/* ---- Re-run ---- */
+
+const char *attempt_rerun_check(struct attempt *a)
+{
+	const json_t *o;
+
+	if (json_parse(a->effect.row.text, a->effect.row.text ? strlen(a->effect.row.text) : 0,
+		&a->rerun, NULL))
+		return "its text is not JSON";
+	o = a->rerun;
+	return json_get_str(o, "run_id") && json_get_str(o, "accelerator") ? NULL
+									   : "it names no run";
+}
+
+static void on_retested(struct retest_request *r)
+{
+	struct attempt *a = r->owner;
+
+	retested_release(r->list, r->n);
+	if (r->err == ERR_CLOSING || r->err == ERR_BUSY || r->err == ERR_NETWORK) {
+		effect_put_off(&a->effect, RERUN_PAUSE_MS);
+		return;
+	}
+	log_event(LOG_INFO, "rerun_replaced", LOG_S("dispatch", a->effect.row.dispatch_id),
+	    LOG_I("pr", a->effect.row.number), LOG_I("rounds", (int64_t)r->n),
+	    LOG_S("because", a->effect.why.text), LOG_S("error", r->why.text));
+	a->effect.why = (struct error){0};
+	effect_end(&a->effect, OUTBOX_OK, 0);
+}
+
+static void start_round(struct attempt *a)
+{
+	int rc;
+
+	a->retest = (struct retest_request){
+	    .number = a->effect.row.number,
+	    .accelerator = json_get_str(a->rerun, "accelerator"),
+	    .runner = a->effect.row.runner,
+	    .done = on_retested,
+	    .owner = a,
+	};
+	rc = dispatch_retest(a->d, &a->retest);
+	if (rc)
+		effect_put_off(&a->effect, RERUN_PAUSE_MS);
+}
+
+static void on_rerun_answer(struct github_call *call)
+{
+	struct attempt *a = CONTAINER_OF(call, struct attempt, call.github);
+	struct github_result r = call->result;
+
+	a->is_on_wire = false;
+	github_call_release(call);
+	if (r.err == 0 || (r.err == ERR_DENIED && strcasestr(r.why.text, "already running"))) {
+		effect_end(&a->effect, OUTBOX_OK, 0);
+		return;
+	}
+	if (r.err == ERR_DENIED || (r.is_final && r.err != ERR_CANCELLED)) {
+		error_set(&a->effect.why, r.err, "%s", *r.why.text ? r.why.text : err_text(r.err));
+		start_round(a);
+		return;
+	}
+	attempt_github_failed(a, &r);
+}
+
+void attempt_rerun_send(struct attempt *a)
+{
+	a->is_on_wire = true;
+	a->call.github = (struct github_call){.done = on_rerun_answer};
+	github_run_again(a->d->deps.github, &a->call.github, a->effect.row.target,
+	    json_get_str(a->rerun, "run_id"),
+	    json_get_bool(a->rerun, "is_whole", false) ? GITHUB_RERUN_ALL : GITHUB_RERUN_FAILED);
 }

@@ -8,12 +8,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/encode.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/attempt.h"
-#include "model/callback_token.h"
+#include "model/client_payload.h"
 
 enum {
 	/* A change whose webhook is larger is cut as for GitHub: so many bodies at once must
@@ -25,11 +25,11 @@ static const int64_t TOKEN_LASTS_MS = INT64_C(7) * 24 * 3600 * 1000;
 
 const char *attempt_webhook_check(struct attempt *a)
 {
-	const char *name = a->row.accelerators ? a->row.accelerators[0] : NULL;
+	const char *name = a->effect.row.accelerators ? a->effect.row.accelerators[0] : NULL;
 	const struct accelerator *accelerator = name ? config_accelerator(a->config, name) : NULL;
 
 	if (accelerator)
-		a->runner = accelerator_runner(accelerator, a->row.runner);
+		a->runner = accelerator_runner(accelerator, a->effect.row.runner);
 	if (!a->runner || a->runner->kind != RUNNER_WEBHOOK)
 		return "no longer registered";
 	return NULL;
@@ -37,7 +37,7 @@ const char *attempt_webhook_check(struct attempt *a)
 
 int attempt_webhook_text(struct attempt *a, struct payload *p)
 {
-	const struct outbox_row *row = &a->row;
+	const struct outbox_row *row = &a->effect.row;
 	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
 	char *callback_url =
 	    xasprintf("%s/api/v1/dispatches/%s/jobs", a->config->public_url, row->dispatch_id);
@@ -50,9 +50,9 @@ int attempt_webhook_text(struct attempt *a, struct payload *p)
 	    .accelerators = (const char *const *)row->accelerators,
 	    .callback_url = callback_url,
 	    .change_url = change_url,
-	    .sources = a->row.sources,
-	    .n_sources = a->row.n_sources,
-	    .experiment = a->row.experiment,
+	    .sources = a->effect.row.sources,
+	    .n_sources = a->effect.row.n_sources,
+	    .experiment = a->effect.row.experiment,
 	    .callback_token = token,
 	};
 	bool is_bounded = payload_body_bytes(p) > WHOLE_BODY_MAX_BYTES;
@@ -94,39 +94,40 @@ static int64_t retry_after_ms(const struct http_call *call)
 	return ms > 0 ? ms : 0;
 }
 
-static void judge(struct attempt *a, int err, int status, int64_t wait_ms, const char *why)
+static void judge_webhook_answer(
+    struct attempt *a, int err, int status, int64_t wait_ms, const char *why)
 {
 	/* An endless answer to a request that was taken is the vendor's own business. */
 	bool has_answer = err == 0 || (err == ERR_TOO_BIG && status > 0);
 
 	if (has_answer && status >= 200 && status < 300) {
-		attempt_over(a, OUTBOX_OK);
+		effect_end(&a->effect, OUTBOX_OK, 0);
 		return;
 	}
 	if (err == ERR_DENIED) {
 		/* Which address a name has in here is not the vendor's to learn: everybody can
 		 * read what is kept in the row. */
 		log_event(LOG_WARN, "webhook_address_refused",
-		    LOG_S("dispatch", a->row.dispatch_id), LOG_S("why", why));
-		error_set(&a->why, err, "its host's address may not be reached");
+		    LOG_S("dispatch", a->effect.row.dispatch_id), LOG_S("why", why));
+		error_set(&a->effect.why, err, "its host's address may not be reached");
 	}
 	if (!has_answer) {
-		error_set(&a->why, err, "%s", *why ? why : err_text(err));
+		error_set(&a->effect.why, err, "%s", *why ? why : err_text(err));
 		if (err == ERR_INVALID)
-			attempt_over(a, OUTBOX_DEAD);
+			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
 			attempt_retry(a, 0);
 		return;
 	}
-	error_set(&a->why, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
+	error_set(&a->effect.why, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
 	    status >= 300 && status < 400 ? ", and redirects are not followed" : "");
 	if (status >= 300 && status < 500 && status != 403 && status != 408 && status != 429)
-		attempt_over(a, OUTBOX_DEAD);
+		effect_end(&a->effect, OUTBOX_DEAD, 0);
 	else
 		attempt_retry(a, wait_ms);
 }
 
-static void on_answer(struct http_call *call)
+static void on_webhook_answer(struct http_call *call)
 {
 	struct attempt *a = CONTAINER_OF(call, struct attempt, call.http);
 	struct error why = call->why;
@@ -137,22 +138,22 @@ static void on_answer(struct http_call *call)
 	a->is_on_wire = false;
 	http_call_release(call);
 	if (err == ERR_CANCELLED) { /* we ourselves cut it off */
-		error_set(&a->why, err, "%s", "the service was stopped");
-		a->next_ms = clock_wall_ms();
-		attempt_over(a, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET);
+		error_set(&a->effect.why, err, "%s", "the service was stopped");
+		effect_end(&a->effect, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, clock_wall_ms());
 		return;
 	}
-	judge(a, err, status, wait_ms, why.text);
+	judge_webhook_answer(a, err, status, wait_ms, why.text);
 }
 
 void attempt_webhook_send(struct attempt *a)
 {
 	const struct runner *r = a->runner;
-	bool is_cancel = a->row.kind == OUTBOX_WEBHOOK_CANCEL;
+	bool is_cancel = a->effect.row.kind == OUTBOX_WEBHOOK_CANCEL;
 	uint8_t mac[SHA256_BYTES];
 	char hex[2 * SHA256_BYTES + 1];
-	char *event = xasprintf("X-Outpost-Event: %s", is_cancel ? "cancel" : a->row.event_type);
-	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->row.dispatch_id);
+	char *event =
+	    xasprintf("X-Outpost-Event: %s", is_cancel ? "cancel" : a->effect.row.event_type);
+	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->effect.row.dispatch_id);
 	char *signature;
 
 	hmac_sha256(secret_text(r->secret), secret_bytes(r->secret), a->text, a->text_bytes, mac);
@@ -169,7 +170,7 @@ void attempt_webhook_send(struct attempt *a)
 	    .allow_address = allow_address,
 	    .allow_owner = a,
 	    .allow_plain_http = strncasecmp(r->url, "http:", 5) == 0,
-	    .done = on_answer,
+	    .done = on_webhook_answer,
 	};
 	http_call_start(a->d->deps.http_client, &a->call.http);
 	free(event);

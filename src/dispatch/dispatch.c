@@ -4,16 +4,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
 #include "dispatch/deadlines.h"
 #include "dispatch/dispatch_internal.h"
 #include "dispatch/planner.h"
 #include "dispatch/reconcile.h"
-#include "dispatch/retention.h"
 #include "dispatch/scheduler.h"
 #include "dispatch/sender.h"
 
-static void on_topic(unsigned topics, void *owner)
+static void on_dispatch_topic(unsigned topics, void *owner)
 {
 	struct dispatch *d = owner;
 
@@ -43,7 +41,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->scheduler = scheduler_new(d);
 	d->n_open_parts = 6;
 	store_subscribe(deps->store,
-	    STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_topic, d);
+	    STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_dispatch_topic,
+	    d);
 	return d;
 }
 
@@ -56,7 +55,7 @@ void dispatch_configure(struct dispatch *d, struct config *c)
 	if (d->is_closing)
 		return;
 	planner_ring(d->planner);
-	sender_ring(d->sender);
+	sender_configure(d->sender);
 	reconciler_configure(d->reconciler);
 	scheduler_ring(d->scheduler);
 }
@@ -67,7 +66,7 @@ void dispatch_reconcile_now(struct dispatch *d)
 		reconciler_ring(d->reconciler);
 }
 
-static void tell_closed(void *p)
+static void report_dispatch_closed(void *p)
 {
 	struct dispatch *d = p;
 
@@ -78,7 +77,7 @@ void dispatch_part_closed(struct dispatch *d)
 {
 	assert(d->is_closing && d->n_open_parts > 0);
 	if (--d->n_open_parts == 0)
-		loop_reap(d->deps.loop, tell_closed, d);
+		loop_reap(d->deps.loop, report_dispatch_closed, d);
 }
 
 void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner)
@@ -107,19 +106,5 @@ void dispatch_free(struct dispatch *d)
 void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret)
 {
 	*ret = d->counters;
-}
-
-double dispatch_random01(void)
-{
-	uint32_t r;
-
-	random_bytes(&r, sizeof(r));
-	return (double)r / ((double)UINT32_MAX + 1);
-}
-
-bool dispatch_is_passing(int err)
-{
-	/* denied: a disk that was remounted read-only, whatever the operation was */
-	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT ||
-	       err == ERR_DENIED;
+	ret->n_sending = d->sender ? sender_n_claimed(d->sender) : 0;
 }

@@ -1,8 +1,9 @@
-/* From an accepted delivery to the last outgoing request: the planner, the outbox sender,
- * the deadlines and the reconciler, behind one door.
+/* The interface of the planner, the outbox sender, the deadlines, the reconciler and the scheduler: together they
+ * turn accepted deliveries into outgoing requests.
  *
- * Each of them works from the database alone, so a daemon that died anywhere goes on where
- * it was. Thread: loop, every function. */
+ * Each part keeps its state in the database, so a restarted daemon continues where it stopped.
+ *
+ * Thread: loop, every function. Owns: the caller, with dispatch_close() and then dispatch_free(). */
 #ifndef DISPATCH_DISPATCH_H
 #define DISPATCH_DISPATCH_H
 
@@ -10,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/histogram.h"
+#include "base/clock.h"
 #include "config/config.h"
+#include "db/store.h"
 #include "github/github.h"
 #include "http/client.h"
 #include "loop/loop.h"
+#include "model/accelerator.h"
 #include "model/event.h"
-#include "model/source_head.h"
-#include "store/store.h"
 
 struct dispatch;
 
@@ -32,31 +33,31 @@ struct dispatch_deps {
 	const struct secret *callback_key; /* signs callback tokens */
 };
 
-/* Starts at once: what waits in the database is planned and sent from the next turn of the
- * loop on. Takes its own reference to the snapshot. */
+/* Starts at once: plans and sends the work that waits in the database from the next turn of the loop on. Takes its own
+ * reference to the snapshot. */
 struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c);
-/* A new snapshot for everything that begins from now on; what is in hand ends with the old
- * one. Takes its own reference. */
+/* Uses a new snapshot for all work that begins from now on; work that has begun ends with the old one. Takes its own
+ * reference. */
 void dispatch_configure(struct dispatch *d, struct config *c);
-/* Starts nothing new, gives what is on the wire a moment to be answered, cancels the rest
- * (it goes out again after the next start), then runs on_closed once. Close it before the
- * github, the HTTP client and the store; on_closed comes within 4 s as long as the store
- * answers. Asynchronous. */
+/* Starts no more work, waits a moment for answers to requests that were sent, and cancels the others, which the next
+ * start sends again. Then runs on_closed once. Close it before the github, the HTTP client and the store; on_closed
+ * runs within 4 s as long as the store answers. Asynchronous. */
 void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner);
-/* After it is closed and the store as well, which has it among its subscribers. NULL is fine. */
+/* Call it after both the dispatch and the store are closed, because the dispatch subscribes to the store. NULL is
+ * fine. */
 void dispatch_free(struct dispatch *d);
 
-/* Looks for lost webhooks now; while a look is on, another one follows it. */
+/* Looks for lost webhooks now, or again after a look that is running. */
 void dispatch_reconcile_now(struct dispatch *d);
 
-/* Another round, as if somebody had said so in a comment: outpostctl retest, and what Re-run
- * falls back on. What is held stays held, and what is at work is not doubled. */
+/* Another round, like the command `retest` in a comment: for outpostctl retest, and for Re-run on a runner whose runs
+ * cannot be started again. Held runners stay held, and a runner that is at work is not started twice. */
 struct retested;
 struct retest_request {
 	/* in; borrowed until done */
 	int64_t number;  /* the PR */
-	const char *sha; /* else a commit: a PR's head or a push, or 7 digits of it at least */
-	const char *accelerator; /* NULL: each that has not come out clean; else this one */
+	const char *sha; /* else a commit: a PR's head or a push, or at least its first 7 digits */
+	const char *accelerator; /* only this one; NULL: each whose results are not clean */
 	const char *runner;      /* NULL: any */
 	/* Runs once, on the loop, never inside dispatch_retest(); may free the request. */
 	void (*done)(struct retest_request *r);
@@ -66,35 +67,36 @@ struct retest_request {
 	struct error why;
 	int64_t pull_number; /* 0: a push */
 	char head_sha[41];
-	struct retested *list; /* what became of each runner that is meant; retested_release() */
+	struct retested *list; /* the result for each selected runner; retested_release() */
 	size_t n;
 };
-/* 0: the request is in use until done. ERR_CLOSING, ERR_BUSY (nobody knows yet who takes part): it
- * is not. */
+/* 0: the request is in use until done. ERR_CLOSING, or ERR_BUSY while the registry has not been read: it is not in
+ * use. */
 int dispatch_retest(struct dispatch *d, struct retest_request *r) MUST_CHECK;
 
-/* Totals since the start, and what is in hand, for /metrics and outpostctl status. */
+/* Totals since the start, and the work in progress, for /metrics and outpostctl status. */
 struct dispatch_counters {
-	struct histogram plan_times; /* from a webhook's arrival to its dispatches on record */
-	struct histogram send_times; /* from a dispatch on record until it was taken, all tries */
+	struct histogram
+	    plan_times; /* from a webhook's arrival until its dispatches are recorded */
+	struct histogram
+	    send_times; /* from a recorded dispatch until it is accepted, all attempts */
 	int64_t n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches_made;
-	int64_t n_files_unread; /* changes planned as if every path matched */
-	int64_t n_github_sent,
-	    n_webhooks_sent; /* requests that were taken, closed and cancel too */
+	int64_t n_files_unread;                 /* changes planned as if every path matched */
+	int64_t n_github_sent, n_webhooks_sent; /* accepted requests, including closed and cancel */
 	int64_t n_retries, n_dead;
 	int64_t n_expired;
 	int64_t n_clock_jumps;
 	int64_t n_redeliveries_asked;
-	int64_t n_reconciled; /* changes that no webhook had told of */
+	int64_t n_reconciled; /* changes found without a webhook */
 	int64_t n_reconcile_failures;
-	int64_t last_reconcile_wall_ms; /* the last look that went through; 0: none yet */
+	int64_t last_reconcile_wall_ms; /* the last successful look; 0: none yet */
 	/* periodic runs */
 	int64_t n_nightlies_dispatched, n_nightlies_skipped, n_nightlies_failed;
 	int64_t n_upstream_heads_asked, n_upstream_heads_unchanged; /* 304: they cost nothing */
 	int64_t n_source_heads_asked, n_head_failures;
-	int n_planning; /* deliveries in hand now */
-	int n_sending;  /* claimed outbox rows in hand now */
+	int n_planning; /* deliveries that are being planned now */
+	int n_sending;  /* outbox rows that are claimed now */
 };
 void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret);
 

@@ -1,6 +1,7 @@
-/* What the parts of the dispatcher share. Each part is made by dispatch_new(), reaches the
- * others only through this struct, and tells dispatch_part_closed() once nothing of it is in
- * the air any more. Thread: loop. */
+/* The struct that the parts of the dispatcher share. dispatch_new() makes each part. A part reaches the others only
+ * through this struct, and calls dispatch_part_closed() when its last operation has ended.
+ *
+ * Thread: loop. Owns: dispatch_new() and dispatch_free(). */
 #ifndef DISPATCH_DISPATCH_INTERNAL_H
 #define DISPATCH_DISPATCH_INTERNAL_H
 
@@ -15,7 +16,7 @@ struct scheduler;
 
 struct dispatch {
 	struct dispatch_deps deps;
-	struct config *config; /* what is begun now is begun with this one */
+	struct config *config; /* for work that begins now */
 	struct dispatch_counters counters;
 	struct planner *planner;
 	struct sender *sender;
@@ -29,11 +30,7 @@ struct dispatch {
 	void *owner;
 };
 
-/* The part has freed itself, or will at the end of this turn. */
+/* The part has freed itself, or frees itself at the end of this turn. */
 void dispatch_part_closed(struct dispatch *d);
-/* In [0,1), for jitter. */
-double dispatch_random01(void);
-/* Whether a store operation that ended with `err` may go well when it is tried again. */
-bool dispatch_is_passing(int err);
 
 #endif

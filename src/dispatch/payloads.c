@@ -59,15 +59,6 @@ void payloads_free(struct payloads *ps)
 	free(ps);
 }
 
-static void unlink_payload(struct payload *p)
-{
-	struct payload **link = &p->owner->first;
-
-	while (*link != p)
-		link = &(*link)->next;
-	*link = p->next;
-}
-
 /* Lets go of what nobody uses, beyond the few recent and small ones. */
 static void trim(struct payloads *ps)
 {
@@ -115,7 +106,11 @@ static void on_got(struct store_query *q)
 		p->n_users += !err;
 	}
 	if (err) {
-		unlink_payload(p);
+		struct payload **link = &p->owner->first;
+
+		while (*link != p)
+			link = &(*link)->next;
+		*link = p->next;
 		free_payload(p);
 	}
 	for (struct payload_want *w = waiting; w; w = next) {
@@ -125,7 +120,7 @@ static void on_got(struct store_query *q)
 	trim(ps);
 }
 
-static struct payload *find(struct payloads *ps, const struct payload_want *w)
+static struct payload *find_payload(struct payloads *ps, const struct payload_want *w)
 {
 	for (struct payload **link = &ps->first; *link; link = &(*link)->next) {
 		struct payload *p = *link;
@@ -143,7 +138,7 @@ static struct payload *find(struct payloads *ps, const struct payload_want *w)
 
 bool payloads_get(struct payloads *ps, struct payload_want *w)
 {
-	struct payload *p = find(ps, w);
+	struct payload *p = find_payload(ps, w);
 	int rc;
 
 	w->err = 0;

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "db/store.h"
 #include "model/client_payload.h"
-#include "store/store.h"
 
 struct payloads;
 struct payload;

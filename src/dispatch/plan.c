@@ -4,27 +4,14 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "model/trigger.h"
+#include "model/plan.h"
 
 /* ---- parts ---- */
 
-static void copy_pull(const struct pull_info *from, struct pull_info *to)
-{
-	*to = *from;
-	to->head_sha = xstrdup_or_null(from->head_sha);
-	to->base_sha = xstrdup_or_null(from->base_sha);
-	to->base_ref = xstrdup_or_null(from->base_ref);
-	to->title = xstrdup_or_null(from->title);
-	to->author = xstrdup_or_null(from->author);
-	to->author_association = xstrdup_or_null(from->author_association);
-	to->labels = strv_copy((const char *const *)from->labels);
-}
-
-/* Why a policy holds a change; association NULL: merged code, which every policy admits. */
+/* The reason for which a policy holds a change. association NULL: merged code, which every policy admits. */
 struct hold {
 	const char *reason; /* NULL: it does not */
-	bool is_for_good;   /* no ok-to-test releases it */
+	bool is_for_good;   /* ok-to-test does not release it */
 	enum author_rank needs;
 };
 
@@ -55,29 +42,19 @@ static void add_want(struct plan *p, const struct accelerator *a, const struct r
 	};
 }
 
-static void add_hosted(struct plan *p, const struct config *c, const struct accelerator *a,
-    const struct runner *r, const char *association)
-{
-	struct hold own = hold_of(a->trust, association);
-	struct hold infra = hold_of(c->infra_trust, association);
-
-	if (!c->infra_repository)
-		return;
-	if (!own.reason)
-		own.reason = infra.reason;
-	own.is_for_good |= infra.is_for_good;
-	if (own.needs < infra.needs)
-		own.needs = infra.needs;
-	add_want(p, a, r, c->infra_repository, own);
-}
-
-/* Every runner of the accelerator that takes this kind of change. What infra hosts needs infra's
- * trust and its own. */
-static void add_accelerator(
+/* Adds every runner of the accelerator that tests this kind of change. A runner that infra hosts needs infra's trust
+ * and the accelerator's. */
+static void add_accelerator_wants(
     struct plan *p, const struct config *c, const struct accelerator *a, const char *association)
 {
 	struct hold hold = hold_of(a->trust, association);
+	struct hold infra = hold_of(c->infra_trust, association);
 
+	if (hold.reason)
+		infra.reason = hold.reason;
+	infra.is_for_good |= hold.is_for_good;
+	if (infra.needs < hold.needs)
+		infra.needs = hold.needs;
 	for (size_t i = 0; i < a->n_runners; i++) {
 		const struct runner *r = &a->runners[i];
 
@@ -94,14 +71,15 @@ static void add_accelerator(
 			add_want(p, a, r, "", hold);
 			break;
 		case RUNNER_INFRA:
-			add_hosted(p, c, a, r, association);
+			if (c->infra_repository)
+				add_want(p, a, r, c->infra_repository, infra);
 			break;
 		}
 	}
 }
 
-/* The infra repository hears of each change, also when it hosts no accelerator. Nobody
- * reports for it by itself, so it has no deadlines. */
+/* The infra repository gets each change, also if it hosts no accelerator. It has no deadlines, because it does not
+ * report. */
 static void add_infra(struct plan *p, const struct config *c, const char *association)
 {
 	static char no_name[] = "", runner_name[] = "infra";
@@ -113,7 +91,7 @@ static void add_infra(struct plan *p, const struct config *c, const char *associ
 		    p, &itself, &runner, c->infra_repository, hold_of(c->infra_trust, association));
 }
 
-static void ignore(struct plan *p, const char *reason)
+static void ignore_event(struct plan *p, const char *reason)
 {
 	p->kind = PLAN_IGNORE;
 	p->reason = xstrdup(reason);
@@ -142,47 +120,37 @@ static const char *sent_action(enum pull_action a)
 	return "synchronize";
 }
 
-static enum wish wish_of(
+static enum trigger_result trigger_result_of(
     const struct accelerator *a, const struct pull_info *pull, const char *const *files)
 {
-	enum wish wish;
+	enum trigger_result result;
 
 	if (!files || !strv_contains(files, FILES_INCOMPLETE))
 		return trigger_pull(a, pull, files);
-	wish = trigger_pull(a, pull, NULL);
-	return wish == WISH_NEEDS_FILES ? WISH_YES : wish;
+	result = trigger_pull(a, pull, NULL);
+	return result == TRIGGER_NEEDS_FILES ? TRIGGER_YES : result;
 }
 
-/* Everybody who wants this PR as it is now. */
-static enum plan_verdict add_all(
+/* Adds the infra repository and all accelerators that test this PR in its present state. */
+static enum plan_verdict add_all_wants(
     struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
 	add_infra(p, c, ev->pull.author_association);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
-		enum wish wish = wish_of(&c->accelerators[i], &ev->pull, files);
+		enum trigger_result result =
+		    trigger_result_of(&c->accelerators[i], &ev->pull, files);
 
-		if (wish == WISH_NEEDS_FILES)
+		if (result == TRIGGER_NEEDS_FILES)
 			return PLAN_NEEDS_FILES;
-		if (wish == WISH_YES)
-			add_accelerator(p, c, &c->accelerators[i], ev->pull.author_association);
+		if (result == TRIGGER_YES)
+			add_accelerator_wants(
+			    p, c, &c->accelerators[i], ev->pull.author_association);
 	}
 	return PLAN_READY;
 }
 
-static enum plan_verdict start_all(
-    struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
-{
-	if (!ev->pull.is_open) {
-		ignore(p, "the pull request is closed");
-		return PLAN_READY;
-	}
-	p->kind = PLAN_START;
-	p->starts_round = ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
-	return add_all(p, ev, c, files);
-}
-
 /* The accelerator that a ciflow/crcr/NAME label starts and stops, or NULL. */
-static const struct accelerator *steered_by(const struct config *c, const char *label)
+static const struct accelerator *accelerator_of_label(const struct config *c, const char *label)
 {
 	const size_t n = strlen(LABEL_PREFIX);
 
@@ -197,12 +165,12 @@ static const struct accelerator *steered_by(const struct config *c, const char *
 	return NULL;
 }
 
-/* A label, or a PR turned into a draft: mostly something to remember. The others are told
- * as well in case that the event which brought this head never came. */
-static enum plan_verdict update(
+/* A label was changed, or the PR became a draft. Mostly this only updates the recorded state. The plan also contains
+ * the other accelerators, for a head whose own event was lost. */
+static enum plan_verdict update_change(
     struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
-	const struct accelerator *a = steered_by(c, ev->label);
+	const struct accelerator *a = accelerator_of_label(c, ev->label);
 
 	p->kind = PLAN_UPDATE;
 	if (ev->pull_action == PULL_UNLABELED && a)
@@ -212,7 +180,7 @@ static enum plan_verdict update(
 			strv_add(&p->drops, c->accelerators[i].name);
 	if (!ev->pull.is_open)
 		return PLAN_READY;
-	if (add_all(p, ev, c, files) == PLAN_NEEDS_FILES)
+	if (add_all_wants(p, ev, c, files) == PLAN_NEEDS_FILES)
 		return PLAN_NEEDS_FILES;
 	for (size_t i = 0; i < p->n_wants; i++) {
 		bool is_meant = ev->pull_action == PULL_LABELED && a &&
@@ -228,13 +196,23 @@ static enum plan_verdict update(
 static enum plan_verdict plan_pull(
     struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
+	struct pull_info *to;
+
 	p->change_kind = CHANGE_PULL_REQUEST;
 	p->event_type = "pull_request";
 	p->sent_action = sent_action(ev->pull_action);
 	p->head_sha = xstrdup(ev->pull.head_sha);
 	p->before = xstrdup_or_null(ev->before);
 	p->event_ms = ev->pull.updated_ms;
-	copy_pull(&ev->pull, &p->pull);
+	to = &p->pull;
+	*to = ev->pull;
+	to->head_sha = xstrdup_or_null(ev->pull.head_sha);
+	to->base_sha = xstrdup_or_null(ev->pull.base_sha);
+	to->base_ref = xstrdup_or_null(ev->pull.base_ref);
+	to->title = xstrdup_or_null(ev->pull.title);
+	to->author = xstrdup_or_null(ev->pull.author);
+	to->author_association = xstrdup_or_null(ev->pull.author_association);
+	to->labels = strv_copy((const char *const *)ev->pull.labels);
 
 	switch (ev->pull_action) {
 	case PULL_OPENED:
@@ -242,31 +220,32 @@ static enum plan_verdict plan_pull(
 	case PULL_SYNCHRONIZE:
 	case PULL_READY_FOR_REVIEW:
 	case PULL_BASE_CHANGED:
-		return start_all(p, ev, c, files);
+		if (!ev->pull.is_open) {
+			ignore_event(p, "the pull request is closed");
+			return PLAN_READY;
+		}
+		p->kind = PLAN_START;
+		p->starts_round =
+		    ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
+		return add_all_wants(p, ev, c, files);
 	case PULL_CONVERTED_TO_DRAFT:
 	case PULL_LABELED:
 	case PULL_UNLABELED:
-		return update(p, ev, c, files);
+		return update_change(p, ev, c, files);
 	case PULL_CLOSED:
 		p->kind = PLAN_CLOSE;
 		return PLAN_READY;
 	case N_PULL_ACTIONS:
 		break;
 	}
-	ignore(p, "this action is not used");
+	ignore_event(p, "this action is not used");
 	return PLAN_READY;
 }
 
 /* ---- pushes ---- */
 
-static struct push_commit copy_commit(const struct push_commit *c)
-{
-	return (struct push_commit){
-	    xstrdup(c->sha), xstrdup(c->author), xstrdup(c->title), c->at_ms};
-}
-
-/* The branch's history as this push tells it. A forced one replaced `before`, and a list that
- * GitHub did not send whole leaves open what lies between: only the head is certain then. */
+/* Adds the branch's history from this push. If the push was forced, or GitHub sent an incomplete list, only its head is
+ * certain. */
 static void add_commits(struct plan *p, const struct event *ev)
 {
 	static const char NO_COMMIT[] = "0000000000000000000000000000000000000000";
@@ -284,16 +263,9 @@ static void add_commits(struct plan *p, const struct event *ev)
 	p->n_commits = ev->n_commits ? ev->n_commits : 1;
 	p->commits = xcalloc(p->n_commits, sizeof(*p->commits));
 	for (size_t i = 0; i < p->n_commits; i++)
-		p->commits[i] = copy_commit(&list[i]);
-}
-
-static void add_pushed(struct plan *p, const struct config *c, const struct accelerator *a)
-{
-	size_t n_before = p->n_wants;
-
-	add_accelerator(p, c, a, NULL);
-	for (size_t i = n_before; i < p->n_wants; i++)
-		p->wants[i].every_ms = a->triggers.push_every_ms;
+		p->commits[i] = (struct push_commit){xstrdup(list[i].sha), xstrdup(list[i].author),
+		    xstrdup(list[i].title), list[i].at_ms,
+		    list[i].files ? strv_copy((const char *const *)list[i].files) : NULL};
 }
 
 static void plan_push(struct plan *p, const struct event *ev, const struct config *c)
@@ -305,15 +277,15 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 	p->event_type = "push";
 	p->sent_action = "";
 	if (!str_has_prefix(ev->ref, HEADS)) {
-		ignore(p, "a push to something that is no branch");
+		ignore_event(p, "a push to something that is not a branch");
 		return;
 	}
 	if (!strv_contains((const char *const *)c->upstream_branches, branch)) {
-		ignore(p, "a push to a branch that upstream.branches does not list");
+		ignore_event(p, "a push to a branch that upstream.branches does not list");
 		return;
 	}
 	if (ev->is_deleted) {
-		ignore(p, "the branch was deleted");
+		ignore_event(p, "the branch was deleted");
 		return;
 	}
 	p->kind = PLAN_START;
@@ -325,8 +297,13 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 	add_commits(p, ev);
 	add_infra(p, c, NULL);
 	for (size_t i = 0; i < c->n_accelerators; i++)
-		if (trigger_push(&c->accelerators[i], branch))
-			add_pushed(p, c, &c->accelerators[i]);
+		if (trigger_push(&c->accelerators[i], branch)) {
+			size_t n_before = p->n_wants;
+
+			add_accelerator_wants(p, c, &c->accelerators[i], NULL);
+			for (size_t k = n_before; k < p->n_wants; k++)
+				p->wants[k].every_ms = c->accelerators[i].triggers.push_every_ms;
+		}
 }
 
 enum plan_verdict plan_make(
@@ -339,7 +316,7 @@ enum plan_verdict plan_make(
 	    .original_action = xstrdup(ev->action),
 	};
 	if (strcasecmp(ev->repository, c->upstream_repository) != 0)
-		ignore(ret, "another repository than upstream's");
+		ignore_event(ret, "another repository than upstream's");
 	else if (ev->kind == EVENT_PUSH)
 		plan_push(ret, ev, c);
 	else
@@ -365,5 +342,5 @@ void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
 	    .sent_action = "",
 	    .original_action = xstrdup(""),
 	};
-	add_accelerator(ret, c, a, NULL);
+	add_accelerator_wants(ret, c, a, NULL);
 }

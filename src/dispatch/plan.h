@@ -1,9 +1,10 @@
-/* What one event means: which runners want the change, which of them are held, who is to
- * be dropped. Pure: the same event, configuration and files give the same plan, and only
- * the store knows what of it was done before.
+/* The plan for one event: the runners that test the change, those that are held, and those whose work is dropped. Pure:
+ * the same event, configuration and files give the same plan. The store compares it with the work that it has
+ * recorded already.
  *
- * Rule guarded here: a change of an author that an accelerator does not trust never gets a
- * want without a held_reason. */
+ * Rule guarded here: if an accelerator does not trust the author of a change, each want of it has a held_reason.
+ *
+ * Thread: any. Owns: the caller owns a plan, with plan_release(). */
 #ifndef DISPATCH_PLAN_H
 #define DISPATCH_PLAN_H
 
@@ -13,7 +14,7 @@
 
 enum plan_verdict {
 	PLAN_READY,
-	PLAN_NEEDS_FILES, /* nothing was filled in; again with the PR's changed files */
+	PLAN_NEEDS_FILES, /* *ret is not set; call it again with the PR's changed files */
 };
 
 /* ev: EVENT_PULL_REQUEST or EVENT_PUSH. files: the changed paths, NULL-terminated, or NULL
@@ -21,9 +22,8 @@ enum plan_verdict {
 enum plan_verdict plan_make(const struct event *ev, const struct config *c,
     const char *const *files, struct plan *ret) MUST_CHECK;
 
-/* A periodic run of one accelerator: upstream's head for its own runners. Merged code, so every
- * trust admits it; the infra repository hears of it only where it hosts the accelerator. Each run
- * is a round of its own. */
+/* Plans a periodic run of one accelerator: upstream's head for its own runners. The code is merged, so every trust
+ * admits it. The infra repository gets it only if it hosts the accelerator. Each run is a round of its own. */
 struct nightly_head {
 	const char *sha, *branch;
 	const char *title, *author; /* NULL: unknown */

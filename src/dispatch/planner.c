@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
+#include "base/crypto.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/dispatch_internal.h"
@@ -16,30 +16,29 @@ enum {
 	SIP = 1,
 	INTAKE_IS_BUSY_OPS = 32, /* queued writes; one connection of GitHub's has one */
 	SIP_PAUSE_MS = 50,
-	READ_AGAIN_MS = 500,
 };
 
 struct planner {
 	struct dispatch *d;
-	struct planning *first; /* in hand, by arrival; n of them */
+	struct planning *first; /* begun or waiting for their line, by arrival; n of them */
 	int n;
-	int64_t after_id; /* those up to it were read in this sweep */
+	int64_t after_id; /* this sweep has read the deliveries up to it */
 	bool may_have_more;
 	bool was_rung; /* since this sweep began */
 	bool is_reading;
-	/* What ended while a read was under way: the read may still see it as accepted. */
+	/* Deliveries whose planning ended during a read, which may still return them as accepted. */
 	int64_t ended[IN_HAND_MAX];
 	int n_ended;
-	bool has_paused; /* for the read that comes next */
+	bool has_paused; /* before the next read */
 	struct timer *timer;
 	struct next_deliveries read;
 };
 
-static void pump(struct planner *pl);
+static void planner_pump(struct planner *pl);
 
-static void on_timer(struct timer *t)
+static void on_planner_timer(struct timer *t)
 {
-	pump(timer_owner(t));
+	planner_pump(timer_owner(t));
 }
 
 struct planner *planner_new(struct dispatch *d)
@@ -48,7 +47,7 @@ struct planner *planner_new(struct dispatch *d)
 
 	pl->d = d;
 	pl->may_have_more = true;
-	pl->timer = timer_new(d->deps.loop, on_timer, pl);
+	pl->timer = timer_new(d->deps.loop, on_planner_timer, pl);
 	timer_start(pl->timer, 0);
 	return pl;
 }
@@ -57,7 +56,7 @@ void planner_ring(struct planner *pl)
 {
 	pl->may_have_more = true;
 	pl->was_rung = true;
-	pump(pl);
+	planner_pump(pl);
 }
 
 bool planner_is_idle(const struct planner *pl)
@@ -65,31 +64,24 @@ bool planner_is_idle(const struct planner *pl)
 	return pl->n == 0 && !pl->may_have_more && !pl->is_reading;
 }
 
-/* ---- what is in hand ---- */
+/* ---- plannings ---- */
 
-/* Nobody before it in the list belongs to the same line. */
-static bool is_first_of_line(const struct planner *pl, const struct planning *p)
-{
-	for (const struct planning *q = pl->first; q != p; q = q->next)
-		if (p->line && str_eq(q->line, p->line))
-			return false;
-	return true;
-}
-
-static void take(struct planner *pl, struct planning *p)
+static void take_planning(struct planner *pl, struct planning *p)
 {
 	struct planning **end = &pl->first;
+	bool is_first = true; /* of its line */
 
-	while (*end)
-		end = &(*end)->next;
+	for (; *end; end = &(*end)->next)
+		if (p->line && str_eq((*end)->line, p->line))
+			is_first = false;
 	*end = p;
 	pl->n++;
 	pl->d->counters.n_planning = pl->n;
-	if (is_first_of_line(pl, p))
+	if (is_first)
 		planning_begin(p);
 }
 
-static bool is_taken(const struct planner *pl, int64_t delivery_id)
+static bool is_line_taken(const struct planner *pl, int64_t delivery_id)
 {
 	for (int i = 0; i < pl->n_ended; i++)
 		if (pl->ended[i] == delivery_id)
@@ -100,18 +92,7 @@ static bool is_taken(const struct planner *pl, int64_t delivery_id)
 	return false;
 }
 
-static void let_next_begin(struct planner *pl, const char *line)
-{
-	for (struct planning *p = pl->first; p; p = p->next) {
-		if (!str_eq(p->line, line))
-			continue;
-		if (!p->is_begun)
-			planning_begin(p);
-		return;
-	}
-}
-
-static void finish_closing(struct planner *pl)
+static void finish_closing_planner(struct planner *pl)
 {
 	if (pl->n > 0 || pl->is_reading)
 		return;
@@ -133,18 +114,23 @@ void planner_finished(struct planner *pl, struct planning *p)
 		pl->ended[pl->n_ended++] = p->delivery_id;
 	if (pl->d->is_closing) {
 		planning_free(p);
-		finish_closing(pl);
+		finish_closing_planner(pl);
 		return;
 	}
-	if (p->line)
-		let_next_begin(pl, p->line);
+	/* The next one of the same line begins, unless it has begun already. */
+	for (struct planning *next = p->line ? pl->first : NULL; next; next = next->next)
+		if (str_eq(next->line, p->line)) {
+			if (!next->is_begun)
+				planning_begin(next);
+			break;
+		}
 	planning_free(p);
-	pump(pl);
+	planner_pump(pl);
 }
 
 /* ---- reading ---- */
 
-static void on_read(struct store_query *q)
+static void on_deliveries_read(struct store_query *q)
 {
 	struct planner *pl = CONTAINER_OF(q, struct planner, read.q);
 	struct next_deliveries read = pl->read;
@@ -152,19 +138,18 @@ static void on_read(struct store_query *q)
 	pl->is_reading = false;
 	if (pl->d->is_closing) {
 		next_deliveries_release(&read);
-		finish_closing(pl);
+		finish_closing_planner(pl);
 		return;
 	}
-	if (q->err) {
+	if (q->err) { /* the next delivery rings again */
 		log_event(LOG_WARN, "deliveries_unread", LOG_S("error", q->why.text));
-		timer_start(pl->timer, READ_AGAIN_MS);
 		return;
 	}
 	if (read.n > 0)
 		pl->after_id = read.list[read.n - 1].id;
 	if (read.n == 0) {
-		/* The end. What is accepted later starts a new sweep from the beginning, because
-		 * a replayed delivery keeps its old place. */
+		/* The end. A delivery that is accepted later starts a new sweep from the beginning,
+		 * because a replayed delivery keeps its old place. */
 		pl->after_id = 0;
 		pl->may_have_more = pl->was_rung;
 	}
@@ -172,25 +157,25 @@ static void on_read(struct store_query *q)
 		struct delivery *dl = &read.list[i];
 		struct planning *p;
 
-		if (is_taken(pl, dl->id))
+		if (is_line_taken(pl, dl->id))
 			continue;
 		p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
 		p->received_ms = dl->received_ms;
-		take(pl, p);
+		take_planning(pl, p);
 		dl->guid = NULL;
 		dl->event = NULL;
 		dl->body = NULL;
 	}
 	next_deliveries_release(&read);
-	pump(pl);
+	planner_pump(pl);
 }
 
-static void pump(struct planner *pl)
+static void planner_pump(struct planner *pl)
 {
 	struct store_stats stats;
-	int room = IN_HAND_MAX - pl->n, rc;
+	int room = IN_HAND_MAX - pl->n;
 
-	/* While nobody knows who takes part, deliveries wait where they are: on disk. */
+	/* Until the registry has been read, deliveries wait on disk. */
 	if (!config_is_registry_loaded(pl->d->config))
 		return;
 	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 ||
@@ -203,7 +188,7 @@ static void pump(struct planner *pl)
 		return;
 	}
 	pl->read = (struct next_deliveries){
-	    .q.done = on_read,
+	    .q = {.done = on_deliveries_read, .retry.event = "deliveries_unread"},
 	    .after_id = pl->after_id,
 	    .limit = pl->has_paused ? SIP : GULP,
 	};
@@ -213,14 +198,10 @@ static void pump(struct planner *pl)
 	pl->n_ended = 0;
 	if (pl->after_id == 0)
 		pl->was_rung = false;
-	rc = store_next_deliveries(pl->d->deps.store, &pl->read);
-	if (rc == 0)
-		pl->is_reading = true;
-	else if (rc == ERR_BUSY)
-		timer_start(pl->timer, READ_AGAIN_MS);
+	pl->is_reading = store_next_deliveries(pl->d->deps.store, &pl->read) == 0;
 }
 
-/* ---- others ---- */
+/* ---- events without a delivery ---- */
 
 void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
     void (*on_done)(void *owner, int err), void *owner)
@@ -231,7 +212,7 @@ void planner_take_synthetic(struct planner *pl, const char *event_name, char *bo
 
 	p->on_done = on_done;
 	p->owner = owner;
-	take(pl, p);
+	take_planning(pl, p);
 }
 
 void planner_take_asked(
@@ -241,7 +222,7 @@ void planner_take_asked(
 
 	p->on_done = on_done;
 	p->owner = owner;
-	take(pl, p);
+	take_planning(pl, p);
 }
 
 void planner_close(struct planner *pl)
@@ -249,10 +230,10 @@ void planner_close(struct planner *pl)
 	struct planning *next;
 
 	if (pl->n == 0) {
-		finish_closing(pl);
+		finish_closing_planner(pl);
 		return;
 	}
-	/* The last one that ends lets the planner go, so keep off it after that. */
+	/* The last one that ends frees the planner, so this loop must not use it after that. */
 	for (struct planning *p = pl->first; p; p = next) {
 		next = p->next;
 		planning_cancel(p);

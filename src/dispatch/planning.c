@@ -7,14 +7,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/strv.h"
-#include "dispatch/asked.h"
+#include "base/str.h"
 #include "dispatch/plan.h"
 #include "dispatch/planner.h"
+#include "model/plan.h"
 
-enum { STORE_AGAIN_MS = 500 };
-
-static char *line_of(const struct event *ev)
+static char *line_of_event(const struct event *ev)
 {
 	switch (ev->kind) {
 	case EVENT_PULL_REQUEST:
@@ -44,13 +42,13 @@ struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *gui
 	p->body = body;
 	p->body_bytes = body_bytes;
 	if (!body)
-		rc = error_set(&p->parse_error, ERR_INVALID, "the body is gone");
+		rc = error_set(&p->parse_error, ERR_INVALID, "the body is missing");
 	else
 		rc = d->deps.parse_event(event_name, body, body_bytes, &p->event, &p->parse_error);
 	if (rc)
 		error_set(&p->parse_error, rc, "%s", err_text(rc));
 	else
-		p->line = line_of(&p->event);
+		p->line = line_of_event(&p->event);
 	if (delivery_id)
 		FREE_AND_NULL(p->body);
 	return p;
@@ -86,16 +84,16 @@ void planning_free(struct planning *p)
 	free(p);
 }
 
-/* ---- how it ends ---- */
+/* ---- the end ---- */
 
-static void release(void *owner)
+static void release_planning(void *owner)
 {
 	struct planning *p = owner;
 
 	planner_finished(p->d->planner, p);
 }
 
-static void tell(void *owner)
+static void report_planned(void *owner)
 {
 	struct planning *p = owner;
 
@@ -107,7 +105,7 @@ void planning_end(struct planning *p, int err)
 {
 	p->step = NULL;
 	p->err = err;
-	loop_reap(p->d->deps.loop, p->on_done ? tell : release, p);
+	loop_reap(p->d->deps.loop, p->on_done ? report_planned : release_planning, p);
 }
 
 void planning_cancel(struct planning *p)
@@ -126,7 +124,7 @@ void planning_cancel(struct planning *p)
 		github_cancel(p->d->deps.github, &p->op.call);
 }
 
-static void on_timer(struct timer *t)
+static void on_planning_timer(struct timer *t)
 {
 	struct planning *p = timer_owner(t);
 	void (*step)(struct planning * p) = p->step;
@@ -142,33 +140,24 @@ void planning_again(struct planning *p, void (*step)(struct planning *p), int64_
 		return;
 	}
 	if (!p->timer)
-		p->timer = timer_new(p->d->deps.loop, on_timer, p);
+		p->timer = timer_new(p->d->deps.loop, on_planning_timer, p);
 	p->step = step;
 	timer_start(p->timer, after_ms);
 }
 
-bool planning_submitted(struct planning *p, int rc, void (*step)(struct planning *p))
+void planning_submitted(struct planning *p, int rc)
 {
-	if (rc == 0)
-		return true;
-	if (dispatch_is_passing(rc))
-		planning_again(p, step, STORE_AGAIN_MS);
-	else
+	if (rc)
 		planning_end(p, rc);
-	return false;
 }
 
-bool planning_went_well(
-    struct planning *p, const struct error *why, int err, void (*step)(struct planning *p))
+bool planning_went_well(struct planning *p, const struct error *why, int err)
 {
 	if (!err)
 		return true;
-	if (dispatch_is_passing(err)) {
-		planning_again(p, step, STORE_AGAIN_MS);
-		return false;
-	}
-	if (err == ERR_CLOSING) {
-		planning_end(p, err);
+	if (err == ERR_CLOSING ||
+	    store_is_passing(err)) { /* the service stops, and the delivery stays accepted */
+		planning_end(p, ERR_CLOSING);
 		return false;
 	}
 	log_event(LOG_ERROR, "planning_failed", LOG_S("delivery", p->guid),
@@ -179,17 +168,11 @@ bool planning_went_well(
 
 /* ---- a note on the delivery ---- */
 
-static void submit_mark(struct planning *p);
-
 static void on_marked(struct store_op *op)
 {
 	struct planning *p = CONTAINER_OF(op, struct planning, op.mark.op);
 	bool has_failed = p->op.mark.mark == DELIVERY_MARK_FAILED;
 
-	if (op->err && dispatch_is_passing(op->err)) {
-		planning_again(p, submit_mark, STORE_AGAIN_MS);
-		return;
-	}
 	if (op->err)
 		log_event(LOG_ERROR, "delivery_unmarked", LOG_S("delivery", p->guid),
 		    LOG_S("error", op->why.text));
@@ -200,20 +183,9 @@ static void on_marked(struct store_op *op)
 	planning_end(p, has_failed ? ERR_INVALID : 0);
 }
 
-static void submit_mark(struct planning *p)
+static void planning_mark(struct planning *p, int err, const char *reason)
 {
-	p->op.mark = (struct mark_delivery){
-	    .op.done = on_marked,
-	    .delivery_id = p->delivery_id,
-	    .mark = p->err ? DELIVERY_MARK_FAILED : DELIVERY_MARK_IGNORED,
-	    .error = p->plan.reason,
-	};
-	planning_submitted(p, store_mark_delivery(p->d->deps.store, &p->op.mark), submit_mark);
-}
-
-static void mark(struct planning *p, int err, const char *reason)
-{
-	char *copy = xstrdup(reason); /* it may lie in what is overwritten here */
+	char *copy = xstrdup(reason); /* it may point into memory that is overwritten here */
 
 	free(p->plan.reason);
 	p->plan.reason = copy;
@@ -221,25 +193,30 @@ static void mark(struct planning *p, int err, const char *reason)
 	log_event(err ? LOG_WARN : LOG_INFO, err ? "delivery_failed" : "delivery_ignored",
 	    LOG_S("delivery", p->guid), LOG_S("event", p->event_name),
 	    LOG_S("action", p->event.action), LOG_S("reason", copy));
-	if (p->delivery_id)
-		submit_mark(p);
-	else
+	if (p->delivery_id) {
+		p->op.mark = (struct mark_delivery){
+		    .op = {.done = on_marked, .retry.event = "delivery_unmarked"},
+		    .delivery_id = p->delivery_id,
+		    .mark = p->err ? DELIVERY_MARK_FAILED : DELIVERY_MARK_IGNORED,
+		    .error = p->plan.reason,
+		};
+		planning_submitted(p, store_mark_delivery(p->d->deps.store, &p->op.mark));
+	} else {
 		planning_end(p, err);
+	}
 }
 
 void planning_ignore(struct planning *p, const char *reason)
 {
-	mark(p, 0, reason);
+	planning_mark(p, 0, reason);
 }
 
 void planning_fail(struct planning *p, const char *reason)
 {
-	mark(p, ERR_INVALID, reason);
+	planning_mark(p, ERR_INVALID, reason);
 }
 
 /* ---- the plan ---- */
-
-static void submit_plan(struct planning *p);
 
 static void on_applied(struct store_op *op)
 {
@@ -251,7 +228,7 @@ static void on_applied(struct store_op *op)
 	    [PLAN_CLOSE] = "close",
 	};
 
-	if (!planning_went_well(p, &op->why, op->err, submit_plan))
+	if (!planning_went_well(p, &op->why, op->err))
 		return;
 	p->d->counters.n_deliveries_planned += p->delivery_id != 0;
 	if (p->delivery_id)
@@ -267,32 +244,27 @@ static void on_applied(struct store_op *op)
 	planning_end(p, 0);
 }
 
-static void submit_plan(struct planning *p)
-{
-	p->op.apply = (struct apply_plan){
-	    .op.done = on_applied,
-	    .delivery_id = p->delivery_id,
-	    .guid = p->guid,
-	    .body = p->body,
-	    .body_bytes = p->body ? p->body_bytes : 0,
-	    .plan = &p->plan,
-	    .now_ms = clock_wall_ms(),
-	};
-	planning_submitted(p, store_apply_plan(p->d->deps.store, &p->op.apply), submit_plan);
-}
-
-static void decide(struct planning *p)
+static void decide_plan(struct planning *p)
 {
 	enum plan_verdict verdict =
 	    plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
 
 	if (verdict == PLAN_NEEDS_FILES) {
 		assert(!p->files);
-		planning_get_files(p, decide);
+		planning_get_files(p, decide_plan);
 	} else if (p->plan.kind == PLAN_IGNORE) {
 		planning_ignore(p, p->plan.reason);
 	} else {
-		submit_plan(p);
+		p->op.apply = (struct apply_plan){
+		    .op = {.done = on_applied, .retry.event = "delivery_unplanned"},
+		    .delivery_id = p->delivery_id,
+		    .guid = p->guid,
+		    .body = p->body,
+		    .body_bytes = p->body ? p->body_bytes : 0,
+		    .plan = &p->plan,
+		    .now_ms = clock_wall_ms(),
+		};
+		planning_submitted(p, store_apply_plan(p->d->deps.store, &p->op.apply));
 	}
 }
 
@@ -310,7 +282,7 @@ void planning_begin(struct planning *p)
 	switch (p->event.kind) {
 	case EVENT_PULL_REQUEST:
 	case EVENT_PUSH:
-		decide(p);
+		decide_plan(p);
 		return;
 	case EVENT_ISSUE_COMMENT:
 		planning_comment(p);
@@ -324,4 +296,108 @@ void planning_begin(struct planning *p)
 		return;
 	}
 	planning_fail(p, "an unknown kind of event");
+}
+
+/* ---- the changed files ---- */
+
+/* The changed files of a pull request come from the store's cache, else from GitHub. If GitHub does not
+ * answer within a few seconds, the change is planned as if every path matched: one run too many is better
+ * than an untested change or one that waits. */
+enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
+
+static void ask_for_files(struct planning *p);
+
+static void on_files_cached(struct store_op *op)
+{
+	struct planning *p = CONTAINER_OF(op, struct planning, op.put_files.op);
+
+	if (op->err) /* the cache is optional */
+		log_event(LOG_WARN, "files_uncached", LOG_S("delivery", p->guid),
+		    LOG_S("error", op->why.text));
+	p->then(p);
+}
+
+static void on_pull_files(struct github_call *call)
+{
+	struct planning *p = CONTAINER_OF(call, struct planning, op.pull_files.call);
+	const struct github_result *r = &call->result;
+	bool is_hopeless =
+	    r->is_final || ++p->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
+	bool is_known = r->err == 0;
+	int64_t pause_ms = TRY_AGAIN_MS * p->n_tries;
+
+	p->is_on_github = false;
+	if (is_known) {
+		struct github_pull_files *got = &p->op.pull_files;
+		size_t n = got->n_names;
+
+		p->files = xcalloc(n + 2, sizeof(*p->files));
+		for (size_t i = 0; i < n; i++)
+			p->files[i] = xstrdup(got->names[i]);
+		if (got->is_incomplete)
+			p->files[n] = xstrdup(FILES_INCOMPLETE);
+	} else if (is_hopeless && !p->d->is_closing) {
+		p->d->counters.n_files_unread++;
+		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid),
+		    LOG_I("pr", p->event.pull.number), LOG_S("error", r->why.text),
+		    LOG_S("consequence", "planned as if every path matched"));
+		p->files = xcalloc(2, sizeof(*p->files));
+		p->files[0] = xstrdup(FILES_INCOMPLETE);
+	}
+	if (pause_ms < r->retry_after_ms)
+		pause_ms = r->retry_after_ms;
+	github_pull_files_release(&p->op.pull_files);
+
+	if (is_known) {
+		p->op.put_files = (struct put_files){
+		    .op.done = on_files_cached,
+		    .repository = p->event.repository,
+		    .head_sha = p->event.pull.head_sha,
+		    .number = p->event.pull.number,
+		    .files = (const char *const *)p->files,
+		    .now_ms = clock_wall_ms(),
+		};
+		if (store_put_files(p->d->deps.store, &p->op.put_files))
+			p->then(p);
+	} else if (p->files) {
+		p->then(p);
+	} else {
+		planning_again(p, ask_for_files, pause_ms);
+	}
+}
+
+static void ask_for_files(struct planning *p)
+{
+	if (p->d->is_closing) { /* planning_cancel() has run already */
+		planning_end(p, ERR_CLOSING);
+		return;
+	}
+	p->is_on_github = true;
+	p->op.pull_files = (struct github_pull_files){.call.done = on_pull_files};
+	github_pull_files_get(
+	    p->d->deps.github, &p->op.pull_files, p->event.repository, p->event.pull.number);
+}
+
+static void on_cached_files(struct store_query *q)
+{
+	struct planning *p = CONTAINER_OF(q, struct planning, op.get_files.q);
+
+	if (q->err == 0 && p->op.get_files.files) {
+		p->files = p->op.get_files.files;
+		p->then(p);
+	} else {
+		ask_for_files(p);
+	}
+}
+
+void planning_get_files(struct planning *p, void (*then)(struct planning *p))
+{
+	p->then = then;
+	p->op.get_files = (struct get_files){
+	    .q.done = on_cached_files,
+	    .repository = p->event.repository,
+	    .head_sha = p->event.pull.head_sha,
+	};
+	if (store_get_files(p->d->deps.store, &p->op.get_files))
+		ask_for_files(p);
 }

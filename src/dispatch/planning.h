@@ -1,11 +1,14 @@
-/* One event on its way from its body to what the store has applied: parsed, planned, with
- * the changed files when the plan depends on them. Private to the planner.
+/* The planning of one event: parses its body, reads the changed files if the plan depends on them, makes the plan, and
+ * applies it in the store. Private to the planner.
  *
- * Whatever cannot be planned ends as `ignored` or `failed` with the reason, which operators
- * see; what the store cannot take for the moment is tried until it can. Thread: loop. */
+ * A delivery that cannot be planned ends as `ignored` or `failed` with the reason, which operators see. An operation
+ * that the store cannot run at the moment is retried until it can.
+ *
+ * Thread: loop. Owns: the planner, with planning_free(). */
 #ifndef DISPATCH_PLANNING_H
 #define DISPATCH_PLANNING_H
 
+#include "base/crypto.h"
 #include "config/config.h"
 #include "dispatch/dispatch_internal.h"
 #include "github/github.h"
@@ -14,6 +17,8 @@
 #include "store/changes.h"
 #include "store/commands.h"
 #include "store/deliveries.h"
+#include "store/plans.h"
+#include "store/tested.h"
 
 struct planning {
 	struct planning *next; /* the planner's list, by arrival */
@@ -25,25 +30,25 @@ struct planning {
 	char *body; /* until parsed; synthetic: until applied */
 	size_t body_bytes;
 
-	/* Whose events must stay in order ("owner/name#7", "owner/name@refs/heads/main");
-	 * NULL: nobody's. */
+	/* Events of one line are planned in their order ("owner/name#7", "owner/name@refs/heads/main"); NULL: the
+	 * order does not matter. */
 	char *line;
 	bool is_begun, is_on_github;
 	struct event event;
 	struct error parse_error;
 	struct plan plan;
-	char **files;                     /* NULL: not asked for yet */
-	struct asked *asked;              /* words, or a button; NULL: a plain event */
-	void (*then)(struct planning *p); /* once the files are there */
+	char **files;                     /* NULL: not read yet */
+	struct asked *asked;              /* a person's request; NULL: a plain event */
+	void (*then)(struct planning *p); /* runs when the files are known */
 
-	void (*step)(struct planning *p);      /* what the timer does next; NULL: it is not on */
-	struct timer *timer;                   /* made when first needed */
-	int n_tries;                           /* to get an answer from GitHub */
+	void (*step)(struct planning *p);      /* runs when the timer ends; NULL: it does not run */
+	struct timer *timer;                   /* NULL until it is needed */
+	int n_tries;                           /* requests to GitHub without an answer */
 	void (*on_done)(void *owner, int err); /* synthetic */
 	void *owner;
 	int err;
 
-	union { /* one at a time is in hand */
+	union { /* one operation at a time */
 		struct get_files get_files;
 		struct put_files put_files;
 		struct apply_plan apply;
@@ -55,32 +60,81 @@ struct planning {
 	} op;
 };
 
-/* Takes guid, event_name and body (free()); parses at once. */
+/* Takes over guid, event_name and body (free()); parses at once. */
 struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
     char *body, size_t body_bytes);
-/* What outpostctl asked: takes `asked`. */
+/* For a request of outpostctl; takes over `asked`. */
 struct planning *planning_new_asked(struct dispatch *d, struct asked *asked);
 /* Ends with planner_finished(), never inside this call. */
 void planning_begin(struct planning *p);
-/* Ends soon; what is not on disk by then stays accepted. */
+/* Ends soon. A delivery whose plan is not on disk by then stays accepted. */
 void planning_cancel(struct planning *p);
 void planning_free(struct planning *p);
 
 /* ---- among planning*.c ---- */
-/* Runs step after a while; while the dispatcher closes it ends instead. */
+/* Runs step after the delay, or ends if the dispatcher is closing. */
 void planning_again(struct planning *p, void (*step)(struct planning *p), int64_t after_ms);
-/* What became of submitting op, whose done comes when this returns true. */
-bool planning_submitted(struct planning *p, int rc, void (*step)(struct planning *p));
-/* True when the operation went through; else it is tried again by step, or given up. */
-bool planning_went_well(
-    struct planning *p, const struct error *why, int err, void (*step)(struct planning *p));
+/* Call it after submitting an operation or a query that retries by itself (struct store_retry). rc not 0: the store is
+ * closed, and the planning ends. */
+void planning_submitted(struct planning *p, int rc);
+/* False: the operation failed. Then the planning ends, or the delivery is marked as failed. */
+bool planning_went_well(struct planning *p, const struct error *why, int err);
 void planning_end(struct planning *p, int err);
 void planning_ignore(struct planning *p, const char *reason);
 void planning_fail(struct planning *p, const char *reason);
-/* planning_files.c: fills p->files, then runs `then`. */
+/* Fills p->files, then runs `then`. */
 void planning_get_files(struct planning *p, void (*then)(struct planning *p));
-/* planning_comment.c, planning_rerun.c */
+/* planning_comment.c, planning_retest.c */
 void planning_comment(struct planning *p);
 void planning_rerun(struct planning *p);
+
+/* A request by a person: commands in a comment, Re-run on a check, or outpostctl retest. All three take the same
+ * steps: find the change, ask GitHub about it, run one transaction. Private to the planner. Thread: loop. */
+
+struct asked {
+	/* the change: the PR of that number, else a commit by its SHA or the first digits of it */
+	int64_t number;
+	char *sha;
+	int64_t event_ms; /* GitHub's time of the request; 0: unknown */
+
+	bool is_comment;
+	struct spoken_comment spoken; /* if is_comment; borrows these texts: */
+	char *login, *words;
+	struct asked_command list[COMMANDS_MAX]; /* of a comment */
+	size_t n;
+
+	/* Re-run and outpostctl: the runners that get a round. An entry whose names are NULL means all. */
+	struct retest *retests;
+	size_t n_retests;
+	struct rerun_request *reruns; /* Re-run at vendors' repositories */
+	size_t n_reruns;
+	struct retest_request *request; /* of outpostctl, which waits for the answer; or NULL */
+
+	/* while it runs */
+	struct find_tested tested;
+	struct find_rerun found;
+	int n_tries;
+	int github_err; /* of the last failed request for the PR */
+	struct error github_why;
+	char guid[UUID_BYTES]; /* of the dispatches of a retest */
+	char *body;
+	bool has_plan;
+};
+
+struct asked *asked_new(void);
+void asked_free(struct asked *a); /* NULL is fine */
+void asked_add_retest(struct asked *a, const char *accelerator, const char *runner);
+
+/* Runs the request p->asked. If it contains a retest, this first makes the body that vendors get: from the PR at
+ * GitHub, or from the body that was sent last if GitHub does not answer. */
+void planning_ask(struct planning *p);
+
+/* ---- among planning_*.c ---- */
+/* planning_retest.c: makes the body, the event and the plan, then calls asked_submit(). */
+void asked_gather(struct planning *p);
+/* planning_comment.c: runs the request in one transaction and ends the planning. */
+void asked_submit(struct planning *p);
+/* Ends the planning because there is nothing to test: answers outpostctl, or marks the delivery as failed. */
+void asked_give_up(struct planning *p, int err, const char *why);
 
 #endif

@@ -1,20 +1,160 @@
-/* A comment on a pull request that says something to the bot: read, and what is plainly wrong with
- * it noted; the rest the store knows. */
+/* Commands in a comment on a pull request: reads them and marks those with an obvious mistake. The store decides about
+ * the others. The first half runs the requests of comments, buttons and operators in one transaction. */
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
+#include "base/crypto.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/asked.h"
 #include "dispatch/command.h"
-#include "model/backoff.h"
-#include "model/trigger.h"
+#include "dispatch/planning.h"
+#include "model/plan.h"
+#include "model/schedule.h"
+#include "store/commands.h"
+#include "store/plans.h"
+
+struct asked *asked_new(void)
+{
+	struct asked *a = xcalloc(1, sizeof(*a));
+
+	uuid_new(a->guid);
+	return a;
+}
+
+void asked_free(struct asked *a)
+{
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->n_retests; i++) {
+		free(a->retests[i].accelerator);
+		free(a->retests[i].runner);
+	}
+	for (size_t i = 0; i < a->n_reruns; i++) {
+		struct rerun_request *r = &a->reruns[i];
+
+		free(r->repository);
+		free(r->run_id);
+		free(r->dispatch_id);
+		free(r->accelerator);
+		free(r->runner);
+	}
+	free(a->retests);
+	free(a->reruns);
+	find_tested_release(&a->tested);
+	find_rerun_release(&a->found);
+	free(a->sha);
+	free(a->login);
+	free(a->words);
+	free(a->body);
+	free(a);
+}
+
+void asked_add_retest(struct asked *a, const char *accelerator, const char *runner)
+{
+	a->retests = xrealloc(a->retests, (a->n_retests + 1) * sizeof(*a->retests));
+	a->retests[a->n_retests++] = (struct retest){
+	    .accelerator = xstrdup_or_null(accelerator),
+	    .runner = xstrdup_or_null(runner),
+	};
+}
+
+static bool wants_round(const struct asked *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE)
+			return true;
+	return a->n_retests > 0;
+}
+
+void planning_ask(struct planning *p)
+{
+	const struct asked *a = p->asked;
+
+	/* The store refuses a stranger's commands, so a request to GitHub is not necessary. */
+	if (wants_round(a) && !(a->is_comment && a->spoken.speaker == SPEAKER_STRANGER))
+		asked_gather(p);
+	else
+		asked_submit(p);
+}
+
+void asked_give_up(struct planning *p, int err, const char *why)
+{
+	struct retest_request *request = p->asked->request;
+
+	if (request) {
+		error_set(&request->why, err, "%s", why);
+		planning_end(p, err);
+	} else {
+		planning_fail(p, why);
+	}
+}
+
+static void on_commands_run(struct store_op *op)
+{
+	struct planning *p = CONTAINER_OF(op, struct planning, op.commands.op);
+	struct run_commands *o = &p->op.commands;
+	struct asked *a = p->asked;
+	struct retest_request *request = a->request;
+
+	if (op->err) {
+		retested_release(o->retest.retested, o->retest.n_retested);
+		planning_went_well(p, &op->why, op->err);
+		return;
+	}
+	log_event(LOG_INFO, a->is_comment ? "commands_heard" : "retest_asked",
+	    LOG_S("delivery", p->guid), LOG_I("pr", o->number), LOG_S("by", a->login),
+	    LOG_S("words", a->words), LOG_S("ignored", o->ignored),
+	    LOG_I("dispatches", (int64_t)o->retest.n_new_dispatches + o->n_released),
+	    LOG_I("cancelled", o->n_cancelled + o->n_declined),
+	    LOG_I("reruns", (int64_t)o->n_reruns));
+	if (p->delivery_id && o->ignored)
+		p->d->counters.n_deliveries_ignored++;
+	else
+		p->d->counters.n_deliveries_planned += p->delivery_id != 0;
+	p->d->counters.n_dispatches_made += o->retest.n_new_dispatches;
+	if (request) {
+		request->list = o->retest.retested;
+		request->n = o->retest.n_retested;
+		request->pull_number = a->number;
+		snprintf(request->head_sha, sizeof(request->head_sha), "%s",
+		    a->has_plan ? p->plan.head_sha : "");
+	} else {
+		retested_release(o->retest.retested, o->retest.n_retested);
+	}
+	planning_end(p, 0);
+}
+
+void asked_submit(struct planning *p)
+{
+	struct asked *a = p->asked;
+
+	p->op.commands = (struct run_commands){
+	    .op = {.done = on_commands_run, .retry.event = "delivery_unplanned"},
+	    .delivery_id = p->delivery_id,
+	    .repository = p->config->upstream_repository,
+	    .number = a->number,
+	    .spoken = a->is_comment ? &a->spoken : NULL,
+	    .list = a->list,
+	    .n = a->n,
+	    .reruns = a->reruns,
+	    .n_reruns = a->n_reruns,
+	    .now_ms = clock_wall_ms(),
+	};
+	if (a->has_plan) {
+		p->op.commands.retest.plan = &p->plan;
+		p->op.commands.retest.guid = a->guid;
+		p->op.commands.retest.body = a->body;
+		p->op.commands.retest.body_bytes = strlen(a->body);
+	}
+	planning_submitted(p, store_run_commands(p->d->deps.store, &p->op.commands));
+}
 
 enum { TRIES_MAX = 10, WORDS_MAX_BYTES = 8192 };
 
-/* ---- what it says ---- */
+/* ---- the commands ---- */
 
 static void look_up_accelerator(const struct config *c, struct asked_command *cmd)
 {
@@ -31,23 +171,42 @@ static void look_up_accelerator(const struct config *c, struct asked_command *cm
 	free(names);
 }
 
-static void resolve(const struct config *c, struct asked_command *cmd)
+static enum speaker speaker_of(const struct event *ev)
 {
-	cmd->result = COMMAND_DONE;
-	if (cmd->command.kind == COMMAND_UNKNOWN)
-		cmd->result = COMMAND_NOT_KNOWN;
-	else if (cmd->command.kind == COMMAND_STRESS &&
-		 (cmd->command.n_rounds < 1 || cmd->command.n_rounds > STRESS_ROUNDS_MAX))
-		cmd->result = COMMAND_ROUNDS;
-	else if (cmd->command.word[0])
-		look_up_accelerator(c, cmd);
+	if (association_is_member(ev->comment_association))
+		return SPEAKER_MEMBER;
+	if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
+		return SPEAKER_AUTHOR;
+	return SPEAKER_STRANGER;
 }
 
-/* "retest npu/model, stress model/llama3 on npu ×10, status" */
-static char *words_of(const struct asked *a)
+static void ask_commands(struct planning *p, const struct command *list, size_t n)
 {
+	const struct event *ev = &p->event;
+	struct asked *a = asked_new();
 	struct buf out = BUF_INIT(WORDS_MAX_BYTES);
 
+	p->asked = a;
+	a->is_comment = true;
+	a->number = ev->pull.number;
+	a->event_ms = ev->comment_created_ms;
+	for (size_t i = 0; i < n; i++) {
+		struct asked_command *cmd;
+
+		a->list[i].command = list[i];
+		cmd = &a->list[i];
+		cmd->result = COMMAND_DONE;
+		if (cmd->command.kind == COMMAND_UNKNOWN)
+			cmd->result = COMMAND_NOT_KNOWN;
+		else if (cmd->command.kind == COMMAND_STRESS &&
+			 (cmd->command.n_rounds < 1 || cmd->command.n_rounds > STRESS_ROUNDS_MAX))
+			cmd->result = COMMAND_ROUNDS;
+		else if (cmd->command.word[0])
+			look_up_accelerator(p->config, cmd);
+	}
+	a->n = n;
+	a->login = xstrdup(ev->comment_author[0] ? ev->comment_author : "somebody");
+	/* "retest npu/model, stress model/llama3 on npu ×10, status" */
 	for (size_t i = 0; i < a->n; i++) {
 		const struct command *c = &a->list[i].command;
 
@@ -60,34 +219,7 @@ static char *words_of(const struct asked *a)
 		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "",
 		    c->suite);
 	}
-	return out.data ? buf_take(&out) : xstrdup("");
-}
-
-static enum speaker speaker_of(const struct event *ev)
-{
-	if (association_is_member(ev->comment_association))
-		return SPEAKER_MEMBER;
-	if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
-		return SPEAKER_AUTHOR;
-	return SPEAKER_STRANGER;
-}
-
-static void hear(struct planning *p, const struct command *list, size_t n)
-{
-	const struct event *ev = &p->event;
-	struct asked *a = asked_new();
-
-	p->asked = a;
-	a->is_comment = true;
-	a->number = ev->pull.number;
-	a->event_ms = ev->comment_created_ms;
-	for (size_t i = 0; i < n; i++) {
-		a->list[i].command = list[i];
-		resolve(p->config, &a->list[i]);
-	}
-	a->n = n;
-	a->login = xstrdup(ev->comment_author[0] ? ev->comment_author : "somebody");
-	a->words = words_of(a);
+	a->words = out.data ? buf_take(&out) : xstrdup("");
 	a->spoken = (struct spoken_comment){
 	    .id = ev->comment_id,
 	    .created_ms = ev->comment_created_ms,
@@ -98,7 +230,7 @@ static void hear(struct planning *p, const struct command *list, size_t n)
 	planning_ask(p);
 }
 
-/* ---- to whom ---- */
+/* ---- the App's name ---- */
 
 static void ask_slug(struct planning *p);
 
@@ -114,13 +246,13 @@ static void read_commands(struct planning *p)
 	}
 	n = commands_find(p->event.comment_body, slug, list);
 	if (n)
-		hear(p, list, n);
+		ask_commands(p, list, n);
 	else
 		planning_ignore(p, "no command");
 }
 
-/* Whether it would be one of ours if it addressed us: while GitHub does not tell our name, the
- * PR's own events are not to wait for what was said to others. */
+/* True: the comment contains a known command for some name. While the App's name is unknown, only such a comment makes
+ * the later events of the PR wait. */
 static bool is_likely_ours(const char *text)
 {
 	struct command list[COMMANDS_MAX];
@@ -132,7 +264,7 @@ static bool is_likely_ours(const char *text)
 	return false;
 }
 
-static void on_app(struct github_call *call)
+static void on_comment_app(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.call);
 	struct github_result r = call->result;
@@ -144,13 +276,13 @@ static void on_app(struct github_call *call)
 	else if (p->d->is_closing)
 		planning_end(p, ERR_CLOSING);
 	else if (!is_likely_ours(p->event.comment_body))
-		planning_ignore(p, "no command, as far as is known without the App's name");
+		planning_ignore(p, "probably no command: the App's name is not known yet");
 	else if (++p->n_tries < TRIES_MAX)
 		planning_again(p, read_commands,
-		    backoff_delay_ms(p->n_tries, r.retry_after_ms, dispatch_random01()));
+		    backoff_delay_ms(p->n_tries, r.retry_after_ms, random_fraction()));
 	else
-		planning_fail(
-		    p, "GitHub does not say what the App is called, so its commands are not known");
+		planning_fail(p, "GitHub did not return the App's name, so Outpost cannot "
+				 "recognize its commands");
 }
 
 static void ask_slug(struct planning *p)
@@ -162,7 +294,7 @@ static void ask_slug(struct planning *p)
 		return;
 	}
 	p->is_on_github = true;
-	p->op.call = (struct github_call){.done = on_app};
+	p->op.call = (struct github_call){.done = on_comment_app};
 	github_app_get(p->d->deps.github, &p->op.call);
 }
 
@@ -175,9 +307,9 @@ void planning_comment(struct planning *p)
 	else if (strcasecmp(ev->repository, p->config->upstream_repository) != 0)
 		planning_ignore(p, "another repository than upstream's");
 	else if (!str_eq(ev->action, "created"))
-		planning_ignore(p, "edited and deleted comments are no commands");
+		planning_ignore(p, "edited and deleted comments are not read as commands");
 	else if (str_eq(ev->comment_author_type, "Bot"))
-		planning_ignore(p, "bots are not heard");
+		planning_ignore(p, "comments of bots are not read");
 	else if (!ev->comment_body || !strchr(ev->comment_body, '@'))
 		planning_ignore(p, "no command");
 	else

@@ -1,20 +1,109 @@
-/* A retest's way from "test it again" to a plan: which change, its body in a webhook's shape, and
- * who wants it. The webhook that once told of the change is long gone, so the PR is asked of
- * GitHub as it is now; when GitHub does not answer within a few seconds, what was sent last is
- * sent again. */
+/* Testing a change again: by the button Re-run on a check, by a command in a comment, or by an operator.
+ *
+ * Re-run on a check starts the vendor's run again. A runner without such runs gets another round. On the suite, and
+ * on the check that contains the verdict, Re-run applies to all of them.
+ *
+ * A retest needs the change, its body in the form of a webhook, and the runners that test it. Outpost no longer has the
+ * webhook of the change, so it reads the pull request from GitHub. If GitHub does not answer within a few seconds,
+ * Outpost sends again the body that it sent last. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "dispatch/asked.h"
 #include "dispatch/plan.h"
+#include "dispatch/planner.h"
+#include "dispatch/planning.h"
 #include "dispatch/synthetic.h"
+
+/* The check that summarizes all accelerators. */
+static const char VERDICT_CHECK[] = "outpost";
+
+static void on_rerun_found(struct store_query *q)
+{
+	struct find_rerun *f = CONTAINER_OF(q, struct find_rerun, q);
+	struct planning *p = f->owner;
+	struct asked *a = p->asked;
+
+	if (q->err) {
+		planning_went_well(p, &q->why, q->err);
+		return;
+	}
+	if (!f->pull_number) {
+		planning_ignore(p, "not the head of an open pull request");
+		return;
+	}
+	if (!f->n) {
+		planning_ignore(p, "nothing to run again");
+		return;
+	}
+	a->number = f->pull_number;
+	for (size_t i = 0; i < f->n; i++) {
+		const struct rerun_target *t = &f->list[i];
+
+		if (t->is_github && t->run_id && is_repository_name(t->repository)) {
+			bool is_whole = !f->check_name;
+
+			a->reruns = xrealloc(a->reruns, (a->n_reruns + 1) * sizeof(*a->reruns));
+			a->reruns[a->n_reruns++] = (struct rerun_request){
+			    .repository = xstrdup(t->repository),
+			    .run_id = xstrdup(t->run_id),
+			    .dispatch_id = xstrdup(t->dispatch_id),
+			    .accelerator = xstrdup(t->accelerator),
+			    .runner = xstrdup(t->runner),
+			    .run_attempt = t->run_attempt,
+			    .is_whole = is_whole,
+			};
+		} else {
+			asked_add_retest(a, t->accelerator, t->runner);
+		}
+	}
+	planning_ask(p);
+}
+
+void planning_rerun(struct planning *p)
+{
+	const struct event *ev = &p->event;
+	struct asked *a;
+	bool is_all;
+
+	if (strcasecmp(ev->repository, p->config->upstream_repository) != 0) {
+		planning_ignore(p, "another repository than upstream's");
+		return;
+	}
+	if (!str_eq(ev->action, "rerequested")) {
+		planning_ignore(p, "the action is not used");
+		return;
+	}
+	if (ev->check_app_id != p->config->github_app_id) {
+		planning_ignore(p, "another App's check");
+		return;
+	}
+	p->asked = asked_new();
+	p->asked->login = xstrdup(ev->sender ? ev->sender : "");
+	/* "{run_id}:{pr}" */
+	p->asked->words = ev->check_external_id
+			      ? xstrndup(ev->check_external_id, strcspn(ev->check_external_id, ":"))
+			      : xstrdup("");
+	a = p->asked;
+	is_all = ev->kind == EVENT_CHECK_SUITE || str_eq(ev->check_name, VERDICT_CHECK);
+	find_rerun_release(&a->found);
+	a->found = (struct find_rerun){
+	    .q = {.done = on_rerun_found, .retry.event = "delivery_unplanned"},
+	    .owner = p,
+	    .repository = p->config->upstream_repository,
+	    .head_sha = ev->check_head_sha,
+	    .check_name = is_all ? NULL : ev->check_name,
+	    .run_id = a->words,
+	};
+	planning_submitted(p, store_find_rerun(p->d->deps.store, &a->found));
+}
 
 enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
 
 /* ---- the plan ---- */
 
-static bool is_wanted(const struct plan *p, const char *accelerator)
+static bool is_accelerator_wanted(const struct plan *p, const char *accelerator)
 {
 	for (size_t i = 0; i < p->n_wants; i++)
 		if (p->wants[i].accelerator[0] && strcmp(p->wants[i].accelerator, accelerator) == 0)
@@ -22,47 +111,15 @@ static bool is_wanted(const struct plan *p, const char *accelerator)
 	return false;
 }
 
-/* What was asked for becomes the plan's, as far as anybody there wants the change. */
-static void add_retests(struct planning *p)
-{
-	struct asked *a = p->asked;
-
-	for (size_t i = 0; i < a->n; i++) {
-		struct asked_command *c = &a->list[i];
-
-		if (c->command.kind != COMMAND_RETEST || c->result != COMMAND_DONE)
-			continue;
-		if (c->command.word[0] && !is_wanted(&p->plan, c->command.word))
-			c->result = COMMAND_NOT_WANTED;
-		else
-			plan_add_retest(&p->plan, c->command.word, NULL, c->command.suite);
-	}
-	for (size_t i = 0; i < a->n_retests; i++)
-		plan_add_retest(&p->plan, a->retests[i].accelerator, a->retests[i].runner, NULL);
-	a->has_plan = p->plan.n_retests > 0;
-}
-
-/* Every retest of a comment comes to this. */
-static void all_come_to(struct asked *a, enum command_result result)
+/* Gives this result to every retest of a comment. */
+static void set_retest_results(struct asked *a, enum command_result result)
 {
 	for (size_t i = 0; i < a->n; i++)
 		if (a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE)
 			a->list[i].result = result;
 }
 
-static void refuse_plan(struct planning *p)
-{
-	struct asked *a = p->asked;
-
-	if (a->is_comment) {
-		all_come_to(a, COMMAND_CLOSED);
-		asked_submit(p);
-	} else {
-		asked_give_up(p, ERR_CONFLICT, p->plan.reason);
-	}
-}
-
-static void make_plan(struct planning *p)
+static void plan_retest(struct planning *p)
 {
 	struct asked *a = p->asked;
 	enum plan_verdict verdict =
@@ -70,21 +127,40 @@ static void make_plan(struct planning *p)
 	const struct retest_request *request = a->request;
 
 	if (verdict == PLAN_NEEDS_FILES) {
-		planning_get_files(p, make_plan);
+		planning_get_files(p, plan_retest);
 		return;
 	}
 	if (p->plan.kind == PLAN_IGNORE) {
-		refuse_plan(p);
+		if (a->is_comment) {
+			set_retest_results(a, COMMAND_CLOSED);
+			asked_submit(p);
+		} else {
+			asked_give_up(p, ERR_CONFLICT, p->plan.reason);
+		}
 		return;
 	}
 	p->plan.starts_round = true;
 	p->plan.event_ms = a->event_ms;
 	free(p->plan.original_action);
 	p->plan.original_action = xstrdup("retest");
-	add_retests(p);
-	if (request && request->accelerator && !is_wanted(&p->plan, request->accelerator)) {
+	/* Adds the requested retests to the plan, except those of accelerators that do not test this change. */
+	for (size_t i = 0; i < a->n; i++) {
+		struct asked_command *c = &a->list[i];
+
+		if (c->command.kind != COMMAND_RETEST || c->result != COMMAND_DONE)
+			continue;
+		if (c->command.word[0] && !is_accelerator_wanted(&p->plan, c->command.word))
+			c->result = COMMAND_NOT_WANTED;
+		else
+			plan_add_retest(&p->plan, c->command.word, NULL, c->command.suite);
+	}
+	for (size_t i = 0; i < a->n_retests; i++)
+		plan_add_retest(&p->plan, a->retests[i].accelerator, a->retests[i].runner, NULL);
+	a->has_plan = p->plan.n_retests > 0;
+	if (request && request->accelerator &&
+	    !is_accelerator_wanted(&p->plan, request->accelerator)) {
 		asked_give_up(p, ERR_CONFLICT,
-		    "that accelerator does not test this change: its triggers do not want it");
+		    "that accelerator does not test this change: its triggers do not select it");
 		return;
 	}
 	asked_submit(p);
@@ -92,7 +168,7 @@ static void make_plan(struct planning *p)
 
 /* ---- the body ---- */
 
-/* Takes the body. Whatever the webhook was about, the head is to be tested as it is. */
+/* Takes over the body. A retest tests the head in its present state, so the action of the webhook does not count. */
 static void use_body(struct planning *p, const char *event_name, char *body)
 {
 	struct asked *a = p->asked;
@@ -108,43 +184,40 @@ static void use_body(struct planning *p, const char *event_name, char *body)
 		return;
 	}
 	p->event.pull_action = PULL_SYNCHRONIZE;
-	make_plan(p);
+	plan_retest(p);
 }
 
-/* A no of GitHub's is not its silence: whoever waits mends another thing then. */
-static void give_up_without_body(struct planning *p)
-{
-	struct asked *a = p->asked;
-	struct error why = {0};
-
-	switch (a->github_err) {
-	case ERR_NOT_FOUND:
-		asked_give_up(p, a->github_err, "GitHub shows the App no such pull request");
-		break;
-	case ERR_AUTH:
-	case ERR_DENIED:
-		error_set(&why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
-		asked_give_up(p, a->github_err, why.text);
-		break;
-	default:
-		asked_give_up(p, ERR_NETWORK,
-		    "GitHub does not answer, and no webhook of this change is kept");
-	}
-}
-
-static void do_without_body(struct planning *p)
+static void plan_without_body(struct planning *p)
 {
 	struct asked *a = p->asked;
 
 	if (a->is_comment || a->n_reruns) {
-		all_come_to(a, COMMAND_NO_GITHUB);
+		set_retest_results(a, COMMAND_NO_GITHUB);
 		asked_submit(p);
 	} else {
-		give_up_without_body(p);
+		struct error why = {0};
+
+		/* A refusal by GitHub and a missing answer need different repairs, so the texts differ. */
+		switch (a->github_err) {
+		case ERR_NOT_FOUND:
+			asked_give_up(
+			    p, a->github_err, "GitHub does not show this pull request to the App");
+			break;
+		case ERR_AUTH:
+		case ERR_DENIED:
+			error_set(
+			    &why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
+			asked_give_up(p, a->github_err, why.text);
+			break;
+		default:
+			asked_give_up(p, ERR_NETWORK,
+			    "GitHub does not answer, and the webhook of this change is no longer "
+			    "stored");
+		}
 	}
 }
 
-/* A push whose webhook is gone, from what is known of the commit. */
+/* The body of a push whose webhook is no longer stored, from the recorded data of the commit. */
 static char *known_push(const struct planning *p)
 {
 	const struct find_tested *t = &p->asked->tested;
@@ -164,7 +237,7 @@ static char *known_push(const struct planning *p)
 	return body;
 }
 
-static void on_body(struct store_query *q)
+static void on_body_loaded(struct store_query *q)
 {
 	struct planning *p = CONTAINER_OF(q, struct planning, op.body.q);
 	char *body = q->err ? NULL : p->op.body.delivery.body;
@@ -176,25 +249,25 @@ static void on_body(struct store_query *q)
 	else if (body)
 		use_body(p, "pull_request", body);
 	else
-		do_without_body(p);
+		plan_without_body(p);
 }
 
 static void load_body(struct planning *p)
 {
 	const struct find_tested *t = &p->asked->tested;
 
-	p->op.body = (struct get_delivery){.q.done = on_body, .guid = t->delivery_guid};
+	p->op.body = (struct get_delivery){.q.done = on_body_loaded, .guid = t->delivery_guid};
 	if (t->delivery_guid && store_get_delivery(p->d->deps.store, &p->op.body) == 0)
 		return;
-	if (t->head_sha[0] && !t->is_pull)
+	if (t->head_sha && !t->is_pull)
 		use_body(p, "push", known_push(p));
 	else
-		do_without_body(p);
+		plan_without_body(p);
 }
 
-/* ---- the pull request, as GitHub has it ---- */
+/* ---- the pull request at GitHub ---- */
 
-static void ask_github(struct planning *p);
+static void ask_for_pull(struct planning *p);
 
 static void on_pull(struct github_call *call)
 {
@@ -221,12 +294,12 @@ static void on_pull(struct github_call *call)
 	else if (is_hopeless && !p->d->is_closing)
 		load_body(p);
 	else
-		planning_again(p, ask_github, pause_ms);
+		planning_again(p, ask_for_pull, pause_ms);
 }
 
-static void ask_github(struct planning *p)
+static void ask_for_pull(struct planning *p)
 {
-	if (p->d->is_closing) { /* nobody would cancel it any more */
+	if (p->d->is_closing) { /* nothing would cancel it any more */
 		planning_end(p, ERR_CLOSING);
 		return;
 	}
@@ -236,7 +309,7 @@ static void ask_github(struct planning *p)
 	    p->d->deps.github, &p->op.call, p->config->upstream_repository, p->asked->number);
 }
 
-/* ---- which change ---- */
+/* ---- the change ---- */
 
 static void on_tested(struct store_query *q)
 {
@@ -245,15 +318,16 @@ static void on_tested(struct store_query *q)
 	struct asked *a = p->asked;
 
 	if (q->err == ERR_CONFLICT) {
-		asked_give_up(p, q->err, "that beginning fits several commits: give more of it");
+		asked_give_up(
+		    p, q->err, "several commits begin with these digits: give more of them");
 		return;
 	}
 	if (q->err == ERR_NOT_FOUND && a->sha) {
-		asked_give_up(p, q->err, "nothing is known of that commit");
+		asked_give_up(p, q->err, "that commit is not known");
 		return;
 	}
 	if (q->err && q->err != ERR_NOT_FOUND) {
-		planning_went_well(p, &q->why, q->err, asked_gather);
+		planning_went_well(p, &q->why, q->err);
 		return;
 	}
 	if (a->sha && t->is_pull && !t->is_open) {
@@ -264,7 +338,7 @@ static void on_tested(struct store_query *q)
 		a->number = t->pull_number;
 	if (a->number) {
 		t->is_pull = true;
-		ask_github(p);
+		ask_for_pull(p);
 	} else {
 		load_body(p);
 	}
@@ -276,11 +350,42 @@ void asked_gather(struct planning *p)
 
 	find_tested_release(&a->tested);
 	a->tested = (struct find_tested){
-	    .q.done = on_tested,
+	    .q = {.done = on_tested, .retry.event = "delivery_unplanned"},
 	    .owner = p,
 	    .repository = p->config->upstream_repository,
 	    .number = a->sha ? 0 : a->number,
 	    .sha = a->sha,
 	};
-	planning_submitted(p, store_find_tested(p->d->deps.store, &a->tested), asked_gather);
+	planning_submitted(p, store_find_tested(p->d->deps.store, &a->tested));
+}
+
+static void on_retest_done(void *owner, int err)
+{
+	struct retest_request *r = owner;
+
+	r->err = err;
+	if (err && !*r->why.text)
+		error_set(&r->why, err, "%s", err_text(err));
+	r->done(r);
+}
+
+int dispatch_retest(struct dispatch *d, struct retest_request *r)
+{
+	struct asked *a;
+
+	if (d->is_closing)
+		return ERR_CLOSING;
+	if (!config_is_registry_loaded(d->config))
+		return ERR_BUSY;
+	r->err = 0;
+	r->why = (struct error){0};
+	r->list = NULL;
+	r->n = 0;
+	a = asked_new();
+	a->number = r->number;
+	a->sha = r->number ? NULL : xstrdup_or_null(r->sha);
+	a->request = r;
+	asked_add_retest(a, r->accelerator, r->runner);
+	planner_take_asked(d->planner, a, on_retest_done, r);
+	return 0;
 }

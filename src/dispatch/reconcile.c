@@ -1,3 +1,6 @@
+/* The looks, and their third part: it compares the tips of upstream's branches with the recorded pushes. Of several
+ * missed pushes it finds only the last one, whose commit users have now. The plan contains the commits of the others,
+ * so that the branch's history has no gap. */
 #include "dispatch/reconcile.h"
 
 #include <assert.h>
@@ -8,33 +11,33 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/planner.h"
-#include "dispatch/reconcile_internal.h"
+#include "dispatch/synthetic.h"
 
 enum { AFTER_FAILURE_MS = 30 * 1000 };
 
 static const char SINCE_KEY[] = "reconcile.since";
 
-static void (*const parts[])(struct reconciler *r) = {
+static void (*const PARTS[])(struct reconciler *r) = {
     reconcile_deliveries,
     reconcile_pulls,
     reconcile_branches,
 };
 
-static void on_timer(struct timer *t);
+static void on_reconcile_timer(struct timer *t);
 
 struct reconciler *reconciler_new(struct dispatch *d)
 {
 	struct reconciler *r = xcalloc(1, sizeof(*r));
 
 	r->d = d;
-	r->timer = timer_new(d->deps.loop, on_timer, r);
+	r->timer = timer_new(d->deps.loop, on_reconcile_timer, r);
 	timer_start(r->timer, 0);
 	return r;
 }
 
 /* ---- from one look to the next ---- */
 
-static void release_look(struct reconciler *r)
+static void release_reconcile_look(struct reconciler *r)
 {
 	reconcile_deliveries_release(r);
 	reconcile_pulls_release(r);
@@ -46,12 +49,12 @@ static void release_look(struct reconciler *r)
 	r->is_running = false;
 }
 
-static void finish_closing(struct reconciler *r)
+static void finish_closing_reconciler(struct reconciler *r)
 {
 	struct branch_memory *m;
 
 	if (r->is_running)
-		release_look(r);
+		release_reconcile_look(r);
 	while ((m = r->br.memory) != NULL) {
 		r->br.memory = m->next;
 		free(m->name);
@@ -68,11 +71,11 @@ void reconciler_close(struct reconciler *r)
 	if (r->is_on_github) /* every call in the union begins with op.call */
 		github_cancel(r->d->deps.github, &r->op.call);
 	if (!r->is_busy)
-		finish_closing(r);
+		finish_closing_reconciler(r);
 }
 
-/* Counts from the last look: a configuration that is read again and again puts none off. */
-static void schedule(struct reconciler *r)
+/* The interval counts from the last look, so that repeated reloads of the configuration do not postpone it. */
+static void schedule_look(struct reconciler *r)
 {
 	int64_t after_ms = r->d->config->reconcile_interval_ms;
 
@@ -84,27 +87,24 @@ static void schedule(struct reconciler *r)
 	timer_start(r->timer, after_ms);
 }
 
-static void end_look(struct reconciler *r)
-{
-	release_look(r);
-	r->has_looked = true;
-	r->looked_mono_ms = clock_mono_ms();
-	if (r->has_failed) {
-		r->d->counters.n_reconcile_failures++;
-	} else {
-		r->n_complete_looks++;
-		r->d->counters.last_reconcile_wall_ms = clock_wall_ms();
-	}
-	log_event(LOG_DEBUG, "reconciled", LOG_S("outcome", r->has_failed ? "failed" : "ok"));
-	schedule(r);
-}
-
 void reconcile_part_done(struct reconciler *r)
 {
-	if (++r->part < (int)ARRAY_LEN(parts))
-		parts[r->part](r);
-	else
-		end_look(r);
+	if (++r->part < (int)ARRAY_LEN(PARTS)) {
+		PARTS[r->part](r);
+	} else {
+		release_reconcile_look(r);
+		r->has_looked = true;
+		r->looked_mono_ms = clock_mono_ms();
+		if (r->has_failed) {
+			r->d->counters.n_reconcile_failures++;
+		} else {
+			r->n_complete_looks++;
+			r->d->counters.last_reconcile_wall_ms = clock_wall_ms();
+		}
+		log_event(
+		    LOG_DEBUG, "reconciled", LOG_S("outcome", r->has_failed ? "failed" : "ok"));
+		schedule_look(r);
+	}
 }
 
 void reconcile_part_failed(struct reconciler *r, const char *what, const char *why)
@@ -117,7 +117,7 @@ void reconcile_part_failed(struct reconciler *r, const char *what, const char *w
 static void begin_parts(struct reconciler *r)
 {
 	r->part = 0;
-	parts[0](r);
+	PARTS[0](r);
 }
 
 static void have_since(struct reconciler *r)
@@ -133,27 +133,23 @@ static void have_since(struct reconciler *r)
 	reconcile_save_setting(r, SINCE_KEY, text, begin_parts);
 }
 
-static void begin_look(struct reconciler *r)
-{
-	r->is_running = true;
-	r->was_rung = false;
-	r->has_failed = false;
-	r->part = ARRAY_LEN(parts); /* a failure before the first one ends the look */
-	r->config = config_ref(r->d->config);
-	reconcile_load_setting(r, SINCE_KEY, have_since);
-}
-
-static void on_timer(struct timer *t)
+static void on_reconcile_timer(struct timer *t)
 {
 	struct reconciler *r = timer_owner(t);
 	void (*then)(struct reconciler * r) = r->then;
 
 	if (!r->is_running && !config_is_registry_loaded(r->d->config)) {
-		r->was_rung = true; /* for reconciler_configure(), which comes when it is */
+		r->was_rung =
+		    true; /* reconciler_configure() starts the look once the registry is loaded */
 		return;
 	}
 	if (!r->is_running) {
-		begin_look(r);
+		r->is_running = true;
+		r->was_rung = false;
+		r->has_failed = false;
+		r->part = ARRAY_LEN(PARTS); /* a failure before the first one ends the look */
+		r->config = config_ref(r->d->config);
+		reconcile_load_setting(r, SINCE_KEY, have_since);
 		return;
 	}
 	r->then = NULL;
@@ -170,10 +166,10 @@ void reconciler_ring(struct reconciler *r)
 void reconciler_configure(struct reconciler *r)
 {
 	if (!r->is_running)
-		schedule(r);
+		schedule_look(r);
 }
 
-/* ---- one operation in the air ---- */
+/* ---- one operation at a time ---- */
 
 void reconcile_later(struct reconciler *r, void (*step)(struct reconciler *r), int64_t after_ms)
 {
@@ -195,12 +191,12 @@ void reconcile_goes_to_github(struct reconciler *r)
 	r->is_on_github = true;
 }
 
-bool reconcile_is_back(struct reconciler *r, const char *what, int err, const struct error *why)
+bool reconcile_op_ended(struct reconciler *r, const char *what, int err, const struct error *why)
 {
 	r->is_busy = false;
 	r->is_on_github = false;
 	if (r->d->is_closing) {
-		finish_closing(r);
+		finish_closing_reconciler(r);
 		return false;
 	}
 	if (!err)
@@ -209,14 +205,14 @@ bool reconcile_is_back(struct reconciler *r, const char *what, int err, const st
 	return false;
 }
 
-static void on_loaded(struct store_query *q)
+static void on_setting_loaded(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.get_setting.q);
 
 	free(r->setting_value);
 	r->setting_value = q->err ? NULL : r->op.get_setting.value;
 	FREE_AND_NULL(r->setting_text);
-	if (reconcile_is_back(r, "reading a setting", q->err, &q->why))
+	if (reconcile_op_ended(r, "reading a setting", q->err, &q->why))
 		r->then(r);
 }
 
@@ -226,17 +222,18 @@ void reconcile_load_setting(
 	r->then = then;
 	free(r->setting_text);
 	r->setting_text = xstrdup(key);
-	r->op.get_setting = (struct get_setting){.q.done = on_loaded, .key = r->setting_text};
+	r->op.get_setting =
+	    (struct get_setting){.q.done = on_setting_loaded, .key = r->setting_text};
 	reconcile_submitted(
 	    r, "reading a setting", store_get_setting(r->d->deps.store, &r->op.get_setting));
 }
 
-static void on_saved(struct store_op *op)
+static void on_setting_saved(struct store_op *op)
 {
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.put_setting.op);
 
 	FREE_AND_NULL(r->setting_text);
-	if (reconcile_is_back(r, "writing a setting", op->err, &op->why))
+	if (reconcile_op_ended(r, "writing a setting", op->err, &op->why))
 		r->then(r);
 }
 
@@ -251,7 +248,7 @@ void reconcile_save_setting(
 	memcpy(r->setting_text, key, n);
 	memcpy(r->setting_text + n, value, strlen(value) + 1);
 	r->op.put_setting = (struct put_setting){
-	    .op.done = on_saved,
+	    .op.done = on_setting_saved,
 	    .key = r->setting_text,
 	    .value = r->setting_text + n,
 	};
@@ -263,7 +260,7 @@ static void on_planned(void *owner, int err)
 {
 	struct reconciler *r = owner;
 
-	if (!reconcile_is_back(r, "planning", 0, NULL))
+	if (!reconcile_op_ended(r, "planning", 0, NULL))
 		return;
 	if (!err)
 		r->d->counters.n_reconciled++;
@@ -276,4 +273,184 @@ void reconcile_plan(
 	r->then = then;
 	r->is_busy = true;
 	planner_take_synthetic(r->d->planner, event_name, body, on_planned, r);
+}
+
+void reconcile_branches_release(struct reconciler *r)
+{
+	FREE_AND_NULL(r->br.tip);
+	json_decref(r->br.answer);
+	r->br.answer = NULL;
+	r->br.i = 0;
+}
+
+static const char *branch_name(const struct reconciler *r)
+{
+	return r->config->upstream_branches[r->br.i];
+}
+
+static struct branch_memory *branch_memory_of(struct reconciler *r)
+{
+	struct branch_memory *m = r->br.memory;
+
+	while (m && !str_eq(m->name, branch_name(r)))
+		m = m->next;
+	if (!m) {
+		m = xcalloc(1, sizeof(*m));
+		m->name = xstrdup(branch_name(r));
+		m->next = r->br.memory;
+		r->br.memory = m;
+	}
+	return m;
+}
+
+static char *branch_key(const struct reconciler *r)
+{
+	return xasprintf("reconcile.branch.%s", branch_name(r));
+}
+
+/* Done with this tip. */
+static void continue_branches(struct reconciler *r)
+{
+	memcpy(branch_memory_of(r)->etag, r->br.etag, sizeof(r->br.etag));
+	r->br.i++;
+	reconcile_branches(r);
+}
+
+static void keep_tip(struct reconciler *r)
+{
+	char *key;
+
+	if (str_eq(r->br.tip, r->br.sha)) {
+		continue_branches(r);
+		return;
+	}
+	key = branch_key(r);
+	reconcile_save_setting(r, key, r->br.sha, continue_branches);
+	free(key);
+}
+
+static void on_branch_noted(struct store_op *op)
+{
+	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.note.op);
+
+	free((char *)r->op.note.ref);
+	if (reconcile_op_ended(r, "recording a tip", op->err, &op->why))
+		keep_tip(r);
+}
+
+static void on_commits_between(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.commits.call);
+	const struct github_result *result = &call->result;
+	bool is_known = result->err == 0 && r->op.commits.is_complete;
+	/* If the comparison is too large for GitHub or the tip no longer exists, waiting does not help. */
+	bool is_hopeless = result->is_final || result->err == ERR_TOO_BIG;
+	struct github_result kept = *result;
+	struct missed_push m = {
+	    .branch = r->br.answer,
+	    .name = branch_name(r),
+	    .after = r->br.sha,
+	    .repository = r->config->upstream_repository,
+	    .before = r->br.tip,
+	    .between = is_known ? json_object_get(call->answer, "commits") : NULL,
+	    .is_forced = result->err == 0 && !r->op.commits.is_ahead,
+	};
+	char *body = synthetic_missed_push(&m);
+
+	github_call_release(call);
+	if (reconcile_op_ended(
+		r, "comparing commits", is_hopeless ? 0 : kept.err, is_hopeless ? NULL : &kept.why))
+		reconcile_plan(r, "push", body, keep_tip);
+	else
+		free(body);
+}
+
+static void on_has_push(struct store_query *q)
+{
+	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.has_push.q);
+	bool is_known = r->op.has_push.is_known;
+
+	if (!reconcile_op_ended(r, "looking up a push", q->err, &q->why))
+		return;
+	if (is_known) {
+		keep_tip(r);
+	} else if (!r->br.tip) {
+		char *ref = xasprintf("refs/heads/%s", branch_name(r));
+		int rc;
+
+		r->op.note = (struct note_head){
+		    .op.done = on_branch_noted,
+		    .repository = r->config->upstream_repository,
+		    .ref = ref,
+		    .head_sha = r->br.sha,
+		    .now_ms = clock_wall_ms(),
+		};
+		rc = store_note_head(r->d->deps.store, &r->op.note);
+		if (rc)
+			free(ref);
+		reconcile_submitted(r, "recording a tip", rc);
+	} else {
+		log_event(LOG_INFO, "push_found", LOG_S("branch", branch_name(r)),
+		    LOG_S("head", r->br.sha));
+		r->op.commits = (struct github_commits){.call.done = on_commits_between};
+		reconcile_goes_to_github(r);
+		github_commits_between(r->d->deps.github, &r->op.commits,
+		    r->config->upstream_repository, r->br.tip, r->br.sha);
+	}
+}
+
+static void have_tip(struct reconciler *r)
+{
+	free(r->br.tip);
+	r->br.tip = r->setting_value;
+	r->setting_value = NULL;
+	r->op.has_push = (struct has_push){
+	    .q.done = on_has_push,
+	    .repository = r->config->upstream_repository,
+	    .head_sha = r->br.sha,
+	};
+	reconcile_submitted(
+	    r, "looking up a push", store_has_push(r->d->deps.store, &r->op.has_push));
+}
+
+static void on_reconciled_branch(struct github_call *call)
+{
+	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.branch.call);
+	struct github_result result = call->result;
+	bool is_unchanged = r->op.branch.is_unchanged, is_missing;
+	char *key;
+
+	json_decref(r->br.answer);
+	r->br.answer = json_incref(call->answer);
+	memcpy(r->br.etag, r->op.branch.etag, sizeof(r->br.etag));
+	memcpy(r->br.sha, r->op.branch.sha, sizeof(r->br.sha));
+	github_call_release(call);
+	/* A missing branch is a mistake in the configuration. The look continues with the others. */
+	is_missing = result.err == ERR_NOT_FOUND;
+	if (!reconcile_op_ended(r, "reading a branch", is_missing ? 0 : result.err, &result.why))
+		return;
+	if (is_missing)
+		log_event(LOG_WARN, "branch_missing", LOG_S("branch", branch_name(r)),
+		    LOG_S("error", result.why.text));
+	if (is_missing || is_unchanged || !is_sha1(r->br.sha)) {
+		r->br.i++;
+		reconcile_branches(r);
+		return;
+	}
+	key = branch_key(r);
+	reconcile_load_setting(r, key, have_tip);
+	free(key);
+}
+
+void reconcile_branches(struct reconciler *r)
+{
+	if (!branch_name(r)) {
+		reconcile_part_done(r);
+		return;
+	}
+	r->op.branch = (struct github_branch){.call.done = on_reconciled_branch};
+	memcpy(r->op.branch.etag, branch_memory_of(r)->etag, sizeof(r->op.branch.etag));
+	reconcile_goes_to_github(r);
+	github_branch_get(
+	    r->d->deps.github, &r->op.branch, r->config->upstream_repository, branch_name(r));
 }

@@ -1,29 +1,155 @@
-/* Lost webhooks: GitHub does not send a failed delivery again by itself, and an outage on
- * either side may last hours. On start and on the interval this looks, in this order, at
+/* Finds lost webhooks: GitHub does not repeat a failed delivery by itself, and an outage on either side may last hours.
+ * At the start and at each interval, one look reads in this order
  *
- *   1. the App's list of deliveries: those that failed and are not on disk are asked for
- *      again, each at most three times;
- *   2. the open pull requests' heads, and those that are open only in the database;
+ *   1. the App's list of deliveries: it requests a redelivery of those that failed and are not on disk, at most three
+ *      times each;
+ *   2. the heads of the open pull requests, and those that are open only in the database;
  *   3. the tips of upstream's branches.
  *
- * What 2 and 3 find is planned from a body made of the API's answer. Nothing is doubled by
- * that: the store gives a head one dispatch per runner and round, whoever told of it first,
- * and leaves aside what is older than what it knows, so a webhook that is on its way while
- * we look needs no special care. The first look at an empty database only notes what is
- * there.
+ * Steps 2 and 3 plan each missed change from a body that is made from the API's answer. This cannot dispatch a change
+ * twice: the store allows one dispatch for each head, runner and round, and ignores events that are older than its
+ * own state. So a webhook that arrives during a look needs no special case. The first look at an empty database only
+ * records the present state.
  *
- * One pass at a time, one request at a time. Thread: loop. */
+ * One look runs at a time, with one request at a time. Thread: loop. Owns: struct dispatch, until reconciler_close(). */
 #ifndef DISPATCH_RECONCILE_H
 #define DISPATCH_RECONCILE_H
+
+#include "base/json.h"
+#include "db/settings.h"
+#include "dispatch/dispatch_internal.h"
+#include "github/github.h"
+#include "model/event.h"
+#include "store/changes.h"
+#include "store/deliveries.h"
 
 struct dispatch;
 struct reconciler;
 
 struct reconciler *reconciler_new(struct dispatch *d);
-/* A look now, or after the one that is on. */
+/* Looks now, or again after a look that is running. */
 void reconciler_ring(struct reconciler *r);
-/* The interval may be another one. */
+/* The interval may have changed. */
 void reconciler_configure(struct reconciler *r);
+/* Frees itself when its last operation has ended, and calls dispatch_part_closed(). */
 void reconciler_close(struct reconciler *r);
+
+/* ---- for reconcile_*.c: the three parts of a look. Each part runs by callbacks, with one operation at a time, and
+ * ends with reconcile_part_done(). ---- */
+
+struct branch_memory { /* kept from look to look, unlike the rest of the state */
+	struct branch_memory *next;
+	char *name;
+	char etag[GITHUB_ETAG_BYTES];
+};
+
+struct reconciler {
+	struct dispatch *d;
+	struct timer *timer;
+	bool is_running, was_rung, is_busy, is_on_github;
+	bool has_failed; /* a part of this look */
+	bool has_looked;
+	int64_t looked_mono_ms; /* when the last look ended */
+	int part;
+	int n_complete_looks;
+	int64_t since_ms; /* the beginning of this database: older deliveries are not requested */
+	struct config *config; /* of this look */
+
+	/* the running operation */
+	void (*then)(struct reconciler *r);
+	char *setting_value; /* of reconcile_load_setting() */
+	char *setting_text;  /* of reconcile_save_setting() */
+	union {
+		struct get_setting get_setting;
+		struct put_setting put_setting;
+		struct known_guids known_guids;
+		struct count_redelivery count;
+		struct list_pulls list_pulls;
+		struct note_head note;
+		struct has_push has_push;
+		struct github_deliveries deliveries;
+		struct github_page page;
+		struct github_branch branch;
+		struct github_commits commits;
+		struct github_call call;
+	} op;
+
+	/* 1: deliveries */
+	struct {
+		json_t *page;           /* array */
+		json_t *settled;        /* object: GUIDs that this look is done with */
+		int64_t seen_id;        /* from the last look */
+		int64_t newest_id;      /* of this one */
+		int64_t floor_id;       /* this walk ends there */
+		int64_t older_floor_id; /* of a walk that was cut short; 0: it ends with the list */
+		char older_cursor[GITHUB_CURSOR_BYTES]; /* it continues there; "": no such walk */
+		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
+		bool is_older_walk, is_at_floor;
+		int n_pages, n_asked;
+		struct error ask_why; /* the reason of a failed redelivery */
+		struct lost_delivery {
+			int64_t id;
+			const char *guid; /* of page */
+		} * lost;
+		size_t n_lost, i;
+		bool *known;
+	} dl;
+
+	/* 2: pulls */
+	struct {
+		bool is_first_look;
+		bool must_be_complete, is_complete;
+		int n_waits, n_asked;
+		int64_t seen_ms, newest_ms; /* updated_at */
+		struct list_pulls known;    /* open ones; the list is owned */
+		bool *is_listed;            /* for each of them */
+		struct list_pulls all;      /* also closed ones, when needed */
+		bool has_all;
+		json_t *page; /* array */
+		int next_page;
+		size_t i;
+		struct event event; /* of a head to be noted */
+	} pl;
+
+	/* 3: branches */
+	struct {
+		size_t i;
+		char *tip; /* the recorded one */
+		char sha[41];
+		char etag[GITHUB_ETAG_BYTES];
+		json_t *answer;
+		struct branch_memory *memory;
+	} br;
+};
+
+/* The part has ended: begins the next one, or ends the look. */
+void reconcile_part_done(struct reconciler *r);
+/* Ends the part; the look counts as failed. */
+void reconcile_part_failed(struct reconciler *r, const char *what, const char *why);
+
+/* Reads or writes a setting, then runs `then`. On a failure the part ends instead. Copies key and value. */
+void reconcile_load_setting(
+    struct reconciler *r, const char *key, void (*then)(struct reconciler *r));
+void reconcile_save_setting(
+    struct reconciler *r, const char *key, const char *value, void (*then)(struct reconciler *r));
+/* Takes over the body, plans it, and runs `then`. If the body cannot be planned, the planner logs the reason. */
+void reconcile_plan(
+    struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r));
+/* For done callbacks: the operation has ended. False: this has ended the part or the look. why may be NULL if err is
+ * 0. */
+bool reconcile_op_ended(struct reconciler *r, const char *what, int err, const struct error *why);
+/* Call it after submitting an operation to the store. */
+void reconcile_submitted(struct reconciler *r, const char *what, int rc);
+/* Call it before starting a request to GitHub. */
+void reconcile_goes_to_github(struct reconciler *r);
+/* Runs step after the delay. */
+void reconcile_later(struct reconciler *r, void (*step)(struct reconciler *r), int64_t after_ms);
+
+void reconcile_deliveries(struct reconciler *r);
+void reconcile_deliveries_release(struct reconciler *r);
+void reconcile_pulls(struct reconciler *r);
+void reconcile_pulls_release(struct reconciler *r);
+void reconcile_branches(struct reconciler *r);
+void reconcile_branches_release(struct reconciler *r);
 
 #endif

@@ -1,17 +1,16 @@
-/* Failed deliveries are asked for again.
+/* Requests failed deliveries again.
  *
- * GitHub lists the App's deliveries newest first, a hundred a page, and gives each try an
- * id of its own; a GUID that failed and later arrived has two entries. The walk goes down
- * to the newest entry of the last look. One that is cut short (so many pages a look) is
- * taken up again by the next look, behind the new ones. What is remembered is written down
- * only at the end, so a look that fails is repeated as a whole. */
+ * GitHub lists the App's deliveries newest first, a hundred on a page. Each attempt has an id of its own, so a GUID that
+ * failed and later arrived has two entries. The walk ends at the newest entry of the last look. A look reads a limited
+ * number of pages; if that cuts a walk short, the next look continues it after the new entries. The position is saved
+ * only at the end, so a failed look is repeated completely. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/reconcile_internal.h"
+#include "dispatch/reconcile.h"
 
 enum {
 	PAGES_MAX = 30, /* a look */
@@ -38,7 +37,7 @@ void reconcile_deliveries_release(struct reconciler *r)
 	memset(&r->dl, 0, sizeof(r->dl));
 }
 
-/* ---- what is remembered ---- */
+/* ---- the saved position ---- */
 
 static void read_memory(struct reconciler *r, const char *text)
 {
@@ -56,7 +55,7 @@ static void read_memory(struct reconciler *r, const char *text)
 	json_decref(o);
 }
 
-static void finish(struct reconciler *r)
+static void finish_walk(struct reconciler *r)
 {
 	json_t *o = json_object();
 	char *text;
@@ -82,9 +81,9 @@ static bool is_guid(const char *s)
 	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == n;
 }
 
-static void ask_page(struct reconciler *r);
+static void ask_delivery_page(struct reconciler *r);
 
-/* This page is dealt with: the next one, the older walk, or the end. */
+/* Done with this page: continues with the next one or the older walk, or ends. */
 static void turn_page(struct reconciler *r)
 {
 	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_asked >= ASKED_MAX;
@@ -97,45 +96,32 @@ static void turn_page(struct reconciler *r)
 		r->dl.is_older_walk = true;
 		r->dl.floor_id = r->dl.older_floor_id;
 		memcpy(r->dl.cursor, r->dl.older_cursor, sizeof(r->dl.cursor));
-		ask_page(r);
+		ask_delivery_page(r);
 	} else if (is_at_end) {
-		finish(r);
+		finish_walk(r);
 	} else if (is_exhausted) {
-		/* A walk that was cut short before goes on from further up, to the same end. */
+		/* An older walk that was cut short now continues from here, to the same end. */
 		if (!r->dl.is_older_walk && !r->dl.older_cursor[0])
 			r->dl.older_floor_id = r->dl.floor_id;
 		memcpy(r->dl.older_cursor, r->dl.next_cursor, sizeof(r->dl.older_cursor));
-		finish(r);
+		finish_walk(r);
 	} else {
 		memcpy(r->dl.cursor, r->dl.next_cursor, sizeof(r->dl.cursor));
-		ask_page(r);
+		ask_delivery_page(r);
 	}
 }
 
 static void next_lost(struct reconciler *r);
 
-static void on_taken_back(struct store_op *op)
+static void on_count_taken_back(struct store_op *op)
 {
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.count.op);
 
-	if (reconcile_is_back(r, "counting redeliveries", op->err, &op->why))
-		reconcile_part_failed(r, "asking for a delivery again", r->dl.ask_why.text);
+	if (reconcile_op_ended(r, "counting redeliveries", op->err, &op->why))
+		reconcile_part_failed(r, "requesting a redelivery", r->dl.ask_why.text);
 }
 
-/* GitHub did not take the request: it is no one of the few that each delivery has. */
-static void take_back(struct reconciler *r, const struct error *why)
-{
-	r->dl.ask_why = *why;
-	r->op.count = (struct count_redelivery){
-	    .op.done = on_taken_back,
-	    .guid = r->dl.lost[r->dl.i].guid,
-	    .is_taken_back = true,
-	};
-	reconcile_submitted(
-	    r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
-}
-
-static void on_asked(struct github_call *call)
+static void on_redelivery_asked(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
 	const struct lost_delivery *lost = &r->dl.lost[r->dl.i];
@@ -145,12 +131,20 @@ static void on_asked(struct github_call *call)
 
 	github_call_release(call);
 	if (was_refused && !is_too_late && !r->d->is_closing) {
-		reconcile_is_back(r, "", 0, NULL);
-		take_back(r, &result.why);
+		reconcile_op_ended(r, "", 0, NULL);
+		/* GitHub did not accept the request, so it does not count as an attempt for this delivery. */
+		r->dl.ask_why = result.why;
+		r->op.count = (struct count_redelivery){
+		    .op.done = on_count_taken_back,
+		    .guid = r->dl.lost[r->dl.i].guid,
+		    .is_taken_back = true,
+		};
+		reconcile_submitted(r, "counting redeliveries",
+		    store_count_redelivery(r->d->deps.store, &r->op.count));
 		return;
 	}
-	if (!reconcile_is_back(
-		r, "asking for a delivery again", is_too_late ? 0 : result.err, &result.why))
+	if (!reconcile_op_ended(
+		r, "requesting a redelivery", is_too_late ? 0 : result.err, &result.why))
 		return;
 	r->dl.n_asked++;
 	r->d->counters.n_redeliveries_asked += !is_too_late;
@@ -161,19 +155,19 @@ static void on_asked(struct github_call *call)
 	next_lost(r);
 }
 
-static void on_counted(struct store_op *op)
+static void on_redelivery_counted(struct store_op *op)
 {
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.count.op);
 	int n_before = r->op.count.n_before;
 
-	if (!reconcile_is_back(r, "counting redeliveries", op->err, &op->why))
+	if (!reconcile_op_ended(r, "counting redeliveries", op->err, &op->why))
 		return;
 	if (n_before >= ASKED_EACH_MAX) {
 		r->dl.i++;
 		next_lost(r);
 		return;
 	}
-	r->op.call = (struct github_call){.done = on_asked};
+	r->op.call = (struct github_call){.done = on_redelivery_asked};
 	reconcile_goes_to_github(r);
 	github_delivery_redeliver(r->d->deps.github, &r->op.call, r->dl.lost[r->dl.i].id);
 }
@@ -186,7 +180,7 @@ static void next_lost(struct reconciler *r)
 		if (!r->dl.known[r->dl.i] && !json_object_get(r->dl.settled, guid)) {
 			json_object_set_new(r->dl.settled, guid, json_true());
 			r->op.count = (struct count_redelivery){
-			    .op.done = on_counted,
+			    .op.done = on_redelivery_counted,
 			    .guid = guid,
 			    .now_ms = clock_wall_ms(),
 			};
@@ -199,38 +193,18 @@ static void next_lost(struct reconciler *r)
 	turn_page(r);
 }
 
-static void on_known(struct store_query *q)
+static void on_guids_known(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.known_guids.q);
 
 	free((void *)r->op.known_guids.guids);
-	if (!reconcile_is_back(r, "looking deliveries up", q->err, &q->why))
+	if (!reconcile_op_ended(r, "looking up deliveries", q->err, &q->why))
 		return;
 	r->dl.i = 0;
 	next_lost(r);
 }
 
-static void look_up_lost(struct reconciler *r)
-{
-	const char **guids = xcalloc(r->dl.n_lost + 1, sizeof(*guids));
-	int rc;
-
-	r->dl.known = xcalloc(r->dl.n_lost + 1, sizeof(*r->dl.known));
-	for (size_t i = 0; i < r->dl.n_lost; i++)
-		guids[i] = r->dl.lost[i].guid;
-	r->op.known_guids = (struct known_guids){
-	    .q.done = on_known,
-	    .guids = guids,
-	    .n = r->dl.n_lost,
-	    .known = r->dl.known,
-	};
-	rc = store_known_guids(r->d->deps.store, &r->op.known_guids);
-	if (rc)
-		free(guids);
-	reconcile_submitted(r, "looking deliveries up", rc);
-}
-
-static bool is_noted(const struct reconciler *r, const char *guid)
+static bool is_lost_noted(const struct reconciler *r, const char *guid)
 {
 	for (size_t i = 0; i < r->dl.n_lost; i++)
 		if (str_eq(r->dl.lost[i].guid, guid))
@@ -238,19 +212,7 @@ static bool is_noted(const struct reconciler *r, const char *guid)
 	return false;
 }
 
-/* A page comes newest first; what happened first is asked for first, so that a comment does
- * not come back before the pull request that it is on. */
-static void oldest_first(struct reconciler *r)
-{
-	for (size_t i = 0, j = r->dl.n_lost; i + 1 < j; i++) {
-		struct lost_delivery other = r->dl.lost[--j];
-
-		r->dl.lost[j] = r->dl.lost[i];
-		r->dl.lost[i] = other;
-	}
-}
-
-/* Notes the failed ones down to the floor, each by its latest try. */
+/* Collects the failed ones down to the floor, each by its latest attempt. */
 static void note_lost(struct reconciler *r)
 {
 	json_t *entry;
@@ -275,12 +237,12 @@ static void note_lost(struct reconciler *r)
 			continue;
 		if (status >= 200 && status < 300)
 			json_object_set_new(r->dl.settled, guid, json_true());
-		else if (!is_noted(r, guid))
+		else if (!is_lost_noted(r, guid))
 			r->dl.lost[r->dl.n_lost++] = (struct lost_delivery){id, guid};
 	}
 }
 
-static void on_page(struct github_call *call)
+static void on_delivery_page(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.deliveries.call);
 	struct github_result result = call->result;
@@ -289,42 +251,65 @@ static void on_page(struct github_call *call)
 	memcpy(r->dl.next_cursor, r->op.deliveries.next_cursor, sizeof(r->dl.next_cursor));
 	github_call_release(call);
 	if (result.err && result.is_final && r->dl.is_older_walk && !r->d->is_closing) {
-		/* The cursor lost its meaning; what was behind it the heads will tell. */
-		reconcile_is_back(r, "", 0, NULL);
+		/* The saved cursor is no longer valid. The comparison of heads finds the changes behind it. */
+		reconcile_op_ended(r, "", 0, NULL);
 		r->dl.is_at_floor = true;
 		turn_page(r);
 		return;
 	}
-	if (!reconcile_is_back(r, "reading the App's deliveries", result.err, &result.why))
+	if (!reconcile_op_ended(r, "reading the App's deliveries", result.err, &result.why))
 		return;
 	r->dl.n_pages++;
 	note_lost(r);
-	oldest_first(r);
-	if (r->dl.n_lost)
-		look_up_lost(r);
-	else
+	/* A page lists the newest first. Request the oldest first, so that a comment does not arrive before its
+	 * pull request. */
+	for (size_t i = 0, j = r->dl.n_lost; i + 1 < j; i++) {
+		struct lost_delivery other = r->dl.lost[--j];
+
+		r->dl.lost[j] = r->dl.lost[i];
+		r->dl.lost[i] = other;
+	}
+	if (r->dl.n_lost) {
+		const char **guids = xcalloc(r->dl.n_lost + 1, sizeof(*guids));
+		int rc;
+
+		r->dl.known = xcalloc(r->dl.n_lost + 1, sizeof(*r->dl.known));
+		for (size_t i = 0; i < r->dl.n_lost; i++)
+			guids[i] = r->dl.lost[i].guid;
+		r->op.known_guids = (struct known_guids){
+		    .q.done = on_guids_known,
+		    .guids = guids,
+		    .n = r->dl.n_lost,
+		    .known = r->dl.known,
+		};
+		rc = store_known_guids(r->d->deps.store, &r->op.known_guids);
+		if (rc)
+			free(guids);
+		reconcile_submitted(r, "looking up deliveries", rc);
+	} else {
 		turn_page(r);
+	}
 }
 
-static void ask_page(struct reconciler *r)
+static void ask_delivery_page(struct reconciler *r)
 {
 	r->dl.is_at_floor = false;
-	r->op.deliveries = (struct github_deliveries){.call.done = on_page};
+	r->op.deliveries = (struct github_deliveries){.call.done = on_delivery_page};
 	memcpy(r->op.deliveries.cursor, r->dl.cursor, sizeof(r->dl.cursor));
 	reconcile_goes_to_github(r);
 	github_deliveries_get(r->d->deps.github, &r->op.deliveries);
 }
 
-static void have_memory(struct reconciler *r)
+static void have_delivery_memory(struct reconciler *r)
 {
 	read_memory(r, r->setting_value);
 	r->dl.floor_id = r->dl.seen_id;
 	r->dl.newest_id = r->dl.seen_id;
 	r->dl.settled = json_object();
-	ask_page(r);
+	ask_delivery_page(r);
 }
 
 void reconcile_deliveries(struct reconciler *r)
 {
-	reconcile_load_setting(r, KEY, have_memory);
+	reconcile_load_setting(r, KEY, have_delivery_memory);
 }

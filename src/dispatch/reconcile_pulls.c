@@ -1,8 +1,8 @@
-/* Open pull requests against what the database knows of them.
+/* Compares the open pull requests with the database.
  *
- * The list comes last updated first, so a look normally ends on its first page, where it
- * meets what the last look saw. The first look after a start, and each twelfth, reads to
- * the end; only then can a pull request that is open in the database alone be told. */
+ * GitHub lists the last updated ones first, so a look normally ends on the first page, at the ones that the last look
+ * saw. The first look after a start and each twelfth one read the complete list. Only these find pull requests that are
+ * open in the database alone. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/planner.h"
-#include "dispatch/reconcile_internal.h"
+#include "dispatch/reconcile.h"
 #include "dispatch/synthetic.h"
 
 enum {
@@ -18,7 +18,7 @@ enum {
 	COMPLETE_EACH = 12,
 	CLOSED_MAX = 100, /* looked up in one look */
 	OVERLAP_MS = 10 * 60 * 1000,
-	WAIT_MS = 1000, /* for the planner, so often: what it has in hand may be what we look for */
+	WAIT_MS = 1000, /* poll interval while the planner is busy: its work may fill the gap */
 	WAITS_MAX = 30,
 };
 
@@ -37,7 +37,7 @@ void reconcile_pulls_release(struct reconciler *r)
 }
 
 /* Both lists are in the order of their numbers. */
-static struct known_pull *find(const struct list_pulls *l, int64_t number)
+static struct known_pull *find_pull(const struct list_pulls *l, int64_t number)
 {
 	size_t low = 0, high = l->n;
 
@@ -54,7 +54,7 @@ static struct known_pull *find(const struct list_pulls *l, int64_t number)
 	return NULL;
 }
 
-static int64_t time_of(const json_t *pull, const char *key)
+static int64_t pull_time(const json_t *pull, const char *key)
 {
 	const char *text = json_get_str(pull, key);
 	int64_t ms;
@@ -64,7 +64,7 @@ static int64_t time_of(const json_t *pull, const char *key)
 
 /* ---- the end ---- */
 
-static void keep_memory(struct reconciler *r)
+static void keep_pull_memory(struct reconciler *r)
 {
 	char text[24];
 
@@ -72,18 +72,11 @@ static void keep_memory(struct reconciler *r)
 	reconcile_save_setting(r, KEY, text, reconcile_part_done);
 }
 
-static void next_unlisted(struct reconciler *r)
-{
-	r->pl.i++;
-	while (r->pl.i < r->pl.known.n && r->pl.is_listed[r->pl.i])
-		r->pl.i++;
-}
-
 static void ask_unlisted(struct reconciler *r);
 
 static void after_unlisted(struct reconciler *r)
 {
-	next_unlisted(r);
+	r->pl.i++;
 	ask_unlisted(r);
 }
 
@@ -99,10 +92,10 @@ static void on_unlisted(struct github_call *call)
 	github_call_release(call);
 	if (r->d->is_closing || (result.err && !is_gone)) {
 		free(body);
-		reconcile_is_back(r, "reading a pull request", result.err, &result.why);
+		reconcile_op_ended(r, "reading a pull request", result.err, &result.why);
 		return;
 	}
-	reconcile_is_back(r, "", 0, NULL);
+	reconcile_op_ended(r, "", 0, NULL);
 	if (!body) {
 		after_unlisted(r);
 		return;
@@ -111,11 +104,13 @@ static void on_unlisted(struct github_call *call)
 	reconcile_plan(r, "pull_request", body, after_unlisted);
 }
 
-/* Open in the database, but not in the list: closed, or updated while we read it. */
+/* Reads a pull request that is open in the database but not in the list: it was closed, or updated during the look. */
 static void ask_unlisted(struct reconciler *r)
 {
+	while (r->pl.i < r->pl.known.n && r->pl.is_listed[r->pl.i])
+		r->pl.i++;
 	if (r->pl.i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
-		keep_memory(r);
+		keep_pull_memory(r);
 		return;
 	}
 	r->pl.n_asked++;
@@ -125,21 +120,19 @@ static void ask_unlisted(struct reconciler *r)
 	    r->pl.known.list[r->pl.i].number);
 }
 
-static void have_list(struct reconciler *r)
+static void have_pull_list(struct reconciler *r)
 {
 	if (!r->pl.is_complete) {
-		keep_memory(r);
+		keep_pull_memory(r);
 		return;
 	}
 	r->pl.i = 0;
-	if (r->pl.known.n && r->pl.is_listed[0])
-		next_unlisted(r);
 	ask_unlisted(r);
 }
 
 /* ---- one pull request of the list ---- */
 
-static void go_on(struct reconciler *r)
+static void continue_pulls(struct reconciler *r)
 {
 	event_release(&r->pl.event);
 	r->pl.i++;
@@ -153,15 +146,16 @@ static void plan_pull(struct reconciler *r, const char *action, const char *befo
 
 	log_event(LOG_INFO, "pull_found", LOG_I("pr", json_get_int(pull, "number", 0)),
 	    LOG_S("as", action));
-	reconcile_plan(r, "pull_request", synthetic_pull(action, pull, repository, before), go_on);
+	reconcile_plan(
+	    r, "pull_request", synthetic_pull(action, pull, repository, before), continue_pulls);
 }
 
-static void on_noted(struct store_op *op)
+static void on_head_noted(struct store_op *op)
 {
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.note.op);
 
-	if (reconcile_is_back(r, "noting a pull request", op->err, &op->why))
-		go_on(r);
+	if (reconcile_op_ended(r, "recording a pull request", op->err, &op->why))
+		continue_pulls(r);
 }
 
 static void note_pull(struct reconciler *r)
@@ -176,82 +170,63 @@ static void note_pull(struct reconciler *r)
 	if (rc) {
 		log_event(LOG_WARN, "pull_unread", LOG_I("pr", json_get_int(pull, "number", 0)),
 		    LOG_S("error", why.text));
-		go_on(r);
+		continue_pulls(r);
 		return;
 	}
 	r->op.note = (struct note_head){
-	    .op.done = on_noted,
+	    .op.done = on_head_noted,
 	    .repository = repository,
 	    .head_sha = r->pl.event.pull.head_sha,
 	    .pull = &r->pl.event.pull,
 	    .now_ms = clock_wall_ms(),
 	};
 	reconcile_submitted(
-	    r, "noting a pull request", store_note_head(r->d->deps.store, &r->op.note));
+	    r, "recording a pull request", store_note_head(r->d->deps.store, &r->op.note));
 }
 
-/* The database has this head of it, or a newer state than GitHub's list told. */
+/* True: the database has this head, or a newer state than GitHub's list. */
 static bool is_up_to_date(const struct known_pull *known, const json_t *pull)
 {
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 
 	return (known->is_open && str_eq(known->head_sha, head)) ||
-	       known->updated_ms > time_of(pull, "updated_at");
+	       known->updated_ms > pull_time(pull, "updated_at");
 }
 
-/* It is open at GitHub, and was not known to be when the look began: by now it may be,
- * because its webhook came meanwhile. */
+/* The pull request is open at GitHub and was not open in the database when the look began. Its webhook may have arrived
+ * since then. */
 static void decide_not_open(struct reconciler *r)
 {
 	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
-	const struct known_pull *known = find(&r->pl.all, json_get_int(pull, "number", 0));
+	const struct known_pull *known = find_pull(&r->pl.all, json_get_int(pull, "number", 0));
 
 	if (known && is_up_to_date(known, pull))
-		go_on(r);
+		continue_pulls(r);
 	else if (known && known->is_open)
 		plan_pull(r, "synchronize", known->head_sha);
 	else if (known)
 		plan_pull(r, "reopened", NULL);
-	else if (r->pl.is_first_look && time_of(pull, "created_at") < r->since_ms)
+	else if (r->pl.is_first_look && pull_time(pull, "created_at") < r->since_ms)
 		note_pull(r);
 	else
 		plan_pull(r, "opened", NULL);
 }
 
-static void on_all(struct store_query *q)
+static void on_all_pulls_listed(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.list_pulls.q);
 
 	r->pl.all = r->op.list_pulls;
-	if (!reconcile_is_back(r, "listing pull requests", q->err, &q->why))
+	if (!reconcile_op_ended(r, "listing pull requests", q->err, &q->why))
 		return;
 	r->pl.has_all = true;
 	decide_not_open(r);
 }
 
-static void decide(struct reconciler *r)
+/* Marks the pull request as listed. True: the database has this head of it, or a newer state. */
+static bool check_settled(struct reconciler *r, const json_t *pull)
 {
-	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
-	const struct known_pull *known = find(&r->pl.known, json_get_int(pull, "number", 0));
-
-	if (!known && r->pl.has_all) {
-		decide_not_open(r);
-	} else if (!known) {
-		r->op.list_pulls = (struct list_pulls){
-		    .q.done = on_all,
-		    .repository = r->config->upstream_repository,
-		};
-		reconcile_submitted(r, "listing pull requests",
-		    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
-	} else {
-		plan_pull(r, "synchronize", known->head_sha);
-	}
-}
-
-/* Whether the database knows this head of this open pull request, or a newer state of it. */
-static bool is_settled(struct reconciler *r, const json_t *pull)
-{
-	const struct known_pull *known = find(&r->pl.known, json_get_int(pull, "number", 0));
+	const struct known_pull *known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 
 	if (!head)
@@ -262,34 +237,47 @@ static bool is_settled(struct reconciler *r, const json_t *pull)
 	return is_up_to_date(known, pull);
 }
 
-static void ask_page(struct reconciler *r, int page);
+static void ask_pull_page(struct reconciler *r, int page);
 
 static void next_pull(struct reconciler *r)
 {
 	for (; r->pl.i < json_array_size(r->pl.page); r->pl.i++) {
 		const json_t *pull = json_array_get(r->pl.page, r->pl.i);
-		int64_t updated_ms = time_of(pull, "updated_at");
+		int64_t updated_ms = pull_time(pull, "updated_at");
+		const struct known_pull *known;
 
 		if (updated_ms > r->pl.newest_ms)
 			r->pl.newest_ms = updated_ms;
 		if (!r->pl.must_be_complete && updated_ms < r->pl.seen_ms - OVERLAP_MS) {
-			have_list(r);
+			have_pull_list(r);
 			return;
 		}
-		if (is_settled(r, pull))
+		if (check_settled(r, pull))
 			continue;
-		decide(r);
+		known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
+		if (!known && r->pl.has_all) {
+			decide_not_open(r);
+		} else if (!known) {
+			r->op.list_pulls = (struct list_pulls){
+			    .q.done = on_all_pulls_listed,
+			    .repository = r->config->upstream_repository,
+			};
+			reconcile_submitted(r, "listing pull requests",
+			    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+		} else {
+			plan_pull(r, "synchronize", known->head_sha);
+		}
 		return;
 	}
 	if (!r->pl.next_page || r->pl.next_page > PAGES_MAX) {
 		r->pl.is_complete = r->pl.next_page == 0;
-		have_list(r);
+		have_pull_list(r);
 		return;
 	}
-	ask_page(r, r->pl.next_page);
+	ask_pull_page(r, r->pl.next_page);
 }
 
-static void on_page(struct github_call *call)
+static void on_pull_page(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.page.call);
 	struct github_result result = call->result;
@@ -298,40 +286,40 @@ static void on_page(struct github_call *call)
 	r->pl.page = json_incref(call->answer);
 	r->pl.next_page = r->op.page.next_page;
 	github_call_release(call);
-	if (!reconcile_is_back(r, "listing open pull requests", result.err, &result.why))
+	if (!reconcile_op_ended(r, "listing open pull requests", result.err, &result.why))
 		return;
 	r->pl.i = 0;
 	next_pull(r);
 }
 
-static void ask_page(struct reconciler *r, int page)
+static void ask_pull_page(struct reconciler *r, int page)
 {
-	r->op.page = (struct github_page){.call.done = on_page, .page = page};
+	r->op.page = (struct github_page){.call.done = on_pull_page, .page = page};
 	reconcile_goes_to_github(r);
 	github_pulls_open(r->d->deps.github, &r->op.page, r->config->upstream_repository);
 }
 
 /* ---- the beginning ---- */
 
-static void on_open(struct store_query *q)
+static void on_open_pulls_listed(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.list_pulls.q);
 
 	r->pl.known = r->op.list_pulls;
-	if (!reconcile_is_back(r, "listing pull requests", q->err, &q->why))
+	if (!reconcile_op_ended(r, "listing pull requests", q->err, &q->why))
 		return;
 	r->pl.is_listed = xcalloc(r->pl.known.n + 1, sizeof(*r->pl.is_listed));
-	ask_page(r, 1);
+	ask_pull_page(r, 1);
 }
 
-static void have_memory(struct reconciler *r)
+static void have_pull_memory(struct reconciler *r)
 {
 	r->pl.is_first_look =
 	    !r->setting_value || parse_int64(r->setting_value, &r->pl.seen_ms) != 0;
 	r->pl.newest_ms = r->pl.seen_ms;
 	r->pl.must_be_complete = r->pl.is_first_look || r->n_complete_looks % COMPLETE_EACH == 0;
 	r->op.list_pulls = (struct list_pulls){
-	    .q.done = on_open,
+	    .q.done = on_open_pulls_listed,
 	    .repository = r->config->upstream_repository,
 	    .only_open = true,
 	};
@@ -344,5 +332,5 @@ void reconcile_pulls(struct reconciler *r)
 	if (!planner_is_idle(r->d->planner) && r->pl.n_waits++ < WAITS_MAX)
 		reconcile_later(r, reconcile_pulls, WAIT_MS);
 	else
-		reconcile_load_setting(r, KEY, have_memory);
+		reconcile_load_setting(r, KEY, have_pull_memory);
 }

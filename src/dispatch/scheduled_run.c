@@ -1,21 +1,21 @@
-/* One periodic run from when it is due until it is dispatched, skipped or given up: upstream's
- * head, the source's head, then the store. What fails on the way is tried again with growing
- * pauses for an hour, counted anew after a restart. */
+/* One periodic run, until it is dispatched, skipped or failed: reads upstream's head, then the source's head, then
+ * writes the change. A failed step is retried with growing pauses for an hour, which begins again after a restart. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/scheduler_internal.h"
+#include "dispatch/scheduler.h"
 #include "dispatch/synthetic.h"
-#include "model/backoff.h"
+#include "model/schedule.h"
 
-enum { GIVE_UP_MS = 3600 * 1000, AGAIN_MS = 1000 };
+enum { GIVE_UP_MS = 3600 * 1000, UNWRITTEN_MS = 10 * 1000 };
 
-static void go_on(struct scheduled_run *run);
+static void continue_run(struct scheduled_run *run);
 
-static void end_try(struct scheduled_run *run)
+static void end_run_try(struct scheduled_run *run)
 {
 	plan_release(&run->plan);
 	run->plan = (struct plan){0};
@@ -32,7 +32,7 @@ void scheduled_run_free(struct scheduled_run *run)
 	while (*link != run)
 		link = &(*link)->next;
 	*link = run->next;
-	end_try(run);
+	end_run_try(run);
 	timer_close(run->timer);
 	free(run->accelerator);
 	free(run);
@@ -53,9 +53,9 @@ void scheduled_run_cancel(struct scheduled_run *run)
 		reader->cancel(reader->owner, &run->head);
 }
 
-static void on_timer(struct timer *t)
+static void on_run_timer(struct timer *t)
 {
-	go_on(timer_owner(t));
+	continue_run(timer_owner(t));
 }
 
 void scheduled_run_take(struct scheduler *s, const struct schedule_task *task)
@@ -71,17 +71,17 @@ void scheduled_run_take(struct scheduler *s, const struct schedule_task *task)
 	run->id = task->id;
 	run->accelerator = xstrdup(task->accelerator);
 	run->first_mono_ms = clock_mono_ms();
-	run->timer = timer_new(s->d->deps.loop, on_timer, run);
+	run->timer = timer_new(s->d->deps.loop, on_run_timer, run);
 	run->next = s->runs;
 	s->runs = run;
 	uuid_new(run->guid);
-	go_on(run);
+	continue_run(run);
 }
 
-/* ---- how it ends ---- */
+/* ---- the end ---- */
 
-/* The operation is over; the store could not take it, or it failed: again. False: not yet. */
-static bool is_written(struct scheduled_run *run, const struct store_op *op)
+/* The operation has ended. False: its result is not in the database, and the run tries again later. */
+static bool finish_run_op(struct scheduled_run *run, const struct store_op *op)
 {
 	struct scheduler *s = run->scheduler;
 
@@ -94,25 +94,23 @@ static bool is_written(struct scheduled_run *run, const struct store_op *op)
 		return true;
 	log_event(LOG_WARN, "periodic_run_unwritten", LOG_S("accelerator", run->accelerator),
 	    LOG_S("error", op->why.text));
-	end_try(run);
-	timer_start(run->timer, AGAIN_MS);
+	end_run_try(run);
+	timer_start(run->timer, UNWRITTEN_MS);
 	return false;
 }
 
-static void submitted(struct scheduled_run *run, int rc)
+static void run_submitted(struct scheduled_run *run, int rc)
 {
 	run->is_stored = rc == 0;
-	if (rc == 0)
-		return;
-	end_try(run);
-	timer_start(run->timer, AGAIN_MS);
+	if (rc)
+		end_run_try(run);
 }
 
-static void on_failed(struct store_op *op)
+static void on_run_failed(struct store_op *op)
 {
 	struct scheduled_run *run = CONTAINER_OF(op, struct scheduled_run, op.fail.op);
 
-	if (!is_written(run, op))
+	if (!finish_run_op(run, op))
 		return;
 	run->scheduler->d->counters.n_nightlies_failed++;
 	log_event(LOG_WARN, "periodic_run_failed", LOG_S("accelerator", run->accelerator),
@@ -120,30 +118,30 @@ static void on_failed(struct store_op *op)
 	scheduled_run_free(run);
 }
 
-static void fail(struct scheduled_run *run)
+static void fail_run(struct scheduled_run *run)
 {
 	run->op.fail = (struct fail_schedule_run){
-	    .op.done = on_failed,
+	    .op = {.done = on_run_failed, .retry.event = "periodic_run_unwritten"},
 	    .run_id = run->id,
 	    .reason = run->reason,
 	    .now_ms = clock_wall_ms(),
 	};
-	submitted(run, store_fail_schedule_run(run->scheduler->d->deps.store, &run->op.fail));
+	run_submitted(run, store_fail_schedule_run(run->scheduler->d->deps.store, &run->op.fail));
 }
 
-static void say(struct scheduled_run *run, const char *what, const char *why)
+static void set_run_reason(struct scheduled_run *run, const char *what, const char *why)
 {
 	snprintf(run->reason, sizeof(run->reason), "%s%s%.150s", what, *why ? ": " : "", why);
 }
 
-static void give_up(struct scheduled_run *run, const char *what, const char *why)
+static void give_up_run(struct scheduled_run *run, const char *what, const char *why)
 {
-	say(run, what, why);
+	set_run_reason(run, what, why);
 	run->is_refused = true;
-	fail(run);
+	fail_run(run);
 }
 
-static void on_noted(struct store_op *op)
+static void on_run_noted(struct store_op *op)
 {
 	struct scheduled_run *run = CONTAINER_OF(op, struct scheduled_run, op.fail.op);
 	struct scheduler *s = run->scheduler;
@@ -152,16 +150,28 @@ static void on_noted(struct store_op *op)
 	if (s->d->is_closing)
 		scheduler_settle(s);
 	else
-		timer_start(run->timer, run->again_ms); /* noted or not */
+		timer_start(run->timer, run->again_ms); /* whether it was written or not */
 }
 
-/* So that who looks meanwhile sees more than that it is reading. */
-static void note_failure(struct scheduled_run *run)
+static void retry_run(
+    struct scheduled_run *run, const char *what, const char *why, bool is_final, int64_t wait_ms)
 {
+	int64_t delay_ms = backoff_delay_ms(++run->n_tries, wait_ms, random_fraction());
+	int64_t age_ms = clock_mono_ms() - run->first_mono_ms;
 	int rc;
 
+	end_run_try(run);
+	if (is_final || age_ms + delay_ms > GIVE_UP_MS) {
+		give_up_run(run, what, why);
+		return;
+	}
+	log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator),
+	    LOG_S("why", what), LOG_S("error", why), LOG_I("again_in_ms", delay_ms));
+	set_run_reason(run, what, why);
+	run->again_ms = delay_ms;
+	/* Records the reason, so that people see it while the run waits. */
 	run->op.fail = (struct fail_schedule_run){
-	    .op.done = on_noted,
+	    .op.done = on_run_noted,
 	    .run_id = run->id,
 	    .reason = run->reason,
 	    .is_tried_again = true,
@@ -173,27 +183,9 @@ static void note_failure(struct scheduled_run *run)
 		timer_start(run->timer, run->again_ms);
 }
 
-static void try_again(
-    struct scheduled_run *run, const char *what, const char *why, bool is_final, int64_t wait_ms)
-{
-	int64_t delay_ms = backoff_delay_ms(++run->n_tries, wait_ms, dispatch_random01());
-	int64_t age_ms = clock_mono_ms() - run->first_mono_ms;
-
-	end_try(run);
-	if (is_final || age_ms + delay_ms > GIVE_UP_MS) {
-		give_up(run, what, why);
-		return;
-	}
-	log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator),
-	    LOG_S("why", what), LOG_S("error", why), LOG_I("again_in_ms", delay_ms));
-	say(run, what, why);
-	run->again_ms = delay_ms;
-	note_failure(run);
-}
-
 /* ---- dispatched ---- */
 
-static void on_started(struct store_op *op)
+static void on_run_started(struct store_op *op)
 {
 	struct scheduled_run *run = CONTAINER_OF(op, struct scheduled_run, op.start.op);
 	struct dispatch_counters *counters = &run->scheduler->d->counters;
@@ -205,7 +197,7 @@ static void on_started(struct store_op *op)
 	};
 	enum schedule_step step = run->op.start.step;
 
-	if (!is_written(run, op))
+	if (!finish_run_op(run, op))
 		return;
 	counters->n_nightlies_dispatched += step == SCHEDULE_DISPATCHED;
 	counters->n_nightlies_skipped += step == SCHEDULE_NOTHING_NEW;
@@ -216,10 +208,10 @@ static void on_started(struct store_op *op)
 	scheduled_run_free(run);
 }
 
-static void start(struct scheduled_run *run)
+static void start_run(struct scheduled_run *run)
 {
 	run->op.start = (struct start_schedule_run){
-	    .op.done = on_started,
+	    .op = {.done = on_run_started, .retry.event = "periodic_run_unwritten"},
 	    .run_id = run->id,
 	    .plan = &run->plan,
 	    .guid = run->guid,
@@ -228,16 +220,16 @@ static void start(struct scheduled_run *run)
 	    .source = run->source.sha ? &run->source : NULL,
 	    .now_ms = clock_wall_ms(),
 	};
-	submitted(run, store_start_schedule_run(run->scheduler->d->deps.store, &run->op.start));
+	run_submitted(run, store_start_schedule_run(run->scheduler->d->deps.store, &run->op.start));
 }
 
 /* ---- the source's head ---- */
 
-static void on_source(struct head_request *q)
+static void on_source_head(struct head_request *q)
 {
 	struct scheduled_run *run = CONTAINER_OF(q, struct scheduled_run, head);
 	struct scheduler *s = run->scheduler;
-	/* Of these the vendor's file is the reason, and that stays as it is. */
+	/* The vendor's file causes these errors, so retrying does not help. */
 	bool is_final = q->err == ERR_NOT_FOUND || q->err == ERR_DENIED || q->err == ERR_INVALID;
 
 	run->is_asking = false;
@@ -247,31 +239,12 @@ static void on_source(struct head_request *q)
 		return;
 	}
 	if (q->err) {
-		try_again(run, "the head of its source could not be read",
+		retry_run(run, "the head of its source could not be read",
 		    *q->why.text ? q->why.text : err_text(q->err), is_final, 0);
 		return;
 	}
 	run->source.sha = xstrdup(q->sha);
-	start(run);
-}
-
-static void ask_source(struct scheduled_run *run, const struct accelerator *a)
-{
-	const struct head_reader *reader = &run->scheduler->d->deps.heads;
-
-	run->source = (struct source_head){
-	    .accelerator = xstrdup(a->name),
-	    .git_url = xstrdup(a->source_git_url),
-	    .branch = xstrdup_or_null(a->source_branch),
-	};
-	run->head = (struct head_request){
-	    .git_url = run->source.git_url,
-	    .branch = run->source.branch,
-	    .done = on_source,
-	};
-	run->is_asking = true;
-	run->scheduler->d->counters.n_source_heads_asked++;
-	reader->ask(reader->owner, &run->head);
+	start_run(run);
 }
 
 /* ---- upstream's head ---- */
@@ -284,27 +257,42 @@ void scheduled_run_have_upstream(
 	struct nightly_head head = {u->sha, u->branch, u->title, u->author};
 
 	if (err) {
-		try_again(run, "upstream's head could not be read", why, is_final, wait_ms);
+		retry_run(run, "upstream's head could not be read", why, is_final, wait_ms);
 		return;
 	}
 	plan_nightly(&head, a, run->config, &run->plan);
 	run->body = synthetic_nightly(u->repository, u->branch, u->sha);
-	if (a->source_git_url)
-		ask_source(run, a);
-	else
-		start(run);
+	if (a->source_git_url) {
+		const struct head_reader *reader = &run->scheduler->d->deps.heads;
+
+		run->source = (struct source_head){
+		    .accelerator = xstrdup(a->name),
+		    .git_url = xstrdup(a->source_git_url),
+		    .branch = xstrdup_or_null(a->source_branch),
+		};
+		run->head = (struct head_request){
+		    .git_url = run->source.git_url,
+		    .branch = run->source.branch,
+		    .done = on_source_head,
+		};
+		run->is_asking = true;
+		run->scheduler->d->counters.n_source_heads_asked++;
+		reader->ask(reader->owner, &run->head);
+	} else {
+		start_run(run);
+	}
 }
 
-static void go_on(struct scheduled_run *run)
+static void continue_run(struct scheduled_run *run)
 {
 	struct scheduler *s = run->scheduler;
 
 	if (run->is_refused) {
-		fail(run);
+		fail_run(run);
 		return;
 	}
 	if (!config_accelerator(s->d->config, run->accelerator)) {
-		give_up(run, "it has left the registry", "");
+		give_up_run(run, "it has left the registry", "");
 		return;
 	}
 	run->config = config_ref(s->d->config);

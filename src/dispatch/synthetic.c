@@ -18,29 +18,24 @@ static json_t *repository_object(const char *full_name)
 	return o;
 }
 
-/* What a list may leave out; an author of whom nothing is said is nobody that is trusted. */
-static json_t *whole_pull(const json_t *pull)
-{
-	json_t *copy = json_copy((json_t *)pull);
-
-	if (!json_is_boolean(json_object_get(copy, "draft")))
-		json_object_set_new(copy, "draft", json_false());
-	if (!json_is_array(json_object_get(copy, "labels")))
-		json_object_set_new(copy, "labels", json_array());
-	if (!json_get_str(copy, "author_association"))
-		json_set_str(copy, "author_association", "NONE");
-	return copy;
-}
-
 char *synthetic_pull(
     const char *action, const json_t *pull, const char *repository, const char *before)
 {
 	json_t *known = json_at(pull, "base", "repo", NULL);
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
-	json_t *body = json_pack("{s:s, s:I, s:o}", "action", action, "number",
-	    (json_int_t)json_get_int(pull, "number", 0), "pull_request", whole_pull(pull));
+	json_t *whole = json_copy((json_t *)pull);
+	json_t *body;
 	char *text;
 
+	/* Add the fields that a list may omit. An author without an association counts as untrusted. */
+	if (!json_is_boolean(json_object_get(whole, "draft")))
+		json_object_set_new(whole, "draft", json_false());
+	if (!json_is_array(json_object_get(whole, "labels")))
+		json_object_set_new(whole, "labels", json_array());
+	if (!json_get_str(whole, "author_association"))
+		json_set_str(whole, "author_association", "NONE");
+	body = json_pack("{s:s, s:I, s:o}", "action", action, "number",
+	    (json_int_t)json_get_int(pull, "number", 0), "pull_request", whole);
 	if (before && head) {
 		json_set_str(body, "before", before);
 		json_set_str(body, "after", head);

@@ -8,91 +8,76 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "history/commits_between.h"
 #include "loop/bell.h"
-#include "store/commits_between.h"
 
 enum {
-	STORE_AGAIN_MS = 1000,
 	FIRST_PAUSE_MS = 10 * 1000,
 	LONGEST_PAUSE_MS = 6 * 3600 * 1000,
 	TRIES_MAX = 12,
 	TITLE_BYTES_MAX = 300,
 };
 
+/* As a time: the look failed, so look again soon. */
+static const int64_t SOON = -1;
+
 struct comparing {
 	struct evidence_deps deps;
-	struct bell *bell;             /* a look: claim, question and answer of one */
-	struct claim_comparison claim; /* its texts are ours until the answer is written */
+	struct bell *bell;             /* a look: one claim, its question and its answer */
+	struct claim_comparison claim; /* keeps its texts until the answer is written */
 	struct github_commits ask;
 	struct put_comparison put;
 	char *commits;
-	bool is_answered; /* `put` waits for the store to take it: GitHub is not asked again */
 	bool is_on_wire, is_closing, is_closed;
 	void (*on_closed)(void *owner);
 	void *owner;
 };
 
-static void tell_closed(void *arg)
+static void report_comparing_closed(void *arg)
 {
 	struct comparing *c = arg;
 
 	c->on_closed(c->owner);
 }
 
-static void close_if_idle(struct comparing *c)
+static void close_comparing_if_idle(struct comparing *c)
 {
 	if (c->is_closed || bell_is_looking(c->bell))
 		return;
 	c->is_closed = true;
-	loop_reap(c->deps.loop, tell_closed, c);
+	loop_reap(c->deps.loop, report_comparing_closed, c);
 }
 
-static void forget(struct comparing *c)
+/* Ends the look. next_ms: when to look again; 0: not known; SOON: the look failed. */
+static void end_comparing(struct comparing *c, int64_t next_ms)
 {
 	claim_comparison_release(&c->claim);
 	FREE_AND_NULL(c->commits);
-	c->is_answered = false;
-}
-
-static int64_t soon(void)
-{
-	return clock_wall_ms() + STORE_AGAIN_MS;
-}
-
-/* next_ms: when there is something to do again; 0: nobody knows. */
-static void rest(struct comparing *c, int64_t next_ms)
-{
-	if (!c->is_answered)
-		forget(c);
-	bell_by(c->bell, next_ms);
-	bell_rest(c->bell);
+	if (next_ms == SOON) {
+		bell_retry(c->bell);
+	} else {
+		bell_by(c->bell, next_ms);
+		bell_rest(c->bell);
+	}
 	if (c->is_closing)
-		close_if_idle(c);
+		close_comparing_if_idle(c);
 }
 
 /* ---- the answer ---- */
 
-static void on_put(struct store_op *op)
+static void on_comparison_put(struct store_op *op)
 {
 	struct comparing *c = CONTAINER_OF(op, struct comparing, put.op);
 
-	c->is_answered = op->err != 0;
 	if (op->err)
 		log_event(LOG_WARN, "comparison_unwritten", LOG_S("error", op->why.text));
-	rest(c, op->err ? soon() : clock_wall_ms());
+	end_comparing(c, op->err ? SOON : clock_wall_ms());
 }
 
-static void submit(struct comparing *c)
-{
-	c->is_answered = true;
-	c->put.op = (struct store_op){.done = on_put};
-	if (store_put_comparison(c->deps.store, &c->put))
-		rest(c, soon());
-}
-
-static void put(struct comparing *c, int64_t n, int64_t again_ms)
+static void put_comparison(struct comparing *c, int64_t n, int64_t again_ms)
 {
 	c->put = (struct put_comparison){
+	    .op = {.done = on_comparison_put, .retry.event = "comparison_unwritten"},
 	    .repository = c->claim.repository,
 	    .good_sha = c->claim.good_sha,
 	    .bad_sha = c->claim.bad_sha,
@@ -100,10 +85,11 @@ static void put(struct comparing *c, int64_t n, int64_t again_ms)
 	    .commits = c->commits,
 	    .again_ms = again_ms,
 	};
-	submit(c);
+	if (store_put_comparison(c->deps.store, &c->put))
+		end_comparing(c, SOON);
 }
 
-static json_t *commit_json(const json_t *commit)
+static json_t *compared_commit_json(const json_t *commit)
 {
 	const char *sha = json_get_str(commit, "sha");
 	const char *message = json_get_str(json_object_get(commit, "commit"), "message");
@@ -124,7 +110,7 @@ static json_t *commit_json(const json_t *commit)
 	return obj;
 }
 
-/* GitHub lists the oldest first, and 250 at most: of more, the newest are not among them. */
+/* GitHub lists the oldest first, and 250 at most: a longer list lacks the newest. */
 static char *newest_text(const struct github_commits *ask)
 {
 	const json_t *commits = json_object_get(ask->call.answer, "commits");
@@ -133,7 +119,8 @@ static char *newest_text(const struct github_commits *ask)
 	char *text;
 
 	for (size_t i = 0; i < n && i < COMMITS_SHOWN_MAX; i++)
-		json_array_append_new(list, commit_json(json_array_get(commits, n - 1 - i)));
+		json_array_append_new(
+		    list, compared_commit_json(json_array_get(commits, n - 1 - i)));
 	text = json_text(list);
 	json_decref(list);
 	if (text && strlen(text) <= COMMITS_ASKED_BYTES_MAX)
@@ -142,7 +129,7 @@ static char *newest_text(const struct github_commits *ask)
 	return NULL;
 }
 
-static int64_t pause_ms(int n_tries, int64_t retry_after_ms)
+static int64_t comparing_pause_ms(int n_tries, int64_t retry_after_ms)
 {
 	int64_t ms = n_tries < 12 ? (int64_t)FIRST_PAUSE_MS << n_tries : LONGEST_PAUSE_MS;
 
@@ -151,16 +138,16 @@ static int64_t pause_ms(int n_tries, int64_t retry_after_ms)
 	return ms < LONGEST_PAUSE_MS ? ms : LONGEST_PAUSE_MS;
 }
 
-static void note_failure(struct comparing *c, const struct github_result *r)
+static void note_comparison_failure(struct comparing *c, const struct github_result *r)
 {
 	bool is_last = r->is_final || c->claim.n_tries + 1 >= TRIES_MAX;
-	int64_t pause = pause_ms(c->claim.n_tries, r->retry_after_ms);
+	int64_t pause = comparing_pause_ms(c->claim.n_tries, r->retry_after_ms);
 
 	log_event(LOG_INFO, is_last ? "comparison_refused" : "comparison_retry",
 	    LOG_S("repository", c->claim.repository), LOG_S("base", c->claim.good_sha),
 	    LOG_S("head", c->claim.bad_sha), LOG_I("attempt", c->claim.n_tries + 1),
 	    LOG_S("error", r->why.text));
-	put(c, -1, is_last ? 0 : clock_wall_ms() + pause);
+	put_comparison(c, -1, is_last ? 0 : clock_wall_ms() + pause);
 }
 
 static void on_compared(struct github_call *call)
@@ -174,16 +161,16 @@ static void on_compared(struct github_call *call)
 		c->commits = newest_text(&c->ask);
 	github_call_release(call);
 	if (c->is_closing || result.err == ERR_CANCELLED)
-		rest(c, soon());
+		end_comparing(c, SOON);
 	else if (result.err)
-		note_failure(c, &result);
+		note_comparison_failure(c, &result);
 	else
-		put(c, n, 0);
+		put_comparison(c, n, 0);
 }
 
 /* ---- the question ---- */
 
-static void ask(struct comparing *c)
+static void ask_comparison(struct comparing *c)
 {
 	c->ask = (struct github_commits){.call = {.done = on_compared, .owner = c}};
 	c->is_on_wire = true;
@@ -191,33 +178,30 @@ static void ask(struct comparing *c)
 	    c->deps.github, &c->ask, c->claim.repository, c->claim.good_sha, c->claim.bad_sha);
 }
 
-static void on_claimed(struct store_query *q)
+static void on_comparisons_claimed(struct store_query *q)
 {
 	struct comparing *c = CONTAINER_OF(q, struct comparing, claim.q);
 
 	if (!q->err && !c->is_closing) {
-		ask(c);
+		ask_comparison(c);
 		return;
 	}
-	rest(c, q->err == ERR_NOT_FOUND ? c->claim.next_ms : soon());
+	end_comparing(c, q->err == ERR_NOT_FOUND ? c->claim.next_ms : SOON);
 }
 
-static void look(void *owner)
+static void look_for_comparisons(void *owner)
 {
 	struct comparing *c = owner;
 
-	if (c->is_answered) {
-		submit(c);
-		return;
-	}
-	c->claim = (struct claim_comparison){.q.done = on_claimed, .now_ms = clock_wall_ms()};
+	c->claim =
+	    (struct claim_comparison){.q.done = on_comparisons_claimed, .now_ms = clock_wall_ms()};
 	if (store_claim_comparison(c->deps.store, &c->claim))
-		rest(c, soon());
+		end_comparing(c, SOON);
 }
 
 /* ---- life ---- */
 
-static void on_topic(unsigned topics, void *owner)
+static void on_comparing_topic(unsigned topics, void *owner)
 {
 	struct comparing *c = owner;
 
@@ -230,8 +214,8 @@ struct comparing *comparing_new(const struct evidence_deps *deps)
 	struct comparing *c = xcalloc(1, sizeof(*c));
 
 	c->deps = *deps;
-	c->bell = bell_new(deps->loop, look, c);
-	store_subscribe(deps->store, STORE_ATTRIBUTION, on_topic, c);
+	c->bell = bell_new(deps->loop, look_for_comparisons, c);
+	store_subscribe(deps->store, STORE_ATTRIBUTION, on_comparing_topic, c);
 	bell_ring(c->bell);
 	return c;
 }
@@ -245,7 +229,7 @@ void comparing_close(struct comparing *c, void (*on_closed)(void *owner), void *
 	bell_stop(c->bell);
 	if (c->is_on_wire)
 		github_cancel(c->deps.github, &c->ask.call);
-	close_if_idle(c);
+	close_comparing_if_idle(c);
 }
 
 void comparing_free(struct comparing *c)
@@ -253,7 +237,8 @@ void comparing_free(struct comparing *c)
 	if (!c)
 		return;
 	assert(c->is_closed);
-	forget(c);
+	claim_comparison_release(&c->claim);
+	free(c->commits);
 	bell_free(c->bell);
 	free(c);
 }

@@ -34,7 +34,7 @@ void budget_window_resize(struct budget_window *w, int n)
 	if ((n > 0 ? n : 1) == old.n)
 		return;
 	budget_window_init(w, n, old.span_ms);
-	for (int i = 0; i < old.n; i++) /* oldest first; the newest survive */
+	for (int i = 0; i < old.n; i++) /* oldest first, so the newest stay */
 		budget_window_add(w, old.at[(old.next + i) % old.n]);
 	budget_window_release(&old);
 }
@@ -102,8 +102,7 @@ void budget_spend(struct budget *b, enum budget_kind kind, int64_t now_ms)
 	budget_window_add(&b->hour, now_ms);
 }
 
-/* Peers' clocks and numbers are theirs: no wait is shorter than a second or longer than
- * the hour in which every quota is filled up again. */
+/* A wait from outside: at least a second, and at most the hour after which every quota is full again. */
 static int64_t sane_wait(int64_t ms)
 {
 	if (ms < SECOND_MS)
@@ -126,7 +125,7 @@ int64_t budget_learn(
 	if (is_refusal && s->retry_after_ms >= 0) {
 		wait = sane_wait(s->retry_after_ms);
 	} else if (s->remaining == 0 && s->reset_wall_ms > 0) {
-		/* also after the answer that spent the last of it; a second for their clock */
+		/* also after a success that used the last request; one second for a different clock */
 		wait = sane_wait(s->reset_wall_ms - now_wall_ms + SECOND_MS);
 	} else if (is_refusal && (s->is_secondary || s->status == 429)) {
 		wait = (int64_t)SECONDARY_MS << b->n_secondary;

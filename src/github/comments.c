@@ -1,116 +1,80 @@
-/* The results comment on GitHub's side. A comment is ours only when both hold: its author
- * is the App and it bears the marker; either alone can be forged or left over. */
-#include <string.h>
-
+/* Comments, reactions and issues. A comment or an issue counts as ours only if the App is its author and it has the
+ * marker: the marker alone can be forged, and the App may have written older texts without it. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "github/github_internal.h"
 
 enum {
-	PAGES_MAX = 50, /* 5,000 comments */
+	COMMENT_PAGES_MAX = 50, /* 5,000 comments */
+	ISSUE_PAGES_MAX = 10,   /* 1,000 issues and pull requests */
 	LIST_BYTES_MAX = 16 * 1024 * 1024,
 };
 
-/* spec.text is "NUMBER marker". */
-static char *list_path(const struct request *r)
+/* `id` is the name of its number: "id" or "number". The marker must be a line of its own: within a line somebody
+ * may have quoted it as code. */
+static bool is_ours(const struct request *r, const json_t *entry, const char *id)
 {
-	return xasprintf("/repos/%s/issues/%lld/comments?per_page=100&page=%d", r->repository,
-	    strtoll(r->spec.text, NULL, 10), r->spec.page);
-}
-
-bool body_is_marked(const char *body, const char *marker)
-{
+	const char *body = json_get_str(entry, "body"), *marker = r->spec.marker;
+	const char *author = json_get_str(json_object_get(entry, "user"), "login");
 	size_t n = strlen(marker);
 
+	if (!body || json_get_int(entry, id, 0) <= 0 || !str_eq(author, r->g->bot_login))
+		return false;
 	for (const char *at = body; (at = strstr(at, marker)); at += n)
 		if ((at == body || at[-1] == '\n') && (!at[n] || at[n] == '\n' || at[n] == '\r'))
 			return true;
 	return false;
 }
 
-static bool is_ours(const struct github *g, const json_t *comment, const char *marker)
+static json_t *text_json(const char *key, const char *text)
 {
-	const char *body = json_get_str(comment, "body");
+	json_t *o = json_object();
 
-	return body && body_is_marked(body, marker) && json_get_int(comment, "id", 0) > 0 &&
-	       str_eq(json_get_str(json_object_get(comment, "user"), "login"), g->bot_login);
+	json_set_str(o, key, text);
+	return o;
 }
 
-static enum access access_of(const struct github_comment_search *s)
-{
-	return s->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT;
-}
+/* ---- comments ---- */
 
-static void look_for_comment(struct request *r, int page)
-{
-	r->spec.access = access_of(CONTAINER_OF(r->call, struct github_comment_search, call));
-	r->spec.answer = ANSWER_ARRAY;
-	r->spec.page = page;
-	request_go_to(r, list_path(r));
-}
-
-static bool on_author(struct request *r)
-{
-	if (!app_read(r))
-		return false;
-	if (r->call->result.err)
-		return true;
-	look_for_comment(r, 1);
-	return false;
-}
-
-static bool on_list(struct request *r)
+static enum request_next on_comments(struct request *r)
 {
 	struct github_comment_search *s = CONTAINER_OF(r->call, struct github_comment_search, call);
-	const char *marker = strchr(r->spec.text, ' ') + 1;
-	char next[2048];
 	json_t *comment;
 	size_t i;
 
-	if (r->spec.access == ACCESS_APP)
-		return on_author(r);
-	if (!r->g->bot_login) { /* another App since the search began */
-		request_go_to_app(r);
-		return false;
-	}
 	json_array_foreach(r->call->answer, i, comment)
 	{
-		if (!is_ours(r->g, comment, marker))
+		if (!is_ours(r, comment, "id"))
 			continue;
 		s->comment_id = json_get_int(comment, "id", 0);
 		s->text = xstrdup(json_get_str(comment, "body"));
-		break;
+		github_call_release(r->call);
+		return REQUEST_DONE;
 	}
-	github_call_release(r->call);
-	if (s->text || r->spec.page >= PAGES_MAX || !pages_next_url(r, next, sizeof(next)))
-		return true;
-	look_for_comment(r, r->spec.page + 1);
-	return false;
+	return request_next_page(r, COMMENT_PAGES_MAX);
 }
 
 void github_comment_find(struct github *g, struct github_comment_search *search,
     const char *repository, int64_t number, const char *marker)
 {
-	struct request_spec spec = {
-	    .access = g->bot_login ? access_of(search) : ACCESS_APP,
-	    .what = "looking for the comment",
-	    .repository = repository,
-	    .method = "GET",
-	    .max_answer_bytes = LIST_BYTES_MAX,
-	    .answer = g->bot_login ? ANSWER_ARRAY : ANSWER_OBJECT,
-	    .on_answer = on_list,
-	    .page = 1,
-	};
-
 	github_comment_search_release(search);
 	search->comment_id = 0;
-	if (!request_has_repository(g, &search->call, repository, "comment"))
-		return;
-	spec.text = xasprintf("%lld %s", (long long)number, marker);
-	spec.path = g->bot_login ? xasprintf("/repos/%s/issues/%lld/comments?per_page=100&page=1",
-				       repository, (long long)number)
-				 : xstrdup("/app");
-	request_start(g, &search->call, &spec);
+	request_start(g, &search->call,
+	    &(struct request_spec){
+		.access = search->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT,
+		.what = "looking for the comment",
+		.repository = repository,
+		.method = "GET",
+		.path = xasprintf(
+		    "/repos/%s/issues/%lld/comments?per_page=100", repository, (long long)number),
+		.page = 1,
+		.needs_login = true,
+		.max_answer_bytes = LIST_BYTES_MAX,
+		.answer = ANSWER_ARRAY,
+		.on_answer = on_comments,
+		.marker = xstrdup(marker),
+	    });
 }
 
 void github_comment_search_release(struct github_comment_search *search)
@@ -119,59 +83,26 @@ void github_comment_search_release(struct github_comment_search *search)
 	github_call_release(&search->call);
 }
 
-static char *body_of(const char *text)
-{
-	json_t *o = json_object();
-	char *body;
-
-	json_set_str(o, "body", text);
-	body = json_text(o);
-	json_decref(o);
-	return body;
-}
-
 void github_comment_create(struct github *g, struct github_call *call, const char *repository,
     int64_t number, const char *text)
 {
-	if (!request_has_repository(g, call, repository, "comment"))
-		return;
-	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_COMMENT,
-		.kind = BUDGET_CONTENT,
-		.what = "new comment",
-		.repository = repository,
-		.method = "POST",
-		.path = xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number),
-		.own_body = body_of(text),
-		.answer = ANSWER_OBJECT,
-	    });
+	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "new comment"},
+	    repository, xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number),
+	    text_json("body", text));
 }
 
 void github_comment_update(struct github *g, struct github_call *call, const char *repository,
     int64_t comment_id, const char *text)
 {
-	if (!request_has_repository(g, call, repository, "comment"))
-		return;
-	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_COMMENT,
-		.kind = BUDGET_CONTENT,
-		.what = "comment's new text",
-		.repository = repository,
-		.method = "PATCH",
-		.path =
-		    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
-		.own_body = body_of(text),
-		.answer = ANSWER_OBJECT,
-	    });
+	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "PATCH", "comment's new text"},
+	    repository,
+	    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
+	    text_json("body", text));
 }
 
 void github_comment_get(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
 {
-	if (!request_has_repository(g, call, repository, "comment"))
-		return;
 	request_start(g, call,
 	    &(struct request_spec){
 		.access = ACCESS_COMMENT,
@@ -182,4 +113,93 @@ void github_comment_get(
 		    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
 		.answer = ANSWER_OBJECT,
 	    });
+}
+
+void github_comment_react(struct github *g, struct github_call *call, const char *repository,
+    int64_t comment_id, const char *content)
+{
+	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "reaction"}, repository,
+	    xasprintf(
+		"/repos/%s/issues/comments/%lld/reactions", repository, (long long)comment_id),
+	    text_json("content", content));
+}
+
+/* ---- issues ---- */
+
+static enum request_next on_issues(struct request *r)
+{
+	struct github_issue_search *s = CONTAINER_OF(r->call, struct github_issue_search, call);
+	bool is_over = false;
+	int64_t created_ms;
+	json_t *issue;
+	size_t i;
+
+	json_array_foreach(r->call->answer, i, issue)
+	{
+		const char *created = json_get_str(issue, "created_at");
+
+		if (is_ours(r, issue, "number") && !json_object_get(issue, "pull_request")) {
+			s->number = json_get_int(issue, "number", 0);
+			break;
+		}
+		if (created && !rfc3339_parse(created, &created_ms) &&
+		    created_ms < s->since_wall_ms)
+			is_over = true;
+	}
+	if (s->number || is_over) {
+		github_call_release(r->call);
+		return REQUEST_DONE;
+	}
+	return request_next_page(r, ISSUE_PAGES_MAX);
+}
+
+/* Newest first, so that the search can stop at the first issue that is older than it needs. */
+void github_issue_find(struct github *g, struct github_issue_search *search, const char *repository,
+    const char *marker)
+{
+	search->number = 0;
+	request_start(g, &search->call,
+	    &(struct request_spec){
+		.access = ACCESS_ISSUES,
+		.what = "looking for the issue",
+		.repository = repository,
+		.method = "GET",
+		.path =
+		    xasprintf("/repos/%s/issues?state=all&sort=created&direction=desc&per_page=100",
+			repository),
+		.page = 1,
+		.needs_login = true,
+		.max_answer_bytes = LIST_BYTES_MAX,
+		.answer = ANSWER_ARRAY,
+		.on_answer = on_issues,
+		.marker = xstrdup(marker),
+	    });
+}
+
+void github_issue_create(struct github *g, struct github_call *call, const char *repository,
+    const char *title, const char *text)
+{
+	json_t *body = text_json("title", title);
+
+	json_set_str(body, "body", text);
+	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "POST", "issue"}, repository,
+	    xasprintf("/repos/%s/issues", repository), body);
+}
+
+void github_issue_close(
+    struct github *g, struct github_call *call, const char *repository, int64_t number)
+{
+	json_t *body = text_json("state", "closed");
+
+	json_set_str(body, "state_reason", "completed");
+	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "PATCH", "issue"}, repository,
+	    xasprintf("/repos/%s/issues/%lld", repository, (long long)number), body);
+}
+
+void github_issue_comment(struct github *g, struct github_call *call, const char *repository,
+    int64_t number, const char *text)
+{
+	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "POST", "issue"}, repository,
+	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number),
+	    text_json("body", text));
 }

@@ -1,9 +1,9 @@
-/* GitHub's REST API as one GitHub App sees it: tokens of least permission, one budget of
- * requests per installation, one function per call.
+/* GitHub's REST API for one GitHub App: tokens with least permission, one budget of requests for each
+ * installation, one function for each API call (https://docs.github.com/en/rest).
  *
- * Every call is asynchronous. The caller zero-initialises a struct github_call (or one that
- * embeds it), sets done, and owns it; from the starting function until done() it is in use.
- * Text arguments are copied unless the function says "borrowed until done".
+ * Every call is asynchronous. The caller zero-initialises a struct github_call (or a struct that embeds one),
+ * sets done, and owns it; the call is in use from the starting function until done(). Text arguments are copied,
+ * except where the function says "borrowed until done". A bad argument ends the call with ERR_INVALID.
  *
  * Thread: loop, every function. */
 #ifndef GITHUB_GITHUB_H
@@ -26,73 +26,74 @@ struct github_options {
 	int64_t app_id;
 	struct secret *private_key_pem; /* shared, not copied */
 	int writes_per_minute;          /* content writes (comments) of one installation */
-	int max_concurrent;             /* requests in the air, all installations together */
+	int max_concurrent; /* requests at the same time, of all installations together */
 };
 
-/* Copies everything else. The client outlives the github. ERR_INVALID: the key is none. */
+/* Copies everything except the key. The HTTP client must outlive the github. ERR_INVALID: not an RSA private
+ * key. Owns: the caller, with github_close(). */
 int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
     struct github **ret, struct error *e) MUST_CHECK;
-/* New options for what is sent from now on; calls in hand go on. Another App, key or api_url
- * drops what was cached. On ERR_INVALID the old options stay in force. */
+/* Uses new options for requests from now on; running calls continue. Another App, key or api_url empties the
+ * caches. On ERR_INVALID the old options stay in force. */
 int github_reconfigure(
     struct github *g, const struct github_options *o, struct error *e) MUST_CHECK;
-/* Ends every call with ERR_CANCELLED, frees, then runs on_closed once. Asynchronous. */
+/* Ends every call with ERR_CANCELLED, frees g, then runs on_closed once. Asynchronous. */
 void github_close(struct github *g, void (*on_closed)(void *owner), void *owner);
 
 /* ---- a call ---- */
 struct github_result {
-	/* 0: GitHub did it (2xx, or 304 where an ETag was given). ERR_NOT_FOUND, ERR_AUTH,
-	 * ERR_DENIED, ERR_INVALID: GitHub's no; ERR_BUSY: a limit, GitHub's or our own;
-	 * ERR_NETWORK, ERR_TIMEOUT, ERR_PROTOCOL: no usable answer; ERR_TOO_BIG; ERR_CANCELLED. */
+	/* 0: success (2xx, or 304 for a request with an ETag). ERR_NOT_FOUND, ERR_AUTH, ERR_DENIED,
+	 * ERR_INVALID, ERR_CONFLICT: GitHub refused it; ERR_BUSY: a limit, GitHub's or our own; ERR_NETWORK,
+	 * ERR_TIMEOUT, ERR_PROTOCOL: no usable answer; ERR_TOO_BIG; ERR_CANCELLED. */
 	int err;
 	int status; /* of the last answer; 0: none */
-	/* Not before so long; 0: GitHub named no time, the caller's own back-off counts. */
+	/* Wait at least so long before trying again; 0: GitHub named no time, so use your own back-off. */
 	int64_t retry_after_ms;
-	bool is_final; /* err != 0 and trying again is of no use */
-	bool was_sent; /* the request itself may have reached GitHub: not so when a token failed */
+	bool is_final; /* err != 0, and trying again cannot succeed */
+	bool
+	    was_sent; /* the request itself may have reached GitHub; false if only its token failed */
 	struct error why; /* for err != 0; names the repository, holds no secret */
 };
 
 struct github_call {
 	/* in */
-	/* Runs once, on the loop, never inside the function that started the call nor inside
-	 * github_cancel(). The call is the caller's again and may be freed in it (after
-	 * github_call_release()). */
+	/* Runs once, on the loop, never inside the function that started the call or inside github_cancel(). It
+	 * may free the call, after github_call_release(). */
 	void (*done)(struct github_call *call);
 	void *owner; /* the caller's own */
 
 	/* out */
 	struct github_result result;
-	/* The body when it was JSON, else NULL; owned by the call. Where a function says what
-	 * answer is, it is that (an object, an array) when err is 0. */
+	/* The body if it is JSON, else NULL; the call owns it. Where a function describes its answer, it has that
+	 * kind (object, array) when err is 0. */
 	json_t *answer;
 	void *internal;
 };
 
-/* done runs later in this turn with ERR_CANCELLED; a call that is done already is left alone. */
+/* done runs later in this turn with ERR_CANCELLED. It has no effect on a call that has ended. */
 void github_cancel(struct github *g, struct github_call *call);
-/* Frees what the call holds after done(); it may then be used for another one. */
+/* Frees the call's contents after done(); then the struct may be used for another call. */
 void github_call_release(struct github_call *call);
 
-/* ---- the App: app.c ---- */
-/* GET /app. Once it succeeded, github_bot_login() knows. */
+/* ---- the App: github.c ---- */
+/* GET /app. After its success github_bot_login() is known. */
 void github_app_get(struct github *g, struct github_call *call);
-/* The App's slug, and the login under which it writes ("SLUG[bot]"); NULL until
- * github_app_get() or github_comment_find() succeeded once. Borrowed until the next turn. */
+/* The App's slug, and the login under which it writes ("SLUG[bot]"). NULL until github_app_get() or a search for
+ * a comment or an issue succeeded once. Borrowed until the next turn of the loop. */
 const char *github_app_slug(const struct github *g);
 const char *github_bot_login(const struct github *g);
 
-/* ---- dispatches.c ---- */
+/* ---- dispatches: repository.c ---- */
 /* POST /repos/{repository}/dispatches. `body` is the whole JSON text, borrowed until done.
- * One request when the token is warm. */
+ * It costs one request if the token is warm. */
 void github_dispatch(struct github *g, struct github_call *call, const char *repository,
     const char *body, size_t body_bytes);
 
-/* ---- comments.c: content writes, at most one a second per installation ---- */
+/* ---- comments: comments.c; writes are content writes, at most one a second per installation ---- */
 /* The App's own comment on a pull request, oldest first. */
 struct github_comment_search {
-	struct github_call call; /* result.err is 0 also when there is none */
-	bool is_on_issue;        /* in: not on a pull request; GitHub asks for another permission */
+	struct github_call call; /* result.err is 0 also if there is none */
+	bool is_on_issue;        /* in: on an issue, for which GitHub requires another permission */
 	int64_t comment_id;      /* out; 0: none */
 	char *text;              /* out: its Markdown; NULL: none */
 };
@@ -108,10 +109,10 @@ void github_comment_update(struct github *g, struct github_call *call, const cha
 void github_comment_get(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
 
-/* ---- issues.c: issues of the App's own in vendors' repositories; writes are content writes ---- */
+/* ---- issues that the App opens in vendors' repositories: comments.c; writes are content writes ---- */
 struct github_issue_search {
-	struct github_call call; /* result.err is 0 also when there is none */
-	int64_t since_wall_ms;   /* in: those made before are not looked through */
+	struct github_call call; /* result.err is 0 also if there is none */
+	int64_t since_wall_ms;   /* in: the search ends at the first issue that was made earlier */
 	int64_t number;          /* out; 0: none */
 };
 /* Reads page after page, newest first, until an issue of the App contains `marker`. */
@@ -125,7 +126,7 @@ void github_issue_close(
 void github_issue_comment(struct github *g, struct github_call *call, const char *repository,
     int64_t number, const char *text);
 
-/* ---- check_runs.c: content writes ---- */
+/* ---- check runs: repository.c; writes are content writes ---- */
 enum { GITHUB_ANNOTATIONS_MAX = 50 }; /* GitHub's limit for one request */
 struct github_annotation {
 	const char *path; /* in the repository */
@@ -135,18 +136,19 @@ struct github_annotation {
 };
 struct github_check {
 	const char *name, *head_sha;
-	const char *external_id, *details_url; /* NULL: none, or as they are */
+	const char *external_id, *details_url; /* NULL: none; in an update: unchanged */
 	const char *conclusion;                /* NULL: it is in progress */
 	const char *title, *summary;
-	const char *text; /* NULL: none; GitHub takes 65,535 characters, of the summary as well */
-	/* Added to those that the check run bears: GitHub takes none away. */
+	const char
+	    *text; /* NULL: none. GitHub accepts at most 65,535 characters, also in the summary */
+	/* GitHub adds them to those that the check run has, and never removes one. */
 	const struct github_annotation *annotations;
 	size_t n_annotations; /* at most GITHUB_ANNOTATIONS_MAX */
 };
-/* answer: the check run ("id", …). Of several with one name on a commit GitHub shows the newest. */
+/* answer: the check run ("id", …). GitHub shows only the newest of several with one name on a commit. */
 void github_check_create(struct github *g, struct github_call *call, const char *repository,
     const struct github_check *check);
-/* A check run keeps its commit: head_sha is not used. */
+/* It does not use head_sha: a check run keeps its commit. */
 void github_check_update(struct github *g, struct github_call *call, const char *repository,
     int64_t check_id, const struct github_check *check);
 /* The App's own check runs of a commit, the newest of each name. */
@@ -156,32 +158,32 @@ struct github_check_list {
 		int64_t id;
 		char *name, *external_id;
 		int64_t n_annotations;
-	} * list; /* out; github_check_list_release() */
+	} * list; /* out; github_check_list_release() frees it */
 	size_t n;
 };
 void github_checks_list(
     struct github *g, struct github_check_list *list, const char *repository, const char *head_sha);
 void github_check_list_release(struct github_check_list *list);
 
-/* ---- reactions.c: a content write ---- */
-/* POST …/issues/comments/{id}/reactions; content: "eyes", "rocket", "confused", "+1", … GitHub keeps
- * one of a kind from one author, so the same again is no error. */
+/* ---- reactions: comments.c; a content write ---- */
+/* POST …/issues/comments/{id}/reactions; content: "eyes", "rocket", "confused", "+1", … A second reaction of the
+ * same kind is not an error: GitHub keeps one of each kind from one author. */
 void github_comment_react(struct github *g, struct github_call *call, const char *repository,
     int64_t comment_id, const char *content);
 
-/* ---- reruns.c: a vendor's GitHub Actions ---- */
+/* ---- re-runs of a vendor's GitHub Actions: repository.c ---- */
 enum github_rerun { GITHUB_RERUN_FAILED, GITHUB_RERUN_ALL };
-/* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; the App needs to write actions there.
- * 403 (ERR_DENIED): it already runs, it is older than 30 days, or nothing of it failed; GitHub's
- * words are in `why`. */
+/* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; it needs the permission "actions: write".
+ * ERR_DENIED (403): the run is running, is older than 30 days, or has no failed job; `why` has GitHub's
+ * message. */
 void github_run_again(struct github *g, struct github_call *call, const char *repository,
     const char *run_id, enum github_rerun what);
 
-/* ---- pulls.c ---- */
-/* answer: the pull request as GitHub has it. */
+/* ---- pull requests: repository.c ---- */
+/* answer: the pull request. */
 void github_pull_get(
     struct github *g, struct github_call *call, const char *repository, int64_t number);
-/* One page of a list; start again with page = next_page until that is 0. */
+/* One page of a list. Start the next call with page = next_page, until that is 0. */
 struct github_page {
 	struct github_call call; /* answer: an array, at most 100 entries */
 	int page;                /* in: from 1 (0 means 1) */
@@ -201,19 +203,18 @@ void github_pull_files_get(
     struct github *g, struct github_pull_files *files, const char *repository, int64_t number);
 void github_pull_files_release(struct github_pull_files *files);
 
-/* ---- branches.c ---- */
+/* ---- branches and commits: repository.c ---- */
 #define GITHUB_ETAG_BYTES 128
 struct github_branch {
 	struct github_call call; /* answer: the branch, "commit": {"sha", "commit": {…}, …} */
-	/* in: what an earlier call gave, or empty; out: to be kept for the next one */
+	/* in: the value from an earlier call, or ""; out: the value for the next call */
 	char etag[GITHUB_ETAG_BYTES];
 	char sha[41];      /* out: the tip; unchanged when is_unchanged */
-	bool is_unchanged; /* out: still as the ETag says; answer is NULL */
+	bool is_unchanged; /* out: the ETag still matches; answer is NULL */
 };
 void github_branch_get(
     struct github *g, struct github_branch *branch, const char *repository, const char *name);
 
-/* ---- compare.c ---- */
 struct github_compare {
 	struct github_call call;
 	char merge_base_sha[41];    /* out */
@@ -229,12 +230,12 @@ struct github_commits {
 	 * "commit": {"message", "author": {"name"}, "committer": {"date"}} */
 	struct github_call call;
 	bool is_complete; /* out: GitHub listed all of them (it lists 250) */
-	bool is_ahead;    /* out: head holds base; else the branch was forced */
+	bool is_ahead;    /* out: head contains base; false: the branch was force-pushed */
 };
 void github_commits_between(struct github *g, struct github_commits *commits,
     const char *repository, const char *base, const char *head);
 
-/* ---- deliveries.c: the App's own webhook ---- */
+/* ---- deliveries of the App's webhook: github.c ---- */
 #define GITHUB_CURSOR_BYTES 256
 struct github_deliveries {
 	struct github_call
@@ -251,9 +252,9 @@ struct github_stats {
 	int64_t n_requests;       /* everything that went out */
 	int64_t n_token_requests; /* of these: installation tokens */
 	int64_t n_answers_4xx, n_answers_5xx;
-	int64_t n_failures;       /* requests that got no answer */
-	int64_t n_rate_limited;   /* answers that named a limit, primary or secondary */
-	int64_t n_tokens_refused; /* 401s that made a token be fetched anew */
+	int64_t n_failures;       /* requests without an answer */
+	int64_t n_rate_limited;   /* answers because of a rate limit, primary or secondary */
+	int64_t n_tokens_refused; /* 401 answers, after each of which a new credential was used */
 	int n_in_flight, n_waiting;
 	int n_tokens;                /* cached and fresh */
 	int64_t oldest_token_age_ms; /* 0: no token */
@@ -264,8 +265,8 @@ void github_read_stats(const struct github *g, struct github_stats *ret);
 struct github_budget_stats {
 	int64_t installation_id;
 	int64_t remaining;     /* of GitHub's hourly quota; -1: not known yet */
-	int64_t reset_wall_ms; /* when it is filled up again; 0: not known */
-	int64_t blocked_ms;    /* 0: may send now */
+	int64_t reset_wall_ms; /* when the quota is full again; 0: not known */
+	int64_t blocked_ms;    /* how long nothing may be sent */
 	int writes_left_in_minute, writes_left_in_hour;
 };
 /* Fills at most n; returns how many there are. */

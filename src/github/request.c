@@ -1,12 +1,25 @@
-/* One authenticated exchange, from the call's start to its done. A request is at any time
- * in exactly one place: waiting for its token, waiting for its budget, in the air, or
- * ended; so it can be cancelled anywhere and ends once. */
+/* One authenticated exchange with GitHub, from its start to the call's done(). At any time a request is in exactly
+ * one place: it waits for its token, it waits for its installation's budget, it is sent, or it has ended. So it
+ * can be cancelled everywhere, and it ends once.
+ *
+ * Installations take turns, so one with a long queue or a spent quota delays no other. Content writes wait
+ * apart from other requests: a comment that waits for its second delays no dispatch. */
 #include <assert.h>
 #include <stdarg.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "github/github_internal.h"
+
+enum {
+	/* A request that would wait longer ends with ERR_BUSY; its row in the database waits instead. */
+	WAIT_MS_MAX = 10 * 1000,
+	N_WAITING_MAX = 1000, /* of one installation and kind */
+	CONTENT_GAP_MS = 1000,
+};
+
+static void request_begin(struct request *r);
 
 void request_list_init(struct request_list *list)
 {
@@ -31,23 +44,14 @@ void request_leave(struct request *r)
 	r->list = NULL;
 }
 
-static void request_free(struct request *r)
+const char *request_target(const struct request *r)
 {
-	http_call_release(&r->http);
-	free(r->spec.path);
-	free(r->spec.own_body);
-	free(r->spec.etag);
-	free(r->repository);
-	free(r->url);
-	free_secret(r->authorization);
-	free(r->if_none_match);
-	free(r->spec.text);
-	free(r);
+	return r->repository ? r->repository : "the App";
 }
 
 /* ---- the end ---- */
 
-/* done is never run from here: the caller may be inside the function that started the call. */
+/* It never runs done(): the caller may be inside the function that started the call. */
 static void request_end(struct request *r)
 {
 	request_leave(r);
@@ -65,14 +69,24 @@ void request_run_ended(struct github *g)
 
 		request_leave(r);
 		TAILQ_REMOVE(&g->requests, r, all);
-		request_free(r);
+		http_call_release(&r->http);
+		free(r->spec.path);
+		free(r->spec.own_body);
+		free(r->spec.etag);
+		free(r->spec.marker);
+		free(r->repository);
+		free(r->url);
+		free_secret(r->authorization);
+		free(r->if_none_match);
+		free(r);
 		call->internal = NULL;
 		call->done(call);
 	}
 	github_check_closed(g);
 }
 
-void request_fail(
+/* Ends the request with an error that is not GitHub's. */
+static void PRINTF(5, 6) request_fail(
     struct request *r, int err, bool is_final, int64_t retry_after_ms, const char *fmt, ...)
 {
 	struct github_result *result = &r->call->result;
@@ -97,26 +111,251 @@ void request_fail_like(struct request *r, const struct github_result *why)
 	request_end(r);
 }
 
+void github_cancel(struct github *g, struct github_call *call)
+{
+	struct request *r = call->internal;
+
+	if (!r || r->list == &g->ended)
+		return;
+	if (r->list)
+		request_fail(r, ERR_CANCELLED, false, 0, "cancelled");
+	else
+		http_call_cancel(g->http, &r->http);
+}
+
+void github_call_release(struct github_call *call)
+{
+	json_decref(call->answer);
+	call->answer = NULL;
+}
+
+/* ---- sending ---- */
+
+/* The App itself is asked, with its JWT. */
+static bool request_is_as_app(const struct request *r)
+{
+	return r->is_for_login || r->spec.access == ACCESS_APP;
+}
+
+static void on_http_done(struct http_call *http)
+{
+	struct request *r = CONTAINER_OF(http, struct request, http);
+	struct github *g = r->g;
+	enum request_next next = REQUEST_DONE;
+
+	g->n_in_flight--;
+	g->stats.n_failures += http->err && http->err != ERR_CANCELLED;
+	g->stats.n_answers_4xx += http->status >= 400 && http->status < 500;
+	g->stats.n_answers_5xx += http->status >= 500;
+	r->call->result.was_sent |= http->was_sent;
+	if (!http->err && http->status == 401 && !r->has_new_token) {
+		r->has_new_token = true;
+		g->stats.n_tokens_refused++;
+		if (request_is_as_app(r))
+			app_jwt_drop(g); /* the clock may have jumped since it was made */
+		else
+			token_refused(r);
+		next = REQUEST_AGAIN;
+	} else {
+		answer_read(r);
+		if (!r->call->result.err && r->is_for_login) {
+			app_read(r);
+			next = r->call->result.err ? REQUEST_DONE : REQUEST_AGAIN;
+		} else if (!r->call->result.err && r->spec.needs_login && !g->bot_login) {
+			r->spec.page = 1; /* another App was configured since the search began */
+			next = REQUEST_AGAIN;
+		} else if (!r->call->result.err && r->spec.on_answer) {
+			next = r->spec.on_answer(r);
+		}
+	}
+	if (next == REQUEST_AGAIN)
+		request_begin(r);
+	else
+		request_end(r);
+	request_pump(g);
+	request_run_ended(g);
+}
+
+static void request_send(struct request *r)
+{
+	struct github *g = r->g;
+	bool is_as_app = request_is_as_app(r);
+	const char *credential = is_as_app ? app_jwt(g) : token_use(r);
+	int n = 0;
+
+	if (!credential && is_as_app) {
+		request_fail(r, ERR_AUTH, false, 0, "the App's private key cannot sign");
+		return;
+	}
+	if (!credential) { /* the token expired while the request waited */
+		request_begin(r);
+		return;
+	}
+	r->generation = g->generation;
+	http_call_release(&r->http);
+	free(r->url);
+	if (r->is_for_login)
+		r->url = xasprintf("%s/app", g->api_url);
+	else if (r->spec.page)
+		r->url = xasprintf("%s%s&page=%d", g->api_url, r->spec.path, r->spec.page);
+	else
+		r->url = xasprintf("%s%s", g->api_url, r->spec.path);
+	r->http = (struct http_call){
+	    .method = r->spec.method,
+	    .url = r->url,
+	    .headers = r->headers,
+	    .body = r->spec.own_body ? r->spec.own_body : r->spec.body,
+	    .body_bytes = r->spec.own_body ? strlen(r->spec.own_body) : r->spec.body_bytes,
+	    .max_answer_bytes = r->spec.max_answer_bytes,
+	    .done = on_http_done,
+	};
+	free_secret(r->authorization);
+	r->authorization = xasprintf("Authorization: Bearer %s", credential);
+	r->headers[n++] = r->authorization;
+	r->headers[n++] = "Accept: application/vnd.github+json";
+	r->headers[n++] = "X-GitHub-Api-Version: 2022-11-28";
+	if (r->http.body)
+		r->headers[n++] = "Content-Type: application/json";
+	if (r->spec.etag && !r->if_none_match)
+		r->if_none_match = xasprintf("If-None-Match: %s", r->spec.etag);
+	if (r->if_none_match)
+		r->headers[n++] = r->if_none_match;
+	r->headers[n] = NULL;
+	g->n_in_flight++;
+	g->stats.n_requests++;
+	http_call_start(g->http, &r->http);
+}
+
+/* ---- waiting for budget ---- */
+
+struct account *account_of(struct github *g, int64_t installation_id)
+{
+	struct account *a;
+
+	STAILQ_FOREACH (a, &g->accounts, link)
+		if (a->installation_id == installation_id)
+			return a;
+	a = xcalloc(1, sizeof(*a));
+	a->installation_id = installation_id;
+	budget_init(&a->budget, g->writes_per_minute);
+	for (int k = 0; k < N_BUDGET_KINDS; k++)
+		request_list_init(&a->waiting[k]);
+	STAILQ_INSERT_TAIL(&g->accounts, a, link);
+	return a;
+}
+
+void accounts_free(struct github *g)
+{
+	struct account *a;
+
+	while ((a = STAILQ_FIRST(&g->accounts))) {
+		STAILQ_REMOVE_HEAD(&g->accounts, link);
+		budget_release(&a->budget);
+		free(a);
+	}
+}
+
+static void request_fail_busy(struct request *r, int64_t wait_ms)
+{
+	request_fail(r, ERR_BUSY, false, wait_ms,
+	    "%s, %s: GitHub's limit allows no request for %lld s", r->spec.what, request_target(r),
+	    (long long)((wait_ms + 999) / 1000));
+}
+
+void request_queue(struct request *r)
+{
+	struct account *a = r->account;
+	struct request_list *list = &a->waiting[r->spec.kind];
+	int64_t wait = budget_wait_ms(&a->budget, r->spec.kind, clock_mono_ms());
+
+	if (r->spec.kind == BUDGET_CONTENT)
+		wait += (int64_t)list->n * CONTENT_GAP_MS;
+	if (wait > WAIT_MS_MAX) {
+		request_fail_busy(r, wait);
+		return;
+	}
+	if (list->n >= N_WAITING_MAX) {
+		request_fail(r, ERR_BUSY, false, CONTENT_GAP_MS, "%s: %d requests wait already",
+		    r->spec.what, list->n);
+		return;
+	}
+	request_enter(r, list);
+	request_pump(r->g);
+}
+
+/* One round: each account may send, or end, its first request of each kind. False: no request was sent or ended.
+ * *wake_ms is at most the wait of each request that must wait. */
+static bool accounts_send_round(struct github *g, int64_t *wake_ms)
+{
+	int64_t now = clock_mono_ms();
+	struct account *first = g->turn_of ? g->turn_of : STAILQ_FIRST(&g->accounts), *a = first;
+	bool has_sent = false;
+
+	do {
+		for (int k = 0; k < N_BUDGET_KINDS; k++) {
+			enum budget_kind kind = (enum budget_kind)k;
+			struct request *r = TAILQ_FIRST(&a->waiting[kind].head);
+			int64_t wait = r ? budget_wait_ms(&a->budget, kind, now) : 0;
+			bool is_hopeless = wait > WAIT_MS_MAX;
+
+			if (!r)
+				continue;
+			if (!is_hopeless && (wait || g->n_in_flight >= g->max_concurrent)) {
+				if (wait && wait < *wake_ms)
+					*wake_ms = wait;
+				continue;
+			}
+			request_leave(r);
+			if (is_hopeless) {
+				request_fail_busy(r, wait);
+			} else {
+				budget_spend(&a->budget, kind, now);
+				request_send(r);
+			}
+			has_sent = true;
+			g->turn_of = STAILQ_NEXT(a, link);
+		}
+		a = STAILQ_NEXT(a, link) ? STAILQ_NEXT(a, link) : STAILQ_FIRST(&g->accounts);
+	} while (a != first);
+	return has_sent;
+}
+
+void request_pump(struct github *g)
+{
+	int64_t wake_ms = INT64_MAX;
+
+	/* Sending may queue another request: the loop below serves it, not a nested call. */
+	g->must_pump_again = true;
+	if (g->is_pumping || g->is_closing)
+		return;
+	g->is_pumping = true;
+	while (g->must_pump_again) {
+		g->must_pump_again = false;
+		do
+			wake_ms = INT64_MAX;
+		while (accounts_send_round(g, &wake_ms));
+	}
+	g->is_pumping = false;
+	if (wake_ms != INT64_MAX)
+		timer_start(g->wake, wake_ms);
+}
+
 /* ---- the start ---- */
 
-/* Gets the credential; what follows is queue_add() and request_send(). */
+/* Gets the credential; request_queue() and request_send() follow. */
 static void request_begin(struct request *r)
 {
 	if (r->g->is_closing) {
 		request_fail(r, ERR_CANCELLED, false, 0, "closing");
 		return;
 	}
-	if (r->spec.access == ACCESS_APP) {
+	r->is_for_login = r->spec.needs_login && !r->g->bot_login;
+	if (request_is_as_app(r)) {
 		r->account = account_of(r->g, 0);
-		queue_add(r);
+		request_queue(r);
 	} else {
 		token_want(r);
 	}
-}
-
-void request_has_token(struct request *r)
-{
-	queue_add(r);
 }
 
 static struct request *request_new(
@@ -124,8 +363,7 @@ static struct request *request_new(
 {
 	struct request *r = xcalloc(1, sizeof(*r));
 
-	json_decref(call->answer);
-	call->answer = NULL;
+	github_call_release(call);
 	memset(&call->result, 0, sizeof(call->result));
 	call->internal = r;
 	r->g = g;
@@ -139,7 +377,13 @@ static struct request *request_new(
 
 void request_start(struct github *g, struct github_call *call, const struct request_spec *spec)
 {
-	request_begin(request_new(g, call, spec));
+	struct request *r = request_new(g, call, spec);
+
+	if (r->repository && !is_repository_name(r->repository))
+		request_fail(
+		    r, ERR_INVALID, true, 0, "%s: not the name of a repository", spec->what);
+	else
+		request_begin(r);
 }
 
 void request_refuse(struct github *g, struct github_call *call, const char *why)
@@ -149,145 +393,30 @@ void request_refuse(struct github *g, struct github_call *call, const char *why)
 	request_fail(request_new(g, call, &spec), ERR_INVALID, true, 0, "%s", why);
 }
 
-bool request_has_repository(
-    struct github *g, struct github_call *call, const char *repository, const char *what)
+void request_write(struct github *g, struct github_call *call, const struct write_kind *kind,
+    const char *repository, char *path, json_t *body)
 {
-	char why[80];
-
-	if (is_repository_name(repository))
-		return true;
-	snprintf(why, sizeof(why), "%s: not a repository's name", what);
-	request_refuse(g, call, why);
-	return false;
+	request_start(g, call,
+	    &(struct request_spec){
+		.access = kind->access,
+		.kind = BUDGET_CONTENT,
+		.what = kind->what,
+		.repository = repository,
+		.method = kind->method,
+		.path = path,
+		.own_body = json_text(body),
+		.answer = ANSWER_OBJECT,
+	    });
+	json_decref(body);
 }
 
-void request_go_to(struct request *r, char *path)
+enum request_next request_next_page(struct request *r, int pages_max)
 {
-	free(r->spec.path);
-	r->spec.path = path;
-}
+	bool is_last = r->spec.page >= pages_max || !answer_has_next(r);
 
-void request_go_to_app(struct request *r)
-{
-	r->spec.access = ACCESS_APP;
-	r->spec.answer = ANSWER_OBJECT;
-	request_go_to(r, xstrdup("/app"));
-}
-
-/* ---- the answer ---- */
-
-static bool is_retried_with_new_credential(struct request *r)
-{
-	if (r->http.err || r->http.status != 401 || r->has_new_token)
-		return false;
-	r->has_new_token = true;
-	r->g->stats.n_tokens_refused++;
-	if (r->spec.access == ACCESS_APP)
-		app_jwt_drop(r->g); /* the clock may have jumped since it was made */
-	else
-		token_refused(r);
-	return true;
-}
-
-static void count(struct request *r)
-{
-	struct github_stats *s = &r->g->stats;
-
-	if (r->http.err && r->http.err != ERR_CANCELLED)
-		s->n_failures++;
-	s->n_answers_4xx += r->http.status >= 400 && r->http.status < 500;
-	s->n_answers_5xx += r->http.status >= 500;
-}
-
-static void on_http_done(struct http_call *http)
-{
-	struct request *r = CONTAINER_OF(http, struct request, http);
-	struct github *g = r->g;
-
-	g->n_in_flight--;
-	r->call->result.was_sent |= http->was_sent;
-	count(r);
-	if (is_retried_with_new_credential(r)) {
-		request_begin(r);
-	} else {
-		outcome_read(r);
-		if (r->call->result.err || !r->spec.on_answer || r->spec.on_answer(r))
-			request_end(r);
-		else
-			request_begin(r);
-	}
-	queue_pump(g);
-	request_run_ended(g);
-}
-
-static void set_headers(struct request *r, const char *credential)
-{
-	int n = 0;
-
-	free_secret(r->authorization);
-	r->authorization = xasprintf("Authorization: Bearer %s", credential);
-	r->headers[n++] = r->authorization;
-	r->headers[n++] = "Accept: application/vnd.github+json";
-	r->headers[n++] = "X-GitHub-Api-Version: 2022-11-28";
-	if (r->http.body)
-		r->headers[n++] = "Content-Type: application/json";
-	if (r->spec.etag && !r->if_none_match)
-		r->if_none_match = xasprintf("If-None-Match: %s", r->spec.etag);
-	if (r->if_none_match)
-		r->headers[n++] = r->if_none_match;
-	r->headers[n] = NULL;
-}
-
-void request_send(struct request *r)
-{
-	struct github *g = r->g;
-	bool is_app = r->spec.access == ACCESS_APP;
-	const char *credential = is_app ? app_jwt(g) : token_use(r);
-
-	if (!credential && is_app) {
-		request_fail(r, ERR_AUTH, false, 0, "the App's private key cannot sign");
-		return;
-	}
-	if (!credential) { /* it grew old while the request waited */
-		request_begin(r);
-		return;
-	}
-	r->generation = g->generation;
-	http_call_release(&r->http);
-	free(r->url);
-	r->url = xasprintf("%s%s", g->api_url, r->spec.path);
-	r->http = (struct http_call){
-	    .method = r->spec.method,
-	    .url = r->url,
-	    .headers = r->headers,
-	    .body = r->spec.own_body ? r->spec.own_body : r->spec.body,
-	    .body_bytes = r->spec.own_body ? strlen(r->spec.own_body) : r->spec.body_bytes,
-	    .max_answer_bytes = r->spec.max_answer_bytes,
-	    .done = on_http_done,
-	};
-	set_headers(r, credential);
-	g->n_in_flight++;
-	g->stats.n_requests++;
-	http_call_start(g->http, &r->http);
-}
-
-/* ---- what the caller may do meanwhile ---- */
-
-void github_cancel(struct github *g, struct github_call *call)
-{
-	struct request *r = call->internal;
-
-	if (!r || r->list == &g->ended)
-		return;
-	if (!r->list) {
-		http_call_cancel(g->http, &r->http);
-		return;
-	}
-	request_fail(r, ERR_CANCELLED, false, 0, "cancelled");
-}
-
-void github_call_release(struct github_call *call)
-{
-	json_decref(call->answer);
-	call->answer = NULL;
+	github_call_release(r->call);
+	if (is_last)
+		return REQUEST_DONE;
+	r->spec.page++;
+	return REQUEST_AGAIN;
 }

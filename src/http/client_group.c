@@ -1,11 +1,103 @@
 #include "http/client_group.h"
 
+#include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
+#include "base/crypto.h"
+#include "http/server_internal.h"
 
-struct entry {
+/* ---- addresses ---- */
+
+static const uint8_t MAPPED[12] = {[10] = 0xff, [11] = 0xff};
+
+void http_address_map_v4(const void *v4, uint8_t ret[16])
+{
+	memcpy(ret, MAPPED, sizeof(MAPPED));
+	memcpy(ret + sizeof(MAPPED), v4, 4);
+}
+
+void http_address_format(const uint8_t address[16], char out[INET6_ADDRSTRLEN])
+{
+	if (memcmp(address, MAPPED, sizeof(MAPPED)) == 0)
+		inet_ntop(AF_INET, address + 12, out, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
+}
+
+int http_address_parse(const char *s, size_t n, uint8_t ret[16])
+{
+	char text[INET6_ADDRSTRLEN + 8];
+	const char *colon = memchr(s, ':', n);
+
+	if (n && s[0] == '[') {
+		const char *end = memchr(s, ']', n);
+
+		if (!end)
+			return ERR_INVALID;
+		s++;
+		n = (size_t)(end - s);
+	} else if (colon && !memchr(colon + 1, ':', n - (size_t)(colon + 1 - s))) {
+		n = (size_t)(colon - s); /* one colon: IPv4 and a port */
+	}
+	if (n == 0 || n >= sizeof(text))
+		return ERR_INVALID;
+	memcpy(text, s, n);
+	text[n] = '\0';
+	if (inet_pton(AF_INET, text, ret + 12) == 1) {
+		memcpy(ret, MAPPED, sizeof(MAPPED));
+		return 0;
+	}
+	return inet_pton(AF_INET6, text, ret) == 1 ? 0 : ERR_INVALID;
+}
+
+/* Walks one header's list from its end while its addresses are trusted proxies. Returns true at the first that
+ * is not, or at one that is not an address. */
+static bool walk_forwarded(const struct http_server *s, const char *list, uint8_t address[16])
+{
+	size_t n = strlen(list);
+
+	while (n) {
+		size_t from = n, end = n;
+		uint8_t next[16];
+
+		while (from && list[from - 1] != ',')
+			from--;
+		n = from ? from - 1 : 0;
+		while (from < end && (list[from] == ' ' || list[from] == '\t'))
+			from++;
+		while (end > from && (list[end - 1] == ' ' || list[end - 1] == '\t'))
+			end--;
+		if (http_address_parse(list + from, end - from, next))
+			return true;
+		memcpy(address, next, 16);
+		if (!s->is_trusted(address, s->trusted_owner))
+			return true;
+	}
+	return false;
+}
+
+void http_client_address_find(const struct http_conn *c, const struct http_head *h, uint8_t ret[16])
+{
+	const struct http_server *s = c->server;
+
+	memcpy(ret, c->peer, 16);
+	if (c->is_unix || !s->is_trusted || !s->is_trusted(ret, s->trusted_owner))
+		return;
+	/* Several headers are one list, in their order. */
+	for (size_t i = h->n_fields; i-- > 0;) {
+		const struct http_field *f = &h->fields[i];
+
+		if (strcasecmp(h->text + f->name, "x-forwarded-for") == 0 &&
+		    walk_forwarded(s, h->text + f->value, ret))
+			break;
+	}
+}
+
+/* ---- groups and their amounts ---- */
+
+struct group_entry {
 	struct http_client_group group;
 	int64_t amount; /* 0: the place is free */
 };
@@ -13,7 +105,7 @@ struct entry {
 /* Open addressing with linear probing; at most half of the places are taken. */
 struct http_group_amounts {
 	uint64_t seed[2];
-	struct entry *at;
+	struct group_entry *at;
 	size_t n, n_places; /* places: a power of two */
 };
 
@@ -21,7 +113,6 @@ struct http_group_amounts {
 
 struct http_client_group http_client_group_of(const uint8_t address[16])
 {
-	static const uint8_t MAPPED[12] = {[10] = 0xff, [11] = 0xff};
 	struct http_client_group g = {0};
 	bool is_v4 = memcmp(address, MAPPED, sizeof(MAPPED)) == 0;
 
@@ -35,7 +126,7 @@ bool http_client_group_equal(const struct http_client_group *a, const struct htt
 }
 
 /* The finalizer of MurmurHash3. */
-static uint64_t mixed(uint64_t h)
+static uint64_t hash_mix(uint64_t h)
 {
 	h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
 	h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
@@ -48,7 +139,7 @@ static size_t home_of(const struct http_group_amounts *t, const struct http_clie
 	uint64_t half[2];
 
 	memcpy(half, g->address, sizeof(half));
-	return mixed(mixed(half[0] ^ t->seed[0]) ^ half[1] ^ t->seed[1]) & (t->n_places - 1);
+	return hash_mix(hash_mix(half[0] ^ t->seed[0]) ^ half[1] ^ t->seed[1]) & (t->n_places - 1);
 }
 
 struct http_group_amounts *http_group_amounts_new(void)
@@ -70,7 +161,8 @@ void http_group_amounts_free(struct http_group_amounts *t)
 }
 
 /* The group's entry, or the free place where it belongs. */
-static struct entry *find(const struct http_group_amounts *t, const struct http_client_group *g)
+static struct group_entry *entry_of(
+    const struct http_group_amounts *t, const struct http_client_group *g)
 {
 	size_t i = home_of(t, g);
 
@@ -80,7 +172,7 @@ static struct entry *find(const struct http_group_amounts *t, const struct http_
 }
 
 /* Copies the entries above the limit into a table with n_places. */
-static void rebuild(struct http_group_amounts *t, size_t n_places, int64_t limit)
+static void amounts_rebuild(struct http_group_amounts *t, size_t n_places, int64_t limit)
 {
 	struct http_group_amounts next = *t;
 
@@ -90,7 +182,7 @@ static void rebuild(struct http_group_amounts *t, size_t n_places, int64_t limit
 	for (size_t i = 0; i < t->n_places; i++) {
 		if (t->at[i].amount == 0 || t->at[i].amount <= limit)
 			continue;
-		*find(&next, &t->at[i].group) = t->at[i];
+		*entry_of(&next, &t->at[i].group) = t->at[i];
 		next.n++;
 	}
 	free(t->at);
@@ -99,50 +191,46 @@ static void rebuild(struct http_group_amounts *t, size_t n_places, int64_t limit
 
 void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit)
 {
-	rebuild(t, t->n_places, limit);
-}
-
-/* Frees a place and moves up the entries that were pushed behind it. */
-static void remove_entry(struct http_group_amounts *t, struct entry *e)
-{
-	size_t mask = t->n_places - 1;
-	size_t hole = (size_t)(e - t->at);
-
-	t->n--;
-	t->at[hole].amount = 0;
-	for (size_t i = (hole + 1) & mask; t->at[i].amount; i = (i + 1) & mask) {
-		size_t home = home_of(t, &t->at[i].group);
-
-		if (((i - home) & mask) < ((i - hole) & mask))
-			continue;
-		t->at[hole] = t->at[i];
-		t->at[i].amount = 0;
-		hole = i;
-	}
+	amounts_rebuild(t, t->n_places, limit);
 }
 
 int64_t http_group_amount(const struct http_group_amounts *t, const struct http_client_group *g)
 {
-	return find(t, g)->amount;
+	return entry_of(t, g)->amount;
 }
 
 void http_group_amount_add(
     struct http_group_amounts *t, const struct http_client_group *g, int64_t n)
 {
-	struct entry *e;
+	struct group_entry *e;
 
 	if (n == 0)
 		return;
 	if (2 * (t->n + 1) > t->n_places)
-		rebuild(t, 2 * t->n_places, INT64_MIN);
-	e = find(t, g);
+		amounts_rebuild(t, 2 * t->n_places, INT64_MIN);
+	e = entry_of(t, g);
 	if (e->amount == 0) {
 		e->group = *g;
 		t->n++;
 	}
 	e->amount += n;
-	if (e->amount == 0)
-		remove_entry(t, e);
+	if (e->amount == 0) {
+		size_t mask = t->n_places - 1;
+		size_t hole = (size_t)(e - t->at);
+
+		/* Frees a place and moves up the entries that were pushed behind it. */
+		t->n--;
+		t->at[hole].amount = 0;
+		for (size_t i = (hole + 1) & mask; t->at[i].amount; i = (i + 1) & mask) {
+			size_t home = home_of(t, &t->at[i].group);
+
+			if (((i - home) & mask) < ((i - hole) & mask))
+				continue;
+			t->at[hole] = t->at[i];
+			t->at[i].amount = 0;
+			hole = i;
+		}
+	}
 }
 
 bool http_group_amount_take(

@@ -2,13 +2,16 @@
  * followers of logs or the places of waiting pages. A client is one IPv4 address or one IPv6 /64, because
  * a single subscriber gets at least a /64 (RFC 6177) and can use every address in it.
  *
- * Thread: loop, every function. */
+ * Thread: loop, every function. Owns: the caller owns a table, with http_group_amounts_free(). */
 #ifndef HTTP_CLIENT_GROUP_H
 #define HTTP_CLIENT_GROUP_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/err.h"
 
 /* A plain value: copy it, and compare it with http_client_group_equal(). */
 struct http_client_group {
@@ -24,6 +27,12 @@ struct http_client_group http_client_group(const struct http_request *r);
 /* The group of an address; IPv4 is mapped (::ffff:192.0.2.1). */
 struct http_client_group http_client_group_of(const uint8_t address[16]);
 bool http_client_group_equal(const struct http_client_group *a, const struct http_client_group *b);
+
+/* Parses "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]:80" in s[0..n). IPv4 is mapped. */
+int http_address_parse(const char *s, size_t n, uint8_t ret[16]) MUST_CHECK;
+/* The IPv4 address at `v4` (4 bytes) as a mapped one. */
+void http_address_map_v4(const void *v4, uint8_t ret[16]);
+void http_address_format(const uint8_t address[16], char out[INET6_ADDRSTRLEN]);
 
 /* A table with an amount for each group, for example its number of connections. A group without an entry
  * has the amount 0, and an entry is removed when its amount becomes 0, so the table only holds groups

@@ -3,7 +3,7 @@
 #include <openssl/ssl.h>
 
 #include "base/alloc.h"
-#include "http/client_internal.h"
+#include "http/client_transfer.h"
 
 enum {
 	PENDING_BYTES_MAX = 8 * 1024 * 1024, /* libcurl delivers less in one round */
@@ -11,7 +11,7 @@ enum {
 };
 
 struct http_puller {
-	struct http_client client; /* what a transfer reads of its client: names and certificates */
+	struct http_client client; /* only the fields that a transfer reads */
 	CURLM *multi;
 	struct http_transfer *transfer;
 	struct http_call *call; /* NULL: none */
@@ -45,23 +45,23 @@ void http_puller_free(struct http_puller *p)
 	http_client_release(&p->client);
 	free(p);
 	curl_global_cleanup();
-	/* What OpenSSL keeps for this thread: nothing else would free it, because the pool's threads do not
-	 * end before the program. */
+	/* Frees OpenSSL's memory for this thread. Otherwise it would stay: threads of the pool run as long as the
+	 * loop. */
 	OPENSSL_thread_stop();
 }
 
-static int conclude(struct http_puller *p, CURLcode code)
+static int puller_conclude(struct http_puller *p, CURLcode code)
 {
 	http_transfer_conclude(p->transfer, code);
 	p->is_done = true;
 	return p->call->err;
 }
 
-static int fail(struct http_puller *p, int err, const char *why)
+static int puller_fail(struct http_puller *p, int err, const char *why)
 {
 	p->transfer->err = err;
 	error_set(&p->call->why, err, "%s", why);
-	return conclude(p, CURLE_ABORTED_BY_CALLBACK);
+	return puller_conclude(p, CURLE_ABORTED_BY_CALLBACK);
 }
 
 static bool has_pending(const struct http_puller *p)
@@ -69,8 +69,8 @@ static bool has_pending(const struct http_puller *p)
 	return p->n_taken < p->call->answer.len;
 }
 
-/* Until there are bytes to take, or the exchange has ended. */
-static int work(struct http_puller *p)
+/* Waits until there are bytes to take or the exchange has ended. */
+static int puller_work(struct http_puller *p)
 {
 	struct curl_waitfd cancel = {.fd = p->cancel_fd, .events = CURL_WAIT_POLLIN};
 	unsigned int n_extra = p->cancel_fd >= 0;
@@ -82,13 +82,13 @@ static int work(struct http_puller *p)
 
 		while ((m = curl_multi_info_read(p->multi, &n_left)))
 			if (m->msg == CURLMSG_DONE)
-				conclude(p, m->data.result);
+				puller_conclude(p, m->data.result);
 		if (code == CURLM_OK && !p->is_done && !has_pending(p))
 			code = curl_multi_poll(p->multi, &cancel, n_extra, WAIT_MS, NULL);
 		if (code != CURLM_OK)
-			return fail(p, ERR_NETWORK, curl_multi_strerror(code));
+			return puller_fail(p, ERR_NETWORK, curl_multi_strerror(code));
 		if (cancel.revents)
-			return fail(p, ERR_CANCELLED, "cancelled");
+			return puller_fail(p, ERR_CANCELLED, "cancelled");
 	}
 	return has_pending(p) ? 0 : p->call->err;
 }
@@ -110,14 +110,14 @@ int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd
 	t->err = 0;
 	err = http_transfer_prepare(t);
 	if (err)
-		return fail(p, err, call->why.text);
+		return puller_fail(p, err, call->why.text);
 	/* A small answer could unpack to far more than the caller takes at a time. */
 	curl_easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING, NULL);
 	code = curl_multi_add_handle(p->multi, t->easy);
 	if (code != CURLM_OK)
-		return fail(p, ERR_BUSY, curl_multi_strerror(code));
+		return puller_fail(p, ERR_BUSY, curl_multi_strerror(code));
 	t->is_in_multi = true;
-	err = work(p);
+	err = puller_work(p);
 	if (err)
 		return err;
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -135,7 +135,7 @@ int http_pull_read(struct http_puller *p, void *to, size_t size, size_t *ret_n)
 	if (!has_pending(p)) {
 		buf_clear(answer);
 		p->n_taken = 0;
-		err = work(p);
+		err = puller_work(p);
 		if (err)
 			return err;
 	}

@@ -1,17 +1,25 @@
-/* A connection's life and its states; what arrives is feed.c, what leaves is outlet.c. */
+/* A connection's life, its states, and their deadlines. conn_input.c reads from it, conn_output.c writes to it. */
 #include "http/conn.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "http/client_address.h"
-#include "http/eviction.h"
 #include "http/server_internal.h"
-#include "http/session.h"
+#include "http/tls.h"
 
 /* Refused connections linger over the limit, so that their 503 is read; more are cut. */
 #define MAX_OVER_LIMIT 64
+
+#define BODY_FLOOR_BYTES_S  256 /* a slower body is an attack, not an upload */
+/* A body that is held whole and has got large takes room from many small ones. */
+#define LARGE_BODY_BYTES    ((size_t)1 << 20)
+#define LARGE_FLOOR_BYTES_S 65536
+#define BODY_TIMEOUTS       3    /* for a body that is held whole, however fast: it takes room */
+#define WRITE_FLOOR_BYTES   4096 /* in one write timeout */
+#define HALF_CLOSED_MS      2000
+#define LINGER_SILENCE_MS   2000
+#define LINGER_TOTAL_MS     10000
 
 void http_conn_enter(struct http_conn *c, enum http_conn_state state)
 {
@@ -35,23 +43,6 @@ static void on_conn_closed(uv_handle_t *handle)
 	http_server_check_closed(s);
 }
 
-static bool remove_from(struct http_conn **at, const struct http_conn *c)
-{
-	while (*at && *at != c)
-		at = &(*at)->next_due;
-	if (!*at)
-		return false;
-	*at = c->next_due;
-	return true;
-}
-
-static void remove_due(struct http_conn *c)
-{
-	if (c->is_due && !remove_from(&c->server->due, c))
-		remove_from(&c->server->due_running, c);
-	c->is_due = false;
-}
-
 void http_conn_drop(struct http_conn *c)
 {
 	struct http_request *r = c->request;
@@ -64,13 +55,15 @@ void http_conn_drop(struct http_conn *c)
 		c->server->n_open--;
 		http_group_amount_add(c->server->open_of, &c->group, -1);
 	}
-	remove_due(c);
+	if (c->is_due)
+		TAILQ_REMOVE(&c->server->due, c, due);
+	c->is_due = false;
 	uv_close(&c->io.handle, on_conn_closed);
 	if (r)
 		http_request_lose(r);
 }
 
-static void log_refusal(struct http_conn *c, int status, const char *why)
+static void conn_log_refusal(struct http_conn *c, int status, const char *why)
 {
 	struct http_server *s = c->server;
 	char client[INET6_ADDRSTRLEN] = "unix";
@@ -84,32 +77,15 @@ static void log_refusal(struct http_conn *c, int status, const char *why)
 	    LOG_S("client", client), LOG_I("more", n_skipped));
 }
 
-/* `why` is one of our own texts: it needs no escaping. */
-static void send_refusal(struct http_conn *c, int status, const char *why)
-{
-	static const struct http_header_line RETRY[] = {{"Retry-After", "5"}, {NULL, NULL}};
-	char body[160];
-	struct http_answer a = {
-	    .status = status,
-	    .content_type = "application/json",
-	    .headers = status == 503 ? RETRY : NULL,
-	    .minor = 1,
-	    .ends = true,
-	};
-	uv_buf_t bufs[2];
-
-	a.length = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", why);
-	http_answer_head(c->server, &a);
-	bufs[0] = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
-	bufs[1] = uv_buf_init(body, (unsigned)a.length);
-	http_conn_send(c, bufs, 2);
-}
-
 void http_conn_refuse(struct http_conn *c, int status, const char *why)
 {
 	struct http_request *r = c->request;
+	static const struct http_header_line RETRY[] = {{"Retry-After", "5"}, {NULL, NULL}};
+	char body[160];
+	struct http_answer a;
+	uv_buf_t bufs[2];
 
-	log_refusal(c, status, why);
+	conn_log_refusal(c, status, why);
 	if (r && r->stage == HTTP_REQUEST_STREAMING) {
 		http_conn_drop(c);
 		return;
@@ -117,7 +93,19 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 	c->request = NULL;
 	c->ends = true;
 	c->lingers = true;
-	send_refusal(c, status, why);
+	/* `why` is a text of this program and needs no escaping. */
+	a = (struct http_answer){
+	    .status = status,
+	    .content_type = "application/json",
+	    .headers = status == 503 ? RETRY : NULL,
+	    .minor = 1,
+	    .ends = true,
+	};
+	a.length = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", why);
+	http_answer_head(c->server, &a);
+	bufs[0] = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
+	bufs[1] = uv_buf_init(body, (unsigned)a.length);
+	http_conn_send(c, bufs, 2);
 	http_conn_enter(c, HTTP_CONN_FLUSH);
 	http_conn_flushed(c);
 	if (r)
@@ -133,24 +121,22 @@ void http_conn_answered(struct http_conn *c)
 	}
 	c->has_answered = true;
 	http_conn_enter(c, HTTP_CONN_IDLE);
-	/* Another request may wait already, here, in TLS, or in a socket that is not read. It
-	 * must not start inside the call that answered this one. */
+	/* Another request may wait already: here, in TLS, or in a socket that is not read. It must not start inside
+	 * the call that answered this one. */
 	if (!c->is_feeding && (c->held.len || c->session || !c->is_reading))
 		http_conn_make_due(c);
 }
 
-static void run_due_conns(void *p)
+static void server_run_due_conns(void *p)
 {
 	struct http_server *s = p;
+	struct http_conn *c;
+	uint64_t turn = s->due_turn++;
 
-	/* What becomes due meanwhile waits for the next turn: no connection starves the loop. */
-	s->due_running = s->due;
-	s->due = NULL;
+	/* A connection that becomes due meanwhile waits for the next turn, so that none starves the loop. */
 	s->is_due_scheduled = false;
-	while (s->due_running) {
-		struct http_conn *c = s->due_running;
-
-		s->due_running = c->next_due;
+	while ((c = TAILQ_FIRST(&s->due)) && c->due_turn == turn) {
+		TAILQ_REMOVE(&s->due, c, due);
 		c->is_due = false;
 		http_conn_run_due(c);
 	}
@@ -163,12 +149,12 @@ void http_conn_make_due(struct http_conn *c)
 	if (c->is_due || c->state == HTTP_CONN_CLOSED)
 		return;
 	c->is_due = true;
-	c->next_due = s->due;
-	s->due = c;
+	c->due_turn = s->due_turn;
+	TAILQ_INSERT_TAIL(&s->due, c, due);
 	if (s->is_due_scheduled)
 		return;
 	s->is_due_scheduled = true;
-	loop_reap(s->loop, run_due_conns, s);
+	loop_reap(s->loop, server_run_due_conns, s);
 }
 
 void http_conn_run_due(struct http_conn *c)
@@ -187,7 +173,7 @@ void http_conn_run_due(struct http_conn *c)
 	http_conn_pump(c);
 }
 
-static void set_peer(struct http_conn *c)
+static void conn_set_peer(struct http_conn *c)
 {
 	struct http_server *s = c->server;
 	struct sockaddr_storage ss;
@@ -199,11 +185,10 @@ static void set_peer(struct http_conn *c)
 	if (ss.ss_family == AF_INET6) {
 		memcpy(c->peer, &((struct sockaddr_in6 *)&ss)->sin6_addr, 16);
 	} else {
-		memset(c->peer + 10, 0xff, 2);
-		memcpy(c->peer + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
+		http_address_map_v4(&((struct sockaddr_in *)&ss)->sin_addr, c->peer);
 	}
 	c->group = http_client_group_of(c->peer);
-	/* Many clients come through it: what each may have is counted by its requests. */
+	/* Many clients come through a trusted proxy: their requests are counted instead. */
 	c->is_exempt = s->is_trusted && s->is_trusted(c->peer, s->trusted_owner);
 }
 
@@ -223,19 +208,6 @@ static struct http_conn *conn_new(struct http_server *s, bool is_unix)
 	return c;
 }
 
-/* Closed with a 503 if there is room for that; a TLS handshake is too dear for it. */
-static void refuse_newcomer(struct http_conn *c)
-{
-	struct http_server *s = c->server;
-
-	s->counters.n_refused_busy++;
-	s->counters.n_refused_connections++;
-	if (c->session || s->n_open >= s->limits.max_connections + MAX_OVER_LIMIT)
-		http_conn_drop(c);
-	else
-		http_conn_refuse(c, 503, "too many connections");
-}
-
 void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix)
 {
 	struct http_conn *c = conn_new(s, is_unix);
@@ -247,7 +219,7 @@ void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix
 		return;
 	}
 	s->counters.n_connections++;
-	set_peer(c);
+	conn_set_peer(c);
 	has_place = http_evict_for_connection(c);
 	c->is_open = true;
 	s->n_open++;
@@ -259,6 +231,113 @@ void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix
 	}
 	http_conn_enter(c, c->session ? HTTP_CONN_HANDSHAKE : HTTP_CONN_IDLE);
 	http_conn_start_reading(c);
-	if (!has_place && c->state != HTTP_CONN_CLOSED)
-		refuse_newcomer(c);
+	if (has_place || c->state == HTTP_CONN_CLOSED)
+		return;
+	/* Answers 503 if there is room for it, and closes; a TLS handshake would cost too much. */
+	s->counters.n_refused_busy++;
+	s->counters.n_refused_connections++;
+	if (c->session || s->n_open >= s->limits.max_connections + MAX_OVER_LIMIT)
+		http_conn_drop(c);
+	else
+		http_conn_refuse(c, 503, "too many connections");
+}
+
+/* ---- deadlines: how long each state may last. One timer of the server checks all connections. ---- */
+
+/* NULL, or the reason to refuse the body. */
+static const char *why_body_is_late(struct http_conn *c, int64_t now_ms)
+{
+	const struct http_route *route = c->request->route;
+	int64_t silence_ms = route->body_mode == HTTP_BODY_STREAM ? route->body_silence_ms : 0;
+	int64_t timeout_ms = silence_ms ? silence_ms : c->server->limits.body_timeout_ms;
+	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
+	int64_t bytes_s = is_whole && c->request->received_bytes > LARGE_BODY_BYTES
+			      ? LARGE_FLOOR_BYTES_S
+			      : BODY_FLOOR_BYTES_S;
+	size_t floor = silence_ms ? 1 : (size_t)(bytes_s * timeout_ms / 1000 + 1);
+
+	if (c->request->is_paused) {
+		c->window_ms = now_ms;
+		return NULL;
+	}
+	if (is_whole && now_ms - c->since_ms >= BODY_TIMEOUTS * timeout_ms)
+		return "the body took too long";
+	if (now_ms - c->window_ms < timeout_ms)
+		return NULL;
+	if (c->window_bytes < floor)
+		return bytes_s == LARGE_FLOOR_BYTES_S ? "the body is large and came too slowly"
+						      : "the body took too long";
+	c->window_ms = now_ms;
+	c->window_bytes = 0;
+	return NULL;
+}
+
+/* The client takes no byte of an answer, or only a few in each write timeout. */
+static bool conn_sending_is_stuck(struct http_conn *c, int64_t now_ms)
+{
+	size_t unsent = http_conn_unsent(c);
+	size_t taken = c->queued_bytes - unsent;
+
+	if (unsent == 0) {
+		c->stall_ms = 0;
+		return false;
+	}
+	if (c->stall_ms == 0) {
+		c->stall_ms = now_ms;
+		c->stall_taken = taken;
+		return false;
+	}
+	if (now_ms - c->stall_ms < c->server->limits.write_timeout_ms)
+		return false;
+	if (taken - c->stall_taken < WRITE_FLOOR_BYTES)
+		return true;
+	c->stall_ms = now_ms;
+	c->stall_taken = taken;
+	return false;
+}
+
+void http_conn_check_deadlines(struct http_conn *c, int64_t now_ms)
+{
+	const struct http_limits *l = &c->server->limits;
+	int64_t age_ms = now_ms - c->since_ms, timeout_ms;
+	const char *why;
+
+	if (c->state == HTTP_CONN_CLOSED)
+		return;
+	if (conn_sending_is_stuck(c, now_ms)) {
+		http_conn_drop(c);
+		return;
+	}
+	switch (c->state) {
+	case HTTP_CONN_HANDSHAKE:
+		if (age_ms >= l->header_timeout_ms)
+			http_conn_drop(c);
+		break;
+	case HTTP_CONN_IDLE:
+		timeout_ms = c->has_answered ? l->idle_timeout_ms : l->first_byte_timeout_ms;
+		if (age_ms >= timeout_ms && http_conn_unsent(c) == 0)
+			http_conn_drop(c);
+		break;
+	case HTTP_CONN_HEAD:
+		if (age_ms >= l->header_timeout_ms)
+			http_conn_refuse(c, 408, "the headers took too long");
+		break;
+	case HTTP_CONN_BODY:
+		why = why_body_is_late(c, now_ms);
+		if (why)
+			http_conn_refuse(c, 408, why);
+		break;
+	case HTTP_CONN_HANDLING:
+		/* An answer that is being sent has conn_sending_is_stuck(). */
+		if (c->is_eof && !c->request->is_sending && now_ms - c->eof_ms >= HALF_CLOSED_MS)
+			http_conn_drop(c);
+		break;
+	case HTTP_CONN_LINGER:
+		if (age_ms >= LINGER_TOTAL_MS || now_ms - c->window_ms >= LINGER_SILENCE_MS)
+			http_conn_drop(c);
+		break;
+	case HTTP_CONN_FLUSH:
+	case HTTP_CONN_CLOSED:
+		break;
+	}
 }

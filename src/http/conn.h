@@ -1,10 +1,11 @@
-/* One connection: bytes in through the inlet, one request at a time, answers out in order.
+/* One connection: input goes through the inlet, one request at a time, and answers go out in order.
  *
- * Reading goes on while a handler thinks, so that a client that leaves is noticed, but what
- * it sends ahead is held only up to a bound. Nothing is freed but in the close callback. */
+ * Reading continues while a handler has the request, so that a client that leaves is noticed; input that comes early
+ * is held up to a bound. Thread: loop. Owns: the connection frees itself in its close callback. */
 #ifndef HTTP_CONN_H
 #define HTTP_CONN_H
 
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -12,16 +13,16 @@
 #include "http/inlet.h"
 #include "http/request.h"
 
-#define HTTP_DRAIN_BYTES 65536 /* on_drain runs below it */
+#define HTTP_DRAIN_BYTES 65536 /* below it on_drain runs */
 
 /* HANDSHAKE  TLS is not up yet
  * IDLE       between two requests
  * HEAD       a head has begun
  * BODY       a body arrives
- * HANDLING   the handler has it all and owes the answer
- * FLUSH      the last answer is on its way out
- * LINGER     it is out; what the client still sends is dropped, so that no reset
- *            destroys the answer before it is read
+ * HANDLING   the handler has the whole request and must answer
+ * FLUSH      the last answer is being sent
+ * LINGER     it is sent. The client's input is read and dropped, because a reset would
+ *            destroy the answer before the client reads it
  * CLOSED     */
 #define HTTP_CONN_STATES(X)                                                                        \
 	X(HANDSHAKE) X(IDLE) X(HEAD) X(BODY) X(HANDLING) X(FLUSH) X(LINGER) X(CLOSED)
@@ -44,16 +45,17 @@ struct http_conn {
 		uv_pipe_t pipe;
 	} io;
 	struct http_server *server;
-	struct http_conn *prev, *next; /* of the server's list */
-	struct http_conn *next_due;
+	LIST_ENTRY(http_conn) link;   /* in the server's list */
+	TAILQ_ENTRY(http_conn) due;   /* in the server's list, if is_due */
+	uint64_t due_turn;            /* the batch it belongs to */
 	struct http_session *session; /* TLS; NULL: plain */
-	struct http_request *request; /* in hand, or NULL */
+	struct http_request *request; /* the current one, or NULL */
 	struct http_inlet inlet;
-	struct buf held; /* input that nobody wanted yet */
+	struct buf held; /* input that was not taken yet */
 
 	enum http_conn_state state;
 	int64_t since_ms;    /* when this state began */
-	uint64_t since_nth;  /* and where that stands among all changes of state */
+	uint64_t since_nth;  /* its number among all changes of state of the server */
 	int64_t window_ms;   /* BODY, LINGER: when this window of progress began */
 	size_t window_bytes; /* received in it; LINGER: dropped in all */
 	int64_t eof_ms;      /* when the client ended its side */
@@ -70,51 +72,51 @@ struct http_conn {
 	bool is_authenticated; /* its last request was */
 	bool is_reading, is_eof;
 	bool is_feeding; /* the inlet is on the stack: no re-entry */
-	bool is_due;     /* on the server's list of what runs at the end of this turn */
+	bool is_due;     /* on the server's list of connections that run at the end of this turn */
 	bool is_broken;  /* a write failed; closed outside the handler's call */
 	bool ends;       /* no request after this answer */
-	bool lingers;    /* there is, or may be, input that nobody read */
+	bool lingers;    /* there is, or may be, unread input */
 };
 
-/* A connection waits on `listener`: accept it. Errors are the client's problem. */
+/* Accepts the connection that waits on `listener`. On an error it closes it. */
 void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix);
-/* conn.c: the only function that sets the state. */
+/* The only function that sets the state. */
 void http_conn_enter(struct http_conn *c, enum http_conn_state state);
-/* Closes at once; a request in hand is lost. May run on_gone: call it last. */
+/* Closes at once; the current request is lost. It may run on_gone: call it last. */
 void http_conn_drop(struct http_conn *c);
-/* Refuses what arrives with a JSON error and closes; a request in hand is lost. May run
- * on_gone: call it last. */
+/* Answers with a JSON error and closes; the current request is lost. It may run on_gone: call it last. */
 void http_conn_refuse(struct http_conn *c, int status, const char *why);
-/* The answer is written completely: the next request, or the end. */
+/* The answer is complete: waits for the next request, or closes. */
 void http_conn_answered(struct http_conn *c);
-/* Run http_conn_pump() and on_drain at the end of this turn. */
+/* Runs http_conn_run_due() at the end of this turn. */
 void http_conn_make_due(struct http_conn *c);
+/* Closes a broken connection, runs on_drain, or goes on with held input. */
 void http_conn_run_due(struct http_conn *c);
-/* deadline.c: everything that depends on time, called every tick. May drop. */
+/* Checks everything that depends on time; called every tick. It may drop c. */
 void http_conn_check_deadlines(struct http_conn *c, int64_t now_ms);
 
-/* reading.c */
+/* conn_input.c */
 void http_conn_start_reading(struct http_conn *c);
-/* Goes on with held input and whatever TLS has buffered. */
+/* Goes on with held input and with input that TLS has buffered. */
 void http_conn_pump(struct http_conn *c);
 
-/* feed.c: plain bytes to the handler as far as they are wanted, the rest is held. */
-void http_conn_input(struct http_conn *c, const char *p, size_t n);
-void http_conn_input_held(struct http_conn *c);
-bool http_conn_takes_input(const struct http_conn *c);
-/* No request will be read any more. */
-bool http_conn_is_over(const struct http_conn *c);
-
-/* outlet.c: output. Sends the buffers in one write as far as the socket takes them and
+/* conn_output.c. Sends the buffers in one write as far as the socket takes them and
  * queues a copy of the rest. A failure sets is_broken. */
 void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n);
 /* The same for bytes of a shared body, of which a reference is kept instead of a copy. */
 void http_conn_send_shared(
     struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
-/* What TLS itself has to say, e.g. in a handshake. */
+/* Sends the output of TLS itself, for example of a handshake. */
 void http_conn_send_session_output(struct http_conn *c);
 size_t http_conn_unsent(const struct http_conn *c);
-/* Moves on from FLUSH when nothing is left to send. */
+/* Leaves FLUSH if nothing is left to send. */
 void http_conn_flushed(struct http_conn *c);
+
+/* eviction.c */
+/* True: there is a place for this connection, which is not counted as open yet. The call may have closed others. */
+bool http_evict_for_connection(struct http_conn *newcomer);
+/* Makes room for the body of c: refuses the slowest bodies with 503, and only those of its client group if is_share.
+ * Returns false if none is slow enough. */
+bool http_evict_for_body(struct http_conn *c, bool is_share);
 
 #endif

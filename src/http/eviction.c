@@ -1,13 +1,25 @@
-#include "http/eviction.h"
+/* Decides which connection or body makes room when the server is full, so that a new client gets in however many
+ * connections and bodies another one keeps open.
+ *
+ * A connection may be closed while it waits for its client: in a TLS handshake, between two requests, in a head, in a
+ * collected body, or while a finished answer is sent. It is never closed while a handler has its request, for example
+ * while a delivery is being written.
+ *
+ * The order: first connections of client groups without an authenticated request within known_ms, then those of other
+ * groups, and last connections whose own last request was authenticated or that come from a trusted proxy. Within each
+ * class, first those of a group with more than a 16th of all places, the largest group first, and then those that have
+ * kept the server waiting longest. A body keeps the server waiting as far as it is behind 64 KiB/s.
+ *
+ * One search closes a 64th of the places at once, so that its cost is shared by as many new connections. */
+#include <stdbool.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "http/client_address.h"
 #include "http/conn.h"
 #include "http/server_internal.h"
 
 enum {
-	FLOOR_BYTES_S = 64 * 1024, /* a body that is not slower keeps nobody waiting */
+	FLOOR_BYTES_S = 64 * 1024, /* a body at this rate does not keep the server waiting */
 	KEPT_PART = 64,            /* of the places: for known clients */
 	BATCH_PART = 64,           /* of the places: closed by one search */
 	LARGE_PART = 16,           /* of the places: a group with more is large */
@@ -21,7 +33,7 @@ struct candidate {
 	int64_t waited_ms;
 };
 
-static int64_t waited_ms(const struct http_conn *c, int64_t now_ms)
+static int64_t conn_waited_ms(const struct http_conn *c, int64_t now_ms)
 {
 	int64_t age_ms = now_ms - c->since_ms, earned_ms;
 
@@ -31,7 +43,7 @@ static int64_t waited_ms(const struct http_conn *c, int64_t now_ms)
 	return age_ms > earned_ms ? age_ms - earned_ms : 0;
 }
 
-/* Nobody but its client keeps this connection waiting. */
+/* The connection waits only for its client. */
 static bool waits_for_client(const struct http_conn *c)
 {
 	switch (c->state) {
@@ -53,14 +65,14 @@ static bool waits_for_client(const struct http_conn *c)
 	return false;
 }
 
-static int rank_of(const struct http_conn *c)
+static int conn_rank(const struct http_conn *c)
 {
 	if (c->is_exempt || c->is_authenticated)
 		return 2;
 	return http_server_is_known(c->server, &c->group);
 }
 
-static int compare(const void *a, const void *b)
+static int candidate_compare(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
@@ -73,16 +85,17 @@ static int compare(const void *a, const void *b)
 	return x->conn->since_nth < y->conn->since_nth ? -1 : 1;
 }
 
-/* All connections that pass may_give_way(), the first to give way first; free(). */
-static struct candidate *find_candidates(struct http_conn *c,
+/* All connections that pass may_give_way(), in the order in which they are closed; free(). */
+static struct candidate *candidates_of(struct http_conn *c,
     bool (*may_give_way)(const struct http_conn *other, const struct http_conn *c), size_t *ret_n)
 {
 	struct http_server *s = c->server;
 	struct candidate *all = xmalloc((size_t)s->n_conns * sizeof(*all));
 	int64_t now_ms = loop_now_ms(s->loop);
+	struct http_conn *o;
 	size_t n = 0;
 
-	for (struct http_conn *o = s->conns; o; o = o->next) {
+	LIST_FOREACH (o, &s->conns, link) {
 		int64_t n_of_group;
 
 		if (o == c || !waits_for_client(o) || !may_give_way(o, c))
@@ -90,14 +103,14 @@ static struct candidate *find_candidates(struct http_conn *c,
 		n_of_group = o->is_exempt ? 0 : http_group_amount(s->open_of, &o->group);
 		all[n++] = (struct candidate){
 		    .conn = o,
-		    .rank = rank_of(o),
+		    .rank = conn_rank(o),
 		    .n_of_group =
 			n_of_group > s->limits.max_connections / LARGE_PART ? n_of_group : 0,
-		    .waited_ms = waited_ms(o, now_ms),
+		    .waited_ms = conn_waited_ms(o, now_ms),
 		};
 	}
 	if (n)
-		qsort(all, n, sizeof(*all), compare);
+		qsort(all, n, sizeof(*all), candidate_compare);
 	*ret_n = n;
 	return all;
 }
@@ -133,11 +146,11 @@ static bool is_same_peer(const struct http_conn *other, const struct http_conn *
 }
 
 /* Closes up to n_max; returns how many. */
-static size_t close_candidates(
+static size_t evict_connections(
     struct http_conn *newcomer, bool is_share, size_t n_max, int64_t *counter)
 {
 	size_t n;
-	struct candidate *all = find_candidates(newcomer, is_share ? is_same_peer : is_any, &n);
+	struct candidate *all = candidates_of(newcomer, is_share ? is_same_peer : is_any, &n);
 
 	if (n > n_max)
 		n = n_max;
@@ -155,14 +168,14 @@ bool http_evict_for_connection(struct http_conn *c)
 {
 	struct http_server *s = c->server;
 	int max = s->limits.max_connections, share = s->limits.max_connections_of_one;
-	int places = rank_of(c) ? max : max - max / KEPT_PART;
+	int places = conn_rank(c) ? max : max - max / KEPT_PART;
 
 	if (!c->is_exempt && http_group_amount(s->open_of, &c->group) >= share &&
-	    close_candidates(
+	    evict_connections(
 		c, true, (size_t)(1 + share / BATCH_PART), &s->counters.n_evicted_share) == 0)
 		return false;
 	if (s->n_open >= places)
-		close_candidates(
+		evict_connections(
 		    c, false, (size_t)(1 + max / BATCH_PART), &s->counters.n_evicted_full);
 	return s->n_open < places;
 }
@@ -172,7 +185,8 @@ bool http_evict_for_connection(struct http_conn *c)
 static bool is_slow_body(const struct http_conn *other, const struct http_conn *c)
 {
 	return other->state == HTTP_CONN_BODY && other->request->body.cap &&
-	       waited_ms(other, loop_now_ms(c->server->loop)) >= c->server->limits.slow_body_ms;
+	       conn_waited_ms(other, loop_now_ms(c->server->loop)) >=
+		   c->server->limits.slow_body_ms;
 }
 
 static bool is_slow_body_of_same_client(const struct http_conn *other, const struct http_conn *c)
@@ -190,7 +204,7 @@ bool http_evict_for_body(struct http_conn *c, bool is_share)
 	size_t goal = (is_share ? b->max_bytes_of_one : b->max_bytes) / BODY_BATCH_PART, n, i = 0;
 	size_t freed = 0;
 	struct candidate *all =
-	    find_candidates(c, is_share ? is_slow_body_of_same_client : is_slow_body, &n);
+	    candidates_of(c, is_share ? is_slow_body_of_same_client : is_slow_body, &n);
 
 	for (; i < n && freed < goal; i++) {
 		struct http_conn *o = all[i].conn;

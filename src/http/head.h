@@ -1,8 +1,9 @@
 /* A request's head: its request line and headers, split and checked.
  *
- * Strict where RFC 9110 and RFC 9112 let a server refuse, because leniency lets requests be
- * smuggled past a proxy that reads them differently. Only a complete head is read, so there is
- * no state between two calls. Pure: no sockets, no clock. */
+ * It is as strict as RFC 9110 and RFC 9112 allow: a lenient server reads a request differently from a proxy, and then
+ * requests can be smuggled past the proxy. It reads only a complete head, so there is no state between two calls.
+ *
+ * Pure: no sockets, no clock. Thread: any. Owns: the caller owns a head, with free(). */
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H
 
@@ -16,7 +17,7 @@
 #define HTTP_MAX_TARGET_BYTES 8192
 #define HTTP_MAX_FIELDS       100
 
-/* Why a request is refused: the status to answer and a fixed text without client's bytes. */
+/* Why a request is refused: the status to answer, and a fixed text without bytes of the client. */
 struct http_refusal {
 	int status;
 	const char *why;
@@ -27,7 +28,7 @@ struct http_field {
 };
 
 struct http_head {
-	const char *method; /* a text of our own, one of the methods that are known */
+	const char *method; /* static: one of the known methods */
 	uint16_t target;    /* offset: origin-form, "/path?query", or "*" */
 	uint16_t n_fields;
 	uint8_t minor; /* HTTP/1.minor */
@@ -40,32 +41,17 @@ struct http_head {
 	char *text;
 };
 
-/* Looks for the end of a head that starts at p. *scanned is how far earlier calls came (0 at
- * first) and is moved on. Returns its length with the empty line, 0 when more is needed, or
- * ERR_PROTOCOL with *ret_refusal set: a line that does not end in CRLF, or too much. */
+/* Looks for the end of a head that starts at p. *scanned is how far earlier calls looked (0 at first); it is updated.
+ * Returns the length with the empty line; 0: it needs more bytes; ERR_PROTOCOL: *ret_refusal is set. */
 int64_t http_head_find_end(const char *p, size_t n, size_t max_bytes, size_t *scanned,
     struct http_refusal *ret_refusal) MUST_CHECK;
 /* Checks and splits the head p[0..n), which http_head_find_end() measured. On 0, *ret is one
  * block (free()) with a copy of the text. ERR_PROTOCOL: *ret_refusal is set. */
 int http_head_parse(
     const char *p, size_t n, struct http_head **ret, struct http_refusal *ret_refusal) MUST_CHECK;
-/* First value of a header, names without case; NULL when absent. Borrowed. */
+/* The first value of a header; case does not matter in the name. NULL: absent. Borrowed. */
 const char *http_head_get(const struct http_head *h, const char *name);
 
-/* ---- the steps, each in its file ---- */
-
-/* lines.c: splits h->text[0..n), in place, into method, target, version and at most max_fields
- * fields, each ended with NUL, and refuses every line that RFC 9112 does not allow. h->method
- * points into the text after it. */
-int http_lines_split(
-    struct http_head *h, size_t n, size_t max_fields, struct http_refusal *ret_refusal) MUST_CHECK;
-/* framing.c: what the headers say together: length, coding, host, expectation, repeats. */
-int http_framing_check(struct http_head *h, struct http_refusal *ret_refusal) MUST_CHECK;
-/* target.c: *target becomes the origin-form of the request target (in place) or "*". */
-int http_target_check(
-    char **target, const char *method, struct http_refusal *ret_refusal) MUST_CHECK;
-/* Only characters that a Host may have (RFC 3986 section 3.2, without userinfo), or none. */
-bool http_host_is_plain(const char *s, size_t n);
 /* Sets the refusal and returns ERR_PROTOCOL. */
 int http_refuse(struct http_refusal *ret_refusal, int status, const char *why);
 

@@ -1,12 +1,20 @@
-/* The server as a whole: its limits, its list of connections, its clock and its end. */
+/* The server as a whole: its limits, its listeners, its list of connections, its clock and its end. */
 #include "http/server.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "http/server_internal.h"
-#include "http/session.h"
+#include "http/tls.h"
 
 const struct http_limits HTTP_LIMITS_DEFAULT = {
     .max_header_bytes = 16384,
@@ -25,6 +33,7 @@ const struct http_limits HTTP_LIMITS_DEFAULT = {
 };
 
 enum {
+	LISTEN_BACKLOG = 1024,
 	FORGET_KNOWN_MS = 60 * 1000,
 	KNOWN_MAX = 4096, /* groups */
 };
@@ -32,18 +41,6 @@ enum {
 static int64_t min_ms(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
-}
-
-/* Often enough for the shortest limit, and once a second in the daemon. */
-static int64_t tick_ms_for(const struct http_limits *l)
-{
-	int64_t ms = min_ms(min_ms(l->header_timeout_ms, l->body_timeout_ms),
-	    min_ms(min_ms(l->idle_timeout_ms, l->write_timeout_ms), l->first_byte_timeout_ms));
-
-	ms /= 4;
-	if (ms > 1000)
-		return 1000;
-	return ms > 5 ? ms : 5;
 }
 
 void http_server_note_known(struct http_server *s, const struct http_client_group *g)
@@ -60,32 +57,27 @@ bool http_server_is_known(const struct http_server *s, const struct http_client_
 	return http_group_amount(s->known_until, g) > loop_now_ms(s->loop);
 }
 
-static void forget_known(struct http_server *s, int64_t now_ms)
-{
-	if (now_ms < s->forget_known_ms)
-		return;
-	s->forget_known_ms = now_ms + FORGET_KNOWN_MS;
-	http_group_amounts_keep_above(s->known_until, now_ms);
-}
-
-static void on_tick(struct timer *t)
+static void on_server_tick(struct timer *t)
 {
 	struct http_server *s = timer_owner(t);
 	int64_t now_ms = loop_now_ms(s->loop);
 	bool is_over = s->is_closing && now_ms >= s->close_by_ms;
 	struct http_conn *next;
 
-	/* Connections leave the list only in close callbacks, never in here. */
-	for (struct http_conn *c = s->conns; c; c = next) {
-		next = c->next;
+	/* Connections leave the list only in close callbacks, so not in this loop. */
+	for (struct http_conn *c = LIST_FIRST(&s->conns); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (is_over)
 			http_conn_drop(c);
 		else
 			http_conn_check_deadlines(c, now_ms);
 	}
-	forget_known(s, now_ms);
+	if (now_ms >= s->forget_known_ms) {
+		s->forget_known_ms = now_ms + FORGET_KNOWN_MS;
+		http_group_amounts_keep_above(s->known_until, now_ms);
+	}
 	http_blocks_trim();
-	/* Twice more when the last is gone, so that the trim frees all that is spare. */
+	/* two more ticks after the last connection, so that the trim frees all spare blocks */
 	s->n_quiet_ticks = s->n_conns ? 0 : s->n_quiet_ticks + 1;
 	if (s->n_quiet_ticks < 3)
 		timer_start(s->tick, s->tick_ms);
@@ -96,6 +88,10 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 	struct http_server *s = xcalloc(1, sizeof(*s));
 
 	s->loop = l;
+	LIST_INIT(&s->conns);
+	SLIST_INIT(&s->listeners);
+	TAILQ_INIT(&s->due);
+	TAILQ_INIT(&s->waiting_to_send);
 	s->limits = limits ? *limits : HTTP_LIMITS_DEFAULT;
 	if (s->limits.max_header_bytes > HTTP_MAX_HEAD_BYTES)
 		s->limits.max_header_bytes = HTTP_MAX_HEAD_BYTES;
@@ -105,11 +101,16 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 	s->bodies.of_one = http_group_amounts_new();
 	s->open_of = http_group_amounts_new();
 	s->known_until = http_group_amounts_new();
-	s->tick_ms = tick_ms_for(&s->limits);
+	/* a quarter of the shortest limit, between 5 ms and a second */
+	s->tick_ms = min_ms(min_ms(s->limits.header_timeout_ms, s->limits.body_timeout_ms),
+			 min_ms(min_ms(s->limits.idle_timeout_ms, s->limits.write_timeout_ms),
+			     s->limits.first_byte_timeout_ms)) /
+		     4;
+	s->tick_ms = min_ms(s->tick_ms > 5 ? s->tick_ms : 5, 1000);
 	http_blocks_hold();
 	s->shared_bytes = http_group_amounts_new();
 	s->n_sending = http_group_amounts_new();
-	s->tick = timer_new(l, on_tick, s);
+	s->tick = timer_new(l, on_server_tick, s);
 	buf_init(&s->out_head, 65536);
 	buf_reserve(&s->out_head, 1024);
 	return s;
@@ -165,10 +166,7 @@ int http_server_use_tls(
 
 void http_server_link(struct http_server *s, struct http_conn *c)
 {
-	c->next = s->conns;
-	if (s->conns)
-		s->conns->prev = c;
-	s->conns = c;
+	LIST_INSERT_HEAD(&s->conns, c, link);
 	s->n_conns++;
 	if (!timer_is_running(s->tick))
 		timer_start(s->tick, s->tick_ms);
@@ -176,12 +174,7 @@ void http_server_link(struct http_server *s, struct http_conn *c)
 
 void http_server_unlink(struct http_server *s, struct http_conn *c)
 {
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		s->conns = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_REMOVE(c, link);
 	s->n_conns--;
 }
 
@@ -198,7 +191,179 @@ const char *http_server_date(struct http_server *s)
 	return s->date;
 }
 
-static void finish(void *p)
+/* ---- listeners: TCP addresses, and a unix socket that only its owner may open ---- */
+
+struct http_listener {
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} io;
+	struct http_server *server;
+	SLIST_ENTRY(http_listener) link;
+	char *path; /* owned: of a unix socket, else NULL */
+	dev_t device;
+	ino_t inode; /* so that only our own socket is removed at the end */
+};
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+	struct http_listener *l = CONTAINER_OF(stream, struct http_listener, io.stream);
+
+	if (status == 0)
+		http_conn_accept(l->server, stream, l->path != NULL);
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+	struct http_listener *l = CONTAINER_OF(handle, struct http_listener, io.handle);
+	struct http_server *s = l->server;
+
+	free(l->path);
+	free(l);
+	s->n_listeners--;
+	http_server_check_closed(s);
+}
+
+static struct http_listener *listener_new(struct http_server *s)
+{
+	struct http_listener *l = xcalloc(1, sizeof(*l));
+
+	l->server = s;
+	s->n_listeners++;
+	return l;
+}
+
+static char *listener_address(const struct http_listener *l)
+{
+	struct sockaddr_storage ss;
+	int len = sizeof(ss);
+	char host[INET6_ADDRSTRLEN];
+
+	memset(&ss, 0, sizeof(ss));
+	uv_tcp_getsockname(&l->io.tcp, (struct sockaddr *)&ss, &len);
+	if (ss.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&ss;
+
+		uv_ip6_name(in6, host, sizeof(host));
+		return xasprintf("[%s]:%d", host, ntohs(in6->sin6_port));
+	}
+	uv_ip4_name((const struct sockaddr_in *)&ss, host, sizeof(host));
+	return xasprintf("%s:%d", host, ntohs(((const struct sockaddr_in *)&ss)->sin_port));
+}
+
+int http_server_listen(
+    struct http_server *s, const char *address, char **ret_address, struct error *e)
+{
+	const struct addrinfo hints = {
+	    .ai_socktype = SOCK_STREAM,
+	    .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+	};
+	const char *colon = strrchr(address, ':');
+	size_t n = colon ? (size_t)(colon - address) : 0;
+	bool is_bracketed = n >= 2 && address[0] == '[' && address[n - 1] == ']';
+	struct addrinfo *found;
+	struct http_listener *l;
+	char *host;
+	int rc;
+
+	if (n == 0 || (!is_bracketed && memchr(address, ':', n)))
+		return error_set(e, ERR_INVALID, "'%s' is not host:port or [v6]:port", address);
+	host = is_bracketed ? xstrndup(address + 1, n - 2) : xstrndup(address, n);
+	rc = getaddrinfo(host, colon + 1, &hints, &found);
+	free(host);
+	if (rc != 0)
+		return error_set(
+		    e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
+	l = listener_new(s);
+	uv_tcp_init(loop_uv(s->loop), &l->io.tcp);
+	rc = uv_tcp_bind(&l->io.tcp, found->ai_addr, 0);
+	freeaddrinfo(found);
+	if (rc == 0)
+		rc = uv_listen(&l->io.stream, LISTEN_BACKLOG, on_connection);
+	if (rc != 0) {
+		uv_close(&l->io.handle, on_listener_closed);
+		return error_set(e, rc == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK,
+		    "cannot listen on '%s': %s", address, uv_strerror(rc));
+	}
+	SLIST_INSERT_HEAD(&s->listeners, l, link);
+	*ret_address = listener_address(l);
+	return 0;
+}
+
+/* Removes a socket file that no process listens on. */
+static int unix_socket_remove_stale(
+    const char *path, const struct sockaddr_un *address, struct error *e)
+{
+	struct stat st;
+	int fd, rc, why;
+
+	if (lstat(path, &st) != 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(e, ERR_EXISTS, "%s exists and is not a socket", path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_set(e, ERR_IO, "socket: %s", strerror(errno));
+	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address));
+	why = errno;
+	close(fd);
+	if (rc == 0 || why != ECONNREFUSED)
+		return error_set(e, ERR_EXISTS, "another process listens on %s", path);
+	if (unlink(path) != 0)
+		return error_set(e, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
+	return 0;
+}
+
+int http_server_listen_unix(struct http_server *s, const char *path, struct error *e)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct http_listener *l;
+	struct stat st = {0};
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return error_set(e, ERR_INVALID, "the path of the socket %s is too long", path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	rc = unix_socket_remove_stale(path, &address, e);
+	if (rc)
+		return rc;
+	/* The socket's file has mode 0600 from the start: on Linux it gets the descriptor's mode. A change of the
+	 * umask would affect other threads. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return error_set(e, ERR_IO, "socket: %s", strerror(errno));
+	if (fchmod(fd, 0600) != 0 ||
+	    bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+		error_set(e, ERR_IO, "cannot bind %s: %s", path, strerror(errno));
+		close(fd);
+		return ERR_IO;
+	}
+	if (lstat(path, &st) != 0 || (st.st_mode & 0777) != 0600) {
+		unlink(path);
+		close(fd);
+		return error_set(e, ERR_IO, "%s did not get mode 0600", path);
+	}
+	l = listener_new(s);
+	l->path = xstrdup(path);
+	l->device = st.st_dev;
+	l->inode = st.st_ino;
+	uv_pipe_init(loop_uv(s->loop), &l->io.pipe, 0);
+	rc = uv_pipe_open(&l->io.pipe, fd);
+	if (rc != 0)
+		close(fd);
+	else
+		rc = uv_listen(&l->io.stream, LISTEN_BACKLOG, on_connection);
+	SLIST_INSERT_HEAD(&s->listeners, l, link);
+	if (rc != 0)
+		return error_set(e, ERR_NETWORK, "cannot listen on %s: %s", path, uv_strerror(rc));
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void server_free(void *p)
 {
 	struct http_server *s = p;
 	void (*on_closed)(void *owner) = s->on_closed;
@@ -224,14 +389,15 @@ void http_server_check_closed(struct http_server *s)
 		return;
 	s->is_gone = true;
 	timer_close(s->tick);
-	/* Behind whatever of this server still waits in the same list. */
-	loop_reap(s->loop, finish, s);
+	/* after everything of this server that already waits for the reaper */
+	loop_reap(s->loop, server_free, s);
 }
 
 void http_server_close(
     struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
 {
 	struct http_conn *next;
+	struct http_listener *l;
 
 	if (s->is_closing)
 		return;
@@ -241,9 +407,17 @@ void http_server_close(
 	s->close_by_ms = loop_now_ms(s->loop) + grace_ms;
 	s->tick_ms = min_ms(s->tick_ms, grace_ms / 4 > 5 ? grace_ms / 4 : 5);
 	timer_start(s->tick, s->tick_ms);
-	http_listeners_close(s);
-	for (struct http_conn *c = s->conns; c; c = next) {
-		next = c->next;
+	while ((l = SLIST_FIRST(&s->listeners))) {
+		struct stat st;
+
+		SLIST_REMOVE_HEAD(&s->listeners, link);
+		if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->device &&
+		    st.st_ino == l->inode)
+			unlink(l->path);
+		uv_close(&l->io.handle, on_listener_closed);
+	}
+	for (struct http_conn *c = LIST_FIRST(&s->conns); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_HANDSHAKE)
 			http_conn_drop(c);
 	}

@@ -1,13 +1,14 @@
+/* The structs and functions that the files of the server share. Thread: loop, every function. Owns: the server, until
+ * it has closed. */
 #ifndef HTTP_SERVER_INTERNAL_H
 #define HTTP_SERVER_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "base/log.h"
-#include "http/body.h"
 #include "http/client_group.h"
 #include "http/conn.h"
-#include "http/route.h"
 #include "http/server.h"
-#include "http/shared.h"
 
 #define HTTP_SCRATCH_BYTES 65536
 
@@ -20,25 +21,25 @@ struct http_server {
 	struct http_routes routes;
 	struct http_counters counters;
 	struct http_bodies bodies;
-	struct http_listener *listeners; /* owned list */
-	struct http_tls *tls;            /* NULL: plain */
+	SLIST_HEAD(, http_listener) listeners; /* owned */
+	struct http_tls *tls;                  /* NULL: plain */
 	bool (*is_trusted)(const uint8_t address[16], void *owner);
 	void *trusted_owner;
 
-	struct http_conn *conns; /* all that are not freed */
+	LIST_HEAD(, http_conn) conns; /* all that are not freed */
 	int n_conns;
-	int n_open;                         /* of them those that are not closed */
+	int n_open;                         /* those of them that are not closed */
 	struct http_group_amounts *open_of; /* open connections by their peer's group */
 	struct http_group_amounts
 	    *known_until;        /* by group: mono ms; see http_server_note_known() */
 	int64_t forget_known_ms; /* when expired ones are removed next */
 	size_t unsent_bytes;     /* copies in libuv's queues, and bodies that answers share */
-	struct http_group_amounts *shared_bytes; /* those bodies, by the client they count for */
-	struct http_group_amounts *n_sending;    /* answers that send them, by client */
-	struct http_request *waiting_to_send;    /* their heads are sent; in their order */
-	uint64_t n_states;                       /* changes of a connection's state, ever */
-	struct http_conn *due;                   /* list by next_due */
-	struct http_conn *due_running;           /* the rest of the batch in hand */
+	struct http_group_amounts *shared_bytes;    /* those bodies, by the client they count for */
+	struct http_group_amounts *n_sending;       /* answers that send them, by client */
+	TAILQ_HEAD(, http_request) waiting_to_send; /* their heads are sent; in their order */
+	uint64_t n_states;                          /* changes of a connection's state, ever */
+	TAILQ_HEAD(, http_conn) due;                /* to run at the end of a turn */
+	uint64_t due_turn;                          /* the batch that new ones belong to */
 	bool is_due_scheduled;
 	struct timer *tick; /* runs while there are connections */
 	int64_t tick_ms;
@@ -56,7 +57,7 @@ struct http_server {
 	void (*on_closed)(void *owner);
 	void *closed_owner;
 
-	char scratch[HTTP_SCRATCH_BYTES]; /* what a read fills and the same callback empties */
+	char scratch[HTTP_SCRATCH_BYTES]; /* input; the callback that reads it also consumes it */
 };
 
 void http_server_link(struct http_server *s, struct http_conn *c);
@@ -69,9 +70,6 @@ bool http_server_is_known(const struct http_server *s, const struct http_client_
 /* "Fri, 21 Aug 2026 12:00:00 GMT", computed once a second. */
 const char *http_server_date(struct http_server *s);
 
-/* listen.c */
-void http_listeners_close(struct http_server *s);
-
 /* answer.c: status line and headers into s->out_head; length < 0: chunked, or none where
  * the client's version has no chunks. */
 struct http_answer {
@@ -83,17 +81,9 @@ struct http_answer {
 	bool ends;
 };
 void http_answer_head(struct http_server *s, const struct http_answer *a);
-/* The answer was handed to the socket, or to what sends it. */
-void http_note_time(const struct http_request *r);
-
-/* stream.c: on_drain runs when less waits in the socket. */
+/* answer.c: on_drain runs when less waits in the socket. */
 size_t http_drain_bytes(const struct http_request *r);
-/* on_drain runs from now on: as soon as little waits in the socket. */
-void http_stream_go_on(struct http_request *r, void (*on_drain)(struct http_request *r));
-/* The next n bytes of an answer with a length, which are the shared body's. */
-void http_stream_write_shared(
-    struct http_request *r, struct http_shared *shared, const char *p, size_t n);
-/* shared.c: r, whose answer is a shared body, goes. */
+/* answer.c: r, which has a shared body, ends. */
 void http_shared_leave(struct http_request *r);
 
 #endif

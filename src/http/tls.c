@@ -1,4 +1,5 @@
-/* The server's certificate and what TLS may be spoken with it. */
+#include "http/tls.h"
+
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -6,77 +7,53 @@
 
 #include "base/alloc.h"
 #include "http/server.h"
-#include "http/session.h"
-#include "http/tls_internal.h"
+
+/* ---- the certificate, and the versions and ciphers that are allowed ---- */
 
 struct http_tls {
 	SSL_CTX *context;
 };
 
-struct ssl_ctx_st *http_tls_context(struct http_tls *tls)
-{
-	return tls->context;
-}
-
-static const char *reason(void)
+static const char *ssl_reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_peek_last_error());
 
 	return text ? text : "not accepted";
 }
 
-static int use_chain(SSL_CTX *context, BIO *pem, struct error *e)
-{
-	for (int i = 2;; i++) {
-		X509 *x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
-
-		if (!x) {
-			bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-
-			if (!is_end)
-				return error_set(e, ERR_INVALID,
-				    "certificate %d of the chain is damaged: %s", i, reason());
-			ERR_clear_error();
-			return 0;
-		}
-		if (SSL_CTX_add0_chain_cert(context, x) != 1) {
-			X509_free(x);
-			return error_set(
-			    e, ERR_INVALID, "certificate %d of the chain: %s", i, reason());
-		}
-	}
-}
-
-static int use_certificate(SSL_CTX *context, const char *text, struct error *e)
+static int tls_use_certificate(SSL_CTX *context, const char *text, struct error *e)
 {
 	BIO *pem = BIO_new_mem_buf(text, -1);
 	X509 *x = PEM_read_bio_X509_AUX(pem, NULL, NULL, NULL);
 	int rc = 0;
+	bool has_more = true;
 
 	if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
 		rc = error_set(e, ERR_INVALID, "no PEM certificate in it");
 	else if (!x)
-		rc = error_set(e, ERR_INVALID, "the certificate is damaged: %s", reason());
+		rc = error_set(e, ERR_INVALID, "the certificate is damaged: %s", ssl_reason());
 	else if (SSL_CTX_use_certificate(context, x) != 1)
-		rc = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", reason());
-	else
-		rc = use_chain(context, pem, e);
+		rc = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", ssl_reason());
 	X509_free(x);
+	for (int i = 2; !rc && has_more; i++) {
+		x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
+		has_more = x != NULL;
+		if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
+			ERR_clear_error();
+		} else if (!x) {
+			rc = error_set(e, ERR_INVALID, "certificate %d of the chain is damaged: %s",
+			    i, ssl_reason());
+		} else if (SSL_CTX_add0_chain_cert(context, x) != 1) {
+			rc = error_set(
+			    e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
+			X509_free(x);
+		}
+	}
 	BIO_free(pem);
 	return rc;
 }
 
-static int use_key(SSL_CTX *context, struct private_key *key, struct error *e)
-{
-	/* counted: the context shares the configuration's key */
-	if (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
-	    SSL_CTX_check_private_key(context) != 1)
-		return error_set(
-		    e, ERR_INVALID, "the private key does not belong to the certificate");
-	return 0;
-}
-
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_bytes,
+static int tls_choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_bytes,
     const unsigned char *offered, unsigned offered_bytes, void *owner)
 {
 	static const unsigned char OURS[] = "\x08http/1.1";
@@ -91,9 +68,11 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static SSL_CTX *context_new(void)
+int http_tls_new(
+    const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+	int rc;
 
 	if (!context)
 		abort(); /* out of memory, as everywhere */
@@ -108,20 +87,14 @@ static SSL_CTX *context_new(void)
 	/* Tickets resume sessions without it; a cache only gives strangers memory to fill. */
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_session_id_context(context, (const unsigned char *)"http", 4);
-	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
-	return context;
-}
-
-int http_tls_new(
-    const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
-{
-	SSL_CTX *context = context_new();
-	int rc;
-
+	SSL_CTX_set_alpn_select_cb(context, tls_choose_protocol, NULL);
 	ERR_clear_error();
-	rc = use_certificate(context, certificate_pem, e);
-	if (rc == 0)
-		rc = use_key(context, key, e);
+	rc = tls_use_certificate(context, certificate_pem, e);
+	/* counted: the context shares the configuration's key */
+	if (rc == 0 && (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
+			   SSL_CTX_check_private_key(context) != 1))
+		rc =
+		    error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
 	ERR_clear_error();
 	if (rc) {
 		SSL_CTX_free(context);
@@ -151,4 +124,104 @@ int http_tls_check(const char *certificate_pem, struct private_key *key, struct 
 	 * other use for it. */
 	OPENSSL_thread_stop();
 	return rc;
+}
+
+/* ---- one connection ---- */
+
+struct http_session {
+	SSL *ssl;
+	BIO *in, *out; /* owned by ssl */
+};
+
+struct http_session *http_session_new(struct http_tls *tls)
+{
+	struct http_session *s = xcalloc(1, sizeof(*s));
+
+	s->ssl = SSL_new(tls->context);
+	s->in = BIO_new(BIO_s_mem());
+	s->out = BIO_new(BIO_s_mem());
+	if (!s->ssl || !s->in || !s->out)
+		abort(); /* out of memory, as everywhere */
+	BIO_set_mem_eof_return(s->in, -1);
+	SSL_set_bio(s->ssl, s->in, s->out);
+	SSL_set_accept_state(s->ssl);
+	return s;
+}
+
+void http_session_free(struct http_session *s)
+{
+	if (!s)
+		return;
+	SSL_free(s->ssl);
+	free(s);
+}
+
+void http_session_push(struct http_session *s, const char *p, size_t n)
+{
+	if (BIO_write(s->in, p, (int)n) != (int)n)
+		abort(); /* a memory buffer fails only without memory */
+}
+
+size_t http_session_n_pushed(const struct http_session *s)
+{
+	return BIO_ctrl_pending(s->in);
+}
+
+int http_session_pull(struct http_session *s, char *p, size_t n)
+{
+	int got;
+
+	ERR_clear_error();
+	got = SSL_read(s->ssl, p, (int)n);
+	if (got > 0)
+		return got;
+	switch (SSL_get_error(s->ssl, got)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		return 0;
+	case SSL_ERROR_ZERO_RETURN:
+		return ERR_CANCELLED;
+	default:
+		ERR_clear_error();
+		return ERR_PROTOCOL;
+	}
+}
+
+bool http_session_is_up(const struct http_session *s)
+{
+	return SSL_is_init_finished(s->ssl) != 0;
+}
+
+int http_session_write(struct http_session *s, const char *p, size_t n)
+{
+	size_t written;
+
+	ERR_clear_error();
+	if (n == 0)
+		return 0;
+	/* A memory buffer takes everything at once. */
+	if (SSL_write_ex(s->ssl, p, n, &written) != 1 || written != n)
+		return ERR_PROTOCOL;
+	return 0;
+}
+
+void http_session_close_notify(struct http_session *s)
+{
+	ERR_clear_error();
+	SSL_shutdown(s->ssl);
+	ERR_clear_error();
+}
+
+size_t http_session_output(struct http_session *s, const char **ret)
+{
+	char *data = NULL;
+	long n = BIO_get_mem_data(s->out, &data);
+
+	*ret = data;
+	return n > 0 ? (size_t)n : 0;
+}
+
+void http_session_output_sent(struct http_session *s)
+{
+	(void)BIO_reset(s->out);
 }

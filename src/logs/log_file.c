@@ -1,5 +1,6 @@
 #include "logs/log_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,14 +8,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "logs/file_io.h"
+#include "base/file.h"
+#include "base/str.h"
 #include "logs/logs.h"
 #include "logs/seekable.h"
 
 static const char COMPRESSING[] = "compressing";
 enum { NAME_BYTES = 40 };
 
-/* A FIFO in the way must not block: O_NONBLOCK means nothing to a file. */
+/* O_NONBLOCK has no effect on a file, and keeps a FIFO of the same name from blocking. */
 #define SAFELY (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
 /* ---- names ---- */
@@ -26,8 +28,8 @@ struct log_name {
 	char open[NAME_BYTES], done[NAME_BYTES], packed[NAME_BYTES];
 };
 
-/* From errno. */
-static int fail(const struct log_name *n, const char *file, struct error *e)
+/* Sets *e from errno. */
+static int fail_log(const struct log_name *n, const char *file, struct error *e)
 {
 	int err = errno;
 
@@ -35,29 +37,14 @@ static int fail(const struct log_name *n, const char *file, struct error *e)
 	    (unsigned)(n->job_id % LOG_SUBFOLDERS), file, strerror(err));
 }
 
-/* Only for a new log is a missing subfolder made; else it is ERR_NOT_FOUND without a word in e. */
+/* SUBFOLDER_MADE: makes a missing subfolder. SUBFOLDER_AS_IT_IS: that is ERR_NOT_FOUND, and *e stays empty. */
 enum subfolder { SUBFOLDER_AS_IT_IS, SUBFOLDER_MADE };
-
-static int open_subfolder(
-    const struct log_folder *f, const char *name, enum subfolder how, int *ret_fd, struct error *e)
-{
-	*ret_fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | SAFELY);
-	if (*ret_fd < 0 && errno == ENOENT) {
-		if (how == SUBFOLDER_AS_IT_IS)
-			return ERR_NOT_FOUND;
-		/* Synced: what will be in it is promised to stay. */
-		if ((mkdirat(f->fd, name, 0700) == 0 || errno == EEXIST) && fsync(f->fd) == 0)
-			*ret_fd = openat(f->fd, name, O_RDONLY | O_DIRECTORY | SAFELY);
-	}
-	if (*ret_fd >= 0)
-		return 0;
-	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, name, strerror(errno));
-}
 
 static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfolder how,
     struct log_name *ret, struct error *e)
 {
 	char subfolder[8];
+	int *ret_fd;
 
 	ret->folder = f;
 	ret->job_id = job_id;
@@ -65,7 +52,18 @@ static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfol
 	snprintf(ret->open, sizeof(ret->open), "%lld.log", (long long)job_id);
 	snprintf(ret->done, sizeof(ret->done), "%lld.log.done", (long long)job_id);
 	snprintf(ret->packed, sizeof(ret->packed), "%lld.log.zst", (long long)job_id);
-	return open_subfolder(f, subfolder, how, &ret->dir, e);
+	ret_fd = &ret->dir;
+	*ret_fd = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
+	if (*ret_fd < 0 && errno == ENOENT) {
+		if (how == SUBFOLDER_AS_IT_IS)
+			return ERR_NOT_FOUND;
+		/* Synced, because the logs in it are promised to stay. */
+		if ((mkdirat(f->fd, subfolder, 0700) == 0 || errno == EEXIST) && fsync(f->fd) == 0)
+			*ret_fd = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
+	}
+	if (*ret_fd >= 0)
+		return 0;
+	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, subfolder, strerror(errno));
 }
 
 static void log_name_close(struct log_name *n)
@@ -74,7 +72,7 @@ static void log_name_close(struct log_name *n)
 		close(n->dir);
 }
 
-/* A regular file, or ERR_NOT_FOUND without a word in e. */
+/* Opens a regular file. ERR_NOT_FOUND: there is none, and *e stays empty. */
 static int open_file(
     const struct log_name *n, const char *file, int flags, int *ret_fd, struct error *e)
 {
@@ -84,10 +82,10 @@ static int open_file(
 	if (fd < 0 && errno == ENOENT)
 		return ERR_NOT_FOUND;
 	if (fd < 0 || fstat(fd, &st)) {
-		fail(n, file, e);
+		fail_log(n, file, e);
 	} else if (!S_ISREG(st.st_mode)) {
 		errno = EINVAL;
-		fail(n, file, e);
+		fail_log(n, file, e);
 	} else {
 		*ret_fd = fd;
 		return 0;
@@ -97,31 +95,20 @@ static int open_file(
 	return ERR_IO;
 }
 
-static int size_of(
-    const struct log_name *n, const char *file, int fd, int64_t *ret, struct error *e)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return fail(n, file, e);
-	*ret = st.st_size;
-	return 0;
-}
-
-static int corrupt(const struct log_name *n, int rc, struct error *e)
+static int fail_packed(const struct log_name *n, int rc, struct error *e)
 {
 	return error_set(e, rc, "%s/%02x/%s: %s", n->folder->path,
 	    (unsigned)(n->job_id % LOG_SUBFOLDERS), n->packed,
-	    rc == ERR_CORRUPT ? "damaged: it is no log that was written here" : err_text(rc));
+	    rc == ERR_CORRUPT ? "damaged: Outpost did not write it like this" : err_text(rc));
 }
 
-/* ---- what there is of a log ---- */
+/* ---- the text of a log ---- */
 
-/* Where its text lies now; fd -1: there is none. */
+/* The file that holds the text now; fd -1: there is none. */
 struct log_text {
 	int fd;
 	bool is_packed;
-	struct seekable_index index; /* packed */
+	struct seekable_index index; /* if is_packed */
 	struct log_state state;
 };
 
@@ -132,24 +119,11 @@ static void log_text_close(struct log_text *t)
 	seekable_index_release(&t->index);
 }
 
-static int open_packed(const struct log_name *n, struct log_text *ret, struct error *e)
-{
-	int rc = open_file(n, n->packed, O_RDONLY, &ret->fd, e);
-
-	if (rc)
-		return rc;
-	ret->is_packed = true;
-	rc = seekable_index_read(ret->fd, &ret->index);
-	if (rc)
-		return corrupt(n, rc, e);
-	ret->state = (struct log_state){ret->index.text_bytes, true};
-	return 0;
-}
-
-/* ERR_NOT_FOUND: there is none. Close also after a failure. The open file comes writable. */
+/* ERR_NOT_FOUND: there is none. Close also after a failure. A log that is not complete is opened for writing. */
 static int log_text_open(const struct log_name *n, struct log_text *ret, struct error *e)
 {
 	const char *file = n->open;
+	struct stat st;
 	int rc;
 
 	*ret = (struct log_text){.fd = -1};
@@ -161,9 +135,22 @@ static int log_text_open(const struct log_name *n, struct log_text *ret, struct 
 	}
 	if (rc == ERR_NOT_FOUND) {
 		ret->state.is_complete = false;
-		return open_packed(n, ret, e);
+		rc = open_file(n, n->packed, O_RDONLY, &ret->fd, e);
+		if (rc)
+			return rc;
+		ret->is_packed = true;
+		rc = seekable_index_read(ret->fd, &ret->index);
+		if (rc)
+			return fail_packed(n, rc, e);
+		ret->state = (struct log_state){ret->index.text_bytes, true};
+		return 0;
 	}
-	return rc ? rc : size_of(n, file, ret->fd, &ret->state.end, e);
+	if (rc)
+		return rc;
+	if (fstat(ret->fd, &st))
+		return fail_log(n, file, e);
+	ret->state.end = st.st_size;
+	return 0;
 }
 
 /* ---- appending ---- */
@@ -181,16 +168,17 @@ static int check_piece(const struct log_piece *p, const struct log_state *s, str
 	return 0;
 }
 
-/* The file is cut back when not all of it could be made to stay. */
+/* Appends the bytes of the piece that the file does not have. If they cannot all be made durable, the file is cut
+ * back. */
 static int write_rest(
     const struct log_name *n, int fd, const struct log_piece *p, int64_t *end, struct error *e)
 {
 	int64_t skip = *end - p->offset;
 	size_t rest = skip < (int64_t)p->n ? p->n - (size_t)skip : 0;
 
-	/* Synced also without a new byte: what is there may be from before a crash. */
+	/* Syncs also without a new byte, because a process that crashed may have written the others. */
 	if (file_io_write_at(fd, p->bytes + (rest ? skip : 0), rest, *end) || fdatasync(fd)) {
-		int rc = fail(n, n->open, e);
+		int rc = fail_log(n, n->open, e);
 
 		if (ftruncate(fd, *end))
 			return ERR_IO; /* the next call sees where it ends */
@@ -198,39 +186,6 @@ static int write_rest(
 	}
 	*end += (int64_t)rest;
 	return 0;
-}
-
-/* With the file's bytes on disk: its name, where that is new. */
-static int settle_name(
-    const struct log_name *n, const struct log_piece *p, bool is_new, struct error *e)
-{
-	if (p->is_last && renameat(n->dir, n->open, n->dir, n->done))
-		return fail(n, n->open, e);
-	if ((is_new || p->is_last) && fsync(n->dir))
-		return fail(n, n->open, e);
-	return 0;
-}
-
-static int append_to(const struct log_name *n, struct log_text *t, const struct log_piece *p,
-    struct log_state *ret, struct error *e)
-{
-	bool is_new = t->state.end == 0;
-	int rc;
-
-	rc = check_piece(p, ret, e);
-	if (rc || t->state.is_complete)
-		return rc;
-	if (t->fd < 0 && p->n == 0 && !p->is_last)
-		return 0; /* asks how far it has come */
-	if (t->fd < 0)
-		rc = open_file(n, n->open, O_RDWR | O_CREAT | O_EXCL, &t->fd, e);
-	if (!rc)
-		rc = write_rest(n, t->fd, p, &ret->end, e);
-	if (!rc)
-		rc = settle_name(n, p, is_new, e);
-	if (!rc)
-		ret->is_complete = p->is_last;
-	return rc;
 }
 
 int log_file_append(const struct log_folder *f, const struct log_piece *p,
@@ -246,28 +201,29 @@ int log_file_append(const struct log_folder *f, const struct log_piece *p,
 	rc = log_text_open(&n, &t, e);
 	*ret_before = *ret_after = t.state;
 	if (rc == ERR_NOT_FOUND || !rc)
-		rc = append_to(&n, &t, p, ret_after, e);
+		rc = check_piece(p, ret_after, e);
+	/* A piece without bytes asks for the log's length. */
+	if (!rc && !t.state.is_complete && (t.fd >= 0 || p->n > 0 || p->is_last)) {
+		bool is_new = t.state.end == 0;
+
+		if (t.fd < 0)
+			rc = open_file(&n, n.open, O_RDWR | O_CREAT | O_EXCL, &t.fd, e);
+		if (!rc)
+			rc = write_rest(&n, t.fd, p, &ret_after->end, e);
+		/* The file's bytes are on disk: now its name, if that is new. */
+		if (!rc && p->is_last && renameat(n.dir, n.open, n.dir, n.done))
+			rc = fail_log(&n, n.open, e);
+		if (!rc && (is_new || p->is_last) && fsync(n.dir))
+			rc = fail_log(&n, n.open, e);
+		if (!rc)
+			ret_after->is_complete = p->is_last;
+	}
 	log_text_close(&t);
 	log_name_close(&n);
 	return rc;
 }
 
 /* ---- reading ---- */
-
-static int read_text(const struct log_name *n, const struct log_text *t, int64_t offset, char *out,
-    size_t max, size_t *ret_n, struct error *e)
-{
-	int rc;
-
-	if (offset < 0 || offset > t->state.end)
-		return error_set(e, ERR_RANGE, "offset: past the end of the log");
-	if (t->is_packed) {
-		rc = seekable_read(t->fd, &t->index, offset, out, max, ret_n);
-		return rc ? corrupt(n, rc, e) : 0;
-	}
-	rc = file_io_read(t->fd, out, max, offset, ret_n);
-	return rc ? fail(n, n->open, e) : 0;
-}
 
 int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n,
     size_t *ret_n, struct log_state *ret, struct error *e)
@@ -281,11 +237,20 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 	if (rc)
 		return rc;
 	rc = log_text_open(&name, &t, e);
-	if (!rc) {
+	if (!rc)
 		*ret = t.state;
-		rc = read_text(&name, &t, offset, out, n, ret_n, e);
-	} else if (rc == ERR_NOT_FOUND) {
+	if (rc == ERR_NOT_FOUND) {
 		error_set(e, rc, "there is no log");
+	} else if (!rc && (offset < 0 || offset > t.state.end)) {
+		rc = error_set(e, ERR_RANGE, "offset: past the end of the log");
+	} else if (!rc && t.is_packed) {
+		rc = seekable_read(t.fd, &t.index, offset, out, n, ret_n);
+		if (rc)
+			rc = fail_packed(&name, rc, e);
+	} else if (!rc) {
+		rc = file_io_read(t.fd, out, n, offset, ret_n);
+		if (rc)
+			rc = fail_log(&name, name.open, e);
 	}
 	log_text_close(&t);
 	log_name_close(&name);
@@ -294,20 +259,16 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 
 /* ---- dropping ---- */
 
-static int64_t mtime_ms(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
-}
-
 static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped,
     struct error *e)
 {
 	struct stat st;
 
-	if (fstatat(n->dir, file, &st, AT_SYMLINK_NOFOLLOW) || mtime_ms(&st) >= before_ms)
+	if (fstatat(n->dir, file, &st, AT_SYMLINK_NOFOLLOW) ||
+	    ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000) >= before_ms)
 		return 0;
 	if (unlinkat(n->dir, file, 0))
-		return fail(n, file, e);
+		return fail_log(n, file, e);
 	*is_dropped = true;
 	return 0;
 }
@@ -362,11 +323,114 @@ int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e
 		return rc;
 	if (fstatat(n.dir, n.done, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (unlinkat(f->fd, COMPRESSING, 0))
-			rc = fail(&n, COMPRESSING, e);
+			rc = fail_log(&n, COMPRESSING, e);
 	} else if (renameat(f->fd, COMPRESSING, n.dir, n.packed) || fsync(n.dir) ||
 		   unlinkat(n.dir, n.done, 0)) {
-		rc = fail(&n, n.packed, e);
+		rc = fail_log(&n, n.packed, e);
 	}
 	log_name_close(&n);
 	return rc;
+}
+
+/* ---- the folder of all logs ---- */
+
+static int fail_folder(const char *path, struct error *e)
+{
+	int err = errno;
+
+	return error_set(e, file_io_code(err), "%s: %s", path, strerror(err));
+}
+
+int log_folder_open(const char *state_dir, struct log_folder *ret, struct error *e)
+{
+	int parent = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	*ret = (struct log_folder){.fd = -1, .path = path_join(state_dir, "logs")};
+	if (parent < 0)
+		rc = fail_folder(state_dir, e);
+	else if (mkdirat(parent, "logs", 0700) && errno != EEXIST)
+		rc = fail_folder(ret->path, e);
+	if (!rc) {
+		/* The folder may be a link that an operator made, to another disk. */
+		ret->fd = openat(parent, "logs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* Syncs also a folder that an earlier process made and did not sync. */
+		if (ret->fd < 0 || fsync(parent) || fsync(ret->fd))
+			rc = fail_folder(ret->path, e);
+	}
+	if (parent >= 0)
+		close(parent);
+	return rc ? ERR_IO : 0;
+}
+
+void log_folder_close(struct log_folder *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->path);
+	*f = (struct log_folder){.fd = -1};
+}
+
+/* Reads "42.log"; *ret_rest: the rest of the name. False: it is not the name of a log. */
+static bool read_log_name(const char *name, int64_t *ret_id, const char **ret_rest)
+{
+	size_t n = strspn(name, "0123456789");
+	char digits[24];
+
+	if (n == 0 || n >= sizeof(digits) || !str_has_prefix(name + n, ".log"))
+		return false;
+	memcpy(digits, name, n);
+	digits[n] = '\0';
+	*ret_rest = name + n + strlen(".log");
+	return parse_int64(digits, ret_id) == 0;
+}
+
+static bool is_log_older(int dir, const char *name, int64_t before_ms)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < before_ms;
+}
+
+enum { ANY_AGE = -1 };
+
+/* Adds the logs of one subfolder that are older than before_ms; ANY_AGE: those that wait to be compressed. */
+static int list_logs(const struct log_folder *f, int subfolder, int64_t before_ms,
+    struct log_ids *to, struct error *e)
+{
+	char path[8];
+	struct dirent *entry;
+	const char *rest;
+	int64_t id;
+	DIR *dir;
+	int fd;
+
+	snprintf(path, sizeof(path), "%02x", (unsigned)subfolder);
+	fd = openat(f->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : fail_folder(f->path, e);
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return fail_folder(f->path, e);
+	}
+	while ((entry = readdir(dir)) != NULL)
+		if (read_log_name(entry->d_name, &id, &rest) && id % LOG_SUBFOLDERS == subfolder &&
+		    (before_ms == ANY_AGE ? str_eq(rest, ".done")
+					  : is_log_older(fd, entry->d_name, before_ms)))
+			*ARRAY_PUSH(to->list, to->n) = id;
+	closedir(dir);
+	return 0;
+}
+
+int log_folder_list_done(
+    const struct log_folder *f, int subfolder, struct log_ids *to, struct error *e)
+{
+	return list_logs(f, subfolder, ANY_AGE, to, e);
+}
+
+int log_folder_list_older(const struct log_folder *f, int subfolder, int64_t before_ms,
+    struct log_ids *to, struct error *e)
+{
+	return list_logs(f, subfolder, before_ms < 0 ? 0 : before_ms, to, e);
 }

@@ -1,13 +1,13 @@
-/* One job's log on disk, and the folder that has them all:
+/* One job's log on disk, and the folder of all logs:
  *
- *   logs/NN/JOB.log        open: grows at its end (NN: the job's id modulo 256, two hex digits,
- *                          made when it is first needed)
- *   logs/NN/JOB.log.done   complete, not compressed yet; the rename is what makes it complete
+ *   logs/NN/JOB.log        open: grows at its end (NN: the job's id modulo 256, two hex digits; the
+ *                          subfolder is made when it is first needed)
+ *   logs/NN/JOB.log.done   complete, not compressed yet; the rename makes it complete
  *   logs/NN/JOB.log.zst    complete and compressed (seekable.h)
- *   logs/compressing       the one that is being compressed; worth nothing after a crash
+ *   logs/compressing       the log that is being compressed; useless after a crash
  *
- * Below logs/, which may be a link itself, no symbolic link is followed. Blocking: thread of the pool, for one job one call at a
- * time. Errors name the path. */
+ * Below logs/, which may be a link itself, no symbolic link is followed. Thread: pool, one call at a time for each
+ * job; blocking. Errors name the path. */
 #ifndef LOGS_LOG_FILE_H
 #define LOGS_LOG_FILE_H
 
@@ -28,7 +28,7 @@ struct log_folder {
 int log_folder_open(const char *state_dir, struct log_folder *ret, struct error *e) MUST_CHECK;
 void log_folder_close(struct log_folder *f);
 
-/* What a log has come to; also set by calls that fail. */
+/* The state of a log; set also by calls that fail. */
 struct log_state {
 	int64_t end;
 	bool is_complete;
@@ -40,7 +40,7 @@ struct log_piece {
 	size_t n;
 	bool is_last;
 };
-/* logs_append()'s rules. What *ret_after says is on disk. */
+/* Follows the rules of logs_append(). *ret_after describes the log as it is on disk. */
 int log_file_append(const struct log_folder *f, const struct log_piece *p,
     struct log_state *ret_before, struct log_state *ret_after, struct error *e) MUST_CHECK;
 
@@ -59,19 +59,19 @@ int log_file_open_done(
     const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
 /* An empty logs/compressing, for writing. */
 int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct error *e) MUST_CHECK;
-/* logs/compressing, synced, takes the place of the job's text; dropped when that is gone. */
+/* Replaces the job's text by logs/compressing, which is synced; removes logs/compressing if there is no text. */
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
 
-/* ---- looking around ---- */
+/* ---- lists ---- */
 
 struct log_ids {
 	int64_t *list; /* free() */
 	size_t n;
 };
-/* Jobs of one subfolder whose text waits to be compressed. Adds to *to. */
+/* Adds to *to the jobs of one subfolder whose text waits to be compressed. */
 int log_folder_list_done(
     const struct log_folder *f, int subfolder, struct log_ids *to, struct error *e) MUST_CHECK;
-/* Jobs of one subfolder with a log that was last written before that time. Adds to *to. */
+/* Adds to *to the jobs of one subfolder whose log was last written before that time. */
 int log_folder_list_older(const struct log_folder *f, int subfolder, int64_t before_ms,
     struct log_ids *to, struct error *e) MUST_CHECK;
 

@@ -37,9 +37,9 @@ static void logs_free(void *p)
 	void (*on_closed)(void *owner) = s->on_closed;
 	void *owner = s->closed_owner;
 
-	s->is_going = false;
-	if (s->n_in_hand)
-		return; /* somebody called meanwhile, and is to be refused first */
+	s->is_freed_soon = false;
+	if (s->n_held)
+		return; /* a call came meanwhile and has to be refused first */
 	for (size_t i = 0; i < LOG_BUCKETS; i++)
 		assert(!s->watches[i] && !s->lanes[i]);
 	packer_free(s->packer);
@@ -50,15 +50,15 @@ static void logs_free(void *p)
 
 void logs_hold(struct logs *s)
 {
-	s->n_in_hand++;
+	s->n_held++;
 }
 
-void logs_let_go(struct logs *s)
+void logs_release(struct logs *s)
 {
-	assert(s->n_in_hand > 0);
-	if (--s->n_in_hand || !s->is_closing || s->is_going)
+	assert(s->n_held > 0);
+	if (--s->n_held || !s->is_closing || s->is_freed_soon)
 		return;
-	s->is_going = true;
+	s->is_freed_soon = true;
 	loop_reap(s->loop, logs_free, s);
 }
 
@@ -69,7 +69,7 @@ void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)
 	s->on_closed = on_closed;
 	s->closed_owner = owner;
 	packer_stop(s->packer);
-	logs_let_go(s);
+	logs_release(s);
 }
 
 const struct logs_stats *logs_stats(const struct logs *s)
@@ -96,16 +96,6 @@ static void run_in_pool(struct pool_work *w)
 	t->work(t);
 }
 
-static void take_lane_out(struct logs *s, struct log_lane *lane)
-{
-	struct log_lane **at = &s->lanes[bucket_of(lane->job_id)];
-
-	while (*at != lane)
-		at = &(*at)->next;
-	*at = lane->next;
-	free(lane);
-}
-
 static void after_pool(struct pool_work *w)
 {
 	struct log_task *t = CONTAINER_OF(w, struct log_task, pool);
@@ -113,12 +103,18 @@ static void after_pool(struct pool_work *w)
 	struct logs *s = t->logs;
 
 	lane->first = t->next;
-	if (lane->first)
+	if (lane->first) {
 		pool_submit(s->loop, &lane->first->pool);
-	else
-		take_lane_out(s, lane);
+	} else {
+		struct log_lane **at = &s->lanes[bucket_of(lane->job_id)];
+
+		while (*at != lane)
+			at = &(*at)->next;
+		*at = lane->next;
+		free(lane);
+	}
 	t->after(t);
-	logs_let_go(s);
+	logs_release(s);
 }
 
 static void after_refusal(void *p)
@@ -127,26 +123,13 @@ static void after_refusal(void *p)
 	struct logs *s = t->logs;
 
 	t->after(t);
-	logs_let_go(s);
-}
-
-static struct log_lane *lane_of(struct logs *s, int64_t job_id)
-{
-	struct log_lane *lane = s->lanes[bucket_of(job_id)];
-
-	while (lane && lane->job_id != job_id)
-		lane = lane->next;
-	if (lane)
-		return lane;
-	lane = xcalloc(1, sizeof(*lane));
-	lane->job_id = job_id;
-	lane->next = s->lanes[bucket_of(job_id)];
-	s->lanes[bucket_of(job_id)] = lane;
-	return lane;
+	logs_release(s);
 }
 
 void logs_submit(struct logs *s, struct log_task *t)
 {
+	struct log_lane **bucket = &s->lanes[bucket_of(t->job_id)], *lane = *bucket;
+
 	assert(t->job_id > 0);
 	t->logs = s;
 	t->next = NULL;
@@ -157,13 +140,17 @@ void logs_submit(struct logs *s, struct log_task *t)
 		return;
 	}
 	t->pool = (struct pool_work){.work = run_in_pool, .after = after_pool};
-	t->lane = lane_of(s, t->job_id);
-	if (t->lane->first) {
-		t->lane->last->next = t;
-		t->lane->last = t;
+	while (lane && lane->job_id != t->job_id)
+		lane = lane->next;
+	t->lane = lane;
+	if (lane) {
+		lane->last->next = t;
+		lane->last = t;
 		return;
 	}
-	t->lane->first = t->lane->last = t;
+	t->lane = lane = xcalloc(1, sizeof(*lane));
+	*lane = (struct log_lane){.job_id = t->job_id, .first = t, .last = t, .next = *bucket};
+	*bucket = lane;
 	pool_submit(s->loop, &t->pool);
 }
 
@@ -192,24 +179,6 @@ void logs_unwatch(struct log_watch *w)
 		w->next->slot = w->slot;
 	w->next = NULL;
 	w->slot = NULL;
-}
-
-/* The list is moved aside first, so that whoever is told may take any watch away or add one. */
-static void tell(struct logs *s, int64_t job_id)
-{
-	struct log_watch **head = &s->watches[bucket_of(job_id)], *rest = *head;
-
-	*head = NULL;
-	if (rest)
-		rest->slot = &rest;
-	while (rest) {
-		struct log_watch *w = rest;
-
-		logs_unwatch(w);
-		link_watch(head, w);
-		if (w->job_id == job_id)
-			w->on_change(w);
-	}
 }
 
 /* ---- appending ---- */
@@ -259,8 +228,23 @@ static void append_after(struct log_task *t)
 		logs_failed(s, "log_not_written", a->job_id, &a->why);
 	if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
-	if (grown > 0 || is_completed)
-		tell(s, a->job_id);
+	if (grown > 0 || is_completed) {
+		struct log_watch **head = &s->watches[bucket_of(a->job_id)];
+		struct log_watch *rest = *head;
+
+		/* The list is moved aside first, so that on_change may remove any watch or add one. */
+		*head = NULL;
+		if (rest)
+			rest->slot = &rest;
+		while (rest) {
+			struct log_watch *w = rest;
+
+			logs_unwatch(w);
+			link_watch(head, w);
+			if (w->job_id == a->job_id)
+				w->on_change(w);
+		}
+	}
 	a->done(a);
 }
 
@@ -325,4 +309,117 @@ void logs_read(struct logs *s, struct log_read *r)
 	x->r = r;
 	x->task = (struct log_task){.job_id = r->job_id, .work = read_work, .after = read_after};
 	logs_submit(s, &x->task);
+}
+
+/* ---- dropping old logs: one subfolder after the other is listed, and the age of each old log is checked again in
+ * its job's order, because a piece may be written to it meanwhile ---- */
+
+struct dropping {
+	struct logs *logs;
+	int64_t before_ms;
+	int subfolder;
+	struct pool_work listing;
+	struct log_ids ids;
+	size_t at;
+	struct log_task task;
+	bool is_dropped;
+	int err;
+	struct error why;
+	int64_t n_dropped;
+	void (*done)(int64_t n, void *owner);
+	void *owner;
+};
+
+static void end_dropping(struct dropping *d)
+{
+	struct logs *s = d->logs;
+	void (*done)(int64_t n, void *owner) = d->done;
+	void *owner = d->owner;
+	int64_t n = d->n_dropped;
+
+	free(d);
+	done(n, owner);
+	logs_release(s);
+}
+
+static void drop_log(struct log_task *t)
+{
+	struct dropping *d = CONTAINER_OF(t, struct dropping, task);
+
+	d->err = log_file_drop(&d->logs->folder, t->job_id, d->before_ms, &d->is_dropped, &d->why);
+}
+
+static void continue_dropping(struct dropping *d);
+
+static void after_drop(struct log_task *t)
+{
+	struct dropping *d = CONTAINER_OF(t, struct dropping, task);
+
+	if (t->is_refused) {
+		FREE_AND_NULL(d->ids.list);
+		end_dropping(d);
+		return;
+	}
+	d->n_dropped += d->is_dropped;
+	if (d->err)
+		logs_failed(d->logs, "log_not_dropped", t->job_id, &d->why);
+	continue_dropping(d);
+}
+
+static void list_subfolder(struct pool_work *w)
+{
+	struct dropping *d = CONTAINER_OF(w, struct dropping, listing);
+
+	d->err =
+	    log_folder_list_older(&d->logs->folder, d->subfolder, d->before_ms, &d->ids, &d->why);
+}
+
+static void after_list(struct pool_work *w)
+{
+	struct dropping *d = CONTAINER_OF(w, struct dropping, listing);
+
+	d->subfolder++;
+	if (d->err)
+		logs_failed(d->logs, "logs_not_read", 0, &d->why);
+	continue_dropping(d);
+}
+
+/* Drops the next log of the list; at its end, lists the next subfolder. */
+static void continue_dropping(struct dropping *d)
+{
+	d->why = (struct error){0};
+	if (d->at < d->ids.n) {
+		d->is_dropped = false;
+		d->task = (struct log_task){
+		    .job_id = d->ids.list[d->at++], .work = drop_log, .after = after_drop};
+		logs_submit(d->logs, &d->task);
+		return;
+	}
+	FREE_AND_NULL(d->ids.list);
+	if (d->subfolder == LOG_SUBFOLDERS || d->logs->is_closing) {
+		end_dropping(d);
+		return;
+	}
+	d->ids.n = d->at = 0;
+	d->listing = (struct pool_work){.work = list_subfolder, .after = after_list};
+	pool_submit(d->logs->loop, &d->listing);
+}
+
+static void begin_dropping(void *p)
+{
+	continue_dropping(p);
+}
+
+void logs_drop_older(
+    struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner)
+{
+	struct dropping *d = xcalloc(1, sizeof(*d));
+
+	d->logs = s;
+	d->before_ms = before_wall_ms;
+	d->done = done;
+	d->owner = owner;
+	logs_hold(s);
+	packer_retry(s->packer);
+	loop_reap(s->loop, begin_dropping, d);
 }

@@ -1,8 +1,9 @@
-/* Jobs' logs, as files under state_dir/logs: appended to while a job runs, compressed when it
- * is over, readable by byte range at any moment. A stranger's text, so nothing here looks into it.
+/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards.
+ * Any byte range of it can be read at any time. A log is a stranger's text, so nothing here interprets it.
  *
- * What is acknowledged is on disk (fdatasync). All file work runs in the pool, in order for each
- * job. Thread: loop, every function. */
+ * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job.
+ *
+ * Thread: loop, every function. */
 #ifndef LOGS_LOGS_H
 #define LOGS_LOGS_H
 
@@ -17,17 +18,17 @@ struct logs;
 
 enum { LOG_MAX_BYTES = 256 << 20 }; /* of one job */
 
-/* Blocking, before the loop runs: makes the folder. What a crash left uncompressed is compressed
- * in the background from then on. ERR_IO names the path. */
+/* Makes the folder; blocks, so call it before the loop runs. Logs that a crash left uncompressed are compressed in
+ * the background from then on. ERR_IO names the path. */
 int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct error *e) MUST_CHECK;
-/* What is in hand ends first, compressing is put off to the next start; then on_closed, once, not
- * inside this call. Calls from here on are done with ERR_CLOSING. Every watch is gone by then. */
+/* Calls that are under way end first; compressing goes on after the next start. Then on_closed runs once, not inside
+ * this call. Later calls end with ERR_CLOSING. The callers remove every watch before on_closed. */
 void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner);
 
-/* Puts bytes at `offset`. Those before the present end are there already and are skipped, so a
- * piece may be sent twice; beyond the end is ERR_RANGE. is_last: the log is complete after it
- * (and gets compressed in its own time); later pieces that would make it longer are ERR_EXISTS. Past LOG_MAX_BYTES:
- * ERR_TOO_BIG. A full disk: ERR_FULL, and the file is as it was. */
+/* Writes bytes at `offset`. Bytes before the present end are there already and are skipped, so a piece may be sent
+ * twice. is_last: the log is complete after this piece and is compressed later.
+ * Errors: ERR_RANGE (the offset is beyond the end); ERR_EXISTS (a complete log would become longer);
+ * ERR_TOO_BIG (more than LOG_MAX_BYTES); ERR_FULL (the disk is full; the file is unchanged). */
 struct log_append {
 	int64_t job_id, offset;
 	const char *bytes; /* borrowed until done */
@@ -36,7 +37,7 @@ struct log_append {
 	void (*done)(struct log_append *a); /* once, on the loop, never inside the call */
 	int err;                            /* out */
 	struct error why;
-	int64_t end;      /* out: how long the log is now, whatever err says */
+	int64_t end;      /* out: the log's length now, also after an error */
 	bool is_complete; /* out */
 	void *internal;
 };
@@ -55,16 +56,16 @@ struct log_read {
 };
 void logs_read(struct logs *s, struct log_read *r);
 
-/* Told on the loop whenever a log grew or was completed. As many as like. */
+/* on_change runs on the loop each time that the log grew or was completed. A log may have any number of watches. */
 struct log_watch {
 	int64_t job_id;
 	void (*on_change)(struct log_watch *w);
-	struct log_watch *next, **slot; /* logs' own */
+	struct log_watch *next, **slot; /* private */
 };
 void logs_watch(struct logs *s, struct log_watch *w);
-void logs_unwatch(struct log_watch *w); /* also one that never watched (zeroed) */
+void logs_unwatch(struct log_watch *w); /* does nothing for a zeroed struct */
 
-/* Removes the logs last written before that time; done runs with how many. */
+/* Removes the logs that were last written before that time; done gets their number. */
 void logs_drop_older(
     struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner);
 

@@ -1,16 +1,17 @@
-/* What the files of logs/ share. No other folder includes it. */
+/* What the files of logs/ share. No other folder includes it. Thread: loop, unless a comment says otherwise. */
 #ifndef LOGS_LOGS_INTERNAL_H
 #define LOGS_LOGS_INTERNAL_H
+
+#include <stdint.h>
 
 #include "base/log.h"
 #include "logs/log_file.h"
 #include "logs/logs.h"
-#include "logs/packer.h"
 
 enum { LOG_BUCKETS = 256 };
 
-/* Blocking work for one job: runs in the pool once what was submitted before it for the same
- * job is over. Different jobs' work runs side by side. */
+/* Blocking work for one job. It runs in the pool after the earlier tasks of the same job; tasks of different jobs
+ * run at the same time. */
 struct log_task {
 	int64_t job_id;
 	struct logs *logs;                 /* set by logs_submit() */
@@ -24,7 +25,7 @@ struct log_task {
 };
 void logs_submit(struct logs *s, struct log_task *t);
 
-/* The work in hand of one job, in its order; gone when there is none. */
+/* The tasks of one job, in order. Freed when the last one is over. */
 struct log_lane {
 	int64_t job_id;
 	struct log_task *first, *last; /* the first one runs */
@@ -37,19 +38,32 @@ struct logs {
 	struct log_lane *lanes[LOG_BUCKETS];
 	struct log_watch *watches[LOG_BUCKETS];
 	struct packer *packer;
-	int n_in_hand; /* tasks and drops that are not over, and the packer */
+	int n_held; /* tasks and drops that are not over, and the packer's work */
 	bool is_closing;
-	bool is_going; /* to be freed at the end of this turn */
+	bool is_freed_soon; /* at the end of this turn */
 	void (*on_closed)(void *owner);
 	void *closed_owner;
 	struct log_limit failed_lines;
 	struct logs_stats stats;
 };
 
-/* What is in hand holds the struct: one call each, paired. */
+/* Everything under way keeps the struct alive: one call of each, in pairs. */
 void logs_hold(struct logs *s);
-void logs_let_go(struct logs *s);
-/* A failure that no caller hears of, or that the operator should. */
+void logs_release(struct logs *s);
+/* Counts and logs a failure, because no caller learns of it or the operator should. */
 void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct error *why);
+
+/* ---- packer.c: compresses complete logs in the pool, one at a time and a few frames in each step, so that a long log
+ * neither keeps a thread of the pool for seconds nor makes its readers wait ---- */
+
+/* Looks in the background for logs that an earlier process left uncompressed. */
+struct packer *packer_new(struct logs *s);
+/* This job's log is complete. */
+void packer_add(struct packer *p, int64_t job_id);
+/* Tries failed logs again. */
+void packer_retry(struct packer *p);
+/* The logs are closing: unfinished work is done again after the next start. */
+void packer_stop(struct packer *p);
+void packer_free(struct packer *p); /* after packer_stop() and its last work; NULL is fine */
 
 #endif

@@ -1,31 +1,30 @@
-#include "logs/packer.h"
+#include "logs/logs_internal.h"
 
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "logs/file_io.h"
-#include "logs/logs_internal.h"
+#include "logs/log_file.h"
 #include "logs/seekable.h"
 
 enum {
-	FRAMES_A_STEP = 16, /* 4 MiB: some 20 ms */
+	FRAMES_A_STEP = 16, /* 4 MiB: about 20 ms */
 	LEVEL = 3,
 };
 
 struct packer {
 	struct logs *logs;
 	struct compressor *compressor;
-	struct log_ids waiting; /* from `at` on; those that failed come last */
+	struct log_ids waiting; /* from `at` on; failed ones come last */
 	size_t at;
-	bool is_paused; /* the last one failed: not again before somebody says so */
-	bool is_busy;   /* the fields below are the pool's or the lane's */
+	bool is_paused; /* the last one failed: goes on after packer_retry() */
+	bool is_busy;   /* a task has the fields below */
 	bool is_stopped;
 
 	int64_t job_id;
 	struct pool_work work;
 	struct log_task publishing;
-	struct log_ids found; /* by the look after the start */
+	struct log_ids found; /* after the start */
 	int in, out;          /* -1: not open */
 	int64_t n_read;
 	struct seekable_writer writer;
@@ -35,34 +34,21 @@ struct packer {
 	struct error why;
 };
 
-static void next(struct packer *p);
+static void pack_next(struct packer *p);
 
-static void queue(struct packer *p, int64_t job_id)
+static void queue_log(struct packer *p, int64_t job_id)
 {
 	struct log_ids *w = &p->waiting;
 
 	if (p->at > 0 && p->at == w->n)
 		p->at = w->n = 0;
-	if ((w->n & (w->n - 1)) == 0)
-		w->list = xrealloc(w->list, (w->n ? 2 * w->n : 1) * sizeof(*w->list));
-	w->list[w->n++] = job_id;
+	*ARRAY_PUSH(w->list, w->n) = job_id;
 }
 
 /* ---- one log ---- */
 
-static void close_files(struct packer *p)
-{
-	if (p->in >= 0)
-		close(p->in);
-	if (p->out >= 0)
-		close(p->out);
-	p->in = p->out = -1;
-	seekable_writer_release(&p->writer);
-	FREE_AND_NULL(p->text);
-}
-
 /* In the pool. */
-static int begin(struct packer *p)
+static int begin_packing(struct packer *p)
 {
 	int rc = log_file_open_done(&p->logs->folder, p->job_id, &p->in, &p->why);
 
@@ -75,20 +61,12 @@ static int begin(struct packer *p)
 	return rc;
 }
 
-static int end(struct packer *p)
+/* Compresses the next frames. In the pool. */
+static void pack_step(struct pool_work *work)
 {
-	int rc = seekable_end(&p->writer);
-
-	if (!rc && fsync(p->out))
-		rc = ERR_IO;
-	p->is_written = !rc;
-	return rc;
-}
-
-static int add_frames(struct packer *p)
-{
+	struct packer *p = CONTAINER_OF(work, struct packer, work);
 	size_t n = LOG_FRAME_BYTES;
-	int rc = 0;
+	int rc = p->in < 0 ? begin_packing(p) : 0;
 
 	for (int i = 0; i < FRAMES_A_STEP && !rc && n == LOG_FRAME_BYTES; i++) {
 		rc = file_io_read(p->in, p->text, LOG_FRAME_BYTES, p->n_read, &n);
@@ -96,41 +74,41 @@ static int add_frames(struct packer *p)
 			rc = seekable_add(&p->writer, p->text, n);
 		p->n_read += (int64_t)n;
 	}
-	if (!rc && n < LOG_FRAME_BYTES)
-		rc = end(p);
-	return rc;
+	if (!rc && n < LOG_FRAME_BYTES) {
+		rc = seekable_end(&p->writer);
+		if (!rc && fsync(p->out))
+			rc = ERR_IO;
+		p->is_written = !rc;
+	}
+	p->err = rc;
 }
 
-static void step(struct pool_work *work)
-{
-	struct packer *p = CONTAINER_OF(work, struct packer, work);
-
-	if (p->in < 0)
-		p->err = begin(p);
-	if (!p->err)
-		p->err = add_frames(p);
-}
-
-/* On the loop: this one is over, well or not. */
-static void finish(struct packer *p)
+/* On the loop: the log is compressed, or it failed. */
+static void finish_packing(struct packer *p)
 {
 	struct logs *s = p->logs;
 
-	close_files(p);
+	if (p->in >= 0)
+		close(p->in);
+	if (p->out >= 0)
+		close(p->out);
+	p->in = p->out = -1;
+	seekable_writer_release(&p->writer);
+	FREE_AND_NULL(p->text);
 	p->is_busy = false;
 	if (!p->err) {
 		s->stats.n_packed++;
 	} else if (p->err != ERR_NOT_FOUND) {
 		error_set(&p->why, p->err, "%s/compressing: %s", s->folder.path, err_text(p->err));
 		logs_failed(s, "log_not_compressed", p->job_id, &p->why);
-		queue(p, p->job_id);
+		queue_log(p, p->job_id);
 		p->is_paused = true;
 	}
-	next(p);
-	logs_let_go(s);
+	pack_next(p);
+	logs_release(s);
 }
 
-static void publish(struct log_task *t)
+static void publish_log(struct log_task *t)
 {
 	struct packer *p = CONTAINER_OF(t, struct packer, publishing);
 
@@ -142,8 +120,8 @@ static void after_publish(struct log_task *t)
 	struct packer *p = CONTAINER_OF(t, struct packer, publishing);
 
 	if (t->is_refused)
-		p->err = ERR_NOT_FOUND; /* as if it were gone: the next start finds it */
-	finish(p);
+		p->err = ERR_NOT_FOUND; /* no failure: the next start finds the log again */
+	finish_packing(p);
 }
 
 static void after_step(struct pool_work *work)
@@ -153,17 +131,17 @@ static void after_step(struct pool_work *work)
 	if (p->is_stopped && !p->err)
 		p->err = ERR_NOT_FOUND;
 	if (p->err) {
-		finish(p);
+		finish_packing(p);
 	} else if (p->is_written) {
-		p->publishing =
-		    (struct log_task){.job_id = p->job_id, .work = publish, .after = after_publish};
+		p->publishing = (struct log_task){
+		    .job_id = p->job_id, .work = publish_log, .after = after_publish};
 		logs_submit(p->logs, &p->publishing);
 	} else {
 		pool_submit(p->logs->loop, &p->work);
 	}
 }
 
-static void next(struct packer *p)
+static void pack_next(struct packer *p)
 {
 	if (p->is_busy || p->is_stopped || p->is_paused || p->at == p->waiting.n)
 		return;
@@ -172,14 +150,14 @@ static void next(struct packer *p)
 	p->err = 0;
 	p->why = (struct error){0};
 	p->is_written = false;
-	p->work = (struct pool_work){.work = step, .after = after_step};
+	p->work = (struct pool_work){.work = pack_step, .after = after_step};
 	logs_hold(p->logs);
 	pool_submit(p->logs->loop, &p->work);
 }
 
 /* ---- after the start ---- */
 
-static void look(struct pool_work *work)
+static void look_for_logs(struct pool_work *work)
 {
 	struct packer *p = CONTAINER_OF(work, struct packer, work);
 
@@ -193,13 +171,13 @@ static void after_look(struct pool_work *work)
 	struct logs *s = p->logs;
 
 	for (size_t i = 0; i < p->found.n; i++)
-		queue(p, p->found.list[i]);
+		queue_log(p, p->found.list[i]);
 	FREE_AND_NULL(p->found.list);
 	p->is_busy = false;
 	if (p->err)
 		logs_failed(s, "logs_not_read", 0, &p->why);
-	next(p);
-	logs_let_go(s);
+	pack_next(p);
+	logs_release(s);
 }
 
 struct packer *packer_new(struct logs *s)
@@ -210,7 +188,7 @@ struct packer *packer_new(struct logs *s)
 	p->in = p->out = -1;
 	p->compressor = compressor_new(LEVEL);
 	compressor_add_checksums(p->compressor);
-	p->work = (struct pool_work){.work = look, .after = after_look};
+	p->work = (struct pool_work){.work = look_for_logs, .after = after_look};
 	p->is_busy = true;
 	logs_hold(s);
 	pool_submit(s->loop, &p->work);
@@ -219,14 +197,14 @@ struct packer *packer_new(struct logs *s)
 
 void packer_add(struct packer *p, int64_t job_id)
 {
-	queue(p, job_id);
+	queue_log(p, job_id);
 	packer_retry(p);
 }
 
 void packer_retry(struct packer *p)
 {
 	p->is_paused = false;
-	next(p);
+	pack_next(p);
 }
 
 void packer_stop(struct packer *p)

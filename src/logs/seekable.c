@@ -5,21 +5,90 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "logs/file_io.h"
 #include "logs/logs.h"
 
-/* The table is a skippable frame: its head, an entry a frame (compressed and plain size), and a
- * foot (how many, flags, the format's own number). All little-endian. */
+/* The table is a skippable frame: its head, one entry for each frame (compressed and plain size), and a foot (the
+ * number of frames, flags, the format's magic number). All little-endian. */
 enum {
 	HEAD_BYTES = 8,
 	ENTRY_BYTES = 8,
 	FOOT_BYTES = 9,
 	FRAMES_MAX = LOG_MAX_BYTES / LOG_FRAME_BYTES + 1,
 	TABLE_MAX_BYTES = HEAD_BYTES + FRAMES_MAX * ENTRY_BYTES + FOOT_BYTES,
-	FRAME_MAX_BYTES = 2 * LOG_FRAME_BYTES, /* zstd's bound is far below */
+	FRAME_MAX_BYTES = 2 * LOG_FRAME_BYTES, /* far above zstd's bound */
 };
 #define SKIPPABLE_MAGIC UINT32_C(0x184D2A5E)
 #define SEEKABLE_MAGIC  UINT32_C(0x8F92EAB1)
+
+/* ---- input and output ---- */
+
+int file_io_code(int errno_value)
+{
+	switch (errno_value) {
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return ERR_FULL;
+	default:
+		return ERR_IO;
+	}
+}
+
+int file_io_write(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+
+	while (n > 0) {
+		ssize_t done = write(fd, at, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return file_io_code(errno);
+		at += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int file_io_write_at(int fd, const void *p, size_t n, int64_t at)
+{
+	const char *from = p;
+
+	while (n > 0) {
+		ssize_t done = pwrite(fd, from, n, at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return file_io_code(errno);
+		from += done;
+		at += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int file_io_read(int fd, void *p, size_t n, int64_t at, size_t *ret_n)
+{
+	char *to = p;
+
+	*ret_n = 0;
+	while (*ret_n < n) {
+		ssize_t got = pread(fd, to + *ret_n, n - *ret_n, at + (int64_t)*ret_n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return file_io_code(errno);
+		if (got == 0)
+			break;
+		*ret_n += (size_t)got;
+	}
+	return 0;
+}
+
+/* ---- the format ---- */
 
 static void put_u32(struct buf *b, uint32_t v)
 {
@@ -94,7 +163,7 @@ static int read_exactly(int fd, char *p, size_t n, int64_t at)
 	return got == n ? 0 : ERR_CORRUPT;
 }
 
-/* The entries must fill the file up to the table, and each be of a size that was written. */
+/* Checks that the entries fill the file up to the table and that each has a possible size. */
 static int take_entries(const char *p, int64_t frames_bytes, struct seekable_index *ret)
 {
 	int64_t at = 0;
@@ -116,29 +185,15 @@ static int take_entries(const char *p, int64_t frames_bytes, struct seekable_ind
 	return at == frames_bytes && ret->text_bytes <= LOG_MAX_BYTES ? 0 : ERR_CORRUPT;
 }
 
-static int read_table(int fd, int64_t file_bytes, struct seekable_index *ret)
-{
-	size_t entries = ret->n_frames * ENTRY_BYTES, table = HEAD_BYTES + entries + FOOT_BYTES;
-	char *text;
-	int rc;
-
-	if (file_bytes < (int64_t)table)
-		return ERR_CORRUPT;
-	text = xmalloc(table);
-	rc = read_exactly(fd, text, table, file_bytes - (int64_t)table);
-	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
-		rc = ERR_CORRUPT;
-	if (!rc)
-		rc = take_entries(text + HEAD_BYTES, file_bytes - (int64_t)table, ret);
-	free(text);
-	return rc;
-}
-
 int seekable_index_read(int fd, struct seekable_index *ret)
 {
 	char foot[FOOT_BYTES];
 	struct stat st;
 	int rc;
+	int64_t file_bytes;
+	size_t entries;
+	size_t table;
+	char *text;
 
 	*ret = (struct seekable_index){0};
 	if (fstat(fd, &st))
@@ -153,7 +208,19 @@ int seekable_index_read(int fd, struct seekable_index *ret)
 		ret->n_frames = 0;
 		return ERR_CORRUPT;
 	}
-	return read_table(fd, st.st_size, ret);
+	file_bytes = st.st_size;
+	entries = ret->n_frames * ENTRY_BYTES;
+	table = HEAD_BYTES + entries + FOOT_BYTES;
+	if (file_bytes < (int64_t)table)
+		return ERR_CORRUPT;
+	text = xmalloc(table);
+	rc = read_exactly(fd, text, table, file_bytes - (int64_t)table);
+	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
+		rc = ERR_CORRUPT;
+	if (!rc)
+		rc = take_entries(text + HEAD_BYTES, file_bytes - (int64_t)table, ret);
+	free(text);
+	return rc;
 }
 
 void seekable_index_release(struct seekable_index *x)
@@ -162,7 +229,7 @@ void seekable_index_release(struct seekable_index *x)
 	*x = (struct seekable_index){0};
 }
 
-/* Every frame but the last is full, but this asks only for their order. */
+/* The frame that holds the offset. Relies only on the order of the frames. */
 static size_t frame_with(const struct seekable_index *x, int64_t offset)
 {
 	size_t low = 0, high = x->n_frames;
@@ -196,7 +263,7 @@ static int read_frame(int fd, const struct seekable_frame *f, struct buf *text)
 int seekable_read(
     int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n)
 {
-	/* One more than a frame has, so that one which holds more is seen. */
+	/* One byte more than a frame has: a frame that is too long is found. */
 	struct buf text = BUF_INIT(LOG_FRAME_BYTES + 1);
 	int rc = 0;
 

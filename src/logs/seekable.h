@@ -1,8 +1,8 @@
-/* A long text as independent zstd frames of LOG_FRAME_BYTES with a table of them at the end, in
- * zstd's seekable format: any part is read without what is before it, and the zstd tool reads
- * the whole. Each frame bears a checksum, so damage is an error and never other text.
+/* A long text as independent zstd frames of LOG_FRAME_BYTES with a table of them at the end, in zstd's seekable
+ * format. Any part can be read without the text before it, and the zstd tool reads the whole. Each frame has
+ * a checksum, so damage is an error and never a wrong text.
  *
- * Blocking; thread: any, one a writer. */
+ * Thread: any, one for each writer; blocking. */
 #ifndef LOGS_SEEKABLE_H
 #define LOGS_SEEKABLE_H
 
@@ -13,6 +13,18 @@
 #include "base/compress.h"
 #include "base/err.h"
 
+/* ---- read(2) and write(2) to their end, with this program's error codes ---- */
+
+/* Writes at the file's position. After an error errno is set. */
+int file_io_write(int fd, const void *p, size_t n) MUST_CHECK;
+int file_io_write_at(int fd, const void *p, size_t n, int64_t at) MUST_CHECK;
+/* *ret_n < n only at the end of the file. */
+int file_io_read(int fd, void *p, size_t n, int64_t at, size_t *ret_n) MUST_CHECK;
+/* ERR_FULL for a full disk, quota or size limit, else ERR_IO. */
+int file_io_code(int errno_value);
+
+/* ---- the format ---- */
+
 enum { LOG_FRAME_BYTES = 256 * 1024 };
 
 struct seekable_writer {
@@ -22,24 +34,24 @@ struct seekable_writer {
 	uint32_t n_frames;
 };
 void seekable_writer_init(struct seekable_writer *w, int fd, struct compressor *by);
-/* The next 1 to LOG_FRAME_BYTES bytes. ERR_FULL, ERR_IO. */
+/* Adds the next 1 to LOG_FRAME_BYTES bytes. ERR_FULL, ERR_IO. */
 int seekable_add(struct seekable_writer *w, const char *p, size_t n) MUST_CHECK;
-/* The table; nothing is synced. */
+/* Writes the table; does not sync. */
 int seekable_end(struct seekable_writer *w) MUST_CHECK;
 void seekable_writer_release(struct seekable_writer *w);
 
 struct seekable_index {
 	struct seekable_frame {
-		int64_t at, text_at; /* where it begins in the file, and its text in the whole */
+		int64_t at, text_at; /* its beginning in the file, and in the whole text */
 		uint32_t bytes, text_bytes;
 	} * frames;
 	size_t n_frames;
 	int64_t text_bytes;
 };
-/* ERR_CORRUPT: no such file, or a damaged one. Release also after a failure. */
+/* ERR_CORRUPT: the file has another format or is damaged. Release also after a failure. */
 int seekable_index_read(int fd, struct seekable_index *ret) MUST_CHECK;
 void seekable_index_release(struct seekable_index *x);
-/* Text from offset, which is not past the end, at most n bytes; fewer only at the end. */
+/* Reads n bytes of text from offset, which is not past the end; fewer only at the end of the text. */
 int seekable_read(int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n,
     size_t *ret_n) MUST_CHECK;
 

@@ -1,41 +1,40 @@
-/* A mutex, a list and one wake-up. The wake-up is sent only when the list was empty: the
- * loop always takes the whole list, so a second one would say nothing new. */
+#include "loop/inbox.h"
+
 #include <assert.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "loop/loop.h"
-#include "loop/loop_internal.h"
 
+/* An eventfd wakes the loop instead of a uv_async_t: libuv's loop spins while the sender of a wake-up is between
+ * its first and its last step, and a sender of low priority (thread_give_way()) that the loop has just
+ * preempted does not get there for a long time on a busy machine. */
 struct inbox {
 	/* shared, under lock */
 	uv_mutex_t lock;
 	struct inbox_item *first, *last;
 
-	/* any thread, libuv's own synchronisation */
-	uv_async_t wake;
+	int wake_fd; /* any thread writes, the loop reads */
 
 	/* loop thread */
-	struct inbox_item *running; /* rest of the batch in hand */
+	uv_poll_t wake;
+	struct inbox_item *running; /* items taken from the list that have not run yet */
 	bool is_closing;
 };
 
-static void take(struct inbox *in)
+static void inbox_take_all(struct inbox *in)
 {
-	struct inbox_item *batch;
-
 	uv_mutex_lock(&in->lock);
-	batch = in->first;
-	in->first = NULL;
-	in->last = NULL;
+	in->running = in->first;
+	in->first = in->last = NULL;
 	uv_mutex_unlock(&in->lock);
-	in->running = batch;
 }
 
-/* The rest of the batch is kept in the inbox, so that inbox_close() called by an item
- * runs it in order. */
-static void run_batch(struct inbox *in)
+/* An item may call inbox_close(), which runs the rest in order: therefore the rest is in the inbox. */
+static void inbox_run_taken(struct inbox *in)
 {
 	while (in->running) {
 		struct inbox_item *item = in->running;
@@ -45,13 +44,18 @@ static void run_batch(struct inbox *in)
 	}
 }
 
-static void on_wake(uv_async_t *handle)
+static void on_inbox_wake(uv_poll_t *handle, int status, int events)
 {
 	struct inbox *in = CONTAINER_OF(handle, struct inbox, wake);
+	uint64_t n_wakes;
 
-	log_hold(); /* a batch is where many lines come at once */
-	take(in);
-	run_batch(in);
+	(void)status;
+	(void)events;
+	/* Before the list is taken: an item that comes later wakes the loop once more. */
+	(void)!read(in->wake_fd, &n_wakes, sizeof(n_wakes));
+	log_hold(); /* the items of one batch may log many lines */
+	inbox_take_all(in);
+	inbox_run_taken(in);
 	log_release();
 }
 
@@ -59,6 +63,7 @@ static void on_inbox_closed(uv_handle_t *handle)
 {
 	struct inbox *in = CONTAINER_OF(handle, struct inbox, wake);
 
+	close(in->wake_fd);
 	uv_mutex_destroy(&in->lock);
 	free(in);
 }
@@ -69,7 +74,11 @@ struct inbox *inbox_new(struct loop *l)
 	int rc = uv_mutex_init(&in->lock);
 
 	assert(rc == 0);
-	rc = uv_async_init(&l->uv, &in->wake, on_wake);
+	in->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert(in->wake_fd >= 0);
+	rc = uv_poll_init(loop_uv(l), &in->wake, in->wake_fd);
+	assert(rc == 0);
+	rc = uv_poll_start(&in->wake, UV_READABLE, on_inbox_wake);
 	assert(rc == 0);
 	return in;
 }
@@ -80,8 +89,10 @@ void inbox_post(struct inbox *in, struct inbox_item *item)
 	inbox_post_list(in, item, item);
 }
 
+/* Wakes the loop only if the list was empty: the loop always takes the whole list. */
 void inbox_post_list(struct inbox *in, struct inbox_item *first, struct inbox_item *last)
 {
+	const uint64_t one = 1;
 	bool was_empty;
 
 	uv_mutex_lock(&in->lock);
@@ -93,7 +104,15 @@ void inbox_post_list(struct inbox *in, struct inbox_item *first, struct inbox_it
 	in->last = last;
 	uv_mutex_unlock(&in->lock);
 	if (was_empty)
-		uv_async_send(&in->wake);
+		(void)!write(in->wake_fd, &one, sizeof(one));
+}
+
+void inbox_keep_loop(struct inbox *in, bool is_kept)
+{
+	if (is_kept)
+		uv_ref((uv_handle_t *)&in->wake);
+	else
+		uv_unref((uv_handle_t *)&in->wake);
 }
 
 void inbox_close(struct inbox *in)
@@ -102,8 +121,8 @@ void inbox_close(struct inbox *in)
 		return;
 	assert(!in->is_closing);
 	in->is_closing = true;
-	run_batch(in);
-	take(in);
-	run_batch(in);
+	inbox_run_taken(in);
+	inbox_take_all(in);
+	inbox_run_taken(in);
 	uv_close((uv_handle_t *)&in->wake, on_inbox_closed);
 }

@@ -1,78 +1,76 @@
-/* The one event loop. Everything that decides or talks to a socket runs on it; what
- * blocks runs on the store's threads or in the pool and comes back through an inbox.
+/* The one event loop. All decisions and all sockets are on it. Blocking work runs on the store's threads or in
+ * the pool, and its result comes back through an inbox.
  *
- * Layers above see timers, inboxes, pool work and signals; only http/ and daemon/ see uv. */
+ * Higher layers see timers, inboxes, pool work and signals; only http/ and daemon/ see libuv.
+ *
+ * Thread: the loop thread, except where a function says otherwise. Times are in milliseconds. */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/err.h"
+#include "loop/inbox.h"
 
 struct loop;
 struct uv_loop_s;
 
-/* Also makes the process ignore SIGPIPE: a peer that left is an error code here. */
+/* It also makes the process ignore SIGPIPE, so that writing to a closed connection is an error code.
+ * Owns: the caller, with loop_free(). */
 struct loop *loop_new(void);
-/* Runs until loop_stop() and until every handle is closed. Thread: the caller's becomes
- * the loop thread. */
+/* Runs until loop_stop() was called and every handle is closed. The calling thread becomes the loop thread. */
 void loop_run(struct loop *l);
-/* Runs turns until *is_done, which a callback sets, or until nothing is left that could
- * ever happen; for blocking calls and tests. May be called again. */
+/* Runs turns until a callback sets *is_done, or until no handle is left that could run a callback; for
+ * blocking calls and tests. It may be called again. */
 void loop_run_until(struct loop *l, const bool *is_done);
-/* Asks loop_run() to return once nothing is left open. Thread: loop. */
+/* Makes loop_run() return once every handle is closed. */
 void loop_stop(struct loop *l);
-/* Asserts that no handle leaked (uv_loop_close() == 0). NULL is fine. */
+/* Asserts that every handle was closed (uv_loop_close() == 0). NULL is fine. */
 void loop_free(struct loop *l);
 struct uv_loop_s *loop_uv(struct loop *l); /* for http/ and daemon/ */
-/* Milliseconds that never jump, as of this turn of the loop. */
+/* The time at the beginning of this turn, on a clock that never jumps. */
 int64_t loop_now_ms(const struct loop *l);
-bool loop_is_this_thread(const struct loop *l);
+bool loop_is_this_thread(const struct loop *l); /* any thread */
 
-/* ---- timers: new, start; close before the owner's memory goes ---- */
+/* ---- timers ---- */
 struct timer;
 typedef void timer_cb(struct timer *t);
+/* Owns: the caller, with timer_close(), which it calls before it frees `owner`. */
 struct timer *timer_new(struct loop *l, timer_cb *cb, void *owner);
 void *timer_owner(const struct timer *t);
-void timer_start(struct timer *t, int64_t after_ms); /* once; restarts when running */
+void timer_start(
+    struct timer *t, int64_t after_ms); /* runs cb once; starts again if it is running */
 void timer_stop(struct timer *t);
 bool timer_is_running(const struct timer *t);
-/* Asynchronous; the callback will not run again. NULL is fine. The timer frees itself. */
+/* The callback does not run again; the timer frees itself later. NULL is fine. */
 void timer_close(struct timer *t);
 
-/* ---- inbox: other threads hand finished work to the loop ---- */
-struct inbox_item {
-	struct inbox_item *next;
-	void (*on_loop)(struct inbox_item *item); /* runs once, on the loop thread */
-};
-struct inbox;
-struct inbox *inbox_new(struct loop *l);
-/* Thread: any, until inbox_close(). Never blocks, never fails. Items run in order. */
-void inbox_post(struct inbox *in, struct inbox_item *item);
-/* A whole chain linked by next (NULL-terminated), in that order, with one wake-up. */
-void inbox_post_list(struct inbox *in, struct inbox_item *first, struct inbox_item *last);
-/* Thread: loop, after the threads that post were joined. Runs what is queued (inside this
- * call), then closes and frees itself. NULL is fine. */
-void inbox_close(struct inbox *in);
-
-/* ---- pool: blocking calls that are not the store's ---- */
+/* ---- pool: blocking calls outside the store ---- */
 struct pool_work {
-	void (*work)(struct pool_work *w);  /* in the pool */
-	void (*after)(struct pool_work *w); /* on the loop, once; last use of w by the pool */
-	void *internal;
+	void (*work)(struct pool_work *w);  /* on a thread of the pool */
+	void (*after)(struct pool_work *w); /* on the loop, once; it may free w */
+
+	/* the pool's own */
+	struct pool *pool;
+	STAILQ_ENTRY(pool_work) link;
+	struct inbox_item done;
 };
-/* The caller owns w until after() runs. */
+/* The caller owns w and keeps it until after() runs. */
 void pool_submit(struct loop *l, struct pool_work *w);
+/* Lowers the priority of the calling thread below all threads that did not call this. It has no effect while
+ * a core is free. For work that nothing else waits for. Thread: any except the loop. */
+void thread_give_way(void);
 
 /* ---- signals ---- */
 typedef void signal_cb(int signum, void *owner);
-/* Until loop_close_signals(). The callback runs on the loop, not in a signal handler. */
+/* Calls cb for each signal until loop_close_signals(), on the loop and not in a signal handler. */
 void loop_on_signal(struct loop *l, int signum, signal_cb *cb, void *owner);
 void loop_close_signals(struct loop *l);
 
-/* ---- reaper: nothing is freed inside its own callback ---- */
-/* Calls release(p) once, at the end of this turn of the loop, or in loop_free(). */
+/* ---- reaper: frees an object whose callbacks may still be on the stack ---- */
+/* Calls release(p) once, after the poll of this turn, when no callback is on the stack, or in loop_free(). */
 void loop_reap(struct loop *l, void (*release)(void *p), void *p);
 
 #endif

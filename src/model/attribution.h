@@ -1,9 +1,11 @@
-/* Whose fault a failure is, as far as evidence goes: KNOWN, BASE, FLAKY, NEW, in this order, else UNCLASSIFIED.
- * docs/attribution.md has every rule with the scenario that requires it. Pure: the store collects the facts
- * (store/attribution_facts.h).
+/* The cause of a failure, as far as the evidence shows it: KNOWN, BASE, FLAKY, NEW, in this order, or else UNCLASSIFIED.
+ * docs/attribution.md has the decision table, and every rule with the scenario that requires it.
  *
- * Rule guarded here: a failure that a change caused is never excused. Evidence excuses; similarity does not, and
- * each fact that is not known counts against an excuse. */
+ * A failure that a change caused is never excused. So only evidence excuses a failure, similarity does not, and each
+ * unknown fact counts against an excuse.
+ *
+ * Thread: any; pure functions. Ownership: results borrow known_url from the facts, which borrow all their pointers.
+ * verdict/attribution_facts.h collects the facts. */
 #ifndef MODEL_ATTRIBUTION_H
 #define MODEL_ATTRIBUTION_H
 
@@ -19,9 +21,13 @@
 #define ATTRIBUTIONS(X)                                                                            \
 	X(KNOWN) /* an issue is registered for it */                                               \
 	X(BASE)  /* red before this change as well */                                              \
-	X(FLAKY) /* fails without a reason in the change */                                        \
+	X(FLAKY) /* passed when it ran again on this commit */                                     \
 	X(NEW)   /* green on the merge base */                                                     \
 	X(UNCLASSIFIED)
+
+/* GitHub mostly answers within two seconds. A comment about red cells waits this long for the evidence, and then shows what is
+ * known. */
+enum { EVIDENCE_WAIT_MS = 15 * 1000 };
 
 enum attribution {
 #define X(e) ATTRIBUTION_##e,
@@ -29,11 +35,13 @@ enum attribution {
 #undef X
 	    N_ATTRIBUTIONS /* not red, nothing to attribute */
 };
+extern const struct words attribution_words;
+#define RECORD_C_ATTRIBUTION enum attribution
+#define RECORD_T_ATTRIBUTION RECORD_WORD, &attribution_words
 const char *attribution_name(enum attribution a);           /* "KNOWN" …; NULL: nothing */
 enum attribution attribution_parse(const char *name);       /* N_ATTRIBUTIONS: none; NULL is fine */
 bool attribution_counts_against_change(enum attribution a); /* NEW, UNCLASSIFIED */
-/* Whether a cell of this status is attributed at all: FAIL and ERROR. A MISS gave no result, so nothing
- * can show whose it is: it stays UNCLASSIFIED and is the vendor's to look at. */
+/* FAIL and ERROR are attributed. A MISS has no result, so nothing can show its cause: it stays UNCLASSIFIED. */
 bool attribution_applies(enum test_status s);
 
 /* How the test ended in the failed job on one commit of the base branch. */
@@ -48,6 +56,9 @@ struct base_run {
 	bool is_experiment;       /* the outcome is an experiment's, or one agrees with it */
 	struct failure_mark mark; /* where it is red or mixed */
 	bool varies;              /* its runs on this commit failed alike, but with other numbers */
+	int n_red, n_red_alike;   /* so many runs and experiments there failed; and failed alike */
+	int64_t experiment_ended_ms; /* of the first one with this outcome; 0: none */
+	bool is_other_build;         /* it documents another device or version of the extension */
 	int distance; /* commits before the merge base; 0: the merge base itself; negative: newer */
 	int64_t job;
 	char sha[41];
@@ -60,8 +71,10 @@ struct attribution_facts {
 	bool
 	    is_outage; /* most tests of its job say the same, or tests of unrelated changes do at the same time */
 	bool is_job_outage;     /* the first of these: more than half of its job's tests */
+	bool is_alike_settled;  /* attribution_is_settled_outage() of another of these */
 	bool is_push;           /* its change is a pushed commit, whose base is its parent */
 	bool takes_experiments; /* experiments can still show more: the runner takes them */
+	bool lacks_experiment;  /* its runner takes them, but one gave no result */
 	const char *known_url;  /* of the first known issue that matches; NULL: none */
 
 	bool is_base_known; /* the merge base is known */
@@ -77,16 +90,29 @@ struct attribution_facts {
 	bool has_own_commit;
 	/* Between the red runs around the merge base a commit touches a file of the change, or is one that it reverts. */
 	bool has_related_commit;
+	/* Between them, of pull requests whose merge base lies there: so many passed this test, and so many of other authors failed
+	 * so. */
+	int n_passed_near, n_red_near;
 	/* The author, or somebody who touches the same files, had a change that failed so and may have landed, before
 	 * anybody else's did. */
 	bool may_be_own;
 
 	/* On this very commit, besides the failure itself. */
-	int64_t passed_here_job; /* the newest pass; 0: none */
-	int n_failed_again;      /* other attempts and experiments that were red as well */
+	int64_t passed_here_job;    /* the newest pass of an experiment, else of a retry; 0: none */
+	bool passed_on_other_build; /* but on another device or version of the extension */
+	/* Another test that failed so in this job was not run again, or failed so again: it may have broken this one. */
+	bool is_alike_red;
+	bool is_alike_green;   /* one of them passed when it ran again */
+	int n_failed_again;    /* other attempts and experiments that were red as well */
+	int n_failed_so_again; /* of these: in the same words */
+	int64_t
+	    experiment_failed_ms; /* when the newest one on the head that was red began; 0: none */
+	int n_alike_again; /* sum of n_failed_so_again over all failures of this commit with this key */
 	bool numbers_vary; /* two of its failures on one commit differ in their numbers alone */
 	/* In this pull request, over all its heads. */
 	struct rate here;
+	struct rate
+	    here_whole; /* of these, the runs that were no experiments: other tests ran before it */
 
 	/* On changes of other people. */
 	struct rate elsewhere; /* their runs, and those that failed so */
@@ -98,16 +124,18 @@ struct attribution_result {
 	enum attribution attribution; /* N_ATTRIBUTIONS: the rule does not apply */
 	int64_t evidence_job;         /* 0: none */
 	const char *known_url;        /* KNOWN: borrowed from the facts */
-	unsigned
-	    needs; /* NEEDS_HEAD | NEEDS_BASE (model/experiment.h): these would help to decide */
-	char reason[200]; /* one line of our own words, no Markdown; never empty */
+	unsigned needs; /* experiments that would help to decide: NEEDS_… (model/experiment.h) */
+	char reason[200]; /* one line of Outpost's own words, no Markdown; never empty */
 };
 
+/* Most tests of the job have one message, because of a bad machine or of the change. This test failed in every run, also after
+ * the merge base had passed in an experiment. So the change is the cause. */
+bool attribution_is_settled_outage(const struct attribution_facts *f);
 struct attribution_result attribute(const struct attribution_facts *f);
-/* UNCLASSIFIED, where there is nothing to compare. */
+/* UNCLASSIFIED, for a failure that cannot be compared. */
 struct attribution_result attribution_without_facts(const char *reason);
-/* A test that is red in several jobs or in several ways is excused only if each of these failures is: the result that
- * stands for both. `needs` is what either needs. */
+/* The result for a cell with both failures: the more severe one, because a cell is excused only if each of its failures is.
+ * `needs` has the needs of both. */
 struct attribution_result attribution_worse(
     const struct attribution_result *a, const struct attribution_result *b);
 

@@ -1,9 +1,6 @@
 #include "model/change_view.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/strv.h"
 
 struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 {
@@ -18,26 +15,37 @@ struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 	return e;
 }
 
-static const struct {
-	const char *name, *words;
-} RERUNS[N_RERUN_STATES] = {
-    [RERUN_PENDING] = {"pending", "re-running"},
-    [RERUN_NO_ANSWER] = {"no_answer", "rerun got no answer"},
-    [RERUN_NO_ROOM] = {"no_room", "not rerun: no machine time was free"},
-    [RERUN_VOID] = {"void", "rerun proves nothing"},
-    [RERUN_NO_RESULT] = {"no_result", "rerun gave no result"},
-    [RERUN_OVER_LIMIT] = {"over_limit", "not rerun: limit reached"},
-    [RERUN_CALLED_OFF] = {"called_off", "rerun called off"},
+static const char *const RERUN_NAMES[N_RERUN_STATES] = {
+    [RERUN_PENDING] = "pending",
+    [RERUN_LATER] = "later",
+    [RERUN_NO_ANSWER] = "no_answer",
+    [RERUN_NO_ROOM] = "no_room",
+    [RERUN_VOID] = "void",
+    [RERUN_NO_RESULT] = "no_result",
+    [RERUN_OVER_LIMIT] = "over_limit",
+    [RERUN_CALLED_OFF] = "called_off",
 };
+const struct words rerun_state_names = {RERUN_NAMES, N_RERUN_STATES};
 
 const char *rerun_state_name(enum rerun_state s)
 {
-	return RERUNS[s].name;
+	return RERUN_NAMES[s];
 }
 
 const char *rerun_state_words(enum rerun_state s)
 {
-	return RERUNS[s].words;
+	static const char *const words[N_RERUN_STATES] = {
+	    [RERUN_PENDING] = "re-running",
+	    [RERUN_LATER] = "rerun waits for a good machine",
+	    [RERUN_NO_ANSWER] = "rerun got no answer",
+	    [RERUN_NO_ROOM] = "not rerun: no machine time was free",
+	    [RERUN_VOID] = "rerun proves nothing",
+	    [RERUN_NO_RESULT] = "rerun gave no result",
+	    [RERUN_OVER_LIMIT] = "no further rerun: limit reached",
+	    [RERUN_CALLED_OFF] = "rerun called off",
+	};
+
+	return words[s];
 }
 
 static int by_name(const void *name, const void *a)
@@ -52,97 +60,52 @@ struct accelerator_view *change_view_accelerator(const struct change_view *v, co
 	return bsearch(name, v->accelerators, v->n_accelerators, sizeof(*v->accelerators), by_name);
 }
 
-void job_view_release(struct job_view *j)
-{
-	free(j->workflow);
-	free(j->name);
-	free(j->run_id);
-	free(j->dispatch_id);
-	free(j->runner);
-	free(j->conclusion);
-	free(j->url);
-	free(j->artifact_url);
-}
-
-static void release_dispatch(struct dispatch_view *d)
-{
-	free(d->id);
-	free(d->runner);
-	free(d->runner_kind);
-	free(d->repository);
-	free(d->held_reason);
-	free(d->last_error);
-}
-
-static void release_experiment(struct experiment_view *e)
-{
-	for (size_t i = 0; i < e->n_results; i++) {
-		free(e->results[i].suite);
-		free(e->results[i].test);
-		free(e->results[i].dtype);
-	}
-	free(e->results);
-	free(e->runner);
-	free(e->sha);
-	free(e->cause);
-	free(e->state);
-	free(e->reason);
-}
-
-static void release_accelerator(struct accelerator_view *a)
-{
-	for (size_t i = 0; i < a->n_dispatches; i++)
-		release_dispatch(&a->dispatches[i]);
-	for (size_t i = 0; i < a->n_jobs; i++)
-		job_view_release(&a->jobs[i]);
-	for (size_t i = 0; i < a->n_experiments; i++)
-		release_experiment(&a->experiments[i]);
-	free(a->dispatches);
-	free(a->jobs);
-	free(a->experiments);
-	free(a->name);
-	free(a->title);
-	free(a->docs_url);
-	free(a->help_url);
-	strv_free(a->oncall);
-	strv_free(a->required_suites);
-	strv_free(a->must_pass);
-	strv_free(a->skip);
-	standing_release(&a->at);
-	free(a->delta.base_sha);
-	strv_free(a->delta.fixed);
-	strv_free(a->delta.disappeared);
-	strv_free(a->delta.newly_skipped);
-}
-
-static void release_verdict(struct verdict_view *w)
-{
-	free(w->suite);
-	free(w->test);
-	free(w->dtype);
-	free(w->reason);
-	free(w->evidence_url);
-	free(w->message);
-	free(w->file);
-}
+RECORD_DEFINE(job_view, JOB_VIEW_RECORD)
+RECORD_DEFINE(dispatch_view, DISPATCH_VIEW_RECORD)
+RECORD_DEFINE(base_delta, BASE_DELTA_RECORD)
+RECORD_DEFINE(experiment_result, EXPERIMENT_RESULT_RECORD)
+RECORD_DEFINE(experiment_view, EXPERIMENT_VIEW_RECORD)
+RECORD_DEFINE(accelerator_view, ACCELERATOR_VIEW_RECORD)
+RECORD_DEFINE(verdict_view, VERDICT_VIEW_RECORD)
+RECORD_DEFINE(change_view, CHANGE_VIEW_RECORD)
 
 void change_view_free(struct change_view *v)
 {
 	if (!v)
 		return;
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		release_accelerator(&v->accelerators[i]);
-	for (size_t i = 0; i < v->n_verdicts; i++)
-		release_verdict(&v->verdicts[i]);
-	free(v->accelerators);
-	free(v->verdicts);
-	free(v->repository);
-	free(v->head_sha);
-	free(v->base_ref);
-	free(v->base_sha);
-	free(v->merge_base_sha);
-	free(v->title);
-	free(v->author);
-	strv_free(v->labels);
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		struct accelerator_view *a = &v->accelerators[i];
+
+		for (size_t k = 0; k < a->n_experiments; k++)
+			RECORDS_RELEASE(experiment_result, a->experiments[k].results,
+			    a->experiments[k].n_results);
+		RECORDS_RELEASE(experiment_view, a->experiments, a->n_experiments);
+		RECORDS_RELEASE(dispatch_view, a->dispatches, a->n_dispatches);
+		RECORDS_RELEASE(job_view, a->jobs, a->n_jobs);
+		standing_release(&a->at);
+		record_release(&base_delta_record, &a->delta);
+	}
+	RECORDS_RELEASE(accelerator_view, v->accelerators, v->n_accelerators);
+	RECORDS_RELEASE(verdict_view, v->verdicts, v->n_verdicts);
+	record_release(&change_view_record, v);
 	free(v);
+}
+
+/* ---- one job in full ---- */
+
+RECORD_DEFINE(job_experiment, JOB_EXPERIMENT_RECORD)
+RECORD_DEFINE(job_detail, JOB_DETAIL_RECORD)
+
+void job_detail_free(struct job_detail *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n_tests; i++)
+		test_result_release(&d->tests[i]);
+	free(d->tests);
+	free(d->attributions);
+	record_release(&job_view_record, &d->job);
+	record_release(&job_detail_record, d);
+	record_release(&job_experiment_record, &d->experiment);
+	free(d);
 }

@@ -1,5 +1,7 @@
 /* The `client_payload` of a repository_dispatch and the body of a vendor's webhook:
- * CRCR's three fields and Outpost's own, within GitHub's size limit. */
+ * CRCR's three fields and Outpost's own, within GitHub's size limit.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_CLIENT_PAYLOAD_H
 #define MODEL_CLIENT_PAYLOAD_H
 
@@ -9,8 +11,26 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/secret.h"
+#include "model/accelerator.h"
 #include "model/experiment.h"
-#include "model/source_head.h"
+
+/* The credential that goes out with a dispatch and comes back with its reports: signed by
+ * this server, bound to one dispatch and accelerator, with an end. Nothing is stored.
+ *
+ * Text: "oct1." dispatch "." accelerator "." expiry (seconds) "." base64url(HMAC-SHA256). */
+
+#define CALLBACK_TOKEN_PREFIX "oct1."
+
+/* free(). */
+char *callback_token_make(const struct secret *key, const char *dispatch_id,
+    const char *accelerator, int64_t expires_wall_ms);
+/* The dispatch that a token names. It is not verified: call callback_token_check(). NULL: the text is not such a token. free(). */
+char *callback_token_dispatch(const char *token);
+/* ERR_AUTH: not one of ours, or for another dispatch; ERR_TIMEOUT: expired. On 0
+ * *ret_accelerator is to be freed. */
+int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id,
+    int64_t now_wall_ms, char **ret_accelerator) MUST_CHECK;
 
 enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
 
@@ -30,14 +50,14 @@ struct outpost_block {
  * replaced by sent_action (unless ""), cut when it would pass the limit. */
 struct client_payload;
 
-/* ERR_INVALID when body is no JSON object. */
+/* ERR_INVALID: the body is not a JSON object. */
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action,
     const char *body, size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
 /* {"event_type","delivery_id","payload","outpost"} as text, free(). At most
  * CLIENT_PAYLOAD_MAX_BYTES when is_bounded; `truncated: true` in outpost when it was cut.
- * Where even the shortest payload does not fit, an experiment goes with fewer tests and says so
- * (`truncated` in outpost.experiment). ERR_TOO_BIG when even the smallest form does not fit. */
+ * If the shortest payload does not fit, an experiment has fewer tests, with `truncated` in outpost.experiment. ERR_TOO_BIG: the
+ * smallest form does not fit either. */
 int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
     char **ret, size_t *ret_bytes) MUST_CHECK;
 

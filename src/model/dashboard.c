@@ -116,34 +116,30 @@ void dashboard_sort(struct dashboard *d)
 	d->rows = rows;
 }
 
+/* ---- the records ---- */
+
+#define TEST_COUNTS(F, S) TEST_COUNTS_RECORD(F, S, "")
+RECORD_DEFINE(test_counts, TEST_COUNTS)
+RECORD_DEFINE(day_view, DAY_VIEW_RECORD)
+RECORD_DEFINE_PART(day_details, day_view, DAY_DETAILS_RECORD)
+RECORD_DEFINE(suite_view, SUITE_VIEW_RECORD)
+RECORD_DEFINE(dashboard_row, DASHBOARD_ROW_RECORD)
+RECORD_DEFINE(running_view, RUNNING_VIEW_RECORD)
+RECORD_DEFINE(dashboard, DASHBOARD_RECORD)
+
+const struct day_view empty_day = {
+    .queue_p50_ms = -1, .queue_p90_ms = -1, .run_p50_ms = -1, .run_p90_ms = -1};
+
 void dashboard_free(struct dashboard *d)
 {
 	if (!d)
 		return;
 	for (size_t i = 0; i < d->n_rows; i++) {
-		struct dashboard_row *r = &d->rows[i];
-
-		for (size_t k = 0; k < r->n_suites; k++)
-			free(r->suites[k].suite);
-		free(r->suites);
-		free(r->name);
-		free(r->title);
-		free(r->vendor);
-		free(r->docs_url);
-		free(r->help_url);
-		standing_release(&r->at);
+		RECORDS_RELEASE(suite_view, d->rows[i].suites, d->rows[i].n_suites);
+		standing_release(&d->rows[i].at);
 	}
-	for (size_t i = 0; i < d->n_running; i++) {
-		free(d->running[i].id);
-		free(d->running[i].accelerator);
-		free(d->running[i].runner);
-		free(d->running[i].head_sha);
-		free(d->running[i].title);
-	}
-	free(d->rows);
-	free(d->running);
-	free(d->sha);
-	free(d->title);
-	free(d->author);
+	RECORDS_RELEASE(dashboard_row, d->rows, d->n_rows);
+	RECORDS_RELEASE(running_view, d->running, d->n_running);
+	record_release(&dashboard_record, d);
 	free(d);
 }

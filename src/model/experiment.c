@@ -1,35 +1,20 @@
 #include "model/experiment.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "model/protocol_field.h"
+#include "model/runner_protocol.h"
 
 static const char *const RERUNS[] = {"none", "tests", "whole"};
 static const char *const SIDES[] = {"head", "base"};
-
-static const char *const STATES[N_EXPERIMENT_STATES] = {
-    "planned", "started", "done", "cancelled", "expired", "void"};
-
-const char *experiment_state_name(int i)
-{
-	return STATES[i];
-}
+const struct words experiment_side_words = {SIDES, N_EXPERIMENT_SIDES};
 
 const char *reruns_name(enum reruns r)
 {
 	return RERUNS[r];
-}
-
-enum reruns reruns_parse(const char *name)
-{
-	for (int r = 0; r < N_RERUNS; r++)
-		if (str_eq(RERUNS[r], name))
-			return (enum reruns)r;
-	return RERUNS_NONE;
 }
 
 const char *experiment_side_name(enum experiment_side s)
@@ -39,11 +24,7 @@ const char *experiment_side_name(enum experiment_side s)
 
 enum experiment_side experiment_side_parse(const char *name)
 {
-	int s = 0;
-
-	while (s < N_EXPERIMENT_SIDES && !str_eq(SIDES[s], name))
-		s++;
-	return (enum experiment_side)s;
+	return (enum experiment_side)words_find(&experiment_side_words, name);
 }
 
 void experiment_request_release(struct experiment_request *r)

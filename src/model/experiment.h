@@ -1,7 +1,9 @@
-/* An experiment: named tests run again at a named commit, to prove whose a failure is. Pure.
+/* An experiment: named tests run again at a named commit, to prove the cause of a failure.
  *
- * The request is what a runner gets of it: `outpost.experiment` of a repository_dispatch or webhook, and the same
- * object in the lease that outpost-runner gets. */
+ * A runner gets the request: `outpost.experiment` of a repository_dispatch or webhook, and the same object in the lease of
+ * outpost-runner.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_EXPERIMENT_H
 #define MODEL_EXPERIMENT_H
 
@@ -12,32 +14,34 @@
 #include "base/err.h"
 #include "model/test_result.h"
 
-/* Whether red tests of a runner may run again by themselves (`reruns` in the accelerator's file). */
+/* Whether Outpost may run red tests of a runner again (`reruns` in the accelerator's file). */
 enum reruns {
 	RERUNS_NONE,  /* they may not */
 	RERUNS_TESTS, /* the runner runs just the named tests */
 	RERUNS_WHOLE, /* the runner runs everything again */
 	N_RERUNS
 };
-const char *reruns_name(enum reruns r);     /* "none", "tests", "whole" */
-enum reruns reruns_parse(const char *name); /* RERUNS_NONE for any other text */
+const char *reruns_name(enum reruns r); /* "none", "tests", "whole" */
 
 /* Which of the two commits of a pull request an experiment tests. */
 enum experiment_side { EXPERIMENT_HEAD, EXPERIMENT_BASE, N_EXPERIMENT_SIDES };
+extern const struct words experiment_side_words;
+#define RECORD_C_EXPERIMENT_SIDE enum experiment_side
+#define RECORD_T_EXPERIMENT_SIDE RECORD_WORD, &experiment_side_words
 const char *experiment_side_name(enum experiment_side s);     /* "head", "base" */
 enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SIDES: neither */
 
-/* How far an experiment is, in the words of the database and the API. */
-enum { N_EXPERIMENT_STATES = 6 };
-/* "planned", "started", "done", "cancelled", "expired", "void"; i below N_EXPERIMENT_STATES */
-const char *experiment_state_name(int i);
-
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
-enum { NEEDS_HEAD = 1 << 0, NEEDS_BASE = 1 << 1 };
+enum {
+	NEEDS_HEAD = 1 << 0,
+	NEEDS_BASE = 1 << 1,
+	/* in addition: the failure looks like that of a bad machine, which is bad for hours. A sample of such tests runs first. */
+	NEEDS_GOOD_MACHINE = 1 << 2,
+};
 
-enum { STRESS_ROUNDS_MAX = 20 }; /* how often one comment may have a test run, on each side */
+enum { STRESS_ROUNDS_MAX = 20 }; /* runs of a test on each side that one comment may request */
 
-/* The bounds of a request. A longer list, name or text is not a request. */
+/* The bounds of a request. A longer list, name or text is refused. */
 enum {
 	EXPERIMENT_TESTS_MAX = 500,
 	EXPERIMENT_JOBS_MAX = 100,
@@ -58,13 +62,13 @@ struct experiment_request {
 void experiment_request_release(struct experiment_request *r);
 
 /* {"id","of","side","sha","tests","jobs","environment"} with the first n_tests tests at most; "truncated": true
- * where that leaves some out. `environment` is left out where it is no JSON object within its bound. A new reference. */
+ * if that leaves some out. It has no `environment` if that is not a JSON object within its bound. A new reference. */
 json_t *experiment_json(const struct experiment_request *r, size_t n_tests);
 /* Reads that object. Every member is checked against its bound, and ERR_INVALID names the one that is wrong.
  * A test's name may hold any text except NUL; see experiment_test_is_line(). Release also after a failure. */
 int experiment_parse(const json_t *v, struct experiment_request *ret, struct error *e) MUST_CHECK;
-/* False: the name would take more than one line where one stands in each line, because it holds a control
- * character or one of Unicode's line separators (U+0085, U+2028, U+2029). */
+/* False: the name would take more than one line, because it has a control character or one of Unicode's line separators
+ * (U+0085, U+2028, U+2029). */
 bool experiment_test_is_line(const char *test);
 
 #endif

@@ -1,13 +1,12 @@
-/* A failure's key: which parts of what it says count, without the name of the test that says it. */
+/* A failure's key: the parts of its message and trace that count, without the name of the test. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/crypto.h"
 #include "base/str.h"
 #include "model/failure_text.h"
-#include "model/failure_word.h"
 #include "model/test_result.h"
 
 enum {
@@ -28,7 +27,7 @@ struct own_name {
 	size_t n;
 };
 
-/* What PyTorch's device-generic tests and their classes end with, besides a dtype. */
+/* The ends of the names of PyTorch's device-generic tests and their classes; a dtype is another one. */
 static const char *const DEVICES[] = {"cpu", "cuda", "xpu", "npu", "hpu", "mps", "meta", "xla",
     "privateuse1", "privateuseone", "rocm", "hip", "mtia", "lazy"};
 static const char *const DTYPES[] = {
@@ -69,7 +68,7 @@ static size_t stem(const char *p, size_t n)
 	return n;
 }
 
-/* A part by which a test is known, and not a word like "add" or "model". */
+/* A part that identifies a test, not a word like "add" or "model". */
 static bool names_a_test(const char *p, size_t n)
 {
 	return n >= PART_MIN_BYTES &&
@@ -83,7 +82,7 @@ static void add_parts(struct own_name *o, const char *name)
 
 		if (n && o->n < PARTS_MAX && names_a_test(name, kept) && !is_variant(name, n))
 			o->parts[o->n++] = (struct part){name, kept};
-		if (name[n] == '[') /* its parameters are no name, and go with it */
+		if (name[n] == '[') /* its parameters are not part of the name */
 			return;
 		name += n ? n : 1;
 	}
@@ -101,7 +100,7 @@ static bool is_own(const struct own_name *o, const char *p, size_t n)
 	return false;
 }
 
-/* Where the id of a test ends that goes on at p: "::name", ".name", "[parameters]". */
+/* The end of a test's id that continues at p: "::name", ".name", "[parameters]". */
 static const char *skip_rest_of_id(const char *p)
 {
 	for (;;) {
@@ -121,7 +120,7 @@ static const char *skip_rest_of_id(const char *p)
 	}
 }
 
-/* Where the id began that goes on behind the text: at "folder/test_nn.py::TestNN::". */
+/* The beginning of an id that continues after the text: at "folder/test_nn.py::TestNN::". */
 static size_t before_id(const char *text, size_t len)
 {
 	if (!len || !strchr("./:", text[len - 1]) ||
@@ -205,7 +204,7 @@ static bool is_frame(const char *text, size_t n)
 	       (py && failure_is_digit(py[4]) && !memchr(text, ' ', (size_t)(py - text)));
 }
 
-/* What a harness adds behind the exception: another section, or another trace. */
+/* A harness adds more after the exception: another section, or another trace. */
 static bool ends_exception(const char *text)
 {
 	static const char *const STARTS[] = {
@@ -260,20 +259,12 @@ char *failure_trace_exception(const char *trace)
 	return found ? read_exception(found) : NULL;
 }
 
-static const char *base_name(const char *p, const char *end)
-{
-	const char *base = p;
-
-	for (; p < end; p++)
-		if (*p == '/' || *p == '\\')
-			base = p + 1;
-	return base;
-}
-
 /* `  File "/opt/torch/nn/functional.py", line 12, in relu` (Python) and `torch/nn/functional.py:12: in relu` (pytest). */
 static char *read_place(const char *line, size_t n)
 {
 	const char *end = line + n, *file = line, *file_end, *function;
+	const char *p;
+	const char *base;
 
 	if (strncmp(line, "File \"", 6) == 0) {
 		file += 6;
@@ -285,7 +276,12 @@ static char *read_place(const char *line, size_t n)
 	function = memmem(line, n, " in ", 4);
 	if (!file_end || !function || function < file_end)
 		return NULL;
-	file = base_name(file, file_end);
+	p = file;
+	base = p;
+	for (; p < file_end; p++)
+		if (*p == '/' || *p == '\\')
+			base = p + 1;
+	file = base;
 	function += 4;
 	return xasprintf(
 	    "%.*s %.*s", (int)(file_end - file), file, (int)(end - function), function);
@@ -331,7 +327,7 @@ static bool was_cut(const char *text, size_t max_bytes)
 	return text && strlen(text) >= max_bytes - CUT_MARGIN_BYTES;
 }
 
-/* Each part by itself: the message may end with words that hide what follows them. free(). */
+/* Normalises one part. Each part is normalised alone, because the message may end with words that hide the text after them. free(). */
 static char *compared(const char *text, const struct failure_text *t, bool *is_cut)
 {
 	char *unnamed = failure_text_without_name(text ? text : "", t),

@@ -1,46 +1,49 @@
-/* When two failures are the same: what a failure says is reduced to a key. Numbers, addresses, paths, times, SHAs, ids
- * and the name of the failed test itself are taken out; the whole message, all that the last exception of its
- * trace says, and the place where that was raised stay. Pure.
+/* Compares failures: it reduces the text of a failure to a key. The key has the whole message, all text of the last exception of
+ * the trace, and the place that raised it, without numbers, addresses, paths, times, SHAs, ids and the name of the failed
+ * test itself.
  *
- * A key shows that two failures are alike. Whether it also shows that they have the same cause is another question:
- * many failures say "worker crashed". The store learns that from data (store/attribution_seen.c); the list of words
- * here (failure_mark.is_general) is only a net below it. */
+ * A key shows that two failures are alike. It does not always show that they have the same cause: many failures say "worker
+ * crashed". The store learns that from data (verdict/attribution_elsewhere.c); the list of words here
+ * (failure_mark.is_general) only helps where there is no data.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_FAILURE_TEXT_H
 #define MODEL_FAILURE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/states.h"
 
-/* What is known of one failure. Every member but suite and test may be NULL. */
+/* One failure. Every member except suite and test may be NULL. */
 struct failure_text {
 	const char *message, *trace;
 	const char *suite, *test, *dtype;
 };
 
-/* A failure as it is compared. */
+/* The parts of a failure that are compared. */
 struct failure_mark {
 	enum test_status status;
-	int64_t key;     /* 0: it says nothing at all */
+	int64_t key;     /* 0: it has no text */
 	int64_t numbers; /* a key of the whole numbers that it compares: "Expected 4 but got 7" */
 	bool is_cut; /* its message or trace was cut: two of them may differ in what is missing */
-	bool is_general; /* its words would fit any failure, or it was cut */
+	bool is_general; /* its words fit any failure, or it was cut */
 	bool
-	    is_infrastructure; /* a harness or machine says that it failed itself: full disk, lost device, network … */
+	    is_infrastructure; /* a harness or machine reports its own failure: full disk, lost device, network … */
 };
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
-/* The same status and the same words, whatever they are worth. */
+/* The same status and the same words. */
 bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_mark *b);
-/* They are alike, compare the same numbers, and nothing that could tell them apart is missing. */
+/* They are alike, compare the same numbers, and neither was cut. */
 bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b);
 
-/* ---- the parts of it ---- */
+/* ---- parts, for tests ---- */
 
 enum { FAILURE_TEXT_MAX_BYTES = 4096 }; /* more than a report's message has */
 /* The text as it is compared: one line of at most FAILURE_TEXT_MAX_BYTES; free(). Idempotent. */
 char *failure_text_normalise(const char *text);
-/* A normalised text that would fit any failure ("Process completed with exit code N", "Killed", "Timeout", an
+/* A normalised text that fits any failure ("Process completed with exit code N", "Killed", "Timeout", an
  * exception's bare name, or nothing but placeholders). NULL is general. */
 bool failure_text_is_general(const char *normalised);
 bool failure_text_is_infrastructure(const char *text); /* NULL is not */
@@ -51,5 +54,25 @@ char *failure_text_without_name(const char *text, const struct failure_text *t);
  * the test itself; each NULL where there is none. free(). */
 char *failure_trace_exception(const char *trace);
 char *failure_trace_place(const char *trace, const struct failure_text *t);
+
+/* ---- one word of a message: failure_word.c ---- */
+
+enum { FAILURE_WORD_MAX_BYTES = 200 }; /* a longer one is not a word but a blob or a key */
+
+#define FAILURE_PLACEHOLDER 'N' /* replaces a number or an id */
+
+bool failure_is_digit(char c);
+/* Letters, digits (ASCII) and '_'. */
+bool failure_is_word(char c);
+size_t failure_span(const char *p, bool (*is_part)(char c));
+bool failure_has_digit(const char *p, size_t n);
+
+struct failure_word {
+	char text[FAILURE_WORD_MAX_BYTES];
+	size_t len;
+};
+/* The word of n > 0 bytes at p, what follows it included where that belongs to it: fraction and unit
+ * of a number, the rest of a UUID. Returns how many bytes it is in all. */
+size_t failure_word_take(const char *p, size_t n, struct failure_word *ret);
 
 #endif

@@ -1,6 +1,6 @@
-/* Numbers, ids and dates go. Digits within a name stay, because float16 is not float32, unless they
- * count something (npu3) or are an id themselves. */
-#include "model/failure_word.h"
+/* Replaces numbers, ids and dates in a word. Digits within a name stay, because float16 is not float32, unless they count
+ * something (npu3) or are an id themselves. */
+#include "model/failure_text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -235,7 +235,7 @@ static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_
 	}
 }
 
-/* What stands between two underscores; `before` is the part before it. */
+/* Adds the part between two underscores; `before` is the part before it. */
 static void word_add_part(
     struct failure_word *w, const char *p, size_t n, const char *before, size_t n_before)
 {
@@ -243,31 +243,14 @@ static void word_add_part(
 
 	while (stem && failure_is_digit(p[stem - 1]))
 		stem--;
-	if (is_hex(p, n, HEX_PART_MIN_CHARS) || (n && !stem && counts_something(before, n_before)))
+	if (is_hex(p, n, HEX_PART_MIN_CHARS) ||
+	    (n && !stem && counts_something(before, n_before))) {
 		word_add_placeholder(w);
-	else if (stem < n && counts_something(p, stem)) {
+	} else if (stem < n && counts_something(p, stem)) {
 		word_add(w, p, stem);
 		word_add_placeholder(w);
-	} else
+	} else {
 		word_add_runs(w, p, n, DIGITS_MIN_CHARS);
-}
-
-static void word_add_name(struct failure_word *w, const char *p, size_t n)
-{
-	const char *end = p + n, *before = p, *part = p;
-
-	for (;;) {
-		const char *stop = memchr(part, '_', (size_t)(end - part));
-
-		if (!stop)
-			stop = end;
-		word_add_part(w, part, (size_t)(stop - part), before,
-		    part > before ? (size_t)(part - before) - 1 : 0);
-		if (stop == end)
-			break;
-		word_add(w, "_", 1);
-		before = part;
-		part = stop + 1;
 	}
 }
 
@@ -293,7 +276,23 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 	} else if (is_id(p, n)) {
 		word_add_placeholder(ret);
 	} else if (!failure_is_digit(*p)) {
-		word_add_name(ret, p, n);
+		const char *end = p + n;
+		const char *before = p;
+		const char *part = p;
+
+		for (;;) {
+			const char *stop = memchr(part, '_', (size_t)(end - part));
+
+			if (!stop)
+				stop = end;
+			word_add_part(ret, part, (size_t)(stop - part), before,
+			    part > before ? (size_t)(part - before) - 1 : 0);
+			if (stop == end)
+				break;
+			word_add(ret, "_", 1);
+			before = part;
+			part = stop + 1;
+		}
 	} else if (is_number(p, n)) {
 		taken = (size_t)(skip_number(p, n) - p);
 		word_add_placeholder(ret);

@@ -8,6 +8,8 @@ static const char *const state_names[] = {
 #undef X
 };
 
+const struct words history_state_words = {state_names, N_HISTORY_STATES};
+
 const char *history_state_name(enum history_state s)
 {
 	return state_names[s];
@@ -15,11 +17,7 @@ const char *history_state_name(enum history_state s)
 
 enum history_state history_state_parse(const char *name)
 {
-	int s = 0;
-
-	while (s < N_HISTORY_STATES && strcmp(state_names[s], name) != 0)
-		s++;
-	return (enum history_state)s;
+	return (enum history_state)words_find(&history_state_words, name);
 }
 
 static bool is_judgement(enum test_status s)
@@ -106,7 +104,7 @@ bool history_walk_wants_more(const struct history_walk *w)
 	return is_about_red(w) && w->bad_run && !w->good_run;
 }
 
-static enum history_state judge(const struct history_walk *w)
+static enum history_state judge_history(const struct history_walk *w)
 {
 	if (w->n_judged == 0)
 		return w->is_there && !w->gone_since ? HISTORY_SKIPPED : HISTORY_NONE;
@@ -134,7 +132,7 @@ static int since(const struct history_walk *w, enum history_state state)
 		return w->gone_since - 1;
 	case HISTORY_FIXED:
 		return w->first_run - 1;
-	case HISTORY_PASSING: /* of an older beginning nobody was asked */
+	case HISTORY_PASSING: /* the walk did not look at older beginnings */
 		return w->newest_red && w->newest_red <= HISTORY_WINDOW ? w->green_since - 1 : -1;
 	case HISTORY_SKIPPED:
 	case HISTORY_NONE:
@@ -146,7 +144,7 @@ static int since(const struct history_walk *w, enum history_state state)
 struct history_verdict history_walk_end(const struct history_walk *w)
 {
 	struct history_verdict v = {
-	    .state = judge(w), .first_bad = {.run = -1}, .last_good = {.run = -1}};
+	    .state = judge_history(w), .first_bad = {.run = -1}, .last_good = {.run = -1}};
 	bool has_streak = v.state != HISTORY_PASSING && v.state != HISTORY_SKIPPED &&
 			  v.state != HISTORY_NONE && is_about_red(w);
 
@@ -156,4 +154,46 @@ struct history_verdict history_walk_end(const struct history_walk *w)
 	if (has_streak && w->good_run)
 		v.last_good = (struct history_mark){w->good_run - 1, w->good_tag};
 	return v;
+}
+
+/* ---- the page of periodic runs ---- */
+
+RECORD_DEFINE(nightly_accelerator, NIGHTLY_ACCELERATOR_RECORD)
+RECORD_DEFINE(nightly_mark, NIGHTLY_MARK_RECORD)
+RECORD_DEFINE(nightly_commit, NIGHTLY_COMMIT_RECORD)
+RECORD_DEFINE(nightly_test, NIGHTLY_TEST_RECORD)
+
+void nightly_view_free(struct nightly_view *v)
+{
+	if (!v)
+		return;
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		size_t n_runs = v->accelerators[i].runs ? v->n_days : 0;
+
+		RECORDS_RELEASE(schedule_run_view, v->accelerators[i].runs, n_runs);
+		record_release(&schedule_view_record, &v->accelerators[i].schedule);
+	}
+	RECORDS_RELEASE(nightly_accelerator, v->accelerators, v->n_accelerators);
+	for (size_t i = 0; i < v->n_tests; i++) {
+		struct nightly_test *t = &v->tests[i];
+
+		for (size_t k = 0; k < t->n_cells; k++) {
+			record_release(&nightly_mark_record, &t->cells[k].first_bad);
+			record_release(&nightly_mark_record, &t->cells[k].last_good);
+			free(t->cells[k].days);
+		}
+		free(t->cells);
+	}
+	RECORDS_RELEASE(nightly_test, v->tests, v->n_tests);
+	for (size_t i = 0; i < v->n_commits; i++) {
+		struct nightly_commits *c = &v->commits[i];
+
+		RECORDS_RELEASE(nightly_commit, c->list, c->n_listed);
+		free(c->repository);
+		free(c->good_sha);
+		free(c->bad_sha);
+	}
+	free(v->commits);
+	free(v->next.suite);
+	free(v);
 }

@@ -1,15 +1,22 @@
-/* What a row of periodic runs says of one test: since when it is red, and whether that is new. Pure:
- * the runs are told one by one, the newest first, until the walk has heard enough.
+/* The history of one test in the periodic runs of an accelerator: since when it is red, and whether that is new. The
+ * caller passes the runs to a walk one by one, the newest first, until the walk needs no more. The last part of this
+ * header is the page that shows such histories.
  *
  * Rules guarded here: red is FAIL or ERROR, green is PASS or DONE. MISS says nothing about the code,
  * so it neither hides a red test nor makes one; SKIP says that the test is not meant to run now. A
- * run that did not have the test counts for nothing but its disappearance. */
+ * run that did not have the test counts for nothing but its disappearance.
+ *
+ * Thread: any, one at a time; pure functions and plain data. A reader fills in a nightly_view (views/nightly.h).
+ * Owns: a nightly_view owns everything below it; nightly_view_free(). A walk owns nothing. */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "model/accelerator.h"
+#include "model/schedule.h"
 #include "model/states.h"
 
 /* X(ENUM, name): worst first, as lists are sorted; stored by name */
@@ -29,6 +36,9 @@ enum history_state {
 	    N_HISTORY_STATES,
 	HISTORY_NONE = N_HISTORY_STATES, /* nothing to show: it is not there, and was not lately */
 };
+extern const struct words history_state_words;
+#define RECORD_C_HISTORY_STATE enum history_state
+#define RECORD_T_HISTORY_STATE RECORD_WORD, &history_state_words
 const char *history_state_name(enum history_state s);     /* "regression", … */
 enum history_state history_state_parse(const char *name); /* N_HISTORY_STATES: none of them */
 
@@ -38,10 +48,10 @@ enum {
 	HISTORY_FORGET = 30, /* runs without a test after which it is not listed any more */
 };
 
-/* Of a run by its number: 0 is the newest. -1: none, or before what was told. */
+/* A run by its number: 0 is the newest. -1: none, or older than the runs of the walk. */
 struct history_mark {
 	int run;
-	int64_t tag; /* as it was told */
+	int64_t tag; /* the caller's, of history_walk_add() */
 };
 
 struct history_verdict {
@@ -52,30 +62,126 @@ struct history_verdict {
 	struct history_mark first_bad, last_good;
 };
 
-/* One test's walk. Zero is a walk that has heard nothing. */
+/* The walk over the runs of one test. Zero: a walk without a run. */
 struct history_walk {
 	int n_runs;
 	int n_judged; /* of them, green or red */
 	int n_changes;
 	int changed_in;          /* + 1: the newer run of the oldest change within the window */
 	int gone_since;          /* + 1 */
-	int first_run, last_run; /* + 1: judged, the newest and the last told */
+	int first_run, last_run; /* + 1: judged, the newest and the last one */
 	int green_since;         /* + 1 */
 	int newest_red;          /* + 1: the newest red */
 	int bad_run, good_run;   /* + 1 */
 	int64_t bad_tag, good_tag;
 	bool is_red, was_red,
-	    is_second_red;         /* of the judged: the newest, the last told, the second */
+	    is_second_red;         /* of the judged: the newest, the last one, the second */
 	bool is_skipped, is_there; /* in the newest; in any */
 };
 /* The next older run had the test. tag: whatever the caller wants back in a mark. */
 void history_walk_add(struct history_walk *w, enum test_status status, int64_t tag);
 /* The next older run did not have it. */
 void history_walk_absent(struct history_walk *w);
-/* The newest run may have it yet: it is not over. Before anything but absences was told. */
+/* The newest run goes on, and may still have the test. Call it while the walk has only absences. */
 void history_walk_untold(struct history_walk *w);
 /* More of the past may change the verdict. */
 bool history_walk_wants_more(const struct history_walk *w);
 struct history_verdict history_walk_end(const struct history_walk *w);
+
+/* ---- the page of periodic runs: some tests, worst first, across accelerators and days ---- */
+
+/* Days are counted from 1970, UTC. An accelerator, from the table `accelerator` as a. */
+#define NIGHTLY_ACCELERATOR_RECORD(F, S)                                                           \
+	F(S, TEXT, name, "name", "a.name", "")                                                     \
+	F(S, TEXT, title, "title", "a.title", "")                                                  \
+	F(S, LEVEL, level, "level", "a.level", "")
+struct nightly_accelerator {
+	RECORD_MEMBERS(NIGHTLY_ACCELERATOR_RECORD)
+	struct schedule_view schedule;
+	struct schedule_run_view *runs; /* n_days of them, the last of each day */
+};
+RECORD_DECLARE(nightly_accelerator);
+
+/* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when it
+ * is not known any more, and `job` is 0 when the job is gone. */
+#define NIGHTLY_MARK_RECORD(F, S)                                                                  \
+	F(S, TIME, at_ms, "at", "h.at_ms", "")                                                     \
+	F(S, TEXT, repository, NULL, "h.repository", "")                                           \
+	F(S, COMMIT, upstream_sha, "upstream_sha", "h.upstream_sha", "")                           \
+	F(S, TEXT, source_url, NULL, "h.source_url", "")                                           \
+	F(S, TEXT, source_sha, "source_sha", "h.source_sha", "")                                   \
+	F(S, ID, job, "job", "(SELECT j.id FROM job j WHERE j.id = ?3)", "")
+struct nightly_mark {
+	int64_t day; /* -1: none */
+	RECORD_MEMBERS(NIGHTLY_MARK_RECORD)
+};
+RECORD_DECLARE(nightly_mark);
+
+/* A commit of upstream; history/commits_between.h reads it. */
+#define NIGHTLY_COMMIT_RECORD(F, S)                                                                \
+	F(S, TEXT, sha, "sha", "", "")                                                             \
+	F(S, TEXT, title, "title", "", "")                                                         \
+	F(S, TEXT, author, "author", "", "")
+struct nightly_commit {
+	RECORD_MEMBERS(NIGHTLY_COMMIT_RECORD)
+};
+RECORD_DECLARE(nightly_commit);
+
+/* The commits of upstream between two runs; several cells share one. */
+struct nightly_commits {
+	char *repository, *good_sha, *bad_sha;
+	int64_t n;                   /* -1: not known */
+	struct nightly_commit *list; /* the newest, newest first */
+	size_t n_listed;
+};
+
+struct nightly_day {
+	int status; /* enum test_status; -1: none */
+	int64_t job;
+};
+
+struct nightly_cell {
+	size_t accelerator; /* place in the view's list */
+	enum history_state state;
+	int64_t since_day; /* -1: not known */
+	struct nightly_mark first_bad, last_good;
+	int commits;              /* place in the view's list; -1: none between */
+	struct nightly_day *days; /* n_days of them */
+};
+
+/* `test` as t. */
+#define NIGHTLY_TEST_RECORD(F, S)                                                                  \
+	F(S, INT, id, NULL, "t.id", "")                                                            \
+	F(S, TEXT, suite, "suite", "t.suite", "")                                                  \
+	F(S, TEXT, name, "name", "t.name", "")                                                     \
+	F(S, TEXT, dtype, "dtype", "NULLIF(t.dtype, '')", "")
+struct nightly_test {
+	RECORD_MEMBERS(NIGHTLY_TEST_RECORD)
+	struct nightly_cell *cells; /* of the accelerators that have it */
+	size_t n_cells;
+};
+RECORD_DECLARE(nightly_test);
+
+/* Where a list continues: after this test. */
+struct nightly_place {
+	enum history_state state;
+	char *suite; /* NULL: at the beginning, or (as `next`) nothing is left */
+	int64_t test_id;
+};
+
+struct nightly_view {
+	int64_t first_day;
+	size_t n_days;
+	struct nightly_accelerator *accelerators;
+	size_t n_accelerators;
+	int64_t counts[N_HISTORY_STATES]; /* cells */
+	struct nightly_test *tests;
+	size_t n_tests;
+	struct nightly_commits *commits;
+	size_t n_commits;
+	struct nightly_place next;
+};
+
+void nightly_view_free(struct nightly_view *v); /* NULL is fine */
 
 #endif

@@ -1,11 +1,13 @@
 #include "model/job_report.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "model/failed_tests.h"
-#include "model/triage_verdict.h"
+#include "model/test_result.h"
 
 enum {
 	CONCLUSION_MAX_BYTES = 64,
@@ -52,18 +54,6 @@ static int parse_run_id(const json_t *workflow, char **ret, struct error *e)
 	return 0;
 }
 
-static int64_t parse_attempt(const json_t *workflow)
-{
-	const json_t *v = json_object_get(workflow, "run_attempt");
-	int64_t n = 1;
-
-	if (json_is_integer(v))
-		n = json_integer_value(v);
-	else if (json_is_string(v) && parse_int64(json_string_value(v), &n))
-		n = 1;
-	return n >= 1 && n <= 1000000 ? n : 1;
-}
-
 static int64_t optional_time(const json_t *obj, const char *key)
 {
 	const char *s = json_get_str(obj, key);
@@ -100,7 +90,7 @@ static enum test_status rank_of(enum test_status s)
 	return test_status_is_red(s) ? s : TEST_PASS;
 }
 
-/* What is red stays before what is not; in their order otherwise, as in a report file. */
+/* Red results are kept before others; otherwise they keep their order, as in a report file. */
 static void keep_worst(struct job_report *r)
 {
 	size_t room[N_TEST_STATUSES] = {0}, left = REPORT_TESTS_MAX, n = 0;
@@ -128,7 +118,7 @@ static void keep_worst(struct job_report *r)
 	r->n_tests = n;
 }
 
-static int parse_tests(const json_t *workflow, struct job_report *r, struct error *e)
+static int parse_reported_tests(const json_t *workflow, struct job_report *r, struct error *e)
 {
 	const json_t *tests = json_object_get(workflow, "tests");
 	size_t n = json_array_size(tests);
@@ -152,7 +142,7 @@ static int parse_tests(const json_t *workflow, struct job_report *r, struct erro
 	return rc;
 }
 
-/* What makes two `completed` the same report; times do not count, nor what is ignored. */
+/* Two `completed` with the same digest are the same report. Times and ignored members do not count. */
 static void compute_digest(const json_t *workflow, struct job_report *r)
 {
 	static const struct {
@@ -182,6 +172,8 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 {
 	const char *status;
 	int rc;
+	const json_t *v;
+	int64_t n = 1;
 
 	*r = (struct job_report){0};
 	if (!json_is_object(workflow))
@@ -197,7 +189,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	if (!rc)
 		rc = parse_run_id(workflow, &r->run_id, e);
 	if (!rc)
-		rc = parse_tests(workflow, r, e);
+		rc = parse_reported_tests(workflow, r, e);
 	if (rc)
 		return rc;
 	if (r->status == JOB_COMPLETED)
@@ -205,7 +197,12 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	r->name = report_text(workflow, "job_name", REPORT_NAME_MAX_BYTES);
 	if (!r->name)
 		r->name = xstrdup(r->workflow);
-	r->run_attempt = parse_attempt(workflow);
+	v = json_object_get(workflow, "run_attempt");
+	if (json_is_integer(v))
+		n = json_integer_value(v);
+	else if (json_is_string(v) && parse_int64(json_string_value(v), &n))
+		n = 1;
+	r->run_attempt = n >= 1 && n <= 1000000 ? n : 1;
 	r->url = report_url(workflow, "url");
 	r->artifact_url = report_url(workflow, "artifact_url");
 	r->check_run_id = id_text(json_object_get(workflow, "check_run_id"));
@@ -235,4 +232,217 @@ void job_report_release(struct job_report *r)
 	free(r->triage);
 	free(r->accelerator);
 	*r = (struct job_report){0};
+}
+
+enum {
+	BLOCK_MAX_BYTES = 16 * 1024,
+	SUMMARY_MAX_CHARS = 1000,
+	REASON_MAX_CHARS = 300,
+	EXCERPT_MAX_CHARS = 1000,
+	SHORT_MAX_CHARS = 200,
+	URL_MAX_CHARS = 500,
+	EVIDENCE_MAX = 10,
+};
+
+/* Bytes of the first `max` characters; jansson's texts are valid UTF-8. */
+static size_t cut_chars(const char *s, size_t max)
+{
+	size_t n = 0;
+
+	for (; s[n]; n++)
+		if (((unsigned char)s[n] & 0xc0) != 0x80 && max-- == 0)
+			break;
+	return n;
+}
+
+/* from[key] as text of at most max_chars into to[key]. Absent or null is fine unless is_required; another
+ * type, and a text with nothing to see in it, is false. */
+static bool copy_text(
+    const json_t *from, const char *key, size_t max_chars, bool is_required, json_t *to)
+{
+	const json_t *v = json_object_get(from, key);
+	char *cut, *text;
+
+	if (!v || json_is_null(v))
+		return !is_required;
+	if (!json_is_string(v))
+		return false;
+	cut = xstrndup(json_string_value(v), cut_chars(json_string_value(v), max_chars));
+	text = report_lines(cut + strspn(cut, " \t\r\n"), strlen(cut));
+	free(cut);
+	if (!text)
+		return false;
+	json_object_set_new(to, key, json_string(text));
+	free(text);
+	return true;
+}
+
+static bool copy_word(const json_t *from, const char *key, const char *const *words, json_t *to)
+{
+	const char *text = json_get_str(from, key);
+
+	for (; text && *words; words++)
+		if (str_eq(text, *words)) {
+			json_object_set_new(to, key, json_string(text));
+			return true;
+		}
+	return false;
+}
+
+/* A suspicion has to name something that can be compared with the change under test. */
+static bool copy_suspect(const json_t *from, json_t *to)
+{
+	const json_t *v = json_object_get(from, "suspected_upstream");
+	const json_t *pr = json_object_get(v, "pr");
+	json_t *suspect;
+
+	if (!v || json_is_null(v))
+		return true;
+	if (!json_is_object(v) || !str_eq(json_get_str(to, "category"), "upstream"))
+		return false;
+	suspect = json_object();
+	json_object_set_new(to, "suspected_upstream", suspect);
+	if (pr && !json_is_null(pr)) {
+		if (!json_is_integer(pr) || json_integer_value(pr) <= 0)
+			return false;
+		json_object_set_new(suspect, "pr", json_integer(json_integer_value(pr)));
+	}
+	if (!copy_text(v, "commit", SHORT_MAX_CHARS, false, suspect) ||
+	    !copy_text(v, "reason", REASON_MAX_CHARS, false, suspect))
+		return false;
+	if (json_get_str(suspect, "commit")) {
+		const char *s = json_get_str(suspect, "commit");
+		size_t n = strlen(s);
+
+		return n >= 7 && n <= 40 && strspn(s, "0123456789abcdefABCDEF") == n;
+	}
+	return json_object_get(suspect, "pr") != NULL;
+}
+
+/* A plain address: no user name before the host, nothing invisible in it. */
+static bool is_plain_url(const char *s)
+{
+	size_t n_scheme = strncasecmp(s, "https://", 8) == 0  ? 8
+			  : strncasecmp(s, "http://", 7) == 0 ? 7
+							      : 0;
+	size_t n_host = strcspn(s + n_scheme, "/?#");
+
+	for (const char *c = s; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f)
+			return false;
+	return n_scheme && n_host && !memchr(s + n_scheme, '@', n_host);
+}
+
+static bool copy_evidence(const json_t *from, json_t *to)
+{
+	const json_t *v = json_object_get(from, "evidence");
+	json_t *list = json_array();
+
+	if (!v || json_is_null(v)) {
+		json_decref(list);
+		return true;
+	}
+	json_object_set_new(to, "evidence", list);
+	if (!json_is_array(v))
+		return false;
+	for (size_t i = 0; i < json_array_size(v) && i < EVIDENCE_MAX; i++) {
+		const json_t *entry = json_array_get(v, i);
+		json_t *one = json_object();
+
+		json_array_append_new(list, one);
+		if (!json_is_object(entry) ||
+		    !copy_text(entry, "job", SHORT_MAX_CHARS, false, one) ||
+		    !copy_text(entry, "test", SHORT_MAX_CHARS, false, one) ||
+		    !copy_text(entry, "excerpt", EXCERPT_MAX_CHARS, false, one) ||
+		    !copy_text(entry, "log_url", URL_MAX_CHARS, false, one))
+			return false;
+		if (json_get_str(one, "log_url") && !is_plain_url(json_get_str(one, "log_url")))
+			return false;
+	}
+	return true;
+}
+
+static bool copy_analyzer(const json_t *from, json_t *to)
+{
+	static const char *const keys[] = {"name", "version", "model", "prompt_version"};
+	const json_t *v = json_object_get(from, "analyzer");
+	json_t *analyzer;
+
+	if (!v || json_is_null(v))
+		return true;
+	if (!json_is_object(v))
+		return false;
+	analyzer = json_object();
+	json_object_set_new(to, "analyzer", analyzer);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (!copy_text(v, keys[i], SHORT_MAX_CHARS, false, analyzer))
+			return false;
+	return true;
+}
+
+/* ISO 8601 as CRCR reads it: a day alone, and a time without a zone, are times of UTC. */
+static bool is_time(const char *s)
+{
+	static const char *const ends[] = {"", "Z", "T00:00:00Z"};
+	int64_t ms;
+	bool is = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(ends) && !is; i++) {
+		char *text = xasprintf("%s%s", s, ends[i]);
+
+		is = rfc3339_parse(text, &ms) == 0;
+		free(text);
+	}
+	return is;
+}
+
+static bool copy_rest(const json_t *from, json_t *to)
+{
+	const json_t *again = json_object_get(from, "reproduced_on_retry");
+
+	if (again && !json_is_null(again)) {
+		if (!json_is_boolean(again))
+			return false;
+		json_object_set_new(to, "reproduced_on_retry", json_boolean(json_is_true(again)));
+	}
+	if (!copy_text(from, "analyzed_at", SHORT_MAX_CHARS, false, to))
+		return false;
+	return !json_get_str(to, "analyzed_at") || is_time(json_get_str(to, "analyzed_at"));
+}
+
+/* The number 1, also as text: a step of a workflow has texts only. */
+static bool is_version_1(const json_t *v)
+{
+	return (json_is_integer(v) && json_integer_value(v) == 1) ||
+	       str_eq(json_string_value(v), "1");
+}
+
+static bool is_too_large(const json_t *v)
+{
+	char *text = json_dumps(v, JSON_COMPACT);
+	bool is = !text || strlen(text) > BLOCK_MAX_BYTES;
+
+	free(text);
+	return is;
+}
+
+char *triage_verdict_parse(const json_t *v)
+{
+	static const char *const categories[] = {
+	    "upstream", "backend", "infra", "flake", "unknown", NULL};
+	static const char *const confidences[] = {"high", "medium", "low", NULL};
+	json_t *to;
+	char *text = NULL;
+
+	if (!json_is_object(v) || is_too_large(v) ||
+	    !is_version_1(json_object_get(v, "schema_version")))
+		return NULL;
+	to = json_object();
+	if (copy_word(v, "category", categories, to) &&
+	    copy_word(v, "confidence", confidences, to) &&
+	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) && copy_suspect(v, to) &&
+	    copy_evidence(v, to) && copy_analyzer(v, to) && copy_rest(v, to))
+		text = json_dumps(to, JSON_COMPACT);
+	json_decref(to);
+	return text;
 }

@@ -1,4 +1,6 @@
-/* One job as a runner reports it: CRCR's `workflow` object, checked and cut to size. */
+/* One job as a runner reports it: CRCR's `workflow` object, checked and cut to size.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_JOB_REPORT_H
 #define MODEL_JOB_REPORT_H
 
@@ -7,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/crypto.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "model/states.h"
 #include "model/test_result.h"
 
@@ -21,12 +23,12 @@ struct job_report {
 	char *url, *artifact_url;         /* https, or NULL */
 	char *check_run_id;               /* or NULL */
 	char *message;                    /* workflow.message: why it ended so, one line; or NULL */
-	char *triage;                     /* the vendor's claim, model/triage_verdict.h; or NULL */
+	char *triage;                     /* the vendor's claim, model/job_report.h; or NULL */
 	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;
 	char *accelerator;         /* workflow.accelerator, or NULL */
-	struct test_result *tests; /* of `tests`; without an entry there, model/failed_tests.h */
+	struct test_result *tests; /* of `tests`; without an entry there, model/test_result.h */
 	size_t n_tests, n_cut;     /* n_cut: left out, because there were more than are kept */
 	uint8_t digest
 	    [SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
@@ -39,5 +41,13 @@ struct job_report {
  * failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
+
+/* The verdict of a vendor's own tool about the cause of a job's failure: CRCR's `workflow.triage_verdict`
+ * (pytorch/test-infra#8673). It is the vendor's claim: pages show it as such, and it is never evidence.
+ *
+ * Returns the block in a normal form as JSON text, free(). NULL: there is none, or it breaks CRCR's rules. As in CRCR, a wrong
+ * type, an unknown word or an unknown schema_version drops the whole block, a text that is too long is cut, and unknown keys
+ * are left out. Texts have no control characters except line ends. */
+char *triage_verdict_parse(const json_t *value);
 
 #endif

@@ -1,7 +1,212 @@
 #include "model/plan.h"
 
+#include <stddef.h>
+#include <strings.h>
+
 #include "base/alloc.h"
-#include "base/strv.h"
+#include "base/str.h"
+
+const char LABEL_PREFIX[] = "ciflow/crcr/";
+const char FILES_INCOMPLETE[] = "/";
+
+bool pull_has_label(const struct pull_info *pull, const char *accelerator)
+{
+	for (char **label = pull->labels; label && *label; label++)
+		if (str_has_prefix(*label, LABEL_PREFIX) &&
+		    strcasecmp(*label + sizeof(LABEL_PREFIX) - 1, accelerator) == 0)
+			return true;
+	return false;
+}
+
+static bool any_path_matches(char *const *patterns, const char *const *files)
+{
+	for (; *files; files++)
+		for (char *const *p = patterns; *p; p++)
+			if (glob_matches(*p, *files))
+				return true;
+	return false;
+}
+
+enum trigger_result trigger_pull(
+    const struct accelerator *a, const struct pull_info *pull, const char *const *files)
+{
+	const struct triggers *t = &a->triggers;
+
+	if (!t->has_pull_request || (pull->is_draft && !t->drafts))
+		return TRIGGER_NO;
+	if (t->label == LABEL_REQUIRED && !pull_has_label(pull, a->name))
+		return TRIGGER_NO;
+	if (!t->paths)
+		return TRIGGER_YES;
+	if (!files)
+		return TRIGGER_NEEDS_FILES;
+	return any_path_matches(t->paths, files) ? TRIGGER_YES : TRIGGER_NO;
+}
+
+bool trigger_push(const struct accelerator *a, const char *branch)
+{
+	if (!a->triggers.has_push)
+		return false;
+	return !a->triggers.branches ||
+	       strv_contains((const char *const *)a->triggers.branches, branch);
+}
+
+bool association_is_member(const char *association)
+{
+	return str_eq(association, "OWNER") || str_eq(association, "MEMBER") ||
+	       str_eq(association, "COLLABORATOR");
+}
+
+enum author_rank author_rank_of(const char *association)
+{
+	if (association_is_member(association))
+		return RANK_MEMBER;
+	return str_eq(association, "CONTRIBUTOR") ? RANK_CONTRIBUTOR : RANK_NONE;
+}
+
+enum author_rank trust_needs(enum trust trust)
+{
+	switch (trust) {
+	case TRUST_ANYONE:
+		return RANK_NONE;
+	case TRUST_CONTRIBUTORS:
+		return RANK_CONTRIBUTOR;
+	case TRUST_MEMBERS:
+		return RANK_MEMBER;
+	case TRUST_APPROVED:
+	case TRUST_MERGED:
+		break;
+	}
+	return RANK_UNREACHED;
+}
+
+const char *trust_holds_pull(enum trust trust, const char *association)
+{
+	if (author_rank_of(association) >= trust_needs(trust))
+		return NULL;
+	switch (trust) {
+	case TRUST_ANYONE:
+		return NULL;
+	case TRUST_CONTRIBUTORS:
+		return "the author has not contributed before";
+	case TRUST_MEMBERS:
+		return "the author is not a member";
+	case TRUST_APPROVED:
+		return "every change waits for a member here";
+	case TRUST_MERGED:
+		return "only merged changes run here";
+	}
+	return "unknown trust policy";
+}
+
+/* Where a [set] ends (its ']'), or NULL when it never does. */
+static const char *set_end(const char *p)
+{
+	const char *q = p + 1;
+
+	if (*q == '!' || *q == '^')
+		q++;
+	if (*q == ']')
+		q++;
+	while (*q && *q != ']')
+		q++;
+	return *q ? q : NULL;
+}
+
+static bool set_has(const char *p, const char *end, char c)
+{
+	const char *q = p + 1;
+	bool is_negated = *q == '!' || *q == '^', found = false;
+
+	if (is_negated)
+		q++;
+	for (; q < end; q++) {
+		if (q[1] == '-' && q + 2 < end) {
+			found |= c >= q[0] && c <= q[2];
+			q += 2;
+		} else {
+			found |= c == *q;
+		}
+	}
+	return found != is_negated && c != '/';
+}
+
+/* One pattern element that is not a star against one character; 0: no match, else its length. */
+static size_t match_one(const char *p, char c)
+{
+	const char *end;
+
+	if (*p == '?')
+		return c != '/' ? 1 : 0;
+	if (*p == '[' && (end = set_end(p)) != NULL)
+		return set_has(p, end, c) ? (size_t)(end - p) + 1 : 0;
+	return *p == c ? 1 : 0;
+}
+
+/* The classic two-restart-point matcher: a `*` is tried again within its folder, a `**`
+ * anywhere, the last of each only, so the time is at most quadratic. */
+bool glob_matches(const char *pattern, const char *path)
+{
+	const char *p = pattern, *s = path;
+	const char *star_p = NULL, *star_s = NULL, *deep_p = NULL, *deep_s = NULL;
+
+	while (*s) {
+		size_t n;
+
+		if (p[0] == '*' && p[1] == '*') {
+			p += 2;
+			/* "a" matches double-star-slash-a: the slash belongs to the star. */
+			if (*p == '/' && (p - 2 == pattern || p[-3] == '/'))
+				p++;
+			deep_p = p;
+			deep_s = s;
+			star_p = NULL;
+			continue;
+		}
+		if (*p == '*') {
+			star_p = ++p;
+			star_s = s;
+			continue;
+		}
+		n = *p ? match_one(p, *s) : 0;
+		if (n) {
+			p += n;
+			s++;
+		} else if (star_p && *star_s != '/') {
+			p = star_p;
+			s = ++star_s;
+		} else if (deep_p) {
+			/* A whole-folder star restarts at a folder's beginning only. */
+			bool is_folder_star = deep_p[-1] == '/';
+
+			do
+				deep_s++;
+			while (is_folder_star && *deep_s && deep_s[-1] != '/');
+			star_p = NULL;
+			p = deep_p;
+			s = deep_s;
+		} else {
+			return false;
+		}
+	}
+	while (*p == '*')
+		p++;
+	return *p == '\0';
+}
+
+bool glob_is_valid(const char *pattern)
+{
+	if (*pattern == '\0' || *pattern == '/')
+		return false;
+	for (const char *p = pattern; *p; p++) {
+		if (*p != '[')
+			continue;
+		p = set_end(p);
+		if (!p)
+			return false;
+	}
+	return true;
+}
 
 void plan_want_release(struct plan_want *w)
 {
@@ -19,12 +224,11 @@ static char *copy_some(const char *s)
 
 void plan_add_retest(struct plan *p, const char *accelerator, const char *runner, const char *suite)
 {
-	p->retests = xrealloc(p->retests, (p->n_retests + 1) * sizeof(*p->retests));
-	p->retests[p->n_retests++] =
+	*ARRAY_PUSH(p->retests, p->n_retests) =
 	    (struct retest){copy_some(accelerator), copy_some(runner), copy_some(suite)};
 }
 
-static void release_retests(struct plan *p)
+void plan_release(struct plan *p)
 {
 	for (size_t i = 0; i < p->n_retests; i++) {
 		free(p->retests[i].accelerator);
@@ -32,11 +236,6 @@ static void release_retests(struct plan *p)
 		free(p->retests[i].suite);
 	}
 	free(p->retests);
-}
-
-void plan_release(struct plan *p)
-{
-	release_retests(p);
 	for (size_t i = 0; i < p->n_wants; i++)
 		plan_want_release(&p->wants[i]);
 	free(p->wants);

@@ -1,6 +1,7 @@
-/* What the planner decided about one delivery, before the store applies it: pure data.
- * The decision needs the configuration and the changed files; whether something was
- * dispatched already only the store can say, inside its transaction. */
+/* The planner's decision about one delivery, before the store applies it. The decision needs the configuration and the changed
+ * files. Only the store knows, inside its transaction, whether something was dispatched already.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_PLAN_H
 #define MODEL_PLAN_H
 
@@ -11,7 +12,48 @@
 #include "model/accelerator.h"
 #include "model/event.h"
 #include "model/states.h"
-#include "model/trigger.h"
+
+/* ---- which accelerators want an event: triggers, labels, drafts, branches and trust, as pure functions ---- */
+
+/* "ciflow/crcr/": the label prefix that vendors' users know. */
+extern const char LABEL_PREFIX[];
+/* The name for "and more, which GitHub did not list" among changed files; no file has this name. If the list has it, any path may
+ * be among the files. */
+extern const char FILES_INCOMPLETE[];
+
+/* `**` crosses folders, `*` and `?` do not, [a-z] works; the whole path must match. */
+bool glob_matches(const char *pattern, const char *path);
+/* False: the pattern is empty, begins with '/', or has an unbalanced '['. */
+bool glob_is_valid(const char *pattern);
+
+enum trigger_result {
+	TRIGGER_NO,
+	TRIGGER_YES,
+	TRIGGER_NEEDS_FILES, /* depends on the changed files, which are not known yet */
+};
+
+/* Does this accelerator want this PR as it is now (drafts, label, paths)? files: the
+ * changed paths, NULL-terminated, or NULL while unknown. */
+enum trigger_result trigger_pull(
+    const struct accelerator *a, const struct pull_info *pull, const char *const *files);
+/* Does it want a push to `branch` (of upstream's branches)? */
+bool trigger_push(const struct accelerator *a, const char *branch);
+bool pull_has_label(const struct pull_info *pull, const char *accelerator); /* ciflow/crcr/NAME */
+
+/* The rank that GitHub gives an author, or that a policy requires: a policy admits an author with this rank or a higher one. */
+enum author_rank {
+	RANK_NONE,
+	RANK_CONTRIBUTOR,
+	RANK_MEMBER,
+	RANK_UNREACHED, /* no author has it: a person has to release the change, or it has to be merged */
+};
+enum author_rank author_rank_of(const char *author_association);
+enum author_rank trust_needs(enum trust trust);
+
+/* NULL when the policy admits it, else why it is held (static text). */
+const char *trust_holds_pull(enum trust trust, const char *author_association);
+/* "OWNER", "MEMBER" or "COLLABORATOR". */
+bool association_is_member(const char *association);
 
 /* One runner that wants this change. */
 struct plan_want {

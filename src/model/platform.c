@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 
 const char *platform_integration_name(enum platform_integration i)
 {
@@ -44,7 +43,7 @@ const char *platform_language_name(enum platform_language l)
 	return l == LANGUAGE_PYTHON ? "python" : "cpp";
 }
 
-/* The length of "2.9.1" at the start of s; 0: there is no such number. */
+/* The length of "2.9.1" at the start of s; 0: s does not start with such a number. */
 static size_t release_bytes(const char *s)
 {
 	size_t n = 0, n_parts = 0;
@@ -210,4 +209,16 @@ void platform_free(struct platform *p)
 	free(p->start_text);
 	free(p->start_code);
 	free(p);
+}
+
+/* ---- the tests of a platform ---- */
+
+RECORD_DEFINE(platform_test, PLATFORM_TEST_RECORD)
+RECORD_DEFINE_PART(platform_must_pass, platform_test, PLATFORM_MUST_PASS_RECORD)
+
+enum platform_result platform_test_result(const struct platform_test *t)
+{
+	if (t->n_failed || t->n_missing)
+		return PLATFORM_RED;
+	return t->n_passed ? PLATFORM_GREEN : PLATFORM_UNJUDGED;
 }

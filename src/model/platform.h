@@ -1,15 +1,17 @@
-/* What the compute-platforms page says about one accelerator: how its machines are prepared, how
- * PyTorch is installed for it, how one begins, where help is. Written by the vendor, checked when
- * it is read (config/platform_file.h), and shown as text only. What was tested is not in here: that
- * is never typed in (model/platform_test.h).
+/* The content of the compute-platforms page for one accelerator: how to prepare a machine, how to install PyTorch, the
+ * first steps, and where to get help. The vendor writes it, config/platform_file.h checks it, and pages show it as text
+ * only. The outcome of the tests (struct platform_test) comes from reports, never from a file.
  *
- * Plain data; filled once, then nobody changes it. */
+ * Thread: any. Plain data and pure functions; a struct platform does not change after it was filled in. Owns: each struct
+ * owns its texts; platform_free(), record_release(). */
 #ifndef MODEL_PLATFORM_H
 #define MODEL_PLATFORM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "model/record.h"
 
 enum platform_integration { PLATFORM_IN_TREE, PLATFORM_OUT_OF_TREE };
 
@@ -81,10 +83,10 @@ enum platform_build platform_build_of(const char *torch);
 /* Is `torch`, a version as it is reported, this release? "2.9.1+cpu" is "2.9.1". */
 bool platform_is_release(const char *torch, const char *release);
 /* Which system a report's `environment.os` names: "Ubuntu 22.04" is Linux. N_PLATFORM_OSES: none
- * of them, or nobody can tell. */
+ * of them, or not known. */
 enum platform_os platform_os_of(const char *os);
 
-/* Everything in it as bytes of text: what an answer that shows it is bounded by. */
+/* The bytes of all its texts: the bound of an answer that shows it. */
 size_t platform_text_bytes(const struct platform *p);
 /* The same six? Build, release, system, package, version and language. */
 bool platform_install_is_same(const struct platform_install *a, const struct platform_install *b);
@@ -92,5 +94,37 @@ void platform_install_release(struct platform_install *i);
 void platform_step_release(struct platform_step *s);
 void platform_link_release(struct platform_link *l);
 void platform_free(struct platform *p); /* NULL is fine */
+
+/* ---- the tests of a platform: the newest run for each version of PyTorch and each system, and the outcome of the
+ * must-pass tests of the registry (the vendor's and PyTorch's) ---- */
+
+/* The table `platform_test`. `torch`: as reported, "2.9.1+cpu" or "2.10.0a0+gitabc". `os`: as reported, "Ubuntu 22.04", or
+ * "" when the report does not have it. `job_id` 0: retention removed it. `at_ms`: when it was reported. `red_since_ms`: the
+ * first of the red runs since the last green one; 0: green. */
+#define PLATFORM_TEST_RECORD(F, S)                                                                 \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, TEXT, torch, "torch", "torch", "")                                                    \
+	F(S, TEXT, os, NULL, "os", "")                                                             \
+	F(S, COMMIT, head_sha, "head_sha", "head_sha", "")                                         \
+	F(S, TEXT, extension_version, "extension_version", "extension_version", "")                \
+	F(S, ID, job_id, "job", "job_id", "")                                                      \
+	F(S, TIME, at_ms, "at", "at_ms", "")                                                       \
+	F(S, TIME, red_since_ms, "red_since", "red_since_ms", "")
+/* Its must-pass tests. `n_missing`: skipped or not reported. */
+#define PLATFORM_MUST_PASS_RECORD(F, S)                                                            \
+	F(S, INT, n_passed, "passed", "n_passed", "")                                              \
+	F(S, INT, n_failed, "failed", "n_failed", "")                                              \
+	F(S, INT, n_missing, "missing", "n_missing", "")
+struct platform_test {
+	enum platform_build build; /* follows from `torch` */
+	RECORD_MEMBERS(PLATFORM_TEST_RECORD)
+	RECORD_MEMBERS(PLATFORM_MUST_PASS_RECORD)
+};
+RECORD_DECLARE(platform_test);
+RECORD_DECLARE(platform_must_pass);
+
+/* GREEN needs at least one must-pass test; without one the result is UNJUDGED. */
+enum platform_result { PLATFORM_UNJUDGED, PLATFORM_GREEN, PLATFORM_RED };
+enum platform_result platform_test_result(const struct platform_test *t);
 
 #endif

@@ -1,4 +1,4 @@
-#include "model/protocol_field.h"
+#include "model/runner_protocol.h"
 
 #include <ctype.h>
 
@@ -22,21 +22,6 @@ static bool is_line(const char *s)
 		if (*c < 0x20 || *c == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
 			return false;
 	return true;
-}
-
-/* As is_line() wants it; NULL when nothing is left. */
-static char *clean_prose(const char *s, size_t max_bytes)
-{
-	char *out = xstrndup(s, utf8_cut(s, strlen(s), max_bytes));
-
-	for (unsigned char *c = (unsigned char *)out; *c; c++)
-		if (*c < 0x20 || *c == 0x7f)
-			*c = ' ';
-		else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
-			c[0] = c[1] = ' ';
-	if (!*out)
-		FREE_AND_NULL(out);
-	return out;
 }
 
 /* NULL when it is right, else what it must be. */
@@ -70,7 +55,8 @@ int protocol_check_text(const struct text_field *f, const char *s, struct error 
 	return what ? error_set(e, ERR_INVALID, "%s must be %s", f->key, what) : 0;
 }
 
-static int read_text(const json_t *obj, const struct text_field *f, void *base, struct error *e)
+static int read_field_text(
+    const json_t *obj, const struct text_field *f, void *base, struct error *e)
 {
 	const json_t *v = json_object_get(obj, f->key);
 	char **target = (char **)(void *)((char *)base + f->offset);
@@ -84,7 +70,18 @@ static int read_text(const json_t *obj, const struct text_field *f, void *base, 
 	if (!json_is_string(v))
 		return error_set(e, ERR_INVALID, "%s must be text", f->key);
 	if (f->rule == RULE_PROSE) {
-		*target = clean_prose(json_string_value(v), f->max_bytes);
+		const char *s = json_string_value(v);
+		char *out = xstrndup(s, utf8_cut(s, strlen(s), f->max_bytes));
+
+		/* As is_line() wants it; NULL when nothing is left. */
+		for (unsigned char *c = (unsigned char *)out; *c; c++)
+			if (*c < 0x20 || *c == 0x7f)
+				*c = ' ';
+			else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+				c[0] = c[1] = ' ';
+		if (!*out)
+			FREE_AND_NULL(out);
+		*target = out;
 		return 0;
 	}
 	rc = protocol_check_text(f, json_string_value(v), e);
@@ -99,7 +96,7 @@ int protocol_read_texts(
 	int rc = 0;
 
 	for (const struct text_field *f = table; f->key && !rc; f++)
-		rc = read_text(obj, f, base, e);
+		rc = read_field_text(obj, f, base, e);
 	return rc;
 }
 

@@ -1,7 +1,233 @@
 #include "model/schedule.h"
 
+#include <ctype.h>
+#include <strings.h>
+
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/crypto.h"
+
+/* 29 February on a given weekday comes back after 40 years at the latest. */
+enum { DAYS_AHEAD_MAX = 41 * 366, TEXT_MAX = 200 };
+#define DAY_MS    (INT64_C(24) * 60 * 60 * 1000)
+#define MINUTE_MS INT64_C(60000)
+
+struct unit {
+	const char *name;
+	int min, max;
+	const char *const *names; /* names[0] stands for first_name */
+	int first_name;
+};
+
+static const char *const MONTHS[] = {
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", NULL};
+static const char *const WEEKDAYS[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
+
+enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, N_UNITS };
+static const struct unit UNITS[N_UNITS] = {
+    [MINUTE] = {.name = "minute", .min = 0, .max = 59},
+    [HOUR] = {.name = "hour", .min = 0, .max = 23},
+    [DAY] = {.name = "day of month", .min = 1, .max = 31},
+    [MONTH] = {.name = "month", .min = 1, .max = 12, .names = MONTHS, .first_name = 1},
+    [WEEKDAY] = {.name = "day of week", .min = 0, .max = 7, .names = WEEKDAYS, .first_name = 0},
+};
+
+static const struct {
+	const char *word, *fields;
+} WORDS[] = {
+    {"@hourly", "0 * * * *"},
+    {"@daily", "0 0 * * *"},
+    {"@midnight", "0 0 * * *"},
+    {"@weekly", "0 0 * * 0"},
+    {"@monthly", "0 0 1 * *"},
+    {"@yearly", "0 0 1 1 *"},
+    {"@annually", "0 0 1 1 *"},
+};
+
+static int digits(const char **at, int *ret)
+{
+	int value = 0, n = 0;
+
+	for (; isdigit((unsigned char)**at) && n < 4; (*at)++, n++)
+		value = value * 10 + (**at - '0');
+	*ret = value;
+	return n > 0 ? 0 : ERR_INVALID;
+}
+
+static int parse_value(const char **at, const struct unit *u, int *ret, struct error *e)
+{
+	const char *start = *at;
+
+	for (int i = 0; u->names && u->names[i]; i++)
+		if (strncasecmp(start, u->names[i], 3) == 0 && !isalnum((unsigned char)start[3])) {
+			*at += 3;
+			*ret = u->first_name + i;
+			return 0;
+		}
+	if (digits(at, ret))
+		return error_set(e, ERR_INVALID,
+		    u->names ? "the %s is no number and no name such as %s" : "the %s is no number",
+		    u->name, u->names ? u->names[1] : "");
+	if (*ret < u->min || *ret > u->max)
+		return error_set(
+		    e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);
+	return 0;
+}
+
+/* One element of a list: *, a, a-b, each but the lone value with an optional /step. */
+static int parse_element(const char **at, const struct unit *u, uint64_t *bits, struct error *e)
+{
+	int from = u->min, to = u->max, step = 1, rc;
+	bool is_range = true;
+
+	if (**at == '*') {
+		(*at)++;
+	} else {
+		rc = parse_value(at, u, &from, e);
+		if (rc)
+			return rc;
+		is_range = **at == '-';
+		to = from;
+		if (is_range) {
+			(*at)++;
+			rc = parse_value(at, u, &to, e);
+			if (rc)
+				return rc;
+		}
+	}
+	if (to < from)
+		return error_set(e, ERR_INVALID, "the %s's range runs backwards", u->name);
+	if (**at == '/') {
+		(*at)++;
+		if (!is_range || digits(at, &step) || step < 1 || step > u->max)
+			return error_set(e, ERR_INVALID,
+			    "a step is written */n or a-b/n with n from 1 to %d", u->max);
+	}
+	for (int v = from; v <= to; v += step)
+		*bits |= UINT64_C(1) << v;
+	return 0;
+}
+
+static int parse_field(const char **at, const struct unit *u, uint64_t *bits, struct error *e)
+{
+	*bits = 0;
+	for (;;) {
+		int rc = parse_element(at, u, bits, e);
+
+		if (rc)
+			return rc;
+		if (**at != ',')
+			break;
+		(*at)++;
+	}
+	if (**at != '\0' && **at != ' ' && **at != '\t')
+		return error_set(e, ERR_INVALID, "the %s is not understood", u->name);
+	return 0;
+}
+
+/* Days since 1970-01-01 as year, month and day. */
+static void civil_from_days(int64_t days, int *ret_month, int *ret_day)
+{
+	time_t seconds = (time_t)(days * 86400);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	*ret_month = tm.tm_mon + 1;
+	*ret_day = tm.tm_mday;
+}
+
+static bool day_matches(const struct cron *c, int64_t days)
+{
+	int month, day, weekday = (int)(((days + 4) % 7 + 7) % 7); /* 1970-01-01: a Thursday */
+	bool by_day, by_weekday;
+
+	civil_from_days(days, &month, &day);
+	if (!(c->months >> month & 1))
+		return false;
+	by_day = c->days >> day & 1;
+	by_weekday = c->weekdays >> weekday & 1;
+	return c->is_any_day || c->is_any_weekday ? by_day && by_weekday : by_day || by_weekday;
+}
+
+/* The first matching day from `days` on, or -1. */
+static int64_t next_day(const struct cron *c, int64_t days)
+{
+	for (int64_t end = days + DAYS_AHEAD_MAX; days < end; days++)
+		if (day_matches(c, days))
+			return days;
+	return -1;
+}
+
+/* The first matching minute of a day from `minute` on, or -1. */
+static int next_minute(const struct cron *c, int minute)
+{
+	for (; minute < 24 * 60; minute++)
+		if ((c->hours >> (minute / 60) & 1) && (c->minutes >> (minute % 60) & 1))
+			return minute;
+	return -1;
+}
+
+int cron_parse(const char *text, struct cron *ret, struct error *e)
+{
+	uint64_t bits[N_UNITS];
+	bool is_star[N_UNITS];
+
+	if (text[0] == '@') {
+		const char *fields = NULL;
+
+		for (size_t i = 0; i < ARRAY_LEN(WORDS); i++)
+			if (strcasecmp(text, WORDS[i].word) == 0)
+				fields = WORDS[i].fields;
+		if (!fields)
+			return error_set(e, ERR_INVALID,
+			    "only @hourly, @daily, @midnight, @weekly, @monthly, @yearly and "
+			    "@annually are known");
+		text = fields;
+	}
+	if (strnlen(text, TEXT_MAX + 1) > TEXT_MAX)
+		return error_set(e, ERR_INVALID, "longer than %d characters", TEXT_MAX);
+	for (int i = 0; i < N_UNITS; i++) {
+		int rc;
+
+		text += strspn(text, " \t");
+		if (*text == '\0')
+			return error_set(e, ERR_INVALID,
+			    "five fields are needed: minute hour day-of-month month day-of-week");
+		is_star[i] = *text == '*';
+		rc = parse_field(&text, &UNITS[i], &bits[i], e);
+		if (rc)
+			return rc;
+	}
+	if (text[strspn(text, " \t")] != '\0')
+		return error_set(e, ERR_INVALID, "text follows the fifth field");
+	*ret = (struct cron){
+	    .minutes = bits[MINUTE],
+	    .hours = (uint32_t)bits[HOUR],
+	    .days = (uint32_t)bits[DAY],
+	    .months = (uint32_t)bits[MONTH],
+	    .weekdays = (uint32_t)((bits[WEEKDAY] | bits[WEEKDAY] >> 7) & 0x7f), /* 7 is Sunday */
+	    .is_any_day = is_star[DAY],
+	    .is_any_weekday = is_star[WEEKDAY],
+	};
+	if (next_day(ret, 0) < 0)
+		return error_set(e, ERR_INVALID, "that day never comes");
+	return 0;
+}
+
+int64_t cron_next(const struct cron *c, int64_t after_ms)
+{
+	int64_t from = after_ms / MINUTE_MS + 1; /* the next whole minute since 1970 */
+	int64_t today = from / (24 * 60), days = next_day(c, today);
+	int minute = -1;
+
+	if (days == today)
+		minute = next_minute(c, (int)(from % (24 * 60)));
+	if (minute < 0) {
+		if (days == today)
+			days = next_day(c, today + 1);
+		minute = next_minute(c, 0);
+	}
+	return days * DAY_MS + minute * MINUTE_MS;
+}
 
 #define MINUTE_MS INT64_C(60000)
 #define SECOND_MS INT64_C(1000)
@@ -40,7 +266,7 @@ void schedule_release(struct schedule *s)
 }
 
 /* The first due time after that; 0: there is none. */
-static int64_t next_due(const struct schedule *s, int64_t after_ms)
+static int64_t next_due_of_schedule(const struct schedule *s, int64_t after_ms)
 {
 	int64_t first = 0;
 
@@ -57,7 +283,7 @@ static int64_t next_due(const struct schedule *s, int64_t after_ms)
 
 int64_t schedule_start_ms(const struct schedule *s, int64_t due_ms)
 {
-	int64_t most = (next_due(s, due_ms) - due_ms) / GAP_PARTS;
+	int64_t most = (next_due_of_schedule(s, due_ms) - due_ms) / GAP_PARTS;
 	int64_t delay;
 
 	if (most > s->jitter_ms)
@@ -71,19 +297,19 @@ int64_t schedule_start_ms(const struct schedule *s, int64_t due_ms)
 static int64_t last_due(const struct schedule *s, int64_t after_ms, int64_t until_ms)
 {
 	int64_t low = after_ms / MINUTE_MS, high = until_ms / MINUTE_MS + 1;
-	int64_t first = next_due(s, after_ms);
+	int64_t first = next_due_of_schedule(s, after_ms);
 
 	if (!first || first > until_ms)
 		return 0;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
 
-		if (next_due(s, middle * MINUTE_MS) <= until_ms)
+		if (next_due_of_schedule(s, middle * MINUTE_MS) <= until_ms)
 			low = middle;
 		else
 			high = middle;
 	}
-	return next_due(s, low * MINUTE_MS > after_ms ? low * MINUTE_MS : after_ms);
+	return next_due_of_schedule(s, low * MINUTE_MS > after_ms ? low * MINUTE_MS : after_ms);
 }
 
 struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, int64_t now_ms)
@@ -97,10 +323,10 @@ struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, in
 	if (l.due_ms && schedule_start_ms(s, l.due_ms) > now_ms)
 		l.due_ms = last_due(s, last_ms, l.due_ms - 1);
 	if (l.due_ms)
-		l.is_missed = next_due(s, last_ms) != l.due_ms ||
+		l.is_missed = next_due_of_schedule(s, last_ms) != l.due_ms ||
 			      now_ms - schedule_start_ms(s, l.due_ms) > MINUTE_MS;
 	l.last_ms = l.due_ms ? l.due_ms : last_ms;
-	l.next_due_ms = next_due(s, l.last_ms);
+	l.next_due_ms = next_due_of_schedule(s, l.last_ms);
 	if (l.next_due_ms)
 		l.next_ms = schedule_start_ms(s, l.next_due_ms);
 	return l;
@@ -114,7 +340,7 @@ struct schedule_look schedule_look_at_other(
 
 	/* Both have it, and its delay runs yet. */
 	if (old.next_due_ms && old.next_due_ms <= now_ms &&
-	    next_due(s, old.next_due_ms - 1) == old.next_due_ms)
+	    next_due_of_schedule(s, old.next_due_ms - 1) == old.next_due_ms)
 		since_ms = old.next_due_ms - 1;
 	l = schedule_look(s, since_ms, now_ms);
 	if (old.due_ms && !l.due_ms) {
@@ -123,3 +349,28 @@ struct schedule_look schedule_look_at_other(
 	}
 	return l;
 }
+
+int64_t backoff_delay_ms(int n_attempts, int64_t retry_after_ms, double random01)
+{
+	int64_t ceiling = BACKOFF_FIRST_MS, delay;
+
+	for (int i = 0; i < n_attempts && ceiling < BACKOFF_LONGEST_MS; i++)
+		ceiling *= 2;
+	if (ceiling > BACKOFF_LONGEST_MS)
+		ceiling = BACKOFF_LONGEST_MS;
+	/* Between half and all of the ceiling: spread out, but never at once. */
+	delay = ceiling / 2 + (int64_t)((double)(ceiling - ceiling / 2) * random01);
+	if (delay < BACKOFF_FIRST_MS)
+		delay = BACKOFF_FIRST_MS;
+	return delay > retry_after_ms ? delay : retry_after_ms;
+}
+
+bool backoff_is_over(int64_t first_ms, int64_t next_ms)
+{
+	return next_ms - first_ms > BACKOFF_GIVE_UP_MS;
+}
+
+/* ---- the records of pages ---- */
+
+RECORD_DEFINE(schedule_run_view, SCHEDULE_RUN_RECORD)
+RECORD_DEFINE(schedule_view, SCHEDULE_VIEW_RECORD)

@@ -18,6 +18,7 @@ static const char *const dispatch_names[] = {
     DISPATCH_STATES(X)
 #undef X
 };
+const struct words dispatch_state_words = {dispatch_names, N_DISPATCH_STATES};
 
 const char *dispatch_state_name(enum dispatch_state s)
 {
@@ -40,6 +41,11 @@ bool dispatch_is_unfinished(enum dispatch_state s)
 	return unfinished[s];
 }
 
+bool dispatch_is_called_off(enum dispatch_state s)
+{
+	return s == DISPATCH_SUPERSEDED || s == DISPATCH_CANCELLED;
+}
+
 bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to)
 {
 	if (from == to)
@@ -53,11 +59,44 @@ bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to)
 	return false;
 }
 
+static const char *const ended_names[N_ENDED_HOWS] = {[ENDED_OTHERWISE] = "",
+#define X(e, name, text) [ENDED_##e] = (name),
+    PERSON_ENDS(X)
+#undef X
+};
+const struct words ended_how_words = {ended_names, N_ENDED_HOWS};
+
+const char *ended_how_name(enum ended_how how)
+{
+	return how == ENDED_OTHERWISE ? NULL : ended_names[how];
+}
+
+enum ended_how ended_how_parse(const char *name)
+{
+	for (int i = ENDED_OTHERWISE + 1; name && i < N_ENDED_HOWS; i++)
+		if (str_eq(ended_how_name((enum ended_how)i), name))
+			return (enum ended_how)i;
+	return ENDED_OTHERWISE;
+}
+
+char *ended_how_text(enum ended_how how, const char *login)
+{
+	static const char *const texts[N_ENDED_HOWS] = {
+#define X(e, name, text) [ENDED_##e] = (text),
+	    PERSON_ENDS(X)
+#undef X
+	};
+
+	return how == ENDED_OTHERWISE ? NULL : xasprintf("%s%s", texts[how], login);
+}
+
 static const char *const test_names[] = {
 #define X(e) #e,
     TEST_STATUSES(X)
 #undef X
 };
+
+const struct words test_status_words = {test_names, N_TEST_STATUSES};
 
 const char *test_status_name(enum test_status s)
 {
@@ -92,7 +131,12 @@ enum test_status test_status_of_conclusion(const char *conclusion)
 	return TEST_MISS;
 }
 
-static const char *const job_names[] = {"in_progress", "completed"};
+static const char *const job_names[] = {
+#define X(e, name) name,
+    JOB_STATUSES(X)
+#undef X
+};
+const struct words job_status_words = {job_names, N_JOB_STATUSES};
 
 const char *job_status_name(enum job_status s)
 {
@@ -105,6 +149,7 @@ enum job_status job_status_parse(const char *name)
 }
 
 static const char *const change_kind_names[] = {"pull_request", "push", "nightly", "experiment"};
+const struct words change_kind_words = {change_kind_names, N_CHANGE_KINDS};
 
 const char *change_kind_name(enum change_kind k)
 {
@@ -117,6 +162,8 @@ enum change_kind change_kind_parse(const char *name)
 }
 
 static const char *const change_state_names[] = {"open", "superseded", "closed"};
+
+const struct words change_state_words = {change_state_names, N_CHANGE_STATES};
 
 const char *change_state_name(enum change_state s)
 {

@@ -22,14 +22,6 @@ void rate_interval(struct rate r, double *ret_low, double *ret_high)
 		*ret_high = (middle + half) / (1 + Z_95 * Z_95 / n);
 }
 
-double rate_low(struct rate r)
-{
-	double low, high;
-
-	rate_interval(r, &low, &high);
-	return low;
-}
-
 static double log_factorial(int n)
 {
 	int sign; /* lgamma() itself keeps it in a variable that all threads share */

@@ -1,6 +1,8 @@
 /* One test case as it is reported: an entry of `tests` in a callback and in a report document,
  * and what the cases of other formats become. Vendor's text is cut to size here, once; it is
- * escaped where it is shown. */
+ * escaped where it is shown.
+ *
+ * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #ifndef MODEL_TEST_RESULT_H
 #define MODEL_TEST_RESULT_H
 
@@ -46,13 +48,12 @@ struct test_result {
 int test_result_parse(
     const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 void test_result_release(struct test_result *t);
-/* Where a red one is: call it once the status is known. What cannot be a place in a source tree is
- * dropped, not refused: an absolute path (nobody here knows what it is relative to), one with `..`,
- * `\` or control characters, one over REPORT_PATH_MAX_BYTES; a line that is none. path may be
- * NULL. */
+/* Sets the place of a red result; call it once the status is known. A path or line that cannot be a place in a source tree is
+ * dropped, not refused: an absolute path (its root is not known), a path with `..`, `\` or control characters, a path over
+ * REPORT_PATH_MAX_BYTES, and an invalid line. path may be NULL. */
 void test_result_locate(struct test_result *t, const char *path, int64_t line);
 
-/* Seconds as milliseconds; -1 for what is no duration. */
+/* Seconds as milliseconds; -1: not a duration. */
 int64_t report_duration_ms(double seconds);
 /* A copy on one line, cut to max_bytes of UTF-8: breaks and tabs become spaces, other control
  * characters are dropped. free(). */
@@ -67,5 +68,14 @@ char *report_text(const json_t *obj, const char *key, size_t max_bytes);
 char *report_link(const char *s);
 /* report_link() of obj[key]. */
 char *report_url(const json_t *obj, const char *key);
+
+/* A job's failed tests in the form of CRCR's reporters (pytorch/test-infra#8545): `failed_tests_detail`,
+ * `failed_tests_json` or `failed_tests` of the `workflow` object, each an array or the JSON text of one. Pure. */
+
+/* FAIL rows of suite `unit`, the test named as a JUnit case is. Entries: {name, classname, message, stacktrace,
+ * duration}. Without a name an entry is left out, and what is ill-typed in one is, as other optional fields of
+ * `workflow` are. At most 1000 are read; *ret_n_cut counts the others. Returns the rows, free() after a
+ * test_result_release() of each, or NULL: there are none. */
+struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, size_t *ret_n_cut);
 
 #endif

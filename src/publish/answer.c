@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "publish/answer_text.h"
 #include "publish/publish_internal.h"
+#include "views/change.h"
 
 struct answering {
 	struct claimed claimed;
@@ -21,9 +22,9 @@ struct answering {
 	struct github_comment_search search;
 };
 
-static void release(struct claimed *c)
+static void release_answer(struct effect *e)
 {
-	struct answering *a = CONTAINER_OF(c, struct answering, claimed);
+	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
 
 	json_decref(a->facts);
 	free(a->text);
@@ -31,16 +32,16 @@ static void release(struct claimed *c)
 	change_view_free(a->change.view);
 	github_call_release(&a->call);
 	github_comment_search_release(&a->search);
-	free(a);
+	claimed_release(&a->claimed);
 }
 
 static void answered(struct answering *a)
 {
-	log_event(LOG_INFO, "command_answered", LOG_S("repository", a->claimed.row.target),
-	    LOG_I("pr", a->claimed.row.number),
+	log_event(LOG_INFO, "command_answered", LOG_S("repository", a->claimed.effect.row.target),
+	    LOG_I("pr", a->claimed.effect.row.number),
 	    LOG_I("comment", json_get_int(a->facts, "comment", 0)),
 	    LOG_S("kind", a->text ? "reply" : "reaction"));
-	claimed_give_back(&a->claimed, OUTBOX_OK, 0, NULL);
+	claimed_end(&a->claimed, OUTBOX_OK, 0, NULL);
 }
 
 static void on_sent(struct github_call *call)
@@ -63,10 +64,10 @@ static void react(struct answering *a)
 {
 	const char *content = json_get_str(a->facts, "content");
 
-	if (!claimed_may_write(&a->claimed, WRITE_ANSWER) ||
+	if (!effect_may_write(&a->claimed.effect, WRITE_ANSWER) ||
 	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
 		return;
-	github_comment_react(a->claimed.p->deps.github, &a->call, a->claimed.row.target,
+	github_comment_react(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
 	    json_get_int(a->facts, "comment", 0), content ? content : "eyes");
 }
 
@@ -74,12 +75,12 @@ static void react(struct answering *a)
 
 static void post(struct answering *a)
 {
-	if (!claimed_may_write(&a->claimed, WRITE_ANSWER) ||
+	if (!effect_may_write(&a->claimed.effect, WRITE_ANSWER) ||
 	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
 		return;
-	a->claimed.is_uncertain = true;
-	github_comment_create(a->claimed.p->deps.github, &a->call, a->claimed.row.target,
-	    a->claimed.row.number, a->text);
+	a->claimed.effect.is_uncertain = true;
+	github_comment_create(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
+	    a->claimed.effect.row.number, a->text);
 }
 
 static void on_looked(struct github_call *call)
@@ -97,7 +98,7 @@ static void on_looked(struct github_call *call)
 
 static void post_or_look(struct answering *a)
 {
-	const struct outbox_row *row = &a->claimed.row;
+	const struct outbox_row *row = &a->claimed.effect.row;
 
 	if (!row->is_uncertain && row->n_attempts == 0) {
 		post(a);
@@ -110,7 +111,7 @@ static void post_or_look(struct answering *a)
 	    a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
 }
 
-static void render(struct answering *a)
+static void render_answer(struct answering *a)
 {
 	struct comment_options options;
 	char *github_url;
@@ -123,31 +124,32 @@ static void render(struct answering *a)
 	post_or_look(a);
 }
 
-static void on_change(struct store_query *q)
+static void on_answered_change(struct store_query *q)
 {
 	struct answering *a = CONTAINER_OF(q, struct answering, change.q);
 
 	if (q->err && q->err != ERR_NOT_FOUND)
 		claimed_retry(&a->claimed, &q->why, 0);
 	else
-		render(a);
+		render_answer(a);
 }
 
 static void reply(struct answering *a)
 {
 	if (!answer_needs_view(a->facts)) {
-		render(a);
+		render_answer(a);
 		return;
 	}
-	a->change = (struct get_change){.q = {.done = on_change},
-	    .repository = a->claimed.row.target,
-	    .number = a->claimed.row.number,
+	a->change = (struct get_change){.q = {.done = on_answered_change},
+	    .now_ms = clock_wall_ms(),
+	    .repository = a->claimed.effect.row.target,
+	    .number = a->claimed.effect.row.number,
 	    .max_verdicts = VERDICTS_MAX};
 	if (store_get_change(a->claimed.p->deps.store, &a->change))
-		claimed_give_back_soon(&a->claimed);
+		claimed_end_busy(&a->claimed);
 }
 
-static void on_app(struct github_call *call)
+static void on_answer_app(struct github_call *call)
 {
 	struct answering *a = call->owner;
 
@@ -158,23 +160,32 @@ static void on_app(struct github_call *call)
 
 /* ---- both ---- */
 
-void answer_start(struct publisher *p, struct outbox_row *row)
+static void begin_answer(struct effect *e)
 {
-	struct answering *a = xcalloc(1, sizeof(*a));
-	bool is_reaction = row->kind == OUTBOX_REACTION;
+	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
+	struct github *github;
 	const char *text;
 
-	if (!claimed_start(&a->claimed, p, row, "answer", release))
-		return;
-	text = a->claimed.row.text ? a->claimed.row.text : "";
+	claimed_begin(&a->claimed, "answer");
+	github = a->claimed.p->deps.github;
+	text = a->claimed.effect.row.text ? a->claimed.effect.row.text : "";
 	if (json_parse(text, strlen(text), &a->facts, NULL)) {
-		claimed_give_back(&a->claimed, OUTBOX_DEAD, 0, "its text is no JSON");
+		claimed_end(&a->claimed, OUTBOX_DEAD, 0, "its text is no JSON");
 		return;
 	}
-	if (is_reaction)
+	if (e->row.kind == OUTBOX_REACTION)
 		react(a);
-	else if (github_app_slug(p->deps.github))
+	else if (github_app_slug(github))
 		reply(a);
-	else if (claimed_begin_call(&a->claimed, &a->call, on_app, a))
-		github_app_get(p->deps.github, &a->call);
+	else if (claimed_begin_call(&a->claimed, &a->call, on_answer_app, a))
+		github_app_get(github, &a->call);
 }
+
+#define KIND(its_kind, its_lane)                                                                   \
+	{                                                                                          \
+		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct answering),             \
+		.begin = begin_answer, .cancel = claimed_cancel, .release = release_answer         \
+	}
+const struct effect_kind reaction_kind = KIND(OUTBOX_REACTION, REACTION_LANE);
+const struct effect_kind reply_kind = KIND(OUTBOX_REPLY, REPLY_LANE);
+#undef KIND

@@ -6,9 +6,8 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "model/command.h"
+#include "model/event.h"
 #include "model/statistics.h"
-#include "report/status.h"
 
 enum { WORD_MAX_CHARS = 80 };
 
@@ -211,10 +210,15 @@ static void say_result(
 static void say_status(
     struct buf *out, const struct change_view *v, const struct comment_options *o)
 {
-	if (v)
-		status_render(v, o, out);
-	else
+	struct table t;
+
+	if (v) {
+		table_init(&t, v);
+		comment_render_status(&t, o, out);
+		table_release(&t);
+	} else {
 		buf_append_str(out, "Nothing was tested yet.");
+	}
 	buf_append_str(out, "\n\n");
 }
 

@@ -1,4 +1,5 @@
-/* What a reply to commands says (store/answers.h: the facts; docs/commands.md: the words). Pure.
+/* The text of a reply to commands (store/commands.h: the facts; docs/commands.md: the words). Pure: any
+ * thread. The caller owns the texts.
  *
  * Never here: a word of the commenter outside of a code span, the marker of the results comment, or
  * a mention. Private to publish/. */
@@ -7,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "report/comment.h"
+#include "text/comment.h"
 
 /* `commands` of a REPLY row holds `status`: answer_text() needs the change. */
 bool answer_needs_view(const json_t *facts);

@@ -5,8 +5,6 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "report/comment.h"
 
 enum {
 	LABEL_BYTES = 256,
@@ -34,7 +32,7 @@ void check_plan_release(struct check_plan *p)
 
 /* ---- who has check runs ---- */
 
-static bool is_wanted(const struct accelerator_view *a, char **labels)
+static bool is_check_wanted(const struct accelerator_view *a, char **labels)
 {
 	char label[LABEL_BYTES];
 
@@ -76,7 +74,7 @@ static const char *repository_of(const struct accelerator_view *a, const struct 
 }
 
 /* As CRCR names them, and ours for runners that are no repository. */
-static char *name_of(const struct accelerator_view *a, const struct job_view *job)
+static char *name_of_check(const struct accelerator_view *a, const struct job_view *job)
 {
 	const char *repository = repository_of(a, job);
 	struct buf out = BUF_INIT(NAME_MAX_BYTES);
@@ -89,7 +87,7 @@ static char *name_of(const struct accelerator_view *a, const struct job_view *jo
 	return buf_take(&out);
 }
 
-static bool is_taken(const struct check_plan *p, const char *name)
+static bool is_name_taken(const struct check_plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (str_eq(p->list[i].name, name))
@@ -97,7 +95,7 @@ static bool is_taken(const struct check_plan *p, const char *name)
 	return false;
 }
 
-static const struct stored_check *find(const struct list_checks *l, const char *name)
+static const struct stored_check *find_check(const struct list_checks *l, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->list[i].is_of_head && str_eq(l->list[i].name, name))
@@ -110,10 +108,10 @@ static const struct stored_check *find(const struct list_checks *l, const char *
 static char *own_name_of(const struct check_plan *p, const struct list_checks *on_record,
     const struct accelerator_view *a, const struct job_view *job)
 {
-	char *name = name_of(a, job), *longer;
-	const struct stored_check *k = find(on_record, name);
+	char *name = name_of_check(a, job), *longer;
+	const struct stored_check *k = find_check(on_record, name);
 
-	if (!is_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
+	if (!is_name_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
 		return name;
 	longer = xasprintf("%s (%s, %s)", name, a->name, job->runner);
 	free(name);
@@ -144,7 +142,7 @@ static void set_digest(struct wanted_check *w)
 }
 
 /* Takes over what w owns. k: the one on record, or NULL. */
-static void add(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
+static void add_check(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
 {
 	set_digest(w);
 	if (k) {
@@ -168,21 +166,21 @@ static void add_job(struct check_plan *p, const struct change_view *v, size_t ac
 	    .job_id = j->id};
 
 	check_output_of_job(v, accelerator, job, o, &w.output);
-	add(p, find(on_record, w.name), &w);
+	add_check(p, find_check(on_record, w.name), &w);
 }
 
-static void add_verdict(struct check_plan *p, const struct change_view *v,
+static void add_verdict(struct check_plan *p, const struct table *t,
     const struct list_checks *on_record, const struct check_options *o)
 {
 	long long number = on_record->named_number;
-	struct wanted_check w = {.head_sha = xstrdup(v->head_sha),
+	struct wanted_check w = {.head_sha = xstrdup(t->view->head_sha),
 	    .name = xstrdup(CHECK_VERDICT_NAME),
 	    .external_id = xasprintf("verdict:%lld", number),
 	    .accelerator = xstrdup(""),
 	    .details_url = xasprintf("%s/pulls/%lld", o->public_url, number)};
 
-	check_output_of_verdict(v, o, &w.output);
-	add(p, find(on_record, w.name), &w);
+	check_output_of_verdict(t, o, &w.output);
+	add_check(p, find_check(on_record, w.name), &w);
 }
 
 /* ---- what is over ---- */
@@ -192,7 +190,7 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		if (str_eq(v->accelerators[i].name, name))
 			return v->accelerators[i].level == LEVEL_3 && !v->accelerators[i].is_gone &&
-			       !is_wanted(&v->accelerators[i], labels);
+			       !is_check_wanted(&v->accelerators[i], labels);
 	return false;
 }
 
@@ -203,7 +201,7 @@ static bool is_to_be_finished(const struct check_plan *p, const struct list_chec
 {
 	char *name = own_name_of(p, on_record, a, job);
 	const struct stored_check *k =
-	    a->level == LEVEL_2 || a->is_gone ? find(on_record, name) : NULL;
+	    a->level == LEVEL_2 || a->is_gone ? find_check(on_record, name) : NULL;
 
 	free(name);
 	return k && !k->is_completed && str_eq(k->accelerator, a->name);
@@ -229,7 +227,7 @@ static void add_closed(struct check_plan *p, const struct change_view *v,
 		    "This job does not count any more: it was started again, or its accelerator "
 		    "left or has no check runs at its level.",
 		    &w.output);
-	add(p, k, &w);
+	add_check(p, k, &w);
 }
 
 static void add_all_closed(
@@ -294,6 +292,8 @@ static void keep_differences(struct check_plan *p, const struct list_checks *on_
 void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
     const struct check_options *o, struct check_plan *ret)
 {
+	struct table t;
+
 	*ret = (struct check_plan){.n = 0};
 	if (v->kind != CHANGE_PULL_REQUEST || !on_record->named_number || !is_sha1(v->head_sha))
 		return;
@@ -301,14 +301,16 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 		const struct accelerator_view *a = &v->accelerators[i];
 
 		for (size_t j = 0; j < a->n_jobs; j++)
-			if (is_wanted(a, on_record->labels) ||
+			if (is_check_wanted(a, on_record->labels) ||
 			    is_to_be_finished(ret, on_record, a, &a->jobs[j]))
 				add_job(ret, v, i, j, on_record, o);
 	}
 	/* One that was written is kept true, also when a retest was called off. */
-	if (comment_is_complete(v) &&
-	    (find(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
-		add_verdict(ret, v, on_record, o);
+	table_init(&t, v);
+	if (table_is_complete(&t) &&
+	    (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
+		add_verdict(ret, &t, on_record, o);
+	table_release(&t);
 	add_all_closed(ret, v, on_record);
 	keep_differences(ret, on_record);
 }

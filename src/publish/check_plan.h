@@ -1,5 +1,5 @@
-/* Which check runs of a pull request ought to be written, and what each says: the desired ones
- * against those on record. Pure. Private to publish/.
+/* Which check runs of a pull request are to be written, and their contents: the desired ones
+ * against those on record. Pure: any thread. Private to publish/.
  *
  * L4 always, L3 while a label asks for it: one per current job. A check run that nobody wants any
  * more is closed if it is in progress, and left as it is otherwise. */
@@ -7,8 +7,8 @@
 #define PUBLISH_CHECK_PLAN_H
 
 #include "model/change_view.h"
-#include "report/check_output.h"
-#include "store/check_runs.h"
+#include "store/published.h"
+#include "text/check_output.h"
 
 /* The one for merge bots. */
 #define CHECK_VERDICT_NAME "outpost"

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "publish/check_plan.h"
 #include "publish/publish_internal.h"
+#include "views/change.h"
 
 enum {
 	/* A row gives way to others after so many, and looks anew at what there is to say. */
@@ -56,7 +57,7 @@ static bool is_permission_missing(const struct github_result *r)
 	return (r->err == ERR_DENIED && r->status == 403) || (r->is_final && !r->was_sent);
 }
 
-static void fail(struct checking *c, const struct github_result *r)
+static void fail_checks(struct checking *c, const struct github_result *r)
 {
 	struct publisher *p = c->claimed.p;
 
@@ -65,20 +66,20 @@ static void fail(struct checking *c, const struct github_result *r)
 
 		if (now_ms >= p->checks_refused_until_mono_ms)
 			log_event(LOG_ERROR, "checks_refused",
-			    LOG_S("repository", c->claimed.row.target),
-			    LOG_I("pr", c->claimed.row.number), LOG_S("error", r->why.text));
+			    LOG_S("repository", c->claimed.effect.row.target),
+			    LOG_I("pr", c->claimed.effect.row.number), LOG_S("error", r->why.text));
 		p->checks_refused_until_mono_ms = now_ms + REFUSED_MS;
 		p->counters.n_dead++;
-		claimed_give_back(&c->claimed, OUTBOX_DEAD, 0, r->why.text);
+		claimed_end(&c->claimed, OUTBOX_DEAD, 0, r->why.text);
 		return;
 	}
 	claimed_fail(&c->claimed, r);
 }
 
 /* What an earlier claim left uncertain may be one of those that are still to come. */
-static void go_on(struct checking *c)
+static void continue_checks(struct checking *c)
 {
-	c->claimed.is_uncertain = c->claimed.row.is_uncertain;
+	c->claimed.effect.is_uncertain = c->claimed.effect.row.is_uncertain;
 	c->at++;
 	next(c);
 }
@@ -86,11 +87,11 @@ static void go_on(struct checking *c)
 /* One that GitHub does not take is no reason to leave out the others. */
 static void leave_out(struct checking *c, const struct github_result *r)
 {
-	log_event(LOG_ERROR, "check_refused", LOG_S("repository", c->claimed.row.target),
-	    LOG_I("pr", c->claimed.row.number), LOG_S("check", in_hand(c)->name),
+	log_event(LOG_ERROR, "check_refused", LOG_S("repository", c->claimed.effect.row.target),
+	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", in_hand(c)->name),
 	    LOG_S("error", r->why.text));
 	snprintf(c->refusal, sizeof(c->refusal), "%s", r->why.text);
-	go_on(c);
+	continue_checks(c);
 }
 
 static void on_recorded(struct store_op *op)
@@ -102,15 +103,15 @@ static void on_recorded(struct store_op *op)
 		return;
 	}
 	c->n_written++;
-	go_on(c);
+	continue_checks(c);
 }
 
-static void record(struct checking *c)
+static void record_check(struct checking *c)
 {
 	const struct wanted_check *w = in_hand(c);
 
 	c->put = (struct put_check){.op = {.done = on_recorded},
-	    .repository = c->claimed.row.target,
+	    .repository = c->claimed.effect.row.target,
 	    .head_sha = w->head_sha,
 	    .name = w->name,
 	    .accelerator = w->accelerator,
@@ -121,7 +122,7 @@ static void record(struct checking *c)
 	    .is_completed = w->output.conclusion != NULL};
 	memcpy(c->put.digest, w->digest, SHA256_BYTES);
 	if (store_put_check(c->claimed.p->deps.store, &c->put))
-		claimed_give_back_soon(&c->claimed);
+		claimed_end_busy(&c->claimed);
 }
 
 static void on_written(struct github_call *call)
@@ -135,7 +136,7 @@ static void on_written(struct github_call *call)
 		if (call->result.status == 422)
 			leave_out(c, &call->result);
 		else
-			fail(c, &call->result);
+			fail_checks(c, &call->result);
 		return;
 	}
 	if (!c->check_id) {
@@ -149,10 +150,11 @@ static void on_written(struct github_call *call)
 		write_one(c);
 		return;
 	}
-	log_event(LOG_INFO, "check_written", LOG_S("repository", c->claimed.row.target),
-	    LOG_I("pr", c->claimed.row.number), LOG_S("check", w->name), LOG_I("id", c->check_id),
+	log_event(LOG_INFO, "check_written", LOG_S("repository", c->claimed.effect.row.target),
+	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", w->name),
+	    LOG_I("id", c->check_id),
 	    LOG_S("conclusion", w->output.conclusion ? w->output.conclusion : "in_progress"));
-	record(c);
+	record_check(c);
 }
 
 /* ---- one write ---- */
@@ -184,13 +186,13 @@ static void send(struct checking *c)
 	}
 	if (!claimed_begin_call(&c->claimed, &c->call, on_written, c))
 		return;
-	c->claimed.is_uncertain = true;
+	c->claimed.effect.is_uncertain = true;
 	if (c->check_id)
-		github_check_update(c->claimed.p->deps.github, &c->call, c->claimed.row.target,
-		    c->check_id, &check);
+		github_check_update(c->claimed.p->deps.github, &c->call,
+		    c->claimed.effect.row.target, c->check_id, &check);
 	else
 		github_check_create(
-		    c->claimed.p->deps.github, &c->call, c->claimed.row.target, &check);
+		    c->claimed.p->deps.github, &c->call, c->claimed.effect.row.target, &check);
 }
 
 static void on_doubted(struct store_op *op)
@@ -209,18 +211,18 @@ static void write_one(struct checking *c)
 {
 	const struct wanted_check *w = in_hand(c);
 
-	if (!claimed_may_write(&c->claimed, WRITE_CHECK))
+	if (!effect_may_write(&c->claimed.effect, WRITE_CHECK))
 		return;
 	if (!w->check_id || c->is_doubted) { /* nothing on record that could be wrong */
 		send(c);
 		return;
 	}
 	c->doubt = (struct doubt_check){.op = {.done = on_doubted},
-	    .repository = c->claimed.row.target,
+	    .repository = c->claimed.effect.row.target,
 	    .head_sha = w->head_sha,
 	    .name = w->name};
 	if (store_doubt_check(c->claimed.p->deps.store, &c->doubt))
-		claimed_give_back_soon(&c->claimed);
+		claimed_end_busy(&c->claimed);
 }
 
 static const struct github_listed_check *find_listed(const struct checking *c, const char *name)
@@ -256,13 +258,13 @@ static void aim(struct checking *c)
 	}
 }
 
-static void on_listed(struct github_call *call)
+static void on_checks_listed(struct github_call *call)
 {
 	struct checking *c = call->owner;
 
 	c->claimed.on_wire = NULL;
 	if (call->result.err) {
-		fail(c, &call->result);
+		fail_checks(c, &call->result);
 		return;
 	}
 	c->has_listed = true;
@@ -275,19 +277,19 @@ static void next(struct checking *c)
 
 	if (is_last || c->n_written >= CHECKS_A_TURN) {
 		if (is_last && c->n_written)
-			c->claimed.is_uncertain = false;
+			c->claimed.effect.is_uncertain = false;
 		if (is_last && c->refusal[0])
-			claimed_give_back(&c->claimed, OUTBOX_DEAD, 0, c->refusal);
+			claimed_end(&c->claimed, OUTBOX_DEAD, 0, c->refusal);
 		else if (is_last)
-			claimed_give_back(&c->claimed, OUTBOX_OK, 0, NULL);
+			claimed_end(&c->claimed, OUTBOX_OK, 0, NULL);
 		else
-			claimed_give_back(&c->claimed, OUTBOX_AGAIN, clock_wall_ms(), NULL);
+			claimed_end(&c->claimed, OUTBOX_AGAIN, clock_wall_ms(), NULL);
 		return;
 	}
-	if (!c->has_listed && (is_new(in_hand(c)) || c->claimed.is_uncertain)) {
-		if (claimed_begin_call(&c->claimed, &c->listed.call, on_listed, c))
+	if (!c->has_listed && (is_new(in_hand(c)) || c->claimed.effect.is_uncertain)) {
+		if (claimed_begin_call(&c->claimed, &c->listed.call, on_checks_listed, c))
 			github_checks_list(c->claimed.p->deps.github, &c->listed,
-			    c->claimed.row.target, c->head_sha);
+			    c->claimed.effect.row.target, c->head_sha);
 		return;
 	}
 	aim(c);
@@ -302,19 +304,19 @@ static void plan(struct checking *c)
 
 	check_plan_make(c->change.view, &c->on_record,
 	    &(struct check_options){.public_url = c->claimed.config->public_url,
-		.bot = github_app_slug(p->deps.github),
+		.bot = claimed_app_name(&c->claimed),
 		.l3_may_fail = c->claimed.config->checks_l3_may_fail},
 	    &c->plan);
 	snprintf(c->head_sha, sizeof(c->head_sha), "%s", c->change.view->head_sha);
 	change_view_free(c->change.view); /* it may be large, and GitHub slow */
 	c->change.view = NULL;
 	if (c->plan.n && clock_mono_ms() < p->checks_refused_until_mono_ms)
-		claimed_give_back(&c->claimed, OUTBOX_DEAD, 0, "the App may not write check runs");
+		claimed_end(&c->claimed, OUTBOX_DEAD, 0, "the App may not write check runs");
 	else
 		next(c);
 }
 
-static void on_app(struct github_call *call)
+static void on_checks_app(struct github_call *call)
 {
 	struct checking *c = call->owner;
 
@@ -330,28 +332,30 @@ static void on_record_read(struct store_query *q)
 		claimed_retry(&c->claimed, &q->why, 0);
 	else if (github_app_slug(c->claimed.p->deps.github))
 		plan(c);
-	else if (claimed_begin_call(&c->claimed, &c->call, on_app, c))
+	else if (claimed_begin_call(&c->claimed, &c->call, on_checks_app, c))
 		github_app_get(c->claimed.p->deps.github, &c->call);
 }
 
 /* Two PRs with one head share its check runs: one of them at a time. */
 static bool is_shared_now(const struct checking *c)
 {
-	for (const struct claimed *o = c->claimed.p->in_hand; o; o = o->next) {
-		const struct checking *other = CONTAINER_OF(o, struct checking, claimed);
+	const struct engine *n = c->claimed.effect.engine;
 
-		if (o->row.kind == OUTBOX_CHECKS && other != c && other->change_id == c->change_id)
+	for (struct effect *e = engine_next(n, NULL); e; e = engine_next(n, e)) {
+		const struct checking *other = CONTAINER_OF(e, struct checking, claimed.effect);
+
+		if (e->row.kind == OUTBOX_CHECKS && other != c && other->change_id == c->change_id)
 			return true;
 	}
 	return false;
 }
 
-static void on_change(struct store_query *q)
+static void on_checked_change(struct store_query *q)
 {
 	struct checking *c = CONTAINER_OF(q, struct checking, change.q);
 
 	if (q->err == ERR_NOT_FOUND) {
-		claimed_give_back(&c->claimed, OUTBOX_OK, 0, NULL);
+		claimed_end(&c->claimed, OUTBOX_OK, 0, NULL);
 		return;
 	}
 	if (q->err) {
@@ -360,41 +364,50 @@ static void on_change(struct store_query *q)
 	}
 	c->change_id = c->change.view->change_id;
 	c->on_record = (struct list_checks){.q = {.done = on_record_read},
-	    .repository = c->claimed.row.target,
-	    .number = c->claimed.row.number};
+	    .repository = c->claimed.effect.row.target,
+	    .number = c->claimed.effect.row.number};
 	if (c->change.view->is_being_attributed || is_shared_now(c) ||
 	    store_list_checks(c->claimed.p->deps.store, &c->on_record)) {
 		c->change_id = 0;
-		claimed_give_back_soon(&c->claimed);
+		claimed_end_busy(&c->claimed);
 	}
 }
 
-static void release(struct claimed *claimed)
+static void release_checks(struct effect *e)
 {
-	struct checking *c = CONTAINER_OF(claimed, struct checking, claimed);
+	struct checking *c = CONTAINER_OF(e, struct checking, claimed.effect);
 
 	github_call_release(&c->call);
 	github_check_list_release(&c->listed);
 	list_checks_release(&c->on_record);
 	check_plan_release(&c->plan);
 	change_view_free(c->change.view);
-	free(c);
+	claimed_release(&c->claimed);
 }
 
-void checks_start(struct publisher *p, struct outbox_row *row)
+static void begin_checks(struct effect *e)
 {
-	struct checking *c = xcalloc(1, sizeof(*c));
+	struct checking *c = CONTAINER_OF(e, struct checking, claimed.effect);
 
-	if (!claimed_start(&c->claimed, p, row, "checks", release))
-		return;
+	claimed_begin(&c->claimed, "checks");
 	if (!c->claimed.config->checks_enabled) {
-		claimed_give_back(&c->claimed, OUTBOX_OK, 0, NULL);
+		claimed_end(&c->claimed, OUTBOX_OK, 0, NULL);
 		return;
 	}
-	c->change = (struct get_change){.q = {.done = on_change},
-	    .repository = c->claimed.row.target,
-	    .number = c->claimed.row.number,
+	c->change = (struct get_change){.q = {.done = on_checked_change},
+	    .now_ms = clock_wall_ms(),
+	    .repository = c->claimed.effect.row.target,
+	    .number = c->claimed.effect.row.number,
 	    .max_verdicts = VERDICTS_MAX};
-	if (store_get_change(p->deps.store, &c->change))
-		claimed_give_back_soon(&c->claimed);
+	if (store_get_change(c->claimed.p->deps.store, &c->change))
+		claimed_end_busy(&c->claimed);
 }
+
+const struct effect_kind checks_kind = {
+    .kind = OUTBOX_CHECKS,
+    .lane = CHECKS_LANE,
+    .bytes = sizeof(struct checking),
+    .begin = begin_checks,
+    .cancel = claimed_cancel,
+    .release = release_checks,
+};

@@ -1,10 +1,10 @@
-/* Keeps the one comment of each pull request true: claims the wishes that the store noted
- * (outbox rows of kind COMMENT), renders what is known and writes it when it says something
- * new, not more often than comment.min_interval.
+/* Writes what people see on GitHub: the comment and the check runs of each pull request, the answers to commands, and the
+ * issues about a red push. The store requests each of these as an outbox row, and the engine (outbox/engine.h) claims the row.
+ * The publisher renders what is known then, and writes it if GitHub shows something else; it edits a comment not more often
+ * than comment.min_interval.
  *
- * The claimed row is the right to write: one writer per pull request. A comment is created
- * only after GitHub was asked whether ours is there already, so a crash or a lost answer
- * never makes two. Thread: loop, every function. */
+ * A claimed row is the right to write, so each pull request has one writer. The publisher asks GitHub for its own comment
+ * before it creates one, so a crash or a lost answer never makes two. Thread: loop, every function. */
 #ifndef PUBLISH_PUBLISH_H
 #define PUBLISH_PUBLISH_H
 
@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "db/store.h"
 #include "github/github.h"
 #include "loop/loop.h"
-#include "store/store.h"
 
 struct publisher;
 

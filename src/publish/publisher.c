@@ -1,126 +1,39 @@
-/* The pump: claims wishes while there is room for them and sleeps until the next is due. It
- * holds nothing that the database does not have, so a crash at any point loses nothing. */
+/* The publisher's life, its kinds of effect, and the preview. */
 #include <assert.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/str.h"
 #include "publish/publish_internal.h"
+#include "text/terminal.h"
+#include "views/change.h"
 
-enum { CLAIM_RETRY_MS = 1000, CLOSING_MS = 3000 };
+enum { CLOSING_MS = 3000 };
 
-static void tell_closed(void *arg)
-{
-	struct publisher *p = arg;
+static const struct effect_kind *const KINDS[] = {
+    &comment_kind, &checks_kind, &reaction_kind, &reply_kind, &red_issue_kind};
 
-	p->on_closed(p->owner);
-}
-
-static void close_if_idle(struct publisher *p)
-{
-	if (p->is_closed || bell_is_looking(p->bell) || p->counters.n_writing || p->n_previews)
-		return;
-	p->is_closed = true;
-	timer_close(p->closing);
-	p->closing = NULL;
-	loop_reap(p->deps.loop, tell_closed, p);
-}
-
-/* What is written, the urgent first, and how many of each may be in hand: one kind's slow rows do
- * not hold up another's. */
-static const struct effect {
-	enum outbox_kind kind;
-	int n_max;
-	void (*start)(struct publisher *p, struct outbox_row *row);
-} EFFECTS[] = {
-    {OUTBOX_COMMENT, WRITINGS_MAX, writing_start},
-    {OUTBOX_CHECKS, CHECKINGS_MAX, checks_start},
-    {OUTBOX_REACTION, ANSWERS_MAX, answer_start},
-    {OUTBOX_REPLY, ANSWERS_MAX, answer_start},
-    {OUTBOX_RED_ISSUE, 1, red_issue_start},
+/* Each may hold a whole view for a moment, and GitHub takes one content write a second. A row of check runs may write for many
+ * seconds. */
+#define LANE(n)                                                                                    \
+	{                                                                                          \
+		.claimed = n, .begun = n, .begun_per_target = n                                    \
+	}
+static const struct lane_limits LANES[N_PUBLISH_LANES] = {
+    [COMMENT_LANE] = LANE(4),
+    [CHECKS_LANE] = LANE(2),
+    [REACTION_LANE] = LANE(2),
+    [REPLY_LANE] = LANE(2),
+    [RED_ISSUE_LANE] = LANE(1),
 };
+#undef LANE
 
-static int room_for(const struct publisher *p, const struct effect *e)
-{
-	int room = e->n_max;
-
-	for (const struct claimed *c = p->in_hand; c; c = c->next)
-		room -= c->row.kind == e->kind;
-	return room;
-}
-
-static void claim_next(struct publisher *p);
-
-static void on_claimed(struct store_op *op)
-{
-	struct publisher *p = CONTAINER_OF(op, struct publisher, claim.op);
-	struct claim_outbox *claim = &p->claim;
-
-	if (op->err) {
-		log_event(LOG_WARN, "publish_claim_failed", LOG_S("error", op->why.text));
-		bell_by(p->bell, clock_wall_ms() + CLAIM_RETRY_MS);
-	} else {
-		bell_by(p->bell, claim->next_due_ms);
-		for (size_t i = 0; i < claim->n; i++)
-			EFFECTS[p->effect].start(p, &claim->rows[i]);
-		claim_outbox_release(claim);
-	}
-	if (p->is_closing) {
-		bell_rest(p->bell);
-		close_if_idle(p);
-		return;
-	}
-	p->effect++;
-	claim_next(p);
-}
-
-/* The next kind for which there is room; what has none comes back when one of it ends. */
-static void claim_next(struct publisher *p)
-{
-	while (p->effect < ARRAY_LEN(EFFECTS) && room_for(p, &EFFECTS[p->effect]) <= 0)
-		p->effect++;
-	if (p->effect == ARRAY_LEN(EFFECTS)) {
-		bell_rest(p->bell);
-		return;
-	}
-	p->claim = (struct claim_outbox){.op = {.done = on_claimed},
-	    .kinds = 1u << EFFECTS[p->effect].kind,
-	    .limit = room_for(p, &EFFECTS[p->effect]),
-	    .now_ms = clock_wall_ms()};
-	if (store_claim_outbox(p->deps.store, &p->claim)) {
-		bell_by(p->bell, clock_wall_ms() + CLAIM_RETRY_MS);
-		bell_rest(p->bell);
-	}
-}
-
-static void claim_first(void *owner)
-{
-	struct publisher *p = owner;
-
-	p->effect = 0;
-	claim_next(p);
-}
-
-void publisher_pump(struct publisher *p)
-{
-	if (p->is_closing)
-		close_if_idle(p);
-	else
-		bell_now(p->bell);
-}
-
-static void on_topic(unsigned topics, void *owner)
+static void on_publisher_topic(unsigned topics, void *owner)
 {
 	struct publisher *p = owner;
 
 	(void)topics;
-	bell_ring(p->bell);
-}
-
-static void on_closing_over(struct timer *t)
-{
-	claimed_cancel_all(timer_owner(t));
+	engine_ring(p->engine);
 }
 
 struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
@@ -129,11 +42,18 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 
 	p->deps = *deps;
 	p->config = config_ref(c);
-	pacing_init(&p->pacing, c->github_writes_per_minute);
-	p->bell = bell_new(deps->loop, claim_first, p);
-	p->closing = timer_new(deps->loop, on_closing_over, p);
-	store_subscribe(deps->store, STORE_OUTBOX, on_topic, p);
-	publisher_pump(p);
+	p->engine = engine_new(&(struct engine_options){
+	    .loop = deps->loop,
+	    .store = deps->store,
+	    .owner = p,
+	    .kinds = KINDS,
+	    .n_kinds = ARRAY_LEN(KINDS),
+	    .lanes = LANES,
+	    .n_lanes = N_PUBLISH_LANES,
+	    .writes_per_minute = c->github_writes_per_minute,
+	    .claim_failed_event = "publish_claim_failed",
+	});
+	store_subscribe(deps->store, STORE_OUTBOX, on_publisher_topic, p);
 	return p;
 }
 
@@ -143,19 +63,38 @@ void publish_configure(struct publisher *p, struct config *c)
 
 	p->config = config_ref(c);
 	config_unref(old);
-	pacing_configure(&p->pacing, c->github_writes_per_minute);
-	publisher_pump(p);
+	engine_limit_writes(p->engine, c->github_writes_per_minute);
+	engine_look(p->engine);
+}
+
+static void report_publisher_closed(void *arg)
+{
+	struct publisher *p = arg;
+
+	p->on_closed(p->owner);
+}
+
+static void close_publisher_if_idle(struct publisher *p)
+{
+	if (p->is_closed || !p->is_engine_closed || p->n_previews)
+		return;
+	p->is_closed = true;
+	loop_reap(p->deps.loop, report_publisher_closed, p);
+}
+
+static void on_publish_engine_closed(void *owner)
+{
+	struct publisher *p = owner;
+
+	p->is_engine_closed = true;
+	close_publisher_if_idle(p);
 }
 
 void publish_close(struct publisher *p, void (*on_closed)(void *owner), void *owner)
 {
-	assert(!p->is_closing);
-	p->is_closing = true;
 	p->on_closed = on_closed;
 	p->owner = owner;
-	bell_stop(p->bell);
-	timer_start(p->closing, CLOSING_MS);
-	publisher_pump(p);
+	engine_close(p->engine, CLOSING_MS, on_publish_engine_closed, p);
 }
 
 void publish_free(struct publisher *p)
@@ -164,12 +103,119 @@ void publish_free(struct publisher *p)
 		return;
 	assert(p->is_closed);
 	config_unref(p->config);
-	pacing_release(&p->pacing);
-	bell_free(p->bell);
+	engine_free(p->engine);
 	free(p);
 }
 
 void publish_read_counters(const struct publisher *p, struct publish_counters *ret)
 {
 	*ret = p->counters;
+	ret->n_paced = engine_n_paced(p->engine);
+	ret->n_writing = engine_n_claimed(p->engine);
+}
+
+/* Where commits are shown: the API's host without "api." or "/api/v3". */
+static char *github_url_of(const char *api_url)
+{
+	if (str_has_suffix(api_url, "/api/v3"))
+		return xstrndup(api_url, strlen(api_url) - strlen("/api/v3"));
+	if (str_has_prefix(api_url, "https://api.") && str_has_suffix(api_url, ".ghe.com"))
+		return xasprintf("https://%s", api_url + strlen("https://api."));
+	return xstrdup("https://github.com");
+}
+
+void publisher_comment_options(const struct publisher *p, const struct config *c,
+    struct comment_options *ret, char **ret_github_url)
+{
+	*ret_github_url = github_url_of(c->github_api_url);
+	*ret = (struct comment_options){.public_url = c->public_url,
+	    .github_url = *ret_github_url,
+	    .bot = github_app_slug(p->deps.github),
+	    .now_wall_ms = clock_wall_ms()};
+}
+
+/* ---- the preview: what the comment would say now ---- */
+
+enum { TERMINAL_MAX_BYTES = 4 * 1024 * 1024 };
+
+struct preview_read {
+	struct publisher *p;
+	struct config *config;
+	struct preview *preview;
+	struct get_change change;
+};
+
+static char *markdown_of(const struct preview_read *r, const struct table *t)
+{
+	struct comment_options options;
+	struct comment text;
+	char *github_url;
+
+	publisher_comment_options(r->p, r->config, &options, &github_url);
+	comment_render(t, &options, &text);
+	free(github_url);
+	return text.markdown;
+}
+
+static char *terminal_of(const struct preview_read *r, const struct table *t)
+{
+	struct buf out = BUF_INIT(TERMINAL_MAX_BYTES);
+
+	terminal_render(t,
+	    &(struct terminal_options){.has_colour = r->preview->format == PREVIEW_TERMINAL_COLOUR,
+		.width = r->preview->width,
+		.public_url = r->config->public_url,
+		.now_wall_ms = clock_wall_ms()},
+	    &out);
+	return buf_take(&out);
+}
+
+static void on_previewed_change(struct store_query *q)
+{
+	struct preview_read *r = CONTAINER_OF(q, struct preview_read, change.q);
+	struct publisher *p = r->p;
+	struct preview *preview = r->preview;
+	struct table t;
+
+	preview->err = q->err;
+	if (!q->err) {
+		table_init(&t, r->change.view);
+		preview->text =
+		    preview->format == PREVIEW_MARKDOWN ? markdown_of(r, &t) : terminal_of(r, &t);
+		table_release(&t);
+	}
+	change_view_free(r->change.view);
+	config_unref(r->config);
+	free(r);
+	p->n_previews--;
+	close_publisher_if_idle(p);
+	preview->done(preview);
+}
+
+int publish_preview(struct publisher *p, struct preview *preview)
+{
+	struct preview_read *r;
+	int rc;
+
+	preview->err = 0;
+	preview->text = NULL;
+	if (engine_is_closing(p->engine))
+		return ERR_CLOSING;
+	r = xcalloc(1, sizeof(*r));
+	r->p = p;
+	r->preview = preview;
+	r->config = config_ref(p->config);
+	r->change = (struct get_change){.q = {.done = on_previewed_change},
+	    .now_ms = clock_wall_ms(),
+	    .repository = r->config->upstream_repository,
+	    .number = preview->number,
+	    .max_verdicts = VERDICTS_MAX};
+	rc = store_get_change(p->deps.store, &r->change);
+	if (rc) {
+		config_unref(r->config);
+		free(r);
+		return rc;
+	}
+	p->n_previews++;
+	return 0;
 }

@@ -1,17 +1,38 @@
-/* One claimed RED_ISSUE row: an episode is read, and what it calls for is done, step by step, until
- * nothing is to be done now. Each step is written down before the next one. */
+/* One claimed RED_ISSUE row: reads the episode and does the step that it calls for, until nothing is to be done now. Each step is
+ * recorded before the next one begins.
+ *
+ * An issue or a comment is always looked for before it is created: a process that died between GitHub's answer and the record
+ * finds its work when it comes back.
+ *
+ * Thread: loop. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "publish/red_telling.h"
+#include "publish/publish_internal.h"
+#include "publish/red_text.h"
 
-static void decide(struct telling *t);
+struct telling {
+	struct claimed claimed;
+	const struct accelerator *accelerator; /* borrowed from the config */
+	struct get_red_episode get;
+	struct list_commits commits;
+	struct github_issue_search search;
+	struct github_comment_search comment_search;
+	struct github_call call;
+	struct note_red_episode note;
+	struct notice_request notice;
+	char *notice_text;
+	enum red_step step;
+	bool is_refused; /* the repository takes no issue */
+};
 
-static void release(struct claimed *c)
+static void decide_red_step(struct telling *t);
+
+static void release_red_issue(struct effect *e)
 {
-	struct telling *t = CONTAINER_OF(c, struct telling, claimed);
+	struct telling *t = CONTAINER_OF(e, struct telling, claimed.effect);
 
 	red_episode_free(t->get.episode);
 	list_commits_release(&t->commits);
@@ -19,7 +40,7 @@ static void release(struct claimed *c)
 	github_comment_search_release(&t->comment_search);
 	github_call_release(&t->call);
 	free(t->notice_text);
-	free(t);
+	claimed_release(&t->claimed);
 }
 
 static void log_step(const struct telling *t, enum log_level level, const char *ev)
@@ -33,7 +54,7 @@ static void log_step(const struct telling *t, enum log_level level, const char *
 
 /* ---- whom it is told to ---- */
 
-const char *telling_repository(const struct telling *t)
+static const char *telling_repository(const struct telling *t)
 {
 	const struct accelerator *a = t->accelerator;
 
@@ -67,7 +88,7 @@ static bool has_issue(const struct telling *t)
 
 /* ---- what was done is written down ---- */
 
-static void on_noted(struct store_op *op)
+static void on_issue_noted(struct store_op *op)
 {
 	struct telling *t = CONTAINER_OF(op, struct telling, note.op);
 	struct red_episode *e = t->get.episode;
@@ -86,15 +107,15 @@ static void on_noted(struct store_op *op)
 	e->overdue_ms = t->note.overdue_ms ? t->note.overdue_ms : e->overdue_ms;
 	e->closed_ms = t->note.closed_ms ? t->note.closed_ms : e->closed_ms;
 	log_step(t, LOG_INFO, "red_episode_told");
-	t->claimed.is_uncertain = false;
-	decide(t);
+	t->claimed.effect.is_uncertain = false;
+	decide_red_step(t);
 }
 
-void telling_note(struct telling *t, int64_t issue)
+static void telling_note(struct telling *t, int64_t issue)
 {
 	int64_t now_ms = clock_wall_ms();
 
-	t->note = (struct note_red_episode){.op = {.done = on_noted},
+	t->note = (struct note_red_episode){.op = {.done = on_issue_noted},
 	    .id = t->get.episode->id,
 	    .issue_number = issue,
 	    .issue_repository = issue ? telling_repository(t) : NULL,
@@ -119,12 +140,12 @@ void telling_note(struct telling *t, int64_t issue)
 		break;
 	}
 	if (store_note_red_episode(t->claimed.p->deps.store, &t->note))
-		claimed_give_back_soon(&t->claimed);
+		claimed_end_busy(&t->claimed);
 }
 
 /* ---- without an issue ---- */
 
-struct red_facts telling_facts(const struct telling *t, char **ret_github_url)
+static struct red_facts telling_facts(const struct telling *t, char **ret_github_url)
 {
 	struct comment_options options;
 
@@ -137,7 +158,7 @@ struct red_facts telling_facts(const struct telling *t, char **ret_github_url)
 }
 
 /* The notice goes out by the sender's way, with its signature and its tries. */
-void telling_by_notice(struct telling *t)
+static void telling_by_notice(struct telling *t)
 {
 	const struct runner *webhook = webhook_of(t->accelerator);
 	char *github_url;
@@ -163,15 +184,183 @@ void telling_by_notice(struct telling *t)
 	telling_note(t, 0);
 }
 
-/* ---- what is to be done now ---- */
-
-void telling_over(struct telling *t)
+static void telling_over(struct telling *t)
 {
-	t->claimed.is_uncertain = false;
-	claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+	t->claimed.effect.is_uncertain = false;
+	claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
 }
 
-static void act(struct telling *t)
+/* ---- the step at GitHub ---- */
+
+/* GitHub's clock may differ from ours. */
+static const int64_t LOOK_BACK_MS = INT64_C(3600) * 1000;
+
+/* The repository says no, and will say so again: issues are disabled there, the App is not
+ * installed or may not, the issue was deleted or locked. */
+static bool is_issue_refusal(const struct github_result *result)
+{
+	return result->err && (result->is_final || result->err == ERR_DENIED);
+}
+
+static void on_issue_refused(struct telling *t, const struct github_result *result)
+{
+	log_event(LOG_WARN, "red_issue_refused", LOG_S("accelerator", t->accelerator->name),
+	    LOG_S("repository", telling_repository(t)), LOG_S("error", result->why.text));
+	if (t->step == RED_LOOK) {
+		telling_over(t);
+		return;
+	}
+	if (t->step != RED_TELL) { /* a person closed the issue, and knows of it */
+		telling_note(t, 0);
+		return;
+	}
+	t->is_refused = true;
+	telling_by_notice(t);
+}
+
+/* False when the call failed; the row, or the step, is taken care of then. */
+static bool end_issue_call(struct telling *t, const struct github_call *call)
+{
+	t->claimed.on_wire = NULL;
+	if (!call->result.err)
+		return true;
+	if (is_issue_refusal(&call->result))
+		on_issue_refused(t, &call->result);
+	else
+		claimed_fail(&t->claimed, &call->result);
+	return false;
+}
+
+static void on_created(struct github_call *call)
+{
+	struct telling *t = call->owner;
+
+	if (!end_issue_call(t, call))
+		return;
+	if (json_get_int(call->answer, "number", 0) > 0) {
+		telling_note(t, json_get_int(call->answer, "number", 0));
+	} else { /* it is found by the marker next time */
+		error_set(&call->result.why, ERR_PROTOCOL, "GitHub's new issue has no number");
+		claimed_retry(&t->claimed, &call->result.why, 0);
+	}
+}
+
+static void create_issue(struct telling *t)
+{
+	char *github_url, *title, *text;
+	struct red_facts facts;
+
+	if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
+	    !claimed_begin_call(&t->claimed, &t->call, on_created, t))
+		return;
+	t->claimed.effect.is_uncertain =
+	    true; /* the episode may end before anybody knows what came of it */
+	facts = telling_facts(t, &github_url);
+	title = red_issue_title(&facts);
+	text = red_issue_text(&facts);
+	github_issue_create(
+	    t->claimed.p->deps.github, &t->call, telling_repository(t), title, text);
+	free(title);
+	free(text);
+	free(github_url);
+}
+
+static void on_issue_searched(struct github_call *call)
+{
+	struct telling *t = call->owner;
+
+	if (!end_issue_call(t, call))
+		return;
+	if (t->search.number > 0)
+		telling_note(t, t->search.number);
+	else if (t->step == RED_TELL)
+		create_issue(t);
+	else
+		telling_over(t);
+}
+
+static void telling_find_issue(struct telling *t)
+{
+	char *marker = red_marker(t->get.episode->id, RED_TELL);
+
+	if (claimed_begin_call(&t->claimed, &t->search.call, on_issue_searched, t)) {
+		t->search.since_wall_ms = t->get.episode->first_bad_ms - LOOK_BACK_MS;
+		github_issue_find(
+		    t->claimed.p->deps.github, &t->search, telling_repository(t), marker);
+	}
+	free(marker);
+}
+
+static void on_closed(struct github_call *call)
+{
+	struct telling *t = call->owner;
+
+	if (end_issue_call(t, call))
+		telling_note(t, 0);
+}
+
+/* The comment stands there. */
+static void issue_is_commented(struct telling *t)
+{
+	if (t->step != RED_CLOSE)
+		telling_note(t, 0);
+	else if (effect_may_write(&t->claimed.effect, WRITE_ISSUE) &&
+		 claimed_begin_call(&t->claimed, &t->call, on_closed, t))
+		github_issue_close(t->claimed.p->deps.github, &t->call, telling_repository(t),
+		    t->get.episode->issue_number);
+}
+
+static void on_commented(struct github_call *call)
+{
+	struct telling *t = call->owner;
+
+	if (end_issue_call(t, call))
+		issue_is_commented(t);
+}
+
+static void write_issue_comment(struct telling *t)
+{
+	char *github_url, *text;
+	struct red_facts facts;
+
+	if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
+	    !claimed_begin_call(&t->claimed, &t->call, on_commented, t))
+		return;
+	facts = telling_facts(t, &github_url);
+	text = red_comment_text(&facts, t->step);
+	github_issue_comment(t->claimed.p->deps.github, &t->call, telling_repository(t),
+	    t->get.episode->issue_number, text);
+	free(text);
+	free(github_url);
+}
+
+static void on_comment_searched(struct github_call *call)
+{
+	struct telling *t = call->owner;
+
+	if (!end_issue_call(t, call))
+		return;
+	if (t->comment_search.comment_id > 0)
+		issue_is_commented(t);
+	else
+		write_issue_comment(t);
+}
+
+static void telling_find_comment(struct telling *t)
+{
+	char *marker = red_marker(t->get.episode->id, t->step);
+
+	if (claimed_begin_call(&t->claimed, &t->comment_search.call, on_comment_searched, t)) {
+		t->comment_search.is_on_issue = true;
+		github_comment_find(t->claimed.p->deps.github, &t->comment_search,
+		    telling_repository(t), t->get.episode->issue_number, marker);
+	}
+	free(marker);
+}
+
+/* ---- what is to be done now ---- */
+
+static void do_red_step(struct telling *t)
 {
 	if (!has_issue(t) && t->step == RED_LOOK) /* it can have none any more */
 		telling_over(t);
@@ -186,7 +375,7 @@ static void act(struct telling *t)
 static void on_commits(struct store_query *q)
 {
 	/* a list that could not be read is left out */
-	act(CONTAINER_OF(q, struct telling, commits.q));
+	do_red_step(CONTAINER_OF(q, struct telling, commits.q));
 }
 
 static void list_commits(struct telling *t)
@@ -201,14 +390,15 @@ static void list_commits(struct telling *t)
 	    .until = e->first_bad_sha,
 	    .limit = RED_COMMITS_MAX};
 	if (store_list_commits(t->claimed.p->deps.store, &t->commits))
-		claimed_give_back_soon(&t->claimed);
+		claimed_end_busy(&t->claimed);
 }
 
-static void decide(struct telling *t)
+static void decide_red_step(struct telling *t)
 {
 	int64_t next_ms;
 
-	t->step = red_step_next(t->get.episode, t->claimed.is_uncertain, clock_wall_ms(), &next_ms);
+	t->step = red_step_next(
+	    t->get.episode, t->claimed.effect.is_uncertain, clock_wall_ms(), &next_ms);
 	switch (t->step) {
 	case RED_TELL:
 	case RED_LOOK:
@@ -218,11 +408,11 @@ static void decide(struct telling *t)
 		if (t->get.episode->last_good_sha)
 			list_commits(t);
 		else
-			act(t);
+			do_red_step(t);
 		break;
 	case RED_WAIT:
 		t->claimed.again_ms = next_ms;
-		claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
 		break;
 	case RED_OVER:
 		telling_over(t);
@@ -243,22 +433,31 @@ static void on_episode(struct store_query *q)
 	struct telling *t = CONTAINER_OF(q, struct telling, get.q);
 
 	if (q->err == ERR_NOT_FOUND)
-		claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
 	else if (q->err)
 		claimed_retry(&t->claimed, &q->why, 0);
 	else if (!is_to_be_told(t))
-		claimed_give_back(&t->claimed, OUTBOX_OK, 0, NULL);
+		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
 	else
-		decide(t);
+		decide_red_step(t);
 }
 
-void red_issue_start(struct publisher *p, struct outbox_row *row)
+static void begin_red_issue(struct effect *e)
 {
-	struct telling *t = xcalloc(1, sizeof(*t));
+	struct telling *t = CONTAINER_OF(e, struct telling, claimed.effect);
 
-	if (!claimed_start(&t->claimed, p, row, "red_issue", release))
-		return;
-	t->get = (struct get_red_episode){.q = {.done = on_episode}, .id = t->claimed.row.number};
-	if (store_get_red_episode(p->deps.store, &t->get))
-		claimed_give_back_soon(&t->claimed);
+	claimed_begin(&t->claimed, "red_issue");
+	t->get =
+	    (struct get_red_episode){.q = {.done = on_episode}, .id = t->claimed.effect.row.number};
+	if (store_get_red_episode(t->claimed.p->deps.store, &t->get))
+		claimed_end_busy(&t->claimed);
 }
+
+const struct effect_kind red_issue_kind = {
+    .kind = OUTBOX_RED_ISSUE,
+    .lane = RED_ISSUE_LANE,
+    .bytes = sizeof(struct telling),
+    .begin = begin_red_issue,
+    .cancel = claimed_cancel,
+    .release = release_red_issue,
+};

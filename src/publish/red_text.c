@@ -17,6 +17,56 @@ enum {
 	TEXT_BYTES = 60000, /* GitHub takes 65,536 characters; the lists are far shorter */
 };
 
+enum red_step red_step_next(
+    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms)
+{
+	int64_t remind_ms = e->first_bad_ms + RED_REMIND_MS;
+	int64_t overdue_ms = e->first_bad_ms + RED_OVERDUE_MS;
+
+	*ret_next_ms = 0;
+	if (e->closed_ms)
+		return RED_OVER;
+	if (e->ended_ms && !e->told_ms)
+		return may_be_told ? RED_LOOK : RED_OVER;
+	if (e->ended_ms)
+		return RED_CLOSE;
+	if (!e->told_ms)
+		return RED_TELL;
+	if (e->overdue_ms) {
+		/* its end wakes it */
+		return RED_OVER;
+	}
+	if (now_ms >= overdue_ms)
+		return RED_OVERDUE;
+	if (!e->reminded_ms && e->told_ms < remind_ms) {
+		if (now_ms >= remind_ms)
+			return RED_REMIND;
+		*ret_next_ms = remind_ms;
+	} else {
+		*ret_next_ms = overdue_ms;
+	}
+	return RED_WAIT;
+}
+
+const char *red_step_name(enum red_step step)
+{
+	switch (step) {
+	case RED_TELL:
+	case RED_LOOK:
+		return "red";
+	case RED_REMIND:
+		return "reminder";
+	case RED_OVERDUE:
+		return "overdue";
+	case RED_CLOSE:
+		return "green";
+	case RED_WAIT:
+	case RED_OVER:
+		break;
+	}
+	return NULL;
+}
+
 char *red_marker(int64_t episode, enum red_step step)
 {
 	if (step == RED_TELL)
@@ -235,7 +285,7 @@ char *red_comment_text(const struct red_facts *f, enum red_step step)
 
 /* ---- notices ---- */
 
-static json_t *commit_json(const struct red_facts *f, const char *sha)
+static json_t *red_commit_json(const struct red_facts *f, const char *sha)
 {
 	char *url;
 	json_t *v;
@@ -256,7 +306,7 @@ static json_t *commits_json(const struct red_facts *f)
 
 	for (size_t i = 0; f->commits && i < f->commits->n; i++) {
 		const struct listed_commit *c = &f->commits->list[i];
-		json_t *v = commit_json(f, c->sha);
+		json_t *v = red_commit_json(f, c->sha);
 
 		json_set_str(v, "author", c->author);
 		json_set_str(v, "title", c->title);
@@ -284,9 +334,9 @@ char *red_notice_text(const struct red_facts *f, enum red_step step)
 	json_set_time(v, "red_since", e->first_bad_ms);
 	json_set_time(v, "due", e->first_bad_ms + RED_OVERDUE_MS);
 	json_set_time(v, "green_since", e->ended_ms);
-	json_object_set_new(v, "first_bad", commit_json(f, e->first_bad_sha));
-	json_object_set_new(v, "last_good", commit_json(f, e->last_good_sha));
-	json_object_set_new(v, "green", commit_json(f, e->ended_sha));
+	json_object_set_new(v, "first_bad", red_commit_json(f, e->first_bad_sha));
+	json_object_set_new(v, "last_good", red_commit_json(f, e->last_good_sha));
+	json_object_set_new(v, "green", red_commit_json(f, e->ended_sha));
 	json_object_set_new(v, "commits", commits_json(f));
 	json_object_set_new(
 	    v, "commits_complete", json_boolean(f->commits && f->commits->is_complete));

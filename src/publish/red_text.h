@@ -1,14 +1,35 @@
-/* What is said of an episode: the issue, the comments under it, and the notice to a vendor without
+/* The texts about a red episode: the issue, the comments under it, and the notice to a vendor without
  * a repository. Private to publish/.
  *
- * The one place where people are mentioned, and none but the registered oncalls: what vendors and
- * commits say is escaped. */
+ * Only these texts mention people, and only the registered oncalls: texts of vendors and commits are
+ * escaped. Any thread. The caller owns the texts. */
 #ifndef PUBLISH_RED_TEXT_H
 #define PUBLISH_RED_TEXT_H
 
 #include "config/config.h"
-#include "publish/red_step.h"
+#include "history/red_episodes.h"
 #include "store/branch_commits.h"
+
+/* ---- the next step: an issue once, a reminder once after 48 h, a mark after 72 h, the end when it is green ---- */
+
+enum red_step {
+	RED_WAIT, /* until *ret_next_ms */
+	RED_TELL,
+	RED_LOOK, /* for an issue that may have been made, of one that has ended since */
+	RED_REMIND,
+	RED_OVERDUE,
+	RED_CLOSE,
+	RED_OVER, /* nothing is left to do */
+};
+
+/* Skips missed steps: an issue that is opened after 48 h needs no reminder as well.
+ * may_be_told: an issue was requested, and its outcome is not on record. */
+enum red_step red_step_next(
+    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms);
+/* "red", "reminder", "overdue", "green": as notices and markers call it; NULL: none. */
+const char *red_step_name(enum red_step step);
+
+/* ---- the texts ---- */
 
 enum { RED_COMMITS_MAX = 50 };
 

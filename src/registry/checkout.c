@@ -1,29 +1,120 @@
 #include "registry/checkout.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/crypto.h"
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "registry/fetch.h"
-#include "registry/folder.h"
 
 enum {
 	FILES_MAX = 1000,
 	FILE_MAX_BYTES = 256 * 1024,
 	TREE_MAX_BYTES = 4 << 20,
 	COMMIT_MAX_BYTES = 1 << 20,
-	NAME_MAX_BYTES = 128,
-	NAME_MAX_CHARS = 80, /* of a name that is shown */
+	NAME_MAX_BYTES = 128, /* of a file, and of a folder */
+	NAME_MAX_CHARS = 80,  /* of a name that is shown */
+	OPEN_FOLDERS_MAX = 16,
 };
 
-/* "accelerators.git@1a2b3c4:folder/file:1: what is wrong"; name NULL: the folder itself. */
-static int mistake(const struct checkout *c, const char *name, const char *what)
+/* ---- the folders ---- */
+
+static const char GOOD[] = "good", REPOSITORY[] = "repo.git";
+
+char *folder_root(const char *state_dir)
+{
+	return path_join(state_dir, "registry");
+}
+
+/* The name has a digest of the path, because another path of the same commit is another folder. */
+char *folder_checkout_name(const char *commit, const char *path)
+{
+	uint8_t digest[SHA256_BYTES];
+
+	sha256(path, strlen(path), digest);
+	return xasprintf("%s-%02x%02x%02x%02x", commit, digest[0], digest[1], digest[2], digest[3]);
+}
+
+char *folder_good(const char *root, int64_t *ret_wall_ms)
+{
+	char *path = path_join(root, GOOD), *name = NULL;
+	struct buf text = BUF_INIT(NAME_MAX_BYTES);
+	struct error ignored = {0};
+	struct stat st;
+
+	if (file_read(path, &text, &ignored) == 0 && stat(path, &st) == 0) {
+		const char *s = buf_str(&text);
+
+		if (text.len && text.data[text.len - 1] == '\n')
+			text.data[--text.len] = '\0';
+		if (strlen(s) < NAME_MAX_BYTES && strspn(s, "0123456789abcdef-") == strlen(s) &&
+		    strlen(s) > 40) {
+			name = xstrdup(s);
+			*ret_wall_ms = (int64_t)st.st_mtim.tv_sec * 1000;
+		}
+	}
+	buf_release(&text);
+	free(path);
+	return name;
+}
+
+int folder_keep(const char *root, const char *name, struct error *e)
+{
+	char *path = path_join(root, GOOD), *line = xasprintf("%s\n", name);
+	int rc = file_write_atomic(path, line, strlen(line), 0600, e);
+
+	free(line);
+	free(path);
+	return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	/* A later sweep tries again; the other files are removed now. */
+	if (remove(path) != 0)
+		errno = 0;
+	return 0;
+}
+
+void folder_remove(const char *path)
+{
+	nftw(path, remove_one, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS);
+}
+
+void folder_sweep(const char *root, const char *name)
+{
+	DIR *folder = opendir(root);
+	struct dirent *d;
+
+	while (folder && (d = readdir(folder)) != NULL) {
+		char *path;
+
+		if (str_eq(d->d_name, ".") || str_eq(d->d_name, "..") || str_eq(d->d_name, GOOD) ||
+		    str_eq(d->d_name, REPOSITORY) || (name && str_eq(d->d_name, name)))
+			continue;
+		path = path_join(root, d->d_name);
+		folder_remove(path);
+		free(path);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/* ---- mistakes ---- */
+
+/* Adds "accelerators.git@1a2b3c4:folder/file:1: text"; name NULL: about the folder itself. */
+static int add_mistake(const struct checkout *c, const char *name, const char *text)
 {
 	char id[8];
 
@@ -31,32 +122,13 @@ static int mistake(const struct checkout *c, const char *name, const char *what)
 	buf_appendf(c->mistakes, "accelerators.git@%s:%s%s", id, c->path, name ? "/" : "");
 	if (name)
 		escape_line(c->mistakes, name, NAME_MAX_CHARS);
-	buf_appendf(c->mistakes, ":1: %s\n", what);
+	buf_appendf(c->mistakes, ":1: %s\n", text);
 	return ERR_INVALID;
 }
 
 /* ---- reading ---- */
 
-/* Objects are inflated whole, so their size is asked for first. */
-static int check_size(const struct checkout *c, const git_oid *id, size_t max, struct error *e)
-{
-	git_object_t type;
-	git_odb *odb = NULL;
-	size_t bytes = 0;
-	int rc = 0;
-	char why[256];
-
-	if (git_repository_odb(&odb, c->repo) || git_odb_read_header(&bytes, &type, odb, id)) {
-		fetch_explain(why, sizeof(why));
-		rc = error_set(e, ERR_CORRUPT, "%s", why);
-	} else if (bytes > max) {
-		rc = ERR_TOO_BIG;
-	}
-	git_odb_free(odb);
-	return rc;
-}
-
-static int corrupt(struct error *e)
+static int fail_corrupt(struct error *e)
 {
 	char why[256];
 
@@ -64,89 +136,91 @@ static int corrupt(struct error *e)
 	return error_set(e, ERR_CORRUPT, "%s", why);
 }
 
+/* Checks an object's size before libgit2 inflates it into memory. Returns ERR_TOO_BIG without
+ * setting e. */
+static int check_size(const struct checkout *c, const git_oid *id, size_t max, struct error *e)
+{
+	git_object_t type;
+	git_odb *odb = NULL;
+	size_t bytes = 0;
+	int rc = 0;
+
+	if (git_repository_odb(&odb, c->repo) || git_odb_read_header(&bytes, &type, odb, id))
+		rc = fail_corrupt(e);
+	else if (bytes > max)
+		rc = ERR_TOO_BIG;
+	git_odb_free(odb);
+	return rc;
+}
+
 static int read_tree(const struct checkout *c, const git_oid *id, git_tree **ret, struct error *e)
 {
 	int rc = check_size(c, id, TREE_MAX_BYTES, e);
 
 	if (rc == ERR_TOO_BIG)
-		return mistake(c, NULL, "the folder is too large");
+		return add_mistake(c, NULL, "the folder is too large");
 	if (rc)
 		return rc;
-	return git_tree_lookup(ret, c->repo, id) ? corrupt(e) : 0;
+	return git_tree_lookup(ret, c->repo, id) ? fail_corrupt(e) : 0;
 }
 
-static int read_root(const struct checkout *c, git_tree **ret, struct error *e)
+/* *ret: the tree of c->path. git_tree_free(), also after a failure. */
+static int find_folder(const struct checkout *c, git_tree **ret, struct error *e)
 {
+	char *path = xstrdup(c->path), *rest = path, *name;
 	git_commit *commit = NULL;
 	int rc = check_size(c, &c->commit, COMMIT_MAX_BYTES, e);
 
 	if (rc == ERR_TOO_BIG)
-		return mistake(c, NULL, "the commit's message is too large");
-	if (rc)
-		return rc;
-	if (git_commit_lookup(&commit, c->repo, &c->commit))
-		return corrupt(e);
-	rc = read_tree(c, git_commit_tree_id(commit), ret, e);
+		rc = add_mistake(c, NULL, "the commit's message is too large");
+	else if (!rc && git_commit_lookup(&commit, c->repo, &c->commit))
+		rc = fail_corrupt(e);
+	if (!rc)
+		rc = read_tree(c, git_commit_tree_id(commit), ret, e);
+	while (!rc && (name = strsep(&rest, "/")) != NULL) {
+		const git_tree_entry *entry;
+		git_tree *below = NULL;
+
+		if (!*name || str_eq(name, "."))
+			continue;
+		entry = git_tree_entry_byname(*ret, name);
+		if (!entry || git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE)
+			rc =
+			    add_mistake(c, NULL, "there is no such folder (accelerators.git.path)");
+		else
+			rc = read_tree(c, git_tree_entry_id(entry), &below, e);
+		if (!rc) {
+			git_tree_free(*ret);
+			*ret = below;
+		}
+	}
 	git_commit_free(commit);
-	return rc;
-}
-
-/* Replaces *tree by its folder `name`. */
-static int descend(const struct checkout *c, git_tree **tree, const char *name, struct error *e)
-{
-	const git_tree_entry *entry = git_tree_entry_byname(*tree, name);
-	git_tree *below = NULL;
-	int rc;
-
-	if (!entry || git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE)
-		return mistake(c, NULL, "there is no such folder (accelerators.git.path)");
-	rc = read_tree(c, git_tree_entry_id(entry), &below, e);
-	if (rc)
-		return rc;
-	git_tree_free(*tree);
-	*tree = below;
-	return 0;
-}
-
-static int find_folder(const struct checkout *c, git_tree **ret, struct error *e)
-{
-	char *path = xstrdup(c->path), *rest = path, *name;
-	int rc = read_root(c, ret, e);
-
-	while (!rc && (name = strsep(&rest, "/")) != NULL)
-		if (*name && !str_eq(name, "."))
-			rc = descend(c, ret, name, e);
 	free(path);
 	return rc;
 }
 
-/* ---- what may become a file ---- */
+/* ---- files ---- */
 
-static bool is_safe_name(const char *s)
-{
-	size_t n = strlen(s);
-
-	for (const char *p = s; *p; p++)
-		if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
-			return false;
-	return n <= NAME_MAX_BYTES && s[0] != '-';
-}
-
-/* Hidden files and those of other kinds are nobody's business, as in accelerators.directory. */
+/* Ignores hidden files and other kinds of files, as accelerators.directory does. A name with a path
+ * in it is not ignored, so that the commit is refused. */
 static bool is_candidate(const char *s)
 {
 	if (strchr(s, '/') || str_eq(s, "..") || str_eq(s, "."))
-		return true; /* so that it is refused */
+		return true;
 	return s[0] != '.' && (str_has_suffix(s, ".yml") || str_has_suffix(s, ".yaml"));
 }
 
-/* NULL, or why this entry cannot be taken. */
-static const char *refuse_entry(const git_tree_entry *entry)
+/* The reason to refuse the entry, or NULL. */
+static const char *entry_mistake(const git_tree_entry *entry)
 {
 	const char *name = git_tree_entry_name(entry);
 	git_filemode_t mode = git_tree_entry_filemode(entry);
+	bool is_safe = strlen(name) <= NAME_MAX_BYTES && name[0] != '-' && !str_eq(name, "..") &&
+		       !str_eq(name, ".");
 
-	if (!is_safe_name(name) || str_eq(name, "..") || str_eq(name, "."))
+	for (const char *p = name; *p; p++)
+		is_safe = is_safe && (isalnum((unsigned char)*p) || strchr("._-", *p));
+	if (!is_safe)
 		return "the name may have letters, digits, '.', '_' and '-' only";
 	if (str_has_suffix(name, ".yaml"))
 		return "only *.yml is read: rename it";
@@ -158,8 +232,6 @@ static const char *refuse_entry(const git_tree_entry *entry)
 		return "not a plain file";
 	return NULL;
 }
-
-/* ---- writing ---- */
 
 static int write_file(const char *path, const void *data, size_t n, struct error *e)
 {
@@ -189,28 +261,28 @@ static int write_file(const char *path, const void *data, size_t n, struct error
 static int write_entry(
     const struct checkout *c, const git_tree_entry *entry, const char *folder, struct error *e)
 {
-	const char *name = git_tree_entry_name(entry), *why = refuse_entry(entry);
+	const char *name = git_tree_entry_name(entry), *why = entry_mistake(entry);
 	git_blob *blob = NULL;
 	char *path;
 	int rc;
 
 	if (why)
-		return mistake(c, name, why);
+		return add_mistake(c, name, why);
 	rc = check_size(c, git_tree_entry_id(entry), FILE_MAX_BYTES, e);
 	if (rc == ERR_TOO_BIG)
-		return mistake(c, name, "larger than 256 KiB");
+		return add_mistake(c, name, "larger than 256 KiB");
 	if (rc)
 		return rc;
 	if (git_blob_lookup(&blob, c->repo, git_tree_entry_id(entry)))
-		return corrupt(e);
+		return fail_corrupt(e);
 	path = path_join(folder, name);
 	rc = write_file(path, git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob), e);
 	git_blob_free(blob);
 	free(path);
-	return rc == ERR_EXISTS ? mistake(c, name, "a second file of this name") : rc;
+	return rc == ERR_EXISTS ? add_mistake(c, name, "a second file of this name") : rc;
 }
 
-/* Goes on after a mistake, so that one look shows them all. */
+/* Continues after a mistake, so that one check shows all of them. */
 static int write_entries(
     const struct checkout *c, const git_tree *tree, const char *folder, struct error *e)
 {
@@ -224,7 +296,7 @@ static int write_entries(
 		if (!is_candidate(git_tree_entry_name(entry)))
 			continue;
 		if (++n > FILES_MAX)
-			return mistake(c, NULL, "more than 1000 files");
+			return add_mistake(c, NULL, "more than 1000 files");
 		rc = write_entry(c, entry, folder, e);
 		if (rc == ERR_INVALID)
 			refused = rc;
@@ -245,30 +317,6 @@ static int sync_folder(const char *path, struct error *e)
 	return rc;
 }
 
-static int write_folder(
-    const struct checkout *c, const git_tree *tree, const char *folder, struct error *e)
-{
-	char *draft = xasprintf("%s/.draft", c->root);
-	int rc = 0;
-
-	remove_all(draft);
-	if (mkdir(draft, 0700) != 0)
-		rc = error_set(
-		    e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", draft, strerror(errno));
-	if (!rc)
-		rc = write_entries(c, tree, draft, e);
-	if (!rc)
-		rc = sync_folder(draft, e);
-	if (!rc && rename(draft, folder) != 0)
-		rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
-	if (!rc)
-		rc = sync_folder(c->root, e);
-	if (rc)
-		remove_all(draft);
-	free(draft);
-	return rc;
-}
-
 int checkout_write(const struct checkout *c, struct error *e)
 {
 	char *folder = path_join(c->root, c->name);
@@ -277,8 +325,25 @@ int checkout_write(const struct checkout *c, struct error *e)
 
 	if (access(folder, F_OK) != 0) {
 		rc = find_folder(c, &tree, e);
-		if (!rc)
-			rc = write_folder(c, tree, folder, e);
+		if (!rc) {
+			char *draft = xasprintf("%s/.draft", c->root);
+
+			folder_remove(draft);
+			if (mkdir(draft, 0700) != 0)
+				rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s",
+				    draft, strerror(errno));
+			if (!rc)
+				rc = write_entries(c, tree, draft, e);
+			if (!rc)
+				rc = sync_folder(draft, e);
+			if (!rc && rename(draft, folder) != 0)
+				rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
+			if (!rc)
+				rc = sync_folder(c->root, e);
+			if (rc)
+				folder_remove(draft);
+			free(draft);
+		}
 	}
 	git_tree_free(tree);
 	free(folder);

@@ -6,12 +6,10 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "registry/folder.h"
-#include "registry/smart_http.h"
-#include "registry/stream.h"
+#include "registry/checkout.h"
 
 enum {
-	PACKS_MAX = 64, /* each fetch that brings something leaves one */
+	PACKS_MAX = 64, /* each fetch with new commits adds one */
 	OBJECTS_MAX = 1000000,
 	EXPLANATION_MAX_CHARS = 300,
 };
@@ -29,7 +27,7 @@ void fetch_explain(char *out, size_t out_bytes)
 	buf_release(&line);
 }
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t setup_guard = PTHREAD_ONCE_INIT;
 static struct error setup_error;
 
 static void setup_once(void)
@@ -38,22 +36,22 @@ static void setup_once(void)
 	    GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
 
 	if (git_libgit2_init() < 0) {
-		error_set(&setup_error, ERR_IO, "libgit2 does not start");
+		error_set(&setup_error, ERR_IO, "libgit2 cannot be initialised");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
 		git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, levels[i], "");
 	git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, (size_t)OBJECTS_MAX);
 	git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 1);
-	/* state_dir is ours whoever owns it. */
+	/* state_dir may belong to another user, e.g. root. */
 	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-	if (stream_register())
-		error_set(&setup_error, ERR_IO, "libgit2 does not take our sockets");
+	if (transport_setup())
+		error_set(&setup_error, ERR_IO, "libgit2 does not accept our sockets");
 }
 
 int fetch_setup(struct error *e)
 {
-	pthread_once(&once, setup_once);
+	pthread_once(&setup_guard, setup_once);
 	if (setup_error.code)
 		*e = setup_error;
 	return setup_error.code;
@@ -82,10 +80,10 @@ int fetch_open(const char *path, git_repository **ret, struct error *e)
 
 	*ret = NULL;
 	if (count_packs(path) > PACKS_MAX)
-		remove_all(path);
+		folder_remove(path);
 	if (git_repository_open_bare(ret, path) == 0)
 		return 0;
-	remove_all(path);
+	folder_remove(path);
 	if (git_repository_init(ret, path, 1) == 0)
 		return 0;
 	fetch_explain(why, sizeof(why));
@@ -100,25 +98,35 @@ static int on_progress(const git_indexer_progress *at, void *bounds)
 	return bounds_check(bounds) ? GIT_EUSER : 0;
 }
 
-/* A bound that was hit says more than what libgit2 made of it. */
-static int explain(const struct bounds *b, const char *url, struct error *e)
+/* Sets e to the bound that was hit, or else to libgit2's last error. url: NULL, or named first. */
+static int explain_failure(const struct bounds *b, const char *url, struct error *e)
 {
 	const git_error *last = git_error_last();
+	const char *prefix = url ? url : "", *colon = url ? ": " : "";
 	int code = ERR_NETWORK;
 	char why[400];
 
 	if (b->why.code)
-		return error_set(e, b->why.code, "%s: %s", url, b->why.text);
+		return error_set(e, b->why.code, "%s%s%s", prefix, colon, b->why.text);
 	if (last && (last->klass == GIT_ERROR_ODB || last->klass == GIT_ERROR_ZLIB ||
 			last->klass == GIT_ERROR_REFERENCE || last->klass == GIT_ERROR_OBJECT))
 		code = ERR_CORRUPT;
 	fetch_explain(why, sizeof(why));
-	return error_set(e, code, "%s: %s", url, why);
+	return error_set(e, code, "%s%s%s", prefix, colon, why);
 }
 
+static void init_connect(git_remote_connect_options *options, struct bounds *b)
+{
+	git_remote_connect_options_init(options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
+	options->callbacks.transport = transport_new;
+	options->callbacks.transfer_progress = on_progress;
+	options->callbacks.payload = b;
+}
+
+/* branch NULL: HEAD. Returns 0, ERR_NOT_FOUND, or ERR_NETWORK. */
 static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
 {
-	char *wanted = xasprintf("refs/heads/%s", branch);
+	char *wanted = branch ? xasprintf("refs/heads/%s", branch) : xstrdup("HEAD");
 	const git_remote_head **heads = NULL;
 	size_t n = 0;
 	int rc = git_remote_ls(&heads, &n, remote) ? ERR_NETWORK : ERR_NOT_FOUND;
@@ -133,56 +141,43 @@ static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
 	return rc;
 }
 
-static bool has_commit(git_repository *repo, const git_oid *id)
+static int fetch_connected(git_repository *repo, git_remote *remote, const char *branch,
+    struct bounds *b, git_oid *ret, struct error *e)
 {
-	git_oid here;
-
-	return git_reference_name_to_id(&here, repo, LOCAL_REF) == 0 && git_oid_equal(&here, id);
-}
-
-/* Only the one branch is asked for; the reference is what the next fetch can build upon. */
-static int download(git_repository *repo, git_remote *remote, const char *branch,
-    const git_remote_callbacks *callbacks, const git_oid *id)
-{
+	git_remote_connect_options connect;
 	git_fetch_options options;
-	char *spec = xasprintf("+refs/heads/%s:%s", branch, LOCAL_REF);
-	git_strarray specs = {.strings = &spec, .count = 1};
-	git_reference *ref = NULL;
-	int rc;
-
-	git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
-	options.callbacks = *callbacks;
-	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
-	options.update_fetchhead = 0;
-	rc = git_remote_download(remote, &specs, &options);
-	if (!rc)
-		rc = git_reference_create(&ref, repo, LOCAL_REF, id, 1, NULL);
-	git_reference_free(ref);
-	free(spec);
-	return rc;
-}
-
-static int fetch(git_repository *repo, git_remote *remote, const char *branch, struct bounds *b,
-    git_oid *ret, struct error *e)
-{
-	git_remote_connect_options options;
 	const char *url = git_remote_url(remote);
+	git_reference *ref = NULL;
+	git_strarray specs;
+	git_oid here;
+	char *spec;
 	int rc;
 
-	git_remote_connect_options_init(&options, GIT_REMOTE_CONNECT_OPTIONS_VERSION);
-	options.callbacks.transport = smart_http_transport;
-	options.callbacks.transfer_progress = on_progress;
-	options.callbacks.payload = b;
-	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
-		return explain(b, url, e);
+	init_connect(&connect, b);
+	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &connect))
+		return explain_failure(b, url, e);
 	rc = find_branch(remote, branch, ret);
 	if (rc == ERR_NOT_FOUND)
 		return error_set(e, rc, "%s has no branch %s", url, branch);
 	if (rc)
-		return explain(b, url, e);
-	if (!has_commit(repo, ret) && download(repo, remote, branch, &options.callbacks, ret))
-		return explain(b, url, e);
-	return 0;
+		return explain_failure(b, url, e);
+	if (git_reference_name_to_id(&here, repo, LOCAL_REF) == 0 && git_oid_equal(&here, ret))
+		return 0;
+	/* Downloads this branch only. The local reference lets the next fetch skip what is here already. */
+	git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
+	options.callbacks = connect.callbacks;
+	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
+	options.update_fetchhead = 0;
+	spec = xasprintf("+refs/heads/%s:%s", branch, LOCAL_REF);
+	specs = (git_strarray){.strings = &spec, .count = 1};
+	rc = git_remote_download(remote, &specs, &options);
+	if (!rc)
+		rc = git_reference_create(&ref, repo, LOCAL_REF, ret, 1, NULL);
+	if (rc)
+		rc = explain_failure(b, url, e);
+	git_reference_free(ref);
+	free(spec);
+	return rc;
 }
 
 int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
@@ -193,16 +188,41 @@ int fetch_branch(git_repository *repo, const char *url, const char *branch, stru
 	int rc;
 
 	git_error_clear();
-	stream_use(b);
+	transport_use(b);
 	git_remote_create_options_init(&options, GIT_REMOTE_CREATE_OPTIONS_VERSION);
 	options.repository = repo;
-	/* There is nothing to be put in its place, and libgit2 1.5 leaks while it looks. */
+	/* No `insteadOf` is configured, and libgit2 1.5 leaks memory when it looks for one. */
 	options.flags = GIT_REMOTE_CREATE_SKIP_INSTEADOF;
 	if (git_remote_create_with_opts(&remote, url, &options))
-		rc = explain(b, url, e);
+		rc = explain_failure(b, url, e);
 	else
-		rc = fetch(repo, remote, branch, b, ret, e);
+		rc = fetch_connected(repo, remote, branch, b, ret, e);
 	git_remote_free(remote);
-	stream_use(NULL);
+	transport_use(NULL);
+	return rc;
+}
+
+int fetch_head(
+    const char *url, const char *branch, struct bounds *b, char ret_sha[41], struct error *e)
+{
+	git_remote_connect_options options;
+	git_remote *remote = NULL;
+	git_oid id;
+	int rc = ERR_NETWORK;
+
+	git_error_clear();
+	transport_use(b);
+	init_connect(&options, b);
+	if (!git_remote_create_detached(&remote, url) &&
+	    !git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
+		rc = find_branch(remote, branch, &id);
+	if (!rc)
+		git_oid_tostr(ret_sha, 41, &id);
+	else if (rc == ERR_NOT_FOUND)
+		error_set(e, rc, "there is no branch %s", branch ? branch : "that HEAD names");
+	else
+		rc = explain_failure(b, NULL, e);
+	git_remote_free(remote);
+	transport_use(NULL);
 	return rc;
 }

@@ -1,18 +1,135 @@
-/* When to fetch, and what becomes of a commit: fetching → trying (the owner checks it, writes down that it
- * is the good one, and puts it in force) → sweeping (older ones are removed). One thing at a time; what is asked for meanwhile is remembered once. */
+/* A round: fetching (read the newest commit and write its files into a folder) → trying (the owner
+ * checks the files, keeps the folder and puts it in force) → sweeping (remove older folders). One
+ * round at a time; a request meanwhile starts one more after it. */
 #include "registry/registry.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/id.h"
+#include "base/crypto.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "model/backoff.h"
-#include "registry/folder.h"
-#include "registry/round.h"
+#include "model/schedule.h"
+#include "registry/checkout.h"
+#include "registry/fetch.h"
+
+enum {
+	FETCH_MAX_MS = 5 * 60 * 1000,
+	FETCH_MAX_BYTES = 256 << 20,
+	MISTAKES_MAX_BYTES = 64 * 1024,
+};
+
+/* ---- the work of a round ---- */
+
+/* The loop prepares it and reads it afterwards; in between, it belongs to the pool. */
+struct round {
+	struct pool_work work;
+	/* set by the loop */
+	char *root, *url, *branch, *path;
+	char *name_in_force, *name_refused; /* checkouts that need no new folder; NULL: none */
+	int cancel_fd;
+	/* set by the pool */
+	int err; /* the fetch failed, or a folder could not be written */
+	struct error why;
+	char commit[65];
+	char *name;           /* of that commit's folder */
+	struct buf mistakes;  /* why the commit is refused, one line each */
+	int64_t good_wall_ms; /* when the commit in force became the good one; 0: unknown */
+};
+
+static void round_release(struct round *q)
+{
+	free(q->root);
+	free(q->url);
+	free(q->branch);
+	free(q->path);
+	free(q->name_in_force);
+	free(q->name_refused);
+	free(q->name);
+	buf_release(&q->mistakes);
+	*q = (struct round){0};
+}
+
+static int fetch_commit(struct round *q, const char *path)
+{
+	struct bounds b = {
+	    .deadline_mono_ms = clock_mono_ms() + FETCH_MAX_MS,
+	    .n_bytes_left = FETCH_MAX_BYTES,
+	    .cancel_fd = q->cancel_fd,
+	};
+	git_repository *repo = NULL;
+	git_oid id;
+	int rc = fetch_open(path, &repo, &q->why);
+
+	if (!rc)
+		rc = fetch_branch(repo, q->url, q->branch, &b, &id, &q->why);
+	if (!rc) {
+		git_oid_tostr(q->commit, sizeof(q->commit), &id);
+		q->name = folder_checkout_name(q->commit, q->path);
+	}
+	if (!rc && !str_eq(q->name, q->name_in_force) && !str_eq(q->name, q->name_refused)) {
+		struct checkout c = {
+		    .repo = repo,
+		    .commit = id,
+		    .path = q->path,
+		    .root = q->root,
+		    .name = q->name,
+		    .mistakes = &q->mistakes,
+		};
+
+		rc = checkout_write(&c, &q->why);
+		if (rc == ERR_INVALID)
+			rc = 0; /* q->mistakes says why the commit is refused */
+	}
+	git_repository_free(repo);
+	/* It is a cache: the next round begins with an empty repository. */
+	if (rc == ERR_CORRUPT)
+		folder_remove(path);
+	return rc;
+}
+
+/* Fetches, and writes the folder of a commit that is neither in force nor refused. */
+static void round_fetch(struct pool_work *w)
+{
+	struct round *q = CONTAINER_OF(w, struct round, work);
+	char *path = path_join(q->root, "repo.git");
+	int rc = 0;
+
+	if (mkdir(q->root, 0700) != 0 && errno != EEXIST)
+		rc = error_set(&q->why, ERR_IO, "%s: %s", q->root, strerror(errno));
+	if (!rc) {
+		char *good = folder_good(q->root, &q->good_wall_ms);
+
+		/* Corrects `good` where it does not name the folder in force: the owner kept a commit and then could
+		 * not put it in force, or the file was removed. */
+		if (q->name_in_force && !str_eq(good, q->name_in_force))
+			rc = folder_keep(q->root, q->name_in_force, &q->why);
+		free(good);
+	}
+	if (!rc) {
+		folder_sweep(q->root, q->name_in_force);
+		rc = fetch_setup(&q->why);
+	}
+	if (!rc)
+		rc = fetch_commit(q, path);
+	q->err = rc;
+	free(path);
+}
+
+/* Removes all folders but that of the commit in force. */
+static void round_sweep(struct pool_work *w)
+{
+	struct round *q = CONTAINER_OF(w, struct round, work);
+
+	folder_sweep(q->root, q->name);
+}
+
+/* ---- the loop ---- */
 
 enum state { IDLE, FETCHING, TRYING, SWEEPING };
 
@@ -22,9 +139,10 @@ struct registry {
 	struct registry_status status;
 	enum state state;
 	struct timer *timer;
-	struct round round; /* the work in hand; its texts are valid in the other states too */
+	struct round round; /* the current round, or the last one; the pool has it in FETCHING and
+			     * SWEEPING */
 	char *refused_name; /* the checkout that was refused; NULL: none */
-	int n_failures;     /* fetches in a row */
+	int n_failures;     /* failed fetches in a row */
 	int cancel_fd;
 	bool is_fetch_wanted, is_closing;
 	void (*on_closed)(void *owner);
@@ -33,32 +151,22 @@ struct registry {
 
 static const char *const state_names[] = {"idle", "fetching", "trying", "sweeping"};
 
-static bool is_legal(enum state from, enum state to)
-{
-	return to == IDLE || (from == IDLE && to == FETCHING) ||
-	       (from == FETCHING && to == TRYING) || (from == TRYING && to == SWEEPING);
-}
-
 static void registry_enter(struct registry *r, enum state to)
 {
-	if (!is_legal(r->state, to))
+	bool is_legal = to == IDLE || (r->state == IDLE && to == FETCHING) ||
+			(r->state == FETCHING && to == TRYING) ||
+			(r->state == TRYING && to == SWEEPING);
+
+	if (!is_legal)
 		abort();
 	log_event(LOG_DEBUG, "registry_state", LOG_S("from", state_names[r->state]),
 	    LOG_S("to", state_names[to]));
 	r->state = to;
 }
 
-static double random01(void)
-{
-	uint32_t n;
-
-	random_bytes(&n, sizeof(n));
-	return (double)n / 4294967296.0;
-}
-
 /* ---- the end of a round ---- */
 
-static void finish_closing(struct registry *r)
+static void finish_closing_registry(struct registry *r)
 {
 	timer_close(r->timer);
 	config_unref(r->config);
@@ -73,23 +181,23 @@ static void finish_closing(struct registry *r)
 
 static void on_closing_turn(struct timer *t)
 {
-	finish_closing(timer_owner(t));
+	finish_closing_registry(timer_owner(t));
 }
 
-static void rest(struct registry *r)
+static void end_round(struct registry *r)
 {
 	int64_t after_ms;
 
 	registry_enter(r, IDLE);
 	if (r->is_closing) {
-		finish_closing(r);
+		finish_closing_registry(r);
 		return;
 	}
 	if (!r->status.is_used)
 		return;
 	after_ms = r->config->accelerators_git_interval_ms;
-	if (r->n_failures && backoff_delay_ms(r->n_failures, 0, random01()) < after_ms)
-		after_ms = backoff_delay_ms(r->n_failures, 0, random01());
+	if (r->n_failures && backoff_delay_ms(r->n_failures, 0, random_fraction()) < after_ms)
+		after_ms = backoff_delay_ms(r->n_failures, 0, random_fraction());
 	timer_start(r->timer, r->is_fetch_wanted ? 0 : after_ms);
 }
 
@@ -106,48 +214,32 @@ static void forget_refused(struct registry *r)
 	r->status.refused[0] = '\0';
 }
 
-static void refuse(struct registry *r, const char *why)
+static void refuse_commit(struct registry *r, const char *why)
 {
-	char *copy = xstrdup(why), *line = copy, *end;
+	char *copy = xstrdup(why), *line;
 
 	log_event(LOG_ERROR, "registry_refused", LOG_S("commit", r->round.commit),
 	    LOG_S("kept", r->status.commit));
-	for (; *line; line = end) {
-		end = strchrnul(line, '\n');
-		if (*end)
-			*end++ = '\0';
-		log_event(LOG_ERROR, "registry_error", LOG_S("at", line));
-	}
+	for (char *rest = copy; (line = strsep(&rest, "\n")) != NULL;)
+		if (*line)
+			log_event(LOG_ERROR, "registry_error", LOG_S("at", line));
 	free(copy);
 	set_text(&r->refused_name, r->round.name);
 	set_text(&r->status.refused_why, why);
 	snprintf(r->status.refused, sizeof(r->status.refused), "%s", r->round.commit);
 }
 
-static void fail(struct registry *r, const char *why)
+static void fail_round(struct registry *r, const char *why)
 {
 	r->n_failures++;
 	set_text(&r->status.fetch_error, why);
 	log_event(LOG_WARN, "registry_not_fetched", LOG_S("why", why));
-	rest(r);
+	end_round(r);
 }
 
 static void on_swept(struct pool_work *w)
 {
-	rest(CONTAINER_OF(w, struct registry, round.work));
-}
-
-static void take(struct registry *r)
-{
-	forget_refused(r);
-	snprintf(r->status.commit, sizeof(r->status.commit), "%s", r->round.commit);
-	r->status.commit_wall_ms = clock_wall_ms();
-	log_event(LOG_INFO, "registry_in_force", LOG_S("commit", r->status.commit),
-	    LOG_I("accelerators", (int64_t)r->config->n_accelerators));
-	registry_enter(r, SWEEPING);
-	r->round.work.work = round_sweep;
-	r->round.work.after = on_swept;
-	pool_submit(r->deps.loop, &r->round.work);
+	end_round(CONTAINER_OF(w, struct registry, round.work));
 }
 
 void registry_answer(struct registry *r, enum registry_answer what, const char *why)
@@ -156,90 +248,107 @@ void registry_answer(struct registry *r, enum registry_answer what, const char *
 		return;
 	switch (what) {
 	case REGISTRY_IN_FORCE:
-		take(r);
+		forget_refused(r);
+		snprintf(r->status.commit, sizeof(r->status.commit), "%s", r->round.commit);
+		r->status.commit_wall_ms = clock_wall_ms();
+		log_event(LOG_INFO, "registry_in_force", LOG_S("commit", r->status.commit),
+		    LOG_I("accelerators", (int64_t)r->config->n_accelerators));
+		registry_enter(r, SWEEPING);
+		r->round.work.work = round_sweep;
+		r->round.work.after = on_swept;
+		pool_submit(r->deps.loop, &r->round.work);
 		break;
 	case REGISTRY_REFUSED:
-		refuse(r, why);
-		rest(r);
+		refuse_commit(r, why);
+		end_round(r);
 		break;
 	case REGISTRY_NOT_KEPT:
-		fail(r, why);
+		fail_round(r, why);
 		break;
 	}
 }
 
 /* ---- fetching ---- */
 
-/* What the round brought, when it went through. */
-static void take_commit(struct registry *r)
-{
-	struct round *q = &r->round;
-	char *folder;
-
-	r->n_failures = 0;
-	r->status.fetched_wall_ms = clock_wall_ms();
-	FREE_AND_NULL(r->status.fetch_error);
-	if (!r->status.commit_wall_ms)
-		r->status.commit_wall_ms = q->good_wall_ms;
-	if (str_eq(q->name, q->name_in_force)) {
-		forget_refused(r);
-		rest(r);
-	} else if (str_eq(q->name, q->name_refused)) {
-		rest(r); /* as it was when the round began: it has written no folder */
-	} else if (q->mistakes.len) {
-		refuse(r, buf_str(&q->mistakes));
-		rest(r);
-	} else {
-		registry_enter(r, TRYING);
-		folder = round_folder(q);
-		r->deps.try_commit(r, q->commit, folder, r->deps.owner);
-		free(folder);
-	}
-}
-
 static void on_fetched(struct pool_work *w)
 {
 	struct registry *r = CONTAINER_OF(w, struct registry, round.work);
-	bool is_outdated = !r->status.is_used || !round_fits(&r->round, r->config);
+	const struct config *c = r->config;
+	struct round *q = &r->round;
+	/* False when the round read another repository, branch or folder than is configured now. */
+	bool is_up_to_date = r->status.is_used && str_eq(q->url, c->accelerators_git_url) &&
+			     str_eq(q->branch, c->accelerators_git_branch) &&
+			     str_eq(q->path, c->accelerators_git_path);
 
-	if (r->is_closing || is_outdated) {
+	if (r->is_closing || !is_up_to_date) {
 		r->is_fetch_wanted = true;
-		rest(r);
-	} else if (r->round.err) {
-		fail(r, r->round.why.text);
+		end_round(r);
+	} else if (q->err) {
+		fail_round(r, q->why.text);
 	} else {
-		take_commit(r);
+		char *folder;
+
+		/* After a successful fetch: the commit is in force already, refused before, refused now, or tried. */
+		r->n_failures = 0;
+		r->status.fetched_wall_ms = clock_wall_ms();
+		FREE_AND_NULL(r->status.fetch_error);
+		if (!r->status.commit_wall_ms)
+			r->status.commit_wall_ms = q->good_wall_ms;
+		if (str_eq(q->name, q->name_in_force)) {
+			forget_refused(r);
+			end_round(r);
+		} else if (str_eq(q->name, q->name_refused)) {
+			end_round(r); /* still refused; the round has written no folder */
+		} else if (q->mistakes.len) {
+			refuse_commit(r, buf_str(&q->mistakes));
+			end_round(r);
+		} else {
+			registry_enter(r, TRYING);
+			folder = path_join(q->root, q->name);
+			r->deps.try_commit(r, q->commit, folder, r->deps.owner);
+			free(folder);
+		}
 	}
 }
 
-static void begin(struct registry *r)
-{
-	r->is_fetch_wanted = false;
-	timer_stop(r->timer);
-	round_release(&r->round);
-	round_prepare(&r->round, r->config, r->refused_name, r->cancel_fd);
-	registry_enter(r, FETCHING);
-	r->round.work.work = round_fetch;
-	r->round.work.after = on_fetched;
-	pool_submit(r->deps.loop, &r->round.work);
-}
-
-static void on_timer(struct timer *t)
+static void on_registry_timer(struct timer *t)
 {
 	struct registry *r = timer_owner(t);
+	const struct config *c = r->config;
+	struct round *q = &r->round;
+	const char *folder, *slash;
 
-	if (r->state == IDLE && r->status.is_used)
-		begin(r);
+	if (r->state != IDLE || !r->status.is_used)
+		return;
+	folder = c->accelerators_git_folder;
+	slash = folder ? strrchr(folder, '/') : NULL;
+	r->is_fetch_wanted = false;
+	timer_stop(r->timer);
+	round_release(q);
+	*q = (struct round){
+	    .root = folder_root(c->state_dir),
+	    .url = xstrdup(c->accelerators_git_url),
+	    .branch = xstrdup(c->accelerators_git_branch),
+	    .path = xstrdup(c->accelerators_git_path),
+	    .name_in_force = xstrdup_or_null(slash ? slash + 1 : folder),
+	    .name_refused = xstrdup_or_null(r->refused_name),
+	    .cancel_fd = r->cancel_fd,
+	};
+	buf_init(&q->mistakes, MISTAKES_MAX_BYTES);
+	registry_enter(r, FETCHING);
+	q->work.work = round_fetch;
+	q->work.after = on_fetched;
+	pool_submit(r->deps.loop, &q->work);
 }
 
-/* ---- from outside ---- */
+/* ---- the public functions ---- */
 
 struct registry *registry_new(const struct registry_deps *deps)
 {
 	struct registry *r = xcalloc(1, sizeof(*r));
 
 	r->deps = *deps;
-	r->timer = timer_new(deps->loop, on_timer, r);
+	r->timer = timer_new(deps->loop, on_registry_timer, r);
 	r->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->cancel_fd < 0)
 		abort();
@@ -261,17 +370,12 @@ void registry_retry(struct registry *r)
 	registry_fetch(r);
 }
 
-static bool is_same_source(const struct config *a, const struct config *b)
-{
-	return str_eq(a->accelerators_git_url, b->accelerators_git_url) &&
-	       str_eq(a->accelerators_git_branch, b->accelerators_git_branch) &&
-	       str_eq(a->accelerators_git_path, b->accelerators_git_path);
-}
-
 void registry_configure(struct registry *r, struct config *c)
 {
 	struct config *old = r->config;
-	bool is_new = !old || !is_same_source(old, c);
+	bool is_new = !old || !str_eq(old->accelerators_git_url, c->accelerators_git_url) ||
+		      !str_eq(old->accelerators_git_branch, c->accelerators_git_branch) ||
+		      !str_eq(old->accelerators_git_path, c->accelerators_git_path);
 
 	r->config = config_ref(c);
 	r->status.is_used = c->accelerators_git_url != NULL;
@@ -309,4 +413,33 @@ void registry_close(struct registry *r, void (*on_closed)(void *owner), void *ow
 	timer_close(r->timer);
 	r->timer = timer_new(r->deps.loop, on_closing_turn, r);
 	timer_start(r->timer, 0);
+}
+
+/* ---- the folder of the last good commit; blocking ---- */
+
+int registry_keep_folder(const char *folder, struct error *e)
+{
+	const char *slash = strrchr(folder, '/');
+	char *root = xstrndup(folder, (size_t)(slash - folder));
+	int rc = folder_keep(root, slash + 1, e);
+
+	free(root);
+	return rc;
+}
+
+char *registry_folder(const char *state_dir)
+{
+	char *root = folder_root(state_dir), *folder = NULL, *name;
+	int64_t since_ms;
+	struct stat st;
+
+	name = folder_good(root, &since_ms);
+	if (name) {
+		folder = path_join(root, name);
+		if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+			FREE_AND_NULL(folder);
+	}
+	free(name);
+	free(root);
+	return folder;
 }

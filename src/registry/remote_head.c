@@ -2,24 +2,24 @@
 
 #include <strings.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "registry/fetch.h"
-#include "registry/list_heads.h"
 
 enum { AT_ONCE = 2, ASK_MAX_MS = 30 * 1000, ASK_MAX_BYTES = 16 << 20 };
 
 struct question {
-	struct question *next;
+	TAILQ_ENTRY(question) link;
 	struct remote_heads *heads;
 	struct head_request *request;
 	struct config *config;
-	bool is_at_work; /* the pool has it; else it waits */
+	bool is_begun; /* the pool has it, or its answer is queued; else it waits */
 	int cancel_fd;
-	/* the pool's from submit to after; its texts are copies */
+	/* the pool's while it works; the texts are copies */
 	struct pool_work work;
 	char *url, *branch;
 	char sha[41];
@@ -30,7 +30,7 @@ struct question {
 struct remote_heads {
 	struct loop *loop;
 	struct config *config;
-	struct question *questions; /* in their order */
+	TAILQ_HEAD(, question) questions; /* oldest first */
 	int n_at_work;
 	bool is_closing;
 	void (*on_closed)(void *owner);
@@ -42,6 +42,7 @@ struct remote_heads *remote_heads_new(struct loop *l, struct config *c)
 	struct remote_heads *h = xcalloc(1, sizeof(*h));
 
 	h->loop = l;
+	TAILQ_INIT(&h->questions);
 	h->config = config_ref(c);
 	return h;
 }
@@ -54,7 +55,7 @@ void remote_heads_configure(struct remote_heads *h, struct config *c)
 	config_unref(old);
 }
 
-static void tell_closed(void *p)
+static void finish_closing_heads(void *p)
 {
 	struct remote_heads *h = p;
 
@@ -63,21 +64,18 @@ static void tell_closed(void *p)
 	free(h);
 }
 
-static void settle(struct remote_heads *h)
+static void close_when_empty(struct remote_heads *h)
 {
-	if (h->is_closing && !h->questions)
-		loop_reap(h->loop, tell_closed, h);
+	if (h->is_closing && TAILQ_EMPTY(&h->questions))
+		loop_reap(h->loop, finish_closing_heads, h);
 }
 
-/* Takes the question away and tells whoever asked. */
-static void answer(struct question *q)
+/* Removes the question, and calls its done. */
+static void answer_question(struct question *q)
 {
-	struct question **link = &q->heads->questions;
 	struct head_request *r = q->request;
 
-	while (*link != q)
-		link = &(*link)->next;
-	*link = q->next;
+	TAILQ_REMOVE(&q->heads->questions, q, link);
 	r->work = NULL;
 	r->err = q->err;
 	r->why = q->why;
@@ -92,7 +90,7 @@ static void answer(struct question *q)
 
 /* ---- the pool's side ---- */
 
-/* Of the snapshot nothing changes while the question holds it. */
+/* The snapshot that the question holds does not change. */
 static bool allow_address(const uint8_t address[16], void *owner)
 {
 	const struct question *q = owner;
@@ -102,7 +100,7 @@ static bool allow_address(const uint8_t address[16], void *owner)
 	       (!is_plain && !network_is_private(address));
 }
 
-static void work(struct pool_work *w)
+static void read_head(struct pool_work *w)
 {
 	struct question *q = CONTAINER_OF(w, struct question, work);
 	struct bounds b = {
@@ -115,68 +113,68 @@ static void work(struct pool_work *w)
 
 	q->err = fetch_setup(&q->why);
 	if (!q->err)
-		q->err = list_heads_find(q->url, q->branch, &b, q->sha, &q->why);
+		q->err = fetch_head(q->url, q->branch, &b, q->sha, &q->why);
 }
 
-/* ---- one after the other ---- */
+/* ---- the loop's side ---- */
 
-static void start_some(struct remote_heads *h);
-
-static void after(struct pool_work *w)
+static void begin_questions(struct remote_heads *h)
 {
-	struct question *q = CONTAINER_OF(w, struct question, work);
-	struct remote_heads *h = q->heads;
+	struct question *q;
 
-	h->n_at_work--;
-	answer(q);
-	start_some(h);
-	settle(h);
-}
-
-static void start_some(struct remote_heads *h)
-{
-	for (struct question *q = h->questions; q && h->n_at_work < AT_ONCE; q = q->next) {
-		if (q->is_at_work || h->is_closing)
+	TAILQ_FOREACH (q, &h->questions, link) {
+		if (h->n_at_work == AT_ONCE || h->is_closing)
+			return;
+		if (q->is_begun)
 			continue;
-		q->is_at_work = true;
+		q->is_begun = true;
 		h->n_at_work++;
 		pool_submit(h->loop, &q->work);
 	}
 }
 
-/* One that waited is answered at the end of the turn, never inside cancel. */
-static void answer_waiting(void *p)
+static void on_head_read(struct pool_work *w)
+{
+	struct question *q = CONTAINER_OF(w, struct question, work);
+	struct remote_heads *h = q->heads;
+
+	h->n_at_work--;
+	answer_question(q);
+	begin_questions(h);
+	close_when_empty(h);
+}
+
+/* Answers a question that the pool never had, at the end of the loop's turn. */
+static void answer_unbegun(void *p)
 {
 	struct question *q = p;
 	struct remote_heads *h = q->heads;
 
-	answer(q);
-	settle(h);
+	answer_question(q);
+	close_when_empty(h);
 }
 
 void remote_head_ask(void *owner, struct head_request *r)
 {
 	struct remote_heads *h = owner;
-	struct question *q = xcalloc(1, sizeof(*q)), **last = &h->questions;
+	struct question *q = xcalloc(1, sizeof(*q));
 
 	q->heads = h;
 	q->request = r;
 	q->config = config_ref(h->config);
-	q->work = (struct pool_work){.work = work, .after = after};
+	q->work = (struct pool_work){.work = read_head, .after = on_head_read};
 	q->url = xstrdup(r->git_url);
 	q->branch = xstrdup_or_null(r->branch);
 	q->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	while (*last)
-		last = &(*last)->next;
-	*last = q;
+	TAILQ_INSERT_TAIL(&h->questions, q, link);
 	r->work = q;
 	if (q->cancel_fd < 0) {
 		q->err = error_set(&q->why, ERR_BUSY, "no file descriptor is free");
-		q->is_at_work = true;
-		loop_reap(h->loop, answer_waiting, q);
+		q->is_begun = true;
+		loop_reap(h->loop, answer_unbegun, q);
 		return;
 	}
-	start_some(h);
+	begin_questions(h);
 }
 
 void remote_head_cancel(void *owner, struct head_request *r)
@@ -189,19 +187,21 @@ void remote_head_cancel(void *owner, struct head_request *r)
 		return;
 	if (q->cancel_fd >= 0)
 		(void)!write(q->cancel_fd, &one, sizeof(one));
-	if (q->is_at_work)
+	if (q->is_begun)
 		return;
-	q->is_at_work = true;
-	q->err = error_set(&q->why, ERR_CANCELLED, "broken off: shutting down");
-	loop_reap(h->loop, answer_waiting, q);
+	q->is_begun = true;
+	q->err = error_set(&q->why, ERR_CANCELLED, "cancelled: shutting down");
+	loop_reap(h->loop, answer_unbegun, q);
 }
 
 void remote_heads_close(struct remote_heads *h, void (*on_closed)(void *owner), void *owner)
 {
+	struct question *q;
+
 	h->is_closing = true;
 	h->on_closed = on_closed;
 	h->owner = owner;
-	for (struct question *q = h->questions; q; q = q->next)
+	TAILQ_FOREACH (q, &h->questions, link)
 		remote_head_cancel(h, q->request);
-	settle(h);
+	close_when_empty(h);
 }

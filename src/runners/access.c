@@ -4,17 +4,191 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/jwt.h"
 #include "base/str.h"
-#include "base/strv.h"
 
-/* What stands behind the "@": a full ref or a commit. "x.yml@evil.yml" is a file's name too. */
-static bool is_ref(const char *s)
+enum { CLAIM_MAX_BYTES = 512, IDS_TEXT_BYTES = 128 };
+
+/* ---- tokens ---- */
+
+void oidc_caller_release(struct oidc_caller *c)
 {
-	return str_has_prefix(s, "refs/") || is_sha1(s);
+	free(c->repository);
+	free(c->workflow_ref);
+	*c = (struct oidc_caller){0};
 }
 
-/* "owner/repo/PATH@ref" names exactly `path` in `repository`. Repositories compare without
- * case, paths with it, as GitHub does. Which ref it was started from does not matter. */
+static int find_token_issuer(
+    const struct config *c, const json_t *claims, const struct oidc_issuer **ret, struct error *e)
+{
+	const char *name = json_get_str(claims, "iss");
+
+	for (size_t i = 0; name && i < c->n_oidc_issuers; i++)
+		if (strcmp(c->oidc_issuers[i].issuer, name) == 0) {
+			*ret = &c->oidc_issuers[i];
+			return 0;
+		}
+	return error_set(e, ERR_AUTH, "the issuer \"%.100s\" is not configured", name ? name : "");
+}
+
+static int check_audience(const struct config *c, const json_t *claims, struct error *e)
+{
+	const json_t *audience = json_object_get(claims, "aud"), *one;
+	size_t i;
+
+	if (str_eq(json_string_value(audience), c->oidc_audience))
+		return 0;
+	json_array_foreach(
+	    audience, i, one) if (str_eq(json_string_value(one), c->oidc_audience)) return 0;
+	return error_set(e, ERR_AUTH, "the audience is another");
+}
+
+/* NumericDate (RFC 7519 section 2): seconds, fractions allowed. */
+static int check_times(const json_t *claims, int64_t now_wall_ms, struct error *e)
+{
+	static const char *const beginnings[] = {"nbf", "iat"};
+	const json_t *end = json_object_get(claims, "exp");
+	double now_s = (double)now_wall_ms / 1000;
+
+	if (!json_is_number(end))
+		return error_set(e, ERR_AUTH, "exp is missing or not a number");
+	if (json_number_value(end) + OIDC_LEEWAY_S <= now_s)
+		return error_set(e, ERR_AUTH, "expired");
+	for (size_t i = 0; i < ARRAY_LEN(beginnings); i++) {
+		const json_t *start = json_object_get(claims, beginnings[i]);
+
+		if (start && !json_is_number(start))
+			return error_set(e, ERR_AUTH, "%s is not a number", beginnings[i]);
+		if (start && json_number_value(start) - OIDC_LEEWAY_S > now_s)
+			return error_set(e, ERR_AUTH, "not valid yet (%s)", beginnings[i]);
+	}
+	return 0;
+}
+
+/* A claim as a configuration file would write it. False: it is not a scalar, or too long. */
+static bool claim_text(const json_t *claim, char out[CLAIM_MAX_BYTES])
+{
+	int n = CLAIM_MAX_BYTES;
+
+	if (json_is_string(claim))
+		n = snprintf(out, CLAIM_MAX_BYTES, "%s", json_string_value(claim));
+	else if (json_is_integer(claim))
+		n = snprintf(
+		    out, CLAIM_MAX_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(claim));
+	else if (json_is_boolean(claim))
+		n = snprintf(out, CLAIM_MAX_BYTES, "%s", json_is_true(claim) ? "true" : "false");
+	return n < CLAIM_MAX_BYTES;
+}
+
+static int find_repository(
+    const struct oidc_issuer *issuer, const json_t *claims, char **ret, struct error *e)
+{
+	const char *name = json_get_str(claims, "repository");
+
+	if (issuer->n_mappings > 0) {
+		const char *organization = json_get_str(claims, "organization_id");
+		const char *pipeline = json_get_str(claims, "pipeline_id");
+		char key[CLAIM_MAX_BYTES];
+		int n = snprintf(key, sizeof key, "%s/%s", organization ? organization : "",
+		    pipeline ? pipeline : "");
+		const struct oidc_mapping *m = NULL;
+
+		for (size_t i = 0; n < CLAIM_MAX_BYTES && !m && i < issuer->n_mappings; i++)
+			if (strcmp(issuer->mappings[i].key, key) == 0)
+				m = &issuer->mappings[i];
+		if (!m)
+			return error_set(e, ERR_DENIED, "no repository is mapped to %.200s", key);
+		for (size_t i = 0; i < m->n_claims; i++) {
+			const struct oidc_claim *wanted = &m->claims[i];
+			char text[CLAIM_MAX_BYTES];
+
+			if (!claim_text(json_object_get(claims, wanted->name), text) ||
+			    !strv_contains((const char *const *)wanted->values, text))
+				return error_set(e, ERR_DENIED,
+				    "%s: the required claim %s does not hold", m->key,
+				    wanted->name);
+		}
+		*ret = xstrdup(m->repository);
+		return 0;
+	}
+	if (!name || !is_repository_name(name))
+		return error_set(e, ERR_AUTH, "the claim repository is missing or not owner/name");
+	*ret = xstrdup(name);
+	return 0;
+}
+
+/* GitHub writes its ids as text. */
+static int read_id(const json_t *claims, const char *name, int64_t *ret, struct error *e)
+{
+	const json_t *claim = json_object_get(claims, name);
+
+	*ret = json_integer_value(claim);
+	if (json_is_string(claim) && parse_int64(json_string_value(claim), ret))
+		*ret = 0;
+	if (claim && *ret <= 0)
+		return error_set(e, ERR_AUTH, "the claim %s is not a number of a repository", name);
+	return 0;
+}
+
+/* Makes the cheap checks first. The caller is read only from a token that is known to be genuine. */
+static int verify(const struct config *c, const struct jwt *token, int64_t now_wall_ms,
+    oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
+{
+	struct rsa_public_key *key;
+	int err;
+
+	/* A token that may choose among algorithms can be forged, so there is only one. */
+	if (strcmp(token->alg, "RS256") != 0)
+		return error_set(e, ERR_AUTH, "the algorithm is not RS256");
+	if (!token->kid)
+		return error_set(e, ERR_AUTH, "no key is named");
+	err = find_token_issuer(c, token->payload, &ret->issuer, e);
+	if (!err)
+		err = check_audience(c, token->payload, e);
+	if (!err)
+		err = check_times(token->payload, now_wall_ms, e);
+	if (err)
+		return err;
+	key = find_key(ret->issuer->issuer, token->kid, find_owner);
+	if (!key)
+		return error_set(e, ERR_NOT_FOUND, "the key \"%.100s\" is unknown", token->kid);
+	err = rsa_verify(key, token->signing_input, token->n_signing_input, token->signature,
+	    token->n_signature);
+	if (err)
+		return error_set(e, ERR_AUTH, "the signature is wrong");
+	err = find_repository(ret->issuer, token->payload, &ret->repository, e);
+	if (!err && ret->issuer->n_mappings == 0)
+		err = read_id(token->payload, "repository_id", &ret->ids.repository_id, e);
+	if (!err && ret->issuer->n_mappings == 0)
+		err = read_id(token->payload, "repository_owner_id", &ret->ids.owner_id, e);
+	if (!err)
+		ret->workflow_ref =
+		    xstrdup_or_null(json_get_str(token->payload, "job_workflow_ref"));
+	return err;
+}
+
+int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms,
+    oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
+{
+	struct error why = {0};
+	struct jwt parts;
+	int err = jwt_parse(token, strlen(token), &parts, &why);
+
+	*ret = (struct oidc_caller){0};
+	if (err)
+		return error_set(e, ERR_AUTH, "not a token: %s", why.text);
+	err = verify(c, &parts, now_wall_ms, find_key, find_owner, ret, e);
+	jwt_release(&parts);
+	return err;
+}
+
+/* ---- accelerators ---- */
+
+/* True if "owner/repo/PATH@ref" names exactly `path` in `repository`. As on GitHub, the case of a repository's name
+ * does not count, and that of a path does. Any ref will do, but it must be a full ref or a commit, because
+ * "x.yml@evil.yml" is the name of a file too. */
 static bool names_workflow(const char *workflow_ref, const char *repository, const char *path)
 {
 	size_t n_repository = strlen(repository), n_path = strlen(path);
@@ -24,19 +198,11 @@ static bool names_workflow(const char *workflow_ref, const char *repository, con
 	    workflow_ref[n_repository] != '/')
 		return false;
 	rest = workflow_ref + n_repository + 1;
-	return strncmp(rest, path, n_path) == 0 && rest[n_path] == '@' && is_ref(rest + n_path + 1);
+	return strncmp(rest, path, n_path) == 0 && rest[n_path] == '@' &&
+	       (str_has_prefix(rest + n_path + 1, "refs/") || is_sha1(rest + n_path + 1));
 }
 
 enum bond { BOND_NONE, BOND_REFUSED, BOND_ALLOWED };
-
-/* The configuration holds no two pins that contradict each other. */
-static void pin(struct repository_ids *pinned, const struct runner *r)
-{
-	if (r->repository_id)
-		pinned->repository_id = r->repository_id;
-	if (r->repository_owner_id)
-		pinned->owner_id = r->repository_owner_id;
-}
 
 static enum bond bond_of(const struct accelerator *a, const char *repository,
     const char *workflow_ref, struct access *ret)
@@ -51,7 +217,11 @@ static enum bond bond_of(const struct accelerator *a, const char *repository,
 		if (!is_here)
 			continue;
 		ret->repository = r->repository;
-		pin(&ret->pinned, r);
+		/* The configuration holds no two pins that contradict each other. */
+		if (r->repository_id)
+			ret->pinned.repository_id = r->repository_id;
+		if (r->repository_owner_id)
+			ret->pinned.owner_id = r->repository_owner_id;
 		if (!r->workflow || names_workflow(workflow_ref, r->repository, r->workflow))
 			best = BOND_ALLOWED;
 		else if (best == BOND_NONE)
@@ -125,4 +295,85 @@ bool access_is_silent(const struct access *a)
 bool access_refuses(const struct access *a, const char *accelerator)
 {
 	return strv_contains(a->refused, accelerator);
+}
+
+/* ---- identities ---- */
+
+bool identity_is_checked(const struct oidc_caller *caller)
+{
+	return caller->issuer->n_mappings == 0;
+}
+
+static const char *ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
+{
+	char repository[32] = "missing", owner[32] = "missing";
+
+	if (ids.repository_id)
+		snprintf(repository, sizeof(repository), "%lld", (long long)ids.repository_id);
+	if (ids.owner_id)
+		snprintf(owner, sizeof(owner), "%lld", (long long)ids.owner_id);
+	snprintf(
+	    out, IDS_TEXT_BYTES, "repository_id %s, repository_owner_id %s", repository, owner);
+	return out;
+}
+
+static void refuse_identity(struct identity_check *c)
+{
+	const struct check_identity *op = &c->op;
+	bool is_pin = op->outcome == IDENTITY_NOT_AS_PINNED;
+	char token[IDS_TEXT_BYTES], recorded[IDS_TEXT_BYTES], pinned[IDS_TEXT_BYTES];
+	int64_t n_skipped;
+
+	c->runners->counters.n_identity_refused++;
+	ids_text(op->token, token);
+	ids_text(op->pinned, pinned);
+	ids_text(op->recorded, recorded);
+	if (is_pin)
+		c->err = error_set(&c->why, ERR_DENIED,
+		    "the token's ids (%s) are not those that the registry pins for %s", token,
+		    op->repository);
+	else
+		c->err = error_set(&c->why, ERR_DENIED,
+		    "the token's ids (%s) are not those on record for %s (%s): if the repository "
+		    "was moved or made again on purpose, the operator accepts it with `outpostctl "
+		    "identities forget %s`",
+		    token, op->repository, recorded, op->repository);
+	if (log_limit_pass(&c->runners->identity_lines, loop_now_ms(c->runners->loop), &n_skipped))
+		log_event(LOG_WARN, "identity_refused", LOG_S("repository", op->repository),
+		    LOG_S("issuer", op->issuer), LOG_S("token", token),
+		    LOG_S(is_pin ? "pinned" : "recorded", is_pin ? pinned : recorded),
+		    LOG_I("more", n_skipped));
+}
+
+static void on_identity_checked(struct store_op *op)
+{
+	struct identity_check *c = CONTAINER_OF(op, struct identity_check, op.op);
+
+	c->err = op->err;
+	if (!op->err && c->op.outcome == IDENTITY_RECORDED)
+		log_event(LOG_INFO, "identity_recorded", LOG_S("repository", c->op.repository),
+		    LOG_S("issuer", c->op.issuer),
+		    LOG_I("repository_id", c->op.token.repository_id),
+		    LOG_I("repository_owner_id", c->op.token.owner_id));
+	else if (!op->err && c->op.outcome != IDENTITY_ACCEPTED)
+		refuse_identity(c);
+	c->done(c);
+}
+
+void identity_check_init(struct identity_check *c, const struct oidc_issuer *issuer,
+    const char *repository, struct repository_ids ids, const struct access *access)
+{
+	c->op = (struct check_identity){
+	    .op.done = on_identity_checked,
+	    .issuer = issuer->issuer,
+	    .repository = repository,
+	    .token = ids,
+	    .pinned = access->pinned,
+	    .now_ms = clock_wall_ms(),
+	};
+}
+
+int identity_check_start(struct identity_check *c)
+{
+	return store_check_identity(c->runners->store, &c->op);
 }

@@ -1,7 +1,205 @@
 #include "runners/admission.h"
 
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
 #include "base/alloc.h"
-#include "runners/answer.h"
+#include "base/json.h"
+
+enum { WINDOW_MS = 60 * 1000 };
+
+struct entry {
+	char *key; /* owned; of an older window unless `window` is the current one */
+	int64_t window;
+	int n_calls;
+};
+
+/* Open addressing without deletion: a new window makes every entry stale at once. */
+struct rate_limit {
+	int calls_per_minute;
+	size_t keys_max, n_keys;
+	size_t n_slots; /* at least twice keys_max, so a search ends soon */
+	struct entry *slots;
+	int64_t window; /* counts up; 0 before the first call */
+	int64_t window_end_ms;
+};
+
+struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max)
+{
+	struct rate_limit *l = xcalloc(1, sizeof *l);
+
+	l->calls_per_minute = calls_per_minute;
+	l->keys_max = keys_max;
+	l->n_slots = 2 * keys_max;
+	l->slots = xcalloc(l->n_slots, sizeof *l->slots);
+	return l;
+}
+
+void rate_limit_free(struct rate_limit *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n_slots; i++)
+		free(l->slots[i].key);
+	free(l->slots);
+	free(l);
+}
+
+/* The entry of this window, made if there is room; else NULL. */
+static struct entry *find_rate(struct rate_limit *l, const char *key)
+{
+	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+	struct entry *entry;
+	size_t at;
+
+	for (const char *c = key; *c; c++)
+		hash = (hash ^ (uint64_t)tolower((unsigned char)*c)) * UINT64_C(1099511628211);
+	at = (size_t)hash % l->n_slots;
+	entry = &l->slots[at];
+	while (entry->window == l->window && strcasecmp(entry->key, key) != 0) {
+		at = (at + 1) % l->n_slots;
+		entry = &l->slots[at];
+	}
+	if (entry->window == l->window)
+		return entry;
+	if (l->n_keys == l->keys_max)
+		return NULL;
+	l->n_keys++;
+	free(entry->key);
+	*entry = (struct entry){.key = xstrdup(key), .window = l->window};
+	return entry;
+}
+
+bool rate_limit_take(
+    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
+{
+	struct entry *entry;
+
+	if (l->window == 0 || now_mono_ms >= l->window_end_ms) {
+		l->window++;
+		l->window_end_ms = now_mono_ms + WINDOW_MS;
+		l->n_keys = 0;
+	}
+	entry = find_rate(l, key);
+	if (entry && entry->n_calls < l->calls_per_minute) {
+		entry->n_calls++;
+		return true;
+	}
+	*ret_retry_after_s = (int)((l->window_end_ms - now_mono_ms + 999) / 1000);
+	return false;
+}
+
+enum { BUSY_RETRY_AFTER_S = 5, HEADERS_MAX = 3 };
+
+const char *bearer_token(const struct http_request *q)
+{
+	static const char scheme[] = "Bearer ";
+	const char *value = http_header(q, "Authorization");
+
+	if (!value || strncasecmp(value, scheme, strlen(scheme)) != 0)
+		return NULL;
+	value += strlen(scheme);
+	while (*value == ' ')
+		value++;
+	return *value ? value : NULL;
+}
+
+void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x)
+{
+	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
+	json_t *body = json_object();
+	char seconds[16], *text;
+	int64_t n_skipped;
+	int n = 0;
+
+	switch (x->status) {
+	case 400:
+	case 404:
+	case 408:
+	case 413:
+		r->counters.n_bad_request++;
+		break;
+	case 401:
+		r->counters.n_bad_token++;
+		break;
+	case 403:
+		r->counters.n_denied++;
+		break;
+	case 409:
+		r->counters.n_conflict++;
+		break;
+	case 429:
+		r->counters.n_over_rate++;
+		break;
+	default:
+		r->counters.n_busy++;
+		break;
+	}
+	if (log_limit_pass(&r->refused_lines, loop_now_ms(r->loop), &n_skipped))
+		log_event(LOG_WARN, "report_refused", LOG_I("status", x->status),
+		    LOG_S("caller", x->caller), LOG_S("client", http_client_address(q)),
+		    LOG_S("why", x->why ? x->why : x->detail), LOG_I("more", n_skipped));
+	if (x->status == 401)
+		headers[n++] = (struct http_header_line){"WWW-Authenticate", "Bearer"};
+	if (x->retry_after_s > 0) {
+		snprintf(seconds, sizeof seconds, "%d", x->retry_after_s);
+		headers[n++] = (struct http_header_line){"Retry-After", seconds};
+	}
+	json_set_str(body, "detail", x->detail);
+	text = json_text(body);
+	http_respond(q, x->status, "application/json", headers, text, strlen(text));
+	free(text);
+	json_decref(body);
+}
+
+void answer_revoked(struct runners *r, struct http_request *q, const char *caller)
+{
+	answer_refused(r, q,
+	    &(struct refusal){.status = 401, .detail = "the token was revoked", .caller = caller});
+}
+
+void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err)
+{
+	answer_refused(r, q,
+	    &(struct refusal){
+		.status = 503,
+		.detail = "busy: nothing was recorded, try again",
+		.why = err_text(err),
+		.caller = caller,
+		.retry_after_s = BUSY_RETRY_AFTER_S,
+	    });
+}
+
+void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why)
+{
+	static const char text[] = "{\"ok\":true,\"status\":\"ignored\"}";
+	int64_t n_skipped;
+
+	r->counters.n_ignored++;
+	if (log_limit_pass(&r->ignored_lines, loop_now_ms(r->loop), &n_skipped))
+		log_event(LOG_INFO, "report_ignored", LOG_S("caller", caller), LOG_S("why", why),
+		    LOG_I("more", n_skipped));
+	http_respond(q, 200, "application/json", NULL, text, sizeof text - 1);
+}
+
+void answer_recorded(
+    struct http_request *q, const struct config *c, const char *status, int64_t job_id)
+{
+	char *url = xasprintf("%s/jobs/%lld", c->public_url, (long long)job_id);
+	json_t *body = json_object();
+	char *text;
+
+	json_object_set_new(body, "ok", json_true());
+	json_set_str(body, "status", status);
+	json_set_int(body, "job", job_id);
+	json_set_str(body, "report_url", url);
+	text = json_text(body);
+	http_respond(q, 200, "application/json", NULL, text, strlen(text));
+	free(text);
+	json_decref(body);
+	free(url);
+}
 
 bool admit_open(struct runners *r, struct http_request *q)
 {
@@ -13,19 +211,11 @@ bool admit_open(struct runners *r, struct http_request *q)
 	return false;
 }
 
-static void refuse_departed(struct runners *r, struct http_request *q, const char *accelerator)
-{
-	char *detail = xasprintf("the accelerator %s has left the registry", accelerator);
-
-	answer_refused(
-	    r, q, &(struct refusal){.status = 403, .detail = detail, .caller = accelerator});
-	free(detail);
-}
-
 bool admit_token(
     struct runners *r, struct http_request *q, const char *token, struct credential *ret)
 {
 	int retry_after_s = 0;
+	char *detail;
 
 	switch (
 	    credentials_check(r->credentials, token, http_client_address(q), ret, &retry_after_s)) {
@@ -34,7 +224,10 @@ bool admit_token(
 			http_note_authenticated(q);
 			return true;
 		}
-		refuse_departed(r, q, ret->accelerator);
+		detail = xasprintf("the accelerator %s has left the registry", ret->accelerator);
+		answer_refused(r, q,
+		    &(struct refusal){.status = 403, .detail = detail, .caller = ret->accelerator});
+		free(detail);
 		break;
 	case CREDENTIAL_WRONG:
 		answer_refused(r, q,
@@ -88,7 +281,7 @@ bool admit_runner(struct runners *r, struct http_request *q, struct credential *
 	answer_refused(r, q,
 	    &(struct refusal){
 		.status = 403,
-		.detail = "an API token takes no work: a machine needs one of `runner add`",
+		.detail = "an API token cannot claim work: a machine needs a token of `runner add`",
 		.caller = ret->accelerator,
 	    });
 	return false;

@@ -1,11 +1,16 @@
-/* POST /github/callback: CRCR's callback. The token says who calls; only then is the body
- * read. A token whose key is not known yet waits for one look at the issuer's keys. A token of
- * the vendor's own, which no issuer made, is good for what no dispatch asked for. */
+/* The two routes on which vendors report their jobs.
+ *
+ * POST /github/callback is CRCR's callback. The token shows who the caller is, and the server reads the
+ * body only then. If the token's key is not known yet, the request waits until the issuer's keys have been
+ * fetched once. An API token reports periodic runs here that the vendor started itself.
+ *
+ * POST /api/v1/dispatches/{id}/jobs is for callers without an OIDC token. The credential is the dispatch's
+ * own token, which is bound to it and to one accelerator; an API token, which is bound to the
+ * accelerator; or a machine's token, which is bound to that machine's leases. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "model/client_payload.h"
 #include "runners/admission.h"
-#include "runners/answer.h"
-#include "runners/oidc.h"
 #include "runners/submission.h"
 
 /* A request that waits for an issuer's keys. */
@@ -15,45 +20,26 @@ struct waiting {
 	struct http_request *request; /* NULL: the client left */
 };
 
-static void handle(struct runners *r, struct http_request *q);
+static void handle_callback(struct runners *r, struct http_request *q);
 
-static void on_gone(struct http_request *q)
+static void on_key_waiter_gone(struct http_request *q)
 {
 	struct waiting *w = http_user(q);
 
 	w->request = NULL;
 }
 
-static void on_keys(struct key_wait *wait)
+static void on_issuer_keys(struct key_wait *wait)
 {
 	struct waiting *w = CONTAINER_OF(wait, struct waiting, wait);
 	struct runners *r = w->runners;
 
 	if (w->request) {
 		http_on_gone(w->request, NULL);
-		handle(r, w->request);
+		handle_callback(r, w->request);
 	}
 	free(w);
 	runners_let_go(r);
-}
-
-static int wait_for_keys(struct runners *r, struct http_request *q, const char *issuer)
-{
-	struct waiting *w = xcalloc(1, sizeof *w);
-	int err;
-
-	w->wait.done = on_keys;
-	w->runners = r;
-	w->request = q;
-	err = issuer_keys_await(r->keys, issuer, &w->wait);
-	if (err) {
-		free(w);
-		return err;
-	}
-	runners_hold(r);
-	http_set_user(q, w);
-	http_on_gone(q, on_gone);
-	return 0;
 }
 
 static void refuse_token(struct runners *r, struct http_request *q, int err, const struct error *e)
@@ -80,19 +66,8 @@ static void read_report(struct submission *s)
 	submission_start(s, callback_request_parse(body, n, &s->body, &e), &e);
 }
 
-static void take_report(struct runners *r, struct http_request *q, const struct oidc_caller *caller)
-{
-	struct submission *s;
-	struct access access;
-
-	access_of_repository(r->config, caller->repository, caller->workflow_ref, &access);
-	s = submission_new(r, q, &(struct reporter){.repository = caller->repository}, &access);
-	if (s)
-		submission_identify(s, caller, read_report);
-}
-
-/* A report of a dispatch names the dispatch in its path, where the token is checked against it:
- * vendor_api.c. */
+/* A periodic run that the vendor started itself. A report of a dispatch comes on the other route, whose path names the
+ * dispatch. */
 static void take_self_report(struct runners *r, struct http_request *q, const char *accelerator)
 {
 	struct error e = {0};
@@ -115,29 +90,16 @@ static void take_self_report(struct runners *r, struct http_request *q, const ch
 	submission_start(s, err, &e);
 }
 
-static void refuse_machine(struct runners *r, struct http_request *q, const struct credential *who)
-{
-	answer_refused(r, q,
-	    &(struct refusal){
-		.status = 403,
-		.detail =
-		    "a machine's token reports only the jobs of its own leases, at "
-		    "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own needs an API "
-		    "token (`token issue`)",
-		.caller = who->accelerator,
-	    });
-}
-
 enum caller {
 	CALLER_REFUSED,     /* answered */
 	CALLER_VENDOR,      /* an API token of ours */
 	CALLER_REPOSITORY,  /* an issuer's token */
-	CALLER_UNKNOWN_KEY, /* an issuer's token, which one look at the issuer's keys may prove */
+	CALLER_UNKNOWN_KEY, /* an issuer's token, whose key may be among the issuer's new keys */
 };
 
-/* Who calls, by the headers alone. Release *ret_caller after the last two. */
-static enum caller identify(struct runners *r, struct http_request *q, struct credential *ret_who,
-    struct oidc_caller *ret_caller, struct error *e)
+/* Identifies the caller by the headers alone. Release *ret_caller after the last two. */
+static enum caller identify_caller(struct runners *r, struct http_request *q,
+    struct credential *ret_who, struct oidc_caller *ret_caller, struct error *e)
 {
 	const char *token = admit_bearer(r, q);
 	int err;
@@ -149,7 +111,14 @@ static enum caller identify(struct runners *r, struct http_request *q, struct cr
 			return CALLER_REFUSED;
 		if (ret_who->kind == TOKEN_API)
 			return CALLER_VENDOR;
-		refuse_machine(r, q, ret_who);
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 403,
+			.detail = "a machine's token reports only the jobs of its own leases, at "
+				  "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own "
+				  "needs an API token (`token issue`)",
+			.caller = ret_who->accelerator,
+		    });
 		return CALLER_REFUSED;
 	}
 	err = oidc_verify(
@@ -163,54 +132,72 @@ static enum caller identify(struct runners *r, struct http_request *q, struct cr
 	return CALLER_REFUSED;
 }
 
-static void look_for_keys(
+/* The request waits until the issuer's keys are fetched. e: the reason to refuse it if they were fetched lately. */
+static void wait_for_issuer_keys(
     struct runners *r, struct http_request *q, const char *issuer, const struct error *e)
 {
-	int err = wait_for_keys(r, q, issuer);
+	struct waiting *w = xcalloc(1, sizeof *w);
+	int err;
 
+	w->wait.done = on_issuer_keys;
+	w->runners = r;
+	w->request = q;
+	err = issuer_keys_await(r->keys, issuer, &w->wait);
+	if (!err) {
+		runners_hold(r);
+		http_set_user(q, w);
+		http_on_gone(q, on_key_waiter_gone);
+		return;
+	}
+	free(w);
 	if (err == ERR_NOT_FOUND)
 		refuse_token(r, q, err, e);
-	else if (err)
+	else
 		answer_busy(r, q, issuer, err);
 }
 
-static void handle(struct runners *r, struct http_request *q)
+static void handle_callback(struct runners *r, struct http_request *q)
 {
 	struct oidc_caller caller = {0};
 	struct credential who;
+	struct submission *s;
+	struct access access;
 	struct error e = {0};
 
-	switch (identify(r, q, &who, &caller, &e)) {
+	switch (identify_caller(r, q, &who, &caller, &e)) {
 	case CALLER_REFUSED:
 		return;
 	case CALLER_VENDOR:
 		take_self_report(r, q, who.accelerator);
 		return;
 	case CALLER_REPOSITORY:
-		take_report(r, q, &caller);
+		access_of_repository(r->config, caller.repository, caller.workflow_ref, &access);
+		s = submission_new(
+		    r, q, &(struct reporter){.repository = caller.repository}, &access);
+		if (s)
+			submission_identify(s, &caller, read_report);
 		break;
 	case CALLER_UNKNOWN_KEY:
-		look_for_keys(r, q, caller.issuer->issuer, &e);
+		wait_for_issuer_keys(r, q, caller.issuer->issuer, &e);
 		break;
 	}
 	oidc_caller_release(&caller);
 }
 
-/* Answers a bad token before the body is read. The keys of an issuer are asked for when the body
- * is there. */
-static void on_headers(struct http_request *q, void *owner)
+/* Answers a bad token before the body is read. An issuer's keys are fetched when the body is there. */
+static void on_callback_headers(struct http_request *q, void *owner)
 {
 	struct oidc_caller caller = {0};
 	struct credential who;
 	struct error e = {0};
 
-	identify(owner, q, &who, &caller, &e);
+	identify_caller(owner, q, &who, &caller, &e);
 	oidc_caller_release(&caller);
 }
 
-static void on_request(struct http_request *q, void *owner)
+static void on_callback(struct http_request *q, void *owner)
 {
-	handle(owner, q);
+	handle_callback(owner, q);
 }
 
 void callback_add_route(struct runners *r, struct http_server *h)
@@ -220,8 +207,99 @@ void callback_add_route(struct runners *r, struct http_server *h)
 				 .pattern = "/github/callback",
 				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_headers,
-				 .on_request = on_request,
+				 .on_headers = on_callback_headers,
+				 .on_request = on_callback,
+				 .owner = r,
+			     });
+}
+
+static void take_vendor_report(
+    struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
+{
+	struct error e = {0};
+	struct submission *s;
+	struct access access;
+	const char *body;
+	size_t n;
+	int err;
+
+	access_of_accelerator(r->config, by->accelerator, &access);
+	s = submission_new(r, q, by, &access);
+	if (!s)
+		return;
+	body = http_body(q, &n);
+	err = callback_request_parse_workflow(body, n, &s->body, &e);
+	s->body.dispatch_id = xstrdup(dispatch_id);
+	submission_start(s, err, &e);
+}
+
+/* The accelerator of the dispatch's token (free()); NULL: answered. */
+static char *admit_callback_token(
+    struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
+{
+	char *accelerator = NULL;
+	int err = callback_token_check(
+	    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
+
+	if (!err) {
+		http_note_authenticated(q);
+		return accelerator;
+	}
+	answer_refused(r, q,
+	    &(struct refusal){
+		.status = 401,
+		.detail = err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
+	    });
+	free(accelerator);
+	return NULL;
+}
+
+/* Answers a bad token before the body is read. */
+static void on_vendor_report_headers(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	const char *token = admit_bearer(r, q);
+	struct credential who;
+
+	if (token && credential_is_shaped(token))
+		admit_token(r, q, token, &who);
+	else if (token)
+		free(admit_callback_token(r, q, token, http_segment(q, 0)));
+}
+
+static void on_vendor_report(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	const char *token = admit_bearer(r, q), *dispatch_id = http_segment(q, 0);
+	struct credential who;
+	char *accelerator;
+
+	if (!token)
+		return;
+	if (!credential_is_shaped(token)) {
+		accelerator = admit_callback_token(r, q, token, dispatch_id);
+		if (accelerator)
+			take_vendor_report(
+			    r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
+		free(accelerator);
+	} else if (admit_token(r, q, token, &who)) {
+		take_vendor_report(r, q, dispatch_id,
+		    &(struct reporter){
+			.accelerator = who.accelerator,
+			.machine = who.kind == TOKEN_RUNNER ? who.name : NULL,
+		    });
+	}
+}
+
+void vendor_api_add_route(struct runners *r, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/api/v1/dispatches/{id}/jobs",
+				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_vendor_report_headers,
+				 .on_request = on_vendor_report,
 				 .owner = r,
 			     });
 }

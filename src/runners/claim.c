@@ -5,23 +5,22 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "loop/bell.h"
 #include "runners/admission.h"
-#include "runners/answer.h"
-#include "runners/claim_queue.h"
 
 enum {
 	CLAIM_BODY_MAX_BYTES = 16 * 1024,
-	LOOK_AGAIN_MS = 250,    /* after the store could not */
 	UNSEEN_GRACE_MS = 5000, /* for the first look, past the time that was asked for */
 	TOO_MANY_RETRY_S = 30,
 };
 
 struct claims {
 	struct runners *runners;
-	struct claim_queue *queues; /* only those that somebody waits in */
-	struct timer *expiry, *again;
+	LIST_HEAD(, claim_queue) queues; /* only those with claims */
+	struct timer *expiry;
+	struct bell *bell;  /* looks at all queues, after the store was busy */
 	int64_t due_ms;     /* of expiry; 0: it does not run */
-	struct timer *turn; /* something that waits for its time may be had */
+	struct timer *turn; /* work that had to wait for a time may be claimed */
 	int64_t turn_ms;    /* mono, of turn; 0: it does not run */
 };
 
@@ -32,7 +31,7 @@ static int64_t due_of(const struct claim *c)
 	return c->until_ms + (c->looked ? 0 : UNSEEN_GRACE_MS);
 }
 
-static void arm(struct claims *cs, int64_t due_ms)
+static void arm_claim_expiry(struct claims *cs, int64_t due_ms)
 {
 	int64_t now_ms = loop_now_ms(cs->runners->loop);
 
@@ -44,58 +43,51 @@ static void arm(struct claims *cs, int64_t due_ms)
 
 static void drop_empty_queues(struct claims *cs)
 {
-	struct claim_queue **at = &cs->queues;
-
-	while (*at) {
-		struct claim_queue *q = *at;
-
-		if (q->first || q->looking) {
-			at = &q->next;
+	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
+		next = LIST_NEXT(q, link);
+		if (!TAILQ_EMPTY(&q->claims) || q->looking)
 			continue;
-		}
-		*at = q->next;
+		LIST_REMOVE(q, link);
 		claim_queue_free(q);
 	}
 }
 
-/* 204, or 503 for one that the store was not asked about in all this time. */
-static void answer_late(struct claim_queue *q, struct claim *c)
-{
-	if (c->looked) {
-		claim_answer_nothing(c);
-	} else {
-		answer_busy(q->runners, c->request, q->accelerator, ERR_BUSY);
-		c->request = NULL;
-	}
-	claim_queue_drop(q, c);
-}
-
-static void on_expiry(struct timer *t)
+static void on_claims_due(struct timer *t)
 {
 	struct claims *cs = timer_owner(t);
 	int64_t now_ms = loop_now_ms(cs->runners->loop), next_ms = INT64_MAX;
+	struct claim_queue *q;
 
 	cs->due_ms = 0;
-	for (struct claim_queue *q = cs->queues; q; q = q->next)
-		for (struct claim *c = q->first, *next; c; c = next) {
-			next = c->next;
+	LIST_FOREACH (q, &cs->queues, link)
+		for (struct claim *c = TAILQ_FIRST(&q->claims), *next; c; c = next) {
+			next = TAILQ_NEXT(c, link);
 			if (c == q->looking)
 				continue;
-			if (due_of(c) <= now_ms)
-				answer_late(q, c);
-			else if (due_of(c) < next_ms)
+			if (due_of(c) <= now_ms) {
+				/* 204; 503 if the store was never asked for this claim. */
+				if (c->looked) {
+					claim_answer_nothing(c);
+				} else {
+					answer_busy(
+					    q->runners, c->request, q->accelerator, ERR_BUSY);
+					c->request = NULL;
+				}
+				claim_queue_drop(q, c);
+			} else if (due_of(c) < next_ms) {
 				next_ms = due_of(c);
+			}
 		}
 	drop_empty_queues(cs);
 	if (next_ms != INT64_MAX)
-		arm(cs, next_ms);
+		arm_claim_expiry(cs, next_ms);
 }
 
-/* Answers all of a queue but the one that is looked for, which has its answer soon. */
+/* Answers all claims of a queue, except the one that is looked for, which gets its answer soon. */
 static void refuse_all(struct claim_queue *q, const struct refusal *x)
 {
-	for (struct claim *c = q->first, *next; c; c = next) {
-		next = c->next;
+	for (struct claim *c = TAILQ_FIRST(&q->claims), *next; c; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (c == q->looking)
 			continue;
 		answer_refused(q->runners, c->request, x);
@@ -113,19 +105,7 @@ static void refuse_stopping(struct claim_queue *q)
 		      });
 }
 
-/* A wall clock that jumps makes the store ring, and the look after that brings a new time. */
-static void arm_turn(struct claims *cs, int64_t wall_ms)
-{
-	int64_t now_ms = loop_now_ms(cs->runners->loop), after_ms = wall_ms - clock_wall_ms();
-	int64_t turn_ms = now_ms + (after_ms > 0 ? after_ms : 1);
-
-	if (cs->turn_ms && cs->turn_ms <= turn_ms)
-		return;
-	cs->turn_ms = turn_ms;
-	timer_start(cs->turn, turn_ms - now_ms);
-}
-
-static void on_turn(struct timer *t)
+static void on_claim_turn(struct timer *t)
 {
 	struct claims *cs = timer_owner(t);
 
@@ -136,49 +116,58 @@ static void on_turn(struct timer *t)
 static void on_look_ended(struct claim_queue *q, int err)
 {
 	struct claims *cs = q->runners->claims;
+	struct claim *c;
 
-	if (!err && q->op.next_ms)
-		arm_turn(cs, q->op.next_ms);
-	/* Whoever was looked for now may have waited long enough. */
-	for (struct claim *c = q->first; c; c = c->next)
-		arm(cs, due_of(c));
+	/* When the wall clock jumps, the store publishes STORE_QUEUE, and the next look brings a new time. */
+	if (!err && q->op.next_ms) {
+		int64_t now_ms = loop_now_ms(cs->runners->loop);
+		int64_t after_ms = q->op.next_ms - clock_wall_ms();
+		int64_t turn_ms = now_ms + (after_ms > 0 ? after_ms : 1);
+
+		if (!cs->turn_ms || cs->turn_ms > turn_ms) {
+			cs->turn_ms = turn_ms;
+			timer_start(cs->turn, turn_ms - now_ms);
+		}
+	}
+	/* The claim that was looked for may have waited long enough now. */
+	TAILQ_FOREACH (c, &q->claims, link)
+		arm_claim_expiry(cs, due_of(c));
 	if (q->runners->is_stopping)
 		refuse_stopping(q);
 	else if (err)
-		timer_start(cs->again, LOOK_AGAIN_MS);
+		bell_retry(cs->bell);
 	else
 		claim_queue_look(q);
-	if (!q->first)
+	if (TAILQ_EMPTY(&q->claims))
 		drop_empty_queues(cs);
 }
 
-static void on_again(struct timer *t)
+static void look_at_all_queues(void *owner)
 {
-	struct claims *cs = timer_owner(t);
+	struct claims *cs = owner;
 
-	for (struct claim_queue *q = cs->queues, *next; q; q = next) {
-		next = q->next;
+	bell_rest(cs->bell);
+	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
+		next = LIST_NEXT(q, link);
 		claim_queue_look(q);
 	}
 }
 
-/* ---- a machine asks ---- */
+/* ---- requests ---- */
 
 static struct claim_queue *queue_of(struct claims *cs, const char *accelerator)
 {
-	struct claim_queue *q = cs->queues;
+	struct claim_queue *q;
 
-	while (q && !str_eq(q->accelerator, accelerator))
-		q = q->next;
-	if (q)
-		return q;
+	LIST_FOREACH (q, &cs->queues, link)
+		if (str_eq(q->accelerator, accelerator))
+			return q;
 	q = claim_queue_new(cs->runners, accelerator, on_look_ended);
-	q->next = cs->queues;
-	cs->queues = q;
+	LIST_INSERT_HEAD(&cs->queues, q, link);
 	return q;
 }
 
-static void on_gone(struct http_request *q)
+static void on_claimant_gone(struct http_request *q)
 {
 	struct claim *c = http_user(q);
 	struct claims *cs = c->queue->runners->claims;
@@ -227,31 +216,14 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 	asked->name = asked->claim_id = NULL;
 	asked->labels = NULL;
 	http_set_user(request, c);
-	http_on_gone(request, on_gone);
+	http_on_gone(request, on_claimant_gone);
 	claim_queue_add(q, c, a);
 	claim_queue_look(q);
-	arm(cs, due_of(c));
-}
-
-static bool is_its_own(struct runners *r, struct http_request *q, const struct claim_request *asked,
-    const struct credential *who)
-{
-	struct buf why = BUF_INIT(256);
-
-	if (!str_eq(asked->name, who->name))
-		buf_append_str(&why, "name is not the machine that this token was made for");
-	else if (asked->accelerator && !str_eq(asked->accelerator, who->accelerator))
-		buf_appendf(&why, "the token is for accelerator %s", who->accelerator);
-	else
-		return true;
-	answer_refused(r, q,
-	    &(struct refusal){.status = 403, .detail = buf_str(&why), .caller = who->accelerator});
-	buf_release(&why);
-	return false;
+	arm_claim_expiry(cs, due_of(c));
 }
 
 /* Answers a bad token before the body is read. */
-static void on_headers(struct http_request *q, void *owner)
+static void on_claim_headers(struct http_request *q, void *owner)
 {
 	struct claims *cs = owner;
 	struct credential who;
@@ -259,29 +231,37 @@ static void on_headers(struct http_request *q, void *owner)
 	admit_runner(cs->runners, q, &who);
 }
 
-static void on_request(struct http_request *q, void *owner)
+static void on_claim_request(struct http_request *q, void *owner)
 {
 	struct claims *cs = owner;
 	struct claim_request asked;
 	struct credential who;
 	struct error why = {0};
+	int status = 400;
 	char *body;
 	size_t n;
 	int err;
 
 	if (!admit_runner(cs->runners, q, &who))
 		return;
-	/* The body's block goes back before the wait: it is many times what a claim needs. */
+	/* The body's block is given back before the wait, because it is much larger than a claim. */
 	body = http_take_body(q, &n);
 	err = claim_request_parse(body, n, &asked, &why);
 	http_recycle_body(body);
-	if (err) {
+	if (!err && !str_eq(asked.name, who.name)) {
+		status = 403;
+		err = error_set(
+		    &why, ERR_DENIED, "name is not the machine that this token was made for");
+	} else if (!err && asked.accelerator && !str_eq(asked.accelerator, who.accelerator)) {
+		status = 403;
+		err =
+		    error_set(&why, ERR_DENIED, "the token is for accelerator %s", who.accelerator);
+	}
+	if (err)
 		answer_refused(cs->runners, q,
 		    &(struct refusal){
-			.status = 400, .detail = why.text, .caller = who.accelerator});
-		return;
-	}
-	if (is_its_own(cs->runners, q, &asked, &who))
+			.status = status, .detail = why.text, .caller = who.accelerator});
+	else
 		wait_for_work(cs, q, &asked, &who);
 	claim_request_release(&asked);
 }
@@ -293,16 +273,16 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 	struct claims *cs = xcalloc(1, sizeof(*cs));
 
 	cs->runners = r;
-	cs->expiry = timer_new(r->loop, on_expiry, cs);
-	cs->again = timer_new(r->loop, on_again, cs);
-	cs->turn = timer_new(r->loop, on_turn, cs);
+	cs->expiry = timer_new(r->loop, on_claims_due, cs);
+	cs->bell = bell_new(r->loop, look_at_all_queues, cs);
+	cs->turn = timer_new(r->loop, on_claim_turn, cs);
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/api/v1/runner/claim",
 				 .max_body_bytes = CLAIM_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_headers,
-				 .on_request = on_request,
+				 .on_headers = on_claim_headers,
+				 .on_request = on_claim_request,
 				 .owner = cs,
 			     });
 	return cs;
@@ -310,11 +290,11 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 
 void claims_configure(struct claims *cs)
 {
-	for (struct claim_queue *q = cs->queues, *next; q; q = next) {
+	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
 		const struct accelerator *a =
 		    config_accelerator(cs->runners->config, q->accelerator);
 
-		next = q->next;
+		next = LIST_NEXT(q, link);
 		if (a) {
 			claim_queue_sort_out(q, a);
 			claim_queue_ring(q);
@@ -331,8 +311,8 @@ void claims_configure(struct claims *cs)
 
 void claims_on_queue(struct claims *cs)
 {
-	for (struct claim_queue *q = cs->queues, *next; q; q = next) {
-		next = q->next;
+	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
+		next = LIST_NEXT(q, link);
 		claim_queue_ring(q);
 	}
 }
@@ -340,10 +320,11 @@ void claims_on_queue(struct claims *cs)
 void claims_on_tokens(struct claims *cs)
 {
 	struct runners *r = cs->runners;
+	struct claim_queue *q;
 
-	for (struct claim_queue *q = cs->queues; q; q = q->next)
-		for (struct claim *c = q->first, *next; c; c = next) {
-			next = c->next;
+	LIST_FOREACH (q, &cs->queues, link)
+		for (struct claim *c = TAILQ_FIRST(&q->claims), *next; c; c = next) {
+			next = TAILQ_NEXT(c, link);
 			if (!c->request || credentials_has(r->credentials, c->token_id))
 				continue;
 			answer_revoked(r, c->request, q->accelerator);
@@ -356,17 +337,20 @@ void claims_on_tokens(struct claims *cs)
 
 void claims_stop(struct claims *cs)
 {
+	struct claim_queue *q;
+
 	assert(cs->runners->is_stopping);
-	for (struct claim_queue *q = cs->queues; q; q = q->next)
+	LIST_FOREACH (q, &cs->queues, link)
 		refuse_stopping(q);
 	drop_empty_queues(cs);
 }
 
 int claims_n_waiting(const struct claims *cs)
 {
+	const struct claim_queue *q;
 	size_t n = 0;
 
-	for (const struct claim_queue *q = cs->queues; q; q = q->next)
+	LIST_FOREACH (q, &cs->queues, link)
 		n += q->n;
 	return (int)n;
 }
@@ -375,9 +359,9 @@ void claims_free(struct claims *cs)
 {
 	if (!cs)
 		return;
-	assert(!cs->queues);
+	assert(LIST_EMPTY(&cs->queues));
 	timer_close(cs->expiry);
-	timer_close(cs->again);
+	bell_free(cs->bell);
 	timer_close(cs->turn);
 	free(cs);
 }

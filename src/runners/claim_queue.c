@@ -1,30 +1,9 @@
-#include "runners/claim_queue.h"
+#include "runners/claim.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "runners/lease_expiry.h"
-
-static void set_add(struct runner_set *s, size_t i)
-{
-	s->bits[i / 64] |= UINT64_C(1) << (i % 64);
-}
-
-static bool set_has(const struct runner_set *s, size_t i)
-{
-	return s->bits[i / 64] >> (i % 64) & 1;
-}
-
-static bool set_is_empty(const struct runner_set *s)
-{
-	return !(s->bits[0] | s->bits[1]);
-}
-
-static bool set_is_within(const struct runner_set *a, const struct runner_set *b)
-{
-	return !(a->bits[0] & ~b->bits[0]) && !(a->bits[1] & ~b->bits[1]);
-}
+#include "runners/leases.h"
 
 static struct runner_set set_of(const struct accelerator *a, char *const *labels)
 {
@@ -38,12 +17,12 @@ static struct runner_set set_of(const struct accelerator *a, char *const *labels
 		while (label && *label && strv_contains((const char *const *)labels, *label))
 			label++;
 		if (!label || !*label)
-			set_add(&set, i);
+			set.bits[i / 64] |= UINT64_C(1) << (i % 64);
 	}
 	return set;
 }
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 
 struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator,
     void (*on_look_ended)(struct claim_queue *q, int err))
@@ -52,6 +31,7 @@ struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator,
 
 	q->runners = r;
 	q->accelerator = xstrdup(accelerator);
+	TAILQ_INIT(&q->claims);
 	q->round = 1;
 	q->on_look_ended = on_look_ended;
 	return q;
@@ -67,16 +47,13 @@ void claim_queue_add(struct claim_queue *q, struct claim *c, const struct accele
 {
 	c->queue = q;
 	c->set = set_of(a, c->labels);
-	c->prev = q->last;
-	*(q->last ? &q->last->next : &q->first) = c;
-	q->last = c;
+	TAILQ_INSERT_TAIL(&q->claims, c, link);
 	q->n++;
 }
 
 void claim_queue_drop(struct claim_queue *q, struct claim *c)
 {
-	*(c->prev ? &c->prev->next : &q->first) = c->next;
-	*(c->next ? &c->next->prev : &q->last) = c->prev;
+	TAILQ_REMOVE(&q->claims, c, link);
 	q->n--;
 	strv_free(c->labels);
 	free(c->machine);
@@ -87,10 +64,10 @@ void claim_queue_drop(struct claim_queue *q, struct claim *c)
 struct claim *claim_queue_find(
     const struct claim_queue *q, const char *machine, const char *claim_id, int *ret_n_of_machine)
 {
-	struct claim *found = NULL;
+	struct claim *c, *found = NULL;
 
 	*ret_n_of_machine = 0;
-	for (struct claim *c = q->first; c; c = c->next) {
+	TAILQ_FOREACH (c, &q->claims, link) {
 		if (!c->request || !str_eq(c->machine, machine))
 			continue;
 		++*ret_n_of_machine;
@@ -102,7 +79,9 @@ struct claim *claim_queue_find(
 
 void claim_queue_sort_out(struct claim_queue *q, const struct accelerator *a)
 {
-	for (struct claim *c = q->first; c; c = c->next)
+	struct claim *c;
+
+	TAILQ_FOREACH (c, &q->claims, link)
 		c->set = set_of(a, c->labels);
 }
 
@@ -116,7 +95,7 @@ void claim_answer_nothing(struct claim *c)
 	http_respond(request, 204, NULL, NULL, NULL, 0);
 }
 
-/* Nobody is there to take it: back, before a lease runs out for nothing. */
+/* A lease without a taker. It is returned at once, so that its time does not run out for nothing. */
 struct unwanted {
 	struct return_lease op;
 	struct runners *runners;
@@ -133,30 +112,6 @@ static void on_unwanted_returned(struct store_op *op)
 	free(u->machine);
 	free(u);
 	runners_let_go(r);
-}
-
-static void give_back(struct claim_queue *q, const struct claim *c)
-{
-	struct unwanted *u = xcalloc(1, sizeof(*u));
-
-	log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
-	    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
-	u->runners = q->runners;
-	u->lease_id = xstrdup(q->op.offer.lease_id);
-	u->accelerator = xstrdup(q->accelerator);
-	u->machine = xstrdup(c->machine);
-	u->op = (struct return_lease){
-	    .op.done = on_unwanted_returned,
-	    .lease_id = u->lease_id,
-	    .accelerator = u->accelerator,
-	    .machine = u->machine,
-	    .reason = "the machine left before it had the answer",
-	    .now_ms = clock_wall_ms(),
-	};
-	runners_hold(q->runners);
-	/* Where the store cannot take it either, the lease runs out. */
-	if (store_return_lease(q->runners->store, &u->op))
-		on_unwanted_returned(&u->op.op);
 }
 
 static void offer(struct claim_queue *q, struct claim *c, const struct accelerator *a)
@@ -181,7 +136,7 @@ static void offer(struct claim_queue *q, struct claim *c, const struct accelerat
 	free(text);
 }
 
-/* Whoever asked for it, or asks for the same meanwhile, gets it. */
+/* Gives the lease to the claim, or, if its client left, to a claim with the same claim_id. */
 static void hand_over(struct claim_queue *q, struct claim *c)
 {
 	struct claim *taker = c;
@@ -191,7 +146,26 @@ static void hand_over(struct claim_queue *q, struct claim *c)
 	if (!c->request)
 		taker = claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
 	if (!taker) {
-		give_back(q, c);
+		struct unwanted *u = xcalloc(1, sizeof(*u));
+
+		log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
+		    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
+		u->runners = q->runners;
+		u->lease_id = xstrdup(q->op.offer.lease_id);
+		u->accelerator = xstrdup(q->accelerator);
+		u->machine = xstrdup(c->machine);
+		u->op = (struct return_lease){
+		    .op.done = on_unwanted_returned,
+		    .lease_id = u->lease_id,
+		    .accelerator = u->accelerator,
+		    .machine = u->machine,
+		    .reason = "the machine left before it had the answer",
+		    .now_ms = clock_wall_ms(),
+		};
+		runners_hold(q->runners);
+		/* If the store is busy, the lease runs out. */
+		if (store_return_lease(q->runners->store, &u->op))
+			on_unwanted_returned(&u->op.op);
 		return;
 	}
 	offer(q, taker, config_accelerator(q->config, q->accelerator));
@@ -200,15 +174,6 @@ static void hand_over(struct claim_queue *q, struct claim *c)
 }
 
 /* ---- looking ---- */
-
-/* Nothing for this one means nothing for those that could take no more than it. One that was
- * never looked for is not among them: the store may know its claim_id. */
-static void note_nothing(struct claim_queue *q, const struct claim *of)
-{
-	for (struct claim *c = q->first; c; c = c->next)
-		if (c == of || (c->looked && set_is_within(&c->set, &of->set)))
-			c->looked = q->look_round;
-}
 
 static void end_look(struct claim_queue *q)
 {
@@ -219,7 +184,7 @@ static void end_look(struct claim_queue *q)
 	q->looking = NULL;
 }
 
-static void on_looked(struct store_op *op)
+static void on_queue_looked(struct store_op *op)
 {
 	struct claim_queue *q = CONTAINER_OF(op, struct claim_queue, op.op);
 	struct runners *r = q->runners;
@@ -228,8 +193,16 @@ static void on_looked(struct store_op *op)
 
 	if (!err && q->op.is_found)
 		hand_over(q, c);
-	else if (!err)
-		note_nothing(q, c);
+	/* If there is nothing for this machine, there is nothing for those that could take no more than it. A machine
+	 * that was never looked for is not among them: the store may know its claim_id. */
+	for (struct claim *x = TAILQ_FIRST(&q->claims); !err && !q->op.is_found && x;
+	     x = TAILQ_NEXT(x, link)) {
+		bool is_within =
+		    !(x->set.bits[0] & ~c->set.bits[0]) && !(x->set.bits[1] & ~c->set.bits[1]);
+
+		if (x == c || (x->looked && is_within))
+			x->looked = q->look_round;
+	}
 	end_look(q);
 	if (!c->request)
 		claim_queue_drop(q, c);
@@ -238,34 +211,28 @@ static void on_looked(struct store_op *op)
 	runners_let_go(r);
 }
 
-static size_t choices_of(
-    const struct claim *c, const struct accelerator *a, struct claim_choice *out)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < a->n_runners && i < PULL_RUNNERS_MAX; i++)
-		if (set_has(&c->set, i))
-			out[n++] = (struct claim_choice){
-			    .runner = a->runners[i].name,
-			    .max_parallel = a->runners[i].max_parallel,
-			};
-	return n;
-}
-
+/* Asks the store for work for one machine. */
 static int look_for(struct claim_queue *q, struct claim *c, const struct accelerator *a)
 {
 	struct runners *r = q->runners;
+	size_t n = 0;
 	int err;
 
 	q->choices = xcalloc(a->n_runners, sizeof(*q->choices));
+	for (size_t i = 0; i < a->n_runners && i < PULL_RUNNERS_MAX; i++)
+		if (c->set.bits[i / 64] >> (i % 64) & 1)
+			q->choices[n++] = (struct claim_choice){
+			    .runner = a->runners[i].name,
+			    .max_parallel = a->runners[i].max_parallel,
+			};
 	q->config = config_ref(r->config);
 	q->look_round = q->round;
 	q->looking = c;
 	q->op = (struct claim_dispatch){
-	    .op.done = on_looked,
+	    .op.done = on_queue_looked,
 	    .accelerator = q->accelerator,
 	    .choices = q->choices,
-	    .n_choices = choices_of(c, a, q->choices),
+	    .n_choices = n,
 	    .machine = c->machine,
 	    .claim_id = c->claim_id,
 	    .is_silent = a->level == LEVEL_1,
@@ -280,19 +247,6 @@ static int look_for(struct claim_queue *q, struct claim *c, const struct acceler
 	return err;
 }
 
-/* Whose turn it is in this round. One that no runner would have waits all the same: labels change
- * with a reload. One that has ended its side is most likely gone, and is dropped in a moment. */
-static struct claim *next_in_round(struct claim_queue *q)
-{
-	for (struct claim *c = q->first; c; c = c->next) {
-		if (set_is_empty(&c->set))
-			c->looked = q->round;
-		else if (c->looked < q->round && !http_client_has_ended(c->request))
-			return c;
-	}
-	return NULL;
-}
-
 void claim_queue_look(struct claim_queue *q)
 {
 	const struct accelerator *a = config_accelerator(q->runners->config, q->accelerator);
@@ -301,7 +255,14 @@ void claim_queue_look(struct claim_queue *q)
 
 	if (q->looking || !a || q->runners->is_stopping)
 		return;
-	c = next_in_round(q);
+	/* The next machine of this round. One whose labels fit no runner waits all the same, because labels change with
+	 * a reload. One whose client has ended its side is most likely gone, and is dropped in a moment. */
+	TAILQ_FOREACH (c, &q->claims, link) {
+		if (!(c->set.bits[0] | c->set.bits[1]))
+			c->looked = q->round;
+		else if (c->looked < q->round && !http_client_has_ended(c->request))
+			break;
+	}
 	if (!c)
 		return;
 	err = look_for(q, c, a);

@@ -2,18 +2,110 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
+#include "base/encode.h"
 #include "base/log.h"
-#include "runners/credential_table.h"
-#include "runners/rate_limit.h"
+#include "base/str.h"
+#include "loop/bell.h"
+#include "runners/admission.h"
+#include "store/credentials.h"
+
+/* The valid tokens, by hash and by id, and their last uses. Pure. */
+struct credential_entry {
+	struct token_row row; /* owned */
+	int machine;          /* the number of the machine; -1: an API token */
+	int64_t used_ms;      /* wall clock, of the last use since the start; 0: none */
+	bool is_use_unwritten;
+	char address[INET6_ADDRSTRLEN];
+};
+
+struct credential_table {
+	struct credential_entry *entries; /* by hash */
+	size_t n;
+	int n_machines;
+};
+
+enum { TOKEN_SECRET_BYTES = 32 };
+
+static const char *prefix_of(enum token_kind kind)
+{
+	return kind == TOKEN_RUNNER ? "ort_" : "oat_";
+}
+
+void credential_make(enum token_kind kind, char out[CREDENTIAL_TEXT_BYTES])
+{
+	uint8_t secret[TOKEN_SECRET_BYTES];
+	struct buf text = BUF_INIT(CREDENTIAL_TEXT_BYTES);
+
+	random_bytes(secret, sizeof(secret));
+	buf_append_str(&text, prefix_of(kind));
+	base64url_encode(secret, sizeof(secret), &text);
+	assert(text.len == CREDENTIAL_TEXT_BYTES - 1);
+	memcpy(out, text.data, CREDENTIAL_TEXT_BYTES);
+	explicit_bzero(text.data, text.len);
+	explicit_bzero(secret, sizeof(secret));
+	buf_release(&text);
+}
+
+bool credential_is_shaped(const char *text)
+{
+	return strlen(text) == CREDENTIAL_TEXT_BYTES - 1 &&
+	       (str_has_prefix(text, prefix_of(TOKEN_RUNNER)) ||
+		   str_has_prefix(text, prefix_of(TOKEN_API))) &&
+	       strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
+		   CREDENTIAL_TEXT_BYTES - 1;
+}
+
+void credential_hash(const char *text, uint8_t out[SHA256_BYTES])
+{
+	sha256(text, strlen(text), out);
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+	const struct credential_entry *x = a, *y = b;
+
+	return memcmp(x->row.hash, y->row.hash, SHA256_BYTES);
+}
+
+/* NULL: there is none. */
+static struct credential_entry *credential_table_find(
+    const struct credential_table *t, const uint8_t hash[SHA256_BYTES])
+{
+	struct credential_entry key;
+
+	memcpy(key.row.hash, hash, SHA256_BYTES);
+	return t->n ? bsearch(&key, t->entries, t->n, sizeof(key), compare_hashes) : NULL;
+}
+
+static struct credential_entry *credential_table_find_id(
+    const struct credential_table *t, int64_t id)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->entries[i].row.id == id)
+			return &t->entries[i];
+	return NULL;
+}
+
+static void credential_table_release(struct credential_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		free(t->entries[i].row.accelerator);
+		free(t->entries[i].row.name);
+		free(t->entries[i].row.last_address);
+	}
+	free(t->entries);
+	*t = (struct credential_table){0};
+}
 
 enum {
 	ADDRESSES_MAX = 1024, /* with wrong tokens, in one minute */
 	WRITE_USES_MS = 30 * 1000,
-	READ_AGAIN_MS = 1000,
 };
 
 struct credentials {
@@ -23,10 +115,12 @@ struct credentials {
 	struct rate_limit *wrong;
 	int64_t n_wrong;
 	struct list_tokens list;
-	bool is_read, is_reading, is_outdated, is_closing;
-	struct credentials_wait *now, *next; /* for the read in hand, for the one after it */
-	struct timer *read_again, *write_uses;
-	int n_in_hand; /* of the store's */
+	bool is_read, is_closing;
+	struct credentials_wait *now,
+	    *next;         /* for the read that is under way; for the one after it */
+	struct bell *bell; /* reads the tokens */
+	struct timer *write_uses;
+	int n_in_hand; /* operations of the store */
 	void (*on_change)(void *owner);
 	void *change_owner;
 	void (*on_closed)(void *owner);
@@ -41,22 +135,21 @@ struct use_writing {
 	struct token_use *uses;
 };
 
-static void tell_closed(void *p)
+static void report_credentials_closed(void *p)
 {
 	struct credentials *c = p;
 
 	c->on_closed(c->closed_owner);
 }
 
-static void let_go(struct credentials *c)
+static void credentials_let_go(struct credentials *c)
 {
 	assert(c->n_in_hand > 0);
 	if (--c->n_in_hand == 0 && c->is_closing)
-		loop_reap(c->loop, tell_closed, c);
+		loop_reap(c->loop, report_credentials_closed, c);
 }
 
-/* A use that could not be written is not missed: it is shown from memory, and the next one
- * comes soon. */
+/* If a use could not be written, that does not matter: it is shown from memory, and the next use comes soon. */
 static void on_uses_written(struct store_op *op)
 {
 	struct use_writing *w = CONTAINER_OF(op, struct use_writing, op.op);
@@ -64,7 +157,7 @@ static void on_uses_written(struct store_op *op)
 
 	free(w->uses);
 	free(w);
-	let_go(c);
+	credentials_let_go(c);
 }
 
 static void write_uses(struct credentials *c)
@@ -104,9 +197,7 @@ static void on_write_uses(struct timer *t)
 
 /* ---- reading ---- */
 
-static void start_reading(struct credentials *c);
-
-static void tell_waiting(struct credentials_wait *list, int err)
+static void end_waits(struct credentials_wait *list, int err)
 {
 	while (list) {
 		struct credentials_wait *w = list;
@@ -123,59 +214,80 @@ static void on_read(struct store_query *q)
 	struct credentials_wait *waiting = c->now;
 	int err = q->err;
 
-	c->is_reading = false;
 	c->now = NULL;
 	if (!err && !c->is_closing) {
-		write_uses(c); /* of those, too, that are not in the list any more */
-		credential_table_take(&c->table, &c->list);
+		struct credential_table *t;
+		struct credential_table taken;
+
+		write_uses(c); /* also of tokens that are not in the list any more */
+		/* The table takes over the list's rows, in the order of store_list_tokens(). Tokens that stay keep
+		 * their last uses. */
+		t = &c->table;
+		taken = (struct credential_table){
+		    .entries = xcalloc(c->list.n ? c->list.n : 1, sizeof(*taken.entries)),
+		    .n = c->list.n};
+		for (size_t i = 0; i < c->list.n; i++) {
+			const struct token_row *row = &c->list.list[i];
+			const struct token_row *last = i > 0 ? &taken.entries[i - 1].row : NULL;
+			bool is_runner = row->kind == TOKEN_RUNNER;
+
+			/* A machine's tokens follow each other in the list. */
+			if (is_runner && !(last && last->kind == row->kind &&
+					     str_eq(last->accelerator, row->accelerator) &&
+					     str_eq(last->name, row->name)))
+				taken.n_machines++;
+			taken.entries[i] = (struct credential_entry){
+			    .row = *row, .machine = is_runner ? taken.n_machines - 1 : -1};
+			c->list.list[i] = (struct token_row){0};
+		}
+		qsort(taken.entries, taken.n, sizeof(*taken.entries), compare_hashes);
+		for (size_t i = 0; i < t->n; i++) {
+			const struct credential_entry *old = &t->entries[i];
+			struct credential_entry *same =
+			    credential_table_find(&taken, old->row.hash);
+
+			if (!same)
+				continue;
+			same->used_ms = old->used_ms;
+			same->is_use_unwritten = old->is_use_unwritten;
+			memcpy(same->address, old->address, sizeof(same->address));
+		}
+		credential_table_release(t);
+		*t = taken;
 		c->is_read = true;
 	}
-	if (err && !c->is_closing) {
+	if (err && !c->is_closing)
 		log_event(LOG_ERROR, "tokens_not_read", LOG_S("why", q->why.text));
-		timer_start(c->read_again, READ_AGAIN_MS);
-	}
 	list_tokens_release(&c->list);
 	if (!err && !c->is_closing && c->on_change)
 		c->on_change(c->change_owner);
-	tell_waiting(waiting, err);
-	if (c->is_outdated && !c->is_closing)
-		start_reading(c);
-	let_go(c);
+	end_waits(waiting, err);
+	if (err)
+		bell_retry(c->bell);
+	else
+		bell_rest(c->bell);
+	credentials_let_go(c);
 }
 
-static void start_reading(struct credentials *c)
+static void read_credentials(void *owner)
 {
-	int err;
+	struct credentials *c = owner;
 
 	c->now = c->next;
 	c->next = NULL;
-	c->is_outdated = false;
 	c->list = (struct list_tokens){.q.done = on_read, .only_valid = true};
-	err = store_list_tokens(c->store, &c->list);
-	if (err) {
-		/* They stay waiting: the next try is theirs too. */
-		c->next = c->now;
+	if (store_list_tokens(c->store, &c->list)) {
+		c->next = c->now; /* they wait for the next look */
 		c->now = NULL;
-		timer_start(c->read_again, READ_AGAIN_MS);
+		bell_retry(c->bell);
 		return;
 	}
-	c->is_reading = true;
 	c->n_in_hand++;
-}
-
-static void on_read_again(struct timer *t)
-{
-	credentials_on_tokens(timer_owner(t));
 }
 
 void credentials_on_tokens(struct credentials *c)
 {
-	if (c->is_closing)
-		return;
-	if (c->is_reading)
-		c->is_outdated = true;
-	else
-		start_reading(c);
+	bell_now(c->bell);
 }
 
 static void refuse_wait(void *p)
@@ -197,9 +309,9 @@ void credentials_await(struct credentials *c, struct credentials_wait *w)
 	credentials_on_tokens(c);
 }
 
-/* ---- asking ---- */
+/* ---- checks ---- */
 
-/* Whoever has an IPv6 address has 2^64 of them. */
+/* The holder of an IPv6 address has 2^64 of them, so they count as one. */
 static const char *address_key(const char *address, char out[INET6_ADDRSTRLEN])
 {
 	uint8_t bytes[16];
@@ -266,7 +378,20 @@ bool credentials_last_use(
 
 int credentials_n_machines_since(const struct credentials *c, int64_t since_wall_ms)
 {
-	return credential_table_n_machines(&c->table, since_wall_ms);
+	bool *is_seen = xcalloc((size_t)c->table.n_machines + 1, sizeof(*is_seen));
+	int n = 0;
+
+	for (size_t i = 0; i < c->table.n; i++) {
+		const struct credential_entry *e = &c->table.entries[i];
+		bool is_late = e->used_ms < since_wall_ms && e->row.last_used_ms < since_wall_ms;
+
+		if (e->machine < 0 || is_late || is_seen[e->machine])
+			continue;
+		is_seen[e->machine] = true;
+		n++;
+	}
+	free(is_seen);
+	return n;
 }
 
 int64_t credentials_n_wrong(const struct credentials *c)
@@ -283,10 +408,10 @@ struct credentials *credentials_new(struct loop *l, struct store *s)
 	c->loop = l;
 	c->store = s;
 	c->wrong = rate_limit_new(CREDENTIALS_WRONG_PER_MINUTE, ADDRESSES_MAX);
-	c->read_again = timer_new(l, on_read_again, c);
+	c->bell = bell_new(l, read_credentials, c);
 	c->write_uses = timer_new(l, on_write_uses, c);
 	timer_start(c->write_uses, WRITE_USES_MS);
-	start_reading(c);
+	bell_now(c->bell);
 	return c;
 }
 
@@ -304,18 +429,19 @@ void credentials_close(struct credentials *c, void (*on_closed)(void *owner), vo
 	c->on_closed = on_closed;
 	c->closed_owner = owner;
 	c->next = NULL;
-	timer_close(c->read_again);
+	bell_stop(c->bell);
 	timer_close(c->write_uses);
 	c->n_in_hand++;
 	write_uses(c);
-	tell_waiting(waiting, ERR_CLOSING);
-	let_go(c);
+	end_waits(waiting, ERR_CLOSING);
+	credentials_let_go(c);
 }
 
 void credentials_free(struct credentials *c)
 {
 	if (!c)
 		return;
+	bell_free(c->bell);
 	credential_table_release(&c->table);
 	rate_limit_free(c->wrong);
 	free(c);

@@ -2,22 +2,118 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/alloc.h"
+#include "base/encode.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/str.h"
+
+enum { KID_MAX_BYTES = 256, NUMBER_MAX_BYTES = RSA_BITS_MAX / 8 + 1 };
+
+static int read_number(const json_t *key, const char *name, struct buf *out)
+{
+	const char *text = json_get_str(key, name);
+
+	return text ? base64url_decode(text, strlen(text), out) : ERR_INVALID;
+}
+
+static struct rsa_public_key *read_key(const json_t *key)
+{
+	struct buf modulus = BUF_INIT(NUMBER_MAX_BYTES), exponent = BUF_INIT(NUMBER_MAX_BYTES);
+	struct rsa_public_key *ret = NULL;
+	int err = read_number(key, "n", &modulus);
+
+	if (!err)
+		err = read_number(key, "e", &exponent);
+	if (!err)
+		err = rsa_public_key_new(
+		    modulus.data, modulus.len, exponent.data, exponent.len, &ret, NULL);
+	buf_release(&modulus);
+	buf_release(&exponent);
+	return err ? NULL : ret;
+}
+
+static bool is_absent_or(const json_t *key, const char *name, const char *value)
+{
+	return !json_object_get(key, name) || str_eq(json_get_str(key, name), value);
+}
+
+static int read_keys(const json_t *list, struct jwks *ret, struct error *e)
+{
+	size_t n = json_array_size(list);
+
+	if (!json_is_array(list))
+		return error_set(e, ERR_INVALID, "keys is not a list");
+	if (n > JWKS_KEYS_MAX)
+		return error_set(e, ERR_TOO_BIG, "more than %d keys", JWKS_KEYS_MAX);
+	ret->keys = xcalloc(n + 1, sizeof *ret->keys);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *key = json_array_get(list, i);
+		const char *kid = json_get_str(key, "kid");
+		bool is_for_rs256 = kid && *kid && strlen(kid) <= KID_MAX_BYTES &&
+				    str_eq(json_get_str(key, "kty"), "RSA") &&
+				    is_absent_or(key, "use", "sig") &&
+				    is_absent_or(key, "alg", "RS256");
+		struct rsa_public_key *public_key = is_for_rs256 ? read_key(key) : NULL;
+
+		if (public_key)
+			ret->keys[ret->n++] = (struct jwk){.kid = xstrdup(kid), .key = public_key};
+	}
+	if (ret->n == 0)
+		return error_set(e, ERR_INVALID, "no key that is usable for RS256");
+	return 0;
+}
+
+int jwks_parse(const char *text, size_t n, struct jwks *ret, struct error *e)
+{
+	json_t *root = NULL;
+	int err;
+
+	*ret = (struct jwks){0};
+	if (n > JWKS_BYTES_MAX)
+		return error_set(e, ERR_TOO_BIG, "more than %d bytes", JWKS_BYTES_MAX);
+	err = json_parse(text, n, &root, e);
+	if (err)
+		return err;
+	err = read_keys(json_object_get(root, "keys"), ret, e);
+	if (err)
+		jwks_release(ret);
+	json_decref(root);
+	return err;
+}
+
+void jwks_release(struct jwks *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		free(k->keys[i].kid);
+		rsa_public_key_free(k->keys[i].key);
+	}
+	free(k->keys);
+	*k = (struct jwks){0};
+}
+
+struct rsa_public_key *jwks_find(const struct jwks *k, const char *kid)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (strcmp(k->keys[i].kid, kid) == 0)
+			return k->keys[i].key;
+	return NULL;
+}
 
 enum { WAITS_MAX = 256, FETCH_TIMEOUT_MS = 10 * 1000 };
 
-/* One issuer. Dropped ones (no longer configured) live until their fetch has ended. */
+/* One issuer. An issuer that is no longer configured is dropped, and lives until its fetch has ended. */
 struct issuer {
 	struct issuer_keys *owner;
-	struct issuer *next;
+	LIST_ENTRY(issuer) link;
 	char *name, *url;
 	struct jwks keys;
 	struct http_call call;
 	bool is_fetching, is_dropped;
-	bool has_failed;      /* the last fetch did */
-	int64_t may_fetch_ms; /* mono; not for a token before it */
+	bool has_failed;      /* the last fetch failed */
+	int64_t may_fetch_ms; /* mono; a token causes no fetch before it */
 	struct timer *refresh;
 	struct key_wait *waits;
 	int n_waits;
@@ -27,7 +123,7 @@ struct issuer_keys {
 	struct loop *loop;
 	struct http_client *client;
 	struct runners_counters *counters;
-	struct issuer *issuers;
+	LIST_HEAD(, issuer) issuers;
 	bool is_closing;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
@@ -65,18 +161,15 @@ static void issuer_release(void *p)
 	free(i);
 }
 
-/* Out of the list, and freed at the end of the turn: it may be inside its own callback. */
+/* Removes the issuer from the list. It is freed at the end of the turn, because its own callback may be running. */
 static void remove_issuer(struct issuer *i)
 {
 	struct issuer_keys *k = i->owner;
-	struct issuer **at = &k->issuers;
 
-	while (*at != i)
-		at = &(*at)->next;
-	*at = i->next;
+	LIST_REMOVE(i, link);
 	timer_close(i->refresh);
 	loop_reap(k->loop, issuer_release, i);
-	if (k->is_closing && !k->issuers)
+	if (k->is_closing && LIST_EMPTY(&k->issuers))
 		loop_reap(k->loop, keys_release, k);
 }
 
@@ -89,32 +182,27 @@ static void drop_issuer(struct issuer *i)
 		remove_issuer(i);
 }
 
-static int take_answer(struct issuer *i, struct error *e)
-{
-	struct http_call *call = &i->call;
-	struct jwks keys;
-	int err;
-
-	if (call->err)
-		return error_set(e, call->err, "%s", call->why.text);
-	if (call->status != 200)
-		return error_set(e, ERR_PROTOCOL, "status %d", call->status);
-	err = jwks_parse(buf_str(&call->answer), call->answer.len, &keys, e);
-	if (err)
-		return err;
-	jwks_release(&i->keys);
-	i->keys = keys;
-	return 0;
-}
-
 static void on_fetched(struct http_call *call)
 {
 	struct issuer *i = CONTAINER_OF(call, struct issuer, call);
 	struct issuer_keys *k = i->owner;
 	struct key_wait *waits = i->waits;
 	struct error e = {0};
-	int err = i->is_dropped ? ERR_CANCELLED : take_answer(i, &e);
+	struct jwks keys;
+	int err;
 
+	if (i->is_dropped)
+		err = ERR_CANCELLED;
+	else if (call->err)
+		err = error_set(&e, call->err, "%s", call->why.text);
+	else if (call->status != 200)
+		err = error_set(&e, ERR_PROTOCOL, "status %d", call->status);
+	else
+		err = jwks_parse(buf_str(&call->answer), call->answer.len, &keys, &e);
+	if (!err) {
+		jwks_release(&i->keys);
+		i->keys = keys;
+	}
 	http_call_release(call);
 	i->is_fetching = false;
 	i->waits = NULL;
@@ -168,29 +256,26 @@ static void on_refresh(struct timer *t)
 		fetch(i);
 }
 
-static bool is_configured(const struct config *c, const struct issuer *i)
-{
-	for (size_t n = 0; n < c->n_oidc_issuers; n++)
-		if (strcmp(c->oidc_issuers[n].issuer, i->name) == 0 &&
-		    strcmp(c->oidc_issuers[n].jwks_url, i->url) == 0)
-			return true;
-	return false;
-}
-
 static struct issuer *find_issuer(const struct issuer_keys *k, const char *name)
 {
-	struct issuer *i = k->issuers;
+	struct issuer *i;
 
-	while (i && (i->is_dropped || strcmp(i->name, name) != 0))
-		i = i->next;
-	return i;
+	LIST_FOREACH (i, &k->issuers, link)
+		if (!i->is_dropped && strcmp(i->name, name) == 0)
+			return i;
+	return NULL;
 }
 
 void issuer_keys_configure(struct issuer_keys *k, const struct config *c)
 {
-	for (struct issuer *i = k->issuers, *next; i; i = next) {
-		next = i->next;
-		if (!i->is_dropped && !is_configured(c, i))
+	for (struct issuer *i = LIST_FIRST(&k->issuers), *next; i; i = next) {
+		bool is_configured = false;
+
+		next = LIST_NEXT(i, link);
+		for (size_t n = 0; n < c->n_oidc_issuers && !is_configured; n++)
+			is_configured = strcmp(c->oidc_issuers[n].issuer, i->name) == 0 &&
+					strcmp(c->oidc_issuers[n].jwks_url, i->url) == 0;
+		if (!i->is_dropped && !is_configured)
 			drop_issuer(i);
 	}
 	for (size_t n = 0; n < c->n_oidc_issuers; n++) {
@@ -203,8 +288,7 @@ void issuer_keys_configure(struct issuer_keys *k, const struct config *c)
 		i->name = xstrdup(c->oidc_issuers[n].issuer);
 		i->url = xstrdup(c->oidc_issuers[n].jwks_url);
 		i->refresh = timer_new(k->loop, on_refresh, i);
-		i->next = k->issuers;
-		k->issuers = i;
+		LIST_INSERT_HEAD(&k->issuers, i, link);
 	}
 }
 
@@ -221,7 +305,7 @@ int issuer_keys_await(struct issuer_keys *k, const char *issuer, struct key_wait
 
 	if (k->is_closing)
 		return ERR_CLOSING;
-	assert(i); /* a token's issuer comes from the same snapshot */
+	assert(i); /* the token's issuer is of the same snapshot */
 	if (!i->is_fetching && loop_now_ms(k->loop) < i->may_fetch_ms)
 		return i->has_failed ? ERR_BUSY : ERR_NOT_FOUND;
 	if (i->n_waits == WAITS_MAX)
@@ -239,12 +323,12 @@ void issuer_keys_close(struct issuer_keys *k, void (*on_closed)(void *owner), vo
 	k->is_closing = true;
 	k->on_closed = on_closed;
 	k->closed_owner = owner;
-	if (!k->issuers) {
+	if (LIST_EMPTY(&k->issuers)) {
 		loop_reap(k->loop, keys_release, k);
 		return;
 	}
-	for (struct issuer *i = k->issuers, *next; i; i = next) {
-		next = i->next;
+	for (struct issuer *i = LIST_FIRST(&k->issuers), *next; i; i = next) {
+		next = LIST_NEXT(i, link);
 		if (!i->is_dropped)
 			drop_issuer(i);
 	}

@@ -1,6 +1,12 @@
 #include "runners/job_documents.h"
 
+#include <strings.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "model/client_payload.h"
+#include "runners/admission.h"
 
 enum { CALLERS_MAX = 4096 };
 
@@ -11,7 +17,7 @@ struct job_documents *job_documents_new(struct runners *r, struct http_server *h
 	d->runners = r;
 	d->logs = logs;
 	d->log_calls = rate_limit_new(LOG_CALLS_PER_MINUTE, CALLERS_MAX);
-	d->last = &d->first;
+	STAILQ_INIT(&d->to_be_parsed);
 	job_log_add_route(d, h);
 	job_report_add_route(d, h);
 	return d;
@@ -35,4 +41,314 @@ void job_documents_free(struct job_documents *d)
 		return;
 	rate_limit_free(d->log_calls);
 	free(d);
+}
+
+static void end_access(struct job_access *a)
+{
+	struct runners *r = a->runners;
+
+	if (a->request)
+		http_on_gone(a->request, NULL);
+	a->done(a);
+	runners_let_go(r);
+}
+
+static void end_access_later(void *p)
+{
+	end_access(p);
+}
+
+/* The request is answered: done runs on the loop's next turn. */
+static void give_up_access(struct job_access *a)
+{
+	a->request = NULL;
+	loop_reap(a->runners->loop, end_access_later, a);
+}
+
+static void answer_access(struct job_access *a, int status, const char *detail, const char *why)
+{
+	struct http_request *q = a->request;
+
+	a->request = NULL;
+	if (q)
+		answer_refused(a->runners, q,
+		    &(struct refusal){
+			.status = status, .detail = detail, .why = why, .caller = a->caller});
+}
+
+static void refuse_access(struct job_access *a, int status, const char *detail, const char *why)
+{
+	answer_access(a, status, detail, why);
+	give_up_access(a);
+}
+
+static void on_access_gone(struct http_request *q)
+{
+	struct job_access *a = http_user(q);
+
+	a->request = NULL;
+}
+
+/* ---- the job ---- */
+
+static bool is_job_of_caller(const struct job_access *a)
+{
+	const struct find_job *j = &a->job;
+
+	if (!strv_contains(a->access.allowed, j->accelerator))
+		return false;
+	if (a->machine)
+		return str_eq(a->machine, j->machine);
+	if (a->dispatch_id)
+		return str_eq(a->dispatch_id, j->dispatch_id);
+	if (a->repository)
+		return j->repository && strcasecmp(a->repository, j->repository) == 0;
+	return true;
+}
+
+int job_access_check(const struct job_access *a)
+{
+	if (a->token_id && !credentials_has(a->runners->credentials, a->token_id))
+		return ERR_AUTH;
+	return config_accelerator(a->runners->config, a->job.accelerator) ? 0 : ERR_DENIED;
+}
+
+void job_access_refuse(struct job_access *a, int err)
+{
+	struct http_request *q = a->request;
+
+	a->request = NULL;
+	if (q && err == ERR_AUTH)
+		answer_revoked(a->runners, q, a->caller);
+	else if (q)
+		answer_refused(a->runners, q,
+		    &(struct refusal){
+			.status = 403,
+			.detail = "the accelerator has left the registry",
+			.caller = a->caller,
+		    });
+}
+
+static void answer_unread(struct job_access *a, int err)
+{
+	if (a->request)
+		answer_busy(a->runners, a->request, a->caller, err);
+	a->request = NULL;
+}
+
+static void on_job_found(struct store_query *q)
+{
+	struct job_access *a = CONTAINER_OF(q, struct job_access, job.q);
+	const struct accelerator *x =
+	    q->err ? NULL : config_accelerator(a->config, a->job.accelerator);
+	int err = q->err ? 0 : job_access_check(a);
+
+	if (q->err == ERR_NOT_FOUND || (x && x->level == LEVEL_1))
+		answer_access(a, 404, "no such job", NULL);
+	else if (q->err)
+		answer_unread(a, q->err);
+	else if (!is_job_of_caller(a))
+		answer_access(a, 403,
+		    a->machine ? "the job is not of a lease that this machine has or had"
+			       : "the job is not this caller's",
+		    NULL);
+	else if (err)
+		job_access_refuse(a, err);
+	else
+		a->is_granted = a->request != NULL;
+	end_access(a);
+}
+
+static void find_documented_job(struct job_access *a)
+{
+	int err;
+
+	if (parse_int64(http_segment(a->request, 0), &a->job_id) || a->job_id <= 0) {
+		refuse_access(a, 404, "no such job", NULL);
+		return;
+	}
+	a->job.id = a->job_id;
+	a->job.q.done = on_job_found;
+	err = store_find_job(a->runners->store, &a->job);
+	if (err) {
+		answer_busy(a->runners, a->request, a->caller, err);
+		give_up_access(a);
+	}
+}
+
+static void on_access_identified(struct identity_check *c)
+{
+	struct job_access *a = CONTAINER_OF(c, struct job_access, identity);
+
+	if (a->request && !c->err) {
+		find_documented_job(a);
+		return;
+	}
+	if (c->err == ERR_DENIED)
+		answer_access(a, 403, c->why.text, NULL);
+	else if (a->request)
+		answer_unread(a, c->err);
+	end_access(a);
+}
+
+/* The token is good. Checks that it is within its rate and for a registered accelerator. */
+static void admit_access(struct job_access *a)
+{
+	struct runners *r = a->runners;
+	bool is_registered = access_is_registered(&a->access);
+	int retry_after_s;
+
+	if (!rate_limit_take(is_registered ? a->limit : r->strangers, a->caller,
+		loop_now_ms(r->loop), &retry_after_s)) {
+		answer_refused(r, a->request,
+		    &(struct refusal){
+			.status = 429,
+			.detail = "too many requests in this minute",
+			.caller = a->caller,
+			.retry_after_s = retry_after_s,
+		    });
+		give_up_access(a);
+	} else if (a->access.n_allowed == 0) {
+		refuse_access(a, 403,
+		    is_registered ? "the accelerator is bound to another workflow than the token's"
+				  : "the caller is not in the registry",
+		    NULL);
+	} else if (a->is_identity_checked) {
+		int err;
+
+		a->identity.runners = a->runners;
+		a->identity.done = on_access_identified;
+		err = identity_check_start(&a->identity);
+		if (err) {
+			answer_unread(a, err);
+			give_up_access(a);
+		}
+	} else {
+		http_note_authenticated(a->request);
+		find_documented_job(a);
+	}
+}
+
+/* ---- the token ---- */
+
+static void admit_ours(struct job_access *a, const char *token)
+{
+	struct credential c;
+
+	if (!admit_token(a->runners, a->request, token, &c)) {
+		give_up_access(a);
+		return;
+	}
+	access_of_accelerator(a->config, c.accelerator, &a->access);
+	a->token_id = c.id;
+	a->machine = c.kind == TOKEN_RUNNER ? xstrdup(c.name) : NULL;
+	a->caller = *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
+	admit_access(a);
+}
+
+/* The token names its dispatch; that counts once its signature is verified. */
+static void admit_callback(struct job_access *a, const char *token)
+{
+	struct runners *r = a->runners;
+	char *dispatch_id = callback_token_dispatch(token), *accelerator = NULL;
+	int err = ERR_AUTH;
+
+	if (dispatch_id)
+		err = callback_token_check(
+		    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
+	if (err) {
+		refuse_access(a, 401,
+		    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
+		free(dispatch_id);
+		return;
+	}
+	access_of_accelerator(a->config, accelerator, &a->access);
+	a->caller = accelerator;
+	a->dispatch_id = dispatch_id;
+	admit_access(a);
+}
+
+static void admit_oidc(struct job_access *a, const char *token);
+
+static void on_access_keys(struct key_wait *w)
+{
+	struct job_access *a = CONTAINER_OF(w, struct job_access, keys);
+
+	if (!a->request || !admit_open(a->runners, a->request)) {
+		give_up_access(a);
+		return;
+	}
+	/* The keys and the configuration are newer than the request and belong together: the issuer may have left
+	 * both, so the token is verified with the new ones. */
+	config_unref(a->config);
+	a->config = config_ref(a->runners->config);
+	admit_oidc(a, bearer_token(a->request));
+}
+
+static void admit_oidc(struct job_access *a, const char *token)
+{
+	struct oidc_caller caller;
+	struct error e = {0};
+	int err = oidc_verify(
+	    a->config, token, clock_wall_ms(), issuer_keys_find, a->runners->keys, &caller, &e);
+
+	if (err == ERR_NOT_FOUND) {
+		a->keys.done = on_access_keys;
+		err = issuer_keys_await(a->runners->keys, caller.issuer->issuer, &a->keys);
+		if (err == ERR_NOT_FOUND) {
+			refuse_access(a, 401, "the token is not valid", e.text);
+		} else if (err) {
+			answer_busy(a->runners, a->request, caller.issuer->issuer, err);
+			give_up_access(a);
+		}
+	} else if (err == ERR_DENIED) {
+		refuse_access(a, 403, "the token's pipeline may not report here", e.text);
+	} else if (err) {
+		refuse_access(a, 401, "the token is not valid", e.text);
+	} else {
+		access_of_repository(a->config, caller.repository, caller.workflow_ref, &a->access);
+		a->repository = caller.repository;
+		caller.repository = NULL;
+		a->is_identity_checked = identity_is_checked(&caller);
+		identity_check_init(
+		    &a->identity, caller.issuer, a->repository, caller.ids, &a->access);
+		a->caller = xstrdup(a->repository);
+		admit_access(a);
+	}
+	oidc_caller_release(&caller);
+}
+
+void job_access_start(struct job_access *a)
+{
+	struct runners *r = a->runners;
+	const char *token = bearer_token(a->request);
+
+	runners_hold(r);
+	http_pause_body(a->request);
+	http_set_user(a->request, a);
+	http_on_gone(a->request, on_access_gone);
+	if (!admit_open(r, a->request)) {
+		give_up_access(a);
+		return;
+	}
+	a->config = config_ref(r->config);
+	if (!token)
+		refuse_access(a, 401, "Authorization: Bearer is missing", NULL);
+	else if (credential_is_shaped(token))
+		admit_ours(a, token);
+	else if (str_has_prefix(token, CALLBACK_TOKEN_PREFIX))
+		admit_callback(a, token);
+	else
+		admit_oidc(a, token);
+}
+
+void job_access_release(struct job_access *a)
+{
+	find_job_release(&a->job);
+	access_release(&a->access);
+	config_unref(a->config);
+	free(a->caller);
+	free(a->dispatch_id);
+	free(a->machine);
+	free(a->repository);
 }

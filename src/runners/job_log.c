@@ -1,9 +1,9 @@
-/* PUT /api/v1/jobs/{id}/log: a log on its way to disk while it arrives, in one request or in
- * pieces. What is answered 200 is synced.
+/* PUT /api/v1/jobs/{id}/log: writes a log to disk while it arrives, in one request or in pieces. A piece that was
+ * answered 200 is synced.
  *
- * One step at a time: what arrives during an append is collected up to a bound, then the client
- * waits. A body that trickles in is appended a few times a second, not at every line: each append
- * is an fdatasync on the disk that webhooks wait for too. */
+ * One append at a time: bytes that arrive meanwhile are collected up to a bound, then the client waits. A slow body
+ * is appended a few times a second and not at every line, because each append is an fdatasync on the disk that
+ * webhooks need too. */
 #include <assert.h>
 #include <string.h>
 
@@ -11,13 +11,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "runners/answer.h"
-#include "runners/job_access.h"
+#include "runners/admission.h"
 #include "runners/job_documents.h"
 
 enum {
-	PAUSE_BYTES = 128 * 1024,                     /* so much collected: the client waits */
-	COLLECT_MAX_BYTES = PAUSE_BYTES + 128 * 1024, /* with the read that passed it */
+	PAUSE_BYTES = 128 * 1024,                     /* collected: then the client waits */
+	COLLECT_MAX_BYTES = PAUSE_BYTES + 128 * 1024, /* with the last read */
 	APPEND_EVERY_MS = 250,
 	SILENCE_MS = 10 * 60 * 1000, /* of a log that is sent while it is written */
 	NOTE_EVERY_BYTES = 1 << 20,
@@ -26,40 +25,27 @@ enum {
 struct log_put {
 	struct job_access access;
 	struct job_documents *documents;
-	struct log_put *next, **slot; /* of the documents' list, while the body arrives */
+	LIST_ENTRY(log_put) link; /* in the documents' list if is_listed */
+	bool is_listed;           /* the body is arriving */
 	bool wants_last;
-	int cut_err;    /* why not the whole body was taken: ERR_CLOSING, or job_access_check()'s */
+	int cut_err; /* why the rest of the body is not read: ERR_CLOSING, or of job_access_check() */
 	int64_t offset; /* of the next byte that is appended */
 	struct buf collected, appending;
-	bool is_busy;      /* a step is in hand */
+	bool is_busy;      /* an append is under way */
 	bool is_paused;    /* the client waits */
-	bool is_body_over; /* what is collected is the rest */
-	bool is_final;     /* the step in hand is the last */
+	bool is_body_over; /* the collected bytes are the last ones */
+	bool is_final;     /* the append that is under way is the last one */
 	struct timer *next_append;
 	struct log_append append;
-	int64_t noted; /* up to here the store knows of it, or an earlier piece told it */
+	int64_t noted; /* the length that the store knows */
 	struct note_log note;
 };
 
-static void link_put(struct log_put *p)
-{
-	struct log_put **head = &p->documents->log_puts;
-
-	p->next = *head;
-	p->slot = head;
-	if (p->next)
-		p->next->slot = &p->next;
-	*head = p;
-}
-
 static void unlink_put(struct log_put *p)
 {
-	if (!p->slot)
-		return;
-	*p->slot = p->next;
-	if (p->next)
-		p->next->slot = p->slot;
-	p->slot = NULL;
+	if (p->is_listed)
+		LIST_REMOVE(p, link);
+	p->is_listed = false;
 }
 
 static void put_free(struct log_put *p)
@@ -87,33 +73,19 @@ static void respond(struct log_put *p, int status, json_t *body)
 	json_decref(body);
 }
 
-static void answer_good(struct log_put *p)
-{
-	json_t *body = json_object();
-
-	json_object_set_new(body, "ok", json_true());
-	json_set_int(body, "bytes", p->append.end);
-	respond(p, 200, body);
-}
-
-/* How long it is tells the client where to go on. */
-static void answer_conflict(struct log_put *p)
-{
-	json_t *body = json_object();
-
-	p->access.runners->counters.n_conflict++;
-	json_set_str(body, "detail", p->append.why.text);
-	json_set_int(body, "bytes", p->append.end);
-	respond(p, 409, body);
-}
-
 static void answer_failed(struct log_put *p, int err)
 {
 	struct runners *r = p->access.runners;
 	struct http_request *q = p->access.request;
 
 	if (err == ERR_RANGE || err == ERR_EXISTS) {
-		answer_conflict(p);
+		json_t *body = json_object();
+
+		/* The client goes on at this length. */
+		p->access.runners->counters.n_conflict++;
+		json_set_str(body, "detail", p->append.why.text);
+		json_set_int(body, "bytes", p->append.end);
+		respond(p, 409, body);
 	} else if (err == ERR_AUTH || err == ERR_DENIED) {
 		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
@@ -126,27 +98,32 @@ static void answer_failed(struct log_put *p, int err)
 	p->access.request = NULL;
 }
 
-/* ---- one step after the other ---- */
+/* ---- appends, one after the other ---- */
 
 static void advance(struct log_put *p);
 
-static void finish(struct log_put *p, int err)
+static void finish_log_put(struct log_put *p, int err)
 {
 	if (!err)
 		err = p->cut_err;
-	if (p->access.request && err)
+	if (p->access.request && err) {
 		answer_failed(p, err);
-	else if (p->access.request)
-		answer_good(p);
+	} else if (p->access.request) {
+		json_t *body = json_object();
+
+		json_object_set_new(body, "ok", json_true());
+		json_set_int(body, "bytes", p->append.end);
+		respond(p, 200, body);
+	}
 	put_free(p);
 }
 
 static void next_step(struct log_put *p)
 {
 	p->is_busy = false;
-	buf_release(&p->appending); /* a log that is silent for minutes holds no memory */
+	buf_release(&p->appending); /* a silent log needs no memory */
 	if (p->is_final) {
-		finish(p, 0);
+		finish_log_put(p, 0);
 		return;
 	}
 	if (p->is_paused) {
@@ -156,35 +133,29 @@ static void next_step(struct log_put *p)
 	advance(p);
 }
 
-static void on_noted(struct store_op *op)
+static void on_log_noted(struct store_op *op)
 {
 	struct log_put *p = CONTAINER_OF(op, struct log_put, note.op);
 
-	/* Only that the log is complete must be known before the client may forget it. */
+	/* The store must know that a log is complete before the client may forget the log. */
 	if (op->err && p->note.is_complete)
-		finish(p, op->err);
+		finish_log_put(p, op->err);
 	else
 		next_step(p);
-}
-
-static bool is_worth_noting(const struct log_put *p)
-{
-	const struct log_append *a = &p->append;
-
-	return a->is_complete || (p->noted == 0 && a->end > 0) ||
-	       a->end / NOTE_EVERY_BYTES > p->noted / NOTE_EVERY_BYTES;
 }
 
 static void on_appended(struct log_append *a)
 {
 	struct log_put *p = CONTAINER_OF(a, struct log_put, append);
+	bool is_worth_noting = a->is_complete || (p->noted == 0 && a->end > 0) ||
+			       a->end / NOTE_EVERY_BYTES > p->noted / NOTE_EVERY_BYTES;
 	int err = a->err;
 
 	p->offset += (int64_t)a->n;
-	if (!err && is_worth_noting(p)) {
+	if (!err && is_worth_noting) {
 		p->noted = a->end;
 		p->note = (struct note_log){
-		    .op.done = on_noted,
+		    .op.done = on_log_noted,
 		    .job_id = p->access.job_id,
 		    .bytes = a->end,
 		    .is_complete = a->is_complete,
@@ -196,28 +167,9 @@ static void on_appended(struct log_append *a)
 			err = 0;
 	}
 	if (err)
-		finish(p, err);
+		finish_log_put(p, err);
 	else
 		next_step(p);
-}
-
-static void start_append(struct log_put *p)
-{
-	p->is_busy = true;
-	p->is_final = p->is_body_over;
-	p->appending = p->collected;
-	buf_init(&p->collected, COLLECT_MAX_BYTES);
-	timer_stop(p->next_append);
-	timer_start(p->next_append, APPEND_EVERY_MS);
-	p->append = (struct log_append){
-	    .job_id = p->access.job_id,
-	    .offset = p->offset,
-	    .bytes = p->appending.data,
-	    .n = p->appending.len,
-	    .is_last = p->is_final && p->wants_last,
-	    .done = on_appended,
-	};
-	logs_append(p->documents->logs, &p->append);
 }
 
 static void advance(struct log_put *p)
@@ -225,8 +177,23 @@ static void advance(struct log_put *p)
 	if (p->is_busy)
 		return;
 	if (p->is_body_over || p->collected.len >= PAUSE_BYTES ||
-	    (p->collected.len && !timer_is_running(p->next_append)))
-		start_append(p);
+	    (p->collected.len && !timer_is_running(p->next_append))) {
+		p->is_busy = true;
+		p->is_final = p->is_body_over;
+		p->appending = p->collected;
+		buf_init(&p->collected, COLLECT_MAX_BYTES);
+		timer_stop(p->next_append);
+		timer_start(p->next_append, APPEND_EVERY_MS);
+		p->append = (struct log_append){
+		    .job_id = p->access.job_id,
+		    .offset = p->offset,
+		    .bytes = p->appending.data,
+		    .n = p->appending.len,
+		    .is_last = p->is_final && p->wants_last,
+		    .done = on_appended,
+		};
+		logs_append(p->documents->logs, &p->append);
+	}
 }
 
 static void on_next_append(struct timer *t)
@@ -236,7 +203,7 @@ static void on_next_append(struct timer *t)
 
 /* ---- the body ---- */
 
-static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
+static void on_log_body(struct http_request *q, const char *bytes, size_t n, void *owner)
 {
 	struct log_put *p = http_user(q);
 	int err;
@@ -244,7 +211,7 @@ static void on_body(struct http_request *q, const char *bytes, size_t n, void *o
 	(void)owner;
 	p->is_body_over = n == 0;
 	err = buf_append(&p->collected, bytes, n);
-	assert(err == 0); /* it was paused in time */
+	assert(err == 0); /* the body was paused in time */
 	if (p->collected.len >= PAUSE_BYTES && n) {
 		p->is_paused = true;
 		http_pause_body(q);
@@ -252,8 +219,8 @@ static void on_body(struct http_request *q, const char *bytes, size_t n, void *o
 	advance(p);
 }
 
-/* What has arrived is kept: so much less has to come again. */
-static void on_gone(struct http_request *q)
+/* Writes the bytes that have arrived, so that the client need not send them again. */
+static void on_log_put_gone(struct http_request *q)
 {
 	struct log_put *p = http_user(q);
 
@@ -274,13 +241,14 @@ static void on_access(struct job_access *a)
 		put_free(p);
 		return;
 	}
-	link_put(p);
+	LIST_INSERT_HEAD(&p->documents->log_puts, p, link);
+	p->is_listed = true;
 	http_set_user(a->request, p);
-	http_on_gone(a->request, on_gone);
+	http_on_gone(a->request, on_log_put_gone);
 	http_resume_body(a->request);
 }
 
-/* Everything there is goes to disk; what the client still sends is not read. */
+/* Writes the bytes that have arrived; the rest of the body is not read. */
 static void cut_short(struct log_put *p, int err)
 {
 	unlink_put(p);
@@ -296,16 +264,16 @@ static void cut_short(struct log_put *p, int err)
 
 void job_log_stop(struct job_documents *d)
 {
-	while (d->log_puts)
-		cut_short(d->log_puts, ERR_CLOSING);
+	while (!LIST_EMPTY(&d->log_puts))
+		cut_short(LIST_FIRST(&d->log_puts), ERR_CLOSING);
 }
 
 void job_log_check(struct job_documents *d)
 {
-	for (struct log_put *p = d->log_puts, *next; p; p = next) {
+	for (struct log_put *p = LIST_FIRST(&d->log_puts), *next; p; p = next) {
 		int err = job_access_check(&p->access);
 
-		next = p->next;
+		next = LIST_NEXT(p, link);
 		if (err)
 			cut_short(p, err);
 	}
@@ -313,7 +281,7 @@ void job_log_check(struct job_documents *d)
 
 /* ---- the request ---- */
 
-/* "offset" and "last"; without an offset the whole log is meant. */
+/* Reads "offset" and "last". Without an offset the body is the whole log. */
 static int read_query(const struct http_request *q, struct log_put *p, struct error *e)
 {
 	char text[24];
@@ -336,7 +304,7 @@ static int read_query(const struct http_request *q, struct log_put *p, struct er
 	return 0;
 }
 
-static void on_request(struct http_request *q, void *owner)
+static void on_log_put_request(struct http_request *q, void *owner)
 {
 	struct job_documents *d = owner;
 	struct log_put *p = xcalloc(1, sizeof(*p));
@@ -365,8 +333,8 @@ void job_log_add_route(struct job_documents *d, struct http_server *h)
 				 .max_body_bytes = LOG_MAX_BYTES,
 				 .body_mode = HTTP_BODY_STREAM,
 				 .body_silence_ms = SILENCE_MS,
-				 .on_request = on_request,
-				 .on_body = on_body,
+				 .on_request = on_log_put_request,
+				 .on_body = on_log_body,
 				 .owner = d,
 			     });
 }

@@ -1,22 +1,21 @@
-/* PUT /api/v1/jobs/{id}/report: a report document into the store. Bodies are taken only from
- * whoever may report the job, and all of them together are bounded, as are one accelerator's; they
- * are parsed in the pool, a few at a time. */
+/* PUT /api/v1/jobs/{id}/report: puts a report document into the store. Bodies are read only from callers who may report
+ * the job. Their bytes are bounded, of all together and of one accelerator. They are parsed in the pool, a few
+ * at a time. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "report/report_file.h"
-#include "runners/answer.h"
-#include "runners/job_access.h"
+#include "documents/report_file.h"
+#include "runners/admission.h"
 #include "runners/job_documents.h"
 
 enum { ARRIVES_WITHIN_MS = 5 * 60 * 1000 };
 
-/* What one accelerator has in hand; gone with its last report. */
+/* The reports of one accelerator that are arriving or being parsed. Freed with the last one. */
 struct report_room {
-	struct report_room *next;
+	LIST_ENTRY(report_room) link;
 	char *accelerator;
 	int n_puts;
 	size_t bytes;
@@ -25,12 +24,13 @@ struct report_room {
 struct report_put {
 	struct job_access access;
 	struct job_documents *documents;
-	struct report_put *next; /* waits to be parsed */
-	struct report_put *next_arriving, **slot;
+	STAILQ_ENTRY(report_put) at; /* in to_be_parsed */
+	LIST_ENTRY(report_put) link; /* in report_puts if is_arriving */
+	bool is_arriving;
 	struct timer *deadline;
-	struct report_room *room; /* NULL: not granted yet */
+	struct report_room *room; /* NULL: access is not granted yet */
 	struct buf body;
-	bool is_handed; /* the body is complete: the pool's or the store's */
+	bool is_handed; /* the body is complete: the pool or the store has it */
 	struct pool_work work;
 	int err;
 	struct error why;
@@ -39,74 +39,29 @@ struct report_put {
 	struct put_report op;
 };
 
-static void link_put(struct report_put *p)
-{
-	struct report_put **head = &p->documents->report_puts;
-
-	p->next_arriving = *head;
-	p->slot = head;
-	if (p->next_arriving)
-		p->next_arriving->slot = &p->next_arriving;
-	*head = p;
-}
-
 static void unlink_put(struct report_put *p)
 {
-	if (!p->slot)
-		return;
-	*p->slot = p->next_arriving;
-	if (p->next_arriving)
-		p->next_arriving->slot = p->slot;
-	p->slot = NULL;
-}
-
-/* ---- room ---- */
-
-static void enter_room(struct report_put *p)
-{
-	struct report_room **first = &p->documents->rooms, *room = *first;
-
-	while (room && !str_eq(room->accelerator, p->access.job.accelerator))
-		room = room->next;
-	if (!room) {
-		room = xcalloc(1, sizeof(*room));
-		room->accelerator = xstrdup(p->access.job.accelerator);
-		room->next = *first;
-		*first = room;
-	}
-	room->n_puts++;
-	p->room = room;
-}
-
-static void leave_room(struct report_put *p)
-{
-	struct report_room **at = &p->documents->rooms, *room = p->room;
-
-	if (!room)
-		return;
-	p->documents->report_bytes -= p->body.len;
-	room->bytes -= p->body.len;
-	if (--room->n_puts)
-		return;
-	while (*at != room)
-		at = &(*at)->next;
-	*at = room->next;
-	free(room->accelerator);
-	free(room);
-}
-
-static bool has_room(const struct report_put *p, size_t n)
-{
-	return p->documents->report_bytes + n <= REPORTS_IN_HAND_MAX_BYTES &&
-	       p->room->bytes + n <= REPORTS_OF_ONE_MAX_BYTES;
+	if (p->is_arriving)
+		LIST_REMOVE(p, link);
+	p->is_arriving = false;
 }
 
 static void put_free(struct report_put *p)
 {
+	struct report_room *room = p->room;
 	struct runners *r = p->access.runners;
 
 	unlink_put(p);
-	leave_room(p);
+	if (room) {
+		p->documents->report_bytes -= p->body.len;
+		room->bytes -= p->body.len;
+		room->n_puts--;
+	}
+	if (room && room->n_puts == 0) {
+		LIST_REMOVE(room, link);
+		free(room->accelerator);
+		free(room);
+	}
 	timer_close(p->deadline);
 	buf_release(&p->body);
 	report_file_release(&p->file);
@@ -117,7 +72,7 @@ static void put_free(struct report_put *p)
 
 /* ---- answers ---- */
 
-static void refuse(struct report_put *p, int status, const char *detail)
+static void refuse_report(struct report_put *p, int status, const char *detail)
 {
 	if (p->access.request)
 		answer_refused(p->access.runners, p->access.request,
@@ -173,28 +128,10 @@ static void on_stored(struct store_op *op)
 	else if (p->op.outcome == REPORT_RECORDED || p->op.outcome == REPORT_UNCHANGED)
 		answer_taken(p);
 	else if (p->op.outcome == REPORT_CONFLICT)
-		refuse(p, 409, "the job has a report already, with other content");
+		refuse_report(p, 409, "the job has a report already, with other content");
 	else
-		refuse(p, 404, "no such job");
+		refuse_report(p, 404, "no such job");
 	put_free(p);
-}
-
-static void store_it(struct report_put *p)
-{
-	int err;
-
-	p->op.op.done = on_stored;
-	p->op.job_id = p->access.job_id;
-	p->op.tests = p->file.tests;
-	p->op.n_tests = p->file.n_tests;
-	p->op.n_cut = p->file.n_cut;
-	p->op.environment = p->file.environment;
-	p->op.now_ms = clock_wall_ms();
-	err = store_put_report(p->access.runners->store, &p->op);
-	if (err) {
-		answer_unable(p, err);
-		put_free(p);
-	}
 }
 
 /* ---- parsing ---- */
@@ -226,52 +163,54 @@ static void after_parse(struct pool_work *w)
 		job_access_refuse(&p->access, err);
 		put_free(p);
 	} else if (p->err) {
-		refuse(p, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text);
+		refuse_report(p, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text);
 		put_free(p);
 	} else {
-		store_it(p);
+		p->op.op.done = on_stored;
+		p->op.job_id = p->access.job_id;
+		p->op.tests = p->file.tests;
+		p->op.n_tests = p->file.n_tests;
+		p->op.n_cut = p->file.n_cut;
+		p->op.environment = p->file.environment;
+		p->op.now_ms = clock_wall_ms();
+		err = store_put_report(p->access.runners->store, &p->op);
+		if (err) {
+			answer_unable(p, err);
+			put_free(p);
+		}
 	}
 }
 
 static void parse_next(struct job_documents *d)
 {
-	struct report_put *p = d->first;
+	struct report_put *p = STAILQ_FIRST(&d->to_be_parsed);
 
 	if (!p || d->n_parsing == REPORTS_PARSED_AT_ONCE)
 		return;
-	d->first = p->next;
-	if (!d->first)
-		d->last = &d->first;
+	STAILQ_REMOVE_HEAD(&d->to_be_parsed, at);
 	d->n_parsing++;
 	p->work = (struct pool_work){.work = parse, .after = after_parse};
 	pool_submit(d->runners->loop, &p->work);
 }
 
-static void enqueue(struct report_put *p)
-{
-	struct job_documents *d = p->documents;
-
-	p->is_handed = true;
-	unlink_put(p);
-	timer_stop(p->deadline);
-	p->next = NULL;
-	*d->last = p;
-	d->last = &p->next;
-	parse_next(d);
-}
-
 /* ---- the body ---- */
 
-static void on_body(struct http_request *q, const char *bytes, size_t n, void *owner)
+static void on_report_body(struct http_request *q, const char *bytes, size_t n, void *owner)
 {
 	struct report_put *p = http_user(q);
 	struct job_documents *d = owner;
 
 	if (n == 0) {
-		enqueue(p);
+		/* The body is complete and waits to be parsed. */
+		p->is_handed = true;
+		unlink_put(p);
+		timer_stop(p->deadline);
+		STAILQ_INSERT_TAIL(&d->to_be_parsed, p, at);
+		parse_next(d);
 		return;
 	}
-	if (!has_room(p, n) || buf_append(&p->body, bytes, n)) {
+	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES ||
+	    p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES || buf_append(&p->body, bytes, n)) {
 		answer_unable(p, ERR_BUSY);
 		put_free(p);
 		return;
@@ -280,7 +219,7 @@ static void on_body(struct http_request *q, const char *bytes, size_t n, void *o
 	p->room->bytes += n;
 }
 
-static void on_gone(struct http_request *q)
+static void on_report_put_gone(struct http_request *q)
 {
 	struct report_put *p = http_user(q);
 
@@ -291,10 +230,10 @@ static void on_gone(struct http_request *q)
 
 void job_report_check(struct job_documents *d)
 {
-	for (struct report_put *p = d->report_puts, *next; p; p = next) {
+	for (struct report_put *p = LIST_FIRST(&d->report_puts), *next; p; p = next) {
 		int err = job_access_check(&p->access);
 
-		next = p->next_arriving;
+		next = LIST_NEXT(p, link);
 		if (!err)
 			continue;
 		job_access_refuse(&p->access, err);
@@ -306,27 +245,39 @@ static void on_deadline(struct timer *t)
 {
 	struct report_put *p = timer_owner(t);
 
-	refuse(p, 408, "the report took too long");
+	refuse_report(p, 408, "the report took too long");
 	put_free(p);
 }
 
 static void on_access(struct job_access *a)
 {
 	struct report_put *p = CONTAINER_OF(a, struct report_put, access);
+	struct job_documents *d = p->documents;
+	struct report_room *room;
 
 	if (!a->is_granted) {
 		put_free(p);
 		return;
 	}
-	link_put(p);
-	enter_room(p);
+	LIST_INSERT_HEAD(&d->report_puts, p, link);
+	p->is_arriving = true;
+	LIST_FOREACH (room, &d->rooms, link)
+		if (str_eq(room->accelerator, p->access.job.accelerator))
+			break;
+	if (!room) {
+		room = xcalloc(1, sizeof(*room));
+		room->accelerator = xstrdup(p->access.job.accelerator);
+		LIST_INSERT_HEAD(&d->rooms, room, link);
+	}
+	room->n_puts++;
+	p->room = room;
 	timer_start(p->deadline, ARRIVES_WITHIN_MS);
 	http_set_user(a->request, p);
-	http_on_gone(a->request, on_gone);
+	http_on_gone(a->request, on_report_put_gone);
 	http_resume_body(a->request);
 }
 
-static void on_request(struct http_request *q, void *owner)
+static void on_report_put_request(struct http_request *q, void *owner)
 {
 	struct job_documents *d = owner;
 	struct report_put *p = xcalloc(1, sizeof(*p));
@@ -349,8 +300,8 @@ void job_report_add_route(struct job_documents *d, struct http_server *h)
 				 .pattern = "/api/v1/jobs/{id}/report",
 				 .max_body_bytes = REPORT_FILE_MAX_BYTES,
 				 .body_mode = HTTP_BODY_STREAM,
-				 .on_request = on_request,
-				 .on_body = on_body,
+				 .on_request = on_report_put_request,
+				 .on_body = on_report_body,
 				 .owner = d,
 			     });
 }

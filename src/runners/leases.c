@@ -2,24 +2,18 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "loop/bell.h"
 #include "runners/admission.h"
-#include "runners/answer.h"
-#include "runners/lease_expiry.h"
-#include "runners/lease_request.h"
-#include "runners/lease_return.h"
 #include "store/leases.h"
 
-enum {
-	RENEW_BODY_MAX_BYTES = 4096,
-	LOOK_AGAIN_MS =
-	    250, /* after the store could not: a cancel reaches the machine within 5 s */
-};
+enum { RENEW_BODY_MAX_BYTES = 4096 };
 
-/* One heartbeat: first in the store's hands, then, while the lease is active, waiting. */
+/* One heartbeat: the store renews its lease, then it waits while the lease is active. */
 struct heartbeat {
 	struct renew_lease op;
 	struct leases *leases;
@@ -27,23 +21,23 @@ struct heartbeat {
 	char *lease_id, *accelerator, *machine;
 	int64_t token_id;
 	int64_t until_ms; /* mono */
-	bool is_waiting;  /* linked; else in the store's hands */
-	struct heartbeat *prev, *next;
+	bool is_waiting;  /* linked; else the store has it */
+	LIST_ENTRY(heartbeat) link;
 };
 
 struct leases {
 	struct runners *runners;
-	struct heartbeat *waiting;
+	LIST_HEAD(, heartbeat) waiting;
 	int n_waiting;
-	struct timer *expiry, *again;
-	int64_t due_ms; /* of expiry; 0: it does not run */
+	struct timer *expiry;
+	int64_t due_ms;    /* of expiry; 0: it does not run */
+	struct bell *bell; /* reads which leases are still active */
 	struct list_leases list;
-	bool is_reading, is_outdated;
 };
 
-/* ---- those who wait ---- */
+/* ---- waiting heartbeats ---- */
 
-static void arm(struct leases *l, int64_t due_ms)
+static void arm_heartbeats(struct leases *l, int64_t due_ms)
 {
 	if (l->due_ms && l->due_ms <= due_ms)
 		return;
@@ -51,43 +45,25 @@ static void arm(struct leases *l, int64_t due_ms)
 	timer_start(l->expiry, due_ms - loop_now_ms(l->runners->loop));
 }
 
-static void enlist(struct heartbeat *hb)
+static void stop_waiting(struct heartbeat *hb)
 {
-	struct leases *l = hb->leases;
-
-	hb->is_waiting = true;
-	hb->prev = NULL;
-	hb->next = l->waiting;
-	if (hb->next)
-		hb->next->prev = hb;
-	l->waiting = hb;
-	l->n_waiting++;
-	arm(l, hb->until_ms);
-}
-
-static void unlist(struct heartbeat *hb)
-{
-	struct leases *l = hb->leases;
-
-	*(hb->prev ? &hb->prev->next : &l->waiting) = hb->next;
-	if (hb->next)
-		hb->next->prev = hb->prev;
+	LIST_REMOVE(hb, link);
 	hb->is_waiting = false;
-	l->n_waiting--;
+	hb->leases->n_waiting--;
 }
 
 static void heartbeat_free(struct heartbeat *hb)
 {
 	if (hb->is_waiting)
-		unlist(hb);
+		stop_waiting(hb);
 	free(hb->lease_id);
 	free(hb->accelerator);
 	free(hb->machine);
 	free(hb);
 }
 
-/* With what the store said last; then it is freed. */
-static void answer(struct heartbeat *hb)
+/* Answers with the store's last word, and frees the heartbeat. */
+static void answer_heartbeat(struct heartbeat *hb)
 {
 	struct lease_answer a = {
 	    .word = hb->op.word,
@@ -106,7 +82,7 @@ static void answer(struct heartbeat *hb)
 	heartbeat_free(hb);
 }
 
-static void on_gone(struct http_request *q)
+static void on_heartbeat_gone(struct http_request *q)
 {
 	struct heartbeat *hb = http_user(q);
 
@@ -115,24 +91,24 @@ static void on_gone(struct http_request *q)
 		heartbeat_free(hb);
 }
 
-static void on_expiry(struct timer *t)
+static void on_heartbeats_due(struct timer *t)
 {
 	struct leases *l = timer_owner(t);
 	int64_t now_ms = loop_now_ms(l->runners->loop);
 
 	l->due_ms = 0;
-	for (struct heartbeat *hb = l->waiting, *next; hb; hb = next) {
-		next = hb->next;
+	for (struct heartbeat *hb = LIST_FIRST(&l->waiting), *next; hb; hb = next) {
+		next = LIST_NEXT(hb, link);
 		if (hb->until_ms <= now_ms)
-			answer(hb);
+			answer_heartbeat(hb);
 		else
-			arm(l, hb->until_ms);
+			arm_heartbeats(l, hb->until_ms);
 	}
 }
 
 /* ---- a heartbeat ---- */
 
-/* Also when it was revoked while the store had the heartbeat. */
+/* The token may also have been revoked while the store had the heartbeat. */
 static void refuse_revoked(struct heartbeat *hb)
 {
 	answer_revoked(hb->leases->runners, hb->request, hb->accelerator);
@@ -146,7 +122,7 @@ static void on_renewed(struct store_op *op)
 	bool is_active = !op->err && hb->op.word == LEASE_ACTIVE;
 	bool waits = is_active && hb->until_ms > loop_now_ms(r->loop) && !r->is_stopping;
 
-	/* It may have run out and been taken up again: nobody watches for it then. */
+	/* The lease may have run out and be active again now, so its end has to be noted again. */
 	if (is_active)
 		lease_expiry_note(r->lease_expiry, hb->op.lease_ms);
 	if (!hb->request) {
@@ -162,9 +138,14 @@ static void on_renewed(struct store_op *op)
 		answer_busy(r, hb->request, hb->accelerator, op->err);
 		heartbeat_free(hb);
 	} else if (waits) {
-		enlist(hb);
+		struct leases *l = hb->leases;
+
+		hb->is_waiting = true;
+		LIST_INSERT_HEAD(&l->waiting, hb, link);
+		l->n_waiting++;
+		arm_heartbeats(l, hb->until_ms);
 	} else {
-		answer(hb);
+		answer_heartbeat(hb);
 	}
 	runners_let_go(r);
 }
@@ -188,19 +169,8 @@ static int renew(struct heartbeat *hb)
 	return err;
 }
 
-/* A newer heartbeat of the same lease has what this one waits for. */
-static void relieve(struct leases *l, const struct heartbeat *by)
-{
-	for (struct heartbeat *hb = l->waiting; hb; hb = hb->next)
-		if (str_eq(hb->lease_id, by->lease_id) && str_eq(hb->machine, by->machine) &&
-		    str_eq(hb->accelerator, by->accelerator)) {
-			answer(hb);
-			return;
-		}
-}
-
 /* Answers a bad token before the body is read. */
-static void on_headers(struct http_request *q, void *owner)
+static void on_renew_headers(struct http_request *q, void *owner)
 {
 	struct leases *l = owner;
 	struct credential who;
@@ -214,7 +184,7 @@ static void on_renew(struct http_request *q, void *owner)
 	struct runners *r = l->runners;
 	const char *lease_id = http_segment(q, 0);
 	struct credential who;
-	struct heartbeat *hb;
+	struct heartbeat *hb, *older;
 	struct error why = {0};
 	char *body;
 	size_t n;
@@ -222,7 +192,7 @@ static void on_renew(struct http_request *q, void *owner)
 
 	if (!admit_runner(r, q, &who))
 		return;
-	/* The body's block goes back before the wait. */
+	/* The body's block is given back before the wait. */
 	body = http_take_body(q, &n);
 	err = lease_wait_parse(body, n, &wait_s, &why);
 	http_recycle_body(body);
@@ -243,7 +213,13 @@ static void on_renew(struct http_request *q, void *owner)
 	    .token_id = who.id,
 	    .until_ms = loop_now_ms(r->loop) + wait_s * INT64_C(1000),
 	};
-	relieve(l, hb);
+	/* An older heartbeat of the same lease is answered, because this one replaces it. */
+	LIST_FOREACH (older, &l->waiting, link)
+		if (str_eq(older->lease_id, hb->lease_id) && str_eq(older->machine, hb->machine) &&
+		    str_eq(older->accelerator, hb->accelerator))
+			break;
+	if (older)
+		answer_heartbeat(older);
 	err = renew(hb);
 	if (err) {
 		answer_busy(r, q, hb->accelerator, err);
@@ -251,10 +227,10 @@ static void on_renew(struct http_request *q, void *owner)
 		return;
 	}
 	http_set_user(q, hb);
-	http_on_gone(q, on_gone);
+	http_on_gone(q, on_heartbeat_gone);
 }
 
-/* ---- a lease was ended ---- */
+/* ---- ended leases ---- */
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -263,67 +239,58 @@ static int compare_rows(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-static bool is_listed(const struct list_leases *list, const char *id)
-{
-	const struct lease_row key = {.id = (char *)(uintptr_t)id};
-
-	return list->n &&
-	       bsearch(&key, list->list, list->n, sizeof(*list->list), compare_rows) != NULL;
-}
-
-static void on_listed(struct store_query *q)
+static void on_leases_listed(struct store_query *q)
 {
 	struct leases *l = CONTAINER_OF(q, struct leases, list.q);
 	struct runners *r = l->runners;
 	int err = q->err;
 
-	l->is_reading = false;
 	if (!err && l->list.n)
 		qsort(l->list.list, l->list.n, sizeof(*l->list.list), compare_rows);
-	for (struct heartbeat *hb = l->waiting, *next; hb && !err; hb = next) {
-		next = hb->next;
-		if (is_listed(&l->list, hb->lease_id))
+	for (struct heartbeat *hb = LIST_FIRST(&l->waiting), *next; hb && !err; hb = next) {
+		const struct lease_row key = {.id = hb->lease_id};
+
+		next = LIST_NEXT(hb, link);
+		if (l->list.n &&
+		    bsearch(&key, l->list.list, l->list.n, sizeof(*l->list.list), compare_rows))
 			continue;
-		/* How it ended is the store's to say. Where it cannot now, the next heartbeat
-		 * learns it. */
-		unlist(hb);
+		/* The store answers how it ended. If the store is busy, the next heartbeat learns it. */
+		stop_waiting(hb);
 		if (renew(hb))
-			answer(hb);
+			answer_heartbeat(hb);
 	}
 	list_leases_release(&l->list);
-	if (l->is_outdated && !r->is_stopping)
-		leases_on_ended(l);
-	else if (err && !r->is_stopping)
-		timer_start(l->again, LOOK_AGAIN_MS);
+	if (err)
+		bell_retry(l->bell);
+	else
+		bell_rest(l->bell);
 	runners_let_go(r);
+}
+
+static void look_for_ended_leases(void *owner)
+{
+	struct leases *l = owner;
+
+	l->list = (struct list_leases){.q.done = on_leases_listed, .only_active = true};
+	if (LIST_EMPTY(&l->waiting))
+		bell_rest(l->bell);
+	else if (store_list_leases(l->runners->store, &l->list))
+		bell_retry(l->bell);
+	else
+		runners_hold(l->runners);
 }
 
 void leases_on_ended(struct leases *l)
 {
-	l->is_outdated = l->is_reading;
-	if (l->is_reading || !l->waiting)
-		return;
-	l->list = (struct list_leases){.q.done = on_listed, .only_active = true};
-	if (store_list_leases(l->runners->store, &l->list)) {
-		timer_start(l->again, LOOK_AGAIN_MS);
-		return;
-	}
-	timer_stop(l->again);
-	l->is_reading = true;
-	runners_hold(l->runners);
-}
-
-static void on_again(struct timer *t)
-{
-	leases_on_ended(timer_owner(t));
+	bell_now(l->bell);
 }
 
 void leases_on_tokens(struct leases *l)
 {
 	struct runners *r = l->runners;
 
-	for (struct heartbeat *hb = l->waiting, *next; hb; hb = next) {
-		next = hb->next;
+	for (struct heartbeat *hb = LIST_FIRST(&l->waiting), *next; hb; hb = next) {
+		next = LIST_NEXT(hb, link);
 		if (credentials_has(r->credentials, hb->token_id))
 			continue;
 		refuse_revoked(hb);
@@ -337,14 +304,14 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 	struct leases *l = xcalloc(1, sizeof(*l));
 
 	l->runners = r;
-	l->expiry = timer_new(r->loop, on_expiry, l);
-	l->again = timer_new(r->loop, on_again, l);
+	l->expiry = timer_new(r->loop, on_heartbeats_due, l);
+	l->bell = bell_new(r->loop, look_for_ended_leases, l);
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/api/v1/runner/leases/{lease}/renew",
 				 .max_body_bytes = RENEW_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_headers,
+				 .on_headers = on_renew_headers,
 				 .on_request = on_renew,
 				 .owner = l,
 			     });
@@ -355,8 +322,9 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 void leases_stop(struct leases *l)
 {
 	assert(l->runners->is_stopping);
-	while (l->waiting)
-		answer(l->waiting);
+	bell_stop(l->bell);
+	while (!LIST_EMPTY(&l->waiting))
+		answer_heartbeat(LIST_FIRST(&l->waiting));
 }
 
 int leases_n_waiting(const struct leases *l)
@@ -368,8 +336,74 @@ void leases_free(struct leases *l)
 {
 	if (!l)
 		return;
-	assert(!l->waiting);
+	assert(LIST_EMPTY(&l->waiting));
 	timer_close(l->expiry);
-	timer_close(l->again);
+	bell_free(l->bell);
 	free(l);
+}
+
+/* ---- leases whose time is over ---- */
+
+struct lease_expiry {
+	struct runners *runners;
+	struct bell *bell;
+	struct expire_leases op;
+};
+
+static void on_leases_expired(struct store_op *op)
+{
+	struct lease_expiry *x = CONTAINER_OF(op, struct lease_expiry, op.op);
+	struct runners *r = x->runners;
+
+	if (op->err) {
+		log_event(LOG_WARN, "leases_unread", LOG_S("why", op->why.text));
+		bell_retry(x->bell);
+	} else {
+		if (x->op.n_expired > 0)
+			log_event(LOG_WARN, "leases_expired", LOG_I("n", x->op.n_expired));
+		r->counters.n_leases_expired += x->op.n_expired;
+		bell_by(x->bell, x->op.next_due_ms);
+		bell_rest(x->bell);
+	}
+	runners_let_go(r);
+}
+
+/* A jump of the wall clock ends no lease: before_submit() in dispatch/deadlines.c moves the stored times first. */
+static void look_for_expired_leases(void *owner)
+{
+	struct lease_expiry *x = owner;
+
+	x->op = (struct expire_leases){.op.done = on_leases_expired, .now_ms = clock_wall_ms()};
+	if (store_expire_leases(x->runners->store, &x->op))
+		bell_retry(x->bell);
+	else
+		runners_hold(x->runners);
+}
+
+struct lease_expiry *lease_expiry_new(struct runners *r)
+{
+	struct lease_expiry *x = xcalloc(1, sizeof(*x));
+
+	x->runners = r;
+	x->bell = bell_new(r->loop, look_for_expired_leases, x);
+	bell_now(x->bell);
+	return x;
+}
+
+void lease_expiry_note(struct lease_expiry *x, int64_t lease_ms)
+{
+	bell_by(x->bell, clock_wall_ms() + lease_ms);
+}
+
+void lease_expiry_stop(struct lease_expiry *x)
+{
+	bell_stop(x->bell);
+}
+
+void lease_expiry_free(struct lease_expiry *x)
+{
+	if (!x)
+		return;
+	bell_free(x->bell);
+	free(x);
 }

@@ -1,24 +1,61 @@
-/* POST /api/v1/runner/leases/{lease}/renew and …/return: heartbeats, which wait so that a cancel
- * reaches the machine at once, and work that is handed back.
+/* The leases of machines. POST /api/v1/runner/leases/{lease}/renew: heartbeats, which are held open so that a cancel
+ * reaches the machine at once. …/return: work that is handed back. GET /api/v1/runner/status.
  *
  * Thread: loop, every function. */
 #ifndef RUNNERS_LEASES_H
 #define RUNNERS_LEASES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "http/server.h"
 #include "runners/runners_internal.h"
 
 struct leases;
 
 /* Adds the routes. r is borrowed. */
 struct leases *leases_new(struct runners *r, struct http_server *h);
-/* STORE_LEASES was told: those who wait and whose lease ended are answered. */
+/* The store published STORE_LEASES: answers the heartbeats whose lease ended. */
 void leases_on_ended(struct leases *l);
-/* Those whose token is not valid any more are answered 401. */
+/* Answers 401 to every heartbeat whose token is no longer valid. */
 void leases_on_tokens(struct leases *l);
-/* Everyone who waits is told that the lease is active; r->is_stopping is set. */
+/* Answers all heartbeats: their leases are active. r->is_stopping is set. */
 void leases_stop(struct leases *l);
 int leases_n_waiting(const struct leases *l);
 /* After leases_stop() and the last operation. NULL is fine. */
 void leases_free(struct leases *l);
+
+/* ---- ends leases whose time is over, so that other machines can claim the work ---- */
+
+struct lease_expiry;
+
+/* Looks at once, for leases of an earlier process. */
+struct lease_expiry *lease_expiry_new(struct runners *r);
+/* A lease was granted or renewed for this time. */
+void lease_expiry_note(struct lease_expiry *x, int64_t lease_ms);
+/* Does not look again. r->is_stopping is set. */
+void lease_expiry_stop(struct lease_expiry *x);
+void lease_expiry_free(struct lease_expiry *x); /* NULL is fine */
+
+/* ---- machine.c: the bodies of a heartbeat and of a return, parsed; pure ---- */
+
+enum { LEASE_ID_MAX_BYTES = 64, LEASE_REASON_MAX_BYTES = 160 };
+
+/* 1 to 64 letters, digits and '-'. */
+bool lease_id_is_valid(const char *id);
+/* {"wait": SECONDS}; without it, or without a body, 0. ERR_INVALID names the mistake. */
+int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *e) MUST_CHECK;
+/* {"reason": TEXT}; without it, "". *ret is one line of at most LEASE_REASON_MAX_BYTES characters; free() on 0. */
+int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e) MUST_CHECK;
+
+/* ---- machine.c: routes ---- */
+
+/* POST /api/v1/runner/leases/{lease}/return. */
+void lease_return_add_route(struct runners *r, struct http_server *h);
+
+/* GET /api/v1/runner/status: a machine checks its settings before it claims work. The answer is struct runner_status of
+ * model/runner_protocol.h. */
+void machine_status_add_route(struct runners *r, struct http_server *h);
 
 #endif

@@ -5,11 +5,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "runners/admission.h"
 #include "runners/claim.h"
 #include "runners/job_documents.h"
-#include "runners/lease_expiry.h"
 #include "runners/leases.h"
-#include "runners/machine_status.h"
 #include "runners/runners_internal.h"
 
 enum { REGISTERED_MAX = 1024, STRANGERS_MAX = 1024 };
@@ -70,7 +69,7 @@ void runners_configure(struct runners *r, struct config *c)
 {
 	struct config *old = r->config;
 
-	/* Nobody is registered in it: what vendors send now would be ignored for good. */
+	/* No vendor is registered in it: the reports that come now would be ignored for good. */
 	if (!config_is_registry_loaded(c))
 		return;
 	r->config = config_ref(c);
@@ -81,7 +80,7 @@ void runners_configure(struct runners *r, struct config *c)
 	config_unref(old);
 }
 
-static void tell_closed(void *p)
+static void report_runners_closed(void *p)
 {
 	struct runners *r = p;
 
@@ -111,7 +110,7 @@ void runners_free(struct runners *r)
 static void finish_if_idle(struct runners *r)
 {
 	if (r->is_closing && r->are_keys_closed && r->are_credentials_closed && r->n_in_hand == 0)
-		loop_reap(r->loop, tell_closed, r);
+		loop_reap(r->loop, report_runners_closed, r);
 }
 
 void runners_hold(struct runners *r)

@@ -1,11 +1,12 @@
-/* What the files of runners/ share. No other folder includes it. */
+/* The state that the files of runners/ share. No other folder includes it.
+ *
+ * Thread: loop. */
 #ifndef RUNNERS_RUNNERS_INTERNAL_H
 #define RUNNERS_RUNNERS_INTERNAL_H
 
 #include "base/log.h"
 #include "runners/credentials.h"
 #include "runners/issuer_keys.h"
-#include "runners/rate_limit.h"
 #include "runners/runners.h"
 
 enum { REPORT_BODY_MAX_BYTES = 2 * 1024 * 1024, REPORTS_PER_MINUTE = 100 };
@@ -14,6 +15,7 @@ struct claims;
 struct job_documents;
 struct leases;
 struct lease_expiry;
+struct rate_limit;
 
 struct runners {
 	struct loop *loop;
@@ -24,22 +26,22 @@ struct runners {
 	struct claims *claims;
 	struct leases *leases;
 	struct lease_expiry *lease_expiry;
-	struct job_documents *documents; /* NULL: not asked for */
-	/* Anyone on GitHub can mint a token for a repository of theirs: strangers are counted
-	 * apart, so that they cannot fill the table that registered ones are in. */
+	struct job_documents *documents; /* NULL: runners_take_documents() was not called */
+	/* Any user of GitHub can get a token for a repository of theirs. Strangers are counted apart, so that they
+	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
 	const struct secret *callback_key;
-	int n_in_hand;    /* what waits for an issuer's keys or for the store */
-	bool is_stopping; /* nobody is held any more */
+	int n_in_hand;    /* requests that wait for an issuer's keys or for the store */
+	bool is_stopping; /* no request is held open any more */
 	bool is_closing, are_keys_closed, are_credentials_closed;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
-	/* strangers can cause these */
+	/* strangers can cause these lines */
 	struct log_limit refused_lines, ignored_lines, identity_lines;
 	struct runners_counters counters;
 };
 
-/* Whatever waits for the store or for keys holds the struct: one call each, paired. */
+/* Everything that waits for the store or for keys keeps the struct alive: one call of each, in pairs. */
 void runners_hold(struct runners *r);
 void runners_let_go(struct runners *r);
 

@@ -1,10 +1,146 @@
 #include "runners/submission.h"
 
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
+#include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "runners/answer.h"
+#include "runners/admission.h"
+
+enum { DELIVERY_ID_MAX = 128 };
+
+static int read_delivery_id(const json_t *root, struct callback_request *ret, struct error *e)
+{
+	const json_t *v = json_object_get(root, "delivery_id");
+	const char *s = json_string_value(v);
+	size_t n = s ? strlen(s) : 0;
+
+	if (!v || json_is_null(v))
+		return error_set(e, ERR_INVALID, "delivery_id is missing");
+	for (size_t i = 0; i < n; i++)
+		if (!isgraph((unsigned char)s[i]))
+			n = 0;
+	if (n == 0 || n > DELIVERY_ID_MAX)
+		return error_set(e, ERR_INVALID, "delivery_id is not 1 to %d printable characters",
+		    DELIVERY_ID_MAX);
+	ret->delivery_id = xstrdup(s);
+	return 0;
+}
+
+static void read_dispatch_id(const json_t *root, struct callback_request *ret)
+{
+	const json_t *const places[] = {
+	    json_at(root, "outpost", "dispatch_id", NULL),
+	    json_at(root, "client_payload", "outpost", "dispatch_id", NULL),
+	    json_at(root, "payload", "outpost", "dispatch_id", NULL),
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(places) && !ret->dispatch_id; i++) {
+		const char *id = json_string_value(places[i]);
+
+		/* the form of id_new(): 26 characters of base32 */
+		if (id && strlen(id) == ID_BYTES - 1 &&
+		    strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == ID_BYTES - 1)
+			ret->dispatch_id = xstrdup(id);
+	}
+}
+
+/* In the order of CRCR: a vendor whose delivery ids are not commits names the commit in another place. */
+static void read_nightly(const json_t *root, struct callback_request *ret)
+{
+	const char *type = json_get_str(root, "event_type");
+	const json_t *const places[] = {
+	    json_object_get(root, "delivery_id"),
+	    json_object_get(root, "pytorch_head_sha"),
+	    json_at(root, "payload", "head_sha", NULL),
+	    json_at(root, "payload", "after", NULL),
+	    json_at(root, "payload", "pull_request", "head", "sha", NULL),
+	};
+
+	ret->is_nightly = str_eq(type, "nightly") || str_eq(type, "periodic");
+	for (size_t i = 0; ret->is_nightly && i < ARRAY_LEN(places); i++) {
+		const char *text = json_string_value(places[i]);
+		char sha[sizeof(ret->tested_sha)] = "";
+
+		if (!text || strlen(text) != sizeof(sha) - 1)
+			continue;
+		for (size_t k = 0; k < sizeof(sha); k++)
+			sha[k] = (char)tolower((unsigned char)text[k]);
+		if (!is_sha1(sha))
+			continue;
+		memcpy(ret->tested_sha, sha, sizeof(sha));
+		return;
+	}
+}
+
+bool callback_request_is_self_report(const struct callback_request *r)
+{
+	return r->is_nightly && strcasecmp(r->delivery_id, r->tested_sha) == 0;
+}
+
+static int parse_object(const char *body, size_t n, json_t **ret, struct error *e)
+{
+	struct error why = {0};
+	int err = json_parse(body, n, ret, &why);
+
+	if (err)
+		return error_set(e, err, "the body is not JSON: %s", why.text);
+	if (!json_is_object(*ret))
+		return error_set(e, ERR_INVALID, "the body is not a JSON object");
+	return 0;
+}
+
+int callback_request_parse(
+    const char *body, size_t n, struct callback_request *ret, struct error *e)
+{
+	const json_t *workflow;
+	json_t *root = NULL;
+	int err;
+
+	*ret = (struct callback_request){0};
+	err = parse_object(body, n, &root, e);
+	if (!err)
+		err = read_delivery_id(root, ret, e);
+	workflow = json_object_get(root, "workflow");
+	if (!err && (!workflow || json_is_null(workflow)))
+		err = error_set(e, ERR_INVALID, "workflow is missing");
+	else if (!err && !json_is_object(workflow))
+		err = error_set(e, ERR_INVALID, "workflow is not an object");
+	else if (!err)
+		err = job_report_parse(workflow, &ret->report, e);
+	if (!err) {
+		read_dispatch_id(root, ret);
+		read_nightly(root, ret);
+	}
+	json_decref(root);
+	return err;
+}
+
+int callback_request_parse_workflow(
+    const char *body, size_t n, struct callback_request *ret, struct error *e)
+{
+	json_t *root = NULL;
+	int err;
+
+	*ret = (struct callback_request){0};
+	err = parse_object(body, n, &root, e);
+	if (!err)
+		err = job_report_parse(root, &ret->report, e);
+	json_decref(root);
+	return err;
+}
+
+void callback_request_release(struct callback_request *r)
+{
+	free(r->delivery_id);
+	free(r->dispatch_id);
+	job_report_release(&r->report);
+	*r = (struct callback_request){0};
+}
 
 static void submission_free(struct submission *s)
 {
@@ -18,39 +154,36 @@ static void submission_free(struct submission *s)
 	free(s);
 }
 
-static void refuse(struct submission *s, int status, const char *detail)
+static void refuse_submission(struct submission *s, int status, const char *detail)
 {
 	if (s->request)
 		answer_refused(s->runners, s->request,
 		    &(struct refusal){.status = status, .detail = detail, .caller = s->caller});
 }
 
-static void ignore(struct submission *s, const char *why)
+static void ignore_submission(struct submission *s, const char *why)
 {
 	if (s->request)
 		answer_ignored(s->runners, s->request, s->caller, why);
 }
 
-/* ---- what the store says ---- */
+/* ---- the store's answer ---- */
 
-/* As found, not as the caller says: a log must not name somebody else's. */
-static const char *accelerator_of(const struct submission *s)
-{
-	return s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
-}
-
-static void record(struct submission *s, enum report_outcome outcome, int64_t job_id)
+static void record_submission(struct submission *s, enum report_outcome outcome, int64_t job_id)
 {
 	const struct job_report *report = &s->body.report;
 	struct runners_counters *c = &s->runners->counters;
+	/* From the store and not from the body, because a log must not name another caller's accelerator. */
+	const char *accelerator =
+	    s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 
 	if (outcome == REPORT_RECORDED)
 		c->n_recorded++;
 	else
 		c->n_unchanged++;
 	log_event(LOG_INFO, outcome == REPORT_RECORDED ? "report_recorded" : "report_unchanged",
-	    LOG_I("job", job_id), LOG_S("caller", s->caller),
-	    LOG_S("accelerator", accelerator_of(s)), LOG_S("delivery", s->body.delivery_id),
+	    LOG_I("job", job_id), LOG_S("caller", s->caller), LOG_S("accelerator", accelerator),
+	    LOG_S("delivery", s->body.delivery_id),
 	    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch),
 	    LOG_S("run", report->run_id), LOG_S("name", report->name),
 	    LOG_S("status", job_status_name(report->status)),
@@ -59,66 +192,125 @@ static void record(struct submission *s, enum report_outcome outcome, int64_t jo
 		answer_recorded(s->request, s->config, job_status_name(report->status), job_id);
 }
 
-static void answer_outcome(struct submission *s, enum report_outcome outcome, int64_t job_id)
-{
-	switch (outcome) {
-	case REPORT_RECORDED:
-	case REPORT_UNCHANGED:
-		record(s, outcome, job_id);
-		break;
-	case REPORT_IGNORED_CLOSED:
-		ignore(s, "it answers a forwarded closed");
-		break;
-	case REPORT_IGNORED_LEVEL:
-		ignore(s, "the accelerator is at L1");
-		break;
-	case REPORT_CONFLICT:
-		refuse(s, 409, "this attempt of the job is completed already, with other content");
-		break;
-	case REPORT_NO_DISPATCH:
-		refuse(s, 400,
-		    s->body.dispatch_id
-			? "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
-			  "caller's"
-			: "no such dispatch: delivery_id names none that this repository got; a "
-			  "run "
-			  "of its own is reported with event_type nightly or periodic");
-		break;
-	case REPORT_WHICH_ACCELERATOR:
-		refuse(s, 400, "workflow.accelerator is missing: several share this dispatch");
-		break;
-	case REPORT_WRONG_ACCELERATOR:
-		if (s->body.report.accelerator)
-			refuse(s, 400, "workflow.accelerator is not one of this dispatch");
-		else
-			refuse(s, 403, "this caller may not report for the dispatch's accelerator");
-		break;
-	case REPORT_NOT_ITS_LEASE:
-		refuse(s, 403,
-		    "a machine's token reports only the jobs of its own leases: workflow, job "
-		    "name, run_id "
-		    "and run_attempt must be those of a lease that this machine has or had");
-		break;
-	}
-}
-
-static void end(
+static void end_submission(
     struct submission *s, const struct store_op *op, enum report_outcome outcome, int64_t job_id)
 {
 	struct runners *r = s->runners;
 
-	if (!op->err)
-		answer_outcome(s, outcome, job_id);
-	else if (s->request)
+	if (!op->err) {
+		switch (outcome) {
+		case REPORT_RECORDED:
+		case REPORT_UNCHANGED:
+			record_submission(s, outcome, job_id);
+			break;
+		case REPORT_IGNORED_CLOSED:
+			ignore_submission(s, "it answers a forwarded closed");
+			break;
+		case REPORT_IGNORED_LEVEL:
+			ignore_submission(s, "the accelerator is at L1");
+			break;
+		case REPORT_CONFLICT:
+			refuse_submission(s, 409,
+			    "this attempt of the job is completed already, with other content");
+			break;
+		case REPORT_NO_DISPATCH:
+			refuse_submission(s, 400,
+			    s->body.dispatch_id ? "no such dispatch: neither outpost.dispatch_id "
+						  "nor delivery_id is this caller's"
+						: "no such dispatch: delivery_id names none that "
+						  "this repository got; a run of its own is "
+						  "reported with event_type nightly or periodic");
+			break;
+		case REPORT_WHICH_ACCELERATOR:
+			refuse_submission(
+			    s, 400, "workflow.accelerator is missing: several share this dispatch");
+			break;
+		case REPORT_WRONG_ACCELERATOR:
+			if (s->body.report.accelerator)
+				refuse_submission(
+				    s, 400, "workflow.accelerator is not one of this dispatch");
+			else
+				refuse_submission(s, 403,
+				    "this caller may not report for the dispatch's accelerator");
+			break;
+		case REPORT_NOT_ITS_LEASE:
+			refuse_submission(s, 403,
+			    "a machine's token reports only the jobs of its own leases: workflow, "
+			    "job name, run_id and run_attempt must be those of a lease that this "
+			    "machine has or had");
+			break;
+		}
+	} else if (s->request) {
 		answer_busy(r, s->request, s->caller, op->err);
+	}
 	submission_free(s);
 	runners_let_go(r);
 }
 
-static void start_self_report(struct submission *s);
+static void on_nightly_written(struct store_op *op)
+{
+	struct submission *s = CONTAINER_OF(op, struct submission, nightly.op);
 
-/* A nightly report that belongs to no dispatch is of a run that the vendor started itself. One that
- * names a dispatch claims to belong to it, so it is refused instead. */
+	end_submission(s, op, s->nightly.outcome, s->nightly.job_id);
+}
+
+/* ---- into the store ---- */
+
+/* True if the caller may report for the accelerator that the body names. False: answered. */
+static bool check_accelerator(struct submission *s)
+{
+	const char *named = s->body.report.accelerator;
+
+	if (named && access_refuses(&s->access, named)) {
+		refuse_submission(
+		    s, 403, "workflow.accelerator is bound to another workflow than the token's");
+		return false;
+	}
+	if (named && !strv_contains(s->access.allowed, named)) {
+		refuse_submission(
+		    s, 400, "workflow.accelerator is not one that this caller may report for");
+		return false;
+	}
+	return true;
+}
+
+/* Checks what no dispatch can say for a self-report, and passes the report to the store. Answers now, or when the
+ * store has written it. The client is there. */
+static void start_self_report(struct submission *s)
+{
+	const char *named = s->body.report.accelerator;
+	struct runners *r = s->runners;
+	int err;
+
+	if (s->body.report.status != JOB_COMPLETED) {
+		refuse_submission(s, 400, "workflow.status must be completed in a self-report");
+	} else if (!named && s->access.n_allowed > 1) {
+		refuse_submission(
+		    s, 400, "workflow.accelerator is missing: several share this repository");
+	} else if (strv_contains(s->access.silent, named ? named : s->access.allowed[0])) {
+		ignore_submission(s, "the accelerator is at L1");
+	} else {
+		s->is_self_report = true;
+		s->nightly = (struct report_nightly){
+		    .op = {.done = on_nightly_written},
+		    .repository = s->config->upstream_repository,
+		    .target = s->repository ? s->repository : s->accelerator,
+		    .accelerator = named ? named : s->access.allowed[0],
+		    .head_sha = s->body.tested_sha[0] ? s->body.tested_sha : NULL,
+		    .report = &s->body.report,
+		    .now_ms = clock_wall_ms(),
+		};
+		err = store_report_nightly(r->store, &s->nightly);
+		if (!err)
+			return;
+		answer_busy(r, s->request, s->caller, err);
+	}
+	submission_free(s);
+	runners_let_go(r);
+}
+
+/* A nightly report without a dispatch is about a run that the vendor started itself. If it names a dispatch that does
+ * not exist, it is refused instead. */
 static void on_job_written(struct store_op *op)
 {
 	struct submission *s = CONTAINER_OF(op, struct submission, job.op);
@@ -127,22 +319,38 @@ static void on_job_written(struct store_op *op)
 	    !s->body.dispatch_id)
 		start_self_report(s);
 	else
-		end(s, op, s->job.outcome, s->job.job_id);
+		end_submission(s, op, s->job.outcome, s->job.job_id);
 }
 
-static void on_nightly_written(struct store_op *op)
+static void on_submitter_gone(struct http_request *q)
 {
-	struct submission *s = CONTAINER_OF(op, struct submission, nightly.op);
+	struct submission *s = http_user(q);
 
-	end(s, op, s->nightly.outcome, s->nightly.job_id);
+	s->request = NULL;
 }
 
-/* ---- into the store ---- */
-
-static int put_job(struct submission *s)
+void submission_start(struct submission *s, int err, const struct error *e)
 {
-	const struct callback_request *body = &s->body;
+	struct runners *r = s->runners;
+	const struct callback_request *body;
 
+	if (err) {
+		refuse_submission(s, 400, e->text);
+		submission_free(s);
+		return;
+	}
+	if (!check_accelerator(s)) {
+		submission_free(s);
+		return;
+	}
+	runners_hold(r);
+	http_set_user(s->request, s);
+	http_on_gone(s->request, on_submitter_gone);
+	if (callback_request_is_self_report(&s->body)) {
+		start_self_report(s);
+		return;
+	}
+	body = &s->body;
 	s->job = (struct report_job){
 	    .op = {.done = on_job_written},
 	    .repository = s->repository,
@@ -155,107 +363,7 @@ static int put_job(struct submission *s)
 	    .report = &body->report,
 	    .now_ms = clock_wall_ms(),
 	};
-	return store_report_job(s->runners->store, &s->job);
-}
-
-static int put_nightly(struct submission *s)
-{
-	const char *named = s->body.report.accelerator;
-
-	s->is_self_report = true;
-	s->nightly = (struct report_nightly){
-	    .op = {.done = on_nightly_written},
-	    .repository = s->config->upstream_repository,
-	    .target = s->repository ? s->repository : s->accelerator,
-	    .accelerator = named ? named : s->access.allowed[0],
-	    .head_sha = s->body.tested_sha[0] ? s->body.tested_sha : NULL,
-	    .report = &s->body.report,
-	    .now_ms = clock_wall_ms(),
-	};
-	return store_report_nightly(s->runners->store, &s->nightly);
-}
-
-/* True when the body's claim to an accelerator can stand; else it is answered. */
-static bool check_accelerator(struct submission *s)
-{
-	const char *named = s->body.report.accelerator;
-
-	if (named && access_refuses(&s->access, named)) {
-		refuse(
-		    s, 403, "workflow.accelerator is bound to another workflow than the token's");
-		return false;
-	}
-	if (named && !strv_contains(s->access.allowed, named)) {
-		refuse(s, 400, "workflow.accelerator is not one that this caller may report for");
-		return false;
-	}
-	return true;
-}
-
-/* What a self-report needs besides, because no dispatch says it; else it is answered. */
-static bool check_self_report(struct submission *s)
-{
-	const char *named = s->body.report.accelerator;
-
-	if (s->body.report.status != JOB_COMPLETED) {
-		refuse(s, 400, "workflow.status must be completed in a self-report");
-		return false;
-	}
-	if (!named && s->access.n_allowed > 1) {
-		refuse(s, 400, "workflow.accelerator is missing: several share this repository");
-		return false;
-	}
-	if (strv_contains(s->access.silent, named ? named : s->access.allowed[0])) {
-		ignore(s, "the accelerator is at L1");
-		return false;
-	}
-	return true;
-}
-
-/* The client is there. Answers now, or when the store has it. */
-static void start_self_report(struct submission *s)
-{
-	struct runners *r = s->runners;
-
-	if (check_self_report(s)) {
-		int err = put_nightly(s);
-
-		if (!err)
-			return;
-		answer_busy(r, s->request, s->caller, err);
-	}
-	submission_free(s);
-	runners_let_go(r);
-}
-
-static void on_gone(struct http_request *q)
-{
-	struct submission *s = http_user(q);
-
-	s->request = NULL;
-}
-
-void submission_start(struct submission *s, int err, const struct error *e)
-{
-	struct runners *r = s->runners;
-
-	if (err) {
-		refuse(s, 400, e->text);
-		submission_free(s);
-		return;
-	}
-	if (!check_accelerator(s)) {
-		submission_free(s);
-		return;
-	}
-	runners_hold(r);
-	http_set_user(s->request, s);
-	http_on_gone(s->request, on_gone);
-	if (callback_request_is_self_report(&s->body)) {
-		start_self_report(s);
-		return;
-	}
-	err = put_job(s);
+	err = store_report_job(s->runners->store, &s->job);
 	if (err) {
 		answer_busy(r, s->request, s->caller, err);
 		submission_free(s);
@@ -263,7 +371,7 @@ void submission_start(struct submission *s, int err, const struct error *e)
 	}
 }
 
-/* ---- is it that repository? ---- */
+/* ---- the repository's ids ---- */
 
 static void on_identified(struct identity_check *c)
 {
@@ -276,7 +384,7 @@ static void on_identified(struct identity_check *c)
 		s->then(s);
 	} else {
 		if (c->err == ERR_DENIED)
-			refuse(s, 403, c->why.text);
+			refuse_submission(s, 403, c->why.text);
 		else if (s->request)
 			answer_busy(r, s->request, s->caller, c->err);
 		submission_free(s);
@@ -304,13 +412,13 @@ void submission_identify(
 	}
 	runners_hold(s->runners);
 	http_set_user(s->request, s);
-	http_on_gone(s->request, on_gone);
+	http_on_gone(s->request, on_submitter_gone);
 }
 
-/* ---- who may ---- */
+/* ---- the caller ---- */
 
-/* True when the caller is within its rate and may report for something that is shown. */
-static bool admit(struct submission *s)
+/* True if the caller is within its rate and may report for an accelerator whose results are shown. False: answered. */
+static bool admit_submission(struct submission *s)
 {
 	struct runners *r = s->runners;
 	bool is_registered = access_is_registered(&s->access);
@@ -328,28 +436,21 @@ static bool admit(struct submission *s)
 		return false;
 	}
 	if (!is_registered) {
-		ignore(s, "not registered");
+		ignore_submission(s, "not registered");
 		return false;
 	}
-	/* A dispatch that is named ends all the same: a lease must not run out over it. */
+	/* A report of a dispatch still ends that dispatch, so that its lease does not run out. */
 	if (access_is_silent(&s->access) && s->repository) {
-		ignore(s, "the accelerator is at L1");
+		ignore_submission(s, "the accelerator is at L1");
 		return false;
 	}
 	if (s->access.n_allowed == 0) {
-		refuse(s, 403, "the accelerator is bound to another workflow than the token's");
+		refuse_submission(
+		    s, 403, "the accelerator is bound to another workflow than the token's");
 		return false;
 	}
 	http_note_authenticated(s->request);
 	return true;
-}
-
-/* A machine has a rate of its own, so that it cannot use up the other machines'. */
-static char *caller_of(const struct submission *s)
-{
-	if (s->machine)
-		return xasprintf("%s/%s", s->accelerator, s->machine);
-	return xstrdup(s->repository ? s->repository : s->accelerator);
 }
 
 struct submission *submission_new(
@@ -364,10 +465,12 @@ struct submission *submission_new(
 	s->repository = xstrdup_or_null(repository);
 	s->accelerator = xstrdup_or_null(by->accelerator);
 	s->machine = xstrdup_or_null(by->machine);
-	s->caller = caller_of(s);
+	/* A machine has a rate of its own, so that it cannot use up the other machines'. */
+	s->caller = s->machine ? xasprintf("%s/%s", s->accelerator, s->machine)
+			       : xstrdup(s->repository ? s->repository : s->accelerator);
 	s->access = *access;
 	*access = (struct access){0};
-	if (admit(s))
+	if (admit_submission(s))
 		return s;
 	submission_free(s);
 	return NULL;

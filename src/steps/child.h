@@ -1,7 +1,10 @@
-/* One program, run to its end together with all that it starts.
+/* Runs one program until it and all processes that it started have ended.
  *
- * Between us and the program stands a supervisor, forked for it: it adopts the program's orphans,
- * ends them all when the program has ended, and also when we are gone, even by SIGKILL. */
+ * A supervisor process is forked between the job's process and the program. It adopts the program's
+ * orphans and ends them all when the program has ended, and also when the job's process is gone, even by
+ * SIGKILL.
+ *
+ * Thread: the only thread of the job's process, because it forks. Every call blocks. */
 #ifndef STEPS_CHILD_H
 #define STEPS_CHILD_H
 
@@ -12,25 +15,24 @@
 #include "base/err.h"
 #include "steps/sandbox.h"
 
-/* Where a wish to stop everything comes from. Once seen it stays. */
+/* The request to stop everything. Once it was seen, it stays. */
 struct stop {
-	int fd; /* a signalfd(); -1: there is none */
+	int fd; /* a signalfd(), owned by the caller; -1: none */
 	bool is_wanted;
 };
 
 struct child_spec {
 	const char *const *argv; /* argv[0] is looked up in our own PATH */
 	const char *const *env;
-	const char *folder; /* to start in */
-	/* bubblewrap with --new-session and --json-status-fd CHILD_STATUS_FD: it says there which
-	 * process group inside has to hear of SIGTERM, and whether it came as far as running
-	 * anything. It gets the sandbox's two files as CHILD_ARGS_FD and CHILD_FILTER_FD. NULL:
-	 * another program */
+	const char *folder; /* the working folder */
+	/* Not NULL: the program is bubblewrap with --new-session and --json-status-fd CHILD_STATUS_FD.
+	 * It writes there which process group inside gets SIGTERM, and if it ran anything at all. It
+	 * gets the sandbox's two files as CHILD_ARGS_FD and CHILD_FILTER_FD. */
 	const struct sandbox *sandbox;
 	int64_t timeout_ms;    /* < 0: none */
 	int64_t kill_after_ms; /* from SIGTERM to SIGKILL */
 	struct stop *stop;     /* may be NULL */
-	/* what it writes to standard output and error; may be NULL */
+	/* gets what the program writes to standard output and error; may be NULL */
 	void (*on_output)(void *ctx, const char *p, size_t n);
 	void *ctx;
 };
@@ -41,17 +43,38 @@ struct child_end {
 	int exit_code; /* -1: it did not exit by itself */
 	int signal;    /* 0: none */
 	bool is_timeout, is_cancelled;
-	bool is_set_up;     /* false: it is bubblewrap's own failure, not the program's */
-	int n_left;         /* processes that it left behind and that were ended */
-	bool has_survivors; /* some could not be ended */
+	bool is_set_up;     /* false: bubblewrap itself failed, not the program inside */
+	int n_left;         /* processes that it left behind and that were killed */
+	bool has_survivors; /* some could not be killed */
 	int64_t duration_ms;
 };
 
-/* Blocking. Fails only where nothing was run: the program is not there, no process to be had.
- * 0: see *ret. */
+/* 0: the program ran, and *ret says how it ended. Fails only if nothing was run: ERR_NOT_FOUND (no such
+ * program), ERR_IO (no descriptor or process available). */
 int child_run(const struct child_spec *s, struct child_end *ret, struct error *e) MUST_CHECK;
 
-/* Waits, but not on when a stop is wanted. True when it is. */
+/* Waits `ms`, or until a stop is wanted. True if it is. */
 bool stop_wait(struct stop *s, int64_t ms);
+
+/* ---- the variables that a program gets: never this process's own as a whole, which may hold anything ---- */
+
+#define ENVIRONMENT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* Zero at first. */
+struct environment {
+	char **list; /* "NAME=value", NULL-terminated: for execve() */
+	size_t n;
+};
+
+/* Adds a variable; a later value of a name replaces the earlier one. */
+void environment_set(struct environment *v, const char *name, const char *value);
+/* Adds our own value of the variable; fallback NULL: leaves it out if we have none. */
+void environment_copy(struct environment *v, const char *name, const char *fallback);
+/* Adds our own values of all names, which end with NULL. */
+void environment_copy_all(struct environment *v, const char *const *names);
+/* For a program that tests the machine: a basic system's variables. */
+void environment_of_check(struct environment *v);
+/* Frees it and wipes its memory, which holds secrets. */
+void environment_release(struct environment *v);
 
 #endif

@@ -1,7 +1,6 @@
-/* A process is killed only while it is our own child that was not waited for: its id cannot
- * have been given to another meanwhile. Killing it makes its children ours, so the tree is taken
- * down from the top, a layer at each pass. A chain that forks and exits as fast as it can is
- * caught because the list of our children costs less to read than a fork does. */
+/* A process is killed only while it is an unreaped child of this one, so its id cannot belong to another
+ * process. Killing it makes its children ours, so each pass takes down one layer of the tree. A chain that
+ * forks and exits as fast as it can is caught, because listing our children costs less than a fork. */
 #include "steps/descendants.h"
 
 #include <dirent.h>
@@ -42,8 +41,8 @@ bool descendants_reap(struct descendants *d)
 	}
 }
 
-/* The kernel's own list of a thread's children; -1 where it was built without. */
-static int list_by_task(pid_t *pids)
+/* The kernel's own list of our children; -1 if the kernel was built without it. */
+static int list_children_by_task(pid_t *pids)
 {
 	char path[64], text[32768];
 	int fd, n = 0;
@@ -59,7 +58,7 @@ static int list_by_task(pid_t *pids)
 	for (char *p = text, *end; n < PIDS_MAX; p = end) {
 		long pid = strtol(p, &end, 10);
 
-		/* a number that touches the end may be cut */
+		/* A number at the very end of the text may be cut. */
 		if (end == p || !*end)
 			break;
 		pids[n++] = (pid_t)pid;
@@ -81,14 +80,14 @@ static pid_t parent_of(const char *pid)
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[len > 0 ? len : 0] = '\0';
-	/* the name before it may hold anything, also ")" */
+	/* The program name before it may hold any character, also ")". */
 	close_paren = strrchr(text, ')');
 	if (!close_paren || sscanf(close_paren, ") %*c %d", &parent) != 1)
 		return 0;
 	return parent;
 }
 
-static int list_by_scan(pid_t *pids)
+static int list_children_by_scan(pid_t *pids)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -103,33 +102,28 @@ static int list_by_scan(pid_t *pids)
 	return n;
 }
 
-static void kill_children(void)
-{
-	static pid_t pids[PIDS_MAX];
-	int n = list_by_task(pids);
-
-	if (n < 0)
-		n = list_by_scan(pids);
-	for (int i = 0; i < n; i++) {
-		pid_t group = getpgid(pids[i]);
-
-		/* Its group in one blow: nobody can fork away from that. A group of another
-		 * session than ours holds nothing but what we started. */
-		if (group > 1 && getsid(pids[i]) != getsid(0))
-			kill(-group, SIGKILL);
-		kill(pids[i], SIGKILL);
-	}
-}
-
 bool descendants_end(struct descendants *d, int64_t within_ms)
 {
 	int64_t until_ms = clock_mono_ms() + within_ms;
 
 	for (int pass = 0; !descendants_reap(d); pass++) {
-		kill_children();
+		static pid_t pids[PIDS_MAX];
+		int n = list_children_by_task(pids);
+
+		if (n < 0)
+			n = list_children_by_scan(pids);
+		for (int i = 0; i < n; i++) {
+			pid_t group = getpgid(pids[i]);
+
+			/* Kill its whole group at once: a fork cannot escape that. A group of another session
+			 * than ours holds only processes that we started. */
+			if (group > 1 && getsid(pids[i]) != getsid(0))
+				kill(-group, SIGKILL);
+			kill(pids[i], SIGKILL);
+		}
 		if (clock_mono_ms() >= until_ms)
 			return descendants_reap(d);
-		/* a killed process takes a moment to be gone */
+		/* A killed process takes a moment to be gone. */
 		if (pass >= HURRIED_PASSES)
 			poll(NULL, 0, 1);
 	}

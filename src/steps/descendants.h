@@ -1,4 +1,6 @@
-/* Ends everything that this process started, however far it detached. */
+/* Ends every process that this one started, also those that detached.
+ *
+ * Thread: the only one of its process, because a child may be reaped only once. */
 #ifndef STEPS_DESCENDANTS_H
 #define STEPS_DESCENDANTS_H
 
@@ -10,17 +12,17 @@
 void descendants_adopt(void);
 
 struct descendants {
-	pid_t watched; /* the child whose end matters; 0: none */
-	bool is_ended; /* it was reaped, with this status of waitpid() */
+	pid_t watched; /* the child whose end is recorded; 0: none */
+	bool is_ended; /* it was reaped, and `status` is that of waitpid() */
 	int status;
-	int n_killed; /* how many of the reaped ones SIGKILL ended, the watched one not counted */
+	int n_killed; /* how many reaped children SIGKILL ended, without the watched one */
 };
 
-/* Reaps what ended. True when no child is left: as every orphan comes here, that means no
- * descendant either. */
+/* Reaps the children that have ended. True if no child is left. Because every orphan becomes a child, no
+ * descendant is left then either. */
 bool descendants_reap(struct descendants *d);
-/* SIGKILLs and reaps children until there are none, for at most within_ms. True: none is left.
- * Only for a process that adopted them and wants nothing of any child any more. */
+/* Kills (SIGKILL) and reaps children until none is left, for at most within_ms; blocks. True: none is left.
+ * Only after descendants_adopt(), by a process that needs no child any more. */
 bool descendants_end(struct descendants *d, int64_t within_ms);
 
 #endif

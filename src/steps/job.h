@@ -1,4 +1,8 @@
-/* One job on its way through steps_run(); shared by the files that take it there. */
+/* One job while its process runs it: the state that the files of this folder share, and the order of its
+ * life. result.json is written last, after everything that it speaks of is on disk, so a reader of it may
+ * believe the rest.
+ *
+ * Thread: the only one of the job's process. Every call blocks. */
 #ifndef STEPS_JOB_H
 #define STEPS_JOB_H
 
@@ -9,9 +13,8 @@
 #include "steps/child.h"
 #include "steps/job_folder.h"
 #include "steps/job_log.h"
-#include "steps/masks.h"
 
-/* How long things take that a test does not want to wait for. */
+/* Delays that a test shortens. */
 struct steps_pace {
 	int64_t kill_after_ms; /* from SIGTERM to SIGKILL */
 	int64_t retry_ms;      /* before a failed fetch is tried again; four times that later on */
@@ -20,24 +23,38 @@ struct steps_pace {
 struct job {
 	const struct runner_config *config;
 	struct steps_pace pace;
-	/* real paths, so that what programs are told is what they find */
+	/* real paths: a program finds the same file at each of them */
 	char *folder, *work, *temporary, *results, *change_file;
-	char *tests_file; /* NULL: the job is no experiment, all tests run */
-	char *git_home;   /* git's HOME: nothing but .gitconfig, ours */
-	char **mirrors;   /* what the work tree and its submodules borrow from; NULL: nothing */
+	char *tests_file; /* NULL: the job is not an experiment, and all tests run */
+	char *git_home;   /* git's HOME: holds only our .gitconfig */
+	char **mirrors; /* the work tree and its submodules borrow objects from them; NULL: none */
 	struct lease_offer offer;
 	struct masks *masks;
 	struct job_log *log;
 	struct stop stop;
-	int64_t until_mono_ms; /* of all the work */
+	int64_t until_mono_ms; /* the end of the job's time */
 	struct job_result result;
 };
 
-/* What is left of the job's time, at least 0. */
+/* The rest of the job's time, at least 0. */
 int64_t job_time_left(const struct job *j);
 
-/* steps_run() with another pace. */
+/* Sets how the job ends, unless that is set already. */
+void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...) PRINTF(3, 4);
+
+/* Runs the job in `folder` to its end; see steps_run(). */
 int job_run(const struct runner_config *c, const char *folder, const struct steps_pace *pace,
     struct error *e) MUST_CHECK;
+
+/* ---- checkout.c ---- */
+/* Checks the commit under test out in the job's work folder, with its submodules if the configuration wants
+ * them. ERR_CANCELLED, ERR_TIMEOUT; every other error means that the job cannot start. *e is git's own last
+ * error. */
+int checkout(struct job *j, struct error *e) MUST_CHECK;
+
+/* ---- step.c ---- */
+/* Runs the step, until its processes have ended, and adds its outcome to j->result. *ret_ok: it exited with 0
+ * and the next step may run. Otherwise the job's conclusion is set. */
+void step_run(struct job *j, const struct runner_step *step, bool *ret_ok);
 
 #endif

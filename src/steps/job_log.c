@@ -3,32 +3,316 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/escape.h"
-#include "steps/clean_text.h"
+#include "base/file.h"
+#include "base/str.h"
 #include "steps/job_folder.h"
-#include "steps/tail.h"
 
 enum {
 	TAIL_MAX_BYTES = 64 * 1024,
-	MARKS_BYTES = 512, /* room for what we say about what was left out */
+	MARKS_BYTES = 512, /* room for our lines about the missing text */
 	LINE_MAX_CHARS = 1000,
 };
+
+/* ---- UTF-8 ---- */
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* True if these bytes can still become a character. Tries the lowest and the highest continuation, which
+ * finds overlong forms and surrogates at their second byte. */
+static bool may_become_character(const char *p, size_t n, size_t length)
+{
+	char low[4], high[4];
+
+	memcpy(low, p, n);
+	memcpy(high, p, n);
+	memset(low + n, 0x80, length - n);
+	memset(high + n, 0xbf, length - n);
+	return utf8_is_valid(low, length) || utf8_is_valid(high, length);
+}
+
+static void clean_byte(struct clean_text *c, char b, struct buf *out)
+{
+	unsigned char first;
+	size_t length;
+
+	if (!c->n_held && b == '\0')
+		return;
+	c->held[c->n_held++] = b;
+	first = (unsigned char)c->held[0];
+	length = first < 0x80                     ? 1
+		 : first >= 0xc2 && first <= 0xdf ? 2
+		 : first >= 0xe0 && first <= 0xef ? 3
+		 : first >= 0xf0 && first <= 0xf4 ? 4
+						  : 0; /* no character begins with this byte */
+	if (length && c->n_held < length && may_become_character(c->held, c->n_held, length))
+		return;
+	if (length == c->n_held && utf8_is_valid(c->held, length)) {
+		buf_append(out, c->held, length);
+		c->n_held = 0;
+		return;
+	}
+	/* The last byte made the character invalid, but may begin another one. */
+	buf_append_str(out, REPLACEMENT);
+	if (c->n_held > 1) {
+		c->n_held = 0;
+		clean_byte(c, b, out);
+	} else {
+		c->n_held = 0;
+	}
+}
+
+void clean_text_feed(struct clean_text *c, const char *p, size_t n, struct buf *out)
+{
+	size_t i = 0;
+
+	while (i < n) {
+		size_t run = i;
+
+		/* a run of ASCII; char may have a sign or not */
+		while (!c->n_held && run < n && p[run] && (unsigned char)p[run] < 0x80)
+			run++;
+		buf_append(out, p + i, run - i);
+		i = run;
+		if (i < n)
+			clean_byte(c, p[i++], out);
+	}
+}
+
+void clean_text_end(struct clean_text *c, struct buf *out)
+{
+	if (c->n_held)
+		buf_append_str(out, REPLACEMENT);
+	c->n_held = 0;
+}
+
+/* ---- secrets ---- */
+
+struct mask {
+	char *text;
+	size_t n;
+};
+
+struct masks {
+	struct mask *list;
+	size_t n;
+	bool begins_with[256];
+};
+
+struct masks *masks_new(void)
+{
+	return xcalloc(1, sizeof(struct masks));
+}
+
+void masks_free(struct masks *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->n; i++) {
+		explicit_bzero(m->list[i].text, m->list[i].n);
+		free(m->list[i].text);
+	}
+	free(m->list);
+	free(m);
+}
+
+static void add_mask(struct masks *m, const char *p, size_t n)
+{
+	struct clean_text clean = {.n_held = 0};
+	struct buf text = BUF_INIT(SIZE_MAX / 2);
+
+	if (n < MASK_MIN_BYTES)
+		return;
+	/* The stream is clean text, so the secret has to be too. */
+	clean_text_feed(&clean, p, n, &text);
+	clean_text_end(&clean, &text);
+	m->begins_with[(unsigned char)text.data[0]] = true;
+	n = text.len;
+	*ARRAY_PUSH(m->list, m->n) = (struct mask){.text = buf_take(&text), .n = n};
+}
+
+void masks_add(struct masks *m, const char *value)
+{
+	size_t n = strlen(value);
+
+	while (n > 0 && (value[n - 1] == '\n' || value[n - 1] == '\r'))
+		n--;
+	add_mask(m, value, n);
+	if (!memchr(value, '\n', n))
+		return;
+	for (const char *line = value, *end = value + n; line < end;) {
+		size_t length = strcspn(line, "\r\n");
+
+		if (length > (size_t)(end - line))
+			length = (size_t)(end - line);
+		add_mask(m, line, length);
+		line += length + 1;
+	}
+}
+
+enum match { MATCH_NONE, MATCH_SECRET, MATCH_PERHAPS };
+
+/* Compares the text at p with all secrets. *ret_n: the length of the longest secret that is there in full, or
+ * 0. MATCH_PERHAPS: the text ends in the middle of a secret. */
+static enum match match_secrets(const struct masks *m, const char *p, size_t n, size_t *ret_n)
+{
+	enum match found = MATCH_NONE;
+
+	*ret_n = 0;
+	if (!m->begins_with[(unsigned char)*p])
+		return found;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct mask *mask = &m->list[i];
+		size_t both = mask->n < n ? mask->n : n;
+
+		if (memcmp(mask->text, p, both) != 0)
+			continue;
+		if (mask->n > n)
+			found = MATCH_PERHAPS;
+		else if (mask->n > *ret_n)
+			*ret_n = mask->n;
+	}
+	return found == MATCH_PERHAPS ? found : *ret_n ? MATCH_SECRET : found;
+}
+
+enum more { MORE_TO_COME, NO_MORE };
+
+/* Moves bytes from `held` to `out`; those that may still belong to a secret stay held. */
+static void mask_held(struct mask_stream *s, enum more more, struct buf *out)
+{
+	const char *p = s->held.data;
+	size_t n = s->held.len, i = 0, masked_to = s->n_masked;
+
+	for (; i < n; i++) {
+		size_t length, run = 0; /* bytes that can begin no secret */
+		enum match match;
+
+		while (i >= masked_to && i + run < n &&
+		       !s->masks->begins_with[(unsigned char)p[i + run]])
+			run++;
+		if (run > 0) {
+			buf_append(out, p + i, run);
+			s->is_inside = false;
+			i += run;
+		}
+		if (i == n)
+			break;
+		match = match_secrets(s->masks, p + i, n - i, &length);
+		if (match == MATCH_PERHAPS && more == MORE_TO_COME)
+			break;
+		/* The end cut a secret off: its beginning shows much of it, so it is masked too. */
+		if (match == MATCH_PERHAPS && n - i >= MASK_MIN_BYTES)
+			length = n - i;
+		if (length && i + length > masked_to)
+			masked_to = i + length;
+		if (i >= masked_to) {
+			buf_append_char(out, p[i]);
+			s->is_inside = false;
+		} else if (!s->is_inside) {
+			buf_append_str(out, "***");
+			s->is_inside = true;
+		}
+	}
+	s->n_masked = masked_to > i ? masked_to - i : 0;
+	buf_consume(&s->held, i);
+}
+
+void mask_stream_init(struct mask_stream *s, const struct masks *m)
+{
+	*s = (struct mask_stream){.masks = m};
+	buf_init(&s->held, SIZE_MAX / 2);
+}
+
+void mask_stream_release(struct mask_stream *s)
+{
+	buf_release(&s->held);
+}
+
+void mask_stream_feed(struct mask_stream *s, const char *p, size_t n, struct buf *out)
+{
+	buf_append(&s->held, p, n);
+	mask_held(s, MORE_TO_COME, out);
+}
+
+void mask_stream_end(struct mask_stream *s, struct buf *out)
+{
+	mask_held(s, NO_MORE, out);
+	s->n_masked = 0;
+	s->is_inside = false;
+}
+
+char *masks_text(const struct masks *m, const char *text)
+{
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
+	struct mask_stream s;
+
+	mask_stream_init(&s, m);
+	mask_stream_feed(&s, text, strlen(text), &out);
+	mask_stream_end(&s, &out);
+	mask_stream_release(&s);
+	return out.data ? buf_take(&out) : xstrdup("");
+}
+
+/* ---- the newest bytes of a stream ---- */
+
+struct tail {
+	struct buf bytes; /* up to twice max: trimmed from time to time and not at every byte */
+	size_t max;
+	size_t n_dropped;
+};
+
+static void tail_init(struct tail *t, size_t max_bytes)
+{
+	*t = (struct tail){.max = max_bytes};
+	buf_init(&t->bytes, 2 * max_bytes);
+}
+
+static void tail_drop(struct tail *t, size_t n)
+{
+	buf_consume(&t->bytes, n);
+	t->n_dropped += n;
+}
+
+static void tail_add(struct tail *t, const char *p, size_t n)
+{
+	if (n > t->max) {
+		tail_drop(t, t->bytes.len);
+		t->n_dropped += n - t->max;
+		p += n - t->max;
+		n = t->max;
+	}
+	if (t->bytes.len + n > 2 * t->max)
+		tail_drop(t, t->bytes.len + n - t->max);
+	buf_append(&t->bytes, p, n);
+}
+
+/* Cuts to max, at the beginning of a character. After it t->bytes is the tail. */
+static void tail_trim(struct tail *t)
+{
+	size_t n = t->bytes.len > t->max ? t->bytes.len - t->max : 0;
+
+	if (n > 0 || t->n_dropped > 0)
+		while (n < t->bytes.len && ((unsigned char)t->bytes.data[n] & 0xc0) == 0x80)
+			n++;
+	tail_drop(t, n);
+}
+
+/* ---- the log ---- */
 
 struct job_log {
 	int fd;
 	char *path;
 	int64_t n_bytes;    /* in the file */
-	int64_t head_bytes; /* from here on only the tail is kept */
+	int64_t head_bytes; /* after them only the tail is kept */
 	int64_t max_bytes;
 	bool is_capped;
-	bool is_line_open; /* the last byte was no line break */
+	bool is_line_open; /* the last byte was not a line break */
 	struct clean_text clean;
 	struct mask_stream mask;
-	struct buf text; /* of one piece, on its way to the file */
+	struct buf text; /* one piece, on its way to the file */
 	struct tail tail, excerpt;
 	struct error error;
 };
@@ -36,7 +320,7 @@ struct job_log {
 int job_log_open(const char *folder, int64_t max_bytes, const struct masks *masks,
     struct job_log **ret, struct error *e)
 {
-	char *path = job_folder_file(folder, "log");
+	char *path = path_join(folder, "log");
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int64_t n_tail = max_bytes / 4 < TAIL_MAX_BYTES ? max_bytes / 4 : TAIL_MAX_BYTES;
 	struct job_log *l;
@@ -59,7 +343,7 @@ int job_log_open(const char *folder, int64_t max_bytes, const struct masks *mask
 	return 0;
 }
 
-static void write_bytes(struct job_log *l, const char *p, size_t n)
+static void write_log_bytes(struct job_log *l, const char *p, size_t n)
 {
 	while (n > 0 && !l->error.code) {
 		ssize_t done = write(l->fd, p, n);
@@ -77,43 +361,37 @@ static void write_bytes(struct job_log *l, const char *p, size_t n)
 	}
 }
 
-static void cap(struct job_log *l)
-{
-	char *mark = xasprintf("%s== the log has %lld bytes: what comes now is left out, but for "
-			       "its end\n",
-	    l->is_line_open ? "\n" : "", (long long)l->n_bytes);
-
-	l->is_capped = true;
-	write_bytes(l, mark, strlen(mark));
-	free(mark);
-}
-
-/* Text that is fit to be seen. */
-static void add(struct job_log *l, const char *p, size_t n)
+/* Adds text that may be shown: to the file while there is room, then to the tail. */
+static void add_log_text(struct job_log *l, const char *p, size_t n)
 {
 	int64_t room = l->head_bytes - l->n_bytes;
 	size_t n_head;
+	char *mark;
 
 	if (n == 0)
 		return;
 	n_head = l->is_capped || room <= 0 ? 0 : (int64_t)n <= room ? n : (size_t)room;
-	/* not in the middle of a character */
+	/* Do not cut a character. */
 	while (n_head > 0 && n_head < n && ((unsigned char)p[n_head] & 0xc0) == 0x80)
 		n_head--;
-	write_bytes(l, p, n_head);
+	write_log_bytes(l, p, n_head);
 	if (n_head > 0)
 		l->is_line_open = p[n_head - 1] != '\n';
-	if (n_head < n) {
-		if (!l->is_capped)
-			cap(l);
-		tail_add(&l->tail, p + n_head, n - n_head);
+	if (n_head < n && !l->is_capped) {
+		mark = xasprintf("%s== the log has %lld bytes: from here on only its end is kept\n",
+		    l->is_line_open ? "\n" : "", (long long)l->n_bytes);
+		l->is_capped = true;
+		write_log_bytes(l, mark, strlen(mark));
+		free(mark);
 	}
+	if (n_head < n)
+		tail_add(&l->tail, p + n_head, n - n_head);
 	l->is_line_open = p[n - 1] != '\n';
 }
 
-static void pass_on(struct job_log *l)
+static void add_masked_text(struct job_log *l)
 {
-	add(l, buf_str(&l->text), l->text.len);
+	add_log_text(l, buf_str(&l->text), l->text.len);
 	tail_add(&l->excerpt, buf_str(&l->text), l->text.len);
 	buf_clear(&l->text);
 }
@@ -125,10 +403,11 @@ void job_log_output(struct job_log *l, const char *p, size_t n)
 	clean_text_feed(&l->clean, p, n, &clean);
 	mask_stream_feed(&l->mask, buf_str(&clean), clean.len, &l->text);
 	buf_release(&clean);
-	pass_on(l);
+	add_masked_text(l);
 }
 
-static void end_output(struct job_log *l)
+/* Our own lines and the excerpt come after all output, so no part of it stays held. */
+static void flush_output(struct job_log *l)
 {
 	struct buf clean = BUF_INIT(16);
 
@@ -136,7 +415,7 @@ static void end_output(struct job_log *l)
 	mask_stream_feed(&l->mask, buf_str(&clean), clean.len, &l->text);
 	mask_stream_end(&l->mask, &l->text);
 	buf_release(&clean);
-	pass_on(l);
+	add_masked_text(l);
 }
 
 void job_log_say(struct job_log *l, const char *fmt, ...)
@@ -145,7 +424,7 @@ void job_log_say(struct job_log *l, const char *fmt, ...)
 	char *text = NULL, *masked;
 	va_list ap;
 
-	end_output(l);
+	flush_output(l);
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
@@ -154,7 +433,7 @@ void job_log_say(struct job_log *l, const char *fmt, ...)
 	buf_append_str(&line, l->is_line_open ? "\n== " : "== ");
 	escape_line(&line, masked, LINE_MAX_CHARS);
 	buf_append_char(&line, '\n');
-	add(l, line.data, line.len);
+	add_log_text(l, line.data, line.len);
 	buf_release(&line);
 	free(masked);
 	free(text);
@@ -162,7 +441,8 @@ void job_log_say(struct job_log *l, const char *fmt, ...)
 
 void job_log_begin_excerpt(struct job_log *l)
 {
-	tail_clear(&l->excerpt);
+	buf_clear(&l->excerpt.bytes);
+	l->excerpt.n_dropped = 0;
 }
 
 char *job_log_excerpt(struct job_log *l)
@@ -170,10 +450,10 @@ char *job_log_excerpt(struct job_log *l)
 	const char *text, *p;
 	int n_lines = 0;
 
-	end_output(l);
+	flush_output(l);
 	tail_trim(&l->excerpt);
 	text = buf_str(&l->excerpt.bytes);
-	/* a first line that is cut is shown only where it is the only one */
+	/* The first line may be cut: then it is left out, unless it is the only one. */
 	p = l->excerpt.n_dropped > 0 ? strchr(text, '\n') : NULL;
 	if (p && p[1])
 		text = p + 1;
@@ -183,28 +463,24 @@ char *job_log_excerpt(struct job_log *l)
 	return xstrdup(p);
 }
 
-static void write_tail(struct job_log *l)
-{
-	char *mark;
-
-	tail_trim(&l->tail);
-	if (l->tail.n_dropped > 0) {
-		mark = xasprintf("== %zu bytes were left out here\n", l->tail.n_dropped);
-		write_bytes(l, mark, strlen(mark));
-		free(mark);
-	}
-	write_bytes(l, buf_str(&l->tail.bytes), l->tail.bytes.len);
-}
-
 int job_log_close(struct job_log *l, struct error *e)
 {
 	int rc;
 
 	if (!l)
 		return 0;
-	end_output(l);
-	if (l->is_capped)
-		write_tail(l);
+	flush_output(l);
+	if (l->is_capped) {
+		tail_trim(&l->tail);
+		if (l->tail.n_dropped > 0) {
+			char *mark =
+			    xasprintf("== %zu bytes were left out here\n", l->tail.n_dropped);
+
+			write_log_bytes(l, mark, strlen(mark));
+			free(mark);
+		}
+		write_log_bytes(l, buf_str(&l->tail.bytes), l->tail.bytes.len);
+	}
 	if (!l->error.code && fdatasync(l->fd))
 		error_set(&l->error, ERR_IO, "%s: %s", l->path, strerror(errno));
 	rc = l->error.code;
@@ -214,8 +490,8 @@ int job_log_close(struct job_log *l, struct error *e)
 	free(l->path);
 	mask_stream_release(&l->mask);
 	buf_release(&l->text);
-	tail_release(&l->tail);
-	tail_release(&l->excerpt);
+	buf_release(&l->tail.bytes);
+	buf_release(&l->excerpt.bytes);
 	free(l);
 	return rc;
 }

@@ -23,10 +23,10 @@ enum { CONNECT_SECONDS = 20, CONNECTIONS_MAX = 32, CHUNK_BYTES = 64 * 1024, PAUS
 /* RFC 1928, 6 */
 enum { SOCKS_DONE = 0, SOCKS_NOT_ALLOWED = 2, SOCKS_NOT_CONNECTED = 5 };
 
-struct line {
+struct connection {
 	const struct git_url *to;
 	const struct network_list *allowed;
-	int fd; /* git's side */
+	int fd; /* to git */
 	int notes_fd;
 };
 
@@ -47,8 +47,9 @@ static bool to_address(const struct sockaddr *a, uint8_t ret[16])
 	return true;
 }
 
-/* A public address of this machine is no way round its firewall. */
-static bool is_own(const uint8_t address[16])
+/* True for an address of this machine, and if its addresses cannot be listed. Without this check a public
+ * address of the machine would be a way round its firewall. */
+static bool is_own_address(const uint8_t address[16])
 {
 	struct ifaddrs *all = NULL;
 	bool is_mine = false;
@@ -64,33 +65,27 @@ static bool is_own(const uint8_t address[16])
 	return is_mine;
 }
 
+/* The operator's list comes first, because it overrules what follows: plain http reaches nothing else, and no URL
+ * reaches a special address or this machine's own. */
 bool relay_may_reach(
     const struct git_url *to, const struct network_list *allowed, const uint8_t address[16])
 {
 	return network_contains(allowed->items, allowed->n, address) ||
-	       (!to->is_plain && !network_is_private(address) && !is_own(address));
+	       (!to->is_plain && !network_is_private(address) && !is_own_address(address));
 }
 
 /* ---- one connection, in a process of its own ---- */
 
-static void note(const struct line *l, enum relay_trouble what)
-{
-	char c = (char)what;
-
-	if (write(l->notes_fd, &c, 1) < 0)
-		return; /* it only explains; git sees a failure in any case */
-}
-
-static void end_line(const struct line *l, uint8_t reply, enum relay_trouble what)
-    __attribute__((noreturn));
-static void end_line(const struct line *l, uint8_t reply, enum relay_trouble what)
+/* Answers git that there is no connection, leaves the reason for relay_stop(), and ends this process. */
+static void __attribute__((noreturn))
+refuse_connection(const struct connection *l, uint8_t reply, enum relay_trouble why)
 {
 	uint8_t answer[10] = {5, reply, 0, 1};
+	char note = (char)why;
 
-	note(l, what);
-	if (write(l->fd, answer, sizeof(answer)) < 0)
-		_exit(1);
-	_exit(0);
+	(void)!write(
+	    l->notes_fd, &note, 1); /* it only explains; git sees the failure in any case */
+	_exit(write(l->fd, answer, sizeof(answer)) < 0);
 }
 
 static bool read_all(int fd, void *to, size_t n)
@@ -123,8 +118,9 @@ static bool write_all(int fd, const void *from, size_t n)
 	return true;
 }
 
-/* Reads what git wants to be connected to; true when it is the URL's host and port. */
-static bool read_request(const struct line *l)
+/* Reads git's request. True if it names exactly the URL's host and port: a literal address must be the URL's
+ * address, a name must be the URL's name, and a name with a NUL byte is refused. */
+static bool read_request(const struct connection *l)
 {
 	static const uint8_t no_login[2] = {5, 0};
 	uint8_t head[4], length, text[256], address[16] = {[10] = 0xff, [11] = 0xff}, port[2];
@@ -156,9 +152,10 @@ static bool read_request(const struct line *l)
 	       port[1] == (l->to->port & 0xff);
 }
 
-/* Connects to the first address that may be reached and answers. -1 and *ret_any: there was one, or
- * the name server is away, so that a later try may do better. */
-static int connect_out(const struct line *l, bool *ret_any)
+/* Looks the host up and connects to its first address that may be reached. Each address is checked in the form in
+ * which it is then connected. -1 and *ret_any: an address may be reached, or the name server did not answer, so
+ * a later try may succeed. */
+static int connect_out(const struct connection *l, bool *ret_any)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
 	struct timeval wait = {.tv_sec = CONNECT_SECONDS};
@@ -178,7 +175,7 @@ static int connect_out(const struct line *l, bool *ret_any)
 			continue;
 		*ret_any = true;
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		/* it bounds connect() too */
+		/* This also bounds connect(). */
 		if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) ||
 				   connect(fd, a->ai_addr, a->ai_addrlen))) {
 			close(fd);
@@ -189,8 +186,8 @@ static int connect_out(const struct line *l, bool *ret_any)
 	return fd;
 }
 
-/* False when no more comes from there, which the other side is told. */
-static bool move(int from, int to)
+/* Copies one chunk. False at the end of `from`: then `to` is shut down for writing. */
+static bool copy_chunk(int from, int to)
 {
 	static uint8_t chunk[CHUNK_BYTES];
 	ssize_t n = read(from, chunk, sizeof(chunk));
@@ -203,7 +200,8 @@ static bool move(int from, int to)
 	return false;
 }
 
-static void run_line(const struct line *l)
+/* Nothing is connected before the request was checked. The send timeout is only for connect(). */
+static void run_connection(const struct connection *l)
 {
 	static const uint8_t done[10] = {5, SOCKS_DONE, 0, 1};
 	struct timeval forever = {.tv_sec = 0};
@@ -211,12 +209,12 @@ static void run_line(const struct line *l)
 	int out;
 
 	if (!read_request(l))
-		end_line(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
+		refuse_connection(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
 	out = connect_out(l, &any);
 	if (out < 0 && any)
-		end_line(l, SOCKS_NOT_CONNECTED, RELAY_NOT_CONNECTED);
+		refuse_connection(l, SOCKS_NOT_CONNECTED, RELAY_NOT_CONNECTED);
 	if (out < 0)
-		end_line(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
+		refuse_connection(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
 	setsockopt(out, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
 	if (!write_all(l->fd, done, sizeof(done)))
 		return;
@@ -227,24 +225,25 @@ static void run_line(const struct line *l)
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
 			continue;
 		if (fds[0].revents)
-			is_up = move(l->fd, out);
+			is_up = copy_chunk(l->fd, out);
 		if (fds[1].revents)
-			is_down = move(out, l->fd);
+			is_down = copy_chunk(out, l->fd);
 	}
 }
 
 /* ---- the server ---- */
 
-/* With its parent, also when that is killed; `parent`: which that should be. */
-static void end_with(pid_t parent)
+/* Ends this process when its parent ends, also by SIGKILL. `parent` is checked after the death signal is set, so
+ * that a parent that died in between is noticed. */
+static void end_with_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
 		_exit(1);
 }
 
-static void serve(int server, struct line *l) __attribute__((noreturn));
-static void serve(int server, struct line *l)
+/* Accepts connections forever, each in a process of its own. */
+static void __attribute__((noreturn)) serve_connections(int server, struct connection *l)
 {
 	pid_t me = getpid();
 	int n = 0;
@@ -256,15 +255,15 @@ static void serve(int server, struct line *l)
 		l->fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
 		if (l->fd < 0) {
 			/* Without a free descriptor the connection stays in the queue, and accept
-			 * would fail again at once. */
+			 * would fail again at once: wait. */
 			if (errno != EINTR && errno != ECONNABORTED)
 				poll(NULL, 0, PAUSE_MS);
 			continue;
 		}
 		switch (fork()) {
 		case 0:
-			end_with(me);
-			run_line(l);
+			end_with_parent(me);
+			run_connection(l);
 			_exit(0);
 		case -1:
 			break;
@@ -295,7 +294,7 @@ static int listen_on_loopback(int *ret_port, struct error *e)
 int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret,
     struct error *e)
 {
-	struct line l = {.to = to, .allowed = allowed};
+	struct connection l = {.to = to, .allowed = allowed};
 	pid_t me = getpid();
 	int notes[2], server, rc = 0;
 
@@ -312,12 +311,12 @@ int relay_start(const struct git_url *to, const struct network_list *allowed, st
 	ret->pid = fork();
 	if (ret->pid == 0) {
 		setpgid(0, 0);
-		end_with(me);
+		end_with_parent(me);
 		l.notes_fd = notes[1];
-		serve(server, &l);
+		serve_connections(server, &l);
 	}
 	if (ret->pid < 0)
-		rc = error_set(e, ERR_IO, "no process to be had: %s", strerror(errno));
+		rc = error_set(e, ERR_IO, "no new process: %s", strerror(errno));
 	else
 		setpgid(ret->pid, ret->pid);
 	close(server);
@@ -334,7 +333,7 @@ enum relay_trouble relay_stop(struct relay *r)
 	char c;
 
 	kill(-r->pid, SIGKILL);
-	/* its connections become our children when it is gone */
+	/* When it is gone, its connections become our children. */
 	while (waitpid(-r->pid, NULL, 0) > 0 || errno == EINTR)
 		;
 	while (read(r->notes_fd, &c, 1) == 1)

@@ -1,57 +1,228 @@
 #include "steps/report_pickup.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/json.h"
-#include "report/report_file.h"
+#include "documents/report_file.h"
 
-/* Of all files together: what a stranger's step leaves behind must not keep the machine for long. */
+enum { FOLDERS_DEEP_MAX = 32, ENTRIES_MAX = 1000 * 1000 };
+
+/* Of all files together, so that a stranger's files do not keep the machine busy for long. */
 #define ALL_MAX_BYTES (INT64_C(8) * REPORT_FILE_MAX_BYTES)
 
-static int read_all(int fd, const char *path, struct buf *out, struct error *e)
-{
-	for (;;) {
-		char chunk[65536];
-		ssize_t n = read(fd, chunk, sizeof(chunk));
+/* ---- finding ---- */
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return error_set(e, ERR_INVALID, "%s: %s", path, strerror(errno));
-		if (n == 0)
-			return 0;
-		if (buf_append(out, chunk, (size_t)n))
-			return error_set(e, ERR_INVALID, "%s: larger than %d MiB", path,
-			    REPORT_FILE_MAX_BYTES >> 20);
+struct search {
+	struct found_files *found;
+	struct buf path; /* of the current folder, with its last "/" */
+	long n_entries;  /* seen so far: bounds the cost of a stranger's tree */
+};
+
+static void search_folder(struct search *s, int fd, const char *pattern, int depth);
+
+static void add_found_file(struct search *s, int fd, const char *name)
+{
+	struct found_files *f = s->found;
+	struct stat st;
+
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return;
+	if (f->n == REPORT_FILES_MAX) {
+		f->is_cut = true;
+		return;
 	}
+	*ARRAY_PUSH(f->list, f->n) =
+	    (struct found_file){.path = xasprintf("%s%s", buf_str(&s->path), name), .st = st};
 }
 
-static int read_file(const struct job *j, const char *path, struct buf *out, struct error *e)
+static void search_below(struct search *s, int fd, const char *name, const char *pattern, int depth)
 {
-	int fd = report_open(j->work, path), rc;
+	size_t length = s->path.len;
+	int below;
+
+	if (depth >= FOLDERS_DEEP_MAX || s->n_entries >= ENTRIES_MAX)
+		return;
+	below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0)
+		return;
+	buf_appendf(&s->path, "%s/", name);
+	search_folder(s, below, pattern, depth + 1);
+	s->path.len = length;
+	if (s->path.data)
+		s->path.data[length] = '\0';
+	close(below);
+}
+
+static bool is_dot_name(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Matches each entry with the pattern's first part. `rest`: the rest of the pattern; NULL: nothing. For `**`
+ * every folder is searched with the whole pattern. */
+static void search_entries(
+    struct search *s, int fd, const char *part, const char *pattern, const char *rest, int depth)
+{
+	bool is_deep = !strcmp(part, "**");
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL && s->n_entries++ < ENTRIES_MAX) {
+		const char *name = entry->d_name;
+
+		if (is_dot_name(name))
+			continue;
+		if (is_deep && name[0] != '.')
+			search_below(s, fd, name, pattern, depth);
+		else if (!is_deep && !fnmatch(part, name, FNM_PERIOD) && rest)
+			search_below(s, fd, name, rest, depth);
+		else if (!is_deep && !fnmatch(part, name, FNM_PERIOD))
+			add_found_file(s, fd, name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void search_folder(struct search *s, int fd, const char *pattern, int depth)
+{
+	const char *slash;
+	char *part;
+
+	while (*pattern == '/')
+		pattern++;
+	slash = strchr(pattern, '/');
+	part = slash ? xstrndup(pattern, (size_t)(slash - pattern)) : xstrdup(pattern);
+	if (!*part || is_dot_name(part)) {
+		if (!strcmp(part, ".") && slash)
+			search_folder(s, fd, slash + 1, depth);
+	} else if (!strcmp(part, "**")) {
+		/* `**` also stands for no folder at all. */
+		search_folder(s, fd, slash ? slash + 1 : "*", depth);
+		search_entries(s, fd, part, slash ? pattern : "**/*", NULL, depth);
+	} else if (strpbrk(part, "*?[\\")) {
+		search_entries(s, fd, part, pattern, slash ? slash + 1 : NULL, depth);
+	} else if (slash) {
+		search_below(s, fd, part, slash + 1, depth);
+	} else {
+		add_found_file(s, fd, part);
+	}
+	free(part);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(((const struct found_file *)a)->path, ((const struct found_file *)b)->path);
+}
+
+void report_find(const char *folder, char *const *patterns, struct found_files *ret)
+{
+	struct search s = {.found = ret, .path = BUF_INIT(64 * 1024)};
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	*ret = (struct found_files){.n = 0};
+	for (; fd >= 0 && patterns && *patterns; patterns++) {
+		size_t n = 0;
+
+		search_folder(&s, fd, *patterns, 0);
+		if (ret->n > 0)
+			qsort(ret->list, ret->n, sizeof(*ret->list), compare_paths);
+		for (size_t i = 0; i < ret->n; i++)
+			if (n > 0 && !strcmp(ret->list[n - 1].path, ret->list[i].path))
+				free(ret->list[i].path);
+			else
+				ret->list[n++] = ret->list[i];
+		ret->n = n;
+	}
+	if (fd >= 0)
+		close(fd);
+	buf_release(&s.path);
+}
+
+void found_files_release(struct found_files *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		free(f->list[i].path);
+	free(f->list);
+	*f = (struct found_files){.n = 0};
+}
+
+bool found_files_has_same(const struct found_files *f, const struct found_file *file)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		const struct stat *a = &f->list[i].st, *b = &file->st;
+
+		/* The kernel sets the time of the last status change; no program can set it back. */
+		if (!strcmp(f->list[i].path, file->path))
+			return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+			       a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+			       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+	}
+	return false;
+}
+
+int report_open(const char *folder, const char *path)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	while (fd >= 0 && *path) {
+		size_t n = strcspn(path, "/");
+		char *name = xstrndup(path, n);
+		/* Opening a FIFO would block, and a device may do anything: NONBLOCK and NOCTTY. */
+		int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+		int next = openat(fd, name, path[n] ? flags | O_DIRECTORY : flags);
+		int err = errno;
+
+		free(name);
+		close(fd);
+		fd = next;
+		errno = err;
+		path += n + (path[n] ? 1 : 0);
+	}
+	return fd;
+}
+
+/* ---- reading ---- */
+
+/* Reads a whole regular file of the work folder. */
+static int read_report_file(const struct job *j, const char *path, struct buf *out, struct error *e)
+{
+	int fd = report_open(j->work, path), rc = 0;
+	char chunk[65536];
 	struct stat st;
+	ssize_t n = 1;
 
 	if (fd < 0)
 		return error_set(e, ERR_INVALID, "%s: %s", path, strerror(errno));
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		rc = error_set(e, ERR_INVALID, "%s: not a regular file", path);
-	else
-		rc = read_all(fd, path, out, e);
+	while (!rc && n != 0) {
+		n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno != EINTR)
+			rc = error_set(e, ERR_INVALID, "%s: %s", path, strerror(errno));
+		else if (n > 0 && buf_append(out, chunk, (size_t)n))
+			rc = error_set(e, ERR_INVALID, "%s: larger than %d MiB", path,
+			    REPORT_FILE_MAX_BYTES >> 20);
+	}
 	close(fd);
 	return rc;
 }
 
 /* Adds one file's cases to `all`. */
-static int take_file(
+static int add_report_file(
     const struct job *j, const char *path, struct report_file *all, struct error *e)
 {
 	enum report_format format = report_format_parse(j->config->report_format);
 	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
 	struct report_file one = {.n_tests = 0};
 	struct error why = {0};
-	int rc = read_file(j, path, &text, e);
+	int rc = read_report_file(j, path, &text, e);
 
 	if (!rc && report_file_parse(format, buf_str(&text), text.len, &one, &why))
 		rc = error_set(e, ERR_INVALID, "%s: %s", path, why.text);
@@ -73,65 +244,22 @@ static void mask_in_place(const struct masks *m, char **text)
 	*text = masked;
 }
 
-/* A report is shown to everybody, and a failing test likes to print its environment. */
-static void mask_report(const struct masks *m, struct report_file *r)
+static int set_missing_error(const struct job *j, size_t n_old, struct error *e)
 {
-	json_t *environment = NULL;
+	struct buf patterns = BUF_INIT(300);
 
-	for (size_t i = 0; i < r->n_tests; i++) {
-		struct test_result *t = &r->tests[i];
-
-		mask_in_place(m, &t->suite);
-		mask_in_place(m, &t->name);
-		mask_in_place(m, &t->dtype);
-		mask_in_place(m, &t->message);
-		mask_in_place(m, &t->trace);
-		mask_in_place(m, &t->log_url);
-		mask_in_place(m, &t->unit);
-	}
-	mask_in_place(m, &r->environment);
-	/* a mask may have taken a part of its form with it */
-	if (r->environment &&
-	    json_parse(r->environment, strlen(r->environment), &environment, NULL))
-		FREE_AND_NULL(r->environment);
-	json_decref(environment);
-}
-
-static int write_report(const struct job *j, struct report_file *all, struct error *e)
-{
-	size_t n = 0;
-	char *text;
-	int rc;
-
-	mask_report(j->masks, all);
-	text = report_file_text(all, &n);
-	rc = job_folder_write(j->folder, "report.json", text, n, e);
-	free(text);
-	return rc;
-}
-
-static char *patterns_text(char *const *patterns)
-{
-	struct buf out = BUF_INIT(300);
-
-	for (char *const *p = patterns; *p; p++)
-		buf_appendf(&out, "%s%s", p == patterns ? "" : ", ", *p);
-	return out.data ? buf_take(&out) : xstrdup("report.files");
-}
-
-static int say_missing(const struct job *j, size_t n_old, struct error *e)
-{
-	char *patterns = patterns_text(j->config->report_globs);
-
+	for (char *const *p = j->config->report_globs; *p; p++)
+		buf_appendf(&patterns, "%s%s", p == j->config->report_globs ? "" : ", ", *p);
 	error_set(e, ERR_INVALID,
 	    n_old > 0 ? "no report: what matches %s came with the checkout"
 		      : "no report: nothing matches %s in the job's work folder",
-	    patterns);
-	free(patterns);
+	    patterns.data ? patterns.data : "report.files");
+	buf_release(&patterns);
 	return ERR_INVALID;
 }
 
-static bool may_go_on(struct job *j, int64_t n_bytes, struct error *e)
+/* False if the job was cancelled or the files are too large together; says so. */
+static bool may_read_more(struct job *j, int64_t n_bytes, struct error *e)
 {
 	struct error why = {0};
 
@@ -147,7 +275,8 @@ static bool may_go_on(struct job *j, int64_t n_bytes, struct error *e)
 	return false;
 }
 
-static size_t take_files(struct job *j, const struct found_files *now,
+/* Adds all files that the steps wrote to `all`. Returns how many came with the checkout. */
+static size_t add_new_files(struct job *j, const struct found_files *now,
     const struct found_files *before, struct report_file *all, struct error *e)
 {
 	size_t n_old = 0;
@@ -161,9 +290,9 @@ static size_t take_files(struct job *j, const struct found_files *now,
 			continue;
 		}
 		n_bytes += now->list[i].st.st_size;
-		if (!may_go_on(j, n_bytes, e))
+		if (!may_read_more(j, n_bytes, e))
 			break;
-		if (take_file(j, now->list[i].path, all, &why))
+		if (add_report_file(j, now->list[i].path, all, &why))
 			error_set(e, ERR_INVALID, "report: %s", why.text);
 		job_log_say(j->log, "report: %s%s%s", now->list[i].path, why.code ? ": " : "",
 		    why.code ? why.text : "");
@@ -176,22 +305,46 @@ int report_pickup(
 {
 	struct report_file all = {.n_tests = 0};
 	struct found_files now;
-	size_t n_old;
+	size_t n_old, n_bytes = 0;
+	char *text;
 	int rc = 0;
 
 	*ret_has_report = false;
 	if (!j->config->report_globs || !*j->config->report_globs)
 		return 0;
 	report_find(j->work, j->config->report_globs, &now);
-	n_old = take_files(j, &now, before, &all, e);
+	n_old = add_new_files(j, &now, before, &all, e);
 	if (now.is_cut)
 		error_set(e, ERR_INVALID, "report: more than %d files", REPORT_FILES_MAX);
 	if (now.n == n_old)
-		rc = say_missing(j, n_old, e);
-	if (all.n_tests > 0)
-		rc = write_report(j, &all, e);
-	*ret_has_report = all.n_tests > 0 && !rc;
-	*ret_has_report = *ret_has_report && !j->stop.is_wanted;
+		rc = set_missing_error(j, n_old, e);
+	if (all.n_tests > 0) {
+		const struct masks *m = j->masks;
+		json_t *environment = NULL;
+
+		/* The report is public, and a failing test may print its environment. */
+		for (size_t i = 0; i < all.n_tests; i++) {
+			struct test_result *t = &all.tests[i];
+
+			mask_in_place(m, &t->suite);
+			mask_in_place(m, &t->name);
+			mask_in_place(m, &t->dtype);
+			mask_in_place(m, &t->message);
+			mask_in_place(m, &t->trace);
+			mask_in_place(m, &t->log_url);
+			mask_in_place(m, &t->unit);
+		}
+		mask_in_place(m, &all.environment);
+		/* A mask may have broken the JSON: then it is left out. */
+		if (all.environment &&
+		    json_parse(all.environment, strlen(all.environment), &environment, NULL))
+			FREE_AND_NULL(all.environment);
+		json_decref(environment);
+		text = report_file_text(&all, &n_bytes);
+		rc = job_folder_write(j->folder, "report.json", text, n_bytes, e);
+		free(text);
+	}
+	*ret_has_report = all.n_tests > 0 && !rc && !j->stop.is_wanted;
 	if (!rc && e->code)
 		rc = e->code;
 	found_files_release(&now);

@@ -1,66 +1,189 @@
-#include "steps/step.h"
+/* One step of a job: its program, inside or outside of the sandbox, and its lines in the log. */
+#include "steps/job.h"
 
-#include <stdarg.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/escape.h"
-#include "base/strv.h"
+#include "base/str.h"
 #include "steps/descendants.h"
-#include "steps/environment.h"
-#include "steps/hidden.h"
 #include "steps/sandbox.h"
 
-enum { MESSAGE_MAX_CHARS = 500, STRAYS_WITHIN_MS = 10 * 1000 };
+enum { STRAYS_WITHIN_MS = 10 * 1000, PROBE_TIMEOUT_MS = 10 * 1000, PROBES_MAX = 8 };
 
-int64_t job_time_left(const struct job *j)
+/* A basic system's variables, then `environment`, then `secrets`, then the job's own, so that the configuration
+ * cannot replace those. */
+static void step_environment(struct environment *v, const struct job *j)
 {
-	int64_t left = j->until_mono_ms - clock_mono_ms();
+	const struct passwd *user = getpwuid(geteuid());
+	const struct runner_config *c = j->config;
+	const struct lease_offer *o = &j->offer;
+	const struct experiment_request *x = o->experiment;
+	/* On the merge base nothing of the pull request is tested. */
+	bool is_base = x && x->side == EXPERIMENT_BASE;
+	char number[24] = "", attempt[16];
 
-	return left > 0 ? left : 0;
-}
-
-void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
-{
-	struct buf line = BUF_INIT(MESSAGE_MAX_CHARS * 4 + 16);
-	char *text = NULL, *masked;
-	va_list ap;
-
-	if (j->result.conclusion)
-		return;
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	va_end(ap);
-	masked = masks_text(j->masks, text);
-	escape_line(&line, masked, MESSAGE_MAX_CHARS);
-	j->result.conclusion = xstrdup(conclusion);
-	j->result.message = xstrdup(buf_str(&line));
-	buf_release(&line);
-	free(masked);
-	free(text);
-}
-
-void job_conclude_also(struct job *j, const char *conclusion, const char *text)
-{
-	struct buf line = BUF_INIT(MESSAGE_MAX_CHARS * 4 + 16);
-	char *masked, *first = j->result.message;
-
-	if (!j->result.conclusion) {
-		job_conclude(j, conclusion, "%s", text);
-		return;
+	environment_copy(v, "PATH", ENVIRONMENT_PATH);
+	environment_copy(v, "LANG", "C.UTF-8");
+	environment_copy(v, "TZ", NULL);
+	environment_set(v, "HOME", j->work);
+	environment_set(v, "USER", user ? user->pw_name : "nobody");
+	environment_set(v, "TMPDIR", c->sandbox == SANDBOX_BUBBLEWRAP ? "/tmp" : j->temporary);
+	for (size_t i = 0; i < c->n_environment; i++)
+		environment_set(v, c->environment[i].name, c->environment[i].value);
+	for (size_t i = 0; i < c->n_secrets; i++)
+		environment_set(v, c->secrets[i].name, secret_text(c->secrets[i].value));
+	if (o->number > 0 && !is_base)
+		snprintf(number, sizeof(number), "%lld", (long long)o->number);
+	snprintf(attempt, sizeof(attempt), "%d", o->attempt);
+	environment_set(v, "CI", "true");
+	environment_set(v, "OUTPOST_DISPATCH_ID", o->dispatch_id);
+	environment_set(v, "OUTPOST_HEAD_SHA", o->head_sha);
+	environment_set(v, "OUTPOST_PR", number);
+	environment_set(v, "OUTPOST_CHANGE_JSON", j->change_file);
+	environment_set(v, "OUTPOST_RESULTS", j->results);
+	environment_set(v, "OUTPOST_SOURCE_SHA", o->source_sha ? o->source_sha : "");
+	environment_set(v, "OUTPOST_REPOSITORY", o->repository);
+	environment_set(v, "OUTPOST_KIND", change_kind_name(o->kind));
+	environment_set(v, "OUTPOST_ACCELERATOR", o->accelerator);
+	environment_set(v, "OUTPOST_ATTEMPT", attempt);
+	if (x) {
+		environment_set(v, "OUTPOST_TESTS", j->tests_file);
+		environment_set(v, "OUTPOST_EXPERIMENT_SIDE", experiment_side_name(x->side));
 	}
-	masked = masks_text(j->masks, text);
-	escape_line(&line, masked, MESSAGE_MAX_CHARS);
-	j->result.message =
-	    xasprintf("%s%s%s", first ? first : "", first ? "; " : "", buf_str(&line));
-	buf_release(&line);
-	free(masked);
-	free(first);
 }
 
-/* "3h", "10m", "1.5 s": static, for one use at a time. */
-static const char *duration_text(int64_t ms)
+/* Runs a shell script as a step is run: in the sandbox if there is one, with the steps' environment.
+ * As child_run(); on_text may be NULL. */
+static int run_script(struct job *j, const char *run, int64_t timeout_ms,
+    void (*on_text)(void *ctx, const char *p, size_t n), struct child_end *ret, struct error *e)
+{
+	const char *const plain[] = {"/bin/sh", "-c", run, NULL};
+	const struct sandbox_places places = {.work = j->work,
+	    .temporary = j->temporary,
+	    .change_file = j->change_file,
+	    .tests_file = j->tests_file,
+	    .mirrors = j->mirrors};
+	struct environment env = {.n = 0};
+	struct sandbox sandbox = {.args_fd = -1, .filter_fd = -1};
+	struct child_spec spec = {.argv = plain,
+	    .folder = j->work,
+	    .timeout_ms = timeout_ms,
+	    .kill_after_ms = j->pace.kill_after_ms,
+	    .stop = &j->stop,
+	    .on_output = on_text,
+	    .ctx = j};
+	int rc = 0;
+
+	if (j->config->sandbox == SANDBOX_BUBBLEWRAP) {
+		rc = sandbox_open(j->config, &places, run, &sandbox, e);
+		spec.argv = (const char *const *)sandbox.argv;
+		spec.sandbox = &sandbox;
+	}
+	step_environment(&env, j);
+	spec.env = (const char *const *)env.list;
+	if (!rc)
+		rc = child_run(&spec, ret, e);
+	environment_release(&env);
+	sandbox_close(&sandbox);
+	return rc;
+}
+
+/* ---- what the sandbox hides ---- */
+
+/* True if the path exists inside the sandbox, and if that cannot be found out. */
+static bool is_in_sandbox(struct job *j, const char *path)
+{
+	char *script = xasprintf("test -e '%s'", path);
+	struct child_end end;
+	bool is_there = run_script(j, script, PROBE_TIMEOUT_MS, NULL, &end, NULL) ||
+			!end.is_set_up || end.exit_code != 1;
+
+	free(script);
+	return is_there;
+}
+
+/* Where the steps' PATH has the program outside of the sandbox. free(); NULL: nowhere. */
+static char *find_in_path(const struct job *j, const char *program)
+{
+	struct environment env = {.n = 0};
+	const char *list = NULL;
+	char *found = NULL;
+
+	step_environment(&env, j);
+	for (size_t i = 0; i < env.n; i++)
+		if (str_has_prefix(env.list[i], "PATH="))
+			list = env.list[i] + strlen("PATH=");
+	while (list && *list && !found) {
+		size_t n = strcspn(list, ":");
+		char *path = xasprintf("%.*s/%s", (int)n, list, program);
+
+		if (*path == '/' && !strchr(path, '\'') && access(path, F_OK) == 0)
+			found = path;
+		else
+			free(path);
+		list += n + (list[n] ? 1 : 0);
+	}
+	environment_release(&env);
+	return found;
+}
+
+/* If the step's last line of output complains about a path or program that the step's script names, and that
+ * exists on this machine but not inside the sandbox: its path. free(); NULL: nothing of the kind. Looks up
+ * only words of the operator's own script, so a change that prints a path learns nothing about the machine.
+ * Runs the sandbox. */
+static char *find_hidden(struct job *j, const struct runner_step *step, const char *last_line)
+{
+	static const char separators[] = " \t\n;|&()<>\"'`=:,";
+	char *script = xstrdup(step->run), *rest = NULL, *found = NULL;
+	int n = 0;
+
+	for (char *word = strtok_r(script, separators, &rest); word && !found && n < PROBES_MAX;
+	     word = strtok_r(NULL, separators, &rest)) {
+		char *path = NULL;
+
+		if (strlen(word) < 2 || strpbrk(word, "$*?[\\") || !strstr(last_line, word))
+			continue;
+		if (*word == '/')
+			path = access(word, F_OK) == 0 ? xstrdup(word) : NULL;
+		else if (!strchr(word, '/'))
+			path = find_in_path(j, word);
+		n += !!path;
+		if (path && !is_in_sandbox(j, path))
+			found = path;
+		else
+			free(path);
+	}
+	free(script);
+	return found;
+}
+
+/* The setting that shows the path in the sandbox, such as "allow: {read: [/opt/suite]}". free(). */
+static char *allow_setting(const char *path)
+{
+	char *real = realpath(path, NULL), *slash, *text;
+	struct stat st;
+
+	if (!real)
+		real = xstrdup(path);
+	if (str_has_prefix(real, "/dev/")) {
+		text = xasprintf("allow: {devices: [%s]}", real);
+	} else {
+		slash = strrchr(real, '/');
+		if (slash && slash > real && (stat(real, &st) || !S_ISDIR(st.st_mode)))
+			*slash = '\0';
+		text = xasprintf("allow: {read: [%s]}", real);
+	}
+	free(real);
+	return text;
+}
+
+/* ---- the step ---- */
+
+/* "3h", "10m", "1.5 s". The text is static: only one at a time. */
+static const char *step_duration_text(int64_t ms)
 {
 	static char text[32];
 
@@ -73,44 +196,14 @@ static const char *duration_text(int64_t ms)
 	return text;
 }
 
-static const char *const *plain_argv(const char *run)
-{
-	static const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-
-	argv[2] = run;
-	return argv;
-}
-
-static int open_sandbox(const struct job *j, const char *run, struct sandbox *ret, struct error *e)
-{
-	const struct sandbox_places places = {.work = j->work,
-	    .temporary = j->temporary,
-	    .change_file = j->change_file,
-	    .tests_file = j->tests_file,
-	    .mirrors = j->mirrors};
-
-	return sandbox_open(j->config, &places, run, ret, e);
-}
-
-static void on_output(void *ctx, const char *p, size_t n)
+static void on_step_output(void *ctx, const char *p, size_t n)
 {
 	struct job *j = ctx;
 
 	job_log_output(j->log, p, n);
 }
 
-static void say_begin(struct job *j, const struct runner_step *step)
-{
-	char now[RFC3339_BYTES];
-	size_t n = strcspn(step->run, "\n");
-
-	rfc3339_format(clock_wall_ms(), now);
-	job_log_say(j->log, "step %s: %.*s%s [%s]", step->name, (int)(n < 200 ? n : 200), step->run,
-	    step->run[n] || n > 200 ? " …" : "", now);
-	job_log_begin_excerpt(j->log);
-}
-
-/* What the shell's own two codes mean, for those who read the comment and not the log. */
+/* The meaning of the shell's own two exit codes, for readers who do not know them. */
 static const char *exit_words(int code)
 {
 	return code == 127   ? " (a command was not found)"
@@ -118,7 +211,7 @@ static const char *exit_words(int code)
 			     : "";
 }
 
-static void say_end(struct job *j, const struct runner_step *step, const struct child_end *end)
+static void say_step_end(struct job *j, const struct runner_step *step, const struct child_end *end)
 {
 	char now[RFC3339_BYTES], how[64];
 
@@ -132,7 +225,7 @@ static void say_end(struct job *j, const struct runner_step *step, const struct 
 	    : end->is_cancelled ? "cancelled, "
 				: "",
 	    how, (double)end->duration_ms / 1000, now);
-	/* bubblewrap's own first process goes a moment after the step, with all that it saw */
+	/* In the sandbox its first process outlives the step for a moment, so the number means nothing. */
 	if (end->n_left > 0 && j->config->sandbox == SANDBOX_NONE)
 		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name,
 		    end->n_left);
@@ -141,20 +234,8 @@ static void say_end(struct job *j, const struct runner_step *step, const struct 
 		    j->log, "step %s: some of its processes could not be ended", step->name);
 }
 
-static void note_outcome(struct job *j, const struct runner_step *step, const struct child_end *end)
-{
-	struct job_result *r = &j->result;
-
-	r->steps = xrealloc(r->steps, (r->n_steps + 1) * sizeof(*r->steps));
-	r->steps[r->n_steps++] = (struct step_outcome){.name = xstrdup(step->name),
-	    .exit_code = end->exit_code,
-	    .signal = end->signal,
-	    .is_timeout = end->is_timeout,
-	    .duration_ms = end->duration_ms};
-}
-
-/* What the step wrote last. free(). */
-static char *last_line(const struct job *j)
+/* The last line of the step's output. free(). */
+static char *last_output_line(const struct job *j)
 {
 	char *text = job_log_excerpt(j->log), *last;
 	size_t n = strlen(text);
@@ -167,16 +248,16 @@ static char *last_line(const struct job *j)
 	return last;
 }
 
-/* A step that ended by itself with an error. What was not there to be run is the machine's fault
- * and not the change's: the job has no result then. */
+/* A step that ended by itself with an error. If its program or file was missing, that is the machine's
+ * fault and not the change's, so the job has no result then. */
 static void conclude_failure(
     struct job *j, const struct runner_step *step, const struct child_end *end)
 {
 	bool has_sandbox = j->config->sandbox == SANDBOX_BUBBLEWRAP;
 	bool is_not_found = end->exit_code == 126 || end->exit_code == 127;
-	char *line = last_line(j);
-	char *hidden = has_sandbox ? hidden_find(j, step, line) : NULL;
-	char *setting = hidden ? hidden_setting(hidden) : NULL;
+	char *line = last_output_line(j);
+	char *hidden = has_sandbox ? find_hidden(j, step, line) : NULL;
+	char *setting = hidden ? allow_setting(hidden) : NULL;
 
 	if (hidden)
 		job_conclude(j, "action_required",
@@ -195,83 +276,55 @@ static void conclude_failure(
 	free(line);
 }
 
-static void conclude_step(
-    struct job *j, const struct runner_step *step, const struct child_end *end, int64_t timeout_ms)
-{
-	if (end->is_cancelled || j->stop.is_wanted)
-		job_conclude(j, "cancelled", "cancelled during step %s", step->name);
-	else if (end->is_timeout && timeout_ms < step->timeout_ms)
-		job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,
-		    duration_text(j->config->timeout_ms));
-	else if (end->is_timeout)
-		job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
-		    duration_text(step->timeout_ms));
-	else if (!end->is_set_up && end->exit_code > 0) {
-		char *line = last_line(j);
-
-		job_conclude(j, "startup_failure", "sandbox: %s", line);
-		free(line);
-	} else if (end->signal)
-		job_conclude(j, "failure", "step %s: signal %d (%s)", step->name, end->signal,
-		    strsignal(end->signal));
-	else if (end->exit_code != 0)
-		conclude_failure(j, step, end);
-}
-
-/* Whoever killed the supervisor left us its children. */
-static void end_strays(struct child_end *end)
-{
-	struct descendants d = {.watched = 0};
-
-	if (!descendants_end(&d, STRAYS_WITHIN_MS))
-		end->has_survivors = true;
-	end->n_left += d.n_killed;
-}
-
-int step_run_script(struct job *j, const char *run, int64_t timeout_ms,
-    void (*on_text)(void *ctx, const char *p, size_t n), struct child_end *ret, struct error *e)
-{
-	struct environment env = {.n = 0};
-	struct sandbox sandbox = {.args_fd = -1, .filter_fd = -1};
-	struct child_spec spec = {.argv = plain_argv(run),
-	    .folder = j->work,
-	    .timeout_ms = timeout_ms,
-	    .kill_after_ms = j->pace.kill_after_ms,
-	    .stop = &j->stop,
-	    .on_output = on_text,
-	    .ctx = j};
-	int rc = 0;
-
-	if (j->config->sandbox == SANDBOX_BUBBLEWRAP) {
-		rc = open_sandbox(j, run, &sandbox, e);
-		spec.argv = (const char *const *)sandbox.argv;
-		spec.sandbox = &sandbox;
-	}
-	environment_of_step(&env, j);
-	spec.env = (const char *const *)env.list;
-	if (!rc)
-		rc = child_run(&spec, ret, e);
-	environment_release(&env);
-	sandbox_close(&sandbox);
-	return rc;
-}
-
 void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 {
 	int64_t left = job_time_left(j);
 	int64_t timeout_ms = step->timeout_ms < left ? step->timeout_ms : left;
+	struct descendants strays = {.watched = 0};
+	struct job_result *r = &j->result;
 	struct child_end end;
 	struct error e = {0};
+	char now[RFC3339_BYTES];
+	size_t n = strcspn(step->run, "\n");
 
-	say_begin(j, step);
-	if (step_run_script(j, step->run, timeout_ms, on_output, &end, &e)) {
+	rfc3339_format(clock_wall_ms(), now);
+	job_log_say(j->log, "step %s: %.*s%s [%s]", step->name, (int)(n < 200 ? n : 200), step->run,
+	    step->run[n] || n > 200 ? " …" : "", now);
+	job_log_begin_excerpt(j->log);
+	if (run_script(j, step->run, timeout_ms, on_step_output, &end, &e)) {
 		job_log_say(j->log, "step %s: %s", step->name, e.text);
 		job_conclude(j, "startup_failure", "step %s: %s", step->name, e.text);
 	} else {
-		end_strays(&end);
-		say_end(j, step, &end);
-		note_outcome(j, step, &end);
-		conclude_step(j, step, &end, timeout_ms);
+		/* If the supervisor was killed, its children are this process's now. */
+		if (!descendants_end(&strays, STRAYS_WITHIN_MS))
+			end.has_survivors = true;
+		end.n_left += strays.n_killed;
+		say_step_end(j, step, &end);
+		*ARRAY_PUSH(r->steps, r->n_steps) =
+		    (struct step_outcome){.name = xstrdup(step->name),
+			.exit_code = end.exit_code,
+			.signal = end.signal,
+			.is_timeout = end.is_timeout,
+			.duration_ms = end.duration_ms};
+		if (end.is_cancelled || j->stop.is_wanted) {
+			job_conclude(j, "cancelled", "cancelled during step %s", step->name);
+		} else if (end.is_timeout && timeout_ms < step->timeout_ms) {
+			job_conclude(j, "timed_out", "step %s: the job's time of %s was over",
+			    step->name, step_duration_text(j->config->timeout_ms));
+		} else if (end.is_timeout) {
+			job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
+			    step_duration_text(step->timeout_ms));
+		} else if (!end.is_set_up && end.exit_code > 0) {
+			char *line = last_output_line(j);
+
+			job_conclude(j, "startup_failure", "sandbox: %s", line);
+			free(line);
+		} else if (end.signal) {
+			job_conclude(j, "failure", "step %s: signal %d (%s)", step->name,
+			    end.signal, strsignal(end.signal));
+		} else if (end.exit_code != 0) {
+			conclude_failure(j, step, &end);
+		}
 	}
 	*ret_ok = !j->result.conclusion;
 }

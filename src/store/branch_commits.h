@@ -1,44 +1,51 @@
-/* The commits of upstream's branches in their order, from the pushes on record: what "the nearest
- * older tested commit" and "the commits between" mean.
+/* The commits of upstream's branches in their order, from the recorded pushes. "The nearest older tested commit" and "the
+ * commits between" refer to this order.
  *
- * Rule guarded here: what is not known to follow at once lies behind a gap. Pushes that come late or
- * twice mend gaps and never make one where there was none. A forced push begins behind a gap; the
- * commits that left the branch with it keep their place, as what was there once. */
+ * Rule: two commits that are not known to be neighbours have a gap between them. A late or repeated push closes gaps and
+ * never opens one. A forced push begins behind a gap; the commits that it removed from the branch keep their positions.
+ *
+ * Thread: functions with a struct db run on its connection; branch_commits_put() inside a writer's transaction. */
 #ifndef STORE_BRANCH_COMMITS_H
 #define STORE_BRANCH_COMMITS_H
 
-#include "store/db.h"
-#include "store/store.h"
+#include "db/db.h"
+#include "db/store.h"
+#include "model/record.h"
 
-/* Between two commits of which nobody knows how many lie between there is at least so much: farther
- * than any distance. */
+/* Across a gap, positions are at least this far apart: more than any distance that counts. */
 enum { BRANCH_GAP = 1000000 };
 
-/* A branch is named with or without "refs/heads/"; column `ref` has the name without. */
-const char *branch_name(const char *ref); /* borrowed */
+/* The branch's name without "refs/heads/", as column `ref` has it. Borrowed. */
+const char *branch_name(const char *ref);
 
 struct branch_commit {
 	const char *sha, *author, *title; /* the last two may be NULL */
 	int64_t at_ms;
+	const char *files; /* JSON: the paths that it touches; NULL: not known */
 };
-/* Commits of one push, oldest first, at least one. They follow `before`, which is noted as well;
- * NULL: nobody knows what they follow. What is known already stays as it is. Inside a writer's
- * transaction. */
+/* Records the commits of one push, oldest first, at least one. They follow `before`, which is recorded as well; NULL: the
+ * commit before them is not known. Known facts stay as they are. */
 void branch_commits_put(struct db *d, const char *repository, const char *ref, const char *before,
     const struct branch_commit *commits, size_t n);
 /* The position of a commit on a branch, or -1. */
 int64_t branch_position(struct db *d, const char *repository_key, const char *ref, const char *sha);
 
-/* Those after `after` up to `until` for an issue or a page, oldest first; the newest `limit` of
- * them. */
+#define LISTED_COMMIT_RECORD(F, S)                                                                 \
+	F(S, TEXT, sha, NULL, "sha", "")                                                           \
+	F(S, TEXT, author, NULL, "author", "May be NULL.")                                         \
+	F(S, TEXT, title, NULL, "title", "May be NULL.")                                           \
+	F(S, TIME, at_ms, NULL, "at_ms", "")                                                       \
+	F(S, INT, position, NULL, "position", "")
+struct listed_commit {
+	RECORD_MEMBERS(LISTED_COMMIT_RECORD)
+};
+/* The commits after `after` up to `until` for an issue or a page, oldest first; the newest `limit` of them. Thread: loop. */
 struct list_commits {
 	struct store_query q;
 	const char *repository, *ref, *after, *until; /* SHAs; after may be NULL: not known */
 	int limit;                                    /* 0: 250, and never more */
-	struct listed_commit {
-		char *sha, *author, *title; /* the last two may be NULL */
-		int64_t at_ms;
-	} * list; /* out; list_commits_release(). Empty where `until` is not known */
+	struct listed_commit
+	    *list; /* out; list_commits_release(). Empty when `until` is not known */
 	size_t n;
 	bool is_complete; /* out: no gap between, and not more than limit */
 };

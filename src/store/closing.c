@@ -1,24 +1,27 @@
 #include "store/closing.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
-#include "base/id.h"
+#include "base/crypto.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "model/trigger.h"
-#include "store/cells_moved.h"
-#include "store/delivery_row.h"
-#include "store/experiments.h"
-#include "store/key.h"
-#include "store/plan_apply.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "model/plan.h"
+#include "store/changes.h"
+#include "store/deliveries.h"
+#include "store/dispatches.h"
 #include "store/requests.h"
-#include "store/stored_change.h"
+#include "store/starts.h"
+#include "verdict/cells_moved.h"
 
-/* Requests that arrived, or may have: not those that are known to have been refused. */
+/* Requests that arrived or may have arrived, without those that were refused. */
 #define GOT_IT " (o.state = 'sent' OR (o.n_attempts > 0 AND o.state <> 'dead'))"
 
-/* No webhook came that could be forwarded: what is sent now is what was sent before, under an id
- * of its own, so that whoever reports for it is not taken for a report of the dispatch. */
+/* There is no webhook to forward. Outpost sends the last one again with a new id, so that a report about it is not taken for
+ * a report of the dispatch. */
 static void copy_body(struct closing *c, const struct stored_dispatch *s, char guid[UUID_BYTES])
 {
 	uuid_new(guid);
@@ -26,10 +29,10 @@ static void copy_body(struct closing *c, const struct stored_dispatch *s, char g
 		snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
 }
 
-/* Vendors know a run by the PR whose body came with it, which is another one where two share a head.
- * If that one is open with another head by now, its newer run must not end: then only what GitHub
- * said of the closing PR itself is forwarded. 0: nothing can be told. */
-static int64_t number_to_tell(struct closing *c, const struct stored_dispatch *s)
+/* Vendors know a run by the pull request of the body that they got. When two pull requests share a head, that may be another
+ * one. If it is open with another head now, its newer run must not end, so only GitHub's event about the closing pull
+ * request itself is forwarded. 0: there is nothing to send. */
+static int64_t closed_number(struct closing *c, const struct stored_dispatch *s)
 {
 	bool has_moved_on = db_has(c->d,
 	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open'"
@@ -42,10 +45,10 @@ static int64_t number_to_tell(struct closing *c, const struct stored_dispatch *s
 	return c->guid ? c->plan->pull.number : 0;
 }
 
-static void tell(struct closing *c, const struct stored_dispatch *s)
+static void send_closed(struct closing *c, const struct stored_dispatch *s)
 {
 	const struct plan *p = c->plan;
-	int64_t number = number_to_tell(c, s);
+	int64_t number = closed_number(c, s);
 	bool is_forwarded = c->guid && number == p->pull.number;
 	char guid[UUID_BYTES];
 	struct closed_request q = {
@@ -66,10 +69,11 @@ static void tell(struct closing *c, const struct stored_dispatch *s)
 	if (!is_forwarded)
 		copy_body(c, s, guid);
 	request_put_closed(c->d, &q, c->now_ms);
-	/* The other heads of this PR are told with it, but not one that another PR still has. */
-	/* By heads, of which a PR has few (+: not by the target, which has years of them). */
+	/* The notice covers the other heads of this pull request, except one that another pull request still has. */
+	/* Finds them by the heads, of which a pull request has few. (|| '': keeps SQLite from the index by target, which has years
+ * of them.) */
 	db_exec(c->d,
-	    "UPDATE dispatch SET is_closed_told = 1 WHERE +target_key = ?1 AND change_id IN"
+	    "UPDATE dispatch SET is_closed_told = 1 WHERE target_key || '' = ?1 AND change_id IN"
 	    " (SELECT change_id FROM pull_head WHERE repository_key = ?2 AND number = ?3)"
 	    " AND (change_id = ?4 OR NOT EXISTS (SELECT 1 FROM pull x"
 	    "  WHERE x.change_id = dispatch.change_id AND x.state = 'open'))",
@@ -77,8 +81,8 @@ static void tell(struct closing *c, const struct stored_dispatch *s)
 	    V_INT(s->change_id));
 }
 
-/* Newest first for each target. A head that another open PR has as well goes on. */
-static struct dispatch_list untold(struct closing *c)
+/* Newest first for each target. A head that another open pull request has as well continues. */
+static struct dispatch_list untold_dispatches(struct closing *c)
 {
 	return dispatch_list_take(db_rows(c->d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE is_closed_told = 0"
@@ -91,23 +95,23 @@ static struct dispatch_list untold(struct closing *c)
 	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
 }
 
-int closing_tell(struct closing *c)
+int closing_send(struct closing *c)
 {
-	struct dispatch_list l = untold(c);
+	struct dispatch_list l = untold_dispatches(c);
 	int n = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
 		if (i && strcmp(l.at[i].target_key, l.at[i - 1].target_key) == 0 &&
 		    l.at[i].number == l.at[i - 1].number)
 			continue;
-		tell(c, &l.at[i]);
+		send_closed(c, &l.at[i]);
 		n++;
 	}
 	dispatch_list_release(&l);
 	return n;
 }
 
-static bool must_hear(struct closing *c, const struct stored_dispatch *s)
+static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 {
 	if (strcmp(c->plan->sent_action ? c->plan->sent_action : "", "closed") != 0)
 		return false;
@@ -124,7 +128,7 @@ static bool must_hear(struct closing *c, const struct stored_dispatch *s)
 	    V_TEXT(s->id));
 }
 
-static bool has_label(const char *labels, const char *accelerator)
+static bool labels_have(const char *labels, const char *accelerator)
 {
 	struct pull_info pull = {.labels = strv_copy(NULL)};
 	json_t *list = NULL, *label;
@@ -139,28 +143,37 @@ static bool has_label(const char *labels, const char *accelerator)
 	return result;
 }
 
-/* Another open PR that has this head did not become a draft, or has the label still. */
-static bool is_wanted_elsewhere(struct closing *c, const struct stored_dispatch *s)
-{
-	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_wanted = false;
-	struct rows *r = db_rows(c->d,
-	    "SELECT is_draft, labels FROM pull WHERE change_id = ?1 AND state = 'open'"
-	    " AND number <> ?2",
-	    V_INT(s->change_id), V_INT(c->plan->pull.number));
+#define OTHER_PULL_RECORD(F, S)                                                                    \
+	F(S, BOOL, is_draft, NULL, "is_draft", "")                                                 \
+	F(S, BORROWED, labels, NULL, "labels", "")
+RECORD_LOCAL(other_pull, OTHER_PULL_RECORD)
 
-	while (rows_next(r))
-		is_wanted |=
-		    is_about_label ? has_label(rows_text(r, 1), s->accelerator) : !rows_int(r, 0);
-	return is_wanted;
+/* Another open pull request with this head is not a draft, or still has the label. */
+static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_dispatch *s)
+{
+	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"),
+	     is_closing_wanted = false;
+	struct rows *r = db_rows(c->d,
+	    RECORD_QUERY(OTHER_PULL_RECORD,
+		"FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2"),
+	    V_INT(s->change_id), V_INT(c->plan->pull.number));
+	struct other_pull pull;
+
+	while (rows_next(r)) {
+		record_read(r, &other_pull_record, &pull);
+		is_closing_wanted |=
+		    is_about_label ? labels_have(pull.labels, s->accelerator) : !pull.is_draft;
+	}
+	return is_closing_wanted;
 }
 
-static bool is_wanted(struct closing *c, const struct stored_dispatch *s)
+static bool dispatch_is_wanted(struct closing *c, const struct stored_dispatch *s)
 {
 	for (size_t i = 0; i < c->plan->n_wants; i++)
 		if (strcmp(c->plan->wants[i].accelerator, s->accelerator) == 0)
 			return true;
 	if (c->plan->drops && strv_contains((const char *const *)c->plan->drops, s->accelerator))
-		return is_wanted_elsewhere(c, s);
+		return dispatch_is_wanted_elsewhere(c, s);
 	return db_has(c->d,
 	    "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 LIMIT 1",
 	    V_INT(s->change_id), V_INT(c->plan->pull.number));
@@ -177,7 +190,7 @@ void closing_note_wanted(struct closing *c, int64_t change_id)
 			"UPDATE dispatch SET is_wanted = ?4 WHERE id = ?1 AND accelerator = ?2"
 			" AND runner = ?3 AND is_wanted <> ?4",
 			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner),
-			V_INT(is_wanted(c, s))) > 0)
+			V_INT(dispatch_is_wanted(c, s))) > 0)
 			cells_moved(
 			    c->d, change_id, s->accelerator, CELLS_CHANGE_SETTLED, c->now_ms);
 	}
@@ -193,14 +206,14 @@ int closing_drop(struct closing *c, int64_t change_id)
 		struct stored_dispatch *s = &l.at[i];
 
 		if (!strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
-		    is_wanted_elsewhere(c, s))
+		    dispatch_is_wanted_elsewhere(c, s))
 			continue;
 		if (!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED)
 			continue;
 		if (dispatch_end(c->d, s, DISPATCH_CANCELLED, c->now_ms))
 			cells_moved(c->d, change_id, s->accelerator, CELLS_WITHDRAWN, c->now_ms);
-		if (must_hear(c, s)) {
-			tell(c, s);
+		if (must_send_closed(c, s)) {
+			send_closed(c, s);
 			n++;
 		}
 	}
@@ -208,24 +221,201 @@ int closing_drop(struct closing *c, int64_t change_id)
 	return n;
 }
 
-int closing_call_off(struct closing *c, int64_t change_id, const char *why)
+static int call_off_dispatches(struct closing *c, int64_t change_id, const char *by)
 {
 	struct dispatch_list l = change_dispatches(c->d, change_id);
-	int n = experiments_call_off(c->d, change_id, NULL, why, c->now_ms);
+	int n = experiments_call_off(c->d, change_id, NULL, by, c->now_ms);
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
 		if (!s->accelerator[0] || s->state == DISPATCH_HELD ||
 		    !dispatch_is_unfinished(s->state) ||
-		    !dispatch_enter(c->d, s, DISPATCH_CANCELLED, why, c->now_ms))
+		    !dispatch_end_by(c->d, s, ENDED_CANCELLED, by, c->now_ms))
 			continue;
 		n++;
 		request_drop(c->d, s, c->now_ms);
 		cells_moved(c->d, change_id, s->accelerator, CELLS_CANCELLED, c->now_ms);
-		if (must_hear(c, s))
-			tell(c, s);
+		if (must_send_closed(c, s))
+			send_closed(c, s);
 	}
 	dispatch_list_release(&l);
 	return n;
+}
+
+/* ---- commands ---- */
+
+enum { SHA_MIN_CHARS = 7, SHA_CHARS = 40 };
+
+/* The head that a comment means when it names none: the last one before the comment. GitHub's times have whole seconds, so a
+ * head of the same second may be newer than the comment and does not count, unless the pull request never had another. */
+static int64_t head_as_of(
+    struct db *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
+{
+	int64_t since = db_int(d, 0,
+	    "SELECT MAX(since_ms) FROM pull_head WHERE repository_key = ?1 AND number = ?2"
+	    " AND since_ms < ?3",
+	    V_TEXT(key->text), V_INT(number), V_INT(comment_ms));
+	struct rows *r;
+	int64_t id = 0, n = 0;
+
+	if (!since && db_int(d, 0,
+			  "SELECT COUNT(*) FROM pull_head WHERE repository_key = ?1"
+			  " AND number = ?2",
+			  V_TEXT(key->text), V_INT(number)) == 1)
+		since = comment_ms;
+	r = db_rows(d,
+	    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
+	    " AND since_ms = ?3",
+	    V_TEXT(key->text), V_INT(number), V_INT(since));
+	for (; rows_next(r); n++)
+		id = rows_key_number(r);
+	return n == 1 ? id : 0; /* two in one second: it is not known which one was meant */
+}
+
+#define NAMED_HEAD_RECORD(F, S)                                                                    \
+	F(S, ID, change_id, NULL, "c.id", "")                                                      \
+	F(S, TIME, since_ms, NULL, "MIN(h.since_ms)", "")
+RECORD_LOCAL(named_head, NAMED_HEAD_RECORD)
+
+/* A head of this pull request by its SHA, or by a prefix that fits only one of them. A commit with a chosen prefix is easy to
+ * make, so a prefix means only a head that was there when the comment was written; the whole SHA means that commit at any
+ * time. */
+static int64_t head_named(
+    struct db *d, const struct repository_key *key, const struct comment_place *at, const char *sha)
+{
+	const size_t n = strlen(sha);
+	struct rows *r;
+	struct named_head head = {0};
+	bool is_unique = true;
+
+	if (n < SHA_MIN_CHARS)
+		return 0;
+	r = db_rows(d,
+	    RECORD_QUERY(NAMED_HEAD_RECORD,
+		"FROM pull_head h JOIN change c ON c.id = h.change_id"
+		" WHERE h.repository_key = ?1 AND h.number = ?2"
+		" AND substr(c.head_sha, 1, length(?3)) = lower(?3) GROUP BY c.id"),
+	    V_TEXT(key->text), V_INT(at->number), V_TEXT(sha));
+	while (rows_next(r)) {
+		is_unique = head.change_id == 0;
+		record_read(r, &named_head_record, &head);
+	}
+	return is_unique && (n == SHA_CHARS || head.since_ms <= at->comment_ms) ? head.change_id
+										: 0;
+}
+
+/* Held dispatches, and declined ones while an open pull request has that head. */
+static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_id)
+{
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
+	    " AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
+	    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
+	    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
+	    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
+	    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
+	    "    AND x.created_ms > dispatch.created_ms)))))"
+	    " ORDER BY accelerator, runner",
+	    V_INT(change_id), V_TEXT(ended_how_name(ENDED_DECLINED))));
+}
+
+int change_release(struct db *d, const struct comment_place *at, const char *sha)
+{
+	struct repository_key key = repository_key(at->repository);
+	int64_t id =
+	    sha ? head_named(d, &key, at, sha) : head_as_of(d, &key, at->number, at->comment_ms);
+	struct dispatch_list held = id ? releasable_dispatches(d, id) : (struct dispatch_list){0};
+	struct starts starts = {0};
+	int n = (int)held.n;
+
+	for (size_t i = 0; i < held.n; i++) {
+		struct stored_dispatch row = stored_dispatch_copy(&held.at[i]);
+
+		row.round += row.state == DISPATCH_CANCELLED;
+		row.state = DISPATCH_QUEUED;
+		row.finished_ms = 0;
+		FREE_AND_NULL(row.last_error);
+		FREE_AND_NULL(row.ended_by);
+		row.ended_how = ENDED_OTHERWISE;
+		starts_add(&starts, row, &held.at[i]);
+	}
+	starts_run(d, &starts, at->now_ms);
+	starts_release(&starts);
+	dispatch_list_release(&held);
+	if (!n)
+		return 0;
+	db_exec(d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1", V_INT(id),
+	    V_INT(at->now_ms));
+	return n;
+}
+
+/* ---- taken back ---- */
+
+/* It waits for a person, or it was released and certainly not sent: no machine has claimed it, and no request was tried. */
+#define IS_STILL_HERE                                                                              \
+	"(state = 'held' OR (state = 'queued' AND held_reason IS NOT NULL"                         \
+	"  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"        \
+	"   AND (o.n_attempts > 0 OR o.state = 'sending'))))"
+
+/* The heads that the writer of the comment may have seen. GitHub's times have whole seconds, so heads of the same second
+ * count, and so does the only head even if it became known after the comment. */
+#define HEADS_SEEN                                                                                 \
+	"SELECT h.change_id FROM pull_head h WHERE h.repository_key = ?1 AND h.number = ?2"        \
+	" AND (h.since_ms <= ?3 OR (SELECT COUNT(*) FROM pull_head x"                              \
+	"  WHERE x.repository_key = ?1 AND x.number = ?2) = 1)"
+
+static int decline_dispatches(struct db *d, struct dispatch_list *l, const char *by, int64_t now_ms)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (!dispatch_end_by(d, &l->at[i], ENDED_DECLINED, by, now_ms))
+			continue;
+		request_drop(d, &l->at[i], now_ms);
+		cells_moved(d, l->at[i].change_id, l->at[i].accelerator, CELLS_CANCELLED, now_ms);
+		n++;
+	}
+	return n;
+}
+
+bool change_decline(struct db *d, const struct comment_place *at, const char *by, int *ret_n)
+{
+	struct repository_key key = repository_key(at->repository);
+	struct dispatch_list l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id IN (" HEADS_SEEN ")"
+	    " AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
+	    " AND " IS_STILL_HERE " ORDER BY accelerator, runner",
+	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms)));
+	int64_t *taken_back;
+	size_t n_taken_back;
+
+	*ret_n = decline_dispatches(d, &l, by, at->now_ms);
+	dispatch_list_release(&l);
+	taken_back = rows_key_numbers(
+	    db_rows(d,
+		"UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
+		" AND id IN (" HEADS_SEEN ") RETURNING id",
+		V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms)),
+	    &n_taken_back);
+	for (size_t i = 0; i < n_taken_back; i++)
+		cells_moved(d, taken_back[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
+	free(taken_back);
+	return *ret_n > 0 || n_taken_back > 0;
+}
+
+int change_call_off(struct db *d, const struct comment_place *at, const char *by)
+{
+	struct stored_pull pull = pull_find(d, at->repository, at->number);
+	struct plan plan = {
+	    .repository = (char *)at->repository,
+	    .pull.number = at->number,
+	    .event_ms = at->comment_ms,
+	    .event_type = "pull_request",
+	    .sent_action = "closed",
+	    .original_action = (char *)"cancel",
+	};
+	struct closing closing = {d, &plan, NULL, at->now_ms};
+
+	return pull.change_id ? call_off_dispatches(&closing, pull.change_id, by) : 0;
 }

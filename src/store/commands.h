@@ -1,23 +1,27 @@
-/* Commands in comments, Re-run and outpostctl retest: what they do and what is answered, in one
- * transaction. */
+/* Commands in comments, Re-run and outpostctl retest: their effects and the answer, in one transaction.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. Strings are
+ * borrowed until done. */
 #ifndef STORE_COMMANDS_H
 #define STORE_COMMANDS_H
 
-#include "model/command.h"
-#include "store/changes.h"
-#include "store/store.h"
+#include <jansson.h>
 
-/* On one PR, where those of its author do not count against members, and of one speaker on all PRs
- * that had its head; strangers have as many refusals of their own. */
+#include "db/store.h"
+#include "model/event.h"
+#include "store/plans.h"
+
+/* The limit for one pull request, where its author's commands do not count against members, and for one person on all
+ * pull requests that had its head. Refused comments of strangers have a separate limit of the same size. */
 enum { COMMANDS_AN_HOUR = 20 };
 
-/* Who wrote a comment, as far as it matters here. */
+/* The writer of a comment, as far as it matters here. */
 enum speaker { SPEAKER_STRANGER, SPEAKER_AUTHOR, SPEAKER_MEMBER };
 
 struct spoken_comment {
 	int64_t id, created_ms;
 	const char *login;
-	const char *words; /* what it asks, one line, for people */
+	const char *words; /* its commands on one line, for people */
 	enum speaker speaker;
 };
 
@@ -31,20 +35,19 @@ struct rerun_request {
 
 enum commands_outcome {
 	COMMANDS_HEARD,
-	COMMANDS_REPEATED, /* this comment, or this delivery, was heard before: nothing was done */
-	COMMANDS_REFUSED,  /* not for whoever said it */
+	COMMANDS_REPEATED, /* this comment, or this delivery, was processed before: nothing changed */
+	COMMANDS_REFUSED, /* its writer may not use commands */
 	COMMANDS_TOO_MANY,
 };
 
-/* Does what `list` asks for, in its order: those whose result is an error already are answered
- * only. All retests of it are one: `retest.plan` (NULL: none is asked) says who wants the change
- * and whom of them they mean. For a comment the answer is written, too: a reaction, and one reply
- * where there is more to say. The same comment, under whatever delivery, is heard once. */
+/* Runs `list` in its order; commands that already have an error as result are only answered. All its retests are one:
+ * `retest.plan` (NULL: there is none) has the wants and which of them the retests name. A comment is answered with a
+ * reaction, and one reply if a reaction cannot say everything. A comment is processed once, whatever deliveries carry it. */
 struct run_commands {
 	struct store_op op;
 	int64_t delivery_id;                 /* marked planned or ignored; 0: none */
 	const char *repository;              /* upstream */
-	int64_t number;                      /* the PR; 0: a push */
+	int64_t number;                      /* the pull request; 0: a push */
 	const struct spoken_comment *spoken; /* NULL: Re-run or outpostctl */
 	struct asked_command *list;          /* in and out: results */
 	size_t n;
@@ -52,7 +55,7 @@ struct run_commands {
 	size_t n_reruns;
 	struct apply_plan retest; /* plan, guid, body; out: retested; its delivery_id stays 0 */
 	int64_t now_ms;
-	enum command_result given[COMMANDS_MAX]; /* store's own: the results as they came in */
+	enum command_result given[COMMANDS_MAX]; /* private to the store: the results on entry */
 	/* out */
 	enum commands_outcome outcome;
 	const char *ignored; /* static: why nothing was done; NULL: something was */
@@ -60,44 +63,18 @@ struct run_commands {
 };
 int store_run_commands(struct store *s, struct run_commands *op) MUST_CHECK;
 
-/* ---- what has to be known before ---- */
-/* A change that may be tested again. */
-struct find_tested {
-	struct store_query q;
-	void *owner; /* the caller's own */
-	const char *repository;
-	int64_t number;             /* > 0: this PR's head */
-	const char *sha;            /* else this commit, or a beginning of it: 7 digits at least */
-	bool is_pull;               /* out: else a push */
-	bool is_open;               /* out, is_pull: some PR that is open has it as its head */
-	int64_t pull_number;        /* out, is_pull: by its SHA, the one that leads */
-	char head_sha[41];          /* out; "" when nothing is known of it */
-	char *ref, *title, *author; /* out, pushes */
-	char *delivery_guid;        /* out: of the body that was sent last; NULL: none */
-};
-/* ERR_NOT_FOUND: nothing is known of it. ERR_CONFLICT: the beginning fits several commits. */
-int store_find_tested(struct store *s, struct find_tested *q) MUST_CHECK;
-void find_tested_release(struct find_tested *q);
+/* ---- answers: outbox rows, each once ---- */
 
-/* What Re-run on a check means. */
-struct rerun_target {
-	char *accelerator, *runner, *dispatch_id;
-	bool is_github;   /* or hosted: its run can be started again at `repository` */
-	char *repository; /* NULL: it cannot */
-	char *run_id;     /* NULL: none was reported */
-	int64_t run_attempt;
+struct answer_place {
+	const char *repository;
+	int64_t number, change_id; /* change 0: the pull request is not known */
+	int64_t comment_id;
 };
-struct find_rerun {
-	struct store_query q;
-	void *owner; /* the caller's own */
-	const char *repository, *head_sha;
-	const char *check_name;    /* NULL: all of this head */
-	const char *run_id;        /* where no check of that name was written; "" none */
-	int64_t pull_number;       /* out: the open PR that leads that head; 0: there is none */
-	struct rerun_target *list; /* out, each run once; find_rerun_release() */
-	size_t n;
-};
-int store_find_rerun(struct store *s, struct find_rerun *q) MUST_CHECK;
-void find_rerun_release(struct find_rerun *q);
+/* One reply with the results of a `stress`: the row's text is JSON, {"comment": ID, "stress": facts}
+ * (experiments/experiments.h). Takes facts over. */
+void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms);
+
+/* Deletes the records of comments that were answered before before_ms, at most `limit`. True: there may be more. */
+bool commands_drop(struct db *d, int64_t before_ms, int limit);
 
 #endif

@@ -1,33 +1,67 @@
-/* Deliveries: what GitHub sent, on disk before it is answered. */
+/* Deliveries: GitHub's webhooks, on disk before they are answered. They are planned, ignored or failed, and may be planned
+ * again. Only delivery_enter() changes a state.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
 #ifndef STORE_DELIVERIES_H
 #define STORE_DELIVERIES_H
 
-#include "model/plan.h"
-#include "store/store.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "db/store.h"
+#include "model/record_states.h"
 
-/* Intake. Strings and body belong to the caller and stay until done. */
+/* Stores a delivery that Outpost made itself (a retest, a reconciled head), already planned: vendors get its body. */
+void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
+    const char *repository, const char *body, size_t body_bytes, int64_t now_ms);
+/* The same with the body of another delivery. False: that delivery has no body any more. */
+bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms);
+#define DELIVERY_PLACE_RECORD(F, S)                                                                \
+	F(S, DELIVERY_STATE, state, NULL, "state",                                                 \
+	    "N_DELIVERY_STATES: there is no such delivery.")                                       \
+	F(S, BOOL, was_planned, NULL, "planned_ms IS NOT NULL", "Ever, also before a replay.")
+struct delivery_place {
+	RECORD_MEMBERS(DELIVERY_PLACE_RECORD)
+};
+struct delivery_place delivery_find(struct db *d, int64_t id);
+/* Which counter counts the deliveries in this state. */
+enum counter delivery_counter(enum delivery_state state);
+/* The only way from one state to another; to stay in one repeats planning. error: why; NULL: none. False when there is
+ * no such delivery or the step is not legal. */
+bool delivery_enter(
+    struct db *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);
+
+/* Intake. Strings and body belong to the caller and stay until done. ERR_BUSY already when three quarters of the queue
+ * are full: the rest is for operations that finish started work. */
 struct put_delivery {
 	struct store_op op;
 	const char *guid, *event, *action, *repository;
 	const char *body;
 	size_t body_bytes;
 	int64_t now_ms;
-	bool is_duplicate; /* out: that GUID was there already; nothing was written */
+	bool is_duplicate; /* out: that GUID was stored already; nothing was written */
 };
 int store_put_delivery(struct store *s, struct put_delivery *op) MUST_CHECK;
 
+#define DELIVERY_RECORD(F, S)                                                                      \
+	F(S, INT, id, NULL, "id", "The order of arrival.")                                         \
+	F(S, GUID, guid, NULL, "guid", "")                                                         \
+	F(S, TEXT, event, NULL, "event", "")                                                       \
+	F(S, TEXT, action, NULL, "action", "")                                                     \
+	F(S, TEXT, repository, NULL, "repository", "")                                             \
+	F(S, TEXT, state, NULL, "state", "")                                                       \
+	F(S, TEXT, error, NULL, "error", "")                                                       \
+	F(S, TIME, received_ms, NULL, "received_ms", "")                                           \
+	F(S, INT, body_bytes, NULL, "body_bytes", "")                                              \
+	F(S, INT, n_attempts, NULL, "n_attempts", "At planning.")
 struct delivery {
-	int64_t id; /* order of arrival */
-	char *guid, *event, *action, *repository, *state, *error;
-	int64_t received_ms, body_bytes;
-	int n_attempts; /* at planning */
-	char *body;     /* decompressed, NUL-terminated; NULL in lists, or after retention */
+	RECORD_MEMBERS(DELIVERY_RECORD)
+	char *body; /* decompressed, NUL-terminated; NULL in lists, or after retention */
 	size_t body_len;
 };
 void delivery_release(struct delivery *d);
 
-/* The next accepted (unplanned) deliveries with id > after_id, bodies included, at most
- * `limit` and about 4 MiB. */
+/* The next accepted (unplanned) deliveries with id > after_id, bodies included, at most `limit` and about 4 MiB. */
 struct next_deliveries {
 	struct store_query q;
 	int64_t after_id;
@@ -38,11 +72,11 @@ struct next_deliveries {
 int store_next_deliveries(struct store *s, struct next_deliveries *q) MUST_CHECK;
 void next_deliveries_release(struct next_deliveries *q);
 
-/* One body by GUID, whatever its state. ERR_NOT_FOUND: none, or its body was dropped. */
+/* One body by GUID, in any state. ERR_NOT_FOUND: there is none, or its body was dropped. */
 struct get_delivery {
 	struct store_query q;
 	const char *guid;
-	struct delivery delivery; /* out; release */
+	struct delivery delivery; /* out; delivery_release() */
 };
 int store_get_delivery(struct store *s, struct get_delivery *q) MUST_CHECK;
 
@@ -51,13 +85,13 @@ struct list_deliveries {
 	struct store_query q;
 	bool only_failed;
 	int limit;
-	struct delivery *list; /* out */
+	struct delivery *list; /* out; list_deliveries_release() */
 	size_t n;
 };
 int store_list_deliveries(struct store *s, struct list_deliveries *q) MUST_CHECK;
 void list_deliveries_release(struct list_deliveries *q);
 
-/* Planning ends with one of these, or with store_apply_plan() (store/changes.h). */
+/* Planning ends with one of these, or with store_apply_plan() (store/plans.h). */
 struct mark_delivery {
 	struct store_op op;
 	int64_t delivery_id;
@@ -66,28 +100,15 @@ struct mark_delivery {
 };
 int store_mark_delivery(struct store *s, struct mark_delivery *op) MUST_CHECK;
 
-/* outpostctl replay: a planned, ignored or failed delivery is planned again. What it had
- * done before is not done twice. ERR_NOT_FOUND, or ERR_CONFLICT when its body is gone. */
+/* outpostctl replay: a planned, ignored or failed delivery is planned again; its earlier effects are not repeated.
+ * ERR_NOT_FOUND, or ERR_CONFLICT when its body was dropped. */
 struct replay_delivery {
 	struct store_op op;
 	const char *guid;
 };
 int store_replay_delivery(struct store *s, struct replay_delivery *op) MUST_CHECK;
 
-/* Small durable facts: cursors, counters of redelivery requests. value NULL deletes. */
-struct put_setting {
-	struct store_op op;
-	const char *key, *value;
-};
-int store_put_setting(struct store *s, struct put_setting *op) MUST_CHECK;
-struct get_setting {
-	struct store_query q;
-	const char *key;
-	char *value; /* out; free(); NULL: unset */
-};
-int store_get_setting(struct store *s, struct get_setting *q) MUST_CHECK;
-
-/* Which of these GUIDs are on disk? known[i] is set for guids[i]. */
+/* Which of these GUIDs are stored? known[i] is set for guids[i]. */
 struct known_guids {
 	struct store_query q;
 	const char *const *guids;
@@ -96,24 +117,15 @@ struct known_guids {
 };
 int store_known_guids(struct store *s, struct known_guids *q) MUST_CHECK;
 
-/* One more request for redelivery of `guid`; out: how many were made before this one. One
- * that was counted and then refused for the moment is taken back. */
+/* Counts one more request for redelivery of `guid`. is_taken_back: GitHub refused the counted request for the moment, so
+ * it does not count. */
 struct count_redelivery {
 	struct store_op op;
 	const char *guid;
 	bool is_taken_back;
 	int64_t now_ms;
-	int n_before; /* out */
+	int n_before; /* out: how many were made before this one */
 };
 int store_count_redelivery(struct store *s, struct count_redelivery *op) MUST_CHECK;
-
-/* Drops bodies and rows past their retention, a bounded piece at a time; out: whether
- * more is left. */
-struct apply_retention {
-	struct store_op op;
-	int64_t deliveries_before_ms, results_before_ms, failures_before_ms, days_before_ms;
-	bool has_more;
-};
-int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;
 
 #endif

@@ -1,11 +1,13 @@
-/* Jobs and results: what runners report, and the verdicts that follow. */
+/* Jobs: one row for each CI job that a runner reports, with its results, its report document and its log's length.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
 #ifndef STORE_JOBS_H
 #define STORE_JOBS_H
 
-#include "base/id.h"
-#include "model/job_detail.h"
+#include "base/crypto.h"
+#include "db/db.h"
+#include "db/store.h"
 #include "model/job_report.h"
-#include "store/store.h"
 
 enum report_outcome {
 	REPORT_RECORDED,
@@ -19,63 +21,40 @@ enum report_outcome {
 	REPORT_NOT_ITS_LEASE,     /* not the job of a lease of the machine that reports */
 };
 
-/* The dispatch is found by (a) dispatch_id alone when `repository` is NULL (a callback
- * token was checked), else (b) dispatch_id if it is this repository's, else by
- * (repository, delivery_id), the newest. Results, the dispatch's state, verdicts and the
- * wish to update the comment are written together. */
-struct report_job {
-	struct store_op op;
-	const char *repository;  /* verified by the caller, or NULL */
-	const char *dispatch_id; /* echoed; may be NULL with a repository */
-	const char *delivery_id; /* may be NULL without a repository */
-	const char *accelerator; /* from the token or workflow.accelerator; may be NULL */
-	/* the accelerators for which this caller may report (NULL-terminated), or NULL: any of
-	 * the dispatch */
-	const char *const *allowed;
-	const char *const *silent; /* accelerators at L1: NULL-terminated or NULL */
-	/* only the job of a lease that this machine has or had, whatever became of it; NULL: any */
-	const char *machine;
-	const struct job_report *report;
-	int64_t now_ms;
-	enum report_outcome outcome; /* out */
-	int64_t job_id;              /* out, for RECORDED and UNCHANGED */
-	/* out, for these two: where it belongs, whatever the report echoed */
-	char found_dispatch[ID_BYTES];
-	char found_accelerator[64];
+struct job_place {
+	int64_t change_id;
+	const char *dispatch_id; /* "" for a self-report */
+	const char *accelerator;
+	const char *runner; /* or the vendor's repository for a self-report */
+	bool is_shown;      /* its dispatch is of the latest round and was not called off */
+	bool is_late, is_push;
 };
-int store_report_job(struct store *s, struct report_job *op) MUST_CHECK;
 
-/* `nightly`/`periodic` self-reports: a completed job of (nightly, head_sha); without a commit, of the
- * run that (target, run_id) names. Same outcomes. */
-struct report_nightly {
-	struct store_op op;
-	const char *repository;             /* upstream's, for the change */
-	const char *target;                 /* the vendor's repository */
-	const char *accelerator, *head_sha; /* head_sha NULL: not known */
-	const struct job_report *report;
-	int64_t now_ms;
+struct job_record {
 	enum report_outcome outcome;
 	int64_t job_id;
+	bool has_replaced; /* another attempt of the same job is no longer current */
+	bool is_current;
 };
-int store_report_nightly(struct store *s, struct report_nightly *op) MUST_CHECK;
 
-/* Where a job belongs, so that a credential can be checked against it. */
-struct find_job {
-	struct store_query q;
-	int64_t id;
-	/* out; ERR_NOT_FOUND in q.err. find_job_release() */
-	char *dispatch_id, *accelerator;
-	char *repository; /* of a github runner or a self-report's vendor; NULL: neither */
-	char *machine;    /* whose lease it is or was the job of; NULL: nobody's */
-	enum job_status status;
-	bool has_report;
-};
-int store_find_job(struct store *s, struct find_job *q) MUST_CHECK;
-void find_job_release(struct find_job *q);
+/* Writes the report, or returns why not (UNCHANGED, CONFLICT). The caller calls cells_job_added() when nothing else
+ * moved, otherwise cells_moved(). */
+struct job_record job_put(
+    struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
+/* The only way from one status to the other: to `completed` when it is reported or given up, and back only when it was
+ * given up. False when it has the status already or was reported: nothing changes then. */
+bool job_enter(struct db *d, int64_t job_id, enum job_status to);
+/* Completes a job that its machine did not report: the machine was silent, returned the lease or was told to stop. Such a
+ * job has no digest, and a later report of its machine replaces it. A reported job stays as it is. job_id 0: none. */
+void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
+    bool is_still_shown, int64_t now_ms);
+/* A job that was given up continues. */
+void job_resume(struct db *d, int64_t job_id);
+/* Notifies watchers of the pages of these jobs (ids in the first column). Ends the rows; false: there were none. */
+bool jobs_notify(struct db *d, struct rows *ids);
 
-/* A report document for a job: its results join those that came with the job itself, and are
- * shown from when the job is completed. outcome: RECORDED, UNCHANGED (the same digest), CONFLICT
- * (another), NO_DISPATCH (no such job). */
+/* A report document for a job: its results join the results of the job's own report, and are shown once the job is
+ * completed. outcome: RECORDED, UNCHANGED (the same digest), CONFLICT (another one), NO_DISPATCH (no such job). */
 struct put_report {
 	struct store_op op;
 	int64_t job_id;
@@ -89,24 +68,12 @@ struct put_report {
 };
 int store_put_report(struct store *s, struct put_report *op) MUST_CHECK;
 
-/* What the log of a job has come to; bytes is how long it is. */
+/* The length of a job's log, in bytes. */
 struct note_log {
 	struct store_op op;
 	int64_t job_id, bytes;
 	bool is_complete;
 };
 int store_note_log(struct store *s, struct note_log *op) MUST_CHECK;
-
-/* One job with its results. L1's are there too: whether they are shown is the asker's rule. */
-struct get_job {
-	struct store_query q;
-	int64_t id;
-	/* which of its results, in their order: the first max_tests (0: all) from the ordinal `from`
-	 * on that have one of these statuses (bits by enum test_status; 0: any) */
-	int64_t max_tests, from;
-	unsigned statuses;
-	struct job_detail *job; /* out; job_detail_free(); NULL with ERR_NOT_FOUND */
-};
-int store_get_job(struct store *s, struct get_job *q) MUST_CHECK;
 
 #endif

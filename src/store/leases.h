@@ -1,59 +1,79 @@
-/* Pull runners' work: a dispatch leaves the queue as a lease, which a machine renews until
- * it has reported, and which goes back to the queue when it runs out. */
+/* Leases: the right of one machine to work on one pull dispatch. The machine renews the lease until it has reported; when
+ * the lease expires, the dispatch goes back to the queue. Only lease_enter() changes a state.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
 #ifndef STORE_LEASES_H
 #define STORE_LEASES_H
 
+#include "db/record_rows.h"
+#include "db/store.h"
+#include "model/record_states.h"
 #include "model/runner_protocol.h"
-#include "store/store.h"
+#include "store/dispatches.h"
 
-enum { LEASE_HANDOVERS_MAX = 3 }; /* how often a lease that ran out goes to another machine */
+enum { LEASE_HANDOVERS_MAX = 3 }; /* how often an expired lease goes to another machine */
 
-/* The runners of one accelerator that this machine's labels satisfy. */
-struct claim_choice {
-	const char *runner;
-	int max_parallel; /* leases at a time, over all machines */
+/* The job of every lease has this name; its workflow is the runner's name. */
+#define LEASE_JOB_NAME "tests"
+
+#define STORED_LEASE_RECORD(F, S)                                                                  \
+	F(S, KEY, id, NULL, "id", "")                                                              \
+	F(S, KEY, dispatch_id, NULL, "dispatch_id", "")                                            \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, TEXT, runner, NULL, "runner", "")                                                     \
+	F(S, TEXT, machine, NULL, "machine", "")                                                   \
+	F(S, TEXT, claim_id, NULL, "claim_id", "")                                                 \
+	F(S, INT, attempt, NULL, "attempt", "")                                                    \
+	F(S, ID, job_id, NULL, "job_id", "0: none is kept (L1).")                                  \
+	F(S, INT, max_parallel, NULL, "max_parallel",                                              \
+	    "Of the runner, when the lease was granted.")                                          \
+	F(S, LEASE_STATE, state, NULL, "state", "")                                                \
+	F(S, TEXT, reason, NULL, "reason", "Why it ended.")                                        \
+	F(S, INT, lease_ms, NULL, "lease_ms", "")                                                  \
+	F(S, TIME, until_ms, NULL, "until_ms", "")
+struct stored_lease {
+	RECORD_MEMBERS(STORED_LEASE_RECORD)
 };
 
-/* Takes what was queued last of all that waits for one of the choices (a retest of an older
- * change is newer than a change from before it). In one transaction the dispatch
- * goes to `running`, the lease is active and (unless the accelerator is silent) the job
- * (workflow = runner, name = "tests", run_id = the dispatch's id, attempt = how many leases it has
- * had) is in progress. The same claim_id from the same machine gets its lease again, as long as
- * that is active, with its time extended: an answer that was lost takes no work away.
- * offer is to be released whatever op.err says. */
-struct claim_dispatch {
-	struct store_op op;
-	const char *accelerator;
-	const struct claim_choice *choices;
-	size_t n_choices;
-	const char *machine, *claim_id;
-	bool is_silent; /* L1: no job is kept */
-	int64_t lease_ms, now_ms;
-	bool is_found; /* out */
-	int64_t
-	    next_ms; /* out, not is_found: the accelerator has something that waits for this time */
-	bool was_known; /* out: that claim_id had it already */
-	struct lease_offer
-	    offer; /* out, is_found: all but visibility and change_url; lease_offer_release() */
-};
-int store_claim_dispatch(struct store *s, struct claim_dispatch *op) MUST_CHECK;
+/* SELECT LEASE_COLUMNS FROM lease …: the first row, or false. Ends the rows. */
+#define LEASE_COLUMNS "0" RECORD_COLUMNS(STORED_LEASE_RECORD)
+bool stored_lease_take(struct rows *r, struct stored_lease *ret);
+void stored_lease_release(struct stored_lease *l);
 
-/* A heartbeat. ACTIVE: good until now + lease_ms. A lease that ran out but whose dispatch still
- * waits in the queue is taken up again, as long as nobody else had the work since, the runner
- * has room (max_parallel of the claim) and the machine has not reported that it stopped.
- * CANCELLED: the dispatch ended, and reason says how. LOST: everything else. */
+void lease_insert(struct db *d, const struct stored_lease *l, int64_t now_ms);
+/* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
+ * already or the step is not legal: nothing changes then. reason: why it ended; NULL: none. */
+bool lease_enter(struct db *d, const struct stored_lease *l, enum lease_state to,
+    const char *reason, int64_t now_ms);
+
+/* The lease of a dispatch's attempt; false: there is none. */
+bool lease_of_attempt(
+    struct db *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
+/* Is a later attempt of the dispatch active, or has one reported? */
+bool lease_is_overtaken(struct db *d, const struct stored_lease *l);
+int64_t lease_count_active(struct db *d, const char *accelerator, const char *runner);
+/* Without leases of experiments, which do not count against first runs. */
+int64_t lease_count_first(struct db *d, const char *accelerator, const char *runner);
+/* The dispatch of the lease; false: it does not exist any more. */
+bool lease_dispatch(struct db *d, const struct stored_lease *l, struct stored_dispatch *ret);
+/* A pull dispatch has entered a state: every state but `running` ends its active lease, with the lease's job. */
+void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms);
+
+/* A heartbeat. ACTIVE: good until now + lease_ms. An expired lease becomes active again while its dispatch waits in the
+ * queue, no other machine had the work since, the runner has room (max_parallel of the claim) and the machine has not
+ * reported that it stopped. CANCELLED: the dispatch ended, and reason says how. LOST: everything else. */
 struct renew_lease {
 	struct store_op op;
-	const char *lease_id, *accelerator, *machine; /* another's lease is LOST */
+	const char *lease_id, *accelerator, *machine; /* another machine's lease is LOST */
 	int64_t lease_ms, now_ms;
 	enum lease_word word; /* out */
 	char reason[160];     /* out */
 };
 int store_renew_lease(struct store *s, struct renew_lease *op) MUST_CHECK;
 
-/* The machine hands it back: the dispatch is queued again, the attempt's job is completed as
- * cancelled and not shown. Idempotent; one that ended otherwise stays as it is. A dispatch that
- * had 100 leases fails. ERR_NOT_FOUND: no such lease of this machine. */
+/* The machine returns it: the dispatch is queued again, and the attempt's job is completed as cancelled and not shown. A
+ * lease that ended otherwise stays as it is. A dispatch that had 100 leases fails. ERR_NOT_FOUND: this machine has no
+ * such lease. */
 struct return_lease {
 	struct store_op op;
 	const char *lease_id, *accelerator, *machine, *reason;
@@ -61,11 +81,10 @@ struct return_lease {
 };
 int store_return_lease(struct store *s, struct return_lease *op) MUST_CHECK;
 
-/* Leases past their time: the dispatch goes back to the queue, or, after
- * LEASE_HANDOVERS_MAX, fails with the reason (→ MISS). The attempt's job is completed as `stale`
- * and, but for the last, no longer shown; what its machine reports after all takes the place of
- * that unless a later attempt is at work or has reported. At most 500 at a time: the rest is due
- * at once. out: the next one's time (0: none). */
+/* Ends leases past their time: the dispatch goes back to the queue, or, after LEASE_HANDOVERS_MAX, fails with the reason
+ * (→ MISS). The attempt's job is completed as `stale` and, except for the last, no longer shown. A late report of its
+ * machine replaces it, unless a later attempt is active or has reported. At most 500 at a time: then the rest is due at
+ * once. out: the next one's time (0: none). */
 struct expire_leases {
 	struct store_op op;
 	int64_t now_ms;
@@ -74,12 +93,23 @@ struct expire_leases {
 };
 int store_expire_leases(struct store *s, struct expire_leases *op) MUST_CHECK;
 
+/* `lease` as l, its dispatch as x and the change as c. */
+#define LEASE_ROW_RECORD(F, S)                                                                     \
+	F(S, TEXT, id, NULL, "l.id", "")                                                           \
+	F(S, TEXT, dispatch_id, NULL, "l.dispatch_id", "")                                         \
+	F(S, TEXT, accelerator, NULL, "l.accelerator", "")                                         \
+	F(S, TEXT, runner, NULL, "l.runner", "")                                                   \
+	F(S, TEXT, machine, NULL, "l.machine", "")                                                 \
+	F(S, TEXT, state, NULL, "l.state", "active, done, returned, expired or cancelled.")        \
+	F(S, INT, attempt, NULL, "l.attempt", "")                                                  \
+	F(S, ID, job_id, NULL, "l.job_id", "")                                                     \
+	F(S, TIME, granted_ms, NULL, "l.granted_ms", "")                                           \
+	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                               \
+	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")                                               \
+	F(S, INT, number, NULL, "x.number", "")                                                    \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")
 struct lease_row {
-	char *id, *dispatch_id, *accelerator, *runner, *machine,
-	    *state; /* active, done, returned, expired, cancelled */
-	int attempt;
-	int64_t job_id, granted_ms, until_ms, ended_ms, number;
-	char *head_sha;
+	RECORD_MEMBERS(LEASE_ROW_RECORD)
 };
 struct list_leases {
 	struct store_query q;
@@ -92,20 +122,7 @@ struct list_leases {
 };
 int store_list_leases(struct store *s, struct list_leases *q) MUST_CHECK;
 void list_leases_release(struct list_leases *q);
-
-/* For runners of one accelerator: how many dispatches wait that a machine could have now, and how
- * many leases are active. */
-struct pull_work {
-	const char *runner;          /* borrowed */
-	int64_t n_waiting, n_active; /* out */
-};
-struct count_pull_work {
-	struct store_query q;
-	const char *accelerator;
-	int64_t now_ms;
-	struct pull_work *list;
-	size_t n;
-};
-int store_count_pull_work(struct store *s, struct count_pull_work *q) MUST_CHECK;
+/* Pull dispatches that wait for a machine; accelerator NULL: of all. Thread: reader. */
+int64_t leases_count_queued(struct db *d, const char *accelerator);
 
 #endif

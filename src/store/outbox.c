@@ -1,36 +1,37 @@
 #include "store/outbox.h"
 
 #include "base/alloc.h"
-#include "base/strv.h"
-#include "store/db.h"
-#include "store/outbox_recover.h"
+#include "base/crypto.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "experiments/experiments.h"
+#include "store/dispatches.h"
+#include "store/schedules.h"
+#include "verdict/cells_moved.h"
+
+RECORD_DEFINE(outbox_row, OUTBOX_ROW_RECORD);
+RECORD_DEFINE(outbox_place, OUTBOX_PLACE_RECORD);
+
+static const char *const outbox_kind_names[] = {
+#define X(e, name) name,
+    OUTBOX_KINDS(X)
+#undef X
+};
+const struct words outbox_kind_words = {outbox_kind_names, N_OUTBOX_KINDS};
 
 const char *outbox_kind_name(enum outbox_kind k)
 {
-	static const char *const names[] = {
-#define X(e, name) name,
-	    OUTBOX_KINDS(X)
-#undef X
-	};
-
-	return names[k];
+	return outbox_kind_names[k];
 }
 
 void outbox_row_release(struct outbox_row *r)
 {
-	free(r->target);
-	free(r->dispatch_id);
-	free(r->delivery_guid);
-	free(r->event_type);
-	free(r->sent_action);
-	free(r->original_action);
+	record_release(&outbox_row_record, r);
 	strv_free(r->accelerators);
 	for (size_t i = 0; i < r->n_sources; i++)
 		source_head_release(&r->sources[i]);
 	free(r->sources);
-	free(r->runner);
 	free(r->head_sha);
-	free(r->text);
 	if (r->experiment)
 		experiment_request_release(r->experiment);
 	free(r->experiment);
@@ -45,31 +46,409 @@ void claim_outbox_release(struct claim_outbox *op)
 	op->n = 0;
 }
 
-static int stats_run(struct store_query *q, struct db *d)
+/* Each number is the length of a part of one index. */
+struct outbox_stats outbox_stats_read(struct db *d, int64_t now_ms)
 {
-	struct outbox_stats *o = CONTAINER_OF(q, struct outbox_stats, q);
-	/* COUNT, not a walk: each is a part of one index. */
-	int64_t n_ready = db_int(d, 0,
-	    "SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms <= ?1",
-	    V_INT(o->now_ms));
+	return (struct outbox_stats){
+	    .n_due = db_int(d, 0,
+		"SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms <= ?1",
+		V_INT(now_ms)),
+	    .n_waiting = db_int(d, 0,
+		"SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms > ?1",
+		V_INT(now_ms)),
+	    .n_sending = db_int(
+		d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED),
+	    .n_dead = db_int(
+		d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED),
+	    .oldest_unsent_ms = db_int(d, 0,
+		"SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')"
+		" AND first_ms <= ?1",
+		V_INT(now_ms)),
+	};
+}
 
-	o->n_due = n_ready;
-	o->n_waiting = db_int(d, 0,
-	    "SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms > ?1",
-	    V_INT(o->now_ms));
-	o->n_sending = db_int(
-	    d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED);
-	o->n_dead =
-	    db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED);
-	o->oldest_unsent_ms = db_int(d, 0,
-	    "SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')"
-	    " AND first_ms <= ?1",
-	    V_INT(o->now_ms));
+/* ---- rows ---- */
+
+static const char *text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms)
+{
+	db_exec(d,
+	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
+	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
+	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator,"
+	    " text)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, 0, ?14, ?14,"
+	    " 1, 0, 0, ?15, ?16) ON CONFLICT (key) DO NOTHING",
+	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
+	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id),
+	    V_TEXT(text_or_empty(q->dispatch_id)), V_TEXT(text_or_empty(q->runner)),
+	    V_TEXT(text_or_empty(q->delivery_guid)), V_TEXT(text_or_empty(q->event_type)),
+	    V_TEXT(text_or_empty(q->sent_action)), V_TEXT(text_or_empty(q->original_action)),
+	    V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
+	    V_TEXT(outbox_state_name(OUTBOX_IS_DUE)));
+	db_tell(d, STORE_OUTBOX);
+}
+
+struct outbox_place outbox_find(struct db *d, const char *key)
+{
+	struct outbox_place at = {0};
+
+	record_read_first(
+	    db_rows(
+		d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox WHERE key = ?1"), V_TEXT(key)),
+	    &outbox_place_record, &at);
+	return at;
+}
+
+bool outbox_is_unsent(const struct outbox_place *at)
+{
+	return at->id && (at->state == OUTBOX_IS_DUE || at->state == OUTBOX_IS_WAITING ||
+			     at->state == OUTBOX_IS_SENDING);
+}
+
+bool outbox_enter(struct db *d, int64_t id, enum outbox_state to)
+{
+	enum outbox_state from = (enum outbox_state)rows_first_word(
+	    db_rows(d, "SELECT state FROM outbox WHERE id = ?1", V_INT(id)), &outbox_state_words);
+
+	if (from == N_OUTBOX_STATES || !outbox_may_enter(from, to))
+		return false;
+	if (from != to)
+		db_exec(d,
+		    "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL"
+		    " WHERE id = ?1",
+		    V_INT(id), V_TEXT(outbox_state_name(to)));
+	return true;
+}
+
+/* It keeps one attempt, whatever their number was: the end of this process was not a failure of GitHub's, and must not make
+ * the pause after the next real failure longer. A request that was dropped while it was being sent is not sent again. */
+static void recover_row(struct db *d, int64_t id, bool is_dropped)
+{
+	if (is_dropped) {
+		outbox_enter(d, id, OUTBOX_IS_CANCELLED);
+		return;
+	}
+	outbox_enter(d, id, OUTBOX_IS_DUE);
+	db_exec(d, "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1", V_INT(id));
+}
+
+#define SENT_ROW_RECORD(F, S)                                                                      \
+	F(S, INT, id, NULL, "id", "")                                                              \
+	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
+RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
+
+/* The lock on the state directory proves that the process which was sending them is dead. */
+static void recover_rows(struct db *d)
+{
+	struct sent_row *list = NULL;
+	size_t n = 0;
+	struct rows *r =
+	    db_rows(d, RECORD_QUERY(SENT_ROW_RECORD,
+			   "FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED));
+
+	RECORDS_READ(r, sent_row, list, n);
+
+	for (size_t i = 0; i < n; i++)
+		recover_row(d, list[i].id, list[i].is_dropped);
+	free(list);
+}
+
+int outbox_recover(struct db *d, struct error *e)
+{
+	if (db_begin(d, DB_WRITER) == 0) {
+		recover_rows(d);
+		if (db_commit(d) == 0)
+			return 0;
+	}
+	error_set(e, db_status(d), "%s", db_why(d)->text);
+	db_rollback(d);
+	return db_status(d);
+}
+
+enum { CLAIM_MAX = 1000, LEASE_MS = 10 * 60 * 1000 };
+
+/* The owner of the leases on rows: this process. */
+static const char *owner_name(void)
+{
+	static char name[ID_BYTES]; /* writer thread */
+
+	if (!name[0])
+		id_new(name);
+	return name;
+}
+
+/* ---- claim ---- */
+
+/* It is the first of its lane: no row before it is still unsent. */
+#define IS_HEAD_OF_LANE                                                                            \
+	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id"                \
+	" AND b.state IN ('due', 'waiting', 'sending'))"
+
+#define WEBHOOK_ACCELERATOR_RECORD(F, S) F(S, TEXT, name, NULL, "o.accelerator", "NULL: none.")
+RECORD_LOCAL(webhook_accelerator, WEBHOOK_ACCELERATOR_RECORD)
+#define SELECT_CLAIMED RECORD_SELECT(OUTBOX_ROW_RECORD) RECORD_COLUMNS(WEBHOOK_ACCELERATOR_RECORD)
+
+static void claim_rows_of_kind(
+    struct db *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
+{
+	size_t first = c->n;
+	struct rows *r = db_rows(d,
+	    SELECT_CLAIMED " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
+			   " AND o.next_ms <= ?2 AND" IS_HEAD_OF_LANE
+			   " ORDER BY o.next_ms, o.id LIMIT ?3",
+	    V_TEXT(outbox_kind_name(kind)), V_INT(c->now_ms), V_INT(limit));
+
+	while (rows_next(r)) {
+		struct outbox_row *row = ARRAY_PUSH(c->rows, c->n);
+		struct webhook_accelerator accelerator;
+
+		*row = (struct outbox_row){.kind = kind};
+		record_read(r, &outbox_row_record, row);
+		record_read(r, &webhook_accelerator_record, &accelerator);
+		row->accelerators = strv_copy((const char *const[]){accelerator.name, NULL});
+		record_release(&webhook_accelerator_record, &accelerator);
+	}
+	for (size_t i = first; i < c->n; i++) {
+		outbox_enter(d, c->rows[i].id, OUTBOX_IS_SENDING);
+		db_exec(d,
+		    "UPDATE outbox SET owner = ?2, lease_until_ms = ?3,"
+		    " n_attempts = n_attempts + 1 WHERE id = ?1",
+		    V_INT(c->rows[i].id), V_TEXT(owner_name()), V_INT(c->now_ms + LEASE_MS));
+	}
+}
+
+#define REQUEST_DISPATCH_RECORD(F, S)                                                              \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
+	F(S, TIME, finish_by_ms, NULL, "finish_by_ms", "")                                         \
+	F(S, BORROWED, head_sha, NULL, "head_sha", "")                                             \
+	F(S, INT, change_id, NULL, "change.id", "")
+RECORD_LOCAL(request_dispatch, REQUEST_DISPATCH_RECORD)
+
+/* Lists the accelerators as they are now: a dispatch may have been released, dropped or moved since the request was
+ * written. */
+static void add_request_facts(struct db *d, struct outbox_row *o)
+{
+	struct request_dispatch x = {0};
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(REQUEST_DISPATCH_RECORD,
+		"FROM dispatch JOIN change ON change.id = dispatch.change_id"
+		" WHERE dispatch.id = ?1 AND dispatch.state <> 'held'"
+		" AND (?2 = 0 OR dispatch.state NOT IN ('superseded', 'cancelled'))"
+		" ORDER BY accelerator, runner"),
+	    V_TEXT(o->dispatch_id), V_INT(o->kind == OUTBOX_GITHUB_DISPATCH));
+
+	while (rows_next(r)) {
+		record_read(r, &request_dispatch_record, &x);
+		if (x.accelerator[0] &&
+		    !strv_contains((const char *const *)o->accelerators, x.accelerator))
+			strv_add(&o->accelerators, x.accelerator);
+		o->finish_by_ms =
+		    x.finish_by_ms > o->finish_by_ms ? x.finish_by_ms : o->finish_by_ms;
+		if (!o->head_sha)
+			o->head_sha = xstrdup(x.head_sha);
+	}
+	if (!o->head_sha)
+		o->head_sha = xstrdup("");
+	if (str_eq(o->event_type, EXPERIMENT_EVENT)) {
+		o->experiment = xcalloc(1, sizeof(*o->experiment));
+		if (!experiment_request_read(d, o->dispatch_id, o->experiment))
+			FREE_AND_NULL(o->experiment);
+		o->number = experiment_pull(d, x.change_id);
+	}
+	if (str_eq(o->event_type, change_kind_name(CHANGE_NIGHTLY)))
+		for (char **name = o->accelerators; *name; name++)
+			schedule_run_source(d, x.change_id, *name, &o->sources, &o->n_sources);
+}
+
+static int64_t next_due_of_kind(struct db *d, enum outbox_kind kind)
+{
+	return db_int(d, 0,
+	    "SELECT o.next_ms FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
+	    " AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT 1",
+	    V_TEXT(outbox_kind_name(kind)));
+}
+
+static int compare_row_ids(const void *a, const void *b)
+{
+	const struct outbox_row *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int claim_outbox_run(struct store_op *op, struct db *d)
+{
+	struct claim_outbox *c = CONTAINER_OF(op, struct claim_outbox, op);
+	int limit = c->limit > 0 && c->limit < CLAIM_MAX ? c->limit : CLAIM_MAX;
+
+	for (int k = 0; k < N_OUTBOX_KINDS; k++)
+		if (c->kinds & 1u << k && (int)c->n < limit)
+			claim_rows_of_kind(d, c, (enum outbox_kind)k, limit - (int)c->n);
+	for (int k = 0; k < N_OUTBOX_KINDS; k++) {
+		int64_t due = c->kinds & 1u << k ? next_due_of_kind(d, (enum outbox_kind)k) : 0;
+
+		if (due && (!c->next_due_ms || due < c->next_due_ms))
+			c->next_due_ms = due;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		add_request_facts(d, &c->rows[i]);
+	if (c->n)
+		qsort(c->rows, c->n, sizeof(*c->rows), compare_row_ids);
 	return 0;
 }
 
-int store_outbox_stats(struct store *s, struct outbox_stats *q)
+int store_claim_outbox(struct store *s, struct claim_outbox *op)
 {
-	q->q.run = stats_run;
-	return store_query(s, &q->q);
+	op->rows = NULL;
+	op->n = 0;
+	op->next_due_ms = 0;
+	op->op.run = claim_outbox_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- done ---- */
+
+#define CLAIMED_RECORD(F, S)                                                                       \
+	F(S, OUTBOX_KIND, kind, NULL, "kind", "")                                                  \
+	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "")                                           \
+	F(S, INT, generation, NULL, "generation", "")                                              \
+	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
+RECORD_LOCAL(claimed, CLAIMED_RECORD)
+
+static void end_attempt(struct db *d, const struct outbox_done *o, enum outbox_state to,
+    int64_t next_ms, int attempts_back)
+{
+	outbox_enter(d, o->id, to);
+	db_exec(d,
+	    "UPDATE outbox SET next_ms = ?2, n_attempts = n_attempts - ?3, last_error = ?4,"
+	    " is_uncertain = CASE WHEN ?5 <> 0 THEN 0 ELSE is_uncertain END WHERE id = ?1",
+	    V_INT(o->id), V_INT(next_ms), V_INT(attempts_back), V_TEXT(o->error),
+	    V_INT(to == OUTBOX_IS_SENT || to == OUTBOX_IS_DEAD));
+	db_tell(d, STORE_OUTBOX); /* the next of its lane may go */
+}
+
+static void request_arrived(struct db *d, const struct claimed *c, int64_t now_ms)
+{
+	struct dispatch_list l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND state <> 'held'",
+	    V_TEXT(c->dispatch_id)));
+
+	for (size_t i = 0; i < l.n; i++) {
+		struct stored_dispatch *s = &l.at[i];
+
+		dispatch_note_sent(d, s, now_ms);
+		if (!s->accelerator[0]) { /* the infra repository itself does not report */
+			dispatch_enter(d, s, DISPATCH_DONE, NULL, now_ms);
+			continue;
+		}
+		if (s->state != DISPATCH_QUEUED)
+			continue;
+		dispatch_enter(d, s,
+		    s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL,
+		    now_ms);
+		cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
+	}
+	dispatch_list_release(&l);
+}
+
+static void request_failed(struct db *d, const struct claimed *c, const struct outbox_done *o)
+{
+	struct dispatch_list l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK,
+	    V_TEXT(c->dispatch_id)));
+
+	for (size_t i = 0; i < l.n; i++) {
+		struct stored_dispatch *s = &l.at[i];
+
+		dispatch_enter(
+		    d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent", o->now_ms);
+		cells_moved(d, s->change_id, s->accelerator, CELLS_NOT_SENT, o->now_ms);
+	}
+	dispatch_list_release(&l);
+}
+
+static void request_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
+{
+	bool is_dispatch = c->kind == OUTBOX_GITHUB_DISPATCH || c->kind == OUTBOX_WEBHOOK_DISPATCH;
+	enum outbox_state again = c->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_WAITING;
+
+	/* An attempt that was cut off may have arrived. */
+	if (o->is_uncertain)
+		db_exec(d, "UPDATE outbox SET is_uncertain = 1 WHERE id = ?1", V_INT(o->id));
+	switch (o->result) {
+	case OUTBOX_OK:
+		end_attempt(d, o, OUTBOX_IS_SENT, o->now_ms, 0);
+		if (is_dispatch)
+			request_arrived(d, c, o->now_ms);
+		break;
+	case OUTBOX_RETRY:
+		end_attempt(d, o, again, o->next_ms, 0);
+		break;
+	case OUTBOX_NOT_YET:
+	case OUTBOX_AGAIN:
+		end_attempt(d, o, again, o->next_ms, 1);
+		break;
+	case OUTBOX_DEAD:
+		end_attempt(d, o, OUTBOX_IS_DEAD, o->now_ms, 0);
+		if (is_dispatch)
+			request_failed(d, c, o);
+		break;
+	}
+}
+
+/* A request that came while the comment or the check runs were being written is not lost. */
+static void wished_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
+{
+	bool is_outdated = c->generation != o->generation;
+	enum outbox_state state = OUTBOX_IS_WAITING;
+	int64_t next_ms = o->next_ms;
+
+	if (o->result == OUTBOX_OK || o->result == OUTBOX_DEAD) {
+		state = o->result == OUTBOX_OK ? OUTBOX_IS_SENT : OUTBOX_IS_DEAD;
+		next_ms = o->now_ms;
+	}
+	if (is_outdated && o->result != OUTBOX_RETRY) {
+		state = OUTBOX_IS_DUE;
+		next_ms = o->now_ms;
+	}
+	end_attempt(d, o, state, next_ms, o->result == OUTBOX_NOT_YET);
+	db_exec(d, "UPDATE outbox SET is_uncertain = ?2 WHERE id = ?1", V_INT(o->id),
+	    V_INT(o->is_uncertain));
+	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET)
+		db_exec(d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1",
+		    V_INT(o->id), V_INT(next_ms));
+}
+
+static int outbox_done_run(struct store_op *op, struct db *d)
+{
+	struct outbox_done *o = CONTAINER_OF(op, struct outbox_done, op);
+	struct claimed c;
+
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(CLAIMED_RECORD, "FROM outbox WHERE id = ?1 AND state = 'sending'"),
+		    V_INT(o->id)),
+		&claimed_record, &c)) {
+		if (db_has(d, "SELECT 1 FROM outbox WHERE id = ?1", V_INT(o->id)))
+			return 0; /* it was ended otherwise */
+		return ERR_NOT_FOUND;
+	}
+	if (c.kind == OUTBOX_COMMENT || c.kind == OUTBOX_CHECKS || c.kind == OUTBOX_RED_ISSUE)
+		wished_done(d, &c, o);
+	else
+		request_done(d, &c, o);
+	record_release(&claimed_record, &c);
+	return 0;
+}
+
+int store_outbox_done(struct store *s, struct outbox_done *op)
+{
+	op->op.run = outbox_done_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
 }

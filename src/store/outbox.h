@@ -1,11 +1,16 @@
-/* The outbox: every outgoing effect as a durable row, tried until it is sent or given up.
- * Rows of one lane leave in their order, one at a time. */
+/* The outbox: every outgoing effect is a durable row, retried until it is sent or given up. Rows of one lane leave in
+ * their order, one at a time. Only outbox_enter() changes a state.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
 #ifndef STORE_OUTBOX_H
 #define STORE_OUTBOX_H
 
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "db/store.h"
+#include "model/accelerator.h"
 #include "model/experiment.h"
-#include "model/source_head.h"
-#include "store/store.h"
+#include "model/record_states.h"
 
 /* X(ENUM, name) */
 #define OUTBOX_KINDS(X)                                                                            \
@@ -27,33 +32,79 @@ enum outbox_kind {
 #undef X
 	    N_OUTBOX_KINDS
 };
+extern const struct words outbox_kind_words;
+#define RECORD_C_OUTBOX_KIND enum outbox_kind
+#define RECORD_T_OUTBOX_KIND RECORD_WORD, &outbox_kind_words
 const char *outbox_kind_name(enum outbox_kind k);
 
-struct outbox_row {
-	int64_t id;
+/* The condition of the index by state, word for word: only with it SQLite uses that index. */
+#define OUTBOX_IS_COUNTED "state IN ('due', 'waiting', 'sending', 'dead')"
+
+/* A new effect. Strings are borrowed; NULL stands for "", except accelerator and text, which stay NULL. */
+struct outbox_request {
 	enum outbox_kind kind;
-	char *target;        /* owner/name or URL; for COMMENT upstream's repository */
-	int64_t number;      /* the PR; RED_ISSUE: the episode; 0 none */
-	char *dispatch_id;   /* "" for COMMENT; WEBHOOK_NOTICE: an id of its own */
-	char *delivery_guid; /* whose body is sent */
-	char *event_type, *sent_action, *original_action;
+	const char *key;  /* one row for each */
+	const char *lane; /* rows of one lane leave in their order */
+	const char *target, *target_key;
+	int64_t number, change_id; /* 0: none */
+	const char *dispatch_id, *runner;
+	const char *delivery_guid, *event_type, *sent_action, *original_action;
+	const char *accelerator, *text;
+};
+/* Inserts a row that is due from due_ms on. Changes nothing when a row has this key already. */
+void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms);
+
+#define OUTBOX_PLACE_RECORD(F, S)                                                                  \
+	F(S, ID, id, NULL, "id", "0: there is no such row.")                                       \
+	F(S, OUTBOX_STATE, state, NULL, "state", "")                                               \
+	F(S, INT, n_attempts, NULL, "n_attempts", "")
+struct outbox_place {
+	RECORD_MEMBERS(OUTBOX_PLACE_RECORD)
+};
+struct outbox_place outbox_find(struct db *d, const char *key);
+/* Not sent and not given up. */
+bool outbox_is_unsent(const struct outbox_place *at);
+/* The only way from one state to another; the row has no owner afterwards. False when the step is not legal: nothing
+ * changes then. */
+bool outbox_enter(struct db *d, int64_t id, enum outbox_state to);
+/* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
+int outbox_recover(struct db *d, struct error *e) MUST_CHECK;
+
+/* `outbox` as o. */
+#define OUTBOX_ROW_RECORD(F, S)                                                                    \
+	F(S, INT, id, NULL, "o.id", "")                                                            \
+	F(S, TEXT, target, NULL, "o.target",                                                       \
+	    "owner/name or URL; of COMMENT, upstream's repository.")                               \
+	F(S, INT, number, NULL, "o.number",                                                        \
+	    "The pull request; of RED_ISSUE, the episode; 0: none.")                               \
+	F(S, TEXT, dispatch_id, NULL, "o.dispatch_id",                                             \
+	    "Empty for COMMENT; of WEBHOOK_NOTICE, an id of its own.")                             \
+	F(S, TEXT, delivery_guid, NULL, "o.delivery_guid", "Whose body is sent.")                  \
+	F(S, TEXT, event_type, NULL, "o.event_type", "")                                           \
+	F(S, TEXT, sent_action, NULL, "o.sent_action", "")                                         \
+	F(S, TEXT, original_action, NULL, "o.original_action", "")                                 \
+	F(S, TEXT, runner, NULL, "o.runner", "Of a webhook: the runner's name.")                   \
+	F(S, TEXT, text, NULL, "o.text", "Its meaning depends on the kind.")                       \
+	F(S, INT, n_attempts, NULL, "o.n_attempts", "Before this one.")                            \
+	F(S, TIME, first_ms, NULL, "o.first_ms", "When the effect was requested.")                 \
+	F(S, INT, generation, NULL, "o.generation",                                                \
+	    "Of COMMENT, CHECKS, RED_ISSUE: counts the requests; see outbox_done.")                \
+	F(S, BOOL, is_uncertain, NULL, "o.is_uncertain",                                           \
+	    "An earlier attempt may have arrived: a crash, or a lost answer.")
+struct outbox_row {
+	RECORD_MEMBERS(OUTBOX_ROW_RECORD)
+	enum outbox_kind kind;
 	char **accelerators; /* NULL-terminated: those to list, or the one of a webhook */
-	char *runner;        /* webhook: the runner's name */
 	char *head_sha;
 	struct source_head *sources; /* a periodic run: of the accelerators that have one */
 	size_t n_sources;
 	struct experiment_request *experiment; /* of an experiment's dispatch; NULL: none */
-	char *text;                            /* what the kind says; NULL: none */
-	int64_t finish_by_ms;                  /* webhook: for the token's end */
-	int n_attempts;                        /* before this one */
-	int64_t first_ms;                      /* when the effect came to be */
-	int64_t generation; /* COMMENT, CHECKS, RED_ISSUE: counts the wishes; see outbox_done */
-	bool is_uncertain;  /* an earlier try may have arrived: a crash, or a lost answer */
+	int64_t finish_by_ms;                  /* webhook: when the token ends */
 };
 void outbox_row_release(struct outbox_row *r);
 
-/* Takes up to `limit` rows that are due: they are `sending` and this process's until
- * outbox_done. out: when the next row of these kinds is due (0: none waits). */
+/* Claims up to `limit` rows that are due: they are `sending` and belong to this process until outbox_done. out: when the
+ * next row of these kinds is due (0: none waits). */
 struct claim_outbox {
 	struct store_op op;
 	unsigned kinds; /* bits 1 << OUTBOX_… */
@@ -71,27 +122,26 @@ enum outbox_result {
 	OUTBOX_RETRY,   /* again at next_ms */
 	OUTBOX_DEAD,    /* final: dispatches fail, with a MISS verdict */
 	OUTBOX_NOT_YET, /* nothing was tried; again at next_ms, the attempt does not count */
-	OUTBOX_AGAIN,   /* COMMENT: arrived, and there may be more to say at next_ms */
+	OUTBOX_AGAIN,   /* COMMENT: arrived, and there may be more to write at next_ms */
 };
-/* How a claimed row ended. A COMMENT row whose generation moved on since the claim is due
- * again whatever the result; a row that was cancelled meanwhile stays cancelled. */
+/* How a claimed row ended. A COMMENT row whose generation moved on since the claim is due again whatever the result; a
+ * row that was cancelled meanwhile stays cancelled. */
 struct outbox_done {
 	struct store_op op;
 	int64_t id;
 	enum outbox_result result;
 	int64_t generation;
-	bool is_uncertain; /* it may have arrived; of COMMENT nobody knows what GitHub shows now */
+	bool is_uncertain; /* it may have arrived; of COMMENT, the text on GitHub is not known */
 	int64_t next_ms, now_ms;
 	const char *error; /* RETRY, DEAD: why */
 };
 int store_outbox_done(struct store *s, struct outbox_done *op) MUST_CHECK;
 
 struct outbox_stats {
-	struct store_query q;
-	int64_t now_ms;
 	int64_t n_due, n_waiting, n_sending, n_dead;
 	int64_t oldest_unsent_ms; /* first_ms of the oldest unsent row, 0: none */
 };
-int store_outbox_stats(struct store *s, struct outbox_stats *q) MUST_CHECK;
+/* Thread: reader. */
+struct outbox_stats outbox_stats_read(struct db *d, int64_t now_ms);
 
 #endif

@@ -1,24 +1,28 @@
-/* The registry's mirror, so that history keeps names that left it, and figures over it. */
+/* The registry's mirror, so that old results keep the names of accelerators that left it; figures of accelerators; and
+ * totals and the backup of the whole database.
+ *
+ * Thread: functions with a struct db run on a reader's connection; store_*() functions run on the loop. */
 #ifndef STORE_REGISTRY_H
 #define STORE_REGISTRY_H
 
+#include "db/store.h"
+#include "experiments/experiments.h"
+#include "history/standings.h"
 #include "model/accelerator.h"
-#include "store/quality.h"
-#include "store/standings.h"
-#include "store/store.h"
+#include "model/record_states.h"
+#include "store/outbox.h"
 
-/* Whole registry; those that are not in it are marked gone. Accelerators stay the caller's
- * until done. */
+/* Writes the whole registry; accelerators that are not in it are marked gone. The list stays the caller's until done. */
 struct mirror_registry {
 	struct store_op op;
 	const struct accelerator *list;
 	size_t n;
-	/* what PyTorch requires of each, added to its own; NULL-terminated or NULL */
+	/* upstream's requirements for each accelerator, added to its own; NULL-terminated or NULL */
 	const char *const *required_suites, *const *required_must_pass;
-	/* what counts as evidence (store/attribution.h); 0: as it was */
+	/* limits of evidence (verdict/attribution.h); 0: unchanged */
 	int64_t attribution_window_ms;
 	int attribution_distance;
-	/* what states refer to (store/standings.h); repository NULL: as it was; branch NULL: none */
+	/* the branch that states refer to (history/standings.h); repository NULL: unchanged; branch NULL: none */
 	const char *upstream_repository, *upstream_branch;
 	int64_t now_ms;
 };
@@ -30,7 +34,7 @@ struct accelerator_figures {
 	struct quality quality;
 	struct standing at;
 };
-/* Fills in all but the name. accelerator_figures_release(). Thread: reader. */
+/* Fills in all but the name. accelerator_figures_release(). */
 void accelerator_figures_read(
     struct db *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms);
 void accelerator_figures_release(struct accelerator_figures *f);
@@ -44,40 +48,31 @@ struct get_figures {
 int store_get_figures(struct store *s, struct get_figures *q) MUST_CHECK;
 void get_figures_release(struct get_figures *q);
 
-/* Each repository of an accelerator at L3, with its own numbers: several may be one accelerator. */
-struct level_repository {
-	char *accelerator, *repository;
-	struct level_numbers numbers;
-};
-struct list_level_status {
-	struct store_query q;
-	int64_t now_ms;
-	struct level_repository *list; /* out; list_level_status_release() */
-	size_t n;
-};
-int store_list_level_status(struct store *s, struct list_level_status *q) MUST_CHECK;
-void list_level_status_release(struct list_level_status *q);
-
-/* Totals for /api/v1/status, /metrics and outpostctl status. */
+/* Totals for /api/v1/status, /metrics and outpostctl status, from one snapshot of the store. */
 struct get_totals {
 	struct store_query q;
 	int64_t now_ms;
+	bool has_experiments; /* in: read `experiments`; it costs a walk over the jobs of a day */
 	int64_t n_deliveries_accepted, n_deliveries_planned, n_deliveries_ignored,
 	    n_deliveries_failed;
 	int64_t n_dispatches[16]; /* by enum dispatch_state */
 	int64_t n_jobs, n_results, n_open_changes;
 	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired,
 	    n_leases_cancelled;
-	/* accelerators: that the breaker does not count; whose state is red */
-	int64_t n_unhealthy, n_red;
-	int64_t n_experiments[N_EXPERIMENT_STATES]; /* that came into each state so far */
+	int64_t n_experiments[N_EXPERIMENT_STATES]; /* that entered each state so far */
 	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
+	int64_t n_queued;           /* pull dispatches that wait for a machine */
+	struct outbox_stats outbox;
+	struct experiment_use_list experiments; /* get_totals_release() */
 	int64_t db_bytes;
 };
 int store_get_totals(struct store *s, struct get_totals *q) MUST_CHECK;
+void get_totals_release(struct get_totals *q);
+/* The same inside of another query: reads now_ms and has_experiments. Thread: reader. */
+void totals_read(struct db *d, struct get_totals *g);
 
-/* SQLite's online backup into a new file (written beside it, renamed when whole). Runs on
- * a reader's thread; intake goes on. */
+/* SQLite's online backup into a new file, written under another name and renamed when complete. It runs on a reader's
+ * thread, so intake goes on. */
 struct backup_store {
 	struct store_query q;
 	const char *path; /* absolute; must not exist */

@@ -3,41 +3,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/id.h"
-#include "store/delivery_row.h"
-#include "store/experiments.h"
-#include "store/key.h"
+#include "base/crypto.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "store/deliveries.h"
+#include "store/dispatches.h"
 #include "store/outbox.h"
 
-struct request {
-	enum outbox_kind kind;
-	const char *key, *lane;
-	const char *target, *target_key;
-	int64_t number, change_id;
-	const char *dispatch_id, *runner;
-	const char *delivery_guid, *event_type, *sent_action, *original_action;
-	const char *accelerator, *text; /* NULL: none */
-};
-
-static void insert(struct db *d, const struct request *q, int64_t now_ms)
-{
-	db_exec(d,
-	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
-	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
-	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, "
-	    "text)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 'due', 0, ?14, ?14,"
-	    " 1, 0, 0, ?15, ?16) ON CONFLICT (key) DO NOTHING",
-	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
-	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id),
-	    V_TEXT(q->dispatch_id), V_TEXT(q->runner), V_TEXT(q->delivery_guid),
-	    V_TEXT(q->event_type), V_TEXT(q->sent_action), V_TEXT(q->original_action),
-	    V_INT(now_ms), V_TEXT(q->accelerator), V_TEXT(q->text));
-	db_tell(d, STORE_OUTBOX);
-}
-
-/* What goes to one target about one PR stays in order; a dispatch without a PR waits for nothing, and its cancel
- * waits for it. */
+/* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
+ * cancel waits for it. */
 static char *lane_of(struct db *d, const struct stored_dispatch *s)
 {
 	char *repository_key, *lane;
@@ -52,12 +27,12 @@ static char *lane_of(struct db *d, const struct stored_dispatch *s)
 	return lane;
 }
 
-static void put(struct db *d, const struct stored_dispatch *s, enum outbox_kind kind,
+static void put_request(struct db *d, const struct stored_dispatch *s, enum outbox_kind kind,
     const char *key_prefix, int64_t now_ms)
 {
 	char *key = xasprintf("%s:%s", key_prefix, s->id);
 	char *lane = lane_of(d, s);
-	struct request q = {
+	struct outbox_request q = {
 	    .kind = kind,
 	    .key = key,
 	    .lane = lane,
@@ -73,7 +48,7 @@ static void put(struct db *d, const struct stored_dispatch *s, enum outbox_kind 
 	    .original_action = s->original_action,
 	};
 
-	insert(d, &q, s->not_before_ms > now_ms ? s->not_before_ms : now_ms);
+	outbox_insert(d, &q, s->not_before_ms > now_ms ? s->not_before_ms : now_ms);
 	free(lane);
 	free(key);
 }
@@ -83,18 +58,18 @@ void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	switch (s->kind) {
 	case RUNNER_GITHUB:
 	case RUNNER_INFRA:
-		put(d, s, OUTBOX_GITHUB_DISPATCH, "dispatch", now_ms);
+		put_request(d, s, OUTBOX_GITHUB_DISPATCH, "dispatch", now_ms);
 		break;
 	case RUNNER_WEBHOOK:
-		put(d, s, OUTBOX_WEBHOOK_DISPATCH, "dispatch", now_ms);
+		put_request(d, s, OUTBOX_WEBHOOK_DISPATCH, "dispatch", now_ms);
 		break;
 	case RUNNER_PULL:
 		break;
 	}
 }
 
-/* A repository is told with `closed` that an experiment is over, as it is of pull requests, but under a delivery of
- * its own, so that what its workflow reports for that is not taken for a report of the experiment. */
+/* A repository gets `closed` at the end of an experiment, as for a pull request, but with a delivery of its own, so that a
+ * report of the workflow that this starts is not taken for a report of the experiment. */
 static void put_experiment_closed(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
@@ -105,34 +80,44 @@ static void put_experiment_closed(struct db *d, const struct stored_dispatch *s,
 		closed.delivery_guid = guid;
 	closed.sent_action = (char *)"closed";
 	closed.original_action = (char *)"cancel";
-	put(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+	put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+}
+
+/* The row of its request. */
+static struct outbox_place find_request(struct db *d, const char *dispatch_id)
+{
+	char *key = xasprintf("dispatch:%s", dispatch_id);
+	struct outbox_place at = outbox_find(d, key);
+
+	free(key);
+	return at;
 }
 
 void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
+	struct outbox_place at;
 	bool may_have_it;
 
 	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
 		V_TEXT(s->id)))
 		return;
-	may_have_it = db_has(d,
-	    "SELECT 1 FROM outbox WHERE key = 'dispatch:' || ?1 AND n_attempts > 0"
-	    " AND state NOT IN ('dead', 'cancelled')",
-	    V_TEXT(s->id));
-	db_exec(d,
-	    "UPDATE outbox SET is_dropped = 1,"
-	    " state = CASE state WHEN 'sending' THEN 'sending' ELSE 'cancelled' END"
-	    " WHERE key = 'dispatch:' || ?1 AND state IN ('due', 'waiting', 'sending')",
-	    V_TEXT(s->id));
+	at = find_request(d, s->id);
+	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD &&
+		      at.state != OUTBOX_IS_CANCELLED;
+	if (outbox_is_unsent(&at)) {
+		db_exec(d, "UPDATE outbox SET is_dropped = 1 WHERE id = ?1", V_INT(at.id));
+		if (at.state != OUTBOX_IS_SENDING)
+			outbox_enter(d, at.id, OUTBOX_IS_CANCELLED);
+	}
 	if (may_have_it && s->kind == RUNNER_WEBHOOK)
-		put(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
+		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
 	else if (may_have_it && s->kind == RUNNER_GITHUB &&
 		 strcmp(s->event_type, EXPERIMENT_EVENT) == 0)
 		put_experiment_closed(d, s, now_ms);
 	db_tell(d, STORE_OUTBOX); /* its lane may go on */
 }
 
-/* The infra repository itself reports nothing: that it has the request is all there is to know. */
+/* The infra repository itself does not report: when it has the request, its dispatch is done. */
 static void finish_infra(struct db *d, const char *dispatch_id, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
@@ -149,14 +134,16 @@ static void finish_infra(struct db *d, const char *dispatch_id, int64_t now_ms)
 
 void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms)
 {
+	struct outbox_place at = find_request(d, dispatch_id);
+
 	finish_infra(d, dispatch_id, now_ms);
-	if (db_exec(d,
-		"UPDATE outbox SET is_dropped = CASE state WHEN 'sending' THEN 1 ELSE 0 END,"
-		" state = CASE state WHEN 'sending' THEN 'sending' ELSE 'sent' END"
-		" WHERE key = 'dispatch:' || ?1 AND n_attempts > 0"
-		" AND state IN ('due', 'waiting', 'sending')",
-		V_TEXT(dispatch_id)))
-		db_tell(d, STORE_OUTBOX);
+	if (at.n_attempts == 0 || !outbox_is_unsent(&at))
+		return;
+	db_exec(d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id),
+	    V_INT(at.state == OUTBOX_IS_SENDING));
+	if (at.state != OUTBOX_IS_SENDING)
+		outbox_enter(d, at.id, OUTBOX_IS_SENT);
+	db_tell(d, STORE_OUTBOX);
 }
 
 void request_put_closed(struct db *d, const struct closed_request *c, int64_t now_ms)
@@ -165,7 +152,7 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 	char *key = xasprintf("closed:%s:%s#%lld:%lld", c->target_key, upstream.text,
 	    (long long)c->number, (long long)c->event_ms);
 	char *lane = xasprintf("%s %s#%lld", c->target_key, upstream.text, (long long)c->number);
-	struct request q = {
+	struct outbox_request q = {
 	    .kind = OUTBOX_GITHUB_CLOSED,
 	    .key = key,
 	    .lane = lane,
@@ -181,24 +168,12 @@ void request_put_closed(struct db *d, const struct closed_request *c, int64_t no
 	    .original_action = c->original_action,
 	};
 
-	insert(d, &q, now_ms);
+	outbox_insert(d, &q, now_ms);
 	free(lane);
 	free(key);
 }
 
 /* ---- comments and check runs ---- */
-
-/* A wish makes the row due at once, except while its text is being written (the generation tells
- * the writer) or while GitHub has asked for patience (attempts that failed). */
-#define WISH_AGAIN                                                                                 \
-	" generation = outbox.generation + 1,"                                                     \
-	" next_ms = CASE WHEN outbox.state IN ('sent', 'dead') THEN ?2"                            \
-	"  WHEN outbox.n_attempts > 0 OR outbox.next_ms < ?2 THEN outbox.next_ms ELSE ?2 END,"     \
-	" first_ms = CASE WHEN outbox.state IN ('sent', 'dead') THEN ?2 ELSE outbox.first_ms END," \
-	" n_attempts = CASE WHEN outbox.state IN ('sent', 'dead') THEN 0"                          \
-	"  ELSE outbox.n_attempts END,"                                                            \
-	" state = CASE WHEN outbox.state = 'sending' THEN 'sending'"                               \
-	"  WHEN outbox.state = 'waiting' AND outbox.n_attempts > 0 THEN 'waiting' ELSE 'due' END"
 
 struct wished {
 	enum outbox_kind what;
@@ -207,25 +182,44 @@ struct wished {
 	const char *accelerator; /* NULL: none */
 };
 
-static void wish(struct db *d, const struct wished *w, enum wish_kind kind, int64_t now_ms)
+/* A request makes the row due at once, except while its text is being written (the generation shows it to the writer), or
+ * after failed attempts, whose pause continues. */
+static void wish_again(struct db *d, const struct outbox_place *at, int64_t now_ms)
 {
-	if (kind == WISH_FIRST)
-		db_exec(d,
-		    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
-		    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action,"
-		    " state, n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped,"
-		    " accelerator)"
-		    " VALUES (?6, ?1, ?1, ?3, ?4, ?5, NULL, '', '', '', '', '', '', 'due', 0,"
-		    " ?2, ?2, 1, 0, 0, ?7) ON CONFLICT (key) DO UPDATE SET" WISH_AGAIN,
-		    V_TEXT(w->key), V_INT(now_ms), V_TEXT(w->target), V_TEXT(w->target_key),
-		    V_INT(w->number), V_TEXT(outbox_kind_name(w->what)), V_TEXT(w->accelerator));
-	else
-		db_exec(d, "UPDATE outbox SET" WISH_AGAIN " WHERE key = ?1", V_TEXT(w->key),
-		    V_INT(now_ms));
+	bool is_over = at->state == OUTBOX_IS_SENT || at->state == OUTBOX_IS_DEAD;
+
+	db_exec(d,
+	    "UPDATE outbox SET generation = generation + 1,"
+	    " next_ms = CASE WHEN ?3 <> 0 THEN ?2 WHEN n_attempts > 0 OR next_ms < ?2 THEN next_ms"
+	    "  ELSE ?2 END,"
+	    " first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
+	    " n_attempts = CASE WHEN ?3 <> 0 THEN 0 ELSE n_attempts END WHERE id = ?1",
+	    V_INT(at->id), V_INT(now_ms), V_INT(is_over));
+	if (at->state != OUTBOX_IS_SENDING &&
+	    !(at->state == OUTBOX_IS_WAITING && at->n_attempts > 0))
+		outbox_enter(d, at->id, OUTBOX_IS_DUE);
+}
+
+static void wish(struct db *d, const struct wished *w, enum comment_request kind, int64_t now_ms)
+{
+	struct outbox_place at = outbox_find(d, w->key);
+
+	if (at.id)
+		wish_again(d, &at, now_ms);
+	else if (kind == COMMENT_CREATE)
+		outbox_insert(d,
+		    &(struct outbox_request){.kind = w->what,
+			.key = w->key,
+			.lane = w->key,
+			.target = w->target,
+			.target_key = w->target_key,
+			.number = w->number,
+			.accelerator = w->accelerator},
+		    now_ms);
 }
 
 static void wish_of_pull(struct db *d, enum outbox_kind what, const char *repository,
-    int64_t number, enum wish_kind kind, int64_t now_ms)
+    int64_t number, enum comment_request kind, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(repository);
 	char *key =
@@ -241,8 +235,8 @@ static void wish_of_pull(struct db *d, enum outbox_kind what, const char *reposi
 	free(key);
 }
 
-void comment_wish_pull(
-    struct db *d, const char *repository, int64_t number, enum wish_kind kind, int64_t now_ms)
+void comment_request_pull(
+    struct db *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms)
 {
 	wish_of_pull(d, OUTBOX_COMMENT, repository, number, kind, now_ms);
 	wish_of_pull(d, OUTBOX_CHECKS, repository, number, kind, now_ms);
@@ -260,21 +254,30 @@ static void note_baseless(struct db *d, int64_t change_id, int64_t now_ms)
 		db_tell(d, STORE_ATTRIBUTION);
 }
 
-void comment_wish(struct db *d, int64_t change_id, enum wish_kind kind, int64_t now_ms)
+#define COMMENTED_PULL_RECORD(F, S)                                                                \
+	F(S, BORROWED, repository, NULL, "repository", "")                                         \
+	F(S, INT, number, NULL, "number", "")
+RECORD_LOCAL(commented_pull, COMMENTED_PULL_RECORD)
+
+void comment_request(struct db *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
 {
-	struct rows *r = db_rows(
-	    d, "SELECT repository, number FROM pull WHERE change_id = ?1", V_INT(change_id));
+	struct rows *r =
+	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"),
+		V_INT(change_id));
+	struct commented_pull pull;
 
 	db_tell_change(d, change_id);
-	while (rows_next(r))
-		comment_wish_pull(d, rows_text(r, 0), rows_int(r, 1), kind, now_ms);
-	if (kind == WISH_FIRST)
+	while (rows_next(r)) {
+		record_read(r, &commented_pull_record, &pull);
+		comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
+	}
+	if (kind == COMMENT_CREATE)
 		note_baseless(d, change_id, now_ms);
 }
 
 /* ---- what a vendor is told of its episodes ---- */
 
-void red_issue_wish(struct db *d, int64_t episode, const char *accelerator, int64_t now_ms)
+void red_issue_request(struct db *d, int64_t episode, const char *accelerator, int64_t now_ms)
 {
 	char *key = xasprintf("red:%lld", (long long)episode);
 
@@ -285,7 +288,7 @@ void red_issue_wish(struct db *d, int64_t episode, const char *accelerator, int6
 		.target_key = accelerator,
 		.number = episode,
 		.accelerator = accelerator},
-	    WISH_FIRST, now_ms);
+	    COMMENT_CREATE, now_ms);
 	db_tell(d, STORE_OUTBOX);
 	free(key);
 }
@@ -296,8 +299,8 @@ void request_put_notice(struct db *d, const struct notice_request *n, int64_t no
 	char *lane = xasprintf("notice:%lld", (long long)n->episode);
 	char *id = xasprintf("red-%lld-%s", (long long)n->episode, n->event);
 
-	insert(d,
-	    &(struct request){.kind = OUTBOX_WEBHOOK_NOTICE,
+	outbox_insert(d,
+	    &(struct outbox_request){.kind = OUTBOX_WEBHOOK_NOTICE,
 		.key = key,
 		.lane = lane,
 		.target = n->url,

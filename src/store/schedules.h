@@ -1,34 +1,72 @@
-/* Periodic runs: when each accelerator's is due, and each due time with what became of it. A run
- * is a row from the moment it is due, so a daemon that dies finds it where it was; it becomes a
- * `nightly` change with its dispatches in one transaction. */
+/* Periodic runs: when each accelerator's run is due, and the result of each due time. A run is a row from the moment it is
+ * due, so a restarted daemon continues it. One transaction turns it into a `nightly` change with its dispatches. Only
+ * schedule_run_enter() changes a state.
+ *
+ * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
 #ifndef STORE_SCHEDULES_H
 #define STORE_SCHEDULES_H
 
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "db/store.h"
+#include "model/accelerator.h"
 #include "model/plan.h"
+#include "model/record_states.h"
 #include "model/schedule.h"
-#include "model/source_head.h"
-#include "store/store.h"
 
 enum { SCHEDULE_REASON_BYTES = 200 };
 
-/* Who has a schedule. */
+/* X(ENUM, name): why a run exists; stored by name */
+#define SCHEDULE_CAUSES(X)                                                                         \
+	X(SCHEDULE, "schedule")                                                                    \
+	X(CAUGHT_UP, "caught_up")     /* it was due while Outpost did not run */                   \
+	X(OPERATOR, "operator")       /* outpostctl nightly run */                                 \
+	X(SELF_REPORT, "self_report") /* the vendor's own run, reported when it was over */
+
+enum schedule_cause {
+#define X(e, name) CAUSE_##e,
+	SCHEDULE_CAUSES(X)
+#undef X
+	    N_SCHEDULE_CAUSES
+};
+
+/* A new run in state `reading`; its id. */
+int64_t schedule_run_begin(struct db *d, const char *accelerator, int64_t due_ms,
+    enum schedule_cause cause, int64_t now_ms);
+/* The only way from one state to another: `done`, `skipped` and `failed` end the run at now_ms. False when the step is not
+ * legal: nothing changes then. */
+bool schedule_run_enter(struct db *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms);
+/* Ends a run without a dispatch: `to` is skipped or failed, and its outcome has the same name. */
+void schedule_run_end(
+    struct db *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms);
+/* A self-report of this change: it belongs to the run of the same change that began in the last twelve hours; else it
+ * becomes a run, which has ended. */
+void schedule_run_self_reported(
+    struct db *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms);
+/* The source of the accelerator for a nightly change, as its newest run read it: appended to *list, source_head_release()
+ * each. Any thread. */
+void schedule_run_source(
+    struct db *d, int64_t change_id, const char *accelerator, struct source_head **list, size_t *n);
+
+/* An accelerator with a schedule. */
 struct schedule_entry {
 	const char *accelerator;
 	const char *const *crons; /* NULL-terminated, at least one */
 	const struct schedule *times;
 };
 
-/* A run whose heads are to be asked for (state `reading`). */
+/* A run whose heads are to be read (state `reading`). */
+#define SCHEDULE_TASK_RECORD(F, S)                                                                 \
+	F(S, INT, id, NULL, "id", "")                                                              \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, TIME, due_ms, NULL, "due_ms", "")
 struct schedule_task {
-	int64_t id;
-	char *accelerator;
-	int64_t due_ms;
+	RECORD_MEMBERS(SCHEDULE_TASK_RECORD)
 };
 
-/* Makes the table follow the entries (whoever is not among them is never due), and takes what is
- * due: one run an accelerator, however many times went by. While an earlier run is going, or when
- * an operator has it left out, the run is `skipped` at once, with the reason. A due time is acted
- * upon once, also when the clock is put back and it comes round again. */
+/* Updates the table to the entries (other accelerators are never due), and begins the due runs: one for each accelerator,
+ * however many due times have passed. While an earlier run continues, or when an operator skips it, the run is `skipped`
+ * at once, with the reason. A due time counts once, also when the clock is set back past it. */
 struct look_at_schedules {
 	struct store_op op;
 	const struct schedule_entry *entries;
@@ -43,20 +81,19 @@ struct look_at_schedules {
 int store_look_at_schedules(struct store *s, struct look_at_schedules *op) MUST_CHECK;
 void look_at_schedules_release(struct look_at_schedules *op);
 
-/* The heads are known: the change, its dispatches and the run's state in one transaction. Where
- * both heads are those of the newest run that tested anything, and that was green, the run is
- * `skipped`, unless an operator asked for it. */
 enum schedule_step {
 	SCHEDULE_DISPATCHED,
 	SCHEDULE_NOTHING_NEW, /* skipped */
-	SCHEDULE_NOBODY,      /* failed: the plan has nobody to hand it to */
-	SCHEDULE_GONE,        /* it was not in state `reading` any more; nothing was done */
+	SCHEDULE_NOBODY,      /* failed: no runner takes it */
+	SCHEDULE_GONE,        /* it was no longer in state `reading`; nothing was done */
 };
+/* The heads are known: one transaction writes the change, its dispatches and the run's state. If both heads are those of
+ * the newest run with results, and that run was green, the run is `skipped`, unless an operator requested it. */
 struct start_schedule_run {
 	struct store_op op;
 	int64_t run_id;
 	const struct plan *plan; /* PLAN_START of a CHANGE_NIGHTLY, for this accelerator alone */
-	const char *guid, *body; /* as of apply_plan (store/changes.h) */
+	const char *guid, *body; /* as in apply_plan (store/plans.h) */
 	size_t body_bytes;
 	const struct source_head *source; /* NULL: it has none */
 	int64_t now_ms;
@@ -65,7 +102,7 @@ struct start_schedule_run {
 };
 int store_start_schedule_run(struct store *s, struct start_schedule_run *op) MUST_CHECK;
 
-/* The heads could not be read: `failed`, or, while they are asked for again, why it is `reading`. */
+/* The heads could not be read: the run is `failed`, or, while they are read again, stays `reading` with this reason. */
 struct fail_schedule_run {
 	struct store_op op;
 	int64_t run_id;
@@ -75,32 +112,43 @@ struct fail_schedule_run {
 };
 int store_fail_schedule_run(struct store *s, struct fail_schedule_run *op) MUST_CHECK;
 
-/* outpostctl nightly run: a run that is due now. ERR_CONFLICT, with the reason: one is going. */
+/* outpostctl nightly run: a run that is due now. ERR_CONFLICT, with the reason: another one continues. */
 struct ask_schedule_run {
-	struct store_op op; /* tells STORE_SCHEDULES */
+	struct store_op op; /* publishes STORE_SCHEDULES */
 	const char *accelerator;
 	int64_t now_ms;
 	int64_t run_id; /* out */
 };
 int store_ask_schedule_run(struct store *s, struct ask_schedule_run *op) MUST_CHECK;
 
-/* outpostctl nightly skip: leaves the next one out. ERR_NOT_FOUND: it has no schedule. */
+/* outpostctl nightly skip: skips the next run. ERR_NOT_FOUND: the accelerator has no schedule. */
 struct skip_schedule {
 	struct store_op op;
 	const char *accelerator;
 	int64_t next_ms;  /* out: which one */
-	bool was_skipped; /* out: it was left out already */
+	bool was_skipped; /* out: it was to be skipped already */
 };
 int store_skip_schedule(struct store *s, struct skip_schedule *op) MUST_CHECK;
 
+/* `accelerator` as a, its schedule as s and its newest run as r. */
+#define SCHEDULE_ROW_RECORD(F, S)                                                                  \
+	F(S, TEXT, accelerator, NULL, "a.name", "")                                                \
+	F(S, TEXT, crons, NULL, "CASE WHEN s.next_ms IS NOT NULL THEN s.cron END",                 \
+	    "A JSON array; NULL: runs, but no schedule any more.")                                 \
+	F(S, TIME, next_ms, NULL, "s.next_ms", "0: never.")                                        \
+	F(S, BOOL, is_next_skipped, NULL, "s.is_next_skipped", "")                                 \
+	F(S, TIME, due_ms, NULL, "r.due_ms",                                                       \
+	    "Of the newest run, as all that follow; 0: there is none.")                            \
+	F(S, TIME, started_ms, NULL, "r.started_ms", "")                                           \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
+	F(S, TEXT, cause, NULL, "r.cause", "")                                                     \
+	F(S, TEXT, state, NULL, "r.state", "")                                                     \
+	F(S, TEXT, outcome, NULL, "r.outcome", "")                                                 \
+	F(S, TEXT, reason, NULL, "r.reason", "")                                                   \
+	F(S, COMMIT, upstream_sha, NULL, "r.upstream_sha", "")                                     \
+	F(S, TEXT, source_sha, NULL, "r.source_sha", "")
 struct schedule_row {
-	char *accelerator;
-	char *crons;     /* JSON array; NULL: runs, but no schedule any more */
-	int64_t next_ms; /* 0: never */
-	bool is_next_skipped;
-	/* the newest run; due_ms 0: none */
-	int64_t due_ms, started_ms, ended_ms;
-	char *cause, *state, *outcome, *reason, *upstream_sha, *source_sha;
+	RECORD_MEMBERS(SCHEDULE_ROW_RECORD)
 };
 struct list_schedules {
 	struct store_query q;

@@ -1,8 +1,10 @@
 #include "store/starts.h"
 
 #include "base/alloc.h"
-#include "store/cells_moved.h"
+#include "store/branch_commits.h"
+#include "store/dispatches.h"
 #include "store/requests.h"
+#include "verdict/cells_moved.h"
 
 void starts_add(struct starts *s, struct stored_dispatch row, const struct stored_dispatch *last)
 {
@@ -23,19 +25,19 @@ void starts_release(struct starts *s)
 	s->n = 0;
 }
 
-static bool is_shared(enum runner_kind kind)
+static bool kind_is_shared(enum runner_kind kind)
 {
 	return kind == RUNNER_GITHUB || kind == RUNNER_INFRA;
 }
 
-static bool is_held(const struct start *s)
+static bool start_is_held(const struct start *s)
 {
 	return s->row.state == DISPATCH_HELD;
 }
 
-/* What it replaces goes: the row that was held until now, and the current one. A held round takes
- * the place only of what never ran; beside anything else it waits. */
-static void remove_last(struct db *d, struct start *s, int64_t now_ms)
+/* Removes the rows that it replaces: the held one, and the current one. A held round replaces only a round that never ran, and
+ * waits beside any other. */
+static void retire_last_round(struct db *d, struct start *s, int64_t now_ms)
 {
 	struct dispatch_list current;
 
@@ -48,17 +50,17 @@ static void remove_last(struct db *d, struct start *s, int64_t now_ms)
 	    " AND runner = ?3 AND is_current = 1",
 	    V_INT(s->row.change_id), V_TEXT(s->row.accelerator), V_TEXT(s->row.runner)));
 	for (size_t i = 0; i < current.n; i++)
-		if (!is_held(s) || !dispatch_has_run(d, &current.at[i]))
+		if (!start_is_held(s) || !dispatch_has_run(d, &current.at[i]))
 			dispatch_retire(d, &current.at[i], now_ms);
 	dispatch_list_release(&current);
 }
 
-/* Held ones of one repository wait under one id of their own. */
+/* The held dispatches of one repository have one id of their own. */
 static void choose_held_id(struct db *d, struct start *s)
 {
 	char *id = NULL;
 
-	if (is_shared(s->row.kind))
+	if (kind_is_shared(s->row.kind))
 		id = db_text(d,
 		    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1"
 		    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held'"
@@ -71,15 +73,15 @@ static void choose_held_id(struct db *d, struct start *s)
 	free(id);
 }
 
-static bool belongs_with(const struct start *a, const struct start *b)
+static bool starts_share_request(const struct start *a, const struct start *b)
 {
-	return is_shared(a->row.kind) && is_shared(b->row.kind) && !is_held(a) && !is_held(b) &&
-	       a->row.not_before_ms == b->row.not_before_ms &&
+	return kind_is_shared(a->row.kind) && kind_is_shared(b->row.kind) && !start_is_held(a) &&
+	       !start_is_held(b) && a->row.not_before_ms == b->row.not_before_ms &&
 	       strcmp(a->row.target_key, b->row.target_key) == 0;
 }
 
-/* A released one keeps its id, unless others stay held under it. */
-static void choose_id(struct db *d, const struct start *s, char out[ID_BYTES])
+/* A released dispatch keeps its id, unless others with that id stay held. */
+static void choose_group_id(struct db *d, const struct start *s, char out[ID_BYTES])
 {
 	id_new(out);
 	if (s->has_last && s->last.state == DISPATCH_HELD &&
@@ -87,9 +89,9 @@ static void choose_id(struct db *d, const struct start *s, char out[ID_BYTES])
 		snprintf(out, ID_BYTES, "%s", s->last.id);
 }
 
-/* What runs in that repository already moves to the new id, with its round; not what goes at a
- * time of its own, and not what would be held today because its release was taken back. */
-static void move_others(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
+/* Dispatches that run in that repository already move to the new id, with their round. Those with a slot of their own do not,
+ * nor those that would be held now because their release was revoked. */
+static void move_shared_dispatches(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
@@ -117,24 +119,25 @@ static void move_others(struct db *d, const struct stored_dispatch *to, int64_t 
 }
 
 /* The first of a group writes all of it. */
-static void run_group(struct db *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
+static void start_group(
+    struct db *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
 {
 	struct start *s = &all->at[first];
 	char id[ID_BYTES];
 
 	for (size_t i = first; i < all->n; i++)
-		if (i == first || (!is_done[i] && belongs_with(s, &all->at[i])))
-			remove_last(d, &all->at[i], now_ms);
-	choose_id(d, s, id);
+		if (i == first || (!is_done[i] && starts_share_request(s, &all->at[i])))
+			retire_last_round(d, &all->at[i], now_ms);
+	choose_group_id(d, s, id);
 	for (size_t i = first; i < all->n; i++) {
-		if (i != first && (is_done[i] || !belongs_with(s, &all->at[i])))
+		if (i != first && (is_done[i] || !starts_share_request(s, &all->at[i])))
 			continue;
 		snprintf(all->at[i].row.id, ID_BYTES, "%s", id);
 		dispatch_insert(d, &all->at[i].row, now_ms);
 		is_done[i] = true;
 	}
-	if (is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
-		move_others(d, &s->row, now_ms);
+	if (kind_is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
+		move_shared_dispatches(d, &s->row, now_ms);
 	request_put(d, &s->row, now_ms);
 }
 
@@ -143,22 +146,79 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
 	bool is_any_held = false;
 
-	/* Those that are held first: what they replace must not move along with a group. */
+	/* Held dispatches come first, so that the rows that they replace do not move with a group. */
 	for (size_t i = 0; i < s->n; i++) {
-		if (!is_held(&s->at[i]))
+		if (!start_is_held(&s->at[i]))
 			continue;
-		remove_last(d, &s->at[i], now_ms);
+		retire_last_round(d, &s->at[i], now_ms);
 		choose_held_id(d, &s->at[i]);
 		dispatch_insert(d, &s->at[i].row, now_ms);
 		is_done[i] = true;
 	}
 	for (size_t i = 0; i < s->n; i++) {
-		is_any_held |= is_held(&s->at[i]) && s->at[i].row.accelerator[0];
+		is_any_held |= start_is_held(&s->at[i]) && s->at[i].row.accelerator[0];
 		if (!is_done[i])
-			run_group(d, s, i, is_done, now_ms);
+			start_group(d, s, i, is_done, now_ms);
 	}
 	if (s->n > 0)
 		cells_moved(d, s->at[0].row.change_id, NULL,
 		    is_any_held ? CELLS_HELD : CELLS_STARTED, now_ms);
 	free(is_done);
+}
+
+/* ---- the newest push in each interval ---- */
+
+/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
+static struct dispatch_list last_push_dispatch(
+    struct db *d, const struct stored_dispatch *row, const struct push_slot *slot)
+{
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
+	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4"
+	    " AND EXISTS (SELECT 1 FROM change WHERE change.id = dispatch.change_id"
+	    "  AND change.kind = 'push' AND change.repository_key = ?5 AND change.ref = ?6)"
+	    " ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
+	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms),
+	    V_INT(row->change_id), V_TEXT(slot->repository_key), V_TEXT(slot->ref)));
+}
+
+static bool dispatch_is_newer(
+    struct db *d, const struct stored_dispatch *last, const struct push_slot *slot)
+{
+	char *sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
+	int64_t theirs = branch_position(d, slot->repository_key, slot->ref, sha ? sha : "");
+	int64_t ours = branch_position(d, slot->repository_key, slot->ref, slot->head_sha);
+
+	free(sha);
+	return theirs > ours;
+}
+
+static void follow_last_push(struct db *d, struct stored_dispatch *last,
+    struct stored_dispatch *row, const struct push_slot *slot)
+{
+	int64_t began_ms = last->not_before_ms ? last->not_before_ms : last->created_ms;
+
+	if (last->state == DISPATCH_QUEUED && last->not_before_ms > slot->now_ms) {
+		row->not_before_ms = last->not_before_ms;
+		if (dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms))
+			cells_moved(
+			    d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
+		return;
+	}
+	if (began_ms > slot->now_ms) /* the clock was put back meanwhile */
+		began_ms = slot->now_ms;
+	if (began_ms + slot->every_ms > slot->now_ms)
+		row->not_before_ms = began_ms + slot->every_ms;
+}
+
+bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const struct push_slot *slot)
+{
+	struct dispatch_list l = last_push_dispatch(d, row, slot);
+	bool is_wanted = l.n == 0 || !dispatch_is_newer(d, &l.at[0], slot);
+
+	row->not_before_ms = 0;
+	if (l.n > 0 && is_wanted)
+		follow_last_push(d, &l.at[0], row, slot);
+	dispatch_list_release(&l);
+	return is_wanted;
 }

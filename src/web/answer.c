@@ -1,13 +1,12 @@
-/* The only way out for what is shown as JSON and as a page: status, headers, 304 and form are
- * decided here. */
+/* The only way out for everything that is read from the store: status, headers, 304 and form are decided here. */
 #include "web/answer.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/encode.h"
-#include "base/hash.h"
 #include "base/str.h"
-#include "http/shared.h"
+#include "http/server.h"
 #include "web/assets.h"
 #include "web/gate.h"
 #include "web/page.h"
@@ -56,9 +55,9 @@ void web_form_release(struct web_form *f)
 
 /* ---- the text ---- */
 
-/* A page bears the time, from which its ages are counted; one that a browser kept for longer than
- * a minute would tell wrong ages. And another release has other scripts. */
-static void page_etag(char *etag, int64_t now_ms)
+/* The tag of a page changes every minute, because the page contains the time from which ages are counted, and with each release,
+ * because the scripts change. */
+static void write_page_etag(char *etag, int64_t now_ms)
 {
 	static _Thread_local char frame[ETAG_BYTES];
 	char api[ETAG_BYTES];
@@ -70,7 +69,7 @@ static void page_etag(char *etag, int64_t now_ms)
 	    (unsigned long long)(now_ms / 60000));
 }
 
-static char *title_of(const struct web_form *f, int status)
+static char *tab_title(const struct web_form *f, int status)
 {
 	if (status == 404)
 		return xstrdup("Not found · Outpost");
@@ -90,7 +89,7 @@ void web_text_write(struct web_text *t, const struct web_form *f, int status, ch
 	etag_of(json, t->n, t->etag);
 	if (!f->is_page)
 		return;
-	title = title_of(f, status);
+	title = tab_title(f, status);
 	page_write(&out, &(struct page){.title = title,
 			     .api = f->api,
 			     .status = status,
@@ -104,7 +103,7 @@ void web_text_write(struct web_text *t, const struct web_form *f, int status, ch
 	free(json);
 	t->n = out.len;
 	t->bytes = buf_take(&out);
-	page_etag(t->etag, f->now_ms);
+	write_page_etag(t->etag, f->now_ms);
 }
 
 /* ---- the answer ---- */
@@ -118,7 +117,7 @@ static int put_page_headers(struct http_header_line *h, int n)
 	return n;
 }
 
-/* Anybody's dashboard may read JSON from a browser: there is no login. */
+/* Any site may read the JSON from a browser: there is no login. */
 static int put_json_headers(struct http_header_line *h, int n)
 {
 	h[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
@@ -133,7 +132,7 @@ struct answer {
 	int status, retry_after_s;
 };
 
-static void send_one(struct http_request *r, void *p)
+static void send_answer(struct http_request *r, void *p)
 {
 	const struct answer *a = p;
 	struct http_header_line h[HEADERS_MAX] = {{NULL, NULL}};
@@ -168,11 +167,11 @@ void web_text_send(struct web_text *t, const struct web_form *f, struct http_req
 	};
 
 	t->bytes = NULL;
-	web_gate_answer(r, send_one, &a);
+	web_gate_answer(r, send_answer, &a);
 	http_shared_unref(a.body);
 }
 
-static void respond(struct http_request *r, int status, char *json, int retry_after_s)
+static void respond_text(struct http_request *r, int status, char *json, int retry_after_s)
 {
 	struct web_form form;
 	struct web_text text;
@@ -185,12 +184,12 @@ static void respond(struct http_request *r, int status, char *json, int retry_af
 
 void web_respond_json_text(struct http_request *r, int status, const char *text)
 {
-	respond(r, status, xstrdup(text), 0);
+	respond_text(r, status, xstrdup(text), 0);
 }
 
 void web_respond_json(struct http_request *r, int status, json_t *v)
 {
-	respond(r, status, json_text(v), 0);
+	respond_text(r, status, json_text(v), 0);
 	json_decref(v);
 }
 
@@ -207,7 +206,7 @@ static char *error_json(const char *text)
 
 void web_respond_error(struct http_request *r, int status, const char *text)
 {
-	respond(r, status, error_json(text), 0);
+	respond_text(r, status, error_json(text), 0);
 }
 
 void web_respond_not_found(struct http_request *r, const char *text)
@@ -217,12 +216,12 @@ void web_respond_not_found(struct http_request *r, const char *text)
 
 void web_respond_busy(struct http_request *r)
 {
-	respond(r, 503, error_json("busy, try again later"), RETRY_AFTER_S);
+	respond_text(r, 503, error_json("busy, try again later"), RETRY_AFTER_S);
 }
 
 void web_respond_too_many(struct http_request *r, const char *text)
 {
-	respond(r, 429, error_json(text), TOO_MANY_RETRY_AFTER_S);
+	respond_text(r, 429, error_json(text), TOO_MANY_RETRY_AFTER_S);
 }
 
 void web_respond_failed(struct http_request *r, int err, const char *not_found)
@@ -231,4 +230,92 @@ void web_respond_failed(struct http_request *r, int err, const char *not_found)
 		web_respond_not_found(r, not_found);
 	else
 		web_respond_busy(r);
+}
+
+/* ---- documents ---- */
+
+struct document_answer {
+	const struct web_document *d;
+	const char *etag;
+	struct http_shared *body;
+};
+
+static void send_document(struct http_request *r, void *p)
+{
+	const struct document_answer *a = p;
+	const struct web_document *d = a->d;
+	struct http_header_line headers[6];
+	int n = 0;
+
+	headers[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
+	/* If a browser shows it as a page, it loads and runs nothing. */
+	headers[n++] = (struct http_header_line){"Content-Security-Policy", "default-src 'none'"};
+	headers[n++] = (struct http_header_line){"Cache-Control", d->cache};
+	headers[n++] = (struct http_header_line){"ETag", a->etag};
+	if (d->disposition)
+		headers[n++] = (struct http_header_line){"Content-Disposition", d->disposition};
+	headers[n] = (struct http_header_line){NULL, NULL};
+	if (d->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
+		http_respond(r, 304, NULL, headers, NULL, 0);
+	else
+		http_respond_shared(r, d->status, d->type, headers, a->body);
+}
+
+void web_document_send(struct http_request *r, const struct web_document *d)
+{
+	char made[ETAG_BYTES];
+	struct document_answer a = {.d = d, .etag = d->etag};
+
+	if (!a.etag) {
+		etag_of(d->body, d->n, made);
+		a.etag = made;
+	}
+	a.body = http_shared_new(d->body, d->n);
+	web_gate_answer(r, send_document, &a);
+	http_shared_unref(a.body);
+}
+
+static void send_document_busy(struct http_request *r, void *p)
+{
+	(void)p;
+	http_respond_busy(r, RETRY_AFTER_S);
+}
+
+void web_document_busy(struct http_request *r)
+{
+	web_gate_answer(r, send_document_busy, NULL);
+}
+
+/* ---- answers that the pool may write ---- */
+
+enum { ITEMS_AT_ONCE = 200 }; /* under a millisecond */
+
+static void write_rendered(struct pool_work *work)
+{
+	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
+	json_t *v = r->make ? r->make(r->owner) : NULL;
+
+	web_text_write(&r->text, &r->form, 200, v ? json_text(v) : r->make_text(r->owner));
+	json_decref(v);
+}
+
+static void send_rendered(struct pool_work *work)
+{
+	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
+
+	web_text_send(&r->text, &r->form, r->request, 200, 0);
+	web_form_release(&r->form);
+	r->over(r->owner);
+}
+
+void web_render(struct loop *l, struct web_render *r, size_t n_items)
+{
+	web_form_take(&r->form, r->request);
+	r->work = (struct pool_work){.work = write_rendered, .after = send_rendered};
+	if (n_items > ITEMS_AT_ONCE) {
+		pool_submit(l, &r->work);
+		return;
+	}
+	write_rendered(&r->work);
+	send_rendered(&r->work);
 }

@@ -1,5 +1,5 @@
-/* One answer in the two forms that people may ask for: JSON, or a page that carries it. For web/
- * only; handlers call the web_respond…() of web_internal.h. */
+/* An answer in the two forms that people may request, JSON or a page that contains it; and documents of other types. Private to
+ * web/; most handlers need only the web_respond…() of web_internal.h. */
 #ifndef WEB_ANSWER_H
 #define WEB_ANSWER_H
 
@@ -7,19 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "http/server.h"
-#include "web/etag.h"
+#include "loop/loop.h"
+#include "web/page.h"
 
-/* What the request wants, so that the answer can be written down without it. */
+/* The form that a request wants, so that the answer can be written without the request. */
 struct web_form {
 	bool is_page;
-	/* page only; owned, but for the first */
+	/* page only; owned, except the first */
 	const char *title;
-	char *id; /* what the title names */
+	char *id; /* shown in the title */
 	char *api, *base, *upstream;
 	int64_t now_ms;
 };
-/* Thread: loop. r came by a route whose owner is the struct web. */
+/* Thread: loop. The owner of r's route is the struct web. */
 void web_form_take(struct web_form *f, const struct http_request *r);
 void web_form_release(struct web_form *f);
 
@@ -30,9 +32,43 @@ struct web_text {
 };
 /* Thread: any. Takes the JSON text `json` (free()). */
 void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json);
-/* Thread: loop. Answers r and all that wait for the same (gate.h), each with 304 where it has it
- * already; retry_after_s 0: no such header. Releases t. */
+/* Thread: loop. Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304.
+ * retry_after_s 0: no such header. Releases t. */
 void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
     int retry_after_s);
+
+/* A JSON answer of unbounded size: a change with 100,000 verdicts takes a third of a second to write. The pool writes long answers,
+ * so that no webhook waits for them; short ones are written at once. */
+struct web_render {
+	/* Makes the answer, perhaps in the pool: nothing else uses `owner` meanwhile. */
+	json_t *(*make)(void *owner);
+	/* Or its text, which the renderer frees. */
+	char *(*make_text)(void *owner);
+	/* Runs once, on the loop, after the answer was sent: frees owner. */
+	void (*over)(void *owner);
+	void *owner;
+	struct http_request *request;
+	/* ---- the renderer's own ---- */
+	struct pool_work work;
+	struct web_form form;
+	struct web_text text;
+};
+/* Thread: loop. Answers r->request with 200 now or later; n_items: the number of entries in the answer. */
+void web_render(struct loop *l, struct web_render *r, size_t n_items);
+
+/* An answer that is neither JSON nor a page: a report document, a badge, the feed. Any site may read it. */
+struct web_document {
+	int status;
+	const char *type;        /* Content-Type */
+	const char *cache;       /* Cache-Control */
+	const char *disposition; /* Content-Disposition; may be NULL */
+	char *body;              /* free(): web_document_send() takes it */
+	size_t n;
+	const char *etag; /* of the body; NULL: computed here, for short bodies */
+};
+/* Thread: loop. Copies everything else. Answers all requests that wait for the same answer, with 304 as above. */
+void web_document_send(struct http_request *r, const struct web_document *d);
+/* Thread: loop. Answers all of them with 503, Retry-After and JSON. */
+void web_document_busy(struct http_request *r);
 
 #endif

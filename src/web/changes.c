@@ -1,10 +1,11 @@
-/* /api/v1/pulls/{n} and /api/v1/commits/{sha}: one change with every verdict. */
+/* /api/v1/pulls/{n} and /api/v1/commits/{sha}: one change with every verdict. /api/v1/known: the issues that explain red tests. */
 #include "store/changes.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
-#include "report/change_json.h"
+#include "views/change.h"
+#include "web/answer.h"
 #include "web/params.h"
-#include "web/render.h"
 #include "web/web_internal.h"
 
 struct change_request {
@@ -14,7 +15,7 @@ struct change_request {
 	struct http_request *request;
 	struct config *config; /* as of the request */
 	char *head_sha;
-	struct verdict_choice choice; /* after: into cursor */
+	struct verdict_choice choice; /* `after` points into cursor */
 	char cursor[CURSOR_BYTES];
 };
 
@@ -33,7 +34,7 @@ static json_t *make_change(void *owner)
 	struct change_request *c = owner;
 	json_t *v = change_json(c->get.view, c->config->public_url, &c->choice);
 
-	change_view_free(c->get.view); /* here: it takes its time too */
+	change_view_free(c->get.view); /* here, because this takes long too */
 	c->get.view = NULL;
 	return v;
 }
@@ -53,8 +54,8 @@ static void change_done(struct store_query *q)
 	web_render(c->loop, &c->render, c->get.view->n_verdicts);
 }
 
-/* attribution=red: any of them. */
-static void read_choice(struct params *p, struct change_request *c)
+/* attribution=red means any attribution. */
+static void read_change_choice(struct params *p, struct change_request *c)
 {
 	const char *kinds[N_CHANGE_KINDS + 1] = {NULL};
 	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
@@ -77,7 +78,7 @@ static void read_choice(struct params *p, struct change_request *c)
 	c->choice.after_bytes = params_cursor(p, c->cursor, sizeof(c->cursor));
 }
 
-static void start(struct web *w, struct http_request *r, int64_t number, const char *sha)
+static void start_change(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
 	struct change_request *c = xcalloc(1, sizeof(*c));
 	struct params p = PARAMS_INIT(r);
@@ -89,8 +90,9 @@ static void start(struct web *w, struct http_request *r, int64_t number, const c
 	c->get.repository = c->config->upstream_repository;
 	c->get.number = number;
 	c->get.head_sha = c->head_sha;
+	c->get.now_ms = clock_wall_ms();
 	c->get.q.done = change_done;
-	read_choice(&p, c);
+	read_change_choice(&p, c);
 	if (params_refuse(&p)) {
 		change_request_free(c);
 		return;
@@ -111,7 +113,7 @@ static void on_pull(struct http_request *r, void *owner)
 	else if (parse_int64(http_segment(r, 0), &number) || number <= 0)
 		web_respond_not_found(r, "no such pull request");
 	else
-		start(w, r, number, NULL);
+		start_change(w, r, number, NULL);
 }
 
 static void on_commit(struct http_request *r, void *owner)
@@ -123,7 +125,7 @@ static void on_commit(struct http_request *r, void *owner)
 	else if (!is_sha1(http_segment(r, 0)))
 		web_respond_not_found(r, "no such commit");
 	else
-		start(w, r, 0, http_segment(r, 0));
+		start_change(w, r, 0, http_segment(r, 0));
 }
 
 void web_add_change_routes(struct web *w)
@@ -132,4 +134,66 @@ void web_add_change_routes(struct web *w)
 	web_add_resource(w, "/api/v1/commits/{sha}", "/commits/{sha}", on_commit);
 	web_set_page_limit(w, "/pulls/{n}", PARAMS_LIMIT_MAX);
 	web_set_page_limit(w, "/commits/{sha}", PARAMS_LIMIT_MAX);
+}
+
+/* ---- known issues ---- */
+
+json_t *web_known_json(const struct list_known *l)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct known_issue *k = &l->list[i];
+		json_t *v = json_object();
+
+		json_set_int(v, "id", k->id);
+		json_set_str(v, "test", k->pattern);
+		json_set_str(v, "accelerator", k->accelerator);
+		json_set_str(v, "url", k->url);
+		json_set_time(v, "until", k->until_ms);
+		json_object_set_new(
+		    v, "expired", json_boolean(k->until_ms && k->until_ms <= l->now_ms));
+		json_set_time(v, "created", k->created_ms);
+		json_set_int(v, "matches", k->n_matches);
+		json_set_time(v, "last_match", k->last_match_ms);
+		json_object_set_new(v, "used", json_boolean(k->is_used));
+		json_array_append_new(list, v);
+	}
+	return json_pack("{s:o}", "known", list);
+}
+
+struct known_request {
+	struct list_known list;
+	struct http_request *request;
+};
+
+static void on_known_listed(struct store_query *q)
+{
+	struct known_request *k = CONTAINER_OF(q, struct known_request, list.q);
+
+	if (q->err)
+		web_respond_failed(k->request, q->err, "");
+	else
+		web_respond_json(k->request, 200, web_known_json(&k->list));
+	list_known_release(&k->list);
+	free(k);
+}
+
+static void on_known(struct http_request *r, void *owner)
+{
+	struct web *w = owner;
+	struct known_request *k = xcalloc(1, sizeof(*k));
+
+	k->request = r;
+	k->list.q.done = on_known_listed;
+	k->list.now_ms = clock_wall_ms();
+	if (store_list_known(w->deps.store, &k->list)) {
+		web_respond_busy(r);
+		free(k);
+	}
+}
+
+void web_add_known_routes(struct web *w)
+{
+	web_add_resource(w, "/api/v1/known", NULL, on_known);
 }

@@ -1,12 +1,11 @@
-/* /api/v1/dashboard and /: how good every accelerator is at upstream's newest commit. */
-#include "store/dashboard.h"
+/* /api/v1/dashboard and /: the state of every accelerator at upstream's newest commit. */
+#include "views/dashboard.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "report/dashboard_json.h"
-#include "web/render.h"
+#include "web/answer.h"
 #include "web/web_internal.h"
 
-/* What a row of the dashboard weighs beside an entry of other answers: it has 60 days. */
+/* The work for a row of the dashboard, in entries of other answers: it has 60 days. */
 enum { ITEMS_PER_ROW = 60 };
 
 struct dashboard_request {
@@ -63,7 +62,7 @@ static void on_dashboard(struct http_request *r, void *owner)
 	q->request = r;
 	q->config = config_ref(w->config);
 	q->get.repository = q->config->upstream_repository;
-	/* "": none is configured, and no push is a change */
+	/* "": no branch is configured, so no push is a change */
 	q->get.branch = q->config->upstream_branches[0] ? q->config->upstream_branches[0] : "";
 	q->get.now_ms = clock_wall_ms();
 	q->get.q.done = dashboard_done;

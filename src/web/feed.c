@@ -1,12 +1,209 @@
-/* /feed.xml: what broke on upstream's branches and what works again. Fifty entries are a third of a
- * millisecond to write: it is done on the loop. */
-#include "report/feed.h"
+/* /feed.xml: failures that began on upstream's branches, and those that ended. Fifty entries take a third of
+ * a millisecond, so the loop writes them. */
+#include "web/feed.h"
+
+#include <ctype.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/escape.h"
 #include "base/str.h"
-#include "store/feed_events.h"
-#include "web/document.h"
+#include "views/feed_events.h"
+#include "web/answer.h"
 #include "web/web_internal.h"
+
+enum { TEXT_MAX_BYTES = 32 << 10, NAME_MAX_CHARS = 120, SHA_SHOWN = 10 };
+
+/* RFC 4151 requires a date on which we owned the host; it never changes. */
+#define TAG_YEAR "2026"
+
+/* "tag:outpost.example.org,2026:red/7": a tag may contain letters, digits, "." and "-". */
+static void put_id(struct buf *out, const struct feed *f, const char *what)
+{
+	const char *host = strstr(f->public_url, "://");
+	size_t n;
+
+	host = host ? host + 3 : f->public_url;
+	n = strcspn(host, *host == '[' ? "]/" : ":/");
+	buf_append_str(out, "<id>tag:");
+	for (size_t i = 0; i < n; i++)
+		if (isalnum((unsigned char)host[i]) || host[i] == '.' || host[i] == '-')
+			buf_append_char(out, (char)tolower((unsigned char)host[i]));
+		else if (host[i] == ':')
+			buf_append_char(out, '-');
+	buf_append_str(out, "," TAG_YEAR ":");
+	escape_xml_text(out, what);
+	buf_append_str(out, "</id>\n");
+}
+
+static void put_time(struct buf *out, int64_t at_ms)
+{
+	char text[RFC3339_BYTES];
+
+	buf_appendf(out, "<updated>%s</updated>\n", rfc3339_format(at_ms, text));
+}
+
+/* free()s href. */
+static void put_link(struct buf *out, const char *rel, const char *type, char *href)
+{
+	buf_append_str(out, "<link");
+	escape_xml_attribute(out, "rel", rel);
+	escape_xml_attribute(out, "type", type);
+	escape_xml_attribute(out, "href", href);
+	buf_append_str(out, "/>\n");
+	free(href);
+}
+
+static void put_element(struct buf *out, const char *element, const char *text)
+{
+	buf_appendf(out, "<%s type=\"text\">", element);
+	escape_xml_text(out, text);
+	buf_appendf(out, "</%s>\n", element);
+}
+
+static void append_event_name(struct buf *out, const char *name)
+{
+	escape_line(out, name ? name : "?", NAME_MAX_CHARS);
+}
+
+static bool is_nightly(const struct feed_event *e)
+{
+	return e->kind == FEED_NIGHTLY_RED || e->kind == FEED_NIGHTLY_GREEN;
+}
+
+/* A day since 1970 as "2026-11-22"; `text` takes RFC3339_BYTES. */
+static const char *day_text(int64_t day, char *text)
+{
+	rfc3339_format(day * 86400000, text);
+	text[10] = '\0';
+	return text;
+}
+
+static void put_event_id(struct buf *out, const struct feed *f, const struct feed_event *e)
+{
+	static const char *const words[] = {[FEED_RED] = "red",
+	    [FEED_GREEN] = "green",
+	    [FEED_NOT_RED] = "green",
+	    [FEED_NIGHTLY_RED] = "nightly-red",
+	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
+	char day[RFC3339_BYTES];
+	char *what = is_nightly(e) ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator,
+					 day_text(e->id, day))
+				   : xasprintf("%s/%lld", words[e->kind], (long long)e->id);
+
+	put_id(out, f, what);
+	free(what);
+}
+
+static void put_title(struct buf *out, const struct feed_event *e)
+{
+	struct buf text = BUF_INIT(TEXT_MAX_BYTES);
+	bool is_one = e->n_tests == 1;
+	char day[RFC3339_BYTES];
+
+	append_event_name(&text, e->title);
+	switch (e->kind) {
+	case FEED_RED:
+	case FEED_GREEN:
+	case FEED_NOT_RED:
+		buf_append_str(&text, e->is_silence           ? ": no report on "
+				      : e->kind == FEED_RED   ? " is red on "
+				      : e->kind == FEED_GREEN ? " is green again on "
+							      : " is not red any more on ");
+		append_event_name(&text, e->ref);
+		break;
+	case FEED_NIGHTLY_RED:
+		buf_appendf(&text, ": %lld %s red since the periodic run of %s",
+		    (long long)e->n_tests, is_one ? "test is" : "tests are", day_text(e->id, day));
+		break;
+	case FEED_NIGHTLY_GREEN:
+		buf_appendf(&text, ": %lld %s again since the periodic run of %s",
+		    (long long)e->n_tests, is_one ? "test works" : "tests work",
+		    day_text(e->id, day));
+		break;
+	}
+	put_element(out, "title", buf_str(&text));
+	buf_release(&text);
+}
+
+static void append_event_tests(struct buf *text, const struct feed_event *e)
+{
+	size_t n = 0;
+
+	buf_append_str(text, e->kind == FEED_NIGHTLY_GREEN ? " Green: "
+			     : e->is_silence               ? " No report: "
+							   : " Red: ");
+	for (; e->tests && e->tests[n]; n++) {
+		buf_append_str(text, n ? ", " : "");
+		append_event_name(text, e->tests[n]);
+	}
+	if (e->n_tests > (int64_t)n)
+		buf_appendf(text, " and %lld more", (long long)e->n_tests - (long long)n);
+	buf_append_char(text, '.');
+}
+
+static void put_content(struct buf *out, const struct feed_event *e)
+{
+	struct buf text = BUF_INIT(TEXT_MAX_BYTES);
+	bool is_red = e->kind == FEED_RED || e->kind == FEED_NIGHTLY_RED;
+
+	if (e->sha)
+		buf_appendf(
+		    &text, is_red ? "Since commit %.*s" : "With commit %.*s", SHA_SHOWN, e->sha);
+	else if (e->kind == FEED_NOT_RED)
+		buf_append_str(&text, "What was red is explained, and no newer test has passed");
+	else
+		buf_append_str(&text, "The commit is not on record any more");
+	if (is_red && e->last_good_sha)
+		buf_appendf(&text, "; the last green one is %.*s", SHA_SHOWN, e->last_good_sha);
+	buf_append_char(&text, '.');
+	if (e->n_tests)
+		append_event_tests(&text, e);
+	put_element(out, "content", buf_str(&text));
+	buf_release(&text);
+}
+
+static void put_entry(struct buf *out, const struct feed *f, const struct feed_event *e)
+{
+	buf_append_str(out, "<entry>\n");
+	put_event_id(out, f, e);
+	put_title(out, e);
+	put_time(out, e->at_ms);
+	put_link(out, "alternate", "text/html",
+	    is_nightly(e) ? xasprintf("%s/nightly?accelerator=%s", f->public_url, e->accelerator)
+			  : xasprintf("%s/accelerators/%s", f->public_url, e->accelerator));
+	if (e->sha)
+		put_link(
+		    out, "related", "text/html", xasprintf("%s/commits/%s", f->public_url, e->sha));
+	if (e->issue_repository && e->issue_number)
+		put_link(out, "related", "text/html",
+		    xasprintf("https://github.com/%s/issues/%lld", e->issue_repository,
+			(long long)e->issue_number));
+	put_content(out, e);
+	buf_append_str(out, "</entry>\n");
+}
+
+void feed_write(struct buf *out, const struct feed *f)
+{
+	struct buf title = BUF_INIT(TEXT_MAX_BYTES);
+
+	buf_appendf(&title, "Outpost: accelerators on %s", f->upstream);
+	buf_append_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+			    "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n");
+	put_id(out, f, "feed");
+	put_element(out, "title", buf_str(&title));
+	put_time(out, f->n ? f->events[0].at_ms : f->empty_ms);
+	buf_append_str(out, "<author><name>Outpost</name></author>\n");
+	put_link(out, "self", "application/atom+xml", xasprintf("%s/feed.xml", f->public_url));
+	put_link(out, "alternate", "text/html", xasprintf("%s/", f->public_url));
+	for (size_t i = 0; i < f->n; i++)
+		put_entry(out, f, &f->events[i]);
+	buf_append_str(out, "</feed>\n");
+	buf_release(&title);
+}
+
+/* ---- the request ---- */
 
 enum { FEED_MAX_BYTES = 1 << 20 };
 
@@ -24,8 +221,8 @@ static void feed_request_free(struct feed_request *f)
 	free(f);
 }
 
-/* What was lowered to L1 a moment ago may not be so in the store yet. */
-static void drop_silent(struct feed_request *f)
+/* The store may not know yet that an accelerator went down to L1. */
+static void drop_silent_events(struct feed_request *f)
 {
 	size_t n = 0;
 
@@ -41,7 +238,7 @@ static void drop_silent(struct feed_request *f)
 	f->get.n = n;
 }
 
-static void events_read(struct store_query *q)
+static void on_feed_events(struct store_query *q)
 {
 	struct feed_request *f = CONTAINER_OF(q, struct feed_request, get.q);
 	struct buf out = BUF_INIT(FEED_MAX_BYTES);
@@ -52,7 +249,7 @@ static void events_read(struct store_query *q)
 		feed_request_free(f);
 		return;
 	}
-	drop_silent(f);
+	drop_silent_events(f);
 	feed_write(&out, &(struct feed){.public_url = f->config->public_url,
 			     .upstream = f->config->upstream_repository,
 			     .empty_ms = f->started_ms,
@@ -80,7 +277,7 @@ static void on_feed(struct http_request *r, void *owner)
 	f->request = r;
 	f->config = config_ref(w->config);
 	f->started_ms = w->started_wall_ms;
-	f->get.q.done = events_read;
+	f->get.q.done = on_feed_events;
 	if (store_list_feed_events(w->deps.store, &f->get)) {
 		web_document_busy(r);
 		feed_request_free(f);

@@ -1,44 +1,45 @@
-/* The limit on what is in the making keeps the store's two readers and a thread of the pool busy:
- * more at once would be no faster, and each holds all that it has read. */
+/* The limit on answers in progress keeps the store's two readers and a thread of the pool busy: more at once would not be faster,
+ * and each holds everything that it has read. */
 #include "web/gate.h"
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "http/client_group.h"
 
-struct asker {
+struct waiter {
 	struct turn *turn;
 	struct http_request *request;
-	struct asker *next, **slot; /* of the turn's list */
+	TAILQ_ENTRY(waiter) link; /* of the turn's list */
 };
 
-/* One answer, and all who want it. While it waits it stands in the line of one of their clients. */
+/* One answer, and all requests for it. While it waits it is in the line of one of their clients. */
 struct turn {
 	struct web_gate *gate;
-	struct line *line; /* NULL: in the making */
-	struct turn *next;
+	struct line *line; /* NULL: in progress */
+	TAILQ_ENTRY(turn) link;
 	char *target;
-	struct asker *askers, **last;
+	TAILQ_HEAD(, waiter) waiters;
 	void (*make)(struct http_request *r, void *owner);
 	void *owner;
 	bool has_waited;
 };
 
-/* A client of whom something waits. */
+/* The turns that wait for one client. */
 struct line {
 	struct http_client_group group;
-	struct line *next;
-	struct turn *turns;
+	TAILQ_ENTRY(line) link;
+	TAILQ_HEAD(turn_list, turn) turns;
 	int n;
 };
 
 struct web_gate {
 	void (*refuse)(struct http_request *r);
-	struct line *lines; /* the first has the next turn */
-	int n_waiting;      /* turns in all lines */
+	TAILQ_HEAD(, line) lines; /* the first has the next turn */
+	int n_waiting;            /* turns in all lines */
 	int n_making;
 	bool is_going_on, is_closed, is_free;
 };
@@ -48,6 +49,7 @@ struct web_gate *web_gate_new(void (*refuse)(struct http_request *r))
 	struct web_gate *g = xcalloc(1, sizeof(*g));
 
 	g->refuse = refuse;
+	TAILQ_INIT(&g->lines);
 	return g;
 }
 
@@ -55,49 +57,27 @@ struct web_gate *web_gate_new(void (*refuse)(struct http_request *r))
 
 static struct line *find_line(const struct web_gate *g, const struct http_client_group *group)
 {
-	struct line *l = g->lines;
+	struct line *l;
 
-	while (l && !http_client_group_equal(&l->group, group))
-		l = l->next;
-	return l;
+	TAILQ_FOREACH (l, &g->lines, link)
+		if (http_client_group_equal(&l->group, group))
+			return l;
+	return NULL;
 }
 
-static void append_line(struct web_gate *g, struct line *l)
-{
-	struct line **at = &g->lines;
-
-	while (*at)
-		at = &(*at)->next;
-	l->next = NULL;
-	*at = l;
-}
-
-static void remove_line(struct web_gate *g, struct line *l)
-{
-	struct line **at = &g->lines;
-
-	while (*at != l)
-		at = &(*at)->next;
-	*at = l->next;
-}
-
-static void stand(struct turn *t, const struct http_client_group *group)
+static void enter_line(struct turn *t, const struct http_client_group *group)
 {
 	struct web_gate *g = t->gate;
 	struct line *l = find_line(g, group);
-	struct turn **at;
 
 	if (!l) {
 		l = xcalloc(1, sizeof(*l));
 		l->group = *group;
-		append_line(g, l);
+		TAILQ_INIT(&l->turns);
+		TAILQ_INSERT_TAIL(&g->lines, l, link);
 	}
-	at = &l->turns;
-	while (*at)
-		at = &(*at)->next;
-	t->next = NULL;
 	t->line = l;
-	*at = t;
+	TAILQ_INSERT_TAIL(&l->turns, t, link);
 	l->n++;
 	g->n_waiting++;
 }
@@ -105,61 +85,54 @@ static void stand(struct turn *t, const struct http_client_group *group)
 static void leave_line(struct turn *t)
 {
 	struct line *l = t->line;
-	struct turn **at = &l->turns;
 
-	while (*at != t)
-		at = &(*at)->next;
-	*at = t->next;
+	TAILQ_REMOVE(&l->turns, t, link);
 	t->line = NULL;
 	t->gate->n_waiting--;
 	if (--l->n)
 		return;
-	remove_line(t->gate, l);
+	TAILQ_REMOVE(&t->gate->lines, l, link);
 	free(l);
 }
 
-static int n_before(const struct turn *t)
+static int n_turns_before(const struct turn *t)
 {
+	const struct turn *other;
 	int n = 0;
 
-	for (const struct turn *other = t->line->turns; other != t; other = other->next)
+	TAILQ_FOREACH (other, &t->line->turns, link) {
+		if (other == t)
+			break;
 		n++;
+	}
 	return n;
 }
 
 static struct turn *newest_of_longest(const struct web_gate *g)
 {
-	const struct line *longest = g->lines;
-	struct turn *t;
+	struct line *longest = TAILQ_FIRST(&g->lines), *l;
 
-	for (const struct line *l = g->lines; l; l = l->next)
+	TAILQ_FOREACH (l, &g->lines, link)
 		if (l->n > longest->n)
 			longest = l;
-	t = longest->turns;
-	while (t->next)
-		t = t->next;
-	return t;
+	return TAILQ_LAST(&longest->turns, turn_list);
 }
 
 /* ---- turns ---- */
 
 static void turn_free(struct turn *t)
 {
-	assert(!t->line && !t->askers);
+	assert(!t->line && TAILQ_EMPTY(&t->waiters));
 	free(t->target);
 	free(t);
 }
 
-/* The request is nobody's again. */
-static struct http_request *release_asker(struct asker *a)
+/* Ends the waiting of the request, which may be answered then. */
+static struct http_request *release_waiter(struct waiter *a)
 {
 	struct http_request *r = a->request;
 
-	*a->slot = a->next;
-	if (a->next)
-		a->next->slot = a->slot;
-	else
-		a->turn->last = a->slot;
+	TAILQ_REMOVE(&a->turn->waiters, a, link);
 	free(a);
 	http_on_gone(r, NULL);
 	http_set_user(r, NULL);
@@ -169,80 +142,77 @@ static struct http_request *release_asker(struct asker *a)
 static void refuse_turn(struct turn *t)
 {
 	leave_line(t);
-	while (t->askers)
-		t->gate->refuse(release_asker(t->askers));
+	while (!TAILQ_EMPTY(&t->waiters))
+		t->gate->refuse(release_waiter(TAILQ_FIRST(&t->waiters)));
 	turn_free(t);
 }
 
-static void on_gone(struct http_request *r)
+static void on_turn_gone(struct http_request *r)
 {
-	struct asker *a = http_user(r);
+	struct waiter *a = http_user(r);
 	struct turn *t = a->turn;
 
-	release_asker(a);
-	if (t->askers || !t->line)
+	release_waiter(a);
+	if (!TAILQ_EMPTY(&t->waiters) || !t->line)
 		return;
 	leave_line(t);
 	turn_free(t);
 }
 
-static void add_asker(struct turn *t, struct http_request *r)
+static void add_waiter(struct turn *t, struct http_request *r)
 {
-	struct asker *a = xcalloc(1, sizeof(*a));
+	struct waiter *a = xcalloc(1, sizeof(*a));
 
 	a->turn = t;
 	a->request = r;
-	a->slot = t->last;
-	*t->last = a;
-	t->last = &a->next;
+	TAILQ_INSERT_TAIL(&t->waiters, a, link);
 	http_set_user(r, a);
-	http_on_gone(r, on_gone);
+	http_on_gone(r, on_turn_gone);
 }
 
-/* Those whose clients are leaving need nothing to be made. */
+/* A client that is leaving needs no answer. */
 static void refuse_leaving(struct turn *t)
 {
-	struct asker *next;
+	struct waiter *next;
 
-	for (struct asker *a = t->askers; a; a = next) {
-		next = a->next;
+	for (struct waiter *a = TAILQ_FIRST(&t->waiters); a; a = next) {
+		next = TAILQ_NEXT(a, link);
 		if (http_client_has_ended(a->request))
-			t->gate->refuse(release_asker(a));
+			t->gate->refuse(release_waiter(a));
 	}
 }
 
-static void begin(struct turn *t)
+static void begin_turn(struct turn *t)
 {
-	struct http_request *r = t->askers->request;
+	struct http_request *r = TAILQ_FIRST(&t->waiters)->request;
 
-	/* It stays until it is answered, whether or not its client does. */
+	/* It stays until it is answered, also if its client leaves. */
 	http_on_gone(r, NULL);
 	t->gate->n_making++;
 	t->make(r, t->owner);
 }
 
-/* A turn that is over inside of its begin() only counts: this does not call itself once for each that
- * waits. */
-static void go_on(struct web_gate *g)
+/* A turn that ends inside of its begin_turn() does not continue the others: this loop does, so the stack does not grow. */
+static void continue_turns(struct web_gate *g)
 {
 	if (g->is_going_on)
 		return;
 	g->is_going_on = true;
-	while (g->lines && (g->is_closed || g->n_making < WEB_GATE_MAKING_MAX)) {
-		struct line *l = g->lines;
-		struct turn *t = l->turns;
+	while (!TAILQ_EMPTY(&g->lines) && (g->is_closed || g->n_making < WEB_GATE_MAKING_MAX)) {
+		struct line *l = TAILQ_FIRST(&g->lines);
+		struct turn *t = TAILQ_FIRST(&l->turns);
 
 		if (g->is_closed) {
 			refuse_turn(t);
 			continue;
 		}
-		remove_line(g, l);
-		append_line(g, l);
+		TAILQ_REMOVE(&g->lines, l, link); /* the next turn is another client's */
+		TAILQ_INSERT_TAIL(&g->lines, l, link);
 		leave_line(t);
 		if (t->has_waited)
 			refuse_leaving(t);
-		if (t->askers)
-			begin(t);
+		if (!TAILQ_EMPTY(&t->waiters))
+			begin_turn(t);
 		else
 			turn_free(t);
 	}
@@ -253,28 +223,31 @@ static void go_on(struct web_gate *g)
 
 static struct turn *find_waiting(const struct web_gate *g, const char *target)
 {
-	for (const struct line *l = g->lines; l; l = l->next)
-		for (struct turn *t = l->turns; t; t = t->next)
+	struct line *l;
+	struct turn *t;
+
+	TAILQ_FOREACH (l, &g->lines, link)
+		TAILQ_FOREACH (t, &l->turns, link)
 			if (str_eq(t->target, target))
 				return t;
 	return NULL;
 }
 
-/* The turn stands where it comes soonest. */
-static void join(struct turn *t, struct http_request *r)
+/* Moves the turn to the line in which it comes soonest. */
+static void join_turn(struct turn *t, struct http_request *r)
 {
 	struct http_client_group group = http_client_group(r);
 	const struct line *own = find_line(t->gate, &group);
 
-	add_asker(t, r);
-	if ((own ? own->n : 0) >= n_before(t))
+	add_waiter(t, r);
+	if ((own ? own->n : 0) >= n_turns_before(t))
 		return;
 	leave_line(t);
-	stand(t, &group);
+	enter_line(t, &group);
 }
 
-/* Makes room for one more in the client's line. False: with it that line is as long as any. */
-static bool has_room(struct web_gate *g, const struct http_client_group *group)
+/* Makes room for one more in the client's line. Returns false if that line would be the longest. */
+static bool make_room(struct web_gate *g, const struct http_client_group *group)
 {
 	const struct line *own = find_line(g, group);
 	struct turn *t;
@@ -295,29 +268,29 @@ void web_gate_ask(struct web_gate *g, struct http_request *r,
 	struct turn *t = find_waiting(g, http_target(r));
 
 	if (t) {
-		join(t, r);
+		join_turn(t, r);
 		return;
 	}
-	if (g->is_closed || !has_room(g, &group)) {
+	if (g->is_closed || !make_room(g, &group)) {
 		g->refuse(r);
 		return;
 	}
 	t = xcalloc(1, sizeof(*t));
 	t->gate = g;
 	t->target = xstrdup(http_target(r));
-	t->last = &t->askers;
+	TAILQ_INIT(&t->waiters);
 	t->make = make;
 	t->owner = owner;
 	t->has_waited = g->n_making >= WEB_GATE_MAKING_MAX;
-	add_asker(t, r);
-	stand(t, &group);
-	go_on(g);
+	add_waiter(t, r);
+	enter_line(t, &group);
+	continue_turns(g);
 }
 
 void web_gate_answer(
     struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer)
 {
-	struct asker *a = http_user(r);
+	struct waiter *a = http_user(r);
 	struct turn *t = a ? a->turn : NULL;
 	struct web_gate *g;
 
@@ -326,11 +299,11 @@ void web_gate_answer(
 		return;
 	}
 	g = t->gate;
-	while (t->askers)
-		send(release_asker(t->askers), answer);
+	while (!TAILQ_EMPTY(&t->waiters))
+		send(release_waiter(TAILQ_FIRST(&t->waiters)), answer);
 	turn_free(t);
 	g->n_making--;
-	go_on(g);
+	continue_turns(g);
 	if (g->is_free && !g->n_making)
 		free(g);
 }
@@ -338,12 +311,12 @@ void web_gate_answer(
 void web_gate_close(struct web_gate *g)
 {
 	g->is_closed = true;
-	go_on(g);
+	continue_turns(g);
 }
 
 void web_gate_free(struct web_gate *g)
 {
-	assert(!g->lines);
+	assert(TAILQ_EMPTY(&g->lines));
 	g->is_free = true;
 	if (!g->n_making)
 		free(g);

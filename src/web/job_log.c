@@ -1,24 +1,69 @@
-/* GET /api/v1/jobs/{id}/log: a stranger's text, as text and nothing else, in whole, by range, or
- * followed while it grows.
+/* GET /api/v1/jobs/{id}/log: the log as plain text, whole, by range, or followed while it grows.
  *
- * A reader costs one piece of memory while it reads and next to nothing while it waits. Both kinds
- * are bounded, because anybody may be one, and so is the part of one client, so that it cannot take
- * the places of all others. */
+ * A reader costs one piece of memory while it reads and almost nothing while it waits. Anyone may read, so the number of readers of
+ * both kinds is bounded, and so is the share of one client. */
+#include "web/job_log.h"
+
 #include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "store/jobs.h"
-#include "web/byte_range.h"
+#include "views/job.h"
 #include "web/params.h"
 #include "web/web_internal.h"
+
+/* ---- byte ranges ---- */
+
+/* Reads the digits at *s; false if there are none. A number that is too large becomes the largest. */
+static bool read_digits(const char **s, int64_t *ret)
+{
+	const char *begin = *s;
+
+	for (*ret = 0; **s >= '0' && **s <= '9'; (*s)++)
+		*ret = *ret > INT64_MAX / 10 - 1 ? INT64_MAX / 10 : *ret * 10 + (**s - '0');
+	return *s != begin;
+}
+
+enum byte_range byte_range_parse(
+    const char *text, int64_t bytes, int64_t *ret_from, int64_t *ret_to)
+{
+	static const char unit[] = "bytes=";
+	bool has_from, has_to;
+	int64_t from, to;
+
+	if (!text || strncasecmp(text, unit, strlen(unit)) != 0)
+		return BYTE_RANGE_NONE;
+	text += strlen(unit);
+	has_from = read_digits(&text, &from);
+	if (*text++ != '-')
+		return BYTE_RANGE_NONE;
+	has_to = read_digits(&text, &to);
+	if (*text || (!has_from && !has_to) || (has_from && has_to && to < from))
+		return BYTE_RANGE_NONE;
+	if (has_from ? from >= bytes : to == 0 || bytes == 0)
+		return BYTE_RANGE_UNSATISFIABLE;
+	if (has_from) {
+		*ret_from = from;
+		*ret_to = has_to && to < bytes - 1 ? to + 1 : bytes;
+	} else { /* the last bytes */
+		*ret_from = to < bytes ? bytes - to : 0;
+		*ret_to = bytes;
+	}
+	return BYTE_RANGE_PART;
+}
+
+/* ---- readers ---- */
 
 enum {
 	PIECE_BYTES = 128 * 1024,
 	FOLLOWERS_MAX = 256,
 	STUCK_MAX = 256,          /* readers that have not taken their piece yet */
 	OF_ONE_CLIENT_MAX = 32,   /* readers of both kinds: an eighth of either */
-	LOOK_AFTER_MS = 5 * 1000, /* of silence: is the job over? */
+	LOOK_AFTER_MS = 5 * 1000, /* of silence: then it checks whether the job is over */
 	HEADERS_MAX = 8,
 };
 
@@ -33,24 +78,13 @@ struct log_get {
 	struct log_read read;
 	struct log_watch watch;
 	struct timer *silence;
-	struct log_get *next, **slot; /* followers, of the web's list */
-	int64_t at, to;               /* what is still to be sent; following: to is not known */
+	LIST_ENTRY(log_get) link; /* followers */
+	int64_t at, to;           /* the bytes still to send; when following, `to` is unknown */
 	bool follows, is_begun, is_busy /* the store or the logs have it */;
-	bool has_changed; /* since the read in hand began */
+	bool has_changed; /* since the current read began */
 	bool is_stuck;    /* the socket has not taken the last piece */
-	bool is_over;     /* nothing more will come, or nobody waits for it */
+	bool is_over;     /* the job is over: the log grows no more */
 };
-
-static void unfollow(struct log_get *g)
-{
-	if (!g->slot)
-		return;
-	*g->slot = g->next;
-	if (g->next)
-		g->next->slot = g->slot;
-	g->slot = NULL;
-	g->web->n_followers--;
-}
 
 static void set_stuck(struct log_get *g, bool is_stuck)
 {
@@ -58,10 +92,13 @@ static void set_stuck(struct log_get *g, bool is_stuck)
 	g->is_stuck = is_stuck;
 }
 
-static void get_free(struct log_get *g)
+static void log_get_free(struct log_get *g)
 {
 	set_stuck(g, false);
-	unfollow(g);
+	if (g->follows) {
+		LIST_REMOVE(g, link);
+		g->web->n_followers--;
+	}
 	http_group_amount_add(g->web->log_readers, &g->client, -1);
 	logs_unwatch(&g->watch);
 	timer_close(g->silence);
@@ -70,7 +107,7 @@ static void get_free(struct log_get *g)
 	free(g);
 }
 
-static void on_gone(struct http_request *q)
+static void on_log_reader_gone(struct http_request *q)
 {
 	struct log_get *g = http_user(q);
 
@@ -78,13 +115,12 @@ static void on_gone(struct http_request *q)
 	if (g->is_busy)
 		logs_unwatch(&g->watch); /* logs may be closed before the store answers */
 	else
-		get_free(g);
+		log_get_free(g);
 }
 
 /* ---- the head ---- */
 
-/* A sandbox: if a browser could be talked into showing it as a page, it would be a page without
- * scripts, forms and origin. */
+/* A sandbox: even if a browser showed the log as a page, it would have no scripts, forms or origin. */
 static int put_headers(struct http_header_line *h)
 {
 	int n = 0;
@@ -99,18 +135,18 @@ static int put_headers(struct http_header_line *h)
 static void answer_error(struct log_get *g, int status, const char *text)
 {
 	http_respond_json1(g->request, status, "error", text);
-	get_free(g);
+	log_get_free(g);
 }
 
 static void answer_busy(struct log_get *g)
 {
 	http_respond_busy(g->request, 1);
-	get_free(g);
+	log_get_free(g);
 }
 
 static void on_drain(struct http_request *q);
 
-static void begin(struct log_get *g, int status, const struct http_header_line *headers)
+static void begin_log(struct log_get *g, int status, const struct http_header_line *headers)
 {
 	if (!g->follows)
 		http_stream_length(g->request, g->to - g->at);
@@ -124,10 +160,10 @@ static void begin_following(struct log_get *g)
 	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
 
 	put_headers(headers);
-	begin(g, 200, headers);
+	begin_log(g, 200, headers);
 }
 
-/* How long the log is, for a Content-Range: one that grows has no end yet. */
+/* A log that grows has no length for Content-Range yet. */
 static void answer_part(struct log_get *g, enum byte_range kind)
 {
 	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
@@ -146,21 +182,21 @@ static void answer_part(struct log_get *g, enum byte_range kind)
 		snprintf(range, sizeof(range), "bytes */%s", length);
 		headers[n++] = (struct http_header_line){"Content-Range", range};
 		http_respond(g->request, 416, TYPE, headers, "", 0);
-		get_free(g);
+		log_get_free(g);
 		return;
 	}
 	if (str_eq(http_method(g->request), "HEAD")) {
 		http_respond(g->request, status, TYPE, headers, "", (size_t)(g->to - g->at));
-		get_free(g);
+		log_get_free(g);
 		return;
 	}
-	begin(g, status, headers);
+	begin_log(g, status, headers);
 }
 
 static void answer_known(struct log_get *g)
 {
 	enum byte_range kind = BYTE_RANGE_NONE;
-	/* There is no validator that If-Range could agree with. */
+	/* a log has no validator that If-Range could match */
 	const char *range =
 	    http_header(g->request, "If-Range") ? NULL : http_header(g->request, "Range");
 
@@ -175,20 +211,20 @@ static void answer_known(struct log_get *g)
 static void on_text(struct log_read *r);
 static void on_job_again(struct store_query *q);
 
-static void finish(struct log_get *g)
+static void finish_log_get(struct log_get *g)
 {
 	http_stream_end(g->request);
-	get_free(g);
+	log_get_free(g);
 }
 
-static void read_on(struct log_get *g)
+static void read_log_on(struct log_get *g)
 {
 	int64_t n = PIECE_BYTES;
 
 	if (!g->follows && g->to - g->at < n)
 		n = g->to - g->at;
 	if (n == 0) {
-		finish(g);
+		finish_log_get(g);
 		return;
 	}
 	g->is_busy = true;
@@ -204,16 +240,16 @@ static void on_drain(struct http_request *q)
 
 	set_stuck(g, false);
 	if (!g->is_busy)
-		read_on(g);
+		read_log_on(g);
 }
 
-/* Everything there is was sent. */
-static void wait_for_more(struct log_get *g)
+/* Everything so far was sent. */
+static void wait_for_log(struct log_get *g)
 {
 	if (g->read.is_complete || g->is_over)
-		finish(g);
+		finish_log_get(g);
 	else if (g->has_changed)
-		read_on(g);
+		read_log_on(g);
 	else
 		timer_start(g->silence, LOOK_AFTER_MS);
 }
@@ -225,11 +261,11 @@ static void on_text(struct log_read *r)
 
 	g->is_busy = false;
 	if (!g->request) {
-		get_free(g);
+		log_get_free(g);
 	} else if (g->follows && (r->err == ERR_NOT_FOUND || (!r->err && r->n == 0))) {
-		wait_for_more(g);
+		wait_for_log(g);
 	} else if (r->err || r->n == 0) {
-		/* It is gone meanwhile, or damaged: the client must not take it for the whole. */
+		/* The log was deleted meanwhile or is damaged: the client must see that its copy is not complete. */
 		http_stream_cut(g->request);
 	} else {
 		g->at += (int64_t)r->n;
@@ -239,7 +275,7 @@ static void on_text(struct log_read *r)
 	free(bytes); /* g may be gone */
 }
 
-static void on_change(struct log_watch *w)
+static void on_log_change(struct log_watch *w)
 {
 	struct log_get *g = CONTAINER_OF(w, struct log_get, watch);
 
@@ -247,10 +283,10 @@ static void on_change(struct log_watch *w)
 	if (!g->is_begun || g->is_busy || g->is_stuck)
 		return;
 	timer_stop(g->silence);
-	read_on(g);
+	read_log_on(g);
 }
 
-/* ---- is the job over without its log being so? ---- */
+/* ---- a job may end without the end of its log ---- */
 
 static void on_silence(struct timer *t)
 {
@@ -270,12 +306,12 @@ static void on_job_again(struct store_query *q)
 
 	g->is_busy = false;
 	if (!g->request) {
-		get_free(g);
+		log_get_free(g);
 		return;
 	}
 	if (q->err == ERR_NOT_FOUND || (!q->err && g->job.status == JOB_COMPLETED))
 		g->is_over = true;
-	read_on(g);
+	read_log_on(g);
 }
 
 /* ---- the request ---- */
@@ -288,9 +324,10 @@ static void on_size(struct log_read *r)
 	g->is_busy = false;
 	free(r->bytes);
 	if (!g->request)
-		get_free(g);
+		log_get_free(g);
 	else if (r->err == ERR_NOT_FOUND && !may_come)
-		answer_error(g, 404, "the job has no log, or it is not kept any more");
+		answer_error(
+		    g, 404, "the job has no log, or its log was deleted after the retention time");
 	else if (r->err == ERR_CORRUPT)
 		answer_error(g, 500, "the log is damaged on the server's disk");
 	else if ((r->err && r->err != ERR_NOT_FOUND) || g->web->is_stopping)
@@ -301,7 +338,7 @@ static void on_size(struct log_read *r)
 		answer_known(g);
 }
 
-static bool is_silent(const struct log_get *g)
+static bool is_log_silent(const struct log_get *g)
 {
 	const struct accelerator *a = config_accelerator(g->config, g->job.accelerator);
 
@@ -314,8 +351,8 @@ static void on_job(struct store_query *q)
 
 	g->is_busy = false;
 	if (!g->request) {
-		get_free(g);
-	} else if (q->err == ERR_NOT_FOUND || (!q->err && is_silent(g))) {
+		log_get_free(g);
+	} else if (q->err == ERR_NOT_FOUND || (!q->err && is_log_silent(g))) {
 		answer_error(g, 404, "no such job");
 	} else if (q->err) {
 		answer_busy(g);
@@ -326,18 +363,14 @@ static void on_job(struct store_query *q)
 	}
 }
 
-static void follow(struct log_get *g)
+static void follow_log(struct log_get *g)
 {
 	struct web *w = g->web;
 
 	g->follows = true;
-	g->next = w->followers;
-	g->slot = &w->followers;
-	if (g->next)
-		g->next->slot = &g->next;
-	w->followers = g;
+	LIST_INSERT_HEAD(&w->followers, g, link);
 	w->n_followers++;
-	g->watch = (struct log_watch){.job_id = g->job.id, .on_change = on_change};
+	g->watch = (struct log_watch){.job_id = g->job.id, .on_change = on_log_change};
 	logs_watch(w->deps.logs, &g->watch);
 }
 
@@ -370,7 +403,7 @@ static void on_log(struct http_request *q, void *owner)
 	if (params_refuse(&p))
 		return;
 	if (!http_group_amount_take(w->log_readers, &client, 1, OF_ONE_CLIENT_MAX)) {
-		web_respond_too_many(q, "this address reads as many logs at once as one may");
+		web_respond_too_many(q, "this address has reached its limit of open logs");
 		return;
 	}
 	g = xcalloc(1, sizeof(*g));
@@ -381,22 +414,24 @@ static void on_log(struct http_request *q, void *owner)
 	g->silence = timer_new(w->deps.loop, on_silence, g);
 	g->job.id = id;
 	g->job.q.done = on_job;
-	g->at = follows ? from : 0; /* whoever follows may have read a part already */
+	g->at = follows ? from : 0; /* a follower may have read a part already */
 	if (follows)
-		follow(g);
+		follow_log(g);
 	if (store_find_job(w->deps.store, &g->job)) {
 		answer_busy(g);
 		return;
 	}
 	g->is_busy = true;
 	http_set_user(q, g);
-	http_on_gone(q, on_gone);
+	http_on_gone(q, on_log_reader_gone);
 }
 
-/* Their text is cut, not ended: it goes on elsewhere. */
+/* Cuts their connections without the end of the text, because the log goes on after a restart. */
 void web_cut_followers(struct web *w)
 {
-	for (struct log_get *g = w->followers; g; g = g->next)
+	struct log_get *g;
+
+	LIST_FOREACH (g, &w->followers, link)
 		if (g->request && g->is_begun)
 			http_stream_cut(g->request);
 }

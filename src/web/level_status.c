@@ -1,9 +1,10 @@
 /* /api/crcr/level-status: which repositories no longer meet L3's criteria, in the format of PyTorch's HUD
- * (pytorch/test-infra, torchci/pages/api/crcr/level-status.ts), so that what reads HUD's reads this one. */
+ * (pytorch/test-infra, torchci/pages/api/crcr/level-status.ts), so that programs that read HUD's can read this one. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "store/registry.h"
+#include "views/accelerator.h"
 #include "web/web_internal.h"
 
 struct level_status_request {
@@ -12,8 +13,8 @@ struct level_status_request {
 	struct config *config; /* as of the request */
 };
 
-/* As HUD's page calls them. */
-static const char *label_of(enum level_criterion c)
+/* The labels of HUD's page. */
+static const char *criterion_label(enum level_criterion c)
 {
 	static const char *const labels[N_CRITERIA] = {
 	    [CRITERION_END_TO_END] = "End-to-End Time (P50)",
@@ -48,7 +49,7 @@ static json_t *criterion_json(const struct level_finding *f)
 	amount =
 	    f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
 	target = xasprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount);
-	json_set_str(v, "criterion", label_of(f->criterion));
+	json_set_str(v, "criterion", criterion_label(f->criterion));
 	json_set_str(v, "measured", measured);
 	json_set_str(v, "target", target);
 	json_object_set_new(
@@ -83,7 +84,7 @@ static json_t *repository_json(const struct config *c, const struct level_reposi
 	return v;
 }
 
-static void on_listed(struct store_query *q)
+static void on_level_listed(struct store_query *q)
 {
 	struct level_status_request *s = CONTAINER_OF(q, struct level_status_request, list.q);
 	json_t *list = json_array();
@@ -112,7 +113,7 @@ static void on_level_status(struct http_request *r, void *owner)
 	s = xcalloc(1, sizeof(*s));
 	s->request = r;
 	s->config = config_ref(w->config);
-	s->list.q.done = on_listed;
+	s->list.q.done = on_level_listed;
 	s->list.now_ms = clock_wall_ms();
 	if (store_list_level_status(w->deps.store, &s->list)) {
 		web_respond_busy(r);

@@ -1,17 +1,126 @@
 /* /metrics: Prometheus text format 0.0.4. */
+#include <dirent.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
-#include "base/version.h"
 #include "model/states.h"
-#include "store/gauges.h"
-#include "web/process_metrics.h"
-#include "web/status.h"
+#include "views/gauges.h"
+#include "web/web_internal.h"
 
-enum { METRICS_MAX_BYTES = 4 << 20 };
+enum { METRICS_MAX_BYTES = 4 << 20, PROC_MAX_BYTES = 4096 };
 
-/* What the store says in two reads, then what the process says, read in the pool: /proc are
- * files. */
+/* ---- the process ---- */
+
+static void put_process_metric(
+    struct buf *out, const char *name, const char *type, const char *help, double value)
+{
+	buf_appendf(
+	    out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, type, name, value);
+}
+
+static void put_cpu(struct buf *out)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_SELF, &u) == 0)
+		put_process_metric(out, "process_cpu_seconds_total", "counter",
+		    "User and system CPU time that was used.",
+		    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+}
+
+static void put_memory(struct buf *out)
+{
+	struct buf text = BUF_INIT(PROC_MAX_BYTES);
+	double page = (double)sysconf(_SC_PAGESIZE);
+	long long virtual_pages, resident_pages;
+
+	if (file_read("/proc/self/statm", &text, NULL) == 0 &&
+	    sscanf(buf_str(&text), "%lld %lld", &virtual_pages, &resident_pages) == 2) {
+		put_process_metric(out, "process_virtual_memory_bytes", "gauge",
+		    "Size of the virtual memory.", (double)virtual_pages * page);
+		put_process_metric(out, "process_resident_memory_bytes", "gauge",
+		    "Size of the resident memory.", (double)resident_pages * page);
+	}
+	buf_release(&text);
+}
+
+static void put_fds(struct buf *out)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct rlimit limit;
+	int n = -3; /* ".", ".." and the directory's own */
+
+	if (dir) {
+		while (readdir(dir))
+			n++;
+		closedir(dir);
+		put_process_metric(out, "process_open_fds", "gauge", "Open file descriptors.", n);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		put_process_metric(out, "process_max_fds", "gauge",
+		    "How many file descriptors may be open.", (double)limit.rlim_cur);
+}
+
+/* Field 22 of stat(5), in clock ticks since the machine's start. The name before it may contain any character, also ")". */
+static void put_start_time(struct buf *out)
+{
+	struct buf text = BUF_INIT(PROC_MAX_BYTES);
+	unsigned long long ticks;
+	struct timespec up;
+	const char *p;
+
+	if (file_read("/proc/self/stat", &text, NULL) == 0 &&
+	    (p = strrchr(buf_str(&text), ')')) != NULL &&
+	    sscanf(p + 1,
+		" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d"
+		" %*d %llu",
+		&ticks) == 1 &&
+	    clock_gettime(CLOCK_BOOTTIME, &up) == 0) {
+		double age_s = (double)up.tv_sec + (double)up.tv_nsec / 1e9 -
+			       (double)ticks / (double)sysconf(_SC_CLK_TCK);
+
+		put_process_metric(out, "process_start_time_seconds", "gauge",
+		    "When the process was started, since 1970.",
+		    (double)(int64_t)((double)clock_wall_ms() / 1000 - age_s));
+	}
+	buf_release(&text);
+}
+
+static void put_disk(struct buf *out, const char *state_dir)
+{
+	struct statvfs v;
+
+	if (statvfs(state_dir, &v) != 0)
+		return;
+	put_process_metric(out, "outpost_disk_free_bytes", "gauge",
+	    "Free for us on the disk that holds state_dir.",
+	    (double)v.f_bavail * (double)v.f_frsize);
+	put_process_metric(out, "outpost_disk_size_bytes", "gauge",
+	    "Size of the disk that holds state_dir.", (double)v.f_blocks * (double)v.f_frsize);
+}
+
+/* The process itself, under the names of Prometheus' own clients. Thread: the pool, because /proc is files. */
+static void put_process_metrics(struct buf *out, const char *state_dir)
+{
+	put_cpu(out);
+	put_memory(out);
+	put_fds(out);
+	put_start_time(out);
+	put_disk(out, state_dir);
+}
+
+/* ---- the service ---- */
+
+/* The store is read first; the pool adds the metrics of the process, because /proc is files. */
 struct metrics_request {
 	struct get_gauges gauges;
 	struct pool_work work;
@@ -43,12 +152,12 @@ static int64_t age_s(int64_t now_ms, int64_t then_ms)
 	return then_ms && now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
-static void put_store_metrics(struct buf *out, const struct status_request *s)
+static void put_store_metrics(struct buf *out, struct store *store, const struct get_gauges *q)
 {
-	const struct get_totals *t = &s->totals;
+	const struct get_totals *t = &q->totals;
 	struct store_stats stats;
 
-	store_stats(s->web->deps.store, &stats);
+	store_stats(store, &stats);
 	put_gauge(out, "outpost_deliveries_waiting",
 	    "Accepted deliveries that are not planned yet.", t->n_deliveries_accepted);
 	put_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.",
@@ -66,17 +175,16 @@ static void put_store_metrics(struct buf *out, const struct status_request *s)
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n",
 		    experiment_state_name(i), (long long)t->n_experiments[i]);
-	put_gauge(out, "outpost_outbox_due", "Effects that are due.", s->outbox.n_due);
+	put_gauge(out, "outpost_outbox_due", "Effects that are due.", t->outbox.n_due);
 	put_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.",
-	    s->outbox.n_waiting);
-	put_gauge(out, "outpost_outbox_dead", "Effects that were given up.", s->outbox.n_dead);
+	    t->outbox.n_waiting);
+	put_gauge(out, "outpost_outbox_dead", "Effects that were given up.", t->outbox.n_dead);
 	put_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
-	    age_s(t->now_ms, s->outbox.oldest_unsent_ms));
+	    age_s(t->now_ms, t->outbox.oldest_unsent_ms));
 	put_gauge(out, "outpost_accelerators_unhealthy",
-	    "Accelerators that the circuit breaker does not count.", t->n_unhealthy);
-	put_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", t->n_red);
-	put_gauge(
-	    out, "outpost_pull_queue", "Dispatches that wait for a machine.", s->leases.n_queued);
+	    "Accelerators that the circuit breaker does not count.", q->n_unhealthy);
+	put_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", q->n_red);
+	put_gauge(out, "outpost_pull_queue", "Dispatches that wait for a machine.", t->n_queued);
 	put_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
 	put_gauge(
 	    out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
@@ -109,7 +217,7 @@ enum accelerator_metric {
 	N_ACCELERATOR_METRICS
 };
 
-/* False: nothing is known, and a line would be a lie. */
+/* False: the value is unknown, so the metric has no line. */
 static bool read_metric(enum accelerator_metric m, const struct accelerator_gauges *g, double *ret)
 {
 	const struct accelerator_facts *f = &g->at.facts;
@@ -214,49 +322,9 @@ static void put_outbox(struct buf *out, const struct get_gauges *q)
 		    (long long)age_s(q->now_ms, q->outbox[k].oldest_ms));
 }
 
-/* ---- one after the other ---- */
-
-static void add_process(struct pool_work *work)
-{
-	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
-
-	process_metrics_write(&m->out, m->config->state_dir);
-}
-
-static void answer(struct pool_work *work)
-{
-	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
-
-	http_respond(m->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
-	    buf_str(&m->out), m->out.len);
-	buf_release(&m->out);
-	config_unref(m->config);
-	free(m);
-}
-
-static void finish(struct metrics_request *m)
-{
-	m->work = (struct pool_work){.work = add_process, .after = answer};
-	pool_submit(m->web->deps.loop, &m->work);
-}
-
-static void gauges_read(struct store_query *q)
-{
-	struct metrics_request *m = CONTAINER_OF(q, struct metrics_request, gauges.q);
-
-	if (!q->err) {
-		put_accelerators(&m->out, &m->gauges);
-		put_states(&m->out, &m->gauges);
-		put_experiments(&m->out, &m->gauges);
-		put_outbox(&m->out, &m->gauges);
-	}
-	get_gauges_release(&m->gauges);
-	finish(m);
-}
-
 /* ---- how long requests take ---- */
 
-/* Few words for many routes. Machines' requests are held open until there is something to say. */
+/* A few groups for many routes. The requests of machines are held open on purpose, so they are a group of their own. */
 enum route_group { GROUP_WEBHOOK, GROUP_REPORT, GROUP_MACHINE, GROUP_API, GROUP_OTHER, N_GROUPS };
 static const char *const GROUPS[N_GROUPS] = {"webhook", "report", "machine", "api", "other"};
 
@@ -285,7 +353,7 @@ static void add_times(const struct http_route *r, const struct histogram *times,
 	histogram_merge(&((struct histogram *)owner)[group_of(r)], times);
 }
 
-/* What gave way to whom while the server was full; http/eviction.h says how. */
+/* Connections and bodies that were closed while the server was full (http/eviction.c). */
 static void put_evictions(struct buf *out, const struct http_counters *c)
 {
 	static const char CONNECTIONS[] = "outpost_http_evicted_connections_total";
@@ -307,7 +375,7 @@ static void put_evictions(struct buf *out, const struct http_counters *c)
 	    "Request bodies that found no memory.", c->n_bodies_refused);
 }
 
-static void put_times(struct buf *out, const struct http_server *server)
+static void put_time_metrics(struct buf *out, const struct http_server *server)
 {
 	struct histogram times[N_GROUPS] = {0};
 	char label[32];
@@ -339,44 +407,69 @@ static void put_service(struct metrics_request *m)
 	put_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
 	    c->n_refused_busy);
 	put_evictions(out, c);
-	put_times(out, w->deps.server);
+	put_time_metrics(out, w->deps.server);
 }
 
-static void status_was_read(int err, struct status_request *s)
-{
-	struct metrics_request *m = s->owner;
+/* ---- the request: the store, then /proc in the pool ---- */
 
-	/* With the store gone the process still has something to say: that it is up. */
-	if (!err)
-		put_store_metrics(&m->out, s);
-	m->web->deps.write_metrics(&m->out, m->web->deps.owner);
-	m->gauges.q.done = gauges_read;
-	m->gauges.now_ms = clock_wall_ms();
-	if (err || store_get_gauges(m->web->deps.store, &m->gauges))
-		finish(m);
+static void write_process_metrics(struct pool_work *work)
+{
+	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
+
+	put_process_metrics(&m->out, m->config->state_dir);
+}
+
+static void answer_metrics(struct pool_work *work)
+{
+	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
+
+	http_respond(m->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
+	    buf_str(&m->out), m->out.len);
+	buf_release(&m->out);
+	config_unref(m->config);
+	free(m);
+}
+
+static void on_gauges(struct store_query *q)
+{
+	struct metrics_request *m = CONTAINER_OF(q, struct metrics_request, gauges.q);
+	const struct web_deps *deps = &m->web->deps;
+
+	/* Without the store, the process can still report that it is up. */
+	if (!q->err)
+		put_store_metrics(&m->out, deps->store, &m->gauges);
+	deps->write_metrics(&m->out, deps->owner);
+	if (!q->err) {
+		put_accelerators(&m->out, &m->gauges);
+		put_states(&m->out, &m->gauges);
+		put_experiments(&m->out, &m->gauges);
+		put_outbox(&m->out, &m->gauges);
+	}
+	get_gauges_release(&m->gauges);
+	m->work = (struct pool_work){.work = write_process_metrics, .after = answer_metrics};
+	pool_submit(deps->loop, &m->work);
 }
 
 static void on_metrics(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct status_request *s;
 	struct metrics_request *m;
 
 	if (!w->config) {
 		http_respond_busy(r, 1);
 		return;
 	}
-	s = xcalloc(1, sizeof(*s));
 	m = xcalloc(1, sizeof(*m));
-
 	m->request = r;
 	m->web = w;
 	m->config = config_ref(w->config);
 	buf_init(&m->out, METRICS_MAX_BYTES);
-	s->owner = m;
-	s->done = status_was_read;
+	m->gauges.q.done = on_gauges;
+	m->gauges.now_ms = clock_wall_ms();
 	put_service(m); /* now: the server may be closed and freed before the store answers */
-	status_read(w, s);
+	m->gauges.q.err = store_get_gauges(w->deps.store, &m->gauges);
+	if (m->gauges.q.err)
+		on_gauges(&m->gauges.q);
 }
 
 void web_add_metrics_routes(struct web *w)

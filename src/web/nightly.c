@@ -1,5 +1,5 @@
 /* /api/v1/nightly and /nightly: tests × accelerators × days. */
-#include "store/nightly.h"
+#include "views/nightly.h"
 
 #include <string.h>
 
@@ -7,15 +7,14 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "model/test_result.h"
-#include "report/nightly_json.h"
+#include "web/answer.h"
 #include "web/params.h"
-#include "web/render.h"
 #include "web/web_internal.h"
 
 enum {
 	DAYS_DEFAULT = 14,
 	LIMIT_DEFAULT = 50,
-	ITEMS_PER_TEST = 20, /* what a test weighs beside an entry of other answers */
+	ITEMS_PER_TEST = 20, /* the work for a test, in entries of other answers */
 	PART_BYTES = REPORT_NAME_MAX_BYTES + 1,
 	ACCELERATOR_BYTES = 64,
 	PLACE_BYTES = REPORT_SUITE_MAX_BYTES + 64,
@@ -44,7 +43,7 @@ static void nightly_request_free(void *p)
 
 /* ---- the cursor: "STATE TEST SUITE" ---- */
 
-static char *cursor_of(const struct nightly_place *p)
+static char *place_cursor(const struct nightly_place *p)
 {
 	char *text, *cursor;
 
@@ -72,28 +71,21 @@ static bool parse_place(char *text, struct nightly_place *ret)
 	return parse_int64(test, &ret->test_id) == 0 && ret->test_id >= -1;
 }
 
-static void read_cursor(struct params *p, struct nightly_request *n)
+static void read_place(struct params *p, struct nightly_request *n)
 {
 	if (!params_cursor(p, n->place, sizeof(n->place)))
 		return;
 	if (!parse_place(n->place, &n->get.after)) {
 		n->get.after = (struct nightly_place){.suite = NULL};
-		params_wrong(p, "cursor", "none that an answer's \"next\" said");
+		params_wrong(p, "cursor", "not a value of \"next\" in an answer");
 	}
 }
 
 /* ---- the request ---- */
 
-static const char *text_or_null(const char *text)
+static const char *null_if_empty(const char *text)
 {
 	return text[0] ? text : NULL;
-}
-
-/* Whoever is at L1 is in the list of accelerators, but runs nothing here. */
-static void read_accelerator(struct params *p, struct nightly_request *n)
-{
-	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
-	n->get.accelerator = text_or_null(n->accelerator);
 }
 
 static bool read_params(struct http_request *r, struct nightly_request *n)
@@ -108,30 +100,31 @@ static bool read_params(struct http_request *r, struct nightly_request *n)
 
 	n->get.n_days = (int)params_int(&p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);
 	n->get.last_day = params_day(&p, "until", today_ms) / DAY_MS;
-	if (n->get.last_day < n->get.n_days) /* nothing was before 1970 */
+	if (n->get.last_day < n->get.n_days) /* there are no days before 1970 */
 		n->get.last_day = n->get.n_days;
 	n->get.limit = (int)params_limit(&p, LIMIT_DEFAULT);
 	n->get.state = (enum history_state)params_word(&p, "state", states, HISTORY_NONE);
-	read_accelerator(&p, n);
+	params_text(&p, "accelerator", n->accelerator, sizeof(n->accelerator));
+	n->get.accelerator = null_if_empty(n->accelerator);
 	params_text(&p, "suite", n->suite, sizeof(n->suite));
-	n->get.suite = text_or_null(n->suite);
+	n->get.suite = null_if_empty(n->suite);
 	params_text(&p, "q", n->part, sizeof(n->part));
-	n->get.part = text_or_null(n->part);
-	read_cursor(&p, n);
+	n->get.part = null_if_empty(n->part);
+	read_place(&p, n);
 	return !params_refuse(&p);
 }
 
 static char *make_nightly(void *owner)
 {
 	struct nightly_request *n = owner;
-	char *next = cursor_of(&n->get.view->next);
+	char *next = place_cursor(&n->get.view->next);
 	char *text = nightly_json(n->get.view, next, n->config->public_url);
 
 	free(next);
 	return text;
 }
 
-static void respond_failed(const struct nightly_request *n, int err)
+static void respond_nightly_failed(const struct nightly_request *n, int err)
 {
 	char text[ACCELERATOR_BYTES + 40];
 
@@ -145,7 +138,7 @@ static void nightly_done(struct store_query *q)
 	const struct nightly_view *v = n->get.view;
 
 	if (q->err) {
-		respond_failed(n, q->err);
+		respond_nightly_failed(n, q->err);
 		nightly_request_free(n);
 		return;
 	}

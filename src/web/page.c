@@ -4,15 +4,16 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/crypto.h"
+#include "base/encode.h"
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/version.h"
 #include "web/assets.h"
 
-/* JSON's own escapes for what HTML or an old script parser would read as more than text. All of it
- * occurs inside of JSON's strings only, where these mean the same. */
-static void append_json(struct buf *out, const char *json, size_t n)
+/* Escapes the characters that HTML or an old script parser would read as markup. In JSON they occur only inside of strings, where
+ * the escapes mean the same. */
+static void append_embedded_json(struct buf *out, const char *json, size_t n)
 {
 	size_t from = 0;
 
@@ -53,18 +54,18 @@ static void append_data(struct buf *out, const struct page *p)
 	json_set_str(head, "version", OUTPOST_VERSION);
 	text = json_text(head);
 	json_decref(head);
-	append_json(out, text, strlen(text) - 1); /* without its brace */
+	append_embedded_json(out, text, strlen(text) - 1); /* without its closing brace */
 	free(text);
 	buf_append_str(out, ",\"body\":");
 	if (p->body_bytes > PAGE_BODY_MAX_BYTES)
 		buf_append_str(out, "null");
 	else
-		append_json(out, p->body, p->body_bytes);
+		append_embedded_json(out, p->body, p->body_bytes);
 	buf_append_char(out, '}');
 }
 
-/* As web/src/main.jsx chooses; NULL: none. */
-static const char *name_of(const char *api)
+/* The script that web/src/main.jsx loads for the answer; NULL: it is not known. */
+static const char *name_of_page(const char *api)
 {
 	static const struct {
 		const char *prefix, *name;
@@ -81,14 +82,14 @@ static const char *name_of(const char *api)
 
 static void append_preloads(struct buf *out, const struct page *p)
 {
-	const char *name = name_of(p->api);
+	const char *name = name_of_page(p->api);
 
 	for (const struct web_preload *w = WEB_PRELOADS; name && w->name; w++)
 		if (str_eq(w->name, name))
 			buf_append_str(out, w->links);
 }
 
-/* The frame's places are filled where they stand: what was filled in is not looked at again. */
+/* Fills the frame's places in one pass, so text that was filled in is not searched for places again. */
 void page_write(struct buf *out, const struct page *p)
 {
 	const char *rest = WEB_PAGE, *at;
@@ -108,4 +109,47 @@ void page_write(struct buf *out, const struct page *p)
 		rest = end + 2;
 	}
 	buf_append_str(out, rest);
+}
+
+/* ---- entity tags ---- */
+
+enum { DIGEST_BYTES = 16 }; /* of SHA-256's 32: a collision of our own answers has no use */
+
+void etag_of(const void *p, size_t n, char *out)
+{
+	uint8_t digest[SHA256_BYTES];
+
+	sha256(p, n, digest);
+	out[0] = '"';
+	hex_encode(digest, DIGEST_BYTES, out + 1);
+	memcpy(out + 1 + 2 * (size_t)DIGEST_BYTES, "\"", 2);
+}
+
+static const char *opaque_part(const char *tag)
+{
+	return str_has_prefix(tag, "W/") ? tag + 2 : tag;
+}
+
+bool etag_is_named(const char *header, const char *etag)
+{
+	const char *want = opaque_part(etag);
+	size_t n = strlen(want);
+
+	if (!header)
+		return false;
+	header += strspn(header, " \t");
+	if (header[0] == '*' && header[1 + strspn(header + 1, " \t")] == '\0')
+		return true;
+	for (;;) {
+		const char *tag, *end;
+
+		header += strspn(header, " \t,");
+		tag = opaque_part(header);
+		end = tag[0] == '"' ? strchr(tag + 1, '"') : NULL;
+		if (!end)
+			return false;
+		if ((size_t)(end + 1 - tag) == n && memcmp(tag, want, n) == 0)
+			return true;
+		header = end + 1;
+	}
 }

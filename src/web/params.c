@@ -16,12 +16,12 @@ void params_wrong(struct params *p, const char *name, const char *why)
 		snprintf(p->wrong, sizeof(p->wrong), "%s: %s", name, why);
 }
 
-static bool is_there(struct params *p, const char *name, char *out, size_t out_bytes)
+static bool read_param(struct params *p, const char *name, char *out, size_t out_bytes)
 {
 	int rc = http_query_nth(p->r, name, 0, out, out_bytes);
 
 	if (rc == ERR_INVALID)
-		params_wrong(p, name, "too long, or badly escaped");
+		params_wrong(p, name, "is too long, or its percent-encoding is wrong");
 	return rc == 0;
 }
 
@@ -30,7 +30,7 @@ int64_t params_int(struct params *p, const char *name, int64_t min, int64_t max,
 	char text[NUMBER_BYTES], why[100];
 	int64_t v;
 
-	if (!is_there(p, name, text, sizeof(text)))
+	if (!read_param(p, name, text, sizeof(text)))
 		return fallback;
 	if (parse_int64(text, &v) == 0 && v >= min && v <= max)
 		return v;
@@ -72,7 +72,7 @@ int params_word(struct params *p, const char *name, const char *const *words, in
 	char text[WORDS_BYTES];
 	int i;
 
-	if (!is_there(p, name, text, sizeof(text)))
+	if (!read_param(p, name, text, sizeof(text)))
 		return fallback;
 	i = find_word(words, text, strlen(text));
 	if (i < 0)
@@ -86,7 +86,7 @@ unsigned params_words(struct params *p, const char *name, const char *const *wor
 	const char *at = text;
 	unsigned bits = 0;
 
-	if (!is_there(p, name, text, sizeof(text)))
+	if (!read_param(p, name, text, sizeof(text)))
 		return 0;
 	for (;;) {
 		size_t n = strcspn(at, ",");
@@ -105,7 +105,7 @@ unsigned params_words(struct params *p, const char *name, const char *const *wor
 
 void params_text(struct params *p, const char *name, char *out, size_t out_bytes)
 {
-	if (!is_there(p, name, out, out_bytes)) {
+	if (!read_param(p, name, out, out_bytes)) {
 		out[0] = '\0';
 	} else if (!utf8_is_valid(out, strlen(out))) {
 		params_wrong(p, name, "must be UTF-8");
@@ -118,7 +118,7 @@ int64_t params_day(struct params *p, const char *name, int64_t fallback_ms)
 	char text[DAY_BYTES], time[RFC3339_BYTES];
 	int64_t ms;
 
-	if (!is_there(p, name, text, sizeof(text)))
+	if (!read_param(p, name, text, sizeof(text)))
 		return fallback_ms;
 	snprintf(time, sizeof(time), "%sT00:00:00Z", text);
 	if (rfc3339_parse(time, &ms) == 0 && ms >= 0)
@@ -134,11 +134,11 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes)
 	size_t n = 0;
 
 	out[0] = '\0';
-	if (!is_there(p, "cursor", text, sizeof(text)))
+	if (!read_param(p, "cursor", text, sizeof(text)))
 		return 0;
 	if (base64url_decode(text, strlen(text), &bytes) || bytes.len == 0 ||
 	    bytes.len >= out_bytes) {
-		params_wrong(p, "cursor", "none that an answer's \"next\" said");
+		params_wrong(p, "cursor", "not a value of \"next\" in an answer");
 	} else {
 		n = bytes.len;
 		memcpy(out, bytes.data, n);

@@ -1,10 +1,10 @@
-/* /api/v1/platforms, /platforms and one of them: what pytorch.org needs to render a selector. */
+/* /api/v1/platforms, /platforms and one of them: the data from which pytorch.org can render a selector. */
+#include "views/platforms.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "report/platform_json.h"
-#include "store/platform_tests.h"
-#include "web/render.h"
+#include "history/platform_tests.h"
+#include "web/answer.h"
 #include "web/web_internal.h"
 
 struct platforms_request {
@@ -31,13 +31,13 @@ static void platforms_request_free(void *p)
 	free(q);
 }
 
-static bool is_shown(const struct accelerator *a)
+static bool is_platform_shown(const struct accelerator *a)
 {
 	return a->platform && a->level > LEVEL_1;
 }
 
-/* Those that are shown, or the one that was asked for, in the registry's order. */
-static void choose(struct platforms_request *q)
+/* All platforms that are shown, or the requested one, in the registry's order. */
+static void choose_platforms(struct platforms_request *q)
 {
 	const struct config *c = q->config;
 
@@ -46,7 +46,7 @@ static void choose(struct platforms_request *q)
 	for (size_t i = 0; i < c->n_accelerators; i++) {
 		const struct accelerator *a = &c->accelerators[i];
 
-		if (!is_shown(a) || (q->name && !str_eq(q->name, a->name)))
+		if (!is_platform_shown(a) || (q->name && !str_eq(q->name, a->name)))
 			continue;
 		q->names[q->n] = a->name;
 		q->list[q->n++] = (struct platform_entry){.a = a};
@@ -55,8 +55,9 @@ static void choose(struct platforms_request *q)
 	q->get.n_names = q->n;
 }
 
-/* The store's list of tests is by accelerator. */
-static void fill(struct platforms_request *q, struct platform_entry *e, const struct standing *at)
+/* The store's list of tests is sorted by accelerator. */
+static void fill_platform(
+    struct platforms_request *q, struct platform_entry *e, const struct standing *at)
 {
 	size_t i = 0;
 
@@ -89,11 +90,11 @@ static void on_tests(struct store_query *sq)
 		return;
 	}
 	for (size_t i = 0; i < q->n; i++)
-		fill(q, &q->list[i], &q->get.standings[i]);
+		fill_platform(q, &q->list[i], &q->get.standings[i]);
 	web_render(q->loop, &q->render, q->n_items);
 }
 
-static void start(struct web *w, struct http_request *r, const char *name)
+static void start_platforms(struct web *w, struct http_request *r, const char *name)
 {
 	const struct accelerator *a;
 	struct platforms_request *q;
@@ -103,7 +104,7 @@ static void start(struct web *w, struct http_request *r, const char *name)
 		return;
 	}
 	a = name ? config_accelerator(w->config, name) : NULL;
-	if (name && (!a || !is_shown(a))) {
+	if (name && (!a || !is_platform_shown(a))) {
 		web_respond_not_found(r, "no such platform");
 		return;
 	}
@@ -114,7 +115,7 @@ static void start(struct web *w, struct http_request *r, const char *name)
 	q->now_ms = clock_wall_ms();
 	q->render = (struct web_render){
 	    .make = make_platforms, .over = platforms_request_free, .owner = q, .request = r};
-	choose(q);
+	choose_platforms(q);
 	q->get.only = q->name;
 	q->get.now_ms = q->now_ms;
 	q->get.q.done = on_tests;
@@ -124,18 +125,18 @@ static void start(struct web *w, struct http_request *r, const char *name)
 	}
 }
 
-static void on_list(struct http_request *r, void *owner)
+static void on_platforms(struct http_request *r, void *owner)
 {
-	start(owner, r, NULL);
+	start_platforms(owner, r, NULL);
 }
 
-static void on_one(struct http_request *r, void *owner)
+static void on_platform(struct http_request *r, void *owner)
 {
-	start(owner, r, http_segment(r, 0));
+	start_platforms(owner, r, http_segment(r, 0));
 }
 
 void web_add_platform_routes(struct web *w)
 {
-	web_add_resource(w, "/api/v1/platforms", "/platforms", on_list);
-	web_add_resource(w, "/api/v1/platforms/{name}", "/platforms/{name}", on_one);
+	web_add_resource(w, "/api/v1/platforms", "/platforms", on_platforms);
+	web_add_resource(w, "/api/v1/platforms/{name}", "/platforms/{name}", on_platform);
 }

@@ -1,76 +1,17 @@
 /* /api/v1/status: what the service is doing, in one object. */
-#include "web/status.h"
-
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/version.h"
 #include "model/states.h"
+#include "store/registry.h"
+#include "web/web_internal.h"
 
-static void finish(struct status_request *s, int err)
-{
-	s->done(err, s);
-	list_experiment_use_release(&s->experiments);
-	free(s);
-}
-
-static void experiments_read(struct store_query *q)
-{
-	finish(CONTAINER_OF(q, struct status_request, experiments.q), q->err);
-}
-
-static void leases_read(struct store_query *q)
-{
-	struct status_request *s = CONTAINER_OF(q, struct status_request, leases.q);
-	int rc = q->err;
-
-	list_leases_release(&s->leases);
-	if (rc || !s->has_experiments) {
-		finish(s, rc);
-		return;
-	}
-	s->experiments.q.done = experiments_read;
-	s->experiments.now_ms = s->totals.now_ms;
-	rc = store_list_experiment_use(s->web->deps.store, &s->experiments);
-	if (rc)
-		finish(s, rc);
-}
-
-static void outbox_read(struct store_query *q)
-{
-	struct status_request *s = CONTAINER_OF(q, struct status_request, outbox.q);
-	int rc = q->err;
-
-	s->leases = (struct list_leases){.q.done = leases_read, .only_active = true, .limit = 1};
-	if (!rc)
-		rc = store_list_leases(s->web->deps.store, &s->leases);
-	if (rc)
-		finish(s, rc);
-}
-
-static void totals_read(struct store_query *q)
-{
-	struct status_request *s = CONTAINER_OF(q, struct status_request, totals.q);
-	int rc = q->err;
-
-	s->outbox.q.done = outbox_read;
-	s->outbox.now_ms = s->totals.now_ms;
-	if (!rc)
-		rc = store_outbox_stats(s->web->deps.store, &s->outbox);
-	if (rc)
-		finish(s, rc);
-}
-
-void status_read(struct web *w, struct status_request *s)
-{
-	int rc;
-
-	s->web = w;
-	s->totals.q.done = totals_read;
-	s->totals.now_ms = clock_wall_ms();
-	rc = store_get_totals(w->deps.store, &s->totals);
-	if (rc)
-		finish(s, rc);
-}
+struct status_request {
+	struct get_totals totals;
+	struct web *web;
+	struct http_request *request;                          /* /api/v1/status */
+	void (*on_json)(int err, json_t *status, void *owner); /* or web_status() */
+	void *owner;
+};
 
 static json_t *deliveries_json(const struct get_totals *t)
 {
@@ -88,7 +29,7 @@ static json_t *pull_json(const struct status_request *s)
 {
 	json_t *v = json_object();
 
-	json_set_int(v, "queued", s->leases.n_queued);
+	json_set_int(v, "queued", s->totals.n_queued);
 	json_set_int(v, "leases", s->totals.n_leases_active);
 	return v;
 }
@@ -105,13 +46,13 @@ static json_t *outbox_json(const struct outbox_stats *o)
 	return v;
 }
 
-static json_t *experiments_json(const struct list_experiment_use *q)
+static json_t *experiments_json(const struct experiment_use_list *l)
 {
 	json_t *v = json_object(), *list = json_array();
 	int64_t n_planned = 0, n_started = 0;
 
-	for (size_t i = 0; i < q->n; i++) {
-		const struct experiment_use *u = &q->list[i];
+	for (size_t i = 0; i < l->n; i++) {
+		const struct experiment_use *u = &l->at[i];
 		json_t *one = json_object();
 
 		n_planned += u->n_planned;
@@ -149,29 +90,51 @@ static json_t *status_json(const struct status_request *s)
 	json_object_set_new(v, "dispatches", dispatches);
 	json_set_int(v, "jobs", s->totals.n_jobs);
 	json_set_int(v, "results", s->totals.n_results);
-	json_object_set_new(v, "outbox", outbox_json(&s->outbox));
+	json_object_set_new(v, "outbox", outbox_json(&s->totals.outbox));
 	json_object_set_new(store, "writable", json_boolean(stats.is_writable));
 	json_object_set_new(v, "pull", pull_json(s));
-	json_object_set_new(v, "experiments", experiments_json(&s->experiments));
+	json_object_set_new(v, "experiments", experiments_json(&s->totals.experiments));
 	json_set_int(store, "bytes", s->totals.db_bytes);
 	json_set_int(store, "queued", stats.n_queued_ops);
 	json_object_set_new(v, "store", store);
 	return v;
 }
 
-static void answer_status(int err, struct status_request *s)
+static void answer_status(struct status_request *s, int err)
 {
 	const struct web_deps *deps = &s->web->deps;
-	json_t *v;
+	json_t *v = err ? NULL : status_json(s);
 
-	if (err) {
+	if (s->on_json) {
+		s->on_json(err, v, s->owner);
+	} else if (err) {
 		web_respond_busy(s->request);
-		return;
+	} else {
+		if (deps->add_status)
+			deps->add_status(v, deps->owner);
+		web_respond_json(s->request, 200, v);
 	}
-	v = status_json(s);
-	if (deps->add_status)
-		deps->add_status(v, deps->owner);
-	web_respond_json(s->request, 200, v);
+	get_totals_release(&s->totals);
+	free(s);
+}
+
+static void on_totals(struct store_query *q)
+{
+	answer_status(CONTAINER_OF(q, struct status_request, totals.q), q->err);
+}
+
+/* Takes s, from calloc(). */
+static void read_status(struct web *w, struct status_request *s)
+{
+	int rc;
+
+	s->web = w;
+	s->totals.q.done = on_totals;
+	s->totals.now_ms = clock_wall_ms();
+	s->totals.has_experiments = true;
+	rc = store_get_totals(w->deps.store, &s->totals);
+	if (rc)
+		answer_status(s, rc);
 }
 
 static void on_status(struct http_request *r, void *owner)
@@ -179,25 +142,16 @@ static void on_status(struct http_request *r, void *owner)
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
 	s->request = r;
-	s->done = answer_status;
-	s->has_experiments = true;
-	status_read(owner, s);
-}
-
-static void hand_status(int err, struct status_request *s)
-{
-	s->on_json(err, err ? NULL : status_json(s), s->owner);
+	read_status(owner, s);
 }
 
 void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
 {
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
-	s->done = hand_status;
-	s->has_experiments = true;
 	s->on_json = done;
 	s->owner = owner;
-	status_read(w, s);
+	read_status(w, s);
 }
 
 void web_add_status_routes(struct web *w)

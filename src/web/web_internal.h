@@ -1,6 +1,8 @@
-/* Shared by the files of web/ only. */
+/* Shared by the files of web/; private to them. Thread: loop. */
 #ifndef WEB_WEB_INTERNAL_H
 #define WEB_WEB_INTERNAL_H
+
+#include <sys/queue.h>
 
 #include "http/client_group.h"
 #include "web/web.h"
@@ -20,9 +22,9 @@ struct web {
 	struct web_deps deps;
 	struct config *config; /* NULL until configured */
 	int64_t started_wall_ms;
-	struct log_get *followers; /* of logs that may grow */
+	LIST_HEAD(, log_get) followers; /* of logs that may grow */
 	int n_followers;
-	int n_log_readers_stuck;                /* whose socket has not taken their last piece */
+	int n_log_readers_stuck;                /* whose socket has not accepted their last piece */
 	struct http_group_amounts *log_readers; /* of either kind, by client */
 	struct web_events *events;
 	struct web_gate *gate; /* gate.h */
@@ -31,38 +33,33 @@ struct web {
 	size_t n_resources;
 };
 
-/* What is shown as JSON and as a page: `on_request` serves both, with `w` as its owner, and answers
- * with the web_respond…() below, which give each its form. It runs when it is its turn, once for
- * all that ask for the same meanwhile (gate.h). page NULL: there is none. Patterns are borrowed for
- * ever. */
+/* Adds an answer that is shown as JSON and as a page: `on_request` serves both, with `w` as its owner, and answers with the
+ * web_respond…() below, which write the form that the request wants. It runs when its turn comes, once for all requests for the same
+ * answer (gate.h). page may be NULL. Patterns are borrowed for ever. */
 void web_add_resource(struct web *w, const char *api, const char *page,
     void (*on_request)(struct http_request *r, void *owner));
-/* What is read from the store and shown as neither: it is answered with web_document_send() or
- * web_document_busy(). It waits for its turn too. */
+/* Adds an answer from the store of another type, which is sent with web_document_send() or web_document_busy(). It waits for its turn,
+ * too. */
 void web_add_document(
     struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner));
-/* A part of the API whose answers go on for as long as their readers do: it waits for no turn. */
+/* Adds a part of the API whose answers last until their readers leave: it waits for no turn. */
 void web_add_stream(
     struct web *w, const char *api, void (*on_request)(struct http_request *r, void *owner));
-/* The gate's: answers 503 in the form that the request wants. */
-void web_refuse_turn(struct http_request *r);
-/* The page was asked for: long lists are then cut to a first part, which the page asks on from. */
+/* The request is for the page: long lists are cut to a first part then, and the page requests the rest. */
 bool web_is_page(const struct http_request *r);
-/* `limit` where the page's address has none (params_limit()), after web_add_resource(). */
+/* The `limit` of a page whose address has none (params_limit()). Call it after web_add_resource(). */
 void web_set_page_limit(struct web *w, const char *page, int64_t limit);
-int64_t web_page_limit(const struct http_request *r); /* 0: none, or not a page */
-/* What the page is called before its first segment; NULL: like the whole. Borrowed for ever. */
+int64_t web_page_limit(const struct http_request *r); /* 0: it has none, or it is not a page */
+/* The title of the page before its first segment; NULL: it has the title of the service. Borrowed for ever. */
 const char *web_page_title(const struct http_request *r);
-/* The path and query under which the API says what this page shows, of URL characters only; NULL:
- * the request is for no resource. free(). */
+/* The path and query of the same answer in the API, of URL characters only; NULL: the request is not for a resource. free(). */
 char *web_api_of_page(const struct http_request *r);
 
-/* One file a group of routes. */
+/* Each file adds its routes. */
 void web_add_change_routes(struct web *w);
 void web_add_dashboard_routes(struct web *w);
 void web_add_nightly_routes(struct web *w);
 void web_add_accelerator_routes(struct web *w);
-void web_add_accelerator_page_routes(struct web *w);
 void web_add_known_routes(struct web *w);
 void web_add_level_status_routes(struct web *w);
 void web_add_platform_routes(struct web *w);
@@ -72,14 +69,11 @@ void web_add_badge_routes(struct web *w);
 void web_add_feed_routes(struct web *w);
 void web_add_asset_routes(struct web *w);
 void web_add_event_routes(struct web *w);
-void web_add_fallback(struct web *w);
-void web_add_health_routes(struct web *w);
 void web_add_status_routes(struct web *w);
 void web_add_metrics_routes(struct web *w);
 
-/* Answers, in the form that the address wants: JSON with CORS, or the page with it inside. ETag and
- * If-None-Match are seen to for 200. r came by a route whose owner is the struct web. Sends a JSON
- * text, or v (stolen). */
+/* Answer in the form that the address wants: JSON with CORS, or the page that contains it. A 200 has an ETag and respects
+ * If-None-Match. The owner of r's route is the struct web. They send a JSON text, or v (stolen). */
 void web_respond_json_text(struct http_request *r, int status, const char *text);
 void web_respond_json(struct http_request *r, int status, json_t *v);
 /* {"error": text}. */
@@ -88,7 +82,7 @@ void web_respond_error(struct http_request *r, int status, const char *text);
 void web_respond_not_found(struct http_request *r, const char *text);
 /* 503 with Retry-After. */
 void web_respond_busy(struct http_request *r);
-/* 429 with Retry-After: this client has its part of what all share. */
+/* 429 with Retry-After: this client has reached its share. */
 void web_respond_too_many(struct http_request *r, const char *text);
 /* The answer for a store call that failed: 404, or 503 with Retry-After. */
 void web_respond_failed(struct http_request *r, int err, const char *not_found);
@@ -97,7 +91,7 @@ void web_respond_failed(struct http_request *r, int err, const char *not_found);
 void web_cut_followers(struct web *w);
 void web_cut_events(struct web *w);
 void web_free_events(struct web *w);
-/* How many streams of events are open. */
+/* The number of open streams of events. */
 int web_n_event_streams(const struct web *w);
 
 #endif

@@ -5,25 +5,47 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/hash.h"
+#include "base/crypto.h"
+#include "base/encode.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "store/deliveries.h"
-#include "webhook/classify.h"
-#include "webhook/signature.h"
+#include "webhook/payload.h"
 #include "webhook/skim.h"
+
+int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
+{
+	static const char prefix[] = "sha256=";
+	const char *digits;
+
+	if (!header || !str_has_prefix(header, prefix))
+		return ERR_INVALID;
+	digits = header + strlen(prefix);
+	return hex_decode(digits, strlen(digits), ret, SHA256_BYTES);
+}
+
+bool signature_is_good(
+    struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES])
+{
+	uint8_t expected[SHA256_BYTES];
+
+	hmac_reset(h);
+	hmac_update(h, body, n);
+	hmac_final(h, expected);
+	return equal_constant_time(expected, signature, SHA256_BYTES);
+}
 
 enum {
 	BODY_MAX_BYTES = 25 * 1024 * 1024, /* GitHub's own limit */
 	GUID_MAX = 64,
 	EVENT_MAX = 64,
-	IN_HAND_MAX = 4096, /* deliveries between the store and their answer */
+	PENDING_MAX = 4096, /* deliveries between the store and their answer */
 	SPARE_MAX = 256,    /* kept for reuse, so that a steady load allocates nothing */
 	RETRY_AFTER_S = 5,
 };
 
 /* One delivery from its checks to its answer. Owns all that the store borrows. */
-struct in_hand {
+struct pending {
 	struct put_delivery put;
 	struct intake *intake;
 	struct http_request *request; /* NULL: the client left */
@@ -31,7 +53,7 @@ struct in_hand {
 	char guid[GUID_MAX + 1];
 	char event[EVENT_MAX + 1];
 	struct skim skim;
-	struct in_hand *next_spare;
+	struct pending *next_spare;
 };
 
 enum refusal { REFUSED_REQUEST, REFUSED_SIGNATURE, REFUSED_BUSY, N_REFUSALS };
@@ -41,17 +63,17 @@ struct intake {
 	struct store *store;
 	struct config *config; /* NULL until configured */
 	struct hmac *hmac;     /* keyed with the webhook secret */
-	struct in_hand *spare;
-	int n_spare, n_in_hand;
+	struct pending *spare;
+	int n_spare, n_pending;
 	struct log_limit lines[N_REFUSALS]; /* of refusals, which anyone can cause */
 	struct intake_counters counters;
 	void (*on_registry_push)(void *owner); /* NULL: nobody asked */
 	void *registry_owner;
 };
 
-static struct in_hand *in_hand_take(struct intake *in)
+static struct pending *pending_new(struct intake *in)
 {
-	struct in_hand *d = in->spare;
+	struct pending *d = in->spare;
 
 	if (d) {
 		in->spare = d->next_spare;
@@ -63,18 +85,18 @@ static struct in_hand *in_hand_take(struct intake *in)
 	d->intake = in;
 	d->request = NULL;
 	d->body = NULL;
-	in->n_in_hand++;
+	in->n_pending++;
 	return d;
 }
 
-static void in_hand_give_back(struct in_hand *d)
+static void pending_release(struct pending *d)
 {
 	struct intake *in = d->intake;
 
 	if (d->body)
 		http_recycle_body(d->body);
 	d->body = NULL;
-	in->n_in_hand--;
+	in->n_pending--;
 	if (in->n_spare == SPARE_MAX) {
 		free(d);
 		return;
@@ -84,7 +106,7 @@ static void in_hand_give_back(struct in_hand *d)
 	in->n_spare++;
 }
 
-static void answer(
+static void answer_delivery(
     struct http_request *r, int status, const char *word, const char *key, const char *value)
 {
 	char text[256];
@@ -104,7 +126,7 @@ static const struct {
     [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR},
 };
 
-/* Counts, and says so in the log at most once a second. */
+/* Counts the refusal, and logs at most one of each kind a second. */
 static void note_refusal(
     struct intake *in, enum refusal kind, const char *guid, const char *client, const char *why)
 {
@@ -121,7 +143,8 @@ static void note_refusal(
 		in->counters.n_busy++;
 }
 
-static void refuse(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
+static void refuse_delivery(
+    struct intake *in, struct http_request *r, enum refusal kind, const char *why)
 {
 	note_refusal(in, kind, http_header(r, "X-GitHub-Delivery"), http_client_address(r), why);
 	if (kind == REFUSED_BUSY)
@@ -130,7 +153,7 @@ static void refuse(struct intake *in, struct http_request *r, enum refusal kind,
 		http_respond_json1(r, refusals[kind].status, "error", why);
 }
 
-static void log_delivery(const struct in_hand *d, const char *ev, const char *reason)
+static void log_delivery(const struct pending *d, const char *ev, const char *reason)
 {
 	if (reason)
 		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
@@ -142,63 +165,53 @@ static void log_delivery(const struct in_hand *d, const char *ev, const char *re
 		    LOG_I("bytes", (int64_t)d->put.body_bytes));
 }
 
-static void on_gone(struct http_request *r)
+static void on_sender_gone(struct http_request *r)
 {
-	struct in_hand *d = http_user(r);
+	struct pending *d = http_user(r);
 
 	d->request = NULL;
 }
 
-static void on_failed(struct in_hand *d)
+static void on_delivery_written(struct store_op *op)
 {
-	const struct store_op *op = &d->put.op;
-	const char *why = op->why.text[0] ? op->why.text : err_text(op->err);
+	struct pending *d = CONTAINER_OF(op, struct pending, put.op);
 
-	if (d->request)
-		refuse(d->intake, d->request, REFUSED_BUSY, why);
-	else
-		note_refusal(d->intake, REFUSED_BUSY, d->guid, NULL, why);
-}
+	if (op->err) {
+		const char *why = op->why.text[0] ? op->why.text : err_text(op->err);
 
-static void on_stored(struct in_hand *d)
-{
-	struct intake_counters *c = &d->intake->counters;
-	bool is_duplicate = d->put.is_duplicate;
-
-	if (is_duplicate) {
-		c->n_duplicate++;
+		if (d->request)
+			refuse_delivery(d->intake, d->request, REFUSED_BUSY, why);
+		else
+			note_refusal(d->intake, REFUSED_BUSY, d->guid, NULL, why);
 	} else {
-		c->n_accepted++;
-		c->n_bytes_accepted += (int64_t)d->put.body_bytes;
+		struct intake_counters *c = &d->intake->counters;
+		bool is_duplicate = d->put.is_duplicate;
+
+		if (is_duplicate) {
+			c->n_duplicate++;
+		} else {
+			c->n_accepted++;
+			c->n_bytes_accepted += (int64_t)d->put.body_bytes;
+		}
+		log_delivery(d, is_duplicate ? "delivery_duplicate" : "delivery_accepted", NULL);
+		if (!d->request)
+			c->n_gone++;
+		else if (is_duplicate)
+			answer_delivery(d->request, 200, "duplicate", "delivery", d->guid);
+		else
+			answer_delivery(d->request, 202, "accepted", "delivery", d->guid);
 	}
-	log_delivery(d, is_duplicate ? "delivery_duplicate" : "delivery_accepted", NULL);
-	if (!d->request)
-		c->n_gone++;
-	else if (is_duplicate)
-		answer(d->request, 200, "duplicate", "delivery", d->guid);
-	else
-		answer(d->request, 202, "accepted", "delivery", d->guid);
+	pending_release(d);
 }
 
-static void on_written(struct store_op *op)
-{
-	struct in_hand *d = CONTAINER_OF(op, struct in_hand, put.op);
-
-	if (op->err)
-		on_failed(d);
-	else
-		on_stored(d);
-	in_hand_give_back(d);
-}
-
-/* The body is taken: it outlives a client that leaves. */
-static void write_down(struct in_hand *d, struct http_request *r)
+/* Takes the body from the request, so that it outlives a client that leaves. */
+static void write_delivery(struct pending *d, struct http_request *r)
 {
 	struct intake *in = d->intake;
 	int err;
 
 	d->body = http_take_body(r, &d->put.body_bytes);
-	d->put.op.done = on_written;
+	d->put.op.done = on_delivery_written;
 	d->put.guid = d->guid;
 	d->put.event = d->event;
 	d->put.action = d->skim.action;
@@ -207,46 +220,17 @@ static void write_down(struct in_hand *d, struct http_request *r)
 	d->put.now_ms = clock_wall_ms();
 	err = store_put_delivery(in->store, &d->put);
 	if (err) {
-		in_hand_give_back(d);
-		refuse(in, r, REFUSED_BUSY, err_text(err));
+		pending_release(d);
+		refuse_delivery(in, r, REFUSED_BUSY, err_text(err));
 		return;
 	}
 	d->request = r;
 	http_set_user(r, d);
-	http_on_gone(r, on_gone);
+	http_on_gone(r, on_sender_gone);
 }
 
-/* Signature good, body JSON. */
-static void decide(struct in_hand *d, struct http_request *r)
-{
-	struct intake *in = d->intake;
-	bool is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
-	const char *reason;
-
-	if (is_registry_push && in->on_registry_push)
-		in->on_registry_push(in->registry_owner);
-	switch (webhook_classify(d->event, &d->skim, in->config, &reason)) {
-	case WEBHOOK_USED:
-		write_down(d, r);
-		return;
-	case WEBHOOK_PONG:
-		in->counters.n_pong++;
-		log_delivery(d, "delivery_ping", NULL);
-		answer(r, 200, "pong", NULL, NULL);
-		break;
-	case WEBHOOK_IGNORED:
-		if (is_registry_push)
-			reason = "a push to the registry: it is fetched";
-		in->counters.n_ignored++;
-		log_delivery(d, "delivery_ignored", reason);
-		answer(r, 200, "ignored", "reason", reason);
-		break;
-	}
-	in_hand_give_back(d);
-}
-
-/* A name of `n_max` at most, of letters, digits and one more character. */
-static bool is_name(const char *s, size_t n_max, char extra)
+/* True: at most `n_max` letters, digits and `extra`. */
+static bool is_header_name(const char *s, size_t n_max, char extra)
 {
 	size_t n = 0;
 
@@ -262,7 +246,7 @@ static bool is_name(const char *s, size_t n_max, char extra)
 	return n > 0;
 }
 
-/* NULL, or what is wrong with the headers. */
+/* NULL, or the mistake in the headers. */
 static const char *check_headers(struct http_request *r, uint8_t ret_signature[SHA256_BYTES])
 {
 	const char *signature = http_header(r, "X-Hub-Signature-256");
@@ -271,9 +255,9 @@ static const char *check_headers(struct http_request *r, uint8_t ret_signature[S
 		return "X-Hub-Signature-256 is missing";
 	if (signature_parse(signature, ret_signature) != 0)
 		return "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits";
-	if (!is_name(http_header(r, "X-GitHub-Event"), EVENT_MAX, '_'))
+	if (!is_header_name(http_header(r, "X-GitHub-Event"), EVENT_MAX, '_'))
 		return "X-GitHub-Event is missing or not an event's name";
-	if (!is_name(http_header(r, "X-GitHub-Delivery"), GUID_MAX, '-'))
+	if (!is_header_name(http_header(r, "X-GitHub-Delivery"), GUID_MAX, '-'))
 		return "X-GitHub-Delivery is missing or not 1 to 64 letters, digits and '-'";
 	return NULL;
 }
@@ -288,55 +272,80 @@ static void refuse_body(struct intake *in, struct http_request *r, const struct 
 		    "the body is a form: set the webhook's content type to application/json");
 	else
 		snprintf(text, sizeof text, "the body is not JSON: %s", e->text);
-	refuse(in, r, REFUSED_REQUEST, text);
+	refuse_delivery(in, r, REFUSED_REQUEST, text);
 }
 
-/* Refuses what the headers show before any of the body takes memory. */
-static void on_headers(struct http_request *r, void *owner)
+/* Refuses a request by its headers, before its body uses memory. */
+static void on_delivery_headers(struct http_request *r, void *owner)
 {
 	struct intake *in = owner;
 	uint8_t signature[SHA256_BYTES];
 	const char *why = check_headers(r, signature);
 
-	if (!in->config || in->n_in_hand >= IN_HAND_MAX)
-		refuse(in, r, REFUSED_BUSY, in->config ? "too many in hand" : "not configured yet");
+	if (!in->config || in->n_pending >= PENDING_MAX)
+		refuse_delivery(in, r, REFUSED_BUSY,
+		    in->config ? "too many deliveries are being written" : "not configured yet");
 	else if (why)
-		refuse(in, r, REFUSED_REQUEST, why);
+		refuse_delivery(in, r, REFUSED_REQUEST, why);
 }
 
-static void on_request(struct http_request *r, void *owner)
+static void on_delivery_request(struct http_request *r, void *owner)
 {
 	struct intake *in = owner;
 	uint8_t signature[SHA256_BYTES];
 	struct error e = {0};
-	struct in_hand *d;
+	struct pending *d;
 	const char *body;
 	size_t n;
 	int err;
+	bool is_registry_push;
+	const char *reason;
 
-	/* Others may have come while this body did. */
-	if (in->n_in_hand >= IN_HAND_MAX) {
-		refuse(in, r, REFUSED_BUSY, "too many in hand");
+	/* More deliveries may have arrived while this body did. */
+	if (in->n_pending >= PENDING_MAX) {
+		refuse_delivery(in, r, REFUSED_BUSY, "too many deliveries are being written");
 		return;
 	}
 	body = http_body(r, &n);
-	/* In one go, while the body is still in the cache for the pass after it. */
+	/* The scan follows at once, while the body is still in the CPU's cache. */
 	if (check_headers(r, signature) || !signature_is_good(in->hmac, body, n, signature)) {
-		refuse(in, r, REFUSED_SIGNATURE, "X-Hub-Signature-256 is wrong");
+		refuse_delivery(in, r, REFUSED_SIGNATURE, "X-Hub-Signature-256 is wrong");
 		return;
 	}
 	http_note_authenticated(r);
-	d = in_hand_take(in);
+	d = pending_new(in);
 	snprintf(d->guid, sizeof d->guid, "%s", http_header(r, "X-GitHub-Delivery"));
 	snprintf(d->event, sizeof d->event, "%s", http_header(r, "X-GitHub-Event"));
 	d->put.body_bytes = n;
 	err = skim(body, n, &d->skim, &e);
 	if (err) {
-		in_hand_give_back(d);
+		pending_release(d);
 		refuse_body(in, r, &e);
 		return;
 	}
-	decide(d, r);
+	/* Signature good, body JSON. */
+	in = d->intake;
+	is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
+	if (is_registry_push && in->on_registry_push)
+		in->on_registry_push(in->registry_owner);
+	switch (webhook_classify(d->event, &d->skim, in->config, &reason)) {
+	case WEBHOOK_USED:
+		write_delivery(d, r);
+		return;
+	case WEBHOOK_PONG:
+		in->counters.n_pong++;
+		log_delivery(d, "delivery_ping", NULL);
+		answer_delivery(r, 200, "pong", NULL, NULL);
+		break;
+	case WEBHOOK_IGNORED:
+		if (is_registry_push)
+			reason = "a push to the registry: it is fetched";
+		in->counters.n_ignored++;
+		log_delivery(d, "delivery_ignored", reason);
+		answer_delivery(r, 200, "ignored", "reason", reason);
+		break;
+	}
+	pending_release(d);
 }
 
 struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h)
@@ -350,8 +359,8 @@ struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h
 				 .pattern = "/github/webhook",
 				 .max_body_bytes = BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_headers,
-				 .on_request = on_request,
+				 .on_headers = on_delivery_headers,
+				 .on_request = on_delivery_request,
 				 .owner = in,
 			     });
 	return in;
@@ -378,9 +387,9 @@ void intake_free(struct intake *in)
 {
 	if (!in)
 		return;
-	assert(in->n_in_hand == 0);
+	assert(in->n_pending == 0);
 	while (in->spare) {
-		struct in_hand *d = in->spare;
+		struct pending *d = in->spare;
 
 		in->spare = d->next_spare;
 		free(d);

@@ -1,30 +1,42 @@
-/* POST /github/webhook: the promise that a delivery which got its 202 is on disk.
+/* POST /github/webhook. It keeps the promise that a delivery is on disk before its 202.
  *
- * The order is fixed: headers, signature, one pass over the body, the decision whether it
- * is used, the store, the answer. Bytes whose signature is not good are never parsed.
+ * The order is fixed: check the headers and the signature, scan the body once, decide whether it is used, write it to
+ * the store, answer. A body without a valid signature is never parsed.
  *
- * Thread: loop, every function. */
+ * Thread: loop, every function. Owns: the caller, with intake_free(). */
 #ifndef WEBHOOK_INTAKE_H
 #define WEBHOOK_INTAKE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/crypto.h"
+#include "base/err.h"
 #include "config/config.h"
+#include "db/store.h"
 #include "http/server.h"
 #include "loop/loop.h"
-#include "store/store.h"
+
+/* ---- X-Hub-Signature-256: proves that GitHub sent the body; checked before the body is parsed ---- */
+
+/* "sha256=" and 64 hexadecimal digits. ERR_INVALID: absent (NULL) or of another form. */
+int signature_parse(const char *header, uint8_t ret[SHA256_BYTES]) MUST_CHECK;
+/* True: `signature` is the signature of the body with h's key. Resets h first; compares in constant time. */
+bool signature_is_good(
+    struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES]);
 
 struct intake;
 
 /* Adds the route; until the first intake_configure() it answers 503. The loop, the store
  * and the server are borrowed and outlive it. */
 struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h);
-/* Takes its own reference to the snapshot. Deliveries in hand keep what they were checked with. */
+/* Takes its own reference to the snapshot. Deliveries that have been checked are not checked again. */
 void intake_configure(struct intake *in, struct config *c);
 /* Called for each signed push to the repository and branch of accelerators.git, before its answer:
  * that is 200 "ignored" unless upstream's own repository is the one. */
 void intake_on_registry_push(struct intake *in, void (*on_push)(void *owner), void *owner);
-/* After the server and the store are closed, so that nothing is in hand. NULL is fine. */
+/* Call it after the server and the store are closed, so that no delivery is being written. NULL is fine. */
 void intake_free(struct intake *in);
 
 /* Totals for /metrics, by answer. */

@@ -1,31 +1,31 @@
 #include "webhook/payload.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "model/plan.h"
 
 enum {
 	TEXT_MAX_BYTES = 1024,
 	COMMENT_MAX_BYTES = 65536,
 	PATH_MAX_BYTES = 64,
 	LABELS_MAX = 1000,
-	/* GitHub lists no more in a push: a list so long may have been cut. */
+	/* GitHub lists at most this many in a push, so a list of this length may have been cut. */
 	COMMITS_MAX = 2048,
+	FILES_MAX = 200, /* of one commit */
+	FILE_MAX_BYTES = 1024,
 	TITLE_MAX_BYTES = 200,
 	AUTHOR_MAX_BYTES = 100,
 };
 
-/* Reads fields by their path. The first that is wrong is kept in `why`; what is read after
- * it still gives a value, so one check at the end is enough. */
-struct reader {
-	const json_t *root;
-	struct error why;
-};
+/* ---- which webhooks are used ---- */
 
-enum pull_action pull_action_parse(const char *word)
+/* N_PULL_ACTIONS: an action that is not used. */
+static enum pull_action pull_action_parse(const char *word)
 {
 	enum pull_action a = 0;
 
@@ -34,8 +34,123 @@ enum pull_action pull_action_parse(const char *word)
 	return a;
 }
 
-/* "pull_request.head.sha". NULL when a step is missing; a JSON null is returned as such. */
-static const json_t *find(const struct reader *r, const char *path)
+/* NULL: the webhook is used; else the reason why not. */
+typedef const char *refuse_fn(const struct skim *s, const struct config *c);
+
+static const char *refuse_pull(const struct skim *s, const struct config *c)
+{
+	enum pull_action action = pull_action_parse(s->action);
+
+	(void)c;
+	if (action == N_PULL_ACTIONS)
+		return "the action is not used";
+	if (action == PULL_BASE_CHANGED && !s->has_base_change)
+		return "edited, but not its base";
+	return NULL;
+}
+
+static const char *refuse_push(const struct skim *s, const struct config *c)
+{
+	static const char heads[] = "refs/heads/";
+
+	if (!str_has_prefix(s->ref, heads))
+		return "not a push to a branch";
+	if (s->is_deleted)
+		return "the branch was deleted";
+	if (!strv_contains((const char *const *)c->upstream_branches, s->ref + strlen(heads)))
+		return "the branch is not listed";
+	return NULL;
+}
+
+static const char *refuse_comment(const struct skim *s, const struct config *c)
+{
+	(void)c;
+	if (!str_eq(s->action, "created"))
+		return "the action is not used";
+	return s->is_pull_comment ? NULL : "a comment on an issue";
+}
+
+static const char *refuse_check(const struct skim *s, const struct config *c)
+{
+	(void)c;
+	return str_eq(s->action, "rerequested") ? NULL : "the action is not used";
+}
+
+static const struct {
+	const char *event;
+	refuse_fn *refuse;
+} RULES[] = {
+    {"pull_request", refuse_pull},
+    {"push", refuse_push},
+    {"issue_comment", refuse_comment},
+    {"check_run", refuse_check},
+    {"check_suite", refuse_check},
+};
+
+enum webhook_class webhook_classify(
+    const char *event, const struct skim *s, const struct config *c, const char **ret_reason)
+{
+	*ret_reason = NULL;
+	if (str_eq(event, "ping"))
+		return WEBHOOK_PONG;
+	/* The App's repositories changed. Every such event counts. */
+	if (str_has_prefix(event, "installation"))
+		return WEBHOOK_USED;
+	for (size_t i = 0; i < ARRAY_LEN(RULES); i++) {
+		if (!str_eq(event, RULES[i].event))
+			continue;
+		if (strcasecmp(s->repository, c->upstream_repository) != 0)
+			*ret_reason = "not the upstream repository";
+		else
+			*ret_reason = RULES[i].refuse(s, c);
+		return *ret_reason ? WEBHOOK_IGNORED : WEBHOOK_USED;
+	}
+	*ret_reason = "the event is not used";
+	return WEBHOOK_IGNORED;
+}
+
+/* "owner/name" of https://HOST/owner/name(.git)(/), not terminated; 0: the URL is another kind. */
+static size_t repository_of_url(const char *url, const char **ret)
+{
+	const char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+	size_t n;
+
+	if (!path)
+		return 0;
+	*ret = path + 1;
+	n = strlen(path + 1);
+	while (n && path[n] == '/')
+		n--;
+	if (n > 4 && strncmp(path + 1 + n - 4, ".git", 4) == 0)
+		n -= 4;
+	return n;
+}
+
+bool webhook_is_registry_push(const char *event, const struct skim *s, const struct config *c)
+{
+	static const char heads[] = "refs/heads/";
+	const char *repository;
+	size_t n;
+
+	if (!c->accelerators_git_url || !str_eq(event, "push") || s->is_deleted)
+		return false;
+	n = repository_of_url(c->accelerators_git_url, &repository);
+	return n && strlen(s->repository) == n && strncasecmp(s->repository, repository, n) == 0 &&
+	       str_has_prefix(s->ref, heads) &&
+	       str_eq(s->ref + strlen(heads), c->accelerators_git_branch);
+}
+
+/* ---- bodies ---- */
+
+/* Reads fields by their path. `why` keeps the first mistake. Every read returns a value, so one check at the end is
+ * enough. */
+struct reader {
+	const json_t *root;
+	struct error why;
+};
+
+/* path: "pull_request.head.sha". NULL: a step is missing. A JSON null is returned as a value. */
+static const json_t *find_value(const struct reader *r, const char *path)
 {
 	const json_t *v = r->root;
 
@@ -55,7 +170,8 @@ static bool is_absent(const json_t *v)
 	return !v || json_is_null(v);
 }
 
-static void complain(struct reader *r, const char *path, const json_t *v, const char *wanted)
+static void complain_about_field(
+    struct reader *r, const char *path, const json_t *v, const char *wanted)
 {
 	if (is_absent(v))
 		error_set(&r->why, ERR_INVALID, "%s is missing", path);
@@ -68,12 +184,12 @@ static char *cut_copy(const char *text, size_t n, size_t max_bytes)
 	return xstrndup(text, utf8_cut(text, n, max_bytes));
 }
 
-static char *read_text(struct reader *r, const char *path, size_t max_bytes)
+static char *read_payload_text(struct reader *r, const char *path, size_t max_bytes)
 {
-	const json_t *v = find(r, path);
+	const json_t *v = find_value(r, path);
 
 	if (!json_is_string(v)) {
-		complain(r, path, v, "text");
+		complain_about_field(r, path, v, "text");
 		return xstrdup("");
 	}
 	return cut_copy(json_string_value(v), json_string_length(v), max_bytes);
@@ -82,79 +198,99 @@ static char *read_text(struct reader *r, const char *path, size_t max_bytes)
 /* Absent or null is "". */
 static char *read_optional_text(struct reader *r, const char *path, size_t max_bytes)
 {
-	return is_absent(find(r, path)) ? xstrdup("") : read_text(r, path, max_bytes);
+	return is_absent(find_value(r, path)) ? xstrdup("") : read_payload_text(r, path, max_bytes);
 }
 
 static char *read_sha(struct reader *r, const char *path)
 {
-	char *sha = read_text(r, path, TEXT_MAX_BYTES);
+	char *sha = read_payload_text(r, path, TEXT_MAX_BYTES);
 
 	if (!is_sha1(sha))
-		complain(r, path, find(r, path), "a commit's SHA");
+		complain_about_field(r, path, find_value(r, path), "a commit's SHA");
 	return sha;
 }
 
 static char *read_repository(struct reader *r)
 {
 	static const char path[] = "repository.full_name";
-	char *name = read_text(r, path, TEXT_MAX_BYTES);
+	char *name = read_payload_text(r, path, TEXT_MAX_BYTES);
 
 	if (!is_repository_name(name))
-		complain(r, path, find(r, path), "owner/name");
+		complain_about_field(r, path, find_value(r, path), "owner/name");
 	return name;
 }
 
-/* The login of a user; "" for one that no longer exists (null). */
+/* The login of a user; "" for a user that no longer exists (null). */
 static char *read_login(struct reader *r, const char *user_path)
 {
 	char path[PATH_MAX_BYTES];
 
-	if (is_absent(find(r, user_path)))
+	if (is_absent(find_value(r, user_path)))
 		return xstrdup("");
 	snprintf(path, sizeof path, "%s.login", user_path);
-	return read_text(r, path, TEXT_MAX_BYTES);
+	return read_payload_text(r, path, TEXT_MAX_BYTES);
 }
 
 static int64_t read_positive(struct reader *r, const char *path)
 {
-	const json_t *v = find(r, path);
+	const json_t *v = find_value(r, path);
 
 	if (!json_is_integer(v) || json_integer_value(v) <= 0) {
-		complain(r, path, v, "a positive integer");
+		complain_about_field(r, path, v, "a positive integer");
 		return 0;
 	}
 	return json_integer_value(v);
 }
 
-/* Absent or null is false: servers of older versions do not send each. */
+/* Absent or null is false, because older servers do not send every field. */
 static bool read_flag(struct reader *r, const char *path)
 {
-	const json_t *v = find(r, path);
+	const json_t *v = find_value(r, path);
 
 	if (!is_absent(v) && !json_is_boolean(v))
-		complain(r, path, v, "true or false");
+		complain_about_field(r, path, v, "true or false");
 	return json_is_true(v);
 }
 
 static int64_t read_time(struct reader *r, const char *path)
 {
-	const json_t *v = find(r, path);
+	const json_t *v = find_value(r, path);
 	int64_t ms = 0;
 	int err = json_is_string(v) ? rfc3339_parse(json_string_value(v), &ms) : ERR_INVALID;
 
 	if (err)
-		complain(r, path, v, "a time");
+		complain_about_field(r, path, v, "a time");
 	return ms;
 }
 
-static char **read_labels(struct reader *r, const char *path)
+static void read_pull_request(struct reader *r, struct event *ret)
 {
-	const json_t *list = find(r, path);
-	size_t n = json_array_size(list); /* 0 for what is no array */
+	struct pull_info *pull = &ret->pull;
+	const char *before;
+	char *state;
+	const char *path;
+	const json_t *list;
+	size_t n;
 	char **labels;
 
+	ret->pull_action = pull_action_parse(ret->action);
+	if (ret->pull_action == N_PULL_ACTIONS)
+		error_set(&r->why, ERR_INVALID, "action is not one that is used");
+	if (ret->pull_action == PULL_BASE_CHANGED && !json_is_object(find_value(r, "changes.base")))
+		complain_about_field(r, "changes.base", find_value(r, "changes.base"), "an object");
+	pull->number = read_positive(r, "pull_request.number");
+	pull->head_sha = read_sha(r, "pull_request.head.sha");
+	pull->base_sha = read_sha(r, "pull_request.base.sha");
+	pull->base_ref = read_payload_text(r, "pull_request.base.ref", TEXT_MAX_BYTES);
+	pull->title = read_payload_text(r, "pull_request.title", TEXT_MAX_BYTES);
+	pull->author = read_login(r, "pull_request.user");
+	pull->author_association =
+	    read_payload_text(r, "pull_request.author_association", TEXT_MAX_BYTES);
+	path = "pull_request.labels";
+	list = find_value(r, path);
+	n = json_array_size(list);
 	if (!json_is_array(list) || n > LABELS_MAX) {
-		complain(r, path, list, "a list of labels");
+		complain_about_field(r, path, list, "a list of labels");
 		n = 0;
 	}
 	labels = xcalloc(n + 1, sizeof *labels);
@@ -165,98 +301,100 @@ static char **read_labels(struct reader *r, const char *path)
 			error_set(&r->why, ERR_INVALID, "%s[%zu].name is not text", path, i);
 		labels[i] = name ? cut_copy(name, strlen(name), TEXT_MAX_BYTES) : xstrdup("");
 	}
-	return labels;
-}
-
-static void read_pull_request(struct reader *r, struct event *ret)
-{
-	struct pull_info *pull = &ret->pull;
-	const char *before;
-	char *state;
-
-	ret->pull_action = pull_action_parse(ret->action);
-	if (ret->pull_action == N_PULL_ACTIONS)
-		error_set(&r->why, ERR_INVALID, "action is not one that is used");
-	if (ret->pull_action == PULL_BASE_CHANGED && !json_is_object(find(r, "changes.base")))
-		complain(r, "changes.base", find(r, "changes.base"), "an object");
-	pull->number = read_positive(r, "pull_request.number");
-	pull->head_sha = read_sha(r, "pull_request.head.sha");
-	pull->base_sha = read_sha(r, "pull_request.base.sha");
-	pull->base_ref = read_text(r, "pull_request.base.ref", TEXT_MAX_BYTES);
-	pull->title = read_text(r, "pull_request.title", TEXT_MAX_BYTES);
-	pull->author = read_login(r, "pull_request.user");
-	pull->author_association = read_text(r, "pull_request.author_association", TEXT_MAX_BYTES);
-	pull->labels = read_labels(r, "pull_request.labels");
+	pull->labels = labels;
 	pull->is_draft = read_flag(r, "pull_request.draft");
-	state = read_text(r, "pull_request.state", TEXT_MAX_BYTES);
+	state = read_payload_text(r, "pull_request.state", TEXT_MAX_BYTES);
 	pull->is_open = str_eq(state, "open");
 	free(state);
 	pull->updated_ms = read_time(r, "pull_request.updated_at");
-	before = json_string_value(find(r, "before"));
+	before = json_string_value(find_value(r, "before"));
 	if (ret->pull_action == PULL_SYNCHRONIZE && before && is_sha1(before))
 		ret->before = xstrdup(before);
-	/* A label that was deleted is taken off without being named. */
+	/* The event for a deleted label does not contain its name. */
 	if (ret->pull_action == PULL_LABELED)
-		ret->label = read_text(r, "label.name", TEXT_MAX_BYTES);
+		ret->label = read_payload_text(r, "label.name", TEXT_MAX_BYTES);
 	else if (ret->pull_action == PULL_UNLABELED)
 		ret->label = read_optional_text(r, "label.name", TEXT_MAX_BYTES);
 }
 
-static bool read_commit(const json_t *v, struct push_commit *ret)
+/* The files of GitHub's three lists of a pushed commit. NULL: all three are absent. */
+static char **read_pushed_files(const json_t *commit)
 {
-	const json_t *by = json_object_get(v, "author");
-	const char *sha = json_get_str(v, "id"), *message = json_get_str(v, "message");
-	const char *author = json_get_str(by, "username"), *at = json_get_str(v, "timestamp");
+	static const char *const LISTS[] = {"added", "removed", "modified"};
+	char **files = NULL;
+	size_t n = 0;
 
-	if (!sha || !is_sha1(sha))
-		return false;
-	author = author ? author : json_get_str(by, "name");
-	author = author ? author : "";
-	message = message ? message : "";
-	ret->sha = xstrdup(sha);
-	ret->author = cut_copy(author, strlen(author), AUTHOR_MAX_BYTES);
-	ret->title = cut_copy(message, strcspn(message, "\r\n"), TITLE_MAX_BYTES);
-	if (!at || rfc3339_parse(at, &ret->at_ms))
-		ret->at_ms = 0;
-	return true;
+	for (size_t k = 0; k < ARRAY_LEN(LISTS); k++) {
+		const json_t *list = json_object_get(commit, LISTS[k]);
+
+		if (!json_is_array(list))
+			continue;
+		if (!files)
+			files = xcalloc(FILES_MAX + 2, sizeof(*files));
+		for (size_t i = 0; i < json_array_size(list) && n <= FILES_MAX; i++) {
+			const char *path = json_string_value(json_array_get(list, i));
+
+			if (n == FILES_MAX)
+				path = FILES_INCOMPLETE;
+			if (path)
+				files[n++] = cut_copy(path, strlen(path), FILE_MAX_BYTES);
+		}
+	}
+	return files;
 }
 
-/* All of them or none; a list that is wrong is no reason to refuse the push. */
+/* Reads all commits. If the list has a mistake, it reads none of them and accepts the push. */
 static void read_commits(const struct reader *r, struct event *ret)
 {
-	const json_t *list = find(r, "commits");
-	size_t n = json_array_size(list); /* 0 for what is no array */
+	const json_t *list = find_value(r, "commits");
+	size_t n = json_array_size(list); /* 0: also if it is not an array */
 	const char *last = json_get_str(json_array_get(list, n - 1), "id");
 
 	if (n == 0 || n >= COMMITS_MAX || !last || !str_eq(last, ret->after))
 		return;
 	ret->commits = xcalloc(n, sizeof(*ret->commits));
-	while (ret->n_commits < n &&
-	       read_commit(json_array_get(list, ret->n_commits), &ret->commits[ret->n_commits]))
-		ret->n_commits++;
-	if (ret->n_commits == n)
-		return;
-	push_commits_free(ret->commits, ret->n_commits);
-	ret->commits = NULL;
-	ret->n_commits = 0;
+	for (; ret->n_commits < n; ret->n_commits++) {
+		struct push_commit *to = &ret->commits[ret->n_commits];
+		const json_t *v = json_array_get(list, ret->n_commits);
+		const json_t *by = json_object_get(v, "author");
+		const char *sha = json_get_str(v, "id"), *message = json_get_str(v, "message");
+		const char *author = json_get_str(by, "username"),
+			   *at = json_get_str(v, "timestamp");
+
+		if (!sha || !is_sha1(sha)) {
+			push_commits_free(ret->commits, ret->n_commits);
+			ret->commits = NULL;
+			ret->n_commits = 0;
+			return;
+		}
+		author = author ? author : json_get_str(by, "name");
+		author = author ? author : "";
+		message = message ? message : "";
+		to->sha = xstrdup(sha);
+		to->author = cut_copy(author, strlen(author), AUTHOR_MAX_BYTES);
+		to->title = cut_copy(message, strcspn(message, "\r\n"), TITLE_MAX_BYTES);
+		if (!at || rfc3339_parse(at, &to->at_ms))
+			to->at_ms = 0;
+		to->files = read_pushed_files(v);
+	}
 }
 
 static void read_push(struct reader *r, struct event *ret)
 {
-	const json_t *pushed = find(r, "repository.pushed_at");
+	const json_t *pushed = find_value(r, "repository.pushed_at");
 	char *message;
 
-	ret->ref = read_text(r, "ref", TEXT_MAX_BYTES);
+	ret->ref = read_payload_text(r, "ref", TEXT_MAX_BYTES);
 	ret->before = read_sha(r, "before");
 	ret->after = read_sha(r, "after");
 	ret->is_deleted = read_flag(r, "deleted");
-	ret->is_forced = json_is_true(find(r, "forced"));
+	ret->is_forced = json_is_true(find_value(r, "forced"));
 	read_commits(r, ret);
-	/* Seconds in a push, unlike everywhere else; only used to order what is known. */
+	/* A push has seconds here, unlike all other events. The time only orders recorded states. */
 	if (json_is_integer(pushed) && json_integer_value(pushed) > 0 &&
 	    json_integer_value(pushed) < INT64_MAX / 1000)
 		ret->pushed_ms = json_integer_value(pushed) * 1000;
-	if (!json_is_object(find(r, "head_commit")))
+	if (!json_is_object(find_value(r, "head_commit")))
 		return;
 	message = read_optional_text(r, "head_commit.message", TEXT_MAX_BYTES);
 	ret->head_message = xstrndup(message, strcspn(message, "\r\n"));
@@ -268,30 +406,17 @@ static void read_push(struct reader *r, struct event *ret)
 	}
 }
 
-static void read_issue_comment(struct reader *r, struct event *ret)
-{
-	ret->pull.number = read_positive(r, "issue.number");
-	ret->is_pull_comment = json_is_object(find(r, "issue.pull_request"));
-	ret->pull_author = read_login(r, "issue.user");
-	ret->comment_id = read_positive(r, "comment.id");
-	ret->comment_body = read_optional_text(r, "comment.body", COMMENT_MAX_BYTES);
-	ret->comment_author = read_login(r, "comment.user");
-	ret->comment_author_type = read_optional_text(r, "comment.user.type", TEXT_MAX_BYTES);
-	ret->comment_association = read_text(r, "comment.author_association", TEXT_MAX_BYTES);
-	ret->comment_created_ms = read_time(r, "comment.created_at");
-}
-
 static void read_check(struct reader *r, struct event *ret)
 {
 	const bool is_run = ret->kind == EVENT_CHECK_RUN;
 
-	if (json_is_object(find(r, is_run ? "check_run.app" : "check_suite.app")))
+	if (json_is_object(find_value(r, is_run ? "check_run.app" : "check_suite.app")))
 		ret->check_app_id =
 		    read_positive(r, is_run ? "check_run.app.id" : "check_suite.app.id");
 	ret->check_head_sha = read_sha(r, is_run ? "check_run.head_sha" : "check_suite.head_sha");
 	if (!is_run)
 		return;
-	ret->check_name = read_text(r, "check_run.name", TEXT_MAX_BYTES);
+	ret->check_name = read_payload_text(r, "check_run.name", TEXT_MAX_BYTES);
 	ret->check_external_id = read_optional_text(r, "check_run.external_id", TEXT_MAX_BYTES);
 }
 
@@ -334,16 +459,27 @@ int event_parse(
 	r.root = root;
 	ret->sender = read_login(&r, "sender");
 	ret->action =
-	    ret->kind == EVENT_PUSH ? xstrdup("") : read_text(&r, "action", TEXT_MAX_BYTES);
+	    ret->kind == EVENT_PUSH ? xstrdup("") : read_payload_text(&r, "action", TEXT_MAX_BYTES);
 	ret->repository = ret->kind == EVENT_INSTALLATION ? xstrdup("") : read_repository(&r);
-	if (ret->kind == EVENT_PULL_REQUEST)
+	if (ret->kind == EVENT_PULL_REQUEST) {
 		read_pull_request(&r, ret);
-	else if (ret->kind == EVENT_PUSH)
+	} else if (ret->kind == EVENT_PUSH) {
 		read_push(&r, ret);
-	else if (ret->kind == EVENT_ISSUE_COMMENT)
-		read_issue_comment(&r, ret);
-	else if (ret->kind == EVENT_CHECK_RUN || ret->kind == EVENT_CHECK_SUITE)
+	} else if (ret->kind == EVENT_ISSUE_COMMENT) {
+		ret->pull.number = read_positive(&r, "issue.number");
+		ret->is_pull_comment = json_is_object(find_value(&r, "issue.pull_request"));
+		ret->pull_author = read_login(&r, "issue.user");
+		ret->comment_id = read_positive(&r, "comment.id");
+		ret->comment_body = read_optional_text(&r, "comment.body", COMMENT_MAX_BYTES);
+		ret->comment_author = read_login(&r, "comment.user");
+		ret->comment_author_type =
+		    read_optional_text(&r, "comment.user.type", TEXT_MAX_BYTES);
+		ret->comment_association =
+		    read_payload_text(&r, "comment.author_association", TEXT_MAX_BYTES);
+		ret->comment_created_ms = read_time(&r, "comment.created_at");
+	} else if (ret->kind == EVENT_CHECK_RUN || ret->kind == EVENT_CHECK_SUITE) {
 		read_check(&r, ret);
+	}
 	json_decref(root);
 	if (r.why.code)
 		error_set(e, r.why.code, "%s", r.why.text);

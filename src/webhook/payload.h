@@ -1,16 +1,31 @@
-/* GitHub's webhook bodies as model events.
+/* GitHub's webhooks: decides which of them are used, and reads their bodies as model events.
  *
- * Only fields that are used are demanded, each with its type: some of GitHub's own bodies
- * do not satisfy GitHub's schema, and a field that nobody reads is no reason to refuse. */
+ * Thread: any. Pure functions. Owns: the caller owns an event, with event_release(). */
 #ifndef WEBHOOK_PAYLOAD_H
 #define WEBHOOK_PAYLOAD_H
 
+#include "config/config.h"
 #include "model/event.h"
+#include "webhook/skim.h"
 
-/* See event_parse_fn. A user that no longer exists (null) has the author "". ERR_INVALID
- * also when the body is no JSON, the event is none that is used, or its action is not. */
+enum webhook_class {
+	WEBHOOK_USED,
+	WEBHOOK_PONG,
+	WEBHOOK_IGNORED,
+};
+
+/* event: the X-GitHub-Event header. *ret_reason (static) is the reason if the webhook is ignored. Of the configuration
+ * only upstream's repository (compared without case) and branches count. */
+enum webhook_class webhook_classify(
+    const char *event, const struct skim *s, const struct config *c, const char **ret_reason);
+
+/* A push to the branch that accelerators.git follows: its url is https://HOST/owner/name(.git) with the
+ * repository's name (compared without case). */
+bool webhook_is_registry_push(const char *event, const struct skim *s, const struct config *c);
+
+/* Requires only the fields that are used, each with its type: some of GitHub's own bodies do not satisfy GitHub's
+ * schema. See event_parse_fn. A user that no longer exists (null) has the author "". ERR_INVALID also if the body
+ * is not JSON, or the event or its action is not used. */
 event_parse_fn event_parse;
-/* N_PULL_ACTIONS: not one that is used. */
-enum pull_action pull_action_parse(const char *word);
 
 #endif

@@ -3,11 +3,204 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "webhook/json_text.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "base/encode.h"
+#include "base/str.h"
+
+/* ---- strings: checked and skipped at memory speed, decoded where a field needs it ----
+ *
+ * Every function relies on a '\0' behind the text. No string may contain it, so it ends every loop. */
+
+/* The first byte from p on that is not plain: a quote, a backslash, a control byte, or part of a sequence of several
+ * bytes. As signed bytes the last two are below 0x20. */
+static const char *skip_plain(const char *p, const char *end)
+{
+#if defined(__SSE2__)
+	const __m128i quote = _mm_set1_epi8('"');
+	const __m128i backslash = _mm_set1_epi8('\\');
+	const __m128i space = _mm_set1_epi8(0x20);
+
+	for (; end - p >= 16; p += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+		__m128i special = _mm_or_si128(_mm_cmplt_epi8(v, space),
+		    _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
+		int mask = _mm_movemask_epi8(special);
+
+		if (mask)
+			return p + __builtin_ctz((unsigned)mask);
+	}
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+	const int8x16_t quote = vdupq_n_s8('"');
+	const int8x16_t backslash = vdupq_n_s8('\\');
+	const int8x16_t space = vdupq_n_s8(0x20);
+
+	for (; end - p >= 16; p += 16) {
+		int8x16_t v = vld1q_s8((const int8_t *)p);
+		uint8x16_t special = vorrq_u8(
+		    vcltq_s8(v, space), vorrq_u8(vceqq_s8(v, quote), vceqq_s8(v, backslash)));
+
+		if (vmaxvq_u8(special))
+			break;
+	}
+#endif
+	while ((signed char)*p >= 0x20 && *p != '"' && *p != '\\')
+		p++;
+	return p;
+}
+
+/* The value of four hexadecimal digits, or -1. */
+static int hex4(const char *p)
+{
+	int value = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int digit = hex_digit(p[i]);
+
+		if (digit < 0)
+			return -1;
+		value = value * 16 + digit;
+	}
+	return value;
+}
+
+static bool is_high_surrogate(int unit)
+{
+	return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+static bool is_low_surrogate(int unit)
+{
+	return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/* The length of the escape at p (a backslash); 0: it is not valid. */
+static int escape_length(const char *p)
+{
+	int unit;
+
+	if (p[1] != 'u')
+		return p[1] != '\0' && strchr("\"\\/bfnrt", p[1]) ? 2 : 0;
+	unit = hex4(p + 2);
+	if (unit < 0 || is_low_surrogate(unit))
+		return 0;
+	if (!is_high_surrogate(unit))
+		return 6;
+	return p[6] == '\\' && p[7] == 'u' && is_low_surrogate(hex4(p + 8)) ? 12 : 0;
+}
+
+static const char *why_not_string(const char *p, const char *end)
+{
+	if (*p == '\\')
+		return "a wrong escape in a string";
+	if ((unsigned char)*p >= 0x80)
+		return "a string that is not UTF-8";
+	return p == end ? "a string without an end" : "a control byte in a string";
+}
+
+/* p: after the opening quote; end: the '\0'. Returns the closing quote, or NULL with the
+ * reason in *ret_why (static) and the place in *ret_at, which are set only then. */
+static const char *string_end(
+    const char *p, const char *end, bool *ret_has_escape, const char **ret_why, const char **ret_at)
+{
+	*ret_has_escape = false;
+	for (;;) {
+		int length = 0;
+
+		p = skip_plain(p, end);
+		if (*p == '"')
+			return p;
+		if (*p == '\\') {
+			*ret_has_escape = true;
+			length = escape_length(p);
+		} else if ((unsigned char)*p >= 0x80) {
+			length = (int)utf8_sequence_bytes(p, (size_t)(end - p));
+		}
+		if (length == 0) {
+			*ret_why = why_not_string(p, end);
+			*ret_at = p;
+			return NULL;
+		}
+		p += length;
+	}
+}
+
+/* Decodes the escape at *p, and moves *p past it. */
+static size_t decode_escape(const char **p, char out[4])
+{
+	static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
+	const char *name = strchr(names, (*p)[1]);
+	uint32_t code = (unsigned char)(*p)[1];
+	int length = 2;
+
+	if (code == 'u') {
+		int unit = hex4(*p + 2);
+
+		code = (uint32_t)unit;
+		length = 6;
+		if (is_high_surrogate(unit)) {
+			code =
+			    0x10000 + ((code - 0xd800) << 10) + (uint32_t)(hex4(*p + 8) - 0xdc00);
+			length = 12;
+		}
+	} else if (name) {
+		code = (unsigned char)values[name - names];
+	}
+	*p += length;
+	if (code < 0x80) {
+		out[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (char)(0xc0 | code >> 6);
+		out[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (char)(0xe0 | code >> 12);
+		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | code >> 18);
+	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+/* Decodes what string_end() accepted, [p, end), into out with a '\0'. False when it
+ * does not fit out_bytes or contains a NUL. */
+static bool string_decode(const char *p, const char *end, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+
+	while (p < end) {
+		char bytes[4];
+		size_t n = 1;
+
+		if (*p == '\\')
+			n = decode_escape(&p, bytes);
+		else
+			bytes[0] = *p++;
+		if (bytes[0] == '\0' || used + n >= out_bytes)
+			return false;
+		memcpy(out + used, bytes, n);
+		used += n;
+	}
+	out[used] = '\0';
+	return true;
+}
+
+/* ---- the scan ---- */
 
 enum { DEPTH_MAX = 64 }; /* as base/json.h: one bit of scan.in_object each */
 
-/* Whose keys are looked at. */
+/* The objects whose keys matter. */
 enum place { PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE, PLACE_OTHER };
 
 /* X(FIELD, place, key) */
@@ -40,8 +233,9 @@ static const struct {
 };
 
 struct scan {
-	const char *p, *end; /* *end is '\0', which is valid nowhere: no bounds in the loops */
-	uint64_t in_object;  /* bit d: what opened at depth d is an object */
+	const char *p,
+	    *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
+	uint64_t in_object; /* bit d: the container at depth d is an object */
 	int depth;
 	bool was_opened;   /* the last value opened a container that is still empty */
 	enum place inside; /* the object open at depth 2 */
@@ -50,7 +244,7 @@ struct scan {
 	const char *why; /* static; at p */
 };
 
-static bool fail(struct scan *s, const char *at, const char *why)
+static bool fail_skim(struct scan *s, const char *at, const char *why)
 {
 	s->p = at;
 	s->why = why;
@@ -78,7 +272,7 @@ static enum field find_field(const struct scan *s, const char *key, size_t n)
 	return FIELD_NONE;
 }
 
-/* The key of a member, from its opening quote to behind its colon. */
+/* Scans the key of a member, from its opening quote past its colon. */
 static bool scan_key(struct scan *s, enum field *ret)
 {
 	const char *start = s->p + 1, *end, *at;
@@ -86,54 +280,51 @@ static bool scan_key(struct scan *s, enum field *ret)
 
 	*ret = FIELD_NONE;
 	if (*s->p != '"')
-		return fail(s, s->p, "a key was expected");
-	end = json_text_end(start, s->end, &has_escape, &s->why, &at);
+		return fail_skim(s, s->p, "a key was expected");
+	end = string_end(start, s->end, &has_escape, &s->why, &at);
 	if (!end)
-		return fail(s, at, s->why);
+		return fail_skim(s, at, s->why);
 	if (s->depth == 1 || (s->depth == 2 && s->inside != PLACE_OTHER)) {
 		char plain[32];
 
 		if (!has_escape)
 			*ret = find_field(s, start, (size_t)(end - start));
-		else if (json_text_decode(start, end, plain, sizeof plain))
+		else if (string_decode(start, end, plain, sizeof plain))
 			*ret = find_field(s, plain, strlen(plain));
 		if (*ret != FIELD_NONE && s->seen & 1u << *ret)
-			return fail(s, start, "a duplicate key");
+			return fail_skim(s, start, "a duplicate key");
 		if (*ret != FIELD_NONE)
 			s->seen |= 1u << *ret;
 	}
 	s->p = end + 1;
 	skip_space(s);
 	if (*s->p != ':')
-		return fail(s, s->p, "a ':' was expected");
+		return fail_skim(s, s->p, "a ':' was expected");
 	s->p++;
 	return true;
-}
-
-static void keep_text(struct skim *out, enum field field, const char *p, const char *end)
-{
-	char *text = field == FIELD_ACTION      ? out->action
-		     : field == FIELD_REF       ? out->ref
-		     : field == FIELD_FULL_NAME ? out->repository
-						: NULL;
-	size_t bytes = field == FIELD_ACTION ? sizeof out->action
-		       : field == FIELD_REF  ? sizeof out->ref
-					     : sizeof out->repository;
-
-	if (text && !json_text_decode(p, end, text, bytes))
-		text[0] = '\0';
 }
 
 static bool scan_string(struct scan *s, enum field field)
 {
 	const char *start = s->p + 1, *at;
 	bool has_escape;
-	const char *end = json_text_end(start, s->end, &has_escape, &s->why, &at);
+	const char *end = string_end(start, s->end, &has_escape, &s->why, &at);
 
 	if (!end)
-		return fail(s, at, s->why);
-	if (field != FIELD_NONE)
-		keep_text(s->out, field, start, end);
+		return fail_skim(s, at, s->why);
+	if (field != FIELD_NONE) {
+		struct skim *out = s->out;
+		char *text = field == FIELD_ACTION      ? out->action
+			     : field == FIELD_REF       ? out->ref
+			     : field == FIELD_FULL_NAME ? out->repository
+							: NULL;
+		size_t bytes = field == FIELD_ACTION ? sizeof out->action
+			       : field == FIELD_REF  ? sizeof out->ref
+						     : sizeof out->repository;
+
+		if (text && !string_decode(start, end, text, bytes))
+			text[0] = '\0';
+	}
 	s->p = end + 1;
 	return true;
 }
@@ -158,11 +349,11 @@ static bool scan_number(struct scan *s)
 	if (*p == '-')
 		p++;
 	if (!is_digit(*p))
-		return fail(s, p, "a value was expected");
+		return fail_skim(s, p, "a value was expected");
 	p = *p == '0' ? p + 1 : skip_digits(p);
 	if (*p == '.') {
 		if (!is_digit(p[1]))
-			return fail(s, p, "a wrong number");
+			return fail_skim(s, p, "a wrong number");
 		p = skip_digits(p + 1);
 	}
 	if (*p == 'e' || *p == 'E') {
@@ -170,7 +361,7 @@ static bool scan_number(struct scan *s)
 		if (*p == '+' || *p == '-')
 			p++;
 		if (!is_digit(*p))
-			return fail(s, p, "a wrong number");
+			return fail_skim(s, p, "a wrong number");
 		p = skip_digits(p);
 	}
 	s->p = p;
@@ -182,7 +373,7 @@ static bool scan_word(struct scan *s, const char *word)
 	size_t n = strlen(word);
 
 	if (strncmp(s->p, word, n) != 0)
-		return fail(s, s->p, "a value was expected");
+		return fail_skim(s, s->p, "a value was expected");
 	s->p += n;
 	return true;
 }
@@ -192,7 +383,7 @@ static bool open_container(struct scan *s, enum field field)
 	bool is_object = *s->p == '{';
 
 	if (s->depth == DEPTH_MAX)
-		return fail(s, s->p, "nested deeper than 64");
+		return fail_skim(s, s->p, "nested deeper than 64");
 	if (is_object)
 		s->in_object |= UINT64_C(1) << s->depth;
 	else
@@ -213,7 +404,7 @@ static bool open_container(struct scan *s, enum field field)
 	return true;
 }
 
-/* A whole scalar, or the opening bracket of a container. */
+/* Scans a whole scalar, or the opening bracket of a container. */
 static bool scan_value(struct scan *s, enum field field)
 {
 	skip_space(s);
@@ -237,8 +428,8 @@ static bool scan_value(struct scan *s, enum field field)
 	}
 }
 
-/* From behind a value to where the next one starts: closing brackets, a comma, a key.
- * False at the end of the document (s->why is NULL) and on a mistake. */
+/* Scans from the end of a value to the beginning of the next one: closing brackets, a comma, a key. False: the document
+ * has ended (s->why is NULL), or has a mistake. */
 static bool scan_to_next(struct scan *s, enum field *ret)
 {
 	while (s->depth > 0) {
@@ -253,7 +444,8 @@ static bool scan_to_next(struct scan *s, enum field *ret)
 		}
 		if (!s->was_opened) {
 			if (*s->p != ',')
-				return fail(s, s->p, "a ',' or a closing bracket was expected");
+				return fail_skim(
+				    s, s->p, "a ',' or a closing bracket was expected");
 			s->p++;
 			skip_space(s);
 		}
@@ -261,7 +453,7 @@ static bool scan_to_next(struct scan *s, enum field *ret)
 		return is_object ? scan_key(s, ret) : true;
 	}
 	skip_space(s);
-	return s->p == s->end ? false : fail(s, s->p, "something behind the end");
+	return s->p == s->end ? false : fail_skim(s, s->p, "text after the end of the document");
 }
 
 int skim(const char *body, size_t n, struct skim *ret, struct error *e)

@@ -11,7 +11,7 @@ import { DESK, launch, NARROW, noBrowser, PHONE, Window } from './browser.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const plain = (text) => text.replace(/\s+/g, ' ');
-const red = (name) => ({ suite: 'model', name, status: 'FAIL', message: `RuntimeError: ${name} has no kernel for aten::a_rather_long_operator_name.with_overload` });
+const red = (name, message) => ({ suite: 'model', name, status: 'FAIL', message: message ?? `RuntimeError: ${name} has no kernel for aten::a_rather_long_operator_name.with_overload` });
 const green = (name) => ({ suite: 'model', name, status: 'PASS' });
 
 describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
@@ -37,8 +37,8 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
   before(async () => {
     [browser, rig, lab] = await Promise.all([launch(), startRig(), startSilentVendor({ secret: SECRET })]);
     outpost = await Outpost.start({
-      rig, secrets: { chip: { hook: SECRET }, astray: { hook: SECRET } },
-      accelerators: [chip('chip', 'The Chip'), chip('astray', 'The Astray', { tests: 1, per_head: 1 })],
+      rig, secrets: Object.fromEntries(['chip', 'astray', 'broken'].map((name) => [name, { hook: SECRET }])),
+      accelerators: [chip('chip', 'The Chip'), chip('astray', 'The Astray', { tests: 1, per_head: 1 }), chip('broken', 'The Broken')],
     });
     const pull = rig.openPull(UPSTREAM, { number: 71, author: 'dora' });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
@@ -52,9 +52,14 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     await report(first, [red('llama3'), red('qwen2')]);
     await report(await experiment(first, 'base'), [red('llama3'), green('qwen2')]);
     await report(await experiment(first, 'head'), [], { only: 'in_progress' });
+    // The machine of the third one lost its device, also in the rerun.
+    const broken = await firstRun('broken');
+    const lost = red('mistral', 'RuntimeError: device lost');
+    await report(broken, [lost]);
+    await report(await experiment(broken, 'head'), [lost]);
     const view = await outpost.waitForApi('pulls/71', ({ accelerators, verdicts }) => {
-      const [of, on] = ['astray', 'chip'].map((name) => accelerators.find((one) => one.name === name));
-      return of.experiments.every(({ state }) => state === 'void') && on.experiments.length === 2 && on.experiments.every(({ job }) => job) && verdicts.length === 4;
+      const [of, on, waiting] = ['astray', 'chip', 'broken'].map((name) => accelerators.find((one) => one.name === name));
+      return of.experiments.every(({ state }) => state === 'void') && on.experiments.length === 2 && on.experiments.every(({ job }) => job) && verdicts.length === 5 && waiting.experiments.some(({ not_before_at: at }) => at);
     });
     const { rerun_job: isVoid } = view.verdicts.find(({ rerun }) => rerun === 'void');
     const onBase = view.accelerators.find(({ name }) => name === 'chip').experiments.find(({ side }) => side === 'base');
@@ -89,10 +94,12 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     const failures = plain(await window.text('#failures'));
     assert.match(failures, /llama3.*re-running/);
     assert.match(failures, /bert.*rerun proves nothing/);
-    assert.match(failures, /beyond.*not rerun: limit reached/);
+    assert.match(failures, /beyond.*no further rerun: limit reached/);
+    assert.match(plain(await window.text('#accelerators')), /no full run of the base to compare with/); // finding 30: some tests ran there
     const again = plain(await window.text('#experiments'));
-    assert.match(again, /2 still running/);
-    assert.match(again, /does not count: none of its tests was reported/);
+    assert.match(again, /2 running, 1 waits for a good machine/);
+    assert.match(again, /mistral.*waits for a good machine/);
+    assert.match(again, /does not count: none of its tests was reported with a result/);
     assert.equal(await window.page.locator('#failures a', { hasText: 'rerun proves nothing' }).getAttribute('href'), paths.void);
     window.clean();
     await window.close();
@@ -101,7 +108,7 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
   test('the page of its job says why it ran, and attributes no failure', async () => {
     const window = await open();
     await window.visit(paths.void);
-    assert.match(plain(await window.text()), /An experiment\. Failed tests ran again.* on (the head|the merge base) of pull request #71.* Its results do not count: none of its tests was reported\./);
+    assert.match(plain(await window.text()), /An experiment\. Failed tests ran again.* on (the head|the merge base) of pull request #71.* Its results do not count: none of its tests was reported with a result\./);
     await window.visit(paths.job);
     const text = plain(await window.text());
     assert.match(text, /on the merge base of pull request #71/);
@@ -114,7 +121,9 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
   test('the accelerator\'s page says what reruns took, and that some are pending', async () => {
     const window = await open();
     await window.visit(paths.accelerator);
-    assert.match(plain(await window.text()), /Reruns took .* in the last 24 hours and may take 10 % of the time of all jobs; \d reruns? pending/);
+    assert.match(plain(await window.text()), /Reruns took .* of the 30 min that they may take in 24 hours: 10 % of the time of all jobs, or half an hour where that is less; \d reruns? pending/);
+    await window.visit('/accelerators/astray');
+    assert.match(plain(await window.text()), /Of the reruns that ended in the last 24 hours, 0 counted, [1-9] proved nothing and 0 did not finish in time\. The newest loss: none of its tests was reported with a result/);
     window.clean();
     await window.close();
   });

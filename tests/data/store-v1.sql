@@ -1,5 +1,5 @@
 -- A state directory's outpost.db as version 1 of the schema left it: two pull requests, three
--- kinds of runners, one report with tests, one job that runs. Never edited: see test_store_migrate.c.
+-- kinds of runners, one report with tests, one job that runs. Never edited: see test_db_migrate.c.
 PRAGMA application_id = 1333097584;
 PRAGMA user_version = 1;
 BEGIN TRANSACTION;

@@ -1,5 +1,5 @@
 -- A state directory's outpost.db as version 2 of the schema left it: what store-v1.sql became, with a
--- pull runner's lease and its report, a trace, a dtype. Never edited: see test_store_migrate.c.
+-- pull runner's lease and its report, a trace, a dtype. Never edited: see test_db_migrate.c.
 PRAGMA application_id = 1333097584;
 PRAGMA user_version = 2;
 BEGIN TRANSACTION;

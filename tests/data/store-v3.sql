@@ -1,5 +1,5 @@
 -- A state directory's outpost.db as version 3 of the schema left it: three days of pushes with a red episode, and the
--- nightly self-reports of each. Never edited: see test_store_migrate.c.
+-- nightly self-reports of each. Never edited: see test_db_migrate.c.
 PRAGMA application_id = 1333097584;
 PRAGMA user_version = 3;
 BEGIN TRANSACTION;

@@ -1,6 +1,6 @@
 -- A state directory's outpost.db as version 4 of the schema left it: pull requests 40 and 41 with one head (tested by a
 -- vendor's workflow, tested by a machine, held), 42 with an active lease, a retest, a known issue, and two pushes with
--- their nightly self-reports. Never edited: see test_store_migrate.c.
+-- their nightly self-reports. Never edited: see test_db_migrate.c.
 PRAGMA application_id = 1333097584;
 PRAGMA user_version = 4;
 BEGIN TRANSACTION;

@@ -1,4 +1,4 @@
-/* A job's documents (report/job_document.h) read again say what went in, as far as each format
+/* A job's documents (documents/report_file.h) read again say what went in, as far as each format
  * can: its contract lists what is lost, and nothing else may be. */
 #ifndef TESTS_DOCUMENT_ROUNDTRIP_H
 #define TESTS_DOCUMENT_ROUNDTRIP_H
@@ -11,8 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "report/job_document.h"
-#include "report/report_file.h"
+#include "documents/report_file.h"
 
 /* A literal where a text of its own is expected. */
 #define BORROWED(s) ((char *)(uintptr_t)(s))

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "config/allowlist.h"
-#include "config/problems.h"
+#include "config/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

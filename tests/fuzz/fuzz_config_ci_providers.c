@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "config/ci_providers.h"
 #include "config/oidc.h"
-#include "config/problems.h"
+#include "config/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

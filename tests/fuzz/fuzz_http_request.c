@@ -5,9 +5,9 @@
 #include <assert.h>
 
 #include "base/alloc.h"
-#include "http/client_address.h"
+#include "http/client_group.h"
 #include "http/inlet.h"
-#include "http/route.h"
+#include "http/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

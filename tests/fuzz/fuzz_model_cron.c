@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "model/cron.h"
+#include "model/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "runners/callback_request.h"
+#include "runners/submission.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
-#include "runners/jwks.h"
+#include "runners/issuer_keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

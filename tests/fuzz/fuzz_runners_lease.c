@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/runner_protocol.h"
-#include "runners/lease_request.h"
+#include "runners/leases.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "steps/git_url.h"
+#include "steps/git.h"
 
 static void same_as_curl(const char *text, const struct git_url *u)
 {

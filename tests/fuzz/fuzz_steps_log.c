@@ -5,8 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "steps/clean_text.h"
-#include "steps/masks.h"
+#include "steps/job_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

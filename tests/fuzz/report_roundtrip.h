@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "report/report_file.h"
+#include "documents/report_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

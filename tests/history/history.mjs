@@ -1,10 +1,12 @@
 // Ten histories with known truth in both modes, several at a time, and one combined matrix: make history.
 //
-//   node tests/history/history.mjs [--seeds 10] [--first 1] [--at-once CORES] [--days 40] [--pulls 300]
+//   node tests/history/history.mjs [--seeds 10] [--first 1] [--at-once 2×CORES] [--days 20] [--pulls 300] [--accelerators 4] [--tests 24] [--keep FOLDER]
 //
+// --keep writes each finished history to FOLDER/SEED-MODE.json, with the story of each missed cell.
 // Exit 1 when a target is missed over all seeds of a mode, or when a guilty cell was excused in any of them.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
@@ -23,8 +25,8 @@ async function play(seed, mode, size) {
 }
 
 const option = (value) => ({ type: 'string', default: String(value) });
-const { values } = parseArgs({ options: { seeds: option(10), first: option(1), 'at-once': option(os.availableParallelism()), days: option(40), pulls: option(300) } });
-const size = ['days', 'pulls'].flatMap((name) => [`--${name}`, values[name]]);
+const { values } = parseArgs({ options: { seeds: option(10), first: option(1), 'at-once': option(2 * os.availableParallelism()), days: option(20), pulls: option(300), accelerators: option(4), tests: option(24), keep: { type: 'string' } } });
+const size = ['days', 'pulls', 'accelerators', 'tests'].flatMap((name) => [`--${name}`, values[name]]);
 const left = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.first) + i).flatMap((seed) => MODES.map((mode) => ({ seed, mode })));
 const all = left.length, done = [], failed = [];
 const began = performance.now();
@@ -35,6 +37,7 @@ async function player() {
     try {
       const history = await play(seed, mode, size);
       done.push(history);
+      if (values.keep) await writeFile(path.join(values.keep, `${seed}-${mode}.json`), JSON.stringify(history));
       console.log(`${done.length} of ${all}: seed ${seed}, ${mode} experiments, ${history.wall.toFixed(0)} s: ${history.excused} of ${history.nGuilty} guilty cells excused, ${history.everExcused} in any version; ${history.extra.experiments} experiments`);
     } catch (error) {
       failed.push(error.message);
@@ -48,7 +51,7 @@ let isGood = failed.length === 0;
 for (const mode of MODES) {
   const list = done.filter((one) => one.mode === mode).sort((a, b) => a.seed - b.seed);
   const found = targets(list, mode);
-  console.log(`\n${mode} experiments, ${list.length} seeds × ${values.pulls} pull requests\n${matrixText(list)}\n\n${targetsText(found)}`);
+  console.log(`\n${mode} experiments, ${list.length} seeds × ${values.pulls} pull requests in ${values.days} days, ${values.accelerators} accelerators, ${values.tests} tests\n${matrixText(list)}\n\n${targetsText(found)}`);
   for (const { seed, stories, problems } of list) {
     for (const line of [...stories.excused, ...problems].slice(0, 10)) console.log(`WRONG seed ${seed}: ${line}`);
     isGood &&= problems.length === 0;

@@ -39,7 +39,7 @@ function isShownFlaky(play, { head, accelerator, test }, { job }) {
 
 // A flaky test that failed on the merge base as well was red before the change: to say so is right.
 function failedOnBase(play, { head, accelerator, test, at, result }) {
-  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
+  const runs = [...play.said.tested.get(accelerator), ...play.said.rerunOnBase.get(accelerator) ?? []].filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
   return result.reds.every(({ job, cause }) => runs.some((run) => isAlike(run.jobs.get(`${test} ${job}`), cause)));
 }
 
@@ -49,6 +49,15 @@ function hadTime(play, { head, accelerator, at }) {
   const vendor = play.world.accelerators.find(({ name }) => name === accelerator);
   const isAway = vendor.outages.some(({ from, to }) => from < reported + PATIENCE && to > reported);
   return at - reported >= PATIENCE && !isAway;
+}
+
+// UNCLASSIFIED is the only verdict that the definitions allow: NEW requires a green merge base, BASE the same message there. So the
+// merge base is not known, or the pull request and the merge base break the test with different messages.
+function isOpenByDefinition(play, { head, pull, accelerator: name, test, result }) {
+  if (pull.isUnknown) return ['guilty', 'base'].includes(result.truth);
+  const accelerator = play.world.accelerators.find((one) => one.name === name);
+  const guilty = result.reds.filter(({ truth }) => truth === 'guilty');
+  return guilty.length > 0 && guilty.every(({ job }) => play.world.brokenOnBase(accelerator, head, test, job));
 }
 
 function recognisable(play, mode, cell) {
@@ -89,16 +98,20 @@ export function judge(play, mode) {
   const of = (...truths) => reds.filter(({ result }) => truths.includes(result.truth));
   const recognised = (truth) => of(truth).filter((cell) => recognisable(play, mode, cell));
   const flaky = share(recognised('flaky'), (cell) => last(cell) === 'FLAKY' || (last(cell) === 'BASE' && failedOnBase(play, cell)));
+  const flakyOfAll = share(of('flaky'), (cell) => last(cell) === 'FLAKY' || (last(cell) === 'BASE' && failedOnBase(play, cell)));
   const base = share(recognised('base'), (cell) => last(cell) === 'BASE');
   const infra = share(of('infra', 'outage'), (cell) => last(cell) !== 'NEW');
-  const settled = mode === 'with' ? reds.filter((cell) => hadTime(play, cell)) : reds;
-  const classified = share(settled, (cell) => last(cell) !== 'UNCLASSIFIED');
+  // Without experiments nothing but words shows that a machine is bad, and words excuse nothing.
+  const open = reds.filter((cell) => isOpenByDefinition(play, cell));
+  const settled = reds.filter((cell) => !open.includes(cell) && (mode === 'with' ? hadTime(play, cell) : !['infra', 'outage'].includes(cell.result.truth)));
+  const isClassified = (cell) => last(cell) !== 'UNCLASSIFIED';
+  const classified = share(settled, isClassified), classifiedOfAll = share(reds, isClassified), openByDefinition = share(open, isClassified);
   const matrix = Object.fromEntries(TRUTHS.map((truth) => [truth, Object.fromEntries(SAID.map((said) => [said, 0]))]));
   for (const cell of cells) matrix[cell.status === 'MISS' ? 'no result' : cell.result.truth][last(cell)]++;
   const finally_ = of('guilty').filter((cell) => ['KNOWN', 'BASE', 'FLAKY'].includes(last(cell)));
   const extra = [...play.said.extra.values()].reduce((sum, n) => sum + n, 0);
   return {
-    mode, matrix, excused: finally_.length, everExcused: play.said.excused.length, nGuilty: of('guilty').length, flaky, base, infra, classified,
+    mode, matrix, excused: finally_.length, everExcused: play.said.excused.length, nGuilty: of('guilty').length, flaky, flakyOfAll, base, infra, classified, classifiedOfAll, openByDefinition,
     extra: { tests: extra, heads: play.said.redHeads.size, experiments: play.said.experiments.length }, delays: play.said.delays,
     stories: {
       excused: play.said.excused.map(({ key, where, said, truth, reason, pull, message }) => { const cell = play.said.cells.get(key); return `${truth} and ${where} said ${said}${reason ? ` (${reason})` : ''}: ${cell ? storyOf(play, cell) : `#${pull.number} ${key} ${JSON.stringify(message)}`}`; }),
@@ -125,9 +138,12 @@ export function targets(list, mode) {
     count('guilty cells excused, final verdict', sum(list, (one) => one.excused), wanted.excused),
     count('guilty cells excused in any version', sum(list, (one) => one.everExcused), wanted.everExcused),
     rate('flakes recognised', pool('flaky'), wanted.flaky),
+    { ...rate('  of all flaky cells', pool('flakyOfAll'), 0), wanted: '' },
     rate('base breakages recognised', pool('base'), wanted.base),
     miss('infrastructure failures called NEW', pool('infra'), wanted.infraNew),
-    miss('unclassified, of all red cells', pool('classified'), wanted.unclassified),
+    miss('unclassified', pool('classified'), wanted.unclassified),
+    { ...miss('  no verdict is possible, by definition', pool('openByDefinition'), 100), wanted: '' },
+    { ...miss('  of all red cells', pool('classifiedOfAll'), 100), wanted: '' },
     ...(wanted.extra ? [{ name: 'extra tests per head with red tests', text: `${extra.toFixed(1)} for ${heads} heads`, wanted: `≤ ${wanted.extra}`, holds: extra <= wanted.extra }] : []),
     { name: 'last report to final comment, p90', text: `${p90.toFixed(1)} s of ${delays.length}`, wanted: `≤ ${wanted.delay} s`, holds: p90 <= wanted.delay },
   ];

@@ -53,18 +53,18 @@ export class Play {
     github.on('dispatch', (repository, body) => this.vendors.dispatched(body.client_payload));
     github.on('comment', (number, body) => this.said.commented(number, body));
     this.project.begin();
-    await this.#settle(3);
+    await this.#settle(2);
     for (let batch; (batch = this.#next()).length > 0;) {
       if (this.isCut && batch[0].time > this.world.end) break;
       this.say((batch[0].time - this.world.start) / DAY);
       await this.#stop(batch.at(-1).time);
       this.#pass(batch.at(-1).time);
-      await this.#settle(3);
+      await this.#settle(2);
       await Promise.all(batch.filter(({ looksAt }) => looksAt).map(({ looksAt }) => this.said.look(looksAt)));
       await this.#perform(batch);
-      await this.#settle(2);
+      await this.#settle(1);
       this.clock.advance(SHORT);
-      await this.#settle(2);
+      await this.#settle(1);
       await this.said.lookAround();
     }
     for (const { number, isOpen } of this.project.byNumber.values()) if (isOpen) this.said.wake(number);
@@ -89,7 +89,7 @@ export class Play {
       this.#due ??= await this.#nextDue();
       if (this.#due > time) return;
       this.#pass(this.#due);
-      await this.#settle(3);
+      await this.#settle(2);
       const next = await this.#nextDue();
       if (next <= this.#due) throw new Error(`the periodic run of ${new Date(this.#due).toISOString()} was not begun`);
       this.#due = next;

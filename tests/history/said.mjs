@@ -26,6 +26,7 @@ export class Said {
   reported = new Map(); // "SHA accelerator" → when it was last reported
   redHeads = new Set(); // SHAs of pull requests' heads that ever had a red test
   excused = []; // {pull, cell, where, said, reason}
+  rerunOnBase = new Map(); // accelerator → the same of experiments on merge bases
   experiments = []; // {head, accelerator, side, sha, tests}
   extra = new Map(); // SHA → tests that ran again for it
 
@@ -67,8 +68,13 @@ export class Said {
   // An experiment that explains this head, and its results.
   asked(experiment) { this.experiments.push({ at: this.#play.clock.now(), ...experiment }); }
 
-  proved({ head, n }) {
+  proved({ head, side, accelerator: { name }, jobs }) {
+    const n = jobs.reduce((sum, { tests }) => sum + tests.length, 0);
     this.extra.set(head.sha, (this.extra.get(head.sha) ?? 0) + n);
+    if (side === 'base') {
+      const results = jobs.flatMap((job) => job.tests.map((result) => [`${result.suite}/${result.name} ${job.name}`, result]));
+      add(this.rerunOnBase, name, { index: head.base.index, branch: head.base.branch, at: this.#play.clock.now(), jobs: new Map(results) });
+    }
     this.#heard(head);
   }
 
@@ -146,5 +152,7 @@ export class Said {
     const last = cell.said.at(-1);
     if (last?.said !== verdict.attribution || last.truth !== result.truth)
       cell.said.push({ at, said: verdict.attribution, truth: result.truth, reason: verdict.reason, evidence: verdict.evidence_url });
+    else
+      Object.assign(last, { reason: verdict.reason, evidence: verdict.evidence_url });
   }
 }

@@ -6,11 +6,13 @@ const STEP = 300; // how exactly times can be told afterwards
 const SHORT_STEPS = 10; // what waits longer than so many waits for a long time
 const LONGEST_PAUSE = 300_000;
 const PATIENCE_LOOKS = 4000;
+const PAUSE_MS = 4; // between two looks: each costs the daemon a millisecond
 
 // wanted: so many looks in a row must find it idle
 export async function settle({ daemon, github, clock }, wanted) {
   let pause = STEP, waits = 0, { requests } = github;
   for (let idle = 0, looks = 0; idle < wanted; looks++) {
+    await sleep(PAUSE_MS);
     const status = await daemon.get('/api/v1/status');
     if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(status)}`);
     const { deliveries, outbox, store, attribution } = status;
@@ -21,8 +23,6 @@ export async function settle({ daemon, github, clock }, wanted) {
     if (isWaiting && !isMoving) {
       if (++waits > SHORT_STEPS) pause = Math.min(2 * pause, LONGEST_PAUSE);
       clock.advance(pause);
-    } else {
-      await sleep(1);
     }
   }
 }

@@ -91,7 +91,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const history = await simulate({ ...options, mode, say: progress(options.days) });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   if (values.json) {
-    console.log(JSON.stringify({ ...history, stories: { excused: history.stories.excused }, flaky: undefined, ...Object.fromEntries(['flaky', 'base', 'infra', 'classified'].map((name) => [name, { n: history[name].n, hits: history[name].hits }])) }));
+    console.log(JSON.stringify({ ...history, ...Object.fromEntries(['flaky', 'flakyOfAll', 'base', 'infra', 'classified', 'classifiedOfAll', 'openByDefinition'].map((name) => [name, { n: history[name].n, hits: history[name].hits }])) }));
   } else {
     const found = targets([history], mode);
     const { sent } = history;
@@ -101,7 +101,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     for (const name of values.stories?.split(',') ?? []) for (const story of history.stories[name] ?? []) console.log(`missed of ${name}: ${story}`);
     console.log(history.comments.text);
     console.log(`warnings in the log: ${Object.entries(history.warnings).map(([event, n]) => `${n} ${event}`).join(', ') || 'none'}`);
-    console.log(`${sent.webhooks} webhooks, ${sent.reports} reports, ${sent.looks} looks, ${history.extra.experiments} experiments in ${history.wall.toFixed(1)} s`);
+    console.log(`${sent.webhooks} webhooks, ${sent.reports} reports, ${sent.looks} looks, ${sent.reads} reads, ${history.extra.experiments} experiments in ${history.wall.toFixed(1)} s`);
     for (const line of [...history.stories.excused, ...history.problems].slice(0, 50)) console.log(`WRONG ${line}`);
     process.exitCode = found.every(({ holds }) => holds) && history.problems.length === 0 ? 0 : 1;
     if (process.exitCode) console.log(`again: node tests/history/simulate.mjs --mode ${mode} ${Object.entries(options).map(([name, value]) => `--${name} ${value}`).join(' ')}`);

@@ -19,6 +19,7 @@ const SAID = [...EXCUSES, 'NEW', 'UNCLASSIFIED'];
 const CHANGES = ['breaks', 'fixes', 'reverts', 'relands', 'unsettles'];
 const BEHAVIOURS = ['honest', 'ignores-list', 'other-tests', 'base-for-head', 'head-for-base', 'one-run-for-both', 'silent', 'late', 'twice', 'all-skipped'];
 const FINISH = 20 * HOUR;
+const LOOKS_MAX = 2000; // for a dispatch: on a loaded machine it takes a while
 
 const sha1 = (text) => createHash('sha1').update(text).digest('hex');
 const seconds = (ms) => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
@@ -404,7 +405,7 @@ export class Stage {
   async #report({ name, accelerator, notes, jobs, built, environment = accelerator.environment }) {
     const target = this.#tested(name);
     let dispatch;
-    for (let looks = 0; !(dispatch = this.#dispatches.get(`${target.sha} ${accelerator.name}`)) && looks < 100; looks++) await settle(this, 3);
+    for (let looks = 0; !(dispatch = this.#dispatches.get(`${target.sha} ${accelerator.name}`)) && looks < LOOKS_MAX; looks++) await settle(this, 3);
     if (!dispatch) throw new Error(`${accelerator.name} was not sent ${name}`);
     const attempt = (this.#attempts.get(dispatch.outpost.dispatch_id) ?? 0) + 1;
     this.#attempts.set(dispatch.outpost.dispatch_id, attempt);

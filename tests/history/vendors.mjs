@@ -111,7 +111,7 @@ export class Vendors {
       const results = world.run(run.accelerator, run.head, `experiment ${id}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
       if (!results) return; // the vendor is away
       await Promise.all(results.map((job) => this.#report(run, job)));
-      this.#play.said.proved({ head: explained, n: results.reduce((sum, job) => sum + job.tests.length, 0) });
+      this.#play.said.proved({ head: explained, side, accelerator: run.accelerator, jobs: results });
     }, { isLater: true });
   }
 

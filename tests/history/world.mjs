@@ -204,9 +204,19 @@ export class World {
     });
   }
 
+  #isHere(accelerator, i, job) {
+    return (one) => one.cells.has(`${accelerator.name}/${i}`) && (!one.job || !isMatrix(accelerator.jobs) || one.job === job);
+  }
+
+  // The breakage of the merge base in this job of a test ("suite/test"), if there is one.
+  brokenOnBase(accelerator, head, test, job) {
+    const i = this.tests.findIndex(({ suite, name }) => `${suite}/${name}` === test);
+    return head.base.broken.find(this.#isHere(accelerator, i, job));
+  }
+
   #result({ accelerator, head, i, test, job, bad, isOutage, dice }) {
     const cell = `${accelerator.name}/${i}`;
-    const isHere = (one) => one.cells.has(cell) && (!one.job || !isMatrix(accelerator.jobs) || one.job === job);
+    const isHere = this.#isHere(accelerator, i, job);
     const say = (cause, truth) => ({ status: cause.status, truth, cause, message: fill(cause.template, dice, test.name, cause.word) });
     const isFlaky = dice.number(), isUnsettled = dice.number(), isSkipped = dice.chance(0.01);
     if (bad && (!bad.tests || bad.tests.has(i))) return say(bad, isOutage ? 'outage' : 'infra');

@@ -122,7 +122,10 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     const pull = await open();
     await report(pull.headSha, [red('older')]);
     await expectCell(pull, 'older', 'UNCLASSIFIED');
-    await report(await land(), [red('older')]);
+    for (let n = 0; n < 3; n++) {
+      await expectCell(pull, 'older', 'UNCLASSIFIED'); // two flakes, perhaps
+      await report(await land(), [red('older')]);
+    }
     await expectCell(pull, 'older', 'BASE', job);
   });
 

@@ -99,7 +99,7 @@ describe('check runs', { skip: notBuilt }, () => {
     const view = await stage.outpost.api(`pulls/${pull.number}`);
     const red = view.accelerators.find(({ name }) => name === 'red').jobs[0];
     assert.equal(shown[RED].detailsUrl, `${stage.outpost.url}/jobs/${red.id}`);
-    assert.equal(shown[RED].output.title, '1 unclassified failure');
+    assert.equal(shown[RED].output.title, '1 failure, not classified');
     assert.match(shown[RED].output.summary, /- ✗ `model\/Qwen`: `expected 1 \| got 2 @pytorch\/owners <b>` · UNCLASSIFIED/);
     assert.match(shown[RED].output.summary, /`@\S+ retest red`/);
     const verdict = shown.outpost;
@@ -120,7 +120,7 @@ describe('check runs', { skip: notBuilt }, () => {
       }
       const shown = await stage.wait(pull, (runs) => runs[LABELLED]?.conclusion);
       assert.equal(shown[LABELLED].conclusion, 'neutral', 'L3 never fails');
-      assert.equal(shown[LABELLED].output.title, '1 unclassified failure');
+      assert.equal(shown[LABELLED].output.title, '1 failure, not classified');
     });
   }
 
@@ -261,7 +261,7 @@ describe('a check run of which nobody knows what it says', { skip: notBuilt }, (
       await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts.every(({ attribution }) => attribution !== 'KNOWN'), { timeout: 20_000, what: 'it is known no more' });
       stage.rig.clearFaults();
       const shown = await stage.wait(pull, (runs) => runs[name].conclusion === 'failure');
-      assert.equal(shown[name].output.title, '1 unclassified failure');
+      assert.equal(shown[name].output.title, '1 failure, not classified');
     });
   }
 });

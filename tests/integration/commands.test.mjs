@@ -247,7 +247,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.equal(pushed.pr, 0);
     assert.ok(pushed.runners.some(({ accelerator, result }) => accelerator === 'red' && result === 'started'));
     await until(() => rig.dispatches({ repository: 'vendor/red' }).filter(({ client_payload: { payload } }) => payload.after === sha).length === 2, { timeout: 10_000 });
-    for (const [args, message] of [[['123456'], /GitHub shows the App no such pull request/], [['0123456789abc'], /nothing is known of that commit/], [[String(pull.number), 'gren'], /did you mean green/], [[String(pull.number), 'labelled'], /does not test this change/]]) {
+    for (const [args, message] of [[['123456'], /GitHub does not show this pull request to the App/], [['0123456789abc'], /that commit is not known/], [[String(pull.number), 'gren'], /did you mean green/], [[String(pull.number), 'labelled'], /does not test this change/]]) {
       const refused = await outpost.ctl('retest', ...args);
       assert.equal(refused.code, 1, args.join(' '));
       assert.match(refused.stderr, message);

@@ -83,8 +83,26 @@ describe('command blocks: every one is accounted for', () => {
     }
   });
 
-  test('docs/vendors.md links to what is there', () => {
-    for (const [, target] of readFileSync(path.join(root, 'docs/vendors.md'), 'utf8').matchAll(/\]\(([^)#]+)\)/g)) assert.ok(existsSync(path.join(root, 'docs', target)), target);
+  // A heading's anchor, as GitHub makes it.
+  const anchorsOf = (text) => new Set([...text.replace(/^ *```[^]*?^ *```$/gm, '').matchAll(/^#+ (.*)$/gm)]
+    .map(([, heading]) => heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase().replace(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-')));
+  const read = (page) => readFileSync(path.join(root, page), 'utf8');
+
+  test('each link leads to a page and a heading that exist', () => {
+    for (const page of pages())
+      for (const [, target] of read(page).replace(/^ *```[^]*?^ *```$/gm, '').matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        const [file, anchor] = target.split('#');
+        const where = file ? path.join(path.dirname(page), file) : page;
+        assert.ok(existsSync(path.join(root, where)), `${page}: ${target}`);
+        if (anchor && where.endsWith('.md')) assert.ok(anchorsOf(read(where)).has(anchor), `${page}: ${target}`);
+      }
+  });
+
+  test('each source file that a page names exists', () => {
+    for (const page of pages())
+      for (const [file] of read(page).matchAll(/\b(?:[a-z_]+\/)+[a-z_0-9]+\.[ch]\b/g))
+        assert.ok(['', 'src'].some((folder) => existsSync(path.join(root, folder, file))), `${page}: ${file}`);
   });
 });
 

@@ -66,7 +66,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
       const one = await machine({ token: what === 'wrong' ? WRONG : apiToken });
       await one.spawn('--once');
       const { fields } = await one.waitForLog({ ev: 'claim_refused' });
-      assert.match(fields.why, what === 'wrong' ? /^401: the token is not valid/ : /^403: an API token takes no work/);
+      assert.match(fields.why, what === 'wrong' ? /^401: the token is not valid/ : /^403: an API token cannot claim work/);
       assert.match(fields.hint, /outpostctl runner add/);
       assert.deepEqual(await one.exited, { code: 1, signal: null });
     });
@@ -116,7 +116,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
   test('--check --online: a wrong token, an API token, another machine\'s token', async () => {
     for (const [other, says] of [
       [WRONG, /^✓ server .*\n✗ token +\S+: 401: the token is not valid, or was revoked\n +→ token_file needs what `outpostctl runner add` printed/m],
-      [apiToken, /^✗ token .*403: an API token takes no work.*\n +→ \S/m],
+      [apiToken, /^✗ token .*403: an API token cannot claim work.*\n +→ \S/m],
       [await addRunner(outpost, 'npu-2', 'npu'), /^✗ token +it is for npu-2 of npu, and not for npu-1 of npu\n +→ \S/m],
     ]) {
       const { code, stdout } = await online(await machine({ token: other }));

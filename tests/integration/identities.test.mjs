@@ -73,16 +73,16 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     await outpost.waitForLog({ ev: 'identity_refused', repository: 'ascend/npu', token: /repository_id 75/, recorded: /repository_id 74/ }); // one line of many
     assert.equal(await metric('outpost_identities_refused_total'), before + 1);
     assert.deepEqual((({ repository_id: id, repository_owner_id: owner }) => [id, owner])((await identity('ascend/npu')).refused), [99, 98]);
-    assert.match((await outpost.ctl('status')).stdout, /! the last token of ascend\/npu was refused, because it is of another repository: outpostctl identities/);
+    assert.match((await outpost.ctl('status')).stdout, /! the last token of ascend\/npu was refused, because it belongs to another repository: outpostctl identities/);
     assert.match((await outpost.ctl('identities')).stdout, /ascend\/npu +74 +65 .*a token with id 99, owner 98 was refused/s);
     for (const claims of [ids(), ids(74), ids(undefined, 65), ids(74, 64)]) assert.equal(await status('ascend/npu', claims), 403, JSON.stringify(claims));
     assert.equal((await outpost.ctl('identities', 'forget', 'nobody/nothing')).code, 1);
     const { stdout } = await outpost.ctl('identities', 'forget', 'Ascend/NPU');
-    assert.match(stdout, /the ids of its next valid token are recorded/);
+    assert.match(stdout, /the ids of its next valid token will be recorded/);
     assert.equal(await status('ascend/npu', ids(99, 98)), 200);
     assert.equal(await status('ascend/npu', ids(74, 65)), 403);
     assert.equal(await status('ascend/npu', ids(99, 98)), 200);
-    assert.doesNotMatch((await outpost.ctl('status')).stdout, /of another repository/);
+    assert.doesNotMatch((await outpost.ctl('status')).stdout, /belongs to another repository/);
   });
 
   test('a token that is not valid, or of nobody who is registered, records nothing', async () => {

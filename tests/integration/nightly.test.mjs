@@ -171,8 +171,8 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     await dispatched('chip', from);
     await report('chip', asked.upstream_sha);
     const { stdout } = await outpost.ctl('nightly', 'skip', 'chip');
-    const [, next] = stdout.match(/^chip: the run of (\S+:00:00Z) is left out$/m);
-    assert.match((await outpost.ctl('nightly')).stdout, new RegExp(`chip .*${next}, left out`));
+    const [, next] = stdout.match(/^chip: the run of (\S+:00:00Z) is skipped$/m);
+    assert.match((await outpost.ctl('nightly')).stdout, new RegExp(`chip .*${next}, skipped`));
     await put(HOUR);
     const skipped = await waitForRun('chip', asked, ({ due_at: due }) => due === next);
     assert.deepEqual([skipped.state, skipped.reason], ['skipped', 'left out: an operator had it skipped']);
@@ -213,7 +213,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
         tls.redirect = (url) => url.replace(/^.*\.git/, target);
         await put(HOUR);
         const failed = await waitForRun('chip', before, ({ state }) => state !== 'reading');
-        assert.deepEqual([failed.state, failed.reason], ['failed', `the head of its source could not be read: it is redirected to ${target}/info/refs?service=git-upload-pack, which is not followed: give the new address`]);
+        assert.deepEqual([failed.state, failed.reason], ['failed', `the head of its source could not be read: it redirects to ${target}/info/refs?service=git-upload-pack, and redirects are not followed: set the new address`]);
       }
       assert.deepEqual(other.requests, []);
       assert.deepEqual(tls.requests.filter((r) => r.includes('someone/evil')), []);

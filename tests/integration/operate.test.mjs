@@ -116,7 +116,7 @@ describe('operating it', { skip: notBuilt }, () => {
     const commands = all.stdout.split('\n\n')[1].split('\n');
     commands.forEach((line, i) => assert.ok(/^.{35} {2}\S/.test(line) || /^ {37}\S/.test(commands[i + 1]), line));
     const nowhere = await outpost.ctl('-c', '/nowhere.yml', 'status');
-    assert.deepEqual([nowhere.code, nowhere.stderr.split('\n')[1]], [1, 'Name the configuration that outpostd runs with: outpostctl -c FILE']);
+    assert.deepEqual([nowhere.code, nowhere.stderr.split('\n')[1]], [1, 'Give the configuration file of outpostd: outpostctl -c FILE']);
     const group = await outpost.ctl('runner', 'ad');
     assert.equal(group.code, 2);
     assert.match(group.stderr, /^outpostctl: 'runner' is one of:\n {2}runner add NAME/);
@@ -136,17 +136,17 @@ describe('operating it', { skip: notBuilt }, () => {
     for (const [said, ...args] of [
       ...['-1', '0', 'abc', '1001', '1'.repeat(20)].flatMap((n) => ['deliveries', 'dispatches'].map((command) => [`--limit ${n}: ${limit}`, command, '--limit', n])),
       ['--limit needs a value', 'deliveries', '--failed', '--limit'],
-      ["what is '--a [31m'?", 'deliveries', '--a\u001b[31m'],
-      ["what is '--faild'?", 'deliveries', '--faild'],
+      ["unexpected argument '--a [31m'", 'deliveries', '--a\u001b[31m'],
+      ["unexpected argument '--faild'", 'deliveries', '--faild'],
       ['--pr x: must be a whole number, 1 or more', 'dispatches', '--pr', 'x'],
       ['PR 0: must be a whole number, 1 or more', 'comment', 'preview', '0'],
-      ["'a_b' is no delivery's GUID", 'replay', 'a_b'],
+      ["'a_b' is not the GUID of a delivery", 'replay', 'a_b'],
       ['ID x: must be a whole number, 1 or more', 'known', 'remove', 'x'],
-      ['--url is here twice', 'known', 'add', '--url', 'a', '--url', 'b'],
-      ["what is 'c'?", 'retest', 'a', 'b', 'c'],
-      ...['abc', '#7', '0', 'a1b2c3', 'a1b2c3g', '1'.repeat(41)].map((change) => [`'${change}' is no pull request's number, and no commit's SHA or 7 digits of it`, 'retest', change]),
-      ["what is 'now'?", 'status', 'now'],
-      ["what is 'b'?", 'backup', 'a', 'b'],
+      ['--url is given twice', 'known', 'add', '--url', 'a', '--url', 'b'],
+      ["unexpected argument 'c'", 'retest', 'a', 'b', 'c'],
+      ...['abc', '#7', '0', 'a1b2c3', 'a1b2c3g', '1'.repeat(41)].map((change) => [`'${change}' is neither a pull request's number nor a SHA of at least 7 digits`, 'retest', change]),
+      ["unexpected argument 'now'", 'status', 'now'],
+      ["unexpected argument 'b'", 'backup', 'a', 'b'],
       ['--to needs a value', 'import-allowlist', 'a.yml', '--to'],
     ]) {
       const { code, stdout, stderr } = await outpost.ctl(...args);
@@ -167,7 +167,7 @@ describe('operating it', { skip: notBuilt }, () => {
     try {
       const { code, stderr } = await alone.ctl('status');
       assert.equal(code, 1);
-      assert.equal(stderr, `outpostctl: outpostd does not run (nobody listens on ${alone.stateDir}/control.sock)\n`);
+      assert.equal(stderr, `outpostctl: outpostd is not running (no process listens on ${alone.stateDir}/control.sock)\n`);
     } finally {
       await fs.rm(alone.dir, { recursive: true });
     }

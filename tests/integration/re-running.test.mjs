@@ -46,7 +46,8 @@ describe('re-running', { skip: notBuilt }, () => {
     const first = await heard(pull, (event, { payload }) => event === 'pull_request' && payload.pull_request.number === number);
     await report(first, [failed(number), result('bert', 'PASS')]);
     const side = (name) => heard(pull, (event, { outpost: { experiment } }) => event === 'experiment' && experiment.of === first.body.outpost.dispatch_id && experiment.side === name);
-    return { pull, head: await side('head'), base: () => side('base') };
+    const all = () => lab.events.filter(({ event, body }) => event === 'experiment' && body?.outpost.experiment?.of === first.body.outpost.dispatch_id);
+    return { pull, head: await side('head'), base: () => side('base'), all };
   }
 
   test('a flake: it counts until the rerun on the same commit has passed', async () => {
@@ -74,10 +75,17 @@ describe('re-running', { skip: notBuilt }, () => {
 
   test('a breakage of the base, and one of the change', async () => {
     for (const [number, onBase, line] of [[602, failed(602), /^✓ \*\*Nothing new is red\*\*: 1 failure not caused by this change \(on the base\)\.$/m], [603, result('mixtral', 'PASS'), /^✗ \*\*1 new failure\*\* on The Chip\.$/m]]) {
-      const { pull, head, base } = await firstRun(number);
-      await report(head, [failed(number)]);
-      await report(await base(), [onBase]);
-      const final = await comment(pull, (body) => body && !/re-running/i.test(body), `the final comment on ${number}`);
+      const { pull, base, all } = await firstRun(number);
+      await base();
+      const answered = new Set(); // one failure on a side may be a flake, so a side runs more than once
+      const final = await until(async () => {
+        for (const event of all().filter((one) => !answered.has(one))) {
+          answered.add(event);
+          await report(event, [event.body.outpost.experiment.side === 'head' ? failed(number) : onBase]);
+        }
+        const body = rig.comments(UPSTREAM, pull.number)[0]?.body ?? '';
+        return !/re-running/i.test(body) && body;
+      }, { what: `the final comment on ${number}` });
       assert.match(final, line);
       assert.match(final, /\[evidence\]\(.*\/jobs\/\d+\)/);
       assert.doesNotMatch(final, /Not classified/);

@@ -225,7 +225,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
           Object.assign(git, { redirect: (url) => url.includes(REGISTRY) && redirect(url), redirectStatus: status });
           await pushed();
           const { fetch_error: why, commit } = await until(async () => (await registry()).fetch_error && registry());
-          assert.match(why, /it is redirected to .*which is not followed: give the new address/, `${status} ${redirect}`);
+          assert.match(why, /it redirects to .*, and redirects are not followed: set the new address/, `${status} ${redirect}`);
           assert.equal(commit, good);
         }
       assert.deepEqual(other.requests, []);
@@ -297,8 +297,8 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await outpost.configure({ config: settings.config });
     const { code, stdout } = await outpost.check();
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`^accelerators\\.git@${git.tip.slice(0, 7)}:accelerators\\.d/npu\\.yml:1: no runners`, 'm'));
-    assert.match(stdout, /^\S*outpost\.yml:1: .*mend this file, or remove \S+\/registry\/good/m);
+    assert.match(stdout, new RegExp(`^accelerators\\.git@${git.tip.slice(0, 7)}:accelerators\\.d/npu\\.yml:1: runners is missing`, 'm'));
+    assert.match(stdout, /^\S*outpost\.yml:1: .*correct this file, or remove \S+\/registry\/good/m);
     execFileSync('rm', [path.join(outpost.stateDir, 'registry', 'good')]);
     assert.equal((await outpost.check()).code, 0);
   });

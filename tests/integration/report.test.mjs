@@ -128,16 +128,16 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     assert.equal(code, 0);
     assert.deepEqual(told.counts, { FAIL: 4, ERROR: 2, MISS: 0, PASS: 5, DONE: 0, SKIP: 2 });
     assert.deepEqual([told.ok, told.format, told.tests, told.cut, told.environment, told.red.length], [true, 'junit', 13, 0, null, 6]);
-    assert.match(told.hints[0], /'pytest' is none of build, unit, model, benchmark, integration/);
+    assert.match(told.hints[0], /'pytest' is not one of build, unit, model, benchmark or integration/);
   });
 
   test('hints: doubles, cut cases, nothing green, no environment', async () => {
     const test_ = { suite: 'unit', name: 'a', status: 'SKIP' };
     const { hints } = JSON.parse((await validate(await write('hints.json', JSON.stringify({ schema: 1, cut: 2, tests: [test_, test_, { ...test_, dtype: 'bf16' }] })), '--json')).stdout);
     assert.equal(hints.length, 4);
-    assert.match(hints[0], /^1 entries have the name of another, as 'unit\/a'/);
+    assert.match(hints[0], /^1 entries have the same name as another, such as 'unit\/a'/);
     assert.match(hints[1], /^2 cases are cut/);
-    assert.match(hints[2], /^not one test passed/);
+    assert.match(hints[2], /^no test passed/);
     assert.match(hints[3], /^no environment/);
   });
 
@@ -149,10 +149,10 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     const json = await validate(file, '--json');
     assert.equal(json.code, 1);
     assert.equal(JSON.parse(json.stdout).ok, false);
-    assert.match((await validate(await write('cut.xml', '<testsuite>\n<testcase name="a"/>'))).stderr, /cut\.xml: line 2: no XML: .*was the file cut off\?/);
+    assert.match((await validate(await write('cut.xml', '<testsuite>\n<testcase name="a"/>'))).stderr, /cut\.xml: line 2: not valid XML: .*was the file cut off\?/);
     assert.match((await validate(await write('empty', ''))).stderr, /empty: line 1: the report is empty/);
     assert.match((await validate(path.join(dir, 'absent'))).stderr, /absent: No such file/);
-    assert.match((await validate('--format', 'ctrf', path.join(reports, 'gtest.xml'))).stderr, /gtest\.xml: line 1: no JSON/);
+    assert.match((await validate('--format', 'ctrf', path.join(reports, 'gtest.xml'))).stderr, /gtest\.xml: line 1: not valid JSON/);
   });
 
   test('what vendors write does not reach the terminal as control characters', async () => {
@@ -164,7 +164,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
 
   test('usage is exit code 2', async () => {
     for (const [wrong, ...args] of [
-      ['', 'validate'], ["what is 'b'?", 'validate', 'a', 'b'], ['--format tap: must be one of junit, ctrf, outpost', 'validate', '--format', 'tap', 'a'], ["what is '--what'?", 'validate', '--what', 'a'],
+      ['', 'validate'], ["unexpected argument 'b'", 'validate', 'a', 'b'], ['--format tap: must be one of junit, ctrf, outpost', 'validate', '--format', 'tap', 'a'], ["unexpected argument '--what'", 'validate', '--what', 'a'],
       ['', 'push', 'a'], ['--job 0: must be a whole number, 1 or more', 'push', '--job', '0', 'a'], ['--job x: must be a whole number, 1 or more', 'push', '--job', 'x', 'a'], ['', 'push', '--job', '1'],
     ]) {
       const { code, stderr } = await ctl(['report', ...args]);
@@ -213,7 +213,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
       [await push({}, good, '--url', url), /no token/],
       [await push({ OUTPOST_TOKEN: 'two words' }, good, '--url', url), /one word/],
       [await push({ OUTPOST_TOKEN: 'a\nX-Header: b' }, good, '--url', url), /one word/],
-      [await push(token, good), /where is the service\? .*absent\.yml/],
+      [await push(token, good), /no address of the service: .*absent\.yml/],
       [await push(token, good, '--url', 'http://outpost.example.org'), /must be an https URL/],
       [await push(token, await write('bad.json', '{}'), '--url', url), /bad\.json: schema is missing/],
     ]) {

@@ -121,7 +121,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual([(await held).status, (await beat).status], [401, 401]);
   });
 
-  test('an API token reports for its accelerator, and takes no work', async () => {
+  test('an API token reports for its accelerator, and cannot claim work', async () => {
     const { stdout, stderr } = await ctl('token', 'issue', 'lab');
     assert.match(stdout, /^oat_[A-Za-z0-9_-]{43}\n$/);
     assert.match(stderr, /Bearer/);
@@ -193,7 +193,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     await fails(/no accelerator is called ascend-npo; did you mean ascend-npu\?/, 'runner', 'add', 'x', '--accelerator', 'ascend-npo');
     for (const words of [['token', 'list'], ['runner', 'list', '--accelerator']]) {
       await fails(/^outpostctl: no accelerator is called ascend-npo; did you mean ascend-npu\?$/m, ...words, 'ascend-npo');
-      await fails(/no accelerator has so long a name/, ...words, 'x'.repeat(200));
+      await fails(/the accelerator's name is too long/, ...words, 'x'.repeat(200));
     }
     assert.match((await ctl('token', 'list', 'ascend-npu')).stdout, /./);
     await fails(/a machine's name/, 'runner', 'add', 'a b', '--accelerator', 'ascend-npu');

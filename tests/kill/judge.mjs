@@ -9,11 +9,15 @@ const pulls = (story) => story.lines.filter(({ kind }) => kind === 'pull');
 const commands = (line) => line.steps.filter(({ command, copyOf }) => command && !copyOf);
 const ids = (list) => new Set(list.map(({ id }) => id));
 
-// What may differ between two runs: addresses, ids of jobs and dispatches, runs, and the time.
+// Removes everything that may differ between two runs: addresses, ids of jobs and dispatches, runs, the time, on how many other
+// changes a failure was seen before its pull request was closed, and how often a head failed, because the daemon skips a round that
+// another round has superseded.
 export function plain(body, stage) {
   return body
     .replaceAll(stage.outpost.url, 'https://outpost')
     .replaceAll(stage.rig.url, 'https://github')
+    .replace(/; likely flaky: seen on \d+ other changes?(, and passed again on \d+ of them)?/g, '')
+    .replace(/, and red (twice|\d+ times) here/g, '')
     .replace(/\/jobs\/\d+/g, '/jobs/N')
     .replace(/\/actions\/runs\/\d+/g, '/actions/runs/N')
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z| UTC)?/g, 'TIME')

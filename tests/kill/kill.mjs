@@ -40,6 +40,12 @@ async function preview(stage, number) {
   return plain(stdout, stage).trim();
 }
 
+// The lines of only one of two texts: "-" where only the undisturbed run shows it, "+" where only the disturbed one does.
+function changedLines(undisturbed, disturbed) {
+  const [before, after] = [undisturbed.split('\n'), disturbed.split('\n')];
+  return [...before.filter((line) => !after.includes(line)).map((line) => `- ${line}`), ...after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`)].join('\n');
+}
+
 async function quietRun(story, say) {
   const stage = await Stage.open({ story });
   try {
@@ -76,7 +82,7 @@ async function brokenRun(story, expected, { seed, kills, patience = TROUBLE_ENDS
     await settle(stage, () => differences(stage, expected).length === 0, patience);
     const problems = [...judge(stage)];
     for (const line of differences(stage, expected))
-      problems.push(`#${line.number} differs; it shows\n${shown(stage, line)}\nand did, undisturbed,\n${expected.get(line.number)}`);
+      problems.push(`#${line.number} differs:\n${changedLines(expected.get(line.number), shown(stage, line))}`);
     return problems;
   } finally {
     await stage.close();

@@ -1,5 +1,5 @@
-/* An agent in this process against a server on another thread that answers as a test says: by
- * default it grants one job and takes what comes. The agent ends by itself after that job. */
+/* An agent in this process and a fake server on another thread, whose answers the test chooses. By default the server
+ * grants one job and accepts everything. The agent ends by itself after that job. */
 #ifndef AGENT_RIG_H
 #define AGENT_RIG_H
 
@@ -17,26 +17,24 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/job_process.h"
 #include "agent/journal.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "http/server.h"
 #include "steps/job_folder.h"
 
 enum ask { ASK_CLAIM, ASK_RENEW, ASK_RETURN, ASK_LOG, ASK_REPORT, ASK_END, N_ASKS };
 
 struct fake {
-	/* Answers the n-th (from 0) of its kind, or says false: then the usual answer is given.
+	/* Answers the n-th request (from 0) of its kind, or returns false: then the usual answer is sent.
 	 * Runs on the server's thread. */
 	bool (*on)(struct fake *f, enum ask kind, int n, struct http_request *r);
 	const char *job_id; /* of the offer; NULL: 42 */
 	const char *level;  /* of the agent's log; NULL: error */
 
-	/* what came, to be read when the agent has ended */
+	/* the requests, to be read when the agent has ended */
 	int n[N_ASKS];
 	struct buf log, order; /* order: a letter a request, c r R l p e */
 	bool is_log_whole;
@@ -95,7 +93,7 @@ static inline void fake_on_return(struct http_request *r, void *owner)
 		fake_json(r, 200, "{\"ok\": true}");
 }
 
-/* As the protocol has it: what is there already is skipped. */
+/* As the protocol says: bytes that the server already has are skipped. */
 static inline void fake_on_log(struct http_request *r, void *owner)
 {
 	struct fake *f = owner;
@@ -247,7 +245,7 @@ static inline int fake_run(struct fake *f, const char *step)
 	return fake_run_until(f, step, AGENT_ONCE);
 }
 
-/* After the last agent: what the server was told is there to be read. */
+/* After the last agent: then the test may read the requests. */
 static inline void fake_stop(struct fake *f)
 {
 	inbox_post(f->inbox, &f->over);
@@ -282,7 +280,7 @@ static inline char *fake_job(struct fake *f, const char *sub)
 	return folder;
 }
 
-/* The text of workflow.KEY as it was told last; free(), NULL: none. */
+/* The text of KEY in the last end that was sent; free(). NULL: none. */
 static inline char *fake_end_field(const struct fake *f, const char *key)
 {
 	json_t *v;

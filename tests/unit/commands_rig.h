@@ -3,7 +3,8 @@
 #define TESTS_COMMANDS_RIG_H
 
 #include "store/commands.h"
-#include "store/retest.h"
+#include "store/plans.h"
+#include "store/tested.h"
 #include "store_rig.h"
 
 struct rig_comment {

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "base/file.h"
-#include "store/db_sqlite.h"
+#include "db/db_sqlite.h"
 #include "store_rig.h"
 
 static char *no_names[] = {NULL};

@@ -9,11 +9,13 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "dispatch/dispatch.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
+#include "store/dispatches.h"
+#include "store/maintenance.h"
 #include "store/outbox.h"
+#include "store/plans.h"
 #include "webhook/payload.h"
 
 #define UPSTREAM "pytorch/pytorch"
@@ -195,7 +197,7 @@ static inline int rig_set_up(void **state)
 /* Begins, or begins again on what an earlier run left. */
 static inline void rig_start_store(struct rig *r)
 {
-	const struct store_options options = {.state_dir = "state"};
+	const struct store_options options = {.state_dir = "state", .recover = store_recover};
 	struct error e = {0};
 
 	r->config = folder_load();

@@ -3,11 +3,12 @@
 #ifndef EXPERIMENTS_RIG_H
 #define EXPERIMENTS_RIG_H
 
+#include "db/db.h"
+#include "experiments/experiments.h"
+#include "experiments/stress.h"
 #include "lease_rig.h"
-#include "store/attribution.h"
-#include "store/cells_moved.h"
-#include "store/db.h"
-#include "store/experiments.h"
+#include "verdict/attribution.h"
+#include "verdict/cells_moved.h"
 
 static struct db *look; /* a reader's connection */
 
@@ -120,7 +121,7 @@ struct own_op {
 	const char *head;         /* whose cells move; NULL: none */
 	enum cells_cause cause;
 	const struct stress *stress; /* NULL: none */
-	const char *call_off;        /* NULL: not called off */
+	const char *call_off;        /* who cancels it; NULL: nobody */
 	int result;
 	int64_t now_ms;
 };
@@ -205,7 +206,7 @@ static inline char *first_run_of(const char *head)
 
 /* One job of a dispatch ends. The names in `red` fail, those in `green` pass. */
 struct job_end {
-	const char *dispatch, *run_id, *name, *artifact;
+	const char *dispatch, *run_id, *workflow, *name, *artifact;
 	const char *const *red, *const *green;
 	int attempt;
 	const char *environment; /* comes as a document ahead of the job's end; NULL: none */
@@ -217,7 +218,7 @@ static inline int64_t end_job(const struct job_end *x)
 	struct test_result tests[TESTS_MAX];
 	size_t n = 0;
 	struct job_report j = {.status = JOB_IN_PROGRESS,
-	    .workflow = (char *)"CI",
+	    .workflow = (char *)(x->workflow ? x->workflow : "CI"),
 	    .name = (char *)(x->name ? x->name : "test"),
 	    .run_id = (char *)(x->run_id ? x->run_id : x->dispatch),
 	    .run_attempt = x->attempt ? x->attempt : 1};

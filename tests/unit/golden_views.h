@@ -113,7 +113,7 @@ static inline void golden_forget(struct change_view *v, size_t accelerator)
 	v->n_verdicts = n;
 	v->n_verdicts_total = (int64_t)n;
 	for (size_t i = 0; i < v->accelerators[accelerator].n_jobs; i++)
-		job_view_release(&v->accelerators[accelerator].jobs[i]);
+		record_release(&job_view_record, &v->accelerators[accelerator].jobs[i]);
 	v->accelerators[accelerator].n_jobs = 0;
 }
 
@@ -235,6 +235,19 @@ static inline struct change_view *golden_rerunning(void)
 	return v;
 }
 
+/* The machine looks bad, so the rerun waits until it may be good again. The comment is final until then. */
+static inline struct change_view *golden_waits_for_good_machine(void)
+{
+	struct change_view *v = golden_green(3);
+	struct verdict_view *w;
+
+	w = golden_fail(v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "RuntimeError: device lost");
+	golden_reason(
+	    w, "looks like infrastructure; not tested on the merge base; red again here", 0);
+	w->rerun = RERUN_LATER;
+	return v;
+}
+
 /* Reruns that would help and brought nothing, each for another reason. */
 static inline struct change_view *golden_reruns_without_result(void)
 {
@@ -304,9 +317,9 @@ static inline struct change_view *golden_held(void)
 
 	for (size_t i = 0; i < 3; i++)
 		golden_forget(v, i);
-	golden_state(v, NPU, DISPATCH_HELD, "the author is no contributor yet");
-	golden_state(v, HPU, DISPATCH_HELD, "the author is no contributor yet");
-	golden_state(v, XPU, DISPATCH_HELD, "only what was merged runs here");
+	golden_state(v, NPU, DISPATCH_HELD, "the author has not contributed before");
+	golden_state(v, HPU, DISPATCH_HELD, "the author has not contributed before");
+	golden_state(v, XPU, DISPATCH_HELD, "only merged changes run here");
 	v->accelerators[XPU].dispatches[0].is_held_for_good = true;
 	return v;
 }

@@ -3,8 +3,12 @@
 #define LEASE_RIG_H
 
 #include "model/runner_protocol.h"
+#include "store/claims.h"
+#include "store/job_reports.h"
+#include "store/jobs.h"
 #include "store/leases.h"
 #include "store_rig.h"
+#include "views/job.h"
 
 #define SECOND   INT64_C(1000)
 #define LEASE_MS (60 * SECOND)

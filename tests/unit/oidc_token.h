@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/encode.h"
 #include "base/json.h"
-#include "base/rsa.h"
+#include "base/keys.h"
 #include "secret_of.h"
 #include "test_keys.h"
 

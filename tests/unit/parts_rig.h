@@ -6,10 +6,11 @@
 #include "config_folder.h"
 
 #include "base/log.h"
+#include "db/store.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "loop/loop.h"
-#include "store/store.h"
+#include "store/maintenance.h"
 
 struct parts {
 	struct loop *loop;
@@ -26,6 +27,7 @@ static inline void parts_open(struct parts *p)
 {
 	const struct store_options options = {
 	    .state_dir = "state",
+	    .recover = store_recover,
 	    .max_queue_ops = p->max_queue_ops,
 	};
 	struct error e = {0};

@@ -10,12 +10,21 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "replaces.h"
 #include "runners/claim.h"
 #include "runners/leases.h"
 #include "runners/runners_internal.h"
 #include "secret_of.h"
+#include "store/claims.h"
+#include "store/credentials.h"
 #include "store/leases.h"
-#include "store/tokens.h"
+
+REPLACES(store_claim_dispatch);
+REPLACES(store_renew_lease);
+REPLACES(store_return_lease);
+REPLACES(store_list_leases);
+REPLACES(list_leases_release);
+REPLACES(store_count_pull_work);
 
 #define MACHINE  "npu-17"
 #define CLAIM    "/api/v1/runner/claim"

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "config/snapshot.h"
+#include "config/config.h"
 #include "registry/registry.h"
 
 struct rig {

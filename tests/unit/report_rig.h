@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
-#include "report/report_file.h"
+#include "documents/report_file.h"
 
 static inline struct report_file report_of(enum report_format f, const char *text)
 {

@@ -12,9 +12,14 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "db/store.h"
 #include "github/github.h"
 #include "loop/loop.h"
-#include "store/store.h"
+#include "replaces.h"
+
+REPLACES(store_subscribe);
+REPLACES(config_ref);
+REPLACES(config_unref);
 
 static struct {
 	void (*on_topic)(unsigned topics, void *owner);

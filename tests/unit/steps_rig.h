@@ -1,6 +1,5 @@
-/* A job in a folder of its own, run in a process of its own, as the agent would. What a test
- * waits for comes through a FIFO: steps write to it, and when the last process that holds it
- * open for writing is gone, reading it ends. */
+/* A job in a folder and a process of its own, as the agent runs it. Tests wait on a FIFO: steps write to it, and
+ * reading it ends when no process has it open for writing any more. */
 #ifndef STEPS_RIG_H
 #define STEPS_RIG_H
 
@@ -25,14 +24,13 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "secret_of.h"
 #include "steps/job.h"
 #include "steps/steps.h"
 
 #define RIG_SHA     "0123456789abcdef0123456789abcdef01234567"
 #define RIG_STEPS   8
-#define RIG_WAIT_MS (60 * 1000) /* for what must come; a test that works never waits so long */
+#define RIG_WAIT_MS (60 * 1000) /* only ends a test that hangs */
 
 static char rig_dir[64]; /* work_dir */
 static char *rig_folder; /* the job's */
@@ -44,7 +42,7 @@ static struct runner_variable rig_environment[4];
 static struct runner_secret rig_secrets[2];
 static char *rig_globs[3];
 static struct steps_pace rig_pace;
-static uid_t rig_user; /* who runs the job where the test is root; 0: root itself */
+static uid_t rig_user; /* runs the job if the test is root; 0: root itself */
 static struct lease_offer rig_offer;
 static struct job_result rig_result;
 static char *rig_texts[64];
@@ -137,7 +135,7 @@ static inline const char *rig_read(const char *name)
 
 static inline bool rig_has(const char *name)
 {
-	char *path = job_folder_file(rig_folder, name);
+	char *path = path_join(rig_folder, name);
 	bool has = !access(path, F_OK);
 
 	free(path);
@@ -146,8 +144,7 @@ static inline bool rig_has(const char *name)
 
 static inline void rig_write_offer(void)
 {
-	char *path = job_folder_file(rig_folder, "offer.json"),
-	     *text = lease_offer_text(&rig_offer);
+	char *path = path_join(rig_folder, "offer.json"), *text = lease_offer_text(&rig_offer);
 
 	rig_write(path, text);
 	free(text);
@@ -277,7 +274,7 @@ static inline void rig_expect(const char *line)
 	buf_release(&got);
 }
 
-/* Waits until nobody holds $FIFO open for writing: all that opened it are gone. */
+/* Waits until no process has $FIFO open for writing: all that opened it are gone. */
 static inline void rig_expect_all_gone(void)
 {
 	struct pollfd fd = {.fd = rig_fifo_fd, .events = POLLIN};
@@ -288,7 +285,7 @@ static inline void rig_expect_all_gone(void)
 	while (read(rig_fifo_fd, c, sizeof(c)) > 0);
 }
 
-/* True when nobody holds it now. */
+/* True if no process has it open now. */
 static inline bool rig_are_all_gone(void)
 {
 	struct pollfd fd = {.fd = rig_fifo_fd, .events = POLLIN};

@@ -14,14 +14,18 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "db/store.h"
 #include "store/changes.h"
-#include "store/comments.h"
 #include "store/deliveries.h"
-#include "store/jobs.h"
+#include "store/job_reports.h"
+#include "store/maintenance.h"
 #include "store/outbox.h"
+#include "store/plans.h"
+#include "store/published.h"
 #include "store/registry.h"
-#include "store/store.h"
+#include "views/change.h"
 
 #define UPSTREAM "pytorch/pytorch"
 #define HEAD_A   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -57,6 +61,7 @@ static inline int rig_open_with(const struct store_options *o, struct error *e)
 	int rc;
 
 	options.state_dir = rig_dir;
+	options.recover = store_recover;
 	rc = store_open(rig_loop, &options, &rig_store, e);
 	if (rc == 0)
 		store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
@@ -290,7 +295,8 @@ static inline struct apply_plan rig_close_pull(int64_t number, const char *head,
 
 static inline struct change_view *rig_view_of(int64_t number, const char *head)
 {
-	struct get_change g = {.repository = UPSTREAM, .number = number, .head_sha = head};
+	struct get_change g = {
+	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = number, .head_sha = head};
 
 	ASK_OK(store_get_change, &g);
 	return g.view;

@@ -1,4 +1,4 @@
-/* The hints beside libcurl's texts when the server cannot be reached: no failure is without one. */
+/* Every failure to reach the server has a hint beside libcurl's text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/hint.h"
+#include "agent/server.h"
 #include "base/alloc.h"
 
 static const char *const proxies[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};

@@ -1,4 +1,4 @@
-/* What the agent has on disk: who may use it, what is listed, what goes and what stays. */
+/* The agent's files: the lock, the list of jobs, and which folders are removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "steps/job_folder.h"
-#include "steps/job_lock.h"
 
 static char dir[64];
 
@@ -101,7 +99,7 @@ static void the_second_agent_is_refused(void **state)
 	journal_close(&one);
 }
 
-/* The largest list of tests that an experiment may have, each byte of which may need two in JSON. */
+/* The largest list of tests that an experiment may have; each of its bytes may need two in JSON. */
 static void the_largest_experiment_comes_back(void **state)
 {
 	struct journal j = opened();
@@ -255,7 +253,7 @@ static void only_what_is_over_is_pruned(void **state)
 	journal_close(&j);
 }
 
-/* A checkout in each of a hundred would fill any disk. */
+/* A hundred folders with a checkout each would fill the disk. */
 static void of_what_was_rejected_log_and_report_stay(void **state)
 {
 	struct journal j = opened();
@@ -288,7 +286,7 @@ static void of_what_was_rejected_log_and_report_stay(void **state)
 	journal_close(&j);
 }
 
-/* Without a descriptor to look with, a job that runs must not be taken for dead. */
+/* Without a free descriptor the agent cannot see the lock, and must not take a running job for dead. */
 static void what_cannot_be_told_is_held(void **state)
 {
 	struct journal j = opened();

@@ -1,4 +1,4 @@
-/* The agent and every answer that a server may give it. Its job's process is this program. */
+/* The agent with every answer that a server may give. The job's process is this program. */
 #include "agent_rig.h"
 
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static void whatever_fails_is_tried_again(void **state)
 	fake_release(&f);
 }
 
-/* The server has less than it said: the answer to the first piece was about another file. */
+/* The server has fewer bytes than it answered before: the first answer was about another file. */
 static bool lose_some(struct fake *f, enum ask kind, int n, struct http_request *r)
 {
 	if (kind != ASK_LOG || n != 1)
@@ -237,7 +237,7 @@ static void of_a_silent_accelerator_only_the_end_is_told(void **state)
 	fake_release(&f);
 }
 
-/* Its steps take the job's process down with them. */
+/* The steps kill the job's process. */
 static void a_job_that_died_is_not_reported_and_not_run_again(void **state)
 {
 	struct fake f = {0};
@@ -307,7 +307,7 @@ static char *log_of_a_run(struct fake *f)
 	return buf_take(&text);
 }
 
-/* A machine whose labels nobody wants looks like one without work: it says what it waits for. */
+/* A machine whose labels no work needs looks idle: the log says what it waits for. */
 static void a_machine_without_work_says_so_once(void **state)
 {
 	struct fake f = {.on = no_work_twice, .level = "info"};
@@ -325,7 +325,7 @@ static void a_machine_without_work_says_so_once(void **state)
 	fake_release(&f);
 }
 
-/* What stands before the server, and not the server, knows nothing of the job. */
+/* The 404 comes from a proxy in front of the server, not from the server. */
 static bool answer_for_the_server(struct fake *f, enum ask kind, int n, struct http_request *r)
 {
 	static const char page[] = "<html>404 Not Found</html>";
@@ -352,7 +352,7 @@ static void a_404_of_somebody_else_is_waited_out(void **state)
 	fake_release(&f);
 }
 
-/* Also a step that gets at the token does not show it to everybody. */
+/* A step that finds the token cannot show it in the log. */
 static void the_token_is_not_shown(void **state)
 {
 	struct fake f = {0};
@@ -366,8 +366,8 @@ static void the_token_is_not_shown(void **state)
 	fake_release(&f);
 }
 
-/* Before `mended` is there the end fails, after it there is no more work; either way the agent is
- * stopped when it has told the end. */
+/* While the file `mended` is missing, the end fails; afterwards there is no more work. Either way the agent is
+ * stopped when it has sent the end. */
 static bool stop_at_the_end(struct fake *f, enum ask kind, int n, struct http_request *r)
 {
 	char *path = path_join(f->dir, "mended");

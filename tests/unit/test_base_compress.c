@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compress.h"
-#include "base/id.h"
+#include "base/crypto.h"
 
 enum { N = 300000 };
 

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/crypto.h"
 #include "base/encode.h"
-#include "base/id.h"
 #include "base/str.h"
 
 static void test_hex(void **state)
@@ -28,16 +28,16 @@ static void test_hex(void **state)
 }
 
 static const struct {
-	const char *plain, *base64, *base64url, *base32;
+	const char *plain, *base64url, *base32;
 } VECTORS[] = {
-    {"", "", "", ""},
-    {"f", "Zg==", "Zg", "my"},
-    {"fo", "Zm8=", "Zm8", "mzxq"},
-    {"foo", "Zm9v", "Zm9v", "mzxw6"},
-    {"foob", "Zm9vYg==", "Zm9vYg", "mzxw6yq"},
-    {"fooba", "Zm9vYmE=", "Zm9vYmE", "mzxw6ytb"},
-    {"foobar", "Zm9vYmFy", "Zm9vYmFy", "mzxw6ytboi"},
-    {"\xfb\xff\xfe", "+//+", "-__-", "7p774"},
+    {"", "", ""},
+    {"f", "Zg", "my"},
+    {"fo", "Zm8", "mzxq"},
+    {"foo", "Zm9v", "mzxw6"},
+    {"foob", "Zm9vYg", "mzxw6yq"},
+    {"fooba", "Zm9vYmE", "mzxw6ytb"},
+    {"foobar", "Zm9vYmFy", "mzxw6ytboi"},
+    {"\xfb\xff\xfe", "-__-", "7p774"},
 };
 
 static void test_vectors(void **state)
@@ -49,9 +49,6 @@ static void test_vectors(void **state)
 		size_t n = strlen(VECTORS[i].plain);
 		char base32[32];
 
-		buf_clear(&b);
-		base64_encode(VECTORS[i].plain, n, &b);
-		assert_string_equal(buf_str(&b), VECTORS[i].base64);
 		buf_clear(&b);
 		base64url_encode(VECTORS[i].plain, n, &b);
 		assert_string_equal(buf_str(&b), VECTORS[i].base64url);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/histogram.h"
+#include "base/clock.h"
 
 static void buckets_hold_what_is_not_longer(void **state)
 {

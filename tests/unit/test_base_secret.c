@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/rsa.h"
+#include "base/keys.h"
 #include "base/str.h"
 #include "test_keys.h"
 
@@ -303,7 +303,7 @@ static void test_a_parsed_key_lies_once(void **state)
 	count(inverted, &as_text, &as_number);
 	assert_int_equal(as_text, 0);
 	assert_int_equal(as_number, 1);
-	private_key_unref(key);
+	private_key_free(key);
 	count(inverted, &as_text, &as_number);
 	assert_int_equal(as_number, 0);
 }

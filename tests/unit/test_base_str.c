@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/strv.h"
 
 static void test_compare(void **state)
 {
@@ -76,12 +75,18 @@ static void test_nearest(void **state)
 {
 	static const char *const keys[] = {"listen", "public_url", "state_dir", "triggers", NULL};
 	static const char *const none[] = {NULL};
+	static const char *const tests[] = {"model/e", "model/llama3", "a/long/folder/x", NULL};
 
 	(void)state;
 	assert_string_equal(str_nearest("tirggers", keys), "triggers");
 	assert_string_equal(str_nearest("listne", keys), "listen");
 	assert_string_equal(str_nearest("publicurl", keys), "public_url");
 	assert_null(str_nearest("xyz", keys));
+	/* finding 25: a folder that both have makes the names no nearer */
+	assert_null(str_nearest("model/nope", tests));
+	assert_null(str_nearest("a/long/folder/nope", tests));
+	assert_string_equal(str_nearest("model/lama3", tests), "model/llama3");
+	assert_string_equal(str_nearest("modle/llama3", tests), "model/llama3");
 	assert_null(str_nearest("listen", none));
 	assert_null(
 	    str_nearest("a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));

@@ -2,7 +2,6 @@
 #include "config_folder.h"
 
 #include "base/str.h"
-#include "base/strv.h"
 
 #define WITH_FOLDER MINIMAL_YML "accelerators: {directory: a.d}\n"
 #define HEAD        "name: npu\ntitle: NPU\nlevel: L3\n"
@@ -195,8 +194,8 @@ static void test_hosted_in_infra(void **state)
 
 	(void)state;
 	folder_write("a.d/npu.yml", HEAD);
-	folder_expect("a.d/npu.yml:1: no runners, and outpost.yml has no infra.repository to host "
-		      "it\n");
+	folder_expect("a.d/npu.yml:1: runners is missing, and outpost.yml has no infra.repository "
+		      "to run it\n");
 	folder_write("outpost.yml", WITH_FOLDER "infra: {repository: o/infra}\n");
 	c = folder_load();
 	assert_int_equal(c->accelerators[0].n_runners, 1);
@@ -228,6 +227,17 @@ static void test_notes(void **state)
 	     "    pull: {}\n"
 	     "    reruns: tests\n",
 		"7: reruns has no effect at level L1: experiments begin at L2"},
+	    /* finding 26 */
+	    {HEAD "experiments: {share: 0%}\nrunners:\n  - {name: farm, reruns: tests, pull: {}}\n",
+		"6: reruns has no effect: experiments.share is 0%"},
+	    {HEAD "experiments: {share: 0%, tests: 3}\n" RUNNER,
+		"4: experiments has no effect: no runner has reruns: tests or reruns: whole"},
+	    {HEAD "trust: merged\nrunners:\n  - {name: farm, reruns: whole, pull: {}}\n",
+		"6: reruns has no effect with trust: merged: experiments are for pull requests"},
+	    {HEAD "triggers: {pull_request: false}\nrunners:\n  - {name: farm, reruns: whole, "
+		  "pull: {}}\n",
+		"6: reruns has no effect without triggers.pull_request: experiments are for pull "
+		"requests"},
 	};
 
 	(void)state;
@@ -293,15 +303,24 @@ static const struct {
     {"experiments: {share: [10%]}\n",
 	"a.d/npu.yml:5: experiments.share must be a percentage from 0% to 100%, such as 10% or "
 	"2.5%, not a list\n"},
-    /* a key of another map: the message says where it belongs */
-    {"reruns: tests\n", "a.d/npu.yml:5: unknown key \"reruns\"; it belongs in runners\n"},
+    /* a key of another map: the message says where it belongs, and what is like it here */
+    {"reruns: tests\n",
+	"a.d/npu.yml:5: unknown key \"reruns\"; it belongs in runners; the nearest known key here "
+	"is \"trust\"\n"},
     {"experiments: {reruns: tests}\n",
-	"a.d/npu.yml:5: unknown key \"reruns\" in experiments; it belongs in runners\n"},
-    {"per_head: 1\n", "a.d/npu.yml:5: unknown key \"per_head\"; it belongs in experiments\n"},
-    {"experiments: {oncall: [a]}\n", "a.d/npu.yml:5: unknown key \"oncall\" in experiments; it "
-				     "belongs at the top of the file\n"},
+	"a.d/npu.yml:5: unknown key \"reruns\" in experiments; it belongs in runners; the nearest "
+	"known key here is \"tests\"\n"},
+    {"per_head: 1\n",
+	"a.d/npu.yml:5: unknown key \"per_head\"; it belongs in experiments; the nearest known key "
+	"here is \"level\"\n"},
+    {"experiments: {oncall: [a]}\n",
+	"a.d/npu.yml:5: unknown key \"oncall\" in experiments; it belongs at the top of the file; "
+	"the nearest known key here is \"share\"\n"},
+    {"experiments: {start: 10%}\n", "a.d/npu.yml:5: unknown key \"start\" in experiments; it "
+				    "belongs in deadlines; did you mean "
+				    "\"share\"?\n"},
     {"platform: x\n", "a.d/npu.yml:5: platform must be a map, not \"x\"\n"},
-    {"runners: []\n", "a.d/npu.yml:5: key \"runners\" is here twice; the first is in line 4\n"},
+    {"runners: []\n", "a.d/npu.yml:5: key \"runners\" is given twice; the first is in line 4\n"},
 };
 
 static void test_wrong(void **state)
@@ -346,7 +365,7 @@ static const struct {
     {"{name: ci, reruns: true, pull: }",
 	"a.d/npu.yml:5: runners.reruns must be one of none, tests, whole, not \"true\"\n"},
     {"{name: ci, reruns: tests, nightly_only: true, pull: }",
-	"a.d/npu.yml:5: a runner with nightly_only gets no experiments: leave reruns out\n"},
+	"a.d/npu.yml:5: a runner with nightly_only gets no experiments: remove reruns\n"},
     {"{name: ci, pull: {max_parallel: 0}}",
 	"a.d/npu.yml:5: runners.pull.max_parallel must be a whole number from 1 to 1000, not "
 	"\"0\"\n"},
@@ -513,7 +532,7 @@ static void test_several_files(void **state)
 	    "a.d/y.yml:1: missing key \"name\"\n"
 	    "a.d/y.yml:1: missing key \"title\"\n"
 	    "a.d/y.yml:1: missing key \"level\"\n"
-	    "a.d/y.yml:1: no runners, and outpost.yml has no infra.repository to host it\n"
+	    "a.d/y.yml:1: runners is missing, and outpost.yml has no infra.repository to run it\n"
 	    "a.d/z.yml:1: the name \"b\" is taken by a.d/x.yml:2\n");
 }
 

@@ -1,8 +1,8 @@
 /* CRCR's allowlist, in every form which that relay reads. */
 #include "config_folder.h"
 
-#include "base/strv.h"
-#include "config/allowlist_files.h"
+#include "base/str.h"
+#include "config/allowlist.h"
 
 #define WITH_LIST MINIMAL_YML "accelerators: {allowlist: list.yml}\n"
 
@@ -262,7 +262,7 @@ static void test_files_mean_the_same(void **state)
 				 "  - o/last\n");
 	assert_int_equal(allowlist_files_read("list.yml", &f, &messages), 0);
 	assert_int_equal(f.list.n, 5);
-	assert_string_equal(f.texts[4], "# As line 11 of CRCR's allowlist has it.\n"
+	assert_string_equal(f.texts[4], "# From line 11 of CRCR's allowlist.\n"
 					"name: \"o-last\"\n"
 					"title: \"o/last\"\n"
 					"level: L4\n"

@@ -107,9 +107,9 @@ static void test_beside_the_issuers(void **state)
 	folder_expect("outpost.yml:8: pipeline \"a/b\" is in github.oidc.issuers and in "
 		      "github.oidc.ci_providers\n");
 	folder_write("outpost.yml", WITH_BOTH);
-	folder_expect("outpost.yml:8: github.oidc.ci_providers maps pipelines of "
-		      "https://agent.buildkite.com, which github.oidc.issuers believes without "
-		      "repositories\n");
+	folder_expect(
+	    "outpost.yml:8: github.oidc.ci_providers maps pipelines of "
+	    "https://agent.buildkite.com, but github.oidc.issuers lists it without repositories\n");
 }
 
 static const struct {
@@ -131,16 +131,16 @@ static const struct {
     {"providers: {buildkite: {repo_map: {a/b: {repo: o/r, claims: 1}}}}\n",
 	"ci.yml:1: unknown key \"claims\"; a pipeline has repo and required_claims\n"},
     {"providers: {buildkite: {repo_map: {a/b: {repo: o/r, required_claims: {x: []}}}}}\n",
-	"ci.yml:1: a required claim must have a value; without one no token has it\n"},
+	"ci.yml:1: a required claim must have a value; no token can match an empty list\n"},
     {"providers: {buildkite: {repo_map: {a/b: {repo: o/r, required_claims: [x]}}}}\n",
 	"ci.yml:1: required_claims must be a map, not a list\n"},
     {"providers:\n  buildkite:\n    issuer: https://evil.example\n",
-	"ci.yml:3: \"issuer\" must be https://agent.buildkite.com: another issuer belongs into "
-	"outpost.yml, github.oidc.issuers\n"},
+	"ci.yml:3: \"issuer\" must be https://agent.buildkite.com: add another issuer to "
+	"github.oidc.issuers in outpost.yml\n"},
     {"providers:\n  github:\n    repo_map: {}\n",
 	"ci.yml:3: unknown key \"repo_map\"; a provider has issuer, jwks_uri\n"},
     {"providers:\n  buildkite:\n    repo_map: {a/b: o/r}\n  buildkite:\n    repo_map: {c/d: o/r}\n",
-	"ci.yml:4: key \"buildkite\" is here twice; the first is in line 2\n"},
+	"ci.yml:4: key \"buildkite\" is given twice; the first is in line 2\n"},
     {"buildkite:\n  a: o/r\n",
 	"ci.yml:2: a pipeline must be ORGANIZATION_ID/PIPELINE_ID, not \"a\"\n"},
 };

@@ -122,14 +122,14 @@ static const struct {
 		       "[::1]:8080, not \"8080\"\n"},
     {"listen: 127.0.0.1:65536\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 "
 				  "or [::1]:8080, not \"127.0.0.1:65536\"\n"},
-    {"listen: [::1]\n", "outpost.yml:7: an IPv6 address in a list has to stand in quotes, as "
+    {"listen: [::1]\n", "outpost.yml:7: put an IPv6 address in a list in quotes, as "
 			"\"::1\"\n"},
-    {"trusted_proxies: [127.0.0.1, ::1]\n", "outpost.yml:7: an IPv6 address in a list has to "
-					    "stand in quotes, as \"::1\"\n"},
+    {"trusted_proxies: [127.0.0.1, ::1]\n",
+	"outpost.yml:7: put an IPv6 address in a list in quotes, as \"::1\"\n"},
     {"listen: ::1:80\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 or "
 			 "[::1]:8080, not \"::1:80\"\n"},
     {"state_dir: other\n",
-	"outpost.yml:7: key \"state_dir\" is here twice; the first is in line 2\n"},
+	"outpost.yml:7: key \"state_dir\" is given twice; the first is in line 2\n"},
     {"store: postgres\n", "outpost.yml:7: store must be sqlite, not \"postgres\"\n"},
     {"log: [a]\n", "outpost.yml:7: log must be a map, not a list\n"},
     {"log: {level: loud}\n",
@@ -156,9 +156,9 @@ static const struct {
 	"merged, not \"everybody\"\n"
 	"outpost.yml:7: missing key \"infra.repository\"\n"},
     {"trusted_proxies: [10.0.0.1/8]\n",
-	"outpost.yml:7: trusted_proxies: \"10.0.0.1/8\" has bits set behind its prefix\n"},
+	"outpost.yml:7: trusted_proxies: \"10.0.0.1/8\" has bits set after its prefix\n"},
     {"outgoing: {allow_networks: [localhost]}\n",
-	"outpost.yml:7: outgoing.allow_networks: \"localhost\" is no address; written as "
+	"outpost.yml:7: outgoing.allow_networks: \"localhost\" is not an address; write it like "
 	"10.0.0.0/8 or fd00::/8\n"},
     {"tls: {certificate: none.pem}\n",
 	"outpost.yml:7: missing key \"tls.private_key\"\n"
@@ -168,31 +168,32 @@ static const struct {
 	"outpost.yml:7: webhook: not a private key in PEM, or damaged\n"},
     {"accelerators:\n  directory: a.d\n  git: {url: https://github.com/o/r}\n",
 	"outpost.yml:8: cannot read a.d: No such file or directory\n"
-	"outpost.yml:9: accelerators.git and accelerators.directory (line 8): give one of them\n"},
+	"outpost.yml:9: accelerators.git and accelerators.directory (line 8): set only one of "
+	"them\n"},
     {"accelerators: {allowlist: none.yml}\n",
 	"outpost.yml:7: cannot read none.yml: No such file or directory\n"},
     {"secrets_dir: ''\n", "outpost.yml:7: secrets_dir must be 1 to 4096 bytes, not 0\n"},
     {"required: {must_pass: [llama3]}\n",
 	"outpost.yml:7: required.must_pass must be SUITE/TEST, not \"llama3\"\n"},
     {"? [a]\n: b\n", "outpost.yml:7: a key must be a text\n"},
-    {"log: &x {level: info}\n", "outpost.yml:7: anchors (&…) are not read; write the value out\n"},
-    {"log: *x\n", "outpost.yml:7: aliases (*…) are not read; write the value out\n"},
+    {"log: &x {level: info}\n", "outpost.yml:7: anchors (&…) are not supported; write the value\n"},
+    {"log: *x\n", "outpost.yml:7: aliases (*…) are not supported; write the value\n"},
     {"log: !!map {level: info}\n",
-	"outpost.yml:7: tags (!…) are not read; write the plain value\n"},
+	"outpost.yml:7: tags (!…) are not supported; write the plain value\n"},
     {"log:\n\tlevel: info\n",
-	"outpost.yml:8: a tab in the indentation; YAML takes only spaces there\n"},
+	"outpost.yml:8: a tab in the indentation; YAML allows only spaces there\n"},
     {"---\na: b\n", "outpost.yml:7: a second document; one file holds one\n"},
     {"log: {level: info\n", "outpost.yml:8: YAML: did not find expected ',' or '}' while "
 			    "parsing a flow mapping\n"},
     {"reopen: [* 2 * * *]\n",
 	"outpost.yml:7: YAML: did not find expected alphabetic or numeric character while scanning "
-	"an alias; a value that begins with * must stand in quotes\n"},
+	"an alias; put a value that begins with * in quotes\n"},
     {"log: Fast: really\n",
-	"outpost.yml:7: YAML: mapping values are not allowed in this context; a value that has "
-	"\": \" in it must stand in quotes, and keys of one map are indented alike\n"},
+	"outpost.yml:7: YAML: mapping values are not allowed in this context; put a value with "
+	"\": \" in it in quotes, and indent the keys of one map alike\n"},
     {"log: info\n  level: info\n",
-	"outpost.yml:8: YAML: mapping values are not allowed in this context; a value that has "
-	"\": \" in it must stand in quotes, and keys of one map are indented alike\n"},
+	"outpost.yml:8: YAML: mapping values are not allowed in this context; put a value with "
+	"\": \" in it in quotes, and indent the keys of one map alike\n"},
     {"log: \x01\n", "outpost.yml:7: a control byte (0x01) in the file\n"},
     {"log: \xff\n", "outpost.yml:7: this line is not UTF-8\n"},
     {"\"a\\x9b2J\": 1\n",
@@ -234,7 +235,7 @@ static void test_issuer_that_maps_nothing(void **state)
 		folder_write("outpost.yml", text);
 		free(text);
 		folder_expect("outpost.yml:11: github.oidc.issuers.repositories must not be empty; "
-			      "without it an issuer's `repository` claim is believed\n");
+			      "without repositories, the issuer's `repository` claim is trusted\n");
 	}
 }
 
@@ -317,8 +318,8 @@ static void test_credentials(void **state)
 	config_unref(c);
 	folder_write("outpost.yml", MINIMAL_YML "tls: {certificate: 'credential:../webhook', "
 						"private_key: key.pem}\n");
-	folder_expect("outpost.yml:7: cannot read credential:../webhook: a credential is named "
-		      "without / and leading .\n");
+	folder_expect("outpost.yml:7: cannot read credential:../webhook: a credential's name has "
+		      "no / and no leading .\n");
 	unsetenv("CREDENTIALS_DIRECTORY");
 }
 

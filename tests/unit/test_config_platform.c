@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "base/strv.h"
 
 #define HEAD  "name: npu\ntitle: NPU\nlevel: L3\nrunners: [{name: ci, github: {repository: o/r}}]\n"
 /* lines 5 to 8, the entry of install in line 9 */
@@ -168,7 +167,7 @@ static const struct {
 	OF "11: platform.install.platform must be one of platform.versions, not \"CUDA 12.9\"; did "
 	   "you mean \"CUDA 12.8\"?\n"},
     {BLOCK "  device: NPU:0\n" INSTALL,
-	OF "9: key \"device\" is here twice; the first is in line 7\n"},
+	OF "9: key \"device\" is given twice; the first is in line 7\n"},
     {"platform:\n  integration: in tree\n  device: NPU:0\n  summary: \"a\\nb\"\n  example: yes\n  "
      "max_age: 1h\n" INSTALL,
 	OF "6: platform.integration must be one of in-tree, out-of-tree, not \"in tree\"\n" OF

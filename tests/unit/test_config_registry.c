@@ -86,8 +86,8 @@ static void mistakes_have_the_repositorys_names(void **state)
 	    load(&found, &c,
 		"accelerators.git@0123456:a/b/npu.yml:5: cannot read "
 		"secrets/npu/hook: No such file or directory\n"
-		"accelerators.git@0123456:a/b/same.yml:1: no runners, and outpost.yml "
-		"has no infra.repository to host it\n"
+		"accelerators.git@0123456:a/b/same.yml:1: runners is missing, and outpost.yml has "
+		"no infra.repository to run it\n"
 		"accelerators.git@0123456:a/b/same.yml:1: the name \"npu\" is taken by "
 		"accelerators.git@0123456:a/b/npu.yml:1\n"),
 	    ERR_INVALID);

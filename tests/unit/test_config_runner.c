@@ -2,7 +2,6 @@
 #include "config_folder.h"
 
 #include "base/str.h"
-#include "base/strv.h"
 #include "config/runner_config.h"
 #include "config/runner_file.h"
 
@@ -182,14 +181,14 @@ static void wrong_values_say_what_they_must_be(void **state)
 		"or "
 		"socks5h://host:port, not \"http://:3128\"\n"},
 	    {"sandbox: none\nallow: {network: true}\n",
-		"runner.yml:8: allow opens the sandbox, but there is none: take it out, or set "
-		"sandbox: bubblewrap\n"},
+		"runner.yml:8: allow has no effect without a sandbox: remove it, or set sandbox: "
+		"bubblewrap\n"},
 	    {"environment: {1A: x}\n",
 		"runner.yml:7: environment: a variable's name is letters, digits and _, not "
 		"\"1A\"\n"},
 	    {"environment: {OUTPOST_PR: x}\n",
-		"runner.yml:7: environment: \"OUTPOST_PR\" is one of those that outpost-runner "
-		"sets; take another name\n"},
+		"runner.yml:7: environment: \"OUTPOST_PR\" is reserved for outpost-runner; choose "
+		"another name\n"},
 	    {"environment: {A: x}\nsecrets: {A: token}\n",
 		"runner.yml:8: \"A\" is given twice, in environment and secrets\n"},
 	    {"environment: {A: [x]}\n",
@@ -292,8 +291,8 @@ static void a_token_is_one_line(void **state)
 {
 	(void)state;
 	folder_write("token", "two words\n");
-	expect(MINIMAL, "runner.yml:3: token holds no token: one line as `outpostctl runner add` "
-			"printed it\n");
+	expect(MINIMAL, "runner.yml:3: token has no token: it must be the one line that "
+			"`outpostctl runner add` printed\n");
 	folder_write("token", "\n");
 	expect(MINIMAL, "runner.yml:3: cannot use token: empty\n");
 }

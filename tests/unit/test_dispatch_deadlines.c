@@ -1,23 +1,5 @@
-/* Silence ends, and a clock that jumps ends nothing. */
+/* A dispatch without a report ends at its deadline. */
 #include "dispatch_rig.h"
-
-#include "dispatch/deadlines.h"
-
-static void tells_jumps_from_drift(void **state)
-{
-	struct clock_watch w = {0};
-
-	(void)state;
-	assert_int_equal(clock_watch_look(&w, 1000000, 50), 0); /* the first look knows nothing */
-	assert_int_equal(clock_watch_look(&w, 1005000, 5050), 0);
-	assert_int_equal(clock_watch_look(&w, 1015000, 10050), 0); /* five seconds are no jump */
-	assert_int_equal(clock_watch_look(&w, 1025001, 15050), 5001);
-	assert_int_equal(clock_watch_look(&w, 1030001, 20050), 0);
-	assert_int_equal(clock_watch_look(&w, 35001, 25050), -1000000);
-	assert_int_equal(clock_watch_look(&w, 40001, 30050), 0);
-	for (int64_t t = 0, wall = 40001; t < 3600; t++) /* a clock that is slewed by an hour */
-		assert_int_equal(clock_watch_look(&w, wall += 2000, 30050 + (t + 1) * 1000), 0);
-}
 
 static void hasty(struct rig *r)
 {
@@ -62,7 +44,6 @@ static void silence_expires_while_nobody_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(tells_jumps_from_drift),
 	    TEST(silence_expires),
 	    TEST(silence_expires_while_nobody_looks),
 	};

@@ -317,8 +317,8 @@ static void history_of_a_push(void **state)
 	static const char NONE[] = "0000000000000000000000000000000000000000";
 	struct event ev = push_event("refs/heads/main");
 	struct push_commit commits[] = {
-	    {text("2222222222222222222222222222222222222222"), text("bob"), text("One"), 3},
-	    {text(SHA), text("alice"), text("Two"), 4},
+	    {text("2222222222222222222222222222222222222222"), text("bob"), text("One"), 3, NULL},
+	    {text(SHA), text("alice"), text("Two"), 4, NULL},
 	};
 	struct plan p;
 

@@ -230,7 +230,7 @@ static void what_fails_is_tried_again_and_tells_why_meanwhile(void **state)
 	heads.err = 0;
 	rig_wait_until(r, lists_one);
 	rig_wait_until(r, tells_nothing);
-	assert_int_equal(heads.n_asked, 2);
+	assert_true(heads.n_asked >= 2); /* a second attempt may fail before the error goes */
 }
 
 static void who_left_meanwhile_gets_nothing(void **state)

@@ -2,9 +2,9 @@
  * for a vendor that hangs. */
 #include "dispatch_rig.h"
 
+#include "base/crypto.h"
 #include "base/encode.h"
-#include "base/hash.h"
-#include "model/callback_token.h"
+#include "model/client_payload.h"
 
 static int n_wanted;
 

@@ -6,10 +6,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "evidence/evidence.h"
-#include "store/attribution.h"
+#include "replaces.h"
 #include "store/changes.h"
+#include "verdict/attribution.h"
+
+REPLACES(store_claim_due_changes);
+REPLACES(claim_due_changes_release);
+REPLACES(store_attribute);
+REPLACES(store_put_merge_base);
+REPLACES(store_put_files);
+REPLACES(github_compare_get);
+REPLACES(github_pull_files_get);
+REPLACES(github_pull_files_release);
+REPLACES(github_call_release);
+REPLACES(github_cancel);
 
 #define BASE_SHA "5eeaadb15eeaadb15eeaadb15eeaadb15eeaadb1"
 
@@ -18,7 +29,6 @@ enum { CHANGES_MAX = 8 };
 static struct world {
 	struct loop *loop;
 	struct evidence *evidence;
-	struct config config;
 	struct timer *stop_later;
 
 	struct due { /* what the store says is due, until it was attributed */
@@ -232,7 +242,7 @@ static struct evidence_counters run(void)
 	const struct evidence_deps deps = {.loop = w.loop};
 	struct evidence_counters counters;
 
-	w.evidence = evidence_new(&deps, &w.config);
+	w.evidence = evidence_new(&deps);
 	assert_int_equal(subscriber.topics, STORE_ATTRIBUTION);
 	loop_run(w.loop);
 	evidence_read_counters(w.evidence, &counters);

@@ -113,7 +113,7 @@ static void test_renewed_while_in_use(void **state)
 	int n = 0;
 
 	expect_ok(f, "owner/name");
-	f->github->tokens->refresh_mono_ms = 0; /* its last minutes have begun */
+	LIST_FIRST(&f->github->tokens)->refresh_mono_ms = 0; /* its last minutes have begun */
 	one_dispatch(f, &o, "owner/name");
 	github_read_stats(f->github, &stats); /* both are out: it waited for no new token */
 	assert_int_equal(stats.n_in_flight, 2);

@@ -5,7 +5,6 @@
 
 #include <cmocka.h>
 
-#include "http/client_address.h"
 #include "http/client_group.h"
 #include "http_rig.h"
 

@@ -66,7 +66,7 @@ static void start_server(struct fixture *f, const char *alt_name)
 	http_server_route(f->server, &route);
 	private_key = private_key_of(pem, NULL);
 	assert_int_equal(http_server_use_tls(f->server, certificate, private_key, NULL), 0);
-	private_key_unref(private_key);
+	private_key_free(private_key);
 	assert_int_equal(http_server_listen(f->server, "127.0.0.1:0", &address, NULL), 0);
 	f->url = xasprintf("https://%s/", address);
 	EVP_PKEY_free(key);

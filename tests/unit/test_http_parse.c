@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "http/inlet.h"
-#include "http/route.h"
+#include "http/request.h"
 
 #define MAX_HEAD 4096
 

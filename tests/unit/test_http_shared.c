@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "http/client_group.h"
+#include "http/server.h"
 #include "http/server_internal.h"
-#include "http/shared.h"
 #include "http_rig.h"
 
 #define HOST "Host: x\r\n\r\n"
@@ -78,7 +78,7 @@ static void count(struct http_request *r, void *owner)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%d%s", (int)http_group_amount(g->server->n_sending, &group),
-	    g->server->waiting_to_send ? " and more" : "");
+	    TAILQ_EMPTY(&g->server->waiting_to_send) ? "" : " and more");
 	http_respond(r, 200, "text/plain", NULL, text, strlen(text));
 }
 

@@ -11,7 +11,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "http/shared.h"
+#include "http/server.h"
 #include "http_rig.h"
 #include "test_keys.h"
 
@@ -56,7 +56,7 @@ static void pair_free(struct pair *p)
 	X509_free(p->x);
 	EVP_PKEY_free(p->pkey);
 	free(p->certificate);
-	private_key_unref(p->key);
+	private_key_free(p->key);
 }
 
 /* ---- server ---- */

@@ -9,7 +9,7 @@
 #include <openssl/rsa.h>
 
 #include "base/alloc.h"
-#include "base/private_key.h"
+#include "base/keys.h"
 #include "secret_of.h"
 
 static inline char *pem_text(BIO *bio)

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include "base/buf.h"
+#include "base/crypto.h"
 #include "base/file.h"
-#include "base/id.h"
 
 enum { AT_ONCE = 4, JOBS = 400, KILLS = 12, PIECE_MAX = 40000, COMPLETE_AT = 300000 };
 
@@ -192,7 +192,10 @@ static void a_log_dropped_while_it_is_compressed_stays_dropped(void **state)
 	memset(text, 'x', n);
 	assert_int_equal(rig_put(1, 0, text, n, true), 0);
 	assert_int_equal(rig_drop(INT64_MAX), 1);
-	rig_wait_packed(1);
+	/* It may have been dropped before the pool opened it; then it is not compressed at all. The next log follows in any case. */
+	assert_int_equal(rig_put(2, 0, "next", 4, true), 0);
+	while (!has_file("02/2.log.zst"))
+		rig_read(1, 0, 0);
 	assert_int_equal(rig_read(1, 0, 10), ERR_NOT_FOUND);
 	assert_false(has_file("01/1.log.zst"));
 	assert_false(has_file("compressing"));

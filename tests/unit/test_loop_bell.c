@@ -20,6 +20,7 @@ static struct {
 	int n_looks, n_wanted;
 	bool is_enough;
 	bool takes_time;         /* a look ends at a later turn of the loop */
+	int n_failing;           /* the first looks, which end in bell_retry() */
 	void (*meanwhile)(void); /* during the first look */
 } w;
 
@@ -37,7 +38,9 @@ static void look(void *owner)
 	if (w.meanwhile && w.n_looks == 1)
 		w.meanwhile();
 	w.is_enough = w.n_looks >= w.n_wanted;
-	if (w.takes_time)
+	if (w.n_looks <= w.n_failing)
+		bell_retry(w.bell);
+	else if (w.takes_time)
 		timer_start(w.end, 0);
 	else
 		bell_rest(w.bell);
@@ -180,6 +183,36 @@ static void what_was_due_long_ago_leaves_a_pause(void **state)
 	assert_true(clock_mono_ms() - from_ms >= 2 * 50);
 }
 
+/* Requests during the pause wait for its end, and the pause grows. */
+static void a_failed_look_is_followed_by_another_after_a_pause(void **state)
+{
+	int64_t from_ms = clock_mono_ms();
+
+	(void)state;
+	w.n_failing = 2;
+	bell_now(w.bell);
+	assert_false(bell_is_looking(w.bell));
+	bell_now(w.bell);
+	bell_ring(w.bell);
+	bell_by(w.bell, 1);
+	assert_int_equal(w.n_looks, 1);
+	wait_for_looks(2);
+	assert_true(clock_mono_ms() - from_ms >= 490);
+	bell_ring(w.bell);
+	wait_for_looks(3);
+	assert_true(clock_mono_ms() - from_ms >= 1490);
+	bell_ring(w.bell); /* the third look went well */
+	wait_for_looks(4);
+}
+
+static void a_failure_without_a_look_causes_one(void **state)
+{
+	(void)state;
+	bell_retry(w.bell);
+	bell_retry(w.bell);
+	wait_for_looks(1);
+}
+
 static void stop(void)
 {
 	bell_ring(w.bell);
@@ -215,6 +248,8 @@ int main(void)
 	    TEST(what_is_said_during_a_look_holds),
 	    TEST(a_ring_does_not_wait_for_what_is_due),
 	    TEST(what_was_due_long_ago_leaves_a_pause),
+	    TEST(a_failed_look_is_followed_by_another_after_a_pause),
+	    TEST(a_failure_without_a_look_causes_one),
 	    TEST(nothing_is_looked_at_after_the_stop),
 	};
 

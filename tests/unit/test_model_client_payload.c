@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "model/client_payload.h"
 
 static const char *const NAMES[] = {"npu", "hpu", NULL};

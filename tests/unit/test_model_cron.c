@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "model/cron.h"
+#include "model/schedule.h"
 
 static void test_next(void **state)
 {
@@ -68,7 +68,7 @@ static void test_refused(void **state)
 	} cases[] = {
 	    {"", "five fields are needed: minute hour day-of-month month day-of-week"},
 	    {"0 2 * *", "five fields are needed: minute hour day-of-month month day-of-week"},
-	    {"0 2 * * * *", "there is something behind the five fields"},
+	    {"0 2 * * * *", "text follows the fifth field"},
 	    {"60 2 * * *", "the minute goes from 0 to 59"},
 	    {"0 24 * * *", "the hour goes from 0 to 23"},
 	    {"0 2 0 * *", "the day of month goes from 1 to 31"},

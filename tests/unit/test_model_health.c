@@ -9,8 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "model/health.h"
-#include "model/promotion.h"
+#include "model/accelerator.h"
 
 /* Newest first: r red, g green, n red by its own fault. */
 static bool unhealthy(const char *text, bool was)

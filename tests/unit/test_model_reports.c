@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "model/callback_token.h"
+#include "model/client_payload.h"
 #include "model/job_report.h"
 #include "secret_of.h"
 

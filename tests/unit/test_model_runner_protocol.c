@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "model/runner_protocol.h"
 
 static const char CLAIM[] =

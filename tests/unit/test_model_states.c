@@ -2,11 +2,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "model/backoff.h"
+#include "model/schedule.h"
 #include "model/states.h"
 
 static void names_go_both_ways(void **state)
@@ -21,10 +22,26 @@ static void names_go_both_ways(void **state)
 		assert_int_equal(change_kind_parse(change_kind_name((enum change_kind)i)), i);
 	for (int i = 0; i < N_CHANGE_STATES; i++)
 		assert_int_equal(change_state_parse(change_state_name((enum change_state)i)), i);
+	for (int i = 0; i < N_ENDED_HOWS; i++)
+		assert_int_equal(ended_how_parse(ended_how_name((enum ended_how)i)), i);
+	assert_int_equal(ended_how_parse("Declined"), ENDED_OTHERWISE);
 	assert_int_equal(dispatch_state_parse("Held"), N_DISPATCH_STATES);
 	assert_int_equal(dispatch_state_parse(NULL), N_DISPATCH_STATES);
 	assert_int_equal(test_status_parse("pass"), N_TEST_STATUSES);
 	assert_int_equal(job_status_parse("queued"), N_JOB_STATUSES);
+}
+
+static void people_read_who_ended_it(void **state)
+{
+	char *declined = ended_how_text(ENDED_DECLINED, "alice"),
+	     *cancelled = ended_how_text(ENDED_CANCELLED, "bob");
+
+	(void)state;
+	assert_string_equal(declined, "declined by alice");
+	assert_string_equal(cancelled, "cancelled by bob");
+	assert_null(ended_how_text(ENDED_OTHERWISE, NULL));
+	free(declined);
+	free(cancelled);
 }
 
 /* The whole table: a row is where from, its letters say where to ('x' legal). */
@@ -45,6 +62,9 @@ static void every_step_is_as_designed(void **state)
 	};
 
 	(void)state;
+	for (int i = 0; i < N_DISPATCH_STATES; i++)
+		assert_int_equal(dispatch_is_called_off((enum dispatch_state)i),
+		    i == DISPATCH_SUPERSEDED || i == DISPATCH_CANCELLED);
 	for (int from = 0; from < N_DISPATCH_STATES; from++)
 		for (int to = 0; to < N_DISPATCH_STATES; to++)
 			assert_int_equal(
@@ -83,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_go_both_ways),
+	    cmocka_unit_test(people_read_who_ended_it),
 	    cmocka_unit_test(every_step_is_as_designed),
 	    cmocka_unit_test(conclusions_become_statuses),
 	    cmocka_unit_test(backoff_grows_and_ends),

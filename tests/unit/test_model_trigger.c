@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "model/trigger.h"
+#include "model/plan.h"
 
 static void globs_match_paths(void **state)
 {
@@ -98,15 +98,15 @@ static void pulls_trigger(void **state)
 	struct accelerator off = {.name = (char *)"off"};
 
 	(void)state;
-	assert_int_equal(trigger_pull(&any, &plain, NULL), WISH_YES);
-	assert_int_equal(trigger_pull(&with_paths, &plain, NULL), WISH_NEEDS_FILES);
-	assert_int_equal(trigger_pull(&with_paths, &plain, hit), WISH_YES);
-	assert_int_equal(trigger_pull(&with_paths, &plain, miss), WISH_NO);
-	assert_int_equal(trigger_pull(&on_label, &plain, hit), WISH_NO);
-	assert_int_equal(trigger_pull(&on_label, &labelled, hit), WISH_YES);
-	assert_int_equal(trigger_pull(&any, &draft, NULL), WISH_YES);
-	assert_int_equal(trigger_pull(&no_drafts, &draft, NULL), WISH_NO);
-	assert_int_equal(trigger_pull(&off, &plain, hit), WISH_NO);
+	assert_int_equal(trigger_pull(&any, &plain, NULL), TRIGGER_YES);
+	assert_int_equal(trigger_pull(&with_paths, &plain, NULL), TRIGGER_NEEDS_FILES);
+	assert_int_equal(trigger_pull(&with_paths, &plain, hit), TRIGGER_YES);
+	assert_int_equal(trigger_pull(&with_paths, &plain, miss), TRIGGER_NO);
+	assert_int_equal(trigger_pull(&on_label, &plain, hit), TRIGGER_NO);
+	assert_int_equal(trigger_pull(&on_label, &labelled, hit), TRIGGER_YES);
+	assert_int_equal(trigger_pull(&any, &draft, NULL), TRIGGER_YES);
+	assert_int_equal(trigger_pull(&no_drafts, &draft, NULL), TRIGGER_NO);
+	assert_int_equal(trigger_pull(&off, &plain, hit), TRIGGER_NO);
 }
 
 static void pushes_trigger(void **state)

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "model/command.h"
+#include "model/event.h"
 #include "publish/answer_text.h"
 #include "view_builder.h"
 

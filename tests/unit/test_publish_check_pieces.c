@@ -4,13 +4,32 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "base/strv.h"
 #include "publish/publish.h"
 #include "publish/publish_internal.h"
+#include "replaces.h"
 #include "store/changes.h"
-#include "store/check_runs.h"
 #include "store/outbox.h"
+#include "store/published.h"
 #include "view_builder.h"
+#include "views/change.h"
+
+REPLACES(store_claim_outbox);
+REPLACES(outbox_row_release);
+REPLACES(claim_outbox_release);
+REPLACES(store_outbox_done);
+REPLACES(store_get_change);
+REPLACES(store_list_checks);
+REPLACES(list_checks_release);
+REPLACES(store_put_check);
+REPLACES(store_doubt_check);
+REPLACES(github_cancel);
+REPLACES(github_call_release);
+REPLACES(github_app_slug);
+REPLACES(github_app_get);
+REPLACES(github_check_create);
+REPLACES(github_check_update);
+REPLACES(github_checks_list);
+REPLACES(github_check_list_release);
 
 enum { FAILURES = 120, CHECK = 55 };
 
@@ -171,22 +190,21 @@ int store_doubt_check(struct store *s, struct doubt_check *op)
 
 /* ---- nobody wishes for the other kinds ---- */
 
-void writing_start(struct publisher *p, struct outbox_row *row)
+static void fail_to_begin(struct effect *e)
 {
-	(void)p;
-	(void)row;
+	(void)e;
 	fail();
 }
 
-void answer_start(struct publisher *p, struct outbox_row *row)
-{
-	writing_start(p, row);
-}
-
-void red_issue_start(struct publisher *p, struct outbox_row *row)
-{
-	writing_start(p, row);
-}
+#define KIND_THAT_FAILS(its_kind, its_lane)                                                        \
+	{                                                                                          \
+		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct effect),                \
+		.begin = fail_to_begin                                                             \
+	}
+const struct effect_kind comment_kind = KIND_THAT_FAILS(OUTBOX_COMMENT, COMMENT_LANE);
+const struct effect_kind reaction_kind = KIND_THAT_FAILS(OUTBOX_REACTION, REACTION_LANE);
+const struct effect_kind reply_kind = KIND_THAT_FAILS(OUTBOX_REPLY, REPLY_LANE);
+const struct effect_kind red_issue_kind = KIND_THAT_FAILS(OUTBOX_RED_ISSUE, RED_ISSUE_LANE);
 
 /* ---- GitHub ---- */
 

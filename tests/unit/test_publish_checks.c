@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "base/strv.h"
 #include "publish/check_plan.h"
 #include "view_builder.h"
 
@@ -154,9 +153,9 @@ static void what_they_conclude(void **state)
 	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "failure",
 		"neutral", "1 new failure"},
 	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_ERROR, ATTRIBUTION_UNCLASSIFIED}},
-		"failure", "neutral", "1 new failure, 1 unclassified"},
+		"failure", "neutral", "1 new failure, 1 not classified"},
 	    {"failure", {{TEST_FAIL, ATTRIBUTION_UNCLASSIFIED}, {TEST_FAIL, ATTRIBUTION_BASE}},
-		"failure", "neutral", "1 unclassified failure"},
+		"failure", "neutral", "1 failure, not classified"},
 	    {"failure", {{TEST_FAIL, ATTRIBUTION_BASE}, {TEST_FAIL, ATTRIBUTION_FLAKY}}, "neutral",
 		"neutral", "2 failures, known, flaky or on the base as well"},
 	    {"failure", {{TEST_ERROR, ATTRIBUTION_KNOWN}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral",
@@ -165,7 +164,7 @@ static void what_they_conclude(void **state)
 	    {"success", {{TEST_FAIL, ATTRIBUTION_NEW}, {NO_CELL, 0}}, "failure", "neutral",
 		"1 new failure"},
 	    {"failure", {{NO_CELL, 0}, {NO_CELL, 0}}, "failure", "neutral",
-		"1 unclassified failure"},
+		"1 failure, not classified"},
 	    /* the vendor's own trouble */
 	    {"timed_out", {{TEST_MISS, ATTRIBUTION_UNCLASSIFIED}, {TEST_PASS, N_ATTRIBUTIONS}},
 		"neutral", "neutral", "No result: timed_out"},
@@ -250,7 +249,7 @@ static void a_job_whose_failures_another_one_tells(void **state)
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 new failure]");
 	w->attribution = ATTRIBUTION_BASE;
 	v->is_cut = true; /* what was not read may be the change's */
-	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 unclassified failure]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 failure, not classified]");
 	/* but all that is red was read where anything else was */
 	view_add_accelerator(v, "gpu", "GPU", LEVEL_2, DISPATCH_DONE);
 	view_add_verdict(v, 1, "model", "Qwen", TEST_PASS, 8);

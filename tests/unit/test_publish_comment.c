@@ -7,16 +7,42 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "model/backoff.h"
-#include "publish/pacing.h"
+#include "model/schedule.h"
+#include "outbox/pacing.h"
 #include "publish/publish.h"
 #include "publish/publish_internal.h"
-#include "report/comment.h"
+#include "replaces.h"
 #include "store/changes.h"
-#include "store/check_runs.h"
-#include "store/comments.h"
 #include "store/outbox.h"
+#include "store/published.h"
+#include "text/comment.h"
 #include "view_builder.h"
+#include "views/change.h"
+
+REPLACES(store_claim_outbox);
+REPLACES(outbox_row_release);
+REPLACES(claim_outbox_release);
+REPLACES(store_outbox_done);
+REPLACES(store_get_change);
+REPLACES(store_get_comment);
+REPLACES(store_put_comment);
+REPLACES(store_list_checks);
+REPLACES(list_checks_release);
+REPLACES(store_put_check);
+REPLACES(store_doubt_check);
+REPLACES(github_check_create);
+REPLACES(github_check_update);
+REPLACES(github_checks_list);
+REPLACES(github_check_list_release);
+REPLACES(github_cancel);
+REPLACES(github_call_release);
+REPLACES(github_comment_search_release);
+REPLACES(github_app_slug);
+REPLACES(github_app_get);
+REPLACES(github_comment_find);
+REPLACES(github_comment_create);
+REPLACES(github_comment_react);
+REPLACES(github_comment_update);
 
 enum { CALLS_MAX = 8 };
 
@@ -54,7 +80,7 @@ static struct world {
 	bool is_mute;        /* finding is never answered */
 	bool create_arrives; /* although its answer is an error */
 	struct github_call *unanswered;
-	bool knows_app;
+	bool knows_app, app_fails;
 } w;
 
 /* ---- the store ---- */
@@ -195,12 +221,16 @@ int store_put_comment(struct store *s, struct put_comment *op)
 
 /* ---- issues and check runs: nobody wishes for any here ---- */
 
-void red_issue_start(struct publisher *p, struct outbox_row *row)
+static void fail_to_begin(struct effect *e)
 {
-	(void)p;
-	(void)row;
+	(void)e;
 	fail();
 }
+
+const struct effect_kind red_issue_kind = {.kind = OUTBOX_RED_ISSUE,
+    .lane = RED_ISSUE_LANE,
+    .bytes = sizeof(struct effect),
+    .begin = fail_to_begin};
 
 int store_list_checks(struct store *s, struct list_checks *q)
 {
@@ -303,8 +333,8 @@ void github_app_get(struct github *g, struct github_call *call)
 {
 	(void)g;
 	trace("app");
-	w.knows_app = true;
-	answer(call, &(struct scripted){.err = 0});
+	w.knows_app = !w.app_fails;
+	answer(call, &(struct scripted){.err = w.app_fails ? ERR_IO : 0});
 }
 
 void github_comment_find(struct github *g, struct github_comment_search *search,
@@ -654,6 +684,24 @@ static void test_evidence_is_waited_for_but_not_long(void **state)
 	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
 }
 
+/* A comment that was written without the App's name is looked at again, until it has the name. */
+static void test_the_name_of_the_app_comes_later(void **state)
+{
+	int64_t now_ms = clock_wall_ms();
+
+	(void)state;
+	w.knows_app = false;
+	w.app_fails = w.has_red = true;
+	run(1);
+	assert_string_equal(traced, "app find create put again closed");
+	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
+	assert_null(strstr(w.comment_text, "@outpost-ci"));
+	w.app_fails = false;
+	run(1);
+	assert_string_equal(traced, "app update put ok closed");
+	assert_non_null(strstr(w.comment_text, "@outpost-ci"));
+}
+
 static void test_row_is_given_back_although_the_store_is_busy(void **state)
 {
 	(void)state;
@@ -727,6 +775,7 @@ int main(void)
 	    TEST(test_lost_answer_is_not_taken_for_the_old_text),
 	    TEST(test_refused_for_good),
 	    TEST(test_failures_are_tried_again),
+	    TEST(test_the_name_of_the_app_comes_later),
 	    TEST(test_edits_wait_for_the_interval),
 	    TEST(test_first_failure_of_a_new_head_goes_at_once),
 	    TEST(test_edits_leave_room_for_failures),

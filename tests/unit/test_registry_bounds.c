@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "registry/bounds.h"
+#include "registry/transport.h"
 
 struct rig {
 	struct bounds b;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "config/snapshot.h"
+#include "config/config.h"
 #include "registry/remote_head.h"
 
 enum { N_ASKED = 5 };

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "loopback.h"
 #include "registry/fetch.h"
-#include "registry/list_heads.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 #define REFS                                                                                       \
@@ -64,7 +63,7 @@ static struct asked ask_with(const char *answer, size_t n_bytes)
 	head = answer;
 	is_elsewhere_asked = false;
 	assert_int_equal(fetch_setup(&e), 0);
-	r.err = list_heads_find(url, "main", &b, r.sha, &e);
+	r.err = fetch_head(url, "main", &b, r.sha, &e);
 	snprintf(r.why, sizeof(r.why), "%s", e.text);
 	assert_false(is_elsewhere_asked);
 	loopback_stop(server);
@@ -100,7 +99,7 @@ static void no_redirect_is_followed(void **state)
 		struct asked r = ask_with(answers[i], 10000);
 
 		assert_int_equal(r.err, ERR_DENIED);
-		assert_non_null(strstr(r.why, "it is redirected to /elsewhere"));
+		assert_non_null(strstr(r.why, "it redirects to /elsewhere"));
 	}
 }
 
@@ -113,7 +112,7 @@ static void a_location_is_shown_clean_and_short(void **state)
 	assert_int_equal(r.err, ERR_DENIED);
 	assert_null(strchr(r.why, '\x1b'));
 	assert_null(strstr(r.why, "\xe2\x80\xae"));
-	assert_non_null(strstr(r.why, ", which is not followed"));
+	assert_non_null(strstr(r.why, ", and redirects are not followed"));
 	free(answer);
 }
 
@@ -134,7 +133,7 @@ static void the_bytes_are_bounded(void **state)
 
 	(void)state;
 	assert_int_equal(r.err, ERR_TOO_BIG);
-	assert_string_equal(r.why, "the server sends too much, broken off");
+	assert_string_equal(r.why, "the server sends too much, cancelled");
 }
 
 int main(void)

@@ -4,13 +4,18 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "base/strv.h"
-#include "model/callback_token.h"
+#include "model/client_payload.h"
 #include "oidc_token.h"
+#include "replaces.h"
 #include "runners/runners.h"
 #include "secret_of.h"
-#include "store/identities.h"
+#include "store/credentials.h"
+#include "store/job_reports.h"
 #include "store/jobs.h"
+
+REPLACES(store_report_job);
+REPLACES(store_check_identity);
+REPLACES(store_report_nightly);
 
 #define GUID     "0b989ba4-242f-11e5-81e1-c7b6966d2516"
 #define DISPATCH "abcdefghijklmnopqrstuvwxyz"

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "runners/callback_request.h"
+#include "runners/submission.h"
 
 #define GUID             "0b989ba4-242f-11e5-81e1-c7b6966d2516"
 #define DISPATCH         "abcdefghijklmnopqrstuvwxyz"

@@ -233,7 +233,7 @@ static void test_who_may_not(void **state)
 	pull_expect(p, &a, 403, "accelerator npu has left the registry");
 	pull_add_token(p, TOKEN_API, "other", "");
 	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
-	pull_expect(p, &a, 403, "takes no work");
+	pull_expect(p, &a, 403, "cannot claim work");
 	p->headers[0] = "Authorization: Bearer ort_x";
 	pull_ask(p, &a, CLAIM, CLAIM_BODY("a", GPU, "30"));
 	pull_expect(p, &a, 401, "not valid");

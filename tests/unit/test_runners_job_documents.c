@@ -7,12 +7,19 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "model/callback_token.h"
+#include "model/client_payload.h"
+#include "replaces.h"
 #include "runners/credentials.h"
 #include "runners/runners.h"
 #include "secret_of.h"
+#include "store/credentials.h"
 #include "store/jobs.h"
-#include "store/tokens.h"
+#include "views/job.h"
+
+REPLACES(store_find_job);
+REPLACES(find_job_release);
+REPLACES(store_note_log);
+REPLACES(store_put_report);
 
 #define DISPATCH "abcdefghijklmnopqrstuvwxyz"
 #define JUNIT    "<testsuites><testsuite name=\"s\"><testcase name=\"a\"/></testsuite></testsuites>"

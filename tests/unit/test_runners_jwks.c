@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "oidc_token.h"
-#include "runners/jwks.h"
+#include "runners/issuer_keys.h"
 
 static struct test_key key, small_key;
 

@@ -6,11 +6,11 @@
 
 #include <cmocka.h>
 
-#include "base/hash.h"
+#include "base/crypto.h"
 #include "base/str.h"
 #include "oidc_token.h"
-#include "runners/jwks.h"
-#include "runners/oidc.h"
+#include "runners/access.h"
+#include "runners/issuer_keys.h"
 #include "runners_registry.h"
 
 #define NOW_S     INT64_C(1790000000)

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "runners/rate_limit.h"
+#include "runners/admission.h"
 
 static void test_counts_each_name(void **state)
 {

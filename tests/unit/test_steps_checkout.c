@@ -1,5 +1,5 @@
-/* The commit that was asked for, and never another, comes out of a real repository that git
- * serves on loopback. */
+/* The checkout gives exactly the commit that was asked for. The repositories are real, and git serves them on
+ * loopback. */
 #include "git_rig.h"
 
 static void test_commit(void **state)
@@ -76,7 +76,7 @@ static void speak_the_old_protocol(void)
 	rig_config.git_config = file;
 }
 
-/* The old protocol gives only what it advertises; the commit before the newest is not. */
+/* A server with the old protocol hands out only the commits that it advertises, so not the one before the newest. */
 static void test_pull_request_by_its_ref(void **state)
 {
 	char newer[64];
@@ -106,7 +106,7 @@ static void test_pull_request_by_its_ref(void **state)
 	rig_assert_log_lacks("== step look");
 }
 
-/* The merge base of pull request 7: a commit that its branch has left behind. */
+/* The merge base of pull request 7 is an older commit of its branch. */
 static void become_experiment_on_base(void)
 {
 	static const char *const tests[] = {"unit/a", NULL};
@@ -129,8 +129,8 @@ static void test_experiment_on_the_base_is_fetched_by_its_commit(void **state)
 	rig_assert_log_has(sha);
 }
 
-/* A server that gives no commit by its name has the merge base on the branch, and the pull request's own
- * commits are not looked at. */
+/* If the server does not hand out commits by name, the merge base is searched on the branch and not among the
+ * pull request's own commits. */
 static void test_experiment_on_the_base_by_its_branch(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void test_network_failure_is_tried_again(void **state)
 	rig_assert_log_has("trying again");
 }
 
-/* What lies in the repository under test is not run by the checkout. */
+/* The checkout runs nothing of the repository under test. */
 static void test_hostile_repository(void **state)
 {
 	(void)state;
@@ -213,8 +213,8 @@ static void test_hostile_repository(void **state)
 	assert_false(rig_has("work/ran"));
 }
 
-/* Finding 8: filters, hooks and aliases in the configuration of the runner's user are not run,
- * whatever attributes the change gives its files. */
+/* The checkout runs no filter, hook or alias of the configuration of the runner's user, with any attributes that
+ * the change gives its files. */
 static void test_users_configuration_is_not_run(void **state)
 {
 	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir), *hooks, *text;
@@ -266,7 +266,7 @@ static void test_report_of_the_repository(void **state)
 	assert_false(rig_has("report.json"));
 }
 
-/* A job that was killed in the middle of a fetch leaves locks that would stop every later one. */
+/* A job that is killed during a fetch leaves lock files, which must not stop later jobs. */
 static void test_stale_locks(void **state)
 {
 	(void)state;

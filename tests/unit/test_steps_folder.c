@@ -1,8 +1,8 @@
-/* A job's folder is what is left when everybody is killed: each file whole or not there, the lock
- * as long as somebody lives, and removed to the last link whatever was put into it. */
+/* A job's folder survives the death of all processes: each file is complete or absent, the lock is held while a
+ * process lives, and the folder can be removed with any content. */
 #include "steps_rig.h"
 
-#include "steps/job_lock.h"
+#include "steps/job_folder.h"
 
 static void test_write_and_read(void **state)
 {
@@ -65,7 +65,7 @@ static void test_damaged_result(void **state)
 	}
 }
 
-/* Killed at any moment, what is read is one of the two texts, never a part. */
+/* A writer that is killed at any moment leaves one of the two texts, never a part of one. */
 static void test_killed_while_writing(void **state)
 {
 	static char large[2][100000];
@@ -134,7 +134,7 @@ static void test_lock(void **state)
 static void test_lock_without_a_process(void **state)
 {
 	struct error e = {0};
-	char *path = job_folder_file(rig_folder, "lock");
+	char *path = path_join(rig_folder, "lock");
 	int fd;
 
 	(void)state;
@@ -152,7 +152,7 @@ static void test_lock_without_a_process(void **state)
 	free(path);
 }
 
-/* Deeper than there are descriptors, and deeper than a path may be long. */
+/* The tree is deeper than the number of descriptors and than the longest path. */
 static void make_deep(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -204,7 +204,7 @@ static void test_remove(void **state)
 	free(folder);
 }
 
-/* Root may do anything, so the same as somebody else. */
+/* Root may do anything, so the test runs as another user too. */
 static void test_remove_as_a_user(void **state)
 {
 	int status;

@@ -1,11 +1,9 @@
-/* A log is text without secrets and of bounded length, whatever the pieces it came in. */
+/* A log is text without secrets and of bounded length, in whatever pieces the output came. */
 #include "steps_rig.h"
 
 #include <sys/resource.h>
 
-#include "steps/clean_text.h"
 #include "steps/job_log.h"
-#include "steps/masks.h"
 
 static struct masks *masks;
 static struct job_log *job_log;
@@ -217,7 +215,7 @@ static void test_a_little_more_is_all_kept(void **state)
 		put("0123456789");
 	log = close_log();
 	assert_null(strstr(log, "were left out here"));
-	assert_non_null(strstr(log, "left out, but for its end"));
+	assert_non_null(strstr(log, "only its end is kept"));
 }
 
 static void test_excerpt(void **state)
@@ -267,7 +265,7 @@ static void test_excerpt_of_long_lines(void **state)
 	free(text);
 }
 
-/* A limit on the size of files, as a full disk would be: the job goes on, the end tells. */
+/* A limit on the size of files acts like a full disk: the job goes on, and closing the log returns the error. */
 static void test_a_log_that_cannot_be_written(void **state)
 {
 	struct rlimit old, small = {.rlim_cur = 1000};

@@ -1,5 +1,5 @@
-/* docs/sandbox.md, row by row: each promise of its tables is tried from inside a step, as root and
- * as an ordinary user. A promise without a trial fails, and a trial without a promise. */
+/* Tries each promise of the tables in docs/sandbox.md from inside a step, as root and as an ordinary user. Fails if
+ * a promise has no trial or a trial has no promise. */
 #include "git_rig.h"
 
 #include <linux/keyctl.h>
@@ -35,7 +35,7 @@ static void must_hold(void)
 		    rig_result.message ? rig_result.message : "", log);
 }
 
-/* A script under `set -e` whose end is only reached when the promise holds. */
+/* A script under `set -e` reaches its end only if the promise holds. */
 static void try_script(const char *script)
 {
 	char *whole = xasprintf("set -eu\n%s\necho held", script);
@@ -102,7 +102,7 @@ static void try_session_keyring(void)
 	try_script(probe);
 }
 
-/* Lets the step hold the FIFO open, so that the test sees when the last process is gone. */
+/* The step holds the FIFO open, so the test sees when the last process is gone. */
 static void allow_fifo(void)
 {
 	static char *paths[2];

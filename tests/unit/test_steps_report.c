@@ -1,9 +1,9 @@
-/* Report files are found by pattern without ever leaving the work folder, and a job that promised
- * one and has none is never green. */
+/* Patterns find report files without leaving the work folder, and a job without its promised report is never a
+ * success. */
 #include "steps_rig.h"
 
 #include "base/json.h"
-#include "steps/report_find.h"
+#include "steps/report_pickup.h"
 
 #define MINUTE_MS (60 * 1000)
 #define CASE(name, inner)                                                                          \
@@ -148,7 +148,7 @@ static void test_secrets_are_masked(void **state)
 
 #define LARGE "for i in 0 1 2 3 4 5 6 7 8 9; do head -c 31000000 /dev/zero > results/$i.xml; done"
 
-/* What it costs to read what a stranger left is bounded. */
+/* The cost of reading a stranger's files is bounded. */
 static void test_too_much_in_all(void **state)
 {
 	(void)state;

@@ -1,5 +1,4 @@
-/* What a step sees of the machine when bubblewrap stands around it. The rows of
- * docs/sandbox.md are tried in test_steps_promises.c. */
+/* A step's view of the machine inside bubblewrap. test_steps_promises.c tries the rows of docs/sandbox.md. */
 #include "steps_rig.h"
 
 #include "steps/sandbox.h"
@@ -16,7 +15,7 @@ static int setup(void **state)
 	return rc;
 }
 
-/* Runs one step inside, with the FIFO allowed, and says what it printed. */
+/* Runs one step inside, with the FIFO allowed, and returns its output. */
 static void run(const char *script)
 {
 	static char *allowed[2];
@@ -84,7 +83,7 @@ static void test_system_is_read_only(void **state)
 	rig_assert_log_lacks("\nwrote");
 }
 
-/* The runner's own files, other users' and other jobs': not there, whatever their permissions. */
+/* The runner's own files and those of other users and jobs do not exist inside, with any permissions. */
 static void test_private_things_are_not_there(void **state)
 {
 	char *token = xasprintf("%s/token", rig_dir), *other = xasprintf("%s/other", rig_dir);
@@ -108,7 +107,7 @@ static void test_private_things_are_not_there(void **state)
 	free(token);
 }
 
-/* Also where the operator allows a folder that they lie in. */
+/* The same if the operator allows a folder that contains them. */
 static void test_allowed_folders_hide_them_still(void **state)
 {
 	char *outside = xasprintf("%s-allowed", rig_dir), *token = xasprintf("%s/token", outside);
@@ -284,7 +283,8 @@ static void test_exit_codes(void **state)
 	assert_int_equal(rig_result.steps[0].exit_code, 1);
 }
 
-/* B7: what the sandbox hides gives no result, and the message says what shows it. */
+/* If a step fails because the sandbox hides a file, the job has no result, and the message names the setting that
+ * shows the file. */
 static void test_hidden_program(void **state)
 {
 	char *tools = xasprintf("%s-tools", rig_dir), *tool = xasprintf("%s/hidden-tool", tools);
@@ -338,7 +338,7 @@ static void test_hidden_program(void **state)
 	free(tools);
 }
 
-/* A path that went away since the start: the vendor's machine is to blame, not the change. */
+/* A path of `allow` that disappeared after the start is the vendor's fault, not the change's. */
 static void test_sandbox_that_cannot_be_set_up(void **state)
 {
 	char *gone[] = {(char *)"/dev/not-there", NULL};
@@ -384,7 +384,7 @@ static void test_check_without_bubblewrap(void **state)
 	free(path);
 }
 
-/* One that is installed, but may do nothing: the answer says what it said. */
+/* If bubblewrap is installed but may do nothing, the error repeats its message. */
 static void test_check_with_a_bubblewrap_that_fails(void **state)
 {
 	char *path = xstrdup(getenv("PATH")), *fake = xasprintf("%s/bwrap", rig_dir);

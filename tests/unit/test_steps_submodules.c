@@ -1,5 +1,5 @@
-/* Submodules come once from the network, whatever .gitmodules says of them is a stranger's, and
- * what a step does to its work tree no other job sees. */
+/* Submodules are fetched once; everything in .gitmodules is treated as hostile; and a step's changes to its work tree
+ * reach no other job. */
 #include "git_rig.h"
 
 #include <dirent.h>
@@ -12,10 +12,10 @@
 #include "config/config.h"
 #include "config/network.h"
 #include "loopback.h"
-#include "steps/git_url.h"
+#include "steps/git.h"
 #include "steps/relay.h"
 
-/* Loopback is listed, so that submodules come over http from there. */
+/* Loopback is allowed, so submodules can be fetched from there over http. */
 static const char *sub_url(void)
 {
 	static char text[64];
@@ -27,7 +27,7 @@ static const char *sub_url(void)
 	return text;
 }
 
-/* Adds one to a work tree that is served, and takes the commit for the job. */
+/* Adds a submodule to a served work tree; the job then tests the new commit. */
 static void add_module(const char *folder, const char *from, const char *path)
 {
 	char *add =
@@ -94,8 +94,8 @@ static void test_nested_and_relative(void **state)
 	free(deep);
 }
 
-/* A change cannot make us read this machine's files as a submodule, nor run what it names, nor
- * write a URL whose host we and git read differently. */
+/* A change's URL cannot read files of this machine, run a program, or have a host that git and our parser read
+ * differently. */
 static void test_hostile_urls(void **state)
 {
 	static const char *const urls[] = {"/etc", "file:///etc", "ext::sh -c id", "-u", "git@h:x",
@@ -162,7 +162,7 @@ static void test_urls(void **state)
 	}
 }
 
-/* ---- finding 4: where submodules may reach ---- */
+/* ---- the hosts that submodules may reach ---- */
 
 static void test_reachable_addresses(void **state)
 {
@@ -196,7 +196,7 @@ static void test_reachable_addresses(void **state)
 	}
 }
 
-/* No connection is made that the runner's file does not list, by whatever name. */
+/* A private address that the runner's file does not list is never connected, under any name. */
 static void test_private_addresses(void **state)
 {
 	static const char *const hosts[] = {"127.0.0.1", "localhost", "127.0.0.2", "[::1]"};
@@ -228,8 +228,7 @@ static void test_private_addresses(void **state)
 	}
 }
 
-/* What an allowed host answers leads nowhere else: neither a redirect nor a dumb repository's
- * alternates. */
+/* An allowed host cannot send git elsewhere, neither by a redirect nor by a dumb repository's alternates. */
 static void test_no_way_on(void **state)
 {
 	char *text;
@@ -272,7 +271,7 @@ static void test_no_way_on(void **state)
 	shell(rig_dir, "! grep dumb/sub web.log", NULL);
 }
 
-/* git_url's redirect is not followed either, and the operator learns what to write. */
+/* A redirect of git_url is not followed either, and the message says how to correct the setting. */
 static void test_redirect_of_git_url(void **state)
 {
 	char *redirected =
@@ -287,7 +286,7 @@ static void test_redirect_of_git_url(void **state)
 	free(redirected);
 }
 
-/* The operator's proxy for submodules takes all of them; the environment's is never asked. */
+/* All submodules go through the operator's proxy for submodules, and none through the environment's proxy. */
 static void test_proxies(void **state)
 {
 	char *proxy = xasprintf("http://127.0.0.1:%d", web_port);
@@ -337,8 +336,8 @@ static long times_slept(pid_t pid)
 	return n;
 }
 
-/* Without a free descriptor the relay cannot take a connection, which stays in its queue. It waits then,
- * and takes the connection as soon as it can. */
+/* Without a free descriptor the relay cannot accept a connection, which stays in its queue. The relay waits and accepts it
+ * as soon as it can. */
 static void test_relay_waits_for_a_descriptor(void **state)
 {
 	static const struct network_list none = {.n = 0};
@@ -380,7 +379,7 @@ static void test_relay_waits_for_a_descriptor(void **state)
 	relay_stop(&relay);
 }
 
-/* True when this text is among the arguments of any process that can be seen. */
+/* True if the arguments of any visible process contain this text. */
 static bool is_an_argument(const char *text)
 {
 	DIR *processes = opendir("/proc");
@@ -403,8 +402,8 @@ static bool is_an_argument(const char *text)
 	return is_there;
 }
 
-/* A proxy that wants a login, as a process of its own. While git waits for its answer it looks at all
- * processes' arguments. */
+/* A proxy that needs a login, in a process of its own. While git waits for the answer, it searches the arguments of all
+ * processes. */
 struct proxy_notes {
 	bool is_login_right, is_password_an_argument, is_url_an_argument;
 };
@@ -483,7 +482,7 @@ static void test_proxy_password_is_no_argument(void **state)
 	free(proxy);
 }
 
-/* A login for git_url is not for the change's URLs, even on the same host. */
+/* A login for git_url is never used for the change's URLs, also on the same host. */
 static void test_logins(void **state)
 {
 	char *settings = xasprintf("%s/git-settings", rig_dir);
@@ -514,7 +513,7 @@ static void test_logins(void **state)
 	free(settings);
 }
 
-/* What a private network gave while it was listed is not given when it is not. */
+/* A commit that was fetched from a private network is not used after that network is no longer allowed. */
 static void test_mirrors_keep_to_the_rules(void **state)
 {
 	(void)state;
@@ -528,7 +527,7 @@ static void test_mirrors_keep_to_the_rules(void **state)
 	rig_assert_conclusion("startup_failure", "plain http goes to");
 }
 
-/* Places that are not the tree's, commands instead of URLs, names that are paths. */
+/* Paths that the tree does not have, commands instead of URLs, names that are paths. */
 static void test_hostile_gitmodules(void **state)
 {
 	const char *from = sub_url();
@@ -577,7 +576,7 @@ static void test_what_is_left_out(void **state)
 	rig_assert_log_has("\n0\n");
 }
 
-/* The commit is gone from where it was: no other takes its place. */
+/* The commit no longer exists on the server: no other commit takes its place. */
 static void test_commit_that_is_gone(void **state)
 {
 	const char *from = sub_url();
@@ -612,7 +611,7 @@ static void test_damaged_mirror(void **state)
 	rig_assert_log_has("\nfirst\n");
 }
 
-/* A step may do to its work tree what it likes: the next job finds what git fetched. */
+/* A step may change its work tree in any way: the next job still gets what git fetched. */
 static void test_step_cannot_poison_the_next(void **state)
 {
 	const char *from = sub_url();

@@ -2,8 +2,11 @@
  * force. */
 #include "store_rig.h"
 
+#include "db/db.h"
 #include "store/branch_commits.h"
-#include "store/db.h"
+#include "store/changes.h"
+#include "store/maintenance.h"
+#include "store/plans.h"
 
 #define MAIN "refs/heads/main"
 
@@ -34,7 +37,7 @@ static int put_run(struct store_op *op, struct db *d)
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = (struct branch_commit){
-		    sha_of(p->letters[i]), "alice", "Land it", T0 + (int64_t)i};
+		    sha_of(p->letters[i]), "alice", "Land it", T0 + (int64_t)i, NULL};
 	branch_commits_put(d, UPSTREAM, p->ref, p->before ? sha_of(*p->before) : NULL, list, n);
 	return 0;
 }
@@ -285,8 +288,8 @@ static void by_plan(void **state)
 {
 	char nothing[] = "", title[] = "Land it", author[] = "bob";
 	struct push_commit commits[] = {
-	    {(char *)sha_of('b'), author, title, T0 - 5},
-	    {(char *)sha_of('c'), nothing, nothing, T0 + DAY}, /* from the future */
+	    {(char *)sha_of('b'), author, title, T0 - 5, NULL},
+	    {(char *)sha_of('c'), nothing, nothing, T0 + DAY, NULL}, /* from the future */
 	};
 	struct plan p = {
 	    .kind = PLAN_START,

@@ -1,6 +1,8 @@
 /* What was written into check runs, the wish to look, and that both go with the change. */
-#include "base/strv.h"
-#include "store/check_runs.h"
+#include "base/str.h"
+#include "store/maintenance.h"
+#include "store/outbox.h"
+#include "store/published.h"
 #include "store_rig.h"
 
 static const unsigned CHECKS = 1u << OUTBOX_CHECKS;

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "model/plan.h"
-#include "store/known_issues.h"
+#include "verdict/known_issues.h"
 
 static struct plan_want wants[] = {
     GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu"), WEBHOOK_WANT("zpu")};

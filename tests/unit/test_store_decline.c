@@ -1,6 +1,8 @@
 /* ok-to-test cancel: what is held goes, a release is taken back, what has left runs on. */
 #include "commands_rig.h"
-#include "store/leases.h"
+#include "store/claims.h"
+#include "store/commands.h"
+#include "store/outbox.h"
 
 #define HELD "the author is new"
 

@@ -1,4 +1,5 @@
 /* Deliveries: on disk once, planned once, found again, and the queue they come through. */
+#include "db/settings.h"
 #include "store_rig.h"
 
 static const char UUID[] = "72d3162e-cc78-11e3-81ab-4c9367dc0958";

@@ -1,7 +1,7 @@
 /* Which repository is behind a name (finding 15): compared, recorded, refused, forgotten. */
 #include "store_rig.h"
 
-#include "store/identities.h"
+#include "store/credentials.h"
 
 #define GITHUB "https://token.actions.githubusercontent.com"
 

@@ -1,3 +1,4 @@
+#include "views/job.h"
 /* Reports in any order, repeated, late, wrong: what they make of jobs, dispatches, cells. */
 #include "commands_rig.h"
 

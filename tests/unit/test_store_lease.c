@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "lease_rig.h"
-#include "store/known_issues.h"
+#include "verdict/known_issues.h"
 
 /* ---- claim ---- */
 

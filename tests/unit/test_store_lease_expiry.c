@@ -2,8 +2,8 @@
  * steps, after each of which the rules must hold. */
 #include "base/clock.h"
 #include "base/file.h"
+#include "db/db.h"
 #include "lease_rig.h"
-#include "store/db.h"
 
 #define HEAD_D "dddddddddddddddddddddddddddddddddddddddd"
 

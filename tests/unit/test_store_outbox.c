@@ -5,7 +5,7 @@ static void a_claimed_row_is_nobody_elses(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
 	struct claim_outbox a, b;
-	struct outbox_stats st = {.now_ms = T0 + 2000};
+	struct get_totals t = {.now_ms = T0 + 2000};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 2);
@@ -19,10 +19,10 @@ static void a_claimed_row_is_nobody_elses(void **state)
 	assert_int_equal(a.rows[0].number, 1);
 	assert_int_equal(a.rows[0].first_ms, T0 + 1000);
 	assert_string_equal(b.rows[0].runner, "lab");
-	ASK_OK(store_outbox_stats, &st);
-	assert_int_equal(st.n_sending, 2);
-	assert_int_equal(st.n_due, 0);
-	assert_int_equal(st.oldest_unsent_ms, T0 + 1000);
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.outbox.n_sending, 2);
+	assert_int_equal(t.outbox.n_due, 0);
+	assert_int_equal(t.outbox.oldest_unsent_ms, T0 + 1000);
 	claim_outbox_release(&a);
 	claim_outbox_release(&b);
 	b = rig_claim(REQUESTS, T0 + 1000);
@@ -55,7 +55,7 @@ static void a_lane_goes_in_order_one_at_a_time(void **state)
 static void the_next_due_time_is_told(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct outbox_stats st = {.now_ms = T0 + 2000};
+	struct get_totals t = {.now_ms = T0 + 2000};
 	struct claim_outbox c;
 
 	(void)state;
@@ -67,8 +67,8 @@ static void the_next_due_time_is_told(void **state)
 	assert_int_equal(c.n, 0);
 	assert_int_equal(c.next_due_ms, T0 + 9000);
 	claim_outbox_release(&c);
-	ASK_OK(store_outbox_stats, &st);
-	assert_int_equal(st.n_waiting, 1);
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.outbox.n_waiting, 1);
 	c = rig_claim(REQUESTS, T0 + 9000);
 	assert_int_equal(c.n, 1);
 	assert_int_equal(c.rows[0].n_attempts, 1);

@@ -1,3 +1,5 @@
+#include "views/change.h"
+#include "views/job.h"
 /* Report documents and logs: when their results show, and what comes before and after. */
 #include "lease_rig.h"
 
@@ -379,7 +381,8 @@ static void a_large_report_is_taken_in_time(void **state)
 	enum { N = 20000 };
 	struct test_result *tests = xcalloc(N, sizeof(*tests));
 	struct lease_offer o = begin();
-	struct get_change g = {.repository = UPSTREAM, .number = 1, .max_verdicts = 5};
+	struct get_change g = {
+	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = 1, .max_verdicts = 5};
 
 	(void)state;
 	for (int i = 0; i < N; i++)

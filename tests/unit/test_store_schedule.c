@@ -4,8 +4,14 @@
 #include <sys/wait.h>
 
 #include "lease_rig.h"
-#include "store/nightly.h"
+#include "store/claims.h"
+#include "store/dispatches.h"
+#include "store/job_reports.h"
+#include "store/jobs.h"
+#include "store/outbox.h"
+#include "store/registry.h"
 #include "store/schedules.h"
+#include "views/nightly.h"
 
 #define DUE  (T0 + 14 * HOUR) /* 2026-11-21T02:00:00Z */
 #define SRC1 "1111111111111111111111111111111111111111"

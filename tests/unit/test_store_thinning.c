@@ -43,7 +43,7 @@ struct pushed {
 static int push_with(const struct pushed *a, int64_t at)
 {
 	char nothing[] = "", guid[64];
-	struct push_commit commit = {(char *)sha_of(a->head), nothing, nothing, T0};
+	struct push_commit commit = {(char *)sha_of(a->head), nothing, nothing, T0, NULL};
 	struct plan p = {
 	    .kind = PLAN_START,
 	    .change_kind = CHANGE_PUSH,

@@ -1,5 +1,5 @@
 /* Credentials: two at a time, revoked by id or by name, seen when they are used. */
-#include "store/tokens.h"
+#include "store/credentials.h"
 #include "store_rig.h"
 
 static int add_with(

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "web/byte_range.h"
+#include "web/job_log.h"
 
 static const struct {
 	const char *text;

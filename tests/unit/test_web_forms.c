@@ -10,11 +10,9 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "web/asset.h"
 #include "web/assets.h"
-#include "web/etag.h"
+#include "web/events.h"
 #include "web/page.h"
-#include "web/watch.h"
 
 /* ---- pages ---- */
 

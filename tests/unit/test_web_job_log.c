@@ -4,8 +4,14 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "replaces.h"
 #include "store/jobs.h"
+#include "views/job.h"
 #include "web/web.h"
+
+REPLACES(store_find_job);
+REPLACES(find_job_release);
+REPLACES(store_get_job);
 
 /* ---- a store that answers when it is told to ---- */
 
@@ -154,7 +160,7 @@ static void one_client_has_a_part_of_the_places(void **state)
 		turn(&p);
 	assert_non_null(strstr(answer, "HTTP/1.1 429 Too Many Requests\r\n"));
 	assert_non_null(strstr(answer, "\r\nRetry-After: "));
-	assert_non_null(strstr(answer, "this address reads as many logs at once as one may"));
+	assert_non_null(strstr(answer, "this address has reached its limit of open logs"));
 	assert_int_equal(n_asked, OF_ONE_CLIENT_MAX);
 	other = follow(&p, 2);
 	/* A place is free again when its answer is given. */

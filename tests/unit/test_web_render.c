@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "http_rig.h"
-#include "web/render.h"
+#include "web/answer.h"
 
 struct asked {
 	struct web_render render;

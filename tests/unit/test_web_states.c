@@ -10,12 +10,14 @@
 #include "days_rig.h"
 #include "parts_rig.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "model/accelerator_state.h"
-#include "report/comment.h"
-#include "store/attribution.h"
-#include "store/known_issues.h"
+#include "rendering.h"
+#include "verdict/attribution.h"
+#include "verdict/known_issues.h"
+#include "views/change.h"
 #include "web/web.h"
 
 /* ---- a clock that stands where the history is, for every thread ---- */
@@ -175,7 +177,7 @@ static void open_pull(int64_t now)
 {
 	static char *labels[] = {NULL};
 	struct commit *c = add_commit(NULL, now);
-	struct get_change g = {.repository = UPSTREAM};
+	struct get_change g = {.now_ms = clock_wall_ms(), .repository = UPSTREAM};
 	char author[32];
 
 	c->number = ++n_pulls;
@@ -637,7 +639,7 @@ static void check_comment(const struct commit *c, json_t *change, json_t *accele
 	struct comment comment;
 	size_t i, n_uncounted = 0;
 
-	comment_render(v, &o, &comment);
+	view_comment(v, &o, &comment);
 	CHECK(str_has_prefix(comment.markdown, COMMENT_MARKER "\n✓ ") == is_pass, "%s",
 	    comment.markdown);
 	json_array_foreach(json_object_get(change, "verdicts"), i, a)

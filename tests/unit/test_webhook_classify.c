@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "webhook/classify.h"
+#include "webhook/payload.h"
 
 #define REPO "\"repository\":{\"full_name\":\"pytorch/pytorch\"}"
 

@@ -6,8 +6,8 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 
+#include "base/crypto.h"
 #include "base/encode.h"
-#include "base/hash.h"
 #include "store/deliveries.h"
 #include "webhook/intake.h"
 #include "webhook_bodies.h"

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "base/strv.h"
+#include "model/plan.h"
 #include "webhook/payload.h"
 #include "webhook_bodies.h"
 
@@ -119,12 +119,42 @@ static void test_commits_of_a_push(void **state)
 	assert_string_equal(ev.commits[0].title, "Land it");
 	assert_true(ev.commits[0].at_ms == INT64_C(1557933621000));
 	assert_string_equal(ev.commits[1].author, "alice");
+	assert_null(ev.commits[1].files);
+	event_release(&ev);
+	parse_commits("[" COMMIT(SHA_HEAD,
+			  ",\"added\":[\"a.c\"],\"removed\":[],\"modified\":[7,\"b.c\"]") "]",
+	    &ev);
+	assert_string_equal(ev.commits[0].files[0], "a.c");
+	assert_string_equal(ev.commits[0].files[1], "b.c");
+	assert_null(ev.commits[0].files[2]);
 	event_release(&ev);
 	parse_commits("[{\"id\":\"" SHA_HEAD "\",\"message\":1,\"timestamp\":\"x\"}]", &ev);
 	assert_int_equal(ev.n_commits, 1);
 	assert_string_equal(ev.commits[0].title, "");
 	assert_true(ev.commits[0].at_ms == 0);
 	event_release(&ev);
+}
+
+/* The paths that are kept of one commit are bounded, and the list shows that there are more. */
+static void test_files_of_a_large_commit(void **state)
+{
+	struct buf commit = BUF_INIT(1 << 20);
+	struct event ev;
+	size_t n = 0;
+
+	(void)state;
+	buf_appendf(&commit, "[{\"id\":\"" SHA_HEAD "\",\"added\":[\"first\"],\"modified\":[");
+	for (int i = 0; i < 300; i++)
+		buf_appendf(&commit, "%s\"f%d\"", i ? "," : "", i);
+	buf_appendf(&commit, "]}]");
+	parse_commits(buf_str(&commit), &ev);
+	while (ev.commits[0].files[n])
+		n++;
+	assert_int_equal(n, 201);
+	assert_string_equal(ev.commits[0].files[0], "first");
+	assert_string_equal(ev.commits[0].files[200], FILES_INCOMPLETE);
+	event_release(&ev);
+	buf_release(&commit);
 }
 
 /* What is not the whole list tells nothing; the push itself counts all the same. */
@@ -289,6 +319,7 @@ int main(void)
 	    cmocka_unit_test(test_labels),
 	    cmocka_unit_test(test_push),
 	    cmocka_unit_test(test_commits_of_a_push),
+	    cmocka_unit_test(test_files_of_a_large_commit),
 	    cmocka_unit_test(test_commits_that_are_not_whole),
 	    cmocka_unit_test(test_comment_and_checks),
 	    cmocka_unit_test(test_ghosts_and_old_servers),

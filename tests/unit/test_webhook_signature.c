@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "webhook/signature.h"
+#include "webhook/intake.h"
 
 /* GitHub's own documented example. */
 static const char secret[] = "It's a Secret to Everybody";

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/strv.h"
+#include "base/str.h"
 #include "model/change_view.h"
 
 #define VIEW_HEAD_SHA "1111111111222222222233333333334444444444"

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import { test } from 'node:test';
-import { experimentRows, passedOf } from '../../web/src/experiment_rows.js';
+import { experimentRows, openOf, passedOf } from '../../web/src/experiment_rows.js';
 import { RERUN } from '../../web/src/status_words.js';
 
 const result = (name, status, over = {}) => ({ suite: 'unit', test: name, dtype: null, status, job: status && 7, ...over });
@@ -19,6 +19,18 @@ test('a row is a test on an accelerator, with the runs of each side in their ord
   assert.deepEqual(words(rows[1].base), ['running 9']);
   assert.deepEqual(words(rows[2].head), ['waits']);
   assert.deepEqual(rows.map(({ base }) => base.some(({ isPending }) => isPending)), [false, true, false]);
+});
+
+test('what waits for a good machine does not run', () => {
+  const later = { not_before_at: '2026-11-20T13:00:00Z' };
+  const rows = experimentRows([{ name: 'a', experiments: [
+    experiment(4, 'base', 'started', [result('both', null)]), experiment(3, 'head', 'planned', [result('later', null), result('both', null)], later), experiment(2, 'head', 'planned', [result('soon', null)]),
+    experiment(1, 'head', 'done', [result('later', 'FAIL')])] }]);
+  assert.deepEqual(rows.map(({ test: name, head }) => [name, ...words(head)]), [['both', 'waits for a good machine'], ['later', 'failed 7', 'waits for a good machine'], ['soon', 'waits']]);
+  assert.equal(openOf(rows), ', 2 running, 1 waits for a good machine');
+  assert.equal(openOf(rows.slice(1, 2)), ', 1 waits for a good machine');
+  assert.equal(openOf([rows[1], rows[1]]), ', 2 wait for a good machine');
+  assert.equal(openOf([]), '');
 });
 
 test('what proves nothing says so, whatever it reported', () => {

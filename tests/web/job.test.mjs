@@ -183,16 +183,16 @@ describe('which way to install', () => {
 
   test('what is not there says why, and what is nearest', () => {
     const wanted = { ...cpu, os: 'windows' };
-    assert.equal(whyNone(entries, wanted, 'CPU'), 'CPU is there for Linux and macOS, not for Windows.');
-    assert.match(whyNone(entries, { ...cpu, package: 'libtorch' }, 'CPU'), /^CPU is not there as LibTorch for Linux, Python, Stable\.$/);
+    assert.equal(whyNone(entries, wanted, 'CPU'), 'CPU is available for Linux and macOS, not for Windows.');
+    assert.match(whyNone(entries, { ...cpu, package: 'libtorch' }, 'CPU'), /^CPU is not available as LibTorch for Linux, Python, Stable\.$/);
     assert.equal(choiceOf(nearest(entries, wanted, ['platform'])).os, 'linux');
   });
 });
 
 test('a run of an experiment says of which side and what for', () => {
   const job = (experiment) => ({ number: 7, accelerator: 'npu', experiment: { side: 'base', cause: 'auto', round: 1, state: 'done', reason: null, ...experiment } });
-  assert.equal(experimentSentence(job({})), 'Failed tests ran again, to show whose the failures are, on the merge base of pull request #7 on npu. Its results are evidence, and no results of the pull request.');
-  assert.equal(experimentSentence(job({ cause: 'stress', round: 3, side: 'head' })), 'A member asked for these runs of one test. This is run 3, on the head of pull request #7 on npu. Its results are evidence, and no results of the pull request.');
+  assert.equal(experimentSentence(job({})), 'Failed tests ran again, to find the cause of the failures, on the merge base of pull request #7 on npu. Its results are evidence; they are not results of the pull request.');
+  assert.equal(experimentSentence(job({ cause: 'stress', round: 3, side: 'head' })), 'A member asked for these runs of one test. This is run 3, on the head of pull request #7 on npu. Its results are evidence; they are not results of the pull request.');
   assert.match(experimentSentence(job({ state: 'void', reason: 'it tested another commit' })), /Its results do not count: it tested another commit\.$/);
   assert.match(experimentSentence({ ...job({}), number: null }), /on the merge base on npu/);
 });

@@ -1,13 +1,13 @@
-// What is around every page.
+// The frame of every page.
 import { data } from './data.js';
 import { visible } from './format.js';
 
-const NAV = [['/', 'Dashboard'], ['/nightly', 'Nightly'], ['/platforms', 'Platforms']];
+const NAV = [['/', 'Dashboard'], ['/nightly', 'Periodic runs'], ['/platforms', 'Platforms']];
 const LIVE = {
-  live: ['●', 'Live', 'This page follows what happens'],
-  connecting: ['○', 'Connecting', 'The stream of changes is being opened'],
-  reconnecting: ['◌', 'Reconnecting', 'The stream of changes was cut; it comes back by itself'],
-  stale: ['△', 'Not up to date', 'The last try to ask the server failed; it is tried again'],
+  live: ['●', 'Live', 'This page updates itself'],
+  connecting: ['○', 'Connecting', 'Connecting to the stream of updates'],
+  reconnecting: ['◌', 'Reconnecting', 'The stream of updates was cut off; reconnecting'],
+  stale: ['△', 'Not up to date', 'The last request failed; trying again'],
 };
 
 function isHere(path) {
@@ -19,7 +19,7 @@ function Live({ state }) {
   return <p class={`live is-${state}`} role="status" title={title}>{word && <><span aria-hidden="true">{symbol}</span> {word}</>}</p>;
 }
 
-// state: of useAnswer(), or nothing where a page is not live. api: the page's data.
+// state: of useAnswer(); undefined for a page that is not live. api: the page's data.
 export function Page({ title, state, api = data.api, children }) {
   if (title) document.title = `${visible(title)} · Outpost`;
   return (

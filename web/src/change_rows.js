@@ -1,21 +1,21 @@
 // From verdicts to the rows of the table. Pure: tests/web/change.test.mjs.
 import { isRed } from './status_words.js';
 
-// How urgent a cell is, by what the server counts it as: what the change broke comes first.
+// How urgent a cell is, by the server's group: failures that the change may have caused come first.
 const URGENCY = { new: 0, unclassified: 1, missing: 2, base: 3, known: 4, flaky: 5, not_counted: 6 };
 
 export function urgency(cell) {
   return cell.group ? URGENCY[cell.group] : cell.status === 'SKIP' ? 9 : 8;
 }
 
-// What may be the change's, and so is to be looked at first.
+// Failures that the change may have caused, which the reader looks at first.
 export const isToLookAt = ({ group }) => group === 'new' || group === 'unclassified';
 
 export const keyOf = (v) => JSON.stringify([v.suite, v.test, v.dtype]);
 
-// Pages of verdicts, what was read later replacing what was read before, as rows:
+// Turns pages of verdicts into rows; a later page replaces the verdicts of an earlier one:
 // [{key, suite, test, dtype, cells: Map accelerator → verdict, urgency}], worst first, then by name.
-// What no job stands behind is an accelerator's silence and no row.
+// A verdict without a job means that the accelerator did not report; it is not a row.
 export function rowsOf(verdicts) {
   const rows = new Map();
   for (const v of verdicts) {
@@ -30,8 +30,8 @@ export function rowsOf(verdicts) {
   return [...rows.values()].map((row) => ({ row, name: text(row) })).sort((a, b) => a.row.urgency - b.row.urgency || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)).map(({ row }) => row);
 }
 
-// filter: {q, status, group, accelerator}; an empty one lets everything through. A row stays if one of its
-// cells fits all of it. status "red": FAIL, ERROR or MISS.
+// filter: {q, status, group, accelerator}; an empty filter keeps every row. A row stays if one of its
+// cells fits the whole filter. status "red": FAIL, ERROR or MISS.
 export function filterRows(rows, { q = '', status = '', group = '', accelerator = '' }) {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   const cellFits = (cell) => (!status || (status === 'red' ? isRed(cell.status) : cell.status === status)) && (!group || cell.group === group);
@@ -44,7 +44,7 @@ export function filterRows(rows, { q = '', status = '', group = '', accelerator 
   });
 }
 
-// How often each value is there, for the filters: {status: {FAIL: n}, group: {new: n}}
+// The number of cells with each value, for the filters: {status: {FAIL: n}, group: {new: n}}
 export function tallyCells(rows) {
   const n = { status: {}, group: {} };
   for (const row of rows) {
@@ -56,11 +56,11 @@ export function tallyCells(rows) {
   return n;
 }
 
-// What a message says but for its numbers, addresses and SHAs, which differ from run to run.
+// The message without its numbers, addresses and SHAs, which differ from run to run.
 const wordsOf = (message) => message.replace(/\b(0x)?[0-9a-f]{7,}\b|\d+/gi, '#');
 
-// Cells that broke in the same words and are judged alike stand together, where the first of them would:
-// [{key, cells}]. Without a message nobody knows, and each stands alone.
+// Groups cells that failed with the same message and the same cause, at the place of the first one:
+// [{key, cells}]. A cell without a message is a group of its own.
 export function groupAlike(cells) {
   const groups = new Map();
   for (const cell of cells) {
@@ -71,7 +71,7 @@ export function groupAlike(cells) {
   return [...groups.values()];
 }
 
-// Accelerators in the order of the summary, which has the worst first.
+// The accelerators in the order of the summary, the worst first.
 export function columnsOf(body) {
   const place = new Map((body.summary.accelerators ?? []).map(({ name }, i) => [name, i]));
   return body.accelerators.map((a, i) => ({ a, at: place.get(a.name) ?? 1000 + i })).sort((x, y) => x.at - y.at).map(({ a }) => a);
@@ -95,7 +95,7 @@ export const OUTCOMES = {
 
 export const UNREPORTED = { symbol: '·', word: 'not reported', tone: 'skip' };
 
-// Why an accelerator has no cell for a test: {symbol, word, tone}. One that is not counted may be at work as well.
+// Why an accelerator has no cell for a test: {symbol, word, tone}. An accelerator that does not count may be running, too.
 export function whyNothing(a, outcome) {
   const { running, waiting, missing, held } = OUTCOMES;
   const found = { running, waiting, missing, held }[outcome];

@@ -1,4 +1,4 @@
-// How an accelerator's state and its suites read. The server decides the state and its words
+// The texts for an accelerator's state and its suites. The server decides the state and its words
 // (src/model/accelerator_state.h); only ages are added here, because they grow while a page is open.
 // Pure: tests/web/dashboard.test.mjs.
 import { roughly } from './format.js';
@@ -9,7 +9,7 @@ export function stateText({ text, since, notes }, now) {
   return [`${text}${age}`, ...notes].join(', ');
 }
 
-// What a suite's cell says: {status, text, title}
+// The content of a suite's cell: {status, text, title}
 export function suiteCell({ status, tests, red }) {
   const nRed = tests.fail + tests.error + tests.miss;
   const total = nRed + tests.pass + tests.done + tests.skip;

@@ -1,4 +1,4 @@
-// What the server wrote into the page. Ages are counted from the server's clock, not the reader's.
+// The data that the server wrote into the page. Ages are counted from the server's clock, not the reader's.
 const text = typeof document === 'undefined' ? null : document.getElementById('data')?.textContent;
 export const data = text ? JSON.parse(text) : { api: '', status: 200, body: null, base: '', upstream: '', version: '' };
 
@@ -6,7 +6,7 @@ let offset = (Date.parse(data.now) || Date.now()) - Date.now();
 
 export const now = () => Date.now() + offset;
 
-// An answer's Date header mends a clock that was set, or a machine that slept.
+// An answer's Date header corrects the clock after it was set or the machine slept.
 export function heardAt(date) {
   const then = Date.parse(date ?? '');
   if (Math.abs(then - now()) > 3000) offset = then - Date.now();

@@ -1,4 +1,4 @@
-// What a page shows where something is to be written into a file. outpostd --check takes each: tests/integration/page-examples.test.mjs.
+// Examples of files, which the pages show. outpostd --check accepts each: tests/integration/page-examples.test.mjs.
 export const FIRST_FILE = `name: my-accelerator
 title: My Accelerator
 level: L2

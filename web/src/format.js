@@ -1,4 +1,4 @@
-// Numbers, durations and names as people read them. Pure: tests/web/format.test.mjs.
+// Numbers, durations and names for people. Pure: tests/web/format.test.mjs.
 
 export const UNKNOWN = '—'; // not "–", which says skipped
 
@@ -8,7 +8,7 @@ export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one
 // "A", "A and B", "A, B and C"
 export const listed = (names) => (names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`);
 
-// A share as percent. 100 and 0 are said only of what is exactly that.
+// A share as percent. 100 and 0 appear only for exactly 1 and 0.
 export function percent(share) {
   if (share == null) return UNKNOWN;
   const value = share * 100;
@@ -33,13 +33,13 @@ export function duration(s) {
   return n ? `${text} ${n} ${smaller}` : text;
 }
 
-// Seconds in one unit, as ages are told.
+// Seconds in one unit, for ages.
 export function roughly(s) {
   for (const [unit, size] of UNITS) if (s >= size) return `${Math.floor(s / size)} ${unit}`;
   return '0 s';
 }
 
-// How long ago, or until then: "just now", "3 min ago", "in 2 h".
+// The time since then, or until then: "just now", "3 min ago", "in 2 h".
 export function ago(then, now) {
   const s = Math.round((now - then) / 1000);
   if (Math.abs(s) < 10) return 'just now';
@@ -62,7 +62,7 @@ export function bytes(n) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][i]}`;
 }
 
-// A measured number with four digits that count, and its unit.
+// A measured number with four significant digits and its unit.
 export function measure(value, unit) {
   if (value == null) return UNKNOWN;
   const size = Math.abs(value);
@@ -74,14 +74,14 @@ export function measure(value, unit) {
 export const shortSha = (sha) => sha?.slice(0, 7) ?? 'unknown commit';
 export const testName = ({ suite, test, name, dtype }) => `${suite}/${test ?? name}${dtype ? ` (${dtype})` : ''}`;
 
-// What vendors write may hold what cannot be seen or turns the text around: it is made visible.
+// Makes characters visible that cannot be seen or change the direction of the text; vendors' text may contain them.
 export const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164\ufeff\u{e0000}-\u{e007f}]/gu,
   (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
 
-// Only addresses that a link may have: what else a vendor names is shown, not linked.
+// The address if a link may have it; any other address of a vendor is shown as text.
 export const safeUrl = (url) => (typeof url === 'string' && /^(https?:\/\/|\/(?!\/))/i.test(url) ? url : null);
 
-// A page of ours as an address without the host, so that it also works behind another name.
+// The address of one of our pages without the host, so that it also works under another host name.
 export function ownPath(url, base) {
   return url && base && url.startsWith(`${base}/`) ? url.slice(base.length) : url;
 }

@@ -1,4 +1,4 @@
-// From a job's answer to what its page shows. Pure: tests/web/job.test.mjs.
+// From a job's answer to the content of its page. Pure: tests/web/job.test.mjs.
 import { listed } from './format.js';
 import { ATTRIBUTION, isRed } from './status_words.js';
 
@@ -12,8 +12,8 @@ export const suiteTitle = (suite) => SUITES[suite] ?? suite;
 
 const placeOf = (suite) => (ORDER.indexOf(suite) + 1 || ORDER.length + 1);
 
-// Groups by suite, those with something red first; else in the order people ask: does it build, are its units right, …
-// then the vendor's own by name. In each group what is red comes first.
+// Groups by suite: those with red tests first, then in the order build, unit, …, then the vendor's own by name. In each
+// group the red tests come first.
 export function groupTests(tests) {
   const groups = new Map();
   for (const test of tests) {
@@ -41,7 +41,7 @@ export function filterTests(tests, { q, status, suite }) {
     && (!word || `${test.suite}/${test.name} ${test.dtype ?? ''} ${test.message ?? ''}`.toLowerCase().includes(word)));
 }
 
-// Tests that came twice, in a page and among the red, once: in their first place.
+// Removes tests that were read twice, in a page and with the red ones; the first place stays.
 export function uniqueTests(tests) {
   const seen = new Set();
   return tests.filter(({ suite, name, dtype }) => {
@@ -54,7 +54,7 @@ const KNOWN = ['accelerator', 'device', 'os', 'driver', 'torch', 'torch_commit',
 
 const flat = (value) => (value === null || typeof value !== 'object' ? String(value) : null);
 
-// What else an environment says, as [[name, text], …]: nested names joined with dots.
+// The other members of an environment as [[name, text], …]; nested names are joined with dots.
 export function otherFacts(environment, before = '') {
   return Object.entries(environment ?? {}).flatMap(([key, value]) => {
     if (!before && KNOWN.includes(key)) return [];
@@ -64,7 +64,7 @@ export function otherFacts(environment, before = '') {
   });
 }
 
-// An environment's extension: {name, version, commit, …} or a mere text.
+// An environment's extension: {name, version, commit, …} or a text.
 export function extensionText(extension) {
   if (!extension) return null;
   return typeof extension === 'string' ? extension : [extension.name, extension.version].filter(Boolean).join(' ') || null;
@@ -72,12 +72,12 @@ export function extensionText(extension) {
 
 const CONCLUSIONS = {
   success: 'passed', failure: 'failed', cancelled: 'was cancelled', timed_out: 'ran out of time', skipped: 'was skipped', neutral: 'ended without a verdict',
-  action_required: 'waits for somebody', startup_failure: 'could not begin', stale: 'was given up',
+  action_required: 'waits for a person', startup_failure: 'could not start', stale: 'is stale',
 };
 
-// One sentence on how it went: what counts is what was reported, not only what the job says of itself.
+// One sentence about the result: the reported tests count, not only the conclusion of the job.
 export function jobSentence(job) {
-  if (job.status === 'queued') return 'This job waits to begin';
+  if (job.status === 'queued') return 'This job is waiting to start';
   if (job.status !== 'completed') return 'This job is running';
   const n = job.test_results;
   const how = CONCLUSIONS[job.conclusion] ?? (job.conclusion ? `ended as ${job.conclusion}` : 'ended');
@@ -89,17 +89,17 @@ export function jobSentence(job) {
 
 const BLAME = { NEW: 'new', UNCLASSIFIED: 'not classified', BASE: 'red on the base as well', KNOWN: 'known', FLAKY: 'flaky' };
 
-// Of those that are red, how many are whose fault: "Of its red tests, 2 are new and 1 is flaky"; '' where nobody says.
+// The causes of the red tests: "Of its red tests, 2 are new and 1 is flaky"; '' if no cause is known.
 export function blameText(tests) {
   const counts = Object.keys(ATTRIBUTION).map((key) => [key, tests.filter((test) => isRed(test.status) && test.attribution === key).length]).filter(([, n]) => n > 0);
   return counts.length ? `Of its red tests, ${listed(counts.map(([key, n]) => `${n.toLocaleString('en-US')} ${n === 1 ? 'is' : 'are'} ${BLAME[key]}`))}` : '';
 }
 
-// What an experiment's run is for, and whether its results count.
+// The purpose of an experiment's run, and whether its results count.
 export function experimentSentence({ experiment: { side, cause, round, state, reason }, number, accelerator }) {
-  const what = cause === 'stress' ? `A member asked for these runs of one test. This is run ${round}` : 'Failed tests ran again, to show whose the failures are';
+  const what = cause === 'stress' ? `A member asked for these runs of one test. This is run ${round}` : 'Failed tests ran again, to find the cause of the failures';
   const where = side === 'base' ? 'on the merge base' : 'on the head';
   const whose = number ? ` of pull request #${number}` : '';
-  const end = state === 'void' ? ` Its results do not count${reason ? `: ${reason}` : ''}.` : ' Its results are evidence, and no results of the pull request.';
+  const end = state === 'void' ? ` Its results do not count${reason ? `: ${reason}` : ''}.` : ' Its results are evidence; they are not results of the pull request.';
   return `${what}, ${where}${whose} on ${accelerator}.${end}`;
 }

@@ -1,16 +1,16 @@
-// How far an accelerator is from its next level, as a checklist. Pure: tests/web/level.test.mjs.
+// The requirements of an accelerator's next level, as a checklist. Pure: tests/web/level.test.mjs.
 import { duration, percent } from './format.js';
 
 const WORDS = {
   tenure: 'at L2 or above for',
   data: 'time since its first job that counts',
-  end_to_end_time: 'half of the runs end within',
+  end_to_end_time: 'median end-to-end time',
   overrun_rate: 'jobs that ran for more than 3 hours',
-  queue_time: 'mean wait for the start',
+  queue_time: 'mean queue time',
   timeout_rate: 'jobs that timed out',
   pass_rate: 'jobs that passed',
   deadlines_met: 'deadlines met',
-  reaction_time: 'from told of a break to green, on average',
+  reaction_time: 'mean time to recovery',
   maintainers: 'the decision of PyTorch’s core maintainers',
 };
 export const criterionWord = (name) => WORDS[name] ?? name.replaceAll('_', ' ');
@@ -28,7 +28,7 @@ function rowOf(one) {
 }
 
 // {next: level | null, days, jobs, upstream, rows: [{name, word, value, demand, met: true | false | null}], unmetNow: [name]}; next null:
-// there is none above, and the rows are what the present level demands.
+// the level is the highest, and the rows are its own requirements.
 export function checklist({ criteria, proposal }) {
   const shown = criteria.up ?? criteria.down;
   if (!shown) return { next: null, days: 0, jobs: 0, upstream: 0, rows: [], unmetNow: [] };

@@ -1,6 +1,6 @@
-// What is looked at stays true: the server tells that it changed, and it is asked again with its ETag. The stream
-// comes back by itself; where there is none it is asked every 30 s. While nobody looks, nothing is held open: a
-// browser has few connections for each host, and after a reconnect the first event comes at once.
+// Keeps the answers of a page current: when the server sends an event, the page requests the answer again with its ETag. The
+// stream reconnects by itself; without a stream the page polls every 30 s. A hidden page closes its stream, because a browser has
+// few connections for each host, and after a reconnect the first event comes at once.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, get } from './api.js';
 import { data } from './data.js';
@@ -8,10 +8,10 @@ import { data } from './data.js';
 const POLL_MS = 30_000;
 const LOOK_MS = 10_000;
 
-// What /api/v1/events calls a path of the API: "/api/v1/pulls/7?limit=5" is "pulls/7".
+// The name of an API path for /api/v1/events: "/api/v1/pulls/7?limit=5" is "pulls/7".
 export const watchOf = (api) => decodeURI(api.replace(/^\/api\/v1\//, '').replace(/\?.*$/, ''));
 
-// Calls onChange at each change and onState with "live" or "reconnecting". Returns what ends it.
+// Calls onChange at each change and onState with "live" or "reconnecting". Returns the function that ends it.
 export function watch(path, onChange, onState) {
   let source = null;
   let timer = null;
@@ -35,7 +35,7 @@ export function watch(path, onChange, onState) {
     });
   };
   const follow = () => (document.visibilityState === 'hidden' ? close() : open());
-  // A machine that slept, or came to another network, may hold a line that nobody is on any more.
+  // After sleep or a change of the network, the connection may be dead.
   const look = () => {
     const isAfterSleep = Date.now() - looked > LOOK_MS + POLL_MS;
     looked = Date.now();
@@ -54,10 +54,10 @@ export function watch(path, onChange, onState) {
   };
 }
 
-// The answer of one path of the API, kept true.
+// The answer of one path of the API, kept current.
 //   {body, error: ApiError | null, state: "live" | "reconnecting" | "stale" | "still", at: ms, reload()}
-// What the server wrote into the page is used where it is that path's. An error after a good answer keeps the
-// answer: state is "stale" then. isLive: false asks once.
+// The first answer is the one in the page, if it is of this path. An error after a good answer keeps the answer, and
+// state is "stale" then. isLive false: one request only.
 export function useAnswer(api, { isLive = true } = {}) {
   const first = () => (api === data.api && data.body !== null
     ? { api, body: data.status < 400 ? data.body : null, etag: data.status < 400 ? data.etag : null, error: data.status < 400 ? null : new ApiError(data.status, data.body.error ?? `The server answered ${data.status}.`) }

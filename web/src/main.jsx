@@ -1,5 +1,5 @@
-// Where the pages begin: the path of the API that the server wrote into the page decides which one is
-// loaded and drawn.
+// The entry of all pages: the API path that the server wrote into the page decides which one is loaded
+// and drawn.
 import { render } from 'preact';
 import '../style/app.css';
 import { Page } from './app.jsx';
@@ -17,7 +17,7 @@ const PAGES = [
   [/^\/api\/v1\/platforms\/[^/]+$/, () => import('./pages/platform.jsx').then((page) => page.PlatformPage)],
 ];
 
-// Addresses that are no page: the server says why.
+// For addresses without a page: the server's answer has the reason.
 function Nowhere() {
   return <Page title="Not found"><Failure isPage error={{ status: data.status < 400 ? 404 : data.status, message: data.body?.error ?? 'No page has this address.' }} /></Page>;
 }

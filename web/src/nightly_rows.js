@@ -1,4 +1,4 @@
-// What the nightly page says of a test's days. Pure: tests/web/nightly.test.mjs.
+// The texts of the page of periodic runs. Pure: tests/web/nightly.test.mjs.
 import { count, plural, shortSha } from './format.js';
 
 // Worst first.
@@ -6,7 +6,7 @@ export const CELL_STATES = {
   regression: { symbol: '✗', word: 'regression', tone: 'fail', text: 'red in the newest run, green in the one before' },
   still_failing: { symbol: '✗', word: 'still failing', tone: 'fail', text: 'red for more than one run' },
   unstable: { symbol: '!', word: 'unstable', tone: 'error', text: 'changed three times or more within ten runs' },
-  disappeared: { symbol: '?', word: 'disappeared', tone: 'miss', text: 'the newest run has it no more' },
+  disappeared: { symbol: '?', word: 'disappeared', tone: 'miss', text: 'the newest run does not have it' },
   fixed: { symbol: '✓', word: 'fixed', tone: 'pass', text: 'green again in the newest run' },
   passing: { symbol: '✓', word: 'passing', tone: 'pass', text: 'green' },
   skipped: { symbol: '–', word: 'skipped', tone: 'skip', text: 'not run on purpose' },
@@ -15,7 +15,7 @@ const RANK = Object.keys(CELL_STATES);
 
 export const FILTERS = ['state', 'accelerator', 'suite', 'q', 'days', 'until'];
 
-// The API's path for what the page's address asks; other parameters are left out.
+// The API path for the page's address; other parameters are left out.
 export function apiOf(search) {
   const given = new URLSearchParams(search);
   const kept = new URLSearchParams(FILTERS.filter((name) => given.get(name)).map((name) => [name, given.get(name)]));
@@ -41,13 +41,13 @@ export function nightlySentence({ counts, accelerators }) {
   return { tone: regression || failing ? 'fail' : 'error', symbol: regression || failing ? '✗' : '!', text: `${bad.join(', ')} in the newest periodic runs` };
 }
 
-// What is worth a line of its own, and the accelerators where it is not: [cells, names].
+// The cells that get a line of their own, and the names of the other accelerators: [cells, names].
 export function splitCells(cells) {
   const sorted = [...cells].sort((a, b) => RANK.indexOf(a.state) - RANK.indexOf(b.state));
   return [sorted.filter(({ state }) => state !== 'passing' && state !== 'skipped'), sorted.filter(({ state }) => state === 'passing' || state === 'skipped')];
 }
 
-// Where it broke, as far as the records tell: "Good at 5ab7ee6, bad at 943b6b2: 10 commits". Null: they tell nothing.
+// Between which commits the test broke: "Good at 5ab7ee6, bad at 943b6b2: 10 commits". Null: it is not known.
 export function rangeText({ first_bad: bad, last_good: good, commits }) {
   if (!bad) return good ? `Last good at ${shortSha(good.upstream_sha)}` : null;
   if (!good) return `First bad at ${shortSha(bad.upstream_sha)}, none good before it`;
@@ -67,4 +67,4 @@ export function daysInWords(days) {
   return [...n].map(([word, times]) => `${times} ${word}`).join(', ') || 'no result';
 }
 
-export const CAUSES = { schedule: 'scheduled', caught_up: 'caught up after being missed', operator: 'begun by an operator', self_report: 'reported by the vendor’s own schedule' };
+export const CAUSES = { schedule: 'scheduled', caught_up: 'caught up after being missed', operator: 'started by an operator', self_report: 'reported by the vendor’s own schedule' };

@@ -1,4 +1,4 @@
-// Which way to install fits a choice, and why one does not. Pure: tests/web/platform.test.mjs.
+// The way to install that fits a choice, or why there is none. Pure: tests/web/platform.test.mjs.
 import { listed } from './format.js';
 
 export const WORDS = {
@@ -7,24 +7,24 @@ export const WORDS = {
   package: { pip: 'pip', conda: 'conda', libtorch: 'LibTorch', docker: 'Docker', source: 'Source' },
   language: { python: 'Python', cpp: 'C++' },
 };
-// What gives way first when not everything that was asked for can be had.
+// The order in which parts of a choice are given up if no way to install fits all of it.
 export const DIMENSIONS = ['platform', 'os', 'package', 'language', 'build', 'version'];
 
 const OF_ALL = DIMENSIONS.filter((d) => d !== 'version'); // each platform has versions of its own
 
 export const word = (dimension, value) => WORDS[dimension]?.[value] ?? value ?? 'any';
 
-// Every way to install, of all platforms: their `platform` is here the platform's name, and `version` what the API calls platform.
+// Every way to install, of all platforms. Here `platform` is the platform's name, and `version` is the API's `platform`.
 export const entriesOf = (platforms) => platforms.flatMap((one) => one.install.map((entry) => ({ ...entry, platform: one.name, version: entry.platform ?? '', title: one.title || one.name })));
 
 const fits = (entry, choice, dimensions = DIMENSIONS) => dimensions.every((d) => entry[d] === choice[d]);
 
 const newer = (a, b) => (b.torch ?? '').localeCompare(a.torch ?? '', 'en', { numeric: true });
 
-// The entries of a choice, the newest PyTorch that is offered first.
+// The entries of a choice; the newest PyTorch on offer comes first.
 export const matching = (entries, choice) => entries.filter((e) => fits(e, choice)).sort((a, b) => b.offered - a.offered || newer(a, b));
 
-// The entry that keeps as much of the choice as can be kept: what is named first is kept before what is named later.
+// The entry that keeps as much of the choice as possible; a dimension that is named earlier is kept first.
 export function nearest(entries, choice, keep = []) {
   let left = entries.filter((e) => keep.every((d) => e[d] === choice[d]));
   for (const d of DIMENSIONS) {
@@ -36,7 +36,7 @@ export function nearest(entries, choice, keep = []) {
 
 export const choiceOf = (entry) => Object.fromEntries(DIMENSIONS.map((d) => [d, entry[d]]));
 
-// What one begins with: what the address names, else what is offered first, on this system if it is.
+// The first choice: that of the address, else the first offer, for this system if there is one.
 export function firstChoice(entries, wanted, os) {
   const named = Object.fromEntries(DIMENSIONS.filter((d) => wanted[d]).map((d) => [d, wanted[d]]));
   const start = entries.find((e) => e.offered && e.os === os && e.build === 'stable') ?? entries.find((e) => e.offered && e.build === 'stable') ?? entries.find((e) => e.offered && e.os === os) ?? entries.find((e) => e.offered) ?? entries[0];
@@ -47,7 +47,8 @@ export function firstChoice(entries, wanted, os) {
   return near ? choiceOf(near) : asked;
 }
 
-// Each value of a dimension: state "offered", "not offered" (with why), or "none" (no such way beside the rest of the choice).
+// Each value of a dimension with its state: "offered", "not offered" (with the reason), or "none" (no way to install has it with the rest
+// of the choice).
 export function optionsOf(entries, choice, dimension, values) {
   return values.map((value) => {
     const found = entries.filter((e) => fits(e, { ...choice, [dimension]: value }, dimension === 'platform' ? OF_ALL : DIMENSIONS)).sort((a, b) => b.offered - a.offered);
@@ -56,7 +57,7 @@ export function optionsOf(entries, choice, dimension, values) {
   });
 }
 
-// A platform is chosen: what else was chosen stays as far as it has that.
+// Chooses a platform: the rest of the choice stays if the platform has it.
 export function chosen(entries, choice, dimension, value) {
   const next = { ...choice, [dimension]: value };
   if (dimension !== 'platform' || matching(entries, next).length) return next;
@@ -64,15 +65,15 @@ export function chosen(entries, choice, dimension, value) {
   return near ? choiceOf(near) : next;
 }
 
-// Why there is nothing for a choice, in one sentence.
+// Why no way to install fits a choice, in one sentence.
 export function whyNone(entries, choice, title) {
   const own = entries.filter((e) => e.platform === choice.platform);
-  if (own.length === 0) return `Nothing is said on how to install it for ${title}.`;
+  if (own.length === 0) return `There are no install instructions for ${title} yet.`;
   for (const d of ['os', 'package', 'language', 'build', 'version']) {
     const has = [...new Set(own.map((e) => e[d]))];
-    if (!has.includes(choice[d])) return `${title} is there for ${listed(has.map((value) => word(d, value)))}, not for ${word(d, choice[d])}.`;
+    if (!has.includes(choice[d])) return `${title} is available for ${listed(has.map((value) => word(d, value)))}, not for ${word(d, choice[d])}.`;
   }
-  return `${title} is not there as ${word('package', choice.package)} for ${word('os', choice.os)}, ${word('language', choice.language)}, ${word('build', choice.build)}${choice.version ? `, ${choice.version}` : ''}.`;
+  return `${title} is not available as ${word('package', choice.package)} for ${word('os', choice.os)}, ${word('language', choice.language)}, ${word('build', choice.build)}${choice.version ? `, ${choice.version}` : ''}.`;
 }
 
 export const choiceFromUrl = (search) => {

@@ -1,4 +1,4 @@
-// What most pages have comes with the entry, so that a page's own file is all that is left to fetch.
+// Code that most pages use comes with the entry, so a browser requests only the page's own file in addition.
 import './live.js';
 import './parts/links.jsx';
 import './parts/section.jsx';

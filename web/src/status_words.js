@@ -1,6 +1,6 @@
-// Every state has a symbol and a word: nothing relies on colour. Pure.
+// Every state has a symbol and a word, so no meaning depends on colour alone. Pure.
 
-// How a test ended (KCIDB's words), and "running" for what has not.
+// Statuses of tests (KCIDB's words), and "running" for a test that has not ended.
 export const STATUS = {
   FAIL: { symbol: '✗', word: 'failed', tone: 'fail' },
   ERROR: { symbol: '!', word: 'the test itself broke', tone: 'error' },
@@ -12,7 +12,7 @@ export const STATUS = {
 };
 export const isRed = (status) => status === 'FAIL' || status === 'ERROR' || status === 'MISS';
 
-// How a periodic run ended.
+// Outcomes of periodic runs.
 export const OUTCOME = {
   green: { symbol: '✓', word: 'green', tone: 'pass' },
   red: { symbol: '✗', word: 'red', tone: 'fail' },
@@ -22,27 +22,28 @@ export const OUTCOME = {
   running: { symbol: '…', word: 'running', tone: 'running' },
 };
 
-// Why a test is red.
+// Causes of a red test.
 export const ATTRIBUTION = {
   NEW: { word: 'new', text: 'green on the merge base' },
   UNCLASSIFIED: { word: 'not classified', text: 'nothing shows whether this change caused it' },
   BASE: { word: 'base', text: 'red on the merge base, too' },
   KNOWN: { word: 'known', text: 'an issue is registered for it' },
-  FLAKY: { word: 'flaky', text: 'it comes and goes' },
+  FLAKY: { word: 'flaky', text: 'it passed when it ran again' },
 };
 
-// What became of the rerun that would help to decide whose failure it is (`rerun`).
+// States of the rerun that helps to find the cause of a failure (`rerun`).
 export const RERUN = {
   pending: 're-running',
+  later: 'rerun waits for a good machine',
   no_answer: 'rerun got no answer',
   no_room: 'not rerun: no machine time was free',
   void: 'rerun proves nothing',
   no_result: 'rerun gave no result',
-  over_limit: 'not rerun: limit reached',
+  over_limit: 'no further rerun: limit reached',
   called_off: 'rerun called off',
 };
 
-// As what the server counts a red cell (`group`).
+// The server's groups of red cells (`group`).
 export const GROUP = {
   new: ATTRIBUTION.NEW,
   unclassified: ATTRIBUTION.UNCLASSIFIED,
@@ -53,7 +54,7 @@ export const GROUP = {
   not_counted: { word: 'not counted', text: 'the accelerator is unhealthy: it is red on most recent unrelated changes' },
 };
 
-// What a dispatch is at.
+// States of dispatches.
 export const DISPATCH = {
   held: { symbol: '‖', word: 'held', tone: 'miss' },
   queued: { symbol: '…', word: 'queued', tone: 'running' },
@@ -67,7 +68,7 @@ export const DISPATCH = {
   expired: { symbol: '?', word: 'deadline passed', tone: 'miss' },
 };
 
-// What a job came to: its conclusion as GitHub names it.
+// Conclusions of jobs, with GitHub's names.
 export function jobMark(job) {
   if (job.status === 'in_progress') return STATUS.running;
   const known = { success: STATUS.PASS, failure: STATUS.FAIL, skipped: STATUS.SKIP, neutral: { ...STATUS.DONE, word: 'neutral' } }[job.conclusion];

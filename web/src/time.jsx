@@ -1,4 +1,4 @@
-// Times say how long ago, and exactly when on hover. One timer moves them all.
+// A time shows its age, and the exact time on hover. One timer updates all of them.
 import { useEffect, useReducer } from 'preact/hooks';
 import { now } from './data.js';
 import { ago, duration, roughly, UNKNOWN, utc } from './format.js';
@@ -31,14 +31,14 @@ export function Time({ at, none = UNKNOWN }) {
   return <time dateTime={at} title={utc(ms)}>{ago(ms, now())}</time>;
 }
 
-// How long it has been so: "2 d"
+// The time since then: "2 d"
 export function Since({ at }) {
   useTick();
   const ms = Date.parse(at);
   return <time dateTime={at} title={`since ${utc(ms)}`}>{roughly(Math.max(0, (now() - ms) / 1000))}</time>;
 }
 
-// Seconds; what still runs goes on counting from `since`.
+// Seconds; a duration that has not ended counts on from `since`.
 export function Duration({ seconds, since }) {
   useTick();
   if (seconds == null && since) return <Since at={since} />;

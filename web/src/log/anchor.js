@@ -1,4 +1,4 @@
-// '#L12' and '#L12-L30' name lines, counted from 1. Others are none of ours.
+// '#L12' and '#L12-L30' name lines, counted from 1. Other fragments are ignored.
 
 const LINE_MAX = 2 ** 32;
 
@@ -12,7 +12,7 @@ export function parseAnchor(hash) {
 
 export const formatAnchor = ({ first, last }) => (first === last ? `#L${first}` : `#L${first}-L${last}`);
 
-// A click names a line; with shift, all from where the first click was.
+// A click selects a line; a click with shift selects all lines from the first click on.
 export function anchorAfterClick(before, origin, line, isShift) {
   if (isShift && before) return { anchor: { first: Math.min(origin, line), last: Math.max(origin, line) }, origin };
   return { anchor: { first: line, last: line }, origin: line };

@@ -1,5 +1,5 @@
-// A line as a terminal would colour it, and nothing else a terminal would do: no cursor, no title, no link.
-// What would be unseen or would turn the text around is made visible, so that what is read is what is there.
+// Shows a line with a terminal's colours and without its other features: no cursor, no title, no link.
+// Characters that cannot be seen or change the direction of the text are made visible.
 
 // Each line begins uncoloured: lines are drawn one by one, from anywhere.
 const NONE = Object.freeze({ color: null, background: null, bold: false, dim: false, italic: false, underline: false, strike: false, inverse: false });
@@ -9,11 +9,11 @@ const ESCAPES = /\x1b(?:\[([0-?]*)[ -/]*([@-~]?)|[\]PX^_][^\x07\x1b]*(?:\x07|\x1
 
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+/;
 
-const RUNS_MAX = 1000; // a line may be nothing but colours
+const RUNS_MAX = 1000; // a line may consist of colours only
 
 const CUBE = [0, 95, 135, 175, 215, 255];
 
-// The nearest of the eight, so that every colour keeps the contrast that the page's own eight have.
+// The nearest of the page's eight colours, so that the contrast is good enough.
 function nearest(r, g, b) {
   const top = Math.max(r, g, b);
   if (top - Math.min(r, g, b) < 48) return top < 64 ? 0 : top > 192 ? 7 : 8;
@@ -28,7 +28,7 @@ function colorOf256(n) {
   return nearest(CUBE[Math.floor(i / 36)], CUBE[Math.floor(i / 6) % 6], CUBE[i % 6]);
 }
 
-// 38;5;N and 38;2;R;G;B (also with colons): how many codes it takes, and the colour.
+// 38;5;N and 38;2;R;G;B (also with colons): the number of codes, and the colour.
 function extended(codes, i) {
   if (codes[i + 1] === 5) return [2, codes[i + 2] <= 255 ? colorOf256(codes[i + 2]) : null];
   if (codes[i + 1] === 2) return [4, nearest(codes[i + 2] || 0, codes[i + 3] || 0, codes[i + 4] || 0)];
@@ -61,7 +61,7 @@ function applied(before, parameters) {
   return style;
 }
 
-// The classes that a run of text has, '' for none.
+// The classes of a run of text, or ''.
 export function classesOf(style) {
   const [color, background] = style.inverse ? [style.background ?? 'off', style.color ?? 'on'] : [style.color, style.background];
   const names = ['bold', 'dim', 'italic', 'underline', 'strike'].filter((name) => style[name]);
@@ -90,7 +90,7 @@ function putVisible(runs, text, classes) {
   }
 }
 
-// [{text, classes}], no more than some RUNS_MAX; unseen characters are runs of their own, with the class `unseen`.
+// [{text, classes}], about RUNS_MAX at most; unseen characters are runs of their own, with the class `unseen`.
 export function runsOf(line) {
   const runs = [];
   let style = NONE;
@@ -106,7 +106,7 @@ export function runsOf(line) {
   return [...runs.slice(0, RUNS_MAX), { text: runs.slice(RUNS_MAX).map(({ text }) => text).join(''), classes: '' }];
 }
 
-// Cuts the runs where a match begins or ends: those inside have isMatch. ranges: [[from, to], …] in the runs' joined text, ascending.
+// Cuts the runs where a match begins or ends: the runs of a match have isMatch. ranges: [[from, to], …] in the runs' joined text, ascending.
 export function withMatches(runs, ranges) {
   if (!ranges.length) return runs;
   const cut = [];

@@ -1,4 +1,4 @@
-// Where each line of a log begins, learnt from its bytes as they come.
+// The first byte of each line of a log, found while its bytes arrive.
 // A mark is kept per block of lines, not per line, so 256 MiB of empty lines cost some megabytes and not a gigabyte.
 
 export const BLOCK_BYTES = 64 * 1024;
@@ -12,11 +12,11 @@ const grown = (array) => {
 };
 
 export class LineIndex {
-  #lines = new Uint32Array(1024); // of each mark: which line begins there (0 is the first)
+  #lines = new Uint32Array(1024); // of each mark: the line that begins there (0 is the first)
   #bytes = new Uint32Array(1024);
   #marks = 1; // the first is line 0 at byte 0
-  #closed = 0; // lines that have their end
-  #start = 0; // of the line that has none yet
+  #closed = 0; // complete lines
+  #start = 0; // of the incomplete line
 
   end = 0;
 
@@ -53,7 +53,7 @@ export class LineIndex {
     this.#bytes[this.#marks++] = this.#start;
   }
 
-  // The last block has no end yet: more may come.
+  // The last block may still grow.
   block(i) {
     const isLast = i === this.#marks - 1;
     return {
@@ -63,7 +63,7 @@ export class LineIndex {
     };
   }
 
-  // The number of the block that has this line.
+  // The number of the block that contains this line.
   blockOf(line) {
     let low = 0;
     let high = this.#marks - 1;

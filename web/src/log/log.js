@@ -1,4 +1,4 @@
-// One job's log: read to its end in the order of its bytes, again where the line broke, on and on while it grows.
+// One job's log: it is read from its first byte to its last, continued where the connection broke, and followed while it grows.
 // Lines are numbered from 0 here. `changed()` is called whenever there is more to draw; it may come often.
 import { LineIndex } from './lines.js';
 import { PIECE_BYTES, Pieces } from './pieces.js';
@@ -7,7 +7,7 @@ import { Search, linesIn } from './search.js';
 export const SHOWN_BYTES = 16 * 1024; // of one line
 export const SEARCHED_BYTES = 1024 * 1024; // of one line
 const TEXTS_MAX = 128; // blocks whose lines are kept as text
-const AHEAD_BYTES = 1024 * 1024; // asked for at once when a search meets what was dropped
+const AHEAD_BYTES = 1024 * 1024; // requested at once when a search needs dropped pieces
 const SLICE_MS = 12;
 const BREATH_BYTES = 2 * 1024 * 1024;
 const POLL_MS = 3000;
@@ -25,19 +25,19 @@ export class Log {
   isSearching = false;
 
   #pieces;
-  #texts = new Map(); // block → its lines as text; the order is that of use
-  #wanted = new Map(); // first byte → the request under way
+  #texts = new Map(); // block → its lines as text, in the order of use
+  #wanted = new Map(); // first byte → the current request
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   #closing = new AbortController();
   #url;
   #fetch;
   #changed;
   #grows;
-  #known = 0; // bytes that the server is known to have
-  #isOver = false; // the server ended what it was asked to follow
+  #known = 0; // how many bytes the server has, as far as known
+  #isOver = false; // the server has ended the followed answer
   #isReading = false;
 
-  // grows: the job is not over. pieces: how many are kept (tests).
+  // grows: the job is not over. pieces: the number of pieces to keep (for tests).
   constructor({ url, grows, changed, fetch = globalThis.fetch.bind(globalThis), pieces }) {
     this.#url = url;
     this.#grows = grows;
@@ -50,7 +50,7 @@ export class Log {
 
   close() { this.#closing.abort(); }
 
-  // What is known of the job anew: that it is over, or that its log is longer than what was read.
+  // Takes news about the job: it is over, or its log is longer than the part that was read.
   update(grows, bytes) {
     this.#grows = grows;
     this.#known = bytes;
@@ -88,7 +88,8 @@ export class Log {
     this.#changed();
   }
 
-  // One request. Answers the state that this ends in, null: it goes on. When too many follow already, what there is can be had without following.
+  // One request. Returns the state in which it ended; null: reading goes on. If too many clients follow already, it reads the present text
+  // without following.
   async #readOn(follows) {
     const from = this.index.end;
     const headers = from && !follows ? { Range: `bytes=${from}-` } : {};
@@ -102,7 +103,7 @@ export class Log {
       if (follows) this.#set('following');
       await this.#take(answer.body.getReader());
     }
-    if (follows) this.#isOver = true; // the server ends it when the log is whole
+    if (follows) this.#isOver = true; // the server ends it when the log is complete
     if (this.#mayGrow) {
       await pause(POLL_MS);
       return null;
@@ -126,7 +127,7 @@ export class Log {
 
   // ---- text ----
 
-  // {text, more: bytes of it that are not shown}, or null: it is being asked for.
+  // {text, more: how many bytes are not shown}; null: the text is being requested.
   line(line) {
     const i = this.index.blockOf(line);
     const block = this.index.block(i);
@@ -180,10 +181,10 @@ export class Log {
     this.#changed();
   }
 
-  // ---- looking for ----
+  // ---- search ----
 
-  // Whether more may be found in what there is: not all of it has been looked into, or read. What a job has yet to write
-  // is not waited for.
+  // True if the present log may have more matches, because it was not read or searched to its end. It does not wait for later lines of
+  // the job.
   get isLooking() {
     const isBehind = this.state === 'following' ? this.index.end < this.#known : this.state === 'reading' || this.state === 'waiting';
     return Boolean(this.search) && (this.isSearching || isBehind);
@@ -196,7 +197,7 @@ export class Log {
     return this.#look();
   }
 
-  // In slices of time, up to where the log is read; goes on with what comes.
+  // In slices of time, up to the end of the text that was read; it continues when more arrives.
   async #look() {
     if (this.isSearching) return;
     this.isSearching = true;
@@ -216,7 +217,7 @@ export class Log {
     this.#changed();
   }
 
-  // The search, when it has not looked into all that is read.
+  // The search, if it has not reached the end of the text that was read.
   #unseen() {
     return this.search && this.search.end < this.index.end ? this.search : null;
   }

@@ -1,10 +1,10 @@
-// The bytes of a log that are at hand: pieces of one size, the least used dropped beyond a bound. They can be asked for again.
+// A cache of a log's bytes in pieces of one size. Beyond a limit, the least recently used are dropped; they can be requested again.
 
 export const PIECE_BYTES = 256 * 1024;
 const PIECES_MAX = 128; // 32 MiB
 
 export class Pieces {
-  #pieces = new Map(); // number → {bytes, filled}; the order of the map is that of use
+  #pieces = new Map(); // number → {bytes, filled}, in the order of use
   #max;
 
   constructor(max = PIECES_MAX) { this.#max = max; }
@@ -19,7 +19,7 @@ export class Pieces {
     return piece;
   }
 
-  // A piece is filled from its beginning; what would leave a hole is not kept.
+  // A piece is filled from its beginning; bytes that would leave a hole are not kept.
   put(offset, bytes) {
     for (let done = 0; done < bytes.length;) {
       const at = offset + done;
@@ -40,7 +40,7 @@ export class Pieces {
     }
   }
 
-  // The bytes, or null when some are not at hand.
+  // The bytes, or null if some are not in the cache.
   get(from, to) {
     const first = Math.floor(from / PIECE_BYTES);
     const last = Math.floor((to - 1) / PIECE_BYTES);

@@ -1,24 +1,24 @@
-// Which lines are in sight. The scroll bar stands for all lines, the text is drawn where it is looked at: a browser
-// has no element as tall as a million lines are, and the height of a wrapped line is known only once it is drawn.
+// The visible lines. The scroll bar stands for all lines, but only visible text is drawn: no element of a browser can be as tall as a
+// million lines, and the height of a wrapped line is known only after it was drawn.
 
 export const ROW = 20; // px, of a line that is not wrapped
-const TALL_MAX = 4_000_000; // px; browsers differ in how far they go, all go this far
-const BEFORE = 8; // lines drawn above those in sight
-const ROOM = 100; // lines below one that is shown: with fewer, the end that is read so far holds it down
+const TALL_MAX = 4_000_000; // px; every browser supports this height
+const BEFORE = 8; // lines drawn above the visible ones
+const ROOM = 100; // with fewer lines below, the end of the text that was read keeps a line from its place
 
 export class View {
-  top = 0; // the first line in sight
-  offset = 0; // px of it above the edge
+  top = 0; // the first visible line
+  offset = 0; // px of it above the upper edge
   isAtEnd = false;
   follows = false;
   isWrapped = false;
   lines = 0;
-  height = 400; // px in sight
-  rowHeight = ROW; // about, where lines are wrapped
+  height = 400; // visible px
+  rowHeight = ROW; // an estimate if lines are wrapped
 
-  #held = null; // the line that was shown last, while those that follow it may yet come in
+  #held = null; // the line that was shown last, while lines after it may still arrive
 
-  // There are more lines. Answers whether that moved the text.
+  // Takes the number of lines. Returns true if that moved the text.
   grow(lines) {
     if (lines === this.lines) return false;
     this.lines = lines;
@@ -28,7 +28,7 @@ export class View {
     return true;
   }
 
-  // Where the bar's pixels are the text's.
+  // True if a pixel of the bar is a pixel of the text.
   get isDirect() { return !this.isWrapped && this.lines * ROW <= TALL_MAX; }
 
   // The scrolled element's height.
@@ -43,7 +43,7 @@ export class View {
 
   get #last() { return Math.max(0, this.lines - this.height / (this.isWrapped ? this.rowHeight : ROW)); }
 
-  // Where the bar belongs.
+  // The position of the bar.
   get scrollTop() {
     const room = this.tall - this.height;
     if (this.isAtEnd) return room;
@@ -51,7 +51,7 @@ export class View {
     return this.#last ? Math.min(room, Math.round(((this.top + this.offset / this.rowHeight) / this.#last) * room)) : 0;
   }
 
-  // The bar went from one place to another. heightOf(line): of those drawn, else undefined.
+  // Follows a move of the bar. heightOf(line): undefined for a line that is not drawn.
   scrolled(before, after, heightOf) {
     const room = this.tall - this.height;
     const by = after - before;
@@ -74,7 +74,7 @@ export class View {
     this.offset = Math.max(0, position - this.top) * (this.isWrapped ? this.rowHeight : ROW);
   }
 
-  // By that many pixels of text.
+  // Moves by so many pixels of text.
   move(by, heightOf) {
     const rowOf = (line) => (this.isWrapped ? heightOf(line) ?? this.rowHeight : ROW);
     this.offset += by;
@@ -84,7 +84,7 @@ export class View {
     this.#endIfBeyond();
   }
 
-  // Nothing is drawn below the last line. Where lines are wrapped, that is known once they are drawn.
+  // Keeps the last line at the lower edge. If lines are wrapped, this needs their heights after drawing.
   #endIfBeyond() {
     if (!this.isWrapped && (this.lines - this.top) * ROW - this.offset <= this.height) this.isAtEnd = true;
   }

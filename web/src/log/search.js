@@ -1,9 +1,9 @@
-// Finding lines: block by block, so that a page stays usable while it looks through 100 MB.
+// Searches lines block by block, so that a page stays usable while it searches 100 MB.
 import { withoutEscapes } from './ansi.js';
 
-export const FOUND_MAX = 100_000; // lines kept; more are only said to be more
+export const FOUND_MAX = 100_000; // matching lines that are kept; of more, only the fact is shown
 
-// What compilers, Python, test runners, shells and CI systems write when something went wrong.
+// Patterns of errors of compilers, Python, test runners, shells and CI systems.
 const ERRORS = new RegExp([
   '##\\[error\\]', '^::error',
   '\\b(?:[A-Z]\\w*(?:Error|Exception)|(?:fatal |internal compiler )?error|fatal|panic)(?: ?\\[[\\w-]+\\]| [A-Z]+\\d+)?:',
@@ -15,11 +15,11 @@ const ERRORS = new RegExp([
 
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-// A pattern for one line, or null for an empty text. isExact: capitals count.
+// A pattern for one line, or null for an empty text. isExact: upper and lower case differ.
 export const textPattern = (text, isExact) => (text ? new RegExp(escaped(text), isExact ? '' : 'iu') : null);
 export const ERROR_PATTERN = ERRORS;
 
-// [[from, to], …] in one line's text, bounded: a line may be all matches.
+// [[from, to], …] in one line's text, at most a limit, because a line may consist of matches.
 export function rangesIn(text, pattern) {
   const ranges = [];
   const all = new RegExp(pattern.source, `g${pattern.flags}`);
@@ -30,7 +30,7 @@ export function rangesIn(text, pattern) {
   return ranges;
 }
 
-// Which lines of a text match, as numbers from 0, in order.
+// The numbers, from 0, of the lines of a text that match, in order.
 export function linesIn(text, pattern) {
   const found = [];
   const plain = withoutEscapes(text);
@@ -50,16 +50,16 @@ export function linesIn(text, pattern) {
   return found;
 }
 
-// The lines found so far. The last block grows, so what was found in it is looked for again.
+// The matching lines so far. The last block grows, so it is searched again.
 export class Search {
   lines = [];
-  block = 0; // the next to be looked into, or the last one, which grows
-  end = 0; // of what was looked into, in bytes
+  block = 0; // the next one to search, or the last one, which grows
+  end = 0; // of the searched text, in bytes
   isMore = false;
 
   constructor(pattern) { this.pattern = pattern; }
 
-  // What was found in a block, as numbers within it; to: its end; isClosed: it keeps that.
+  // Takes the matches of a block, as line numbers within it; to: its end; isClosed: the block is complete.
   put(block, first, found, to, isClosed) {
     while (this.lines.length && this.lines.at(-1) >= first) this.lines.pop();
     for (const line of found) {
@@ -70,7 +70,7 @@ export class Search {
     this.end = to;
   }
 
-  // The place in `lines` of the next one after (or before) a line; round at the ends. -1: there is none.
+  // The index in `lines` of the next match after (or before) a line; it wraps at the ends. -1: there is no match.
   next(line, isBackward) {
     const { lines } = this;
     if (!lines.length) return -1;

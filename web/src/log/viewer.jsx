@@ -1,4 +1,4 @@
-// A job's log: found in, named by line, followed while it grows. Only the lines in sight are drawn.
+// A job's log with search and links to lines; it is followed while it grows. Only the visible lines are drawn.
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { bytes, count, plural } from '../format.js';
 import { anchorAfterClick, formatAnchor, parseAnchor } from './anchor.js';
@@ -9,8 +9,8 @@ import { View } from './scroll.js';
 import { ERROR_PATTERN, rangesIn, textPattern } from './search.js';
 
 const TYPING_MS = 200;
-const REST_MS = 500; // after the last scrolling, where the browser does not say that it ended
-const SAID_MS = 3000; // between two readings aloud of what came
+const REST_MS = 500; // after the last scroll event, in browsers without `scrollend`
+const SAID_MS = 3000; // between two announcements of new lines for screen readers
 
 const textOf = (runs) => runs.map(({ text }) => text).join('');
 
@@ -30,7 +30,7 @@ function Line({ line, n, pattern, isPicked, isCurrent, onPick }) {
   );
 }
 
-// Draws again, at most once a frame.
+// Draws again, at most once per frame.
 function useFrames() {
   const [, draw] = useReducer((n) => n + 1, 0);
   const isDue = useRef(false);
@@ -43,15 +43,15 @@ function useFrames() {
   }).current;
 }
 
-// The scrolled element and what is drawn in it, kept in step.
+// Keeps the scrolled element and its drawn lines in step.
 function useView(log, isWrapped, draw) {
   const box = useRef(null);
   const rows = useRef(null);
   const view = useRef(null);
   const shown = useRef(0); // the first line drawn
-  const before = useRef(0); // where the bar was
+  const before = useRef(0); // the position of the bar before
   const isMoved = useRef(false);
-  const isScrolled = useRef(false); // by somebody, and the bar has not been put where the text is since
+  const isScrolled = useRef(false); // by the user; since then the bar has not been moved to the place of the text
   const rest = useRef(0);
   const [, redraw] = useReducer((n) => n + 1, 0);
   view.current ??= new View();
@@ -59,13 +59,13 @@ function useView(log, isWrapped, draw) {
   v.isWrapped = isWrapped;
   if (v.grow(log.index.lines)) isMoved.current = true;
 
-  const rowOf = (line) => rows.current.children[line - shown.current]; // of what is drawn, not of what will be
+  const rowOf = (line) => rows.current.children[line - shown.current]; // of the drawn lines, not of the next ones
   const put = () => {
     isMoved.current = false;
     if (box.current.scrollTop !== v.scrollTop) box.current.scrollTop = v.scrollTop;
     before.current = box.current.scrollTop;
   };
-  // At once: the browser moves the bar over many frames, and to put it in the midst of that would end it there.
+  // Without animation: the browser animates the bar over many frames, and a change meanwhile would stop it there.
   const settle = () => {
     if (!rows.current) return;
     const drawn = rows.current.children.length;
@@ -75,7 +75,7 @@ function useView(log, isWrapped, draw) {
     redraw();
   };
 
-  // The bar is put only where we moved the text: somebody may be moving it.
+  // The bar is moved only after we moved the text, because the user may be moving it.
   useLayoutEffect(() => {
     [shown.current] = v.drawn;
     const { clientHeight } = box.current;
@@ -98,7 +98,7 @@ function useView(log, isWrapped, draw) {
     return () => { seen.disconnect(); clearTimeout(rest.current); };
   }, []);
 
-  // Answers whether somebody scrolled, and not we.
+  // Returns true if the user scrolled, not this code.
   const onScroll = () => {
     const at = box.current.scrollTop;
     if (Math.abs(at - before.current) < 1) return false;
@@ -124,7 +124,7 @@ function useView(log, isWrapped, draw) {
   return { box, rows, view: v, onScroll, show };
 }
 
-// Where the address names lines, they are picked, and shown once they are read.
+// Selects the lines that the address names, and shows them once they have been read.
 function useAnchor(log, view, show, section) {
   const [{ anchor, origin }, set] = useState(() => ({ anchor: parseAnchor(location.hash), origin: parseAnchor(location.hash)?.first }));
   const isWanted = useRef(anchor !== null);
@@ -139,7 +139,7 @@ function useAnchor(log, view, show, section) {
     return () => removeEventListener('hashchange', onHash);
   }, []);
   useEffect(() => {
-    if (!isWanted.current || !anchor || view.lines < anchor.first) return; // as they are drawn: more may have been read since
+    if (!isWanted.current || !anchor || view.lines < anchor.first) return; // the drawn state: more may have been read since
     isWanted.current = false;
     show(anchor.first - 1);
     section.current?.scrollIntoView({ block: 'start' });
@@ -157,11 +157,11 @@ function useAnchor(log, view, show, section) {
   };
 }
 
-// What is looked for, and which of what was found is shown.
+// The search text, and the match that is shown.
 function useFinding(log, view, show) {
   const [current, setCurrent] = useState(-1);
   const [kind, setKind] = useState(null); // text, error
-  const wanted = useRef(null); // the line from which on the first is shown
+  const wanted = useRef(null); // the line after which the first match is shown
   const found = log.search?.lines ?? [];
 
   useEffect(() => {
@@ -236,12 +236,12 @@ function State({ log, isCut, total }) {
   const size = `${plural(index.lines, 'line')}, ${bytes(index.end)}`;
   if (state === 'reading') return <>reading… {size}{total > index.end && ` of ${bytes(total)}`}</>;
   if (state === 'following') return <>{size}, goes on while the job runs</>;
-  if (state === 'waiting') return <>{size}; <strong>the server cannot be reached, it is tried again</strong></>;
+  if (state === 'waiting') return <>{size}; <strong>the server cannot be reached; trying again</strong></>;
   if (state === 'failed') return <>{size}; <strong>the rest cannot be read</strong> <button type="button" class="link" onClick={() => log.read()}>try again</button></>;
-  return <>{size}{isCut && <>; <strong>the log is not complete: {total >= 2 ** 28 ? 'no more than 256 MiB are kept' : 'its end never came'}</strong></>}</>;
+  return <>{size}{isCut && <>; <strong>the log is not complete: {total >= 2 ** 28 ? 'Outpost keeps at most 256 MiB' : 'its end was not received'}</strong></>}</>;
 }
 
-// What came while following, for those who hear the page: the last lines, now and then.
+// Announces new lines to screen readers: the last ones, every few seconds.
 function Said({ log, isOn }) {
   const [said, say] = useState('');
   useEffect(() => {
@@ -266,7 +266,7 @@ export function LogViewer({ url, grows, known }) {
   const [log] = useState(() => new Log({ url, grows, changed: draw }));
   useEffect(() => { log.read(); return () => log.close(); }, []);
   useEffect(() => log.update(grows, known?.bytes ?? 0), [grows, known?.bytes]);
-  if (log.state === 'none') return <p class="quiet">No log was sent, or it is not kept any more.</p>;
+  if (log.state === 'none') return <p class="quiet">No log was received, or its log was deleted after the retention time.</p>;
   if (log.state === 'ended' && log.index.end === 0) return <p class="quiet">The log is empty.</p>;
   return <Viewer log={log} url={url} grows={grows} known={known} draw={draw} />;
 }

@@ -1,4 +1,4 @@
-// One accelerator in full: how it does, how far it may go, how its days went, what it measured.
+// One accelerator in full: its state, its level, its days and its numbers.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
@@ -34,7 +34,7 @@ function Head({ a }) {
         {a.oncall.length > 0 && <span>on call {a.oncall.map((login, i) => <span key={login}>{i > 0 && ', '}<Out href={`https://github.com/${encodeURIComponent(login)}`}>{login}</Out></span>)}</span>}
         <a href={`/badge/${a.name}.svg`}>badge</a>
       </p>
-      {a.level === 'L1' ? <p class="notice">At level L1 nothing of what it reports is shown.</p>
+      {a.level === 'L1' ? <p class="notice">At level L1 its results are not shown.</p>
         : <p class={`verdict t-${state.tone}`}><span class="symbol" aria-hidden="true">{state.symbol}</span><span><strong>{stateText(state, now()).replace(/^./, (c) => c.toUpperCase())}</strong>{a.health === 'unhealthy' && <>: red on most recent unrelated changes, so it is not counted until it is green again</>}{a.last_report && <>; last report <Time at={a.last_report} /></>}</span></p>}
     </div>
   );
@@ -45,11 +45,11 @@ function Figures({ a }) {
   return (
     <Section id="numbers" title="In numbers" aside={`the last ${n.days} days`}>
       <div class="figures">
-        <Figure label="Pushes green" value={percent(n.pass_rate)} note={`${count(n.push_runs_green)} of ${plural(n.push_runs, 'run')}`} />
+        <Figure label="Pass rate" value={percent(n.pass_rate)} note={`${count(n.push_runs_green)} of ${plural(n.push_runs, 'run')}`} />
         <Figure label="Deadlines met" value={percent(n.deadlines_met)} note={a.deadlines_missed_30d ? `${plural(a.deadlines_missed_30d, 'deadline')} missed` : `${plural(n.dispatches, 'dispatch', 'dispatches')}`} />
-        <Figure label="Waits to start" value={duration(n.queue_p50)} note={n.queue_p90 !== null && `nine of ten within ${duration(n.queue_p90)}`} />
-        <Figure label="Runs for" value={duration(n.run_p50)} note={n.run_p90 !== null && `nine of ten within ${duration(n.run_p90)}`} />
-        <Figure label="Alert until green" value={duration(n.reaction_time)} note={plural(n.red_episodes, 'break')} />
+        <Figure label="Queue time (median)" value={duration(n.queue_p50)} note={n.queue_p90 !== null && `p90 ${duration(n.queue_p90)}`} />
+        <Figure label="Run time (median)" value={duration(n.run_p50)} note={n.run_p90 !== null && `p90 ${duration(n.run_p90)}`} />
+        <Figure label="Mean time to recovery" value={duration(n.reaction_time)} note={plural(n.red_episodes, 'red episode')} />
       </div>
     </Section>
   );
@@ -62,7 +62,7 @@ function Red({ red, isSilence }) {
       <div class="panel stack">
         <Facts of={[
           [isSilence ? 'First without' : 'First bad', red.first_bad && <><Sha sha={red.first_bad.sha} to={ownPath(safeUrl(red.first_bad.url), data.base) ?? undefined} />, <Time at={red.first_bad.at} /></>],
-          ['Last good', red.last_good ? <><Sha sha={red.last_good.sha} to={ownPath(safeUrl(red.last_good.url), data.base) ?? undefined} />, <Time at={red.last_good.at} /></> : 'none on record'],
+          ['Last good', red.last_good ? <><Sha sha={red.last_good.sha} to={ownPath(safeUrl(red.last_good.url), data.base) ?? undefined} />, <Time at={red.last_good.at} /></> : 'none recorded'],
           ['Between them', red.first_bad && red.last_good && <Out href={`https://github.com/${data.upstream}/compare/${red.last_good.sha}...${red.first_bad.sha}`}>compare</Out>],
           ['To be resolved', red.overdue_at && <>{isOver ? <strong>overdue, due </strong> : ''}<Time at={red.overdue_at} /> <span class="quiet">(72 hours)</span></>],
           ['Issue', red.issue_url && <Out href={red.issue_url}>{red.issue_url.replace(/^https:\/\/github\.com\//, '').replace('/issues/', '#')}</Out>],
@@ -82,17 +82,17 @@ function Level({ a }) {
   if (rows.length === 0) return null;
   const missing = rows.filter(({ met }) => met === false || (next && met === null));
   const said = a.proposal.silent ? `no job in ${a.criteria.down.days} days`
-    : next === null ? (missing.length ? `${a.level} is the highest; it is not kept in ${plural(missing.length, 'point')}` : `${a.level} is the highest, and it is kept`)
-    : missing.length === 0 ? `its numbers carry ${next}; the operator decides` : `${plural(missing.length, 'point')} short of ${next}`;
+    : next === null ? (missing.length ? `${a.level} is the highest level; ${plural(missing.length, 'requirement')} not met` : `${a.level} is the highest level, and its requirements are met`)
+    : missing.length === 0 ? `it meets the numbers of ${next}; the operator decides` : `${plural(missing.length, 'requirement')} of ${next} not met`;
   const markOf = ({ met }) => (met === null ? NOT_KNOWN : met ? MET : NOT_MET);
   return (
     <Section id="level" title={`Level ${a.level}`} aside={said}>
-      <Table label={`What ${next ?? a.level} demands`}>
-        <thead><tr><th scope="col">{next ?? a.level} demands</th><th scope="col" class="num">Is</th><th scope="col" class="num">Wanted</th></tr></thead>
+      <Table label={`Requirements of ${next ?? a.level}`}>
+        <thead><tr><th scope="col">{next ?? a.level} requirement</th><th scope="col" class="num">Current</th><th scope="col" class="num">Required</th></tr></thead>
         <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={markOf(row)} /><span>{row.word}</span></span></th><td class={row.met === false ? 'num t-fail toned' : 'num'}>{row.value}</td><td class="num">{row.demand}</td></tr>)}</tbody>
       </Table>
-      <p class="small quiet">Of {plural(jobs, 'job')} of pull requests in {days} days{upstream > 0 && <>; {plural(upstream, 'job')} that only upstream failed {upstream === 1 ? 'is' : 'are'} left out of the pass rate</>}.</p>
-      {next && unmetNow.length > 0 && <p class="notice t-error">What {a.level} itself demands is not met: {listed(unmetNow.map(criterionWord))}.</p>}
+      <p class="small quiet">From {plural(jobs, 'job')} of pull requests in {days} days{upstream > 0 && <>; {plural(upstream, 'job')} that only upstream failed {upstream === 1 ? 'is' : 'are'} left out of the pass rate</>}.</p>
+      {next && unmetNow.length > 0 && <p class="notice t-error">Requirements of {a.level} that are not met: {listed(unmetNow.map(criterionWord))}.</p>}
     </Section>
   );
 }
@@ -103,8 +103,8 @@ function Trends({ trend }) {
   const lines = useMemo(() => ({
     at: trend.map(({ day }) => Date.parse(day)),
     pass: [line('green', trend, (d) => d.pass_rate)],
-    queue: [line('half within', trend, (d) => d.queue_p50), line('nine of ten within', trend, (d) => d.queue_p90)],
-    run: [line('half within', trend, (d) => d.run_p50), line('nine of ten within', trend, (d) => d.run_p90)],
+    queue: [line('median', trend, (d) => d.queue_p50), line('p90', trend, (d) => d.queue_p90)],
+    run: [line('median', trend, (d) => d.run_p50), line('p90', trend, (d) => d.run_p90)],
     flaky: [line('flaky', trend, (d) => {
       const n = d.tests.pass + d.tests.fail + d.tests.error + d.tests.miss;
       return n ? d.flaky / n : null;
@@ -115,9 +115,9 @@ function Trends({ trend }) {
   return (
     <Section id="trends" title="Trends" aside={`${plural(trend.length, 'day')}, UTC`}>
       <div class="charts">
-        <LineChart title="Share of green runs" at={lines.at} lines={lines.pass} format={percent} tick={percentTick} range={[0, 1.02]} what={runsOf} />
+        <LineChart title="Pass rate" at={lines.at} lines={lines.pass} format={percent} tick={percentTick} range={[0, 1.02]} what={runsOf} />
         <LineChart title="Flaky among the tests" at={lines.at} lines={lines.flaky} format={percent} what={runsOf} />
-        <LineChart title="Time until the start" at={lines.at} lines={lines.queue} format={duration} steps={TIME_STEPS} what={runsOf} />
+        <LineChart title="Queue time" at={lines.at} lines={lines.queue} format={duration} steps={TIME_STEPS} what={runsOf} />
         <LineChart title="Time of a run" at={lines.at} lines={lines.run} format={duration} steps={TIME_STEPS} what={runsOf} />
       </div>
     </Section>
@@ -228,13 +228,14 @@ function Jobs({ a }) {
 
 const KINDS = { github: 'GitHub Actions', webhook: 'a CI of its own', pull: 'machines that ask for work', infra: 'the shared repository' };
 
-// Whether a runner takes experiments: tests that run again to show whose a failure is.
+// Whether a runner takes experiments: tests that run again to show the cause of a failure.
 const RERUNS = { none: <span class="quiet">no</span>, tests: 'the red tests', whole: 'everything' };
 
 function Runners({ a }) {
   return (
     <Section id="runners" title="Runners">
-      {a.experiments && <p class="small quiet">Reruns took <Duration seconds={a.experiments.seconds_24h} /> in the last 24 hours and may take {Math.round(100 * a.experiments.share)} % of the time of all jobs{a.experiments.pending > 0 && `; ${plural(a.experiments.pending, 'rerun')} pending`}.</p>}
+      {a.experiments && <p class="small quiet">Reruns took <Duration seconds={a.experiments.seconds_24h} /> of the <Duration seconds={a.experiments.seconds_allowed_24h} /> that they may take in 24 hours{a.experiments.share > 0 && `: ${Math.round(100 * a.experiments.share)} % of the time of all jobs, or half an hour where that is less`}{a.experiments.pending > 0 && `; ${plural(a.experiments.pending, 'rerun')} pending`}.</p>}
+      {a.experiments?.newest_loss && <p class="small">Of the reruns that ended in the last 24 hours, {count(a.experiments.done_24h)} counted, {count(a.experiments.void_24h)} proved nothing and {count(a.experiments.expired_24h)} did not finish in time. The newest loss: <Foreign text={a.experiments.newest_loss} />.</p>}
       <Table label="Runners and machines">
         <thead><tr><th scope="col">Runner</th><th scope="col">Kind</th><th scope="col">Reruns</th><th scope="col">Machines</th></tr></thead>
         <tbody>{a.runners.map((r) => (

@@ -1,4 +1,4 @@
-// A pull request's head or a commit in full: the verdict, who is at what, every cell and why it is red.
+// A pull request's head or a commit in full: the verdict, the state of each accelerator, every cell and the cause of each red one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
@@ -27,8 +27,8 @@ function Verdict({ body }) {
 }
 
 const STATE_TEXTS = {
-  superseded: 'A newer commit took the place of this one: what was running was cancelled, and what was reported is kept here.',
-  closed: 'The pull request is closed: nothing more is sent for it.',
+  superseded: 'A newer commit replaced this one: its running jobs were cancelled, and the results that were reported are kept here.',
+  closed: 'The pull request is closed: Outpost starts no more runs for it.',
 };
 
 function Head({ body }) {
@@ -69,7 +69,7 @@ const DELTAS = [['newly_failing', 'newly failing'], ['fixed', 'fixed'], ['disapp
 
 function Delta({ of, hasEnded }) {
   const parts = of ? DELTAS.filter(([key]) => of[key]) : [];
-  if (!of) return <span class="quiet">no base to compare with</span>;
+  if (!of) return <span class="quiet">no full run of the base to compare with</span>;
   if (parts.length === 0) return <span class="quiet">{hasEnded ? 'as on the base' : 'nothing to compare yet'}</span>;
   return <>{parts.map(([key, word]) => of[`${key}_tests`]?.length > 0 ? <details key={key} class="small"><summary>{count(of[key])} {word}</summary><ul>{of[`${key}_tests`].map((test) => <li key={test}><code><Foreign text={test} /></code></li>)}</ul></details> : <div key={key} class="small">{count(of[key])} {word}</div>)}</>;
 }
@@ -79,7 +79,7 @@ function Accelerators({ body, columns }) {
   const counts = [['new', 'new'], ['unclassified', 'not classified'], ['missing', 'without a result'], ['known', 'known'], ['base', 'on the base'], ['flaky', 'flaky'], ['not_counted', 'not counted'], ['passed', 'passed']];
   return (
     <Section id="accelerators" title="Accelerators" aside="worst first">
-      <Table label="What each accelerator is at">
+      <Table label="State of each accelerator">
         <thead><tr><th scope="col">Accelerator</th><th scope="col">Outcome</th><th scope="col">Sent</th><th scope="col">Jobs</th><th scope="col">Against the base</th></tr></thead>
         <tbody>{columns.map((a) => {
           const o = outcomes.get(a.name);
@@ -101,7 +101,7 @@ function Accelerators({ body, columns }) {
   );
 }
 
-// A cell that nothing was reported for: why not.
+// A cell without a report, and why.
 function Nothing({ of }) {
   return <td class="mid">{of === UNREPORTED ? <span class="quiet"><span aria-hidden="true">{of.symbol}</span><span class="visually-hidden">{of.word}</span></span> : <Symbol of={of} />}</td>;
 }
@@ -181,7 +181,7 @@ function Legend({ n, nothing }) {
   );
 }
 
-// Where not everything came at once, all that is red is asked for at once.
+// If the first answer has only a part of the cells, all red ones are requested at once.
 function useRed(api, body) {
   const [red, set] = useState([]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// How every accelerator does on upstream's branch, worst first, and what is running.
+// The state of every accelerator on upstream's branch, worst first, and the running work.
 import { useState } from 'preact/hooks';
 import { Page } from '../app.jsx';
 import { stateText, suiteCell } from '../dashboard_state.js';
@@ -14,7 +14,7 @@ import { Table } from '../parts/table.jsx';
 import { DISPATCH, Mark, OUTCOME, STATUS, Symbol } from '../status.jsx';
 import { Time, useTick } from '../time.jsx';
 
-const NIGHTS = 14; // what fits beside the rest; all are on the accelerator's own page
+const NIGHTS = 14; // as many as fit into the row; the accelerator's own page has all
 
 function SuiteCell({ of }) {
   if (!of) return <td class="quiet"><span class="symbol" aria-hidden="true">·</span><span class="visually-hidden">not reported</span></td>;
@@ -29,14 +29,14 @@ function Tested({ commit }) {
   return <td class="nowrap"><Sha sha={commit.sha} to={`/commits/${commit.sha}`} /><br /><span class="small quiet">{behind || <Time at={commit.at} />}</span></td>;
 }
 
-// What is red leads to where it began, and what was not answered to the commit.
+// A red state links to its beginning, a missing report to the commit.
 function State({ a }) {
   const mark = <Mark of={a.state}>{stateText(a.state, now())}</Mark>;
   const to = a.red_since ? `/accelerators/${a.name}#red` : a.no_report && `/commits/${a.no_report.sha}`;
   return to ? <a href={to}>{mark}</a> : mark;
 }
 
-// Periodic runs are no pushes: their bad news stands beside the branch's good ones.
+// Periodic runs are not pushes: their failures are shown next to the state of the branch.
 function NightlyState({ a }) {
   const bad = a.bad_night && OUTCOME[a.bad_night];
   return bad && <a href={`/nightly?accelerator=${encodeURIComponent(a.name)}`}><Mark of={bad}>periodic {bad.word}</Mark></a>;
@@ -51,7 +51,7 @@ function Row({ a, suites, hasNights }) {
       </th>
       {suites.map((suite) => <SuiteCell key={suite} of={a.suites.find((s) => s.suite === suite)} />)}
       <Tested commit={a.commit} />
-      <td class="nowrap"><Spark values={a.trend.map((t) => t.pass_rate)} label="Share of green runs, 30 days" width={96} /><span class="small quiet">{a.pass_rate === null ? 'no runs' : percent(a.pass_rate)}</span></td>
+      <td class="nowrap"><Spark values={a.trend.map((t) => t.pass_rate)} label="Pass rate, 30 days" width={96} /><span class="small quiet">{a.pass_rate === null ? 'no runs' : percent(a.pass_rate)}</span></td>
       {hasNights && <td class="nights"><a href={`/accelerators/${a.name}#periodic`}><Strip days={a.nightly.slice(-NIGHTS)} label={`Periodic runs of ${a.name},`} /></a></td>}
     </tr>
   );
@@ -75,9 +75,9 @@ function Matrix({ body }) {
           </div>
         </div>
       )}
-      {shown.length === 0 ? <Empty title="No accelerator fits"><button type="button" onClick={() => { choose(''); search(''); }}>Show all</button></Empty> : (
+      {shown.length === 0 ? <Empty title="No accelerator matches"><button type="button" onClick={() => { choose(''); search(''); }}>Show all</button></Empty> : (
         <Table label="Accelerators by suite" class="matrix">
-          <thead><tr><th scope="col">Accelerator</th>{suites.map((suite) => <th key={suite} scope="col"><Foreign class="clip" text={suite} /></th>)}<th scope="col">Commit</th><th scope="col">Pushes green, 30 days</th>{hasNights && <th scope="col">Periodic, {NIGHTS} days</th>}</tr></thead>
+          <thead><tr><th scope="col">Accelerator</th>{suites.map((suite) => <th key={suite} scope="col"><Foreign class="clip" text={suite} /></th>)}<th scope="col">Commit</th><th scope="col">Pass rate, 30 days</th>{hasNights && <th scope="col">Periodic, {NIGHTS} days</th>}</tr></thead>
           <tbody>{shown.map((a) => <Row key={a.name} a={a} suites={suites} hasNights={hasNights} />)}</tbody>
         </Table>
       )}
@@ -88,8 +88,8 @@ function Matrix({ body }) {
 function Running({ body }) {
   return (
     <Section id="running" title="Running now" aside={body.running_total > 0 && plural(body.running_total, 'dispatch', 'dispatches')}>
-      {body.running.length === 0 ? <p class="quiet">Nothing runs at the moment.</p> : (
-        <Table label="What is running">
+      {body.running.length === 0 ? <p class="quiet">Nothing is running.</p> : (
+        <Table label="Running now">
           <thead><tr><th scope="col">Change</th><th scope="col">Accelerator</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Due</th><th scope="col">Runner</th></tr></thead>
           <tbody>{body.running.map((r) => (
             <tr key={r.dispatch}>
@@ -110,10 +110,10 @@ function Running({ body }) {
 
 function Fresh() {
   return (
-    <Empty title="No accelerator takes part yet">
-      <p>Put a file into <code>accelerators.d</code>, see what <code>outpostctl check</code> says of it, and send <code>outpostd</code> a SIGHUP:</p>
+    <Empty title="No accelerator is registered yet">
+      <p>Put a file into <code>accelerators.d</code>, check it with <code>outpostctl check</code>, and send <code>outpostd</code> a SIGHUP:</p>
       <pre>{FIRST_FILE}</pre>
-      <p>The next push to {data.upstream || 'upstream'} or pull request there is sent to it, and what it reports is shown here.</p>
+      <p>Outpost sends it the next push to {data.upstream || 'upstream'} and the next pull request there, and shows its results here.</p>
     </Empty>
   );
 }
@@ -129,7 +129,7 @@ function Dashboard({ body }) {
         {said.rest && <p><Foreign text={said.rest} /></p>}
         {body.newest
           ? <p class="lead-line"><span>Newest tested commit of <code>{body.repository}</code>: <Sha sha={body.newest.sha} to={`/commits/${body.newest.sha}`} /> <Foreign text={body.newest.title} /></span><span>{body.newest.author && <><Foreign text={body.newest.author} />, </>}<Time at={body.newest.at} /></span><span>tested by {body.newest.accelerators} of {body.accelerators.length}</span></p>
-          : <p class="quiet">The next push is sent by itself; <code>outpostctl retest SHA</code> sends one that is here already.</p>}
+          : <p class="quiet">The next push is sent by itself; <code>outpostctl retest SHA</code> sends a commit that Outpost knows already.</p>}
       </div>
       <Matrix body={body} />
       <Running body={body} />

@@ -1,4 +1,4 @@
-// One job in full: how it ended, on what, each test, and its log.
+// One job in full: its result, its environment, each test, and its log.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, withParams } from '../api.js';
 import { Page } from '../app.jsx';
@@ -21,12 +21,11 @@ const KINDS = { pull_request: 'pull request', push: 'push', nightly: 'periodic r
 const FORMATS = [['outpost', 'Outpost JSON'], ['junit', 'JUnit XML'], ['ctrf', 'CTRF JSON']];
 
 const nameOf = (job) => (job.workflow && job.workflow !== job.name ? `${job.workflow} / ${job.name}` : job.name);
-const markOf = (job) => (job.status === 'queued' ? { ...STATUS.running, word: 'queued' } : jobMark(job));
 
 function Head({ job }) {
-  const isWrong = job.conclusion === 'success' && job.test_results?.failed > 0; // it says that it passed
-  const blame = job.next ? '' : blameText(job.tests); // not of a part
-  const of = isWrong ? STATUS.FAIL : markOf(job);
+  const isWrong = job.conclusion === 'success' && job.test_results?.failed > 0; // the job says that it passed
+  const blame = job.next ? '' : blameText(job.tests); // not if the tests are only a part
+  const of = isWrong ? STATUS.FAIL : jobMark(job);
   const seconds = job.started_at && job.completed_at ? (Date.parse(job.completed_at) - Date.parse(job.started_at)) / 1000 : null;
   return (
     <div class="lead">
@@ -36,18 +35,16 @@ function Head({ job }) {
         <span>{KINDS[job.kind] ?? job.kind} <Change change={job.experiment && !job.number ? { head_sha: job.experiment.explains } : job} /></span>
         {(job.number || job.experiment) && <span>commit <Sha sha={job.head_sha} repository={job.repository} /></span>}
         {job.log && <a href="#log">log</a>}
-        {job.late && <span class="tag" title="It was reported after its deadline">late</span>}
+        {job.late && <span class="tag" title="Reported after the deadline">late</span>}
       </p>
       {job.experiment && <p class="notice"><strong>An experiment.</strong> {experimentSentence(job)}</p>}
       {!job.current && <p class="notice">This job does not count any more: {job.superseded_by ? <>it was run again as <a href={`/jobs/${job.superseded_by}`}>job {job.superseded_by}</a></> : 'a newer round took its place'}.</p>}
       <p class={`verdict t-${of.tone}`}><span class="symbol" aria-hidden="true">{of.symbol}</span><span><strong>{jobSentence(job)}.</strong>{blame && ` ${blame}.`}{job.message && <> <Foreign text={job.message} /></>}</span></p>
       <Facts of={[
         ['Run', job.run_id && <>{job.url ? <Out href={job.url}><Foreign text={job.run_id} /></Out> : <Foreign text={job.run_id} />}{job.run_attempt > 1 && `, attempt ${job.run_attempt}`}</>],
-        ['Queued', job.queued_at && <Time at={job.queued_at} />],
         ['Started', job.started_at && <Time at={job.started_at} />],
         ['Completed', job.completed_at && <Time at={job.completed_at} />],
         [job.completed_at ? 'Ran for' : 'Running for', job.started_at && <Duration seconds={seconds} since={job.started_at} />],
-        ['Waited', job.queued != null && <Duration seconds={job.queued} />],
         ['Machine', job.machine && <Foreign text={job.machine} />],
         ['Vendor’s page', !job.run_id && job.url && <Out href={job.url}>of this job</Out>],
         ['Files', job.artifact_url && <Out href={job.artifact_url}>artifacts</Out>],
@@ -57,7 +54,7 @@ function Head({ job }) {
 }
 
 function Environment({ of, repository }) {
-  if (!of) return <p class="quiet">The job did not say what it ran on.</p>;
+  if (!of) return <p class="quiet">The job did not report its environment.</p>;
   const text = (value) => (value ? <Foreign text={String(value)} /> : null);
   const facts = [
     ['Device', text(of.device)], ['Operating system', text(of.os)], ['Driver', text(of.driver)], ['Accelerator', text(of.accelerator)],
@@ -69,7 +66,7 @@ function Environment({ of, repository }) {
   return <div class="panel"><Facts of={facts} /></div>;
 }
 
-// CRCR's triage verdict: the vendor's own tool says why the job failed. Shown as a claim, because nothing here checks it.
+// CRCR's triage verdict: the vendor's own tool says why the job failed. It is shown as a claim, because Outpost does not check it.
 const TRIAGE = { upstream: 'the change in PyTorch', backend: 'the vendor’s backend', infra: 'the vendor’s infrastructure', flake: 'a flaky test', unknown: 'not known' };
 
 function Triage({ of, repository }) {
@@ -98,7 +95,7 @@ function Triage({ of, repository }) {
   );
 }
 
-// As what one says of a number of tests.
+// The word for a number of tests.
 const TALLIED = { ERROR: 'broke', MISS: 'without a result' };
 
 function Tally({ counts }) {
@@ -149,7 +146,7 @@ function Choice({ label, value, onChange, options }) {
   return <label>{label}<select value={value} onChange={(event) => onChange(event.currentTarget.value)}>{options.map(([key, text]) => <option key={key} value={key}>{text}</option>)}</select></label>;
 }
 
-// Where the tests do not all come at once, all that failed comes at once.
+// If the first answer has only a part of the tests, all failed ones are requested at once.
 function useRed(api, job) {
   const [red, set] = useState([]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Periodic runs: which tests went from green to red and back, day by day, on which accelerator, and what lies between.
+// Periodic runs: the tests that went from green to red and back, day by day and by accelerator, and the commits between.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { withParams } from '../api.js';
 import { Page } from '../app.jsx';
@@ -18,7 +18,7 @@ import { Time } from '../time.jsx';
 
 const TYPING_MS = 300;
 const SPANS = [7, 14, 30, 90];
-const AT_ONCE = 6; // tests drawn with the first paint: what a tall window shows of them
+const AT_ONCE = 6; // tests drawn with the first paint: enough for a tall window
 
 const dayHead = (day, i) => (i === 0 || day.endsWith('-01') ? `${Number(day.slice(8))} ${MONTHS[Number(day.slice(5, 7)) - 1]}` : String(Number(day.slice(8))));
 
@@ -32,7 +32,7 @@ function RunCell({ run, day }) {
 }
 
 function Newest({ run }) {
-  if (!run) return <td class="quiet newest">none in these days</td>;
+  if (!run) return <td class="quiet newest">none on these days</td>;
   const of = OUTCOME[run.outcome] ?? OUTCOME.running;
   return (
     <td class="newest">
@@ -69,7 +69,7 @@ function Runs({ body }) {
   );
 }
 
-// A test's days as signs, oldest first: each leads to its job.
+// A test's days as signs, oldest first; each links to its job.
 function Days({ cell, days, title }) {
   return (
     <ul class="plain strip-days" aria-label={`${title}: ${daysInWords(cell.days)}`}>
@@ -134,7 +134,7 @@ function usePainted() {
   return isPainted;
 }
 
-// The filters are in the address, so that what one sees can be sent to somebody.
+// The filters are in the address, so that a link shows the same view to others.
 function useSearch() {
   const [search, set] = useState(location.search);
   useEffect(() => {
@@ -203,26 +203,26 @@ function Tests({ body, api, search, put }) {
     <Section id="tests" title="Tests" aside="worst first">
       <Filters body={body} search={search} put={put} />
       {tests.length === 0
-        ? <Empty title={isFiltered ? 'No test fits' : 'No test was reported in these days'}>{isFiltered && <button type="button" onClick={() => ['state', 'accelerator', 'suite', 'q'].forEach((name) => put(name, '', true))}>Show all</button>}</Empty>
+        ? <Empty title={isFiltered ? 'No test matches' : 'No test was reported on these days'}>{isFiltered && <button type="button" onClick={() => ['state', 'accelerator', 'suite', 'q'].forEach((name) => put(name, '', true))}>Show all</button>}</Empty>
         : <ul class="plain night-tests">{drawn.map((test) => <Test key={testName(test)} test={test} days={body.days} titles={titles} />)}</ul>}
       <More pages={pages} shown={tests.length} total={null} what="tests" />
     </Section>
   );
 }
 
-function Nobody() {
+function NoRuns() {
   return (
-    <Empty title="Nobody runs periodically yet">
-      <p>Give an accelerator a schedule in its file; times are UTC. At its time the heads of {data.upstream || 'upstream'} and of the vendor’s own source are sent to its runners.</p>
+    <Empty title="No accelerator has periodic runs yet">
+      <p>Give an accelerator a schedule in its file; times are UTC. At that time Outpost sends the heads of {data.upstream || 'upstream'} and of the vendor’s own source to its runners.</p>
       <pre>{PERIODIC}</pre>
-      <p>Nightly results that a vendor reports by itself appear here, too.</p>
+      <p>Results of a vendor’s own nightly runs appear here, too.</p>
     </Empty>
   );
 }
 
 function Nightly({ body, api, search, put }) {
   const said = nightlySentence(body);
-  if (body.accelerators.length === 0 && body.tests.length === 0) return <><h1>Nightly</h1><Nobody /></>;
+  if (body.accelerators.length === 0 && body.tests.length === 0) return <><h1>Periodic runs</h1><NoRuns /></>;
   return (
     <>
       <div class="lead"><h1 class={`headline t-${said.tone}`}>{said.symbol && <span class="symbol" aria-hidden="true">{said.symbol}</span>} <span>{said.text}</span></h1></div>
@@ -236,5 +236,5 @@ export function NightlyPage({ api }) {
   const [search, put] = useSearch();
   const wanted = search === location.search && apiOf(search) === apiOf(new URL(api, 'http://page').search) ? api : apiOf(search);
   const answer = useAnswer(wanted);
-  return <Page title="Nightly" state={answer.state} api={wanted}><Answer answer={answer} of={[wanted, search]}>{(body) => <Nightly body={body} api={wanted} search={search} put={put} />}</Answer></Page>;
+  return <Page title="Periodic runs" state={answer.state} api={wanted}><Answer answer={answer} of={[wanted, search]}>{(body) => <Nightly body={body} api={wanted} search={search} put={put} />}</Answer></Page>;
 }

@@ -1,4 +1,4 @@
-// One compute platform: preparing a machine, installing, beginning, and what was tested.
+// One compute platform: how to prepare a machine, install and begin, and the tested versions.
 import { Page } from '../app.jsx';
 import { visible } from '../format.js';
 import { useAnswer } from '../live.js';
@@ -49,9 +49,9 @@ function Prepare({ steps }) {
 }
 
 function Tested({ p }) {
-  if (p.tested.length === 0) return <Empty title="Nothing was tested yet"><p>Pushes and periodic runs of PyTorch’s branch fill this table. Nothing in it is typed in.</p></Empty>;
+  if (p.tested.length === 0) return <Empty title="Nothing was tested yet"><p>Pushes and periodic runs of PyTorch’s branch fill this table. All entries come from their jobs.</p></Empty>;
   return (
-    <Table label="What was tested">
+    <Table label="Tested versions">
       <thead><tr><th scope="col">PyTorch</th><th scope="col">Operating system</th><th scope="col">Result</th><th scope="col">Must-pass</th><th scope="col">Extension</th><th scope="col">When</th></tr></thead>
       <tbody>{p.tested.map((t, i) => (
         <tr key={i}>

@@ -1,4 +1,4 @@
-// Which compute platforms there are, how each is installed, and how well it is tested.
+// The compute platforms: how to install each, and how well it is tested.
 import { Page } from '../app.jsx';
 import { stateText } from '../dashboard_state.js';
 import { now } from '../data.js';
@@ -31,7 +31,7 @@ export function PlatformState({ of }) {
   return <p class="row"><Mark of={PLATFORM_STATES[of.state]} /><span><Foreign text={of.state_text} /></span></p>;
 }
 
-// What all tests of its pushes say, where that is not good: the platform's own state is that of the must-pass tests alone.
+// The state on upstream's branch if it is not good: the platform's own state covers the must-pass tests only.
 export function BranchState({ of }) {
   useTick();
   const { branch_state: state } = of;
@@ -40,7 +40,7 @@ export function BranchState({ of }) {
 }
 
 function Card({ p }) {
-  // What its state comes from: the red one, where it is red.
+  // The tested version that decides the state: the red one if there is one.
   const told = (p.state === 'red' && p.tested.find(({ result, is_stale: isStale }) => result === 'red' && !isStale)) || p.tested[0];
   const when = told && <Time at={told.at} />;
   const systems = [...new Set(p.install.map(({ os }) => word('os', os)))];
@@ -52,7 +52,7 @@ function Card({ p }) {
       <PlatformState of={p} />
       <BranchState of={p} />
       {told && <p class="small quiet">PyTorch <Foreign text={told.torch} /> on <Foreign text={told.os} />: {mustPassText(told.must_pass)}, {told.job ? <a href={`/jobs/${told.job}`}>{when}</a> : when}</p>}
-      <p class="small quiet">{systems.length > 0 ? `For ${listed(systems)}` : 'Nobody has said how it is installed'}{p.links?.docs && <>; <Out href={p.links.docs}>documentation</Out></>}</p>
+      <p class="small quiet">{systems.length > 0 ? `For ${listed(systems)}` : 'No install instructions yet'}{p.links?.docs && <>; <Out href={p.links.docs}>documentation</Out></>}</p>
     </li>
   );
 }
@@ -63,7 +63,7 @@ function Platforms({ body }) {
     return (
       <>
         <h1>Compute platforms</h1>
-        <Empty title="No platform is described yet"><p>A vendor adds a <code>platform:</code> block to the accelerator’s file: how its machines are prepared, how PyTorch is installed, how one begins. What was tested is added from its jobs.</p></Empty>
+        <Empty title="No platform is described yet"><p>A vendor adds a <code>platform:</code> block to the accelerator’s file: how its machines are prepared, how PyTorch is installed, how to start. Its jobs add what was tested.</p></Empty>
       </>
     );
   }

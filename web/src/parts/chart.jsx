@@ -1,5 +1,5 @@
-// Lines over time. The drawing (uPlot) is fetched after the page is there; the figures are there as a table
-// too, and a day is read with the arrow keys or the pointer.
+// Lines over time. The library (uPlot) is loaded after the page; the figures are also there as a table, and the arrow keys or the
+// pointer choose a day.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { MONTHS, utcDay } from '../format.js';
 import { Table } from './table.jsx';
@@ -7,7 +7,7 @@ import { Table } from './table.jsx';
 const HEIGHT = 190;
 const DAY_S = 86_400;
 const dayOf = (s) => { const d = new Date(s * 1000); return `${d.getUTCDate()} ${MONTHS[d.getUTCMonth()]}`; };
-// Seconds are marked where people count: whole minutes, hours, days.
+// The ticks for seconds are whole minutes, hours and days.
 export const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const wide = (_, texts) => Math.max(36, ...(texts ?? []).map((text) => text.length * 6.4 + 14));
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -41,8 +41,8 @@ function useDark() {
 const whenIdle = globalThis.requestIdleCallback ?? ((call) => setTimeout(call, 500));
 const notWhenIdle = globalThis.cancelIdleCallback ?? clearTimeout;
 
-// Whether the element is to be drawn: at once when it comes near the window, else as soon as the browser has nothing
-// else to do, because what is printed or captured is the whole page.
+// Whether to draw the element: at once when it comes near the window, else when the browser is idle, because a print or a screenshot has
+// the whole page.
 function useSeen(ref) {
   const [isSeen, see] = useState(false);
   useEffect(() => {
@@ -58,8 +58,8 @@ function useSeen(ref) {
 }
 
 // at: [ms, …], lines: [{label, points: [number | null, …]}], format: number → text.
-// what(i): what else is to be said of a point, for its line and the table. range: of the values, [low, high];
-// tick: a number beside the axis, steps: what lies between two of them.
+// what(i): a further text for a point, for its line and the table. range: of the values, [low, high];
+// tick: the text of a number next to the axis, steps: the distances between two of them.
 export function LineChart({ title, at, lines, format, tick = format, steps, range, what, name = (ms) => utcDay(ms), nameOf = 'Day' }) {
   const box = useRef(null);
   const plot = useRef(null);

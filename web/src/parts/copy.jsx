@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-// Copies text, and says so.
+// Copies text, and shows that it did.
 export function Copy({ text, label = 'Copy' }) {
   const [said, say] = useState('');
   const copy = async () => {

@@ -1,6 +1,6 @@
-// Tests that ran again, on this head and on its merge base: evidence for whose a failure is.
+// Tests that ran again, on this head and on its merge base: evidence for the cause of a failure.
 import { useState } from 'preact/hooks';
-import { experimentRows, passedOf } from '../experiment_rows.js';
+import { experimentRows, openOf, passedOf } from '../experiment_rows.js';
 import { count, plural, testName } from '../format.js';
 import { Symbol } from '../status.jsx';
 import { Foreign } from './links.jsx';
@@ -25,11 +25,10 @@ export function Experiments({ columns }) {
   const [shown, show] = useState(ROWS_AT_ONCE);
   const rows = experimentRows(columns);
   if (rows.length === 0) return null;
-  const pending = rows.filter(({ head, base }) => [...head, ...base].some(({ isPending }) => isPending)).length;
   const titles = new Map(columns.map(({ name, title }) => [name, title || name]));
   return (
-    <Section id="experiments" title="Run again" aside={`${plural(rows.length, 'test')}${pending > 0 ? `, ${count(pending)} still running` : ''}`}>
-      <p class="small quiet">Where evidence did not decide whose a failure is, its test ran again on this head and on its merge base. Each sign leads to that run’s job.</p>
+    <Section id="experiments" title="Run again" aside={`${plural(rows.length, 'test')}${openOf(rows)}`}>
+      <p class="small quiet">These tests ran again on this head and on its merge base, because the evidence did not show the cause of their failure. Each sign links to the job of that run.</p>
       <Table label="Tests that ran again">
         <thead><tr><th scope="col">Test</th><th scope="col">On this head</th><th scope="col">On its merge base</th></tr></thead>
         <tbody>{rows.slice(0, shown).map((row) => (

@@ -1,4 +1,4 @@
-// What is red in a change, and why: each failure, and those that broke in the same words together.
+// The failures of a change and their causes; failures with the same message are one group.
 import { useState } from 'preact/hooks';
 import { groupAlike, isToLookAt, keyOf } from '../change_rows.js';
 import { count, plural, testName, visible } from '../format.js';
@@ -19,14 +19,14 @@ function Place({ cell, body }) {
   return <a class="sha" href={`${GITHUB}/${body.repository}/blob/${body.head_sha}/${encodeURI(cell.file)}${cell.line ? `#L${cell.line}` : ''}`}><Foreign text={cell.file} />{cell.line && `:${cell.line}`}</a>;
 }
 
-// Leads to what shows it: the job, or the row in "Run again", if it ran at all.
+// Links to the evidence: the job, or the row in "Run again" if the test ran again.
 function Rerun({ of: { rerun, rerun_job: job } }) {
   if (!rerun) return null;
   if (rerun === 'over_limit' || rerun === 'called_off') return <span class="tag">{RERUN[rerun]}</span>;
   return <a class="tag" href={job ? `/jobs/${job}` : '#experiments'}>{RERUN[rerun]}</a>;
 }
 
-// Why a cell is red, and where to look.
+// The cause of a red cell, with its evidence.
 export function Details({ cell, a, body }) {
   const why = GROUP[cell.group];
   return (
@@ -49,7 +49,7 @@ export function Details({ cell, a, body }) {
   );
 }
 
-// What broke in the same words, most likely of one cause: the words once, then who says them.
+// Failures with the same message, probably of one cause: the message once, then its tests.
 function Alike({ cells, byName, body }) {
   const [isWhole, setWhole] = useState(false);
   const [first] = cells;

@@ -1,15 +1,15 @@
-// Links to where things are: commits, pull requests, jobs, people.
+// Links to commits, pull requests, jobs and people.
 import { data } from '../data.js';
 import { ownPath, safeUrl, shortSha, visible } from '../format.js';
 
 export const GITHUB = 'https://github.com';
 
-// Text that somebody else wrote: shown as it is, and what cannot be seen in it made visible.
+// Text from outside: shown as it is, but with invisible characters made visible.
 export function Foreign({ text, class: name }) {
   return <bdi class={name}>{visible(text ?? '')}</bdi>;
 }
 
-// An address somebody else wrote: a link only where it is one.
+// An address from outside: a link only if its scheme is safe.
 export function Out({ href, children, ...rest }) {
   const url = safeUrl(ownPath(href, data.base));
   return url ? <a href={url} rel="noreferrer nofollow" {...rest}>{children}</a> : <span>{children}</span>;
@@ -20,7 +20,7 @@ export function Sha({ sha, repository = data.upstream, to }) {
   return <a class="sha" href={to ?? `${GITHUB}/${repository}/commit/${sha}`} title={sha}>{shortSha(sha)}</a>;
 }
 
-// Where this service shows a change: {number, head_sha}
+// The page of a change: {number, head_sha}
 export const changePath = ({ number, head_sha: sha }) => (number ? `/pulls/${number}` : `/commits/${sha}`);
 
 export function Change({ change }) {

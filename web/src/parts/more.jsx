@@ -1,6 +1,6 @@
 import { count } from '../format.js';
 
-// Goes on in a list that comes in pages. shown, total (null: not known), what: "jobs".
+// The button for the next part of a list in pages. shown, total (null: not known), what: "jobs".
 export function More({ pages, shown, total, what, canAll = false }) {
   if (!pages.next && !pages.error) return null;
   return (

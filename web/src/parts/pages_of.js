@@ -1,12 +1,12 @@
-// A list that comes in pages: more is asked for when it is wanted, and what has been read is read again, at most every
-// 5 s, when the first page has changed. Until that is all there, what was read before is shown.
+// A list in pages: the next page is requested on demand. When the first page has changed, all pages are read again, at most every 5 s;
+// until they are complete, the old ones are shown.
 import { useEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 import { get } from '../api.js';
 
 const AGAIN_MS = 5000;
 
-// next: the cursor behind the first page, or null. pathOf(cursor): a page's path, of which another list has another;
-// itemsOf(body): its items.
+// next: the cursor after the first page, or null. pathOf(cursor): the path of a page, which differs for each list;
+// itemsOf(body): the items of a page.
 //   {items, next, isBusy, error, more(), all()}
 export function usePages({ first, next, pathOf, itemsOf }) {
   const [, redraw] = useReducer((n) => n + 1, 0);
@@ -48,7 +48,7 @@ export function usePages({ first, next, pathOf, itemsOf }) {
   useEffect(() => {
     const { pages, isBusy } = held.current;
     if (pages.length === 0 && !isBusy) put({ next });
-    if (pages.length === 0 || timer.current) return; // a page that changes each second is not put off for ever
+    if (pages.length === 0 || timer.current) return; // a page that changes every second must not wait for ever
     timer.current = setTimeout(() => {
       timer.current = null;
       readOn([], newest.current, held.current.pages.length, true);

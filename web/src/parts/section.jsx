@@ -1,4 +1,4 @@
-// A part of a page with its own address.
+// A part of a page with an address of its own.
 export function Section({ id, title, aside, children }) {
   return (
     <section id={id} aria-labelledby={`${id}-title`}>
@@ -11,12 +11,12 @@ export function Section({ id, title, aside, children }) {
   );
 }
 
-// Facts in pairs: [[label, value], …]; what has no value is left out.
+// Facts in pairs: [[label, value], …]; a pair without a value is left out.
 export function Facts({ of }) {
   return <dl class="facts">{of.filter(([, value]) => value != null && value !== false).map(([label, value]) => <div key={label}><dt>{label}</dt><dd>{value}</dd></div>)}</dl>;
 }
 
-// A number that counts, with its name.
+// An important number with its name.
 export function Figure({ label, value, note, tone }) {
   return <div class={`figure ${tone ? `t-${tone}` : ''}`}><span class="figure-label">{label}</span><span class="figure-value">{value}</span>{note && <span class="figure-note">{note}</span>}</div>;
 }

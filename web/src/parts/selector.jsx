@@ -1,4 +1,4 @@
-// Build × system × package × platform × language → what to type.
+// Build × system × package × platform × language → the commands.
 import { useState } from 'preact/hooks';
 import { visible } from '../format.js';
 import { choiceFromUrl, choiceOf, chosen, entriesOf, firstChoice, matching, nearest, optionsOf, urlOfChoice, whyNone, word } from '../platform_choice.js';
@@ -65,8 +65,8 @@ function None({ entries, choice, title, onTake }) {
   const near = nearest(entries.filter((e) => e.offered), choice, ['platform']);
   return (
     <div class="notice">
-      <p><strong><span aria-hidden="true">– </span>There is no such way to install it.</strong> <Foreign text={whyNone(entries, choice, title)} /></p>
-      {near && <p><button type="button" onClick={() => onTake(choiceOf(near))}>Take {['os', 'package', 'language', 'build'].map((d) => word(d, near[d])).join(', ')}{near.version && <>, <Foreign text={near.version} /></>}</button></p>}
+      <p><strong><span aria-hidden="true">– </span>Not available.</strong> <Foreign text={whyNone(entries, choice, title)} /></p>
+      {near && <p><button type="button" onClick={() => onTake(choiceOf(near))}>Use {['os', 'package', 'language', 'build'].map((d) => word(d, near[d])).join(', ')}{near.version && <>, <Foreign text={near.version} /></>}</button></p>}
     </div>
   );
 }
@@ -75,7 +75,7 @@ function None({ entries, choice, title, onTake }) {
 export function Selector({ choices, platforms }) {
   const entries = entriesOf(platforms);
   const [choice, set] = useState(() => firstChoice(entries, choiceFromUrl(location.search), osHere()));
-  if (!choice) return <p class="quiet">Nobody has said how it is installed.</p>;
+  if (!choice) return <p class="quiet">No install instructions yet.</p>;
   const put = (next) => {
     set(next);
     history.replaceState(null, '', urlOfChoice(next) + location.hash);

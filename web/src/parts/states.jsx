@@ -1,4 +1,4 @@
-// What a page shows where there is nothing to show, not yet, or not any more.
+// The content of a page without data: loading, empty or failed.
 import { useMemo } from 'preact/hooks';
 
 export function Empty({ title, children }) {
@@ -9,23 +9,23 @@ export function Loading() {
   return <div class="state" role="status"><p class="state-title">Loading<span class="dots" aria-hidden="true">…</span></p></div>;
 }
 
-const TITLES = { 0: 'The server cannot be reached', 400: 'This address asks for something that is not there', 404: 'Nothing is here', 503: 'The server is busy' };
+const TITLES = { 0: 'The server cannot be reached', 400: 'This page does not exist', 404: 'Nothing is here', 503: 'The server is busy' };
 
-// isPage: it is all that the page has.
+// isPage: the page has nothing else.
 export function Failure({ error, retry, isPage = false }) {
   const Title = isPage ? 'h1' : 'p';
   const isPassing = error.status === 0 || error.status >= 500;
   return (
     <div class="state" role="alert">
       <Title class="state-title">{TITLES[error.status] ?? 'The server could not answer'}</Title>
-      <p>{error.status === 0 ? 'It is tried again by itself.' : `${error.message.replace(/^./, (c) => c.toUpperCase()).replace(/\.?$/, '.')}`}</p>
+      <p>{error.status === 0 ? 'The page tries again by itself.' : `${error.message.replace(/^./, (c) => c.toUpperCase()).replace(/\.?$/, '.')}`}</p>
       <p>{isPassing && retry ? <button type="button" onClick={retry}>Try again now</button> : <a href="/">To the dashboard</a>}</p>
     </div>
   );
 }
 
-// The answer's states in one place: children(body) once there is one. It is drawn again when the body or something `of`
-// the list changes, not when only the stream's state does: a page may have thousands of elements.
+// All states of an answer: children(body) once there is a body. It is drawn again when the body or an element of `of` changes, not when
+// only the stream's state does, because a page may have thousands of elements.
 export function Answer({ answer, of = [], children }) {
   const drawn = useMemo(() => answer.body && children(answer.body), [answer.body, ...of]);
   if (answer.body) return <div class={answer.isOld ? 'page is-old' : 'page'} aria-busy={answer.isOld || undefined}>{drawn}</div>;

@@ -1,4 +1,4 @@
-// Small pictures in a line of text: how days went, and how a number moved. Each says its figures in words.
+// Small pictures in a line of text: outcomes of days, and a number over time. Each has its figures as text, too.
 import { count, MONTHS, percent, plural, UNKNOWN } from '../format.js';
 import { OUTCOME } from '../status.jsx';
 
@@ -14,7 +14,7 @@ export function Cell({ outcome, x = 0, y = 0, title }) {
   return <g class={`t-${of.tone}`} transform={`translate(${x} ${y})`}><rect class="box" x=".5" y=".5" width="9" height="9" rx="2" /><path class="sign" d={SIGNS[outcome]} />{title && <title>{title}</title>}</g>;
 }
 
-// How often each outcome was there: "21 green, 2 red, 1 missed"
+// The number of days with each outcome: "21 green, 2 red, 1 missed"
 export function tally(days) {
   const n = new Map();
   for (const { outcome } of days) if (outcome) n.set(outcome, (n.get(outcome) ?? 0) + 1);
@@ -46,13 +46,13 @@ export function Calendar({ days, label }) {
   );
 }
 
-// What the pictures mean; only the outcomes that are there.
+// The legend, with the outcomes that occur.
 export function StripLegend({ days }) {
   const there = Object.keys(OUTCOME).filter((key) => days.some(({ outcome }) => outcome === key));
   return <ul class="legend">{there.map((key) => <li key={key}><svg class="strip" width="10" height="10" aria-hidden="true"><Cell outcome={key} /></svg>{OUTCOME[key].word}</li>)}</ul>;
 }
 
-// Shares 0 … 1 as a line, null a gap.
+// Shares 0 … 1 as a line; null is a gap.
 export function Spark({ values, label, width = 120, height = 24 }) {
   const known = values.filter((v) => v != null);
   const last = known.at(-1);

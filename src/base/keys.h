@@ -1,0 +1,48 @@
+/* Private keys from PEM (RSA or elliptic curve), which TLS serves with, and RS256 (RSASSA-PKCS1-v1_5 with
+ * SHA-256, RFC 7518 section 3.3): the App's private key signs, an issuer's published key verifies.
+ *
+ * Thread: any for a private key, which never changes. Each public key belongs to one thread at a time. Owns: the
+ * caller, with the free functions. */
+#ifndef BASE_KEYS_H
+#define BASE_KEYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/secret.h"
+
+struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+
+struct private_key;
+/* From PEM, PKCS#1, SEC 1 or PKCS#8, without a password. ERR_INVALID explains why it cannot be
+ * used and holds nothing of the key. */
+int private_key_parse(
+    const struct secret *pem, struct private_key **ret, struct error *e) MUST_CHECK;
+void private_key_free(struct private_key *k); /* wipes it; NULL is fine */
+/* Borrowed. */
+struct evp_pkey_st *private_key_pkey(const struct private_key *k);
+
+/* ---- RS256 ---- */
+enum { RSA_BITS_MIN = 2048, RSA_BITS_MAX = 16384 };
+
+/* Whether `pem` holds a key that rsa_sign() can use. ERR_INVALID: not a private key, not RSA, or
+ * of a size out of bounds. The explanation holds nothing of the key. */
+int rsa_private_key_check(const struct secret *pem, struct error *e) MUST_CHECK;
+/* Appends the signature's bytes. Parses the key for this one signature: GitHub's App signs some
+ * six times an hour, and OpenSSL would keep working copies of a parsed key's primes outside of
+ * secret memory. ERR_INVALID as above. */
+int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *signature) MUST_CHECK;
+
+struct rsa_public_key;
+/* From a JWK's modulus and exponent: big-endian bytes, as base64url gives them. ERR_INVALID: not a key that is
+ * safe for RS256. Owns: the caller, with rsa_public_key_free(). */
+int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent,
+    size_t n_exponent, struct rsa_public_key **ret, struct error *e) MUST_CHECK;
+void rsa_public_key_free(struct rsa_public_key *k); /* NULL is fine */
+/* 0, or ERR_AUTH: not this key's signature of p[0..n). */
+int rsa_verify(struct rsa_public_key *k, const void *p, size_t n, const void *signature,
+    size_t n_signature) MUST_CHECK;
+
+#endif

@@ -1,0 +1,376 @@
+/* outpost.yml and the files that it names, read into one snapshot. Reading continues after a mistake
+ * where the rest still makes sense, so that one run shows all mistakes. */
+#include "config/config.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/keys.h"
+#include "base/str.h"
+#include "config/main_file.h"
+#include "config/oidc.h"
+#include "config/registry.h"
+#include "config/source.h"
+
+/* ---- a snapshot ---- */
+
+struct snapshot {
+	struct config c;
+	atomic_int n_refs;
+};
+
+struct config *config_snapshot(struct config *content)
+{
+	struct snapshot *s = xcalloc(1, sizeof(*s));
+
+	s->c = *content;
+	*content = (struct config){0};
+	atomic_init(&s->n_refs, 1);
+	return &s->c;
+}
+
+struct config *config_ref(struct config *c)
+{
+	atomic_fetch_add(&CONTAINER_OF(c, struct snapshot, c)->n_refs, 1);
+	return c;
+}
+
+void config_print_warnings(const struct config *c, FILE *out)
+{
+	for (char **file = c->exposed_files; file && *file; file++)
+		fprintf(out, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
+	for (size_t i = 0; i < problems_n_kept(&c->notes); i++)
+		fprintf(out, "note: %s:%d: %s\n", c->notes.all[i].file, c->notes.all[i].line,
+		    c->notes.all[i].text);
+}
+
+void config_release(struct config *c)
+{
+	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store,
+	    c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
+	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience,
+	    c->infra_repository, c->secrets_dir, c->accelerators_git_url,
+	    c->accelerators_git_branch, c->accelerators_git_path, c->accelerators_git_folder,
+	    c->accelerators_git_commit};
+
+	for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+		free(owned[i]);
+	strv_free(c->upstream_branches);
+	strv_free(c->required_suites);
+	strv_free(c->required_must_pass);
+	strv_free(c->exposed_files);
+	problems_release(&c->notes);
+	private_key_free(c->tls_private_key);
+	secret_unref(c->github_private_key);
+	secret_unref(c->github_webhook_secret);
+	free(c->trusted_proxies);
+	free(c->allow_networks);
+	for (size_t i = 0; i < c->n_oidc_issuers; i++)
+		oidc_issuer_release(&c->oidc_issuers[i]);
+	free(c->oidc_issuers);
+	for (size_t i = 0; i < c->n_accelerators; i++)
+		accelerator_release(&c->accelerators[i]);
+	free(c->accelerators);
+	*c = (struct config){0};
+}
+
+void config_unref(struct config *c)
+{
+	struct snapshot *s = c ? CONTAINER_OF(c, struct snapshot, c) : NULL;
+
+	if (!s || atomic_fetch_sub(&s->n_refs, 1) != 1)
+		return;
+	config_release(&s->c);
+	free(s);
+}
+
+bool config_is_registry_loaded(const struct config *c)
+{
+	return !c->accelerators_git_url || c->accelerators_git_commit;
+}
+
+const struct accelerator *config_accelerator(const struct config *c, const char *name)
+{
+	size_t low = 0, high = c->n_accelerators;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(name, c->accelerators[mid].name);
+
+		if (order == 0)
+			return &c->accelerators[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+const struct runner *accelerator_runner(const struct accelerator *a, const char *name)
+{
+	for (size_t i = 0; i < a->n_runners; i++)
+		if (str_eq(a->runners[i].name, name))
+			return &a->runners[i];
+	return NULL;
+}
+
+void config_fixed_init(struct config_fixed *f, const struct config *c)
+{
+	*f = (struct config_fixed){
+	    .listen = xstrdup(c->listen),
+	    .state_dir = xstrdup(c->state_dir),
+	    .store = xstrdup(c->store),
+	    .has_tls = c->tls_certificate_pem != NULL,
+	};
+}
+
+void config_fixed_release(struct config_fixed *f)
+{
+	free(f->listen);
+	free(f->state_dir);
+	free(f->store);
+	*f = (struct config_fixed){0};
+}
+
+const char *config_needs_restart(const struct config_fixed *running, const struct config *c, int i)
+{
+	const struct {
+		const char *key;
+		bool is_other;
+	} fixed[] = {
+	    {"listen", !str_eq(running->listen, c->listen)},
+	    {"state_dir", !str_eq(running->state_dir, c->state_dir)},
+	    {"store", !str_eq(running->store, c->store)},
+	    {"tls", running->has_tls != (c->tls_certificate_pem != NULL)},
+	};
+
+	for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
+		if (fixed[k].is_other && i-- == 0)
+			return fixed[k].key;
+	return NULL;
+}
+
+/* ---- reading ---- */
+
+struct load {
+	const char *path;
+	char *folder; /* the base of relative paths */
+	const struct registry_files *files;
+	struct main_file main;
+	struct problems problems;
+};
+
+/* The secret behind a reference; NULL after its problem was added, or without a reference. */
+static struct secret *read_secret(struct load *l, const struct file_ref *ref)
+{
+	struct secret *secret = NULL;
+	struct error e = {0};
+
+	if (ref->path &&
+	    source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	return secret;
+}
+
+/* Wipes the PEM text at once, so that memory has the key in one form only. The TLS layer checks that
+ * the key belongs to the certificate. */
+static struct private_key *read_tls_key(struct load *l, const struct file_ref *ref)
+{
+	struct secret *pem = read_secret(l, ref);
+	struct private_key *key = NULL;
+	struct error e = {0};
+
+	if (pem && private_key_parse(pem, &key, &e))
+		problem_add(&l->problems, l->path, ref->line, "%s: %s", ref->path, e.text);
+	secret_unref(pem);
+	return key;
+}
+
+/* The certificate is not secret, but like its key it may be one of systemd's credentials. */
+static char *read_certificate(struct load *l, const struct file_ref *ref)
+{
+	struct secret *pem = NULL;
+	char **ignored = NULL, *text;
+	struct error e = {0};
+
+	if (ref->path && source_read_secret("", l->folder, ref->path, &ignored, &pem, &e))
+		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
+	strv_free(ignored);
+	text = pem ? xstrdup(secret_text(pem)) : NULL;
+
+	if (text && (strlen(text) != secret_bytes(pem) || !strstr(text, "-----BEGIN CERTIFICATE")))
+		problem_add(&l->problems, l->path, ref->line,
+		    "%s is not a PEM file with a CERTIFICATE", ref->path);
+	secret_unref(pem);
+	return text;
+}
+
+/* Adds CRCR's file of pipelines to the issuers of outpost.yml. */
+static void read_ci_providers(struct load *l)
+{
+	const struct file_ref *ref = &l->main.ci_providers;
+	struct reader main = {.file = l->path, .problems = &l->problems, .path = ""};
+	struct reader own = {.problems = &l->problems, .path = ""};
+	struct oidc_issuer issuer = {0};
+	struct node *root;
+	char *path;
+
+	if (!ref->path)
+		return;
+	path = source_path(l->folder, ref->path);
+	own.file = path;
+	root = tree_read(path, &l->problems);
+	if (root) {
+		ci_providers_read(&own, root, &issuer);
+		ci_providers_add(&main, ref->line, &l->main.c, &issuer);
+	}
+	oidc_issuer_release(&issuer);
+	tree_free(root);
+	free(path);
+}
+
+static char *resolve_path(const struct load *l, const struct file_ref *ref)
+{
+	if (!ref->path)
+		return NULL;
+	return str_has_prefix(ref->path, "credential:") ? xstrdup(ref->path)
+							: source_path(l->folder, ref->path);
+}
+
+enum { COMMIT_CHARS = 40 };
+
+/* The folder's name begins with the commit. */
+static void find_checkout(struct load *l)
+{
+	struct config *c = &l->main.c;
+	const char *name;
+
+	if (!c->accelerators_git_url || !l->files)
+		return;
+	if (l->files->folder)
+		c->accelerators_git_folder = xstrdup(l->files->folder);
+	else if (l->files->find && c->state_dir)
+		c->accelerators_git_folder = l->files->find(c->state_dir);
+	if (!c->accelerators_git_folder)
+		return;
+	name = strrchr(c->accelerators_git_folder, '/');
+	name = name ? name + 1 : c->accelerators_git_folder;
+	c->accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
+}
+
+static void load_main_file(struct load *l)
+{
+	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
+	struct node *root = tree_read(l->path, &l->problems);
+	struct main_file *m = &l->main;
+	struct secret *pem;
+	struct error e = {0};
+	char *path;
+
+	if (!root)
+		return;
+	main_file_read(&r, root, m);
+	tree_free(root);
+	m->c.path = xstrdup(l->path);
+	m->c.state_dir = resolve_path(l, &m->state_dir);
+	m->c.secrets_dir = resolve_path(l, &m->secrets_dir);
+	m->c.tls_certificate_file = resolve_path(l, &m->tls_certificate);
+	m->c.tls_private_key_file = resolve_path(l, &m->tls_private_key);
+	/* Checks the App's key here, because its first use is at the first request. */
+	pem = read_secret(l, &m->private_key);
+	if (pem && rsa_private_key_check(pem, &e))
+		problem_add(&l->problems, l->path, m->private_key.line, "%s: %s",
+		    m->private_key.path, e.text);
+	m->c.github_private_key = pem;
+	m->c.github_webhook_secret = read_secret(l, &m->webhook_secret);
+	m->c.tls_certificate_pem = read_certificate(l, &m->tls_certificate);
+	m->c.tls_private_key = read_tls_key(l, &m->tls_private_key);
+	read_ci_providers(l);
+	/* Without `accelerators`, the folder accelerators.d next to outpost.yml is the registry, if it exists. */
+	path = source_path(l->folder, "accelerators.d");
+	if (!l->main.has_accelerators && access(path, F_OK) == 0)
+		l->main.directory = (struct file_ref){.path = xstrdup("accelerators.d"), .line = 1};
+	free(path);
+	find_checkout(l);
+	registry_read(l->folder, m, &l->problems);
+	m->c.trusted_proxies = m->trusted_proxies.items;
+	m->c.n_trusted_proxies = m->trusted_proxies.n;
+	m->c.allow_networks = m->allow_networks.items;
+	m->c.n_allow_networks = m->allow_networks.n;
+	m->trusted_proxies = (struct network_list){0};
+	m->allow_networks = (struct network_list){0};
+}
+
+int config_load(const char *path, struct config **ret, struct buf *messages)
+{
+	return config_load_with(path, NULL, ret, messages);
+}
+
+int config_load_with(
+    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
+{
+	struct load l = {.path = path, .folder = path_folder(path), .files = files};
+	int rc;
+
+	*ret = NULL;
+	load_main_file(&l);
+	problems_print(&l.problems, messages);
+	rc = l.problems.n ? ERR_INVALID : 0;
+	if (!rc)
+		*ret = config_snapshot(&l.main.c);
+	main_file_release(&l.main);
+	problems_release(&l.problems);
+	free(l.folder);
+	return rc;
+}
+
+/* ---- single keys, for programs that talk to the daemon ---- */
+
+/* The text of one key at the top of the file. free() *ret. */
+static int read_top_key(const char *path, const char *key, char **ret, struct error *e)
+{
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct problems problems = {0};
+	const struct node *value;
+	struct node *root;
+	int rc = source_read(path, &text, e);
+
+	*ret = NULL;
+	if (rc) {
+		buf_release(&text);
+		return rc;
+	}
+	root = tree_parse(path, buf_str(&text), text.len, &problems);
+	value = tree_get(root, key);
+	if (value && value->kind == NODE_SCALAR && *value->text)
+		*ret = xstrdup(value->text);
+	else
+		rc = error_set(e, ERR_INVALID, "%s: %s is missing", path, key);
+	tree_free(root);
+	problems_release(&problems);
+	buf_release(&text);
+	return rc;
+}
+
+int config_state_dir(const char *path, char **ret, struct error *e)
+{
+	char *folder, *text;
+	int rc = read_top_key(path, "state_dir", &text, e);
+
+	*ret = NULL;
+	if (rc)
+		return rc;
+	folder = path_folder(path);
+	*ret = source_path(folder, text);
+	free(folder);
+	free(text);
+	return 0;
+}
+
+int config_public_url(const char *path, char **ret, struct error *e)
+{
+	return read_top_key(path, "public_url", ret, e);
+}

@@ -1,0 +1,239 @@
+/* outpostctl check and import-allowlist: configuration files. Neither needs a running service. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "config/allowlist.h"
+#include "config/config.h"
+#include "config/source.h"
+#include "ctl/server.h"
+#include "http/server.h"
+
+enum { MESSAGES_MAX_BYTES = 1 << 20, CELL_MAX_BYTES = 64 << 10 };
+
+/* ---- check ---- */
+
+/* Parses "file:line: text", the form of every mistake. NULL for another line. */
+static json_t *parse_problem(const char *line, size_t n)
+{
+	char *copy = xstrndup(line, n), *at = copy, *end;
+	json_t *o = NULL;
+
+	while (!o && (at = strchr(at, ':')) != NULL) {
+		long number = strtol(++at, &end, 10);
+
+		if (end == at || !str_has_prefix(end, ": "))
+			continue;
+		at[-1] = '\0';
+		o = json_object();
+		json_set_str(o, "file", copy);
+		json_set_int(o, "line", number);
+		json_set_str(o, "text", end + 2);
+	}
+	free(copy);
+	return o;
+}
+
+static void print_check_json(const struct config *config, const char *messages)
+{
+	json_t *o = json_object(), *problems = json_array(), *warnings = json_array(), *one;
+
+	json_object_set_new(o, "ok", json_boolean(config != NULL));
+	if (config)
+		json_set_int(o, "accelerators", (int64_t)config->n_accelerators);
+	for (const char *end; *messages; messages = *end ? end + 1 : end) {
+		end = strchrnul(messages, '\n');
+		one = parse_problem(messages, (size_t)(end - messages));
+		if (one)
+			json_array_append_new(problems, one);
+	}
+	for (char **file = config ? config->exposed_files : NULL; file && *file; file++) {
+		one = json_object();
+		json_set_str(one, "file", *file);
+		json_set_str(one, "text", EXPOSED_FILE_TEXT);
+		json_array_append_new(warnings, one);
+	}
+	for (size_t i = 0; config && i < problems_n_kept(&config->notes); i++) {
+		const struct problem *note = &config->notes.all[i];
+
+		one = json_object();
+		json_set_str(one, "file", note->file);
+		json_set_int(one, "line", note->line);
+		json_set_str(one, "text", note->text);
+		json_array_append_new(warnings, one);
+	}
+	json_object_set_new(o, "problems", problems);
+	json_object_set_new(o, "warnings", warnings);
+	(void)server_print_json(o);
+}
+
+int cmd_check(const struct ctl *ctl, int argc, char **argv)
+{
+	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
+	struct config *config = NULL;
+	struct error why = {0};
+	int rc;
+
+	if (!arguments_none("check", argc, argv))
+		return EXIT_USAGE;
+	rc = config_load(ctl->config_path, &config, &messages);
+	if (!rc && config->tls_certificate_pem) {
+		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);
+		if (rc)
+			buf_appendf(
+			    &messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);
+	}
+	if (ctl->is_json)
+		print_check_json(rc ? NULL : config, buf_str(&messages));
+	else
+		fputs(buf_str(&messages), stdout);
+	if (!ctl->is_json && !rc) {
+		config_print_warnings(config, stderr);
+		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path,
+		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s",
+		    config->accelerators_git_url ? ", without those of accelerators.git: outpostd "
+						   "--check reads the ones that it fetched last"
+						 : "");
+	}
+	config_unref(config);
+	buf_release(&messages);
+	return rc ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* ---- import-allowlist ---- */
+
+/* free() */
+static char *join_texts(char **list)
+{
+	struct buf out = BUF_INIT(CELL_MAX_BYTES);
+
+	for (char **s = list; *s; s++)
+		buf_appendf(&out, "%s%s", s == list ? "" : ", ", *s);
+	return buf_take(&out);
+}
+
+static char **repositories_of(const struct accelerator *a)
+{
+	char **list = xcalloc(a->n_runners + 1, sizeof(*list)); /* the texts stay the runners' */
+
+	for (size_t i = 0; i < a->n_runners; i++)
+		list[i] = a->runners[i].repository;
+	return list;
+}
+
+static void print_allowlist(const struct ctl *ctl, const struct allowlist *l)
+{
+	static const char *const headings[] = {
+	    "ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
+	struct table *t = table_new(headings);
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct accelerator *a = &l->items[i];
+		char **repositories = repositories_of(a);
+		char *oncall = join_texts(a->oncall), *all = join_texts(repositories);
+
+		table_add(t, a->name);
+		table_add(t, level_name(a->level));
+		table_add(t, oncall);
+		table_add(t, all);
+		free(oncall);
+		free(all);
+		free(repositories);
+	}
+	table_print(t, ctl, "the list names no repository");
+}
+
+static json_t *config_texts_json(char **list)
+{
+	json_t *array = json_array();
+
+	for (; *list; list++)
+		json_array_append_new(array, json_string(*list));
+	return array;
+}
+
+/* Writes all files, or none where one of them exists. O_EXCL protects a file that another process
+ * creates meanwhile. */
+static int write_allowlist(const struct allowlist_files *f, const char *directory)
+{
+	char **paths = xcalloc(f->list.n + 1, sizeof(*paths));
+	bool is_fine = true;
+	struct stat st;
+
+	for (size_t i = 0; i < f->list.n; i++) {
+		char *name = xasprintf("%s.yml", f->list.items[i].name);
+
+		paths[i] = path_join(directory, name);
+		free(name);
+		if (is_fine && (lstat(paths[i], &st) == 0 || errno != ENOENT)) {
+			fprintf(stderr, "outpostctl: %s already exists; no file was written\n",
+			    paths[i]);
+			is_fine = false;
+		}
+	}
+	for (size_t i = 0; is_fine && i < f->list.n; i++) {
+		size_t n = strlen(f->texts[i]);
+		int fd = open(paths[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+		is_fine = fd >= 0 && write(fd, f->texts[i], n) == (ssize_t)n && fsync(fd) == 0;
+		if (!is_fine)
+			fprintf(
+			    stderr, "outpostctl: cannot write %s: %s\n", paths[i], strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	if (is_fine)
+		fprintf(stderr, "%s: %zu file%s written; remove allowlist from outpost.yml\n",
+		    directory, f->list.n, f->list.n == 1 ? "" : "s");
+	for (size_t i = 0; i < f->list.n; i++)
+		free(paths[i]);
+	free(paths);
+	return is_fine ? EXIT_DONE : EXIT_FAILED;
+}
+
+int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
+{
+	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
+	struct allowlist_files files;
+	const char *file, *directory = NULL;
+	const struct argument_option options[] = {
+	    {.name = "--to", .text = &directory}, {.name = NULL}};
+	int exit_code = EXIT_FAILED;
+
+	if (!arguments_read("import-allowlist", argc, argv, options, &file, 1, 1))
+		return EXIT_USAGE;
+	if (allowlist_files_read(file, &files, &messages) == 0) {
+		if (ctl->is_json) {
+			json_t *list = json_array();
+
+			for (size_t i = 0; i < files.list.n; i++) {
+				const struct accelerator *a = &files.list.items[i];
+				char **repositories = repositories_of(a);
+				json_t *v = json_object();
+
+				json_set_str(v, "name", a->name);
+				json_set_str(v, "title", a->title);
+				json_set_str(v, "level", level_name(a->level));
+				json_object_set_new(v, "oncall", config_texts_json(a->oncall));
+				json_object_set_new(
+				    v, "repositories", config_texts_json(repositories));
+				json_set_int(v, "line", a->line);
+				json_set_str(v, "file", files.texts[i]);
+				json_array_append_new(list, v);
+				free(repositories);
+			}
+			(void)server_print_json(json_pack("{s:o}", "accelerators", list));
+		} else {
+			print_allowlist(ctl, &files.list);
+		}
+		exit_code = directory ? write_allowlist(&files, directory) : EXIT_DONE;
+	}
+	fputs(buf_str(&messages), stderr);
+	allowlist_files_release(&files);
+	buf_release(&messages);
+	return exit_code;
+}

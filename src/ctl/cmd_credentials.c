@@ -1,0 +1,309 @@
+/* outpostctl runner, token and identities: the credentials with which vendors report. A machine and
+ * a vendor's own CI have the same kind of token; "kind" of the control API says which ("runner" or
+ * "api"). A repository's workflow has no token here: its OIDC identity is recorded. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "ctl/server.h"
+
+enum { ID_TEXT_BYTES = 32, REFUSED_BYTES = 160 };
+
+struct token_args {
+	const char *kind;
+	const char *accelerator, *name; /* or NULL */
+	int64_t id;                     /* 0: not given */
+};
+
+/* Reads `runner COMMAND NAME --accelerator A [--id N]`, where the accelerator is required, or
+ * `token COMMAND ACCELERATOR [--id N]`. Returns false after explaining the mistake. */
+static bool read_token_args(
+    const char *command, int argc, char **argv, bool has_id, struct token_args *ret)
+{
+	bool is_runner = !strcmp(ret->kind, "runner");
+	struct argument_option options[3] = {{.name = NULL}}, *o = options;
+
+	if (is_runner)
+		*o++ = (struct argument_option){.name = "--accelerator", .text = &ret->accelerator};
+	if (has_id)
+		*o = (struct argument_option){.name = "--id", .number = &ret->id, .min = 1};
+	if (!arguments_read(
+		command, argc, argv, options, is_runner ? &ret->name : &ret->accelerator, 1, 1))
+		return false;
+	if (!ret->accelerator)
+		(void)command_usage(command);
+	return ret->accelerator;
+}
+
+static json_t *token_json(const struct token_args *args)
+{
+	json_t *v = json_object();
+
+	json_set_str(v, "kind", args->kind);
+	json_set_str(v, "accelerator", args->accelerator);
+	json_set_str(v, "name", args->name);
+	if (args->id)
+		json_set_int(v, "id", args->id);
+	return v;
+}
+
+/* Prints a new token alone on stdout, with --json the whole answer. On EXIT_DONE *ret is the
+ * answer. */
+static int add_token(const struct ctl *ctl, const struct token_args *args, json_t **ret)
+{
+	int exit_code = server_ask(ctl, "POST", "/control/tokens", token_json(args), ret);
+
+	if (exit_code)
+		return exit_code;
+	if (ctl->is_json)
+		(void)server_print_json(json_incref(*ret));
+	else
+		puts(json_get_str(*ret, "token"));
+	/* The token cannot be shown again, so a failed write must not pass silently. */
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_DONE;
+	fprintf(stderr,
+	    "outpostctl: the token could not be written to standard output; revoke it: --id %lld\n",
+	    (long long)json_get_int(*ret, "id", 0));
+	json_decref(*ret);
+	return EXIT_FAILED;
+}
+
+static int revoke_token(const struct ctl *ctl, const struct token_args *args)
+{
+	json_t *v;
+	int exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(args), &v);
+	int64_t n = json_get_int(v, "revoked", 0);
+
+	if (v)
+		printf("%lld token%s of %s%s%s revoked\n", (long long)n, n == 1 ? "" : "s",
+		    args->name ? args->name : args->accelerator, args->name ? " of " : "",
+		    args->name ? args->accelerator : "");
+	json_decref(v);
+	return exit_code;
+}
+
+/* accelerator NULL: those of all accelerators. */
+static int list_tokens(const struct ctl *ctl, const char *kind, const char *accelerator,
+    const struct server_list *list)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+	struct buf path = BUF_INIT(64 << 10);
+	int exit_code;
+
+	buf_appendf(&path, "/control/tokens?kind=%s%s", kind, accelerator ? "&accelerator=" : "");
+	for (const char *c = accelerator; c && *c; c++)
+		buf_appendf(&path, strchr(plain, *c) ? "%c" : "%%%02x", (unsigned char)*c);
+	exit_code = server_print_list(ctl, buf_str(&path), list);
+	buf_release(&path);
+	return exit_code;
+}
+
+static void add_last_use(struct table *t, const json_t *v, int64_t now_ms)
+{
+	const char *used = json_get_str(v, "last_used");
+
+	if (used)
+		table_add_age(t, used, now_ms);
+	else
+		table_add(t, "never");
+	table_add(t, json_get_str(v, "last_address"));
+}
+
+/* ---- runner ---- */
+
+int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
+{
+	struct token_args args = {.kind = "runner"};
+	json_t *v;
+
+	if (!read_token_args("runner add", argc, argv, false, &args))
+		return EXIT_USAGE;
+	if (add_token(ctl, &args, &v))
+		return EXIT_FAILED;
+	fprintf(stderr,
+	    "Token %lld of %s for %s. It is shown only once. Write it to the file that token_file\n"
+	    "in the machine's runner.yml names, readable for its user only:\n\n"
+	    "  (umask 077 && cat > runner.token)\n\n"
+	    "Set `name: %s` and `accelerator: %s` there, and start it: outpost-runner -c "
+	    "runner.yml\n",
+	    (long long)json_get_int(v, "id", 0), args.name, args.accelerator, args.name,
+	    args.accelerator);
+	if (!json_get_bool(v, "has_pull_runner", true))
+		fprintf(stderr,
+		    "Note: %s has no `pull` runner yet, so there will be no work. Add to its "
+		    "file:\n"
+		    "  runners:\n    - {name: farm, pull: {labels: []}}\n",
+		    args.accelerator);
+	json_decref(v);
+	return EXIT_DONE;
+}
+
+int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv)
+{
+	struct token_args args = {.kind = "runner"};
+
+	return read_token_args("runner revoke", argc, argv, true, &args) ? revoke_token(ctl, &args)
+									 : EXIT_USAGE;
+}
+
+static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
+{
+	struct buf work = BUF_INIT(8192);
+	json_t *lease;
+	size_t i;
+
+	table_add(t, json_get_str(v, "name"));
+	table_add(t, json_get_str(v, "accelerator"));
+	table_add_int(t, json_get_int(v, "id", 0));
+	table_add_age(t, json_get_str(v, "created"), now_ms);
+	add_last_use(t, v, now_ms);
+	/* "#151234 1a2b3c4d since 3 min ago", for each lease */
+	json_array_foreach(json_object_get(v, "leases"), i, lease)
+	{
+		const char *sha = json_get_str(lease, "head_sha"),
+			   *since = json_get_str(lease, "since");
+		int64_t pr = json_get_int(lease, "pr", 0), since_ms;
+		char age[32] = "";
+
+		if (since && !rfc3339_parse(since, &since_ms))
+			age_text(since_ms, now_ms, age, sizeof(age));
+		buf_append_str(&work, i ? "; " : "");
+		if (pr)
+			buf_appendf(&work, "#%lld ", (long long)pr);
+		buf_appendf(&work, "%.8s since %s", sha ? sha : "", age);
+	}
+	if (!json_get_bool(v, "registered", true))
+		table_add(t, "refused: the accelerator has left the registry");
+	else
+		table_add(t, work.len ? work.data : "idle");
+	buf_release(&work);
+}
+
+int cmd_runner_list(const struct ctl *ctl, int argc, char **argv)
+{
+	static const char *const headings[] = {
+	    "MACHINE", "ACCELERATOR", "TOKEN", "CREATED", "SEEN", "FROM", "WORK", NULL};
+	static const struct server_list list = {"tokens", headings, add_machine,
+	    "no machines: outpostctl runner add NAME --accelerator A"};
+	const char *accelerator = NULL;
+	const struct argument_option options[] = {
+	    {.name = "--accelerator", .text = &accelerator}, {.name = NULL}};
+
+	if (!arguments_read("runner list", argc, argv, options, NULL, 0, 0))
+		return EXIT_USAGE;
+	return list_tokens(ctl, "runner", accelerator, &list);
+}
+
+/* ---- token ---- */
+
+int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
+{
+	struct token_args args = {.kind = "api"};
+	json_t *v;
+
+	if (!read_token_args("token issue", argc, argv, false, &args))
+		return EXIT_USAGE;
+	if (add_token(ctl, &args, &v))
+		return EXIT_FAILED;
+	fprintf(stderr,
+	    "Token %lld of %s. It is shown only once. Store it as a secret of the vendor's CI, "
+	    "which\n"
+	    "sends it as `Authorization: Bearer TOKEN` with the jobs that it reports.\n",
+	    (long long)json_get_int(v, "id", 0), args.accelerator);
+	json_decref(v);
+	return EXIT_DONE;
+}
+
+int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv)
+{
+	struct token_args args = {.kind = "api"};
+
+	return read_token_args("token revoke", argc, argv, true, &args) ? revoke_token(ctl, &args)
+									: EXIT_USAGE;
+}
+
+static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
+{
+	table_add(t, json_get_str(v, "accelerator"));
+	table_add_int(t, json_get_int(v, "id", 0));
+	table_add_age(t, json_get_str(v, "created"), now_ms);
+	add_last_use(t, v, now_ms);
+}
+
+int cmd_token_list(const struct ctl *ctl, int argc, char **argv)
+{
+	static const char *const headings[] = {
+	    "ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM", NULL};
+	static const struct server_list list = {
+	    "tokens", headings, add_api_token, "no tokens: outpostctl token issue ACCELERATOR"};
+	const char *accelerator = NULL;
+
+	if (!arguments_read("token list", argc, argv, NULL, &accelerator, 0, 1))
+		return EXIT_USAGE;
+	return list_tokens(ctl, "api", accelerator, &list);
+}
+
+/* ---- identities ---- */
+
+static const char *id_text(const json_t *v, const char *key, char out[ID_TEXT_BYTES])
+{
+	const json_t *id = json_object_get(v, key);
+
+	if (json_is_integer(id))
+		snprintf(out, ID_TEXT_BYTES, "%lld", (long long)json_integer_value(id));
+	else
+		snprintf(out, ID_TEXT_BYTES, "none");
+	return out;
+}
+
+static void add_identity(struct table *t, const json_t *row, int64_t now_ms)
+{
+	const json_t *refused = json_object_get(row, "refused");
+	const char *at = json_get_str(refused, "at");
+	char id[ID_TEXT_BYTES], owner[ID_TEXT_BYTES], age[32], note[REFUSED_BYTES] = "";
+	int64_t at_ms;
+
+	table_add(t, json_get_str(row, "repository"));
+	table_add(t, id_text(row, "repository_id", id));
+	table_add(t, id_text(row, "repository_owner_id", id));
+	table_add_age(t, json_get_str(row, "recorded_at"), now_ms);
+	table_add(t, json_get_str(row, "issuer"));
+	if (at && !rfc3339_parse(at, &at_ms))
+		snprintf(note, sizeof(note), "a token with id %s, owner %s was refused %s",
+		    id_text(refused, "repository_id", id),
+		    id_text(refused, "repository_owner_id", owner),
+		    age_text(at_ms, now_ms, age, sizeof(age)));
+	table_add(t, note);
+}
+
+int cmd_identities(const struct ctl *ctl, int argc, char **argv)
+{
+	static const char *const headings[] = {
+	    "REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE", NULL};
+	static const struct server_list list = {
+	    "identities", headings, add_identity, "no repository has reported yet"};
+
+	if (!arguments_none("identities", argc, argv))
+		return EXIT_USAGE;
+	return server_print_list(ctl, "/control/identities", &list);
+}
+
+int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv)
+{
+	const char *repository;
+	json_t *body, *v;
+	int exit_code;
+
+	if (!arguments_read("identities forget", argc, argv, NULL, &repository, 1, 1))
+		return EXIT_USAGE;
+	body = json_object();
+	json_set_str(body, "repository", repository);
+	exit_code = server_show(ctl, "POST", "/control/identities/forget", body, &v);
+	if (v)
+		printf("%s: the ids of its next valid token will be recorded\n",
+		    json_get_str(v, "repository") ? json_get_str(v, "repository") : "");
+	json_decref(v);
+	return exit_code;
+}

@@ -1,0 +1,125 @@
+#include "daemon/upkeep.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/wire.h"
+#include "loop/bell.h"
+#include "verdict/known_issues.h"
+
+enum {
+	LOGS_EVERY_MS = 10 * 60 * 1000,
+	DAY_MS = 24 * 3600 * 1000,
+};
+
+struct upkeep {
+	struct daemon *daemon;
+	bool is_stopped;
+	struct bell *known_bell;
+	struct expire_known expire;
+	struct timer *logs_timer;
+	struct clock_watch *clock;
+	bool is_dropping_logs;
+};
+
+/* ---- known issues ---- */
+
+static void on_known_expired(struct store_op *op)
+{
+	struct upkeep *u = CONTAINER_OF(op, struct upkeep, expire.op);
+
+	if (op->err && !u->is_stopped)
+		log_event(LOG_WARN, "known_expiry_failed", LOG_S("error", op->why.text));
+	if (u->expire.n_expired)
+		log_event(LOG_INFO, "known_issues_expired", LOG_I("n", u->expire.n_expired));
+	if (op->err) {
+		bell_retry(u->known_bell);
+	} else {
+		bell_by(u->known_bell, u->expire.next_ms);
+		bell_rest(u->known_bell);
+	}
+}
+
+static void expire_known(void *owner)
+{
+	struct upkeep *u = owner;
+
+	u->expire = (struct expire_known){.op.done = on_known_expired, .now_ms = clock_wall_ms()};
+	if (store_expire_known(u->daemon->store, &u->expire))
+		bell_retry(u->known_bell);
+}
+
+void upkeep_on_known_issue(struct upkeep *u)
+{
+	bell_now(u->known_bell);
+}
+
+/* ---- logs ---- */
+
+static void on_logs_dropped(int64_t n, void *owner)
+{
+	struct upkeep *u = owner;
+
+	if (n > 0)
+		log_event(LOG_INFO, "logs_dropped", LOG_I("n", n));
+	u->is_dropping_logs = false;
+	if (!u->is_stopped && !timer_is_running(u->logs_timer))
+		timer_start(u->logs_timer, LOGS_EVERY_MS);
+}
+
+static void on_logs_timer(struct timer *t)
+{
+	struct upkeep *u = timer_owner(t);
+
+	clock_watch_look(u->clock); /* a jump starts the timer again */
+	if (timer_is_running(t) || u->is_dropping_logs)
+		return;
+	u->is_dropping_logs = true;
+	logs_drop_older(u->daemon->logs, clock_wall_ms() - u->daemon->config->retention_logs_ms,
+	    on_logs_dropped, u);
+}
+
+/* A wrong time must not delete a log, so the next deletion waits for a day. */
+static void on_upkeep_clock_jumped(int64_t by_ms, void *owner)
+{
+	struct upkeep *u = owner;
+
+	(void)by_ms;
+	timer_start(u->logs_timer, DAY_MS);
+}
+
+/* ---- life ---- */
+
+struct upkeep *upkeep_new(struct daemon *d)
+{
+	struct upkeep *u = xcalloc(1, sizeof(*u));
+
+	u->daemon = d;
+	u->logs_timer = timer_new(d->loop, on_logs_timer, u);
+	timer_start(u->logs_timer, LOGS_EVERY_MS);
+	u->clock = clock_watch_new(d->loop, on_upkeep_clock_jumped, u);
+	u->known_bell = bell_new(d->loop, expire_known, u);
+	bell_now(u->known_bell);
+	return u;
+}
+
+void upkeep_stop(struct upkeep *u)
+{
+	if (!u)
+		return;
+	u->is_stopped = true;
+	timer_stop(u->logs_timer);
+	clock_watch_free(u->clock);
+	u->clock = NULL;
+	bell_stop(u->known_bell);
+}
+
+void upkeep_free(struct upkeep *u)
+{
+	if (!u)
+		return;
+	timer_close(u->logs_timer);
+	clock_watch_free(u->clock);
+	bell_free(u->known_bell);
+	free(u);
+}

@@ -1,0 +1,35 @@
+/* Totals that would be slow to count. They are rows, and change in the transaction of the rows that they count: the
+ * differences of a batch are added up in memory and written once, before the commit.
+ *
+ * Thread: the connection's; the writer's for everything that changes a total. */
+#ifndef DB_COUNTERS_H
+#define DB_COUNTERS_H
+
+#include <stdint.h>
+
+#include "db/db.h"
+#include "model/experiment.h"
+#include "model/record_states.h"
+#include "model/states.h"
+
+enum counter {
+	COUNT_DELIVERIES_ACCEPTED,
+	COUNT_DELIVERIES_PLANNED,
+	COUNT_DELIVERIES_IGNORED,
+	COUNT_DELIVERIES_FAILED,
+	COUNT_JOBS,
+	COUNT_RESULTS,
+	COUNT_OPEN_CHANGES,
+	COUNT_DISPATCHES, /* one for each state from here on; without experiments */
+	COUNT_LEASES = COUNT_DISPATCHES + N_DISPATCH_STATES, /* the same */
+	COUNT_EXPERIMENTS = COUNT_LEASES + N_LEASE_STATES,   /* how often one entered each state */
+	N_COUNTERS = COUNT_EXPERIMENTS + N_EXPERIMENT_STATES
+};
+
+void counter_add(struct db *d, enum counter which, int64_t difference);
+/* An experiment entered that state ("planned", …). */
+void counter_add_experiment(struct db *d, const char *state);
+void counters_write(struct db *d); /* writes the differences and sets them to 0 */
+void counters_read(struct db *d, int64_t ret[N_COUNTERS]);
+
+#endif

@@ -1,0 +1,134 @@
+/* One connection to the database, owned by one thread, and the statements on it. Everything
+ * in store/ speaks to SQL through this; only db_sqlite*.c know which database it is.
+ *
+ * The first failure sticks to the connection: what is asked of it after that does nothing
+ * (no rows, no changes), so an operation checks once, at its end, and is rolled back then.
+ *
+ * SQL texts are string literals: their address is the key under which the prepared
+ * statement is kept. Values are bound, never printed into the text. */
+#ifndef DB_DB_H
+#define DB_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/compress.h"
+#include "base/err.h"
+
+struct db;
+struct rows;
+
+enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER };
+
+/* DB_WRITER creates the file when it is missing. The explanation names the file. */
+int db_open(const char *path, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
+void db_close(struct db *d); /* NULL is fine */
+
+/* ---- values ---- */
+enum value_type { VALUE_END, VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_BLOB };
+struct value {
+	enum value_type type;
+	int64_t number;
+	double real;
+	const void *p; /* texts are copied; a blob must live until its statement ends */
+	size_t n;
+};
+struct value value_text(const char *s); /* NULL is SQL's NULL */
+#define V_INT(v)         ((struct value){.type = VALUE_INT, .number = (v)})
+#define V_REAL(v)        ((struct value){.type = VALUE_REAL, .real = (v)})
+#define V_TEXT(s)        value_text(s)
+#define V_BLOB(ptr, b)   ((struct value){.type = VALUE_BLOB, .p = (ptr), .n = (b)})
+#define V_NULL           ((struct value){.type = VALUE_NULL})
+/* A time or an id of which 0 means none. */
+#define V_INT_OR_NULL(v) ((struct value){.type = (v) ? VALUE_INT : VALUE_NULL, .number = (v)})
+#define VALUES(...)      ((const struct value[]){__VA_ARGS__ __VA_OPT__(, ){.type = VALUE_END}})
+
+/* ---- statements ---- */
+/* Runs to its end; the number of rows changed. */
+#define db_exec(d, sql, ...) db_exec_values(d, "" sql, VALUES(__VA_ARGS__))
+int64_t db_exec_values(struct db *d, const char *sql, const struct value *values);
+/* First column of the first row, or fallback when there is no row. */
+#define db_int(d, fallback, sql, ...) db_int_values(d, fallback, "" sql, VALUES(__VA_ARGS__))
+int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const struct value *values);
+/* Is there a row? */
+#define db_has(d, sql, ...)  (db_int_values(d, -1, "" sql, VALUES(__VA_ARGS__)) != -1)
+/* The same as text; NULL when there is no row or it is NULL. free(). */
+#define db_text(d, sql, ...) db_text_values(d, "" sql, VALUES(__VA_ARGS__))
+char *db_text_values(struct db *d, const char *sql, const struct value *values);
+
+/* Walks over rows: `while (rows_next(r))`; one walk at a time for one SQL text. A walk
+ * that is left early ends with rows_end(). */
+#define db_rows(d, sql, ...) db_rows_values(d, "" sql, VALUES(__VA_ARGS__))
+struct rows *db_rows_values(struct db *d, const char *sql, const struct value *values);
+bool rows_next(struct rows *r);
+void rows_end(struct rows *r);
+/* For db/record_rows.h: the columns of this row one after the other, from 1. */
+int rows_take_column(struct rows *r);
+/* Columns of the row that rows_next() found, from 0. Borrowed until the next step. */
+int64_t rows_int(const struct rows *r, int column);
+double rows_real(const struct rows *r, int column);
+bool rows_is_null(const struct rows *r, int column);
+int rows_n_columns(const struct rows *r);
+bool rows_is_blob(const struct rows *r, int column);
+const char *rows_text(const struct rows *r, int column); /* never NULL: "" for NULL */
+char *rows_dup(const struct rows *r, int column);        /* NULL for NULL; free() */
+const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes);
+
+/* The rest of the walk as one text, for a comparison: equal texts mean equal rows. free() */
+char *rows_fingerprint(struct rows *r);
+/* The same for each run of rows whose first column is equal. The first column and a newline come first. strv_free() */
+char **rows_fingerprints(struct rows *r);
+
+/* ---- failures ---- */
+int db_status(const struct db *d) MUST_CHECK;   /* 0, or the code that stuck */
+const struct error *db_why(const struct db *d); /* its explanation */
+int db_fail(struct db *d, int code, const char *fmt, ...) PRINTF(3, 4); /* sticks too */
+void db_forget_failure(struct db *d); /* also ends every walk left open */
+/* False when a failure ended the transaction by itself. */
+bool db_is_in_transaction(const struct db *d);
+
+/* ---- transactions; texts without values, outside the statements above ---- */
+int db_script(struct db *d, const char *sql, struct error *e) MUST_CHECK;
+int db_begin(struct db *d, enum db_use use) MUST_CHECK;
+int db_commit(struct db *d) MUST_CHECK;
+void db_rollback(struct db *d);
+void db_savepoint(struct db *d);
+void db_savepoint_release(struct db *d);
+void db_savepoint_undo(struct db *d);
+
+/* ---- the file ---- */
+int64_t db_user_version(struct db *d);
+int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHECK;
+int64_t db_application_id(struct db *d);
+bool db_is_empty(struct db *d); /* no table at all */
+int64_t db_file_bytes(struct db *d);
+/* Reads every page once and checks its form. Slow on a large file. */
+int db_check(struct db *d, struct error *e) MUST_CHECK;
+int64_t db_total_changes(const struct db *d);
+/* Bytes in the write-ahead log after the last commit of this connection. */
+int64_t db_wal_bytes(const struct db *d);
+enum db_checkpoint { CHECKPOINT_PASSIVE, CHECKPOINT_TRUNCATE };
+/* Moves what the log holds into the file: PASSIVE as far as nobody has to be waited for,
+ * TRUNCATE waits for readers and leaves the log empty. *ret_left_bytes: what stayed. */
+int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes) MUST_CHECK;
+/* Copies the snapshot that this connection reads into a new file. go_on() is asked now
+ * and then; false ends it with ERR_CANCELLED. */
+int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner,
+    int64_t *ret_bytes, struct error *e) MUST_CHECK;
+
+/* ---- what an operation gathers besides rows ---- */
+/* Topics (store.h) to tell once the operation is committed. */
+void db_tell(struct db *d, unsigned topics);
+unsigned db_take_topics(struct db *d);
+/* STORE_CHANGES, and what looks different: a change, a job (also its log). */
+void db_tell_change(struct db *d, int64_t change_id);
+void db_tell_job(struct db *d, int64_t job_id);
+void db_tell_accelerator(struct db *d, const char *name);
+struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand */
+int64_t *db_counts(struct db *d); /* N_COUNTERS pending differences, see db/counters.h */
+struct compressor *db_compressor(struct db *d);
+struct buf *db_scratch(struct db *d); /* the writer's, for one body at a time */
+
+#endif

@@ -1,0 +1,417 @@
+/* Connections and statements on SQLite. The only file, with db_sqlite_file.c, that knows
+ * SQLite's API and its result codes. */
+#include "db/db_sqlite.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { BUSY_TIMEOUT_MS = 2000, BODY_MAX_BYTES = 64 << 20 };
+
+int db_code_of_sqlite(int result)
+{
+	switch (result & 0xff) {
+	case SQLITE_OK:
+		return 0;
+	case SQLITE_FULL:
+		return ERR_FULL;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return ERR_CORRUPT;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return ERR_BUSY;
+	case SQLITE_TOOBIG:
+		return ERR_TOO_BIG;
+	case SQLITE_CONSTRAINT:
+		return ERR_CONFLICT;
+	case SQLITE_INTERRUPT:
+		return ERR_CANCELLED;
+	case SQLITE_CANTOPEN:
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		return ERR_DENIED;
+	case SQLITE_NOMEM:
+		abort(); /* as everywhere else */
+	default:
+		return ERR_IO;
+	}
+}
+
+/* What the system said about the file, or about the log beside it; 0: nothing. */
+static int last_errno(struct db *d)
+{
+	sqlite3_file *log = NULL;
+	int err = sqlite3_system_errno(d->handle);
+
+	if (!err)
+		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
+	if (!err)
+		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (log && log->pMethods)
+		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &err);
+	return err;
+}
+
+/* It says more than "disk I/O error": a quota and a limit on the size of files are as good
+ * as a full disk. */
+static int stick_io(struct db *d)
+{
+	int err = last_errno(d);
+	int code = err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO;
+
+	return error_set(
+	    &d->why, code, "%s: %s (%s)", d->path, sqlite3_errmsg(d->handle), strerror(err));
+}
+
+int db_stick(struct db *d, int result)
+{
+	if ((result & 0xff) == SQLITE_IOERR)
+		return stick_io(d);
+	return error_set(
+	    &d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
+}
+
+static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int n_pages)
+{
+	struct db *d = owner;
+
+	(void)handle;
+	(void)name;
+	d->wal_pages = n_pages;
+	return SQLITE_OK;
+}
+
+static void configure_sqlite(void)
+{
+	/* One mutex less for each allocation; nobody reads the figures. */
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+/* cache_size: KiB, small because the file is in the system's cache anyway; the writer's holds
+ * the ends of the indices of GUIDs, which are hit at random. */
+static const char WRITER_SETTINGS[] = "PRAGMA page_size = 16384;"
+				      "PRAGMA journal_mode = WAL;"
+				      "PRAGMA synchronous = FULL;"
+				      "PRAGMA wal_autocheckpoint = 0;"
+				      "PRAGMA journal_size_limit = 16777216;"
+				      "PRAGMA cache_size = -4096;"
+				      "PRAGMA temp_store = MEMORY;"
+				      "PRAGMA trusted_schema = OFF;";
+static const char CHECKPOINTER_SETTINGS[] = "PRAGMA synchronous = FULL;"
+					    "PRAGMA wal_autocheckpoint = 0;"
+					    "PRAGMA cache_size = -64;";
+static const char READER_SETTINGS[] = "PRAGMA query_only = ON;"
+				      "PRAGMA cache_size = -512;"
+				      "PRAGMA temp_store = MEMORY;"
+				      "PRAGMA trusted_schema = OFF;";
+
+static int apply_settings(struct db *d, enum db_use use, struct error *e)
+{
+	int rc;
+
+	switch (use) {
+	case DB_WRITER:
+		rc = db_script(d, WRITER_SETTINGS, e);
+		/* After the settings: wal_autocheckpoint takes the hook away. */
+		sqlite3_wal_hook(d->handle, on_commit_to_log, d);
+		return rc;
+	case DB_CHECKPOINTER:
+		return db_script(d, CHECKPOINTER_SETTINGS, e);
+	case DB_READER:
+		return db_script(d, READER_SETTINGS, e);
+	}
+	return ERR_INVALID;
+}
+
+/* Created by hand, because it must be the owner's alone. */
+static int create_file(const char *path, struct error *e)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return error_set(e, ERR_IO, "%s: %m", path);
+	close(fd);
+	return 0;
+}
+
+int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+		    (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+	struct db *d;
+	int rc = use == DB_WRITER ? create_file(path, e) : 0;
+
+	*ret = NULL;
+	if (rc)
+		return rc;
+	pthread_once(&once, configure_sqlite);
+	d = xcalloc(1, sizeof(*d));
+	d->path = xstrdup(path);
+	d->no_rows.db = d;
+	buf_init(&d->scratch, BODY_MAX_BYTES);
+	rc = sqlite3_open_v2(path, &d->handle, flags, NULL);
+	if (rc != SQLITE_OK) {
+		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
+		db_close(d);
+		return rc;
+	}
+	sqlite3_busy_timeout(d->handle, BUSY_TIMEOUT_MS);
+	/* A plan never depends on the bound values. Otherwise SQLite plans some statements again for every new value, which took a
+	 * fifth of the writer's time. */
+	sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
+	rc = apply_settings(d, use, e);
+	if (rc) {
+		db_close(d);
+		return rc;
+	}
+	*ret = d;
+	return 0;
+}
+
+void db_close(struct db *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < STATEMENT_BUCKETS; i++) {
+		while (d->buckets[i]) {
+			struct rows *r = d->buckets[i];
+
+			d->buckets[i] = r->next;
+			sqlite3_finalize(r->stmt);
+			free(r);
+		}
+	}
+	sqlite3_close(d->handle);
+	compressor_free(d->compressor);
+	buf_release(&d->scratch);
+	free(d->path);
+	free(d);
+}
+
+/* ---- statements ---- */
+
+struct value value_text(const char *s)
+{
+	return (struct value){.type = s ? VALUE_TEXT : VALUE_NULL, .p = s};
+}
+
+static struct rows **bucket_of(struct db *d, const char *sql)
+{
+	return &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
+}
+
+static struct rows *prepare_once(struct db *d, const char *sql)
+{
+	struct rows **bucket = bucket_of(d, sql), *r;
+	sqlite3_stmt *stmt;
+	int rc;
+
+	for (r = *bucket; r; r = r->next)
+		if (r->sql == sql) {
+			assert(strcmp(sqlite3_sql(r->stmt), sql) == 0); /* it outlives d */
+			return r;
+		}
+	rc = sqlite3_prepare_v3(d->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
+	if (rc != SQLITE_OK) {
+		db_stick(d, rc);
+		return &d->no_rows;
+	}
+	r = xcalloc(1, sizeof(*r));
+	*r = (struct rows){.db = d, .sql = sql, .stmt = stmt, .next = *bucket};
+	*bucket = r;
+	return r;
+}
+
+/* text_life: SQLITE_STATIC where the statement is over before its values are, else a copy. */
+static int bind_value(
+    sqlite3_stmt *stmt, int at, const struct value *v, sqlite3_destructor_type text_life)
+{
+	switch (v->type) {
+	case VALUE_INT:
+		return sqlite3_bind_int64(stmt, at, v->number);
+	case VALUE_REAL:
+		return sqlite3_bind_double(stmt, at, v->real);
+	case VALUE_TEXT:
+		return sqlite3_bind_text(stmt, at, v->p, -1, text_life);
+	case VALUE_BLOB:
+		return sqlite3_bind_blob64(stmt, at, v->p, v->n, SQLITE_STATIC);
+	case VALUE_NULL:
+	case VALUE_END:
+		break;
+	}
+	return sqlite3_bind_null(stmt, at);
+}
+
+static struct rows *open_rows(
+    struct db *d, const char *sql, const struct value *values, sqlite3_destructor_type text_life)
+{
+	struct rows *r;
+	int n = 0;
+
+	if (d->why.code)
+		return &d->no_rows;
+	r = prepare_once(d, sql);
+	if (!r->stmt)
+		return r;
+	assert(!r->is_open);
+	for (; values[n].type != VALUE_END; n++) {
+		int rc = bind_value(r->stmt, n + 1, &values[n], text_life);
+
+		if (rc != SQLITE_OK) {
+			db_stick(d, rc);
+			return &d->no_rows;
+		}
+	}
+	assert(n == sqlite3_bind_parameter_count(r->stmt));
+	r->is_open = true;
+	return r;
+}
+
+struct rows *db_rows_values(struct db *d, const char *sql, const struct value *values)
+{
+	return open_rows(d, sql, values, SQLITE_TRANSIENT);
+}
+
+bool rows_next(struct rows *r)
+{
+	int rc;
+
+	if (!r->is_open)
+		return false;
+	rc = sqlite3_step(r->stmt);
+	if (rc == SQLITE_ROW) {
+		r->column = 1;
+		return true;
+	}
+	if (rc != SQLITE_DONE)
+		db_stick(r->db, rc);
+	rows_end(r);
+	return false;
+}
+
+int rows_take_column(struct rows *r)
+{
+	return r->column++;
+}
+
+void rows_end(struct rows *r)
+{
+	if (!r->is_open)
+		return;
+	sqlite3_reset(r->stmt);
+	r->is_open = false;
+}
+
+int64_t db_exec_values(struct db *d, const char *sql, const struct value *values)
+{
+	struct rows *r = open_rows(d, sql, values, SQLITE_STATIC);
+
+	while (rows_next(r))
+		continue;
+	return d->why.code ? 0 : sqlite3_changes64(d->handle);
+}
+
+int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const struct value *values)
+{
+	struct rows *r = open_rows(d, sql, values, SQLITE_STATIC);
+	int64_t got = fallback;
+
+	if (rows_next(r) && !rows_is_null(r, 0))
+		got = rows_int(r, 0);
+	rows_end(r);
+	return got;
+}
+
+char *db_text_values(struct db *d, const char *sql, const struct value *values)
+{
+	struct rows *r = db_rows_values(d, sql, values);
+	char *got = rows_next(r) ? rows_dup(r, 0) : NULL;
+
+	rows_end(r);
+	return got;
+}
+
+int64_t rows_int(const struct rows *r, int column)
+{
+	return sqlite3_column_int64(r->stmt, column);
+}
+
+double rows_real(const struct rows *r, int column)
+{
+	return sqlite3_column_double(r->stmt, column);
+}
+
+int rows_n_columns(const struct rows *r)
+{
+	return r->stmt ? sqlite3_column_count(r->stmt) : 0;
+}
+
+bool rows_is_null(const struct rows *r, int column)
+{
+	return sqlite3_column_type(r->stmt, column) == SQLITE_NULL;
+}
+
+bool rows_is_blob(const struct rows *r, int column)
+{
+	return sqlite3_column_type(r->stmt, column) == SQLITE_BLOB;
+}
+
+const char *rows_text(const struct rows *r, int column)
+{
+	const char *s = (const char *)sqlite3_column_text(r->stmt, column);
+
+	return s ? s : "";
+}
+
+char *rows_dup(const struct rows *r, int column)
+{
+	return xstrdup_or_null((const char *)sqlite3_column_text(r->stmt, column));
+}
+
+const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes)
+{
+	const void *p = sqlite3_column_blob(r->stmt, column);
+
+	*ret_bytes = (size_t)sqlite3_column_bytes(r->stmt, column);
+	return p;
+}
+
+/* ---- failures ---- */
+
+int db_status(const struct db *d)
+{
+	return d->why.code;
+}
+
+const struct error *db_why(const struct db *d)
+{
+	return &d->why;
+}
+
+int db_fail(struct db *d, int code, const char *fmt, ...)
+{
+	char text[sizeof(d->why.text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	error_set(&d->why, code, "%s", text);
+	return d->why.code;
+}
+
+void db_forget_failure(struct db *d)
+{
+	d->why = (struct error){0};
+	for (size_t i = 0; i < STATEMENT_BUCKETS; i++)
+		for (struct rows *r = d->buckets[i]; r; r = r->next)
+			rows_end(r);
+}

@@ -1,0 +1,42 @@
+/* The connection to SQLite. Private to db_sqlite.c and db_sqlite_file.c.
+ *
+ * Thread: the connection's. It owns its statements until db_close(). */
+#ifndef DB_DB_SQLITE_H
+#define DB_DB_SQLITE_H
+
+#include <sqlite3.h>
+
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/touched.h"
+
+enum { DB_PAGE_BYTES = 16384, STATEMENT_BUCKETS = 128 };
+
+struct rows {
+	struct db *db;
+	const char *sql; /* the key: its address */
+	sqlite3_stmt *stmt;
+	bool is_open;
+	int column;        /* the next one for rows_take_column() */
+	struct rows *next; /* in the bucket */
+};
+
+struct db {
+	sqlite3 *handle;
+	char *path;
+	struct rows *buckets[STATEMENT_BUCKETS];
+	struct rows no_rows; /* the empty walk of a failed statement */
+	struct error why;
+	unsigned topics;
+	struct store_touched touched;
+	int64_t counts[N_COUNTERS];
+	int64_t wal_pages;
+	struct compressor *compressor;
+	struct buf scratch;
+};
+
+int db_code_of_sqlite(int result);
+/* Records SQLite's explanation of a failure, and returns the code. */
+int db_stick(struct db *d, int result);
+
+#endif

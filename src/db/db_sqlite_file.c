@@ -1,0 +1,260 @@
+/* SQLite's transactions and its files: the log, checkpoints, checks, backup. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "db/db_sqlite.h"
+
+enum { BACKUP_STEP_PAGES = 128 };
+
+int db_script(struct db *d, const char *sql, struct error *e)
+{
+	int rc = sqlite3_exec(d->handle, sql, NULL, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		return 0;
+	return error_set(e, db_code_of_sqlite(rc), "%s: %s", d->path, sqlite3_errmsg(d->handle));
+}
+
+int db_begin(struct db *d, enum db_use use)
+{
+	db_exec_values(d, use == DB_WRITER ? "BEGIN IMMEDIATE" : "BEGIN", VALUES());
+	return d->why.code;
+}
+
+int db_commit(struct db *d)
+{
+	db_exec(d, "COMMIT");
+	return d->why.code;
+}
+
+bool db_is_in_transaction(const struct db *d)
+{
+	return !sqlite3_get_autocommit(d->handle);
+}
+
+void db_rollback(struct db *d)
+{
+	struct error why = d->why;
+
+	db_forget_failure(d);
+	if (db_is_in_transaction(d))
+		db_exec(d, "ROLLBACK");
+	d->why = why;
+}
+
+void db_savepoint(struct db *d)
+{
+	db_exec(d, "SAVEPOINT op");
+}
+
+void db_savepoint_release(struct db *d)
+{
+	db_exec(d, "RELEASE op");
+}
+
+void db_savepoint_undo(struct db *d)
+{
+	db_exec(d, "ROLLBACK TO op");
+	db_savepoint_release(d);
+}
+
+int64_t db_user_version(struct db *d)
+{
+	return db_int(d, 0, "PRAGMA user_version");
+}
+
+int db_set_user_version(struct db *d, int64_t version, struct error *e)
+{
+	char sql[96];
+
+	/* 0x4f757470 is "Outp": this file is ours. */
+	snprintf(sql, sizeof(sql), "PRAGMA application_id = 0x4f757470; PRAGMA user_version = %d",
+	    (int)version);
+	return db_script(d, sql, e);
+}
+
+int64_t db_application_id(struct db *d)
+{
+	return db_int(d, 0, "PRAGMA application_id");
+}
+
+bool db_is_empty(struct db *d)
+{
+	return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1");
+}
+
+int64_t db_file_bytes(struct db *d)
+{
+	return db_int(d, 0, "PRAGMA page_count") * db_int(d, 0, "PRAGMA page_size");
+}
+
+int db_check(struct db *d, struct error *e)
+{
+	char *said = db_text(d, "PRAGMA quick_check(1)");
+	int rc = 0;
+
+	if (d->why.code)
+		rc = error_set(e, d->why.code, "%s", d->why.text);
+	else if (!said || strcmp(said, "ok") != 0)
+		rc = error_set(e, ERR_CORRUPT, "%s: %s", d->path, said ? said : "unreadable");
+	free(said);
+	return rc;
+}
+
+int64_t db_total_changes(const struct db *d)
+{
+	return sqlite3_total_changes64(d->handle);
+}
+
+int64_t db_wal_bytes(const struct db *d)
+{
+	return d->wal_pages * DB_PAGE_BYTES;
+}
+
+int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)
+{
+	int how =
+	    mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
+	int n_log = 0, n_moved = 0;
+	int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, how, &n_log, &n_moved);
+
+	*ret_left_bytes = n_log > n_moved ? (int64_t)(n_log - n_moved) * DB_PAGE_BYTES : 0;
+	return db_code_of_sqlite(rc);
+}
+
+/* ---- backup ---- */
+
+static int copy_pages(
+    struct db *d, sqlite3 *to, bool (*go_on)(void *owner), void *owner, struct error *e)
+{
+	sqlite3_backup *b = sqlite3_backup_init(to, "main", d->handle, "main");
+	int rc = b ? SQLITE_OK : sqlite3_errcode(to);
+
+	while (rc == SQLITE_OK && go_on(owner))
+		rc = sqlite3_backup_step(b, BACKUP_STEP_PAGES);
+	sqlite3_backup_finish(b);
+	if (rc == SQLITE_OK)
+		return error_set(e, ERR_CANCELLED, "the backup was interrupted");
+	if (rc != SQLITE_DONE)
+		return error_set(e, db_code_of_sqlite(rc), "%s", sqlite3_errmsg(to));
+	return 0;
+}
+
+static int write_copy(
+    struct db *d, const char *path, bool (*go_on)(void *owner), void *owner, struct error *e)
+{
+	sqlite3 *to = NULL;
+	int rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+
+	if (rc != SQLITE_OK) {
+		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
+	} else {
+		/* Nobody else sees the copy before it is whole. */
+		sqlite3_exec(
+		    to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
+		rc = copy_pages(d, to, go_on, owner, e);
+	}
+	if (sqlite3_close(to) != SQLITE_OK && !rc)
+		rc = error_set(e, ERR_IO, "%s: cannot be closed", path);
+	return rc;
+}
+
+/* A new name for the whole copy; an existing file is never replaced. */
+static int publish_copy(const char *part, const char *path, struct error *e)
+{
+	char *folder = path_folder(path);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	if (link(part, path) || fd < 0 || fsync(fd))
+		rc = error_set(e, access(path, F_OK) ? ERR_IO : ERR_EXISTS, "%s: %m", path);
+	if (fd >= 0)
+		close(fd);
+	free(folder);
+	return rc;
+}
+
+int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner,
+    int64_t *ret_bytes, struct error *e)
+{
+	char *part = xasprintf("%s.part", path);
+	struct stat st;
+	int fd, rc = 0;
+
+	unlink(part);
+	fd = access(path, F_OK) == 0 ? -1 : open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (access(path, F_OK) == 0)
+		rc = error_set(e, ERR_EXISTS, "%s: exists already", path);
+	else if (fd < 0)
+		rc = error_set(e, ERR_IO, "%s: %m", part);
+	if (!rc)
+		rc = write_copy(d, part, go_on, owner, e);
+	if (!rc && (fsync(fd) || fstat(fd, &st)))
+		rc = error_set(e, ERR_IO, "%s: %m", part);
+	if (!rc) {
+		*ret_bytes = st.st_size;
+		rc = publish_copy(part, path, e);
+	}
+	if (fd >= 0)
+		close(fd);
+	unlink(part);
+	free(part);
+	return rc;
+}
+
+/* ---- what an operation gathers ---- */
+
+void db_tell(struct db *d, unsigned topics)
+{
+	d->topics |= topics;
+}
+
+unsigned db_take_topics(struct db *d)
+{
+	unsigned topics = d->topics;
+
+	d->topics = 0;
+	return topics;
+}
+
+void db_tell_change(struct db *d, int64_t change_id)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_change(&d->touched, change_id);
+}
+
+void db_tell_job(struct db *d, int64_t job_id)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_job(&d->touched, job_id);
+}
+
+void db_tell_accelerator(struct db *d, const char *name)
+{
+	db_tell(d, STORE_CHANGES);
+	touched_add_accelerator(&d->touched, name);
+}
+
+struct store_touched *db_touched(struct db *d)
+{
+	return &d->touched;
+}
+
+int64_t *db_counts(struct db *d)
+{
+	return d->counts;
+}
+
+struct compressor *db_compressor(struct db *d)
+{
+	if (!d->compressor)
+		d->compressor = compressor_new(1);
+	return d->compressor;
+}
+
+struct buf *db_scratch(struct db *d)
+{
+	return &d->scratch;
+}

@@ -1,0 +1,22 @@
+/* The tables, and the steps that bring an older file to them. src/db/schema_N.sql makes version N of version N-1; the build
+ * embeds these files. docs/schema.md explains each table.
+ *
+ * A script that was released never changes: the next version gets its own file, and SCHEMA_VERSION rises. States are stored
+ * by name. Names of repositories stand as given beside a lower-case key that comparisons use. Times are milliseconds since
+ * 1970. */
+#ifndef DB_SCHEMA_H
+#define DB_SCHEMA_H
+
+#include "db/db.h"
+
+enum { SCHEMA_VERSION = 6 };
+
+/* Script n makes version n+1 of version n. */
+extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
+/* Creates or migrates the file, each step in a transaction of its own. ERR_TOO_NEW: a newer program wrote it;
+ * ERR_CORRUPT: damaged, or not Outpost's. Nothing changes then. Thread: the caller's, which owns d. */
+int schema_apply(struct db *d, const char *path, struct error *e) MUST_CHECK;
+/* Checks the same without a change. A file that does not exist is fine. */
+int schema_examine(const char *path, struct error *e) MUST_CHECK;
+
+#endif

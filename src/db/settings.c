@@ -1,0 +1,85 @@
+#include "db/settings.h"
+
+#include "base/alloc.h"
+
+char *setting_text(struct db *d, const char *key)
+{
+	return db_text(d, "SELECT value FROM setting WHERE key = ?1", V_TEXT(key));
+}
+
+int64_t setting_int(struct db *d, const char *key, int64_t fallback)
+{
+	return db_int(
+	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
+}
+
+void setting_put_text(struct db *d, const char *key, const char *value)
+{
+	if (!value)
+		db_exec(d, "DELETE FROM setting WHERE key = ?1", V_TEXT(key));
+	else
+		db_exec(d,
+		    "INSERT INTO setting (key, value) VALUES (?1, ?2)"
+		    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+		    V_TEXT(key), V_TEXT(value));
+}
+
+void setting_put_int(struct db *d, const char *key, int64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lld", (long long)value);
+	setting_put_text(d, key, text);
+}
+
+int setting_fill_once(struct db *d, const char *key, void (*fill)(struct db *d), struct error *e)
+{
+	int rc;
+
+	if (setting_int(d, key, 0))
+		return 0;
+	rc = db_begin(d, DB_WRITER);
+	if (!rc) {
+		fill(d);
+		setting_put_int(d, key, 1);
+		rc = db_status(d) ? db_status(d) : db_commit(d);
+	}
+	if (rc) {
+		rc = error_set(e, rc, "%s", db_why(d)->text);
+		db_rollback(d);
+		db_forget_failure(d);
+	}
+	return rc;
+}
+
+/* ---- operations ---- */
+
+static int put_setting_run(struct store_op *op, struct db *d)
+{
+	struct put_setting *p = CONTAINER_OF(op, struct put_setting, op);
+
+	setting_put_text(d, p->key, p->value);
+	return 0;
+}
+
+int store_put_setting(struct store *s, struct put_setting *op)
+{
+	op->op.run = put_setting_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+static int get_setting_run(struct store_query *q, struct db *d)
+{
+	struct get_setting *g = CONTAINER_OF(q, struct get_setting, q);
+
+	g->value = setting_text(d, g->key);
+	return 0;
+}
+
+int store_get_setting(struct store *s, struct get_setting *q)
+{
+	q->value = NULL;
+	q->q.run = get_setting_run;
+	return store_query(s, &q->q);
+}

@@ -1,0 +1,36 @@
+/* The table of settings: texts and numbers by key, which outlive a restart.
+ *
+ * Thread: functions with a struct db on the thread of the connection, those that write inside a writer's transaction;
+ * store_*() functions on the loop. */
+#ifndef DB_SETTINGS_H
+#define DB_SETTINGS_H
+
+#include "db/db.h"
+#include "db/store.h"
+
+char *setting_text(struct db *d, const char *key); /* NULL: there is none; free() */
+int64_t setting_int(struct db *d, const char *key, int64_t fallback);
+void setting_put_text(struct db *d, const char *key, const char *value); /* NULL deletes it */
+void setting_put_int(struct db *d, const char *key, int64_t value);
+
+/* Runs fill() in a transaction of its own, unless the setting `key` says that it was done before. Call it at the start,
+ * outside a transaction. */
+int setting_fill_once(
+    struct db *d, const char *key, void (*fill)(struct db *d), struct error *e) MUST_CHECK;
+
+/* ---- operations ---- */
+
+/* value NULL deletes. Strings are borrowed until done. */
+struct put_setting {
+	struct store_op op;
+	const char *key, *value;
+};
+int store_put_setting(struct store *s, struct put_setting *op) MUST_CHECK;
+struct get_setting {
+	struct store_query q;
+	const char *key;
+	char *value; /* out; free(); NULL: unset */
+};
+int store_get_setting(struct store *s, struct get_setting *q) MUST_CHECK;
+
+#endif

@@ -1,0 +1,350 @@
+/* The store as the loop sees it: opening, bounded queues, topics, figures, closing. The threads of writer.c and reader.c
+ * use the database; nothing here does, except before they start. */
+#include "db/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "db/schema.h"
+#include "db/store_internal.h"
+
+static int make_state_dir(const char *state_dir, struct error *e)
+{
+	if (mkdir(state_dir, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return error_set(e, ERR_IO, "%s: cannot be created: %m", state_dir);
+}
+
+/* ---- one daemon for each state directory ----
+ *
+ * A second one would take outbox rows that the first one is sending for those of a dead process. The lock ends with the
+ * process, however that ends. */
+
+static int refuse_lock(int fd, const char *path, struct error *e)
+{
+	char text[32];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return error_set(e, ERR_EXISTS, "%s: another outpostd uses this directory (process %s)",
+	    path, text[0] ? text : "unknown");
+}
+
+static int write_pid(int fd)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+	if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n)
+		return -1;
+	return 0;
+}
+
+static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
+{
+	char *path = path_join(state_dir, "lock");
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
+
+	if (fd < 0)
+		rc = error_set(e, ERR_IO, "%s: %m", path);
+	else if (flock(fd, LOCK_EX | LOCK_NB))
+		rc = errno == EWOULDBLOCK ? refuse_lock(fd, path, e)
+					  : error_set(e, ERR_IO, "%s: %m", path);
+	/* The text is for people; a full disk must not keep the daemon from starting. */
+	else if (write_pid(fd) && errno != ENOSPC)
+		rc = error_set(e, ERR_IO, "%s: %m", path);
+	if (rc && fd >= 0)
+		close(fd);
+	else if (!rc)
+		*ret_fd = fd;
+	free(path);
+	return rc;
+}
+
+/* Whatever did start is stopped by store_release(). */
+static int start_store(struct store *s, const struct store_options *o, struct error *e)
+{
+	int rc = make_state_dir(o->state_dir, e);
+
+	if (!rc)
+		rc = lock_state_dir(o->state_dir, &s->lock_fd, e);
+	if (!rc)
+		rc = schema_examine(s->path, e);
+	if (!rc)
+		rc = writer_start(s, s->path, o, &s->writer, e);
+	if (!rc)
+		rc = readers_start(s, s->path, o->n_readers ? o->n_readers : 2, &s->readers, e);
+	return rc;
+}
+
+/* The last step of closing, and the way out of a failed open: no thread runs any more. */
+static void store_release(struct store *s)
+{
+	inbox_close(s->inbox);
+	timer_close(s->retry_timer);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s->path);
+	free(s);
+}
+
+static void ignore_item(struct inbox_item *item)
+{
+	(void)item;
+}
+
+int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
+{
+	struct store *s = xcalloc(1, sizeof(*s));
+	int rc;
+
+	*ret = NULL;
+	s->loop = l;
+	s->inbox = inbox_new(l);
+	retries_init(s);
+	s->lock_fd = -1;
+	s->path = path_join(o->state_dir, "outpost.db");
+	s->max_queue_ops = o->max_queue_ops ? o->max_queue_ops : 8192;
+	s->max_queue_bytes = o->max_queue_bytes ? o->max_queue_bytes : 16 << 20;
+	s->stats.is_writable = true;
+	rc = start_store(s, o, e);
+	if (rc) {
+		if (s->writer) {
+			s->writer_gone.on_loop = ignore_item;
+			writer_stop(s->writer, NULL, NULL, &s->writer_gone);
+			writer_join(s->writer);
+		}
+		store_release(s);
+		return rc;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* ---- closing ---- */
+
+static void finish_close(void *p)
+{
+	struct store *s = p;
+	void (*on_closed)(void *owner) = s->on_closed;
+	void *owner = s->owner;
+
+	store_release(s);
+	if (on_closed)
+		on_closed(owner);
+}
+
+static void on_writer_gone(struct inbox_item *item)
+{
+	struct store *s = CONTAINER_OF(item, struct store, writer_gone);
+
+	writer_join(s->writer);
+	readers_join(s->readers);
+	/* Not here: the inbox is still running this item. */
+	loop_reap(s->loop, finish_close, s);
+}
+
+void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
+{
+	assert(!s->is_closing);
+	s->is_closing = true;
+	s->on_closed = on_closed;
+	s->owner = owner;
+	retries_end(s);
+	s->writer_gone.on_loop = on_writer_gone;
+	readers_stop(s->readers);
+	writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
+}
+
+/* ---- topics ---- */
+
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+{
+	assert(s->n_subscribers < SUBSCRIBERS_MAX);
+	s->subscribers[s->n_subscribers].topics = topics;
+	s->subscribers[s->n_subscribers].on_topic = on_topic;
+	s->subscribers[s->n_subscribers].owner = owner;
+	s->n_subscribers++;
+}
+
+void store_on_batch(struct inbox_item *item)
+{
+	struct batch_note *note = CONTAINER_OF(item, struct batch_note, item);
+	struct store *s = note->store;
+	unsigned topics = note->topics;
+
+	if (note->err) {
+		s->stats.n_failed_commits++;
+		s->stats.is_writable = false;
+		snprintf(s->stats.last_error, sizeof(s->stats.last_error), "%s", note->error);
+	} else {
+		s->stats.n_commits++;
+		s->stats.n_ops += note->n_ops;
+		s->stats.last_commit_us = note->commit_us;
+		histogram_add(&s->stats.commit_times, note->commit_us);
+		if (note->did_write)
+			s->stats.is_writable = true;
+	}
+	s->touched = &note->touched;
+	for (int i = 0; i < s->n_subscribers; i++)
+		if (s->subscribers[i].topics & topics)
+			s->subscribers[i].on_topic(
+			    s->subscribers[i].topics & topics, s->subscribers[i].owner);
+	s->touched = NULL;
+	free(note);
+}
+
+const struct store_touched *store_touched(const struct store *s)
+{
+	return s->touched;
+}
+
+/* ---- queues ---- */
+
+static void op_on_loop(struct inbox_item *item)
+{
+	struct store_op *op = CONTAINER_OF(item, struct store_op, item);
+	struct store *s = op->store;
+
+	s->stats.n_queued_ops--;
+	s->stats.n_queued_bytes -= (int64_t)op->bytes;
+	if (!op->err || !retry_later(s, &op->retry, op->err, op->why.text))
+		op->done(op);
+}
+
+static void submit_op_again(struct store_retry *r)
+{
+	struct store_op *op = CONTAINER_OF(r, struct store_op, retry);
+	int rc = store_submit(op->store, op);
+
+	if (!rc)
+		return;
+	op->err = error_set(&op->why, rc, "%s", err_text(rc));
+	op->done(op);
+}
+
+void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
+{
+	s->before_submit = fn;
+	s->before_submit_owner = owner;
+}
+
+int store_submit(struct store *s, struct store_op *op)
+{
+	assert(loop_is_this_thread(s->loop) && op->run && op->done);
+	if (s->before_submit)
+		s->before_submit(s->before_submit_owner);
+	if (s->is_closing)
+		return ERR_CLOSING;
+	op->store = s;
+	op->retry.submit = submit_op_again;
+	/* The limit counts the bytes that wait already, without the new ones: a body of 25 MiB would find no gap in a
+	 * queue of 16 MiB as long as anything else is going on. */
+	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops ||
+	    (size_t)s->stats.n_queued_bytes >= s->max_queue_bytes)
+		return retry_later(s, &op->retry, ERR_BUSY, err_text(ERR_BUSY)) ? 0 : ERR_BUSY;
+	op->err = 0;
+	op->why = (struct error){0};
+	op->topics = 0;
+	op->item.on_loop = op_on_loop;
+	s->stats.n_queued_ops++;
+	s->stats.n_queued_bytes += (int64_t)op->bytes;
+	writer_push(s->writer, op);
+	return 0;
+}
+
+static void query_on_loop(struct inbox_item *item)
+{
+	struct store_query *q = CONTAINER_OF(item, struct store_query, item);
+
+	q->store->n_queries--;
+	if (!q->err || !retry_later(q->store, &q->retry, q->err, q->why.text))
+		q->done(q);
+}
+
+static void submit_query_again(struct store_retry *r)
+{
+	struct store_query *q = CONTAINER_OF(r, struct store_query, retry);
+	int rc = store_query(q->store, q);
+
+	if (!rc)
+		return;
+	q->err = error_set(&q->why, rc, "%s", err_text(rc));
+	q->done(q);
+}
+
+int store_query(struct store *s, struct store_query *q)
+{
+	assert(loop_is_this_thread(s->loop) && q->run && q->done);
+	if (s->is_closing)
+		return ERR_CLOSING;
+	q->store = s;
+	q->retry.submit = submit_query_again;
+	if ((size_t)s->n_queries >= s->max_queue_ops)
+		return retry_later(s, &q->retry, ERR_BUSY, err_text(ERR_BUSY)) ? 0 : ERR_BUSY;
+	q->err = 0;
+	q->why = (struct error){0};
+	q->item.on_loop = query_on_loop;
+	s->n_queries++;
+	readers_push(s->readers, q);
+	return 0;
+}
+
+/* ---- figures ---- */
+
+void store_stats(struct store *s, struct store_stats *ret)
+{
+	*ret = s->stats;
+}
+
+void store_limits(const struct store *s, struct store_limits *ret)
+{
+	*ret = (struct store_limits){s->max_queue_ops, s->max_queue_bytes};
+}
+
+struct probe {
+	struct store_op op;
+	struct store *store;
+};
+
+static int probe_run(struct store_op *op, struct db *d)
+{
+	(void)op;
+	db_exec(d, "INSERT INTO setting (key, value) VALUES ('store.probe', '1') "
+		   "ON CONFLICT (key) DO UPDATE SET value = CASE setting.value "
+		   "WHEN '1' THEN '2' ELSE '1' END");
+	return 0;
+}
+
+static void probe_done(struct store_op *op)
+{
+	struct probe *p = CONTAINER_OF(op, struct probe, op);
+
+	p->store->is_probing = false;
+	free(p);
+}
+
+void store_probe(struct store *s)
+{
+	struct probe *p;
+
+	if (s->stats.is_writable || s->is_probing || s->is_closing)
+		return;
+	p = xcalloc(1, sizeof(*p));
+	p->store = s;
+	p->op.run = probe_run;
+	p->op.done = probe_done;
+	if (store_submit(s, &p->op)) {
+		free(p);
+		return;
+	}
+	s->is_probing = true;
+}

@@ -1,0 +1,140 @@
+/* The durable truth: SQLite behind one writer thread with group commit and a few reader
+ * threads. Nobody else sees SQL.
+ *
+ * An operation is a struct that the caller owns, fills and submits; `done` gives it back
+ * on the loop, once, after the commit that holds it is on disk. Effects and their cause
+ * are written by one operation, so they are in one transaction. */
+#ifndef DB_STORE_H
+#define DB_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "loop/loop.h"
+
+struct store;
+struct db;
+
+struct store_options {
+	const char *state_dir;  /* holds outpost.db; created (0700) when missing */
+	size_t max_queue_ops;   /* 0: 8192 */
+	size_t max_queue_bytes; /* 0: 16 MiB; the last operation may pass it */
+	int n_readers;          /* 0: 2 */
+	/* Runs on the writer's connection before any thread has it, in no transaction (store/maintenance.h). NULL:
+	 * nothing to repair. */
+	int (*recover)(struct db *d, struct error *e);
+};
+
+/* Opens, locks the state directory against a second daemon, migrates, recovers.
+ * Blocking: before the loop runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon
+ * holds it), ERR_IO, … with the file named. */
+int store_open(
+    struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;
+/* Refuses new work, finishes what is queued, checkpoints, joins, closes. on_closed runs
+ * once on the loop; every submitted operation is done before it. */
+void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
+
+/* ---- what changed: topics are told on the loop after the commit that changed them ---- */
+enum store_topic {
+	STORE_DELIVERIES = 1 << 0, /* a delivery waits to be planned */
+	STORE_OUTBOX = 1 << 1,     /* an effect is due */
+	STORE_DISPATCHES = 1 << 2, /* a deadline may have come nearer */
+	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
+	STORE_QUEUE = 1 << 4,      /* a pull dispatch waits, or a place for one is free */
+	STORE_LEASES = 1 << 5, /* a lease was ended by others than its machine, or its time moved */
+	STORE_TOKENS = 1 << 6, /* credentials came or went */
+	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
+	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
+};
+/* Inside on_topic: the changes, jobs and accelerators that the batch touched (db/touched.h). */
+struct store_touched;
+const struct store_touched *store_touched(const struct store *s);
+/* Never unsubscribed before store_close(); several subscribers a topic are fine. */
+void store_subscribe(
+    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
+
+/* ---- retries (retry.c) ---- */
+
+/* Makes an operation or a query patient: while the store has no room for it, or the disk is full or fails, the store
+ * keeps it and submits it again. The pause is half a second at first and doubles up to 4 s. `done` comes once, with
+ * the final result. It is for results that must be recorded: they do not depend on the time of the attempt. Work
+ * that is found by looking into the database is retried by its bell (bell_retry() in loop/bell.h). `run` is called for
+ * each attempt, so it first clears the output of the one before. */
+struct store_retry {
+	const char *event; /* in: what to log for each failed attempt; NULL: not patient */
+	/* store's own */
+	TAILQ_ENTRY(store_retry) link;
+	void (*submit)(struct store_retry *r);
+	int64_t due_ms;
+	int n_failed;
+};
+/* Whether an operation that failed with `err` may succeed later without a change. */
+bool store_is_passing(int err);
+/* From now on an operation fails at its first failure. Waiting ones get one last attempt soon, and then `done`. Call
+ * it before those who submit patient operations are closed. Thread: loop. */
+void store_stop_retrying(struct store *s);
+
+/* ---- writing ---- */
+struct store_op {
+	/* in: the caller sets done, the typed submit functions the other two */
+	int (*run)(struct store_op *op, struct db *db); /* writer thread, in a savepoint */
+	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
+	size_t bytes;                                   /* weight in the queue */
+	/* run writes with one statement at most, which by itself happens wholly or not at all:
+	 * it gets no savepoint, which costs a copy of each page that it touches */
+	bool is_one_statement;
+	struct store_retry retry; /* `.retry.event`: see above */
+	/* out */
+	int err; /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
+	struct error why;
+	unsigned topics; /* set by run */
+	/* store's own */
+	struct store *store;
+	struct inbox_item item;
+	struct store_op *next;
+};
+/* Thread: loop. 0: the store owns op until op->done(op). ERR_BUSY (queue full; not of a patient operation) or
+ * ERR_CLOSING: op stays the caller's and done will not run. */
+int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
+/* fn runs right before an operation is taken, on the loop: what it submits is written first. One at
+ * a time; NULL: none any more. */
+void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
+
+/* ---- reading ---- */
+struct store_query {
+	int (*run)(struct store_query *q, struct db *db); /* reader thread, in one read snapshot */
+	void (*done)(struct store_query *q);
+	struct store_retry retry; /* in: as for operations */
+	int err;
+	struct error why;
+	/* store's own */
+	struct store *store;
+	struct inbox_item item;
+	struct store_query *next;
+};
+int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_submit() */
+
+/* ---- figures ---- */
+struct store_stats {
+	int64_t n_queued_ops, n_queued_bytes;
+	int64_t n_commits, n_ops, n_failed_commits;
+	int64_t last_commit_us; /* how long the last one took */
+	struct histogram commit_times;
+	bool is_writable; /* false after a failed commit until one succeeds */
+	char last_error[200];
+};
+void store_stats(struct store *s, struct store_stats *ret);
+/* What the queue may hold, for those who leave room for others. */
+struct store_limits {
+	size_t max_queue_ops, max_queue_bytes;
+};
+void store_limits(const struct store *s, struct store_limits *ret);
+/* Tries an empty write when the last commit failed, so that a disk with room again is
+ * noticed without traffic. Thread: loop; cheap. */
+void store_probe(struct store *s);
+
+#endif

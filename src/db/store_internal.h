@@ -1,0 +1,98 @@
+/* What the files that make up the store's threads share; nobody else includes it. */
+#ifndef DB_STORE_INTERNAL_H
+#define DB_STORE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "db/db.h"
+#include "db/store.h"
+#include "db/touched.h"
+
+enum {
+	BATCH_MAX_OPS = 512,
+	SUBSCRIBERS_MAX = 16,
+	READERS_MAX = 8,
+};
+
+/* ---- checkpoint.c: keeps the write-ahead log small beside the writer ---- */
+struct checkpointer;
+int checkpointer_start(const char *path, struct checkpointer **ret, struct error *e) MUST_CHECK;
+/* Thread: writer, after a commit that left the log so large. May do a part itself. */
+void checkpointer_on_commit(struct checkpointer *c, struct db *writer, int64_t wal_bytes);
+/* Thread: writer. Waits for a checkpoint in hand. NULL is fine. */
+void checkpointer_stop(struct checkpointer *c);
+
+/* ---- writer.c ---- */
+struct writer;
+int writer_start(struct store *s, const char *path, const struct store_options *o,
+    struct writer **ret, struct error *e) MUST_CHECK;
+void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
+/* Thread: loop. Returns at once; the thread finishes the queue, waits until wait_first()
+ * returns, empties the log and posts `gone`. */
+void writer_stop(
+    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
+void writer_join(struct writer *w); /* after `gone` came; frees */
+
+/* ---- reader.c ---- */
+struct readers;
+int readers_start(
+    struct store *s, const char *path, int n, struct readers **ret, struct error *e) MUST_CHECK;
+void readers_push(struct readers *r, struct store_query *q); /* thread: loop */
+void readers_stop(struct readers *r);                        /* thread: loop; returns at once */
+void readers_wait(void *readers);     /* any thread, after readers_stop(): all connections closed */
+bool readers_go_on(void *readers);    /* false once readers_stop() was called */
+void readers_join(struct readers *r); /* frees */
+
+/* One committed or failed batch, told on the loop behind its operations' done. */
+struct batch_note {
+	struct inbox_item item;
+	struct store *store;
+	unsigned topics;
+	struct store_touched touched;
+	int err;
+	char error[200];
+	int64_t commit_us;
+	int64_t n_ops;
+	bool did_write;
+};
+
+struct store {
+	/* set by store_open(), then only read */
+	struct loop *loop;
+	struct inbox *inbox;
+	struct writer *writer;
+	struct readers *readers;
+	char *path;
+	int lock_fd; /* stays open as long as the directory is ours */
+	size_t max_queue_ops, max_queue_bytes;
+
+	/* loop thread */
+	struct {
+		unsigned topics;
+		void (*on_topic)(unsigned topics, void *owner);
+		void *owner;
+	} subscribers[SUBSCRIBERS_MAX];
+	int n_subscribers;
+	void (*before_submit)(void *owner); /* NULL: nobody asked for it */
+	void *before_submit_owner;
+	const struct store_touched *touched; /* while subscribers are told */
+	struct store_stats stats;
+	int64_t n_queries;
+	TAILQ_HEAD(store_retries, store_retry) retries; /* they wait for their next attempt */
+	struct timer *retry_timer;
+	bool is_closing, is_probing, has_stopped_retrying;
+	void (*on_closed)(void *owner);
+	void *owner;
+	struct inbox_item writer_gone;
+};
+
+void store_on_batch(struct inbox_item *item);
+
+/* ---- retry.c ---- */
+void retries_init(struct store *s);
+/* Keeps a patient operation for another attempt, and logs why. False: it is not to be repeated. */
+bool retry_later(struct store *s, struct store_retry *r, int err, const char *why);
+/* s->is_closing: ends those that wait. */
+void retries_end(struct store *s);
+
+#endif

@@ -1,0 +1,275 @@
+/* The writer thread: everything that was queued during the last sync becomes one
+ * transaction, each operation in a savepoint of its own unless it is one statement, one
+ * commit for all.
+ *
+ * What must never happen here: an operation's done posted before the commit that holds it
+ * is on disk. A failed commit fails every operation of its batch with the same code. */
+#include <assert.h>
+#include <signal.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "db/counters.h"
+#include "db/schema.h"
+#include "db/store_internal.h"
+
+struct writer {
+	/* shared, under lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct store_op *first, *last;
+	bool is_stopping;
+
+	/* set before the thread starts, or by writer_stop() under the lock */
+	struct store *store;
+	void (*wait_first)(void *owner);
+	void *owner;
+	struct inbox_item *gone;
+	pthread_t thread;
+
+	/* writer thread */
+	struct db *db;
+	struct checkpointer *checkpointer;
+};
+
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* At most BATCH_MAX_OPS of the queue, in order; NULL when there is nothing to do any more. */
+static struct store_op *take_batch(struct writer *w)
+{
+	struct store_op *first, *last;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->first && !w->is_stopping)
+		pthread_cond_wait(&w->wake, &w->lock);
+	first = last = w->first;
+	for (int n = 1; last && n < BATCH_MAX_OPS && last->next; n++)
+		last = last->next;
+	if (last) {
+		w->first = last->next;
+		if (!w->first)
+			w->last = NULL;
+		last->next = NULL;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return first;
+}
+
+/* A failure of the disk or of the file is no fault of one operation. */
+static bool is_failure_of_all(int code)
+{
+	return code == ERR_FULL || code == ERR_IO || code == ERR_CORRUPT || code == ERR_BUSY ||
+	       code == ERR_DENIED;
+}
+
+/* Nonzero: the whole batch is lost, with that code. */
+static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before)
+{
+	struct store_touched touched_before = *db_touched(w->db);
+	struct db *d = w->db;
+	int stuck;
+
+	if (!op->is_one_statement)
+		db_savepoint(d);
+	op->err = op->run(op, d);
+	stuck = db_status(d);
+	op->topics |= db_take_topics(d);
+	if (!op->err && !stuck) {
+		if (!op->is_one_statement)
+			db_savepoint_release(d);
+		return db_status(d);
+	}
+	/* What an operation made of rows that could not be read does not count. */
+	if (stuck)
+		op->err = stuck;
+	error_set(&op->why, op->err, "%s", stuck ? db_why(d)->text : err_text(op->err));
+	op->topics = 0;
+	*db_touched(d) = touched_before;
+	if (stuck && (is_failure_of_all(stuck) || !db_is_in_transaction(d)))
+		return stuck;
+	db_forget_failure(d);
+	memcpy(db_counts(d), counts_before, N_COUNTERS * sizeof(*counts_before));
+	if (!op->is_one_statement)
+		db_savepoint_undo(d);
+	return db_status(d);
+}
+
+static int run_batch(struct writer *w, struct store_op *first)
+{
+	struct db *d = w->db;
+	int64_t counts_before[N_COUNTERS];
+	int rc = db_begin(d, DB_WRITER);
+
+	for (struct store_op *op = first; op && !rc; op = op->next) {
+		memcpy(counts_before, db_counts(d), sizeof(counts_before));
+		rc = run_op(w, op, counts_before);
+	}
+	if (!rc) {
+		counters_write(d);
+		rc = db_status(d);
+	}
+	return rc ? rc : db_commit(d);
+}
+
+static void fail_batch(struct writer *w, struct store_op *first, int rc)
+{
+	struct db *d = w->db;
+
+	for (struct store_op *op = first; op; op = op->next) {
+		op->err = rc;
+		op->topics = 0;
+		op->why = (struct error){0};
+		error_set(&op->why, rc, "%s", db_why(d)->text);
+	}
+	db_rollback(d);
+	db_forget_failure(d);
+	db_take_topics(d);
+	memset(db_counts(d), 0, N_COUNTERS * sizeof(int64_t));
+}
+
+/* The operations' items in their order, then the note: one wake-up for all of them. */
+static void post_batch(struct store *s, struct store_op *first, struct batch_note *note)
+{
+	struct inbox_item *head = NULL, **tail = &head;
+
+	note->item.on_loop = store_on_batch;
+	note->item.next = NULL;
+	for (struct store_op *op = first; op; op = op->next) {
+		if (!op->err)
+			note->topics |= op->topics;
+		note->n_ops++;
+		*tail = &op->item;
+		tail = &op->item.next;
+	}
+	*tail = &note->item;
+	inbox_post_list(s->inbox, head, &note->item);
+}
+
+static void do_batch(struct writer *w, struct store_op *first)
+{
+	struct batch_note *note = xcalloc(1, sizeof(*note));
+	int64_t start_us = now_us(), changes = db_total_changes(w->db);
+	int rc = run_batch(w, first);
+	bool did_write = !rc && db_total_changes(w->db) != changes;
+
+	note->did_write = did_write;
+	note->store = w->store;
+	note->err = rc;
+	note->commit_us = now_us() - start_us;
+	if (rc) {
+		snprintf(note->error, sizeof(note->error), "%.199s", db_why(w->db)->text);
+		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)),
+		    LOG_S("error", note->error));
+		fail_batch(w, first, rc);
+	} else {
+		note->touched = *db_touched(w->db);
+	}
+	*db_touched(w->db) = (struct store_touched){0};
+	post_batch(w->store, first, note); /* the loop frees the note */
+	if (did_write)
+		checkpointer_on_commit(w->checkpointer, w->db, db_wal_bytes(w->db));
+}
+
+static void close_file(struct writer *w)
+{
+	int64_t left;
+
+	checkpointer_stop(w->checkpointer);
+	if (db_checkpoint(w->db, CHECKPOINT_TRUNCATE, &left))
+		log_event(LOG_WARN, "store_checkpoint_failed", LOG_I("left_bytes", left));
+	db_close(w->db);
+}
+
+static void *writer_main(void *p)
+{
+	struct writer *w = p;
+	struct store_op *batch;
+
+	while ((batch = take_batch(w)) != NULL)
+		do_batch(w, batch);
+	if (w->wait_first)
+		w->wait_first(w->owner);
+	close_file(w);
+	inbox_post(w->store->inbox, w->gone);
+	return NULL;
+}
+
+/* Before the thread runs: nobody else has the connection. */
+static int prepare_file(
+    struct writer *w, const char *path, const struct store_options *o, struct error *e)
+{
+	int rc = db_open(path, DB_WRITER, &w->db, e);
+
+	if (!rc)
+		rc = schema_apply(w->db, path, e);
+	if (!rc && o->recover)
+		rc = o->recover(w->db, e);
+	if (!rc)
+		rc = checkpointer_start(path, &w->checkpointer, e);
+	return rc;
+}
+
+int writer_start(struct store *s, const char *path, const struct store_options *o,
+    struct writer **ret, struct error *e)
+{
+	struct writer *w = xcalloc(1, sizeof(*w));
+	sigset_t all, before;
+	int rc = prepare_file(w, path, o, e);
+
+	if (rc) {
+		db_close(w->db);
+		free(w);
+		return rc;
+	}
+	w->store = s;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->wake, NULL);
+	/* Signals are for the loop's thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&w->thread, NULL, writer_main, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	assert(rc == 0);
+	*ret = w;
+	return 0;
+}
+
+void writer_push(struct writer *w, struct store_op *op)
+{
+	op->next = NULL;
+	pthread_mutex_lock(&w->lock);
+	if (w->last)
+		w->last->next = op;
+	else
+		w->first = op;
+	w->last = op;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_stop(
+    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone)
+{
+	pthread_mutex_lock(&w->lock);
+	w->wait_first = wait_first;
+	w->owner = owner;
+	w->gone = gone;
+	w->is_stopping = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void writer_join(struct writer *w)
+{
+	pthread_join(w->thread, NULL);
+	pthread_cond_destroy(&w->wake);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}

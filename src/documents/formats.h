@@ -1,0 +1,82 @@
+/* Shared by the readers and writers of the three report formats. Private to documents/. Thread: any, because
+ * nothing here is shared between calls. */
+#ifndef DOCUMENTS_FORMATS_H
+#define DOCUMENTS_FORMATS_H
+
+#include "base/buf.h"
+#include "documents/report_file.h"
+
+/* ---- the readers behind report_file_parse() ---- */
+
+/* The text is not empty and has at most REPORT_FILE_MAX_BYTES; *ret is zero. After an error *ret may be
+ * partly filled: the caller releases it. */
+int junit_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
+int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
+int outpost_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
+
+enum { ENVIRONMENT_MAX_BYTES = 16 << 10 };
+/* Checks the object against docs/report.schema.json and writes it as compact JSON. free() *ret. */
+int environment_text(const json_t *environment, char **ret, struct error *e) MUST_CHECK;
+
+/* The largest number of cut tests that a reader takes from a document. */
+#define REPORT_CUT_MAX (INT64_C(1) << 40)
+
+/* Also true for NULL. */
+bool text_is_blank(const char *s);
+/* The text as report_line(), or the fallback if it is blank. s may be NULL. free(). */
+char *line_or(const char *s, size_t max_bytes, const char *fallback);
+/* The message of a test that passed only when it ran again: it keeps the message of the failure before, which
+ * may be NULL. free(). */
+char *flaky_message(const char *message);
+
+/* ---- the cases of a document while it is read ---- */
+
+struct listed_case;
+
+/* Zero-initialise. It holds at most twice REPORT_TESTS_MAX cases, however many come. */
+struct case_list {
+	struct listed_case *cases; /* in the order of arrival */
+	size_t n;
+	size_t n_cut; /* cases that were left out */
+};
+
+/* The case never becomes one with another case of the same name. */
+#define CASE_ALONE 0
+
+/* Takes over the content of t. Cases of one `group` (other than CASE_ALONE) with the same suite, name and
+ * dtype become one: the worst counts, and of equally bad ones the last. */
+void case_list_add(struct case_list *l, struct test_result *t, uint32_t group);
+/* Moves at most REPORT_TESTS_MAX cases out, in the order of arrival. If there are more, it keeps FAIL first,
+ * then ERROR, MISS and the rest. The list is empty afterwards. free() *ret_tests. */
+void case_list_finish(
+    struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut);
+void case_list_release(struct case_list *l);
+
+/* ---- the writers behind job_document() ---- */
+
+/* How much of a report is written, the most first. */
+enum report_detail { REPORT_WHOLE, REPORT_WITHOUT_TRACES, REPORT_BARE };
+
+struct report_out {
+	const struct job_detail *job;
+	const struct test_result *tests; /* the job's, and perhaps one row for the job itself */
+	size_t n_tests;
+	enum report_detail detail;
+};
+
+void junit_out(const struct report_out *o, struct buf *out);
+void ctrf_out(const struct report_out *o, struct buf *out);
+void outpost_out(const struct report_out *o, struct buf *out);
+
+/* "passed", "failed", "skipped" or "other". */
+const char *ctrf_status(enum test_status status);
+
+/* The test's text if this detail includes it, else NULL. */
+const char *report_out_message(const struct report_out *o, const struct test_result *t);
+const char *report_out_trace(const struct report_out *o, const struct test_result *t);
+
+/* The shorter of 15 and 17 digits that is the same number: "31.2", not "31.199999999999999". Returns the
+ * number of digits; `text` takes 32 bytes and may be NULL. */
+int report_number_text(double number, char *text);
+
+#endif

@@ -1,0 +1,384 @@
+#include "documents/json_slice.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* The depth is base/json.h's; scan.in_object has one bit for each level. */
+enum { DEPTH_MAX = 64, TREE_MAX_BYTES = 64 << 10, MEMBERS_MAX = 16 };
+
+struct scan {
+	const char *p, *end;
+	uint64_t in_object; /* bit d: the container at depth d is an object */
+	int depth;
+	const char *why; /* static; at p */
+};
+
+static bool scan_fail(struct scan *s, const char *why)
+{
+	s->why = why;
+	return false;
+}
+
+static bool is_at(const struct scan *s, char c)
+{
+	return s->p < s->end && *s->p == c;
+}
+
+static void skip_blank(struct scan *s)
+{
+	while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r'))
+		s->p++;
+}
+
+static bool scan_escape(struct scan *s)
+{
+	static const char zero[] = "0000";
+
+	s->p++;
+	if (s->p == s->end || !*s->p || !strchr("\"\\/bfnrtu", *s->p))
+		return scan_fail(s, "a wrong escape in a string");
+	if (*s->p++ != 'u')
+		return true;
+	if (s->end - s->p < 4)
+		return scan_fail(s, "a wrong escape in a string");
+	for (int i = 0; i < 4; i++)
+		if (!s->p[i] || !strchr("0123456789abcdefABCDEF", s->p[i]))
+			return scan_fail(s, "a wrong escape in a string");
+	if (memcmp(s->p, zero, 4) == 0)
+		return scan_fail(s, "a NUL character in a string");
+	s->p += 4;
+	return true;
+}
+
+static bool scan_string(struct scan *s)
+{
+	if (!is_at(s, '"'))
+		return scan_fail(s, "a string was expected");
+	s->p++;
+	while (s->p < s->end && *s->p != '"') {
+		if ((unsigned char)*s->p < 0x20)
+			return scan_fail(s, "a control character in a string");
+		if (*s->p != '\\')
+			s->p++;
+		else if (!scan_escape(s))
+			return false;
+	}
+	if (s->p == s->end)
+		return scan_fail(s, "a string without an end");
+	s->p++;
+	return true;
+}
+
+static bool scan_digits(struct scan *s)
+{
+	const char *start = s->p;
+
+	while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
+		s->p++;
+	return s->p > start || scan_fail(s, "a value was expected");
+}
+
+/* RFC 8259 section 6. */
+static bool scan_number(struct scan *s)
+{
+	if (is_at(s, '-'))
+		s->p++;
+	if (is_at(s, '0'))
+		s->p++;
+	else if (!scan_digits(s))
+		return false;
+	if (is_at(s, '.')) {
+		s->p++;
+		if (!scan_digits(s))
+			return false;
+	}
+	if (is_at(s, 'e') || is_at(s, 'E')) {
+		s->p++;
+		if (is_at(s, '+') || is_at(s, '-'))
+			s->p++;
+		return scan_digits(s);
+	}
+	return true;
+}
+
+static bool scan_word(struct scan *s, const char *word)
+{
+	size_t n = strlen(word);
+
+	if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
+		return scan_fail(s, "a value was expected");
+	s->p += n;
+	return true;
+}
+
+static bool scan_scalar(struct scan *s)
+{
+	if (s->p == s->end)
+		return scan_fail(s, "it ends too early");
+	switch (*s->p) {
+	case '"':
+		return scan_string(s);
+	case 't':
+		return scan_word(s, "true");
+	case 'f':
+		return scan_word(s, "false");
+	case 'n':
+		return scan_word(s, "null");
+	default:
+		return scan_number(s);
+	}
+}
+
+static bool is_in_object(const struct scan *s)
+{
+	return s->depth > 0 && (s->in_object >> (s->depth - 1) & 1);
+}
+
+/* Reads the key, the colon and the blanks after it. */
+static bool scan_key(struct scan *s)
+{
+	if (!scan_string(s))
+		return false;
+	skip_blank(s);
+	if (!is_at(s, ':'))
+		return scan_fail(s, "a ':' was expected");
+	s->p++;
+	skip_blank(s);
+	return true;
+}
+
+/* Enters a container: stops at its first value (*ret_has_value), or after the container if it is empty. */
+static bool scan_open(struct scan *s, bool *ret_has_value)
+{
+	bool is_object = *s->p == '{';
+
+	if (s->depth == DEPTH_MAX)
+		return scan_fail(s, "nested deeper than 64");
+	s->in_object &= ~(UINT64_C(1) << s->depth);
+	s->in_object |= (uint64_t)is_object << s->depth;
+	s->depth++;
+	s->p++;
+	skip_blank(s);
+	*ret_has_value = !is_at(s, is_object ? '}' : ']');
+	if (*ret_has_value)
+		return is_object ? scan_key(s) : true;
+	s->depth--;
+	s->p++;
+	return true;
+}
+
+/* After a value: leaves the containers that end here, and stops at the next value if there is one. */
+static bool scan_after(struct scan *s, bool *ret_has_value)
+{
+	*ret_has_value = false;
+	while (s->depth > 0 && !*ret_has_value) {
+		bool is_object = is_in_object(s);
+
+		skip_blank(s);
+		if (is_at(s, ',')) {
+			*ret_has_value = true;
+		} else if (is_at(s, is_object ? '}' : ']')) {
+			s->depth--;
+		} else {
+			return scan_fail(s, s->p == s->end ? "it ends too early"
+					    : is_object    ? "a ',' or '}' was expected"
+							   : "a ',' or ']' was expected");
+		}
+		s->p++;
+	}
+	if (!*ret_has_value)
+		return true;
+	skip_blank(s);
+	return is_in_object(s) ? scan_key(s) : true;
+}
+
+/* One whole value, without recursion. */
+static bool scan_value(struct scan *s)
+{
+	bool has_value = true, is_scanned;
+
+	while (has_value) {
+		if (is_at(s, '{') || is_at(s, '[')) {
+			if (!scan_open(s, &has_value))
+				return false;
+			is_scanned = !has_value;
+		} else {
+			if (!scan_scalar(s))
+				return false;
+			is_scanned = true;
+		}
+		if (is_scanned && !scan_after(s, &has_value))
+			return false;
+	}
+	return true;
+}
+
+static int line_of_slice(const char *text, const char *at)
+{
+	int line = 1;
+
+	for (const char *p = text; p < at; p++)
+		line += *p == '\n';
+	return line;
+}
+
+static int first_line_without_utf8(const char *text, size_t n)
+{
+	const char *end = text + n, *stop;
+	int line = 1;
+
+	for (const char *p = text; p < end; p = stop + 1, line++) {
+		stop = memchr(p, '\n', (size_t)(end - p));
+		if (!stop || !utf8_is_valid(p, (size_t)(stop - p)))
+			break;
+	}
+	return line;
+}
+
+int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e)
+{
+	struct scan s = {.p = text, .end = text + n};
+	bool is_valid;
+
+	*ret = (struct json_slice){NULL, 0};
+	if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+		return error_set(e, ERR_INVALID, "line 1: this is UTF-16; write it as UTF-8");
+	if (!utf8_is_valid(text, n))
+		return error_set(e, ERR_INVALID, "line %d: bytes that are not UTF-8",
+		    first_line_without_utf8(text, n));
+	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		s.p += 3;
+	skip_blank(&s);
+	ret->p = s.p;
+	is_valid = scan_value(&s);
+	ret->n = (size_t)(s.p - ret->p);
+	if (is_valid)
+		skip_blank(&s);
+	if (is_valid && s.p < s.end)
+		is_valid = scan_fail(&s, "text after the end");
+	if (!is_valid)
+		return error_set(
+		    e, ERR_INVALID, "line %d: not valid JSON: %s", line_of_slice(text, s.p), s.why);
+	return 0;
+}
+
+bool json_iter_init(struct json_iter *it, struct json_slice whole, char open)
+{
+	bool is_it = whole.p && whole.n >= 2 && *whole.p == open;
+
+	*it = (struct json_iter){NULL, NULL};
+	if (is_it)
+		*it = (struct json_iter){whole.p + 1, whole.p + whole.n - 1};
+	return is_it;
+}
+
+bool json_iter_next(struct json_iter *it, struct json_slice *ret_key, struct json_slice *ret_value)
+{
+	struct scan s = {.p = it->p, .end = it->end};
+	bool is_object = it->end && *it->end == '}', is_valid = true;
+
+	skip_blank(&s);
+	if (is_at(&s, ',')) {
+		s.p++;
+		skip_blank(&s);
+	}
+	if (s.p == s.end)
+		return false;
+	if (is_object) {
+		ret_key->p = s.p;
+		is_valid = scan_string(&s);
+		ret_key->n = (size_t)(s.p - ret_key->p);
+		s.p = ret_key->p;
+		is_valid = is_valid && scan_key(&s);
+	}
+	ret_value->p = s.p;
+	is_valid = is_valid && scan_value(&s);
+	ret_value->n = (size_t)(s.p - ret_value->p);
+	it->p = s.p;
+	return is_valid;
+}
+
+/* The index of the key (a string with its quotes) in keys, or their number. */
+static size_t find_key(struct json_slice key, const char *const *keys)
+{
+	json_t *plain = NULL;
+	size_t i;
+
+	if (memchr(key.p, '\\', key.n))
+		plain = json_loadb(key.p, key.n, JSON_DECODE_ANY, NULL);
+	for (i = 0; keys[i]; i++) {
+		size_t n = strlen(keys[i]);
+
+		if (plain ? str_eq(json_string_value(plain), keys[i])
+			  : key.n == n + 2 && memcmp(key.p + 1, keys[i], n) == 0)
+			break;
+	}
+	json_decref(plain);
+	return i;
+}
+
+int json_slice_members(struct json_slice object, const char *where, const char *const *keys,
+    struct json_slice *values, struct error *e)
+{
+	struct json_slice key, value;
+	struct json_iter it;
+
+	for (size_t i = 0; keys[i]; i++)
+		values[i] = (struct json_slice){NULL, 0};
+	if (!json_iter_init(&it, object, '{'))
+		return error_set(e, ERR_INVALID, "%s must be an object", *where ? where : "it");
+	while (json_iter_next(&it, &key, &value)) {
+		size_t i = find_key(key, keys);
+
+		if (!keys[i])
+			continue;
+		if (values[i].p)
+			return error_set(e, ERR_INVALID, "%s%s%s appears twice", where,
+			    *where ? "." : "", keys[i]);
+		values[i] = value;
+	}
+	return 0;
+}
+
+int json_slice_load(struct json_slice value, const char *where, json_t **ret, struct error *e)
+{
+	json_error_t why;
+
+	*ret = NULL;
+	if (*value.p != '"' && value.n > TREE_MAX_BYTES)
+		return error_set(
+		    e, ERR_INVALID, "%s is longer than %d KiB", where, TREE_MAX_BYTES >> 10);
+	*ret = json_loadb(value.p, value.n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
+	if (!*ret)
+		return error_set(e, ERR_INVALID, "%s: %s", where, why.text);
+	return 0;
+}
+
+int json_slice_load_members(struct json_slice object, const char *where, const char *const *keys,
+    json_t **ret, struct error *e)
+{
+	struct json_slice values[MEMBERS_MAX];
+	char place[128];
+	int rc = 0;
+
+	*ret = json_null();
+	if (!object.p || *object.p != '{')
+		return 0;
+	rc = json_slice_members(object, where, keys, values, e);
+	if (rc)
+		return rc;
+	*ret = json_object();
+	for (size_t i = 0; keys[i] && !rc; i++) {
+		json_t *v;
+
+		if (!values[i].p)
+			continue;
+		snprintf(place, sizeof(place), "%s.%s", where, keys[i]);
+		rc = json_slice_load(values[i], place, &v, e);
+		if (!rc)
+			json_object_set_new(*ret, keys[i], v);
+	}
+	return rc;
+}

@@ -1,0 +1,260 @@
+/* Outpost JSON, version 1, as docs/report.schema.json describes it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "documents/formats.h"
+#include "documents/json_slice.h"
+
+enum { WHERE_BYTES = 48 };
+
+/* ---- read ---- */
+
+/* A member may be absent or null. */
+static int check_texts(
+    const json_t *obj, const char *where, const char *const *keys, struct error *e)
+{
+	for (size_t i = 0; keys[i]; i++) {
+		const json_t *v = json_object_get(obj, keys[i]);
+
+		if (v && !json_is_null(v) && !json_is_string(v))
+			return error_set(e, ERR_INVALID, "%s.%s must be text", where, keys[i]);
+	}
+	return 0;
+}
+
+int environment_text(const json_t *environment, char **ret, struct error *e)
+{
+	static const char *const keys[] = {
+	    "accelerator", "device", "os", "driver", "torch", "torch_commit", NULL};
+	static const char *const extension_keys[] = {"name", "version", NULL};
+	const json_t *extension = json_object_get(environment, "extension");
+	char *text;
+	int rc;
+
+	*ret = NULL;
+	if (!json_is_object(environment))
+		return error_set(e, ERR_INVALID, "environment must be an object");
+	rc = check_texts(environment, "environment", keys, e);
+	if (rc)
+		return rc;
+	if (extension && !json_is_null(extension)) {
+		if (!json_is_object(extension))
+			return error_set(e, ERR_INVALID, "environment.extension must be an object");
+		rc = check_texts(extension, "environment.extension", extension_keys, e);
+		if (rc)
+			return rc;
+	}
+	text = json_text(environment);
+	if (strlen(text) > ENVIRONMENT_MAX_BYTES) {
+		free(text);
+		return error_set(e, ERR_INVALID, "environment is longer than %d KiB",
+		    ENVIRONMENT_MAX_BYTES >> 10);
+	}
+	*ret = text;
+	return 0;
+}
+
+static int parse_environment(struct json_slice value, char **ret, struct error *e)
+{
+	json_t *v;
+	int rc;
+
+	if (!value.p)
+		return 0;
+	rc = json_slice_load(value, "environment", &v, e);
+	if (!rc && !json_is_null(v))
+		rc = environment_text(v, ret, e);
+	json_decref(v);
+	return rc;
+}
+
+static int parse_schema(struct json_slice value, struct error *e)
+{
+	json_t *v;
+	bool is_known;
+	int rc;
+
+	if (!value.p)
+		return error_set(e, ERR_INVALID,
+		    "schema is missing; an Outpost report begins with {\"schema\": 1");
+	rc = json_slice_load(value, "schema", &v, e);
+	is_known = json_is_number(v) && json_number_value(v) == 1;
+	json_decref(v);
+	if (!rc && !is_known)
+		return error_set(e, ERR_INVALID, "schema must be 1");
+	return rc;
+}
+
+/* The number of tests that the writer of the report left out. */
+static int parse_cut(struct json_slice value, size_t *ret, struct error *e)
+{
+	json_t *v;
+	double n;
+	int rc;
+
+	*ret = 0;
+	if (!value.p)
+		return 0;
+	rc = json_slice_load(value, "cut", &v, e);
+	n = json_number_value(v);
+	if (!rc &&
+	    (!json_is_number(v) || n < 0 || n > (double)REPORT_CUT_MAX || n != (double)(int64_t)n))
+		rc = error_set(e, ERR_INVALID, "cut must be a number of tests");
+	if (!rc)
+		*ret = (size_t)n;
+	json_decref(v);
+	return rc;
+}
+
+static int parse_tests(struct json_slice value, struct case_list *cases, struct error *e)
+{
+	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype",
+	    "message", "trace", "log_url", "number", "file", "line", NULL};
+	struct json_slice key, slice;
+	struct json_iter it;
+	char where[WHERE_BYTES];
+	size_t i = 0;
+	int rc = 0;
+
+	if (!value.p)
+		return error_set(e, ERR_INVALID, "tests is missing");
+	if (!json_iter_init(&it, value, '['))
+		return error_set(e, ERR_INVALID, "tests must be an array");
+	while (!rc && json_iter_next(&it, &key, &slice)) {
+		struct test_result t = {0};
+		json_t *entry;
+
+		snprintf(where, sizeof(where), "tests[%zu]", i++);
+		rc = json_slice_load_members(slice, where, keys, &entry, e);
+		if (!rc)
+			rc = test_result_parse(entry, where, &t, e);
+		if (!rc)
+			case_list_add(cases, &t, CASE_ALONE);
+		test_result_release(&t);
+		json_decref(entry);
+	}
+	return rc;
+}
+
+int outpost_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
+{
+	static const char *const keys[] = {"schema", "environment", "tests", "cut", NULL};
+	struct case_list cases = {0};
+	struct json_slice whole, v[4];
+	size_t n_cut_before = 0;
+	int rc;
+
+	rc = json_slice_check(text, n, &whole, e);
+	if (!rc)
+		rc = json_slice_members(whole, "", keys, v, e);
+	if (!rc)
+		rc = parse_schema(v[0], e);
+	if (!rc)
+		rc = parse_environment(v[1], &ret->environment, e);
+	if (!rc)
+		rc = parse_cut(v[3], &n_cut_before, e);
+	if (!rc)
+		rc = parse_tests(v[2], &cases, e);
+	if (!rc) {
+		case_list_finish(&cases, &ret->tests, &ret->n_tests, &ret->n_cut);
+		ret->n_cut += n_cut_before;
+	}
+	case_list_release(&cases);
+	return rc;
+}
+
+/* ---- write ---- */
+
+/* How much of a test is written, the most first. */
+enum detail { WITH_TRACES, WITH_MESSAGES, WITH_LINKS, BARE };
+
+static void set_unless_empty(json_t *obj, const char *key, const char *text)
+{
+	if (text && *text)
+		json_set_str(obj, key, text);
+}
+
+static json_t *test_json(const struct test_result *t, enum detail detail)
+{
+	json_t *obj = json_object();
+
+	json_set_str(obj, "suite", t->suite);
+	json_set_str(obj, "name", t->name);
+	json_set_str(obj, "status", test_status_name(t->status));
+	if (t->duration_ms >= 0)
+		json_object_set_new(obj, "duration", json_real((double)t->duration_ms / 1000));
+	set_unless_empty(obj, "dtype", t->dtype);
+	if (detail <= WITH_MESSAGES)
+		set_unless_empty(obj, "message", t->message);
+	if (detail <= WITH_TRACES)
+		set_unless_empty(obj, "trace", t->trace);
+	if (detail <= WITH_LINKS) {
+		set_unless_empty(obj, "log_url", t->log_url);
+		set_unless_empty(obj, "file", t->file);
+		if (t->line)
+			json_set_int(obj, "line", t->line);
+	}
+	if (t->has_number) {
+		json_t *number = json_object();
+
+		json_object_set_new(number, "value", json_real(t->number));
+		set_unless_empty(number, "unit", t->unit);
+		json_object_set_new(obj, "number", number);
+	}
+	return obj;
+}
+
+static int write_outpost(const struct report_file *r, enum detail detail, struct buf *out)
+{
+	buf_clear(out);
+	buf_append_str(out, "{\"schema\":1");
+	if (r->environment)
+		buf_appendf(out, ",\"environment\":%s", r->environment);
+	if (r->n_cut)
+		buf_appendf(out, ",\"cut\":%zu", r->n_cut);
+	buf_append_str(out, ",\"tests\":[");
+	for (size_t i = 0; i < r->n_tests && !out->is_overflow; i++) {
+		json_t *obj = test_json(&r->tests[i], detail);
+		char *text = json_dumps(obj, JSON_COMPACT | JSON_REAL_PRECISION(report_number_text(
+								r->tests[i].number, NULL)));
+
+		buf_append_str(out, i ? ",\n" : "\n");
+		buf_append_str(out, text);
+		free(text);
+		json_decref(obj);
+	}
+	buf_append_str(out, "\n]}\n");
+	return buf_status(out);
+}
+
+char *report_file_text(const struct report_file *r, size_t *ret_bytes)
+{
+	struct buf out = BUF_INIT(REPORT_FILE_MAX_BYTES);
+	enum detail detail = WITH_TRACES;
+	int rc;
+
+	/* 20,000 bare cases always fit. */
+	do
+		rc = write_outpost(r, detail, &out);
+	while (rc && detail++ < BARE);
+	*ret_bytes = out.len;
+	return buf_take(&out);
+}
+
+void outpost_out(const struct report_out *o, struct buf *out)
+{
+	const struct report_file r = {
+	    .tests = (struct test_result *)(uintptr_t)o->tests, /* only read */
+	    .n_tests = o->n_tests,
+	    .n_cut = (size_t)o->job->job.n_cut,
+	    .environment = o->job->environment,
+	};
+	size_t n;
+	char *text = report_file_text(&r, &n); /* shortens the text by its own rule */
+
+	buf_append(out, text, n);
+	free(text);
+}

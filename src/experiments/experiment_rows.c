@@ -1,0 +1,333 @@
+#include "experiments/experiment_rows.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "db/counters.h"
+#include "db/store.h"
+#include "store/changes.h"
+#include "verdict/cells_moved.h"
+
+struct experiment_list experiments_take(struct rows *r)
+{
+	struct experiment_list l = {0};
+
+	while (rows_next(r)) {
+		*ARRAY_PUSH(l.at, l.n) = (struct experiment){
+		    .id = rows_int(r, 0),
+		    .change_id = rows_int(r, 1),
+		    .accelerator = rows_dup(r, 2),
+		    .runner = rows_dup(r, 3),
+		    .dispatch_id = rows_dup(r, 4),
+		    .is_stress = rows_int(r, 5),
+		    .round = rows_int(r, 6),
+		    .side = experiment_side_parse(rows_text(r, 7)),
+		    .sha = rows_dup(r, 8),
+		    .state = experiment_state_parse(rows_text(r, 9)),
+		    .run_change_id = rows_int(r, 10),
+		    .command_id = rows_int(r, 11),
+		    .expires_ms = rows_int(r, 12),
+		};
+	}
+	return l;
+}
+
+void experiment_list_release(struct experiment_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct experiment *e = &l->at[i];
+
+		free(e->accelerator);
+		free(e->runner);
+		free(e->dispatch_id);
+		free(e->sha);
+	}
+	FREE_AND_NULL(l->at);
+	l->n = 0;
+}
+
+static void put_tests(struct db *d, int64_t id, const struct experiment_tests *tests)
+{
+	for (size_t i = 0; i < tests->n; i++)
+		db_exec(d,
+		    "INSERT INTO experiment_test (experiment_id, test_id, waits) VALUES (?1, ?2, "
+		    "?3)",
+		    V_INT(id), V_INT(tests->at[i]), V_INT(i + tests->n_waiting >= tests->n));
+}
+
+int64_t experiment_insert(
+    struct db *d, const struct experiment *e, const struct experiment_tests *tests, int64_t now_ms)
+{
+	int64_t id = db_int(d, 0,
+	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round,"
+	    " side, sha, state, command_id, created_ms, expires_ms, not_before_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, " EXPERIMENT_SQL_PLANNED
+	    ", ?9, ?10, ?11, ?12) RETURNING id",
+	    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->runner), V_TEXT(e->dispatch_id),
+	    V_TEXT(e->is_stress ? "stress" : "auto"), V_INT(e->round),
+	    V_TEXT(experiment_side_name(e->side)), V_TEXT(e->sha), V_INT_OR_NULL(e->command_id),
+	    V_INT(now_ms), V_INT(e->expires_ms), V_INT(e->not_before_ms));
+
+	put_tests(d, id, tests);
+	counter_add_experiment(d, "planned");
+	db_tell(d, STORE_DISPATCHES); /* its deadline */
+	return id;
+}
+
+bool experiment_tests_put(
+    struct db *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms)
+{
+	int64_t n_before = db_int(
+	    d, 0, "SELECT COUNT(*) FROM experiment_test WHERE experiment_id = ?1", V_INT(id));
+	size_t n_same = 0;
+
+	db_exec(d, "UPDATE experiment SET not_before_ms = ?2 WHERE id = ?1 AND not_before_ms <> ?2",
+	    V_INT(id), V_INT(not_before_ms));
+	for (size_t i = 0; i < tests->n; i++)
+		n_same += db_has(d,
+		    "SELECT 1 FROM experiment_test WHERE experiment_id = ?1 AND test_id = ?2"
+		    " AND waits = ?3",
+		    V_INT(id), V_INT(tests->at[i]), V_INT(i + tests->n_waiting >= tests->n));
+	if (n_same == tests->n && (int64_t)tests->n == n_before)
+		return false;
+	db_exec(d, "DELETE FROM experiment_test WHERE experiment_id = ?1", V_INT(id));
+	put_tests(d, id, tests);
+	return true;
+}
+
+void experiment_delete(struct db *d, int64_t id)
+{
+	db_exec(d, "DELETE FROM experiment_test WHERE experiment_id = ?1", V_INT(id));
+	db_exec(d, "DELETE FROM experiment WHERE id = ?1", V_INT(id));
+}
+
+/* ---- the state ---- */
+
+/* If it never began: since it was planned. */
+static int64_t seconds_since_start(struct db *d, int64_t id, int64_t now_ms)
+{
+	int64_t ms = db_int(d, now_ms,
+	    "SELECT COALESCE(started_ms, created_ms) FROM experiment WHERE id = ?1", V_INT(id));
+
+	return now_ms > ms ? (now_ms - ms) / 1000 : 0;
+}
+
+static enum experiment_state read_experiment_state(struct db *d, int64_t id)
+{
+	char *name = db_text(d, "SELECT state FROM experiment WHERE id = ?1", V_INT(id));
+	enum experiment_state state = experiment_state_parse(name);
+
+	free(name);
+	return state;
+}
+
+bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
+    const char *reason, int64_t now_ms)
+{
+	enum experiment_state from = read_experiment_state(d, e->id);
+	bool has_ended = to != EXPERIMENT_IS_PLANNED && to != EXPERIMENT_IS_STARTED;
+
+	if (from == N_EXPERIMENT_STATES || !experiment_may_enter(from, to))
+		return false;
+	e->state = to;
+	if (to == EXPERIMENT_IS_PLANNED)
+		db_exec(d, "UPDATE experiment SET state = ?2, started_ms = NULL WHERE id = ?1",
+		    V_INT(e->id), V_TEXT(experiment_state_name(to)));
+	else if (to == EXPERIMENT_IS_STARTED)
+		db_exec(d,
+		    "UPDATE experiment SET state = ?2, run_change_id = ?3, started_ms = ?4,"
+		    " expires_ms = ?5 WHERE id = ?1",
+		    V_INT(e->id), V_TEXT(experiment_state_name(to)), V_INT(e->run_change_id),
+		    V_INT(now_ms), V_INT(e->expires_ms));
+	else
+		db_exec(d,
+		    "UPDATE experiment SET state = ?2, reason = ?3,"
+		    " ended_ms = COALESCE(ended_ms, ?4) WHERE id = ?1",
+		    V_INT(e->id), V_TEXT(experiment_state_name(to)), V_TEXT(reason), V_INT(now_ms));
+	if (from != to && to != EXPERIMENT_IS_PLANNED)
+		counter_add_experiment(d, experiment_state_name(to));
+	if (from != to && has_ended)
+		log_event(LOG_INFO, "experiment_ended", LOG_I("experiment", e->id),
+		    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
+		    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
+		    LOG_S("state", experiment_state_name(to)), LOG_S("reason", reason),
+		    LOG_I("seconds", seconds_since_start(d, e->id, now_ms)));
+	if (has_ended && e->command_id)
+		stress_answer(d, e->command_id, now_ms);
+	return from != to;
+}
+
+bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login, int64_t now_ms)
+{
+	char *text = ended_how_text(ENDED_CANCELLED, login);
+	bool has_entered = experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, text, now_ms);
+
+	/* the login is the reason */
+	if (has_entered)
+		db_exec(d, "UPDATE experiment SET cancelled_by = ?2, reason = NULL WHERE id = ?1",
+		    V_INT(e->id), V_TEXT(login));
+	free(text);
+	return has_entered;
+}
+
+/* ==== runners that take experiments ==== */
+
+/* ---- for a change ---- */
+
+struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT x.id, x.runner, x.state IN ('done', 'expired', 'failed'), r.reruns = 'tests',"
+	    " x.finish_ms, a.experiment_tests, a.experiment_per_head, c.head_sha,"
+	    " c.merge_base_sha" EXPLAINABLE " ORDER BY x.runner",
+	    V_INT(change_id), V_TEXT(accelerator));
+	struct rerunner *list = NULL;
+
+	*n = 0;
+	while (rows_next(r)) {
+		*ARRAY_PUSH(list, *n) = (struct rerunner){
+		    .dispatch_id = rows_dup(r, 0),
+		    .runner = rows_dup(r, 1),
+		    .has_ended = rows_int(r, 2),
+		    .is_by_test = rows_int(r, 3),
+		    .finish_ms = rows_int(r, 4) > 0 ? rows_int(r, 4) : DEFAULT_FINISH_MS,
+		    .n_tests_max = rows_int(r, 5),
+		    .n_rounds_max = rows_int(r, 6),
+		    .sha = {[EXPERIMENT_HEAD] = rows_dup(r, 7), [EXPERIMENT_BASE] = rows_dup(r, 8)},
+		};
+	}
+	return list;
+}
+
+void rerunners_release(struct rerunner *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].dispatch_id);
+		free(list[i].runner);
+		free(list[i].sha[EXPERIMENT_HEAD]);
+		free(list[i].sha[EXPERIMENT_BASE]);
+	}
+	free(list);
+}
+
+/* ---- when the registry changes ---- */
+
+char **experiments_takers(struct db *d)
+{
+	return rows_fingerprints(
+	    db_rows(d, "SELECT a.name, r.name, r.kind, lower(r.target) FROM accelerator a"
+		       " LEFT JOIN runner r ON r.accelerator = a.name AND " RUNNER_TAKES_EXPERIMENTS
+		       " ORDER BY a.name, r.name"));
+}
+
+static void recheck_accelerator(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+	    " (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
+	    "  AND v.attribution IS NOT NULL) UNION SELECT change_id FROM experiment"
+	    " WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
+	    V_TEXT(accelerator));
+	int64_t *ids = NULL;
+	size_t n = 0;
+
+	while (rows_next(r)) {
+		*ARRAY_PUSH(ids, n) = rows_int(r, 0);
+	}
+	for (size_t i = 0; i < n; i++)
+		cells_moved(d, ids[i], accelerator, CELLS_RERUNS_CHANGED, now_ms);
+	free(ids);
+}
+
+void experiments_recheck(struct db *d, char *const *before, int64_t now_ms)
+{
+	char **now = experiments_takers(d);
+
+	for (char **one = now; *one; one++)
+		if (!strv_contains((const char *const *)before, *one)) {
+			char *name = xstrndup(*one, strcspn(*one, "\n"));
+
+			recheck_accelerator(d, name, now_ms);
+			free(name);
+		}
+	strv_free(now);
+}
+
+/* ==== requests ==== */
+
+enum { REQUEST_JOBS_MAX = 20 };
+
+static bool read_request(
+    struct db *d, const char *dispatch_id, struct experiment_request *ret, int64_t *ret_explained)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT e.id, e.dispatch_id, e.side, e.sha, e.change_id FROM dispatch x"
+	    " CROSS JOIN change c ON c.id = x.change_id AND c.kind = 'experiment'"
+	    " CROSS JOIN experiment e ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT 1",
+	    V_TEXT(dispatch_id));
+	bool is_found = rows_next(r);
+
+	if (is_found) {
+		*ret = (struct experiment_request){
+		    .id = rows_int(r, 0),
+		    .of = rows_dup(r, 1),
+		    .side = experiment_side_parse(rows_text(r, 2)),
+		    .sha = rows_dup(r, 3),
+		    .tests = strv_copy(NULL),
+		    .jobs = strv_copy(NULL),
+		};
+		*ret_explained = rows_int(r, 4);
+	}
+	rows_end(r);
+	return is_found;
+}
+
+/* Each job in which one of these tests is red, because evidence counts per job and test, and the environment of the first job that
+ * reports one. A job without tests is a test itself: its cell names it. */
+static void read_request_jobs(struct db *d, struct experiment_request *q, int64_t explained)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT j.name, j.environment FROM experiment e CROSS JOIN job j ON j.change_id = ?2"
+	    " AND j.accelerator = e.accelerator AND j.is_current = 1 WHERE e.id = ?1"
+	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+	    "  AND " TEST_IS_RED_IN_JOB("t.test_id",
+		"(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"
+		" AND v.accelerator = e.accelerator AND v.test_id = t.test_id)") ") ORDER BY j.id "
+										 "LIMIT ?3",
+	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
+
+	while (rows_next(r)) {
+		if (!strv_contains((const char *const *)q->jobs, rows_text(r, 0)))
+			strv_add(&q->jobs, rows_text(r, 0));
+		if (!q->environment)
+			q->environment = rows_dup(r, 1);
+	}
+}
+
+bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret)
+{
+	int64_t explained = 0;
+	struct rows *r;
+
+	*ret = (struct experiment_request){.id = 0};
+	if (!read_request(d, dispatch_id, ret, &explained))
+		return false;
+	r = db_rows(d,
+	    "SELECT DISTINCT s.suite || '/' || s.name FROM experiment_test t JOIN test s"
+	    " ON s.id = t.test_id WHERE t.experiment_id = ?1 ORDER BY 1",
+	    V_INT(ret->id));
+	while (rows_next(r))
+		strv_add(&ret->tests, rows_text(r, 0));
+	read_request_jobs(d, ret, explained);
+	return true;
+}
+
+int64_t experiment_pull(struct db *d, int64_t run_change_id)
+{
+	int64_t explained = db_int(d, 0,
+	    "SELECT change_id FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id));
+
+	return explained ? change_pull(d, explained) : 0;
+}

@@ -1,0 +1,141 @@
+/* The rows of experiments, and the runners that accept them. Shared by experiments*.c, stress.c and views.
+ *
+ * Thread: the writer, inside a transaction, unless a function says otherwise. Ownership: lists own their texts until their
+ * release function. */
+#ifndef EXPERIMENTS_EXPERIMENT_ROWS_H
+#define EXPERIMENTS_EXPERIMENT_ROWS_H
+
+#include "experiments/experiments.h"
+
+static const int64_t DEFAULT_FINISH_MS =
+    INT64_C(6) * 3600 * 1000; /* for a dispatch without a deadline */
+
+struct experiment {
+	int64_t id, change_id;
+	char *accelerator, *runner, *dispatch_id;
+	bool is_stress;
+	int64_t round;
+	enum experiment_side side;
+	char *sha;
+	enum experiment_state state;
+	int64_t
+	    run_change_id; /* 0: it has not begun. A planned experiment with a run made way for a first run */
+	int64_t command_id; /* stress; else 0 */
+	int64_t expires_ms;
+	int64_t not_before_ms; /* it waits until then for a good machine; 0: it does not wait */
+};
+struct experiment_list {
+	struct experiment *at;
+	size_t n;
+};
+
+/* SELECT EXPERIMENT_COLUMNS FROM experiment …, read by experiments_take(). */
+#define EXPERIMENT_COLUMNS                                                                         \
+	"id, change_id, accelerator, runner, dispatch_id, cause = 'stress', round, side, sha,"     \
+	" state, run_change_id, command_id, expires_ms"
+struct experiment_list experiments_take(struct rows *r);
+void experiment_list_release(struct experiment_list *l);
+
+/* A test is red in job j: by a result, or because it is the cell (`cell_job`) of the job itself. */
+#define TEST_IS_RED_IN_JOB(test, cell_job)                                                         \
+	"(j.id = " cell_job                                                                        \
+	" OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x INDEXED BY result_of_test"            \
+	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
+
+/* An experiment e of another change than `change` runs the test on the merge base `sha`, or will run it soon, on the runner that
+ * `is_runner` selects. Its outcome counts for each change with this merge base. */
+#define ANOTHER_RUNS_ON_BASE(change, accelerator_, sha_, test, is_runner)                          \
+	"EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test q"                          \
+	" ON q.experiment_id = e.id AND q.test_id = " test " WHERE e.accelerator = " accelerator_  \
+	" AND e.sha = " sha_ " AND e.side = 'base' AND e.change_id <> " change                     \
+	" AND e." EXPERIMENT_IS_OPEN " AND e.cause = 'auto'"                                       \
+	" AND (e.state = " EXPERIMENT_SQL_STARTED " OR e.not_before_ms = 0) AND " is_runner ")"
+
+/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: released, the newest of the runner, not
+ * cancelled, and still wanted by the pull request; the runner accepts experiments and has the same repository as before. A
+ * release that a person revoked does not count, and while a round waits for a release no older round counts either. */
+#define EXPLAINABLE                                                                                \
+	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                               \
+	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"              \
+	"  AND r.kind = x.kind AND (x.kind <> 'github' OR lower(r.target) = lower(x.target))"      \
+	" CROSS JOIN accelerator a ON a.name = x.accelerator"                                      \
+	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1 AND x.is_wanted = 1"  \
+	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                  \
+	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                        \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS          \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                \
+	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
+
+/* The tests of an experiment; the last n_waiting of them wait for a good machine. */
+struct experiment_tests {
+	int64_t *at;
+	size_t n, n_waiting;
+};
+/* Adds a planned experiment and returns its id. */
+int64_t experiment_insert(
+    struct db *d, const struct experiment *e, const struct experiment_tests *tests, int64_t now_ms);
+/* Replaces the tests of a planned experiment. Returns whether they differ. */
+bool experiment_tests_put(
+    struct db *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms);
+/* Deletes an experiment with its tests. */
+void experiment_delete(struct db *d, int64_t id);
+/* The only function that changes an experiment's state, also in *e. False: it is in that state already, or may not enter it.
+ * reason: why it ended; NULL: none, or the experiment goes on. It counts and logs the step. An end notifies the `stress`
+ * that waits for it. */
+bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
+    const char *reason, int64_t now_ms);
+/* Enters `cancelled` because the person with this login called it off. */
+bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login, int64_t now_ms);
+
+/* An experiment on the base side ended or was deleted: the other changes with this merge base are due, because its outcome counts
+ * for them, or because they waited for it. */
+void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
+
+/* Its run has ended: it is done, or void because it proves nothing. */
+void experiment_conclude(struct db *d, struct experiment *e, int64_t now_ms);
+/* Was any of its tests reported with a result? */
+bool experiment_has_any_test(struct db *d, const struct experiment *e);
+/* No test was reported yet, and the job with its tests may still report. */
+bool experiment_may_get_tests(struct db *d, const struct experiment *e, int64_t now_ms);
+
+/* A planned experiment expires because no machine was idle; the rules decide without it. */
+void experiment_expire(struct db *d, struct experiment *e, const char *why, int64_t now_ms);
+/* It ended: the run on the other side, which may have waited for it, counts now. */
+void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
+
+/* A runner that accepts experiments for a change: its newest dispatch was released and not cancelled. */
+struct rerunner {
+	char *dispatch_id, *runner;
+	bool has_ended;  /* the dispatch */
+	bool is_by_test; /* it runs only the named tests */
+	int64_t finish_ms;
+	int64_t n_tests_max, n_rounds_max;
+	char *sha[N_EXPERIMENT_SIDES]; /* base: NULL while the merge base is not known */
+};
+/* rerunners_release(). NULL: none. A reader may call it, too. */
+struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n);
+void rerunners_release(struct rerunner *list, size_t n);
+
+/* The red cells v of change ?1 on accelerator ?2 whose test is red in a job j of dispatch ?3, too: its runner ?4 may decide
+ * them. The cell of a whole job is not a test, so a runner that runs named tests (?5) cannot run it. */
+#define RED_JOBS                                                                                   \
+	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
+	" AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"                       \
+	" AND " TEST_IS_RED_IN_JOB("v.test_id",                                                    \
+	    "v.job_id") " AND NOT (?5 <> 0 AND t.suite = j.workflow AND t.name = j.name)"
+#define UNDECIDED                                                                                  \
+	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                    \
+	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"             \
+	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
+
+/* Since when a first run of the runner, of a vendor's CI, waits for its first job: when its request left, or now. 0: none
+ * waits. */
+int64_t experiments_first_run_waits_ms(
+    struct db *d, const char *accelerator, const char *runner, int64_t now_ms);
+/* Experiments give their places to first runs that wait for long. Returns when to look again; 0: nothing waits. */
+int64_t experiments_make_way(struct db *d, int64_t now_ms);
+
+/* Writes the reply to a `stress` once none of its experiments is open. */
+void stress_answer(struct db *d, int64_t command_id, int64_t now_ms);
+
+#endif

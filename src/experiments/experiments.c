@@ -1,0 +1,485 @@
+/* Decides which experiments are needed, and cancels the others. */
+#include "experiments/experiments.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "experiments/experiment_rows.h"
+#include "store/dispatches.h"
+#include "store/requests.h"
+#include "verdict/cells_moved.h"
+
+enum {
+	/* If more tests need both sides, the head runs first: most of them turn out to be flaky there. */
+	BOTH_SIDES_MAX = 8,
+	CELLS_MAX = 2000, /* looked at for one runner */
+	SAMPLE_TESTS = 4, /* of those that look like a bad machine */
+	PAUSES_MAX = 4,
+	EXPERIMENTS_PER_ROUND_MAX = 8, /* on one side, the cancelled ones included */
+};
+/* The first pause before a bad machine is tried again; each further one is twice as long. */
+static const int64_t FIRST_PAUSE_MS = INT64_C(3600) * 1000;
+
+bool experiment_is_run(struct db *d, int64_t change_id)
+{
+	return db_int(d, 0, "SELECT experiment_id FROM change WHERE id = ?1", V_INT(change_id));
+}
+
+/* ---- an experiment ends before its time ---- */
+
+/* A person cancels it (`by`), or else it ends for the reason `why`. Its row ends before its dispatch, so that the end of the
+ * dispatch does not change the experiment again. */
+static void cancel_experiment(
+    struct db *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
+{
+	struct dispatch_list l;
+
+	/* the end of the other side may already have ended this one */
+	if (!db_has(
+		d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
+		return;
+	if (by)
+		experiment_cancel_by(d, e, by, now_ms);
+	else
+		experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, why, now_ms);
+	experiment_sharers_due(d, e, now_ms);
+	if (!e->run_change_id)
+		return;
+	l = dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+	    V_INT(e->run_change_id)));
+	for (size_t i = 0; i < l.n; i++)
+		if (by ? dispatch_end_by(d, &l.at[i], ENDED_CANCELLED, by, now_ms)
+		       : dispatch_enter(d, &l.at[i], DISPATCH_CANCELLED, why, now_ms)) {
+			request_drop(d, &l.at[i], now_ms);
+			cells_moved(d, e->run_change_id, e->accelerator, CELLS_CANCELLED, now_ms);
+		}
+	dispatch_list_release(&l);
+	experiment_counterpart_moves(d, e, now_ms);
+}
+
+/* An experiment that Outpost planned itself and that never began leaves no trace. */
+static void give_up_experiment(struct db *d, struct experiment *e, const char *why, int64_t now_ms)
+{
+	if (e->run_change_id || e->is_stress) {
+		cancel_experiment(d, e, NULL, why, now_ms);
+	} else {
+		experiment_delete(d, e->id);
+		experiment_sharers_due(d, e, now_ms);
+	}
+}
+
+int experiments_call_off(
+    struct db *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND (?2 IS NULL OR accelerator = ?2) AND " EXPERIMENT_IS_OPEN
+	    " ORDER BY accelerator, id",
+	    V_INT(change_id), V_TEXT(accelerator)));
+	int n = (int)l.n;
+
+	for (size_t i = 0; i < l.n; i++)
+		cancel_experiment(d, &l.at[i], by, NULL, now_ms);
+	for (size_t i = 0; i < l.n; i++)
+		if (!i || strcmp(l.at[i].accelerator, l.at[i - 1].accelerator) != 0)
+			cells_moved(
+			    d, change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+	experiment_list_release(&l);
+	return n;
+}
+
+/* ---- which tests ---- */
+
+struct review {
+	struct db *d;
+	int64_t change_id;
+	const char *accelerator;
+	int64_t now_ms;
+	bool has_moved;
+};
+
+struct wanted { /* the tests of one side */
+	struct experiment_tests tests;
+	int64_t
+	    not_before_ms; /* all of them wait until then for a good machine; 0: they do not wait */
+};
+
+static void want_test(struct wanted *w, const struct rerunner *u, int64_t test_id, bool waits)
+{
+	struct experiment_tests *t = &w->tests;
+
+	if ((int64_t)t->n == u->n_tests_max)
+		return;
+	*ARRAY_PUSH(t->at, t->n) = test_id;
+	t->n_waiting += waits;
+}
+
+#define UNDECIDED_OF(v, u)                                                                         \
+	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id),                 \
+	    V_TEXT((u)->runner), V_INT((u)->is_by_test)
+
+/* Two changes do not run one test on their merge base at the same time: the outcome counts for both. */
+static bool runs_for_another(const struct review *v, const struct rerunner *u, int64_t test_id)
+{
+	return db_has(v->d,
+	    "SELECT 1 WHERE " ANOTHER_RUNS_ON_BASE("?1", "?2", "?3", "?4", "e.runner = ?5"),
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]),
+	    V_INT(test_id), V_TEXT(u->runner));
+}
+
+/* A test that needs this side now. */
+struct undecided {
+	int64_t test_id;
+	bool waits; /* for a good machine */
+};
+struct undecided_list {
+	struct undecided at[CELLS_MAX];
+	size_t n;
+};
+
+static void read_undecided(const struct review *v, const struct rerunner *u,
+    enum experiment_side side, struct undecided_list *l)
+{
+	int64_t n_both = db_int(v->d, 0,
+	    "SELECT COUNT(*) FROM (SELECT 1" UNDECIDED
+	    " AND (v.needs & 7) = 3 LIMIT ?6) both_sides",
+	    UNDECIDED_OF(v, u), V_INT(BOTH_SIDES_MAX + 1));
+	bool is_after_head =
+	    n_both <= BOTH_SIDES_MAX ||
+	    db_has(v->d,
+		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
+		" AND dispatch_id = ?3 AND runner = ?4 AND side = 'head'"
+		" AND cause = 'auto' AND state = " EXPERIMENT_SQL_DONE " LIMIT 1",
+		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id),
+		V_TEXT(u->runner));
+	struct rows *r = db_rows(v->d,
+	    "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
+	    UNDECIDED_OF(v, u), V_INT(CELLS_MAX));
+
+	l->n = 0;
+	while (rows_next(r)) {
+		int64_t test_id = rows_int(r, 0), needs = rows_int(r, 1);
+		bool is_wanted = needs & NEEDS_HEAD;
+
+		if (side == EXPERIMENT_BASE)
+			is_wanted = needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
+				    (is_after_head || !(needs & NEEDS_HEAD)) &&
+				    !runs_for_another(v, u, test_id);
+		if (is_wanted)
+			l->at[l->n++] =
+			    (struct undecided){test_id, (needs & NEEDS_GOOD_MACHINE) != 0};
+	}
+}
+
+/* No more of the tests of experiment e that waited for a good machine passed than failed. */
+#define HAD_BAD_MACHINE                                                                            \
+	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0)"                                              \
+	" <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0) FROM experiment_test t"               \
+	" LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                    \
+	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id"                             \
+	" WHERE t.experiment_id = e.id AND t.waits = 1)"
+#define HAS_WAITED                                                                                 \
+	"EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
+
+/* How the experiments on this side ended for the tests that waited for a good machine. */
+struct luck {
+	int64_t n_tries, n_bad;
+	bool was_bad; /* the last one was */
+	int64_t last_id, ended_ms;
+};
+
+static struct luck luck_of(
+    const struct review *v, const struct rerunner *u, enum experiment_side side)
+{
+	struct luck luck = {.n_tries = 0};
+	struct rows *r = db_rows(v->d,
+	    "SELECT e.id, e.ended_ms, " HAD_BAD_MACHINE " FROM experiment e WHERE e.change_id = ?1"
+	    " AND e.accelerator = ?2 AND e.runner = ?3 AND e.side = ?4 AND e.cause = 'auto'"
+	    " AND e.state = " EXPERIMENT_SQL_DONE " AND " HAS_WAITED " ORDER BY e.id",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side)));
+
+	while (rows_next(r)) {
+		luck.n_tries++;
+		luck.last_id = rows_int(r, 0);
+		luck.ended_ms = rows_int(r, 1);
+		luck.was_bad = rows_int(r, 2);
+		luck.n_bad += luck.was_bad;
+	}
+	return luck;
+}
+
+/* A bad machine is tried again after a pause. Each pause is twice as long as the one before. */
+static int64_t next_try_ms(
+    const struct review *v, const struct rerunner *u, const struct luck *luck)
+{
+	int64_t n = luck->n_bad < PAUSES_MAX ? luck->n_bad : PAUSES_MAX,
+		pause_ms = FIRST_PAUSE_MS << (n - 1), most_ms = u->finish_ms / 2, at_ms;
+
+	if (pause_ms > most_ms)
+		pause_ms = most_ms;
+	at_ms = luck->ended_ms + pause_ms;
+	return at_ms < v->now_ms + pause_ms ? at_ms : v->now_ms + pause_ms; /* after a clock jump */
+}
+
+static bool was_in_experiment(const struct review *v, int64_t experiment_id, int64_t test_id)
+{
+	return db_has(v->d,
+	    "SELECT 1 FROM experiment_test WHERE experiment_id = ?1 AND test_id = ?2",
+	    V_INT(experiment_id), V_INT(test_id));
+}
+
+/* The other side passed since the last try, so a machine is good now. */
+static bool has_good_machine(const struct review *v, const struct rerunner *u,
+    enum experiment_side side, const struct luck *luck)
+{
+	struct luck other =
+	    luck_of(v, u, side == EXPERIMENT_HEAD ? EXPERIMENT_BASE : EXPERIMENT_HEAD);
+
+	return other.n_tries && !other.was_bad && other.ended_ms > luck->ended_ms;
+}
+
+/* Tests whose failures look like a bad machine's: a sample of them runs first, because a rerun on the same machine would only
+ * fail again. If it passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner
+ * that runs everything needs no sample. */
+static void want_on_good_machine(const struct review *v, const struct rerunner *u,
+    enum experiment_side side, const struct undecided_list *l, struct wanted *w)
+{
+	struct luck luck = luck_of(v, u, side);
+	size_t most = u->is_by_test && (luck.was_bad || !luck.n_tries) ? SAMPLE_TESTS : CELLS_MAX;
+	bool is_again = false; /* a test of the last sample still waits */
+
+	if (luck.was_bad && !has_good_machine(v, u, side, &luck)) {
+		int64_t at_ms = next_try_ms(v, u, &luck);
+
+		if (w->tests.n && v->now_ms < at_ms)
+			return; /* others run now, and these wait */
+		if (!w->tests.n)
+			w->not_before_ms = at_ms;
+	}
+	for (size_t i = 0; i < l->n; i++)
+		is_again |= l->at[i].waits && luck.was_bad &&
+			    was_in_experiment(v, luck.last_id, l->at[i].test_id);
+	for (size_t i = 0; i < l->n && most > 0; i++)
+		if (l->at[i].waits &&
+		    (!is_again || was_in_experiment(v, luck.last_id, l->at[i].test_id))) {
+			want_test(w, u, l->at[i].test_id, true);
+			most--;
+		}
+}
+
+/* ---- one side of one runner ---- */
+
+/* A round is a run of the head and one of the merge base. If one side needs fewer runs, the other may have the rest, as long as all
+ * of its own runs had results: most tests of a merge base are known from another change, and a test that fails now and then needs
+ * the head more often. Tests that wait for a good machine have as many rounds of their own, and as many more that pass, because the
+ * others of these tests follow them.
+ *
+ * An experiment does not count if it was cancelled before any of its jobs was reported, which happens when a later job of the first
+ * run decides its tests, or if it belongs to an earlier dispatch and never began. The number of all experiments of a side is
+ * bounded, so that a verdict that changes often cannot start them without end. The runner gets no further request for this dispatch
+ * once an experiment of this side expired before it began, or a person cancelled one on either side. */
+static bool may_experiment_begin(const struct review *v, const struct rerunner *u,
+    enum experiment_side side, bool waits, int64_t *ret_round)
+{
+	struct rows *r = db_rows(v->d,
+	    "WITH past AS (SELECT *, dispatch_id = ?5 AS is_own,"
+	    "  EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+	    "   AND t.waits = ?6) AND ((state <> " EXPERIMENT_SQL_CANCELLED
+	    "    AND (dispatch_id = ?5 OR run_change_id IS NOT NULL))"
+	    "   OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id)) AS has_begun,"
+	    "  ?6 <> 0 AND state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE " AS is_good"
+	    "  FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+	    "  AND cause = 'auto' AND state <> " EXPERIMENT_SQL_PLANNED ")"
+	    " SELECT COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1,"
+	    " COUNT(*) FILTER (WHERE has_begun AND NOT is_good AND side = ?4),"
+	    " COUNT(*) FILTER (WHERE has_begun AND NOT is_good),"
+	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE "),"
+	    " COUNT(*) FILTER (WHERE is_own"
+	    "  AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"
+	    "   OR cancelled_by IS NOT NULL)),"
+	    " COUNT(*) FILTER (WHERE has_begun AND is_good AND side = ?4) FROM past",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits));
+	bool may = false;
+
+	if (rows_next(r)) {
+		bool is_within = rows_int(r, 1) < u->n_rounds_max,
+		     may_have_rest =
+			 rows_int(r, 2) < N_EXPERIMENT_SIDES * u->n_rounds_max && !rows_int(r, 3);
+
+		*ret_round = rows_int(r, 0);
+		may = (is_within || may_have_rest) && !rows_int(r, 4) &&
+		      *ret_round <= EXPERIMENTS_PER_ROUND_MAX * u->n_rounds_max &&
+		      rows_int(r, 5) < N_EXPERIMENT_SIDES * u->n_rounds_max;
+	}
+	rows_end(r);
+	return may;
+}
+
+/* Does any of its tests still need that side? */
+static bool is_experiment_needed(const struct review *v, const struct experiment *e)
+{
+	return db_has(v->d,
+	    "SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
+	    " AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
+	    " AND v.attribution IS NOT NULL AND (v.needs & ?4) <> 0 LIMIT 1",
+	    V_INT(e->id), V_INT(v->change_id), V_TEXT(v->accelerator),
+	    V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE));
+}
+
+/* The reason why no dispatch of its runner accepts experiments for this change any more. */
+static const char *why_no_rerunner(const struct review *v, const struct experiment *e)
+{
+	struct rows *r = db_rows(v->d,
+	    "SELECT r.is_gone <> 0 OR a.is_gone <> 0, " RUNNER_TAKES_EXPERIMENTS
+	    " FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+	    " WHERE r.accelerator = ?1 AND r.name = ?2",
+	    V_TEXT(e->accelerator), V_TEXT(e->runner));
+	const char *why = "its runner is not registered any more";
+
+	if (rows_next(r) && !rows_int(r, 0))
+		why = rows_int(r, 1) ? "the run that it explains counts no longer"
+				     : "its runner takes no reruns any more";
+	rows_end(r);
+	return why;
+}
+
+/* The reason why an experiment ends. NULL: it goes on. */
+static const char *why_experiment_ends(
+    const struct review *v, const struct rerunner *u, const struct experiment *e)
+{
+	if (!u)
+		return why_no_rerunner(v, e);
+	if (!u->sha[e->side] || strcmp(u->sha[e->side], e->sha) != 0)
+		return "the pull request has another merge base";
+	if (e->is_stress)
+		return NULL;
+	if (strcmp(u->dispatch_id, e->dispatch_id) != 0)
+		return "the tests were asked for once more";
+	return is_experiment_needed(v, e) ? NULL : "its tests are decided";
+}
+
+/* may: whether tests that do not wait for a good machine may run, and those that do. */
+static struct wanted wanted_of(
+    const struct review *v, const struct rerunner *u, enum experiment_side side, const bool may[2])
+{
+	struct undecided_list *l = xmalloc(sizeof(*l));
+	struct wanted w = {.not_before_ms = 0};
+	bool has_waiting = false;
+
+	read_undecided(v, u, side, l);
+	for (size_t i = 0; i < l->n; i++) {
+		if (!l->at[i].waits && may[false])
+			want_test(&w, u, l->at[i].test_id, false);
+		has_waiting |= l->at[i].waits;
+	}
+	if (has_waiting && may[true])
+		want_on_good_machine(v, u, side, l, &w);
+	free(l);
+	return w;
+}
+
+static void review_side(struct review *v, const struct rerunner *u, enum experiment_side side)
+{
+	struct experiment_list l = experiments_take(db_rows(v->d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND accelerator = ?2 AND runner = ?3 AND side = ?4 AND cause = 'auto'"
+	    " AND " EXPERIMENT_IS_OPEN,
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side))));
+	bool is_planned = l.n && l.at[0].state == EXPERIMENT_IS_PLANNED, may[2];
+	int64_t round = 0;
+
+	for (int waits = 0; waits < 2; waits++)
+		may[waits] =
+		    (is_planned || !l.n) && may_experiment_begin(v, u, side, waits, &round);
+	if (may[false] || may[true]) {
+		struct wanted w = wanted_of(v, u, side, may);
+		struct experiment e = {
+		    .change_id = v->change_id,
+		    .accelerator = (char *)v->accelerator,
+		    .runner = u->runner,
+		    .dispatch_id = u->dispatch_id,
+		    .round = round,
+		    .side = side,
+		    .sha = u->sha[side],
+		    .expires_ms = v->now_ms + u->finish_ms,
+		    .not_before_ms = w.not_before_ms,
+		};
+
+		/* an experiment that has not begun gets the tests that are undecided now */
+		if (is_planned && w.tests.n) {
+			v->has_moved |=
+			    experiment_tests_put(v->d, l.at[0].id, &w.tests, w.not_before_ms);
+		} else if (is_planned) {
+			give_up_experiment(v->d, &l.at[0], NULL, v->now_ms);
+			v->has_moved = true;
+		} else if (w.tests.n) {
+			experiment_insert(v->d, &e, &w.tests, v->now_ms);
+			v->has_moved = true;
+		}
+		free(w.tests.at);
+	}
+	experiment_list_release(&l);
+}
+
+/* ---- all of it ---- */
+
+static const struct rerunner *find_rerunner(
+    const struct rerunner *list, size_t n, const char *runner)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].runner, runner) == 0)
+			return &list[i];
+	return NULL;
+}
+
+static void drop_unwanted(struct review *v, const struct rerunner *list, size_t n)
+{
+	struct experiment_list l = experiments_take(db_rows(v->d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
+	    " AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN,
+	    V_INT(v->change_id), V_TEXT(v->accelerator)));
+
+	for (size_t i = 0; i < l.n; i++) {
+		const char *why =
+		    why_experiment_ends(v, find_rerunner(list, n, l.at[i].runner), &l.at[i]);
+
+		if (!why)
+			continue;
+		give_up_experiment(v->d, &l.at[i], why, v->now_ms);
+		v->has_moved = true;
+	}
+	experiment_list_release(&l);
+}
+
+static bool has_cells_or_experiments(const struct review *v)
+{
+	return db_has(v->d,
+		   "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
+		   V_INT(v->change_id), V_TEXT(v->accelerator)) ||
+	       db_has(v->d,
+		   "SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		   V_INT(v->change_id), V_TEXT(v->accelerator));
+}
+
+bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct review v = {d, change_id, accelerator, now_ms, false};
+	struct rerunner *list;
+	size_t n;
+
+	if (!has_cells_or_experiments(&v))
+		return false;
+	list = rerunners_of(d, change_id, accelerator, &n);
+	drop_unwanted(&v, list, n);
+	for (size_t i = 0; i < n; i++) {
+		for (int side = 0; list[i].has_ended && side < N_EXPERIMENT_SIDES; side++)
+			review_side(&v, &list[i], (enum experiment_side)side);
+	}
+	rerunners_release(list, n);
+	return v.has_moved;
+}

@@ -1,0 +1,421 @@
+/* Starts planned experiments: only where no first run waits, and as long as the budget lasts. */
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "experiments/experiment_rows.h"
+#include "experiments/experiments.h"
+#include "history/days.h"
+#include "store/changes.h"
+#include "store/deliveries.h"
+#include "store/jobs.h"
+#include "store/leases.h"
+#include "store/requests.h"
+#include "verdict/cells_moved.h"
+
+enum {
+	LOOK_MAX = 200, /* planned ones, in their order */
+	/* Of one runner and cause at a time. A later first run waits behind them in a vendor's CI until they make way, so
+	 * that gets both sides of one change, or one whole run. */
+	AT_ONCE_MACHINES = 8,
+	AT_ONCE_TESTS = 2,
+	AT_ONCE_WHOLE = 1,
+	LOOK_AGAIN_MS = 60000, /* a budget comes back with time */
+};
+
+/* ---- budget ----
+ *
+ * Of the time that the accelerator's jobs took in the last 24 hours, experiments may take a share (`experiments.share`).
+ * Where the share is less than FREE_MS, they may take FREE_MS, so that the first one can run where little runs. `stress`
+ * has the same share for itself, and a longer FREE_MS. */
+static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
+
+/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the row of the
+ * dispatch has the time. Only such a job reads that row, because each row is on another page of the database. */
+#define OF_ITS_DISPATCH                                                                            \
+	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "     \
+	"i.runner"
+#define SUM_OF_JOBS                                                                                \
+	"SELECT SUM(MAX(COALESCE(j.completed_ms, (SELECT x.finished_ms" OF_ITS_DISPATCH "), ?3)"   \
+	" - COALESCE(j.started_ms, (SELECT x.sent_ms" OF_ITS_DISPATCH "), i.created_ms), 0))"
+#define ITS_JOBS                                                                                   \
+	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                  \
+	" AND j.accelerator = i.accelerator"
+
+/* How long a run of named tests takes is not known before it ends. A whole one takes as long as the run that it
+ * explains, and counts so from its start. */
+static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = " EXPERIMENT_SQL_STARTED
+	    " AND EXISTS"
+	    " (SELECT 1 FROM runner r WHERE r.accelerator = ?1 AND r.name = e.runner"
+	    "  AND r.reruns = 'whole') THEN COALESCE((" SUM_OF_JOBS " FROM dispatch i" ITS_JOBS
+	    " WHERE i.accelerator = ?1 AND i.id = e.dispatch_id), 0) ELSE 0 END)) FROM experiment e"
+	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms),
+	    V_TEXT(is_stress ? "stress" : "auto"));
+}
+
+/* Of the dispatches of the last 24 hours. A job's first report makes its change active (change_touch()), so changes that were not
+ * active since then have none. Changes, their dispatches and their jobs are read in the order of three indices, so a reader's small
+ * cache has their pages. */
+static int64_t all_runs_ms(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    SUM_OF_JOBS " FROM change c CROSS JOIN dispatch i ON i.change_id = c.id"
+			" AND i.accelerator = ?1 AND i.created_ms > ?2" ITS_JOBS
+			" WHERE c.active_ms > ?2",
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
+}
+
+static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	return all_runs_ms(d, accelerator, now_ms) *
+	       db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1",
+		   V_TEXT(accelerator)) /
+	       1000;
+}
+
+static bool has_budget(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+{
+	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms);
+
+	return spent < FREE_MS[is_stress] || spent < share_ms(d, accelerator, now_ms);
+}
+
+void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
+    int64_t *ret_spent_ms, int64_t *ret_allowed_ms)
+{
+	int64_t share = share_ms(d, accelerator, now_ms);
+
+	*ret_spent_ms = spent_ms(d, accelerator, false, now_ms);
+	*ret_allowed_ms = share > FREE_MS[false] ? share : FREE_MS[false];
+}
+
+/* ---- one begins ---- */
+
+/* The head has GitHub's ref of the pull request; the merge base is on the branch that the pull request targets. */
+static char *experiment_ref(struct db *d, const struct experiment *e)
+{
+	char *base_ref;
+
+	if (e->side == EXPERIMENT_HEAD)
+		return xasprintf("refs/pull/%lld/head", (long long)change_pull(d, e->change_id));
+	base_ref = db_text(d, "SELECT base_ref FROM change WHERE id = ?1", V_INT(e->change_id));
+	if (base_ref) {
+		char *ref = xasprintf("refs/heads/%s", base_ref);
+
+		free(base_ref);
+		return ref;
+	}
+	return NULL;
+}
+
+static int64_t put_experiment_change(
+    struct db *d, const struct experiment *e, const char *ref, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
+	    " created_ms, active_ms, experiment_id)"
+	    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
+	    " FROM change WHERE id = ?1 RETURNING id",
+	    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(ref), V_INT(now_ms), V_INT(e->id));
+}
+
+/* No webhook caused it, so this makes a body in a webhook's form, with a GUID of its own. */
+static void put_experiment_body(
+    struct db *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
+{
+	char *repository =
+	    db_text(d, "SELECT repository FROM change WHERE id = ?1", V_INT(e->change_id));
+	const char *name = repository ? strchr(repository, '/') : NULL;
+	json_t *body = json_object(), *o = json_object(), *owner = json_object();
+	char *login = xstrndup(name ? repository : "", name ? (size_t)(name - repository) : 0);
+	char *text;
+
+	json_set_str(owner, "login", login);
+	json_set_str(o, "full_name", repository);
+	json_set_str(o, "name", name ? name + 1 : "");
+	json_object_set_new(o, "owner", owner);
+	json_object_set_new(body, "repository", o);
+	json_set_str(body, "ref", ref);
+	json_set_str(body, "head_sha", e->sha);
+	text = json_text(body);
+	delivery_put_synthetic(d, guid, EXPERIMENT_EVENT, EXPERIMENT_EVENT,
+	    repository ? repository : "", text, strlen(text), now_ms);
+	json_decref(body);
+	free(text);
+	free(login);
+	free(repository);
+}
+
+/* A machine may take a queued one at any time before its deadline, because idle machines come late. */
+static void put_experiment_dispatch(struct db *d, const struct experiment *e,
+    const struct stored_dispatch *of, char *guid, int64_t now_ms)
+{
+	struct stored_dispatch row = {
+	    .accelerator = of->accelerator,
+	    .runner = of->runner,
+	    .change_id = e->run_change_id,
+	    .kind = of->kind,
+	    .target = of->target,
+	    .target_key = of->target_key,
+	    .round = 1 + db_int(d, 0, "SELECT MAX(round) FROM dispatch WHERE change_id = ?1",
+			     V_INT(e->run_change_id)),
+	    .state = DISPATCH_QUEUED,
+	    .delivery_guid = guid,
+	    .event_type = (char *)EXPERIMENT_EVENT,
+	    .sent_action = (char *)EXPERIMENT_EVENT,
+	    .original_action = (char *)EXPERIMENT_EVENT,
+	    .acknowledge_ms = of->acknowledge_ms,
+	    .finish_ms = e->expires_ms - now_ms,
+	    .start_ms = of->kind == RUNNER_PULL ? 0 : of->start_ms,
+	};
+
+	id_new(row.id);
+	dispatch_insert(d, &row, now_ms);
+	request_put(d, &row, now_ms);
+	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id),
+	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
+	    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
+	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
+}
+
+/* An experiment that made way has its change and its deadline already, and gets another dispatch. */
+static void begin_experiment(
+    struct db *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
+{
+	char guid[UUID_BYTES];
+	char *ref = experiment_ref(d, e);
+	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
+
+	if (!e->run_change_id && (!e->is_stress || until_ms < e->expires_ms))
+		e->expires_ms = until_ms;
+	if (!e->run_change_id)
+		e->run_change_id = put_experiment_change(d, e, ref, now_ms);
+	uuid_new(guid);
+	put_experiment_body(d, e, ref, guid, now_ms);
+	put_experiment_dispatch(d, e, of, guid, now_ms);
+	experiment_enter(d, e, EXPERIMENT_IS_STARTED, NULL, now_ms);
+	db_tell_change(d, e->change_id);
+	free(ref);
+}
+
+/* ---- idle capacity ---- */
+
+static int64_t at_once_max(struct db *d, const struct experiment *e, enum runner_kind kind)
+{
+	if (kind == RUNNER_PULL && !e->is_stress)
+		return AT_ONCE_MACHINES;
+	return db_has(d,
+		   "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns = 'whole'",
+		   V_TEXT(e->accelerator), V_TEXT(e->runner))
+		   ? AT_ONCE_WHOLE
+		   : AT_ONCE_TESTS;
+}
+
+/* Outpost does not know how many machines a vendor's CI has: one is idle as long as no first run waits for one. Machines that ask for
+ * work get an experiment only when nothing else waits for them (store/claims.c). */
+static bool is_runner_idle(
+    struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
+{
+	if (db_int(d, 0,
+		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
+		" AND " EXPERIMENT_IS_OPEN " AND state = " EXPERIMENT_SQL_STARTED
+		" AND CASE cause WHEN 'stress' THEN 1 ELSE 0 END = ?3",
+		V_TEXT(e->accelerator), V_TEXT(e->runner),
+		V_INT(e->is_stress)) >= at_once_max(d, e, kind))
+		return false;
+	return kind == RUNNER_PULL ||
+	       !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
+}
+
+/* The rounds of a `stress` come one after the other. */
+static bool is_its_turn(struct db *d, const struct experiment *e)
+{
+	return !e->is_stress ||
+	       !db_has(d,
+		   "SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
+		   " AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		   V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
+		   V_INT(e->round));
+}
+
+/* The dispatch that it explains, if that has ended and the runner still accepts experiments. */
+static struct dispatch_list explained_dispatch(struct db *d, const struct experiment *e)
+{
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2"
+	    " AND runner = ?4 AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
+	    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
+	    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id),
+	    V_TEXT(e->runner)));
+}
+
+/* Automatic ones before a stress. An author whose experiments took less time in the last 24 hours comes first, and
+ * authors take turns, change by change, so that one of them does not use the budget up. */
+#define PLANNED_IN_ORDER                                                                           \
+	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"  \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
+	" AND e.started_ms > ?3 - ?4 AND e.cause = 'auto' GROUP BY 1)"                             \
+	" SELECT " EXPERIMENT_COLUMNS " FROM (SELECT e.*, COALESCE(c.author, '') AS author,"       \
+	" DENSE_RANK() OVER (PARTITION BY e.cause, c.author ORDER BY e.change_id) AS turn"         \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
+	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " EXPERIMENT_SQL_PLANNED                      \
+	" AND e.not_before_ms <= ?3) planned LEFT JOIN spent USING (author)"                       \
+	" ORDER BY cause = 'stress', COALESCE(ms, 0), turn, created_ms, id LIMIT ?2"
+
+void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d, PLANNED_IN_ORDER,
+	    V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
+	/* by is_stress: the budget is spent, and the runners that are not idle: a start does not make them idle */
+	bool is_spent[2] = {false, false};
+	char **busy[2] = {strv_copy(NULL), strv_copy(NULL)};
+
+	for (size_t i = 0; i < l.n; i++) {
+		struct experiment *e = &l.at[i];
+		struct dispatch_list of;
+
+		if (e->expires_ms <= now_ms || is_spent[e->is_stress] ||
+		    strv_contains((const char *const *)busy[e->is_stress], e->runner))
+			continue;
+		of = explained_dispatch(d, e);
+		if (of.n && is_its_turn(d, e)) {
+			if (!is_runner_idle(d, e, of.at[0].kind, now_ms))
+				strv_add(&busy[e->is_stress], e->runner);
+			else if (!has_budget(d, accelerator, e->is_stress, now_ms))
+				is_spent[e->is_stress] = true;
+			else
+				begin_experiment(d, e, &of.at[0], now_ms);
+		}
+		dispatch_list_release(&of);
+	}
+	strv_free(busy[0]);
+	strv_free(busy[1]);
+	experiment_list_release(&l);
+}
+
+/* ---- time passes ---- */
+
+static void expire_planned(struct db *d, int64_t now_ms)
+{
+	struct experiment_list l = experiments_take(db_rows(d,
+	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+	    " AND state = " EXPERIMENT_SQL_PLANNED
+	    " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+	    V_INT(now_ms), V_INT(LOOK_MAX)));
+
+	for (size_t i = 0; i < l.n; i++)
+		experiment_expire(d, &l.at[i], "nothing was idle, or the budget was spent", now_ms);
+	experiment_list_release(&l);
+}
+
+/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start them earlier. */
+static void start_all_experiments(struct db *d, int64_t now_ms)
+{
+	static int64_t next_ms; /* writer thread */
+	struct rows *r;
+	char **names;
+
+	if (next_ms > now_ms && next_ms <= now_ms + LOOK_AGAIN_MS)
+		return;
+	next_ms = now_ms + LOOK_AGAIN_MS;
+	names = strv_copy(NULL);
+	r = db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		       " AND state = " EXPERIMENT_SQL_PLANNED);
+	while (rows_next(r))
+		strv_add(&names, rows_text(r, 0));
+	for (char **name = names; *name; name++)
+		experiments_start(d, *name, now_ms);
+	strv_free(names);
+}
+
+int64_t experiments_look(struct db *d, int64_t now_ms)
+{
+	int64_t next_ms = 0, at_ms[3];
+
+	expire_planned(d, now_ms);
+	at_ms[0] = experiments_without_tests_end(d, now_ms);
+	at_ms[1] = experiments_make_way(d, now_ms);
+	start_all_experiments(d, now_ms);
+	at_ms[2] = db_int(d, 0,
+	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN
+	    " AND state = " EXPERIMENT_SQL_PLANNED);
+	if (at_ms[2] > now_ms + LOOK_AGAIN_MS)
+		at_ms[2] = now_ms + LOOK_AGAIN_MS;
+	for (size_t i = 0; i < ARRAY_LEN(at_ms); i++)
+		if (at_ms[i] && (!next_ms || at_ms[i] < next_ms))
+			next_ms = at_ms[i];
+	return next_ms;
+}
+
+/* ==== use ==== */
+
+enum { ACCELERATORS_MAX = 500 };
+
+#define ENDED_IN_A_DAY                                                                             \
+	" FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL"
+
+struct experiment_ends experiment_ends_read(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	struct experiment_ends ends = {
+	    .newest_loss = db_text(d,
+		"SELECT reason" ENDED_IN_A_DAY " AND state IN (" EXPERIMENT_SQL_EXPIRED
+		", " EXPERIMENT_SQL_VOID ")"
+		" ORDER BY ended_ms DESC, id DESC LIMIT 1",
+		V_TEXT(accelerator), V_INT(now_ms - DAY_MS))};
+	struct rows *r = db_rows(d,
+	    "SELECT SUM(state = " EXPERIMENT_SQL_DONE "), SUM(state = " EXPERIMENT_SQL_EXPIRED
+	    "), SUM(state = "
+	    "'void')" ENDED_IN_A_DAY,
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS));
+
+	if (rows_next(r)) {
+		ends.n_done = rows_int(r, 0);
+		ends.n_expired = rows_int(r, 1);
+		ends.n_void = rows_int(r, 2);
+	}
+	rows_end(r);
+	return ends;
+}
+
+#define N_IN(state_)                                                                               \
+	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name AND "                     \
+	"e." EXPERIMENT_IS_OPEN " AND e.state = " state_ ")"
+
+void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_list *ret)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT a.name, " N_IN(EXPERIMENT_SQL_PLANNED) ", " N_IN(
+		EXPERIMENT_SQL_STARTED) " FROM accelerator a WHERE EXISTS (SELECT 1 FROM runner r"
+					" WHERE r.accelerator = a.name "
+					"AND " RUNNER_TAKES_EXPERIMENTS ")"
+					" OR EXISTS (SELECT 1 FROM experiment e WHERE "
+					"e.accelerator = a.name"
+					"  AND e." EXPERIMENT_IS_OPEN ") ORDER BY a.name LIMIT ?1",
+	    V_INT(ACCELERATORS_MAX));
+
+	*ret = (struct experiment_use_list){.n = 0};
+	while (rows_next(r))
+		*ARRAY_PUSH(ret->at, ret->n) = (struct experiment_use){.name = rows_dup(r, 0),
+		    .n_planned = rows_int(r, 1),
+		    .n_started = rows_int(r, 2)};
+	for (size_t i = 0; i < ret->n; i++)
+		experiments_budget(
+		    d, ret->at[i].name, now_ms, &ret->at[i].spent_ms, &ret->at[i].allowed_ms);
+}
+
+void experiment_use_list_release(struct experiment_use_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->at[i].name);
+	FREE_AND_NULL(l->at);
+	l->n = 0;
+}

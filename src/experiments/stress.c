@@ -1,0 +1,340 @@
+/* `stress`: one test many times, on the head and on its merge base, and the reply with the results. */
+#include "experiments/stress.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "experiments/experiment_rows.h"
+#include "experiments/experiments.h"
+#include "store/changes.h"
+#include "store/commands.h"
+#include "verdict/cells_moved.h"
+
+/* The deadline of all rounds together. Each run ends with the deadline of its dispatch, or with this one. */
+static const int64_t EXPIRES_MS = INT64_C(24) * 3600 * 1000;
+
+/* ---- plan ---- */
+
+/* The runner that reported the test, or else the first that accepts experiments. */
+static const struct rerunner *choose_rerunner(struct db *d, const struct stress *s,
+    const char *accelerator, const struct rerunner *list, size_t n)
+{
+	char *runner = db_text(d,
+	    "SELECT j.runner FROM verdict v JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.test_id = ?3",
+	    V_INT(s->change_id), V_TEXT(accelerator), V_INT(s->tests[0]));
+	const struct rerunner *chosen = n ? &list[0] : NULL;
+
+	for (size_t i = 0; runner && i < n; i++)
+		if (strcmp(list[i].runner, runner) == 0)
+			chosen = &list[i];
+	free(runner);
+	return chosen && chosen->has_ended ? chosen : NULL;
+}
+
+static void plan_rounds(
+    struct db *d, const struct stress *s, const char *accelerator, const struct rerunner *u)
+{
+	for (int round = 1; round <= s->n_rounds; round++)
+		for (int side = 0; side < N_EXPERIMENT_SIDES; side++) {
+			struct experiment e = {
+			    .change_id = s->change_id,
+			    .accelerator = (char *)accelerator,
+			    .runner = u->runner,
+			    .dispatch_id = u->dispatch_id,
+			    .is_stress = true,
+			    .round = round,
+			    .side = (enum experiment_side)side,
+			    .sha = u->sha[side],
+			    .command_id = s->command_id,
+			    .expires_ms = s->now_ms + EXPIRES_MS,
+			};
+
+			if (e.sha)
+				experiment_insert(d, &e,
+				    &(struct experiment_tests){
+					.at = (int64_t *)s->tests, .n = s->n_tests},
+				    s->now_ms);
+		}
+}
+
+static bool plan_on_accelerator(struct db *d, const struct stress *s, const char *accelerator)
+{
+	size_t n;
+	struct rerunner *list = rerunners_of(d, s->change_id, accelerator, &n);
+	const struct rerunner *u = choose_rerunner(d, s, accelerator, list, n);
+
+	if (u)
+		plan_rounds(d, s, accelerator, u);
+	rerunners_release(list, n);
+	return u != NULL;
+}
+
+int stress_plan(struct db *d, const struct stress *s)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
+	    " AND (?2 IS NULL OR accelerator = ?2) ORDER BY accelerator",
+	    V_INT(s->change_id), V_TEXT(s->accelerator));
+	char **names = strv_copy(NULL);
+	int n = 0;
+
+	while (rows_next(r))
+		strv_add(&names, rows_text(r, 0));
+	for (char **name = names; *name; name++)
+		if (plan_on_accelerator(d, s, *name)) {
+			n++;
+			cells_moved(d, s->change_id, *name, CELLS_EXPERIMENT_MOVED, s->now_ms);
+		}
+	strv_free(names);
+	return n;
+}
+
+/* ---- answer ---- */
+
+/* A run passed when none of its tests failed and one passed. */
+static json_t *side_json(
+    struct db *d, int64_t command_id, const char *accelerator, const char *side)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT e.sha, e.state = " EXPERIMENT_SQL_DONE ","
+	    " SUM(v.status IN ('FAIL', 'ERROR')), SUM(v.status IN ('PASS', 'DONE'))"
+	    " FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
+	    " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
+	    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
+	    " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3 GROUP BY e.id, e.sha, "
+	    "e.state ORDER BY e.id",
+	    V_INT(command_id), V_TEXT(accelerator), V_TEXT(side));
+	json_t *o = NULL;
+	int64_t n_passed = 0, n_failed = 0, n_lost = 0;
+
+	while (rows_next(r)) {
+		if (!o) {
+			o = json_object();
+			json_set_str(o, "sha", rows_text(r, 0));
+		}
+		if (!rows_int(r, 1) || !(rows_int(r, 2) || rows_int(r, 3)))
+			n_lost++;
+		else if (rows_int(r, 2))
+			n_failed++;
+		else
+			n_passed++;
+	}
+	if (!o)
+		return NULL;
+	json_set_int(o, "passed", n_passed);
+	json_set_int(o, "failed", n_failed);
+	json_set_int(o, "lost", n_lost);
+	return o;
+}
+
+static json_t *stress_accelerators_json(struct db *d, int64_t command_id)
+{
+	static const char *const sides[] = {"head", "base"};
+	json_t *list = json_array();
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT accelerator FROM experiment WHERE command_id = ?1 ORDER BY 1",
+	    V_INT(command_id));
+
+	while (rows_next(r)) {
+		json_t *one = json_object();
+
+		json_set_str(one, "accelerator", rows_text(r, 0));
+		for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
+			json_t *side = side_json(d, command_id, rows_text(r, 0), sides[i]);
+
+			if (side)
+				json_object_set_new(one, sides[i], side);
+		}
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
+static json_t *stress_json(struct db *d, int64_t command_id)
+{
+	char *test = db_text(d,
+	    "SELECT s.suite || '/' || s.name FROM experiment e CROSS JOIN experiment_test t"
+	    " ON t.experiment_id = e.id CROSS JOIN test s ON s.id = t.test_id"
+	    " WHERE e.command_id = ?1 LIMIT 1",
+	    V_INT(command_id));
+	json_t *o = json_object();
+
+	json_set_str(o, "test", test);
+	json_set_int(o, "rounds",
+	    db_int(d, 0, "SELECT MAX(round) FROM experiment WHERE command_id = ?1",
+		V_INT(command_id)));
+	json_object_set_new(o, "accelerators", stress_accelerators_json(d, command_id));
+	free(test);
+	return o;
+}
+
+void stress_answer(struct db *d, int64_t command_id, int64_t now_ms)
+{
+	struct answer_place at = {.comment_id = command_id};
+	struct rows *r;
+	char *repository = NULL;
+
+	if (db_has(d,
+		"SELECT 1 FROM experiment WHERE command_id = ?1 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		V_INT(command_id)))
+		return;
+	r = db_rows(d,
+	    "SELECT c.repository, c.id, k.number FROM experiment e"
+	    " JOIN change c ON c.id = e.change_id"
+	    " LEFT JOIN command k ON k.comment_id = e.command_id WHERE e.command_id = ?1 LIMIT 1",
+	    V_INT(command_id));
+	if (rows_next(r)) {
+		repository = rows_dup(r, 0);
+		at.change_id = rows_int(r, 1);
+		at.number = rows_int(r, 2);
+	}
+	rows_end(r);
+	at.repository = repository;
+	if (!at.number)
+		at.number = change_pull(d, at.change_id);
+	if (repository && at.number)
+		stress_reply_put(d, &at, stress_json(d, command_id), now_ms);
+	free(repository);
+}
+
+/* ==== the command ==== */
+
+enum { VARIANTS_MAX = 100, NEAR_MAX = 1000 };
+
+/* ---- the test ---- */
+
+/* The tests of one suite and name: one for each dtype. */
+struct meant {
+	int64_t tests[VARIANTS_MAX];
+	size_t n;
+	bool is_ambiguous; /* tests of other suites have that name as well */
+};
+
+#define IS_WHOLE_NAME                                                                              \
+	"?3 IN (t.suite || '/' || t.name, t.suite || '/' || t.name || ' (' || t.dtype || ')')"
+
+/* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name takes
+ * precedence over a name in any suite. */
+static void find_tests(struct db *d, int64_t change_id, const struct command *c, struct meant *ret)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT t.id, t.suite, " IS_WHOLE_NAME
+	    " AS is_whole FROM verdict v JOIN test t ON t.id = v.test_id"
+	    " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL AND (?2 = '' OR v.accelerator = ?2)"
+	    " AND (" IS_WHOLE_NAME " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
+	    " ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4",
+	    V_INT(change_id), V_TEXT(c->word), V_TEXT(c->test), V_INT(VARIANTS_MAX));
+	char *suite = NULL;
+	bool is_whole = false;
+
+	*ret = (struct meant){.n = 0};
+	while (rows_next(r)) {
+		if (!suite) {
+			suite = rows_dup(r, 1);
+			is_whole = rows_int(r, 2);
+		}
+		if (strcmp(suite, rows_text(r, 1)) == 0)
+			ret->tests[ret->n++] = rows_int(r, 0);
+		else
+			ret->is_ambiguous |= !is_whole;
+	}
+	free(suite);
+}
+
+/* Suggests the whole name of the nearest test in c->hint; nothing if none is near, or if the name is too long. */
+static void suggest_test(struct db *d, int64_t change_id, struct asked_command *c)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT t.suite || '/' || t.name, t.name = ?3 FROM verdict v"
+	    " JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
+	    " AND (?2 = '' OR v.accelerator = ?2)"
+	    " GROUP BY t.suite, t.name ORDER BY t.name = ?3 DESC, COUNT(v.attribution) = 0, "
+	    "t.suite, t.name LIMIT ?4",
+	    V_INT(change_id), V_TEXT(c->command.word), V_TEXT(c->command.test), V_INT(NEAR_MAX));
+	char **names = strv_copy(NULL);
+	const char *near = NULL;
+	bool is_other_suite = false;
+
+	while (rows_next(r)) {
+		strv_add(&names, rows_text(r, 0));
+		is_other_suite |= rows_int(r, 1);
+	}
+	near = is_other_suite ? names[0] : str_nearest(c->command.test, (const char *const *)names);
+	if (near && strlen(near) < sizeof(c->hint))
+		snprintf(c->hint, sizeof(c->hint), "%s", near);
+	strv_free(names);
+}
+
+/* ---- whether ---- */
+
+static bool is_dispatch_held(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM dispatch WHERE change_id = ?1 AND is_current = 1 AND state = 'held'"
+	    " AND accelerator <> '' AND (?2 = '' OR accelerator = ?2)",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+static bool is_stress_busy(struct db *d, const struct answer_place *at)
+{
+	int64_t n_here = db_int(d, 0,
+	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE change_id = ?1"
+	    " AND cause = 'stress' AND " EXPERIMENT_IS_OPEN,
+	    V_INT(at->change_id));
+	int64_t n = db_int(d, 0,
+	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE cause = 'stress'"
+	    " AND " EXPERIMENT_IS_OPEN);
+
+	/* its reply names one test */
+	return n_here >= STRESS_OF_A_CHANGE_MAX || n >= STRESS_MAX ||
+	       db_has(d, "SELECT 1 FROM experiment WHERE command_id = ?1", V_INT(at->comment_id));
+}
+
+/* ---- both ---- */
+
+/* Returns on how many accelerators that reported the test it was planned. */
+static int plan_command(struct db *d, const struct answer_place *at, const struct command *c,
+    const struct meant *m, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT accelerator FROM verdict WHERE change_id = ?1 AND test_id = ?2"
+	    " AND job_id IS NOT NULL AND (?3 = '' OR accelerator = ?3) ORDER BY accelerator",
+	    V_INT(at->change_id), V_INT(m->tests[0]), V_TEXT(c->word));
+	char **names = strv_copy(NULL);
+	int n = 0;
+
+	while (rows_next(r))
+		strv_add(&names, rows_text(r, 0));
+	for (char **name = names; *name; name++)
+		n += stress_plan(d, &(struct stress){.command_id = at->comment_id,
+					.change_id = at->change_id,
+					.accelerator = *name,
+					.tests = m->tests,
+					.n_tests = m->n,
+					.n_rounds = c->n_rounds,
+					.now_ms = now_ms});
+	strv_free(names);
+	return n;
+}
+
+void stress_command(
+    struct db *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms)
+{
+	struct meant m = {.n = 0};
+
+	find_tests(d, at->change_id, &c->command, &m);
+	if (m.n && !m.is_ambiguous && is_stress_busy(d, at))
+		c->result = COMMAND_STRESS_BUSY;
+	else if (m.n && !m.is_ambiguous && plan_command(d, at, &c->command, &m, now_ms) > 0)
+		c->result = COMMAND_DONE;
+	else if (is_dispatch_held(d, at->change_id, c->command.word))
+		c->result = COMMAND_STRESS_HELD;
+	else
+		c->result = m.n && !m.is_ambiguous ? COMMAND_NO_RERUNS : COMMAND_NO_TEST;
+	if (c->result == COMMAND_NO_TEST)
+		suggest_test(d, at->change_id, c);
+}

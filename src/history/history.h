@@ -1,0 +1,58 @@
+/* The state of each test in periodic runs (model/history.h), kept ready for pages. It is made of the packed runs
+ * (history_run) each time and never of the state before, so that late and corrected runs need no case of their own.
+ *
+ * Thread: history_judge() runs inside a writer's transaction; the others are pure, any thread. */
+#ifndef HISTORY_HISTORY_H
+#define HISTORY_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "db/db.h"
+#include "model/states.h"
+
+/* A judged run of the accelerator was written, changed or deleted. */
+void history_judge(struct db *d, const char *accelerator, int64_t now_ms);
+
+/* A day's list of jobs or of their keys as stored: numbers in base 10 or 16 with a space between. *ret_n: how many.
+ * free() the list. */
+int64_t *history_numbers(const char *text, int base, size_t *ret_n);
+
+/* ---- the cells of one run, packed ----
+ *
+ * A few bytes for each stretch of tests with rising ids and one outcome, so that 20,000 tests of a year take megabytes and
+ * a page can read hundreds of runs. */
+
+struct history_cell {
+	int64_t test_id;
+	enum test_status status;
+	int job; /* place in the run's list of jobs + 1; 0: none */
+};
+
+/* Packs cells, which come by rising test_id. */
+struct cell_packer {
+	struct buf out;
+	int64_t end; /* the first test_id behind those in `out` and `run` */
+	struct history_cell run;
+	int64_t n_run;
+};
+void cell_packer_init(struct cell_packer *p);
+void cell_packer_add(struct cell_packer *p, const struct history_cell *c);
+/* The packed bytes; the packer owns them until it is released. */
+const struct buf *cell_packer_end(struct cell_packer *p);
+void cell_packer_release(struct cell_packer *p);
+
+/* Reads them in the same order, and ends at bytes that no packer wrote. */
+struct cell_reader {
+	const uint8_t *p, *end;
+	struct history_cell next;
+	int64_t n_left;
+};
+struct cell_reader cell_reader_of(const void *p, size_t n); /* borrows */
+bool cell_reader_next(struct cell_reader *r, struct history_cell *ret);
+/* The cell of that test, if there is one. Each call on one reader needs a larger test_id than the last. */
+bool cell_reader_find(struct cell_reader *r, int64_t test_id, struct history_cell *ret);
+
+#endif

@@ -1,0 +1,499 @@
+#include "history/platform_tests.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/record_rows.h"
+#include "db/settings.h"
+#include "model/accelerator.h"
+#include "model/states.h"
+
+/* ---- the versions and systems that jobs report ---- */
+
+/* JOBS_MAX: the newest, so that a vendor that reports a thousand shards does not keep the writer busy. */
+enum { JOBS_MAX = 200, PLATFORM_GROUPS_MAX = 16, TORCH_MAX_BYTES = 64, TEXT_MAX_BYTES = 100 };
+
+struct platform_job {
+	int64_t id, at_ms;
+	char *torch, *os, *extension_version; /* NULL: not reported */
+};
+
+/* A version of PyTorch on a system that the jobs of one change report. */
+struct platform_group {
+	const char *torch, *os;        /* of a job in `jobs`; os "": not reported */
+	int64_t job_id, at_ms;         /* the newest of its jobs */
+	const char *extension_version; /* or NULL */
+	int64_t n_passed, n_failed, n_missing;
+};
+
+/* The completed current jobs of a change on an accelerator, grouped. platform_jobs_release(). */
+struct platform_jobs {
+	int64_t change_id;
+	const char *accelerator; /* borrowed */
+	struct platform_job *jobs;
+	size_t n_jobs;
+	struct platform_group groups[PLATFORM_GROUPS_MAX];
+	size_t n_groups;
+};
+
+static char *text_of(const json_t *obj, const char *key, size_t max_bytes)
+{
+	const char *s = json_get_str(obj, key);
+
+	return s && *s ? xstrndup(s, utf8_cut(s, strlen(s), max_bytes)) : NULL;
+}
+
+static void read_environment(const char *text, struct platform_job *job)
+{
+	json_t *environment = NULL;
+
+	if (!*text || json_parse(text, strlen(text), &environment, NULL))
+		return;
+	job->torch = text_of(environment, "torch", TORCH_MAX_BYTES);
+	job->os = text_of(environment, "os", TEXT_MAX_BYTES);
+	job->extension_version =
+	    text_of(json_object_get(environment, "extension"), "version", TEXT_MAX_BYTES);
+	json_decref(environment);
+}
+
+#define REPORTED_JOB_RECORD(F, S)                                                                  \
+	F(S, INT, id, NULL, "id", "")                                                              \
+	F(S, TIME, completed_ms, NULL, "completed_ms", "")                                         \
+	F(S, BORROWED, environment, NULL, "environment", "")
+RECORD_LOCAL(reported_job, REPORTED_JOB_RECORD)
+
+static void read_platform_jobs(struct db *d, struct platform_jobs *p)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(REPORTED_JOB_RECORD,
+		"FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+		" AND status = 'completed' AND digest IS NOT NULL ORDER BY id DESC LIMIT ?3"),
+	    V_INT(p->change_id), V_TEXT(p->accelerator), V_INT(JOBS_MAX));
+	struct reported_job of;
+
+	while (rows_next(r)) {
+		struct platform_job *job = ARRAY_PUSH(p->jobs, p->n_jobs);
+
+		record_read(r, &reported_job_record, &of);
+		*job = (struct platform_job){.id = of.id, .at_ms = of.completed_ms};
+		read_environment(of.environment, job);
+	}
+}
+
+static bool is_in(const struct platform_job *job, const struct platform_group *g)
+{
+	return (!job->torch || str_eq(job->torch, g->torch)) &&
+	       (!job->os || !*g->os || str_eq(job->os, g->os));
+}
+
+static bool is_known(const struct platform_jobs *p, const struct platform_job *job)
+{
+	for (size_t i = 0; i < p->n_groups; i++)
+		if (str_eq(p->groups[i].torch, job->torch) &&
+		    (!job->os || str_eq(p->groups[i].os, job->os)))
+			return true;
+	return false;
+}
+
+static void add_groups(struct platform_jobs *p, bool with_os)
+{
+	for (size_t i = 0; i < p->n_jobs && p->n_groups < PLATFORM_GROUPS_MAX; i++) {
+		const struct platform_job *job = &p->jobs[i];
+
+		if (job->torch && (job->os != NULL) == with_os && !is_known(p, job))
+			p->groups[p->n_groups++] = (struct platform_group){
+			    .torch = job->torch, .os = job->os ? job->os : ""};
+	}
+}
+
+/* The newest job that names a version describes the group. */
+static void describe_group(const struct platform_jobs *p, struct platform_group *g)
+{
+	for (size_t i = 0; i < p->n_jobs; i++) {
+		const struct platform_job *job = &p->jobs[i];
+
+		if (!job->torch || !is_in(job, g) || (g->job_id && job->at_ms <= g->at_ms))
+			continue;
+		g->job_id = job->id;
+		g->at_ms = job->at_ms;
+		g->extension_version = job->extension_version;
+	}
+}
+
+static bool group_has_job(
+    const struct platform_jobs *p, const struct platform_group *g, int64_t job_id)
+{
+	for (size_t i = 0; i < p->n_jobs; i++)
+		if (p->jobs[i].id == job_id)
+			return is_in(&p->jobs[i], g);
+	return true; /* no job's, or of a cancelled one: it counts for all groups */
+}
+
+/* ---- how the must-pass tests came out ---- */
+
+enum outcome { IS_NOT_REPORTED, HAS_PASSED, IS_MISSING, HAS_FAILED }; /* the later one wins */
+
+/* One cell of a must-pass test: there is one for each dtype. */
+#define WANTED_RECORD(F, S)                                                                        \
+	F(S, INT, test_id, NULL, "v.test_id", "")                                                  \
+	F(S, ID, job_id, NULL, "v.job_id", "")                                                     \
+	F(S, TEST_STATUS, status, NULL, "v.status", "")
+struct wanted {
+	size_t name; /* which of must_pass */
+	RECORD_MEMBERS(WANTED_RECORD)
+};
+RECORD_DEFINE(wanted, WANTED_RECORD);
+
+struct demands {
+	struct wanted *at; /* by test_id */
+	size_t n, n_names;
+};
+
+static void add_cells(struct db *d, const struct platform_jobs *p, struct demands *m,
+    const char *suite, const char *test)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(WANTED_RECORD,
+		"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
+		" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
+	    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(test));
+
+	while (rows_next(r)) {
+		struct wanted *w = ARRAY_PUSH(m->at, m->n);
+
+		w->name = m->n_names;
+		record_read(r, &wanted_record, w);
+	}
+}
+
+/* "a/b/c" may be b/c of suite a, or c of suite a/b. */
+static void add_demand(
+    struct db *d, const struct platform_jobs *p, struct demands *m, const char *name)
+{
+	char *suite = xstrdup(name);
+
+	for (char *slash = suite; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		add_cells(d, p, m, suite, slash + 1);
+	}
+	free(suite);
+	m->n_names++;
+}
+
+static int compare_tests(const void *x, const void *y)
+{
+	const struct wanted *a = x, *b = y;
+
+	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
+}
+
+static void read_demands(
+    struct db *d, const struct platform_jobs *p, const char *must_pass, struct demands *m)
+{
+	json_t *names = NULL, *name;
+	size_t i;
+
+	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0)
+		json_array_foreach(names, i, name)
+		{
+			if (json_is_string(name))
+				add_demand(d, p, m, json_string_value(name));
+		}
+	json_decref(names);
+	if (m->n)
+		qsort(m->at, m->n, sizeof(*m->at), compare_tests);
+}
+
+static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum test_status status)
+{
+	enum outcome o = status == TEST_PASS                           ? HAS_PASSED
+			 : status == TEST_FAIL || status == TEST_ERROR ? HAS_FAILED
+								       : IS_MISSING;
+
+	outcomes[w->name] = o > outcomes[w->name] ? o : outcomes[w->name];
+}
+
+/* A cell combines all jobs. When a change was tested with several versions, the results of the group's own jobs count
+ * instead. A SKIP of a cell stays, because the registry may demand it. */
+static void add_results(
+    struct db *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
+{
+	struct rows *r = db_rows(
+	    d, RECORD_QUERY(WANTED_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
+	struct wanted of;
+
+	while (rows_next(r)) {
+		const struct wanted *w;
+
+		record_read(r, &wanted_record, &of);
+		w = m->n ? bsearch(&of, m->at, m->n, sizeof(*m->at), compare_tests) : NULL;
+		if (w)
+			note_outcome(outcomes, w, w->status == TEST_SKIP ? TEST_SKIP : of.status);
+	}
+}
+
+static void judge_platform_job(
+    struct db *d, const struct platform_jobs *p, const struct demands *m, struct platform_group *g)
+{
+	enum outcome *outcomes = xcalloc(m->n_names + 1, sizeof(*outcomes));
+
+	for (size_t i = 0; i < m->n; i++)
+		if (p->n_groups == 1 || group_has_job(p, g, m->at[i].job_id))
+			note_outcome(outcomes, &m->at[i], m->at[i].status);
+	for (size_t i = 0; p->n_groups > 1 && i < p->n_jobs; i++)
+		if (is_in(&p->jobs[i], g))
+			add_results(d, p->jobs[i].id, m, outcomes);
+	for (size_t i = 0; i < m->n_names; i++) {
+		g->n_passed += outcomes[i] == HAS_PASSED;
+		g->n_failed += outcomes[i] == HAS_FAILED;
+		g->n_missing += outcomes[i] == IS_MISSING || outcomes[i] == IS_NOT_REPORTED;
+	}
+	free(outcomes);
+}
+
+/* must_pass: a JSON array of "SUITE/TEST". */
+static void platform_jobs_read(struct db *d, int64_t change_id, const char *accelerator,
+    const char *must_pass, struct platform_jobs *ret)
+{
+	struct demands m = {0};
+
+	*ret = (struct platform_jobs){.change_id = change_id, .accelerator = accelerator};
+	read_platform_jobs(d, ret);
+	add_groups(ret, true);
+	add_groups(ret, false);
+	if (!ret->n_groups)
+		return;
+	read_demands(d, ret, must_pass, &m);
+	for (size_t i = 0; i < ret->n_groups; i++) {
+		describe_group(ret, &ret->groups[i]);
+		judge_platform_job(d, ret, &m, &ret->groups[i]);
+	}
+	free(m.at);
+}
+
+static void platform_jobs_release(struct platform_jobs *p)
+{
+	for (size_t i = 0; i < p->n_jobs; i++) {
+		free(p->jobs[i].torch);
+		free(p->jobs[i].os);
+		free(p->jobs[i].extension_version);
+	}
+	free(p->jobs);
+}
+
+/* ---- the versions on record ---- */
+
+enum {
+	ROWS_PER_ACCELERATOR_MAX = 100, /* a limit for vendors that report ever new versions */
+	FILL_CHANGES_MAX = 200,         /* for each accelerator */
+	RESTORE_CHANGES_MAX = 20,
+	RESTORE_JOBS_MAX = 20000, /* among an accelerator's newest jobs */
+};
+
+/* The key of a row: nightlies of one system replace each other, releases each have a row. */
+static const char *release_of(const struct platform_group *g)
+{
+	return platform_build_of(g->torch) == BUILD_STABLE ? g->torch : "";
+}
+
+static bool is_red(const struct platform_group *g)
+{
+	return g->n_failed || g->n_missing;
+}
+
+/* The row of a later change stays. A row that is red already keeps the time of its first failure. */
+static void put_platform_test(
+    struct db *d, const struct platform_jobs *p, const struct platform_group *g)
+{
+	db_exec(d,
+	    "INSERT INTO platform_test (accelerator, release, os, torch, change_id, head_sha,"
+	    " job_id, at_ms, extension_version, n_passed, n_failed, n_missing, red_since_ms)"
+	    " SELECT ?1, ?2, ?3, ?4, ?5, head_sha, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM change"
+	    " WHERE id = ?5"
+	    " ON CONFLICT (accelerator, release, os) DO UPDATE SET torch = excluded.torch,"
+	    " change_id = excluded.change_id, head_sha = excluded.head_sha,"
+	    " job_id = excluded.job_id, at_ms = excluded.at_ms,"
+	    " extension_version = excluded.extension_version, n_passed = excluded.n_passed,"
+	    " n_failed = excluded.n_failed, n_missing = excluded.n_missing,"
+	    " red_since_ms = CASE WHEN excluded.red_since_ms IS NOT NULL"
+	    "  THEN COALESCE(platform_test.red_since_ms, excluded.red_since_ms) END"
+	    " WHERE platform_test.change_id <= excluded.change_id",
+	    V_TEXT(p->accelerator), V_TEXT(release_of(g)), V_TEXT(g->os), V_TEXT(g->torch),
+	    V_INT(p->change_id), V_INT(g->job_id), V_INT(g->at_ms), V_TEXT(g->extension_version),
+	    V_INT(g->n_passed), V_INT(g->n_failed), V_INT(g->n_missing),
+	    V_INT_OR_NULL(is_red(g) ? g->at_ms : 0));
+	db_exec(d,
+	    "DELETE FROM platform_test WHERE accelerator = ?1 AND (release, os) IN"
+	    " (SELECT release, os FROM platform_test WHERE accelerator = ?1"
+	    "  ORDER BY at_ms DESC, release, os LIMIT 1000 OFFSET ?2)",
+	    V_TEXT(p->accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
+}
+
+static bool is_at_work(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+		   "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
+		   V_INT(change_id), V_TEXT(accelerator)) ||
+	       db_has(d,
+		   "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND is_current = 1 AND state IN ('queued', 'sent', 'acknowledged', 'running')"
+		   " LIMIT 1",
+		   V_INT(change_id), V_TEXT(accelerator));
+}
+
+/* keys: release and system, in turn. */
+static bool lacks_any(struct db *d, const char *accelerator, char **keys)
+{
+	for (; *keys; keys += 2)
+		if (!db_has(d,
+			"SELECT 1 FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND "
+			"os = ?3",
+			V_TEXT(accelerator), V_TEXT(keys[0]), V_TEXT(keys[1])))
+			return true;
+	return false;
+}
+
+/* Judges earlier changes again until the deleted rows are back: a later change had overwritten theirs. */
+static void restore_rows(struct db *d, const char *accelerator, int64_t change_id, char **keys)
+{
+	size_t n;
+	int64_t *ids = rows_key_numbers(
+	    db_rows(d,
+		"SELECT DISTINCT j.change_id FROM"
+		" (SELECT change_id, is_current, environment FROM job"
+		"  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
+		"  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
+		" WHERE j.change_id < ?2 AND j.is_current = 1"
+		" AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly')"
+		" ORDER BY j.change_id DESC LIMIT ?3",
+		V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX),
+		V_INT(RESTORE_JOBS_MAX)),
+	    &n);
+
+	for (size_t i = 0; i < n && lacks_any(d, accelerator, keys); i++)
+		platform_tests_note(d, ids[i], accelerator);
+	free(ids);
+}
+
+#define PLATFORM_KEY_RECORD(F, S)                                                                  \
+	F(S, BORROWED, release, NULL, "release", "")                                               \
+	F(S, BORROWED, os, NULL, "os", "")
+RECORD_LOCAL(platform_key, PLATFORM_KEY_RECORD)
+
+/* Deletes rows of this change that it no longer supports, because a later attempt reports another version. */
+static void drop_withdrawn(struct db *d, const struct platform_jobs *p)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(PLATFORM_KEY_RECORD,
+		"FROM platform_test WHERE accelerator = ?1 AND change_id = ?2"),
+	    V_TEXT(p->accelerator), V_INT(p->change_id));
+	struct platform_key key_of_row;
+	char **gone = strv_copy(NULL);
+
+	while (rows_next(r)) {
+		bool is_there = false;
+
+		record_read(r, &platform_key_record, &key_of_row);
+		for (size_t i = 0; i < p->n_groups; i++)
+			is_there |= strcmp(release_of(&p->groups[i]), key_of_row.release) == 0 &&
+				    strcmp(p->groups[i].os, key_of_row.os) == 0;
+		if (is_there)
+			continue;
+		strv_add(&gone, key_of_row.release);
+		strv_add(&gone, key_of_row.os);
+	}
+	for (char **key = gone; *key; key += 2)
+		db_exec(d,
+		    "DELETE FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
+		    V_TEXT(p->accelerator), V_TEXT(key[0]), V_TEXT(key[1]));
+	if (*gone)
+		restore_rows(d, p->accelerator, p->change_id, gone);
+	strv_free(gone);
+}
+
+void platform_tests_note(struct db *d, int64_t change_id, const char *accelerator)
+{
+	char *must_pass = db_text(d,
+	    "SELECT a.must_pass FROM change c JOIN accelerator a ON a.name = ?2"
+	    " WHERE c.id = ?1 AND c.kind IN ('push', 'nightly') AND a.level > ?3",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(LEVEL_1));
+	struct platform_jobs p;
+	bool is_going;
+
+	if (!must_pass)
+		return;
+	is_going = is_at_work(d, change_id, accelerator);
+	platform_jobs_read(d, change_id, accelerator, must_pass, &p);
+	/* red ones last: of two nightlies with one key the red one stays */
+	for (size_t i = 0; i < p.n_groups && !is_going; i++)
+		if (!is_red(&p.groups[i]))
+			put_platform_test(d, &p, &p.groups[i]);
+	for (size_t i = 0; i < p.n_groups; i++)
+		if (is_going ? p.groups[i].n_failed > 0 : is_red(&p.groups[i]))
+			put_platform_test(d, &p, &p.groups[i]);
+	if (!is_going)
+		drop_withdrawn(d, &p);
+	platform_jobs_release(&p);
+	free(must_pass);
+}
+
+void platform_tests_changed(struct db *d, const char *accelerator)
+{
+	size_t n;
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT change_id FROM platform_test WHERE accelerator = ?1 AND change_id > 0"
+	    " LIMIT ?2",
+	    V_TEXT(accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
+	int64_t *ids = rows_key_numbers(r, &n);
+
+	for (size_t i = 0; i < n; i++)
+		platform_tests_note(d, ids[i], accelerator);
+	free(ids);
+}
+
+void platform_tests_forget(struct db *d, int64_t change_id)
+{
+	db_exec(d, "UPDATE platform_test SET change_id = 0, job_id = NULL WHERE change_id = ?1",
+	    V_INT(change_id));
+}
+
+/* ---- once ---- */
+
+/* Oldest first, so that the newest stays and red is counted from its first. */
+static void fill_accelerator(struct db *d, const char *accelerator)
+{
+	size_t n;
+	int64_t *ids = rows_key_numbers(
+	    db_rows(d,
+		"SELECT DISTINCT j.change_id FROM job j INDEXED BY job_of_accelerator"
+		" JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1 AND j.id > 0"
+		" AND j.is_current = 1 AND j.environment IS NOT NULL"
+		" AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?2",
+		V_TEXT(accelerator), V_INT(FILL_CHANGES_MAX)),
+	    &n);
+
+	while (n > 0)
+		platform_tests_note(d, ids[--n], accelerator);
+	free(ids);
+}
+
+void platform_tests_fill(struct db *d)
+{
+	static const char FILLED[] = "platform_tests.filled";
+	char **names = strv_copy(NULL);
+	struct rows *r;
+
+	if (!setting_int(d, FILLED, 0)) {
+		r = db_rows(d, "SELECT name FROM accelerator WHERE is_gone = 0 ORDER BY name");
+		while (rows_next(r))
+			strv_add(&names, rows_key(r));
+		for (char **name = names; *name; name++)
+			fill_accelerator(d, *name);
+		setting_put_int(d, FILLED, 1);
+	}
+	strv_free(names);
+}

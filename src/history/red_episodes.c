@@ -1,0 +1,391 @@
+#include "history/red_episodes.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "db/record_rows.h"
+#include "history/run_note.h"
+#include "history/run_suites.h"
+#include "store/branch_commits.h"
+#include "store/requests.h"
+
+/* Decides an episode again from the newest runs whenever one of them changes: results may come in any order, and none is
+ * counted twice. */
+
+enum { RUNS_MAX = 200 }; /* of the branch, newest first */
+
+#define BRANCH_RUN_RECORD(F, S)                                                                    \
+	F(S, INT, change_id, NULL, "r.change_id", "")                                              \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
+	F(S, COUNT, position, NULL, "b.position",                                                  \
+	    "On the branch; of a commit that is not known: of the change before it.")              \
+	F(S, BOOL, is_red, NULL, "r.outcome = '" RUN_RED "'", "")                                  \
+	F(S, BOOL, is_green, NULL, "r.outcome = '" RUN_GREEN "'", "")                              \
+	F(S, TEXT, sha, NULL, "c.head_sha", "")
+RECORD_LOCAL(branch_run, BRANCH_RUN_RECORD)
+
+struct branch_runs { /* newest first */
+	struct branch_run *at;
+	size_t n;
+};
+
+static void read_episode_runs(struct db *d, const char *accelerator, const char *repository_key,
+    const char *ref, struct branch_runs *l)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(BRANCH_RUN_RECORD,
+		"FROM run r JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"
+		" ON b.repository_key = c.repository_key AND b.ref = ?3 AND b.sha = c.head_sha"
+		" WHERE r.accelerator = ?1 AND r.is_push = 1 AND c.repository_key = ?2"
+		" AND c.ref IN (?3, 'refs/heads/' || ?3) ORDER BY r.change_id DESC LIMIT ?4"),
+	    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(branch_name(ref)), V_INT(RUNS_MAX));
+
+	RECORDS_READ(r, branch_run, l->at, l->n);
+}
+
+static int newest_first(const void *x, const void *y)
+{
+	const struct branch_run *a = x, *b = y;
+
+	if (a->position != b->position)
+		return a->position < b->position ? 1 : -1;
+	return (a->change_id < b->change_id) - (a->change_id > b->change_id);
+}
+
+/* Sorts by the order of the branch. A commit that is not known there has the place of the change before it. */
+static void put_in_order(struct branch_runs *l)
+{
+	int64_t last = -1;
+
+	for (size_t i = l->n; i-- > 0;) {
+		if (l->at[i].position < 0)
+			l->at[i].position = last;
+		else
+			last = l->at[i].position;
+	}
+	if (l->n)
+		qsort(l->at, l->n, sizeof(l->at[0]), newest_first);
+}
+
+/* The red runs from the newest back to a green one. */
+struct streak {
+	const struct branch_run *first_bad, *last_good, *newest_green; /* NULL: none */
+	int64_t since_ms;
+};
+
+static struct streak find_streak(const struct branch_runs *l)
+{
+	struct streak s = {.first_bad = NULL};
+
+	for (size_t i = 0; i < l->n && !s.last_good; i++) {
+		const struct branch_run *r = &l->at[i];
+
+		if (r->is_green)
+			s.last_good = r;
+		if (!r->is_red)
+			continue;
+		s.first_bad = r;
+		s.since_ms = !s.since_ms || r->ended_ms < s.since_ms ? r->ended_ms : s.since_ms;
+	}
+	if (!s.first_bad)
+		s.newest_green = s.last_good;
+	return s;
+}
+
+#define OPEN_EPISODE_RECORD(F, S)                                                                  \
+	F(S, INT, id, NULL, "id", "")                                                              \
+	F(S, INT, first_bad_change, NULL, "first_bad_change", "")                                  \
+	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
+RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
+
+static void begin_episode(struct db *d, const char *accelerator, const char *repository_key,
+    const char *ref, const struct streak *s, int64_t now_ms)
+{
+	int64_t id = db_int(d, 0,
+	    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
+	    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
+	    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref),
+	    V_INT(s->first_bad->change_id), V_INT(s->since_ms),
+	    V_TEXT(s->last_good ? s->last_good->sha : NULL));
+
+	log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator), LOG_S("ref", ref),
+	    LOG_S("first_bad", s->first_bad->sha), LOG_I("episode", id));
+	red_issue_request(d, id, accelerator, now_ms);
+}
+
+/* A late red result moves the beginning back, a late green one moves it forward. When none of the runs that were read is
+ * green, the beginning may be before them and stays. */
+static void continue_episode(struct db *d, const struct open_episode *open, const char *accelerator,
+    const struct streak *s, bool is_whole, int64_t now_ms)
+{
+	if (s->last_good || is_whole)
+		db_exec(d,
+		    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
+		    " last_good_sha = ?4 WHERE id = ?1",
+		    V_INT(open->id), V_INT(s->first_bad->change_id), V_INT(s->since_ms),
+		    V_TEXT(s->last_good ? s->last_good->sha : NULL));
+	if (!open->is_told)
+		red_issue_request(d, open->id, accelerator, now_ms);
+}
+
+/* The commit that is green again: the newest green one, unless it is older than the red one. In that case the red run itself
+ * was corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
+static const struct branch_run *green_again(
+    const struct branch_runs *l, const struct open_episode *open, const struct streak *s)
+{
+	size_t i = 0;
+
+	if (!s->newest_green)
+		return NULL;
+	while (i < l->n && l->at[i].change_id != open->first_bad_change)
+		i++;
+	return i == l->n || s->newest_green <= &l->at[i] ? s->newest_green : NULL;
+}
+
+#define EPISODE_TIMES_RECORD(F, S)                                                                 \
+	F(S, BOOL, has_ended, NULL, "ended_ms IS NOT NULL", "")                                    \
+	F(S, BOOL, is_closed, NULL, "closed_ms IS NOT NULL", "")
+RECORD_LOCAL(episode_times, EPISODE_TIMES_RECORD)
+
+static enum red_episode_state red_episode_state(struct db *d, int64_t id)
+{
+	struct episode_times at;
+
+	if (!record_read_first(
+		db_rows(d, RECORD_QUERY(EPISODE_TIMES_RECORD, "FROM red_episode WHERE id = ?1"),
+		    V_INT(id)),
+		&episode_times_record, &at))
+		return N_RED_EPISODE_STATES;
+	if (at.is_closed)
+		return RED_EPISODE_IS_CLOSED;
+	return at.has_ended ? RED_EPISODE_IS_ENDED : RED_EPISODE_IS_OPEN;
+}
+
+bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int64_t at_ms)
+{
+	enum red_episode_state from = red_episode_state(d, id);
+
+	if (from == N_RED_EPISODE_STATES || from == to || !red_episode_may_enter(from, to))
+		return false;
+	db_exec(d,
+	    "UPDATE red_episode SET ended_ms = CASE WHEN ?3 <> 0 THEN ended_ms ELSE ?2 END,"
+	    " closed_ms = CASE WHEN ?3 <> 0 THEN ?2 END WHERE id = ?1",
+	    V_INT(id), V_INT(at_ms), V_INT(to == RED_EPISODE_IS_CLOSED));
+	return true;
+}
+
+static void end_episode(struct db *d, const struct open_episode *open, const char *accelerator,
+    const char *ref, const struct branch_run *green, int64_t now_ms)
+{
+	red_episode_enter(d, open->id, RED_EPISODE_IS_ENDED, now_ms);
+	db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open->id),
+	    V_INT_OR_NULL(green ? green->change_id : 0));
+	log_event(LOG_INFO, green ? "branch_green" : "branch_not_red",
+	    LOG_S("accelerator", accelerator), LOG_S("ref", ref),
+	    LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open->id));
+	red_issue_request(d, open->id, accelerator, now_ms);
+}
+
+static void decide_episode(struct db *d, const char *accelerator, const char *repository_key,
+    const char *ref, int64_t now_ms)
+{
+	struct branch_runs l = {0};
+	struct open_episode open;
+	struct streak s;
+
+	read_episode_runs(d, accelerator, repository_key, ref, &l);
+	put_in_order(&l);
+	s = find_streak(&l);
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(OPEN_EPISODE_RECORD,
+			"FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
+			" AND ref = ?3 AND ended_ms IS NULL"),
+		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
+		&open_episode_record, &open)) {
+		if (s.first_bad)
+			begin_episode(d, accelerator, repository_key, ref, &s, now_ms);
+	} else if (s.first_bad) {
+		continue_episode(d, &open, accelerator, &s, l.n < RUNS_MAX, now_ms);
+	} else {
+		end_episode(d, &open, accelerator, ref, green_again(&l, &open, &s), now_ms);
+	}
+	RECORDS_RELEASE(branch_run, l.at, l.n);
+}
+
+#define PUSHED_BRANCH_RECORD(F, S)                                                                 \
+	F(S, TEXT, repository_key, NULL, "repository_key", "")                                     \
+	F(S, TEXT, ref, NULL, "ref", "")
+RECORD_LOCAL(pushed_branch, PUSHED_BRANCH_RECORD)
+
+void red_episode_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct pushed_branch b;
+
+	if (!record_read_first(db_rows(d,
+				   RECORD_QUERY(PUSHED_BRANCH_RECORD,
+				       "FROM change WHERE id = ?1 AND ref IS NOT NULL"),
+				   V_INT(change_id)),
+		&pushed_branch_record, &b))
+		return;
+	decide_episode(d, accelerator, b.repository_key, branch_name(b.ref), now_ms);
+	record_release(&pushed_branch_record, &b);
+}
+
+int64_t red_since_ms(struct db *d, const char *accelerator)
+{
+	return db_int(d, 0,
+	    "SELECT first_bad_ms FROM red_episode WHERE accelerator = ?1 AND ended_ms IS NULL"
+	    " ORDER BY first_bad_ms LIMIT 1",
+	    V_TEXT(accelerator));
+}
+
+/* The first run of each open episode, and only the newest runs of its branch: there may be thousands when an accelerator
+ * has not reported for months. */
+#define RED_RUN                                                                                    \
+	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                    \
+	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"          \
+	"  UNION ALL SELECT * FROM (SELECT n.change_id FROM run n"                                 \
+	"  WHERE n.accelerator = e.accelerator AND n.is_push = 1"                                  \
+	"  AND n.change_id > e.first_bad_change ORDER BY n.change_id DESC LIMIT ?2) newest)"       \
+	" CROSS JOIN change c ON c.id = r.change_id AND c.repository_key = e.repository_key"       \
+	" AND c.ref IN (e.ref, 'refs/heads/' || e.ref)"                                            \
+	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND r.outcome = 'red' AND "
+
+bool red_is_silence(struct db *d, const char *accelerator)
+{
+	return !db_has(
+		   d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
+	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator),
+		   V_INT(RUNS_MAX));
+}
+
+bool red_episodes_drop(struct db *d, int64_t before_ms, int limit)
+{
+	size_t n;
+	int64_t *ids = rows_key_numbers(
+	    db_rows(d, "SELECT id FROM red_episode WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2",
+		V_INT(before_ms), V_INT(limit)),
+	    &n);
+
+	for (size_t i = 0; i < n; i++) {
+		db_exec(d, "DELETE FROM outbox WHERE key = 'red:' || ?1", V_INT(ids[i]));
+		/* "notice:ID:EVENT"; ';' follows ':' */
+		db_exec(d,
+		    "DELETE FROM outbox WHERE key > 'notice:' || ?1 || ':'"
+		    " AND key < 'notice:' || ?1 || ';'",
+		    V_INT(ids[i]));
+		db_exec(d, "DELETE FROM red_episode WHERE id = ?1", V_INT(ids[i]));
+	}
+	free(ids);
+	return n > 0;
+}
+
+/* ---- an episode for the loop, and what was done about it ---- */
+
+RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
+
+/* On a branch, FLAKY and KNOWN failures do not count (history/run_note.c). */
+#define IS_BROKEN                                                                                  \
+	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
+	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
+
+char **red_tests(struct db *d, int64_t change_id, const char *accelerator)
+{
+	char **tests = strv_copy(NULL);
+	struct rows *r = db_rows(d,
+	    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN ''"
+	    " ELSE ' (' || t.dtype || ')' END FROM verdict v JOIN test t ON t.id = v.test_id"
+	    " WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_TESTS_MAX));
+
+	while (rows_next(r))
+		strv_add(&tests, rows_key(r));
+	return tests;
+}
+
+bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM (SELECT COUNT(*) AS n, COUNT(v.job_id) AS n_with_job FROM verdict v"
+	    " WHERE" IS_BROKEN ") red WHERE n > 0 AND n_with_job = 0",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+static void read_episode_tests(struct db *d, struct red_episode *e)
+{
+	e->tests = red_tests(d, e->first_bad_change, e->accelerator);
+	e->n_tests = (size_t)db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
+	    V_INT(e->first_bad_change), V_TEXT(e->accelerator));
+	e->is_silence = red_tests_are_silence(d, e->first_bad_change, e->accelerator) &&
+			(e->ended_ms || red_is_silence(d, e->accelerator));
+}
+
+static int get_red_episode_run(struct store_query *q, struct db *d)
+{
+	struct get_red_episode *g = CONTAINER_OF(q, struct get_red_episode, q);
+
+	struct red_episode e = {0};
+
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(RED_EPISODE_RECORD,
+			"FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
+			" LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1"),
+		    V_INT(g->id)),
+		&red_episode_record, &e))
+		return ERR_NOT_FOUND;
+	read_episode_tests(d, &e);
+	g->episode = xmemdup(&e, sizeof(e));
+	if (db_status(d)) {
+		red_episode_free(g->episode);
+		g->episode = NULL;
+	}
+	return 0;
+}
+
+int store_get_red_episode(struct store *s, struct get_red_episode *q)
+{
+	q->episode = NULL;
+	q->q.run = get_red_episode_run;
+	return store_query(s, &q->q);
+}
+
+void red_episode_free(struct red_episode *e)
+{
+	if (!e)
+		return;
+	record_release(&red_episode_record, e);
+	strv_free(e->tests);
+	free(e);
+}
+
+static int note_episode_run(struct store_op *op, struct db *d)
+{
+	struct note_red_episode *o = CONTAINER_OF(op, struct note_red_episode, op);
+
+	if (!db_exec(d,
+		"UPDATE red_episode SET issue_number = COALESCE(?2, issue_number),"
+		" issue_repository = COALESCE(?3, issue_repository),"
+		" told_ms = COALESCE(?4, told_ms), reminded_ms = COALESCE(?5, reminded_ms),"
+		" overdue_ms = COALESCE(?6, overdue_ms) WHERE id = ?1",
+		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository),
+		V_INT_OR_NULL(o->told_ms), V_INT_OR_NULL(o->reminded_ms),
+		V_INT_OR_NULL(o->overdue_ms)))
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	if (o->closed_ms)
+		red_episode_enter(d, o->id, RED_EPISODE_IS_CLOSED, o->closed_ms);
+	if (o->notice)
+		request_put_notice(d, o->notice, o->now_ms);
+	db_tell(d, STORE_CHANGES);
+	return 0;
+}
+
+int store_note_red_episode(struct store *s, struct note_red_episode *op)
+{
+	op->op.run = note_episode_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}

@@ -1,0 +1,339 @@
+#include "history/run_note.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "db/record_rows.h"
+#include "history/days.h"
+#include "history/nightly_note.h"
+#include "history/platform_tests.h"
+#include "history/red_episodes.h"
+#include "history/run_jobs.h"
+#include "history/run_suites.h"
+#include "model/accelerator.h"
+#include "verdict/cells_moved.h"
+
+struct run {
+	bool is_push;
+	const char *outcome;
+	int64_t ended_ms, n_dispatches, n_met;
+	int64_t queue_ms, run_ms; /* -1: not known */
+	int64_t sent_ms;
+	struct cell_counts cells; /* of a push */
+};
+
+static bool is_accelerator_silent(struct db *d, const char *accelerator)
+{
+	return db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
+	    V_TEXT(accelerator), V_INT(LEVEL_1));
+}
+
+enum run_stage { RUN_IS_NONE, RUN_GOES_ON, RUN_HAS_ENDED };
+
+/* A pull dispatch is sent when a machine takes it: it has waited since it was made. */
+#define RUN_DISPATCHES_RECORD(F, S)                                                                \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
+	F(S, INT, n_unfinished, NULL, "SUM(state NOT IN ('done', 'failed', 'expired'))", "")       \
+	F(S, TIME, finished_ms, NULL, "MAX(finished_ms)", "")                                      \
+	F(S, INT, n_met, NULL, "SUM(state = 'done' AND is_late = 0)", "")                          \
+	F(S, TIME, sent_ms, NULL, "MIN(CASE kind WHEN 'pull' THEN created_ms ELSE sent_ms END)", "")
+RECORD_LOCAL(run_dispatches, RUN_DISPATCHES_RECORD)
+
+static enum run_stage read_dispatches(
+    struct db *d, int64_t change_id, const char *accelerator, struct run *ret)
+{
+	struct run_dispatches x;
+
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(RUN_DISPATCHES_RECORD,
+			"FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+			" AND state NOT IN ('superseded', 'cancelled')"),
+		    V_INT(change_id), V_TEXT(accelerator)),
+		&run_dispatches_record, &x) ||
+	    !x.n)
+		return RUN_IS_NONE;
+	ret->n_dispatches = x.n;
+	ret->ended_ms = x.finished_ms;
+	ret->n_met = x.n_met;
+	ret->sent_ms = x.sent_ms;
+	return x.n_unfinished ? RUN_GOES_ON : RUN_HAS_ENDED;
+}
+
+#define RUN_JOBS_TIMES_RECORD(F, S)                                                                \
+	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                        \
+	F(S, TIME, completed_ms, NULL, "MAX(completed_ms)", "")
+RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
+
+static void read_times(struct db *d, int64_t change_id, const char *accelerator, struct run *ret)
+{
+	struct run_jobs_times job = {0};
+
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(RUN_JOBS_TIMES_RECORD,
+		    "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
+		V_INT(change_id), V_TEXT(accelerator)),
+	    &run_jobs_times_record, &job);
+	ret->queue_ms = job.started_ms && ret->sent_ms ? job.started_ms - ret->sent_ms : -1;
+	ret->run_ms = job.started_ms && job.completed_ms ? job.completed_ms - job.started_ms : -1;
+	if (ret->queue_ms < 0) /* the clock was set back, or a job began before its dispatch */
+		ret->queue_ms = -1;
+	if (ret->run_ms < 0)
+		ret->run_ms = -1;
+}
+
+static bool has_red(struct db *d, int64_t change_id, const char *accelerator, const char *kind)
+{
+	return db_has(d,
+	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3"
+	    " LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
+}
+
+static bool has_passed(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS'"
+	    " LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
+ * the change, which trips the breaker. */
+static const char *outcome_of_cells(
+    struct db *d, int64_t change_id, const char *accelerator, bool is_push)
+{
+	bool is_new = has_red(d, change_id, accelerator, "NEW");
+
+	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") ||
+	    has_red(d, change_id, accelerator, "BASE"))
+		return RUN_RED;
+	if (is_push && is_new)
+		return RUN_RED;
+	if (!is_push && has_red(d, change_id, accelerator, "FLAKY"))
+		return RUN_RED;
+	if (is_new)
+		return RUN_OWN;
+	return has_passed(d, change_id, accelerator) ? RUN_GREEN : RUN_NOTHING;
+}
+
+static bool is_note_written(
+    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
+{
+	const int64_t *n = r->cells.by_status;
+
+	return db_has(d,
+	    "SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3"
+	    " AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7 AND n_error = "
+	    "?8"
+	    " AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11 AND n_skip = ?12 AND n_flaky = ?13",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome),
+	    V_INT(r->n_dispatches), V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
+	    V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
+	    V_INT(r->cells.n_flaky));
+}
+
+static void insert_run(
+    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
+{
+	const int64_t *n = r->cells.by_status;
+
+	db_exec(d,
+	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, n_dispatches,"
+	    " n_met, queue_ms, run_ms, n_fail, n_error, n_miss, n_pass, n_done, n_skip, n_flaky)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+	    V_TEXT(accelerator), V_INT(r->ended_ms), V_INT(change_id), V_INT(r->is_push),
+	    V_TEXT(r->outcome), V_INT(r->n_dispatches), V_INT(r->n_met),
+	    r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
+	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
+	    V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
+	    V_INT(r->cells.n_flaky));
+}
+
+/* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
+static bool put_noted_run(
+    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
+{
+	int64_t before_ms;
+
+	if (is_note_written(d, change_id, accelerator, r))
+		return false;
+	before_ms =
+	    db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
+		V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id),
+	    V_TEXT(accelerator));
+	insert_run(d, change_id, accelerator, r);
+	if (before_ms >= 0 && day_of(before_ms) != day_of(r->ended_ms))
+		day_note(d, accelerator, before_ms);
+	day_note(d, accelerator, r->ended_ms);
+	return true;
+}
+
+/* ---- the circuit breaker: the newest runs of an accelerator decide whether its results count ---- */
+
+enum {
+	RUNS_MAX = 200,    /* read until HEALTH_LOOKS_AT of them count */
+	CELLS_MAX = 8,     /* of a change, to see whether others have the same failure */
+	SHARED_BY_MIN = 3, /* other authors */
+	WISHES_MAX = 100,  /* GitHub takes 500 content writes an hour */
+};
+
+static const int64_t WISHES_LOOK_BACK_MS = INT64_C(14) * 86400 * 1000;
+
+#define SAMPLE_RECORD(F, S)                                                                        \
+	F(S, INT, change_id, NULL, "r.change_id", "")                                              \
+	F(S, TEXT, author, NULL, "CASE WHEN r.is_push <> 0 THEN NULL ELSE c.author END",           \
+	    "Of a pull request; NULL: a push, or not known.")                                      \
+	F(S, BOOL, is_red, NULL, "r.outcome <> '" RUN_GREEN "'", "")                               \
+	F(S, BOOL, is_own, NULL, "r.outcome = '" RUN_OWN "'", "")
+RECORD_LOCAL(sample, SAMPLE_RECORD)
+
+struct samples {
+	struct sample at[HEALTH_LOOKS_AT];
+	size_t n;
+};
+
+static bool has_author(const struct samples *s, const char *author)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].author && strcmp(s->at[i].author, author) == 0)
+			return true;
+	return false;
+}
+
+/* One run for each author, whose changes may be one change in several heads or parts; each push counts. */
+static void read_samples(struct db *d, const char *accelerator, struct samples *s)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(SAMPLE_RECORD, "FROM run r JOIN change c ON c.id = r.change_id"
+					" WHERE r.accelerator = ?1 AND r.outcome <> ?2"
+					" ORDER BY r.ended_ms DESC, r.change_id DESC LIMIT ?3"),
+	    V_TEXT(accelerator), V_TEXT(RUN_NOTHING), V_INT(RUNS_MAX));
+
+	while (s->n < HEALTH_LOOKS_AT && rows_next(r)) {
+		struct sample *at = &s->at[s->n];
+
+		record_read(r, &sample_record, at);
+		if (at->author && has_author(s, at->author))
+			record_release(&sample_record, at);
+		else
+			s->n++;
+	}
+	rows_end(r);
+}
+
+/* Several other authors have the same new failure, so none of their changes caused it. */
+static bool is_shared(struct db *d, const char *accelerator, const struct samples *s, size_t i)
+{
+	int64_t oldest = s->at[0].change_id;
+	struct rows *r;
+	bool is_found = false;
+
+	for (size_t k = 1; k < s->n; k++)
+		oldest = s->at[k].change_id < oldest ? s->at[k].change_id : oldest;
+	r = db_rows(d,
+	    "SELECT test_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND attribution = 'NEW' LIMIT ?3",
+	    V_INT(s->at[i].change_id), V_TEXT(accelerator), V_INT(CELLS_MAX));
+	while (!is_found && rows_next(r))
+		is_found = db_int(d, 0,
+			       "SELECT COUNT(DISTINCT c.author) FROM verdict v"
+			       " JOIN change c ON c.id = v.change_id WHERE v.accelerator = ?1"
+			       " AND v.test_id = ?2 AND v.change_id >= ?3"
+			       " AND v.attribution IS NOT NULL AND c.kind = 'pull_request'"
+			       " AND c.author <> ?4",
+			       V_TEXT(accelerator), V_INT(rows_key_number(r)), V_INT(oldest),
+			       V_TEXT(s->at[i].author ? s->at[i].author : "")) >= SHARED_BY_MIN;
+	rows_end(r);
+	return is_found;
+}
+
+static void wish_comments(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
+	    " WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
+	    " AND x.is_current = 1 AND c.state = 'open'"
+	    " GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
+	    V_TEXT(accelerator), V_INT(now_ms - WISHES_LOOK_BACK_MS), V_INT(WISHES_MAX));
+
+	while (rows_next(r))
+		cells_moved(d, rows_key_number(r), NULL, CELLS_HEALTH_CHANGED, now_ms);
+}
+
+/* A run has ended, or has another outcome now. When the breaker trips or recovers, the comments of the newest open pull
+ * requests are requested again. */
+static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
+{
+	bool was = db_has(d,
+	    "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL",
+	    V_TEXT(accelerator));
+	struct health_sample judged[HEALTH_LOOKS_AT];
+	struct samples s = {.n = 0};
+	bool is;
+
+	read_samples(d, accelerator, &s);
+	for (size_t i = 0; i < s.n; i++)
+		judged[i] = (struct health_sample){
+		    .is_red = s.at[i].is_red,
+		    .is_attributed = s.at[i].is_own && !is_shared(d, accelerator, &s, i),
+		};
+	is = health_is_unhealthy(judged, s.n, was);
+	for (size_t i = 0; i < s.n; i++)
+		free(s.at[i].author);
+	if (is == was)
+		return;
+	db_exec(d, "UPDATE accelerator SET unhealthy_since_ms = ?2 WHERE name = ?1",
+	    V_TEXT(accelerator), V_INT_OR_NULL(is ? now_ms : 0));
+	log_event(is ? LOG_WARN : LOG_INFO, is ? "accelerator_unhealthy" : "accelerator_healthy",
+	    LOG_S("accelerator", accelerator), LOG_I("looked_at", (int64_t)s.n));
+	wish_comments(d, accelerator, now_ms);
+}
+
+/* ---- a run ends ---- */
+
+void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct run r = {0};
+	char *kind;
+	bool is_nightly;
+
+	platform_tests_note(d, change_id, accelerator);
+	if (!accelerator[0])
+		return;
+	kind = db_text(d, "SELECT kind FROM change WHERE id = ?1", V_INT(change_id));
+	r.is_push = kind && strcmp(kind, "push") == 0;
+	is_nightly = kind && strcmp(kind, "nightly") == 0;
+	free(kind);
+	if (is_nightly) {
+		nightly_note(d, change_id, accelerator, now_ms);
+		return;
+	}
+	if (is_accelerator_silent(d, accelerator))
+		return;
+	if (read_dispatches(d, change_id, accelerator, &r) != RUN_HAS_ENDED)
+		return;
+	read_times(d, change_id, accelerator, &r);
+	r.outcome = outcome_of_cells(d, change_id, accelerator, r.is_push);
+	if (r.is_push)
+		r.cells = run_suites_put(d, change_id, accelerator);
+	else
+		run_jobs_note(d, change_id, accelerator, r.ended_ms);
+	if (!put_noted_run(d, change_id, accelerator, &r))
+		return;
+	if (r.is_push)
+		red_episode_note(d, change_id, accelerator, now_ms);
+	health_note(d, accelerator, now_ms);
+}
+
+void runs_drop(struct db *d, int64_t change_id)
+{
+	days_close(d, change_id);
+	number_days_forget_change(d, change_id);
+	run_suites_drop(d, change_id);
+	run_jobs_drop_change(d, change_id);
+	db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
+}

@@ -1,0 +1,274 @@
+#include "history/standings.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "db/record_rows.h"
+#include "db/settings.h"
+#include "history/days.h"
+#include "history/red_episodes.h"
+#include "history/run_jobs.h"
+#include "history/run_note.h"
+#include "history/run_suites.h"
+
+enum {
+	/* Pushes become known nearly in their order, so the newest tested one is among these. */
+	NEWEST_LOOKED_AT = 16,
+	PUSHES_LOOKED_AT = 200, /* some of them are of other branches */
+	FIGURE_DAYS = 30,
+};
+
+/* ---- the branch ---- */
+
+static const char REPOSITORY[] = "upstream.repository", BRANCH[] = "upstream.branch";
+
+void upstream_branch_put(struct db *d, const char *repository, const char *branch)
+{
+	if (!repository)
+		return;
+	setting_put_text(d, REPOSITORY, repository);
+	setting_put_text(d, BRANCH, branch ? branch : "");
+}
+
+struct upstream_branch upstream_branch_read(struct db *d)
+{
+	char *repository = setting_text(d, REPOSITORY), *branch = setting_text(d, BRANCH);
+	struct upstream_branch u = {.repository = repository_key(repository ? repository : "")};
+
+	snprintf(u.name, sizeof(u.name), "%s", branch ? branch : "");
+	free(repository);
+	free(branch);
+	return u;
+}
+
+/* ---- its newest runs there ---- */
+
+#define PUSHES_OF_BRANCH                                                                           \
+	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?6"       \
+	"  ORDER BY change_id DESC LIMIT ?5) r"                                                    \
+	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                     \
+	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                          \
+	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
+
+static enum branch_result result_of(const char *outcome, bool has_red, bool has_red_tests)
+{
+	if (strcmp(outcome, RUN_GREEN) == 0)
+		return has_red ? BRANCH_EXPLAINED : BRANCH_PASSED;
+	if (strcmp(outcome, RUN_NOTHING) == 0)
+		return BRANCH_NO_PASS;
+	return has_red_tests ? BRANCH_RED : BRANCH_NO_REPORT;
+}
+
+#define TESTED_PUSH_RECORD(F, S)                                                                   \
+	F(S, INT, change_id, NULL, "c.id", "")                                                     \
+	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                \
+	F(S, TIME, commit_ms, NULL, "COALESCE(b.at_ms, c.created_ms)", "")                         \
+	F(S, COUNT, position, NULL, "b.position", "")                                              \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
+	F(S, BORROWED, outcome, NULL, "r.outcome", "")                                             \
+	F(S, BOOL, has_red, NULL, "r.n_fail + r.n_error + r.n_miss > 0", "")                       \
+	F(S, BOOL, has_red_tests, NULL, RUN_HAS_RED_TESTS, "")
+RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
+
+/* In the order of the branch; a commit whose place is not known is as new as its change. */
+static void read_newest(
+    struct db *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT
+							       " LIMIT ?4",
+	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name),
+	    V_INT(NEWEST_LOOKED_AT), V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct tested_push push;
+
+	while (rows_next(r)) {
+		record_read(r, &tested_push_record, &push);
+		if (s->sha && push.position <= s->position)
+			continue;
+		free(s->sha);
+		s->change_id = push.change_id;
+		s->sha = xstrdup(push.sha);
+		s->commit_ms = push.commit_ms;
+		s->position = push.position;
+		s->facts.tested_ms = push.ended_ms;
+		s->facts.newest = result_of(push.outcome, push.has_red, push.has_red_tests);
+	}
+}
+
+#define SILENT_PUSH_RECORD(F, S)                                                                   \
+	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
+	F(S, COUNT, position, NULL, "b.position", "")
+RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
+
+/* A run without a report is not a test: it is shown beside the newest test. */
+static void read_silence(
+    struct db *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(SILENT_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
+	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name),
+	    V_INT(NEWEST_LOOKED_AT), V_INT(PUSHES_LOOKED_AT), V_INT(s->change_id));
+	struct silent_push push;
+
+	while (!s->silent_sha && rows_next(r)) {
+		record_read(r, &silent_push_record, &push);
+		if (push.position >= 0 && push.position < s->position)
+			continue;
+		s->silent_sha = xstrdup(push.sha);
+		s->facts.no_report_ms = push.ended_ms;
+	}
+	rows_end(r);
+}
+
+/* ---- the whole ---- */
+
+#define REGISTERED_FACTS_RECORD(F, S)                                                              \
+	F(S, LEVEL, level, NULL, "level", "")                                                      \
+	F(S, BOOL, is_unhealthy, NULL, "unhealthy_since_ms IS NOT NULL", "")                       \
+	F(S, TIME, last_report_ms, NULL, "last_report_ms", "")
+RECORD_DEFINE_PART(registered_facts, accelerator_facts, REGISTERED_FACTS_RECORD);
+
+#define FIGURE_RECORD(F, S)                                                                        \
+	F(S, INT, n_runs, NULL, "SUM(n_runs)", "")                                                 \
+	F(S, INT, n_green, NULL, "SUM(n_green)", "")
+RECORD_DEFINE_PART(figure, accelerator_facts, FIGURE_RECORD);
+
+void standing_read(struct db *d, const char *accelerator, const struct upstream_branch *u,
+    int64_t now_ms, struct standing *ret)
+{
+	struct accelerator_facts *f = &ret->facts;
+
+	*ret = (struct standing){.facts.level = LEVEL_1, .position = -1};
+	if (record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(REGISTERED_FACTS_RECORD, "FROM accelerator WHERE name = ?1"),
+		    V_TEXT(accelerator)),
+		&registered_facts_record, f)) {
+		f->red_since_ms = red_since_ms(d, accelerator);
+		f->is_red_in_silence = f->red_since_ms && red_is_silence(d, accelerator);
+		read_newest(d, accelerator, u, ret);
+		read_silence(d, accelerator, u, ret);
+		record_read_first(
+		    db_rows(d,
+			RECORD_QUERY(FIGURE_RECORD,
+			    "FROM day WHERE accelerator = ?1 AND day > ?2 AND day <= ?3"),
+			V_TEXT(accelerator), V_INT(day_of(now_ms) - FIGURE_DAYS),
+			V_INT(day_of(now_ms))),
+		    &figure_record, f);
+	}
+	ret->state = accelerator_state_of(f, now_ms);
+}
+
+/* ---- 30 days ---- */
+
+enum { TIMES_MAX = 1000000 }; /* the newest; more than any accelerator has */
+
+struct runs {
+	struct quality *q;
+	struct times queue, run;
+};
+
+#define QUALITY_DAY_RECORD(F, S)                                                                   \
+	F(S, INT, n_runs, NULL, "n_runs", "")                                                      \
+	F(S, INT, n_green, NULL, "n_green", "")                                                    \
+	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                          \
+	F(S, INT, n_met, NULL, "n_met", "")                                                        \
+	F(S, BLOB, queue_times, NULL, "queue_times", "")                                           \
+	F(S, BLOB, run_times, NULL, "run_times", "")
+RECORD_LOCAL(quality_day, QUALITY_DAY_RECORD)
+
+static void read_days(struct db *d, const char *accelerator, int64_t first_day, struct runs *ret)
+{
+	struct quality *n = ret->q;
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(QUALITY_DAY_RECORD,
+		"FROM day WHERE accelerator = ?1 AND day >= ?2 ORDER BY day DESC"),
+	    V_TEXT(accelerator), V_INT(first_day));
+	struct quality_day day;
+
+	while (rows_next(r)) {
+		record_read(r, &quality_day_record, &day);
+		n->n_push_runs += day.n_runs;
+		n->n_push_green += day.n_green;
+		n->level.n_dispatches += day.n_dispatches;
+		n->level.n_deadlines_met += day.n_met;
+		times_add_packed(&ret->queue, &day.queue_times);
+		times_add_packed(&ret->run, &day.run_times);
+	}
+	rows_end(r);
+}
+
+#define QUALITY_RUN_RECORD(F, S)                                                                   \
+	F(S, BOOL, is_push_with_result, NULL, "is_push <> 0 AND outcome <> '" RUN_NOTHING "'", "") \
+	F(S, BOOL, is_green, NULL, "outcome = '" RUN_GREEN "'", "")                                \
+	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                          \
+	F(S, INT, n_met, NULL, "n_met", "")                                                        \
+	F(S, COUNT, queue_ms, NULL, "queue_ms", "")                                                \
+	F(S, COUNT, run_ms, NULL, "run_ms", "")
+RECORD_LOCAL(quality_run, QUALITY_RUN_RECORD)
+
+/* The one day that is only partly within the time. */
+static void read_quality_runs(
+    struct db *d, const char *accelerator, int64_t after_ms, int64_t end_ms, struct runs *ret)
+{
+	struct quality *n = ret->q;
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(QUALITY_RUN_RECORD,
+		"FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
+	    V_TEXT(accelerator), V_INT(after_ms), V_INT(end_ms));
+	struct quality_run run;
+
+	while (rows_next(r)) {
+		record_read(r, &quality_run_record, &run);
+		n->n_push_runs += run.is_push_with_result;
+		n->n_push_green += run.is_push_with_result && run.is_green;
+		n->level.n_dispatches += run.n_dispatches;
+		n->level.n_deadlines_met += run.n_met;
+		times_add(&ret->queue, run.queue_ms);
+		times_add(&ret->run, run.run_ms);
+	}
+	rows_end(r);
+}
+
+#define QUALITY_EPISODES_RECORD(F, S)                                                              \
+	F(S, INT, n_episodes, NULL, "COUNT(*)", "")                                                \
+	F(S, COUNT, level.reaction_ms, NULL,                                                       \
+	    "CAST(AVG(ended_ms - COALESCE(told_ms, first_bad_ms)) AS INTEGER)", "")
+RECORD_DEFINE_PART(quality_episodes, quality, QUALITY_EPISODES_RECORD);
+
+/* The episodes that were open within the time. The reaction is the mean time from telling the vendor to green. */
+static void read_episodes(
+    struct db *d, const char *accelerator, int64_t after_ms, int64_t now_ms, struct quality *q)
+{
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(QUALITY_EPISODES_RECORD, "FROM red_episode WHERE accelerator = ?1"
+						      " AND (ended_ms IS NULL OR ended_ms >= ?2)"),
+		V_TEXT(accelerator), V_INT(after_ms)),
+	    &quality_episodes_record, q);
+	q->red_since_ms = red_since_ms(d, accelerator);
+	q->is_red_in_silence = q->red_since_ms && red_is_silence(d, accelerator);
+	q->is_overdue = red_is_overdue(q->red_since_ms, now_ms);
+}
+
+void quality_read(struct db *d, const char *accelerator, int64_t now_ms, struct quality *ret)
+{
+	struct runs runs = {.q = ret, .queue = times_new(TIMES_MAX), .run = times_new(TIMES_MAX)};
+	int64_t after_ms = now_ms - QUALITY_DAYS_MS, next_day = day_of(after_ms) + 1;
+
+	*ret = (struct quality){.n_push_runs = 0};
+	level_read(d, accelerator, NULL, now_ms, &ret->level);
+	read_days(d, accelerator, next_day, &runs);
+	read_quality_runs(d, accelerator, after_ms, next_day * DAY_MS, &runs);
+	ret->queue_p50_ms = percentile(&runs.queue, 50);
+	ret->queue_p90_ms = percentile(&runs.queue, 90);
+	ret->run_p50_ms = percentile(&runs.run, 50);
+	ret->run_p90_ms = percentile(&runs.run, 90);
+	read_episodes(d, accelerator, after_ms, now_ms, ret);
+	ret->unhealthy_since_ms =
+	    db_int(d, 0, "SELECT COALESCE(unhealthy_since_ms, 0) FROM accelerator WHERE name = ?1",
+		V_TEXT(accelerator));
+	times_release(&runs.queue);
+	times_release(&runs.run);
+}

@@ -1,0 +1,175 @@
+/* Output goes into the socket as far as it takes it. The rest goes into libuv's queue, as a copy, or with a reference
+ * if the bytes belong to a shared body. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "http/conn.h"
+#include "http/server_internal.h"
+#include "http/tls.h"
+
+struct late_write {
+	uv_write_t req;
+	struct http_conn *conn;
+	struct http_shared *shared; /* whose bytes they are; NULL: data[] has them */
+	size_t n_copied;
+	char data[];
+};
+
+size_t http_conn_unsent(const struct http_conn *c)
+{
+	return uv_stream_get_write_queue_size(&c->io.stream);
+}
+
+static void on_conn_written(uv_write_t *req, int status)
+{
+	struct late_write *w = CONTAINER_OF(req, struct late_write, req);
+	struct http_conn *c = w->conn;
+
+	c->server->unsent_bytes -= w->n_copied;
+	http_shared_unref(w->shared);
+	free(w);
+	if (c->state == HTTP_CONN_CLOSED)
+		return;
+	if (status < 0) {
+		http_conn_drop(c);
+		return;
+	}
+	if (c->state == HTTP_CONN_FLUSH)
+		http_conn_flushed(c);
+	else
+		http_conn_run_due(c);
+}
+
+/* Hands w to libuv, and `rest` with it. */
+static void output_queue(struct http_conn *c, struct late_write *w, uv_buf_t rest)
+{
+	c->queued_bytes += rest.len;
+	if (uv_write(&w->req, &c->io.stream, &rest, 1, on_conn_written) != 0) {
+		http_shared_unref(w->shared);
+		free(w);
+		c->is_broken = true;
+		return;
+	}
+	c->server->unsent_bytes += w->n_copied;
+}
+
+static void output_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+{
+	struct late_write *w;
+	size_t total = 0, at = 0, skip;
+	int sent = uv_try_write(&c->io.stream, bufs, n);
+
+	if (sent == UV_EAGAIN)
+		sent = 0;
+	if (sent < 0) {
+		c->is_broken = true;
+		return;
+	}
+	skip = (size_t)sent;
+	for (unsigned i = 0; i < n; i++)
+		total += bufs[i].len;
+	if (skip == total)
+		return;
+	/* Queue a copy of the rest. */
+	w = xmalloc(sizeof(*w) + total - skip);
+	w->conn = c;
+	for (unsigned i = 0; i < n; i++) {
+		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
+
+		memcpy(w->data + at, bufs[i].base + from, bufs[i].len - from);
+		at += bufs[i].len - from;
+		skip -= from;
+	}
+	w->shared = NULL;
+	w->n_copied = at;
+	output_queue(c, w, uv_buf_init(w->data, (unsigned)at));
+}
+
+void http_conn_send_session_output(struct http_conn *c)
+{
+	const char *p;
+	size_t n = http_session_output(c->session, &p);
+	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+
+	if (n == 0)
+		return;
+	output_send(c, &b, 1);
+	http_session_output_sent(c->session);
+}
+
+void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+{
+	if (c->is_broken)
+		return;
+	if (!c->session) {
+		output_send(c, bufs, n);
+	} else {
+		for (unsigned i = 0; i < n && !c->is_broken; i++)
+			if (http_session_write(c->session, bufs[i].base, bufs[i].len))
+				c->is_broken = true;
+		http_conn_send_session_output(c);
+	}
+	if (c->is_broken)
+		http_conn_make_due(c);
+}
+
+void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n)
+{
+	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+	int sent;
+
+	if (c->is_broken || c->session) {
+		http_conn_send(c, &b, 1);
+		return;
+	}
+	sent = uv_try_write(&c->io.stream, &b, 1);
+	if (sent == UV_EAGAIN)
+		sent = 0;
+	if (sent < 0) {
+		c->is_broken = true;
+	} else if ((size_t)sent < n) {
+		struct late_write *w;
+
+		b.base += sent;
+		b.len -= (size_t)sent;
+		w = xmalloc(sizeof(*w));
+		w->conn = c;
+		w->shared = http_shared_ref(shared);
+		w->n_copied = 0;
+		output_queue(c, w, b);
+	}
+	if (c->is_broken)
+		http_conn_make_due(c);
+}
+
+static void on_conn_shut_down(uv_shutdown_t *req, int status)
+{
+	(void)status; /* an error shows in the read, or in the linger's deadline */
+	free(req);
+}
+
+void http_conn_flushed(struct http_conn *c)
+{
+	uv_shutdown_t *req;
+
+	if (c->state != HTTP_CONN_FLUSH || http_conn_unsent(c))
+		return;
+	if (c->session && !c->is_broken) {
+		http_session_close_notify(c->session);
+		http_conn_send_session_output(c);
+	}
+	if (!c->lingers || c->is_broken) {
+		http_conn_drop(c);
+		return;
+	}
+	http_conn_enter(c, HTTP_CONN_LINGER);
+	req = xmalloc(sizeof(*req));
+	if (uv_shutdown(req, &c->io.stream, on_conn_shut_down) != 0) {
+		free(req);
+		http_conn_drop(c);
+	} else if (c->is_eof) {
+		http_conn_drop(c);
+	} else {
+		http_conn_start_reading(c);
+	}
+}

@@ -1,0 +1,397 @@
+#include "outbox/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "model/schedule.h"
+#include "outbox/lane.h"
+
+enum {
+	NO_ROOM_MS = 3000, /* and up to as much again */
+	SETTLE_RETRY_MS = 500,
+	SETTLE_REPAIR_MS = 10 * 1000, /* when the store fails until somebody repairs it */
+};
+
+struct engine {
+	struct engine_options options;
+	struct pacing pacing;
+	int64_t n_paced;
+	struct lane *lanes;
+	TAILQ_HEAD(, effect) claimed;
+	int n_claimed;
+	struct timer *grace;
+	bool is_closing, is_cancelling, is_closed;
+	void (*on_closed)(void *owner);
+	void *closed_owner;
+};
+
+/* ---- closing ---- */
+
+static void report_engine_closed(void *p)
+{
+	struct engine *n = p;
+
+	n->on_closed(n->closed_owner);
+}
+
+static void close_engine_if_idle(struct engine *n)
+{
+	if (!n->is_closing || n->is_closed || n->n_claimed > 0)
+		return;
+	for (size_t i = 0; i < n->options.n_lanes; i++)
+		if (bell_is_looking(n->lanes[i].bell))
+			return;
+	n->is_closed = true;
+	timer_close(n->grace);
+	loop_reap(n->options.loop, report_engine_closed, n);
+}
+
+static void on_grace_over(struct timer *t)
+{
+	struct engine *n = timer_owner(t);
+	struct effect *e, *next;
+
+	n->is_cancelling = true;
+	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->step == EFFECT_BEGUN)
+			e->kind->cancel(e);
+	}
+}
+
+void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
+{
+	struct effect *e;
+
+	assert(!n->is_closing);
+	n->is_closing = true;
+	n->on_closed = on_closed;
+	n->closed_owner = owner;
+	timer_start(n->grace, grace_ms);
+	for (size_t i = 0; i < n->options.n_lanes; i++) {
+		bell_stop(n->lanes[i].bell);
+		while ((e = lane_unpark_any(&n->lanes[i])) != NULL)
+			effect_put_off(e, 0);
+	}
+	TAILQ_FOREACH (e, &n->claimed, link)
+		if (e->timer && timer_is_running(e->timer))
+			timer_start(e->timer, 0);
+	close_engine_if_idle(n);
+}
+
+/* ---- how an effect ends ---- */
+
+static void effect_free(void *p)
+{
+	struct effect *e = p;
+	struct engine *n = e->engine;
+	struct lane *l = e->lane;
+
+	if (e->result == OUTBOX_RETRY || e->result == OUTBOX_NOT_YET || e->result == OUTBOX_AGAIN)
+		bell_by(l->bell, e->next_ms);
+	e->kind->release(e);
+	TAILQ_REMOVE(&n->claimed, e, link);
+	n->n_claimed--;
+	lane_remove(l, e);
+	timer_close(e->timer);
+	outbox_row_release(&e->row);
+	free(e);
+	if (n->is_closing)
+		close_engine_if_idle(n);
+	else if (l->may_have_more && lane_room(l) > 0)
+		bell_now(l->bell);
+}
+
+static void settle_effect(struct effect *e);
+
+static void on_settle_timer(struct timer *t)
+{
+	settle_effect(timer_owner(t));
+}
+
+/* A row that stayed `sending` would keep its successors waiting until the next start, so the engine does not give up before
+ * the service stops. */
+static void settle_effect_later(struct effect *e, int err, const char *why)
+{
+	struct engine *n = e->engine;
+
+	if (n->options.settle_failed_event)
+		log_event(LOG_WARN, n->options.settle_failed_event,
+		    LOG_S("dispatch", e->row.dispatch_id), LOG_S("error", why));
+	if (n->is_closing || err == ERR_CLOSING) {
+		loop_reap(
+		    n->options.loop, effect_free, e); /* callers of effect_end() may hold it */
+		return;
+	}
+	if (!e->timer)
+		e->timer = timer_new(n->options.loop, on_settle_timer, e);
+	timer_start(e->timer, store_is_passing(err) ? SETTLE_RETRY_MS : SETTLE_REPAIR_MS);
+}
+
+static void on_settled(struct store_op *op)
+{
+	struct effect *e = CONTAINER_OF(op, struct effect, done.op);
+
+	if (op->err && op->err != ERR_NOT_FOUND)
+		settle_effect_later(e, op->err, op->why.text);
+	else
+		effect_free(e);
+}
+
+static void settle_effect(struct effect *e)
+{
+	int rc;
+
+	e->done = (struct outbox_done){
+	    .op.done = on_settled,
+	    .id = e->row.id,
+	    .result = e->result,
+	    .generation = e->row.generation,
+	    .is_uncertain = e->is_uncertain,
+	    .next_ms = e->next_ms,
+	    .now_ms = clock_wall_ms(),
+	    .error = *e->why.text ? e->why.text : NULL,
+	};
+	rc = store_outbox_done(e->engine->options.store, &e->done);
+	if (rc)
+		settle_effect_later(e, rc, err_text(rc));
+}
+
+static void begin_parked(struct lane *l)
+{
+	struct effect *e;
+
+	if (l->is_filling) /* an effect ended inside its begin(): the loop below goes on */
+		return;
+	l->is_filling = true;
+	while (!l->engine->is_closing && (e = lane_next(l)) != NULL) {
+		e->step = EFFECT_BEGUN;
+		e->kind->begin(e);
+	}
+	l->is_filling = false;
+}
+
+void effect_end(struct effect *e, enum outbox_result result, int64_t next_ms)
+{
+	assert(e->step != EFFECT_ENDED);
+	if (e->step == EFFECT_BEGUN)
+		lane_leave(e->lane, e);
+	e->step = EFFECT_ENDED;
+	e->result = result;
+	e->next_ms = next_ms;
+	if (e->engine->options.on_end)
+		e->engine->options.on_end(e);
+	settle_effect(e);
+	begin_parked(e->lane);
+}
+
+bool effect_is_too_late(const struct effect *e, int64_t at_wall_ms)
+{
+	return backoff_is_over(e->first_mono_ms, clock_mono_ms() + (at_wall_ms - clock_wall_ms()));
+}
+
+void effect_put_off(struct effect *e, int64_t after_ms)
+{
+	int64_t next_ms = clock_wall_ms() + after_ms;
+
+	if (!e->engine->is_closing && effect_is_too_late(e, next_ms)) {
+		error_set(&e->why, ERR_TIMEOUT, "it could not be sent within a day");
+		effect_end(e, OUTBOX_DEAD, 0);
+	} else {
+		effect_end(e, OUTBOX_NOT_YET, next_ms);
+	}
+}
+
+bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *ret_next_ms)
+{
+	*ret_next_ms = clock_wall_ms() +
+		       backoff_delay_ms(e->row.n_attempts + 1, retry_after_ms, random_fraction());
+	return !effect_is_too_late(e, *ret_next_ms);
+}
+
+bool effect_may_write(struct effect *e, enum write_class class)
+{
+	int64_t now_ms = clock_wall_ms();
+	int64_t wait_ms = pacing_ask(&e->engine->pacing,
+	    &(struct pacing_question){
+		.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
+
+	if (wait_ms == 0)
+		return true;
+	e->engine->n_paced++;
+	effect_end(e, OUTBOX_NOT_YET, now_ms + wait_ms);
+	return false;
+}
+
+const char *effect_target(const struct effect *e)
+{
+	return e->target->name;
+}
+
+/* ---- claims ---- */
+
+/* Takes the row's content. */
+static void add_claimed_row(struct lane *l, struct outbox_row *row)
+{
+	struct engine *n = l->engine;
+	const struct effect_kind *const *kind = n->options.kinds;
+	struct effect *e;
+
+	while ((*kind)->kind != row->kind)
+		kind++;
+	e = xcalloc(1, (*kind)->bytes);
+	e->engine = n;
+	e->row = *row;
+	memset(row, 0, sizeof(*row));
+	e->is_uncertain = e->row.is_uncertain;
+	e->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - e->row.first_ms);
+	e->kind = *kind;
+	e->lane = l;
+	TAILQ_INSERT_HEAD(&n->claimed, e, link);
+	n->n_claimed++;
+	lane_add(l, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
+	if (n->is_closing)
+		effect_put_off(e, 0);
+	else if (lane_park(l, e))
+		begin_parked(l);
+	else
+		effect_put_off(e, NO_ROOM_MS + (int64_t)(random_fraction() * NO_ROOM_MS));
+}
+
+static void on_rows_claimed(struct store_op *op)
+{
+	struct lane *l = CONTAINER_OF(op, struct lane, claim.op);
+
+	if (op->err) {
+		log_event(
+		    LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
+		bell_retry(l->bell);
+		close_engine_if_idle(l->engine);
+		return;
+	}
+	l->may_have_more = l->claim.n > 0 && (int)l->claim.n >= l->claim.limit;
+	bell_by(l->bell, l->claim.next_due_ms);
+	for (size_t i = 0; i < l->claim.n; i++)
+		add_claimed_row(l, &l->claim.rows[i]);
+	claim_outbox_release(&l->claim);
+	bell_rest(l->bell);
+	if (l->is_wanted || (l->may_have_more && lane_room(l) > 0))
+		bell_now(l->bell);
+	close_engine_if_idle(l->engine);
+}
+
+static void claim_due_rows(void *owner)
+{
+	struct lane *l = owner;
+	int room = lane_room(l);
+
+	l->is_wanted = false;
+	l->may_have_more = room == 0;
+	if (room == 0) { /* effect_free() looks again */
+		bell_rest(l->bell);
+		return;
+	}
+	l->claim = (struct claim_outbox){
+	    .op.done = on_rows_claimed,
+	    .kinds = l->kinds,
+	    .limit = room,
+	    .now_ms = clock_wall_ms(),
+	};
+	if (store_claim_outbox(l->engine->options.store, &l->claim))
+		bell_retry(l->bell);
+}
+
+/* ---- life ---- */
+
+struct engine *engine_new(const struct engine_options *options)
+{
+	struct engine *n = xcalloc(1, sizeof(*n));
+
+	n->options = *options;
+	pacing_init(&n->pacing, options->writes_per_minute);
+	TAILQ_INIT(&n->claimed);
+	n->lanes = xcalloc(options->n_lanes, sizeof(*n->lanes));
+	for (size_t i = 0; i < options->n_lanes; i++) {
+		struct lane *l = &n->lanes[i];
+
+		lane_init(l);
+		l->engine = n;
+		l->limits = options->lanes[i];
+		l->bell = bell_new(options->loop, claim_due_rows, l);
+	}
+	for (size_t i = 0; i < options->n_kinds; i++)
+		n->lanes[options->kinds[i]->lane].kinds |= 1u << options->kinds[i]->kind;
+	n->grace = timer_new(options->loop, on_grace_over, n);
+	engine_ring(n);
+	return n;
+}
+
+void *engine_owner(const struct engine *n)
+{
+	return n->options.owner;
+}
+
+void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits)
+{
+	n->lanes[lane].limits = limits;
+}
+
+void engine_limit_writes(struct engine *n, int writes_per_minute)
+{
+	pacing_configure(&n->pacing, writes_per_minute);
+}
+
+void engine_ring(struct engine *n)
+{
+	for (size_t i = 0; i < n->options.n_lanes; i++)
+		bell_ring(n->lanes[i].bell);
+}
+
+void engine_look(struct engine *n)
+{
+	for (size_t i = 0; i < n->options.n_lanes; i++) {
+		n->lanes[i].is_wanted = true;
+		bell_now(n->lanes[i].bell);
+	}
+}
+
+bool engine_is_closing(const struct engine *n)
+{
+	return n->is_closing;
+}
+
+bool engine_is_cancelling(const struct engine *n)
+{
+	return n->is_cancelling;
+}
+
+struct effect *engine_next(const struct engine *n, const struct effect *e)
+{
+	return e ? TAILQ_NEXT(e, link) : TAILQ_FIRST(&n->claimed);
+}
+
+int engine_n_claimed(const struct engine *n)
+{
+	return n->n_claimed;
+}
+
+int64_t engine_n_paced(const struct engine *n)
+{
+	return n->n_paced;
+}
+
+void engine_free(struct engine *n)
+{
+	if (!n)
+		return;
+	assert(n->is_closed);
+	for (size_t i = 0; i < n->options.n_lanes; i++)
+		bell_free(n->lanes[i].bell);
+	pacing_release(&n->pacing);
+	free(n->lanes);
+	free(n);
+}

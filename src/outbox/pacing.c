@@ -1,0 +1,152 @@
+#include "outbox/pacing.h"
+
+enum {
+	SECOND_MS = 1000,
+	MINUTE_MS = 60 * SECOND_MS,
+	HOUR_MS = 60 * MINUTE_MS,
+	SLOTS_MAX = 45, /* comers that are told different seconds */
+	STARVED_PERCENT = 97,
+};
+
+/* How much of a window may be used up before one of the class has to wait: when it is new, and
+ * once it is ripe. In between the share grows with its age. */
+static const struct share {
+	int young_percent, ripe_percent;
+	int64_t ripe_ms;
+	/* How long the writes that were handed over before it may still take. github/ refuses
+	 * what would wait more than 10 s. */
+	int64_t ahead_ms;
+} SHARES[N_WRITE_CLASSES] = {
+    [WRITE_FIRST_FAILURE] = {100, 100, 1, 6 * SECOND_MS},
+    [WRITE_CHECK] = {85, 95, 5 * MINUTE_MS, 2 * SECOND_MS},
+    [WRITE_ANSWER] = {85, 92, 5 * MINUTE_MS, 2 * SECOND_MS},
+    [WRITE_FIRST_COMMENT] = {80, 92, 5 * MINUTE_MS, 2 * SECOND_MS},
+    [WRITE_LAST_RESULT] = {75, 92, 10 * MINUTE_MS, SECOND_MS},
+    [WRITE_ISSUE] = {65, 92, 20 * MINUTE_MS, SECOND_MS},
+    [WRITE_EDIT] = {60, 92, 20 * MINUTE_MS, SECOND_MS},
+};
+
+void pacing_init(struct pacing *p, int writes_per_minute)
+{
+	*p = (struct pacing){.free_ms = INT64_MIN};
+	for (int i = 0; i < N_WRITE_CLASSES; i++)
+		p->slot_ms[i] = INT64_MIN;
+	budget_window_init(&p->minute, writes_per_minute, MINUTE_MS);
+	budget_window_init(&p->hour, PACING_PER_HOUR, HOUR_MS);
+}
+
+void pacing_release(struct pacing *p)
+{
+	budget_window_release(&p->minute);
+	budget_window_release(&p->hour);
+}
+
+void pacing_configure(struct pacing *p, int writes_per_minute)
+{
+	budget_window_resize(&p->minute, writes_per_minute);
+}
+
+static int percent_of(const struct pacing_question *q)
+{
+	const struct share *s = &SHARES[q->class];
+	int64_t age_ms = q->age_ms > 0 ? q->age_ms : 0;
+
+	if (age_ms >= PACING_STARVED_MS && s->ripe_percent < STARVED_PERCENT)
+		return STARVED_PERCENT;
+	if (age_ms >= s->ripe_ms)
+		return s->ripe_percent;
+	return s->young_percent + (int)((s->ripe_percent - s->young_percent) * age_ms / s->ripe_ms);
+}
+
+/* 0 when less than so much of the window is used, else until the oldest one too many is out. */
+static int64_t share_wait_ms(const struct budget_window *w, int percent, int64_t now_ms)
+{
+	int share = w->n * percent / 100;
+	int64_t at;
+
+	if (share < 1)
+		share = 1;
+	at = w->at[(w->next - share + w->n) % w->n]; /* the share-th last one */
+	if (at == INT64_MIN || now_ms - at >= w->span_ms)
+		return 0;
+	return at + w->span_ms - now_ms;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The next second that nobody of the class was told yet. */
+static int64_t slot_wait_ms(struct pacing *p, const struct pacing_question *q, int64_t wait_ms)
+{
+	int64_t *slot = &p->slot_ms[q->class], at = q->now_ms + wait_ms;
+
+	if (*slot < at || *slot > at + (int64_t)SLOTS_MAX * SECOND_MS)
+		*slot = at;
+	at = *slot;
+	*slot += SECOND_MS;
+	wait_ms = at - q->now_ms;
+	return wait_ms < PACING_LATEST_MS ? wait_ms : PACING_LATEST_MS;
+}
+
+int64_t pacing_ask(struct pacing *p, const struct pacing_question *q)
+{
+	int percent = percent_of(q);
+	int64_t wait_ms = max64(share_wait_ms(&p->minute, percent, q->now_ms),
+	    share_wait_ms(&p->hour, percent, q->now_ms));
+	int64_t queued_ms = p->free_ms == INT64_MIN ? 0 : max64(0, p->free_ms - q->now_ms);
+
+	wait_ms = max64(wait_ms, queued_ms - SHARES[q->class].ahead_ms);
+	if (wait_ms > 0)
+		return slot_wait_ms(p, q, wait_ms);
+	p->free_ms = q->now_ms + queued_ms + SECOND_MS;
+	budget_window_add(&p->minute, q->now_ms);
+	budget_window_add(&p->hour, q->now_ms);
+	return 0;
+}
+
+/* ---- debouncing ---- */
+
+static struct debounce_pull *find_debounced_pull(struct debounce *d, int64_t number)
+{
+	struct debounce_pull *pull;
+
+	for (size_t i = 0; i < DEBOUNCE_PULLS; i++)
+		if (d->pulls[i].number == number)
+			return &d->pulls[i];
+	pull = &d->pulls[d->next];
+	d->next = (d->next + 1) % DEBOUNCE_PULLS;
+	*pull = (struct debounce_pull){.number = number};
+	return pull;
+}
+
+static bool take_allowance(struct debounce *d, const struct debounce_question *q)
+{
+	struct debounce_pull *pull = find_debounced_pull(d, q->number);
+	int64_t age_ms = q->now_wall_ms - pull->since_wall_ms;
+
+	if (age_ms < 0 || age_ms >= DEBOUNCE_WINDOW_MS) {
+		pull->since_wall_ms = q->now_wall_ms;
+		pull->n_used = 0;
+	}
+	if (pull->n_used == DEBOUNCE_ALLOWANCE)
+		return false;
+	pull->n_used++;
+	return true;
+}
+
+int64_t debounce_due_ms(struct debounce *d, const struct debounce_question *q)
+{
+	int64_t due_ms = q->written_wall_ms + q->min_interval_ms;
+
+	/* written in the future: the clock was put back, and waiting for it may take for ever */
+	if (q->written_wall_ms == 0 || q->now_wall_ms < q->written_wall_ms ||
+	    q->now_wall_ms >= due_ms)
+		return q->now_wall_ms;
+	if (q->has_red && !q->had_red)
+		return q->now_wall_ms;
+	if (q->is_complete && take_allowance(d, q))
+		return q->now_wall_ms;
+	return due_ms;
+}

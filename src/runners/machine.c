@@ -1,0 +1,327 @@
+/* Two requests of machines: one hands work back, and one asks for the status. */
+#include "runners/leases.h"
+
+#include <ctype.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/json.h"
+#include "model/runner_protocol.h"
+#include "runners/admission.h"
+#include "store/claims.h"
+#include "store/leases.h"
+
+bool lease_id_is_valid(const char *id)
+{
+	size_t n = 0;
+
+	for (; id[n]; n++)
+		if (n == LEASE_ID_MAX_BYTES || !(isalnum((unsigned char)id[n]) || id[n] == '-'))
+			return false;
+	return n > 0;
+}
+
+/* *ret: NULL for an empty body. */
+static int parse_lease_body(const char *body, size_t n, json_t **ret, struct error *e)
+{
+	struct error why = {0};
+	int err;
+
+	*ret = NULL;
+	if (n == 0)
+		return 0;
+	err = json_parse(body, n, ret, &why);
+	if (err)
+		return error_set(e, err, "the body is not JSON: %s", why.text);
+	if (json_is_object(*ret))
+		return 0;
+	json_decref(*ret);
+	*ret = NULL;
+	return error_set(e, ERR_INVALID, "the body is not a JSON object");
+}
+
+int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *e)
+{
+	json_t *root, *wait;
+	int err = parse_lease_body(body, n, &root, e);
+
+	*ret_wait_s = 0;
+	if (err)
+		return err;
+	wait = json_object_get(root, "wait");
+	if (wait && (!json_is_integer(wait) || json_integer_value(wait) < 0 ||
+			json_integer_value(wait) > RENEW_WAIT_MAX_S))
+		err = error_set(e, ERR_INVALID, "wait must be a whole number from 0 to %d",
+		    (int)RENEW_WAIT_MAX_S);
+	else
+		*ret_wait_s = (int)json_integer_value(wait);
+	json_decref(root);
+	return err;
+}
+
+int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e)
+{
+	struct buf line = BUF_INIT(SIZE_MAX / 2);
+	json_t *root, *reason;
+	int err = parse_lease_body(body, n, &root, e);
+
+	*ret = NULL;
+	if (err)
+		return err;
+	reason = json_object_get(root, "reason");
+	if (reason && !json_is_string(reason))
+		err = error_set(e, ERR_INVALID, "reason must be text");
+	if (!err) {
+		escape_line(&line, reason ? json_string_value(reason) : "", LEASE_REASON_MAX_BYTES);
+		*ret = xstrdup(buf_str(&line));
+	}
+	buf_release(&line);
+	json_decref(root);
+	return err;
+}
+
+enum { RETURN_BODY_MAX_BYTES = 4096 };
+
+struct handback {
+	struct return_lease op;
+	struct runners *runners;
+	struct http_request *request; /* NULL: the client left */
+	char *lease_id, *accelerator, *machine, *reason;
+};
+
+static void handback_free(struct handback *h)
+{
+	free(h->lease_id);
+	free(h->accelerator);
+	free(h->machine);
+	free(h->reason);
+	free(h);
+}
+
+static void refuse_unknown_lease(struct runners *r, struct http_request *q, const char *accelerator)
+{
+	answer_refused(r, q,
+	    &(struct refusal){.status = 404, .detail = "no such lease", .caller = accelerator});
+}
+
+static void on_returned(struct store_op *op)
+{
+	static const char OK[] = "{\"ok\":true}";
+	struct handback *h = CONTAINER_OF(op, struct handback, op.op);
+	struct runners *r = h->runners;
+
+	if (!op->err) {
+		r->counters.n_leases_returned++;
+		log_event(LOG_INFO, "lease_returned", LOG_S("lease", h->lease_id),
+		    LOG_S("accelerator", h->accelerator), LOG_S("machine", h->machine),
+		    LOG_S("why", h->reason));
+	}
+	if (h->request && !op->err)
+		http_respond(h->request, 200, "application/json", NULL, OK, sizeof(OK) - 1);
+	else if (h->request && op->err == ERR_NOT_FOUND)
+		refuse_unknown_lease(r, h->request, h->accelerator);
+	else if (h->request)
+		answer_busy(r, h->request, h->accelerator, op->err);
+	handback_free(h);
+	runners_let_go(r);
+}
+
+static void on_returner_gone(struct http_request *q)
+{
+	struct handback *h = http_user(q);
+
+	h->request = NULL;
+}
+
+static void hand_back(
+    struct runners *r, struct http_request *q, const struct credential *who, char *reason)
+{
+	struct handback *h = xcalloc(1, sizeof(*h));
+	int err;
+
+	h->runners = r;
+	h->request = q;
+	h->lease_id = xstrdup(http_segment(q, 0));
+	h->accelerator = xstrdup(who->accelerator);
+	h->machine = xstrdup(who->name);
+	h->reason = reason;
+	h->op = (struct return_lease){
+	    .op.done = on_returned,
+	    .lease_id = h->lease_id,
+	    .accelerator = h->accelerator,
+	    .machine = h->machine,
+	    .reason = h->reason,
+	    .now_ms = clock_wall_ms(),
+	};
+	err = store_return_lease(r->store, &h->op);
+	if (err) {
+		answer_busy(r, q, h->accelerator, err);
+		handback_free(h);
+		return;
+	}
+	runners_hold(r);
+	http_set_user(q, h);
+	http_on_gone(q, on_returner_gone);
+}
+
+/* Answers a bad token before the body is read. */
+static void on_return_headers(struct http_request *q, void *owner)
+{
+	struct credential who;
+
+	admit_runner(owner, q, &who);
+}
+
+static void on_return(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	struct credential who;
+	struct error why = {0};
+	const char *body;
+	char *reason;
+	size_t n;
+	int err;
+
+	if (!admit_runner(r, q, &who))
+		return;
+	body = http_body(q, &n);
+	err = lease_reason_parse(body, n, &reason, &why);
+	if (err) {
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 400, .detail = why.text, .caller = who.accelerator});
+	} else if (!lease_id_is_valid(http_segment(q, 0))) {
+		refuse_unknown_lease(r, q, who.accelerator);
+		free(reason);
+	} else {
+		hand_back(r, q, &who, reason);
+	}
+}
+
+void lease_return_add_route(struct runners *r, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/api/v1/runner/leases/{lease}/return",
+				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_return_headers,
+				 .on_request = on_return,
+				 .owner = r,
+			     });
+}
+
+struct asked {
+	struct runners *runners;
+	struct http_request *request; /* NULL: the client left */
+	struct config *config;        /* keeps the texts that `count` borrows */
+	const struct accelerator *accelerator;
+	char *machine;
+	struct count_pull_work count;
+	struct pull_work work[RUNNER_NEEDS_MAX];
+};
+
+static void on_asker_gone(struct http_request *q)
+{
+	struct asked *a = http_user(q);
+
+	a->request = NULL;
+}
+
+static void end_status_request(struct asked *a)
+{
+	struct runners *r = a->runners;
+
+	config_unref(a->config);
+	free(a->machine);
+	free(a);
+	runners_let_go(r);
+}
+
+static void on_work_counted(struct store_query *q)
+{
+	struct asked *a = CONTAINER_OF(q, struct asked, count.q);
+
+	if (a->request)
+		http_on_gone(a->request, NULL);
+	if (a->request && q->err) {
+		answer_busy(a->runners, a->request, a->accelerator->name, q->err);
+	} else if (a->request) {
+		struct runner_need needs[RUNNER_NEEDS_MAX];
+		struct runner_status s = {
+		    .version = (char *)(uintptr_t)OUTPOST_VERSION,
+		    .time_ms = clock_wall_ms(),
+		    .name = a->machine,
+		    .accelerator = a->accelerator->name,
+		    .runners = needs,
+		    .n_runners = a->count.n,
+		};
+		size_t n = 0;
+		char *text;
+
+		for (size_t i = 0; i < a->accelerator->n_runners && n < a->count.n; i++) {
+			const struct runner *x = &a->accelerator->runners[i];
+
+			if (x->kind != RUNNER_PULL)
+				continue;
+			needs[n] = (struct runner_need){
+			    .name = x->name,
+			    .labels = x->labels,
+			    .max_parallel = x->max_parallel,
+			    .n_waiting = a->work[n].n_waiting,
+			    .n_active = a->work[n].n_active,
+			};
+			n++;
+		}
+		text = runner_status_text(&s);
+		http_respond(a->request, 200, "application/json", NULL, text, strlen(text));
+		free(text);
+	}
+	end_status_request(a);
+}
+
+static void on_status_request(struct http_request *q, void *owner)
+{
+	struct runners *r = owner;
+	struct credential who;
+	struct asked *a;
+	int err;
+
+	if (!admit_runner(r, q, &who))
+		return;
+	a = xcalloc(1, sizeof(*a));
+	a->runners = r;
+	a->request = q;
+	a->config = config_ref(r->config);
+	a->accelerator = config_accelerator(a->config, who.accelerator);
+	a->machine = xstrdup(who.name);
+	a->count = (struct count_pull_work){
+	    .q.done = on_work_counted,
+	    .accelerator = a->accelerator->name,
+	    .now_ms = clock_wall_ms(),
+	    .list = a->work,
+	};
+	for (size_t i = 0; i < a->accelerator->n_runners && a->count.n < RUNNER_NEEDS_MAX; i++)
+		if (a->accelerator->runners[i].kind == RUNNER_PULL)
+			a->work[a->count.n++].runner = a->accelerator->runners[i].name;
+	runners_hold(r);
+	http_set_user(q, a);
+	http_on_gone(q, on_asker_gone);
+	err = store_count_pull_work(r->store, &a->count);
+	if (!err)
+		return;
+	http_on_gone(q, NULL);
+	answer_busy(r, q, a->accelerator->name, err);
+	end_status_request(a);
+}
+
+void machine_status_add_route(struct runners *r, struct http_server *h)
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "GET",
+				 .pattern = "/api/v1/runner/status",
+				 .on_request = on_status_request,
+				 .owner = r,
+			     });
+}

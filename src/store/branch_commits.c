@@ -1,0 +1,265 @@
+#include "store/branch_commits.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+
+enum { LIST_MAX = 250 };
+
+/* A new chain begins two gaps further on, because late pushes may fill one of them from below. */
+static const int64_t LEAP = INT64_C(2) * BRANCH_GAP;
+
+struct branch {
+	struct db *d;
+	struct repository_key key;
+	const char *ref;
+};
+
+const char *branch_name(const char *ref)
+{
+	static const char HEADS[] = "refs/heads/";
+
+	return strncmp(ref, HEADS, sizeof(HEADS) - 1) == 0 ? ref + sizeof(HEADS) - 1 : ref;
+}
+
+int64_t branch_position(struct db *d, const char *key, const char *ref, const char *sha)
+{
+	return db_int(d, -1,
+	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND sha = ?2"
+	    " AND ref = ?3",
+	    V_TEXT(key), V_TEXT(sha), V_TEXT(branch_name(ref)));
+}
+
+static int64_t position_of(const struct branch *b, const char *sha)
+{
+	return branch_position(b->d, b->key.text, b->ref, sha);
+}
+
+/* The nearest occupied positions; -1: none. */
+static int64_t next_above(const struct branch *b, int64_t position)
+{
+	return db_int(b->d, -1,
+	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+	    " AND position > ?3 ORDER BY position LIMIT 1",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position));
+}
+
+static int64_t next_below(const struct branch *b, int64_t position)
+{
+	return db_int(b->d, -1,
+	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+	    " AND position < ?3 ORDER BY position DESC LIMIT 1",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position));
+}
+
+/* A commit that was known only as a parent gets its author, title and time now. */
+static void put_commit_at(const struct branch *b, int64_t position, const struct branch_commit *c)
+{
+	if (db_exec(b->d,
+		"INSERT INTO branch_commit (repository_key, ref, position, sha, at_ms, author, "
+		"title, files)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+		V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position), V_TEXT(c->sha),
+		V_INT(c->at_ms), V_TEXT(c->author), V_TEXT(c->title), V_TEXT(c->files)))
+		return;
+	db_exec(b->d,
+	    "UPDATE branch_commit SET at_ms = ?4, author = ?5, title = ?6, files = ?7"
+	    " WHERE repository_key = ?1 AND ref = ?2 AND sha = ?3"
+	    " AND (title IS NULL OR (files IS NULL AND ?7 IS NOT NULL))",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_TEXT(c->sha), V_INT(c->at_ms), V_TEXT(c->author),
+	    V_TEXT(c->title), V_TEXT(c->files));
+}
+
+/* at: of the last one. */
+static void put_chain(
+    const struct branch *b, int64_t at, const struct branch_commit *commits, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put_commit_at(b, at - (int64_t)(n - 1 - i), &commits[i]);
+}
+
+static void put_parent(
+    const struct branch *b, int64_t at, const char *before, const struct branch_commit *commits)
+{
+	put_commit_at(b, at, &(struct branch_commit){.sha = before, .at_ms = commits[0].at_ms});
+}
+
+/* Where the chain that begins at `first` ends. */
+static int64_t end_of_chain(const struct branch *b, int64_t first)
+{
+	struct rows *r = db_rows(b->d,
+	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+	    " AND position >= ?3 ORDER BY position",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(first));
+	int64_t end = first;
+
+	while (rows_next(r) && rows_key_number(r) - end < BRANCH_GAP)
+		end = rows_key_number(r);
+	rows_end(r);
+	return end;
+}
+
+static void move_chain(const struct branch *b, int64_t first, int64_t last, int64_t by)
+{
+	/* through negative numbers, so that no two rows have the same number on the way */
+	db_exec(b->d,
+	    "UPDATE branch_commit SET position = -position WHERE repository_key = ?1 AND ref = ?2"
+	    " AND position BETWEEN ?3 AND ?4",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(first), V_INT(last));
+	db_exec(b->d,
+	    "UPDATE branch_commit SET position = ?3 - position WHERE repository_key = ?1"
+	    " AND ref = ?2 AND position < 0",
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(by));
+}
+
+/* The end of one chain is the parent of the beginning of another: the second moves behind the first. */
+static void join_chains(const struct branch *b, int64_t end, int64_t first,
+    const struct branch_commit *commits, size_t n)
+{
+	int64_t last = end_of_chain(b, first), by = end + (int64_t)n - first;
+	int64_t above = next_above(b, end);
+
+	if (above == first)
+		above = next_above(b, last);
+	if ((end >= first && end <= last) || (above >= 0 && above - last - by < BRANCH_GAP))
+		return;
+	move_chain(b, first, last, by);
+	put_chain(b, end + (int64_t)n, commits, n);
+}
+
+/* The head is known: it is the same push again, or later pushes came before it. */
+static void close_gap(const struct branch *b, int64_t head_at, int64_t before_at,
+    const char *before, const struct branch_commit *commits, size_t n)
+{
+	int64_t below = next_below(b, head_at), above = next_above(b, before_at);
+	bool is_first = below < 0 || head_at - below >= BRANCH_GAP;
+	bool is_end = above < 0 || above - before_at >= BRANCH_GAP;
+	int64_t room = below < 0 ? head_at : head_at - below - BRANCH_GAP;
+
+	put_commit_at(b, head_at, &commits[n - 1]);
+	if (!before || !is_first)
+		return;
+	if (before_at >= 0 && is_end) {
+		join_chains(b, before_at, head_at, commits, n);
+	} else if (before_at < 0 && room >= (int64_t)n) {
+		put_chain(b, head_at, commits, n);
+		put_parent(b, head_at - (int64_t)n, before, commits);
+	}
+}
+
+static void begin_chain(const struct branch *b, int64_t before_at, const char *before,
+    const struct branch_commit *commits, size_t n)
+{
+	int64_t tip = next_below(b, INT64_MAX), at = (tip < 0 ? 0 : tip) + LEAP;
+
+	if (before && before_at < 0)
+		put_parent(b, at++, before, commits);
+	put_chain(b, at + (int64_t)n - 1, commits, n);
+}
+
+/* How many of the first commits to skip: the last of them is known, although `before` is not. */
+static size_t find_known(
+    const struct branch *b, const struct branch_commit *commits, size_t n, int64_t *ret_at)
+{
+	while (n > 0) {
+		*ret_at = position_of(b, commits[n - 1].sha);
+		if (*ret_at >= 0)
+			return n;
+		n--;
+	}
+	return 0;
+}
+
+void branch_commits_put(struct db *d, const char *repository, const char *ref, const char *before,
+    const struct branch_commit *commits, size_t n)
+{
+	struct branch b = {d, repository_key(repository), branch_name(ref)};
+	int64_t head_at, before_at, above;
+
+	assert(n > 0);
+	head_at = position_of(&b, commits[n - 1].sha);
+	before_at = before ? position_of(&b, before) : -1;
+	if (head_at >= 0) {
+		close_gap(&b, head_at, before_at, before, commits, n);
+		return;
+	}
+	if (before_at < 0) {
+		size_t n_known = find_known(&b, commits, n - 1, &before_at);
+
+		commits += n_known;
+		n -= n_known;
+	}
+	above = before_at < 0 ? -1 : next_above(&b, before_at);
+	if (before_at >= 0 && (above < 0 || above - before_at >= BRANCH_GAP + (int64_t)n))
+		put_chain(&b, before_at + (int64_t)n, commits, n);
+	else
+		begin_chain(&b, before_at, before, commits, n);
+}
+
+/* ---- reading ---- */
+
+RECORD_DEFINE(listed_commit, LISTED_COMMIT_RECORD);
+
+/* They were read from the newest on. */
+static void reverse_commits(struct list_commits *q)
+{
+	for (size_t i = 0; i < q->n / 2; i++) {
+		struct listed_commit c = q->list[i];
+
+		q->list[i] = q->list[q->n - 1 - i];
+		q->list[q->n - 1 - i] = c;
+	}
+}
+
+static int list_commits_run(struct store_query *sq, struct db *d)
+{
+	struct list_commits *q = CONTAINER_OF(sq, struct list_commits, q);
+	struct repository_key key = repository_key(q->repository);
+	int64_t until = branch_position(d, key.text, q->ref, q->until), above = until;
+	int64_t after = q->after ? branch_position(d, key.text, q->ref, q->after) : -1;
+	int limit = q->limit > 0 && q->limit < LIST_MAX ? q->limit : LIST_MAX;
+	bool is_known = after >= 0 && after < until;
+	struct rows *r;
+
+	if (until < 0)
+		return 0;
+	r = db_rows(d,
+	    RECORD_QUERY(LISTED_COMMIT_RECORD,
+		"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position >"
+		" ?3 AND position <= ?4 ORDER BY position DESC LIMIT ?5"),
+	    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(is_known ? after : until - 1),
+	    V_INT(until), V_INT(limit));
+	RECORDS_READ(r, listed_commit, q->list, q->n);
+	q->is_complete = is_known;
+	for (size_t i = 0; i < q->n; i++) {
+		q->is_complete &= above - q->list[i].position < BRANCH_GAP;
+		above = q->list[i].position;
+	}
+	/* A full list may have been cut; then its oldest commit is not next to `after`. */
+	q->is_complete &=
+	    above - after < BRANCH_GAP &&
+	    (q->n < (size_t)limit ||
+		!db_has(d,
+		    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+		    " AND position > ?3 AND position < ?4 LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
+	reverse_commits(q);
+	return 0;
+}
+
+int store_list_commits(struct store *s, struct list_commits *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->is_complete = false;
+	q->q.run = list_commits_run;
+	return store_query(s, &q->q);
+}
+
+void list_commits_release(struct list_commits *q)
+{
+	RECORDS_RELEASE(listed_commit, q->list, q->n);
+}

@@ -1,0 +1,438 @@
+#include "store/changes.h"
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "db/store.h"
+#include "store/branch_commits.h"
+#include "store/dispatches.h"
+#include "verdict/cells_moved.h"
+
+int64_t change_find(
+    struct db *d, enum change_kind kind, const char *repository, const char *head_sha)
+{
+	return db_int(d, 0,
+	    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2 AND kind = ?3",
+	    V_TEXT(repository_key(repository).text), V_TEXT(head_sha),
+	    V_TEXT(change_kind_name(kind)));
+}
+
+/* The change has another base branch, so it has another merge base and touches other files. Its failures are attributed
+ * again. */
+static void forget_base(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
+{
+	if (!f->base_ref || !db_has(d,
+				"SELECT 1 FROM change WHERE id = ?1 AND base_ref IS NOT NULL"
+				" AND base_ref <> ?2",
+				V_INT(id), V_TEXT(f->base_ref)))
+		return;
+	db_exec(d, "UPDATE change SET merge_base_sha = NULL, merge_base_ms = NULL WHERE id = ?1",
+	    V_INT(id));
+	db_exec(d, "DELETE FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+	    V_TEXT(repository_key(f->repository).text), V_TEXT(f->head_sha));
+	if (db_has(d,
+		"SELECT 1 FROM verdict WHERE change_id = ?1 AND attribution IS NOT NULL LIMIT 1",
+		V_INT(id)))
+		cells_moved(d, id, NULL, CELLS_BASE_CHANGED, now_ms);
+}
+
+static void update_change(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
+{
+	forget_base(d, id, f, now_ms);
+	db_exec(d,
+	    "UPDATE change SET ref = COALESCE(?2, ref), base_ref = COALESCE(?3, base_ref),"
+	    " base_sha = COALESCE(?4, base_sha), title = COALESCE(?5, title),"
+	    " author = COALESCE(?6, author), active_ms = ?7 WHERE id = ?1",
+	    V_INT(id), V_TEXT(f->ref), V_TEXT(f->base_ref), V_TEXT(f->base_sha), V_TEXT(f->title),
+	    V_TEXT(f->author), V_INT(now_ms));
+}
+
+int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
+{
+	int64_t id = change_find(d, f->kind, f->repository, f->head_sha);
+
+	if (id && f->kind == CHANGE_PULL_REQUEST)
+		change_touch(d, id,
+		    now_ms); /* change_settle() chooses the pull request whose facts it has */
+	else if (id)
+		update_change(d, id, f, now_ms);
+	if (id)
+		return id;
+	if (f->kind == CHANGE_PULL_REQUEST)
+		counter_add(d, COUNT_OPEN_CHANGES, 1);
+	return db_int(d, 0,
+	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, base_ref,"
+	    " base_sha, title, author, state, created_ms, active_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open', ?10, ?10) RETURNING id",
+	    V_TEXT(change_kind_name(f->kind)), V_TEXT(f->repository),
+	    V_TEXT(repository_key(f->repository).text), V_TEXT(f->head_sha), V_TEXT(f->ref),
+	    V_TEXT(f->base_ref), V_TEXT(f->base_sha), V_TEXT(f->title), V_TEXT(f->author),
+	    V_INT(now_ms));
+}
+
+void change_touch(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	db_exec(
+	    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(change_id), V_INT(now_ms));
+}
+
+#define STORED_PULL_RECORD(F, S)                                                                   \
+	F(S, BOOL, is_known, NULL, "1", "")                                                        \
+	F(S, BOOL, is_open, NULL, "state = 'open'", "")                                            \
+	F(S, ID, change_id, NULL, "change_id", "")                                                 \
+	F(S, TIME, updated_ms, NULL, "updated_ms", "")
+RECORD_DEFINE(stored_pull, STORED_PULL_RECORD);
+
+struct stored_pull pull_find(struct db *d, const char *repository, int64_t number)
+{
+	struct stored_pull p = {0};
+
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(STORED_PULL_RECORD,
+				  "FROM pull WHERE repository_key = ?1 AND number = ?2"),
+			      V_TEXT(repository_key(repository).text), V_INT(number)),
+	    &stored_pull_record, &p);
+	return p;
+}
+
+static char *labels_text(char *const *labels)
+{
+	json_t *list = json_array();
+	char *text;
+
+	for (; labels && *labels; labels++)
+		json_array_append_new(list, json_string(*labels));
+	text = json_text(list);
+	json_decref(list);
+	return text;
+}
+
+void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
+    int64_t since_ms)
+{
+	struct stored_pull before = pull_find(d, repository, pull->number);
+	struct repository_key key = repository_key(repository);
+	char *labels = labels_text(pull->labels);
+
+	db_exec(d,
+	    "INSERT INTO pull (repository_key, number, repository, change_id, state, title, author,"
+	    " association, labels, is_draft, base_ref, base_sha, updated_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+	    " ON CONFLICT (repository_key, number) DO UPDATE SET repository = excluded.repository,"
+	    " change_id = excluded.change_id, state = excluded.state,"
+	    " title = COALESCE(excluded.title, pull.title),"
+	    " author = COALESCE(excluded.author, pull.author),"
+	    " association = COALESCE(excluded.association, pull.association),"
+	    " labels = excluded.labels, is_draft = excluded.is_draft,"
+	    " base_ref = COALESCE(excluded.base_ref, pull.base_ref),"
+	    " base_sha = COALESCE(excluded.base_sha, pull.base_sha),"
+	    " updated_ms = MAX(excluded.updated_ms, pull.updated_ms)",
+	    V_TEXT(key.text), V_INT(pull->number), V_TEXT(repository), V_INT(change_id),
+	    V_TEXT(pull->is_open ? "open" : "closed"), V_TEXT(pull->title), V_TEXT(pull->author),
+	    V_TEXT(pull->author_association), V_TEXT(labels), V_INT(pull->is_draft),
+	    V_TEXT(pull->base_ref), V_TEXT(pull->base_sha), V_INT(pull->updated_ms));
+	if (!before.is_known || before.change_id != change_id)
+		db_exec(d,
+		    "INSERT INTO pull_head (repository_key, number, since_ms, change_id)"
+		    " VALUES (?1, ?2, ?3, ?4)"
+		    " ON CONFLICT (repository_key, number, since_ms, change_id) DO NOTHING",
+		    V_TEXT(key.text), V_INT(pull->number), V_INT(since_ms), V_INT(change_id));
+	free(labels);
+}
+
+int64_t change_lead(struct db *d, int64_t change_id)
+{
+	return db_int(d, 0,
+	    "SELECT p.number FROM pull p LEFT JOIN pull_head h"
+	    " ON h.repository_key = p.repository_key AND h.number = p.number"
+	    " AND h.change_id = p.change_id WHERE p.change_id = ?1 AND p.state = 'open'"
+	    " GROUP BY p.number, p.association ORDER BY COALESCE(p.association, '') IN"
+	    " ('OWNER', 'MEMBER', 'COLLABORATOR') DESC, MIN(h.since_ms), p.number LIMIT 1",
+	    V_INT(change_id));
+}
+
+int64_t change_pull(struct db *d, int64_t change_id)
+{
+	int64_t lead = change_lead(d, change_id);
+
+	return lead ? lead
+		    : db_int(d, 0, "SELECT MIN(number) FROM pull WHERE change_id = ?1",
+			  V_INT(change_id));
+}
+
+int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number)
+{
+	return db_int(d, 0,
+	    "SELECT MIN(number) FROM pull WHERE change_id = ?1 AND state = 'open'"
+	    " AND number <> ?2",
+	    V_INT(change_id), V_INT(number));
+}
+
+/* Base, title and author of the lead. */
+#define LEAD_FACTS_RECORD(F, S)                                                                    \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
+	F(S, TEXT, base_ref, NULL, "p.base_ref", "")                                               \
+	F(S, TEXT, base_sha, NULL, "p.base_sha", "")                                               \
+	F(S, TEXT, title, NULL, "p.title", "")                                                     \
+	F(S, TEXT, author, NULL, "p.author", "")
+RECORD_LOCAL(lead_facts, LEAD_FACTS_RECORD)
+
+static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	struct lead_facts lead;
+
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(LEAD_FACTS_RECORD,
+			"FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND"
+			" p.number = ?2"),
+		    V_INT(change_id), V_INT(change_lead(d, change_id))),
+		&lead_facts_record, &lead))
+		return;
+	update_change(d, change_id,
+	    &(struct change_facts){.repository = lead.repository,
+		.head_sha = lead.head_sha,
+		.base_ref = lead.base_ref,
+		.base_sha = lead.base_sha,
+		.title = lead.title,
+		.author = lead.author},
+	    now_ms);
+	record_release(&lead_facts_record, &lead);
+}
+
+static enum change_state state_by_pulls(struct db *d, int64_t change_id)
+{
+	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
+		V_INT(change_id)))
+		return CHANGE_OPEN;
+	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 LIMIT 1", V_INT(change_id)))
+		return CHANGE_CLOSED;
+	return CHANGE_SUPERSEDED;
+}
+
+struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
+{
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
+	    " AND (is_current = 1 OR state = 'held') ORDER BY accelerator, runner, round DESC",
+	    V_INT(change_id)));
+}
+
+static void end_change_dispatches(
+    struct db *d, int64_t change_id, enum dispatch_state to, int64_t now_ms)
+{
+	struct dispatch_list l = change_dispatches(d, change_id);
+
+	for (size_t i = 0; i < l.n; i++)
+		if (dispatch_end(d, &l.at[i], to, now_ms))
+			cells_moved(d, change_id, l.at[i].accelerator, CELLS_WITHDRAWN, now_ms);
+	dispatch_list_release(&l);
+}
+
+void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	char *name = db_text(d, "SELECT state FROM change WHERE id = ?1", V_INT(change_id));
+	enum change_state before = name ? change_state_parse(name) : N_CHANGE_STATES;
+	enum change_state now = state_by_pulls(d, change_id);
+
+	free(name);
+	follow_lead(d, change_id, now_ms);
+	if (now != CHANGE_OPEN)
+		end_change_dispatches(d, change_id,
+		    now == CHANGE_CLOSED ? DISPATCH_CANCELLED : DISPATCH_SUPERSEDED, now_ms);
+	if (now == before)
+		return;
+	db_exec(d, "UPDATE change SET state = ?2, active_ms = ?3 WHERE id = ?1", V_INT(change_id),
+	    V_TEXT(change_state_name(now)), V_INT(now_ms));
+	counter_add(d, COUNT_OPEN_CHANGES, (now == CHANGE_OPEN) - (before == CHANGE_OPEN));
+	cells_moved(d, change_id, NULL, CELLS_CHANGE_SETTLED, now_ms);
+	db_tell_change(d, change_id);
+}
+
+/* ---- recorded without a test ---- */
+
+static int note_head_run(struct store_op *op, struct db *d)
+{
+	struct note_head *o = CONTAINER_OF(op, struct note_head, op);
+	struct change_facts f = {
+	    .kind = o->ref ? CHANGE_PUSH : CHANGE_PULL_REQUEST,
+	    .repository = o->repository,
+	    .head_sha = o->ref ? o->head_sha : o->pull->head_sha,
+	    .ref = o->ref,
+	};
+	struct stored_pull known;
+	int64_t id;
+
+	if (o->ref) {
+		change_put(d, &f, o->now_ms);
+		branch_commits_put(d, o->repository, o->ref, NULL,
+		    &(struct branch_commit){.sha = o->head_sha, .at_ms = o->now_ms}, 1);
+		return 0;
+	}
+	known = pull_find(d, o->repository, o->pull->number);
+	if (known.is_known && o->pull->updated_ms < known.updated_ms)
+		return 0;
+	f.base_ref = o->pull->base_ref;
+	f.base_sha = o->pull->base_sha;
+	f.title = o->pull->title;
+	f.author = o->pull->author;
+	id = change_put(d, &f, o->now_ms);
+	pull_put(
+	    d, o->repository, o->pull, id, o->pull->updated_ms ? o->pull->updated_ms : o->now_ms);
+	if (known.is_known && known.change_id != id)
+		change_settle(d, known.change_id, o->now_ms);
+	change_settle(d, id, o->now_ms);
+	return 0;
+}
+
+int store_note_head(struct store *s, struct note_head *op)
+{
+	op->op.run = note_head_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- files ---- */
+
+static int put_files_run(struct store_op *op, struct db *d)
+{
+	struct put_files *o = CONTAINER_OF(op, struct put_files, op);
+	int64_t lead =
+	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, o->repository, o->head_sha));
+	char *text;
+
+	if (o->number && lead && lead != o->number)
+		return 0;
+	text = json_text_of_strings(o->files);
+	db_exec(d,
+	    "INSERT INTO change_files (repository_key, head_sha, files, created_ms)"
+	    " VALUES (?1, ?2, ?3, ?4) ON CONFLICT (repository_key, head_sha) DO UPDATE"
+	    " SET files = excluded.files, created_ms = excluded.created_ms",
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(text),
+	    V_INT(o->now_ms));
+	free(text);
+	return 0;
+}
+
+int store_put_files(struct store *s, struct put_files *op)
+{
+	op->op.run = put_files_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+static int get_files_run(struct store_query *q, struct db *d)
+{
+	struct get_files *g = CONTAINER_OF(q, struct get_files, q);
+	char *text =
+	    db_text(d, "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+		V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha));
+	json_t *list = NULL, *file;
+	size_t i;
+
+	if (!text)
+		return 0;
+	if (json_parse(text, strlen(text), &list, NULL) == 0) {
+		g->files = strv_copy(NULL);
+		json_array_foreach(list, i, file) strv_add(&g->files, json_string_value(file));
+	}
+	json_decref(list);
+	free(text);
+	return 0;
+}
+
+int store_get_files(struct store *s, struct get_files *q)
+{
+	q->files = NULL;
+	q->q.run = get_files_run;
+	return store_query(s, &q->q);
+}
+
+/* ---- merge base ---- */
+
+static int put_merge_base_run(struct store_op *op, struct db *d)
+{
+	struct put_merge_base *o = CONTAINER_OF(op, struct put_merge_base, op);
+
+	if (db_exec(d,
+		"UPDATE change SET merge_base_sha = ?2, merge_base_ms = ?3 WHERE id = ?1"
+		" AND (?4 IS NULL OR COALESCE(base_ref, base_sha) = ?4)",
+		V_INT(o->change_id), V_TEXT(o->sha), V_INT_OR_NULL(o->commit_ms),
+		V_TEXT(o->base)) == 0 &&
+	    !db_status(d))
+		return db_has(d, "SELECT 1 FROM change WHERE id = ?1", V_INT(o->change_id))
+			   ? ERR_CONFLICT
+			   : ERR_NOT_FOUND;
+	cells_moved(d, o->change_id, NULL, CELLS_BASE_FOUND, o->now_ms);
+	return 0;
+}
+
+int store_put_merge_base(struct store *s, struct put_merge_base *op)
+{
+	op->op.run = put_merge_base_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- the records that the reconciler compares with GitHub ---- */
+
+enum { PULLS_MAX = 100000 };
+
+#define PULL_COLUMNS                                                                               \
+	RECORD_SELECT(KNOWN_PULL_RECORD)                                                           \
+	" FROM pull p JOIN change c ON c.id = p.change_id WHERE p.repository_key = ?1"
+RECORD_DEFINE(known_pull, KNOWN_PULL_RECORD);
+
+static int list_pulls_run(struct store_query *q, struct db *d)
+{
+	struct list_pulls *l = CONTAINER_OF(q, struct list_pulls, q);
+	struct repository_key key = repository_key(l->repository);
+	struct rows *r;
+
+	if (l->only_open)
+		r = db_rows(d, PULL_COLUMNS " AND p.state = 'open' ORDER BY p.number LIMIT ?2",
+		    V_TEXT(key.text), V_INT(PULLS_MAX));
+	else
+		r = db_rows(d, PULL_COLUMNS " ORDER BY p.number LIMIT ?2", V_TEXT(key.text),
+		    V_INT(PULLS_MAX));
+	RECORDS_READ(r, known_pull, l->list, l->n);
+	if (db_status(d))
+		list_pulls_release(l);
+	return 0;
+}
+
+int store_list_pulls(struct store *s, struct list_pulls *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->q.run = list_pulls_run;
+	return store_query(s, &q->q);
+}
+
+void list_pulls_release(struct list_pulls *q)
+{
+	RECORDS_RELEASE(known_pull, q->list, q->n);
+}
+
+static int has_push_run(struct store_query *q, struct db *d)
+{
+	struct has_push *h = CONTAINER_OF(q, struct has_push, q);
+
+	h->is_known = db_has(d,
+	    "SELECT 1 FROM change WHERE repository_key = ?1 AND head_sha = ?2 AND kind = 'push'",
+	    V_TEXT(repository_key(h->repository).text), V_TEXT(h->head_sha));
+	return 0;
+}
+
+int store_has_push(struct store *s, struct has_push *q)
+{
+	q->is_known = false;
+	q->q.run = has_push_run;
+	return store_query(s, &q->q);
+}

@@ -1,0 +1,309 @@
+#include "store/claims.h"
+
+#include "base/alloc.h"
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "store/changes.h"
+#include "store/dispatches.h"
+#include "store/jobs.h"
+#include "store/leases.h"
+#include "store/schedules.h"
+#include "verdict/cells_moved.h"
+
+/* ---- the offer ---- */
+
+static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
+{
+	o->is_found = true;
+	o->offer.lease_id = xstrdup(l->id);
+	o->offer.lease_ms = l->lease_ms;
+	o->offer.attempt = (int)l->attempt;
+	o->offer.job_id = l->job_id;
+	o->offer.dispatch_id = xstrdup(l->dispatch_id);
+	o->offer.accelerator = xstrdup(l->accelerator);
+	o->offer.runner = xstrdup(l->runner);
+	o->offer.run_id = xstrdup(l->dispatch_id);
+}
+
+static void offer_source(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+{
+	struct source_head *list = NULL;
+	size_t n = 0;
+
+	schedule_run_source(d, s->change_id, s->accelerator, &list, &n);
+	if (n) {
+		o->offer.source_git_url = xstrdup_or_null(list->git_url);
+		o->offer.source_branch = xstrdup_or_null(list->branch);
+		o->offer.source_sha = xstrdup(list->sha);
+		source_head_release(list);
+	}
+	free(list);
+}
+
+/* Adds the pull request that the experiment explains, and the branch that has the merge base. */
+static void offer_experiment(
+    struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+{
+	free(o->offer.ref);
+	o->offer.ref = db_text(d,
+	    "SELECT 'refs/heads/' || c.base_ref FROM experiment e JOIN change c"
+	    " ON c.id = e.change_id WHERE e.run_change_id = ?1",
+	    V_INT(s->change_id));
+	o->offer.number = experiment_pull(d, s->change_id);
+	o->offer.experiment = xcalloc(1, sizeof(*o->offer.experiment));
+	if (!experiment_request_read(d, s->id, o->offer.experiment))
+		FREE_AND_NULL(o->offer.experiment);
+}
+
+/* While the pull request still has this head, its base is newer than that of the change. */
+#define OFFERED_CHANGE_RECORD(F, S)                                                                \
+	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
+	F(S, TEXT, ref, NULL, "CASE WHEN c.kind <> 'pull_request' THEN c.ref END", "")             \
+	F(S, TEXT, title, NULL, "COALESCE(p.title, c.title)", "")                                  \
+	F(S, TEXT, author, NULL, "COALESCE(p.author, c.author)", "")                               \
+	F(S, TEXT, base_ref, NULL,                                                                 \
+	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_ref, c.base_ref) ELSE c.base_ref "  \
+	    "END",                                                                                 \
+	    "")                                                                                    \
+	F(S, TEXT, base_sha, NULL,                                                                 \
+	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_sha, c.base_sha) ELSE c.base_sha "  \
+	    "END",                                                                                 \
+	    "")
+RECORD_DEFINE_PART(offered_change, lease_offer, OFFERED_CHANGE_RECORD);
+
+static void offer_change(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+{
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(OFFERED_CHANGE_RECORD,
+				  "FROM change c LEFT JOIN pull p ON"
+				  " p.repository_key = c.repository_key AND p.number = ?2"
+				  " WHERE c.id = ?1"),
+			      V_INT(s->change_id), V_INT(s->number)),
+	    &offered_change_record, &o->offer);
+	o->offer.number = s->number;
+	o->offer.event_type = xstrdup(s->event_type);
+	o->offer.action = xstrdup(s->sent_action);
+	o->offer.delivery_id = xstrdup(s->delivery_guid);
+	if (o->offer.kind == CHANGE_NIGHTLY)
+		offer_source(d, o, s);
+	if (o->offer.kind == CHANGE_EXPERIMENT)
+		offer_experiment(d, o, s);
+}
+
+/* The machine asks again for a lease that it has: this counts as a heartbeat. */
+static bool offer_known(struct db *d, struct claim_dispatch *o)
+{
+	struct stored_dispatch s;
+	struct stored_lease l;
+	bool is_known = stored_lease_take(
+	    db_rows(d,
+		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1"
+		" AND machine = ?2 AND claim_id = ?3 AND state = 'active'"
+		" RETURNING " LEASE_COLUMNS,
+		V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id),
+		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)),
+	    &l);
+
+	if (is_known && lease_dispatch(d, &l, &s)) {
+		o->was_known = true;
+		offer_lease(o, &l);
+		offer_change(d, o, &s);
+		stored_dispatch_release(&s);
+	}
+	stored_lease_release(&l);
+	return is_known;
+}
+
+/* What a machine may have now. */
+#define CLAIMABLE                                                                                  \
+	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                  \
+	" AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3"
+
+/* The newest first run that waits for one runner, if the runner has room. */
+static struct dispatch_list newest_first_run(
+    struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
+{
+	if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel)
+		return (struct dispatch_list){0};
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
+	    " ORDER BY created_ms DESC, id DESC LIMIT 1",
+	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
+}
+
+/* The oldest experiment of one runner, if the runner has room and no first run waits for it. */
+static struct dispatch_list oldest_experiment(
+    struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
+{
+	if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
+	    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
+		V_TEXT(c->runner), V_INT(o->now_ms)))
+		return (struct dispatch_list){0};
+	return dispatch_list_take(db_rows(d,
+	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
+	    " ORDER BY created_ms, change_id LIMIT 1",
+	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
+}
+
+static const struct claim_choice *choose_experiment(
+    struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
+{
+	for (size_t i = 0; i < o->n_choices; i++) {
+		struct dispatch_list l = oldest_experiment(d, o, &o->choices[i]);
+
+		if (!l.n)
+			continue;
+		*ret = l.at[0];
+		l.n = 0;
+		dispatch_list_release(&l);
+		return &o->choices[i];
+	}
+	return NULL;
+}
+
+static const struct claim_choice *choose_claim(
+    struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
+{
+	const struct claim_choice *choice = NULL;
+
+	*ret = (struct stored_dispatch){0};
+	for (size_t i = 0; i < o->n_choices; i++) {
+		struct dispatch_list l = newest_first_run(d, o, &o->choices[i]);
+
+		if (l.n && (!choice || l.at[0].created_ms > ret->created_ms)) {
+			stored_dispatch_release(ret);
+			*ret = l.at[0];
+			l.n = 0;
+			choice = &o->choices[i];
+		}
+		dispatch_list_release(&l);
+	}
+	return choice ? choice : choose_experiment(d, o, ret);
+}
+
+/* When the next push that waits for its slot can be claimed. */
+static int64_t next_turn_ms(struct db *d, const struct claim_dispatch *o)
+{
+	return db_int(d, 0,
+	    "SELECT not_before_ms FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
+	    " AND state = 'queued' AND not_before_ms > ?2 ORDER BY not_before_ms LIMIT 1",
+	    V_TEXT(o->accelerator), V_INT(o->now_ms));
+}
+
+/* Adds the job of the attempt as in progress, as if its machine had reported it. */
+static struct job_record put_lease_job(struct db *d, const struct claim_dispatch *o,
+    const struct stored_dispatch *s, const struct stored_lease *l)
+{
+	char name[] = LEASE_JOB_NAME;
+	struct job_report report = {
+	    .status = JOB_IN_PROGRESS,
+	    .workflow = s->runner,
+	    .name = name,
+	    .run_id = (char *)s->id,
+	    .run_attempt = l->attempt,
+	};
+	struct job_place at = {
+	    .change_id = s->change_id,
+	    .dispatch_id = s->id,
+	    .accelerator = s->accelerator,
+	    .runner = s->runner,
+	    .is_shown = true,
+	    .is_late = s->is_late,
+	    .is_push = db_has(
+		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
+	};
+
+	return job_put(d, &at, &report, o->now_ms);
+}
+
+static void grant_lease(struct db *d, struct claim_dispatch *o, struct stored_dispatch *s,
+    const struct claim_choice *choice)
+{
+	struct stored_lease l = {
+	    .accelerator = s->accelerator,
+	    .runner = s->runner,
+	    .machine = (char *)o->machine,
+	    .claim_id = (char *)o->claim_id,
+	    .attempt = 1 + db_int(d, 0, "SELECT MAX(attempt) FROM lease WHERE dispatch_id = ?1",
+			       V_TEXT(s->id)),
+	    .max_parallel = choice->max_parallel,
+	    .lease_ms = o->lease_ms,
+	    .until_ms = o->now_ms + o->lease_ms,
+	};
+	struct job_record job = {.job_id = 0};
+
+	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
+		experiments_make_room(d, &l, o->now_ms);
+	id_new(l.id);
+	snprintf(l.dispatch_id, sizeof(l.dispatch_id), "%s", s->id);
+	if (!o->is_silent)
+		job = put_lease_job(d, o, s, &l);
+	l.job_id = job.job_id;
+	lease_insert(d, &l, o->now_ms);
+	dispatch_note_sent(d, s, o->now_ms);
+	dispatch_enter(d, s, DISPATCH_RUNNING, NULL, o->now_ms);
+	change_touch(d, s->change_id, o->now_ms);
+	if (!o->is_silent)
+		cells_moved(d, s->change_id, s->accelerator,
+		    job.has_replaced ? CELLS_JOB_REPLACED : CELLS_LEASE_GRANTED, o->now_ms);
+	offer_lease(o, &l);
+	offer_change(d, o, s);
+}
+
+static int claim_dispatch_run(struct store_op *op, struct db *d)
+{
+	struct claim_dispatch *o = CONTAINER_OF(op, struct claim_dispatch, op);
+	const struct claim_choice *choice;
+	struct stored_dispatch s;
+
+	if (offer_known(d, o))
+		return 0;
+	choice = choose_claim(d, o, &s);
+	if (choice)
+		grant_lease(d, o, &s, choice);
+	else
+		o->next_ms = next_turn_ms(d, o);
+	stored_dispatch_release(&s);
+	return 0;
+}
+
+int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
+{
+	op->is_found = op->was_known = false;
+	op->next_ms = 0;
+	op->offer = (struct lease_offer){0};
+	op->op.run = claim_dispatch_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- how much waits ---- */
+
+static int count_pull_work_run(struct store_query *query, struct db *d)
+{
+	struct count_pull_work *q = CONTAINER_OF(query, struct count_pull_work, q);
+
+	for (size_t i = 0; i < q->n; i++) {
+		struct pull_work *w = &q->list[i];
+
+		w->n_waiting = db_int(d, 0,
+		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
+		    " AND kind = 'pull' AND state = 'queued' AND is_current = 1"
+		    " AND COALESCE(not_before_ms, 0) <= ?3",
+		    V_TEXT(q->accelerator), V_TEXT(w->runner), V_INT(q->now_ms));
+		w->n_active = db_int(d, 0,
+		    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
+		    " AND state = 'active'",
+		    V_TEXT(q->accelerator), V_TEXT(w->runner));
+	}
+	return 0;
+}
+
+int store_count_pull_work(struct store *s, struct count_pull_work *q)
+{
+	q->q.run = count_pull_work_run;
+	return store_query(s, &q->q);
+}

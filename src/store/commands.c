@@ -1,0 +1,485 @@
+#include "store/commands.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "db/key.h"
+#include "experiments/stress.h"
+#include "store/changes.h"
+#include "store/closing.h"
+#include "store/deliveries.h"
+#include "store/outbox.h"
+#include "store/plans.h"
+
+/* ---- answers ---- */
+
+/* Adds a row of the outbox with {"comment": ID, name: value} as its text. Takes `value` over. Each answer has its own lane,
+ * because nothing waits for it. */
+static void put_answer(struct db *d, const struct answer_place *at, enum outbox_kind kind,
+    const char *key_prefix, const char *name, json_t *value, int64_t now_ms)
+{
+	struct repository_key target_key = repository_key(at->repository);
+	char *key = xasprintf("%s:%lld", key_prefix, (long long)at->comment_id);
+	json_t *object = json_object();
+	char *text;
+
+	json_set_int(object, "comment", at->comment_id);
+	json_object_set_new(object, name, value);
+	text = json_text(object);
+	outbox_insert(d,
+	    &(struct outbox_request){.kind = kind,
+		.key = key,
+		.lane = key,
+		.target = at->repository,
+		.target_key = target_key.text,
+		.number = at->number,
+		.change_id = at->change_id,
+		.text = text},
+	    now_ms);
+	json_decref(object);
+	free(text);
+	free(key);
+}
+
+/* content: one of GitHub's ("eyes", "rocket", "confused", …). */
+static void put_reaction(
+    struct db *d, const struct answer_place *at, const char *content, int64_t now_ms)
+{
+	put_answer(d, at, OUTBOX_REACTION, "reaction", "content", json_string(content), now_ms);
+}
+
+/* One reply with the results of the commands that a reaction does not express. Its words are chosen when it is sent: the
+ * row's text is JSON, {"comment": ID, "commands": [{"kind", "word", "suite", "test", "result", "hint"}, …]}. */
+static void put_reply(struct db *d, const struct answer_place *at, const struct asked_command *list,
+    size_t n, int64_t now_ms)
+{
+	json_t *commands = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		const struct asked_command *c = &list[i];
+		json_t *o = json_object();
+
+		json_set_str(o, "kind", command_kind_name(c->command.kind));
+		json_set_str(o, "word", c->command.word);
+		json_set_str(o, "suite", c->command.suite);
+		json_set_str(o, "test", c->command.test);
+		json_set_str(o, "result", command_result_name(c->result));
+		json_set_str(o, "hint", c->hint);
+		json_array_append_new(commands, o);
+	}
+	put_answer(d, at, OUTBOX_REPLY, "reply", "commands", commands, now_ms);
+}
+
+void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms)
+{
+	put_answer(d, at, OUTBOX_REPLY, "stress", "stress", facts, now_ms);
+}
+
+static void put_rerun(
+    struct db *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
+{
+	struct repository_key target_key = repository_key(r->repository);
+	char *key = xasprintf("rerun:%s:%s:%lld:%s", target_key.text, r->run_id,
+	    (long long)r->run_attempt, r->is_whole ? "all" : "failed");
+	json_t *object = json_object();
+	char *text;
+
+	json_set_str(object, "run_id", r->run_id);
+	json_set_str(object, "accelerator", r->accelerator);
+	json_object_set_new(object, "is_whole", json_boolean(r->is_whole));
+	text = json_text(object);
+	outbox_insert(d,
+	    &(struct outbox_request){.kind = OUTBOX_RERUN,
+		.key = key,
+		.lane = key,
+		.target = r->repository,
+		.target_key = target_key.text,
+		.number = number,
+		.change_id = change_id,
+		.dispatch_id = r->dispatch_id,
+		.runner = r->runner,
+		.accelerator = r->accelerator,
+		.text = text},
+	    now_ms);
+	json_decref(object);
+	free(text);
+	free(key);
+}
+
+bool commands_drop(struct db *d, int64_t before_ms, int limit)
+{
+	/* Most answers are deleted with their change. These are answers on pull requests that are not known. */
+	db_exec(d,
+	    "DELETE FROM outbox WHERE state IN ('sent', 'dead') AND key IN"
+	    " (SELECT kind || ':' || comment_id FROM (SELECT 'reaction' AS kind UNION SELECT "
+	    "'reply' UNION SELECT 'stress') kinds,"
+	    "  (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2) old)",
+	    V_INT(before_ms), V_INT(limit));
+	return db_exec(d,
+		   "DELETE FROM command WHERE comment_id IN"
+		   " (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
+		   V_INT(before_ms), V_INT(limit)) == limit;
+}
+
+#define HOUR_MS (INT64_C(3600) * 1000)
+
+struct running {
+	struct db *d;
+	struct run_commands *op;
+	struct stored_pull pull;
+	struct comment_place at;
+	struct answer_place answer;
+};
+
+/* ---- who may say how much ----
+ *
+ * Of the last hour, and not of hours that come again because the clock was put back. */
+
+static void note_command(struct running *r, int64_t n)
+{
+	const struct spoken_comment *c = r->op->spoken;
+
+	db_exec(r->d,
+	    "INSERT INTO command (comment_id, repository_key, number, words, login, n, at_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	    V_INT(c->id), V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
+	    V_TEXT(c->words), V_TEXT(c->login), V_INT(n), V_INT(r->op->now_ms));
+}
+
+/* Comments of strangers have a limit of their own, so that strangers cannot use up the limit of others. */
+static void refuse_stranger(struct running *r)
+{
+	int64_t n = db_int(r->d, 0,
+	    "SELECT COUNT(*) FROM command WHERE repository_key = ?1 AND number = ?2"
+	    " AND at_ms > ?3 AND at_ms <= ?4 AND n = 0",
+	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
+	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+
+	r->op->outcome = COMMANDS_REFUSED;
+	if (n >= COMMANDS_AN_HOUR)
+		return;
+	note_command(r, 0);
+	put_reaction(r->d, &r->answer, "confused", r->op->now_ms);
+}
+
+/* The author's commands do not count against members, because an author must not be able to keep members from cancelling
+ * runs. */
+static int64_t said_on_pull(struct running *r)
+{
+	const struct spoken_comment *c = r->op->spoken;
+
+	return db_int(r->d, 0,
+	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
+	    " AND at_ms > ?3 AND at_ms <= ?4 AND (?5 = 0 OR lower(login) = lower(?6)"
+	    "  OR lower(login) <> (SELECT lower(COALESCE(author, '')) FROM pull"
+	    "   WHERE repository_key = ?1 AND number = ?2))",
+	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
+	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms),
+	    V_INT(c->speaker == SPEAKER_MEMBER && r->pull.is_known), V_TEXT(c->login));
+}
+
+/* The commands of this person on all pull requests that have or had this head: more pull requests do not allow more commands. */
+static int64_t said_on_change(struct running *r)
+{
+	return db_int(r->d, 0,
+	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number IN"
+	    "  (SELECT number FROM pull_head WHERE change_id = ?2)"
+	    " AND lower(login) = lower(?3) AND at_ms > ?4 AND at_ms <= ?5",
+	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->pull.change_id),
+	    V_TEXT(r->op->spoken->login), V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+}
+
+/* The first comment over the limit gets a reaction; the next ones get no answer. */
+static bool refuse_one_too_many(struct running *r)
+{
+	int64_t on_pull = said_on_pull(r), on_change = said_on_change(r);
+	int64_t n = on_pull > on_change ? on_pull : on_change;
+
+	if (n + (int64_t)r->op->n <= COMMANDS_AN_HOUR)
+		return false;
+	r->op->outcome = COMMANDS_TOO_MANY;
+	if (n <= COMMANDS_AN_HOUR) {
+		note_command(r, COMMANDS_AN_HOUR + 1 - n);
+		put_reaction(r->d, &r->answer, "confused", r->op->now_ms);
+	}
+	return true;
+}
+
+/* ---- what they do ---- */
+
+/* Combines the results of several runners into the result of one retest command. */
+static enum command_result sum_up_retests(const struct asked_command *c, const struct apply_plan *o)
+{
+	static const enum command_result meaning[N_RETEST_RESULTS] = {
+	    [RETEST_STARTED] = COMMAND_DONE,
+	    [RETEST_NOT_MEANT] = COMMAND_NOT_WANTED,
+	    [RETEST_RUNNING] = COMMAND_STILL_RUNNING,
+	    [RETEST_HELD] = COMMAND_HELD,
+	    [RETEST_CLEAN] = COMMAND_NOTHING_RED,
+	    [RETEST_NO_SUITE] = COMMAND_NO_SUITE,
+	};
+	enum retest_result best = RETEST_NOT_MEANT;
+
+	for (size_t i = 0; i < o->n_retested; i++) {
+		const struct retested *one = &o->retested[i];
+
+		if (c->command.word[0] && strcmp(c->command.word, one->accelerator) != 0)
+			continue;
+		if (best == RETEST_NOT_MEANT || one->result < best)
+			best = one->result;
+	}
+	/* No runner tests this change, so nothing is red either. */
+	if (best == RETEST_NOT_MEANT && !c->command.word[0])
+		return COMMAND_NOTHING_RED;
+	return meaning[best];
+}
+
+static void run_retest(struct running *r)
+{
+	struct run_commands *o = r->op;
+
+	if (!o->retest.plan)
+		return;
+	plan_apply(r->d, &o->retest);
+	for (size_t i = 0; i < o->n; i++)
+		if (o->list[i].command.kind == COMMAND_RETEST && o->list[i].result == COMMAND_DONE)
+			o->list[i].result = sum_up_retests(&o->list[i], &o->retest);
+}
+
+static void run_command(struct running *r, struct asked_command *c)
+{
+	struct run_commands *o = r->op;
+	int n;
+
+	switch (c->command.kind) {
+	case COMMAND_OK_TO_TEST:
+		n = change_release(r->d, &r->at, c->command.sha[0] ? c->command.sha : NULL);
+		o->n_released += n;
+		c->result = n ? COMMAND_DONE : COMMAND_NOTHING_HELD;
+		break;
+	case COMMAND_DECLINE:
+		if (!change_decline(r->d, &r->at, o->spoken->login, &n))
+			c->result = COMMAND_NOTHING_DECLINED;
+		o->n_declined += n;
+		break;
+	case COMMAND_CANCEL:
+		n = change_call_off(r->d, &r->at, o->spoken->login);
+		o->n_cancelled += n;
+		c->result = n ? COMMAND_DONE : COMMAND_NOTHING_RUNS;
+		break;
+	case COMMAND_STRESS:
+		stress_command(r->d, &r->answer, c, o->now_ms);
+		break;
+	case COMMAND_RETEST: /* run_retest() runs all retests of a comment at once */
+	case COMMAND_STATUS:
+	case COMMAND_HELP:
+	case COMMAND_UNKNOWN:
+	case N_COMMAND_KINDS:
+		break;
+	}
+}
+
+/* Runs the commands in their order, with all retests at the place of the first one. */
+static void run_all_commands(struct running *r)
+{
+	bool has_retested = false;
+
+	for (size_t i = 0; i < r->op->n; i++) {
+		struct asked_command *c = &r->op->list[i];
+
+		if (c->result != COMMAND_DONE)
+			continue;
+		if (c->command.kind == COMMAND_RETEST && !has_retested) {
+			has_retested = true;
+			run_retest(r);
+		}
+		run_command(r, c);
+	}
+	if (!r->op->spoken)
+		run_retest(r); /* a Re-run, or outpostctl: there is no comment */
+}
+
+/* ---- what is answered ---- */
+
+static const char *reaction_to(const struct run_commands *o)
+{
+	const char *content = "eyes";
+
+	for (size_t i = 0; i < o->n; i++) {
+		if (command_result_is_error(o->list[i].result))
+			return "confused";
+		if (o->list[i].command.kind == COMMAND_OK_TO_TEST)
+			content = "rocket";
+	}
+	return content;
+}
+
+/* Whether the result needs a reply besides the reaction. */
+static bool needs_words(const struct asked_command *c)
+{
+	if (c->result == COMMAND_FOR_MEMBERS || c->result == COMMAND_CLOSED)
+		return false;
+	return command_result_is_error(c->result) || c->command.kind == COMMAND_STATUS ||
+	       c->command.kind == COMMAND_HELP;
+}
+
+static void answer_comment(struct running *r)
+{
+	const struct run_commands *o = r->op;
+	bool is_reply = false;
+
+	for (size_t i = 0; i < o->n; i++)
+		is_reply |= needs_words(&o->list[i]);
+	put_reaction(r->d, &r->answer, reaction_to(o), o->now_ms);
+	if (is_reply)
+		put_reply(r->d, &r->answer, o->list, o->n, o->now_ms);
+}
+
+/* A delivery whose commands had no effect is `ignored`, with the reason. */
+static void mark_delivery_done(struct running *r)
+{
+	static const char *const why[] = {
+	    [COMMANDS_HEARD] = NULL,
+	    [COMMANDS_REPEATED] = "this was heard before",
+	    [COMMANDS_REFUSED] = "commands are for the author and members",
+	    [COMMANDS_TOO_MANY] = "more than 20 commands an hour",
+	};
+	struct run_commands *o = r->op;
+	bool has_done = o->n == 0;
+
+	o->ignored = why[o->outcome];
+	for (size_t i = 0; i < o->n; i++) {
+		has_done |= !command_result_is_error(o->list[i].result);
+		if (!o->ignored && command_result_is_error(o->list[i].result))
+			o->ignored = command_result_why(o->list[i].result);
+	}
+	if (o->outcome == COMMANDS_HEARD && has_done)
+		o->ignored = NULL;
+	if (o->delivery_id)
+		delivery_enter(r->d, o->delivery_id,
+		    o->ignored ? DELIVERY_IS_IGNORED : DELIVERY_IS_PLANNED, o->ignored, o->now_ms);
+}
+
+/* ---- all of it ---- */
+
+/* Another open pull request with the head of this one: the head on record, or the one that GitHub has just reported. 0:
+ * there is none. */
+static int64_t sharer_of_head(struct running *r)
+{
+	const struct run_commands *o = r->op;
+	const struct plan *p = o->retest.plan;
+	int64_t other = change_other_pull(r->d, r->pull.change_id, o->number);
+
+	if (!other && p)
+		other = change_other_pull(
+		    r->d, change_find(r->d, p->change_kind, o->repository, p->head_sha), o->number);
+	return other;
+}
+
+/* An author may start and cancel only their own runs. A head that another open pull request shares is not their own:
+ * otherwise a second pull request with the same head would give power over the first. */
+static void refuse_for_author(struct running *r)
+{
+	struct run_commands *o = r->op;
+	int64_t other = sharer_of_head(r);
+
+	for (size_t i = 0; i < o->n; i++) {
+		struct asked_command *c = &o->list[i];
+
+		if (c->result != COMMAND_DONE)
+			continue;
+		switch (c->command.kind) {
+		case COMMAND_OK_TO_TEST:
+		case COMMAND_DECLINE:
+		case COMMAND_STRESS:
+			c->result = COMMAND_FOR_MEMBERS;
+			break;
+		case COMMAND_RETEST:
+		case COMMAND_CANCEL:
+			if (!other)
+				break;
+			c->result = COMMAND_SHARED;
+			snprintf(c->hint, sizeof(c->hint), "%lld", (long long)other);
+			break;
+		case COMMAND_STATUS:
+		case COMMAND_HELP:
+		case COMMAND_UNKNOWN:
+		case N_COMMAND_KINDS:
+			break;
+		}
+	}
+}
+
+static void hear_comment(struct running *r)
+{
+	struct run_commands *o = r->op;
+
+	if (db_has(r->d, "SELECT 1 FROM command WHERE comment_id = ?1", V_INT(o->spoken->id))) {
+		o->outcome = COMMANDS_REPEATED;
+		return;
+	}
+	if (o->spoken->speaker == SPEAKER_STRANGER) {
+		refuse_stranger(r);
+		return;
+	}
+	if (refuse_one_too_many(r))
+		return;
+	note_command(r, (int64_t)o->n);
+	if (o->spoken->speaker != SPEAKER_MEMBER)
+		refuse_for_author(r);
+	for (size_t i = 0; i < o->n; i++)
+		if (r->pull.is_known && !r->pull.is_open)
+			o->list[i].result = COMMAND_CLOSED;
+	run_all_commands(r);
+	answer_comment(r);
+}
+
+static int commands_run(struct store_op *op, struct db *d)
+{
+	struct run_commands *o = CONTAINER_OF(op, struct run_commands, op);
+	struct running r = {.d = d, .op = o};
+
+	o->outcome = COMMANDS_HEARD;
+	o->n_released = o->n_declined = o->n_cancelled = 0;
+	for (size_t i = 0; i < o->n; i++)
+		o->list[i].result = o->given[i];
+	retested_release(o->retest.retested, o->retest.n_retested);
+	o->retest.retested = NULL;
+	o->retest.n_retested = 0;
+	o->ignored = NULL;
+	if (o->delivery_id && delivery_find(d, o->delivery_id).state == DELIVERY_IS_PLANNED) {
+		o->outcome = COMMANDS_REPEATED;
+		return 0;
+	}
+	if (o->number)
+		r.pull = pull_find(d, o->repository, o->number);
+	if (o->spoken) {
+		r.at = (struct comment_place){
+		    o->repository, o->number, o->spoken->created_ms, o->now_ms};
+		r.answer = (struct answer_place){
+		    o->repository, o->number, r.pull.change_id, o->spoken->id};
+		hear_comment(&r);
+	} else {
+		for (size_t i = 0; i < o->n_reruns; i++)
+			put_rerun(d, &o->reruns[i], o->number, r.pull.change_id, o->now_ms);
+		run_all_commands(&r);
+	}
+	mark_delivery_done(&r);
+	return 0;
+}
+
+int store_run_commands(struct store *s, struct run_commands *op)
+{
+	op->retest.retested = NULL;
+	op->retest.n_retested = 0;
+	op->retest.now_ms = op->now_ms;
+	assert(op->n <= COMMANDS_MAX);
+	for (size_t i = 0; i < op->n; i++)
+		op->given[i] = op->list[i].result;
+	op->op.run = commands_run;
+	op->op.bytes = sizeof(*op) + op->retest.body_bytes;
+	return store_submit(s, &op->op);
+}

@@ -1,0 +1,294 @@
+#include "store/credentials.h"
+
+#include "base/alloc.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+
+static const char *const token_kind_names[N_TOKEN_KINDS] = {
+    [TOKEN_RUNNER] = "runner", [TOKEN_API] = "api"};
+const struct words token_kind_words = {token_kind_names, N_TOKEN_KINDS};
+
+RECORD_DEFINE(token_row, TOKEN_ROW_RECORD);
+
+const char *token_kind_name(enum token_kind k)
+{
+	return token_kind_names[k];
+}
+
+/* ---- add ---- */
+
+static int add_token_run(struct store_op *op, struct db *d)
+{
+	struct add_token *o = CONTAINER_OF(op, struct add_token, op);
+
+	if (db_int(d, 0,
+		"SELECT COUNT(*) FROM token WHERE kind = ?1 AND accelerator = ?2 AND name = ?3"
+		" AND revoked_ms IS NULL",
+		V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator),
+		V_TEXT(o->name)) >= TOKENS_VALID_MAX)
+		return ERR_EXISTS;
+	o->id = db_int(d, 0,
+	    "INSERT INTO token (kind, accelerator, name, hash, created_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+	    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name),
+	    V_BLOB(o->hash, sizeof(o->hash)), V_INT(o->now_ms));
+	db_tell(d, STORE_TOKENS);
+	return 0;
+}
+
+int store_add_token(struct store *s, struct add_token *op)
+{
+	op->id = 0;
+	op->op.run = add_token_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- revoke ---- */
+
+static int revoke_token_run(struct store_op *op, struct db *d)
+{
+	struct revoke_token *o = CONTAINER_OF(op, struct revoke_token, op);
+	int64_t n;
+
+	if (o->id)
+		n = db_exec(d,
+		    "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL",
+		    V_INT(o->id), V_INT(o->now_ms));
+	else
+		n = db_exec(d,
+		    "UPDATE token SET revoked_ms = ?4 WHERE kind = ?1 AND accelerator = ?2"
+		    " AND name = ?3 AND revoked_ms IS NULL",
+		    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name),
+		    V_INT(o->now_ms));
+	o->n_revoked = (int)n;
+	if (n)
+		db_tell(d, STORE_TOKENS);
+	return 0;
+}
+
+int store_revoke_token(struct store *s, struct revoke_token *op)
+{
+	op->n_revoked = 0;
+	op->op.run = revoke_token_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- touch ---- */
+
+static int touch_tokens_run(struct store_op *op, struct db *d)
+{
+	struct touch_tokens *o = CONTAINER_OF(op, struct touch_tokens, op);
+
+	for (size_t i = 0; i < o->n; i++)
+		db_exec(d,
+		    "UPDATE token SET last_used_ms = ?2, last_address = ?3 WHERE id = ?1"
+		    " AND COALESCE(last_used_ms, 0) <= ?2",
+		    V_INT(o->uses[i].id), V_INT(o->uses[i].used_ms), V_TEXT(o->uses[i].address));
+	return 0;
+}
+
+int store_touch_tokens(struct store *s, struct touch_tokens *op)
+{
+	op->op.run = touch_tokens_run;
+	op->op.bytes = sizeof(*op) + op->n * sizeof(*op->uses);
+	return store_submit(s, &op->op);
+}
+
+/* ---- list ---- */
+
+static int list_tokens_run(struct store_query *q, struct db *d)
+{
+	struct list_tokens *l = CONTAINER_OF(q, struct list_tokens, q);
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(TOKEN_ROW_RECORD,
+		"FROM token WHERE ?1 = 0 OR revoked_ms IS NULL ORDER BY accelerator,"
+		" name, created_ms, id"),
+	    V_INT(l->only_valid));
+
+	RECORDS_READ(r, token_row, l->list, l->n);
+	if (db_status(d))
+		list_tokens_release(l);
+	return 0;
+}
+
+int store_list_tokens(struct store *s, struct list_tokens *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->q.run = list_tokens_run;
+	return store_query(s, &q->q);
+}
+
+void list_tokens_release(struct list_tokens *q)
+{
+	RECORDS_RELEASE(token_row, q->list, q->n);
+}
+
+/* ---- repositories in OIDC tokens ---- */
+
+/* ---- check ---- */
+
+#define RECORDED_IDS_RECORD(F, S)                                                                  \
+	F(S, ID, repository_id, NULL, "repository_id", "")                                         \
+	F(S, ID, owner_id, NULL, "repository_owner_id", "")                                        \
+	F(S, BOOL, is_refused, NULL, "refused_ms IS NOT NULL", "")
+RECORD_LOCAL(recorded_ids, RECORDED_IDS_RECORD)
+
+static struct repository_ids find_recorded_ids(
+    struct db *d, const char *issuer, const char *key, bool *ret_is_refused)
+{
+	struct recorded_ids ids = {0};
+
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(RECORDED_IDS_RECORD,
+				  "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
+			      V_TEXT(issuer), V_TEXT(key)),
+	    &recorded_ids_record, &ids);
+	*ret_is_refused = ids.is_refused;
+	return (struct repository_ids){ids.repository_id, ids.owner_id};
+}
+
+static bool id_fits(int64_t wanted, int64_t id)
+{
+	return !wanted || wanted == id;
+}
+
+static enum identity_outcome compare_ids(const struct check_identity *o)
+{
+	const struct repository_ids *token = &o->token, *pinned = &o->pinned;
+
+	if (!id_fits(pinned->repository_id, token->repository_id) ||
+	    !id_fits(pinned->owner_id, token->owner_id))
+		return IDENTITY_NOT_AS_PINNED;
+	if (!id_fits(o->recorded.repository_id, token->repository_id) ||
+	    !id_fits(o->recorded.owner_id, token->owner_id))
+		return IDENTITY_NOT_AS_RECORDED;
+	if (o->recorded.repository_id || !token->repository_id || !token->owner_id)
+		return IDENTITY_ACCEPTED;
+	return IDENTITY_RECORDED;
+}
+
+static void record_ids(struct db *d, struct check_identity *o, const char *key)
+{
+	o->recorded = o->token;
+	db_exec(d,
+	    "INSERT INTO identity (issuer, repository_key, repository, repository_id,"
+	    " repository_owner_id, recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+	    " ON CONFLICT (issuer, repository_key) DO UPDATE SET repository = excluded.repository,"
+	    " repository_id = excluded.repository_id,"
+	    " repository_owner_id = excluded.repository_owner_id,"
+	    " recorded_ms = excluded.recorded_ms",
+	    V_TEXT(o->issuer), V_TEXT(key), V_TEXT(o->repository), V_INT(o->token.repository_id),
+	    V_INT(o->token.owner_id), V_INT(o->now_ms));
+}
+
+static void note_token_refusal(struct db *d, const struct check_identity *o, const char *key)
+{
+	db_exec(d,
+	    "INSERT INTO identity (issuer, repository_key, repository, refused_id,"
+	    " refused_owner_id, refused_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+	    " ON CONFLICT (issuer, repository_key) DO UPDATE SET refused_id = excluded.refused_id,"
+	    " refused_owner_id = excluded.refused_owner_id, refused_ms = excluded.refused_ms",
+	    V_TEXT(o->issuer), V_TEXT(key), V_TEXT(o->repository),
+	    V_INT_OR_NULL(o->token.repository_id), V_INT_OR_NULL(o->token.owner_id),
+	    V_INT(o->now_ms));
+}
+
+static void forget_token_refusal(struct db *d, const struct check_identity *o, const char *key)
+{
+	db_exec(d,
+	    "UPDATE identity SET refused_id = NULL, refused_owner_id = NULL, refused_ms = NULL"
+	    " WHERE issuer = ?1 AND repository_key = ?2",
+	    V_TEXT(o->issuer), V_TEXT(key));
+}
+
+static int check_identity_run(struct store_op *op, struct db *d)
+{
+	struct check_identity *o = CONTAINER_OF(op, struct check_identity, op);
+	struct repository_key key = repository_key(o->repository);
+	bool is_refused;
+
+	o->recorded = find_recorded_ids(d, o->issuer, key.text, &is_refused);
+	o->outcome = compare_ids(o);
+	if (o->outcome == IDENTITY_NOT_AS_PINNED || o->outcome == IDENTITY_NOT_AS_RECORDED) {
+		note_token_refusal(d, o, key.text);
+		return 0;
+	}
+	if (o->outcome == IDENTITY_RECORDED)
+		record_ids(d, o, key.text);
+	if (is_refused)
+		forget_token_refusal(d, o, key.text);
+	return 0;
+}
+
+int store_check_identity(struct store *s, struct check_identity *op)
+{
+	op->recorded = (struct repository_ids){0};
+	op->op.run = check_identity_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- forget ---- */
+
+static int forget_identity_run(struct store_op *op, struct db *d)
+{
+	struct forget_identity *o = CONTAINER_OF(op, struct forget_identity, op);
+	struct repository_key key = repository_key(o->repository);
+
+	if (!db_exec(d, "DELETE FROM identity WHERE repository_key = ?1", V_TEXT(key.text)))
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	return 0;
+}
+
+int store_forget_identity(struct store *s, struct forget_identity *op)
+{
+	op->op.run = forget_identity_run;
+	op->op.bytes = sizeof(*op);
+	op->op.is_one_statement = true;
+	return store_submit(s, &op->op);
+}
+
+/* ---- list ---- */
+
+#define IDENTITY_ROW_RECORD(F, S)                                                                  \
+	F(S, TEXT, issuer, NULL, "issuer", "")                                                     \
+	F(S, TEXT, repository, NULL, "repository", "")                                             \
+	F(S, ID, recorded.repository_id, NULL, "repository_id", "")                                \
+	F(S, ID, recorded.owner_id, NULL, "repository_owner_id", "")                               \
+	F(S, TIME, recorded_ms, NULL, "recorded_ms", "")                                           \
+	F(S, ID, refused.repository_id, NULL, "refused_id", "")                                    \
+	F(S, ID, refused.owner_id, NULL, "refused_owner_id", "")                                   \
+	F(S, TIME, refused_ms, NULL, "refused_ms", "")
+RECORD_DEFINE(identity_row, IDENTITY_ROW_RECORD);
+
+static int list_identities_run(struct store_query *q, struct db *d)
+{
+	struct list_identities *l = CONTAINER_OF(q, struct list_identities, q);
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(IDENTITY_ROW_RECORD,
+		"FROM identity WHERE ?1 = 0 OR refused_ms IS NOT NULL ORDER BY"
+		" repository_key, issuer"),
+	    V_INT(l->only_refused));
+
+	RECORDS_READ(r, identity_row, l->list, l->n);
+	if (db_status(d))
+		list_identities_release(l);
+	return 0;
+}
+
+int store_list_identities(struct store *s, struct list_identities *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->q.run = list_identities_run;
+	return store_query(s, &q->q);
+}
+
+void list_identities_release(struct list_identities *q)
+{
+	RECORDS_RELEASE(identity_row, q->list, q->n);
+}

@@ -1,0 +1,389 @@
+#include "store/deliveries.h"
+
+#include "base/alloc.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/key.h"
+
+enum { SCRATCH_KEEP_BYTES = 256 << 10 };
+
+/* The compressed body in the connection's scratch buffer. */
+static const struct buf *compress_body(struct db *d, const char *body, size_t n)
+{
+	struct buf *out = db_scratch(d);
+
+	if (compress(db_compressor(d), body, n, out))
+		db_fail(d, ERR_TOO_BIG, "a body of %zu bytes cannot be stored", n);
+	return out;
+}
+
+/* Frees the buffer after a large body. */
+static void release_scratch(struct db *d)
+{
+	if (db_scratch(d)->cap > SCRATCH_KEEP_BYTES)
+		buf_release(db_scratch(d));
+}
+
+enum counter delivery_counter(enum delivery_state state)
+{
+	return (enum counter)((int)COUNT_DELIVERIES_ACCEPTED + (int)state);
+}
+_Static_assert(
+    (int)COUNT_DELIVERIES_FAILED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_FAILED &&
+	(int)COUNT_DELIVERIES_IGNORED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_IGNORED,
+    "the counters are in the order of the states");
+
+/* False when that GUID is there already. */
+static bool insert_delivery(
+    struct db *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
+{
+	struct guid_key guid = guid_key(p->guid);
+	const struct buf *body = compress_body(d, p->body, p->body_bytes);
+	int64_t n = db_exec(d,
+	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
+	    " is_synthetic, planned_ms, body_bytes, body)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10) ON CONFLICT (guid) DO NOTHING",
+	    guid_value(&guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository),
+	    V_INT(p->now_ms), V_TEXT(delivery_state_name(state)), V_INT(is_synthetic),
+	    V_INT_OR_NULL(is_synthetic ? p->now_ms : 0), V_INT((int64_t)p->body_bytes),
+	    V_BLOB(body->data, body->len));
+
+	release_scratch(d);
+	if (n == 0)
+		return false;
+	counter_add(d, delivery_counter(state), 1);
+	return true;
+}
+
+static int put_delivery_run(struct store_op *op, struct db *d)
+{
+	struct put_delivery *p = CONTAINER_OF(op, struct put_delivery, op);
+
+	p->is_duplicate = !insert_delivery(d, p, DELIVERY_IS_ACCEPTED, false);
+	if (!p->is_duplicate)
+		db_tell(d, STORE_DELIVERIES);
+	return 0;
+}
+
+/* Intake may use three quarters of the queue. The rest is for operations that finish work, so that they get through when
+ * deliveries flood the queue. */
+static bool is_queue_for_intake_full(struct store *s)
+{
+	struct store_stats stats;
+	struct store_limits limits;
+
+	store_stats(s, &stats);
+	store_limits(s, &limits);
+	return (size_t)stats.n_queued_ops >= limits.max_queue_ops / 4 * 3 + 1;
+}
+
+int store_put_delivery(struct store *s, struct put_delivery *op)
+{
+	if (is_queue_for_intake_full(s))
+		return ERR_BUSY;
+	op->op.run = put_delivery_run;
+	op->op.is_one_statement = true;
+	op->op.bytes = op->body_bytes + sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
+    const char *repository, const char *body, size_t body_bytes, int64_t now_ms)
+{
+	struct put_delivery p = {.guid = guid,
+	    .event = event,
+	    .action = action,
+	    .repository = repository,
+	    .body = body,
+	    .body_bytes = body_bytes,
+	    .now_ms = now_ms};
+
+	insert_delivery(d, &p, DELIVERY_IS_PLANNED, true);
+}
+
+bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms)
+{
+	struct guid_key from = guid_key(from_guid), to = guid_key(guid);
+
+	if (db_exec(d,
+		"INSERT INTO delivery (guid, event, action, repository, received_ms, state,"
+		" n_attempts, is_synthetic, planned_ms, body_bytes, body)"
+		" SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes, body"
+		" FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		guid_value(&from), guid_value(&to), V_INT(now_ms),
+		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
+		return false;
+	counter_add(d, COUNT_DELIVERIES_PLANNED, 1);
+	return true;
+}
+
+RECORD_DEFINE(delivery_place, DELIVERY_PLACE_RECORD);
+
+struct delivery_place delivery_find(struct db *d, int64_t id)
+{
+	struct delivery_place at = {.state = N_DELIVERY_STATES};
+
+	record_read_first(
+	    db_rows(
+		d, RECORD_QUERY(DELIVERY_PLACE_RECORD, "FROM delivery WHERE id = ?1"), V_INT(id)),
+	    &delivery_place_record, &at);
+	return at;
+}
+
+bool delivery_enter(
+    struct db *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms)
+{
+	struct delivery_place at = delivery_find(d, id);
+
+	if (at.state == N_DELIVERY_STATES || !delivery_may_enter(at.state, to))
+		return false;
+	counter_add(d, delivery_counter(at.state), -1);
+	counter_add(d, delivery_counter(to), 1);
+	db_exec(d,
+	    "UPDATE delivery SET state = ?2, error = ?3, n_attempts = n_attempts + 1,"
+	    " planned_ms = CASE WHEN ?5 <> 0 THEN COALESCE(planned_ms, ?4) ELSE planned_ms END"
+	    " WHERE id = ?1",
+	    V_INT(id), V_TEXT(delivery_state_name(to)), V_TEXT(error), V_INT(now_ms),
+	    V_INT(to == DELIVERY_IS_PLANNED));
+	return true;
+}
+
+static int mark_delivery_run(struct store_op *op, struct db *d)
+{
+	struct mark_delivery *m = CONTAINER_OF(op, struct mark_delivery, op);
+	struct delivery_place at = delivery_find(d, m->delivery_id);
+
+	if (at.state == N_DELIVERY_STATES)
+		return ERR_NOT_FOUND;
+	switch (m->mark) {
+	case DELIVERY_MARK_IGNORED:
+		delivery_enter(d, m->delivery_id, DELIVERY_IS_IGNORED, m->error, 0);
+		break;
+	case DELIVERY_MARK_FAILED:
+		delivery_enter(d, m->delivery_id, DELIVERY_IS_FAILED, m->error, 0);
+		break;
+	case DELIVERY_MARK_RETRY: /* no topic: the planner chooses the time */
+		delivery_enter(d, m->delivery_id, at.state, m->error, 0);
+		break;
+	}
+	return 0;
+}
+
+int store_mark_delivery(struct store *s, struct mark_delivery *op)
+{
+	op->op.run = mark_delivery_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+static int replay_delivery_run(struct store_op *op, struct db *d)
+{
+	struct replay_delivery *p = CONTAINER_OF(op, struct replay_delivery, op);
+	struct guid_key guid = guid_key(p->guid);
+	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE guid = ?1", guid_value(&guid));
+
+	if (!id)
+		return ERR_NOT_FOUND;
+	if (db_has(d, "SELECT 1 FROM delivery WHERE id = ?1 AND body IS NULL", V_INT(id)))
+		return ERR_CONFLICT;
+	delivery_enter(d, id, DELIVERY_IS_ACCEPTED, NULL, 0);
+	db_exec(d, "UPDATE delivery SET n_attempts = 0 WHERE id = ?1", V_INT(id));
+	db_tell(d, STORE_DELIVERIES);
+	return 0;
+}
+
+int store_replay_delivery(struct store *s, struct replay_delivery *op)
+{
+	op->op.run = replay_delivery_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- queries ---- */
+
+enum {
+	LIST_MAX = 1000,
+	BODIES_BYTES = 4 << 20,   /* about so much body at a time */
+	BODY_MAX_BYTES = 64 << 20 /* more than any that was let in */
+};
+
+RECORD_DEFINE(delivery, DELIVERY_RECORD);
+
+void delivery_release(struct delivery *d)
+{
+	record_release(&delivery_record, d);
+	free(d->body);
+	*d = (struct delivery){0};
+}
+
+static void release_deliveries(struct delivery **list, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		delivery_release(&(*list)[i]);
+	FREE_AND_NULL(*list);
+	*n = 0;
+}
+
+static int bounded_limit(int limit)
+{
+	return limit > 0 && limit < LIST_MAX ? limit : LIST_MAX;
+}
+
+#define PACKED_BODY_RECORD(F, S) F(S, BLOB, body, NULL, "body", "")
+RECORD_LOCAL(packed_body, PACKED_BODY_RECORD)
+#define SELECT_WITH_BODY RECORD_SELECT(DELIVERY_RECORD) RECORD_COLUMNS(PACKED_BODY_RECORD)
+
+/* Reads a row of SELECT_WITH_BODY. Leaves out a body that cannot be unpacked, because one damaged row must not stop planning. */
+static void read_delivery_and_body(struct rows *r, struct delivery *d)
+{
+	struct buf body = BUF_INIT(BODY_MAX_BYTES);
+	struct packed_body packed;
+
+	record_read(r, &delivery_record, d);
+	record_read(r, &packed_body_record, &packed);
+	if (!packed.body.p || decompress(packed.body.p, packed.body.n, &body)) {
+		buf_release(&body);
+		return;
+	}
+	d->body_len = body.len;
+	d->body = buf_take(&body);
+}
+
+static int next_deliveries_run(struct store_query *q, struct db *d)
+{
+	struct next_deliveries *n = CONTAINER_OF(q, struct next_deliveries, q);
+	int limit = bounded_limit(n->limit);
+	struct rows *r = db_rows(d,
+	    SELECT_WITH_BODY " FROM delivery WHERE state = 'accepted' AND id > ?1"
+			     " ORDER BY id LIMIT ?2",
+	    V_INT(n->after_id), V_INT(limit));
+	size_t bytes = 0;
+
+	n->list = xcalloc((size_t)limit, sizeof(*n->list));
+	while (bytes < BODIES_BYTES && rows_next(r)) {
+		read_delivery_and_body(r, &n->list[n->n]);
+		bytes += n->list[n->n].body_len;
+		n->n++;
+	}
+	rows_end(r);
+	if (db_status(d))
+		next_deliveries_release(n);
+	return 0;
+}
+
+int store_next_deliveries(struct store *s, struct next_deliveries *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->q.run = next_deliveries_run;
+	return store_query(s, &q->q);
+}
+
+void next_deliveries_release(struct next_deliveries *q)
+{
+	release_deliveries(&q->list, &q->n);
+}
+
+static int get_delivery_run(struct store_query *q, struct db *d)
+{
+	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
+	struct guid_key guid = guid_key(g->guid);
+	struct rows *r =
+	    db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", guid_value(&guid));
+
+	if (!rows_next(r))
+		return ERR_NOT_FOUND;
+	read_delivery_and_body(r, &g->delivery);
+	rows_end(r);
+	if (!g->delivery.body)
+		delivery_release(&g->delivery);
+	return g->delivery.body ? 0 : ERR_NOT_FOUND;
+}
+
+int store_get_delivery(struct store *s, struct get_delivery *q)
+{
+	q->delivery = (struct delivery){0};
+	q->q.run = get_delivery_run;
+	return store_query(s, &q->q);
+}
+
+static int list_deliveries_run(struct store_query *q, struct db *d)
+{
+	struct list_deliveries *l = CONTAINER_OF(q, struct list_deliveries, q);
+	int limit = bounded_limit(l->limit);
+	struct rows *r;
+
+	if (l->only_failed)
+		r = db_rows(d,
+		    RECORD_QUERY(DELIVERY_RECORD,
+			"FROM delivery WHERE state = 'failed' ORDER BY id DESC LIMIT ?1"),
+		    V_INT(limit));
+	else
+		r = db_rows(d,
+		    RECORD_QUERY(DELIVERY_RECORD, "FROM delivery ORDER BY id DESC LIMIT ?1"),
+		    V_INT(limit));
+	RECORDS_READ(r, delivery, l->list, l->n);
+	if (db_status(d))
+		list_deliveries_release(l);
+	return 0;
+}
+
+int store_list_deliveries(struct store *s, struct list_deliveries *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->q.run = list_deliveries_run;
+	return store_query(s, &q->q);
+}
+
+void list_deliveries_release(struct list_deliveries *q)
+{
+	release_deliveries(&q->list, &q->n);
+}
+
+static int known_guids_run(struct store_query *q, struct db *d)
+{
+	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
+
+	for (size_t i = 0; i < k->n; i++) {
+		struct guid_key guid = guid_key(k->guids[i]);
+
+		k->known[i] =
+		    db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", guid_value(&guid));
+	}
+	return 0;
+}
+
+int store_known_guids(struct store *s, struct known_guids *q)
+{
+	q->q.run = known_guids_run;
+	return store_query(s, &q->q);
+}
+
+/* ---- redeliveries ---- */
+
+static int count_redelivery_run(struct store_op *op, struct db *d)
+{
+	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
+	struct guid_key guid = guid_key(c->guid);
+
+	if (c->is_taken_back) {
+		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0",
+		    guid_value(&guid));
+		return 0;
+	}
+	c->n_before = (int)db_int(d, 1,
+			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
+			  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
+			  " last_ms = excluded.last_ms RETURNING n",
+			  guid_value(&guid), V_INT(c->now_ms)) -
+		      1;
+	return 0;
+}
+
+int store_count_redelivery(struct store *s, struct count_redelivery *op)
+{
+	op->op.run = count_redelivery_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}

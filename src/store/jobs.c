@@ -1,0 +1,403 @@
+#include "store/jobs.h"
+
+#include "base/alloc.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "history/days.h"
+#include "store/changes.h"
+#include "verdict/cells_moved.h"
+#include "verdict/verdicts.h"
+
+/* More than the jobs of any CI for one change: a limit for vendors that invent run ids. */
+enum { JOBS_PER_DISPATCH_MAX = 1000 };
+
+#define KNOWN_JOB_RECORD(F, S)                                                                     \
+	F(S, ID, id, NULL, "id", "0: none.")                                                       \
+	F(S, JOB_STATUS, status, NULL, "status", "")                                               \
+	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "")                                     \
+	F(S, BOOL, is_same, NULL, "digest = ?8", "The stored report and this one are equal.")      \
+	F(S, BOOL, is_current, NULL, "is_current", "")
+RECORD_LOCAL(known_job, KNOWN_JOB_RECORD)
+
+static struct known_job find_known_job(
+    struct db *d, const struct job_place *at, const struct job_report *p)
+{
+	struct known_job k = {0};
+
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(KNOWN_JOB_RECORD,
+		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+		    " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
+		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
+		V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id), V_INT(p->run_attempt),
+		V_BLOB(p->digest, sizeof(p->digest))),
+	    &known_job_record, &k);
+	return k;
+}
+
+static bool check_job_room(struct db *d, const struct job_place *at)
+{
+	if (db_int(d, 0,
+		"SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+		" AND accelerator = ?3",
+		V_INT(at->change_id), V_TEXT(at->dispatch_id),
+		V_TEXT(at->accelerator)) < JOBS_PER_DISPATCH_MAX)
+		return true;
+	db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
+	return false;
+}
+
+bool jobs_notify(struct db *d, struct rows *ids)
+{
+	bool has_any = false;
+
+	while (rows_next(ids)) {
+		db_tell_job(d, rows_key_number(ids));
+		has_any = true;
+	}
+	return has_any;
+}
+
+/* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
+ * one before it not current. */
+static bool take_current_place(
+    struct db *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
+{
+	int64_t current;
+
+	if (!at->is_shown)
+		return false;
+	current = db_int(d, 0,
+	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
+	    " AND name = ?4 AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6"
+	    " AND (status = 'in_progress' OR digest IS NOT NULL) LIMIT 1",
+	    V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow), V_TEXT(p->name),
+	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
+	if (current)
+		return false;
+	*ret_has_replaced =
+	    jobs_notify(d, db_rows(d,
+			       "UPDATE job SET is_current = 0 WHERE change_id = ?1"
+			       " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+			       " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
+			       V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
+			       V_TEXT(p->name), V_TEXT(at->dispatch_id)));
+	return true;
+}
+
+static int64_t insert_job(struct db *d, const struct job_place *at, const struct job_report *p,
+    bool is_current, int64_t now_ms)
+{
+	counter_add(d, COUNT_JOBS, 1);
+	return db_int(d, 0,
+	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    " run_attempt, status, is_current, is_late, is_push, url, check_run_id, n_tests, n_red,"
+	    " started_ms, reported_ms, vendor_started_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?17, ?9, ?10, ?11, ?12, ?13, 0, 0,"
+	    " ?14, ?15, ?16) RETURNING id",
+	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
+	    V_TEXT(at->runner), V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id),
+	    V_INT(p->run_attempt), V_INT(is_current), V_INT(at->is_late), V_INT(at->is_push),
+	    V_TEXT(p->url), V_TEXT(p->check_run_id),
+	    V_INT_OR_NULL(p->status == JOB_IN_PROGRESS ? now_ms : 0), V_INT(now_ms),
+	    V_INT_OR_NULL(p->started_ms), V_TEXT(job_status_name(JOB_IN_PROGRESS)));
+}
+
+bool job_enter(struct db *d, int64_t job_id, enum job_status to)
+{
+	enum job_status from = (enum job_status)rows_first_word(
+	    db_rows(d, "SELECT status FROM job WHERE id = ?1 AND digest IS NULL", V_INT(job_id)),
+	    &job_status_words);
+
+	if (from == N_JOB_STATUSES || from == to) /* it was reported, or is there already */
+		return false;
+	db_exec(d, "UPDATE job SET status = ?2 WHERE id = ?1", V_INT(job_id),
+	    V_TEXT(job_status_name(to)));
+	return true;
+}
+
+static void put_result(struct db *d, int64_t job_id, int64_t ordinal, const struct test_result *t)
+{
+	db_exec(d,
+	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message,"
+	    " number, unit, log_url, trace, file, line)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+	    V_INT(job_id), V_INT(ordinal), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
+	    V_TEXT(test_status_name(t->status)),
+	    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
+	    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
+	    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
+}
+
+static enum test_status worst_status(
+    enum test_status worst, const struct test_result *tests, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (tests[i].status < worst)
+			worst = tests[i].status;
+	return worst;
+}
+
+/* The verdict that figures count: the worst of the job's conclusion, its tests, and the tests of an earlier report document. */
+static enum test_status worst_of_job(
+    struct db *d, int64_t id, const struct job_report *p, int64_t n_reported)
+{
+	enum test_status worst =
+	    worst_status(test_status_of_conclusion(p->conclusion), p->tests, p->n_tests);
+	struct rows *r;
+
+	if (!n_reported)
+		return worst;
+	r = db_rows(d, "SELECT DISTINCT status FROM result WHERE job_id = ?1", V_INT(id));
+	while (rows_next(r)) {
+		enum test_status s = test_status_parse(rows_key(r));
+
+		worst = s < worst ? s : worst;
+	}
+	return worst;
+}
+
+static int64_t job_add_results(
+    struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	int64_t by_status[N_TEST_STATUSES] = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		put_result(d, job_id, first + (int64_t)i, &tests[i]);
+		by_status[tests[i].status]++;
+	}
+	db_exec(d,
+	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
+	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3,"
+	    " n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
+	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5,"
+	    " n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
+	    " n_tests_skip = COALESCE(n_tests_skip, 0) + ?7 WHERE id = ?1",
+	    V_INT(job_id), V_INT(by_status[TEST_FAIL]), V_INT(by_status[TEST_ERROR]),
+	    V_INT(by_status[TEST_MISS]), V_INT(by_status[TEST_PASS]), V_INT(by_status[TEST_DONE]),
+	    V_INT(by_status[TEST_SKIP]));
+	counter_add(d, COUNT_RESULTS, (int64_t)n);
+	return by_status[TEST_FAIL] + by_status[TEST_ERROR] + by_status[TEST_MISS];
+}
+
+static struct value count_value(const struct job_report *p, int64_t n)
+{
+	return p->has_counts ? V_INT(n) : V_NULL;
+}
+
+/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
+static void put_failures(struct db *d, int64_t id, const struct job_place *at,
+    const struct job_report *p, int64_t n_tests, int64_t now_ms)
+{
+	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
+
+	if (!at->dispatch_id[0] || experiment_is_run(d, at->change_id))
+		return;
+	failures_put(d, &place, p->tests, p->n_tests);
+	if (!n_tests && p->message)
+		failure_put_job(d, &place, p->workflow, p->name,
+		    test_status_of_conclusion(p->conclusion), p->message);
+}
+
+static void complete_job(struct db *d, int64_t id, const struct job_place *at,
+    const struct job_report *p, int64_t now_ms)
+{
+	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
+	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
+
+	put_failures(d, id, at, p, n_reported + (int64_t)p->n_tests, now_ms);
+	job_enter(d, id, JOB_COMPLETED);
+	db_exec(d,
+	    "UPDATE job SET conclusion = ?2, verdict = ?3, digest = ?4,"
+	    " url = COALESCE(?5, url), artifact_url = ?6, n_tests = n_tests + ?7,"
+	    " n_red = n_red + ?8, n_cut = n_cut + ?19, n_passed = ?9,"
+	    " n_failed = ?10, n_skipped = ?11, n_total = ?12, completed_ms = ?13,"
+	    " reported_ms = ?13, is_late = CASE WHEN ?14 <> 0 THEN 1 ELSE is_late END,"
+	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
+	    " check_run_id = COALESCE(?17, check_run_id),"
+	    " triage = ?20,"
+	    /* the reason why a machine was stopped stays */
+	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
+	    " WHERE id = ?1",
+	    V_INT(id), V_TEXT(p->conclusion),
+	    V_TEXT(test_status_name(worst_of_job(d, id, p, n_reported))),
+	    V_BLOB(p->digest, sizeof(p->digest)), V_TEXT(p->url), V_TEXT(p->artifact_url),
+	    V_INT((int64_t)p->n_tests), V_INT(n_red), count_value(p, p->n_passed),
+	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
+	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
+	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message),
+	    V_INT((int64_t)p->n_cut), V_TEXT(p->triage));
+	number_days_note(d, id, p->tests, p->n_tests, now_ms);
+}
+
+/* A job that Outpost had ended is reported after all: it is current again unless a later attempt is, and Outpost's own
+ * message goes. */
+static void restore_job(struct db *d, const struct job_place *at, const struct job_report *p,
+    const struct known_job *known, struct job_record *ret)
+{
+	if (!known->is_current)
+		ret->is_current = take_current_place(d, at, p, &ret->has_replaced);
+	ret->has_replaced = true;
+	if (ret->is_current)
+		db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known->id));
+}
+
+/* The analysis may come after the report, and the newest one counts. It is not part of the report's digest. */
+static void note_triage(struct db *d, int64_t id, const char *triage)
+{
+	if (triage && db_exec(d,
+			  "UPDATE job SET triage = ?2 WHERE id = ?1"
+			  " AND (triage IS NULL OR triage <> ?2)",
+			  V_INT(id), V_TEXT(triage)))
+		db_tell_job(d, id);
+}
+
+struct job_record job_put(
+    struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
+{
+	struct known_job known = find_known_job(d, at, report);
+	struct job_record ret = {.outcome = REPORT_RECORDED, .job_id = known.id};
+	bool is_completed = known.id && known.status == JOB_COMPLETED;
+
+	if (known.id) {
+		ret.is_current = known.is_current;
+		if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same))
+			ret.outcome = REPORT_UNCHANGED;
+		else if (is_completed && !known.has_digest) /* job_give_up() completed it */
+			restore_job(d, at, report, &known, &ret);
+		else if (is_completed)
+			ret.outcome = REPORT_CONFLICT;
+	} else if (check_job_room(d, at)) {
+		ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
+		ret.job_id = insert_job(d, at, report, ret.is_current, now_ms);
+	}
+	if (ret.outcome == REPORT_UNCHANGED && known.is_same)
+		note_triage(d, known.id, report->triage);
+	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
+		return ret;
+	db_tell_job(d, ret.job_id);
+	if (report->status == JOB_COMPLETED)
+		complete_job(d, ret.job_id, at, report, now_ms);
+	db_exec(d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1",
+	    V_TEXT(at->accelerator), V_INT(now_ms));
+	return ret;
+}
+
+void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
+    bool is_still_shown, int64_t now_ms)
+{
+	if (!job_id)
+		return;
+	db_tell_job(d, job_id);
+	if (!job_enter(d, job_id, JOB_COMPLETED))
+		return;
+	db_exec(d,
+	    "UPDATE job SET conclusion = ?2, message = ?3, completed_ms = ?4,"
+	    " is_current = CASE WHEN ?5 <> 0 THEN is_current ELSE 0 END WHERE id = ?1",
+	    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms),
+	    V_INT(is_still_shown));
+}
+
+void job_resume(struct db *d, int64_t job_id)
+{
+	if (!job_id)
+		return;
+	db_tell_job(d, job_id);
+	if (job_enter(d, job_id, JOB_IN_PROGRESS))
+		db_exec(d,
+		    "UPDATE job SET conclusion = NULL, message = NULL, completed_ms = NULL,"
+		    " is_current = 1 WHERE id = ?1",
+		    V_INT(job_id));
+}
+
+/* ---- report documents and logs ---- */
+
+#define DOCUMENT_JOB_RECORD(F, S)                                                                  \
+	F(S, INT, change_id, NULL, "change_id", "")                                                \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, JOB_STATUS, status, NULL, "status", "")                                               \
+	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "Its runner reported it.")              \
+	F(S, BOOL, is_self_report, NULL, "dispatch_id = ''", "")                                   \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+	F(S, TEXT, verdict, NULL, "verdict", "Of a reported job.")                                 \
+	F(S, BOOL, has_document, NULL, "length(report_digest) > 0", "")                            \
+	F(S, BOOL, is_same, NULL, "report_digest = ?2", "")
+RECORD_LOCAL(document_job, DOCUMENT_JOB_RECORD)
+
+static void record_document(struct db *d, const struct put_report *o, const struct document_job *t)
+{
+	bool is_reported = t->status == JOB_COMPLETED && t->has_digest;
+	int64_t n_red = job_add_results(d, o->job_id, t->n_tests, o->tests, o->n_tests);
+	struct failure_place at = {t->change_id, o->job_id, o->now_ms, t->accelerator};
+	const char *verdict =
+	    is_reported ? test_status_name(
+			      worst_status(test_status_parse(t->verdict), o->tests, o->n_tests))
+			: NULL;
+
+	db_exec(d,
+	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
+	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = "
+	    "?1",
+	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
+	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
+	if (!t->is_self_report && !experiment_is_run(d, t->change_id))
+		failures_put(d, &at, o->tests, o->n_tests);
+	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
+	change_touch(d, t->change_id, o->now_ms);
+	db_tell_change(d, t->change_id);
+	db_tell_job(d, o->job_id);
+	if (!is_reported)
+		return;
+	/* also for an attempt that was retried, because it is evidence for the newest one */
+	cells_moved(d, t->change_id, t->accelerator,
+	    t->is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
+}
+
+static int put_report_run(struct store_op *op, struct db *d)
+{
+	struct put_report *o = CONTAINER_OF(op, struct put_report, op);
+	struct document_job job;
+
+	o->outcome = REPORT_NO_DISPATCH;
+	if (!record_read_first(
+		db_rows(d, RECORD_QUERY(DOCUMENT_JOB_RECORD, "FROM job WHERE id = ?1"),
+		    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest))),
+		&document_job_record, &job))
+		return 0;
+	o->outcome = REPORT_RECORDED;
+	if (job.has_document)
+		o->outcome = job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
+	else
+		record_document(d, o, &job);
+	record_release(&document_job_record, &job);
+	return 0;
+}
+
+int store_put_report(struct store *s, struct put_report *op)
+{
+	op->op.run = put_report_run;
+	op->op.bytes = sizeof(*op) + op->n_tests * sizeof(*op->tests);
+	return store_submit(s, &op->op);
+}
+
+static int note_log_run(struct store_op *op, struct db *d)
+{
+	struct note_log *o = CONTAINER_OF(op, struct note_log, op);
+
+	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1",
+		V_INT(o->job_id), V_INT(o->bytes), V_INT(o->is_complete)))
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	db_tell_job(d, o->job_id);
+	return 0;
+}
+
+int store_note_log(struct store *s, struct note_log *op)
+{
+	op->op.run = note_log_run;
+	op->op.bytes = sizeof(*op);
+	op->op.is_one_statement = true;
+	return store_submit(s, &op->op);
+}

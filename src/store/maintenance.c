@@ -1,0 +1,335 @@
+#include "store/maintenance.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "db/counters.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "db/settings.h"
+#include "experiments/experiments.h"
+#include "history/commits_between.h"
+#include "history/days.h"
+#include "history/nightly_note.h"
+#include "history/platform_tests.h"
+#include "history/red_episodes.h"
+#include "history/run_note.h"
+#include "store/commands.h"
+#include "store/deliveries.h"
+#include "store/outbox.h"
+#include "verdict/cells_moved.h"
+#include "verdict/verdicts.h"
+
+/* ---- the start ---- */
+
+/* The machines of these leases could not send heartbeats while the server did not run. */
+static int leases_recover(struct db *d, struct error *e)
+{
+	if (db_begin(d, DB_WRITER) == 0) {
+		db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
+		    V_INT(clock_wall_ms()));
+		if (db_commit(d) == 0)
+			return 0;
+	}
+	error_set(e, db_status(d), "%s", db_why(d)->text);
+	db_rollback(d);
+	return db_status(d);
+}
+
+int store_recover(struct db *d, struct error *e)
+{
+	int rc = outbox_recover(d, e);
+
+	if (!rc)
+		rc = leases_recover(d, e);
+	if (!rc)
+		rc = days_fill(d, e);
+	if (!rc)
+		rc = nightly_fill(d, e);
+	return rc;
+}
+
+/* ---- a clock that jumps ---- */
+
+static int shift_clock_run(struct store_op *op, struct db *d)
+{
+	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
+
+	db_exec(d,
+	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"
+	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1,"
+	    " not_before_ms = not_before_ms + ?1"
+	    " WHERE next_due_ms IS NOT NULL",
+	    V_INT(o->delta_ms));
+	db_exec(d,
+	    "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1,"
+	    " lease_until_ms = lease_until_ms + ?1"
+	    " WHERE state IN ('due', 'waiting', 'sending')",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL",
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE red_episode SET first_bad_ms = first_bad_ms + ?1 WHERE ended_ms IS NULL",
+	    V_INT(o->delta_ms));
+	db_exec(d,
+	    "UPDATE experiment SET expires_ms = expires_ms + ?1,"
+	    " not_before_ms = CASE WHEN not_before_ms > 0 THEN not_before_ms + ?1 ELSE 0 END"
+	    " WHERE " EXPERIMENT_IS_OPEN,
+	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
+	    V_INT(o->now_ms));
+	db_tell(
+	    d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
+	return 0;
+}
+
+int store_shift_clock(struct store *s, struct shift_clock *op)
+{
+	op->op.run = shift_clock_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- retention ---- */
+
+enum { PIECE_DELIVERIES = 200, PIECE_RESULTS = 5000, PIECE_CACHED = 200, PIECE_DAYS = 200 };
+static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
+
+/* The last delivery whose body was looked at. */
+static const char BODIES_CURSOR[] = "retention.bodies";
+
+/* A body that is still to be sent stays. */
+static bool body_is_in_use(struct db *d, const char *guid)
+{
+	return db_has(d,
+		   "SELECT 1 FROM outbox WHERE delivery_guid = ?1"
+		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		   V_TEXT(guid)) ||
+	       db_has(d,
+		   "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
+		   V_TEXT(guid));
+}
+
+#define OLD_DELIVERY_RECORD(F, S)                                                                  \
+	F(S, INT, id, NULL, "id", "")                                                              \
+	F(S, TIME, received_ms, NULL, "received_ms", "")                                           \
+	F(S, DELIVERY_STATE, state, NULL, "state", "")                                             \
+	F(S, GUID, guid, NULL, "guid", "")
+RECORD_LOCAL(old_delivery, OLD_DELIVERY_RECORD)
+
+static bool drop_bodies(struct db *d, int64_t before_ms)
+{
+	int64_t at = setting_int(d, BODIES_CURSOR, 0), start = at;
+	struct old_delivery *list = NULL;
+	size_t n = 0;
+
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(OLD_DELIVERY_RECORD,
+			     "FROM delivery WHERE id > ?1 ORDER BY id LIMIT ?2"),
+			 V_INT(start), V_INT(PIECE_DELIVERIES)),
+	    old_delivery, list, n);
+	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
+		at = list[i].id;
+		if (list[i].state != DELIVERY_IS_ACCEPTED && !body_is_in_use(d, list[i].guid))
+			db_exec(d, "UPDATE delivery SET body = NULL WHERE id = ?1", V_INT(at));
+	}
+	RECORDS_RELEASE(old_delivery, list, n);
+	if (at == start)
+		return false;
+	setting_put_int(d, BODIES_CURSOR, at);
+	return true;
+}
+
+static bool drop_deliveries(struct db *d, int64_t before_ms)
+{
+	struct old_delivery *list = NULL;
+	size_t n = 0;
+	bool has_dropped = false;
+
+	RECORDS_READ(
+	    db_rows(d, RECORD_QUERY(OLD_DELIVERY_RECORD, "FROM delivery ORDER BY id LIMIT ?1"),
+		V_INT(PIECE_DELIVERIES)),
+	    old_delivery, list, n);
+	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
+		if (list[i].state == DELIVERY_IS_ACCEPTED)
+			continue;
+		counter_add(d, delivery_counter(list[i].state), -1);
+		db_exec(d, "DELETE FROM delivery WHERE id = ?1", V_INT(list[i].id));
+		has_dropped = true;
+	}
+	RECORDS_RELEASE(old_delivery, list, n);
+	return has_dropped;
+}
+
+static bool drop_cached(struct db *d, int64_t before_ms)
+{
+	int64_t n = db_exec(d,
+	    "DELETE FROM change_files WHERE (repository_key, head_sha) IN"
+	    " (SELECT repository_key, head_sha FROM change_files WHERE created_ms < ?1 LIMIT ?2)",
+	    V_INT(before_ms), V_INT(PIECE_CACHED));
+
+	n += db_exec(d,
+	    "DELETE FROM redelivery WHERE guid IN"
+	    " (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
+	    V_INT(before_ms), V_INT(PIECE_CACHED));
+	return n > 0;
+}
+
+static bool drop_commits(struct db *d, int64_t before_ms)
+{
+	return db_exec(d,
+		   "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
+		   " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1"
+		   "  ORDER BY at_ms LIMIT ?2)",
+		   V_INT(before_ms), V_INT(PIECE_CACHED)) > 0;
+}
+
+/* ---- changes with all that hangs on them ---- */
+
+/* Deletes the results of whole jobs until the piece is full. True: none is left. */
+static bool drop_jobs(struct db *d, int64_t change_id)
+{
+	int64_t n_results = 0;
+
+	while (n_results < PIECE_RESULTS && !db_status(d)) {
+		int64_t id = db_int(
+		    d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id));
+		int64_t n;
+
+		if (!id)
+			return true;
+		n = db_exec(d, "DELETE FROM result WHERE job_id = ?1", V_INT(id));
+		db_exec(d, "DELETE FROM job WHERE id = ?1", V_INT(id));
+		counter_add(d, COUNT_RESULTS, -n);
+		counter_add(d, COUNT_JOBS, -1);
+		n_results += n + 1;
+	}
+	return false;
+}
+
+static void drop_leases(struct db *d, int64_t change_id)
+{
+	for (int s = 0; s < N_LEASE_STATES; s++)
+		counter_add(d, (enum counter)((int)COUNT_LEASES + s),
+		    -db_exec(d,
+			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
+			" (SELECT id FROM dispatch WHERE change_id = ?1)",
+			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
+}
+
+#define STATE_COUNT_RECORD(F, S)                                                                   \
+	F(S, DISPATCH_STATE, state, NULL, "state", "")                                             \
+	F(S, INT, n, NULL, "COUNT(*)", "")
+RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
+
+static void drop_dispatches(struct db *d, int64_t change_id)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(STATE_COUNT_RECORD,
+		"FROM dispatch WHERE change_id = ?1 AND NOT (" IS_EXPERIMENT ") GROUP BY state"),
+	    V_INT(change_id));
+	struct state_count of;
+
+	while (rows_next(r)) {
+		record_read(r, &state_count_record, &of);
+		counter_add(d, (enum counter)((int)COUNT_DISPATCHES + (int)of.state), -of.n);
+	}
+	drop_leases(d, change_id);
+	db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
+}
+
+static void drop_change(struct db *d, int64_t change_id)
+{
+	int64_t run = experiments_next_run(d, change_id);
+
+	/* The runs of its experiments go first, one at a time. */
+	if (run)
+		change_id = run;
+	if (!drop_jobs(d, change_id))
+		return;
+	experiments_drop(d, change_id);
+	drop_dispatches(d, change_id);
+	runs_drop(d, change_id);
+	nightly_forget_change(d, change_id);
+	platform_tests_forget(d, change_id);
+	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM failure WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM known_match WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d,
+	    "DELETE FROM outbox WHERE key IN (SELECT 'comment:' || repository_key || '#' || number"
+	    " FROM pull WHERE change_id = ?1 UNION ALL"
+	    " SELECT 'checks:' || repository_key || '#' || number FROM pull WHERE change_id = ?1)",
+	    V_INT(change_id));
+	db_exec(d,
+	    "DELETE FROM check_run WHERE (repository_key, head_sha) IN"
+	    " (SELECT repository_key, head_sha FROM change WHERE id = ?1"
+	    "  AND kind = 'pull_request')",
+	    V_INT(change_id));
+	db_exec(d, "DELETE FROM pull WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "DELETE FROM pull_head WHERE change_id = ?1", V_INT(change_id));
+	if (db_has(d,
+		"SELECT 1 FROM change WHERE id = ?1 AND state = 'open' AND kind = 'pull_request'",
+		V_INT(change_id)))
+		counter_add(d, COUNT_OPEN_CHANGES, -1);
+	db_exec(d, "DELETE FROM change WHERE id = ?1", V_INT(change_id));
+}
+
+/* An open PR keeps its head however old it is, a change keeps what is unfinished, and the run of an experiment goes
+ * with the change that it explains. */
+static bool change_must_stay(struct db *d, int64_t change_id)
+{
+	return db_has(d,
+		   "SELECT 1 FROM change c CROSS JOIN experiment e ON e.id = c.experiment_id"
+		   " CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
+		   V_INT(change_id)) ||
+	       db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
+		   V_INT(change_id)) ||
+	       db_has(d,
+		   "SELECT 1 FROM outbox WHERE change_id = ?1"
+		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		   V_INT(change_id));
+}
+
+static bool drop_oldest_change(struct db *d, int64_t before_ms)
+{
+	int64_t id =
+	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1",
+		V_INT(before_ms));
+
+	if (!id)
+		return false;
+	if (change_must_stay(d, id))
+		db_exec(d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id),
+		    V_INT(before_ms + LOOK_AGAIN_MS));
+	else
+		drop_change(d, id);
+	return true;
+}
+
+static int retention_run(struct store_op *op, struct db *d)
+{
+	struct apply_retention *o = CONTAINER_OF(op, struct apply_retention, op);
+
+	o->has_more = drop_bodies(d, o->deliveries_before_ms);
+	o->has_more |= drop_cached(d, o->deliveries_before_ms);
+	o->has_more |= drop_deliveries(d, o->results_before_ms);
+	o->has_more |= failures_drop(d, o->failures_before_ms);
+	o->has_more |= drop_commits(d, o->results_before_ms);
+	o->has_more |= commands_drop(d, o->results_before_ms, PIECE_CACHED);
+	o->has_more |= red_episodes_drop(d, o->results_before_ms, PIECE_CACHED);
+	o->has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);
+	o->has_more |= nightly_drop(d, o->days_before_ms, PIECE_DAYS);
+	o->has_more |= commits_between_drop(d, o->days_before_ms, PIECE_DAYS);
+	o->has_more |= drop_oldest_change(d, o->results_before_ms);
+	return 0;
+}
+
+int store_apply_retention(struct store *s, struct apply_retention *op)
+{
+	op->op.run = retention_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}

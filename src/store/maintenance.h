@@ -1,0 +1,32 @@
+/* Maintenance of the whole database: repairs at the start, retention, and a wall clock that jumps. */
+#ifndef STORE_MAINTENANCE_H
+#define STORE_MAINTENANCE_H
+
+#include "db/db.h"
+#include "db/store.h"
+
+/* For store_options: repairs the state that a daemon left when it ended. Requests that were being sent are due again
+ * (outbox_recover()), every active lease has its full time again, and days and periodic runs of an older version get
+ * their rows of history. On failure the code, and the reason in e. Thread: the caller of store_open(), before any other
+ * thread runs. */
+int store_recover(struct db *d, struct error *e) MUST_CHECK;
+
+/* The wall clock jumped by delta_ms: every stored due time moves with it, so that nothing expires or waits because of the
+ * jump. Only leases get their full time from now_ms: leases that were renewed since the jump are right already, and
+ * moving them would end them or keep them forever. Thread: loop. */
+struct shift_clock {
+	struct store_op op;
+	int64_t delta_ms, now_ms;
+};
+int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
+
+/* Deletes bodies and rows past their retention, a bounded piece at a time, so that the writer is soon free for other
+ * operations. out: whether more is left. Thread: loop. */
+struct apply_retention {
+	struct store_op op;
+	int64_t deliveries_before_ms, results_before_ms, failures_before_ms, days_before_ms;
+	bool has_more;
+};
+int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;
+
+#endif

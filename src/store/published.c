@@ -1,0 +1,201 @@
+#include "store/published.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "store/changes.h"
+
+/* ---- comments ---- */
+
+static int put_comment_run(struct store_op *op, struct db *d)
+{
+	struct put_comment *o = CONTAINER_OF(op, struct put_comment, op);
+
+	db_exec(d,
+	    "INSERT INTO comment (repository_key, number, comment_id, body_hash, written_ms,"
+	    " has_red_written, change_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+	    " ON CONFLICT (repository_key, number) DO UPDATE SET comment_id = excluded.comment_id,"
+	    " body_hash = excluded.body_hash, written_ms = excluded.written_ms,"
+	    " has_red_written = excluded.has_red_written, change_id = excluded.change_id",
+	    V_TEXT(repository_key(o->repository).text), V_INT(o->number), V_INT(o->comment_id),
+	    V_BLOB(o->body_hash, sizeof(o->body_hash)), V_INT(o->written_ms),
+	    V_INT(o->has_red_written), V_INT_OR_NULL(o->change_id));
+	return 0;
+}
+
+int store_put_comment(struct store *s, struct put_comment *op)
+{
+	op->op.run = put_comment_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+#define GET_COMMENT_RECORD(F, S)                                                                   \
+	F(S, INT, comment_id, NULL, "comment_id", "")                                              \
+	F(S, DIGEST, body_hash, NULL, "body_hash", "")                                             \
+	F(S, TIME, written_ms, NULL, "written_ms", "")                                             \
+	F(S, BOOL, has_red_written, NULL, "has_red_written", "")                                   \
+	F(S, ID, change_id, NULL, "change_id", "")
+RECORD_DEFINE(get_comment, GET_COMMENT_RECORD);
+
+static int get_comment_run(struct store_query *q, struct db *d)
+{
+	struct get_comment *g = CONTAINER_OF(q, struct get_comment, q);
+
+	g->is_known =
+	    record_read_first(db_rows(d,
+				  RECORD_QUERY(GET_COMMENT_RECORD,
+				      "FROM comment WHERE repository_key = ?1 AND number = ?2"),
+				  V_TEXT(repository_key(g->repository).text), V_INT(g->number)),
+		&get_comment_record, g);
+	return 0;
+}
+
+int store_get_comment(struct store *s, struct get_comment *q)
+{
+	q->is_known = q->has_red_written = false;
+	q->comment_id = q->written_ms = q->change_id = 0;
+	memset(q->body_hash, 0, sizeof(q->body_hash));
+	q->q.run = get_comment_run;
+	return store_query(s, &q->q);
+}
+
+/* ---- check runs ---- */
+
+RECORD_DEFINE(stored_check, STORED_CHECK_RECORD);
+
+/* An older head that is the current head of another open pull request belongs to that one. */
+static void read_checks(struct db *d, struct list_checks *l, const char *repository_key)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(STORED_CHECK_RECORD,
+		"FROM pull p JOIN pull_head h ON h.repository_key = p.repository_key AND"
+		" h.number = p.number JOIN change c ON c.id = h.change_id JOIN check_run"
+		" k ON k.repository_key = p.repository_key AND k.head_sha = c.head_sha"
+		" WHERE p.repository_key = ?1 AND p.number = ?2 AND (p.change_id = c.id"
+		" OR (k.is_completed = 0 AND c.state <> 'open')) ORDER BY c.id, k.name"),
+	    V_TEXT(repository_key), V_INT(l->number));
+
+	RECORDS_READ(r, stored_check, l->list, l->n);
+}
+
+static void add_labels(struct list_checks *l, const char *text)
+{
+	json_t *labels = NULL, *label;
+	size_t i;
+
+	if (!text[0] || json_parse(text, strlen(text), &labels, NULL))
+		return;
+	json_array_foreach(labels, i, label)
+	{
+		const char *name = json_string_value(label);
+
+		if (name && !strv_contains((const char *const *)l->labels, name))
+			strv_add(&l->labels, name);
+	}
+	json_decref(labels);
+}
+
+#define SHARER_RECORD(F, S)                                                                        \
+	F(S, INT, change_id, NULL, "p.change_id", "")                                              \
+	F(S, BORROWED, labels, NULL, "o.labels", "")
+RECORD_LOCAL(sharer, SHARER_RECORD)
+
+/* The pull requests with this head share its check runs, because check runs belong to the commit. */
+static void read_sharers(struct db *d, struct list_checks *l, const char *repository_key)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(SHARER_RECORD,
+		"FROM pull p JOIN pull o ON o.change_id = p.change_id"
+		" WHERE p.repository_key = ?1 AND p.number = ?2"
+		" AND (o.state = 'open' OR o.number = p.number) ORDER BY o.number"),
+	    V_TEXT(repository_key), V_INT(l->number));
+	struct sharer sharer;
+
+	while (rows_next(r)) {
+		record_read(r, &sharer_record, &sharer);
+		if (!l->named_number)
+			l->named_number = change_lead(d, sharer.change_id);
+		add_labels(l, sharer.labels);
+	}
+	if (!l->named_number)
+		l->named_number = l->number;
+}
+
+static int list_checks_run(struct store_query *q, struct db *d)
+{
+	struct list_checks *l = CONTAINER_OF(q, struct list_checks, q);
+	struct repository_key key = repository_key(l->repository);
+
+	read_checks(d, l, key.text);
+	read_sharers(d, l, key.text);
+	return 0;
+}
+
+int store_list_checks(struct store *s, struct list_checks *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->labels = strv_copy(NULL);
+	q->named_number = 0;
+	q->q.run = list_checks_run;
+	return store_query(s, &q->q);
+}
+
+void list_checks_release(struct list_checks *q)
+{
+	RECORDS_RELEASE(stored_check, q->list, q->n);
+	strv_free(q->labels);
+	q->labels = NULL;
+}
+
+static int put_check_run(struct store_op *op, struct db *d)
+{
+	struct put_check *o = CONTAINER_OF(op, struct put_check, op);
+
+	db_exec(d,
+	    "INSERT INTO check_run (repository_key, head_sha, name, check_id, accelerator, job_id,"
+	    " digest, is_completed, n_annotations, written_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+	    " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET"
+	    " check_id = excluded.check_id, accelerator = excluded.accelerator,"
+	    " job_id = excluded.job_id, digest = excluded.digest,"
+	    " is_completed = excluded.is_completed, n_annotations = excluded.n_annotations,"
+	    " written_ms = excluded.written_ms",
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name),
+	    V_INT(o->check_id), V_TEXT(o->accelerator), V_INT_OR_NULL(o->job_id),
+	    V_BLOB(o->digest, sizeof(o->digest)), V_INT(o->is_completed), V_INT(o->n_annotations),
+	    V_INT(o->now_ms));
+	return 0;
+}
+
+int store_put_check(struct store *s, struct put_check *op)
+{
+	op->op.run = put_check_run;
+	op->op.bytes = sizeof(*op);
+	op->op.is_one_statement = true;
+	return store_submit(s, &op->op);
+}
+
+static int doubt_check_run(struct store_op *op, struct db *d)
+{
+	struct doubt_check *o = CONTAINER_OF(op, struct doubt_check, op);
+
+	db_exec(d,
+	    "UPDATE check_run SET digest = ?4 WHERE repository_key = ?1 AND head_sha = ?2"
+	    " AND name = ?3",
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name),
+	    V_BLOB("", 0));
+	return 0;
+}
+
+int store_doubt_check(struct store *s, struct doubt_check *op)
+{
+	op->op.run = doubt_check_run;
+	op->op.bytes = sizeof(*op);
+	op->op.is_one_statement = true;
+	return store_submit(s, &op->op);
+}

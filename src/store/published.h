@@ -1,0 +1,82 @@
+/* The texts that Outpost published on GitHub: the one comment of each pull request, and the check runs of each head. The
+ * requests to write them are outbox rows of the kinds COMMENT and CHECKS (store/requests.h).
+ *
+ * Thread: loop. A query owns its results until its release function. */
+#ifndef STORE_PUBLISHED_H
+#define STORE_PUBLISHED_H
+
+#include "base/crypto.h"
+#include "db/store.h"
+#include "model/record.h"
+
+struct get_comment {
+	struct store_query q;
+	const char *repository;
+	int64_t number;
+	bool is_known;      /* out: a row exists */
+	int64_t comment_id; /* out; 0: not written yet, or not known */
+	uint8_t body_hash[SHA256_BYTES];
+	int64_t written_ms;
+	int64_t change_id;    /* out: the head in its text; 0: not known */
+	bool has_red_written; /* out: the last body showed a red cell */
+};
+int store_get_comment(struct store *s, struct get_comment *q) MUST_CHECK;
+
+struct put_comment {
+	struct store_op op;
+	const char *repository;
+	int64_t number, comment_id, change_id, written_ms;
+	uint8_t body_hash[SHA256_BYTES];
+	bool has_red_written;
+};
+int store_put_comment(struct store *s, struct put_comment *op) MUST_CHECK;
+
+/* `check_run` as k, its change as c, and the pull request as p. */
+#define STORED_CHECK_RECORD(F, S)                                                                  \
+	F(S, TEXT, head_sha, NULL, "k.head_sha", "")                                               \
+	F(S, TEXT, name, NULL, "k.name", "")                                                       \
+	F(S, TEXT, accelerator, NULL, "k.accelerator", "Empty: the verdict's.")                    \
+	F(S, INT, check_id, NULL, "k.check_id", "")                                                \
+	F(S, ID, job_id, NULL, "k.job_id", "0: the verdict's.")                                    \
+	F(S, DIGEST, digest, NULL, "k.digest", "Of the last text; zeros while that is not known.") \
+	F(S, INT, n_annotations, NULL, "k.n_annotations",                                          \
+	    "On GitHub, which adds annotations and removes none.")                                 \
+	F(S, BOOL, is_completed, NULL, "k.is_completed", "")                                       \
+	F(S, BOOL, is_of_head, NULL, "p.change_id = c.id", "Of the pull request's current head.")
+struct stored_check {
+	RECORD_MEMBERS(STORED_CHECK_RECORD)
+};
+/* The check runs of the pull request's current head, and those of its older heads that are not completed. */
+struct list_checks {
+	struct store_query q;
+	const char *repository;
+	int64_t number;
+	struct stored_check *list; /* out; list_checks_release() */
+	size_t n;
+	/* out: pull requests with one head share its check runs: all their labels (NULL-terminated), and the number under
+	 * which all of them write, the lead's. 0: no such pull request. */
+	char **labels;
+	int64_t named_number;
+};
+int store_list_checks(struct store *s, struct list_checks *q) MUST_CHECK;
+void list_checks_release(struct list_checks *q);
+
+struct put_check {
+	struct store_op op;
+	const char *repository, *head_sha, *name, *accelerator;
+	int64_t check_id, job_id, now_ms;
+	uint8_t digest[SHA256_BYTES];
+	int n_annotations;
+	bool is_completed;
+};
+int store_put_check(struct store *s, struct put_check *op) MUST_CHECK;
+
+/* The check run is about to be written: its digest matches no text until store_put_check() stores the new one. Otherwise
+ * a lost answer would leave the digest of the old text on record. */
+struct doubt_check {
+	struct store_op op;
+	const char *repository, *head_sha, *name;
+};
+int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
+
+#endif

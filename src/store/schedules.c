@@ -1,0 +1,518 @@
+#include "store/schedules.h"
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "store/changes.h"
+#include "store/dispatches.h"
+#include "store/plans.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+enum { SELF_REPORT_HOURS = 12 };
+
+static const char *const cause_names[] = {
+#define X(e, name) [CAUSE_##e] = (name),
+    SCHEDULE_CAUSES(X)
+#undef X
+};
+
+int64_t schedule_run_begin(struct db *d, const char *accelerator, int64_t due_ms,
+    enum schedule_cause cause, int64_t now_ms)
+{
+	return db_int(d, 0,
+	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, started_ms)"
+	    " VALUES (?1, ?2, ?3, ?5, ?4) RETURNING id",
+	    V_TEXT(accelerator), V_INT(due_ms), V_TEXT(cause_names[cause]), V_INT(now_ms),
+	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_READING)));
+}
+
+bool schedule_run_enter(struct db *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms)
+{
+	enum schedule_run_state from = (enum schedule_run_state)rows_first_word(
+	    db_rows(d, "SELECT state FROM schedule_run WHERE id = ?1", V_INT(run_id)),
+	    &schedule_run_state_words);
+	bool is_over = to != SCHEDULE_RUN_IS_READING && to != SCHEDULE_RUN_IS_DISPATCHED;
+
+	if (from == N_SCHEDULE_RUN_STATES || !schedule_run_may_enter(from, to))
+		return false;
+	if (from != to)
+		db_exec(d, "UPDATE schedule_run SET state = ?2, ended_ms = ?3 WHERE id = ?1",
+		    V_INT(run_id), V_TEXT(schedule_run_state_name(to)),
+		    V_INT_OR_NULL(is_over ? now_ms : 0));
+	return true;
+}
+
+void schedule_run_end(
+    struct db *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms)
+{
+	if (schedule_run_enter(d, run_id, to, now_ms))
+		db_exec(d, "UPDATE schedule_run SET outcome = ?2, reason = ?3 WHERE id = ?1",
+		    V_INT(run_id), V_TEXT(schedule_run_state_name(to)), V_TEXT(reason));
+}
+
+#define GOING_RUN_RECORD(F, S)                                                                     \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, TIME, due_ms, NULL, "due_ms", "")                                                     \
+	F(S, ID, change_id, NULL, "change_id", "")                                                 \
+	F(S, SCHEDULE_RUN_STATE, state, NULL, "state", "")
+RECORD_LOCAL(going_run, GOING_RUN_RECORD)
+
+/* The accelerator's run that has not ended: its id and due time; 0: none. Ends a run without an unfinished dispatch, also if
+ * it was never judged (at L1, or when its runners have left the registry). */
+static int64_t schedule_run_going(
+    struct db *d, const char *accelerator, int64_t now_ms, int64_t *ret_due_ms)
+{
+	struct going_run run;
+
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(GOING_RUN_RECORD,
+			"FROM schedule_run WHERE accelerator = ?1 AND ended_ms IS NULL"
+			" ORDER BY id DESC LIMIT 1"),
+		    V_TEXT(accelerator)),
+		&going_run_record, &run))
+		return 0;
+	*ret_due_ms = run.due_ms;
+	if (run.state == SCHEDULE_RUN_IS_READING ||
+	    db_has(d,
+		"SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
+		" AND is_current = 1 AND " DISPATCH_IS_UNFINISHED " LIMIT 1",
+		V_INT(run.change_id), V_TEXT(accelerator)))
+		return run.id;
+	schedule_run_enter(d, run.id, SCHEDULE_RUN_IS_DONE, now_ms);
+	return 0;
+}
+
+static void schedule_going_text(int64_t due_ms, char out[SCHEDULE_REASON_BYTES])
+{
+	char time[RFC3339_BYTES];
+
+	snprintf(out, SCHEDULE_REASON_BYTES, "the run of %s is still going",
+	    rfc3339_format(due_ms, time));
+}
+
+void schedule_run_self_reported(
+    struct db *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms)
+{
+	int64_t due_ms;
+
+	if (db_has(d,
+		"SELECT 1 FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2"
+		" AND (ended_ms IS NULL OR (started_ms > ?3 AND started_ms <= ?4))",
+		V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - SELF_REPORT_HOURS * HOUR_MS),
+		V_INT(now_ms)))
+		return;
+	/* There are two in one millisecond, or the clock was set back. */
+	due_ms = db_int(d, now_ms,
+	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
+	    " AND cause = 'self_report' HAVING MAX(due_ms) >= ?2",
+	    V_TEXT(accelerator), V_INT(now_ms));
+	db_exec(d,
+	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, upstream_sha, change_id,"
+	    " started_ms, ended_ms) VALUES (?1, ?2, 'self_report', ?6, ?3, ?4, ?5, ?5)",
+	    V_TEXT(accelerator), V_INT(due_ms), V_TEXT(head_sha), V_INT(change_id), V_INT(now_ms),
+	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_DONE)));
+}
+
+#define RUN_SOURCE_RECORD(F, S)                                                                    \
+	F(S, TEXT, git_url, NULL, "source_url", "")                                                \
+	F(S, TEXT, branch, NULL, "source_branch", "")                                              \
+	F(S, TEXT, sha, NULL, "source_sha", "")
+RECORD_DEFINE_PART(run_source, source_head, RUN_SOURCE_RECORD);
+
+void schedule_run_source(
+    struct db *d, int64_t change_id, const char *accelerator, struct source_head **list, size_t *n)
+{
+	struct source_head head = {0};
+
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(RUN_SOURCE_RECORD,
+				  "FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2"
+				  " AND cause <> 'self_report' ORDER BY id DESC LIMIT 1"),
+			      V_INT(change_id), V_TEXT(accelerator)),
+	    &run_source_record, &head);
+	if (!head.sha) {
+		source_head_release(&head);
+		return;
+	}
+	head.accelerator = xstrdup(accelerator);
+	*ARRAY_PUSH(*list, *n) = head;
+}
+
+/* ---- due runs ---- */
+
+#define STORED_SCHEDULE_RECORD(F, S)                                                               \
+	F(S, TEXT, crons, NULL, "cron", "JSON; NULL: no row.")                                     \
+	F(S, TIME, last_ms, NULL, "last_due_ms", "")                                               \
+	F(S, TIME, next_ms, NULL, "next_ms", "")                                                   \
+	F(S, BOOL, is_next_skipped, NULL, "is_next_skipped", "")
+RECORD_LOCAL(stored_schedule, STORED_SCHEDULE_RECORD)
+RECORD_DEFINE(schedule_task, SCHEDULE_TASK_RECORD);
+RECORD_DEFINE(schedule_row, SCHEDULE_ROW_RECORD);
+
+static struct stored_schedule read_schedule(struct db *d, const char *accelerator)
+{
+	struct stored_schedule s = {0};
+
+	record_read_first(
+	    db_rows(d, RECORD_QUERY(STORED_SCHEDULE_RECORD, "FROM schedule WHERE accelerator = ?1"),
+		V_TEXT(accelerator)),
+	    &stored_schedule_record, &s);
+	return s;
+}
+
+static char *crons_text(const char *const *crons)
+{
+	json_t *list = json_array();
+	char *text;
+
+	for (; *crons; crons++)
+		json_array_append_new(list, json_string(*crons));
+	text = json_text(list);
+	json_decref(list);
+	return text;
+}
+
+static void take_due_run(struct db *d, struct look_at_schedules *o, const char *accelerator,
+    const struct schedule_look *look, bool is_left_out)
+{
+	char why[SCHEDULE_REASON_BYTES] = "left out: an operator had it skipped";
+	int64_t going_due_ms, run_id;
+	bool is_skipped = is_left_out;
+
+	if (!is_left_out && schedule_run_going(d, accelerator, o->now_ms, &going_due_ms)) {
+		schedule_going_text(going_due_ms, why);
+		is_skipped = true;
+	}
+	run_id = schedule_run_begin(d, accelerator, look->due_ms,
+	    look->is_missed ? CAUSE_CAUGHT_UP : CAUSE_SCHEDULE, o->now_ms);
+	if (is_skipped)
+		schedule_run_end(d, run_id, SCHEDULE_RUN_IS_SKIPPED, why, o->now_ms);
+	o->n_skipped += is_skipped;
+	o->n_taken += !is_skipped;
+	db_tell_accelerator(d, accelerator);
+}
+
+static struct schedule_look look_at_changed_schedule(
+    const struct stored_schedule *s, const struct schedule_entry *e, int64_t now_ms)
+{
+	char **texts = strv_copy(NULL);
+	json_t *list = NULL, *text;
+	struct schedule before;
+	struct schedule_look look;
+	size_t i;
+
+	if (json_parse(s->crons, strlen(s->crons), &list, NULL) == 0)
+		json_array_foreach(list, i, text)
+		{
+			if (json_is_string(text))
+				strv_add(&texts, json_string_value(text));
+		}
+	schedule_init(&before, e->accelerator, (const char *const *)texts, e->times->jitter_ms);
+	look = schedule_look_at_other(e->times, &before, s->last_ms, now_ms);
+	schedule_release(&before);
+	json_decref(list);
+	strv_free(texts);
+	return look;
+}
+
+static void look_at_schedule(
+    struct db *d, struct look_at_schedules *o, const struct schedule_entry *e)
+{
+	struct stored_schedule s = read_schedule(d, e->accelerator);
+	char *crons = crons_text(e->crons);
+	bool is_first = !s.crons || !s.next_ms;
+	bool is_other = is_first || strcmp(s.crons, crons) != 0;
+	/* An accelerator that had no schedule before has missed nothing. */
+	int64_t last_ms = is_first && s.last_ms < o->now_ms ? o->now_ms : s.last_ms;
+	struct schedule_look look = is_other && !is_first
+					? look_at_changed_schedule(&s, e, o->now_ms)
+					: schedule_look(e->times, last_ms, o->now_ms);
+	/* When the clock was set back, this due time was used before. */
+	bool is_due =
+	    look.due_ms && !db_has(d,
+			       "SELECT 1 FROM schedule_run WHERE accelerator = ?1 AND due_ms = ?2"
+			       " AND cause IN ('schedule', 'caught_up')",
+			       V_TEXT(e->accelerator), V_INT(look.due_ms));
+
+	if (is_due)
+		take_due_run(d, o, e->accelerator, &look, s.is_next_skipped);
+	if (is_other || look.last_ms != s.last_ms || look.next_ms != s.next_ms)
+		db_exec(d,
+		    "INSERT INTO schedule (accelerator, cron, last_due_ms, next_ms,"
+		    " is_next_skipped) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (accelerator) DO"
+		    " UPDATE SET cron = excluded.cron, last_due_ms = excluded.last_due_ms,"
+		    " next_ms = excluded.next_ms, is_next_skipped = excluded.is_next_skipped",
+		    V_TEXT(e->accelerator), V_TEXT(crons), V_INT(look.last_ms),
+		    V_INT_OR_NULL(look.next_ms), V_INT(s.is_next_skipped && !is_due));
+	if (look.next_ms && (!o->next_ms || look.next_ms < o->next_ms))
+		o->next_ms = look.next_ms;
+	free(crons);
+	free(s.crons);
+}
+
+static bool has_schedule_entry(const struct look_at_schedules *o, const char *accelerator)
+{
+	for (size_t i = 0; i < o->n_entries; i++)
+		if (strcmp(o->entries[i].accelerator, accelerator) == 0)
+			return true;
+	return false;
+}
+
+/* An accelerator without an entry is never due. */
+static void drop_other_schedules(struct db *d, const struct look_at_schedules *o)
+{
+	struct rows *r = db_rows(d, "SELECT accelerator FROM schedule WHERE next_ms IS NOT NULL");
+	char **gone = strv_copy(NULL);
+
+	while (rows_next(r))
+		if (!has_schedule_entry(o, rows_key(r)))
+			strv_add(&gone, rows_key(r));
+	for (char **name = gone; *name; name++)
+		db_exec(d,
+		    "UPDATE schedule SET next_ms = NULL, is_next_skipped = 0"
+		    " WHERE accelerator = ?1",
+		    V_TEXT(*name));
+	strv_free(gone);
+}
+
+static int look_at_schedules_run(struct store_op *op, struct db *d)
+{
+	struct look_at_schedules *o = CONTAINER_OF(op, struct look_at_schedules, op);
+
+	look_at_schedules_release(o);
+	o->next_ms = 0;
+	o->n_taken = o->n_skipped = 0;
+	drop_other_schedules(d, o);
+	for (size_t i = 0; i < o->n_entries; i++)
+		look_at_schedule(d, o, &o->entries[i]);
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_QUERY(SCHEDULE_TASK_RECORD,
+		    "FROM schedule_run INDEXED BY" /* or it would read all runs */
+		    " schedule_run_open WHERE ended_ms IS NULL AND state = 'reading' ORDER BY id")),
+	    schedule_task, o->tasks, o->n);
+	return 0;
+}
+
+int store_look_at_schedules(struct store *s, struct look_at_schedules *op)
+{
+	op->op.run = look_at_schedules_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+void look_at_schedules_release(struct look_at_schedules *op)
+{
+	RECORDS_RELEASE(schedule_task, op->tasks, op->n);
+}
+
+/* ---- operators ---- */
+
+static int ask_schedule_run_run(struct store_op *op, struct db *d)
+{
+	struct ask_schedule_run *o = CONTAINER_OF(op, struct ask_schedule_run, op);
+	char why[SCHEDULE_REASON_BYTES];
+	int64_t due_ms;
+
+	if (schedule_run_going(d, o->accelerator, o->now_ms, &due_ms)) {
+		schedule_going_text(due_ms, why);
+		return error_set(&op->why, ERR_CONFLICT, "%s", why);
+	}
+	/* The clock was set back, and this time was used before. */
+	due_ms = db_int(d, o->now_ms,
+	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
+	    " AND cause = 'operator' HAVING MAX(due_ms) >= ?2",
+	    V_TEXT(o->accelerator), V_INT(o->now_ms));
+	o->run_id = schedule_run_begin(d, o->accelerator, due_ms, CAUSE_OPERATOR, o->now_ms);
+	db_tell(d, STORE_SCHEDULES);
+	db_tell_accelerator(d, o->accelerator);
+	return 0;
+}
+
+int store_ask_schedule_run(struct store *s, struct ask_schedule_run *op)
+{
+	op->op.run = ask_schedule_run_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+static int skip_schedule_run(struct store_op *op, struct db *d)
+{
+	struct skip_schedule *o = CONTAINER_OF(op, struct skip_schedule, op);
+	struct stored_schedule s = read_schedule(d, o->accelerator);
+
+	free(s.crons);
+	if (!s.next_ms)
+		return error_set(&op->why, ERR_NOT_FOUND, "%s has no schedule", o->accelerator);
+	o->next_ms = s.next_ms;
+	o->was_skipped = s.is_next_skipped;
+	db_exec(d, "UPDATE schedule SET is_next_skipped = 1 WHERE accelerator = ?1",
+	    V_TEXT(o->accelerator));
+	db_tell_accelerator(d, o->accelerator);
+	return 0;
+}
+
+int store_skip_schedule(struct store *s, struct skip_schedule *op)
+{
+	op->op.run = skip_schedule_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- a run starts ---- */
+
+#define STORED_RUN_RECORD(F, S)                                                                    \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, BOOL, is_asked_for, NULL, "cause = 'operator'", "")
+RECORD_LOCAL(stored_run, STORED_RUN_RECORD)
+
+/* False: it is not `reading` any more. */
+static bool read_unstarted_run(struct db *d, int64_t id, struct stored_run *ret)
+{
+	return record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(STORED_RUN_RECORD, "FROM schedule_run WHERE id = ?1 AND state = ?2"),
+		V_INT(id), V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_READING))),
+	    &stored_run_record, ret);
+}
+
+static void end_undispatched_run(
+    struct db *d, struct start_schedule_run *o, enum schedule_step step)
+{
+	o->step = step;
+	schedule_run_end(d, o->run_id,
+	    step == SCHEDULE_NOBODY ? SCHEDULE_RUN_IS_FAILED : SCHEDULE_RUN_IS_SKIPPED, o->reason,
+	    o->now_ms);
+}
+
+/* The dispatches find the source by the change, so the run names it before they are written. */
+static void dispatch_scheduled_run(struct db *d, struct start_schedule_run *o)
+{
+	struct apply_plan apply = {
+	    .guid = o->guid,
+	    .body = o->body,
+	    .body_bytes = o->body_bytes,
+	    .plan = o->plan,
+	    .now_ms = o->now_ms,
+	};
+
+	plan_apply(d, &apply);
+	if (apply.n_new_dispatches == 0) {
+		snprintf(o->reason, sizeof(o->reason), "it has no runner that takes it");
+		end_undispatched_run(d, o, SCHEDULE_NOBODY);
+		return;
+	}
+	change_touch(d, apply.change_id, o->now_ms);
+	schedule_run_enter(d, o->run_id, SCHEDULE_RUN_IS_DISPATCHED, o->now_ms);
+	db_exec(d, "UPDATE schedule_run SET reason = NULL, change_id = ?2 WHERE id = ?1",
+	    V_INT(o->run_id), V_INT(apply.change_id));
+	o->step = SCHEDULE_DISPATCHED;
+}
+
+static int start_schedule_run_run(struct store_op *op, struct db *d)
+{
+	struct start_schedule_run *o = CONTAINER_OF(op, struct start_schedule_run, op);
+	char time[RFC3339_BYTES];
+	const struct source_head *source = o->source;
+	struct stored_run run;
+	int64_t green_ms = 0;
+
+	o->step = SCHEDULE_GONE;
+	o->reason[0] = '\0';
+	if (!read_unstarted_run(d, o->run_id, &run))
+		return 0;
+	db_exec(d,
+	    "UPDATE schedule_run SET upstream_sha = ?2, source_url = ?3, source_branch = ?4,"
+	    " source_sha = ?5 WHERE id = ?1",
+	    V_INT(o->run_id), V_TEXT(o->plan->head_sha), V_TEXT(source ? source->git_url : NULL),
+	    V_TEXT(source ? source->branch : NULL), V_TEXT(source ? source->sha : NULL));
+	/* was the newest run that tested anything green, with the same heads? */
+	if (!run.is_asked_for)
+		green_ms = db_int(d, 0,
+		    "SELECT due_ms FROM (SELECT due_ms, outcome, upstream_sha, source_sha"
+		    "  FROM schedule_run WHERE accelerator = ?1 AND change_id IS NOT NULL"
+		    "  ORDER BY id DESC LIMIT 1) newest WHERE outcome = 'green' AND upstream_sha = "
+		    "?2"
+		    " AND COALESCE(source_sha, '') = ?3",
+		    V_TEXT(run.accelerator), V_TEXT(o->plan->head_sha),
+		    V_TEXT(source ? source->sha : ""));
+	if (green_ms) {
+		snprintf(o->reason, sizeof(o->reason), "nothing new since the green run of %s",
+		    rfc3339_format(green_ms, time));
+		end_undispatched_run(d, o, SCHEDULE_NOTHING_NEW);
+	} else {
+		dispatch_scheduled_run(d, o);
+	}
+	db_tell_accelerator(d, run.accelerator);
+	free(run.accelerator);
+	return 0;
+}
+
+int store_start_schedule_run(struct store *s, struct start_schedule_run *op)
+{
+	op->op.run = start_schedule_run_run;
+	op->op.bytes = sizeof(*op) + op->body_bytes;
+	return store_submit(s, &op->op);
+}
+
+static int fail_schedule_run_run(struct store_op *op, struct db *d)
+{
+	struct fail_schedule_run *o = CONTAINER_OF(op, struct fail_schedule_run, op);
+	struct stored_run run;
+
+	if (!read_unstarted_run(d, o->run_id, &run))
+		return 0;
+	if (o->is_tried_again)
+		db_exec(d, "UPDATE schedule_run SET reason = ?2 WHERE id = ?1", V_INT(o->run_id),
+		    V_TEXT(o->reason));
+	else
+		schedule_run_end(d, o->run_id, SCHEDULE_RUN_IS_FAILED, o->reason, o->now_ms);
+	db_tell_accelerator(d, run.accelerator);
+	free(run.accelerator);
+	return 0;
+}
+
+int store_fail_schedule_run(struct store *s, struct fail_schedule_run *op)
+{
+	op->op.run = fail_schedule_run_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}
+
+/* ---- list ---- */
+
+static int list_schedules_run(struct store_query *q, struct db *d)
+{
+	struct list_schedules *o = CONTAINER_OF(q, struct list_schedules, q);
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(SCHEDULE_ROW_RECORD,
+		"FROM accelerator a LEFT JOIN schedule s ON s.accelerator = a.name"
+		" LEFT JOIN schedule_run r ON r.id = (SELECT MAX(id) FROM schedule_run"
+		"  WHERE accelerator = a.name)"
+		" WHERE (s.next_ms IS NOT NULL OR r.id IS NOT NULL) AND (?1 IS NULL OR a.name = ?1)"
+		" ORDER BY a.name"),
+	    V_TEXT(o->accelerator));
+
+	o->list = NULL;
+	o->n = 0;
+	RECORDS_READ(r, schedule_row, o->list, o->n);
+	return 0;
+}
+
+int store_list_schedules(struct store *s, struct list_schedules *q)
+{
+	q->q.run = list_schedules_run;
+	return store_query(s, &q->q);
+}
+
+void list_schedules_release(struct list_schedules *q)
+{
+	RECORDS_RELEASE(schedule_row, q->list, q->n);
+}

@@ -1,0 +1,351 @@
+/* Makes rows from verdicts and running jobs, and failures from rows. A verdict without a job means that the
+ * accelerator is silent: its column shows that, not a row. */
+#include "text/table.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+static const char *or_empty(const char *s)
+{
+	return s ? s : "";
+}
+
+static int compare_entry_names(const struct table_entry *x, const struct table_entry *y)
+{
+	int order = strcmp(x->suite, y->suite);
+
+	if (!order)
+		order = strcmp(x->test, y->test);
+	return order ? order : strcmp(x->dtype, y->dtype);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct table_entry *x = a, *y = b;
+	int order = compare_entry_names(x, y);
+
+	if (order)
+		return order;
+	if (x->column != y->column)
+		return x->column < y->column ? -1 : 1;
+	if (!x->verdict != !y->verdict)
+		return x->verdict ? -1 : 1;
+	if (x->verdict)
+		return (int)x->verdict->status - (int)y->verdict->status;
+	return x->job->id < y->job->id ? -1 : x->job->id > y->job->id;
+}
+
+/* ---- entries ---- */
+
+static void add_verdicts(struct table *t, const size_t *column_of)
+{
+	const struct change_view *v = t->view;
+
+	for (size_t i = 0; i < v->n_verdicts; i++) {
+		const struct verdict_view *w = &v->verdicts[i];
+		size_t column =
+		    w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
+
+		if (column == SIZE_MAX || (w->status == TEST_MISS && w->job == 0))
+			continue;
+		t->columns[column].n_cells[w->status]++;
+		t->entries[t->n_entries++] = (struct table_entry){.suite = or_empty(w->suite),
+		    .test = or_empty(w->test),
+		    .dtype = or_empty(w->dtype),
+		    .column = column,
+		    .verdict = w};
+	}
+}
+
+static void add_running_jobs(struct table *t)
+{
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct accelerator_view *a = t->columns[i].accelerator;
+
+		for (size_t j = 0; j < a->n_jobs; j++) {
+			const struct job_view *job = &a->jobs[j];
+
+			if (job->status != JOB_IN_PROGRESS || t->columns[i].state != COLUMN_RUNNING)
+				continue;
+			t->columns[i].n_running_jobs++;
+			t->entries[t->n_entries++] =
+			    (struct table_entry){.suite = or_empty(job->workflow),
+				.test = or_empty(job->name),
+				.dtype = "",
+				.column = i,
+				.job = job};
+		}
+	}
+}
+
+/* ---- rows ---- */
+
+static enum row_class row_class_of(const struct table *t, const struct table_row *row)
+{
+	enum row_class class = ROW_PASSED;
+
+	for (size_t i = 0; i < row->n; i++) {
+		const struct table_entry *e = &t->entries[row->first + i];
+		enum test_status s = e->verdict ? e->verdict->status : N_TEST_STATUSES;
+		enum row_class c = s == TEST_PASS ? ROW_PASSED : ROW_OTHER;
+
+		if (test_status_is_red(s)) {
+			enum failure_group group =
+			    table_failure_group(t->columns[e->column].accelerator, e->verdict);
+
+			c = group == FAILURE_NEW            ? ROW_NEW
+			    : group == FAILURE_UNCLASSIFIED ? ROW_UNCLASSIFIED
+							    : ROW_RED;
+		}
+		class = c < class ? c : class;
+	}
+	return class;
+}
+
+static void add_rows(struct table *t)
+{
+	struct table_row *by_name = xcalloc(t->n_entries + 1, sizeof(*by_name));
+	size_t next[N_ROW_CLASSES] = {0};
+
+	for (size_t i = 0; i < t->n_entries;) {
+		const struct table_entry *e = &t->entries[i];
+		struct table_row *row = &by_name[t->n_rows++];
+
+		*row = (struct table_row){
+		    .suite = e->suite, .test = e->test, .dtype = e->dtype, .first = i};
+		while (i < t->n_entries && !compare_entry_names(e, &t->entries[i]))
+			i++;
+		row->n = i - row->first;
+		row->class = row_class_of(t, row);
+		t->n_rows_in[row->class]++;
+	}
+	for (int c = 1; c < N_ROW_CLASSES; c++)
+		next[c] = next[c - 1] + t->n_rows_in[c - 1];
+	t->rows = xcalloc(t->n_rows + 1, sizeof(*t->rows));
+	for (size_t i = 0; i < t->n_rows; i++)
+		t->rows[next[by_name[i].class]++] = by_name[i];
+	free(by_name);
+}
+
+size_t table_n_red_rows(const struct table *t)
+{
+	return t->n_rows_in[ROW_NEW] + t->n_rows_in[ROW_UNCLASSIFIED] + t->n_rows_in[ROW_RED];
+}
+
+/* ---- failures ---- */
+
+enum failure_group table_failure_group(
+    const struct accelerator_view *a, const struct verdict_view *w)
+{
+	if (a->is_unhealthy)
+		return FAILURE_NOT_COUNTED;
+	if (w->status == TEST_MISS)
+		return FAILURE_MISSING;
+	switch (w->attribution) {
+	case ATTRIBUTION_KNOWN:
+		return FAILURE_KNOWN;
+	case ATTRIBUTION_BASE:
+		return FAILURE_BASE;
+	case ATTRIBUTION_FLAKY:
+		return FAILURE_FLAKY;
+	case ATTRIBUTION_NEW:
+		return FAILURE_NEW;
+	case ATTRIBUTION_UNCLASSIFIED:
+	case N_ATTRIBUTIONS:
+		break;
+	}
+	return FAILURE_UNCLASSIFIED;
+}
+
+const char *failure_group_name(enum failure_group g)
+{
+	static const char *const names[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
+	    [FAILURE_UNCLASSIFIED] = "unclassified",
+	    [FAILURE_KNOWN] = "known",
+	    [FAILURE_BASE] = "base",
+	    [FAILURE_FLAKY] = "flaky",
+	    [FAILURE_MISSING] = "missing",
+	    [FAILURE_NOT_COUNTED] = "not_counted"};
+
+	return names[g];
+}
+
+/* Calls fill for each red cell, row by row. */
+static void each_failure(struct table *t,
+    void (*fill)(
+	struct table *t, enum failure_group group, const struct table_failure *f, size_t *next),
+    size_t *next)
+{
+	for (size_t r = 0; r < table_n_red_rows(t); r++) {
+		const struct table_row *row = &t->rows[r];
+
+		for (size_t i = row->first; i < row->first + row->n; i++) {
+			const struct table_entry *e = &t->entries[i];
+
+			if (!e->verdict || !test_status_is_red(e->verdict->status))
+				continue;
+			fill(t, table_failure_group(t->columns[e->column].accelerator, e->verdict),
+			    &(struct table_failure){e->column, row, e->verdict}, next);
+		}
+	}
+}
+
+static void count_failure(
+    struct table *t, enum failure_group group, const struct table_failure *f, size_t *next)
+{
+	(void)next;
+	t->columns[f->column].n_failures[group]++;
+	t->n_failures_in[group]++;
+	t->n_failures++;
+	if (group == FAILURE_MISSING || group == FAILURE_NOT_COUNTED)
+		return;
+	t->columns[f->column].n_reruns_later += f->verdict->rerun == RERUN_LATER;
+	if (f->verdict->rerun == RERUN_PENDING) {
+		t->columns[f->column].n_rerunning++;
+		t->n_rerunning++;
+		t->n_unclassified_rerunning += group == FAILURE_UNCLASSIFIED;
+	}
+}
+
+static void place_failure(
+    struct table *t, enum failure_group group, const struct table_failure *f, size_t *next)
+{
+	t->failures[next[group * t->n_columns + f->column]++] = *f;
+}
+
+static void add_failures(struct table *t)
+{
+	size_t *next, at = 0;
+
+	each_failure(t, count_failure, NULL);
+	next = xcalloc(N_FAILURE_GROUPS * t->n_columns + 1, sizeof(*next));
+	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
+		for (size_t i = 0; i < t->n_columns; i++) {
+			next[(size_t)g * t->n_columns + i] = at;
+			at += t->columns[i].n_failures[g];
+		}
+	}
+	t->failures = xcalloc(t->n_failures + 1, sizeof(*t->failures));
+	each_failure(t, place_failure, next);
+	free(next);
+}
+
+const struct table_failure *table_failures(const struct table *t, enum failure_group group)
+{
+	const struct table_failure *first = t->failures;
+
+	for (int g = 0; g < (int)group; g++)
+		first += t->n_failures_in[g];
+	return first;
+}
+
+void table_add_rows(struct table *t, const size_t *column_of)
+{
+	size_t n = t->view->n_verdicts;
+
+	for (size_t i = 0; i < t->view->n_accelerators; i++)
+		n += t->view->accelerators[i].n_jobs;
+	t->entries = xcalloc(n + 1, sizeof(*t->entries));
+	add_verdicts(t, column_of);
+	add_running_jobs(t);
+	/* a view is mostly sorted already */
+	for (size_t i = 1; i < t->n_entries; i++) {
+		if (compare_entries(&t->entries[i - 1], &t->entries[i]) > 0) {
+			qsort(t->entries, t->n_entries, sizeof(*t->entries), compare_entries);
+			break;
+		}
+	}
+	add_rows(t);
+	add_failures(t);
+}
+
+/* ---- cells ---- */
+
+struct table_cell table_empty_cell(const struct table *t, const struct table_column *c)
+{
+	struct table_cell cell = {.kind = CELL_BLANK};
+
+	if (t->view->is_cut && c->state != COLUMN_SILENT)
+		cell.kind = CELL_NOT_READ;
+	else if (c->state == COLUMN_RUNNING)
+		cell.kind = CELL_RUNNING;
+	else if (c->state == COLUMN_SILENT)
+		cell.kind = CELL_NO_REPORT;
+	return cell;
+}
+
+static struct table_cell entry_cell(const struct table *t, const struct table_entry *e)
+{
+	static const char *const words[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
+	    [FAILURE_KNOWN] = "known",
+	    [FAILURE_BASE] = "base",
+	    [FAILURE_FLAKY] = "flaky",
+	    [FAILURE_NOT_COUNTED] = "not counted"};
+	struct table_cell cell = {
+	    .kind = e->verdict ? CELL_VERDICT : CELL_RUNNING, .verdict = e->verdict, .job = e->job};
+
+	if (e->verdict && test_status_is_red(e->verdict->status))
+		cell.word =
+		    words[table_failure_group(t->columns[e->column].accelerator, e->verdict)];
+	return cell;
+}
+
+void table_row_cells(const struct table *t, const struct table_row *row, struct table_cell *cells)
+{
+	char *name = xasprintf("%s%s%s", row->suite, row->suite[0] ? "/" : "", row->test);
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		cells[i] = table_empty_cell(t, &t->columns[i]);
+		if (strv_contains((const char *const *)t->columns[i].accelerator->skip, name))
+			cells[i].kind = CELL_NOT_SUPPORTED;
+	}
+	/* backwards: several entries of one cell come worst first, and the worst one stays */
+	for (size_t i = row->n; i-- > 0;) {
+		const struct table_entry *e = &t->entries[row->first + i];
+
+		cells[e->column] = entry_cell(t, e);
+	}
+	free(name);
+}
+
+const char *table_status_symbol(enum test_status s)
+{
+	static const char *const symbols[N_TEST_STATUSES] = {[TEST_FAIL] = "✗",
+	    [TEST_ERROR] = "!",
+	    [TEST_MISS] = "?",
+	    [TEST_PASS] = "✓",
+	    [TEST_DONE] = "•",
+	    [TEST_SKIP] = "–"};
+
+	return symbols[s];
+}
+
+const char *table_cell_symbol(const struct table_cell *cell)
+{
+	switch (cell->kind) {
+	case CELL_VERDICT:
+		return table_status_symbol(cell->verdict->status);
+	case CELL_RUNNING:
+		return "…";
+	case CELL_NO_REPORT:
+		return "?";
+	case CELL_NOT_SUPPORTED:
+		return "–";
+	case CELL_NOT_READ:
+		return "·";
+	case CELL_BLANK:
+		break;
+	}
+	return "";
+}
+
+char *table_row_name(const struct table_row *row)
+{
+	bool needs_suite = row->suite[0] && !str_eq(row->suite, row->test);
+
+	return xasprintf("%s%s%s%s%s%s", needs_suite ? row->suite : "", needs_suite ? "/" : "",
+	    row->test, row->dtype[0] ? " (" : "", row->dtype, row->dtype[0] ? ")" : "");
+}

@@ -1,0 +1,419 @@
+/* Attributes the cells of one accelerator, and marks the changes that have to be attributed again. */
+#include "verdict/attribution.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "store/changes.h"
+#include "store/jobs.h"
+#include "verdict/attribution_facts.h"
+#include "verdict/cells_moved.h"
+
+enum {
+	DEFAULT_DISTANCE = 20,
+	SIMILAR_MAX = 100,    /* changes that one report makes due */
+	SIMILAR_CHANGES = 24, /* that had one message */
+	KEYS_READ = 200,      /* failures whose messages are looked for in other tests */
+	SIMILAR_CELLS = 20,   /* so many of its cells are looked for elsewhere */
+};
+static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
+
+static int64_t read_setting(struct db *d, const char *key, int64_t fallback)
+{
+	return db_int(
+	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
+}
+
+int64_t attribution_distance(struct db *d)
+{
+	return read_setting(d, "attribution.distance", DEFAULT_DISTANCE);
+}
+
+int64_t attribution_window_ms(struct db *d)
+{
+	return read_setting(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
+}
+
+static void put_setting(struct db *d, const char *key, int64_t value)
+{
+	db_exec(d,
+	    "INSERT INTO setting (key, value) VALUES (?1, CAST(?2 AS TEXT))"
+	    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+	    V_TEXT(key), V_INT(value));
+}
+
+void attribution_configure(struct db *d, int64_t window_ms, int distance)
+{
+	if (!window_ms)
+		return;
+	put_setting(d, "attribution.window_ms", window_ms);
+	put_setting(d, "attribution.distance", distance);
+}
+
+/* ---- one accelerator's cells ---- */
+
+/* One result for each cell: the worst of its failures. */
+static struct attribution_result *decide_results(const struct attribution_case *c)
+{
+	struct attribution_result *results = xcalloc(c->n_cells, sizeof(*results));
+
+	for (size_t i = 0; i < c->n_cells; i++) {
+		results[i].attribution = N_ATTRIBUTIONS;
+		if (c->cells[i].n_failures == FAILURES_MAX)
+			results[i] = attribution_without_facts(
+			    "it failed in too many jobs to compare them all");
+	}
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct attribution_result *of_cell = &results[c->failures[i].cell];
+		struct attribution_result r = attribute(&c->failures[i].facts);
+
+		*of_cell =
+		    of_cell->attribution == N_ATTRIBUTIONS ? r : attribution_worse(of_cell, &r);
+	}
+	for (size_t i = 0; i < c->n_cells; i++)
+		if (results[i].attribution == N_ATTRIBUTIONS)
+			results[i] =
+			    attribution_without_facts("no job that counts shows this failure");
+	return results;
+}
+
+/* Returns whether the visible part changed. */
+static bool put_result(const struct attribution_case *c, const struct red_cell *cell,
+    const struct attribution_result *r)
+{
+	bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
+		       str_eq(cell->was_url, r->known_url) && str_eq(cell->was_reason, r->reason);
+
+	if (is_same && cell->was_needs == r->needs)
+		return false;
+	db_exec(c->d,
+	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6, evidence_url = "
+	    "?7, needs = ?8"
+	    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
+	    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
+	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
+	return !is_same;
+}
+
+static bool decide_cells(struct attribution_case *c)
+{
+	struct attribution_result *results = decide_results(c);
+	bool has_moved = false;
+
+	for (size_t i = 0; i < c->n_cells; i++)
+		has_moved |= put_result(c, &c->cells[i], &results[i]);
+	free(results);
+	return has_moved;
+}
+
+bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct attribution_case c = {
+	    .d = d,
+	    .change_id = change_id,
+	    .accelerator = accelerator,
+	    .now_ms = now_ms,
+	    .window_ms = attribution_window_ms(d),
+	    .distance = (int)attribution_distance(d),
+	};
+	bool has_moved = false;
+
+	if (attribution_case_read(&c)) {
+		attribution_collect_facts(&c);
+		has_moved = decide_cells(&c);
+	}
+	attribution_case_release(&c);
+	if (has_moved)
+		(void)jobs_notify(
+		    d, db_rows(d,
+			   "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
+			   " AND is_current = 1",
+			   V_INT(change_id), V_TEXT(accelerator)));
+	return has_moved;
+}
+
+/* ---- changes that become due ---- */
+
+void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms)
+{
+	db_exec(d,
+	    "INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
+	    " VALUES (?1, ?2, ?2, 0, 1) ON CONFLICT (change_id) DO UPDATE SET"
+	    " next_ms = excluded.next_ms, generation = attribution_due.generation + 1",
+	    V_INT(change_id), V_INT(now_ms));
+	db_tell(d, STORE_ATTRIBUTION);
+}
+
+/* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
+#define NOTE_ALL                                                                                   \
+	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"          \
+	" SELECT DISTINCT id, ?1, ?1, 0, 1 FROM ("
+#define ALL_NOTED                                                                                  \
+	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"     \
+	" generation = attribution_due.generation + 1"
+
+static void notify_if_due(struct db *d, int64_t n_noted)
+{
+	if (n_noted)
+		db_tell(d, STORE_ATTRIBUTION);
+}
+
+/* Whether the change is red: asks its jobs, because it may have many cells, most of them green. */
+#define IS_RED(change)                                                                             \
+	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
+	" AND j.is_current = 1 AND j.verdict IN ('FAIL', 'ERROR', 'MISS'))"
+
+/* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due. There is
+ * no limit, because the run may remove an excuse. */
+static void base_changes_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	int64_t distance = attribution_distance(d), position;
+	char *key = NULL, *ref = NULL;
+	struct rows *r = db_rows(d,
+	    "SELECT b.repository_key, b.ref, b.position FROM change c JOIN branch_commit b"
+	    " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
+	    " WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1",
+	    V_INT(change_id));
+
+	if (!rows_next(r))
+		return;
+	key = rows_dup(r, 0);
+	ref = rows_dup(r, 1);
+	position = rows_int(r, 2);
+	rows_end(r);
+	notify_if_due(
+	    d, db_exec(d,
+		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+			    " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
+			    " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
+			    " AND b.position <= ?4 + ?6 AND c.state = 'open'"
+			    " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
+		   V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
+		   V_INT(distance)));
+	notify_if_due(
+	    d, db_exec(d,
+		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+			    " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
+			    " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
+			    " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
+			    " AND" IS_RED("c.id") ALL_NOTED,
+		   V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
+		   V_INT(distance)));
+	free(key);
+	free(ref);
+}
+
+/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
+static void explained_changes_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	notify_if_due(
+	    d, db_exec(d,
+		   NOTE_ALL
+		   "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
+		   "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
+		   " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
+		   " AND f.key = o.key AND f.at_ms >= ?4"
+		   " CROSS JOIN change c ON c.id = f.change_id"
+		   " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
+		   "  AND v.test_id = f.test_id"
+		   " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		   " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
+		   "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
+		   "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
+		   "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
+		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
+		   V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX),
+		   V_INT(SIMILAR_CELLS)));
+}
+
+/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid must
+ * end. */
+static void excused_changes_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	notify_if_due(
+	    d, db_exec(d,
+		   NOTE_ALL
+		   "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
+		   "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+		   " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
+		   "  AND v.attribution = 'FLAKY'"
+		   " CROSS JOIN change c ON c.id = v.change_id"
+		   " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		   " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
+		   "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
+		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX)));
+}
+
+/* Open changes that are excused and have a message that another test has here: the message may be general. */
+static void same_message_changes_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	notify_if_due(d,
+	    db_exec(d,
+		NOTE_ALL
+		"WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
+		"  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
+		/* the newest changes that had each key: one step of the index each */
+		" had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
+		"   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
+		"   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
+		"  WHERE id IS NOT NULL AND n < ?4)"
+		" SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
+		" WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		" AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
+		"   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
+		"  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
+		"   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
+		"  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
+		"   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
+		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES),
+		V_INT(KEYS_READ), V_INT(SIMILAR_CELLS)));
+}
+
+void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	explained_changes_due(d, change_id, accelerator, now_ms);
+	same_message_changes_due(d, change_id, accelerator, now_ms);
+	excused_changes_due(d, change_id, accelerator, now_ms);
+}
+
+struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
+{
+	struct attribution_lack lack = {.merge_base = false};
+	struct rows *r = db_rows(d,
+	    "SELECT c.merge_base_sha IS NULL, NOT EXISTS (SELECT 1 FROM change_files g"
+	    "  WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"
+	    "  AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)"
+	    " FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'",
+	    V_INT(change_id));
+
+	if (rows_next(r)) {
+		lack.merge_base = rows_int(r, 0);
+		lack.files = rows_int(r, 1);
+	}
+	rows_end(r);
+	return lack;
+}
+
+static bool has_open_question(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+void attribution_others_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct attribution_lack lack;
+
+	if (has_open_question(d, change_id, accelerator)) {
+		lack = attribution_lacks(d, change_id);
+		if (lack.merge_base || lack.files)
+			attribution_note_due(d, change_id, now_ms);
+	}
+	/* also if no cell is red now: a test that failed and passed on one commit is evidence for others */
+	attribution_alike_due(d, change_id, accelerator, now_ms);
+	base_changes_due(d, change_id, accelerator, now_ms);
+}
+
+/* ==== operations ==== */
+
+static void read_due(struct claim_due_changes *q, struct rows *r)
+{
+	while (rows_next(r)) {
+		*ARRAY_PUSH(q->list, q->n) = (struct due_change){
+		    .change_id = rows_int(r, 0),
+		    .generation = rows_int(r, 1),
+		    .n_tries = (int)rows_int(r, 2),
+		    .repository = rows_dup(r, 3),
+		    .head_sha = rows_dup(r, 4),
+		    .base_ref = rows_dup(r, 5),
+		    .base_sha = rows_dup(r, 6),
+		    .since_ms = rows_int(r, 7),
+		};
+	}
+}
+
+static int claim_due_run(struct store_query *sq, struct db *d)
+{
+	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
+
+	read_due(
+	    q, db_rows(d,
+		   "SELECT c.id, u.generation, u.n_tries, c.repository, c.head_sha, c.base_ref,"
+		   " c.base_sha, u.since_ms"
+		   " FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
+		   " WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2",
+		   V_INT(q->now_ms), V_INT(q->limit)));
+	for (size_t i = 0; i < q->n; i++) {
+		struct attribution_lack lack = attribution_lacks(d, q->list[i].change_id);
+
+		q->list[i].needs_merge_base = lack.merge_base;
+		q->list[i].needs_files = lack.files;
+		q->list[i].number = change_pull(d, q->list[i].change_id);
+	}
+	q->next_ms = db_int(d, 0,
+	    "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1",
+	    V_INT(q->now_ms));
+	return 0;
+}
+
+int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->next_ms = 0;
+	q->q.run = claim_due_run;
+	return store_query(s, &q->q);
+}
+
+void claim_due_changes_release(struct claim_due_changes *q)
+{
+	for (size_t i = 0; i < q->n; i++) {
+		free(q->list[i].repository);
+		free(q->list[i].head_sha);
+		free(q->list[i].base_ref);
+		free(q->list[i].base_sha);
+	}
+	FREE_AND_NULL(q->list);
+	q->n = 0;
+}
+
+/* ---- the end of a claim ---- */
+
+static void end_due(struct db *d, const struct attribute_change *o)
+{
+	if (o->again_ms)
+		db_exec(d,
+		    "UPDATE attribution_due SET next_ms = ?3, n_tries = n_tries + 1"
+		    " WHERE change_id = ?1 AND generation = ?2",
+		    V_INT(o->change_id), V_INT(o->generation), V_INT(o->again_ms));
+	else
+		db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1 AND generation = ?2",
+		    V_INT(o->change_id), V_INT(o->generation));
+}
+
+static int attribute_run(struct store_op *op, struct db *d)
+{
+	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
+
+	o->has_moved = cells_moved(d, o->change_id, NULL,
+	    o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
+	end_due(d, o);
+	return 0;
+}
+
+int store_attribute(struct store *s, struct attribute_change *op)
+{
+	op->op.run = attribute_run;
+	op->op.bytes = sizeof(*op);
+	return store_submit(s, &op->op);
+}

@@ -1,0 +1,75 @@
+/* Attributes red cells from the facts in the database (rules: model/attribution.h).
+ *
+ * A report's red cells are attributed in the transaction of the report (verdict/cells_moved.h). If GitHub knows more (the
+ * merge base, the changed files), or if a later run of the branch, a known issue or another failure shows more, the change
+ * becomes due. evidence/ gets the missing facts from GitHub and then calls store_attribute().
+ *
+ * Thread: the writer, inside a transaction; store_…() and the release function: the loop. Ownership: each struct owns its
+ * outputs until its release function. */
+#ifndef VERDICT_ATTRIBUTION_H
+#define VERDICT_ATTRIBUTION_H
+
+#include "db/store.h"
+
+/* ---- inside a writer's transaction ---- */
+
+/* The window and the distance of evidence (attribution.* of the configuration). They are in the database, for readers; before the
+ * first call they are 7 days and 20 commits. window_ms 0: changes nothing. */
+void attribution_configure(struct db *d, int64_t window_ms, int distance);
+int64_t attribution_distance(struct db *d); /* a reader may call it, too */
+int64_t attribution_window_ms(struct db *d);
+
+/* ---- steps of cells_moved(), which alone calls them ---- */
+
+/* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
+ * changed. */
+bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* The change is attributed again soon; once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
+void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms);
+/* The changes that failed alike are due: this one may explain them, or excuse them no longer. */
+void attribution_alike_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* Cells of the accelerator were made again and attributed: the changes that failed alike are due,
+ * those whose base this is, and this one where GitHub knows more. */
+void attribution_others_due(
+    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+
+/* The facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be compared. */
+struct attribution_lack {
+	bool merge_base, files;
+};
+struct attribution_lack attribution_lacks(struct db *d, int64_t change_id);
+
+/* ---- for evidence/ ---- */
+struct due_change {
+	int64_t change_id, generation;
+	int64_t since_ms; /* the first of the causes that are not settled yet */
+	int n_tries;
+	char *repository, *head_sha, *base_ref, *base_sha;
+	int64_t number; /* a PR of it; 0: none (a push, whose base is its parent) */
+	bool needs_merge_base, needs_files;
+};
+struct claim_due_changes { /* the oldest due ones; they stay due until attributed */
+	struct store_query q;
+	int64_t now_ms;
+	int limit;
+	struct due_change *list; /* out; claim_due_changes_release() */
+	size_t n;
+	int64_t next_ms; /* out: when the next one is due, 0: none */
+};
+int store_claim_due_changes(struct store *s, struct claim_due_changes *q) MUST_CHECK;
+void claim_due_changes_release(struct claim_due_changes *q);
+
+/* Attributes the change, requests the comment and the checks if a cell moved, and deletes the due row. If GitHub did not
+ * answer, the change stays due at again_ms. It also stays due if its generation changed since the claim. */
+struct attribute_change {
+	struct store_op op;
+	int64_t change_id, generation, again_ms, now_ms;
+	/* GitHub has named new facts of the change. Changes that failed alike become due, because this one may explain them
+	 * now. */
+	bool has_learnt;
+	bool has_moved; /* out */
+};
+int store_attribute(struct store *s, struct attribute_change *op) MUST_CHECK;
+
+#endif

@@ -1,0 +1,566 @@
+/* The same failure on other changes: how often others fail so, and which of these failures were proved to be flaky.
+ * Unknown facts count against an excuse. */
+#include <jansson.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "model/plan.h"
+#include "store/branch_commits.h"
+#include "verdict/attribution_facts.h"
+
+enum {
+	ROWS_MAX = 50,        /* failures of one test, the newest */
+	OTHERS_MAX = 100,     /* changes looked at for all failures together */
+	RUNS_MAX = 150,       /* of one accelerator, the newest, for a rate */
+	RATES_MAX = 100,      /* failures of one report that get a rate */
+	QUESTIONS_MAX = 4000, /* about failures elsewhere, for all of one report */
+};
+
+/* ---- other changes ---- */
+
+bool attribution_is_same_author(const char *a, const char *b)
+{
+	return !a || !b || strcasecmp(a, b) == 0;
+}
+
+struct other {
+	int64_t id;
+	bool is_pull, is_on_branch;
+	bool is_related; /* of the same author or PR, or with a file in common */
+	bool has_other_files;
+	char *author, *base_sha; /* base_sha: its merge base, or a pushed commit itself */
+	json_t *files;           /* as keys; NULL: not known */
+};
+struct others {
+	json_t *files; /* of this change */
+	struct other at[OTHERS_MAX];
+	size_t n;
+	int n_rates, n_questions;
+};
+
+static json_t *read_changed_files(const struct attribution_case *c, const char *head_sha)
+{
+	char *text = db_text(c->d,
+	    "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+	    V_TEXT(c->key.text), V_TEXT(head_sha));
+	json_t *list = NULL, *set = NULL, *item;
+	size_t i;
+
+	if (text && json_parse(text, strlen(text), &list, NULL) == 0 && json_array_size(list) > 0) {
+		set = json_object();
+		json_array_foreach(list, i, item) if (json_is_string(item))
+		    json_object_set_new(set, json_string_value(item), json_true());
+	}
+	if (json_object_get(set, FILES_INCOMPLETE)) {
+		json_decref(set);
+		set = NULL;
+	}
+	json_decref(list);
+	free(text);
+	return set;
+}
+
+static bool have_common_file(json_t *a, json_t *b)
+{
+	const char *path;
+	json_t *v;
+
+	if (a && b)
+		json_object_foreach(b, path, v) if (json_object_get(a, path)) return true;
+	return false;
+}
+
+static void read_other(
+    const struct attribution_case *c, const struct others *o, int64_t id, struct other *ret)
+{
+	char *head = NULL;
+	bool is_own_pull = false;
+	struct rows *r = db_rows(c->d,
+	    "SELECT kind, author, COALESCE(base_ref, ref), merge_base_sha, head_sha, EXISTS "
+	    "(SELECT 1 FROM pull_head h"
+	    " WHERE h.change_id = x.id AND h.number = ?2 AND h.repository_key = x.repository_key) "
+	    "FROM change x"
+	    " WHERE id = ?1",
+	    V_INT(id), V_INT(c->number));
+
+	*ret = (struct other){.id = id};
+	if (rows_next(r)) {
+		ret->is_pull = strcmp(rows_text(r, 0), "pull_request") == 0;
+		ret->author = rows_dup(r, 1);
+		ret->is_on_branch = strcmp(branch_name(rows_text(r, 2)), c->ref) == 0;
+		ret->base_sha = rows_dup(r, ret->is_pull ? 3 : 4);
+		head = rows_dup(r, 4);
+		is_own_pull = rows_int(r, 5);
+	}
+	rows_end(r);
+	if (ret->is_pull && head)
+		ret->files = read_changed_files(c, head);
+	ret->has_other_files = o->files && ret->files && !have_common_file(o->files, ret->files);
+	ret->is_related = is_own_pull || attribution_is_same_author(ret->author, c->author) ||
+			  have_common_file(o->files, ret->files);
+	free(head);
+}
+
+/* NULL: there are too many. */
+static const struct other *find_other(
+    const struct attribution_case *c, struct others *o, int64_t id)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (o->at[i].id == id)
+			return &o->at[i];
+	if (o->n == OTHERS_MAX)
+		return NULL;
+	read_other(c, o, id, &o->at[o->n]);
+	return &o->at[o->n++];
+}
+
+/* ---- the same failure on other changes ---- */
+
+struct elsewhere {
+	struct attribution_case *c;
+	struct others *others;
+	struct red_failure *f;
+	struct {
+		int64_t change_id, job_id;
+		const struct other *other; /* NULL: this change, or one too many */
+	} rows[ROWS_MAX];                  /* newest first, each change once */
+	size_t n;
+};
+
+static void read_rows(struct elsewhere *e)
+{
+	const struct attribution_case *c = e->c;
+	const struct job_name *j = &c->jobs[e->f->job];
+	struct rows *r = db_rows(c->d,
+	    "SELECT f.change_id, f.job_id FROM failure f CROSS JOIN job j ON j.id = f.job_id AND "
+	    "j.workflow = ?6"
+	    " AND j.name = ?7 AND j.runner = ?8 WHERE f.accelerator = ?1 AND f.test_id = ?2 AND "
+	    "f.key = ?3"
+	    " AND f.at_ms >= ?4 ORDER BY f.at_ms DESC LIMIT ?5",
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
+	    V_INT(c->now_ms - c->window_ms), V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name),
+	    V_TEXT(j->runner));
+
+	while (rows_next(r)) {
+		size_t i = 0;
+
+		while (i < e->n && e->rows[i].change_id != rows_int(r, 0))
+			i++;
+		if (i < e->n || rows_int(r, 0) == c->change_id)
+			continue;
+		e->rows[e->n].change_id = rows_int(r, 0);
+		e->rows[e->n++].job_id = rows_int(r, 1);
+	}
+	for (size_t i = 0; i < e->n; i++)
+		e->rows[i].other = find_other(c, e->others, e->rows[i].change_id);
+}
+
+/* On one commit of that change the job failed and passed: another attempt of the failed job is what counts and passed,
+ * or the cell was shown to be flaky by a run of its own. */
+static bool is_proved(const struct elsewhere *e, size_t i)
+{
+	const struct attribution_case *c = e->c;
+
+	return db_has(c->d,
+	    "SELECT 1 FROM verdict v JOIN job a ON a.id = v.job_id JOIN job b ON b.id = ?4 WHERE "
+	    "v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.test_id = ?3 AND ((v.status = 'PASS' AND b.is_current = "
+	    "0"
+	    "   AND a.workflow = b.workflow AND a.name = b.name AND a.runner = b.runner)"
+	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job p JOIN change x ON x.id = "
+	    "p.change_id"
+	    "   WHERE p.id = v.evidence_job AND (x.id = ?1 OR EXISTS (SELECT 1 FROM experiment t "
+	    "WHERE t.id = x.experiment_id"
+	    "    AND t.change_id = ?1)))))",
+	    V_INT(e->rows[i].change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id),
+	    V_INT(e->rows[i].job_id));
+}
+
+/* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. */
+static bool was_green_before(const struct elsewhere *e, const struct other *o)
+{
+	const struct attribution_case *c = e->c;
+	const struct job_name *j = &c->jobs[e->f->job];
+	int64_t position =
+	    branch_position(c->d, c->key.text, c->ref, o->base_sha ? o->base_sha : "") -
+	    !o->is_pull;
+	char *status;
+	bool is_green;
+
+	if (position < 0)
+		return false;
+	status = db_text(c->d,
+	    "SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
+	    "b.repository_key"
+	    " AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id"
+	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND "
+	    "j.runner = ?8"
+	    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9 "
+	    "WHERE b.repository_key = "
+	    "?1 AND b.ref = ?2"
+	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
+	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
+	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
+	    V_INT(e->f->test_id));
+	is_green = str_eq(status, "PASS");
+	free(status);
+	return is_green;
+}
+
+/* Two changes of one author or with a file in common may hold the same mistake: they are one witness. */
+static bool are_related(const struct other *a, const struct other *b)
+{
+	return attribution_is_same_author(a->author, b->author) ||
+	       have_common_file(a->files, b->files);
+}
+
+/* Counts the changes that this author did not make and that failed so, and the witnesses among them: changes that prove the test
+ * to be flaky. A witness belongs to the same branch, is independent of all related changes and of the other witnesses, and was
+ * green before. A pull request needs a known list of files, too, without a file of this change. */
+static void count_others(const struct elsewhere *e)
+{
+	struct attribution_facts *facts = &e->f->facts;
+	size_t witnesses[ROWS_MAX], n_witnesses = 0;
+
+	for (size_t i = 0; i < e->n; i++) {
+		const struct other *o = e->rows[i].other;
+		bool is_independent = true;
+
+		if (!o || o->is_related || ++e->others->n_questions > QUESTIONS_MAX)
+			continue;
+		facts->n_seen += o->is_pull &&
+				 !db_has(e->c->d,
+				     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = "
+				     "?2 AND test_id = "
+				     "?3 AND attribution = 'BASE'",
+				     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
+		if (!o->is_on_branch || (o->is_pull && !o->has_other_files) || !is_proved(e, i))
+			continue;
+		for (size_t k = 0; k < e->n && is_independent; k++)
+			is_independent = !(e->rows[k].other && e->rows[k].other->is_related &&
+					   are_related(e->rows[k].other, o));
+		for (size_t k = 0; k < n_witnesses && is_independent; k++)
+			is_independent = !are_related(e->rows[witnesses[k]].other, o);
+		if (is_independent && was_green_before(e, o))
+			witnesses[n_witnesses++] = i;
+	}
+	facts->n_proved = (int)n_witnesses;
+}
+
+/* Of the newest runs of other people that have the test: how many, and in how many of them it failed so. */
+static struct rate read_rate(const struct elsewhere *e)
+{
+	const struct attribution_case *c = e->c;
+	struct rate rate = {.n = 0};
+	struct rows *r = db_rows(c->d,
+	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms "
+	    "DESC LIMIT ?5),"
+	    " failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND test_id "
+	    "= ?2 AND key = ?3)"
+	    " SELECT COUNT(*), SUM(n.change_id IN (SELECT change_id FROM failed)) FROM newest n "
+	    "CROSS JOIN change x ON "
+	    "x.id = n.change_id"
+	    " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1 AND "
+	    "v.test_id = ?2"
+	    " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND lower(x.author) IS DISTINCT FROM "
+	    "lower(?4) AND "
+	    "x.id <> ?6",
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
+	    V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id));
+
+	if (rows_next(r)) {
+		rate.n = (int)rows_int(r, 0);
+		rate.n_hits = (int)rows_int(r, 1);
+	}
+	rows_end(r);
+	return rate;
+}
+
+/* Whether a change of this author, or one that touches the same files, failed so before anybody else's did, and may
+ * have landed. A superseded head is as closed as the PR that it was for. */
+static bool may_be_own(const struct elsewhere *e)
+{
+	const struct attribution_case *c = e->c;
+	struct rows *r = db_rows(c->d,
+	    "SELECT x.id, x.author, x.head_sha, x.kind = 'push' OR x.state = 'closed' OR EXISTS"
+	    "  (SELECT 1 FROM pull_head h JOIN pull p ON p.repository_key = h.repository_key"
+	    "   AND p.number = h.number WHERE h.change_id = x.id AND p.state <> 'open')"
+	    " FROM failure f JOIN change x ON x.id = f.change_id WHERE f.accelerator = ?1"
+	    " AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms LIMIT ?4",
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
+	    V_INT(ROWS_MAX));
+	bool is_first = true, may_have_landed = false;
+
+	while (!may_have_landed && rows_next(r)) {
+		bool is_own = rows_int(r, 0) == c->change_id ||
+			      attribution_is_same_author(
+				  rows_is_null(r, 1) ? NULL : rows_text(r, 1), c->author);
+
+		if (!is_own && e->others->files && (is_first || rows_int(r, 3))) {
+			json_t *files = read_changed_files(c, rows_text(r, 2));
+
+			is_own = have_common_file(e->others->files, files);
+			json_decref(files);
+		}
+		if (is_first && !is_own)
+			break;
+		is_first = false;
+		may_have_landed = is_own && rows_int(r, 0) != c->change_id && rows_int(r, 3);
+	}
+	rows_end(r);
+	return may_have_landed;
+}
+
+/* Whether the rules give this cause for any facts about other changes. */
+static bool is_decided(const struct attribution_facts *f, enum attribution a)
+{
+	struct attribution_facts worst = *f;
+	struct attribution_result r;
+
+	worst.n_seen = worst.n_proved = 1;
+	r = attribute(&worst);
+	return r.attribution == a && !r.needs;
+}
+
+void fact_elsewhere(struct attribution_case *c)
+{
+	struct others others = {.files = c->is_push ? NULL : read_changed_files(c, c->head_sha)};
+
+	for (size_t i = 0; i < c->n_failures && i < COMPARED_MAX; i++) {
+		struct elsewhere e = {.c = c, .others = &others, .f = &c->failures[i]};
+		struct attribution_facts *facts = &e.f->facts;
+
+		if (!facts->mark.key || is_decided(facts, ATTRIBUTION_KNOWN))
+			continue;
+		facts->may_be_own = may_be_own(&e);
+		if (is_decided(facts, ATTRIBUTION_BASE))
+			continue;
+		read_rows(&e);
+		count_others(&e);
+		if (facts->passed_here_job && facts->here.n_hits > 1 &&
+		    others.n_rates++ < RATES_MAX)
+			facts->elsewhere = read_rate(&e);
+	}
+	for (size_t i = 0; i < others.n; i++) {
+		free(others.at[i].author);
+		free(others.at[i].base_sha);
+		json_decref(others.at[i].files);
+	}
+	json_decref(others.files);
+}
+
+/* ==== the message ==== */
+
+enum {
+	INCIDENTS_MAX = 24, /* changes that had one key, the newest */
+	OUTAGE_MIN_TESTS =
+	    5, /* of a job, so that "most of its tests" means something; also in job_mostly_red */
+	OUTAGE_MIN_CHANGES = 3,
+	ROWS_OF_CHANGE_MAX = 50, /* that are looked at, of one key */
+};
+static const int64_t OUTAGE_MS = INT64_C(12) * 3600 * 1000;
+
+/* The incidents with one key, read once for all failures that have it. */
+struct key_use {
+	int64_t key;
+	struct incident {
+		int64_t change_id;
+		char *author;
+	} incidents[INCIDENTS_MAX];
+	size_t n;
+};
+
+/* The changes that had the key, except this pull request's and those of its author. One index step each. */
+static void find_incidents(const struct attribution_case *c, int64_t key, struct key_use *ret)
+{
+	int64_t before = INT64_MAX;
+
+	*ret = (struct key_use){.key = key};
+	for (int i = 0; i < 2 * INCIDENTS_MAX && ret->n < INCIDENTS_MAX; i++) {
+		char *author;
+
+		before = db_int(c->d, 0,
+		    "SELECT change_id FROM failure WHERE key = ?1 AND change_id < ?2 ORDER BY "
+		    "change_id DESC LIMIT 1",
+		    V_INT(key), V_INT(before));
+		if (!before)
+			return;
+		author = db_text(c->d, "SELECT author FROM change WHERE id = ?1", V_INT(before));
+		if (before == c->change_id || attribution_is_same_author(author, c->author))
+			free(author);
+		else
+			ret->incidents[ret->n++] = (struct incident){before, author};
+	}
+}
+
+static void key_use_release(struct key_use *u)
+{
+	for (size_t i = 0; i < u->n; i++)
+		free(u->incidents[i].author);
+	u->n = 0;
+}
+
+/* How the message was used on other changes, once for each author: whether it is about this test, and whether it is an outage's.
+ *
+ * In one incident many tests may fail with one message, and this test among them; that says nothing about the message. Where others
+ * failed with it and this one did not, the message is not about this test. */
+static void judge_message(
+    const struct attribution_case *c, const struct key_use *u, struct red_failure *f)
+{
+	int n_passed = 0, n_unrelated = 0, n_now = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		int64_t change_id = u->incidents[i].change_id;
+		bool is_first_of_author = true;
+
+		for (size_t k = 0; k < i && is_first_of_author; k++)
+			is_first_of_author = !attribution_is_same_author(
+			    u->incidents[k].author, u->incidents[i].author);
+		if (!is_first_of_author ||
+		    db_has(c->d,
+			"SELECT 1 FROM failure WHERE key = ?1 AND change_id = ?2 AND test_id = ?3 "
+			"LIMIT 1",
+			V_INT(u->key), V_INT(change_id), V_INT(f->test_id)))
+			continue;
+		n_unrelated++;
+		n_passed += db_has(c->d,
+		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = "
+		    "?2 LIMIT ?4) f CROSS JOIN verdict v ON v.change_id = ?2"
+		    " AND v.accelerator = f.accelerator AND v.test_id = ?3"
+		    " WHERE v.status = 'PASS' LIMIT 1",
+		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
+		n_now += db_has(c->d,
+		    "SELECT 1 FROM (SELECT accelerator, at_ms FROM failure WHERE key = ?1"
+		    " AND change_id = ?2 LIMIT ?5) newest"
+		    " WHERE accelerator = ?3 AND at_ms >= ?4 LIMIT 1",
+		    V_INT(u->key), V_INT(change_id), V_TEXT(c->accelerator),
+		    V_INT(c->now_ms - OUTAGE_MS), V_INT(ROWS_OF_CHANGE_MAX));
+	}
+	f->facts.is_specific = !f->facts.mark.is_general && n_passed == 0 && n_unrelated < 2;
+	f->facts.is_outage = n_now >= OUTAGE_MIN_CHANGES;
+}
+
+/* More than half of a job's tests have the same message. */
+static void find_outages_of_jobs(struct attribution_case *c)
+{
+	for (size_t job = 0; job < c->n_jobs; job++) {
+		struct red_failure *f = c->failures + c->jobs[job].first_failure;
+		size_t n = c->jobs[job].n_failures, n_most = 0;
+		int64_t most = 0, n_tests;
+
+		for (size_t i = 0; i < n;
+		     i++) { /* the key that more than half of them have, if there is one */
+			if (!n_most)
+				most = f[i].facts.mark.key;
+			n_most += f[i].facts.mark.key == most ? 1 : (size_t)-1;
+		}
+		n_most = 0;
+		for (size_t i = 0; i < n; i++)
+			n_most += f[i].facts.mark.key == most;
+		n_tests =
+		    n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id))
+		      : 0;
+		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (f[i].facts.mark.key == most)
+				f[i].facts.is_outage = f[i].facts.is_job_outage = true;
+	}
+}
+
+static int by_key_and_job(const void *x, const void *y)
+{
+	const struct red_failure *a = *(struct red_failure *const *)x,
+				 *b = *(struct red_failure *const *)y;
+
+	if (a->facts.mark.key != b->facts.mark.key)
+		return a->facts.mark.key < b->facts.mark.key ? -1 : 1;
+	return (a->job > b->job) - (a->job < b->job);
+}
+
+/* Failures of one job that say the same. One test may crash the process and fail the others. Run without it, they pass, so
+ * the pass of one excuses it only if each of the others passed, too. If none passed again and
+ * one is proved to be the change's, all are. */
+static void compare_in_job(struct red_failure *const *list, size_t n)
+{
+	bool is_settled = false, is_red = false, is_green = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct attribution_facts *f = &list[i]->facts;
+
+		is_red |= !f->passed_here_job;
+		is_green |= f->passed_here_job != 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		list[i]->facts.is_alike_green = is_green;
+		is_settled |= attribution_is_settled_outage(&list[i]->facts);
+	}
+	for (size_t i = 0; i < n; i++) {
+		list[i]->facts.is_alike_settled = is_settled && list[i]->facts.is_job_outage;
+		list[i]->facts.is_alike_red = is_red && !list[i]->facts.mark.is_infrastructure;
+	}
+}
+
+static void compare_alike(struct attribution_case *c)
+{
+	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(struct red_failure *));
+	size_t end, next;
+
+	for (size_t i = 0; i < c->n_failures; i++)
+		list[i] = &c->failures[i];
+	qsort(list, c->n_failures, sizeof(struct red_failure *), by_key_and_job);
+	for (size_t i = 0; i < c->n_failures; i = end) {
+		int64_t key = list[i]->facts.mark.key;
+		int n_again = 0;
+
+		for (end = i; end < c->n_failures && list[end]->facts.mark.key == key; end = next) {
+			next = end;
+			while (next < c->n_failures && !by_key_and_job(&list[end], &list[next]))
+				n_again += list[next++]->facts.n_failed_so_again;
+			if (key)
+				compare_in_job(&list[end], next - end);
+		}
+		for (size_t k = i; key && k < end; k++)
+			list[k]->facts.n_alike_again = n_again;
+	}
+	free(list);
+}
+
+/* Only jobs that are mostly red can show an outage. The index job_mostly_red has these few. */
+bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id)
+{
+	return db_has(c->d,
+	    "SELECT 1 FROM job b CROSS JOIN job j ON j.accelerator = ?1 AND j.n_tests >= 5"
+	    " AND j.n_tests < 2 * j.n_red"
+	    " AND j.completed_ms BETWEEN b.completed_ms - ?4 AND b.completed_ms + ?4"
+	    " WHERE b.id = ?3 AND j.n_tests < 2 * (SELECT COUNT(DISTINCT f.test_id) FROM failure f"
+	    "  WHERE f.key = ?2 AND f.change_id = j.change_id AND f.job_id = j.id) LIMIT 1",
+	    V_TEXT(c->accelerator), V_INT(key), V_INT(job_id), V_INT(OUTAGE_MS));
+}
+
+void fact_message(struct attribution_case *c)
+{
+	struct key_use use = {.key = 0};
+
+	for (size_t i = 0; i < c->n_failures && i < COMPARED_MAX; i++) {
+		struct red_failure *f = &c->failures[i];
+
+		if (!f->facts.mark.key)
+			continue;
+		if (use.key != f->facts.mark.key) {
+			key_use_release(&use);
+			find_incidents(c, f->facts.mark.key, &use);
+		}
+		judge_message(c, &use, f);
+	}
+	key_use_release(&use);
+}
+
+void fact_same_message(struct attribution_case *c)
+{
+	find_outages_of_jobs(c);
+	compare_alike(c);
+}

@@ -1,0 +1,454 @@
+/* The change, its red cells, and the failures behind them. A cell shows the worst of several results, so its failures
+ * are read from the jobs. */
+#include "verdict/attribution_facts.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "store/branch_commits.h"
+#include "store/changes.h"
+#include "verdict/known_issues.h"
+#include "verdict/verdicts.h"
+
+enum {
+	LOOK_UP_MAX_SHARE =
+	    4, /* a job's tests are read in one go where more than a quarter of them is asked for */
+};
+
+static bool read_attributed_change(struct attribution_case *c)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT kind, repository_key, head_sha, COALESCE(base_ref, ref), merge_base_sha, "
+	    "author FROM change"
+	    " WHERE id = ?1 AND kind IN ('pull_request', 'push')",
+	    V_INT(c->change_id));
+	bool is_found = rows_next(r);
+
+	if (is_found) {
+		c->is_push = strcmp(rows_text(r, 0), "push") == 0;
+		c->key = repository_key(rows_text(r, 1));
+		c->head_sha = rows_dup(r, 2);
+		c->ref = xstrdup(branch_name(rows_text(r, 3)));
+		c->merge_base_sha = rows_dup(r, 4);
+		c->author = rows_dup(r, 5);
+		c->number = change_pull(c->d, c->change_id);
+	}
+	rows_end(r);
+	return is_found;
+}
+
+static void read_cells(struct attribution_case *c)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT v.test_id, v.status, t.suite, t.name, t.dtype, v.attribution, v.reason, "
+	    "v.evidence_job,"
+	    " v.evidence_url, v.needs FROM verdict v JOIN test t ON t.id = v.test_id WHERE "
+	    "v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id",
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
+
+	while (rows_next(r)) {
+		if (!attribution_applies(test_status_parse(rows_text(r, 1))))
+			continue;
+		*ARRAY_PUSH(c->cells, c->n_cells) = (struct red_cell){
+		    .test_id = rows_int(r, 0),
+		    .suite = rows_dup(r, 2),
+		    .test = rows_dup(r, 3),
+		    .dtype = rows_dup(r, 4),
+		    .was = attribution_parse(rows_text(r, 5)),
+		    .was_reason = rows_dup(r, 6),
+		    .was_job = rows_int(r, 7),
+		    .was_url = rows_dup(r, 8),
+		    .was_needs = (unsigned)rows_int(r, 9),
+		};
+	}
+}
+
+static int compare_test_to_cell(const void *id, const void *cell)
+{
+	int64_t a = *(const int64_t *)id, b = ((const struct red_cell *)cell)->test_id;
+
+	return (a > b) - (a < b);
+}
+
+static const struct red_cell *find_cell(const struct attribution_case *c, int64_t test_id)
+{
+	return c->n_cells ? bsearch(&test_id, c->cells, c->n_cells, sizeof(*c->cells),
+				compare_test_to_cell)
+			  : NULL;
+}
+
+/* ---- the results of a job ---- */
+
+struct job_result { /* of a test that has a cell here */
+	size_t cell;
+	enum test_status status;
+	struct failure_mark mark; /* when it is red */
+	int64_t job_id;
+};
+typedef void (*job_result_cb)(const struct job_result *r, void *owner);
+
+static void take_result(const struct attribution_case *c, const struct red_cell *cell,
+    int64_t job_id, enum test_status status, const char *message, const char *trace,
+    job_result_cb on_result, void *owner)
+{
+	struct job_result result = {
+	    .cell = (size_t)(cell - c->cells), .status = status, .job_id = job_id};
+	struct failure_text text = {message, trace, cell->suite, cell->test, cell->dtype};
+
+	if (attribution_applies(status))
+		result.mark = failure_mark(status, &text);
+	on_result(&result, owner);
+}
+
+/* `r`: test, status, message, trace. */
+static void take_results(const struct attribution_case *c, int64_t job_id, struct rows *r,
+    job_result_cb on_result, void *owner)
+{
+	while (rows_next(r)) {
+		const struct red_cell *cell = find_cell(c, rows_int(r, 0));
+
+		if (cell)
+			take_result(c, cell, job_id, test_status_parse(rows_text(r, 1)),
+			    rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+			    rows_is_null(r, 3) ? NULL : rows_text(r, 3), on_result, owner);
+	}
+}
+
+/* A job without red tests stands for itself: it is red or it passed. */
+static void read_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id,
+    job_result_cb on_result, void *owner)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT conclusion, n_tests, message FROM job WHERE id = ?1 AND n_red = 0",
+	    V_INT(job_id));
+
+	if (rows_next(r)) {
+		struct job_outcome o = {.conclusion = rows_is_null(r, 0) ? NULL : rows_text(r, 0),
+		    .n_tests = rows_int(r, 1),
+		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
+		char *message = job_outcome_text(&o);
+
+		take_result(c, find_cell(c, test_id), job_id,
+		    test_status_of_conclusion(o.conclusion), message, NULL, on_result, owner);
+		free(message);
+	}
+	rows_end(r);
+}
+
+static void look_up_result(const struct attribution_case *c, int64_t job_id, int64_t test_id,
+    job_result_cb on_result, void *owner)
+{
+	take_results(c, job_id,
+	    db_rows(c->d,
+		"SELECT test_id, status, message, trace FROM result INDEXED BY result_of_test"
+		" WHERE job_id = ?1 AND test_id = ?2",
+		V_INT(job_id), V_INT(test_id)),
+	    on_result, owner);
+}
+
+static void read_all_results(
+    const struct attribution_case *c, int64_t job_id, job_result_cb on_result, void *owner)
+{
+	take_results(c, job_id,
+	    db_rows(c->d, "SELECT test_id, status, message, trace FROM result WHERE job_id = ?1",
+		V_INT(job_id)),
+	    on_result, owner);
+}
+
+void attribution_see(
+    struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id)
+{
+	struct seen *seen = &f->seen;
+	bool is_red = attribution_applies(status),
+	     is_alike = is_red && failure_marks_are_alike(mark, &f->facts.mark);
+
+	if (is_red && (!seen->has_red || (is_alike && !seen->is_alike)))
+		seen->mark = *mark;
+	seen->has_red |= is_red;
+	seen->is_alike |= is_alike;
+	seen->has_pass |= status == TEST_PASS;
+	seen->has_skip |= status == TEST_SKIP;
+	seen->job_id = job_id;
+}
+
+struct reading {
+	struct attribution_case *c;
+	size_t job;
+};
+
+static void see_result(const struct job_result *r, void *owner)
+{
+	const struct reading *reading = owner;
+	size_t n;
+	struct red_failure *f = attribution_failures_of(
+	    reading->c, reading->job, reading->c->cells[r->cell].test_id, &n);
+
+	while (n-- > 0)
+		attribution_see(&f[n], r->status, &r->mark, r->job_id);
+}
+
+void attribution_read_run(struct attribution_case *c, const struct job_run *run)
+{
+	const struct job_name *job = &c->jobs[run->job];
+	struct red_failure *f = c->failures + job->first_failure;
+	size_t n = job->n_failures;
+	struct reading reading = {c, run->job};
+
+	for (size_t i = 0; i < n; i++)
+		f[i].seen = (struct seen){.has_red = false};
+	if (job->own_test)
+		read_job_itself(c, run->id, job->own_test, see_result, &reading);
+	if ((int64_t)n * LOOK_UP_MAX_SHARE > run->n_tests) {
+		read_all_results(c, run->id, see_result, &reading);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || f[i].test_id != f[i - 1].test_id)
+			look_up_result(c, run->id, f[i].test_id, see_result, &reading);
+}
+
+/* ---- the failures ---- */
+
+struct counted_job { /* a job of this change that counts, and is red */
+	int64_t id, n_tests, n_red;
+	struct job_name name;
+};
+
+static size_t find_job(struct attribution_case *c, struct counted_job *j)
+{
+	for (size_t i = 0; i < c->n_jobs; i++)
+		if (str_eq(c->jobs[i].name, j->name.name) &&
+		    str_eq(c->jobs[i].workflow, j->name.workflow) &&
+		    str_eq(c->jobs[i].runner, j->name.runner))
+			return i;
+	*ARRAY_PUSH(c->jobs, c->n_jobs) = (struct job_name){.runner = xstrdup(j->name.runner),
+	    .workflow = xstrdup(j->name.workflow),
+	    .name = xstrdup(j->name.name),
+	    .own_test = j->name.own_test};
+	return c->n_jobs - 1;
+}
+
+struct adding {
+	struct attribution_case *c;
+	struct counted_job *job;
+};
+
+static void add_failure(const struct job_result *r, void *owner)
+{
+	struct adding *a = owner;
+	struct attribution_case *c = a->c;
+	struct red_cell *cell = &c->cells[r->cell];
+	const struct red_failure *last;
+
+	if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX)
+		return;
+	last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
+	if (last && last->job_id == r->job_id &&
+	    failure_marks_are_alike(&last->facts.mark, &r->mark) &&
+	    last->facts.mark.numbers == r->mark.numbers)
+		return;
+	cell->n_failures++;
+	cell->last_failure = c->n_failures;
+	*ARRAY_PUSH(c->failures, c->n_failures) = (struct red_failure){.cell = r->cell,
+	    .job = find_job(c, a->job),
+	    .test_id = cell->test_id,
+	    .job_id = a->job->id,
+	    .facts = {.mark = r->mark, .is_push = c->is_push, .max_distance = c->distance}};
+}
+
+static void read_failures_of(struct attribution_case *c, struct counted_job *j)
+{
+	struct adding a = {c, j};
+
+	if (j->name.own_test)
+		read_job_itself(c, j->id, j->name.own_test, add_failure, &a);
+	if (j->n_red == 0)
+		return;
+	if ((int64_t)c->n_cells * LOOK_UP_MAX_SHARE > j->n_tests) {
+		read_all_results(c, j->id, add_failure, &a);
+		return;
+	}
+	for (size_t i = 0; i < c->n_cells; i++)
+		look_up_result(c, j->id, c->cells[i].test_id, add_failure, &a);
+}
+
+static int by_job_and_test(const void *x, const void *y)
+{
+	const struct red_failure *a = x, *b = y;
+
+	if (a->job != b->job)
+		return a->job < b->job ? -1 : 1;
+	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
+}
+
+static int64_t own_test(const struct attribution_case *c, const char *workflow, const char *name)
+{
+	for (size_t i = 0; i < c->n_cells; i++)
+		if (str_eq(c->cells[i].test, name) && str_eq(c->cells[i].suite, workflow) &&
+		    !c->cells[i].dtype[0])
+			return c->cells[i].test_id;
+	return 0;
+}
+
+static void read_failures(struct attribution_case *c)
+{
+	struct counted_job *jobs = NULL;
+	size_t n = 0;
+	struct rows *r = db_rows(c->d,
+	    "SELECT id, runner, workflow, name, n_tests, n_red FROM job WHERE change_id = ?1 AND "
+	    "accelerator = ?2"
+	    " AND is_current = 1 AND status = 'completed' AND digest IS NOT NULL"
+	    " AND verdict IN ('FAIL', 'ERROR', 'MISS')",
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
+
+	while (rows_next(r)) {
+		*ARRAY_PUSH(jobs, n) = (struct counted_job){.id = rows_int(r, 0),
+		    .n_tests = rows_int(r, 4),
+		    .n_red = rows_int(r, 5),
+		    .name = {.runner = rows_dup(r, 1),
+			.workflow = rows_dup(r, 2),
+			.name = rows_dup(r, 3)}};
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (jobs[i].n_red == 0)
+			jobs[i].name.own_test =
+			    own_test(c, jobs[i].name.workflow, jobs[i].name.name);
+		read_failures_of(c, &jobs[i]);
+		free(jobs[i].name.runner);
+		free(jobs[i].name.workflow);
+		free(jobs[i].name.name);
+	}
+	free(jobs);
+	if (c->n_failures)
+		qsort(c->failures, c->n_failures, sizeof(*c->failures), by_job_and_test);
+	for (size_t i = c->n_failures; i-- > 0;) {
+		struct job_name *job = &c->jobs[c->failures[i].job];
+
+		job->first_failure = i;
+		job->n_failures++;
+	}
+}
+
+struct red_failure *attribution_failures_of(
+    const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n)
+{
+	struct red_failure wanted = {.job = job, .test_id = test_id};
+	struct red_failure *f = c->n_failures ? bsearch(&wanted, c->failures, c->n_failures,
+						    sizeof(wanted), by_job_and_test)
+					      : NULL;
+	struct red_failure *end = f;
+
+	*ret_n = 0;
+	if (!f)
+		return NULL;
+	while (f > c->failures && f[-1].job == job && f[-1].test_id == test_id)
+		f--;
+	while (end < c->failures + c->n_failures && end->job == job && end->test_id == test_id)
+		end++;
+	*ret_n = (size_t)(end - f);
+	return f;
+}
+
+bool attribution_case_read(struct attribution_case *c)
+{
+	if (!read_attributed_change(c))
+		return false;
+	read_cells(c);
+	if (c->n_cells)
+		read_failures(c);
+	return c->n_cells > 0;
+}
+
+void attribution_case_release(struct attribution_case *c)
+{
+	for (size_t i = 0; i < c->n_cells; i++) {
+		free(c->cells[i].suite);
+		free(c->cells[i].test);
+		free(c->cells[i].dtype);
+		free(c->cells[i].was_reason);
+		free(c->cells[i].was_url);
+		free(c->cells[i].known_url);
+	}
+	for (size_t i = 0; i < c->n_jobs; i++) {
+		free(c->jobs[i].runner);
+		free(c->jobs[i].workflow);
+		free(c->jobs[i].name);
+	}
+	for (size_t i = 0; i < c->n_failures; i++)
+		free(c->failures[i].base);
+	free(c->cells);
+	free(c->jobs);
+	free(c->failures);
+	free(c->head_sha);
+	free(c->ref);
+	free(c->merge_base_sha);
+	free(c->author);
+}
+
+/* ---- the questions ---- */
+
+/* Asks for a registered issue, and notes that it matched. */
+static void fact_known(struct attribution_case *c)
+{
+	struct known_issues k = known_issues_read(c->d, c->now_ms);
+
+	for (size_t i = 0; k.n && i < c->n_cells; i++) {
+		struct red_cell *cell = &c->cells[i];
+		const struct known_issue *issue =
+		    known_issue_find(&k, c->accelerator, cell->suite, cell->test);
+
+		if (!issue)
+			continue;
+		cell->known_url = xstrdup(issue->url);
+		known_issue_matched(c->d, issue->id, c->change_id, c->now_ms);
+	}
+	for (size_t i = 0; i < c->n_failures; i++)
+		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
+	known_issues_free(&k);
+}
+
+/* The groups of facts in struct attribution_facts. */
+enum {
+	FACTS_KNOWN = 1 << 0,        /* known_url */
+	FACTS_BRANCH = 1 << 1,       /* is_base_known, base, has_revert_near */
+	FACTS_THIS_COMMIT = 1 << 2,  /* passed_here_job, n_failed_again, here, … */
+	FACTS_TAKES = 1 << 3,        /* takes_experiments, lacks_experiment */
+	FACTS_EXPERIMENTS = 1 << 4,  /* more runs for FACTS_BRANCH and FACTS_THIS_COMMIT */
+	FACTS_LANDED = 1 << 5,       /* has_own_landing, has_own_commit, …, n_red_near */
+	FACTS_MESSAGE = 1 << 6,      /* is_specific, is_outage */
+	FACTS_SAME_MESSAGE = 1 << 7, /* is_job_outage, is_alike_…, n_alike_again */
+	FACTS_ELSEWHERE = 1 << 8,    /* may_be_own, elsewhere, n_seen, n_proved */
+	FACTS_OF_RUNS = FACTS_BRANCH | FACTS_THIS_COMMIT | FACTS_EXPERIMENTS,
+	FACTS_BUT_ELSEWHERE = FACTS_ELSEWHERE - 1,
+};
+
+/* One function for each question, in the order of the decision table in docs/attribution.md as far as their inputs permit.
+ * `reads` are the groups that have to be complete before the function runs. */
+static const struct question {
+	void (*ask)(struct attribution_case *c);
+	unsigned reads, fills;
+} QUESTIONS[] = {
+    {fact_known, 0, FACTS_KNOWN},
+    {fact_branch, 0, FACTS_BRANCH},
+    {fact_this_commit, 0, FACTS_THIS_COMMIT},
+    {fact_takes_experiments, 0, FACTS_TAKES},
+    {fact_experiments, FACTS_BRANCH | FACTS_THIS_COMMIT, FACTS_EXPERIMENTS},
+    {fact_landed, FACTS_OF_RUNS | FACTS_TAKES, FACTS_LANDED},
+    {fact_message, 0, FACTS_MESSAGE},
+    {fact_same_message, FACTS_OF_RUNS | FACTS_MESSAGE, FACTS_SAME_MESSAGE},
+    {fact_elsewhere, FACTS_BUT_ELSEWHERE, FACTS_ELSEWHERE},
+};
+
+void attribution_collect_facts(struct attribution_case *c)
+{
+	unsigned filled = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(QUESTIONS); i++) {
+		assert((QUESTIONS[i].reads & ~filled) == 0);
+		QUESTIONS[i].ask(c);
+		filled |= QUESTIONS[i].fills;
+	}
+}

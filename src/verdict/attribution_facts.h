@@ -1,0 +1,133 @@
+/* Collects the facts about the red cells of one accelerator in one change, for the rules of model/attribution.h. Private to
+ * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and asks the questions; attribution_here.c,
+ * attribution_base.c and attribution_elsewhere.c have one function for each question.
+ *
+ * Thread: the writer, inside a transaction. Ownership: the case owns all its texts and lists until
+ * attribution_case_release(). Each query has an index and a bound, so that a report of 20,000 red tests does not block the
+ * writer. */
+#ifndef VERDICT_ATTRIBUTION_FACTS_H
+#define VERDICT_ATTRIBUTION_FACTS_H
+
+#include "db/db.h"
+#include "db/key.h"
+#include "model/attribution.h"
+
+/* Evidence counts only from the same job: its runner, workflow and name, whatever its id. */
+struct job_name {
+	char *runner, *workflow, *name;
+	int64_t
+	    own_test; /* the test that stands for the job itself, where it is one of the cells; 0: it is not */
+	size_t first_failure, n_failures;
+};
+
+enum {
+	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
+	COMPARED_MAX =
+	    2000, /* failures of one report that Outpost looks for elsewhere; more at once are not flakes */
+};
+
+/* A test, red in one job in one way. */
+struct red_failure {
+	size_t cell, job; /* in the lists of the case */
+	int64_t test_id, job_id;
+	struct attribution_facts facts; /* facts.base is this: */
+	struct base_run *base;
+	struct seen { /* in the run that is being read */
+		bool has_pass, has_red, has_skip, is_alike;
+		bool has_waited; /* it is an experiment's, which waited for a good machine */
+		struct failure_mark mark; /* the red one; the one that is alike if there is one */
+		int64_t job_id;
+	} seen;
+};
+
+struct red_cell {
+	int64_t test_id;
+	char *suite, *test, *dtype;
+	int n_failures;      /* FAILURES_MAX: there may be more */
+	size_t last_failure; /* while they are read: the last that was found */
+	char *known_url;
+	/* as stored; was_reason NULL: not attributed yet */
+	enum attribution was;
+	char *was_reason, *was_url;
+	int64_t was_job;
+	unsigned was_needs;
+};
+
+struct attribution_case {
+	struct db *d;
+	int64_t change_id, number, now_ms; /* number: a PR of it, 0: none */
+	const char *accelerator;
+	int64_t window_ms;
+	int distance;
+	bool is_push;
+	struct repository_key key;
+	char *head_sha, *ref, *merge_base_sha, *author; /* ref: the branch, without refs/heads/ */
+	struct red_cell *cells;                         /* by test_id */
+	size_t n_cells;
+	struct job_name *jobs; /* in which one of the cells is red */
+	size_t n_jobs;
+	struct red_failure *failures; /* by job, then test_id */
+	size_t n_failures;
+	struct { /* the last two jobs whose machines were compared */
+		int64_t other_job, failed_job;
+		bool differ;
+	} builds;
+};
+
+/* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
+ * attribution_case_release() either way. Set in the facts: mark, is_push. */
+bool attribution_case_read(struct attribution_case *c);
+void attribution_case_release(struct attribution_case *c);
+
+/* Another run of a job: an attempt, or the same job on another commit. */
+struct job_run {
+	size_t job;
+	int64_t id, n_tests;
+};
+/* How the tests that failed in that job ended in this run of it: sets `seen` of each of its failures. */
+void attribution_read_run(struct attribution_case *c, const struct job_run *run);
+/* Adds one result to `seen` of a failure. */
+void attribution_see(struct red_failure *f, enum test_status status,
+    const struct failure_mark *mark, int64_t job_id);
+/* Where the reports of both jobs document them: another device or version of the extension may be why one was red. */
+bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, int64_t failed_job);
+/* `seen` is another run of its own commit: counts it if it is red. */
+void attribution_failed_again(struct red_failure *f);
+/* One more outcome on a commit of the base branch, in `base` of the facts. A failure in an outage counts like a skipped
+ * test. */
+void attribution_add_base(
+    struct attribution_case *c, struct red_failure *f, const struct base_run *run);
+/* Whether most tests of a job of this accelerator failed with the key within twelve hours of the end of that job. */
+bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id);
+
+/* The failures of a test in a job: the first of *ret_n; they are neighbours. */
+struct red_failure *attribution_failures_of(
+    const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n);
+
+/* NULL: not known, which may be the same person. */
+bool attribution_is_same_author(const char *a, const char *b);
+
+/* ---- the questions ----
+ *
+ * One function for each question. It asks the database about all failures of the case and fills one group of facts. The
+ * table QUESTIONS in attribution_facts.c lists the groups that each function reads and fills, and checks their order. */
+
+/* Asks all questions. */
+void attribution_collect_facts(struct attribution_case *c);
+
+/* attribution_base.c: how did the tests end on the base branch near the merge base, and which commits landed between these
+ * runs? */
+void fact_branch(struct attribution_case *c);
+void fact_landed(struct attribution_case *c);
+/* attribution_here.c: how did they end in other attempts on this commit and on older heads of the pull request? Can
+ * experiments run, and what did those that ended show on the head and on the merge base? */
+void fact_this_commit(struct attribution_case *c);
+void fact_takes_experiments(struct attribution_case *c);
+void fact_experiments(struct attribution_case *c);
+/* attribution_elsewhere.c: do unrelated failures have the same message? Which tests of the same job have it? Which other
+ * changes failed in the same way? The last question leaves out the failures that the other facts decide. */
+void fact_message(struct attribution_case *c);
+void fact_same_message(struct attribution_case *c);
+void fact_elsewhere(struct attribution_case *c);
+
+#endif

@@ -1,0 +1,497 @@
+/* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on
+ * the head and on the merge base. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "experiments/experiments.h"
+#include "model/experiment.h"
+#include "model/plan.h"
+#include "store/branch_commits.h"
+#include "verdict/attribution_facts.h"
+
+enum {
+	HEADS_MAX = 6,     /* of the same pull request, the newest */
+	ATTEMPTS_MAX = 20, /* of one job on one commit, the newest */
+	SHA_SHORT_CHARS = 7,
+};
+
+/* ---- this pull request ---- */
+
+struct own_run {
+	struct job_run run;
+	bool is_here; /* on this commit */
+	/* A pass in it counts: it is recent, was against this base branch, and was of this commit. */
+	bool is_evidence;
+	bool is_current;
+};
+
+void attribution_failed_again(struct red_failure *f)
+{
+	f->facts.n_failed_again += f->seen.has_red;
+	f->facts.n_failed_so_again += f->seen.is_alike;
+	f->facts.numbers_vary |= f->seen.is_alike && f->seen.mark.numbers != f->facts.mark.numbers;
+}
+
+/* Another test failed with the same message in any job of this attempt: the crash only moved to another test. */
+static bool crash_moved_in_attempt(
+    struct attribution_case *c, const struct red_failure *f, int64_t job_id)
+{
+	return f->facts.mark.key &&
+	       db_has(c->d,
+		   "SELECT 1 FROM failure f CROSS JOIN job j ON j.id = f.job_id"
+		   " AND j.run_attempt = (SELECT run_attempt FROM job WHERE id = ?5)"
+		   " WHERE f.change_id = ?1 AND f.key = ?2 AND f.accelerator = ?3"
+		   " AND f.test_id <> ?4 LIMIT 1",
+		   V_INT(c->change_id), V_INT(f->facts.mark.key), V_TEXT(c->accelerator),
+		   V_INT(f->test_id), V_INT(job_id));
+}
+
+/* In one run a test may have several results: it passed there only if none of them is red. */
+static void note_own_run(
+    struct attribution_case *c, struct red_failure *f, const struct own_run *own)
+{
+	struct attribution_facts *facts = &f->facts;
+	const struct seen *seen = &f->seen;
+
+	if (!seen->has_red && !seen->has_pass)
+		return;
+	facts->here.n++;
+	facts->here.n_hits += seen->is_alike;
+	facts->here_whole = facts->here;
+	if (!own->is_here || own->is_current || !own->is_evidence)
+		return;
+	attribution_failed_again(f);
+	if (seen->has_red)
+		return;
+	if (attribution_is_other_build(c, own->run.id, f->job_id))
+		facts->passed_on_other_build = true;
+	else if (!crash_moved_in_attempt(c, f, own->run.id))
+		facts->passed_here_job = seen->job_id;
+}
+
+/* Oldest first: the heads of the pull request, this one last; a push has itself alone. Returns how many. */
+static size_t list_heads(const struct attribution_case *c, int64_t heads[HEADS_MAX])
+{
+	size_t n = 0;
+	struct rows *r;
+
+	heads[n++] = c->change_id;
+	if (c->number) {
+		r = db_rows(c->d,
+		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2 AND "
+		    "change_id <> ?3"
+		    " GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
+		    V_TEXT(c->key.text), V_INT(c->number), V_INT(c->change_id),
+		    V_INT(HEADS_MAX - 1));
+		while (rows_next(r))
+			heads[n++] = rows_int(r, 0);
+	}
+	for (size_t i = 0; i < n / 2; i++) {
+		int64_t id = heads[i];
+
+		heads[i] = heads[n - 1 - i];
+		heads[n - 1 - i] = id;
+	}
+	return n;
+}
+
+/* The commit that the report documents decides. A text that cannot be a commit documents none. */
+static bool is_run_of_commit(const char *documented, const char *sha, bool is_superseded)
+{
+	size_t n = documented ? strspn(documented, "0123456789abcdefABCDEF") : 0;
+
+	if (n < SHA_SHORT_CHARS || documented[n])
+		return !is_superseded;
+	return n <= strlen(sha) && strncasecmp(documented, sha, n) == 0;
+}
+
+static size_t list_attempts(
+    const struct attribution_case *c, size_t job, int64_t change_id, struct own_run *list)
+{
+	const struct job_name *j = &c->jobs[job];
+	size_t n = 0;
+	struct rows *r = db_rows(c->d,
+	    "SELECT id, n_tests, is_current, completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM "
+	    "dispatch e"
+	    /* with another base branch it was another test */
+	    "  WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"
+	    "  AND e.created_ms >= job.completed_ms)"
+	    ", json_extract(environment, '$.torch_commit'),"
+	    /* it ended after another head was pushed, which may be what it checked out */
+	    " COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h "
+	    "WHERE h.repository_key = ?8 AND "
+	    "h.number = ?9 AND h.since_ms < job.completed_ms ORDER BY h.since_ms DESC LIMIT 1), 0)"
+	    " FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4 "
+	    "AND runner = ?5"
+	    " AND status = 'completed' AND digest IS NOT NULL ORDER BY id DESC LIMIT ?7",
+	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
+	    V_TEXT(j->runner), V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX),
+	    V_TEXT(c->key.text), V_INT(c->number));
+
+	while (rows_next(r))
+		list[n++] = (struct own_run){
+		    .run = {job, rows_int(r, 0), rows_int(r, 1)},
+		    .is_here = change_id == c->change_id,
+		    .is_current = rows_int(r, 2),
+		    .is_evidence = rows_int(r, 3) &&
+				   is_run_of_commit(rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+				       c->head_sha, rows_int(r, 5)),
+		};
+	return n;
+}
+
+static void read_own_run(struct attribution_case *c, const struct own_run *own)
+{
+	const struct job_name *j = &c->jobs[own->run.job];
+
+	attribution_read_run(c, &own->run);
+	for (size_t i = 0; i < j->n_failures; i++)
+		note_own_run(c, &c->failures[j->first_failure + i], own);
+}
+
+void fact_this_commit(struct attribution_case *c)
+{
+	int64_t heads[HEADS_MAX];
+	size_t n_heads = list_heads(c, heads);
+
+	for (size_t job = 0; job < c->n_jobs; job++)
+		for (size_t h = 0; h < n_heads; h++) {
+			struct own_run list[ATTEMPTS_MAX];
+			size_t n = list_attempts(c, job, heads[h], list);
+
+			while (n-- > 0) /* oldest first */
+				read_own_run(c, &list[n]);
+		}
+}
+
+/* ==== experiments ==== */
+
+/* Jobs of the change on the runner of experiment xe. */
+#define XO_HERE                                                                                    \
+	" FROM job xo WHERE xo.change_id = ?1 AND xo.accelerator = xe.accelerator"                 \
+	" AND xo.runner = xe.runner AND xo.is_current = 1"
+
+/* The job of the change for which job xb of experiment xe stands has xb's name and this workflow. It is the job that has
+ * both, even if that one has no result of the test: then xb proves nothing for the job that failed. A vendor may run
+ * experiments in a workflow of their own, in which the change has no job: then it is the only job of xb's name. NULL: xb is
+ * new, and may stand for each job. */
+#define WORKFLOW_OF_XB                                                                             \
+	"CASE WHEN EXISTS (SELECT 1" XO_HERE " AND xo.name = xb.name"                              \
+	"  AND xo.workflow = xb.workflow) THEN xb.workflow"                                        \
+	" WHEN NOT EXISTS (SELECT 1" XO_HERE " AND xo.workflow = xb.workflow) THEN"                \
+	" (SELECT CASE COUNT(DISTINCT xo.workflow) WHEN 1 THEN MIN(xo.workflow) END" XO_HERE       \
+	"  AND xo.name = xb.name) END AS workflow"
+
+enum {
+	EXPERIMENTS_MAX = 20, /* of one test, side and cause: the newest */
+	REDS_MAX = 2000,      /* of one experiment; with more any failure may have moved on */
+};
+
+struct experiment {
+	int64_t id, started_ms, ended_ms;
+	bool is_here; /* on this commit, or on its merge base */
+	char *runner;
+	char sha[41];
+	enum experiment_side side;
+};
+
+/* One result of one of its tests. */
+struct experiment_result {
+	size_t cell;
+	enum test_status status;
+	struct failure_mark mark;
+	int64_t job_id;
+	bool waits; /* it waited for a good machine */
+	/* the job here for which it stands; without a workflow it may stand for each of them */
+	char *job_name, *workflow;
+};
+struct experiment_results {
+	struct experiment_result *at;
+	size_t n;
+	struct red_job { /* a red test of its jobs, asked for or not */
+		int64_t test_id, key;
+	} * reds;
+	size_t n_reds;
+};
+
+static void take_experiment_result(
+    const struct attribution_case *c, const struct rows *r, struct experiment_results *l)
+{
+	size_t i = 0;
+	struct failure_text text = {.message = rows_is_null(r, 1) ? NULL : rows_text(r, 1),
+	    .trace = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
+	struct experiment_result *result;
+
+	while (i < c->n_cells && c->cells[i].test_id != rows_int(r, 6))
+		i++;
+	if (i == c->n_cells)
+		return;
+	result = ARRAY_PUSH(l->at, l->n);
+	*result = (struct experiment_result){.cell = i,
+	    .status = test_status_parse(rows_text(r, 0)),
+	    .job_id = rows_int(r, 3),
+	    .waits = rows_int(r, 7),
+	    .job_name = rows_dup(r, 4),
+	    .workflow = rows_dup(r, 5)};
+	text.suite = c->cells[i].suite;
+	text.test = c->cells[i].test;
+	text.dtype = c->cells[i].dtype;
+	if (attribution_applies(result->status))
+		result->mark = failure_mark(result->status, &text);
+}
+
+/* The results of its tests, with the job of the change for which each stands. On the head they are of the attempts that count. On
+ * the base they are of all attempts, because a test that was green there in one of them excuses nothing. A job that has no tests is
+ * one itself. The results of a request that was called off for a first run do not count. */
+static struct experiment_results read_experiment_results(
+    const struct attribution_case *c, const struct experiment *e)
+{
+	struct experiment_results l = {.n = 0};
+	struct rows *r = db_rows(c->d,
+	    "SELECT xr.status, xr.message, xr.trace, xb.id AS job_id, xb.name, " WORKFLOW_OF_XB
+	    ", xt.test_id, xt.waits FROM experiment xe CROSS JOIN experiment_test xt"
+	    " ON xt.experiment_id = xe.id"
+	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"
+	    " CROSS JOIN result xr INDEXED BY result_of_test"
+	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"
+	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"
+	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL"
+	    " AND NOT EXISTS (SELECT 1 FROM dispatch xd WHERE xd.id = xb.dispatch_id"
+	    "  AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner AND xd.is_current = 0)"
+	    " UNION ALL SELECT xv.status, xv.message, NULL, xv.job_id, xb.name, " WORKFLOW_OF_XB
+	    ", xt.test_id, xt.waits FROM experiment xe CROSS JOIN experiment_test xt"
+	    " ON xt.experiment_id = xe.id"
+	    " CROSS JOIN verdict xv ON xv.change_id = xe.run_change_id"
+	    " AND xv.accelerator = xe.accelerator AND xv.test_id = xt.test_id"
+	    " CROSS JOIN job xb ON xb.id = xv.job_id AND xb.n_tests = 0 WHERE xe.id = ?2",
+	    V_INT(c->change_id), V_INT(e->id));
+
+	while (rows_next(r))
+		take_experiment_result(c, r, &l);
+	return l;
+}
+
+static void read_experiment_reds(
+    const struct attribution_case *c, const struct experiment *e, struct experiment_results *l)
+{
+	struct rows *r = db_rows(c->d,
+	    "SELECT r.test_id, r.status, r.message, r.trace, t.suite, t.name, t.dtype"
+	    " FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
+	    " AND j.accelerator = e.accelerator AND j.is_current = 1"
+	    " CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
+	    " CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2",
+	    V_INT(e->id), V_INT(REDS_MAX));
+
+	while (rows_next(r)) {
+		struct failure_text text = {rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    rows_is_null(r, 3) ? NULL : rows_text(r, 3), rows_text(r, 4), rows_text(r, 5),
+		    rows_text(r, 6)};
+
+		*ARRAY_PUSH(l->reds, l->n_reds) = (struct red_job){
+		    rows_int(r, 0), failure_mark(test_status_parse(rows_text(r, 1)), &text).key};
+	}
+}
+
+/* Another test failed with the same message in any job of that run: the crash only moved to another test. */
+static bool crash_moved_in_experiment(
+    const struct experiment_results *l, const struct red_failure *f)
+{
+	for (size_t i = 0; i < l->n_reds; i++)
+		if (l->reds[i].key == f->facts.mark.key && l->reds[i].test_id != f->test_id)
+			return f->facts.mark.key != 0;
+	return l->n_reds == REDS_MAX;
+}
+
+static void experiment_results_release(struct experiment_results *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->at[i].job_name);
+		free(l->at[i].workflow);
+	}
+	free(l->reds);
+	free(l->at);
+}
+
+/* At most one job of the runner that counts has a result of the test here. Only then do new jobs prove something: with more jobs it is
+ * not known for which of them a new job stands. */
+static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
+{
+	return db_int(c->d, 0,
+		   "SELECT COUNT(DISTINCT xo.id) FROM job xo"
+		   " CROSS JOIN result xr INDEXED BY result_of_test"
+		   " ON xr.job_id = xo.id AND xr.test_id = ?3 WHERE xo.change_id = ?1"
+		   " AND xo.accelerator = ?2 AND xo.runner = ?4 AND xo.is_current = 1"
+		   " AND xo.status = 'completed' AND xo.digest IS NOT NULL"
+		   " AND xr.status <> 'SKIP'",
+		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id),
+		   V_TEXT(runner)) <= 1;
+}
+
+/* The results in the job that stands for the failed one, and in new jobs, because these may stand for it, have to agree.
+ * Where a vendor ran the test in new jobs only, they count if it runs in one job of this runner here. False: it proves
+ * nothing for this failure. */
+static bool see_in_experiment(
+    const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
+{
+	const struct job_name *job = &c->jobs[f->job];
+	bool has_own = false, has_outcome = false; /* of the job that stands for this one */
+
+	f->seen = (struct seen){.has_red = false};
+	for (size_t i = 0; i < l->n; i++) {
+		const struct experiment_result *r = &l->at[i];
+		bool is_own = r->workflow && str_eq(r->workflow, job->workflow) &&
+			      str_eq(r->job_name, job->name);
+
+		if (r->cell != f->cell || (r->workflow && !is_own))
+			continue;
+		attribution_see(f, r->status, &r->mark, r->job_id);
+		f->seen.has_waited |= r->waits;
+		has_own |= is_own;
+		has_outcome |= is_own && (r->status == TEST_PASS || attribution_applies(r->status));
+	}
+	if (f->seen.has_red == f->seen.has_pass)
+		return false;
+	return has_own ? has_outcome : is_in_one_job(c, job->runner, f->test_id);
+}
+
+static void note_on_head(
+    const struct experiment *e, const struct experiment_results *l, struct red_failure *f)
+{
+	struct attribution_facts *facts = &f->facts;
+
+	/* repeated runs on one bad machine do not show how often the test fails */
+	if (!(f->seen.has_waited && f->seen.has_red)) {
+		facts->here.n++;
+		facts->here.n_hits += f->seen.is_alike;
+	}
+	if (!e->is_here)
+		return;
+	if (f->seen.has_pass && !crash_moved_in_experiment(l, f))
+		facts->passed_here_job = f->seen.job_id;
+	if (f->seen.has_red)
+		facts->experiment_failed_ms = e->started_ms;
+	attribution_failed_again(f);
+}
+
+static void note_on_base(
+    struct attribution_case *c, const struct experiment *e, struct red_failure *f)
+{
+	struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
+	    .is_experiment = true,
+	    .experiment_ended_ms = e->ended_ms,
+	    .mark = f->seen.mark,
+	    .job = f->seen.job_id};
+
+	memcpy(run.sha, e->sha, sizeof(run.sha));
+	attribution_add_base(c, f, &run);
+}
+
+static void note_experiment(struct attribution_case *c, const struct experiment *e)
+{
+	struct experiment_results l = read_experiment_results(c, e);
+
+	if (e->side == EXPERIMENT_HEAD)
+		read_experiment_reds(c, e, &l);
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct red_failure *f = &c->failures[i];
+
+		if (!str_eq(c->jobs[f->job].runner, e->runner) || !see_in_experiment(c, &l, f))
+			continue;
+		if (e->side == EXPERIMENT_HEAD)
+			note_on_head(e, &l, f);
+		else
+			note_on_base(c, e, f);
+	}
+	experiment_results_release(&l);
+}
+
+static void note_experiments(struct attribution_case *c, struct rows *r, enum experiment_side side)
+{
+	struct experiment *list = NULL, *e;
+	size_t n = 0;
+
+	while (rows_next(r)) {
+		e = ARRAY_PUSH(list, n);
+		*e = (struct experiment){.id = rows_int(r, 0),
+		    .runner = rows_dup(r, 1),
+		    .is_here = rows_int(r, 3),
+		    .started_ms = rows_int(r, 4),
+		    .ended_ms = rows_int(r, 5),
+		    .side = side};
+		snprintf(e->sha, sizeof(e->sha), "%s", rows_text(r, 2));
+	}
+	for (size_t i = 0; i < n; i++) {
+		note_experiment(c, &list[i]);
+		free(list[i].runner);
+	}
+	free(list);
+}
+
+/* Experiments can still show more where a runner takes them, unless one that the rules asked for ended without a result
+ * for this change: then nothing more is asked for, and what an experiment had to show stays undecided. Neither the outcome of a member's `stress` nor the end of
+ * one that waited for a good machine changes that. */
+void fact_takes_experiments(struct attribution_case *c)
+{
+	struct {
+		bool takes, lacks;
+	} *runners = xcalloc(c->n_jobs ? c->n_jobs : 1, sizeof(*runners));
+
+	for (size_t i = 0; i < c->n_jobs; i++) {
+		runners[i].takes =
+		    !c->is_push &&
+		    db_has(c->d,
+			"SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+			" WHERE r.accelerator = ?1 AND r.name = ?2"
+			" AND " RUNNER_TAKES_EXPERIMENTS,
+			V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
+		runners[i].lacks =
+		    runners[i].takes &&
+		    db_has(c->d,
+			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND "
+			"runner = ?3"
+			" AND cause = 'auto' AND state IN (" EXPERIMENT_SQL_EXPIRED
+			", " EXPERIMENT_SQL_VOID ")"
+			" AND not_before_ms = 0 LIMIT 1",
+			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
+	}
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct attribution_facts *f = &c->failures[i].facts;
+
+		f->lacks_experiment = runners[c->failures[i].job].lacks;
+		f->takes_experiments = runners[c->failures[i].job].takes && !f->lacks_experiment;
+	}
+	free(runners);
+}
+
+/* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
+ * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
+#define NEWEST_OF_EACH_TEST(is_here, which)                                                        \
+	"SELECT DISTINCT id, runner, sha, is_here, started_ms, ended_ms FROM"                      \
+	" (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.started_ms, e.ended_ms,"        \
+	"  ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC) AS n"            \
+	"  FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"               \
+	"  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                        \
+	"  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                                \
+	"  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE " AND " which              \
+	") ranked WHERE n <= ?3 ORDER BY id"
+
+void fact_experiments(struct attribution_case *c)
+{
+	if (c->is_push)
+		return;
+	note_experiments(c,
+	    db_rows(c->d,
+		NEWEST_OF_EACH_TEST("e.change_id = ?1",
+		    "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
+		    " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
+		V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+		V_TEXT(c->key.text), V_INT(c->number)),
+	    EXPERIMENT_HEAD);
+	if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0)
+		note_experiments(c,
+		    db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"),
+			V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+			V_TEXT(c->merge_base_sha)),
+		    EXPERIMENT_BASE);
+}

@@ -1,0 +1,176 @@
+#include "verdict/cells_moved.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "experiments/experiments.h"
+#include "history/run_note.h"
+#include "store/requests.h"
+#include "verdict/attribution.h"
+#include "verdict/verdicts.h"
+
+/* In the order in which they are taken. */
+enum {
+	CELLS = 1 << 0,      /* the cells are made again from the jobs and dispatches */
+	ATTRIBUTE = 1 << 1,  /* the red ones are attributed, by what is in the database */
+	DUE = 1 << 2,        /* this change is attributed again soon */
+	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
+	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
+	EXPERIMENTS =
+	    1 << 5,        /* those that are wanted now are planned, others end; what may leaves */
+	RUN = 1 << 6,      /* the run, or periodic run, is written down or corrected */
+	COMMENT = 1 << 7,  /* comment and check runs are written, or brought up to date */
+	CORRECT = 1 << 8,  /* … if they were written before, or are about to be */
+	IF_MOVED = 1 << 9, /* RUN and CORRECT only where an attribution moved */
+	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | EXPERIMENTS | RUN,
+};
+
+/* Cause → steps.
+ *
+ * A dispatch that was called off (CANCELLED, WITHDRAWN) leaves the cells as they are: reports that came
+ * before count, and those that come later do not (verdicts.c). Its accelerator may have other dispatches
+ * of the change: where all of these have ended, the run has ended and consists of them. Where every
+ * dispatch was called off there is no run, because nothing is known of the accelerator then.
+ *
+ * RETIRED leaves the run and the evidence of other changes as they are until the new round's results
+ * come. SELF_REPORTED cells are not attributed: such a run is evidence for nothing. */
+static const unsigned STEPS[N_CELLS_CAUSES] = {
+    [CELLS_JOB_STARTED] = RUN | COMMENT,
+    [CELLS_JOB_COMPLETED] = ALL | COMMENT,
+    [CELLS_JOB_REPLACED] = ALL | COMMENT,
+    [CELLS_REPORT_ADDED] = ALL | COMMENT,
+    [CELLS_SELF_REPORTED] = CELLS | EXPERIMENTS | RUN,
+    [CELLS_REPORTED_AT_L1] = ALL | CORRECT,
+
+    [CELLS_STARTED] = CORRECT,
+    [CELLS_HELD] = EXPERIMENTS | COMMENT,
+    [CELLS_SENT] = CORRECT,
+    [CELLS_LEASE_GRANTED] = COMMENT,
+    [CELLS_LEASE_RESUMED] = CORRECT,
+    [CELLS_LEASE_ENDED] = CORRECT,
+    [CELLS_LEASES_EXHAUSTED] = ALL | COMMENT,
+    [CELLS_DEADLINE_PASSED] = ALL | COMMENT,
+    [CELLS_NOT_SENT] = ALL | COMMENT,
+    [CELLS_CANCELLED] = EXPERIMENTS | RUN | COMMENT,
+    [CELLS_WITHDRAWN] = EXPERIMENTS | RUN | CORRECT,
+    [CELLS_RETIRED] = CELLS | ATTRIBUTE | EXPERIMENTS,
+
+    [CELLS_SKIPS_CHANGED] = ALL | COMMENT,
+    [CELLS_KNOWN_CHANGED] = DUE,
+    [CELLS_BASE_CHANGED] = DUE,
+    [CELLS_BASE_FOUND] = EXPERIMENTS | CORRECT,
+    [CELLS_LOOKED_AGAIN] = ATTRIBUTE | EXPERIMENTS | RUN | CORRECT | IF_MOVED,
+    [CELLS_EVIDENCE_CAME] = ATTRIBUTE | ALIKE_DUE | EXPERIMENTS | RUN | CORRECT | IF_MOVED,
+    [CELLS_CHANGE_SETTLED] = EXPERIMENTS | CORRECT | IF_MOVED,
+    [CELLS_EXPERIMENT_MOVED] = ATTRIBUTE | ALIKE_DUE | EXPERIMENTS | RUN | CORRECT,
+    [CELLS_BASE_TESTED] = DUE | CORRECT,
+    [CELLS_RERUNS_CHANGED] = DUE,
+    [CELLS_HEALTH_CHANGED] = CORRECT,
+};
+
+struct moved {
+	bool attribution; /* of a cell */
+	bool experiments; /* what is shown of them */
+};
+
+/* job_id: only its cells are new; 0: any may be. */
+static void move_accelerator(struct db *d, int64_t change_id, const char *accelerator,
+    unsigned steps, int64_t job_id, int64_t now_ms, struct moved *m)
+{
+	if (steps & CELLS && job_id)
+		verdicts_add_job(d, change_id, accelerator, job_id);
+	else if (steps & CELLS)
+		verdicts_rebuild(d, change_id, accelerator);
+	if (steps & ATTRIBUTE)
+		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
+	if (steps & ALIKE_DUE)
+		attribution_alike_due(d, change_id, accelerator, now_ms);
+	if (steps & OTHERS_DUE)
+		attribution_others_due(d, change_id, accelerator, now_ms);
+	if (steps & EXPERIMENTS) {
+		m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
+		experiments_start(d, accelerator, now_ms);
+	}
+	if (steps & RUN && (m->attribution || !(steps & IF_MOVED)))
+		run_note(d, change_id, accelerator, now_ms);
+}
+
+/* NULL-terminated; free each and the array. */
+static char **accelerators_of(struct db *d, int64_t change_id)
+{
+	char **list = strv_copy(NULL);
+	struct rows *r = db_rows(d,
+	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
+	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
+	    V_INT(change_id));
+
+	while (rows_next(r))
+		strv_add(&list, rows_text(r, 0));
+	return list;
+}
+
+static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
+    enum cells_cause cause, int64_t job_id, int64_t now_ms);
+
+/* Its cells are evidence for another change, and nothing else. */
+static void move_experiment(struct db *d, int64_t change_id, const char *accelerator,
+    unsigned steps, int64_t job_id, int64_t now_ms)
+{
+	int64_t explained = 0;
+	char **list = accelerator ? NULL : accelerators_of(d, change_id);
+	const char *name = accelerator ? accelerator : list[0]; /* it has one */
+
+	if (name) {
+		move_accelerator(d, change_id, name, steps & CELLS, job_id, now_ms,
+		    &(struct moved){.attribution = false});
+		if (experiments_follow(d, change_id, now_ms, &explained))
+			move_cells(d, explained, name, CELLS_EXPERIMENT_MOVED, 0, now_ms);
+	}
+	strv_free(list);
+}
+
+static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
+    enum cells_cause cause, int64_t job_id, int64_t now_ms)
+{
+	unsigned steps = STEPS[cause];
+	struct moved m = {.attribution = false};
+
+	if (accelerator && !accelerator[0])
+		return false;
+	if (experiment_is_run(d, change_id)) {
+		move_experiment(d, change_id, accelerator, steps, job_id, now_ms);
+		return false;
+	}
+	if (accelerator) {
+		move_accelerator(d, change_id, accelerator, steps, job_id, now_ms, &m);
+	} else if (steps & (CELLS | ATTRIBUTE | EXPERIMENTS | RUN)) {
+		char **list = accelerators_of(d, change_id);
+
+		for (char **a = list; *a; a++)
+			move_accelerator(d, change_id, *a, steps, 0, now_ms, &m);
+		strv_free(list);
+	}
+	if (steps & DUE)
+		attribution_note_due(d, change_id, now_ms);
+	if (m.experiments && !(steps & COMMENT))
+		steps |= CORRECT;
+	if (steps & IF_MOVED && !m.attribution && !m.experiments)
+		return false;
+	if (steps & (CELLS | RUN) || m.experiments)
+		db_tell_change(d, change_id);
+	if (steps & (COMMENT | CORRECT))
+		comment_request(
+		    d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
+	return m.attribution;
+}
+
+bool cells_moved(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
+    int64_t now_ms)
+{
+	return move_cells(d, change_id, accelerator, cause, 0, now_ms);
+}
+
+bool cells_job_added(struct db *d, int64_t change_id, const char *accelerator,
+    enum cells_cause cause, int64_t job_id, int64_t now_ms)
+{
+	return move_cells(d, change_id, accelerator, cause, job_id, now_ms);
+}

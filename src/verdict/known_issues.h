@@ -1,0 +1,75 @@
+/* Known issues: a red test that matches one is KNOWN until the issue is removed or expires.
+ *
+ * Thread: the loop for store_…() and their release functions; the writer, inside a transaction, for the rest. Ownership: a
+ * list owns its texts until its release function; operations borrow theirs until they are done. */
+#ifndef VERDICT_KNOWN_ISSUES_H
+#define VERDICT_KNOWN_ISSUES_H
+
+#include "db/db.h"
+#include "db/store.h"
+
+struct known_issue {
+	int64_t id;
+	char *pattern;     /* glob over "SUITE/TEST" (glob_matches(); `*` stays within a part) */
+	char *accelerator; /* NULL: all */
+	char *url;         /* https */
+	int64_t until_ms;  /* 0: until it is removed */
+	int64_t created_ms, last_match_ms; /* last_match 0: never */
+	int64_t n_matches;                 /* changes with a cell that it explained */
+	/* It explains a red cell of an open change, or did so in the last KNOWN_RECENT_MS. Set in
+	 * lists only. */
+	bool is_used;
+};
+void known_issue_release(struct known_issue *k);
+#define KNOWN_RECENT_MS (INT64_C(7) * 24 * 3600 * 1000)
+
+/* Each of these operations makes changes due for attribution: open ones, and pushes of the last KNOWN_RECENT_MS, with red cells
+ * that the issue matches, the newest KNOWN_DUE_MAX of them. */
+enum { KNOWN_DUE_MAX = 2000 };
+struct add_known {
+	struct store_op op;
+	const char *pattern, *accelerator, *url;
+	int64_t until_ms, now_ms;
+	int64_t id; /* out */
+};
+int store_add_known(struct store *s, struct add_known *op) MUST_CHECK;
+struct remove_known { /* ERR_NOT_FOUND */
+	struct store_op op;
+	int64_t id, now_ms;
+};
+int store_remove_known(struct store *s, struct remove_known *op) MUST_CHECK;
+/* Ends the issues that expired since the last call. */
+struct expire_known {
+	struct store_op op;
+	int64_t now_ms;
+	int n_expired;   /* out */
+	int64_t next_ms; /* out: when the next one expires; 0: none will */
+};
+int store_expire_known(struct store *s, struct expire_known *op) MUST_CHECK;
+struct list_known {
+	struct store_query q;
+	int64_t now_ms;
+	struct known_issue *list; /* out, by id; list_known_release(); expired ones too */
+	size_t n;
+};
+int store_list_known(struct store *s, struct list_known *q) MUST_CHECK;
+void list_known_release(struct list_known *q);
+
+/* ---- inside a writer's transaction ---- */
+/* Those in force at now_ms; free with known_issues_free(). */
+struct known_issues {
+	struct known_issue *list;
+	size_t n;
+};
+struct known_issues known_issues_read(struct db *d, int64_t now_ms);
+void known_issues_free(struct known_issues *k);
+/* Pure. */
+bool known_issue_matches(
+    const struct known_issue *k, const char *accelerator, const char *suite, const char *test);
+/* The first that matches, or NULL. Pure. */
+const struct known_issue *known_issue_find(
+    const struct known_issues *k, const char *accelerator, const char *suite, const char *test);
+/* Records that the issue explains a cell of this change. Counts each change once. */
+void known_issue_matched(struct db *d, int64_t id, int64_t change_id, int64_t now_ms);
+
+#endif

@@ -1,0 +1,398 @@
+#include "verdict/verdicts.h"
+
+#include "base/alloc.h"
+#include "model/attribution.h"
+#include "verdict/cells_moved.h"
+
+/* The position in this text orders statuses: the earlier one wins. */
+#define X(e)         #e " "
+#define STATUS_ORDER "'" TEST_STATUSES(X) "'"
+
+static const char UNCLASSIFIED[] = "UNCLASSIFIED";
+
+enum { ATTEMPTS_BACK_MAX = 8 };
+
+struct cell {
+	int64_t change_id;
+	const char *accelerator;
+	int64_t test_id;
+	enum test_status status;
+	const char *message; /* or NULL */
+	const char *file;    /* or NULL */
+	int64_t line;        /* 0: not known */
+	int64_t job_id;      /* 0: none */
+	bool is_late;
+};
+
+/* Of job j: whether its dispatch had been called off when the job ended. Outpost ends jobs itself then
+ * (a machine's), and vendors' jobs may run on and report; neither is a result of the change. */
+#define ENDED_AFTER_CALL_OFF                                                                       \
+	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                             \
+	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                              \
+	"  AND x.state IN ('superseded', 'cancelled')"                                             \
+	"  AND (j.digest IS NULL OR j.completed_ms > x.finished_ms))"
+
+int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype)
+{
+	const char *type = dtype ? dtype : "";
+	int64_t id =
+	    db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ?3",
+		V_TEXT(suite), V_TEXT(name), V_TEXT(type));
+
+	if (id)
+		return id;
+	return db_int(d, 0,
+	    "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id", V_TEXT(suite),
+	    V_TEXT(name), V_TEXT(type));
+}
+
+#define WORSE_WINS                                                                                 \
+	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
+	" attribution = excluded.attribution, message = excluded.message,"                         \
+	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"             \
+	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL,"          \
+	" needs = 0"                                                                               \
+	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
+	", verdict.status)"
+
+/* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
+static void verdict_put(struct db *d, const struct cell *c)
+{
+	db_exec(d,
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
+	    " job_id, is_late, file, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+	    "?10)" WORSE_WINS,
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
+	    V_TEXT(test_status_name(c->status)),
+	    V_TEXT(test_status_is_red(c->status) ? UNCLASSIFIED : NULL), V_TEXT(c->message),
+	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late), V_TEXT(c->file), V_INT_OR_NULL(c->line));
+}
+
+bool job_needs_cell(const struct job_outcome *o)
+{
+	if (o->n_tests == 0 || o->is_given_up)
+		return true;
+	return o->n_red == 0 && test_status_is_red(test_status_of_conclusion(o->conclusion));
+}
+
+char *job_outcome_text(const struct job_outcome *o)
+{
+	enum test_status status = test_status_of_conclusion(o->conclusion);
+
+	if (o->message)
+		return xstrdup(o->message);
+	if (!test_status_is_red(status))
+		return NULL;
+	if (o->n_tests)
+		return xasprintf("the job ended with %s although no test in it is red",
+		    o->conclusion ? o->conclusion : "no conclusion");
+	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
+}
+
+/* Adds the cell of the job itself, where it needs one. */
+static void verdict_put_job(struct db *d, int64_t job_id)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late,"
+	    " message, digest FROM job WHERE id = ?1",
+	    V_INT(job_id));
+
+	if (rows_next(r)) {
+		struct job_outcome o = {
+		    .conclusion = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .n_tests = rows_int(r, 5),
+		    .n_red = rows_int(r, 6),
+		    .message = rows_is_null(r, 8) ? NULL : rows_text(r, 8),
+		    .is_given_up = rows_is_null(r, 9),
+		};
+		char *message = job_outcome_text(&o);
+		struct cell c = {
+		    .change_id = rows_int(r, 0),
+		    .accelerator = rows_text(r, 1),
+		    .test_id = test_id_of(d, rows_text(r, 2), rows_text(r, 3), NULL),
+		    .status = test_status_of_conclusion(o.conclusion),
+		    .message = message,
+		    .job_id = job_id,
+		    .is_late = rows_int(r, 7),
+		};
+
+		if (job_needs_cell(&o))
+			verdict_put(d, &c);
+		free(message);
+	}
+	rows_end(r);
+}
+
+static void put_results(struct db *d, int64_t change_id, const char *accelerator)
+{
+	db_exec(d,
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
+	    " job_id, is_late, file, line)"
+	    " SELECT j.change_id, j.accelerator, r.test_id, r.status,"
+	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
+	    " j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
+	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF
+	    " ORDER BY j.id" WORSE_WINS,
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
+/* The attempts of a job that is in its second or a later one. A report without any test, or with a list
+ * that was cut, does not claim to name all; what a lease's machine said before the work was handed on is
+ * no attempt of the list that the next one names, nor is half of a result. Attempts far back are not
+ * read: somebody retried until it fitted, and the writer has others to serve. */
+#define ATTEMPTS_OF_RETRIED                                                                        \
+	" FROM job j CROSS JOIN job e ON e.change_id = j.change_id"                                \
+	"  AND e.dispatch_id = j.dispatch_id AND e.accelerator = j.accelerator"                    \
+	"  AND e.workflow = j.workflow AND e.name = j.name AND e.run_id = j.run_id"                \
+	"  AND e.run_attempt BETWEEN j.run_attempt - ?3 AND j.run_attempt"                         \
+	"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                     \
+	"  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0"     \
+	"  AND NOT" ENDED_AFTER_CALL_OFF                                                           \
+	"  AND e.status = 'completed' AND e.digest IS NOT NULL AND NOT EXISTS (SELECT 1"           \
+	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"        \
+	"   AND l.job_id = e.id AND l.state <> 'done')"
+
+bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0"
+	    " LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
+}
+
+/* Tests that failed and that the retry does not report: without a cell for them the job would become green. An ERROR may be
+ * gone, because the error of a file that cannot be collected has a name only while it exists. */
+static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *accelerator)
+{
+	if (!verdicts_are_of_retries(d, change_id, accelerator))
+		return;
+	db_exec(d,
+	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
+	    "  j.run_attempt AS last_attempt, j.is_late" ATTEMPTS_OF_RETRIED "),"
+	    /* the newest attempt that names it, and whether it failed there */
+	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id,"
+	    "  r.file, r.line, r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id "
+	    "ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age FROM attempt a CROSS JOIN "
+	    "result r ON r.job_id = a.id) INSERT INTO verdict (change_id, accelerator, test_id, "
+	    "status, attribution, message,"
+	    " job_id, is_late, file, line)"
+	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
+	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file,"
+	    " line FROM named WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' ON "
+	    "CONFLICT DO NOTHING",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
+}
+
+static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
+	    " AND j.is_current = 1 AND j.status = 'completed'"
+	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF
+	    " ORDER BY j.id",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r))
+		verdict_put_job(d, rows_int(r, 0));
+}
+
+/* A job that began and did not end before its dispatch expired or failed. */
+static void put_unfinished_jobs(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT j.id, j.workflow, j.name, x.last_error FROM job j JOIN dispatch x"
+	    " ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
+	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = test_id_of(d, rows_text(r, 1), rows_text(r, 2), NULL),
+		    .status = TEST_MISS,
+		    .message = rows_text(r, 3),
+		    .job_id = rows_int(r, 0),
+		};
+
+		verdict_put(d, &c);
+	}
+}
+
+/* A dispatch that expired or failed without any job. */
+static void put_silent_dispatches(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT x.runner, x.last_error FROM dispatch x WHERE x.change_id = ?1"
+	    " AND x.accelerator = ?2 AND x.is_current = 1 AND x.state IN ('expired', 'failed')"
+	    " AND NOT EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.change_id"
+	    "  AND j.dispatch_id = x.id AND j.accelerator = x.accelerator AND j.is_current = 1)",
+	    V_INT(change_id), V_TEXT(accelerator));
+
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = test_id_of(d, "dispatch", rows_text(r, 0), NULL),
+		    .status = TEST_MISS,
+		    .message = rows_text(r, 1),
+		};
+
+		verdict_put(d, &c);
+	}
+}
+
+void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
+{
+	if (!accelerator[0])
+		return; /* the infra repository itself has no cells */
+	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator));
+	put_results(d, change_id, accelerator);
+	put_unnamed_by_retries(d, change_id, accelerator);
+	put_jobs(d, change_id, accelerator);
+	put_unfinished_jobs(d, change_id, accelerator);
+	put_silent_dispatches(d, change_id, accelerator);
+	skips_apply(d, change_id, accelerator);
+}
+
+void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id)
+{
+	struct rows *r;
+
+	/* what an earlier attempt said may count as well */
+	if (verdicts_are_of_retries(d, change_id, accelerator)) {
+		verdicts_rebuild(d, change_id, accelerator);
+		return;
+	}
+	r = db_rows(d,
+	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
+	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
+	    V_INT(job_id));
+	while (rows_next(r)) {
+		struct cell c = {
+		    .change_id = change_id,
+		    .accelerator = accelerator,
+		    .test_id = rows_int(r, 0),
+		    .status = test_status_parse(rows_text(r, 1)),
+		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
+		    .file = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
+		    .line = rows_int(r, 5),
+		    .job_id = job_id,
+		    .is_late = rows_int(r, 3),
+		};
+
+		verdict_put(d, &c);
+	}
+	verdict_put_job(d, job_id);
+	skips_apply(d, change_id, accelerator);
+}
+
+/* ==== failures ==== */
+
+enum { FAILURES_DROPPED_AT_ONCE = 2000 };
+
+/* The run of an experiment is evidence for the change that it explains, and no witness for others. */
+static bool is_witness(struct db *d, const struct failure_place *at)
+{
+	return db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')",
+	    V_INT(at->change_id));
+}
+
+static void put_failure(struct db *d, const struct failure_place *at, int64_t test_id,
+    enum test_status status, const struct failure_text *text)
+{
+	struct failure_mark mark;
+
+	if (!attribution_applies(status))
+		return;
+	mark = failure_mark(status, text);
+	if (mark.key)
+		db_exec(d,
+		    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id,"
+		    " status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+		    V_TEXT(at->accelerator), V_INT(test_id), V_INT(mark.key), V_INT(at->now_ms),
+		    V_INT(at->job_id), V_INT(at->change_id), V_TEXT(test_status_name(status)));
+}
+
+void failures_put(
+    struct db *d, const struct failure_place *at, const struct test_result *tests, size_t n)
+{
+	if (n == 0 || !is_witness(d, at))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct test_result *t = &tests[i];
+		struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
+
+		if (attribution_applies(t->status))
+			put_failure(
+			    d, at, test_id_of(d, t->suite, t->name, t->dtype), t->status, &text);
+	}
+}
+
+void failure_put_job(struct db *d, const struct failure_place *at, const char *workflow,
+    const char *name, enum test_status status, const char *message)
+{
+	struct failure_text text = {
+	    .message = message, .suite = workflow, .test = name, .dtype = ""};
+
+	if (attribution_applies(status) && is_witness(d, at))
+		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, &text);
+}
+
+bool failures_drop(struct db *d, int64_t before_ms)
+{
+	return db_exec(d,
+		   "DELETE FROM failure WHERE (accelerator, test_id, key, at_ms, job_id) IN"
+		   " (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
+		   "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
+		   V_INT(before_ms), V_INT(FAILURES_DROPPED_AT_ONCE)) > 0;
+}
+
+/* ==== skips ==== */
+
+/* `t` is the test that s.value, SUITE/TEST, names; a suite has no slash. */
+#define TEST_IS_NAMED                                                                              \
+	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                \
+	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
+
+void skips_apply(struct db *d, int64_t change_id, const char *accelerator)
+{
+	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'",
+	    V_TEXT(accelerator));
+
+	if (skip)
+		db_exec(d,
+		    "UPDATE verdict SET status = 'SKIP', attribution = NULL, reason = NULL,"
+		    " evidence_job = NULL, evidence_url = NULL, file = NULL, line = NULL,"
+		    " message = 'not supported by this accelerator'"
+		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id IN"
+		    " (SELECT t.id FROM json_each(?3) s JOIN test t" TEST_IS_NAMED ")",
+		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip));
+	free(skip);
+}
+
+void skips_changed(struct db *d, const char *accelerator, const char *before, int64_t now_ms)
+{
+	int64_t ids[SKIPS_CHANGES_MAX];
+	size_t n = 0;
+	struct rows *r = db_rows(d,
+	    "WITH moved AS ("
+	    " SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
+	    "  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
+	    " UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
+	    "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
+	    " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
+	    " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+	    " (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
+	    "  AND v.accelerator = ?1 AND v.test_id = c.id)"
+	    " ORDER BY p.change_id DESC LIMIT ?3",
+	    V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX));
+
+	while (rows_next(r))
+		ids[n++] = rows_int(r, 0);
+	for (size_t i = 0; i < n; i++)
+		cells_moved(d, ids[i], accelerator, CELLS_SKIPS_CHANGED, now_ms);
+}

@@ -1,0 +1,465 @@
+#include "views/accelerator_page.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "history/days.h"
+#include "history/red_episodes.h"
+#include "views/accelerator.h"
+#include "views/days.h"
+#include "views/record_json.h"
+
+enum {
+	MACHINES_MAX = 1000,
+	LINES_LOOKED_AT_MAX =
+	    1000, /* by one page of numbers, with or without a point in its time */
+};
+
+/* ---- jobs ---- */
+
+RECORD_DEFINE(page_job, PAGE_JOB_RECORD)
+#define JOB_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "j.n_tests_")
+
+/* `id > 0` is the condition of the index (db/schema_4.sql). */
+void page_jobs_read(
+    struct db *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(PAGE_JOB_RECORD)
+		RECORD_COLUMNS(JOB_TESTS) " FROM job j"
+					  " JOIN change c ON c.id = j.change_id"
+					  " LEFT JOIN dispatch x ON x.id = j.dispatch_id AND "
+					  "x.accelerator = j.accelerator"
+					  " AND x.runner = j.runner WHERE j.accelerator = ?1 AND "
+					  "j.id > 0 AND j.id < ?2"
+					  " AND c.kind <> 'experiment' ORDER BY j.id DESC LIMIT ?3",
+	    V_TEXT(accelerator), V_INT(before_id ? before_id : INT64_MAX), V_INT(limit + 1));
+
+	*ret = (struct page_jobs){.n = 0};
+	while (!ret->has_more && rows_next(r)) {
+		struct page_job *j;
+
+		ret->has_more = ret->n == (size_t)limit;
+		if (ret->has_more)
+			break;
+		j = ARRAY_PUSH(ret->at, ret->n);
+		record_read(r, &page_job_record, j);
+		record_read(r, &test_counts_record, &j->tests);
+	}
+	rows_end(r);
+}
+
+void page_jobs_release(struct page_jobs *l)
+{
+	RECORDS_RELEASE(page_job, l->at, l->n);
+}
+
+static int jobs_run(struct store_query *sq, struct db *d)
+{
+	struct list_accelerator_jobs *q = CONTAINER_OF(sq, struct list_accelerator_jobs, q);
+
+	page_jobs_read(d, q->accelerator, q->before_id, q->limit, &q->jobs);
+	if (db_status(d))
+		page_jobs_release(&q->jobs);
+	return 0;
+}
+
+int store_list_accelerator_jobs(struct store *s, struct list_accelerator_jobs *q)
+{
+	q->jobs = (struct page_jobs){.n = 0};
+	q->q.run = jobs_run;
+	return store_query(s, &q->q);
+}
+
+json_t *page_jobs_json(const struct page_jobs *l, const char *public_url)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct page_job *j = &l->at[i];
+		json_t *obj = record_json(&page_job_record, j);
+
+		json_object_set_new(obj, "tests",
+		    j->has_counts ? record_json(&test_counts_record, &j->tests) : json_null());
+		json_set_job_url(obj, "url", public_url, j->id);
+		json_set_change_url(obj, "change_url", public_url, j->kind, j->number, j->head_sha);
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
+json_t *page_jobs_next(const struct page_jobs *l)
+{
+	char text[32];
+
+	if (!l->has_more || !l->n)
+		return json_null();
+	snprintf(text, sizeof(text), "%lld", (long long)l->at[l->n - 1].id);
+	return cursor_json(text);
+}
+
+/* ---- the query of the page ---- */
+
+RECORD_DEFINE(page_machine, PAGE_MACHINE_RECORD)
+RECORD_DEFINE(page_commit, PAGE_COMMIT_MEMBERS)
+RECORD_DEFINE(page_red, PAGE_RED_RECORD)
+RECORD_DEFINE(page_experiments, PAGE_EXPERIMENTS_RECORD)
+
+static void read_schedule(struct db *d, struct get_accelerator_page *p)
+{
+	record_read_first(
+	    db_rows(d,
+		RECORD_SELECT(SCHEDULE_VIEW_RECORD) " FROM schedule s WHERE s.accelerator = ?1"
+						    " AND s.next_ms IS NOT NULL",
+		V_TEXT(p->name)),
+	    &schedule_view_record, &p->schedule);
+	/* a run that ended without an outcome was at L1 */
+	record_read_first(
+	    db_rows(d,
+		RECORD_SELECT(SCHEDULE_RUN_RECORD) " FROM schedule_run x WHERE x.accelerator = ?1"
+						   " AND (x.outcome IS NOT NULL"
+						   "  OR x.ended_ms IS NULL)"
+						   " ORDER BY x.due_ms DESC LIMIT 1",
+		V_TEXT(p->name)),
+	    &schedule_run_view_record, &p->last_run);
+}
+
+#define COMMIT_TIME(sha, otherwise)                                                                \
+	"COALESCE((SELECT COALESCE(b.at_ms, 0) FROM branch_commit b"                               \
+	" WHERE b.repository_key = e.repository_key AND b.sha = " sha                              \
+	" AND b.ref = e.ref), " otherwise ")"
+#define FIRST_BAD(F, S)                                                                            \
+	PAGE_COMMIT_RECORD(F, S, "c.head_sha", COMMIT_TIME("c.head_sha", "c.created_ms"))
+#define LAST_GOOD(F, S)                                                                            \
+	PAGE_COMMIT_RECORD(F, S, "e.last_good_sha", COMMIT_TIME("e.last_good_sha", "0"))
+
+static void read_red(struct db *d, const char *accelerator, struct page_red *ret)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(PAGE_RED_RECORD) RECORD_COLUMNS(FIRST_BAD)
+		RECORD_COLUMNS(LAST_GOOD) " FROM red_episode e"
+					  " LEFT JOIN change c ON c.id = e.first_bad_change"
+					  " WHERE e.accelerator = ?1 AND e.ended_ms IS NULL"
+					  " ORDER BY e.first_bad_ms LIMIT 1",
+	    V_TEXT(accelerator));
+
+	if (rows_next(r)) {
+		record_read(r, &page_red_record, ret);
+		record_read(r, &page_commit_record, &ret->first_bad);
+		record_read(r, &page_commit_record, &ret->last_good);
+		ret->tests = red_tests(d, ret->first_bad_change, accelerator);
+	}
+	rows_end(r);
+}
+
+static int compare_machine(const void *name, const void *m)
+{
+	return strcmp(name, ((const struct page_machine *)m)->name);
+}
+
+#define LEASE_RUNNER_RECORD(F, S) F(S, TEXT, runner, NULL, "runner", "")
+struct lease_runner {
+	RECORD_MEMBERS(LEASE_RUNNER_RECORD)
+};
+RECORD_DEFINE(lease_runner, LEASE_RUNNER_RECORD)
+
+static void read_machines(struct db *d, struct get_accelerator_page *p)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(PAGE_MACHINE_RECORD) " FROM token WHERE accelerator = ?1"
+					       " AND kind = 'runner' AND revoked_ms IS NULL"
+					       " GROUP BY name ORDER BY name LIMIT ?2",
+	    V_TEXT(p->name), V_INT(MACHINES_MAX));
+
+	RECORDS_READ(r, page_machine, p->machines, p->n_machines);
+	r = db_rows(d,
+	    RECORD_SELECT_BY("machine", LEASE_RUNNER_RECORD) " FROM lease WHERE accelerator = ?1"
+							     " AND state = 'active'",
+	    V_TEXT(p->name));
+	while (rows_next(r)) {
+		struct page_machine *m = p->n_machines
+					     ? bsearch(rows_key(r), p->machines, p->n_machines,
+						   sizeof(*p->machines), compare_machine)
+					     : NULL;
+		struct lease_runner lease;
+
+		record_read(r, &lease_runner_record, &lease);
+		if (m)
+			strv_add(&m->busy_with, lease.runner);
+		record_release(&lease_runner_record, &lease);
+	}
+}
+
+static int page_run(struct store_query *sq, struct db *d)
+{
+	struct get_accelerator_page *p = CONTAINER_OF(sq, struct get_accelerator_page, q);
+	struct upstream_branch u = upstream_branch_read(d);
+	struct experiment_ends ends = experiment_ends_read(d, p->name, p->now_ms);
+
+	p->today = day_of(p->now_ms);
+	p->figures.name = xstrdup(p->name);
+	accelerator_figures_read(d, &p->figures, &u, p->now_ms);
+	days_read(d, p->name, p->today, p->trend, PAGE_TREND_DAYS);
+	nightly_days_read(d, p->name, p->today, p->calendar, PAGE_CALENDAR_DAYS);
+	read_schedule(d, p);
+	read_red(d, p->name, &p->red);
+	page_jobs_read(d, p->name, 0, PAGE_JOBS, &p->jobs);
+	read_machines(d, p);
+	p->experiments = (struct page_experiments){.n_done = ends.n_done,
+	    .n_void = ends.n_void,
+	    .n_expired = ends.n_expired,
+	    .newest_loss = ends.newest_loss};
+	p->experiments.n_pending = db_int(d, 0,
+	    "SELECT COUNT(*) FROM experiment WHERE accelerator = ?1"
+	    " AND state IN ('planned', 'started')",
+	    V_TEXT(p->name));
+	experiments_budget(
+	    d, p->name, p->now_ms, &p->experiments.spent_ms, &p->experiments.allowed_ms);
+	if (db_status(d))
+		get_accelerator_page_release(p);
+	return 0;
+}
+
+int store_get_accelerator_page(struct store *s, struct get_accelerator_page *q)
+{
+	q->q.run = page_run;
+	return store_query(s, &q->q);
+}
+
+void get_accelerator_page_release(struct get_accelerator_page *q)
+{
+	accelerator_figures_release(&q->figures);
+	record_release(&schedule_view_record, &q->schedule);
+	record_release(&schedule_run_view_record, &q->last_run);
+	record_release(&page_red_record, &q->red);
+	record_release(&page_commit_record, &q->red.first_bad);
+	record_release(&page_commit_record, &q->red.last_good);
+	strv_free(q->red.tests);
+	q->red.tests = NULL;
+	page_jobs_release(&q->jobs);
+	for (size_t i = 0; i < q->n_machines; i++)
+		strv_free(q->machines[i].busy_with);
+	RECORDS_RELEASE(page_machine, q->machines, q->n_machines);
+	record_release(&page_experiments_record, &q->experiments);
+}
+
+/* ---- the JSON of the page ---- */
+
+/* Only the labels of a machine's claim decide which of several pull runners it serves, so each of them lists it. */
+static json_t *machines_json(const struct runner *r, const struct get_accelerator_page *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; r->kind == RUNNER_PULL && i < p->n_machines; i++) {
+		const struct page_machine *m = &p->machines[i];
+		json_t *obj = record_json(&page_machine_record, m);
+		bool is_busy =
+		    m->busy_with && strv_contains((const char *const *)m->busy_with, r->name);
+
+		json_object_set_new(obj, "busy", json_boolean(is_busy));
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
+/* Null: no runner accepts experiments. */
+static json_t *experiments_json(const struct accelerator *a, const struct page_experiments *e)
+{
+	struct page_experiments shown = *e;
+	bool has_any = false;
+	json_t *obj;
+
+	for (size_t i = 0; i < a->n_runners; i++)
+		has_any |= a->runners[i].reruns != RERUNS_NONE;
+	if (!has_any)
+		return json_null();
+	if (!a->experiments.share_permille)
+		shown.allowed_ms = 0;
+	obj = record_json(&page_experiments_record, &shown);
+	json_object_set_new(obj, "share", json_real(a->experiments.share_permille / 1000.0));
+	return obj;
+}
+
+static json_t *commit_json(const struct page_commit *c, const char *public_url)
+{
+	json_t *obj;
+
+	if (!c->sha)
+		return json_null();
+	obj = record_json(&page_commit_record, c);
+	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, c->sha);
+	return obj;
+}
+
+static json_t *red_json(const struct page_red *red, const char *public_url)
+{
+	json_t *obj, *tests = json_array();
+
+	if (!red->since_ms) {
+		json_decref(tests);
+		return json_null();
+	}
+	for (char **t = red->tests; t && *t; t++)
+		json_array_append_new(tests, json_foreign_text(*t));
+	obj = record_json(&page_red_record, red);
+	json_object_set_new(obj, "first_bad", commit_json(&red->first_bad, public_url));
+	json_object_set_new(obj, "last_good", commit_json(&red->last_good, public_url));
+	json_set_time(obj, "overdue_at", red->since_ms + RED_OVERDUE_MS);
+	json_object_set_new(obj, "tests", tests);
+	return obj;
+}
+
+json_t *accelerator_page_json(
+    const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
+{
+	struct get_accelerator_page *silent = NULL;
+	json_t *v = accelerator_json(c, a, &p->figures), *schedule = json_null();
+	json_t *runners = json_object_get(v, "runners");
+
+	if (a->level == LEVEL_1) {
+		silent = xcalloc(1, sizeof(*silent));
+		silent->today = p->today;
+		for (int i = 0; i < PAGE_TREND_DAYS; i++)
+			silent->trend[i] = empty_day;
+		p = silent;
+	}
+	for (size_t i = 0; i < a->n_runners; i++)
+		json_object_set_new(
+		    json_array_get(runners, i), "machines", machines_json(&a->runners[i], p));
+	if (p->schedule.is_there) {
+		schedule = record_json(&schedule_view_record, &p->schedule);
+		json_object_set_new(
+		    schedule, "last", schedule_run_json(&p->last_run, a->name, c->public_url));
+	}
+	json_object_set_new(v, "experiments", experiments_json(a, &p->experiments));
+	json_object_set_new(
+	    v, "trend", trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL));
+	json_object_set_new(v, "calendar",
+	    calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url));
+	json_object_set_new(v, "schedule", schedule);
+	json_object_set_new(v, "red", red_json(&p->red, c->public_url));
+	json_object_set_new(v, "jobs", page_jobs_json(&p->jobs, c->public_url));
+	json_object_set_new(v, "jobs_next", page_jobs_next(&p->jobs));
+	free(silent);
+	return v;
+}
+
+/* ---- numbers ---- */
+
+RECORD_DEFINE(number_point, NUMBER_POINT_RECORD)
+RECORD_DEFINE(number_series, NUMBER_SERIES_RECORD)
+
+#define LINE_RECORD(F, S)                                                                          \
+	F(S, INT, test_id, NULL, "test_id", "")                                                    \
+	F(S, TEXT, unit, NULL, "unit", "")
+struct line {
+	RECORD_MEMBERS(LINE_RECORD)
+};
+RECORD_DEFINE(line, LINE_RECORD)
+
+/* Goes to the next line. This is one step in the index, however many points a line has. */
+static bool next_number_line(struct db *d, const char *accelerator, struct line *at)
+{
+	struct line next;
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(LINE_RECORD) " FROM number_day WHERE accelerator = ?1"
+				       " AND (test_id, unit) > (?2, ?3)"
+				       " ORDER BY test_id, unit LIMIT 1",
+	    V_TEXT(accelerator), V_INT(at->test_id), V_TEXT(at->unit));
+
+	if (!record_read_first(r, &line_record, &next))
+		return false;
+	record_release(&line_record, at);
+	*at = next;
+	return true;
+}
+
+/* Adds the line if it has points in the time; how many. */
+static size_t add_number_line(struct db *d, struct list_numbers *q, const struct line *l)
+{
+	struct number_series s = {.n = 0};
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(NUMBER_POINT_RECORD) " FROM number_day WHERE accelerator = ?1"
+					       " AND test_id = ?2 AND unit = ?3 AND day >= ?4"
+					       " ORDER BY day",
+	    V_TEXT(q->accelerator), V_INT(l->test_id), V_TEXT(l->unit), V_INT(day_of(q->since_ms)));
+
+	RECORDS_READ(r, number_point, s.points, s.n);
+	if (!s.n)
+		return 0;
+	record_read_first(
+	    db_rows(d, RECORD_SELECT(NUMBER_SERIES_RECORD) " FROM test t WHERE t.id = ?1",
+		V_INT(l->test_id), V_TEXT(l->unit)),
+	    &number_series_record, &s);
+	*ARRAY_PUSH(q->list, q->n) = s;
+	return s.n;
+}
+
+static int numbers_run(struct store_query *sq, struct db *d)
+{
+	struct list_numbers *q = CONTAINER_OF(sq, struct list_numbers, q);
+	struct line at = {
+	    .test_id = q->after_test, .unit = xstrdup(q->after_unit ? q->after_unit : "")};
+	size_t n_points = 0;
+
+	for (int n = 0; !q->has_more && next_number_line(d, q->accelerator, &at); n++) {
+		n_points += add_number_line(d, q, &at);
+		q->has_more = q->n >= (size_t)q->limit || n_points >= NUMBER_POINTS_MAX ||
+			      n >= LINES_LOOKED_AT_MAX;
+	}
+	if (q->has_more) {
+		q->next_test = at.test_id;
+		snprintf(q->next_unit, sizeof(q->next_unit), "%s", at.unit);
+		q->has_more = next_number_line(d, q->accelerator, &at);
+	}
+	record_release(&line_record, &at);
+	if (db_status(d))
+		list_numbers_release(q);
+	return 0;
+}
+
+int store_list_numbers(struct store *s, struct list_numbers *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->has_more = false;
+	q->q.run = numbers_run;
+	return store_query(s, &q->q);
+}
+
+void list_numbers_release(struct list_numbers *q)
+{
+	for (size_t i = 0; i < q->n; i++)
+		RECORDS_RELEASE(number_point, q->list[i].points, q->list[i].n);
+	RECORDS_RELEASE(number_series, q->list, q->n);
+}
+
+json_t *numbers_json(const struct list_numbers *l, int64_t days)
+{
+	json_t *obj = json_object(), *series = json_array(), *next = json_null();
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct number_series *s = &l->list[i];
+		json_t *line = record_json(&number_series_record, s), *points = json_array();
+
+		for (size_t k = 0; k < s->n; k++)
+			json_array_append_new(
+			    points, record_json(&number_point_record, &s->points[k]));
+		json_object_set_new(line, "points", points);
+		json_array_append_new(series, line);
+	}
+	if (l->has_more) {
+		char *text = xasprintf("%lld %s", (long long)l->next_test, l->next_unit);
+
+		next = cursor_json(text);
+		free(text);
+	}
+	json_set_int(obj, "days", days);
+	json_object_set_new(obj, "series", series);
+	json_object_set_new(obj, "next", next);
+	return obj;
+}

@@ -1,0 +1,368 @@
+#include "views/change.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "db/db.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "history/standings.h"
+#include "store/changes.h"
+#include "text/summary.h"
+#include "views/accelerator.h"
+#include "views/job.h"
+#include "views/record_json.h"
+
+enum {
+	ROWS_MAX = 20000,      /* dispatches or jobs of one change, far above any real one */
+	EXPERIMENTS_MAX = 500, /* of one change; RESULTS_MAX: of all of them */
+	RESULTS_MAX = 5000,
+	SUMMARY_TEXT_MAX_BYTES = 8192,
+};
+
+/* ---- the query ---- */
+
+static int64_t find_change(struct db *d, const struct get_change *g)
+{
+	struct repository_key key;
+
+	if (!g->repository)
+		return g->change_id;
+	key = repository_key(g->repository);
+	if (g->number > 0)
+		return db_int(d, 0,
+		    "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
+		    V_TEXT(key.text), V_INT(g->number));
+	if (g->head_sha) /* a self-report must not hide what was tested on request */
+		return db_int(d, 0,
+		    "SELECT id FROM change c WHERE repository_key = ?1 AND head_sha = ?2"
+		    " AND kind <> 'experiment'"
+		    " AND (?3 = 0 OR (?3 & CASE kind WHEN 'pull_request' THEN ?4 WHEN 'push'"
+		    "  THEN ?5 ELSE ?6 END) <> 0)"
+		    " ORDER BY NOT EXISTS (SELECT 1 FROM dispatch WHERE change_id = c.id),"
+		    " kind = 'nightly', id DESC LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(g->head_sha), V_INT(g->kinds),
+		    V_INT(1 << CHANGE_PULL_REQUEST), V_INT(1 << CHANGE_PUSH),
+		    V_INT(1 << CHANGE_NIGHTLY));
+	return g->change_id;
+}
+
+/* `pull` as p. */
+#define PULL_RECORD(F, S)                                                                          \
+	F(S, TEXT, title, NULL, "p.title", "")                                                     \
+	F(S, TEXT, author, NULL, "p.author", "")                                                   \
+	F(S, TEXT, base_ref, NULL, "CASE p.change_id WHEN ?3 THEN p.base_ref END", "")             \
+	F(S, TEXT, base_sha, NULL, "CASE p.change_id WHEN ?3 THEN p.base_sha END", "")             \
+	F(S, TEXTS, labels, NULL, "p.labels", "")                                                  \
+	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")
+struct pull {
+	RECORD_MEMBERS(PULL_RECORD)
+};
+RECORD_DEFINE(pull, PULL_RECORD)
+
+static void replace_text(char **old, char **new)
+{
+	char *text = *old;
+
+	if (!*new)
+		return;
+	*old = *new;
+	*new = text;
+}
+
+/* The title, the labels and, of its current head, the base are those of the pull request through which people look at
+ * the change. Of two pull requests with this head one may be closed while the other one is open. */
+static void read_pull(struct db *d, int64_t asked, struct change_view *v)
+{
+	int64_t number = asked;
+	struct pull pull;
+
+	if (number <= 0)
+		number = change_pull(d, v->change_id);
+	if (!number)
+		number = db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",
+		    V_INT(v->change_id));
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_SELECT(PULL_RECORD) " FROM pull p WHERE p.repository_key = ?1"
+					       " AND p.number = ?2",
+		    V_TEXT(repository_key(v->repository).text), V_INT(number), V_INT(v->change_id)),
+		&pull_record, &pull))
+		return;
+	v->number = number;
+	replace_text(&v->title, &pull.title);
+	replace_text(&v->author, &pull.author);
+	replace_text(&v->base_ref, &pull.base_ref);
+	replace_text(&v->base_sha, &pull.base_sha);
+	strv_free(v->labels);
+	v->labels = pull.labels;
+	pull.labels = NULL;
+	if (asked > 0 && !pull.is_open)
+		v->state = CHANGE_CLOSED;
+	record_release(&pull_record, &pull);
+}
+
+static void read_accelerators(struct db *d, struct change_view *v, int64_t now_ms)
+{
+	struct upstream_branch u = upstream_branch_read(d);
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(ACCELERATOR_VIEW_RECORD) " FROM"
+						   " (SELECT accelerator FROM dispatch WHERE "
+						   "change_id = ?1 AND accelerator <> ''"
+						   "  UNION SELECT accelerator FROM job WHERE "
+						   "change_id = ?1 AND is_current = 1) u"
+						   " LEFT JOIN accelerator m ON m.name = "
+						   "u.accelerator ORDER BY u.accelerator",
+	    V_INT(v->change_id));
+
+	RECORDS_READ(r, accelerator_view, v->accelerators, v->n_accelerators);
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		struct accelerator_view *a = &v->accelerators[i];
+
+		a->delta.fixed = strv_copy(NULL);
+		a->delta.disappeared = strv_copy(NULL);
+		a->delta.newly_skipped = strv_copy(NULL);
+		standing_read(d, a->name, &u, now_ms, &a->at);
+	}
+}
+
+static void read_dispatches(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT_BY(
+		"x.accelerator", DISPATCH_VIEW_RECORD) " FROM dispatch x"
+						       " WHERE x.change_id = ?1 AND x.accelerator "
+						       "<> '' ORDER BY x.accelerator,"
+						       " x.created_ms DESC, x.round DESC, "
+						       "x.is_current DESC, x.runner LIMIT ?2",
+	    V_INT(v->change_id), V_INT(ROWS_MAX));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
+
+		if (a)
+			record_read(
+			    r, &dispatch_view_record, ARRAY_PUSH(a->dispatches, a->n_dispatches));
+	}
+}
+
+static void read_jobs(struct db *d, struct change_view *v)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT_BY("j.accelerator",
+		JOB_VIEW_RECORD) " FROM job j"
+				 " WHERE j.change_id = ?1 AND j.is_current = 1"
+				 " ORDER BY j.accelerator, j.workflow, j.name, j.id LIMIT ?2",
+	    V_INT(v->change_id), V_INT(ROWS_MAX));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
+
+		if (a)
+			record_read(r, &job_view_record, ARRAY_PUSH(a->jobs, a->n_jobs));
+	}
+}
+
+static struct experiment_view *find_experiment(const struct change_view *v, int64_t id)
+{
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		for (size_t j = 0; j < v->accelerators[i].n_experiments; j++)
+			if (v->accelerators[i].experiments[j].id == id)
+				return &v->accelerators[i].experiments[j];
+	return NULL;
+}
+
+/* Cut at the newest, because a member may ask for many runs by comment. */
+static void read_experiments(struct db *d, struct change_view *v)
+{
+	int64_t oldest = INT64_MAX;
+	struct experiment_view *e = NULL;
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT_BY("e.accelerator",
+		EXPERIMENT_VIEW_RECORD) " FROM experiment e"
+					" WHERE e.change_id = ?1 ORDER BY e.id DESC LIMIT ?2",
+	    V_INT(v->change_id), V_INT(EXPERIMENTS_MAX));
+
+	while (rows_next(r)) {
+		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
+
+		if (!a)
+			continue;
+		e = ARRAY_PUSH(a->experiments, a->n_experiments);
+		*e = (struct experiment_view){.id = 0};
+		record_read(r, &experiment_view_record, e);
+		oldest = e->id;
+	}
+	if (!e)
+		return;
+	r = db_rows(d,
+	    RECORD_SELECT_BY("e.id",
+		EXPERIMENT_RESULT_RECORD) " FROM experiment e"
+					  " JOIN experiment_test x ON x.experiment_id = e.id JOIN "
+					  "test t ON t.id = x.test_id"
+					  " LEFT JOIN verdict c ON c.change_id = e.run_change_id"
+					  " AND c.accelerator = e.accelerator AND c.test_id = "
+					  "x.test_id"
+					  " WHERE e.change_id = ?1 AND e.id >= ?2"
+					  " ORDER BY e.id DESC, t.suite, t.name, t.dtype LIMIT ?3",
+	    V_INT(v->change_id), V_INT(oldest), V_INT(RESULTS_MAX));
+	while (rows_next(r)) {
+		if (!e || e->id != rows_key_number(r))
+			e = find_experiment(v, rows_key_number(r));
+		if (e)
+			record_read(
+			    r, &experiment_result_record, ARRAY_PUSH(e->results, e->n_results));
+	}
+}
+
+static int change_run(struct store_query *q, struct db *d)
+{
+	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
+	struct change_view *v = xcalloc(1, sizeof(*v));
+
+	if (!record_read_first(
+		db_rows(d, RECORD_SELECT(CHANGE_VIEW_RECORD) " FROM change c WHERE c.id = ?1",
+		    V_INT(find_change(d, g))),
+		&change_view_record, v)) {
+		free(v);
+		return ERR_NOT_FOUND;
+	}
+	if (v->kind == CHANGE_PULL_REQUEST)
+		read_pull(d, g->number, v);
+	read_accelerators(d, v, g->now_ms);
+	read_dispatches(d, v);
+	read_jobs(d, v);
+	change_cells_read(d, v, g->max_verdicts);
+	/* Only for a moment: if GitHub does not answer in time, the page shows the facts that it has. */
+	v->is_being_attributed = db_has(d,
+	    "SELECT 1 FROM attribution_due WHERE change_id = ?1 AND n_tries = 0 AND since_ms > ?2",
+	    V_INT(v->change_id), V_INT(g->now_ms - EVIDENCE_WAIT_MS));
+	change_deltas_read(d, v);
+	read_experiments(d, v);
+	if (db_status(d)) /* a view with holes would show wrong results */
+		change_view_free(v);
+	else
+		g->view = v;
+	return 0;
+}
+
+int store_get_change(struct store *s, struct get_change *q)
+{
+	q->view = NULL;
+	q->q.run = change_run;
+	return store_query(s, &q->q);
+}
+
+/* ---- the JSON ---- */
+
+static void append_required(
+    json_t *list, const char *key, const char *name, enum requirement_state state)
+{
+	static const char *const words[] = {[REQUIREMENT_MET] = "met",
+	    [REQUIREMENT_RED] = "failed",
+	    [REQUIREMENT_NOT_PASSED] = "not_passed",
+	    [REQUIREMENT_NOT_REPORTED] = "not_reported",
+	    [REQUIREMENT_UNKNOWN] = "unknown"};
+	json_t *obj = json_object();
+
+	json_set_foreign_text(obj, key, name);
+	json_set_str(obj, "state", words[state]);
+	json_array_append_new(list, obj);
+}
+
+static json_t *required_json(const struct accelerator_view *a, const struct requirements *q)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < q->n_suites; i++)
+		append_required(list, "suite", a->required_suites[i], q->suites[i]);
+	for (size_t i = 0; i < q->n_tests; i++)
+		append_required(list, "test", a->must_pass[i], q->tests[i]);
+	return list;
+}
+
+static json_t *experiments_of_accelerator_json(const struct accelerator_view *a)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < a->n_experiments; i++) {
+		const struct experiment_view *e = &a->experiments[i];
+		json_t *obj = record_json(&experiment_view_record, e), *results = json_array();
+
+		for (size_t k = 0; k < e->n_results; k++)
+			json_array_append_new(
+			    results, record_json(&experiment_result_record, &e->results[k]));
+		json_object_set_new(obj, "results", results);
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
+static json_t *accelerator_view_json(const struct accelerator_view *a, const struct requirements *q)
+{
+	json_t *obj = record_json(&accelerator_view_record, a);
+	json_t *dispatches = json_array(), *jobs = json_array();
+
+	for (size_t i = 0; i < a->n_dispatches; i++)
+		json_array_append_new(
+		    dispatches, record_json(&dispatch_view_record, &a->dispatches[i]));
+	for (size_t i = 0; i < a->n_jobs; i++)
+		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
+	json_object_set_new(obj, "links", links_json(a->docs_url, a->help_url));
+	json_object_set_new(obj, "dispatches", dispatches);
+	json_object_set_new(obj, "jobs", jobs);
+	json_object_set_new(obj, "experiments", experiments_of_accelerator_json(a));
+	json_object_set_new(obj, "required", required_json(a, q));
+	json_object_set_new(obj, "delta",
+	    a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null());
+	json_object_set_new(obj, "branch_state", accelerator_state_json(&a->at.state));
+	json_set_time(obj, "red_since", a->at.facts.red_since_ms);
+	json_set_str(
+	    obj, "red_by", red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence));
+	json_object_set_new(obj, "overdue", json_boolean(a->at.state.is_overdue));
+	return obj;
+}
+
+static void append_plain(struct buf *out, const char *title)
+{
+	buf_append_str(out, title ? title : "");
+}
+
+/* The figures, and the first sentence of the comment. */
+static json_t *summary_json(const struct table *t)
+{
+	static const struct summary_style style = {
+	    .bold_on = "", .bold_off = "", .append_title = append_plain};
+	json_t *obj = verdict_json(t);
+	struct buf text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
+	const char *sentence;
+
+	summary_append(t, &style, &text);
+	sentence = strchr(buf_str(&text), ' '); /* after the symbol, which `verdict` replaces */
+	json_set_foreign_text(obj, "text", sentence ? sentence + 1 : buf_str(&text));
+	buf_release(&text);
+	return obj;
+}
+
+json_t *change_json(
+    const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
+{
+	json_t *obj = record_json(&change_view_record, v), *accelerators = json_array();
+	struct table t;
+
+	table_init(&t, v);
+	json_object_set_new(obj, "summary", summary_json(&t));
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		for (size_t c = 0; c < t.n_columns; c++)
+			if (t.columns[c].accelerator == &v->accelerators[i])
+				json_array_append_new(
+				    accelerators, accelerator_view_json(
+						      &v->accelerators[i], &t.columns[c].required));
+	table_release(&t);
+	json_object_set_new(obj, "accelerators", accelerators);
+	change_cells_add_json(obj, v, choice, public_url);
+	json_object_set_new(obj, "verdicts_cut", json_boolean(v->is_cut));
+	return obj;
+}

@@ -1,0 +1,35 @@
+/* One change: its query, and its JSON, the answer of /api/v1/pulls/{n} and /api/v1/commits/{sha}. */
+#ifndef VIEWS_CHANGE_H
+#define VIEWS_CHANGE_H
+
+#include <jansson.h>
+
+#include "db/store.h"
+#include "model/change_view.h"
+#include "views/change_cells.h"
+
+/* The first of these that is set names the change: number, head_sha, change_id. Thread: the query runs on a reader;
+ * everything else belongs to the caller. */
+struct get_change {
+	struct store_query q;
+	const char *repository;
+	int64_t number; /* > 0: the current head of this pull request */
+	const char
+	    *head_sha;  /* this commit: the newest change of it, with a dispatch if there is one */
+	unsigned kinds; /* with head_sha: bits 1 << CHANGE_…; 0: any */
+	int64_t change_id;
+	size_t max_verdicts; /* 0: all. Red ones are read first */
+	int64_t now_ms;
+	struct change_view *view; /* out; change_view_free(); NULL with ERR_NOT_FOUND */
+};
+int store_get_change(struct store *s, struct get_change *q) MUST_CHECK;
+
+/* A new object: first the fields of docs/api.md, each always there (null when its value is not known), then Outpost's
+ * own, among them `summary` (text/summary.h, and as `text` the first sentence of the comment, as plain text). A
+ * cell's `evidence_url` leads to the issue of a KNOWN failure, else to the page of the job that is the evidence;
+ * null: there is no evidence. Accelerators at L1 are left out. Bytes that are not UTF-8 become U+FFFD. public_url: without
+ * a trailing slash. choice: which cells are listed; everything else is about the whole change. Thread: any. */
+json_t *change_json(
+    const struct change_view *v, const char *public_url, const struct verdict_choice *choice);
+
+#endif

@@ -1,0 +1,26 @@
+/* The quality dashboard: its query, and its JSON, the answer of /api/v1/dashboard (docs/api.md). It reads aggregates only:
+ * their rows grow with accelerators and days, never with results. */
+#ifndef VIEWS_DASHBOARD_H
+#define VIEWS_DASHBOARD_H
+
+#include <jansson.h>
+
+#include "db/store.h"
+#include "model/dashboard.h"
+
+/* The accelerators that are in the registry and not at L1. Thread: the query runs on a reader. */
+struct get_dashboard {
+	struct store_query q;
+	const char *repository, *branch; /* in */
+	int64_t now_ms;                  /* in */
+	struct dashboard *view;          /* out; dashboard_free(); NULL with err */
+};
+int store_get_dashboard(struct store *s, struct get_dashboard *q) MUST_CHECK;
+
+/* A new reference. Its `headline` has the first sentences of the page as plain text: {"symbol": "✗", "tone": "fail",
+ * "text": "2 of 3 accelerators are red on main", "rest": "NPU is silent."}. It says that all accelerators are green only
+ * if each one is. Thread: any. public_url: without a trailing slash. */
+json_t *dashboard_json(
+    const struct dashboard *d, const char *repository, const char *branch, const char *public_url);
+
+#endif

@@ -1,0 +1,143 @@
+#include "views/days.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "db/record_rows.h"
+#include "history/days.h"
+#include "views/record_json.h"
+
+#define DAY_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "n_")
+
+void days_read(struct db *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
+{
+	int64_t first = last_day - n + 1;
+	struct rows *r;
+
+	for (int i = 0; i < n; i++)
+		ret[i] = empty_day;
+	r = db_rows(d,
+	    RECORD_SELECT_BY("day", DAY_VIEW_RECORD) RECORD_COLUMNS(DAY_DETAILS_RECORD)
+		RECORD_COLUMNS(DAY_TESTS) " FROM day"
+					  " WHERE accelerator = ?1 AND day >= ?2 AND day <= ?3",
+	    V_TEXT(accelerator), V_INT(first), V_INT(last_day));
+	while (rows_next(r)) {
+		struct day_view *v = &ret[rows_key_number(r) - first];
+
+		record_read(r, &day_view_record, v);
+		record_read(r, &day_details_record, v);
+		record_read(r, &test_counts_record, &v->tests);
+	}
+}
+
+#define DAY_OUTCOME_RECORD(F, S) F(S, TEXT, outcome, NULL, "outcome", "")
+struct outcome_of_day {
+	RECORD_MEMBERS(DAY_OUTCOME_RECORD)
+};
+RECORD_DEFINE(outcome_of_day, DAY_OUTCOME_RECORD)
+
+/* Of several runs on one day the last one counts, but a skipped run does not hide another one. A run that ended without
+ * an outcome was at L1. */
+void nightly_days_read(
+    struct db *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
+{
+	int64_t first = last_day - n + 1;
+	struct rows *r;
+
+	for (int i = 0; i < n; i++)
+		ret[i] = DAY_NO_RUN;
+	r = db_rows(d,
+	    RECORD_SELECT_BY(
+		"due_ms", DAY_OUTCOME_RECORD) " FROM schedule_run"
+					      " WHERE accelerator = ?1 AND due_ms >= ?2"
+					      " AND due_ms < ?3 AND"
+					      " (outcome IS NOT NULL OR ended_ms IS NULL)"
+					      " ORDER BY due_ms",
+	    V_TEXT(accelerator), V_INT(first * DAY_MS), V_INT((last_day + 1) * DAY_MS));
+	while (rows_next(r)) {
+		enum day_outcome *at = &ret[day_of(rows_key_number(r)) - first], o;
+		struct outcome_of_day run;
+
+		record_read(r, &outcome_of_day_record, &run);
+		o = day_outcome_parse(run.outcome);
+		if (o != DAY_SKIPPED || *at == DAY_NO_RUN)
+			*at = o;
+		record_release(&outcome_of_day_record, &run);
+	}
+}
+
+const char *day_text(int64_t day, char *out)
+{
+	char time[RFC3339_BYTES];
+
+	rfc3339_format(day * DAY_MS, time);
+	snprintf(out, DAY_TEXT_BYTES, "%.10s", time);
+	return out;
+}
+
+json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum trend_detail detail)
+{
+	json_t *list = json_array();
+	char text[DAY_TEXT_BYTES];
+
+	for (int i = 0; i < n; i++) {
+		const struct day_view *v = &days[i];
+		json_t *obj = json_object();
+
+		json_set_str(obj, "day", day_text(last_day - n + 1 + i, text));
+		record_to_json(obj, &day_view_record, v);
+		json_set_share(obj, "pass_rate", v->n_green, v->n_runs);
+		if (detail == TREND_FULL) {
+			json_object_set_new(
+			    obj, "tests", record_json(&test_counts_record, &v->tests));
+			record_to_json(obj, &day_details_record, v);
+		}
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
+static void set_nightly_url(
+    json_t *obj, const char *accelerator, const char *day, const char *public_url)
+{
+	char *url =
+	    xasprintf("%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
+
+	json_set_str(obj, "url", url);
+	free(url);
+}
+
+json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
+    const char *accelerator, const char *public_url)
+{
+	json_t *list = json_array();
+	char text[DAY_TEXT_BYTES];
+
+	for (int i = 0; i < n; i++) {
+		json_t *obj = json_object();
+
+		json_set_str(obj, "day", day_text(last_day - n + 1 + i, text));
+		json_set_str(obj, "outcome", day_outcome_name(days[i]));
+		json_object_set_new(obj, "url", json_null());
+		if (days[i] != DAY_NO_RUN)
+			set_nightly_url(obj, accelerator, text, public_url);
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
+json_t *schedule_run_json(
+    const struct schedule_run_view *v, const char *accelerator, const char *public_url)
+{
+	char day[DAY_TEXT_BYTES];
+	json_t *obj;
+
+	if (!v->id)
+		return json_null();
+	obj = record_json(&schedule_run_view_record, v);
+	json_set_str(obj, "day", day_text(v->due_ms / DAY_MS, day));
+	set_nightly_url(obj, accelerator, day, public_url);
+	return obj;
+}

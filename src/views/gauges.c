@@ -1,0 +1,78 @@
+#include "views/gauges.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "db/record_rows.h"
+#include "experiments/experiments.h"
+#include "history/standings.h"
+
+RECORD_DEFINE(accelerator_gauges, ACCELERATOR_GAUGES_RECORD)
+RECORD_DEFINE(outbox_gauges, OUTBOX_GAUGES_RECORD)
+
+static void read_accelerators(struct db *d, struct get_gauges *q)
+{
+	struct upstream_branch u = upstream_branch_read(d);
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(ACCELERATOR_GAUGES_RECORD) " FROM accelerator a"
+						     " WHERE a.is_gone = 0 AND a.level > 1"
+						     " ORDER BY a.name LIMIT ?1",
+	    V_INT(GAUGE_ACCELERATORS_MAX), V_INT(q->now_ms - QUALITY_DAYS_MS));
+
+	RECORDS_READ(r, accelerator_gauges, q->list, q->n);
+	for (size_t i = 0; i < q->n; i++) {
+		struct accelerator_gauges *g = &q->list[i];
+		struct experiment_ends ends = experiment_ends_read(d, g->name, q->now_ms);
+
+		standing_read(d, g->name, &u, q->now_ms, &g->at);
+		q->n_unhealthy += g->at.facts.is_unhealthy;
+		q->n_red += accelerator_status_is_red(g->at.state.status);
+		g->n_experiments_done = ends.n_done;
+		g->n_experiments_expired = ends.n_expired;
+		g->n_experiments_void = ends.n_void;
+		free(ends.newest_loss);
+	}
+}
+
+static void read_outbox(struct db *d, struct get_gauges *q)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT_BY("kind", OUTBOX_GAUGES_RECORD) " FROM outbox WHERE state IN"
+							   " ('due', 'waiting', 'sending')"
+							   " GROUP BY kind");
+
+	while (rows_next(r))
+		for (int k = 0; k < N_OUTBOX_KINDS; k++)
+			if (str_eq(rows_key(r), outbox_kind_name((enum outbox_kind)k)))
+				record_read(r, &outbox_gauges_record, &q->outbox[k]);
+}
+
+static int gauges_run(struct store_query *query, struct db *d)
+{
+	struct get_gauges *q = CONTAINER_OF(query, struct get_gauges, q);
+
+	q->totals.now_ms = q->now_ms;
+	totals_read(d, &q->totals);
+	read_accelerators(d, q);
+	read_outbox(d, q);
+	if (db_status(d))
+		get_gauges_release(q);
+	return 0;
+}
+
+int store_get_gauges(struct store *s, struct get_gauges *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->n_unhealthy = q->n_red = 0;
+	memset(q->outbox, 0, sizeof(q->outbox));
+	q->totals = (struct get_totals){.now_ms = 0};
+	q->q.run = gauges_run;
+	return store_query(s, &q->q);
+}
+
+void get_gauges_release(struct get_gauges *q)
+{
+	for (size_t i = 0; i < q->n; i++)
+		standing_release(&q->list[i].at);
+	RECORDS_RELEASE(accelerator_gauges, q->list, q->n);
+}

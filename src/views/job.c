@@ -1,0 +1,225 @@
+#include "views/job.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "db/db.h"
+#include "db/record_rows.h"
+#include "views/record_json.h"
+
+enum { STATUSES_MAX_BYTES = 64 };
+
+/* `result` as x, and its `test` as t. */
+#define TEST_RESULT_RECORD(F, S)                                                                   \
+	F(S, TEXT, suite, "suite", "t.suite", "")                                                  \
+	F(S, TEXT, name, "name", "t.name", "")                                                     \
+	F(S, TEST_STATUS, status, "status", "x.status", "")                                        \
+	F(S, SECONDS, duration_ms, "duration", "x.duration_ms", "")                                \
+	F(S, TEXT, dtype, "dtype", "x.dtype", "")                                                  \
+	F(S, TEXT, message, "message", "x.message", "")                                            \
+	F(S, TEXT, trace, "trace", "x.trace", "")                                                  \
+	F(S, TEXT, log_url, "log_url", "x.log_url", "")                                            \
+	F(S, TEXT, file, "file", "x.file", "")                                                     \
+	F(S, ID, line, "line", "x.line", "")                                                       \
+	F(S, BOOL, has_number, NULL, "x.number IS NOT NULL", "")                                   \
+	F(S, NUMBER, number, NULL, "x.number", "")                                                 \
+	F(S, TEXT, unit, NULL, "x.unit", "")
+RECORD_DEFINE(test_result, TEST_RESULT_RECORD)
+
+/* Its cell as v. */
+#define TEST_CAUSE_RECORD(F, S) F(S, ATTRIBUTION, attribution, "attribution", "v.attribution", "")
+struct test_cause {
+	RECORD_MEMBERS(TEST_CAUSE_RECORD)
+};
+RECORD_DEFINE(test_cause, TEST_CAUSE_RECORD)
+
+/* ---- a job in full ---- */
+
+static struct job_detail *read_job(struct db *d, int64_t id)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(JOB_VIEW_RECORD)
+		RECORD_COLUMNS(JOB_DETAIL_RECORD) " FROM job j JOIN change c"
+						  " ON c.id = j.change_id"
+						  " WHERE j.id = ?1",
+	    V_INT(id));
+	struct job_detail *v;
+
+	if (!rows_next(r))
+		return NULL;
+	v = xcalloc(1, sizeof(*v));
+	record_read(r, &job_view_record, &v->job);
+	record_read(r, &job_detail_record, v);
+	rows_end(r);
+	if (v->kind == CHANGE_EXPERIMENT &&
+	    record_read_first(
+		db_rows(d,
+		    RECORD_SELECT(
+			JOB_EXPERIMENT_RECORD) " FROM job j"
+					       " JOIN experiment e ON e.run_change_id = j.change_id"
+					       " JOIN change x ON x.id = e.change_id WHERE j.id = "
+					       "?1",
+		    V_INT(id)),
+		&job_experiment_record, &v->experiment))
+		v->number = v->experiment.explained_number;
+	return v;
+}
+
+static void read_results(struct db *d, const struct get_job *g, struct job_detail *v)
+{
+	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES); /* ",FAIL,ERROR,"; "": any */
+	int64_t max = g->max_tests ? g->max_tests : INT32_MAX;
+	struct rows *r;
+
+	for (int i = 0; i < N_TEST_STATUSES; i++)
+		if (g->statuses >> i & 1)
+			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",",
+			    test_status_name((enum test_status)i));
+	r = db_rows(d,
+	    RECORD_SELECT_BY("x.ordinal", TEST_RESULT_RECORD) RECORD_COLUMNS(
+		TEST_CAUSE_RECORD) " FROM result x JOIN test t ON t.id = x.test_id"
+				   " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1 AND "
+				   "?5 <> 0"
+				   " AND x.status IN ('FAIL', 'ERROR', 'MISS')"
+				   " LEFT JOIN verdict v ON v.change_id = j.change_id AND "
+				   "v.accelerator = j.accelerator"
+				   " AND v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status "
+				   "= 'MISS')"
+				   " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
+				   " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
+				   " ORDER BY x.ordinal LIMIT ?4",
+	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1),
+	    V_INT(v->kind != CHANGE_EXPERIMENT)); /* its results are evidence, and have no cause */
+	while (rows_next(r)) {
+		size_t n = v->n_tests;
+
+		if ((int64_t)n == max) {
+			v->next = rows_key_number(r);
+			continue;
+		}
+		record_read(r, &test_result_record, ARRAY_PUSH(v->tests, n));
+		record_read(r, &test_cause_record, ARRAY_PUSH(v->attributions, v->n_tests));
+	}
+	v->n_tests_total = g->from || v->next
+			       ? db_int(d, 0,
+				     "SELECT COUNT(*) FROM result x WHERE x.job_id = ?1 AND"
+				     " (?2 = '' OR instr(?2, ',' || x.status || ',') > 0)",
+				     V_INT(v->job.id), V_TEXT(buf_str(&statuses)))
+			       : (int64_t)v->n_tests;
+	buf_release(&statuses);
+}
+
+static int get_job_run(struct store_query *q, struct db *d)
+{
+	struct get_job *g = CONTAINER_OF(q, struct get_job, q);
+
+	g->job = read_job(d, g->id);
+	if (!g->job)
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	read_results(d, g, g->job);
+	return 0;
+}
+
+int store_get_job(struct store *s, struct get_job *q)
+{
+	q->job = NULL;
+	q->q.run = get_job_run;
+	return store_query(s, &q->q);
+}
+
+/* ---- where it belongs ---- */
+
+RECORD_DEFINE(find_job, FIND_JOB_RECORD)
+
+static int find_job_run(struct store_query *q, struct db *d)
+{
+	struct find_job *f = CONTAINER_OF(q, struct find_job, q);
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(FIND_JOB_RECORD) " FROM job j LEFT JOIN dispatch x"
+					   " ON x.id = j.dispatch_id AND x.accelerator = "
+					   "j.accelerator AND x.runner = j.runner"
+					   " WHERE j.id = ?1",
+	    V_INT(f->id));
+
+	if (!record_read_first(r, &find_job_record, f))
+		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
+	return 0;
+}
+
+int store_find_job(struct store *s, struct find_job *q)
+{
+	q->dispatch_id = q->accelerator = q->repository = q->machine = NULL;
+	q->has_report = false;
+	q->q.run = find_job_run;
+	return store_query(s, &q->q);
+}
+
+void find_job_release(struct find_job *q)
+{
+	record_release(&find_job_record, q);
+}
+
+/* ---- the JSON ---- */
+
+json_t *job_view_json(const struct job_view *j)
+{
+	json_t *obj = record_json(&job_view_record, j), *counts = json_null();
+
+	if (j->has_counts) {
+		counts = json_object();
+		json_set_int(counts, "passed", j->n_passed);
+		json_set_int(counts, "failed", j->n_failed);
+		json_set_int(counts, "skipped", j->n_skipped);
+		json_set_int(counts, "total", j->n_total);
+	}
+	json_object_set_new(obj, "test_results", counts);
+	return obj;
+}
+
+static json_t *result_json(const struct test_result *t, enum attribution why)
+{
+	json_t *obj = record_json(&test_result_record, t), *number = json_null();
+
+	if (t->has_number) {
+		number = json_object();
+		json_object_set_new(number, "value", json_real(t->number));
+		json_set_foreign_text(number, "unit", t->unit);
+	}
+	json_object_set_new(obj, "number", number);
+	record_to_json(obj, &test_cause_record, &(struct test_cause){why});
+	return obj;
+}
+
+static json_t *log_json(const struct job_detail *d, const char *public_url)
+{
+	json_t *obj;
+	char *url;
+
+	if (d->log_bytes < 0)
+		return json_null();
+	obj = json_object();
+	url = xasprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id);
+	json_set_int(obj, "bytes", d->log_bytes);
+	json_object_set_new(obj, "complete", json_boolean(d->is_log_complete));
+	json_set_str(obj, "url", url);
+	free(url);
+	return obj;
+}
+
+json_t *job_detail_json(const struct job_detail *d, const char *public_url)
+{
+	json_t *obj = job_view_json(&d->job), *tests = json_array();
+
+	record_to_json(obj, &job_detail_record, d);
+	json_set_change_url(obj, "change_url", public_url, d->kind, d->number,
+	    d->experiment.id ? d->experiment.explained_sha : d->head_sha);
+	json_object_set_new(obj, "experiment",
+	    d->experiment.id ? record_json(&job_experiment_record, &d->experiment) : json_null());
+	json_object_set_new(obj, "log", log_json(d, public_url));
+	for (size_t i = 0; i < d->n_tests; i++)
+		json_array_append_new(tests, result_json(&d->tests[i], d->attributions[i]));
+	json_object_set_new(obj, "tests", tests);
+	json_set_int(obj, "tests_total", d->n_tests_total);
+	json_object_set_new(
+	    obj, "next", d->next ? json_sprintf("%lld", (long long)d->next) : json_null());
+	return obj;
+}

@@ -1,0 +1,288 @@
+/* The accelerators with periodic runs, their runs, and the days and marks of the tests that a page shows. */
+#include "views/nightly.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "history/commits_between.h"
+#include "history/days.h"
+#include "history/history.h"
+
+/* ---- accelerators ---- */
+
+static void read_accelerators(struct db *d, const struct get_nightly *q, struct nightly_view *v)
+{
+	int64_t from_ms = v->first_day * DAY_MS;
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(NIGHTLY_ACCELERATOR_RECORD) RECORD_COLUMNS(
+		SCHEDULE_VIEW_RECORD) " FROM accelerator a LEFT JOIN schedule s ON s.accelerator = "
+				      "a.name"
+				      "  AND s.next_ms IS NOT NULL AND a.is_gone = 0"
+				      " WHERE a.level > ?1 AND (?2 IS NULL OR a.name = ?2) AND "
+				      "(s.cron IS NOT NULL"
+				      "  OR EXISTS (SELECT 1 FROM schedule_run x WHERE "
+				      "x.accelerator = a.name"
+				      "   AND x.due_ms >= ?3 AND x.due_ms < ?4)) ORDER BY a.name",
+	    V_INT(LEVEL_1), V_TEXT(q->accelerator), V_INT(from_ms),
+	    V_INT(from_ms + (int64_t)v->n_days * DAY_MS));
+
+	while (rows_next(r)) {
+		struct nightly_accelerator *a = ARRAY_PUSH(v->accelerators, v->n_accelerators);
+
+		record_read(r, &nightly_accelerator_record, a);
+		record_read(r, &schedule_view_record, &a->schedule);
+		a->runs = xcalloc(v->n_days, sizeof(*a->runs));
+	}
+}
+
+/* Newest first: of several runs on one day the page shows the last one. A run that ended without an outcome was at L1. */
+static void read_runs(struct db *d, const struct nightly_view *v, struct nightly_accelerator *a)
+{
+	int64_t first = v->first_day;
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(SCHEDULE_RUN_RECORD) " FROM schedule_run x WHERE x.accelerator = ?1"
+					       " AND x.due_ms >= ?2 AND x.due_ms < ?3"
+					       " AND (x.outcome IS NOT NULL OR x.ended_ms IS NULL)"
+					       " ORDER BY x.due_ms DESC",
+	    V_TEXT(a->name), V_INT(first * DAY_MS), V_INT((first + (int64_t)v->n_days) * DAY_MS));
+
+	while (rows_next(r)) {
+		struct schedule_run_view run, *of_day;
+
+		record_read(r, &schedule_run_view_record, &run);
+		of_day = &a->runs[day_of(run.due_ms) - first];
+		if (of_day->id)
+			record_release(&schedule_run_view_record, &run);
+		else
+			*of_day = run;
+	}
+}
+
+#define STATE_COUNT_RECORD(F, S)                                                                   \
+	F(S, HISTORY_STATE, state, NULL, "state", "")                                              \
+	F(S, INT, n, NULL, "n", "")
+struct state_count {
+	RECORD_MEMBERS(STATE_COUNT_RECORD)
+};
+RECORD_DEFINE(state_count, STATE_COUNT_RECORD)
+
+static void count_states(
+    struct db *d, const struct get_nightly *q, struct nightly_view *v, const char *accelerator)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(STATE_COUNT_RECORD) " FROM history_count WHERE accelerator = ?1"
+					      " AND suite = ?2",
+	    V_TEXT(accelerator), V_TEXT(q->suite ? q->suite : ""));
+
+	while (rows_next(r)) {
+		struct state_count c;
+
+		record_read(r, &state_count_record, &c);
+		if (c.state < N_HISTORY_STATES)
+			v->counts[c.state] += c.n;
+	}
+}
+
+/* ---- the days of the tests ---- */
+
+/* One cell of the view, by accelerator and test. */
+struct cell_of_test {
+	int64_t test_id;
+	struct nightly_cell *cell;
+};
+
+static int by_test(const void *x, const void *y)
+{
+	const struct cell_of_test *a = x, *b = y;
+
+	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
+}
+
+static size_t cells_of(struct nightly_view *v, size_t accelerator, struct cell_of_test *list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_tests; i++)
+		for (size_t k = 0; k < v->tests[i].n_cells; k++)
+			if (v->tests[i].cells[k].accelerator == accelerator)
+				list[n++] =
+				    (struct cell_of_test){v->tests[i].id, &v->tests[i].cells[k]};
+	qsort(list, n, sizeof(*list), by_test);
+	return n;
+}
+
+#define RUN_CELLS_RECORD(F, S)                                                                     \
+	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                           \
+	F(S, BLOB, cells, NULL, "cells", "")
+struct run_cells {
+	RECORD_MEMBERS(RUN_CELLS_RECORD)
+};
+RECORD_DEFINE(run_cells, RUN_CELLS_RECORD)
+
+static void read_day(struct rows *r, size_t day, const struct cell_of_test *list, size_t n)
+{
+	struct cell_reader cells;
+	struct history_cell c;
+	struct run_cells run;
+	int64_t *jobs;
+	size_t n_jobs;
+
+	record_read(r, &run_cells_record, &run);
+	cells = cell_reader_of(run.cells.p, run.cells.n);
+	jobs = history_numbers(run.jobs, 10, &n_jobs);
+	for (size_t i = 0; i < n; i++)
+		if (cell_reader_find(&cells, list[i].test_id, &c))
+			list[i].cell->days[day] = (struct nightly_day){.status = (int)c.status,
+			    .job = c.job > 0 && (size_t)c.job <= n_jobs ? jobs[c.job - 1] : 0};
+	free(jobs);
+	record_release(&run_cells_record, &run);
+}
+
+static void read_days(struct db *d, struct nightly_view *v)
+{
+	struct cell_of_test *list = xcalloc(v->n_tests + 1, sizeof(*list));
+
+	for (size_t i = 0; i < v->n_tests; i++)
+		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
+			struct nightly_day *days = xcalloc(v->n_days, sizeof(*days));
+
+			for (size_t x = 0; x < v->n_days; x++)
+				days[x].status = -1;
+			v->tests[i].cells[k].days = days;
+		}
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		size_t n_cells = cells_of(v, i, list);
+		struct rows *r;
+
+		if (!n_cells)
+			continue;
+		r = db_rows(d,
+		    RECORD_SELECT_BY("day", RUN_CELLS_RECORD) " FROM history_run"
+							      " WHERE accelerator = ?1"
+							      " AND day >= ?2 AND day < ?3",
+		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day),
+		    V_INT(v->first_day + (int64_t)v->n_days));
+		while (rows_next(r))
+			read_day(r, (size_t)(rows_key_number(r) - v->first_day), list, n_cells);
+	}
+	free(list);
+}
+
+/* ---- marks ---- */
+
+static int find_commits(const struct nightly_view *v, const char *good_sha, const char *bad_sha)
+{
+	for (size_t i = v->n_commits; i > 0; i--)
+		if (strcmp(v->commits[i - 1].bad_sha, bad_sha) == 0 &&
+		    strcmp(v->commits[i - 1].good_sha, good_sha) == 0)
+			return (int)i - 1;
+	return -1;
+}
+
+static int add_commits(
+    struct db *d, struct nightly_view *v, const struct nightly_mark *good, const char *bad)
+{
+	struct repository_key key = repository_key(good->repository);
+	struct known_commits known = {.n = 0};
+	struct nightly_commits *c = ARRAY_PUSH(v->commits, v->n_commits);
+
+	if (strcmp(good->upstream_sha, bad) != 0)
+		commits_between_read(d, key.text, good->upstream_sha, bad, &known);
+	*c = (struct nightly_commits){
+	    .repository = xstrdup(good->repository),
+	    .good_sha = xstrdup(good->upstream_sha),
+	    .bad_sha = xstrdup(bad),
+	    .n = known.n,
+	};
+	for (size_t i = 0; i < known.n_listed; i++)
+		*ARRAY_PUSH(c->list, c->n_listed) = (struct nightly_commit){
+		    known.list[i].sha, known.list[i].title, known.list[i].author};
+	return (int)v->n_commits - 1;
+}
+
+/* Most tests that broke, broke together, so the mark that was read before is often the same. */
+static void read_mark(
+    struct db *d, const char *accelerator, struct nightly_mark *m, const struct nightly_mark **last)
+{
+	const struct nightly_mark *before = *last;
+	int64_t job = m->job;
+
+	if (m->day < 0)
+		return;
+	if (before && before->day == m->day && before->job == job) {
+		m->at_ms = before->at_ms;
+		m->repository = xstrdup_or_null(before->repository);
+		m->upstream_sha = xstrdup_or_null(before->upstream_sha);
+		m->source_url = xstrdup_or_null(before->source_url);
+		m->source_sha = xstrdup_or_null(before->source_sha);
+		return;
+	}
+	if (!record_read_first(db_rows(d,
+				   RECORD_SELECT(NIGHTLY_MARK_RECORD) " FROM history_run h"
+								      " WHERE h.accelerator = ?1"
+								      " AND h.day = ?2",
+				   V_TEXT(accelerator), V_INT(m->day), V_INT(job)),
+		&nightly_mark_record, m))
+		m->job = job && db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(job)) ? job : 0;
+	*last = m;
+}
+
+static void read_marks(struct db *d, struct nightly_view *v)
+{
+	const struct nightly_mark **lasts = xcalloc(2 * v->n_accelerators + 1, sizeof(*lasts));
+
+	for (size_t i = 0; i < v->n_tests; i++)
+		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
+			struct nightly_cell *c = &v->tests[i].cells[k];
+			const struct nightly_mark *good = &c->last_good, *bad = &c->first_bad;
+			const char *name = v->accelerators[c->accelerator].name;
+
+			read_mark(d, name, &c->first_bad, &lasts[2 * c->accelerator]);
+			read_mark(d, name, &c->last_good, &lasts[2 * c->accelerator + 1]);
+			if (!good->upstream_sha || !bad->upstream_sha)
+				continue;
+			c->commits = find_commits(v, good->upstream_sha, bad->upstream_sha);
+			if (c->commits < 0)
+				c->commits = add_commits(d, v, good, bad->upstream_sha);
+		}
+	free(lasts);
+}
+
+/* ---- the query ---- */
+
+static int nightly_run(struct store_query *sq, struct db *d)
+{
+	struct get_nightly *q = CONTAINER_OF(sq, struct get_nightly, q);
+	struct nightly_view *v;
+
+	/* also for an accelerator that left the registry: its runs are kept, and shown */
+	if (q->accelerator &&
+	    !db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1", V_TEXT(q->accelerator)) &&
+	    !db_status(d))
+		return ERR_NOT_FOUND;
+	v = xcalloc(1, sizeof(*v));
+	v->n_days = (size_t)q->n_days;
+	v->first_day = q->last_day - q->n_days + 1;
+	read_accelerators(d, q, v);
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		read_runs(d, v, &v->accelerators[i]);
+		count_states(d, q, v, v->accelerators[i].name);
+	}
+	nightly_tests_read(d, q, v);
+	read_days(d, v);
+	read_marks(d, v);
+	if (db_status(d))
+		nightly_view_free(v);
+	else
+		q->view = v;
+	return 0;
+}
+
+int store_get_nightly(struct store *s, struct get_nightly *q)
+{
+	q->view = NULL;
+	q->q.run = nightly_run;
+	return store_query(s, &q->q);
+}

@@ -1,0 +1,286 @@
+/* A page goes through the states from the worst on and lists each test at its worst cell. The next page begins after the
+ * last test, also when cells were added in the meantime. */
+#include "views/nightly.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "db/record_rows.h"
+
+/* CELLS_MAX: how many cells one page looks at. Cells of accelerators that are not shown count, and so do tests that were
+ * listed with a worse state or do not have the wanted name. */
+enum { CELLS_MAX = 20000, MATCHES_MAX = 400 };
+
+/* After every suite, as texts compare. */
+static const char LAST_SUITE[] = "\xf4\x8f\xbf\xbf";
+
+struct listing {
+	struct db *d;
+	const struct get_nightly *q;
+	struct nightly_view *v;
+	enum history_state state;
+	int n_cells;
+	bool is_full;
+	char *suite; /* of the test that was looked at last */
+	int64_t test_id;
+};
+
+/* ---- one test ---- */
+
+#define HISTORY_CELL_RECORD(F, S)                                                                  \
+	F(S, HISTORY_STATE, state, NULL, "state", "")                                              \
+	F(S, COUNT, since_day, NULL, "since_day", "")                                              \
+	F(S, COUNT, first_bad_day, NULL, "first_bad_day", "")                                      \
+	F(S, INT, first_bad_job, NULL, "first_bad_job", "")                                        \
+	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                      \
+	F(S, INT, last_good_job, NULL, "last_good_job", "")
+struct history_cell_row {
+	RECORD_MEMBERS(HISTORY_CELL_RECORD)
+};
+RECORD_DEFINE(history_cell_row, HISTORY_CELL_RECORD)
+
+static void release_test(struct nightly_test *t)
+{
+	free(t->cells);
+	record_release(&nightly_test_record, t);
+}
+
+/* False: its name does not contain the wanted part, and *t is empty. */
+static bool read_test(const struct listing *l, int64_t id, struct nightly_test *t)
+{
+	*t = (struct nightly_test){.id = id};
+	if (!record_read_first(
+		db_rows(l->d, RECORD_SELECT(NIGHTLY_TEST_RECORD) " FROM test t WHERE t.id = ?1",
+		    V_INT(id)),
+		&nightly_test_record, t) ||
+	    (l->q->part && !strcasestr(t->name, l->q->part))) {
+		release_test(t);
+		return false;
+	}
+	t->cells = xcalloc(l->v->n_accelerators, sizeof(*t->cells));
+	for (size_t i = 0; i < l->v->n_accelerators; i++) {
+		struct history_cell_row c;
+
+		if (record_read_first(
+			db_rows(l->d,
+			    RECORD_SELECT(HISTORY_CELL_RECORD) " FROM history"
+							       " WHERE accelerator = ?1"
+							       " AND test_id = ?2",
+			    V_TEXT(l->v->accelerators[i].name), V_INT(id)),
+			&history_cell_row_record, &c))
+			t->cells[t->n_cells++] = (struct nightly_cell){
+			    .accelerator = i,
+			    .state = c.state,
+			    .since_day = c.since_day,
+			    .first_bad = {.day = c.first_bad_day, .job = c.first_bad_job},
+			    .last_good = {.day = c.last_good_day, .job = c.last_good_job},
+			    .commits = -1,
+			};
+	}
+	return true;
+}
+
+/* A test is listed once, at its worst cell; of one state only, at that state. */
+static bool is_in_place(const struct listing *l, const struct nightly_test *t)
+{
+	bool has_state = false;
+
+	for (size_t i = 0; i < t->n_cells; i++) {
+		if (l->q->state == HISTORY_NONE && t->cells[i].state < l->state)
+			return false;
+		has_state |= t->cells[i].state == l->state;
+	}
+	return has_state;
+}
+
+/* ---- state by state ---- */
+
+#define TEST_PLACE_RECORD(F, S)                                                                    \
+	F(S, TEXT, suite, NULL, "suite", "")                                                       \
+	F(S, INT, test_id, NULL, "test_id", "")
+struct test_place {
+	RECORD_MEMBERS(TEST_PLACE_RECORD)
+};
+RECORD_DEFINE(test_place, TEST_PLACE_RECORD)
+
+static struct rows *cells_of_state(struct listing *l, const char *after_suite, int64_t after_id)
+{
+	const struct get_nightly *q = l->q;
+	const char *last = q->suite ? q->suite : LAST_SUITE;
+
+	if (q->accelerator)
+		return db_rows(l->d,
+		    RECORD_SELECT(
+			TEST_PLACE_RECORD) " FROM history WHERE accelerator = ?1 AND state = ?2"
+					   " AND (suite, test_id) > (?3, ?4) AND suite <= ?5 ORDER "
+					   "BY suite, test_id",
+		    V_TEXT(q->accelerator), V_TEXT(history_state_name(l->state)),
+		    V_TEXT(after_suite), V_INT(after_id), V_TEXT(last));
+	return db_rows(l->d,
+	    RECORD_SELECT(
+		TEST_PLACE_RECORD) " FROM history WHERE state = ?1 AND (suite, test_id) > (?2, ?3)"
+				   " AND suite <= ?4 ORDER BY suite, test_id",
+	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id),
+	    V_TEXT(last));
+}
+
+/* Several accelerators have a test; their cells follow each other. */
+static void list_state(struct listing *l, const char *after_suite, int64_t after_id)
+{
+	struct rows *r = cells_of_state(l, after_suite, after_id);
+
+	l->test_id = -1;
+	while (!l->is_full && rows_next(r)) {
+		struct test_place place;
+		struct nightly_test t;
+
+		record_read(r, &test_place_record, &place);
+		l->n_cells++;
+		if (l->test_id == place.test_id) {
+			record_release(&test_place_record, &place);
+			continue;
+		}
+		l->is_full = l->v->n_tests == (size_t)l->q->limit || l->n_cells > CELLS_MAX;
+		if (l->is_full) {
+			record_release(&test_place_record, &place);
+			continue;
+		}
+		l->test_id = place.test_id;
+		free(l->suite);
+		l->suite = place.suite;
+		if (!read_test(l, place.test_id, &t))
+			continue;
+		if (is_in_place(l, &t))
+			*ARRAY_PUSH(l->v->tests, l->v->n_tests) = t;
+		else
+			release_test(&t);
+	}
+	rows_end(r);
+}
+
+static void list_states(struct listing *l)
+{
+	const struct nightly_place *after = &l->q->after;
+
+	for (l->state = after->suite ? after->state : HISTORY_REGRESSION;
+	     l->state < N_HISTORY_STATES; l->state++) {
+		bool is_on = after->suite && l->state == after->state;
+		const char *from_suite = is_on ? after->suite : l->q->suite ? l->q->suite : "";
+		int64_t from_id = is_on ? after->test_id : -1;
+
+		if (l->q->state != HISTORY_NONE && l->q->state != l->state)
+			continue;
+		list_state(l, from_suite, from_id);
+		if (l->is_full) {
+			/* after the last test, or at the beginning of a state of which none was looked at */
+			bool has_last = l->test_id >= 0;
+
+			l->v->next = (struct nightly_place){
+			    .state = l->state,
+			    .suite = xstrdup(has_last ? l->suite : from_suite),
+			    .test_id = has_last ? l->test_id : from_id,
+			};
+			return;
+		}
+	}
+}
+
+/* ---- a part of a name that few tests have ---- */
+
+#define TEST_ID_RECORD(F, S) F(S, INT, id, NULL, "id", "")
+struct test_id {
+	RECORD_MEMBERS(TEST_ID_RECORD)
+};
+RECORD_DEFINE(test_id, TEST_ID_RECORD)
+
+/* The number of ids; more than MATCHES_MAX are not listed. It does not use LIKE, which searches a name again from each of
+ * its places: a vendor's long names of one repeated letter would keep a reader busy for minutes. */
+static size_t find_matches(const struct listing *l, struct test_id ids[MATCHES_MAX + 1])
+{
+	const char *suite = l->q->suite;
+	struct rows *r = db_rows(l->d,
+	    RECORD_SELECT_BY("name", TEST_ID_RECORD) " FROM test WHERE suite >= ?1 AND suite <= ?2",
+	    V_TEXT(suite ? suite : ""), V_TEXT(suite ? suite : LAST_SUITE));
+	size_t n = 0;
+
+	while (n <= MATCHES_MAX && rows_next(r))
+		if (strcasestr(rows_key(r), l->q->part))
+			record_read(r, &test_id_record, &ids[n++]);
+	rows_end(r);
+	return n;
+}
+
+struct match {
+	struct nightly_place place; /* its suite is the test's */
+	struct nightly_test test;
+};
+
+static int by_place(const void *x, const void *y)
+{
+	const struct nightly_place *a = &((const struct match *)x)->place;
+	const struct nightly_place *b = &((const struct match *)y)->place;
+	int order = a->state != b->state ? (a->state > b->state) - (a->state < b->state)
+					 : strcmp(a->suite, b->suite);
+
+	return order ? order : (a->test_id > b->test_id) - (a->test_id < b->test_id);
+}
+
+/* False: it is listed nowhere. */
+static bool place_test(const struct get_nightly *q, struct match *m)
+{
+	enum history_state state = HISTORY_NONE;
+
+	for (size_t i = 0; i < m->test.n_cells; i++)
+		if (q->state == HISTORY_NONE ? m->test.cells[i].state < state
+					     : m->test.cells[i].state == q->state)
+			state = m->test.cells[i].state;
+	m->place = (struct nightly_place){state, m->test.suite, m->test.id};
+	return state != HISTORY_NONE &&
+	       (!q->after.suite || by_place(m, &(struct match){.place = q->after}) > 0);
+}
+
+static void list_matches(const struct listing *l, const struct test_id *ids, size_t n_ids)
+{
+	struct match *list = xcalloc(n_ids + 1, sizeof(*list));
+	size_t n_found = 0, limit = (size_t)l->q->limit;
+	struct nightly_view *v = l->v;
+
+	for (size_t i = 0; i < n_ids; i++) {
+		struct match m;
+
+		if (!read_test(l, ids[i].id, &m.test))
+			continue;
+		if (place_test(l->q, &m))
+			list[n_found++] = m;
+		else
+			release_test(&m.test);
+	}
+	qsort(list, n_found, sizeof(*list), by_place);
+	if (n_found > limit) {
+		v->next = list[limit - 1].place;
+		v->next.suite = xstrdup(v->next.suite);
+	}
+	for (size_t i = 0; i < n_found; i++)
+		if (i < limit)
+			*ARRAY_PUSH(v->tests, v->n_tests) = list[i].test;
+		else
+			release_test(&list[i].test);
+	free(list);
+}
+
+void nightly_tests_read(struct db *d, const struct get_nightly *q, struct nightly_view *v)
+{
+	struct listing l = {.d = d, .q = q, .v = v};
+	struct test_id ids[MATCHES_MAX + 1];
+	size_t n_ids = MATCHES_MAX + 1;
+
+	if (!v->n_accelerators)
+		return;
+	if (q->part)
+		n_ids = find_matches(&l, ids);
+	if (n_ids <= MATCHES_MAX)
+		list_matches(&l, ids, n_ids);
+	else
+		list_states(&l);
+	free(l.suite);
+}

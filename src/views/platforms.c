@@ -1,0 +1,470 @@
+#include "views/platforms.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "db/record_rows.h"
+#include "history/standings.h"
+#include "views/accelerator.h"
+#include "views/record_json.h"
+
+#define MINUTE INT64_C(60000)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+enum { ROWS_MAX = 20000, SPAN_BYTES = 32, LINE_BYTES = 160 };
+
+static const char NOTHING_REQUIRED[] = "no must-pass tests are named for it";
+
+/* ---- the query ---- */
+
+static int platform_tests_run(struct store_query *q, struct db *d)
+{
+	struct get_platform_tests *g = CONTAINER_OF(q, struct get_platform_tests, q);
+	struct upstream_branch u = upstream_branch_read(d);
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(PLATFORM_TEST_RECORD) RECORD_COLUMNS(
+		PLATFORM_MUST_PASS_RECORD) " FROM platform_test WHERE ?1 IS NULL OR accelerator = "
+					   "?1"
+					   " ORDER BY accelerator, at_ms DESC, torch, os LIMIT ?2",
+	    V_TEXT(g->only), V_INT(ROWS_MAX));
+
+	while (rows_next(r)) {
+		struct platform_test *t = ARRAY_PUSH(g->list, g->n);
+
+		record_read(r, &platform_test_record, t);
+		record_read(r, &platform_must_pass_record, t);
+		t->build = platform_build_of(t->torch);
+	}
+	g->standings = xcalloc(g->n_names + 1, sizeof(*g->standings));
+	for (size_t i = 0; i < g->n_names; i++)
+		standing_read(d, g->names[i], &u, g->now_ms, &g->standings[i]);
+	if (db_status(d))
+		get_platform_tests_release(g);
+	return 0;
+}
+
+int store_get_platform_tests(struct store *s, struct get_platform_tests *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->standings = NULL;
+	q->q.run = platform_tests_run;
+	return store_query(s, &q->q);
+}
+
+void get_platform_tests_release(struct get_platform_tests *q)
+{
+	RECORDS_RELEASE(platform_test, q->list, q->n);
+	for (size_t i = 0; q->standings && i < q->n_names; i++)
+		standing_release(&q->standings[i]);
+	FREE_AND_NULL(q->standings);
+}
+
+/* ---- the state of a platform, by its must-pass tests ---- */
+
+/* In the order in which platforms are listed. */
+enum platform_state { PLATFORM_TESTED, PLATFORM_IS_RED, PLATFORM_STALE, PLATFORM_UNTESTED };
+struct platform_standing {
+	enum platform_state state;
+	char text[LINE_BYTES]; /* one line for people */
+};
+
+/* "3 days". A time in the future, after the clock was put back, is "less than a minute". */
+static const char *span(int64_t ms, char out[SPAN_BYTES])
+{
+	const char *unit = ms < HOUR ? "minute" : ms < DAY ? "hour" : "day";
+	int64_t n = ms / (ms < HOUR ? MINUTE : ms < DAY ? HOUR : DAY);
+
+	if (ms < MINUTE)
+		snprintf(out, SPAN_BYTES, "less than a minute");
+	else
+		snprintf(out, SPAN_BYTES, "%lld %s%s", (long long)n, unit, n == 1 ? "" : "s");
+	return out;
+}
+
+static bool is_stale(const struct platform *p, const struct platform_test *t, int64_t now_ms)
+{
+	return now_ms - t->at_ms > p->max_age_ms;
+}
+
+/* Nightlies count, and of the releases those that `install` names (all, if it names none). */
+static bool is_relevant(const struct platform *p, const struct platform_test *t)
+{
+	bool has_release = false;
+
+	for (size_t i = 0; i < p->n_installs; i++) {
+		if (p->installs[i].torch && platform_is_release(t->torch, p->installs[i].torch))
+			return true;
+		has_release |= p->installs[i].torch != NULL;
+	}
+	return !has_release || t->build == BUILD_NIGHTLY;
+}
+
+/* One red test that is not stale makes the platform red, else one green test makes it tested. tests: newest first. */
+static struct platform_standing platform_stand(
+    const struct platform *p, const struct platform_test *tests, size_t n, int64_t now_ms)
+{
+	struct platform_standing s = {.state = PLATFORM_UNTESTED};
+	int64_t green_ms = 0, red_since_ms = 0, any_ms = 0; /* 0: there is none */
+	bool is_red = false, is_unjudged = false;
+	char ago[SPAN_BYTES];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct platform_test *t = &tests[i];
+		enum platform_result result = platform_test_result(t);
+
+		if (!is_relevant(p, t))
+			continue;
+		if (result == PLATFORM_UNJUDGED) {
+			is_unjudged = true;
+			continue;
+		}
+		if (t->at_ms > any_ms)
+			any_ms = t->at_ms;
+		if (is_stale(p, t, now_ms))
+			continue;
+		if (result == PLATFORM_GREEN && t->at_ms > green_ms)
+			green_ms = t->at_ms;
+		if (result == PLATFORM_RED && (!is_red || t->red_since_ms < red_since_ms))
+			red_since_ms = t->red_since_ms;
+		is_red |= result == PLATFORM_RED;
+	}
+	if (is_red) {
+		s.state = PLATFORM_IS_RED;
+		snprintf(s.text, sizeof(s.text), "must-pass tests have been red for %s",
+		    span(now_ms - red_since_ms, ago));
+	} else if (green_ms) {
+		s.state = PLATFORM_TESTED;
+		snprintf(s.text, sizeof(s.text), "must-pass tests passed %s ago",
+		    span(now_ms - green_ms, ago));
+	} else if (any_ms) {
+		s.state = PLATFORM_STALE;
+		snprintf(s.text, sizeof(s.text), "last tested %s ago", span(now_ms - any_ms, ago));
+	} else {
+		snprintf(s.text, sizeof(s.text), "%s",
+		    is_unjudged ? NOTHING_REQUIRED : "not tested yet");
+	}
+	return s;
+}
+
+/* ---- one way to install ---- */
+
+static void say_why_not(const struct platform *p, const struct platform_test *t, const char *what,
+    int64_t now_ms, char why[LINE_BYTES])
+{
+	char ago[SPAN_BYTES];
+
+	if (platform_test_result(t) == PLATFORM_UNJUDGED)
+		snprintf(why, LINE_BYTES, "%s", NOTHING_REQUIRED);
+	else if (is_stale(p, t, now_ms))
+		snprintf(why, LINE_BYTES, "%s was last tested %s ago", what,
+		    span(now_ms - t->at_ms, ago));
+	else
+		snprintf(why, LINE_BYTES, "must-pass tests with %s have been red for %s", what,
+		    span(now_ms - t->red_since_ms, ago));
+}
+
+/* A release is offered for a system if some test of it there is green and not stale, a nightly if the newest one is. Else
+ * `why` has the reason. tests: newest first. */
+static bool platform_is_offered(const struct platform *p, const struct platform_install *i,
+    const struct platform_test *tests, size_t n, int64_t now_ms, char why[LINE_BYTES])
+{
+	static const char *const OS_TITLES[] = {
+	    [OS_LINUX] = "Linux",
+	    [OS_MACOS] = "macOS",
+	    [OS_WINDOWS] = "Windows",
+	};
+	const struct platform_test *newest = NULL;
+	bool is_tested = false, has_no_os = false;
+	char what[48];
+
+	if (i->torch)
+		snprintf(what, sizeof(what), "PyTorch %s", i->torch);
+	else
+		snprintf(what, sizeof(what), "the nightly");
+	for (size_t k = 0; k < n; k++) {
+		const struct platform_test *t = &tests[k];
+
+		if (i->build != t->build || (i->torch && !platform_is_release(t->torch, i->torch)))
+			continue;
+		is_tested = true;
+		has_no_os |= !*t->os;
+		if (platform_os_of(t->os) != i->os || (newest && i->build == BUILD_NIGHTLY))
+			continue;
+		if (!newest)
+			newest = t;
+		if (platform_test_result(t) == PLATFORM_GREEN && !is_stale(p, t, now_ms))
+			return true;
+	}
+	if (newest)
+		say_why_not(p, newest, what, now_ms, why);
+	else if (has_no_os)
+		snprintf(why, LINE_BYTES, "%s was tested, but its report names no operating system",
+		    what);
+	else
+		snprintf(why, LINE_BYTES, "%s was not tested%s%s", what, is_tested ? " on " : "",
+		    is_tested ? OS_TITLES[i->os] : "");
+	return false;
+}
+
+/* ---- the JSON ---- */
+
+static json_t *texts_json(char *const *v)
+{
+	json_t *list = json_array();
+
+	for (; v && *v; v++)
+		json_array_append_new(list, json_string(*v));
+	return list;
+}
+
+static json_t *test_json(
+    const struct platform *p, const struct platform_test *t, int64_t now_ms, const char *public_url)
+{
+	static const char *const results[] = {
+	    [PLATFORM_UNJUDGED] = NULL, [PLATFORM_GREEN] = "green", [PLATFORM_RED] = "red"};
+	json_t *v = record_json(&platform_test_record, t);
+	json_t *must_pass = record_json(&platform_must_pass_record, t);
+
+	json_set_int(must_pass, "total", t->n_passed + t->n_failed + t->n_missing);
+	json_set_str(v, "build", platform_build_name(t->build));
+	json_set_foreign_text(v, "os", *t->os ? t->os : NULL);
+	json_set_str(v, "result", results[platform_test_result(t)]);
+	json_object_set_new(v, "must_pass", must_pass);
+	json_object_set_new(v, "is_stale", json_boolean(is_stale(p, t, now_ms)));
+	json_set_job_url(v, "url", public_url, t->job_id);
+	return v;
+}
+
+static json_t *install_json(
+    const struct platform_entry *e, const struct platform_install *i, int64_t now_ms)
+{
+	json_t *v = json_object();
+	char why[LINE_BYTES];
+	bool is_offered = platform_is_offered(e->a->platform, i, e->tests, e->n_tests, now_ms, why);
+
+	json_set_str(v, "build", platform_build_name(i->build));
+	json_set_str(v, "torch", i->torch);
+	json_set_str(v, "os", platform_os_name(i->os));
+	json_set_str(v, "package", platform_package_name(i->package));
+	json_set_str(v, "platform", i->version);
+	json_set_str(v, "language", platform_language_name(i->language));
+	json_object_set_new(v, "commands", texts_json(i->commands));
+	json_set_str(v, "note", i->note);
+	json_object_set_new(v, "offered", json_boolean(is_offered));
+	json_set_str(v, "why_not", is_offered ? NULL : why);
+	return v;
+}
+
+static json_t *extension_json(const struct platform *p)
+{
+	json_t *v;
+
+	if (!p->extension_package)
+		return json_null();
+	v = json_object();
+	json_set_str(v, "package", p->extension_package);
+	json_set_str(v, "import", p->extension_import);
+	json_object_set_new(v, "autoload", json_boolean(p->is_autoloaded));
+	json_set_str(v, "url", p->extension_url);
+	return v;
+}
+
+static json_t *steps_json(const struct platform *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < p->n_steps; i++) {
+		json_t *v = json_object();
+
+		json_set_str(v, "title", p->steps[i].title);
+		json_set_str(v, "text", p->steps[i].text);
+		json_object_set_new(v, "commands", texts_json(p->steps[i].commands));
+		json_set_str(v, "url", p->steps[i].url);
+		json_array_append_new(list, v);
+	}
+	return list;
+}
+
+static json_t *start_json(const struct platform *p)
+{
+	json_t *v;
+
+	if (!p->start_text && !p->start_code)
+		return json_null();
+	v = json_object();
+	json_set_str(v, "text", p->start_text);
+	json_set_str(v, "code", p->start_code);
+	return v;
+}
+
+static json_t *help_json(const struct platform *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < p->n_help; i++) {
+		json_t *v = json_object();
+
+		json_set_str(v, "title", p->help[i].title);
+		json_set_str(v, "url", p->help[i].url);
+		json_array_append_new(list, v);
+	}
+	return list;
+}
+
+json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char *public_url)
+{
+	static const char *const states[] = {
+	    [PLATFORM_TESTED] = "tested",
+	    [PLATFORM_IS_RED] = "red",
+	    [PLATFORM_STALE] = "stale",
+	    [PLATFORM_UNTESTED] = "untested",
+	};
+	const struct platform *p = e->a->platform;
+	struct platform_standing s = platform_stand(p, e->tests, e->n_tests, now_ms);
+	json_t *v = json_object(), *tested = json_array(), *installs = json_array();
+	char *url = xasprintf("%s/platforms/%s", public_url, e->a->name);
+
+	for (size_t i = 0; i < e->n_tests; i++)
+		json_array_append_new(tested, test_json(p, &e->tests[i], now_ms, public_url));
+	for (size_t i = 0; i < p->n_installs; i++)
+		json_array_append_new(installs, install_json(e, &p->installs[i], now_ms));
+	json_set_str(v, "name", e->a->name);
+	json_set_str(v, "title", e->a->title);
+	json_set_str(v, "vendor", e->a->vendor);
+	json_set_str(v, "integration", platform_integration_name(p->integration));
+	json_set_str(v, "device", p->device);
+	json_set_str(v, "summary", p->summary);
+	json_object_set_new(v, "is_example", json_boolean(p->is_example));
+	json_object_set_new(v, "links", links_json(e->a->docs_url, e->a->help_url));
+	json_set_str(v, "url", url);
+	json_object_set_new(v, "extension", extension_json(p));
+	json_object_set_new(v, "versions", texts_json(p->versions));
+	json_set_str(v, "state", states[s.state]);
+	json_set_str(v, "state_text", s.text);
+	json_object_set_new(v, "branch_state", accelerator_state_json(&e->at.state));
+	json_set_time(v, "red_since", e->at.facts.red_since_ms);
+	json_set_str(
+	    v, "red_by", red_by_name(e->at.facts.red_since_ms, e->at.facts.is_red_in_silence));
+	json_object_set_new(v, "max_age", json_integer(p->max_age_ms / 1000));
+	json_object_set_new(v, "tested", tested);
+	json_object_set_new(v, "install", installs);
+	json_object_set_new(v, "prepare", steps_json(p));
+	json_object_set_new(v, "get_started", start_json(p));
+	json_object_set_new(v, "help", help_json(p));
+	free(url);
+	return v;
+}
+
+/* ---- all of them ---- */
+
+struct ranked {
+	struct platform_entry entry;
+	bool is_example;
+	enum platform_state state;
+};
+
+static int by_rank(const void *x, const void *y)
+{
+	const struct ranked *a = x, *b = y;
+	int by_title;
+
+	if (a->is_example != b->is_example)
+		return a->is_example - b->is_example;
+	if (a->state != b->state)
+		return a->state < b->state ? -1 : 1;
+	by_title = strcasecmp(a->entry.a->title, b->entry.a->title);
+	return by_title ? by_title : strcmp(a->entry.a->name, b->entry.a->name);
+}
+
+static void sort_platforms(struct platform_entry *list, size_t n, int64_t now_ms)
+{
+	struct ranked *ranked = xcalloc(n + 1, sizeof(*ranked));
+
+	for (size_t i = 0; i < n; i++) {
+		const struct platform *p = list[i].a->platform;
+
+		ranked[i] = (struct ranked){
+		    .entry = list[i],
+		    .is_example = p->is_example,
+		    .state = platform_stand(p, list[i].tests, list[i].n_tests, now_ms).state,
+		};
+	}
+	qsort(ranked, n, sizeof(*ranked), by_rank);
+	for (size_t i = 0; i < n; i++)
+		list[i] = ranked[i].entry;
+	free(ranked);
+}
+
+/* The choices that occur, one bit for each. */
+struct occurring {
+	unsigned builds, oses, packages, languages;
+};
+
+static struct occurring see(const struct platform_entry *list, size_t n)
+{
+	struct occurring seen = {0};
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < list[i].a->platform->n_installs; k++) {
+			const struct platform_install *one = &list[i].a->platform->installs[k];
+
+			seen.builds |= 1U << one->build;
+			seen.oses |= 1U << one->os;
+			seen.packages |= 1U << one->package;
+			seen.languages |= 1U << one->language;
+		}
+	return seen;
+}
+
+static json_t *platform_choice_json(const struct accelerator *a)
+{
+	json_t *v = json_object();
+
+	json_set_str(v, "name", a->name);
+	json_set_str(v, "title", a->title);
+	json_object_set_new(v, "versions", texts_json(a->platform->versions));
+	return v;
+}
+
+static json_t *choices_json(const struct platform_entry *list, size_t n)
+{
+	struct occurring seen = see(list, n);
+	json_t *builds = json_array(), *oses = json_array(), *packages = json_array();
+	json_t *platforms = json_array(), *languages = json_array();
+
+	for (int i = 0; i < N_PLATFORM_BUILDS; i++)
+		if (seen.builds & 1U << i)
+			json_array_append_new(
+			    builds, json_string(platform_build_name((enum platform_build)i)));
+	for (int i = 0; i < N_PLATFORM_OSES; i++)
+		if (seen.oses & 1U << i)
+			json_array_append_new(
+			    oses, json_string(platform_os_name((enum platform_os)i)));
+	for (int i = 0; i < N_PLATFORM_PACKAGES; i++)
+		if (seen.packages & 1U << i)
+			json_array_append_new(
+			    packages, json_string(platform_package_name((enum platform_package)i)));
+	for (int i = 0; i < N_PLATFORM_LANGUAGES; i++)
+		if (seen.languages & 1U << i)
+			json_array_append_new(languages,
+			    json_string(platform_language_name((enum platform_language)i)));
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(platforms, platform_choice_json(list[i].a));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "build", builds, "os", oses, "package",
+	    packages, "platform", platforms, "language", languages);
+}
+
+json_t *platforms_json(
+    struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url)
+{
+	json_t *platforms = json_array();
+
+	sort_platforms(list, n, now_ms);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(platforms, platform_json(&list[i], now_ms, public_url));
+	return json_pack("{s:o, s:o}", "choices", choices_json(list, n), "platforms", platforms);
+}

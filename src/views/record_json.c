@@ -1,0 +1,183 @@
+#include "views/record_json.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/encode.h"
+#include "base/json.h"
+
+enum { CURSOR_MAX_BYTES = 256 };
+
+static json_t *object_of(const char *text)
+{
+	json_t *v;
+
+	return text && json_parse(text, strlen(text), &v, NULL) == 0 ? v : json_null();
+}
+
+void record_to_json(json_t *object, const struct record *record, const void *values)
+{
+	for (size_t i = 0; i < record->n; i++) {
+		const struct record_field *f = &record->fields[i];
+		const void *member = (const char *)values + f->offset;
+		int64_t number;
+		json_t *list;
+
+		if (!f->name)
+			continue;
+		switch (f->type) {
+		case RECORD_INT:
+			json_set_int(object, f->name, *(const int64_t *)member);
+			break;
+		case RECORD_ID:
+		case RECORD_COUNT:
+			number = *(const int64_t *)member;
+			json_object_set_new(object, f->name,
+			    number == (f->type == RECORD_ID ? 0 : -1) ? json_null()
+								      : json_integer(number));
+			break;
+		case RECORD_TIME:
+			json_set_time(object, f->name, *(const int64_t *)member);
+			break;
+		case RECORD_BOOL:
+			json_object_set_new(object, f->name, json_boolean(*(const bool *)member));
+			break;
+		case RECORD_TEXT:
+		case RECORD_COMMIT:
+			json_set_foreign_text(object, f->name, *(char *const *)member);
+			break;
+		case RECORD_OBJECT:
+			json_object_set_new(object, f->name, object_of(*(char *const *)member));
+			break;
+		case RECORD_SECONDS:
+			number = *(const int64_t *)member;
+			json_object_set_new(object, f->name,
+			    number < 0 ? json_null() : json_real((double)number / 1000));
+			break;
+		case RECORD_NUMBER:
+			json_object_set_new(object, f->name, json_real(*(const double *)member));
+			break;
+		case RECORD_TEXTS:
+			list = json_array();
+			for (char **text = *(char **const *)member; text && *text; text++)
+				json_array_append_new(list, json_foreign_text(*text));
+			json_object_set_new(object, f->name, list);
+			break;
+		case RECORD_KEY:
+		case RECORD_GUID:
+		case RECORD_DIGEST:
+		case RECORD_BLOB:
+		case RECORD_BORROWED:
+			break;
+		case RECORD_WORD:
+		case RECORD_RANK:
+			number = *(const int *)member;
+			json_set_str(
+			    object, f->name, number < f->words->n ? f->words->names[number] : NULL);
+			break;
+		}
+	}
+}
+
+json_t *record_json(const struct record *record, const void *values)
+{
+	json_t *object = json_object();
+
+	record_to_json(object, record, values);
+	return object;
+}
+
+json_t *record_field_schema(const struct record_field *f)
+{
+	static const struct {
+		const char *type, *format, *pattern;
+		bool may_be_null;
+	} TYPES[] = {
+	    [RECORD_INT] = {"integer", NULL, NULL, false},
+	    [RECORD_ID] = {"integer", NULL, NULL, true},
+	    [RECORD_COUNT] = {"integer", NULL, NULL, true},
+	    [RECORD_TIME] = {"string", "date-time", NULL, true},
+	    [RECORD_BOOL] = {"boolean", NULL, NULL, false},
+	    [RECORD_TEXT] = {"string", NULL, NULL, true},
+	    [RECORD_COMMIT] = {"string", NULL, "^[0-9a-f]{40}$", true},
+	    [RECORD_OBJECT] = {"object", NULL, NULL, true},
+	    [RECORD_SECONDS] = {"number", NULL, NULL, true},
+	    [RECORD_NUMBER] = {"number", NULL, NULL, false},
+	    [RECORD_TEXTS] = {"array", NULL, NULL, false},
+	    [RECORD_BLOB] = {"null", NULL, NULL, true},
+	    [RECORD_BORROWED] = {"null", NULL, NULL, true},
+	    [RECORD_WORD] = {"string", NULL, NULL, true},
+	    [RECORD_RANK] = {"string", NULL, NULL, true},
+	    [RECORD_KEY] = {"null", NULL, NULL, true},
+	    [RECORD_GUID] = {"null", NULL, NULL, true},
+	    [RECORD_DIGEST] = {"null", NULL, NULL, true},
+	};
+	json_t *schema = json_object(), *type = json_array(), *names;
+
+	json_array_append_new(type, json_string(TYPES[f->type].type));
+	if (TYPES[f->type].may_be_null)
+		json_array_append_new(type, json_string("null"));
+	json_object_set_new(schema, "type", type);
+	if (TYPES[f->type].format)
+		json_set_str(schema, "format", TYPES[f->type].format);
+	if (TYPES[f->type].pattern)
+		json_set_str(schema, "pattern", TYPES[f->type].pattern);
+	if (f->words) {
+		names = json_array();
+		for (int i = 0; i < f->words->n; i++)
+			if (f->words->names[i])
+				json_array_append_new(names, json_string(f->words->names[i]));
+		json_object_set_new(schema, "enum", names);
+	}
+	if (f->description[0])
+		json_set_str(schema, "description", f->description);
+	return schema;
+}
+
+json_t *links_json(const char *docs_url, const char *help_url)
+{
+	json_t *obj = json_object();
+
+	json_set_foreign_text(obj, "docs", docs_url);
+	json_set_foreign_text(obj, "help", help_url);
+	return obj;
+}
+
+void json_set_share(json_t *obj, const char *key, int64_t part, int64_t whole)
+{
+	json_object_set_new(
+	    obj, key, whole > 0 ? json_real((double)part / (double)whole) : json_null());
+}
+
+void json_set_change_url(json_t *obj, const char *key, const char *public_url,
+    enum change_kind kind, int64_t number, const char *sha)
+{
+	char *url = NULL;
+
+	if (number)
+		url = xasprintf("%s/pulls/%lld", public_url, (long long)number);
+	else if (sha)
+		url = xasprintf("%s/commits/%s%s", public_url, sha,
+		    kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
+	json_set_str(obj, key, url);
+	free(url);
+}
+
+void json_set_job_url(json_t *obj, const char *key, const char *public_url, int64_t job)
+{
+	char *url = job ? xasprintf("%s/jobs/%lld", public_url, (long long)job) : NULL;
+
+	json_set_str(obj, key, url);
+	free(url);
+}
+
+json_t *cursor_json(const char *text)
+{
+	struct buf cursor = BUF_INIT(CURSOR_MAX_BYTES);
+	json_t *v;
+
+	base64url_encode(text, strlen(text), &cursor);
+	v = json_string(buf_str(&cursor));
+	buf_release(&cursor);
+	return v;
+}

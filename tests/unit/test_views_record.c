@@ -1,0 +1,216 @@
+/* Records as JSON, and docs/openapi.json against their lists. Runs in the root of the tree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "model/change_view.h"
+#include "model/history.h"
+#include "model/platform.h"
+#include "views/accelerator_page.h"
+#include "views/job.h"
+#include "views/record_json.h"
+
+static json_t *schemas;
+
+/* A property of a schema, also of one that extends another with allOf. Borrowed. */
+static json_t *find_property(json_t *schema, const char *name)
+{
+	json_t *found = json_at(schema, "properties", name, NULL), *part;
+	size_t i;
+
+	if (found)
+		return found;
+	json_array_foreach(json_object_get(schema, "allOf"), i,
+	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties",
+	    name, NULL);
+	json_array_foreach(json_object_get(schema, "oneOf"), i,
+	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties",
+	    name, NULL);
+	return NULL;
+}
+
+/* The schema itself: behind a $ref, or the part of a oneOf that is not null. Borrowed. */
+static json_t *resolve(json_t *schema)
+{
+	const char *ref = json_get_str(schema, "$ref");
+	json_t *parts = json_object_get(schema, "oneOf"), *part;
+	size_t i;
+
+	if (ref)
+		return resolve(json_object_get(schemas, strrchr(ref, '/') + 1));
+	json_array_foreach(
+	    parts, i, part) if (strcmp(json_get_str(part, "type") ? json_get_str(part, "type") : "",
+				    "null") != 0) return resolve(part);
+	return schema;
+}
+
+/* The schema at a path of properties and, with "[]", of the items of a list. Borrowed. */
+static json_t *at(const char *name, const char *path)
+{
+	json_t *schema = json_object_get(schemas, name);
+	char *copy = xstrdup(path), *rest = copy, *step;
+
+	while ((step = strsep(&rest, ".")) && *step)
+		schema = resolve(strcmp(step, "[]") == 0 ? json_object_get(schema, "items")
+							 : find_property(schema, step));
+	free(copy);
+	return schema;
+}
+
+static bool has_type(json_t *types, json_t *type)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(types, i, one) if (json_equal(one, type)) return true;
+	return false;
+}
+
+/* The document may leave out words that never occur there, and may list null. */
+static bool has_words(json_t *documented, json_t *names)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(documented, "enum"), i,
+	    one) if (!json_is_null(one) && !has_type(names, one)) return false;
+	return json_object_get(documented, "enum") != NULL;
+}
+
+/* The document may say more: that a value is never null, its least value, its few texts. */
+static void compare(json_t *documented, const struct record *r, const struct record_field *f)
+{
+	json_t *wanted = record_field_schema(f), *types = json_object_get(wanted, "type");
+	json_t *type = json_object_get(documented, "type"), *one;
+	const char *description = json_get_str(wanted, "description");
+	bool is_right = documented != NULL;
+	size_t i;
+
+	if (json_is_array(type))
+		json_array_foreach(type, i, one) is_right &= has_type(types, one);
+	else
+		is_right &= has_type(types, type);
+	for (i = 0; i < 2; i++) {
+		const char *key = i ? "format" : "pattern";
+
+		if (json_get_str(wanted, key))
+			is_right &= json_equal(
+			    json_object_get(wanted, key), json_object_get(documented, key));
+	}
+	if (f->words)
+		is_right &= has_words(documented, json_object_get(wanted, "enum"));
+	if (description)
+		is_right &= json_equal(json_object_get(wanted, "description"),
+		    json_object_get(documented, "description"));
+	if (!is_right) {
+		char *text = json_text(wanted), *found = documented ? json_text(documented) : NULL;
+
+		print_error("%s.%s: docs/openapi.json has %s and needs %s\n", r->name, f->name,
+		    found ? found : "nothing", text);
+		fail();
+	}
+	json_decref(wanted);
+}
+
+static void the_document_has_every_field(void **state)
+{
+	const struct {
+		const struct record *record;
+		json_t *schema;
+	} list[] = {
+	    {&dispatch_view_record, json_object_get(schemas, "Dispatch")},
+	    {&base_delta_record, at("ChangeAccelerator", "delta")},
+	    {&experiment_view_record, json_object_get(schemas, "Experiment")},
+	    {&experiment_result_record, at("Experiment", "results.[]")},
+	    {&accelerator_view_record, json_object_get(schemas, "ChangeAccelerator")},
+	    {&verdict_view_record, json_object_get(schemas, "Verdict")},
+	    {&change_view_record, json_object_get(schemas, "Change")},
+	    {&test_result_record, at("Job", "tests.[]")},
+	    {&test_counts_record, json_object_get(schemas, "TestCounts")},
+	    {&day_view_record, json_object_get(schemas, "TrendDay")},
+	    {&day_details_record, json_object_get(schemas, "TrendDayFull")},
+	    {&dashboard_record, at("Dashboard", "newest")},
+	    {&dashboard_row_record, at("Dashboard", "accelerators.[]")},
+	    {&suite_view_record, at("Dashboard", "accelerators.[].suites.[]")},
+	    {&running_view_record, at("Dashboard", "running.[]")},
+	    {&page_job_record, json_object_get(schemas, "AcceleratorJob")},
+	    {&page_machine_record, at("AcceleratorPage", "runners.[].machines.[]")},
+	    {&page_red_record, at("AcceleratorPage", "red")},
+	    {&page_commit_record, at("AcceleratorPage", "red.first_bad")},
+	    {&page_experiments_record, at("AcceleratorPage", "experiments")},
+	    {&schedule_view_record, at("AcceleratorPage", "schedule")},
+	    {&schedule_view_record, at("Nightly", "accelerators.[].schedule")},
+	    {&number_series_record, at("Numbers", "series.[]")},
+	    {&number_point_record, at("Numbers", "series.[].points.[]")},
+	    {&nightly_accelerator_record, at("Nightly", "accelerators.[]")},
+	    {&nightly_mark_record, json_object_get(schemas, "Mark")},
+	    {&nightly_commit_record, at("Nightly", "tests.[].cells.[].commits.known.[]")},
+	    {&nightly_test_record, at("Nightly", "tests.[]")},
+	    {&platform_test_record, at("Platform", "tested.[]")},
+	    {&platform_must_pass_record, at("Platform", "tested.[].must_pass")},
+	    {&job_view_record, json_object_get(schemas, "JobLine")},
+	    {&job_detail_record, json_object_get(schemas, "Job")},
+	    {&job_experiment_record, find_property(json_object_get(schemas, "Job"), "experiment")},
+	    {&schedule_run_view_record, json_object_get(schemas, "Run")},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		for (size_t k = 0; k < list[i].record->n; k++) {
+			const struct record_field *f = &list[i].record->fields[k];
+
+			if (f->name)
+				compare(resolve(find_property(list[i].schema, f->name)),
+				    list[i].record, f);
+		}
+}
+
+static void each_type_has_its_json(void **state)
+{
+	char outcome[] = "caf\xe9";
+	struct schedule_run_view run = {
+	    .id = 7, .due_ms = 1700000000000, .outcome = outcome, .ended_ms = 0};
+	struct job_detail job = {.kind = CHANGE_PUSH, .is_current = true, .number = 0};
+	json_t *obj = json_object();
+
+	(void)state;
+	record_to_json(obj, &schedule_run_view_record, &run);
+	assert_int_equal(json_get_int(obj, "id", 0), 7);
+	assert_string_equal(json_get_str(obj, "due_at"), "2023-11-14T22:13:20Z");
+	assert_true(json_is_null(json_object_get(obj, "ended_at")));
+	assert_string_equal(json_get_str(obj, "outcome"), "caf\xEF\xBF\xBD");
+	assert_true(json_is_null(json_object_get(obj, "upstream_sha")));
+	record_to_json(obj, &job_detail_record, &job);
+	assert_string_equal(json_get_str(obj, "kind"), "push");
+	assert_true(json_is_true(json_object_get(obj, "current")));
+	assert_true(json_is_null(json_object_get(obj, "number")));
+	assert_true(json_is_null(json_object_get(obj, "environment")));
+	assert_null(json_object_get(obj, "log_bytes")); /* has no name */
+	json_decref(obj);
+}
+
+static int set_up(void **state)
+{
+	static json_t *document;
+
+	(void)state;
+	document = json_load_file("docs/openapi.json", 0, NULL);
+	schemas = json_at(document, "components", "schemas", NULL);
+	return schemas ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_document_has_every_field),
+	    cmocka_unit_test(each_type_has_its_json),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
