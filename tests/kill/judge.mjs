@@ -18,6 +18,7 @@ export function plain(body, stage) {
     .replaceAll(stage.rig.url, 'https://github')
     .replace(/; likely flaky: seen on \d+ other changes?(, and passed again on \d+ of them)?/g, '')
     .replace(/, and red (twice|\d+ times) here/g, '')
+    .replace(/(: |, )(\[evidence\])/g, ' $2') // a reason that contains a colon is followed by a comma
     .replace(/\/jobs\/\d+/g, '/jobs/N')
     .replace(/\/actions\/runs\/\d+/g, '/actions/runs/N')
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z| UTC)?/g, 'TIME')
