@@ -1,7 +1,7 @@
 #!/bin/sh
 # Whole-program tests: the built programs against the stand-in GitHub, on loopback. They mostly wait (GitHub's
-# rules ask for a second between writes), so three files run at a time.
-# usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs; without a name: all tests
+# rules ask for a second between writes), so several files run at a time on each core.
+# usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs, or a file; without a name: all tests
 set -eu
 cd "$(dirname "$0")/.."
 OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
@@ -11,13 +11,17 @@ OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
 # Histories play hundreds of daemons: the one without sanitizers.
 OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
+logs=$1/program-logs
 shift
 if [ $# -gt 0 ]; then
 	for name; do
-		set -- "$@" "tests/integration/$name.test.mjs"
+		case $name in
+		*.mjs) set -- "$@" "$name" ;;
+		*) set -- "$@" "tests/integration/$name.test.mjs" ;;
+		esac
 		shift
 	done
 else
-	set -- tests/web/ tests/github/ tests/integration/ tests/browser/
+	set -- tests/integration/*.test.mjs tests/browser/*.test.mjs tests/github/*.test.mjs tests/web/*.test.mjs
 fi
-exec tools/node.sh --test --test-concurrency="${AT_ONCE:-3}" "$@"
+exec tools/node.sh tests/run-programs.mjs "${AT_ONCE:-5}" "$logs" "$@"

@@ -1,0 +1,88 @@
+// Runs files of whole-program tests, some at a time, the longest first. Prints one line for each file when it ends, with
+// what failed in it, and at the end the first lines of every failure once more: a log may be kept only from its end.
+// The output of each file is kept under FOLDER.
+//
+// usage: run-programs.mjs AT_ONCE FOLDER FILE...
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const LINES_OF_FAILURE = 12; // of each failed test, in the summary
+// These take longest: they begin first, so that none of them runs alone at the end.
+const LONGEST = ['hostile-comment', 'hostile-report', 'history', 'browser/pages', 'kill', 'kill-nightly', 'kill-runners', 'kill-experiments'];
+
+const reporter = fileURLToPath(new URL('reporter.mjs', import.meta.url));
+const [atOnce, folder, ...given] = process.argv.slice(2);
+const nameOf = (file) => path.relative('tests', file).replace(/^integration\//, '').replace(/\.test\.mjs$/, '');
+const rank = (file) => (LONGEST.indexOf(nameOf(file)) + LONGEST.length + 1) % (LONGEST.length + 1);
+const files = given.map((file, i) => ({ file, i })).sort((a, b) => rank(a.file) - rank(b.file) || a.i - b.i).map(({ file }) => file);
+
+const began = performance.now();
+const secondsSince = (start) => ((performance.now() - start) / 1000).toFixed(1);
+const running = new Map(); // name → child
+const failures = []; // {name, text}
+const total = { passed: 0, failed: 0, skipped: 0, cpu: 0 };
+
+// Text of each failed test: its line and the indented ones below.
+const failuresIn = (output) => output.split(/^(?=\S)/m).filter((block) => block.startsWith('FAIL '));
+
+function countsOf(output) {
+  const last = output.trimEnd().split('\n').at(-1);
+  try {
+    return { ...JSON.parse(last), isWhole: true };
+  } catch {
+    return { passed: 0, failed: 0, skipped: 0, cpu: 0, isWhole: false };
+  }
+}
+
+function runFile(file) {
+  const name = nameOf(file);
+  const log = path.join(folder, `${name.replaceAll('/', '-')}.log`);
+  const out = fs.openSync(log, 'w');
+  const start = performance.now();
+  const child = spawn(process.execPath, ['--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out] });
+  fs.closeSync(out);
+  running.set(name, child);
+  return new Promise((resolve) => {
+    child.on('error', (error) => fs.appendFileSync(log, `${error.stack}\n`)).on('close', (code, signal) => {
+      running.delete(name);
+      const output = fs.readFileSync(log, 'utf8');
+      const { isWhole, ...counts } = countsOf(output);
+      const isPassed = code === 0 && isWhole && counts.failed === 0;
+      for (const key of Object.keys(total)) total[key] += counts[key] ?? 0;
+      console.log(`${isPassed ? 'ok  ' : 'FAIL'}  ${name.padEnd(28)} ${String(counts.passed).padStart(3)} passed${counts.failed ? ` ${counts.failed} failed` : ''}${counts.skipped ? ` ${counts.skipped} skipped` : ''}`
+        + `  ${secondsSince(start).padStart(6)} s  cpu ${counts.cpu?.toFixed(1)} s`);
+      if (!isPassed) {
+        const texts = failuresIn(output);
+        if (texts.length === 0) texts.push(`FAIL    ${signal ?? `exit ${code}`}\n${output.split('\n').slice(-30).join('\n')}`);
+        for (const text of texts) {
+          console.log(text.trimEnd());
+          failures.push({ name, text });
+        }
+      }
+      resolve();
+    });
+  });
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  process.once(signal, () => {
+    console.log(`${signal}; these run still: ${[...running.keys()].join(', ')}`);
+    for (const child of running.values()) child.kill('SIGTERM');
+    process.exit(1);
+  });
+
+fs.mkdirSync(folder, { recursive: true });
+const worker = async () => {
+  for (let file; (file = files.shift());) await runFile(file);
+};
+await Promise.all(Array.from({ length: Number(atOnce) }, worker));
+
+if (failures.length > 0) console.log('\n---- failed ----');
+for (const { name, text } of failures) {
+  const lines = text.trimEnd().split('\n');
+  console.log([`${name}: ${lines[0].replace(/^FAIL +([\d.]+ s +)?/, '')}`, ...lines.slice(1, 1 + LINES_OF_FAILURE)].join('\n'));
+}
+console.log(`${given.length} files in ${secondsSince(began)} s (cpu ${total.cpu.toFixed(0)} s): ${total.passed} tests passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exitCode = failures.length > 0 ? 1 : 0;
