@@ -141,9 +141,23 @@ void json_set_int(json_t *obj, const char *key, int64_t value)
 	json_object_set_new(obj, key, json_integer(value));
 }
 
-void json_set_time(json_t *obj, const char *key, int64_t wall_ms)
+json_t *json_time(int64_t wall_ms)
 {
 	char text[RFC3339_BYTES];
 
-	json_set_str(obj, key, wall_ms ? rfc3339_format(wall_ms, text) : NULL);
+	return wall_ms ? json_string(rfc3339_format(wall_ms, text)) : json_null();
+}
+
+void json_set_time(json_t *obj, const char *key, int64_t wall_ms)
+{
+	json_object_set_new(obj, key, json_time(wall_ms));
+}
+
+json_t *json_foreign_texts(char *const *list)
+{
+	json_t *v = json_array();
+
+	for (; list && *list; list++)
+		json_array_append_new(v, json_foreign_text(*list));
+	return v;
 }

@@ -35,5 +35,9 @@ json_t *json_foreign_text(const char *text);
 void json_set_int(json_t *obj, const char *key, int64_t value);
 /* Sets obj[key] to the time in RFC 3339, or to null if wall_ms is 0. */
 void json_set_time(json_t *obj, const char *key, int64_t wall_ms);
+/* Such a time as a value: a new reference. */
+json_t *json_time(int64_t wall_ms);
+/* A NULL-terminated list of such foreign texts as an array, empty for NULL: a new reference. */
+json_t *json_foreign_texts(char *const *list);
 
 #endif

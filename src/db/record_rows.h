@@ -20,8 +20,10 @@
 #define RECORD_SELECT(R)                                          RECORD_SELECT_BY("0", R)
 /* The same with a key in front: an expression that says to which object of the page the row belongs. */
 #define RECORD_SELECT_BY(key, R)                                  "SELECT " key RECORD_COLUMNS(R)
-/* The whole statement; `from` is a literal: "FROM run WHERE …". */
+/* The whole statement, also with a key or of two records; `from` is a literal: "FROM run WHERE …". */
 #define RECORD_QUERY(R, from)                                     RECORD_SELECT(R) " " from
+#define RECORD_QUERY_BY(key, R, from)                             RECORD_SELECT_BY(key, R) " " from
+#define RECORD_QUERY_BOTH(A, B, from)                             RECORD_SELECT(A) RECORD_COLUMNS(B) " " from
 
 /* The key, or the only column of a statement without a record. */
 const char *rows_key(const struct rows *r); /* never NULL; borrowed until the next step */

@@ -29,14 +29,11 @@ void page_jobs_read(
     struct db *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(PAGE_JOB_RECORD)
-		RECORD_COLUMNS(JOB_TESTS) " FROM job j"
-					  " JOIN change c ON c.id = j.change_id"
-					  " LEFT JOIN dispatch x ON x.id = j.dispatch_id AND "
-					  "x.accelerator = j.accelerator"
-					  " AND x.runner = j.runner WHERE j.accelerator = ?1 AND "
-					  "j.id > 0 AND j.id < ?2"
-					  " AND c.kind <> 'experiment' ORDER BY j.id DESC LIMIT ?3",
+	    RECORD_QUERY_BOTH(PAGE_JOB_RECORD, JOB_TESTS,
+		"FROM job j JOIN change c ON c.id = j.change_id LEFT JOIN dispatch x ON x.id = "
+		"j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner WHERE "
+		"j.accelerator = ?1 AND j.id > 0 AND j.id < ?2 AND c.kind <> 'experiment' ORDER BY "
+		"j.id DESC LIMIT ?3"),
 	    V_TEXT(accelerator), V_INT(before_id ? before_id : INT64_MAX), V_INT(limit + 1));
 
 	*ret = (struct page_jobs){.n = 0};
@@ -85,8 +82,9 @@ json_t *page_jobs_json(const struct page_jobs *l, const char *public_url)
 
 		json_object_set_new(obj, "tests",
 		    j->has_counts ? record_json(&test_counts_record, &j->tests) : json_null());
-		json_set_job_url(obj, "url", public_url, j->id);
-		json_set_change_url(obj, "change_url", public_url, j->kind, j->number, j->head_sha);
+		json_object_set_new(obj, "url", job_url_json(public_url, j->id));
+		json_object_set_new(obj, "change_url",
+		    change_url_json(public_url, j->kind, j->number, j->head_sha));
 		json_array_append_new(list, obj);
 	}
 	return list;
@@ -113,17 +111,16 @@ static void read_schedule(struct db *d, struct get_accelerator_page *p)
 {
 	record_read_first(
 	    db_rows(d,
-		RECORD_SELECT(SCHEDULE_VIEW_RECORD) " FROM schedule s WHERE s.accelerator = ?1"
-						    " AND s.next_ms IS NOT NULL",
+		RECORD_QUERY(SCHEDULE_VIEW_RECORD,
+		    "FROM schedule s WHERE s.accelerator = ?1 AND s.next_ms IS NOT NULL"),
 		V_TEXT(p->name)),
 	    &schedule_view_record, &p->schedule);
 	/* a run that ended without an outcome was at L1 */
 	record_read_first(
 	    db_rows(d,
-		RECORD_SELECT(SCHEDULE_RUN_RECORD) " FROM schedule_run x WHERE x.accelerator = ?1"
-						   " AND (x.outcome IS NOT NULL"
-						   "  OR x.ended_ms IS NULL)"
-						   " ORDER BY x.due_ms DESC LIMIT 1",
+		RECORD_QUERY(SCHEDULE_RUN_RECORD,
+		    "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
+		    "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
 		V_TEXT(p->name)),
 	    &schedule_run_view_record, &p->last_run);
 }
@@ -162,23 +159,20 @@ static int compare_machine(const void *name, const void *m)
 }
 
 #define LEASE_RUNNER_RECORD(F, S) F(S, TEXT, runner, NULL, "runner", "")
-struct lease_runner {
-	RECORD_MEMBERS(LEASE_RUNNER_RECORD)
-};
-RECORD_DEFINE(lease_runner, LEASE_RUNNER_RECORD)
+RECORD_LOCAL(lease_runner, LEASE_RUNNER_RECORD)
 
 static void read_machines(struct db *d, struct get_accelerator_page *p)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(PAGE_MACHINE_RECORD) " FROM token WHERE accelerator = ?1"
-					       " AND kind = 'runner' AND revoked_ms IS NULL"
-					       " GROUP BY name ORDER BY name LIMIT ?2",
+	    RECORD_QUERY(PAGE_MACHINE_RECORD,
+		"FROM token WHERE accelerator = ?1 AND kind = 'runner' AND "
+		"revoked_ms IS NULL GROUP BY name ORDER BY name LIMIT ?2"),
 	    V_TEXT(p->name), V_INT(MACHINES_MAX));
 
 	RECORDS_READ(r, page_machine, p->machines, p->n_machines);
 	r = db_rows(d,
-	    RECORD_SELECT_BY("machine", LEASE_RUNNER_RECORD) " FROM lease WHERE accelerator = ?1"
-							     " AND state = 'active'",
+	    RECORD_QUERY_BY("machine", LEASE_RUNNER_RECORD,
+		"FROM lease WHERE accelerator = ?1 AND state = 'active'"),
 	    V_TEXT(p->name));
 	while (rows_next(r)) {
 		struct page_machine *m = p->n_machines
@@ -257,10 +251,10 @@ static json_t *machines_json(const struct runner *r, const struct get_accelerato
 	for (size_t i = 0; r->kind == RUNNER_PULL && i < p->n_machines; i++) {
 		const struct page_machine *m = &p->machines[i];
 		json_t *obj = record_json(&page_machine_record, m);
-		bool is_busy =
-		    m->busy_with && strv_contains((const char *const *)m->busy_with, r->name);
 
-		json_object_set_new(obj, "busy", json_boolean(is_busy));
+		json_object_set_new(obj, "busy",
+		    json_boolean(
+			m->busy_with && strv_contains((const char *const *)m->busy_with, r->name)));
 		json_array_append_new(list, obj);
 	}
 	return list;
@@ -291,25 +285,7 @@ static json_t *commit_json(const struct page_commit *c, const char *public_url)
 	if (!c->sha)
 		return json_null();
 	obj = record_json(&page_commit_record, c);
-	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, c->sha);
-	return obj;
-}
-
-static json_t *red_json(const struct page_red *red, const char *public_url)
-{
-	json_t *obj, *tests = json_array();
-
-	if (!red->since_ms) {
-		json_decref(tests);
-		return json_null();
-	}
-	for (char **t = red->tests; t && *t; t++)
-		json_array_append_new(tests, json_foreign_text(*t));
-	obj = record_json(&page_red_record, red);
-	json_object_set_new(obj, "first_bad", commit_json(&red->first_bad, public_url));
-	json_object_set_new(obj, "last_good", commit_json(&red->last_good, public_url));
-	json_set_time(obj, "overdue_at", red->since_ms + RED_OVERDUE_MS);
-	json_object_set_new(obj, "tests", tests);
+	json_object_set_new(obj, "url", change_url_json(public_url, CHANGE_PUSH, 0, c->sha));
 	return obj;
 }
 
@@ -317,8 +293,8 @@ json_t *accelerator_page_json(
     const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
 {
 	struct get_accelerator_page *silent = NULL;
-	json_t *v = accelerator_json(c, a, &p->figures), *schedule = json_null();
-	json_t *runners = json_object_get(v, "runners");
+	json_t *v = accelerator_json(c, a, &p->figures), *runners = json_object_get(v, "runners");
+	json_t *schedule = json_null(), *red = json_null();
 
 	if (a->level == LEVEL_1) {
 		silent = xcalloc(1, sizeof(*silent));
@@ -335,15 +311,22 @@ json_t *accelerator_page_json(
 		json_object_set_new(
 		    schedule, "last", schedule_run_json(&p->last_run, a->name, c->public_url));
 	}
-	json_object_set_new(v, "experiments", experiments_json(a, &p->experiments));
-	json_object_set_new(
-	    v, "trend", trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL));
-	json_object_set_new(v, "calendar",
-	    calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url));
-	json_object_set_new(v, "schedule", schedule);
-	json_object_set_new(v, "red", red_json(&p->red, c->public_url));
-	json_object_set_new(v, "jobs", page_jobs_json(&p->jobs, c->public_url));
-	json_object_set_new(v, "jobs_next", page_jobs_next(&p->jobs));
+	if (p->red.since_ms) {
+		red = record_json(&page_red_record, &p->red);
+		json_object_update_new(
+		    red, json_pack("{s:o, s:o, s:o, s:o}", "first_bad",
+			     commit_json(&p->red.first_bad, c->public_url), "last_good",
+			     commit_json(&p->red.last_good, c->public_url), "overdue_at",
+			     json_time(p->red.since_ms + RED_OVERDUE_MS), "tests",
+			     json_foreign_texts(p->red.tests)));
+	}
+	json_object_update_new(
+	    v, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "experiments",
+		   experiments_json(a, &p->experiments), "trend",
+		   trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL), "calendar",
+		   calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url),
+		   "schedule", schedule, "red", red, "jobs",
+		   page_jobs_json(&p->jobs, c->public_url), "jobs_next", page_jobs_next(&p->jobs)));
 	free(silent);
 	return v;
 }
@@ -356,19 +339,15 @@ RECORD_DEFINE(number_series, NUMBER_SERIES_RECORD)
 #define LINE_RECORD(F, S)                                                                          \
 	F(S, INT, test_id, NULL, "test_id", "")                                                    \
 	F(S, TEXT, unit, NULL, "unit", "")
-struct line {
-	RECORD_MEMBERS(LINE_RECORD)
-};
-RECORD_DEFINE(line, LINE_RECORD)
+RECORD_LOCAL(line, LINE_RECORD)
 
 /* Goes to the next line. This is one step in the index, however many points a line has. */
 static bool next_number_line(struct db *d, const char *accelerator, struct line *at)
 {
 	struct line next;
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(LINE_RECORD) " FROM number_day WHERE accelerator = ?1"
-				       " AND (test_id, unit) > (?2, ?3)"
-				       " ORDER BY test_id, unit LIMIT 1",
+	    RECORD_QUERY(LINE_RECORD, "FROM number_day WHERE accelerator = ?1 AND (test_id, unit) "
+				      "> (?2, ?3) ORDER BY test_id, unit LIMIT 1"),
 	    V_TEXT(accelerator), V_INT(at->test_id), V_TEXT(at->unit));
 
 	if (!record_read_first(r, &line_record, &next))
@@ -383,16 +362,15 @@ static size_t add_number_line(struct db *d, struct list_numbers *q, const struct
 {
 	struct number_series s = {.n = 0};
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(NUMBER_POINT_RECORD) " FROM number_day WHERE accelerator = ?1"
-					       " AND test_id = ?2 AND unit = ?3 AND day >= ?4"
-					       " ORDER BY day",
+	    RECORD_QUERY(NUMBER_POINT_RECORD, "FROM number_day WHERE accelerator = ?1 AND test_id "
+					      "= ?2 AND unit = ?3 AND day >= ?4 ORDER BY day"),
 	    V_TEXT(q->accelerator), V_INT(l->test_id), V_TEXT(l->unit), V_INT(day_of(q->since_ms)));
 
 	RECORDS_READ(r, number_point, s.points, s.n);
 	if (!s.n)
 		return 0;
 	record_read_first(
-	    db_rows(d, RECORD_SELECT(NUMBER_SERIES_RECORD) " FROM test t WHERE t.id = ?1",
+	    db_rows(d, RECORD_QUERY(NUMBER_SERIES_RECORD, "FROM test t WHERE t.id = ?1"),
 		V_INT(l->test_id), V_TEXT(l->unit)),
 	    &number_series_record, &s);
 	*ARRAY_PUSH(q->list, q->n) = s;
@@ -440,7 +418,7 @@ void list_numbers_release(struct list_numbers *q)
 
 json_t *numbers_json(const struct list_numbers *l, int64_t days)
 {
-	json_t *obj = json_object(), *series = json_array(), *next = json_null();
+	json_t *series = json_array(), *next = json_null();
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct number_series *s = &l->list[i];
@@ -458,8 +436,6 @@ json_t *numbers_json(const struct list_numbers *l, int64_t days)
 		next = cursor_json(text);
 		free(text);
 	}
-	json_set_int(obj, "days", days);
-	json_object_set_new(obj, "series", series);
-	json_object_set_new(obj, "next", next);
-	return obj;
+	return json_pack(
+	    "{s:I, s:o, s:o}", "days", (json_int_t)days, "series", series, "next", next);
 }

@@ -57,10 +57,7 @@ static int64_t find_change(struct db *d, const struct get_change *g)
 	F(S, TEXT, base_sha, NULL, "CASE p.change_id WHEN ?3 THEN p.base_sha END", "")             \
 	F(S, TEXTS, labels, NULL, "p.labels", "")                                                  \
 	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")
-struct pull {
-	RECORD_MEMBERS(PULL_RECORD)
-};
-RECORD_DEFINE(pull, PULL_RECORD)
+RECORD_LOCAL(pull, PULL_RECORD)
 
 static void replace_text(char **old, char **new)
 {
@@ -86,8 +83,8 @@ static void read_pull(struct db *d, int64_t asked, struct change_view *v)
 		    V_INT(v->change_id));
 	if (!record_read_first(
 		db_rows(d,
-		    RECORD_SELECT(PULL_RECORD) " FROM pull p WHERE p.repository_key = ?1"
-					       " AND p.number = ?2",
+		    RECORD_QUERY(
+			PULL_RECORD, "FROM pull p WHERE p.repository_key = ?1 AND p.number = ?2"),
 		    V_TEXT(repository_key(v->repository).text), V_INT(number), V_INT(v->change_id)),
 		&pull_record, &pull))
 		return;
@@ -108,13 +105,10 @@ static void read_accelerators(struct db *d, struct change_view *v, int64_t now_m
 {
 	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(ACCELERATOR_VIEW_RECORD) " FROM"
-						   " (SELECT accelerator FROM dispatch WHERE "
-						   "change_id = ?1 AND accelerator <> ''"
-						   "  UNION SELECT accelerator FROM job WHERE "
-						   "change_id = ?1 AND is_current = 1) u"
-						   " LEFT JOIN accelerator m ON m.name = "
-						   "u.accelerator ORDER BY u.accelerator",
+	    RECORD_QUERY(ACCELERATOR_VIEW_RECORD,
+		"FROM (SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> '' "
+		" UNION SELECT accelerator FROM job WHERE change_id = ?1 AND is_current = 1) u "
+		"LEFT JOIN accelerator m ON m.name = u.accelerator ORDER BY u.accelerator"),
 	    V_INT(v->change_id));
 
 	RECORDS_READ(r, accelerator_view, v->accelerators, v->n_accelerators);
@@ -131,12 +125,10 @@ static void read_accelerators(struct db *d, struct change_view *v, int64_t now_m
 static void read_dispatches(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY(
-		"x.accelerator", DISPATCH_VIEW_RECORD) " FROM dispatch x"
-						       " WHERE x.change_id = ?1 AND x.accelerator "
-						       "<> '' ORDER BY x.accelerator,"
-						       " x.created_ms DESC, x.round DESC, "
-						       "x.is_current DESC, x.runner LIMIT ?2",
+	    RECORD_QUERY_BY("x.accelerator", DISPATCH_VIEW_RECORD,
+		"FROM dispatch x WHERE x.change_id = ?1 AND x.accelerator <> '' ORDER BY "
+		"x.accelerator, x.created_ms DESC, x.round DESC, x.is_current DESC, x.runner LIMIT "
+		"?2"),
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
 	while (rows_next(r)) {
@@ -151,10 +143,9 @@ static void read_dispatches(struct db *d, struct change_view *v)
 static void read_jobs(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY("j.accelerator",
-		JOB_VIEW_RECORD) " FROM job j"
-				 " WHERE j.change_id = ?1 AND j.is_current = 1"
-				 " ORDER BY j.accelerator, j.workflow, j.name, j.id LIMIT ?2",
+	    RECORD_QUERY_BY("j.accelerator", JOB_VIEW_RECORD,
+		"FROM job j WHERE j.change_id = ?1 AND j.is_current = 1 ORDER BY j.accelerator, "
+		"j.workflow, j.name, j.id LIMIT ?2"),
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
 	while (rows_next(r)) {
@@ -180,9 +171,8 @@ static void read_experiments(struct db *d, struct change_view *v)
 	int64_t oldest = INT64_MAX;
 	struct experiment_view *e = NULL;
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY("e.accelerator",
-		EXPERIMENT_VIEW_RECORD) " FROM experiment e"
-					" WHERE e.change_id = ?1 ORDER BY e.id DESC LIMIT ?2",
+	    RECORD_QUERY_BY("e.accelerator", EXPERIMENT_VIEW_RECORD,
+		"FROM experiment e WHERE e.change_id = ?1 ORDER BY e.id DESC LIMIT ?2"),
 	    V_INT(v->change_id), V_INT(EXPERIMENTS_MAX));
 
 	while (rows_next(r)) {
@@ -198,15 +188,11 @@ static void read_experiments(struct db *d, struct change_view *v)
 	if (!e)
 		return;
 	r = db_rows(d,
-	    RECORD_SELECT_BY("e.id",
-		EXPERIMENT_RESULT_RECORD) " FROM experiment e"
-					  " JOIN experiment_test x ON x.experiment_id = e.id JOIN "
-					  "test t ON t.id = x.test_id"
-					  " LEFT JOIN verdict c ON c.change_id = e.run_change_id"
-					  " AND c.accelerator = e.accelerator AND c.test_id = "
-					  "x.test_id"
-					  " WHERE e.change_id = ?1 AND e.id >= ?2"
-					  " ORDER BY e.id DESC, t.suite, t.name, t.dtype LIMIT ?3",
+	    RECORD_QUERY_BY("e.id", EXPERIMENT_RESULT_RECORD,
+		"FROM experiment e JOIN experiment_test x ON x.experiment_id = e.id JOIN test t ON "
+		"t.id = x.test_id LEFT JOIN verdict c ON c.change_id = e.run_change_id AND "
+		"c.accelerator = e.accelerator AND c.test_id = x.test_id WHERE e.change_id = ?1 "
+		"AND e.id >= ?2 ORDER BY e.id DESC, t.suite, t.name, t.dtype LIMIT ?3"),
 	    V_INT(v->change_id), V_INT(oldest), V_INT(RESULTS_MAX));
 	while (rows_next(r)) {
 		if (!e || e->id != rows_key_number(r))
@@ -223,7 +209,7 @@ static int change_run(struct store_query *q, struct db *d)
 	struct change_view *v = xcalloc(1, sizeof(*v));
 
 	if (!record_read_first(
-		db_rows(d, RECORD_SELECT(CHANGE_VIEW_RECORD) " FROM change c WHERE c.id = ?1",
+		db_rows(d, RECORD_QUERY(CHANGE_VIEW_RECORD, "FROM change c WHERE c.id = ?1"),
 		    V_INT(find_change(d, g))),
 		&change_view_record, v)) {
 		free(v);
@@ -257,71 +243,53 @@ int store_get_change(struct store *s, struct get_change *q)
 
 /* ---- the JSON ---- */
 
-static void append_required(
-    json_t *list, const char *key, const char *name, enum requirement_state state)
+static json_t *requirement_json(const char *key, const char *name, enum requirement_state state)
 {
 	static const char *const words[] = {[REQUIREMENT_MET] = "met",
 	    [REQUIREMENT_RED] = "failed",
 	    [REQUIREMENT_NOT_PASSED] = "not_passed",
 	    [REQUIREMENT_NOT_REPORTED] = "not_reported",
 	    [REQUIREMENT_UNKNOWN] = "unknown"};
-	json_t *obj = json_object();
 
-	json_set_foreign_text(obj, key, name);
-	json_set_str(obj, "state", words[state]);
-	json_array_append_new(list, obj);
-}
-
-static json_t *required_json(const struct accelerator_view *a, const struct requirements *q)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < q->n_suites; i++)
-		append_required(list, "suite", a->required_suites[i], q->suites[i]);
-	for (size_t i = 0; i < q->n_tests; i++)
-		append_required(list, "test", a->must_pass[i], q->tests[i]);
-	return list;
-}
-
-static json_t *experiments_of_accelerator_json(const struct accelerator_view *a)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < a->n_experiments; i++) {
-		const struct experiment_view *e = &a->experiments[i];
-		json_t *obj = record_json(&experiment_view_record, e), *results = json_array();
-
-		for (size_t k = 0; k < e->n_results; k++)
-			json_array_append_new(
-			    results, record_json(&experiment_result_record, &e->results[k]));
-		json_object_set_new(obj, "results", results);
-		json_array_append_new(list, obj);
-	}
-	return list;
+	return json_pack("{s:o, s:s}", key, json_foreign_text(name), "state", words[state]);
 }
 
 static json_t *accelerator_view_json(const struct accelerator_view *a, const struct requirements *q)
 {
 	json_t *obj = record_json(&accelerator_view_record, a);
 	json_t *dispatches = json_array(), *jobs = json_array();
+	json_t *experiments = json_array(), *required = json_array();
 
 	for (size_t i = 0; i < a->n_dispatches; i++)
 		json_array_append_new(
 		    dispatches, record_json(&dispatch_view_record, &a->dispatches[i]));
 	for (size_t i = 0; i < a->n_jobs; i++)
 		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
-	json_object_set_new(obj, "links", links_json(a->docs_url, a->help_url));
-	json_object_set_new(obj, "dispatches", dispatches);
-	json_object_set_new(obj, "jobs", jobs);
-	json_object_set_new(obj, "experiments", experiments_of_accelerator_json(a));
-	json_object_set_new(obj, "required", required_json(a, q));
-	json_object_set_new(obj, "delta",
-	    a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null());
-	json_object_set_new(obj, "branch_state", accelerator_state_json(&a->at.state));
-	json_set_time(obj, "red_since", a->at.facts.red_since_ms);
-	json_set_str(
-	    obj, "red_by", red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence));
-	json_object_set_new(obj, "overdue", json_boolean(a->at.state.is_overdue));
+	for (size_t i = 0; i < a->n_experiments; i++) {
+		const struct experiment_view *e = &a->experiments[i];
+		json_t *one = record_json(&experiment_view_record, e), *results = json_array();
+
+		for (size_t k = 0; k < e->n_results; k++)
+			json_array_append_new(
+			    results, record_json(&experiment_result_record, &e->results[k]));
+		json_object_set_new(one, "results", results);
+		json_array_append_new(experiments, one);
+	}
+	for (size_t i = 0; i < q->n_suites; i++)
+		json_array_append_new(
+		    required, requirement_json("suite", a->required_suites[i], q->suites[i]));
+	for (size_t i = 0; i < q->n_tests; i++)
+		json_array_append_new(
+		    required, requirement_json("test", a->must_pass[i], q->tests[i]));
+	json_object_update_new(
+	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:b}", "links",
+		     links_json(a->docs_url, a->help_url), "dispatches", dispatches, "jobs", jobs,
+		     "experiments", experiments, "required", required, "delta",
+		     a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null(),
+		     "branch_state", accelerator_state_json(&a->at.state), "red_since",
+		     json_time(a->at.facts.red_since_ms), "red_by",
+		     red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence),
+		     "overdue", a->at.state.is_overdue));
 	return obj;
 }
 

@@ -108,10 +108,7 @@ static int by_test(const void *x, const void *y)
 	    " WHERE o.accelerator = ?2 AND o.sha = ?6 AND o.side = 'base' AND o.state = 'done'"    \
 	    " AND o.change_id <> ?1))",                                                            \
 	    "")
-struct rerun_ended {
-	RECORD_MEMBERS(RERUN_ENDED_RECORD)
-};
-RECORD_DEFINE(rerun_ended, RERUN_ENDED_RECORD)
+RECORD_LOCAL(rerun_ended, RERUN_ENDED_RECORD)
 
 /* Of a runner without an open experiment. */
 static enum rerun_state rerun_state_of(const struct rerun_ended *e, bool is_cancelled)
@@ -136,9 +133,8 @@ static void read_reruns_of(
 	    " AND dispatch_id = ?4 AND cause = 'auto' AND cancelled_by IS NOT NULL LIMIT 1",
 	    V_INT(v->change_id), V_TEXT(name), V_TEXT(u->runner), V_TEXT(u->dispatch_id));
 	struct rows *r = db_rows(d,
-	    UNSETTLED RECORD_SELECT(
-		RERUN_ENDED_RECORD) " FROM c"
-				    " LEFT JOIN experiment e ON e.id = c.newest",
+	    UNSETTLED RECORD_QUERY(
+		RERUN_ENDED_RECORD, "FROM c LEFT JOIN experiment e ON e.id = c.newest"),
 	    V_INT(v->change_id), V_TEXT(name), V_TEXT(u->dispatch_id), V_TEXT(u->runner),
 	    V_INT(u->is_by_test), V_TEXT(u->sha[EXPERIMENT_BASE]));
 
@@ -191,19 +187,15 @@ static void read_reruns(struct db *d, struct change_view *v, size_t accelerator)
 #define STATUS_COUNT_RECORD(F, S)                                                                  \
 	F(S, TEST_STATUS, status, NULL, "status", "")                                              \
 	F(S, INT, n, NULL, "COUNT(*)", "")
-struct status_count {
-	RECORD_MEMBERS(STATUS_COUNT_RECORD)
-};
-RECORD_DEFINE(status_count, STATUS_COUNT_RECORD)
+RECORD_LOCAL(status_count, STATUS_COUNT_RECORD)
 
 /* So that a cut view knows which accelerators passed, although it has not read their tests. */
 static void count_cells(struct db *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY(
-		"accelerator", STATUS_COUNT_RECORD) " FROM verdict"
-						    " WHERE change_id = ?1 AND job_id IS NOT NULL "
-						    "GROUP BY accelerator, status",
+	    RECORD_QUERY_BY("accelerator", STATUS_COUNT_RECORD,
+		"FROM verdict WHERE change_id = ?1 AND job_id IS NOT NULL GROUP BY accelerator, "
+		"status"),
 	    V_INT(v->change_id));
 
 	while (rows_next(r)) {
@@ -274,10 +266,7 @@ static struct base_place base_of(struct db *d, const struct change_view *v)
 	F(S, INT, change_id, NULL, "x.id", "")                                                     \
 	F(S, TEXT, sha, NULL, "b.sha", "")                                                         \
 	F(S, INT, distance, NULL, "?4 - b.position", "")
-struct tested_base {
-	RECORD_MEMBERS(TESTED_BASE_RECORD)
-};
-RECORD_DEFINE(tested_base, TESTED_BASE_RECORD)
+RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
 
 /* The nearest commit with a report of the accelerator. */
 static bool find_tested_base(struct db *d, const struct change_view *v, const struct base_place *p,
@@ -287,18 +276,13 @@ static bool find_tested_base(struct db *d, const struct change_view *v, const st
 
 	if (!record_read_first(
 		db_rows(d,
-		    RECORD_SELECT(
-			TESTED_BASE_RECORD) " FROM branch_commit b CROSS JOIN change x"
-					    " ON x.repository_key = b.repository_key AND "
-					    "x.head_sha = b.sha"
-					    " AND x.kind = 'push' WHERE b.repository_key = ?1 AND "
-					    "b.ref = ?2"
-					    " AND b.position >= ?3 AND b.position <= ?4 AND EXISTS "
-					    "(SELECT 1 FROM job j"
-					    "  WHERE j.change_id = x.id AND j.accelerator = ?5 AND "
-					    "j.is_current = 1"
-					    "  AND j.status = 'completed' AND j.digest IS NOT NULL)"
-					    " ORDER BY b.position DESC LIMIT 1",
+		    RECORD_QUERY(TESTED_BASE_RECORD,
+			"FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
+			"b.repository_key AND x.head_sha = b.sha AND x.kind = 'push' WHERE "
+			"b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position "
+			"<= ?4 AND EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.id AND "
+			"j.accelerator = ?5 AND j.is_current = 1 AND j.status = 'completed' AND "
+			"j.digest IS NOT NULL) ORDER BY b.position DESC LIMIT 1"),
 		    V_TEXT(repository_key(v->repository).text), V_TEXT(p->ref),
 		    V_INT(p->position - attribution_distance(d)), V_INT(p->position),
 		    V_TEXT(a->name)),
@@ -326,10 +310,7 @@ static bool has_ended(const struct accelerator_view *a)
 	F(S, TEST_STATUS, before, NULL, "b.status", "")                                            \
 	F(S, TEST_STATUS, now, NULL, "v.status", "")                                               \
 	F(S, TEXT, name, NULL, "t.suite || '/' || t.name", "")
-struct difference {
-	RECORD_MEMBERS(DIFFERENCE_RECORD)
-};
-RECORD_DEFINE(difference, DIFFERENCE_RECORD)
+RECORD_LOCAL(difference, DIFFERENCE_RECORD)
 
 static void add_difference(struct base_delta *b, const struct difference *c, bool is_ended)
 {
@@ -366,14 +347,11 @@ void change_deltas_read(struct db *d, struct change_view *v)
 		if (!a->n_jobs || !find_tested_base(d, v, &p, a))
 			continue;
 		r = db_rows(d,
-		    RECORD_SELECT(
-			DIFFERENCE_RECORD) " FROM verdict b LEFT JOIN verdict v"
-					   " ON v.change_id = ?1 AND v.accelerator = b.accelerator"
-					   " AND v.test_id = b.test_id JOIN test t ON t.id = "
-					   "b.test_id"
-					   " WHERE b.change_id = ?2 AND b.accelerator = ?3 AND "
-					   "b.job_id IS NOT NULL"
-					   " AND b.status IS DISTINCT FROM v.status",
+		    RECORD_QUERY(DIFFERENCE_RECORD,
+			"FROM verdict b LEFT JOIN verdict v ON v.change_id = ?1 AND v.accelerator "
+			"= b.accelerator AND v.test_id = b.test_id JOIN test t ON t.id = b.test_id "
+			"WHERE b.change_id = ?2 AND b.accelerator = ?3 AND b.job_id IS NOT NULL "
+			"AND b.status IS DISTINCT FROM v.status"),
 		    V_INT(v->change_id), V_INT(a->delta.base_change_id), V_TEXT(a->name));
 		while (rows_next(r)) {
 			record_read(r, &difference_record, &c);
@@ -390,19 +368,15 @@ static json_t *cell_json(
     const struct change_view *v, const struct verdict_view *w, const char *public_url)
 {
 	const struct accelerator_view *a = &v->accelerators[w->accelerator];
-	struct verdict_evidence evidence = verdict_evidence_of(w);
+	struct verdict_evidence e = verdict_evidence_of(w);
 	json_t *obj = record_json(&verdict_view_record, w);
-	char *page = NULL;
 
-	if (!evidence.issue_url && evidence.job)
-		page = xasprintf("%s/jobs/%lld", public_url, (long long)evidence.job);
-	json_set_str(obj, "accelerator", a->name);
-	json_set_str(obj, "group",
-	    test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w)) : NULL);
-	json_object_set_new(
-	    obj, "evidence_job", evidence.job ? json_integer(evidence.job) : json_null());
-	json_set_foreign_text(obj, "evidence_url", page ? page : evidence.issue_url);
-	free(page);
+	json_object_update_new(obj,
+	    json_pack("{s:s, s:s?, s:o, s:o}", "accelerator", a->name, "group",
+		test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w))
+					      : NULL,
+		"evidence_job", e.job ? json_integer(e.job) : json_null(), "evidence_url",
+		e.issue_url ? json_foreign_text(e.issue_url) : job_url_json(public_url, e.job)));
 	return obj;
 }
 
@@ -410,17 +384,6 @@ static json_t *cell_json(
 struct cell_key {
 	const char *part[KEY_PARTS];
 };
-
-static const char *or_empty(const char *s)
-{
-	return s ? s : "";
-}
-
-static struct cell_key key_of(const struct change_view *v, const struct verdict_view *w)
-{
-	return (struct cell_key){{or_empty(w->suite), or_empty(w->test), or_empty(w->dtype),
-	    v->accelerators[w->accelerator].name}};
-}
 
 /* From bytes that came from outside: a missing part is empty. They end with a NUL. */
 static struct cell_key key_read(const char *p, size_t n)
@@ -457,16 +420,6 @@ static void set_cursor(json_t *obj, const struct cell_key *k)
 	buf_release(&text);
 }
 
-static bool is_chosen(
-    const struct change_view *v, const struct verdict_view *w, const struct verdict_choice *c)
-{
-	if (v->accelerators[w->accelerator].level <= LEVEL_1)
-		return false;
-	if (c->statuses && !(c->statuses >> w->status & 1))
-		return false;
-	return !c->attributions || c->attributions >> w->attribution & 1;
-}
-
 void change_cells_add_json(json_t *obj, const struct change_view *v,
     const struct verdict_choice *choice, const char *public_url)
 {
@@ -477,9 +430,13 @@ void change_cells_add_json(json_t *obj, const struct change_view *v,
 
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
-		struct cell_key k = key_of(v, w);
+		const struct accelerator_view *a = &v->accelerators[w->accelerator];
+		struct cell_key k = {{w->suite ? w->suite : "", w->test ? w->test : "",
+		    w->dtype ? w->dtype : "", a->name}};
 
-		if (!is_chosen(v, w, choice))
+		if (a->level <= LEVEL_1 ||
+		    (choice->statuses && !(choice->statuses >> w->status & 1)) ||
+		    (choice->attributions && !(choice->attributions >> w->attribution & 1)))
 			continue;
 		n_total++;
 		if (is_more || (choice->after_bytes && key_compare(&k, &after) <= 0))

@@ -37,11 +37,10 @@ static int compare_suites(const void *x, const void *y)
 static void read_suites(struct db *d, struct dashboard_row *a)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(SUITE_VIEW_RECORD) RECORD_COLUMNS(
-		SUITE_TESTS) " FROM run_suite WHERE change_id = ?1"
-			     " AND accelerator = ?2"
-			     " AND NOT (suite = 'dispatch' AND job_id IS NULL"
-			     "  AND n_fail + n_error + n_pass + n_done + n_skip = 0)",
+	    RECORD_QUERY_BOTH(SUITE_VIEW_RECORD, SUITE_TESTS,
+		"FROM run_suite WHERE change_id = ?1 AND accelerator = ?2 AND NOT (suite = "
+		"'dispatch' AND job_id IS NULL AND n_fail + n_error + n_pass + n_done + n_skip = "
+		"0)"),
 	    V_INT(a->at.change_id), V_TEXT(a->name));
 
 	while (rows_next(r)) {
@@ -70,10 +69,9 @@ static void read_newest(struct db *d, struct dashboard *v, const struct upstream
 	if (newest)
 		record_read_first(
 		    db_rows(d,
-			RECORD_SELECT(DASHBOARD_RECORD) " FROM change c LEFT JOIN branch_commit b"
-							" ON b.repository_key = ?2 AND b.ref = ?3 "
-							"AND b.sha = c.head_sha"
-							" WHERE c.id = ?1",
+			RECORD_QUERY(DASHBOARD_RECORD,
+			    "FROM change c LEFT JOIN branch_commit b ON b.repository_key = ?2 AND "
+			    "b.ref = ?3 AND b.sha = c.head_sha WHERE c.id = ?1"),
 			V_INT(newest->change_id), V_TEXT(u->repository.text), V_TEXT(u->name)),
 		    &dashboard_record, v);
 }
@@ -112,8 +110,8 @@ static int dashboard_run(struct store_query *q, struct db *d)
 	struct upstream_branch u = {.repository = repository_key(g->repository)};
 	struct dashboard *v = xcalloc(1, sizeof(*v));
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(DASHBOARD_ROW_RECORD) " FROM accelerator WHERE is_gone = 0"
-						" AND level > 1 ORDER BY name LIMIT ?1",
+	    RECORD_QUERY(DASHBOARD_ROW_RECORD,
+		"FROM accelerator WHERE is_gone = 0 AND level > 1 ORDER BY name LIMIT ?1"),
 	    V_INT(ROWS_MAX));
 
 	snprintf(u.name, sizeof(u.name), "%s", branch_name(g->branch));
@@ -300,14 +298,12 @@ static json_t *headline_json(const struct dashboard *d, const char *branch)
 {
 	struct buf text = BUF_INIT(TEXT_MAX_BYTES), rest = BUF_INIT(TEXT_MAX_BYTES);
 	const struct accelerator_words *words = accelerator_words(append_lead(&text, d, branch));
-	json_t *obj = json_object();
+	json_t *obj;
 
 	if (count_rows(d, IS_UNTESTED) < d->n_rows)
 		append_rest(&rest, d);
-	json_set_str(obj, "symbol", words->symbol);
-	json_set_str(obj, "tone", words->tone);
-	json_set_foreign_text(obj, "text", buf_str(&text));
-	json_set_foreign_text(obj, "rest", buf_str(&rest));
+	obj = json_pack("{s:s, s:s, s:o, s:o}", "symbol", words->symbol, "tone", words->tone,
+	    "text", json_foreign_text(buf_str(&text)), "rest", json_foreign_text(buf_str(&rest)));
 	buf_release(&text);
 	buf_release(&rest);
 	return obj;
@@ -320,7 +316,6 @@ static json_t *commit_json(
 {
 	bool is_known = r->at.position >= 0 && d->position >= 0;
 	int64_t distance = d->position - r->at.position;
-	json_t *obj;
 
 	if (!r->at.sha)
 		return json_null();
@@ -328,13 +323,10 @@ static json_t *commit_json(
 		is_known = true;
 		distance = 0;
 	}
-	obj = json_object();
-	json_set_str(obj, "sha", r->at.sha);
-	json_set_time(obj, "at", r->at.commit_ms);
-	json_object_set_new(obj, "distance",
-	    is_known && distance < DISTANCE_UNKNOWN ? json_integer(distance) : json_null());
-	json_set_change_url(obj, "url", public_url, CHANGE_PUSH, 0, r->at.sha);
-	return obj;
+	return json_pack("{s:s, s:o, s:o, s:o}", "sha", r->at.sha, "at", json_time(r->at.commit_ms),
+	    "distance",
+	    is_known && distance < DISTANCE_UNKNOWN ? json_integer(distance) : json_null(), "url",
+	    change_url_json(public_url, CHANGE_PUSH, 0, r->at.sha));
 }
 
 static json_t *row_json(
@@ -350,24 +342,21 @@ static json_t *row_json(
 		    suite, "tests", record_json(&test_counts_record, &r->suites[i].tests));
 		json_array_append_new(suites, suite);
 	}
-	if (r->at.silent_sha) {
-		no_report = json_object();
-		json_set_str(no_report, "sha", r->at.silent_sha);
-		json_set_time(no_report, "since", r->at.facts.no_report_ms);
-		json_set_change_url(no_report, "url", public_url, CHANGE_PUSH, 0, r->at.silent_sha);
-	}
-	json_set_str(obj, "level", level_name(r->at.facts.level));
-	json_object_set_new(obj, "links", links_json(r->docs_url, r->help_url));
-	json_set_str(obj, "health", r->at.facts.is_unhealthy ? "unhealthy" : "ok");
+	if (r->at.silent_sha)
+		no_report = json_pack("{s:s, s:o, s:o}", "sha", r->at.silent_sha, "since",
+		    json_time(r->at.facts.no_report_ms), "url",
+		    change_url_json(public_url, CHANGE_PUSH, 0, r->at.silent_sha));
+	json_object_update_new(
+	    obj, json_pack("{s:s, s:o, s:s}", "level", level_name(r->at.facts.level), "links",
+		     links_json(r->docs_url, r->help_url), "health",
+		     r->at.facts.is_unhealthy ? "unhealthy" : "ok"));
 	standing_add_json(obj, &r->at);
-	json_object_set_new(obj, "commit", commit_json(d, r, public_url));
-	json_object_set_new(obj, "no_report", no_report);
-	json_object_set_new(obj, "suites", suites);
-	json_object_set_new(
-	    obj, "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT));
-	json_object_set_new(obj, "nightly",
-	    calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url));
-	json_set_str(obj, "bad_night", day_outcome_name(dashboard_bad_night(r)));
+	json_object_update_new(
+	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?}", "commit",
+		     commit_json(d, r, public_url), "no_report", no_report, "suites", suites,
+		     "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT), "nightly",
+		     calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url),
+		     "bad_night", day_outcome_name(dashboard_bad_night(r))));
 	return obj;
 }
 
@@ -418,7 +407,7 @@ static json_t *states_json(const struct dashboard *d)
 json_t *dashboard_json(
     const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
 {
-	json_t *obj = json_object(), *rows = json_array(), *running = json_array();
+	json_t *rows = json_array(), *running = json_array();
 
 	for (size_t i = 0; i < d->n_rows; i++)
 		json_array_append_new(rows, row_json(d, &d->rows[i], public_url));
@@ -426,18 +415,13 @@ json_t *dashboard_json(
 		const struct running_view *v = &d->running[i];
 		json_t *one = record_json(&running_view_record, v);
 
-		json_set_change_url(one, "url", public_url, v->kind, v->number, v->head_sha);
+		json_object_set_new(
+		    one, "url", change_url_json(public_url, v->kind, v->number, v->head_sha));
 		json_array_append_new(running, one);
 	}
-	json_set_str(obj, "repository", repository);
-	json_set_str(obj, "branch", branch);
-	json_object_set_new(obj, "headline", headline_json(d, branch));
-	json_object_set_new(obj, "states", states_json(d));
-	json_object_set_new(
-	    obj, "newest", d->sha ? record_json(&dashboard_record, d) : json_null());
-	json_object_set_new(obj, "suites", columns_json(d));
-	json_object_set_new(obj, "accelerators", rows);
-	json_object_set_new(obj, "running", running);
-	json_set_int(obj, "running_total", d->n_running_total);
-	return obj;
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "repository", repository,
+	    "branch", branch, "headline", headline_json(d, branch), "states", states_json(d),
+	    "newest", d->sha ? record_json(&dashboard_record, d) : json_null(), "suites",
+	    columns_json(d), "accelerators", rows, "running", running, "running_total",
+	    (json_int_t)d->n_running_total);
 }

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "db/record_rows.h"
@@ -33,10 +32,7 @@ void days_read(struct db *d, const char *accelerator, int64_t last_day, struct d
 }
 
 #define DAY_OUTCOME_RECORD(F, S) F(S, TEXT, outcome, NULL, "outcome", "")
-struct outcome_of_day {
-	RECORD_MEMBERS(DAY_OUTCOME_RECORD)
-};
-RECORD_DEFINE(outcome_of_day, DAY_OUTCOME_RECORD)
+RECORD_LOCAL(outcome_of_day, DAY_OUTCOME_RECORD)
 
 /* Of several runs on one day the last one counts, but a skipped run does not hide another one. A run that ended without
  * an outcome was at L1. */
@@ -49,12 +45,9 @@ void nightly_days_read(
 	for (int i = 0; i < n; i++)
 		ret[i] = DAY_NO_RUN;
 	r = db_rows(d,
-	    RECORD_SELECT_BY(
-		"due_ms", DAY_OUTCOME_RECORD) " FROM schedule_run"
-					      " WHERE accelerator = ?1 AND due_ms >= ?2"
-					      " AND due_ms < ?3 AND"
-					      " (outcome IS NOT NULL OR ended_ms IS NULL)"
-					      " ORDER BY due_ms",
+	    RECORD_QUERY_BY("due_ms", DAY_OUTCOME_RECORD,
+		"FROM schedule_run WHERE accelerator = ?1 AND due_ms >= ?2 AND due_ms < ?3 AND "
+		"(outcome IS NOT NULL OR ended_ms IS NULL) ORDER BY due_ms"),
 	    V_TEXT(accelerator), V_INT(first * DAY_MS), V_INT((last_day + 1) * DAY_MS));
 	while (rows_next(r)) {
 		enum day_outcome *at = &ret[day_of(rows_key_number(r)) - first], o;
@@ -88,7 +81,7 @@ json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum tr
 
 		json_set_str(obj, "day", day_text(last_day - n + 1 + i, text));
 		record_to_json(obj, &day_view_record, v);
-		json_set_share(obj, "pass_rate", v->n_green, v->n_runs);
+		json_object_set_new(obj, "pass_rate", share_json(v->n_green, v->n_runs));
 		if (detail == TREND_FULL) {
 			json_object_set_new(
 			    obj, "tests", record_json(&test_counts_record, &v->tests));
@@ -99,14 +92,10 @@ json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum tr
 	return list;
 }
 
-static void set_nightly_url(
-    json_t *obj, const char *accelerator, const char *day, const char *public_url)
+static json_t *nightly_url_json(const char *accelerator, const char *day, const char *public_url)
 {
-	char *url =
-	    xasprintf("%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
-
-	json_set_str(obj, "url", url);
-	free(url);
+	return json_sprintf(
+	    "%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
 }
 
 json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
@@ -116,14 +105,12 @@ json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
 	char text[DAY_TEXT_BYTES];
 
 	for (int i = 0; i < n; i++) {
-		json_t *obj = json_object();
-
-		json_set_str(obj, "day", day_text(last_day - n + 1 + i, text));
-		json_set_str(obj, "outcome", day_outcome_name(days[i]));
-		json_object_set_new(obj, "url", json_null());
-		if (days[i] != DAY_NO_RUN)
-			set_nightly_url(obj, accelerator, text, public_url);
-		json_array_append_new(list, obj);
+		day_text(last_day - n + 1 + i, text);
+		json_array_append_new(list,
+		    json_pack("{s:s, s:s?, s:o}", "day", text, "outcome", day_outcome_name(days[i]),
+			"url",
+			days[i] == DAY_NO_RUN ? json_null()
+					      : nightly_url_json(accelerator, text, public_url)));
 	}
 	return list;
 }
@@ -138,6 +125,6 @@ json_t *schedule_run_json(
 		return json_null();
 	obj = record_json(&schedule_run_view_record, v);
 	json_set_str(obj, "day", day_text(v->due_ms / DAY_MS, day));
-	set_nightly_url(obj, accelerator, day, public_url);
+	json_object_set_new(obj, "url", nightly_url_json(accelerator, day, public_url));
 	return obj;
 }

@@ -14,10 +14,7 @@
 	F(S, INT, id, NULL, "id", "")                                                              \
 	F(S, BOOL, is_over, NULL, "is_over", "")                                                   \
 	F(S, TIME, at_ms, NULL, "at_ms", "")
-struct episode_end {
-	RECORD_MEMBERS(EPISODE_END_RECORD)
-};
-RECORD_DEFINE(episode_end, EPISODE_END_RECORD)
+RECORD_LOCAL(episode_end, EPISODE_END_RECORD)
 
 /* On a branch, FLAKY and KNOWN failures do not count as a breakage (history/run_note.c). */
 #define IS_BROKEN                                                                                  \
@@ -42,11 +39,10 @@ static void read_tests(struct db *d, struct feed_event *e, int64_t change_id)
 static void read_event(struct db *d, const struct episode_end *end, struct feed_event *e)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY("e.first_bad_change",
-		FEED_EVENT_RECORD) " FROM red_episode e JOIN accelerator a ON a.name = "
-				   "e.accelerator"
-				   " LEFT JOIN change b ON b.id = e.first_bad_change"
-				   " LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1",
+	    RECORD_QUERY_BY("e.first_bad_change", FEED_EVENT_RECORD,
+		"FROM red_episode e JOIN accelerator a ON a.name = e.accelerator LEFT JOIN change "
+		"b ON b.id = e.first_bad_change LEFT JOIN change g ON g.id = e.ended_change WHERE "
+		"e.id = ?1"),
 	    V_INT(end->id), V_INT(end->is_over));
 	int64_t change_id;
 
@@ -68,19 +64,13 @@ static void read_episodes(struct db *d, struct list_feed_events *l)
 	struct episode_end *ends = NULL;
 	size_t n = 0;
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(
-		EPISODE_END_RECORD) " FROM ("
-				    "SELECT * FROM (SELECT e.id AS id, 0 AS is_over, "
-				    "e.first_bad_ms AS at_ms"
-				    "  FROM red_episode e JOIN accelerator a ON a.name = "
-				    "e.accelerator AND a.level > 1"
-				    "  ORDER BY e.first_bad_ms DESC LIMIT ?1) red"
-				    " UNION ALL SELECT * FROM (SELECT e.id, 1, e.ended_ms FROM "
-				    "red_episode e"
-				    "  JOIN accelerator a ON a.name = e.accelerator AND a.level > 1"
-				    "  WHERE e.ended_ms IS NOT NULL ORDER BY e.ended_ms DESC LIMIT "
-				    "?1) green) newest"
-				    " ORDER BY at_ms DESC, is_over DESC, id DESC LIMIT ?1",
+	    RECORD_QUERY(EPISODE_END_RECORD,
+		"FROM (SELECT * FROM (SELECT e.id AS id, 0 AS is_over, e.first_bad_ms AS at_ms "
+		"FROM red_episode e JOIN accelerator a ON a.name = e.accelerator AND a.level > 1 "
+		"ORDER BY e.first_bad_ms DESC LIMIT ?1) red UNION ALL SELECT * FROM (SELECT e.id, "
+		"1, e.ended_ms FROM red_episode e JOIN accelerator a ON a.name = e.accelerator "
+		"AND a.level > 1 WHERE e.ended_ms IS NOT NULL ORDER BY e.ended_ms DESC LIMIT ?1) "
+		"green) newest ORDER BY at_ms DESC, is_over DESC, id DESC LIMIT ?1"),
 	    V_INT(FEED_EVENTS_MAX));
 
 	RECORDS_READ(r, episode_end, ends, n);
@@ -108,15 +98,12 @@ _Static_assert(FEED_NIGHTLY_RED == 3 && FEED_NIGHTLY_GREEN == 4, "NIGHTLY_TESTS 
 static void read_nightlies(struct db *d, struct list_feed_events *l)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(
-		FEED_NIGHTLY_RECORD) " FROM " NIGHTLY_TESTS
-				     " JOIN accelerator a ON a.name = h.accelerator AND a.level > 1"
-				     " JOIN history_run n ON n.accelerator = h.accelerator AND "
-				     "n.day = h.day"
-				     " GROUP BY h.accelerator, h.day, h.kind, a.title, n.at_ms, "
-				     "n.upstream_sha ORDER BY h.day DESC, "
-				     "h.accelerator, h.kind"
-				     " LIMIT ?2",
+	    RECORD_QUERY(FEED_NIGHTLY_RECORD,
+		"FROM " NIGHTLY_TESTS
+		" JOIN accelerator a ON a.name = h.accelerator AND a.level > 1 JOIN history_run n "
+		"ON n.accelerator = h.accelerator AND n.day = h.day GROUP BY h.accelerator, h.day, "
+		"h.kind, a.title, n.at_ms, n.upstream_sha ORDER BY h.day DESC, h.accelerator, "
+		"h.kind LIMIT ?2"),
 	    V_INT(NIGHTLY_TESTS_MAX), V_INT(FEED_EVENTS_MAX));
 
 	while (rows_next(r)) {
@@ -143,15 +130,12 @@ static void add_test(struct db *d, struct feed_event *e, int64_t test_id)
 	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                  \
 	F(S, INT, day, NULL, "h.day", "")                                                          \
 	F(S, INT, test_id, NULL, "h.test_id", "")
-struct nightly_test_of {
-	RECORD_MEMBERS(NIGHTLY_TEST_OF_RECORD)
-};
-RECORD_DEFINE(nightly_test_of, NIGHTLY_TEST_OF_RECORD)
+RECORD_LOCAL(nightly_test_of, NIGHTLY_TEST_OF_RECORD)
 
 static void read_nightly_tests(struct db *d, struct feed_event *list, size_t n)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY("h.accelerator", NIGHTLY_TEST_OF_RECORD) " FROM " NIGHTLY_TESTS,
+	    RECORD_QUERY_BY("h.accelerator", NIGHTLY_TEST_OF_RECORD, "FROM " NIGHTLY_TESTS),
 	    V_INT(NIGHTLY_TESTS_MAX));
 
 	while (rows_next(r)) {

@@ -13,9 +13,8 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 {
 	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(ACCELERATOR_GAUGES_RECORD) " FROM accelerator a"
-						     " WHERE a.is_gone = 0 AND a.level > 1"
-						     " ORDER BY a.name LIMIT ?1",
+	    RECORD_QUERY(ACCELERATOR_GAUGES_RECORD,
+		"FROM accelerator a WHERE a.is_gone = 0 AND a.level > 1 ORDER BY a.name LIMIT ?1"),
 	    V_INT(GAUGE_ACCELERATORS_MAX), V_INT(q->now_ms - QUALITY_DAYS_MS));
 
 	RECORDS_READ(r, accelerator_gauges, q->list, q->n);
@@ -35,10 +34,9 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 
 static void read_outbox(struct db *d, struct get_gauges *q)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY("kind", OUTBOX_GAUGES_RECORD) " FROM outbox WHERE state IN"
-							   " ('due', 'waiting', 'sending')"
-							   " GROUP BY kind");
+	struct rows *r = db_rows(
+	    d, RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD,
+		   "FROM outbox WHERE state IN ('due', 'waiting', 'sending') GROUP BY kind"));
 
 	while (rows_next(r))
 		for (int k = 0; k < N_OUTBOX_KINDS; k++)

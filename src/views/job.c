@@ -27,20 +27,16 @@ RECORD_DEFINE(test_result, TEST_RESULT_RECORD)
 
 /* Its cell as v. */
 #define TEST_CAUSE_RECORD(F, S) F(S, ATTRIBUTION, attribution, "attribution", "v.attribution", "")
-struct test_cause {
-	RECORD_MEMBERS(TEST_CAUSE_RECORD)
-};
-RECORD_DEFINE(test_cause, TEST_CAUSE_RECORD)
+RECORD_LOCAL(test_cause, TEST_CAUSE_RECORD)
+#define RESULT_AND_CAUSE(F, S) TEST_RESULT_RECORD(F, S) TEST_CAUSE_RECORD(F, S)
 
 /* ---- a job in full ---- */
 
 static struct job_detail *read_job(struct db *d, int64_t id)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(JOB_VIEW_RECORD)
-		RECORD_COLUMNS(JOB_DETAIL_RECORD) " FROM job j JOIN change c"
-						  " ON c.id = j.change_id"
-						  " WHERE j.id = ?1",
+	    RECORD_QUERY_BOTH(JOB_VIEW_RECORD, JOB_DETAIL_RECORD,
+		"FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1"),
 	    V_INT(id));
 	struct job_detail *v;
 
@@ -53,11 +49,9 @@ static struct job_detail *read_job(struct db *d, int64_t id)
 	if (v->kind == CHANGE_EXPERIMENT &&
 	    record_read_first(
 		db_rows(d,
-		    RECORD_SELECT(
-			JOB_EXPERIMENT_RECORD) " FROM job j"
-					       " JOIN experiment e ON e.run_change_id = j.change_id"
-					       " JOIN change x ON x.id = e.change_id WHERE j.id = "
-					       "?1",
+		    RECORD_QUERY(JOB_EXPERIMENT_RECORD,
+			"FROM job j JOIN experiment e ON e.run_change_id = j.change_id JOIN change "
+			"x ON x.id = e.change_id WHERE j.id = ?1"),
 		    V_INT(id)),
 		&job_experiment_record, &v->experiment))
 		v->number = v->experiment.explained_number;
@@ -75,18 +69,13 @@ static void read_results(struct db *d, const struct get_job *g, struct job_detai
 			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",",
 			    test_status_name((enum test_status)i));
 	r = db_rows(d,
-	    RECORD_SELECT_BY("x.ordinal", TEST_RESULT_RECORD) RECORD_COLUMNS(
-		TEST_CAUSE_RECORD) " FROM result x JOIN test t ON t.id = x.test_id"
-				   " LEFT JOIN job j ON j.id = x.job_id AND j.is_current = 1 AND "
-				   "?5 <> 0"
-				   " AND x.status IN ('FAIL', 'ERROR', 'MISS')"
-				   " LEFT JOIN verdict v ON v.change_id = j.change_id AND "
-				   "v.accelerator = j.accelerator"
-				   " AND v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status "
-				   "= 'MISS')"
-				   " WHERE x.job_id = ?1 AND x.ordinal >= ?2"
-				   " AND (?3 = '' OR instr(?3, ',' || x.status || ',') > 0)"
-				   " ORDER BY x.ordinal LIMIT ?4",
+	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
+		"FROM result x JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
+		"AND j.is_current = 1 AND ?5 <> 0 AND x.status IN ('FAIL', 'ERROR', 'MISS') LEFT "
+		"JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator AND "
+		"v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status = 'MISS') WHERE "
+		"x.job_id = ?1 AND x.ordinal >= ?2 AND (?3 = '' OR instr(?3, ',' || x.status || "
+		"',') > 0) ORDER BY x.ordinal LIMIT ?4"),
 	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1),
 	    V_INT(v->kind != CHANGE_EXPERIMENT)); /* its results are evidence, and have no cause */
 	while (rows_next(r)) {
@@ -134,10 +123,9 @@ static int find_job_run(struct store_query *q, struct db *d)
 {
 	struct find_job *f = CONTAINER_OF(q, struct find_job, q);
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(FIND_JOB_RECORD) " FROM job j LEFT JOIN dispatch x"
-					   " ON x.id = j.dispatch_id AND x.accelerator = "
-					   "j.accelerator AND x.runner = j.runner"
-					   " WHERE j.id = ?1",
+	    RECORD_QUERY(FIND_JOB_RECORD,
+		"FROM job j LEFT JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = "
+		"j.accelerator AND x.runner = j.runner WHERE j.id = ?1"),
 	    V_INT(f->id));
 
 	if (!record_read_first(r, &find_job_record, f))
@@ -164,62 +152,40 @@ json_t *job_view_json(const struct job_view *j)
 {
 	json_t *obj = record_json(&job_view_record, j), *counts = json_null();
 
-	if (j->has_counts) {
-		counts = json_object();
-		json_set_int(counts, "passed", j->n_passed);
-		json_set_int(counts, "failed", j->n_failed);
-		json_set_int(counts, "skipped", j->n_skipped);
-		json_set_int(counts, "total", j->n_total);
-	}
+	if (j->has_counts)
+		counts = json_pack("{s:I, s:I, s:I, s:I}", "passed", (json_int_t)j->n_passed,
+		    "failed", (json_int_t)j->n_failed, "skipped", (json_int_t)j->n_skipped, "total",
+		    (json_int_t)j->n_total);
 	json_object_set_new(obj, "test_results", counts);
-	return obj;
-}
-
-static json_t *result_json(const struct test_result *t, enum attribution why)
-{
-	json_t *obj = record_json(&test_result_record, t), *number = json_null();
-
-	if (t->has_number) {
-		number = json_object();
-		json_object_set_new(number, "value", json_real(t->number));
-		json_set_foreign_text(number, "unit", t->unit);
-	}
-	json_object_set_new(obj, "number", number);
-	record_to_json(obj, &test_cause_record, &(struct test_cause){why});
-	return obj;
-}
-
-static json_t *log_json(const struct job_detail *d, const char *public_url)
-{
-	json_t *obj;
-	char *url;
-
-	if (d->log_bytes < 0)
-		return json_null();
-	obj = json_object();
-	url = xasprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id);
-	json_set_int(obj, "bytes", d->log_bytes);
-	json_object_set_new(obj, "complete", json_boolean(d->is_log_complete));
-	json_set_str(obj, "url", url);
-	free(url);
 	return obj;
 }
 
 json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 {
-	json_t *obj = job_view_json(&d->job), *tests = json_array();
+	const struct job_experiment *e = d->experiment.id ? &d->experiment : NULL;
+	json_t *obj = job_view_json(&d->job), *log = json_null(), *tests = json_array();
 
 	record_to_json(obj, &job_detail_record, d);
-	json_set_change_url(obj, "change_url", public_url, d->kind, d->number,
-	    d->experiment.id ? d->experiment.explained_sha : d->head_sha);
-	json_object_set_new(obj, "experiment",
-	    d->experiment.id ? record_json(&job_experiment_record, &d->experiment) : json_null());
-	json_object_set_new(obj, "log", log_json(d, public_url));
-	for (size_t i = 0; i < d->n_tests; i++)
-		json_array_append_new(tests, result_json(&d->tests[i], d->attributions[i]));
-	json_object_set_new(obj, "tests", tests);
-	json_set_int(obj, "tests_total", d->n_tests_total);
-	json_object_set_new(
-	    obj, "next", d->next ? json_sprintf("%lld", (long long)d->next) : json_null());
+	if (d->log_bytes >= 0)
+		log = json_pack("{s:I, s:b, s:o}", "bytes", (json_int_t)d->log_bytes, "complete",
+		    d->is_log_complete, "url",
+		    json_sprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id));
+	for (size_t i = 0; i < d->n_tests; i++) {
+		const struct test_result *t = &d->tests[i];
+		json_t *one = record_json(&test_result_record, t);
+
+		json_object_set_new(one, "number",
+		    t->has_number ? json_pack("{s:f, s:o}", "value", t->number, "unit",
+					json_foreign_text(t->unit))
+				  : json_null());
+		record_to_json(one, &test_cause_record, &(struct test_cause){d->attributions[i]});
+		json_array_append_new(tests, one);
+	}
+	json_object_update_new(obj,
+	    json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "change_url",
+		change_url_json(public_url, d->kind, d->number, e ? e->explained_sha : d->head_sha),
+		"experiment", e ? record_json(&job_experiment_record, e) : json_null(), "log", log,
+		"tests", tests, "tests_total", (json_int_t)d->n_tests_total, "next",
+		d->next ? json_sprintf("%lld", (long long)d->next) : json_null()));
 	return obj;
 }

@@ -16,15 +16,11 @@ static void read_accelerators(struct db *d, const struct get_nightly *q, struct 
 {
 	int64_t from_ms = v->first_day * DAY_MS;
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(NIGHTLY_ACCELERATOR_RECORD) RECORD_COLUMNS(
-		SCHEDULE_VIEW_RECORD) " FROM accelerator a LEFT JOIN schedule s ON s.accelerator = "
-				      "a.name"
-				      "  AND s.next_ms IS NOT NULL AND a.is_gone = 0"
-				      " WHERE a.level > ?1 AND (?2 IS NULL OR a.name = ?2) AND "
-				      "(s.cron IS NOT NULL"
-				      "  OR EXISTS (SELECT 1 FROM schedule_run x WHERE "
-				      "x.accelerator = a.name"
-				      "   AND x.due_ms >= ?3 AND x.due_ms < ?4)) ORDER BY a.name",
+	    RECORD_QUERY_BOTH(NIGHTLY_ACCELERATOR_RECORD, SCHEDULE_VIEW_RECORD,
+		"FROM accelerator a LEFT JOIN schedule s ON s.accelerator = a.name AND s.next_ms "
+		"IS NOT NULL AND a.is_gone = 0 WHERE a.level > ?1 AND (?2 IS NULL OR a.name = ?2) "
+		"AND (s.cron IS NOT NULL OR EXISTS (SELECT 1 FROM schedule_run x WHERE "
+		"x.accelerator = a.name AND x.due_ms >= ?3 AND x.due_ms < ?4)) ORDER BY a.name"),
 	    V_INT(LEVEL_1), V_TEXT(q->accelerator), V_INT(from_ms),
 	    V_INT(from_ms + (int64_t)v->n_days * DAY_MS));
 
@@ -42,10 +38,9 @@ static void read_runs(struct db *d, const struct nightly_view *v, struct nightly
 {
 	int64_t first = v->first_day;
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(SCHEDULE_RUN_RECORD) " FROM schedule_run x WHERE x.accelerator = ?1"
-					       " AND x.due_ms >= ?2 AND x.due_ms < ?3"
-					       " AND (x.outcome IS NOT NULL OR x.ended_ms IS NULL)"
-					       " ORDER BY x.due_ms DESC",
+	    RECORD_QUERY(SCHEDULE_RUN_RECORD,
+		"FROM schedule_run x WHERE x.accelerator = ?1 AND x.due_ms >= ?2 AND x.due_ms < ?3 "
+		"AND (x.outcome IS NOT NULL OR x.ended_ms IS NULL) ORDER BY x.due_ms DESC"),
 	    V_TEXT(a->name), V_INT(first * DAY_MS), V_INT((first + (int64_t)v->n_days) * DAY_MS));
 
 	while (rows_next(r)) {
@@ -63,17 +58,14 @@ static void read_runs(struct db *d, const struct nightly_view *v, struct nightly
 #define STATE_COUNT_RECORD(F, S)                                                                   \
 	F(S, HISTORY_STATE, state, NULL, "state", "")                                              \
 	F(S, INT, n, NULL, "n", "")
-struct state_count {
-	RECORD_MEMBERS(STATE_COUNT_RECORD)
-};
-RECORD_DEFINE(state_count, STATE_COUNT_RECORD)
+RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
 static void count_states(
     struct db *d, const struct get_nightly *q, struct nightly_view *v, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(STATE_COUNT_RECORD) " FROM history_count WHERE accelerator = ?1"
-					      " AND suite = ?2",
+	    RECORD_QUERY(
+		STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
 	    V_TEXT(accelerator), V_TEXT(q->suite ? q->suite : ""));
 
 	while (rows_next(r)) {
@@ -116,10 +108,7 @@ static size_t cells_of(struct nightly_view *v, size_t accelerator, struct cell_o
 #define RUN_CELLS_RECORD(F, S)                                                                     \
 	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                           \
 	F(S, BLOB, cells, NULL, "cells", "")
-struct run_cells {
-	RECORD_MEMBERS(RUN_CELLS_RECORD)
-};
-RECORD_DEFINE(run_cells, RUN_CELLS_RECORD)
+RECORD_LOCAL(run_cells, RUN_CELLS_RECORD)
 
 static void read_day(struct rows *r, size_t day, const struct cell_of_test *list, size_t n)
 {
@@ -159,9 +148,8 @@ static void read_days(struct db *d, struct nightly_view *v)
 		if (!n_cells)
 			continue;
 		r = db_rows(d,
-		    RECORD_SELECT_BY("day", RUN_CELLS_RECORD) " FROM history_run"
-							      " WHERE accelerator = ?1"
-							      " AND day >= ?2 AND day < ?3",
+		    RECORD_QUERY_BY("day", RUN_CELLS_RECORD,
+			"FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),
 		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day),
 		    V_INT(v->first_day + (int64_t)v->n_days));
 		while (rows_next(r))
@@ -219,11 +207,11 @@ static void read_mark(
 		m->source_sha = xstrdup_or_null(before->source_sha);
 		return;
 	}
-	if (!record_read_first(db_rows(d,
-				   RECORD_SELECT(NIGHTLY_MARK_RECORD) " FROM history_run h"
-								      " WHERE h.accelerator = ?1"
-								      " AND h.day = ?2",
-				   V_TEXT(accelerator), V_INT(m->day), V_INT(job)),
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(NIGHTLY_MARK_RECORD,
+			"FROM history_run h WHERE h.accelerator = ?1 AND h.day = ?2"),
+		    V_TEXT(accelerator), V_INT(m->day), V_INT(job)),
 		&nightly_mark_record, m))
 		m->job = job && db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(job)) ? job : 0;
 	*last = m;

@@ -49,15 +49,13 @@ static json_t *known_json(const struct nightly_commits *c)
 	for (size_t i = 0; i < c->n_listed; i++) {
 		const struct nightly_commit *one = &c->list[i];
 		json_t *obj;
-		char *url;
 
 		if (!one->sha)
 			continue;
 		obj = record_json(&nightly_commit_record, one);
-		url = xasprintf("https://github.com/%s/commit/%s", c->repository, one->sha);
-		json_set_foreign_text(obj, "url", url);
+		json_object_set_new(obj, "url",
+		    json_sprintf("https://github.com/%s/commit/%s", c->repository, one->sha));
 		json_array_append_new(list, obj);
-		free(url);
 	}
 	return list;
 }
@@ -83,43 +81,31 @@ static char *github_repository(const char *git_url)
 	return NULL;
 }
 
-static void set_compare_url(
-    json_t *obj, const char *key, const char *repository, const char *from, const char *to)
+static json_t *compare_url_json(const char *repository, const char *from, const char *to)
 {
-	bool is_there = repository && from && to && strcmp(from, to) != 0;
-	char *url = is_there
-			? xasprintf("https://github.com/%s/compare/%s...%s", repository, from, to)
-			: NULL;
-
-	json_set_foreign_text(obj, key, url);
-	free(url);
-}
-
-static void set_source_url(json_t *obj, const struct nightly_cell *c)
-{
-	const char *git_url = c->first_bad.source_url;
-	bool is_same = git_url && str_eq(git_url, c->last_good.source_url);
-	char *repository = is_same ? github_repository(git_url) : NULL;
-
-	set_compare_url(
-	    obj, "source_url", repository, c->last_good.source_sha, c->first_bad.source_sha);
-	free(repository);
+	return repository && from && to && strcmp(from, to) != 0
+		   ? json_sprintf("https://github.com/%s/compare/%s...%s", repository, from, to)
+		   : json_null();
 }
 
 static json_t *commits_json(
     const struct nightly_view *v, const struct nightly_cell *cell, json_t *const *known)
 {
+	const struct nightly_mark *good = &cell->last_good, *bad = &cell->first_bad;
 	const struct nightly_commits *c;
+	char *source = NULL;
 	json_t *obj;
 
 	if (cell->commits < 0)
 		return json_null();
 	c = &v->commits[cell->commits];
-	obj = json_object();
-	set_compare_url(obj, "url", c->repository, c->good_sha, c->bad_sha);
-	json_object_set_new(obj, "count", c->n < 0 ? json_null() : json_integer(c->n));
-	json_object_set(obj, "known", known[cell->commits]);
-	set_source_url(obj, cell);
+	if (bad->source_url && str_eq(bad->source_url, good->source_url))
+		source = github_repository(bad->source_url);
+	obj = json_pack("{s:o, s:o, s:O, s:o}", "url",
+	    compare_url_json(c->repository, c->good_sha, c->bad_sha), "count",
+	    c->n < 0 ? json_null() : json_integer(c->n), "known", known[cell->commits],
+	    "source_url", compare_url_json(source, good->source_sha, bad->source_sha));
+	free(source);
 	return obj;
 }
 
@@ -133,7 +119,7 @@ static json_t *mark_json(const struct nightly_mark *m, const char *public_url)
 		return json_null();
 	obj = record_json(&nightly_mark_record, m);
 	json_object_set_new(obj, "day", day_json(m->day));
-	json_set_job_url(obj, "url", public_url, m->job);
+	json_object_set_new(obj, "url", job_url_json(public_url, m->job));
 	return obj;
 }
 
@@ -185,16 +171,13 @@ static void append_json(struct buf *out, json_t *v)
  * of the answer. */
 static void append_cell(struct writing *w, const struct nightly_cell *c)
 {
-	json_t *obj = json_object();
-	char *rest;
+	json_t *obj = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "accelerator",
+	    w->v->accelerators[c->accelerator].name, "state", history_state_name(c->state), "since",
+	    day_json(c->since_day), "first_bad", mark_json(&c->first_bad, w->public_url),
+	    "last_good", mark_json(&c->last_good, w->public_url), "commits",
+	    commits_json(w->v, c, w->known));
+	char *rest = json_text(obj);
 
-	json_set_str(obj, "accelerator", w->v->accelerators[c->accelerator].name);
-	json_set_str(obj, "state", history_state_name(c->state));
-	json_object_set_new(obj, "since", day_json(c->since_day));
-	json_object_set_new(obj, "first_bad", mark_json(&c->first_bad, w->public_url));
-	json_object_set_new(obj, "last_good", mark_json(&c->last_good, w->public_url));
-	json_object_set_new(obj, "commits", commits_json(w->v, c, w->known));
-	rest = json_text(obj);
 	json_decref(obj);
 	buf_append_str(&w->out, "{\"days\":[");
 	for (size_t i = 0; i < w->v->n_days; i++) {
@@ -207,19 +190,6 @@ static void append_cell(struct writing *w, const struct nightly_cell *c)
 	free(rest);
 }
 
-static void append_test(struct writing *w, const struct nightly_test *t)
-{
-	append_json(&w->out, record_json(&nightly_test_record, t));
-	w->out.len--; /* without its brace */
-	buf_append_str(&w->out, ",\"cells\":[");
-	for (size_t k = 0; k < t->n_cells; k++) {
-		if (k)
-			buf_append_char(&w->out, ',');
-		append_cell(w, &t->cells[k]);
-	}
-	buf_append_str(&w->out, "]}");
-}
-
 static void append_tests(struct writing *w)
 {
 	const struct nightly_view *v = w->v;
@@ -229,9 +199,19 @@ static void append_tests(struct writing *w)
 	for (size_t i = 0; i < v->n_commits; i++)
 		w->known[i] = known_json(&v->commits[i]);
 	for (size_t i = 0; i < v->n_tests; i++) {
+		const struct nightly_test *t = &v->tests[i];
+
 		if (i)
 			buf_append_char(&w->out, ',');
-		append_test(w, &v->tests[i]);
+		append_json(&w->out, record_json(&nightly_test_record, t));
+		w->out.len--; /* without its brace */
+		buf_append_str(&w->out, ",\"cells\":[");
+		for (size_t k = 0; k < t->n_cells; k++) {
+			if (k)
+				buf_append_char(&w->out, ',');
+			append_cell(w, &t->cells[k]);
+		}
+		buf_append_str(&w->out, "]}");
 	}
 	for (size_t i = 0; i < v->n_commits; i++)
 		json_decref(w->known[i]);
@@ -242,17 +222,14 @@ static void append_tests(struct writing *w)
 char *nightly_json(const struct nightly_view *v, const char *next, const char *public_url)
 {
 	struct writing w = {.v = v, .public_url = public_url, .out = BUF_INIT(SIZE_MAX / 2)};
-	json_t *obj = json_object(), *days = json_array(), *counts = json_object();
+	json_t *days = json_array(), *counts = json_object();
 
 	for (size_t i = 0; i < v->n_days; i++)
 		json_array_append_new(days, day_json(v->first_day + (int64_t)i));
 	for (int s = 0; s < N_HISTORY_STATES; s++)
 		json_set_int(counts, history_state_name((enum history_state)s), v->counts[s]);
-	json_object_set_new(obj, "days", days);
-	json_object_set_new(obj, "accelerators", accelerators_json(v, public_url));
-	json_object_set_new(obj, "counts", counts);
-	json_set_str(obj, "next", next);
-	append_json(&w.out, obj);
+	append_json(&w.out, json_pack("{s:o, s:o, s:o, s:s?}", "days", days, "accelerators",
+				accelerators_json(v, public_url), "counts", counts, "next", next));
 	w.out.len--; /* without its brace */
 	buf_append_str(&w.out, ",\"tests\":[");
 	append_tests(&w);

@@ -34,10 +34,7 @@ struct listing {
 	F(S, INT, first_bad_job, NULL, "first_bad_job", "")                                        \
 	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                      \
 	F(S, INT, last_good_job, NULL, "last_good_job", "")
-struct history_cell_row {
-	RECORD_MEMBERS(HISTORY_CELL_RECORD)
-};
-RECORD_DEFINE(history_cell_row, HISTORY_CELL_RECORD)
+RECORD_LOCAL(history_cell_row, HISTORY_CELL_RECORD)
 
 static void release_test(struct nightly_test *t)
 {
@@ -50,7 +47,7 @@ static bool read_test(const struct listing *l, int64_t id, struct nightly_test *
 {
 	*t = (struct nightly_test){.id = id};
 	if (!record_read_first(
-		db_rows(l->d, RECORD_SELECT(NIGHTLY_TEST_RECORD) " FROM test t WHERE t.id = ?1",
+		db_rows(l->d, RECORD_QUERY(NIGHTLY_TEST_RECORD, "FROM test t WHERE t.id = ?1"),
 		    V_INT(id)),
 		&nightly_test_record, t) ||
 	    (l->q->part && !strcasestr(t->name, l->q->part))) {
@@ -63,9 +60,8 @@ static bool read_test(const struct listing *l, int64_t id, struct nightly_test *
 
 		if (record_read_first(
 			db_rows(l->d,
-			    RECORD_SELECT(HISTORY_CELL_RECORD) " FROM history"
-							       " WHERE accelerator = ?1"
-							       " AND test_id = ?2",
+			    RECORD_QUERY(HISTORY_CELL_RECORD,
+				"FROM history WHERE accelerator = ?1 AND test_id = ?2"),
 			    V_TEXT(l->v->accelerators[i].name), V_INT(id)),
 			&history_cell_row_record, &c))
 			t->cells[t->n_cells++] = (struct nightly_cell){
@@ -98,10 +94,7 @@ static bool is_in_place(const struct listing *l, const struct nightly_test *t)
 #define TEST_PLACE_RECORD(F, S)                                                                    \
 	F(S, TEXT, suite, NULL, "suite", "")                                                       \
 	F(S, INT, test_id, NULL, "test_id", "")
-struct test_place {
-	RECORD_MEMBERS(TEST_PLACE_RECORD)
-};
-RECORD_DEFINE(test_place, TEST_PLACE_RECORD)
+RECORD_LOCAL(test_place, TEST_PLACE_RECORD)
 
 static struct rows *cells_of_state(struct listing *l, const char *after_suite, int64_t after_id)
 {
@@ -110,16 +103,14 @@ static struct rows *cells_of_state(struct listing *l, const char *after_suite, i
 
 	if (q->accelerator)
 		return db_rows(l->d,
-		    RECORD_SELECT(
-			TEST_PLACE_RECORD) " FROM history WHERE accelerator = ?1 AND state = ?2"
-					   " AND (suite, test_id) > (?3, ?4) AND suite <= ?5 ORDER "
-					   "BY suite, test_id",
+		    RECORD_QUERY(TEST_PLACE_RECORD,
+			"FROM history WHERE accelerator = ?1 AND state = ?2 AND (suite, test_id) > "
+			"(?3, ?4) AND suite <= ?5 ORDER BY suite, test_id"),
 		    V_TEXT(q->accelerator), V_TEXT(history_state_name(l->state)),
 		    V_TEXT(after_suite), V_INT(after_id), V_TEXT(last));
 	return db_rows(l->d,
-	    RECORD_SELECT(
-		TEST_PLACE_RECORD) " FROM history WHERE state = ?1 AND (suite, test_id) > (?2, ?3)"
-				   " AND suite <= ?4 ORDER BY suite, test_id",
+	    RECORD_QUERY(TEST_PLACE_RECORD, "FROM history WHERE state = ?1 AND (suite, test_id) > "
+					    "(?2, ?3) AND suite <= ?4 ORDER BY suite, test_id"),
 	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id),
 	    V_TEXT(last));
 }
@@ -188,10 +179,7 @@ static void list_states(struct listing *l)
 /* ---- a part of a name that few tests have ---- */
 
 #define TEST_ID_RECORD(F, S) F(S, INT, id, NULL, "id", "")
-struct test_id {
-	RECORD_MEMBERS(TEST_ID_RECORD)
-};
-RECORD_DEFINE(test_id, TEST_ID_RECORD)
+RECORD_LOCAL(test_id, TEST_ID_RECORD)
 
 /* The number of ids; more than MATCHES_MAX are not listed. It does not use LIKE, which searches a name again from each of
  * its places: a vendor's long names of one repeated letter would keep a reader busy for minutes. */
@@ -199,7 +187,7 @@ static size_t find_matches(const struct listing *l, struct test_id ids[MATCHES_M
 {
 	const char *suite = l->q->suite;
 	struct rows *r = db_rows(l->d,
-	    RECORD_SELECT_BY("name", TEST_ID_RECORD) " FROM test WHERE suite >= ?1 AND suite <= ?2",
+	    RECORD_QUERY_BY("name", TEST_ID_RECORD, "FROM test WHERE suite >= ?1 AND suite <= ?2"),
 	    V_TEXT(suite ? suite : ""), V_TEXT(suite ? suite : LAST_SUITE));
 	size_t n = 0;
 

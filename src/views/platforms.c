@@ -25,10 +25,9 @@ static int platform_tests_run(struct store_query *q, struct db *d)
 	struct get_platform_tests *g = CONTAINER_OF(q, struct get_platform_tests, q);
 	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(PLATFORM_TEST_RECORD) RECORD_COLUMNS(
-		PLATFORM_MUST_PASS_RECORD) " FROM platform_test WHERE ?1 IS NULL OR accelerator = "
-					   "?1"
-					   " ORDER BY accelerator, at_ms DESC, torch, os LIMIT ?2",
+	    RECORD_QUERY_BOTH(PLATFORM_TEST_RECORD, PLATFORM_MUST_PASS_RECORD,
+		"FROM platform_test WHERE ?1 IS NULL OR accelerator = ?1 ORDER BY accelerator, "
+		"at_ms DESC, torch, os LIMIT ?2"),
 	    V_TEXT(g->only), V_INT(ROWS_MAX));
 
 	while (rows_next(r)) {
@@ -152,21 +151,6 @@ static struct platform_standing platform_stand(
 
 /* ---- one way to install ---- */
 
-static void say_why_not(const struct platform *p, const struct platform_test *t, const char *what,
-    int64_t now_ms, char why[LINE_BYTES])
-{
-	char ago[SPAN_BYTES];
-
-	if (platform_test_result(t) == PLATFORM_UNJUDGED)
-		snprintf(why, LINE_BYTES, "%s", NOTHING_REQUIRED);
-	else if (is_stale(p, t, now_ms))
-		snprintf(why, LINE_BYTES, "%s was last tested %s ago", what,
-		    span(now_ms - t->at_ms, ago));
-	else
-		snprintf(why, LINE_BYTES, "must-pass tests with %s have been red for %s", what,
-		    span(now_ms - t->red_since_ms, ago));
-}
-
 /* A release is offered for a system if some test of it there is green and not stale, a nightly if the newest one is. Else
  * `why` has the reason. tests: newest first. */
 static bool platform_is_offered(const struct platform *p, const struct platform_install *i,
@@ -179,7 +163,7 @@ static bool platform_is_offered(const struct platform *p, const struct platform_
 	};
 	const struct platform_test *newest = NULL;
 	bool is_tested = false, has_no_os = false;
-	char what[48];
+	char what[48], ago[SPAN_BYTES];
 
 	if (i->torch)
 		snprintf(what, sizeof(what), "PyTorch %s", i->torch);
@@ -199,8 +183,14 @@ static bool platform_is_offered(const struct platform *p, const struct platform_
 		if (platform_test_result(t) == PLATFORM_GREEN && !is_stale(p, t, now_ms))
 			return true;
 	}
-	if (newest)
-		say_why_not(p, newest, what, now_ms, why);
+	if (newest && platform_test_result(newest) == PLATFORM_UNJUDGED)
+		snprintf(why, LINE_BYTES, "%s", NOTHING_REQUIRED);
+	else if (newest && is_stale(p, newest, now_ms))
+		snprintf(why, LINE_BYTES, "%s was last tested %s ago", what,
+		    span(now_ms - newest->at_ms, ago));
+	else if (newest)
+		snprintf(why, LINE_BYTES, "must-pass tests with %s have been red for %s", what,
+		    span(now_ms - newest->red_since_ms, ago));
 	else if (has_no_os)
 		snprintf(why, LINE_BYTES, "%s was tested, but its report names no operating system",
 		    what);
@@ -212,15 +202,6 @@ static bool platform_is_offered(const struct platform *p, const struct platform_
 
 /* ---- the JSON ---- */
 
-static json_t *texts_json(char *const *v)
-{
-	json_t *list = json_array();
-
-	for (; v && *v; v++)
-		json_array_append_new(list, json_string(*v));
-	return list;
-}
-
 static json_t *test_json(
     const struct platform *p, const struct platform_test *t, int64_t now_ms, const char *public_url)
 {
@@ -230,89 +211,25 @@ static json_t *test_json(
 	json_t *must_pass = record_json(&platform_must_pass_record, t);
 
 	json_set_int(must_pass, "total", t->n_passed + t->n_failed + t->n_missing);
-	json_set_str(v, "build", platform_build_name(t->build));
-	json_set_foreign_text(v, "os", *t->os ? t->os : NULL);
-	json_set_str(v, "result", results[platform_test_result(t)]);
-	json_object_set_new(v, "must_pass", must_pass);
-	json_object_set_new(v, "is_stale", json_boolean(is_stale(p, t, now_ms)));
-	json_set_job_url(v, "url", public_url, t->job_id);
+	json_object_update_new(
+	    v, json_pack("{s:s, s:o, s:s?, s:o, s:b, s:o}", "build", platform_build_name(t->build),
+		   "os", json_foreign_text(*t->os ? t->os : NULL), "result",
+		   results[platform_test_result(t)], "must_pass", must_pass, "is_stale",
+		   is_stale(p, t, now_ms), "url", job_url_json(public_url, t->job_id)));
 	return v;
 }
 
 static json_t *install_json(
     const struct platform_entry *e, const struct platform_install *i, int64_t now_ms)
 {
-	json_t *v = json_object();
 	char why[LINE_BYTES];
 	bool is_offered = platform_is_offered(e->a->platform, i, e->tests, e->n_tests, now_ms, why);
 
-	json_set_str(v, "build", platform_build_name(i->build));
-	json_set_str(v, "torch", i->torch);
-	json_set_str(v, "os", platform_os_name(i->os));
-	json_set_str(v, "package", platform_package_name(i->package));
-	json_set_str(v, "platform", i->version);
-	json_set_str(v, "language", platform_language_name(i->language));
-	json_object_set_new(v, "commands", texts_json(i->commands));
-	json_set_str(v, "note", i->note);
-	json_object_set_new(v, "offered", json_boolean(is_offered));
-	json_set_str(v, "why_not", is_offered ? NULL : why);
-	return v;
-}
-
-static json_t *extension_json(const struct platform *p)
-{
-	json_t *v;
-
-	if (!p->extension_package)
-		return json_null();
-	v = json_object();
-	json_set_str(v, "package", p->extension_package);
-	json_set_str(v, "import", p->extension_import);
-	json_object_set_new(v, "autoload", json_boolean(p->is_autoloaded));
-	json_set_str(v, "url", p->extension_url);
-	return v;
-}
-
-static json_t *steps_json(const struct platform *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < p->n_steps; i++) {
-		json_t *v = json_object();
-
-		json_set_str(v, "title", p->steps[i].title);
-		json_set_str(v, "text", p->steps[i].text);
-		json_object_set_new(v, "commands", texts_json(p->steps[i].commands));
-		json_set_str(v, "url", p->steps[i].url);
-		json_array_append_new(list, v);
-	}
-	return list;
-}
-
-static json_t *start_json(const struct platform *p)
-{
-	json_t *v;
-
-	if (!p->start_text && !p->start_code)
-		return json_null();
-	v = json_object();
-	json_set_str(v, "text", p->start_text);
-	json_set_str(v, "code", p->start_code);
-	return v;
-}
-
-static json_t *help_json(const struct platform *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < p->n_help; i++) {
-		json_t *v = json_object();
-
-		json_set_str(v, "title", p->help[i].title);
-		json_set_str(v, "url", p->help[i].url);
-		json_array_append_new(list, v);
-	}
-	return list;
+	return json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s, s:o, s:s?, s:b, s:s?}", "build",
+	    platform_build_name(i->build), "torch", i->torch, "os", platform_os_name(i->os),
+	    "package", platform_package_name(i->package), "platform", i->version, "language",
+	    platform_language_name(i->language), "commands", json_foreign_texts(i->commands),
+	    "note", i->note, "offered", is_offered, "why_not", is_offered ? NULL : why);
 }
 
 json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char *public_url)
@@ -324,39 +241,41 @@ json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char
 	    [PLATFORM_UNTESTED] = "untested",
 	};
 	const struct platform *p = e->a->platform;
+	const struct accelerator_facts *facts = &e->at.facts;
 	struct platform_standing s = platform_stand(p, e->tests, e->n_tests, now_ms);
-	json_t *v = json_object(), *tested = json_array(), *installs = json_array();
-	char *url = xasprintf("%s/platforms/%s", public_url, e->a->name);
+	json_t *tested = json_array(), *installs = json_array(), *steps = json_array();
+	json_t *help = json_array(), *extension = json_null(), *start = json_null();
 
 	for (size_t i = 0; i < e->n_tests; i++)
 		json_array_append_new(tested, test_json(p, &e->tests[i], now_ms, public_url));
 	for (size_t i = 0; i < p->n_installs; i++)
 		json_array_append_new(installs, install_json(e, &p->installs[i], now_ms));
-	json_set_str(v, "name", e->a->name);
-	json_set_str(v, "title", e->a->title);
-	json_set_str(v, "vendor", e->a->vendor);
-	json_set_str(v, "integration", platform_integration_name(p->integration));
-	json_set_str(v, "device", p->device);
-	json_set_str(v, "summary", p->summary);
-	json_object_set_new(v, "is_example", json_boolean(p->is_example));
-	json_object_set_new(v, "links", links_json(e->a->docs_url, e->a->help_url));
-	json_set_str(v, "url", url);
-	json_object_set_new(v, "extension", extension_json(p));
-	json_object_set_new(v, "versions", texts_json(p->versions));
-	json_set_str(v, "state", states[s.state]);
-	json_set_str(v, "state_text", s.text);
-	json_object_set_new(v, "branch_state", accelerator_state_json(&e->at.state));
-	json_set_time(v, "red_since", e->at.facts.red_since_ms);
-	json_set_str(
-	    v, "red_by", red_by_name(e->at.facts.red_since_ms, e->at.facts.is_red_in_silence));
-	json_object_set_new(v, "max_age", json_integer(p->max_age_ms / 1000));
-	json_object_set_new(v, "tested", tested);
-	json_object_set_new(v, "install", installs);
-	json_object_set_new(v, "prepare", steps_json(p));
-	json_object_set_new(v, "get_started", start_json(p));
-	json_object_set_new(v, "help", help_json(p));
-	free(url);
-	return v;
+	for (size_t i = 0; i < p->n_steps; i++)
+		json_array_append_new(
+		    steps, json_pack("{s:s?, s:s?, s:o, s:s?}", "title", p->steps[i].title, "text",
+			       p->steps[i].text, "commands",
+			       json_foreign_texts(p->steps[i].commands), "url", p->steps[i].url));
+	for (size_t i = 0; i < p->n_help; i++)
+		json_array_append_new(help,
+		    json_pack("{s:s?, s:s?}", "title", p->help[i].title, "url", p->help[i].url));
+	if (p->extension_package)
+		extension =
+		    json_pack("{s:s, s:s?, s:b, s:s?}", "package", p->extension_package, "import",
+			p->extension_import, "autoload", p->is_autoloaded, "url", p->extension_url);
+	if (p->start_text || p->start_code)
+		start = json_pack("{s:s?, s:s?}", "text", p->start_text, "code", p->start_code);
+	return json_pack("{s:s, s:s?, s:s?, s:s, s:s?, s:s?, s:b, s:o, s:o, s:o, s:o, s:s, s:s, "
+			 "s:o, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}",
+	    "name", e->a->name, "title", e->a->title, "vendor", e->a->vendor, "integration",
+	    platform_integration_name(p->integration), "device", p->device, "summary", p->summary,
+	    "is_example", p->is_example, "links", links_json(e->a->docs_url, e->a->help_url), "url",
+	    json_sprintf("%s/platforms/%s", public_url, e->a->name), "extension", extension,
+	    "versions", json_foreign_texts(p->versions), "state", states[s.state], "state_text",
+	    s.text, "branch_state", accelerator_state_json(&e->at.state), "red_since",
+	    json_time(facts->red_since_ms), "red_by",
+	    red_by_name(facts->red_since_ms, facts->is_red_in_silence), "max_age",
+	    (json_int_t)(p->max_age_ms / 1000), "tested", tested, "install", installs, "prepare",
+	    steps, "get_started", start, "help", help);
 }
 
 /* ---- all of them ---- */
@@ -380,9 +299,49 @@ static int by_rank(const void *x, const void *y)
 	return by_title ? by_title : strcmp(a->entry.a->name, b->entry.a->name);
 }
 
-static void sort_platforms(struct platform_entry *list, size_t n, int64_t now_ms)
+/* Each choice lists the values that occur, in the order of their enum. */
+static json_t *choices_json(const struct platform_entry *list, size_t n)
+{
+	unsigned builds = 0, oses = 0, packages = 0, languages = 0; /* a bit for each value */
+	json_t *build = json_array(), *os = json_array(), *package = json_array();
+	json_t *language = json_array(), *platforms = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		const struct accelerator *a = list[i].a;
+
+		for (size_t k = 0; k < a->platform->n_installs; k++) {
+			builds |= 1U << a->platform->installs[k].build;
+			oses |= 1U << a->platform->installs[k].os;
+			packages |= 1U << a->platform->installs[k].package;
+			languages |= 1U << a->platform->installs[k].language;
+		}
+		json_array_append_new(
+		    platforms, json_pack("{s:s, s:s?, s:o}", "name", a->name, "title", a->title,
+				   "versions", json_foreign_texts(a->platform->versions)));
+	}
+	for (int i = 0; i < 32; i++) {
+		if (builds >> i & 1)
+			json_array_append_new(
+			    build, json_string(platform_build_name((enum platform_build)i)));
+		if (oses >> i & 1)
+			json_array_append_new(
+			    os, json_string(platform_os_name((enum platform_os)i)));
+		if (packages >> i & 1)
+			json_array_append_new(
+			    package, json_string(platform_package_name((enum platform_package)i)));
+		if (languages >> i & 1)
+			json_array_append_new(language,
+			    json_string(platform_language_name((enum platform_language)i)));
+	}
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "build", build, "os", os, "package", package,
+	    "platform", platforms, "language", language);
+}
+
+json_t *platforms_json(
+    struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url)
 {
 	struct ranked *ranked = xcalloc(n + 1, sizeof(*ranked));
+	json_t *platforms = json_array();
 
 	for (size_t i = 0; i < n; i++) {
 		const struct platform *p = list[i].a->platform;
@@ -394,77 +353,10 @@ static void sort_platforms(struct platform_entry *list, size_t n, int64_t now_ms
 		};
 	}
 	qsort(ranked, n, sizeof(*ranked), by_rank);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		list[i] = ranked[i].entry;
-	free(ranked);
-}
-
-/* The choices that occur, one bit for each. */
-struct occurring {
-	unsigned builds, oses, packages, languages;
-};
-
-static struct occurring see(const struct platform_entry *list, size_t n)
-{
-	struct occurring seen = {0};
-
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < list[i].a->platform->n_installs; k++) {
-			const struct platform_install *one = &list[i].a->platform->installs[k];
-
-			seen.builds |= 1U << one->build;
-			seen.oses |= 1U << one->os;
-			seen.packages |= 1U << one->package;
-			seen.languages |= 1U << one->language;
-		}
-	return seen;
-}
-
-static json_t *platform_choice_json(const struct accelerator *a)
-{
-	json_t *v = json_object();
-
-	json_set_str(v, "name", a->name);
-	json_set_str(v, "title", a->title);
-	json_object_set_new(v, "versions", texts_json(a->platform->versions));
-	return v;
-}
-
-static json_t *choices_json(const struct platform_entry *list, size_t n)
-{
-	struct occurring seen = see(list, n);
-	json_t *builds = json_array(), *oses = json_array(), *packages = json_array();
-	json_t *platforms = json_array(), *languages = json_array();
-
-	for (int i = 0; i < N_PLATFORM_BUILDS; i++)
-		if (seen.builds & 1U << i)
-			json_array_append_new(
-			    builds, json_string(platform_build_name((enum platform_build)i)));
-	for (int i = 0; i < N_PLATFORM_OSES; i++)
-		if (seen.oses & 1U << i)
-			json_array_append_new(
-			    oses, json_string(platform_os_name((enum platform_os)i)));
-	for (int i = 0; i < N_PLATFORM_PACKAGES; i++)
-		if (seen.packages & 1U << i)
-			json_array_append_new(
-			    packages, json_string(platform_package_name((enum platform_package)i)));
-	for (int i = 0; i < N_PLATFORM_LANGUAGES; i++)
-		if (seen.languages & 1U << i)
-			json_array_append_new(languages,
-			    json_string(platform_language_name((enum platform_language)i)));
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(platforms, platform_choice_json(list[i].a));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "build", builds, "os", oses, "package",
-	    packages, "platform", platforms, "language", languages);
-}
-
-json_t *platforms_json(
-    struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url)
-{
-	json_t *platforms = json_array();
-
-	sort_platforms(list, n, now_ms);
-	for (size_t i = 0; i < n; i++)
 		json_array_append_new(platforms, platform_json(&list[i], now_ms, public_url));
+	}
+	free(ranked);
 	return json_pack("{s:o, s:o}", "choices", choices_json(list, n), "platforms", platforms);
 }

@@ -2,26 +2,19 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/encode.h"
 #include "base/json.h"
 
 enum { CURSOR_MAX_BYTES = 256 };
-
-static json_t *object_of(const char *text)
-{
-	json_t *v;
-
-	return text && json_parse(text, strlen(text), &v, NULL) == 0 ? v : json_null();
-}
 
 void record_to_json(json_t *object, const struct record *record, const void *values)
 {
 	for (size_t i = 0; i < record->n; i++) {
 		const struct record_field *f = &record->fields[i];
 		const void *member = (const char *)values + f->offset;
+		const char *text;
 		int64_t number;
-		json_t *list;
+		json_t *v;
 
 		if (!f->name)
 			continue;
@@ -47,21 +40,21 @@ void record_to_json(json_t *object, const struct record *record, const void *val
 			json_set_foreign_text(object, f->name, *(char *const *)member);
 			break;
 		case RECORD_OBJECT:
-			json_object_set_new(object, f->name, object_of(*(char *const *)member));
+			text = *(char *const *)member;
+			if (!text || json_parse(text, strlen(text), &v, NULL))
+				v = json_null();
+			json_object_set_new(object, f->name, v);
 			break;
 		case RECORD_SECONDS:
-			number = *(const int64_t *)member;
-			json_object_set_new(object, f->name,
-			    number < 0 ? json_null() : json_real((double)number / 1000));
+			json_object_set_new(
+			    object, f->name, seconds_json(*(const int64_t *)member));
 			break;
 		case RECORD_NUMBER:
 			json_object_set_new(object, f->name, json_real(*(const double *)member));
 			break;
 		case RECORD_TEXTS:
-			list = json_array();
-			for (char **text = *(char **const *)member; text && *text; text++)
-				json_array_append_new(list, json_foreign_text(*text));
-			json_object_set_new(object, f->name, list);
+			json_object_set_new(
+			    object, f->name, json_foreign_texts(*(char **const *)member));
 			break;
 		case RECORD_KEY:
 		case RECORD_GUID:
@@ -136,39 +129,34 @@ json_t *record_field_schema(const struct record_field *f)
 
 json_t *links_json(const char *docs_url, const char *help_url)
 {
-	json_t *obj = json_object();
-
-	json_set_foreign_text(obj, "docs", docs_url);
-	json_set_foreign_text(obj, "help", help_url);
-	return obj;
+	return json_pack(
+	    "{s:o, s:o}", "docs", json_foreign_text(docs_url), "help", json_foreign_text(help_url));
 }
 
-void json_set_share(json_t *obj, const char *key, int64_t part, int64_t whole)
+json_t *seconds_json(int64_t ms)
 {
-	json_object_set_new(
-	    obj, key, whole > 0 ? json_real((double)part / (double)whole) : json_null());
+	return ms < 0 ? json_null() : json_real((double)ms / 1000);
 }
 
-void json_set_change_url(json_t *obj, const char *key, const char *public_url,
-    enum change_kind kind, int64_t number, const char *sha)
+json_t *share_json(int64_t part, int64_t whole)
 {
-	char *url = NULL;
+	return whole > 0 ? json_real((double)part / (double)whole) : json_null();
+}
 
+json_t *change_url_json(
+    const char *public_url, enum change_kind kind, int64_t number, const char *sha)
+{
 	if (number)
-		url = xasprintf("%s/pulls/%lld", public_url, (long long)number);
-	else if (sha)
-		url = xasprintf("%s/commits/%s%s", public_url, sha,
-		    kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
-	json_set_str(obj, key, url);
-	free(url);
+		return json_sprintf("%s/pulls/%lld", public_url, (long long)number);
+	if (!sha)
+		return json_null();
+	return json_sprintf(
+	    "%s/commits/%s%s", public_url, sha, kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 }
 
-void json_set_job_url(json_t *obj, const char *key, const char *public_url, int64_t job)
+json_t *job_url_json(const char *public_url, int64_t job)
 {
-	char *url = job ? xasprintf("%s/jobs/%lld", public_url, (long long)job) : NULL;
-
-	json_set_str(obj, key, url);
-	free(url);
+	return job ? json_sprintf("%s/jobs/%lld", public_url, (long long)job) : json_null();
 }
 
 json_t *cursor_json(const char *text)

@@ -17,15 +17,17 @@ json_t *record_field_schema(const struct record_field *field);
 
 /* {"docs", "help"}; either URL may be NULL. */
 json_t *links_json(const char *docs_url, const char *help_url);
+/* Milliseconds as seconds; null if negative. */
+json_t *seconds_json(int64_t ms);
 /* part / whole; null if whole is 0. */
-void json_set_share(json_t *obj, const char *key, int64_t part, int64_t whole);
+json_t *share_json(int64_t part, int64_t whole);
 /* The page of a change: its pull request, or its commit where number is 0; null without both. The same commit may be a
  * push and a periodic run, so the page of a commit names the kind. public_url: without a trailing slash. */
-void json_set_change_url(json_t *obj, const char *key, const char *public_url,
-    enum change_kind kind, int64_t number, const char *sha);
+json_t *change_url_json(
+    const char *public_url, enum change_kind kind, int64_t number, const char *sha);
 /* The text of a cursor ("next"), which the client returns unread. */
 json_t *cursor_json(const char *text);
 /* The page of a job; null: job 0. */
-void json_set_job_url(json_t *obj, const char *key, const char *public_url, int64_t job);
+json_t *job_url_json(const char *public_url, int64_t job);
 
 #endif

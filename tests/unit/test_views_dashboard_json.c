@@ -15,7 +15,7 @@ static void check(enum change_kind kind, int64_t number, const char *expected)
 {
 	json_t *obj = json_object();
 
-	json_set_change_url(obj, "url", "https://o", kind, number, "abc");
+	json_object_set_new(obj, "url", change_url_json("https://o", kind, number, "abc"));
 	assert_string_equal(json_get_str(obj, "url"), expected);
 	json_decref(obj);
 }
