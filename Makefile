@@ -30,13 +30,22 @@ LAYERS   := base model documents text config steps loop http agent db store verd
 PROGRAMS := outpostd outpostctl outpost-runner
 PKGS     := libuv libcurl openssl sqlite3 jansson yaml-0.1 libzstd expat libgit2 libseccomp
 
-CC       := $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
+# ccache is used where it is installed; an object does not depend on the folder of the checkout.
+CCACHE   := $(shell command -v ccache)
+export CCACHE_NOHASHDIR := 1
+CC       := $(CCACHE) $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 CFLAGS_debug   := -O0 -g3
-CFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
-CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# -g1: line numbers for the sanitizers' reports; it compiles and links faster than -g
+CFLAGS_asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
+# Hundreds of test programs are linked: by the fastest linker that is here.
+FAST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
+LDFLAGS_asan := $(FAST_LINKER)
+LDFLAGS_tsan := $(FAST_LINKER)
+LDFLAGS_fuzz := $(FAST_LINKER)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
 	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common
 # OUTPOST_VERSION: what --version, the User-Agent and the status page show.
@@ -78,9 +87,9 @@ $(B)/outpost-runner: $(B)/agent/main.o $(call libs_for,agent)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(call in_group,$^) $(LDLIBS)
 
 # The pages, bundled into one C file. They need npm's packages, which `make deps` brings as well.
-NODE_PACKAGES := node_modules/.package-lock.json
+NODE_PACKAGES := node_modules/.outpost
 $(NODE_PACKAGES): package-lock.json
-	$(Q)flock package-lock.json sh -c '[ $@ -nt package-lock.json ] || npm ci --no-audit --no-fund --loglevel=error && touch $@'
+	$(Q)flock package-lock.json tools/deps.sh --npm && touch $@
 $(O)/web/assets.c: $(wildcard web/* web/*/* web/*/*/*) $(NODE_PACKAGES)
 	@mkdir -p $(@D)
 	$(call say,WEB,$@)
@@ -182,20 +191,17 @@ lint-sql:
 	tools/node.sh tests/lint/sql.mjs
 
 check: deps
-	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) lint lint-sql
-	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all tests
-	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 run-unit
-	$(MAKE) --no-print-directory check-tsan
-	$(MAKE) --no-print-directory WERROR=1 -j$(JOBS) all
-	$(MAKE) --no-print-directory check-programs
-	$(MAKE) --no-print-directory fuzz RUNS=20000
+	tests/check.sh $(O)
 
 # Once more under ThreadSanitizer; ALL=1: all unit tests of the layers with threads.
 TSAN_TESTS := $(if $(ALL),$(foreach l,$(LAYERS_WITH_THREADS),$(patsubst tests/unit/%.c,$(O)/tsan/tests/%,$(wildcard tests/unit/test_$l_*.c))),\
 	$(UNITS_UNDER_TSAN:%=$(O)/tsan/tests/test_%))
-check-tsan:
+tsan-tests:
 	$(MAKE) --no-print-directory VARIANT=tsan WERROR=1 -j$(JOBS) $(TSAN_TESTS)
+run-tsan:
 	tests/run-unit.sh $(TSAN_TESTS)
+check-tsan: tsan-tests
+	$(MAKE) --no-print-directory run-tsan
 
 # Whole programs against the stand-in GitHub; the daemon is the one with sanitizers.
 check-programs:
@@ -298,5 +304,5 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all headers tests run-unit run-changed quick fuzzers deps lint lint-sql size check check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
+.PHONY: all headers tests run-unit run-changed quick fuzzers deps lint lint-sql size check tsan-tests run-tsan check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
 	demo demo-torch runner-bundle comments bench bench-attacks install clean

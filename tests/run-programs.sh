@@ -24,4 +24,5 @@ if [ $# -gt 0 ]; then
 else
 	set -- tests/integration/*.test.mjs tests/browser/*.test.mjs tests/github/*.test.mjs tests/web/*.test.mjs
 fi
-exec tools/node.sh tests/run-programs.mjs "${AT_ONCE:-5}" "$logs" "$@"
+AT_ONCE=${AT_ONCE:-$((2 * $(nproc) + 1))}
+exec tools/node.sh tests/run-programs.mjs "$((AT_ONCE < 9 ? AT_ONCE : 9))" "$logs" "$@"

@@ -1,9 +1,23 @@
 #!/bin/sh
 # Installs what building and testing need and the machine lacks: Debian's packages of
 # tools/debian-packages.txt, a Node.js of version 20 or newer, and the npm packages of
-# package-lock.json. Quick and quiet when everything is there.
+# package-lock.json. Quick and quiet when everything is there. With --npm only these.
 set -eu
 cd "$(dirname "$0")/.."
+
+# Compares contents, because a checkout gives package-lock.json a new time.
+npm_packages() {
+	stamp=node_modules/.outpost
+	cmp -s package-lock.json "$stamp" && return
+	# npm's own mark
+	[ ! -s "$stamp" ] && [ node_modules/.package-lock.json -nt package-lock.json ] ||
+		npm ci --no-audit --no-fund --loglevel=error
+	cp --remove-destination package-lock.json "$stamp"
+}
+if [ "${1:-}" = --npm ]; then
+	npm_packages
+	exit
+fi
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -30,7 +44,4 @@ if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ] && [ ! -x build
 	ln -sfn "node-package/node_modules/node-linux-$arch" build/node
 fi
 
-if [ ! -f node_modules/.outpost ] || [ package-lock.json -nt node_modules/.outpost ]; then
-	npm ci --no-audit --no-fund --loglevel=error
-	touch node_modules/.outpost
-fi
+npm_packages

@@ -1,0 +1,76 @@
+#!/bin/bash
+# Everything that `make check` tests. The whole-program tests mostly wait, so all that needs the processor runs beside them:
+# lints, unit tests, ThreadSanitizer, fuzzing. Prints a line with the times of each phase when it ends, and at the end the
+# first lines of every failure. Each phase's output is kept in BUILD_FOLDER/check.
+# usage: check.sh BUILD_FOLDER
+set -u
+cd "$(dirname "$0")/.."
+out=$1
+logs=$out/check
+jobs=$(nproc)
+make=(make --no-print-directory O="$out" WERROR=1)
+rm -rf "$logs"
+mkdir -p "$logs"
+# seconds by the clock, of the processor in programs and in the kernel
+TIMEFORMAT='%R %U %S'
+
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
+trap 'exit 1' INT TERM HUP
+
+# phase NAME COMMAND...
+phase()
+{
+	local name=$1 word=ok
+	shift
+	{ time "$@" >"$logs/$name.log" 2>&1 || { word=FAIL; echo "$name" >>"$logs/failed"; }; } 2>"$logs/$name.time"
+	awk -v word="$word" -v name="$name" '{ printf "%-5s phase %-15s %5.0f s  cpu %5.0f s\n", word, name, $1, $2 + $3 }' "$logs/$name.time"
+	[ $word = ok ]
+}
+
+# The first lines of what failed in a phase.
+failures_of()
+{
+	if [ -s "$logs/$1.log" ] && grep -q '^---- failed ----' "$logs/$1.log"; then
+		sed -n '/^---- failed ----/,$p' "$logs/$1.log" | tail -n 150
+	else
+		grep -A 12 -E '^FAIL|error:|warning:|undefined reference|\*\*\*' "$logs/$1.log" | head -n 60 | grep . || tail -n 30 "$logs/$1.log"
+	fi
+}
+
+programs()
+{
+	tests/run-programs.sh "$out" | while IFS= read -r line; do
+		printf '%s\n' "$line"
+		printf '%s\n' "$line" >&3
+	done
+	return "${PIPESTATUS[0]}"
+}
+
+# All that waits only for the processor. The programs go before it, so that they begin their next wait early.
+beside_programs()
+{
+	renice -n 10 -p $BASHPID >/dev/null
+	phase lint "${make[@]}" -j"$jobs" lint
+	phase lint-sql "${make[@]}" lint-sql
+	phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && phase unit "${make[@]}" VARIANT=asan run-unit
+	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" run-tsan
+	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
+}
+
+exec 3>&1
+if phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all; then
+	beside_programs &
+	phase programs programs
+	wait
+fi
+
+echo
+if [ -e "$logs/failed" ]; then
+	while read -r name; do
+		printf '\n==== %s\n' "$name"
+		failures_of "$name"
+	done <"$logs/failed"
+	printf '\nfailed: %s\n' "$(paste -s -d ' ' "$logs/failed")"
+	exit 1
+fi
+echo "all passed in $SECONDS s"
