@@ -3,16 +3,44 @@
  *
  * Every path ends in effect_end() or effect_put_off() of outbox/engine.h, or in attempt_retry().
  *
- * Thread: loop. Owns: the outbox engine. Private to dispatch/. */
+ * Thread: loop. Owns: the outbox engine. Private to sender.c, attempt_*.c and payloads.c. */
 #ifndef DISPATCH_ATTEMPT_H
 #define DISPATCH_ATTEMPT_H
 
 #include "config/config.h"
 #include "dispatch/dispatch_internal.h"
-#include "dispatch/payloads.h"
 #include "github/github.h"
 #include "http/client.h"
+#include "model/client_payload.h"
 #include "outbox/engine.h"
+
+/* ---- payloads.c: the bodies that dispatches carry, parsed once for each change. Keeps a few recent ones, and attempts
+ * that wait for the same one share one look-up. ---- */
+struct payload;
+struct payloads {
+	struct store *store;
+	struct payload *first; /* most recently used first */
+};
+/* Nothing waits or holds any more. */
+void payloads_release(struct payloads *ps);
+
+/* A request for a body. The caller owns it and its texts until it has an outcome. */
+struct payload_want {
+	/* in */
+	const char *guid, *event_type, *sent_action;
+	void (*done)(struct payload_want *w);
+	/* out */
+	int err; /* ERR_NOT_FOUND: no such body (any more); ERR_INVALID: it is no JSON object */
+	struct error why;
+	struct payload *payload; /* payload_release() it */
+	struct client_payload *content;
+	size_t body_bytes; /* of what GitHub sent */
+	/* its own */
+	struct payload_want *next;
+};
+/* True: the outcome is there and done will not run. False: done runs later, once. */
+bool payloads_get(struct payloads *ps, struct payload_want *w) MUST_CHECK;
+void payload_release(struct payload *p);
 
 struct attempt {
 	struct effect effect; /* first */
@@ -31,29 +59,15 @@ struct attempt {
 	} call;
 };
 
-/* ---- for the table of kinds in sender.c ---- */
-void attempt_begin(struct effect *e);
-void attempt_cancel(struct effect *e);
-void attempt_release(struct effect *e);
-bool attempt_is_github(const struct effect *e);
-/* A repository in lower case, or a URL's host and port: its path and query may hold secrets. free(). */
-char *attempt_target_name(const struct effect *e);
-
 /* After the back-off, or dead when that would be too late. a->effect.why is set before. */
 void attempt_retry(struct attempt *a, int64_t retry_after_ms);
 
-/* ---- among attempt*.c ---- */
+/* ---- attempt_github.c, attempt_webhook.c ---- */
 /* check: NULL, or why it may not be sent (static). */
 const char *attempt_github_check(struct attempt *a);
 const char *attempt_webhook_check(struct attempt *a);
-const char *attempt_rerun_check(struct attempt *a);
-/* Makes the body. */
-int attempt_github_text(struct attempt *a, struct payload *p) MUST_CHECK;
-int attempt_webhook_text(struct attempt *a, struct payload *p) MUST_CHECK;
 void attempt_github_send(struct attempt *a);
 void attempt_webhook_send(struct attempt *a);
 void attempt_rerun_send(struct attempt *a);
-/* Of /pulls/N or /commits/SHA; free(). */
-char *attempt_change_url(const struct attempt *a);
 
 #endif

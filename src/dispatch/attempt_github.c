@@ -32,43 +32,20 @@ static bool is_registered(const struct config *c, const char *repository)
 
 const char *attempt_github_check(struct attempt *a)
 {
-	if (!is_repository_name(a->effect.row.target))
+	const struct outbox_row *row = &a->effect.row;
+
+	if (!is_repository_name(row->target))
 		return "its target is not a repository";
 	/* `closed` goes out all the same: it ends what was started there. */
-	if (a->effect.row.kind == OUTBOX_GITHUB_DISPATCH &&
-	    !is_registered(a->config, a->effect.row.target))
+	if (row->kind == OUTBOX_GITHUB_DISPATCH && !is_registered(a->config, row->target))
 		return "no longer registered";
+	if (row->kind != OUTBOX_RERUN)
+		return NULL;
+	if (json_parse(row->text, row->text ? strlen(row->text) : 0, &a->rerun, NULL))
+		return "its text is not JSON";
+	if (!json_get_str(a->rerun, "run_id") || !json_get_str(a->rerun, "accelerator"))
+		return "it names no run";
 	return NULL;
-}
-
-int attempt_github_text(struct attempt *a, struct payload *p)
-{
-	char *callback_url = xasprintf("%s/github/callback", a->config->public_url);
-	char *change_url = attempt_change_url(a);
-	struct outpost_block block = {
-	    .dispatch_id = a->effect.row.dispatch_id,
-	    .action = a->effect.row.original_action,
-	    .accelerators = (const char *const *)a->effect.row.accelerators,
-	    .callback_url = callback_url,
-	    .change_url = change_url,
-	    .sources = a->effect.row.sources,
-	    .n_sources = a->effect.row.n_sources,
-	    .experiment = a->effect.row.experiment,
-	};
-	char *payload;
-	size_t n;
-	int rc = client_payload_text(payload_content(p), &block, true, &payload, &n);
-
-	free(callback_url);
-	free(change_url);
-	if (rc)
-		return rc;
-	/* event_type is one of a few words of this program's own. */
-	a->text = xasprintf(
-	    "{\"event_type\":\"%s\",\"client_payload\":%s}", a->effect.row.event_type, payload);
-	a->text_bytes = strlen(a->text);
-	free(payload);
-	return 0;
 }
 
 /* Ends the attempt after a failure of GitHub: retry, put off, or dead. */
@@ -108,24 +85,13 @@ static void on_github_answer(struct github_call *call)
 
 void attempt_github_send(struct attempt *a)
 {
+	a->is_on_wire = true;
 	a->call.github = (struct github_call){.done = on_github_answer};
 	github_dispatch(
 	    a->d->deps.github, &a->call.github, a->effect.row.target, a->text, a->text_bytes);
 }
 
 /* ---- Re-run ---- */
-
-const char *attempt_rerun_check(struct attempt *a)
-{
-	const json_t *o;
-
-	if (json_parse(a->effect.row.text, a->effect.row.text ? strlen(a->effect.row.text) : 0,
-		&a->rerun, NULL))
-		return "its text is not JSON";
-	o = a->rerun;
-	return json_get_str(o, "run_id") && json_get_str(o, "accelerator") ? NULL
-									   : "it names no run";
-}
 
 static void on_retested(struct retest_request *r)
 {
@@ -143,22 +109,6 @@ static void on_retested(struct retest_request *r)
 	effect_end(&a->effect, OUTBOX_OK, 0);
 }
 
-static void start_round(struct attempt *a)
-{
-	int rc;
-
-	a->retest = (struct retest_request){
-	    .number = a->effect.row.number,
-	    .accelerator = json_get_str(a->rerun, "accelerator"),
-	    .runner = a->effect.row.runner,
-	    .done = on_retested,
-	    .owner = a,
-	};
-	rc = dispatch_retest(a->d, &a->retest);
-	if (rc)
-		effect_put_off(&a->effect, RERUN_PAUSE_MS);
-}
-
 static void on_rerun_answer(struct github_call *call)
 {
 	struct attempt *a = CONTAINER_OF(call, struct attempt, call.github);
@@ -168,14 +118,20 @@ static void on_rerun_answer(struct github_call *call)
 	github_call_release(call);
 	if (r.err == 0 || (r.err == ERR_DENIED && strcasestr(r.why.text, "already running"))) {
 		effect_end(&a->effect, OUTBOX_OK, 0);
-		return;
-	}
-	if (r.err == ERR_DENIED || (r.is_final && r.err != ERR_CANCELLED)) {
+	} else if (r.err == ERR_DENIED || (r.is_final && r.err != ERR_CANCELLED)) {
 		error_set(&a->effect.why, r.err, "%s", *r.why.text ? r.why.text : err_text(r.err));
-		start_round(a);
-		return;
+		a->retest = (struct retest_request){
+		    .number = a->effect.row.number,
+		    .accelerator = json_get_str(a->rerun, "accelerator"),
+		    .runner = a->effect.row.runner,
+		    .done = on_retested,
+		    .owner = a,
+		};
+		if (dispatch_retest(a->d, &a->retest))
+			effect_put_off(&a->effect, RERUN_PAUSE_MS);
+	} else {
+		attempt_github_failed(a, &r);
 	}
-	attempt_github_failed(a, &r);
 }
 
 void attempt_rerun_send(struct attempt *a)

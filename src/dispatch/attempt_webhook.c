@@ -13,15 +13,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/attempt.h"
-#include "model/client_payload.h"
 
-enum {
-	/* A change whose webhook is larger is cut as for GitHub: so many bodies at once must
-	 * fit into memory. */
-	WHOLE_BODY_MAX_BYTES = 1024 * 1024,
-	ANSWER_MAX_BYTES = 64 * 1024,
-};
-static const int64_t TOKEN_LASTS_MS = INT64_C(7) * 24 * 3600 * 1000;
+enum { ANSWER_MAX_BYTES = 64 * 1024 };
 
 const char *attempt_webhook_check(struct attempt *a)
 {
@@ -33,36 +26,6 @@ const char *attempt_webhook_check(struct attempt *a)
 	if (!a->runner || a->runner->kind != RUNNER_WEBHOOK)
 		return "no longer registered";
 	return NULL;
-}
-
-int attempt_webhook_text(struct attempt *a, struct payload *p)
-{
-	const struct outbox_row *row = &a->effect.row;
-	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
-	char *callback_url =
-	    xasprintf("%s/api/v1/dispatches/%s/jobs", a->config->public_url, row->dispatch_id);
-	char *change_url = attempt_change_url(a);
-	char *token = callback_token_make(a->d->deps.callback_key, row->dispatch_id,
-	    row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
-	struct outpost_block block = {
-	    .dispatch_id = row->dispatch_id,
-	    .action = row->original_action,
-	    .accelerators = (const char *const *)row->accelerators,
-	    .callback_url = callback_url,
-	    .change_url = change_url,
-	    .sources = a->effect.row.sources,
-	    .n_sources = a->effect.row.n_sources,
-	    .experiment = a->effect.row.experiment,
-	    .callback_token = token,
-	};
-	bool is_bounded = payload_body_bytes(p) > WHOLE_BODY_MAX_BYTES;
-	int rc =
-	    client_payload_text(payload_content(p), &block, is_bounded, &a->text, &a->text_bytes);
-
-	free(callback_url);
-	free(change_url);
-	free(token);
-	return rc;
 }
 
 static bool allow_address(const uint8_t address[16], void *owner)
@@ -94,55 +57,45 @@ static int64_t retry_after_ms(const struct http_call *call)
 	return ms > 0 ? ms : 0;
 }
 
-static void judge_webhook_answer(
-    struct attempt *a, int err, int status, int64_t wait_ms, const char *why)
+static void on_webhook_answer(struct http_call *call)
 {
-	/* An endless answer to a request that was taken is the vendor's own business. */
+	struct attempt *a = CONTAINER_OF(call, struct attempt, call.http);
+	struct error why = call->why, *said = &a->effect.why;
+	int err = call->err, status = call->status;
+	int64_t wait_ms = retry_after_ms(call);
+	bool was_sent = call->was_sent;
+	/* An endless answer to a request that was accepted does not concern Outpost. */
 	bool has_answer = err == 0 || (err == ERR_TOO_BIG && status > 0);
 
-	if (has_answer && status >= 200 && status < 300) {
-		effect_end(&a->effect, OUTBOX_OK, 0);
-		return;
-	}
-	if (err == ERR_DENIED) {
-		/* Which address a name has in here is not the vendor's to learn: everybody can
-		 * read what is kept in the row. */
-		log_event(LOG_WARN, "webhook_address_refused",
-		    LOG_S("dispatch", a->effect.row.dispatch_id), LOG_S("why", why));
-		error_set(&a->effect.why, err, "its host's address may not be reached");
-	}
-	if (!has_answer) {
-		error_set(&a->effect.why, err, "%s", *why ? why : err_text(err));
+	a->is_on_wire = false;
+	http_call_release(call);
+	if (err == ERR_CANCELLED) { /* Outpost itself cut it off */
+		error_set(said, err, "%s", "the service was stopped");
+		effect_end(&a->effect, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, clock_wall_ms());
+	} else if (!has_answer) {
+		if (err == ERR_DENIED) {
+			/* The row is public, so it does not contain the address that the name has inside the
+			 * operator's network. */
+			log_event(LOG_WARN, "webhook_address_refused",
+			    LOG_S("dispatch", a->effect.row.dispatch_id), LOG_S("why", why.text));
+			error_set(said, err, "its host's address may not be reached");
+		}
+		error_set(said, err, "%s", *why.text ? why.text : err_text(err));
 		if (err == ERR_INVALID)
 			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
 			attempt_retry(a, 0);
-		return;
+	} else if (status >= 200 && status < 300) {
+		effect_end(&a->effect, OUTBOX_OK, 0);
+	} else {
+		error_set(said, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
+		    status >= 300 && status < 400 ? ", and redirects are not followed" : "");
+		if (status >= 300 && status < 500 && status != 403 && status != 408 &&
+		    status != 429)
+			effect_end(&a->effect, OUTBOX_DEAD, 0);
+		else
+			attempt_retry(a, wait_ms);
 	}
-	error_set(&a->effect.why, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
-	    status >= 300 && status < 400 ? ", and redirects are not followed" : "");
-	if (status >= 300 && status < 500 && status != 403 && status != 408 && status != 429)
-		effect_end(&a->effect, OUTBOX_DEAD, 0);
-	else
-		attempt_retry(a, wait_ms);
-}
-
-static void on_webhook_answer(struct http_call *call)
-{
-	struct attempt *a = CONTAINER_OF(call, struct attempt, call.http);
-	struct error why = call->why;
-	int err = call->err, status = call->status;
-	int64_t wait_ms = retry_after_ms(call);
-	bool was_sent = call->was_sent;
-
-	a->is_on_wire = false;
-	http_call_release(call);
-	if (err == ERR_CANCELLED) { /* we ourselves cut it off */
-		error_set(&a->effect.why, err, "%s", "the service was stopped");
-		effect_end(&a->effect, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, clock_wall_ms());
-		return;
-	}
-	judge_webhook_answer(a, err, status, wait_ms, why.text);
 }
 
 void attempt_webhook_send(struct attempt *a)
@@ -156,6 +109,7 @@ void attempt_webhook_send(struct attempt *a)
 	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->effect.row.dispatch_id);
 	char *signature;
 
+	a->is_on_wire = true;
 	hmac_sha256(secret_text(r->secret), secret_bytes(r->secret), a->text, a->text_bytes, mac);
 	signature = xasprintf("X-Hub-Signature-256: sha256=%s", hex_encode(mac, sizeof(mac), hex));
 

@@ -1,9 +1,8 @@
-#include "dispatch/deadlines.h"
+#include "dispatch/dispatch_internal.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "dispatch/dispatch_internal.h"
 #include "loop/bell.h"
 #include "store/dispatches.h"
 #include "store/maintenance.h"

@@ -4,12 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "dispatch/deadlines.h"
 #include "dispatch/dispatch_internal.h"
-#include "dispatch/planner.h"
-#include "dispatch/reconcile.h"
-#include "dispatch/scheduler.h"
-#include "dispatch/sender.h"
 
 static void on_dispatch_topic(unsigned topics, void *owner)
 {
@@ -66,18 +61,11 @@ void dispatch_reconcile_now(struct dispatch *d)
 		reconciler_ring(d->reconciler);
 }
 
-static void report_dispatch_closed(void *p)
-{
-	struct dispatch *d = p;
-
-	d->on_closed(d->owner);
-}
-
 void dispatch_part_closed(struct dispatch *d)
 {
 	assert(d->is_closing && d->n_open_parts > 0);
 	if (--d->n_open_parts == 0)
-		loop_reap(d->deps.loop, report_dispatch_closed, d);
+		loop_reap(d->deps.loop, d->on_closed, d->owner);
 }
 
 void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner)

@@ -1,18 +1,12 @@
-/* The struct that the parts of the dispatcher share. dispatch_new() makes each part. A part reaches the others only
- * through this struct, and calls dispatch_part_closed() when its last operation has ended.
+/* The struct that the parts of the dispatcher share, and each part's interface. dispatch_new() makes each part. A part
+ * reaches the others only through this struct. Its close function frees it when its last operation has ended, and then
+ * calls dispatch_part_closed().
  *
  * Thread: loop. Owns: dispatch_new() and dispatch_free(). */
 #ifndef DISPATCH_DISPATCH_INTERNAL_H
 #define DISPATCH_DISPATCH_INTERNAL_H
 
 #include "dispatch/dispatch.h"
-
-struct planner;
-struct sender;
-struct deadline_watch;
-struct retention;
-struct reconciler;
-struct scheduler;
 
 struct dispatch {
 	struct dispatch_deps deps;
@@ -32,5 +26,71 @@ struct dispatch {
 
 /* The part has freed itself, or frees itself at the end of this turn. */
 void dispatch_part_closed(struct dispatch *d);
+
+/* ---- the planner: reads accepted deliveries from disk in their order and plans up to 64 at a time, those of one pull
+ * request or branch one after the other.
+ *
+ * Rule guarded here: intake comes first. While many of its writes are queued, the planner reads one delivery at a time
+ * with pauses; it never stops. ---- */
+struct asked;
+struct planning;
+
+struct planner *planner_new(struct dispatch *d);
+/* New deliveries may wait. */
+void planner_ring(struct planner *pl);
+/* True if, as far as this turn of the loop knows, no delivery waits or is being planned. */
+bool planner_is_idle(const struct planner *pl);
+void planner_close(struct planner *pl);
+/* Plans an event without a webhook, in turn with the deliveries of its pull request. body: like that of a webhook of
+ * this event; the planner takes it over (free()). on_done runs once, never inside this call; err 0: planned, or
+ * already known. */
+void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
+    void (*on_done)(void *owner, int err), void *owner);
+/* Plans the request of a person in the same way. Takes over `asked`. */
+void planner_take_asked(
+    struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner);
+/* For planning.c. The planning has ended: frees it, and begins the next one of its line. */
+void planner_finished(struct planner *pl, struct planning *p);
+
+/* ---- the sender: sends the outbox rows of dispatches to GitHub and to vendors' own CI. The engine in src/outbox does
+ * the work; sender.c has the kinds of effect and their lanes. ---- */
+struct sender *sender_new(struct dispatch *d);
+/* There is a new configuration. */
+void sender_configure(struct sender *s);
+/* Something may be due. */
+void sender_ring(struct sender *s);
+int sender_n_claimed(const struct sender *s);
+/* Requests on the wire get two seconds to be answered, then they are cut off. */
+void sender_close(struct sender *s);
+
+/* ---- deadlines.c: expires dispatches whose deadline has passed, keeps a clock that jumps from expiring or delaying
+ * anything, and deletes old data.
+ *
+ * Stored due times are wall-clock times, so that they mean something after a restart. When the wall clock jumps
+ * (loop/bell.h), every stored due time moves with it before anything else is judged by it or written. ---- */
+struct deadline_watch *deadline_watch_new(struct dispatch *d);
+/* A deadline may have come nearer. */
+void deadline_watch_ring(struct deadline_watch *dl);
+void deadline_watch_close(struct deadline_watch *dl);
+
+/* Deletes once a day the data that is older than the retention, in small pieces, so that other work does not wait. */
+struct retention *retention_new(struct dispatch *d);
+/* The wall clock may be wrong: deletes nothing for a day. */
+void retention_postpone(struct retention *r);
+void retention_close(struct retention *r);
+
+/* ---- the reconciler: finds lost webhooks (reconcile.h) ---- */
+struct reconciler *reconciler_new(struct dispatch *d);
+/* Looks now, or again after a look that is running. */
+void reconciler_ring(struct reconciler *r);
+/* The interval may have changed. */
+void reconciler_configure(struct reconciler *r);
+void reconciler_close(struct reconciler *r);
+
+/* ---- the scheduler: periodic runs (triggers.schedule) ---- */
+struct scheduler *scheduler_new(struct dispatch *d);
+/* Schedules may have changed, or a run was requested. */
+void scheduler_ring(struct scheduler *s);
+void scheduler_close(struct scheduler *s);
 
 #endif

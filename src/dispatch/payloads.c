@@ -1,4 +1,4 @@
-#include "dispatch/payloads.h"
+#include "dispatch/attempt.h"
 
 #include <assert.h>
 
@@ -12,7 +12,7 @@ enum {
 };
 
 struct payload {
-	struct payload *next; /* most recently used first */
+	struct payload *next;
 	struct payloads *owner;
 	char *guid, *event_type, *sent_action;
 	int n_users;
@@ -23,19 +23,6 @@ struct payload {
 	struct get_delivery get;
 };
 
-struct payloads {
-	struct store *store;
-	struct payload *first;
-};
-
-struct payloads *payloads_new(struct store *s)
-{
-	struct payloads *ps = xcalloc(1, sizeof(*ps));
-
-	ps->store = s;
-	return ps;
-}
-
 static void free_payload(struct payload *p)
 {
 	client_payload_free(p->content);
@@ -45,22 +32,19 @@ static void free_payload(struct payload *p)
 	free(p);
 }
 
-void payloads_free(struct payloads *ps)
+void payloads_release(struct payloads *ps)
 {
 	struct payload *p;
 
-	if (!ps)
-		return;
 	while ((p = ps->first) != NULL) {
 		assert(!p->is_loading && p->n_users == 0);
 		ps->first = p->next;
 		free_payload(p);
 	}
-	free(ps);
 }
 
-/* Lets go of what nobody uses, beyond the few recent and small ones. */
-static void trim(struct payloads *ps)
+/* Frees each payload without users, except the few recent and small ones. */
+static void trim_payloads(struct payloads *ps)
 {
 	int n = 0;
 
@@ -77,7 +61,15 @@ static void trim(struct payloads *ps)
 	}
 }
 
-static void on_got(struct store_query *q)
+static void use_payload(struct payload *p, struct payload_want *w)
+{
+	p->n_users++;
+	w->payload = p;
+	w->content = p->content;
+	w->body_bytes = p->body_bytes;
+}
+
+static void on_body_got(struct store_query *q)
 {
 	struct payload *p = CONTAINER_OF(q, struct payload, get.q);
 	struct payloads *ps = p->owner;
@@ -98,12 +90,12 @@ static void on_got(struct store_query *q)
 	p->is_loading = false;
 	p->waiting = NULL;
 
-	/* Every user is counted before the first is told, so that none can let go of it. */
+	/* Count each user before the first callback runs, so that no release frees it early. */
 	for (struct payload_want *w = waiting; w; w = w->next) {
 		w->err = err;
 		w->why = why;
-		w->payload = err ? NULL : p;
-		p->n_users += !err;
+		if (!err)
+			use_payload(p, w);
 	}
 	if (err) {
 		struct payload **link = &p->owner->first;
@@ -117,45 +109,30 @@ static void on_got(struct store_query *q)
 		next = w->next;
 		w->done(w);
 	}
-	trim(ps);
-}
-
-static struct payload *find_payload(struct payloads *ps, const struct payload_want *w)
-{
-	for (struct payload **link = &ps->first; *link; link = &(*link)->next) {
-		struct payload *p = *link;
-
-		if (!str_eq(p->guid, w->guid) || !str_eq(p->event_type, w->event_type) ||
-		    !str_eq(p->sent_action, w->sent_action))
-			continue;
-		*link = p->next;
-		p->next = ps->first;
-		ps->first = p;
-		return p;
-	}
-	return NULL;
+	trim_payloads(ps);
 }
 
 bool payloads_get(struct payloads *ps, struct payload_want *w)
 {
-	struct payload *p = find_payload(ps, w);
+	struct payload **link = &ps->first, *p;
 	int rc;
 
+	while ((p = *link) != NULL &&
+	       (!str_eq(p->guid, w->guid) || !str_eq(p->event_type, w->event_type) ||
+		   !str_eq(p->sent_action, w->sent_action)))
+		link = &p->next;
 	w->err = 0;
 	w->why = (struct error){0};
 	w->payload = NULL;
-	if (p && !p->is_loading) {
-		p->n_users++;
-		w->payload = p;
-		return true;
-	}
-	if (!p) {
+	if (p) {
+		*link = p->next;
+	} else {
 		p = xcalloc(1, sizeof(*p));
 		p->owner = ps;
 		p->guid = xstrdup(w->guid);
 		p->event_type = xstrdup(w->event_type);
 		p->sent_action = xstrdup(w->sent_action);
-		p->get = (struct get_delivery){.q.done = on_got, .guid = p->guid};
+		p->get = (struct get_delivery){.q.done = on_body_got, .guid = p->guid};
 		rc = store_get_delivery(ps->store, &p->get);
 		if (rc) {
 			w->err = error_set(&w->why, rc, "%s", err_text(rc));
@@ -163,27 +140,21 @@ bool payloads_get(struct payloads *ps, struct payload_want *w)
 			return true;
 		}
 		p->is_loading = true;
-		p->next = ps->first;
-		ps->first = p;
+	}
+	p->next = ps->first;
+	ps->first = p;
+	if (!p->is_loading) {
+		use_payload(p, w);
+		return true;
 	}
 	w->next = p->waiting;
 	p->waiting = w;
 	return false;
 }
 
-struct client_payload *payload_content(struct payload *p)
-{
-	return p->content;
-}
-
-size_t payload_body_bytes(const struct payload *p)
-{
-	return p->body_bytes;
-}
-
 void payload_release(struct payload *p)
 {
 	assert(p->n_users > 0);
 	p->n_users--;
-	trim(p->owner);
+	trim_payloads(p->owner);
 }

@@ -1,4 +1,4 @@
-#include "dispatch/planner.h"
+#include "dispatch/planning.h"
 
 #include <string.h>
 
@@ -6,8 +6,6 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/dispatch_internal.h"
-#include "dispatch/planning.h"
 #include "store/deliveries.h"
 
 enum {
@@ -203,26 +201,29 @@ static void planner_pump(struct planner *pl)
 
 /* ---- events without a delivery ---- */
 
-void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
-    void (*on_done)(void *owner, int err), void *owner)
+static void take_with_answer(
+    struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
 {
-	char guid[UUID_BYTES];
-	struct planning *p = planning_new(
-	    pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body));
-
 	p->on_done = on_done;
 	p->owner = owner;
 	take_planning(pl, p);
 }
 
+void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
+    void (*on_done)(void *owner, int err), void *owner)
+{
+	char guid[UUID_BYTES];
+
+	take_with_answer(pl,
+	    planning_new(
+		pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
+	    on_done, owner);
+}
+
 void planner_take_asked(
     struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner)
 {
-	struct planning *p = planning_new_asked(pl->d, asked);
-
-	p->on_done = on_done;
-	p->owner = owner;
-	take_planning(pl, p);
+	take_with_answer(pl, planning_new_asked(pl->d, asked), on_done, owner);
 }
 
 void planner_close(struct planner *pl)

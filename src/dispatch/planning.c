@@ -9,24 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/plan.h"
-#include "dispatch/planner.h"
 #include "model/plan.h"
-
-static char *line_of_event(const struct event *ev)
-{
-	switch (ev->kind) {
-	case EVENT_PULL_REQUEST:
-	case EVENT_ISSUE_COMMENT:
-		return xasprintf("%s#%lld", ev->repository, (long long)ev->pull.number);
-	case EVENT_PUSH:
-		return xasprintf("%s@%s", ev->repository, ev->ref);
-	case EVENT_CHECK_RUN:
-	case EVENT_CHECK_SUITE:
-	case EVENT_INSTALLATION:
-		break;
-	}
-	return NULL;
-}
 
 struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
     char *body, size_t body_bytes)
@@ -47,8 +30,11 @@ struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *gui
 		rc = d->deps.parse_event(event_name, body, body_bytes, &p->event, &p->parse_error);
 	if (rc)
 		error_set(&p->parse_error, rc, "%s", err_text(rc));
-	else
-		p->line = line_of_event(&p->event);
+	else if (p->event.kind == EVENT_PULL_REQUEST || p->event.kind == EVENT_ISSUE_COMMENT)
+		p->line =
+		    xasprintf("%s#%lld", p->event.repository, (long long)p->event.pull.number);
+	else if (p->event.kind == EVENT_PUSH)
+		p->line = xasprintf("%s@%s", p->event.repository, p->event.ref);
 	if (delivery_id)
 		FREE_AND_NULL(p->body);
 	return p;
@@ -86,18 +72,12 @@ void planning_free(struct planning *p)
 
 /* ---- the end ---- */
 
-static void release_planning(void *owner)
+static void finish_planning(void *owner)
 {
 	struct planning *p = owner;
 
-	planner_finished(p->d->planner, p);
-}
-
-static void report_planned(void *owner)
-{
-	struct planning *p = owner;
-
-	p->on_done(p->owner, p->err);
+	if (p->on_done)
+		p->on_done(p->owner, p->err);
 	planner_finished(p->d->planner, p);
 }
 
@@ -105,23 +85,19 @@ void planning_end(struct planning *p, int err)
 {
 	p->step = NULL;
 	p->err = err;
-	loop_reap(p->d->deps.loop, p->on_done ? report_planned : release_planning, p);
+	loop_reap(p->d->deps.loop, finish_planning, p);
 }
 
 void planning_cancel(struct planning *p)
 {
-	if (!p->is_begun) {
+	if (!p->is_begun || p->step) {
 		p->is_begun = true;
+		if (p->step)
+			timer_stop(p->timer);
 		planning_end(p, ERR_CLOSING);
-		return;
-	}
-	if (p->step) {
-		timer_stop(p->timer);
-		planning_end(p, ERR_CLOSING);
-		return;
-	}
-	if (p->is_on_github) /* op.call is the first member of op.pull_files, too */
+	} else if (p->is_on_github) { /* op.call is the first member of op.pull_files, too */
 		github_cancel(p->d->deps.github, &p->op.call);
+	}
 }
 
 static void on_planning_timer(struct timer *t)
@@ -162,7 +138,7 @@ bool planning_went_well(struct planning *p, const struct error *why, int err)
 	}
 	log_event(LOG_ERROR, "planning_failed", LOG_S("delivery", p->guid),
 	    LOG_S("event", p->event_name), LOG_S("error", why->text));
-	planning_fail(p, *why->text ? why->text : err_text(err));
+	planning_mark(p, DELIVERY_MARK_FAILED, *why->text ? why->text : err_text(err));
 	return false;
 }
 
@@ -183,37 +159,27 @@ static void on_marked(struct store_op *op)
 	planning_end(p, has_failed ? ERR_INVALID : 0);
 }
 
-static void planning_mark(struct planning *p, int err, const char *reason)
+void planning_mark(struct planning *p, enum delivery_mark mark, const char *reason)
 {
+	bool has_failed = mark == DELIVERY_MARK_FAILED;
 	char *copy = xstrdup(reason); /* it may point into memory that is overwritten here */
 
 	free(p->plan.reason);
 	p->plan.reason = copy;
-	p->err = err;
-	log_event(err ? LOG_WARN : LOG_INFO, err ? "delivery_failed" : "delivery_ignored",
-	    LOG_S("delivery", p->guid), LOG_S("event", p->event_name),
-	    LOG_S("action", p->event.action), LOG_S("reason", copy));
-	if (p->delivery_id) {
-		p->op.mark = (struct mark_delivery){
-		    .op = {.done = on_marked, .retry.event = "delivery_unmarked"},
-		    .delivery_id = p->delivery_id,
-		    .mark = p->err ? DELIVERY_MARK_FAILED : DELIVERY_MARK_IGNORED,
-		    .error = p->plan.reason,
-		};
-		planning_submitted(p, store_mark_delivery(p->d->deps.store, &p->op.mark));
-	} else {
-		planning_end(p, err);
+	log_event(has_failed ? LOG_WARN : LOG_INFO,
+	    has_failed ? "delivery_failed" : "delivery_ignored", LOG_S("delivery", p->guid),
+	    LOG_S("event", p->event_name), LOG_S("action", p->event.action), LOG_S("reason", copy));
+	if (!p->delivery_id) {
+		planning_end(p, has_failed ? ERR_INVALID : 0);
+		return;
 	}
-}
-
-void planning_ignore(struct planning *p, const char *reason)
-{
-	planning_mark(p, 0, reason);
-}
-
-void planning_fail(struct planning *p, const char *reason)
-{
-	planning_mark(p, ERR_INVALID, reason);
+	p->op.mark = (struct mark_delivery){
+	    .op = {.done = on_marked, .retry.event = "delivery_unmarked"},
+	    .delivery_id = p->delivery_id,
+	    .mark = mark,
+	    .error = copy,
+	};
+	planning_submitted(p, store_mark_delivery(p->d->deps.store, &p->op.mark));
 }
 
 /* ---- the plan ---- */
@@ -253,7 +219,7 @@ static void decide_plan(struct planning *p)
 		assert(!p->files);
 		planning_get_files(p, decide_plan);
 	} else if (p->plan.kind == PLAN_IGNORE) {
-		planning_ignore(p, p->plan.reason);
+		planning_mark(p, DELIVERY_MARK_IGNORED, p->plan.reason);
 	} else {
 		p->op.apply = (struct apply_plan){
 		    .op = {.done = on_applied, .retry.event = "delivery_unplanned"},
@@ -276,26 +242,25 @@ void planning_begin(struct planning *p)
 		return;
 	}
 	if (p->parse_error.code) {
-		planning_fail(p, p->parse_error.text);
+		planning_mark(p, DELIVERY_MARK_FAILED, p->parse_error.text);
 		return;
 	}
 	switch (p->event.kind) {
 	case EVENT_PULL_REQUEST:
 	case EVENT_PUSH:
 		decide_plan(p);
-		return;
+		break;
 	case EVENT_ISSUE_COMMENT:
 		planning_comment(p);
-		return;
+		break;
 	case EVENT_CHECK_RUN:
 	case EVENT_CHECK_SUITE:
 		planning_rerun(p);
-		return;
+		break;
 	case EVENT_INSTALLATION:
-		planning_ignore(p, "an installation changed: nothing to plan");
-		return;
+		planning_mark(p, DELIVERY_MARK_IGNORED, "an installation changed: nothing to plan");
+		break;
 	}
-	planning_fail(p, "an unknown kind of event");
 }
 
 /* ---- the changed files ---- */
@@ -327,22 +292,21 @@ static void on_pull_files(struct github_call *call)
 	int64_t pause_ms = TRY_AGAIN_MS * p->n_tries;
 
 	p->is_on_github = false;
-	if (is_known) {
-		struct github_pull_files *got = &p->op.pull_files;
-		size_t n = got->n_names;
+	if (is_known || (is_hopeless && !p->d->is_closing)) {
+		const struct github_pull_files *got = &p->op.pull_files;
+		size_t n = is_known ? got->n_names : 0;
 
 		p->files = xcalloc(n + 2, sizeof(*p->files));
 		for (size_t i = 0; i < n; i++)
 			p->files[i] = xstrdup(got->names[i]);
-		if (got->is_incomplete)
+		if (!is_known || got->is_incomplete)
 			p->files[n] = xstrdup(FILES_INCOMPLETE);
-	} else if (is_hopeless && !p->d->is_closing) {
+	}
+	if (!is_known && p->files) {
 		p->d->counters.n_files_unread++;
 		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid),
 		    LOG_I("pr", p->event.pull.number), LOG_S("error", r->why.text),
 		    LOG_S("consequence", "planned as if every path matched"));
-		p->files = xcalloc(2, sizeof(*p->files));
-		p->files[0] = xstrdup(FILES_INCOMPLETE);
 	}
 	if (pause_ms < r->retry_after_ms)
 		pause_ms = r->retry_after_ms;

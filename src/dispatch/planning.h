@@ -80,11 +80,10 @@ void planning_submitted(struct planning *p, int rc);
 /* False: the operation failed. Then the planning ends, or the delivery is marked as failed. */
 bool planning_went_well(struct planning *p, const struct error *why, int err);
 void planning_end(struct planning *p, int err);
-void planning_ignore(struct planning *p, const char *reason);
-void planning_fail(struct planning *p, const char *reason);
+/* Records the reason with the delivery, logs it, and ends. */
+void planning_mark(struct planning *p, enum delivery_mark mark, const char *reason);
 /* Fills p->files, then runs `then`. */
 void planning_get_files(struct planning *p, void (*then)(struct planning *p));
-/* planning_comment.c, planning_retest.c */
 void planning_comment(struct planning *p);
 void planning_rerun(struct planning *p);
 

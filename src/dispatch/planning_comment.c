@@ -54,27 +54,22 @@ void asked_free(struct asked *a)
 
 void asked_add_retest(struct asked *a, const char *accelerator, const char *runner)
 {
-	a->retests = xrealloc(a->retests, (a->n_retests + 1) * sizeof(*a->retests));
-	a->retests[a->n_retests++] = (struct retest){
+	*ARRAY_PUSH(a->retests, a->n_retests) = (struct retest){
 	    .accelerator = xstrdup_or_null(accelerator),
 	    .runner = xstrdup_or_null(runner),
 	};
 }
 
-static bool wants_round(const struct asked *a)
-{
-	for (size_t i = 0; i < a->n; i++)
-		if (a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE)
-			return true;
-	return a->n_retests > 0;
-}
-
 void planning_ask(struct planning *p)
 {
 	const struct asked *a = p->asked;
+	bool wants_round = a->n_retests > 0;
 
+	for (size_t i = 0; i < a->n; i++)
+		wants_round |=
+		    a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE;
 	/* The store refuses a stranger's commands, so a request to GitHub is not necessary. */
-	if (wants_round(a) && !(a->is_comment && a->spoken.speaker == SPEAKER_STRANGER))
+	if (wants_round && !(a->is_comment && a->spoken.speaker == SPEAKER_STRANGER))
 		asked_gather(p);
 	else
 		asked_submit(p);
@@ -88,7 +83,7 @@ void asked_give_up(struct planning *p, int err, const char *why)
 		error_set(&request->why, err, "%s", why);
 		planning_end(p, err);
 	} else {
-		planning_fail(p, why);
+		planning_mark(p, DELIVERY_MARK_FAILED, why);
 	}
 }
 
@@ -171,15 +166,6 @@ static void look_up_accelerator(const struct config *c, struct asked_command *cm
 	free(names);
 }
 
-static enum speaker speaker_of(const struct event *ev)
-{
-	if (association_is_member(ev->comment_association))
-		return SPEAKER_MEMBER;
-	if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
-		return SPEAKER_AUTHOR;
-	return SPEAKER_STRANGER;
-}
-
 static void ask_commands(struct planning *p, const struct command *list, size_t n)
 {
 	const struct event *ev = &p->event;
@@ -191,10 +177,9 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 	a->number = ev->pull.number;
 	a->event_ms = ev->comment_created_ms;
 	for (size_t i = 0; i < n; i++) {
-		struct asked_command *cmd;
+		struct asked_command *cmd = &a->list[i];
 
-		a->list[i].command = list[i];
-		cmd = &a->list[i];
+		cmd->command = list[i];
 		cmd->result = COMMAND_DONE;
 		if (cmd->command.kind == COMMAND_UNKNOWN)
 			cmd->result = COMMAND_NOT_KNOWN;
@@ -225,93 +210,82 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 	    .created_ms = ev->comment_created_ms,
 	    .login = a->login,
 	    .words = a->words,
-	    .speaker = speaker_of(ev),
+	    .speaker = SPEAKER_STRANGER,
 	};
+	if (association_is_member(ev->comment_association))
+		a->spoken.speaker = SPEAKER_MEMBER;
+	else if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
+		a->spoken.speaker = SPEAKER_AUTHOR;
 	planning_ask(p);
 }
 
 /* ---- the App's name ---- */
 
-static void ask_slug(struct planning *p);
-
-static void read_commands(struct planning *p)
-{
-	const char *slug = github_app_slug(p->d->deps.github);
-	struct command list[COMMANDS_MAX];
-	size_t n;
-
-	if (!slug) {
-		ask_slug(p);
-		return;
-	}
-	n = commands_find(p->event.comment_body, slug, list);
-	if (n)
-		ask_commands(p, list, n);
-	else
-		planning_ignore(p, "no command");
-}
-
-/* True: the comment contains a known command for some name. While the App's name is unknown, only such a comment makes
- * the later events of the PR wait. */
-static bool is_likely_ours(const char *text)
-{
-	struct command list[COMMANDS_MAX];
-	size_t n = commands_find(text, NULL, list);
-
-	for (size_t i = 0; i < n; i++)
-		if (list[i].kind != COMMAND_UNKNOWN)
-			return true;
-	return false;
-}
+static void read_commands(struct planning *p);
 
 static void on_comment_app(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.call);
 	struct github_result r = call->result;
+	struct command list[COMMANDS_MAX];
+	size_t n = commands_find(p->event.comment_body, NULL, list);
+	bool is_likely_ours = false; /* the comment contains a known command for some name */
 
+	for (size_t i = 0; i < n; i++)
+		is_likely_ours |= list[i].kind != COMMAND_UNKNOWN;
 	p->is_on_github = false;
 	github_call_release(call);
 	if (r.err == 0 && github_app_slug(p->d->deps.github))
 		read_commands(p);
 	else if (p->d->is_closing)
 		planning_end(p, ERR_CLOSING);
-	else if (!is_likely_ours(p->event.comment_body))
-		planning_ignore(p, "probably no command: the App's name is not known yet");
+	else if (!is_likely_ours) /* a retry would make the later events of the PR wait */
+		planning_mark(p, DELIVERY_MARK_IGNORED,
+		    "probably no command: the App's name is not known yet");
 	else if (++p->n_tries < TRIES_MAX)
 		planning_again(p, read_commands,
 		    backoff_delay_ms(p->n_tries, r.retry_after_ms, random_fraction()));
 	else
-		planning_fail(p, "GitHub did not return the App's name, so Outpost cannot "
-				 "recognize its commands");
+		planning_mark(p, DELIVERY_MARK_FAILED,
+		    "GitHub did not return the App's name, so Outpost cannot "
+		    "recognize its commands");
 }
 
-static void ask_slug(struct planning *p)
+/* While the App's name is unknown, each command may be for it. */
+static void read_commands(struct planning *p)
 {
+	const char *slug = github_app_slug(p->d->deps.github);
 	struct command list[COMMANDS_MAX];
+	size_t n = commands_find(p->event.comment_body, slug, list);
 
-	if (commands_find(p->event.comment_body, NULL, list) == 0) {
-		planning_ignore(p, "no command");
-		return;
+	if (n == 0) {
+		planning_mark(p, DELIVERY_MARK_IGNORED, "no command");
+	} else if (slug) {
+		ask_commands(p, list, n);
+	} else {
+		p->is_on_github = true;
+		p->op.call = (struct github_call){.done = on_comment_app};
+		github_app_get(p->d->deps.github, &p->op.call);
 	}
-	p->is_on_github = true;
-	p->op.call = (struct github_call){.done = on_comment_app};
-	github_app_get(p->d->deps.github, &p->op.call);
 }
 
 void planning_comment(struct planning *p)
 {
 	const struct event *ev = &p->event;
+	const char *reason = NULL;
 
 	if (!ev->is_pull_comment)
-		planning_ignore(p, "a comment on an issue");
+		reason = "a comment on an issue";
 	else if (strcasecmp(ev->repository, p->config->upstream_repository) != 0)
-		planning_ignore(p, "another repository than upstream's");
+		reason = "another repository than upstream's";
 	else if (!str_eq(ev->action, "created"))
-		planning_ignore(p, "edited and deleted comments are not read as commands");
+		reason = "edited and deleted comments are not read as commands";
 	else if (str_eq(ev->comment_author_type, "Bot"))
-		planning_ignore(p, "comments of bots are not read");
+		reason = "comments of bots are not read";
 	else if (!ev->comment_body || !strchr(ev->comment_body, '@'))
-		planning_ignore(p, "no command");
+		reason = "no command";
+	if (reason)
+		planning_mark(p, DELIVERY_MARK_IGNORED, reason);
 	else
 		read_commands(p);
 }

@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "dispatch/plan.h"
-#include "dispatch/planner.h"
 #include "dispatch/planning.h"
 #include "dispatch/synthetic.h"
 
@@ -29,12 +28,10 @@ static void on_rerun_found(struct store_query *q)
 		planning_went_well(p, &q->why, q->err);
 		return;
 	}
-	if (!f->pull_number) {
-		planning_ignore(p, "not the head of an open pull request");
-		return;
-	}
-	if (!f->n) {
-		planning_ignore(p, "nothing to run again");
+	if (!f->pull_number || !f->n) {
+		planning_mark(p, DELIVERY_MARK_IGNORED,
+		    f->pull_number ? "nothing to run again"
+				   : "not the head of an open pull request");
 		return;
 	}
 	a->number = f->pull_number;
@@ -42,17 +39,14 @@ static void on_rerun_found(struct store_query *q)
 		const struct rerun_target *t = &f->list[i];
 
 		if (t->is_github && t->run_id && is_repository_name(t->repository)) {
-			bool is_whole = !f->check_name;
-
-			a->reruns = xrealloc(a->reruns, (a->n_reruns + 1) * sizeof(*a->reruns));
-			a->reruns[a->n_reruns++] = (struct rerun_request){
+			*ARRAY_PUSH(a->reruns, a->n_reruns) = (struct rerun_request){
 			    .repository = xstrdup(t->repository),
 			    .run_id = xstrdup(t->run_id),
 			    .dispatch_id = xstrdup(t->dispatch_id),
 			    .accelerator = xstrdup(t->accelerator),
 			    .runner = xstrdup(t->runner),
 			    .run_attempt = t->run_attempt,
-			    .is_whole = is_whole,
+			    .is_whole = !f->check_name,
 			};
 		} else {
 			asked_add_retest(a, t->accelerator, t->runner);
@@ -64,30 +58,23 @@ static void on_rerun_found(struct store_query *q)
 void planning_rerun(struct planning *p)
 {
 	const struct event *ev = &p->event;
+	const char *reason = NULL, *id = ev->check_external_id ? ev->check_external_id : "";
+	bool is_all = ev->kind == EVENT_CHECK_SUITE || str_eq(ev->check_name, VERDICT_CHECK);
 	struct asked *a;
-	bool is_all;
 
-	if (strcasecmp(ev->repository, p->config->upstream_repository) != 0) {
-		planning_ignore(p, "another repository than upstream's");
+	if (strcasecmp(ev->repository, p->config->upstream_repository) != 0)
+		reason = "another repository than upstream's";
+	else if (!str_eq(ev->action, "rerequested"))
+		reason = "the action is not used";
+	else if (ev->check_app_id != p->config->github_app_id)
+		reason = "another App's check";
+	if (reason) {
+		planning_mark(p, DELIVERY_MARK_IGNORED, reason);
 		return;
 	}
-	if (!str_eq(ev->action, "rerequested")) {
-		planning_ignore(p, "the action is not used");
-		return;
-	}
-	if (ev->check_app_id != p->config->github_app_id) {
-		planning_ignore(p, "another App's check");
-		return;
-	}
-	p->asked = asked_new();
-	p->asked->login = xstrdup(ev->sender ? ev->sender : "");
-	/* "{run_id}:{pr}" */
-	p->asked->words = ev->check_external_id
-			      ? xstrndup(ev->check_external_id, strcspn(ev->check_external_id, ":"))
-			      : xstrdup("");
-	a = p->asked;
-	is_all = ev->kind == EVENT_CHECK_SUITE || str_eq(ev->check_name, VERDICT_CHECK);
-	find_rerun_release(&a->found);
+	a = p->asked = asked_new();
+	a->login = xstrdup(ev->sender ? ev->sender : "");
+	a->words = xstrndup(id, strcspn(id, ":")); /* "{run_id}:{pr}" */
 	a->found = (struct find_rerun){
 	    .q = {.done = on_rerun_found, .retry.event = "delivery_unplanned"},
 	    .owner = p,
@@ -187,36 +174,6 @@ static void use_body(struct planning *p, const char *event_name, char *body)
 	plan_retest(p);
 }
 
-static void plan_without_body(struct planning *p)
-{
-	struct asked *a = p->asked;
-
-	if (a->is_comment || a->n_reruns) {
-		set_retest_results(a, COMMAND_NO_GITHUB);
-		asked_submit(p);
-	} else {
-		struct error why = {0};
-
-		/* A refusal by GitHub and a missing answer need different repairs, so the texts differ. */
-		switch (a->github_err) {
-		case ERR_NOT_FOUND:
-			asked_give_up(
-			    p, a->github_err, "GitHub does not show this pull request to the App");
-			break;
-		case ERR_AUTH:
-		case ERR_DENIED:
-			error_set(
-			    &why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
-			asked_give_up(p, a->github_err, why.text);
-			break;
-		default:
-			asked_give_up(p, ERR_NETWORK,
-			    "GitHub does not answer, and the webhook of this change is no longer "
-			    "stored");
-		}
-	}
-}
-
 /* The body of a push whose webhook is no longer stored, from the recorded data of the commit. */
 static char *known_push(const struct planning *p)
 {
@@ -237,6 +194,35 @@ static char *known_push(const struct planning *p)
 	return body;
 }
 
+/* body: the stored webhook, which it takes over; NULL: it is no longer stored. */
+static void use_stored_body(struct planning *p, char *body)
+{
+	struct asked *a = p->asked;
+	struct error why = {0};
+
+	if (!a->tested.is_pull && (body || a->tested.head_sha)) {
+		use_body(p, "push", body ? body : known_push(p));
+	} else if (body) {
+		use_body(p, "pull_request", body);
+	} else if (a->is_comment || a->n_reruns) {
+		set_retest_results(a, COMMAND_NO_GITHUB);
+		asked_submit(p);
+	} else {
+		/* A refusal by GitHub and a missing answer need different repairs, so the texts differ. */
+		if (a->github_err == ERR_NOT_FOUND)
+			error_set(&why, ERR_NOT_FOUND,
+			    "GitHub does not show this pull request to the App");
+		else if (a->github_err == ERR_AUTH || a->github_err == ERR_DENIED)
+			error_set(
+			    &why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
+		else
+			error_set(&why, ERR_NETWORK,
+			    "GitHub does not answer, and the webhook of this change is no longer "
+			    "stored");
+		asked_give_up(p, why.code, why.text);
+	}
+}
+
 static void on_body_loaded(struct store_query *q)
 {
 	struct planning *p = CONTAINER_OF(q, struct planning, op.body.q);
@@ -244,25 +230,16 @@ static void on_body_loaded(struct store_query *q)
 
 	p->op.body.delivery.body = NULL;
 	delivery_release(&p->op.body.delivery);
-	if (!p->asked->tested.is_pull)
-		use_body(p, "push", body ? body : known_push(p));
-	else if (body)
-		use_body(p, "pull_request", body);
-	else
-		plan_without_body(p);
+	use_stored_body(p, body);
 }
 
 static void load_body(struct planning *p)
 {
-	const struct find_tested *t = &p->asked->tested;
+	const char *guid = p->asked->tested.delivery_guid;
 
-	p->op.body = (struct get_delivery){.q.done = on_body_loaded, .guid = t->delivery_guid};
-	if (t->delivery_guid && store_get_delivery(p->d->deps.store, &p->op.body) == 0)
-		return;
-	if (t->head_sha && !t->is_pull)
-		use_body(p, "push", known_push(p));
-	else
-		plan_without_body(p);
+	p->op.body = (struct get_delivery){.q.done = on_body_loaded, .guid = guid};
+	if (!guid || store_get_delivery(p->d->deps.store, &p->op.body))
+		use_stored_body(p, NULL);
 }
 
 /* ---- the pull request at GitHub ---- */
@@ -276,7 +253,6 @@ static void on_pull(struct github_call *call)
 	const struct github_result *r = &call->result;
 	bool is_hopeless =
 	    r->is_final || ++a->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
-	bool is_known = r->err == 0;
 	int64_t pause_ms = TRY_AGAIN_MS * a->n_tries;
 	char *body = NULL;
 
@@ -285,7 +261,7 @@ static void on_pull(struct github_call *call)
 	a->github_why = r->why;
 	if (pause_ms < r->retry_after_ms)
 		pause_ms = r->retry_after_ms;
-	if (is_known)
+	if (r->err == 0)
 		body = synthetic_pull(
 		    "synchronize", call->answer, p->config->upstream_repository, NULL);
 	github_call_release(call);
@@ -320,27 +296,20 @@ static void on_tested(struct store_query *q)
 	if (q->err == ERR_CONFLICT) {
 		asked_give_up(
 		    p, q->err, "several commits begin with these digits: give more of them");
-		return;
-	}
-	if (q->err == ERR_NOT_FOUND && a->sha) {
+	} else if (q->err == ERR_NOT_FOUND && a->sha) {
 		asked_give_up(p, q->err, "that commit is not known");
-		return;
-	}
-	if (q->err && q->err != ERR_NOT_FOUND) {
+	} else if (q->err && q->err != ERR_NOT_FOUND) {
 		planning_went_well(p, &q->why, q->err);
-		return;
-	}
-	if (a->sha && t->is_pull && !t->is_open) {
+	} else if (a->sha && t->is_pull && !t->is_open) {
 		asked_give_up(p, ERR_CONFLICT, "it is no longer the head of an open pull request");
-		return;
-	}
-	if (a->sha)
-		a->number = t->pull_number;
-	if (a->number) {
-		t->is_pull = true;
-		ask_for_pull(p);
 	} else {
-		load_body(p);
+		if (a->sha)
+			a->number = t->pull_number;
+		t->is_pull |= a->number != 0;
+		if (a->number)
+			ask_for_pull(p);
+		else
+			load_body(p);
 	}
 }
 

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/planner.h"
 #include "dispatch/synthetic.h"
 
 enum { AFTER_FAILURE_MS = 30 * 1000 };
@@ -39,13 +38,25 @@ struct reconciler *reconciler_new(struct dispatch *d)
 
 static void release_reconcile_look(struct reconciler *r)
 {
-	reconcile_deliveries_release(r);
-	reconcile_pulls_release(r);
-	reconcile_branches_release(r);
+	json_decref(r->dl.page);
+	json_decref(r->dl.settled);
+	free(r->dl.lost);
+	free(r->dl.known);
+	memset(&r->dl, 0, sizeof(r->dl));
+	list_pulls_release(&r->pl.known);
+	list_pulls_release(&r->pl.all);
+	free(r->pl.is_listed);
+	json_decref(r->pl.page);
+	event_release(&r->pl.event);
+	memset(&r->pl, 0, sizeof(r->pl));
+	FREE_AND_NULL(r->br.tip);
+	json_decref(r->br.answer);
+	r->br.answer = NULL;
+	r->br.i = 0;
 	config_unref(r->config);
 	r->config = NULL;
+	FREE_AND_NULL(r->setting_key);
 	FREE_AND_NULL(r->setting_value);
-	FREE_AND_NULL(r->setting_text);
 	r->is_running = false;
 }
 
@@ -122,15 +133,13 @@ static void begin_parts(struct reconciler *r)
 
 static void have_since(struct reconciler *r)
 {
-	char text[24];
-
 	if (r->setting_value && parse_int64(r->setting_value, &r->since_ms) == 0) {
 		begin_parts(r);
 		return;
 	}
 	r->since_ms = clock_wall_ms();
-	snprintf(text, sizeof(text), "%lld", (long long)r->since_ms);
-	reconcile_save_setting(r, SINCE_KEY, text, begin_parts);
+	reconcile_save_setting(
+	    r, xstrdup(SINCE_KEY), xasprintf("%lld", (long long)r->since_ms), begin_parts);
 }
 
 static void on_reconcile_timer(struct timer *t)
@@ -139,8 +148,8 @@ static void on_reconcile_timer(struct timer *t)
 	void (*then)(struct reconciler * r) = r->then;
 
 	if (!r->is_running && !config_is_registry_loaded(r->d->config)) {
-		r->was_rung =
-		    true; /* reconciler_configure() starts the look once the registry is loaded */
+		/* reconciler_configure() starts the look once the registry is loaded */
+		r->was_rung = true;
 		return;
 	}
 	if (!r->is_running) {
@@ -149,7 +158,7 @@ static void on_reconcile_timer(struct timer *t)
 		r->has_failed = false;
 		r->part = ARRAY_LEN(PARTS); /* a failure before the first one ends the look */
 		r->config = config_ref(r->d->config);
-		reconcile_load_setting(r, SINCE_KEY, have_since);
+		reconcile_load_setting(r, xstrdup(SINCE_KEY), have_since);
 		return;
 	}
 	r->then = NULL;
@@ -209,21 +218,25 @@ static void on_setting_loaded(struct store_query *q)
 {
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.get_setting.q);
 
-	free(r->setting_value);
 	r->setting_value = q->err ? NULL : r->op.get_setting.value;
-	FREE_AND_NULL(r->setting_text);
 	if (reconcile_op_ended(r, "reading a setting", q->err, &q->why))
 		r->then(r);
 }
 
-void reconcile_load_setting(
-    struct reconciler *r, const char *key, void (*then)(struct reconciler *r))
+static void use_setting(
+    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
 {
+	free(r->setting_key);
+	free(r->setting_value);
+	r->setting_key = key;
+	r->setting_value = value;
 	r->then = then;
-	free(r->setting_text);
-	r->setting_text = xstrdup(key);
-	r->op.get_setting =
-	    (struct get_setting){.q.done = on_setting_loaded, .key = r->setting_text};
+}
+
+void reconcile_load_setting(struct reconciler *r, char *key, void (*then)(struct reconciler *r))
+{
+	use_setting(r, key, NULL, then);
+	r->op.get_setting = (struct get_setting){.q.done = on_setting_loaded, .key = key};
 	reconcile_submitted(
 	    r, "reading a setting", store_get_setting(r->d->deps.store, &r->op.get_setting));
 }
@@ -232,26 +245,16 @@ static void on_setting_saved(struct store_op *op)
 {
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.put_setting.op);
 
-	FREE_AND_NULL(r->setting_text);
 	if (reconcile_op_ended(r, "writing a setting", op->err, &op->why))
 		r->then(r);
 }
 
 void reconcile_save_setting(
-    struct reconciler *r, const char *key, const char *value, void (*then)(struct reconciler *r))
+    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
 {
-	size_t n = strlen(key) + 1;
-
-	r->then = then;
-	free(r->setting_text);
-	r->setting_text = xmalloc(n + strlen(value) + 1);
-	memcpy(r->setting_text, key, n);
-	memcpy(r->setting_text + n, value, strlen(value) + 1);
-	r->op.put_setting = (struct put_setting){
-	    .op.done = on_setting_saved,
-	    .key = r->setting_text,
-	    .value = r->setting_text + n,
-	};
+	use_setting(r, key, value, then);
+	r->op.put_setting =
+	    (struct put_setting){.op.done = on_setting_saved, .key = key, .value = value};
 	reconcile_submitted(
 	    r, "writing a setting", store_put_setting(r->d->deps.store, &r->op.put_setting));
 }
@@ -273,14 +276,6 @@ void reconcile_plan(
 	r->then = then;
 	r->is_busy = true;
 	planner_take_synthetic(r->d->planner, event_name, body, on_planned, r);
-}
-
-void reconcile_branches_release(struct reconciler *r)
-{
-	FREE_AND_NULL(r->br.tip);
-	json_decref(r->br.answer);
-	r->br.answer = NULL;
-	r->br.i = 0;
 }
 
 static const char *branch_name(const struct reconciler *r)
@@ -318,15 +313,10 @@ static void continue_branches(struct reconciler *r)
 
 static void keep_tip(struct reconciler *r)
 {
-	char *key;
-
-	if (str_eq(r->br.tip, r->br.sha)) {
+	if (str_eq(r->br.tip, r->br.sha))
 		continue_branches(r);
-		return;
-	}
-	key = branch_key(r);
-	reconcile_save_setting(r, key, r->br.sha, continue_branches);
-	free(key);
+	else
+		reconcile_save_setting(r, branch_key(r), xstrdup(r->br.sha), continue_branches);
 }
 
 static void on_branch_noted(struct store_op *op)
@@ -417,16 +407,15 @@ static void on_reconciled_branch(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.branch.call);
 	struct github_result result = call->result;
-	bool is_unchanged = r->op.branch.is_unchanged, is_missing;
-	char *key;
+	bool is_unchanged = r->op.branch.is_unchanged;
+	/* A missing branch is a mistake in the configuration. The look continues with the others. */
+	bool is_missing = result.err == ERR_NOT_FOUND;
 
 	json_decref(r->br.answer);
 	r->br.answer = json_incref(call->answer);
 	memcpy(r->br.etag, r->op.branch.etag, sizeof(r->br.etag));
 	memcpy(r->br.sha, r->op.branch.sha, sizeof(r->br.sha));
 	github_call_release(call);
-	/* A missing branch is a mistake in the configuration. The look continues with the others. */
-	is_missing = result.err == ERR_NOT_FOUND;
 	if (!reconcile_op_ended(r, "reading a branch", is_missing ? 0 : result.err, &result.why))
 		return;
 	if (is_missing)
@@ -437,9 +426,7 @@ static void on_reconciled_branch(struct github_call *call)
 		reconcile_branches(r);
 		return;
 	}
-	key = branch_key(r);
-	reconcile_load_setting(r, key, have_tip);
-	free(key);
+	reconcile_load_setting(r, branch_key(r), have_tip);
 }
 
 void reconcile_branches(struct reconciler *r)

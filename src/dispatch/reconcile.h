@@ -11,7 +11,8 @@
  * own state. So a webhook that arrives during a look needs no special case. The first look at an empty database only
  * records the present state.
  *
- * One look runs at a time, with one request at a time. Thread: loop. Owns: struct dispatch, until reconciler_close(). */
+ * One look runs at a time, with one request at a time. Thread: loop. Owns: struct dispatch, until
+ * reconciler_close(). */
 #ifndef DISPATCH_RECONCILE_H
 #define DISPATCH_RECONCILE_H
 
@@ -23,19 +24,8 @@
 #include "store/changes.h"
 #include "store/deliveries.h"
 
-struct dispatch;
-struct reconciler;
-
-struct reconciler *reconciler_new(struct dispatch *d);
-/* Looks now, or again after a look that is running. */
-void reconciler_ring(struct reconciler *r);
-/* The interval may have changed. */
-void reconciler_configure(struct reconciler *r);
-/* Frees itself when its last operation has ended, and calls dispatch_part_closed(). */
-void reconciler_close(struct reconciler *r);
-
-/* ---- for reconcile_*.c: the three parts of a look. Each part runs by callbacks, with one operation at a time, and
- * ends with reconcile_part_done(). ---- */
+/* Private to reconcile_*.c, the three parts of a look. Each part runs by callbacks, with one operation at a time, and
+ * ends with reconcile_part_done(). */
 
 struct branch_memory { /* kept from look to look, unlike the rest of the state */
 	struct branch_memory *next;
@@ -57,8 +47,7 @@ struct reconciler {
 
 	/* the running operation */
 	void (*then)(struct reconciler *r);
-	char *setting_value; /* of reconcile_load_setting() */
-	char *setting_text;  /* of reconcile_save_setting() */
+	char *setting_key, *setting_value;
 	union {
 		struct get_setting get_setting;
 		struct put_setting put_setting;
@@ -127,11 +116,11 @@ void reconcile_part_done(struct reconciler *r);
 /* Ends the part; the look counts as failed. */
 void reconcile_part_failed(struct reconciler *r, const char *what, const char *why);
 
-/* Reads or writes a setting, then runs `then`. On a failure the part ends instead. Copies key and value. */
-void reconcile_load_setting(
-    struct reconciler *r, const char *key, void (*then)(struct reconciler *r));
+/* Reads a setting into r->setting_value, or writes it, then runs `then`. On a failure the part ends instead. Takes over
+ * key and value (free()). */
+void reconcile_load_setting(struct reconciler *r, char *key, void (*then)(struct reconciler *r));
 void reconcile_save_setting(
-    struct reconciler *r, const char *key, const char *value, void (*then)(struct reconciler *r));
+    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r));
 /* Takes over the body, plans it, and runs `then`. If the body cannot be planned, the planner logs the reason. */
 void reconcile_plan(
     struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r));
@@ -146,10 +135,7 @@ void reconcile_goes_to_github(struct reconciler *r);
 void reconcile_later(struct reconciler *r, void (*step)(struct reconciler *r), int64_t after_ms);
 
 void reconcile_deliveries(struct reconciler *r);
-void reconcile_deliveries_release(struct reconciler *r);
 void reconcile_pulls(struct reconciler *r);
-void reconcile_pulls_release(struct reconciler *r);
 void reconcile_branches(struct reconciler *r);
-void reconcile_branches_release(struct reconciler *r);
 
 #endif

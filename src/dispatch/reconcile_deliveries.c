@@ -21,7 +21,7 @@ enum {
 
 static const char KEY[] = "reconcile.deliveries";
 
-static void release_page(struct reconciler *r)
+static void release_delivery_page(struct reconciler *r)
 {
 	json_decref(r->dl.page);
 	r->dl.page = NULL;
@@ -30,45 +30,17 @@ static void release_page(struct reconciler *r)
 	r->dl.n_lost = 0;
 }
 
-void reconcile_deliveries_release(struct reconciler *r)
-{
-	release_page(r);
-	json_decref(r->dl.settled);
-	memset(&r->dl, 0, sizeof(r->dl));
-}
-
-/* ---- the saved position ---- */
-
-static void read_memory(struct reconciler *r, const char *text)
-{
-	const char *cursor;
-	json_t *o = NULL;
-
-	if (!text || json_parse(text, strlen(text), &o, NULL))
-		return;
-	r->dl.seen_id = json_get_int(o, "seen", 0);
-	cursor = json_get_str(o, "older_cursor");
-	if (cursor && strlen(cursor) < sizeof(r->dl.older_cursor)) {
-		snprintf(r->dl.older_cursor, sizeof(r->dl.older_cursor), "%s", cursor);
-		r->dl.older_floor_id = json_get_int(o, "older_floor", 0);
-	}
-	json_decref(o);
-}
-
 static void finish_walk(struct reconciler *r)
 {
 	json_t *o = json_object();
-	char *text;
 
 	json_set_int(o, "seen", r->dl.newest_id);
 	if (r->dl.older_cursor[0]) {
 		json_set_str(o, "older_cursor", r->dl.older_cursor);
 		json_set_int(o, "older_floor", r->dl.older_floor_id);
 	}
-	text = json_text(o);
+	reconcile_save_setting(r, xstrdup(KEY), json_text(o), reconcile_part_done);
 	json_decref(o);
-	reconcile_save_setting(r, KEY, text, reconcile_part_done);
-	free(text);
 }
 
 /* ---- one page ---- */
@@ -89,7 +61,7 @@ static void turn_page(struct reconciler *r)
 	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_asked >= ASKED_MAX;
 	bool is_at_end = r->dl.is_at_floor || !r->dl.next_cursor[0];
 
-	release_page(r);
+	release_delivery_page(r);
 	if (is_at_end && r->dl.is_older_walk)
 		r->dl.older_cursor[0] = '\0';
 	if (is_at_end && !r->dl.is_older_walk && r->dl.older_cursor[0] && !is_exhausted) {
@@ -302,7 +274,18 @@ static void ask_delivery_page(struct reconciler *r)
 
 static void have_delivery_memory(struct reconciler *r)
 {
-	read_memory(r, r->setting_value);
+	const char *text = r->setting_value ? r->setting_value : "", *cursor;
+	json_t *o = NULL;
+
+	if (json_parse(text, strlen(text), &o, NULL) == 0) {
+		r->dl.seen_id = json_get_int(o, "seen", 0);
+		cursor = json_get_str(o, "older_cursor");
+		if (cursor && strlen(cursor) < sizeof(r->dl.older_cursor)) {
+			snprintf(r->dl.older_cursor, sizeof(r->dl.older_cursor), "%s", cursor);
+			r->dl.older_floor_id = json_get_int(o, "older_floor", 0);
+		}
+		json_decref(o);
+	}
 	r->dl.floor_id = r->dl.seen_id;
 	r->dl.newest_id = r->dl.seen_id;
 	r->dl.settled = json_object();
@@ -311,5 +294,5 @@ static void have_delivery_memory(struct reconciler *r)
 
 void reconcile_deliveries(struct reconciler *r)
 {
-	reconcile_load_setting(r, KEY, have_delivery_memory);
+	reconcile_load_setting(r, xstrdup(KEY), have_delivery_memory);
 }

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/planner.h"
 #include "dispatch/reconcile.h"
 #include "dispatch/synthetic.h"
 
@@ -25,16 +24,6 @@ enum {
 static const char KEY[] = "reconcile.pulls";
 
 static void next_pull(struct reconciler *r);
-
-void reconcile_pulls_release(struct reconciler *r)
-{
-	list_pulls_release(&r->pl.known);
-	list_pulls_release(&r->pl.all);
-	free(r->pl.is_listed);
-	json_decref(r->pl.page);
-	event_release(&r->pl.event);
-	memset(&r->pl, 0, sizeof(r->pl));
-}
 
 /* Both lists are in the order of their numbers. */
 static struct known_pull *find_pull(const struct list_pulls *l, int64_t number)
@@ -64,21 +53,7 @@ static int64_t pull_time(const json_t *pull, const char *key)
 
 /* ---- the end ---- */
 
-static void keep_pull_memory(struct reconciler *r)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lld", (long long)r->pl.newest_ms);
-	reconcile_save_setting(r, KEY, text, reconcile_part_done);
-}
-
-static void ask_unlisted(struct reconciler *r);
-
-static void after_unlisted(struct reconciler *r)
-{
-	r->pl.i++;
-	ask_unlisted(r);
-}
+static void end_pulls(struct reconciler *r);
 
 static void on_unlisted(struct github_call *call)
 {
@@ -97,37 +72,33 @@ static void on_unlisted(struct github_call *call)
 	}
 	reconcile_op_ended(r, "", 0, NULL);
 	if (!body) {
-		after_unlisted(r);
+		end_pulls(r);
 		return;
 	}
 	log_event(LOG_INFO, "pull_found_closed", LOG_I("pr", r->pl.known.list[r->pl.i].number));
-	reconcile_plan(r, "pull_request", body, after_unlisted);
+	reconcile_plan(r, "pull_request", body, end_pulls);
 }
 
-/* Reads a pull request that is open in the database but not in the list: it was closed, or updated during the look. */
-static void ask_unlisted(struct reconciler *r)
+/* After a complete list, reads each pull request that is open in the database but not in the list: it was closed, or
+ * updated during the look. Then saves the position. */
+static void end_pulls(struct reconciler *r)
 {
-	while (r->pl.i < r->pl.known.n && r->pl.is_listed[r->pl.i])
-		r->pl.i++;
-	if (r->pl.i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
-		keep_pull_memory(r);
+	size_t i = 0;
+
+	while (i < r->pl.known.n && r->pl.is_listed[i])
+		i++;
+	if (!r->pl.is_complete || i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
+		reconcile_save_setting(r, xstrdup(KEY),
+		    xasprintf("%lld", (long long)r->pl.newest_ms), reconcile_part_done);
 		return;
 	}
+	r->pl.i = i;
+	r->pl.is_listed[i] = true;
 	r->pl.n_asked++;
 	r->op.call = (struct github_call){.done = on_unlisted};
 	reconcile_goes_to_github(r);
 	github_pull_get(r->d->deps.github, &r->op.call, r->config->upstream_repository,
-	    r->pl.known.list[r->pl.i].number);
-}
-
-static void have_pull_list(struct reconciler *r)
-{
-	if (!r->pl.is_complete) {
-		keep_pull_memory(r);
-		return;
-	}
-	r->pl.i = 0;
-	ask_unlisted(r);
+	    r->pl.known.list[i].number);
 }
 
 /* ---- one pull request of the list ---- */
@@ -158,32 +129,6 @@ static void on_head_noted(struct store_op *op)
 		continue_pulls(r);
 }
 
-static void note_pull(struct reconciler *r)
-{
-	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
-	const char *repository = r->config->upstream_repository;
-	char *body = synthetic_pull("opened", pull, repository, NULL);
-	struct error why = {0};
-	int rc = r->d->deps.parse_event("pull_request", body, strlen(body), &r->pl.event, &why);
-
-	free(body);
-	if (rc) {
-		log_event(LOG_WARN, "pull_unread", LOG_I("pr", json_get_int(pull, "number", 0)),
-		    LOG_S("error", why.text));
-		continue_pulls(r);
-		return;
-	}
-	r->op.note = (struct note_head){
-	    .op.done = on_head_noted,
-	    .repository = repository,
-	    .head_sha = r->pl.event.pull.head_sha,
-	    .pull = &r->pl.event.pull,
-	    .now_ms = clock_wall_ms(),
-	};
-	reconcile_submitted(
-	    r, "recording a pull request", store_note_head(r->d->deps.store, &r->op.note));
-}
-
 /* True: the database has this head, or a newer state than GitHub's list. */
 static bool is_up_to_date(const struct known_pull *known, const json_t *pull)
 {
@@ -198,18 +143,42 @@ static bool is_up_to_date(const struct known_pull *known, const json_t *pull)
 static void decide_not_open(struct reconciler *r)
 {
 	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
-	const struct known_pull *known = find_pull(&r->pl.all, json_get_int(pull, "number", 0));
+	int64_t number = json_get_int(pull, "number", 0);
+	const struct known_pull *known = find_pull(&r->pl.all, number);
+	struct error why = {0};
+	char *body;
+	int rc;
 
-	if (known && is_up_to_date(known, pull))
+	if (known && is_up_to_date(known, pull)) {
 		continue_pulls(r);
-	else if (known && known->is_open)
-		plan_pull(r, "synchronize", known->head_sha);
-	else if (known)
-		plan_pull(r, "reopened", NULL);
-	else if (r->pl.is_first_look && pull_time(pull, "created_at") < r->since_ms)
-		note_pull(r);
-	else
-		plan_pull(r, "opened", NULL);
+		return;
+	}
+	if (known || !r->pl.is_first_look || pull_time(pull, "created_at") >= r->since_ms) {
+		plan_pull(r,
+		    !known           ? "opened"
+		    : known->is_open ? "synchronize"
+				     : "reopened",
+		    known && known->is_open ? known->head_sha : NULL);
+		return;
+	}
+	/* The first look only records the present state. */
+	body = synthetic_pull("opened", pull, r->config->upstream_repository, NULL);
+	rc = r->d->deps.parse_event("pull_request", body, strlen(body), &r->pl.event, &why);
+	free(body);
+	if (rc) {
+		log_event(LOG_WARN, "pull_unread", LOG_I("pr", number), LOG_S("error", why.text));
+		continue_pulls(r);
+		return;
+	}
+	r->op.note = (struct note_head){
+	    .op.done = on_head_noted,
+	    .repository = r->config->upstream_repository,
+	    .head_sha = r->pl.event.pull.head_sha,
+	    .pull = &r->pl.event.pull,
+	    .now_ms = clock_wall_ms(),
+	};
+	reconcile_submitted(
+	    r, "recording a pull request", store_note_head(r->d->deps.store, &r->op.note));
 }
 
 static void on_all_pulls_listed(struct store_query *q)
@@ -223,58 +192,50 @@ static void on_all_pulls_listed(struct store_query *q)
 	decide_not_open(r);
 }
 
-/* Marks the pull request as listed. True: the database has this head of it, or a newer state. */
-static bool check_settled(struct reconciler *r, const json_t *pull)
-{
-	const struct known_pull *known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
-	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
-
-	if (!head)
-		return true;
-	if (!known)
-		return false;
-	r->pl.is_listed[known - r->pl.known.list] = true;
-	return is_up_to_date(known, pull);
-}
-
-static void ask_pull_page(struct reconciler *r, int page);
+static void on_pull_page(struct github_call *call);
 
 static void next_pull(struct reconciler *r)
 {
 	for (; r->pl.i < json_array_size(r->pl.page); r->pl.i++) {
 		const json_t *pull = json_array_get(r->pl.page, r->pl.i);
 		int64_t updated_ms = pull_time(pull, "updated_at");
-		const struct known_pull *known;
+		struct known_pull *known;
 
 		if (updated_ms > r->pl.newest_ms)
 			r->pl.newest_ms = updated_ms;
 		if (!r->pl.must_be_complete && updated_ms < r->pl.seen_ms - OVERLAP_MS) {
-			have_pull_list(r);
+			end_pulls(r);
 			return;
 		}
-		if (check_settled(r, pull))
+		if (!json_get_str(json_object_get(pull, "head"), "sha"))
 			continue;
 		known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
-		if (!known && r->pl.has_all) {
+		if (known)
+			r->pl.is_listed[known - r->pl.known.list] = true;
+		if (known && is_up_to_date(known, pull))
+			continue;
+		if (known) {
+			plan_pull(r, "synchronize", known->head_sha);
+		} else if (r->pl.has_all) {
 			decide_not_open(r);
-		} else if (!known) {
+		} else {
 			r->op.list_pulls = (struct list_pulls){
 			    .q.done = on_all_pulls_listed,
 			    .repository = r->config->upstream_repository,
 			};
 			reconcile_submitted(r, "listing pull requests",
 			    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
-		} else {
-			plan_pull(r, "synchronize", known->head_sha);
 		}
 		return;
 	}
 	if (!r->pl.next_page || r->pl.next_page > PAGES_MAX) {
 		r->pl.is_complete = r->pl.next_page == 0;
-		have_pull_list(r);
+		end_pulls(r);
 		return;
 	}
-	ask_pull_page(r, r->pl.next_page);
+	r->op.page = (struct github_page){.call.done = on_pull_page, .page = r->pl.next_page};
+	reconcile_goes_to_github(r);
+	github_pulls_open(r->d->deps.github, &r->op.page, r->config->upstream_repository);
 }
 
 static void on_pull_page(struct github_call *call)
@@ -292,13 +253,6 @@ static void on_pull_page(struct github_call *call)
 	next_pull(r);
 }
 
-static void ask_pull_page(struct reconciler *r, int page)
-{
-	r->op.page = (struct github_page){.call.done = on_pull_page, .page = page};
-	reconcile_goes_to_github(r);
-	github_pulls_open(r->d->deps.github, &r->op.page, r->config->upstream_repository);
-}
-
 /* ---- the beginning ---- */
 
 static void on_open_pulls_listed(struct store_query *q)
@@ -309,7 +263,8 @@ static void on_open_pulls_listed(struct store_query *q)
 	if (!reconcile_op_ended(r, "listing pull requests", q->err, &q->why))
 		return;
 	r->pl.is_listed = xcalloc(r->pl.known.n + 1, sizeof(*r->pl.is_listed));
-	ask_pull_page(r, 1);
+	r->pl.next_page = 1;
+	next_pull(r);
 }
 
 static void have_pull_memory(struct reconciler *r)
@@ -332,5 +287,5 @@ void reconcile_pulls(struct reconciler *r)
 	if (!planner_is_idle(r->d->planner) && r->pl.n_waits++ < WAITS_MAX)
 		reconcile_later(r, reconcile_pulls, WAIT_MS);
 	else
-		reconcile_load_setting(r, KEY, have_pull_memory);
+		reconcile_load_setting(r, xstrdup(KEY), have_pull_memory);
 }

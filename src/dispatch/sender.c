@@ -1,12 +1,186 @@
-#include "dispatch/sender.h"
+#include "dispatch/attempt.h"
+
+#include <ctype.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "dispatch/attempt.h"
-#include "dispatch/dispatch_internal.h"
 
-enum { GRACE_MS = 2000, GITHUB_TARGET_BEGUN_MAX = 16 };
+enum {
+	GRACE_MS = 2000,
+	GITHUB_TARGET_BEGUN_MAX = 16,
+	PAYLOAD_RETRY_MS = 1000,
+	/* A webhook dispatch with a larger body is cut as for GitHub, because many bodies at once must fit into memory. */
+	WHOLE_BODY_MAX_BYTES = 1024 * 1024,
+};
+static const int64_t TOKEN_LASTS_MS = INT64_C(7) * 24 * 3600 * 1000;
+
+struct sender {
+	struct dispatch *d;
+	struct payloads payloads;
+	struct engine *engine;
+};
+
+/* ---- one attempt ---- */
+
+static bool attempt_is_github(const struct effect *e)
+{
+	return e->row.kind == OUTBOX_GITHUB_DISPATCH || e->row.kind == OUTBOX_GITHUB_CLOSED ||
+	       e->row.kind == OUTBOX_RERUN;
+}
+
+/* A repository in lower case, or a URL's host and port: its path and query may hold secrets. free(). */
+static char *attempt_target_name(const struct effect *e)
+{
+	const char *from = e->row.target ? e->row.target : "", *scheme = strstr(from, "://");
+	char *name;
+
+	if (attempt_is_github(e)) {
+		name = xstrdup(from);
+	} else {
+		if (scheme)
+			from = scheme + 3;
+		name = xstrndup(from, strcspn(from, "/?#"));
+	}
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return name;
+}
+
+void attempt_retry(struct attempt *a, int64_t retry_after_ms)
+{
+	int64_t next_ms;
+	bool has_time = effect_back_off(&a->effect, retry_after_ms, &next_ms);
+
+	effect_end(&a->effect, has_time ? OUTBOX_RETRY : OUTBOX_DEAD, next_ms);
+}
+
+static int make_request_text(struct attempt *a)
+{
+	const struct outbox_row *row = &a->effect.row;
+	const char *url = a->config->public_url;
+	bool is_github = attempt_is_github(&a->effect);
+	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
+	char *callback_url = is_github
+				 ? xasprintf("%s/github/callback", url)
+				 : xasprintf("%s/api/v1/dispatches/%s/jobs", url, row->dispatch_id);
+	/* The same commit may have been pushed, and tested then, too. */
+	char *change_url =
+	    row->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)row->number)
+			    : xasprintf("%s/commits/%s%s", url, row->head_sha,
+				  strcmp(row->event_type, "nightly") == 0 ? "?kind=nightly" : "");
+	char *token = is_github ? NULL
+				: callback_token_make(a->d->deps.callback_key, row->dispatch_id,
+				      row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
+	struct outpost_block block = {
+	    .dispatch_id = row->dispatch_id,
+	    .action = row->original_action,
+	    .accelerators = (const char *const *)row->accelerators,
+	    .callback_url = callback_url,
+	    .change_url = change_url,
+	    .sources = row->sources,
+	    .n_sources = row->n_sources,
+	    .experiment = row->experiment,
+	    .callback_token = token,
+	};
+	bool is_bounded = is_github || a->want.body_bytes > WHOLE_BODY_MAX_BYTES;
+	int rc = client_payload_text(a->want.content, &block, is_bounded, &a->text, &a->text_bytes);
+
+	free(callback_url);
+	free(change_url);
+	free(token);
+	if (rc == 0 && is_github) {
+		char *payload = a->text;
+
+		/* event_type is one of a few words of this program's own. */
+		a->text = xasprintf(
+		    "{\"event_type\":\"%s\",\"client_payload\":%s}", row->event_type, payload);
+		a->text_bytes = strlen(a->text);
+		free(payload);
+	}
+	return rc;
+}
+
+static void send_with_payload(struct payload_want *w)
+{
+	struct attempt *a = CONTAINER_OF(w, struct attempt, want);
+	int rc = w->err;
+
+	if (rc == ERR_NOT_FOUND || rc == ERR_INVALID) {
+		a->effect.why = w->why;
+		effect_end(&a->effect, OUTBOX_DEAD, 0);
+		return;
+	}
+	if (rc) {
+		effect_put_off(&a->effect, PAYLOAD_RETRY_MS);
+		return;
+	}
+	rc = make_request_text(a);
+	payload_release(w->payload);
+	if (rc) {
+		error_set(&a->effect.why, rc, "the payload does not fit: %s", err_text(rc));
+		effect_end(&a->effect, OUTBOX_DEAD, 0);
+	} else if (a->d->is_closing) {
+		effect_put_off(&a->effect, 0);
+	} else if (attempt_is_github(&a->effect)) {
+		attempt_github_send(a);
+	} else {
+		attempt_webhook_send(a);
+	}
+}
+
+static void attempt_begin(struct effect *e)
+{
+	struct attempt *a = CONTAINER_OF(e, struct attempt, effect);
+	const char *why;
+
+	a->d = engine_owner(e->engine);
+	a->config = config_ref(a->d->config);
+	why = attempt_is_github(e) ? attempt_github_check(a) : attempt_webhook_check(a);
+	if (why) {
+		error_set(&e->why, ERR_INVALID, "%s", why);
+		effect_end(e, OUTBOX_DEAD, 0);
+	} else if (e->row.kind == OUTBOX_RERUN) {
+		attempt_rerun_send(a);
+	} else if (e->row.kind == OUTBOX_WEBHOOK_NOTICE) { /* its body was written with its cause */
+		a->text = xstrdup(e->row.text ? e->row.text : "{}");
+		a->text_bytes = strlen(a->text);
+		attempt_webhook_send(a);
+	} else {
+		a->want = (struct payload_want){
+		    .guid = e->row.delivery_guid,
+		    .event_type = e->row.event_type,
+		    .sent_action = e->row.sent_action ? e->row.sent_action : "",
+		    .done = send_with_payload,
+		};
+		if (payloads_get(&a->d->sender->payloads, &a->want))
+			send_with_payload(&a->want);
+	}
+}
+
+static void attempt_cancel(struct effect *e)
+{
+	struct attempt *a = CONTAINER_OF(e, struct attempt, effect);
+
+	if (!a->is_on_wire)
+		return; /* it waits for the store, which answers soon */
+	if (attempt_is_github(e))
+		github_cancel(a->d->deps.github, &a->call.github);
+	else
+		http_call_cancel(a->d->deps.http_client, &a->call.http);
+}
+
+static void attempt_release(struct effect *e)
+{
+	struct attempt *a = CONTAINER_OF(e, struct attempt, effect);
+
+	config_unref(a->config);
+	json_decref(a->rerun);
+	free(a->text);
+}
+
+/* ---- the kinds and the lanes ---- */
 
 enum { GITHUB_LANE, VENDORS_LANE, N_LANES };
 
@@ -32,12 +206,6 @@ static const struct effect_kind *const KINDS[] = {
     KIND(WEBHOOK_NOTICE, VENDORS_LANE),
 };
 #undef KIND
-
-struct sender {
-	struct dispatch *d;
-	struct payloads *payloads;
-	struct engine *engine;
-};
 
 static void log_and_count_ended(struct effect *e)
 {
@@ -84,7 +252,7 @@ struct sender *sender_new(struct dispatch *d)
 	struct sender *s = xcalloc(1, sizeof(*s));
 
 	s->d = d;
-	s->payloads = payloads_new(d->deps.store);
+	s->payloads.store = d->deps.store;
 	s->engine = engine_new(&(struct engine_options){
 	    .loop = d->deps.loop,
 	    .store = d->deps.store,
@@ -123,18 +291,13 @@ int sender_n_claimed(const struct sender *s)
 	return engine_n_claimed(s->engine);
 }
 
-struct payloads *sender_payloads(struct sender *s)
-{
-	return s->payloads;
-}
-
 static void on_sender_closed(void *owner)
 {
 	struct sender *s = owner;
 	struct dispatch *d = s->d;
 
 	engine_free(s->engine);
-	payloads_free(s->payloads);
+	payloads_release(&s->payloads);
 	free(s);
 	d->sender = NULL;
 	dispatch_part_closed(d);

@@ -95,7 +95,11 @@ void list_deliveries_release(struct list_deliveries *q);
 struct mark_delivery {
 	struct store_op op;
 	int64_t delivery_id;
-	enum { DELIVERY_MARK_IGNORED, DELIVERY_MARK_FAILED, DELIVERY_MARK_RETRY } mark;
+	enum delivery_mark {
+		DELIVERY_MARK_IGNORED,
+		DELIVERY_MARK_FAILED,
+		DELIVERY_MARK_RETRY
+	} mark;
 	const char *error; /* why */
 };
 int store_mark_delivery(struct store *s, struct mark_delivery *op) MUST_CHECK;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "dispatch/deadlines.h"
 #include "dispatch/dispatch_internal.h"
 #include "replaces.h"
 #include "store/dispatches.h"
