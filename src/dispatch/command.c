@@ -157,15 +157,6 @@ static const char *find_behind(const char *p, const char *end, const char *word)
 	return NULL;
 }
 
-/* True: a tag opens again before it closes. The trackers do not match ends to beginnings. */
-static bool is_nested(const char *p, const char *end, const char *const tag[2])
-{
-	const char *opens = isalpha((unsigned char)tag[0][1]) ? find_behind(p, end, tag[0]) : NULL;
-	const char *closes = find_behind(p, end, tag[1]);
-
-	return opens && (!closes || opens < closes);
-}
-
 /* "> quoted" and "[^1]: a footnote", which GitHub shows in another place or does not show. */
 static bool track_aside(struct spoken *at, const struct spoken_line *l)
 {
@@ -176,18 +167,6 @@ static bool track_aside(struct spoken *at, const struct spoken_line *l)
 	else if (p < l->end && (*p == '>' || (*p == '[' && p[1] == '^')))
 		at->is_aside = true;
 	return at->is_aside;
-}
-
-static const char *paragraph_end(const struct spoken_line *l)
-{
-	struct spoken_line next = *l;
-
-	while (*next.end) {
-		next = read_line(next_line(&next));
-		if (is_blank_line(&next))
-			break;
-	}
-	return next.end;
 }
 
 /* Follows a block of HTML, which begins with a tag at the beginning of a line and ends with a blank line. If a tag is
@@ -230,11 +209,17 @@ static bool spoken_is_enclosed(const struct spoken *at, const struct spoken_line
 {
 	static const char *const pairs[][2] = {
 	    {"`", "`"}, {"[", "])'\""}, {"<", ">"}, {"$", "$"}, {"~", "~"}};
-	const char *end = paragraph_end(l), *maths = strstr(at->comment, "$$");
+	const char *maths = strstr(at->comment, "$$");
+	struct spoken_line last = *l; /* of the paragraph */
 
+	while (*last.end) {
+		last = read_line(next_line(&last));
+		if (is_blank_line(&last))
+			break;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
 		if (has_any_character(at->paragraph, l->start, pairs[i][0]) &&
-		    has_any_character(l->text, end, pairs[i][1]))
+		    has_any_character(l->text, last.end, pairs[i][1]))
 			return true;
 	return maths && maths < l->start && strstr(l->text, "$$");
 }
@@ -248,8 +233,15 @@ static bool track_hidden(struct spoken *at, const struct spoken_line *l)
 		const unsigned bit = 1U << i;
 
 		for (const char *p = l->text;;) {
-			at->is_lost |= (at->hidden & bit) && is_nested(p, l->end, HIDING[i]);
-			p = find_behind(p, l->end, HIDING[i][at->hidden & bit ? 1 : 0]);
+			const char *opens = find_behind(p, l->end, HIDING[i][0]);
+			const char *closes = find_behind(p, l->end, HIDING[i][1]);
+
+			/* A tag that opens again before it closes: the trackers do not match ends to
+			 * beginnings. */
+			at->is_lost |= (at->hidden & bit) &&
+				       isalpha((unsigned char)HIDING[i][0][1]) && opens &&
+				       (!closes || opens < closes);
+			p = at->hidden & bit ? closes : opens;
 			if (!p)
 				break;
 			at->hidden ^= bit;

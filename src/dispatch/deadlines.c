@@ -20,9 +20,9 @@ struct deadline_watch {
 	struct shift_clock shift;
 };
 
-static void deadlines_close_if_idle(struct deadline_watch *dl)
+static void close_idle_deadlines(struct deadline_watch *dl)
 {
-	if (bell_is_looking(dl->bell) || dl->is_shifting)
+	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting)
 		return;
 	bell_free(dl->bell);
 	loop_reap(dl->d->deps.loop, free, dl);
@@ -37,16 +37,14 @@ static void on_shifted(struct store_op *op)
 
 	dl->is_shifting = false;
 	if (dl->d->is_closing) {
-		deadlines_close_if_idle(dl);
-		return;
-	}
-	if (op->err) {
+		close_idle_deadlines(dl);
+	} else if (op->err) {
 		log_event(LOG_WARN, "deadlines_unread", LOG_S("error", op->why.text));
 		dl->shift_ms += dl->shift.delta_ms;
 		bell_retry(dl->bell);
-		return;
+	} else {
+		bell_now(dl->bell);
 	}
-	bell_now(dl->bell);
 }
 
 static void submit_shift(struct deadline_watch *dl)
@@ -104,8 +102,7 @@ static void on_expired(struct store_op *op)
 	}
 	bell_by(dl->bell, dl->expire.next_due_ms);
 	bell_rest(dl->bell);
-	if (dl->d->is_closing)
-		deadlines_close_if_idle(dl);
+	close_idle_deadlines(dl);
 }
 
 static void look_for_deadlines(void *owner)
@@ -152,7 +149,7 @@ void deadline_watch_close(struct deadline_watch *dl)
 	clock_watch_free(dl->clock);
 	dl->clock = NULL;
 	bell_stop(dl->bell);
-	deadlines_close_if_idle(dl);
+	close_idle_deadlines(dl);
 }
 
 /* ---- retention ---- */

@@ -27,8 +27,7 @@ static struct hold hold_of(enum trust trust, const char *association)
 static void add_want(struct plan *p, const struct accelerator *a, const struct runner *r,
     const char *target, struct hold hold)
 {
-	p->wants = xrealloc(p->wants, (p->n_wants + 1) * sizeof(*p->wants));
-	p->wants[p->n_wants++] = (struct plan_want){
+	*ARRAY_PUSH(p->wants, p->n_wants) = (struct plan_want){
 	    .accelerator = xstrdup(a->name),
 	    .runner = xstrdup(r->name),
 	    .kind = r->kind,
@@ -101,34 +100,15 @@ static void ignore_event(struct plan *p, const char *reason)
 
 static const char *sent_action(enum pull_action a)
 {
-	switch (a) {
-	case PULL_OPENED:
-		return "opened";
-	case PULL_REOPENED:
-		return "reopened";
-	case PULL_CLOSED:
-	case PULL_CONVERTED_TO_DRAFT:
-	case PULL_UNLABELED:
-		return "closed";
-	case PULL_SYNCHRONIZE:
-	case PULL_READY_FOR_REVIEW:
-	case PULL_BASE_CHANGED:
-	case PULL_LABELED:
-	case N_PULL_ACTIONS:
-		break;
-	}
-	return "synchronize";
-}
+	static const char *const actions[N_PULL_ACTIONS] = {
+	    [PULL_OPENED] = "opened",
+	    [PULL_REOPENED] = "reopened",
+	    [PULL_CLOSED] = "closed",
+	    [PULL_CONVERTED_TO_DRAFT] = "closed",
+	    [PULL_UNLABELED] = "closed",
+	};
 
-static enum trigger_result trigger_result_of(
-    const struct accelerator *a, const struct pull_info *pull, const char *const *files)
-{
-	enum trigger_result result;
-
-	if (!files || !strv_contains(files, FILES_INCOMPLETE))
-		return trigger_pull(a, pull, files);
-	result = trigger_pull(a, pull, NULL);
-	return result == TRIGGER_NEEDS_FILES ? TRIGGER_YES : result;
+	return a < N_PULL_ACTIONS && actions[a] ? actions[a] : "synchronize";
 }
 
 /* Adds the infra repository and all accelerators that test this PR in its present state. */
@@ -137,32 +117,17 @@ static enum plan_verdict add_all_wants(
 {
 	add_infra(p, c, ev->pull.author_association);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
-		enum trigger_result result =
-		    trigger_result_of(&c->accelerators[i], &ev->pull, files);
+		const struct accelerator *a = &c->accelerators[i];
+		/* With an incomplete list, every path matches. */
+		bool is_cut = files && strv_contains(files, FILES_INCOMPLETE);
+		enum trigger_result result = trigger_pull(a, &ev->pull, is_cut ? NULL : files);
 
-		if (result == TRIGGER_NEEDS_FILES)
+		if (result == TRIGGER_NEEDS_FILES && !is_cut)
 			return PLAN_NEEDS_FILES;
-		if (result == TRIGGER_YES)
-			add_accelerator_wants(
-			    p, c, &c->accelerators[i], ev->pull.author_association);
+		if (result != TRIGGER_NO)
+			add_accelerator_wants(p, c, a, ev->pull.author_association);
 	}
 	return PLAN_READY;
-}
-
-/* The accelerator that a ciflow/crcr/NAME label starts and stops, or NULL. */
-static const struct accelerator *accelerator_of_label(const struct config *c, const char *label)
-{
-	const size_t n = strlen(LABEL_PREFIX);
-
-	if (!label || !str_has_prefix(label, LABEL_PREFIX))
-		return NULL;
-	for (size_t i = 0; i < c->n_accelerators; i++) {
-		const struct accelerator *a = &c->accelerators[i];
-
-		if (strcasecmp(a->name, label + n) == 0)
-			return a->triggers.label == LABEL_REQUIRED ? a : NULL;
-	}
-	return NULL;
 }
 
 /* A label was changed, or the PR became a draft. Mostly this only updates the recorded state. The plan also contains
@@ -170,8 +135,14 @@ static const struct accelerator *accelerator_of_label(const struct config *c, co
 static enum plan_verdict update_change(
     struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
-	const struct accelerator *a = accelerator_of_label(c, ev->label);
+	/* the accelerator that a ciflow/crcr/NAME label starts and stops */
+	const struct accelerator *a = NULL;
 
+	for (size_t i = 0;
+	     ev->label && str_has_prefix(ev->label, LABEL_PREFIX) && i < c->n_accelerators; i++)
+		if (c->accelerators[i].triggers.label == LABEL_REQUIRED &&
+		    strcasecmp(c->accelerators[i].name, ev->label + strlen(LABEL_PREFIX)) == 0)
+			a = &c->accelerators[i];
 	p->kind = PLAN_UPDATE;
 	if (ev->pull_action == PULL_UNLABELED && a)
 		strv_add(&p->drops, a->name);
@@ -271,21 +242,19 @@ static void add_commits(struct plan *p, const struct event *ev)
 static void plan_push(struct plan *p, const struct event *ev, const struct config *c)
 {
 	static const char HEADS[] = "refs/heads/";
-	const char *branch = ev->ref + sizeof(HEADS) - 1;
+	const char *branch = ev->ref + sizeof(HEADS) - 1, *reason = NULL;
 
 	p->change_kind = CHANGE_PUSH;
 	p->event_type = "push";
 	p->sent_action = "";
-	if (!str_has_prefix(ev->ref, HEADS)) {
-		ignore_event(p, "a push to something that is not a branch");
-		return;
-	}
-	if (!strv_contains((const char *const *)c->upstream_branches, branch)) {
-		ignore_event(p, "a push to a branch that upstream.branches does not list");
-		return;
-	}
-	if (ev->is_deleted) {
-		ignore_event(p, "the branch was deleted");
+	if (!str_has_prefix(ev->ref, HEADS))
+		reason = "a push to something that is not a branch";
+	else if (!strv_contains((const char *const *)c->upstream_branches, branch))
+		reason = "a push to a branch that upstream.branches does not list";
+	else if (ev->is_deleted)
+		reason = "the branch was deleted";
+	if (reason) {
+		ignore_event(p, reason);
 		return;
 	}
 	p->kind = PLAN_START;
