@@ -394,7 +394,6 @@ static void release_schedule_look(struct scheduler *s)
 	FREE_AND_NULL(s->times);
 	FREE_AND_NULL(s->entries);
 	look_at_schedules_release(&s->look);
-	s->look.n_entries = 0;
 	config_unref(s->config);
 	s->config = NULL;
 }
