@@ -20,31 +20,6 @@ void oidc_caller_release(struct oidc_caller *c)
 	*c = (struct oidc_caller){0};
 }
 
-static int find_token_issuer(
-    const struct config *c, const json_t *claims, const struct oidc_issuer **ret, struct error *e)
-{
-	const char *name = json_get_str(claims, "iss");
-
-	for (size_t i = 0; name && i < c->n_oidc_issuers; i++)
-		if (strcmp(c->oidc_issuers[i].issuer, name) == 0) {
-			*ret = &c->oidc_issuers[i];
-			return 0;
-		}
-	return error_set(e, ERR_AUTH, "the issuer \"%.100s\" is not configured", name ? name : "");
-}
-
-static int check_audience(const struct config *c, const json_t *claims, struct error *e)
-{
-	const json_t *audience = json_object_get(claims, "aud"), *one;
-	size_t i;
-
-	if (str_eq(json_string_value(audience), c->oidc_audience))
-		return 0;
-	json_array_foreach(
-	    audience, i, one) if (str_eq(json_string_value(one), c->oidc_audience)) return 0;
-	return error_set(e, ERR_AUTH, "the audience is another");
-}
-
 /* NumericDate (RFC 7519 section 2): seconds, fractions allowed. */
 static int check_times(const json_t *claims, int64_t now_wall_ms, struct error *e)
 {
@@ -136,7 +111,11 @@ static int read_id(const json_t *claims, const char *name, int64_t *ret, struct 
 static int verify(const struct config *c, const struct jwt *token, int64_t now_wall_ms,
     oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
 {
+	const json_t *audience = json_object_get(token->payload, "aud"), *one;
+	const char *issuer = json_get_str(token->payload, "iss");
+	bool is_for_us = str_eq(json_string_value(audience), c->oidc_audience);
 	struct rsa_public_key *key;
+	size_t i;
 	int err;
 
 	/* A token that may choose among algorithms can be forged, so there is only one. */
@@ -144,11 +123,17 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 		return error_set(e, ERR_AUTH, "the algorithm is not RS256");
 	if (!token->kid)
 		return error_set(e, ERR_AUTH, "no key is named");
-	err = find_token_issuer(c, token->payload, &ret->issuer, e);
-	if (!err)
-		err = check_audience(c, token->payload, e);
-	if (!err)
-		err = check_times(token->payload, now_wall_ms, e);
+	for (i = 0; i < c->n_oidc_issuers && !ret->issuer; i++)
+		if (str_eq(c->oidc_issuers[i].issuer, issuer))
+			ret->issuer = &c->oidc_issuers[i];
+	if (!ret->issuer)
+		return error_set(
+		    e, ERR_AUTH, "the issuer \"%.100s\" is not configured", issuer ? issuer : "");
+	json_array_foreach(audience, i, one) is_for_us |=
+	    str_eq(json_string_value(one), c->oidc_audience);
+	if (!is_for_us)
+		return error_set(e, ERR_AUTH, "the audience is another");
+	err = check_times(token->payload, now_wall_ms, e);
 	if (err)
 		return err;
 	key = find_key(ret->issuer->issuer, token->kid, find_owner);
@@ -202,35 +187,7 @@ static bool names_workflow(const char *workflow_ref, const char *repository, con
 	       (str_has_prefix(rest + n_path + 1, "refs/") || is_sha1(rest + n_path + 1));
 }
 
-enum bond { BOND_NONE, BOND_REFUSED, BOND_ALLOWED };
-
-static enum bond bond_of(const struct accelerator *a, const char *repository,
-    const char *workflow_ref, struct access *ret)
-{
-	enum bond best = BOND_NONE;
-
-	for (size_t i = 0; i < a->n_runners; i++) {
-		const struct runner *r = &a->runners[i];
-		bool is_here = (r->kind == RUNNER_GITHUB || r->kind == RUNNER_INFRA) &&
-			       r->repository && strcasecmp(r->repository, repository) == 0;
-
-		if (!is_here)
-			continue;
-		ret->repository = r->repository;
-		/* The configuration holds no two pins that contradict each other. */
-		if (r->repository_id)
-			ret->pinned.repository_id = r->repository_id;
-		if (r->repository_owner_id)
-			ret->pinned.owner_id = r->repository_owner_id;
-		if (!r->workflow || names_workflow(workflow_ref, r->repository, r->workflow))
-			best = BOND_ALLOWED;
-		else if (best == BOND_NONE)
-			best = BOND_REFUSED;
-	}
-	return best;
-}
-
-static void allow(struct access *ret, const struct accelerator *a)
+static void allow_accelerator(struct access *ret, const struct accelerator *a)
 {
 	ret->allowed[ret->n_allowed++] = a->name;
 	if (a->level == LEVEL_1)
@@ -251,17 +208,28 @@ void access_of_repository(
 	access_init(ret, c->n_accelerators);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
 		const struct accelerator *a = &c->accelerators[i];
+		bool is_bound = false, is_allowed = false;
 
-		switch (bond_of(a, repository, workflow_ref, ret)) {
-		case BOND_ALLOWED:
-			allow(ret, a);
-			break;
-		case BOND_REFUSED:
-			ret->refused[ret->n_refused++] = a->name;
-			break;
-		case BOND_NONE:
-			break;
+		for (size_t k = 0; k < a->n_runners; k++) {
+			const struct runner *r = &a->runners[k];
+
+			if ((r->kind != RUNNER_GITHUB && r->kind != RUNNER_INFRA) ||
+			    !r->repository || strcasecmp(r->repository, repository) != 0)
+				continue;
+			ret->repository = r->repository;
+			/* The configuration holds no two pins that contradict each other. */
+			if (r->repository_id)
+				ret->pinned.repository_id = r->repository_id;
+			if (r->repository_owner_id)
+				ret->pinned.owner_id = r->repository_owner_id;
+			is_bound = true;
+			is_allowed |= !r->workflow ||
+				      names_workflow(workflow_ref, r->repository, r->workflow);
 		}
+		if (is_allowed)
+			allow_accelerator(ret, a);
+		else if (is_bound)
+			ret->refused[ret->n_refused++] = a->name;
 	}
 }
 
@@ -271,7 +239,7 @@ void access_of_accelerator(const struct config *c, const char *accelerator, stru
 
 	access_init(ret, 1);
 	if (a)
-		allow(ret, a);
+		allow_accelerator(ret, a);
 }
 
 void access_release(struct access *a)

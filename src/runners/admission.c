@@ -46,43 +46,30 @@ void rate_limit_free(struct rate_limit *l)
 	free(l);
 }
 
-/* The entry of this window, made if there is room; else NULL. */
-static struct entry *find_rate(struct rate_limit *l, const char *key)
+bool rate_limit_take(
+    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
 {
 	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
 	struct entry *entry;
 	size_t at;
-
-	for (const char *c = key; *c; c++)
-		hash = (hash ^ (uint64_t)tolower((unsigned char)*c)) * UINT64_C(1099511628211);
-	at = (size_t)hash % l->n_slots;
-	entry = &l->slots[at];
-	while (entry->window == l->window && strcasecmp(entry->key, key) != 0) {
-		at = (at + 1) % l->n_slots;
-		entry = &l->slots[at];
-	}
-	if (entry->window == l->window)
-		return entry;
-	if (l->n_keys == l->keys_max)
-		return NULL;
-	l->n_keys++;
-	free(entry->key);
-	*entry = (struct entry){.key = xstrdup(key), .window = l->window};
-	return entry;
-}
-
-bool rate_limit_take(
-    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
-{
-	struct entry *entry;
 
 	if (l->window == 0 || now_mono_ms >= l->window_end_ms) {
 		l->window++;
 		l->window_end_ms = now_mono_ms + WINDOW_MS;
 		l->n_keys = 0;
 	}
-	entry = find_rate(l, key);
-	if (entry && entry->n_calls < l->calls_per_minute) {
+	for (const char *c = key; *c; c++)
+		hash = (hash ^ (uint64_t)tolower((unsigned char)*c)) * UINT64_C(1099511628211);
+	at = (size_t)hash % l->n_slots;
+	while (l->slots[at].window == l->window && strcasecmp(l->slots[at].key, key) != 0)
+		at = (at + 1) % l->n_slots;
+	entry = &l->slots[at];
+	if (entry->window != l->window && l->n_keys < l->keys_max) {
+		l->n_keys++;
+		free(entry->key);
+		*entry = (struct entry){.key = xstrdup(key), .window = l->window};
+	}
+	if (entry->window == l->window && entry->n_calls < l->calls_per_minute) {
 		entry->n_calls++;
 		return true;
 	}
@@ -183,21 +170,40 @@ void answer_ignored(struct runners *r, struct http_request *q, const char *calle
 	http_respond(q, 200, "application/json", NULL, text, sizeof text - 1);
 }
 
+int body_object(const char *body, size_t n, json_t **ret, struct error *e)
+{
+	struct error why = {0};
+	int err = json_parse(body, n, ret, &why);
+
+	if (err)
+		return error_set(e, err, "the body is not JSON: %s", why.text);
+	if (json_is_object(*ret))
+		return 0;
+	json_decref(*ret);
+	*ret = NULL;
+	return error_set(e, ERR_INVALID, "the body is not a JSON object");
+}
+
+void answer_json_text(struct http_request *q, int status, char *text)
+{
+	http_respond(q, status, "application/json", NULL, text, strlen(text));
+	free(text);
+}
+
+void answer_json(struct http_request *q, int status, json_t *body)
+{
+	answer_json_text(q, status, json_text(body));
+	json_decref(body);
+}
+
 void answer_recorded(
     struct http_request *q, const struct config *c, const char *status, int64_t job_id)
 {
 	char *url = xasprintf("%s/jobs/%lld", c->public_url, (long long)job_id);
-	json_t *body = json_object();
-	char *text;
 
-	json_object_set_new(body, "ok", json_true());
-	json_set_str(body, "status", status);
-	json_set_int(body, "job", job_id);
-	json_set_str(body, "report_url", url);
-	text = json_text(body);
-	http_respond(q, 200, "application/json", NULL, text, strlen(text));
-	free(text);
-	json_decref(body);
+	answer_json(q, 200,
+	    json_pack("{s:b, s:s, s:I, s:s}", "ok", true, "status", status, "job",
+		(json_int_t)job_id, "report_url", url));
 	free(url);
 }
 
@@ -265,16 +271,9 @@ const char *admit_bearer(struct runners *r, struct http_request *q)
 
 bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret)
 {
-	const char *token = bearer_token(q);
+	const char *token = admit_open(r, q) ? admit_bearer(r, q) : NULL;
 
-	if (!admit_open(r, q))
-		return false;
-	if (!token) {
-		answer_refused(r, q,
-		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
-		return false;
-	}
-	if (!admit_token(r, q, token, ret))
+	if (!token || !admit_token(r, q, token, ret))
 		return false;
 	if (ret->kind == TOKEN_RUNNER)
 		return true;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "http/server.h"
 #include "runners/credentials.h"
 #include "runners/runners_internal.h"
@@ -41,6 +42,13 @@ struct refusal {
 	const char *caller; /* repository or accelerator, NULL while unknown */
 	int retry_after_s;  /* 0: no such header */
 };
+/* Parses a request's body. *ret: an object, else NULL. */
+int body_object(const char *body, size_t n, json_t **ret, struct error *e) MUST_CHECK;
+
+/* Answers with the JSON text, and frees it. */
+void answer_json_text(struct http_request *q, int status, char *text);
+/* The same with a new reference to the body. */
+void answer_json(struct http_request *q, int status, json_t *body);
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
 /* 401 to a caller whose token was good when the request came. */
 void answer_revoked(struct runners *r, struct http_request *q, const char *caller);

@@ -20,7 +20,7 @@ struct waiting {
 	struct http_request *request; /* NULL: the client left */
 };
 
-static void handle_callback(struct runners *r, struct http_request *q);
+static void on_callback(struct http_request *q, void *owner);
 
 static void on_key_waiter_gone(struct http_request *q)
 {
@@ -36,7 +36,7 @@ static void on_issuer_keys(struct key_wait *wait)
 
 	if (w->request) {
 		http_on_gone(w->request, NULL);
-		handle_callback(r, w->request);
+		on_callback(w->request, r);
 	}
 	free(w);
 	runners_let_go(r);
@@ -57,18 +57,10 @@ static void refuse_token(struct runners *r, struct http_request *q, int err, con
 			.status = 401, .detail = "the token is not valid", .why = e->text});
 }
 
-static void read_report(struct submission *s)
-{
-	struct error e = {0};
-	size_t n;
-	const char *body = http_body(s->request, &n);
-
-	submission_start(s, callback_request_parse(body, n, &s->body, &e), &e);
-}
-
-/* A periodic run that the vendor started itself. A report of a dispatch comes on the other route, whose path names the
- * dispatch. */
-static void take_self_report(struct runners *r, struct http_request *q, const char *accelerator)
+/* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of
+ * a dispatch comes on the other route, whose path names the dispatch. */
+static void take_report(
+    struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
 	struct error e = {0};
 	struct submission *s;
@@ -77,16 +69,22 @@ static void take_self_report(struct runners *r, struct http_request *q, const ch
 	size_t n;
 	int err;
 
-	access_of_accelerator(r->config, accelerator, &access);
-	s = submission_new(r, q, &(struct reporter){.accelerator = accelerator}, &access);
+	access_of_accelerator(r->config, by->accelerator, &access);
+	s = submission_new(r, q, by, &access);
 	if (!s)
 		return;
 	body = http_body(q, &n);
-	err = callback_request_parse(body, n, &s->body, &e);
-	if (!err && (!s->body.is_nightly || s->body.dispatch_id))
-		err = error_set(&e, ERR_INVALID,
-		    "a vendor's own token reports periodic runs here: event_type must be nightly "
-		    "or periodic; jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
+	if (dispatch_id) {
+		err = callback_request_parse_workflow(body, n, &s->body, &e);
+		s->body.dispatch_id = xstrdup(dispatch_id);
+	} else {
+		err = callback_request_parse(body, n, &s->body, &e);
+		if (!err && (!s->body.is_nightly || s->body.dispatch_id))
+			err = error_set(&e, ERR_INVALID,
+			    "a vendor's own token reports periodic runs here: event_type must be "
+			    "nightly or periodic; jobs of a dispatch go to "
+			    "/api/v1/dispatches/ID/jobs");
+	}
 	submission_start(s, err, &e);
 }
 
@@ -156,8 +154,9 @@ static void wait_for_issuer_keys(
 		answer_busy(r, q, issuer, err);
 }
 
-static void handle_callback(struct runners *r, struct http_request *q)
+static void on_callback(struct http_request *q, void *owner)
 {
+	struct runners *r = owner;
 	struct oidc_caller caller = {0};
 	struct credential who;
 	struct submission *s;
@@ -168,14 +167,14 @@ static void handle_callback(struct runners *r, struct http_request *q)
 	case CALLER_REFUSED:
 		return;
 	case CALLER_VENDOR:
-		take_self_report(r, q, who.accelerator);
+		take_report(r, q, NULL, &(struct reporter){.accelerator = who.accelerator});
 		return;
 	case CALLER_REPOSITORY:
 		access_of_repository(r->config, caller.repository, caller.workflow_ref, &access);
 		s = submission_new(
 		    r, q, &(struct reporter){.repository = caller.repository}, &access);
 		if (s)
-			submission_identify(s, &caller, read_report);
+			submission_identify(s, &caller);
 		break;
 	case CALLER_UNKNOWN_KEY:
 		wait_for_issuer_keys(r, q, caller.issuer->issuer, &e);
@@ -193,44 +192,6 @@ static void on_callback_headers(struct http_request *q, void *owner)
 
 	identify_caller(owner, q, &who, &caller, &e);
 	oidc_caller_release(&caller);
-}
-
-static void on_callback(struct http_request *q, void *owner)
-{
-	handle_callback(owner, q);
-}
-
-void callback_add_route(struct runners *r, struct http_server *h)
-{
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/github/callback",
-				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_callback_headers,
-				 .on_request = on_callback,
-				 .owner = r,
-			     });
-}
-
-static void take_vendor_report(
-    struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
-{
-	struct error e = {0};
-	struct submission *s;
-	struct access access;
-	const char *body;
-	size_t n;
-	int err;
-
-	access_of_accelerator(r->config, by->accelerator, &access);
-	s = submission_new(r, q, by, &access);
-	if (!s)
-		return;
-	body = http_body(q, &n);
-	err = callback_request_parse_workflow(body, n, &s->body, &e);
-	s->body.dispatch_id = xstrdup(dispatch_id);
-	submission_start(s, err, &e);
 }
 
 /* The accelerator of the dispatch's token (free()); NULL: answered. */
@@ -279,11 +240,11 @@ static void on_vendor_report(struct http_request *q, void *owner)
 	if (!credential_is_shaped(token)) {
 		accelerator = admit_callback_token(r, q, token, dispatch_id);
 		if (accelerator)
-			take_vendor_report(
+			take_report(
 			    r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
 		free(accelerator);
 	} else if (admit_token(r, q, token, &who)) {
-		take_vendor_report(r, q, dispatch_id,
+		take_report(r, q, dispatch_id,
 		    &(struct reporter){
 			.accelerator = who.accelerator,
 			.machine = who.kind == TOKEN_RUNNER ? who.name : NULL,
@@ -291,8 +252,17 @@ static void on_vendor_report(struct http_request *q, void *owner)
 	}
 }
 
-void vendor_api_add_route(struct runners *r, struct http_server *h)
+void report_add_routes(struct runners *r, struct http_server *h)
 {
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/github/callback",
+				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_callback_headers,
+				 .on_request = on_callback,
+				 .owner = r,
+			     });
 	http_server_route(h, &(struct http_route){
 				 .method = "POST",
 				 .pattern = "/api/v1/dispatches/{id}/jobs",

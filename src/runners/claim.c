@@ -155,18 +155,6 @@ static void look_at_all_queues(void *owner)
 
 /* ---- requests ---- */
 
-static struct claim_queue *queue_of(struct claims *cs, const char *accelerator)
-{
-	struct claim_queue *q;
-
-	LIST_FOREACH (q, &cs->queues, link)
-		if (str_eq(q->accelerator, accelerator))
-			return q;
-	q = claim_queue_new(cs->runners, accelerator, on_look_ended);
-	LIST_INSERT_HEAD(&cs->queues, q, link);
-	return q;
-}
-
 static void on_claimant_gone(struct http_request *q)
 {
 	struct claim *c = http_user(q);
@@ -184,11 +172,18 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
     struct claim_request *asked, const struct credential *who)
 {
 	const struct accelerator *a = config_accelerator(cs->runners->config, who->accelerator);
-	struct claim_queue *q = queue_of(cs, who->accelerator);
+	struct claim_queue *q;
+	struct claim *c, *same;
 	int n_of_machine;
-	struct claim *same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
-	struct claim *c;
 
+	LIST_FOREACH (q, &cs->queues, link)
+		if (str_eq(q->accelerator, who->accelerator))
+			break;
+	if (!q) {
+		q = claim_queue_new(cs->runners, who->accelerator, on_look_ended);
+		LIST_INSERT_HEAD(&cs->queues, q, link);
+	}
+	same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
 	if (!same && n_of_machine >= CLAIMS_PER_MACHINE_MAX) {
 		answer_refused(cs->runners, request,
 		    &(struct refusal){

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "runners/admission.h"
 #include "runners/leases.h"
 
 static struct runner_set set_of(const struct accelerator *a, char *const *labels)
@@ -95,82 +96,23 @@ void claim_answer_nothing(struct claim *c)
 	http_respond(request, 204, NULL, NULL, NULL, 0);
 }
 
-/* A lease without a taker. It is returned at once, so that its time does not run out for nothing. */
-struct unwanted {
-	struct return_lease op;
-	struct runners *runners;
-	char *lease_id, *accelerator, *machine;
-};
-
-static void on_unwanted_returned(struct store_op *op)
-{
-	struct unwanted *u = CONTAINER_OF(op, struct unwanted, op.op);
-	struct runners *r = u->runners;
-
-	free(u->lease_id);
-	free(u->accelerator);
-	free(u->machine);
-	free(u);
-	runners_let_go(r);
-}
-
-static void offer(struct claim_queue *q, struct claim *c, const struct accelerator *a)
+static void answer_offer(struct claim_queue *q, struct claim *c, const struct accelerator *a)
 {
 	struct http_request *request = c->request;
 	struct lease_offer *o = &q->op.offer;
 	const char *url = q->config->public_url;
-	char *text;
 
 	o->visibility = a->visibility;
 	o->change_url = o->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)o->number)
 				      : xasprintf("%s/commits/%s%s", url, o->head_sha,
 					    o->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
-	text = lease_offer_text(o);
 	c->request = NULL;
 	q->runners->counters.n_leases_granted += !q->op.was_known;
 	log_event(LOG_INFO, q->op.was_known ? "lease_told_again" : "lease_granted",
 	    LOG_S("lease", o->lease_id), LOG_S("dispatch", o->dispatch_id),
 	    LOG_S("accelerator", q->accelerator), LOG_S("runner", o->runner),
 	    LOG_S("machine", c->machine), LOG_I("job", o->job_id), LOG_I("attempt", o->attempt));
-	http_respond(request, 200, "application/json", NULL, text, strlen(text));
-	free(text);
-}
-
-/* Gives the lease to the claim, or, if its client left, to a claim with the same claim_id. */
-static void hand_over(struct claim_queue *q, struct claim *c)
-{
-	struct claim *taker = c;
-	int n_of_machine;
-
-	lease_expiry_note(q->runners->lease_expiry, q->op.offer.lease_ms);
-	if (!c->request)
-		taker = claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
-	if (!taker) {
-		struct unwanted *u = xcalloc(1, sizeof(*u));
-
-		log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
-		    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
-		u->runners = q->runners;
-		u->lease_id = xstrdup(q->op.offer.lease_id);
-		u->accelerator = xstrdup(q->accelerator);
-		u->machine = xstrdup(c->machine);
-		u->op = (struct return_lease){
-		    .op.done = on_unwanted_returned,
-		    .lease_id = u->lease_id,
-		    .accelerator = u->accelerator,
-		    .machine = u->machine,
-		    .reason = "the machine left before it had the answer",
-		    .now_ms = clock_wall_ms(),
-		};
-		runners_hold(q->runners);
-		/* If the store is busy, the lease runs out. */
-		if (store_return_lease(q->runners->store, &u->op))
-			on_unwanted_returned(&u->op.op);
-		return;
-	}
-	offer(q, taker, config_accelerator(q->config, q->accelerator));
-	if (taker != c)
-		claim_queue_drop(q, taker);
+	answer_json_text(request, 200, lease_offer_text(o));
 }
 
 /* ---- looking ---- */
@@ -189,10 +131,26 @@ static void on_queue_looked(struct store_op *op)
 	struct claim_queue *q = CONTAINER_OF(op, struct claim_queue, op.op);
 	struct runners *r = q->runners;
 	struct claim *c = q->looking;
-	int err = op->err;
+	int err = op->err, n_of_machine;
 
-	if (!err && q->op.is_found)
-		hand_over(q, c);
+	if (!err && q->op.is_found) {
+		/* If the client left, a claim with the same claim_id gets the lease. */
+		struct claim *taker =
+		    c->request ? c : claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
+
+		leases_note_expiry(r->leases, q->op.offer.lease_ms);
+		if (taker) {
+			answer_offer(q, taker, config_accelerator(q->config, q->accelerator));
+		} else {
+			log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
+			    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
+			/* At once, so that its time does not run out for nothing. */
+			lease_hand_back(r, NULL, q->op.offer.lease_id, q->accelerator, c->machine,
+			    xstrdup("the machine left before it had the answer"));
+		}
+		if (taker && taker != c)
+			claim_queue_drop(q, taker);
+	}
 	/* If there is nothing for this machine, there is nothing for those that could take no more than it. A machine
 	 * that was never looked for is not among them: the store may know its claim_id. */
 	for (struct claim *x = TAILQ_FIRST(&q->claims); !err && !q->op.is_found && x;
@@ -211,13 +169,26 @@ static void on_queue_looked(struct store_op *op)
 	runners_let_go(r);
 }
 
-/* Asks the store for work for one machine. */
-static int look_for(struct claim_queue *q, struct claim *c, const struct accelerator *a)
+void claim_queue_look(struct claim_queue *q)
 {
 	struct runners *r = q->runners;
+	const struct accelerator *a = config_accelerator(r->config, q->accelerator);
+	struct claim *c;
 	size_t n = 0;
 	int err;
 
+	if (q->looking || !a || r->is_stopping)
+		return;
+	/* The next machine of this round. One whose labels fit no runner waits all the same, because labels change with
+	 * a reload. One whose client has ended its side is most likely gone, and is dropped in a moment. */
+	TAILQ_FOREACH (c, &q->claims, link) {
+		if (!(c->set.bits[0] | c->set.bits[1]))
+			c->looked = q->round;
+		else if (c->looked < q->round && !http_client_has_ended(c->request))
+			break;
+	}
+	if (!c)
+		return;
 	q->choices = xcalloc(a->n_runners, sizeof(*q->choices));
 	for (size_t i = 0; i < a->n_runners && i < PULL_RUNNERS_MAX; i++)
 		if (c->set.bits[i / 64] >> (i % 64) & 1)
@@ -240,34 +211,12 @@ static int look_for(struct claim_queue *q, struct claim *c, const struct acceler
 	    .now_ms = clock_wall_ms(),
 	};
 	err = store_claim_dispatch(r->store, &q->op);
-	if (err)
+	if (err) {
 		end_look(q);
-	else
-		runners_hold(r);
-	return err;
-}
-
-void claim_queue_look(struct claim_queue *q)
-{
-	const struct accelerator *a = config_accelerator(q->runners->config, q->accelerator);
-	struct claim *c;
-	int err;
-
-	if (q->looking || !a || q->runners->is_stopping)
-		return;
-	/* The next machine of this round. One whose labels fit no runner waits all the same, because labels change with
-	 * a reload. One whose client has ended its side is most likely gone, and is dropped in a moment. */
-	TAILQ_FOREACH (c, &q->claims, link) {
-		if (!(c->set.bits[0] | c->set.bits[1]))
-			c->looked = q->round;
-		else if (c->looked < q->round && !http_client_has_ended(c->request))
-			break;
-	}
-	if (!c)
-		return;
-	err = look_for(q, c, a);
-	if (err)
 		q->on_look_ended(q, err);
+	} else {
+		runners_hold(r);
+	}
 }
 
 void claim_queue_ring(struct claim_queue *q)

@@ -116,9 +116,8 @@ struct credentials {
 	int64_t n_wrong;
 	struct list_tokens list;
 	bool is_read, is_closing;
-	struct credentials_wait *now,
-	    *next;         /* for the read that is under way; for the one after it */
-	struct bell *bell; /* reads the tokens */
+	struct credentials_wait *now, *next; /* for this read; for the one after it */
+	struct bell *bell;                   /* reads the tokens */
 	struct timer *write_uses;
 	int n_in_hand; /* operations of the store */
 	void (*on_change)(void *owner);
@@ -135,18 +134,11 @@ struct use_writing {
 	struct token_use *uses;
 };
 
-static void report_credentials_closed(void *p)
-{
-	struct credentials *c = p;
-
-	c->on_closed(c->closed_owner);
-}
-
 static void credentials_let_go(struct credentials *c)
 {
 	assert(c->n_in_hand > 0);
 	if (--c->n_in_hand == 0 && c->is_closing)
-		loop_reap(c->loop, report_credentials_closed, c);
+		loop_reap(c->loop, c->on_closed, c->closed_owner);
 }
 
 /* If a use could not be written, that does not matter: it is shown from memory, and the next use comes soon. */
@@ -216,16 +208,13 @@ static void on_read(struct store_query *q)
 
 	c->now = NULL;
 	if (!err && !c->is_closing) {
-		struct credential_table *t;
-		struct credential_table taken;
+		struct credential_table *t = &c->table;
+		struct credential_table taken = {
+		    .entries = xcalloc(c->list.n + 1, sizeof(*taken.entries)), .n = c->list.n};
 
 		write_uses(c); /* also of tokens that are not in the list any more */
 		/* The table takes over the list's rows, in the order of store_list_tokens(). Tokens that stay keep
 		 * their last uses. */
-		t = &c->table;
-		taken = (struct credential_table){
-		    .entries = xcalloc(c->list.n ? c->list.n : 1, sizeof(*taken.entries)),
-		    .n = c->list.n};
 		for (size_t i = 0; i < c->list.n; i++) {
 			const struct token_row *row = &c->list.list[i];
 			const struct token_row *last = i > 0 ? &taken.entries[i - 1].row : NULL;
@@ -311,22 +300,12 @@ void credentials_await(struct credentials *c, struct credentials_wait *w)
 
 /* ---- checks ---- */
 
-/* The holder of an IPv6 address has 2^64 of them, so they count as one. */
-static const char *address_key(const char *address, char out[INET6_ADDRSTRLEN])
-{
-	uint8_t bytes[16];
-
-	if (inet_pton(AF_INET6, address, bytes) != 1)
-		return address;
-	memset(bytes + 8, 0, 8);
-	return inet_ntop(AF_INET6, bytes, out, INET6_ADDRSTRLEN);
-}
-
 enum credential_verdict credentials_check(struct credentials *c, const char *text,
     const char *address, struct credential *ret, int *ret_retry_after_s)
 {
-	uint8_t hash[SHA256_BYTES];
-	char key[INET6_ADDRSTRLEN];
+	uint8_t hash[SHA256_BYTES], bytes[16];
+	char block[INET6_ADDRSTRLEN];
+	const char *key = address;
 	struct credential_entry *e = NULL;
 
 	if (!c->is_read)
@@ -337,8 +316,12 @@ enum credential_verdict credentials_check(struct credentials *c, const char *tex
 	}
 	if (!e) {
 		c->n_wrong++;
-		return rate_limit_take(c->wrong, address_key(address, key), loop_now_ms(c->loop),
-			   ret_retry_after_s)
+		/* The holder of an IPv6 address has 2^64 of them, so they count as one. */
+		if (inet_pton(AF_INET6, address, bytes) == 1) {
+			memset(bytes + 8, 0, 8);
+			key = inet_ntop(AF_INET6, bytes, block, sizeof(block));
+		}
+		return rate_limit_take(c->wrong, key, loop_now_ms(c->loop), ret_retry_after_s)
 			   ? CREDENTIAL_WRONG
 			   : CREDENTIAL_OVER_RATE;
 	}

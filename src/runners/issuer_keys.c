@@ -12,22 +12,15 @@
 
 enum { KID_MAX_BYTES = 256, NUMBER_MAX_BYTES = RSA_BITS_MAX / 8 + 1 };
 
-static int read_number(const json_t *key, const char *name, struct buf *out)
-{
-	const char *text = json_get_str(key, name);
-
-	return text ? base64url_decode(text, strlen(text), out) : ERR_INVALID;
-}
-
 static struct rsa_public_key *read_key(const json_t *key)
 {
+	const char *n = json_get_str(key, "n"), *e = json_get_str(key, "e");
 	struct buf modulus = BUF_INIT(NUMBER_MAX_BYTES), exponent = BUF_INIT(NUMBER_MAX_BYTES);
 	struct rsa_public_key *ret = NULL;
-	int err = read_number(key, "n", &modulus);
+	int err = ERR_INVALID;
 
-	if (!err)
-		err = read_number(key, "e", &exponent);
-	if (!err)
+	if (n && e && base64url_decode(n, strlen(n), &modulus) == 0 &&
+	    base64url_decode(e, strlen(e), &exponent) == 0)
 		err = rsa_public_key_new(
 		    modulus.data, modulus.len, exponent.data, exponent.len, &ret, NULL);
 	buf_release(&modulus);
@@ -40,17 +33,27 @@ static bool is_absent_or(const json_t *key, const char *name, const char *value)
 	return !json_object_get(key, name) || str_eq(json_get_str(key, name), value);
 }
 
-static int read_keys(const json_t *list, struct jwks *ret, struct error *e)
+int jwks_parse(const char *text, size_t n, struct jwks *ret, struct error *e)
 {
-	size_t n = json_array_size(list);
+	json_t *root = NULL, *list, *key;
+	size_t i;
+	int err;
 
+	*ret = (struct jwks){0};
+	if (n > JWKS_BYTES_MAX)
+		return error_set(e, ERR_TOO_BIG, "more than %d bytes", JWKS_BYTES_MAX);
+	err = json_parse(text, n, &root, e);
+	if (err)
+		return err;
+	list = json_object_get(root, "keys");
 	if (!json_is_array(list))
-		return error_set(e, ERR_INVALID, "keys is not a list");
-	if (n > JWKS_KEYS_MAX)
-		return error_set(e, ERR_TOO_BIG, "more than %d keys", JWKS_KEYS_MAX);
-	ret->keys = xcalloc(n + 1, sizeof *ret->keys);
-	for (size_t i = 0; i < n; i++) {
-		const json_t *key = json_array_get(list, i);
+		err = error_set(e, ERR_INVALID, "keys is not a list");
+	else if (json_array_size(list) > JWKS_KEYS_MAX)
+		err = error_set(e, ERR_TOO_BIG, "more than %d keys", JWKS_KEYS_MAX);
+	else
+		ret->keys = xcalloc(json_array_size(list) + 1, sizeof *ret->keys);
+	json_array_foreach(ret->keys ? list : NULL, i, key)
+	{
 		const char *kid = json_get_str(key, "kid");
 		bool is_for_rs256 = kid && *kid && strlen(kid) <= KID_MAX_BYTES &&
 				    str_eq(json_get_str(key, "kty"), "RSA") &&
@@ -61,23 +64,8 @@ static int read_keys(const json_t *list, struct jwks *ret, struct error *e)
 		if (public_key)
 			ret->keys[ret->n++] = (struct jwk){.kid = xstrdup(kid), .key = public_key};
 	}
-	if (ret->n == 0)
-		return error_set(e, ERR_INVALID, "no key that is usable for RS256");
-	return 0;
-}
-
-int jwks_parse(const char *text, size_t n, struct jwks *ret, struct error *e)
-{
-	json_t *root = NULL;
-	int err;
-
-	*ret = (struct jwks){0};
-	if (n > JWKS_BYTES_MAX)
-		return error_set(e, ERR_TOO_BIG, "more than %d bytes", JWKS_BYTES_MAX);
-	err = json_parse(text, n, &root, e);
-	if (err)
-		return err;
-	err = read_keys(json_object_get(root, "keys"), ret, e);
+	if (!err && ret->n == 0)
+		err = error_set(e, ERR_INVALID, "no key that is usable for RS256");
 	if (err)
 		jwks_release(ret);
 	json_decref(root);
@@ -231,7 +219,7 @@ static void on_fetched(struct http_call *call)
 	}
 }
 
-static void fetch(struct issuer *i)
+static void fetch_keys(struct issuer *i)
 {
 	static const char *const headers[] = {"Accept: application/json", NULL};
 
@@ -248,12 +236,12 @@ static void fetch(struct issuer *i)
 	http_call_start(i->owner->client, &i->call);
 }
 
-static void on_refresh(struct timer *t)
+static void on_keys_refresh(struct timer *t)
 {
 	struct issuer *i = timer_owner(t);
 
 	if (!i->is_fetching)
-		fetch(i);
+		fetch_keys(i);
 }
 
 static struct issuer *find_issuer(const struct issuer_keys *k, const char *name)
@@ -287,7 +275,7 @@ void issuer_keys_configure(struct issuer_keys *k, const struct config *c)
 		i->owner = k;
 		i->name = xstrdup(c->oidc_issuers[n].issuer);
 		i->url = xstrdup(c->oidc_issuers[n].jwks_url);
-		i->refresh = timer_new(k->loop, on_refresh, i);
+		i->refresh = timer_new(k->loop, on_keys_refresh, i);
 		LIST_INSERT_HEAD(&k->issuers, i, link);
 	}
 }
@@ -314,7 +302,7 @@ int issuer_keys_await(struct issuer_keys *k, const char *issuer, struct key_wait
 	i->waits = w;
 	i->n_waits++;
 	if (!i->is_fetching)
-		fetch(i);
+		fetch_keys(i);
 	return 0;
 }
 

@@ -43,8 +43,9 @@ void job_documents_free(struct job_documents *d)
 	free(d);
 }
 
-static void end_access(struct job_access *a)
+static void end_access(void *owner)
 {
+	struct job_access *a = owner;
 	struct runners *r = a->runners;
 
 	if (a->request)
@@ -53,16 +54,11 @@ static void end_access(struct job_access *a)
 	runners_let_go(r);
 }
 
-static void end_access_later(void *p)
-{
-	end_access(p);
-}
-
 /* The request is answered: done runs on the loop's next turn. */
 static void give_up_access(struct job_access *a)
 {
 	a->request = NULL;
-	loop_reap(a->runners->loop, end_access_later, a);
+	loop_reap(a->runners->loop, end_access, a);
 }
 
 static void answer_access(struct job_access *a, int status, const char *detail, const char *why)
@@ -90,21 +86,6 @@ static void on_access_gone(struct http_request *q)
 }
 
 /* ---- the job ---- */
-
-static bool is_job_of_caller(const struct job_access *a)
-{
-	const struct find_job *j = &a->job;
-
-	if (!strv_contains(a->access.allowed, j->accelerator))
-		return false;
-	if (a->machine)
-		return str_eq(a->machine, j->machine);
-	if (a->dispatch_id)
-		return str_eq(a->dispatch_id, j->dispatch_id);
-	if (a->repository)
-		return j->repository && strcasecmp(a->repository, j->repository) == 0;
-	return true;
-}
 
 int job_access_check(const struct job_access *a)
 {
@@ -136,18 +117,28 @@ static void answer_unread(struct job_access *a, int err)
 	a->request = NULL;
 }
 
+/* With a machine's token, only the jobs of its leases; with a callback token, those of its dispatch; with an OIDC token,
+ * those of its repository. */
 static void on_job_found(struct store_query *q)
 {
 	struct job_access *a = CONTAINER_OF(q, struct job_access, job.q);
 	const struct accelerator *x =
 	    q->err ? NULL : config_accelerator(a->config, a->job.accelerator);
 	int err = q->err ? 0 : job_access_check(a);
+	const struct find_job *j = &a->job;
+	bool is_of_caller = !q->err && strv_contains(a->access.allowed, j->accelerator);
 
+	if (is_of_caller && a->machine)
+		is_of_caller = str_eq(a->machine, j->machine);
+	else if (is_of_caller && a->dispatch_id)
+		is_of_caller = str_eq(a->dispatch_id, j->dispatch_id);
+	else if (is_of_caller && a->repository)
+		is_of_caller = j->repository && strcasecmp(a->repository, j->repository) == 0;
 	if (q->err == ERR_NOT_FOUND || (x && x->level == LEVEL_1))
 		answer_access(a, 404, "no such job", NULL);
 	else if (q->err)
 		answer_unread(a, q->err);
-	else if (!is_job_of_caller(a))
+	else if (!is_of_caller)
 		answer_access(a, 403,
 		    a->machine ? "the job is not of a lease that this machine has or had"
 			       : "the job is not this caller's",
@@ -196,7 +187,7 @@ static void admit_access(struct job_access *a)
 {
 	struct runners *r = a->runners;
 	bool is_registered = access_is_registered(&a->access);
-	int retry_after_s;
+	int retry_after_s, err;
 
 	if (!rate_limit_take(is_registered ? a->limit : r->strangers, a->caller,
 		loop_now_ms(r->loop), &retry_after_s)) {
@@ -214,8 +205,6 @@ static void admit_access(struct job_access *a)
 				  : "the caller is not in the registry",
 		    NULL);
 	} else if (a->is_identity_checked) {
-		int err;
-
 		a->identity.runners = a->runners;
 		a->identity.done = on_access_identified;
 		err = identity_check_start(&a->identity);
@@ -230,43 +219,6 @@ static void admit_access(struct job_access *a)
 }
 
 /* ---- the token ---- */
-
-static void admit_ours(struct job_access *a, const char *token)
-{
-	struct credential c;
-
-	if (!admit_token(a->runners, a->request, token, &c)) {
-		give_up_access(a);
-		return;
-	}
-	access_of_accelerator(a->config, c.accelerator, &a->access);
-	a->token_id = c.id;
-	a->machine = c.kind == TOKEN_RUNNER ? xstrdup(c.name) : NULL;
-	a->caller = *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
-	admit_access(a);
-}
-
-/* The token names its dispatch; that counts once its signature is verified. */
-static void admit_callback(struct job_access *a, const char *token)
-{
-	struct runners *r = a->runners;
-	char *dispatch_id = callback_token_dispatch(token), *accelerator = NULL;
-	int err = ERR_AUTH;
-
-	if (dispatch_id)
-		err = callback_token_check(
-		    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
-	if (err) {
-		refuse_access(a, 401,
-		    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
-		free(dispatch_id);
-		return;
-	}
-	access_of_accelerator(a->config, accelerator, &a->access);
-	a->caller = accelerator;
-	a->dispatch_id = dispatch_id;
-	admit_access(a);
-}
 
 static void admit_oidc(struct job_access *a, const char *token);
 
@@ -322,6 +274,8 @@ void job_access_start(struct job_access *a)
 {
 	struct runners *r = a->runners;
 	const char *token = bearer_token(a->request);
+	struct credential c;
+	int err = ERR_AUTH;
 
 	runners_hold(r);
 	http_pause_body(a->request);
@@ -332,14 +286,36 @@ void job_access_start(struct job_access *a)
 		return;
 	}
 	a->config = config_ref(r->config);
-	if (!token)
+	if (!token) {
 		refuse_access(a, 401, "Authorization: Bearer is missing", NULL);
-	else if (credential_is_shaped(token))
-		admit_ours(a, token);
-	else if (str_has_prefix(token, CALLBACK_TOKEN_PREFIX))
-		admit_callback(a, token);
-	else
+	} else if (credential_is_shaped(token)) {
+		if (!admit_token(r, a->request, token, &c)) {
+			give_up_access(a);
+			return;
+		}
+		access_of_accelerator(a->config, c.accelerator, &a->access);
+		a->token_id = c.id;
+		a->machine = c.kind == TOKEN_RUNNER ? xstrdup(c.name) : NULL;
+		a->caller =
+		    *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
+		admit_access(a);
+	} else if (str_has_prefix(token, CALLBACK_TOKEN_PREFIX)) {
+		/* The token names its dispatch; that counts once its signature is verified. */
+		a->dispatch_id = callback_token_dispatch(token);
+		if (a->dispatch_id)
+			err = callback_token_check(
+			    r->callback_key, token, a->dispatch_id, clock_wall_ms(), &a->caller);
+		if (err) {
+			refuse_access(a, 401,
+			    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
+			    NULL);
+			return;
+		}
+		access_of_accelerator(a->config, a->caller, &a->access);
+		admit_access(a);
+	} else {
 		admit_oidc(a, token);
+	}
 }
 
 void job_access_release(struct job_access *a)

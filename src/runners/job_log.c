@@ -63,29 +63,17 @@ static void put_free(struct log_put *p)
 
 /* ---- answers ---- */
 
-static void respond(struct log_put *p, int status, json_t *body)
-{
-	char *text = json_text(body);
-
-	http_respond(p->access.request, status, "application/json", NULL, text, strlen(text));
-	p->access.request = NULL;
-	free(text);
-	json_decref(body);
-}
-
 static void answer_failed(struct log_put *p, int err)
 {
 	struct runners *r = p->access.runners;
 	struct http_request *q = p->access.request;
 
 	if (err == ERR_RANGE || err == ERR_EXISTS) {
-		json_t *body = json_object();
-
 		/* The client goes on at this length. */
-		p->access.runners->counters.n_conflict++;
-		json_set_str(body, "detail", p->append.why.text);
-		json_set_int(body, "bytes", p->append.end);
-		respond(p, 409, body);
+		r->counters.n_conflict++;
+		answer_json(q, 409,
+		    json_pack("{s:s, s:I}", "detail", p->append.why.text, "bytes",
+			(json_int_t)p->append.end));
 	} else if (err == ERR_AUTH || err == ERR_DENIED) {
 		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
@@ -106,15 +94,12 @@ static void finish_log_put(struct log_put *p, int err)
 {
 	if (!err)
 		err = p->cut_err;
-	if (p->access.request && err) {
+	if (p->access.request && err)
 		answer_failed(p, err);
-	} else if (p->access.request) {
-		json_t *body = json_object();
-
-		json_object_set_new(body, "ok", json_true());
-		json_set_int(body, "bytes", p->append.end);
-		respond(p, 200, body);
-	}
+	else if (p->access.request)
+		answer_json(p->access.request, 200,
+		    json_pack("{s:b, s:I}", "ok", true, "bytes", (json_int_t)p->append.end));
+	p->access.request = NULL;
 	put_free(p);
 }
 
@@ -174,26 +159,26 @@ static void on_appended(struct log_append *a)
 
 static void advance(struct log_put *p)
 {
-	if (p->is_busy)
+	bool is_due = p->is_body_over || p->collected.len >= PAUSE_BYTES ||
+		      (p->collected.len && !timer_is_running(p->next_append));
+
+	if (p->is_busy || !is_due)
 		return;
-	if (p->is_body_over || p->collected.len >= PAUSE_BYTES ||
-	    (p->collected.len && !timer_is_running(p->next_append))) {
-		p->is_busy = true;
-		p->is_final = p->is_body_over;
-		p->appending = p->collected;
-		buf_init(&p->collected, COLLECT_MAX_BYTES);
-		timer_stop(p->next_append);
-		timer_start(p->next_append, APPEND_EVERY_MS);
-		p->append = (struct log_append){
-		    .job_id = p->access.job_id,
-		    .offset = p->offset,
-		    .bytes = p->appending.data,
-		    .n = p->appending.len,
-		    .is_last = p->is_final && p->wants_last,
-		    .done = on_appended,
-		};
-		logs_append(p->documents->logs, &p->append);
-	}
+	p->is_busy = true;
+	p->is_final = p->is_body_over;
+	p->appending = p->collected;
+	buf_init(&p->collected, COLLECT_MAX_BYTES);
+	timer_stop(p->next_append);
+	timer_start(p->next_append, APPEND_EVERY_MS);
+	p->append = (struct log_append){
+	    .job_id = p->access.job_id,
+	    .offset = p->offset,
+	    .bytes = p->appending.data,
+	    .n = p->appending.len,
+	    .is_last = p->is_final && p->wants_last,
+	    .done = on_appended,
+	};
+	logs_append(p->documents->logs, &p->append);
 }
 
 static void on_next_append(struct timer *t)
@@ -219,16 +204,22 @@ static void on_log_body(struct http_request *q, const char *bytes, size_t n, voi
 	advance(p);
 }
 
-/* Writes the bytes that have arrived, so that the client need not send them again. */
+/* Writes the bytes that have arrived; the rest of the body is not read. */
+static void end_body_early(struct log_put *p)
+{
+	p->is_paused = false;
+	p->is_body_over = true;
+	p->wants_last = false;
+	advance(p);
+}
+
+/* The client need not send again the bytes that have arrived. */
 static void on_log_put_gone(struct http_request *q)
 {
 	struct log_put *p = http_user(q);
 
 	p->access.request = NULL;
-	p->is_paused = false;
-	p->is_body_over = true;
-	p->wants_last = false;
-	advance(p);
+	end_body_early(p);
 }
 
 static void on_access(struct job_access *a)
@@ -248,18 +239,14 @@ static void on_access(struct job_access *a)
 	http_resume_body(a->request);
 }
 
-/* Writes the bytes that have arrived; the rest of the body is not read. */
 static void cut_short(struct log_put *p, int err)
 {
 	unlink_put(p);
 	if (p->is_body_over)
 		return;
 	http_pause_body(p->access.request);
-	p->is_paused = false;
-	p->is_body_over = true;
 	p->cut_err = err;
-	p->wants_last = false;
-	advance(p);
+	end_body_early(p);
 }
 
 void job_log_stop(struct job_documents *d)

@@ -88,49 +88,36 @@ static void answer_unable(struct report_put *p, int err)
 	p->access.request = NULL;
 }
 
-static void answer_taken(struct report_put *p)
-{
-	struct runners_counters *c = &p->access.runners->counters;
-	json_t *body = json_object();
-	char *text;
-
-	if (p->op.outcome == REPORT_RECORDED)
-		c->n_recorded++;
-	else
-		c->n_unchanged++;
-	log_event(LOG_INFO,
-	    p->op.outcome == REPORT_RECORDED ? "document_recorded" : "document_unchanged",
-	    LOG_I("job", p->access.job_id), LOG_S("caller", p->access.caller),
-	    LOG_S("dispatch", p->access.job.dispatch_id),
-	    LOG_S("accelerator", p->access.job.accelerator),
-	    LOG_S("format", report_format_name(p->format)), LOG_I("bytes", (int64_t)p->body.len),
-	    LOG_I("tests", (int64_t)p->file.n_tests), LOG_I("cut", (int64_t)p->file.n_cut));
-	if (!p->access.request)
-		return;
-	json_object_set_new(body, "ok", json_true());
-	json_set_int(body, "tests", (int64_t)p->file.n_tests);
-	json_set_int(body, "cut", (int64_t)p->file.n_cut);
-	text = json_text(body);
-	http_respond(p->access.request, 200, "application/json", NULL, text, strlen(text));
-	p->access.request = NULL;
-	free(text);
-	json_decref(body);
-}
-
 /* ---- into the store ---- */
 
 static void on_stored(struct store_op *op)
 {
 	struct report_put *p = CONTAINER_OF(op, struct report_put, op.op);
+	struct runners_counters *c = &p->access.runners->counters;
+	bool is_new = p->op.outcome == REPORT_RECORDED;
 
-	if (op->err)
+	if (op->err) {
 		answer_unable(p, op->err);
-	else if (p->op.outcome == REPORT_RECORDED || p->op.outcome == REPORT_UNCHANGED)
-		answer_taken(p);
-	else if (p->op.outcome == REPORT_CONFLICT)
+	} else if (is_new || p->op.outcome == REPORT_UNCHANGED) {
+		c->n_recorded += is_new;
+		c->n_unchanged += !is_new;
+		log_event(LOG_INFO, is_new ? "document_recorded" : "document_unchanged",
+		    LOG_I("job", p->access.job_id), LOG_S("caller", p->access.caller),
+		    LOG_S("dispatch", p->access.job.dispatch_id),
+		    LOG_S("accelerator", p->access.job.accelerator),
+		    LOG_S("format", report_format_name(p->format)),
+		    LOG_I("bytes", (int64_t)p->body.len), LOG_I("tests", (int64_t)p->file.n_tests),
+		    LOG_I("cut", (int64_t)p->file.n_cut));
+		if (p->access.request)
+			answer_json(p->access.request, 200,
+			    json_pack("{s:b, s:I, s:I}", "ok", true, "tests",
+				(json_int_t)p->file.n_tests, "cut", (json_int_t)p->file.n_cut));
+		p->access.request = NULL;
+	} else if (p->op.outcome == REPORT_CONFLICT) {
 		refuse_report(p, 409, "the job has a report already, with other content");
-	else
+	} else {
 		refuse_report(p, 404, "no such job");
+	}
 	put_free(p);
 }
 

@@ -33,6 +33,8 @@ struct leases {
 	int64_t due_ms;    /* of expiry; 0: it does not run */
 	struct bell *bell; /* reads which leases are still active */
 	struct list_leases list;
+	struct bell *over; /* ends leases whose time is over */
+	struct expire_leases expire;
 };
 
 /* ---- waiting heartbeats ---- */
@@ -70,15 +72,13 @@ static void answer_heartbeat(struct heartbeat *hb)
 	    .lease_ms = hb->op.lease_ms,
 	    .reason = *hb->op.reason ? hb->op.reason : NULL,
 	};
-	char *text = lease_answer_text(&a);
 
 	if (a.word != LEASE_ACTIVE)
 		log_event(LOG_INFO, "lease_ended", LOG_S("lease", hb->lease_id),
 		    LOG_S("accelerator", hb->accelerator), LOG_S("machine", hb->machine),
 		    LOG_S("how", lease_word_name(a.word)), LOG_S("why", a.reason));
 	if (hb->request)
-		http_respond(hb->request, 200, "application/json", NULL, text, strlen(text));
-	free(text);
+		answer_json_text(hb->request, 200, lease_answer_text(&a));
 	heartbeat_free(hb);
 }
 
@@ -124,7 +124,7 @@ static void on_renewed(struct store_op *op)
 
 	/* The lease may have run out and be active again now, so its end has to be noted again. */
 	if (is_active)
-		lease_expiry_note(r->lease_expiry, hb->op.lease_ms);
+		leases_note_expiry(hb->leases, hb->op.lease_ms);
 	if (!hb->request) {
 		heartbeat_free(hb);
 	} else if (!credentials_has(r->credentials, hb->token_id)) {
@@ -297,6 +297,42 @@ void leases_on_tokens(struct leases *l)
 	}
 }
 
+/* ---- leases whose time is over ---- */
+
+static void on_leases_expired(struct store_op *op)
+{
+	struct leases *l = CONTAINER_OF(op, struct leases, expire.op);
+
+	if (op->err) {
+		log_event(LOG_WARN, "leases_unread", LOG_S("why", op->why.text));
+		bell_retry(l->over);
+	} else {
+		if (l->expire.n_expired > 0)
+			log_event(LOG_WARN, "leases_expired", LOG_I("n", l->expire.n_expired));
+		l->runners->counters.n_leases_expired += l->expire.n_expired;
+		bell_by(l->over, l->expire.next_due_ms);
+		bell_rest(l->over);
+	}
+	runners_let_go(l->runners);
+}
+
+/* A jump of the wall clock ends no lease: before_submit() in dispatch/deadlines.c moves the stored times first. */
+static void look_for_expired_leases(void *owner)
+{
+	struct leases *l = owner;
+
+	l->expire = (struct expire_leases){.op.done = on_leases_expired, .now_ms = clock_wall_ms()};
+	if (store_expire_leases(l->runners->store, &l->expire))
+		bell_retry(l->over);
+	else
+		runners_hold(l->runners);
+}
+
+void leases_note_expiry(struct leases *l, int64_t lease_ms)
+{
+	bell_by(l->over, clock_wall_ms() + lease_ms);
+}
+
 /* ---- life ---- */
 
 struct leases *leases_new(struct runners *r, struct http_server *h)
@@ -315,7 +351,9 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 				 .on_request = on_renew,
 				 .owner = l,
 			     });
-	lease_return_add_route(r, h);
+	machine_add_routes(r, h);
+	l->over = bell_new(r->loop, look_for_expired_leases, l);
+	bell_now(l->over);
 	return l;
 }
 
@@ -323,6 +361,7 @@ void leases_stop(struct leases *l)
 {
 	assert(l->runners->is_stopping);
 	bell_stop(l->bell);
+	bell_stop(l->over);
 	while (!LIST_EMPTY(&l->waiting))
 		answer_heartbeat(LIST_FIRST(&l->waiting));
 }
@@ -339,71 +378,6 @@ void leases_free(struct leases *l)
 	assert(LIST_EMPTY(&l->waiting));
 	timer_close(l->expiry);
 	bell_free(l->bell);
+	bell_free(l->over);
 	free(l);
-}
-
-/* ---- leases whose time is over ---- */
-
-struct lease_expiry {
-	struct runners *runners;
-	struct bell *bell;
-	struct expire_leases op;
-};
-
-static void on_leases_expired(struct store_op *op)
-{
-	struct lease_expiry *x = CONTAINER_OF(op, struct lease_expiry, op.op);
-	struct runners *r = x->runners;
-
-	if (op->err) {
-		log_event(LOG_WARN, "leases_unread", LOG_S("why", op->why.text));
-		bell_retry(x->bell);
-	} else {
-		if (x->op.n_expired > 0)
-			log_event(LOG_WARN, "leases_expired", LOG_I("n", x->op.n_expired));
-		r->counters.n_leases_expired += x->op.n_expired;
-		bell_by(x->bell, x->op.next_due_ms);
-		bell_rest(x->bell);
-	}
-	runners_let_go(r);
-}
-
-/* A jump of the wall clock ends no lease: before_submit() in dispatch/deadlines.c moves the stored times first. */
-static void look_for_expired_leases(void *owner)
-{
-	struct lease_expiry *x = owner;
-
-	x->op = (struct expire_leases){.op.done = on_leases_expired, .now_ms = clock_wall_ms()};
-	if (store_expire_leases(x->runners->store, &x->op))
-		bell_retry(x->bell);
-	else
-		runners_hold(x->runners);
-}
-
-struct lease_expiry *lease_expiry_new(struct runners *r)
-{
-	struct lease_expiry *x = xcalloc(1, sizeof(*x));
-
-	x->runners = r;
-	x->bell = bell_new(r->loop, look_for_expired_leases, x);
-	bell_now(x->bell);
-	return x;
-}
-
-void lease_expiry_note(struct lease_expiry *x, int64_t lease_ms)
-{
-	bell_by(x->bell, clock_wall_ms() + lease_ms);
-}
-
-void lease_expiry_stop(struct lease_expiry *x)
-{
-	bell_stop(x->bell);
-}
-
-void lease_expiry_free(struct lease_expiry *x)
-{
-	if (!x)
-		return;
-	bell_free(x->bell);
-	free(x);
 }

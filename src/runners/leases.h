@@ -14,7 +14,7 @@
 
 struct leases;
 
-/* Adds the routes. r is borrowed. */
+/* Adds the routes, and ends leases of an earlier process whose time is over. r is borrowed. */
 struct leases *leases_new(struct runners *r, struct http_server *h);
 /* The store published STORE_LEASES: answers the heartbeats whose lease ended. */
 void leases_on_ended(struct leases *l);
@@ -26,17 +26,9 @@ int leases_n_waiting(const struct leases *l);
 /* After leases_stop() and the last operation. NULL is fine. */
 void leases_free(struct leases *l);
 
-/* ---- ends leases whose time is over, so that other machines can claim the work ---- */
-
-struct lease_expiry;
-
-/* Looks at once, for leases of an earlier process. */
-struct lease_expiry *lease_expiry_new(struct runners *r);
-/* A lease was granted or renewed for this time. */
-void lease_expiry_note(struct lease_expiry *x, int64_t lease_ms);
-/* Does not look again. r->is_stopping is set. */
-void lease_expiry_stop(struct lease_expiry *x);
-void lease_expiry_free(struct lease_expiry *x); /* NULL is fine */
+/* A lease was granted or renewed for this time. When the time is over, the lease ends, so that other machines can claim
+ * the work. */
+void leases_note_expiry(struct leases *l, int64_t lease_ms);
 
 /* ---- machine.c: the bodies of a heartbeat and of a return, parsed; pure ---- */
 
@@ -49,13 +41,14 @@ int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *
 /* {"reason": TEXT}; without it, "". *ret is one line of at most LEASE_REASON_MAX_BYTES characters; free() on 0. */
 int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e) MUST_CHECK;
 
-/* ---- machine.c: routes ---- */
+/* ---- machine.c: requests ---- */
 
-/* POST /api/v1/runner/leases/{lease}/return. */
-void lease_return_add_route(struct runners *r, struct http_server *h);
-
-/* GET /api/v1/runner/status: a machine checks its settings before it claims work. The answer is struct runner_status of
- * model/runner_protocol.h. */
-void machine_status_add_route(struct runners *r, struct http_server *h);
+/* POST /api/v1/runner/leases/{lease}/return; and GET /api/v1/runner/status: a machine checks its settings before it claims
+ * work. The answer is struct runner_status of model/runner_protocol.h. */
+void machine_add_routes(struct runners *r, struct http_server *h);
+/* Returns a lease to the queue, and answers q. q NULL: no machine took the lease; if the store is busy, the lease runs
+ * out. Takes over the reason (free()). */
+void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
+    const char *accelerator, const char *machine, char *reason);
 
 #endif

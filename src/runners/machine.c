@@ -22,29 +22,10 @@ bool lease_id_is_valid(const char *id)
 	return n > 0;
 }
 
-/* *ret: NULL for an empty body. */
-static int parse_lease_body(const char *body, size_t n, json_t **ret, struct error *e)
-{
-	struct error why = {0};
-	int err;
-
-	*ret = NULL;
-	if (n == 0)
-		return 0;
-	err = json_parse(body, n, ret, &why);
-	if (err)
-		return error_set(e, err, "the body is not JSON: %s", why.text);
-	if (json_is_object(*ret))
-		return 0;
-	json_decref(*ret);
-	*ret = NULL;
-	return error_set(e, ERR_INVALID, "the body is not a JSON object");
-}
-
 int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *e)
 {
-	json_t *root, *wait;
-	int err = parse_lease_body(body, n, &root, e);
+	json_t *root = NULL, *wait;
+	int err = n ? body_object(body, n, &root, e) : 0;
 
 	*ret_wait_s = 0;
 	if (err)
@@ -63,8 +44,8 @@ int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *
 int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e)
 {
 	struct buf line = BUF_INIT(SIZE_MAX / 2);
-	json_t *root, *reason;
-	int err = parse_lease_body(body, n, &root, e);
+	json_t *root = NULL, *reason;
+	int err = n ? body_object(body, n, &root, e) : 0;
 
 	*ret = NULL;
 	if (err)
@@ -86,18 +67,10 @@ enum { RETURN_BODY_MAX_BYTES = 4096 };
 struct handback {
 	struct return_lease op;
 	struct runners *runners;
-	struct http_request *request; /* NULL: the client left */
+	struct http_request *request; /* NULL: the client left, or no client asked */
+	bool is_unwanted;             /* no machine took the lease: not counted as returned */
 	char *lease_id, *accelerator, *machine, *reason;
 };
-
-static void handback_free(struct handback *h)
-{
-	free(h->lease_id);
-	free(h->accelerator);
-	free(h->machine);
-	free(h->reason);
-	free(h);
-}
 
 static void refuse_unknown_lease(struct runners *r, struct http_request *q, const char *accelerator)
 {
@@ -105,26 +78,33 @@ static void refuse_unknown_lease(struct runners *r, struct http_request *q, cons
 	    &(struct refusal){.status = 404, .detail = "no such lease", .caller = accelerator});
 }
 
-static void on_returned(struct store_op *op)
+static void end_handback(struct handback *h, int err)
 {
-	static const char OK[] = "{\"ok\":true}";
-	struct handback *h = CONTAINER_OF(op, struct handback, op.op);
 	struct runners *r = h->runners;
 
-	if (!op->err) {
+	if (!err && !h->is_unwanted) {
 		r->counters.n_leases_returned++;
 		log_event(LOG_INFO, "lease_returned", LOG_S("lease", h->lease_id),
 		    LOG_S("accelerator", h->accelerator), LOG_S("machine", h->machine),
 		    LOG_S("why", h->reason));
 	}
-	if (h->request && !op->err)
-		http_respond(h->request, 200, "application/json", NULL, OK, sizeof(OK) - 1);
-	else if (h->request && op->err == ERR_NOT_FOUND)
+	if (h->request && !err)
+		answer_json_text(h->request, 200, xstrdup("{\"ok\":true}"));
+	else if (h->request && err == ERR_NOT_FOUND)
 		refuse_unknown_lease(r, h->request, h->accelerator);
 	else if (h->request)
-		answer_busy(r, h->request, h->accelerator, op->err);
-	handback_free(h);
+		answer_busy(r, h->request, h->accelerator, err);
+	free(h->lease_id);
+	free(h->accelerator);
+	free(h->machine);
+	free(h->reason);
+	free(h);
 	runners_let_go(r);
+}
+
+static void on_returned(struct store_op *op)
+{
+	end_handback(CONTAINER_OF(op, struct handback, op.op), op->err);
 }
 
 static void on_returner_gone(struct http_request *q)
@@ -134,18 +114,21 @@ static void on_returner_gone(struct http_request *q)
 	h->request = NULL;
 }
 
-static void hand_back(
-    struct runners *r, struct http_request *q, const struct credential *who, char *reason)
+void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
+    const char *accelerator, const char *machine, char *reason)
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
 	int err;
 
-	h->runners = r;
-	h->request = q;
-	h->lease_id = xstrdup(http_segment(q, 0));
-	h->accelerator = xstrdup(who->accelerator);
-	h->machine = xstrdup(who->name);
-	h->reason = reason;
+	*h = (struct handback){
+	    .runners = r,
+	    .request = q,
+	    .is_unwanted = !q,
+	    .lease_id = xstrdup(lease_id),
+	    .accelerator = xstrdup(accelerator),
+	    .machine = xstrdup(machine),
+	    .reason = reason,
+	};
 	h->op = (struct return_lease){
 	    .op.done = on_returned,
 	    .lease_id = h->lease_id,
@@ -154,15 +137,14 @@ static void hand_back(
 	    .reason = h->reason,
 	    .now_ms = clock_wall_ms(),
 	};
+	runners_hold(r);
 	err = store_return_lease(r->store, &h->op);
 	if (err) {
-		answer_busy(r, q, h->accelerator, err);
-		handback_free(h);
-		return;
+		end_handback(h, err);
+	} else if (q) {
+		http_set_user(q, h);
+		http_on_gone(q, on_returner_gone);
 	}
-	runners_hold(r);
-	http_set_user(q, h);
-	http_on_gone(q, on_returner_gone);
 }
 
 /* Answers a bad token before the body is read. */
@@ -195,21 +177,8 @@ static void on_return(struct http_request *q, void *owner)
 		refuse_unknown_lease(r, q, who.accelerator);
 		free(reason);
 	} else {
-		hand_back(r, q, &who, reason);
+		lease_hand_back(r, q, http_segment(q, 0), who.accelerator, who.name, reason);
 	}
-}
-
-void lease_return_add_route(struct runners *r, struct http_server *h)
-{
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/api/v1/runner/leases/{lease}/return",
-				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_return_headers,
-				 .on_request = on_return,
-				 .owner = r,
-			     });
 }
 
 struct asked {
@@ -258,7 +227,6 @@ static void on_work_counted(struct store_query *q)
 		    .n_runners = a->count.n,
 		};
 		size_t n = 0;
-		char *text;
 
 		for (size_t i = 0; i < a->accelerator->n_runners && n < a->count.n; i++) {
 			const struct runner *x = &a->accelerator->runners[i];
@@ -274,9 +242,7 @@ static void on_work_counted(struct store_query *q)
 			};
 			n++;
 		}
-		text = runner_status_text(&s);
-		http_respond(a->request, 200, "application/json", NULL, text, strlen(text));
-		free(text);
+		answer_json_text(a->request, 200, runner_status_text(&s));
 	}
 	end_status_request(a);
 }
@@ -316,8 +282,17 @@ static void on_status_request(struct http_request *q, void *owner)
 	end_status_request(a);
 }
 
-void machine_status_add_route(struct runners *r, struct http_server *h)
+void machine_add_routes(struct runners *r, struct http_server *h)
 {
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = "/api/v1/runner/leases/{lease}/return",
+				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = on_return_headers,
+				 .on_request = on_return,
+				 .owner = r,
+			     });
 	http_server_route(h, &(struct http_route){
 				 .method = "GET",
 				 .pattern = "/api/v1/runner/status",

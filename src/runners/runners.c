@@ -48,11 +48,8 @@ struct runners *runners_new(struct loop *l, struct store *s, struct http_client 
 	r->registered = rate_limit_new(REPORTS_PER_MINUTE, REGISTERED_MAX);
 	r->strangers = rate_limit_new(REPORTS_PER_MINUTE, STRANGERS_MAX);
 	r->callback_key = callback_key;
-	callback_add_route(r, h);
-	vendor_api_add_route(r, h);
-	machine_status_add_route(r, h);
+	report_add_routes(r, h);
 	r->credentials = credentials_new(l, s);
-	r->lease_expiry = lease_expiry_new(r);
 	r->claims = claims_new(r, h);
 	r->leases = leases_new(r, h);
 	credentials_on_change(r->credentials, on_tokens_read, r);
@@ -86,11 +83,9 @@ static void report_runners_closed(void *p)
 
 	claims_free(r->claims);
 	leases_free(r->leases);
-	lease_expiry_free(r->lease_expiry);
 	job_documents_free(r->documents);
 	r->claims = NULL;
 	r->leases = NULL;
-	r->lease_expiry = NULL;
 	r->documents = NULL;
 	r->on_closed(r->closed_owner);
 }
@@ -107,12 +102,6 @@ void runners_free(struct runners *r)
 	free(r);
 }
 
-static void finish_if_idle(struct runners *r)
-{
-	if (r->is_closing && r->are_keys_closed && r->are_credentials_closed && r->n_in_hand == 0)
-		loop_reap(r->loop, report_runners_closed, r);
-}
-
 void runners_hold(struct runners *r)
 {
 	r->n_in_hand++;
@@ -121,24 +110,13 @@ void runners_hold(struct runners *r)
 void runners_let_go(struct runners *r)
 {
 	assert(r->n_in_hand > 0);
-	r->n_in_hand--;
-	finish_if_idle(r);
+	if (--r->n_in_hand == 0 && r->is_closing)
+		loop_reap(r->loop, report_runners_closed, r);
 }
 
-static void on_keys_closed(void *owner)
+static void on_runners_part_closed(void *owner)
 {
-	struct runners *r = owner;
-
-	r->are_keys_closed = true;
-	finish_if_idle(r);
-}
-
-static void on_credentials_closed(void *owner)
-{
-	struct runners *r = owner;
-
-	r->are_credentials_closed = true;
-	finish_if_idle(r);
+	runners_let_go(owner);
 }
 
 void runners_stop(struct runners *r)
@@ -146,7 +124,6 @@ void runners_stop(struct runners *r)
 	if (r->is_stopping)
 		return;
 	r->is_stopping = true;
-	lease_expiry_stop(r->lease_expiry);
 	claims_stop(r->claims);
 	leases_stop(r->leases);
 	if (r->documents)
@@ -159,8 +136,10 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 	r->is_closing = true;
 	r->on_closed = on_closed;
 	r->closed_owner = owner;
-	issuer_keys_close(r->keys, on_keys_closed, r);
-	credentials_close(r->credentials, on_credentials_closed, r);
+	runners_hold(r);
+	issuer_keys_close(r->keys, on_runners_part_closed, r);
+	runners_hold(r);
+	credentials_close(r->credentials, on_runners_part_closed, r);
 }
 
 bool runners_are_tokens_read(const struct runners *r)

@@ -14,7 +14,6 @@ enum { REPORT_BODY_MAX_BYTES = 2 * 1024 * 1024, REPORTS_PER_MINUTE = 100 };
 struct claims;
 struct job_documents;
 struct leases;
-struct lease_expiry;
 struct rate_limit;
 
 struct runners {
@@ -25,15 +24,14 @@ struct runners {
 	struct credentials *credentials;
 	struct claims *claims;
 	struct leases *leases;
-	struct lease_expiry *lease_expiry;
 	struct job_documents *documents; /* NULL: runners_take_documents() was not called */
 	/* Any user of GitHub can get a token for a repository of theirs. Strangers are counted apart, so that they
 	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
 	const struct secret *callback_key;
-	int n_in_hand;    /* requests that wait for an issuer's keys or for the store */
+	int n_in_hand; /* requests that wait for an issuer's keys or for the store; parts that close */
 	bool is_stopping; /* no request is held open any more */
-	bool is_closing, are_keys_closed, are_credentials_closed;
+	bool is_closing;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
 	/* strangers can cause these lines */
@@ -45,8 +43,7 @@ struct runners {
 void runners_hold(struct runners *r);
 void runners_let_go(struct runners *r);
 
-/* The routes. */
-void callback_add_route(struct runners *r, struct http_server *h);
-void vendor_api_add_route(struct runners *r, struct http_server *h);
+/* callback.c */
+void report_add_routes(struct runners *r, struct http_server *h);
 
 #endif

@@ -13,24 +13,6 @@
 
 enum { DELIVERY_ID_MAX = 128 };
 
-static int read_delivery_id(const json_t *root, struct callback_request *ret, struct error *e)
-{
-	const json_t *v = json_object_get(root, "delivery_id");
-	const char *s = json_string_value(v);
-	size_t n = s ? strlen(s) : 0;
-
-	if (!v || json_is_null(v))
-		return error_set(e, ERR_INVALID, "delivery_id is missing");
-	for (size_t i = 0; i < n; i++)
-		if (!isgraph((unsigned char)s[i]))
-			n = 0;
-	if (n == 0 || n > DELIVERY_ID_MAX)
-		return error_set(e, ERR_INVALID, "delivery_id is not 1 to %d printable characters",
-		    DELIVERY_ID_MAX);
-	ret->delivery_id = xstrdup(s);
-	return 0;
-}
-
 static void read_dispatch_id(const json_t *root, struct callback_request *ret)
 {
 	const json_t *const places[] = {
@@ -82,30 +64,29 @@ bool callback_request_is_self_report(const struct callback_request *r)
 	return r->is_nightly && strcasecmp(r->delivery_id, r->tested_sha) == 0;
 }
 
-static int parse_object(const char *body, size_t n, json_t **ret, struct error *e)
-{
-	struct error why = {0};
-	int err = json_parse(body, n, ret, &why);
-
-	if (err)
-		return error_set(e, err, "the body is not JSON: %s", why.text);
-	if (!json_is_object(*ret))
-		return error_set(e, ERR_INVALID, "the body is not a JSON object");
-	return 0;
-}
-
 int callback_request_parse(
     const char *body, size_t n, struct callback_request *ret, struct error *e)
 {
-	const json_t *workflow;
+	const json_t *id, *workflow;
 	json_t *root = NULL;
+	size_t n_id;
 	int err;
 
 	*ret = (struct callback_request){0};
-	err = parse_object(body, n, &root, e);
-	if (!err)
-		err = read_delivery_id(root, ret, e);
+	err = body_object(body, n, &root, e);
 	workflow = json_object_get(root, "workflow");
+	id = json_object_get(root, "delivery_id");
+	n_id = json_string_length(id);
+	for (size_t i = 0; i < n_id; i++)
+		if (!isgraph((unsigned char)json_string_value(id)[i]))
+			n_id = 0;
+	if (!err && (!id || json_is_null(id)))
+		err = error_set(e, ERR_INVALID, "delivery_id is missing");
+	else if (!err && (n_id == 0 || n_id > DELIVERY_ID_MAX))
+		err = error_set(e, ERR_INVALID, "delivery_id is not 1 to %d printable characters",
+		    DELIVERY_ID_MAX);
+	else if (!err)
+		ret->delivery_id = xstrdup(json_string_value(id));
 	if (!err && (!workflow || json_is_null(workflow)))
 		err = error_set(e, ERR_INVALID, "workflow is missing");
 	else if (!err && !json_is_object(workflow))
@@ -127,7 +108,7 @@ int callback_request_parse_workflow(
 	int err;
 
 	*ret = (struct callback_request){0};
-	err = parse_object(body, n, &root, e);
+	err = body_object(body, n, &root, e);
 	if (!err)
 		err = job_report_parse(root, &ret->report, e);
 	json_decref(root);
@@ -177,10 +158,8 @@ static void record_submission(struct submission *s, enum report_outcome outcome,
 	const char *accelerator =
 	    s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 
-	if (outcome == REPORT_RECORDED)
-		c->n_recorded++;
-	else
-		c->n_unchanged++;
+	c->n_recorded += outcome == REPORT_RECORDED;
+	c->n_unchanged += outcome != REPORT_RECORDED;
 	log_event(LOG_INFO, outcome == REPORT_RECORDED ? "report_recorded" : "report_unchanged",
 	    LOG_I("job", job_id), LOG_S("caller", s->caller), LOG_S("accelerator", accelerator),
 	    LOG_S("delivery", s->body.delivery_id),
@@ -256,24 +235,6 @@ static void on_nightly_written(struct store_op *op)
 
 /* ---- into the store ---- */
 
-/* True if the caller may report for the accelerator that the body names. False: answered. */
-static bool check_accelerator(struct submission *s)
-{
-	const char *named = s->body.report.accelerator;
-
-	if (named && access_refuses(&s->access, named)) {
-		refuse_submission(
-		    s, 403, "workflow.accelerator is bound to another workflow than the token's");
-		return false;
-	}
-	if (named && !strv_contains(s->access.allowed, named)) {
-		refuse_submission(
-		    s, 400, "workflow.accelerator is not one that this caller may report for");
-		return false;
-	}
-	return true;
-}
-
 /* Checks what no dispatch can say for a self-report, and passes the report to the store. Answers now, or when the
  * store has written it. The client is there. */
 static void start_self_report(struct submission *s)
@@ -332,25 +293,31 @@ static void on_submitter_gone(struct http_request *q)
 void submission_start(struct submission *s, int err, const struct error *e)
 {
 	struct runners *r = s->runners;
-	const struct callback_request *body;
+	const struct callback_request *body = &s->body;
+	const char *named = body->report.accelerator;
+	const char *mistake = NULL;
+	int status = 400;
 
 	if (err) {
-		refuse_submission(s, 400, e->text);
-		submission_free(s);
-		return;
+		mistake = e->text;
+	} else if (named && access_refuses(&s->access, named)) {
+		status = 403;
+		mistake = "workflow.accelerator is bound to another workflow than the token's";
+	} else if (named && !strv_contains(s->access.allowed, named)) {
+		mistake = "workflow.accelerator is not one that this caller may report for";
 	}
-	if (!check_accelerator(s)) {
+	if (mistake) {
+		refuse_submission(s, status, mistake);
 		submission_free(s);
 		return;
 	}
 	runners_hold(r);
 	http_set_user(s->request, s);
 	http_on_gone(s->request, on_submitter_gone);
-	if (callback_request_is_self_report(&s->body)) {
+	if (callback_request_is_self_report(body)) {
 		start_self_report(s);
 		return;
 	}
-	body = &s->body;
 	s->job = (struct report_job){
 	    .op = {.done = on_job_written},
 	    .repository = s->repository,
@@ -373,6 +340,15 @@ void submission_start(struct submission *s, int err, const struct error *e)
 
 /* ---- the repository's ids ---- */
 
+static void start_callback(struct submission *s)
+{
+	struct error e = {0};
+	size_t n;
+	const char *body = http_body(s->request, &n);
+
+	submission_start(s, callback_request_parse(body, n, &s->body, &e), &e);
+}
+
 static void on_identified(struct identity_check *c)
 {
 	struct submission *s = CONTAINER_OF(c, struct submission, identity);
@@ -381,7 +357,7 @@ static void on_identified(struct identity_check *c)
 	if (s->request)
 		http_on_gone(s->request, NULL);
 	if (s->request && !c->err) {
-		s->then(s);
+		start_callback(s);
 	} else {
 		if (c->err == ERR_DENIED)
 			refuse_submission(s, 403, c->why.text);
@@ -392,16 +368,14 @@ static void on_identified(struct identity_check *c)
 	runners_let_go(r);
 }
 
-void submission_identify(
-    struct submission *s, const struct oidc_caller *caller, void (*then)(struct submission *s))
+void submission_identify(struct submission *s, const struct oidc_caller *caller)
 {
 	int err;
 
 	if (!identity_is_checked(caller)) {
-		then(s);
+		start_callback(s);
 		return;
 	}
-	s->then = then;
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
 	identity_check_init(&s->identity, caller->issuer, s->repository, caller->ids, &s->access);
 	err = identity_check_start(&s->identity);
@@ -417,47 +391,13 @@ void submission_identify(
 
 /* ---- the caller ---- */
 
-/* True if the caller is within its rate and may report for an accelerator whose results are shown. False: answered. */
-static bool admit_submission(struct submission *s)
-{
-	struct runners *r = s->runners;
-	bool is_registered = access_is_registered(&s->access);
-	int retry_after_s;
-
-	if (!rate_limit_take(is_registered ? r->registered : r->strangers, s->caller,
-		loop_now_ms(r->loop), &retry_after_s)) {
-		answer_refused(r, s->request,
-		    &(struct refusal){
-			.status = 429,
-			.detail = "more than 100 reports a minute",
-			.caller = s->caller,
-			.retry_after_s = retry_after_s,
-		    });
-		return false;
-	}
-	if (!is_registered) {
-		ignore_submission(s, "not registered");
-		return false;
-	}
-	/* A report of a dispatch still ends that dispatch, so that its lease does not run out. */
-	if (access_is_silent(&s->access) && s->repository) {
-		ignore_submission(s, "the accelerator is at L1");
-		return false;
-	}
-	if (s->access.n_allowed == 0) {
-		refuse_submission(
-		    s, 403, "the accelerator is bound to another workflow than the token's");
-		return false;
-	}
-	http_note_authenticated(s->request);
-	return true;
-}
-
 struct submission *submission_new(
     struct runners *r, struct http_request *q, const struct reporter *by, struct access *access)
 {
 	const char *repository = access->repository ? access->repository : by->repository;
 	struct submission *s = xcalloc(1, sizeof *s);
+	bool is_registered;
+	int retry_after_s;
 
 	s->runners = r;
 	s->request = q;
@@ -470,8 +410,28 @@ struct submission *submission_new(
 			       : xstrdup(s->repository ? s->repository : s->accelerator);
 	s->access = *access;
 	*access = (struct access){0};
-	if (admit_submission(s))
+	is_registered = access_is_registered(&s->access);
+	if (!rate_limit_take(is_registered ? r->registered : r->strangers, s->caller,
+		loop_now_ms(r->loop), &retry_after_s)) {
+		answer_refused(r, q,
+		    &(struct refusal){
+			.status = 429,
+			.detail = "more than 100 reports a minute",
+			.caller = s->caller,
+			.retry_after_s = retry_after_s,
+		    });
+	} else if (!is_registered) {
+		ignore_submission(s, "not registered");
+	} else if (access_is_silent(&s->access) && s->repository) {
+		/* Not with a token of ours: a report of a dispatch ends it, so that its lease does not run out. */
+		ignore_submission(s, "the accelerator is at L1");
+	} else if (s->access.n_allowed == 0) {
+		refuse_submission(
+		    s, 403, "the accelerator is bound to another workflow than the token's");
+	} else {
+		http_note_authenticated(q);
 		return s;
+	}
 	submission_free(s);
 	return NULL;
 }

@@ -55,7 +55,6 @@ struct submission {
 	char *machine;     /* of a token of `runner add`, which is bound to its leases; else NULL */
 	struct access access;
 	struct identity_check identity;
-	void (*then)(struct submission *s);
 	struct callback_request body;
 	bool is_self_report; /* no dispatch belongs to it: `nightly` is used and not `job` */
 	struct report_job job;
@@ -72,11 +71,9 @@ struct reporter {
  * submission_start(). */
 struct submission *submission_new(
     struct runners *r, struct http_request *q, const struct reporter *by, struct access *access);
-/* Checks the ids of the caller's repository, then runs `then`, which reads the body and calls submission_start(); or
- * answers (403, 503) and frees the submission. Runs `then` at once if the token needs no check. The caller's
- * issuer is the snapshot's. */
-void submission_identify(
-    struct submission *s, const struct oidc_caller *caller, void (*then)(struct submission *s));
+/* Checks the ids of the caller's repository, if the token needs that, then parses the body of POST /github/callback and
+ * calls submission_start(); or answers (403, 503) and frees the submission. The caller's issuer is the snapshot's. */
+void submission_identify(struct submission *s, const struct oidc_caller *caller);
 /* The body was parsed with the result `err`. Answers now or later, and frees the submission then. */
 void submission_start(struct submission *s, int err, const struct error *e);
 
