@@ -10,7 +10,6 @@
 #include "config/config.h"
 #include "db/store.h"
 #include "dispatch/dispatch.h"
-#include "evidence/comparing.h"
 #include "evidence/evidence.h"
 #include "github/github.h"
 #include "http/client.h"

@@ -1,4 +1,4 @@
-#include "evidence/comparing.h"
+#include "evidence/evidence.h"
 
 #include <assert.h>
 #include <string.h>
@@ -33,19 +33,12 @@ struct comparing {
 	void *owner;
 };
 
-static void report_comparing_closed(void *arg)
-{
-	struct comparing *c = arg;
-
-	c->on_closed(c->owner);
-}
-
 static void close_comparing_if_idle(struct comparing *c)
 {
 	if (c->is_closed || bell_is_looking(c->bell))
 		return;
 	c->is_closed = true;
-	loop_reap(c->deps.loop, report_comparing_closed, c);
+	loop_reap(c->deps.loop, c->on_closed, c->owner);
 }
 
 /* Ends the look. next_ms: when to look again; 0: not known; SOON: the look failed. */
@@ -89,65 +82,41 @@ static void put_comparison(struct comparing *c, int64_t n, int64_t again_ms)
 		end_comparing(c, SOON);
 }
 
-static json_t *compared_commit_json(const json_t *commit)
-{
-	const char *sha = json_get_str(commit, "sha");
-	const char *message = json_get_str(json_object_get(commit, "commit"), "message");
-	const char *login = json_get_str(json_object_get(commit, "author"), "login");
-	json_t *obj = json_object();
-	char *title;
-
-	if (!login)
-		login = json_get_str(json_at(commit, "commit", "author", NULL), "name");
-	title =
-	    message ? xstrndup(message, utf8_cut(message, strlen(message), TITLE_BYTES_MAX)) : NULL;
-	if (title)
-		title[strcspn(title, "\r\n")] = '\0';
-	json_set_str(obj, "sha", sha && is_sha1(sha) ? sha : NULL);
-	json_set_str(obj, "title", title);
-	json_set_str(obj, "author", login);
-	free(title);
-	return obj;
-}
-
-/* GitHub lists the oldest first, and 250 at most: a longer list lacks the newest. */
-static char *newest_text(const struct github_commits *ask)
+/* The newest commits as JSON; NULL: too long. GitHub lists the oldest first, and 250 at most: a longer list lacks the
+ * newest. */
+static char *newest_commits_text(const struct github_commits *ask)
 {
 	const json_t *commits = json_object_get(ask->call.answer, "commits");
 	size_t n = ask->is_complete ? json_array_size(commits) : 0;
 	json_t *list = json_array();
 	char *text;
 
-	for (size_t i = 0; i < n && i < COMMITS_SHOWN_MAX; i++)
-		json_array_append_new(
-		    list, compared_commit_json(json_array_get(commits, n - 1 - i)));
+	for (size_t i = 0; i < n && i < COMMITS_SHOWN_MAX; i++) {
+		const json_t *commit = json_array_get(commits, n - 1 - i);
+		const char *sha = json_get_str(commit, "sha");
+		const char *message = json_get_str(json_object_get(commit, "commit"), "message");
+		const char *login = json_get_str(json_object_get(commit, "author"), "login");
+		json_t *obj = json_object();
+		char *title = NULL;
+
+		if (message) {
+			title =
+			    xstrndup(message, utf8_cut(message, strlen(message), TITLE_BYTES_MAX));
+			title[strcspn(title, "\r\n")] = '\0';
+		}
+		json_set_str(obj, "sha", sha && is_sha1(sha) ? sha : NULL);
+		json_set_str(obj, "title", title);
+		json_set_str(obj, "author",
+		    login ? login
+			  : json_get_str(json_at(commit, "commit", "author", NULL), "name"));
+		json_array_append_new(list, obj);
+		free(title);
+	}
 	text = json_text(list);
 	json_decref(list);
-	if (text && strlen(text) <= COMMITS_ASKED_BYTES_MAX)
-		return text;
-	free(text);
-	return NULL;
-}
-
-static int64_t comparing_pause_ms(int n_tries, int64_t retry_after_ms)
-{
-	int64_t ms = n_tries < 12 ? (int64_t)FIRST_PAUSE_MS << n_tries : LONGEST_PAUSE_MS;
-
-	if (ms < retry_after_ms)
-		ms = retry_after_ms;
-	return ms < LONGEST_PAUSE_MS ? ms : LONGEST_PAUSE_MS;
-}
-
-static void note_comparison_failure(struct comparing *c, const struct github_result *r)
-{
-	bool is_last = r->is_final || c->claim.n_tries + 1 >= TRIES_MAX;
-	int64_t pause = comparing_pause_ms(c->claim.n_tries, r->retry_after_ms);
-
-	log_event(LOG_INFO, is_last ? "comparison_refused" : "comparison_retry",
-	    LOG_S("repository", c->claim.repository), LOG_S("base", c->claim.good_sha),
-	    LOG_S("head", c->claim.bad_sha), LOG_I("attempt", c->claim.n_tries + 1),
-	    LOG_S("error", r->why.text));
-	put_comparison(c, -1, is_last ? 0 : clock_wall_ms() + pause);
+	if (strlen(text) > COMMITS_ASKED_BYTES_MAX)
+		FREE_AND_NULL(text);
+	return text;
 }
 
 static void on_compared(struct github_call *call)
@@ -155,38 +124,45 @@ static void on_compared(struct github_call *call)
 	struct comparing *c = call->owner;
 	struct github_result result = call->result;
 	int64_t n = json_get_int(call->answer, "total_commits", -1);
+	int n_tries = c->claim.n_tries;
+	bool is_last = result.is_final || n_tries + 1 >= TRIES_MAX;
+	int64_t pause = n_tries < 12 ? (int64_t)FIRST_PAUSE_MS << n_tries : LONGEST_PAUSE_MS;
 
 	c->is_on_wire = false;
 	if (!result.err)
-		c->commits = newest_text(&c->ask);
+		c->commits = newest_commits_text(&c->ask);
 	github_call_release(call);
-	if (c->is_closing || result.err == ERR_CANCELLED)
+	if (c->is_closing || result.err == ERR_CANCELLED) {
 		end_comparing(c, SOON);
-	else if (result.err)
-		note_comparison_failure(c, &result);
-	else
+	} else if (result.err) {
+		if (pause < result.retry_after_ms)
+			pause = result.retry_after_ms;
+		if (pause > LONGEST_PAUSE_MS)
+			pause = LONGEST_PAUSE_MS;
+		log_event(LOG_INFO, is_last ? "comparison_refused" : "comparison_retry",
+		    LOG_S("repository", c->claim.repository), LOG_S("base", c->claim.good_sha),
+		    LOG_S("head", c->claim.bad_sha), LOG_I("attempt", n_tries + 1),
+		    LOG_S("error", result.why.text));
+		put_comparison(c, -1, is_last ? 0 : clock_wall_ms() + pause);
+	} else {
 		put_comparison(c, n, 0);
+	}
 }
 
 /* ---- the question ---- */
-
-static void ask_comparison(struct comparing *c)
-{
-	c->ask = (struct github_commits){.call = {.done = on_compared, .owner = c}};
-	c->is_on_wire = true;
-	github_commits_between(
-	    c->deps.github, &c->ask, c->claim.repository, c->claim.good_sha, c->claim.bad_sha);
-}
 
 static void on_comparisons_claimed(struct store_query *q)
 {
 	struct comparing *c = CONTAINER_OF(q, struct comparing, claim.q);
 
-	if (!q->err && !c->is_closing) {
-		ask_comparison(c);
+	if (q->err || c->is_closing) {
+		end_comparing(c, q->err == ERR_NOT_FOUND ? c->claim.next_ms : SOON);
 		return;
 	}
-	end_comparing(c, q->err == ERR_NOT_FOUND ? c->claim.next_ms : SOON);
+	c->ask = (struct github_commits){.call = {.done = on_compared, .owner = c}};
+	c->is_on_wire = true;
+	github_commits_between(
+	    c->deps.github, &c->ask, c->claim.repository, c->claim.good_sha, c->claim.bad_sha);
 }
 
 static void look_for_comparisons(void *owner)

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -17,8 +18,8 @@
 #include "verdict/attribution.h"
 
 enum {
-	GATHERINGS_MAX =
-	    4,             /* each is a request or two, and all of Outpost shares GitHub's budget */
+	/* each is a request or two, and all of Outpost shares GitHub's budget */
+	GATHERINGS_MAX = 4,
 	REFUSED_MAX = 256, /* remembered refusals */
 	TRIES_MAX = 10,
 	/* Give up only after this time, too: other events make a change due as well, and each costs a try while GitHub is down.
@@ -45,7 +46,7 @@ struct evidence {
 	/* The changes that ended during a claim: the claim may still have seen them as due. */
 	int64_t ended[GATHERINGS_MAX];
 	int n_ended;
-	struct gathering *first; /* counters.n_in_hand of them */
+	LIST_HEAD(, gathering) gatherings; /* counters.n_in_hand of them */
 	struct refused refused[REFUSED_MAX];
 	size_t next_refused;
 
@@ -56,7 +57,7 @@ struct evidence {
 
 /* One change: its merge base and files from GitHub, then its cells. */
 struct gathering {
-	struct gathering *next;
+	LIST_ENTRY(gathering) link;
 	struct evidence *evidence;
 	struct due_change due;       /* owned */
 	struct github_call *on_wire; /* NULL: nothing */
@@ -74,30 +75,20 @@ struct gathering {
 
 /* ---- the end of a gathering ---- */
 
-static void report_evidence_closed(void *arg)
-{
-	struct evidence *e = arg;
-
-	e->on_closed(e->owner);
-}
-
 static void close_evidence_if_idle(struct evidence *e)
 {
-	if (e->is_closed || bell_is_looking(e->bell) || e->first)
+	if (e->is_closed || bell_is_looking(e->bell) || !LIST_EMPTY(&e->gatherings))
 		return;
 	e->is_closed = true;
-	loop_reap(e->deps.loop, report_evidence_closed, e);
+	loop_reap(e->deps.loop, e->on_closed, e->owner);
 }
 
 /* Frees it. is_store_busy: the store could not take it, so the change is still due. */
 static void end_gathering(struct gathering *g, bool is_store_busy)
 {
 	struct evidence *e = g->evidence;
-	struct gathering **at = &e->first;
 
-	while (*at != g)
-		at = &(*at)->next;
-	*at = g->next;
+	LIST_REMOVE(g, link);
 	e->counters.n_in_hand--;
 	if (bell_is_looking(e->bell) && !is_store_busy && e->n_ended < GATHERINGS_MAX)
 		e->ended[e->n_ended++] = g->due.change_id;
@@ -131,20 +122,6 @@ static int64_t waited_ms(const struct gathering *g)
 	return clock_wall_ms() - g->due.since_ms;
 }
 
-/* The pause before the next try is as long as the change has waited already, within bounds. */
-static int64_t gathering_pause_ms(const struct gathering *g)
-{
-	int64_t ms = waited_ms(g);
-
-	if (ms < FIRST_PAUSE_MS)
-		ms = FIRST_PAUSE_MS;
-	if (ms > LONGEST_PAUSE_MS)
-		ms = LONGEST_PAUSE_MS;
-	if (ms < g->retry_after_ms)
-		ms = g->retry_after_ms;
-	return ms < LONGEST_WAIT_MS ? ms : LONGEST_WAIT_MS;
-}
-
 static void on_attributed(struct store_op *op)
 {
 	struct gathering *g = CONTAINER_OF(op, struct gathering, attribute.op);
@@ -166,13 +143,22 @@ static void on_attributed(struct store_op *op)
 
 static void attribute_cells(struct gathering *g)
 {
-	int64_t now_ms = clock_wall_ms();
+	int64_t now_ms = clock_wall_ms(), pause_ms = waited_ms(g);
 
+	/* The pause before the next try is as long as the change has waited already, within bounds. */
+	if (pause_ms < FIRST_PAUSE_MS)
+		pause_ms = FIRST_PAUSE_MS;
+	if (pause_ms > LONGEST_PAUSE_MS)
+		pause_ms = LONGEST_PAUSE_MS;
+	if (pause_ms < g->retry_after_ms)
+		pause_ms = g->retry_after_ms;
+	if (pause_ms > LONGEST_WAIT_MS)
+		pause_ms = LONGEST_WAIT_MS;
 	g->attribute = (struct attribute_change){
 	    .op.done = on_attributed,
 	    .change_id = g->due.change_id,
 	    .generation = g->due.generation,
-	    .again_ms = g->has_failed ? now_ms + gathering_pause_ms(g) : 0,
+	    .again_ms = g->has_failed ? now_ms + pause_ms : 0,
 	    .has_learnt = g->has_learnt,
 	    .now_ms = now_ms,
 	};
@@ -212,8 +198,23 @@ static void on_files_put(struct store_op *op)
 		attribute_cells(g);
 }
 
-static void put_files(struct gathering *g)
+static void on_files(struct github_call *call)
 {
+	struct gathering *g = call->owner;
+	struct github_pull_files *got = &g->ask.files;
+	bool is_known = call->result.err == 0, is_hopeless = false;
+
+	g->on_wire = NULL;
+	if (!is_known)
+		is_hopeless = note_gathering_failure(g, &call->result, "files");
+	if (is_known || is_hopeless)
+		g->files = strv_copy(is_known ? (const char *const *)got->names : NULL);
+	/* Any path may be among those that are not known. */
+	if (is_hopeless || got->is_incomplete)
+		strv_add(&g->files, FILES_INCOMPLETE);
+	github_pull_files_release(got);
+	if (end_gathering_if_closing(g))
+		return;
 	g->put_files = (struct put_files){
 	    .op.done = on_files_put,
 	    .repository = g->due.repository,
@@ -222,35 +223,10 @@ static void put_files(struct gathering *g)
 	    .files = (const char *const *)g->files,
 	    .now_ms = clock_wall_ms(),
 	};
-	if (store_put_files(g->evidence->deps.store, &g->put_files)) {
-		g->has_failed = true;
-		attribute_cells(g);
-	}
-}
-
-static void on_files(struct github_call *call)
-{
-	struct gathering *g = call->owner;
-	struct github_pull_files *got = &g->ask.files;
-	bool is_known = call->result.err == 0, is_hopeless = false;
-
-	g->on_wire = NULL;
-	if (is_known)
-		g->files = strv_copy((const char *const *)got->names);
-	else
-		is_hopeless = note_gathering_failure(g, &call->result, "files");
-	if (is_hopeless)
-		g->files = strv_copy(NULL);
-	/* Any path may be among those that are not known. */
-	if (is_hopeless || got->is_incomplete)
-		strv_add(&g->files, FILES_INCOMPLETE);
-	github_pull_files_release(got);
-	if (end_gathering_if_closing(g))
+	if (g->files && store_put_files(g->evidence->deps.store, &g->put_files) == 0)
 		return;
-	if (g->files)
-		put_files(g);
-	else
-		attribute_cells(g);
+	g->has_failed |= g->files != NULL;
+	attribute_cells(g);
 }
 
 static void ask_files(struct gathering *g)
@@ -285,31 +261,15 @@ static void on_base_put(struct store_op *op)
 		ask_files(g);
 }
 
-static void put_base(struct gathering *g, const char *sha, int64_t commit_ms)
-{
-	g->put_base = (struct put_merge_base){
-	    .op.done = on_base_put,
-	    .change_id = g->due.change_id,
-	    .sha = sha,
-	    .base = base_of_gathering(g),
-	    .commit_ms = commit_ms,
-	    .now_ms = clock_wall_ms(),
-	};
-	if (store_put_merge_base(g->evidence->deps.store, &g->put_base)) {
-		g->has_failed = true;
-		ask_files(g);
-	}
-}
-
 static void on_merge_base(struct github_call *call)
 {
 	struct gathering *g = call->owner;
+	struct evidence *e = g->evidence;
 	struct github_compare *c = &g->ask.compare;
 	bool is_known = call->result.err == 0;
 
 	g->on_wire = NULL;
 	if (!is_known && note_gathering_failure(g, &call->result, "merge base")) {
-		struct evidence *e = g->evidence;
 		struct refused *r = &e->refused[e->next_refused];
 
 		e->next_refused = (e->next_refused + 1) % REFUSED_MAX;
@@ -319,10 +279,18 @@ static void on_merge_base(struct github_call *call)
 	github_call_release(call);
 	if (end_gathering_if_closing(g))
 		return;
-	if (is_known)
-		put_base(g, c->merge_base_sha, c->merge_base_wall_ms);
-	else
-		ask_files(g);
+	g->put_base = (struct put_merge_base){
+	    .op.done = on_base_put,
+	    .change_id = g->due.change_id,
+	    .sha = c->merge_base_sha,
+	    .base = base_of_gathering(g),
+	    .commit_ms = c->merge_base_wall_ms,
+	    .now_ms = clock_wall_ms(),
+	};
+	if (is_known && store_put_merge_base(e->deps.store, &g->put_base) == 0)
+		return;
+	g->has_failed |= is_known;
+	ask_files(g);
 }
 
 /* Asks with the base branch and not with the base commit of the webhook: that commit stays behind when the author merges a
@@ -349,41 +317,29 @@ static void ask_merge_base(struct gathering *g)
 
 /* ---- claims ---- */
 
-/* Takes the texts of `due`. The gathering may end inside this call. */
-static void start_gathering(struct evidence *e, struct due_change *due)
-{
-	struct gathering *g = xcalloc(1, sizeof(*g));
-
-	g->evidence = e;
-	g->due = *due;
-	*due = (struct due_change){.change_id = 0};
-	g->next = e->first;
-	e->first = g;
-	e->counters.n_in_hand++;
-	ask_merge_base(g);
-}
-
-static bool is_change_taken(const struct evidence *e, int64_t change_id)
-{
-	for (int i = 0; i < e->n_ended; i++)
-		if (e->ended[i] == change_id)
-			return true;
-	for (const struct gathering *g = e->first; g; g = g->next)
-		if (g->due.change_id == change_id)
-			return true;
-	return false;
-}
-
 /* The changes that are gathered are still due, so a claim asks for more changes than there is room for. */
 static void take_due_changes(struct evidence *e)
 {
 	for (size_t i = 0; i < e->claim.n; i++) {
 		struct due_change *due = &e->claim.list[i];
+		bool is_taken = false;
+		struct gathering *g;
 
+		for (int k = 0; k < e->n_ended; k++)
+			is_taken |= e->ended[k] == due->change_id;
+		LIST_FOREACH (g, &e->gatherings, link)
+			is_taken |= g->due.change_id == due->change_id;
 		if (e->counters.n_in_hand == GATHERINGS_MAX)
 			bell_ring(e->bell);
-		else if (!is_change_taken(e, due->change_id))
-			start_gathering(e, due);
+		if (e->counters.n_in_hand == GATHERINGS_MAX || is_taken)
+			continue;
+		g = xcalloc(1, sizeof(*g));
+		g->evidence = e;
+		g->due = *due;
+		*due = (struct due_change){.change_id = 0};
+		LIST_INSERT_HEAD(&e->gatherings, g, link);
+		e->counters.n_in_hand++;
+		ask_merge_base(g); /* the gathering may end inside this call */
 	}
 	if (e->n_ended)
 		bell_ring(e->bell);
@@ -393,22 +349,19 @@ static void on_evidence_claimed(struct store_query *q)
 {
 	struct evidence *e = CONTAINER_OF(q, struct evidence, claim.q);
 
-	if (e->is_closing) {
-		bell_rest(e->bell);
-		claim_due_changes_release(&e->claim);
-		close_evidence_if_idle(e);
-		return;
-	}
-	if (q->err) {
+	if (q->err && !e->is_closing) {
 		log_event(LOG_WARN, "evidence_unread", LOG_S("error", q->why.text));
-		claim_due_changes_release(&e->claim);
 		bell_retry(e->bell);
-		return;
+	} else {
+		if (!e->is_closing) {
+			bell_by(e->bell, e->claim.next_ms);
+			take_due_changes(e);
+		}
+		bell_rest(e->bell);
 	}
-	bell_by(e->bell, e->claim.next_ms);
-	take_due_changes(e);
 	claim_due_changes_release(&e->claim);
-	bell_rest(e->bell);
+	if (e->is_closing)
+		close_evidence_if_idle(e);
 }
 
 static void claim_evidence(void *owner)
@@ -452,12 +405,14 @@ struct evidence *evidence_new(const struct evidence_deps *deps)
 
 void evidence_close(struct evidence *e, void (*on_closed)(void *owner), void *owner)
 {
+	struct gathering *g;
+
 	assert(!e->is_closing);
 	e->is_closing = true;
 	e->on_closed = on_closed;
 	e->owner = owner;
 	bell_stop(e->bell);
-	for (struct gathering *g = e->first; g; g = g->next)
+	LIST_FOREACH (g, &e->gatherings, link)
 		if (g->on_wire)
 			github_cancel(e->deps.github, g->on_wire);
 	close_evidence_if_idle(e);

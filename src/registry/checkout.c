@@ -29,11 +29,6 @@ enum {
 
 static const char GOOD[] = "good", REPOSITORY[] = "repo.git";
 
-char *folder_root(const char *state_dir)
-{
-	return path_join(state_dir, "registry");
-}
-
 /* The name has a digest of the path, because another path of the same commit is another folder. */
 char *folder_checkout_name(const char *commit, const char *path)
 {
@@ -159,9 +154,7 @@ static int read_tree(const struct checkout *c, const git_oid *id, git_tree **ret
 
 	if (rc == ERR_TOO_BIG)
 		return add_mistake(c, NULL, "the folder is too large");
-	if (rc)
-		return rc;
-	return git_tree_lookup(ret, c->repo, id) ? fail_corrupt(e) : 0;
+	return !rc && git_tree_lookup(ret, c->repo, id) ? fail_corrupt(e) : rc;
 }
 
 /* *ret: the tree of c->path. git_tree_free(), also after a failure. */
@@ -200,15 +193,6 @@ static int find_folder(const struct checkout *c, git_tree **ret, struct error *e
 }
 
 /* ---- files ---- */
-
-/* Ignores hidden files and other kinds of files, as accelerators.directory does. A name with a path
- * in it is not ignored, so that the commit is refused. */
-static bool is_candidate(const char *s)
-{
-	if (strchr(s, '/') || str_eq(s, "..") || str_eq(s, "."))
-		return true;
-	return s[0] != '.' && (str_has_suffix(s, ".yml") || str_has_suffix(s, ".yaml"));
-}
 
 /* The reason to refuse the entry, or NULL. */
 static const char *entry_mistake(const git_tree_entry *entry)
@@ -282,7 +266,8 @@ static int write_entry(
 	return rc == ERR_EXISTS ? add_mistake(c, name, "a second file of this name") : rc;
 }
 
-/* Continues after a mistake, so that one check shows all of them. */
+/* Ignores hidden files and other kinds of files, as accelerators.directory does. A name with a path in it is not ignored,
+ * so that the commit is refused. Continues after a mistake, so that one check shows all of them. */
 static int write_entries(
     const struct checkout *c, const git_tree *tree, const char *folder, struct error *e)
 {
@@ -291,9 +276,12 @@ static int write_entries(
 
 	for (size_t i = 0; i < n_all; i++) {
 		const git_tree_entry *entry = git_tree_entry_byindex(tree, i);
+		const char *name = git_tree_entry_name(entry);
+		bool has_path = strchr(name, '/') || str_eq(name, "..") || str_eq(name, ".");
 		int rc;
 
-		if (!is_candidate(git_tree_entry_name(entry)))
+		if (!has_path && (name[0] == '.' || (!str_has_suffix(name, ".yml") &&
+							!str_has_suffix(name, ".yaml"))))
 			continue;
 		if (++n > FILES_MAX)
 			return add_mistake(c, NULL, "more than 1000 files");
@@ -319,33 +307,30 @@ static int sync_folder(const char *path, struct error *e)
 
 int checkout_write(const struct checkout *c, struct error *e)
 {
-	char *folder = path_join(c->root, c->name);
+	char *folder = path_join(c->root, c->name), *draft = path_join(c->root, ".draft");
 	git_tree *tree = NULL;
 	int rc = 0;
 
-	if (access(folder, F_OK) != 0) {
+	if (access(folder, F_OK) != 0)
 		rc = find_folder(c, &tree, e);
-		if (!rc) {
-			char *draft = xasprintf("%s/.draft", c->root);
-
+	if (!rc && tree) {
+		folder_remove(draft);
+		if (mkdir(draft, 0700) != 0)
+			rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", draft,
+			    strerror(errno));
+		if (!rc)
+			rc = write_entries(c, tree, draft, e);
+		if (!rc)
+			rc = sync_folder(draft, e);
+		if (!rc && rename(draft, folder) != 0)
+			rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
+		if (!rc)
+			rc = sync_folder(c->root, e);
+		if (rc)
 			folder_remove(draft);
-			if (mkdir(draft, 0700) != 0)
-				rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s",
-				    draft, strerror(errno));
-			if (!rc)
-				rc = write_entries(c, tree, draft, e);
-			if (!rc)
-				rc = sync_folder(draft, e);
-			if (!rc && rename(draft, folder) != 0)
-				rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
-			if (!rc)
-				rc = sync_folder(c->root, e);
-			if (rc)
-				folder_remove(draft);
-			free(draft);
-		}
 	}
 	git_tree_free(tree);
+	free(draft);
 	free(folder);
 	return rc;
 }

@@ -31,8 +31,6 @@ int checkout_write(const struct checkout *c, struct error *e) MUST_CHECK;
 
 /* ---- the folders ---- */
 
-/* state_dir/registry. free(). */
-char *folder_root(const char *state_dir);
 /* The folder's name for `path` at `commit`. free(). */
 char *folder_checkout_name(const char *commit, const char *path);
 /* The name in `good`, or NULL; *ret_wall_ms: the time at which it was written. free(). */

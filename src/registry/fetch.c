@@ -59,10 +59,10 @@ int fetch_setup(struct error *e)
 
 /* ---- the local repository ---- */
 
-static size_t count_packs(const char *repository)
+int fetch_open(const char *path, git_repository **ret, struct error *e)
 {
-	char *path = xasprintf("%s/objects/pack", repository);
-	DIR *folder = opendir(path);
+	char *packs = xasprintf("%s/objects/pack", path), why[512];
+	DIR *folder = opendir(packs);
 	struct dirent *d;
 	size_t n = 0;
 
@@ -70,16 +70,9 @@ static size_t count_packs(const char *repository)
 		n += str_has_suffix(d->d_name, ".pack");
 	if (folder)
 		closedir(folder);
-	free(path);
-	return n;
-}
-
-int fetch_open(const char *path, git_repository **ret, struct error *e)
-{
-	char why[512];
-
+	free(packs);
 	*ret = NULL;
-	if (count_packs(path) > PACKS_MAX)
+	if (n > PACKS_MAX)
 		folder_remove(path);
 	if (git_repository_open_bare(ret, path) == 0)
 		return 0;

@@ -131,7 +131,7 @@ static void round_sweep(struct pool_work *w)
 
 /* ---- the loop ---- */
 
-enum state { IDLE, FETCHING, TRYING, SWEEPING };
+enum state { IDLE, FETCHING, TRYING, SWEEPING }; /* in this order; each may end in IDLE */
 
 struct registry {
 	struct registry_deps deps;
@@ -139,8 +139,8 @@ struct registry {
 	struct registry_status status;
 	enum state state;
 	struct timer *timer;
-	struct round round; /* the current round, or the last one; the pool has it in FETCHING and
-			     * SWEEPING */
+	struct round
+	    round; /* this round, or the last one; the pool has it in FETCHING and SWEEPING */
 	char *refused_name; /* the checkout that was refused; NULL: none */
 	int n_failures;     /* failed fetches in a row */
 	int cancel_fd;
@@ -149,18 +149,14 @@ struct registry {
 	void *owner;
 };
 
-static const char *const state_names[] = {"idle", "fetching", "trying", "sweeping"};
-
 static void registry_enter(struct registry *r, enum state to)
 {
-	bool is_legal = to == IDLE || (r->state == IDLE && to == FETCHING) ||
-			(r->state == FETCHING && to == TRYING) ||
-			(r->state == TRYING && to == SWEEPING);
+	static const char *const names[] = {"idle", "fetching", "trying", "sweeping"};
 
-	if (!is_legal)
+	if (to != IDLE && to != r->state + 1)
 		abort();
-	log_event(LOG_DEBUG, "registry_state", LOG_S("from", state_names[r->state]),
-	    LOG_S("to", state_names[to]));
+	log_event(
+	    LOG_DEBUG, "registry_state", LOG_S("from", names[r->state]), LOG_S("to", names[to]));
 	r->state = to;
 }
 
@@ -186,19 +182,18 @@ static void on_closing_turn(struct timer *t)
 
 static void end_round(struct registry *r)
 {
-	int64_t after_ms;
+	int64_t after_ms, pause_ms;
 
 	registry_enter(r, IDLE);
 	if (r->is_closing) {
 		finish_closing_registry(r);
-		return;
+	} else if (r->status.is_used) {
+		after_ms = r->config->accelerators_git_interval_ms;
+		pause_ms = backoff_delay_ms(r->n_failures, 0, random_fraction());
+		if (r->n_failures && pause_ms < after_ms)
+			after_ms = pause_ms;
+		timer_start(r->timer, r->is_fetch_wanted ? 0 : after_ms);
 	}
-	if (!r->status.is_used)
-		return;
-	after_ms = r->config->accelerators_git_interval_ms;
-	if (r->n_failures && backoff_delay_ms(r->n_failures, 0, random_fraction()) < after_ms)
-		after_ms = backoff_delay_ms(r->n_failures, 0, random_fraction());
-	timer_start(r->timer, r->is_fetch_wanted ? 0 : after_ms);
 }
 
 static void set_text(char **field, const char *text)
@@ -326,7 +321,7 @@ static void on_registry_timer(struct timer *t)
 	timer_stop(r->timer);
 	round_release(q);
 	*q = (struct round){
-	    .root = folder_root(c->state_dir),
+	    .root = path_join(c->state_dir, "registry"),
 	    .url = xstrdup(c->accelerators_git_url),
 	    .branch = xstrdup(c->accelerators_git_branch),
 	    .path = xstrdup(c->accelerators_git_path),
@@ -429,7 +424,7 @@ int registry_keep_folder(const char *folder, struct error *e)
 
 char *registry_folder(const char *state_dir)
 {
-	char *root = folder_root(state_dir), *folder = NULL, *name;
+	char *root = path_join(state_dir, "registry"), *folder = NULL, *name;
 	int64_t since_ms;
 	struct stat st;
 

@@ -81,7 +81,7 @@ int bounds_count(struct bounds *b, size_t n_bytes)
 
 /* ---- http and https ---- */
 
-enum { REQUEST_BYTES_MAX = 16 << 20, SHOWN_CHARS = 200 };
+enum { REQUEST_BYTES_MAX = 16 << 20, SHOWN_CHARS = 200, CONTENT_TYPE_BYTES = 128 };
 
 struct service {
 	const char *method, *path, *request_type, *answer_type;
@@ -124,56 +124,23 @@ static int fail_exchange(struct bounds *b, int err, const char *why)
  * name has an internal address. */
 static int fail_call(struct bounds *b, const struct http_call *call)
 {
-	switch (call->err) {
-	case ERR_CANCELLED:
+	if (call->err == ERR_CANCELLED)
 		return fail_exchange(b, ERR_CANCELLED, "cancelled: shutting down");
-	case ERR_TIMEOUT:
+	if (call->err == ERR_TIMEOUT)
 		return fail_exchange(b, ERR_TIMEOUT, "took too long, cancelled");
-	case ERR_DENIED:
+	if (call->err == ERR_DENIED)
 		return fail_exchange(b, ERR_DENIED, "its host's address may not be reached");
-	default:
-		return fail_exchange(b, ERR_NETWORK, call->why.text);
-	}
+	return fail_exchange(b, ERR_NETWORK, call->why.text);
 }
 
-static int check_answer(const struct exchange *x)
-{
-	struct bounds *b = x->transport->bounds;
-	char shown[SHOWN_CHARS * 2], why[sizeof(b->why.text)], type[128] = "";
-
-	if (x->call.status >= 300 && x->call.status < 400) {
-		size_t n = sizeof(shown);
-		char value[1024] = "";
-		struct buf line = BUF_INIT(n - 1);
-
-		/* Copies a header of the server as one line without control characters. */
-		http_call_header(&x->call, "Location", value, sizeof(value));
-		escape_line(&line, value, SHOWN_CHARS);
-		snprintf(shown, n, "%s", buf_str(&line));
-		buf_release(&line);
-		snprintf(why, sizeof(why),
-		    "it redirects to %s, and redirects are not followed: set the new address",
-		    shown);
-		return fail_exchange(b, ERR_DENIED, why);
-	}
-	if (x->call.status != 200) {
-		snprintf(why, sizeof(why), "the server answered %d", x->call.status);
-		return fail_exchange(b, ERR_NETWORK, why);
-	}
-	http_call_header(&x->call, "Content-Type", type, sizeof(type));
-	if (strcasecmp(type, x->service->answer_type) != 0)
-		return fail_exchange(b, ERR_NETWORK,
-		    "the answer is not git's: the server has no such repository, or does not speak "
-		    "git's smart HTTP protocol");
-	return 0;
-}
-
+/* Sends the request and checks the head of its answer. */
 static int send_request(struct exchange *x)
 {
 	struct subtransport *t = x->transport;
 	struct bounds *b = t->bounds;
 	const char *headers[] = {x->service->request_type, NULL};
 	int64_t left_ms = b->deadline_mono_ms - clock_mono_ms();
+	char why[sizeof(b->why.text)], value[1024] = "";
 
 	x->is_sent = true;
 	if (bounds_check(b))
@@ -191,7 +158,28 @@ static int send_request(struct exchange *x)
 	};
 	if (http_pull_start(t->puller, &x->call, b->cancel_fd))
 		return fail_call(b, &x->call);
-	return check_answer(x);
+	if (x->call.status >= 300 && x->call.status < 400) {
+		struct buf line = BUF_INIT(SHOWN_CHARS * 2 - 1);
+
+		/* Shows the server's header as one line without control characters. */
+		http_call_header(&x->call, "Location", value, sizeof(value));
+		escape_line(&line, value, SHOWN_CHARS);
+		snprintf(why, sizeof(why),
+		    "it redirects to %s, and redirects are not followed: set the new address",
+		    buf_str(&line));
+		buf_release(&line);
+		return fail_exchange(b, ERR_DENIED, why);
+	}
+	if (x->call.status != 200) {
+		snprintf(why, sizeof(why), "the server answered %d", x->call.status);
+		return fail_exchange(b, ERR_NETWORK, why);
+	}
+	http_call_header(&x->call, "Content-Type", value, CONTENT_TYPE_BYTES);
+	if (strcasecmp(value, x->service->answer_type) != 0)
+		return fail_exchange(b, ERR_NETWORK,
+		    "the answer is not git's: the server has no such repository, or does not speak "
+		    "git's smart HTTP protocol");
+	return 0;
 }
 
 static int exchange_read(
@@ -302,11 +290,6 @@ struct stream {
 /* libgit2 has no parameter that reaches a new stream, but one thread does all work of a call. */
 static _Thread_local struct bounds *thread_bounds;
 
-static struct stream *stream_of(git_stream *parent)
-{
-	return CONTAINER_OF(parent, struct stream, parent);
-}
-
 static int fail_stream(const struct stream *s, const char *action, const char *why)
 {
 	char text[512];
@@ -322,30 +305,22 @@ static int fail_bound(const struct stream *s)
 	return -1;
 }
 
-static bool is_allowed(const struct stream *s, const struct addrinfo *a)
-{
-	uint8_t address[16] = {[10] = 0xff, [11] = 0xff};
-
-	if (!s->bounds->allow_address)
-		return true;
-	if (a->ai_family == AF_INET)
-		memcpy(address + 12, &((const struct sockaddr_in *)a->ai_addr)->sin_addr, 4);
-	else if (a->ai_family == AF_INET6)
-		memcpy(address, &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr, 16);
-	else
-		return false;
-	return s->bounds->allow_address(address, s->bounds->allow_owner);
-}
-
 /* Connects to one address. Returns 0, -1 to try the next one, or -2 when a bound was hit. The reason
  * names no address, as in fail_call(). */
 static int connect_to(struct stream *s, const struct addrinfo *a)
 {
+	struct bounds *b = s->bounds;
+	uint8_t address[16] = {[10] = 0xff, [11] = 0xff};
 	int yes = 1, why = 0;
 	socklen_t n = sizeof(why);
 
-	if (!is_allowed(s, a)) {
-		error_set(&s->bounds->why, ERR_DENIED, "its host's address may not be reached");
+	if (a->ai_family == AF_INET)
+		memcpy(address + 12, &((const struct sockaddr_in *)a->ai_addr)->sin_addr, 4);
+	else if (a->ai_family == AF_INET6)
+		memcpy(address, &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr, 16);
+	if (b->allow_address && ((a->ai_family != AF_INET && a->ai_family != AF_INET6) ||
+				    !b->allow_address(address, b->allow_owner))) {
+		error_set(&b->why, ERR_DENIED, "its host's address may not be reached");
 		fail_bound(s);
 		return -2;
 	}
@@ -357,7 +332,7 @@ static int connect_to(struct stream *s, const struct addrinfo *a)
 		return 0;
 	if (errno != EINPROGRESS)
 		return fail_stream(s, "cannot reach", strerror(errno));
-	if (bounds_wait(s->bounds, s->fd, POLLOUT)) {
+	if (bounds_wait(b, s->fd, POLLOUT)) {
 		fail_bound(s);
 		return -2;
 	}
@@ -368,7 +343,7 @@ static int connect_to(struct stream *s, const struct addrinfo *a)
 
 static int stream_close(git_stream *parent)
 {
-	struct stream *s = stream_of(parent);
+	struct stream *s = CONTAINER_OF(parent, struct stream, parent);
 
 	if (s->fd >= 0)
 		close(s->fd);
@@ -378,7 +353,7 @@ static int stream_close(git_stream *parent)
 
 static int stream_connect(git_stream *parent)
 {
-	struct stream *s = stream_of(parent);
+	struct stream *s = CONTAINER_OF(parent, struct stream, parent);
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
 	struct addrinfo *list = NULL;
 	int rc = getaddrinfo(s->host, s->port, &hints, &list);
@@ -396,7 +371,7 @@ static int stream_connect(git_stream *parent)
 
 static ssize_t stream_read(git_stream *parent, void *data, size_t len)
 {
-	struct stream *s = stream_of(parent);
+	struct stream *s = CONTAINER_OF(parent, struct stream, parent);
 	ssize_t n;
 
 	do {
@@ -411,7 +386,7 @@ static ssize_t stream_read(git_stream *parent, void *data, size_t len)
 
 static ssize_t stream_write(git_stream *parent, const char *data, size_t len, int flags)
 {
-	struct stream *s = stream_of(parent);
+	struct stream *s = CONTAINER_OF(parent, struct stream, parent);
 	ssize_t n;
 
 	(void)flags;
@@ -425,7 +400,7 @@ static ssize_t stream_write(git_stream *parent, const char *data, size_t len, in
 
 static void stream_free(git_stream *parent)
 {
-	struct stream *s = stream_of(parent);
+	struct stream *s = CONTAINER_OF(parent, struct stream, parent);
 
 	stream_close(parent);
 	free(s->host);

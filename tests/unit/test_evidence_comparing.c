@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "evidence/comparing.h"
+#include "evidence/evidence.h"
 #include "history/commits_between.h"
 #include "replaces.h"
 
