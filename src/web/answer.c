@@ -55,20 +55,6 @@ void web_form_release(struct web_form *f)
 
 /* ---- the text ---- */
 
-/* The tag of a page changes every minute, because the page contains the time from which ages are counted, and with each release,
- * because the scripts change. */
-static void write_page_etag(char *etag, int64_t now_ms)
-{
-	static _Thread_local char frame[ETAG_BYTES];
-	char api[ETAG_BYTES];
-
-	if (!frame[0])
-		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
-	memcpy(api, etag, ETAG_BYTES);
-	snprintf(etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1,
-	    (unsigned long long)(now_ms / 60000));
-}
-
 static char *tab_title(const struct web_form *f, int status)
 {
 	if (status == 404)
@@ -82,8 +68,9 @@ static char *tab_title(const struct web_form *f, int status)
 
 void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json)
 {
+	static _Thread_local char frame[ETAG_BYTES];
 	struct buf out = BUF_INIT(6 * (size_t)PAGE_BODY_MAX_BYTES + PAGE_FRAME_BYTES);
-	char *title;
+	char *title, api[ETAG_BYTES];
 
 	*t = (struct web_text){.bytes = json, .n = strlen(json)};
 	etag_of(json, t->n, t->etag);
@@ -103,27 +90,16 @@ void web_text_write(struct web_text *t, const struct web_form *f, int status, ch
 	free(json);
 	t->n = out.len;
 	t->bytes = buf_take(&out);
-	write_page_etag(t->etag, f->now_ms);
+	/* The tag changes every minute, because the page contains the time from which ages are counted, and with each release,
+	 * because the scripts change. */
+	if (!frame[0])
+		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
+	memcpy(api, t->etag, ETAG_BYTES);
+	snprintf(t->etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1,
+	    (unsigned long long)(f->now_ms / 60000));
 }
 
 /* ---- the answer ---- */
-
-static int put_page_headers(struct http_header_line *h, int n)
-{
-	h[n++] = (struct http_header_line){"Content-Security-Policy", PAGE_POLICY};
-	h[n++] = (struct http_header_line){"Referrer-Policy", "no-referrer"};
-	h[n++] = (struct http_header_line){"X-Frame-Options", "DENY"};
-	h[n++] = (struct http_header_line){"Vary", "Accept"};
-	return n;
-}
-
-/* Any site may read the JSON from a browser: there is no login. */
-static int put_json_headers(struct http_header_line *h, int n)
-{
-	h[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
-	h[n++] = (struct http_header_line){"Access-Control-Expose-Headers", "ETag, Retry-After"};
-	return n;
-}
 
 struct answer {
 	const struct web_form *form;
@@ -135,13 +111,18 @@ struct answer {
 static void send_answer(struct http_request *r, void *p)
 {
 	const struct answer *a = p;
-	struct http_header_line h[HEADERS_MAX] = {{NULL, NULL}};
+	/* Any site may read the JSON from a browser: there is no login. */
+	struct http_header_line json[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
+	    {"Access-Control-Allow-Origin", "*"},
+	    {"Access-Control-Expose-Headers", "ETag, Retry-After"}};
+	struct http_header_line page[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
+	    {"Content-Security-Policy", PAGE_POLICY}, {"Referrer-Policy", "no-referrer"},
+	    {"X-Frame-Options", "DENY"}, {"Vary", "Accept"}};
+	struct http_header_line *h = a->form->is_page ? page : json;
 	const char *type = a->form->is_page ? "text/html; charset=utf-8" : "application/json";
 	char seconds[16];
-	int n = 0;
+	int n = a->form->is_page ? 5 : 3;
 
-	h[n++] = (struct http_header_line){"Cache-Control", "no-cache"};
-	n = a->form->is_page ? put_page_headers(h, n) : put_json_headers(h, n);
 	if (a->status == 200)
 		h[n++] = (struct http_header_line){"ETag", a->etag};
 	if (a->retry_after_s) {
@@ -193,20 +174,18 @@ void web_respond_json(struct http_request *r, int status, json_t *v)
 	json_decref(v);
 }
 
-static char *error_json(const char *text)
+static void respond_error(struct http_request *r, int status, const char *text, int retry_after_s)
 {
 	json_t *v = json_object();
-	char *json;
 
 	json_set_str(v, "error", text);
-	json = json_text(v);
+	respond_text(r, status, json_text(v), retry_after_s);
 	json_decref(v);
-	return json;
 }
 
 void web_respond_error(struct http_request *r, int status, const char *text)
 {
-	respond_text(r, status, error_json(text), 0);
+	respond_error(r, status, text, 0);
 }
 
 void web_respond_not_found(struct http_request *r, const char *text)
@@ -216,12 +195,12 @@ void web_respond_not_found(struct http_request *r, const char *text)
 
 void web_respond_busy(struct http_request *r)
 {
-	respond_text(r, 503, error_json("busy, try again later"), RETRY_AFTER_S);
+	respond_error(r, 503, "busy, try again later", RETRY_AFTER_S);
 }
 
 void web_respond_too_many(struct http_request *r, const char *text)
 {
-	respond_text(r, 429, error_json(text), TOO_MANY_RETRY_AFTER_S);
+	respond_error(r, 429, text, TOO_MANY_RETRY_AFTER_S);
 }
 
 void web_respond_failed(struct http_request *r, int err, const char *not_found)
@@ -244,17 +223,12 @@ static void send_document(struct http_request *r, void *p)
 {
 	const struct document_answer *a = p;
 	const struct web_document *d = a->d;
-	struct http_header_line headers[6];
-	int n = 0;
+	/* The policy: if a browser shows it as a page, it loads and runs nothing. */
+	const struct http_header_line headers[] = {{"Access-Control-Allow-Origin", "*"},
+	    {"Content-Security-Policy", "default-src 'none'"}, {"Cache-Control", d->cache},
+	    {"ETag", a->etag}, {d->disposition ? "Content-Disposition" : NULL, d->disposition},
+	    {NULL, NULL}};
 
-	headers[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
-	/* If a browser shows it as a page, it loads and runs nothing. */
-	headers[n++] = (struct http_header_line){"Content-Security-Policy", "default-src 'none'"};
-	headers[n++] = (struct http_header_line){"Cache-Control", d->cache};
-	headers[n++] = (struct http_header_line){"ETag", a->etag};
-	if (d->disposition)
-		headers[n++] = (struct http_header_line){"Content-Disposition", d->disposition};
-	headers[n] = (struct http_header_line){NULL, NULL};
 	if (d->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
 		http_respond(r, 304, NULL, headers, NULL, 0);
 	else
@@ -318,4 +292,57 @@ void web_render(struct loop *l, struct web_render *r, size_t n_items)
 	}
 	write_rendered(&r->work);
 	send_rendered(&r->work);
+}
+
+/* ---- requests that read the store ---- */
+
+void *web_read_new(
+    struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
+{
+	struct web_read *q;
+
+	if (!w->config) {
+		web_refuse(r);
+		return NULL;
+	}
+	q = xcalloc(1, bytes);
+	q->loop = w->deps.loop;
+	q->request = r;
+	q->config = config_ref(w->config);
+	q->release = release;
+	return q;
+}
+
+void web_read_free(void *owner)
+{
+	struct web_read *q = owner;
+
+	q->release(q);
+	config_unref(q->config);
+	free(q);
+}
+
+bool web_read_goes_on(void *owner, int err, const char *not_found)
+{
+	struct web_read *q = owner;
+
+	if (!err)
+		return true;
+	if (err == ERR_NOT_FOUND && not_found)
+		web_respond_not_found(q->request, not_found);
+	else
+		web_refuse(q->request);
+	web_read_free(q);
+	return false;
+}
+
+void web_read_render(void *owner, json_t *(*make)(void *owner), size_t n_items)
+{
+	struct web_read *q = owner;
+
+	q->render.make = make;
+	q->render.over = web_read_free;
+	q->render.owner = q;
+	q->render.request = q->request;
+	web_render(q->loop, &q->render, n_items);
 }

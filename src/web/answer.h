@@ -56,6 +56,24 @@ struct web_render {
 /* Thread: loop. Answers r->request with 200 now or later; n_items: the number of entries in the answer. */
 void web_render(struct loop *l, struct web_render *r, size_t n_items);
 
+struct web;
+/* A request that reads the store and then renders its answer: the first member of the struct of such a request. Thread: loop. */
+struct web_read {
+	struct web_render render;
+	struct loop *loop;
+	struct http_request *request;
+	struct config *config;        /* as of the request */
+	void (*release)(void *owner); /* frees the content of the struct; it may run in part */
+};
+/* A zeroed struct of this size, which begins with a struct web_read. NULL: nothing is configured yet, and r is answered. */
+void *web_read_new(
+    struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner));
+void web_read_free(void *owner);
+/* Returns true if err is 0. Else it answers 404 with not_found (NULL: never), or 503, and frees the struct. */
+bool web_read_goes_on(void *owner, int err, const char *not_found);
+/* Renders the answer with make, or with render.make_text where make is NULL, and frees the struct. */
+void web_read_render(void *owner, json_t *(*make)(void *owner), size_t n_items);
+
 /* An answer that is neither JSON nor a page: a report document, a badge, the feed. Any site may read it. */
 struct web_document {
 	int status;

@@ -47,22 +47,13 @@ bool accepts_gzip(const char *header)
 	return (gzip >= 0 ? gzip : any) > 0;
 }
 
-static void send_asset(struct http_request *r, const struct web_asset *a, bool is_gzip,
-    const struct http_header_line *headers)
-{
-	struct http_shared *body = http_shared_borrow(
-	    (const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
-
-	http_respond_shared(r, 200, a->content_type, headers, body);
-	http_shared_unref(body);
-}
-
 static void on_asset(struct http_request *r, void *owner)
 {
 	struct http_header_line h[HEADERS_MAX] = {
 	    {"Cache-Control", "public, max-age=31536000, immutable"}, {"Vary", "Accept-Encoding"}};
 	bool is_gzip = accepts_gzip(http_header(r, "Accept-Encoding"));
 	const struct web_asset *a = NULL;
+	struct http_shared *body;
 	char etag[ETAG_BYTES];
 
 	(void)owner;
@@ -79,15 +70,17 @@ static void on_asset(struct http_request *r, void *owner)
 		h[2] = (struct http_header_line){"Content-Encoding", "gzip"};
 	}
 	h[is_gzip ? 3 : 2] = (struct http_header_line){"ETag", etag};
-	if (etag_is_named(http_header(r, "If-None-Match"), etag))
+	if (etag_is_named(http_header(r, "If-None-Match"), etag)) {
 		http_respond(r, 304, NULL, h, "", 0);
-	else
-		send_asset(r, a, is_gzip, h);
+		return;
+	}
+	body = http_shared_borrow(
+	    (const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
+	http_respond_shared(r, 200, a->content_type, h, body);
+	http_shared_unref(body);
 }
 
 void web_add_asset_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/assets/{name}", .on_request = on_asset, .owner = w});
+	web_add_plain(w, "/assets/{name}", on_asset);
 }

@@ -185,17 +185,18 @@ void badge_write_unknown(struct buf *out)
 enum { BADGE_MAX_BYTES = 16 << 10 };
 
 struct badge_request {
+	struct web_read read;
 	struct get_figures get;
-	struct http_request *request;
-	char *name, *title;
+	char *name;
+	const struct accelerator *accelerator; /* the config's */
 };
 
-static void badge_request_free(struct badge_request *b)
+static void release_badge(void *owner)
 {
+	struct badge_request *b = owner;
+
 	get_figures_release(&b->get);
 	free(b->name);
-	free(b->title);
-	free(b);
 }
 
 static void send_badge(struct http_request *r, const struct badge *b)
@@ -220,13 +221,10 @@ static void send_badge(struct http_request *r, const struct badge *b)
 static void figures_read(struct store_query *q)
 {
 	struct badge_request *b = CONTAINER_OF(q, struct badge_request, get.q);
-	struct badge badge = {.title = b->title, .now_ms = b->get.now_ms};
+	struct badge badge = {.title = b->accelerator->title, .now_ms = b->get.now_ms};
 
-	if (q->err) {
-		web_document_busy(b->request);
-		badge_request_free(b);
+	if (!web_read_goes_on(b, q->err, NULL))
 		return;
-	}
 	if (b->get.n) {
 		const struct accelerator_figures *f = &b->get.list[0];
 
@@ -234,43 +232,31 @@ static void figures_read(struct store_query *q)
 		badge.n_runs = f->at.facts.n_runs;
 		badge.n_green = f->at.facts.n_green;
 	}
-	send_badge(b->request, &badge);
-	badge_request_free(b);
+	send_badge(b->read.request, &badge);
+	web_read_free(b);
 }
 
 static void on_badge(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	const char *file = http_segment(r, 0);
-	const struct accelerator *a = NULL;
-	struct badge_request *b;
-	char *name;
+	struct badge_request *b = web_read_new(w, r, sizeof(*b), release_badge);
 
-	if (!w->config) {
-		web_document_busy(r);
+	if (!b)
 		return;
+	b->name = xstrdup(http_segment(r, 0));
+	if (str_has_suffix(b->name, ".svg")) {
+		b->name[strlen(b->name) - strlen(".svg")] = '\0';
+		b->accelerator = config_accelerator(b->read.config, b->name);
 	}
-	name = xstrdup(file);
-	if (str_has_suffix(name, ".svg")) {
-		name[strlen(name) - strlen(".svg")] = '\0';
-		a = config_accelerator(w->config, name);
-	}
-	if (!a || a->level == LEVEL_1) {
-		free(name);
+	if (!b->accelerator || b->accelerator->level == LEVEL_1) {
 		send_badge(r, NULL);
+		web_read_free(b);
 		return;
 	}
-	b = xcalloc(1, sizeof(*b));
-	b->request = r;
-	b->name = name;
-	b->title = xstrdup(a->title);
 	b->get.now_ms = clock_wall_ms();
 	b->get.only = b->name;
 	b->get.q.done = figures_read;
-	if (store_get_figures(w->deps.store, &b->get)) {
-		web_document_busy(r);
-		badge_request_free(b);
-	}
+	(void)web_read_goes_on(b, store_get_figures(w->deps.store, &b->get), NULL);
 }
 
 void web_add_badge_routes(struct web *w)

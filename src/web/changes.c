@@ -9,30 +9,25 @@
 #include "web/web_internal.h"
 
 struct change_request {
+	struct web_read read;
 	struct get_change get;
-	struct web_render render;
-	struct loop *loop;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 	char *head_sha;
 	struct verdict_choice choice; /* `after` points into cursor */
 	char cursor[CURSOR_BYTES];
 };
 
-static void change_request_free(void *p)
+static void release_change(void *owner)
 {
-	struct change_request *c = p;
+	struct change_request *c = owner;
 
 	change_view_free(c->get.view);
-	config_unref(c->config);
 	free(c->head_sha);
-	free(c);
 }
 
 static json_t *make_change(void *owner)
 {
 	struct change_request *c = owner;
-	json_t *v = change_json(c->get.view, c->config->public_url, &c->choice);
+	json_t *v = change_json(c->get.view, c->read.config->public_url, &c->choice);
 
 	change_view_free(c->get.view); /* here, because this takes long too */
 	c->get.view = NULL;
@@ -43,15 +38,8 @@ static void change_done(struct store_query *q)
 {
 	struct change_request *c = CONTAINER_OF(q, struct change_request, get.q);
 
-	if (q->err) {
-		web_respond_failed(
-		    c->request, q->err, c->get.number ? "no such pull request" : "no such commit");
-		change_request_free(c);
-		return;
-	}
-	c->render = (struct web_render){
-	    .make = make_change, .over = change_request_free, .owner = c, .request = c->request};
-	web_render(c->loop, &c->render, c->get.view->n_verdicts);
+	if (web_read_goes_on(c, q->err, c->get.number ? "no such pull request" : "no such commit"))
+		web_read_render(c, make_change, c->get.view->n_verdicts);
 }
 
 /* attribution=red means any attribution. */
@@ -80,52 +68,44 @@ static void read_change_choice(struct params *p, struct change_request *c)
 
 static void start_change(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
-	struct change_request *c = xcalloc(1, sizeof(*c));
+	struct change_request *c = web_read_new(w, r, sizeof(*c), release_change);
 	struct params p = PARAMS_INIT(r);
 
-	c->loop = w->deps.loop;
-	c->request = r;
-	c->config = config_ref(w->config);
+	if (!c)
+		return;
 	c->head_sha = xstrdup_or_null(sha);
-	c->get.repository = c->config->upstream_repository;
+	c->get.repository = c->read.config->upstream_repository;
 	c->get.number = number;
 	c->get.head_sha = c->head_sha;
 	c->get.now_ms = clock_wall_ms();
 	c->get.q.done = change_done;
 	read_change_choice(&p, c);
 	if (params_refuse(&p)) {
-		change_request_free(c);
+		web_read_free(c);
 		return;
 	}
-	if (store_get_change(w->deps.store, &c->get)) {
-		web_respond_busy(r);
-		change_request_free(c);
-	}
+	(void)web_read_goes_on(c, store_get_change(w->deps.store, &c->get), NULL);
 }
 
 static void on_pull(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	int64_t number;
+	const struct web *w = owner;
+	int64_t number = 0;
 
-	if (!w->config)
-		web_respond_busy(r);
-	else if (parse_int64(http_segment(r, 0), &number) || number <= 0)
+	if (w->config && (parse_int64(http_segment(r, 0), &number) || number <= 0))
 		web_respond_not_found(r, "no such pull request");
 	else
-		start_change(w, r, number, NULL);
+		start_change(owner, r, number, NULL);
 }
 
 static void on_commit(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
+	const struct web *w = owner;
 
-	if (!w->config)
-		web_respond_busy(r);
-	else if (!is_sha1(http_segment(r, 0)))
+	if (w->config && !is_sha1(http_segment(r, 0)))
 		web_respond_not_found(r, "no such commit");
 	else
-		start_change(w, r, 0, http_segment(r, 0));
+		start_change(owner, r, 0, http_segment(r, 0));
 }
 
 void web_add_change_routes(struct web *w)
@@ -144,20 +124,15 @@ json_t *web_known_json(const struct list_known *l)
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct known_issue *k = &l->list[i];
-		json_t *v = json_object();
 
-		json_set_int(v, "id", k->id);
-		json_set_str(v, "test", k->pattern);
-		json_set_str(v, "accelerator", k->accelerator);
-		json_set_str(v, "url", k->url);
-		json_set_time(v, "until", k->until_ms);
-		json_object_set_new(
-		    v, "expired", json_boolean(k->until_ms && k->until_ms <= l->now_ms));
-		json_set_time(v, "created", k->created_ms);
-		json_set_int(v, "matches", k->n_matches);
-		json_set_time(v, "last_match", k->last_match_ms);
-		json_object_set_new(v, "used", json_boolean(k->is_used));
-		json_array_append_new(list, v);
+		json_array_append_new(
+		    list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:o, s:b}", "id",
+			      (json_int_t)k->id, "test", json_foreign_text(k->pattern),
+			      "accelerator", json_foreign_text(k->accelerator), "url",
+			      json_foreign_text(k->url), "until", json_time(k->until_ms), "expired",
+			      k->until_ms && k->until_ms <= l->now_ms, "created",
+			      json_time(k->created_ms), "matches", (json_int_t)k->n_matches,
+			      "last_match", json_time(k->last_match_ms), "used", k->is_used));
 	}
 	return json_pack("{s:o}", "known", list);
 }
@@ -187,10 +162,9 @@ static void on_known(struct http_request *r, void *owner)
 	k->request = r;
 	k->list.q.done = on_known_listed;
 	k->list.now_ms = clock_wall_ms();
-	if (store_list_known(w->deps.store, &k->list)) {
-		web_respond_busy(r);
-		free(k);
-	}
+	k->list.q.err = store_list_known(w->deps.store, &k->list);
+	if (k->list.q.err)
+		on_known_listed(&k->list.q);
 }
 
 void web_add_known_routes(struct web *w)

@@ -9,67 +9,47 @@
 enum { ITEMS_PER_ROW = 60 };
 
 struct dashboard_request {
+	struct web_read read;
 	struct get_dashboard get;
-	struct web_render render;
-	struct loop *loop;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 };
 
-static void dashboard_request_free(void *p)
+static void release_dashboard(void *owner)
 {
-	struct dashboard_request *q = p;
+	struct dashboard_request *q = owner;
 
 	dashboard_free(q->get.view);
-	config_unref(q->config);
-	free(q);
 }
 
 static json_t *make_dashboard(void *owner)
 {
 	struct dashboard_request *q = owner;
 
-	return dashboard_json(q->get.view, q->get.repository, q->get.branch, q->config->public_url);
+	return dashboard_json(
+	    q->get.view, q->get.repository, q->get.branch, q->read.config->public_url);
 }
 
 static void dashboard_done(struct store_query *sq)
 {
 	struct dashboard_request *q = CONTAINER_OF(sq, struct dashboard_request, get.q);
 
-	if (sq->err) {
-		web_respond_failed(q->request, sq->err, "no dashboard");
-		dashboard_request_free(q);
-		return;
-	}
-	q->render = (struct web_render){.make = make_dashboard,
-	    .over = dashboard_request_free,
-	    .owner = q,
-	    .request = q->request};
-	web_render(q->loop, &q->render, q->get.view->n_rows * ITEMS_PER_ROW);
+	if (web_read_goes_on(q, sq->err, "no dashboard"))
+		web_read_render(q, make_dashboard, q->get.view->n_rows * ITEMS_PER_ROW);
 }
 
 static void on_dashboard(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct dashboard_request *q;
+	struct dashboard_request *q = web_read_new(w, r, sizeof(*q), release_dashboard);
 
-	if (!w->config) {
-		web_respond_busy(r);
+	if (!q)
 		return;
-	}
-	q = xcalloc(1, sizeof(*q));
-	q->loop = w->deps.loop;
-	q->request = r;
-	q->config = config_ref(w->config);
-	q->get.repository = q->config->upstream_repository;
+	q->get.repository = q->read.config->upstream_repository;
 	/* "": no branch is configured, so no push is a change */
-	q->get.branch = q->config->upstream_branches[0] ? q->config->upstream_branches[0] : "";
+	q->get.branch =
+	    q->read.config->upstream_branches[0] ? q->read.config->upstream_branches[0] : "";
 	q->get.now_ms = clock_wall_ms();
 	q->get.q.done = dashboard_done;
-	if (store_get_dashboard(w->deps.store, &q->get)) {
-		web_respond_busy(r);
-		dashboard_request_free(q);
-	}
+	(void)web_read_goes_on(q, store_get_dashboard(w->deps.store, &q->get), NULL);
 }
 
 void web_add_dashboard_routes(struct web *w)

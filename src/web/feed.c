@@ -208,27 +208,31 @@ void feed_write(struct buf *out, const struct feed *f)
 enum { FEED_MAX_BYTES = 1 << 20 };
 
 struct feed_request {
+	struct web_read read;
 	struct list_feed_events get;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 	int64_t started_ms;
 };
 
-static void feed_request_free(struct feed_request *f)
+static void release_feed(void *owner)
 {
+	struct feed_request *f = owner;
+
 	list_feed_events_release(&f->get);
-	config_unref(f->config);
-	free(f);
 }
 
-/* The store may not know yet that an accelerator went down to L1. */
-static void drop_silent_events(struct feed_request *f)
+static void on_feed_events(struct store_query *q)
 {
-	size_t n = 0;
+	struct feed_request *f = CONTAINER_OF(q, struct feed_request, get.q);
+	const struct config *c = f->read.config;
+	struct buf out = BUF_INIT(FEED_MAX_BYTES);
+	size_t n = 0, n_bytes;
 
+	if (!web_read_goes_on(f, q->err, NULL))
+		return;
+	/* The store may not know yet that an accelerator went down to L1. */
 	for (size_t i = 0; i < f->get.n; i++) {
 		struct feed_event *e = &f->get.list[i];
-		const struct accelerator *a = config_accelerator(f->config, e->accelerator);
+		const struct accelerator *a = config_accelerator(c, e->accelerator);
 
 		if (a && a->level == LEVEL_1)
 			feed_event_release(e);
@@ -236,52 +240,30 @@ static void drop_silent_events(struct feed_request *f)
 			f->get.list[n++] = *e;
 	}
 	f->get.n = n;
-}
-
-static void on_feed_events(struct store_query *q)
-{
-	struct feed_request *f = CONTAINER_OF(q, struct feed_request, get.q);
-	struct buf out = BUF_INIT(FEED_MAX_BYTES);
-	size_t n;
-
-	if (q->err) {
-		web_document_busy(f->request);
-		feed_request_free(f);
-		return;
-	}
-	drop_silent_events(f);
-	feed_write(&out, &(struct feed){.public_url = f->config->public_url,
-			     .upstream = f->config->upstream_repository,
+	feed_write(&out, &(struct feed){.public_url = c->public_url,
+			     .upstream = c->upstream_repository,
 			     .empty_ms = f->started_ms,
 			     .events = f->get.list,
-			     .n = f->get.n});
-	n = out.len;
-	web_document_send(f->request, &(struct web_document){.status = 200,
-					  .type = "application/atom+xml; charset=utf-8",
-					  .cache = "no-cache",
-					  .n = n,
-					  .body = buf_take(&out)});
-	feed_request_free(f);
+			     .n = n});
+	n_bytes = out.len;
+	web_document_send(f->read.request, &(struct web_document){.status = 200,
+					       .type = "application/atom+xml; charset=utf-8",
+					       .cache = "no-cache",
+					       .n = n_bytes,
+					       .body = buf_take(&out)});
+	web_read_free(f);
 }
 
 static void on_feed(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct feed_request *f;
+	struct feed_request *f = web_read_new(w, r, sizeof(*f), release_feed);
 
-	if (!w->config) {
-		web_document_busy(r);
+	if (!f)
 		return;
-	}
-	f = xcalloc(1, sizeof(*f));
-	f->request = r;
-	f->config = config_ref(w->config);
 	f->started_ms = w->started_wall_ms;
 	f->get.q.done = on_feed_events;
-	if (store_list_feed_events(w->deps.store, &f->get)) {
-		web_document_busy(r);
-		feed_request_free(f);
-	}
+	(void)web_read_goes_on(f, store_list_feed_events(w->deps.store, &f->get), NULL);
 }
 
 void web_add_feed_routes(struct web *w)

@@ -8,22 +8,21 @@
 #include "web/params.h"
 #include "web/web_internal.h"
 
-/* The results of an accelerator at L1 are not shown. */
-static bool is_job_silent(const struct config *config, const char *name)
+/* The query's error; the results of an accelerator at L1 are not shown. */
+static int job_error(const struct web_read *read, const struct get_job *get)
 {
-	const struct accelerator *a = config_accelerator(config, name);
+	const struct accelerator *a =
+	    get->q.err ? NULL : config_accelerator(read->config, get->job->accelerator);
 
-	return a && a->level == LEVEL_1;
+	return a && a->level == LEVEL_1 ? ERR_NOT_FOUND : get->q.err;
 }
 
 /* ---- as a document; the pool writes it, because 20,000 tests with traces take half a second ---- */
 
 struct document_request {
+	struct web_read read;
 	struct get_job get;
 	struct pool_work work;
-	struct loop *loop;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 	enum report_format format;
 	/* ---- the pool's ---- */
 	char *text; /* NULL: the job has not reported yet */
@@ -31,12 +30,12 @@ struct document_request {
 	char etag[ETAG_BYTES];
 };
 
-static void document_request_free(struct document_request *d)
+static void release_document(void *owner)
 {
+	struct document_request *d = owner;
+
 	job_detail_free(d->get.job);
-	config_unref(d->config);
 	free(d->text);
-	free(d);
 }
 
 static void write_job_document(struct pool_work *work)
@@ -66,27 +65,21 @@ static void send_job_document(struct pool_work *work)
 
 	d->text = NULL;
 	if (doc.body)
-		web_document_send(d->request, &doc);
+		web_document_send(d->read.request, &doc);
 	else
-		web_respond_not_found(d->request, "the job has no results yet");
+		web_respond_not_found(d->read.request, "the job has no results yet");
 	free(name);
-	document_request_free(d);
+	web_read_free(d);
 }
 
 static void document_job_read(struct store_query *q)
 {
 	struct document_request *d = CONTAINER_OF(q, struct document_request, get.q);
-	int err = q->err;
 
-	if (!err && is_job_silent(d->config, d->get.job->accelerator))
-		err = ERR_NOT_FOUND;
-	if (err) {
-		web_respond_failed(d->request, err, "no such job");
-		document_request_free(d);
+	if (!web_read_goes_on(d, job_error(&d->read, &d->get), "no such job"))
 		return;
-	}
 	d->work = (struct pool_work){.work = write_job_document, .after = send_job_document};
-	pool_submit(d->loop, &d->work);
+	pool_submit(d->read.loop, &d->work);
 }
 
 /* Answers `?format=outpost|junit|ctrf`. Returns false and does nothing if the request names no format. */
@@ -102,54 +95,34 @@ static bool answer_job_document(struct web *w, struct http_request *r, int64_t j
 		return true;
 	if (format == N_REPORT_FORMATS)
 		return false;
-	d = xcalloc(1, sizeof(*d));
-	d->loop = w->deps.loop;
-	d->request = r;
-	d->config = config_ref(w->config);
+	d = web_read_new(w, r, sizeof(*d), release_document);
+	if (!d)
+		return true;
 	d->format = (enum report_format)format;
 	d->get.id = job_id;
 	d->get.q.done = document_job_read;
-	if (store_get_job(w->deps.store, &d->get)) {
-		web_respond_busy(r);
-		document_request_free(d);
-	}
+	(void)web_read_goes_on(d, store_get_job(w->deps.store, &d->get), NULL);
 	return true;
 }
 
 /* ---- as JSON and as a page ---- */
 
 struct job_request {
+	struct web_read read;
 	struct get_job get;
-	struct web_render render;
-	struct loop *loop;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 };
 
-static void read_job_choice(struct params *p, struct get_job *get)
+static void release_job(void *owner)
 {
-	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
-
-	for (int i = 0; i < N_TEST_STATUSES; i++)
-		statuses[i] = test_status_name((enum test_status)i);
-	get->max_tests = params_limit(p, 0);
-	get->from = params_int(p, "cursor", 1, INT64_MAX, 0);
-	get->statuses = params_words(p, "status", statuses);
-}
-
-static void job_request_free(void *p)
-{
-	struct job_request *j = p;
+	struct job_request *j = owner;
 
 	job_detail_free(j->get.job);
-	config_unref(j->config);
-	free(j);
 }
 
 static json_t *make_job(void *owner)
 {
 	struct job_request *j = owner;
-	json_t *v = job_detail_json(j->get.job, j->config->public_url);
+	json_t *v = job_detail_json(j->get.job, j->read.config->public_url);
 
 	job_detail_free(j->get.job); /* here, because this takes long too */
 	j->get.job = NULL;
@@ -159,25 +132,16 @@ static json_t *make_job(void *owner)
 static void job_done(struct store_query *q)
 {
 	struct job_request *j = CONTAINER_OF(q, struct job_request, get.q);
-	int err = q->err;
 
-	if (!err && is_job_silent(j->config, j->get.job->accelerator))
-		err = ERR_NOT_FOUND;
-	if (err) {
-		web_respond_failed(j->request, err, "no such job");
-		job_request_free(j);
-		return;
-	}
-	j->render = (struct web_render){
-	    .make = make_job, .over = job_request_free, .owner = j, .request = j->request};
-	web_render(j->loop, &j->render, j->get.job->n_tests);
+	if (web_read_goes_on(j, job_error(&j->read, &j->get), "no such job"))
+		web_read_render(j, make_job, j->get.job->n_tests);
 }
 
 static void on_job(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct params p = PARAMS_INIT(r);
-	struct get_job choice = {.max_tests = 0};
+	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
 	struct job_request *j;
 	int64_t id;
 
@@ -191,20 +155,20 @@ static void on_job(struct http_request *r, void *owner)
 	}
 	if (answer_job_document(w, r, id))
 		return;
-	read_job_choice(&p, &choice);
-	if (params_refuse(&p))
+	j = web_read_new(w, r, sizeof(*j), release_job);
+	if (!j)
 		return;
-	j = xcalloc(1, sizeof(*j));
-	j->get = choice;
-	j->loop = w->deps.loop;
-	j->request = r;
-	j->config = config_ref(w->config);
+	for (int i = 0; i < N_TEST_STATUSES; i++)
+		statuses[i] = test_status_name((enum test_status)i);
 	j->get.id = id;
+	j->get.max_tests = params_limit(&p, 0);
+	j->get.from = params_int(&p, "cursor", 1, INT64_MAX, 0);
+	j->get.statuses = params_words(&p, "status", statuses);
 	j->get.q.done = job_done;
-	if (store_get_job(w->deps.store, &j->get)) {
-		web_respond_busy(r);
-		job_request_free(j);
-	}
+	if (params_refuse(&p))
+		web_read_free(j);
+	else
+		(void)web_read_goes_on(j, store_get_job(w->deps.store, &j->get), NULL);
 }
 
 void web_add_job_routes(struct web *w)

@@ -5,13 +5,21 @@
 #include "base/json.h"
 #include "store/registry.h"
 #include "views/accelerator.h"
+#include "views/record_json.h"
+#include "web/answer.h"
 #include "web/web_internal.h"
 
 struct level_status_request {
+	struct web_read read;
 	struct list_level_status list;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 };
+
+static void release_level_status(void *owner)
+{
+	struct level_status_request *s = owner;
+
+	list_level_status_release(&s->list);
+}
 
 /* The labels of HUD's page. */
 static const char *criterion_label(enum level_criterion c)
@@ -37,8 +45,8 @@ static char *seconds_text(double seconds)
 
 static json_t *criterion_json(const struct level_finding *f)
 {
-	json_t *v = json_object();
-	char *measured, *amount, *target;
+	char *measured, *amount;
+	json_t *v;
 
 	if (!f->has_measure)
 		measured = xstrdup("\xe2\x80\x93");
@@ -48,15 +56,12 @@ static json_t *criterion_json(const struct level_finding *f)
 		measured = seconds_text(f->measured);
 	amount =
 	    f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
-	target = xasprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount);
-	json_set_str(v, "criterion", criterion_label(f->criterion));
-	json_set_str(v, "measured", measured);
-	json_set_str(v, "target", target);
-	json_object_set_new(
-	    v, "met", f->met == MET_UNKNOWN ? json_null() : json_boolean(f->met == MET_YES));
+	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion", criterion_label(f->criterion),
+	    "measured", measured, "target",
+	    json_sprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount), "met",
+	    f->met == MET_UNKNOWN ? json_null() : json_boolean(f->met == MET_YES));
 	free(measured);
 	free(amount);
-	free(target);
 	return v;
 }
 
@@ -66,60 +71,42 @@ static json_t *repository_json(const struct config *c, const struct level_reposi
 	const struct level_window *w = &n->demotion;
 	struct level_proposal p = level_propose(LEVEL_3, n, &c->level_3, &c->level_4);
 	struct level_finding list[N_CRITERIA];
-	json_t *v = json_object(), *criteria = json_array();
+	json_t *criteria = json_array();
 
 	for (size_t i = 0, k = level_findings(n, &c->level_3, STEP_DOWN, list); i < k; i++)
 		json_array_append_new(criteria, criterion_json(&list[i]));
-	json_set_str(v, "repo", one->repository);
-	json_set_str(v, "level", level_name(LEVEL_3));
-	json_set_str(v, "change", p.level < LEVEL_3 ? "demote" : NULL);
-	json_object_set_new(v, "noData", json_boolean(p.is_silent));
-	json_set_int(v, "windowDays", DEMOTION_DAYS);
-	json_object_set_new(v, "criteria", criteria);
-	json_set_str(v, "accelerator", one->accelerator);
-	json_set_int(v, "jobs", w->n_jobs);
-	json_set_int(v, "failedUpstream", w->n_upstream);
-	json_object_set_new(v, "passRateWithUpstream",
-	    w->n_jobs ? json_real((double)w->n_passed / (double)w->n_jobs) : json_null());
-	return v;
+	return json_pack("{s:s?, s:s, s:s?, s:b, s:i, s:o, s:s, s:I, s:I, s:o}", "repo",
+	    one->repository, "level", level_name(LEVEL_3), "change",
+	    p.level < LEVEL_3 ? "demote" : NULL, "noData", p.is_silent, "windowDays",
+	    (int)DEMOTION_DAYS, "criteria", criteria, "accelerator", one->accelerator, "jobs",
+	    (json_int_t)w->n_jobs, "failedUpstream", (json_int_t)w->n_upstream,
+	    "passRateWithUpstream", share_json(w->n_passed, w->n_jobs));
 }
 
 static void on_level_listed(struct store_query *q)
 {
 	struct level_status_request *s = CONTAINER_OF(q, struct level_status_request, list.q);
-	json_t *list = json_array();
+	json_t *list;
 
+	if (!web_read_goes_on(s, q->err, NULL))
+		return;
+	list = json_array();
 	for (size_t i = 0; i < s->list.n; i++)
-		json_array_append_new(list, repository_json(s->config, &s->list.list[i]));
-	if (q->err)
-		web_respond_failed(s->request, q->err, "");
-	else
-		web_respond_json(s->request, 200, json_pack("{s:O}", "repos", list));
-	json_decref(list);
-	list_level_status_release(&s->list);
-	config_unref(s->config);
-	free(s);
+		json_array_append_new(list, repository_json(s->read.config, &s->list.list[i]));
+	web_respond_json(s->read.request, 200, json_pack("{s:o}", "repos", list));
+	web_read_free(s);
 }
 
 static void on_level_status(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct level_status_request *s;
+	struct level_status_request *s = web_read_new(w, r, sizeof(*s), release_level_status);
 
-	if (!w->config) {
-		web_respond_busy(r);
+	if (!s)
 		return;
-	}
-	s = xcalloc(1, sizeof(*s));
-	s->request = r;
-	s->config = config_ref(w->config);
 	s->list.q.done = on_level_listed;
 	s->list.now_ms = clock_wall_ms();
-	if (store_list_level_status(w->deps.store, &s->list)) {
-		web_respond_busy(r);
-		config_unref(s->config);
-		free(s);
-	}
+	(void)web_read_goes_on(s, store_list_level_status(w->deps.store, &s->list), NULL);
 }
 
 void web_add_level_status_routes(struct web *w)

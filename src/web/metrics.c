@@ -474,7 +474,5 @@ static void on_metrics(struct http_request *r, void *owner)
 
 void web_add_metrics_routes(struct web *w)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/metrics", .on_request = on_metrics, .owner = w});
+	web_add_plain(w, "/metrics", on_metrics);
 }

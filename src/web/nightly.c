@@ -23,37 +23,20 @@ enum {
 #define DAY_MS INT64_C(86400000)
 
 struct nightly_request {
+	struct web_read read;
 	struct get_nightly get;
-	struct web_render render;
-	struct loop *loop;
-	struct http_request *request;
-	struct config *config; /* as of the request */
 	char accelerator[ACCELERATOR_BYTES], suite[REPORT_SUITE_MAX_BYTES + 1], part[PART_BYTES];
 	char place[PLACE_BYTES];
 };
 
-static void nightly_request_free(void *p)
+static void release_nightly(void *owner)
 {
-	struct nightly_request *n = p;
+	struct nightly_request *n = owner;
 
 	nightly_view_free(n->get.view);
-	config_unref(n->config);
-	free(n);
 }
 
 /* ---- the cursor: "STATE TEST SUITE" ---- */
-
-static char *place_cursor(const struct nightly_place *p)
-{
-	char *text, *cursor;
-
-	if (!p->suite)
-		return NULL;
-	text = xasprintf("%d %lld %s", (int)p->state, (long long)p->test_id, p->suite);
-	cursor = params_make_cursor(text, strlen(text));
-	free(text);
-	return cursor;
-}
 
 static bool parse_place(char *text, struct nightly_place *ret)
 {
@@ -69,16 +52,6 @@ static bool parse_place(char *text, struct nightly_place *ret)
 		return false;
 	ret->state = (enum history_state)state;
 	return parse_int64(test, &ret->test_id) == 0 && ret->test_id >= -1;
-}
-
-static void read_place(struct params *p, struct nightly_request *n)
-{
-	if (!params_cursor(p, n->place, sizeof(n->place)))
-		return;
-	if (!parse_place(n->place, &n->get.after)) {
-		n->get.after = (struct nightly_place){.suite = NULL};
-		params_wrong(p, "cursor", "not a value of \"next\" in an answer");
-	}
 }
 
 /* ---- the request ---- */
@@ -110,68 +83,54 @@ static bool read_params(struct http_request *r, struct nightly_request *n)
 	n->get.suite = null_if_empty(n->suite);
 	params_text(&p, "q", n->part, sizeof(n->part));
 	n->get.part = null_if_empty(n->part);
-	read_place(&p, n);
+	if (params_cursor(&p, n->place, sizeof(n->place)) && !parse_place(n->place, &n->get.after))
+		params_wrong(&p, "cursor", WRONG_CURSOR);
 	return !params_refuse(&p);
 }
 
 static char *make_nightly(void *owner)
 {
 	struct nightly_request *n = owner;
-	char *next = place_cursor(&n->get.view->next);
-	char *text = nightly_json(n->get.view, next, n->config->public_url);
+	const struct nightly_place *next = &n->get.view->next;
+	char *place = NULL, *cursor = NULL, *text;
 
-	free(next);
+	if (next->suite) {
+		place = xasprintf(
+		    "%d %lld %s", (int)next->state, (long long)next->test_id, next->suite);
+		cursor = params_make_cursor(place, strlen(place));
+	}
+	text = nightly_json(n->get.view, cursor, n->read.config->public_url);
+	free(place);
+	free(cursor);
 	return text;
-}
-
-static void respond_nightly_failed(const struct nightly_request *n, int err)
-{
-	char text[ACCELERATOR_BYTES + 40];
-
-	snprintf(text, sizeof(text), "no accelerator is called %s", n->accelerator);
-	web_respond_failed(n->request, err, text);
 }
 
 static void nightly_done(struct store_query *q)
 {
 	struct nightly_request *n = CONTAINER_OF(q, struct nightly_request, get.q);
 	const struct nightly_view *v = n->get.view;
+	char text[ACCELERATOR_BYTES + 40];
 
-	if (q->err) {
-		respond_nightly_failed(n, q->err);
-		nightly_request_free(n);
+	snprintf(text, sizeof(text), "no accelerator is called %s", n->accelerator);
+	if (!web_read_goes_on(n, q->err, text))
 		return;
-	}
-	n->render = (struct web_render){.make_text = make_nightly,
-	    .over = nightly_request_free,
-	    .owner = n,
-	    .request = n->request};
-	web_render(
-	    n->loop, &n->render, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
+	n->read.render.make_text = make_nightly;
+	web_read_render(n, NULL, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
 }
 
 static void on_nightly(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct nightly_request *n;
+	struct nightly_request *n = web_read_new(w, r, sizeof(*n), release_nightly);
 
-	if (!w->config) {
-		web_respond_busy(r);
+	if (!n)
 		return;
-	}
-	n = xcalloc(1, sizeof(*n));
 	if (!read_params(r, n)) {
-		free(n);
+		web_read_free(n);
 		return;
 	}
-	n->loop = w->deps.loop;
-	n->request = r;
-	n->config = config_ref(w->config);
 	n->get.q.done = nightly_done;
-	if (store_get_nightly(w->deps.store, &n->get)) {
-		web_respond_busy(r);
-		nightly_request_free(n);
-	}
+	(void)web_read_goes_on(n, store_get_nightly(w->deps.store, &n->get), NULL);
 }
 
 void web_add_nightly_routes(struct web *w)

@@ -42,17 +42,11 @@ static void append_embedded_json(struct buf *out, const char *json, size_t n)
 
 static void append_data(struct buf *out, const struct page *p)
 {
-	json_t *head = json_object();
-	char *text;
+	json_t *head = json_pack("{s:s?, s:i, s:s?, s:o, s:s?, s:s?, s:s}", "api", p->api, "status",
+	    p->status, "etag", p->etag, "now", json_time(p->now_ms), "base", p->base, "upstream",
+	    p->upstream, "version", OUTPOST_VERSION);
+	char *text = json_text(head);
 
-	json_set_str(head, "api", p->api);
-	json_set_int(head, "status", p->status);
-	json_set_str(head, "etag", p->etag);
-	json_set_time(head, "now", p->now_ms);
-	json_set_str(head, "base", p->base);
-	json_set_str(head, "upstream", p->upstream);
-	json_set_str(head, "version", OUTPOST_VERSION);
-	text = json_text(head);
 	json_decref(head);
 	append_embedded_json(out, text, strlen(text) - 1); /* without its closing brace */
 	free(text);
@@ -64,8 +58,8 @@ static void append_data(struct buf *out, const struct page *p)
 	buf_append_char(out, '}');
 }
 
-/* The script that web/src/main.jsx loads for the answer; NULL: it is not known. */
-static const char *name_of_page(const char *api)
+/* Links to the script that web/src/main.jsx loads for the answer; none if it is not known. */
+static void append_preloads(struct buf *out, const struct page *p)
 {
 	static const struct {
 		const char *prefix, *name;
@@ -74,16 +68,11 @@ static const char *name_of_page(const char *api)
 	    {"/api/v1/jobs/", "job"}, {"/api/v1/nightly", "nightly"},
 	    {"/api/v1/platforms/", "platform"}, {"/api/v1/platforms", "platforms"}};
 
-	for (size_t i = 0; api && i < ARRAY_LEN(PAGES); i++)
-		if (str_has_prefix(api, PAGES[i].prefix))
-			return PAGES[i].name;
-	return NULL;
-}
+	const char *name = NULL;
 
-static void append_preloads(struct buf *out, const struct page *p)
-{
-	const char *name = name_of_page(p->api);
-
+	for (size_t i = 0; p->api && i < ARRAY_LEN(PAGES) && !name; i++)
+		if (str_has_prefix(p->api, PAGES[i].prefix))
+			name = PAGES[i].name;
 	for (const struct web_preload *w = WEB_PRELOADS; name && w->name; w++)
 		if (str_eq(w->name, name))
 			buf_append_str(out, w->links);

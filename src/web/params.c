@@ -138,7 +138,7 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes)
 		return 0;
 	if (base64url_decode(text, strlen(text), &bytes) || bytes.len == 0 ||
 	    bytes.len >= out_bytes) {
-		params_wrong(p, "cursor", "not a value of \"next\" in an answer");
+		params_wrong(p, "cursor", WRONG_CURSOR);
 	} else {
 		n = bytes.len;
 		memcpy(out, bytes.data, n);

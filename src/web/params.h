@@ -41,6 +41,7 @@ int64_t params_day(struct params *p, const char *name, int64_t fallback_ms);
 /* The bytes that params_make_cursor() put into `cursor`, in out with a NUL after them. Returns how many, 0 if it is absent. Check
  * them: they come from outside. */
 size_t params_cursor(struct params *p, char *out, size_t out_bytes);
+#define WRONG_CURSOR "not a value of \"next\" in an answer"
 /* Records a mistake that the caller found. */
 void params_wrong(struct params *p, const char *name, const char *why);
 /* If there was a mistake, answers 400 and returns true. */

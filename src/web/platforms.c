@@ -8,121 +8,86 @@
 #include "web/web_internal.h"
 
 struct platforms_request {
+	struct web_read read;
 	struct get_platform_tests get;
-	struct web_render render;
-	struct loop *loop;
-	struct config *config; /* as of the request */
-	char *name;            /* NULL: all */
-	int64_t now_ms;
+	char *name;                  /* NULL: all */
 	struct platform_entry *list; /* into config and get */
 	const char **names;          /* of the list's accelerators; the config's */
-	size_t n, n_items;
+	size_t n;
 };
 
-static void platforms_request_free(void *p)
+static void release_platforms(void *owner)
 {
-	struct platforms_request *q = p;
+	struct platforms_request *q = owner;
 
 	get_platform_tests_release(&q->get);
-	config_unref(q->config);
 	free(q->name);
 	free(q->list);
 	free(q->names);
-	free(q);
 }
 
-static bool is_platform_shown(const struct accelerator *a)
+static json_t *make_platforms(void *owner)
 {
-	return a->platform && a->level > LEVEL_1;
+	struct platforms_request *q = owner;
+	const char *public_url = q->read.config->public_url;
+
+	if (q->name)
+		return platform_json(&q->list[0], q->get.now_ms, public_url);
+	return platforms_json(q->list, q->n, q->get.now_ms, public_url);
 }
 
-/* All platforms that are shown, or the requested one, in the registry's order. */
-static void choose_platforms(struct platforms_request *q)
+/* The store's list of tests is sorted by accelerator. */
+static void on_tests(struct store_query *sq)
 {
-	const struct config *c = q->config;
+	struct platforms_request *q = CONTAINER_OF(sq, struct platforms_request, get.q);
+	const struct platform_test *list = q->get.list;
+	size_t n_items = 0;
 
+	if (!web_read_goes_on(q, sq->err, "no such platform"))
+		return;
+	for (size_t k = 0; k < q->n; k++) {
+		struct platform_entry *e = &q->list[k];
+		size_t i = 0;
+
+		while (i < q->get.n && strcmp(list[i].accelerator, e->a->name) != 0)
+			i++;
+		e->tests = list + i;
+		while (i + e->n_tests < q->get.n &&
+		       str_eq(list[i + e->n_tests].accelerator, e->a->name))
+			e->n_tests++;
+		e->at = q->get.standings[k];
+		n_items += 1 + e->n_tests + e->a->platform->n_installs;
+	}
+	web_read_render(q, make_platforms, n_items);
+}
+
+/* Reads all platforms that are shown, or the one with this name, in the registry's order. */
+static void start_platforms(struct web *w, struct http_request *r, const char *name)
+{
+	struct platforms_request *q = web_read_new(w, r, sizeof(*q), release_platforms);
+	const struct config *c;
+
+	if (!q)
+		return;
+	c = q->read.config;
+	q->name = xstrdup_or_null(name);
 	q->list = xcalloc(c->n_accelerators + 1, sizeof(*q->list));
 	q->names = xcalloc(c->n_accelerators + 1, sizeof(*q->names));
 	for (size_t i = 0; i < c->n_accelerators; i++) {
 		const struct accelerator *a = &c->accelerators[i];
 
-		if (!is_platform_shown(a) || (q->name && !str_eq(q->name, a->name)))
+		if (!a->platform || a->level <= LEVEL_1 || (name && !str_eq(name, a->name)))
 			continue;
 		q->names[q->n] = a->name;
 		q->list[q->n++] = (struct platform_entry){.a = a};
 	}
 	q->get.names = q->names;
 	q->get.n_names = q->n;
-}
-
-/* The store's list of tests is sorted by accelerator. */
-static void fill_platform(
-    struct platforms_request *q, struct platform_entry *e, const struct standing *at)
-{
-	size_t i = 0;
-
-	while (i < q->get.n && strcmp(q->get.list[i].accelerator, e->a->name) != 0)
-		i++;
-	e->tests = q->get.list + i;
-	while (i + e->n_tests < q->get.n &&
-	       str_eq(q->get.list[i + e->n_tests].accelerator, e->a->name))
-		e->n_tests++;
-	e->at = *at;
-	q->n_items += 1 + e->n_tests + e->a->platform->n_installs;
-}
-
-static json_t *make_platforms(void *owner)
-{
-	struct platforms_request *q = owner;
-
-	if (q->name)
-		return platform_json(&q->list[0], q->now_ms, q->config->public_url);
-	return platforms_json(q->list, q->n, q->now_ms, q->config->public_url);
-}
-
-static void on_tests(struct store_query *sq)
-{
-	struct platforms_request *q = CONTAINER_OF(sq, struct platforms_request, get.q);
-
-	if (sq->err) {
-		web_respond_failed(q->render.request, sq->err, "no such platform");
-		platforms_request_free(q);
-		return;
-	}
-	for (size_t i = 0; i < q->n; i++)
-		fill_platform(q, &q->list[i], &q->get.standings[i]);
-	web_render(q->loop, &q->render, q->n_items);
-}
-
-static void start_platforms(struct web *w, struct http_request *r, const char *name)
-{
-	const struct accelerator *a;
-	struct platforms_request *q;
-
-	if (!w->config) {
-		web_respond_busy(r);
-		return;
-	}
-	a = name ? config_accelerator(w->config, name) : NULL;
-	if (name && (!a || !is_platform_shown(a))) {
-		web_respond_not_found(r, "no such platform");
-		return;
-	}
-	q = xcalloc(1, sizeof(*q));
-	q->loop = w->deps.loop;
-	q->config = config_ref(w->config);
-	q->name = xstrdup_or_null(name);
-	q->now_ms = clock_wall_ms();
-	q->render = (struct web_render){
-	    .make = make_platforms, .over = platforms_request_free, .owner = q, .request = r};
-	choose_platforms(q);
 	q->get.only = q->name;
-	q->get.now_ms = q->now_ms;
+	q->get.now_ms = clock_wall_ms();
 	q->get.q.done = on_tests;
-	if (store_get_platform_tests(w->deps.store, &q->get)) {
-		web_respond_busy(r);
-		platforms_request_free(q);
-	}
+	if (web_read_goes_on(q, name && !q->n ? ERR_NOT_FOUND : 0, "no such platform"))
+		(void)web_read_goes_on(q, store_get_platform_tests(w->deps.store, &q->get), NULL);
 }
 
 static void on_platforms(struct http_request *r, void *owner)

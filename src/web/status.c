@@ -13,101 +13,71 @@ struct status_request {
 	void *owner;
 };
 
-static json_t *deliveries_json(const struct get_totals *t)
-{
-	json_t *v = json_object();
-
-	json_set_int(v, "accepted", t->n_deliveries_accepted);
-	json_set_int(v, "planned", t->n_deliveries_planned);
-	json_set_int(v, "ignored", t->n_deliveries_ignored);
-	json_set_int(v, "failed", t->n_deliveries_failed);
-	json_set_time(v, "oldest_waiting", t->oldest_accepted_ms);
-	return v;
-}
-
-static json_t *pull_json(const struct status_request *s)
-{
-	json_t *v = json_object();
-
-	json_set_int(v, "queued", s->totals.n_queued);
-	json_set_int(v, "leases", s->totals.n_leases_active);
-	return v;
-}
-
-static json_t *outbox_json(const struct outbox_stats *o)
-{
-	json_t *v = json_object();
-
-	json_set_int(v, "due", o->n_due);
-	json_set_int(v, "sending", o->n_sending);
-	json_set_int(v, "waiting", o->n_waiting);
-	json_set_int(v, "dead", o->n_dead);
-	json_set_time(v, "oldest_unsent", o->oldest_unsent_ms);
-	return v;
-}
-
 static json_t *experiments_json(const struct experiment_use_list *l)
 {
-	json_t *v = json_object(), *list = json_array();
+	json_t *list = json_array();
 	int64_t n_planned = 0, n_started = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct experiment_use *u = &l->at[i];
-		json_t *one = json_object();
 
 		n_planned += u->n_planned;
 		n_started += u->n_started;
-		json_set_str(one, "name", u->name);
-		json_set_int(one, "planned", u->n_planned);
-		json_set_int(one, "started", u->n_started);
-		json_set_int(one, "seconds_24h", u->spent_ms / 1000);
-		json_set_int(one, "seconds_allowed_24h", u->allowed_ms / 1000);
-		json_array_append_new(list, one);
+		json_array_append_new(
+		    list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", u->name, "planned",
+			      (json_int_t)u->n_planned, "started", (json_int_t)u->n_started,
+			      "seconds_24h", (json_int_t)(u->spent_ms / 1000),
+			      "seconds_allowed_24h", (json_int_t)(u->allowed_ms / 1000)));
 	}
-	json_set_int(v, "planned", n_planned);
-	json_set_int(v, "started", n_started);
-	json_object_set_new(v, "accelerators", list);
-	return v;
+	return json_pack("{s:I, s:I, s:o}", "planned", (json_int_t)n_planned, "started",
+	    (json_int_t)n_started, "accelerators", list);
 }
 
 static json_t *status_json(const struct status_request *s)
 {
 	const struct web *w = s->web;
+	const struct get_totals *t = &s->totals;
+	const struct outbox_stats *o = &t->outbox;
 	struct store_stats stats;
-	json_t *v = json_object(), *dispatches = json_object(), *store = json_object();
+	json_t *v, *dispatches = json_object(), *deliveries, *outbox, *pull, *store;
 
 	store_stats(w->deps.store, &stats);
-	json_set_str(v, "version", OUTPOST_VERSION);
-	json_set_time(v, "started_at", w->started_wall_ms);
-	json_set_int(v, "uptime", (s->totals.now_ms - w->started_wall_ms) / 1000);
-	json_set_str(v, "upstream", w->config ? w->config->upstream_repository : NULL);
-	json_set_int(v, "accelerators", w->config ? (int64_t)w->config->n_accelerators : 0);
-	json_set_int(v, "open_changes", s->totals.n_open_changes);
-	json_object_set_new(v, "deliveries", deliveries_json(&s->totals));
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
-		json_set_int(dispatches, dispatch_state_name((enum dispatch_state)i),
-		    s->totals.n_dispatches[i]);
-	json_object_set_new(v, "dispatches", dispatches);
-	json_set_int(v, "jobs", s->totals.n_jobs);
-	json_set_int(v, "results", s->totals.n_results);
-	json_object_set_new(v, "outbox", outbox_json(&s->totals.outbox));
-	json_object_set_new(store, "writable", json_boolean(stats.is_writable));
-	json_object_set_new(v, "pull", pull_json(s));
-	json_object_set_new(v, "experiments", experiments_json(&s->totals.experiments));
-	json_set_int(store, "bytes", s->totals.db_bytes);
-	json_set_int(store, "queued", stats.n_queued_ops);
-	json_object_set_new(v, "store", store);
+		json_set_int(
+		    dispatches, dispatch_state_name((enum dispatch_state)i), t->n_dispatches[i]);
+	deliveries = json_pack("{s:I, s:I, s:I, s:I, s:o}", "accepted",
+	    (json_int_t)t->n_deliveries_accepted, "planned", (json_int_t)t->n_deliveries_planned,
+	    "ignored", (json_int_t)t->n_deliveries_ignored, "failed",
+	    (json_int_t)t->n_deliveries_failed, "oldest_waiting", json_time(t->oldest_accepted_ms));
+	outbox = json_pack("{s:I, s:I, s:I, s:I, s:o}", "due", (json_int_t)o->n_due, "sending",
+	    (json_int_t)o->n_sending, "waiting", (json_int_t)o->n_waiting, "dead",
+	    (json_int_t)o->n_dead, "oldest_unsent", json_time(o->oldest_unsent_ms));
+	pull = json_pack("{s:I, s:I}", "queued", (json_int_t)t->n_queued, "leases",
+	    (json_int_t)t->n_leases_active);
+	store = json_pack("{s:b, s:I, s:I}", "writable", stats.is_writable, "bytes",
+	    (json_int_t)t->db_bytes, "queued", (json_int_t)stats.n_queued_ops);
+	v = json_pack("{s:s, s:o, s:I, s:s?, s:I, s:I, s:o, s:o}", "version", OUTPOST_VERSION,
+	    "started_at", json_time(w->started_wall_ms), "uptime",
+	    (json_int_t)((t->now_ms - w->started_wall_ms) / 1000), "upstream",
+	    w->config ? w->config->upstream_repository : NULL, "accelerators",
+	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes",
+	    (json_int_t)t->n_open_changes, "deliveries", deliveries, "dispatches", dispatches);
+	json_object_update_new(
+	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
+		   (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
+		   experiments_json(&t->experiments), "store", store));
 	return v;
 }
 
-static void answer_status(struct status_request *s, int err)
+static void on_totals(struct store_query *q)
 {
+	struct status_request *s = CONTAINER_OF(q, struct status_request, totals.q);
 	const struct web_deps *deps = &s->web->deps;
-	json_t *v = err ? NULL : status_json(s);
+	json_t *v = q->err ? NULL : status_json(s);
 
 	if (s->on_json) {
-		s->on_json(err, v, s->owner);
-	} else if (err) {
+		s->on_json(q->err, v, s->owner);
+	} else if (q->err) {
 		web_respond_busy(s->request);
 	} else {
 		if (deps->add_status)
@@ -118,40 +88,32 @@ static void answer_status(struct status_request *s, int err)
 	free(s);
 }
 
-static void on_totals(struct store_query *q)
+/* For r, or for on_json. */
+static void read_status(struct web *w, struct http_request *r,
+    void (*on_json)(int err, json_t *status, void *owner), void *owner)
 {
-	answer_status(CONTAINER_OF(q, struct status_request, totals.q), q->err);
-}
-
-/* Takes s, from calloc(). */
-static void read_status(struct web *w, struct status_request *s)
-{
-	int rc;
+	struct status_request *s = xcalloc(1, sizeof(*s));
 
 	s->web = w;
+	s->request = r;
+	s->on_json = on_json;
+	s->owner = owner;
 	s->totals.q.done = on_totals;
 	s->totals.now_ms = clock_wall_ms();
 	s->totals.has_experiments = true;
-	rc = store_get_totals(w->deps.store, &s->totals);
-	if (rc)
-		answer_status(s, rc);
+	s->totals.q.err = store_get_totals(w->deps.store, &s->totals);
+	if (s->totals.q.err)
+		on_totals(&s->totals.q);
 }
 
 static void on_status(struct http_request *r, void *owner)
 {
-	struct status_request *s = xcalloc(1, sizeof(*s));
-
-	s->request = r;
-	read_status(owner, s);
+	read_status(owner, r, NULL, NULL);
 }
 
 void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
 {
-	struct status_request *s = xcalloc(1, sizeof(*s));
-
-	s->on_json = done;
-	s->owner = owner;
-	read_status(w, s);
+	read_status(w, NULL, done, owner);
 }
 
 void web_add_status_routes(struct web *w)

@@ -39,7 +39,7 @@ static void on_preflight(struct http_request *r, void *owner)
 	http_respond(r, 204, NULL, headers, "", 0);
 }
 
-static void route_get(
+void web_add_plain(
     struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
 {
 	http_server_route(w->deps.server,
@@ -47,10 +47,10 @@ static void route_get(
 		.method = "GET", .pattern = pattern, .on_request = on_request, .owner = w});
 }
 
-static void route_api(
+void web_add_stream(
     struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
 {
-	route_get(w, pattern, on_request);
+	web_add_plain(w, pattern, on_request);
 	http_server_route(w->deps.server,
 	    &(struct http_route){
 		.method = "OPTIONS", .pattern = pattern, .on_request = on_preflight, .owner = w});
@@ -72,36 +72,25 @@ static void on_gated_request(struct http_request *r, void *owner)
 	web_gate_ask(w->gate, r, find_resource(w, http_route_of(r)->pattern)->on_request, w);
 }
 
-static void push_resource(struct web *w, const struct web_resource *resource)
-{
-	*ARRAY_PUSH(w->resources, w->n_resources) = *resource;
-}
-
 void web_add_resource(struct web *w, const char *api, const char *page,
     void (*on_request)(struct http_request *r, void *owner))
 {
-	push_resource(
-	    w, &(struct web_resource){.api = api, .page = page, .on_request = on_request});
-	route_api(w, api, on_gated_request);
+	*ARRAY_PUSH(w->resources, w->n_resources) =
+	    (struct web_resource){.api = api, .page = page, .on_request = on_request};
+	web_add_stream(w, api, on_gated_request);
 	if (page)
-		route_get(w, page, on_gated_request);
+		web_add_plain(w, page, on_gated_request);
 }
 
 void web_add_document(
     struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
 {
-	push_resource(w, &(struct web_resource){.document = pattern, .on_request = on_request});
-	route_get(w, pattern, on_gated_request);
+	*ARRAY_PUSH(w->resources, w->n_resources) =
+	    (struct web_resource){.document = pattern, .on_request = on_request};
+	web_add_plain(w, pattern, on_gated_request);
 }
 
-void web_add_stream(
-    struct web *w, const char *api, void (*on_request)(struct http_request *r, void *owner))
-{
-	route_api(w, api, on_request);
-}
-
-/* Answers 503 in the form that the request wants. */
-static void refuse_resource(struct http_request *r)
+void web_refuse(struct http_request *r)
 {
 	const struct http_route *route = http_route_of(r);
 
@@ -146,29 +135,13 @@ const char *web_page_title(const struct http_request *r)
 	return NULL;
 }
 
-/* The query as it came, but only printable ASCII, because it becomes part of a link. */
-static void append_query(struct buf *out, const struct http_request *r)
-{
-	char limit[24];
-	char separator = '?';
-	int64_t page_limit = web_page_limit(r);
-
-	if (*http_query(r)) {
-		buf_append_char(out, separator);
-		for (const char *c = http_query(r); *c; c++)
-			if (*c > ' ' && *c < 0x7f)
-				buf_append_char(out, *c);
-		separator = '&';
-	}
-	if (page_limit && !http_query_get(r, "limit", limit, sizeof(limit)))
-		buf_appendf(out, "%climit=%lld", separator, (long long)page_limit);
-}
-
 char *web_api_of_page(const struct http_request *r)
 {
 	const struct http_route *route = http_route_of(r);
 	const struct web_resource *found = find_page(route->owner, route->pattern);
+	int64_t page_limit = web_page_limit(r);
 	struct buf out = BUF_INIT(API_MAX_BYTES);
+	char limit[24], separator = '?';
 	int i = 0;
 
 	if (!found)
@@ -183,7 +156,16 @@ char *web_api_of_page(const struct http_request *r)
 			buf_append_char(&out, *p);
 		}
 	}
-	append_query(&out, r);
+	/* The query as it came, but only printable ASCII, because it becomes part of a link. */
+	if (*http_query(r)) {
+		buf_append_char(&out, separator);
+		for (const char *c = http_query(r); *c; c++)
+			if (*c > ' ' && *c < 0x7f)
+				buf_append_char(&out, *c);
+		separator = '&';
+	}
+	if (page_limit && !http_query_get(r, "limit", limit, sizeof(limit)))
+		buf_appendf(&out, "%climit=%lld", separator, (long long)page_limit);
 	return buf_take(&out);
 }
 
@@ -201,14 +183,6 @@ static void on_unknown_path(struct http_request *r, void *owner)
 		web_respond_not_found(r, "no such page");
 	else
 		http_respond_json1(r, 404, "error", "no such path");
-}
-
-static void add_fallback_route(struct web *w)
-{
-	http_server_fallback(w->deps.server, &(struct http_route){.method = "GET",
-						 .pattern = "/{nothing}",
-						 .on_request = on_unknown_path,
-						 .owner = w});
 }
 
 /* ---- health: is it alive, and may it get traffic ---- */
@@ -237,16 +211,6 @@ static void on_readyz(struct http_request *r, void *owner)
 		http_respond(r, 200, "text/plain", NULL, "ready\n", 6);
 }
 
-static void add_health_routes(struct web *w)
-{
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/healthz", .on_request = on_healthz, .owner = w});
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/readyz", .on_request = on_readyz, .owner = w});
-}
-
 /* ---- the whole ---- */
 
 struct web *web_new(const struct web_deps *deps)
@@ -256,9 +220,10 @@ struct web *web_new(const struct web_deps *deps)
 	w->deps = *deps;
 	w->started_wall_ms = clock_wall_ms();
 	LIST_INIT(&w->followers);
-	w->gate = web_gate_new(refuse_resource);
+	w->gate = web_gate_new(web_refuse);
 	w->log_readers = http_group_amounts_new();
-	add_health_routes(w);
+	web_add_plain(w, "/healthz", on_healthz);
+	web_add_plain(w, "/readyz", on_readyz);
 	web_add_status_routes(w);
 	web_add_metrics_routes(w);
 	web_add_change_routes(w);
@@ -274,7 +239,10 @@ struct web *web_new(const struct web_deps *deps)
 	web_add_job_log_routes(w);
 	web_add_asset_routes(w);
 	web_add_event_routes(w);
-	add_fallback_route(w);
+	http_server_fallback(deps->server, &(struct http_route){.method = "GET",
+					       .pattern = "/{nothing}",
+					       .on_request = on_unknown_path,
+					       .owner = w});
 	return w;
 }
 

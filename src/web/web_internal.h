@@ -44,7 +44,10 @@ void web_add_document(
     struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner));
 /* Adds a part of the API whose answers last until their readers leave: it waits for no turn. */
 void web_add_stream(
-    struct web *w, const char *api, void (*on_request)(struct http_request *r, void *owner));
+    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner));
+/* Adds a path outside of the API that waits for no turn. */
+void web_add_plain(
+    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner));
 /* The request is for the page: long lists are cut to a first part then, and the page requests the rest. */
 bool web_is_page(const struct http_request *r);
 /* The `limit` of a page whose address has none (params_limit()). Call it after web_add_resource(). */
@@ -82,6 +85,8 @@ void web_respond_error(struct http_request *r, int status, const char *text);
 void web_respond_not_found(struct http_request *r, const char *text);
 /* 503 with Retry-After. */
 void web_respond_busy(struct http_request *r);
+/* The same for a resource or a document, in the form that the request wants. */
+void web_refuse(struct http_request *r);
 /* 429 with Retry-After: this client has reached its share. */
 void web_respond_too_many(struct http_request *r, const char *text);
 /* The answer for a store call that failed: 404, or 503 with Retry-After. */
