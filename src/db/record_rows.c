@@ -41,6 +41,15 @@ int64_t *rows_key_numbers(struct rows *r, size_t *ret_n)
 	return list;
 }
 
+char **rows_keys(struct rows *r)
+{
+	char **list = strv_copy(NULL);
+
+	while (rows_next(r))
+		strv_add(&list, rows_text(r, 0));
+	return list;
+}
+
 int rows_first_word(struct rows *r, const struct words *words)
 {
 	int word = rows_next(r) ? words_find(words, rows_text(r, 0)) : words->n;

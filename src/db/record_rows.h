@@ -30,6 +30,7 @@ const char *rows_key(const struct rows *r); /* never NULL; borrowed until the ne
 int64_t rows_key_number(const struct rows *r);
 /* The same of all rows, as an array: for a loop whose body writes to the table that the statement reads. free() */
 int64_t *rows_key_numbers(struct rows *r, size_t *ret_n);
+char **rows_keys(struct rows *r); /* the same as texts; strv_free() */
 /* The same of the first row, as a value of an enum, and ends the statement; words->n: it has no row, or another text. */
 int rows_first_word(struct rows *r, const struct words *words);
 

@@ -5,7 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "db/db.h"
+#include "db/record_rows.h"
+#include "db/settings.h"
 #include "store/changes.h"
 #include "store/jobs.h"
 #include "verdict/attribution_facts.h"
@@ -20,36 +21,22 @@ enum {
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
-static int64_t read_setting(struct db *d, const char *key, int64_t fallback)
-{
-	return db_int(
-	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
-}
-
 int64_t attribution_distance(struct db *d)
 {
-	return read_setting(d, "attribution.distance", DEFAULT_DISTANCE);
+	return setting_int(d, "attribution.distance", DEFAULT_DISTANCE);
 }
 
 int64_t attribution_window_ms(struct db *d)
 {
-	return read_setting(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
-}
-
-static void put_setting(struct db *d, const char *key, int64_t value)
-{
-	db_exec(d,
-	    "INSERT INTO setting (key, value) VALUES (?1, CAST(?2 AS TEXT))"
-	    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-	    V_TEXT(key), V_INT(value));
+	return setting_int(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
 }
 
 void attribution_configure(struct db *d, int64_t window_ms, int distance)
 {
 	if (!window_ms)
 		return;
-	put_setting(d, "attribution.window_ms", window_ms);
-	put_setting(d, "attribution.distance", distance);
+	setting_put_int(d, "attribution.window_ms", window_ms);
+	setting_put_int(d, "attribution.distance", distance);
 }
 
 /* ---- one accelerator's cells ---- */
@@ -166,25 +153,29 @@ static void notify_if_due(struct db *d, int64_t n_noted)
 	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
 	" AND j.is_current = 1 AND j.verdict IN ('FAIL', 'ERROR', 'MISS'))"
 
+#define PUSHED_COMMIT_RECORD(F, S)                                                                 \
+	F(S, TEXT, repository_key, NULL, "b.repository_key", "")                                   \
+	F(S, TEXT, ref, NULL, "b.ref", "")                                                         \
+	F(S, INT, position, NULL, "b.position", "")
+RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
+
 /* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due. There is
  * no limit, because the run may remove an excuse. */
 static void base_changes_due(
     struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	int64_t distance = attribution_distance(d), position;
-	char *key = NULL, *ref = NULL;
-	struct rows *r = db_rows(d,
-	    "SELECT b.repository_key, b.ref, b.position FROM change c JOIN branch_commit b"
-	    " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
-	    " WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1",
-	    V_INT(change_id));
+	int64_t distance = attribution_distance(d);
+	struct pushed_commit b;
 
-	if (!rows_next(r))
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(PUSHED_COMMIT_RECORD,
+			"FROM change c JOIN branch_commit b"
+			" ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
+			" WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1"),
+		    V_INT(change_id)),
+		&pushed_commit_record, &b))
 		return;
-	key = rows_dup(r, 0);
-	ref = rows_dup(r, 1);
-	position = rows_int(r, 2);
-	rows_end(r);
 	notify_if_due(
 	    d, db_exec(d,
 		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
@@ -192,8 +183,8 @@ static void base_changes_due(
 			    " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
 			    " AND b.position <= ?4 + ?6 AND c.state = 'open'"
 			    " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
-		   V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
-		   V_INT(distance)));
+		   V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
+		   V_TEXT(accelerator), V_INT(distance)));
 	notify_if_due(
 	    d, db_exec(d,
 		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
@@ -201,10 +192,9 @@ static void base_changes_due(
 			    " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
 			    " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
 			    " AND" IS_RED("c.id") ALL_NOTED,
-		   V_INT(now_ms), V_TEXT(key), V_TEXT(ref), V_INT(position), V_TEXT(accelerator),
-		   V_INT(distance)));
-	free(key);
-	free(ref);
+		   V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
+		   V_TEXT(accelerator), V_INT(distance)));
+	record_release(&pushed_commit_record, &b);
 }
 
 /* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
@@ -283,21 +273,17 @@ void attribution_alike_due(struct db *d, int64_t change_id, const char *accelera
 	excused_changes_due(d, change_id, accelerator, now_ms);
 }
 
+RECORD_DEFINE(attribution_lack, ATTRIBUTION_LACK_RECORD)
+
 struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
 {
 	struct attribution_lack lack = {.merge_base = false};
-	struct rows *r = db_rows(d,
-	    "SELECT c.merge_base_sha IS NULL, NOT EXISTS (SELECT 1 FROM change_files g"
-	    "  WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"
-	    "  AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)"
-	    " FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'",
-	    V_INT(change_id));
 
-	if (rows_next(r)) {
-		lack.merge_base = rows_int(r, 0);
-		lack.files = rows_int(r, 1);
-	}
-	rows_end(r);
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(ATTRIBUTION_LACK_RECORD,
+				  "FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'"),
+			      V_INT(change_id)),
+	    &attribution_lack_record, &lack);
 	return lack;
 }
 
@@ -326,33 +312,18 @@ void attribution_others_due(
 
 /* ==== operations ==== */
 
-static void read_due(struct claim_due_changes *q, struct rows *r)
-{
-	while (rows_next(r)) {
-		*ARRAY_PUSH(q->list, q->n) = (struct due_change){
-		    .change_id = rows_int(r, 0),
-		    .generation = rows_int(r, 1),
-		    .n_tries = (int)rows_int(r, 2),
-		    .repository = rows_dup(r, 3),
-		    .head_sha = rows_dup(r, 4),
-		    .base_ref = rows_dup(r, 5),
-		    .base_sha = rows_dup(r, 6),
-		    .since_ms = rows_int(r, 7),
-		};
-	}
-}
+RECORD_DEFINE(due_change, DUE_CHANGE_RECORD)
 
 static int claim_due_run(struct store_query *sq, struct db *d)
 {
 	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
 
-	read_due(
-	    q, db_rows(d,
-		   "SELECT c.id, u.generation, u.n_tries, c.repository, c.head_sha, c.base_ref,"
-		   " c.base_sha, u.since_ms"
-		   " FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
-		   " WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2",
-		   V_INT(q->now_ms), V_INT(q->limit)));
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(DUE_CHANGE_RECORD,
+			     "FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
+			     " WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2"),
+			 V_INT(q->now_ms), V_INT(q->limit)),
+	    due_change, q->list, q->n);
 	for (size_t i = 0; i < q->n; i++) {
 		struct attribution_lack lack = attribution_lacks(d, q->list[i].change_id);
 
@@ -377,14 +348,7 @@ int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
 
 void claim_due_changes_release(struct claim_due_changes *q)
 {
-	for (size_t i = 0; i < q->n; i++) {
-		free(q->list[i].repository);
-		free(q->list[i].head_sha);
-		free(q->list[i].base_ref);
-		free(q->list[i].base_sha);
-	}
-	FREE_AND_NULL(q->list);
-	q->n = 0;
+	RECORDS_RELEASE(due_change, q->list, q->n);
 }
 
 /* ---- the end of a claim ---- */

@@ -10,6 +10,7 @@
 #define VERDICT_ATTRIBUTION_H
 
 #include "db/store.h"
+#include "model/record.h"
 
 /* ---- inside a writer's transaction ---- */
 
@@ -35,20 +36,35 @@ void attribution_others_due(
     struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be compared. */
+#define ATTRIBUTION_LACK_RECORD(F, S)                                                              \
+	F(S, BOOL, merge_base, NULL, "c.merge_base_sha IS NULL", "")                               \
+	F(S, BOOL, files, NULL,                                                                    \
+	    "NOT EXISTS (SELECT 1 FROM change_files g"                                             \
+	    " WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"              \
+	    " AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)",                      \
+	    "")
 struct attribution_lack {
-	bool merge_base, files;
+	RECORD_MEMBERS(ATTRIBUTION_LACK_RECORD)
 };
+RECORD_DECLARE(attribution_lack);
 struct attribution_lack attribution_lacks(struct db *d, int64_t change_id);
 
 /* ---- for evidence/ ---- */
+#define DUE_CHANGE_RECORD(F, S)                                                                    \
+	F(S, ID, change_id, NULL, "c.id", "")                                                      \
+	F(S, INT, generation, NULL, "u.generation", "")                                            \
+	F(S, INT, n_tries, NULL, "u.n_tries", "")                                                  \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
+	F(S, TEXT, base_ref, NULL, "c.base_ref", "")                                               \
+	F(S, TEXT, base_sha, NULL, "c.base_sha", "")                                               \
+	F(S, TIME, since_ms, NULL, "u.since_ms", "The first of the causes that are not settled.")
 struct due_change {
-	int64_t change_id, generation;
-	int64_t since_ms; /* the first of the causes that are not settled yet */
-	int n_tries;
-	char *repository, *head_sha, *base_ref, *base_sha;
+	RECORD_MEMBERS(DUE_CHANGE_RECORD)
 	int64_t number; /* a PR of it; 0: none (a push, whose base is its parent) */
 	bool needs_merge_base, needs_files;
 };
+RECORD_DECLARE(due_change);
 struct claim_due_changes { /* the oldest due ones; they stay due until attributed */
 	struct store_query q;
 	int64_t now_ms;

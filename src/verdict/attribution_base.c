@@ -47,21 +47,30 @@ struct base_jobs {
 	size_t n;
 };
 
-/* `r`: position, SHA, job, tests. */
+#define TESTED_JOB_RECORD(F, S)                                                                    \
+	F(S, BORROWED, sha, NULL, "x.head_sha", "")                                                \
+	F(S, ID, id, NULL, "j.id", "")                                                             \
+	F(S, INT, n_tests, NULL, "j.n_tests", "")
+RECORD_LOCAL(tested_job, TESTED_JOB_RECORD)
+
+/* The key of the rows is the position. */
 static void take_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64_t base_position)
 {
 	while (rows_next(r)) {
 		struct base_job *b = &l->at[l->n++];
+		struct tested_job tested;
 
+		record_read(r, &tested_job_record, &tested);
 		*b = (struct base_job){
-		    .run = {.job = job, .id = rows_int(r, 2), .n_tests = rows_int(r, 3)},
-		    .distance = (int)(base_position - rows_int(r, 0))};
-		snprintf(b->sha, sizeof(b->sha), "%s", rows_text(r, 1));
+		    .run = {.job = job, .id = tested.id, .n_tests = tested.n_tests},
+		    .distance = (int)(base_position - rows_key_number(r))};
+		snprintf(b->sha, sizeof(b->sha), "%s", tested.sha);
 	}
 }
 
 #define TESTED_JOBS                                                                                \
-	"SELECT b.position, b.sha, j.id, j.n_tests FROM branch_commit b CROSS JOIN change x"       \
+	RECORD_SELECT_BY("b.position", TESTED_JOB_RECORD)                                          \
+	" FROM branch_commit b CROSS JOIN change x"                                                \
 	" ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"       \
 	" CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND "  \
 	"j.name = ?7"                                                                              \
@@ -69,8 +78,8 @@ static void take_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int6
 	"NULL"                                                                                     \
 	" WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4"
 #define TESTED_VALUES(first, last)                                                                 \
-	V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(first), V_INT(last), V_TEXT(c->accelerator),    \
-	    V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
+	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last),                      \
+	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
 
 /* A push has no newer ones: they hold what it brought. */
 static void list_newer(
@@ -113,14 +122,13 @@ static void list_on_base(
 
 	take_base_jobs(l, job,
 	    db_rows(c->d,
-		"SELECT 0, x.head_sha, j.id, j.n_tests FROM change x CROSS JOIN job j ON "
-		"j.change_id = x.id"
-		" AND j.accelerator = ?3 AND j.workflow = ?4 AND j.name = ?5 AND j.runner = ?6 AND "
-		"j.status = 'completed'"
-		" AND j.digest IS NOT NULL WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND "
-		"x.kind = 'push'"
-		" ORDER BY j.id DESC LIMIT ?7",
-		V_TEXT(c->key.text), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow),
+		RECORD_QUERY(TESTED_JOB_RECORD,
+		    "FROM change x CROSS JOIN job j ON j.change_id = x.id"
+		    " AND j.accelerator = ?3 AND j.workflow = ?4 AND j.name = ?5 AND j.runner = ?6"
+		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
+		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push'"
+		    " ORDER BY j.id DESC LIMIT ?7"),
+		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow),
 		V_TEXT(j->name), V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
 	    0);
 }
@@ -278,7 +286,7 @@ static bool has_revert_near(
 	    " AND a.ref = ?2 AND a.position > ?3 AND a.position <= ?4 AND " TAKES_BACK(
 		"a.title") " AND (" TAKES_BACK("b.title") " OR (b.title <> '' AND instr(a.title, "
 							  "b.title) > 0)) LIMIT 1",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(base_position - older),
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(base_position - older),
 	    V_INT(base_position - newer));
 }
 
@@ -309,14 +317,14 @@ static char *find_base(const struct attribution_case *c, int64_t *ret_position)
 		/* Its head as its merge base: it has landed as it is, and a failure there is its own. */
 		if (!c->merge_base_sha || strcmp(c->merge_base_sha, c->head_sha) == 0)
 			return NULL;
-		*ret_position = branch_position(c->d, c->key.text, c->ref, c->merge_base_sha);
+		*ret_position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
 		return xstrdup(c->merge_base_sha);
 	}
-	*ret_position = branch_position(c->d, c->key.text, c->ref, c->head_sha) - 1;
+	*ret_position = branch_position(c->d, c->repository_key, c->ref, c->head_sha) - 1;
 	return db_text(c->d,
 	    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position = "
 	    "?3",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(*ret_position));
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(*ret_position));
 }
 
 void fact_branch(struct attribution_case *c)
@@ -376,22 +384,31 @@ static bool title_names_pull(const char *title, int64_t number)
 	return false;
 }
 
+#define LANDED_COMMIT_RECORD(F, S)                                                                 \
+	F(S, BORROWED, title, NULL, "title", "")                                                   \
+	F(S, BOOL, is_own, NULL,                                                                   \
+	    "?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = ''"                      \
+	    " OR lower(author) = lower(?5))",                                                      \
+	    "")
+RECORD_LOCAL(landed_commit, LANDED_COMMIT_RECORD)
+
 /* An author's commits count only where it is known when the branch broke. An author who is not known may be the same. */
 static struct own_commits own_commits(const struct attribution_case *c, const struct stretch *s)
 {
 	struct own_commits own = {.has_landing = false};
 	struct rows *r = db_rows(c->d,
-	    "SELECT COALESCE(title, ''), ?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, "
-	    "'') = '' OR lower(author) = "
-	    "lower(?5))"
-	    " FROM branch_commit"
-	    " WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->author),
-	    V_INT(s->is_green_first));
+	    RECORD_QUERY(LANDED_COMMIT_RECORD,
+		"FROM branch_commit"
+		" WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4"),
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
+	    V_TEXT(c->author), V_INT(s->is_green_first));
 
 	while (rows_next(r)) {
-		own.has_landing |= c->number > 0 && title_names_pull(rows_text(r, 0), c->number);
-		own.has_commit |= rows_int(r, 1) > 0;
+		struct landed_commit landed;
+
+		record_read(r, &landed_commit_record, &landed);
+		own.has_landing |= c->number > 0 && title_names_pull(landed.title, c->number);
+		own.has_commit |= landed.is_own;
 	}
 	return own;
 }
@@ -436,38 +453,47 @@ static bool has_related_commit(const struct attribution_case *c, const struct st
 	    "h.number = CASE WHEN l.title LIKE '%(#%)' THEN CAST(substr(l.title, "
 	    "instr(l.title, '(#') + 2) AS INTEGER) END AND e.value IN (SELECT path FROM own)) "
 	    "LIMIT 1",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
 	    V_TEXT(c->head_sha), V_INT(c->number), V_TEXT(FILES_INCOMPLETE));
 }
+
+#define NEAR_CHANGES_RECORD(F, S)                                                                  \
+	F(S, INT, n_passed, NULL, "COUNT(DISTINCT CASE WHEN r.status = 'PASS' THEN n.id END)", "") \
+	F(S, INT, n_red, NULL,                                                                     \
+	    "COUNT(DISTINCT CASE WHEN lower(n.author) <> lower(?6) AND EXISTS (SELECT 1"           \
+	    " FROM failure f WHERE f.change_id = n.id AND f.job_id = j.id AND f.test_id = ?10"     \
+	    " AND f.key = ?11) THEN lower(n.author) END)",                                         \
+	    "")
+RECORD_LOCAL(near_changes, NEAR_CHANGES_RECORD)
 
 /* Pull requests whose merge base lies between these runs: how many passed the test there, and how many of other authors failed in the
  * same way. */
 static void read_near(struct attribution_case *c, const struct stretch *s, struct red_failure *f)
 {
 	const struct job_name *j = &c->jobs[f->job];
-	struct rows *r = db_rows(c->d,
-	    "WITH near AS (SELECT x.id, x.author FROM branch_commit b CROSS JOIN change x"
-	    "  ON x.repository_key = b.repository_key AND x.merge_base_sha = b.sha"
-	    "  AND x.kind = 'pull_request' AND x.id <> ?5 WHERE b.repository_key = ?1"
-	    "  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4 LIMIT ?12)"
-	    " SELECT COUNT(DISTINCT CASE WHEN r.status = 'PASS' THEN n.id END),"
-	    " COUNT(DISTINCT CASE WHEN lower(n.author) <> lower(?6) AND EXISTS (SELECT 1"
-	    "  FROM failure f WHERE f.change_id = n.id AND f.job_id = j.id AND f.test_id = ?10"
-	    "  AND f.key = ?11) THEN lower(n.author) END) FROM near n CROSS JOIN job j"
-	    " ON j.change_id = n.id AND j.accelerator = ?7 AND j.workflow = ?8 AND j.name = ?9"
-	    " AND j.runner = ?13 AND j.status = 'completed' AND j.digest IS NOT NULL"
-	    " CROSS JOIN result r INDEXED BY result_of_test"
-	    " ON r.job_id = j.id AND r.test_id = ?10",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
-	    V_INT(c->change_id), V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow),
-	    V_TEXT(j->name), V_INT(f->test_id), V_INT(f->facts.mark.key), V_INT(NEAR_MAX),
-	    V_TEXT(j->runner));
+	struct near_changes near = {0};
 
-	if (rows_next(r)) {
-		f->facts.n_passed_near = (int)rows_int(r, 0);
-		f->facts.n_red_near = (int)rows_int(r, 1);
-	}
-	rows_end(r);
+	record_read_first(
+	    db_rows(c->d,
+		"WITH near AS (SELECT x.id, x.author FROM branch_commit b CROSS JOIN change x"
+		"  ON x.repository_key = b.repository_key AND x.merge_base_sha = b.sha"
+		"  AND x.kind = 'pull_request' AND x.id <> ?5 WHERE b.repository_key = ?1"
+		"  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4 LIMIT "
+		"?12) " RECORD_SELECT(
+		    NEAR_CHANGES_RECORD) " FROM near n CROSS JOIN job j"
+					 " ON j.change_id = n.id AND j.accelerator = ?7 AND "
+					 "j.workflow = ?8 AND j.name = ?9"
+					 " AND j.runner = ?13 AND j.status = 'completed' AND "
+					 "j.digest IS NOT NULL"
+					 " CROSS JOIN result r INDEXED BY result_of_test"
+					 " ON r.job_id = j.id AND r.test_id = ?10",
+		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
+		V_INT(c->change_id), V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow),
+		V_TEXT(j->name), V_INT(f->test_id), V_INT(f->facts.mark.key), V_INT(NEAR_MAX),
+		V_TEXT(j->runner)),
+	    &near_changes_record, &near);
+	f->facts.n_passed_near = (int)near.n_passed;
+	f->facts.n_red_near = (int)near.n_red;
 }
 
 void fact_landed(struct attribution_case *c)
@@ -479,7 +505,7 @@ void fact_landed(struct attribution_case *c)
 
 	if (c->is_push || !c->merge_base_sha)
 		return;
-	position = branch_position(c->d, c->key.text, c->ref, c->merge_base_sha);
+	position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
 	for (size_t i = 0; position >= 0 && i < c->n_failures; i++) {
 		struct red_failure *f = &c->failures[i];
 

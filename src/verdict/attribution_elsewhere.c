@@ -26,13 +26,26 @@ bool attribution_is_same_author(const char *a, const char *b)
 	return !a || !b || strcasecmp(a, b) == 0;
 }
 
+#define OTHER_CHANGE_RECORD(F, S)                                                                  \
+	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "")                                     \
+	F(S, TEXT, author, NULL, "author", "")                                                     \
+	F(S, TEXT, ref, NULL, "COALESCE(base_ref, ref, '')", "")                                   \
+	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
+	F(S, TEXT, base_sha, NULL,                                                                 \
+	    "CASE kind WHEN 'pull_request' THEN merge_base_sha ELSE head_sha END",                 \
+	    "Its merge base, or a pushed commit itself.")                                          \
+	F(S, BOOL, is_own_pull, NULL,                                                              \
+	    "EXISTS (SELECT 1 FROM pull_head h WHERE h.change_id = x.id AND h.number = ?2"         \
+	    " AND h.repository_key = x.repository_key)",                                           \
+	    "")
+RECORD_LOCAL(other_change, OTHER_CHANGE_RECORD)
 struct other {
 	int64_t id;
-	bool is_pull, is_on_branch;
+	struct other_change change;
+	bool is_on_branch;
 	bool is_related; /* of the same author or PR, or with a file in common */
 	bool has_other_files;
-	char *author, *base_sha; /* base_sha: its merge base, or a pushed commit itself */
-	json_t *files;           /* as keys; NULL: not known */
+	json_t *files; /* as keys; NULL: not known */
 };
 struct others {
 	json_t *files; /* of this change */
@@ -45,7 +58,7 @@ static json_t *read_changed_files(const struct attribution_case *c, const char *
 {
 	char *text = db_text(c->d,
 	    "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
-	    V_TEXT(c->key.text), V_TEXT(head_sha));
+	    V_TEXT(c->repository_key), V_TEXT(head_sha));
 	json_t *list = NULL, *set = NULL, *item;
 	size_t i;
 
@@ -76,32 +89,19 @@ static bool have_common_file(json_t *a, json_t *b)
 static void read_other(
     const struct attribution_case *c, const struct others *o, int64_t id, struct other *ret)
 {
-	char *head = NULL;
-	bool is_own_pull = false;
-	struct rows *r = db_rows(c->d,
-	    "SELECT kind, author, COALESCE(base_ref, ref), merge_base_sha, head_sha, EXISTS "
-	    "(SELECT 1 FROM pull_head h"
-	    " WHERE h.change_id = x.id AND h.number = ?2 AND h.repository_key = x.repository_key) "
-	    "FROM change x"
-	    " WHERE id = ?1",
-	    V_INT(id), V_INT(c->number));
+	struct other_change *x = &ret->change;
 
 	*ret = (struct other){.id = id};
-	if (rows_next(r)) {
-		ret->is_pull = strcmp(rows_text(r, 0), "pull_request") == 0;
-		ret->author = rows_dup(r, 1);
-		ret->is_on_branch = strcmp(branch_name(rows_text(r, 2)), c->ref) == 0;
-		ret->base_sha = rows_dup(r, ret->is_pull ? 3 : 4);
-		head = rows_dup(r, 4);
-		is_own_pull = rows_int(r, 5);
-	}
-	rows_end(r);
-	if (ret->is_pull && head)
-		ret->files = read_changed_files(c, head);
+	if (record_read_first(
+		db_rows(c->d, RECORD_QUERY(OTHER_CHANGE_RECORD, "FROM change x WHERE id = ?1"),
+		    V_INT(id), V_INT(c->number)),
+		&other_change_record, x))
+		ret->is_on_branch = strcmp(branch_name(x->ref), c->ref) == 0;
+	if (x->is_pull)
+		ret->files = read_changed_files(c, x->head_sha);
 	ret->has_other_files = o->files && ret->files && !have_common_file(o->files, ret->files);
-	ret->is_related = is_own_pull || attribution_is_same_author(ret->author, c->author) ||
+	ret->is_related = x->is_own_pull || attribution_is_same_author(x->author, c->author) ||
 			  have_common_file(o->files, ret->files);
-	free(head);
 }
 
 /* NULL: there are too many. */
@@ -119,12 +119,17 @@ static const struct other *find_other(
 
 /* ---- the same failure on other changes ---- */
 
+#define SAME_FAILURE_RECORD(F, S)                                                                  \
+	F(S, ID, change_id, NULL, "f.change_id", "")                                               \
+	F(S, ID, job_id, NULL, "f.job_id", "")
+RECORD_LOCAL(same_failure, SAME_FAILURE_RECORD)
+
 struct elsewhere {
 	struct attribution_case *c;
 	struct others *others;
 	struct red_failure *f;
 	struct {
-		int64_t change_id, job_id;
+		struct same_failure failure;
 		const struct other *other; /* NULL: this change, or one too many */
 	} rows[ROWS_MAX];                  /* newest first, each change once */
 	size_t n;
@@ -135,27 +140,26 @@ static void read_rows(struct elsewhere *e)
 	const struct attribution_case *c = e->c;
 	const struct job_name *j = &c->jobs[e->f->job];
 	struct rows *r = db_rows(c->d,
-	    "SELECT f.change_id, f.job_id FROM failure f CROSS JOIN job j ON j.id = f.job_id AND "
-	    "j.workflow = ?6"
-	    " AND j.name = ?7 AND j.runner = ?8 WHERE f.accelerator = ?1 AND f.test_id = ?2 AND "
-	    "f.key = ?3"
-	    " AND f.at_ms >= ?4 ORDER BY f.at_ms DESC LIMIT ?5",
+	    RECORD_QUERY(SAME_FAILURE_RECORD,
+		"FROM failure f CROSS JOIN job j ON j.id = f.job_id AND j.workflow = ?6"
+		" AND j.name = ?7 AND j.runner = ?8 WHERE f.accelerator = ?1 AND f.test_id = ?2"
+		" AND f.key = ?3 AND f.at_ms >= ?4 ORDER BY f.at_ms DESC LIMIT ?5"),
 	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
 	    V_INT(c->now_ms - c->window_ms), V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name),
 	    V_TEXT(j->runner));
 
 	while (rows_next(r)) {
+		struct same_failure failure;
 		size_t i = 0;
 
-		while (i < e->n && e->rows[i].change_id != rows_int(r, 0))
+		record_read(r, &same_failure_record, &failure);
+		while (i < e->n && e->rows[i].failure.change_id != failure.change_id)
 			i++;
-		if (i < e->n || rows_int(r, 0) == c->change_id)
-			continue;
-		e->rows[e->n].change_id = rows_int(r, 0);
-		e->rows[e->n++].job_id = rows_int(r, 1);
+		if (i == e->n && failure.change_id != c->change_id)
+			e->rows[e->n++].failure = failure;
 	}
 	for (size_t i = 0; i < e->n; i++)
-		e->rows[i].other = find_other(c, e->others, e->rows[i].change_id);
+		e->rows[i].other = find_other(c, e->others, e->rows[i].failure.change_id);
 }
 
 /* On one commit of that change the job failed and passed: another attempt of the failed job is what counts and passed,
@@ -175,8 +179,8 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	    "   WHERE p.id = v.evidence_job AND (x.id = ?1 OR EXISTS (SELECT 1 FROM experiment t "
 	    "WHERE t.id = x.experiment_id"
 	    "    AND t.change_id = ?1)))))",
-	    V_INT(e->rows[i].change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id),
-	    V_INT(e->rows[i].job_id));
+	    V_INT(e->rows[i].failure.change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id),
+	    V_INT(e->rows[i].failure.job_id));
 }
 
 /* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. */
@@ -184,9 +188,9 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 {
 	const struct attribution_case *c = e->c;
 	const struct job_name *j = &c->jobs[e->f->job];
+	const char *base_sha = o->change.base_sha ? o->change.base_sha : "";
 	int64_t position =
-	    branch_position(c->d, c->key.text, c->ref, o->base_sha ? o->base_sha : "") -
-	    !o->is_pull;
+	    branch_position(c->d, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
 	char *status;
 	bool is_green;
 
@@ -202,9 +206,9 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	    "WHERE b.repository_key = "
 	    "?1 AND b.ref = ?2"
 	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
-	    V_TEXT(c->key.text), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
-	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
-	    V_INT(e->f->test_id));
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance),
+	    V_INT(position), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
+	    V_TEXT(j->runner), V_INT(e->f->test_id));
 	is_green = str_eq(status, "PASS");
 	free(status);
 	return is_green;
@@ -213,7 +217,7 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 /* Two changes of one author or with a file in common may hold the same mistake: they are one witness. */
 static bool are_related(const struct other *a, const struct other *b)
 {
-	return attribution_is_same_author(a->author, b->author) ||
+	return attribution_is_same_author(a->change.author, b->change.author) ||
 	       have_common_file(a->files, b->files);
 }
 
@@ -231,13 +235,14 @@ static void count_others(const struct elsewhere *e)
 
 		if (!o || o->is_related || ++e->others->n_questions > QUESTIONS_MAX)
 			continue;
-		facts->n_seen += o->is_pull &&
+		facts->n_seen += o->change.is_pull &&
 				 !db_has(e->c->d,
 				     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = "
 				     "?2 AND test_id = "
 				     "?3 AND attribution = 'BASE'",
 				     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
-		if (!o->is_on_branch || (o->is_pull && !o->has_other_files) || !is_proved(e, i))
+		if (!o->is_on_branch || (o->change.is_pull && !o->has_other_files) ||
+		    !is_proved(e, i))
 			continue;
 		for (size_t k = 0; k < e->n && is_independent; k++)
 			is_independent = !(e->rows[k].other && e->rows[k].other->is_related &&
@@ -250,34 +255,49 @@ static void count_others(const struct elsewhere *e)
 	facts->n_proved = (int)n_witnesses;
 }
 
+#define RUNS_OF_TEST_RECORD(F, S)                                                                  \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
+	F(S, INT, n_red, NULL, "SUM(n.change_id IN (SELECT change_id FROM failed))", "")
+RECORD_LOCAL(runs_of_test, RUNS_OF_TEST_RECORD)
+
 /* Of the newest runs of other people that have the test: how many, and in how many of them it failed so. */
 static struct rate read_rate(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
-	struct rate rate = {.n = 0};
-	struct rows *r = db_rows(c->d,
-	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms "
-	    "DESC LIMIT ?5),"
-	    " failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND test_id "
-	    "= ?2 AND key = ?3)"
-	    " SELECT COUNT(*), SUM(n.change_id IN (SELECT change_id FROM failed)) FROM newest n "
-	    "CROSS JOIN change x ON "
-	    "x.id = n.change_id"
-	    " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1 AND "
-	    "v.test_id = ?2"
-	    " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND lower(x.author) IS DISTINCT FROM "
-	    "lower(?4) AND "
-	    "x.id <> ?6",
-	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
-	    V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id));
+	struct runs_of_test runs = {0};
 
-	if (rows_next(r)) {
-		rate.n = (int)rows_int(r, 0);
-		rate.n_hits = (int)rows_int(r, 1);
-	}
-	rows_end(r);
-	return rate;
+	record_read_first(
+	    db_rows(c->d,
+		"WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY "
+		"ended_ms "
+		"DESC LIMIT ?5),"
+		" failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND "
+		"test_id "
+		"= ?2 AND key = ?3) " RECORD_SELECT(
+		    RUNS_OF_TEST_RECORD) " FROM newest n CROSS JOIN change x ON x.id = n.change_id"
+					 " CROSS JOIN verdict v ON v.change_id = n.change_id AND "
+					 "v.accelerator = ?1 AND "
+					 "v.test_id = ?2"
+					 " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND "
+					 "lower(x.author) IS DISTINCT FROM "
+					 "lower(?4) AND "
+					 "x.id <> ?6",
+		V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
+		V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id)),
+	    &runs_of_test_record, &runs);
+	return (struct rate){.n = (int)runs.n, .n_hits = (int)runs.n_red};
 }
+
+#define FAILED_CHANGE_RECORD(F, S)                                                                 \
+	F(S, ID, id, NULL, "x.id", "")                                                             \
+	F(S, TEXT, author, NULL, "x.author", "")                                                   \
+	F(S, BORROWED, head_sha, NULL, "x.head_sha", "")                                           \
+	F(S, BOOL, is_closed, NULL,                                                                \
+	    "x.kind = 'push' OR x.state = 'closed' OR EXISTS"                                      \
+	    " (SELECT 1 FROM pull_head h JOIN pull p ON p.repository_key = h.repository_key"       \
+	    " AND p.number = h.number WHERE h.change_id = x.id AND p.state <> 'open')",            \
+	    "It may have landed.")
+RECORD_LOCAL(failed_change, FAILED_CHANGE_RECORD)
 
 /* Whether a change of this author, or one that touches the same files, failed so before anybody else's did, and may
  * have landed. A superseded head is as closed as the PR that it was for. */
@@ -285,22 +305,22 @@ static bool may_be_own(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
 	struct rows *r = db_rows(c->d,
-	    "SELECT x.id, x.author, x.head_sha, x.kind = 'push' OR x.state = 'closed' OR EXISTS"
-	    "  (SELECT 1 FROM pull_head h JOIN pull p ON p.repository_key = h.repository_key"
-	    "   AND p.number = h.number WHERE h.change_id = x.id AND p.state <> 'open')"
-	    " FROM failure f JOIN change x ON x.id = f.change_id WHERE f.accelerator = ?1"
-	    " AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms LIMIT ?4",
+	    RECORD_QUERY(FAILED_CHANGE_RECORD,
+		"FROM failure f JOIN change x ON x.id = f.change_id WHERE f.accelerator = ?1"
+		" AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms LIMIT ?4"),
 	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
 	    V_INT(ROWS_MAX));
 	bool is_first = true, may_have_landed = false;
 
 	while (!may_have_landed && rows_next(r)) {
-		bool is_own = rows_int(r, 0) == c->change_id ||
-			      attribution_is_same_author(
-				  rows_is_null(r, 1) ? NULL : rows_text(r, 1), c->author);
+		struct failed_change x;
+		bool is_own;
 
-		if (!is_own && e->others->files && (is_first || rows_int(r, 3))) {
-			json_t *files = read_changed_files(c, rows_text(r, 2));
+		record_read(r, &failed_change_record, &x);
+		is_own = x.id == c->change_id || attribution_is_same_author(x.author, c->author);
+		record_release(&failed_change_record, &x);
+		if (!is_own && e->others->files && (is_first || x.is_closed)) {
+			json_t *files = read_changed_files(c, x.head_sha);
 
 			is_own = have_common_file(e->others->files, files);
 			json_decref(files);
@@ -308,7 +328,7 @@ static bool may_be_own(const struct elsewhere *e)
 		if (is_first && !is_own)
 			break;
 		is_first = false;
-		may_have_landed = is_own && rows_int(r, 0) != c->change_id && rows_int(r, 3);
+		may_have_landed = is_own && x.id != c->change_id && x.is_closed;
 	}
 	rows_end(r);
 	return may_have_landed;
@@ -345,8 +365,7 @@ void fact_elsewhere(struct attribution_case *c)
 			facts->elsewhere = read_rate(&e);
 	}
 	for (size_t i = 0; i < others.n; i++) {
-		free(others.at[i].author);
-		free(others.at[i].base_sha);
+		record_release(&other_change_record, &others.at[i].change);
 		json_decref(others.at[i].files);
 	}
 	json_decref(others.files);

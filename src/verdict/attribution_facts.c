@@ -17,52 +17,25 @@ enum {
 	    4, /* a job's tests are read in one go where more than a quarter of them is asked for */
 };
 
-static bool read_attributed_change(struct attribution_case *c)
-{
-	struct rows *r = db_rows(c->d,
-	    "SELECT kind, repository_key, head_sha, COALESCE(base_ref, ref), merge_base_sha, "
-	    "author FROM change"
-	    " WHERE id = ?1 AND kind IN ('pull_request', 'push')",
-	    V_INT(c->change_id));
-	bool is_found = rows_next(r);
-
-	if (is_found) {
-		c->is_push = strcmp(rows_text(r, 0), "push") == 0;
-		c->key = repository_key(rows_text(r, 1));
-		c->head_sha = rows_dup(r, 2);
-		c->ref = xstrdup(branch_name(rows_text(r, 3)));
-		c->merge_base_sha = rows_dup(r, 4);
-		c->author = rows_dup(r, 5);
-		c->number = change_pull(c->d, c->change_id);
-	}
-	rows_end(r);
-	return is_found;
-}
+RECORD_DEFINE(attribution_case, ATTRIBUTED_CHANGE_RECORD)
+RECORD_DEFINE(red_cell, RED_CELL_RECORD)
 
 static void read_cells(struct attribution_case *c)
 {
 	struct rows *r = db_rows(c->d,
-	    "SELECT v.test_id, v.status, t.suite, t.name, t.dtype, v.attribution, v.reason, "
-	    "v.evidence_job,"
-	    " v.evidence_url, v.needs FROM verdict v JOIN test t ON t.id = v.test_id WHERE "
-	    "v.change_id = ?1"
-	    " AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id",
+	    RECORD_QUERY(RED_CELL_RECORD,
+		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
+		" AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
 
 	while (rows_next(r)) {
-		if (!attribution_applies(test_status_parse(rows_text(r, 1))))
-			continue;
-		*ARRAY_PUSH(c->cells, c->n_cells) = (struct red_cell){
-		    .test_id = rows_int(r, 0),
-		    .suite = rows_dup(r, 2),
-		    .test = rows_dup(r, 3),
-		    .dtype = rows_dup(r, 4),
-		    .was = attribution_parse(rows_text(r, 5)),
-		    .was_reason = rows_dup(r, 6),
-		    .was_job = rows_int(r, 7),
-		    .was_url = rows_dup(r, 8),
-		    .was_needs = (unsigned)rows_int(r, 9),
-		};
+		struct red_cell cell = {0};
+
+		record_read(r, &red_cell_record, &cell);
+		if (attribution_applies(cell.status))
+			*ARRAY_PUSH(c->cells, c->n_cells) = cell;
+		else
+			record_release(&red_cell_record, &cell);
 	}
 }
 
@@ -103,39 +76,53 @@ static void take_result(const struct attribution_case *c, const struct red_cell 
 	on_result(&result, owner);
 }
 
-/* `r`: test, status, message, trace. */
+#define RESULT_OF_TEST_RECORD(F, S)                                                                \
+	F(S, ID, test_id, NULL, "test_id", "")                                                     \
+	F(S, TEST_STATUS, status, NULL, "status", "")                                              \
+	F(S, BORROWED, message, NULL, "message", "")                                               \
+	F(S, BORROWED, trace, NULL, "trace", "")
+RECORD_LOCAL(result_of_test, RESULT_OF_TEST_RECORD)
+
 static void take_results(const struct attribution_case *c, int64_t job_id, struct rows *r,
     job_result_cb on_result, void *owner)
 {
 	while (rows_next(r)) {
-		const struct red_cell *cell = find_cell(c, rows_int(r, 0));
+		struct result_of_test result;
+		const struct red_cell *cell;
 
+		record_read(r, &result_of_test_record, &result);
+		cell = find_cell(c, result.test_id);
 		if (cell)
-			take_result(c, cell, job_id, test_status_parse(rows_text(r, 1)),
-			    rows_is_null(r, 2) ? NULL : rows_text(r, 2),
-			    rows_is_null(r, 3) ? NULL : rows_text(r, 3), on_result, owner);
+			take_result(c, cell, job_id, result.status, result.message, result.trace,
+			    on_result, owner);
 	}
 }
+
+#define JOB_ITSELF_RECORD(F, S)                                                                    \
+	F(S, TEXT, conclusion, NULL, "conclusion", "")                                             \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+	F(S, TEXT, message, NULL, "message", "")
+RECORD_LOCAL(job_itself, JOB_ITSELF_RECORD)
 
 /* A job without red tests stands for itself: it is red or it passed. */
 static void read_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id,
     job_result_cb on_result, void *owner)
 {
-	struct rows *r = db_rows(c->d,
-	    "SELECT conclusion, n_tests, message FROM job WHERE id = ?1 AND n_red = 0",
-	    V_INT(job_id));
+	struct job_itself job;
+	char *message;
 
-	if (rows_next(r)) {
-		struct job_outcome o = {.conclusion = rows_is_null(r, 0) ? NULL : rows_text(r, 0),
-		    .n_tests = rows_int(r, 1),
-		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
-		char *message = job_outcome_text(&o);
-
-		take_result(c, find_cell(c, test_id), job_id,
-		    test_status_of_conclusion(o.conclusion), message, NULL, on_result, owner);
-		free(message);
-	}
-	rows_end(r);
+	if (!record_read_first(
+		db_rows(c->d,
+		    RECORD_QUERY(JOB_ITSELF_RECORD, "FROM job WHERE id = ?1 AND n_red = 0"),
+		    V_INT(job_id)),
+		&job_itself_record, &job))
+		return;
+	message = job_outcome_text(&(struct job_outcome){
+	    .conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
+	take_result(c, find_cell(c, test_id), job_id, test_status_of_conclusion(job.conclusion),
+	    message, NULL, on_result, owner);
+	free(message);
+	record_release(&job_itself_record, &job);
 }
 
 static void look_up_result(const struct attribution_case *c, int64_t job_id, int64_t test_id,
@@ -143,8 +130,8 @@ static void look_up_result(const struct attribution_case *c, int64_t job_id, int
 {
 	take_results(c, job_id,
 	    db_rows(c->d,
-		"SELECT test_id, status, message, trace FROM result INDEXED BY result_of_test"
-		" WHERE job_id = ?1 AND test_id = ?2",
+		RECORD_QUERY(RESULT_OF_TEST_RECORD,
+		    "FROM result INDEXED BY result_of_test WHERE job_id = ?1 AND test_id = ?2"),
 		V_INT(job_id), V_INT(test_id)),
 	    on_result, owner);
 }
@@ -153,7 +140,7 @@ static void read_all_results(
     const struct attribution_case *c, int64_t job_id, job_result_cb on_result, void *owner)
 {
 	take_results(c, job_id,
-	    db_rows(c->d, "SELECT test_id, status, message, trace FROM result WHERE job_id = ?1",
+	    db_rows(c->d, RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"),
 		V_INT(job_id)),
 	    on_result, owner);
 }
@@ -212,29 +199,37 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 
 /* ---- the failures ---- */
 
-struct counted_job { /* a job of this change that counts, and is red */
-	int64_t id, n_tests, n_red;
-	struct job_name name;
-};
-
-static size_t find_job(struct attribution_case *c, struct counted_job *j)
-{
-	for (size_t i = 0; i < c->n_jobs; i++)
-		if (str_eq(c->jobs[i].name, j->name.name) &&
-		    str_eq(c->jobs[i].workflow, j->name.workflow) &&
-		    str_eq(c->jobs[i].runner, j->name.runner))
-			return i;
-	*ARRAY_PUSH(c->jobs, c->n_jobs) = (struct job_name){.runner = xstrdup(j->name.runner),
-	    .workflow = xstrdup(j->name.workflow),
-	    .name = xstrdup(j->name.name),
-	    .own_test = j->name.own_test};
-	return c->n_jobs - 1;
-}
+/* A job of this change that counts, and is red. */
+#define COUNTED_JOB_RECORD(F, S)                                                                   \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, TEXT, runner, NULL, "runner", "")                                                     \
+	F(S, TEXT, workflow, NULL, "workflow", "")                                                 \
+	F(S, TEXT, name, NULL, "name", "")                                                         \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+	F(S, INT, n_red, NULL, "n_red", "")
+RECORD_LOCAL(counted_job, COUNTED_JOB_RECORD)
 
 struct adding {
 	struct attribution_case *c;
-	struct counted_job *job;
+	const struct counted_job *job;
+	int64_t own_test; /* of the job; 0: none */
 };
+
+static size_t find_job(const struct adding *a)
+{
+	struct attribution_case *c = a->c;
+	const struct counted_job *j = a->job;
+
+	for (size_t i = 0; i < c->n_jobs; i++)
+		if (str_eq(c->jobs[i].name, j->name) && str_eq(c->jobs[i].workflow, j->workflow) &&
+		    str_eq(c->jobs[i].runner, j->runner))
+			return i;
+	*ARRAY_PUSH(c->jobs, c->n_jobs) = (struct job_name){.runner = xstrdup(j->runner),
+	    .workflow = xstrdup(j->workflow),
+	    .name = xstrdup(j->name),
+	    .own_test = a->own_test};
+	return c->n_jobs - 1;
+}
 
 static void add_failure(const struct job_result *r, void *owner)
 {
@@ -253,18 +248,28 @@ static void add_failure(const struct job_result *r, void *owner)
 	cell->n_failures++;
 	cell->last_failure = c->n_failures;
 	*ARRAY_PUSH(c->failures, c->n_failures) = (struct red_failure){.cell = r->cell,
-	    .job = find_job(c, a->job),
+	    .job = find_job(a),
 	    .test_id = cell->test_id,
 	    .job_id = a->job->id,
 	    .facts = {.mark = r->mark, .is_push = c->is_push, .max_distance = c->distance}};
 }
 
-static void read_failures_of(struct attribution_case *c, struct counted_job *j)
+/* The cell of the job itself, where none of its tests is red; 0: it has none. */
+static int64_t own_test(const struct attribution_case *c, const struct counted_job *j)
 {
-	struct adding a = {c, j};
+	for (size_t i = 0; j->n_red == 0 && i < c->n_cells; i++)
+		if (str_eq(c->cells[i].test, j->name) && str_eq(c->cells[i].suite, j->workflow) &&
+		    !c->cells[i].dtype[0])
+			return c->cells[i].test_id;
+	return 0;
+}
 
-	if (j->name.own_test)
-		read_job_itself(c, j->id, j->name.own_test, add_failure, &a);
+static void read_failures_of(struct attribution_case *c, const struct counted_job *j)
+{
+	struct adding a = {c, j, own_test(c, j)};
+
+	if (a.own_test)
+		read_job_itself(c, j->id, a.own_test, add_failure, &a);
 	if (j->n_red == 0)
 		return;
 	if ((int64_t)c->n_cells * LOOK_UP_MAX_SHARE > j->n_tests) {
@@ -284,44 +289,21 @@ static int by_job_and_test(const void *x, const void *y)
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-static int64_t own_test(const struct attribution_case *c, const char *workflow, const char *name)
-{
-	for (size_t i = 0; i < c->n_cells; i++)
-		if (str_eq(c->cells[i].test, name) && str_eq(c->cells[i].suite, workflow) &&
-		    !c->cells[i].dtype[0])
-			return c->cells[i].test_id;
-	return 0;
-}
-
 static void read_failures(struct attribution_case *c)
 {
 	struct counted_job *jobs = NULL;
 	size_t n = 0;
-	struct rows *r = db_rows(c->d,
-	    "SELECT id, runner, workflow, name, n_tests, n_red FROM job WHERE change_id = ?1 AND "
-	    "accelerator = ?2"
-	    " AND is_current = 1 AND status = 'completed' AND digest IS NOT NULL"
-	    " AND verdict IN ('FAIL', 'ERROR', 'MISS')",
-	    V_INT(c->change_id), V_TEXT(c->accelerator));
 
-	while (rows_next(r)) {
-		*ARRAY_PUSH(jobs, n) = (struct counted_job){.id = rows_int(r, 0),
-		    .n_tests = rows_int(r, 4),
-		    .n_red = rows_int(r, 5),
-		    .name = {.runner = rows_dup(r, 1),
-			.workflow = rows_dup(r, 2),
-			.name = rows_dup(r, 3)}};
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (jobs[i].n_red == 0)
-			jobs[i].name.own_test =
-			    own_test(c, jobs[i].name.workflow, jobs[i].name.name);
+	RECORDS_READ(db_rows(c->d,
+			 RECORD_QUERY(COUNTED_JOB_RECORD,
+			     "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+			     " AND status = 'completed' AND digest IS NOT NULL"
+			     " AND verdict IN ('FAIL', 'ERROR', 'MISS')"),
+			 V_INT(c->change_id), V_TEXT(c->accelerator)),
+	    counted_job, jobs, n);
+	for (size_t i = 0; i < n; i++)
 		read_failures_of(c, &jobs[i]);
-		free(jobs[i].name.runner);
-		free(jobs[i].name.workflow);
-		free(jobs[i].name.name);
-	}
-	free(jobs);
+	RECORDS_RELEASE(counted_job, jobs, n);
 	if (c->n_failures)
 		qsort(c->failures, c->n_failures, sizeof(*c->failures), by_job_and_test);
 	for (size_t i = c->n_failures; i-- > 0;) {
@@ -354,8 +336,15 @@ struct red_failure *attribution_failures_of(
 
 bool attribution_case_read(struct attribution_case *c)
 {
-	if (!read_attributed_change(c))
+	if (!record_read_first(
+		db_rows(c->d,
+		    RECORD_QUERY(ATTRIBUTED_CHANGE_RECORD,
+			"FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')"),
+		    V_INT(c->change_id)),
+		&attribution_case_record, c))
 		return false;
+	c->ref = branch_name(c->full_ref);
+	c->number = change_pull(c->d, c->change_id);
 	read_cells(c);
 	if (c->n_cells)
 		read_failures(c);
@@ -364,14 +353,9 @@ bool attribution_case_read(struct attribution_case *c)
 
 void attribution_case_release(struct attribution_case *c)
 {
-	for (size_t i = 0; i < c->n_cells; i++) {
-		free(c->cells[i].suite);
-		free(c->cells[i].test);
-		free(c->cells[i].dtype);
-		free(c->cells[i].was_reason);
-		free(c->cells[i].was_url);
+	for (size_t i = 0; i < c->n_cells; i++)
 		free(c->cells[i].known_url);
-	}
+	RECORDS_RELEASE(red_cell, c->cells, c->n_cells);
 	for (size_t i = 0; i < c->n_jobs; i++) {
 		free(c->jobs[i].runner);
 		free(c->jobs[i].workflow);
@@ -379,13 +363,9 @@ void attribution_case_release(struct attribution_case *c)
 	}
 	for (size_t i = 0; i < c->n_failures; i++)
 		free(c->failures[i].base);
-	free(c->cells);
 	free(c->jobs);
 	free(c->failures);
-	free(c->head_sha);
-	free(c->ref);
-	free(c->merge_base_sha);
-	free(c->author);
+	record_release(&attribution_case_record, c);
 }
 
 /* ---- the questions ---- */

@@ -9,7 +9,7 @@
 #define VERDICT_ATTRIBUTION_FACTS_H
 
 #include "db/db.h"
-#include "db/key.h"
+#include "db/record_rows.h"
 #include "model/attribution.h"
 
 /* Evidence counts only from the same job: its runner, workflow and name, whatever its id. */
@@ -40,18 +40,32 @@ struct red_failure {
 	} seen;
 };
 
+#define RED_CELL_RECORD(F, S)                                                                      \
+	F(S, ID, test_id, NULL, "v.test_id", "")                                                   \
+	F(S, TEST_STATUS, status, NULL, "v.status", "")                                            \
+	F(S, TEXT, suite, NULL, "t.suite", "")                                                     \
+	F(S, TEXT, test, NULL, "t.name", "")                                                       \
+	F(S, TEXT, dtype, NULL, "t.dtype", "")                                                     \
+	F(S, ATTRIBUTION, was, NULL, "v.attribution", "")                                          \
+	F(S, TEXT, was_reason, NULL, "v.reason", "NULL: not attributed yet.")                      \
+	F(S, ID, was_job, NULL, "v.evidence_job", "")                                              \
+	F(S, TEXT, was_url, NULL, "v.evidence_url", "")                                            \
+	F(S, INT, was_needs, NULL, "v.needs", "")
 struct red_cell {
-	int64_t test_id;
-	char *suite, *test, *dtype;
+	RECORD_MEMBERS(RED_CELL_RECORD)
 	int n_failures;      /* FAILURES_MAX: there may be more */
 	size_t last_failure; /* while they are read: the last that was found */
 	char *known_url;
-	/* as stored; was_reason NULL: not attributed yet */
-	enum attribution was;
-	char *was_reason, *was_url;
-	int64_t was_job;
-	unsigned was_needs;
 };
+RECORD_DECLARE(red_cell);
+
+#define ATTRIBUTED_CHANGE_RECORD(F, S)                                                             \
+	F(S, BOOL, is_push, NULL, "kind = 'push'", "")                                             \
+	F(S, TEXT, repository_key, NULL, "repository_key", "")                                     \
+	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
+	F(S, TEXT, full_ref, NULL, "COALESCE(base_ref, ref, '')", "")                              \
+	F(S, TEXT, merge_base_sha, NULL, "merge_base_sha", "")                                     \
+	F(S, TEXT, author, NULL, "author", "")
 
 struct attribution_case {
 	struct db *d;
@@ -59,10 +73,9 @@ struct attribution_case {
 	const char *accelerator;
 	int64_t window_ms;
 	int distance;
-	bool is_push;
-	struct repository_key key;
-	char *head_sha, *ref, *merge_base_sha, *author; /* ref: the branch, without refs/heads/ */
-	struct red_cell *cells;                         /* by test_id */
+	RECORD_MEMBERS(ATTRIBUTED_CHANGE_RECORD)
+	const char *ref;        /* the branch: full_ref without refs/heads/ */
+	struct red_cell *cells; /* by test_id */
 	size_t n_cells;
 	struct job_name *jobs; /* in which one of the cells is red */
 	size_t n_jobs;
@@ -73,6 +86,7 @@ struct attribution_case {
 		bool differ;
 	} builds;
 };
+RECORD_DECLARE(attribution_case);
 
 /* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
  * attribution_case_release() either way. Set in the facts: mark, is_push. */

@@ -82,10 +82,10 @@ static size_t list_heads(const struct attribution_case *c, int64_t heads[HEADS_M
 		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2 AND "
 		    "change_id <> ?3"
 		    " GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
-		    V_TEXT(c->key.text), V_INT(c->number), V_INT(c->change_id),
+		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id),
 		    V_INT(HEADS_MAX - 1));
 		while (rows_next(r))
-			heads[n++] = rows_int(r, 0);
+			heads[n++] = rows_key_number(r);
 	}
 	for (size_t i = 0; i < n / 2; i++) {
 		int64_t id = heads[i];
@@ -99,12 +99,29 @@ static size_t list_heads(const struct attribution_case *c, int64_t heads[HEADS_M
 /* The commit that the report documents decides. A text that cannot be a commit documents none. */
 static bool is_run_of_commit(const char *documented, const char *sha, bool is_superseded)
 {
-	size_t n = documented ? strspn(documented, "0123456789abcdefABCDEF") : 0;
+	size_t n = strspn(documented, "0123456789abcdefABCDEF");
 
 	if (n < SHA_SHORT_CHARS || documented[n])
 		return !is_superseded;
 	return n <= strlen(sha) && strncasecmp(documented, sha, n) == 0;
 }
+
+#define ATTEMPT_RECORD(F, S)                                                                       \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+	F(S, BOOL, is_current, NULL, "is_current", "")                                             \
+	F(S, BOOL, is_recent, NULL,                                                                \
+	    "completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM dispatch e"                          \
+	    " WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"      \
+	    " AND e.created_ms >= job.completed_ms)",                                              \
+	    "And of this base branch: with another one it was another test.")                      \
+	F(S, BORROWED, torch_commit, NULL, "json_extract(environment, '$.torch_commit')", "")      \
+	F(S, BOOL, is_superseded, NULL,                                                            \
+	    "COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h"      \
+	    " WHERE h.repository_key = ?8 AND h.number = ?9 AND h.since_ms < job.completed_ms"     \
+	    " ORDER BY h.since_ms DESC LIMIT 1), 0)",                                              \
+	    "It ended after another head was pushed, which may be what it checked out.")
+RECORD_LOCAL(attempt, ATTEMPT_RECORD)
 
 static size_t list_attempts(
     const struct attribution_case *c, size_t job, int64_t change_id, struct own_run *list)
@@ -112,32 +129,26 @@ static size_t list_attempts(
 	const struct job_name *j = &c->jobs[job];
 	size_t n = 0;
 	struct rows *r = db_rows(c->d,
-	    "SELECT id, n_tests, is_current, completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM "
-	    "dispatch e"
-	    /* with another base branch it was another test */
-	    "  WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"
-	    "  AND e.created_ms >= job.completed_ms)"
-	    ", json_extract(environment, '$.torch_commit'),"
-	    /* it ended after another head was pushed, which may be what it checked out */
-	    " COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h "
-	    "WHERE h.repository_key = ?8 AND "
-	    "h.number = ?9 AND h.since_ms < job.completed_ms ORDER BY h.since_ms DESC LIMIT 1), 0)"
-	    " FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4 "
-	    "AND runner = ?5"
-	    " AND status = 'completed' AND digest IS NOT NULL ORDER BY id DESC LIMIT ?7",
+	    RECORD_QUERY(ATTEMPT_RECORD,
+		"FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
+		" AND name = ?4 AND runner = ?5 AND status = 'completed' AND digest IS NOT NULL"
+		" ORDER BY id DESC LIMIT ?7"),
 	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
 	    V_TEXT(j->runner), V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX),
-	    V_TEXT(c->key.text), V_INT(c->number));
+	    V_TEXT(c->repository_key), V_INT(c->number));
 
-	while (rows_next(r))
+	while (rows_next(r)) {
+		struct attempt a;
+
+		record_read(r, &attempt_record, &a);
 		list[n++] = (struct own_run){
-		    .run = {job, rows_int(r, 0), rows_int(r, 1)},
+		    .run = {job, a.id, a.n_tests},
 		    .is_here = change_id == c->change_id,
-		    .is_current = rows_int(r, 2),
-		    .is_evidence = rows_int(r, 3) &&
-				   is_run_of_commit(rows_is_null(r, 4) ? NULL : rows_text(r, 4),
-				       c->head_sha, rows_int(r, 5)),
+		    .is_current = a.is_current,
+		    .is_evidence = a.is_recent &&
+				   is_run_of_commit(a.torch_commit, c->head_sha, a.is_superseded),
 		};
+	}
 	return n;
 }
 
@@ -188,26 +199,34 @@ enum {
 	REDS_MAX = 2000,      /* of one experiment; with more any failure may have moved on */
 };
 
-struct experiment {
-	int64_t id, started_ms, ended_ms;
-	bool is_here; /* on this commit, or on its merge base */
-	char *runner;
-	char sha[41];
-	enum experiment_side side;
-};
+#define EXPERIMENT_RUN_RECORD(F, S)                                                                \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, TEXT, runner, NULL, "runner", "")                                                     \
+	F(S, TEXT, sha, NULL, "sha", "")                                                           \
+	F(S, BOOL, is_here, NULL, "is_here", "On this commit, or on its merge base.")              \
+	F(S, EXPERIMENT_SIDE, side, NULL, "side", "")                                              \
+	F(S, TIME, started_ms, NULL, "started_ms", "")                                             \
+	F(S, TIME, ended_ms, NULL, "ended_ms", "")
+RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 
-/* One result of one of its tests. */
-struct experiment_result {
-	size_t cell;
-	enum test_status status;
-	struct failure_mark mark;
-	int64_t job_id;
-	bool waits; /* it waited for a good machine */
-	/* the job here for which it stands; without a workflow it may stand for each of them */
-	char *job_name, *workflow;
-};
+/* One result of one of its tests. xr is a row of `result`, or of `verdict` for a job that is a test itself; only the former has
+ * a trace, which is the key. */
+#define EXPERIMENT_RESULT_RECORD(F, S)                                                             \
+	F(S, ID, test_id, NULL, "xt.test_id", "")                                                  \
+	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                           \
+	F(S, BORROWED, message, NULL, "xr.message", "")                                            \
+	F(S, ID, job_id, NULL, "xb.id", "")                                                        \
+	F(S, BOOL, waits, NULL, "xt.waits", "It waited for a good machine.")                       \
+	F(S, TEXT, job_name, NULL, "xb.name", "")                                                  \
+	F(S, TEXT, workflow, NULL, WORKFLOW_OF_XB,                                                 \
+	    "With job_name: the job here for which it stands. NULL: it may stand for each.")
+RECORD_LOCAL(experiment_result, EXPERIMENT_RESULT_RECORD)
+
 struct experiment_results {
-	struct experiment_result *at;
+	struct judged_result {
+		struct experiment_result row; /* its message is gone */
+		struct failure_mark mark;     /* when it is red */
+	} * at;
 	size_t n;
 	struct red_job { /* a red test of its jobs, asked for or not */
 		int64_t test_id, key;
@@ -215,81 +234,100 @@ struct experiment_results {
 	size_t n_reds;
 };
 
-static void take_experiment_result(
-    const struct attribution_case *c, const struct rows *r, struct experiment_results *l)
+static void add_experiment_result(
+    const struct attribution_case *c, struct rows *r, struct experiment_results *l)
 {
+	struct judged_result result = {.mark = {.key = 0}};
 	size_t i = 0;
-	struct failure_text text = {.message = rows_is_null(r, 1) ? NULL : rows_text(r, 1),
-	    .trace = rows_is_null(r, 2) ? NULL : rows_text(r, 2)};
-	struct experiment_result *result;
 
-	while (i < c->n_cells && c->cells[i].test_id != rows_int(r, 6))
+	record_read(r, &experiment_result_record, &result.row);
+	while (i < c->n_cells && c->cells[i].test_id != result.row.test_id)
 		i++;
-	if (i == c->n_cells)
+	if (i == c->n_cells) {
+		record_release(&experiment_result_record, &result.row);
 		return;
-	result = ARRAY_PUSH(l->at, l->n);
-	*result = (struct experiment_result){.cell = i,
-	    .status = test_status_parse(rows_text(r, 0)),
-	    .job_id = rows_int(r, 3),
-	    .waits = rows_int(r, 7),
-	    .job_name = rows_dup(r, 4),
-	    .workflow = rows_dup(r, 5)};
-	text.suite = c->cells[i].suite;
-	text.test = c->cells[i].test;
-	text.dtype = c->cells[i].dtype;
-	if (attribution_applies(result->status))
-		result->mark = failure_mark(result->status, &text);
+	}
+	if (attribution_applies(result.row.status))
+		result.mark = failure_mark(
+		    result.row.status, &(struct failure_text){result.row.message, rows_key(r),
+					   c->cells[i].suite, c->cells[i].test, c->cells[i].dtype});
+	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
 /* The results of its tests, with the job of the change for which each stands. On the head they are of the attempts that count. On
  * the base they are of all attempts, because a test that was green there in one of them excuses nothing. A job that has no tests is
  * one itself. The results of a request that was called off for a first run do not count. */
 static struct experiment_results read_experiment_results(
-    const struct attribution_case *c, const struct experiment *e)
+    const struct attribution_case *c, const struct experiment_run *e)
 {
 	struct experiment_results l = {.n = 0};
 	struct rows *r = db_rows(c->d,
-	    "SELECT xr.status, xr.message, xr.trace, xb.id AS job_id, xb.name, " WORKFLOW_OF_XB
-	    ", xt.test_id, xt.waits FROM experiment xe CROSS JOIN experiment_test xt"
-	    " ON xt.experiment_id = xe.id"
-	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"
-	    " CROSS JOIN result xr INDEXED BY result_of_test"
-	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"
-	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"
-	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL"
-	    " AND NOT EXISTS (SELECT 1 FROM dispatch xd WHERE xd.id = xb.dispatch_id"
-	    "  AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner AND xd.is_current = 0)"
-	    " UNION ALL SELECT xv.status, xv.message, NULL, xv.job_id, xb.name, " WORKFLOW_OF_XB
-	    ", xt.test_id, xt.waits FROM experiment xe CROSS JOIN experiment_test xt"
-	    " ON xt.experiment_id = xe.id"
-	    " CROSS JOIN verdict xv ON xv.change_id = xe.run_change_id"
-	    " AND xv.accelerator = xe.accelerator AND xv.test_id = xt.test_id"
-	    " CROSS JOIN job xb ON xb.id = xv.job_id AND xb.n_tests = 0 WHERE xe.id = ?2",
+	    RECORD_SELECT_BY("xr.trace",
+		EXPERIMENT_RESULT_RECORD) " FROM experiment xe CROSS JOIN experiment_test xt"
+					  " ON xt.experiment_id = xe.id"
+					  " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"
+					  " CROSS JOIN result xr INDEXED BY result_of_test"
+					  " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE "
+					  "xe.id = ?2"
+					  " AND xb.accelerator = xe.accelerator AND (xb.is_current "
+					  "= 1 OR xe.side = 'base')"
+					  " AND xb.status = 'completed' AND xb.digest IS NOT NULL"
+					  " AND NOT EXISTS (SELECT 1 FROM dispatch xd WHERE xd.id "
+					  "= xb.dispatch_id"
+					  "  AND xd.accelerator = xb.accelerator AND xd.runner = "
+					  "xb.runner AND xd.is_current = 0)"
+					  " UNION ALL " RECORD_SELECT_BY("NULL",
+					      EXPERIMENT_RESULT_RECORD) " FROM experiment xe CROSS "
+									"JOIN experiment_test xt"
+									" ON xt.experiment_id = "
+									"xe.id"
+									" CROSS JOIN verdict xr ON "
+									"xr.change_id = "
+									"xe.run_change_id"
+									" AND xr.accelerator = "
+									"xe.accelerator AND "
+									"xr.test_id = xt.test_id"
+									" CROSS JOIN job xb ON "
+									"xb.id = xr.job_id AND "
+									"xb.n_tests = 0 WHERE "
+									"xe.id = ?2",
 	    V_INT(c->change_id), V_INT(e->id));
 
 	while (rows_next(r))
-		take_experiment_result(c, r, &l);
+		add_experiment_result(c, r, &l);
 	return l;
 }
 
+#define RED_RESULT_RECORD(F, S)                                                                    \
+	F(S, ID, test_id, NULL, "r.test_id", "")                                                   \
+	F(S, TEST_STATUS, status, NULL, "r.status", "")                                            \
+	F(S, BORROWED, message, NULL, "r.message", "")                                             \
+	F(S, BORROWED, trace, NULL, "r.trace", "")                                                 \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
+	F(S, BORROWED, test, NULL, "t.name", "")                                                   \
+	F(S, BORROWED, dtype, NULL, "t.dtype", "")
+RECORD_LOCAL(red_result, RED_RESULT_RECORD)
+
 static void read_experiment_reds(
-    const struct attribution_case *c, const struct experiment *e, struct experiment_results *l)
+    const struct attribution_case *c, const struct experiment_run *e, struct experiment_results *l)
 {
 	struct rows *r = db_rows(c->d,
-	    "SELECT r.test_id, r.status, r.message, r.trace, t.suite, t.name, t.dtype"
-	    " FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
-	    " AND j.accelerator = e.accelerator AND j.is_current = 1"
-	    " CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
-	    " CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2",
+	    RECORD_QUERY(RED_RESULT_RECORD,
+		"FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
+		" AND j.accelerator = e.accelerator AND j.is_current = 1"
+		" CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
+		" CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2"),
 	    V_INT(e->id), V_INT(REDS_MAX));
 
 	while (rows_next(r)) {
-		struct failure_text text = {rows_is_null(r, 2) ? NULL : rows_text(r, 2),
-		    rows_is_null(r, 3) ? NULL : rows_text(r, 3), rows_text(r, 4), rows_text(r, 5),
-		    rows_text(r, 6)};
+		struct red_result red;
+		struct failure_text text;
 
-		*ARRAY_PUSH(l->reds, l->n_reds) = (struct red_job){
-		    rows_int(r, 0), failure_mark(test_status_parse(rows_text(r, 1)), &text).key};
+		record_read(r, &red_result_record, &red);
+		text =
+		    (struct failure_text){red.message, red.trace, red.suite, red.test, red.dtype};
+		*ARRAY_PUSH(l->reds, l->n_reds) =
+		    (struct red_job){red.test_id, failure_mark(red.status, &text).key};
 	}
 }
 
@@ -305,10 +343,8 @@ static bool crash_moved_in_experiment(
 
 static void experiment_results_release(struct experiment_results *l)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->at[i].job_name);
-		free(l->at[i].workflow);
-	}
+	for (size_t i = 0; i < l->n; i++)
+		record_release(&experiment_result_record, &l->at[i].row);
 	free(l->reds);
 	free(l->at);
 }
@@ -339,13 +375,13 @@ static bool see_in_experiment(
 
 	f->seen = (struct seen){.has_red = false};
 	for (size_t i = 0; i < l->n; i++) {
-		const struct experiment_result *r = &l->at[i];
+		const struct experiment_result *r = &l->at[i].row;
 		bool is_own = r->workflow && str_eq(r->workflow, job->workflow) &&
 			      str_eq(r->job_name, job->name);
 
-		if (r->cell != f->cell || (r->workflow && !is_own))
+		if (r->test_id != f->test_id || (r->workflow && !is_own))
 			continue;
-		attribution_see(f, r->status, &r->mark, r->job_id);
+		attribution_see(f, r->status, &l->at[i].mark, r->job_id);
 		f->seen.has_waited |= r->waits;
 		has_own |= is_own;
 		has_outcome |= is_own && (r->status == TEST_PASS || attribution_applies(r->status));
@@ -356,7 +392,7 @@ static bool see_in_experiment(
 }
 
 static void note_on_head(
-    const struct experiment *e, const struct experiment_results *l, struct red_failure *f)
+    const struct experiment_run *e, const struct experiment_results *l, struct red_failure *f)
 {
 	struct attribution_facts *facts = &f->facts;
 
@@ -375,7 +411,7 @@ static void note_on_head(
 }
 
 static void note_on_base(
-    struct attribution_case *c, const struct experiment *e, struct red_failure *f)
+    struct attribution_case *c, const struct experiment_run *e, struct red_failure *f)
 {
 	struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
 	    .is_experiment = true,
@@ -383,11 +419,11 @@ static void note_on_base(
 	    .mark = f->seen.mark,
 	    .job = f->seen.job_id};
 
-	memcpy(run.sha, e->sha, sizeof(run.sha));
+	snprintf(run.sha, sizeof(run.sha), "%s", e->sha);
 	attribution_add_base(c, f, &run);
 }
 
-static void note_experiment(struct attribution_case *c, const struct experiment *e)
+static void note_experiment(struct attribution_case *c, const struct experiment_run *e)
 {
 	struct experiment_results l = read_experiment_results(c, e);
 
@@ -406,26 +442,15 @@ static void note_experiment(struct attribution_case *c, const struct experiment 
 	experiment_results_release(&l);
 }
 
-static void note_experiments(struct attribution_case *c, struct rows *r, enum experiment_side side)
+static void note_experiments(struct attribution_case *c, struct rows *r)
 {
-	struct experiment *list = NULL, *e;
+	struct experiment_run *list = NULL;
 	size_t n = 0;
 
-	while (rows_next(r)) {
-		e = ARRAY_PUSH(list, n);
-		*e = (struct experiment){.id = rows_int(r, 0),
-		    .runner = rows_dup(r, 1),
-		    .is_here = rows_int(r, 3),
-		    .started_ms = rows_int(r, 4),
-		    .ended_ms = rows_int(r, 5),
-		    .side = side};
-		snprintf(e->sha, sizeof(e->sha), "%s", rows_text(r, 2));
-	}
-	for (size_t i = 0; i < n; i++) {
+	RECORDS_READ(r, experiment_run, list, n);
+	for (size_t i = 0; i < n; i++)
 		note_experiment(c, &list[i]);
-		free(list[i].runner);
-	}
-	free(list);
+	RECORDS_RELEASE(experiment_run, list, n);
 }
 
 /* Experiments can still show more where a runner takes them, unless one that the rules asked for ended without a result
@@ -467,31 +492,34 @@ void fact_takes_experiments(struct attribution_case *c)
 /* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
  * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
 #define NEWEST_OF_EACH_TEST(is_here, which)                                                        \
-	"SELECT DISTINCT id, runner, sha, is_here, started_ms, ended_ms FROM"                      \
-	" (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.started_ms, e.ended_ms,"        \
-	"  ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC) AS n"            \
-	"  FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"               \
-	"  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                        \
-	"  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                                \
-	"  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE " AND " which              \
-	") ranked WHERE n <= ?3 ORDER BY id"
+	"SELECT DISTINCT 0" RECORD_COLUMNS(                                                        \
+	    EXPERIMENT_RUN_RECORD) " FROM"                                                         \
+				   " (SELECT e.id, e.runner, e.sha, " is_here                      \
+				   " AS is_here, e.side, e.started_ms, e.ended_ms,"                \
+				   "  ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER "   \
+				   "BY e.id DESC) AS n"                                            \
+				   "  FROM experiment e CROSS JOIN experiment_test t ON "          \
+				   "t.experiment_id = e.id"                                        \
+				   "  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator " \
+				   "= ?2"                                                          \
+				   "  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"     \
+				   "  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE \
+				   " AND " which ") ranked WHERE n <= ?3 ORDER BY id"
 
 void fact_experiments(struct attribution_case *c)
 {
 	if (c->is_push)
 		return;
-	note_experiments(c,
-	    db_rows(c->d,
-		NEWEST_OF_EACH_TEST("e.change_id = ?1",
-		    "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
-		    " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
-		V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
-		V_TEXT(c->key.text), V_INT(c->number)),
-	    EXPERIMENT_HEAD);
+	note_experiments(
+	    c, db_rows(c->d,
+		   NEWEST_OF_EACH_TEST("e.change_id = ?1",
+		       "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
+		       " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
+		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+		   V_TEXT(c->repository_key), V_INT(c->number)));
 	if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0)
-		note_experiments(c,
-		    db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"),
-			V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
-			V_TEXT(c->merge_base_sha)),
-		    EXPERIMENT_BASE);
+		note_experiments(
+		    c, db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"),
+			   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+			   V_TEXT(c->merge_base_sha)));
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/run_note.h"
 #include "store/requests.h"
@@ -97,15 +98,10 @@ static void move_accelerator(struct db *d, int64_t change_id, const char *accele
 /* NULL-terminated; free each and the array. */
 static char **accelerators_of(struct db *d, int64_t change_id)
 {
-	char **list = strv_copy(NULL);
-	struct rows *r = db_rows(d,
+	return rows_keys(db_rows(d,
 	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
 	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
-	    V_INT(change_id));
-
-	while (rows_next(r))
-		strv_add(&list, rows_text(r, 0));
-	return list;
+	    V_INT(change_id)));
 }
 
 static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
