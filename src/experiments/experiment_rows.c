@@ -10,42 +10,20 @@
 #include "store/changes.h"
 #include "verdict/cells_moved.h"
 
+RECORD_DEFINE(experiment, EXPERIMENT_RECORD)
+RECORD_DEFINE(rerunner, RERUNNER_RECORD)
+
 struct experiment_list experiments_take(struct rows *r)
 {
 	struct experiment_list l = {0};
 
-	while (rows_next(r)) {
-		*ARRAY_PUSH(l.at, l.n) = (struct experiment){
-		    .id = rows_int(r, 0),
-		    .change_id = rows_int(r, 1),
-		    .accelerator = rows_dup(r, 2),
-		    .runner = rows_dup(r, 3),
-		    .dispatch_id = rows_dup(r, 4),
-		    .is_stress = rows_int(r, 5),
-		    .round = rows_int(r, 6),
-		    .side = experiment_side_parse(rows_text(r, 7)),
-		    .sha = rows_dup(r, 8),
-		    .state = experiment_state_parse(rows_text(r, 9)),
-		    .run_change_id = rows_int(r, 10),
-		    .command_id = rows_int(r, 11),
-		    .expires_ms = rows_int(r, 12),
-		};
-	}
+	RECORDS_READ(r, experiment, l.at, l.n);
 	return l;
 }
 
 void experiment_list_release(struct experiment_list *l)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		struct experiment *e = &l->at[i];
-
-		free(e->accelerator);
-		free(e->runner);
-		free(e->dispatch_id);
-		free(e->sha);
-	}
-	FREE_AND_NULL(l->at);
-	l->n = 0;
+	RECORDS_RELEASE(experiment, l->at, l->n);
 }
 
 static void put_tests(struct db *d, int64_t id, const struct experiment_tests *tests)
@@ -114,19 +92,12 @@ static int64_t seconds_since_start(struct db *d, int64_t id, int64_t now_ms)
 	return now_ms > ms ? (now_ms - ms) / 1000 : 0;
 }
 
-static enum experiment_state read_experiment_state(struct db *d, int64_t id)
-{
-	char *name = db_text(d, "SELECT state FROM experiment WHERE id = ?1", V_INT(id));
-	enum experiment_state state = experiment_state_parse(name);
-
-	free(name);
-	return state;
-}
-
 bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
     const char *reason, int64_t now_ms)
 {
-	enum experiment_state from = read_experiment_state(d, e->id);
+	enum experiment_state from = (enum experiment_state)rows_first_word(
+	    db_rows(d, "SELECT state FROM experiment WHERE id = ?1", V_INT(e->id)),
+	    &experiment_state_words);
 	bool has_ended = to != EXPERIMENT_IS_PLANNED && to != EXPERIMENT_IS_STARTED;
 
 	if (from == N_EXPERIMENT_STATES || !experiment_may_enter(from, to))
@@ -178,38 +149,24 @@ bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login,
 
 struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT x.id, x.runner, x.state IN ('done', 'expired', 'failed'), r.reruns = 'tests',"
-	    " x.finish_ms, a.experiment_tests, a.experiment_per_head, c.head_sha,"
-	    " c.merge_base_sha" EXPLAINABLE " ORDER BY x.runner",
-	    V_INT(change_id), V_TEXT(accelerator));
 	struct rerunner *list = NULL;
 
 	*n = 0;
-	while (rows_next(r)) {
-		*ARRAY_PUSH(list, *n) = (struct rerunner){
-		    .dispatch_id = rows_dup(r, 0),
-		    .runner = rows_dup(r, 1),
-		    .has_ended = rows_int(r, 2),
-		    .is_by_test = rows_int(r, 3),
-		    .finish_ms = rows_int(r, 4) > 0 ? rows_int(r, 4) : DEFAULT_FINISH_MS,
-		    .n_tests_max = rows_int(r, 5),
-		    .n_rounds_max = rows_int(r, 6),
-		    .sha = {[EXPERIMENT_HEAD] = rows_dup(r, 7), [EXPERIMENT_BASE] = rows_dup(r, 8)},
-		};
+	RECORDS_READ(db_rows(d, RECORD_SELECT(RERUNNER_RECORD) EXPLAINABLE " ORDER BY x.runner",
+			 V_INT(change_id), V_TEXT(accelerator)),
+	    rerunner, list, *n);
+	for (size_t i = 0; i < *n; i++) {
+		if (list[i].finish_ms <= 0)
+			list[i].finish_ms = DEFAULT_FINISH_MS;
+		list[i].sha[EXPERIMENT_HEAD] = list[i].head_sha;
+		list[i].sha[EXPERIMENT_BASE] = list[i].merge_base_sha;
 	}
 	return list;
 }
 
 void rerunners_release(struct rerunner *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].dispatch_id);
-		free(list[i].runner);
-		free(list[i].sha[EXPERIMENT_HEAD]);
-		free(list[i].sha[EXPERIMENT_BASE]);
-	}
-	free(list);
+	RECORDS_RELEASE(rerunner, list, n);
 }
 
 /* ---- when the registry changes ---- */
@@ -224,18 +181,16 @@ char **experiments_takers(struct db *d)
 
 static void recheck_accelerator(struct db *d, const char *accelerator, int64_t now_ms)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-	    " (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
-	    "  AND v.attribution IS NOT NULL) UNION SELECT change_id FROM experiment"
-	    " WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
-	    V_TEXT(accelerator));
-	int64_t *ids = NULL;
-	size_t n = 0;
+	size_t n;
+	int64_t *ids = rows_key_numbers(
+	    db_rows(d,
+		"SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+		" (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
+		"  AND v.attribution IS NOT NULL) UNION SELECT change_id FROM experiment"
+		" WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
+		V_TEXT(accelerator)),
+	    &n);
 
-	while (rows_next(r)) {
-		*ARRAY_PUSH(ids, n) = rows_int(r, 0);
-	}
 	for (size_t i = 0; i < n; i++)
 		cells_moved(d, ids[i], accelerator, CELLS_RERUNS_CHANGED, now_ms);
 	free(ids);
@@ -259,68 +214,71 @@ void experiments_recheck(struct db *d, char *const *before, int64_t now_ms)
 
 enum { REQUEST_JOBS_MAX = 20 };
 
-static bool read_request(
-    struct db *d, const char *dispatch_id, struct experiment_request *ret, int64_t *ret_explained)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT e.id, e.dispatch_id, e.side, e.sha, e.change_id FROM dispatch x"
-	    " CROSS JOIN change c ON c.id = x.change_id AND c.kind = 'experiment'"
-	    " CROSS JOIN experiment e ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT 1",
-	    V_TEXT(dispatch_id));
-	bool is_found = rows_next(r);
+#define DISPATCHED_EXPERIMENT_RECORD(F, S)                                                         \
+	F(S, ID, id, NULL, "e.id", "")                                                             \
+	F(S, ID, explained, NULL, "e.change_id", "The change that it explains.")                   \
+	F(S, TEXT, of, NULL, "e.dispatch_id", "")                                                  \
+	F(S, EXPERIMENT_SIDE, side, NULL, "e.side", "")                                            \
+	F(S, TEXT, sha, NULL, "e.sha", "")
+RECORD_LOCAL(dispatched_experiment, DISPATCHED_EXPERIMENT_RECORD)
 
-	if (is_found) {
-		*ret = (struct experiment_request){
-		    .id = rows_int(r, 0),
-		    .of = rows_dup(r, 1),
-		    .side = experiment_side_parse(rows_text(r, 2)),
-		    .sha = rows_dup(r, 3),
-		    .tests = strv_copy(NULL),
-		    .jobs = strv_copy(NULL),
-		};
-		*ret_explained = rows_int(r, 4);
-	}
-	rows_end(r);
-	return is_found;
-}
+#define REQUEST_JOB_RECORD(F, S)                                                                   \
+	F(S, BORROWED, name, NULL, "j.name", "")                                                   \
+	F(S, BORROWED, environment, NULL, "j.environment", "JSON; empty: not reported.")
+RECORD_LOCAL(request_job, REQUEST_JOB_RECORD)
 
 /* Each job in which one of these tests is red, because evidence counts per job and test, and the environment of the first job that
  * reports one. A job without tests is a test itself: its cell names it. */
 static void read_request_jobs(struct db *d, struct experiment_request *q, int64_t explained)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT j.name, j.environment FROM experiment e CROSS JOIN job j ON j.change_id = ?2"
-	    " AND j.accelerator = e.accelerator AND j.is_current = 1 WHERE e.id = ?1"
-	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
-	    "  AND " TEST_IS_RED_IN_JOB("t.test_id",
-		"(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"
-		" AND v.accelerator = e.accelerator AND v.test_id = t.test_id)") ") ORDER BY j.id "
-										 "LIMIT ?3",
+	    RECORD_SELECT(
+		REQUEST_JOB_RECORD) " FROM experiment e CROSS JOIN job j"
+				    " ON j.change_id = ?2 AND j.accelerator = e.accelerator AND "
+				    "j.is_current = 1"
+				    " WHERE e.id = ?1"
+				    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE "
+				    "t.experiment_id = e.id"
+				    "  AND " TEST_IS_RED_IN_JOB("t.test_id",
+					"(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"
+					" AND v.accelerator = e.accelerator AND v.test_id = "
+					"t.test_id)") ") ORDER BY j.id "
+						      "LIMIT ?3",
 	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
 
 	while (rows_next(r)) {
-		if (!strv_contains((const char *const *)q->jobs, rows_text(r, 0)))
-			strv_add(&q->jobs, rows_text(r, 0));
-		if (!q->environment)
-			q->environment = rows_dup(r, 1);
+		struct request_job j;
+
+		record_read(r, &request_job_record, &j);
+		if (!strv_contains((const char *const *)q->jobs, j.name))
+			strv_add(&q->jobs, j.name);
+		if (!q->environment && j.environment[0])
+			q->environment = xstrdup(j.environment);
 	}
 }
 
 bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret)
 {
-	int64_t explained = 0;
-	struct rows *r;
+	struct dispatched_experiment e;
 
 	*ret = (struct experiment_request){.id = 0};
-	if (!read_request(d, dispatch_id, ret, &explained))
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(DISPATCHED_EXPERIMENT_RECORD,
+			"FROM dispatch x"
+			" CROSS JOIN change c ON c.id = x.change_id AND c.kind = 'experiment'"
+			" CROSS JOIN experiment e ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT "
+			"1"),
+		    V_TEXT(dispatch_id)),
+		&dispatched_experiment_record, &e))
 		return false;
-	r = db_rows(d,
+	*ret = (struct experiment_request){
+	    .id = e.id, .of = e.of, .side = e.side, .sha = e.sha, .jobs = strv_copy(NULL)};
+	ret->tests = rows_keys(db_rows(d,
 	    "SELECT DISTINCT s.suite || '/' || s.name FROM experiment_test t JOIN test s"
 	    " ON s.id = t.test_id WHERE t.experiment_id = ?1 ORDER BY 1",
-	    V_INT(ret->id));
-	while (rows_next(r))
-		strv_add(&ret->tests, rows_text(r, 0));
-	read_request_jobs(d, ret, explained);
+	    V_INT(e.id)));
+	read_request_jobs(d, ret, e.explained);
 	return true;
 }
 

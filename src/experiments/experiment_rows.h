@@ -5,34 +5,40 @@
 #ifndef EXPERIMENTS_EXPERIMENT_ROWS_H
 #define EXPERIMENTS_EXPERIMENT_ROWS_H
 
+#include "db/record_rows.h"
 #include "experiments/experiments.h"
 
 static const int64_t DEFAULT_FINISH_MS =
     INT64_C(6) * 3600 * 1000; /* for a dispatch without a deadline */
 
+#define EXPERIMENT_RECORD(F, S)                                                                    \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, ID, change_id, NULL, "change_id", "The change that it explains.")                     \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, TEXT, runner, NULL, "runner", "")                                                     \
+	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "The dispatch that it explains.")             \
+	F(S, BOOL, is_stress, NULL, "cause = 'stress'", "")                                        \
+	F(S, INT, round, NULL, "round", "")                                                        \
+	F(S, EXPERIMENT_SIDE, side, NULL, "side", "")                                              \
+	F(S, TEXT, sha, NULL, "sha", "")                                                           \
+	F(S, EXPERIMENT_STATE, state, NULL, "state", "")                                           \
+	F(S, ID, run_change_id, NULL, "run_change_id",                                             \
+	    "0: it has not begun. A planned one with a run made way for a first run.")             \
+	F(S, ID, command_id, NULL, "command_id", "Of a stress; else 0.")                           \
+	F(S, TIME, expires_ms, NULL, "expires_ms", "")                                             \
+	F(S, TIME, not_before_ms, NULL, "not_before_ms",                                           \
+	    "It waits until then for a good machine; 0: it does not wait.")
 struct experiment {
-	int64_t id, change_id;
-	char *accelerator, *runner, *dispatch_id;
-	bool is_stress;
-	int64_t round;
-	enum experiment_side side;
-	char *sha;
-	enum experiment_state state;
-	int64_t
-	    run_change_id; /* 0: it has not begun. A planned experiment with a run made way for a first run */
-	int64_t command_id; /* stress; else 0 */
-	int64_t expires_ms;
-	int64_t not_before_ms; /* it waits until then for a good machine; 0: it does not wait */
+	RECORD_MEMBERS(EXPERIMENT_RECORD)
 };
+RECORD_DECLARE(experiment);
 struct experiment_list {
 	struct experiment *at;
 	size_t n;
 };
 
 /* SELECT EXPERIMENT_COLUMNS FROM experiment …, read by experiments_take(). */
-#define EXPERIMENT_COLUMNS                                                                         \
-	"id, change_id, accelerator, runner, dispatch_id, cause = 'stress', round, side, sha,"     \
-	" state, run_change_id, command_id, expires_ms"
+#define EXPERIMENT_COLUMNS "0" RECORD_COLUMNS(EXPERIMENT_RECORD)
 struct experiment_list experiments_take(struct rows *r);
 void experiment_list_release(struct experiment_list *l);
 
@@ -104,14 +110,21 @@ void experiment_expire(struct db *d, struct experiment *e, const char *why, int6
 void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
 
 /* A runner that accepts experiments for a change: its newest dispatch was released and not cancelled. */
+#define RERUNNER_RECORD(F, S)                                                                      \
+	F(S, TEXT, dispatch_id, NULL, "x.id", "")                                                  \
+	F(S, TEXT, runner, NULL, "x.runner", "")                                                   \
+	F(S, BOOL, has_ended, NULL, "x.state IN ('done', 'expired', 'failed')", "The dispatch.")   \
+	F(S, BOOL, is_by_test, NULL, "r.reruns = 'tests'", "It runs only the named tests.")        \
+	F(S, INT, finish_ms, NULL, "x.finish_ms", "")                                              \
+	F(S, INT, n_tests_max, NULL, "a.experiment_tests", "")                                     \
+	F(S, INT, n_rounds_max, NULL, "a.experiment_per_head", "")                                 \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
+	F(S, TEXT, merge_base_sha, NULL, "c.merge_base_sha", "")
 struct rerunner {
-	char *dispatch_id, *runner;
-	bool has_ended;  /* the dispatch */
-	bool is_by_test; /* it runs only the named tests */
-	int64_t finish_ms;
-	int64_t n_tests_max, n_rounds_max;
-	char *sha[N_EXPERIMENT_SIDES]; /* base: NULL while the merge base is not known */
+	RECORD_MEMBERS(RERUNNER_RECORD)
+	char *sha[N_EXPERIMENT_SIDES]; /* these two; base: NULL while the merge base is not known */
 };
+RECORD_DECLARE(rerunner);
 /* rerunners_release(). NULL: none. A reader may call it, too. */
 struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n);
 void rerunners_release(struct rerunner *list, size_t n);

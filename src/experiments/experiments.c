@@ -98,15 +98,14 @@ struct review {
 	bool has_moved;
 };
 
-struct wanted { /* the tests of one side */
+struct planned { /* the tests of one side */
 	struct experiment_tests tests;
-	int64_t
-	    not_before_ms; /* all of them wait until then for a good machine; 0: they do not wait */
+	int64_t not_before_ms; /* all wait until then for a good machine; 0: they do not wait */
 };
 
-static void want_test(struct wanted *w, const struct rerunner *u, int64_t test_id, bool waits)
+static void add_test(struct planned *p, const struct rerunner *u, int64_t test_id, bool waits)
 {
-	struct experiment_tests *t = &w->tests;
+	struct experiment_tests *t = &p->tests;
 
 	if ((int64_t)t->n == u->n_tests_max)
 		return;
@@ -127,12 +126,13 @@ static bool runs_for_another(const struct review *v, const struct rerunner *u, i
 	    V_INT(test_id), V_TEXT(u->runner));
 }
 
-/* A test that needs this side now. */
-struct undecided {
-	int64_t test_id;
-	bool waits; /* for a good machine */
-};
-struct undecided_list {
+/* A red cell that needs experiments. */
+#define UNDECIDED_RECORD(F, S)                                                                     \
+	F(S, ID, test_id, NULL, "v.test_id", "")                                                   \
+	F(S, INT, needs, NULL, "v.needs", "")                                                      \
+	F(S, BOOL, waits, NULL, "v.needs & 4", "For a good machine: NEEDS_GOOD_MACHINE.")
+RECORD_LOCAL(undecided, UNDECIDED_RECORD)
+struct undecided_list { /* those that need this side now */
 	struct undecided at[CELLS_MAX];
 	size_t n;
 };
@@ -153,21 +153,21 @@ static void read_undecided(const struct review *v, const struct rerunner *u,
 		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id),
 		V_TEXT(u->runner));
 	struct rows *r = db_rows(v->d,
-	    "SELECT v.test_id, v.needs" UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
+	    RECORD_SELECT(UNDECIDED_RECORD) UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
 	    UNDECIDED_OF(v, u), V_INT(CELLS_MAX));
 
 	l->n = 0;
 	while (rows_next(r)) {
-		int64_t test_id = rows_int(r, 0), needs = rows_int(r, 1);
-		bool is_wanted = needs & NEEDS_HEAD;
+		struct undecided *cell = &l->at[l->n];
+		bool is_needed;
 
+		record_read(r, &undecided_record, cell);
+		is_needed = cell->needs & NEEDS_HEAD;
 		if (side == EXPERIMENT_BASE)
-			is_wanted = needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
-				    (is_after_head || !(needs & NEEDS_HEAD)) &&
-				    !runs_for_another(v, u, test_id);
-		if (is_wanted)
-			l->at[l->n++] =
-			    (struct undecided){test_id, (needs & NEEDS_GOOD_MACHINE) != 0};
+			is_needed = cell->needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
+				    (is_after_head || !is_needed) &&
+				    !runs_for_another(v, u, cell->test_id);
+		l->n += is_needed;
 	}
 }
 
@@ -181,44 +181,48 @@ static void read_undecided(const struct review *v, const struct rerunner *u,
 #define HAS_WAITED                                                                                 \
 	"EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
 
-/* How the experiments on this side ended for the tests that waited for a good machine. */
-struct luck {
-	int64_t n_tries, n_bad;
-	bool was_bad; /* the last one was */
-	int64_t last_id, ended_ms;
+#define MACHINE_TRY_RECORD(F, S)                                                                   \
+	F(S, ID, id, NULL, "e.id", "")                                                             \
+	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                               \
+	F(S, BOOL, was_bad, NULL, HAD_BAD_MACHINE, "")
+RECORD_LOCAL(machine_try, MACHINE_TRY_RECORD)
+/* How the experiments on one side ended for the tests that waited for a good machine. */
+struct machine_tries {
+	int64_t n, n_bad;
+	struct machine_try last;
 };
 
-static struct luck luck_of(
+static struct machine_tries read_tries(
     const struct review *v, const struct rerunner *u, enum experiment_side side)
 {
-	struct luck luck = {.n_tries = 0};
+	struct machine_tries tries = {.n = 0};
 	struct rows *r = db_rows(v->d,
-	    "SELECT e.id, e.ended_ms, " HAD_BAD_MACHINE " FROM experiment e WHERE e.change_id = ?1"
-	    " AND e.accelerator = ?2 AND e.runner = ?3 AND e.side = ?4 AND e.cause = 'auto'"
-	    " AND e.state = " EXPERIMENT_SQL_DONE " AND " HAS_WAITED " ORDER BY e.id",
+	    RECORD_SELECT(MACHINE_TRY_RECORD) " FROM experiment e WHERE e.change_id = ?1"
+					      " AND e.accelerator = ?2 AND e.runner = ?3 AND "
+					      "e.side = ?4 AND e.cause = 'auto'"
+					      " AND e.state = " EXPERIMENT_SQL_DONE
+					      " AND " HAS_WAITED " ORDER BY e.id",
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 	    V_TEXT(experiment_side_name(side)));
 
 	while (rows_next(r)) {
-		luck.n_tries++;
-		luck.last_id = rows_int(r, 0);
-		luck.ended_ms = rows_int(r, 1);
-		luck.was_bad = rows_int(r, 2);
-		luck.n_bad += luck.was_bad;
+		record_read(r, &machine_try_record, &tries.last);
+		tries.n++;
+		tries.n_bad += tries.last.was_bad;
 	}
-	return luck;
+	return tries;
 }
 
 /* A bad machine is tried again after a pause. Each pause is twice as long as the one before. */
 static int64_t next_try_ms(
-    const struct review *v, const struct rerunner *u, const struct luck *luck)
+    const struct review *v, const struct rerunner *u, const struct machine_tries *tries)
 {
-	int64_t n = luck->n_bad < PAUSES_MAX ? luck->n_bad : PAUSES_MAX,
+	int64_t n = tries->n_bad < PAUSES_MAX ? tries->n_bad : PAUSES_MAX,
 		pause_ms = FIRST_PAUSE_MS << (n - 1), most_ms = u->finish_ms / 2, at_ms;
 
 	if (pause_ms > most_ms)
 		pause_ms = most_ms;
-	at_ms = luck->ended_ms + pause_ms;
+	at_ms = tries->last.ended_ms + pause_ms;
 	return at_ms < v->now_ms + pause_ms ? at_ms : v->now_ms + pause_ms; /* after a clock jump */
 }
 
@@ -229,41 +233,36 @@ static bool was_in_experiment(const struct review *v, int64_t experiment_id, int
 	    V_INT(experiment_id), V_INT(test_id));
 }
 
-/* The other side passed since the last try, so a machine is good now. */
-static bool has_good_machine(const struct review *v, const struct rerunner *u,
-    enum experiment_side side, const struct luck *luck)
-{
-	struct luck other =
-	    luck_of(v, u, side == EXPERIMENT_HEAD ? EXPERIMENT_BASE : EXPERIMENT_HEAD);
-
-	return other.n_tries && !other.was_bad && other.ended_ms > luck->ended_ms;
-}
-
 /* Tests whose failures look like a bad machine's: a sample of them runs first, because a rerun on the same machine would only
  * fail again. If it passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner
  * that runs everything needs no sample. */
-static void want_on_good_machine(const struct review *v, const struct rerunner *u,
-    enum experiment_side side, const struct undecided_list *l, struct wanted *w)
+static void add_tests_that_wait(const struct review *v, const struct rerunner *u,
+    enum experiment_side side, const struct undecided_list *l, struct planned *p)
 {
-	struct luck luck = luck_of(v, u, side);
-	size_t most = u->is_by_test && (luck.was_bad || !luck.n_tries) ? SAMPLE_TESTS : CELLS_MAX;
+	struct machine_tries tries = read_tries(v, u, side),
+			     other = read_tries(
+				 v, u, side == EXPERIMENT_HEAD ? EXPERIMENT_BASE : EXPERIMENT_HEAD);
+	/* the other side passed since the last try, so a machine is good now */
+	bool is_good_now =
+	    other.n && !other.last.was_bad && other.last.ended_ms > tries.last.ended_ms;
+	size_t most = u->is_by_test && (tries.last.was_bad || !tries.n) ? SAMPLE_TESTS : CELLS_MAX;
 	bool is_again = false; /* a test of the last sample still waits */
 
-	if (luck.was_bad && !has_good_machine(v, u, side, &luck)) {
-		int64_t at_ms = next_try_ms(v, u, &luck);
+	if (tries.last.was_bad && !is_good_now) {
+		int64_t at_ms = next_try_ms(v, u, &tries);
 
-		if (w->tests.n && v->now_ms < at_ms)
+		if (p->tests.n && v->now_ms < at_ms)
 			return; /* others run now, and these wait */
-		if (!w->tests.n)
-			w->not_before_ms = at_ms;
+		if (!p->tests.n)
+			p->not_before_ms = at_ms;
 	}
 	for (size_t i = 0; i < l->n; i++)
-		is_again |= l->at[i].waits && luck.was_bad &&
-			    was_in_experiment(v, luck.last_id, l->at[i].test_id);
+		is_again |= l->at[i].waits && tries.last.was_bad &&
+			    was_in_experiment(v, tries.last.id, l->at[i].test_id);
 	for (size_t i = 0; i < l->n && most > 0; i++)
 		if (l->at[i].waits &&
-		    (!is_again || was_in_experiment(v, luck.last_id, l->at[i].test_id))) {
-			want_test(w, u, l->at[i].test_id, true);
+		    (!is_again || was_in_experiment(v, tries.last.id, l->at[i].test_id))) {
+			add_test(p, u, l->at[i].test_id, true);
 			most--;
 		}
 }
@@ -279,42 +278,49 @@ static void want_on_good_machine(const struct review *v, const struct rerunner *
  * run decides its tests, or if it belongs to an earlier dispatch and never began. The number of all experiments of a side is
  * bounded, so that a verdict that changes often cannot start them without end. The runner gets no further request for this dispatch
  * once an experiment of this side expired before it began, or a person cancelled one on either side. */
+#define PAST_EXPERIMENTS_RECORD(F, S)                                                              \
+	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")    \
+	F(S, INT, n_begun, NULL,                                                                   \
+	    "COUNT(*) FILTER (WHERE has_begun AND NOT is_good AND side = ?4)", "On this side.")    \
+	F(S, INT, n_begun_both, NULL, "COUNT(*) FILTER (WHERE has_begun AND NOT is_good)", "")     \
+	F(S, BOOL, has_lost, NULL,                                                                 \
+	    "COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE     \
+	    ")",                                                                                   \
+	    "One on this side began and has no result.")                                           \
+	F(S, BOOL, is_refused, NULL,                                                               \
+	    "COUNT(*) FILTER (WHERE is_own"                                                        \
+	    " AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"      \
+	    " OR cancelled_by IS NOT NULL))",                                                      \
+	    "The runner gets no further request.")                                                 \
+	F(S, INT, n_good, NULL, "COUNT(*) FILTER (WHERE has_begun AND is_good AND side = ?4)", "")
+RECORD_LOCAL(past_experiments, PAST_EXPERIMENTS_RECORD)
+
 static bool may_experiment_begin(const struct review *v, const struct rerunner *u,
     enum experiment_side side, bool waits, int64_t *ret_round)
 {
-	struct rows *r = db_rows(v->d,
-	    "WITH past AS (SELECT *, dispatch_id = ?5 AS is_own,"
-	    "  EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
-	    "   AND t.waits = ?6) AND ((state <> " EXPERIMENT_SQL_CANCELLED
-	    "    AND (dispatch_id = ?5 OR run_change_id IS NOT NULL))"
-	    "   OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id)) AS has_begun,"
-	    "  ?6 <> 0 AND state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE " AS is_good"
-	    "  FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
-	    "  AND cause = 'auto' AND state <> " EXPERIMENT_SQL_PLANNED ")"
-	    " SELECT COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1,"
-	    " COUNT(*) FILTER (WHERE has_begun AND NOT is_good AND side = ?4),"
-	    " COUNT(*) FILTER (WHERE has_begun AND NOT is_good),"
-	    " COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE "),"
-	    " COUNT(*) FILTER (WHERE is_own"
-	    "  AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"
-	    "   OR cancelled_by IS NOT NULL)),"
-	    " COUNT(*) FILTER (WHERE has_begun AND is_good AND side = ?4) FROM past",
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
-	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits));
-	bool may = false;
+	struct past_experiments past = {0};
+	int64_t n_max = u->n_rounds_max, n_both_max = N_EXPERIMENT_SIDES * n_max;
 
-	if (rows_next(r)) {
-		bool is_within = rows_int(r, 1) < u->n_rounds_max,
-		     may_have_rest =
-			 rows_int(r, 2) < N_EXPERIMENT_SIDES * u->n_rounds_max && !rows_int(r, 3);
-
-		*ret_round = rows_int(r, 0);
-		may = (is_within || may_have_rest) && !rows_int(r, 4) &&
-		      *ret_round <= EXPERIMENTS_PER_ROUND_MAX * u->n_rounds_max &&
-		      rows_int(r, 5) < N_EXPERIMENT_SIDES * u->n_rounds_max;
-	}
-	rows_end(r);
-	return may;
+	record_read_first(
+	    db_rows(v->d,
+		"WITH past AS (SELECT *, dispatch_id = ?5 AS is_own,"
+		"  EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+		"   AND t.waits = ?6) AND ((state <> " EXPERIMENT_SQL_CANCELLED
+		"    AND (dispatch_id = ?5 OR run_change_id IS NOT NULL))"
+		"   OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id)) AS "
+		"has_begun,"
+		"  ?6 <> 0 AND state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE
+		" AS is_good"
+		"  FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+		"  AND cause = 'auto' AND state <> " EXPERIMENT_SQL_PLANNED
+		") " RECORD_SELECT(PAST_EXPERIMENTS_RECORD) " FROM past",
+		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+		V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits)),
+	    &past_experiments_record, &past);
+	*ret_round = past.next_round;
+	return (past.n_begun < n_max || (past.n_begun_both < n_both_max && !past.has_lost)) &&
+	       !past.is_refused && past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max &&
+	       past.n_good < n_both_max;
 }
 
 /* Does any of its tests still need that side? */
@@ -328,21 +334,26 @@ static bool is_experiment_needed(const struct review *v, const struct experiment
 	    V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE));
 }
 
+#define RUNNER_STATE_RECORD(F, S)                                                                  \
+	F(S, BOOL, is_gone, NULL, "r.is_gone <> 0 OR a.is_gone <> 0", "")                          \
+	F(S, BOOL, takes_experiments, NULL, RUNNER_TAKES_EXPERIMENTS, "")
+RECORD_LOCAL(runner_state, RUNNER_STATE_RECORD)
+
 /* The reason why no dispatch of its runner accepts experiments for this change any more. */
 static const char *why_no_rerunner(const struct review *v, const struct experiment *e)
 {
-	struct rows *r = db_rows(v->d,
-	    "SELECT r.is_gone <> 0 OR a.is_gone <> 0, " RUNNER_TAKES_EXPERIMENTS
-	    " FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-	    " WHERE r.accelerator = ?1 AND r.name = ?2",
-	    V_TEXT(e->accelerator), V_TEXT(e->runner));
-	const char *why = "its runner is not registered any more";
+	struct runner_state runner = {.is_gone = true};
 
-	if (rows_next(r) && !rows_int(r, 0))
-		why = rows_int(r, 1) ? "the run that it explains counts no longer"
-				     : "its runner takes no reruns any more";
-	rows_end(r);
-	return why;
+	record_read_first(db_rows(v->d,
+			      RECORD_QUERY(RUNNER_STATE_RECORD,
+				  "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+				  " WHERE r.accelerator = ?1 AND r.name = ?2"),
+			      V_TEXT(e->accelerator), V_TEXT(e->runner)),
+	    &runner_state_record, &runner);
+	if (runner.is_gone)
+		return "its runner is not registered any more";
+	return runner.takes_experiments ? "the run that it explains counts no longer"
+					: "its runner takes no reruns any more";
 }
 
 /* The reason why an experiment ends. NULL: it goes on. */
@@ -361,23 +372,23 @@ static const char *why_experiment_ends(
 }
 
 /* may: whether tests that do not wait for a good machine may run, and those that do. */
-static struct wanted wanted_of(
+static struct planned plan_tests(
     const struct review *v, const struct rerunner *u, enum experiment_side side, const bool may[2])
 {
 	struct undecided_list *l = xmalloc(sizeof(*l));
-	struct wanted w = {.not_before_ms = 0};
+	struct planned p = {.not_before_ms = 0};
 	bool has_waiting = false;
 
 	read_undecided(v, u, side, l);
 	for (size_t i = 0; i < l->n; i++) {
 		if (!l->at[i].waits && may[false])
-			want_test(&w, u, l->at[i].test_id, false);
+			add_test(&p, u, l->at[i].test_id, false);
 		has_waiting |= l->at[i].waits;
 	}
 	if (has_waiting && may[true])
-		want_on_good_machine(v, u, side, l, &w);
+		add_tests_that_wait(v, u, side, l, &p);
 	free(l);
-	return w;
+	return p;
 }
 
 static void review_side(struct review *v, const struct rerunner *u, enum experiment_side side)
@@ -395,7 +406,7 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 		may[waits] =
 		    (is_planned || !l.n) && may_experiment_begin(v, u, side, waits, &round);
 	if (may[false] || may[true]) {
-		struct wanted w = wanted_of(v, u, side, may);
+		struct planned p = plan_tests(v, u, side, may);
 		struct experiment e = {
 		    .change_id = v->change_id,
 		    .accelerator = (char *)v->accelerator,
@@ -405,21 +416,21 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 		    .side = side,
 		    .sha = u->sha[side],
 		    .expires_ms = v->now_ms + u->finish_ms,
-		    .not_before_ms = w.not_before_ms,
+		    .not_before_ms = p.not_before_ms,
 		};
 
 		/* an experiment that has not begun gets the tests that are undecided now */
-		if (is_planned && w.tests.n) {
+		if (is_planned && p.tests.n) {
 			v->has_moved |=
-			    experiment_tests_put(v->d, l.at[0].id, &w.tests, w.not_before_ms);
+			    experiment_tests_put(v->d, l.at[0].id, &p.tests, p.not_before_ms);
 		} else if (is_planned) {
 			give_up_experiment(v->d, &l.at[0], NULL, v->now_ms);
 			v->has_moved = true;
-		} else if (w.tests.n) {
-			experiment_insert(v->d, &e, &w.tests, v->now_ms);
+		} else if (p.tests.n) {
+			experiment_insert(v->d, &e, &p.tests, v->now_ms);
 			v->has_moved = true;
 		}
-		free(w.tests.at);
+		free(p.tests.at);
 	}
 	experiment_list_release(&l);
 }
@@ -435,7 +446,7 @@ static const struct rerunner *find_rerunner(
 	return NULL;
 }
 
-static void drop_unwanted(struct review *v, const struct rerunner *list, size_t n)
+static void end_unneeded(struct review *v, const struct rerunner *list, size_t n)
 {
 	struct experiment_list l = experiments_take(db_rows(v->d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
@@ -475,7 +486,7 @@ bool experiments_review(struct db *d, int64_t change_id, const char *accelerator
 	if (!has_cells_or_experiments(&v))
 		return false;
 	list = rerunners_of(d, change_id, accelerator, &n);
-	drop_unwanted(&v, list, n);
+	end_unneeded(&v, list, n);
 	for (size_t i = 0; i < n; i++) {
 		for (int side = 0; list[i].has_ended && side < N_EXPERIMENT_SIDES; side++)
 			review_side(&v, &list[i], (enum experiment_side)side);

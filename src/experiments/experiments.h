@@ -98,18 +98,30 @@ void experiments_drop(struct db *d, int64_t change_id);
 
 /* How the experiments of an accelerator ended in the last 24 hours. An experiment that had not begun, or that made way for a
  * first run, is not the vendor's fault and does not count. Inside a transaction; a reader may call it, too. */
+#define EXPERIMENT_ENDS_RECORD(F, S)                                                               \
+	F(S, INT, n_done, NULL, "SUM(state = " EXPERIMENT_SQL_DONE ")", "")                        \
+	F(S, INT, n_expired, NULL, "SUM(state = " EXPERIMENT_SQL_EXPIRED ")", "")                  \
+	F(S, INT, n_void, NULL, "SUM(state = " EXPERIMENT_SQL_VOID ")", "")
 struct experiment_ends {
-	int64_t n_done, n_expired, n_void;
-	char *
-	    newest_loss; /* why the newest expired or void one gave no result; NULL: none. free() */
+	RECORD_MEMBERS(EXPERIMENT_ENDS_RECORD)
+	/* Why the newest expired or void one gave no result; NULL: none. free() */
+	char *newest_loss;
 };
+RECORD_DECLARE(experiment_ends);
 struct experiment_ends experiment_ends_read(struct db *d, const char *accelerator, int64_t now_ms);
 
+#define N_EXPERIMENTS_IN(state_)                                                                   \
+	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name"                          \
+	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " state_ ")"
+#define EXPERIMENT_USE_RECORD(F, S)                                                                \
+	F(S, TEXT, name, NULL, "a.name", "")                                                       \
+	F(S, INT, n_planned, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_PLANNED), "")                   \
+	F(S, INT, n_started, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_STARTED), "")
 struct experiment_use {
-	char *name;
-	int64_t n_planned, n_started;
+	RECORD_MEMBERS(EXPERIMENT_USE_RECORD)
 	int64_t spent_ms, allowed_ms; /* in 24 hours, without `stress` */
 };
+RECORD_DECLARE(experiment_use);
 struct experiment_use_list {
 	struct experiment_use *at;
 	size_t n;

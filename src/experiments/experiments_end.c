@@ -14,22 +14,21 @@ enum { SHARERS_MAX = 200 };
 
 void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms)
 {
-	struct rows *r;
-	int64_t *ids = NULL;
-	size_t n = 0;
+	int64_t *ids;
+	size_t n;
 
 	if (e->side != EXPERIMENT_BASE)
 		return;
-	r = db_rows(d,
-	    "SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = o.repository_key"
-	    " AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
-	    " AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
-	    "  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
-	    "   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
-	    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX));
-	while (rows_next(r)) {
-		*ARRAY_PUSH(ids, n) = rows_int(r, 0);
-	}
+	ids = rows_key_numbers(
+	    db_rows(d,
+		"SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = "
+		"o.repository_key"
+		" AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
+		" AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
+		"  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
+		"   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
+		V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
+	    &n);
 	for (size_t i = 0; i < n; i++)
 		cells_moved(d, ids[i], e->accelerator, CELLS_BASE_TESTED, now_ms);
 	free(ids);
@@ -105,26 +104,10 @@ void experiment_expire(struct db *d, struct experiment *e, const char *why, int6
 	cells_moved(d, e->change_id, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 }
 
-static bool find_experiment_run(struct db *d, int64_t run_change_id, struct experiment_list *ret,
-    enum dispatch_state *ret_state, char **ret_error)
-{
-	struct rows *r;
-	bool is_found;
-
-	*ret = experiments_take(
-	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1",
-		V_INT(run_change_id)));
-	r = db_rows(d,
-	    "SELECT state, last_error FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-	    V_INT(run_change_id));
-	is_found = rows_next(r);
-	if (is_found) {
-		*ret_state = dispatch_state_parse(rows_text(r, 0));
-		*ret_error = rows_dup(r, 1);
-	}
-	rows_end(r);
-	return is_found && ret->n;
-}
+#define DISPATCH_END_RECORD(F, S)                                                                  \
+	F(S, DISPATCH_STATE, state, NULL, "state", "")                                             \
+	F(S, TEXT, error, NULL, "last_error", "")
+RECORD_LOCAL(dispatch_end, DISPATCH_END_RECORD)
 
 /* Cancels the requests: it took too long, and the vendor's machine may still work on it. */
 static void drop_requests(struct db *d, const struct experiment *e, int64_t now_ms)
@@ -140,10 +123,10 @@ static void drop_requests(struct db *d, const struct experiment *e, int64_t now_
 
 /* Cells that come after the end change the outcome of an experiment, so it is judged again. A cancelled experiment stays
  * cancelled, because it is not needed. */
-static bool follow_dispatch(struct db *d, struct experiment *e, enum dispatch_state state,
-    const char *error, int64_t now_ms)
+static bool follow_dispatch(
+    struct db *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
 {
-	switch (state) {
+	switch (end->state) {
 	case DISPATCH_DONE:
 		if (experiment_may_get_tests(d, e, now_ms) ||
 		    (waits_for_counterpart(d, e, now_ms) && experiment_has_any_test(d, e)))
@@ -154,12 +137,12 @@ static bool follow_dispatch(struct db *d, struct experiment *e, enum dispatch_st
 	case DISPATCH_FAILED:
 		if (e->state == EXPERIMENT_IS_EXPIRED)
 			return false;
-		experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, error, now_ms);
+		experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, end->error, now_ms);
 		drop_requests(d, e, now_ms);
 		return true;
 	case DISPATCH_CANCELLED:
 	case DISPATCH_SUPERSEDED:
-		experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, error, now_ms);
+		experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, end->error, now_ms);
 		return true;
 	case DISPATCH_HELD:
 	case DISPATCH_QUEUED:
@@ -174,21 +157,26 @@ static bool follow_dispatch(struct db *d, struct experiment *e, enum dispatch_st
 
 bool experiments_follow(struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
 {
-	struct experiment_list l = {0};
-	enum dispatch_state state = N_DISPATCH_STATES;
-	char *error = NULL;
+	struct experiment_list l = experiments_take(
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1",
+		V_INT(run_change_id)));
+	struct dispatch_end end = {.error = NULL};
 	bool has_moved = false;
 
-	if (find_experiment_run(d, run_change_id, &l, &state, &error) &&
-	    l.at[0].state != EXPERIMENT_IS_CANCELLED)
-		has_moved = follow_dispatch(d, &l.at[0], state, error, now_ms);
+	if (record_read_first(db_rows(d,
+				  RECORD_QUERY(DISPATCH_END_RECORD,
+				      "FROM dispatch WHERE change_id = ?1 AND is_current = 1"),
+				  V_INT(run_change_id)),
+		&dispatch_end_record, &end) &&
+	    l.n && l.at[0].state != EXPERIMENT_IS_CANCELLED)
+		has_moved = follow_dispatch(d, &l.at[0], &end, now_ms);
 	if (has_moved) {
 		*ret_explained = l.at[0].change_id;
 		experiment_sharers_due(d, &l.at[0], now_ms);
 		experiment_counterpart_moves(d, &l.at[0], now_ms);
 	}
 	experiment_list_release(&l);
-	free(error);
+	record_release(&dispatch_end_record, &end);
 	return has_moved;
 }
 
@@ -203,42 +191,18 @@ enum {
 
 /* ---- the machine that a job documents ---- */
 
-struct machine {
-	char *workflow, *name;
-	char *torch_commit, *device, *extension; /* NULL: not documented */
-};
+/* NULL: not documented. */
+#define MACHINE_RECORD(F, S)                                                                       \
+	F(S, TEXT, workflow, NULL, "j.workflow", "")                                               \
+	F(S, TEXT, name, NULL, "j.name", "")                                                       \
+	F(S, TEXT, torch_commit, NULL, "json_extract(j.environment, '$.torch_commit')", "")        \
+	F(S, TEXT, device, NULL, "json_extract(j.environment, '$.device')", "")                    \
+	F(S, TEXT, extension, NULL, "json_extract(j.environment, '$.extension.version')", "")
+RECORD_LOCAL(machine, MACHINE_RECORD)
 struct machine_list {
 	struct machine *at;
 	size_t n;
 };
-
-#define MACHINE_COLUMNS                                                                            \
-	"j.workflow, j.name, json_extract(j.environment, '$.torch_commit'),"                       \
-	" json_extract(j.environment, '$.device'),"                                                \
-	" json_extract(j.environment, '$.extension.version')"
-
-static struct machine_list take_machines(struct rows *r)
-{
-	struct machine_list l = {0};
-
-	while (rows_next(r)) {
-		*ARRAY_PUSH(l.at, l.n) = (struct machine){
-		    rows_dup(r, 0), rows_dup(r, 1), rows_dup(r, 2), rows_dup(r, 3), rows_dup(r, 4)};
-	}
-	return l;
-}
-
-static void release_machines(struct machine_list *l)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->at[i].workflow);
-		free(l->at[i].name);
-		free(l->at[i].torch_commit);
-		free(l->at[i].device);
-		free(l->at[i].extension);
-	}
-	free(l->at);
-}
 
 /* A text that cannot be a commit ("unknown") does not name one. */
 static bool is_other_commit(const char *commit, const char *sha)
@@ -287,16 +251,21 @@ static char *why_other(const char *what, const char *text)
 /* Why its machine or commit makes it void. NULL: it does not. free(). */
 static char *why_machine(struct db *d, const struct experiment *e)
 {
-	struct machine_list now = take_machines(db_rows(d,
-	    "SELECT " MACHINE_COLUMNS " FROM job j WHERE j.change_id = ?1 AND j.is_current = 1"
-	    " AND j.environment IS NOT NULL ORDER BY j.id",
-	    V_INT(e->run_change_id)));
-	struct machine_list before = take_machines(db_rows(d,
-	    "SELECT " MACHINE_COLUMNS " FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
-	    " AND j.accelerator = ?3 AND j.environment IS NOT NULL ORDER BY j.id",
-	    V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)));
+	struct machine_list now = {0}, before = {0};
 	char *why = NULL;
 
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(MACHINE_RECORD,
+			     "FROM job j WHERE j.change_id = ?1 AND j.is_current = 1"
+			     " AND j.environment IS NOT NULL ORDER BY j.id"),
+			 V_INT(e->run_change_id)),
+	    machine, now.at, now.n);
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(MACHINE_RECORD,
+			     "FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
+			     " AND j.accelerator = ?3 AND j.environment IS NOT NULL ORDER BY j.id"),
+			 V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)),
+	    machine, before.at, before.n);
 	for (size_t i = 0; !why && i < now.n; i++) {
 		const struct machine *m = &now.at[i];
 
@@ -308,8 +277,8 @@ static char *why_machine(struct db *d, const struct experiment *e)
 			why =
 			    why_other("it ran with another version of the extension", m->extension);
 	}
-	release_machines(&now);
-	release_machines(&before);
+	RECORDS_RELEASE(machine, now.at, now.n);
+	RECORDS_RELEASE(machine, before.at, before.n);
 	return why;
 }
 

@@ -109,30 +109,36 @@ static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
 	" < (SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?2"       \
 	"  AND m.runner = q.runner ORDER BY m.granted_ms DESC LIMIT 1)"
 
+#define WAITING_RUNS_RECORD(F, S)                                                                  \
+	F(S, INT, n, NULL, "SUM(n)", "")                                                           \
+	F(S, TIME, since_ms, NULL, "MIN(since_ms)", "")
+RECORD_LOCAL(waiting_runs, WAITING_RUNS_RECORD)
+
 /* Outpost does not know how many machines a runner has. A first run that no machine takes within a second takes the place of an
  * experiment, which is queued again. A time in the future is from before the clock was set back. */
 static int64_t first_runs_waiting(
     struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT SUM(n), MIN(since_ms) FROM (SELECT x.runner, COUNT(*) AS n,"
-	    " MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS since_ms FROM dispatch x"
-	    " WHERE x.accelerator = ?1 AND x.kind = 'pull' AND x.state = 'queued'"
-	    " AND x.is_current = 1 AND x." IS_FIRST_RUN
-	    " AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY x.runner) q WHERE " FITS_AND_HAS_ROOM,
-	    V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms));
-	int64_t n = 0, since_ms = 0;
+	struct waiting_runs w = {0};
 
-	if (rows_next(r)) {
-		n = rows_int(r, 0);
-		since_ms = rows_int(r, 1);
-	}
-	rows_end(r);
-	if (n && since_ms <= now_ms && since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
-		*due_ms = since_ms + WAIT_FOR_MACHINE_MS;
+	record_read_first(
+	    db_rows(d,
+		RECORD_SELECT(
+		    WAITING_RUNS_RECORD) " FROM (SELECT x.runner, COUNT(*) AS n,"
+					 " MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS "
+					 "since_ms FROM dispatch x"
+					 " WHERE x.accelerator = ?1 AND x.kind = 'pull' AND "
+					 "x.state = 'queued'"
+					 " AND x.is_current = 1 AND x." IS_FIRST_RUN
+					 " AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY "
+					 "x.runner) q WHERE " FITS_AND_HAS_ROOM,
+		V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms)),
+	    &waiting_runs_record, &w);
+	if (w.n && w.since_ms <= now_ms && w.since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
+		*due_ms = w.since_ms + WAIT_FOR_MACHINE_MS;
 		return 0;
 	}
-	return n;
+	return w.n;
 }
 
 /* How many experiments made way lately, for any of the machine's runners. */
@@ -196,17 +202,14 @@ void experiments_make_room(struct db *d, const struct stored_lease *first, int64
 /* Returns when to look again; 0: nothing waits. */
 static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
 {
-	struct rows *r = db_rows(d,
+	char **ids = rows_keys(db_rows(d,
 	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
 	    " AND x.kind = 'pull' AND x.state = 'running'"
 	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
 	    " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
-	    " ORDER BY l.granted_ms DESC"); /* +: only the open ones are walked */
-	char **ids = strv_copy(NULL);
+	    " ORDER BY l.granted_ms DESC")); /* +: only the open ones are walked */
 	int64_t next_ms = 0;
 
-	while (rows_next(r))
-		strv_add(&ids, rows_text(r, 0));
 	for (char **id = ids; *id; id++) {
 		struct stored_lease l;
 		int64_t n, due_ms = 0;

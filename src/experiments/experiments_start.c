@@ -321,17 +321,14 @@ static void expire_planned(struct db *d, int64_t now_ms)
 static void start_all_experiments(struct db *d, int64_t now_ms)
 {
 	static int64_t next_ms; /* writer thread */
-	struct rows *r;
 	char **names;
 
 	if (next_ms > now_ms && next_ms <= now_ms + LOOK_AGAIN_MS)
 		return;
 	next_ms = now_ms + LOOK_AGAIN_MS;
-	names = strv_copy(NULL);
-	r = db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
-		       " AND state = " EXPERIMENT_SQL_PLANNED);
-	while (rows_next(r))
-		strv_add(&names, rows_text(r, 0));
+	names = rows_keys(
+	    db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		       " AND state = " EXPERIMENT_SQL_PLANNED));
 	for (char **name = names; *name; name++)
 		experiments_start(d, *name, now_ms);
 	strv_free(names);
@@ -360,53 +357,42 @@ int64_t experiments_look(struct db *d, int64_t now_ms)
 
 enum { ACCELERATORS_MAX = 500 };
 
+RECORD_DEFINE(experiment_ends, EXPERIMENT_ENDS_RECORD)
+
 #define ENDED_IN_A_DAY                                                                             \
 	" FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL"
 
 struct experiment_ends experiment_ends_read(struct db *d, const char *accelerator, int64_t now_ms)
 {
-	struct experiment_ends ends = {
-	    .newest_loss = db_text(d,
-		"SELECT reason" ENDED_IN_A_DAY " AND state IN (" EXPERIMENT_SQL_EXPIRED
-		", " EXPERIMENT_SQL_VOID ")"
-		" ORDER BY ended_ms DESC, id DESC LIMIT 1",
-		V_TEXT(accelerator), V_INT(now_ms - DAY_MS))};
-	struct rows *r = db_rows(d,
-	    "SELECT SUM(state = " EXPERIMENT_SQL_DONE "), SUM(state = " EXPERIMENT_SQL_EXPIRED
-	    "), SUM(state = "
-	    "'void')" ENDED_IN_A_DAY,
-	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS));
+	struct experiment_ends ends = {.n_done = 0};
 
-	if (rows_next(r)) {
-		ends.n_done = rows_int(r, 0);
-		ends.n_expired = rows_int(r, 1);
-		ends.n_void = rows_int(r, 2);
-	}
-	rows_end(r);
+	record_read_first(db_rows(d, RECORD_SELECT(EXPERIMENT_ENDS_RECORD) ENDED_IN_A_DAY,
+			      V_TEXT(accelerator), V_INT(now_ms - DAY_MS)),
+	    &experiment_ends_record, &ends);
+	ends.newest_loss = db_text(d,
+	    "SELECT reason" ENDED_IN_A_DAY " AND state IN (" EXPERIMENT_SQL_EXPIRED
+	    ", " EXPERIMENT_SQL_VOID ") ORDER BY ended_ms DESC, id DESC LIMIT 1",
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS));
 	return ends;
 }
 
-#define N_IN(state_)                                                                               \
-	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name AND "                     \
-	"e." EXPERIMENT_IS_OPEN " AND e.state = " state_ ")"
+RECORD_DEFINE(experiment_use, EXPERIMENT_USE_RECORD)
 
 void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_list *ret)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT a.name, " N_IN(EXPERIMENT_SQL_PLANNED) ", " N_IN(
-		EXPERIMENT_SQL_STARTED) " FROM accelerator a WHERE EXISTS (SELECT 1 FROM runner r"
-					" WHERE r.accelerator = a.name "
-					"AND " RUNNER_TAKES_EXPERIMENTS ")"
-					" OR EXISTS (SELECT 1 FROM experiment e WHERE "
-					"e.accelerator = a.name"
-					"  AND e." EXPERIMENT_IS_OPEN ") ORDER BY a.name LIMIT ?1",
-	    V_INT(ACCELERATORS_MAX));
-
 	*ret = (struct experiment_use_list){.n = 0};
-	while (rows_next(r))
-		*ARRAY_PUSH(ret->at, ret->n) = (struct experiment_use){.name = rows_dup(r, 0),
-		    .n_planned = rows_int(r, 1),
-		    .n_started = rows_int(r, 2)};
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_SELECT(EXPERIMENT_USE_RECORD) " FROM accelerator a WHERE EXISTS (SELECT 1 "
+						     "FROM runner r"
+						     " WHERE r.accelerator = a.name "
+						     "AND " RUNNER_TAKES_EXPERIMENTS ")"
+						     " OR EXISTS (SELECT 1 FROM experiment e WHERE "
+						     "e.accelerator = a.name"
+						     "  AND e." EXPERIMENT_IS_OPEN
+						     ") ORDER BY a.name LIMIT ?1",
+		V_INT(ACCELERATORS_MAX)),
+	    experiment_use, ret->at, ret->n);
 	for (size_t i = 0; i < ret->n; i++)
 		experiments_budget(
 		    d, ret->at[i].name, now_ms, &ret->at[i].spent_ms, &ret->at[i].allowed_ms);
@@ -414,8 +400,5 @@ void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_lis
 
 void experiment_use_list_release(struct experiment_use_list *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->at[i].name);
-	FREE_AND_NULL(l->at);
-	l->n = 0;
+	RECORDS_RELEASE(experiment_use, l->at, l->n);
 }

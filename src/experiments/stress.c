@@ -75,15 +75,12 @@ static bool plan_on_accelerator(struct db *d, const struct stress *s, const char
 
 int stress_plan(struct db *d, const struct stress *s)
 {
-	struct rows *r = db_rows(d,
+	char **names = rows_keys(db_rows(d,
 	    "SELECT DISTINCT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
 	    " AND (?2 IS NULL OR accelerator = ?2) ORDER BY accelerator",
-	    V_INT(s->change_id), V_TEXT(s->accelerator));
-	char **names = strv_copy(NULL);
+	    V_INT(s->change_id), V_TEXT(s->accelerator)));
 	int n = 0;
 
-	while (rows_next(r))
-		strv_add(&names, rows_text(r, 0));
 	for (char **name = names; *name; name++)
 		if (plan_on_accelerator(d, s, *name)) {
 			n++;
@@ -95,30 +92,39 @@ int stress_plan(struct db *d, const struct stress *s)
 
 /* ---- answer ---- */
 
+#define STRESS_RUN_RECORD(F, S)                                                                    \
+	F(S, BORROWED, sha, NULL, "e.sha", "")                                                     \
+	F(S, BOOL, is_done, NULL, "e.state = " EXPERIMENT_SQL_DONE, "")                            \
+	F(S, INT, n_failed, NULL, "SUM(v.status IN ('FAIL', 'ERROR'))", "Tests.")                  \
+	F(S, INT, n_passed, NULL, "SUM(v.status IN ('PASS', 'DONE'))", "")
+RECORD_LOCAL(stress_run, STRESS_RUN_RECORD)
+
 /* A run passed when none of its tests failed and one passed. */
 static json_t *side_json(
     struct db *d, int64_t command_id, const char *accelerator, const char *side)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT e.sha, e.state = " EXPERIMENT_SQL_DONE ","
-	    " SUM(v.status IN ('FAIL', 'ERROR')), SUM(v.status IN ('PASS', 'DONE'))"
-	    " FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
-	    " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
-	    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
-	    " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3 GROUP BY e.id, e.sha, "
-	    "e.state ORDER BY e.id",
+	    RECORD_SELECT(
+		STRESS_RUN_RECORD) " FROM experiment e CROSS JOIN experiment_test t ON "
+				   "t.experiment_id = e.id"
+				   " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
+				   "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
+				   " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = "
+				   "?3 GROUP BY e.id, e.sha, "
+				   "e.state ORDER BY e.id",
 	    V_INT(command_id), V_TEXT(accelerator), V_TEXT(side));
 	json_t *o = NULL;
 	int64_t n_passed = 0, n_failed = 0, n_lost = 0;
 
 	while (rows_next(r)) {
-		if (!o) {
-			o = json_object();
-			json_set_str(o, "sha", rows_text(r, 0));
-		}
-		if (!rows_int(r, 1) || !(rows_int(r, 2) || rows_int(r, 3)))
+		struct stress_run run;
+
+		record_read(r, &stress_run_record, &run);
+		if (!o)
+			o = json_pack("{s:s}", "sha", run.sha);
+		if (!run.is_done || !(run.n_failed || run.n_passed))
 			n_lost++;
-		else if (rows_int(r, 2))
+		else if (run.n_failed)
 			n_failed++;
 		else
 			n_passed++;
@@ -142,9 +148,9 @@ static json_t *stress_accelerators_json(struct db *d, int64_t command_id)
 	while (rows_next(r)) {
 		json_t *one = json_object();
 
-		json_set_str(one, "accelerator", rows_text(r, 0));
+		json_set_str(one, "accelerator", rows_key(r));
 		for (size_t i = 0; i < ARRAY_LEN(sides); i++) {
-			json_t *side = side_json(d, command_id, rows_text(r, 0), sides[i]);
+			json_t *side = side_json(d, command_id, rows_key(r), sides[i]);
 
 			if (side)
 				json_object_set_new(one, sides[i], side);
@@ -172,33 +178,34 @@ static json_t *stress_json(struct db *d, int64_t command_id)
 	return o;
 }
 
+#define STRESSED_CHANGE_RECORD(F, S)                                                               \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
+	F(S, ID, id, NULL, "c.id", "")                                                             \
+	F(S, ID, number, NULL, "k.number", "Of the pull request with the comment; 0: not known.")
+RECORD_LOCAL(stressed_change, STRESSED_CHANGE_RECORD)
+
 void stress_answer(struct db *d, int64_t command_id, int64_t now_ms)
 {
+	struct stressed_change c = {.id = 0};
 	struct answer_place at = {.comment_id = command_id};
-	struct rows *r;
-	char *repository = NULL;
 
 	if (db_has(d,
 		"SELECT 1 FROM experiment WHERE command_id = ?1 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
 		V_INT(command_id)))
 		return;
-	r = db_rows(d,
-	    "SELECT c.repository, c.id, k.number FROM experiment e"
-	    " JOIN change c ON c.id = e.change_id"
-	    " LEFT JOIN command k ON k.comment_id = e.command_id WHERE e.command_id = ?1 LIMIT 1",
-	    V_INT(command_id));
-	if (rows_next(r)) {
-		repository = rows_dup(r, 0);
-		at.change_id = rows_int(r, 1);
-		at.number = rows_int(r, 2);
-	}
-	rows_end(r);
-	at.repository = repository;
-	if (!at.number)
-		at.number = change_pull(d, at.change_id);
-	if (repository && at.number)
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(STRESSED_CHANGE_RECORD,
+				  "FROM experiment e JOIN change c ON c.id = e.change_id"
+				  " LEFT JOIN command k ON k.comment_id = e.command_id"
+				  " WHERE e.command_id = ?1 LIMIT 1"),
+			      V_INT(command_id)),
+	    &stressed_change_record, &c);
+	at.repository = c.repository;
+	at.change_id = c.id;
+	at.number = c.number ? c.number : change_pull(d, c.id);
+	if (c.repository && at.number)
 		stress_reply_put(d, &at, stress_json(d, command_id), now_ms);
-	free(repository);
+	record_release(&stressed_change_record, &c);
 }
 
 /* ==== the command ==== */
@@ -217,51 +224,72 @@ struct meant {
 #define IS_WHOLE_NAME                                                                              \
 	"?3 IN (t.suite || '/' || t.name, t.suite || '/' || t.name || ' (' || t.dtype || ')')"
 
+#define NAMED_TEST_RECORD(F, S)                                                                    \
+	F(S, ID, id, NULL, "t.id", "")                                                             \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
+	F(S, BOOL, is_whole, NULL, IS_WHOLE_NAME " AS is_whole", "")
+RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
+
 /* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name takes
  * precedence over a name in any suite. */
 static void find_tests(struct db *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT t.id, t.suite, " IS_WHOLE_NAME
-	    " AS is_whole FROM verdict v JOIN test t ON t.id = v.test_id"
-	    " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL AND (?2 = '' OR v.accelerator = ?2)"
-	    " AND (" IS_WHOLE_NAME " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
-	    " ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4",
+	    "SELECT DISTINCT 0" RECORD_COLUMNS(
+		NAMED_TEST_RECORD) " FROM verdict v JOIN test t ON t.id = v.test_id"
+				   " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL AND (?2 = '' "
+				   "OR v.accelerator = ?2)"
+				   " AND (" IS_WHOLE_NAME
+				   " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
+				   " ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4",
 	    V_INT(change_id), V_TEXT(c->word), V_TEXT(c->test), V_INT(VARIANTS_MAX));
 	char *suite = NULL;
 	bool is_whole = false;
 
 	*ret = (struct meant){.n = 0};
 	while (rows_next(r)) {
+		struct named_test t;
+
+		record_read(r, &named_test_record, &t);
 		if (!suite) {
-			suite = rows_dup(r, 1);
-			is_whole = rows_int(r, 2);
+			suite = xstrdup(t.suite);
+			is_whole = t.is_whole;
 		}
-		if (strcmp(suite, rows_text(r, 1)) == 0)
-			ret->tests[ret->n++] = rows_int(r, 0);
+		if (strcmp(suite, t.suite) == 0)
+			ret->tests[ret->n++] = t.id;
 		else
 			ret->is_ambiguous |= !is_whole;
 	}
 	free(suite);
 }
 
+#define NEAR_TEST_RECORD(F, S)                                                                     \
+	F(S, BORROWED, whole_name, NULL, "t.suite || '/' || t.name", "")                           \
+	F(S, BOOL, is_other_suite, NULL, "t.name = ?3", "The name is the requested one.")
+RECORD_LOCAL(near_test, NEAR_TEST_RECORD)
+
 /* Suggests the whole name of the nearest test in c->hint; nothing if none is near, or if the name is too long. */
 static void suggest_test(struct db *d, int64_t change_id, struct asked_command *c)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT t.suite || '/' || t.name, t.name = ?3 FROM verdict v"
-	    " JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
-	    " AND (?2 = '' OR v.accelerator = ?2)"
-	    " GROUP BY t.suite, t.name ORDER BY t.name = ?3 DESC, COUNT(v.attribution) = 0, "
-	    "t.suite, t.name LIMIT ?4",
+	    RECORD_SELECT(NEAR_TEST_RECORD) " FROM verdict v"
+					    " JOIN test t ON t.id = v.test_id WHERE v.change_id = "
+					    "?1 AND v.job_id IS NOT NULL"
+					    " AND (?2 = '' OR v.accelerator = ?2)"
+					    " GROUP BY t.suite, t.name ORDER BY t.name = ?3 DESC, "
+					    "COUNT(v.attribution) = 0, "
+					    "t.suite, t.name LIMIT ?4",
 	    V_INT(change_id), V_TEXT(c->command.word), V_TEXT(c->command.test), V_INT(NEAR_MAX));
 	char **names = strv_copy(NULL);
 	const char *near = NULL;
 	bool is_other_suite = false;
 
 	while (rows_next(r)) {
-		strv_add(&names, rows_text(r, 0));
-		is_other_suite |= rows_int(r, 1);
+		struct near_test t;
+
+		record_read(r, &near_test_record, &t);
+		strv_add(&names, t.whole_name);
+		is_other_suite |= t.is_other_suite;
 	}
 	near = is_other_suite ? names[0] : str_nearest(c->command.test, (const char *const *)names);
 	if (near && strlen(near) < sizeof(c->hint))
@@ -300,15 +328,12 @@ static bool is_stress_busy(struct db *d, const struct answer_place *at)
 static int plan_command(struct db *d, const struct answer_place *at, const struct command *c,
     const struct meant *m, int64_t now_ms)
 {
-	struct rows *r = db_rows(d,
+	char **names = rows_keys(db_rows(d,
 	    "SELECT DISTINCT accelerator FROM verdict WHERE change_id = ?1 AND test_id = ?2"
 	    " AND job_id IS NOT NULL AND (?3 = '' OR accelerator = ?3) ORDER BY accelerator",
-	    V_INT(at->change_id), V_INT(m->tests[0]), V_TEXT(c->word));
-	char **names = strv_copy(NULL);
+	    V_INT(at->change_id), V_INT(m->tests[0]), V_TEXT(c->word)));
 	int n = 0;
 
-	while (rows_next(r))
-		strv_add(&names, rows_text(r, 0));
 	for (char **name = names; *name; name++)
 		n += stress_plan(d, &(struct stress){.command_id = at->comment_id,
 					.change_id = at->change_id,

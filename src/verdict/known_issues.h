@@ -7,20 +7,23 @@
 
 #include "db/db.h"
 #include "db/store.h"
+#include "model/record.h"
 
+#define KNOWN_ISSUE_RECORD(F, S)                                                                   \
+	F(S, ID, id, NULL, "id", "")                                                               \
+	F(S, TEXT, pattern, NULL, "pattern", "A glob over SUITE/TEST: see glob_matches().")        \
+	F(S, TEXT, accelerator, NULL, "accelerator", "NULL: all.")                                 \
+	F(S, TEXT, url, NULL, "url", "https")                                                      \
+	F(S, TIME, until_ms, NULL, "until_ms", "0: until it is removed.")                          \
+	F(S, TIME, created_ms, NULL, "created_ms", "")                                             \
+	F(S, TIME, last_match_ms, NULL, "last_match_ms", "0: never.")                              \
+	F(S, INT, n_matches, NULL, "n_matches", "Changes with a cell that it explained.")
 struct known_issue {
-	int64_t id;
-	char *pattern;     /* glob over "SUITE/TEST" (glob_matches(); `*` stays within a part) */
-	char *accelerator; /* NULL: all */
-	char *url;         /* https */
-	int64_t until_ms;  /* 0: until it is removed */
-	int64_t created_ms, last_match_ms; /* last_match 0: never */
-	int64_t n_matches;                 /* changes with a cell that it explained */
-	/* It explains a red cell of an open change, or did so in the last KNOWN_RECENT_MS. Set in
-	 * lists only. */
+	RECORD_MEMBERS(KNOWN_ISSUE_RECORD)
+	/* It explains a red cell of an open change, or did so in the last KNOWN_RECENT_MS. Set by store_list_known() only. */
 	bool is_used;
 };
-void known_issue_release(struct known_issue *k);
+RECORD_DECLARE(known_issue);
 #define KNOWN_RECENT_MS (INT64_C(7) * 24 * 3600 * 1000)
 
 /* Each of these operations makes changes due for attribution: open ones, and pushes of the last KNOWN_RECENT_MS, with red cells

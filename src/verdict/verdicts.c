@@ -1,6 +1,7 @@
 #include "verdict/verdicts.h"
 
 #include "base/alloc.h"
+#include "db/record_rows.h"
 #include "model/attribution.h"
 #include "verdict/cells_moved.h"
 
@@ -18,8 +19,6 @@ struct cell {
 	int64_t test_id;
 	enum test_status status;
 	const char *message; /* or NULL */
-	const char *file;    /* or NULL */
-	int64_t line;        /* 0: not known */
 	int64_t job_id;      /* 0: none */
 	bool is_late;
 };
@@ -60,12 +59,11 @@ static void verdict_put(struct db *d, const struct cell *c)
 {
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
-	    " job_id, is_late, file, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-	    "?10)" WORSE_WINS,
+	    " job_id, is_late) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" WORSE_WINS,
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
 	    V_TEXT(test_status_name(c->status)),
 	    V_TEXT(test_status_is_red(c->status) ? UNCLASSIFIED : NULL), V_TEXT(c->message),
-	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late), V_TEXT(c->file), V_INT_OR_NULL(c->line));
+	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late));
 }
 
 bool job_needs_cell(const struct job_outcome *o)
@@ -89,53 +87,53 @@ char *job_outcome_text(const struct job_outcome *o)
 	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
 }
 
+#define ENDED_JOB_RECORD(F, S)                                                                     \
+	F(S, ID, change_id, NULL, "change_id", "")                                                 \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+	F(S, TEXT, workflow, NULL, "workflow", "")                                                 \
+	F(S, TEXT, name, NULL, "name", "")                                                         \
+	F(S, TEXT, conclusion, NULL, "conclusion", "")                                             \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+	F(S, INT, n_red, NULL, "n_red", "")                                                        \
+	F(S, BOOL, is_late, NULL, "is_late", "")                                                   \
+	F(S, TEXT, message, NULL, "message", "")                                                   \
+	F(S, BOOL, is_given_up, NULL, "digest IS NULL", "")
+RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
+
 /* Adds the cell of the job itself, where it needs one. */
 static void verdict_put_job(struct db *d, int64_t job_id)
 {
-	struct rows *r = db_rows(d,
-	    "SELECT change_id, accelerator, workflow, name, conclusion, n_tests, n_red, is_late,"
-	    " message, digest FROM job WHERE id = ?1",
-	    V_INT(job_id));
+	struct ended_job j;
+	struct job_outcome o;
+	char *message;
 
-	if (rows_next(r)) {
-		struct job_outcome o = {
-		    .conclusion = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
-		    .n_tests = rows_int(r, 5),
-		    .n_red = rows_int(r, 6),
-		    .message = rows_is_null(r, 8) ? NULL : rows_text(r, 8),
-		    .is_given_up = rows_is_null(r, 9),
-		};
-		char *message = job_outcome_text(&o);
-		struct cell c = {
-		    .change_id = rows_int(r, 0),
-		    .accelerator = rows_text(r, 1),
-		    .test_id = test_id_of(d, rows_text(r, 2), rows_text(r, 3), NULL),
-		    .status = test_status_of_conclusion(o.conclusion),
-		    .message = message,
-		    .job_id = job_id,
-		    .is_late = rows_int(r, 7),
-		};
-
-		if (job_needs_cell(&o))
-			verdict_put(d, &c);
-		free(message);
-	}
-	rows_end(r);
+	if (!record_read_first(
+		db_rows(d, RECORD_QUERY(ENDED_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(job_id)),
+		&ended_job_record, &j))
+		return;
+	o = (struct job_outcome){j.conclusion, j.n_tests, j.n_red, j.message, j.is_given_up};
+	message = job_outcome_text(&o);
+	if (job_needs_cell(&o))
+		verdict_put(d, &(struct cell){
+				   .change_id = j.change_id,
+				   .accelerator = j.accelerator,
+				   .test_id = test_id_of(d, j.workflow, j.name, NULL),
+				   .status = test_status_of_conclusion(j.conclusion),
+				   .message = message,
+				   .job_id = job_id,
+				   .is_late = j.is_late,
+			       });
+	free(message);
+	record_release(&ended_job_record, &j);
 }
 
-static void put_results(struct db *d, int64_t change_id, const char *accelerator)
-{
-	db_exec(d,
-	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
-	    " job_id, is_late, file, line)"
-	    " SELECT j.change_id, j.accelerator, r.test_id, r.status,"
-	    " CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"
-	    " j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
-	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF
-	    " ORDER BY j.id" WORSE_WINS,
-	    V_INT(change_id), V_TEXT(accelerator));
-}
+/* The cells of the results of jobs j. */
+#define PUT_RESULTS                                                                                \
+	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"      \
+	" job_id, is_late, file, line)"                                                            \
+	" SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                 \
+	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"     \
+	" j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 
 /* The attempts of a job that is in its second or a later one. A report without any test, or with a list
  * that was cut, does not claim to name all; what a lease's machine said before the work was handed on is
@@ -194,53 +192,70 @@ static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r))
-		verdict_put_job(d, rows_int(r, 0));
+		verdict_put_job(d, rows_key_number(r));
 }
+
+#define UNFINISHED_JOB_RECORD(F, S)                                                                \
+	F(S, ID, id, NULL, "j.id", "")                                                             \
+	F(S, BORROWED, workflow, NULL, "j.workflow", "")                                           \
+	F(S, BORROWED, name, NULL, "j.name", "")                                                   \
+	F(S, BORROWED, last_error, NULL, "x.last_error", "")
+RECORD_LOCAL(unfinished_job, UNFINISHED_JOB_RECORD)
 
 /* A job that began and did not end before its dispatch expired or failed. */
 static void put_unfinished_jobs(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT j.id, j.workflow, j.name, x.last_error FROM job j JOIN dispatch x"
-	    " ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
-	    " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    " AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')",
+	    RECORD_QUERY(UNFINISHED_JOB_RECORD,
+		"FROM job j JOIN dispatch x"
+		" ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
+		" WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+		" AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')"),
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r)) {
-		struct cell c = {
-		    .change_id = change_id,
-		    .accelerator = accelerator,
-		    .test_id = test_id_of(d, rows_text(r, 1), rows_text(r, 2), NULL),
-		    .status = TEST_MISS,
-		    .message = rows_text(r, 3),
-		    .job_id = rows_int(r, 0),
-		};
+		struct unfinished_job j;
 
-		verdict_put(d, &c);
+		record_read(r, &unfinished_job_record, &j);
+		verdict_put(d, &(struct cell){
+				   .change_id = change_id,
+				   .accelerator = accelerator,
+				   .test_id = test_id_of(d, j.workflow, j.name, NULL),
+				   .status = TEST_MISS,
+				   .message = j.last_error,
+				   .job_id = j.id,
+			       });
 	}
 }
+
+#define SILENT_DISPATCH_RECORD(F, S)                                                               \
+	F(S, BORROWED, runner, NULL, "x.runner", "")                                               \
+	F(S, BORROWED, last_error, NULL, "x.last_error", "")
+RECORD_LOCAL(silent_dispatch, SILENT_DISPATCH_RECORD)
 
 /* A dispatch that expired or failed without any job. */
 static void put_silent_dispatches(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT x.runner, x.last_error FROM dispatch x WHERE x.change_id = ?1"
-	    " AND x.accelerator = ?2 AND x.is_current = 1 AND x.state IN ('expired', 'failed')"
-	    " AND NOT EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.change_id"
-	    "  AND j.dispatch_id = x.id AND j.accelerator = x.accelerator AND j.is_current = 1)",
+	    RECORD_QUERY(SILENT_DISPATCH_RECORD,
+		"FROM dispatch x WHERE x.change_id = ?1"
+		" AND x.accelerator = ?2 AND x.is_current = 1 AND x.state IN ('expired', 'failed')"
+		" AND NOT EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.change_id"
+		"  AND j.dispatch_id = x.id AND j.accelerator = x.accelerator AND j.is_current = "
+		"1)"),
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r)) {
-		struct cell c = {
-		    .change_id = change_id,
-		    .accelerator = accelerator,
-		    .test_id = test_id_of(d, "dispatch", rows_text(r, 0), NULL),
-		    .status = TEST_MISS,
-		    .message = rows_text(r, 1),
-		};
+		struct silent_dispatch x;
 
-		verdict_put(d, &c);
+		record_read(r, &silent_dispatch_record, &x);
+		verdict_put(d, &(struct cell){
+				   .change_id = change_id,
+				   .accelerator = accelerator,
+				   .test_id = test_id_of(d, "dispatch", x.runner, NULL),
+				   .status = TEST_MISS,
+				   .message = x.last_error,
+			       });
 	}
 }
 
@@ -250,7 +265,11 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 		return; /* the infra repository itself has no cells */
 	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
-	put_results(d, change_id, accelerator);
+	db_exec(d,
+	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+			" AND j.status = 'completed' AND j.digest IS NOT NULL"
+			" AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id" WORSE_WINS,
+	    V_INT(change_id), V_TEXT(accelerator));
 	put_unnamed_by_retries(d, change_id, accelerator);
 	put_jobs(d, change_id, accelerator);
 	put_unfinished_jobs(d, change_id, accelerator);
@@ -260,32 +279,12 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 
 void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
-	struct rows *r;
-
 	/* what an earlier attempt said may count as well */
 	if (verdicts_are_of_retries(d, change_id, accelerator)) {
 		verdicts_rebuild(d, change_id, accelerator);
 		return;
 	}
-	r = db_rows(d,
-	    "SELECT r.test_id, r.status, r.message, j.is_late, r.file, r.line FROM result r"
-	    " JOIN job j ON j.id = r.job_id WHERE r.job_id = ?1",
-	    V_INT(job_id));
-	while (rows_next(r)) {
-		struct cell c = {
-		    .change_id = change_id,
-		    .accelerator = accelerator,
-		    .test_id = rows_int(r, 0),
-		    .status = test_status_parse(rows_text(r, 1)),
-		    .message = rows_is_null(r, 2) ? NULL : rows_text(r, 2),
-		    .file = rows_is_null(r, 4) ? NULL : rows_text(r, 4),
-		    .line = rows_int(r, 5),
-		    .job_id = job_id,
-		    .is_late = rows_int(r, 3),
-		};
-
-		verdict_put(d, &c);
-	}
+	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORSE_WINS, V_INT(job_id));
 	verdict_put_job(d, job_id);
 	skips_apply(d, change_id, accelerator);
 }
@@ -376,23 +375,23 @@ void skips_apply(struct db *d, int64_t change_id, const char *accelerator)
 
 void skips_changed(struct db *d, const char *accelerator, const char *before, int64_t now_ms)
 {
-	int64_t ids[SKIPS_CHANGES_MAX];
-	size_t n = 0;
-	struct rows *r = db_rows(d,
-	    "WITH moved AS ("
-	    " SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
-	    "  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
-	    " UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
-	    "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
-	    " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
-	    " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-	    " (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
-	    "  AND v.accelerator = ?1 AND v.test_id = c.id)"
-	    " ORDER BY p.change_id DESC LIMIT ?3",
-	    V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX));
+	size_t n;
+	int64_t *ids = rows_key_numbers(
+	    db_rows(d,
+		"WITH moved AS ("
+		" SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
+		"  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
+		" UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
+		"  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
+		" concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
+		" SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+		" (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
+		"  AND v.accelerator = ?1 AND v.test_id = c.id)"
+		" ORDER BY p.change_id DESC LIMIT ?3",
+		V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX)),
+	    &n);
 
-	while (rows_next(r))
-		ids[n++] = rows_int(r, 0);
 	for (size_t i = 0; i < n; i++)
 		cells_moved(d, ids[i], accelerator, CELLS_SKIPS_CHANGED, now_ms);
+	free(ids);
 }
