@@ -23,30 +23,26 @@ struct runner_draft {
 };
 
 static const struct field RUNNER_GITHUB_FIELDS[] = {
-    {"repository", field_text, REQUIRED, .offset = RUNNER_AT(runner.repository),
-	.check = check_repository, .max = 201},
+    {"repository", field_text, REQUIRED, RUNNER_AT(runner.repository), check_repository,
+	.max = 201},
     {"repository_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_id),
 	.min = 1, .max = INT64_MAX},
     {"repository_owner_id", field_integer64, OPTIONAL,
 	.offset = RUNNER_AT(runner.repository_owner_id), .min = 1, .max = INT64_MAX},
-    {"workflow", field_text, OPTIONAL, .offset = RUNNER_AT(runner.workflow),
-	.check = check_workflow, .max = 255},
+    {"workflow", field_text, OPTIONAL, RUNNER_AT(runner.workflow), check_workflow, .max = 255},
     {.key = NULL},
 };
 static const struct mapping RUNNER_GITHUB_MAP = {"runners.github", RUNNER_GITHUB_FIELDS};
 
 static const struct field WEBHOOK_FIELDS[] = {
-    {"url", field_text, REQUIRED, .offset = RUNNER_AT(runner.url), .check = check_vendor_url,
-	.max = 2048},
-    {"secret", field_file, REQUIRED, .offset = RUNNER_AT(secret), .check = check_secret_name,
-	.max = 64},
+    {"url", field_text, REQUIRED, RUNNER_AT(runner.url), check_vendor_url, .max = 2048},
+    {"secret", field_file, REQUIRED, RUNNER_AT(secret), check_secret_name, .max = 64},
     {.key = NULL},
 };
 static const struct mapping WEBHOOK = {"runners.webhook", WEBHOOK_FIELDS};
 
 static const struct field PULL_FIELDS[] = {
-    {"labels", field_texts, OPTIONAL, .offset = RUNNER_AT(runner.labels), .check = check_line,
-	.max = 100},
+    {"labels", field_texts, OPTIONAL, RUNNER_AT(runner.labels), check_line, .max = 100},
     {"max_parallel", field_integer, OPTIONAL, .offset = RUNNER_AT(runner.max_parallel), .min = 1,
 	.max = 1000},
     {.key = NULL},
@@ -57,8 +53,7 @@ static const struct choice RERUNS[] = {
     {"none", RERUNS_NONE}, {"tests", RERUNS_TESTS}, {"whole", RERUNS_WHOLE}, {NULL, 0}};
 
 static const struct field RUNNER_FIELDS[] = {
-    {"name", field_text, REQUIRED, .offset = RUNNER_AT(runner.name), .check = check_name,
-	.max = 63},
+    {"name", field_text, REQUIRED, RUNNER_AT(runner.name), check_name, .max = 63},
     {"nightly_only", field_bool, OPTIONAL, .offset = RUNNER_AT(runner.is_nightly_only)},
     {"reruns", field_choice, OPTIONAL, .offset = RUNNER_AT(runner.reruns), .choices = RERUNS},
     {"github", field_map, OPTIONAL, .map = &RUNNER_GITHUB_MAP},
@@ -68,33 +63,19 @@ static const struct field RUNNER_FIELDS[] = {
 };
 static const struct mapping RUNNER_MAPPING = {"runners", RUNNER_FIELDS};
 
-static void read_kind(struct reader *r, const struct node *v, struct runner *runner)
-{
-	static const enum runner_kind kinds[] = {RUNNER_GITHUB, RUNNER_WEBHOOK, RUNNER_PULL};
-	int n = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (tree_get(v, runner_kind_name(kinds[i]))) {
-			runner->kind = kinds[i];
-			n++;
-		}
-	if (n != 1)
-		problem_add(r->problems, r->file, v->line,
-		    "a runner has one of github, webhook and pull, not %s", n ? "several" : "none");
-}
-
 static void field_runners(
     struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct accelerator_file *file = target;
 	struct accelerator *a = &file->a;
+	static const enum runner_kind kinds[] = {RUNNER_GITHUB, RUNNER_WEBHOOK, RUNNER_PULL};
 
 	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
 		refuse_kind(r, f, v, "a list");
 		return;
 	}
 	if (v->n > RUNNERS_MAX) {
-		problem_add(r->problems, r->file, v->line, "more than %d runners", RUNNERS_MAX);
+		refuse_at(r, v->line, "more than %d runners", RUNNERS_MAX);
 		return;
 	}
 	a->runners = xcalloc(v->n, sizeof(*a->runners));
@@ -102,18 +83,26 @@ static void field_runners(
 	for (size_t i = 0; i < v->n; i++) {
 		struct runner_draft d = {.runner = {.labels = strv_copy(NULL), .max_parallel = 1}};
 		char value[SHOWN_BYTES];
+		int n_kinds = 0;
 
 		read_mapping(r, f->map, v->values[i], &d);
-		if (v->values[i]->kind == NODE_MAP)
-			read_kind(r, v->values[i], &d.runner);
+		for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+			if (tree_get(v->values[i], runner_kind_name(kinds[k]))) {
+				d.runner.kind = kinds[k];
+				n_kinds++;
+			}
+		if (v->values[i]->kind == NODE_MAP && n_kinds != 1)
+			refuse_at(r, v->values[i]->line,
+			    "a runner has one of github, webhook and pull, not %s",
+			    n_kinds ? "several" : "none");
 		/* Experiments are for pull requests, which a nightly_only runner does not test. */
 		if (d.runner.is_nightly_only && d.runner.reruns != RERUNS_NONE)
-			problem_add(r->problems, r->file, v->values[i]->line,
+			refuse_at(r, v->values[i]->line,
 			    "a runner with nightly_only gets no experiments: remove reruns");
 		for (size_t k = 0; d.runner.name && k < a->n_runners; k++)
 			if (str_eq(a->runners[k].name, d.runner.name))
-				problem_add(r->problems, r->file, v->values[i]->line,
-				    "two runners are called %s", shown(d.runner.name, value));
+				refuse_at(r, v->values[i]->line, "two runners are called %s",
+				    shown(d.runner.name, value));
 		file->secrets[a->n_runners] = d.secret;
 		a->runners[a->n_runners++] = d.runner;
 	}
@@ -130,27 +119,57 @@ static const struct choice VISIBILITIES[] = {
 static const struct choice LABEL_RULES[] = {
     {"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
-static field_read_fn field_pull_request, field_push, field_share;
+/* A trigger is a map; true means its defaults, and false turns it off. `target` is the flag of the trigger. */
+static void field_trigger(
+    struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	if (v->kind == NODE_SCALAR) {
+		field_bool(r, f, v, target);
+		return;
+	}
+	*(bool *)target = true;
+	read_mapping(r, f->map, v, (char *)target - f->offset);
+}
+
+/* int: "10%" or "2.5%" as 100 or 25. */
+static void field_share(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	const char *s = v->kind == NODE_SCALAR ? v->text : "";
+	size_t digits = strspn(s, "0123456789");
+	const char *rest = s + digits;
+	int permille = 0;
+	bool is_right = digits > 0 && digits <= 3;
+
+	for (size_t i = 0; is_right && i < digits; i++)
+		permille = permille * 10 + (s[i] - '0');
+	permille *= 10;
+	if (is_right && *rest == '.') {
+		is_right = rest[1] >= '0' && rest[1] <= '9';
+		permille += is_right ? rest[1] - '0' : 0;
+		rest += is_right ? 2 : 0;
+	}
+	if (is_right && str_eq(rest, "%") && permille <= 1000)
+		*(int *)target = permille;
+	else
+		refuse_kind(r, f, v, "a percentage from 0% to 100%, such as 10% or 2.5%");
+}
 
 static const struct field LINKS_FIELDS[] = {
-    {"docs", field_text, OPTIONAL, .offset = AT(a.docs_url), .check = check_link_url, .max = 1024},
-    {"help", field_text, OPTIONAL, .offset = AT(a.help_url), .check = check_link_url, .max = 1024},
+    {"docs", field_text, OPTIONAL, AT(a.docs_url), check_link_url, .max = 1024},
+    {"help", field_text, OPTIONAL, AT(a.help_url), check_link_url, .max = 1024},
     {.key = NULL},
 };
 static const struct mapping LINKS = {"links", LINKS_FIELDS};
 
 static const struct field SOURCE_FIELDS[] = {
-    {"git_url", field_text, REQUIRED, .offset = AT(a.source_git_url), .check = check_source_url,
-	.max = 2048},
-    {"branch", field_text, OPTIONAL, .offset = AT(a.source_branch), .check = check_branch,
-	.max = 255},
+    {"git_url", field_text, REQUIRED, AT(a.source_git_url), check_source_url, .max = 2048},
+    {"branch", field_text, OPTIONAL, AT(a.source_branch), check_branch, .max = 255},
     {.key = NULL},
 };
 static const struct mapping SOURCE = {"source", SOURCE_FIELDS};
 
 static const struct field PULL_REQUEST_FIELDS[] = {
-    {"paths", field_texts, OPTIONAL, .offset = AT(a.triggers.paths), .check = check_glob, .min = 1,
-	.max = 1024},
+    {"paths", field_texts, OPTIONAL, AT(a.triggers.paths), check_glob, .min = 1, .max = 1024},
     {"label", field_choice, OPTIONAL, .offset = AT(a.triggers.label), .choices = LABEL_RULES},
     {"drafts", field_bool, OPTIONAL, .offset = AT(a.triggers.drafts)},
     {.key = NULL},
@@ -158,8 +177,8 @@ static const struct field PULL_REQUEST_FIELDS[] = {
 static const struct mapping PULL_REQUEST = {"triggers.pull_request", PULL_REQUEST_FIELDS};
 
 static const struct field PUSH_FIELDS[] = {
-    {"branches", field_texts, OPTIONAL, .offset = AT(a.triggers.branches), .check = check_branch,
-	.min = 1, .max = 255},
+    {"branches", field_texts, OPTIONAL, AT(a.triggers.branches), check_branch, .min = 1,
+	.max = 255},
     {"every", field_duration, OPTIONAL, .offset = AT(a.triggers.push_every_ms), .min = 0,
 	.max = MINUTES(7 * 24 * 60)},
     {.key = NULL},
@@ -167,10 +186,10 @@ static const struct field PUSH_FIELDS[] = {
 static const struct mapping PUSH = {"triggers.push", PUSH_FIELDS};
 
 static const struct field TRIGGERS_FIELDS[] = {
-    {"pull_request", field_pull_request, OPTIONAL, .map = &PULL_REQUEST},
-    {"push", field_push, OPTIONAL, .map = &PUSH},
-    {"schedule", field_texts, OPTIONAL, .offset = AT(a.triggers.schedules), .check = check_cron,
-	.max = 200},
+    {"pull_request", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_pull_request),
+	.map = &PULL_REQUEST},
+    {"push", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_push), .map = &PUSH},
+    {"schedule", field_texts, OPTIONAL, AT(a.triggers.schedules), check_cron, .max = 200},
     {.key = NULL},
 };
 static const struct mapping TRIGGERS = {"triggers", TRIGGERS_FIELDS};
@@ -197,22 +216,20 @@ static const struct field EXPERIMENTS_FIELDS[] = {
 static const struct mapping EXPERIMENTS = {"experiments", EXPERIMENTS_FIELDS};
 
 static const struct field TESTS_FIELDS[] = {
-    {"must_pass", field_texts, OPTIONAL, .offset = AT(a.must_pass), .check = check_test,
-	.max = 300},
-    {"skip", field_texts, OPTIONAL, .offset = AT(a.skip), .check = check_test, .max = 300},
+    {"must_pass", field_texts, OPTIONAL, AT(a.must_pass), check_test, .max = 300},
+    {"skip", field_texts, OPTIONAL, AT(a.skip), check_test, .max = 300},
     {.key = NULL},
 };
 static const struct mapping TESTS = {"tests", TESTS_FIELDS};
 
 static const struct field ACCELERATOR_FIELDS[] = {
-    {"name", field_text, REQUIRED, .offset = AT(a.name), .check = check_name,
-	.max = NAME_MAX_BYTES},
-    {"title", field_text, REQUIRED, .offset = AT(a.title), .check = check_line, .max = 100},
-    {"vendor", field_text, OPTIONAL, .offset = AT(a.vendor), .check = check_line, .max = 100},
+    {"name", field_text, REQUIRED, AT(a.name), check_name, .max = NAME_MAX_BYTES},
+    {"title", field_text, REQUIRED, AT(a.title), check_line, .max = 100},
+    {"vendor", field_text, OPTIONAL, AT(a.vendor), check_line, .max = 100},
     {"level", field_choice, REQUIRED, .offset = AT(a.level), .choices = LEVELS},
     {"links", field_map, OPTIONAL, .map = &LINKS},
     {"source", field_map, OPTIONAL, .map = &SOURCE},
-    {"oncall", field_texts, OPTIONAL, .offset = AT(a.oncall), .check = check_login, .max = 40},
+    {"oncall", field_texts, OPTIONAL, AT(a.oncall), check_login, .max = 40},
     {"trust", field_choice, OPTIONAL, .offset = AT(a.trust), .choices = TRUSTS},
     {"visibility", field_choice, OPTIONAL, .offset = AT(a.visibility), .choices = VISIBILITIES},
     {"runners", field_runners, OPTIONAL, .map = &RUNNER_MAPPING},
@@ -224,56 +241,6 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {.key = NULL},
 };
 const struct mapping ACCELERATOR_MAPPING = {"", ACCELERATOR_FIELDS};
-
-/* A trigger is a map; true means its defaults, and false turns it off. */
-static void read_trigger(struct reader *r, const struct field *f, const struct node *v,
-    struct accelerator_file *file, bool *is_on)
-{
-	if (v->kind == NODE_SCALAR) {
-		field_bool(r, f, v, is_on);
-		return;
-	}
-	*is_on = true;
-	read_mapping(r, f->map, v, file);
-}
-
-static void field_pull_request(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
-{
-	struct accelerator_file *file = target;
-
-	read_trigger(r, f, v, file, &file->a.triggers.has_pull_request);
-}
-
-static void field_push(struct reader *r, const struct field *f, const struct node *v, void *target)
-{
-	struct accelerator_file *file = target;
-
-	read_trigger(r, f, v, file, &file->a.triggers.has_push);
-}
-
-/* int: "10%" or "2.5%" as 100 or 25. */
-static void field_share(struct reader *r, const struct field *f, const struct node *v, void *target)
-{
-	const char *s = v->kind == NODE_SCALAR ? v->text : "";
-	size_t digits = strspn(s, "0123456789");
-	const char *rest = s + digits;
-	int permille = 0;
-	bool is_right = digits > 0 && digits <= 3;
-
-	for (size_t i = 0; is_right && i < digits; i++)
-		permille = permille * 10 + (s[i] - '0');
-	permille *= 10;
-	if (is_right && *rest == '.') {
-		is_right = rest[1] >= '0' && rest[1] <= '9';
-		permille += is_right ? rest[1] - '0' : 0;
-		rest += is_right ? 2 : 0;
-	}
-	if (is_right && str_eq(rest, "%") && permille <= 1000)
-		*(int *)target = permille;
-	else
-		refuse_kind(r, f, v, "a percentage from 0% to 100%, such as 10% or 2.5%");
-}
 
 void accelerator_set_defaults(struct accelerator *a)
 {
@@ -291,18 +258,6 @@ void accelerator_set_defaults(struct accelerator *a)
 	    .must_pass = strv_copy(NULL),
 	    .skip = strv_copy(NULL),
 	};
-}
-
-/* The reason for which runners cannot rerun a test, as the end of a sentence; NULL: they can. */
-static const char *why_no_reruns(const struct accelerator *a)
-{
-	if (a->level == LEVEL_1)
-		return " at level L1: experiments begin at L2";
-	if (a->trust == TRUST_MERGED)
-		return " with trust: merged: experiments are for pull requests";
-	if (!a->triggers.has_pull_request)
-		return " without triggers.pull_request: experiments are for pull requests";
-	return a->experiments.share_permille == 0 ? ": experiments.share is 0%" : NULL;
 }
 
 void accelerator_file_read(struct reader *r, const struct node *root, struct accelerator_file *ret)
@@ -326,15 +281,24 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 	for (char **pass = a->must_pass; *pass; pass++)
 		for (char **skip = a->skip; *skip; skip++)
 			if (str_eq(*pass, *skip))
-				problem_add(r->problems, r->file, tests->line,
+				refuse_at(r, tests->line,
 				    "%s is in tests.must_pass and in tests.skip",
 				    shown(*pass, value));
 	if (r->notes) {
 		const struct node *experiments = tree_get(root, "experiments");
 		const struct node *runners = tree_get(root, "runners");
 		const struct node *reruns;
-		const char *why = why_no_reruns(a);
+		const char *why = NULL;
 		bool has_any = false;
+
+		if (a->level == LEVEL_1)
+			why = " at level L1: experiments begin at L2";
+		else if (a->trust == TRUST_MERGED)
+			why = " with trust: merged: experiments are for pull requests";
+		else if (!a->triggers.has_pull_request)
+			why = " without triggers.pull_request: experiments are for pull requests";
+		else if (a->experiments.share_permille == 0)
+			why = ": experiments.share is 0%";
 
 		for (size_t i = 0; i < a->n_runners; i++) {
 			if (a->runners[i].reruns == RERUNS_NONE)

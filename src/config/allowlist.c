@@ -49,29 +49,26 @@ static void trim_text(const char **s, size_t *n, const char *also)
 		(*n)--;
 }
 
-static void add_login(struct reader *r, struct entry *e, const char *s, size_t n, int line)
-{
-	char login[64], why[WHY_BYTES], value[SHOWN_BYTES];
-
-	trim_text(&s, &n, "");
-	if (n == 0)
-		return;
-	snprintf(login, sizeof(login), "%.*s", (int)(n < sizeof(login) ? n : sizeof(login) - 1), s);
-	if (check_login(r, login, why))
-		strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
-	else
-		problem_add(r->problems, r->file, line, "an oncall must be %s, not %s", why,
-		    shown(login, value));
-}
-
 /* "a, b" */
 static void add_logins(struct reader *r, struct entry *e, const char *text, int line)
 {
-	for (const char *part = text; part;) {
-		const char *comma = strchr(part, ',');
+	for (const char *part = text, *comma; part; part = comma ? comma + 1 : NULL) {
+		char login[64], why[WHY_BYTES], value[SHOWN_BYTES];
+		const char *s = part;
+		size_t n;
 
-		add_login(r, e, part, comma ? (size_t)(comma - part) : strlen(part), line);
-		part = comma ? comma + 1 : NULL;
+		comma = strchr(part, ',');
+		n = comma ? (size_t)(comma - part) : strlen(part);
+		trim_text(&s, &n, "");
+		if (n == 0)
+			continue;
+		snprintf(login, sizeof(login), "%.*s",
+		    (int)(n < sizeof(login) ? n : sizeof(login) - 1), s);
+		if (check_login(r, login, why))
+			strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
+		else
+			refuse_at(
+			    r, line, "an oncall must be %s, not %s", why, shown(login, value));
 	}
 }
 
@@ -80,13 +77,12 @@ static void read_oncall(struct reader *r, struct entry *e, const struct node *v)
 	if (v->kind == NODE_SCALAR)
 		add_logins(r, e, v->text, v->line);
 	else if (v->kind == NODE_MAP)
-		problem_add(r->problems, r->file, v->line, "oncalls must be a text or a list");
+		refuse_at(r, v->line, "oncalls must be a text or a list");
 	for (size_t i = 0; v->kind == NODE_LIST && i < v->n; i++) {
 		if (v->values[i]->kind == NODE_SCALAR)
 			add_logins(r, e, v->values[i]->text, v->values[i]->line);
 		else
-			problem_add(r->problems, r->file, v->values[i]->line,
-			    "an oncall must be a GitHub login, not %s",
+			refuse_at(r, v->values[i]->line, "an oncall must be a GitHub login, not %s",
 			    tree_kind_name(v->values[i]));
 	}
 }
@@ -101,7 +97,7 @@ static void read_events(struct reader *r, struct entry *e, const struct node *v)
 	if (v->kind == NODE_NULL)
 		return;
 	if (v->kind != NODE_LIST || v->n == 0) {
-		problem_add(r->problems, r->file, v->line, "events must be a list with an entry");
+		refuse_at(r, v->line, "events must be a list with an entry");
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
@@ -112,13 +108,11 @@ static void read_events(struct reader *r, struct entry *e, const struct node *v)
 		       !(ev->kind == NODE_SCALAR && str_eq(ev->text, names[k])))
 			k++;
 		if (k == ARRAY_LEN(names)) {
-			problem_add(r->problems, r->file, ev->line,
-			    "an event must be one of pull_request, nightly");
+			refuse_at(r, ev->line, "an event must be one of pull_request, nightly");
 			continue;
 		}
 		if (is_given[k])
-			problem_add(
-			    r->problems, r->file, ev->line, "event %s is listed twice", names[k]);
+			refuse_at(r, ev->line, "event %s is listed twice", names[k]);
 		is_given[k] = true;
 	}
 	e->is_nightly_only = !is_given[0];
@@ -139,7 +133,7 @@ static void read_metadata(struct reader *r, struct entry *e, const struct node *
 		else if (str_eq(v->keys[i]->text, "events"))
 			read_events(r, e, v->values[i]);
 		else
-			problem_add(r->problems, r->file, v->keys[i]->line,
+			refuse_at(r, v->keys[i]->line,
 			    "unknown key %s; an entry has oncalls and events",
 			    shown(v->keys[i]->text, value));
 	}
@@ -155,10 +149,19 @@ static bool read_repository(struct reader *r, struct entry *e, const char *text,
 	    .repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
 	if (is_repository_name(e->repository))
 		return true;
-	problem_add(r->problems, r->file, line, "an entry must be owner/repo, not %s",
-	    shown(e->repository, value));
+	refuse_at(r, line, "an entry must be owner/repo, not %s", shown(e->repository, value));
 	entry_release(e);
 	return false;
+}
+
+/* "owner/repo" with its metadata. */
+static bool read_pair(
+    struct reader *r, struct entry *e, const struct node *key, const struct node *v)
+{
+	if (!read_repository(r, e, key->text, strlen(key->text), key->line))
+		return false;
+	read_metadata(r, e, v);
+	return true;
 }
 
 /* A list's element: "owner/repo", "owner/repo: a, b" as one text, or a map of one key. */
@@ -166,16 +169,10 @@ static bool read_element(struct reader *r, struct entry *e, const struct node *v
 {
 	const char *colon;
 
-	if (v->kind == NODE_MAP && v->n == 1) {
-		if (!read_repository(
-			r, e, v->keys[0]->text, strlen(v->keys[0]->text), v->keys[0]->line))
-			return false;
-		read_metadata(r, e, v->values[0]);
-		return true;
-	}
+	if (v->kind == NODE_MAP && v->n == 1)
+		return read_pair(r, e, v->keys[0], v->values[0]);
 	if (v->kind != NODE_SCALAR) {
-		problem_add(r->problems, r->file, v->line,
-		    "an entry must be owner/repo or owner/repo: oncalls");
+		refuse_at(r, v->line, "an entry must be owner/repo or owner/repo: oncalls");
 		return false;
 	}
 	colon = strchr(v->text, ':');
@@ -221,7 +218,7 @@ static bool refuse_duplicate(struct reader *r, const struct allowlist *l, const 
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t k = 0; k < l->items[i].n_runners; k++)
 			if (strcasecmp(l->items[i].runners[k].repository, e->repository) == 0) {
-				problem_add(r->problems, r->file, e->line,
+				refuse_at(r, e->line,
 				    "repository %s is listed twice; first under line %d",
 				    shown(e->repository, value), l->items[i].line);
 				return true;
@@ -237,7 +234,7 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 
 	for (size_t i = 0; i < a->n_runners; i++)
 		if (str_eq(a->runners[i].name, name))
-			problem_add(r->problems, r->file, e->line,
+			refuse_at(r, e->line,
 			    "repositories %s and %s give runners of the same name",
 			    a->runners[i].repository, shown(e->repository, value));
 	a->runners = xrealloc(a->runners, (a->n_runners + 1) * sizeof(*a->runners));
@@ -252,95 +249,59 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 			strv_add(&a->oncall, *login);
 }
 
-static bool refuse_too_many(struct reader *r, const struct allowlist *l, int line)
+/* Reads the repositories of a level, each as an accelerator of its own, or those of one device. */
+static void read_repositories(struct reader *r, enum level level, struct accelerator *device,
+    const struct node *v, struct allowlist *l)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++)
-		n += l->items[i].n_runners;
-	if (n < REPOSITORIES_MAX)
-		return false;
-	problem_add(r->problems, r->file, line, "more than %d repositories", REPOSITORIES_MAX);
-	return true;
-}
-
-static void read_level(
-    struct reader *r, enum level level, const struct node *v, struct allowlist *l)
-{
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		problem_add(r->problems, r->file, v->line, "%s must be a list of repositories",
-		    level_name(level));
-		return;
-	}
-	for (size_t i = 0; i < v->n && !refuse_too_many(r, l, v->values[i]->line); i++) {
+	for (size_t i = 0; i < v->n; i++) {
 		struct entry e;
+		size_t n = 0;
 
-		if (!read_element(r, &e, v->values[i]))
-			continue;
-		if (!refuse_duplicate(r, l, &e))
-			add_runner(
-			    r, add_listed_accelerator(r, l, level, e.repository, e.line), &e);
-		entry_release(&e);
-	}
-}
-
-static void read_device(
-    struct reader *r, struct accelerator *a, const struct node *v, struct allowlist *l)
-{
-	for (size_t i = 0; i < v->n && !refuse_too_many(r, l, v->values[i]->line); i++) {
-		struct entry e;
-		bool is_entry;
-
-		if (v->kind == NODE_MAP) {
-			is_entry = read_repository(
-			    r, &e, v->keys[i]->text, strlen(v->keys[i]->text), v->keys[i]->line);
-			if (is_entry)
-				read_metadata(r, &e, v->values[i]);
-		} else {
-			is_entry = read_element(r, &e, v->values[i]);
+		for (size_t k = 0; k < l->n; k++)
+			n += l->items[k].n_runners;
+		if (n >= REPOSITORIES_MAX) {
+			refuse_at(
+			    r, v->values[i]->line, "more than %d repositories", REPOSITORIES_MAX);
+			return;
 		}
-		if (!is_entry)
+		if (v->kind == NODE_MAP ? !read_pair(r, &e, v->keys[i], v->values[i])
+					: !read_element(r, &e, v->values[i]))
 			continue;
 		if (!refuse_duplicate(r, l, &e))
-			add_runner(r, a, &e);
+			add_runner(r,
+			    device ? device
+				   : add_listed_accelerator(r, l, level, e.repository, e.line),
+			    &e);
 		entry_release(&e);
 	}
-}
-
-static bool is_device(const struct reader *r, const char *s)
-{
-	char why[WHY_BYTES];
-
-	return strlen(s) <= DEVICE_MAX_BYTES && check_line(r, s, why) &&
-	       s[strcspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")];
 }
 
 static void read_devices(struct reader *r, const struct node *v, struct allowlist *l)
 {
-	char value[SHOWN_BYTES];
+	char why[WHY_BYTES], value[SHOWN_BYTES];
 
 	if (v->kind == NODE_LIST && v->n == 0)
 		return;
 	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		problem_add(r->problems, r->file, v->line,
-		    "L3 must be a map of devices, each with its repositories");
+		refuse_at(r, v->line, "L3 must be a map of devices, each with its repositories");
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
-		const struct node *repositories = v->values[i];
+		const struct node *key = v->keys[i], *repositories = v->values[i];
 
-		if (!is_device(r, v->keys[i]->text))
-			problem_add(r->problems, r->file, v->keys[i]->line,
+		if (strlen(key->text) > DEVICE_MAX_BYTES || !check_line(r, key->text, why) ||
+		    !key->text[strcspn(key->text,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
+			refuse_at(r, key->line,
 			    "a device must be a name of letters and digits, not %s",
-			    shown(v->keys[i]->text, value));
+			    shown(key->text, value));
 		else if ((repositories->kind != NODE_MAP && repositories->kind != NODE_LIST) ||
 			 repositories->n == 0)
-			problem_add(r->problems, r->file, v->keys[i]->line,
-			    "device %s must have repositories", shown(v->keys[i]->text, value));
+			refuse_at(r, key->line, "device %s must have repositories",
+			    shown(key->text, value));
 		else
-			read_device(r,
-			    add_listed_accelerator(
-				r, l, LEVEL_3, v->keys[i]->text, v->keys[i]->line),
+			read_repositories(r, LEVEL_3,
+			    add_listed_accelerator(r, l, LEVEL_3, key->text, key->line),
 			    repositories, l);
 	}
 }
@@ -351,8 +312,7 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 
 	*ret = (struct allowlist){0};
 	if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
-		problem_add(r->problems, r->file, root->line,
-		    "the file must be a map of the levels L1, L2, L3, L4");
+		refuse_at(r, root->line, "the file must be a map of the levels L1, L2, L3, L4");
 		return;
 	}
 	for (size_t i = 0; i < root->n; i++) {
@@ -362,13 +322,35 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 		while (level <= LEVEL_4 && !str_eq(level_name((enum level)level), key))
 			level++;
 		if (level > LEVEL_4)
-			problem_add(r->problems, r->file, root->keys[i]->line,
+			refuse_at(r, root->keys[i]->line,
 			    "unknown key %s; the levels are L1, L2, L3, L4", shown(key, value));
 		else if (level == LEVEL_3)
 			read_devices(r, root->values[i], ret);
+		else if (root->values[i]->kind != NODE_LIST && root->values[i]->kind != NODE_NULL)
+			refuse_at(r, root->values[i]->line, "%s must be a list of repositories",
+			    level_name((enum level)level));
 		else
-			read_level(r, (enum level)level, root->values[i], ret);
+			read_repositories(r, (enum level)level, NULL, root->values[i], ret);
 	}
+}
+
+void allowlist_load(const char *path, const char *named_in, int line, struct problems *problems,
+    struct allowlist *ret)
+{
+	struct reader r = {.file = path, .problems = problems, .path = ""};
+	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct node *root = NULL;
+	struct error e = {0};
+
+	*ret = (struct allowlist){0};
+	if (source_read(path, &text, &e) == 0)
+		root = allowlist_parse(path, buf_str(&text), text.len, problems);
+	else
+		problem_add(problems, named_in, line, "cannot read %s", e.text);
+	buf_release(&text);
+	if (root)
+		allowlist_read(&r, root, ret);
+	tree_free(root);
 }
 
 void allowlist_release(struct allowlist *l)
@@ -446,21 +428,9 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 	struct problems problems = {0};
 	int rc;
 	char value[SHOWN_BYTES];
-	struct reader r;
-	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
-	struct node *root = NULL;
-	struct error e = {0};
 
 	*ret = (struct allowlist_files){0};
-	r = (struct reader){.file = path, .problems = &problems, .path = ""};
-	if (source_read(path, &text, &e) == 0)
-		root = allowlist_parse(path, buf_str(&text), text.len, &problems);
-	else
-		problem_add(&problems, path, 1, "cannot read %s", e.text);
-	buf_release(&text);
-	if (root)
-		allowlist_read(&r, root, &ret->list);
-	tree_free(root);
+	allowlist_load(path, path, 1, &problems, &ret->list);
 	for (size_t i = 0; i < ret->list.n; i++)
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(ret->list.items[i].name, ret->list.items[k].name)) {

@@ -20,6 +20,9 @@ struct node *allowlist_parse(
 /* Fills *ret with one accelerator per L3 device and one per other repository. Mistakes
  * go to r->problems. allowlist_release() it in any case. */
 void allowlist_read(struct reader *r, const struct node *root, struct allowlist *ret);
+/* Both for a file. A file that cannot be read is a mistake at `line` of `named_in`. Blocking. */
+void allowlist_load(const char *path, const char *named_in, int line, struct problems *problems,
+    struct allowlist *ret);
 void allowlist_release(struct allowlist *l);
 
 /* The same list as files of accelerators.d, one for each accelerator. */

@@ -56,10 +56,9 @@ bool check_name(const struct reader *r, const char *s, char why[WHY_BYTES])
 	size_t n = strlen(s);
 
 	(void)r;
-	if (n == 0 || strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != n || s[0] == '-' ||
-	    s[n - 1] == '-')
-		return check_failed(why, "letters a-z, digits and - between them");
-	return true;
+	return (n > 0 && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && s[0] != '-' &&
+		   s[n - 1] != '-') ||
+	       check_failed(why, "letters a-z, digits and - between them");
 }
 
 bool check_repository(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -149,13 +148,12 @@ bool check_pipeline(const struct reader *r, const char *s, char why[WHY_BYTES])
 
 bool check_secret_name(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
+	bool is_right = *s && *s != '.';
+
 	(void)r;
 	for (const char *c = s; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-			return check_failed(why, "the name of a file below secrets/ACCELERATOR/");
-	if (*s == '\0' || *s == '.')
-		return check_failed(why, "the name of a file below secrets/ACCELERATOR/");
-	return true;
+		is_right = is_right && (isalnum((unsigned char)*c) || strchr("._-", *c));
+	return is_right || check_failed(why, "the name of a file below secrets/ACCELERATOR/");
 }
 
 bool check_workflow(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -400,28 +398,26 @@ bool check_source_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 
 /* ---- outpost-runner's file ---- */
 
-/* The host of a URL that check_service_url() has passed. */
-static bool is_loopback(const char *url)
-{
-	const char *host = strstr(url, "://") + 3;
-	size_t n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
-	char *name = xstrndup(host, n);
-	bool is_near = str_eq(name, "localhost") || str_eq(name, "[::1]") ||
-		       (str_has_prefix(name, "127.") && strspn(name, "0123456789.") == n);
-
-	free(name);
-	return is_near;
-}
-
 bool check_server_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	bool is_plain = str_has_prefix(s, "http://");
+	static const char requirement[] =
+	    "an https URL without query (plain http only to this machine itself)";
+	bool is_right;
+	const char *host;
+	char *name;
+	size_t n;
 
-	if (!check_service_url(r, s, why) || strchr(s, '?') || (is_plain && !is_loopback(s)) ||
-	    (!is_plain && !str_has_prefix(s, "https://")))
-		return check_failed(
-		    why, "an https URL without query (plain http only to this machine itself)");
-	return true;
+	if (!check_service_url(r, s, why) || strchr(s, '?'))
+		return check_failed(why, requirement);
+	if (!str_has_prefix(s, "http://"))
+		return str_has_prefix(s, "https://") || check_failed(why, requirement);
+	host = strstr(s, "://") + 3;
+	n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
+	name = xstrndup(host, n);
+	is_right = str_eq(name, "localhost") || str_eq(name, "[::1]") ||
+		   (str_has_prefix(name, "127.") && strspn(name, "0123456789.") == n);
+	free(name);
+	return is_right || check_failed(why, requirement);
 }
 
 /* git runs the word before "::" as a program, and reads a leading - as an option. */
@@ -445,27 +441,22 @@ bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	return true;
 }
 
-/* HOST or USER:PASSWORD@HOST. git ignores a proxy without a host, and would connect directly. */
-static bool has_proxy_host(const char *authority)
-{
-	size_t n = strcspn(authority, "/");
-	const char *at = memrchr(authority, '@', n);
-	const char *host = at ? at + 1 : authority;
-
-	return host < authority + n && *host != ':';
-}
-
 bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	static const char *const schemes[] = {
 	    "http://", "https://", "socks5://", "socks5h://", NULL};
 	char ignored[WHY_BYTES];
-	const char *authority = NULL;
+	const char *authority = NULL, *at, *host;
+	size_t n;
 
 	for (size_t i = 0; schemes[i]; i++)
 		if (str_has_prefix(s, schemes[i]))
 			authority = s + strlen(schemes[i]);
-	if (!authority || !has_proxy_host(authority) || strpbrk(s, " ?#\\") ||
+	/* HOST or USER:PASSWORD@HOST. git ignores a proxy without a host, and would connect directly. */
+	n = authority ? strcspn(authority, "/") : 0;
+	at = authority ? memrchr(authority, '@', n) : NULL;
+	host = at ? at + 1 : authority;
+	if (!authority || host >= authority + n || *host == ':' || strpbrk(s, " ?#\\") ||
 	    !check_line(r, s, ignored))
 		return check_failed(
 		    why, "a proxy's URL: http, https, socks5 or socks5h://host:port");

@@ -23,6 +23,9 @@ struct reader {
 	const struct network_list *allowed; /* outgoing.allow_networks; NULL: none */
 };
 
+/* Reports a mistake at a line of the file that is being read. */
+#define refuse_at(r, line, ...) problem_add((r)->problems, (r)->file, (line), __VA_ARGS__)
+
 enum { WHY_BYTES = 240 };
 
 /* True: `s` is valid; else `why` is the requirement: "owner/name". */

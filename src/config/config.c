@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "config/main_file.h"
 #include "config/oidc.h"
-#include "config/registry.h"
 #include "config/source.h"
 
 /* ---- a snapshot ---- */
@@ -155,6 +154,8 @@ const char *config_needs_restart(const struct config_fixed *running, const struc
 
 /* ---- reading ---- */
 
+enum { COMMIT_CHARS = 40 };
+
 struct load {
 	const char *path;
 	char *folder; /* the base of relative paths */
@@ -173,20 +174,6 @@ static struct secret *read_secret(struct load *l, const struct file_ref *ref)
 	    source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
 	return secret;
-}
-
-/* Wipes the PEM text at once, so that memory has the key in one form only. The TLS layer checks that
- * the key belongs to the certificate. */
-static struct private_key *read_tls_key(struct load *l, const struct file_ref *ref)
-{
-	struct secret *pem = read_secret(l, ref);
-	struct private_key *key = NULL;
-	struct error e = {0};
-
-	if (pem && private_key_parse(pem, &key, &e))
-		problem_add(&l->problems, l->path, ref->line, "%s: %s", ref->path, e.text);
-	secret_unref(pem);
-	return key;
 }
 
 /* The certificate is not secret, but like its key it may be one of systemd's credentials. */
@@ -222,7 +209,7 @@ static void read_ci_providers(struct load *l)
 		return;
 	path = source_path(l->folder, ref->path);
 	own.file = path;
-	root = tree_read(path, &l->problems);
+	root = tree_read(path, path, &l->problems);
 	if (root) {
 		ci_providers_read(&own, root, &issuer);
 		ci_providers_add(&main, ref->line, &l->main.c, &issuer);
@@ -240,34 +227,15 @@ static char *resolve_path(const struct load *l, const struct file_ref *ref)
 							: source_path(l->folder, ref->path);
 }
 
-enum { COMMIT_CHARS = 40 };
-
-/* The folder's name begins with the commit. */
-static void find_checkout(struct load *l)
-{
-	struct config *c = &l->main.c;
-	const char *name;
-
-	if (!c->accelerators_git_url || !l->files)
-		return;
-	if (l->files->folder)
-		c->accelerators_git_folder = xstrdup(l->files->folder);
-	else if (l->files->find && c->state_dir)
-		c->accelerators_git_folder = l->files->find(c->state_dir);
-	if (!c->accelerators_git_folder)
-		return;
-	name = strrchr(c->accelerators_git_folder, '/');
-	name = name ? name + 1 : c->accelerators_git_folder;
-	c->accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
-}
-
 static void load_main_file(struct load *l)
 {
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
-	struct node *root = tree_read(l->path, &l->problems);
+	struct node *root = tree_read(l->path, l->path, &l->problems);
 	struct main_file *m = &l->main;
+	struct file_ref *key = &m->tls_private_key;
+	const char *name;
 	struct secret *pem;
-	struct error e = {0};
+	struct error e = {0}, tls = {0};
 	char *path;
 
 	if (!root)
@@ -287,14 +255,27 @@ static void load_main_file(struct load *l)
 	m->c.github_private_key = pem;
 	m->c.github_webhook_secret = read_secret(l, &m->webhook_secret);
 	m->c.tls_certificate_pem = read_certificate(l, &m->tls_certificate);
-	m->c.tls_private_key = read_tls_key(l, &m->tls_private_key);
+	/* Wipes the PEM text at once, so that memory has the key in one form only. The TLS layer checks that
+	 * the key belongs to the certificate. */
+	pem = read_secret(l, key);
+	if (pem && private_key_parse(pem, &m->c.tls_private_key, &tls))
+		problem_add(&l->problems, l->path, key->line, "%s: %s", key->path, tls.text);
+	secret_unref(pem);
 	read_ci_providers(l);
 	/* Without `accelerators`, the folder accelerators.d next to outpost.yml is the registry, if it exists. */
 	path = source_path(l->folder, "accelerators.d");
 	if (!l->main.has_accelerators && access(path, F_OK) == 0)
 		l->main.directory = (struct file_ref){.path = xstrdup("accelerators.d"), .line = 1};
 	free(path);
-	find_checkout(l);
+	if (m->c.accelerators_git_url && l->files && l->files->folder)
+		m->c.accelerators_git_folder = xstrdup(l->files->folder);
+	else if (m->c.accelerators_git_url && l->files && l->files->find && m->c.state_dir)
+		m->c.accelerators_git_folder = l->files->find(m->c.state_dir);
+	if (m->c.accelerators_git_folder) { /* its name begins with the commit */
+		name = strrchr(m->c.accelerators_git_folder, '/');
+		name = name ? name + 1 : m->c.accelerators_git_folder;
+		m->c.accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
+	}
 	registry_read(l->folder, m, &l->problems);
 	m->c.trusted_proxies = m->trusted_proxies.items;
 	m->c.n_trusted_proxies = m->trusted_proxies.n;

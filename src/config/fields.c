@@ -17,11 +17,9 @@ void refuse_kind(struct reader *r, const struct field *f, const struct node *v, 
 
 	field_name(r, f, name);
 	if (v->kind == NODE_SCALAR)
-		problem_add(r->problems, r->file, v->line, "%s must be %s, not %s", name, what,
-		    shown(v->text, value));
+		refuse_at(r, v->line, "%s must be %s, not %s", name, what, shown(v->text, value));
 	else
-		problem_add(r->problems, r->file, v->line, "%s must be %s, not %s", name, what,
-		    tree_kind_name(v));
+		refuse_at(r, v->line, "%s must be %s, not %s", name, what, tree_kind_name(v));
 }
 
 /* True for a scalar; else reports the mistake. */
@@ -72,8 +70,8 @@ static void refuse_unknown(struct reader *r, const struct mapping *m, const stru
 	else if (far)
 		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"",
 		    is_misplaced ? " here" : "", far);
-	problem_add(r->problems, r->file, key->line, "unknown key %s%s%s%s%s",
-	    shown(key->text, written), *m->path ? " in " : "", m->path, belongs, like);
+	refuse_at(r, key->line, "unknown key %s%s%s%s%s", shown(key->text, written),
+	    *m->path ? " in " : "", m->path, belongs, like);
 }
 
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base)
@@ -81,8 +79,8 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	const char *outer = r->path;
 
 	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		problem_add(r->problems, r->file, v->line, "%s must be a map, not %s",
-		    *m->path ? m->path : "the file", tree_kind_name(v));
+		refuse_at(r, v->line, "%s must be a map, not %s", *m->path ? m->path : "the file",
+		    tree_kind_name(v));
 		return;
 	}
 	r->path = m->path;
@@ -110,8 +108,7 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 		if (f->map)
 			f->read(r, f, &empty, (char *)base + f->offset);
 		else
-			problem_add(r->problems, r->file, v->line, "missing key \"%s\"",
-			    field_name(r, f, name));
+			refuse_at(r, v->line, "missing key \"%s\"", field_name(r, f, name));
 	}
 	r->path = outer;
 }
@@ -131,13 +128,13 @@ static bool check_scalar(struct reader *r, const struct field *f, const struct n
 		return false;
 	n = strlen(v->text);
 	if (n == 0 || (f->max && n > (size_t)f->max)) {
-		problem_add(r->problems, r->file, v->line, "%s must be 1 to %lld bytes, not %zu",
-		    field_name(r, f, name), (long long)f->max, n);
+		refuse_at(r, v->line, "%s must be 1 to %lld bytes, not %zu", field_name(r, f, name),
+		    (long long)f->max, n);
 		return false;
 	}
 	if (!f->check(r, v->text, why)) {
-		problem_add(r->problems, r->file, v->line, "%s must be %s, not %s",
-		    field_name(r, f, name), why, shown(v->text, value));
+		refuse_at(r, v->line, "%s must be %s, not %s", field_name(r, f, name), why,
+		    shown(v->text, value));
 		return false;
 	}
 	return true;
@@ -164,13 +161,12 @@ void field_texts(struct reader *r, const struct field *f, const struct node *v, 
 		return;
 	}
 	if (v->n > LIST_MAX) {
-		problem_add(r->problems, r->file, v->line, "%s has more than %d entries",
-		    field_name(r, f, name), LIST_MAX);
+		refuse_at(
+		    r, v->line, "%s has more than %d entries", field_name(r, f, name), LIST_MAX);
 		return;
 	}
 	if (v->n < (size_t)f->min) {
-		problem_add(
-		    r->problems, r->file, v->line, "%s must not be empty", field_name(r, f, name));
+		refuse_at(r, v->line, "%s must not be empty", field_name(r, f, name));
 		return;
 	}
 	read = xcalloc(v->n + 1, sizeof(*read));
@@ -332,7 +328,7 @@ void field_networks(struct reader *r, const struct field *f, const struct node *
 		if (network_parse(v->values[i]->text, &list->items[list->n], &e) == 0)
 			list->n++;
 		else
-			problem_add(r->problems, r->file, v->values[i]->line, "%s: %s %s",
-			    field_name(r, f, name), shown(v->values[i]->text, value), e.text);
+			refuse_at(r, v->values[i]->line, "%s: %s %s", field_name(r, f, name),
+			    shown(v->values[i]->text, value), e.text);
 	}
 }

@@ -20,10 +20,8 @@ static const struct choice LOG_LEVELS[] = {
 static const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
 
 static const struct field TLS_FIELDS[] = {
-    {"certificate", field_file, REQUIRED, .offset = AT(tls_certificate), .check = check_line,
-	.max = PATH_MAX_LEN},
-    {"private_key", field_file, REQUIRED, .offset = AT(tls_private_key), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"certificate", field_file, REQUIRED, AT(tls_certificate), check_line, .max = PATH_MAX_LEN},
+    {"private_key", field_file, REQUIRED, AT(tls_private_key), check_line, .max = PATH_MAX_LEN},
     {.key = NULL},
 };
 static const struct mapping TLS = {"tls", TLS_FIELDS};
@@ -36,34 +34,28 @@ static const struct field LOG_FIELDS[] = {
 static const struct mapping LOG = {"log", LOG_FIELDS};
 
 static const struct field UPSTREAM_FIELDS[] = {
-    {"repository", field_text, OPTIONAL, .offset = AT(c.upstream_repository),
-	.check = check_repository, .max = 201},
-    {"branches", field_texts, OPTIONAL, .offset = AT(c.upstream_branches), .check = check_branch,
-	.min = 1, .max = 255},
-    {"git_url", field_text, OPTIONAL, .offset = AT(c.upstream_git_url), .check = check_service_url,
-	.max = 2048},
+    {"repository", field_text, OPTIONAL, AT(c.upstream_repository), check_repository, .max = 201},
+    {"branches", field_texts, OPTIONAL, AT(c.upstream_branches), check_branch, .min = 1,
+	.max = 255},
+    {"git_url", field_text, OPTIONAL, AT(c.upstream_git_url), check_service_url, .max = 2048},
     {.key = NULL},
 };
 static const struct mapping UPSTREAM = {"upstream", UPSTREAM_FIELDS};
 
 static const struct field OIDC_FIELDS[] = {
-    {"audience", field_text, OPTIONAL, .offset = AT(c.oidc_audience), .check = check_line,
-	.max = 255},
+    {"audience", field_text, OPTIONAL, AT(c.oidc_audience), check_line, .max = 255},
     {"issuers", field_issuers, OPTIONAL, .offset = AT(c), .map = &OIDC_ISSUER_MAPPING},
-    {"ci_providers", field_file, OPTIONAL, .offset = AT(ci_providers), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"ci_providers", field_file, OPTIONAL, AT(ci_providers), check_line, .max = PATH_MAX_LEN},
     {.key = NULL},
 };
 static const struct mapping OIDC = {"github.oidc", OIDC_FIELDS};
 
 static const struct field GITHUB_FIELDS[] = {
-    {"api_url", field_text, OPTIONAL, .offset = AT(c.github_api_url), .check = check_service_url,
-	.max = 2048},
+    {"api_url", field_text, OPTIONAL, AT(c.github_api_url), check_service_url, .max = 2048},
     {"app_id", field_integer64, REQUIRED, .offset = AT(c.github_app_id), .min = 1,
 	.max = INT64_MAX},
-    {"private_key_file", field_file, REQUIRED, .offset = AT(private_key), .check = check_line,
-	.max = PATH_MAX_LEN},
-    {"webhook_secret_file", field_file, REQUIRED, .offset = AT(webhook_secret), .check = check_line,
+    {"private_key_file", field_file, REQUIRED, AT(private_key), check_line, .max = PATH_MAX_LEN},
+    {"webhook_secret_file", field_file, REQUIRED, AT(webhook_secret), check_line,
 	.max = PATH_MAX_LEN},
     {"writes_per_minute", field_integer, OPTIONAL, .offset = AT(c.github_writes_per_minute),
 	.min = 1, .max = 100000},
@@ -75,8 +67,7 @@ static const struct field GITHUB_FIELDS[] = {
 static const struct mapping GITHUB = {"github", GITHUB_FIELDS};
 
 static const struct field INFRA_FIELDS[] = {
-    {"repository", field_text, REQUIRED, .offset = AT(c.infra_repository),
-	.check = check_repository, .max = 201},
+    {"repository", field_text, REQUIRED, AT(c.infra_repository), check_repository, .max = 201},
     {"repository_id", field_integer64, OPTIONAL, .offset = AT(c.infra_repository_id), .min = 1,
 	.max = INT64_MAX},
     {"repository_owner_id", field_integer64, OPTIONAL, .offset = AT(c.infra_repository_owner_id),
@@ -87,10 +78,8 @@ static const struct field INFRA_FIELDS[] = {
 static const struct mapping INFRA = {"infra", INFRA_FIELDS};
 
 static const struct field REQUIRED_FIELDS[] = {
-    {"suites", field_texts, OPTIONAL, .offset = AT(c.required_suites), .check = check_suite,
-	.max = 100},
-    {"must_pass", field_texts, OPTIONAL, .offset = AT(c.required_must_pass), .check = check_test,
-	.max = 300},
+    {"suites", field_texts, OPTIONAL, AT(c.required_suites), check_suite, .max = 100},
+    {"must_pass", field_texts, OPTIONAL, AT(c.required_must_pass), check_test, .max = 300},
     {.key = NULL},
 };
 static const struct mapping REQUIRED_TESTS = {"required", REQUIRED_FIELDS};
@@ -102,12 +91,9 @@ static const struct field OUTGOING_FIELDS[] = {
 static const struct mapping OUTGOING = {"outgoing", OUTGOING_FIELDS};
 
 static const struct field GIT_FIELDS[] = {
-    {"url", field_text, REQUIRED, .offset = AT(c.accelerators_git_url), .check = check_service_url,
-	.max = 2048},
-    {"branch", field_text, OPTIONAL, .offset = AT(c.accelerators_git_branch), .check = check_branch,
-	.max = 255},
-    {"path", field_text, OPTIONAL, .offset = AT(c.accelerators_git_path),
-	.check = check_relative_path, .max = 1024},
+    {"url", field_text, REQUIRED, AT(c.accelerators_git_url), check_service_url, .max = 2048},
+    {"branch", field_text, OPTIONAL, AT(c.accelerators_git_branch), check_branch, .max = 255},
+    {"path", field_text, OPTIONAL, AT(c.accelerators_git_path), check_relative_path, .max = 1024},
     {"interval", field_duration, OPTIONAL, .offset = AT(c.accelerators_git_interval_ms),
 	.min = SECONDS(1), .max = DAYS(1)},
     {.key = NULL},
@@ -117,10 +103,8 @@ static const struct mapping GIT = {"accelerators.git", GIT_FIELDS};
 static field_read_fn field_git;
 
 static const struct field ACCELERATORS_FIELDS[] = {
-    {"directory", field_file, OPTIONAL, .offset = AT(directory), .check = check_line,
-	.max = PATH_MAX_LEN},
-    {"allowlist", field_file, OPTIONAL, .offset = AT(allowlist), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"directory", field_file, OPTIONAL, AT(directory), check_line, .max = PATH_MAX_LEN},
+    {"allowlist", field_file, OPTIONAL, AT(allowlist), check_line, .max = PATH_MAX_LEN},
     {"git", field_git, OPTIONAL, .map = &GIT},
     {.key = NULL},
 };
@@ -222,12 +206,10 @@ static const struct field LEVELS_FIELDS[] = {
 static const struct mapping PROMOTION = {"levels", LEVELS_FIELDS};
 
 static const struct field MAIN_FIELDS[] = {
-    {"listen", field_text, OPTIONAL, .offset = AT(c.listen), .check = check_listen, .max = 300},
-    {"public_url", field_text, REQUIRED, .offset = AT(c.public_url), .check = check_public_url,
-	.max = 1024},
-    {"state_dir", field_file, REQUIRED, .offset = AT(state_dir), .check = check_line,
-	.max = PATH_MAX_LEN},
-    {"store", field_text, OPTIONAL, .offset = AT(c.store), .check = check_store, .max = 64},
+    {"listen", field_text, OPTIONAL, AT(c.listen), check_listen, .max = 300},
+    {"public_url", field_text, REQUIRED, AT(c.public_url), check_public_url, .max = 1024},
+    {"state_dir", field_file, REQUIRED, AT(state_dir), check_line, .max = PATH_MAX_LEN},
+    {"store", field_text, OPTIONAL, AT(c.store), check_store, .max = 64},
     {"tls", field_map, OPTIONAL, .map = &TLS},
     {"trusted_proxies", field_networks, OPTIONAL, .offset = AT(trusted_proxies)},
     {"log", field_map, OPTIONAL, .map = &LOG},
@@ -235,8 +217,7 @@ static const struct field MAIN_FIELDS[] = {
     {"github", field_map, REQUIRED, .map = &GITHUB},
     {"infra", field_map, OPTIONAL, .map = &INFRA},
     {"required", field_map, OPTIONAL, .map = &REQUIRED_TESTS},
-    {"secrets_dir", field_file, OPTIONAL, .offset = AT(secrets_dir), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"secrets_dir", field_file, OPTIONAL, AT(secrets_dir), check_line, .max = PATH_MAX_LEN},
     {"outgoing", field_map, OPTIONAL, .map = &OUTGOING},
     {"accelerators", field_map, OPTIONAL, .map = &ACCELERATORS},
     {"comment", field_map, OPTIONAL, .map = &COMMENT},
@@ -270,11 +251,17 @@ static void field_l3(struct reader *r, const struct field *f, const struct node 
 	*(bool *)target = may_fail;
 }
 
-static void set_main_defaults(struct main_file *m)
+static void cut_slashes(char *url)
+{
+	for (size_t n = url ? strlen(url) : 0; n && url[n - 1] == '/'; n--)
+		url[n - 1] = '\0';
+}
+
+void main_file_read(struct reader *r, const struct node *root, struct main_file *ret)
 {
 	static const char *const branches[] = {"main", NULL};
 
-	*m = (struct main_file){
+	*ret = (struct main_file){
 	    .c =
 		{
 		    .listen = xstrdup("127.0.0.1:8080"),
@@ -307,17 +294,6 @@ static void set_main_defaults(struct main_file *m)
 		},
 	    .secrets_dir = {.path = xstrdup("secrets")},
 	};
-}
-
-static void cut_slashes(char *url)
-{
-	for (size_t n = url ? strlen(url) : 0; n && url[n - 1] == '/'; n--)
-		url[n - 1] = '\0';
-}
-
-void main_file_read(struct reader *r, const struct node *root, struct main_file *ret)
-{
-	set_main_defaults(ret);
 	read_mapping(r, &MAIN_MAPPING, root, ret);
 	cut_slashes(ret->c.public_url);
 	cut_slashes(ret->c.github_api_url);
@@ -327,7 +303,7 @@ void main_file_read(struct reader *r, const struct node *root, struct main_file 
 	if (!ret->c.oidc_issuers)
 		oidc_default_issuers(&ret->c);
 	if (ret->directory.path && ret->git.line)
-		problem_add(r->problems, r->file, ret->git.line,
+		refuse_at(r, ret->git.line,
 		    "accelerators.git and accelerators.directory (line %d): set only one of them",
 		    ret->directory.line);
 	ret->has_accelerators = ret->directory.path || ret->git.line || ret->allowlist.path;

@@ -26,4 +26,10 @@ extern const struct mapping MAIN_MAPPING; /* the whole grammar */
 void main_file_read(struct reader *r, const struct node *root, struct main_file *ret);
 void main_file_release(struct main_file *m);
 
+/* ---- registry.c ---- */
+/* Reads the files in accelerators.directory or in the checked-out folder of accelerators.git, and the
+ * allowlist, with the secrets that they name, into main->c.accelerators, sorted by name. folder: that
+ * of outpost.yml. Mistakes go to `problems`. Blocking, in the thread of config_load(). */
+void registry_read(const char *folder, struct main_file *main, struct problems *problems);
+
 #endif

@@ -6,18 +6,18 @@
 static field_read_fn field_repositories, field_claims;
 
 static const struct field MAPPING_FIELDS[] = {
-    {"repository", field_text, REQUIRED, .offset = offsetof(struct oidc_mapping, repository),
-	.check = check_repository, .max = 201},
+    {"repository", field_text, REQUIRED, offsetof(struct oidc_mapping, repository),
+	check_repository, .max = 201},
     {"required_claims", field_claims, .presence = OPTIONAL},
     {.key = NULL},
 };
 static const struct mapping REPOSITORY = {"github.oidc.issuers.repositories", MAPPING_FIELDS};
 
 static const struct field ISSUER_FIELDS[] = {
-    {"issuer", field_text, REQUIRED, .offset = offsetof(struct oidc_issuer, issuer),
-	.check = check_service_url, .max = 1024},
-    {"jwks_url", field_text, REQUIRED, .offset = offsetof(struct oidc_issuer, jwks_url),
-	.check = check_service_url, .max = 2048},
+    {"issuer", field_text, REQUIRED, offsetof(struct oidc_issuer, issuer), check_service_url,
+	.max = 1024},
+    {"jwks_url", field_text, REQUIRED, offsetof(struct oidc_issuer, jwks_url), check_service_url,
+	.max = 2048},
     {"repositories", field_repositories, OPTIONAL, .map = &REPOSITORY},
     {.key = NULL},
 };
@@ -74,7 +74,7 @@ static void field_repositories(
 	}
 	/* Without this check, an empty map would mean that the tokens' own `repository` claim counts. */
 	if (v->n == 0)
-		problem_add(r->problems, r->file, v->line,
+		refuse_at(r, v->line,
 		    "%s must not be empty; without repositories, the issuer's `repository` claim "
 		    "is trusted",
 		    f->map->path);
@@ -85,9 +85,8 @@ static void field_repositories(
 
 		m->key = xstrdup(v->keys[i]->text);
 		if (!check_pipeline(r, m->key, why))
-			problem_add(r->problems, r->file, v->keys[i]->line,
-			    "a key of %s must be %s, not %s", f->map->path, why,
-			    shown(m->key, value));
+			refuse_at(r, v->keys[i]->line, "a key of %s must be %s, not %s",
+			    f->map->path, why, shown(m->key, value));
 		read_mapping(r, f->map, v->values[i], m);
 	}
 }
@@ -107,8 +106,7 @@ void field_issuers(struct reader *r, const struct field *f, const struct node *v
 		read_mapping(r, f->map, v->values[i], one);
 		for (size_t k = 0; one->issuer && k < c->n_oidc_issuers; k++)
 			if (str_eq(c->oidc_issuers[k].issuer, one->issuer))
-				problem_add(r->problems, r->file, v->values[i]->line,
-				    "this issuer is listed twice");
+				refuse_at(r, v->values[i]->line, "this issuer is listed twice");
 		c->n_oidc_issuers++;
 	}
 }
@@ -141,8 +139,7 @@ static bool expect_map(struct reader *r, const struct node *v, const char *what)
 {
 	if (v->kind == NODE_MAP || v->kind == NODE_NULL)
 		return true;
-	problem_add(
-	    r->problems, r->file, v->line, "%s must be a map, not %s", what, tree_kind_name(v));
+	refuse_at(r, v->line, "%s must be a map, not %s", what, tree_kind_name(v));
 	return false;
 }
 
@@ -156,7 +153,7 @@ static bool read_scalar(
 		*ret = xstrdup(v->text);
 		return true;
 	}
-	problem_add(r->problems, r->file, v->line, "%s must be %s, not %s", what, why,
+	refuse_at(r, v->line, "%s must be %s, not %s", what, why,
 	    v->kind == NODE_SCALAR ? shown(v->text, value) : tree_kind_name(v));
 	return false;
 }
@@ -173,7 +170,7 @@ static void read_claim(
 
 	*c = (struct oidc_claim){.name = xstrdup(key->text), .values = strv_copy(NULL)};
 	if (n == 0)
-		problem_add(r->problems, r->file, key->line,
+		refuse_at(r, key->line,
 		    "a required claim must have a value; no token can match an empty list");
 	for (size_t i = 0; i < n; i++) {
 		char *text = NULL;
@@ -201,7 +198,7 @@ static void read_pipeline(
 		if (str_eq(v->keys[i]->text, "repo")) {
 			read_scalar(r, "repo", at, check_repository, &m->repository);
 		} else if (!str_eq(v->keys[i]->text, "required_claims")) {
-			problem_add(r->problems, r->file, v->keys[i]->line,
+			refuse_at(r, v->keys[i]->line,
 			    "unknown key %s; a pipeline has repo and required_claims",
 			    shown(v->keys[i]->text, value));
 		} else if (expect_map(r, at, "required_claims") && !m->claims) {
@@ -211,7 +208,7 @@ static void read_pipeline(
 		}
 	}
 	if (!tree_get(v, "repo"))
-		problem_add(r->problems, r->file, v->line, "repo is missing");
+		refuse_at(r, v->line, "repo is missing");
 }
 
 static void read_repo_map(struct reader *r, const struct node *v, struct oidc_issuer *ret)
@@ -219,7 +216,7 @@ static void read_repo_map(struct reader *r, const struct node *v, struct oidc_is
 	if (ret->mappings) /* a duplicate key, which is an error already */
 		return;
 	if (v->n > MAPPINGS_MAX) {
-		problem_add(r->problems, r->file, v->line, "more than %d pipelines", MAPPINGS_MAX);
+		refuse_at(r, v->line, "more than %d pipelines", MAPPINGS_MAX);
 		return;
 	}
 	ret->mappings = xcalloc(v->n, sizeof(*ret->mappings));
@@ -235,7 +232,7 @@ static void check_anchor(
 	char value[SHOWN_BYTES];
 
 	if (v->kind != NODE_SCALAR || !str_eq(v->text, expected))
-		problem_add(r->problems, r->file, key->line,
+		refuse_at(r, key->line,
 		    "%s must be %s: add another issuer to github.oidc.issuers in outpost.yml",
 		    shown(key->text, value), expected);
 }
@@ -258,7 +255,7 @@ static void read_provider(
 			if (expect_map(r, v->values[i], "repo_map"))
 				read_repo_map(r, v->values[i], ret);
 		} else {
-			problem_add(r->problems, r->file, v->keys[i]->line,
+			refuse_at(r, v->keys[i]->line,
 			    "unknown key %s; a provider has issuer, jwks_uri%s", shown(key, value),
 			    p->has_map ? " and repo_map" : "");
 		}
@@ -279,32 +276,16 @@ static void read_providers(struct reader *r, const struct node *v, struct oidc_i
 		if (k < ARRAY_LEN(PROVIDERS))
 			read_provider(r, &PROVIDERS[k], v->values[i], ret);
 		else
-			problem_add(r->problems, r->file, v->keys[i]->line,
+			refuse_at(r, v->keys[i]->line,
 			    "unknown provider %s; known are github and buildkite",
 			    shown(v->keys[i]->text, value));
 	}
 }
 
-/* The flat map of pipelines of older relays. Like CRCR, uses it only if `providers` maps none. */
-static void read_flat_map(struct reader *r, const struct node *v, struct oidc_issuer *ret)
-{
-	struct oidc_issuer flat = {0};
-
-	if (!expect_map(r, v, "buildkite"))
-		return;
-	read_repo_map(r, v, &flat);
-	if (!ret->n_mappings) {
-		free(ret->mappings);
-		ret->mappings = flat.mappings;
-		ret->n_mappings = flat.n_mappings;
-		flat = (struct oidc_issuer){0};
-	}
-	oidc_issuer_release(&flat);
-}
-
 void ci_providers_read(struct reader *r, const struct node *root, struct oidc_issuer *ret)
 {
 	const struct node *flat = tree_get(root, "buildkite");
+	struct oidc_issuer old = {0};
 	char value[SHOWN_BYTES];
 
 	*ret = (struct oidc_issuer){
@@ -315,12 +296,20 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 		if (str_eq(root->keys[i]->text, "providers"))
 			read_providers(r, root->values[i], ret);
 		else if (!str_eq(root->keys[i]->text, "buildkite"))
-			problem_add(r->problems, r->file, root->keys[i]->line,
-			    "unknown key %s; the file has providers",
+			refuse_at(r, root->keys[i]->line, "unknown key %s; the file has providers",
 			    shown(root->keys[i]->text, value));
 	}
-	if (flat)
-		read_flat_map(r, flat, ret);
+	/* The flat map of pipelines of older relays. Like CRCR, uses it only if `providers` maps none. */
+	if (!flat || !expect_map(r, flat, "buildkite"))
+		return;
+	read_repo_map(r, flat, &old);
+	if (!ret->n_mappings) {
+		free(ret->mappings);
+		ret->mappings = old.mappings;
+		ret->n_mappings = old.n_mappings;
+		old = (struct oidc_issuer){0};
+	}
+	oidc_issuer_release(&old);
 }
 
 void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_issuer *from)
@@ -343,12 +332,12 @@ void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_
 	for (size_t i = 0; i < to->n_mappings; i++)
 		for (size_t k = 0; k < from->n_mappings; k++)
 			if (str_eq(to->mappings[i].key, from->mappings[k].key))
-				problem_add(r->problems, r->file, line,
+				refuse_at(r, line,
 				    "pipeline %s is in github.oidc.issuers and in "
 				    "github.oidc.ci_providers",
 				    shown(to->mappings[i].key, value));
 	if (!to->n_mappings)
-		problem_add(r->problems, r->file, line,
+		refuse_at(r, line,
 		    "github.oidc.ci_providers maps pipelines of %s, but github.oidc.issuers lists "
 		    "it "
 		    "without repositories",

@@ -3,28 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "config/platform_check.h"
+#include "config/platform_file.h"
 
 /* ---- install: the combinations of an entry ---- */
-
-static void check_version(struct reader *r, const struct platform *p, const char *version, int line)
-{
-	const char *const *known = (const char *const *)p->versions, *near;
-	char value[SHOWN_BYTES];
-
-	if (strv_contains(known, version))
-		return;
-	near = str_nearest(version, known);
-	if (near)
-		problem_add(r->problems, r->file, line,
-		    "platform.install.platform must be one of platform.versions, not %s; did you "
-		    "mean \"%s\"?",
-		    shown(version, value), near);
-	else
-		problem_add(r->problems, r->file, line,
-		    "platform.install.platform must be one of platform.versions, not %s",
-		    shown(version, value));
-}
 
 struct expansion {
 	struct reader *r;
@@ -40,8 +21,7 @@ static void add_install(struct expansion *x, struct platform_install *one, int l
 
 	if (x->is_full || p->n_installs == PLATFORM_COMBINATIONS_MAX) {
 		if (!x->is_full)
-			problem_add(x->r->problems, x->r->file, line,
-			    "platform.install comes to more than %d combinations",
+			refuse_at(x->r, line, "platform.install comes to more than %d combinations",
 			    PLATFORM_COMBINATIONS_MAX);
 		x->is_full = true;
 		platform_install_release(one);
@@ -51,7 +31,7 @@ static void add_install(struct expansion *x, struct platform_install *one, int l
 		if (platform_install_is_same(&p->installs[i], one)) {
 			int first = x->lines[i];
 
-			problem_add(x->r->problems, x->r->file, line,
+			refuse_at(x->r, line,
 			    "platform.install has %s%s%s, %s, %s%s%s, %s twice; the first is in "
 			    "line %d",
 			    platform_build_name(one->build), one->torch ? " " : "",
@@ -66,72 +46,75 @@ static void add_install(struct expansion *x, struct platform_install *one, int l
 	p->installs[p->n_installs++] = *one;
 }
 
-static void add_languages(struct expansion *x, const struct install_draft *from,
-    enum platform_os os, enum platform_package package, const char *version)
+/* Expands one entry for one system and package. An entry without a version applies to each version. */
+static void add_installs(struct expansion *x, const struct install_draft *from, enum platform_os os,
+    enum platform_package package)
 {
+	char **version = from->versions ? from->versions : x->d->p.versions;
 	unsigned languages = from->languages;
 
 	if (!languages)
 		languages = 1U << (package == PACKAGE_LIBTORCH ? LANGUAGE_CPP : LANGUAGE_PYTHON);
-	for (int l = 0; l < N_PLATFORM_LANGUAGES; l++) {
-		struct platform_install one = {
-		    .build = (enum platform_build)from->build,
-		    .os = os,
-		    .package = package,
-		    .language = (enum platform_language)l,
-		};
+	do {
+		for (int l = 0; l < N_PLATFORM_LANGUAGES; l++) {
+			struct platform_install one = {
+			    .build = (enum platform_build)from->build,
+			    .os = os,
+			    .package = package,
+			    .language = (enum platform_language)l,
+			};
 
-		if (!(languages & 1U << l))
-			continue;
-		if (package == PACKAGE_LIBTORCH && l == LANGUAGE_PYTHON) {
-			problem_add(x->r->problems, x->r->file, from->line,
-			    "platform.install: libtorch is for C++: language must be cpp");
-			continue;
+			if (!(languages & 1U << l))
+				continue;
+			if (package == PACKAGE_LIBTORCH && l == LANGUAGE_PYTHON) {
+				refuse_at(x->r, from->line,
+				    "platform.install: libtorch is for C++: language must be cpp");
+				continue;
+			}
+			one.torch = xstrdup_or_null(from->torch);
+			one.version = xstrdup_or_null(*version);
+			one.commands = strv_copy((const char *const *)from->commands);
+			one.note = xstrdup_or_null(from->note);
+			add_install(x, &one, from->line);
 		}
-		one.torch = xstrdup_or_null(from->torch);
-		one.version = xstrdup_or_null(version);
-		one.commands = strv_copy((const char *const *)from->commands);
-		one.note = xstrdup_or_null(from->note);
-		add_install(x, &one, from->line);
-	}
-}
-
-/* An entry without a version applies to each version. */
-static void add_versions(struct expansion *x, const struct install_draft *from, enum platform_os os,
-    enum platform_package package)
-{
-	char **versions = from->versions ? from->versions : x->d->p.versions;
-
-	if (!versions[0])
-		add_languages(x, from, os, package, NULL);
-	for (char **v = versions; *v; v++)
-		add_languages(x, from, os, package, *v);
+	} while (*version && *++version);
 }
 
 void platform_expand(struct reader *r, struct platform_draft *d)
 {
 	struct expansion x = {.r = r, .d = d};
 	bool is_given = d->p.versions[0] != NULL;
+	char value[SHOWN_BYTES];
 
 	/* Without `versions`, the entries define the versions. */
 	for (size_t i = 0; i < d->n_installs; i++)
 		for (char **v = d->installs[i].versions; v && *v; v++) {
-			if (is_given)
-				check_version(r, &d->p, *v, d->installs[i].line);
-			else if (!strv_contains((const char *const *)d->p.versions, *v))
+			const char *const *known = (const char *const *)d->p.versions, *near;
+
+			if (strv_contains(known, *v))
+				continue;
+			if (!is_given) {
 				strv_add(&d->p.versions, *v);
+				continue;
+			}
+			near = str_nearest(*v, known);
+			refuse_at(r, d->installs[i].line,
+			    "platform.install.platform must be one of platform.versions, not "
+			    "%s%s%s%s",
+			    shown(*v, value), near ? "; did you mean \"" : "", near ? near : "",
+			    near ? "\"?" : "");
 		}
 	d->p.installs = xcalloc(PLATFORM_COMBINATIONS_MAX, sizeof(*d->p.installs));
 	for (size_t i = 0; i < d->n_installs; i++) {
 		const struct install_draft *from = &d->installs[i];
 
 		if (from->build == BUILD_STABLE && !from->torch)
-			problem_add(r->problems, r->file, from->line,
+			refuse_at(r, from->line,
 			    "platform.install: a stable build names its release of PyTorch, as "
 			    "torch: "
 			    "\"2.9.1\"");
 		if (from->build == BUILD_NIGHTLY && from->torch)
-			problem_add(r->problems, r->file, from->line,
+			refuse_at(r, from->line,
 			    "platform.install.torch goes with build: stable; a nightly is always "
 			    "the "
 			    "newest");
@@ -140,7 +123,7 @@ void platform_expand(struct reader *r, struct platform_draft *d)
 		for (int os = 0; os < N_PLATFORM_OSES; os++)
 			for (int p = 0; p < N_PLATFORM_PACKAGES; p++)
 				if (from->oses & 1U << os && from->packages & 1U << p)
-					add_versions(&x, from, (enum platform_os)os,
+					add_installs(&x, from, (enum platform_os)os,
 					    (enum platform_package)p);
 	}
 	d->p.installs = xrealloc(d->p.installs, (d->p.n_installs + 1) * sizeof(*d->p.installs));
@@ -181,45 +164,38 @@ static bool imports_module(const char *code, const char *module)
 	return false;
 }
 
-static void check_code(struct reader *r, const struct node *v, const struct platform *p)
-{
-	const struct node *code = tree_get(tree_get(v, "get_started"), "code");
-
-	if (!code || !p->start_code || !p->device || !p->extension_import || p->is_autoloaded)
-		return;
-	if (has_word(p->start_code, strlen(p->start_code), p->device) &&
-	    !imports_module(p->start_code, p->extension_import))
-		problem_add(r->problems, r->file, code->line,
-		    "platform.get_started.code uses \"%s\" without \"import %s\": add that line, "
-		    "or set platform.extension.autoload: true if PyTorch loads the package by "
-		    "itself",
-		    p->device, p->extension_import);
-}
-
 void platform_check(struct reader *r, const struct node *v, const struct platform_draft *d)
 {
 	const struct node *extension = tree_get(v, "extension");
-	const struct node *prepare;
+	const struct node *code = tree_get(tree_get(v, "get_started"), "code");
+	const struct node *prepare = tree_get(v, "prepare");
+	const struct platform *p = &d->p;
 
 	if (!extension && d->integration == PLATFORM_OUT_OF_TREE)
-		problem_add(r->problems, r->file, v->line,
+		refuse_at(r, v->line,
 		    "platform.extension is missing: out-of-tree means that a package comes on top "
 		    "of PyTorch; name it");
 	if (extension && d->p.extension_package && !d->p.is_autoloaded &&
 	    !tree_get(extension, "import"))
-		problem_add(r->problems, r->file, extension->line,
+		refuse_at(r, extension->line,
 		    "platform.extension needs import, the module that programs import, or "
 		    "autoload: true if PyTorch loads it by itself");
-	check_code(r, v, &d->p);
-	prepare = tree_get(v, "prepare");
+	if (code && p->start_code && p->device && p->extension_import && !p->is_autoloaded &&
+	    has_word(p->start_code, strlen(p->start_code), p->device) &&
+	    !imports_module(p->start_code, p->extension_import))
+		refuse_at(r, code->line,
+		    "platform.get_started.code uses \"%s\" without \"import %s\": add that line, "
+		    "or set platform.extension.autoload: true if PyTorch loads the package by "
+		    "itself",
+		    p->device, p->extension_import);
 	for (size_t i = 0; i < d->p.n_steps; i++)
 		if (d->p.steps[i].title && !d->p.steps[i].text && !d->p.steps[i].commands[0] &&
 		    !d->p.steps[i].url)
-			problem_add(r->problems, r->file, prepare->values[i]->line,
+			refuse_at(r, prepare->values[i]->line,
 			    "platform.prepare: a step needs text, commands or url besides its "
 			    "title");
 	if (platform_text_bytes(&d->p) > PLATFORM_TEXT_MAX_BYTES)
-		problem_add(r->problems, r->file, v->line,
+		refuse_at(r, v->line,
 		    "platform comes to more than %d KiB of text, each combination of install "
 		    "counted",
 		    PLATFORM_TEXT_MAX_BYTES >> 10);

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "config/platform_check.h"
 
 #define DAYS(n) (INT64_C(86400000) * (n))
 
@@ -25,18 +24,13 @@ static const struct choice LANGUAGES[] = {
 
 /* ---- checks of values ---- */
 
-static bool no(char why[WHY_BYTES], const char *what)
-{
-	snprintf(why, WHY_BYTES, "%s", what);
-	return false;
-}
-
 static bool check_device(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
 	if (!islower((unsigned char)*s) ||
 	    s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
-		return no(why, "what torch.device() takes, as cuda or npu, without an index");
+		return check_failed(
+		    why, "what torch.device() takes, as cuda or npu, without an index");
 	return true;
 }
 
@@ -45,8 +39,9 @@ static bool check_package(const struct reader *r, const char *s, char why[WHY_BY
 	(void)r;
 	for (const char *c = s; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-			return no(why, "the name of one package, as torch-npu");
-	return isalnum((unsigned char)*s) || no(why, "the name of one package, as torch-npu");
+			return check_failed(why, "the name of one package, as torch-npu");
+	return isalnum((unsigned char)*s) ||
+	       check_failed(why, "the name of one package, as torch-npu");
 }
 
 static bool check_module(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -59,16 +54,17 @@ static bool check_module(const struct reader *r, const char *s, char why[WHY_BYT
 				(!is_start && (isdigit((unsigned char)*c) || *c == '.'));
 
 		if (!is_right)
-			return no(why, "a Python module, as torch_npu");
+			return check_failed(why, "a Python module, as torch_npu");
 		is_start = *c == '.';
 	}
-	return !is_start || no(why, "a Python module, as torch_npu");
+	return !is_start || check_failed(why, "a Python module, as torch_npu");
 }
 
 static bool check_release(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
-	return platform_is_release(s, s) || no(why, "a release of PyTorch such as \"2.9.1\"");
+	return platform_is_release(s, s) ||
+	       check_failed(why, "a release of PyTorch such as \"2.9.1\"");
 }
 
 /* What people copy into a shell holds nothing that they cannot see: no invisible characters, no
@@ -93,13 +89,13 @@ static bool is_all_visible(const char *s)
 static bool check_command(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	return (check_line(r, s, why) && is_all_visible(s)) ||
-	       no(why, "one line without control or invisible characters");
+	       check_failed(why, "one line without control or invisible characters");
 }
 
 static bool check_code(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	return (check_text(r, s, why) && is_all_visible(s)) ||
-	       no(why, "text without control or invisible characters");
+	       check_failed(why, "text without control or invisible characters");
 }
 
 /* ---- how it is read ---- */
@@ -120,8 +116,7 @@ static bool is_bounded(
 
 	if (v->n <= max)
 		return true;
-	problem_add(r->problems, r->file, v->line, "%s has more than %zu %s",
-	    field_name(r, f, name), max, what);
+	refuse_at(r, v->line, "%s has more than %zu %s", field_name(r, f, name), max, what);
 	return false;
 }
 
@@ -148,8 +143,7 @@ static void field_choices(
 		return;
 	}
 	if (list.n == 0)
-		problem_add(
-		    r->problems, r->file, v->line, "%s must not be empty", field_name(r, f, name));
+		refuse_at(r, v->line, "%s must not be empty", field_name(r, f, name));
 	for (size_t i = 0; i < list.n && i < PLATFORM_LISTED_MAX; i++) {
 		int value = -1;
 
@@ -213,15 +207,14 @@ static field_read_fn field_installs, field_steps, field_help;
 #define AT(member) offsetof(struct install_draft, member)
 static const struct field INSTALL_FIELDS[] = {
     {"build", field_choice, REQUIRED, .offset = AT(build), .choices = BUILDS},
-    {"torch", field_text, OPTIONAL, .offset = AT(torch), .check = check_release, .max = 32},
+    {"torch", field_text, OPTIONAL, AT(torch), check_release, .max = 32},
     {"os", field_choices, REQUIRED, .offset = AT(oses), .choices = OSES},
     {"package", field_choices, REQUIRED, .offset = AT(packages), .choices = PACKAGES},
-    {"platform", field_few_texts, OPTIONAL, .offset = AT(versions), .check = check_line, .min = 1,
-	.max = 60},
+    {"platform", field_few_texts, OPTIONAL, AT(versions), check_line, .min = 1, .max = 60},
     {"language", field_choices, OPTIONAL, .offset = AT(languages), .choices = LANGUAGES},
-    {"commands", field_commands, REQUIRED, .offset = AT(commands), .check = check_command, .min = 1,
+    {"commands", field_commands, REQUIRED, AT(commands), check_command, .min = 1,
 	.max = LINE_MAX_BYTES},
-    {"note", field_block, OPTIONAL, .offset = AT(note), .check = check_text, .max = TEXT_MAX_BYTES},
+    {"note", field_block, OPTIONAL, AT(note), check_text, .max = TEXT_MAX_BYTES},
     {.key = NULL},
 };
 static const struct mapping INSTALL = {"platform.install", INSTALL_FIELDS};
@@ -229,12 +222,10 @@ static const struct mapping INSTALL = {"platform.install", INSTALL_FIELDS};
 
 #define AT(member) offsetof(struct platform_step, member)
 static const struct field PREPARE_FIELDS[] = {
-    {"title", field_text, REQUIRED, .offset = AT(title), .check = check_line,
-	.max = TITLE_MAX_BYTES},
-    {"text", field_block, OPTIONAL, .offset = AT(text), .check = check_text, .max = TEXT_MAX_BYTES},
-    {"commands", field_commands, OPTIONAL, .offset = AT(commands), .check = check_command,
-	.max = LINE_MAX_BYTES},
-    {"url", field_text, OPTIONAL, .offset = AT(url), .check = check_link_url, .max = URL_MAX_BYTES},
+    {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
+    {"text", field_block, OPTIONAL, AT(text), check_text, .max = TEXT_MAX_BYTES},
+    {"commands", field_commands, OPTIONAL, AT(commands), check_command, .max = LINE_MAX_BYTES},
+    {"url", field_text, OPTIONAL, AT(url), check_link_url, .max = URL_MAX_BYTES},
     {.key = NULL},
 };
 static const struct mapping PREPARE = {"platform.prepare", PREPARE_FIELDS};
@@ -242,9 +233,8 @@ static const struct mapping PREPARE = {"platform.prepare", PREPARE_FIELDS};
 
 #define AT(member) offsetof(struct platform_link, member)
 static const struct field HELP_FIELDS[] = {
-    {"title", field_text, REQUIRED, .offset = AT(title), .check = check_line,
-	.max = TITLE_MAX_BYTES},
-    {"url", field_text, REQUIRED, .offset = AT(url), .check = check_link_url, .max = URL_MAX_BYTES},
+    {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
+    {"url", field_text, REQUIRED, AT(url), check_link_url, .max = URL_MAX_BYTES},
     {.key = NULL},
 };
 static const struct mapping HELP = {"platform.help", HELP_FIELDS};
@@ -252,22 +242,17 @@ static const struct mapping HELP = {"platform.help", HELP_FIELDS};
 
 #define AT(member) offsetof(struct platform, member)
 static const struct field EXTENSION_FIELDS[] = {
-    {"package", field_text, REQUIRED, .offset = AT(extension_package), .check = check_package,
-	.max = 100},
-    {"import", field_text, OPTIONAL, .offset = AT(extension_import), .check = check_module,
-	.max = 100},
+    {"package", field_text, REQUIRED, AT(extension_package), check_package, .max = 100},
+    {"import", field_text, OPTIONAL, AT(extension_import), check_module, .max = 100},
     {"autoload", field_bool, OPTIONAL, .offset = AT(is_autoloaded)},
-    {"url", field_text, OPTIONAL, .offset = AT(extension_url), .check = check_link_url,
-	.max = URL_MAX_BYTES},
+    {"url", field_text, OPTIONAL, AT(extension_url), check_link_url, .max = URL_MAX_BYTES},
     {.key = NULL},
 };
 static const struct mapping EXTENSION = {"platform.extension", EXTENSION_FIELDS};
 
 static const struct field GET_STARTED_FIELDS[] = {
-    {"text", field_block, OPTIONAL, .offset = AT(start_text), .check = check_text,
-	.max = TEXT_MAX_BYTES},
-    {"code", field_block, OPTIONAL, .offset = AT(start_code), .check = check_code,
-	.max = TEXT_MAX_BYTES},
+    {"text", field_block, OPTIONAL, AT(start_text), check_text, .max = TEXT_MAX_BYTES},
+    {"code", field_block, OPTIONAL, AT(start_code), check_code, .max = TEXT_MAX_BYTES},
     {.key = NULL},
 };
 static const struct mapping GET_STARTED = {"platform.get_started", GET_STARTED_FIELDS};
@@ -276,14 +261,13 @@ static const struct mapping GET_STARTED = {"platform.get_started", GET_STARTED_F
 #define AT(member) offsetof(struct platform_draft, member)
 static const struct field PLATFORM_FIELDS[] = {
     {"integration", field_choice, REQUIRED, .offset = AT(integration), .choices = INTEGRATIONS},
-    {"device", field_text, REQUIRED, .offset = AT(p.device), .check = check_device, .max = 32},
-    {"summary", field_text, REQUIRED, .offset = AT(p.summary), .check = check_line, .max = 300},
+    {"device", field_text, REQUIRED, AT(p.device), check_device, .max = 32},
+    {"summary", field_text, REQUIRED, AT(p.summary), check_line, .max = 300},
     {"example", field_bool, OPTIONAL, .offset = AT(p.is_example)},
     {"max_age", field_duration, OPTIONAL, .offset = AT(p.max_age_ms), .min = DAYS(1),
 	.max = DAYS(365)},
     {"extension", field_map, OPTIONAL, .offset = AT(p), .map = &EXTENSION},
-    {"versions", field_few_texts, OPTIONAL, .offset = AT(p.versions), .check = check_line,
-	.max = 60},
+    {"versions", field_few_texts, OPTIONAL, AT(p.versions), check_line, .max = 60},
     {"install", field_installs, REQUIRED, .map = &INSTALL},
     {"prepare", field_steps, OPTIONAL, .offset = AT(p), .map = &PREPARE},
     {"get_started", field_map, OPTIONAL, .offset = AT(p), .map = &GET_STARTED},
@@ -303,7 +287,7 @@ static void field_installs(
 	if (!want_maps(r, f, v, PLATFORM_INSTALLS_MAX))
 		return;
 	if (v->n == 0)
-		problem_add(r->problems, r->file, v->line,
+		refuse_at(r, v->line,
 		    "platform.install needs at least one way to install it: build, os, package and "
 		    "commands");
 	d->installs = xcalloc(v->n, sizeof(*d->installs));

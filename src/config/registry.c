@@ -1,4 +1,4 @@
-#include "config/registry.h"
+#include "config/main_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,44 +20,6 @@ struct registry {
 	size_t n;
 };
 
-static void add_registered_accelerator(struct registry *g, const struct accelerator *a)
-{
-	*ARRAY_PUSH(g->items, g->n) = *a;
-}
-
-/* Reads a text of YAML. Returns false after reporting the reason at `line` of `named_in`. */
-static bool read_yaml_text(
-    struct registry *g, const char *path, const char *named_in, int line, struct buf *text)
-{
-	struct error e = {0};
-
-	if (source_read(path, text, &e) == 0)
-		return true;
-	problem_add(g->problems, named_in, line, "cannot read %s", e.text);
-	return false;
-}
-
-static void host_in_infra(struct registry *g, struct reader *r, struct accelerator *a)
-{
-	if (a->n_runners)
-		return;
-	if (!g->main->c.infra_repository) {
-		problem_add(r->problems, r->file, a->line,
-		    "runners is missing, and outpost.yml has no infra.repository to run it");
-		return;
-	}
-	free(a->runners);
-	a->runners = xcalloc(1, sizeof(*a->runners));
-	a->n_runners = 1;
-	a->runners[0] = (struct runner){
-	    .name = xstrdup("infra"),
-	    .kind = RUNNER_INFRA,
-	    .repository = xstrdup(g->main->c.infra_repository),
-	    .repository_id = g->main->c.infra_repository_id,
-	    .repository_owner_id = g->main->c.infra_repository_owner_id,
-	};
-}
-
 /* named: the name of the file at `path` in messages. */
 static void read_vendor_file(struct registry *g, const char *path, const char *named)
 {
@@ -66,14 +28,10 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 	    .notes = &g->main->c.notes,
 	    .path = "",
 	    .allowed = &g->main->allow_networks};
-	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
+	struct node *root = tree_read(path, named, g->problems);
 	struct accelerator_file f;
-	struct node *root = NULL;
 	char *secrets_dir;
 
-	if (read_yaml_text(g, path, named, 1, &text))
-		root = tree_parse(named, buf_str(&text), text.len, g->problems);
-	buf_release(&text);
 	if (!root)
 		return;
 	accelerator_file_read(&r, root, &f);
@@ -86,13 +44,26 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 		if (f.secrets[i].path &&
 		    source_read_vendor_secret(secrets_dir, f.a.name, f.secrets[i].path,
 			&g->main->c.exposed_files, &runner->secret, &e))
-			problem_add(
-			    r.problems, r.file, f.secrets[i].line, "cannot read %s", e.text);
+			refuse_at(&r, f.secrets[i].line, "cannot read %s", e.text);
 	}
 	free(secrets_dir);
-	host_in_infra(g, &r, &f.a);
+	if (!f.a.n_runners && !g->main->c.infra_repository) {
+		refuse_at(&r, f.a.line,
+		    "runners is missing, and outpost.yml has no infra.repository to run it");
+	} else if (!f.a.n_runners) {
+		free(f.a.runners);
+		f.a.runners = xcalloc(1, sizeof(*f.a.runners));
+		f.a.n_runners = 1;
+		f.a.runners[0] = (struct runner){
+		    .name = xstrdup("infra"),
+		    .kind = RUNNER_INFRA,
+		    .repository = xstrdup(g->main->c.infra_repository),
+		    .repository_id = g->main->c.infra_repository_id,
+		    .repository_owner_id = g->main->c.infra_repository_owner_id,
+		};
+	}
 	if (f.a.name) {
-		add_registered_accelerator(g, &f.a);
+		*ARRAY_PUSH(g->items, g->n) = f.a;
 		for (size_t i = 0; f.secrets && i < f.a.n_runners; i++)
 			free(f.secrets[i].path);
 		FREE_AND_NULL(f.secrets);
@@ -134,25 +105,6 @@ static void read_folder(struct registry *g, const char *folder, const char *name
 	free(entries);
 }
 
-static void read_allowlist(struct registry *g, const char *path, int line)
-{
-	struct reader r = {.file = path, .problems = g->problems, .path = ""};
-	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
-	struct node *root = NULL;
-	struct allowlist list;
-
-	if (read_yaml_text(g, path, g->main_path, line, &text))
-		root = allowlist_parse(path, buf_str(&text), text.len, g->problems);
-	buf_release(&text);
-	if (!root)
-		return;
-	allowlist_read(&r, root, &list);
-	tree_free(root);
-	for (size_t i = 0; i < list.n; i++)
-		add_registered_accelerator(g, &list.items[i]);
-	free(list.items);
-}
-
 static int compare_accelerators(const void *a, const void *b)
 {
 	const struct accelerator *x = a, *y = b;
@@ -177,25 +129,6 @@ static int compare_pins(const void *a, const void *b)
 	return by_repository ? by_repository : (x->of > y->of) - (x->of < y->of);
 }
 
-static struct pin *find_pins(const struct registry *g, size_t *ret_n)
-{
-	struct pin *pins = NULL;
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n; i++)
-		for (size_t k = 0; k < g->items[i].n_runners; k++) {
-			const struct runner *r = &g->items[i].runners[k];
-
-			if (!r->repository || !(r->repository_id || r->repository_owner_id))
-				continue;
-			*ARRAY_PUSH(pins, n) = (struct pin){&g->items[i], r};
-		}
-	if (n)
-		qsort(pins, n, sizeof(*pins), compare_pins);
-	*ret_n = n;
-	return pins;
-}
-
 /* Returns whether `id` differs from the first pinned one. *first becomes `p` where none was pinned. */
 static bool note_pin(const struct pin **first, int64_t first_id, const struct pin *p, int64_t id)
 {
@@ -210,9 +143,10 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 {
 	struct registry g = {
 	    .folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
+	struct allowlist list;
 	char *path;
-	size_t n;
-	struct pin *pins;
+	size_t n = 0;
+	struct pin *pins = NULL;
 	const struct pin *by_id = NULL;
 	const struct pin *by_owner = NULL;
 
@@ -232,7 +166,10 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 	}
 	if (main->allowlist.path) {
 		path = source_path(folder, main->allowlist.path);
-		read_allowlist(&g, path, main->allowlist.line);
+		allowlist_load(path, g.main_path, main->allowlist.line, problems, &list);
+		for (size_t i = 0; i < list.n; i++)
+			*ARRAY_PUSH(g.items, g.n) = list.items[i];
+		free(list.items);
 		free(path);
 	}
 	if (g.n)
@@ -246,7 +183,15 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 	}
 	/* A pin is valid for the repository in every accelerator's file. Two different pins would refuse every
 	 * token. */
-	pins = find_pins(&g, &n);
+	for (size_t i = 0; i < g.n; i++)
+		for (size_t k = 0; k < g.items[i].n_runners; k++) {
+			const struct runner *r = &g.items[i].runners[k];
+
+			if (r->repository && (r->repository_id || r->repository_owner_id))
+				*ARRAY_PUSH(pins, n) = (struct pin){&g.items[i], r};
+		}
+	if (n)
+		qsort(pins, n, sizeof(*pins), compare_pins);
 	for (size_t i = 0; i < n; i++) {
 		const struct runner *r = pins[i].runner;
 		const struct pin *other = NULL;

@@ -79,7 +79,7 @@ static char *absolute_path(const char *folder, const char *written)
 static void load_file(struct load *l)
 {
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
-	struct node *root = tree_read(l->path, &l->problems);
+	struct node *root = tree_read(l->path, l->path, &l->problems);
 	struct runner_config *c = &l->file.c;
 	const struct file_ref *ca = &l->file.ca, *git = &l->file.git_config;
 	struct buf pem = BUF_INIT(CA_MAX_BYTES);

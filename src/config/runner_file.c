@@ -76,9 +76,8 @@ static bool check_script(const struct reader *r, const char *s, char why[WHY_BYT
 enum { STEPS_MAX = 100, VARIABLES_MAX = 500, VALUE_MAX_BYTES = 32768, SCRIPT_MAX_BYTES = 65536 };
 
 static const struct field STEP_FIELDS[] = {
-    {"name", field_text, REQUIRED, .offset = STEP_AT(name), .check = check_line, .max = 64},
-    {"run", field_text, REQUIRED, .offset = STEP_AT(run), .check = check_script,
-	.max = SCRIPT_MAX_BYTES},
+    {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
+    {"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
     {"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100,
 	.max = INT64_C(30) * 86400000},
     {.key = NULL},
@@ -95,8 +94,7 @@ static void field_runner_steps(
 		return;
 	}
 	if (v->n < 1 || v->n > STEPS_MAX) {
-		problem_add(r->problems, r->file, v->line, "steps must be 1 to %d, not %zu",
-		    STEPS_MAX, v->n);
+		refuse_at(r, v->line, "steps must be 1 to %d, not %zu", STEPS_MAX, v->n);
 		return;
 	}
 	c->steps = xcalloc(v->n, sizeof(*c->steps));
@@ -107,22 +105,10 @@ static void field_runner_steps(
 		read_mapping(r, f->map, v->values[i], &one);
 		for (size_t k = 0; one.name && k < c->n_steps; k++)
 			if (str_eq(c->steps[k].name, one.name))
-				problem_add(r->problems, r->file, v->values[i]->line,
-				    "two steps are called %s", shown(one.name, value));
+				refuse_at(r, v->values[i]->line, "two steps are called %s",
+				    shown(one.name, value));
 		c->steps[c->n_steps++] = one;
 	}
-}
-
-static bool is_variable_name(const char *s)
-{
-	size_t n = strlen(s);
-
-	if (n == 0 || n > 128 || isdigit((unsigned char)*s))
-		return false;
-	for (; *s; s++)
-		if (!isalnum((unsigned char)*s) && *s != '_')
-			return false;
-	return true;
 }
 
 /* Reports a name that a step cannot have, or that another entry has. */
@@ -130,23 +116,26 @@ static bool check_variable_name(
     struct reader *r, const struct field *f, const struct runner_config *c, const struct node *key)
 {
 	char name[SHOWN_BYTES];
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 	bool is_given = false;
+	size_t n = strlen(key->text);
 
 	for (size_t i = 0; i < c->n_environment; i++)
 		is_given |= str_eq(c->environment[i].name, key->text);
 	for (size_t i = 0; i < c->n_secrets; i++)
 		is_given |= str_eq(c->secrets[i].name, key->text);
-	if (!is_variable_name(key->text))
-		problem_add(r->problems, r->file, key->line,
-		    "%s: a variable's name is letters, digits and _, not %s", f->key,
-		    shown(key->text, name));
+	if (n == 0 || n > 128 || isdigit((unsigned char)*key->text) ||
+	    strspn(key->text, letters) != n)
+		refuse_at(r, key->line, "%s: a variable's name is letters, digits and _, not %s",
+		    f->key, shown(key->text, name));
 	else if (str_has_prefix(key->text, "OUTPOST_"))
-		problem_add(r->problems, r->file, key->line,
+		refuse_at(r, key->line,
 		    "%s: %s is reserved for outpost-runner; choose another name", f->key,
 		    shown(key->text, name));
 	else if (is_given)
-		problem_add(r->problems, r->file, key->line,
-		    "%s is given twice, in environment and secrets", shown(key->text, name));
+		refuse_at(r, key->line, "%s is given twice, in environment and secrets",
+		    shown(key->text, name));
 	else
 		return true;
 	return false;
@@ -159,8 +148,7 @@ static bool expect_variables(struct reader *r, const struct field *f, const stru
 		return false;
 	}
 	if (v->n > VARIABLES_MAX)
-		problem_add(r->problems, r->file, v->line, "%s has more than %d entries", f->key,
-		    VARIABLES_MAX);
+		refuse_at(r, v->line, "%s has more than %d entries", f->key, VARIABLES_MAX);
 	return v->n <= VARIABLES_MAX;
 }
 
@@ -178,7 +166,7 @@ static void field_runner_environment(
 		if (!check_variable_name(r, f, c, v->keys[i]))
 			continue;
 		if (value->kind != NODE_SCALAR || strlen(value->text) > VALUE_MAX_BYTES) {
-			problem_add(r->problems, r->file, value->line,
+			refuse_at(r, value->line,
 			    "environment.%s must be a text of at most %d bytes", v->keys[i]->text,
 			    VALUE_MAX_BYTES);
 			continue;
@@ -225,19 +213,10 @@ const char *guarded_call_name(enum guarded_call c)
 	return names[c];
 }
 
-static bool allow_call(struct runner_config *c, const char *name)
-{
-	for (int i = 0; i < N_GUARDED_CALLS; i++)
-		if (str_eq(guarded_call_name((enum guarded_call)i), name)) {
-			c->allow_calls[i] = true;
-			return true;
-		}
-	return false;
-}
-
 static void field_guarded_calls(
     struct reader *r, const struct field *f, const struct node *v, void *target)
 {
+	struct runner_config *c = target;
 	struct buf names = BUF_INIT(1024);
 
 	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
@@ -250,12 +229,18 @@ static void field_guarded_calls(
 		const struct node *one = v->values[i];
 		char value[SHOWN_BYTES];
 
+		int call = 0;
+
+		while (one->kind == NODE_SCALAR && call < N_GUARDED_CALLS &&
+		       !str_eq(guarded_call_name((enum guarded_call)call), one->text))
+			call++;
 		if (one->kind != NODE_SCALAR)
 			refuse_kind(r, f, one, "a name");
-		else if (!allow_call(target, one->text))
-			problem_add(r->problems, r->file, one->line,
-			    "allow.syscalls: %s is not one of %s", shown(one->text, value),
-			    buf_str(&names));
+		else if (call < N_GUARDED_CALLS)
+			c->allow_calls[call] = true;
+		else
+			refuse_at(r, one->line, "allow.syscalls: %s is not one of %s",
+			    shown(one->text, value), buf_str(&names));
 	}
 	buf_release(&names);
 }
@@ -263,34 +248,29 @@ static void field_guarded_calls(
 /* ---- the grammar ---- */
 
 static const struct field CHECKOUT_FIELDS[] = {
-    {"git_url", field_text, REQUIRED, .offset = AT(c.git_url), .check = check_git_url, .max = 2048},
+    {"git_url", field_text, REQUIRED, AT(c.git_url), check_git_url, .max = 2048},
     {"depth", field_integer, OPTIONAL, .offset = AT(c.git_depth), .min = 0, .max = 1000000},
     {"submodules", field_bool, OPTIONAL, .offset = AT(c.git_submodules)},
-    {"git_config", field_file, OPTIONAL, .offset = AT(git_config), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"git_config", field_file, OPTIONAL, AT(git_config), check_line, .max = PATH_MAX_LEN},
     {"allow_networks", field_networks, OPTIONAL, .offset = AT(c.git_networks)},
-    {"submodule_proxy", field_text, OPTIONAL, .offset = AT(c.submodule_proxy),
-	.check = check_proxy_url, .max = 1024},
+    {"submodule_proxy", field_text, OPTIONAL, AT(c.submodule_proxy), check_proxy_url, .max = 1024},
     {.key = NULL},
 };
 static const struct mapping CHECKOUT = {"checkout", CHECKOUT_FIELDS};
 
 static const struct field ALLOW_FIELDS[] = {
     {"network", field_bool, OPTIONAL, .offset = AT(c.allow_network)},
-    {"devices", field_texts, OPTIONAL, .offset = AT(c.allow_devices), .check = check_absolute_path,
+    {"devices", field_texts, OPTIONAL, AT(c.allow_devices), check_absolute_path,
 	.max = PATH_MAX_LEN},
-    {"read", field_texts, OPTIONAL, .offset = AT(c.allow_read), .check = check_absolute_path,
-	.max = PATH_MAX_LEN},
-    {"write", field_texts, OPTIONAL, .offset = AT(c.allow_write), .check = check_absolute_path,
-	.max = PATH_MAX_LEN},
+    {"read", field_texts, OPTIONAL, AT(c.allow_read), check_absolute_path, .max = PATH_MAX_LEN},
+    {"write", field_texts, OPTIONAL, AT(c.allow_write), check_absolute_path, .max = PATH_MAX_LEN},
     {"syscalls", field_guarded_calls, OPTIONAL, .offset = AT(c)},
     {.key = NULL},
 };
 static const struct mapping ALLOW = {"allow", ALLOW_FIELDS};
 
 static const struct field REPORT_FIELDS[] = {
-    {"files", field_texts, REQUIRED, .offset = AT(c.report_globs), .check = check_report_glob,
-	.min = 1, .max = 1024},
+    {"files", field_texts, REQUIRED, AT(c.report_globs), check_report_glob, .min = 1, .max = 1024},
     {"format", field_choice, OPTIONAL, .offset = AT(format), .choices = FORMATS},
     {.key = NULL},
 };
@@ -307,19 +287,13 @@ static const struct mapping LOG = {"log", LOG_FIELDS};
 static field_read_fn field_checkout, field_allow;
 
 static const struct field RUNNER_FILE_FIELDS[] = {
-    {"server", field_text, REQUIRED, .offset = AT(c.server), .check = check_server_url,
-	.max = 1024},
-    {"name", field_text, REQUIRED, .offset = AT(c.name), .check = check_machine_name,
-	.max = RUNNER_NAME_MAX_BYTES},
-    {"token_file", field_file, REQUIRED, .offset = AT(token), .check = check_line,
-	.max = PATH_MAX_LEN},
-    {"ca_file", field_file, OPTIONAL, .offset = AT(ca), .check = check_line, .max = PATH_MAX_LEN},
-    {"accelerator", field_text, REQUIRED, .offset = AT(c.accelerator), .check = check_name,
-	.max = 63},
-    {"labels", field_texts, OPTIONAL, .offset = AT(c.labels), .check = check_line,
-	.max = RUNNER_NAME_MAX_BYTES},
-    {"work_dir", field_file, OPTIONAL, .offset = AT(work_dir), .check = check_line,
-	.max = PATH_MAX_LEN},
+    {"server", field_text, REQUIRED, AT(c.server), check_server_url, .max = 1024},
+    {"name", field_text, REQUIRED, AT(c.name), check_machine_name, .max = RUNNER_NAME_MAX_BYTES},
+    {"token_file", field_file, REQUIRED, AT(token), check_line, .max = PATH_MAX_LEN},
+    {"ca_file", field_file, OPTIONAL, AT(ca), check_line, .max = PATH_MAX_LEN},
+    {"accelerator", field_text, REQUIRED, AT(c.accelerator), check_name, .max = 63},
+    {"labels", field_texts, OPTIONAL, AT(c.labels), check_line, .max = RUNNER_NAME_MAX_BYTES},
+    {"work_dir", field_file, OPTIONAL, AT(work_dir), check_line, .max = PATH_MAX_LEN},
     {"checkout", field_checkout, OPTIONAL, .map = &CHECKOUT},
     {"sandbox", field_choice, OPTIONAL, .offset = AT(c.sandbox), .choices = SANDBOXES},
     {"allow", field_allow, OPTIONAL, .map = &ALLOW},
@@ -340,25 +314,19 @@ const struct mapping RUNNER_FILE_MAPPING = {"", RUNNER_FILE_FIELDS};
 static void field_checkout(
     struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	struct runner_file *file = target;
-
-	file->c.has_checkout = true;
-	read_mapping(r, f->map, v, file);
+	((struct runner_file *)target)->c.has_checkout = true;
+	read_mapping(r, f->map, v, target);
 }
 
 static void field_allow(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	struct runner_file *file = target;
-
-	file->allow.line = v->line;
-	read_mapping(r, f->map, v, file);
+	((struct runner_file *)target)->allow.line = v->line;
+	read_mapping(r, f->map, v, target);
 }
 
 void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret)
 {
-	struct runner_file *f = ret;
-
-	*f = (struct runner_file){
+	*ret = (struct runner_file){
 	    .c =
 		{
 		    .labels = strv_copy(NULL),
@@ -384,11 +352,10 @@ void runner_file_read(struct reader *r, const struct node *root, struct runner_f
 		ret->c.server[n - 1] = '\0';
 	ret->c.report_format = xstrdup(FORMATS[ret->format].name);
 	if (ret->allow.line && ret->c.sandbox == SANDBOX_NONE)
-		problem_add(r->problems, r->file, ret->allow.line,
+		refuse_at(r, ret->allow.line,
 		    "allow has no effect without a sandbox: remove it, or set sandbox: bubblewrap");
 	if (strv_len((const char *const *)ret->c.labels) > RUNNER_LABELS_MAX)
-		problem_add(
-		    r->problems, r->file, 1, "labels has more than %d entries", RUNNER_LABELS_MAX);
+		refuse_at(r, 1, "labels has more than %d entries", RUNNER_LABELS_MAX);
 	for (size_t i = 0; i < ret->c.n_steps; i++)
 		if (!ret->c.steps[i].timeout_ms)
 			ret->c.steps[i].timeout_ms = ret->c.timeout_ms;

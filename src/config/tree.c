@@ -128,35 +128,6 @@ static int place_node(struct build *b, struct node *node)
 	return 0;
 }
 
-static const struct node *entry_key(const struct node *map, const char *key)
-{
-	for (size_t i = 0; i < map->n; i++)
-		if (str_eq(map->keys[i]->text, key))
-			return map->keys[i];
-	return NULL;
-}
-
-/* Reports a duplicate key and reads on, to find the other mistakes. */
-static int check_key(struct build *b, const struct node *map, const struct node *key)
-{
-	const struct node *first = entry_key(map, key->text);
-	char value[SHOWN_BYTES];
-
-	if (first)
-		problem_add(b->problems, b->file, key->line,
-		    "key %s is given twice; the first is in line %d", shown(key->text, value),
-		    first->line);
-	if (map->n >= MAP_ENTRIES_MAX)
-		return refuse_yaml(b, key->line, "a map of more than 1000 keys");
-	return 0;
-}
-
-static bool is_null_text(const char *s)
-{
-	return *s == '\0' || str_eq(s, "~") || str_eq(s, "null") || str_eq(s, "Null") ||
-	       str_eq(s, "NULL");
-}
-
 static int check_decoration(
     struct build *b, const yaml_char_t *anchor, const yaml_char_t *tag, int line)
 {
@@ -171,6 +142,8 @@ static int check_decoration(
 
 static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 {
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
+	char value[SHOWN_BYTES];
 	const char *text = (const char *)ev->data.scalar.value;
 	struct node *node, *in = b->depth ? b->open[b->depth - 1] : NULL;
 	bool is_key = in && in->kind == NODE_MAP && !b->keys[b->depth - 1];
@@ -180,17 +153,22 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 		return rc;
 	if (strlen(text) != ev->data.scalar.length)
 		return refuse_yaml(b, line, "a NUL character in a text");
+	/* Reports a duplicate key and reads on, to find the other mistakes. */
+	for (size_t i = 0; is_key && i < in->n; i++)
+		if (str_eq(in->keys[i]->text, text)) {
+			problem_add(b->problems, b->file, line,
+			    "key %s is given twice; the first is in line %d", shown(text, value),
+			    in->keys[i]->line);
+			break;
+		}
+	if (is_key && in->n >= MAP_ENTRIES_MAX)
+		return refuse_yaml(b, line, "a map of more than 1000 keys");
 	node = xcalloc(1, sizeof(*node));
 	node->line = line;
 	node->is_plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	node->kind = node->is_plain && !is_key && is_null_text(text) ? NODE_NULL : NODE_SCALAR;
+	node->kind =
+	    node->is_plain && !is_key && strv_contains(nulls, text) ? NODE_NULL : NODE_SCALAR;
 	node->text = xstrdup(text);
-	if (is_key)
-		rc = check_key(b, in, node);
-	if (rc) {
-		tree_free(node);
-		return rc;
-	}
 	return place_node(b, node);
 }
 
@@ -249,83 +227,60 @@ static int on_event(struct build *b, const yaml_event_t *ev)
 	return 0;
 }
 
-/* True when the given line (from 0) is indented with a tab. */
-static bool is_tab_indented(const struct build *b, size_t line)
+/* Explains libyaml's message to the author of a cron line, an address or a sentence. */
+static int refuse_syntax(struct build *b)
 {
-	const char *at = b->text, *end = b->text + b->n_text;
+	const yaml_parser_t *p = &b->parser;
+	const char *at = b->text, *end = b->text + b->n_text, *hint = "";
+	size_t index = p->problem_mark.index;
+	int line = (int)p->problem_mark.line + 1;
 
-	for (; line > 0 && at; line--) {
+	for (int i = 1; i < line && at; i++) {
 		at = memchr(at, '\n', (size_t)(end - at));
 		at = at ? at + 1 : NULL;
 	}
-	for (; at && at < end && (*at == ' ' || *at == '\t'); at++)
-		if (*at == '\t')
-			return true;
-	return false;
-}
-
-/* In a list, libyaml reads the first colon of [::1] as a map's. */
-static bool is_at_colon(const struct build *b)
-{
-	size_t at = b->parser.problem_mark.index;
-
-	return at > 0 && at < b->n_text && b->text[at] == ':' && strchr("[, :", b->text[at - 1]);
-}
-
-/* Explains libyaml's message to the author of a cron line or a sentence; or "". */
-static const char *syntax_hint(const yaml_parser_t *p)
-{
+	while (at && at < end && *at == ' ')
+		at++;
+	if (at && at < end && *at == '\t')
+		return refuse_yaml(
+		    b, line, "a tab in the indentation; YAML allows only spaces there");
+	/* In a list, libyaml reads the first colon of [::1] as a map's. */
+	if (index > 0 && index < b->n_text && b->text[index] == ':' &&
+	    strchr("[, :", b->text[index - 1]))
+		return refuse_yaml(b, line, "put an IPv6 address in a list in quotes, as \"::1\"");
 	if (str_eq(p->context, "while scanning an alias"))
-		return "; put a value that begins with * in quotes";
-	if (str_eq(p->problem, "mapping values are not allowed in this context"))
-		return "; put a value with \": \" in it in quotes, and indent the keys of one map "
+		hint = "; put a value that begins with * in quotes";
+	else if (str_eq(p->problem, "mapping values are not allowed in this context"))
+		hint = "; put a value with \": \" in it in quotes, and indent the keys of one map "
 		       "alike";
-	return "";
-}
-
-static int read_events(struct build *b)
-{
-	for (;;) {
-		yaml_event_t ev;
-		bool is_end;
-		int rc;
-
-		if (!yaml_parser_parse(&b->parser, &ev)) {
-			const yaml_parser_t *p = &b->parser;
-			size_t line = p->problem_mark.line;
-
-			if (is_tab_indented(b, line))
-				problem_add(b->problems, b->file, (int)line + 1,
-				    "a tab in the indentation; YAML allows only spaces there");
-			else if (is_at_colon(b))
-				problem_add(b->problems, b->file, (int)line + 1,
-				    "put an IPv6 address in a list in quotes, as \"::1\"");
-			else
-				problem_add(b->problems, b->file, (int)line + 1, "YAML: %s%s%s%s",
-				    p->problem ? p->problem : "not understood",
-				    p->context ? " " : "", p->context ? p->context : "",
-				    syntax_hint(p));
-			return ERR_INVALID;
-		}
-		is_end = ev.type == YAML_STREAM_END_EVENT;
-		rc = on_event(b, &ev);
-		yaml_event_delete(&ev);
-		if (rc || is_end)
-			return rc;
-	}
+	problem_add(b->problems, b->file, line, "YAML: %s%s%s%s",
+	    p->problem ? p->problem : "not understood", p->context ? " " : "",
+	    p->context ? p->context : "", hint);
+	return ERR_INVALID;
 }
 
 static struct node *parse_yaml(const char *file, const struct buf *text, struct problems *problems)
 {
 	struct build b = {
 	    .file = file, .text = buf_str(text), .n_text = text->len, .problems = problems};
-	int rc;
+	bool is_end = false;
+	int rc = 0;
 
 	if (!yaml_parser_initialize(&b.parser))
 		abort(); /* it fails only without memory */
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)b.text, b.n_text);
-	rc = read_events(&b);
+	while (!rc && !is_end) {
+		yaml_event_t ev;
+
+		if (!yaml_parser_parse(&b.parser, &ev)) {
+			rc = refuse_syntax(&b);
+			break;
+		}
+		is_end = ev.type == YAML_STREAM_END_EVENT;
+		rc = on_event(&b, &ev);
+		yaml_event_delete(&ev);
+	}
 	yaml_parser_delete(&b.parser);
 	if (rc) {
 		for (int i = 0; i < DEPTH_MAX; i++)
@@ -406,16 +361,16 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 	return root;
 }
 
-struct node *tree_read(const char *path, struct problems *problems)
+struct node *tree_read(const char *path, const char *named, struct problems *problems)
 {
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
 	struct error e = {0};
 	struct node *root = NULL;
 
 	if (source_read(path, &text, &e))
-		problem_add(problems, path, 1, "cannot read %s", e.text);
+		problem_add(problems, named, 1, "cannot read %s", e.text);
 	else
-		root = tree_parse(path, buf_str(&text), text.len, problems);
+		root = tree_parse(named, buf_str(&text), text.len, problems);
 	buf_release(&text);
 	return root;
 }

@@ -26,8 +26,8 @@ struct node {
 /* The tree, or NULL after a mistake that prevents one. Mistakes go to `problems` under the name
  * `file`. An empty document is a NODE_NULL of line 1. tree_free(). */
 struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems);
-/* The same for a file. A file that cannot be read is a mistake in line 1. */
-struct node *tree_read(const char *path, struct problems *problems);
+/* The same for a file, which messages call `named`. A file that cannot be read is a mistake in line 1. */
+struct node *tree_read(const char *path, const char *named, struct problems *problems);
 void tree_free(struct node *root);
 /* The value of map[key], or NULL; also when `map` is NULL or no map. */
 const struct node *tree_get(const struct node *map, const char *key);

@@ -117,18 +117,37 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 
 /* ---- retest ---- */
 
-static void print_retest(const struct ctl *ctl, const json_t *v)
+int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const headings[] = {"ACCELERATOR", "RUNNER", "RESULT", "DISPATCH", NULL};
-	const char *sha = json_get_str(v, "head_sha");
-	int64_t pr = json_get_int(v, "pr", 0);
-	struct table *t = table_new(headings);
-	json_t *one;
-	size_t i;
+	const char *words[2] = {NULL, NULL}, *sha;
+	size_t i, n, n_digits;
+	struct table *t;
+	json_t *v, *one;
+	int exit_code;
+	int64_t pr;
 
+	if (!arguments_read("retest", argc, argv, NULL, words, 1, 2))
+		return EXIT_USAGE;
+	/* A number or a SHA; the service decides between the two. */
+	n = strlen(words[0]);
+	n_digits = strspn(words[0], "0123456789");
+	if (n > SHA_CHARS || strspn(words[0], "0") == n ||
+	    (n_digits < n &&
+		(n < SHA_MIN_CHARS || strspn(words[0], "0123456789abcdefABCDEF") != n)))
+		return command_wrong("retest",
+		    "'%s' is neither a pull request's number nor a SHA of at least 7 digits",
+		    words[0]);
+	exit_code = server_show(ctl, "POST", "/control/retest",
+	    json_pack("{s:s, s:s?}", "change", words[0], "accelerator", words[1]), &v);
+	if (!v)
+		return exit_code;
+	sha = json_get_str(v, "head_sha");
+	pr = json_get_int(v, "pr", 0);
 	if (pr)
 		printf("#%lld ", (long long)pr);
 	printf("%.8s\n", sha ? sha : "");
+	t = table_new(headings);
 	json_array_foreach(json_object_get(v, "runners"), i, one)
 	{
 		table_add(t, json_get_str(one, "accelerator"));
@@ -137,37 +156,6 @@ static void print_retest(const struct ctl *ctl, const json_t *v)
 		table_add(t, json_get_str(one, "dispatch"));
 	}
 	table_print(t, ctl, "no accelerator tests it");
-}
-
-/* A word that can be a number or a SHA; the service decides between the two. */
-static bool is_change(const char *s)
-{
-	size_t n = strlen(s), n_digits = strspn(s, "0123456789");
-
-	if (n_digits == n && strspn(s, "0") == n)
-		return false;
-	return n <= SHA_CHARS &&
-	       (n_digits == n || (n >= SHA_MIN_CHARS && strspn(s, "0123456789abcdefABCDEF") == n));
-}
-
-int cmd_retest(const struct ctl *ctl, int argc, char **argv)
-{
-	const char *words[2] = {NULL, NULL};
-	json_t *body, *v;
-	int exit_code;
-
-	if (!arguments_read("retest", argc, argv, NULL, words, 1, 2))
-		return EXIT_USAGE;
-	if (!is_change(words[0]))
-		return command_wrong("retest",
-		    "'%s' is neither a pull request's number nor a SHA of at least 7 digits",
-		    words[0]);
-	body = json_object();
-	json_set_str(body, "change", words[0]);
-	json_set_str(body, "accelerator", words[1]);
-	exit_code = server_show(ctl, "POST", "/control/retest", body, &v);
-	if (v)
-		print_retest(ctl, v);
 	json_decref(v);
 	return exit_code;
 }
@@ -245,16 +233,6 @@ int cmd_nightly(const struct ctl *ctl, int argc, char **argv)
 	return server_print_list(ctl, "/control/nightly", &list);
 }
 
-/* On EXIT_DONE *ret is the answer, or NULL with --json. */
-static int change_schedule(
-    const struct ctl *ctl, const char *path, const char *accelerator, json_t **ret)
-{
-	json_t *body = json_object();
-
-	json_set_str(body, "accelerator", accelerator);
-	return server_show(ctl, "POST", path, body, ret);
-}
-
 int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 {
 	const char *accelerator;
@@ -263,7 +241,8 @@ int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("nightly run", argc, argv, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
-	exit_code = change_schedule(ctl, "/control/nightly/run", accelerator, &v);
+	exit_code = server_show(ctl, "POST", "/control/nightly/run",
+	    json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
 		printf("%s: the run starts once the heads of upstream and of its own source are "
 		       "read\n",
@@ -280,7 +259,8 @@ int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("nightly skip", argc, argv, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
-	exit_code = change_schedule(ctl, "/control/nightly/skip", accelerator, &v);
+	exit_code = server_show(ctl, "POST", "/control/nightly/skip",
+	    json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
 		printf("%s: the run of %s %s skipped\n", accelerator, json_get_str(v, "next"),
 		    json_get_bool(v, "was_skipped", false) ? "was already" : "is");

@@ -17,54 +17,47 @@ enum { MESSAGES_MAX_BYTES = 1 << 20, CELL_MAX_BYTES = 64 << 10 };
 
 /* ---- check ---- */
 
-/* Parses "file:line: text", the form of every mistake. NULL for another line. */
-static json_t *parse_problem(const char *line, size_t n)
+static void add_problem_json(json_t *list, const char *file, long line, const char *text)
 {
-	char *copy = xstrndup(line, n), *at = copy, *end;
-	json_t *o = NULL;
+	json_t *one = json_object();
 
-	while (!o && (at = strchr(at, ':')) != NULL) {
-		long number = strtol(++at, &end, 10);
-
-		if (end == at || !str_has_prefix(end, ": "))
-			continue;
-		at[-1] = '\0';
-		o = json_object();
-		json_set_str(o, "file", copy);
-		json_set_int(o, "line", number);
-		json_set_str(o, "text", end + 2);
-	}
-	free(copy);
-	return o;
+	json_set_str(one, "file", file);
+	if (line)
+		json_set_int(one, "line", line);
+	json_set_str(one, "text", text);
+	json_array_append_new(list, one);
 }
 
 static void print_check_json(const struct config *config, const char *messages)
 {
-	json_t *o = json_object(), *problems = json_array(), *warnings = json_array(), *one;
+	json_t *o = json_object(), *problems = json_array(), *warnings = json_array();
 
 	json_object_set_new(o, "ok", json_boolean(config != NULL));
 	if (config)
 		json_set_int(o, "accelerators", (int64_t)config->n_accelerators);
+	/* "file:line: text" is the form of every mistake; other lines are left out. */
 	for (const char *end; *messages; messages = *end ? end + 1 : end) {
+		char *copy, *at, *after;
+		long line;
+
 		end = strchrnul(messages, '\n');
-		one = parse_problem(messages, (size_t)(end - messages));
-		if (one)
-			json_array_append_new(problems, one);
+		at = copy = xstrndup(messages, (size_t)(end - messages));
+		while ((at = strchr(at, ':')) != NULL) {
+			line = strtol(++at, &after, 10);
+			if (after == at || !str_has_prefix(after, ": "))
+				continue;
+			at[-1] = '\0';
+			add_problem_json(problems, copy, line, after + 2);
+			break;
+		}
+		free(copy);
 	}
-	for (char **file = config ? config->exposed_files : NULL; file && *file; file++) {
-		one = json_object();
-		json_set_str(one, "file", *file);
-		json_set_str(one, "text", EXPOSED_FILE_TEXT);
-		json_array_append_new(warnings, one);
-	}
+	for (char **file = config ? config->exposed_files : NULL; file && *file; file++)
+		add_problem_json(warnings, *file, 0, EXPOSED_FILE_TEXT);
 	for (size_t i = 0; config && i < problems_n_kept(&config->notes); i++) {
 		const struct problem *note = &config->notes.all[i];
 
-		one = json_object();
-		json_set_str(one, "file", note->file);
-		json_set_int(one, "line", note->line);
-		json_set_str(one, "text", note->text);
-		json_array_append_new(warnings, one);
+		add_problem_json(warnings, note->file, note->line, note->text);
 	}
 	json_object_set_new(o, "problems", problems);
 	json_object_set_new(o, "warnings", warnings);
@@ -114,37 +107,6 @@ static char *join_texts(char **list)
 	for (char **s = list; *s; s++)
 		buf_appendf(&out, "%s%s", s == list ? "" : ", ", *s);
 	return buf_take(&out);
-}
-
-static char **repositories_of(const struct accelerator *a)
-{
-	char **list = xcalloc(a->n_runners + 1, sizeof(*list)); /* the texts stay the runners' */
-
-	for (size_t i = 0; i < a->n_runners; i++)
-		list[i] = a->runners[i].repository;
-	return list;
-}
-
-static void print_allowlist(const struct ctl *ctl, const struct allowlist *l)
-{
-	static const char *const headings[] = {
-	    "ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
-	struct table *t = table_new(headings);
-
-	for (size_t i = 0; i < l->n; i++) {
-		const struct accelerator *a = &l->items[i];
-		char **repositories = repositories_of(a);
-		char *oncall = join_texts(a->oncall), *all = join_texts(repositories);
-
-		table_add(t, a->name);
-		table_add(t, level_name(a->level));
-		table_add(t, oncall);
-		table_add(t, all);
-		free(oncall);
-		free(all);
-		free(repositories);
-	}
-	table_print(t, ctl, "the list names no repository");
 }
 
 static json_t *config_texts_json(char **list)
@@ -197,39 +159,50 @@ static int write_allowlist(const struct allowlist_files *f, const char *director
 
 int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 {
+	static const char *const headings[] = {
+	    "ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
 	struct allowlist_files files;
 	const char *file, *directory = NULL;
 	const struct argument_option options[] = {
 	    {.name = "--to", .text = &directory}, {.name = NULL}};
 	int exit_code = EXIT_FAILED;
+	struct table *t;
+	json_t *list;
 
 	if (!arguments_read("import-allowlist", argc, argv, options, &file, 1, 1))
 		return EXIT_USAGE;
 	if (allowlist_files_read(file, &files, &messages) == 0) {
-		if (ctl->is_json) {
-			json_t *list = json_array();
+		list = ctl->is_json ? json_array() : NULL;
+		t = ctl->is_json ? NULL : table_new(headings);
+		for (size_t i = 0; i < files.list.n; i++) {
+			const struct accelerator *a = &files.list.items[i];
+			char **repositories = NULL, *oncall = join_texts(a->oncall), *all;
 
-			for (size_t i = 0; i < files.list.n; i++) {
-				const struct accelerator *a = &files.list.items[i];
-				char **repositories = repositories_of(a);
-				json_t *v = json_object();
-
-				json_set_str(v, "name", a->name);
-				json_set_str(v, "title", a->title);
-				json_set_str(v, "level", level_name(a->level));
-				json_object_set_new(v, "oncall", config_texts_json(a->oncall));
-				json_object_set_new(
-				    v, "repositories", config_texts_json(repositories));
-				json_set_int(v, "line", a->line);
-				json_set_str(v, "file", files.texts[i]);
-				json_array_append_new(list, v);
-				free(repositories);
+			for (size_t k = 0; k < a->n_runners; k++)
+				strv_add(&repositories, a->runners[k].repository);
+			all = join_texts(repositories);
+			if (t) {
+				table_add(t, a->name);
+				table_add(t, level_name(a->level));
+				table_add(t, oncall);
+				table_add(t, all);
+			} else {
+				json_array_append_new(list,
+				    json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:s}", "name",
+					a->name, "title", a->title, "level", level_name(a->level),
+					"oncall", config_texts_json(a->oncall), "repositories",
+					config_texts_json(repositories), "line", a->line, "file",
+					files.texts[i]));
 			}
-			(void)server_print_json(json_pack("{s:o}", "accelerators", list));
-		} else {
-			print_allowlist(ctl, &files.list);
+			free(oncall);
+			free(all);
+			strv_free(repositories);
 		}
+		if (t)
+			table_print(t, ctl, "the list names no repository");
+		else
+			(void)server_print_json(json_pack("{s:o}", "accelerators", list));
 		exit_code = directory ? write_allowlist(&files, directory) : EXIT_DONE;
 	}
 	fputs(buf_str(&messages), stderr);

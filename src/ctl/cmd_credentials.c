@@ -37,11 +37,9 @@ static bool read_token_args(
 
 static json_t *token_json(const struct token_args *args)
 {
-	json_t *v = json_object();
+	json_t *v = json_pack("{s:s, s:s, s:s?}", "kind", args->kind, "accelerator",
+	    args->accelerator, "name", args->name);
 
-	json_set_str(v, "kind", args->kind);
-	json_set_str(v, "accelerator", args->accelerator);
-	json_set_str(v, "name", args->name);
 	if (args->id)
 		json_set_int(v, "id", args->id);
 	return v;
@@ -69,11 +67,18 @@ static int add_token(const struct ctl *ctl, const struct token_args *args, json_
 	return EXIT_FAILED;
 }
 
-static int revoke_token(const struct ctl *ctl, const struct token_args *args)
+static int revoke_token(
+    const struct ctl *ctl, const char *command, const char *kind, int argc, char **argv)
 {
+	struct token_args own = {.kind = kind}, *args = &own;
+	int exit_code;
+	int64_t n;
 	json_t *v;
-	int exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(args), &v);
-	int64_t n = json_get_int(v, "revoked", 0);
+
+	if (!read_token_args(command, argc, argv, true, args))
+		return EXIT_USAGE;
+	exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(args), &v);
+	n = json_get_int(v, "revoked", 0);
 
 	if (v)
 		printf("%lld token%s of %s%s%s revoked\n", (long long)n, n == 1 ? "" : "s",
@@ -142,10 +147,7 @@ int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
 
 int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv)
 {
-	struct token_args args = {.kind = "runner"};
-
-	return read_token_args("runner revoke", argc, argv, true, &args) ? revoke_token(ctl, &args)
-									 : EXIT_USAGE;
+	return revoke_token(ctl, "runner revoke", "runner", argc, argv);
 }
 
 static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
@@ -218,10 +220,7 @@ int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
 
 int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv)
 {
-	struct token_args args = {.kind = "api"};
-
-	return read_token_args("token revoke", argc, argv, true, &args) ? revoke_token(ctl, &args)
-									: EXIT_USAGE;
+	return revoke_token(ctl, "token revoke", "api", argc, argv);
 }
 
 static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
@@ -293,14 +292,13 @@ int cmd_identities(const struct ctl *ctl, int argc, char **argv)
 int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv)
 {
 	const char *repository;
-	json_t *body, *v;
+	json_t *v;
 	int exit_code;
 
 	if (!arguments_read("identities forget", argc, argv, NULL, &repository, 1, 1))
 		return EXIT_USAGE;
-	body = json_object();
-	json_set_str(body, "repository", repository);
-	exit_code = server_show(ctl, "POST", "/control/identities/forget", body, &v);
+	exit_code = server_show(ctl, "POST", "/control/identities/forget",
+	    json_pack("{s:s}", "repository", repository), &v);
 	if (v)
 		printf("%s: the ids of its next valid token will be recorded\n",
 		    json_get_str(v, "repository") ? json_get_str(v, "repository") : "");

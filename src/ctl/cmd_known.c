@@ -14,19 +14,17 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 	    {.name = "--until", .text = &until},
 	    {.name = NULL},
 	};
-	json_t *body, *v;
+	json_t *v;
 	int exit_code;
 
 	if (!arguments_read("known add", argc, argv, options, NULL, 0, 0))
 		return EXIT_USAGE;
 	if (!test || !url)
 		return command_usage("known add");
-	body = json_object();
-	json_set_str(body, "test", test);
-	json_set_str(body, "accelerator", accelerator);
-	json_set_str(body, "url", url);
-	json_set_str(body, "until", until);
-	exit_code = server_show(ctl, "POST", "/control/known", body, &v);
+	exit_code = server_show(ctl, "POST", "/control/known",
+	    json_pack("{s:s, s:s?, s:s, s:s?}", "test", test, "accelerator", accelerator, "url",
+		url, "until", until),
+	    &v);
 	until = json_get_str(v, "until");
 	if (v)
 		printf("%lld: red cells of %s%s%s are now KNOWN%s%s\n",
@@ -39,16 +37,15 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 int cmd_known_remove(const struct ctl *ctl, int argc, char **argv)
 {
 	const char *text;
-	json_t *body, *v;
+	json_t *v;
 	int64_t id;
 	int exit_code;
 
 	if (!arguments_read("known remove", argc, argv, NULL, &text, 1, 1) ||
 	    !argument_number("known remove", "ID", text, 1, 0, &id))
 		return EXIT_USAGE;
-	body = json_object();
-	json_set_int(body, "id", id);
-	exit_code = server_show(ctl, "POST", "/control/known/remove", body, &v);
+	exit_code = server_show(
+	    ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
 	if (v)
 		printf("%lld removed: its red cells are classified again\n", (long long)id);
 	json_decref(v);

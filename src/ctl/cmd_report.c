@@ -269,8 +269,7 @@ static void print_environment(const struct report_file *r)
 
 static json_t *report_summary_json(const struct report_input *in)
 {
-	json_t *obj = json_object(), *counts = json_object(), *reds = json_array();
-	json_t *environment = NULL;
+	json_t *counts = json_object(), *reds = json_array(), *environment = NULL;
 	size_t n_of[N_TEST_STATUSES] = {0};
 
 	for (size_t i = 0; i < in->report.n_tests; i++)
@@ -292,15 +291,10 @@ static json_t *report_summary_json(const struct report_input *in)
 	}
 	if (in->report.environment)
 		environment = json_loads(in->report.environment, 0, NULL);
-	json_object_set_new(obj, "ok", json_true());
-	json_set_str(obj, "format", report_format_name(in->format));
-	json_set_int(obj, "tests", (int64_t)in->report.n_tests);
-	json_set_int(obj, "cut", (int64_t)in->report.n_cut);
-	json_object_set_new(obj, "counts", counts);
-	json_object_set_new(obj, "red", reds);
-	json_object_set_new(obj, "environment", environment ? environment : json_null());
-	json_object_set_new(obj, "hints", report_hints(in));
-	return obj;
+	return json_pack("{s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "ok", 1, "format",
+	    report_format_name(in->format), "tests", (json_int_t)in->report.n_tests, "cut",
+	    (json_int_t)in->report.n_cut, "counts", counts, "red", reds, "environment",
+	    environment ? environment : json_null(), "hints", report_hints(in));
 }
 
 int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)

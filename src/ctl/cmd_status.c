@@ -1,4 +1,5 @@
 /* outpostctl status and backup: the service as a whole. */
+#include <stdarg.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -6,10 +7,16 @@
 #include "base/file.h"
 #include "ctl/server.h"
 
-static void print_line(const struct ctl *ctl, const char *name, const char *text)
+static void PRINTF(3, 4) print_line(const struct ctl *ctl, const char *name, const char *fmt, ...)
 {
-	printf("%s%-12s%s %s\n", ctl->has_colour ? "\033[2m" : "", name,
-	    ctl->has_colour ? "\033[0m" : "", text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	printf(
+	    "%s%-12s%s ", ctl->has_colour ? "\033[2m" : "", name, ctl->has_colour ? "\033[0m" : "");
+	vprintf(fmt, ap);
+	puts("");
+	va_end(ap);
 }
 
 static void print_counts(const struct ctl *ctl, const char *name, const json_t *obj)
@@ -27,7 +34,7 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 		for (const char *c = key; *c; c++)
 			buf_append_char(&line, *c == '_' ? ' ' : *c);
 	}
-	print_line(ctl, name, line.len ? line.data : "none");
+	print_line(ctl, name, "%s", line.len ? line.data : "none");
 	buf_release(&line);
 }
 
@@ -35,7 +42,6 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 {
 	const json_t *list = json_object_get(experiments, "accelerators");
-	char line[256];
 	json_t *a;
 	size_t i;
 
@@ -44,17 +50,21 @@ static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 	print_counts(ctl, "experiments", experiments);
 	json_array_foreach(list, i, a)
 	{
-		snprintf(line, sizeof(line), "%.100s: %lld of %lld min in 24 h",
+		print_line(ctl, "budget", "%.100s: %lld of %lld min in 24 h",
 		    json_get_str(a, "name"), (long long)json_get_int(a, "seconds_24h", 0) / 60,
 		    (long long)json_get_int(a, "seconds_allowed_24h", 0) / 60);
-		print_line(ctl, "budget", line);
 	}
 }
 
-static void print_trouble(const struct ctl *ctl, const char *text)
+static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, ...)
 {
-	printf("%s! %s%s\n", ctl->has_colour ? "\033[31m" : "", text,
-	    ctl->has_colour ? "\033[0m" : "");
+	va_list ap;
+
+	va_start(ap, fmt);
+	fputs(ctl->has_colour ? "\033[31m! " : "! ", stdout);
+	vprintf(fmt, ap);
+	puts(ctl->has_colour ? "\033[0m" : "");
+	va_end(ap);
 }
 
 static const char *time_text(const json_t *v, const char *key, char *out, size_t out_bytes)
@@ -71,40 +81,17 @@ static const char *time_text(const json_t *v, const char *key, char *out, size_t
 static void print_registry(const struct ctl *ctl, const json_t *registry)
 {
 	const char *commit = json_get_str(registry, "commit");
-	char line[256], since[32], fetched[32];
+	char since[32], fetched[32];
 
 	if (!json_is_object(registry))
 		return;
 	if (commit)
-		snprintf(line, sizeof(line), "%.7s, in force %s, fetched %s", commit,
+		print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
 		    time_text(registry, "in_force_since", since, sizeof(since)),
 		    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
 	else
-		snprintf(line, sizeof(line), "%snot loaded yet%s",
-		    ctl->has_colour ? "\033[33m" : "", ctl->has_colour ? "\033[0m" : "");
-	print_line(ctl, "registry", line);
-}
-
-static void print_registry_troubles(const struct ctl *ctl, const json_t *registry)
-{
-	const char *refused = json_get_str(registry, "refused");
-	const char *why = json_get_str(registry, "refused_why");
-	const char *fetch_error = json_get_str(registry, "fetch_error");
-	const char *kept =
-	    json_get_str(registry, "commit") ? "the commit before it" : "no commit of it";
-	struct buf line = BUF_INIT(128 * 1024);
-
-	if (refused && why) {
-		buf_appendf(&line, "the registry's commit %.7s was refused, %s is in force:\n%s",
-		    refused, kept, why);
-		print_trouble(ctl, buf_str(&line));
-		buf_clear(&line);
-	}
-	if (fetch_error) {
-		buf_appendf(&line, "fetching the registry: %s", fetch_error);
-		print_trouble(ctl, buf_str(&line));
-	}
-	buf_release(&line);
+		print_line(ctl, "registry", "%snot loaded yet%s", ctl->has_colour ? "\033[33m" : "",
+		    ctl->has_colour ? "\033[0m" : "");
 }
 
 /* ---- accelerators ---- */
@@ -136,34 +123,24 @@ static const char *duration_text(const json_t *v, const char *key, char *out, si
 	return out;
 }
 
-/* "L3" or "stay: pass_rate, queue_time": the level that the numbers support, and the criteria that
- * are not met. */
-static void add_proposal(struct table *t, const json_t *a)
-{
-	const json_t *p = json_object_get(a, "proposal");
-	const char *level = json_get_str(p, "level"), *now = json_get_str(a, "level");
-	bool is_down = level && now && strcmp(level, now) < 0;
-	const json_t *unmet = json_object_get(p, is_down ? "unmet_now" : "unmet");
-	struct buf text = BUF_INIT(1024);
-	json_t *criterion;
-	size_t i;
-
-	buf_append_str(&text, level && now && strcmp(level, now) != 0 ? level : "stay");
-	json_array_foreach(unmet, i, criterion)
-	    buf_appendf(&text, "%s%s", i ? ", " : ": ", json_string_value(criterion));
-	table_add(t, buf_str(&text));
-	buf_release(&text);
-}
-
 static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms)
 {
 	const json_t *numbers = json_object_get(a, "numbers");
 	const char *red = json_get_str(a, "red_since"), *by = json_get_str(a, "red_by");
 	char text[64], age[32] = "-";
+	/* The level that the numbers support, and the criteria that are not met: "L3", or "stay: pass_rate,
+	 * queue_time". */
+	const json_t *p = json_object_get(a, "proposal");
+	const char *level = json_get_str(p, "level"), *now = json_get_str(a, "level");
+	bool is_down = level && now && strcmp(level, now) < 0;
+	const json_t *unmet = json_object_get(p, is_down ? "unmet_now" : "unmet");
+	struct buf proposal = BUF_INIT(1024);
+	json_t *criterion;
+	size_t i;
 	int64_t red_ms;
 
 	table_add(t, json_get_str(a, "name"));
-	table_add(t, json_get_str(a, "level"));
+	table_add(t, now);
 	table_add(t, share_text(numbers, "pass_rate", text, sizeof(text)));
 	table_add(t, duration_text(numbers, "queue_p90", text, sizeof(text)));
 	table_add(t, duration_text(numbers, "run_p90", text, sizeof(text)));
@@ -177,7 +154,11 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
 		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
 								 : "-");
-	add_proposal(t, a);
+	buf_append_str(&proposal, level && now && strcmp(level, now) != 0 ? level : "stay");
+	json_array_foreach(unmet, i, criterion)
+	    buf_appendf(&proposal, "%s%s", i ? ", " : ": ", json_string_value(criterion));
+	table_add(t, buf_str(&proposal));
+	buf_release(&proposal);
 }
 
 static void print_accelerators(const struct ctl *ctl, const json_t *list)
@@ -200,49 +181,44 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	const char *comments = json_string_value(json_at(v, "comments", "last_error", NULL));
 	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
 	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
-	struct buf line = BUF_INIT(8192);
+	const json_t *registry = json_object_get(v, "registry");
+	const char *commit = json_get_str(registry, "refused");
+	const char *why = json_get_str(registry, "refused_why");
+	const char *fetch_error = json_get_str(registry, "fetch_error");
+	const char *repository;
 	json_t *row;
 	size_t i;
 
-	if (refused) {
-		buf_appendf(&line,
+	if (refused)
+		print_trouble(ctl,
 		    "the last reload was refused, the configuration before it is in force:\n%s",
 		    refused);
-		print_trouble(ctl, buf_str(&line));
-		buf_clear(&line);
-	}
 	if (!json_is_true(json_at(v, "store", "writable", NULL)))
 		print_trouble(ctl, "the database cannot be written: webhooks are answered 503");
-	if (n_failed) {
-		buf_appendf(&line,
+	if (n_failed)
+		print_trouble(ctl,
 		    "%lld deliveries could not be planned: outpostctl deliveries --failed",
 		    (long long)n_failed);
-		print_trouble(ctl, buf_str(&line));
-		buf_clear(&line);
-	}
-	if (n_dead) {
-		buf_appendf(
-		    &line, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
-		print_trouble(ctl, buf_str(&line));
-		buf_clear(&line);
-	}
-	if (comments) {
-		buf_appendf(&line, "writing comments: %s", comments);
-		print_trouble(ctl, buf_str(&line));
-	}
-	print_registry_troubles(ctl, json_object_get(v, "registry"));
+	if (n_dead)
+		print_trouble(
+		    ctl, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
+	if (comments)
+		print_trouble(ctl, "writing comments: %s", comments);
+	if (commit && why)
+		print_trouble(ctl, "the registry's commit %.7s was refused, %s is in force:\n%s",
+		    commit,
+		    json_get_str(registry, "commit") ? "the commit before it" : "no commit of it",
+		    why);
+	if (fetch_error)
+		print_trouble(ctl, "fetching the registry: %s", fetch_error);
 	json_array_foreach(json_object_get(v, "refused_identities"), i, row)
 	{
-		const char *repository = json_get_str(row, "repository");
-
-		buf_clear(&line);
-		buf_appendf(&line,
+		repository = json_get_str(row, "repository");
+		print_trouble(ctl,
 		    "the last token of %s was refused, because it belongs to another repository: "
 		    "outpostctl identities",
 		    repository ? repository : "");
-		print_trouble(ctl, buf_str(&line));
 	}
-	buf_release(&line);
 }
 
 int cmd_status(const struct ctl *ctl, int argc, char **argv)
@@ -257,33 +233,30 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 		int64_t now = clock_wall_ms(), started, looked;
 		const char *look = json_get_str(v, "last_reconcile");
 		const char *start = json_get_str(v, "started_at");
-		char line[256], age[32] = "never";
+		char age[32] = "never";
 
 		if (start && !rfc3339_parse(start, &started))
-			snprintf(line, sizeof(line), "outpostd %s on %s, started %s",
+			print_line(ctl, "service", "outpostd %s on %s, started %s",
 			    json_get_str(v, "version"), json_get_str(v, "address"),
 			    age_text(started, now, age, sizeof(age)));
 		else
-			snprintf(line, sizeof(line), "outpostd");
-		print_line(ctl, "service", line);
-		snprintf(line, sizeof(line), "%s; accelerators: %lld, open changes: %lld",
+			print_line(ctl, "service", "outpostd");
+		print_line(ctl, "upstream", "%s; accelerators: %lld, open changes: %lld",
 		    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
 		    (long long)json_get_int(v, "accelerators", 0),
 		    (long long)json_get_int(v, "open_changes", 0));
-		print_line(ctl, "upstream", line);
 		print_counts(ctl, "deliveries", json_object_get(v, "deliveries"));
 		print_counts(ctl, "dispatches", json_object_get(v, "dispatches"));
 		print_counts(ctl, "outbox", json_object_get(v, "outbox"));
-		snprintf(line, sizeof(line), "%lld jobs, %lld results, %.1f MiB",
+		print_line(ctl, "database", "%lld jobs, %lld results, %.1f MiB",
 		    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
 		    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
-		print_line(ctl, "database", line);
 		print_counts(ctl, "pull", json_object_get(v, "pull"));
 		print_counts(ctl, "machines", json_object_get(v, "machines"));
 		print_experiments(ctl, json_object_get(v, "experiments"));
 		print_counts(ctl, "github", json_object_get(v, "github"));
 		print_counts(ctl, "comments", json_object_get(v, "comments"));
-		print_line(ctl, "reconciled",
+		print_line(ctl, "reconciled", "%s",
 		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
 							  : "not yet");
 		print_registry(ctl, json_object_get(v, "registry"));

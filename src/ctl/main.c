@@ -93,19 +93,6 @@ static void read_terminal(struct ctl *ctl)
 		ctl->width = size.ws_col;
 }
 
-/* The request is JSON, which carries UTF-8 only. An accelerator name that got lost on the way would
- * select all accelerators. */
-static bool check_utf8(int argc, char **argv)
-{
-	for (int i = 0; i < argc; i++) {
-		if (utf8_is_valid(argv[i], strlen(argv[i])))
-			continue;
-		fprintf(stderr, "outpostctl: argument %d is not UTF-8\n", i + 1);
-		return false;
-	}
-	return true;
-}
-
 int main(int argc, char **argv)
 {
 	struct ctl ctl = {.config_path = DEFAULT_CONFIG};
@@ -152,7 +139,12 @@ int main(int argc, char **argv)
 		printf("\n%s\n", command->help);
 		return EXIT_DONE;
 	}
-	if (!check_utf8(argc - i, argv + i))
-		return EXIT_USAGE;
+	/* The request is JSON, which carries UTF-8 only. An accelerator name that got lost on the way would
+	 * select all accelerators. */
+	for (int k = i; k < argc; k++)
+		if (!utf8_is_valid(argv[k], strlen(argv[k]))) {
+			fprintf(stderr, "outpostctl: argument %d is not UTF-8\n", k - i + 1);
+			return EXIT_USAGE;
+		}
 	return command->run(&ctl, argc - i, argv + i);
 }

@@ -193,24 +193,6 @@ void table_print(struct table *t, const struct ctl *ctl, const char *empty)
 
 /* ---- requests ---- */
 
-/* The socket's path, from the configuration. NULL after explaining why on stderr. free(). */
-static char *socket_path(const struct ctl *ctl)
-{
-	struct error why = {0};
-	char *state_dir, *path;
-
-	if (config_state_dir(ctl->config_path, &state_dir, &why)) {
-		fprintf(stderr,
-		    "outpostctl: cannot find the service: %s\n"
-		    "Give the configuration file of outpostd: outpostctl -c FILE\n",
-		    why.text);
-		return NULL;
-	}
-	path = path_join(state_dir, "control.sock");
-	free(state_dir);
-	return path;
-}
-
 /* Explains why the socket does not answer. libcurl's message names a host and a port, which do not
  * exist here, so connect() is tried once more for its errno. */
 static void explain_silence(const char *path, const struct error *e)
@@ -244,24 +226,28 @@ int server_ask(
     const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
-	char *socket = socket_path(ctl), *text = body ? json_text(body) : NULL;
+	char *socket = NULL, *state_dir = NULL, *text = body ? json_text(body) : NULL;
 	char *url = xasprintf("http://localhost%s", path);
+	struct error why = {0};
+	bool is_found = !config_state_dir(ctl->config_path, &state_dir, &why);
 	struct http_call call = {
 	    .method = method,
 	    .url = url,
 	    .headers = headers,
 	    .body = text,
 	    .body_bytes = text ? strlen(text) : 0,
-	    .unix_socket_path = socket,
+	    .unix_socket_path = is_found ? (socket = path_join(state_dir, "control.sock")) : NULL,
 	    .allow_plain_http = true,
 	    .total_timeout_ms = BACKUP_TIMEOUT_MS,
 	};
 	int exit_code = EXIT_FAILED;
-	struct error why = {0};
 
 	*ret = NULL;
-	if (!socket) {
-		/* socket_path() has explained why */
+	if (!is_found) {
+		fprintf(stderr,
+		    "outpostctl: cannot find the service: %s\n"
+		    "Give the configuration file of outpostd: outpostctl -c FILE\n",
+		    why.text);
 	} else if (http_call_blocking(&call)) {
 		explain_silence(socket, &call.why);
 	} else if (json_parse(buf_str(&call.answer), call.answer.len, ret, &why)) {
@@ -281,6 +267,7 @@ int server_ask(
 	}
 	http_call_release(&call);
 	free(socket);
+	free(state_dir);
 	free(text);
 	free(url);
 	json_decref(body);
@@ -310,12 +297,11 @@ int server_print_json(json_t *v)
 int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list)
 {
 	int64_t now_ms = clock_wall_ms();
-	struct table *t;
 	json_t *v, *row;
-	int exit_code;
+	int exit_code = server_show(ctl, "GET", path, NULL, &v);
+	struct table *t;
 	size_t i;
 
-	exit_code = server_show(ctl, "GET", path, NULL, &v);
 	if (!v)
 		return exit_code;
 	t = table_new(list->headings);
