@@ -16,29 +16,19 @@ enum { WHERE_BYTES = 64, SUITES_MAX = 16, OS_MAX_BYTES = 256 };
 
 /* ---- read ---- */
 
-static int ctrf_wrong(struct error *e, const char *where, const char *what)
+/* "passed", "failed", "skipped" or "other". */
+static const char *ctrf_status(enum test_status status)
 {
-	return error_set(e, ERR_INVALID, "%s%s", where, what);
-}
-
-/* N_TEST_STATUSES: not one of CTRF's words. `other` means that the tool could not judge the test. */
-static enum test_status status_of_ctrf(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum test_status status;
-	} statuses[] = {
-	    {"passed", TEST_PASS},
-	    {"failed", TEST_FAIL},
-	    {"skipped", TEST_SKIP},
-	    {"pending", TEST_SKIP},
-	    {"other", TEST_ERROR},
+	static const char *const words[N_TEST_STATUSES] = {
+	    [TEST_FAIL] = "failed",
+	    [TEST_ERROR] = "failed",
+	    [TEST_MISS] = "other",
+	    [TEST_PASS] = "passed",
+	    [TEST_DONE] = "passed",
+	    [TEST_SKIP] = "skipped",
 	};
 
-	for (size_t i = 0; name && i < ARRAY_LEN(statuses); i++)
-		if (str_eq(name, statuses[i].name))
-			return statuses[i].status;
-	return N_TEST_STATUSES;
+	return words[status];
 }
 
 /* The outermost suite becomes the suite; the inner ones go before the name, so that two tests with different
@@ -52,14 +42,16 @@ static int parse_names(const json_t *entry, const char *where, const char *tool,
 	size_t n = json_array_size(suite);
 
 	if (text_is_blank(name))
-		return ctrf_wrong(e, where, ".name is missing");
+		return error_set(e, ERR_INVALID, "%s.name is missing", where);
 	if (suite && !json_is_null(suite) && !json_is_string(suite) && !json_is_array(suite))
-		return ctrf_wrong(e, where, ".suite must be text or an array of text");
+		return error_set(
+		    e, ERR_INVALID, "%s.suite must be text or an array of text", where);
 	for (size_t i = 0; i < n && i < SUITES_MAX; i++) {
 		const char *part = json_string_value(json_array_get(suite, i));
 
 		if (!part)
-			return ctrf_wrong(e, where, ".suite must be text or an array of text");
+			return error_set(
+			    e, ERR_INVALID, "%s.suite must be text or an array of text", where);
 		if (i == 0)
 			outer = part;
 		else if (!text_is_blank(part))
@@ -76,18 +68,33 @@ static int parse_names(const json_t *entry, const char *where, const char *tool,
 static int parse_details(
     const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
+	/* `other` means that the tool could not judge the test. */
+	static const struct {
+		const char *name;
+		enum test_status status;
+	} statuses[] = {
+	    {"passed", TEST_PASS},
+	    {"failed", TEST_FAIL},
+	    {"skipped", TEST_SKIP},
+	    {"pending", TEST_SKIP},
+	    {"other", TEST_ERROR},
+	};
 	const json_t *duration = json_object_get(entry, "duration");
-	const char *trace = json_get_str(entry, "trace");
+	const char *trace = json_get_str(entry, "trace"), *word = json_get_str(entry, "status");
+	size_t i = 0;
 
-	t->status = status_of_ctrf(json_get_str(entry, "status"));
-	if (t->status == N_TEST_STATUSES)
-		return ctrf_wrong(
-		    e, where, ".status must be passed, failed, skipped, pending or other");
+	while (word && i < ARRAY_LEN(statuses) && !str_eq(word, statuses[i].name))
+		i++;
+	if (!word || i == ARRAY_LEN(statuses))
+		return error_set(e, ERR_INVALID,
+		    "%s.status must be passed, failed, skipped, pending or other", where);
+	t->status = statuses[i].status;
 	t->duration_ms = -1;
 	if (duration && !json_is_null(duration)) {
 		t->duration_ms = report_duration_ms(json_number_value(duration) / 1000);
 		if (!json_is_number(duration) || t->duration_ms < 0)
-			return ctrf_wrong(e, where, ".duration must be a number of milliseconds");
+			return error_set(
+			    e, ERR_INVALID, "%s.duration must be a number of milliseconds", where);
 	}
 	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
 	if (trace && test_status_is_red(t->status))
@@ -137,72 +144,48 @@ out:
 	return rc;
 }
 
-static int parse_entry(struct json_slice value, const char *where, const char *tool,
-    struct case_list *cases, struct error *e)
-{
-	static const char *const keys[] = {"name", "status", "duration", "suite", "message",
-	    "trace", "flaky", "filePath", "line", NULL};
-	struct test_result t = {0};
-	json_t *entry;
-	int rc;
-
-	rc = json_slice_load_members(value, where, keys, &entry, e);
-	if (!rc && !json_is_object(entry))
-		rc = ctrf_wrong(e, where, " must be an object");
-	if (!rc)
-		rc = parse_names(entry, where, tool, &t, e);
-	if (!rc)
-		rc = parse_details(entry, where, &t, e);
-	if (!rc)
-		rc = parse_extra(value, where, json_get_str(entry, "status"), &t, e);
-	if (!rc)
-		case_list_add(cases, &t, CASE_ALONE);
-	test_result_release(&t);
-	json_decref(entry);
-	return rc;
-}
-
 static int parse_ctrf_tests(
     struct json_slice value, const char *tool, struct case_list *cases, struct error *e)
 {
+	static const char *const keys[] = {"name", "status", "duration", "suite", "message",
+	    "trace", "flaky", "filePath", "line", NULL};
 	struct json_slice key, entry;
 	struct json_iter it;
 	char where[WHERE_BYTES];
+	json_t *object;
 	size_t i = 0;
 	int rc = 0;
 
 	if (!json_iter_init(&it, value, '['))
 		return error_set(e, ERR_INVALID, "results.tests must be an array");
 	while (!rc && json_iter_next(&it, &key, &entry)) {
+		struct test_result t = {0};
+
 		snprintf(where, sizeof(where), "results.tests[%zu]", i++);
-		rc = parse_entry(entry, where, tool, cases, e);
+		rc = json_slice_load_members(entry, where, keys, &object, e);
+		if (!rc && !json_is_object(object))
+			rc = error_set(e, ERR_INVALID, "%s must be an object", where);
+		if (!rc)
+			rc = parse_names(object, where, tool, &t, e);
+		if (!rc)
+			rc = parse_details(object, where, &t, e);
+		if (!rc)
+			rc = parse_extra(entry, where, json_get_str(object, "status"), &t, e);
+		if (!rc)
+			case_list_add(cases, &t, CASE_ALONE);
+		test_result_release(&t);
+		json_decref(object);
 	}
 	return rc;
-}
-
-/* "linux 6.1 Debian 12" */
-static void set_os(const json_t *from, json_t *to)
-{
-	static const char *const keys[] = {"osPlatform", "osRelease", "osVersion"};
-	struct buf os = BUF_INIT(OS_MAX_BYTES);
-
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		char *part = report_text(from, keys[i], REPORT_UNIT_MAX_BYTES);
-
-		if (part)
-			buf_appendf(&os, "%s%s", os.len ? " " : "", part);
-		free(part);
-	}
-	if (os.len)
-		json_set_str(to, "os", buf_str(&os));
-	buf_release(&os);
 }
 
 /* CTRF has keys for machines but not for devices; those are in its `extra`, under our names. */
 static int parse_environment(struct json_slice value, char **ret, struct error *e)
 {
+	static const char *const parts[] = {"osPlatform", "osRelease", "osVersion"};
 	static const char *const ours[] = {
 	    "accelerator", "device", "os", "driver", "torch", "torch_commit", "extension"};
+	struct buf os = BUF_INIT(OS_MAX_BYTES);
 	json_t *from, *to = json_object();
 	const json_t *extra;
 	int rc = 0;
@@ -212,7 +195,17 @@ static int parse_environment(struct json_slice value, char **ret, struct error *
 	rc = json_slice_load(value, "results.environment", &from, e);
 	if (rc)
 		goto out;
-	set_os(from, to);
+	/* "linux 6.1 Debian 12" */
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		char *part = report_text(from, parts[i], REPORT_UNIT_MAX_BYTES);
+
+		if (part)
+			buf_appendf(&os, "%s%s", os.len ? " " : "", part);
+		free(part);
+	}
+	if (os.len)
+		json_set_str(to, "os", buf_str(&os));
+	buf_release(&os);
 	extra = json_object_get(from, "extra");
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
 		json_t *v = json_object_get(extra, ours[i]);
@@ -228,42 +221,16 @@ out:
 	return rc;
 }
 
-/* The suite of tests that have none. free() *ret. */
-static int parse_tool(struct json_slice value, char **ret, struct error *e)
-{
-	static const char *const keys[] = {"name", NULL};
-	json_t *tool;
-	int rc;
-
-	rc = json_slice_load_members(value, "results.tool", keys, &tool, e);
-	*ret = line_or(json_get_str(tool, "name"), REPORT_SUITE_MAX_BYTES, "tests");
-	json_decref(tool);
-	return rc;
-}
-
-/* The number of tests that the writer of the document left out; only our own writer records it. */
-static int parse_cut(struct json_slice extra, size_t *ret, struct error *e)
-{
-	static const char *const keys[] = {"cut", NULL};
-	json_t *v;
-	int64_t n;
-	int rc;
-
-	rc = json_slice_load_members(extra, "results.extra", keys, &v, e);
-	n = json_get_int(v, "cut", 0);
-	*ret = n > 0 && n <= REPORT_CUT_MAX ? (size_t)n : 0;
-	json_decref(v);
-	return rc;
-}
-
 int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
 {
 	static const char *const top_keys[] = {"results", NULL};
 	static const char *const keys[] = {"tool", "tests", "environment", "extra", NULL};
+	static const char *const tool_keys[] = {"name", NULL}, *const cut_keys[] = {"cut", NULL};
 	struct case_list cases = {0};
 	struct json_slice whole, results, v[4];
-	size_t n_cut_before = 0;
+	json_t *inner = NULL, *extra = NULL;
 	char *tool = NULL;
+	int64_t n_cut;
 	int rc;
 
 	rc = json_slice_check(text, n, &whole, e);
@@ -272,37 +239,29 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 	if (!rc)
 		rc = json_slice_members(results, "results", keys, v, e);
 	if (!rc)
-		rc = parse_tool(v[0], &tool, e);
+		rc = json_slice_load_members(v[0], "results.tool", tool_keys, &inner, e);
+	/* the suite of tests that have none */
+	tool = line_or(json_get_str(inner, "name"), REPORT_SUITE_MAX_BYTES, "tests");
 	if (!rc)
 		rc = parse_environment(v[2], &ret->environment, e);
 	if (!rc)
-		rc = parse_cut(v[3], &n_cut_before, e);
+		rc = json_slice_load_members(v[3], "results.extra", cut_keys, &extra, e);
 	if (!rc)
 		rc = parse_ctrf_tests(v[1], tool, &cases, e);
 	if (!rc) {
+		/* The number of tests that the writer of the document left out; only our own writer records it. */
+		n_cut = json_get_int(extra, "cut", 0);
 		case_list_finish(&cases, &ret->tests, &ret->n_tests, &ret->n_cut);
-		ret->n_cut += n_cut_before;
+		ret->n_cut += n_cut > 0 && n_cut <= REPORT_CUT_MAX ? (size_t)n_cut : 0;
 	}
 	free(tool);
+	json_decref(inner);
+	json_decref(extra);
 	case_list_release(&cases);
 	return rc;
 }
 
 /* ---- write ---- */
-
-const char *ctrf_status(enum test_status status)
-{
-	static const char *const words[N_TEST_STATUSES] = {
-	    [TEST_FAIL] = "failed",
-	    [TEST_ERROR] = "failed",
-	    [TEST_MISS] = "other",
-	    [TEST_PASS] = "passed",
-	    [TEST_DONE] = "passed",
-	    [TEST_SKIP] = "skipped",
-	};
-
-	return words[status];
-}
 
 static json_t *summary_json(const struct report_out *o)
 {
@@ -348,26 +307,18 @@ static json_t *environment_json(const struct job_detail *d)
 	return v;
 }
 
-static json_t *extra_json(const struct report_out *o, const struct test_result *t)
-{
-	json_t *v = json_object();
-
-	ctrf_set_text(v, "dtype", t->dtype);
-	ctrf_set_text(v, "log_url", o->detail < REPORT_BARE ? t->log_url : NULL);
-	if (t->has_number) {
-		json_t *number = json_object();
-
-		json_object_set_new(number, "value", json_real(t->number));
-		ctrf_set_text(number, "unit", t->unit);
-		json_object_set_new(v, "number", number);
-	}
-	return v;
-}
-
 static json_t *ctrf_test_json(const struct report_out *o, const struct test_result *t)
 {
-	json_t *v = json_object(), *extra = extra_json(o, t);
+	json_t *v = json_object(), *extra = json_object(), *number;
 
+	ctrf_set_text(extra, "dtype", t->dtype);
+	ctrf_set_text(extra, "log_url", o->detail < REPORT_BARE ? t->log_url : NULL);
+	if (t->has_number) {
+		number = json_object();
+		json_object_set_new(number, "value", json_real(t->number));
+		ctrf_set_text(number, "unit", t->unit);
+		json_object_set_new(extra, "number", number);
+	}
 	json_set_foreign_text(v, "name", t->name);
 	json_object_set_new(v, "suite", json_pack("[o]", json_foreign_text(t->suite)));
 	json_set_str(v, "status", ctrf_status(t->status));

@@ -65,12 +65,28 @@ static int compare_listed(const void *a, const void *b)
 	return order ? order : (x > y) - (x < y);
 }
 
+enum { N_RANKS = 4 };
+
+/* 0 is kept first. */
+static int rank_of_case(const struct test_result *t)
+{
+	static const int ranks[N_TEST_STATUSES] = {[TEST_FAIL] = 0,
+	    [TEST_ERROR] = 1,
+	    [TEST_MISS] = 2,
+	    [TEST_PASS] = 3,
+	    [TEST_DONE] = 3,
+	    [TEST_SKIP] = 3};
+
+	return ranks[t->status];
+}
+
 /* Makes the cases of one name one case and keeps the worst: a report does not say whether two cases of one
- * name are two tries of one test, and this must never turn a red test green. */
-static void fold_names(struct case_list *l)
+ * name are two tries of one test, and this must never turn a red test green. Then drops those of the last ranks
+ * that are too many. */
+static void drop_surplus_cases(struct case_list *l)
 {
 	struct listed_case **sorted = xmalloc((l->n + 1) * sizeof(*sorted)), *first = NULL;
-	size_t n = 0;
+	size_t room[N_RANKS] = {0}, left = REPORT_TESTS_MAX, n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (l->cases[i].group != CASE_ALONE)
@@ -91,28 +107,7 @@ static void fold_names(struct case_list *l)
 		test_result_release(later);
 	}
 	free(sorted);
-}
-
-enum { N_RANKS = 4 };
-
-/* 0 is kept first. */
-static int rank_of_case(const struct test_result *t)
-{
-	static const int ranks[N_TEST_STATUSES] = {[TEST_FAIL] = 0,
-	    [TEST_ERROR] = 1,
-	    [TEST_MISS] = 2,
-	    [TEST_PASS] = 3,
-	    [TEST_DONE] = 3,
-	    [TEST_SKIP] = 3};
-
-	return ranks[t->status];
-}
-
-static void drop_surplus_cases(struct case_list *l)
-{
-	size_t room[N_RANKS] = {0}, left = REPORT_TESTS_MAX, n = 0;
-
-	fold_names(l);
+	n = 0;
 	for (size_t i = 0; i < l->n; i++)
 		if (l->cases[i].result.name)
 			room[rank_of_case(&l->cases[i].result)]++;

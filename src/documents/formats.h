@@ -68,9 +68,6 @@ void junit_out(const struct report_out *o, struct buf *out);
 void ctrf_out(const struct report_out *o, struct buf *out);
 void outpost_out(const struct report_out *o, struct buf *out);
 
-/* "passed", "failed", "skipped" or "other". */
-const char *ctrf_status(enum test_status status);
-
 /* The test's text if this detail includes it, else NULL. */
 const char *report_out_message(const struct report_out *o, const struct test_result *t);
 const char *report_out_trace(const struct report_out *o, const struct test_result *t);

@@ -215,15 +215,6 @@ static bool scan_value(struct scan *s)
 	return true;
 }
 
-static int line_of_slice(const char *text, const char *at)
-{
-	int line = 1;
-
-	for (const char *p = text; p < at; p++)
-		line += *p == '\n';
-	return line;
-}
-
 static int first_line_without_utf8(const char *text, size_t n)
 {
 	const char *end = text + n, *stop;
@@ -241,6 +232,7 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 {
 	struct scan s = {.p = text, .end = text + n};
 	bool is_valid;
+	int line = 1;
 
 	*ret = (struct json_slice){NULL, 0};
 	if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
@@ -258,10 +250,11 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 		skip_blank(&s);
 	if (is_valid && s.p < s.end)
 		is_valid = scan_fail(&s, "text after the end");
-	if (!is_valid)
-		return error_set(
-		    e, ERR_INVALID, "line %d: not valid JSON: %s", line_of_slice(text, s.p), s.why);
-	return 0;
+	if (is_valid)
+		return 0;
+	for (const char *p = text; p < s.p; p++)
+		line += *p == '\n';
+	return error_set(e, ERR_INVALID, "line %d: not valid JSON: %s", line, s.why);
 }
 
 bool json_iter_init(struct json_iter *it, struct json_slice whole, char open)

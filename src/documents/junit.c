@@ -55,19 +55,6 @@ static void xml_free(void *p)
 	free(block);
 }
 
-/* Fails with XML_ERROR_NO_MEMORY beyond max_bytes. XML_ParserFree() on the same thread. Never NULL. */
-static XML_Parser xml_parser_new(size_t max_bytes)
-{
-	static const XML_Memory_Handling_Suite suite = {xml_malloc, xml_realloc, xml_free};
-	XML_Parser parser;
-
-	xml_bytes_left = max_bytes;
-	parser = XML_ParserCreate_MM(NULL, &suite, NULL);
-	if (!parser)
-		abort();
-	return parser;
-}
-
 /* ---- the document ---- */
 
 struct suite {
@@ -105,45 +92,6 @@ static bool is_suite(const char *element)
 	return str_eq(element, "testsuite") || str_eq(element, "testsuites");
 }
 
-static bool is_output(const char *element)
-{
-	return str_eq(element, "system-out") || str_eq(element, "system-err");
-}
-
-static void open_suite(struct junit *j, const char *const *attributes)
-{
-	char *name = junit_name(attributes, "name");
-
-	if (text_is_blank(name))
-		FREE_AND_NULL(name);
-	j->suites[j->n_suites++] = (struct suite){
-	    .name = name,
-	    .depth = j->depth,
-	    .group = ++j->n_groups,
-	};
-}
-
-/* The innermost suite that has a name. */
-static const char *suite_name(const struct junit *j)
-{
-	for (int i = j->n_suites; i > 0; i--)
-		if (j->suites[i - 1].name)
-			return j->suites[i - 1].name;
-	return NULL;
-}
-
-static void close_case(struct junit *j)
-{
-	/* node names every class "test", so equal names are mostly different tests. */
-	bool is_alone = str_eq(j->open.class_name, "test"), is_whole;
-	struct test_result t;
-
-	junit_case_close(&j->open, suite_name(j), &t, &is_whole);
-	case_list_add(
-	    &j->cases, &t, is_alone || !is_whole ? CASE_ALONE : j->suites[j->n_suites - 1].group);
-	j->case_depth = 0;
-}
-
 static void on_start_in_case(struct junit *j, const char *element, const char *const *attributes)
 {
 	enum junit_outcome outcome = junit_outcome_of(element);
@@ -157,7 +105,8 @@ static void on_start_in_case(struct junit *j, const char *element, const char *c
 		junit_case_add_property(&j->open, attributes);
 		return;
 	}
-	if (j->outcome_depth && !j->mute_depth && is_output(element))
+	if (j->outcome_depth && !j->mute_depth &&
+	    (str_eq(element, "system-out") || str_eq(element, "system-err")))
 		j->mute_depth = j->depth;
 	if (j->depth == j->case_depth + 1 && outcome != JUNIT_SILENT &&
 	    junit_case_decide(&j->open, outcome, attributes))
@@ -183,7 +132,12 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	} else if (j->case_depth) {
 		on_start_in_case(j, element, list);
 	} else if (is_suite(element)) {
-		open_suite(j, list);
+		struct suite *s = &j->suites[j->n_suites++];
+
+		*s = (struct suite){
+		    .name = junit_name(list, "name"), .depth = j->depth, .group = ++j->n_groups};
+		if (text_is_blank(s->name))
+			FREE_AND_NULL(s->name);
 	} else if (str_eq(element, "testcase")) {
 		j->case_depth = j->depth;
 		junit_case_open(&j->open, list);
@@ -201,6 +155,9 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 static void on_end(void *owner, const XML_Char *element)
 {
 	struct junit *j = owner;
+	const char *name = NULL;
+	struct test_result t;
+	bool is_alone, is_whole;
 
 	(void)element;
 	if (j->why.code)
@@ -209,8 +166,16 @@ static void on_end(void *owner, const XML_Char *element)
 		j->mute_depth = 0;
 	if (j->depth == j->outcome_depth)
 		j->outcome_depth = 0;
-	if (j->depth == j->case_depth)
-		close_case(j);
+	if (j->depth == j->case_depth) {
+		for (int i = j->n_suites; i > 0 && !name; i--)
+			name = j->suites[i - 1].name;
+		/* node names every class "test", so equal names are mostly different tests. */
+		is_alone = str_eq(j->open.class_name, "test");
+		junit_case_close(&j->open, name, &t, &is_whole);
+		case_list_add(&j->cases, &t,
+		    is_alone || !is_whole ? CASE_ALONE : j->suites[j->n_suites - 1].group);
+		j->case_depth = 0;
+	}
 	if (j->n_suites > 0 && j->suites[j->n_suites - 1].depth == j->depth)
 		free(j->suites[--j->n_suites].name);
 	j->depth--;
@@ -258,20 +223,16 @@ static void explain_xml_error(struct junit *j)
 	    XML_ErrorString(code), hint);
 }
 
-static void junit_release(struct junit *j)
-{
-	while (j->n_suites > 0)
-		free(j->suites[--j->n_suites].name);
-	junit_case_release(&j->open);
-	case_list_release(&j->cases);
-	json_decref(j->environment);
-	XML_ParserFree(j->xml);
-}
-
 int junit_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
 {
-	struct junit j = {.xml = xml_parser_new(XML_MAX_BYTES)};
+	static const XML_Memory_Handling_Suite suite = {xml_malloc, xml_realloc, xml_free};
+	struct junit j = {.n_suites = 0};
 
+	/* Beyond these bytes the parser fails with XML_ERROR_NO_MEMORY. */
+	xml_bytes_left = XML_MAX_BYTES;
+	j.xml = XML_ParserCreate_MM(NULL, &suite, NULL);
+	if (!j.xml)
+		abort();
 	XML_SetUserData(j.xml, &j);
 	XML_SetElementHandler(j.xml, on_start, on_end);
 	XML_SetCharacterDataHandler(j.xml, on_text);
@@ -285,6 +246,11 @@ int junit_parse(const char *text, size_t n, struct report_file *ret, struct erro
 		case_list_finish(&j.cases, &ret->tests, &ret->n_tests, &ret->n_cut);
 	else
 		error_set(e, j.why.code, "%s", j.why.text);
-	junit_release(&j);
+	while (j.n_suites > 0)
+		free(j.suites[--j.n_suites].name);
+	junit_case_release(&j.open);
+	case_list_release(&j.cases);
+	json_decref(j.environment);
+	XML_ParserFree(j.xml);
 	return j.why.code;
 }

@@ -64,10 +64,11 @@ static int64_t parse_time(const char *s)
 	return n > 0 && *end == '\0' ? report_duration_ms(seconds) : -1;
 }
 
-/* gtest marks a disabled test only by `status="notrun" result="suppressed"`; other tools use other words. An
- * unknown word decides nothing. */
-static enum junit_outcome outcome_of_word(const char *word)
+void junit_case_open(struct junit_case *c, const char *const *attributes)
 {
+	static const char *const deciding[] = {"status", "result"};
+	/* gtest marks a disabled test only by `status="notrun" result="suppressed"`; other tools use other words.
+	 * An unknown word decides nothing. */
 	static const struct {
 		const char *word;
 		enum junit_outcome outcome;
@@ -84,16 +85,6 @@ static enum junit_outcome outcome_of_word(const char *word)
 	    {"failure", JUNIT_FAILURE},
 	    {"fail", JUNIT_FAILURE},
 	};
-
-	for (size_t i = 0; word && i < ARRAY_LEN(words); i++)
-		if (strcasecmp(word, words[i].word) == 0)
-			return words[i].outcome;
-	return JUNIT_SILENT;
-}
-
-void junit_case_open(struct junit_case *c, const char *const *attributes)
-{
-	static const char *const deciding[] = {"status", "result"};
 	const char *file = junit_attribute(attributes, "file");
 	const char *line = junit_attribute(attributes, "line");
 
@@ -107,11 +98,11 @@ void junit_case_open(struct junit_case *c, const char *const *attributes)
 	if (!line || parse_int64(line, &c->line) || c->line < 0 || c->line > REPORT_LINE_MAX)
 		c->line = -1;
 	for (size_t i = 0; i < ARRAY_LEN(deciding); i++) {
-		enum junit_outcome outcome =
-		    outcome_of_word(junit_attribute(attributes, deciding[i]));
+		const char *word = junit_attribute(attributes, deciding[i]);
 
-		if (outcome > c->outcome)
-			c->outcome = outcome;
+		for (size_t k = 0; word && k < ARRAY_LEN(words); k++)
+			if (strcasecmp(word, words[k].word) == 0 && words[k].outcome > c->outcome)
+				c->outcome = words[k].outcome;
 	}
 }
 
@@ -191,44 +182,25 @@ static void replace_line(char **to, const char *value)
 void junit_case_add_property(struct junit_case *c, const char *const *attributes)
 {
 	const char *value, *name = property_name(attributes, &value);
-	struct junit_facts *f = &c->facts;
 
 	if (!name)
 		return;
 	if (str_eq(name, JUNIT_DTYPE)) {
-		replace_line(&f->dtype, value);
+		replace_line(&c->dtype, value);
 	} else if (str_eq(name, JUNIT_UNIT)) {
-		replace_line(&f->unit, value);
+		replace_line(&c->unit, value);
 	} else if (str_eq(name, JUNIT_NUMBER)) {
 		char *end;
 		double number = strtod(value, &end);
 
-		f->has_number = *end == '\0' && isfinite(number);
-		f->number = f->has_number ? number : 0;
+		c->has_number = *end == '\0' && isfinite(number);
+		c->number = c->has_number ? number : 0;
 	} else if (str_eq(name, JUNIT_LOG_URL)) {
-		free(f->log_url);
-		f->log_url = report_link(value);
+		free(c->log_url);
+		c->log_url = report_link(value);
 	} else if (str_eq(name, JUNIT_STATUS)) {
-		f->is_done = str_eq(value, test_status_name(TEST_DONE));
-		f->is_miss = str_eq(value, test_status_name(TEST_MISS));
-	}
-}
-
-/* Moves the facts into the result, whose status is decided. */
-static void apply_facts(struct junit_facts *f, struct test_result *t)
-{
-	if (f->is_done && t->status == TEST_PASS)
-		t->status = TEST_DONE;
-	else if (f->is_miss && t->status == TEST_ERROR)
-		t->status = TEST_MISS;
-	t->dtype = f->dtype;
-	t->log_url = f->log_url;
-	t->has_number = f->has_number;
-	t->number = f->number;
-	f->dtype = f->log_url = NULL;
-	if (f->has_number) {
-		t->unit = f->unit;
-		f->unit = NULL;
+		c->is_done = str_eq(value, test_status_name(TEST_DONE));
+		c->is_miss = str_eq(value, test_status_name(TEST_MISS));
 	}
 }
 
@@ -303,7 +275,7 @@ void junit_case_close(
 	    [JUNIT_FAILURE] = TEST_FAIL,
 	};
 	bool is_red = c->outcome == JUNIT_ERROR || c->outcome == JUNIT_FAILURE;
-	char *tail = c->facts.dtype ? xasprintf(" (%s)", c->facts.dtype) : NULL;
+	char *tail = c->dtype ? xasprintf(" (%s)", c->dtype) : NULL;
 
 	if (!suite)
 		suite = c->class_name;
@@ -321,7 +293,19 @@ void junit_case_close(
 	/* pytest (xunit1) counts lines from 0; "pytest" is its default name for a suite */
 	test_result_locate(ret, c->file, str_eq(suite, "pytest") ? c->line + 1 : c->line);
 	ret->message = junit_message(c, ret->trace);
-	apply_facts(&c->facts, ret);
+	if (c->is_done && ret->status == TEST_PASS)
+		ret->status = TEST_DONE;
+	else if (c->is_miss && ret->status == TEST_ERROR)
+		ret->status = TEST_MISS;
+	ret->dtype = c->dtype;
+	ret->log_url = c->log_url;
+	ret->has_number = c->has_number;
+	ret->number = c->number;
+	c->dtype = c->log_url = NULL;
+	if (c->has_number) {
+		ret->unit = c->unit;
+		c->unit = NULL;
+	}
 	if (c->outcome == JUNIT_FLAKY) {
 		char *message = flaky_message(ret->message);
 
@@ -339,9 +323,9 @@ void junit_case_release(struct junit_case *c)
 	free(c->class_name);
 	free(c->file);
 	free(c->message);
-	free(c->facts.dtype);
-	free(c->facts.unit);
-	free(c->facts.log_url);
+	free(c->dtype);
+	free(c->unit);
+	free(c->log_url);
 	buf_release(&c->text);
 	*c = (struct junit_case){0};
 }

@@ -23,13 +23,6 @@ extern const struct junit_environment {
 	const char *property, *object, *key; /* environment[object][key]; object NULL: at its top */
 } JUNIT_ENVIRONMENT[];                       /* ends with property NULL */
 
-/* The properties of a case. Zero-initialise. */
-struct junit_facts {
-	char *dtype, *unit, *log_url;
-	bool has_number, is_done, is_miss;
-	double number;
-};
-
 /* The outcome that an element in a case means, weakest first: the strongest one decides. */
 enum junit_outcome { JUNIT_SILENT, JUNIT_FLAKY, JUNIT_SKIPPED, JUNIT_ERROR, JUNIT_FAILURE };
 
@@ -42,7 +35,10 @@ struct junit_case {
 	char *message; /* of the deciding element; may be NULL */
 	struct buf text;
 	bool is_text_full;
-	struct junit_facts facts;
+	/* from the case's properties */
+	char *dtype, *unit, *log_url;
+	bool has_number, is_done, is_miss;
+	double number;
 };
 
 /* A copy of a name, bounded because each case keeps one; "" when it is absent. free(). */

@@ -86,26 +86,7 @@ static void put_property(struct buf *out, const char *name, const char *value)
 	buf_append_str(out, "/>");
 }
 
-static void put_facts(struct buf *out, const struct report_out *o, const struct test_result *t)
-{
-	bool is_finer = t->status == TEST_MISS || t->status == TEST_DONE;
-	char number[32];
-
-	if (!is_finer && !t->has_number && !t->dtype && !t->log_url)
-		return;
-	buf_append_str(out, "<properties>");
-	put_property(out, JUNIT_STATUS, is_finer ? test_status_name(t->status) : NULL);
-	put_property(out, JUNIT_DTYPE, t->dtype);
-	if (t->has_number) {
-		report_number_text(t->number, number);
-		put_property(out, JUNIT_NUMBER, number);
-		put_property(out, JUNIT_UNIT, t->unit);
-	}
-	put_property(out, JUNIT_LOG_URL, o->detail < REPORT_BARE ? t->log_url : NULL);
-	buf_append_str(out, "</properties>");
-}
-
-static void put_outcome(struct buf *out, const struct report_out *o, const struct test_result *t)
+static void put_case(struct buf *out, const struct report_out *o, const struct entry *e)
 {
 	static const char *const elements[N_TEST_STATUSES] = {
 	    [TEST_FAIL] = "failure",
@@ -113,24 +94,10 @@ static void put_outcome(struct buf *out, const struct report_out *o, const struc
 	    [TEST_MISS] = "error",
 	    [TEST_SKIP] = "skipped",
 	};
-	const char *element = elements[t->status], *trace = report_out_trace(o, t);
-
-	if (!element)
-		return;
-	buf_appendf(out, "<%s", element);
-	escape_xml_attribute(out, "message", report_out_message(o, t));
-	if (t->status != TEST_SKIP && trace) {
-		buf_append_char(out, '>');
-		escape_xml_text(out, trace);
-		buf_appendf(out, "</%s>", element);
-	} else {
-		buf_append_str(out, "/>");
-	}
-}
-
-static void put_case(struct buf *out, const struct report_out *o, const struct entry *e)
-{
 	const struct test_result *t = e->test;
+	bool is_finer = t->status == TEST_MISS || t->status == TEST_DONE;
+	const char *element = elements[t->status], *trace = report_out_trace(o, t);
+	char number[32];
 	char time[32], line[24];
 
 	buf_append_str(out, "<testcase");
@@ -144,36 +111,38 @@ static void put_case(struct buf *out, const struct report_out *o, const struct e
 	if (t->file && t->line)
 		escape_xml_attribute(out, "line", line);
 	buf_append_char(out, '>');
-	put_facts(out, o, t);
-	put_outcome(out, o, t);
-	buf_append_str(out, "</testcase>\n");
-}
-
-static void put_environment(struct buf *out, const struct job_detail *d)
-{
-	const char *text = d->environment;
-	char n_cut[24];
-	json_t *v = NULL;
-
-	snprintf(n_cut, sizeof(n_cut), "%lld", (long long)d->job.n_cut);
-	if (text && json_parse(text, strlen(text), &v, NULL))
-		v = NULL;
-	if (!v && !d->job.n_cut)
-		return;
-	buf_append_str(out, "<properties>");
-	put_property(out, JUNIT_CUT, d->job.n_cut ? n_cut : NULL);
-	for (const struct junit_environment *e = JUNIT_ENVIRONMENT; e->property; e++) {
-		const json_t *of = e->object ? json_object_get(v, e->object) : v;
-
-		put_property(out, e->property, json_get_str(of, e->key));
+	if (is_finer || t->has_number || t->dtype || t->log_url) {
+		buf_append_str(out, "<properties>");
+		put_property(out, JUNIT_STATUS, is_finer ? test_status_name(t->status) : NULL);
+		put_property(out, JUNIT_DTYPE, t->dtype);
+		if (t->has_number) {
+			report_number_text(t->number, number);
+			put_property(out, JUNIT_NUMBER, number);
+			put_property(out, JUNIT_UNIT, t->unit);
+		}
+		put_property(out, JUNIT_LOG_URL, o->detail < REPORT_BARE ? t->log_url : NULL);
+		buf_append_str(out, "</properties>");
 	}
-	buf_append_str(out, "</properties>\n");
-	json_decref(v);
+	if (element) {
+		buf_appendf(out, "<%s", element);
+		escape_xml_attribute(out, "message", report_out_message(o, t));
+		if (t->status != TEST_SKIP && trace) {
+			buf_append_char(out, '>');
+			escape_xml_text(out, trace);
+			buf_appendf(out, "</%s>", element);
+		} else {
+			buf_append_str(out, "/>");
+		}
+	}
+	buf_append_str(out, "</testcase>\n");
 }
 
 static void put_suite(
     struct buf *out, const struct report_out *o, const struct entry *list, size_t n, bool is_first)
 {
+	const char *text = o->job->environment;
+	char n_cut[24];
+	json_t *v = NULL;
 	char started[RFC3339_BYTES];
 
 	buf_append_str(out, "<testsuite");
@@ -184,8 +153,20 @@ static void put_suite(
 		    out, "timestamp", rfc3339_format(o->job->job.started_ms, started));
 	escape_xml_attribute(out, "hostname", o->job->machine);
 	buf_append_str(out, ">\n");
-	if (is_first)
-		put_environment(out, o->job);
+	snprintf(n_cut, sizeof(n_cut), "%lld", (long long)o->job->job.n_cut);
+	if (text && json_parse(text, strlen(text), &v, NULL))
+		v = NULL;
+	if (is_first && (v || o->job->job.n_cut)) {
+		buf_append_str(out, "<properties>");
+		put_property(out, JUNIT_CUT, o->job->job.n_cut ? n_cut : NULL);
+		for (const struct junit_environment *e = JUNIT_ENVIRONMENT; e->property; e++) {
+			const json_t *of = e->object ? json_object_get(v, e->object) : v;
+
+			put_property(out, e->property, json_get_str(of, e->key));
+		}
+		buf_append_str(out, "</properties>\n");
+	}
+	json_decref(v);
 	for (size_t i = 0; i < n && !out->is_overflow; i++)
 		put_case(out, o, &list[i]);
 	buf_append_str(out, "</testsuite>\n");

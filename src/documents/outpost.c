@@ -207,39 +207,35 @@ static json_t *test_json(const struct test_result *t, enum detail detail)
 	return obj;
 }
 
-static int write_outpost(const struct report_file *r, enum detail detail, struct buf *out)
-{
-	buf_clear(out);
-	buf_append_str(out, "{\"schema\":1");
-	if (r->environment)
-		buf_appendf(out, ",\"environment\":%s", r->environment);
-	if (r->n_cut)
-		buf_appendf(out, ",\"cut\":%zu", r->n_cut);
-	buf_append_str(out, ",\"tests\":[");
-	for (size_t i = 0; i < r->n_tests && !out->is_overflow; i++) {
-		json_t *obj = test_json(&r->tests[i], detail);
-		char *text = json_dumps(obj, JSON_COMPACT | JSON_REAL_PRECISION(report_number_text(
-								r->tests[i].number, NULL)));
-
-		buf_append_str(out, i ? ",\n" : "\n");
-		buf_append_str(out, text);
-		free(text);
-		json_decref(obj);
-	}
-	buf_append_str(out, "\n]}\n");
-	return buf_status(out);
-}
-
 char *report_file_text(const struct report_file *r, size_t *ret_bytes)
 {
 	struct buf out = BUF_INIT(REPORT_FILE_MAX_BYTES);
 	enum detail detail = WITH_TRACES;
-	int rc;
+	bool is_whole;
 
 	/* 20,000 bare cases always fit. */
-	do
-		rc = write_outpost(r, detail, &out);
-	while (rc && detail++ < BARE);
+	do {
+		buf_clear(&out);
+		buf_append_str(&out, "{\"schema\":1");
+		if (r->environment)
+			buf_appendf(&out, ",\"environment\":%s", r->environment);
+		if (r->n_cut)
+			buf_appendf(&out, ",\"cut\":%zu", r->n_cut);
+		buf_append_str(&out, ",\"tests\":[");
+		for (size_t i = 0; i < r->n_tests && !out.is_overflow; i++) {
+			json_t *obj = test_json(&r->tests[i], detail);
+			char *text = json_dumps(obj,
+			    JSON_COMPACT |
+				JSON_REAL_PRECISION(report_number_text(r->tests[i].number, NULL)));
+
+			buf_append_str(&out, i ? ",\n" : "\n");
+			buf_append_str(&out, text);
+			free(text);
+			json_decref(obj);
+		}
+		buf_append_str(&out, "\n]}\n");
+		is_whole = !buf_status(&out);
+	} while (!is_whole && detail++ < BARE);
 	*ret_bytes = out.len;
 	return buf_take(&out);
 }
