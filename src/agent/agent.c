@@ -14,7 +14,8 @@ enum {
 	RETURN_TRIES = 3,
 };
 
-struct job *agent_busy_job(const struct agent *a)
+/* The job that waits or runs; NULL: there is room for one. */
+static struct job *agent_busy_job(const struct agent *a)
 {
 	struct job *j;
 
@@ -69,12 +70,6 @@ void agent_prune(struct agent *a)
 	a->prune.work = prune_folders;
 	a->prune.after = after_prune;
 	pool_submit(a->loop, &a->prune);
-}
-
-void agent_make_room(struct agent *a)
-{
-	a->is_room_wanted = true;
-	agent_prune(a);
 }
 
 /* ---- stopping ----

@@ -1,7 +1,6 @@
-/* outpost-runner: the functions and the state that its files share. agent_run() is the agent: it claims work, starts a process for each
- * job, streams the job's log, reports the result, and claims again. It talks to the server and keeps the
- * journal on disk. The steps run in a process of their own (steps/steps.h), which a restarted agent finds
- * again.
+/* outpost-runner: the functions and the state that its files share. agent_run() is the agent: it claims work, starts a
+ * process for each job, streams the job's log, reports the result, and claims again. It talks to the server and keeps the
+ * journal on disk. The steps run in a process of their own (steps/steps.h), which a restarted agent finds again.
  *
  * agent.c owns the agent's state and decides the next step; lease.c asks for work and keeps a job's lease;
  * job.c takes one job from its grant to its end; upload.c sends the job's log, report and end.
@@ -131,12 +130,9 @@ struct agent {
 /* ---- agent.c ---- */
 /* Something changed: looks at everything, later in this turn of the loop. */
 void agent_next(struct agent *a);
-/* The job that waits or runs; NULL: there is room for one. */
-struct job *agent_busy_job(const struct agent *a);
-/* Removes old folders, in the pool. */
+/* Removes old folders, in the pool. With is_room_wanted, because the disk is full: removes all old folders and all
+ * caches. Then claims go on. */
 void agent_prune(struct agent *a);
-/* Removes all old folders and all caches, because the disk is full. Then claims go on. */
-void agent_make_room(struct agent *a);
 
 /* ---- check.c; every mode begins with these ---- */
 /* Reads the configuration and the files that it names. NULL after the mistakes went to stderr.

@@ -78,70 +78,6 @@ static void PRINTF(5, 6) print_row(
 	buf_release(&clean);
 }
 
-/* ---- the request ---- */
-
-struct exchange {
-	struct http_call call;
-	bool is_done;
-	int64_t sent_wall_ms, answered_wall_ms;
-};
-
-static void on_status_answered(struct http_call *call)
-{
-	struct exchange *x = CONTAINER_OF(call, struct exchange, call);
-
-	x->answered_wall_ms = clock_wall_ms();
-	x->is_done = true;
-}
-
-static void on_client_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
-
-/* Blocks until the server has answered or the time is over. */
-static void request_status(const struct runner_config *c, struct exchange *x)
-{
-	const char *const headers[] = {secret_text(c->authorization), NULL};
-	char *url = xasprintf("%s/api/v1/runner/status", c->server);
-	struct loop *l = loop_new();
-	struct http_client *client = http_client_new(l, "outpost-runner/" OUTPOST_VERSION);
-	bool is_closed = false;
-
-	if (c->ca_file)
-		http_client_use_ca(client, c->ca_file);
-	x->call = (struct http_call){
-	    .method = "GET",
-	    .url = url,
-	    .headers = headers,
-	    .max_answer_bytes = ANSWER_MAX_BYTES,
-	    .total_timeout_ms = ANSWER_WITHIN_MS,
-	    .done = on_status_answered,
-	};
-	x->sent_wall_ms = clock_wall_ms();
-	http_call_start(client, &x->call);
-	loop_run_until(l, &x->is_done);
-	http_client_close(client, on_client_closed, &is_closed);
-	loop_run_until(l, &is_closed);
-	loop_free(l);
-	free(url);
-}
-
-/* ---- the answer ---- */
-
-static void report_identity(
-    struct report *r, const struct runner_config *c, const struct runner_status *s)
-{
-	static const char hint[] = "`name` and `accelerator` must be those of `outpostctl runner "
-				   "add`, or the token is another machine's";
-
-	if (str_eq(s->name, c->name) && str_eq(s->accelerator, c->accelerator))
-		print_row(r, MARK_OK, "token", NULL, "good for %s of %s", s->name, s->accelerator);
-	else
-		print_row(r, MARK_WRONG, "token", hint, "it is for %s of %s, and not for %s of %s",
-		    s->name, s->accelerator, c->name, c->accelerator);
-}
-
 /* True if this machine has all labels that the runner needs. */
 static bool fits_need(const struct runner_need *need, char *const *labels)
 {
@@ -191,13 +127,11 @@ static void report_labels(
 
 /* The server's time has whole seconds and lies between the request and the answer. */
 static void report_clock_and_version(
-    struct report *r, const struct exchange *x, const struct runner_status *s)
+    struct report *r, int64_t sent_ms, int64_t answered_ms, const struct runner_status *s)
 {
-	int64_t server_ms = s->time_ms;
-	int64_t ahead_ms = x->sent_wall_ms - (server_ms + 999), behind_ms;
+	int64_t ahead_ms = sent_ms - (s->time_ms + 999), behind_ms = s->time_ms - answered_ms;
 	int64_t off_ms = ahead_ms > 0 ? ahead_ms : 0;
 
-	behind_ms = server_ms - x->answered_wall_ms;
 	if (behind_ms > 0)
 		off_ms = behind_ms;
 	if (off_ms <= SKEW_MAX_MS)
@@ -217,43 +151,55 @@ static void report_clock_and_version(
 /* Prints a line for each thing that was checked. False if one is wrong. */
 static bool check_online(const struct runner_config *c)
 {
+	static const char hint[] = "`name` and `accelerator` must be those of `outpostctl runner "
+				   "add`, or the token is another machine's";
+	const char *const headers[] = {secret_text(c->authorization), NULL};
+	char *url = xasprintf("%s/api/v1/runner/status", c->server);
+	struct http_call call = {
+	    .method = "GET",
+	    .url = url,
+	    .headers = headers,
+	    .max_answer_bytes = ANSWER_MAX_BYTES,
+	    .total_timeout_ms = ANSWER_WITHIN_MS,
+	};
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
 	struct report r = {.has_colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
 					 terminal && !str_eq(terminal, "dumb")};
-	struct exchange x = {0};
+	int64_t sent_ms = clock_wall_ms(), answered_ms, n_waiting = 0, n_other = 0;
 	struct runner_status s;
 	struct error e = {0};
 
-	request_status(c, &x);
-	if (x.call.err) {
-		print_row(&r, MARK_WRONG, "server", hint_text(0, x.call.why.text), "%s: %s",
-		    c->server, *x.call.why.text ? x.call.why.text : err_text(x.call.err));
-	} else if (x.call.status != 200) {
-		int status = x.call.status;
+	(void)!http_call_blocking(&call, "outpost-runner/" OUTPOST_VERSION, c->ca_file);
+	answered_ms = clock_wall_ms();
+	if (call.err) {
+		print_row(&r, MARK_WRONG, "server", hint_text(0, call.why.text), "%s: %s",
+		    c->server, *call.why.text ? call.why.text : err_text(call.err));
+	} else if (call.status != 200) {
+		bool is_token = call.status == 401 || call.status == 403 || call.status == 429;
 		json_t *v = NULL;
 		const char *detail;
 
-		if (json_parse(buf_str(&x.call.answer), x.call.answer.len, &v, NULL))
+		if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL))
 			v = NULL;
 		detail = json_get_str(v, "detail");
-		if (status == 401 || status == 403 || status == 429) {
+		if (is_token)
 			print_row(&r, MARK_OK, "server", NULL, "%s answers", c->server);
-			print_row(&r, MARK_WRONG, "token", hint_text(status, ""), "%s: %d%s%s",
-			    c->token_file, status, detail ? ": " : "", detail ? detail : "");
-		} else {
-			print_row(&r, MARK_WRONG, "server", hint_text(status, ""), "%s: %d%s%s",
-			    c->server, status, detail ? ": " : "", detail ? detail : "");
-		}
+		print_row(&r, MARK_WRONG, is_token ? "token" : "server", hint_text(call.status, ""),
+		    "%s: %d%s%s", is_token ? c->token_file : c->server, call.status,
+		    detail ? ": " : "", detail ? detail : "");
 		json_decref(v);
-	} else if (runner_status_parse(buf_str(&x.call.answer), x.call.answer.len, &s, &e)) {
+	} else if (runner_status_parse(buf_str(&call.answer), call.answer.len, &s, &e)) {
 		print_row(
 		    &r, MARK_WRONG, "server", hint_text(404, ""), "%s: %s", c->server, e.text);
 	} else {
-		int64_t n_waiting = 0;
-		int64_t n_other = 0;
-
 		print_row(&r, MARK_OK, "server", NULL, "%s answers", c->server);
-		report_identity(&r, c, &s);
+		if (str_eq(s.name, c->name) && str_eq(s.accelerator, c->accelerator))
+			print_row(
+			    &r, MARK_OK, "token", NULL, "good for %s of %s", s.name, s.accelerator);
+		else
+			print_row(&r, MARK_WRONG, "token", hint,
+			    "it is for %s of %s, and not for %s of %s", s.name, s.accelerator,
+			    c->name, c->accelerator);
 		report_labels(&r, c, &s);
 		for (size_t i = 0; i < s.n_runners; i++) {
 			const struct runner_need *need = &s.runners[i];
@@ -267,10 +213,11 @@ static bool check_online(const struct runner_config *c)
 		print_row(&r, MARK_OK, "work", NULL,
 		    "%lld waiting for this machine, %lld for others", (long long)n_waiting,
 		    (long long)n_other);
-		report_clock_and_version(&r, &x, &s);
+		report_clock_and_version(&r, sent_ms, answered_ms, &s);
 		runner_status_release(&s);
 	}
-	http_call_release(&x.call);
+	http_call_release(&call);
+	free(url);
 	return !r.is_wrong;
 }
 

@@ -136,26 +136,6 @@ static void set_cancelled_result(struct job *j, const char *message)
 	j->has_result = true;
 }
 
-/* The process died without a result. The lease is not given back but runs out: that counts as an attempt,
- * so a change that crashes its machines does not come back forever. */
-static void on_process_died(struct job *j)
-{
-	char *said = NULL;
-	size_t n;
-
-	if (j->is_stop_wanted) {
-		set_cancelled_result(j, "stopped before it had written a result");
-		return;
-	}
-	(void)!job_folder_read(j->folder, "job-process.err", 4096, &said, &n, NULL);
-	job_log(j, LOG_ERROR, "job_died", "why",
-	    "its process ended without a result; it is not run again here, and its lease runs out");
-	if (said && *said)
-		job_log(j, LOG_ERROR, "job_died", "said", said);
-	free(said);
-	heartbeat_stop(j);
-}
-
 void job_look(struct job *j)
 {
 	bool is_alive;
@@ -172,6 +152,8 @@ void job_look(struct job *j)
 	if (!is_alive) {
 		const struct job_result *r = &j->result;
 		struct error e = {0};
+		char *said = NULL;
+		size_t n;
 		int rc = job_result_read(j->folder, &j->result, &e);
 
 		j->stage = JOB_ENDED;
@@ -182,7 +164,20 @@ void job_look(struct job *j)
 			job_result_release(&j->result);
 			if (rc != ERR_NOT_FOUND)
 				job_log(j, LOG_ERROR, "result_unreadable", "why", e.text);
-			on_process_died(j);
+		}
+		if (rc && j->is_stop_wanted) {
+			set_cancelled_result(j, "stopped before it had written a result");
+		} else if (rc) {
+			/* The lease is not given back but runs out: that counts as an attempt, so a change that
+			 * crashes its machines does not come back forever. */
+			(void)!job_folder_read(j->folder, "job-process.err", 4096, &said, &n, NULL);
+			job_log(j, LOG_ERROR, "job_died", "why",
+			    "its process ended without a result; it is not run again here, and its "
+			    "lease runs out");
+			if (said && *said)
+				job_log(j, LOG_ERROR, "job_died", "said", said);
+			free(said);
+			heartbeat_stop(j);
 		} else {
 			log_event(strcmp(r->conclusion, "success") == 0 ? LOG_INFO : LOG_WARN,
 			    "job_ended", LOG_S("dispatch", j->offer.dispatch_id),
@@ -371,7 +366,7 @@ static void restore_job(struct agent *a, const char *name)
 int job_restore_all(struct agent *a, struct error *e)
 {
 	char **names;
-	int rc = journal_list(&a->journal, &names, e);
+	int rc = journal_list(a->journal.jobs_dir, &names, e);
 
 	if (rc)
 		return rc;

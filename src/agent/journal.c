@@ -38,12 +38,15 @@ static int make_journal_folder(const char *path, struct error *e)
 	    strerror(errno));
 }
 
-static int take_agent_lock(struct journal *j, struct error *e)
+int journal_open(struct journal *j, const char *work_dir, struct error *e)
 {
-	char *path = path_join(j->work_dir, "agent.lock"), who[32] = "";
+	char *rejected, *path = path_join(work_dir, "agent.lock"), who[32] = "";
 	ssize_t n;
 	int rc = 0;
 
+	*j = (struct journal){.work_dir = xstrdup(work_dir)};
+	j->jobs_dir = path_join(work_dir, "jobs");
+	rejected = path_join(j->jobs_dir, REJECTED);
 	j->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (j->lock_fd < 0) {
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
@@ -57,24 +60,12 @@ static int take_agent_lock(struct journal *j, struct error *e)
 	} else if (ftruncate(j->lock_fd, 0) || dprintf(j->lock_fd, "%d\n", (int)getpid()) < 0) {
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	}
-	free(path);
-	return rc;
-}
-
-int journal_open(struct journal *j, const char *work_dir, struct error *e)
-{
-	char *rejected;
-	int rc;
-
-	*j = (struct journal){.work_dir = xstrdup(work_dir), .lock_fd = -1};
-	j->jobs_dir = path_join(work_dir, "jobs");
-	rejected = path_join(j->jobs_dir, REJECTED);
-	rc = take_agent_lock(j, e);
 	if (!rc)
 		rc = make_journal_folder(j->jobs_dir, e);
 	if (!rc)
 		rc = make_journal_folder(rejected, e);
 	free(rejected);
+	free(path);
 	if (rc)
 		journal_close(j);
 	return rc;
@@ -138,8 +129,7 @@ static int compare_job_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names of a folder's jobs, which begin with a digit, in order. */
-static int list_job_names(const char *path, char ***ret, struct error *e)
+int journal_list(const char *path, char ***ret, struct error *e)
 {
 	DIR *dir = opendir(path);
 	const struct dirent *entry;
@@ -161,11 +151,6 @@ static int list_job_names(const char *path, char ***ret, struct error *e)
 	return 0;
 }
 
-int journal_list(const struct journal *j, char ***ret, struct error *e)
-{
-	return list_job_names(j->jobs_dir, ret, e);
-}
-
 int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e)
 {
 	char *folder, *text, **names;
@@ -173,7 +158,7 @@ int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folde
 	int rc, fd = -1;
 
 	*ret_folder = NULL;
-	if (!journal_list(j, &names, NULL)) {
+	if (!journal_list(j->jobs_dir, &names, NULL)) {
 		for (char **name = names; *name && !is_known; name++)
 			is_known =
 			    strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, o->lease_id);
@@ -289,7 +274,7 @@ void journal_prune(const char *jobs_dir, int keep)
 	int n_kept = 0;
 
 	/* A folder that cannot be listed is explained by journal_open() at the next start. */
-	if (!list_job_names(jobs_dir, &names, NULL)) {
+	if (!journal_list(jobs_dir, &names, NULL)) {
 		for (size_t i = strv_len((const char *const *)names); i-- > 0;) {
 			char *folder = path_join(jobs_dir, names[i]);
 			enum progress p = journal_progress(folder);
@@ -303,7 +288,7 @@ void journal_prune(const char *jobs_dir, int keep)
 		strv_free(names);
 	}
 	n_kept = 0;
-	if (!list_job_names(rejected, &names, NULL)) {
+	if (!journal_list(rejected, &names, NULL)) {
 		for (size_t i = strv_len((const char *const *)names); i-- > 0; n_kept++) {
 			char *folder = path_join(rejected, names[i]);
 

@@ -55,8 +55,9 @@ void journal_claim_over(struct journal *j);
 /* Makes a folder with offer.json, durable. ERR_EXISTS: this lease has one. free() *ret_folder. */
 int journal_add(
     struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e) MUST_CHECK;
-/* Names of the jobs' folders, oldest first, NULL-terminated; strv_free(). */
-int journal_list(const struct journal *j, char ***ret, struct error *e) MUST_CHECK;
+/* Names of the jobs' folders in jobs_dir or jobs/rejected, which begin with a digit: oldest first, NULL-terminated;
+ * strv_free(). */
+int journal_list(const char *folder, char ***ret, struct error *e) MUST_CHECK;
 int journal_read_offer(const char *folder, struct lease_offer *ret, struct error *e) MUST_CHECK;
 enum progress journal_progress(const char *folder);
 int journal_set_progress(

@@ -28,29 +28,6 @@ enum {
 
 /* ---- asking ---- */
 
-/* True if the disk has room for one more job, because a job that fills the disk fails half way and makes
- * others fail. If there is too little, starts to free space; logs each change once. */
-static bool check_room(struct agent *a)
-{
-	int64_t room = journal_room_bytes(&a->journal);
-	int64_t wanted = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
-
-	if (room < 0 || room >= wanted) {
-		if (a->claim.is_full_logged)
-			log_event(LOG_INFO, "room_again", LOG_I("bytes", room));
-		a->claim.is_full_logged = false;
-		return true;
-	}
-	if (!a->claim.is_full_logged) {
-		log_event(LOG_ERROR, "no_room", LOG_S("why", "too little disk space to take work"),
-		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room),
-		    LOG_I("wanted", wanted));
-		agent_make_room(a);
-	}
-	a->claim.is_full_logged = true;
-	return false;
-}
-
 static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 {
 	struct claim *c = &a->claim;
@@ -73,11 +50,26 @@ static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 void claim_send(struct agent *a)
 {
 	struct claim *c = &a->claim;
+	int64_t room, wanted = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
 	struct error e = {0};
+	bool has_room;
 
 	if (c->is_over || c->call.is_active || timer_is_running(c->timer))
 		return;
-	if (!check_room(a)) {
+	/* A job that fills the disk fails half way and makes others fail. Logs each change once. */
+	room = journal_room_bytes(&a->journal);
+	has_room = room < 0 || room >= wanted;
+	if (has_room && c->is_full_logged)
+		log_event(LOG_INFO, "room_again", LOG_I("bytes", room));
+	if (!has_room && !c->is_full_logged) {
+		log_event(LOG_ERROR, "no_room", LOG_S("why", "too little disk space to take work"),
+		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room),
+		    LOG_I("wanted", wanted));
+		a->is_room_wanted = true;
+		agent_prune(a);
+	}
+	c->is_full_logged = !has_room;
+	if (!has_room) {
 		timer_start(c->timer, NO_ROOM_WAIT_MS);
 		return;
 	}
@@ -197,31 +189,13 @@ static void on_claim_answered(struct agent *a)
 	lease_offer_release(&offer);
 }
 
-/* With --once the program ends when the server refuses its token or its request: trying again later is
- * only of use to a program that keeps running while an operator corrects the file. If the token file holds
- * another token than the refused one, that token is tried first. True if the program ends. */
-static bool end_once_if_refused(struct agent *a)
-{
-	const struct server_call *call = &a->claim.call;
-	bool is_refused = call->word == SERVER_REFUSED ||
-			  (call->word == SERVER_TOKEN && !a->server.has_other_token);
-
-	if (a->end != AGENT_ONCE || !is_refused)
-		return false;
-	log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail),
-	    LOG_S("hint", hint_text(call->status, call->detail)),
-	    LOG_S("token_file", a->c->token_file));
-	a->exit_code = 1;
-	a->stopping = DRAINING;
-	claim_stop(a);
-	return true;
-}
-
 static void on_claim_done(struct server_call *call)
 {
 	struct agent *a = call->owner;
 	struct claim *c = &a->claim;
 	bool was_returning = c->is_returning;
+	bool is_refused = call->word == SERVER_REFUSED ||
+			  (call->word == SERVER_TOKEN && !a->server.has_other_token);
 
 	c->is_returning = false;
 	if (a->stopping == ENDING || was_returning) {
@@ -233,8 +207,16 @@ static void on_claim_done(struct server_call *call)
 			c->is_checking_last = true;
 			send_claim(a, 0, LAST_ANSWER_WITHIN_MS);
 		}
-	} else if (end_once_if_refused(a)) {
-		/* the agent ends */
+	} else if (a->end == AGENT_ONCE && is_refused) {
+		/* With --once the program ends when the server refuses its token or its request: trying again
+		 * later is only of use to a program that keeps running while an operator corrects the file. If
+		 * the token file holds another token than the refused one, that token is tried first. */
+		log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail),
+		    LOG_S("hint", hint_text(call->status, call->detail)),
+		    LOG_S("token_file", a->c->token_file));
+		a->exit_code = 1;
+		a->stopping = DRAINING;
+		claim_stop(a);
 	} else if (call->word == SERVER_REFUSED) {
 		log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail));
 		c->n_failures = 0;
@@ -310,10 +292,15 @@ static void send_heartbeat(struct timer *t)
 	    renew_wait_s(j) * INT64_C(1000) + ANSWER_WITHIN_MS);
 }
 
-/* Tries again later; logs once if the lease may have run out meanwhile. */
+/* Tries again later; logs once if the lease may have run out meanwhile. longest_ms 0: a short wait while the lease is
+ * still good. */
 static void retry_heartbeat(struct job *j, int64_t longest_ms)
 {
 	struct heartbeat *h = &j->heartbeat;
+
+	if (!longest_ms)
+		longest_ms =
+		    h->is_doubtful ? RETRY_DOUBTFUL_MS : min_ms(RETRY_MS, j->offer.lease_ms / 4);
 
 	h->n_failures++;
 	if (!h->is_doubtful && clock_mono_ms() >= h->good_until_mono_ms) {
@@ -323,27 +310,33 @@ static void retry_heartbeat(struct job *j, int64_t longest_ms)
 	timer_start(h->timer, server_delay_ms(&h->call, h->n_failures, longest_ms));
 }
 
-/* The longest wait after a failure: short while the lease is still good. */
-static int64_t longest_wait_ms(const struct job *j)
+static void on_heartbeat_done(struct server_call *c)
 {
-	return j->heartbeat.is_doubtful ? RETRY_DOUBTFUL_MS
-					: min_ms(RETRY_MS, j->offer.lease_ms / 4);
-}
-
-/* The server knows the lease: it is active, or its word ends the heartbeat. */
-static void on_heartbeat_answered(struct job *j)
-{
+	struct job *j = c->owner;
 	struct heartbeat *h = &j->heartbeat;
-	struct server_call *c = &h->call;
 	int64_t elapsed = clock_mono_ms() - h->sent_mono_ms, every;
 	struct lease_answer answer;
 	struct error e = {0};
 
+	if (j->stage == JOB_OVER || !h->is_on) {
+		job_release_if_over(j);
+		return;
+	}
+	if (c->word == SERVER_REFUSED && j->stage != JOB_RUNNING) {
+		h->is_on = false;
+		if (j->stage == JOB_WAITING) /* steps that wait must not start */
+			job_on_lease(j, LEASE_LOST, c->detail);
+		return;
+	}
+	if (c->word != SERVER_OK) {
+		/* A refusal: the server answers, but does not know the lease: no reason to stop running steps. */
+		retry_heartbeat(j, c->word == SERVER_REFUSED ? RETRY_UNKNOWN_MS : 0);
+		return;
+	}
 	if (lease_answer_parse(buf_str(&c->http.answer), c->http.answer.len, &answer, &e)) {
 		snprintf(
 		    c->detail, sizeof(c->detail), "not an answer to a heartbeat: %.200s", e.text);
-		retry_heartbeat(j, longest_wait_ms(j));
-		return;
+		retry_heartbeat(j, 0);
 	}
 	if (answer.word == LEASE_ACTIVE) {
 		every = renew_wait_s(j) ? AT_MOST_EVERY_MS : answer.lease_ms / 3;
@@ -359,26 +352,6 @@ static void on_heartbeat_answered(struct job *j)
 	}
 	job_on_lease(j, answer.word, answer.word == LEASE_ACTIVE ? NULL : answer.reason);
 	lease_answer_release(&answer);
-}
-
-static void on_heartbeat_done(struct server_call *c)
-{
-	struct job *j = c->owner;
-
-	if (j->stage == JOB_OVER || !j->heartbeat.is_on) {
-		job_release_if_over(j);
-	} else if (c->word == SERVER_OK) {
-		on_heartbeat_answered(j);
-	} else if (c->word != SERVER_REFUSED) {
-		retry_heartbeat(j, longest_wait_ms(j));
-	} else if (j->stage == JOB_RUNNING) {
-		/* The server answers, but does not know the lease: no reason to stop running steps. */
-		retry_heartbeat(j, RETRY_UNKNOWN_MS);
-	} else {
-		j->heartbeat.is_on = false;
-		if (j->stage == JOB_WAITING) /* but steps that wait must not start */
-			job_on_lease(j, LEASE_LOST, c->detail);
-	}
 }
 
 void heartbeat_start(struct job *j)

@@ -12,13 +12,6 @@ enum agent_mode {
 	MODE_JOB, /* --job FOLDER: the process that runs the steps; for the agent, not for people */
 };
 
-struct options {
-	const char *config_path; /* borrowed from argv */
-	const char *job_folder;  /* MODE_JOB */
-	enum agent_mode mode;
-	bool is_online; /* MODE_CHECK: --online */
-};
-
 static const char USAGE[] =
     "Usage: outpost-runner -c FILE [--check [--online] | --once]\n"
     "\n"
@@ -44,9 +37,7 @@ static int print_usage_error(const char *what, const char *value)
 	return 2;
 }
 
-/* Returns -1 if the program goes on, else its exit code: 0 after --help and --version, or 2 after a
- * mistake, which stderr explains. */
-static int parse_options(int argc, char **argv, struct options *ret)
+int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
 	    {"config", required_argument, NULL, 'c'},
@@ -58,23 +49,25 @@ static int parse_options(int argc, char **argv, struct options *ret)
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
+	const char *config_path = NULL, *job_folder = NULL;
+	enum agent_mode mode = MODE_RUN;
+	bool is_online = false;
 	int c, n_modes = 0;
 
-	*ret = (struct options){0};
 	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			ret->config_path = optarg;
+			config_path = optarg;
 			break;
 		case 'k':
 		case 'o':
 		case 'j':
-			ret->mode = c == 'k' ? MODE_CHECK : c == 'o' ? MODE_ONCE : MODE_JOB;
-			ret->job_folder = c == 'j' ? optarg : NULL;
+			mode = c == 'k' ? MODE_CHECK : c == 'o' ? MODE_ONCE : MODE_JOB;
+			job_folder = c == 'j' ? optarg : NULL;
 			n_modes++;
 			break;
 		case 'n':
-			ret->is_online = true;
+			is_online = true;
 			break;
 		case 'V':
 			puts("outpost-runner " OUTPOST_VERSION);
@@ -91,29 +84,13 @@ static int parse_options(int argc, char **argv, struct options *ret)
 		return print_usage_error("unexpected argument ", argv[optind]);
 	if (n_modes > 1)
 		return print_usage_error("--check and --once do not go together", "");
-	if (ret->is_online && ret->mode != MODE_CHECK)
+	if (is_online && mode != MODE_CHECK)
 		return print_usage_error("--online goes with --check only", "");
-	if (!ret->config_path)
+	if (!config_path)
 		return print_usage_error("which configuration? Give -c FILE.", "");
-	return -1;
-}
-
-int main(int argc, char **argv)
-{
-	struct options options;
-	int exit_code = parse_options(argc, argv, &options);
-
-	if (exit_code >= 0)
-		return exit_code;
-	switch (options.mode) {
-	case MODE_CHECK:
-		return agent_check(options.config_path, options.is_online);
-	case MODE_JOB:
-		return job_process_main(options.config_path, options.job_folder);
-	case MODE_ONCE:
-		return agent_run(options.config_path, AGENT_ONCE);
-	case MODE_RUN:
-	default:
-		return agent_run(options.config_path, AGENT_UNTIL_STOPPED);
-	}
+	if (mode == MODE_CHECK)
+		return agent_check(config_path, is_online);
+	if (mode == MODE_JOB)
+		return job_process_main(config_path, job_folder);
+	return agent_run(config_path, mode == MODE_ONCE ? AGENT_ONCE : AGENT_UNTIL_STOPPED);
 }

@@ -90,22 +90,17 @@ static const struct {
     {"HTTP", "the answer is not HTTP: check the port in `server`"},
 };
 
-static bool has_proxy_variable(void)
-{
-	static const char *const names[] = {
-	    "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", NULL};
-
-	for (const char *const *name = names; *name; name++) {
-		const char *value = getenv(*name);
-
-		if (value && *value)
-			return true;
-	}
-	return false;
-}
-
 const char *hint_text(int status, const char *why)
 {
+	static const char *const variables[] = {
+	    "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+	bool has_proxy = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+		const char *value = getenv(variables[i]);
+
+		has_proxy = has_proxy || (value && *value);
+	}
 	if (status) {
 		switch (status) {
 		case 401:
@@ -127,45 +122,12 @@ const char *hint_text(int status, const char *why)
 					     : "check `server`: another service may answer there";
 		}
 	}
-	if (has_proxy_variable() && (strstr(why, "onnect to") || strstr(why, "refused")))
+	if (has_proxy && (strstr(why, "onnect to") || strstr(why, "refused")))
 		return "https_proxy is set: the proxy may be the one that does not answer";
 	for (size_t i = 0; i < ARRAY_LEN(hints); i++)
 		if (strstr(why, hints[i].part))
 			return hints[i].hint;
 	return "check `server`, this machine's network, and https_proxy";
-}
-
-/* ---- events in the log ---- */
-
-static void log_server_away(struct server *s, const struct server_call *c)
-{
-	int64_t now = clock_mono_ms();
-	const char *hint = hint_text(c->status, c->detail);
-
-	if (!s->away_since_mono_ms)
-		s->away_since_mono_ms = now;
-	if (now < s->next_log_mono_ms)
-		return;
-	s->next_log_mono_ms = now + LOG_AGAIN_MS;
-	log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server), LOG_S("why", c->detail),
-	    LOG_S("hint", hint), LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
-}
-
-/* Logs it now and then, and reads the token's file again: the token may have been replaced. */
-static void on_token_refused(struct server *s, const struct server_call *c)
-{
-	int64_t now = clock_mono_ms();
-	char why[sizeof(c->detail) + 32];
-
-	snprintf(why, sizeof(why), "the token was refused: %s", c->detail);
-	if (now >= s->next_log_mono_ms) {
-		log_event(LOG_ERROR, "token_refused", LOG_S("why", why),
-		    LOG_S("token_file", s->c->token_file));
-		s->next_log_mono_ms = now + LOG_AGAIN_MS;
-	}
-	if (now >= s->next_reread_mono_ms)
-		server_reread_token(s);
-	s->next_reread_mono_ms = now + REREAD_EVERY_MS;
 }
 
 /* ---- answers ---- */
@@ -214,8 +176,9 @@ static enum server_word classify_answer(const struct server_call *c)
 static void on_http_done(struct http_call *http)
 {
 	struct server_call *c = CONTAINER_OF(http, struct server_call, http);
-	char retry_after[32];
-	int64_t retry_after_s;
+	struct server *s = c->server;
+	int64_t retry_after_s, now = clock_mono_ms();
+	char retry_after[32], why[sizeof(c->detail) + 32];
 	const char *text;
 	json_t *v;
 
@@ -239,15 +202,29 @@ static void on_http_done(struct http_call *http)
 		c->retry_after_ms =
 		    1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
 	if (c->word == SERVER_LATER) {
-		log_server_away(c->server, c);
+		if (!s->away_since_mono_ms)
+			s->away_since_mono_ms = now;
+		if (now >= s->next_log_mono_ms) {
+			s->next_log_mono_ms = now + LOG_AGAIN_MS;
+			log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server),
+			    LOG_S("why", c->detail), LOG_S("hint", hint_text(c->status, c->detail)),
+			    LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
+		}
 	} else if (c->word == SERVER_TOKEN) {
-		on_token_refused(c->server, c);
+		snprintf(why, sizeof(why), "the token was refused: %s", c->detail);
+		if (now >= s->next_log_mono_ms) {
+			log_event(LOG_ERROR, "token_refused", LOG_S("why", why),
+			    LOG_S("token_file", s->c->token_file));
+			s->next_log_mono_ms = now + LOG_AGAIN_MS;
+		}
+		/* The token may have been replaced. */
+		if (now >= s->next_reread_mono_ms)
+			server_reread_token(s);
+		s->next_reread_mono_ms = now + REREAD_EVERY_MS;
 	} else if (c->word != SERVER_STOPPED) {
-		struct server *s = c->server;
-
 		if (s->away_since_mono_ms)
 			log_event(LOG_INFO, "server_back", LOG_S("server", s->c->server),
-			    LOG_I("after_s", (clock_mono_ms() - s->away_since_mono_ms) / 1000));
+			    LOG_I("after_s", (now - s->away_since_mono_ms) / 1000));
 		s->away_since_mono_ms = 0;
 		s->next_log_mono_ms = 0;
 	}

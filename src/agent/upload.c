@@ -213,23 +213,6 @@ static bool send_report(struct job *j)
 	return true;
 }
 
-static void on_report_answered(struct job *j)
-{
-	struct upload *u = &j->upload;
-
-	if (u->call.word == SERVER_OK) {
-		u->is_report_done = true;
-		u->n_failures = 0;
-	} else if (u->call.status == 409) {
-		job_log(j, LOG_WARN, "report_known", "why", u->call.detail);
-		u->is_report_done = true;
-	} else if (u->call.word == SERVER_REFUSED) {
-		set_report_refused(j, u->call.detail);
-	} else {
-		retry_upload_later(j);
-	}
-}
-
 /* ---- the end ---- */
 
 /* A job whose promised report was refused never ends as a success. */
@@ -279,6 +262,7 @@ static bool send_end(struct job *j)
 static void on_upload_done(struct server_call *c)
 {
 	struct job *j = c->owner;
+	struct upload *u = &j->upload;
 	struct agent *a = j->agent;
 	json_t *v;
 
@@ -286,12 +270,21 @@ static void on_upload_done(struct server_call *c)
 		job_release_if_over(j);
 		return;
 	}
-	switch (j->upload.part) {
+	switch (u->part) {
 	case UPLOAD_LOG:
 		on_log_answered(j);
 		break;
 	case UPLOAD_REPORT:
-		on_report_answered(j);
+		if (c->word == SERVER_OK)
+			u->n_failures = 0;
+		else if (c->status == 409)
+			job_log(j, LOG_WARN, "report_known", "why", c->detail);
+		if (c->word == SERVER_OK || c->status == 409)
+			u->is_report_done = true;
+		else if (c->word == SERVER_REFUSED)
+			set_report_refused(j, c->detail);
+		else
+			retry_upload_later(j);
 		break;
 	case UPLOAD_END:
 		v = server_call_json(c);

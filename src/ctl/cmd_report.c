@@ -428,7 +428,7 @@ static int put_report(const struct ctl *ctl, const struct push *p, const struct 
 	int exit_code = EXIT_FAILED;
 	json_t *v = NULL;
 
-	if (http_call_blocking(&call)) {
+	if (http_call_blocking(&call, "outpostctl", NULL)) {
 		print_failure("", call.why.text);
 	} else if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL) ||
 		   call.status != 200) {

@@ -248,7 +248,7 @@ int server_ask(
 		    "outpostctl: cannot find the service: %s\n"
 		    "Give the configuration file of outpostd: outpostctl -c FILE\n",
 		    why.text);
-	} else if (http_call_blocking(&call)) {
+	} else if (http_call_blocking(&call, "outpostctl", NULL)) {
 		explain_silence(socket, &call.why);
 	} else if (json_parse(buf_str(&call.answer), call.answer.len, ret, &why)) {
 		fprintf(stderr, "outpostctl: the service's answer is not JSON (%s)\n", why.text);

@@ -443,13 +443,15 @@ static void on_blocking_closed(void *owner)
 	*(bool *)owner = true;
 }
 
-int http_call_blocking(struct http_call *call)
+int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file)
 {
 	struct loop *l = loop_new();
-	struct http_client *c = http_client_new(l, "outpostctl");
+	struct http_client *c = http_client_new(l, user_agent);
 	struct blocking_call b = {.call = *call};
 	bool is_closed = false;
 
+	if (ca_file)
+		http_client_use_ca(c, ca_file);
 	b.call.done = on_blocking_done;
 	http_call_start(c, &b.call);
 	loop_run_until(l, &b.is_done);

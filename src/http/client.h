@@ -74,8 +74,9 @@ void http_call_cancel(struct http_client *c, struct http_call *call);
 bool http_call_header(const struct http_call *call, const char *name, char *out, size_t n);
 /* Frees the contents of the out fields. */
 void http_call_release(struct http_call *call);
-/* Blocking variant for outpostctl: runs the call on its own loop and does not run done. Returns call->err.
- * Thread: any without a loop. */
-int http_call_blocking(struct http_call *call) MUST_CHECK;
+/* Blocking variant for programs without a loop: runs the call on its own loop and does not run done. ca_file: NULL, or as
+ * http_client_use_ca(). Returns call->err. Thread: any without a loop. */
+int http_call_blocking(
+    struct http_call *call, const char *user_agent, const char *ca_file) MUST_CHECK;
 
 #endif

@@ -272,7 +272,7 @@ static inline char *fake_job(struct fake *f, const char *sub)
 	struct journal j = {.jobs_dir = xasprintf("%s%s", f->jobs_dir, sub)};
 	char **names, *folder;
 
-	assert_int_equal(journal_list(&j, &names, NULL), 0);
+	assert_int_equal(journal_list(j.jobs_dir, &names, NULL), 0);
 	assert_int_equal(strv_len((const char *const *)names), 1);
 	folder = path_join(j.jobs_dir, names[0]);
 	strv_free(names);

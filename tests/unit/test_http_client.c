@@ -598,7 +598,7 @@ static void test_blocking(void **state)
 	struct http_call call = {.method = "GET", .url = url};
 
 	(void)state;
-	assert_int_equal(http_call_blocking(&call), 0);
+	assert_int_equal(http_call_blocking(&call, "outpostctl", NULL), 0);
 	assert_int_equal(call.status, 200);
 	http_call_release(&call);
 	free(url);
