@@ -25,8 +25,7 @@ static void close_idle_deadlines(struct deadline_watch *dl)
 	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting)
 		return;
 	bell_free(dl->bell);
-	loop_reap(dl->d->deps.loop, free, dl);
-	dispatch_part_closed(dl->d);
+	dispatch_part_closed(dl->d, dl);
 }
 
 /* ---- the clock jumped ---- */
@@ -173,8 +172,7 @@ static void finish_closing_retention(struct retention *r)
 	if (r->is_busy)
 		return;
 	timer_close(r->timer);
-	loop_reap(r->d->deps.loop, free, r);
-	dispatch_part_closed(r->d);
+	dispatch_part_closed(r->d, r);
 }
 
 static void on_dropped(struct store_op *op)

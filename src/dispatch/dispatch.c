@@ -61,9 +61,10 @@ void dispatch_reconcile_now(struct dispatch *d)
 		reconciler_ring(d->reconciler);
 }
 
-void dispatch_part_closed(struct dispatch *d)
+void dispatch_part_closed(struct dispatch *d, void *part)
 {
 	assert(d->is_closing && d->n_open_parts > 0);
+	loop_reap(d->deps.loop, free, part);
 	if (--d->n_open_parts == 0)
 		loop_reap(d->deps.loop, d->on_closed, d->owner);
 }

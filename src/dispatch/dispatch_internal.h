@@ -24,8 +24,8 @@ struct dispatch {
 	void *owner;
 };
 
-/* The part has freed itself, or frees itself at the end of this turn. */
-void dispatch_part_closed(struct dispatch *d);
+/* Frees the part at the end of this turn. NULL: it has freed itself. */
+void dispatch_part_closed(struct dispatch *d, void *part);
 
 /* ---- the planner: reads accepted deliveries from disk in their order and plans up to 64 at a time, those of one pull
  * request or branch one after the other.

@@ -18,7 +18,8 @@ enum {
 
 struct planner {
 	struct dispatch *d;
-	struct planning *first; /* begun or waiting for their line, by arrival; n of them */
+	TAILQ_HEAD(, planning)
+	plannings; /* begun or waiting for their line, by arrival; n of them */
 	int n;
 	int64_t after_id; /* this sweep has read the deliveries up to it */
 	bool may_have_more;
@@ -45,6 +46,7 @@ struct planner *planner_new(struct dispatch *d)
 
 	pl->d = d;
 	pl->may_have_more = true;
+	TAILQ_INIT(&pl->plannings);
 	pl->timer = timer_new(d->deps.loop, on_planner_timer, pl);
 	timer_start(pl->timer, 0);
 	return pl;
@@ -66,25 +68,27 @@ bool planner_is_idle(const struct planner *pl)
 
 static void take_planning(struct planner *pl, struct planning *p)
 {
-	struct planning **end = &pl->first;
+	const struct planning *other;
 	bool is_first = true; /* of its line */
 
-	for (; *end; end = &(*end)->next)
-		if (p->line && str_eq((*end)->line, p->line))
+	TAILQ_FOREACH (other, &pl->plannings, link)
+		if (p->line && str_eq(other->line, p->line))
 			is_first = false;
-	*end = p;
+	TAILQ_INSERT_TAIL(&pl->plannings, p, link);
 	pl->n++;
 	pl->d->counters.n_planning = pl->n;
 	if (is_first)
 		planning_begin(p);
 }
 
-static bool is_line_taken(const struct planner *pl, int64_t delivery_id)
+static bool is_delivery_taken(const struct planner *pl, int64_t delivery_id)
 {
+	const struct planning *p;
+
 	for (int i = 0; i < pl->n_ended; i++)
 		if (pl->ended[i] == delivery_id)
 			return true;
-	for (const struct planning *p = pl->first; p; p = p->next)
+	TAILQ_FOREACH (p, &pl->plannings, link)
 		if (p->delivery_id == delivery_id)
 			return true;
 	return false;
@@ -95,17 +99,14 @@ static void finish_closing_planner(struct planner *pl)
 	if (pl->n > 0 || pl->is_reading)
 		return;
 	timer_close(pl->timer);
-	loop_reap(pl->d->deps.loop, free, pl);
-	dispatch_part_closed(pl->d);
+	dispatch_part_closed(pl->d, pl);
 }
 
 void planner_finished(struct planner *pl, struct planning *p)
 {
-	struct planning **link = &pl->first;
+	struct planning *next;
 
-	while (*link != p)
-		link = &(*link)->next;
-	*link = p->next;
+	TAILQ_REMOVE(&pl->plannings, p, link);
 	pl->n--;
 	pl->d->counters.n_planning = pl->n;
 	if (pl->is_reading && p->delivery_id && pl->n_ended < IN_HAND_MAX)
@@ -116,12 +117,11 @@ void planner_finished(struct planner *pl, struct planning *p)
 		return;
 	}
 	/* The next one of the same line begins, unless it has begun already. */
-	for (struct planning *next = p->line ? pl->first : NULL; next; next = next->next)
-		if (str_eq(next->line, p->line)) {
-			if (!next->is_begun)
-				planning_begin(next);
+	TAILQ_FOREACH (next, &pl->plannings, link)
+		if (p->line && str_eq(next->line, p->line))
 			break;
-		}
+	if (next && !next->is_begun)
+		planning_begin(next);
 	planning_free(p);
 	planner_pump(pl);
 }
@@ -155,7 +155,7 @@ static void on_deliveries_read(struct store_query *q)
 		struct delivery *dl = &read.list[i];
 		struct planning *p;
 
-		if (is_line_taken(pl, dl->id))
+		if (is_delivery_taken(pl, dl->id))
 			continue;
 		p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
 		p->received_ms = dl->received_ms;
@@ -235,8 +235,8 @@ void planner_close(struct planner *pl)
 		return;
 	}
 	/* The last one that ends frees the planner, so this loop must not use it after that. */
-	for (struct planning *p = pl->first; p; p = next) {
-		next = p->next;
+	for (struct planning *p = TAILQ_FIRST(&pl->plannings); p; p = next) {
+		next = TAILQ_NEXT(p, link);
 		planning_cancel(p);
 	}
 }

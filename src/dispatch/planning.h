@@ -8,6 +8,8 @@
 #ifndef DISPATCH_PLANNING_H
 #define DISPATCH_PLANNING_H
 
+#include <sys/queue.h>
+
 #include "base/crypto.h"
 #include "config/config.h"
 #include "dispatch/dispatch_internal.h"
@@ -21,7 +23,7 @@
 #include "store/tested.h"
 
 struct planning {
-	struct planning *next; /* the planner's list, by arrival */
+	TAILQ_ENTRY(planning) link; /* in the planner's list */
 	struct dispatch *d;
 	struct config *config;
 	int64_t delivery_id; /* 0: synthetic, or outpostctl's */
@@ -117,6 +119,7 @@ struct asked {
 	struct error github_why;
 	char guid[UUID_BYTES]; /* of the dispatches of a retest */
 	char *body;
+	struct arena texts; /* those of the request, except body */
 	bool has_plan;
 };
 

@@ -28,26 +28,11 @@ void asked_free(struct asked *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->n_retests; i++) {
-		free(a->retests[i].accelerator);
-		free(a->retests[i].runner);
-	}
-	for (size_t i = 0; i < a->n_reruns; i++) {
-		struct rerun_request *r = &a->reruns[i];
-
-		free(r->repository);
-		free(r->run_id);
-		free(r->dispatch_id);
-		free(r->accelerator);
-		free(r->runner);
-	}
 	free(a->retests);
 	free(a->reruns);
 	find_tested_release(&a->tested);
 	find_rerun_release(&a->found);
-	free(a->sha);
-	free(a->login);
-	free(a->words);
+	arena_release(&a->texts);
 	free(a->body);
 	free(a);
 }
@@ -55,8 +40,8 @@ void asked_free(struct asked *a)
 void asked_add_retest(struct asked *a, const char *accelerator, const char *runner)
 {
 	*ARRAY_PUSH(a->retests, a->n_retests) = (struct retest){
-	    .accelerator = xstrdup_or_null(accelerator),
-	    .runner = xstrdup_or_null(runner),
+	    .accelerator = arena_strdup(&a->texts, accelerator),
+	    .runner = arena_strdup(&a->texts, runner),
 	};
 }
 
@@ -190,7 +175,7 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 			look_up_accelerator(p->config, cmd);
 	}
 	a->n = n;
-	a->login = xstrdup(ev->comment_author[0] ? ev->comment_author : "somebody");
+	a->login = arena_strdup(&a->texts, ev->comment_author[0] ? ev->comment_author : "somebody");
 	/* "retest npu/model, stress model/llama3 on npu ×10, status" */
 	for (size_t i = 0; i < a->n; i++) {
 		const struct command *c = &a->list[i].command;
@@ -204,7 +189,8 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "",
 		    c->suite);
 	}
-	a->words = out.data ? buf_take(&out) : xstrdup("");
+	a->words = arena_strdup(&a->texts, buf_str(&out));
+	buf_release(&out);
 	a->spoken = (struct spoken_comment){
 	    .id = ev->comment_id,
 	    .created_ms = ev->comment_created_ms,

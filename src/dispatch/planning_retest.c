@@ -40,11 +40,11 @@ static void on_rerun_found(struct store_query *q)
 
 		if (t->is_github && t->run_id && is_repository_name(t->repository)) {
 			*ARRAY_PUSH(a->reruns, a->n_reruns) = (struct rerun_request){
-			    .repository = xstrdup(t->repository),
-			    .run_id = xstrdup(t->run_id),
-			    .dispatch_id = xstrdup(t->dispatch_id),
-			    .accelerator = xstrdup(t->accelerator),
-			    .runner = xstrdup(t->runner),
+			    .repository = arena_strdup(&a->texts, t->repository),
+			    .run_id = arena_strdup(&a->texts, t->run_id),
+			    .dispatch_id = arena_strdup(&a->texts, t->dispatch_id),
+			    .accelerator = arena_strdup(&a->texts, t->accelerator),
+			    .runner = arena_strdup(&a->texts, t->runner),
 			    .run_attempt = t->run_attempt,
 			    .is_whole = !f->check_name,
 			};
@@ -73,8 +73,10 @@ void planning_rerun(struct planning *p)
 		return;
 	}
 	a = p->asked = asked_new();
-	a->login = xstrdup(ev->sender ? ev->sender : "");
-	a->words = xstrndup(id, strcspn(id, ":")); /* "{run_id}:{pr}" */
+	a->login = arena_strdup(&a->texts, ev->sender ? ev->sender : "");
+	/* "{run_id}:{pr}" */
+	a->words = arena_strdup(&a->texts, id);
+	a->words[strcspn(id, ":")] = '\0';
 	a->found = (struct find_rerun){
 	    .q = {.done = on_rerun_found, .retry.event = "delivery_unplanned"},
 	    .owner = p,
@@ -180,16 +182,11 @@ static char *known_push(const struct planning *p)
 	const struct find_tested *t = &p->asked->tested;
 	static const char HEADS[] = "refs/heads/";
 	const char *name = t->ref && str_has_prefix(t->ref, HEADS) ? t->ref + strlen(HEADS) : "";
-	json_t *branch = json_object(), *commit = json_object(), *detail = json_object(),
-	       *author = json_object();
-	char *body;
+	json_t *branch = json_pack("{s:{s:{s:s}, s:{s:s?}}}", "commit", "commit", "message",
+	    t->title ? t->title : "", "author", "login", t->author);
+	char *body =
+	    synthetic_push(branch, name, t->head_sha, p->config->upstream_repository, NULL);
 
-	json_set_str(detail, "message", t->title ? t->title : "");
-	json_set_str(author, "login", t->author);
-	json_object_set_new(commit, "commit", detail);
-	json_object_set_new(commit, "author", author);
-	json_object_set_new(branch, "commit", commit);
-	body = synthetic_push(branch, name, t->head_sha, p->config->upstream_repository, NULL);
 	json_decref(branch);
 	return body;
 }
@@ -352,7 +349,7 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	r->n = 0;
 	a = asked_new();
 	a->number = r->number;
-	a->sha = r->number ? NULL : xstrdup_or_null(r->sha);
+	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);
 	a->request = r;
 	asked_add_retest(a, r->accelerator, r->runner);
 	planner_take_asked(d->planner, a, on_retest_done, r);

@@ -72,8 +72,7 @@ static void finish_closing_reconciler(struct reconciler *r)
 		free(m);
 	}
 	timer_close(r->timer);
-	loop_reap(r->d->deps.loop, free, r);
-	dispatch_part_closed(r->d);
+	dispatch_part_closed(r->d, r);
 }
 
 void reconciler_close(struct reconciler *r)

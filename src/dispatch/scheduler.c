@@ -119,8 +119,7 @@ static void settle_scheduler(struct scheduler *s)
 	s->is_closed = true;
 	upstream_head_release(&s->upstream);
 	bell_free(s->bell);
-	loop_reap(s->d->deps.loop, free, s);
-	dispatch_part_closed(s->d);
+	dispatch_part_closed(s->d, s);
 }
 
 /* The operation has ended. False: its result is not in the database, and the run tries again later. */

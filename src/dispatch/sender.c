@@ -298,9 +298,8 @@ static void on_sender_closed(void *owner)
 
 	engine_free(s->engine);
 	payloads_release(&s->payloads);
-	free(s);
 	d->sender = NULL;
-	dispatch_part_closed(d);
+	dispatch_part_closed(d, s);
 }
 
 void sender_close(struct sender *s)

@@ -54,36 +54,26 @@ char *synthetic_pull(
 /* answer: a commit as the API has it. */
 static json_t *pushed_commit(const json_t *answer, const char *sha)
 {
-	json_t *commit = json_object_get(answer, "commit");
+	const json_t *commit = json_object_get(answer, "commit");
 	const char *message = json_get_str(commit, "message");
-	const char *login = json_get_str(json_object_get(answer, "author"), "login");
-	json_t *author = json_object(), *o = json_object();
 
-	json_set_str(author, "name", json_get_str(json_at(commit, "author", NULL), "name"));
-	json_set_str(author, "username", login);
-	json_set_str(o, "id", sha);
-	json_set_str(o, "message", message ? message : "");
-	json_set_str(o, "timestamp", json_get_str(json_at(commit, "committer", NULL), "date"));
-	json_object_set_new(o, "author", author);
-	return o;
+	return json_pack("{s:s, s:s, s:s?, s:{s:s?, s:s?}}", "id", sha, "message",
+	    message ? message : "", "timestamp",
+	    json_get_str(json_at(commit, "committer", NULL), "date"), "author", "name",
+	    json_get_str(json_at(commit, "author", NULL), "name"), "username",
+	    json_get_str(json_object_get(answer, "author"), "login"));
 }
 
 /* Takes `commits`. */
 static char *push_text(const struct missed_push *m, json_t *commits)
 {
 	char *ref = xasprintf("refs/heads/%s", m->name), *text;
-	json_t *body = json_object();
+	json_t *body = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o}", "ref", ref,
+	    "before", m->before ? m->before : NO_COMMIT, "after", m->after, "created", false,
+	    "deleted", false, "forced", m->is_forced, "commits", commits, "head_commit",
+	    pushed_commit(json_object_get(m->branch, "commit"), m->after), "repository",
+	    repository_object(m->repository));
 
-	json_set_str(body, "ref", ref);
-	json_set_str(body, "before", m->before ? m->before : NO_COMMIT);
-	json_set_str(body, "after", m->after);
-	json_object_set_new(body, "created", json_false());
-	json_object_set_new(body, "deleted", json_false());
-	json_object_set_new(body, "forced", json_boolean(m->is_forced));
-	json_object_set_new(body, "commits", commits);
-	json_object_set_new(
-	    body, "head_commit", pushed_commit(json_object_get(m->branch, "commit"), m->after));
-	json_object_set_new(body, "repository", repository_object(m->repository));
 	text = json_text(body);
 	json_decref(body);
 	free(ref);
@@ -93,11 +83,10 @@ static char *push_text(const struct missed_push *m, json_t *commits)
 char *synthetic_push(const json_t *branch, const char *name, const char *after,
     const char *repository, const char *before)
 {
-	json_t *commit = pushed_commit(json_object_get(branch, "commit"), after);
+	const struct missed_push m = {branch, name, after, repository, before, NULL, false};
 
 	return push_text(
-	    &(struct missed_push){branch, name, after, repository, before, NULL, false},
-	    json_pack("[o]", commit));
+	    &m, json_pack("[o]", pushed_commit(json_object_get(branch, "commit"), after)));
 }
 
 char *synthetic_missed_push(const struct missed_push *m)
@@ -116,13 +105,10 @@ char *synthetic_missed_push(const struct missed_push *m)
 
 char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha)
 {
-	json_t *body = json_object();
 	char *ref = xasprintf("refs/heads/%s", branch), *text;
+	json_t *body = json_pack("{s:o, s:s, s:s, s:s}", "repository",
+	    repository_object(repository), "ref", ref, "after", head_sha, "head_sha", head_sha);
 
-	json_object_set_new(body, "repository", repository_object(repository));
-	json_set_str(body, "ref", ref);
-	json_set_str(body, "after", head_sha);
-	json_set_str(body, "head_sha", head_sha);
 	text = json_text(body);
 	json_decref(body);
 	free(ref);

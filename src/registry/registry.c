@@ -30,7 +30,9 @@ enum {
 struct round {
 	struct pool_work work;
 	/* set by the loop */
-	char *root, *url, *branch, *path;
+	struct arena texts; /* the other texts that the loop sets */
+	char *root;         /* owned */
+	char *url, *branch, *path;
 	char *name_in_force, *name_refused; /* checkouts that need no new folder; NULL: none */
 	int cancel_fd;
 	/* set by the pool */
@@ -45,12 +47,8 @@ struct round {
 static void round_release(struct round *q)
 {
 	free(q->root);
-	free(q->url);
-	free(q->branch);
-	free(q->path);
-	free(q->name_in_force);
-	free(q->name_refused);
 	free(q->name);
+	arena_release(&q->texts);
 	buf_release(&q->mistakes);
 	*q = (struct round){0};
 }
@@ -320,15 +318,13 @@ static void on_registry_timer(struct timer *t)
 	r->is_fetch_wanted = false;
 	timer_stop(r->timer);
 	round_release(q);
-	*q = (struct round){
-	    .root = path_join(c->state_dir, "registry"),
-	    .url = xstrdup(c->accelerators_git_url),
-	    .branch = xstrdup(c->accelerators_git_branch),
-	    .path = xstrdup(c->accelerators_git_path),
-	    .name_in_force = xstrdup_or_null(slash ? slash + 1 : folder),
-	    .name_refused = xstrdup_or_null(r->refused_name),
-	    .cancel_fd = r->cancel_fd,
-	};
+	q->root = path_join(c->state_dir, "registry");
+	q->url = arena_strdup(&q->texts, c->accelerators_git_url);
+	q->branch = arena_strdup(&q->texts, c->accelerators_git_branch);
+	q->path = arena_strdup(&q->texts, c->accelerators_git_path);
+	q->name_in_force = arena_strdup(&q->texts, slash ? slash + 1 : folder);
+	q->name_refused = arena_strdup(&q->texts, r->refused_name);
+	q->cancel_fd = r->cancel_fd;
 	buf_init(&q->mistakes, MISTAKES_MAX_BYTES);
 	registry_enter(r, FETCHING);
 	q->work.work = round_fetch;

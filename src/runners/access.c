@@ -260,17 +260,7 @@ bool access_is_silent(const struct access *a)
 	return a->n_allowed > 0 && a->n_silent == a->n_allowed;
 }
 
-bool access_refuses(const struct access *a, const char *accelerator)
-{
-	return strv_contains(a->refused, accelerator);
-}
-
 /* ---- identities ---- */
-
-bool identity_is_checked(const struct oidc_caller *caller)
-{
-	return caller->issuer->n_mappings == 0;
-}
 
 static const char *ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
 {

@@ -74,7 +74,6 @@ void access_release(struct access *a);
 bool access_is_registered(const struct access *a);
 /* True if all accelerators that the caller may report for are at L1: nothing is recorded. */
 bool access_is_silent(const struct access *a);
-bool access_refuses(const struct access *a, const char *accelerator);
 
 /* ---- whether the repository that a verified token names is still the one that is known by that name. The comparison
  * and the record are one operation of the store (store/credentials.h), so of two first tokens with different ids
@@ -91,9 +90,7 @@ struct identity_check {
 	struct check_identity op;
 };
 
-/* Whether a token of this caller needs the check. It does not if its issuer's file maps immutable ids to the
- * repository: such a token names no repository. */
-bool identity_is_checked(const struct oidc_caller *caller);
+/* A token needs no check if its issuer maps immutable ids to the repository (n_mappings > 0): it names no repository. */
 /* Fills in the operation; borrows the texts until `done`. access: the caller's. */
 void identity_check_init(struct identity_check *c, const struct oidc_issuer *issuer,
     const char *repository, struct repository_ids ids, const struct access *access);

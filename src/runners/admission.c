@@ -100,29 +100,18 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	int64_t n_skipped;
 	int n = 0;
 
-	switch (x->status) {
-	case 400:
-	case 404:
-	case 408:
-	case 413:
-		r->counters.n_bad_request++;
-		break;
-	case 401:
+	if (x->status == 401)
 		r->counters.n_bad_token++;
-		break;
-	case 403:
+	else if (x->status == 403)
 		r->counters.n_denied++;
-		break;
-	case 409:
+	else if (x->status == 409)
 		r->counters.n_conflict++;
-		break;
-	case 429:
+	else if (x->status == 429)
 		r->counters.n_over_rate++;
-		break;
-	default:
+	else if (x->status < 500) /* 400, 404, 408, 413 */
+		r->counters.n_bad_request++;
+	else
 		r->counters.n_busy++;
-		break;
-	}
 	if (log_limit_pass(&r->refused_lines, loop_now_ms(r->loop), &n_skipped))
 		log_event(LOG_WARN, "report_refused", LOG_I("status", x->status),
 		    LOG_S("caller", x->caller), LOG_S("client", http_client_address(q)),
@@ -140,10 +129,31 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	json_decref(body);
 }
 
-void answer_revoked(struct runners *r, struct http_request *q, const char *caller)
+void refuse_request(
+    struct runners *r, struct http_request *q, int status, const char *detail, const char *caller)
 {
-	answer_refused(r, q,
-	    &(struct refusal){.status = 401, .detail = "the token was revoked", .caller = caller});
+	answer_refused(
+	    r, q, &(struct refusal){.status = status, .detail = detail, .caller = caller});
+}
+
+static void on_client_gone(struct http_request *q)
+{
+	struct http_request **request = http_user(q);
+
+	*request = NULL;
+}
+
+void forget_gone_client(struct http_request **request)
+{
+	http_set_user(*request, request);
+	http_on_gone(*request, on_client_gone);
+}
+
+void admit_machine_headers(struct http_request *q, void *runners)
+{
+	struct credential who;
+
+	admit_runner(runners, q, &who);
 }
 
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err)
@@ -231,14 +241,11 @@ bool admit_token(
 			return true;
 		}
 		detail = xasprintf("the accelerator %s has left the registry", ret->accelerator);
-		answer_refused(r, q,
-		    &(struct refusal){.status = 403, .detail = detail, .caller = ret->accelerator});
+		refuse_request(r, q, 403, detail, ret->accelerator);
 		free(detail);
 		break;
 	case CREDENTIAL_WRONG:
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 401, .detail = "the token is not valid, or was revoked"});
+		refuse_request(r, q, 401, "the token is not valid, or was revoked", NULL);
 		break;
 	case CREDENTIAL_OVER_RATE:
 		answer_refused(r, q,
@@ -264,8 +271,7 @@ const char *admit_bearer(struct runners *r, struct http_request *q)
 	else if (token)
 		return token;
 	else
-		answer_refused(r, q,
-		    &(struct refusal){.status = 401, .detail = "Authorization: Bearer is missing"});
+		refuse_request(r, q, 401, "Authorization: Bearer is missing", NULL);
 	return NULL;
 }
 
@@ -277,11 +283,8 @@ bool admit_runner(struct runners *r, struct http_request *q, struct credential *
 		return false;
 	if (ret->kind == TOKEN_RUNNER)
 		return true;
-	answer_refused(r, q,
-	    &(struct refusal){
-		.status = 403,
-		.detail = "an API token cannot claim work: a machine needs a token of `runner add`",
-		.caller = ret->accelerator,
-	    });
+	refuse_request(r, q, 403,
+	    "an API token cannot claim work: a machine needs a token of `runner add`",
+	    ret->accelerator);
 	return false;
 }

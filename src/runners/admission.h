@@ -35,6 +35,9 @@ bool rate_limit_take(
  * NULL when the header is absent or of another form. Borrowed from the request. */
 const char *bearer_token(const struct http_request *q);
 
+/* Of a token that was good when the request came: 401. */
+#define TOKEN_REVOKED "the token was revoked"
+
 struct refusal {
 	int status;
 	const char *detail; /* for the caller: {"detail": …} */
@@ -50,8 +53,9 @@ void answer_json_text(struct http_request *q, int status, char *text);
 /* The same with a new reference to the body. */
 void answer_json(struct http_request *q, int status, json_t *body);
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
-/* 401 to a caller whose token was good when the request came. */
-void answer_revoked(struct runners *r, struct http_request *q, const char *caller);
+/* The same for a refusal that needs no more than this. caller: or NULL. */
+void refuse_request(
+    struct runners *r, struct http_request *q, int status, const char *detail, const char *caller);
 /* 503: nothing was recorded, the caller may try again. */
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err);
 void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why);
@@ -74,5 +78,10 @@ const char *admit_bearer(struct runners *r, struct http_request *q);
 /* For requests of machines: admit_open() and admit_token() for the bearer token, which must be a machine's (an API
  * token: 403). */
 bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret);
+/* The on_headers of such a route, whose owner is the struct runners: answers a bad token before the body is read. */
+void admit_machine_headers(struct http_request *q, void *runners);
+
+/* Sets *request to NULL when its client leaves. Uses the request's user and on_gone. */
+void forget_gone_client(struct http_request **request);
 
 #endif

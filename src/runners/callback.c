@@ -22,13 +22,6 @@ struct waiting {
 
 static void on_callback(struct http_request *q, void *owner);
 
-static void on_key_waiter_gone(struct http_request *q)
-{
-	struct waiting *w = http_user(q);
-
-	w->request = NULL;
-}
-
 static void on_issuer_keys(struct key_wait *wait)
 {
 	struct waiting *w = CONTAINER_OF(wait, struct waiting, wait);
@@ -109,14 +102,11 @@ static enum caller identify_caller(struct runners *r, struct http_request *q,
 			return CALLER_REFUSED;
 		if (ret_who->kind == TOKEN_API)
 			return CALLER_VENDOR;
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 403,
-			.detail = "a machine's token reports only the jobs of its own leases, at "
-				  "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own "
-				  "needs an API token (`token issue`)",
-			.caller = ret_who->accelerator,
-		    });
+		refuse_request(r, q, 403,
+		    "a machine's token reports only the jobs of its own leases, at "
+		    "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own "
+		    "needs an API token (`token issue`)",
+		    ret_who->accelerator);
 		return CALLER_REFUSED;
 	}
 	err = oidc_verify(
@@ -143,8 +133,7 @@ static void wait_for_issuer_keys(
 	err = issuer_keys_await(r->keys, issuer, &w->wait);
 	if (!err) {
 		runners_hold(r);
-		http_set_user(q, w);
-		http_on_gone(q, on_key_waiter_gone);
+		forget_gone_client(&w->request);
 		return;
 	}
 	free(w);

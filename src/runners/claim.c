@@ -217,18 +217,9 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 	arm_claim_expiry(cs, due_of(c));
 }
 
-/* Answers a bad token before the body is read. */
-static void on_claim_headers(struct http_request *q, void *owner)
-{
-	struct claims *cs = owner;
-	struct credential who;
-
-	admit_runner(cs->runners, q, &who);
-}
-
 static void on_claim_request(struct http_request *q, void *owner)
 {
-	struct claims *cs = owner;
+	struct runners *r = owner;
 	struct claim_request asked;
 	struct credential who;
 	struct error why = {0};
@@ -237,7 +228,7 @@ static void on_claim_request(struct http_request *q, void *owner)
 	size_t n;
 	int err;
 
-	if (!admit_runner(cs->runners, q, &who))
+	if (!admit_runner(r, q, &who))
 		return;
 	/* The body's block is given back before the wait, because it is much larger than a claim. */
 	body = http_take_body(q, &n);
@@ -253,11 +244,9 @@ static void on_claim_request(struct http_request *q, void *owner)
 		    error_set(&why, ERR_DENIED, "the token is for accelerator %s", who.accelerator);
 	}
 	if (err)
-		answer_refused(cs->runners, q,
-		    &(struct refusal){
-			.status = status, .detail = why.text, .caller = who.accelerator});
+		refuse_request(r, q, status, why.text, who.accelerator);
 	else
-		wait_for_work(cs, q, &asked, &who);
+		wait_for_work(r->claims, q, &asked, &who);
 	claim_request_release(&asked);
 }
 
@@ -276,9 +265,9 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/claim",
 				 .max_body_bytes = CLAIM_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_claim_headers,
+				 .on_headers = admit_machine_headers,
 				 .on_request = on_claim_request,
-				 .owner = cs,
+				 .owner = r,
 			     });
 	return cs;
 }
@@ -322,7 +311,7 @@ void claims_on_tokens(struct claims *cs)
 			next = TAILQ_NEXT(c, link);
 			if (!c->request || credentials_has(r->credentials, c->token_id))
 				continue;
-			answer_revoked(r, c->request, q->accelerator);
+			refuse_request(r, c->request, 401, TOKEN_REVOKED, q->accelerator);
 			c->request = NULL;
 			if (c != q->looking)
 				claim_queue_drop(q, c);

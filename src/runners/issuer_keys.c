@@ -128,14 +128,11 @@ struct issuer_keys *issuer_keys_new(
 	return k;
 }
 
-static void keys_release(void *p)
+/* All fetches have ended. */
+static void finish_closing_keys(struct issuer_keys *k)
 {
-	struct issuer_keys *k = p;
-	void (*on_closed)(void *owner) = k->on_closed;
-	void *owner = k->closed_owner;
-
-	free(k);
-	on_closed(owner);
+	loop_reap(k->loop, k->on_closed, k->closed_owner);
+	loop_reap(k->loop, free, k);
 }
 
 static void issuer_release(void *p)
@@ -158,7 +155,7 @@ static void remove_issuer(struct issuer *i)
 	timer_close(i->refresh);
 	loop_reap(k->loop, issuer_release, i);
 	if (k->is_closing && LIST_EMPTY(&k->issuers))
-		loop_reap(k->loop, keys_release, k);
+		finish_closing_keys(k);
 }
 
 static void drop_issuer(struct issuer *i)
@@ -312,7 +309,7 @@ void issuer_keys_close(struct issuer_keys *k, void (*on_closed)(void *owner), vo
 	k->on_closed = on_closed;
 	k->closed_owner = owner;
 	if (LIST_EMPTY(&k->issuers)) {
-		loop_reap(k->loop, keys_release, k);
+		finish_closing_keys(k);
 		return;
 	}
 	for (struct issuer *i = LIST_FIRST(&k->issuers), *next; i; i = next) {

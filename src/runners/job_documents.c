@@ -78,13 +78,6 @@ static void refuse_access(struct job_access *a, int status, const char *detail, 
 	give_up_access(a);
 }
 
-static void on_access_gone(struct http_request *q)
-{
-	struct job_access *a = http_user(q);
-
-	a->request = NULL;
-}
-
 /* ---- the job ---- */
 
 int job_access_check(const struct job_access *a)
@@ -100,14 +93,10 @@ void job_access_refuse(struct job_access *a, int err)
 
 	a->request = NULL;
 	if (q && err == ERR_AUTH)
-		answer_revoked(a->runners, q, a->caller);
+		refuse_request(a->runners, q, 401, TOKEN_REVOKED, a->caller);
 	else if (q)
-		answer_refused(a->runners, q,
-		    &(struct refusal){
-			.status = 403,
-			.detail = "the accelerator has left the registry",
-			.caller = a->caller,
-		    });
+		refuse_request(
+		    a->runners, q, 403, "the accelerator has left the registry", a->caller);
 }
 
 static void answer_unread(struct job_access *a, int err)
@@ -261,7 +250,7 @@ static void admit_oidc(struct job_access *a, const char *token)
 		access_of_repository(a->config, caller.repository, caller.workflow_ref, &a->access);
 		a->repository = caller.repository;
 		caller.repository = NULL;
-		a->is_identity_checked = identity_is_checked(&caller);
+		a->is_identity_checked = caller.issuer->n_mappings == 0;
 		identity_check_init(
 		    &a->identity, caller.issuer, a->repository, caller.ids, &a->access);
 		a->caller = xstrdup(a->repository);
@@ -279,8 +268,7 @@ void job_access_start(struct job_access *a)
 
 	runners_hold(r);
 	http_pause_body(a->request);
-	http_set_user(a->request, a);
-	http_on_gone(a->request, on_access_gone);
+	forget_gone_client(&a->request);
 	if (!admit_open(r, a->request)) {
 		give_up_access(a);
 		return;

@@ -77,9 +77,7 @@ static void answer_failed(struct log_put *p, int err)
 	} else if (err == ERR_AUTH || err == ERR_DENIED) {
 		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 413, .detail = p->append.why.text, .caller = p->access.caller});
+		refuse_request(r, q, 413, p->append.why.text, p->access.caller);
 	} else {
 		answer_busy(r, q, p->access.caller, err);
 	}
@@ -298,7 +296,7 @@ static void on_log_put_request(struct http_request *q, void *owner)
 	struct error e = {0};
 
 	if (read_query(q, p, &e)) {
-		answer_refused(d->runners, q, &(struct refusal){.status = 400, .detail = e.text});
+		refuse_request(d->runners, q, 400, e.text, NULL);
 		free(p);
 		return;
 	}

@@ -75,9 +75,8 @@ static void put_free(struct report_put *p)
 static void refuse_report(struct report_put *p, int status, const char *detail)
 {
 	if (p->access.request)
-		answer_refused(p->access.runners, p->access.request,
-		    &(struct refusal){
-			.status = status, .detail = detail, .caller = p->access.caller});
+		refuse_request(
+		    p->access.runners, p->access.request, status, detail, p->access.caller);
 	p->access.request = NULL;
 }
 

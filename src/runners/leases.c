@@ -111,7 +111,7 @@ static void on_heartbeats_due(struct timer *t)
 /* The token may also have been revoked while the store had the heartbeat. */
 static void refuse_revoked(struct heartbeat *hb)
 {
-	answer_revoked(hb->leases->runners, hb->request, hb->accelerator);
+	refuse_request(hb->leases->runners, hb->request, 401, TOKEN_REVOKED, hb->accelerator);
 	heartbeat_free(hb);
 }
 
@@ -130,9 +130,7 @@ static void on_renewed(struct store_op *op)
 	} else if (!credentials_has(r->credentials, hb->token_id)) {
 		refuse_revoked(hb);
 	} else if (op->err == ERR_NOT_FOUND) {
-		answer_refused(r, hb->request,
-		    &(struct refusal){
-			.status = 404, .detail = "no such lease", .caller = hb->accelerator});
+		refuse_request(r, hb->request, 404, "no such lease", hb->accelerator);
 		heartbeat_free(hb);
 	} else if (op->err) {
 		answer_busy(r, hb->request, hb->accelerator, op->err);
@@ -169,19 +167,10 @@ static int renew(struct heartbeat *hb)
 	return err;
 }
 
-/* Answers a bad token before the body is read. */
-static void on_renew_headers(struct http_request *q, void *owner)
-{
-	struct leases *l = owner;
-	struct credential who;
-
-	admit_runner(l->runners, q, &who);
-}
-
 static void on_renew(struct http_request *q, void *owner)
 {
-	struct leases *l = owner;
-	struct runners *r = l->runners;
+	struct runners *r = owner;
+	struct leases *l = r->leases;
 	const char *lease_id = http_segment(q, 0);
 	struct credential who;
 	struct heartbeat *hb, *older;
@@ -197,10 +186,8 @@ static void on_renew(struct http_request *q, void *owner)
 	err = lease_wait_parse(body, n, &wait_s, &why);
 	http_recycle_body(body);
 	if (err || !lease_id_is_valid(lease_id)) {
-		answer_refused(r, q,
-		    &(struct refusal){.status = err ? 400 : 404,
-			.detail = err ? why.text : "no such lease",
-			.caller = who.accelerator});
+		refuse_request(
+		    r, q, err ? 400 : 404, err ? why.text : "no such lease", who.accelerator);
 		return;
 	}
 	hb = xcalloc(1, sizeof(*hb));
@@ -347,9 +334,9 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/leases/{lease}/renew",
 				 .max_body_bytes = RENEW_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_renew_headers,
+				 .on_headers = admit_machine_headers,
 				 .on_request = on_renew,
-				 .owner = l,
+				 .owner = r,
 			     });
 	machine_add_routes(r, h);
 	l->over = bell_new(r->loop, look_for_expired_leases, l);

@@ -74,8 +74,7 @@ struct handback {
 
 static void refuse_unknown_lease(struct runners *r, struct http_request *q, const char *accelerator)
 {
-	answer_refused(r, q,
-	    &(struct refusal){.status = 404, .detail = "no such lease", .caller = accelerator});
+	refuse_request(r, q, 404, "no such lease", accelerator);
 }
 
 static void end_handback(struct handback *h, int err)
@@ -107,13 +106,6 @@ static void on_returned(struct store_op *op)
 	end_handback(CONTAINER_OF(op, struct handback, op.op), op->err);
 }
 
-static void on_returner_gone(struct http_request *q)
-{
-	struct handback *h = http_user(q);
-
-	h->request = NULL;
-}
-
 void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
     const char *accelerator, const char *machine, char *reason)
 {
@@ -142,17 +134,8 @@ void lease_hand_back(struct runners *r, struct http_request *q, const char *leas
 	if (err) {
 		end_handback(h, err);
 	} else if (q) {
-		http_set_user(q, h);
-		http_on_gone(q, on_returner_gone);
+		forget_gone_client(&h->request);
 	}
-}
-
-/* Answers a bad token before the body is read. */
-static void on_return_headers(struct http_request *q, void *owner)
-{
-	struct credential who;
-
-	admit_runner(owner, q, &who);
 }
 
 static void on_return(struct http_request *q, void *owner)
@@ -170,9 +153,7 @@ static void on_return(struct http_request *q, void *owner)
 	body = http_body(q, &n);
 	err = lease_reason_parse(body, n, &reason, &why);
 	if (err) {
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 400, .detail = why.text, .caller = who.accelerator});
+		refuse_request(r, q, 400, why.text, who.accelerator);
 	} else if (!lease_id_is_valid(http_segment(q, 0))) {
 		refuse_unknown_lease(r, q, who.accelerator);
 		free(reason);
@@ -190,13 +171,6 @@ struct asked {
 	struct count_pull_work count;
 	struct pull_work work[RUNNER_NEEDS_MAX];
 };
-
-static void on_asker_gone(struct http_request *q)
-{
-	struct asked *a = http_user(q);
-
-	a->request = NULL;
-}
 
 static void end_status_request(struct asked *a)
 {
@@ -272,8 +246,7 @@ static void on_status_request(struct http_request *q, void *owner)
 		if (a->accelerator->runners[i].kind == RUNNER_PULL)
 			a->work[a->count.n++].runner = a->accelerator->runners[i].name;
 	runners_hold(r);
-	http_set_user(q, a);
-	http_on_gone(q, on_asker_gone);
+	forget_gone_client(&a->request);
 	err = store_count_pull_work(r->store, &a->count);
 	if (!err)
 		return;
@@ -289,7 +262,7 @@ void machine_add_routes(struct runners *r, struct http_server *h)
 				 .pattern = "/api/v1/runner/leases/{lease}/return",
 				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_return_headers,
+				 .on_headers = admit_machine_headers,
 				 .on_request = on_return,
 				 .owner = r,
 			     });

@@ -138,8 +138,13 @@ static void submission_free(struct submission *s)
 static void refuse_submission(struct submission *s, int status, const char *detail)
 {
 	if (s->request)
-		answer_refused(s->runners, s->request,
-		    &(struct refusal){.status = status, .detail = detail, .caller = s->caller});
+		refuse_request(s->runners, s->request, status, detail, s->caller);
+}
+
+static void answer_submission_busy(struct submission *s, int err)
+{
+	if (s->request)
+		answer_busy(s->runners, s->request, s->caller, err);
 }
 
 static void ignore_submission(struct submission *s, const char *why)
@@ -174,54 +179,41 @@ static void record_submission(struct submission *s, enum report_outcome outcome,
 static void end_submission(
     struct submission *s, const struct store_op *op, enum report_outcome outcome, int64_t job_id)
 {
+	static const struct {
+		int status; /* 200: ignored */
+		const char *text;
+	} refusals[] = {
+	    [REPORT_IGNORED_CLOSED] = {200, "it answers a forwarded closed"},
+	    [REPORT_IGNORED_LEVEL] = {200, "the accelerator is at L1"},
+	    [REPORT_CONFLICT] = {409,
+		"this attempt of the job is completed already, with other content"},
+	    [REPORT_NO_DISPATCH] = {400,
+		"no such dispatch: delivery_id names none that this repository got; a run of its "
+		"own is reported with event_type nightly or periodic"},
+	    [REPORT_WHICH_ACCELERATOR] = {400,
+		"workflow.accelerator is missing: several share this dispatch"},
+	    [REPORT_WRONG_ACCELERATOR] = {403,
+		"this caller may not report for the dispatch's accelerator"},
+	    [REPORT_NOT_ITS_LEASE] = {403,
+		"a machine's token reports only the jobs of its own leases: workflow, job name, "
+		"run_id and run_attempt must be those of a lease that this machine has or had"},
+	};
 	struct runners *r = s->runners;
 
-	if (!op->err) {
-		switch (outcome) {
-		case REPORT_RECORDED:
-		case REPORT_UNCHANGED:
-			record_submission(s, outcome, job_id);
-			break;
-		case REPORT_IGNORED_CLOSED:
-			ignore_submission(s, "it answers a forwarded closed");
-			break;
-		case REPORT_IGNORED_LEVEL:
-			ignore_submission(s, "the accelerator is at L1");
-			break;
-		case REPORT_CONFLICT:
-			refuse_submission(s, 409,
-			    "this attempt of the job is completed already, with other content");
-			break;
-		case REPORT_NO_DISPATCH:
-			refuse_submission(s, 400,
-			    s->body.dispatch_id ? "no such dispatch: neither outpost.dispatch_id "
-						  "nor delivery_id is this caller's"
-						: "no such dispatch: delivery_id names none that "
-						  "this repository got; a run of its own is "
-						  "reported with event_type nightly or periodic");
-			break;
-		case REPORT_WHICH_ACCELERATOR:
-			refuse_submission(
-			    s, 400, "workflow.accelerator is missing: several share this dispatch");
-			break;
-		case REPORT_WRONG_ACCELERATOR:
-			if (s->body.report.accelerator)
-				refuse_submission(
-				    s, 400, "workflow.accelerator is not one of this dispatch");
-			else
-				refuse_submission(s, 403,
-				    "this caller may not report for the dispatch's accelerator");
-			break;
-		case REPORT_NOT_ITS_LEASE:
-			refuse_submission(s, 403,
-			    "a machine's token reports only the jobs of its own leases: workflow, "
-			    "job name, run_id and run_attempt must be those of a lease that this "
-			    "machine has or had");
-			break;
-		}
-	} else if (s->request) {
-		answer_busy(r, s->request, s->caller, op->err);
-	}
+	if (op->err)
+		answer_submission_busy(s, op->err);
+	else if (outcome == REPORT_RECORDED || outcome == REPORT_UNCHANGED)
+		record_submission(s, outcome, job_id);
+	else if (refusals[outcome].status == 200)
+		ignore_submission(s, refusals[outcome].text);
+	else if (outcome == REPORT_NO_DISPATCH && s->body.dispatch_id)
+		refuse_submission(s, 400,
+		    "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
+		    "caller's");
+	else if (outcome == REPORT_WRONG_ACCELERATOR && s->body.report.accelerator)
+		refuse_submission(s, 400, "workflow.accelerator is not one of this dispatch");
+	else
+		refuse_submission(s, refusals[outcome].status, refusals[outcome].text);
 	submission_free(s);
 	runners_let_go(r);
 }
@@ -283,13 +275,6 @@ static void on_job_written(struct store_op *op)
 		end_submission(s, op, s->job.outcome, s->job.job_id);
 }
 
-static void on_submitter_gone(struct http_request *q)
-{
-	struct submission *s = http_user(q);
-
-	s->request = NULL;
-}
-
 void submission_start(struct submission *s, int err, const struct error *e)
 {
 	struct runners *r = s->runners;
@@ -300,7 +285,7 @@ void submission_start(struct submission *s, int err, const struct error *e)
 
 	if (err) {
 		mistake = e->text;
-	} else if (named && access_refuses(&s->access, named)) {
+	} else if (named && strv_contains(s->access.refused, named)) {
 		status = 403;
 		mistake = "workflow.accelerator is bound to another workflow than the token's";
 	} else if (named && !strv_contains(s->access.allowed, named)) {
@@ -312,8 +297,7 @@ void submission_start(struct submission *s, int err, const struct error *e)
 		return;
 	}
 	runners_hold(r);
-	http_set_user(s->request, s);
-	http_on_gone(s->request, on_submitter_gone);
+	forget_gone_client(&s->request);
 	if (callback_request_is_self_report(body)) {
 		start_self_report(s);
 		return;
@@ -361,8 +345,8 @@ static void on_identified(struct identity_check *c)
 	} else {
 		if (c->err == ERR_DENIED)
 			refuse_submission(s, 403, c->why.text);
-		else if (s->request)
-			answer_busy(r, s->request, s->caller, c->err);
+		else
+			answer_submission_busy(s, c->err);
 		submission_free(s);
 	}
 	runners_let_go(r);
@@ -372,7 +356,7 @@ void submission_identify(struct submission *s, const struct oidc_caller *caller)
 {
 	int err;
 
-	if (!identity_is_checked(caller)) {
+	if (caller->issuer->n_mappings > 0) {
 		start_callback(s);
 		return;
 	}
@@ -385,8 +369,7 @@ void submission_identify(struct submission *s, const struct oidc_caller *caller)
 		return;
 	}
 	runners_hold(s->runners);
-	http_set_user(s->request, s);
-	http_on_gone(s->request, on_submitter_gone);
+	forget_gone_client(&s->request);
 }
 
 /* ---- the caller ---- */
