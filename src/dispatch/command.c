@@ -1,4 +1,4 @@
-#include "dispatch/command.h"
+#include "dispatch/planning.h"
 
 #include <ctype.h>
 #include <stdbool.h>

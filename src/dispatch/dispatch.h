@@ -76,10 +76,8 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r) MUST_CHECK;
 
 /* Totals since the start, and the work in progress, for /metrics and outpostctl status. */
 struct dispatch_counters {
-	struct histogram
-	    plan_times; /* from a webhook's arrival until its dispatches are recorded */
-	struct histogram
-	    send_times; /* from a recorded dispatch until it is accepted, all attempts */
+	/* from a webhook's arrival until its dispatches are recorded; from then until it is accepted, all attempts */
+	struct histogram plan_times, send_times;
 	int64_t n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches_made;
 	int64_t n_files_unread;                 /* changes planned as if every path matched */

@@ -139,4 +139,13 @@ void asked_submit(struct planning *p);
 /* Ends the planning because there is nothing to test: answers outpostctl, or marks the delivery as failed. */
 void asked_give_up(struct planning *p, int err, const char *why);
 
+/* ---- command.c: finds the commands in a comment on a pull request: `@BOT retest …`, each on a line of its own. Pure.
+ *
+ * Rule guarded here: text that GitHub shows as a quotation or as code, or does not show (an HTML comment), is not a
+ * command, because the comment's author did not give it. In doubt the line is not a command. ---- */
+
+/* Fills ret with at most COMMANDS_MAX commands in their order, and returns their number. If a comment contains both
+ * `ok-to-test` and `ok-to-test cancel`, only the cancel counts. slug: the App's, without @; NULL: any name. */
+size_t commands_find(const char *text, const char *slug, struct command ret[COMMANDS_MAX]);
+
 #endif

@@ -9,7 +9,6 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/command.h"
 #include "dispatch/planning.h"
 #include "model/plan.h"
 #include "model/schedule.h"

@@ -13,7 +13,6 @@
 #include "base/str.h"
 #include "dispatch/plan.h"
 #include "dispatch/planning.h"
-#include "dispatch/synthetic.h"
 
 /* The check that summarizes all accelerators. */
 static const char VERDICT_CHECK[] = "outpost";

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "dispatch/synthetic.h"
 
 enum { AFTER_FAILURE_MS = 30 * 1000 };
 

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "dispatch/reconcile.h"
-#include "dispatch/synthetic.h"
 
 enum {
 	PAGES_MAX = 100,

@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "dispatch/dispatch_internal.h"
 #include "dispatch/plan.h"
-#include "dispatch/synthetic.h"
 #include "github/github.h"
 #include "loop/bell.h"
 #include "model/schedule.h"

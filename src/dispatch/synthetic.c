@@ -1,4 +1,4 @@
-#include "dispatch/synthetic.h"
+#include "dispatch/dispatch_internal.h"
 
 #include <string.h>
 

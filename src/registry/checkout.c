@@ -1,4 +1,4 @@
-#include "registry/checkout.h"
+#include "registry/fetch.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,7 +13,6 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "registry/fetch.h"
 
 enum {
 	FILES_MAX = 1000,

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "registry/checkout.h"
 
 enum {
 	PACKS_MAX = 64, /* each fetch with new commits adds one */

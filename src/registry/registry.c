@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "model/schedule.h"
-#include "registry/checkout.h"
 #include "registry/fetch.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "registry/transport.h"
+#include "registry/fetch.h"
 
 #include <errno.h>
 #include <fcntl.h>

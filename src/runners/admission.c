@@ -1,4 +1,4 @@
-#include "runners/admission.h"
+#include "runners/runners_internal.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "model/client_payload.h"
-#include "runners/admission.h"
 #include "runners/submission.h"
 
 /* A request that waits for an issuer's keys. */
@@ -37,17 +36,15 @@ static void on_issuer_keys(struct key_wait *wait)
 
 static void refuse_token(struct runners *r, struct http_request *q, int err, const struct error *e)
 {
-	if (err == ERR_DENIED)
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 403,
-			.detail = "the token's pipeline may not report here",
-			.why = e->text,
-		    });
-	else
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 401, .detail = "the token is not valid", .why = e->text});
+	bool is_denied = err == ERR_DENIED;
+
+	answer_refused(r, q,
+	    &(struct refusal){
+		.status = is_denied ? 403 : 401,
+		.detail = is_denied ? "the token's pipeline may not report here"
+				    : "the token is not valid",
+		.why = e->text,
+	    });
 }
 
 /* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of

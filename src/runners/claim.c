@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "loop/bell.h"
-#include "runners/admission.h"
 
 enum {
 	CLAIM_BODY_MAX_BYTES = 16 * 1024,
@@ -84,25 +83,23 @@ static void on_claims_due(struct timer *t)
 }
 
 /* Answers all claims of a queue, except the one that is looked for, which gets its answer soon. */
-static void refuse_all(struct claim_queue *q, const struct refusal *x)
+static void refuse_all_claims(struct claim_queue *q)
 {
+	struct refusal x = {
+	    .status = 403,
+	    .detail = "the accelerator has left the registry",
+	    .caller = q->accelerator,
+	};
+
+	if (q->runners->is_stopping)
+		x = (struct refusal){503, "the service stops: ask again", NULL, q->accelerator, 1};
 	for (struct claim *c = TAILQ_FIRST(&q->claims), *next; c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c == q->looking)
 			continue;
-		answer_refused(q->runners, c->request, x);
+		answer_refused(q->runners, c->request, &x);
 		claim_queue_drop(q, c);
 	}
-}
-
-static void refuse_stopping(struct claim_queue *q)
-{
-	refuse_all(q, &(struct refusal){
-			  .status = 503,
-			  .detail = "the service stops: ask again",
-			  .caller = q->accelerator,
-			  .retry_after_s = 1,
-		      });
 }
 
 static void on_claim_turn(struct timer *t)
@@ -133,7 +130,7 @@ static void on_look_ended(struct claim_queue *q, int err)
 	TAILQ_FOREACH (c, &q->claims, link)
 		arm_claim_expiry(cs, due_of(c));
 	if (q->runners->is_stopping)
-		refuse_stopping(q);
+		refuse_all_claims(q);
 	else if (err)
 		bell_retry(cs->bell);
 	else
@@ -284,11 +281,7 @@ void claims_configure(struct claims *cs)
 			claim_queue_ring(q);
 			continue;
 		}
-		refuse_all(q, &(struct refusal){
-				  .status = 403,
-				  .detail = "the accelerator has left the registry",
-				  .caller = q->accelerator,
-			      });
+		refuse_all_claims(q);
 	}
 	drop_empty_queues(cs);
 }
@@ -325,7 +318,7 @@ void claims_stop(struct claims *cs)
 
 	assert(cs->runners->is_stopping);
 	LIST_FOREACH (q, &cs->queues, link)
-		refuse_stopping(q);
+		refuse_all_claims(q);
 	drop_empty_queues(cs);
 }
 

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "runners/admission.h"
 #include "runners/leases.h"
 
 static struct runner_set set_of(const struct accelerator *a, char *const *labels)

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "loop/bell.h"
-#include "runners/admission.h"
+#include "runners/runners_internal.h"
 #include "store/credentials.h"
 
 /* The valid tokens, by hash and by id, and their last uses. Pure. */

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "model/client_payload.h"
-#include "runners/admission.h"
 
 enum { CALLERS_MAX = 4096 };
 

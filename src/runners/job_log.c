@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "runners/admission.h"
 #include "runners/job_documents.h"
 
 enum {

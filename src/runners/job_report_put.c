@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "documents/report_file.h"
-#include "runners/admission.h"
 #include "runners/job_documents.h"
 
 enum { ARRIVES_WITHIN_MS = 5 * 60 * 1000 };

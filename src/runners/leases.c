@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "loop/bell.h"
-#include "runners/admission.h"
 #include "store/leases.h"
 
 enum { RENEW_BODY_MAX_BYTES = 4096 };

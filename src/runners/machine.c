@@ -8,7 +8,6 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "model/runner_protocol.h"
-#include "runners/admission.h"
 #include "store/claims.h"
 #include "store/leases.h"
 

@@ -5,11 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "runners/admission.h"
 #include "runners/claim.h"
 #include "runners/job_documents.h"
 #include "runners/leases.h"
-#include "runners/runners_internal.h"
 
 enum { REGISTERED_MAX = 1024, STRANGERS_MAX = 1024 };
 

@@ -4,7 +4,9 @@
 #ifndef RUNNERS_RUNNERS_INTERNAL_H
 #define RUNNERS_RUNNERS_INTERNAL_H
 
+#include "base/json.h"
 #include "base/log.h"
+#include "http/server.h"
 #include "runners/credentials.h"
 #include "runners/issuer_keys.h"
 #include "runners/runners.h"
@@ -45,5 +47,77 @@ void runners_let_go(struct runners *r);
 
 /* callback.c */
 void report_add_routes(struct runners *r, struct http_server *h);
+
+/* ---- admission.c: checks the token of a request, and answers a request whose token is not good: in one place for every
+ * route.
+ *
+ * A route that collects a body checks twice: when the headers are there, so that a request without a good
+ * token is answered before its body takes memory, and when the body is there, because the token may have been
+ * revoked meanwhile. ---- */
+
+/* ---- a limit of calls a minute for each name, counted in one window for all names, in bounded memory ---- */
+
+/* Counts at most keys_max names in one minute; calls of further names are over the limit. */
+struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max);
+void rate_limit_free(struct rate_limit *l); /* NULL is fine */
+/* Counts a call of `key` (compared without case). False when it is over the limit; then
+ * *ret_retry_after_s says when the next window starts (at least 1). */
+bool rate_limit_take(
+    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
+
+/* ---- the answers to a report, each counted and logged here ---- */
+
+/* The token after "Bearer " (RFC 6750 section 2.1; the scheme compares without case), or
+ * NULL when the header is absent or of another form. Borrowed from the request. */
+const char *bearer_token(const struct http_request *q);
+
+/* Of a token that was good when the request came: 401. */
+#define TOKEN_REVOKED "the token was revoked"
+
+struct refusal {
+	int status;
+	const char *detail; /* for the caller: {"detail": …} */
+	const char *why;    /* for the log; NULL: the detail. Never a token */
+	const char *caller; /* repository or accelerator, NULL while unknown */
+	int retry_after_s;  /* 0: no such header */
+};
+/* Parses a request's body. *ret: an object, else NULL. */
+int body_object(const char *body, size_t n, json_t **ret, struct error *e) MUST_CHECK;
+
+/* Answers with the JSON text, and frees it. */
+void answer_json_text(struct http_request *q, int status, char *text);
+/* The same with a new reference to the body. */
+void answer_json(struct http_request *q, int status, json_t *body);
+void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
+/* The same for a refusal that needs no more than this. caller: or NULL. */
+void refuse_request(
+    struct runners *r, struct http_request *q, int status, const char *detail, const char *caller);
+/* 503: nothing was recorded, the caller may try again. */
+void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err);
+void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why);
+/* 200 with the job's id and page. */
+void answer_recorded(
+    struct http_request *q, const struct config *c, const char *status, int64_t job_id);
+
+/* ---- checks; each answers the request if it fails ---- */
+
+/* True if there is a configuration and nothing is closing. False: answered 503. */
+bool admit_open(struct runners *r, struct http_request *q);
+/* *ret: the holder of `token`, which may have any form. False: answered, with 401 (unknown or revoked), 429 (too many
+ * wrong tokens from this address), 403 (its accelerator has left the registry) or 503 (the tokens are not read
+ * yet). Call admit_open() first. */
+bool admit_token(
+    struct runners *r, struct http_request *q, const char *token, struct credential *ret);
+/* The bearer token of any form. NULL: answered, with 503 (closing, or not configured) or 401 (there is none). */
+const char *admit_bearer(struct runners *r, struct http_request *q);
+
+/* For requests of machines: admit_open() and admit_token() for the bearer token, which must be a machine's (an API
+ * token: 403). */
+bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret);
+/* The on_headers of such a route, whose owner is the struct runners: answers a bad token before the body is read. */
+void admit_machine_headers(struct http_request *q, void *runners);
+
+/* Sets *request to NULL when its client leaves. Uses the request's user and on_gone. */
+void forget_gone_client(struct http_request **request);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/crypto.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "runners/admission.h"
 
 enum { DELIVERY_ID_MAX = 128 };
 

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "dispatch/command.h"
+#include "dispatch/planning.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "dispatch/command.h"
+#include "dispatch/planning.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 

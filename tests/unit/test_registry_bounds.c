@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "registry/transport.h"
+#include "registry/fetch.h"
 
 struct rig {
 	struct bounds b;

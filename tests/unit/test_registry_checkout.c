@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "registry/checkout.h"
 #include "registry/fetch.h"
 
 static char folder[64];

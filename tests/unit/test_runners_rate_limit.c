@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "runners/admission.h"
+#include "runners/runners_internal.h"
 
 static void test_counts_each_name(void **state)
 {
