@@ -73,8 +73,9 @@ void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
 	(void)owner;
 }
 
-void dispatch_part_closed(struct dispatch *d)
+void dispatch_part_closed(struct dispatch *d, void *part)
 {
+	loop_reap(d->deps.loop, free, part);
 	loop_stop(d->deps.loop);
 }
 
