@@ -61,13 +61,7 @@ static int put_setting_run(struct store_op *op, struct db *d)
 	setting_put_text(d, p->key, p->value);
 	return 0;
 }
-
-int store_put_setting(struct store *s, struct put_setting *op)
-{
-	op->op.run = put_setting_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(put_setting)
 
 static int get_setting_run(struct store_query *q, struct db *d)
 {

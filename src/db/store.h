@@ -100,6 +100,19 @@ struct store_op {
 /* Thread: loop. 0: the store owns op until op->done(op). ERR_BUSY (queue full; not of a patient operation) or
  * ERR_CLOSING: op stays the caller's and done will not run. */
 int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
+/* For a .c file: defines store_NAME(), which submits a struct NAME; NAME_run() does the work. The struct is the operation's
+ * whole weight. */
+#define STORE_OPERATION(name) STORE_SUBMIT(name, false)
+/* The same for an operation of one statement. */
+#define STORE_STATEMENT(name) STORE_SUBMIT(name, true)
+#define STORE_SUBMIT(name, is_alone)                                                               \
+	int store_##name(struct store *s, struct name *op)                                         \
+	{                                                                                          \
+		op->op.run = name##_run;                                                           \
+		op->op.bytes = sizeof(*op);                                                        \
+		op->op.is_one_statement = is_alone;                                                \
+		return store_submit(s, &op->op);                                                   \
+	}
 /* fn runs right before an operation is taken, on the loop: what it submits is written first. One at
  * a time; NULL: none any more. */
 void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
@@ -117,6 +130,27 @@ struct store_query {
 	struct store_query *next;
 };
 int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_submit() */
+/* As STORE_OPERATION(). */
+#define STORE_QUERY(name)                                                                          \
+	int store_##name(struct store *s, struct name *q)                                          \
+	{                                                                                          \
+		q->q.run = name##_run;                                                             \
+		return store_query(s, &q->q);                                                      \
+	}
+/* The same for a query whose results are the records S in `list`, `n` of them; defines NAME_release() too. */
+#define STORE_LIST(name, S)                                                                        \
+	int store_##name(struct store *s, struct name *q)                                          \
+	{                                                                                          \
+		q->list = NULL;                                                                    \
+		q->n = 0;                                                                          \
+		q->q.run = name##_run;                                                             \
+		return store_query(s, &q->q);                                                      \
+	}                                                                                          \
+                                                                                                   \
+	void name##_release(struct name *q)                                                        \
+	{                                                                                          \
+		RECORDS_RELEASE(S, q->list, q->n);                                                 \
+	}
 
 /* ---- figures ---- */
 struct store_stats {

@@ -362,7 +362,7 @@ void red_episode_free(struct red_episode *e)
 	free(e);
 }
 
-static int note_episode_run(struct store_op *op, struct db *d)
+static int note_red_episode_run(struct store_op *op, struct db *d)
 {
 	struct note_red_episode *o = CONTAINER_OF(op, struct note_red_episode, op);
 
@@ -382,10 +382,4 @@ static int note_episode_run(struct store_op *op, struct db *d)
 	db_tell(d, STORE_CHANGES);
 	return 0;
 }
-
-int store_note_red_episode(struct store *s, struct note_red_episode *op)
-{
-	op->op.run = note_episode_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(note_red_episode)

@@ -290,13 +290,7 @@ static int note_head_run(struct store_op *op, struct db *d)
 	change_settle(d, id, o->now_ms);
 	return 0;
 }
-
-int store_note_head(struct store *s, struct note_head *op)
-{
-	op->op.run = note_head_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(note_head)
 
 /* ---- files ---- */
 
@@ -319,13 +313,7 @@ static int put_files_run(struct store_op *op, struct db *d)
 	free(text);
 	return 0;
 }
-
-int store_put_files(struct store *s, struct put_files *op)
-{
-	op->op.run = put_files_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(put_files)
 
 static int get_files_run(struct store_query *q, struct db *d)
 {
@@ -372,13 +360,7 @@ static int put_merge_base_run(struct store_op *op, struct db *d)
 	cells_moved(d, o->change_id, NULL, CELLS_BASE_FOUND, o->now_ms);
 	return 0;
 }
-
-int store_put_merge_base(struct store *s, struct put_merge_base *op)
-{
-	op->op.run = put_merge_base_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(put_merge_base)
 
 /* ---- the records that the reconciler compares with GitHub ---- */
 
@@ -406,19 +388,7 @@ static int list_pulls_run(struct store_query *q, struct db *d)
 		list_pulls_release(l);
 	return 0;
 }
-
-int store_list_pulls(struct store *s, struct list_pulls *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_pulls_run;
-	return store_query(s, &q->q);
-}
-
-void list_pulls_release(struct list_pulls *q)
-{
-	RECORDS_RELEASE(known_pull, q->list, q->n);
-}
+STORE_LIST(list_pulls, known_pull)
 
 static int has_push_run(struct store_query *q, struct db *d)
 {

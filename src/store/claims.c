@@ -301,9 +301,4 @@ static int count_pull_work_run(struct store_query *query, struct db *d)
 	}
 	return 0;
 }
-
-int store_count_pull_work(struct store *s, struct count_pull_work *q)
-{
-	q->q.run = count_pull_work_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(count_pull_work)

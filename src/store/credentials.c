@@ -36,14 +36,7 @@ static int add_token_run(struct store_op *op, struct db *d)
 	db_tell(d, STORE_TOKENS);
 	return 0;
 }
-
-int store_add_token(struct store *s, struct add_token *op)
-{
-	op->id = 0;
-	op->op.run = add_token_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(add_token)
 
 /* ---- revoke ---- */
 
@@ -67,14 +60,7 @@ static int revoke_token_run(struct store_op *op, struct db *d)
 		db_tell(d, STORE_TOKENS);
 	return 0;
 }
-
-int store_revoke_token(struct store *s, struct revoke_token *op)
-{
-	op->n_revoked = 0;
-	op->op.run = revoke_token_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(revoke_token)
 
 /* ---- touch ---- */
 
@@ -113,19 +99,7 @@ static int list_tokens_run(struct store_query *q, struct db *d)
 		list_tokens_release(l);
 	return 0;
 }
-
-int store_list_tokens(struct store *s, struct list_tokens *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_tokens_run;
-	return store_query(s, &q->q);
-}
-
-void list_tokens_release(struct list_tokens *q)
-{
-	RECORDS_RELEASE(token_row, q->list, q->n);
-}
+STORE_LIST(list_tokens, token_row)
 
 /* ---- repositories in OIDC tokens ---- */
 
@@ -223,14 +197,7 @@ static int check_identity_run(struct store_op *op, struct db *d)
 		forget_token_refusal(d, o, key.text);
 	return 0;
 }
-
-int store_check_identity(struct store *s, struct check_identity *op)
-{
-	op->recorded = (struct repository_ids){0};
-	op->op.run = check_identity_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(check_identity)
 
 /* ---- forget ---- */
 
@@ -243,14 +210,7 @@ static int forget_identity_run(struct store_op *op, struct db *d)
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	return 0;
 }
-
-int store_forget_identity(struct store *s, struct forget_identity *op)
-{
-	op->op.run = forget_identity_run;
-	op->op.bytes = sizeof(*op);
-	op->op.is_one_statement = true;
-	return store_submit(s, &op->op);
-}
+STORE_STATEMENT(forget_identity)
 
 /* ---- list ---- */
 
@@ -279,16 +239,4 @@ static int list_identities_run(struct store_query *q, struct db *d)
 		list_identities_release(l);
 	return 0;
 }
-
-int store_list_identities(struct store *s, struct list_identities *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_identities_run;
-	return store_query(s, &q->q);
-}
-
-void list_identities_release(struct list_identities *q)
-{
-	RECORDS_RELEASE(identity_row, q->list, q->n);
-}
+STORE_LIST(list_identities, identity_row)

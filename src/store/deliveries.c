@@ -168,13 +168,7 @@ static int mark_delivery_run(struct store_op *op, struct db *d)
 	}
 	return 0;
 }
-
-int store_mark_delivery(struct store *s, struct mark_delivery *op)
-{
-	op->op.run = mark_delivery_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(mark_delivery)
 
 static int replay_delivery_run(struct store_op *op, struct db *d)
 {
@@ -191,13 +185,7 @@ static int replay_delivery_run(struct store_op *op, struct db *d)
 	db_tell(d, STORE_DELIVERIES);
 	return 0;
 }
-
-int store_replay_delivery(struct store *s, struct replay_delivery *op)
-{
-	op->op.run = replay_delivery_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(replay_delivery)
 
 /* ---- queries ---- */
 
@@ -353,12 +341,7 @@ static int known_guids_run(struct store_query *q, struct db *d)
 	}
 	return 0;
 }
-
-int store_known_guids(struct store *s, struct known_guids *q)
-{
-	q->q.run = known_guids_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(known_guids)
 
 /* ---- redeliveries ---- */
 
@@ -380,10 +363,4 @@ static int count_redelivery_run(struct store_op *op, struct db *d)
 		      1;
 	return 0;
 }
-
-int store_count_redelivery(struct store *s, struct count_redelivery *op)
-{
-	op->op.run = count_redelivery_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(count_redelivery)

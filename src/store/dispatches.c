@@ -327,13 +327,7 @@ static int expire_dispatches_run(struct store_op *op, struct db *d)
 		o->next_due_ms = look_ms;
 	return 0;
 }
-
-int store_expire_dispatches(struct store *s, struct expire_dispatches *op)
-{
-	op->op.run = expire_dispatches_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(expire_dispatches)
 
 /* ---- lists for outpostctl ---- */
 
@@ -377,16 +371,4 @@ static int list_dispatches_run(struct store_query *q, struct db *d)
 		list_dispatches_release(l);
 	return 0;
 }
-
-int store_list_dispatches(struct store *s, struct list_dispatches *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_dispatches_run;
-	return store_query(s, &q->q);
-}
-
-void list_dispatches_release(struct list_dispatches *q)
-{
-	RECORDS_RELEASE(dispatch_row, q->list, q->n);
-}
+STORE_LIST(list_dispatches, dispatch_row)

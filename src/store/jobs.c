@@ -393,11 +393,4 @@ static int note_log_run(struct store_op *op, struct db *d)
 	db_tell_job(d, o->job_id);
 	return 0;
 }
-
-int store_note_log(struct store *s, struct note_log *op)
-{
-	op->op.run = note_log_run;
-	op->op.bytes = sizeof(*op);
-	op->op.is_one_statement = true;
-	return store_submit(s, &op->op);
-}
+STORE_STATEMENT(note_log)

@@ -344,13 +344,7 @@ static int renew_lease_run(struct store_op *op, struct db *d)
 	stored_lease_release(&l);
 	return 0;
 }
-
-int store_renew_lease(struct store *s, struct renew_lease *op)
-{
-	op->op.run = renew_lease_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(renew_lease)
 
 /* ---- return ---- */
 
@@ -366,13 +360,7 @@ static int return_lease_run(struct store_op *op, struct db *d)
 	stored_lease_release(&l);
 	return 0;
 }
-
-int store_return_lease(struct store *s, struct return_lease *op)
-{
-	op->op.run = return_lease_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(return_lease)
 
 /* ---- machines that fell silent ---- */
 
@@ -402,13 +390,7 @@ static int expire_leases_run(struct store_op *op, struct db *d)
 	o->next_due_ms = db_int(d, 0, "SELECT MIN(until_ms) FROM lease WHERE state = 'active'");
 	return 0;
 }
-
-int store_expire_leases(struct store *s, struct expire_leases *op)
-{
-	op->op.run = expire_leases_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(expire_leases)
 
 /* ---- list ---- */
 

@@ -83,13 +83,7 @@ static int shift_clock_run(struct store_op *op, struct db *d)
 	    d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }
-
-int store_shift_clock(struct store *s, struct shift_clock *op)
-{
-	op->op.run = shift_clock_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(shift_clock)
 
 /* ---- retention ---- */
 
@@ -309,7 +303,7 @@ static bool drop_oldest_change(struct db *d, int64_t before_ms)
 	return true;
 }
 
-static int retention_run(struct store_op *op, struct db *d)
+static int apply_retention_run(struct store_op *op, struct db *d)
 {
 	struct apply_retention *o = CONTAINER_OF(op, struct apply_retention, op);
 
@@ -326,10 +320,4 @@ static int retention_run(struct store_op *op, struct db *d)
 	o->has_more |= drop_oldest_change(d, o->results_before_ms);
 	return 0;
 }
-
-int store_apply_retention(struct store *s, struct apply_retention *op)
-{
-	op->op.run = retention_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(apply_retention)

@@ -445,10 +445,4 @@ static int outbox_done_run(struct store_op *op, struct db *d)
 	record_release(&claimed_record, &c);
 	return 0;
 }
-
-int store_outbox_done(struct store *s, struct outbox_done *op)
-{
-	op->op.run = outbox_done_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(outbox_done)

@@ -25,13 +25,7 @@ static int put_comment_run(struct store_op *op, struct db *d)
 	    V_INT(o->has_red_written), V_INT_OR_NULL(o->change_id));
 	return 0;
 }
-
-int store_put_comment(struct store *s, struct put_comment *op)
-{
-	op->op.run = put_comment_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(put_comment)
 
 #define GET_COMMENT_RECORD(F, S)                                                                   \
 	F(S, INT, comment_id, NULL, "comment_id", "")                                              \
@@ -171,14 +165,7 @@ static int put_check_run(struct store_op *op, struct db *d)
 	    V_INT(o->now_ms));
 	return 0;
 }
-
-int store_put_check(struct store *s, struct put_check *op)
-{
-	op->op.run = put_check_run;
-	op->op.bytes = sizeof(*op);
-	op->op.is_one_statement = true;
-	return store_submit(s, &op->op);
-}
+STORE_STATEMENT(put_check)
 
 static int doubt_check_run(struct store_op *op, struct db *d)
 {
@@ -191,11 +178,4 @@ static int doubt_check_run(struct store_op *op, struct db *d)
 	    V_BLOB("", 0));
 	return 0;
 }
-
-int store_doubt_check(struct store *s, struct doubt_check *op)
-{
-	op->op.run = doubt_check_run;
-	op->op.bytes = sizeof(*op);
-	op->op.is_one_statement = true;
-	return store_submit(s, &op->op);
-}
+STORE_STATEMENT(doubt_check)

@@ -196,13 +196,7 @@ static int mirror_registry_run(struct store_op *op, struct db *d)
 	strv_free(takers);
 	return 0;
 }
-
-int store_mirror_registry(struct store *s, struct mirror_registry *op)
-{
-	op->op.run = mirror_registry_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(mirror_registry)
 
 /* ---- figures and totals ---- */
 

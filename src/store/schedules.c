@@ -300,13 +300,7 @@ static int look_at_schedules_run(struct store_op *op, struct db *d)
 	    schedule_task, o->tasks, o->n);
 	return 0;
 }
-
-int store_look_at_schedules(struct store *s, struct look_at_schedules *op)
-{
-	op->op.run = look_at_schedules_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(look_at_schedules)
 
 void look_at_schedules_release(struct look_at_schedules *op)
 {
@@ -335,13 +329,7 @@ static int ask_schedule_run_run(struct store_op *op, struct db *d)
 	db_tell_accelerator(d, o->accelerator);
 	return 0;
 }
-
-int store_ask_schedule_run(struct store *s, struct ask_schedule_run *op)
-{
-	op->op.run = ask_schedule_run_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(ask_schedule_run)
 
 static int skip_schedule_run(struct store_op *op, struct db *d)
 {
@@ -358,13 +346,7 @@ static int skip_schedule_run(struct store_op *op, struct db *d)
 	db_tell_accelerator(d, o->accelerator);
 	return 0;
 }
-
-int store_skip_schedule(struct store *s, struct skip_schedule *op)
-{
-	op->op.run = skip_schedule_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(skip_schedule)
 
 /* ---- a run starts ---- */
 
@@ -478,13 +460,7 @@ static int fail_schedule_run_run(struct store_op *op, struct db *d)
 	free(run.accelerator);
 	return 0;
 }
-
-int store_fail_schedule_run(struct store *s, struct fail_schedule_run *op)
-{
-	op->op.run = fail_schedule_run_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(fail_schedule_run)
 
 /* ---- list ---- */
 
@@ -500,19 +476,9 @@ static int list_schedules_run(struct store_query *q, struct db *d)
 		" ORDER BY a.name"),
 	    V_TEXT(o->accelerator));
 
-	o->list = NULL;
-	o->n = 0;
 	RECORDS_READ(r, schedule_row, o->list, o->n);
+	if (db_status(d))
+		list_schedules_release(o);
 	return 0;
 }
-
-int store_list_schedules(struct store *s, struct list_schedules *q)
-{
-	q->q.run = list_schedules_run;
-	return store_query(s, &q->q);
-}
-
-void list_schedules_release(struct list_schedules *q)
-{
-	RECORDS_RELEASE(schedule_row, q->list, q->n);
-}
+STORE_LIST(list_schedules, schedule_row)
