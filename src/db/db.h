@@ -94,6 +94,8 @@ int db_script(struct db *d, const char *sql, struct error *e) MUST_CHECK;
 int db_begin(struct db *d, enum db_use use) MUST_CHECK;
 int db_commit(struct db *d) MUST_CHECK;
 void db_rollback(struct db *d);
+/* Calls work() in a writer's transaction of its own. On failure nothing of it happened, and *e says why. */
+int db_transaction(struct db *d, void (*work)(struct db *d), struct error *e) MUST_CHECK;
 void db_savepoint(struct db *d);
 void db_savepoint_release(struct db *d);
 void db_savepoint_undo(struct db *d);

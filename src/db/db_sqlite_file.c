@@ -45,6 +45,22 @@ void db_rollback(struct db *d)
 	d->why = why;
 }
 
+int db_transaction(struct db *d, void (*work)(struct db *d), struct error *e)
+{
+	int rc = db_begin(d, DB_WRITER);
+
+	if (!rc) {
+		work(d);
+		rc = d->why.code ? d->why.code : db_commit(d);
+	}
+	if (rc) {
+		rc = error_set(e, rc, "%s", d->why.text);
+		db_rollback(d);
+		db_forget_failure(d);
+	}
+	return rc;
+}
+
 void db_savepoint(struct db *d)
 {
 	db_exec(d, "SAVEPOINT op");

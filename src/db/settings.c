@@ -32,26 +32,6 @@ void setting_put_int(struct db *d, const char *key, int64_t value)
 	setting_put_text(d, key, text);
 }
 
-int setting_fill_once(struct db *d, const char *key, void (*fill)(struct db *d), struct error *e)
-{
-	int rc;
-
-	if (setting_int(d, key, 0))
-		return 0;
-	rc = db_begin(d, DB_WRITER);
-	if (!rc) {
-		fill(d);
-		setting_put_int(d, key, 1);
-		rc = db_status(d) ? db_status(d) : db_commit(d);
-	}
-	if (rc) {
-		rc = error_set(e, rc, "%s", db_why(d)->text);
-		db_rollback(d);
-		db_forget_failure(d);
-	}
-	return rc;
-}
-
 /* ---- operations ---- */
 
 static int put_setting_run(struct store_op *op, struct db *d)

@@ -13,11 +13,6 @@ int64_t setting_int(struct db *d, const char *key, int64_t fallback);
 void setting_put_text(struct db *d, const char *key, const char *value); /* NULL deletes it */
 void setting_put_int(struct db *d, const char *key, int64_t value);
 
-/* Runs fill() in a transaction of its own, unless the setting `key` says that it was done before. Call it at the start,
- * outside a transaction. */
-int setting_fill_once(
-    struct db *d, const char *key, void (*fill)(struct db *d), struct error *e) MUST_CHECK;
-
 /* ---- operations ---- */
 
 /* value NULL deletes. Strings are borrowed until done. */

@@ -36,31 +36,12 @@ static bool find_pushed_pair(struct db *d, const char *key, const char *good_sha
 	F(S, TEXT, bad_sha, NULL, "b.upstream_sha", "")
 RECORD_LOCAL(pair_of_days, PAIR_OF_DAYS_RECORD)
 
-static void want_pair(struct db *d, const struct pair_of_days *p, int64_t now_ms)
-{
-	struct repository_key key = repository_key(p->repository);
-	struct pushed_pair pushed;
-	bool is_on_record;
-
-	if (!is_sha1(p->good_sha) || !is_sha1(p->bad_sha)) /* one of them is not known */
-		return;
-	is_on_record = find_pushed_pair(d, key.text, p->good_sha, p->bad_sha, &pushed);
-	record_release(&pushed_pair_record, &pushed);
-	if (is_on_record)
-		return;
-	if (db_exec(d,
-		"INSERT INTO commits_between (repository_key, good_sha, bad_sha, repository,"
-		" n_tries, next_ms, asked_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)"
-		" ON CONFLICT DO NOTHING",
-		V_TEXT(key.text), V_TEXT(p->good_sha), V_TEXT(p->bad_sha), V_TEXT(p->repository),
-		V_INT(now_ms)))
-		db_tell(d, STORE_ATTRIBUTION);
-}
-
 void commits_between_want(
     struct db *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms)
 {
 	struct pair_of_days p;
+	struct repository_key key;
+	struct pushed_pair pushed = {0};
 
 	if (!record_read_first(db_rows(d,
 				   RECORD_QUERY(PAIR_OF_DAYS_RECORD,
@@ -71,7 +52,18 @@ void commits_between_want(
 				   V_TEXT(accelerator), V_INT(good_day), V_INT(bad_day)),
 		&pair_of_days_record, &p))
 		return;
-	want_pair(d, &p, now_ms);
+	key = repository_key(p.repository);
+	/* Both commits must be known. */
+	if (is_sha1(p.good_sha) && is_sha1(p.bad_sha) &&
+	    !find_pushed_pair(d, key.text, p.good_sha, p.bad_sha, &pushed) &&
+	    db_exec(d,
+		"INSERT INTO commits_between (repository_key, good_sha, bad_sha, repository,"
+		" n_tries, next_ms, asked_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)"
+		" ON CONFLICT DO NOTHING",
+		V_TEXT(key.text), V_TEXT(p.good_sha), V_TEXT(p.bad_sha), V_TEXT(p.repository),
+		V_INT(now_ms)))
+		db_tell(d, STORE_ATTRIBUTION);
+	record_release(&pushed_pair_record, &pushed);
 	record_release(&pair_of_days_record, &p);
 }
 
@@ -88,41 +80,6 @@ bool commits_between_drop(struct db *d, int64_t before_ms, int limit)
 
 RECORD_DEFINE(known_commit, KNOWN_COMMIT_RECORD);
 
-static void read_pushes(
-    struct db *d, const char *key, const struct pushed_pair *pushed, struct known_commits *ret)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(KNOWN_COMMIT_RECORD,
-		"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
-		" AND position <= ?3 AND position > ?4 ORDER BY position DESC LIMIT ?5"),
-	    V_TEXT(key), V_TEXT(pushed->ref), V_INT(pushed->until),
-	    V_INT(pushed->until - pushed->n), V_INT(COMMITS_SHOWN_MAX));
-
-	while (ret->n_listed < COMMITS_SHOWN_MAX && rows_next(r))
-		record_read(r, &known_commit_record, &ret->list[ret->n_listed++]);
-	rows_end(r);
-}
-
-static void read_commits_json(const char *text, struct known_commits *ret)
-{
-	json_t *list, *c;
-	size_t i;
-
-	if (json_parse(text, strlen(text), &list, NULL))
-		return;
-	json_array_foreach(list, i, c)
-	{
-		if (ret->n_listed == COMMITS_SHOWN_MAX)
-			break;
-		ret->list[ret->n_listed++] = (struct known_commit){
-		    .sha = xstrdup_or_null(json_get_str(c, "sha")),
-		    .title = xstrdup_or_null(json_get_str(c, "title")),
-		    .author = xstrdup_or_null(json_get_str(c, "author")),
-		};
-	}
-	json_decref(list);
-}
-
 #define ANSWER_RECORD(F, S)                                                                        \
 	F(S, COUNT, n, NULL, "n", "")                                                              \
 	F(S, TEXT, commits, NULL, "commits", "JSON; NULL: none.")
@@ -132,12 +89,23 @@ void commits_between_read(struct db *d, const char *key, const char *good_sha, c
     struct known_commits *ret)
 {
 	struct pushed_pair pushed;
-	struct answer answer;
+	struct answer answer = {.n = -1};
+	json_t *list = NULL, *c;
+	struct rows *r;
+	size_t i;
 
 	*ret = (struct known_commits){.n = -1};
 	if (find_pushed_pair(d, key, good_sha, bad_sha, &pushed)) {
 		ret->n = pushed.n;
-		read_pushes(d, key, &pushed, ret);
+		r = db_rows(d,
+		    RECORD_QUERY(KNOWN_COMMIT_RECORD,
+			"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+			" AND position <= ?3 AND position > ?4 ORDER BY position DESC LIMIT ?5"),
+		    V_TEXT(key), V_TEXT(pushed.ref), V_INT(pushed.until),
+		    V_INT(pushed.until - pushed.n), V_INT(COMMITS_SHOWN_MAX));
+		while (ret->n_listed < COMMITS_SHOWN_MAX && rows_next(r))
+			record_read(r, &known_commit_record, &ret->list[ret->n_listed++]);
+		rows_end(r);
 	} else if (record_read_first(
 		       db_rows(d,
 			   RECORD_QUERY(ANSWER_RECORD,
@@ -146,7 +114,19 @@ void commits_between_read(struct db *d, const char *key, const char *good_sha, c
 			   V_TEXT(key), V_TEXT(good_sha), V_TEXT(bad_sha)),
 		       &answer_record, &answer)) {
 		ret->n = answer.n;
-		read_commits_json(answer.commits ? answer.commits : "", ret);
+		if (answer.commits &&
+		    json_parse(answer.commits, strlen(answer.commits), &list, NULL) == 0)
+			json_array_foreach(list, i, c)
+			{
+				if (ret->n_listed == COMMITS_SHOWN_MAX)
+					break;
+				ret->list[ret->n_listed++] = (struct known_commit){
+				    .sha = xstrdup_or_null(json_get_str(c, "sha")),
+				    .title = xstrdup_or_null(json_get_str(c, "title")),
+				    .author = xstrdup_or_null(json_get_str(c, "author")),
+				};
+			}
+		json_decref(list);
 		record_release(&answer_record, &answer);
 	}
 	record_release(&pushed_pair_record, &pushed);

@@ -6,7 +6,6 @@
 #include "db/settings.h"
 #include "history/run_jobs.h"
 #include "history/run_note.h"
-#include "history/run_suites.h"
 
 /* ---- times ---- */
 
@@ -111,36 +110,11 @@ void number_days_forget_change(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 }
 
-static int64_t number_days_drop(struct db *d, int64_t before_day, int limit)
-{
-	return db_exec(d,
-	    "DELETE FROM number_day WHERE (accelerator, test_id, unit, day) IN"
-	    " (SELECT accelerator, test_id, unit, day FROM number_day WHERE day < ?1 LIMIT ?2)",
-	    V_INT(before_day), V_INT(limit));
-}
-
 #define NUMBERED_JOB_RECORD(F, S)                                                                  \
 	F(S, INT, id, NULL, "j.id", "")                                                            \
 	F(S, TIME, reported_ms, NULL, "j.reported_ms", "")                                         \
 	F(S, INT, n_tests, NULL, "j.n_tests", "")
 RECORD_LOCAL(numbered_job, NUMBERED_JOB_RECORD)
-
-/* From the newest jobs on record, until results_max results were looked at. */
-static void number_days_fill(struct db *d, int64_t results_max)
-{
-	struct rows *r =
-	    db_rows(d, RECORD_QUERY(NUMBERED_JOB_RECORD,
-			   "FROM job j JOIN change c ON c.id = j.change_id WHERE j.is_current = 1"
-			   " AND c.kind IN ('push', 'nightly') ORDER BY j.id DESC"));
-	struct numbered_job job;
-
-	while (results_max > 0 && rows_next(r)) {
-		record_read(r, &numbered_job_record, &job);
-		db_exec(d, PUT_NUMBERS, V_INT(job.id), V_INT(job.reported_ms));
-		results_max -= job.n_tests + 1;
-	}
-	rows_end(r);
-}
 
 /* ---- days ---- */
 
@@ -154,20 +128,6 @@ enum {
 int64_t day_of(int64_t wall_ms)
 {
 	return wall_ms >= 0 ? wall_ms / DAY_MS : (wall_ms - DAY_MS + 1) / DAY_MS;
-}
-
-static void put_sums(struct db *d, const char *accelerator, int64_t day)
-{
-	db_exec(d,
-	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass,"
-	    " n_done, n_skip, n_flaky, n_dispatches, n_met) SELECT ?1, ?2,"
-	    " SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
-	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN
-	    "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
-	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met)"
-	    " FROM run"
-	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0",
-	    V_TEXT(accelerator), V_INT(day), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
 }
 
 static struct value known(int64_t ms)
@@ -210,6 +170,7 @@ static void put_day_times(struct db *d, const char *accelerator, int64_t day)
 	times_release(&run);
 }
 
+/* Writes the row of a day again, unless retention has deleted runs of that day. */
 static void day_put(struct db *d, const char *accelerator, int64_t day)
 {
 	if (db_has(d, "SELECT 1 FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
@@ -217,7 +178,16 @@ static void day_put(struct db *d, const char *accelerator, int64_t day)
 		return;
 	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator),
 	    V_INT(day));
-	put_sums(d, accelerator, day);
+	db_exec(d,
+	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass,"
+	    " n_done, n_skip, n_flaky, n_dispatches, n_met) SELECT ?1, ?2,"
+	    " SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
+	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN
+	    "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
+	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met)"
+	    " FROM run"
+	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0",
+	    V_TEXT(accelerator), V_INT(day), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
 	put_day_times(d, accelerator, day);
 }
 
@@ -241,52 +211,37 @@ bool days_drop(struct db *d, int64_t before_ms, int limit)
 	    " (SELECT accelerator, day FROM day WHERE day < ?1 LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
 
-	n += number_days_drop(d, day_of(before_ms), limit);
+	n += db_exec(d,
+	    "DELETE FROM number_day WHERE (accelerator, test_id, unit, day) IN"
+	    " (SELECT accelerator, test_id, unit, day FROM number_day WHERE day < ?1 LIMIT ?2)",
+	    V_INT(day_of(before_ms)), V_INT(limit));
 	n += run_jobs_drop_days(d, day_of(before_ms), limit);
 	return n > 0;
 }
 
 /* ---- what older versions recorded ---- */
 
-static void put_counts(
-    struct db *d, int64_t change_id, const char *accelerator, const struct cell_counts *c)
-{
-	db_exec(d,
-	    "UPDATE run SET n_fail = ?3, n_error = ?4, n_miss = ?5, n_pass = ?6, n_done = ?7,"
-	    " n_skip = ?8, n_flaky = ?9 WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator), V_INT(c->by_status[TEST_FAIL]),
-	    V_INT(c->by_status[TEST_ERROR]), V_INT(c->by_status[TEST_MISS]),
-	    V_INT(c->by_status[TEST_PASS]), V_INT(c->by_status[TEST_DONE]),
-	    V_INT(c->by_status[TEST_SKIP]), V_INT(c->n_flaky));
-}
-
 #define PUSH_RUN_RECORD(F, S)                                                                      \
 	F(S, INT, change_id, NULL, "change_id", "")                                                \
 	F(S, BORROWED, accelerator, NULL, "accelerator", "")
 RECORD_LOCAL(push_run, PUSH_RUN_RECORD)
 
-static void fill_runs(struct db *d)
+#define DAY_OF_RUN_RECORD(F, S)                                                                    \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
+	F(S, INT, day, NULL, "ended_ms / 86400000", "")
+RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
+
+static const char DAYS_FILLED[] = "days.filled";
+
+static void fill_all_days(struct db *d)
 {
-	int64_t n_cells = 0;
-	struct rows *r = db_rows(
-	    d, RECORD_QUERY(PUSH_RUN_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
+	int64_t n_cells = 0, n_results = 0;
+	struct rows *r;
 	struct push_run run;
+	struct day_of_run of;
+	struct numbered_job job;
 
-	while (n_cells < FILL_CELLS_MAX && rows_next(r)) {
-		struct cell_counts c;
-
-		record_read(r, &push_run_record, &run);
-		c = run_suites_put(d, run.change_id, run.accelerator);
-		put_counts(d, run.change_id, run.accelerator, &c);
-		for (int i = 0; i < N_TEST_STATUSES; i++)
-			n_cells += c.by_status[i];
-	}
-	rows_end(r);
-}
-
-/* The pages that people open first show the newest jobs. */
-static void fill_jobs(struct db *d)
-{
+	/* The pages that people open first show the newest jobs. */
 	db_exec(d,
 	    "UPDATE job SET (n_tests_fail, n_tests_error, n_tests_miss, n_tests_pass,"
 	    " n_tests_done, n_tests_skip) = (SELECT COALESCE(SUM(status = 'FAIL'), 0),"
@@ -295,34 +250,43 @@ static void fill_jobs(struct db *d)
 	    " COALESCE(SUM(status = 'SKIP'), 0) FROM result WHERE job_id = job.id)"
 	    " WHERE status = 'completed' AND id > (SELECT MAX(id) FROM job) - ?1",
 	    V_INT(FILL_JOBS_MAX));
-}
+	r = db_rows(
+	    d, RECORD_QUERY(PUSH_RUN_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
+	while (n_cells < FILL_CELLS_MAX && rows_next(r)) {
+		struct cell_counts c;
 
-#define DAY_OF_RUN_RECORD(F, S)                                                                    \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
-	F(S, INT, day, NULL, "ended_ms / 86400000", "")
-RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
-
-static void fill_days(struct db *d)
-{
-	struct rows *r =
-	    db_rows(d, RECORD_QUERY(DAY_OF_RUN_RECORD, "FROM run GROUP BY 2, 3 ORDER BY 2, 3"));
-	struct day_of_run of;
-
+		record_read(r, &push_run_record, &run);
+		c = run_suites_put(d, run.change_id, run.accelerator);
+		db_exec(d,
+		    "UPDATE run SET n_fail = ?3, n_error = ?4, n_miss = ?5, n_pass = ?6,"
+		    " n_done = ?7, n_skip = ?8, n_flaky = ?9"
+		    " WHERE change_id = ?1 AND accelerator = ?2",
+		    V_INT(run.change_id), V_TEXT(run.accelerator), V_INT(c.by_status[TEST_FAIL]),
+		    V_INT(c.by_status[TEST_ERROR]), V_INT(c.by_status[TEST_MISS]),
+		    V_INT(c.by_status[TEST_PASS]), V_INT(c.by_status[TEST_DONE]),
+		    V_INT(c.by_status[TEST_SKIP]), V_INT(c.n_flaky));
+		for (int i = 0; i < N_TEST_STATUSES; i++)
+			n_cells += c.by_status[i];
+	}
+	rows_end(r);
+	r = db_rows(d, RECORD_QUERY(DAY_OF_RUN_RECORD, "FROM run GROUP BY 2, 3 ORDER BY 2, 3"));
 	while (rows_next(r)) {
 		record_read(r, &day_of_run_record, &of);
 		day_put(d, of.accelerator, of.day);
 	}
-}
-
-static void fill_all_days(struct db *d)
-{
-	fill_jobs(d);
-	fill_runs(d);
-	fill_days(d);
-	number_days_fill(d, FILL_CELLS_MAX);
+	r = db_rows(d, RECORD_QUERY(NUMBERED_JOB_RECORD,
+			   "FROM job j JOIN change c ON c.id = j.change_id WHERE j.is_current = 1"
+			   " AND c.kind IN ('push', 'nightly') ORDER BY j.id DESC"));
+	while (n_results < FILL_CELLS_MAX && rows_next(r)) {
+		record_read(r, &numbered_job_record, &job);
+		db_exec(d, PUT_NUMBERS, V_INT(job.id), V_INT(job.reported_ms));
+		n_results += job.n_tests + 1;
+	}
+	rows_end(r);
+	setting_put_int(d, DAYS_FILLED, 1);
 }
 
 int days_fill(struct db *d, struct error *e)
 {
-	return setting_fill_once(d, "days.filled", fill_all_days, e);
+	return setting_int(d, DAYS_FILLED, 0) ? 0 : db_transaction(d, fill_all_days, e);
 }

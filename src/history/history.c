@@ -121,10 +121,8 @@ struct judging {
 	size_t n;
 	int64_t days[RUNS_MAX]; /* of the runs, the newest first */
 	int n_runs;
-	int64_t now_ms;
 	int64_t *newest_keys; /* of the newest run, if it may not be over; else NULL */
 	size_t n_newest_keys;
-	int64_t asked_good_day, asked_bad_day; /* of the commits that were asked for last */
 };
 
 int64_t *history_numbers(const char *text, int base, size_t *ret_n)
@@ -155,46 +153,41 @@ static int64_t number_of(const int64_t *list, size_t n, int job)
 	return job > 0 && (size_t)job <= n ? list[job - 1] : 0;
 }
 
-static bool has_number(const int64_t *list, size_t n, int64_t v)
-{
-	for (size_t i = 0; i < n; i++)
-		if (list[i] == v)
-			return true;
-	return false;
-}
-
 struct run_reading {
 	struct cell_reader cells;
 	int64_t *jobs, *keys;
 	size_t n_jobs, n_keys;
 };
 
-/* The newest run lacks the test, but the job that usually reports it has not reported in that run yet. */
-static bool is_untold(
-    const struct judging *g, const struct run_reading *run, const struct history_cell *c)
-{
-	int64_t key = number_of(run->keys, run->n_keys, c->job);
-
-	return g->newest_keys && g->n_runs == 1 && key &&
-	       !has_number(g->newest_keys, g->n_newest_keys, key);
-}
-
 static void add_cell(const struct judging *g, const struct run_reading *run, struct judged_test *t,
     const struct history_cell *c)
 {
-	if (t->walk.gone_since == 1 && is_untold(g, run, c))
-		history_walk_untold(&t->walk);
+	int64_t key = number_of(run->keys, run->n_keys, c->job);
+	bool has_reported = !g->newest_keys || g->n_runs != 1 || !key;
+
+	/* The newest run lacks the test, but the job that usually reports it has not reported in that run yet. */
+	if (t->walk.gone_since == 1) {
+		for (size_t i = 0; i < g->n_newest_keys && !has_reported; i++)
+			has_reported = g->newest_keys[i] == key;
+		if (!has_reported)
+			history_walk_untold(&t->walk);
+	}
 	history_walk_add(&t->walk, c->status, number_of(run->jobs, run->n_jobs, c->job));
 }
 
 /* Each of the newest HISTORY_FORGET runs may have tests that the runs after it lack. */
-static void add_run_with_new(struct judging *g, struct run_reading *run, size_t n_cells_max)
+static void add_run_with_new(struct judging *g, struct run_reading *run)
 {
-	struct judged_test *all = xcalloc(g->n + n_cells_max, sizeof(*all));
+	struct cell_reader cells = run->cells;
+	struct judged_test *all;
 	struct history_cell c;
-	size_t n = 0, i = 0;
-	bool has_cell = cell_reader_next(&run->cells, &c);
+	size_t n_max = g->n, n = 0, i = 0;
+	bool has_cell;
 
+	while (cell_reader_next(&cells, &c))
+		n_max++;
+	all = xcalloc(n_max, sizeof(*all));
+	has_cell = cell_reader_next(&run->cells, &c);
 	while (i < g->n || has_cell) {
 		struct judged_test *t = &all[n++];
 		bool is_new = i == g->n || (has_cell && c.test_id < g->tests[i].id);
@@ -218,9 +211,11 @@ static void add_run_with_new(struct judging *g, struct run_reading *run, size_t 
 	g->n = n;
 }
 
-/* Older runs: only for tests that still need more of their past. */
-static void add_history_run(struct judging *g, struct run_reading *run)
+/* Older runs: only for tests that still need more of their past. True: some need still more. */
+static bool add_history_run(struct judging *g, struct run_reading *run)
 {
+	bool wants_more = false;
+
 	for (size_t i = 0; i < g->n; i++) {
 		struct judged_test *t = &g->tests[i];
 		struct history_cell c;
@@ -231,27 +226,9 @@ static void add_history_run(struct judging *g, struct run_reading *run)
 			add_cell(g, run, t, &c);
 		else
 			history_walk_absent(&t->walk);
+		wants_more |= history_walk_wants_more(&t->walk);
 	}
-}
-
-static bool wants_more(const struct judging *g)
-{
-	if (g->n_runs < HISTORY_FORGET)
-		return true;
-	for (size_t i = 0; i < g->n; i++)
-		if (history_walk_wants_more(&g->tests[i].walk))
-			return true;
-	return false;
-}
-
-static size_t count_cells(struct cell_reader cells)
-{
-	struct history_cell c;
-	size_t n = 0;
-
-	while (cell_reader_next(&cells, &c))
-		n++;
-	return n;
+	return wants_more;
 }
 
 #define JUDGED_RUN_RECORD(F, S)                                                                    \
@@ -269,18 +246,19 @@ static void read_history_runs(struct judging *g)
 					    " AND is_judged = 1 ORDER BY day DESC LIMIT ?2"),
 	    V_TEXT(g->accelerator), V_INT(RUNS_MAX));
 	struct judged_run of;
+	bool wants_more = true;
 
-	while (g->n_runs < RUNS_MAX && wants_more(g) && rows_next(r)) {
+	while (g->n_runs < RUNS_MAX && wants_more && rows_next(r)) {
 		struct run_reading run = {0};
 
 		record_read(r, &judged_run_record, &of);
 		run.cells = cell_reader_of(of.cells.p, of.cells.n);
 		run.jobs = history_numbers(of.jobs, 10, &run.n_jobs);
 		run.keys = history_numbers(of.job_keys, 16, &run.n_keys);
-		if (g->n_runs < HISTORY_FORGET)
-			add_run_with_new(g, &run, count_cells(run.cells));
+		if (g->n_runs >= HISTORY_FORGET)
+			wants_more = add_history_run(g, &run);
 		else
-			add_history_run(g, &run);
+			add_run_with_new(g, &run);
 		g->days[g->n_runs] = of.day;
 		if (g->n_runs++ == 0 && of.is_self_report) {
 			g->newest_keys = run.keys;
@@ -328,22 +306,6 @@ static void put_state(const struct judging *g, const struct judged_test *t)
 	free(suite);
 }
 
-/* Most tests that break have the same two days: it asks once for them. */
-static void want_commits(struct judging *g, const struct history_verdict *v)
-{
-	int64_t good, bad;
-
-	if (v->first_bad.run < 0 || v->last_good.run < 0)
-		return;
-	good = g->days[v->last_good.run];
-	bad = g->days[v->first_bad.run];
-	if (good == g->asked_good_day && bad == g->asked_bad_day)
-		return;
-	g->asked_good_day = good;
-	g->asked_bad_day = bad;
-	commits_between_want(g->d, g->accelerator, good, bad, g->now_ms);
-}
-
 #define WRITTEN_STATE_RECORD(F, S)                                                                 \
 	F(S, INT, test_id, NULL, "test_id", "")                                                    \
 	F(S, BORROWED, state, NULL, "state", "")                                                   \
@@ -359,17 +321,6 @@ static bool is_day(const struct judging *g, int64_t day, int run)
 	return day == (run < 0 ? -1 : g->days[run]);
 }
 
-/* A walk has 0 for a job that retention has deleted; the row may keep its id. */
-static bool is_history_written(
-    const struct judging *g, const struct written_state *w, const struct history_verdict *v)
-{
-	return strcmp(w->state, history_state_name(v->state)) == 0 &&
-	       is_day(g, w->since_day, v->since) && is_day(g, w->first_bad_day, v->first_bad.run) &&
-	       (!v->first_bad.tag || w->first_bad_job == v->first_bad.tag) &&
-	       is_day(g, w->last_good_day, v->last_good.run) &&
-	       (!v->last_good.tag || w->last_good_job == v->last_good.tag);
-}
-
 /* Removes the tests whose row is right already from `tests`, and deletes the rows of tests that have no state any more.
  * Returns how many tests are left. */
 static size_t drop_written(struct judging *g, bool *ret_has_gone)
@@ -383,16 +334,25 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 	size_t i = 0, n = 0, n_gone = 0;
 
 	while (rows_next(r)) {
+		const struct history_verdict *v;
+
 		record_read(r, &written_state_record, &w);
 		while (i < g->n && g->tests[i].id < w.test_id)
 			g->tests[n++] = g->tests[i++];
-		if (i < g->n && g->tests[i].id == w.test_id) {
-			if (!is_history_written(g, &w, &g->tests[i].verdict))
-				g->tests[n++] = g->tests[i];
-			i++;
+		if (i == g->n || g->tests[i].id != w.test_id) {
+			*ARRAY_PUSH(gone, n_gone) = w.test_id;
 			continue;
 		}
-		*ARRAY_PUSH(gone, n_gone) = w.test_id;
+		v = &g->tests[i].verdict;
+		/* A walk has 0 for a job that retention has deleted; the row may keep its id. */
+		if (strcmp(w.state, history_state_name(v->state)) != 0 ||
+		    !is_day(g, w.since_day, v->since) ||
+		    !is_day(g, w.first_bad_day, v->first_bad.run) ||
+		    (v->first_bad.tag && w.first_bad_job != v->first_bad.tag) ||
+		    !is_day(g, w.last_good_day, v->last_good.run) ||
+		    (v->last_good.tag && w.last_good_job != v->last_good.tag))
+			g->tests[n++] = g->tests[i];
+		i++;
 	}
 	while (i < g->n)
 		g->tests[n++] = g->tests[i++];
@@ -402,19 +362,6 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 	free(gone);
 	*ret_has_gone = n_gone > 0;
 	return n;
-}
-
-/* Sets the verdicts, and removes the tests that have no state to show. */
-static void end_walks(struct judging *g)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->n; i++) {
-		g->tests[i].verdict = history_walk_end(&g->tests[i].walk);
-		if (g->tests[i].verdict.state != HISTORY_NONE)
-			g->tests[n++] = g->tests[i];
-	}
-	g->n = n;
 }
 
 static void count_history(const struct judging *g)
@@ -435,17 +382,33 @@ static void count_history(const struct judging *g)
 void history_judge(struct db *d, const char *accelerator, int64_t now_ms)
 {
 	struct judging *g = xcalloc(1, sizeof(*g));
+	int64_t asked_good = 0, asked_bad = 0;
+	size_t n = 0;
 	bool has_gone;
 
 	g->d = d;
 	g->accelerator = accelerator;
-	g->now_ms = now_ms;
 	read_history_runs(g);
-	end_walks(g);
+	for (size_t i = 0; i < g->n; i++) {
+		g->tests[i].verdict = history_walk_end(&g->tests[i].walk);
+		if (g->tests[i].verdict.state != HISTORY_NONE)
+			g->tests[n++] = g->tests[i];
+	}
+	g->n = n;
 	g->n = drop_written(g, &has_gone);
 	for (size_t i = 0; i < g->n; i++) {
+		const struct history_verdict *v = &g->tests[i].verdict;
+		int64_t good = v->last_good.run < 0 ? 0 : g->days[v->last_good.run];
+		int64_t bad = v->first_bad.run < 0 ? 0 : g->days[v->first_bad.run];
+
 		put_state(g, &g->tests[i]);
-		want_commits(g, &g->tests[i].verdict);
+		/* Most tests that break have the same two days: it asks once for them. */
+		if (v->first_bad.run < 0 || v->last_good.run < 0 ||
+		    (good == asked_good && bad == asked_bad))
+			continue;
+		asked_good = good;
+		asked_bad = bad;
+		commits_between_want(d, accelerator, good, bad, now_ms);
 	}
 	if (g->n || has_gone)
 		count_history(g);

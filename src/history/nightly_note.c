@@ -38,38 +38,14 @@ struct packed {
 	int64_t n_cells, n_red, n_green;
 };
 
-static bool read_nightly_run(
-    struct db *d, int64_t change_id, const char *accelerator, struct nightly_run *ret)
-{
-	return record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(NIGHTLY_RUN_RECORD,
-		    "FROM schedule_run s JOIN change c ON c.id = s.change_id"
-		    " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY s.id DESC LIMIT 1"),
-		V_INT(change_id), V_TEXT(accelerator)),
-	    &nightly_run_record, ret);
-}
-
 /* ---- the cells ---- */
 
-/* 12 hexadecimal digits that the same job has in every run. */
-static void append_key(struct db *d, int64_t job_id, struct buf *out)
-{
-	char *name = db_text(
-	    d, "SELECT workflow || ?2 || name FROM job WHERE id = ?1", V_INT(job_id), V_TEXT("\n"));
-	uint8_t digest[SHA256_BYTES] = {0};
-
-	if (name)
-		sha256(name, strlen(name), digest);
-	free(name);
-	for (int i = 0; i < 6; i++)
-		buf_appendf(out, "%02x", digest[i]);
-	buf_append_char(out, ' ');
-}
-
-/* Tests of one job mostly follow each other. */
+/* Tests of one job mostly follow each other. A job's key is 12 hexadecimal digits that it has in every run. */
 static int place_of_job(struct db *d, struct packed *p, int64_t job_id)
 {
+	uint8_t digest[SHA256_BYTES] = {0};
+	char *name;
+
 	if (!job_id)
 		return 0;
 	for (size_t i = p->n_jobs; i > 0; i--)
@@ -77,7 +53,14 @@ static int place_of_job(struct db *d, struct packed *p, int64_t job_id)
 			return (int)i;
 	*ARRAY_PUSH(p->job_ids, p->n_jobs) = job_id;
 	buf_appendf(&p->jobs, "%lld ", (long long)job_id);
-	append_key(d, job_id, &p->keys);
+	name = db_text(
+	    d, "SELECT workflow || ?2 || name FROM job WHERE id = ?1", V_INT(job_id), V_TEXT("\n"));
+	if (name)
+		sha256(name, strlen(name), digest);
+	free(name);
+	for (int i = 0; i < 6; i++)
+		buf_appendf(&p->keys, "%02x", digest[i]);
+	buf_append_char(&p->keys, ' ');
 	return (int)p->n_jobs;
 }
 
@@ -107,14 +90,6 @@ static void pack_cells(struct db *d, int64_t change_id, const char *accelerator,
 		p->n_green += c.status == TEST_PASS || c.status == TEST_DONE;
 		cell_packer_add(&p->cells, &c);
 	}
-}
-
-static void packed_release(struct packed *p)
-{
-	cell_packer_release(&p->cells);
-	buf_release(&p->jobs);
-	buf_release(&p->keys);
-	free(p->job_ids);
 }
 
 /* ---- the end of a run ---- */
@@ -149,15 +124,6 @@ static struct progress progress_of(
 	return p;
 }
 
-static const char *outcome_of_run(const struct packed *p, const struct progress *progress)
-{
-	if (p->n_red)
-		return NIGHTLY_RED;
-	if (p->n_green)
-		return NIGHTLY_GREEN;
-	return progress->was_never_sent ? NIGHTLY_FAILED : NIGHTLY_MISSED;
-}
-
 static void close_run(struct db *d, int64_t run_id, const char *outcome, int64_t now_ms)
 {
 	if (schedule_run_enter(d, run_id, SCHEDULE_RUN_IS_DONE, now_ms))
@@ -172,22 +138,6 @@ static void close_run(struct db *d, int64_t run_id, const char *outcome, int64_t
 	F(S, TIME, at_ms, NULL, "at_ms", "")                                                       \
 	F(S, BOOL, is_judged, NULL, "is_judged", "")
 RECORD_LOCAL(run_of_day, RUN_OF_DAY_RECORD)
-
-/* The last run of a day counts, but not before it has ended. */
-static bool is_run_of_day(struct db *d, const char *accelerator, const struct nightly_run *run,
-    bool is_over, bool *ret_was_judged)
-{
-	struct run_of_day of = {0};
-	bool is_taken =
-	    record_read_first(db_rows(d,
-				  RECORD_QUERY(RUN_OF_DAY_RECORD,
-				      "FROM history_run WHERE accelerator = ?1 AND day = ?2"),
-				  V_TEXT(accelerator), V_INT(day_of(run->at_ms))),
-		&run_of_day_record, &of);
-
-	*ret_was_judged = of.is_judged;
-	return !is_taken || of.run_id == run->id || (is_over && of.at_ms <= run->at_ms);
-}
 
 static void put_day(struct db *d, int64_t change_id, const char *accelerator,
     const struct nightly_run *run, struct packed *p, bool is_judged)
@@ -215,46 +165,58 @@ static void note_nightly(struct db *d, int64_t change_id, const char *accelerato
     const struct nightly_run *run, int64_t now_ms)
 {
 	struct progress progress = progress_of(d, change_id, accelerator, run);
-	bool is_judged, was_judged;
+	struct run_of_day of = {0};
+	bool is_judged, is_taken;
 	struct packed p;
 
 	pack_cells(d, change_id, accelerator, &p);
 	is_judged = progress.is_over && (p.n_red || p.n_green);
 	if (progress.is_over)
-		close_run(d, run->id, outcome_of_run(&p, &progress), now_ms);
-	if (p.n_cells && is_run_of_day(d, accelerator, run, progress.is_over, &was_judged)) {
+		close_run(d, run->id,
+		    p.n_red                   ? NIGHTLY_RED
+		    : p.n_green               ? NIGHTLY_GREEN
+		    : progress.was_never_sent ? NIGHTLY_FAILED
+					      : NIGHTLY_MISSED,
+		    now_ms);
+	is_taken =
+	    record_read_first(db_rows(d,
+				  RECORD_QUERY(RUN_OF_DAY_RECORD,
+				      "FROM history_run WHERE accelerator = ?1 AND day = ?2"),
+				  V_TEXT(accelerator), V_INT(day_of(run->at_ms))),
+		&run_of_day_record, &of);
+	/* The last run of a day counts, but not before it has ended. */
+	if (p.n_cells &&
+	    (!is_taken || of.run_id == run->id || (progress.is_over && of.at_ms <= run->at_ms))) {
 		put_day(d, change_id, accelerator, run, &p, is_judged);
-		if (is_judged || was_judged)
+		if (is_judged || of.is_judged)
 			history_judge(d, accelerator, now_ms);
 	}
-	packed_release(&p);
+	cell_packer_release(&p.cells);
+	buf_release(&p.jobs);
+	buf_release(&p.keys);
+	free(p.job_ids);
 	db_tell(d, STORE_CHANGES);
-}
-
-static bool is_run_silent(struct db *d, const char *accelerator)
-{
-	return db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
-	    V_TEXT(accelerator), V_INT(LEVEL_1));
-}
-
-/* At L1 no results are kept, so the run ends without an outcome. */
-static void end_silently(struct db *d, int64_t change_id, const char *accelerator,
-    const struct nightly_run *run, int64_t now_ms)
-{
-	if (!run->has_ended && progress_of(d, change_id, accelerator, run).is_over)
-		close_run(d, run->id, NULL, now_ms);
 }
 
 void nightly_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct nightly_run run;
 
-	if (!accelerator[0] || !read_nightly_run(d, change_id, accelerator, &run))
+	if (!accelerator[0] ||
+	    !record_read_first(db_rows(d,
+				   RECORD_QUERY(NIGHTLY_RUN_RECORD,
+				       "FROM schedule_run s JOIN change c ON c.id = s.change_id"
+				       " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY "
+				       "s.id DESC LIMIT 1"),
+				   V_INT(change_id), V_TEXT(accelerator)),
+		&nightly_run_record, &run))
 		return;
-	if (is_run_silent(d, accelerator))
-		end_silently(d, change_id, accelerator, &run, now_ms);
-	else
+	if (!db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
+		V_TEXT(accelerator), V_INT(LEVEL_1)))
 		note_nightly(d, change_id, accelerator, &run, now_ms);
+	/* At L1 no results are kept, so the run ends without an outcome. */
+	else if (!run.has_ended && progress_of(d, change_id, accelerator, &run).is_over)
+		close_run(d, run.id, NULL, now_ms);
 	record_release(&nightly_run_record, &run);
 }
 
@@ -268,38 +230,32 @@ void nightly_forget_change(struct db *d, int64_t change_id)
 	    d, "UPDATE schedule_run SET change_id = NULL WHERE change_id = ?1", V_INT(change_id));
 }
 
-/* Deletes the states of the tests of an accelerator without days. Returns how many rows it deleted. */
-static int64_t drop_states(struct db *d, int limit)
-{
-	char *name = db_text(d, "SELECT c.accelerator FROM history_count c WHERE NOT EXISTS"
-				" (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator)"
-				" LIMIT 1");
-	int64_t n = 0;
-
-	if (name)
-		n = db_exec(d,
-		    "DELETE FROM history WHERE accelerator = ?1 AND test_id IN"
-		    " (SELECT test_id FROM history WHERE accelerator = ?1 LIMIT ?2)",
-		    V_TEXT(name), V_INT(limit));
-	if (name && n < limit)
-		n += db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(name));
-	free(name);
-	return n;
-}
-
 bool nightly_drop(struct db *d, int64_t before_ms, int limit)
 {
+	int64_t n_states = 0;
 	int64_t n = db_exec(d,
 	    "DELETE FROM history_run WHERE id IN (SELECT id FROM history_run WHERE day < ?1"
 	    " ORDER BY day LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
+	char *name;
 
 	n += db_exec(d,
 	    "DELETE FROM schedule_run WHERE id IN (SELECT id FROM schedule_run"
 	    " WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2)",
 	    V_INT(before_ms), V_INT(limit));
-	n += drop_states(d, limit);
-	return n > 0;
+	/* The states of the tests of an accelerator without days. */
+	name = db_text(d, "SELECT c.accelerator FROM history_count c WHERE NOT EXISTS"
+			  " (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator)"
+			  " LIMIT 1");
+	if (name)
+		n_states = db_exec(d,
+		    "DELETE FROM history WHERE accelerator = ?1 AND test_id IN"
+		    " (SELECT test_id FROM history WHERE accelerator = ?1 LIMIT ?2)",
+		    V_TEXT(name), V_INT(limit));
+	if (name && n_states < limit)
+		n += db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(name));
+	free(name);
+	return n + n_states > 0;
 }
 
 /* ---- what older versions recorded ----
@@ -315,6 +271,8 @@ enum { RUNS_MAX = 2000, TIME_MAX_MS = 2000 };
 	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
 	F(S, TIME, at_ms, NULL, "at", "")
 RECORD_LOCAL(old_run, OLD_RUN_RECORD)
+
+static const char NIGHTLIES_FILLED[] = "nightly.filled";
 
 /* The runs in their order, as they were reported, so that each day finds those before it; then the days from the newest
  * on, because there may not be time for all. */
@@ -344,9 +302,10 @@ static void fill_nightlies(struct db *d)
 		log_event(LOG_INFO, "nightlies_filled", LOG_I("runs", (int64_t)n),
 		    LOG_I("days", (int64_t)n_days));
 	RECORDS_RELEASE(old_run, list, n);
+	setting_put_int(d, NIGHTLIES_FILLED, 1);
 }
 
 int nightly_fill(struct db *d, struct error *e)
 {
-	return setting_fill_once(d, "nightly.filled", fill_nightlies, e);
+	return setting_int(d, NIGHTLIES_FILLED, 0) ? 0 : db_transaction(d, fill_nightlies, e);
 }

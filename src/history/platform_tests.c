@@ -29,7 +29,7 @@ struct platform_group {
 	int64_t n_passed, n_failed, n_missing;
 };
 
-/* The completed current jobs of a change on an accelerator, grouped. platform_jobs_release(). */
+/* The completed current jobs of a change on an accelerator, grouped. */
 struct platform_jobs {
 	int64_t change_id;
 	const char *accelerator; /* borrowed */
@@ -44,19 +44,6 @@ static char *text_of(const json_t *obj, const char *key, size_t max_bytes)
 	const char *s = json_get_str(obj, key);
 
 	return s && *s ? xstrndup(s, utf8_cut(s, strlen(s), max_bytes)) : NULL;
-}
-
-static void read_environment(const char *text, struct platform_job *job)
-{
-	json_t *environment = NULL;
-
-	if (!*text || json_parse(text, strlen(text), &environment, NULL))
-		return;
-	job->torch = text_of(environment, "torch", TORCH_MAX_BYTES);
-	job->os = text_of(environment, "os", TEXT_MAX_BYTES);
-	job->extension_version =
-	    text_of(json_object_get(environment, "extension"), "version", TEXT_MAX_BYTES);
-	json_decref(environment);
 }
 
 #define REPORTED_JOB_RECORD(F, S)                                                                  \
@@ -76,10 +63,18 @@ static void read_platform_jobs(struct db *d, struct platform_jobs *p)
 
 	while (rows_next(r)) {
 		struct platform_job *job = ARRAY_PUSH(p->jobs, p->n_jobs);
+		json_t *environment = NULL;
 
 		record_read(r, &reported_job_record, &of);
 		*job = (struct platform_job){.id = of.id, .at_ms = of.completed_ms};
-		read_environment(of.environment, job);
+		if (!*of.environment ||
+		    json_parse(of.environment, strlen(of.environment), &environment, NULL))
+			continue;
+		job->torch = text_of(environment, "torch", TORCH_MAX_BYTES);
+		job->os = text_of(environment, "os", TEXT_MAX_BYTES);
+		job->extension_version =
+		    text_of(json_object_get(environment, "extension"), "version", TEXT_MAX_BYTES);
+		json_decref(environment);
 	}
 }
 
@@ -89,47 +84,19 @@ static bool is_in(const struct platform_job *job, const struct platform_group *g
 	       (!job->os || !*g->os || str_eq(job->os, g->os));
 }
 
-static bool is_known(const struct platform_jobs *p, const struct platform_job *job)
-{
-	for (size_t i = 0; i < p->n_groups; i++)
-		if (str_eq(p->groups[i].torch, job->torch) &&
-		    (!job->os || str_eq(p->groups[i].os, job->os)))
-			return true;
-	return false;
-}
-
 static void add_groups(struct platform_jobs *p, bool with_os)
 {
 	for (size_t i = 0; i < p->n_jobs && p->n_groups < PLATFORM_GROUPS_MAX; i++) {
 		const struct platform_job *job = &p->jobs[i];
+		bool is_known = !job->torch || (job->os != NULL) != with_os;
 
-		if (job->torch && (job->os != NULL) == with_os && !is_known(p, job))
+		for (size_t k = 0; k < p->n_groups && !is_known; k++)
+			is_known = str_eq(p->groups[k].torch, job->torch) &&
+				   (!job->os || str_eq(p->groups[k].os, job->os));
+		if (!is_known)
 			p->groups[p->n_groups++] = (struct platform_group){
 			    .torch = job->torch, .os = job->os ? job->os : ""};
 	}
-}
-
-/* The newest job that names a version describes the group. */
-static void describe_group(const struct platform_jobs *p, struct platform_group *g)
-{
-	for (size_t i = 0; i < p->n_jobs; i++) {
-		const struct platform_job *job = &p->jobs[i];
-
-		if (!job->torch || !is_in(job, g) || (g->job_id && job->at_ms <= g->at_ms))
-			continue;
-		g->job_id = job->id;
-		g->at_ms = job->at_ms;
-		g->extension_version = job->extension_version;
-	}
-}
-
-static bool group_has_job(
-    const struct platform_jobs *p, const struct platform_group *g, int64_t job_id)
-{
-	for (size_t i = 0; i < p->n_jobs; i++)
-		if (p->jobs[i].id == job_id)
-			return is_in(&p->jobs[i], g);
-	return true; /* no job's, or of a cancelled one: it counts for all groups */
 }
 
 /* ---- how the must-pass tests came out ---- */
@@ -152,23 +119,6 @@ struct demands {
 	size_t n, n_names;
 };
 
-static void add_cells(struct db *d, const struct platform_jobs *p, struct demands *m,
-    const char *suite, const char *test)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(WANTED_RECORD,
-		"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
-		" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
-	    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(test));
-
-	while (rows_next(r)) {
-		struct wanted *w = ARRAY_PUSH(m->at, m->n);
-
-		w->name = m->n_names;
-		record_read(r, &wanted_record, w);
-	}
-}
-
 /* "a/b/c" may be b/c of suite a, or c of suite a/b. */
 static void add_demand(
     struct db *d, const struct platform_jobs *p, struct demands *m, const char *name)
@@ -176,8 +126,20 @@ static void add_demand(
 	char *suite = xstrdup(name);
 
 	for (char *slash = suite; (slash = strchr(slash, '/')); *slash++ = '/') {
+		struct rows *r;
+
 		*slash = '\0';
-		add_cells(d, p, m, suite, slash + 1);
+		r = db_rows(d,
+		    RECORD_QUERY(WANTED_RECORD,
+			"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
+			" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
+		    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(slash + 1));
+		while (rows_next(r)) {
+			struct wanted *w = ARRAY_PUSH(m->at, m->n);
+
+			w->name = m->n_names;
+			record_read(r, &wanted_record, w);
+		}
 	}
 	free(suite);
 	m->n_names++;
@@ -188,23 +150,6 @@ static int compare_tests(const void *x, const void *y)
 	const struct wanted *a = x, *b = y;
 
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
-}
-
-static void read_demands(
-    struct db *d, const struct platform_jobs *p, const char *must_pass, struct demands *m)
-{
-	json_t *names = NULL, *name;
-	size_t i;
-
-	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0)
-		json_array_foreach(names, i, name)
-		{
-			if (json_is_string(name))
-				add_demand(d, p, m, json_string_value(name));
-		}
-	json_decref(names);
-	if (m->n)
-		qsort(m->at, m->n, sizeof(*m->at), compare_tests);
 }
 
 static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum test_status status)
@@ -240,9 +185,16 @@ static void judge_platform_job(
 {
 	enum outcome *outcomes = xcalloc(m->n_names + 1, sizeof(*outcomes));
 
-	for (size_t i = 0; i < m->n; i++)
-		if (p->n_groups == 1 || group_has_job(p, g, m->at[i].job_id))
+	for (size_t i = 0; i < m->n; i++) {
+		/* A cell without a job, or of a cancelled one, counts for all groups. */
+		bool counts = true;
+
+		for (size_t k = 0; p->n_groups > 1 && k < p->n_jobs; k++)
+			if (p->jobs[k].id == m->at[i].job_id)
+				counts = is_in(&p->jobs[k], g);
+		if (counts)
 			note_outcome(outcomes, &m->at[i], m->at[i].status);
+	}
 	for (size_t i = 0; p->n_groups > 1 && i < p->n_jobs; i++)
 		if (is_in(&p->jobs[i], g))
 			add_results(d, p->jobs[i].id, m, outcomes);
@@ -259,6 +211,8 @@ static void platform_jobs_read(struct db *d, int64_t change_id, const char *acce
     const char *must_pass, struct platform_jobs *ret)
 {
 	struct demands m = {0};
+	json_t *names = NULL, *name;
+	size_t i;
 
 	*ret = (struct platform_jobs){.change_id = change_id, .accelerator = accelerator};
 	read_platform_jobs(d, ret);
@@ -266,22 +220,29 @@ static void platform_jobs_read(struct db *d, int64_t change_id, const char *acce
 	add_groups(ret, false);
 	if (!ret->n_groups)
 		return;
-	read_demands(d, ret, must_pass, &m);
-	for (size_t i = 0; i < ret->n_groups; i++) {
-		describe_group(ret, &ret->groups[i]);
-		judge_platform_job(d, ret, &m, &ret->groups[i]);
+	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0)
+		json_array_foreach(names, i, name)
+		{
+			if (json_is_string(name))
+				add_demand(d, ret, &m, json_string_value(name));
+		}
+	json_decref(names);
+	if (m.n)
+		qsort(m.at, m.n, sizeof(*m.at), compare_tests);
+	for (struct platform_group *g = ret->groups; g < ret->groups + ret->n_groups; g++) {
+		/* The newest job that names a version describes the group. */
+		for (i = 0; i < ret->n_jobs; i++) {
+			const struct platform_job *job = &ret->jobs[i];
+
+			if (!job->torch || !is_in(job, g) || (g->job_id && job->at_ms <= g->at_ms))
+				continue;
+			g->job_id = job->id;
+			g->at_ms = job->at_ms;
+			g->extension_version = job->extension_version;
+		}
+		judge_platform_job(d, ret, &m, g);
 	}
 	free(m.at);
-}
-
-static void platform_jobs_release(struct platform_jobs *p)
-{
-	for (size_t i = 0; i < p->n_jobs; i++) {
-		free(p->jobs[i].torch);
-		free(p->jobs[i].os);
-		free(p->jobs[i].extension_version);
-	}
-	free(p->jobs);
 }
 
 /* ---- the versions on record ---- */
@@ -332,32 +293,8 @@ static void put_platform_test(
 	    V_TEXT(p->accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 }
 
-static bool is_at_work(struct db *d, int64_t change_id, const char *accelerator)
-{
-	return db_has(d,
-		   "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2"
-		   " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
-		   V_INT(change_id), V_TEXT(accelerator)) ||
-	       db_has(d,
-		   "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
-		   " AND is_current = 1 AND state IN ('queued', 'sent', 'acknowledged', 'running')"
-		   " LIMIT 1",
-		   V_INT(change_id), V_TEXT(accelerator));
-}
-
-/* keys: release and system, in turn. */
-static bool lacks_any(struct db *d, const char *accelerator, char **keys)
-{
-	for (; *keys; keys += 2)
-		if (!db_has(d,
-			"SELECT 1 FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND "
-			"os = ?3",
-			V_TEXT(accelerator), V_TEXT(keys[0]), V_TEXT(keys[1])))
-			return true;
-	return false;
-}
-
-/* Judges earlier changes again until the deleted rows are back: a later change had overwritten theirs. */
+/* Judges earlier changes again until the deleted rows are back: a later change had overwritten theirs. keys: release and
+ * system, in turn. */
 static void restore_rows(struct db *d, const char *accelerator, int64_t change_id, char **keys)
 {
 	size_t n;
@@ -374,8 +311,18 @@ static void restore_rows(struct db *d, const char *accelerator, int64_t change_i
 		V_INT(RESTORE_JOBS_MAX)),
 	    &n);
 
-	for (size_t i = 0; i < n && lacks_any(d, accelerator, keys); i++)
+	for (size_t i = 0; i < n; i++) {
+		char **key = keys;
+
+		while (*key && db_has(d,
+				   "SELECT 1 FROM platform_test WHERE accelerator = ?1"
+				   " AND release = ?2 AND os = ?3",
+				   V_TEXT(accelerator), V_TEXT(key[0]), V_TEXT(key[1])))
+			key += 2;
+		if (!*key)
+			break;
 		platform_tests_note(d, ids[i], accelerator);
+	}
 	free(ids);
 }
 
@@ -426,7 +373,15 @@ void platform_tests_note(struct db *d, int64_t change_id, const char *accelerato
 
 	if (!must_pass)
 		return;
-	is_going = is_at_work(d, change_id, accelerator);
+	is_going = db_has(d,
+		       "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2"
+		       " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
+		       V_INT(change_id), V_TEXT(accelerator)) ||
+		   db_has(d,
+		       "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
+		       " AND is_current = 1"
+		       " AND state IN ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
+		       V_INT(change_id), V_TEXT(accelerator));
 	platform_jobs_read(d, change_id, accelerator, must_pass, &p);
 	/* red ones last: of two nightlies with one key the red one stays */
 	for (size_t i = 0; i < p.n_groups && !is_going; i++)
@@ -437,7 +392,12 @@ void platform_tests_note(struct db *d, int64_t change_id, const char *accelerato
 			put_platform_test(d, &p, &p.groups[i]);
 	if (!is_going)
 		drop_withdrawn(d, &p);
-	platform_jobs_release(&p);
+	for (size_t i = 0; i < p.n_jobs; i++) {
+		free(p.jobs[i].torch);
+		free(p.jobs[i].os);
+		free(p.jobs[i].extension_version);
+	}
+	free(p.jobs);
 	free(must_pass);
 }
 

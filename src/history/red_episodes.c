@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "db/record_rows.h"
 #include "history/run_note.h"
-#include "history/run_suites.h"
 #include "store/branch_commits.h"
 #include "store/requests.h"
 
@@ -31,6 +30,16 @@ struct branch_runs { /* newest first */
 	size_t n;
 };
 
+static int newest_first(const void *x, const void *y)
+{
+	const struct branch_run *a = x, *b = y;
+
+	if (a->position != b->position)
+		return a->position < b->position ? 1 : -1;
+	return (a->change_id < b->change_id) - (a->change_id > b->change_id);
+}
+
+/* The runs in the order of the branch. A commit that is not known there has the place of the change before it. */
 static void read_episode_runs(struct db *d, const char *accelerator, const char *repository_key,
     const char *ref, struct branch_runs *l)
 {
@@ -41,24 +50,9 @@ static void read_episode_runs(struct db *d, const char *accelerator, const char 
 		" WHERE r.accelerator = ?1 AND r.is_push = 1 AND c.repository_key = ?2"
 		" AND c.ref IN (?3, 'refs/heads/' || ?3) ORDER BY r.change_id DESC LIMIT ?4"),
 	    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(branch_name(ref)), V_INT(RUNS_MAX));
-
-	RECORDS_READ(r, branch_run, l->at, l->n);
-}
-
-static int newest_first(const void *x, const void *y)
-{
-	const struct branch_run *a = x, *b = y;
-
-	if (a->position != b->position)
-		return a->position < b->position ? 1 : -1;
-	return (a->change_id < b->change_id) - (a->change_id > b->change_id);
-}
-
-/* Sorts by the order of the branch. A commit that is not known there has the place of the change before it. */
-static void put_in_order(struct branch_runs *l)
-{
 	int64_t last = -1;
 
+	RECORDS_READ(r, branch_run, l->at, l->n);
 	for (size_t i = l->n; i-- > 0;) {
 		if (l->at[i].position < 0)
 			l->at[i].position = last;
@@ -100,36 +94,6 @@ static struct streak find_streak(const struct branch_runs *l)
 	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
 RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
 
-static void begin_episode(struct db *d, const char *accelerator, const char *repository_key,
-    const char *ref, const struct streak *s, int64_t now_ms)
-{
-	int64_t id = db_int(d, 0,
-	    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
-	    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
-	    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref),
-	    V_INT(s->first_bad->change_id), V_INT(s->since_ms),
-	    V_TEXT(s->last_good ? s->last_good->sha : NULL));
-
-	log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator), LOG_S("ref", ref),
-	    LOG_S("first_bad", s->first_bad->sha), LOG_I("episode", id));
-	red_issue_request(d, id, accelerator, now_ms);
-}
-
-/* A late red result moves the beginning back, a late green one moves it forward. When none of the runs that were read is
- * green, the beginning may be before them and stays. */
-static void continue_episode(struct db *d, const struct open_episode *open, const char *accelerator,
-    const struct streak *s, bool is_whole, int64_t now_ms)
-{
-	if (s->last_good || is_whole)
-		db_exec(d,
-		    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
-		    " last_good_sha = ?4 WHERE id = ?1",
-		    V_INT(open->id), V_INT(s->first_bad->change_id), V_INT(s->since_ms),
-		    V_TEXT(s->last_good ? s->last_good->sha : NULL));
-	if (!open->is_told)
-		red_issue_request(d, open->id, accelerator, now_ms);
-}
-
 /* The commit that is green again: the newest green one, unless it is older than the red one. In that case the red run itself
  * was corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
 static const struct branch_run *green_again(
@@ -149,25 +113,20 @@ static const struct branch_run *green_again(
 	F(S, BOOL, is_closed, NULL, "closed_ms IS NOT NULL", "")
 RECORD_LOCAL(episode_times, EPISODE_TIMES_RECORD)
 
-static enum red_episode_state red_episode_state(struct db *d, int64_t id)
+bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int64_t at_ms)
 {
 	struct episode_times at;
+	enum red_episode_state from;
 
 	if (!record_read_first(
 		db_rows(d, RECORD_QUERY(EPISODE_TIMES_RECORD, "FROM red_episode WHERE id = ?1"),
 		    V_INT(id)),
 		&episode_times_record, &at))
-		return N_RED_EPISODE_STATES;
-	if (at.is_closed)
-		return RED_EPISODE_IS_CLOSED;
-	return at.has_ended ? RED_EPISODE_IS_ENDED : RED_EPISODE_IS_OPEN;
-}
-
-bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int64_t at_ms)
-{
-	enum red_episode_state from = red_episode_state(d, id);
-
-	if (from == N_RED_EPISODE_STATES || from == to || !red_episode_may_enter(from, to))
+		return false;
+	from = at.is_closed   ? RED_EPISODE_IS_CLOSED
+	       : at.has_ended ? RED_EPISODE_IS_ENDED
+			      : RED_EPISODE_IS_OPEN;
+	if (from == to || !red_episode_may_enter(from, to))
 		return false;
 	db_exec(d,
 	    "UPDATE red_episode SET ended_ms = CASE WHEN ?3 <> 0 THEN ended_ms ELSE ?2 END,"
@@ -176,41 +135,54 @@ bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int6
 	return true;
 }
 
-static void end_episode(struct db *d, const struct open_episode *open, const char *accelerator,
-    const char *ref, const struct branch_run *green, int64_t now_ms)
-{
-	red_episode_enter(d, open->id, RED_EPISODE_IS_ENDED, now_ms);
-	db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open->id),
-	    V_INT_OR_NULL(green ? green->change_id : 0));
-	log_event(LOG_INFO, green ? "branch_green" : "branch_not_red",
-	    LOG_S("accelerator", accelerator), LOG_S("ref", ref),
-	    LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open->id));
-	red_issue_request(d, open->id, accelerator, now_ms);
-}
-
 static void decide_episode(struct db *d, const char *accelerator, const char *repository_key,
     const char *ref, int64_t now_ms)
 {
 	struct branch_runs l = {0};
-	struct open_episode open;
+	struct open_episode open = {.id = 0};
 	struct streak s;
+	const struct branch_run *green;
+	const char *last_good;
 
 	read_episode_runs(d, accelerator, repository_key, ref, &l);
-	put_in_order(&l);
 	s = find_streak(&l);
-	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(OPEN_EPISODE_RECORD,
-			"FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
-			" AND ref = ?3 AND ended_ms IS NULL"),
-		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
-		&open_episode_record, &open)) {
-		if (s.first_bad)
-			begin_episode(d, accelerator, repository_key, ref, &s, now_ms);
+	last_good = s.last_good ? s.last_good->sha : NULL;
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(OPEN_EPISODE_RECORD,
+				  "FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
+				  " AND ref = ?3 AND ended_ms IS NULL"),
+			      V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
+	    &open_episode_record, &open);
+	if (!open.id && s.first_bad) {
+		open.id = db_int(d, 0,
+		    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
+		    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
+		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref),
+		    V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
+		log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator),
+		    LOG_S("ref", ref), LOG_S("first_bad", s.first_bad->sha),
+		    LOG_I("episode", open.id));
+		red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (s.first_bad) {
-		continue_episode(d, &open, accelerator, &s, l.n < RUNS_MAX, now_ms);
-	} else {
-		end_episode(d, &open, accelerator, ref, green_again(&l, &open, &s), now_ms);
+		/* A late red result moves the beginning back, a late green one moves it forward. When none of the
+		 * runs that were read is green, the beginning may be before them and stays. */
+		if (s.last_good || l.n < RUNS_MAX)
+			db_exec(d,
+			    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
+			    " last_good_sha = ?4 WHERE id = ?1",
+			    V_INT(open.id), V_INT(s.first_bad->change_id), V_INT(s.since_ms),
+			    V_TEXT(last_good));
+		if (!open.is_told)
+			red_issue_request(d, open.id, accelerator, now_ms);
+	} else if (open.id) {
+		green = green_again(&l, &open, &s);
+		red_episode_enter(d, open.id, RED_EPISODE_IS_ENDED, now_ms);
+		db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open.id),
+		    V_INT_OR_NULL(green ? green->change_id : 0));
+		log_event(LOG_INFO, green ? "branch_green" : "branch_not_red",
+		    LOG_S("accelerator", accelerator), LOG_S("ref", ref),
+		    LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open.id));
+		red_issue_request(d, open.id, accelerator, now_ms);
 	}
 	RECORDS_RELEASE(branch_run, l.at, l.n);
 }
@@ -314,19 +286,9 @@ bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelera
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
-static void read_episode_tests(struct db *d, struct red_episode *e)
-{
-	e->tests = red_tests(d, e->first_bad_change, e->accelerator);
-	e->n_tests = (size_t)db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
-	    V_INT(e->first_bad_change), V_TEXT(e->accelerator));
-	e->is_silence = red_tests_are_silence(d, e->first_bad_change, e->accelerator) &&
-			(e->ended_ms || red_is_silence(d, e->accelerator));
-}
-
 static int get_red_episode_run(struct store_query *q, struct db *d)
 {
 	struct get_red_episode *g = CONTAINER_OF(q, struct get_red_episode, q);
-
 	struct red_episode e = {0};
 
 	if (!record_read_first(
@@ -337,7 +299,11 @@ static int get_red_episode_run(struct store_query *q, struct db *d)
 		    V_INT(g->id)),
 		&red_episode_record, &e))
 		return ERR_NOT_FOUND;
-	read_episode_tests(d, &e);
+	e.tests = red_tests(d, e.first_bad_change, e.accelerator);
+	e.n_tests = (size_t)db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
+	    V_INT(e.first_bad_change), V_TEXT(e.accelerator));
+	e.is_silence = red_tests_are_silence(d, e.first_bad_change, e.accelerator) &&
+		       (e.ended_ms || red_is_silence(d, e.accelerator));
 	g->episode = xmemdup(&e, sizeof(e));
 	if (db_status(d)) {
 		red_episode_free(g->episode);

@@ -90,24 +90,6 @@ static int by_id(const void *x, const void *y)
 	    "")
 RECORD_LOCAL(run_job, RUN_JOB_RECORD)
 
-static void add_job(struct sums *s, const struct run_job *job, bool is_upstreams)
-{
-	bool is_timed_out = str_eq(job->conclusion, "timed_out");
-
-	s->n_jobs++;
-	s->n_run_jobs++;
-	s->sent_ms = job->sent_ms;
-	s->n_passed += str_eq(job->conclusion, "success");
-	s->n_timed_out += is_timed_out;
-	s->n_overrun +=
-	    !is_timed_out && job->started_ms && job->completed_ms - job->started_ms > OVERRUN_MS;
-	s->n_upstream += str_eq(job->conclusion, "failure") && is_upstreams;
-	if (job->started_ms && (!s->started_ms || job->started_ms < s->started_ms))
-		s->started_ms = job->started_ms;
-	if (job->completed_ms > s->completed_ms)
-		s->completed_ms = job->completed_ms;
-}
-
 static void put_run_job(
     struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
 {
@@ -159,7 +141,19 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 			end_workflow_run(&s);
 			s.run_id = xstrdup(job.run_id);
 		}
-		add_job(&s, &job, n && bsearch(&job.id, upstream, n, sizeof(*upstream), by_id));
+		s.n_jobs++;
+		s.n_run_jobs++;
+		s.sent_ms = job.sent_ms;
+		s.n_passed += str_eq(job.conclusion, "success");
+		s.n_timed_out += str_eq(job.conclusion, "timed_out");
+		s.n_overrun += !str_eq(job.conclusion, "timed_out") && job.started_ms &&
+			       job.completed_ms - job.started_ms > OVERRUN_MS;
+		s.n_upstream += str_eq(job.conclusion, "failure") && n &&
+				bsearch(&job.id, upstream, n, sizeof(*upstream), by_id);
+		if (job.started_ms && (!s.started_ms || job.started_ms < s.started_ms))
+			s.started_ms = job.started_ms;
+		if (job.completed_ms > s.completed_ms)
+			s.completed_ms = job.completed_ms;
 	}
 	put_run_job(d, change_id, accelerator, ended_ms, &s);
 	times_release(&s.end_to_end);
@@ -171,34 +165,12 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 #define PACKED_TIMES_RECORD(F, S) F(S, BLOB, end_to_end, NULL, "end_to_end", "")
 RECORD_LOCAL(packed_times, PACKED_TIMES_RECORD)
 
-static void put_job_times(struct db *d, const char *accelerator, const char *runner, int64_t day)
-{
-	struct times all = times_new(TIMES_MAX);
-	struct buf packed = BUF_INIT(TIMES_MAX_BYTES);
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(PACKED_TIMES_RECORD,
-		"FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4"
-		" AND runner = ?2"),
-	    V_TEXT(accelerator), V_TEXT(runner), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
-	struct packed_times of;
-
-	while (rows_next(r)) {
-		record_read(r, &packed_times_record, &of);
-		times_add_packed(&all, &of.end_to_end);
-	}
-	times_pack(&all, &packed);
-	db_exec(d,
-	    "UPDATE day_jobs SET end_to_end = ?4 WHERE accelerator = ?1 AND day = ?3 AND runner = "
-	    "?2",
-	    V_TEXT(accelerator), V_TEXT(runner), V_INT(day), V_BLOB(buf_str(&packed), packed.len));
-	buf_release(&packed);
-	times_release(&all);
-}
-
 /* Retention has deleted runs of a closed day, so its sums stay. */
 static void sum_day(struct db *d, const char *accelerator, int64_t day)
 {
-	struct rows *r;
+	int64_t from_ms = day * DAY_MS, until_ms = from_ms + DAY_MS;
+	struct packed_times of;
+	struct rows *runners, *r;
 
 	if (db_has(d,
 		"SELECT 1 FROM day_jobs WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
@@ -212,11 +184,32 @@ static void sum_day(struct db *d, const char *accelerator, int64_t day)
 	    " SUM(n_passed), SUM(n_timed_out), SUM(n_overrun), SUM(n_upstream), SUM(queue_ms),"
 	    " SUM(n_queued) FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3"
 	    " AND ended_ms < ?4 GROUP BY runner",
-	    V_TEXT(accelerator), V_INT(day), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
-	r = db_rows(d, "SELECT runner FROM day_jobs WHERE accelerator = ?1 AND day = ?2",
+	    V_TEXT(accelerator), V_INT(day), V_INT(from_ms), V_INT(until_ms));
+	runners = db_rows(d, "SELECT runner FROM day_jobs WHERE accelerator = ?1 AND day = ?2",
 	    V_TEXT(accelerator), V_INT(day));
-	while (rows_next(r))
-		put_job_times(d, accelerator, rows_key(r), day);
+	while (rows_next(runners)) {
+		struct times all = times_new(TIMES_MAX);
+		struct buf packed = BUF_INIT(TIMES_MAX_BYTES);
+
+		r = db_rows(d,
+		    RECORD_QUERY(PACKED_TIMES_RECORD,
+			"FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3"
+			" AND ended_ms < ?4 AND runner = ?2"),
+		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(from_ms),
+		    V_INT(until_ms));
+		while (rows_next(r)) {
+			record_read(r, &packed_times_record, &of);
+			times_add_packed(&all, &of.end_to_end);
+		}
+		times_pack(&all, &packed);
+		db_exec(d,
+		    "UPDATE day_jobs SET end_to_end = ?4 WHERE accelerator = ?1 AND day = ?3"
+		    " AND runner = ?2",
+		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(day),
+		    V_BLOB(buf_str(&packed), packed.len));
+		buf_release(&packed);
+		times_release(&all);
+	}
 }
 
 /* Everything on record about the run, for a comparison. free() */

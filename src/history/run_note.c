@@ -4,14 +4,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "db/record_rows.h"
 #include "history/days.h"
 #include "history/nightly_note.h"
 #include "history/platform_tests.h"
 #include "history/red_episodes.h"
 #include "history/run_jobs.h"
-#include "history/run_suites.h"
 #include "model/accelerator.h"
+#include "model/attribution.h"
+#include "model/dashboard.h"
 #include "verdict/cells_moved.h"
 
 struct run {
@@ -19,17 +21,8 @@ struct run {
 	const char *outcome;
 	int64_t ended_ms, n_dispatches, n_met;
 	int64_t queue_ms, run_ms; /* -1: not known */
-	int64_t sent_ms;
 	struct cell_counts cells; /* of a push */
 };
-
-static bool is_accelerator_silent(struct db *d, const char *accelerator)
-{
-	return db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
-	    V_TEXT(accelerator), V_INT(LEVEL_1));
-}
-
-enum run_stage { RUN_IS_NONE, RUN_GOES_ON, RUN_HAS_ENDED };
 
 /* A pull dispatch is sent when a machine takes it: it has waited since it was made. */
 #define RUN_DISPATCHES_RECORD(F, S)                                                                \
@@ -40,10 +33,17 @@ enum run_stage { RUN_IS_NONE, RUN_GOES_ON, RUN_HAS_ENDED };
 	F(S, TIME, sent_ms, NULL, "MIN(CASE kind WHEN 'pull' THEN created_ms ELSE sent_ms END)", "")
 RECORD_LOCAL(run_dispatches, RUN_DISPATCHES_RECORD)
 
-static enum run_stage read_dispatches(
+#define RUN_JOBS_TIMES_RECORD(F, S)                                                                \
+	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                        \
+	F(S, TIME, completed_ms, NULL, "MAX(completed_ms)", "")
+RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
+
+/* Fills the members that come from dispatches and jobs. False: the run has not ended, or there is none. */
+static bool read_ended_run(
     struct db *d, int64_t change_id, const char *accelerator, struct run *ret)
 {
 	struct run_dispatches x;
+	struct run_jobs_times job = {0};
 
 	if (!record_read_first(
 		db_rows(d,
@@ -52,36 +52,24 @@ static enum run_stage read_dispatches(
 			" AND state NOT IN ('superseded', 'cancelled')"),
 		    V_INT(change_id), V_TEXT(accelerator)),
 		&run_dispatches_record, &x) ||
-	    !x.n)
-		return RUN_IS_NONE;
+	    !x.n || x.n_unfinished)
+		return false;
 	ret->n_dispatches = x.n;
 	ret->ended_ms = x.finished_ms;
 	ret->n_met = x.n_met;
-	ret->sent_ms = x.sent_ms;
-	return x.n_unfinished ? RUN_GOES_ON : RUN_HAS_ENDED;
-}
-
-#define RUN_JOBS_TIMES_RECORD(F, S)                                                                \
-	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                        \
-	F(S, TIME, completed_ms, NULL, "MAX(completed_ms)", "")
-RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
-
-static void read_times(struct db *d, int64_t change_id, const char *accelerator, struct run *ret)
-{
-	struct run_jobs_times job = {0};
-
 	record_read_first(
 	    db_rows(d,
 		RECORD_QUERY(RUN_JOBS_TIMES_RECORD,
 		    "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
 		V_INT(change_id), V_TEXT(accelerator)),
 	    &run_jobs_times_record, &job);
-	ret->queue_ms = job.started_ms && ret->sent_ms ? job.started_ms - ret->sent_ms : -1;
+	ret->queue_ms = job.started_ms && x.sent_ms ? job.started_ms - x.sent_ms : -1;
 	ret->run_ms = job.started_ms && job.completed_ms ? job.completed_ms - job.started_ms : -1;
 	if (ret->queue_ms < 0) /* the clock was set back, or a job began before its dispatch */
 		ret->queue_ms = -1;
 	if (ret->run_ms < 0)
 		ret->run_ms = -1;
+	return true;
 }
 
 static bool has_red(struct db *d, int64_t change_id, const char *accelerator, const char *kind)
@@ -90,14 +78,6 @@ static bool has_red(struct db *d, int64_t change_id, const char *accelerator, co
 	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3"
 	    " LIMIT 1",
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
-}
-
-static bool has_passed(struct db *d, int64_t change_id, const char *accelerator)
-{
-	return db_has(d,
-	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS'"
-	    " LIMIT 1",
-	    V_INT(change_id), V_TEXT(accelerator));
 }
 
 /* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
@@ -116,30 +96,36 @@ static const char *outcome_of_cells(
 		return RUN_RED;
 	if (is_new)
 		return RUN_OWN;
-	return has_passed(d, change_id, accelerator) ? RUN_GREEN : RUN_NOTHING;
-}
-
-static bool is_note_written(
-    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
-{
-	const int64_t *n = r->cells.by_status;
-
 	return db_has(d,
-	    "SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3"
-	    " AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7 AND n_error = "
-	    "?8"
-	    " AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11 AND n_skip = ?12 AND n_flaky = ?13",
-	    V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome),
-	    V_INT(r->n_dispatches), V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
-	    V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
-	    V_INT(r->cells.n_flaky));
+		   "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		   " AND status = 'PASS' LIMIT 1",
+		   V_INT(change_id), V_TEXT(accelerator))
+		   ? RUN_GREEN
+		   : RUN_NOTHING;
 }
 
-static void insert_run(
+/* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
+static bool put_noted_run(
     struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
 {
 	const int64_t *n = r->cells.by_status;
+	int64_t before_ms;
 
+	if (db_has(d,
+		"SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3"
+		" AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7"
+		" AND n_error = ?8 AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11"
+		" AND n_skip = ?12 AND n_flaky = ?13",
+		V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome),
+		V_INT(r->n_dispatches), V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
+		V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
+		V_INT(r->cells.n_flaky)))
+		return false;
+	before_ms =
+	    db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
+		V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id),
+	    V_TEXT(accelerator));
 	db_exec(d,
 	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, n_dispatches,"
 	    " n_met, queue_ms, run_ms, n_fail, n_error, n_miss, n_pass, n_done, n_skip, n_flaky)"
@@ -150,26 +136,147 @@ static void insert_run(
 	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
 	    V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
 	    V_INT(r->cells.n_flaky));
-}
-
-/* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
-static bool put_noted_run(
-    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
-{
-	int64_t before_ms;
-
-	if (is_note_written(d, change_id, accelerator, r))
-		return false;
-	before_ms =
-	    db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
-		V_INT(change_id), V_TEXT(accelerator));
-	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id),
-	    V_TEXT(accelerator));
-	insert_run(d, change_id, accelerator, r);
 	if (before_ms >= 0 && day_of(before_ms) != day_of(r->ended_ms))
 		day_note(d, accelerator, before_ms);
 	day_note(d, accelerator, r->ended_ms);
 	return true;
+}
+
+/* ---- the cells of a run by suite ---- */
+
+struct suite {
+	char *name;
+	int64_t by_status[N_TEST_STATUSES];
+	int64_t n_broken;
+	enum test_status worst;
+	bool is_worst_broken;
+	int64_t job_id; /* 0: no job has that status */
+};
+
+struct suites {
+	struct suite *at;
+	size_t n;
+};
+
+/* A broken test comes before an explained one; the job is the one with the worst status. */
+static void note_worst(struct suite *s, enum test_status status, bool is_broken, int64_t job_id)
+{
+	if (is_broken == s->is_worst_broken ? status >= s->worst : !is_broken)
+		return;
+	s->worst = status;
+	s->is_worst_broken = is_broken;
+	s->job_id = job_id;
+}
+
+#define CELL_GROUP_RECORD(F, S)                                                                    \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
+	F(S, TEST_STATUS, status, NULL, "v.status", "")                                            \
+	F(S, ATTRIBUTION, whose, NULL, "v.attribution", "")                                        \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
+	F(S, ID, job_id, NULL, "MIN(v.job_id)", "")
+RECORD_LOCAL(cell_group, CELL_GROUP_RECORD)
+
+/* The rows of a suite follow each other. */
+static void read_suites(struct db *d, int64_t change_id, const char *accelerator, struct suites *l,
+    struct cell_counts *total)
+{
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(CELL_GROUP_RECORD,
+		"FROM verdict v JOIN test t ON t.id = v.test_id"
+		" WHERE v.change_id = ?1 AND v.accelerator = ?2"
+		" GROUP BY t.suite, v.status, v.attribution ORDER BY t.suite"),
+	    V_INT(change_id), V_TEXT(accelerator));
+	struct cell_group of;
+
+	while (rows_next(r)) {
+		struct suite *s;
+		bool is_red, is_broken;
+
+		record_read(r, &cell_group_record, &of);
+		if (of.status == N_TEST_STATUSES)
+			continue;
+		is_red = test_status_is_red(of.status);
+		is_broken =
+		    is_red && of.whose != ATTRIBUTION_FLAKY && of.whose != ATTRIBUTION_KNOWN;
+		if (!l->n || strcmp(l->at[l->n - 1].name, of.suite) != 0)
+			*ARRAY_PUSH(l->at, l->n) =
+			    (struct suite){.name = xstrdup(of.suite), .worst = N_TEST_STATUSES};
+		s = &l->at[l->n - 1];
+		s->by_status[of.status] += of.n;
+		s->n_broken += is_broken ? of.n : 0;
+		note_worst(s, of.status, is_broken, of.job_id);
+		total->by_status[of.status] += of.n;
+		total->n_flaky += is_red && of.whose == ATTRIBUTION_FLAKY ? of.n : 0;
+		total->n_broken += is_broken ? of.n : 0;
+	}
+}
+
+static int64_t n_red(const struct suite *s)
+{
+	return s->by_status[TEST_FAIL] + s->by_status[TEST_ERROR] + s->by_status[TEST_MISS];
+}
+
+static int by_worth(const void *x, const void *y)
+{
+	const struct suite *a = x, *b = y;
+	bool is_usual = suite_is_usual(a->name);
+
+	if (is_usual != suite_is_usual(b->name))
+		return is_usual ? -1 : 1;
+	if (a->n_broken != b->n_broken)
+		return a->n_broken < b->n_broken ? 1 : -1;
+	if (n_red(a) != n_red(b))
+		return n_red(a) < n_red(b) ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+struct cell_counts run_suites_put(struct db *d, int64_t change_id, const char *accelerator)
+{
+	struct cell_counts total = {.n_flaky = 0};
+	struct suites l = {0};
+
+	read_suites(d, change_id, accelerator, &l, &total);
+	if (l.n > RUN_SUITES_MAX) {
+		qsort(l.at, l.n, sizeof(*l.at), by_worth);
+		free(l.at[RUN_SUITES_MAX - 1].name);
+		l.at[RUN_SUITES_MAX - 1].name = xstrdup(RUN_SUITES_OTHERS);
+	}
+	for (size_t i = RUN_SUITES_MAX; i < l.n; i++) {
+		struct suite *others = &l.at[RUN_SUITES_MAX - 1], *s = &l.at[i];
+
+		for (int k = 0; k < N_TEST_STATUSES; k++)
+			others->by_status[k] += s->by_status[k];
+		others->n_broken += s->n_broken;
+		note_worst(others, s->worst, s->is_worst_broken, s->job_id);
+		free(s->name);
+	}
+	if (l.n > RUN_SUITES_MAX)
+		l.n = RUN_SUITES_MAX;
+	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1 AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator));
+	for (const struct suite *s = l.at; s < l.at + l.n; s++) {
+		/* A vendor may have a suite with the name RUN_SUITES_OTHERS: both are added up. */
+		db_exec(d,
+		    "INSERT INTO run_suite (change_id, accelerator, suite, status, n_fail, n_error,"
+		    " n_miss, n_pass, n_done, n_skip, n_broken, job_id)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+		    " ON CONFLICT (change_id, accelerator, suite) DO UPDATE SET"
+		    " n_fail = run_suite.n_fail + excluded.n_fail,"
+		    " n_error = run_suite.n_error + excluded.n_error,"
+		    " n_miss = run_suite.n_miss + excluded.n_miss,"
+		    " n_pass = run_suite.n_pass + excluded.n_pass,"
+		    " n_done = run_suite.n_done + excluded.n_done,"
+		    " n_skip = run_suite.n_skip + excluded.n_skip,"
+		    " n_broken = run_suite.n_broken + excluded.n_broken",
+		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(s->name),
+		    V_TEXT(test_status_name(s->worst)), V_INT(s->by_status[TEST_FAIL]),
+		    V_INT(s->by_status[TEST_ERROR]), V_INT(s->by_status[TEST_MISS]),
+		    V_INT(s->by_status[TEST_PASS]), V_INT(s->by_status[TEST_DONE]),
+		    V_INT(s->by_status[TEST_SKIP]), V_INT(s->n_broken), V_INT_OR_NULL(s->job_id));
+		free(s->name);
+	}
+	free(l.at);
+	return total;
 }
 
 /* ---- the circuit breaker: the newest runs of an accelerator decide whether its results count ---- */
@@ -196,14 +303,6 @@ struct samples {
 	size_t n;
 };
 
-static bool has_author(const struct samples *s, const char *author)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->at[i].author && strcmp(s->at[i].author, author) == 0)
-			return true;
-	return false;
-}
-
 /* One run for each author, whose changes may be one change in several heads or parts; each push counts. */
 static void read_samples(struct db *d, const char *accelerator, struct samples *s)
 {
@@ -215,9 +314,12 @@ static void read_samples(struct db *d, const char *accelerator, struct samples *
 
 	while (s->n < HEALTH_LOOKS_AT && rows_next(r)) {
 		struct sample *at = &s->at[s->n];
+		bool is_known = false;
 
 		record_read(r, &sample_record, at);
-		if (at->author && has_author(s, at->author))
+		for (size_t i = 0; at->author && i < s->n; i++)
+			is_known |= str_eq(s->at[i].author, at->author);
+		if (is_known)
 			record_release(&sample_record, at);
 		else
 			s->n++;
@@ -251,19 +353,6 @@ static bool is_shared(struct db *d, const char *accelerator, const struct sample
 	return is_found;
 }
 
-static void wish_comments(struct db *d, const char *accelerator, int64_t now_ms)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
-	    " WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
-	    " AND x.is_current = 1 AND c.state = 'open'"
-	    " GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
-	    V_TEXT(accelerator), V_INT(now_ms - WISHES_LOOK_BACK_MS), V_INT(WISHES_MAX));
-
-	while (rows_next(r))
-		cells_moved(d, rows_key_number(r), NULL, CELLS_HEALTH_CHANGED, now_ms);
-}
-
 /* A run has ended, or has another outcome now. When the breaker trips or recovers, the comments of the newest open pull
  * requests are requested again. */
 static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
@@ -273,6 +362,7 @@ static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
 	    V_TEXT(accelerator));
 	struct health_sample judged[HEALTH_LOOKS_AT];
 	struct samples s = {.n = 0};
+	struct rows *r;
 	bool is;
 
 	read_samples(d, accelerator, &s);
@@ -290,7 +380,14 @@ static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
 	    V_TEXT(accelerator), V_INT_OR_NULL(is ? now_ms : 0));
 	log_event(is ? LOG_WARN : LOG_INFO, is ? "accelerator_unhealthy" : "accelerator_healthy",
 	    LOG_S("accelerator", accelerator), LOG_I("looked_at", (int64_t)s.n));
-	wish_comments(d, accelerator, now_ms);
+	r = db_rows(d,
+	    "SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
+	    " WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
+	    " AND x.is_current = 1 AND c.state = 'open'"
+	    " GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
+	    V_TEXT(accelerator), V_INT(now_ms - WISHES_LOOK_BACK_MS), V_INT(WISHES_MAX));
+	while (rows_next(r))
+		cells_moved(d, rows_key_number(r), NULL, CELLS_HEALTH_CHANGED, now_ms);
 }
 
 /* ---- a run ends ---- */
@@ -312,11 +409,10 @@ void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t 
 		nightly_note(d, change_id, accelerator, now_ms);
 		return;
 	}
-	if (is_accelerator_silent(d, accelerator))
+	if (db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
+		V_TEXT(accelerator), V_INT(LEVEL_1)) ||
+	    !read_ended_run(d, change_id, accelerator, &r))
 		return;
-	if (read_dispatches(d, change_id, accelerator, &r) != RUN_HAS_ENDED)
-		return;
-	read_times(d, change_id, accelerator, &r);
 	r.outcome = outcome_of_cells(d, change_id, accelerator, r.is_push);
 	if (r.is_push)
 		r.cells = run_suites_put(d, change_id, accelerator);
@@ -333,7 +429,7 @@ void runs_drop(struct db *d, int64_t change_id)
 {
 	days_close(d, change_id);
 	number_days_forget_change(d, change_id);
-	run_suites_drop(d, change_id);
+	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1", V_INT(change_id));
 	run_jobs_drop_change(d, change_id);
 	db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
 }

@@ -9,7 +9,6 @@
 #include "history/red_episodes.h"
 #include "history/run_jobs.h"
 #include "history/run_note.h"
-#include "history/run_suites.h"
 
 enum {
 	/* Pushes become known nearly in their order, so the newest tested one is among these. */
@@ -50,15 +49,6 @@ struct upstream_branch upstream_branch_read(struct db *d)
 	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                          \
 	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
-static enum branch_result result_of(const char *outcome, bool has_red, bool has_red_tests)
-{
-	if (strcmp(outcome, RUN_GREEN) == 0)
-		return has_red ? BRANCH_EXPLAINED : BRANCH_PASSED;
-	if (strcmp(outcome, RUN_NOTHING) == 0)
-		return BRANCH_NO_PASS;
-	return has_red_tests ? BRANCH_RED : BRANCH_NO_REPORT;
-}
-
 #define TESTED_PUSH_RECORD(F, S)                                                                   \
 	F(S, INT, change_id, NULL, "c.id", "")                                                     \
 	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                \
@@ -91,7 +81,12 @@ static void read_newest(
 		s->commit_ms = push.commit_ms;
 		s->position = push.position;
 		s->facts.tested_ms = push.ended_ms;
-		s->facts.newest = result_of(push.outcome, push.has_red, push.has_red_tests);
+		if (strcmp(push.outcome, RUN_GREEN) == 0)
+			s->facts.newest = push.has_red ? BRANCH_EXPLAINED : BRANCH_PASSED;
+		else if (strcmp(push.outcome, RUN_NOTHING) == 0)
+			s->facts.newest = BRANCH_NO_PASS;
+		else
+			s->facts.newest = push.has_red_tests ? BRANCH_RED : BRANCH_NO_REPORT;
 	}
 }
 
@@ -164,11 +159,6 @@ void standing_read(struct db *d, const char *accelerator, const struct upstream_
 
 enum { TIMES_MAX = 1000000 }; /* the newest; more than any accelerator has */
 
-struct runs {
-	struct quality *q;
-	struct times queue, run;
-};
-
 #define QUALITY_DAY_RECORD(F, S)                                                                   \
 	F(S, INT, n_runs, NULL, "n_runs", "")                                                      \
 	F(S, INT, n_green, NULL, "n_green", "")                                                    \
@@ -177,27 +167,6 @@ struct runs {
 	F(S, BLOB, queue_times, NULL, "queue_times", "")                                           \
 	F(S, BLOB, run_times, NULL, "run_times", "")
 RECORD_LOCAL(quality_day, QUALITY_DAY_RECORD)
-
-static void read_days(struct db *d, const char *accelerator, int64_t first_day, struct runs *ret)
-{
-	struct quality *n = ret->q;
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(QUALITY_DAY_RECORD,
-		"FROM day WHERE accelerator = ?1 AND day >= ?2 ORDER BY day DESC"),
-	    V_TEXT(accelerator), V_INT(first_day));
-	struct quality_day day;
-
-	while (rows_next(r)) {
-		record_read(r, &quality_day_record, &day);
-		n->n_push_runs += day.n_runs;
-		n->n_push_green += day.n_green;
-		n->level.n_dispatches += day.n_dispatches;
-		n->level.n_deadlines_met += day.n_met;
-		times_add_packed(&ret->queue, &day.queue_times);
-		times_add_packed(&ret->run, &day.run_times);
-	}
-	rows_end(r);
-}
 
 #define QUALITY_RUN_RECORD(F, S)                                                                   \
 	F(S, BOOL, is_push_with_result, NULL, "is_push <> 0 AND outcome <> '" RUN_NOTHING "'", "") \
@@ -208,67 +177,66 @@ static void read_days(struct db *d, const char *accelerator, int64_t first_day, 
 	F(S, COUNT, run_ms, NULL, "run_ms", "")
 RECORD_LOCAL(quality_run, QUALITY_RUN_RECORD)
 
-/* The one day that is only partly within the time. */
-static void read_quality_runs(
-    struct db *d, const char *accelerator, int64_t after_ms, int64_t end_ms, struct runs *ret)
-{
-	struct quality *n = ret->q;
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(QUALITY_RUN_RECORD,
-		"FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
-	    V_TEXT(accelerator), V_INT(after_ms), V_INT(end_ms));
-	struct quality_run run;
-
-	while (rows_next(r)) {
-		record_read(r, &quality_run_record, &run);
-		n->n_push_runs += run.is_push_with_result;
-		n->n_push_green += run.is_push_with_result && run.is_green;
-		n->level.n_dispatches += run.n_dispatches;
-		n->level.n_deadlines_met += run.n_met;
-		times_add(&ret->queue, run.queue_ms);
-		times_add(&ret->run, run.run_ms);
-	}
-	rows_end(r);
-}
-
 #define QUALITY_EPISODES_RECORD(F, S)                                                              \
 	F(S, INT, n_episodes, NULL, "COUNT(*)", "")                                                \
 	F(S, COUNT, level.reaction_ms, NULL,                                                       \
 	    "CAST(AVG(ended_ms - COALESCE(told_ms, first_bad_ms)) AS INTEGER)", "")
 RECORD_DEFINE_PART(quality_episodes, quality, QUALITY_EPISODES_RECORD);
 
-/* The episodes that were open within the time. The reaction is the mean time from telling the vendor to green. */
-static void read_episodes(
-    struct db *d, const char *accelerator, int64_t after_ms, int64_t now_ms, struct quality *q)
+void quality_read(struct db *d, const char *accelerator, int64_t now_ms, struct quality *ret)
 {
+	struct times queue = times_new(TIMES_MAX), run = times_new(TIMES_MAX);
+	int64_t after_ms = now_ms - QUALITY_DAYS_MS, next_day = day_of(after_ms) + 1;
+	struct quality_day day;
+	struct quality_run one;
+	struct rows *r;
+
+	*ret = (struct quality){.n_push_runs = 0};
+	level_read(d, accelerator, NULL, now_ms, &ret->level);
+	r = db_rows(d,
+	    RECORD_QUERY(QUALITY_DAY_RECORD,
+		"FROM day WHERE accelerator = ?1 AND day >= ?2 ORDER BY day DESC"),
+	    V_TEXT(accelerator), V_INT(next_day));
+	while (rows_next(r)) {
+		record_read(r, &quality_day_record, &day);
+		ret->n_push_runs += day.n_runs;
+		ret->n_push_green += day.n_green;
+		ret->level.n_dispatches += day.n_dispatches;
+		ret->level.n_deadlines_met += day.n_met;
+		times_add_packed(&queue, &day.queue_times);
+		times_add_packed(&run, &day.run_times);
+	}
+	/* The one day that is only partly within the time. */
+	r = db_rows(d,
+	    RECORD_QUERY(QUALITY_RUN_RECORD,
+		"FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
+	    V_TEXT(accelerator), V_INT(after_ms), V_INT(next_day * DAY_MS));
+	while (rows_next(r)) {
+		record_read(r, &quality_run_record, &one);
+		ret->n_push_runs += one.is_push_with_result;
+		ret->n_push_green += one.is_push_with_result && one.is_green;
+		ret->level.n_dispatches += one.n_dispatches;
+		ret->level.n_deadlines_met += one.n_met;
+		times_add(&queue, one.queue_ms);
+		times_add(&run, one.run_ms);
+	}
+	ret->queue_p50_ms = percentile(&queue, 50);
+	ret->queue_p90_ms = percentile(&queue, 90);
+	ret->run_p50_ms = percentile(&run, 50);
+	ret->run_p90_ms = percentile(&run, 90);
+	/* The episodes that were open within the time. The reaction is the mean time from telling the vendor to green. */
 	record_read_first(
 	    db_rows(d,
 		RECORD_QUERY(QUALITY_EPISODES_RECORD, "FROM red_episode WHERE accelerator = ?1"
 						      " AND (ended_ms IS NULL OR ended_ms >= ?2)"),
 		V_TEXT(accelerator), V_INT(after_ms)),
-	    &quality_episodes_record, q);
-	q->red_since_ms = red_since_ms(d, accelerator);
-	q->is_red_in_silence = q->red_since_ms && red_is_silence(d, accelerator);
-	q->is_overdue = red_is_overdue(q->red_since_ms, now_ms);
-}
-
-void quality_read(struct db *d, const char *accelerator, int64_t now_ms, struct quality *ret)
-{
-	struct runs runs = {.q = ret, .queue = times_new(TIMES_MAX), .run = times_new(TIMES_MAX)};
-	int64_t after_ms = now_ms - QUALITY_DAYS_MS, next_day = day_of(after_ms) + 1;
-
-	*ret = (struct quality){.n_push_runs = 0};
-	level_read(d, accelerator, NULL, now_ms, &ret->level);
-	read_days(d, accelerator, next_day, &runs);
-	read_quality_runs(d, accelerator, after_ms, next_day * DAY_MS, &runs);
-	ret->queue_p50_ms = percentile(&runs.queue, 50);
-	ret->queue_p90_ms = percentile(&runs.queue, 90);
-	ret->run_p50_ms = percentile(&runs.run, 50);
-	ret->run_p90_ms = percentile(&runs.run, 90);
-	read_episodes(d, accelerator, after_ms, now_ms, ret);
+	    &quality_episodes_record, ret);
+	ret->red_since_ms = red_since_ms(d, accelerator);
+	ret->is_red_in_silence = ret->red_since_ms && red_is_silence(d, accelerator);
+	ret->is_overdue = red_is_overdue(ret->red_since_ms, now_ms);
 	ret->unhealthy_since_ms =
 	    db_int(d, 0, "SELECT COALESCE(unhealthy_since_ms, 0) FROM accelerator WHERE name = ?1",
 		V_TEXT(accelerator));
-	times_release(&runs.queue);
-	times_release(&runs.run);
+	times_release(&queue);
+	times_release(&run);
 }

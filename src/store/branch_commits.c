@@ -87,23 +87,23 @@ static void put_parent(
 	put_commit_at(b, at, &(struct branch_commit){.sha = before, .at_ms = commits[0].at_ms});
 }
 
-/* Where the chain that begins at `first` ends. */
-static int64_t end_of_chain(const struct branch *b, int64_t first)
+/* The end of one chain is the parent of the beginning of another: the second moves behind the first. */
+static void join_chains(const struct branch *b, int64_t end, int64_t first,
+    const struct branch_commit *commits, size_t n)
 {
 	struct rows *r = db_rows(b->d,
 	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
 	    " AND position >= ?3 ORDER BY position",
 	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(first));
-	int64_t end = first;
+	int64_t last = first, above = next_above(b, end), by = end + (int64_t)n - first;
 
-	while (rows_next(r) && rows_key_number(r) - end < BRANCH_GAP)
-		end = rows_key_number(r);
+	while (rows_next(r) && rows_key_number(r) - last < BRANCH_GAP)
+		last = rows_key_number(r);
 	rows_end(r);
-	return end;
-}
-
-static void move_chain(const struct branch *b, int64_t first, int64_t last, int64_t by)
-{
+	if (above == first)
+		above = next_above(b, last);
+	if ((end >= first && end <= last) || (above >= 0 && above - last - by < BRANCH_GAP))
+		return;
 	/* through negative numbers, so that no two rows have the same number on the way */
 	db_exec(b->d,
 	    "UPDATE branch_commit SET position = -position WHERE repository_key = ?1 AND ref = ?2"
@@ -113,20 +113,6 @@ static void move_chain(const struct branch *b, int64_t first, int64_t last, int6
 	    "UPDATE branch_commit SET position = ?3 - position WHERE repository_key = ?1"
 	    " AND ref = ?2 AND position < 0",
 	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(by));
-}
-
-/* The end of one chain is the parent of the beginning of another: the second moves behind the first. */
-static void join_chains(const struct branch *b, int64_t end, int64_t first,
-    const struct branch_commit *commits, size_t n)
-{
-	int64_t last = end_of_chain(b, first), by = end + (int64_t)n - first;
-	int64_t above = next_above(b, end);
-
-	if (above == first)
-		above = next_above(b, last);
-	if ((end >= first && end <= last) || (above >= 0 && above - last - by < BRANCH_GAP))
-		return;
-	move_chain(b, first, last, by);
 	put_chain(b, end + (int64_t)n, commits, n);
 }
 
@@ -150,34 +136,11 @@ static void close_gap(const struct branch *b, int64_t head_at, int64_t before_at
 	}
 }
 
-static void begin_chain(const struct branch *b, int64_t before_at, const char *before,
-    const struct branch_commit *commits, size_t n)
-{
-	int64_t tip = next_below(b, INT64_MAX), at = (tip < 0 ? 0 : tip) + LEAP;
-
-	if (before && before_at < 0)
-		put_parent(b, at++, before, commits);
-	put_chain(b, at + (int64_t)n - 1, commits, n);
-}
-
-/* How many of the first commits to skip: the last of them is known, although `before` is not. */
-static size_t find_known(
-    const struct branch *b, const struct branch_commit *commits, size_t n, int64_t *ret_at)
-{
-	while (n > 0) {
-		*ret_at = position_of(b, commits[n - 1].sha);
-		if (*ret_at >= 0)
-			return n;
-		n--;
-	}
-	return 0;
-}
-
 void branch_commits_put(struct db *d, const char *repository, const char *ref, const char *before,
     const struct branch_commit *commits, size_t n)
 {
 	struct branch b = {d, repository_key(repository), branch_name(ref)};
-	int64_t head_at, before_at, above;
+	int64_t head_at, before_at, above, tip;
 
 	assert(n > 0);
 	head_at = position_of(&b, commits[n - 1].sha);
@@ -186,33 +149,31 @@ void branch_commits_put(struct db *d, const char *repository, const char *ref, c
 		close_gap(&b, head_at, before_at, before, commits, n);
 		return;
 	}
-	if (before_at < 0) {
-		size_t n_known = find_known(&b, commits, n - 1, &before_at);
-
-		commits += n_known;
-		n -= n_known;
+	/* Skip the first commits, if the last of them is known although `before` is not. */
+	for (size_t k = n - 1; k > 0 && before_at < 0; k--) {
+		before_at = position_of(&b, commits[k - 1].sha);
+		if (before_at >= 0) {
+			commits += k;
+			n -= k;
+			break;
+		}
 	}
 	above = before_at < 0 ? -1 : next_above(&b, before_at);
-	if (before_at >= 0 && (above < 0 || above - before_at >= BRANCH_GAP + (int64_t)n))
+	if (before_at >= 0 && (above < 0 || above - before_at >= BRANCH_GAP + (int64_t)n)) {
 		put_chain(&b, before_at + (int64_t)n, commits, n);
-	else
-		begin_chain(&b, before_at, before, commits, n);
+		return;
+	}
+	/* Begin a new chain. */
+	tip = next_below(&b, INT64_MAX);
+	tip = (tip < 0 ? 0 : tip) + LEAP;
+	if (before && before_at < 0)
+		put_parent(&b, tip++, before, commits);
+	put_chain(&b, tip + (int64_t)n - 1, commits, n);
 }
 
 /* ---- reading ---- */
 
 RECORD_DEFINE(listed_commit, LISTED_COMMIT_RECORD);
-
-/* They were read from the newest on. */
-static void reverse_commits(struct list_commits *q)
-{
-	for (size_t i = 0; i < q->n / 2; i++) {
-		struct listed_commit c = q->list[i];
-
-		q->list[i] = q->list[q->n - 1 - i];
-		q->list[q->n - 1 - i] = c;
-	}
-}
 
 static int list_commits_run(struct store_query *sq, struct db *d)
 {
@@ -246,7 +207,12 @@ static int list_commits_run(struct store_query *sq, struct db *d)
 		    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
 		    " AND position > ?3 AND position < ?4 LIMIT 1",
 		    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
-	reverse_commits(q);
+	for (size_t i = 0; i < q->n / 2; i++) { /* they were read from the newest on */
+		struct listed_commit c = q->list[i];
+
+		q->list[i] = q->list[q->n - 1 - i];
+		q->list[q->n - 1 - i] = c;
+	}
 	return 0;
 }
 

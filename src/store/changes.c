@@ -22,28 +22,25 @@ int64_t change_find(
 	    V_TEXT(change_kind_name(kind)));
 }
 
-/* The change has another base branch, so it has another merge base and touches other files. Its failures are attributed
- * again. */
-static void forget_base(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
-{
-	if (!f->base_ref || !db_has(d,
-				"SELECT 1 FROM change WHERE id = ?1 AND base_ref IS NOT NULL"
-				" AND base_ref <> ?2",
-				V_INT(id), V_TEXT(f->base_ref)))
-		return;
-	db_exec(d, "UPDATE change SET merge_base_sha = NULL, merge_base_ms = NULL WHERE id = ?1",
-	    V_INT(id));
-	db_exec(d, "DELETE FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
-	    V_TEXT(repository_key(f->repository).text), V_TEXT(f->head_sha));
-	if (db_has(d,
-		"SELECT 1 FROM verdict WHERE change_id = ?1 AND attribution IS NOT NULL LIMIT 1",
-		V_INT(id)))
-		cells_moved(d, id, NULL, CELLS_BASE_CHANGED, now_ms);
-}
-
 static void update_change(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
 {
-	forget_base(d, id, f, now_ms);
+	/* With another base branch the change has another merge base and touches other files. Its failures are attributed
+	 * again. */
+	if (f->base_ref && db_has(d,
+			       "SELECT 1 FROM change WHERE id = ?1 AND base_ref IS NOT NULL"
+			       " AND base_ref <> ?2",
+			       V_INT(id), V_TEXT(f->base_ref))) {
+		db_exec(d,
+		    "UPDATE change SET merge_base_sha = NULL, merge_base_ms = NULL WHERE id = ?1",
+		    V_INT(id));
+		db_exec(d, "DELETE FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+		    V_TEXT(repository_key(f->repository).text), V_TEXT(f->head_sha));
+		if (db_has(d,
+			"SELECT 1 FROM verdict WHERE change_id = ?1 AND attribution IS NOT NULL"
+			" LIMIT 1",
+			V_INT(id)))
+			cells_moved(d, id, NULL, CELLS_BASE_CHANGED, now_ms);
+	}
 	db_exec(d,
 	    "UPDATE change SET ref = COALESCE(?2, ref), base_ref = COALESCE(?3, base_ref),"
 	    " base_sha = COALESCE(?4, base_sha), title = COALESCE(?5, title),"
@@ -100,24 +97,13 @@ struct stored_pull pull_find(struct db *d, const char *repository, int64_t numbe
 	return p;
 }
 
-static char *labels_text(char *const *labels)
-{
-	json_t *list = json_array();
-	char *text;
-
-	for (; labels && *labels; labels++)
-		json_array_append_new(list, json_string(*labels));
-	text = json_text(list);
-	json_decref(list);
-	return text;
-}
-
 void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
     int64_t since_ms)
 {
 	struct stored_pull before = pull_find(d, repository, pull->number);
 	struct repository_key key = repository_key(repository);
-	char *labels = labels_text(pull->labels);
+	char *labels =
+	    pull->labels ? json_text_of_strings((const char *const *)pull->labels) : xstrdup("[]");
 
 	db_exec(d,
 	    "INSERT INTO pull (repository_key, number, repository, change_id, state, title, author,"
@@ -206,16 +192,6 @@ static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
 	record_release(&lead_facts_record, &lead);
 }
 
-static enum change_state state_by_pulls(struct db *d, int64_t change_id)
-{
-	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
-		V_INT(change_id)))
-		return CHANGE_OPEN;
-	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 LIMIT 1", V_INT(change_id)))
-		return CHANGE_CLOSED;
-	return CHANGE_SUPERSEDED;
-}
-
 struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
 {
 	return dispatch_list_take(db_rows(d,
@@ -224,28 +200,27 @@ struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
 	    V_INT(change_id)));
 }
 
-static void end_change_dispatches(
-    struct db *d, int64_t change_id, enum dispatch_state to, int64_t now_ms)
-{
-	struct dispatch_list l = change_dispatches(d, change_id);
-
-	for (size_t i = 0; i < l.n; i++)
-		if (dispatch_end(d, &l.at[i], to, now_ms))
-			cells_moved(d, change_id, l.at[i].accelerator, CELLS_WITHDRAWN, now_ms);
-	dispatch_list_release(&l);
-}
-
 void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 {
 	char *name = db_text(d, "SELECT state FROM change WHERE id = ?1", V_INT(change_id));
 	enum change_state before = name ? change_state_parse(name) : N_CHANGE_STATES;
-	enum change_state now = state_by_pulls(d, change_id);
+	enum change_state now = CHANGE_SUPERSEDED;
+	struct dispatch_list l = {0};
 
 	free(name);
+	if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
+		V_INT(change_id)))
+		now = CHANGE_OPEN;
+	else if (db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 LIMIT 1", V_INT(change_id)))
+		now = CHANGE_CLOSED;
 	follow_lead(d, change_id, now_ms);
 	if (now != CHANGE_OPEN)
-		end_change_dispatches(d, change_id,
-		    now == CHANGE_CLOSED ? DISPATCH_CANCELLED : DISPATCH_SUPERSEDED, now_ms);
+		l = change_dispatches(d, change_id);
+	for (size_t i = 0; i < l.n; i++)
+		if (dispatch_end(d, &l.at[i],
+			now == CHANGE_CLOSED ? DISPATCH_CANCELLED : DISPATCH_SUPERSEDED, now_ms))
+			cells_moved(d, change_id, l.at[i].accelerator, CELLS_WITHDRAWN, now_ms);
+	dispatch_list_release(&l);
 	if (now == before)
 		return;
 	db_exec(d, "UPDATE change SET state = ?2, active_ms = ?3 WHERE id = ?1", V_INT(change_id),
@@ -399,10 +374,4 @@ static int has_push_run(struct store_query *q, struct db *d)
 	    V_TEXT(repository_key(h->repository).text), V_TEXT(h->head_sha));
 	return 0;
 }
-
-int store_has_push(struct store *s, struct has_push *q)
-{
-	q->is_known = false;
-	q->q.run = has_push_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(has_push)

@@ -26,36 +26,6 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 	o->offer.run_id = xstrdup(l->dispatch_id);
 }
 
-static void offer_source(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
-{
-	struct source_head *list = NULL;
-	size_t n = 0;
-
-	schedule_run_source(d, s->change_id, s->accelerator, &list, &n);
-	if (n) {
-		o->offer.source_git_url = xstrdup_or_null(list->git_url);
-		o->offer.source_branch = xstrdup_or_null(list->branch);
-		o->offer.source_sha = xstrdup(list->sha);
-		source_head_release(list);
-	}
-	free(list);
-}
-
-/* Adds the pull request that the experiment explains, and the branch that has the merge base. */
-static void offer_experiment(
-    struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
-{
-	free(o->offer.ref);
-	o->offer.ref = db_text(d,
-	    "SELECT 'refs/heads/' || c.base_ref FROM experiment e JOIN change c"
-	    " ON c.id = e.change_id WHERE e.run_change_id = ?1",
-	    V_INT(s->change_id));
-	o->offer.number = experiment_pull(d, s->change_id);
-	o->offer.experiment = xcalloc(1, sizeof(*o->offer.experiment));
-	if (!experiment_request_read(d, s->id, o->offer.experiment))
-		FREE_AND_NULL(o->offer.experiment);
-}
-
 /* While the pull request still has this head, its base is newer than that of the change. */
 #define OFFERED_CHANGE_RECORD(F, S)                                                                \
 	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                \
@@ -76,21 +46,42 @@ RECORD_DEFINE_PART(offered_change, lease_offer, OFFERED_CHANGE_RECORD);
 
 static void offer_change(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
 {
+	struct lease_offer *to = &o->offer;
+	struct source_head *sources = NULL;
+	size_t n_sources = 0;
+
 	record_read_first(db_rows(d,
 			      RECORD_QUERY(OFFERED_CHANGE_RECORD,
 				  "FROM change c LEFT JOIN pull p ON"
 				  " p.repository_key = c.repository_key AND p.number = ?2"
 				  " WHERE c.id = ?1"),
 			      V_INT(s->change_id), V_INT(s->number)),
-	    &offered_change_record, &o->offer);
-	o->offer.number = s->number;
-	o->offer.event_type = xstrdup(s->event_type);
-	o->offer.action = xstrdup(s->sent_action);
-	o->offer.delivery_id = xstrdup(s->delivery_guid);
-	if (o->offer.kind == CHANGE_NIGHTLY)
-		offer_source(d, o, s);
-	if (o->offer.kind == CHANGE_EXPERIMENT)
-		offer_experiment(d, o, s);
+	    &offered_change_record, to);
+	to->number = s->number;
+	to->event_type = xstrdup(s->event_type);
+	to->action = xstrdup(s->sent_action);
+	to->delivery_id = xstrdup(s->delivery_guid);
+	if (to->kind == CHANGE_NIGHTLY)
+		schedule_run_source(d, s->change_id, s->accelerator, &sources, &n_sources);
+	if (n_sources) {
+		to->source_git_url = xstrdup_or_null(sources->git_url);
+		to->source_branch = xstrdup_or_null(sources->branch);
+		to->source_sha = xstrdup(sources->sha);
+		source_head_release(sources);
+	}
+	free(sources);
+	if (to->kind != CHANGE_EXPERIMENT)
+		return;
+	/* The pull request that the experiment explains, and the branch that has the merge base. */
+	free(to->ref);
+	to->ref = db_text(d,
+	    "SELECT 'refs/heads/' || c.base_ref FROM experiment e JOIN change c"
+	    " ON c.id = e.change_id WHERE e.run_change_id = ?1",
+	    V_INT(s->change_id));
+	to->number = experiment_pull(d, s->change_id);
+	to->experiment = xcalloc(1, sizeof(*to->experiment));
+	if (!experiment_request_read(d, s->id, to->experiment))
+		FREE_AND_NULL(to->experiment);
 }
 
 /* The machine asks again for a lease that it has: this counts as a heartbeat. */
@@ -122,101 +113,47 @@ static bool offer_known(struct db *d, struct claim_dispatch *o)
 	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                  \
 	" AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3"
 
-/* The newest first run that waits for one runner, if the runner has room. */
-static struct dispatch_list newest_first_run(
-    struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
-{
-	if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel)
-		return (struct dispatch_list){0};
-	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
-	    " ORDER BY created_ms DESC, id DESC LIMIT 1",
-	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
-}
-
-/* The oldest experiment of one runner, if the runner has room and no first run waits for it. */
-static struct dispatch_list oldest_experiment(
-    struct db *d, const struct claim_dispatch *o, const struct claim_choice *c)
-{
-	if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
-	    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
-		V_TEXT(c->runner), V_INT(o->now_ms)))
-		return (struct dispatch_list){0};
-	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
-	    " ORDER BY created_ms, change_id LIMIT 1",
-	    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
-}
-
-static const struct claim_choice *choose_experiment(
-    struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
-{
-	for (size_t i = 0; i < o->n_choices; i++) {
-		struct dispatch_list l = oldest_experiment(d, o, &o->choices[i]);
-
-		if (!l.n)
-			continue;
-		*ret = l.at[0];
-		l.n = 0;
-		dispatch_list_release(&l);
-		return &o->choices[i];
-	}
-	return NULL;
-}
-
+/* The newest first run that waits for a runner with room. Without one, the oldest experiment of the first runner that has room
+ * and has one. */
 static const struct claim_choice *choose_claim(
     struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
 {
-	const struct claim_choice *choice = NULL;
+	const struct claim_choice *choice = NULL, *c;
+	struct dispatch_list l;
 
 	*ret = (struct stored_dispatch){0};
-	for (size_t i = 0; i < o->n_choices; i++) {
-		struct dispatch_list l = newest_first_run(d, o, &o->choices[i]);
-
+	for (c = o->choices; c < o->choices + o->n_choices; c++) {
+		if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel)
+			continue;
+		l = dispatch_list_take(db_rows(d,
+		    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
+		    " ORDER BY created_ms DESC, id DESC LIMIT 1",
+		    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
 		if (l.n && (!choice || l.at[0].created_ms > ret->created_ms)) {
 			stored_dispatch_release(ret);
 			*ret = l.at[0];
 			l.n = 0;
-			choice = &o->choices[i];
+			choice = c;
 		}
 		dispatch_list_release(&l);
 	}
-	return choice ? choice : choose_experiment(d, o, ret);
-}
-
-/* When the next push that waits for its slot can be claimed. */
-static int64_t next_turn_ms(struct db *d, const struct claim_dispatch *o)
-{
-	return db_int(d, 0,
-	    "SELECT not_before_ms FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
-	    " AND state = 'queued' AND not_before_ms > ?2 ORDER BY not_before_ms LIMIT 1",
-	    V_TEXT(o->accelerator), V_INT(o->now_ms));
-}
-
-/* Adds the job of the attempt as in progress, as if its machine had reported it. */
-static struct job_record put_lease_job(struct db *d, const struct claim_dispatch *o,
-    const struct stored_dispatch *s, const struct stored_lease *l)
-{
-	char name[] = LEASE_JOB_NAME;
-	struct job_report report = {
-	    .status = JOB_IN_PROGRESS,
-	    .workflow = s->runner,
-	    .name = name,
-	    .run_id = (char *)s->id,
-	    .run_attempt = l->attempt,
-	};
-	struct job_place at = {
-	    .change_id = s->change_id,
-	    .dispatch_id = s->id,
-	    .accelerator = s->accelerator,
-	    .runner = s->runner,
-	    .is_shown = true,
-	    .is_late = s->is_late,
-	    .is_push = db_has(
-		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
-	};
-
-	return job_put(d, &at, &report, o->now_ms);
+	for (c = o->choices; !choice && c < o->choices + o->n_choices; c++) {
+		if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
+		    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1",
+			V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)))
+			continue;
+		l = dispatch_list_take(db_rows(d,
+		    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
+		    " ORDER BY created_ms, change_id LIMIT 1",
+		    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
+		if (l.n) {
+			*ret = l.at[0];
+			l.n = 0;
+			choice = c;
+		}
+		dispatch_list_release(&l);
+	}
+	return choice;
 }
 
 static void grant_lease(struct db *d, struct claim_dispatch *o, struct stored_dispatch *s,
@@ -233,14 +170,33 @@ static void grant_lease(struct db *d, struct claim_dispatch *o, struct stored_di
 	    .lease_ms = o->lease_ms,
 	    .until_ms = o->now_ms + o->lease_ms,
 	};
+	char name[] = LEASE_JOB_NAME;
 	struct job_record job = {.job_id = 0};
+	/* The job of the attempt is in progress, as if its machine had reported it. */
+	struct job_report report = {
+	    .status = JOB_IN_PROGRESS,
+	    .workflow = s->runner,
+	    .name = name,
+	    .run_id = s->id,
+	    .run_attempt = l.attempt,
+	};
+	struct job_place at = {
+	    .change_id = s->change_id,
+	    .dispatch_id = s->id,
+	    .accelerator = s->accelerator,
+	    .runner = s->runner,
+	    .is_shown = true,
+	    .is_late = s->is_late,
+	    .is_push = db_has(
+		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
+	};
 
 	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
 		experiments_make_room(d, &l, o->now_ms);
 	id_new(l.id);
 	snprintf(l.dispatch_id, sizeof(l.dispatch_id), "%s", s->id);
 	if (!o->is_silent)
-		job = put_lease_job(d, o, s, &l);
+		job = job_put(d, &at, &report, o->now_ms);
 	l.job_id = job.job_id;
 	lease_insert(d, &l, o->now_ms);
 	dispatch_note_sent(d, s, o->now_ms);
@@ -265,7 +221,11 @@ static int claim_dispatch_run(struct store_op *op, struct db *d)
 	if (choice)
 		grant_lease(d, o, &s, choice);
 	else
-		o->next_ms = next_turn_ms(d, o);
+		/* When the next push that waits for its slot can be claimed. */
+		o->next_ms = db_int(d, 0,
+		    "SELECT not_before_ms FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
+		    " AND state = 'queued' AND not_before_ms > ?2 ORDER BY not_before_ms LIMIT 1",
+		    V_TEXT(o->accelerator), V_INT(o->now_ms));
 	stored_dispatch_release(&s);
 	return 0;
 }

@@ -20,35 +20,18 @@
 /* Requests that arrived or may have arrived, without those that were refused. */
 #define GOT_IT " (o.state = 'sent' OR (o.n_attempts > 0 AND o.state <> 'dead'))"
 
-/* There is no webhook to forward. Outpost sends the last one again with a new id, so that a report about it is not taken for
- * a report of the dispatch. */
-static void copy_body(struct closing *c, const struct stored_dispatch *s, char guid[UUID_BYTES])
-{
-	uuid_new(guid);
-	if (!delivery_copy(c->d, s->delivery_guid, guid, c->now_ms))
-		snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
-}
-
 /* Vendors know a run by the pull request of the body that they got. When two pull requests share a head, that may be another
  * one. If it is open with another head now, its newer run must not end, so only GitHub's event about the closing pull
- * request itself is forwarded. 0: there is nothing to send. */
-static int64_t closed_number(struct closing *c, const struct stored_dispatch *s)
-{
-	bool has_moved_on = db_has(c->d,
-	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open'"
-	    " AND change_id <> ?3",
-	    V_TEXT(repository_key(c->plan->repository).text), V_INT(s->number),
-	    V_INT(s->change_id));
-
-	if (!has_moved_on)
-		return s->number;
-	return c->guid ? c->plan->pull.number : 0;
-}
-
+ * request itself is forwarded. */
 static void send_closed(struct closing *c, const struct stored_dispatch *s)
 {
 	const struct plan *p = c->plan;
-	int64_t number = closed_number(c, s);
+	struct repository_key key = repository_key(p->repository);
+	bool has_moved_on = db_has(c->d,
+	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open'"
+	    " AND change_id <> ?3",
+	    V_TEXT(key.text), V_INT(s->number), V_INT(s->change_id));
+	int64_t number = !has_moved_on ? s->number : c->guid ? p->pull.number : 0;
 	bool is_forwarded = c->guid && number == p->pull.number;
 	char guid[UUID_BYTES];
 	struct closed_request q = {
@@ -66,25 +49,29 @@ static void send_closed(struct closing *c, const struct stored_dispatch *s)
 
 	if (!number)
 		return;
-	if (!is_forwarded)
-		copy_body(c, s, guid);
+	if (!is_forwarded) {
+		/* There is no webhook to forward. Outpost sends the last one again with a new id, so that a report about
+		 * it is not taken for a report of the dispatch. */
+		uuid_new(guid);
+		if (!delivery_copy(c->d, s->delivery_guid, guid, c->now_ms))
+			snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
+	}
 	request_put_closed(c->d, &q, c->now_ms);
-	/* The notice covers the other heads of this pull request, except one that another pull request still has. */
-	/* Finds them by the heads, of which a pull request has few. (|| '': keeps SQLite from the index by target, which has years
- * of them.) */
+	/* The notice covers the other heads of this pull request, except one that another pull request still has. Finds
+	 * them by the heads, of which a pull request has few. (|| '': keeps SQLite from the index by target, which has
+	 * years of them.) */
 	db_exec(c->d,
 	    "UPDATE dispatch SET is_closed_told = 1 WHERE target_key || '' = ?1 AND change_id IN"
 	    " (SELECT change_id FROM pull_head WHERE repository_key = ?2 AND number = ?3)"
 	    " AND (change_id = ?4 OR NOT EXISTS (SELECT 1 FROM pull x"
 	    "  WHERE x.change_id = dispatch.change_id AND x.state = 'open'))",
-	    V_TEXT(s->target_key), V_TEXT(repository_key(p->repository).text), V_INT(number),
-	    V_INT(s->change_id));
+	    V_TEXT(s->target_key), V_TEXT(key.text), V_INT(number), V_INT(s->change_id));
 }
 
-/* Newest first for each target. A head that another open pull request has as well continues. */
-static struct dispatch_list untold_dispatches(struct closing *c)
+int closing_send(struct closing *c)
 {
-	return dispatch_list_take(db_rows(c->d,
+	/* Newest first for each target. A head that another open pull request has as well continues. */
+	struct dispatch_list l = dispatch_list_take(db_rows(c->d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE is_closed_told = 0"
 	    " AND kind IN ('github', 'infra') AND change_id IN"
 	    "  (SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2)"
@@ -93,11 +80,6 @@ static struct dispatch_list untold_dispatches(struct closing *c)
 	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"
 	    "  AND" GOT_IT ") ORDER BY target_key, number, created_ms DESC, id",
 	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
-}
-
-int closing_send(struct closing *c)
-{
-	struct dispatch_list l = untold_dispatches(c);
 	int n = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -128,31 +110,15 @@ static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 	    V_TEXT(s->id));
 }
 
-static bool labels_have(const char *labels, const char *accelerator)
-{
-	struct pull_info pull = {.labels = strv_copy(NULL)};
-	json_t *list = NULL, *label;
-	bool result;
-	size_t i;
-
-	if (json_parse(labels, strlen(labels), &list, NULL) == 0)
-		json_array_foreach(list, i, label) strv_add(&pull.labels, json_string_value(label));
-	json_decref(list);
-	result = pull_has_label(&pull, accelerator);
-	strv_free(pull.labels);
-	return result;
-}
-
 #define OTHER_PULL_RECORD(F, S)                                                                    \
 	F(S, BOOL, is_draft, NULL, "is_draft", "")                                                 \
-	F(S, BORROWED, labels, NULL, "labels", "")
+	F(S, TEXTS, labels, NULL, "labels", "")
 RECORD_LOCAL(other_pull, OTHER_PULL_RECORD)
 
 /* Another open pull request with this head is not a draft, or still has the label. */
 static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_dispatch *s)
 {
-	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"),
-	     is_closing_wanted = false;
+	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_wanted = false;
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(OTHER_PULL_RECORD,
 		"FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2"),
@@ -161,10 +127,13 @@ static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_
 
 	while (rows_next(r)) {
 		record_read(r, &other_pull_record, &pull);
-		is_closing_wanted |=
-		    is_about_label ? labels_have(pull.labels, s->accelerator) : !pull.is_draft;
+		is_wanted |=
+		    is_about_label
+			? pull_has_label(&(struct pull_info){.labels = pull.labels}, s->accelerator)
+			: !pull.is_draft;
+		record_release(&other_pull_record, &pull);
 	}
-	return is_closing_wanted;
+	return is_wanted;
 }
 
 static bool dispatch_is_wanted(struct closing *c, const struct stored_dispatch *s)
@@ -216,28 +185,6 @@ int closing_drop(struct closing *c, int64_t change_id)
 			send_closed(c, s);
 			n++;
 		}
-	}
-	dispatch_list_release(&l);
-	return n;
-}
-
-static int call_off_dispatches(struct closing *c, int64_t change_id, const char *by)
-{
-	struct dispatch_list l = change_dispatches(c->d, change_id);
-	int n = experiments_call_off(c->d, change_id, NULL, by, c->now_ms);
-
-	for (size_t i = 0; i < l.n; i++) {
-		struct stored_dispatch *s = &l.at[i];
-
-		if (!s->accelerator[0] || s->state == DISPATCH_HELD ||
-		    !dispatch_is_unfinished(s->state) ||
-		    !dispatch_end_by(c->d, s, ENDED_CANCELLED, by, c->now_ms))
-			continue;
-		n++;
-		request_drop(c->d, s, c->now_ms);
-		cells_moved(c->d, change_id, s->accelerator, CELLS_CANCELLED, c->now_ms);
-		if (must_send_closed(c, s))
-			send_closed(c, s);
 	}
 	dispatch_list_release(&l);
 	return n;
@@ -305,30 +252,28 @@ static int64_t head_named(
 										: 0;
 }
 
-/* Held dispatches, and declined ones while an open pull request has that head. */
-static struct dispatch_list releasable_dispatches(struct db *d, int64_t change_id)
-{
-	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
-	    " AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
-	    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
-	    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
-	    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
-	    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
-	    "    AND x.created_ms > dispatch.created_ms)))))"
-	    " ORDER BY accelerator, runner",
-	    V_INT(change_id), V_TEXT(ended_how_name(ENDED_DECLINED))));
-}
-
 int change_release(struct db *d, const struct comment_place *at, const char *sha)
 {
 	struct repository_key key = repository_key(at->repository);
 	int64_t id =
 	    sha ? head_named(d, &key, at, sha) : head_as_of(d, &key, at->number, at->comment_ms);
-	struct dispatch_list held = id ? releasable_dispatches(d, id) : (struct dispatch_list){0};
+	struct dispatch_list held = {0};
 	struct starts starts = {0};
-	int n = (int)held.n;
+	int n;
 
+	/* Held dispatches, and declined ones while an open pull request has that head. */
+	if (id)
+		held = dispatch_list_take(db_rows(d,
+		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
+		    " AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
+		    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
+		    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
+		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
+		    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
+		    "    AND x.created_ms > dispatch.created_ms)))))"
+		    " ORDER BY accelerator, runner",
+		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED))));
+	n = (int)held.n;
 	for (size_t i = 0; i < held.n; i++) {
 		struct stored_dispatch row = stored_dispatch_copy(&held.at[i]);
 
@@ -343,10 +288,9 @@ int change_release(struct db *d, const struct comment_place *at, const char *sha
 	starts_run(d, &starts, at->now_ms);
 	starts_release(&starts);
 	dispatch_list_release(&held);
-	if (!n)
-		return 0;
-	db_exec(d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1", V_INT(id),
-	    V_INT(at->now_ms));
+	if (n)
+		db_exec(d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1",
+		    V_INT(id), V_INT(at->now_ms));
 	return n;
 }
 
@@ -365,20 +309,6 @@ int change_release(struct db *d, const struct comment_place *at, const char *sha
 	" AND (h.since_ms <= ?3 OR (SELECT COUNT(*) FROM pull_head x"                              \
 	"  WHERE x.repository_key = ?1 AND x.number = ?2) = 1)"
 
-static int decline_dispatches(struct db *d, struct dispatch_list *l, const char *by, int64_t now_ms)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < l->n; i++) {
-		if (!dispatch_end_by(d, &l->at[i], ENDED_DECLINED, by, now_ms))
-			continue;
-		request_drop(d, &l->at[i], now_ms);
-		cells_moved(d, l->at[i].change_id, l->at[i].accelerator, CELLS_CANCELLED, now_ms);
-		n++;
-	}
-	return n;
-}
-
 bool change_decline(struct db *d, const struct comment_place *at, const char *by, int *ret_n)
 {
 	struct repository_key key = repository_key(at->repository);
@@ -390,7 +320,14 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 	int64_t *taken_back;
 	size_t n_taken_back;
 
-	*ret_n = decline_dispatches(d, &l, by, at->now_ms);
+	*ret_n = 0;
+	for (size_t i = 0; i < l.n; i++) {
+		if (!dispatch_end_by(d, &l.at[i], ENDED_DECLINED, by, at->now_ms))
+			continue;
+		request_drop(d, &l.at[i], at->now_ms);
+		cells_moved(d, l.at[i].change_id, l.at[i].accelerator, CELLS_CANCELLED, at->now_ms);
+		++*ret_n;
+	}
 	dispatch_list_release(&l);
 	taken_back = rows_key_numbers(
 	    db_rows(d,
@@ -406,7 +343,7 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 
 int change_call_off(struct db *d, const struct comment_place *at, const char *by)
 {
-	struct stored_pull pull = pull_find(d, at->repository, at->number);
+	int64_t change_id = pull_find(d, at->repository, at->number).change_id;
 	struct plan plan = {
 	    .repository = (char *)at->repository,
 	    .pull.number = at->number,
@@ -416,6 +353,26 @@ int change_call_off(struct db *d, const struct comment_place *at, const char *by
 	    .original_action = (char *)"cancel",
 	};
 	struct closing closing = {d, &plan, NULL, at->now_ms};
+	struct dispatch_list l;
+	int n;
 
-	return pull.change_id ? call_off_dispatches(&closing, pull.change_id, by) : 0;
+	if (!change_id)
+		return 0;
+	l = change_dispatches(d, change_id);
+	n = experiments_call_off(d, change_id, NULL, by, at->now_ms);
+	for (size_t i = 0; i < l.n; i++) {
+		struct stored_dispatch *s = &l.at[i];
+
+		if (!s->accelerator[0] || s->state == DISPATCH_HELD ||
+		    !dispatch_is_unfinished(s->state) ||
+		    !dispatch_end_by(d, s, ENDED_CANCELLED, by, at->now_ms))
+			continue;
+		n++;
+		request_drop(d, s, at->now_ms);
+		cells_moved(d, change_id, s->accelerator, CELLS_CANCELLED, at->now_ms);
+		if (must_send_closed(&closing, s))
+			send_closed(&closing, s);
+	}
+	dispatch_list_release(&l);
+	return n;
 }

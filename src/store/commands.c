@@ -51,28 +51,6 @@ static void put_reaction(
 	put_answer(d, at, OUTBOX_REACTION, "reaction", "content", json_string(content), now_ms);
 }
 
-/* One reply with the results of the commands that a reaction does not express. Its words are chosen when it is sent: the
- * row's text is JSON, {"comment": ID, "commands": [{"kind", "word", "suite", "test", "result", "hint"}, …]}. */
-static void put_reply(struct db *d, const struct answer_place *at, const struct asked_command *list,
-    size_t n, int64_t now_ms)
-{
-	json_t *commands = json_array();
-
-	for (size_t i = 0; i < n; i++) {
-		const struct asked_command *c = &list[i];
-		json_t *o = json_object();
-
-		json_set_str(o, "kind", command_kind_name(c->command.kind));
-		json_set_str(o, "word", c->command.word);
-		json_set_str(o, "suite", c->command.suite);
-		json_set_str(o, "test", c->command.test);
-		json_set_str(o, "result", command_result_name(c->result));
-		json_set_str(o, "hint", c->hint);
-		json_array_append_new(commands, o);
-	}
-	put_answer(d, at, OUTBOX_REPLY, "reply", "commands", commands, now_ms);
-}
-
 void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms)
 {
 	put_answer(d, at, OUTBOX_REPLY, "stress", "stress", facts, now_ms);
@@ -165,39 +143,31 @@ static void refuse_stranger(struct running *r)
 	put_reaction(r->d, &r->answer, "confused", r->op->now_ms);
 }
 
-/* The author's commands do not count against members, because an author must not be able to keep members from cancelling
- * runs. */
-static int64_t said_on_pull(struct running *r)
+/* The first comment over the limit gets a reaction; the next ones get no answer. */
+static bool refuse_one_too_many(struct running *r)
 {
 	const struct spoken_comment *c = r->op->spoken;
+	struct repository_key key = repository_key(r->op->repository);
+	int64_t after_ms = r->op->now_ms - HOUR_MS, on_pull, on_change, n;
 
-	return db_int(r->d, 0,
+	/* The author's commands do not count against members, because an author must not be able to keep members from
+	 * cancelling runs. */
+	on_pull = db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
 	    " AND at_ms > ?3 AND at_ms <= ?4 AND (?5 = 0 OR lower(login) = lower(?6)"
 	    "  OR lower(login) <> (SELECT lower(COALESCE(author, '')) FROM pull"
 	    "   WHERE repository_key = ?1 AND number = ?2))",
-	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms),
+	    V_TEXT(key.text), V_INT(r->op->number), V_INT(after_ms), V_INT(r->op->now_ms),
 	    V_INT(c->speaker == SPEAKER_MEMBER && r->pull.is_known), V_TEXT(c->login));
-}
-
-/* The commands of this person on all pull requests that have or had this head: more pull requests do not allow more commands. */
-static int64_t said_on_change(struct running *r)
-{
-	return db_int(r->d, 0,
+	/* The commands of this person on all pull requests that have or had this head: more pull requests do not allow
+	 * more commands. */
+	on_change = db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number IN"
 	    "  (SELECT number FROM pull_head WHERE change_id = ?2)"
 	    " AND lower(login) = lower(?3) AND at_ms > ?4 AND at_ms <= ?5",
-	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->pull.change_id),
-	    V_TEXT(r->op->spoken->login), V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
-}
-
-/* The first comment over the limit gets a reaction; the next ones get no answer. */
-static bool refuse_one_too_many(struct running *r)
-{
-	int64_t on_pull = said_on_pull(r), on_change = said_on_change(r);
-	int64_t n = on_pull > on_change ? on_pull : on_change;
-
+	    V_TEXT(key.text), V_INT(r->pull.change_id), V_TEXT(c->login), V_INT(after_ms),
+	    V_INT(r->op->now_ms));
+	n = on_pull > on_change ? on_pull : on_change;
 	if (n + (int64_t)r->op->n <= COMMANDS_AN_HOUR)
 		return false;
 	r->op->outcome = COMMANDS_TOO_MANY;
@@ -249,93 +219,79 @@ static void run_retest(struct running *r)
 			o->list[i].result = sum_up_retests(&o->list[i], &o->retest);
 }
 
-static void run_command(struct running *r, struct asked_command *c)
-{
-	struct run_commands *o = r->op;
-	int n;
-
-	switch (c->command.kind) {
-	case COMMAND_OK_TO_TEST:
-		n = change_release(r->d, &r->at, c->command.sha[0] ? c->command.sha : NULL);
-		o->n_released += n;
-		c->result = n ? COMMAND_DONE : COMMAND_NOTHING_HELD;
-		break;
-	case COMMAND_DECLINE:
-		if (!change_decline(r->d, &r->at, o->spoken->login, &n))
-			c->result = COMMAND_NOTHING_DECLINED;
-		o->n_declined += n;
-		break;
-	case COMMAND_CANCEL:
-		n = change_call_off(r->d, &r->at, o->spoken->login);
-		o->n_cancelled += n;
-		c->result = n ? COMMAND_DONE : COMMAND_NOTHING_RUNS;
-		break;
-	case COMMAND_STRESS:
-		stress_command(r->d, &r->answer, c, o->now_ms);
-		break;
-	case COMMAND_RETEST: /* run_retest() runs all retests of a comment at once */
-	case COMMAND_STATUS:
-	case COMMAND_HELP:
-	case COMMAND_UNKNOWN:
-	case N_COMMAND_KINDS:
-		break;
-	}
-}
-
 /* Runs the commands in their order, with all retests at the place of the first one. */
 static void run_all_commands(struct running *r)
 {
+	struct run_commands *o = r->op;
 	bool has_retested = false;
 
-	for (size_t i = 0; i < r->op->n; i++) {
-		struct asked_command *c = &r->op->list[i];
+	for (size_t i = 0; i < o->n; i++) {
+		struct asked_command *c = &o->list[i];
+		enum command_kind kind = c->command.kind;
+		int n;
 
 		if (c->result != COMMAND_DONE)
 			continue;
-		if (c->command.kind == COMMAND_RETEST && !has_retested) {
+		if (kind == COMMAND_RETEST && !has_retested) {
 			has_retested = true;
 			run_retest(r);
+		} else if (kind == COMMAND_OK_TO_TEST) {
+			n = change_release(r->d, &r->at, c->command.sha[0] ? c->command.sha : NULL);
+			o->n_released += n;
+			c->result = n ? COMMAND_DONE : COMMAND_NOTHING_HELD;
+		} else if (kind == COMMAND_DECLINE) {
+			if (!change_decline(r->d, &r->at, o->spoken->login, &n))
+				c->result = COMMAND_NOTHING_DECLINED;
+			o->n_declined += n;
+		} else if (kind == COMMAND_CANCEL) {
+			n = change_call_off(r->d, &r->at, o->spoken->login);
+			o->n_cancelled += n;
+			c->result = n ? COMMAND_DONE : COMMAND_NOTHING_RUNS;
+		} else if (kind == COMMAND_STRESS) {
+			stress_command(r->d, &r->answer, c, o->now_ms);
 		}
-		run_command(r, c);
 	}
-	if (!r->op->spoken)
+	if (!o->spoken)
 		run_retest(r); /* a Re-run, or outpostctl: there is no comment */
 }
 
 /* ---- what is answered ---- */
 
-static const char *reaction_to(const struct run_commands *o)
-{
-	const char *content = "eyes";
-
-	for (size_t i = 0; i < o->n; i++) {
-		if (command_result_is_error(o->list[i].result))
-			return "confused";
-		if (o->list[i].command.kind == COMMAND_OK_TO_TEST)
-			content = "rocket";
-	}
-	return content;
-}
-
-/* Whether the result needs a reply besides the reaction. */
-static bool needs_words(const struct asked_command *c)
-{
-	if (c->result == COMMAND_FOR_MEMBERS || c->result == COMMAND_CLOSED)
-		return false;
-	return command_result_is_error(c->result) || c->command.kind == COMMAND_STATUS ||
-	       c->command.kind == COMMAND_HELP;
-}
-
+/* A reaction, and one reply with the results of the commands that a reaction does not express. The reply's words are chosen
+ * when it is sent: the row's text is JSON, {"comment": ID, "commands": [{"kind", "word", "suite", "test", "result", "hint"},
+ * …]}. */
 static void answer_comment(struct running *r)
 {
 	const struct run_commands *o = r->op;
-	bool is_reply = false;
+	const char *reaction = "eyes";
+	bool is_reply = false, has_error = false;
+	json_t *commands = json_array();
 
-	for (size_t i = 0; i < o->n; i++)
-		is_reply |= needs_words(&o->list[i]);
-	put_reaction(r->d, &r->answer, reaction_to(o), o->now_ms);
+	for (size_t i = 0; i < o->n; i++) {
+		const struct asked_command *c = &o->list[i];
+		bool is_error = command_result_is_error(c->result);
+		json_t *one = json_object();
+
+		has_error |= is_error;
+		if (c->command.kind == COMMAND_OK_TO_TEST)
+			reaction = "rocket";
+		if (c->result != COMMAND_FOR_MEMBERS && c->result != COMMAND_CLOSED)
+			is_reply |= is_error || c->command.kind == COMMAND_STATUS ||
+				    c->command.kind == COMMAND_HELP;
+		json_set_str(one, "kind", command_kind_name(c->command.kind));
+		json_set_str(one, "word", c->command.word);
+		json_set_str(one, "suite", c->command.suite);
+		json_set_str(one, "test", c->command.test);
+		json_set_str(one, "result", command_result_name(c->result));
+		json_set_str(one, "hint", c->hint);
+		json_array_append_new(commands, one);
+	}
+	put_reaction(r->d, &r->answer, has_error ? "confused" : reaction, o->now_ms);
 	if (is_reply)
-		put_reply(r->d, &r->answer, o->list, o->n, o->now_ms);
+		put_answer(
+		    r->d, &r->answer, OUTBOX_REPLY, "reply", "commands", commands, o->now_ms);
+	else
+		json_decref(commands);
 }
 
 /* A delivery whose commands had no effect is `ignored`, with the reason. */
@@ -365,50 +321,30 @@ static void mark_delivery_done(struct running *r)
 
 /* ---- all of it ---- */
 
-/* Another open pull request with the head of this one: the head on record, or the one that GitHub has just reported. 0:
- * there is none. */
-static int64_t sharer_of_head(struct running *r)
+/* An author may start and cancel only their own runs. A head that another open pull request shares (the head on record, or
+ * the one that GitHub has just reported) is not their own: otherwise a second pull request with the same head would give
+ * power over the first. */
+static void refuse_for_author(struct running *r)
 {
-	const struct run_commands *o = r->op;
+	struct run_commands *o = r->op;
 	const struct plan *p = o->retest.plan;
 	int64_t other = change_other_pull(r->d, r->pull.change_id, o->number);
 
 	if (!other && p)
 		other = change_other_pull(
 		    r->d, change_find(r->d, p->change_kind, o->repository, p->head_sha), o->number);
-	return other;
-}
-
-/* An author may start and cancel only their own runs. A head that another open pull request shares is not their own:
- * otherwise a second pull request with the same head would give power over the first. */
-static void refuse_for_author(struct running *r)
-{
-	struct run_commands *o = r->op;
-	int64_t other = sharer_of_head(r);
-
 	for (size_t i = 0; i < o->n; i++) {
 		struct asked_command *c = &o->list[i];
+		enum command_kind kind = c->command.kind;
 
 		if (c->result != COMMAND_DONE)
 			continue;
-		switch (c->command.kind) {
-		case COMMAND_OK_TO_TEST:
-		case COMMAND_DECLINE:
-		case COMMAND_STRESS:
+		if (kind == COMMAND_OK_TO_TEST || kind == COMMAND_DECLINE ||
+		    kind == COMMAND_STRESS) {
 			c->result = COMMAND_FOR_MEMBERS;
-			break;
-		case COMMAND_RETEST:
-		case COMMAND_CANCEL:
-			if (!other)
-				break;
+		} else if (other && (kind == COMMAND_RETEST || kind == COMMAND_CANCEL)) {
 			c->result = COMMAND_SHARED;
 			snprintf(c->hint, sizeof(c->hint), "%lld", (long long)other);
-			break;
-		case COMMAND_STATUS:
-		case COMMAND_HELP:
-		case COMMAND_UNKNOWN:
-		case N_COMMAND_KINDS:
-			break;
 		}
 	}
 }

@@ -16,8 +16,6 @@ const char *token_kind_name(enum token_kind k)
 	return token_kind_names[k];
 }
 
-/* ---- add ---- */
-
 static int add_token_run(struct store_op *op, struct db *d)
 {
 	struct add_token *o = CONTAINER_OF(op, struct add_token, op);
@@ -37,8 +35,6 @@ static int add_token_run(struct store_op *op, struct db *d)
 	return 0;
 }
 STORE_OPERATION(add_token)
-
-/* ---- revoke ---- */
 
 static int revoke_token_run(struct store_op *op, struct db *d)
 {
@@ -62,8 +58,6 @@ static int revoke_token_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(revoke_token)
 
-/* ---- touch ---- */
-
 static int touch_tokens_run(struct store_op *op, struct db *d)
 {
 	struct touch_tokens *o = CONTAINER_OF(op, struct touch_tokens, op);
@@ -83,8 +77,6 @@ int store_touch_tokens(struct store *s, struct touch_tokens *op)
 	return store_submit(s, &op->op);
 }
 
-/* ---- list ---- */
-
 static int list_tokens_run(struct store_query *q, struct db *d)
 {
 	struct list_tokens *l = CONTAINER_OF(q, struct list_tokens, q);
@@ -103,27 +95,11 @@ STORE_LIST(list_tokens, token_row)
 
 /* ---- repositories in OIDC tokens ---- */
 
-/* ---- check ---- */
-
 #define RECORDED_IDS_RECORD(F, S)                                                                  \
 	F(S, ID, repository_id, NULL, "repository_id", "")                                         \
 	F(S, ID, owner_id, NULL, "repository_owner_id", "")                                        \
 	F(S, BOOL, is_refused, NULL, "refused_ms IS NOT NULL", "")
 RECORD_LOCAL(recorded_ids, RECORDED_IDS_RECORD)
-
-static struct repository_ids find_recorded_ids(
-    struct db *d, const char *issuer, const char *key, bool *ret_is_refused)
-{
-	struct recorded_ids ids = {0};
-
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(RECORDED_IDS_RECORD,
-				  "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
-			      V_TEXT(issuer), V_TEXT(key)),
-	    &recorded_ids_record, &ids);
-	*ret_is_refused = ids.is_refused;
-	return (struct repository_ids){ids.repository_id, ids.owner_id};
-}
 
 static bool id_fits(int64_t wanted, int64_t id)
 {
@@ -145,61 +121,52 @@ static enum identity_outcome compare_ids(const struct check_identity *o)
 	return IDENTITY_RECORDED;
 }
 
-static void record_ids(struct db *d, struct check_identity *o, const char *key)
-{
-	o->recorded = o->token;
-	db_exec(d,
-	    "INSERT INTO identity (issuer, repository_key, repository, repository_id,"
-	    " repository_owner_id, recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-	    " ON CONFLICT (issuer, repository_key) DO UPDATE SET repository = excluded.repository,"
-	    " repository_id = excluded.repository_id,"
-	    " repository_owner_id = excluded.repository_owner_id,"
-	    " recorded_ms = excluded.recorded_ms",
-	    V_TEXT(o->issuer), V_TEXT(key), V_TEXT(o->repository), V_INT(o->token.repository_id),
-	    V_INT(o->token.owner_id), V_INT(o->now_ms));
-}
-
-static void note_token_refusal(struct db *d, const struct check_identity *o, const char *key)
-{
-	db_exec(d,
-	    "INSERT INTO identity (issuer, repository_key, repository, refused_id,"
-	    " refused_owner_id, refused_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-	    " ON CONFLICT (issuer, repository_key) DO UPDATE SET refused_id = excluded.refused_id,"
-	    " refused_owner_id = excluded.refused_owner_id, refused_ms = excluded.refused_ms",
-	    V_TEXT(o->issuer), V_TEXT(key), V_TEXT(o->repository),
-	    V_INT_OR_NULL(o->token.repository_id), V_INT_OR_NULL(o->token.owner_id),
-	    V_INT(o->now_ms));
-}
-
-static void forget_token_refusal(struct db *d, const struct check_identity *o, const char *key)
-{
-	db_exec(d,
-	    "UPDATE identity SET refused_id = NULL, refused_owner_id = NULL, refused_ms = NULL"
-	    " WHERE issuer = ?1 AND repository_key = ?2",
-	    V_TEXT(o->issuer), V_TEXT(key));
-}
-
 static int check_identity_run(struct store_op *op, struct db *d)
 {
 	struct check_identity *o = CONTAINER_OF(op, struct check_identity, op);
 	struct repository_key key = repository_key(o->repository);
-	bool is_refused;
+	struct recorded_ids ids = {0};
 
-	o->recorded = find_recorded_ids(d, o->issuer, key.text, &is_refused);
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(RECORDED_IDS_RECORD,
+				  "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
+			      V_TEXT(o->issuer), V_TEXT(key.text)),
+	    &recorded_ids_record, &ids);
+	o->recorded = (struct repository_ids){ids.repository_id, ids.owner_id};
 	o->outcome = compare_ids(o);
 	if (o->outcome == IDENTITY_NOT_AS_PINNED || o->outcome == IDENTITY_NOT_AS_RECORDED) {
-		note_token_refusal(d, o, key.text);
+		db_exec(d,
+		    "INSERT INTO identity (issuer, repository_key, repository, refused_id,"
+		    " refused_owner_id, refused_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+		    " ON CONFLICT (issuer, repository_key) DO UPDATE"
+		    " SET refused_id = excluded.refused_id,"
+		    " refused_owner_id = excluded.refused_owner_id,"
+		    " refused_ms = excluded.refused_ms",
+		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository),
+		    V_INT_OR_NULL(o->token.repository_id), V_INT_OR_NULL(o->token.owner_id),
+		    V_INT(o->now_ms));
 		return 0;
 	}
-	if (o->outcome == IDENTITY_RECORDED)
-		record_ids(d, o, key.text);
-	if (is_refused)
-		forget_token_refusal(d, o, key.text);
+	if (o->outcome == IDENTITY_RECORDED) {
+		o->recorded = o->token;
+		db_exec(d,
+		    "INSERT INTO identity (issuer, repository_key, repository, repository_id,"
+		    " repository_owner_id, recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+		    " ON CONFLICT (issuer, repository_key) DO UPDATE"
+		    " SET repository = excluded.repository, repository_id = excluded.repository_id,"
+		    " repository_owner_id = excluded.repository_owner_id,"
+		    " recorded_ms = excluded.recorded_ms",
+		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository),
+		    V_INT(o->token.repository_id), V_INT(o->token.owner_id), V_INT(o->now_ms));
+	}
+	if (ids.is_refused)
+		db_exec(d,
+		    "UPDATE identity SET refused_id = NULL, refused_owner_id = NULL,"
+		    " refused_ms = NULL WHERE issuer = ?1 AND repository_key = ?2",
+		    V_TEXT(o->issuer), V_TEXT(key.text));
 	return 0;
 }
 STORE_OPERATION(check_identity)
-
-/* ---- forget ---- */
 
 static int forget_identity_run(struct store_op *op, struct db *d)
 {
@@ -211,8 +178,6 @@ static int forget_identity_run(struct store_op *op, struct db *d)
 	return 0;
 }
 STORE_STATEMENT(forget_identity)
-
-/* ---- list ---- */
 
 #define IDENTITY_ROW_RECORD(F, S)                                                                  \
 	F(S, TEXT, issuer, NULL, "issuer", "")                                                     \

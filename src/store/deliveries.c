@@ -7,23 +7,6 @@
 
 enum { SCRATCH_KEEP_BYTES = 256 << 10 };
 
-/* The compressed body in the connection's scratch buffer. */
-static const struct buf *compress_body(struct db *d, const char *body, size_t n)
-{
-	struct buf *out = db_scratch(d);
-
-	if (compress(db_compressor(d), body, n, out))
-		db_fail(d, ERR_TOO_BIG, "a body of %zu bytes cannot be stored", n);
-	return out;
-}
-
-/* Frees the buffer after a large body. */
-static void release_scratch(struct db *d)
-{
-	if (db_scratch(d)->cap > SCRATCH_KEEP_BYTES)
-		buf_release(db_scratch(d));
-}
-
 enum counter delivery_counter(enum delivery_state state)
 {
 	return (enum counter)((int)COUNT_DELIVERIES_ACCEPTED + (int)state);
@@ -33,13 +16,17 @@ _Static_assert(
 	(int)COUNT_DELIVERIES_IGNORED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_IGNORED,
     "the counters are in the order of the states");
 
-/* False when that GUID is there already. */
+/* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(
     struct db *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct guid_key guid = guid_key(p->guid);
-	const struct buf *body = compress_body(d, p->body, p->body_bytes);
-	int64_t n = db_exec(d,
+	struct buf *body = db_scratch(d);
+	int64_t n;
+
+	if (compress(db_compressor(d), p->body, p->body_bytes, body))
+		db_fail(d, ERR_TOO_BIG, "a body of %zu bytes cannot be stored", p->body_bytes);
+	n = db_exec(d,
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
 	    " is_synthetic, planned_ms, body_bytes, body)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10) ON CONFLICT (guid) DO NOTHING",
@@ -47,8 +34,8 @@ static bool insert_delivery(
 	    V_INT(p->now_ms), V_TEXT(delivery_state_name(state)), V_INT(is_synthetic),
 	    V_INT_OR_NULL(is_synthetic ? p->now_ms : 0), V_INT((int64_t)p->body_bytes),
 	    V_BLOB(body->data, body->len));
-
-	release_scratch(d);
+	if (body->cap > SCRATCH_KEEP_BYTES)
+		buf_release(body);
 	if (n == 0)
 		return false;
 	counter_add(d, delivery_counter(state), 1);
@@ -67,19 +54,14 @@ static int put_delivery_run(struct store_op *op, struct db *d)
 
 /* Intake may use three quarters of the queue. The rest is for operations that finish work, so that they get through when
  * deliveries flood the queue. */
-static bool is_queue_for_intake_full(struct store *s)
+int store_put_delivery(struct store *s, struct put_delivery *op)
 {
 	struct store_stats stats;
 	struct store_limits limits;
 
 	store_stats(s, &stats);
 	store_limits(s, &limits);
-	return (size_t)stats.n_queued_ops >= limits.max_queue_ops / 4 * 3 + 1;
-}
-
-int store_put_delivery(struct store *s, struct put_delivery *op)
-{
-	if (is_queue_for_intake_full(s))
+	if ((size_t)stats.n_queued_ops >= limits.max_queue_ops / 4 * 3 + 1)
 		return ERR_BUSY;
 	op->op.run = put_delivery_run;
 	op->op.is_one_statement = true;
@@ -155,17 +137,12 @@ static int mark_delivery_run(struct store_op *op, struct db *d)
 
 	if (at.state == N_DELIVERY_STATES)
 		return ERR_NOT_FOUND;
-	switch (m->mark) {
-	case DELIVERY_MARK_IGNORED:
-		delivery_enter(d, m->delivery_id, DELIVERY_IS_IGNORED, m->error, 0);
-		break;
-	case DELIVERY_MARK_FAILED:
-		delivery_enter(d, m->delivery_id, DELIVERY_IS_FAILED, m->error, 0);
-		break;
-	case DELIVERY_MARK_RETRY: /* no topic: the planner chooses the time */
-		delivery_enter(d, m->delivery_id, at.state, m->error, 0);
-		break;
-	}
+	/* A retry publishes no topic, because the planner chooses the time. */
+	delivery_enter(d, m->delivery_id,
+	    m->mark == DELIVERY_MARK_IGNORED  ? DELIVERY_IS_IGNORED
+	    : m->mark == DELIVERY_MARK_FAILED ? DELIVERY_IS_FAILED
+					      : at.state,
+	    m->error, 0);
 	return 0;
 }
 STORE_OPERATION(mark_delivery)

@@ -60,24 +60,15 @@ static int64_t earlier_ms(int64_t a, int64_t b)
 /* The next of the deadlines that still matter; 0: none. */
 static int64_t next_due_ms(const struct stored_dispatch *s)
 {
-	switch (s->state) {
-	case DISPATCH_QUEUED:
-	case DISPATCH_SENT:
-		return earlier_ms(s->ack_by_ms, earlier_ms(s->start_by_ms, s->finish_by_ms));
-	case DISPATCH_ACKNOWLEDGED:
-		return earlier_ms(s->start_by_ms, s->finish_by_ms);
-	case DISPATCH_RUNNING:
-		return s->finish_by_ms;
-	case DISPATCH_HELD:
-	case DISPATCH_DONE:
-	case DISPATCH_SUPERSEDED:
-	case DISPATCH_CANCELLED:
-	case DISPATCH_FAILED:
-	case DISPATCH_EXPIRED:
-	case N_DISPATCH_STATES:
-		break;
-	}
-	return 0;
+	int64_t due_ms = s->finish_by_ms;
+
+	if (!dispatch_is_unfinished(s->state) || s->state == DISPATCH_HELD)
+		return 0;
+	if (s->state != DISPATCH_RUNNING)
+		due_ms = earlier_ms(s->start_by_ms, due_ms);
+	if (s->state == DISPATCH_QUEUED || s->state == DISPATCH_SENT)
+		due_ms = earlier_ms(s->ack_by_ms, due_ms);
+	return due_ms;
 }
 
 static void save_dispatch(struct db *d, const struct stored_dispatch *s)
@@ -146,15 +137,6 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 		db_tell(d, STORE_QUEUE);
 }
 
-/* It continues after it had ended: there is a new attempt, or a late result. It gets a new deadline, so that it cannot run
- * for ever. */
-static void revive_dispatch(struct stored_dispatch *s, enum dispatch_state from, int64_t now_ms)
-{
-	if (from == DISPATCH_EXPIRED || from == DISPATCH_FAILED)
-		s->is_late = true;
-	s->finish_by_ms = deadline_after(now_ms, s->finish_ms);
-}
-
 bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state to,
     const char *why, int64_t now_ms)
 {
@@ -168,8 +150,11 @@ bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state
 	    LOG_S("accelerator", s->accelerator), LOG_S("from", dispatch_state_name(from)),
 	    LOG_S("to", dispatch_state_name(to)));
 	s->state = to;
-	if (!dispatch_is_unfinished(from))
-		revive_dispatch(s, from, now_ms);
+	if (!dispatch_is_unfinished(from)) {
+		/* There is a new attempt, or a late result. A new deadline keeps it from running for ever. */
+		s->is_late |= from == DISPATCH_EXPIRED || from == DISPATCH_FAILED;
+		s->finish_by_ms = deadline_after(now_ms, s->finish_ms);
+	}
 	s->finished_ms = dispatch_is_unfinished(to) ? 0 : now_ms;
 	if (why) {
 		free(s->last_error);
@@ -259,41 +244,31 @@ void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)
 
 enum { EXPIRE_MAX = 500 };
 
-static void duration_text(int64_t ms, char *out, size_t out_bytes)
+/* The deadline that passed, for people. */
+static const char *deadline_reason(
+    const struct stored_dispatch *s, int64_t now_ms, char *out, size_t out_bytes)
 {
 	static const struct {
 		int64_t ms;
 		const char *unit;
 	} units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+	const char *what = "did not finish";
+	int64_t within_ms = s->finish_ms;
 	size_t i = 0;
 
-	while (ms % units[i].ms)
-		i++;
-	snprintf(out, out_bytes, "%lld%s", (long long)(ms / units[i].ms), units[i].unit);
-}
-
-/* The deadline that passed, for people. */
-static const char *deadline_reason(
-    const struct stored_dispatch *s, int64_t now_ms, char *out, size_t out_bytes)
-{
-	const char *what = "finish";
-	int64_t within_ms = s->finish_ms;
-	char within[32];
-
 	if (s->state != DISPATCH_RUNNING && s->start_by_ms && s->start_by_ms <= now_ms) {
-		what = "start";
+		what = "did not start";
 		within_ms = s->start_ms;
 	}
 	if ((s->state == DISPATCH_QUEUED || s->state == DISPATCH_SENT) && s->ack_by_ms &&
 	    s->ack_by_ms <= now_ms) {
-		what = NULL;
+		what = "not acknowledged";
 		within_ms = s->acknowledge_ms;
 	}
-	duration_text(within_ms, within, sizeof(within));
-	if (what)
-		snprintf(out, out_bytes, "did not %s within %s", what, within);
-	else
-		snprintf(out, out_bytes, "not acknowledged within %s", within);
+	while (within_ms % units[i].ms)
+		i++;
+	snprintf(out, out_bytes, "%s within %lld%s", what, (long long)(within_ms / units[i].ms),
+	    units[i].unit);
 	return out;
 }
 
@@ -344,28 +319,24 @@ enum { DISPATCHES_MAX = 1000 };
 	" WHERE x.change_id IN (" HEADS_OF_PULL                                                    \
 	" UNION SELECT run_change_id FROM experiment WHERE change_id IN (" HEADS_OF_PULL "))"
 
-static struct rows *select_dispatches(struct db *d, const struct list_dispatches *l, int limit)
-{
-	struct repository_key key = repository_key(l->repository ? l->repository : "");
-
-	if (l->number && l->accelerator)
-		return db_rows(d, COLUMNS OF_PULL " AND x.accelerator = ?3" NEWEST_FIRST "?4",
-		    V_TEXT(key.text), V_INT(l->number), V_TEXT(l->accelerator), V_INT(limit));
-	if (l->number)
-		return db_rows(d, COLUMNS OF_PULL NEWEST_FIRST "?3", V_TEXT(key.text),
-		    V_INT(l->number), V_INT(limit));
-	if (l->accelerator)
-		return db_rows(d, COLUMNS " WHERE x.accelerator = ?1" NEWEST_FIRST "?2",
-		    V_TEXT(l->accelerator), V_INT(limit));
-	return db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
-}
-
 static int list_dispatches_run(struct store_query *q, struct db *d)
 {
 	struct list_dispatches *l = CONTAINER_OF(q, struct list_dispatches, q);
 	int limit = l->limit > 0 && l->limit < DISPATCHES_MAX ? l->limit : DISPATCHES_MAX;
-	struct rows *r = select_dispatches(d, l, limit);
+	struct repository_key key = repository_key(l->repository ? l->repository : "");
+	struct rows *r;
 
+	if (l->number && l->accelerator)
+		r = db_rows(d, COLUMNS OF_PULL " AND x.accelerator = ?3" NEWEST_FIRST "?4",
+		    V_TEXT(key.text), V_INT(l->number), V_TEXT(l->accelerator), V_INT(limit));
+	else if (l->number)
+		r = db_rows(d, COLUMNS OF_PULL NEWEST_FIRST "?3", V_TEXT(key.text),
+		    V_INT(l->number), V_INT(limit));
+	else if (l->accelerator)
+		r = db_rows(d, COLUMNS " WHERE x.accelerator = ?1" NEWEST_FIRST "?2",
+		    V_TEXT(l->accelerator), V_INT(limit));
+	else
+		r = db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
 	RECORDS_READ(r, dispatch_row, l->list, l->n);
 	if (db_status(d))
 		list_dispatches_release(l);

@@ -17,36 +17,11 @@
 /* The rows of one dispatch that may report. No vendor knows of a held one. */
 #define REPORTING " FROM dispatch WHERE id = ?1 AND state <> 'held' AND accelerator <> ''"
 
-static bool is_of_repository(struct db *d, const char *id, const char *target_key)
-{
-	return db_has(d,
-	    "SELECT 1 FROM dispatch WHERE id = ?1 AND target_key = ?2 AND state <> 'held'"
-	    " AND kind IN ('github', 'infra') LIMIT 1",
-	    V_TEXT(id), V_TEXT(target_key));
-}
-
-static char *newest_by_delivery(struct db *d, const char *target_key, const char *delivery_id)
-{
-	return db_text(d,
-	    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2"
-	    " AND state <> 'held' AND kind IN ('github', 'infra')"
-	    " ORDER BY created_ms DESC, is_current DESC LIMIT 1",
-	    V_TEXT(target_key), V_TEXT(delivery_id));
-}
-
-static bool is_forwarded_closed(struct db *d, const char *target_key, const char *delivery_id)
-{
-	return db_has(d,
-	    "SELECT 1 FROM outbox WHERE kind = 'github_closed' AND target_key = ?1"
-	    " AND delivery_guid = ?2 LIMIT 1",
-	    V_TEXT(target_key), V_TEXT(delivery_id));
-}
-
 /* The dispatch's id (free()), or NULL with the outcome set. */
 static char *find_reported_dispatch(struct db *d, struct report_job *o)
 {
 	struct repository_key key;
-	char *id;
+	char *id = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
 	if (!o->repository)
@@ -54,13 +29,26 @@ static char *find_reported_dispatch(struct db *d, struct report_job *o)
 			   ? db_text(d, "SELECT id" REPORTING " LIMIT 1", V_TEXT(o->dispatch_id))
 			   : NULL;
 	key = repository_key(o->repository);
-	id = o->delivery_id ? newest_by_delivery(d, key.text, o->delivery_id) : NULL;
+	if (o->delivery_id)
+		id = db_text(d,
+		    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2"
+		    " AND state <> 'held' AND kind IN ('github', 'infra')"
+		    " ORDER BY created_ms DESC, is_current DESC LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(o->delivery_id));
 	/* A forwarded `closed` echoes the id of the dispatch that it closes. */
-	if (!id && o->delivery_id && is_forwarded_closed(d, key.text, o->delivery_id)) {
+	if (!id && o->delivery_id &&
+	    db_has(d,
+		"SELECT 1 FROM outbox WHERE kind = 'github_closed' AND target_key = ?1"
+		" AND delivery_guid = ?2 LIMIT 1",
+		V_TEXT(key.text), V_TEXT(o->delivery_id))) {
 		o->outcome = REPORT_IGNORED_CLOSED;
 		return NULL;
 	}
-	if (o->dispatch_id && is_of_repository(d, o->dispatch_id, key.text)) {
+	if (o->dispatch_id &&
+	    db_has(d,
+		"SELECT 1 FROM dispatch WHERE id = ?1 AND target_key = ?2 AND state <> 'held'"
+		" AND kind IN ('github', 'infra') LIMIT 1",
+		V_TEXT(o->dispatch_id), V_TEXT(key.text))) {
 		free(id);
 		return xstrdup(o->dispatch_id);
 	}
@@ -69,20 +57,11 @@ static char *find_reported_dispatch(struct db *d, struct report_job *o)
 
 /* ---- which accelerator ---- */
 
-/* Also for an accelerator that left the registry after its repository got the dispatch. CRCR's allowlist has a repository
- * under its device at L3 and under its own name below, so a move between levels must not cut off its runs. An accelerator
- * that was at L1 showed nothing, so it has nothing to continue. */
-static bool accelerator_is_allowed(
-    struct db *d, const struct report_job *o, const char *accelerator)
-{
-	if (!o->allowed || strv_contains(o->allowed, accelerator))
-		return true;
-	return o->repository &&
-	       db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1 AND level > ?2",
-		   V_TEXT(accelerator), V_INT(LEVEL_1));
-}
-
-/* The row that this report is for. False: there is none, and the outcome is set. */
+/* The row that this report is for. False: there is none, and the outcome is set.
+ *
+ * The report may also be for an accelerator that left the registry after its repository got the dispatch. CRCR's allowlist
+ * has a repository under its device at L3 and under its own name below, so a move between levels must not cut off its runs.
+ * An accelerator that was at L1 showed nothing, so it has nothing to continue. */
 static bool choose_reported_dispatch(
     struct db *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
 {
@@ -93,7 +72,12 @@ static bool choose_reported_dispatch(
 
 		if (o->accelerator && strcmp(o->accelerator, s->accelerator) != 0)
 			continue;
-		if (!accelerator_is_allowed(d, o, s->accelerator))
+		if (o->allowed && !strv_contains(o->allowed, s->accelerator) &&
+		    !(o->repository &&
+			db_has(d,
+			    "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1"
+			    " AND level > ?2",
+			    V_TEXT(s->accelerator), V_INT(LEVEL_1))))
 			continue;
 		/* Two runners of one accelerator in one repository are one for its reports. */
 		if (n && strcmp((*ret)->accelerator, s->accelerator) == 0)
@@ -109,29 +93,6 @@ static bool choose_reported_dispatch(
 
 /* ---- what it does ---- */
 
-static enum dispatch_state state_by_jobs(struct db *d, const struct stored_dispatch *s)
-{
-	bool is_running = db_has(d,
-	    "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
-	    " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
-	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
-
-	return is_running ? DISPATCH_RUNNING : DISPATCH_DONE;
-}
-
-/* Whether the report proves that the vendor has the request. The delivery alone does not prove it: when some dispatches waited
- * for a member, two have the same delivery, and a report without the id of a dispatch may come from the earlier run. */
-static bool report_is_proof(
-    struct db *d, const struct report_job *o, const struct stored_dispatch *s)
-{
-	if (o->dispatch_id && strcmp(o->dispatch_id, s->id) == 0)
-		return true;
-	return !db_has(d,
-	    "SELECT 1 FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2 AND id <> ?3"
-	    " AND state <> 'held' LIMIT 1",
-	    V_TEXT(s->target_key), V_TEXT(s->delivery_guid), V_TEXT(s->id));
-}
-
 /* The report moves all runners of the accelerator that share the dispatch. */
 static void move_reported_dispatches(struct db *d, const struct report_job *o,
     const struct dispatch_list *l, const struct stored_dispatch *s, enum dispatch_state to)
@@ -142,20 +103,15 @@ static void move_reported_dispatches(struct db *d, const struct report_job *o,
 		dispatch_note_sent(d, &l->at[i], o->now_ms);
 		dispatch_enter(d, &l->at[i], to, NULL, o->now_ms);
 	}
-	if (report_is_proof(d, o, s))
+	/* Does the report prove that the vendor has the request? The delivery alone does not prove it: when some
+	 * dispatches waited for a member, two have the same delivery, and a report without the id of a dispatch may come
+	 * from the earlier run. */
+	if ((o->dispatch_id && strcmp(o->dispatch_id, s->id) == 0) ||
+	    !db_has(d,
+		"SELECT 1 FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2 AND id <> ?3"
+		" AND state <> 'held' LIMIT 1",
+		V_TEXT(s->target_key), V_TEXT(s->delivery_guid), V_TEXT(s->id)))
 		request_is_proved(d, s->id, o->now_ms);
-}
-
-/* The lease under which this job ran. Without an id there is none. */
-static struct stored_lease find_reported_lease(
-    struct db *d, const struct job_report *p, const struct stored_dispatch *s)
-{
-	struct stored_lease l = {0};
-
-	if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 &&
-	    strcmp(p->workflow, s->runner) == 0 && strcmp(p->name, LEASE_JOB_NAME) == 0)
-		lease_of_attempt(d, s->id, p->run_attempt, &l);
-	return l;
 }
 
 /* A report of a machine that was stopped, or that has lost its lease, is not a result. */
@@ -172,28 +128,12 @@ static void end_reported_lease(
 		lease_enter(d, l, LEASE_IS_DONE, NULL, now_ms);
 }
 
-/* The report ends a silence, which may have been a cell, also when the report itself is not shown. An attempt that comes after its
- * retry is evidence, and a test that the retry left out is without a result. */
-static void move_reported_cells(struct db *d, const struct report_job *o,
-    const struct job_place *at, const struct job_record *r, bool was_silent)
-{
-	bool is_completed = o->report->status == JOB_COMPLETED;
-
-	if ((was_silent && at->is_shown) || r->has_replaced ||
-	    (at->is_shown && !r->is_current && is_completed))
-		cells_moved(d, at->change_id, at->accelerator, CELLS_JOB_REPLACED, o->now_ms);
-	else if (r->is_current && is_completed)
-		cells_job_added(
-		    d, at->change_id, at->accelerator, CELLS_JOB_COMPLETED, r->job_id, o->now_ms);
-	else if (r->is_current)
-		cells_moved(d, at->change_id, at->accelerator, CELLS_JOB_STARTED, o->now_ms);
-}
-
 static void record_report(struct db *d, struct report_job *o, const struct dispatch_list *l,
     struct stored_dispatch *s, const struct stored_lease *lease)
 {
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
 	bool is_over = report_follows_stop(lease, o->report);
+	bool is_completed = o->report->status == JOB_COMPLETED, is_running;
 	struct job_place at = {
 	    .change_id = s->change_id,
 	    .dispatch_id = s->id,
@@ -218,9 +158,22 @@ static void record_report(struct db *d, struct report_job *o, const struct dispa
 	/* A report of an earlier attempt than the current one changes no cell. */
 	if (dispatch_is_called_off(s->state) || (lease->id[0] && !r.is_current))
 		return;
+	is_running = db_has(d,
+	    "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+	    " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
+	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
 	if (!is_over)
-		move_reported_dispatches(d, o, l, s, state_by_jobs(d, s));
-	move_reported_cells(d, o, &at, &r, was_silent);
+		move_reported_dispatches(d, o, l, s, is_running ? DISPATCH_RUNNING : DISPATCH_DONE);
+	/* The report ends a silence, which may have been a cell, also when the report itself is not shown. An attempt
+	 * that comes after its retry is evidence, and a test that the retry left out is without a result. */
+	if ((was_silent && at.is_shown) || r.has_replaced ||
+	    (at.is_shown && !r.is_current && is_completed))
+		cells_moved(d, s->change_id, s->accelerator, CELLS_JOB_REPLACED, o->now_ms);
+	else if (r.is_current && is_completed)
+		cells_job_added(
+		    d, s->change_id, s->accelerator, CELLS_JOB_COMPLETED, r.job_id, o->now_ms);
+	else if (r.is_current)
+		cells_moved(d, s->change_id, s->accelerator, CELLS_JOB_STARTED, o->now_ms);
 }
 
 /* L1 keeps and shows nothing, but the dispatch counts as reported. */
@@ -255,8 +208,12 @@ static int report_job_run(struct store_op *op, struct db *d)
 	l = dispatch_list_take(db_rows(
 	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
 	if (choose_reported_dispatch(d, o, &l, &s)) {
-		struct stored_lease lease = find_reported_lease(d, o->report, s);
+		const struct job_report *p = o->report;
+		struct stored_lease lease = {0}; /* under which this job ran; without an id: none */
 
+		if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 &&
+		    strcmp(p->workflow, s->runner) == 0 && strcmp(p->name, LEASE_JOB_NAME) == 0)
+			lease_of_attempt(d, s->id, p->run_attempt, &lease);
 		if (o->machine && !str_eq(o->machine, lease.machine))
 			o->outcome = REPORT_NOT_ITS_LEASE;
 		else if (o->silent && strv_contains(o->silent, s->accelerator))

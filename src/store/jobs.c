@@ -38,18 +38,6 @@ static struct known_job find_known_job(
 	return k;
 }
 
-static bool check_job_room(struct db *d, const struct job_place *at)
-{
-	if (db_int(d, 0,
-		"SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
-		" AND accelerator = ?3",
-		V_INT(at->change_id), V_TEXT(at->dispatch_id),
-		V_TEXT(at->accelerator)) < JOBS_PER_DISPATCH_MAX)
-		return true;
-	db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
-	return false;
-}
-
 bool jobs_notify(struct db *d, struct rows *ids)
 {
 	bool has_any = false;
@@ -119,19 +107,6 @@ bool job_enter(struct db *d, int64_t job_id, enum job_status to)
 	return true;
 }
 
-static void put_result(struct db *d, int64_t job_id, int64_t ordinal, const struct test_result *t)
-{
-	db_exec(d,
-	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message,"
-	    " number, unit, log_url, trace, file, line)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-	    V_INT(job_id), V_INT(ordinal), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
-	    V_TEXT(test_status_name(t->status)),
-	    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
-	    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
-	    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
-}
-
 static enum test_status worst_status(
     enum test_status worst, const struct test_result *tests, size_t n)
 {
@@ -141,33 +116,23 @@ static enum test_status worst_status(
 	return worst;
 }
 
-/* The verdict that figures count: the worst of the job's conclusion, its tests, and the tests of an earlier report document. */
-static enum test_status worst_of_job(
-    struct db *d, int64_t id, const struct job_report *p, int64_t n_reported)
-{
-	enum test_status worst =
-	    worst_status(test_status_of_conclusion(p->conclusion), p->tests, p->n_tests);
-	struct rows *r;
-
-	if (!n_reported)
-		return worst;
-	r = db_rows(d, "SELECT DISTINCT status FROM result WHERE job_id = ?1", V_INT(id));
-	while (rows_next(r)) {
-		enum test_status s = test_status_parse(rows_key(r));
-
-		worst = s < worst ? s : worst;
-	}
-	return worst;
-}
-
 static int64_t job_add_results(
     struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
 {
 	int64_t by_status[N_TEST_STATUSES] = {0};
 
-	for (size_t i = 0; i < n; i++) {
-		put_result(d, job_id, first + (int64_t)i, &tests[i]);
-		by_status[tests[i].status]++;
+	for (const struct test_result *t = tests; t < tests + n; t++) {
+		db_exec(d,
+		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype,"
+		    " message, number, unit, log_url, trace, file, line)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+		    V_INT(job_id), V_INT(first + (t - tests)),
+		    V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
+		    V_TEXT(test_status_name(t->status)),
+		    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
+		    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
+		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
+		by_status[t->status]++;
 	}
 	db_exec(d,
 	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
@@ -188,27 +153,31 @@ static struct value count_value(const struct job_report *p, int64_t n)
 	return p->has_counts ? V_INT(n) : V_NULL;
 }
 
-/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
-static void put_failures(struct db *d, int64_t id, const struct job_place *at,
-    const struct job_report *p, int64_t n_tests, int64_t now_ms)
-{
-	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
-
-	if (!at->dispatch_id[0] || experiment_is_run(d, at->change_id))
-		return;
-	failures_put(d, &place, p->tests, p->n_tests);
-	if (!n_tests && p->message)
-		failure_put_job(d, &place, p->workflow, p->name,
-		    test_status_of_conclusion(p->conclusion), p->message);
-}
-
+/* The verdict that figures count is the worst of the job's conclusion, its tests, and the tests of an earlier report
+ * document. */
 static void complete_job(struct db *d, int64_t id, const struct job_place *at,
     const struct job_report *p, int64_t now_ms)
 {
 	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
 	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
+	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
+	enum test_status conclusion = test_status_of_conclusion(p->conclusion);
+	enum test_status worst = worst_status(conclusion, p->tests, p->n_tests);
+	struct rows *r = NULL;
 
-	put_failures(d, id, at, p, n_reported + (int64_t)p->n_tests, now_ms);
+	if (n_reported)
+		r = db_rows(d, "SELECT DISTINCT status FROM result WHERE job_id = ?1", V_INT(id));
+	while (r && rows_next(r)) {
+		enum test_status s = test_status_parse(rows_key(r));
+
+		worst = s < worst ? s : worst;
+	}
+	/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
+	if (at->dispatch_id[0] && !experiment_is_run(d, at->change_id)) {
+		failures_put(d, &place, p->tests, p->n_tests);
+		if (!n_reported && !p->n_tests && p->message)
+			failure_put_job(d, &place, p->workflow, p->name, conclusion, p->message);
+	}
 	job_enter(d, id, JOB_COMPLETED);
 	db_exec(d,
 	    "UPDATE job SET conclusion = ?2, verdict = ?3, digest = ?4,"
@@ -222,8 +191,7 @@ static void complete_job(struct db *d, int64_t id, const struct job_place *at,
 	    /* the reason why a machine was stopped stays */
 	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
 	    " WHERE id = ?1",
-	    V_INT(id), V_TEXT(p->conclusion),
-	    V_TEXT(test_status_name(worst_of_job(d, id, p, n_reported))),
+	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(worst)),
 	    V_BLOB(p->digest, sizeof(p->digest)), V_TEXT(p->url), V_TEXT(p->artifact_url),
 	    V_INT((int64_t)p->n_tests), V_INT(n_red), count_value(p, p->n_passed),
 	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
@@ -233,49 +201,42 @@ static void complete_job(struct db *d, int64_t id, const struct job_place *at,
 	number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 
-/* A job that Outpost had ended is reported after all: it is current again unless a later attempt is, and Outpost's own
- * message goes. */
-static void restore_job(struct db *d, const struct job_place *at, const struct job_report *p,
-    const struct known_job *known, struct job_record *ret)
-{
-	if (!known->is_current)
-		ret->is_current = take_current_place(d, at, p, &ret->has_replaced);
-	ret->has_replaced = true;
-	if (ret->is_current)
-		db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known->id));
-}
-
-/* The analysis may come after the report, and the newest one counts. It is not part of the report's digest. */
-static void note_triage(struct db *d, int64_t id, const char *triage)
-{
-	if (triage && db_exec(d,
-			  "UPDATE job SET triage = ?2 WHERE id = ?1"
-			  " AND (triage IS NULL OR triage <> ?2)",
-			  V_INT(id), V_TEXT(triage)))
-		db_tell_job(d, id);
-}
-
 struct job_record job_put(
     struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
 {
 	struct known_job known = find_known_job(d, at, report);
-	struct job_record ret = {.outcome = REPORT_RECORDED, .job_id = known.id};
+	struct job_record ret = {
+	    .outcome = REPORT_RECORDED, .job_id = known.id, .is_current = known.is_current};
 	bool is_completed = known.id && known.status == JOB_COMPLETED;
 
-	if (known.id) {
-		ret.is_current = known.is_current;
-		if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same))
-			ret.outcome = REPORT_UNCHANGED;
-		else if (is_completed && !known.has_digest) /* job_give_up() completed it */
-			restore_job(d, at, report, &known, &ret);
-		else if (is_completed)
-			ret.outcome = REPORT_CONFLICT;
-	} else if (check_job_room(d, at)) {
+	if (!known.id && db_int(d, 0,
+			     "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
+			     " AND accelerator = ?3",
+			     V_INT(at->change_id), V_TEXT(at->dispatch_id),
+			     V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
+		db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
+	} else if (!known.id) {
 		ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
 		ret.job_id = insert_job(d, at, report, ret.is_current, now_ms);
+	} else if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same)) {
+		ret.outcome = REPORT_UNCHANGED;
+	} else if (is_completed && !known.has_digest) {
+		/* job_give_up() completed it, and it is reported after all: it is current again unless a later attempt is,
+		 * and Outpost's own message goes. */
+		if (!known.is_current)
+			ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
+		ret.has_replaced = true;
+		if (ret.is_current)
+			db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known.id));
+	} else if (is_completed) {
+		ret.outcome = REPORT_CONFLICT;
 	}
-	if (ret.outcome == REPORT_UNCHANGED && known.is_same)
-		note_triage(d, known.id, report->triage);
+	/* The analysis may come after the report, and the newest one counts. It is not part of the report's digest. */
+	if (ret.outcome == REPORT_UNCHANGED && known.is_same && report->triage &&
+	    db_exec(d,
+		"UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)",
+		V_INT(known.id), V_TEXT(report->triage)))
+		db_tell_job(d, known.id);
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
 	db_tell_job(d, ret.job_id);
@@ -327,39 +288,13 @@ void job_resume(struct db *d, int64_t job_id)
 	F(S, BOOL, is_same, NULL, "report_digest = ?2", "")
 RECORD_LOCAL(document_job, DOCUMENT_JOB_RECORD)
 
-static void record_document(struct db *d, const struct put_report *o, const struct document_job *t)
-{
-	bool is_reported = t->status == JOB_COMPLETED && t->has_digest;
-	int64_t n_red = job_add_results(d, o->job_id, t->n_tests, o->tests, o->n_tests);
-	struct failure_place at = {t->change_id, o->job_id, o->now_ms, t->accelerator};
-	const char *verdict =
-	    is_reported ? test_status_name(
-			      worst_status(test_status_parse(t->verdict), o->tests, o->n_tests))
-			: NULL;
-
-	db_exec(d,
-	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
-	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = "
-	    "?1",
-	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
-	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
-	if (!t->is_self_report && !experiment_is_run(d, t->change_id))
-		failures_put(d, &at, o->tests, o->n_tests);
-	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
-	change_touch(d, t->change_id, o->now_ms);
-	db_tell_change(d, t->change_id);
-	db_tell_job(d, o->job_id);
-	if (!is_reported)
-		return;
-	/* also for an attempt that was retried, because it is evidence for the newest one */
-	cells_moved(d, t->change_id, t->accelerator,
-	    t->is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
-}
-
 static int put_report_run(struct store_op *op, struct db *d)
 {
 	struct put_report *o = CONTAINER_OF(op, struct put_report, op);
 	struct document_job job;
+	bool is_reported;
+	int64_t n_red;
+	const char *verdict = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
 	if (!record_read_first(
@@ -367,11 +302,36 @@ static int put_report_run(struct store_op *op, struct db *d)
 		    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest))),
 		&document_job_record, &job))
 		return 0;
-	o->outcome = REPORT_RECORDED;
-	if (job.has_document)
-		o->outcome = job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
-	else
-		record_document(d, o, &job);
+	o->outcome = !job.has_document ? REPORT_RECORDED
+		     : job.is_same     ? REPORT_UNCHANGED
+				       : REPORT_CONFLICT;
+	if (job.has_document) {
+		record_release(&document_job_record, &job);
+		return 0;
+	}
+	is_reported = job.status == JOB_COMPLETED && job.has_digest;
+	if (is_reported)
+		verdict = test_status_name(
+		    worst_status(test_status_parse(job.verdict), o->tests, o->n_tests));
+	n_red = job_add_results(d, o->job_id, job.n_tests, o->tests, o->n_tests);
+	db_exec(d,
+	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
+	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = "
+	    "?1",
+	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
+	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
+	if (!job.is_self_report && !experiment_is_run(d, job.change_id))
+		failures_put(d,
+		    &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator},
+		    o->tests, o->n_tests);
+	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
+	change_touch(d, job.change_id, o->now_ms);
+	db_tell_change(d, job.change_id);
+	db_tell_job(d, o->job_id);
+	/* also for an attempt that was retried, because it is evidence for the newest one */
+	if (is_reported)
+		cells_moved(d, job.change_id, job.accelerator,
+		    job.is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
 	record_release(&document_job_record, &job);
 	return 0;
 }

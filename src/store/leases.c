@@ -123,29 +123,13 @@ bool lease_dispatch(struct db *d, const struct stored_lease *l, struct stored_di
 
 static const char *lease_end_reason(const struct stored_dispatch *s)
 {
-	switch (s->state) {
-	case DISPATCH_SUPERSEDED:
+	if (s->state == DISPATCH_SUPERSEDED)
 		return s->is_current ? "superseded by a newer push" : "asked for once more";
-	case DISPATCH_CANCELLED:
+	if (s->state == DISPATCH_CANCELLED)
 		return "closed, or no longer wanted";
-	case DISPATCH_DONE:
+	if (s->state == DISPATCH_DONE)
 		return "somebody else reported it";
-	case DISPATCH_EXPIRED:
-	case DISPATCH_FAILED:
-	case DISPATCH_HELD:
-	case DISPATCH_QUEUED:
-	case DISPATCH_SENT:
-	case DISPATCH_ACKNOWLEDGED:
-	case DISPATCH_RUNNING:
-	case N_DISPATCH_STATES:
-		break;
-	}
 	return s->last_error ? s->last_error : dispatch_state_name(s->state);
-}
-
-static const char *lease_conclusion(enum dispatch_state s)
-{
-	return s == DISPATCH_EXPIRED ? "timed_out" : "cancelled";
 }
 
 void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
@@ -162,8 +146,8 @@ void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms
 				  V_TEXT(s->id)),
 		&l)) {
 		lease_enter(d, &l, LEASE_IS_CANCELLED, lease_end_reason(s), now_ms);
-		job_give_up(
-		    d, l.job_id, lease_conclusion(s->state), lease_end_reason(s), true, now_ms);
+		job_give_up(d, l.job_id, s->state == DISPATCH_EXPIRED ? "timed_out" : "cancelled",
+		    lease_end_reason(s), true, now_ms);
 	}
 	stored_lease_release(&l);
 }
@@ -173,75 +157,35 @@ void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms
 /* Of all its leases, also returned ones, so that machines cannot claim and return one dispatch for ever. */
 enum { LEASES_PER_DISPATCH_MAX = 100, REASON_MAX_BYTES = 200 };
 
-/* NULL: another machine may claim it. free(). */
-static char *why_no_more_leases(struct db *d, const struct stored_lease *l)
-{
-	int64_t n =
-	    db_int(d, 0, "SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'expired'",
-		V_TEXT(l->dispatch_id));
-
-	if (n > LEASE_HANDOVERS_MAX)
-		return xasprintf("taken by a machine %lld times and never reported back; the last"
-				 " was %s",
-		    (long long)n, l->machine);
-	if (l->attempt >= LEASES_PER_DISPATCH_MAX)
-		return xasprintf("taken by a machine %lld times, most of them handed it back; the"
-				 " last was %s",
-		    (long long)l->attempt, l->machine);
-	return NULL;
-}
-
-static void fail_leased_dispatch(struct db *d, const struct stored_lease *l,
-    struct stored_dispatch *s, const char *conclusion, const char *why, int64_t now_ms)
-{
-	job_give_up(d, l->job_id, conclusion, why, true, now_ms);
-	dispatch_enter(d, s, DISPATCH_FAILED, why, now_ms);
-	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASES_EXHAUSTED, now_ms);
-}
-
-/* The next attempt's job is shown instead of the ended attempt's. */
-static void requeue_leased_dispatch(struct db *d, const struct stored_lease *l,
-    struct stored_dispatch *s, const char *conclusion, const char *why, int64_t now_ms)
-{
-	job_give_up(d, l->job_id, conclusion, why, false, now_ms);
-	dispatch_requeue(d, s, now_ms);
-	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASE_ENDED, now_ms);
-}
-
 static void hand_over_lease(struct db *d, const struct stored_lease *l, const char *conclusion,
     const char *why, int64_t now_ms)
 {
-	char *no_more = why_no_more_leases(d, l);
+	int64_t n_expired =
+	    db_int(d, 0, "SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'expired'",
+		V_TEXT(l->dispatch_id));
 	struct stored_dispatch s = {0};
+	char *no_more = NULL; /* NULL: another machine may claim it */
 
-	if (lease_dispatch(d, l, &s) && no_more)
-		fail_leased_dispatch(d, l, &s, conclusion, no_more, now_ms);
-	else if (s.id[0])
-		requeue_leased_dispatch(d, l, &s, conclusion, why, now_ms);
+	if (n_expired > LEASE_HANDOVERS_MAX)
+		no_more = xasprintf("taken by a machine %lld times and never reported back; the"
+				    " last was %s",
+		    (long long)n_expired, l->machine);
+	else if (l->attempt >= LEASES_PER_DISPATCH_MAX)
+		no_more = xasprintf("taken by a machine %lld times, most of them handed it back;"
+				    " the last was %s",
+		    (long long)l->attempt, l->machine);
+	if (lease_dispatch(d, l, &s) && no_more) {
+		job_give_up(d, l->job_id, conclusion, no_more, true, now_ms);
+		dispatch_enter(d, &s, DISPATCH_FAILED, no_more, now_ms);
+		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASES_EXHAUSTED, now_ms);
+	} else if (s.id[0]) {
+		/* The next attempt's job is shown instead of the ended attempt's. */
+		job_give_up(d, l->job_id, conclusion, why, false, now_ms);
+		dispatch_requeue(d, &s, now_ms);
+		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_ENDED, now_ms);
+	}
 	stored_dispatch_release(&s);
 	free(no_more);
-}
-
-static void lease_hand_back(
-    struct db *d, const struct stored_lease *l, const char *reason, int64_t now_ms)
-{
-	const char *said = reason ? reason : "";
-	char *why = xasprintf("handed back by %s%s%.*s", l->machine, said[0] ? ": " : "",
-	    (int)utf8_cut(said, strlen(said), REASON_MAX_BYTES), said);
-
-	lease_enter(d, l, LEASE_IS_RETURNED, why, now_ms);
-	hand_over_lease(d, l, "cancelled", why, now_ms);
-	free(why);
-}
-
-static void lease_run_out(struct db *d, const struct stored_lease *l, int64_t now_ms)
-{
-	char *why =
-	    xasprintf("%s was not heard of for %llds", l->machine, (long long)(l->lease_ms / 1000));
-
-	lease_enter(d, l, LEASE_IS_EXPIRED, why, now_ms);
-	hand_over_lease(d, l, "stale", why, now_ms);
-	free(why);
 }
 
 /* ---- renew ---- */
@@ -252,15 +196,6 @@ static void answer_renewal(struct renew_lease *o, enum lease_word word, const ch
 	snprintf(o->reason, sizeof(o->reason), "%s", reason ? reason : "");
 }
 
-static bool extend_lease(struct db *d, const struct renew_lease *o)
-{
-	return db_exec(d,
-		   "UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE id = ?1"
-		   " AND accelerator = ?2 AND machine = ?3 AND state = 'active'",
-		   V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine),
-		   V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)) > 0;
-}
-
 static bool find_own_lease(struct db *d, const char *id, const char *accelerator,
     const char *machine, struct stored_lease *ret)
 {
@@ -269,13 +204,6 @@ static bool find_own_lease(struct db *d, const char *id, const char *accelerator
 				     " AND accelerator = ?2 AND machine = ?3",
 				     V_TEXT(id), V_TEXT(accelerator), V_TEXT(machine)),
 	    ret);
-}
-
-static void put_lease_back(struct db *d, const struct stored_lease *l, int64_t now_ms)
-{
-	if (lease_enter(d, l, LEASE_IS_ACTIVE, NULL, now_ms))
-		db_exec(d, "UPDATE lease SET lease_ms = ?2, until_ms = ?3 WHERE id = ?1",
-		    V_TEXT(l->id), V_INT(l->lease_ms), V_INT(l->until_ms));
 }
 
 /* The last lease of a dispatch that still waits, if its machine has not reported that it stopped, and if neither the runner's
@@ -297,25 +225,21 @@ static bool lease_may_resume(
 		       : lease_count_first(d, l->accelerator, l->runner)) < l->max_parallel;
 }
 
-static void resume_lease(
-    struct db *d, struct renew_lease *o, struct stored_lease *l, struct stored_dispatch *s)
-{
-	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
-		experiments_make_room(d, l, o->now_ms);
-	l->lease_ms = o->lease_ms;
-	l->until_ms = o->now_ms + o->lease_ms;
-	put_lease_back(d, l, o->now_ms);
-	job_resume(d, l->job_id);
-	dispatch_enter(d, s, DISPATCH_RUNNING, NULL, o->now_ms);
-	cells_moved(d, s->change_id, s->accelerator, CELLS_LEASE_RESUMED, o->now_ms);
-}
-
 static void renew_expired_lease(struct db *d, struct renew_lease *o, struct stored_lease *l)
 {
 	struct stored_dispatch s = {0};
 
 	if (lease_dispatch(d, l, &s) && lease_may_resume(d, l, &s)) {
-		resume_lease(d, o, l, &s);
+		if (strcmp(s.event_type, EXPERIMENT_EVENT) != 0)
+			experiments_make_room(d, l, o->now_ms);
+		l->lease_ms = o->lease_ms;
+		l->until_ms = o->now_ms + o->lease_ms;
+		if (lease_enter(d, l, LEASE_IS_ACTIVE, NULL, o->now_ms))
+			db_exec(d, "UPDATE lease SET lease_ms = ?2, until_ms = ?3 WHERE id = ?1",
+			    V_TEXT(l->id), V_INT(l->lease_ms), V_INT(l->until_ms));
+		job_resume(d, l->job_id);
+		dispatch_enter(d, &s, DISPATCH_RUNNING, NULL, o->now_ms);
+		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_RESUMED, o->now_ms);
 		answer_renewal(o, LEASE_ACTIVE, NULL);
 	} else {
 		answer_renewal(
@@ -330,7 +254,11 @@ static int renew_lease_run(struct store_op *op, struct db *d)
 	struct stored_lease l;
 
 	answer_renewal(o, LEASE_ACTIVE, NULL);
-	if (extend_lease(d, o))
+	if (db_exec(d,
+		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE id = ?1"
+		" AND accelerator = ?2 AND machine = ?3 AND state = 'active'",
+		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine),
+		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)) > 0)
 		return 0;
 	if (!find_own_lease(d, o->lease_id, o->accelerator, o->machine, &l))
 		answer_renewal(o, LEASE_LOST, "this machine has no such lease");
@@ -351,12 +279,19 @@ STORE_OPERATION(renew_lease)
 static int return_lease_run(struct store_op *op, struct db *d)
 {
 	struct return_lease *o = CONTAINER_OF(op, struct return_lease, op);
+	const char *said = o->reason ? o->reason : "";
 	struct stored_lease l;
+	char *why;
 
 	if (!find_own_lease(d, o->lease_id, o->accelerator, o->machine, &l))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	if (l.state == LEASE_IS_ACTIVE)
-		lease_hand_back(d, &l, o->reason, o->now_ms);
+	if (l.state == LEASE_IS_ACTIVE) {
+		why = xasprintf("handed back by %s%s%.*s", l.machine, said[0] ? ": " : "",
+		    (int)utf8_cut(said, strlen(said), REASON_MAX_BYTES), said);
+		lease_enter(d, &l, LEASE_IS_RETURNED, why, o->now_ms);
+		hand_over_lease(d, &l, "cancelled", why, o->now_ms);
+		free(why);
+	}
 	stored_lease_release(&l);
 	return 0;
 }
@@ -366,26 +301,27 @@ STORE_OPERATION(return_lease)
 
 enum { EXPIRE_MAX = 500 };
 
-/* The one that is due longest, or false. */
-static bool next_due_lease(struct db *d, int64_t now_ms, struct stored_lease *ret)
-{
-	return stored_lease_take(db_rows(d,
-				     "SELECT " LEASE_COLUMNS " FROM lease WHERE state = 'active'"
-				     " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
-				     V_INT(now_ms)),
-	    ret);
-}
-
 static int expire_leases_run(struct store_op *op, struct db *d)
 {
 	struct expire_leases *o = CONTAINER_OF(op, struct expire_leases, op);
 	struct stored_lease l;
+	char *why;
 
-	o->n_expired = 0;
-	while (o->n_expired < EXPIRE_MAX && next_due_lease(d, o->now_ms, &l)) {
-		lease_run_out(d, &l, o->now_ms);
+	/* The one that is due longest comes first. */
+	for (o->n_expired = 0;
+	     o->n_expired < EXPIRE_MAX &&
+	     stored_lease_take(db_rows(d,
+				   "SELECT " LEASE_COLUMNS " FROM lease WHERE state = 'active'"
+				   " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
+				   V_INT(o->now_ms)),
+		 &l);
+	     o->n_expired++) {
+		why = xasprintf(
+		    "%s was not heard of for %llds", l.machine, (long long)(l.lease_ms / 1000));
+		lease_enter(d, &l, LEASE_IS_EXPIRED, why, o->now_ms);
+		hand_over_lease(d, &l, "stale", why, o->now_ms);
+		free(why);
 		stored_lease_release(&l);
-		o->n_expired++;
 	}
 	o->next_due_ms = db_int(d, 0, "SELECT MIN(until_ms) FROM lease WHERE state = 'active'");
 	return 0;
@@ -401,23 +337,6 @@ STORE_OPERATION(expire_leases)
 	" AND x.runner = l.runner LEFT JOIN change c ON c.id = x.change_id"
 #define NEWEST_FIRST " ORDER BY l.granted_ms DESC, l.id LIMIT "
 
-static struct rows *select_leases(struct db *d, const struct list_leases *q)
-{
-	int64_t limit = q->limit > 0 ? q->limit : INT64_MAX;
-
-	if (q->only_active && q->accelerator)
-		return db_rows(d,
-		    COLUMNS " WHERE l.state = 'active' AND l.accelerator = ?1" NEWEST_FIRST "?2",
-		    V_TEXT(q->accelerator), V_INT(limit));
-	if (q->only_active)
-		return db_rows(
-		    d, COLUMNS " WHERE l.state = 'active'" NEWEST_FIRST "?1", V_INT(limit));
-	if (q->accelerator)
-		return db_rows(d, COLUMNS " WHERE l.accelerator = ?1" NEWEST_FIRST "?2",
-		    V_TEXT(q->accelerator), V_INT(limit));
-	return db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
-}
-
 int64_t leases_count_queued(struct db *d, const char *accelerator)
 {
 	if (accelerator)
@@ -432,24 +351,24 @@ int64_t leases_count_queued(struct db *d, const char *accelerator)
 static int list_leases_run(struct store_query *q, struct db *d)
 {
 	struct list_leases *l = CONTAINER_OF(q, struct list_leases, q);
+	int64_t limit = l->limit > 0 ? l->limit : INT64_MAX;
+	struct rows *r;
 
-	RECORDS_READ(select_leases(d, l), lease_row, l->list, l->n);
+	if (l->only_active && l->accelerator)
+		r = db_rows(d,
+		    COLUMNS " WHERE l.state = 'active' AND l.accelerator = ?1" NEWEST_FIRST "?2",
+		    V_TEXT(l->accelerator), V_INT(limit));
+	else if (l->only_active)
+		r = db_rows(d, COLUMNS " WHERE l.state = 'active'" NEWEST_FIRST "?1", V_INT(limit));
+	else if (l->accelerator)
+		r = db_rows(d, COLUMNS " WHERE l.accelerator = ?1" NEWEST_FIRST "?2",
+		    V_TEXT(l->accelerator), V_INT(limit));
+	else
+		r = db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
+	RECORDS_READ(r, lease_row, l->list, l->n);
 	l->n_queued = leases_count_queued(d, l->accelerator);
 	if (db_status(d))
 		list_leases_release(l);
 	return 0;
 }
-
-int store_list_leases(struct store *s, struct list_leases *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->n_queued = 0;
-	q->q.run = list_leases_run;
-	return store_query(s, &q->q);
-}
-
-void list_leases_release(struct list_leases *q)
-{
-	RECORDS_RELEASE(lease_row, q->list, q->n);
-}
+STORE_LIST(list_leases, lease_row)

@@ -22,26 +22,18 @@
 
 /* ---- the start ---- */
 
-/* The machines of these leases could not send heartbeats while the server did not run. */
-static int leases_recover(struct db *d, struct error *e)
+static void recover_sending(struct db *d)
 {
-	if (db_begin(d, DB_WRITER) == 0) {
-		db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
-		    V_INT(clock_wall_ms()));
-		if (db_commit(d) == 0)
-			return 0;
-	}
-	error_set(e, db_status(d), "%s", db_why(d)->text);
-	db_rollback(d);
-	return db_status(d);
+	outbox_recover(d);
+	/* The machines of these leases could not send heartbeats while the server did not run. */
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
+	    V_INT(clock_wall_ms()));
 }
 
 int store_recover(struct db *d, struct error *e)
 {
-	int rc = outbox_recover(d, e);
+	int rc = db_transaction(d, recover_sending, e);
 
-	if (!rc)
-		rc = leases_recover(d, e);
 	if (!rc)
 		rc = days_fill(d, e);
 	if (!rc)
@@ -93,18 +85,6 @@ static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
 /* The last delivery whose body was looked at. */
 static const char BODIES_CURSOR[] = "retention.bodies";
 
-/* A body that is still to be sent stays. */
-static bool body_is_in_use(struct db *d, const char *guid)
-{
-	return db_has(d,
-		   "SELECT 1 FROM outbox WHERE delivery_guid = ?1"
-		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
-		   V_TEXT(guid)) ||
-	       db_has(d,
-		   "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
-		   V_TEXT(guid));
-}
-
 #define OLD_DELIVERY_RECORD(F, S)                                                                  \
 	F(S, INT, id, NULL, "id", "")                                                              \
 	F(S, TIME, received_ms, NULL, "received_ms", "")                                           \
@@ -125,7 +105,16 @@ static bool drop_bodies(struct db *d, int64_t before_ms)
 	    old_delivery, list, n);
 	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
 		at = list[i].id;
-		if (list[i].state != DELIVERY_IS_ACCEPTED && !body_is_in_use(d, list[i].guid))
+		/* A body that is still to be sent stays. */
+		if (list[i].state != DELIVERY_IS_ACCEPTED &&
+		    !db_has(d,
+			"SELECT 1 FROM outbox WHERE delivery_guid = ?1"
+			" AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+			V_TEXT(list[i].guid)) &&
+		    !db_has(d,
+			"SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT "
+			"1",
+			V_TEXT(list[i].guid)))
 			db_exec(d, "UPDATE delivery SET body = NULL WHERE id = ?1", V_INT(at));
 	}
 	RECORDS_RELEASE(old_delivery, list, n);
@@ -156,7 +145,7 @@ static bool drop_deliveries(struct db *d, int64_t before_ms)
 	return has_dropped;
 }
 
-static bool drop_cached(struct db *d, int64_t before_ms)
+static bool drop_cached(struct db *d, int64_t before_ms, int64_t commits_before_ms)
 {
 	int64_t n = db_exec(d,
 	    "DELETE FROM change_files WHERE (repository_key, head_sha) IN"
@@ -167,16 +156,12 @@ static bool drop_cached(struct db *d, int64_t before_ms)
 	    "DELETE FROM redelivery WHERE guid IN"
 	    " (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
 	    V_INT(before_ms), V_INT(PIECE_CACHED));
+	n += db_exec(d,
+	    "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
+	    " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1"
+	    "  ORDER BY at_ms LIMIT ?2)",
+	    V_INT(commits_before_ms), V_INT(PIECE_CACHED));
 	return n > 0;
-}
-
-static bool drop_commits(struct db *d, int64_t before_ms)
-{
-	return db_exec(d,
-		   "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
-		   " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1"
-		   "  ORDER BY at_ms LIMIT ?2)",
-		   V_INT(before_ms), V_INT(PIECE_CACHED)) > 0;
 }
 
 /* ---- changes with all that hangs on them ---- */
@@ -202,16 +187,6 @@ static bool drop_jobs(struct db *d, int64_t change_id)
 	return false;
 }
 
-static void drop_leases(struct db *d, int64_t change_id)
-{
-	for (int s = 0; s < N_LEASE_STATES; s++)
-		counter_add(d, (enum counter)((int)COUNT_LEASES + s),
-		    -db_exec(d,
-			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
-			" (SELECT id FROM dispatch WHERE change_id = ?1)",
-			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
-}
-
 #define STATE_COUNT_RECORD(F, S)                                                                   \
 	F(S, DISPATCH_STATE, state, NULL, "state", "")                                             \
 	F(S, INT, n, NULL, "COUNT(*)", "")
@@ -229,7 +204,12 @@ static void drop_dispatches(struct db *d, int64_t change_id)
 		record_read(r, &state_count_record, &of);
 		counter_add(d, (enum counter)((int)COUNT_DISPATCHES + (int)of.state), -of.n);
 	}
-	drop_leases(d, change_id);
+	for (int s = 0; s < N_LEASE_STATES; s++)
+		counter_add(d, (enum counter)((int)COUNT_LEASES + s),
+		    -db_exec(d,
+			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
+			" (SELECT id FROM dispatch WHERE change_id = ?1)",
+			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
 	db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
 }
@@ -273,20 +253,6 @@ static void drop_change(struct db *d, int64_t change_id)
 
 /* An open PR keeps its head however old it is, a change keeps what is unfinished, and the run of an experiment goes
  * with the change that it explains. */
-static bool change_must_stay(struct db *d, int64_t change_id)
-{
-	return db_has(d,
-		   "SELECT 1 FROM change c CROSS JOIN experiment e ON e.id = c.experiment_id"
-		   " CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
-		   V_INT(change_id)) ||
-	       db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
-		   V_INT(change_id)) ||
-	       db_has(d,
-		   "SELECT 1 FROM outbox WHERE change_id = ?1"
-		   " AND state IN ('due', 'waiting', 'sending') LIMIT 1",
-		   V_INT(change_id));
-}
-
 static bool drop_oldest_change(struct db *d, int64_t before_ms)
 {
 	int64_t id =
@@ -295,7 +261,16 @@ static bool drop_oldest_change(struct db *d, int64_t before_ms)
 
 	if (!id)
 		return false;
-	if (change_must_stay(d, id))
+	if (db_has(d,
+		"SELECT 1 FROM change c CROSS JOIN experiment e ON e.id = c.experiment_id"
+		" CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
+		V_INT(id)) ||
+	    db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
+		V_INT(id)) ||
+	    db_has(d,
+		"SELECT 1 FROM outbox WHERE change_id = ?1"
+		" AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		V_INT(id)))
 		db_exec(d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id),
 		    V_INT(before_ms + LOOK_AGAIN_MS));
 	else
@@ -308,10 +283,9 @@ static int apply_retention_run(struct store_op *op, struct db *d)
 	struct apply_retention *o = CONTAINER_OF(op, struct apply_retention, op);
 
 	o->has_more = drop_bodies(d, o->deliveries_before_ms);
-	o->has_more |= drop_cached(d, o->deliveries_before_ms);
+	o->has_more |= drop_cached(d, o->deliveries_before_ms, o->results_before_ms);
 	o->has_more |= drop_deliveries(d, o->results_before_ms);
 	o->has_more |= failures_drop(d, o->failures_before_ms);
-	o->has_more |= drop_commits(d, o->results_before_ms);
 	o->has_more |= commands_drop(d, o->results_before_ms, PIECE_CACHED);
 	o->has_more |= red_episodes_drop(d, o->results_before_ms, PIECE_CACHED);
 	o->has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);

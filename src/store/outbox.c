@@ -125,25 +125,12 @@ bool outbox_enter(struct db *d, int64_t id, enum outbox_state to)
 	return true;
 }
 
-/* It keeps one attempt, whatever their number was: the end of this process was not a failure of GitHub's, and must not make
- * the pause after the next real failure longer. A request that was dropped while it was being sent is not sent again. */
-static void recover_row(struct db *d, int64_t id, bool is_dropped)
-{
-	if (is_dropped) {
-		outbox_enter(d, id, OUTBOX_IS_CANCELLED);
-		return;
-	}
-	outbox_enter(d, id, OUTBOX_IS_DUE);
-	db_exec(d, "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1", V_INT(id));
-}
-
 #define SENT_ROW_RECORD(F, S)                                                                      \
 	F(S, INT, id, NULL, "id", "")                                                              \
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
 
-/* The lock on the state directory proves that the process which was sending them is dead. */
-static void recover_rows(struct db *d)
+void outbox_recover(struct db *d)
 {
 	struct sent_row *list = NULL;
 	size_t n = 0;
@@ -152,35 +139,21 @@ static void recover_rows(struct db *d)
 			   "FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED));
 
 	RECORDS_READ(r, sent_row, list, n);
-
-	for (size_t i = 0; i < n; i++)
-		recover_row(d, list[i].id, list[i].is_dropped);
+	for (size_t i = 0; i < n; i++) {
+		/* A request that was dropped while it was being sent is not sent again. */
+		outbox_enter(
+		    d, list[i].id, list[i].is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE);
+		/* It keeps one attempt, whatever their number was: the end of this process was not a failure of
+		 * GitHub's, and must not make the pause after the next real failure longer. */
+		if (!list[i].is_dropped)
+			db_exec(d,
+			    "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1",
+			    V_INT(list[i].id));
+	}
 	free(list);
 }
 
-int outbox_recover(struct db *d, struct error *e)
-{
-	if (db_begin(d, DB_WRITER) == 0) {
-		recover_rows(d);
-		if (db_commit(d) == 0)
-			return 0;
-	}
-	error_set(e, db_status(d), "%s", db_why(d)->text);
-	db_rollback(d);
-	return db_status(d);
-}
-
 enum { CLAIM_MAX = 1000, LEASE_MS = 10 * 60 * 1000 };
-
-/* The owner of the leases on rows: this process. */
-static const char *owner_name(void)
-{
-	static char name[ID_BYTES]; /* writer thread */
-
-	if (!name[0])
-		id_new(name);
-	return name;
-}
 
 /* ---- claim ---- */
 
@@ -196,6 +169,7 @@ RECORD_LOCAL(webhook_accelerator, WEBHOOK_ACCELERATOR_RECORD)
 static void claim_rows_of_kind(
     struct db *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
 {
+	static char owner[ID_BYTES]; /* of the leases on rows: this process; writer thread */
 	size_t first = c->n;
 	struct rows *r = db_rows(d,
 	    SELECT_CLAIMED " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
@@ -203,6 +177,8 @@ static void claim_rows_of_kind(
 			   " ORDER BY o.next_ms, o.id LIMIT ?3",
 	    V_TEXT(outbox_kind_name(kind)), V_INT(c->now_ms), V_INT(limit));
 
+	if (!owner[0])
+		id_new(owner);
 	while (rows_next(r)) {
 		struct outbox_row *row = ARRAY_PUSH(c->rows, c->n);
 		struct webhook_accelerator accelerator;
@@ -218,7 +194,7 @@ static void claim_rows_of_kind(
 		db_exec(d,
 		    "UPDATE outbox SET owner = ?2, lease_until_ms = ?3,"
 		    " n_attempts = n_attempts + 1 WHERE id = ?1",
-		    V_INT(c->rows[i].id), V_TEXT(owner_name()), V_INT(c->now_ms + LEASE_MS));
+		    V_INT(c->rows[i].id), V_TEXT(owner), V_INT(c->now_ms + LEASE_MS));
 	}
 }
 
@@ -265,14 +241,6 @@ static void add_request_facts(struct db *d, struct outbox_row *o)
 			schedule_run_source(d, x.change_id, *name, &o->sources, &o->n_sources);
 }
 
-static int64_t next_due_of_kind(struct db *d, enum outbox_kind kind)
-{
-	return db_int(d, 0,
-	    "SELECT o.next_ms FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
-	    " AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT 1",
-	    V_TEXT(outbox_kind_name(kind)));
-}
-
 static int compare_row_ids(const void *a, const void *b)
 {
 	const struct outbox_row *x = a, *y = b;
@@ -289,8 +257,15 @@ static int claim_outbox_run(struct store_op *op, struct db *d)
 		if (c->kinds & 1u << k && (int)c->n < limit)
 			claim_rows_of_kind(d, c, (enum outbox_kind)k, limit - (int)c->n);
 	for (int k = 0; k < N_OUTBOX_KINDS; k++) {
-		int64_t due = c->kinds & 1u << k ? next_due_of_kind(d, (enum outbox_kind)k) : 0;
+		int64_t due;
 
+		if (!(c->kinds & 1u << k))
+			continue;
+		due = db_int(d, 0,
+		    "SELECT o.next_ms FROM outbox o WHERE o.kind = ?1"
+		    " AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE
+		    " ORDER BY o.next_ms, o.id LIMIT 1",
+		    V_TEXT(outbox_kind_name((enum outbox_kind)k)));
 		if (due && (!c->next_due_ms || due < c->next_due_ms))
 			c->next_due_ms = due;
 	}

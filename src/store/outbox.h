@@ -68,7 +68,7 @@ bool outbox_is_unsent(const struct outbox_place *at);
  * changes then. */
 bool outbox_enter(struct db *d, int64_t id, enum outbox_state to);
 /* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
-int outbox_recover(struct db *d, struct error *e) MUST_CHECK;
+void outbox_recover(struct db *d);
 
 /* `outbox` as o. */
 #define OUTBOX_ROW_RECORD(F, S)                                                                    \

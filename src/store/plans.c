@@ -68,17 +68,13 @@ static bool round_has_suite(struct db *d, const struct stored_dispatch *s, const
 	    V_TEXT(suite));
 }
 
-static bool retest_is_about(const struct retest *r, const struct plan_want *w)
-{
-	return (!r->accelerator || strcasecmp(r->accelerator, w->accelerator) == 0) &&
-	       (!r->runner || strcmp(r->runner, w->runner) == 0);
-}
-
 static enum retest_result choose_retest(struct db *d, const struct retest *r,
     const struct plan_want *w, const struct stored_dispatch *last)
 {
 	/* The infra repository itself gets each change; only the accelerators that it hosts are tested. */
-	if (!w->accelerator[0] || !retest_is_about(r, w))
+	if (!w->accelerator[0] ||
+	    (r->accelerator && strcasecmp(r->accelerator, w->accelerator) != 0) ||
+	    (r->runner && strcmp(r->runner, w->runner) != 0))
 		return RETEST_NOT_MEANT;
 	if (last && last->state == DISPATCH_HELD)
 		return w->held_reason ? RETEST_HELD : RETEST_STARTED;
@@ -89,20 +85,6 @@ static enum retest_result choose_retest(struct db *d, const struct retest *r,
 	if (r->suite && !(last && round_has_suite(d, last, r->suite)))
 		return RETEST_NO_SUITE;
 	return !r->accelerator && last && round_is_clean(d, last) ? RETEST_CLEAN : RETEST_STARTED;
-}
-
-static enum retest_result choose_for_want(struct db *d, const struct plan *p,
-    const struct plan_want *w, const struct stored_dispatch *last)
-{
-	enum retest_result best = RETEST_NOT_MEANT;
-
-	for (size_t i = 0; i < p->n_retests && best != RETEST_STARTED; i++) {
-		enum retest_result one = choose_retest(d, &p->retests[i], w, last);
-
-		if (one != RETEST_NOT_MEANT && (best == RETEST_NOT_MEANT || one < best))
-			best = one;
-	}
-	return best;
 }
 
 struct applying {
@@ -125,17 +107,6 @@ static const char *text_or_empty(const char *s)
 	return s ? s : "";
 }
 
-/* The push is for a head that the pull request had left before its newest push came. */
-static bool push_is_overtaken(struct db *d, const struct stored_pull *known, const struct plan *p)
-{
-	return p->before && db_has(d,
-				"SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id"
-				" WHERE h.repository_key = ?1 AND h.number = ?2"
-				" AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
-				V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number),
-				V_TEXT(p->before), V_INT(known->change_id));
-}
-
 /* GitHub's updated_at has whole seconds. An event with the same time as `closed` is not newer, unless it is a reopen; of two
  * pushes the later one replaced the head of the other. */
 static bool event_is_older(struct db *d, const struct stored_pull *known, const struct plan *p)
@@ -144,8 +115,13 @@ static bool event_is_older(struct db *d, const struct stored_pull *known, const 
 		return false;
 	if (p->pull.updated_ms != known->updated_ms)
 		return p->pull.updated_ms < known->updated_ms;
-	if (push_is_overtaken(d, known, p))
-		return true;
+	if (p->before && db_has(d,
+			     "SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id"
+			     " WHERE h.repository_key = ?1 AND h.number = ?2"
+			     " AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
+			     V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number),
+			     V_TEXT(p->before), V_INT(known->change_id)))
+		return true; /* the pull request had left the head of this push before its newest push came */
 	return !known->is_open && p->pull.is_open && p->kind != PLAN_CLOSE &&
 	       strcmp(text_or_empty(p->original_action), "reopened") != 0;
 }
@@ -233,23 +209,28 @@ static bool begins_round(const struct applying *a, const struct stored_dispatch 
 	return p->event_ms > last->round_ms || (a->known.is_known && !a->known.is_open);
 }
 
-/* Whether a retest means this runner; the result is noted for the answer. A head that no runner has tested yet is tested by
- * all of them. */
+/* Whether a retest means this runner; the best result of the retests is noted for the answer. A head that no runner has tested
+ * yet is tested by all of them. */
 static bool note_retested(
     struct applying *a, const struct plan_want *w, const struct stored_dispatch *last, bool is_held)
 {
 	struct apply_plan *o = a->op;
-	enum retest_result result = choose_for_want(a->d, a->plan, w, last);
+	enum retest_result best = RETEST_NOT_MEANT;
 
-	if (result == RETEST_NOT_MEANT)
+	for (size_t i = 0; i < a->plan->n_retests && best != RETEST_STARTED; i++) {
+		enum retest_result one = choose_retest(a->d, &a->plan->retests[i], w, last);
+
+		if (one != RETEST_NOT_MEANT && (best == RETEST_NOT_MEANT || one < best))
+			best = one;
+	}
+	if (best == RETEST_NOT_MEANT)
 		return a->is_new_head;
-	o->retested = xrealloc(o->retested, (o->n_retested + 1) * sizeof(*o->retested));
-	o->retested[o->n_retested++] = (struct retested){
+	*ARRAY_PUSH(o->retested, o->n_retested) = (struct retested){
 	    .accelerator = xstrdup(w->accelerator),
 	    .runner = xstrdup(w->runner),
-	    .result = result == RETEST_STARTED && is_held ? RETEST_HELD : result,
+	    .result = best == RETEST_STARTED && is_held ? RETEST_HELD : best,
 	};
-	return result == RETEST_STARTED;
+	return best == RETEST_STARTED;
 }
 
 /* A push may have to wait for its slot, or give way to a newer one. A retest does not. */
@@ -316,30 +297,23 @@ static void note_retest_ids(struct apply_plan *o, const struct starts *starts)
 				snprintf(o->retested[i].id, ID_BYTES, "%s", starts->at[k].row.id);
 }
 
-static int rank_of_others(struct applying *a)
-{
-	struct rows *r = db_rows(a->d,
-	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open'"
-	    " AND number <> ?2",
-	    V_INT(a->change_id), V_INT(a->plan->pull.number));
-	int best = -1;
-
-	while (rows_next(r)) {
-		int one = (int)author_rank_of(rows_key(r));
-
-		best = one > best ? one : best;
-	}
-	return best;
-}
-
 static void start_wants(struct applying *a)
 {
 	struct dispatch_list before = change_dispatches(a->d, a->change_id);
 	struct starts starts = {0};
+	int64_t number = a->plan->pull.number;
+	struct rows *r = db_rows(a->d,
+	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open'"
+	    " AND number <> ?2 AND ?2 <> 0",
+	    V_INT(a->change_id), V_INT(number));
 
-	a->is_lead =
-	    !a->plan->pull.number || change_lead(a->d, a->change_id) == a->plan->pull.number;
-	a->others_rank = a->plan->pull.number ? rank_of_others(a) : -1;
+	a->others_rank = -1;
+	while (rows_next(r)) {
+		int one = (int)author_rank_of(rows_key(r));
+
+		a->others_rank = one > a->others_rank ? one : a->others_rank;
+	}
+	a->is_lead = !number || change_lead(a->d, a->change_id) == number;
 	a->is_released = db_has(
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {
@@ -399,7 +373,11 @@ static void apply_pull(struct applying *a)
 static void keep_commits(const struct applying *a)
 {
 	const struct plan *p = a->plan;
-	struct branch_commit *list = xcalloc(p->n_commits + 1, sizeof(*list));
+	struct branch_commit *list;
+
+	if (!p->n_commits)
+		return;
+	list = xcalloc(p->n_commits, sizeof(*list));
 
 	for (size_t i = 0; i < p->n_commits; i++) {
 		const struct push_commit *c = &p->commits[i];
@@ -411,19 +389,10 @@ static void keep_commits(const struct applying *a)
 		    .at_ms = is_sane ? c->at_ms : a->op->now_ms,
 		    .files = json_text_of_strings((const char *const *)c->files)};
 	}
-	if (p->n_commits)
-		branch_commits_put(a->d, p->repository, p->ref, p->before, list, p->n_commits);
+	branch_commits_put(a->d, p->repository, p->ref, p->before, list, p->n_commits);
 	for (size_t i = 0; i < p->n_commits; i++)
 		free((char *)list[i].files);
 	free(list);
-}
-
-static void apply_push(struct applying *a)
-{
-	a->change_id = put_planned_change(a);
-	keep_commits(a);
-	if (a->plan->kind == PLAN_START)
-		start_wants(a);
 }
 
 void plan_apply(struct db *d, struct apply_plan *o)
@@ -431,10 +400,14 @@ void plan_apply(struct db *d, struct apply_plan *o)
 	struct applying a = {.d = d, .op = o, .plan = o->plan};
 	const struct plan *p = o->plan;
 
-	if (p->pull.number)
+	if (p->pull.number) {
 		apply_pull(&a);
-	else
-		apply_push(&a);
+	} else {
+		a.change_id = put_planned_change(&a);
+		keep_commits(&a);
+		if (p->kind == PLAN_START)
+			start_wants(&a);
+	}
 	if (!o->delivery_id && o->body && a.has_requests)
 		delivery_put_synthetic(d, o->guid, text_or_empty(p->event_type),
 		    text_or_empty(p->original_action), p->repository, o->body, o->body_bytes,

@@ -61,9 +61,17 @@ int store_get_comment(struct store *s, struct get_comment *q)
 
 RECORD_DEFINE(stored_check, STORED_CHECK_RECORD);
 
-/* An older head that is the current head of another open pull request belongs to that one. */
-static void read_checks(struct db *d, struct list_checks *l, const char *repository_key)
+#define SHARER_RECORD(F, S)                                                                        \
+	F(S, INT, change_id, NULL, "p.change_id", "")                                              \
+	F(S, TEXTS, labels, NULL, "o.labels", "")
+RECORD_LOCAL(sharer, SHARER_RECORD)
+
+static int list_checks_run(struct store_query *q, struct db *d)
 {
+	struct list_checks *l = CONTAINER_OF(q, struct list_checks, q);
+	struct repository_key key = repository_key(l->repository);
+	struct sharer sharer;
+	/* An older head that is the current head of another open pull request belongs to that one. */
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(STORED_CHECK_RECORD,
 		"FROM pull p JOIN pull_head h ON h.repository_key = p.repository_key AND"
@@ -71,61 +79,27 @@ static void read_checks(struct db *d, struct list_checks *l, const char *reposit
 		" k ON k.repository_key = p.repository_key AND k.head_sha = c.head_sha"
 		" WHERE p.repository_key = ?1 AND p.number = ?2 AND (p.change_id = c.id"
 		" OR (k.is_completed = 0 AND c.state <> 'open')) ORDER BY c.id, k.name"),
-	    V_TEXT(repository_key), V_INT(l->number));
+	    V_TEXT(key.text), V_INT(l->number));
 
 	RECORDS_READ(r, stored_check, l->list, l->n);
-}
-
-static void add_labels(struct list_checks *l, const char *text)
-{
-	json_t *labels = NULL, *label;
-	size_t i;
-
-	if (!text[0] || json_parse(text, strlen(text), &labels, NULL))
-		return;
-	json_array_foreach(labels, i, label)
-	{
-		const char *name = json_string_value(label);
-
-		if (name && !strv_contains((const char *const *)l->labels, name))
-			strv_add(&l->labels, name);
-	}
-	json_decref(labels);
-}
-
-#define SHARER_RECORD(F, S)                                                                        \
-	F(S, INT, change_id, NULL, "p.change_id", "")                                              \
-	F(S, BORROWED, labels, NULL, "o.labels", "")
-RECORD_LOCAL(sharer, SHARER_RECORD)
-
-/* The pull requests with this head share its check runs, because check runs belong to the commit. */
-static void read_sharers(struct db *d, struct list_checks *l, const char *repository_key)
-{
-	struct rows *r = db_rows(d,
+	/* The pull requests with this head share its check runs, because check runs belong to the commit. */
+	r = db_rows(d,
 	    RECORD_QUERY(SHARER_RECORD,
 		"FROM pull p JOIN pull o ON o.change_id = p.change_id"
 		" WHERE p.repository_key = ?1 AND p.number = ?2"
 		" AND (o.state = 'open' OR o.number = p.number) ORDER BY o.number"),
-	    V_TEXT(repository_key), V_INT(l->number));
-	struct sharer sharer;
-
+	    V_TEXT(key.text), V_INT(l->number));
 	while (rows_next(r)) {
 		record_read(r, &sharer_record, &sharer);
 		if (!l->named_number)
 			l->named_number = change_lead(d, sharer.change_id);
-		add_labels(l, sharer.labels);
+		for (char **name = sharer.labels; *name; name++)
+			if (!strv_contains((const char *const *)l->labels, *name))
+				strv_add(&l->labels, *name);
+		record_release(&sharer_record, &sharer);
 	}
 	if (!l->named_number)
 		l->named_number = l->number;
-}
-
-static int list_checks_run(struct store_query *q, struct db *d)
-{
-	struct list_checks *l = CONTAINER_OF(q, struct list_checks, q);
-	struct repository_key key = repository_key(l->repository);
-
-	read_checks(d, l, key.text);
-	read_sharers(d, l, key.text);
 	return 0;
 }
 

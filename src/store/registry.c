@@ -45,50 +45,23 @@ static void take_over_figures(struct db *d, const char *accelerator, const struc
 	}
 }
 
-/* Notes since when the runner has been at L2 or above. If an older version registered it: since its first day on record. */
-static void note_tenure(
-    struct db *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
-{
-	db_exec(d,
-	    "UPDATE runner SET level_2_since_ms = CASE WHEN ?3 <> 0 THEN COALESCE(level_2_since_ms,"
-	    " (SELECT MIN(day) * 86400000 FROM day WHERE accelerator = ?1), ?4) END"
-	    " WHERE accelerator = ?1 AND name = ?2",
-	    V_TEXT(a->name), V_TEXT(r->name), V_INT(a->level >= LEVEL_2), V_INT(now_ms));
-}
-
-static void put_runner(struct db *d, const char *accelerator, const struct runner *r)
-{
-	const char *target = r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
-
-	db_exec(d,
-	    "INSERT INTO runner (accelerator, name, kind, target, reruns, is_gone)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, 0) ON CONFLICT (accelerator, name) DO UPDATE"
-	    " SET kind = excluded.kind, target = excluded.target, reruns = excluded.reruns,"
-	    " is_gone = 0",
-	    V_TEXT(accelerator), V_TEXT(r->name), V_TEXT(runner_kind_name(r->kind)),
-	    V_TEXT(target ? target : ""), V_TEXT(reruns_name(r->reruns)));
-}
-
 /* Both lists as a JSON array without duplicates. free(). */
 static char *merged_list_text(const char *const *first, const char *const *second)
 {
-	char **all = strv_copy(first);
-	json_t *array = json_array();
-	char *text;
+	char **all = strv_copy(first), *text;
 
 	for (const char *const *s = second; s && *s; s++)
 		if (!strv_contains((const char *const *)all, *s))
 			strv_add(&all, *s);
-	for (char **s = all; *s; s++)
-		json_array_append_new(array, json_string(*s));
-	text = json_text(array);
-	json_decref(array);
+	text = json_text_of_strings((const char *const *)all);
 	strv_free(all);
 	return text;
 }
 
-static void put_demands(struct db *d, const struct mirror_registry *o, const struct accelerator *a)
+static void put_accelerator(
+    struct db *d, const struct mirror_registry *o, const struct accelerator *a)
 {
+	char *oncall = merged_list_text((const char *const *)a->oncall, NULL);
 	char *suites = merged_list_text(o->required_suites, NULL);
 	char *must_pass =
 	    merged_list_text(o->required_must_pass, (const char *const *)a->must_pass);
@@ -96,34 +69,6 @@ static void put_demands(struct db *d, const struct mirror_registry *o, const str
 	char *before = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1", V_TEXT(a->name));
 	char *demanded =
 	    db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
-
-	db_exec(d,
-	    "UPDATE accelerator SET required_suites = ?2, must_pass = ?3, skip = ?4"
-	    " WHERE name = ?1",
-	    V_TEXT(a->name), V_TEXT(suites), V_TEXT(must_pass), V_TEXT(skip));
-	if (before && strcmp(before, skip) != 0)
-		skips_changed(d, a->name, before, o->now_ms);
-	if (demanded && strcmp(demanded, must_pass) != 0)
-		platform_tests_changed(d, a->name);
-	free(suites);
-	free(must_pass);
-	free(skip);
-	free(before);
-	free(demanded);
-}
-
-static void put_budget(struct db *d, const char *accelerator, const struct experiment_budget *b)
-{
-	db_exec(d,
-	    "UPDATE accelerator SET experiment_tests = ?2, experiment_per_head = ?3,"
-	    " experiment_share = ?4 WHERE name = ?1",
-	    V_TEXT(accelerator), V_INT(b->tests), V_INT(b->per_head), V_INT(b->share_permille));
-}
-
-static void put_accelerator(
-    struct db *d, const struct mirror_registry *o, const struct accelerator *a)
-{
-	char *oncall = merged_list_text((const char *const *)a->oncall, NULL);
 
 	db_exec(d,
 	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall,"
@@ -134,20 +79,49 @@ static void put_accelerator(
 	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor),
 	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(oncall),
 	    V_INT(o->now_ms));
+	db_exec(d,
+	    "UPDATE accelerator SET required_suites = ?2, must_pass = ?3, skip = ?4,"
+	    " experiment_tests = ?5, experiment_per_head = ?6, experiment_share = ?7"
+	    " WHERE name = ?1",
+	    V_TEXT(a->name), V_TEXT(suites), V_TEXT(must_pass), V_TEXT(skip),
+	    V_INT(a->experiments.tests), V_INT(a->experiments.per_head),
+	    V_INT(a->experiments.share_permille));
+	if (before && strcmp(before, skip) != 0)
+		skips_changed(d, a->name, before, o->now_ms);
+	if (demanded && strcmp(demanded, must_pass) != 0)
+		platform_tests_changed(d, a->name);
+	for (const struct runner *r = a->runners; r < a->runners + a->n_runners; r++) {
+		const char *target =
+		    r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
+
+		db_exec(d,
+		    "INSERT INTO runner (accelerator, name, kind, target, reruns, is_gone)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, 0) ON CONFLICT (accelerator, name) DO UPDATE"
+		    " SET kind = excluded.kind, target = excluded.target,"
+		    " reruns = excluded.reruns, is_gone = 0",
+		    V_TEXT(a->name), V_TEXT(r->name), V_TEXT(runner_kind_name(r->kind)),
+		    V_TEXT(target ? target : ""), V_TEXT(reruns_name(r->reruns)));
+	}
 	free(oncall);
-	put_demands(d, o, a);
-	put_budget(d, a->name, &a->experiments);
-	for (size_t i = 0; i < a->n_runners; i++)
-		put_runner(d, a->name, &a->runners[i]);
+	free(suites);
+	free(must_pass);
+	free(skip);
+	free(before);
+	free(demanded);
 }
 
-static void put_tenures(struct db *d, const struct accelerator *a, int64_t now_ms)
+/* Call it when it is known which runners are gone. Notes since when the runner has been at L2 or above. If an older version
+ * registered it: since its first day on record. */
+static void put_tenure(
+    struct db *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
 {
-	for (size_t i = 0; i < a->n_runners; i++) {
-		note_tenure(d, a, &a->runners[i], now_ms);
-		if (a->runners[i].kind == RUNNER_GITHUB)
-			take_over_figures(d, a->name, &a->runners[i]);
-	}
+	db_exec(d,
+	    "UPDATE runner SET level_2_since_ms = CASE WHEN ?3 <> 0 THEN COALESCE(level_2_since_ms,"
+	    " (SELECT MIN(day) * 86400000 FROM day WHERE accelerator = ?1), ?4) END"
+	    " WHERE accelerator = ?1 AND name = ?2",
+	    V_TEXT(a->name), V_TEXT(r->name), V_INT(a->level >= LEVEL_2), V_INT(now_ms));
+	if (r->kind == RUNNER_GITHUB)
+		take_over_figures(d, a->name, r);
 }
 
 /* Each accelerator as pages show it, with its runners. */
@@ -160,11 +134,24 @@ static char **read_shown(struct db *d)
 	    " ORDER BY a.name, r.name"));
 }
 
-/* Notifies the pages of each accelerator that differs from `before`. */
-static void notify_changed(struct db *d, char **before)
+static int mirror_registry_run(struct store_op *op, struct db *d)
 {
-	char **shown = read_shown(d);
+	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
+	char **before = read_shown(d), **takers = experiments_takers(d), **shown;
 
+	db_exec(d, "UPDATE accelerator SET is_gone = 1");
+	db_exec(d, "UPDATE runner SET is_gone = 1");
+	for (size_t i = 0; i < o->n; i++)
+		put_accelerator(d, o, &o->list[i]);
+	for (size_t i = 0; i < o->n; i++)
+		for (size_t k = 0; k < o->list[i].n_runners; k++)
+			put_tenure(d, &o->list[i], &o->list[i].runners[k], o->now_ms);
+	platform_tests_fill(d);
+	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
+	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
+	experiments_recheck(d, takers, o->now_ms);
+	db_tell(d, STORE_CHANGES);
+	shown = read_shown(d);
 	for (char **one = shown; *one; one++)
 		if (!strv_contains((const char *const *)before, *one)) {
 			char *name = xstrndup(*one, strcspn(*one, "\n"));
@@ -173,25 +160,6 @@ static void notify_changed(struct db *d, char **before)
 			free(name);
 		}
 	strv_free(shown);
-}
-
-static int mirror_registry_run(struct store_op *op, struct db *d)
-{
-	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
-	char **before = read_shown(d), **takers = experiments_takers(d);
-
-	db_exec(d, "UPDATE accelerator SET is_gone = 1");
-	db_exec(d, "UPDATE runner SET is_gone = 1");
-	for (size_t i = 0; i < o->n; i++)
-		put_accelerator(d, o, &o->list[i]);
-	for (size_t i = 0; i < o->n; i++) /* when it is known who is gone */
-		put_tenures(d, &o->list[i], o->now_ms);
-	platform_tests_fill(d);
-	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
-	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
-	experiments_recheck(d, takers, o->now_ms);
-	db_tell(d, STORE_CHANGES);
-	notify_changed(d, before);
 	strv_free(before);
 	strv_free(takers);
 	return 0;

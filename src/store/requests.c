@@ -13,29 +13,13 @@
 
 /* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
  * cancel waits for it. */
-static char *lane_of(struct db *d, const struct stored_dispatch *s)
-{
-	char *repository_key, *lane;
-
-	if (!s->number)
-		return xasprintf("dispatch:%s", s->id);
-	repository_key =
-	    db_text(d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
-	lane = xasprintf("%s %s#%lld", s->target_key, repository_key ? repository_key : "",
-	    (long long)s->number);
-	free(repository_key);
-	return lane;
-}
-
 static void put_request(struct db *d, const struct stored_dispatch *s, enum outbox_kind kind,
     const char *key_prefix, int64_t now_ms)
 {
-	char *key = xasprintf("%s:%s", key_prefix, s->id);
-	char *lane = lane_of(d, s);
+	char *key = xasprintf("%s:%s", key_prefix, s->id), *repository_key = NULL, *lane;
 	struct outbox_request q = {
 	    .kind = kind,
 	    .key = key,
-	    .lane = lane,
 	    .target = s->target,
 	    .target_key = s->target_key,
 	    .number = s->number,
@@ -48,39 +32,25 @@ static void put_request(struct db *d, const struct stored_dispatch *s, enum outb
 	    .original_action = s->original_action,
 	};
 
+	if (s->number)
+		repository_key = db_text(
+		    d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
+	lane = s->number ? xasprintf("%s %s#%lld", s->target_key,
+			       repository_key ? repository_key : "", (long long)s->number)
+			 : xasprintf("dispatch:%s", s->id);
+	q.lane = lane;
 	outbox_insert(d, &q, s->not_before_ms > now_ms ? s->not_before_ms : now_ms);
+	free(repository_key);
 	free(lane);
 	free(key);
 }
 
 void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
-	switch (s->kind) {
-	case RUNNER_GITHUB:
-	case RUNNER_INFRA:
-		put_request(d, s, OUTBOX_GITHUB_DISPATCH, "dispatch", now_ms);
-		break;
-	case RUNNER_WEBHOOK:
-		put_request(d, s, OUTBOX_WEBHOOK_DISPATCH, "dispatch", now_ms);
-		break;
-	case RUNNER_PULL:
-		break;
-	}
-}
-
-/* A repository gets `closed` at the end of an experiment, as for a pull request, but with a delivery of its own, so that a
- * report of the workflow that this starts is not taken for a report of the experiment. */
-static void put_experiment_closed(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
-{
-	char guid[UUID_BYTES];
-	struct stored_dispatch closed = *s;
-
-	uuid_new(guid);
-	if (delivery_copy(d, s->delivery_guid, guid, now_ms))
-		closed.delivery_guid = guid;
-	closed.sent_action = (char *)"closed";
-	closed.original_action = (char *)"cancel";
-	put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+	if (s->kind != RUNNER_PULL)
+		put_request(d, s,
+		    s->kind == RUNNER_WEBHOOK ? OUTBOX_WEBHOOK_DISPATCH : OUTBOX_GITHUB_DISPATCH,
+		    "dispatch", now_ms);
 }
 
 /* The row of its request. */
@@ -95,7 +65,9 @@ static struct outbox_place find_request(struct db *d, const char *dispatch_id)
 
 void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 {
+	struct stored_dispatch closed = *s;
 	struct outbox_place at;
+	char guid[UUID_BYTES];
 	bool may_have_it;
 
 	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
@@ -109,17 +81,26 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 		if (at.state != OUTBOX_IS_SENDING)
 			outbox_enter(d, at.id, OUTBOX_IS_CANCELLED);
 	}
-	if (may_have_it && s->kind == RUNNER_WEBHOOK)
+	if (may_have_it && s->kind == RUNNER_WEBHOOK) {
 		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
-	else if (may_have_it && s->kind == RUNNER_GITHUB &&
-		 strcmp(s->event_type, EXPERIMENT_EVENT) == 0)
-		put_experiment_closed(d, s, now_ms);
+	} else if (may_have_it && s->kind == RUNNER_GITHUB &&
+		   strcmp(s->event_type, EXPERIMENT_EVENT) == 0) {
+		/* A repository gets `closed` at the end of an experiment, as for a pull request, but with a delivery of its
+		 * own, so that a report of the workflow that this starts is not taken for a report of the experiment. */
+		uuid_new(guid);
+		if (delivery_copy(d, s->delivery_guid, guid, now_ms))
+			closed.delivery_guid = guid;
+		closed.sent_action = (char *)"closed";
+		closed.original_action = (char *)"cancel";
+		put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+	}
 	db_tell(d, STORE_OUTBOX); /* its lane may go on */
 }
 
-/* The infra repository itself does not report: when it has the request, its dispatch is done. */
-static void finish_infra(struct db *d, const char *dispatch_id, int64_t now_ms)
+void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms)
 {
+	struct outbox_place at = find_request(d, dispatch_id);
+	/* The infra repository itself does not report: when it has the request, its dispatch is done. */
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ''"
 	    " AND " DISPATCH_IS_AT_WORK,
@@ -130,13 +111,6 @@ static void finish_infra(struct db *d, const char *dispatch_id, int64_t now_ms)
 		dispatch_enter(d, &l.at[i], DISPATCH_DONE, NULL, now_ms);
 	}
 	dispatch_list_release(&l);
-}
-
-void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms)
-{
-	struct outbox_place at = find_request(d, dispatch_id);
-
-	finish_infra(d, dispatch_id, now_ms);
 	if (at.n_attempts == 0 || !outbox_is_unsent(&at))
 		return;
 	db_exec(d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id),
@@ -184,29 +158,23 @@ struct wished {
 
 /* A request makes the row due at once, except while its text is being written (the generation shows it to the writer), or
  * after failed attempts, whose pause continues. */
-static void wish_again(struct db *d, const struct outbox_place *at, int64_t now_ms)
-{
-	bool is_over = at->state == OUTBOX_IS_SENT || at->state == OUTBOX_IS_DEAD;
-
-	db_exec(d,
-	    "UPDATE outbox SET generation = generation + 1,"
-	    " next_ms = CASE WHEN ?3 <> 0 THEN ?2 WHEN n_attempts > 0 OR next_ms < ?2 THEN next_ms"
-	    "  ELSE ?2 END,"
-	    " first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
-	    " n_attempts = CASE WHEN ?3 <> 0 THEN 0 ELSE n_attempts END WHERE id = ?1",
-	    V_INT(at->id), V_INT(now_ms), V_INT(is_over));
-	if (at->state != OUTBOX_IS_SENDING &&
-	    !(at->state == OUTBOX_IS_WAITING && at->n_attempts > 0))
-		outbox_enter(d, at->id, OUTBOX_IS_DUE);
-}
-
 static void wish(struct db *d, const struct wished *w, enum comment_request kind, int64_t now_ms)
 {
 	struct outbox_place at = outbox_find(d, w->key);
 
-	if (at.id)
-		wish_again(d, &at, now_ms);
-	else if (kind == COMMENT_CREATE)
+	if (at.id) {
+		db_exec(d,
+		    "UPDATE outbox SET generation = generation + 1,"
+		    " next_ms = CASE WHEN ?3 <> 0 THEN ?2 WHEN n_attempts > 0 OR next_ms < ?2"
+		    "  THEN next_ms ELSE ?2 END,"
+		    " first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
+		    " n_attempts = CASE WHEN ?3 <> 0 THEN 0 ELSE n_attempts END WHERE id = ?1",
+		    V_INT(at.id), V_INT(now_ms),
+		    V_INT(at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD));
+		if (at.state != OUTBOX_IS_SENDING &&
+		    !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
+			outbox_enter(d, at.id, OUTBOX_IS_DUE);
+	} else if (kind == COMMENT_CREATE) {
 		outbox_insert(d,
 		    &(struct outbox_request){.kind = w->what,
 			.key = w->key,
@@ -216,6 +184,7 @@ static void wish(struct db *d, const struct wished *w, enum comment_request kind
 			.number = w->number,
 			.accelerator = w->accelerator},
 		    now_ms);
+	}
 }
 
 static void wish_of_pull(struct db *d, enum outbox_kind what, const char *repository,
@@ -243,17 +212,6 @@ void comment_request_pull(
 	db_tell(d, STORE_OUTBOX | STORE_CHANGES);
 }
 
-/* A comment names the merge base; evidence/ asks for it, red or not. */
-static void note_baseless(struct db *d, int64_t change_id, int64_t now_ms)
-{
-	if (db_exec(d,
-		"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
-		" SELECT id, ?2, ?2, 0, 1 FROM change WHERE id = ?1 AND kind = 'pull_request'"
-		" AND merge_base_sha IS NULL ON CONFLICT (change_id) DO NOTHING",
-		V_INT(change_id), V_INT(now_ms)))
-		db_tell(d, STORE_ATTRIBUTION);
-}
-
 #define COMMENTED_PULL_RECORD(F, S)                                                                \
 	F(S, BORROWED, repository, NULL, "repository", "")                                         \
 	F(S, INT, number, NULL, "number", "")
@@ -271,8 +229,14 @@ void comment_request(struct db *d, int64_t change_id, enum comment_request kind,
 		record_read(r, &commented_pull_record, &pull);
 		comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
 	}
-	if (kind == COMMENT_CREATE)
-		note_baseless(d, change_id, now_ms);
+	/* A comment names the merge base; evidence/ asks for it, red or not. */
+	if (kind == COMMENT_CREATE &&
+	    db_exec(d,
+		"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
+		" SELECT id, ?2, ?2, 0, 1 FROM change WHERE id = ?1 AND kind = 'pull_request'"
+		" AND merge_base_sha IS NULL ON CONFLICT (change_id) DO NOTHING",
+		V_INT(change_id), V_INT(now_ms)))
+		db_tell(d, STORE_ATTRIBUTION);
 }
 
 /* ---- what a vendor is told of its episodes ---- */

@@ -63,12 +63,13 @@ void schedule_run_end(
 	F(S, SCHEDULE_RUN_STATE, state, NULL, "state", "")
 RECORD_LOCAL(going_run, GOING_RUN_RECORD)
 
-/* The accelerator's run that has not ended: its id and due time; 0: none. Ends a run without an unfinished dispatch, also if
- * it was never judged (at L1, or when its runners have left the registry). */
-static int64_t schedule_run_going(
-    struct db *d, const char *accelerator, int64_t now_ms, int64_t *ret_due_ms)
+/* Whether a run of the accelerator has not ended; *why names it then. Ends a run without an unfinished dispatch, also if it
+ * was never judged (at L1, or when its runners have left the registry). */
+static bool schedule_run_going(
+    struct db *d, const char *accelerator, int64_t now_ms, char why[SCHEDULE_REASON_BYTES])
 {
 	struct going_run run;
+	char time[RFC3339_BYTES];
 
 	if (!record_read_first(
 		db_rows(d,
@@ -77,46 +78,44 @@ static int64_t schedule_run_going(
 			" ORDER BY id DESC LIMIT 1"),
 		    V_TEXT(accelerator)),
 		&going_run_record, &run))
-		return 0;
-	*ret_due_ms = run.due_ms;
-	if (run.state == SCHEDULE_RUN_IS_READING ||
-	    db_has(d,
+		return false;
+	if (run.state != SCHEDULE_RUN_IS_READING &&
+	    !db_has(d,
 		"SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
 		" AND is_current = 1 AND " DISPATCH_IS_UNFINISHED " LIMIT 1",
-		V_INT(run.change_id), V_TEXT(accelerator)))
-		return run.id;
-	schedule_run_enter(d, run.id, SCHEDULE_RUN_IS_DONE, now_ms);
-	return 0;
+		V_INT(run.change_id), V_TEXT(accelerator))) {
+		schedule_run_enter(d, run.id, SCHEDULE_RUN_IS_DONE, now_ms);
+		return false;
+	}
+	snprintf(why, SCHEDULE_REASON_BYTES, "the run of %s is still going",
+	    rfc3339_format(run.due_ms, time));
+	return true;
 }
 
-static void schedule_going_text(int64_t due_ms, char out[SCHEDULE_REASON_BYTES])
+/* Now, or a later time when a run with this cause has it: there are two in one millisecond, or the clock was set back. */
+static int64_t unused_due_ms(
+    struct db *d, const char *accelerator, enum schedule_cause cause, int64_t now_ms)
 {
-	char time[RFC3339_BYTES];
-
-	snprintf(out, SCHEDULE_REASON_BYTES, "the run of %s is still going",
-	    rfc3339_format(due_ms, time));
+	return db_int(d, now_ms,
+	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
+	    " AND cause = ?3 HAVING MAX(due_ms) >= ?2",
+	    V_TEXT(accelerator), V_INT(now_ms), V_TEXT(cause_names[cause]));
 }
 
 void schedule_run_self_reported(
     struct db *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms)
 {
-	int64_t due_ms;
-
 	if (db_has(d,
 		"SELECT 1 FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2"
 		" AND (ended_ms IS NULL OR (started_ms > ?3 AND started_ms <= ?4))",
 		V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - SELF_REPORT_HOURS * HOUR_MS),
 		V_INT(now_ms)))
 		return;
-	/* There are two in one millisecond, or the clock was set back. */
-	due_ms = db_int(d, now_ms,
-	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
-	    " AND cause = 'self_report' HAVING MAX(due_ms) >= ?2",
-	    V_TEXT(accelerator), V_INT(now_ms));
 	db_exec(d,
 	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, upstream_sha, change_id,"
 	    " started_ms, ended_ms) VALUES (?1, ?2, 'self_report', ?6, ?3, ?4, ?5, ?5)",
-	    V_TEXT(accelerator), V_INT(due_ms), V_TEXT(head_sha), V_INT(change_id), V_INT(now_ms),
+	    V_TEXT(accelerator), V_INT(unused_due_ms(d, accelerator, CAUSE_SELF_REPORT, now_ms)),
+	    V_TEXT(head_sha), V_INT(change_id), V_INT(now_ms),
 	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_DONE)));
 }
 
@@ -149,6 +148,7 @@ void schedule_run_source(
 
 #define STORED_SCHEDULE_RECORD(F, S)                                                               \
 	F(S, TEXT, crons, NULL, "cron", "JSON; NULL: no row.")                                     \
+	F(S, TEXTS, cron_list, NULL, "cron", "The same.")                                          \
 	F(S, TIME, last_ms, NULL, "last_due_ms", "")                                               \
 	F(S, TIME, next_ms, NULL, "next_ms", "")                                                   \
 	F(S, BOOL, is_next_skipped, NULL, "is_next_skipped", "")
@@ -167,82 +167,45 @@ static struct stored_schedule read_schedule(struct db *d, const char *accelerato
 	return s;
 }
 
-static char *crons_text(const char *const *crons)
-{
-	json_t *list = json_array();
-	char *text;
-
-	for (; *crons; crons++)
-		json_array_append_new(list, json_string(*crons));
-	text = json_text(list);
-	json_decref(list);
-	return text;
-}
-
-static void take_due_run(struct db *d, struct look_at_schedules *o, const char *accelerator,
-    const struct schedule_look *look, bool is_left_out)
-{
-	char why[SCHEDULE_REASON_BYTES] = "left out: an operator had it skipped";
-	int64_t going_due_ms, run_id;
-	bool is_skipped = is_left_out;
-
-	if (!is_left_out && schedule_run_going(d, accelerator, o->now_ms, &going_due_ms)) {
-		schedule_going_text(going_due_ms, why);
-		is_skipped = true;
-	}
-	run_id = schedule_run_begin(d, accelerator, look->due_ms,
-	    look->is_missed ? CAUSE_CAUGHT_UP : CAUSE_SCHEDULE, o->now_ms);
-	if (is_skipped)
-		schedule_run_end(d, run_id, SCHEDULE_RUN_IS_SKIPPED, why, o->now_ms);
-	o->n_skipped += is_skipped;
-	o->n_taken += !is_skipped;
-	db_tell_accelerator(d, accelerator);
-}
-
-static struct schedule_look look_at_changed_schedule(
-    const struct stored_schedule *s, const struct schedule_entry *e, int64_t now_ms)
-{
-	char **texts = strv_copy(NULL);
-	json_t *list = NULL, *text;
-	struct schedule before;
-	struct schedule_look look;
-	size_t i;
-
-	if (json_parse(s->crons, strlen(s->crons), &list, NULL) == 0)
-		json_array_foreach(list, i, text)
-		{
-			if (json_is_string(text))
-				strv_add(&texts, json_string_value(text));
-		}
-	schedule_init(&before, e->accelerator, (const char *const *)texts, e->times->jitter_ms);
-	look = schedule_look_at_other(e->times, &before, s->last_ms, now_ms);
-	schedule_release(&before);
-	json_decref(list);
-	strv_free(texts);
-	return look;
-}
-
 static void look_at_schedule(
     struct db *d, struct look_at_schedules *o, const struct schedule_entry *e)
 {
 	struct stored_schedule s = read_schedule(d, e->accelerator);
-	char *crons = crons_text(e->crons);
+	char *crons = json_text_of_strings(e->crons);
+	char why[SCHEDULE_REASON_BYTES] = "left out: an operator had it skipped";
 	bool is_first = !s.crons || !s.next_ms;
-	bool is_other = is_first || strcmp(s.crons, crons) != 0;
-	/* An accelerator that had no schedule before has missed nothing. */
-	int64_t last_ms = is_first && s.last_ms < o->now_ms ? o->now_ms : s.last_ms;
-	struct schedule_look look = is_other && !is_first
-					? look_at_changed_schedule(&s, e, o->now_ms)
-					: schedule_look(e->times, last_ms, o->now_ms);
+	bool is_other = is_first || strcmp(s.crons, crons) != 0, is_due;
+	struct schedule before;
+	struct schedule_look look;
+
+	if (is_other && !is_first) {
+		schedule_init(
+		    &before, e->accelerator, (const char *const *)s.cron_list, e->times->jitter_ms);
+		look = schedule_look_at_other(e->times, &before, s.last_ms, o->now_ms);
+		schedule_release(&before);
+	} else {
+		/* An accelerator that had no schedule before has missed nothing. */
+		look = schedule_look(
+		    e->times, is_first && s.last_ms < o->now_ms ? o->now_ms : s.last_ms, o->now_ms);
+	}
 	/* When the clock was set back, this due time was used before. */
-	bool is_due =
+	is_due =
 	    look.due_ms && !db_has(d,
 			       "SELECT 1 FROM schedule_run WHERE accelerator = ?1 AND due_ms = ?2"
 			       " AND cause IN ('schedule', 'caught_up')",
 			       V_TEXT(e->accelerator), V_INT(look.due_ms));
+	if (is_due) {
+		bool is_skipped =
+		    s.is_next_skipped || schedule_run_going(d, e->accelerator, o->now_ms, why);
+		int64_t run_id = schedule_run_begin(d, e->accelerator, look.due_ms,
+		    look.is_missed ? CAUSE_CAUGHT_UP : CAUSE_SCHEDULE, o->now_ms);
 
-	if (is_due)
-		take_due_run(d, o, e->accelerator, &look, s.is_next_skipped);
+		if (is_skipped)
+			schedule_run_end(d, run_id, SCHEDULE_RUN_IS_SKIPPED, why, o->now_ms);
+		o->n_skipped += is_skipped;
+		o->n_taken += !is_skipped;
+		db_tell_accelerator(d, e->accelerator);
+	}
 	if (is_other || look.last_ms != s.last_ms || look.next_ms != s.next_ms)
 		db_exec(d,
 		    "INSERT INTO schedule (accelerator, cron, last_due_ms, next_ms,"
@@ -254,7 +217,7 @@ static void look_at_schedule(
 	if (look.next_ms && (!o->next_ms || look.next_ms < o->next_ms))
 		o->next_ms = look.next_ms;
 	free(crons);
-	free(s.crons);
+	record_release(&stored_schedule_record, &s);
 }
 
 static bool has_schedule_entry(const struct look_at_schedules *o, const char *accelerator)
@@ -313,18 +276,11 @@ static int ask_schedule_run_run(struct store_op *op, struct db *d)
 {
 	struct ask_schedule_run *o = CONTAINER_OF(op, struct ask_schedule_run, op);
 	char why[SCHEDULE_REASON_BYTES];
-	int64_t due_ms;
 
-	if (schedule_run_going(d, o->accelerator, o->now_ms, &due_ms)) {
-		schedule_going_text(due_ms, why);
+	if (schedule_run_going(d, o->accelerator, o->now_ms, why))
 		return error_set(&op->why, ERR_CONFLICT, "%s", why);
-	}
-	/* The clock was set back, and this time was used before. */
-	due_ms = db_int(d, o->now_ms,
-	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
-	    " AND cause = 'operator' HAVING MAX(due_ms) >= ?2",
-	    V_TEXT(o->accelerator), V_INT(o->now_ms));
-	o->run_id = schedule_run_begin(d, o->accelerator, due_ms, CAUSE_OPERATOR, o->now_ms);
+	o->run_id = schedule_run_begin(d, o->accelerator,
+	    unused_due_ms(d, o->accelerator, CAUSE_OPERATOR, o->now_ms), CAUSE_OPERATOR, o->now_ms);
 	db_tell(d, STORE_SCHEDULES);
 	db_tell_accelerator(d, o->accelerator);
 	return 0;
@@ -336,7 +292,7 @@ static int skip_schedule_run(struct store_op *op, struct db *d)
 	struct skip_schedule *o = CONTAINER_OF(op, struct skip_schedule, op);
 	struct stored_schedule s = read_schedule(d, o->accelerator);
 
-	free(s.crons);
+	record_release(&stored_schedule_record, &s);
 	if (!s.next_ms)
 		return error_set(&op->why, ERR_NOT_FOUND, "%s has no schedule", o->accelerator);
 	o->next_ms = s.next_ms;
@@ -365,18 +321,9 @@ static bool read_unstarted_run(struct db *d, int64_t id, struct stored_run *ret)
 	    &stored_run_record, ret);
 }
 
-static void end_undispatched_run(
-    struct db *d, struct start_schedule_run *o, enum schedule_step step)
+static int start_schedule_run_run(struct store_op *op, struct db *d)
 {
-	o->step = step;
-	schedule_run_end(d, o->run_id,
-	    step == SCHEDULE_NOBODY ? SCHEDULE_RUN_IS_FAILED : SCHEDULE_RUN_IS_SKIPPED, o->reason,
-	    o->now_ms);
-}
-
-/* The dispatches find the source by the change, so the run names it before they are written. */
-static void dispatch_scheduled_run(struct db *d, struct start_schedule_run *o)
-{
+	struct start_schedule_run *o = CONTAINER_OF(op, struct start_schedule_run, op);
 	struct apply_plan apply = {
 	    .guid = o->guid,
 	    .body = o->body,
@@ -384,23 +331,6 @@ static void dispatch_scheduled_run(struct db *d, struct start_schedule_run *o)
 	    .plan = o->plan,
 	    .now_ms = o->now_ms,
 	};
-
-	plan_apply(d, &apply);
-	if (apply.n_new_dispatches == 0) {
-		snprintf(o->reason, sizeof(o->reason), "it has no runner that takes it");
-		end_undispatched_run(d, o, SCHEDULE_NOBODY);
-		return;
-	}
-	change_touch(d, apply.change_id, o->now_ms);
-	schedule_run_enter(d, o->run_id, SCHEDULE_RUN_IS_DISPATCHED, o->now_ms);
-	db_exec(d, "UPDATE schedule_run SET reason = NULL, change_id = ?2 WHERE id = ?1",
-	    V_INT(o->run_id), V_INT(apply.change_id));
-	o->step = SCHEDULE_DISPATCHED;
-}
-
-static int start_schedule_run_run(struct store_op *op, struct db *d)
-{
-	struct start_schedule_run *o = CONTAINER_OF(op, struct start_schedule_run, op);
 	char time[RFC3339_BYTES];
 	const struct source_head *source = o->source;
 	struct stored_run run;
@@ -410,6 +340,7 @@ static int start_schedule_run_run(struct store_op *op, struct db *d)
 	o->reason[0] = '\0';
 	if (!read_unstarted_run(d, o->run_id, &run))
 		return 0;
+	/* The dispatches find the source by the change, so the run names it before they are written. */
 	db_exec(d,
 	    "UPDATE schedule_run SET upstream_sha = ?2, source_url = ?3, source_branch = ?4,"
 	    " source_sha = ?5 WHERE id = ?1",
@@ -425,12 +356,23 @@ static int start_schedule_run_run(struct store_op *op, struct db *d)
 		    " AND COALESCE(source_sha, '') = ?3",
 		    V_TEXT(run.accelerator), V_TEXT(o->plan->head_sha),
 		    V_TEXT(source ? source->sha : ""));
+	if (!green_ms)
+		plan_apply(d, &apply);
 	if (green_ms) {
+		o->step = SCHEDULE_NOTHING_NEW;
 		snprintf(o->reason, sizeof(o->reason), "nothing new since the green run of %s",
 		    rfc3339_format(green_ms, time));
-		end_undispatched_run(d, o, SCHEDULE_NOTHING_NEW);
+		schedule_run_end(d, o->run_id, SCHEDULE_RUN_IS_SKIPPED, o->reason, o->now_ms);
+	} else if (apply.n_new_dispatches == 0) {
+		o->step = SCHEDULE_NOBODY;
+		snprintf(o->reason, sizeof(o->reason), "it has no runner that takes it");
+		schedule_run_end(d, o->run_id, SCHEDULE_RUN_IS_FAILED, o->reason, o->now_ms);
 	} else {
-		dispatch_scheduled_run(d, o);
+		o->step = SCHEDULE_DISPATCHED;
+		change_touch(d, apply.change_id, o->now_ms);
+		schedule_run_enter(d, o->run_id, SCHEDULE_RUN_IS_DISPATCHED, o->now_ms);
+		db_exec(d, "UPDATE schedule_run SET reason = NULL, change_id = ?2 WHERE id = ?1",
+		    V_INT(o->run_id), V_INT(apply.change_id));
 	}
 	db_tell_accelerator(d, run.accelerator);
 	free(run.accelerator);

@@ -8,11 +8,11 @@
 
 void starts_add(struct starts *s, struct stored_dispatch row, const struct stored_dispatch *last)
 {
-	s->at = xrealloc(s->at, (s->n + 1) * sizeof(*s->at));
-	s->at[s->n] = (struct start){.row = row, .has_last = last != NULL};
+	struct start *start = ARRAY_PUSH(s->at, s->n);
+
+	*start = (struct start){.row = row, .has_last = last != NULL};
 	if (last)
-		s->at[s->n].last = stored_dispatch_copy(last);
-	s->n++;
+		start->last = stored_dispatch_copy(last);
 }
 
 void starts_release(struct starts *s)
@@ -80,15 +80,6 @@ static bool starts_share_request(const struct start *a, const struct start *b)
 	       strcmp(a->row.target_key, b->row.target_key) == 0;
 }
 
-/* A released dispatch keeps its id, unless others with that id stay held. */
-static void choose_group_id(struct db *d, const struct start *s, char out[ID_BYTES])
-{
-	id_new(out);
-	if (s->has_last && s->last.state == DISPATCH_HELD &&
-	    !db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 LIMIT 1", V_TEXT(s->last.id)))
-		snprintf(out, ID_BYTES, "%s", s->last.id);
-}
-
 /* Dispatches that run in that repository already move to the new id, with their round. Those with a slot of their own do not,
  * nor those that would be held now because their release was revoked. */
 static void move_shared_dispatches(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
@@ -128,7 +119,11 @@ static void start_group(
 	for (size_t i = first; i < all->n; i++)
 		if (i == first || (!is_done[i] && starts_share_request(s, &all->at[i])))
 			retire_last_round(d, &all->at[i], now_ms);
-	choose_group_id(d, s, id);
+	/* A released dispatch keeps its id, unless others with that id stay held. */
+	id_new(id);
+	if (s->has_last && s->last.state == DISPATCH_HELD &&
+	    !db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 LIMIT 1", V_TEXT(s->last.id)))
+		snprintf(id, ID_BYTES, "%s", s->last.id);
 	for (size_t i = first; i < all->n; i++) {
 		if (i != first && (is_done[i] || !starts_share_request(s, &all->at[i])))
 			continue;
@@ -168,11 +163,10 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 
 /* ---- the newest push in each interval ---- */
 
-/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
-static struct dispatch_list last_push_dispatch(
-    struct db *d, const struct stored_dispatch *row, const struct push_slot *slot)
+bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const struct push_slot *slot)
 {
-	return dispatch_list_take(db_rows(d,
+	/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
+	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
 	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4"
 	    " AND EXISTS (SELECT 1 FROM change WHERE change.id = dispatch.change_id"
@@ -180,45 +174,33 @@ static struct dispatch_list last_push_dispatch(
 	    " ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
 	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms),
 	    V_INT(row->change_id), V_TEXT(slot->repository_key), V_TEXT(slot->ref)));
-}
+	struct stored_dispatch *last = l.at;
+	bool is_wanted = true;
+	int64_t began_ms, theirs;
+	char *sha;
 
-static bool dispatch_is_newer(
-    struct db *d, const struct stored_dispatch *last, const struct push_slot *slot)
-{
-	char *sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
-	int64_t theirs = branch_position(d, slot->repository_key, slot->ref, sha ? sha : "");
-	int64_t ours = branch_position(d, slot->repository_key, slot->ref, slot->head_sha);
-
-	free(sha);
-	return theirs > ours;
-}
-
-static void follow_last_push(struct db *d, struct stored_dispatch *last,
-    struct stored_dispatch *row, const struct push_slot *slot)
-{
-	int64_t began_ms = last->not_before_ms ? last->not_before_ms : last->created_ms;
-
-	if (last->state == DISPATCH_QUEUED && last->not_before_ms > slot->now_ms) {
+	row->not_before_ms = 0;
+	if (l.n > 0) {
+		sha =
+		    db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
+		theirs = branch_position(d, slot->repository_key, slot->ref, sha ? sha : "");
+		is_wanted =
+		    theirs <= branch_position(d, slot->repository_key, slot->ref, slot->head_sha);
+		free(sha);
+	}
+	if (l.n > 0 && is_wanted && last->state == DISPATCH_QUEUED &&
+	    last->not_before_ms > slot->now_ms) {
 		row->not_before_ms = last->not_before_ms;
 		if (dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms))
 			cells_moved(
 			    d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
-		return;
+	} else if (l.n > 0 && is_wanted) {
+		began_ms = last->not_before_ms ? last->not_before_ms : last->created_ms;
+		if (began_ms > slot->now_ms) /* the clock was put back meanwhile */
+			began_ms = slot->now_ms;
+		if (began_ms + slot->every_ms > slot->now_ms)
+			row->not_before_ms = began_ms + slot->every_ms;
 	}
-	if (began_ms > slot->now_ms) /* the clock was put back meanwhile */
-		began_ms = slot->now_ms;
-	if (began_ms + slot->every_ms > slot->now_ms)
-		row->not_before_ms = began_ms + slot->every_ms;
-}
-
-bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const struct push_slot *slot)
-{
-	struct dispatch_list l = last_push_dispatch(d, row, slot);
-	bool is_wanted = l.n == 0 || !dispatch_is_newer(d, &l.at[0], slot);
-
-	row->not_before_ms = 0;
-	if (l.n > 0 && is_wanted)
-		follow_last_push(d, &l.at[0], row, slot);
 	dispatch_list_release(&l);
 	return is_wanted;
 }

@@ -8,52 +8,46 @@
 
 /* ---- a change ---- */
 
-static int64_t tested_by_number(struct find_tested *q, struct db *d)
-{
-	return db_int(d, 0, "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
-	    V_TEXT(repository_key(q->repository).text), V_INT(q->number));
-}
-
-/* If one commit is the head of a pull request and of a push, the pull request counts, because people read its comment. */
-static int64_t tested_by_sha(struct find_tested *q, struct db *d)
-{
-	char *sha = db_text(d,
-	    "SELECT MIN(head_sha) FROM change WHERE repository_key = ?1 AND head_sha >= ?2"
-	    " AND head_sha < ?2 || 'g' AND kind IN ('pull_request', 'push')"
-	    " HAVING COUNT(DISTINCT head_sha) = 1",
-	    V_TEXT(repository_key(q->repository).text), V_TEXT(q->sha));
-	int64_t id = 0;
-
-	if (sha)
-		id = db_int(d, 0,
-		    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
-		    " AND kind IN ('pull_request', 'push') ORDER BY kind = 'push' LIMIT 1",
-		    V_TEXT(repository_key(q->repository).text), V_TEXT(sha));
-	free(sha);
-	return id;
-}
-
-static bool is_ambiguous(struct find_tested *q, struct db *d)
-{
-	return db_int(d, 0,
-		   "SELECT COUNT(DISTINCT head_sha) FROM change WHERE repository_key = ?1"
-		   " AND head_sha >= ?2 AND head_sha < ?2 || 'g' AND kind IN ('pull_request', "
-		   "'push')",
-		   V_TEXT(repository_key(q->repository).text), V_TEXT(q->sha)) > 1;
-}
-
 RECORD_DEFINE_PART(tested_change, find_tested, TESTED_CHANGE_RECORD);
 RECORD_DEFINE_PART(tested_pull, find_tested, TESTED_PULL_RECORD);
+
+#define HEADS_RECORD(F, S)                                                                         \
+	F(S, INT, n, NULL, "COUNT(DISTINCT head_sha)", "")                                         \
+	F(S, TEXT, first, NULL, "MIN(head_sha)", "")
+RECORD_LOCAL(heads, HEADS_RECORD)
 
 static int tested_run(struct store_query *sq, struct db *d)
 {
 	struct find_tested *q = CONTAINER_OF(sq, struct find_tested, q);
+	struct repository_key key = repository_key(q->repository);
+	struct heads heads = {0};
 	int64_t id;
 
 	find_tested_release(q); /* of a failed attempt */
-	id = q->number ? tested_by_number(q, d) : tested_by_sha(q, d);
+	if (q->number) {
+		id = db_int(d, 0,
+		    "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
+		    V_TEXT(key.text), V_INT(q->number));
+	} else {
+		record_read_first(
+		    db_rows(d,
+			RECORD_QUERY(HEADS_RECORD,
+			    "FROM change WHERE repository_key = ?1 AND head_sha >= ?2"
+			    " AND head_sha < ?2 || 'g' AND kind IN ('pull_request', 'push')"),
+			V_TEXT(key.text), V_TEXT(q->sha)),
+		    &heads_record, &heads);
+		/* If one commit is the head of a pull request and of a push, the pull request counts, because people read
+		 * its comment. */
+		id = heads.n != 1 ? 0
+				  : db_int(d, 0,
+					"SELECT id FROM change WHERE repository_key = ?1"
+					" AND head_sha = ?2 AND kind IN ('pull_request', 'push')"
+					" ORDER BY kind = 'push' LIMIT 1",
+					V_TEXT(key.text), V_TEXT(heads.first));
+		record_release(&heads_record, &heads);
+	}
 	if (!id)
-		return !q->number && is_ambiguous(q, d) ? ERR_CONFLICT : ERR_NOT_FOUND;
+		return heads.n > 1 ? ERR_CONFLICT : ERR_NOT_FOUND;
 	record_read_first(
 	    db_rows(d, RECORD_QUERY(TESTED_CHANGE_RECORD, "FROM change WHERE id = ?1"), V_INT(id)),
 	    &tested_change_record, q);
@@ -100,25 +94,20 @@ RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 	" c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"                   \
 	" AND c.state = 'open' AND x.is_current = 1 AND x.accelerator <> '' AND x.state <> 'held'"
 
-static bool is_listed(const struct find_rerun *q, const struct rerun_target *t)
-{
-	for (size_t i = 0; i < q->n; i++)
-		if (str_eq(q->list[i].run_id, t->run_id) &&
-		    strcmp(q->list[i].dispatch_id, t->dispatch_id) == 0 &&
-		    (t->is_github || (strcmp(q->list[i].accelerator, t->accelerator) == 0 &&
-					 strcmp(q->list[i].runner, t->runner) == 0)))
-			return true;
-	return false;
-}
-
 /* Adds each run once, also if its jobs belong to several accelerators. */
 static void add_reruns(struct find_rerun *q, struct rows *r)
 {
 	while (rows_next(r)) {
 		struct rerun_target t;
+		bool is_listed = false;
 
 		record_read(r, &rerun_target_record, &t);
-		if (is_listed(q, &t))
+		for (const struct rerun_target *o = q->list; o < q->list + q->n; o++)
+			is_listed |= str_eq(o->run_id, t.run_id) &&
+				     strcmp(o->dispatch_id, t.dispatch_id) == 0 &&
+				     (t.is_github || (strcmp(o->accelerator, t.accelerator) == 0 &&
+							 strcmp(o->runner, t.runner) == 0));
+		if (is_listed)
 			record_release(&rerun_target_record, &t);
 		else
 			*ARRAY_PUSH(q->list, q->n) = t;

@@ -8,7 +8,7 @@
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"
-#include "history/run_suites.h"
+#include "history/run_note.h"
 #include "history/standings.h"
 #include "store/branch_commits.h"
 #include "views/accelerator.h"

@@ -1,7 +1,7 @@
 /* Aggregates against what they are made of, after random histories; what goes of them and what stays. */
 #include "days_rig.h"
 #include "history/days.h"
-#include "history/run_suites.h"
+#include "history/run_note.h"
 
 /* ---- the oracle: the same, said in one naive statement each ---- */
 
