@@ -162,18 +162,17 @@ static void fail_to_fill(struct db *d)
 	db_fail(d, ERR_FULL, "the disk is full");
 }
 
-static void a_table_is_filled_once(void **state)
+static void a_transaction_is_whole_or_nothing(void **state)
 {
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(setting_fill_once(db, "test.failed", fail_to_fill, &e), ERR_FULL);
+	assert_int_equal(db_transaction(db, fail_to_fill, &e), ERR_FULL);
 	assert_string_equal(e.text, "the disk is full");
 	assert_int_equal(setting_int(db, "test.half", 0), 0);
-	assert_int_equal(setting_int(db, "test.failed", 0), 0);
-	assert_int_equal(setting_fill_once(db, "test.filled", fill_table, &e), 0);
-	assert_int_equal(setting_fill_once(db, "test.filled", fill_table, &e), 0);
-	assert_int_equal(setting_int(db, "test.n", 0), 1);
+	assert_int_equal(db_transaction(db, fill_table, &e), 0);
+	assert_int_equal(db_transaction(db, fill_table, &e), 0);
+	assert_int_equal(setting_int(db, "test.n", 0), 2);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -186,7 +185,7 @@ int main(void)
 	    TEST(a_statement_without_rows_changes_nothing),
 	    TEST(single_columns_are_read),
 	    TEST(settings_are_written_and_deleted),
-	    TEST(a_table_is_filled_once),
+	    TEST(a_transaction_is_whole_or_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
