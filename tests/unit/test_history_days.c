@@ -278,6 +278,11 @@ static void days_are_filled_from_what_is_there(void **state)
 	db_exec(d, "DELETE FROM setting WHERE key = 'days.filled'");
 	assert_int_equal(db_commit(d), 0);
 	assert_int_equal(days_fill(d, &e), 0);
+	db_exec(d, "DELETE FROM run_suite");
+	assert_int_equal(days_fill(d, &e), 0); /* only once */
+	assert_false(db_has(d, "SELECT 1 FROM run_suite"));
+	db_exec(d, "DELETE FROM setting WHERE key = 'days.filled'");
+	assert_int_equal(days_fill(d, &e), 0);
 	db_close(d);
 	rig_open();
 	open_handle();
