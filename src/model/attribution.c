@@ -9,24 +9,34 @@
 #include "model/experiment.h"
 
 enum {
-	STEP_MIN_REDS = 2, /* runs of the branch in a row that show a breakage with general words */
-	STEP_MIN_REDS_ENDED =
-	    3,               /* the same when it is over, so that it is not two flakes in a row */
-	STEP_MIN_GREENS = 8, /* else so many around two: two flakes in a row would be rare there */
-	FAILED_AGAIN_MIN =
-	    2, /* failures here besides the first that settle a NEW where others saw it */
-	FAILED_AGAIN_OUTAGE_MIN = 3, /* the same where most tests of the job say the same */
-	FAILED_AGAIN_LIKELY_MIN =
-	    3, /* and where the test may be flaky: it passed again on another change */
-	STRETCHES_OF_FLAKY = 3, /* of the branch, red alike: the failure comes and goes there */
-	N_RED_OF_FLAKY = 3,     /* failures on the merge base itself that count all the same */
-	FLAKY_ROW_MIN = 3,      /* red commits in a row of a test that is proved to be flaky */
-	AROUND_MIN_REDS = 4,    /* for a breakage around an untested merge base */
-	OTHER_ON_BASE_MIN = 2,  /* failures there in other words: it hardly passes there */
-	FAILED_HERE_MIN = 2,    /* failures here that a rate needs to mean something */
-	FAILED_HERE_MACHINE_MIN =
-	    4, /* … where a bad machine may have caused them: it is bad for hours */
-	NUMBERS_VARY_MIN = 3, /* different ones on the branch */
+	/* runs of the branch in a row that show a breakage with general words */
+	STEP_MIN_REDS = 2,
+	/* the same when it is over, so that it is not two flakes in a row … */
+	STEP_MIN_REDS_ENDED = 3,
+	/* … unless so many green runs are around them: two flakes in a row would be rare there */
+	STEP_MIN_GREENS = 8,
+	/* failures here besides the first that settle a NEW where others saw it; where most tests of the job say the same; and where
+	 * the test may be flaky, because it passed again on another change */
+	FAILED_AGAIN_MIN = 2,
+	FAILED_AGAIN_OUTAGE_MIN = 3,
+	FAILED_AGAIN_LIKELY_MIN = 3,
+	/* of the branch, red alike: the failure comes and goes there */
+	STRETCHES_OF_FLAKY = 3,
+	/* on other changes, none of them red alike: the test is hardly flaky */
+	STABLE_MIN_RUNS = 20,
+	/* failures in a row of which flakes at 30 % have one in a thousand */
+	N_RED_STRONG = 6,
+	/* red commits in a row of a test that is proved to be flaky */
+	FLAKY_ROW_MIN = 3,
+	/* for a breakage around an untested merge base */
+	AROUND_MIN_REDS = 4,
+	/* failures there in other words: it hardly passes there */
+	OTHER_ON_BASE_MIN = 2,
+	/* failures here that a rate needs to mean something; and where a bad machine may have caused them, which is bad for hours */
+	FAILED_HERE_MIN = 2,
+	FAILED_HERE_MACHINE_MIN = 4,
+	/* different ones on the branch */
+	NUMBERS_VARY_MIN = 3,
 	SHOWN_SHA_CHARS = 7,
 };
 /* The chance that a test which passed here again fails here no more often than elsewhere; below it the change may make the test
@@ -141,18 +151,21 @@ static bool is_green(const struct base_run *run)
  * may be a flake. */
 struct row {
 	size_t first, last;
-	int n;
+	int n, n_red; /* commits, and failures on them */
 };
 
 static struct row row_around(const struct attribution_facts *f, const struct base_run *run)
 {
 	size_t first = (size_t)(run - f->base), last = first;
+	int n_red = 0;
 
 	while (first > 0 && is_red_alike(f, &f->base[first - 1]))
 		first--;
 	while (last + 1 < f->n_base && is_red_alike(f, &f->base[last + 1]))
 		last++;
-	return (struct row){first, last, (int)(last - first) + 1};
+	for (size_t i = first; i <= last; i++)
+		n_red += f->base[i].n_red_alike;
+	return (struct row){first, last, (int)(last - first) + 1, n_red};
 }
 
 /* The branch failed alike in several stretches, with green runs between them. The test is flaky there, and a row of red runs may
@@ -179,31 +192,33 @@ static bool is_flaky_row(const struct attribution_facts *f, const struct row *ro
 	return f->n_proved > 0 && row->n < FLAKY_ROW_MIN;
 }
 
-/* Whether a red run of the branch is too little evidence for a breakage. */
+/* Whether a red run of the branch is too little evidence for a breakage. Flakes at 30 % are common, so three red runs in a row are
+ * chance in one of forty cases, and six in one of a thousand. */
 static bool may_be_flake(const struct attribution_facts *f, const struct base_run *run)
 {
 	struct row row = row_around(f, run);
-	bool is_lone = row.n == 1;
-	int n_needed, n_red;
+	bool is_lone = row.n == 1, is_flaky = f->n_proved > 0 || comes_and_goes(f),
+	     is_stable = f->n_seen == 0 && f->elsewhere.n >= STABLE_MIN_RUNS;
+	int n_on_base;
 
-	/* only failures on the merge base itself count */
-	if (comes_and_goes(f))
-		return !run->is_experiment || run->n_red_alike < N_RED_OF_FLAKY;
 	if (is_flaky_row(f, &row))
 		return true;
 	/* one red run between two green ones is never enough */
 	if (is_lone && !run->is_experiment && is_green(older_run(f)) && is_green(newer_run(f)))
 		return true;
-	/* Where the runner takes experiments, a doubtful run needs an experiment that failed on the merge base, too. */
 	if (!f->takes_experiments && !f->lacks_experiment)
+		return comes_and_goes(f);
+	/* Where the runner takes experiments, one has to fail on the merge base, too, unless the evidence is strong without it. */
+	if (!is_flaky && f->is_specific && (is_stable ? !is_lone : row.n_red >= N_RED_STRONG))
 		return false;
-	if (!is_lone && f->n_proved == 0 && f->is_specific)
-		return false;
-	/* It has to fail twice where the branch was green before or other changes saw the failure, and three times where other
-	 * changes saw a general message. Where other changes saw it, a red run next to it stands for one of these times. */
-	n_needed = f->n_seen > 0 ? (f->is_specific ? 2 : 3) : is_green(older_run(f)) ? 2 : 1;
-	n_red = run->n_red_alike + (f->n_seen > 0 && !is_lone);
-	return !run->is_experiment || n_red < n_needed;
+	if (is_flaky)
+		n_on_base = 3;
+	else if (!is_stable)
+		n_on_base = f->is_specific || !is_lone ? 2 : 3;
+	else
+		n_on_base = is_green(older_run(f)) ? 2 : 1;
+	return !run->is_experiment || run->n_red_alike < n_on_base ||
+	       (is_flaky && row.n_red < N_RED_STRONG);
 }
 
 /* Whether a red run of the branch proves a breakage of the branch. */
@@ -279,12 +294,21 @@ static void append_likely_flaky(const struct attribution_facts *f, struct attrib
 		append_reason(r, ", and passed again on %d of them", f->n_proved);
 }
 
+static void append_times(struct attribution_result *r, int n)
+{
+	if (n > 2)
+		append_reason(r, " %d times", n);
+	else
+		append_reason(r, n == 2 ? " twice" : " once");
+}
+
 static void append_failed_again(const struct attribution_facts *f, struct attribution_result *r)
 {
-	if (f->n_failed_again > 1)
-		append_reason(r, ", and red %d times here", f->n_failed_again + 1);
-	else if (f->n_failed_again)
-		append_reason(r, ", and red twice here");
+	if (!f->n_failed_again)
+		return;
+	append_reason(r, ", and red");
+	append_times(r, f->n_failed_again + 1);
+	append_reason(r, " here");
 }
 
 static bool looks_like_infrastructure(const struct attribution_facts *f)
@@ -445,6 +469,17 @@ static struct attribution_result new_around_base(const struct attribution_facts 
 	return r;
 }
 
+static void explain_few_failures(
+    const struct attribution_facts *f, const struct base_run *at, struct attribution_result *r)
+{
+	append_reason(r, "red on the %s", base_name(f));
+	append_times(r, at->n_red_alike);
+	append_reason(r, "%s",
+	    f->n_seen > 0            ? ", and elsewhere"
+	    : is_green(older_run(f)) ? ", and green before it"
+				     : ", which may be chance");
+}
+
 static void explain_red_base(
     const struct attribution_facts *f, const struct base_run *at, struct attribution_result *r)
 {
@@ -472,9 +507,7 @@ static void explain_red_base(
 		append_reason(r, "red on the %s%s flaky elsewhere", base_name(f),
 		    row_around(f, at).n == 1 ? " once, and" : ", but");
 	else if (may_be_flake(f, at) && at->is_experiment)
-		append_reason(r, "red on the %s %s, and %s", base_name(f),
-		    at->n_red_alike > 1 ? "twice" : "once",
-		    f->n_seen > 0 ? "elsewhere" : "green before it");
+		explain_few_failures(f, at, r);
 	else if (f->mark.is_infrastructure || f->is_specific)
 		append_reason(r, "red on the %s once%s", base_name(f),
 		    is_green(older_run(f)) && is_green(newer_run(f))

@@ -173,6 +173,13 @@ static void flake_on_the_merge_base(void **state)
 	assert_non_null(strstr(judge("0r 1g", f).reason, "once, and flaky elsewhere"));
 	f = SPECIFIC;
 	f.takes_experiments = true; /* the base can be tested again */
+	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0r 1r", "UNCLASSIFIED"} /* it may be flaky */,
+	    {"0R", "UNCLASSIFIED"}, {"0R 1r", "UNCLASSIFIED"}, {"-1r 0R 1r 2r", "UNCLASSIFIED"},
+	    {"0D", "BASE"}, {"0D 1r", "BASE"}, {"-2r -1r 0r 1r 2r 3r", "BASE"} /* hardly chance */);
+	assert_non_null(strstr(judge("0R 1r", f).reason, "once, which may be chance"));
+	assert_int_equal(judge("0r 1r", f).needs, NEEDS_BASE);
+	assert_int_equal(judge("0R 1r", f).needs, NEEDS_BASE);
+	f.elsewhere = (struct rate){0, 20}; /* it is not */
 	ASSERT_CASES(&f, {"-1g 0r 1g", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"},
 	    {"0r", "UNCLASSIFIED"}, {"0r 1o", "UNCLASSIFIED"}, {"0r 1r", "BASE"}, {"0R", "BASE"},
 	    {"0R 1g", "UNCLASSIFIED"} /* the first red one */, {"0D 1g", "BASE"},
@@ -181,11 +188,11 @@ static void flake_on_the_merge_base(void **state)
 	assert_int_equal(judge("-1g 0r 1g", f).needs, NEEDS_BASE);
 	f.n_seen = 2; /* likely flaky: one red run of the base may be chance */
 	ASSERT_CASES(&f, {"0R 1g", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"0D 1g", "BASE"},
-	    {"0R 1r", "BASE"});
+	    {"0R 1r", "UNCLASSIFIED"} /* neighbours may be chance, too */, {"0D 1r", "BASE"});
 	assert_int_equal(judge("0R 1g", f).needs, NEEDS_BASE);
 	assert_non_null(strstr(judge("0R 1g", f).reason, "once, and elsewhere"));
 	assert_int_equal(judge("0D 1g", f).needs, 0);
-	assert_int_equal(judge("0R 1r", f).needs, 0);
+	assert_int_equal(judge("0D 1r", f).needs, 0);
 	f.is_specific = false; /* others may have seen another failure with this message */
 	ASSERT_CASES(&f, {"0D 1g", "UNCLASSIFIED"}, {"0T 1g", "BASE"},
 	    {"0R 1r", "UNCLASSIFIED"} /* a run next to it stands for one there, not for two */,
@@ -209,7 +216,9 @@ static void a_failure_that_comes_and_goes_on_the_branch(void **state)
 	    "red on the merge base, but the failure comes and goes there"));
 	assert_int_equal(judge("-8r -7g 0r 1r 2g 8r", f).needs, NEEDS_BASE);
 	f.takes_experiments = true;
-	ASSERT_CASES(&f, {"-8r -7g 0D 1r 2g 8r", "UNCLASSIFIED"}, {"-8r -7g 0T 1r 2g 8r", "BASE"});
+	ASSERT_CASES(&f, {"-8r -7g 0D 1r 2g 8r", "UNCLASSIFIED"},
+	    {"-8r -7g 0T 1r 2g 8r", "UNCLASSIFIED"} /* four in a row are too few */,
+	    {"-8r -7g -1r 0T 1r 2r 3g 8r", "BASE"});
 }
 
 /* Another device or version of the extension may be why the branch was red. */
