@@ -269,30 +269,57 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 
 /* ---- one side of one runner ---- */
 
-/* A round is a run of the head and one of the merge base. If one side needs fewer runs, the other may have the rest, as long as all
- * of its own runs had results: most tests of a merge base are known from another change, and a test that fails now and then needs
- * the head more often. Tests that wait for a good machine have as many rounds of their own, and as many more that pass, because the
- * others of these tests follow them.
+/* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count, which happens
+ * when a later job of the first run decides its tests; nor does one that belongs to an earlier dispatch and never began. ?5: the
+ * dispatch. */
+#define HAS_BEGUN                                                                                  \
+	"((e.state <> " EXPERIMENT_SQL_CANCELLED                                                   \
+	" AND (e.dispatch_id = ?5 OR e.run_change_id IS NOT NULL))"                                \
+	" OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))"
+#define PAST_EXPERIMENTS                                                                           \
+	" FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.runner = ?3"       \
+	" AND e.cause = 'auto' AND e.state <> " EXPERIMENT_SQL_PLANNED
+
+/* Each test has so many rounds, a round being a run of the head and one of the merge base. If one side needs fewer runs, the other
+ * may have the rest, as long as all of its own runs had results: most tests of a merge base are known from another change, and a test
+ * that fails now and then needs the head more often. */
+static bool has_round_left(
+    const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t test_id)
+{
+	return db_has(v->d,
+	    "SELECT 1 FROM (SELECT COUNT(*) AS n_runs,"
+	    " COUNT(*) FILTER (WHERE e.side = ?4) AS n_here,"
+	    " COUNT(*) FILTER (WHERE e.side = ?4 AND e.state <> " EXPERIMENT_SQL_DONE
+	    ") AS n_lost" PAST_EXPERIMENTS " AND " HAS_BEGUN
+	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+	    "  AND t.test_id = ?6 AND t.waits = 0)) past"
+	    " WHERE n_here < ?7 OR (n_runs < 2 * ?7 AND n_lost = 0)",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(test_id),
+	    V_INT(u->n_rounds_max));
+}
+
+/* Whether the runner may get another experiment on this side. The number of all experiments of a side is bounded, so that a verdict
+ * that changes often cannot start them without end. The runner gets no further request for this dispatch once an experiment of this
+ * side expired before it began, or a person cancelled one on either side.
  *
- * An experiment does not count if it was cancelled before any of its jobs was reported, which happens when a later job of the first
- * run decides its tests, or if it belongs to an earlier dispatch and never began. The number of all experiments of a side is
- * bounded, so that a verdict that changes often cannot start them without end. The runner gets no further request for this dispatch
- * once an experiment of this side expired before it began, or a person cancelled one on either side. */
+ * Tests that wait for a good machine share their rounds, because a sample of them runs first: they have as many as one other test,
+ * and as many more that pass, because the others of these tests follow them. */
 #define PAST_EXPERIMENTS_RECORD(F, S)                                                              \
 	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")    \
-	F(S, INT, n_begun, NULL,                                                                   \
-	    "COUNT(*) FILTER (WHERE has_begun AND NOT is_good AND side = ?4)", "On this side.")    \
-	F(S, INT, n_begun_both, NULL, "COUNT(*) FILTER (WHERE has_begun AND NOT is_good)", "")     \
+	F(S, INT, n_waited, NULL,                                                                  \
+	    "COUNT(*) FILTER (WHERE has_waited AND NOT is_good AND side = ?4)", "On this side.")   \
+	F(S, INT, n_waited_both, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good)", "")   \
 	F(S, BOOL, has_lost, NULL,                                                                 \
-	    "COUNT(*) FILTER (WHERE has_begun AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE     \
+	    "COUNT(*) FILTER (WHERE has_waited AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE    \
 	    ")",                                                                                   \
-	    "One on this side began and has no result.")                                           \
+	    "One of these on this side began and has no result.")                                  \
 	F(S, BOOL, is_refused, NULL,                                                               \
-	    "COUNT(*) FILTER (WHERE is_own"                                                        \
+	    "COUNT(*) FILTER (WHERE dispatch_id = ?5"                                              \
 	    " AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"      \
 	    " OR cancelled_by IS NOT NULL))",                                                      \
 	    "The runner gets no further request.")                                                 \
-	F(S, INT, n_good, NULL, "COUNT(*) FILTER (WHERE has_begun AND is_good AND side = ?4)", "")
+	F(S, INT, n_good, NULL, "COUNT(*) FILTER (WHERE has_waited AND is_good AND side = ?4)", "")
 RECORD_LOCAL(past_experiments, PAST_EXPERIMENTS_RECORD)
 
 static bool may_experiment_begin(const struct review *v, const struct rerunner *u,
@@ -303,22 +330,15 @@ static bool may_experiment_begin(const struct review *v, const struct rerunner *
 
 	record_read_first(
 	    db_rows(v->d,
-		"WITH past AS (SELECT *, dispatch_id = ?5 AS is_own,"
-		"  EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
-		"   AND t.waits = ?6) AND ((state <> " EXPERIMENT_SQL_CANCELLED
-		"    AND (dispatch_id = ?5 OR run_change_id IS NOT NULL))"
-		"   OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id)) AS "
-		"has_begun,"
-		"  ?6 <> 0 AND state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE
-		" AS is_good"
-		"  FROM experiment e WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
-		"  AND cause = 'auto' AND state <> " EXPERIMENT_SQL_PLANNED
+		"WITH past AS (SELECT e.*, " HAS_BEGUN " AND ?6 <> 0 AND " HAS_WAITED
+		" AS has_waited, e.state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE
+		" AS is_good" PAST_EXPERIMENTS
 		") " RECORD_SELECT(PAST_EXPERIMENTS_RECORD) " FROM past",
 		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 		V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits)),
 	    &past_experiments_record, &past);
 	*ret_round = past.next_round;
-	return (past.n_begun < n_max || (past.n_begun_both < n_both_max && !past.has_lost)) &&
+	return (past.n_waited < n_max || (past.n_waited_both < n_both_max && !past.has_lost)) &&
 	       !past.is_refused && past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max &&
 	       past.n_good < n_both_max;
 }
@@ -381,7 +401,7 @@ static struct planned plan_tests(
 
 	read_undecided(v, u, side, l);
 	for (size_t i = 0; i < l->n; i++) {
-		if (!l->at[i].waits && may[false])
+		if (!l->at[i].waits && may[false] && has_round_left(v, u, side, l->at[i].test_id))
 			add_test(&p, u, l->at[i].test_id, false);
 		has_waiting |= l->at[i].waits;
 	}

@@ -464,8 +464,8 @@ static void experiments_on_the_base_decide(void **state)
 	(void)state;
 	f.takes_experiments = true;
 	ASSERT_CASES(&f, {"-1r 1r", "UNCLASSIFIED"} /* the base itself can be tested */,
-	    {"-1r 0R 1r", "BASE"}, {"-1g 0R 1g", "UNCLASSIFIED"}, {"-1g 0D 1g", "BASE"},
-	    {"-1g 0R", "BASE"}, {"0G", "NEW"}, {"-1r 0G 1r", "NEW"}, {"0o", "UNCLASSIFIED"});
+	    {"-1r 0D 1r", "BASE"}, {"-1g 0R 1g", "UNCLASSIFIED"}, {"-1g 0D 1g", "BASE"},
+	    {"-1g 0D", "BASE"}, {"0G", "NEW"}, {"-1r 0G 1r", "NEW"}, {"0o", "UNCLASSIFIED"});
 	assert_int_equal(judge("-1r 1r", f).needs, NEEDS_BASE);
 	ASSERT_CASES(&GENERAL, {"0R", "BASE"});
 }
