@@ -24,7 +24,9 @@ enum {
 	STRETCHES_OF_FLAKY = 3,
 	/* on other changes, none of them red alike: the test is hardly flaky */
 	STABLE_MIN_RUNS = 20,
-	/* failures in a row of which flakes at 30 % have one in a thousand */
+	/* failures in a row that are hardly chance, even of a test that fails in three of ten runs: with three on the merge base itself,
+	 * and without */
+	N_RED_OF_FLAKY = 4,
 	N_RED_STRONG = 6,
 	/* red commits in a row of a test that is proved to be flaky */
 	FLAKY_ROW_MIN = 3,
@@ -218,7 +220,7 @@ static bool may_be_flake(const struct attribution_facts *f, const struct base_ru
 	else
 		n_on_base = is_green(older_run(f)) ? 2 : 1;
 	return !run->is_experiment || run->n_red_alike < n_on_base ||
-	       (is_flaky && row.n_red < N_RED_STRONG);
+	       (is_flaky && row.n_red < N_RED_OF_FLAKY);
 }
 
 /* Whether a red run of the branch proves a breakage of the branch. */
