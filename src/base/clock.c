@@ -155,6 +155,23 @@ void histogram_merge(struct histogram *h, const struct histogram *more)
 	h->sum_us += more->sum_us;
 }
 
+void metric_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void metric_gauge(struct buf *out, const char *name, const char *help, int64_t value)
+{
+	metric_head(out, name, "gauge", help);
+	buf_appendf(out, "%s %lld\n", name, (long long)value);
+}
+
+void metric_counter(struct buf *out, const char *name, const char *help, int64_t value)
+{
+	metric_head(out, name, "counter", help);
+	buf_appendf(out, "%s %lld\n", name, (long long)value);
+}
+
 void histogram_write(
     struct buf *out, const struct histogram *h, const char *name, const char *labels)
 {

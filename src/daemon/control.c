@@ -43,14 +43,17 @@ void control_answer(struct control_request *q, json_t *v)
 	free_request(q);
 }
 
-void control_fail(struct control_request *q, int err, const char *text)
+bool control_goes_on(struct control_request *q, int err, const char *text)
 {
 	int status = err == ERR_NOT_FOUND ? 404 : err == ERR_INVALID ? 400 : 409;
 
+	if (!err)
+		return true;
 	if (err == ERR_BUSY || err == ERR_CLOSING)
 		status = 503;
 	http_respond_json1(q->http, status, "error", text && *text ? text : err_text(err));
 	free_request(q);
+	return false;
 }
 
 static void on_control_request(struct http_request *r, void *owner)
@@ -68,8 +71,7 @@ static void on_control_request(struct http_request *r, void *owner)
 		rc = error_set(&q->why, ERR_INVALID, "the body is not JSON");
 	if (!rc)
 		rc = b->route->begin(q);
-	if (rc)
-		control_fail(q, rc, q->why.text);
+	(void)control_goes_on(q, rc, q->why.text);
 }
 
 int control_limit(const struct control_request *q)

@@ -25,6 +25,7 @@
 #ifndef DAEMON_CONTROL_H
 #define DAEMON_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -50,15 +51,15 @@ struct control_request {
 	struct daemon *daemon;
 	json_t *body; /* NULL: no body. Texts of it stay valid until the answer. */
 	struct error why;
-	void (*release)(
-	    struct control_request *q); /* frees the content of the route's struct; or NULL */
+	/* frees the content of the route's struct; or NULL */
+	void (*release)(struct control_request *q);
 };
 
 struct control_route {
 	const char *method, *pattern;
 	size_t bytes; /* of the route's own struct, which begins zeroed */
 	/* Returns 0 when the request is answered, or will be, with control_answer() or
-	 * control_fail(). Returns a code to fail with it, and with q->why where that is set. */
+	 * control_goes_on(). Returns a code to fail with it, and with q->why where that is set. */
 	int (*begin)(struct control_request *q);
 };
 
@@ -68,9 +69,9 @@ extern const struct control_route CONTROL_CHANGES[], CONTROL_CREDENTIALS[], CONT
 
 /* Sends v (stolen) with status 200, and frees the request. */
 void control_answer(struct control_request *q, json_t *v);
-/* Sends {"error": text}, or the general text of err where text is NULL or empty, and frees the
- * request. */
-void control_fail(struct control_request *q, int err, const char *text);
+/* Returns true if err is 0. Else it sends {"error": text}, or the general text of err where text is NULL or empty, and
+ * frees the request. */
+bool control_goes_on(struct control_request *q, int err, const char *text);
 /* Fails a request that names an accelerator which is not registered. Returns ERR_NOT_FOUND, with
  * q->why "no accelerator is called X; did you mean Y?". */
 int control_unknown_accelerator(struct control_request *q, const char *name);

@@ -12,6 +12,7 @@
 #include "store/plans.h"
 #include "store/registry.h"
 #include "store/schedules.h"
+#include "views/record_json.h"
 
 enum { NUMBER_MAX_CHARS = 9, SHA_MIN_CHARS = 7, SHA_CHARS = 40 };
 
@@ -42,22 +43,13 @@ static void on_deliveries_read(struct store_query *s)
 
 	for (size_t i = 0; i < q->deliveries.n; i++) {
 		const struct delivery *d = &q->deliveries.list[i];
-		json_t *v = json_object();
+		json_t *v = json_pack("{s:o}", "guid", json_foreign_text(d->guid));
 
-		json_set_str(v, "guid", d->guid);
-		json_set_time(v, "received", d->received_ms);
-		json_set_str(v, "event", d->event);
-		json_set_str(v, "action", d->action);
-		json_set_str(v, "repository", d->repository);
-		json_set_str(v, "state", d->state);
-		json_set_int(v, "bytes", d->body_bytes);
-		json_set_str(v, "error", d->error);
+		record_to_json(v, &delivery_record, d);
 		json_array_append_new(list, v);
 	}
 	list_deliveries_release(&q->deliveries);
-	if (s->err)
-		control_fail(&q->base, s->err, s->why.text);
-	else
+	if (control_goes_on(&q->base, s->err, s->why.text))
 		control_answer(&q->base, json_pack("{s:O}", "deliveries", list));
 	json_decref(list);
 }
@@ -78,11 +70,9 @@ static void on_delivery_replayed(struct store_op *op)
 {
 	struct change_request *q = CONTAINER_OF(op, struct change_request, replay.op);
 
-	if (op->err) {
-		control_fail(&q->base, op->err,
-		    op->err == ERR_NOT_FOUND ? "no delivery with that GUID" : op->why.text);
+	if (!control_goes_on(&q->base, op->err,
+		op->err == ERR_NOT_FOUND ? "no delivery with that GUID" : op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "replay", LOG_S("delivery", q->text));
 	control_answer(&q->base, json_pack("{s:s}", "replayed", q->text));
 }
@@ -110,32 +100,15 @@ static void on_dispatches_read(struct store_query *s)
 		const char *reason = d->held_reason ? d->held_reason : d->last_error;
 		char *void_reason =
 		    d->void_reason ? xasprintf("proves nothing: %s", d->void_reason) : NULL;
-		json_t *v = json_object();
+		json_t *v = record_json(&dispatch_row_record, d);
 
-		json_set_str(v, "id", d->id);
-		json_set_str(v, "event", d->event);
-		json_set_str(v, "side", d->side);
-		json_set_int(v, "pr", d->number);
-		json_set_str(v, "head_sha", d->head_sha);
-		json_set_str(v, "accelerator", d->accelerator);
-		json_set_str(v, "runner", d->runner);
-		json_set_str(v, "kind", d->kind);
-		json_set_str(v, "target", d->target);
-		json_set_str(v, "state", d->state);
-		json_set_int(v, "round", d->round);
-		json_set_int(v, "attempts", d->n_attempts);
-		json_set_time(v, "created", d->created_ms);
-		json_set_time(v, "sent", d->sent_ms);
-		json_set_time(v, "finished", d->finished_ms);
 		/* why it has this state, or why its result does not count */
-		json_set_str(v, "reason", void_reason ? void_reason : reason);
+		json_set_foreign_text(v, "reason", void_reason ? void_reason : reason);
 		free(void_reason);
 		json_array_append_new(list, v);
 	}
 	list_dispatches_release(&q->dispatches);
-	if (s->err)
-		control_fail(&q->base, s->err, s->why.text);
-	else
+	if (control_goes_on(&q->base, s->err, s->why.text))
 		control_answer(&q->base, json_pack("{s:O}", "dispatches", list));
 	json_decref(list);
 }
@@ -161,28 +134,22 @@ static int begin_dispatches(struct control_request *base)
 static void on_change_retested(struct retest_request *r)
 {
 	struct change_request *q = r->owner;
-	json_t *v = json_object(), *list = json_array();
+	json_t *v, *list = json_array();
 
 	for (size_t i = 0; i < r->n; i++) {
 		const struct retested *one = &r->list[i];
-		json_t *o = json_object();
 
-		json_set_str(o, "accelerator", one->accelerator);
-		json_set_str(o, "runner", one->runner);
-		json_set_str(o, "result", retest_result_name(one->result));
-		json_set_str(o, "dispatch", one->id[0] ? one->id : NULL);
-		json_array_append_new(list, o);
+		json_array_append_new(
+		    list, json_pack("{s:s?, s:s?, s:s, s:s?}", "accelerator", one->accelerator,
+			      "runner", one->runner, "result", retest_result_name(one->result),
+			      "dispatch", one->id[0] ? one->id : NULL));
 	}
-	json_set_int(v, "pr", r->pull_number);
-	json_set_str(v, "head_sha", r->head_sha);
-	json_object_set_new(v, "runners", list);
+	v = json_pack("{s:I, s:s?, s:o}", "pr", (json_int_t)r->pull_number, "head_sha", r->head_sha,
+	    "runners", list);
 	retested_release(r->list, r->n);
-	if (r->err) {
-		control_fail(&q->base, r->err, r->why.text);
-		json_decref(v);
-	} else {
-		control_answer(&q->base, v);
-	}
+	if (control_goes_on(&q->base, r->err, r->why.text))
+		control_answer(&q->base, json_incref(v));
+	json_decref(v);
 }
 
 /* Reads a PR's number, or a commit's SHA or its first digits. Few decimal digits are a number. */
@@ -226,10 +193,8 @@ static void on_comment_previewed(struct preview *p)
 	struct change_request *q = CONTAINER_OF(p, struct change_request, preview);
 	char *text = p->text;
 
-	if (p->err)
-		control_fail(&q->base, p->err,
-		    p->err == ERR_NOT_FOUND ? "no such pull request is known" : NULL);
-	else
+	if (control_goes_on(
+		&q->base, p->err, p->err == ERR_NOT_FOUND ? "no such pull request is known" : NULL))
 		control_answer(&q->base, json_pack("{s:s}", "text", text));
 	free(text);
 }
@@ -261,9 +226,7 @@ static void on_store_backed_up(struct store_query *s)
 
 	log_event(s->err ? LOG_ERROR : LOG_INFO, "backup", LOG_S("path", q->backup.path),
 	    LOG_I("bytes", q->backup.n_bytes), LOG_S("result", s->err ? err_text(s->err) : "ok"));
-	if (s->err)
-		control_fail(&q->base, s->err, s->why.text);
-	else
+	if (control_goes_on(&q->base, s->err, s->why.text))
 		control_answer(&q->base, json_pack("{s:s, s:I}", "path", q->backup.path, "bytes",
 					     (json_int_t)q->backup.n_bytes));
 }
@@ -296,35 +259,20 @@ static void on_schedules_listed(struct store_query *s)
 	struct nightly_request *q = CONTAINER_OF(s, struct nightly_request, list.q);
 	json_t *list;
 
-	if (s->err) {
-		control_fail(&q->base, s->err, s->why.text);
+	if (!control_goes_on(&q->base, s->err, s->why.text))
 		return;
-	}
 	list = json_array();
 	for (size_t i = 0; i < q->list.n; i++) {
 		const struct schedule_row *r = &q->list.list[i];
-		json_t *o = json_object(), *last = json_null(), *crons = NULL;
+		json_t *crons = NULL;
 
-		if (r->due_ms) {
-			last = json_object();
-			json_set_time(last, "due_at", r->due_ms);
-			json_set_time(last, "started_at", r->started_ms);
-			json_set_time(last, "ended_at", r->ended_ms);
-			json_set_str(last, "cause", r->cause);
-			json_set_str(last, "state", r->state);
-			json_set_str(last, "outcome", r->outcome);
-			json_set_str(last, "reason", r->reason);
-			json_set_str(last, "upstream_sha", r->upstream_sha);
-			json_set_str(last, "source_sha", r->source_sha);
-		}
 		if (!r->crons || json_parse(r->crons, strlen(r->crons), &crons, NULL))
 			crons = json_array();
-		json_set_str(o, "accelerator", r->accelerator);
-		json_object_set_new(o, "cron", crons);
-		json_set_time(o, "next", r->next_ms);
-		json_object_set_new(o, "skip_next", json_boolean(r->is_next_skipped));
-		json_object_set_new(o, "last", last);
-		json_array_append_new(list, o);
+		json_array_append_new(
+		    list, json_pack("{s:o, s:o, s:o, s:b, s:o}", "accelerator",
+			      json_foreign_text(r->accelerator), "cron", crons, "next",
+			      json_time(r->next_ms), "skip_next", r->is_next_skipped, "last",
+			      r->due_ms ? record_json(&schedule_row_record, r) : json_null()));
 	}
 	list_schedules_release(&q->list);
 	control_answer(&q->base, json_pack("{s:o}", "schedules", list));
@@ -352,10 +300,8 @@ static void on_run_recorded(struct store_op *op)
 {
 	struct nightly_request *q = CONTAINER_OF(op, struct nightly_request, run.op);
 
-	if (op->err) {
-		control_fail(&q->base, op->err, op->why.text);
+	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "periodic_run_asked", LOG_S("accelerator", q->accelerator));
 	control_answer(&q->base, json_pack("{s:s, s:I}", "accelerator", q->accelerator, "run",
 				     (json_int_t)q->run.run_id));
@@ -377,18 +323,13 @@ static int begin_nightly_run(struct control_request *base)
 static void on_run_skipped(struct store_op *op)
 {
 	struct nightly_request *q = CONTAINER_OF(op, struct nightly_request, skip.op);
-	json_t *v;
 
-	if (op->err) {
-		control_fail(&q->base, op->err, op->why.text);
+	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "periodic_run_left_out", LOG_S("accelerator", q->accelerator));
-	v = json_object();
-	json_set_str(v, "accelerator", q->accelerator);
-	json_set_time(v, "next", q->skip.next_ms);
-	json_object_set_new(v, "was_skipped", json_boolean(q->skip.was_skipped));
-	control_answer(&q->base, v);
+	control_answer(
+	    &q->base, json_pack("{s:s, s:o, s:b}", "accelerator", q->accelerator, "next",
+			  json_time(q->skip.next_ms), "was_skipped", q->skip.was_skipped));
 }
 
 static int begin_nightly_skip(struct control_request *base)

@@ -13,6 +13,7 @@
 #include "runners/credentials.h"
 #include "store/credentials.h"
 #include "store/leases.h"
+#include "views/record_json.h"
 
 struct token_request {
 	struct control_request base;
@@ -86,14 +87,11 @@ static void on_added_token_known(struct credentials_wait *w)
 	struct token_request *t = CONTAINER_OF(w, struct token_request, wait);
 	const struct accelerator *a = config_accelerator(t->base.daemon->config, t->accelerator);
 	bool has_pull_runner = false;
-	json_t *v = json_object();
 
 	for (size_t i = 0; a && i < a->n_runners; i++)
 		has_pull_runner |= a->runners[i].kind == RUNNER_PULL;
-	json_set_int(v, "id", t->add.id);
-	json_set_str(v, "token", t->text);
-	json_object_set_new(v, "has_pull_runner", json_boolean(has_pull_runner));
-	control_answer(&t->base, v);
+	control_answer(&t->base, json_pack("{s:I, s:s, s:b}", "id", (json_int_t)t->add.id, "token",
+				     t->text, "has_pull_runner", has_pull_runner));
 }
 
 /* Refuses one token too many, and names the oldest for the command that revokes it. */
@@ -114,7 +112,7 @@ static void on_valid_tokens_listed(struct store_query *q)
 	else
 		buf_appendf(&text, "runner revoke %s --accelerator %s --id %lld", t->name,
 		    t->accelerator, (long long)oldest);
-	control_fail(&t->base, ERR_EXISTS, buf_str(&text));
+	(void)control_goes_on(&t->base, ERR_EXISTS, buf_str(&text));
 	buf_release(&text);
 	free(holder);
 }
@@ -126,14 +124,12 @@ static void on_token_added(struct store_op *op)
 	if (op->err == ERR_EXISTS) {
 		t->list =
 		    (struct list_tokens){.q.done = on_valid_tokens_listed, .only_valid = true};
-		if (store_list_tokens(t->base.daemon->store, &t->list))
-			control_fail(&t->base, ERR_BUSY, NULL);
+		(void)control_goes_on(
+		    &t->base, store_list_tokens(t->base.daemon->store, &t->list), NULL);
 		return;
 	}
-	if (op->err) {
-		control_fail(&t->base, op->err, op->why.text);
+	if (!control_goes_on(&t->base, op->err, op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "token_added", LOG_I("token", t->add.id),
 	    LOG_S("kind", token_kind_name(t->kind)), LOG_S("accelerator", t->accelerator),
 	    LOG_S("name", t->name));
@@ -168,11 +164,9 @@ static void on_revoked_token_known(struct credentials_wait *w)
 {
 	struct token_request *t = CONTAINER_OF(w, struct token_request, wait);
 
-	if (w->err)
-		control_fail(&t->base, ERR_IO,
-		    "revoked in the database, but the service could not read its tokens again; it "
-		    "keeps trying");
-	else
+	if (control_goes_on(&t->base, w->err ? ERR_IO : 0,
+		"revoked in the database, but the service could not read its tokens again; it "
+		"keeps trying"))
 		control_answer(&t->base, json_pack("{s:i}", "revoked", t->revoke.n_revoked));
 }
 
@@ -180,10 +174,8 @@ static void on_token_revoked(struct store_op *op)
 {
 	struct token_request *t = CONTAINER_OF(op, struct token_request, revoke.op);
 
-	if (op->err) {
-		control_fail(&t->base, op->err, op->why.text);
+	if (!control_goes_on(&t->base, op->err, op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "token_revoked", LOG_I("n", t->revoke.n_revoked), LOG_I("token", t->id),
 	    LOG_S("kind", token_kind_name(t->kind)), LOG_S("accelerator", t->accelerator),
 	    LOG_S("name", t->name));
@@ -196,7 +188,7 @@ static void on_tokens_listed_to_revoke(struct store_query *q)
 {
 	struct token_request *t = CONTAINER_OF(q, struct token_request, list.q);
 	bool is_found = false;
-	char *holder;
+	char *holder, number[24] = "";
 	int err = q->err;
 
 	for (size_t i = 0; i < t->list.n; i++)
@@ -205,11 +197,9 @@ static void on_tokens_listed_to_revoke(struct store_query *q)
 	if (!err && !is_found) {
 		holder = describe_holder(t);
 		if (t->id)
-			err = error_set(&t->base.why, ERR_NOT_FOUND, "%s has no valid token %lld",
-			    holder, (long long)t->id);
-		else
-			err =
-			    error_set(&t->base.why, ERR_NOT_FOUND, "%s has no valid token", holder);
+			snprintf(number, sizeof(number), " %lld", (long long)t->id);
+		err = error_set(
+		    &t->base.why, ERR_NOT_FOUND, "%s has no valid token%s", holder, number);
 		free(holder);
 	}
 	t->revoke = (struct revoke_token){
@@ -222,8 +212,7 @@ static void on_tokens_listed_to_revoke(struct store_query *q)
 	};
 	if (!err)
 		err = store_revoke_token(t->base.daemon->store, &t->revoke);
-	if (err)
-		control_fail(&t->base, err, t->base.why.text);
+	(void)control_goes_on(&t->base, err, t->base.why.text);
 }
 
 static int begin_token_revoke(struct control_request *base)
@@ -244,35 +233,21 @@ static json_t *token_json(const struct token_request *t, const struct token_row 
 	const struct daemon *d = t->base.daemon;
 	const char *address = row->last_address;
 	int64_t used_ms = row->last_used_ms;
-	json_t *v = json_object(), *leases = json_array();
+	json_t *v, *leases = json_array();
 
 	/* A use that the store has not recorded yet. */
 	(void)credentials_last_use(runners_credentials(d->runners), row->id, &used_ms, &address);
-	json_set_int(v, "id", row->id);
-	json_set_str(v, "kind", token_kind_name(row->kind));
-	json_set_str(v, "accelerator", row->accelerator);
-	json_object_set_new(
-	    v, "registered", json_boolean(config_accelerator(d->config, row->accelerator) != NULL));
-	json_set_time(v, "created", row->created_ms);
-	json_set_time(v, "last_used", used_ms);
-	json_set_str(v, "last_address", address);
+	v = json_pack("{s:I, s:s, s:o, s:b, s:o, s:o, s:o}", "id", (json_int_t)row->id, "kind",
+	    token_kind_name(row->kind), "accelerator", json_foreign_text(row->accelerator),
+	    "registered", config_accelerator(d->config, row->accelerator) != NULL, "created",
+	    json_time(row->created_ms), "last_used", json_time(used_ms), "last_address",
+	    json_foreign_text(address));
 	for (size_t i = 0; i < t->leases.n; i++) {
 		const struct lease_row *lease = &t->leases.list[i];
-		json_t *o;
 
-		if (!str_eq(lease->accelerator, row->accelerator) ||
-		    !str_eq(lease->machine, row->name))
-			continue;
-		o = json_object();
-		json_set_str(o, "id", lease->id);
-		json_set_str(o, "dispatch", lease->dispatch_id);
-		json_set_str(o, "runner", lease->runner);
-		json_set_int(o, "attempt", lease->attempt);
-		json_set_int(o, "job", lease->job_id);
-		json_set_int(o, "pr", lease->number);
-		json_set_str(o, "head_sha", lease->head_sha);
-		json_set_time(o, "since", lease->granted_ms);
-		json_array_append_new(leases, o);
+		if (str_eq(lease->accelerator, row->accelerator) &&
+		    str_eq(lease->machine, row->name))
+			json_array_append_new(leases, record_json(&lease_row_record, lease));
 	}
 	if (row->kind == TOKEN_RUNNER) {
 		json_set_str(v, "name", row->name);
@@ -287,10 +262,8 @@ static void on_leases_listed(struct store_query *q)
 	struct token_request *t = CONTAINER_OF(q, struct token_request, leases.q);
 	json_t *list;
 
-	if (q->err) {
-		control_fail(&t->base, q->err, q->why.text);
+	if (!control_goes_on(&t->base, q->err, q->why.text))
 		return;
-	}
 	list = json_array();
 	for (size_t i = 0; i < t->list.n; i++) {
 		const struct token_row *row = &t->list.list[i];
@@ -319,8 +292,7 @@ static void on_tokens_listed(struct store_query *q)
 	    .q.done = on_leases_listed, .only_active = true, .accelerator = name};
 	if (!err)
 		err = store_list_leases(t->base.daemon->store, &t->leases);
-	if (err)
-		control_fail(&t->base, err, t->base.why.text);
+	(void)control_goes_on(&t->base, err, t->base.why.text);
 }
 
 static int begin_token_list(struct control_request *base)
@@ -353,9 +325,9 @@ struct identity_request {
 	struct forget_identity forget;
 };
 
-static void set_id(json_t *v, const char *key, int64_t id)
+static json_t *id_json(int64_t id)
 {
-	json_object_set_new(v, key, id ? json_integer(id) : json_null());
+	return id ? json_integer(id) : json_null();
 }
 
 json_t *identities_json(const struct list_identities *l)
@@ -364,21 +336,18 @@ json_t *identities_json(const struct list_identities *l)
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct identity_row *row = &l->list[i];
-		json_t *v = json_object(), *refused = json_null();
+		json_t *refused = json_null();
 
-		json_set_str(v, "repository", row->repository);
-		set_id(v, "repository_id", row->recorded.repository_id);
-		set_id(v, "repository_owner_id", row->recorded.owner_id);
-		json_set_time(v, "recorded_at", row->recorded_ms);
-		json_set_str(v, "issuer", row->issuer);
-		if (row->refused_ms) {
-			refused = json_object();
-			set_id(refused, "repository_id", row->refused.repository_id);
-			set_id(refused, "repository_owner_id", row->refused.owner_id);
-			json_set_time(refused, "at", row->refused_ms);
-		}
-		json_object_set_new(v, "refused", refused);
-		json_array_append_new(list, v);
+		if (row->refused_ms)
+			refused = json_pack("{s:o, s:o, s:o}", "repository_id",
+			    id_json(row->refused.repository_id), "repository_owner_id",
+			    id_json(row->refused.owner_id), "at", json_time(row->refused_ms));
+		json_array_append_new(list,
+		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "repository",
+			json_foreign_text(row->repository), "repository_id",
+			id_json(row->recorded.repository_id), "repository_owner_id",
+			id_json(row->recorded.owner_id), "recorded_at", json_time(row->recorded_ms),
+			"issuer", json_foreign_text(row->issuer), "refused", refused));
 	}
 	return list;
 }
@@ -389,9 +358,7 @@ static void on_identities_listed(struct store_query *q)
 	json_t *list = identities_json(&i->list);
 
 	list_identities_release(&i->list);
-	if (q->err)
-		control_fail(&i->base, q->err, q->why.text);
-	else
+	if (control_goes_on(&i->base, q->err, q->why.text))
 		control_answer(&i->base, json_pack("{s:O}", "identities", list));
 	json_decref(list);
 }
@@ -408,12 +375,10 @@ static void on_identity_forgotten(struct store_op *op)
 {
 	struct identity_request *i = CONTAINER_OF(op, struct identity_request, forget.op);
 
-	if (op->err) {
-		control_fail(&i->base, op->err,
-		    op->err == ERR_NOT_FOUND ? "no ids of that repository are on record"
-					     : op->why.text);
+	if (!control_goes_on(&i->base, op->err,
+		op->err == ERR_NOT_FOUND ? "no ids of that repository are on record"
+					 : op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "identity_forgotten", LOG_S("repository", i->repository));
 	control_answer(&i->base, json_pack("{s:s}", "repository", i->repository));
 }

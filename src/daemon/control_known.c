@@ -66,19 +66,14 @@ static int parse_until(const char *s, int64_t *ret_ms)
 static void on_known_added(struct store_op *op)
 {
 	struct known_request *k = CONTAINER_OF(op, struct known_request, add.op);
-	json_t *v;
 
-	if (op->err) {
-		control_fail(&k->base, op->err, op->why.text);
+	if (!control_goes_on(&k->base, op->err, op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "known_added", LOG_I("known", k->add.id), LOG_S("test", k->pattern),
 	    LOG_S("accelerator", k->accelerator), LOG_S("url", k->url));
 	upkeep_on_known_issue(k->base.daemon->upkeep);
-	v = json_object();
-	json_set_int(v, "id", k->add.id);
-	json_set_time(v, "until", k->until_ms);
-	control_answer(&k->base, v);
+	control_answer(&k->base,
+	    json_pack("{s:I, s:o}", "id", (json_int_t)k->add.id, "until", json_time(k->until_ms)));
 }
 
 static int begin_known_add(struct control_request *base)
@@ -120,11 +115,9 @@ static void on_known_removed(struct store_op *op)
 {
 	struct known_request *k = CONTAINER_OF(op, struct known_request, remove.op);
 
-	if (op->err) {
-		control_fail(&k->base, op->err,
-		    op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text);
+	if (!control_goes_on(
+		&k->base, op->err, op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text))
 		return;
-	}
 	log_event(LOG_INFO, "known_removed", LOG_I("known", k->remove.id));
 	control_answer(&k->base, json_pack("{s:I}", "id", (json_int_t)k->remove.id));
 }
@@ -145,9 +138,7 @@ static void on_known_listed(struct store_query *q)
 {
 	struct known_request *k = CONTAINER_OF(q, struct known_request, list.q);
 
-	if (q->err)
-		control_fail(&k->base, q->err, q->why.text);
-	else
+	if (control_goes_on(&k->base, q->err, q->why.text))
 		control_answer(&k->base, web_known_json(&k->list));
 }
 

@@ -31,7 +31,7 @@ static void on_stop_signal(int signum, void *owner)
 		return;
 	d->is_stopping = true;
 	log_event(LOG_INFO, "stopping", LOG_S("signal", strsignal(signum)));
-	notify_stopping();
+	notify_send("STOPPING=1");
 	timer_start(d->stop_deadline, STOP_DEADLINE_MS);
 	wire_down(d);
 }
@@ -44,7 +44,7 @@ static void on_reload_signal(int signum, void *owner)
 
 static void on_watchdog(struct timer *t)
 {
-	notify_watchdog();
+	notify_send("WATCHDOG=1");
 	timer_start(t, notify_watchdog_interval_ms());
 }
 
@@ -109,7 +109,7 @@ static int run_daemon(const char *config_path)
 		log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION),
 		    LOG_S("upstream", d.config->upstream_repository),
 		    LOG_I("accelerators", (int64_t)d.config->n_accelerators));
-		notify_ready();
+		notify_send("READY=1");
 	}
 	loop_run(d.loop);
 	loop_free(d.loop);
@@ -126,11 +126,6 @@ static int run_daemon(const char *config_path)
 
 /* ---- the command line ---- */
 
-struct options {
-	const char *config_path; /* borrowed from argv */
-	bool is_check;           /* --check: read every file, change nothing */
-};
-
 static const char USAGE[] =
     "Usage: outpostd -c FILE [--check]\n"
     "\n"
@@ -145,9 +140,7 @@ static const char USAGE[] =
     "\n"
     "SIGHUP reads the configuration again, all or nothing. SIGTERM ends cleanly.\n";
 
-/* Returns -1 when the program goes on, else its exit code after printing the answer: 0 for --help and
- * --version, 2 for a mistake. */
-static int parse_options(int argc, char **argv, struct options *ret)
+int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
 	    {"config", required_argument, NULL, 'c'},
@@ -156,16 +149,17 @@ static int parse_options(int argc, char **argv, struct options *ret)
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
+	const char *config_path = NULL;
+	bool is_check = false; /* read every file, change nothing */
 	int c;
 
-	*ret = (struct options){0};
 	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			ret->config_path = optarg;
+			config_path = optarg;
 			break;
 		case 'k':
-			ret->is_check = true;
+			is_check = true;
 			break;
 		case 'V':
 			puts("outpostd " OUTPOST_VERSION);
@@ -183,21 +177,10 @@ static int parse_options(int argc, char **argv, struct options *ret)
 		    argv[optind]);
 		return 2;
 	}
-	if (!ret->config_path) {
+	if (!config_path) {
 		fputs(
 		    "outpostd: no configuration: give -c FILE.\nTry 'outpostd --help'.\n", stderr);
 		return 2;
 	}
-	return -1;
-}
-
-int main(int argc, char **argv)
-{
-	struct options options;
-	int exit_code = parse_options(argc, argv, &options);
-
-	if (exit_code >= 0)
-		return exit_code;
-	return options.is_check ? daemon_check(options.config_path)
-				: run_daemon(options.config_path);
+	return is_check ? daemon_check(config_path) : run_daemon(config_path);
 }

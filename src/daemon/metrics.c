@@ -15,23 +15,11 @@ struct sample {
 	int64_t value;
 };
 
-static void write_head(struct buf *out, const char *name, const char *type, const char *help)
-{
-	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void write_metric(
-    struct buf *out, const char *name, const char *type, const char *help, int64_t value)
-{
-	write_head(out, name, type, help);
-	buf_appendf(out, "%s %lld\n", name, (long long)value);
-}
-
 /* One counter with a label, e.g. answers by kind. */
 static void write_family(struct buf *out, const char *name, const char *help, const char *label,
     const struct sample *list, size_t n)
 {
-	write_head(out, name, "counter", help);
+	metric_head(out, name, "counter", help);
 	for (size_t i = 0; i < n; i++)
 		buf_appendf(out, "%s{%s=\"%s\"} %lld\n", name, label, list[i].label,
 		    (long long)list[i].value);
@@ -51,8 +39,8 @@ static void write_intake(struct buf *out, const struct intake_counters *c)
 
 	write_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
-	write_metric(out, "outpost_webhook_bytes_total", "counter", "Bytes of accepted webhooks.",
-	    c->n_bytes_accepted);
+	metric_counter(
+	    out, "outpost_webhook_bytes_total", "Bytes of accepted webhooks.", c->n_bytes_accepted);
 }
 
 static void write_runners(struct buf *out, const struct runners_counters *c)
@@ -72,14 +60,14 @@ static void write_runners(struct buf *out, const struct runners_counters *c)
 	write_family(out, "outpost_reports_total",
 	    "Reports of jobs and requests of machines, by answer.", "answer", answers,
 	    ARRAY_LEN(answers));
-	write_metric(out, "outpost_identities_refused_total", "counter",
+	metric_counter(out, "outpost_identities_refused_total",
 	    "Tokens refused because their repository's ids differ from the pinned or recorded "
 	    "ones.",
 	    c->n_identity_refused);
-	write_metric(out, "outpost_oidc_key_fetches_total", "counter", "Fetches of issuers' keys.",
-	    c->n_key_fetches);
-	write_metric(out, "outpost_oidc_key_fetch_failures_total", "counter",
-	    "Of these, failed ones.", c->n_key_fetch_failures);
+	metric_counter(
+	    out, "outpost_oidc_key_fetches_total", "Fetches of issuers' keys.", c->n_key_fetches);
+	metric_counter(out, "outpost_oidc_key_fetch_failures_total", "Of these, failed ones.",
+	    c->n_key_fetch_failures);
 }
 
 static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
@@ -91,30 +79,30 @@ static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
 
 	write_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were accepted.",
 	    "kind", sent, ARRAY_LEN(sent));
-	write_head(out, "outpost_plan_seconds", "histogram",
+	metric_head(out, "outpost_plan_seconds", "histogram",
 	    "From a webhook's arrival until its dispatches were recorded.");
 	histogram_write(out, &c->plan_times, "outpost_plan_seconds", "");
-	write_head(out, "outpost_dispatch_seconds", "histogram",
+	metric_head(out, "outpost_dispatch_seconds", "histogram",
 	    "From a recorded dispatch until its request was accepted, with every attempt and "
 	    "wait.");
 	histogram_write(out, &c->send_times, "outpost_dispatch_seconds", "");
-	write_metric(out, "outpost_dispatch_retries_total", "counter", "Attempts that are retried.",
-	    c->n_retries);
-	write_metric(out, "outpost_dispatch_dead_total", "counter",
-	    "Dispatches that failed for good.", c->n_dead);
-	write_metric(out, "outpost_dispatch_expired_total", "counter",
-	    "Deadlines that vendors missed.", c->n_expired);
-	write_metric(out, "outpost_redeliveries_total", "counter",
-	    "Redeliveries requested from GitHub.", c->n_redeliveries_asked);
-	write_metric(out, "outpost_reconciled_total", "counter", "Changes found without a webhook.",
-	    c->n_reconciled);
-	write_metric(out, "outpost_reconcile_failures_total", "counter",
+	metric_counter(
+	    out, "outpost_dispatch_retries_total", "Attempts that are retried.", c->n_retries);
+	metric_counter(
+	    out, "outpost_dispatch_dead_total", "Dispatches that failed for good.", c->n_dead);
+	metric_counter(
+	    out, "outpost_dispatch_expired_total", "Deadlines that vendors missed.", c->n_expired);
+	metric_counter(out, "outpost_redeliveries_total", "Redeliveries requested from GitHub.",
+	    c->n_redeliveries_asked);
+	metric_counter(
+	    out, "outpost_reconciled_total", "Changes found without a webhook.", c->n_reconciled);
+	metric_counter(out, "outpost_reconcile_failures_total",
 	    "Searches for lost webhooks that failed.", c->n_reconcile_failures);
-	write_metric(out, "outpost_last_reconcile_timestamp_seconds", "gauge",
+	metric_gauge(out, "outpost_last_reconcile_timestamp_seconds",
 	    "Time of the last successful search for lost webhooks.",
 	    c->last_reconcile_wall_ms / 1000);
-	write_metric(out, "outpost_clock_jumps_total", "counter", "Jumps of the wall clock.",
-	    c->n_clock_jumps);
+	metric_counter(
+	    out, "outpost_clock_jumps_total", "Jumps of the wall clock.", c->n_clock_jumps);
 }
 
 static void write_evidence(struct buf *out, const struct evidence_counters *c)
@@ -127,11 +115,11 @@ static void write_evidence(struct buf *out, const struct evidence_counters *c)
 	write_family(out, "outpost_attributions_total",
 	    "Changes whose red cells were judged again with new evidence.", "outcome", outcomes,
 	    ARRAY_LEN(outcomes));
-	write_metric(out, "outpost_evidence_requests_total", "counter",
+	metric_counter(out, "outpost_evidence_requests_total",
 	    "Merge bases and changed files requested from GitHub.", c->n_asked);
-	write_metric(out, "outpost_evidence_failures_total", "counter", "Of these, failed ones.",
-	    c->n_failures);
-	write_metric(out, "outpost_evidence_in_hand", "gauge",
+	metric_counter(
+	    out, "outpost_evidence_failures_total", "Of these, failed ones.", c->n_failures);
+	metric_gauge(out, "outpost_evidence_in_hand",
 	    "Changes with a request for evidence under way.", c->n_in_hand);
 }
 
@@ -165,25 +153,22 @@ static void write_github(struct buf *out, const struct github *g)
 	size_t n = github_read_budgets(g, budgets, BUDGETS_MAX);
 
 	github_read_stats(g, &s);
-	write_metric(
-	    out, "outpost_github_requests_total", "counter", "Requests to GitHub.", s.n_requests);
-	write_metric(out, "outpost_github_token_requests_total", "counter",
+	metric_counter(out, "outpost_github_requests_total", "Requests to GitHub.", s.n_requests);
+	metric_counter(out, "outpost_github_token_requests_total",
 	    "Of these, for installation tokens.", s.n_token_requests);
-	write_metric(
-	    out, "outpost_github_4xx_total", "counter", "Answers 400 to 499.", s.n_answers_4xx);
-	write_metric(
-	    out, "outpost_github_5xx_total", "counter", "Answers 500 to 599.", s.n_answers_5xx);
-	write_metric(out, "outpost_github_failures_total", "counter", "Requests without an answer.",
-	    s.n_failures);
-	write_metric(out, "outpost_github_rate_limited_total", "counter",
-	    "Answers that named a rate limit.", s.n_rate_limited);
-	write_metric(out, "outpost_github_in_flight", "gauge", "Requests without an answer yet.",
-	    s.n_in_flight);
-	write_metric(out, "outpost_github_waiting", "gauge", "Requests that wait for a budget.",
-	    s.n_waiting);
-	write_metric(out, "outpost_github_oldest_token_seconds", "gauge",
-	    "Age of the oldest token.", s.oldest_token_age_ms / 1000);
-	write_head(out, "outpost_github_quota_remaining", "gauge",
+	metric_counter(out, "outpost_github_4xx_total", "Answers 400 to 499.", s.n_answers_4xx);
+	metric_counter(out, "outpost_github_5xx_total", "Answers 500 to 599.", s.n_answers_5xx);
+	metric_counter(
+	    out, "outpost_github_failures_total", "Requests without an answer.", s.n_failures);
+	metric_counter(out, "outpost_github_rate_limited_total", "Answers that named a rate limit.",
+	    s.n_rate_limited);
+	metric_gauge(
+	    out, "outpost_github_in_flight", "Requests without an answer yet.", s.n_in_flight);
+	metric_gauge(
+	    out, "outpost_github_waiting", "Requests that wait for a budget.", s.n_waiting);
+	metric_gauge(out, "outpost_github_oldest_token_seconds", "Age of the oldest token.",
+	    s.oldest_token_age_ms / 1000);
+	metric_head(out, "outpost_github_quota_remaining", "gauge",
 	    "GitHub's hourly quota left, by installation.");
 	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
 		if (budgets[i].remaining >= 0)
@@ -222,15 +207,15 @@ static void write_registry(struct buf *out, const struct registry_status *s)
 {
 	if (!s->is_used)
 		return;
-	write_metric(out, "outpost_registry_loaded", "gauge",
+	metric_gauge(out, "outpost_registry_loaded",
 	    "1 when a commit of accelerators.git is in force.", *s->commit != '\0');
-	write_metric(out, "outpost_registry_refused", "gauge",
-	    "1 while its newest commit is refused.", *s->refused != '\0');
-	write_metric(out, "outpost_registry_fetch_failed", "gauge", "1 when the last fetch failed.",
+	metric_gauge(out, "outpost_registry_refused", "1 while its newest commit is refused.",
+	    *s->refused != '\0');
+	metric_gauge(out, "outpost_registry_fetch_failed", "1 when the last fetch failed.",
 	    s->fetch_error != NULL);
-	write_metric(out, "outpost_registry_fetched_timestamp_seconds", "gauge",
+	metric_gauge(out, "outpost_registry_fetched_timestamp_seconds",
 	    "Time of the last successful fetch.", s->fetched_wall_ms / 1000);
-	write_metric(out, "outpost_registry_commit_timestamp_seconds", "gauge",
+	metric_gauge(out, "outpost_registry_commit_timestamp_seconds",
 	    "Time at which the commit in force came into force.", s->commit_wall_ms / 1000);
 }
 
@@ -251,38 +236,37 @@ void metrics_write(struct buf *out, void *owner)
 	write_runners(out, runners_counters(d->runners));
 	c = runners_counters(d->runners);
 	runners_read_gauges(d->runners, &g);
-	write_metric(out, "outpost_machines", "gauge",
+	metric_gauge(out, "outpost_machines",
 	    "Machines that sent a request in the last two minutes.", g.n_machines);
-	write_metric(out, "outpost_claims_waiting", "gauge",
-	    "Requests for work that wait for a job.", g.n_claims_waiting);
-	write_metric(out, "outpost_heartbeats_waiting", "gauge",
-	    "Heartbeats that wait for their answer.", g.n_heartbeats_waiting);
-	write_metric(out, "outpost_leases_granted_total", "counter", "Jobs that machines took.",
-	    c->n_leases_granted);
-	write_metric(out, "outpost_leases_returned_total", "counter",
-	    "Jobs that machines returned.", c->n_leases_returned);
-	write_metric(out, "outpost_leases_expired_total", "counter", "Leases that expired.",
-	    c->n_leases_expired);
-	write_metric(out, "outpost_wrong_tokens_total", "counter",
-	    "Vendors' tokens that were not valid.", g.n_wrong_tokens);
+	metric_gauge(out, "outpost_claims_waiting", "Requests for work that wait for a job.",
+	    g.n_claims_waiting);
+	metric_gauge(out, "outpost_heartbeats_waiting", "Heartbeats that wait for their answer.",
+	    g.n_heartbeats_waiting);
+	metric_counter(
+	    out, "outpost_leases_granted_total", "Jobs that machines took.", c->n_leases_granted);
+	metric_counter(out, "outpost_leases_returned_total", "Jobs that machines returned.",
+	    c->n_leases_returned);
+	metric_counter(
+	    out, "outpost_leases_expired_total", "Leases that expired.", c->n_leases_expired);
+	metric_counter(out, "outpost_wrong_tokens_total", "Vendors' tokens that were not valid.",
+	    g.n_wrong_tokens);
 	write_dispatch(out, &dispatch);
 	write_schedules(out, &dispatch);
 	write_evidence(out, &evidence);
 	write_publish(out, &publish);
 	write_github(out, d->github);
 	s = logs_stats(d->logs);
-	write_metric(
-	    out, "outpost_log_appends_total", "counter", "Appends to jobs' logs.", s->n_appends);
-	write_metric(out, "outpost_log_bytes_total", "counter", "Bytes of logs that were stored.",
-	    s->n_bytes_in);
-	write_metric(out, "outpost_log_reads_total", "counter", "Reads of logs.", s->n_reads);
-	write_metric(out, "outpost_logs_compressed_total", "counter", "Logs that were compressed.",
-	    s->n_packed);
-	write_metric(out, "outpost_log_failures_total", "counter",
-	    "Failures of the disk under the logs.", s->n_failures);
-	write_metric(out, "outpost_config_loaded_timestamp_seconds", "gauge",
+	metric_counter(out, "outpost_log_appends_total", "Appends to jobs' logs.", s->n_appends);
+	metric_counter(
+	    out, "outpost_log_bytes_total", "Bytes of logs that were stored.", s->n_bytes_in);
+	metric_counter(out, "outpost_log_reads_total", "Reads of logs.", s->n_reads);
+	metric_counter(
+	    out, "outpost_logs_compressed_total", "Logs that were compressed.", s->n_packed);
+	metric_counter(out, "outpost_log_failures_total", "Failures of the disk under the logs.",
+	    s->n_failures);
+	metric_gauge(out, "outpost_config_loaded_timestamp_seconds",
 	    "Time at which the configuration in force was read.", d->config_loaded_wall_ms / 1000);
-	write_metric(out, "outpost_config_refused", "gauge", "1 while the last reload is refused.",
+	metric_gauge(out, "outpost_config_refused", "1 while the last reload is refused.",
 	    d->config_error != NULL);
 	write_registry(out, registry_status(d->registry));
 }
@@ -302,14 +286,11 @@ static json_t *registry_json(const struct daemon *d, bool is_public)
 
 	if (!s->is_used)
 		return json_null();
-	v = json_object();
-	json_set_str(v, "url", d->config->accelerators_git_url);
-	json_set_str(v, "branch", d->config->accelerators_git_branch);
-	json_set_str(v, "path", d->config->accelerators_git_path);
-	json_set_str(v, "commit", *s->commit ? s->commit : NULL);
-	json_set_time(v, "in_force_since", s->commit_wall_ms);
-	json_set_time(v, "fetched_at", s->fetched_wall_ms);
-	json_set_str(v, "refused", *s->refused ? s->refused : NULL);
+	v = json_pack("{s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:s?}", "url",
+	    d->config->accelerators_git_url, "branch", d->config->accelerators_git_branch, "path",
+	    d->config->accelerators_git_path, "commit", *s->commit ? s->commit : NULL,
+	    "in_force_since", json_time(s->commit_wall_ms), "fetched_at",
+	    json_time(s->fetched_wall_ms), "refused", *s->refused ? s->refused : NULL);
 	if (is_public && s->refused_why) {
 		struct buf kept = BUF_INIT(REASONS_MAX_BYTES);
 		const char *end;
@@ -351,10 +332,8 @@ static void on_identities_read(struct store_query *s)
 {
 	struct status_request *q = CONTAINER_OF(s, struct status_request, identities.q);
 
-	if (s->err) {
-		control_fail(&q->base, s->err, NULL);
+	if (!control_goes_on(&q->base, s->err, NULL))
 		return;
-	}
 	json_object_set_new(q->status, "refused_identities", identities_json(&q->identities));
 	control_answer(&q->base, json_incref(q->status));
 }
@@ -369,66 +348,52 @@ static void on_accelerators_read(int err, json_t *list, void *owner)
 		q->identities.q.done = on_identities_read;
 		err = store_list_identities(q->base.daemon->store, &q->identities);
 	}
-	if (err)
-		control_fail(&q->base, err, NULL);
+	(void)control_goes_on(&q->base, err, NULL);
 }
 
 /* Adds the state of this process to the store's figures. */
-static void add_process_state(json_t *status, const struct daemon *d)
+static void on_status_read(int err, json_t *status, void *owner)
 {
+	struct status_request *q = owner;
+	const struct daemon *d = q->base.daemon;
 	const struct runners_counters *c = runners_counters(d->runners);
 	struct dispatch_counters dispatch;
 	struct publish_counters publish;
 	struct github_stats s;
 	struct runners_gauges g;
-	json_t *comments = json_object(), *github = json_object(), *config = json_object(),
-	       *machines = json_object();
+	json_t *comments, *github, *config, *machines;
 
-	publish_read_counters(d->publish, &publish);
-	json_set_int(comments, "created", publish.n_created);
-	json_set_int(comments, "edited", publish.n_edited);
-	json_set_str(comments, "last_error", *publish.last_error ? publish.last_error : NULL);
-	json_set_time(comments, "last_error_at", publish.last_error_wall_ms);
-	github_read_stats(d->github, &s);
-	json_set_str(github, "bot", github_bot_login(d->github));
-	json_set_int(github, "requests", s.n_requests);
-	json_set_int(github, "rate_limited", s.n_rate_limited);
-	json_set_int(github, "failures", s.n_failures);
-	json_set_int(github, "in_flight", s.n_in_flight);
-	json_set_int(github, "waiting", s.n_waiting);
-	json_set_str(config, "file", d->config_path);
-	json_set_time(config, "loaded_at", d->config_loaded_wall_ms);
-	json_set_str(config, "refused", d->config_error);
-	json_set_time(config, "refused_at", d->config_error ? d->config_error_wall_ms : 0);
-	runners_read_gauges(d->runners, &g);
-	json_set_int(machines, "lately", g.n_machines);
-	json_set_int(machines, "claims_waiting", g.n_claims_waiting);
-	json_set_int(machines, "heartbeats_waiting", g.n_heartbeats_waiting);
-	json_set_int(machines, "leases_granted", c->n_leases_granted);
-	json_set_int(machines, "leases_returned", c->n_leases_returned);
-	json_set_int(machines, "leases_expired", c->n_leases_expired);
-	json_set_int(machines, "wrong_tokens", g.n_wrong_tokens);
-	dispatch_read_counters(d->dispatch, &dispatch);
-	json_set_str(status, "address", d->address);
-	json_set_time(status, "last_reconcile", dispatch.last_reconcile_wall_ms);
-	json_object_set_new(status, "comments", comments);
-	json_object_set_new(status, "github", github);
-	json_object_set_new(status, "config", config);
-	json_object_set_new(status, "registry", registry_json(d, false));
-	json_object_set_new(status, "machines", machines);
-}
-
-static void on_status_read(int err, json_t *status, void *owner)
-{
-	struct status_request *q = owner;
-
-	if (err) {
-		control_fail(&q->base, err, NULL);
+	if (!control_goes_on(&q->base, err, NULL))
 		return;
-	}
-	add_process_state(status, q->base.daemon);
+	publish_read_counters(d->publish, &publish);
+	github_read_stats(d->github, &s);
+	runners_read_gauges(d->runners, &g);
+	dispatch_read_counters(d->dispatch, &dispatch);
+	comments = json_pack("{s:I, s:I, s:o, s:o}", "created", (json_int_t)publish.n_created,
+	    "edited", (json_int_t)publish.n_edited, "last_error",
+	    json_foreign_text(*publish.last_error ? publish.last_error : NULL), "last_error_at",
+	    json_time(publish.last_error_wall_ms));
+	github = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "bot",
+	    json_foreign_text(github_bot_login(d->github)), "requests", (json_int_t)s.n_requests,
+	    "rate_limited", (json_int_t)s.n_rate_limited, "failures", (json_int_t)s.n_failures,
+	    "in_flight", (json_int_t)s.n_in_flight, "waiting", (json_int_t)s.n_waiting);
+	config = json_pack("{s:o, s:o, s:o, s:o}", "file", json_foreign_text(d->config_path),
+	    "loaded_at", json_time(d->config_loaded_wall_ms), "refused",
+	    json_foreign_text(d->config_error), "refused_at",
+	    json_time(d->config_error ? d->config_error_wall_ms : 0));
+	machines = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lately",
+	    (json_int_t)g.n_machines, "claims_waiting", (json_int_t)g.n_claims_waiting,
+	    "heartbeats_waiting", (json_int_t)g.n_heartbeats_waiting, "leases_granted",
+	    (json_int_t)c->n_leases_granted, "leases_returned", (json_int_t)c->n_leases_returned,
+	    "leases_expired", (json_int_t)c->n_leases_expired, "wrong_tokens",
+	    (json_int_t)g.n_wrong_tokens);
+	json_object_update_new(
+	    status, json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "address", d->address,
+			"last_reconcile", json_time(dispatch.last_reconcile_wall_ms), "comments",
+			comments, "github", github, "config", config, "registry",
+			registry_json(d, false), "machines", machines));
 	q->status = status;
-	web_accelerators(q->base.daemon->web, on_accelerators_read, q);
+	web_accelerators(d->web, on_accelerators_read, q);
 }
 
 static int begin_status(struct control_request *base)

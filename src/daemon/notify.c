@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-static void notify_send(const char *text)
+void notify_send(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -29,11 +29,6 @@ static void notify_send(const char *text)
 	close(fd);
 }
 
-void notify_ready(void)
-{
-	notify_send("READY=1");
-}
-
 void notify_reloading(void)
 {
 	char text[64];
@@ -41,16 +36,6 @@ void notify_reloading(void)
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 	    (long long)clock_mono_ms() * 1000);
 	notify_send(text);
-}
-
-void notify_stopping(void)
-{
-	notify_send("STOPPING=1");
-}
-
-void notify_watchdog(void)
-{
-	notify_send("WATCHDOG=1");
 }
 
 int64_t notify_watchdog_interval_ms(void)

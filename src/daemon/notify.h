@@ -5,11 +5,10 @@
 
 #include <stdint.h>
 
-void notify_ready(void);
-void notify_reloading(void); /* followed by notify_ready() */
-void notify_stopping(void);
-void notify_watchdog(void);
-/* The interval for notify_watchdog(), half of systemd's timeout. 0: systemd does not wait for it. */
+/* "READY=1", "STOPPING=1" or "WATCHDOG=1". */
+void notify_send(const char *text);
+void notify_reloading(void); /* followed by READY=1 */
+/* The interval for WATCHDOG=1, half of systemd's timeout. 0: systemd does not wait for it. */
 int64_t notify_watchdog_interval_ms(void);
 
 #endif

@@ -114,17 +114,10 @@ static void read_config_files(struct pool_work *w)
 		r->err = registry_keep_folder(r->folder, &r->not_kept);
 }
 
-static void refuse_reload(struct daemon *d, const char *why)
-{
-	log_event(LOG_ERROR, "reload_refused", LOG_S("kept", "the configuration in force"));
-	free(d->config_error);
-	d->config_error = xstrdup(why);
-	d->config_error_wall_ms = clock_wall_ms();
-}
-
 static void apply_config(struct daemon *d, struct reload *r)
 {
 	struct error why = {0};
+	const char *refused = NULL;
 	char *messages, *line;
 
 	if (r->err) {
@@ -134,16 +127,19 @@ static void apply_config(struct daemon *d, struct reload *r)
 			if (*line)
 				log_event(LOG_ERROR, "config_error", LOG_S("at", line));
 		free(messages);
-		refuse_reload(d, buf_str(&r->messages));
-		return;
-	}
-	if (wire_configure(d, r->config, &why)) {
+		refused = buf_str(&r->messages);
+	} else if (wire_configure(d, r->config, &why)) {
 		log_event(LOG_ERROR, "config_error", LOG_S("at", why.text));
-		refuse_reload(d, why.text);
+		refused = why.text;
+	}
+	FREE_AND_NULL(d->config_error);
+	if (refused) {
+		log_event(LOG_ERROR, "reload_refused", LOG_S("kept", "the configuration in force"));
+		d->config_error = xstrdup(refused);
+		d->config_error_wall_ms = clock_wall_ms();
 		return;
 	}
 	r->config = NULL;
-	FREE_AND_NULL(d->config_error);
 	log_event(LOG_INFO, "reloaded", LOG_I("accelerators", (int64_t)d->config->n_accelerators));
 	registry_retry(d->registry);
 }
@@ -178,7 +174,7 @@ static void on_files_read(struct pool_work *w)
 	free(r->folder);
 	free(r->path);
 	free(r);
-	notify_ready();
+	notify_send("READY=1");
 	if (!d->is_stopping && !d->is_reloading) {
 		char *folder = d->wanted_commit_folder;
 

@@ -122,16 +122,6 @@ static void on_registry_push(void *owner)
 	registry_fetch(d->registry);
 }
 
-static void open_registry(struct daemon *d)
-{
-	const struct registry_deps deps = {
-	    .loop = d->loop, .try_commit = on_registry_commit, .owner = d};
-
-	d->registry = registry_new(&deps);
-	intake_on_registry_push(d->intake, on_registry_push, d);
-	registry_configure(d->registry, d->config);
-}
-
 static const char *why_not_ready(void *owner)
 {
 	const struct daemon *d = owner;
@@ -152,15 +142,11 @@ static void open_parts(struct daemon *d)
 	    .callback_key = d->callback_key,
 	};
 	const struct evidence_deps evidence = {
-	    .loop = d->loop,
-	    .store = d->store,
-	    .github = d->github,
-	};
+	    .loop = d->loop, .store = d->store, .github = d->github};
 	const struct publish_deps publish = {
-	    .loop = d->loop,
-	    .store = d->store,
-	    .github = d->github,
-	};
+	    .loop = d->loop, .store = d->store, .github = d->github};
+	const struct registry_deps registry = {
+	    .loop = d->loop, .try_commit = on_registry_commit, .owner = d};
 	const struct web_deps web = {
 	    .loop = d->loop,
 	    .store = d->store,
@@ -187,7 +173,9 @@ static void open_parts(struct daemon *d)
 	runners_configure(d->runners, d->config);
 	web_configure(d->web, d->config);
 	mirror_registry(d);
-	open_registry(d);
+	d->registry = registry_new(&registry);
+	intake_on_registry_push(d->intake, on_registry_push, d);
+	registry_configure(d->registry, d->config);
 }
 
 int wire_up(struct daemon *d, struct error *e)

@@ -46,19 +46,20 @@ int store_put_delivery(struct store *s, struct put_delivery *op) MUST_CHECK;
 #define DELIVERY_RECORD(F, S)                                                                      \
 	F(S, INT, id, NULL, "id", "The order of arrival.")                                         \
 	F(S, GUID, guid, NULL, "guid", "")                                                         \
-	F(S, TEXT, event, NULL, "event", "")                                                       \
-	F(S, TEXT, action, NULL, "action", "")                                                     \
-	F(S, TEXT, repository, NULL, "repository", "")                                             \
-	F(S, TEXT, state, NULL, "state", "")                                                       \
-	F(S, TEXT, error, NULL, "error", "")                                                       \
-	F(S, TIME, received_ms, NULL, "received_ms", "")                                           \
-	F(S, INT, body_bytes, NULL, "body_bytes", "")                                              \
+	F(S, TIME, received_ms, "received", "received_ms", "")                                     \
+	F(S, TEXT, event, "event", "event", "")                                                    \
+	F(S, TEXT, action, "action", "action", "")                                                 \
+	F(S, TEXT, repository, "repository", "repository", "")                                     \
+	F(S, TEXT, state, "state", "state", "")                                                    \
+	F(S, INT, body_bytes, "bytes", "body_bytes", "")                                           \
+	F(S, TEXT, error, "error", "error", "")                                                    \
 	F(S, INT, n_attempts, NULL, "n_attempts", "At planning.")
 struct delivery {
 	RECORD_MEMBERS(DELIVERY_RECORD)
 	char *body; /* decompressed, NUL-terminated; NULL in lists, or after retention */
 	size_t body_len;
 };
+RECORD_DECLARE(delivery); /* its JSON: a line of `outpostctl deliveries`, without the GUID */
 void delivery_release(struct delivery *d);
 
 /* The next accepted (unplanned) deliveries with id > after_id, bodies included, at most `limit` and about 4 MiB. */

@@ -103,33 +103,34 @@ int store_expire_dispatches(struct store *s, struct expire_dispatches *op) MUST_
 
 /* `dispatch` as x, its change as c, its experiment as e and its outbox row as o. */
 #define DISPATCH_ROW_RECORD(F, S)                                                                  \
-	F(S, TEXT, id, NULL, "x.id", "")                                                           \
-	F(S, TEXT, accelerator, NULL, "x.accelerator", "")                                         \
-	F(S, TEXT, runner, NULL, "x.runner", "")                                                   \
-	F(S, TEXT, kind, NULL, "x.kind", "")                                                       \
-	F(S, TEXT, target, NULL, "x.target", "")                                                   \
-	F(S, TEXT, state, NULL, "x.state", "")                                                     \
-	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
+	F(S, TEXT, id, "id", "x.id", "")                                                           \
+	F(S, TEXT, event, "event", "x.event_type", "pull_request, push, nightly or experiment.")   \
+	F(S, TEXT, side, "side", "e.side", "Of an experiment: head or base.")                      \
+	F(S, INT, number, "pr",                                                                    \
+	    "CASE WHEN e.id IS NULL THEN x.number ELSE (SELECT number FROM dispatch WHERE id = "   \
+	    "e.dispatch_id) END",                                                                  \
+	    "The pull request; of an experiment, the one it explains.")                            \
+	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                         \
+	F(S, TEXT, accelerator, "accelerator", "x.accelerator", "")                                \
+	F(S, TEXT, runner, "runner", "x.runner", "")                                               \
+	F(S, TEXT, kind, "kind", "x.kind", "")                                                     \
+	F(S, TEXT, target, "target", "x.target", "")                                               \
+	F(S, TEXT, state, "state", "x.state", "")                                                  \
+	F(S, INT, round, "round", "x.round", "")                                                   \
+	F(S, INT, n_attempts, "attempts", "o.n_attempts", "")                                      \
+	F(S, TIME, created_ms, "created", "x.created_ms", "")                                      \
+	F(S, TIME, sent_ms, "sent", "x.sent_ms", "")                                               \
+	F(S, TIME, finished_ms, "finished", "x.finished_ms", "")                                   \
 	F(S, TEXT, held_reason, NULL, "CASE x.state WHEN 'held' THEN x.held_reason END", "")       \
-	F(S, TEXT, event, NULL, "x.event_type", "pull_request, push, nightly or experiment.")      \
-	F(S, TEXT, side, NULL, "e.side", "Of an experiment: head or base.")                        \
 	F(S, TEXT, void_reason, NULL,                                                              \
 	    "CASE WHEN e.state = 'void' AND x.is_current = 1 THEN e.reason END",                   \
 	    "Of an experiment that proves nothing.")                                               \
 	F(S, TEXT, last_error, NULL, "COALESCE(" DISPATCH_WHY ", o.last_error)",                   \
-	    "Why it ended: the person who ended it, else its error.")                              \
-	F(S, INT, number, NULL,                                                                    \
-	    "CASE WHEN e.id IS NULL THEN x.number ELSE (SELECT number FROM dispatch WHERE id = "   \
-	    "e.dispatch_id) END",                                                                  \
-	    "The pull request; of an experiment, the one it explains.")                            \
-	F(S, TIME, created_ms, NULL, "x.created_ms", "")                                           \
-	F(S, TIME, sent_ms, NULL, "x.sent_ms", "")                                                 \
-	F(S, TIME, finished_ms, NULL, "x.finished_ms", "")                                         \
-	F(S, INT, round, NULL, "x.round", "")                                                      \
-	F(S, INT, n_attempts, NULL, "o.n_attempts", "")
+	    "Why it ended: the person who ended it, else its error.")
 struct dispatch_row {
 	RECORD_MEMBERS(DISPATCH_ROW_RECORD)
 };
+RECORD_DECLARE(dispatch_row);
 struct list_dispatches {
 	struct store_query q;
 	const char *repository;

@@ -95,22 +95,23 @@ int store_expire_leases(struct store *s, struct expire_leases *op) MUST_CHECK;
 
 /* `lease` as l, its dispatch as x and the change as c. */
 #define LEASE_ROW_RECORD(F, S)                                                                     \
-	F(S, TEXT, id, NULL, "l.id", "")                                                           \
-	F(S, TEXT, dispatch_id, NULL, "l.dispatch_id", "")                                         \
+	F(S, TEXT, id, "id", "l.id", "")                                                           \
+	F(S, TEXT, dispatch_id, "dispatch", "l.dispatch_id", "")                                   \
 	F(S, TEXT, accelerator, NULL, "l.accelerator", "")                                         \
-	F(S, TEXT, runner, NULL, "l.runner", "")                                                   \
+	F(S, TEXT, runner, "runner", "l.runner", "")                                               \
 	F(S, TEXT, machine, NULL, "l.machine", "")                                                 \
 	F(S, TEXT, state, NULL, "l.state", "active, done, returned, expired or cancelled.")        \
-	F(S, INT, attempt, NULL, "l.attempt", "")                                                  \
-	F(S, ID, job_id, NULL, "l.job_id", "")                                                     \
-	F(S, TIME, granted_ms, NULL, "l.granted_ms", "")                                           \
+	F(S, INT, attempt, "attempt", "l.attempt", "")                                             \
+	F(S, INT, job_id, "job", "l.job_id", "")                                                   \
+	F(S, INT, number, "pr", "x.number", "")                                                    \
+	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                         \
+	F(S, TIME, granted_ms, "since", "l.granted_ms", "")                                        \
 	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                               \
-	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")                                               \
-	F(S, INT, number, NULL, "x.number", "")                                                    \
-	F(S, TEXT, head_sha, NULL, "c.head_sha", "")
+	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")
 struct lease_row {
 	RECORD_MEMBERS(LEASE_ROW_RECORD)
 };
+RECORD_DECLARE(lease_row);
 struct list_leases {
 	struct store_query q;
 	bool only_active;

@@ -137,19 +137,20 @@ int store_skip_schedule(struct store *s, struct skip_schedule *op) MUST_CHECK;
 	    "A JSON array; NULL: runs, but no schedule any more.")                                 \
 	F(S, TIME, next_ms, NULL, "s.next_ms", "0: never.")                                        \
 	F(S, BOOL, is_next_skipped, NULL, "s.is_next_skipped", "")                                 \
-	F(S, TIME, due_ms, NULL, "r.due_ms",                                                       \
+	F(S, TIME, due_ms, "due_at", "r.due_ms",                                                   \
 	    "Of the newest run, as all that follow; 0: there is none.")                            \
-	F(S, TIME, started_ms, NULL, "r.started_ms", "")                                           \
-	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
-	F(S, TEXT, cause, NULL, "r.cause", "")                                                     \
-	F(S, TEXT, state, NULL, "r.state", "")                                                     \
-	F(S, TEXT, outcome, NULL, "r.outcome", "")                                                 \
-	F(S, TEXT, reason, NULL, "r.reason", "")                                                   \
-	F(S, COMMIT, upstream_sha, NULL, "r.upstream_sha", "")                                     \
-	F(S, TEXT, source_sha, NULL, "r.source_sha", "")
+	F(S, TIME, started_ms, "started_at", "r.started_ms", "")                                   \
+	F(S, TIME, ended_ms, "ended_at", "r.ended_ms", "")                                         \
+	F(S, TEXT, cause, "cause", "r.cause", "")                                                  \
+	F(S, TEXT, state, "state", "r.state", "")                                                  \
+	F(S, TEXT, outcome, "outcome", "r.outcome", "")                                            \
+	F(S, TEXT, reason, "reason", "r.reason", "")                                               \
+	F(S, COMMIT, upstream_sha, "upstream_sha", "r.upstream_sha", "")                           \
+	F(S, TEXT, source_sha, "source_sha", "r.source_sha", "")
 struct schedule_row {
 	RECORD_MEMBERS(SCHEDULE_ROW_RECORD)
 };
+RECORD_DECLARE(schedule_row); /* its JSON: the newest run */
 struct list_schedules {
 	struct store_query q;
 	const char *accelerator;   /* NULL: all */

@@ -42,13 +42,13 @@ static void systemd_is_told_by_path(void **state)
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
 	fd = open_socket(&address, strlen(address.sun_path) + 1);
 	setenv("NOTIFY_SOCKET", address.sun_path, 1);
-	notify_ready();
+	notify_send("READY=1");
 	assert_told(fd, "READY=1");
 	notify_reloading();
 	assert_told(fd, "RELOADING=1\nMONOTONIC_USEC=");
-	notify_stopping();
+	notify_send("STOPPING=1");
 	assert_told(fd, "STOPPING=1");
-	notify_watchdog();
+	notify_send("WATCHDOG=1");
 	assert_told(fd, "WATCHDOG=1");
 	close(fd);
 	unlink(address.sun_path);
@@ -67,7 +67,7 @@ static void systemd_is_told_in_the_abstract_namespace(void **state)
 	address.sun_path[0] = '\0';
 	fd = open_socket(&address, strlen(name));
 	setenv("NOTIFY_SOCKET", name, 1);
-	notify_ready();
+	notify_send("READY=1");
 	assert_told(fd, "READY=1");
 	close(fd);
 }
@@ -76,11 +76,11 @@ static void without_systemd_nothing_happens(void **state)
 {
 	(void)state;
 	unsetenv("NOTIFY_SOCKET");
-	notify_ready();
+	notify_send("READY=1");
 	setenv("NOTIFY_SOCKET", "relative", 1);
-	notify_ready();
+	notify_send("READY=1");
 	setenv("NOTIFY_SOCKET", "/nowhere/at/all", 1);
-	notify_ready();
+	notify_send("READY=1");
 }
 
 static void the_watchdog_is_asked_half_as_often(void **state)
