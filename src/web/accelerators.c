@@ -67,7 +67,7 @@ void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *o
 	read_figures(w, NULL, done, owner);
 }
 
-static void on_accelerators(struct http_request *r, void *owner)
+void web_on_accelerators(struct http_request *r, void *owner)
 {
 	read_figures(owner, r, NULL, NULL);
 }
@@ -125,7 +125,7 @@ static void page_done(struct store_query *sq)
 		web_read_render(q, make_page, PAGE_TREND_DAYS + PAGE_CALENDAR_DAYS);
 }
 
-static void on_page(struct http_request *r, void *owner)
+void web_on_accelerator(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct page_request *q = about_new(w, r, sizeof(*q), release_page);
@@ -172,7 +172,7 @@ static void jobs_done(struct store_query *sq)
 }
 
 /* The cursor is the last job of the page before. */
-static void on_jobs(struct http_request *r, void *owner)
+void web_on_accelerator_jobs(struct http_request *r, void *owner)
 {
 	struct params p = PARAMS_INIT(r);
 	struct web *w = owner;
@@ -250,7 +250,7 @@ static void read_number_cursor(struct params *p, struct numbers_request *q)
 		snprintf(q->after_unit, sizeof(q->after_unit), "%s", unit);
 }
 
-static void on_numbers(struct http_request *r, void *owner)
+void web_on_accelerator_numbers(struct http_request *r, void *owner)
 {
 	struct params p = PARAMS_INIT(r);
 	struct web *w = owner;
@@ -270,12 +270,4 @@ static void on_numbers(struct http_request *r, void *owner)
 	q->list.since_ms = clock_wall_ms() - (q->days - 1) * 86400000;
 	q->list.q.done = numbers_done;
 	(void)web_read_goes_on(q, store_list_numbers(w->deps.store, &q->list), NULL);
-}
-
-void web_add_accelerator_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/accelerators", NULL, on_accelerators);
-	web_add_resource(w, "/api/v1/accelerators/{name}", "/accelerators/{name}", on_page);
-	web_add_resource(w, "/api/v1/accelerators/{name}/jobs", NULL, on_jobs);
-	web_add_resource(w, "/api/v1/accelerators/{name}/numbers", NULL, on_numbers);
 }

@@ -47,7 +47,7 @@ bool accepts_gzip(const char *header)
 	return (gzip >= 0 ? gzip : any) > 0;
 }
 
-static void on_asset(struct http_request *r, void *owner)
+void web_on_asset(struct http_request *r, void *owner)
 {
 	struct http_header_line h[HEADERS_MAX] = {
 	    {"Cache-Control", "public, max-age=31536000, immutable"}, {"Vary", "Accept-Encoding"}};
@@ -78,9 +78,4 @@ static void on_asset(struct http_request *r, void *owner)
 	    (const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
 	http_respond_shared(r, 200, a->content_type, h, body);
 	http_shared_unref(body);
-}
-
-void web_add_asset_routes(struct web *w)
-{
-	web_add_plain(w, "/assets/{name}", on_asset);
 }

@@ -36,8 +36,8 @@ static const unsigned short WIDTHS[] = {352, 394, 459, 818, 636, 1076, 727, 269,
     596, 352, 623, 633, 274, 344, 592, 274, 973, 633, 607, 623, 623, 427, 521, 394, 633, 592, 818,
     592, 592, 525, 635, 454, 635, 818};
 
-/* The width of the text at 11 px, in tenths of a pixel. */
-static int width_of(const char *s)
+/* The width of the text at 11 px with its padding, in whole pixels, so that the line in the middle is sharp. */
+static int box_of(const char *s)
 {
 	int thousandths = 0, wide = 0;
 
@@ -49,13 +49,7 @@ static int width_of(const char *s)
 		else if ((c & 0xc0) != 0x80) /* one for each character, not for each byte */
 			wide++;
 	}
-	return thousandths * 11 / 100 + wide * WIDE;
-}
-
-/* In whole pixels, so that the line in the middle is sharp. */
-static int box_of(const char *s)
-{
-	return (width_of(s) + 2 * PADDING + 9) / 10;
+	return (thousandths * 11 / 100 + wide * WIDE + 2 * PADDING + 9) / 10;
 }
 
 static void put_words(struct buf *out, const char *s, int x_px, int box_px)
@@ -103,36 +97,21 @@ static void put_svg(struct buf *out, const char *label, const char *message, con
 	buf_release(&said);
 }
 
-/* "2 d"; at least one minute. */
-static void age_text(int64_t ms, char *out, size_t n)
-{
-	int64_t minutes = ms > 60000 ? ms / 60000 : 1;
-
-	if (minutes < 60)
-		snprintf(out, n, "%lld min", (long long)minutes);
-	else if (minutes < 48 * 60)
-		snprintf(out, n, "%lld h", (long long)(minutes / 60));
-	else
-		snprintf(out, n, "%lld d", (long long)(minutes / 1440));
-}
-
-static const char *color_of_share(int64_t percent)
-{
-	if (percent >= GREEN_FROM)
-		return GREEN_COLOR;
-	return percent >= AMBER_FROM ? AMBER_COLOR : RED_COLOR;
-}
-
 /* Writes the message and returns its colour. */
 static const char *describe_badge(const struct badge *b, char *message, size_t n)
 {
 	const struct accelerator_state *s = &b->state;
 	int64_t percent =
 	    b->n_runs ? b->n_green * 100 / b->n_runs : 0; /* rounded down: 100 % means all */
-	char age[32] = "";
+	int64_t minutes = b->now_ms - s->since_ms > 60000 ? (b->now_ms - s->since_ms) / 60000 : 1;
+	char age[32] = ""; /* "2 d"; at least one minute */
 
-	if (s->since_ms)
-		age_text(b->now_ms - s->since_ms, age, sizeof(age));
+	if (s->since_ms && minutes < 60)
+		snprintf(age, sizeof(age), "%lld min", (long long)minutes);
+	else if (s->since_ms && minutes < 48 * 60)
+		snprintf(age, sizeof(age), "%lld h", (long long)(minutes / 60));
+	else if (s->since_ms)
+		snprintf(age, sizeof(age), "%lld d", (long long)(minutes / 1440));
 	switch (s->status) {
 	case ACCELERATOR_OVERDUE:
 	case ACCELERATOR_RED:
@@ -153,7 +132,9 @@ static const char *describe_badge(const struct badge *b, char *message, size_t n
 	case ACCELERATOR_EXPLAINED:
 	case ACCELERATOR_GREEN:
 		snprintf(message, n, "passing %lld %%", (long long)percent);
-		return color_of_share(percent);
+		return percent >= GREEN_FROM   ? GREEN_COLOR
+		       : percent >= AMBER_FROM ? AMBER_COLOR
+					       : RED_COLOR;
 	case ACCELERATOR_NO_PASS:
 	case ACCELERATOR_UNTESTED:
 	case ACCELERATOR_OFF:
@@ -236,7 +217,7 @@ static void figures_read(struct store_query *q)
 	web_read_free(b);
 }
 
-static void on_badge(struct http_request *r, void *owner)
+void web_on_badge(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct badge_request *b = web_read_new(w, r, sizeof(*b), release_badge);
@@ -257,9 +238,4 @@ static void on_badge(struct http_request *r, void *owner)
 	b->get.only = b->name;
 	b->get.q.done = figures_read;
 	(void)web_read_goes_on(b, store_get_figures(w->deps.store, &b->get), NULL);
-}
-
-void web_add_badge_routes(struct web *w)
-{
-	web_add_document(w, "/badge/{file}", on_badge);
 }

@@ -87,7 +87,7 @@ static void start_change(struct web *w, struct http_request *r, int64_t number, 
 	(void)web_read_goes_on(c, store_get_change(w->deps.store, &c->get), NULL);
 }
 
-static void on_pull(struct http_request *r, void *owner)
+void web_on_pull(struct http_request *r, void *owner)
 {
 	const struct web *w = owner;
 	int64_t number = 0;
@@ -98,7 +98,7 @@ static void on_pull(struct http_request *r, void *owner)
 		start_change(owner, r, number, NULL);
 }
 
-static void on_commit(struct http_request *r, void *owner)
+void web_on_commit(struct http_request *r, void *owner)
 {
 	const struct web *w = owner;
 
@@ -106,14 +106,6 @@ static void on_commit(struct http_request *r, void *owner)
 		web_respond_not_found(r, "no such commit");
 	else
 		start_change(owner, r, 0, http_segment(r, 0));
-}
-
-void web_add_change_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/pulls/{n}", "/pulls/{n}", on_pull);
-	web_add_resource(w, "/api/v1/commits/{sha}", "/commits/{sha}", on_commit);
-	web_set_page_limit(w, "/pulls/{n}", PARAMS_LIMIT_MAX);
-	web_set_page_limit(w, "/commits/{sha}", PARAMS_LIMIT_MAX);
 }
 
 /* ---- known issues ---- */
@@ -154,7 +146,7 @@ static void on_known_listed(struct store_query *q)
 	free(k);
 }
 
-static void on_known(struct http_request *r, void *owner)
+void web_on_known(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct known_request *k = xcalloc(1, sizeof(*k));
@@ -165,9 +157,4 @@ static void on_known(struct http_request *r, void *owner)
 	k->list.q.err = store_list_known(w->deps.store, &k->list);
 	if (k->list.q.err)
 		on_known_listed(&k->list.q);
-}
-
-void web_add_known_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/known", NULL, on_known);
 }

@@ -36,7 +36,7 @@ static void dashboard_done(struct store_query *sq)
 		web_read_render(q, make_dashboard, q->get.view->n_rows * ITEMS_PER_ROW);
 }
 
-static void on_dashboard(struct http_request *r, void *owner)
+void web_on_dashboard(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct dashboard_request *q = web_read_new(w, r, sizeof(*q), release_dashboard);
@@ -50,9 +50,4 @@ static void on_dashboard(struct http_request *r, void *owner)
 	q->get.now_ms = clock_wall_ms();
 	q->get.q.done = dashboard_done;
 	(void)web_read_goes_on(q, store_get_dashboard(w->deps.store, &q->get), NULL);
-}
-
-void web_add_dashboard_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/dashboard", "/", on_dashboard);
 }

@@ -172,28 +172,6 @@ static bool is_hidden(const struct web_events *e, const struct watch *w)
 	return a && a->level == LEVEL_1;
 }
 
-static bool is_due(const struct watch *w, const struct name_touched *names, bool is_wide_due)
-{
-	return w->kind == WATCH_WIDE ? is_wide_due : names && watch_is_touched(w, names);
-}
-
-/* names NULL: only the watches of wide pages are due. */
-static void notify_streams(struct web_events *e, const struct name_touched *names, bool is_wide_due)
-{
-	struct buf frames = BUF_INIT(FRAMES_MAX_BYTES);
-	struct event_stream *s;
-
-	e->seq++;
-	LIST_FOREACH (s, &e->streams, link) {
-		buf_clear(&frames);
-		for (int i = 0; i < s->n; i++)
-			if (is_due(&s->at[i], names, is_wide_due) && !is_hidden(e, &s->at[i]))
-				watch_write_event(&frames, &s->at[i], e->run, e->seq);
-		send_frames(s, &frames);
-	}
-	buf_release(&frames);
-}
-
 static void plan_sending(struct web_events *e)
 {
 	int64_t now_ms = loop_now_ms(e->web->deps.loop), at_ms = INT64_MAX;
@@ -208,10 +186,13 @@ static void plan_sending(struct web_events *e)
 		timer_start(e->send, at_ms > now_ms ? at_ms - now_ms : 0);
 }
 
+/* names NULL: only the watches of wide pages are due. */
 static void send_due_events(struct web_events *e, const struct name_touched *names)
 {
 	int64_t now_ms = loop_now_ms(e->web->deps.loop);
 	bool is_wide_due = e->is_wide_pending && now_ms - e->wide_sent_ms >= SEND_WIDE_EVERY_MS;
+	struct buf frames = BUF_INIT(FRAMES_MAX_BYTES);
+	struct event_stream *s;
 
 	if (names)
 		e->sent_ms = now_ms;
@@ -219,7 +200,20 @@ static void send_due_events(struct web_events *e, const struct name_touched *nam
 		e->is_wide_pending = false;
 		e->wide_sent_ms = now_ms;
 	}
-	notify_streams(e, names, is_wide_due);
+	e->seq++;
+	LIST_FOREACH (s, &e->streams, link) {
+		buf_clear(&frames);
+		for (int i = 0; i < s->n; i++) {
+			const struct watch *w = &s->at[i];
+			bool is_due = w->kind == WATCH_WIDE ? is_wide_due
+							    : names && watch_is_touched(w, names);
+
+			if (is_due && !is_hidden(e, w))
+				watch_write_event(&frames, w, e->run, e->seq);
+		}
+		send_frames(s, &frames);
+	}
+	buf_release(&frames);
 	plan_sending(e);
 }
 
@@ -281,15 +275,6 @@ static void on_comment_timer(struct timer *t)
 
 /* ---- the request ---- */
 
-static void start_timers(struct web_events *e)
-{
-	if (e->send)
-		return;
-	e->send = timer_new(e->web->deps.loop, on_send_timer, e);
-	e->comment = timer_new(e->web->deps.loop, on_comment_timer, e);
-	timer_start(e->comment, COMMENT_EVERY_MS);
-}
-
 static void begin_stream(
     struct web_events *e, struct http_request *r, const struct watch *at, int n)
 {
@@ -298,7 +283,11 @@ static void begin_stream(
 	struct event_stream *s = xcalloc(1, sizeof(*s) + (size_t)n * sizeof(*at));
 	struct buf frames = BUF_INIT(FRAMES_MAX_BYTES);
 
-	start_timers(e);
+	if (!e->send) {
+		e->send = timer_new(e->web->deps.loop, on_send_timer, e);
+		e->comment = timer_new(e->web->deps.loop, on_comment_timer, e);
+		timer_start(e->comment, COMMENT_EVERY_MS);
+	}
 	s->events = e;
 	s->request = r;
 	s->client = http_client_group(r);
@@ -337,7 +326,7 @@ static int read_watches(struct params *p, struct watch *at)
 	return n;
 }
 
-static void on_events(struct http_request *r, void *owner)
+void web_on_events(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct params p = PARAMS_INIT(r);
@@ -375,7 +364,7 @@ void web_free_events(struct web *w)
 	free(w->events);
 }
 
-void web_add_event_routes(struct web *w)
+void web_open_events(struct web *w)
 {
 	w->events = xcalloc(1, sizeof(*w->events));
 	w->events->web = w;
@@ -384,5 +373,4 @@ void web_add_event_routes(struct web *w)
 	w->events->run = w->started_wall_ms;
 	w->events->sent_ms = w->events->wide_sent_ms = -SEND_WIDE_EVERY_MS;
 	store_subscribe(w->deps.store, STORE_CHANGES, on_changes, w->events);
-	web_add_stream(w, "/api/v1/events", on_events);
 }

@@ -80,22 +80,6 @@ static const char *day_text(int64_t day, char *text)
 	return text;
 }
 
-static void put_event_id(struct buf *out, const struct feed *f, const struct feed_event *e)
-{
-	static const char *const words[] = {[FEED_RED] = "red",
-	    [FEED_GREEN] = "green",
-	    [FEED_NOT_RED] = "green",
-	    [FEED_NIGHTLY_RED] = "nightly-red",
-	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
-	char day[RFC3339_BYTES];
-	char *what = is_nightly(e) ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator,
-					 day_text(e->id, day))
-				   : xasprintf("%s/%lld", words[e->kind], (long long)e->id);
-
-	put_id(out, f, what);
-	free(what);
-}
-
 static void put_title(struct buf *out, const struct feed_event *e)
 {
 	struct buf text = BUF_INIT(TEXT_MAX_BYTES);
@@ -127,26 +111,11 @@ static void put_title(struct buf *out, const struct feed_event *e)
 	buf_release(&text);
 }
 
-static void append_event_tests(struct buf *text, const struct feed_event *e)
-{
-	size_t n = 0;
-
-	buf_append_str(text, e->kind == FEED_NIGHTLY_GREEN ? " Green: "
-			     : e->is_silence               ? " No report: "
-							   : " Red: ");
-	for (; e->tests && e->tests[n]; n++) {
-		buf_append_str(text, n ? ", " : "");
-		append_event_name(text, e->tests[n]);
-	}
-	if (e->n_tests > (int64_t)n)
-		buf_appendf(text, " and %lld more", (long long)e->n_tests - (long long)n);
-	buf_append_char(text, '.');
-}
-
 static void put_content(struct buf *out, const struct feed_event *e)
 {
 	struct buf text = BUF_INIT(TEXT_MAX_BYTES);
 	bool is_red = e->kind == FEED_RED || e->kind == FEED_NIGHTLY_RED;
+	size_t n = 0;
 
 	if (e->sha)
 		buf_appendf(
@@ -158,16 +127,37 @@ static void put_content(struct buf *out, const struct feed_event *e)
 	if (is_red && e->last_good_sha)
 		buf_appendf(&text, "; the last green one is %.*s", SHA_SHOWN, e->last_good_sha);
 	buf_append_char(&text, '.');
-	if (e->n_tests)
-		append_event_tests(&text, e);
+	if (e->n_tests) {
+		buf_append_str(&text, e->kind == FEED_NIGHTLY_GREEN ? " Green: "
+				      : e->is_silence               ? " No report: "
+								    : " Red: ");
+		for (; e->tests && e->tests[n]; n++) {
+			buf_append_str(&text, n ? ", " : "");
+			append_event_name(&text, e->tests[n]);
+		}
+		if (e->n_tests > (int64_t)n)
+			buf_appendf(&text, " and %lld more", (long long)e->n_tests - (long long)n);
+		buf_append_char(&text, '.');
+	}
 	put_element(out, "content", buf_str(&text));
 	buf_release(&text);
 }
 
 static void put_entry(struct buf *out, const struct feed *f, const struct feed_event *e)
 {
+	static const char *const words[] = {[FEED_RED] = "red",
+	    [FEED_GREEN] = "green",
+	    [FEED_NOT_RED] = "green",
+	    [FEED_NIGHTLY_RED] = "nightly-red",
+	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
+	char day[RFC3339_BYTES];
+	char *id = is_nightly(e)
+		       ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator, day_text(e->id, day))
+		       : xasprintf("%s/%lld", words[e->kind], (long long)e->id);
+
 	buf_append_str(out, "<entry>\n");
-	put_event_id(out, f, e);
+	put_id(out, f, id);
+	free(id);
 	put_title(out, e);
 	put_time(out, e->at_ms);
 	put_link(out, "alternate", "text/html",
@@ -254,7 +244,7 @@ static void on_feed_events(struct store_query *q)
 	web_read_free(f);
 }
 
-static void on_feed(struct http_request *r, void *owner)
+void web_on_feed(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct feed_request *f = web_read_new(w, r, sizeof(*f), release_feed);
@@ -264,9 +254,4 @@ static void on_feed(struct http_request *r, void *owner)
 	f->started_ms = w->started_wall_ms;
 	f->get.q.done = on_feed_events;
 	(void)web_read_goes_on(f, store_list_feed_events(w->deps.store, &f->get), NULL);
-}
-
-void web_add_feed_routes(struct web *w)
-{
-	web_add_document(w, "/feed.xml", on_feed);
 }

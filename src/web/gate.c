@@ -95,29 +95,6 @@ static void leave_line(struct turn *t)
 	free(l);
 }
 
-static int n_turns_before(const struct turn *t)
-{
-	const struct turn *other;
-	int n = 0;
-
-	TAILQ_FOREACH (other, &t->line->turns, link) {
-		if (other == t)
-			break;
-		n++;
-	}
-	return n;
-}
-
-static struct turn *newest_of_longest(const struct web_gate *g)
-{
-	struct line *longest = TAILQ_FIRST(&g->lines), *l;
-
-	TAILQ_FOREACH (l, &g->lines, link)
-		if (l->n > longest->n)
-			longest = l;
-	return TAILQ_LAST(&longest->turns, turn_list);
-}
-
 /* ---- turns ---- */
 
 static void turn_free(struct turn *t)
@@ -170,24 +147,24 @@ static void add_waiter(struct turn *t, struct http_request *r)
 	http_on_gone(r, on_turn_gone);
 }
 
-/* A client that is leaving needs no answer. */
-static void refuse_leaving(struct turn *t)
+/* Begins a turn that left its line. */
+static void begin_turn(struct turn *t)
 {
+	struct http_request *r;
 	struct waiter *next;
 
-	for (struct waiter *a = TAILQ_FIRST(&t->waiters); a; a = next) {
+	/* A client that is leaving needs no answer. */
+	for (struct waiter *a = TAILQ_FIRST(&t->waiters); t->has_waited && a; a = next) {
 		next = TAILQ_NEXT(a, link);
 		if (http_client_has_ended(a->request))
 			t->gate->refuse(release_waiter(a));
 	}
-}
-
-static void begin_turn(struct turn *t)
-{
-	struct http_request *r = TAILQ_FIRST(&t->waiters)->request;
-
-	/* It stays until it is answered, also if its client leaves. */
-	http_on_gone(r, NULL);
+	if (TAILQ_EMPTY(&t->waiters)) {
+		turn_free(t);
+		return;
+	}
+	r = TAILQ_FIRST(&t->waiters)->request;
+	http_on_gone(r, NULL); /* it stays until it is answered, also if its client leaves */
 	t->gate->n_making++;
 	t->make(r, t->owner);
 }
@@ -209,55 +186,52 @@ static void continue_turns(struct web_gate *g)
 		TAILQ_REMOVE(&g->lines, l, link); /* the next turn is another client's */
 		TAILQ_INSERT_TAIL(&g->lines, l, link);
 		leave_line(t);
-		if (t->has_waited)
-			refuse_leaving(t);
-		if (!TAILQ_EMPTY(&t->waiters))
-			begin_turn(t);
-		else
-			turn_free(t);
+		begin_turn(t);
 	}
 	g->is_going_on = false;
 }
 
 /* ---- requests ---- */
 
-static struct turn *find_waiting(const struct web_gate *g, const char *target)
+/* Lets r share a turn for the same answer that waits, and moves the turn to the line in which it comes soonest. */
+static bool join_turn(
+    struct web_gate *g, struct http_request *r, const struct http_client_group *group)
 {
-	struct line *l;
+	const struct line *own = find_line(g, group), *l;
 	struct turn *t;
+	int n_before;
 
-	TAILQ_FOREACH (l, &g->lines, link)
-		TAILQ_FOREACH (t, &l->turns, link)
-			if (str_eq(t->target, target))
-				return t;
-	return NULL;
-}
-
-/* Moves the turn to the line in which it comes soonest. */
-static void join_turn(struct turn *t, struct http_request *r)
-{
-	struct http_client_group group = http_client_group(r);
-	const struct line *own = find_line(t->gate, &group);
-
-	add_waiter(t, r);
-	if ((own ? own->n : 0) >= n_turns_before(t))
-		return;
-	leave_line(t);
-	enter_line(t, &group);
+	TAILQ_FOREACH (l, &g->lines, link) {
+		n_before = 0;
+		TAILQ_FOREACH (t, &l->turns, link) {
+			if (str_eq(t->target, http_target(r))) {
+				add_waiter(t, r);
+				if ((own ? own->n : 0) < n_before) {
+					leave_line(t);
+					enter_line(t, group);
+				}
+				return true;
+			}
+			n_before++;
+		}
+	}
+	return false;
 }
 
 /* Makes room for one more in the client's line. Returns false if that line would be the longest. */
 static bool make_room(struct web_gate *g, const struct http_client_group *group)
 {
 	const struct line *own = find_line(g, group);
-	struct turn *t;
+	struct line *longest = TAILQ_FIRST(&g->lines), *l;
 
 	if (g->n_waiting < WEB_GATE_WAITING_MAX)
 		return true;
-	t = newest_of_longest(g);
-	if ((own ? own->n : 0) + 1 >= t->line->n)
+	TAILQ_FOREACH (l, &g->lines, link)
+		if (l->n > longest->n)
+			longest = l;
+	if ((own ? own->n : 0) + 1 >= longest->n)
 		return false;
-	refuse_turn(t);
+	refuse_turn(TAILQ_LAST(&longest->turns, turn_list));
 	return true;
 }
 
@@ -265,12 +239,10 @@ void web_gate_ask(struct web_gate *g, struct http_request *r,
     void (*make)(struct http_request *r, void *owner), void *owner)
 {
 	struct http_client_group group = http_client_group(r);
-	struct turn *t = find_waiting(g, http_target(r));
+	struct turn *t;
 
-	if (t) {
-		join_turn(t, r);
+	if (join_turn(g, r, &group))
 		return;
-	}
 	if (g->is_closed || !make_room(g, &group)) {
 		g->refuse(r);
 		return;

@@ -120,18 +120,6 @@ static void on_log_reader_gone(struct http_request *q)
 
 /* ---- the head ---- */
 
-/* A sandbox: even if a browser showed the log as a page, it would have no scripts, forms or origin. */
-static int put_headers(struct http_header_line *h)
-{
-	int n = 0;
-
-	h[n++] = (struct http_header_line){
-	    "Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"};
-	h[n++] = (struct http_header_line){"Access-Control-Allow-Origin", "*"};
-	h[n++] = (struct http_header_line){"Cache-Control", "no-cache"};
-	return n;
-}
-
 static void answer_error(struct log_get *g, int status, const char *text)
 {
 	http_respond_json1(g->request, status, "error", text);
@@ -155,21 +143,25 @@ static void begin_log(struct log_get *g, int status, const struct http_header_li
 	http_stream_begin(g->request, status, TYPE, headers, on_drain);
 }
 
-static void begin_following(struct log_get *g)
-{
-	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
-
-	put_headers(headers);
-	begin_log(g, 200, headers);
-}
-
 /* A log that grows has no length for Content-Range yet. */
-static void answer_part(struct log_get *g, enum byte_range kind)
+static void begin_answer(struct log_get *g)
 {
-	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
-	int n = put_headers(headers), status = 200;
+	/* A sandbox: even if a browser showed the log as a page, it would have no scripts, forms or origin. */
+	struct http_header_line headers[HEADERS_MAX] = {
+	    {"Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"},
+	    {"Access-Control-Allow-Origin", "*"}, {"Cache-Control", "no-cache"}};
+	enum byte_range kind = BYTE_RANGE_NONE;
+	int n = 3, status = 200;
 	char length[24] = "*", range[80];
 
+	if (g->follows) {
+		begin_log(g, 200, headers);
+		return;
+	}
+	g->to = g->read.end;
+	if (!http_header(g->request, "If-Range")) /* a log has no validator that it could match */
+		kind =
+		    byte_range_parse(http_header(g->request, "Range"), g->read.end, &g->at, &g->to);
 	if (g->read.is_complete || kind == BYTE_RANGE_UNSATISFIABLE)
 		snprintf(length, sizeof(length), "%" PRId64, g->read.end);
 	headers[n++] = (struct http_header_line){"Accept-Ranges", "bytes"};
@@ -191,19 +183,6 @@ static void answer_part(struct log_get *g, enum byte_range kind)
 		return;
 	}
 	begin_log(g, status, headers);
-}
-
-static void answer_known(struct log_get *g)
-{
-	enum byte_range kind = BYTE_RANGE_NONE;
-	/* a log has no validator that If-Range could match */
-	const char *range =
-	    http_header(g->request, "If-Range") ? NULL : http_header(g->request, "Range");
-
-	g->to = g->read.end;
-	if (range)
-		kind = byte_range_parse(range, g->read.end, &g->at, &g->to);
-	answer_part(g, kind);
 }
 
 /* ---- the text ---- */
@@ -243,17 +222,6 @@ static void on_drain(struct http_request *q)
 		read_log_on(g);
 }
 
-/* Everything so far was sent. */
-static void wait_for_log(struct log_get *g)
-{
-	if (g->read.is_complete || g->is_over)
-		finish_log_get(g);
-	else if (g->has_changed)
-		read_log_on(g);
-	else
-		timer_start(g->silence, LOOK_AFTER_MS);
-}
-
 static void on_text(struct log_read *r)
 {
 	struct log_get *g = CONTAINER_OF(r, struct log_get, read);
@@ -263,7 +231,13 @@ static void on_text(struct log_read *r)
 	if (!g->request) {
 		log_get_free(g);
 	} else if (g->follows && (r->err == ERR_NOT_FOUND || (!r->err && r->n == 0))) {
-		wait_for_log(g);
+		/* Everything so far was sent. */
+		if (r->is_complete || g->is_over)
+			finish_log_get(g);
+		else if (g->has_changed)
+			read_log_on(g);
+		else
+			timer_start(g->silence, LOOK_AFTER_MS);
 	} else if (r->err || r->n == 0) {
 		/* The log was deleted meanwhile or is damaged: the client must see that its copy is not complete. */
 		http_stream_cut(g->request);
@@ -332,27 +306,20 @@ static void on_size(struct log_read *r)
 		answer_error(g, 500, "the log is damaged on the server's disk");
 	else if ((r->err && r->err != ERR_NOT_FOUND) || g->web->is_stopping)
 		answer_busy(g);
-	else if (g->follows)
-		begin_following(g);
 	else
-		answer_known(g);
-}
-
-static bool is_log_silent(const struct log_get *g)
-{
-	const struct accelerator *a = config_accelerator(g->config, g->job.accelerator);
-
-	return a && a->level == LEVEL_1;
+		begin_answer(g);
 }
 
 static void on_job(struct store_query *q)
 {
 	struct log_get *g = CONTAINER_OF(q, struct log_get, job.q);
+	const struct accelerator *a =
+	    q->err ? NULL : config_accelerator(g->config, g->job.accelerator);
 
 	g->is_busy = false;
 	if (!g->request) {
 		log_get_free(g);
-	} else if (q->err == ERR_NOT_FOUND || (!q->err && is_log_silent(g))) {
+	} else if (q->err == ERR_NOT_FOUND || (a && a->level == LEVEL_1)) {
 		answer_error(g, 404, "no such job");
 	} else if (q->err) {
 		answer_busy(g);
@@ -363,29 +330,12 @@ static void on_job(struct store_query *q)
 	}
 }
 
-static void follow_log(struct log_get *g)
-{
-	struct web *w = g->web;
-
-	g->follows = true;
-	LIST_INSERT_HEAD(&w->followers, g, link);
-	w->n_followers++;
-	g->watch = (struct log_watch){.job_id = g->job.id, .on_change = on_log_change};
-	logs_watch(w->deps.logs, &g->watch);
-}
-
-static bool wants_to_follow(const struct http_request *q)
-{
-	char text[8];
-
-	return str_eq(http_method(q), "GET") && http_query_get(q, "follow", text, sizeof(text)) &&
-	       str_eq(text, "1");
-}
-
-static void on_log(struct http_request *q, void *owner)
+void web_on_job_log(struct http_request *q, void *owner)
 {
 	struct web *w = owner;
-	bool follows = wants_to_follow(q);
+	char follow[8];
+	bool follows = str_eq(http_method(q), "GET") &&
+		       http_query_get(q, "follow", follow, sizeof(follow)) && str_eq(follow, "1");
 	struct http_client_group client = http_client_group(q);
 	struct log_get *g;
 	struct params p = PARAMS_INIT(q);
@@ -414,9 +364,14 @@ static void on_log(struct http_request *q, void *owner)
 	g->silence = timer_new(w->deps.loop, on_silence, g);
 	g->job.id = id;
 	g->job.q.done = on_job;
-	g->at = follows ? from : 0; /* a follower may have read a part already */
-	if (follows)
-		follow_log(g);
+	if (follows) {
+		g->at = from; /* a follower may have read a part already */
+		g->follows = true;
+		LIST_INSERT_HEAD(&w->followers, g, link);
+		w->n_followers++;
+		g->watch = (struct log_watch){.job_id = g->job.id, .on_change = on_log_change};
+		logs_watch(w->deps.logs, &g->watch);
+	}
 	if (store_find_job(w->deps.store, &g->job)) {
 		answer_busy(g);
 		return;
@@ -434,9 +389,4 @@ void web_cut_followers(struct web *w)
 	LIST_FOREACH (g, &w->followers, link)
 		if (g->request && g->is_begun)
 			http_stream_cut(g->request);
-}
-
-void web_add_job_log_routes(struct web *w)
-{
-	web_add_stream(w, "/api/v1/jobs/{id}/log", on_log);
 }

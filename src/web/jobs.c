@@ -137,7 +137,7 @@ static void job_done(struct store_query *q)
 		web_read_render(j, make_job, j->get.job->n_tests);
 }
 
-static void on_job(struct http_request *r, void *owner)
+void web_on_job(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct params p = PARAMS_INIT(r);
@@ -169,10 +169,4 @@ static void on_job(struct http_request *r, void *owner)
 		web_read_free(j);
 	else
 		(void)web_read_goes_on(j, store_get_job(w->deps.store, &j->get), NULL);
-}
-
-void web_add_job_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/jobs/{id}", "/jobs/{id}", on_job);
-	web_set_page_limit(w, "/jobs/{id}", PARAMS_LIMIT_MAX);
 }

@@ -97,7 +97,7 @@ static void on_level_listed(struct store_query *q)
 	web_read_free(s);
 }
 
-static void on_level_status(struct http_request *r, void *owner)
+void web_on_level_status(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct level_status_request *s = web_read_new(w, r, sizeof(*s), release_level_status);
@@ -107,9 +107,4 @@ static void on_level_status(struct http_request *r, void *owner)
 	s->list.q.done = on_level_listed;
 	s->list.now_ms = clock_wall_ms();
 	(void)web_read_goes_on(s, store_list_level_status(w->deps.store, &s->list), NULL);
-}
-
-void web_add_level_status_routes(struct web *w)
-{
-	web_add_resource(w, "/api/crcr/level-status", NULL, on_level_status);
 }

@@ -1,5 +1,6 @@
 /* /metrics: Prometheus text format 0.0.4. */
 #include <dirent.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,52 +23,8 @@ enum { METRICS_MAX_BYTES = 4 << 20, PROC_MAX_BYTES = 4096 };
 static void put_process_metric(
     struct buf *out, const char *name, const char *type, const char *help, double value)
 {
-	buf_appendf(
-	    out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, type, name, value);
-}
-
-static void put_cpu(struct buf *out)
-{
-	struct rusage u;
-
-	if (getrusage(RUSAGE_SELF, &u) == 0)
-		put_process_metric(out, "process_cpu_seconds_total", "counter",
-		    "User and system CPU time that was used.",
-		    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
-}
-
-static void put_memory(struct buf *out)
-{
-	struct buf text = BUF_INIT(PROC_MAX_BYTES);
-	double page = (double)sysconf(_SC_PAGESIZE);
-	long long virtual_pages, resident_pages;
-
-	if (file_read("/proc/self/statm", &text, NULL) == 0 &&
-	    sscanf(buf_str(&text), "%lld %lld", &virtual_pages, &resident_pages) == 2) {
-		put_process_metric(out, "process_virtual_memory_bytes", "gauge",
-		    "Size of the virtual memory.", (double)virtual_pages * page);
-		put_process_metric(out, "process_resident_memory_bytes", "gauge",
-		    "Size of the resident memory.", (double)resident_pages * page);
-	}
-	buf_release(&text);
-}
-
-static void put_fds(struct buf *out)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct rlimit limit;
-	int n = -3; /* ".", ".." and the directory's own */
-
-	if (dir) {
-		while (readdir(dir))
-			n++;
-		closedir(dir);
-		put_process_metric(out, "process_open_fds", "gauge", "Open file descriptors.", n);
-	}
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		put_process_metric(out, "process_max_fds", "gauge",
-		    "How many file descriptors may be open.", (double)limit.rlim_cur);
+	metric_head(out, name, type, help);
+	buf_appendf(out, "%s %.15g\n", name, value);
 }
 
 /* Field 22 of stat(5), in clock ticks since the machine's start. The name before it may contain any character, also ")". */
@@ -95,10 +52,41 @@ static void put_start_time(struct buf *out)
 	buf_release(&text);
 }
 
-static void put_disk(struct buf *out, const char *state_dir)
+/* The process itself, under the names of Prometheus' own clients. Thread: the pool, because /proc is files. */
+static void put_process_metrics(struct buf *out, const char *state_dir)
 {
+	struct buf text = BUF_INIT(PROC_MAX_BYTES);
+	double page = (double)sysconf(_SC_PAGESIZE);
+	long long virtual_pages, resident_pages;
+	DIR *dir = opendir("/proc/self/fd");
+	struct rlimit limit;
 	struct statvfs v;
+	struct rusage u;
+	int n = -3; /* ".", ".." and the directory's own */
 
+	if (getrusage(RUSAGE_SELF, &u) == 0)
+		put_process_metric(out, "process_cpu_seconds_total", "counter",
+		    "User and system CPU time that was used.",
+		    (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+	if (file_read("/proc/self/statm", &text, NULL) == 0 &&
+	    sscanf(buf_str(&text), "%lld %lld", &virtual_pages, &resident_pages) == 2) {
+		put_process_metric(out, "process_virtual_memory_bytes", "gauge",
+		    "Size of the virtual memory.", (double)virtual_pages * page);
+		put_process_metric(out, "process_resident_memory_bytes", "gauge",
+		    "Size of the resident memory.", (double)resident_pages * page);
+	}
+	buf_release(&text);
+	if (dir) {
+		while (readdir(dir))
+			n++;
+		closedir(dir);
+		put_process_metric(out, "process_open_fds", "gauge", "Open file descriptors.", n);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		put_process_metric(out, "process_max_fds", "gauge",
+		    "How many file descriptors may be open.", (double)limit.rlim_cur);
+	put_start_time(out);
 	if (statvfs(state_dir, &v) != 0)
 		return;
 	put_process_metric(out, "outpost_disk_free_bytes", "gauge",
@@ -106,16 +94,6 @@ static void put_disk(struct buf *out, const char *state_dir)
 	    (double)v.f_bavail * (double)v.f_frsize);
 	put_process_metric(out, "outpost_disk_size_bytes", "gauge",
 	    "Size of the disk that holds state_dir.", (double)v.f_blocks * (double)v.f_frsize);
-}
-
-/* The process itself, under the names of Prometheus' own clients. Thread: the pool, because /proc is files. */
-static void put_process_metrics(struct buf *out, const char *state_dir)
-{
-	put_cpu(out);
-	put_memory(out);
-	put_fds(out);
-	put_start_time(out);
-	put_disk(out, state_dir);
 }
 
 /* ---- the service ---- */
@@ -130,23 +108,6 @@ struct metrics_request {
 	struct buf out;
 };
 
-static void put_head(struct buf *out, const char *name, const char *type, const char *help)
-{
-	buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void put_gauge(struct buf *out, const char *name, const char *help, int64_t value)
-{
-	buf_appendf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %lld\n", name, help, name, name,
-	    (long long)value);
-}
-
-static void put_counter(struct buf *out, const char *name, const char *help, int64_t value)
-{
-	buf_appendf(out, "# HELP %s %s\n# TYPE %s counter\n%s %lld\n", name, help, name, name,
-	    (long long)value);
-}
-
 static int64_t age_s(int64_t now_ms, int64_t then_ms)
 {
 	return then_ms && now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
@@ -158,11 +119,11 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	struct store_stats stats;
 
 	store_stats(store, &stats);
-	put_gauge(out, "outpost_deliveries_waiting",
+	metric_gauge(out, "outpost_deliveries_waiting",
 	    "Accepted deliveries that are not planned yet.", t->n_deliveries_accepted);
-	put_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.",
+	metric_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.",
 	    t->n_deliveries_failed);
-	put_gauge(out, "outpost_oldest_delivery_seconds",
+	metric_gauge(out, "outpost_oldest_delivery_seconds",
 	    "Age of the oldest delivery that waits to be planned.",
 	    age_s(t->now_ms, t->oldest_accepted_ms));
 	buf_append_str(out, "# HELP outpost_dispatches Dispatches by state.\n"
@@ -175,114 +136,83 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n",
 		    experiment_state_name(i), (long long)t->n_experiments[i]);
-	put_gauge(out, "outpost_outbox_due", "Effects that are due.", t->outbox.n_due);
-	put_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.",
+	metric_gauge(out, "outpost_outbox_due", "Effects that are due.", t->outbox.n_due);
+	metric_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.",
 	    t->outbox.n_waiting);
-	put_gauge(out, "outpost_outbox_dead", "Effects that were given up.", t->outbox.n_dead);
-	put_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
+	metric_gauge(out, "outpost_outbox_dead", "Effects that were given up.", t->outbox.n_dead);
+	metric_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
 	    age_s(t->now_ms, t->outbox.oldest_unsent_ms));
-	put_gauge(out, "outpost_accelerators_unhealthy",
+	metric_gauge(out, "outpost_accelerators_unhealthy",
 	    "Accelerators that the circuit breaker does not count.", q->n_unhealthy);
-	put_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", q->n_red);
-	put_gauge(out, "outpost_pull_queue", "Dispatches that wait for a machine.", t->n_queued);
-	put_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
-	put_gauge(
+	metric_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", q->n_red);
+	metric_gauge(out, "outpost_pull_queue", "Dispatches that wait for a machine.", t->n_queued);
+	metric_gauge(
+	    out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
+	metric_gauge(
 	    out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
-	put_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
-	put_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
+	metric_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
+	metric_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
 	    stats.n_queued_ops);
-	put_head(out, "outpost_store_commit_seconds", "histogram",
+	metric_head(out, "outpost_store_commit_seconds", "histogram",
 	    "How long a batch of writes took, from its begin until it was on disk.");
 	histogram_write(out, &stats.commit_times, "outpost_store_commit_seconds", "");
-	put_counter(
+	metric_counter(
 	    out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
-	put_counter(out, "outpost_store_failed_commits_total", "Commits that failed.",
+	metric_counter(out, "outpost_store_failed_commits_total", "Commits that failed.",
 	    stats.n_failed_commits);
 }
 
 /* ---- by accelerator; names are [a-z0-9-] ---- */
 
-static double seconds(int64_t ms)
+/* NAN: the value is not known, so the metric has no line. */
+static double seconds_or_nan(bool is_known, int64_t ms)
 {
-	return (double)ms / 1000;
-}
-
-enum accelerator_metric {
-	METRIC_RED_SINCE,
-	METRIC_UNHEALTHY_SINCE,
-	METRIC_LAST_REPORT,
-	METRIC_PASS_RATE,
-	METRIC_DEADLINES_MISSED,
-	METRIC_QUEUE,
-	N_ACCELERATOR_METRICS
-};
-
-/* False: the value is unknown, so the metric has no line. */
-static bool read_metric(enum accelerator_metric m, const struct accelerator_gauges *g, double *ret)
-{
-	const struct accelerator_facts *f = &g->at.facts;
-
-	switch (m) {
-	case METRIC_RED_SINCE:
-		*ret = seconds(f->red_since_ms);
-		return true;
-	case METRIC_UNHEALTHY_SINCE:
-		*ret = seconds(g->unhealthy_since_ms);
-		return true;
-	case METRIC_LAST_REPORT:
-		*ret = seconds(f->last_report_ms);
-		return f->last_report_ms != 0;
-	case METRIC_PASS_RATE:
-		*ret = f->n_runs ? (double)f->n_green / (double)f->n_runs : 0;
-		return f->n_runs > 0;
-	case METRIC_DEADLINES_MISSED:
-		*ret = (double)g->n_expired;
-		return true;
-	case METRIC_QUEUE:
-		*ret = (double)g->n_queued;
-		return true;
-	case N_ACCELERATOR_METRICS:
-		break;
-	}
-	return false;
+	return is_known ? (double)ms / 1000 : NAN;
 }
 
 static void put_accelerators(struct buf *out, const struct get_gauges *q)
 {
 	static const struct {
 		const char *name, *help;
-	} metrics[N_ACCELERATOR_METRICS] = {
-	    [METRIC_RED_SINCE] = {"outpost_accelerator_red_since_timestamp_seconds",
+	} metrics[] = {
+	    {"outpost_accelerator_red_since_timestamp_seconds",
 		"Since when it is red on an upstream branch, 0: it is not."},
-	    [METRIC_UNHEALTHY_SINCE] = {"outpost_accelerator_unhealthy_since_timestamp_seconds",
+	    {"outpost_accelerator_unhealthy_since_timestamp_seconds",
 		"Since when the circuit breaker does not count it, 0: it does."},
-	    [METRIC_LAST_REPORT] = {"outpost_accelerator_last_report_timestamp_seconds",
+	    {"outpost_accelerator_last_report_timestamp_seconds",
 		"When it last reported anything."},
-	    [METRIC_PASS_RATE] = {"outpost_accelerator_pass_ratio",
+	    {"outpost_accelerator_pass_ratio",
 		"Share of its runs of pushes in the last 30 days that were green, 0 to 1."},
-	    [METRIC_DEADLINES_MISSED] = {"outpost_accelerator_deadlines_missed",
+	    {"outpost_accelerator_deadlines_missed",
 		"Dispatches of the last 30 days that it let expire."},
-	    [METRIC_QUEUE] = {"outpost_accelerator_queue",
-		"Dispatches that wait for one of its machines."},
+	    {"outpost_accelerator_queue", "Dispatches that wait for one of its machines."},
 	};
+	static const char experiments[] = "outpost_accelerator_experiments";
 
-	for (int m = 0; m < N_ACCELERATOR_METRICS; m++) {
-		put_head(out, metrics[m].name, "gauge", metrics[m].help);
+	for (size_t m = 0; m < ARRAY_LEN(metrics); m++) {
+		metric_head(out, metrics[m].name, "gauge", metrics[m].help);
 		for (size_t i = 0; i < q->n; i++) {
-			double value;
+			const struct accelerator_gauges *g = &q->list[i];
+			const struct accelerator_facts *f = &g->at.facts;
+			const double values[ARRAY_LEN(metrics)] = {
+			    seconds_or_nan(true, f->red_since_ms),
+			    seconds_or_nan(true, g->unhealthy_since_ms),
+			    seconds_or_nan(f->last_report_ms, f->last_report_ms),
+			    f->n_runs ? (double)f->n_green / (double)f->n_runs : NAN,
+			    (double)g->n_expired, (double)g->n_queued};
 
-			if (read_metric((enum accelerator_metric)m, &q->list[i], &value))
+			if (!isnan(values[m]))
 				buf_appendf(out, "%s{accelerator=\"%s\"} %.15g\n", metrics[m].name,
-				    q->list[i].name, value);
+				    g->name, values[m]);
 		}
 	}
-}
-
-static void put_experiments(struct buf *out, const struct get_gauges *q)
-{
-	static const char name[] = "outpost_accelerator_experiments";
-
-	put_head(out, name, "gauge",
+	/* One line for each accelerator: its state as the label. */
+	metric_head(out, "outpost_accelerator_state", "gauge",
+	    "1, with the state that the dashboard shows as its label.");
+	for (size_t i = 0; i < q->n; i++)
+		buf_appendf(out, "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n",
+		    q->list[i].name, accelerator_words(q->list[i].at.state.status)->name);
+	metric_head(out, experiments, "gauge",
 	    "Experiments that were started and ended in the last 24 hours, by how they ended.");
 	for (size_t i = 0; i < q->n; i++) {
 		const struct accelerator_gauges *g = &q->list[i];
@@ -293,28 +223,19 @@ static void put_experiments(struct buf *out, const struct get_gauges *q)
 		    {"void", g->n_experiments_void}};
 
 		for (size_t k = 0; k < ARRAY_LEN(ends); k++)
-			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", name,
+			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", experiments,
 			    g->name, ends[k].state, (long long)ends[k].n);
 	}
 }
 
-/* One line for each accelerator: its state as the label. */
-static void put_states(struct buf *out, const struct get_gauges *q)
-{
-	put_head(out, "outpost_accelerator_state", "gauge",
-	    "1, with the state that the dashboard shows as its label.");
-	for (size_t i = 0; i < q->n; i++)
-		buf_appendf(out, "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n",
-		    q->list[i].name, accelerator_words(q->list[i].at.state.status)->name);
-}
-
 static void put_outbox(struct buf *out, const struct get_gauges *q)
 {
-	put_head(out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
+	metric_head(
+	    out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
 		buf_appendf(out, "outpost_outbox_unsent{kind=\"%s\"} %lld\n",
 		    outbox_kind_name((enum outbox_kind)k), (long long)q->outbox[k].n_unsent);
-	put_head(out, "outpost_outbox_age_seconds", "gauge",
+	metric_head(out, "outpost_outbox_age_seconds", "gauge",
 	    "Age of the oldest unsent effect, by kind.");
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
 		buf_appendf(out, "outpost_outbox_age_seconds{kind=\"%s\"} %lld\n",
@@ -328,8 +249,10 @@ static void put_outbox(struct buf *out, const struct get_gauges *q)
 enum route_group { GROUP_WEBHOOK, GROUP_REPORT, GROUP_MACHINE, GROUP_API, GROUP_OTHER, N_GROUPS };
 static const char *const GROUPS[N_GROUPS] = {"webhook", "report", "machine", "api", "other"};
 
-static enum route_group group_of(const struct http_route *r)
+static void add_times(const struct http_route *r, const struct histogram *times, void *owner)
 {
+	struct histogram *groups = owner;
+	enum route_group group = GROUP_OTHER;
 	static const struct {
 		const char *prefix;
 		enum route_group group;
@@ -340,17 +263,12 @@ static enum route_group group_of(const struct http_route *r)
 	    {"/api/", GROUP_API},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+	for (size_t i = 0; i < ARRAY_LEN(prefixes) && group == GROUP_OTHER; i++)
 		if (str_has_prefix(r->pattern, prefixes[i].prefix))
-			return prefixes[i].group == GROUP_API && !str_eq(r->method, "GET")
-				   ? GROUP_REPORT
-				   : prefixes[i].group;
-	return GROUP_OTHER;
-}
-
-static void add_times(const struct http_route *r, const struct histogram *times, void *owner)
-{
-	histogram_merge(&((struct histogram *)owner)[group_of(r)], times);
+			group = prefixes[i].group;
+	if (group == GROUP_API && !str_eq(r->method, "GET"))
+		group = GROUP_REPORT;
+	histogram_merge(&groups[group], times);
 }
 
 /* Connections and bodies that were closed while the server was full (http/eviction.c). */
@@ -359,34 +277,20 @@ static void put_evictions(struct buf *out, const struct http_counters *c)
 	static const char CONNECTIONS[] = "outpost_http_evicted_connections_total";
 	static const char BODIES[] = "outpost_http_evicted_bodies_total";
 
-	put_head(out, CONNECTIONS, "counter",
+	metric_head(out, CONNECTIONS, "counter",
 	    "Connections that were closed for newer ones, because the table was full or because "
 	    "their client had its share.");
 	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n",
 	    CONNECTIONS, (long long)c->n_evicted_full, CONNECTIONS, (long long)c->n_evicted_share);
-	put_counter(out, "outpost_http_refused_connections_total",
+	metric_counter(out, "outpost_http_refused_connections_total",
 	    "New connections that found no place.", c->n_refused_connections);
-	put_head(out, BODIES, "counter",
+	metric_head(out, BODIES, "counter",
 	    "Slow request bodies that were given up for newer ones, because the memory for bodies "
 	    "was full or because their client had its share.");
 	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", BODIES,
 	    (long long)c->n_bodies_evicted_full, BODIES, (long long)c->n_bodies_evicted_share);
-	put_counter(out, "outpost_http_refused_bodies_total",
+	metric_counter(out, "outpost_http_refused_bodies_total",
 	    "Request bodies that found no memory.", c->n_bodies_refused);
-}
-
-static void put_time_metrics(struct buf *out, const struct http_server *server)
-{
-	struct histogram times[N_GROUPS] = {0};
-	char label[32];
-
-	http_server_times(server, add_times, times);
-	put_head(out, "outpost_http_request_seconds", "histogram",
-	    "From a request's head until its answer, by kind; streamed answers are not counted.");
-	for (int g = 0; g < N_GROUPS; g++) {
-		snprintf(label, sizeof(label), "kind=\"%s\"", GROUPS[g]);
-		histogram_write(out, &times[g], "outpost_http_request_seconds", label);
-	}
 }
 
 static void put_service(struct metrics_request *m)
@@ -394,20 +298,28 @@ static void put_service(struct metrics_request *m)
 	struct web *w = m->web;
 	const struct http_counters *c = http_server_counters(w->deps.server);
 	struct buf *out = &m->out;
+	struct histogram times[N_GROUPS] = {0};
+	char label[32];
 
-	put_head(out, "outpost_build_info", "gauge", "1, with the version as its label.");
+	metric_head(out, "outpost_build_info", "gauge", "1, with the version as its label.");
 	buf_append_str(out, "outpost_build_info{version=\"" OUTPOST_VERSION "\"} 1\n");
-	put_gauge(out, "outpost_uptime_seconds", "Seconds since the start.",
+	metric_gauge(out, "outpost_uptime_seconds", "Seconds since the start.",
 	    age_s(clock_wall_ms(), w->started_wall_ms));
-	put_gauge(out, "outpost_http_connections", "Open connections.",
+	metric_gauge(out, "outpost_http_connections", "Open connections.",
 	    http_server_n_connections(w->deps.server));
-	put_counter(out, "outpost_http_requests_total", "Requests.", c->n_requests);
-	put_counter(out, "outpost_http_4xx_total", "Answers 400 to 499.", c->n_answers_4xx);
-	put_counter(out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
-	put_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
+	metric_counter(out, "outpost_http_requests_total", "Requests.", c->n_requests);
+	metric_counter(out, "outpost_http_4xx_total", "Answers 400 to 499.", c->n_answers_4xx);
+	metric_counter(out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
+	metric_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
 	    c->n_refused_busy);
 	put_evictions(out, c);
-	put_time_metrics(out, w->deps.server);
+	http_server_times(w->deps.server, add_times, times);
+	metric_head(out, "outpost_http_request_seconds", "histogram",
+	    "From a request's head until its answer, by kind; streamed answers are not counted.");
+	for (int g = 0; g < N_GROUPS; g++) {
+		snprintf(label, sizeof(label), "kind=\"%s\"", GROUPS[g]);
+		histogram_write(out, &times[g], "outpost_http_request_seconds", label);
+	}
 }
 
 /* ---- the request: the store, then /proc in the pool ---- */
@@ -441,8 +353,6 @@ static void on_gauges(struct store_query *q)
 	deps->write_metrics(&m->out, deps->owner);
 	if (!q->err) {
 		put_accelerators(&m->out, &m->gauges);
-		put_states(&m->out, &m->gauges);
-		put_experiments(&m->out, &m->gauges);
 		put_outbox(&m->out, &m->gauges);
 	}
 	get_gauges_release(&m->gauges);
@@ -450,7 +360,7 @@ static void on_gauges(struct store_query *q)
 	pool_submit(deps->loop, &m->work);
 }
 
-static void on_metrics(struct http_request *r, void *owner)
+void web_on_metrics(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct metrics_request *m;
@@ -470,9 +380,4 @@ static void on_metrics(struct http_request *r, void *owner)
 	m->gauges.q.err = store_get_gauges(w->deps.store, &m->gauges);
 	if (m->gauges.q.err)
 		on_gauges(&m->gauges.q);
-}
-
-void web_add_metrics_routes(struct web *w)
-{
-	web_add_plain(w, "/metrics", on_metrics);
 }

@@ -118,7 +118,7 @@ static void nightly_done(struct store_query *q)
 	web_read_render(n, NULL, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
 }
 
-static void on_nightly(struct http_request *r, void *owner)
+void web_on_nightly(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct nightly_request *n = web_read_new(w, r, sizeof(*n), release_nightly);
@@ -131,9 +131,4 @@ static void on_nightly(struct http_request *r, void *owner)
 	}
 	n->get.q.done = nightly_done;
 	(void)web_read_goes_on(n, store_get_nightly(w->deps.store, &n->get), NULL);
-}
-
-void web_add_nightly_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/nightly", "/nightly", on_nightly);
 }

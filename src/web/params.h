@@ -28,7 +28,7 @@ struct params {
 
 /* A whole number; fallback if it is absent or wrong. */
 int64_t params_int(struct params *p, const char *name, int64_t min, int64_t max, int64_t fallback);
-/* `limit`: 1 … 500. Without it: the limit of web_set_page_limit() for a page, else fallback. */
+/* `limit`: 1 … 500. Without it: the page limit of the route for a page, else fallback. */
 int64_t params_limit(struct params *p, int64_t fallback);
 /* The index of the word in the NULL-terminated list; fallback if it is absent or wrong. */
 int params_word(struct params *p, const char *name, const char *const *words, int fallback);

@@ -90,18 +90,12 @@ static void start_platforms(struct web *w, struct http_request *r, const char *n
 		(void)web_read_goes_on(q, store_get_platform_tests(w->deps.store, &q->get), NULL);
 }
 
-static void on_platforms(struct http_request *r, void *owner)
+void web_on_platforms(struct http_request *r, void *owner)
 {
 	start_platforms(owner, r, NULL);
 }
 
-static void on_platform(struct http_request *r, void *owner)
+void web_on_platform(struct http_request *r, void *owner)
 {
 	start_platforms(owner, r, http_segment(r, 0));
-}
-
-void web_add_platform_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/platforms", "/platforms", on_platforms);
-	web_add_resource(w, "/api/v1/platforms/{name}", "/platforms/{name}", on_platform);
 }

@@ -106,7 +106,7 @@ static void read_status(struct web *w, struct http_request *r,
 		on_totals(&s->totals.q);
 }
 
-static void on_status(struct http_request *r, void *owner)
+void web_on_status(struct http_request *r, void *owner)
 {
 	read_status(owner, r, NULL, NULL);
 }
@@ -114,9 +114,4 @@ static void on_status(struct http_request *r, void *owner)
 void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
 {
 	read_status(w, NULL, done, owner);
-}
-
-void web_add_status_routes(struct web *w)
-{
-	web_add_resource(w, "/api/v1/status", NULL, on_status);
 }

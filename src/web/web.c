@@ -15,19 +15,6 @@
 
 enum { API_MAX_BYTES = 32 << 10 };
 
-/* The tab's title before the script runs; the value of the first segment follows. */
-static const struct {
-	const char *page, *title;
-} TITLES[] = {
-    {"/pulls/{n}", "#"},
-    {"/commits/{sha}", "Commit "},
-    {"/accelerators/{name}", ""},
-    {"/jobs/{id}", "Job "},
-    {"/nightly", "Periodic runs"},
-    {"/platforms", "Platforms"},
-    {"/platforms/{name}", ""},
-};
-
 static void on_preflight(struct http_request *r, void *owner)
 {
 	static const struct http_header_line headers[] = {{"Access-Control-Allow-Origin", "*"},
@@ -39,62 +26,103 @@ static void on_preflight(struct http_request *r, void *owner)
 	http_respond(r, 204, NULL, headers, "", 0);
 }
 
-void web_add_plain(
-    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
+static void on_healthz(struct http_request *r, void *owner)
 {
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = pattern, .on_request = on_request, .owner = w});
+	(void)owner;
+	http_respond(r, 200, "text/plain", NULL, "ok\n", 3);
 }
 
-void web_add_stream(
-    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
+static void on_readyz(struct http_request *r, void *owner)
 {
-	web_add_plain(w, pattern, on_request);
-	http_server_route(w->deps.server,
-	    &(struct http_route){
-		.method = "OPTIONS", .pattern = pattern, .on_request = on_preflight, .owner = w});
+	struct web *w = owner;
+	struct store_stats stats;
+	const char *why = w->deps.why_not_ready ? w->deps.why_not_ready(w->deps.owner) : NULL;
+
+	store_stats(w->deps.store, &stats);
+	store_probe(w->deps.store);
+	if (!w->config || !config_is_registry_loaded(w->config))
+		why = "the registry is not loaded yet";
+	else if (!stats.is_writable)
+		why = "the store cannot be written";
+	if (why)
+		http_respond_json1(r, 503, "error", why);
+	else
+		http_respond(r, 200, "text/plain", NULL, "ready\n", 6);
 }
 
-static const struct web_resource *find_resource(const struct web *w, const char *pattern)
+enum route_kind {
+	/* JSON and perhaps a page, from web_respond…() in the form that the request wants. It runs when its turn comes, once for all
+	 * requests for the same answer (gate.h). */
+	ROUTE_RESOURCE,
+	ROUTE_DOCUMENT, /* another type, from web_document_…(); waits for its turn, too */
+	ROUTE_STREAM,   /* lasts until its readers leave, and waits for no turn */
+	ROUTE_PLAIN,    /* waits for no turn, and other sites do not read it */
+};
+
+/* page: shows the same answer. title: the tab's before the script runs, in front of the first segment of the address; NULL:
+ * that of the service. page_limit: of long lists, for an address without a limit. */
+static const struct web_route {
+	enum route_kind kind;
+	const char *path;
+	web_handler *on_request;
+	const char *page, *title;
+	int64_t page_limit;
+} ROUTES[] = {
+    {ROUTE_PLAIN, "/healthz", on_healthz, NULL, NULL, 0},
+    {ROUTE_PLAIN, "/readyz", on_readyz, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/status", web_on_status, NULL, NULL, 0},
+    {ROUTE_PLAIN, "/metrics", web_on_metrics, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/pulls/{n}", web_on_pull, "/pulls/{n}", "#", PARAMS_LIMIT_MAX},
+    {ROUTE_RESOURCE, "/api/v1/commits/{sha}", web_on_commit, "/commits/{sha}", "Commit ",
+	PARAMS_LIMIT_MAX},
+    {ROUTE_RESOURCE, "/api/v1/dashboard", web_on_dashboard, "/", NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators", web_on_accelerators, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}", web_on_accelerator, "/accelerators/{name}", "",
+	0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}/jobs", web_on_accelerator_jobs, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}/numbers", web_on_accelerator_numbers, NULL, NULL,
+	0},
+    {ROUTE_RESOURCE, "/api/v1/known", web_on_known, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/crcr/level-status", web_on_level_status, NULL, NULL, 0},
+    {ROUTE_RESOURCE, "/api/v1/nightly", web_on_nightly, "/nightly", "Periodic runs", 0},
+    {ROUTE_RESOURCE, "/api/v1/platforms", web_on_platforms, "/platforms", "Platforms", 0},
+    {ROUTE_RESOURCE, "/api/v1/platforms/{name}", web_on_platform, "/platforms/{name}", "", 0},
+    {ROUTE_RESOURCE, "/api/v1/jobs/{id}", web_on_job, "/jobs/{id}", "Job ", PARAMS_LIMIT_MAX},
+    {ROUTE_DOCUMENT, "/badge/{file}", web_on_badge, NULL, NULL, 0},
+    {ROUTE_DOCUMENT, "/feed.xml", web_on_feed, NULL, NULL, 0},
+    {ROUTE_STREAM, "/api/v1/jobs/{id}/log", web_on_job_log, NULL, NULL, 0},
+    {ROUTE_PLAIN, "/assets/{name}", web_on_asset, NULL, NULL, 0},
+    {ROUTE_STREAM, "/api/v1/events", web_on_events, NULL, NULL, 0},
+};
+
+static const struct web_route *find_route(const struct http_request *r)
 {
-	for (size_t i = 0; i < w->n_resources; i++)
-		if (str_eq(w->resources[i].api, pattern) || str_eq(w->resources[i].page, pattern) ||
-		    str_eq(w->resources[i].document, pattern))
-			return &w->resources[i];
+	const char *pattern = http_route_of(r)->pattern;
+
+	for (size_t i = 0; i < ARRAY_LEN(ROUTES); i++)
+		if (str_eq(ROUTES[i].path, pattern) || str_eq(ROUTES[i].page, pattern))
+			return &ROUTES[i];
 	return NULL;
+}
+
+/* NULL: the request is not for a page. */
+static const struct web_route *find_page(const struct http_request *r)
+{
+	const struct web_route *found = web_is_page(r) ? find_route(r) : NULL;
+
+	return found && found->page ? found : NULL;
 }
 
 static void on_gated_request(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 
-	web_gate_ask(w->gate, r, find_resource(w, http_route_of(r)->pattern)->on_request, w);
-}
-
-void web_add_resource(struct web *w, const char *api, const char *page,
-    void (*on_request)(struct http_request *r, void *owner))
-{
-	*ARRAY_PUSH(w->resources, w->n_resources) =
-	    (struct web_resource){.api = api, .page = page, .on_request = on_request};
-	web_add_stream(w, api, on_gated_request);
-	if (page)
-		web_add_plain(w, page, on_gated_request);
-}
-
-void web_add_document(
-    struct web *w, const char *pattern, void (*on_request)(struct http_request *r, void *owner))
-{
-	*ARRAY_PUSH(w->resources, w->n_resources) =
-	    (struct web_resource){.document = pattern, .on_request = on_request};
-	web_add_plain(w, pattern, on_gated_request);
+	web_gate_ask(w->gate, r, find_route(r)->on_request, w);
 }
 
 void web_refuse(struct http_request *r)
 {
-	const struct http_route *route = http_route_of(r);
-
-	if (find_resource(route->owner, route->pattern)->document)
+	if (find_route(r)->kind == ROUTE_DOCUMENT)
 		web_document_busy(r);
 	else
 		web_respond_busy(r);
@@ -105,40 +133,23 @@ bool web_is_page(const struct http_request *r)
 	return strncmp(http_path(r), "/api/", 5) != 0;
 }
 
-static struct web_resource *find_page(const struct web *w, const char *pattern)
-{
-	for (size_t i = 0; pattern && i < w->n_resources; i++)
-		if (str_eq(w->resources[i].page, pattern))
-			return &w->resources[i];
-	return NULL;
-}
-
-void web_set_page_limit(struct web *w, const char *page, int64_t limit)
-{
-	find_page(w, page)->page_limit = limit;
-}
-
 int64_t web_page_limit(const struct http_request *r)
 {
-	const struct http_route *route = http_route_of(r);
-	const struct web_resource *found =
-	    web_is_page(r) ? find_page(route->owner, route->pattern) : NULL;
+	const struct web_route *found = find_page(r);
 
 	return found ? found->page_limit : 0;
 }
 
 const char *web_page_title(const struct http_request *r)
 {
-	for (size_t i = 0; i < ARRAY_LEN(TITLES); i++)
-		if (str_eq(TITLES[i].page, http_route_of(r)->pattern))
-			return TITLES[i].title;
-	return NULL;
+	const struct web_route *found = find_page(r);
+
+	return found ? found->title : NULL;
 }
 
 char *web_api_of_page(const struct http_request *r)
 {
-	const struct http_route *route = http_route_of(r);
-	const struct web_resource *found = find_page(route->owner, route->pattern);
+	const struct web_route *found = find_page(r);
 	int64_t page_limit = web_page_limit(r);
 	struct buf out = BUF_INIT(API_MAX_BYTES);
 	char limit[24], separator = '?';
@@ -146,7 +157,7 @@ char *web_api_of_page(const struct http_request *r)
 
 	if (!found)
 		return NULL;
-	for (const char *p = found->api; *p; p++) {
+	for (const char *p = found->path; *p; p++) {
 		if (*p == '{') {
 			const char *segment = http_segment(r, i++);
 
@@ -185,32 +196,6 @@ static void on_unknown_path(struct http_request *r, void *owner)
 		http_respond_json1(r, 404, "error", "no such path");
 }
 
-/* ---- health: is it alive, and may it get traffic ---- */
-
-static void on_healthz(struct http_request *r, void *owner)
-{
-	(void)owner;
-	http_respond(r, 200, "text/plain", NULL, "ok\n", 3);
-}
-
-static void on_readyz(struct http_request *r, void *owner)
-{
-	struct web *w = owner;
-	struct store_stats stats;
-	const char *why = w->deps.why_not_ready ? w->deps.why_not_ready(w->deps.owner) : NULL;
-
-	store_stats(w->deps.store, &stats);
-	store_probe(w->deps.store);
-	if (!w->config || !config_is_registry_loaded(w->config))
-		http_respond_json1(r, 503, "error", "the registry is not loaded yet");
-	else if (!stats.is_writable)
-		http_respond_json1(r, 503, "error", "the store cannot be written");
-	else if (why)
-		http_respond_json1(r, 503, "error", why);
-	else
-		http_respond(r, 200, "text/plain", NULL, "ready\n", 6);
-}
-
 /* ---- the whole ---- */
 
 struct web *web_new(const struct web_deps *deps)
@@ -222,23 +207,26 @@ struct web *web_new(const struct web_deps *deps)
 	LIST_INIT(&w->followers);
 	w->gate = web_gate_new(web_refuse);
 	w->log_readers = http_group_amounts_new();
-	web_add_plain(w, "/healthz", on_healthz);
-	web_add_plain(w, "/readyz", on_readyz);
-	web_add_status_routes(w);
-	web_add_metrics_routes(w);
-	web_add_change_routes(w);
-	web_add_dashboard_routes(w);
-	web_add_accelerator_routes(w);
-	web_add_known_routes(w);
-	web_add_level_status_routes(w);
-	web_add_nightly_routes(w);
-	web_add_platform_routes(w);
-	web_add_job_routes(w);
-	web_add_badge_routes(w);
-	web_add_feed_routes(w);
-	web_add_job_log_routes(w);
-	web_add_asset_routes(w);
-	web_add_event_routes(w);
+	web_open_events(w);
+	for (size_t i = 0; i < ARRAY_LEN(ROUTES); i++) {
+		const struct web_route *its = &ROUTES[i];
+		bool is_gated = its->kind == ROUTE_RESOURCE || its->kind == ROUTE_DOCUMENT;
+		struct http_route route = {.method = "GET",
+		    .pattern = its->path,
+		    .on_request = is_gated ? on_gated_request : its->on_request,
+		    .owner = w};
+
+		http_server_route(deps->server, &route);
+		if (its->page) {
+			route.pattern = its->page;
+			http_server_route(deps->server, &route);
+		}
+		if (its->kind == ROUTE_RESOURCE || its->kind == ROUTE_STREAM)
+			http_server_route(deps->server, &(struct http_route){.method = "OPTIONS",
+							    .pattern = its->path,
+							    .on_request = on_preflight,
+							    .owner = w});
+	}
 	http_server_fallback(deps->server, &(struct http_route){.method = "GET",
 					       .pattern = "/{nothing}",
 					       .on_request = on_unknown_path,
@@ -269,6 +257,5 @@ void web_free(struct web *w)
 	web_gate_close(w->gate);
 	web_gate_free(w->gate);
 	http_group_amounts_free(w->log_readers);
-	free(w->resources);
 	free(w);
 }
