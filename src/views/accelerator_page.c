@@ -97,7 +97,7 @@ json_t *page_jobs_next(const struct page_jobs *l)
 	if (!l->has_more || !l->n)
 		return json_null();
 	snprintf(text, sizeof(text), "%lld", (long long)l->at[l->n - 1].id);
-	return cursor_json(text);
+	return cursor_json(text, strlen(text));
 }
 
 /* ---- the query of the page ---- */
@@ -106,24 +106,6 @@ RECORD_DEFINE(page_machine, PAGE_MACHINE_RECORD)
 RECORD_DEFINE(page_commit, PAGE_COMMIT_MEMBERS)
 RECORD_DEFINE(page_red, PAGE_RED_RECORD)
 RECORD_DEFINE(page_experiments, PAGE_EXPERIMENTS_RECORD)
-
-static void read_schedule(struct db *d, struct get_accelerator_page *p)
-{
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(SCHEDULE_VIEW_RECORD,
-		    "FROM schedule s WHERE s.accelerator = ?1 AND s.next_ms IS NOT NULL"),
-		V_TEXT(p->name)),
-	    &schedule_view_record, &p->schedule);
-	/* a run that ended without an outcome was at L1 */
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(SCHEDULE_RUN_RECORD,
-		    "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
-		    "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
-		V_TEXT(p->name)),
-	    &schedule_run_view_record, &p->last_run);
-}
 
 #define COMMIT_TIME(sha, otherwise)                                                                \
 	"COALESCE((SELECT COALESCE(b.at_ms, 0) FROM branch_commit b"                               \
@@ -199,7 +181,20 @@ static int page_run(struct store_query *sq, struct db *d)
 	accelerator_figures_read(d, &p->figures, &u, p->now_ms);
 	days_read(d, p->name, p->today, p->trend, PAGE_TREND_DAYS);
 	nightly_days_read(d, p->name, p->today, p->calendar, PAGE_CALENDAR_DAYS);
-	read_schedule(d, p);
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(SCHEDULE_VIEW_RECORD,
+		    "FROM schedule s WHERE s.accelerator = ?1 AND s.next_ms IS NOT NULL"),
+		V_TEXT(p->name)),
+	    &schedule_view_record, &p->schedule);
+	/* a run that ended without an outcome was at L1 */
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(SCHEDULE_RUN_RECORD,
+		    "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
+		    "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
+		V_TEXT(p->name)),
+	    &schedule_run_view_record, &p->last_run);
 	read_red(d, p->name, &p->red);
 	page_jobs_read(d, p->name, 0, PAGE_JOBS, &p->jobs);
 	read_machines(d, p);
@@ -357,26 +352,6 @@ static bool next_number_line(struct db *d, const char *accelerator, struct line 
 	return true;
 }
 
-/* Adds the line if it has points in the time; how many. */
-static size_t add_number_line(struct db *d, struct list_numbers *q, const struct line *l)
-{
-	struct number_series s = {.n = 0};
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(NUMBER_POINT_RECORD, "FROM number_day WHERE accelerator = ?1 AND test_id "
-					      "= ?2 AND unit = ?3 AND day >= ?4 ORDER BY day"),
-	    V_TEXT(q->accelerator), V_INT(l->test_id), V_TEXT(l->unit), V_INT(day_of(q->since_ms)));
-
-	RECORDS_READ(r, number_point, s.points, s.n);
-	if (!s.n)
-		return 0;
-	record_read_first(
-	    db_rows(d, RECORD_QUERY(NUMBER_SERIES_RECORD, "FROM test t WHERE t.id = ?1"),
-		V_INT(l->test_id), V_TEXT(l->unit)),
-	    &number_series_record, &s);
-	*ARRAY_PUSH(q->list, q->n) = s;
-	return s.n;
-}
-
 static int numbers_run(struct store_query *sq, struct db *d)
 {
 	struct list_numbers *q = CONTAINER_OF(sq, struct list_numbers, q);
@@ -385,7 +360,24 @@ static int numbers_run(struct store_query *sq, struct db *d)
 	size_t n_points = 0;
 
 	for (int n = 0; !q->has_more && next_number_line(d, q->accelerator, &at); n++) {
-		n_points += add_number_line(d, q, &at);
+		struct number_series s = {.n = 0};
+		struct rows *r = db_rows(d,
+		    RECORD_QUERY(NUMBER_POINT_RECORD,
+			"FROM number_day WHERE accelerator = ?1 AND test_id = ?2 AND unit = ?3 "
+			"AND day >= ?4 ORDER BY day"),
+		    V_TEXT(q->accelerator), V_INT(at.test_id), V_TEXT(at.unit),
+		    V_INT(day_of(q->since_ms)));
+
+		RECORDS_READ(r, number_point, s.points, s.n);
+		if (s.n) {
+			record_read_first(
+			    db_rows(d,
+				RECORD_QUERY(NUMBER_SERIES_RECORD, "FROM test t WHERE t.id = ?1"),
+				V_INT(at.test_id), V_TEXT(at.unit)),
+			    &number_series_record, &s);
+			*ARRAY_PUSH(q->list, q->n) = s;
+			n_points += s.n;
+		}
 		q->has_more = q->n >= (size_t)q->limit || n_points >= NUMBER_POINTS_MAX ||
 			      n >= LINES_LOOKED_AT_MAX;
 	}
@@ -433,7 +425,7 @@ json_t *numbers_json(const struct list_numbers *l, int64_t days)
 	if (l->has_more) {
 		char *text = xasprintf("%lld %s", (long long)l->next_test, l->next_unit);
 
-		next = cursor_json(text);
+		next = cursor_json(text, strlen(text));
 		free(text);
 	}
 	return json_pack(

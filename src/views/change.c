@@ -122,8 +122,9 @@ static void read_accelerators(struct db *d, struct change_view *v, int64_t now_m
 	}
 }
 
-static void read_dispatches(struct db *d, struct change_view *v)
+static void read_dispatches_and_jobs(struct db *d, struct change_view *v)
 {
+	struct accelerator_view *a;
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.accelerator", DISPATCH_VIEW_RECORD,
 		"FROM dispatch x WHERE x.change_id = ?1 AND x.accelerator <> '' ORDER BY "
@@ -131,29 +132,18 @@ static void read_dispatches(struct db *d, struct change_view *v)
 		"?2"),
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
-	while (rows_next(r)) {
-		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
-
-		if (a)
+	while (rows_next(r))
+		if ((a = change_view_accelerator(v, rows_key(r))) != NULL)
 			record_read(
 			    r, &dispatch_view_record, ARRAY_PUSH(a->dispatches, a->n_dispatches));
-	}
-}
-
-static void read_jobs(struct db *d, struct change_view *v)
-{
-	struct rows *r = db_rows(d,
+	r = db_rows(d,
 	    RECORD_QUERY_BY("j.accelerator", JOB_VIEW_RECORD,
 		"FROM job j WHERE j.change_id = ?1 AND j.is_current = 1 ORDER BY j.accelerator, "
 		"j.workflow, j.name, j.id LIMIT ?2"),
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
-
-	while (rows_next(r)) {
-		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
-
-		if (a)
+	while (rows_next(r))
+		if ((a = change_view_accelerator(v, rows_key(r))) != NULL)
 			record_read(r, &job_view_record, ARRAY_PUSH(a->jobs, a->n_jobs));
-	}
 }
 
 static struct experiment_view *find_experiment(const struct change_view *v, int64_t id)
@@ -218,8 +208,7 @@ static int change_run(struct store_query *q, struct db *d)
 	if (v->kind == CHANGE_PULL_REQUEST)
 		read_pull(d, g->number, v);
 	read_accelerators(d, v, g->now_ms);
-	read_dispatches(d, v);
-	read_jobs(d, v);
+	read_dispatches_and_jobs(d, v);
 	change_cells_read(d, v, g->max_verdicts);
 	/* Only for a moment: if GitHub does not answer in time, the page shows the facts that it has. */
 	v->is_being_attributed = db_has(d,

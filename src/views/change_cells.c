@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/encode.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "db/key.h"
@@ -408,23 +407,12 @@ static int key_compare(const struct cell_key *a, const struct cell_key *b)
 	return order;
 }
 
-static void set_cursor(json_t *obj, const struct cell_key *k)
-{
-	struct buf bytes = BUF_INIT(KEY_MAX_BYTES), text = BUF_INIT(2 * KEY_MAX_BYTES);
-
-	for (int i = 0; i < KEY_PARTS; i++)
-		buf_append(&bytes, k->part[i], strlen(k->part[i]) + (i < KEY_PARTS - 1));
-	base64url_encode(buf_str(&bytes), bytes.len, &text);
-	json_set_str(obj, "next", buf_str(&text));
-	buf_release(&bytes);
-	buf_release(&text);
-}
-
 void change_cells_add_json(json_t *obj, const struct change_view *v,
     const struct verdict_choice *choice, const char *public_url)
 {
 	struct cell_key after = key_read(choice->after, choice->after_bytes), last = after;
-	json_t *list = json_array();
+	json_t *list = json_array(), *next = json_null();
+	struct buf bytes = BUF_INIT(KEY_MAX_BYTES);
 	bool is_more = false;
 	int64_t n_total = 0;
 
@@ -447,10 +435,13 @@ void change_cells_add_json(json_t *obj, const struct change_view *v,
 		json_array_append_new(list, cell_json(v, w, public_url));
 		last = k;
 	}
-	json_object_set_new(obj, "verdicts", list);
-	json_set_int(obj, "verdicts_total", n_total);
-	if (is_more)
-		set_cursor(obj, &last);
-	else
-		json_set_str(obj, "next", NULL);
+	if (is_more) {
+		for (int i = 0; i < KEY_PARTS; i++)
+			buf_append(
+			    &bytes, last.part[i], strlen(last.part[i]) + (i < KEY_PARTS - 1));
+		next = cursor_json(buf_str(&bytes), bytes.len);
+	}
+	buf_release(&bytes);
+	json_object_update_new(obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total",
+					(json_int_t)n_total, "next", next));
 }

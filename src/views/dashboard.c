@@ -90,20 +90,6 @@ static void read_newest(struct db *d, struct dashboard *v, const struct upstream
 	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                              \
 	      " ON p.repository_key = c.repository_key AND p.number = x.number WHERE"
 
-/* A held dispatch may wait for a member for ever, so those that make progress come first. */
-static void read_running(struct db *d, struct dashboard *v)
-{
-	struct rows *r = db_rows(
-	    d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
-
-	RECORDS_READ(r, running_view, v->running, v->n_running);
-	r = db_rows(d, RUNNING HELD " ORDER BY x.created_ms LIMIT ?1",
-	    V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
-	RECORDS_READ(r, running_view, v->running, v->n_running);
-	v->n_running_total = db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" GOING) +
-			     db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" HELD);
-}
-
 static int dashboard_run(struct store_query *q, struct db *d)
 {
 	struct get_dashboard *g = CONTAINER_OF(q, struct get_dashboard, q);
@@ -126,7 +112,15 @@ static int dashboard_run(struct store_query *q, struct db *d)
 		nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);
 	}
 	read_newest(d, v, &u);
-	read_running(d, v);
+	/* A held dispatch may wait for a member for ever, so those that make progress come first. */
+	r = db_rows(
+	    d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
+	RECORDS_READ(r, running_view, v->running, v->n_running);
+	r = db_rows(d, RUNNING HELD " ORDER BY x.created_ms LIMIT ?1",
+	    V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
+	RECORDS_READ(r, running_view, v->running, v->n_running);
+	v->n_running_total = db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" GOING) +
+			     db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" HELD);
 	dashboard_sort(v);
 	if (db_status(d))
 		dashboard_free(v);

@@ -21,21 +21,6 @@ RECORD_LOCAL(episode_end, EPISODE_END_RECORD)
 	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
-static void read_tests(struct db *d, struct feed_event *e, int64_t change_id)
-{
-	struct rows *r = db_rows(d,
-	    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN ''"
-	    " ELSE ' (' || t.dtype || ')' END FROM verdict v JOIN test t ON t.id = v.test_id"
-	    " WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
-	    V_INT(change_id), V_TEXT(e->accelerator), V_INT(FEED_TESTS_MAX));
-
-	e->tests = strv_copy(NULL);
-	while (rows_next(r))
-		strv_add(&e->tests, rows_key(r));
-	e->n_tests = db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
-	    V_INT(change_id), V_TEXT(e->accelerator));
-}
-
 static void read_event(struct db *d, const struct episode_end *end, struct feed_event *e)
 {
 	struct rows *r = db_rows(d,
@@ -53,7 +38,16 @@ static void read_event(struct db *d, const struct episode_end *end, struct feed_
 	record_read(r, &feed_event_record, e);
 	rows_end(r);
 	if (e->kind == FEED_RED) {
-		read_tests(d, e, change_id);
+		r = db_rows(d,
+		    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN ''"
+		    " ELSE ' (' || t.dtype || ')' END FROM verdict v JOIN test t"
+		    " ON t.id = v.test_id WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
+		    V_INT(change_id), V_TEXT(e->accelerator), V_INT(FEED_TESTS_MAX));
+		e->tests = strv_copy(NULL);
+		while (rows_next(r))
+			strv_add(&e->tests, rows_key(r));
+		e->n_tests = db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
+		    V_INT(change_id), V_TEXT(e->accelerator));
 		e->is_silence = red_tests_are_silence(d, change_id, e->accelerator);
 	}
 }

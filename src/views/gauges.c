@@ -9,8 +9,9 @@
 RECORD_DEFINE(accelerator_gauges, ACCELERATOR_GAUGES_RECORD)
 RECORD_DEFINE(outbox_gauges, OUTBOX_GAUGES_RECORD)
 
-static void read_accelerators(struct db *d, struct get_gauges *q)
+static int gauges_run(struct store_query *query, struct db *d)
 {
+	struct get_gauges *q = CONTAINER_OF(query, struct get_gauges, q);
 	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(ACCELERATOR_GAUGES_RECORD,
@@ -30,28 +31,15 @@ static void read_accelerators(struct db *d, struct get_gauges *q)
 		g->n_experiments_void = ends.n_void;
 		free(ends.newest_loss);
 	}
-}
-
-static void read_outbox(struct db *d, struct get_gauges *q)
-{
-	struct rows *r = db_rows(
+	r = db_rows(
 	    d, RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD,
 		   "FROM outbox WHERE state IN ('due', 'waiting', 'sending') GROUP BY kind"));
-
 	while (rows_next(r))
 		for (int k = 0; k < N_OUTBOX_KINDS; k++)
 			if (str_eq(rows_key(r), outbox_kind_name((enum outbox_kind)k)))
 				record_read(r, &outbox_gauges_record, &q->outbox[k]);
-}
-
-static int gauges_run(struct store_query *query, struct db *d)
-{
-	struct get_gauges *q = CONTAINER_OF(query, struct get_gauges, q);
-
 	q->totals.now_ms = q->now_ms;
 	totals_read(d, &q->totals);
-	read_accelerators(d, q);
-	read_outbox(d, q);
 	if (db_status(d))
 		get_gauges_release(q);
 	return 0;

@@ -32,32 +32,6 @@ RECORD_LOCAL(test_cause, TEST_CAUSE_RECORD)
 
 /* ---- a job in full ---- */
 
-static struct job_detail *read_job(struct db *d, int64_t id)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY_BOTH(JOB_VIEW_RECORD, JOB_DETAIL_RECORD,
-		"FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1"),
-	    V_INT(id));
-	struct job_detail *v;
-
-	if (!rows_next(r))
-		return NULL;
-	v = xcalloc(1, sizeof(*v));
-	record_read(r, &job_view_record, &v->job);
-	record_read(r, &job_detail_record, v);
-	rows_end(r);
-	if (v->kind == CHANGE_EXPERIMENT &&
-	    record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(JOB_EXPERIMENT_RECORD,
-			"FROM job j JOIN experiment e ON e.run_change_id = j.change_id JOIN change "
-			"x ON x.id = e.change_id WHERE j.id = ?1"),
-		    V_INT(id)),
-		&job_experiment_record, &v->experiment))
-		v->number = v->experiment.explained_number;
-	return v;
-}
-
 static void read_results(struct db *d, const struct get_job *g, struct job_detail *v)
 {
 	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES); /* ",FAIL,ERROR,"; "": any */
@@ -100,11 +74,28 @@ static void read_results(struct db *d, const struct get_job *g, struct job_detai
 static int get_job_run(struct store_query *q, struct db *d)
 {
 	struct get_job *g = CONTAINER_OF(q, struct get_job, q);
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY_BOTH(JOB_VIEW_RECORD, JOB_DETAIL_RECORD,
+		"FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1"),
+	    V_INT(g->id));
+	struct job_detail *v;
 
-	g->job = read_job(d, g->id);
-	if (!g->job)
+	if (!rows_next(r))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	read_results(d, g, g->job);
+	v = g->job = xcalloc(1, sizeof(*v));
+	record_read(r, &job_view_record, &v->job);
+	record_read(r, &job_detail_record, v);
+	rows_end(r);
+	if (v->kind == CHANGE_EXPERIMENT &&
+	    record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(JOB_EXPERIMENT_RECORD,
+			"FROM job j JOIN experiment e ON e.run_change_id = j.change_id JOIN change "
+			"x ON x.id = e.change_id WHERE j.id = ?1"),
+		    V_INT(g->id)),
+		&job_experiment_record, &v->experiment))
+		v->number = v->experiment.explained_number;
+	read_results(d, g, v);
 	return 0;
 }
 

@@ -60,23 +60,6 @@ static void read_runs(struct db *d, const struct nightly_view *v, struct nightly
 	F(S, INT, n, NULL, "n", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
-static void count_states(
-    struct db *d, const struct get_nightly *q, struct nightly_view *v, const char *accelerator)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(
-		STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
-	    V_TEXT(accelerator), V_TEXT(q->suite ? q->suite : ""));
-
-	while (rows_next(r)) {
-		struct state_count c;
-
-		record_read(r, &state_count_record, &c);
-		if (c.state < N_HISTORY_STATES)
-			v->counts[c.state] += c.n;
-	}
-}
-
 /* ---- the days of the tests ---- */
 
 /* One cell of the view, by accelerator and test. */
@@ -160,22 +143,19 @@ static void read_days(struct db *d, struct nightly_view *v)
 
 /* ---- marks ---- */
 
-static int find_commits(const struct nightly_view *v, const char *good_sha, const char *bad_sha)
-{
-	for (size_t i = v->n_commits; i > 0; i--)
-		if (strcmp(v->commits[i - 1].bad_sha, bad_sha) == 0 &&
-		    strcmp(v->commits[i - 1].good_sha, good_sha) == 0)
-			return (int)i - 1;
-	return -1;
-}
-
-static int add_commits(
+/* Finds the list of commits between the runs of two marks, or adds it; its index. */
+static int commits_of_marks(
     struct db *d, struct nightly_view *v, const struct nightly_mark *good, const char *bad)
 {
 	struct repository_key key = repository_key(good->repository);
 	struct known_commits known = {.n = 0};
-	struct nightly_commits *c = ARRAY_PUSH(v->commits, v->n_commits);
+	struct nightly_commits *c;
 
+	for (size_t i = v->n_commits; i > 0; i--)
+		if (strcmp(v->commits[i - 1].bad_sha, bad) == 0 &&
+		    strcmp(v->commits[i - 1].good_sha, good->upstream_sha) == 0)
+			return (int)i - 1;
+	c = ARRAY_PUSH(v->commits, v->n_commits);
 	if (strcmp(good->upstream_sha, bad) != 0)
 		commits_between_read(d, key.text, good->upstream_sha, bad, &known);
 	*c = (struct nightly_commits){
@@ -229,11 +209,8 @@ static void read_marks(struct db *d, struct nightly_view *v)
 
 			read_mark(d, name, &c->first_bad, &lasts[2 * c->accelerator]);
 			read_mark(d, name, &c->last_good, &lasts[2 * c->accelerator + 1]);
-			if (!good->upstream_sha || !bad->upstream_sha)
-				continue;
-			c->commits = find_commits(v, good->upstream_sha, bad->upstream_sha);
-			if (c->commits < 0)
-				c->commits = add_commits(d, v, good, bad->upstream_sha);
+			if (good->upstream_sha && bad->upstream_sha)
+				c->commits = commits_of_marks(d, v, good, bad->upstream_sha);
 		}
 	free(lasts);
 }
@@ -255,8 +232,19 @@ static int nightly_run(struct store_query *sq, struct db *d)
 	v->first_day = q->last_day - q->n_days + 1;
 	read_accelerators(d, q, v);
 	for (size_t i = 0; i < v->n_accelerators; i++) {
+		struct state_count c;
+		struct rows *r;
+
 		read_runs(d, v, &v->accelerators[i]);
-		count_states(d, q, v, v->accelerators[i].name);
+		r = db_rows(d,
+		    RECORD_QUERY(STATE_COUNT_RECORD,
+			"FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
+		    V_TEXT(v->accelerators[i].name), V_TEXT(q->suite ? q->suite : ""));
+		while (rows_next(r)) {
+			record_read(r, &state_count_record, &c);
+			if (c.state < N_HISTORY_STATES)
+				v->counts[c.state] += c.n;
+		}
 	}
 	nightly_tests_read(d, q, v);
 	read_days(d, v);

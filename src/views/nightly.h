@@ -29,8 +29,8 @@ int store_get_nightly(struct store *s, struct get_nightly *q) MUST_CHECK;
  * the next page begins. Only views/nightly.c calls it. Thread: reader. Owns: v owns them. */
 void nightly_tests_read(struct db *d, const struct get_nightly *q, struct nightly_view *v);
 
-/* The JSON, the answer of /api/v1/nightly (docs/api.md), as text; the caller frees it. next: the text of the cursor, or NULL.
- * public_url: without a trailing slash. Thread: any. */
-char *nightly_json(const struct nightly_view *v, const char *next, const char *public_url);
+/* The JSON, the answer of /api/v1/nightly (docs/api.md), as text; the caller frees it. Its cursor has the bytes "STATE TEST
+ * SUITE" of v->next. public_url: without a trailing slash. Thread: any. */
+char *nightly_json(const struct nightly_view *v, const char *public_url);
 
 #endif

@@ -219,16 +219,23 @@ static void append_tests(struct writing *w)
 	free(w->texts);
 }
 
-char *nightly_json(const struct nightly_view *v, const char *next, const char *public_url)
+char *nightly_json(const struct nightly_view *v, const char *public_url)
 {
 	struct writing w = {.v = v, .public_url = public_url, .out = BUF_INIT(SIZE_MAX / 2)};
-	json_t *days = json_array(), *counts = json_object();
+	json_t *days = json_array(), *counts = json_object(), *next = json_null();
+	char *place;
 
 	for (size_t i = 0; i < v->n_days; i++)
 		json_array_append_new(days, day_json(v->first_day + (int64_t)i));
 	for (int s = 0; s < N_HISTORY_STATES; s++)
 		json_set_int(counts, history_state_name((enum history_state)s), v->counts[s]);
-	append_json(&w.out, json_pack("{s:o, s:o, s:o, s:s?}", "days", days, "accelerators",
+	if (v->next.suite) {
+		place = xasprintf(
+		    "%d %lld %s", (int)v->next.state, (long long)v->next.test_id, v->next.suite);
+		next = cursor_json(place, strlen(place));
+		free(place);
+	}
+	append_json(&w.out, json_pack("{s:o, s:o, s:o, s:o}", "days", days, "accelerators",
 				accelerators_json(v, public_url), "counts", counts, "next", next));
 	w.out.len--; /* without its brace */
 	buf_append_str(&w.out, ",\"tests\":[");

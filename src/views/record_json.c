@@ -5,7 +5,7 @@
 #include "base/encode.h"
 #include "base/json.h"
 
-enum { CURSOR_MAX_BYTES = 256 };
+enum { CURSOR_MAX_BYTES = 2048 };
 
 void record_to_json(json_t *object, const struct record *record, const void *values)
 {
@@ -159,12 +159,12 @@ json_t *job_url_json(const char *public_url, int64_t job)
 	return job ? json_sprintf("%s/jobs/%lld", public_url, (long long)job) : json_null();
 }
 
-json_t *cursor_json(const char *text)
+json_t *cursor_json(const void *bytes, size_t n)
 {
 	struct buf cursor = BUF_INIT(CURSOR_MAX_BYTES);
 	json_t *v;
 
-	base64url_encode(text, strlen(text), &cursor);
+	base64url_encode(bytes, n, &cursor);
 	v = json_string(buf_str(&cursor));
 	buf_release(&cursor);
 	return v;

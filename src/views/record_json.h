@@ -25,8 +25,8 @@ json_t *share_json(int64_t part, int64_t whole);
  * push and a periodic run, so the page of a commit names the kind. public_url: without a trailing slash. */
 json_t *change_url_json(
     const char *public_url, enum change_kind kind, int64_t number, const char *sha);
-/* The text of a cursor ("next"), which the client returns unread. */
-json_t *cursor_json(const char *text);
+/* The text of a cursor ("next"), which the client returns unread: at most 1 KiB (params_cursor()). */
+json_t *cursor_json(const void *bytes, size_t n);
 /* The page of a job; null: job 0. */
 json_t *job_url_json(const char *public_url, int64_t job);
 

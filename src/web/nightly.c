@@ -91,18 +91,8 @@ static bool read_params(struct http_request *r, struct nightly_request *n)
 static char *make_nightly(void *owner)
 {
 	struct nightly_request *n = owner;
-	const struct nightly_place *next = &n->get.view->next;
-	char *place = NULL, *cursor = NULL, *text;
 
-	if (next->suite) {
-		place = xasprintf(
-		    "%d %lld %s", (int)next->state, (long long)next->test_id, next->suite);
-		cursor = params_make_cursor(place, strlen(place));
-	}
-	text = nightly_json(n->get.view, cursor, n->read.config->public_url);
-	free(place);
-	free(cursor);
-	return text;
+	return nightly_json(n->get.view, n->read.config->public_url);
 }
 
 static void nightly_done(struct store_query *q)

@@ -148,14 +148,6 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes)
 	return n;
 }
 
-char *params_make_cursor(const void *p, size_t n)
-{
-	struct buf out = BUF_INIT(CURSOR_BYTES);
-
-	base64url_encode(p, n, &out);
-	return buf_take(&out);
-}
-
 bool params_refuse(struct params *p)
 {
 	if (!p->wrong[0])

@@ -38,7 +38,7 @@ unsigned params_words(struct params *p, const char *name, const char *const *wor
 void params_text(struct params *p, const char *name, char *out, size_t out_bytes);
 /* A day, YYYY-MM-DD, as milliseconds of its beginning in UTC. */
 int64_t params_day(struct params *p, const char *name, int64_t fallback_ms);
-/* The bytes that params_make_cursor() put into `cursor`, in out with a NUL after them. Returns how many, 0 if it is absent. Check
+/* The bytes that cursor_json() put into `cursor`, in out with a NUL after them. Returns how many, 0 if it is absent. Check
  * them: they come from outside. */
 size_t params_cursor(struct params *p, char *out, size_t out_bytes);
 #define WRONG_CURSOR "not a value of \"next\" in an answer"
@@ -46,8 +46,5 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes);
 void params_wrong(struct params *p, const char *name, const char *why);
 /* If there was a mistake, answers 400 and returns true. */
 bool params_refuse(struct params *p);
-
-/* The text for `next`: any bytes of at most CURSOR_BYTES / 2. free(). */
-char *params_make_cursor(const void *p, size_t n);
 
 #endif
