@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/control.h"
-#include "daemon/upkeep.h"
 #include "daemon/wire.h"
 #include "model/plan.h"
 #include "model/test_result.h"

@@ -1,5 +1,3 @@
-#include "daemon/metrics.h"
-
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"

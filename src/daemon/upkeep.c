@@ -1,9 +1,8 @@
-#include "daemon/upkeep.h"
+#include "daemon/wire.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/wire.h"
 #include "loop/bell.h"
 #include "verdict/known_issues.h"
 

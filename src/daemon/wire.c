@@ -9,9 +9,7 @@
 #include "base/str.h"
 #include "config/source.h"
 #include "daemon/control.h"
-#include "daemon/metrics.h"
 #include "daemon/reload.h"
-#include "daemon/upkeep.h"
 #include "store/maintenance.h"
 #include "webhook/payload.h"
 

@@ -74,4 +74,25 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e) MUS
  * failed wire_up(). */
 void wire_down(struct daemon *d);
 
+/* ---- the figures and the state of all parts (metrics.c): Prometheus text for /metrics, JSON for `outpostctl status`, with the
+ * store's figures, which web/ collects, and for the public status ---- */
+
+/* Appends the counters of all parts to out. owner: the struct daemon. */
+void metrics_write(struct buf *out, void *owner);
+/* Adds "registry", the state of accelerators.git, to the public status: null without accelerators.git, and
+ * without texts that name the operator's own files. owner: the struct daemon. */
+void status_add_public(json_t *status, void *owner);
+
+/* ---- regular work (upkeep.c): known issues expire, and logs without a write for retention.logs are deleted; the daemon owns
+ * it, with upkeep_free() ---- */
+
+/* The daemon's store and logs exist and are closed between upkeep_stop() and upkeep_free(). Begins
+ * with the known issues that expired while the daemon was down. */
+struct upkeep *upkeep_new(struct daemon *d);
+/* A known issue was added: schedules its expiry. */
+void upkeep_on_known_issue(struct upkeep *u);
+/* Starts no more work. The store and the logs end the operations that were begun. NULL is fine. */
+void upkeep_stop(struct upkeep *u);
+void upkeep_free(struct upkeep *u); /* NULL is fine */
+
 #endif

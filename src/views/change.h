@@ -6,7 +6,6 @@
 
 #include "db/store.h"
 #include "model/change_view.h"
-#include "views/change_cells.h"
 
 /* The first of these that is set names the change: number, head_sha, change_id. Thread: the query runs on a reader;
  * everything else belongs to the caller. */
@@ -24,6 +23,16 @@ struct get_change {
 };
 int store_get_change(struct store *s, struct get_change *q) MUST_CHECK;
 
+/* Which cells an answer lists. */
+struct verdict_choice {
+	size_t limit;          /* 0: all */
+	unsigned statuses;     /* bits by enum test_status; 0: all */
+	unsigned attributions; /* bits by enum attribution; 0: all, also those without one */
+	/* where to go on: the bytes of the cursor, borrowed; 0 bytes: from the beginning */
+	const char *after;
+	size_t after_bytes;
+};
+
 /* A new object: first the fields of docs/api.md, each always there (null when its value is not known), then Outpost's
  * own, among them `summary` (text/summary.h, and as `text` the first sentence of the comment, as plain text). A
  * cell's `evidence_url` leads to the issue of a KNOWN failure, else to the page of the job that is the evidence;
@@ -31,5 +40,18 @@ int store_get_change(struct store *s, struct get_change *q) MUST_CHECK;
  * a trailing slash. choice: which cells are listed; everything else is about the whole change. Thread: any. */
 json_t *change_json(
     const struct change_view *v, const char *public_url, const struct verdict_choice *choice);
+
+/* ---- the cells of a change: its red tests first, the reruns that would help to decide them, and the difference to the base ---- */
+
+/* Both fill in a view that has its accelerators, by name; v owns what they add. Thread: reader. */
+/* At most max cells (0: all), red ones first, so that a cut view has all bad news; a cut view has the counts, too. */
+void change_cells_read(struct db *d, struct change_view *v, size_t max);
+/* accelerators[].delta; the jobs and dispatches have been read. */
+void change_deltas_read(struct db *d, struct change_view *v);
+/* Sets in obj: `verdicts`, `verdicts_total` (how many cells fit the choice, listed or not) and `next` (the cursor of the
+ * rest as base64url, or null). The order is suite, test, dtype and accelerator, so that a cursor stays valid while cells
+ * come and go. Accelerators at L1 are left out. Thread: any. */
+void change_cells_add_json(json_t *obj, const struct change_view *v,
+    const struct verdict_choice *choice, const char *public_url);
 
 #endif

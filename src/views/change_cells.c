@@ -1,4 +1,4 @@
-#include "views/change_cells.h"
+#include "views/change.h"
 
 #include <string.h>
 

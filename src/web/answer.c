@@ -1,5 +1,4 @@
 /* The only way out for everything that is read from the store: status, headers, 304 and form are decided here. */
-#include "web/answer.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -10,7 +10,6 @@
 #include "base/escape.h"
 #include "base/str.h"
 #include "store/registry.h"
-#include "web/answer.h"
 #include "web/web_internal.h"
 
 enum {

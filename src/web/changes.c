@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "views/change.h"
-#include "web/answer.h"
 #include "web/params.h"
 #include "web/web_internal.h"
 

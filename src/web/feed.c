@@ -10,7 +10,6 @@
 #include "base/escape.h"
 #include "base/str.h"
 #include "views/feed_events.h"
-#include "web/answer.h"
 #include "web/web_internal.h"
 
 enum { TEXT_MAX_BYTES = 32 << 10, NAME_MAX_CHARS = 120, SHA_SHOWN = 10 };

@@ -4,7 +4,6 @@
 #include "base/str.h"
 #include "documents/report_file.h"
 #include "views/job.h"
-#include "web/answer.h"
 #include "web/params.h"
 #include "web/web_internal.h"
 

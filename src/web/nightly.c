@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "model/test_result.h"
-#include "web/answer.h"
 #include "web/params.h"
 #include "web/web_internal.h"
 

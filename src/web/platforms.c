@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "history/platform_tests.h"
-#include "web/answer.h"
 #include "web/web_internal.h"
 
 struct platforms_request {

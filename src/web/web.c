@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/encode.h"
 #include "base/str.h"
-#include "web/answer.h"
 #include "web/gate.h"
 #include "web/params.h"
 #include "web/web_internal.h"

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "http_rig.h"
-#include "web/answer.h"
+#include "web/web_internal.h"
 
 struct asked {
 	struct web_render render;
