@@ -41,8 +41,10 @@ static void write_intake(struct buf *out, const struct intake_counters *c)
 	    out, "outpost_webhook_bytes_total", "Bytes of accepted webhooks.", c->n_bytes_accepted);
 }
 
-static void write_runners(struct buf *out, const struct runners_counters *c)
+static void write_runners(struct buf *out, const struct runners *runners)
 {
+	const struct runners_counters *c = runners_counters(runners);
+	struct runners_gauges g;
 	const struct sample answers[] = {
 	    {"recorded", c->n_recorded},
 	    {"unchanged", c->n_unchanged},
@@ -66,6 +68,21 @@ static void write_runners(struct buf *out, const struct runners_counters *c)
 	    out, "outpost_oidc_key_fetches_total", "Fetches of issuers' keys.", c->n_key_fetches);
 	metric_counter(out, "outpost_oidc_key_fetch_failures_total", "Of these, failed ones.",
 	    c->n_key_fetch_failures);
+	runners_read_gauges(runners, &g);
+	metric_gauge(out, "outpost_machines",
+	    "Machines that sent a request in the last two minutes.", g.n_machines);
+	metric_gauge(out, "outpost_claims_waiting", "Requests for work that wait for a job.",
+	    g.n_claims_waiting);
+	metric_gauge(out, "outpost_heartbeats_waiting", "Heartbeats that wait for their answer.",
+	    g.n_heartbeats_waiting);
+	metric_counter(
+	    out, "outpost_leases_granted_total", "Jobs that machines took.", c->n_leases_granted);
+	metric_counter(out, "outpost_leases_returned_total", "Jobs that machines returned.",
+	    c->n_leases_returned);
+	metric_counter(
+	    out, "outpost_leases_expired_total", "Leases that expired.", c->n_leases_expired);
+	metric_counter(out, "outpost_wrong_tokens_total", "Vendors' tokens that were not valid.",
+	    g.n_wrong_tokens);
 }
 
 static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
@@ -201,59 +218,25 @@ static void write_schedules(struct buf *out, const struct dispatch_counters *c)
 	    ARRAY_LEN(answers));
 }
 
-static void write_registry(struct buf *out, const struct registry_status *s)
-{
-	if (!s->is_used)
-		return;
-	metric_gauge(out, "outpost_registry_loaded",
-	    "1 when a commit of accelerators.git is in force.", *s->commit != '\0');
-	metric_gauge(out, "outpost_registry_refused", "1 while its newest commit is refused.",
-	    *s->refused != '\0');
-	metric_gauge(out, "outpost_registry_fetch_failed", "1 when the last fetch failed.",
-	    s->fetch_error != NULL);
-	metric_gauge(out, "outpost_registry_fetched_timestamp_seconds",
-	    "Time of the last successful fetch.", s->fetched_wall_ms / 1000);
-	metric_gauge(out, "outpost_registry_commit_timestamp_seconds",
-	    "Time at which the commit in force came into force.", s->commit_wall_ms / 1000);
-}
-
 void metrics_write(struct buf *out, void *owner)
 {
 	struct daemon *d = owner;
 	struct dispatch_counters dispatch;
 	struct publish_counters publish;
 	struct evidence_counters evidence;
-	const struct logs_stats *s;
-	const struct runners_counters *c;
-	struct runners_gauges g;
+	const struct logs_stats *s = logs_stats(d->logs);
+	const struct registry_status *r = registry_status(d->registry);
 
 	evidence_read_counters(d->evidence, &evidence);
 	dispatch_read_counters(d->dispatch, &dispatch);
 	publish_read_counters(d->publish, &publish);
 	write_intake(out, intake_counters(d->intake));
-	write_runners(out, runners_counters(d->runners));
-	c = runners_counters(d->runners);
-	runners_read_gauges(d->runners, &g);
-	metric_gauge(out, "outpost_machines",
-	    "Machines that sent a request in the last two minutes.", g.n_machines);
-	metric_gauge(out, "outpost_claims_waiting", "Requests for work that wait for a job.",
-	    g.n_claims_waiting);
-	metric_gauge(out, "outpost_heartbeats_waiting", "Heartbeats that wait for their answer.",
-	    g.n_heartbeats_waiting);
-	metric_counter(
-	    out, "outpost_leases_granted_total", "Jobs that machines took.", c->n_leases_granted);
-	metric_counter(out, "outpost_leases_returned_total", "Jobs that machines returned.",
-	    c->n_leases_returned);
-	metric_counter(
-	    out, "outpost_leases_expired_total", "Leases that expired.", c->n_leases_expired);
-	metric_counter(out, "outpost_wrong_tokens_total", "Vendors' tokens that were not valid.",
-	    g.n_wrong_tokens);
+	write_runners(out, d->runners);
 	write_dispatch(out, &dispatch);
 	write_schedules(out, &dispatch);
 	write_evidence(out, &evidence);
 	write_publish(out, &publish);
 	write_github(out, d->github);
-	s = logs_stats(d->logs);
 	metric_counter(out, "outpost_log_appends_total", "Appends to jobs' logs.", s->n_appends);
 	metric_counter(
 	    out, "outpost_log_bytes_total", "Bytes of logs that were stored.", s->n_bytes_in);
@@ -266,7 +249,18 @@ void metrics_write(struct buf *out, void *owner)
 	    "Time at which the configuration in force was read.", d->config_loaded_wall_ms / 1000);
 	metric_gauge(out, "outpost_config_refused", "1 while the last reload is refused.",
 	    d->config_error != NULL);
-	write_registry(out, registry_status(d->registry));
+	if (!r->is_used)
+		return;
+	metric_gauge(out, "outpost_registry_loaded",
+	    "1 when a commit of accelerators.git is in force.", *r->commit != '\0');
+	metric_gauge(out, "outpost_registry_refused", "1 while its newest commit is refused.",
+	    *r->refused != '\0');
+	metric_gauge(out, "outpost_registry_fetch_failed", "1 when the last fetch failed.",
+	    r->fetch_error != NULL);
+	metric_gauge(out, "outpost_registry_fetched_timestamp_seconds",
+	    "Time of the last successful fetch.", r->fetched_wall_ms / 1000);
+	metric_gauge(out, "outpost_registry_commit_timestamp_seconds",
+	    "Time at which the commit in force came into force.", r->commit_wall_ms / 1000);
 }
 
 /* ---- the status ---- */

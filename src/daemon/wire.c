@@ -267,23 +267,6 @@ static void close_server(struct http_server *s, void (*on_closed)(void *owner), 
 	X(4, store, store_close)
 enum { N_CLOSING_STEPS = 5 };
 
-/* Frees the parts that the store notifies of changes until it is closed. */
-static void free_parts(struct daemon *d)
-{
-	dispatch_free(d->dispatch);
-	evidence_free(d->evidence);
-	comparing_free(d->comparing);
-	publish_free(d->publish);
-	runners_free(d->runners);
-	intake_free(d->intake);
-	web_free(d->web);
-	upkeep_free(d->upkeep);
-	timer_close(d->stop_deadline);
-	timer_close(d->watchdog);
-	loop_close_signals(d->loop);
-	loop_stop(d->loop);
-}
-
 static void on_part_closed(void *owner)
 {
 	struct daemon *d = owner;
@@ -307,7 +290,19 @@ void wire_down(struct daemon *d)
 			store_stop_retrying(d->store);
 	}
 	if (step == N_CLOSING_STEPS) {
-		free_parts(d);
+		/* The store has notified these parts of changes until now. */
+		dispatch_free(d->dispatch);
+		evidence_free(d->evidence);
+		comparing_free(d->comparing);
+		publish_free(d->publish);
+		runners_free(d->runners);
+		intake_free(d->intake);
+		web_free(d->web);
+		upkeep_free(d->upkeep);
+		timer_close(d->stop_deadline);
+		timer_close(d->watchdog);
+		loop_close_signals(d->loop);
+		loop_stop(d->loop);
 		return;
 	}
 	d->n_closing = 1; /* this function itself: the step ends once it has begun everywhere */

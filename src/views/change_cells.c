@@ -238,29 +238,6 @@ void change_cells_read(struct db *d, struct change_view *v, size_t max)
 
 /* ---- the cells against those of the base ---- */
 
-struct base_place {
-	char *ref;
-	int64_t position; /* of the merge base, or of a push's parent; -1: not known */
-};
-
-static struct base_place base_of(struct db *d, const struct change_view *v)
-{
-	struct base_place p = {.position = -1};
-	char *ref = v->base_ref
-			? xstrdup(v->base_ref)
-			: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
-	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
-
-	if (ref && sha && v->kind != CHANGE_NIGHTLY)
-		p.position =
-		    branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
-	if (v->kind == CHANGE_PUSH && p.position >= 0)
-		p.position--;
-	p.ref = xstrdup(ref ? branch_name(ref) : "");
-	free(ref);
-	return p;
-}
-
 #define TESTED_BASE_RECORD(F, S)                                                                   \
 	F(S, INT, change_id, NULL, "x.id", "")                                                     \
 	F(S, TEXT, sha, NULL, "b.sha", "")                                                         \
@@ -268,8 +245,8 @@ static struct base_place base_of(struct db *d, const struct change_view *v)
 RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
 
 /* The nearest commit with a report of the accelerator. */
-static bool find_tested_base(struct db *d, const struct change_view *v, const struct base_place *p,
-    struct accelerator_view *a)
+static bool find_tested_base(struct db *d, const struct change_view *v, const char *ref,
+    int64_t position, struct accelerator_view *a)
 {
 	struct tested_base base;
 
@@ -282,9 +259,8 @@ static bool find_tested_base(struct db *d, const struct change_view *v, const st
 			"<= ?4 AND EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.id AND "
 			"j.accelerator = ?5 AND j.is_current = 1 AND j.status = 'completed' AND "
 			"j.digest IS NOT NULL) ORDER BY b.position DESC LIMIT 1"),
-		    V_TEXT(repository_key(v->repository).text), V_TEXT(p->ref),
-		    V_INT(p->position - attribution_distance(d)), V_INT(p->position),
-		    V_TEXT(a->name)),
+		    V_TEXT(repository_key(v->repository).text), V_TEXT(ref),
+		    V_INT(position - attribution_distance(d)), V_INT(position), V_TEXT(a->name)),
 		&tested_base_record, &base))
 		return false;
 	a->delta.base_change_id = base.change_id;
@@ -336,14 +312,23 @@ static void add_difference(struct base_delta *b, const struct difference *c, boo
 
 void change_deltas_read(struct db *d, struct change_view *v)
 {
-	struct base_place p = base_of(d, v);
+	char *ref = v->base_ref
+			? xstrdup(v->base_ref)
+			: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
+	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
+	int64_t position = -1; /* of the merge base, or of a push's parent; -1: not known */
 
-	for (size_t i = 0; p.position >= 0 && i < v->n_accelerators; i++) {
+	if (ref && sha && v->kind != CHANGE_NIGHTLY)
+		position =
+		    branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
+	if (v->kind == CHANGE_PUSH && position >= 0)
+		position--;
+	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++) {
 		struct accelerator_view *a = &v->accelerators[i];
 		struct difference c;
 		struct rows *r;
 
-		if (!a->n_jobs || !find_tested_base(d, v, &p, a))
+		if (!a->n_jobs || !find_tested_base(d, v, branch_name(ref), position, a))
 			continue;
 		r = db_rows(d,
 		    RECORD_QUERY(DIFFERENCE_RECORD,
@@ -358,7 +343,7 @@ void change_deltas_read(struct db *d, struct change_view *v)
 			record_release(&difference_record, &c);
 		}
 	}
-	free(p.ref);
+	free(ref);
 }
 
 /* ---- the JSON ---- */
@@ -384,20 +369,6 @@ struct cell_key {
 	const char *part[KEY_PARTS];
 };
 
-/* From bytes that came from outside: a missing part is empty. They end with a NUL. */
-static struct cell_key key_read(const char *p, size_t n)
-{
-	const char *end = p + n;
-	struct cell_key k;
-
-	for (int i = 0; i < KEY_PARTS; i++) {
-		k.part[i] = p < end ? p : "";
-		if (p < end)
-			p += strlen(p) + 1;
-	}
-	return k;
-}
-
 static int key_compare(const struct cell_key *a, const struct cell_key *b)
 {
 	int order = 0;
@@ -410,12 +381,20 @@ static int key_compare(const struct cell_key *a, const struct cell_key *b)
 void change_cells_add_json(json_t *obj, const struct change_view *v,
     const struct verdict_choice *choice, const char *public_url)
 {
-	struct cell_key after = key_read(choice->after, choice->after_bytes), last = after;
+	const char *at = choice->after, *end = at + choice->after_bytes;
+	struct cell_key after, last;
 	json_t *list = json_array(), *next = json_null();
 	struct buf bytes = BUF_INIT(KEY_MAX_BYTES);
 	bool is_more = false;
 	int64_t n_total = 0;
 
+	/* Bytes that came from outside: a missing part is empty. They end with a NUL. */
+	for (int i = 0; i < KEY_PARTS; i++) {
+		after.part[i] = at < end ? at : "";
+		if (at < end)
+			at += strlen(at) + 1;
+	}
+	last = after;
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
 		const struct accelerator_view *a = &v->accelerators[w->accelerator];

@@ -108,18 +108,6 @@ static void read_nightlies(struct db *d, struct list_feed_events *l)
 	}
 }
 
-static void add_test(struct db *d, struct feed_event *e, int64_t test_id)
-{
-	char *name = db_text(d,
-	    "SELECT suite || '/' || name || CASE dtype WHEN '' THEN '' ELSE ' (' || dtype || ')' "
-	    "END"
-	    " FROM test WHERE id = ?1",
-	    V_INT(test_id));
-
-	strv_add(&e->tests, name ? name : "?");
-	free(name);
-}
-
 #define NIGHTLY_TEST_OF_RECORD(F, S)                                                               \
 	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                  \
 	F(S, INT, day, NULL, "h.day", "")                                                          \
@@ -136,11 +124,20 @@ static void read_nightly_tests(struct db *d, struct feed_event *list, size_t n)
 		struct nightly_test_of t;
 
 		record_read(r, &nightly_test_of_record, &t);
-		for (size_t i = 0; i < n; i++)
-			if (list[i].kind == t.kind && list[i].id == t.day &&
-			    strv_len((const char *const *)list[i].tests) < FEED_TESTS_MAX &&
-			    str_eq(list[i].accelerator, rows_key(r)))
-				add_test(d, &list[i], t.test_id);
+		for (size_t i = 0; i < n; i++) {
+			char *name;
+
+			if (list[i].kind != t.kind || list[i].id != t.day ||
+			    strv_len((const char *const *)list[i].tests) >= FEED_TESTS_MAX ||
+			    !str_eq(list[i].accelerator, rows_key(r)))
+				continue;
+			name = db_text(d,
+			    "SELECT suite || '/' || name || CASE dtype WHEN '' THEN ''"
+			    " ELSE ' (' || dtype || ')' END FROM test WHERE id = ?1",
+			    V_INT(t.test_id));
+			strv_add(&list[i].tests, name ? name : "?");
+			free(name);
+		}
 	}
 }
 

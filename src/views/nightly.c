@@ -75,19 +75,6 @@ static int by_test(const void *x, const void *y)
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-static size_t cells_of(struct nightly_view *v, size_t accelerator, struct cell_of_test *list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < v->n_tests; i++)
-		for (size_t k = 0; k < v->tests[i].n_cells; k++)
-			if (v->tests[i].cells[k].accelerator == accelerator)
-				list[n++] =
-				    (struct cell_of_test){v->tests[i].id, &v->tests[i].cells[k]};
-	qsort(list, n, sizeof(*list), by_test);
-	return n;
-}
-
 #define RUN_CELLS_RECORD(F, S)                                                                     \
 	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                           \
 	F(S, BLOB, cells, NULL, "cells", "")
@@ -125,11 +112,17 @@ static void read_days(struct db *d, struct nightly_view *v)
 			v->tests[i].cells[k].days = days;
 		}
 	for (size_t i = 0; i < v->n_accelerators; i++) {
-		size_t n_cells = cells_of(v, i, list);
+		size_t n_cells = 0;
 		struct rows *r;
 
+		for (size_t t = 0; t < v->n_tests; t++)
+			for (size_t k = 0; k < v->tests[t].n_cells; k++)
+				if (v->tests[t].cells[k].accelerator == i)
+					list[n_cells++] = (struct cell_of_test){
+					    v->tests[t].id, &v->tests[t].cells[k]};
 		if (!n_cells)
 			continue;
+		qsort(list, n_cells, sizeof(*list), by_test);
 		r = db_rows(d,
 		    RECORD_QUERY_BY("day", RUN_CELLS_RECORD,
 			"FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),

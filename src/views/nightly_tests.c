@@ -181,23 +181,6 @@ static void list_states(struct listing *l)
 #define TEST_ID_RECORD(F, S) F(S, INT, id, NULL, "id", "")
 RECORD_LOCAL(test_id, TEST_ID_RECORD)
 
-/* The number of ids; more than MATCHES_MAX are not listed. It does not use LIKE, which searches a name again from each of
- * its places: a vendor's long names of one repeated letter would keep a reader busy for minutes. */
-static size_t find_matches(const struct listing *l, struct test_id ids[MATCHES_MAX + 1])
-{
-	const char *suite = l->q->suite;
-	struct rows *r = db_rows(l->d,
-	    RECORD_QUERY_BY("name", TEST_ID_RECORD, "FROM test WHERE suite >= ?1 AND suite <= ?2"),
-	    V_TEXT(suite ? suite : ""), V_TEXT(suite ? suite : LAST_SUITE));
-	size_t n = 0;
-
-	while (n <= MATCHES_MAX && rows_next(r))
-		if (strcasestr(rows_key(r), l->q->part))
-			record_read(r, &test_id_record, &ids[n++]);
-	rows_end(r);
-	return n;
-}
-
 struct match {
 	struct nightly_place place; /* its suite is the test's */
 	struct nightly_test test;
@@ -260,13 +243,24 @@ void nightly_tests_read(struct db *d, const struct get_nightly *q, struct nightl
 {
 	struct listing l = {.d = d, .q = q, .v = v};
 	struct test_id ids[MATCHES_MAX + 1];
-	size_t n_ids = MATCHES_MAX + 1;
+	size_t n_ids = 0;
+	struct rows *r;
 
 	if (!v->n_accelerators)
 		return;
-	if (q->part)
-		n_ids = find_matches(&l, ids);
-	if (n_ids <= MATCHES_MAX)
+	if (q->part) {
+		/* It does not use LIKE, which searches a name again from each of its places: a vendor's long names of one
+		 * repeated letter would keep a reader busy for minutes. */
+		r = db_rows(d,
+		    RECORD_QUERY_BY(
+			"name", TEST_ID_RECORD, "FROM test WHERE suite >= ?1 AND suite <= ?2"),
+		    V_TEXT(q->suite ? q->suite : ""), V_TEXT(q->suite ? q->suite : LAST_SUITE));
+		while (n_ids <= MATCHES_MAX && rows_next(r))
+			if (strcasestr(rows_key(r), q->part))
+				record_read(r, &test_id_record, &ids[n_ids++]);
+		rows_end(r);
+	}
+	if (q->part && n_ids <= MATCHES_MAX)
 		list_matches(&l, ids, n_ids);
 	else
 		list_states(&l);

@@ -177,7 +177,7 @@ static void jobs_done(struct store_query *sq)
 /* The cursor is the last job of the page before. */
 void web_on_accelerator_jobs(struct http_request *r, void *owner)
 {
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	struct web *w = owner;
 	struct jobs_request *q = about_new(w, r, sizeof(*q), release_jobs);
 	char text[32];
@@ -236,34 +236,28 @@ static void numbers_done(struct store_query *sq)
 	web_read_render(q, make_numbers, n);
 }
 
-/* "TEST UNIT": the last line of the page before. */
-static void read_number_cursor(struct params *p, struct numbers_request *q)
-{
-	char text[32 + REPORT_UNIT_MAX_BYTES + 1], *unit;
-
-	if (!params_cursor(p, text, sizeof(text)))
-		return;
-	unit = strchr(text, ' ');
-	if (unit)
-		*unit++ = '\0';
-	if (!unit || strlen(unit) > REPORT_UNIT_MAX_BYTES ||
-	    parse_int64(text, &q->list.after_test) || q->list.after_test <= 0)
-		params_wrong(p, "cursor", WRONG_CURSOR);
-	else
-		snprintf(q->after_unit, sizeof(q->after_unit), "%s", unit);
-}
-
 void web_on_accelerator_numbers(struct http_request *r, void *owner)
 {
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	struct web *w = owner;
 	struct numbers_request *q = about_new(w, r, sizeof(*q), release_numbers);
+	char text[32 + REPORT_UNIT_MAX_BYTES + 1], *unit;
 
 	if (!q)
 		return;
 	q->days = params_int(&p, "days", 1, DAYS_NUMBERS_MAX, DAYS_NUMBERS);
 	q->list.limit = (int)params_limit(&p, LIMIT_NUMBERS);
-	read_number_cursor(&p, q);
+	if (params_cursor(
+		&p, text, sizeof(text))) { /* "TEST UNIT": the last line of the page before */
+		unit = strchr(text, ' ');
+		if (unit)
+			*unit++ = '\0';
+		if (!unit || strlen(unit) > REPORT_UNIT_MAX_BYTES ||
+		    parse_int64(text, &q->list.after_test) || q->list.after_test <= 0)
+			params_wrong(&p, "cursor", WRONG_CURSOR);
+		else
+			snprintf(q->after_unit, sizeof(q->after_unit), "%s", unit);
+	}
 	if (params_refuse(&p)) {
 		web_read_free(q);
 		return;
@@ -339,18 +333,6 @@ static void release_level_status(void *owner)
 	list_level_status_release(&s->list);
 }
 
-/* The labels of HUD's page. */
-static const char *criterion_label(enum level_criterion c)
-{
-	static const char *const labels[N_CRITERIA] = {
-	    [CRITERION_END_TO_END] = "End-to-End Time (P50)",
-	    [CRITERION_TIMEOUT] = "Timeout Rate",
-	    [CRITERION_PASS] = "Job Pass Rate",
-	};
-
-	return labels[c] ? labels[c] : level_criterion_name(c);
-}
-
 /* free() */
 static char *seconds_text(double seconds)
 {
@@ -363,6 +345,13 @@ static char *seconds_text(double seconds)
 
 static json_t *criterion_json(const struct level_finding *f)
 {
+	/* The labels of HUD's page. */
+	static const char *const labels[N_CRITERIA] = {
+	    [CRITERION_END_TO_END] = "End-to-End Time (P50)",
+	    [CRITERION_TIMEOUT] = "Timeout Rate",
+	    [CRITERION_PASS] = "Job Pass Rate",
+	};
+	const char *label = labels[f->criterion];
 	char *measured, *amount;
 	json_t *v;
 
@@ -374,8 +363,8 @@ static json_t *criterion_json(const struct level_finding *f)
 		measured = seconds_text(f->measured);
 	amount =
 	    f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
-	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion", criterion_label(f->criterion),
-	    "measured", measured, "target",
+	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion",
+	    label ? label : level_criterion_name(f->criterion), "measured", measured, "target",
 	    json_sprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount), "met",
 	    f->met == MET_UNKNOWN ? json_null() : json_boolean(f->met == MET_YES));
 	free(measured);

@@ -54,17 +54,6 @@ void web_form_release(struct web_form *f)
 
 /* ---- the text ---- */
 
-static char *tab_title(const struct web_form *f, int status)
-{
-	if (status == 404)
-		return xstrdup("Not found · Outpost");
-	if (!f->title)
-		return f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
-	if (!f->id)
-		return xasprintf("%s · Outpost", f->title);
-	return xasprintf("%s%.*s · Outpost", f->title, is_sha1(f->id) ? 10 : 200, f->id);
-}
-
 void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json)
 {
 	static _Thread_local char frame[ETAG_BYTES];
@@ -75,7 +64,13 @@ void web_text_write(struct web_text *t, const struct web_form *f, int status, ch
 	etag_of(json, t->n, t->etag);
 	if (!f->is_page)
 		return;
-	title = tab_title(f, status);
+	if (status == 404)
+		title = xstrdup("Not found · Outpost");
+	else if (!f->title)
+		title = f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
+	else
+		title = xasprintf("%s%.*s · Outpost", f->title, f->id && is_sha1(f->id) ? 10 : 200,
+		    f->id ? f->id : "");
 	page_write(&out, &(struct page){.title = title,
 			     .api = f->api,
 			     .status = status,

@@ -68,7 +68,7 @@ static void read_change_choice(struct params *p, struct change_request *c)
 static void start_change(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
 	struct change_request *c = web_read_new(w, r, sizeof(*c), release_change);
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 
 	if (!c)
 		return;

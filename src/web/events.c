@@ -329,7 +329,7 @@ static int read_watches(struct params *p, struct watch *at)
 void web_on_events(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	struct watch at[WATCHES_MAX];
 	struct http_client_group client = http_client_group(r);
 	int n = read_watches(&p, at);

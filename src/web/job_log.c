@@ -338,7 +338,7 @@ void web_on_job_log(struct http_request *q, void *owner)
 		       http_query_get(q, "follow", follow, sizeof(follow)) && str_eq(follow, "1");
 	struct http_client_group client = http_client_group(q);
 	struct log_get *g;
-	struct params p = PARAMS_INIT(q);
+	struct params p = {.r = q};
 	int64_t id, from = params_int(&p, "from", 0, LOG_MAX_BYTES, 0);
 
 	if (!w->config || w->is_stopping || w->n_log_readers_stuck >= STUCK_MAX ||

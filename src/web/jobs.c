@@ -86,7 +86,7 @@ static bool answer_job_document(struct web *w, struct http_request *r, int64_t j
 {
 	static const char *const words[] = {
 	    "junit", "ctrf", "outpost", NULL}; /* enum report_format */
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	int format = params_word(&p, "format", words, N_REPORT_FORMATS);
 	struct document_request *d;
 
@@ -139,7 +139,7 @@ static void job_done(struct store_query *q)
 void web_on_job(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
 	struct job_request *j;
 	int64_t id;

@@ -67,7 +67,7 @@ static bool read_params(struct http_request *r, struct nightly_request *n)
 	    HISTORY_STATES(X)
 #undef X
 		NULL};
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	int64_t today_ms = clock_wall_ms();
 
 	n->get.n_days = (int)params_int(&p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);

@@ -1,6 +1,6 @@
 /* The parameters of a query, checked: a wrong one is answered with 400 and its name. Private to web/. Thread: loop.
  *
- *   struct params p = PARAMS_INIT(r);
+ *   struct params p = {.r = r};
  *   days = params_int(&p, "days", 1, 90, 14);
  *   limit = params_limit(&p, 100);
  *   if (params_refuse(&p))
@@ -21,10 +21,6 @@ struct params {
 	struct http_request *r;
 	char wrong[300]; /* the first mistake, for people; "": there is none */
 };
-#define PARAMS_INIT(request)                                                                       \
-	{                                                                                          \
-		.r = (request)                                                                     \
-	}
 
 /* A whole number; fallback if it is absent or wrong. */
 int64_t params_int(struct params *p, const char *name, int64_t min, int64_t max, int64_t fallback);

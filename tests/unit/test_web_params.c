@@ -14,7 +14,7 @@ static const char *const WORDS[] = {"one", "two", "three", NULL};
 /* Says what it read, so that a client can compare. */
 static void on_ask(struct http_request *r, void *owner)
 {
-	struct params p = PARAMS_INIT(r);
+	struct params p = {.r = r};
 	char text[8], cursor[16], answer[200];
 	int64_t number = params_int(&p, "number", -5, 90, 14), limit = params_limit(&p, 100);
 	int64_t day = params_day(&p, "day", -1);
