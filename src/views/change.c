@@ -287,30 +287,24 @@ static void append_plain(struct buf *out, const char *title)
 	buf_append_str(out, title ? title : "");
 }
 
-/* The figures, and the first sentence of the comment. */
-static json_t *summary_json(const struct table *t)
-{
-	static const struct summary_style style = {
-	    .bold_on = "", .bold_off = "", .append_title = append_plain};
-	json_t *obj = verdict_json(t);
-	struct buf text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
-	const char *sentence;
-
-	summary_append(t, &style, &text);
-	sentence = strchr(buf_str(&text), ' '); /* after the symbol, which `verdict` replaces */
-	json_set_foreign_text(obj, "text", sentence ? sentence + 1 : buf_str(&text));
-	buf_release(&text);
-	return obj;
-}
-
 json_t *change_json(
     const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
 {
-	json_t *obj = record_json(&change_view_record, v), *accelerators = json_array();
+	static const struct summary_style style = {
+	    .bold_on = "", .bold_off = "", .append_title = append_plain};
+	json_t *obj = record_json(&change_view_record, v), *accelerators = json_array(), *summary;
+	struct buf text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
+	const char *sentence;
 	struct table t;
 
+	/* The figures, and the first sentence of the comment without its symbol, which `verdict` replaces. */
 	table_init(&t, v);
-	json_object_set_new(obj, "summary", summary_json(&t));
+	summary = verdict_json(&t);
+	summary_append(&t, &style, &text);
+	sentence = strchr(buf_str(&text), ' ');
+	json_set_foreign_text(summary, "text", sentence ? sentence + 1 : buf_str(&text));
+	buf_release(&text);
+	json_object_set_new(obj, "summary", summary);
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		for (size_t c = 0; c < t.n_columns; c++)
 			if (t.columns[c].accelerator == &v->accelerators[i])

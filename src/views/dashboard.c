@@ -378,33 +378,25 @@ static json_t *columns_json(const struct dashboard *d)
 	return list;
 }
 
-/* The number of accelerators in each state, the worst state first, without empty states. */
-static json_t *states_json(const struct dashboard *d)
-{
-	int64_t n[N_ACCELERATOR_STATUSES] = {0};
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < d->n_rows; i++)
-		n[d->rows[i].at.state.status]++;
-	for (int s = 0; s < N_ACCELERATOR_STATUSES; s++) {
-		json_t *obj;
-
-		if (!n[s])
-			continue;
-		obj = accelerator_words_json((enum accelerator_status)s);
-		json_set_int(obj, "accelerators", n[s]);
-		json_array_append_new(list, obj);
-	}
-	return list;
-}
-
 json_t *dashboard_json(
     const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
 {
-	json_t *rows = json_array(), *running = json_array();
+	json_t *rows = json_array(), *running = json_array(), *states = json_array();
+	int64_t n[N_ACCELERATOR_STATUSES] = {0};
 
-	for (size_t i = 0; i < d->n_rows; i++)
+	for (size_t i = 0; i < d->n_rows; i++) {
 		json_array_append_new(rows, row_json(d, &d->rows[i], public_url));
+		n[d->rows[i].at.state.status]++;
+	}
+	/* The number of accelerators in each state, the worst state first, without empty states. */
+	for (int i = 0; i < N_ACCELERATOR_STATUSES; i++) {
+		json_t *state = accelerator_words_json((enum accelerator_status)i);
+
+		json_set_int(state, "accelerators", n[i]);
+		if (n[i])
+			json_array_append(states, state);
+		json_decref(state);
+	}
 	for (size_t i = 0; i < d->n_running; i++) {
 		const struct running_view *v = &d->running[i];
 		json_t *one = record_json(&running_view_record, v);
@@ -414,8 +406,8 @@ json_t *dashboard_json(
 		json_array_append_new(running, one);
 	}
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "repository", repository,
-	    "branch", branch, "headline", headline_json(d, branch), "states", states_json(d),
-	    "newest", d->sha ? record_json(&dashboard_record, d) : json_null(), "suites",
-	    columns_json(d), "accelerators", rows, "running", running, "running_total",
+	    "branch", branch, "headline", headline_json(d, branch), "states", states, "newest",
+	    d->sha ? record_json(&dashboard_record, d) : json_null(), "suites", columns_json(d),
+	    "accelerators", rows, "running", running, "running_total",
 	    (json_int_t)d->n_running_total);
 }

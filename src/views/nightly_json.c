@@ -41,25 +41,6 @@ static json_t *accelerators_json(const struct nightly_view *v, const char *publi
 
 /* ---- what is between two runs ---- */
 
-/* One list for all cells that share it; the source differs by accelerator. */
-static json_t *known_json(const struct nightly_commits *c)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < c->n_listed; i++) {
-		const struct nightly_commit *one = &c->list[i];
-		json_t *obj;
-
-		if (!one->sha)
-			continue;
-		obj = record_json(&nightly_commit_record, one);
-		json_object_set_new(obj, "url",
-		    json_sprintf("https://github.com/%s/commit/%s", c->repository, one->sha));
-		json_array_append_new(list, obj);
-	}
-	return list;
-}
-
 /* "https://github.com/o/r.git" as "o/r"; NULL: it is not on GitHub. free(). */
 static char *github_repository(const char *git_url)
 {
@@ -196,8 +177,23 @@ static void append_tests(struct writing *w)
 
 	w->known = xcalloc(v->n_commits + 1, sizeof(*w->known));
 	w->texts = xcalloc(v->n_accelerators * v->n_days + 1, sizeof(*w->texts));
-	for (size_t i = 0; i < v->n_commits; i++)
-		w->known[i] = known_json(&v->commits[i]);
+	/* One list for all cells that share it; the source differs by accelerator. */
+	for (size_t i = 0; i < v->n_commits; i++) {
+		const struct nightly_commits *c = &v->commits[i];
+
+		w->known[i] = json_array();
+		for (size_t k = 0; k < c->n_listed; k++) {
+			json_t *obj;
+
+			if (!c->list[k].sha)
+				continue;
+			obj = record_json(&nightly_commit_record, &c->list[k]);
+			json_object_set_new(obj, "url",
+			    json_sprintf(
+				"https://github.com/%s/commit/%s", c->repository, c->list[k].sha));
+			json_array_append_new(w->known[i], obj);
+		}
+	}
 	for (size_t i = 0; i < v->n_tests; i++) {
 		const struct nightly_test *t = &v->tests[i];
 

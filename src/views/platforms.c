@@ -219,19 +219,6 @@ static json_t *test_json(
 	return v;
 }
 
-static json_t *install_json(
-    const struct platform_entry *e, const struct platform_install *i, int64_t now_ms)
-{
-	char why[LINE_BYTES];
-	bool is_offered = platform_is_offered(e->a->platform, i, e->tests, e->n_tests, now_ms, why);
-
-	return json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s, s:o, s:s?, s:b, s:s?}", "build",
-	    platform_build_name(i->build), "torch", i->torch, "os", platform_os_name(i->os),
-	    "package", platform_package_name(i->package), "platform", i->version, "language",
-	    platform_language_name(i->language), "commands", json_foreign_texts(i->commands),
-	    "note", i->note, "offered", is_offered, "why_not", is_offered ? NULL : why);
-}
-
 json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char *public_url)
 {
 	static const char *const states[] = {
@@ -245,11 +232,22 @@ json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char
 	struct platform_standing s = platform_stand(p, e->tests, e->n_tests, now_ms);
 	json_t *tested = json_array(), *installs = json_array(), *steps = json_array();
 	json_t *help = json_array(), *extension = json_null(), *start = json_null();
+	char why[LINE_BYTES];
 
 	for (size_t i = 0; i < e->n_tests; i++)
 		json_array_append_new(tested, test_json(p, &e->tests[i], now_ms, public_url));
-	for (size_t i = 0; i < p->n_installs; i++)
-		json_array_append_new(installs, install_json(e, &p->installs[i], now_ms));
+	for (size_t k = 0; k < p->n_installs; k++) {
+		const struct platform_install *i = &p->installs[k];
+		bool is_offered = platform_is_offered(p, i, e->tests, e->n_tests, now_ms, why);
+
+		json_array_append_new(installs,
+		    json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s, s:o, s:s?, s:b, s:s?}", "build",
+			platform_build_name(i->build), "torch", i->torch, "os",
+			platform_os_name(i->os), "package", platform_package_name(i->package),
+			"platform", i->version, "language", platform_language_name(i->language),
+			"commands", json_foreign_texts(i->commands), "note", i->note, "offered",
+			is_offered, "why_not", is_offered ? NULL : why));
+	}
 	for (size_t i = 0; i < p->n_steps; i++)
 		json_array_append_new(
 		    steps, json_pack("{s:s?, s:s?, s:o, s:s?}", "title", p->steps[i].title, "text",

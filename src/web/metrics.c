@@ -162,7 +162,7 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	    stats.n_failed_commits);
 }
 
-/* ---- by accelerator; names are [a-z0-9-] ---- */
+/* ---- by accelerator and by kind of effect; names are [a-z0-9-] ---- */
 
 /* NAN: the value is not known, so the metric has no line. */
 static double seconds_or_nan(bool is_known, int64_t ms)
@@ -170,7 +170,7 @@ static double seconds_or_nan(bool is_known, int64_t ms)
 	return is_known ? (double)ms / 1000 : NAN;
 }
 
-static void put_accelerators(struct buf *out, const struct get_gauges *q)
+static void put_labelled(struct buf *out, const struct get_gauges *q)
 {
 	static const struct {
 		const char *name, *help;
@@ -226,10 +226,6 @@ static void put_accelerators(struct buf *out, const struct get_gauges *q)
 			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", experiments,
 			    g->name, ends[k].state, (long long)ends[k].n);
 	}
-}
-
-static void put_outbox(struct buf *out, const struct get_gauges *q)
-{
 	metric_head(
 	    out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
@@ -352,8 +348,7 @@ static void on_gauges(struct store_query *q)
 		put_store_metrics(&m->out, deps->store, &m->gauges);
 	deps->write_metrics(&m->out, deps->owner);
 	if (!q->err) {
-		put_accelerators(&m->out, &m->gauges);
-		put_outbox(&m->out, &m->gauges);
+		put_labelled(&m->out, &m->gauges);
 	}
 	get_gauges_release(&m->gauges);
 	m->work = (struct pool_work){.work = write_process_metrics, .after = answer_metrics};

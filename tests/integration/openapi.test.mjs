@@ -68,7 +68,7 @@ test('each path that the program serves is described, and documented in docs/api
   const served = new Set();
   for (const file of await fs.readdir(path.join(root, 'src/web'))) {
     const source = await read(`src/web/${file}`);
-    for (const [, api] of source.matchAll(/web_add_(?:resource|stream|document)\(\s*w,\s*"([^"]+)"/g)) served.add(api);
+    for (const [, pattern] of source.matchAll(/\{ROUTE_\w+,\s*"([^"]+)"/g)) served.add(pattern);
     for (const [, pattern] of source.matchAll(/\.pattern = "([^"]+)"/g)) served.add(pattern);
   }
   for (const not of ['/assets/{name}', '/{nothing}']) served.delete(not);
