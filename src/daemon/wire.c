@@ -124,8 +124,9 @@ static const char *why_not_ready(void *owner)
 {
 	const struct daemon *d = owner;
 
-	return runners_are_tokens_read(d->runners) ? NULL
-						   : "vendors' tokens have not been read yet";
+	return credentials_are_read(runners_credentials(d->runners))
+		   ? NULL
+		   : "vendors' tokens have not been read yet";
 }
 
 static void open_parts(struct daemon *d)

@@ -19,6 +19,7 @@
 #include "publish/publish.h"
 #include "registry/registry.h"
 #include "registry/remote_head.h"
+#include "runners/credentials.h"
 #include "runners/runners.h"
 #include "store/registry.h"
 #include "web/web.h"

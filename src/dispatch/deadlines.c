@@ -8,7 +8,12 @@
 #include "store/maintenance.h"
 #include "verdict/verdicts.h"
 
-enum { RUNG_MS = 200 }; /* one look serves all rings of this time */
+enum {
+	RUNG_MS = 200,                       /* one look serves all rings of this time */
+	RETENTION_FIRST_MS = 10 * 60 * 1000, /* after the start, when other work is due first */
+	RETENTION_EVERY_MS = 24 * 3600 * 1000,
+	NEXT_PIECE_MS = 50,
+};
 
 struct deadline_watch {
 	struct dispatch *d;
@@ -18,12 +23,18 @@ struct deadline_watch {
 	bool is_shifting;
 	struct expire_dispatches expire;
 	struct shift_clock shift;
+
+	struct timer *next_piece; /* of retention */
+	bool is_dropping;         /* the store is deleting a piece */
+	bool is_drop_postponed;
+	struct apply_retention drop;
 };
 
 static void close_idle_deadlines(struct deadline_watch *dl)
 {
-	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting)
+	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting || dl->is_dropping)
 		return;
+	timer_close(dl->next_piece);
 	bell_free(dl->bell);
 	dispatch_part_closed(dl->d, dl);
 }
@@ -68,7 +79,9 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 
 	dl->shift_ms += by_ms;
 	dl->d->counters.n_clock_jumps++;
-	retention_postpone(dl->d->retention);
+	/* The wall clock may be wrong: delete nothing for a day. */
+	dl->is_drop_postponed = dl->is_dropping;
+	timer_start(dl->next_piece, RETENTION_EVERY_MS);
 	log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", by_ms),
 	    LOG_S("consequence", "every stored due time moves with it"));
 	if (!dl->is_shifting)
@@ -128,6 +141,43 @@ void deadline_watch_ring(struct deadline_watch *dl)
 	bell_by(dl->bell, clock_wall_ms() + RUNG_MS);
 }
 
+/* ---- retention: deletes old data once a day, in small pieces, so that other work does not wait ---- */
+
+static void on_piece_dropped(struct store_op *op)
+{
+	struct deadline_watch *dl = CONTAINER_OF(op, struct deadline_watch, drop.op);
+
+	dl->is_dropping = false;
+	if (dl->d->is_closing) {
+		close_idle_deadlines(dl);
+		return;
+	}
+	if (op->err)
+		log_event(LOG_WARN, "retention_failed", LOG_S("error", op->why.text));
+	if (!dl->is_drop_postponed) /* else the timer runs already */
+		timer_start(dl->next_piece,
+		    !op->err && dl->drop.has_more ? NEXT_PIECE_MS : RETENTION_EVERY_MS);
+	dl->is_drop_postponed = false;
+}
+
+static void drop_piece(struct timer *t)
+{
+	struct deadline_watch *dl = timer_owner(t);
+	const struct config *c = dl->d->config;
+	int64_t now_ms = clock_wall_ms();
+
+	if (dl->is_dropping)
+		return;
+	dl->drop = (struct apply_retention){
+	    .op = {.done = on_piece_dropped, .retry.event = "retention_failed"},
+	    .deliveries_before_ms = now_ms - c->retention_deliveries_ms,
+	    .results_before_ms = now_ms - c->retention_results_ms,
+	    .days_before_ms = now_ms - c->retention_days_ms,
+	    .failures_before_ms = now_ms - FAILURES_KEPT_MS,
+	};
+	dl->is_dropping = store_apply_retention(dl->d->deps.store, &dl->drop) == 0;
+}
+
 /* ---- life ---- */
 
 struct deadline_watch *deadline_watch_new(struct dispatch *d)
@@ -137,6 +187,8 @@ struct deadline_watch *deadline_watch_new(struct dispatch *d)
 	dl->d = d;
 	dl->bell = bell_new(d->deps.loop, look_for_deadlines, dl);
 	dl->clock = clock_watch_new(d->deps.loop, on_clock_jumped, dl);
+	dl->next_piece = timer_new(d->deps.loop, drop_piece, dl);
+	timer_start(dl->next_piece, RETENTION_FIRST_MS);
 	store_before_submit(d->deps.store, before_submit, dl);
 	bell_ring(dl->bell);
 	return dl;
@@ -148,86 +200,6 @@ void deadline_watch_close(struct deadline_watch *dl)
 	clock_watch_free(dl->clock);
 	dl->clock = NULL;
 	bell_stop(dl->bell);
+	timer_stop(dl->next_piece);
 	close_idle_deadlines(dl);
-}
-
-/* ---- retention ---- */
-
-enum {
-	RETENTION_FIRST_MS = 10 * 60 * 1000, /* after the start, when other work is due first */
-	RETENTION_EVERY_MS = 24 * 3600 * 1000,
-	NEXT_PIECE_MS = 50,
-};
-
-struct retention {
-	struct dispatch *d;
-	bool is_busy; /* the store is deleting a piece */
-	bool is_postponed;
-	struct timer *timer;
-	struct apply_retention op;
-};
-
-static void finish_closing_retention(struct retention *r)
-{
-	if (r->is_busy)
-		return;
-	timer_close(r->timer);
-	dispatch_part_closed(r->d, r);
-}
-
-static void on_dropped(struct store_op *op)
-{
-	struct retention *r = CONTAINER_OF(op, struct retention, op.op);
-
-	r->is_busy = false;
-	if (r->d->is_closing) {
-		finish_closing_retention(r);
-		return;
-	}
-	if (op->err)
-		log_event(LOG_WARN, "retention_failed", LOG_S("error", op->why.text));
-	if (!r->is_postponed) /* else the timer runs already */
-		timer_start(
-		    r->timer, !op->err && r->op.has_more ? NEXT_PIECE_MS : RETENTION_EVERY_MS);
-	r->is_postponed = false;
-}
-
-static void drop_piece(struct timer *t)
-{
-	struct retention *r = timer_owner(t);
-	const struct config *c = r->d->config;
-	int64_t now_ms = clock_wall_ms();
-
-	if (r->is_busy)
-		return;
-	r->op = (struct apply_retention){
-	    .op = {.done = on_dropped, .retry.event = "retention_failed"},
-	    .deliveries_before_ms = now_ms - c->retention_deliveries_ms,
-	    .results_before_ms = now_ms - c->retention_results_ms,
-	    .days_before_ms = now_ms - c->retention_days_ms,
-	    .failures_before_ms = now_ms - FAILURES_KEPT_MS,
-	};
-	r->is_busy = store_apply_retention(r->d->deps.store, &r->op) == 0;
-}
-
-struct retention *retention_new(struct dispatch *d)
-{
-	struct retention *r = xcalloc(1, sizeof(*r));
-
-	r->d = d;
-	r->timer = timer_new(d->deps.loop, drop_piece, r);
-	timer_start(r->timer, RETENTION_FIRST_MS);
-	return r;
-}
-
-void retention_postpone(struct retention *r)
-{
-	r->is_postponed = r->is_busy;
-	timer_start(r->timer, RETENTION_EVERY_MS);
-}
-
-void retention_close(struct retention *r)
-{
-	timer_stop(r->timer);
-	finish_closing_retention(r);
 }

@@ -31,10 +31,9 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->planner = planner_new(d);
 	d->sender = sender_new(d);
 	d->deadlines = deadline_watch_new(d);
-	d->retention = retention_new(d);
 	d->reconciler = reconciler_new(d);
 	d->scheduler = scheduler_new(d);
-	d->n_open_parts = 6;
+	d->n_open_parts = 5;
 	store_subscribe(deps->store,
 	    STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_dispatch_topic,
 	    d);
@@ -77,7 +76,6 @@ void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *ow
 	d->owner = owner;
 	reconciler_close(d->reconciler);
 	scheduler_close(d->scheduler);
-	retention_close(d->retention);
 	deadline_watch_close(d->deadlines);
 	planner_close(d->planner);
 	sender_close(d->sender);

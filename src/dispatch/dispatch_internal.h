@@ -17,7 +17,6 @@ struct dispatch {
 	struct planner *planner;
 	struct sender *sender;
 	struct deadline_watch *deadlines;
-	struct retention *retention;
 	struct reconciler *reconciler;
 	struct scheduler *scheduler;
 	bool is_closing;
@@ -66,7 +65,7 @@ int sender_n_claimed(const struct sender *s);
 void sender_close(struct sender *s);
 
 /* ---- deadlines.c: expires dispatches whose deadline has passed, keeps a clock that jumps from expiring or delaying
- * anything, and deletes old data.
+ * anything, and deletes data that is older than the retention.
  *
  * Stored due times are wall-clock times, so that they mean something after a restart. When the wall clock jumps
  * (loop/bell.h), every stored due time moves with it before anything else is judged by it or written. ---- */
@@ -74,12 +73,6 @@ struct deadline_watch *deadline_watch_new(struct dispatch *d);
 /* A deadline may have come nearer. */
 void deadline_watch_ring(struct deadline_watch *dl);
 void deadline_watch_close(struct deadline_watch *dl);
-
-/* Deletes once a day the data that is older than the retention, in small pieces, so that other work does not wait. */
-struct retention *retention_new(struct dispatch *d);
-/* The wall clock may be wrong: deletes nothing for a day. */
-void retention_postpone(struct retention *r);
-void retention_close(struct retention *r);
 
 /* ---- the reconciler: finds lost webhooks (reconcile.h) ---- */
 struct reconciler *reconciler_new(struct dispatch *d);
@@ -101,9 +94,6 @@ void scheduler_close(struct scheduler *s);
 /* pull: the API's answer, borrowed. before: the recorded head, or NULL. */
 char *synthetic_pull(
     const char *action, const json_t *pull, const char *repository, const char *before);
-/* branch: the API's answer for it, borrowed. before: the recorded tip, or NULL. */
-char *synthetic_push(const json_t *branch, const char *name, const char *after,
-    const char *repository, const char *before);
 /* A push whose webhook was lost. between: all commits from `before` to `after` from GitHub, borrowed; NULL: they are
  * unknown, and the list stays empty. */
 struct missed_push {
@@ -112,7 +102,7 @@ struct missed_push {
 	const json_t *between;
 	bool is_forced;
 };
-char *synthetic_missed_push(const struct missed_push *m);
+char *synthetic_push(const struct missed_push *m);
 
 /* For a periodic run: {"repository", "ref", "after", "head_sha"}. */
 char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha);

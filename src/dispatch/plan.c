@@ -215,11 +215,11 @@ static enum plan_verdict plan_pull(
 
 /* ---- pushes ---- */
 
-/* Adds the branch's history from this push. If the push was forced, or GitHub sent an incomplete list, only its head is
- * certain. */
-static void add_commits(struct plan *p, const struct event *ev)
+static void plan_push(struct plan *p, const struct event *ev, const struct config *c)
 {
+	static const char HEADS[] = "refs/heads/";
 	static const char NO_COMMIT[] = "0000000000000000000000000000000000000000";
+	const char *branch = ev->ref + sizeof(HEADS) - 1, *reason = NULL;
 	char nothing[] = "";
 	const struct push_commit head = {
 	    .sha = ev->after,
@@ -228,21 +228,6 @@ static void add_commits(struct plan *p, const struct event *ev)
 	    .at_ms = ev->pushed_ms,
 	};
 	const struct push_commit *list = ev->n_commits ? ev->commits : &head;
-
-	if (ev->n_commits && !ev->is_forced && !str_eq(ev->before, NO_COMMIT))
-		p->before = xstrdup(ev->before);
-	p->n_commits = ev->n_commits ? ev->n_commits : 1;
-	p->commits = xcalloc(p->n_commits, sizeof(*p->commits));
-	for (size_t i = 0; i < p->n_commits; i++)
-		p->commits[i] = (struct push_commit){xstrdup(list[i].sha), xstrdup(list[i].author),
-		    xstrdup(list[i].title), list[i].at_ms,
-		    list[i].files ? strv_copy((const char *const *)list[i].files) : NULL};
-}
-
-static void plan_push(struct plan *p, const struct event *ev, const struct config *c)
-{
-	static const char HEADS[] = "refs/heads/";
-	const char *branch = ev->ref + sizeof(HEADS) - 1, *reason = NULL;
 
 	p->change_kind = CHANGE_PUSH;
 	p->event_type = "push";
@@ -263,7 +248,16 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 	p->title = xstrdup_or_null(ev->head_message);
 	p->author = xstrdup_or_null(ev->head_author);
 	p->event_ms = ev->pushed_ms;
-	add_commits(p, ev);
+	/* The branch's history from this push. If the push was forced, or GitHub sent an incomplete list, only its head is
+	 * certain. */
+	if (ev->n_commits && !ev->is_forced && !str_eq(ev->before, NO_COMMIT))
+		p->before = xstrdup(ev->before);
+	p->n_commits = ev->n_commits ? ev->n_commits : 1;
+	p->commits = xcalloc(p->n_commits, sizeof(*p->commits));
+	for (size_t i = 0; i < p->n_commits; i++)
+		p->commits[i] = (struct push_commit){xstrdup(list[i].sha), xstrdup(list[i].author),
+		    xstrdup(list[i].title), list[i].at_ms,
+		    list[i].files ? strv_copy((const char *const *)list[i].files) : NULL};
 	add_infra(p, c, NULL);
 	for (size_t i = 0; i < c->n_accelerators; i++)
 		if (trigger_push(&c->accelerators[i], branch)) {

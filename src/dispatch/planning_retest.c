@@ -180,13 +180,20 @@ static char *known_push(const struct planning *p)
 {
 	const struct find_tested *t = &p->asked->tested;
 	static const char HEADS[] = "refs/heads/";
-	const char *name = t->ref && str_has_prefix(t->ref, HEADS) ? t->ref + strlen(HEADS) : "";
-	json_t *branch = json_pack("{s:{s:{s:s}, s:{s:s?}}}", "commit", "commit", "message",
-	    t->title ? t->title : "", "author", "login", t->author);
-	char *body =
-	    synthetic_push(branch, name, t->head_sha, p->config->upstream_repository, NULL);
+	json_t *commit = json_pack("{s:s, s:{s:s}, s:{s:s?}}", "sha", t->head_sha, "commit",
+	    "message", t->title ? t->title : "", "author", "login", t->author);
+	json_t *branch = json_pack("{s:O}", "commit", commit), *list = json_pack("[o]", commit);
+	const struct missed_push m = {
+	    .branch = branch,
+	    .name = t->ref && str_has_prefix(t->ref, HEADS) ? t->ref + strlen(HEADS) : "",
+	    .after = t->head_sha,
+	    .repository = p->config->upstream_repository,
+	    .between = list,
+	};
+	char *body = synthetic_push(&m);
 
 	json_decref(branch);
+	json_decref(list);
 	return body;
 }
 

@@ -343,7 +343,7 @@ static void on_commits_between(struct github_call *call)
 	    .between = is_known ? json_object_get(call->answer, "commits") : NULL,
 	    .is_forced = result->err == 0 && !r->op.commits.is_ahead,
 	};
-	char *body = synthetic_missed_push(&m);
+	char *body = synthetic_push(&m);
 
 	github_call_release(call);
 	if (reconcile_op_ended(

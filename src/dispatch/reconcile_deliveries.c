@@ -21,15 +21,6 @@ enum {
 
 static const char KEY[] = "reconcile.deliveries";
 
-static void release_delivery_page(struct reconciler *r)
-{
-	json_decref(r->dl.page);
-	r->dl.page = NULL;
-	FREE_AND_NULL(r->dl.lost);
-	FREE_AND_NULL(r->dl.known);
-	r->dl.n_lost = 0;
-}
-
 static void finish_walk(struct reconciler *r)
 {
 	json_t *o = json_object();
@@ -61,7 +52,11 @@ static void turn_page(struct reconciler *r)
 	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_asked >= ASKED_MAX;
 	bool is_at_end = r->dl.is_at_floor || !r->dl.next_cursor[0];
 
-	release_delivery_page(r);
+	json_decref(r->dl.page);
+	r->dl.page = NULL;
+	FREE_AND_NULL(r->dl.lost);
+	FREE_AND_NULL(r->dl.known);
+	r->dl.n_lost = 0;
 	if (is_at_end && r->dl.is_older_walk)
 		r->dl.older_cursor[0] = '\0';
 	if (is_at_end && !r->dl.is_older_walk && r->dl.older_cursor[0] && !is_exhausted) {

@@ -64,34 +64,10 @@ static json_t *pushed_commit(const json_t *answer, const char *sha)
 	    json_get_str(json_object_get(answer, "author"), "login"));
 }
 
-/* Takes `commits`. */
-static char *push_text(const struct missed_push *m, json_t *commits)
+char *synthetic_push(const struct missed_push *m)
 {
 	char *ref = xasprintf("refs/heads/%s", m->name), *text;
-	json_t *body = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o}", "ref", ref,
-	    "before", m->before ? m->before : NO_COMMIT, "after", m->after, "created", false,
-	    "deleted", false, "forced", m->is_forced, "commits", commits, "head_commit",
-	    pushed_commit(json_object_get(m->branch, "commit"), m->after), "repository",
-	    repository_object(m->repository));
-
-	text = json_text(body);
-	json_decref(body);
-	free(ref);
-	return text;
-}
-
-char *synthetic_push(const json_t *branch, const char *name, const char *after,
-    const char *repository, const char *before)
-{
-	const struct missed_push m = {branch, name, after, repository, before, NULL, false};
-
-	return push_text(
-	    &m, json_pack("[o]", pushed_commit(json_object_get(branch, "commit"), after)));
-}
-
-char *synthetic_missed_push(const struct missed_push *m)
-{
-	json_t *commits = json_array(), *commit;
+	json_t *commits = json_array(), *commit, *body;
 	size_t i;
 
 	json_array_foreach(m->between, i, commit)
@@ -100,7 +76,15 @@ char *synthetic_missed_push(const struct missed_push *m)
 
 		json_array_append_new(commits, pushed_commit(commit, sha ? sha : ""));
 	}
-	return push_text(m, commits);
+	body = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o}", "ref", ref, "before",
+	    m->before ? m->before : NO_COMMIT, "after", m->after, "created", false, "deleted",
+	    false, "forced", m->is_forced, "commits", commits, "head_commit",
+	    pushed_commit(json_object_get(m->branch, "commit"), m->after), "repository",
+	    repository_object(m->repository));
+	text = json_text(body);
+	json_decref(body);
+	free(ref);
+	return text;
 }
 
 char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha)

@@ -52,58 +52,25 @@ static void round_release(struct round *q)
 	*q = (struct round){0};
 }
 
-static int fetch_commit(struct round *q, const char *path)
+/* Fetches, and writes the folder of a commit that is neither in force nor refused. */
+static void round_fetch(struct pool_work *w)
 {
+	struct round *q = CONTAINER_OF(w, struct round, work);
 	struct bounds b = {
 	    .deadline_mono_ms = clock_mono_ms() + FETCH_MAX_MS,
 	    .n_bytes_left = FETCH_MAX_BYTES,
 	    .cancel_fd = q->cancel_fd,
 	};
-	git_repository *repo = NULL;
-	git_oid id;
-	int rc = fetch_open(path, &repo, &q->why);
-
-	if (!rc)
-		rc = fetch_branch(repo, q->url, q->branch, &b, &id, &q->why);
-	if (!rc) {
-		git_oid_tostr(q->commit, sizeof(q->commit), &id);
-		q->name = folder_checkout_name(q->commit, q->path);
-	}
-	if (!rc && !str_eq(q->name, q->name_in_force) && !str_eq(q->name, q->name_refused)) {
-		struct checkout c = {
-		    .repo = repo,
-		    .commit = id,
-		    .path = q->path,
-		    .root = q->root,
-		    .name = q->name,
-		    .mistakes = &q->mistakes,
-		};
-
-		rc = checkout_write(&c, &q->why);
-		if (rc == ERR_INVALID)
-			rc = 0; /* q->mistakes says why the commit is refused */
-	}
-	git_repository_free(repo);
-	/* It is a cache: the next round begins with an empty repository. */
-	if (rc == ERR_CORRUPT)
-		folder_remove(path);
-	return rc;
-}
-
-/* Fetches, and writes the folder of a commit that is neither in force nor refused. */
-static void round_fetch(struct pool_work *w)
-{
-	struct round *q = CONTAINER_OF(w, struct round, work);
-	char *path = path_join(q->root, "repo.git");
+	struct checkout c = {.path = q->path, .root = q->root, .mistakes = &q->mistakes};
+	char *path = path_join(q->root, "repo.git"), *good;
 	int rc = 0;
 
 	if (mkdir(q->root, 0700) != 0 && errno != EEXIST)
 		rc = error_set(&q->why, ERR_IO, "%s: %s", q->root, strerror(errno));
 	if (!rc) {
-		char *good = folder_good(q->root, &q->good_wall_ms);
-
 		/* Corrects `good` where it does not name the folder in force: the owner kept a commit and then could
 		 * not put it in force, or the file was removed. */
+		good = folder_good(q->root, &q->good_wall_ms);
 		if (q->name_in_force && !str_eq(good, q->name_in_force))
 			rc = folder_keep(q->root, q->name_in_force, &q->why);
 		free(good);
@@ -113,7 +80,21 @@ static void round_fetch(struct pool_work *w)
 		rc = fetch_setup(&q->why);
 	}
 	if (!rc)
-		rc = fetch_commit(q, path);
+		rc = fetch_open(path, &c.repo, &q->why);
+	if (!rc)
+		rc = fetch_branch(c.repo, q->url, q->branch, &b, &c.commit, &q->why);
+	if (!rc) {
+		git_oid_tostr(q->commit, sizeof(q->commit), &c.commit);
+		c.name = q->name = folder_checkout_name(q->commit, q->path);
+		if (!str_eq(q->name, q->name_in_force) && !str_eq(q->name, q->name_refused))
+			rc = checkout_write(&c, &q->why);
+		if (rc == ERR_INVALID)
+			rc = 0; /* q->mistakes says why the commit is refused */
+	}
+	git_repository_free(c.repo);
+	/* It is a cache: the next round begins with an empty repository. */
+	if (rc == ERR_CORRUPT)
+		folder_remove(path);
 	q->err = rc;
 	free(path);
 }

@@ -140,11 +140,6 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 	credentials_close(r->credentials, on_runners_part_closed, r);
 }
 
-bool runners_are_tokens_read(const struct runners *r)
-{
-	return credentials_are_read(r->credentials);
-}
-
 struct credentials *runners_credentials(struct runners *r)
 {
 	return r->credentials;

@@ -42,9 +42,8 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 /* Call it after on_closed, and after the store is closed too, because the store notifies it. NULL is fine. */
 void runners_free(struct runners *r);
 
-/* False until vendors' tokens are read after the start; until then a request with one is answered 503. */
-bool runners_are_tokens_read(const struct runners *r);
-/* For the control socket, which adds and revokes them. */
+/* For the control socket, which adds and revokes them. Until they are read after the start, a request with one is answered
+ * 503 (credentials_are_read()). */
 struct credentials *runners_credentials(struct runners *r);
 
 /* Totals for /metrics, by answer and over all routes. */
