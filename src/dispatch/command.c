@@ -157,18 +157,6 @@ static const char *find_behind(const char *p, const char *end, const char *word)
 	return NULL;
 }
 
-/* "> quoted" and "[^1]: a footnote", which GitHub shows in another place or does not show. */
-static bool track_aside(struct spoken *at, const struct spoken_line *l)
-{
-	const char *p = skip_list_marks(l->text, l->end);
-
-	if (is_blank_line(l))
-		at->is_aside = false;
-	else if (p < l->end && (*p == '>' || (*p == '[' && p[1] == '^')))
-		at->is_aside = true;
-	return at->is_aside;
-}
-
 /* Follows a block of HTML, which begins with a tag at the beginning of a line and ends with a blank line. If a tag is
  * still open there, browsers read the following text as its attributes, so the rest of the comment does not count. */
 static void follow_html_block(struct spoken *at, const struct spoken_line *l)
@@ -255,17 +243,23 @@ static bool track_hidden(struct spoken *at, const struct spoken_line *l)
 static bool spoken_next(struct spoken *at, struct spoken_line *ret)
 {
 	while (*at->next) {
-		bool is_in_fence, is_in_html, is_aside;
+		bool is_in_fence, is_in_html;
+		const char *p;
 
 		*ret = read_line(at->next);
 		is_in_fence = track_fence(at, ret);
 		is_in_html = track_hidden(at, ret);
-		is_aside = track_aside(at, ret);
+		/* "> quoted" and "[^1]: a footnote", which GitHub shows in another place or does not show. */
+		p = skip_list_marks(ret->text, ret->end);
+		if (is_blank_line(ret))
+			at->is_aside = false;
+		else if (p < ret->end && (*p == '>' || (*p == '[' && p[1] == '^')))
+			at->is_aside = true;
 		follow_html_block(at, ret);
 		if (is_in_fence || is_blank_line(ret))
 			at->paragraph = ret->end;
 		at->next = next_line(ret);
-		if (!is_in_fence && !is_in_html && !is_aside && !at->is_lost && ret->indent < 4)
+		if (!is_in_fence && !is_in_html && !at->is_aside && !at->is_lost && ret->indent < 4)
 			return true;
 	}
 	return false;

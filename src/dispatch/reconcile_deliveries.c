@@ -20,6 +20,7 @@ enum {
 };
 
 static const char KEY[] = "reconcile.deliveries";
+static const char GUID_CHARS[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
 
 static void finish_walk(struct reconciler *r)
 {
@@ -32,16 +33,6 @@ static void finish_walk(struct reconciler *r)
 	}
 	reconcile_save_setting(r, xstrdup(KEY), json_text(o), reconcile_part_done);
 	json_decref(o);
-}
-
-/* ---- one page ---- */
-
-static bool is_guid(const char *s)
-{
-	size_t n = s ? strlen(s) : 0;
-
-	return n > 0 && n <= GUID_MAX_BYTES &&
-	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == n;
 }
 
 static void ask_delivery_page(struct reconciler *r);
@@ -171,19 +162,11 @@ static void on_guids_known(struct store_query *q)
 	next_lost(r);
 }
 
-static bool is_lost_noted(const struct reconciler *r, const char *guid)
-{
-	for (size_t i = 0; i < r->dl.n_lost; i++)
-		if (str_eq(r->dl.lost[i].guid, guid))
-			return true;
-	return false;
-}
-
 /* Collects the failed ones down to the floor, each by its latest attempt. */
 static void note_lost(struct reconciler *r)
 {
 	json_t *entry;
-	size_t i;
+	size_t i, k, n;
 
 	r->dl.lost = xcalloc(json_array_size(r->dl.page) + 1, sizeof(*r->dl.lost));
 	json_array_foreach(r->dl.page, i, entry)
@@ -200,11 +183,14 @@ static void note_lost(struct reconciler *r)
 		}
 		if (id > r->dl.newest_id)
 			r->dl.newest_id = id;
-		if (!is_guid(guid))
+		n = guid ? strlen(guid) : 0;
+		if (n == 0 || n > GUID_MAX_BYTES || strspn(guid, GUID_CHARS) != n)
 			continue;
+		for (k = 0; k < r->dl.n_lost && !str_eq(r->dl.lost[k].guid, guid);)
+			k++;
 		if (status >= 200 && status < 300)
 			json_object_set_new(r->dl.settled, guid, json_true());
-		else if (!is_lost_noted(r, guid))
+		else if (k == r->dl.n_lost)
 			r->dl.lost[r->dl.n_lost++] = (struct lost_delivery){id, guid};
 	}
 }

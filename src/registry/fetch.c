@@ -133,62 +133,45 @@ static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
 	return rc;
 }
 
-static int fetch_connected(git_repository *repo, git_remote *remote, const char *branch,
-    struct bounds *b, git_oid *ret, struct error *e)
-{
-	git_remote_connect_options connect;
-	git_fetch_options options;
-	const char *url = git_remote_url(remote);
-	git_reference *ref = NULL;
-	git_strarray specs;
-	git_oid here;
-	char *spec;
-	int rc;
-
-	init_connect(&connect, b);
-	if (git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &connect))
-		return explain_failure(b, url, e);
-	rc = find_branch(remote, branch, ret);
-	if (rc == ERR_NOT_FOUND)
-		return error_set(e, rc, "%s has no branch %s", url, branch);
-	if (rc)
-		return explain_failure(b, url, e);
-	if (git_reference_name_to_id(&here, repo, LOCAL_REF) == 0 && git_oid_equal(&here, ret))
-		return 0;
-	/* Downloads this branch only. The local reference lets the next fetch skip what is here already. */
-	git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
-	options.callbacks = connect.callbacks;
-	options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
-	options.update_fetchhead = 0;
-	spec = xasprintf("+refs/heads/%s:%s", branch, LOCAL_REF);
-	specs = (git_strarray){.strings = &spec, .count = 1};
-	rc = git_remote_download(remote, &specs, &options);
-	if (!rc)
-		rc = git_reference_create(&ref, repo, LOCAL_REF, ret, 1, NULL);
-	if (rc)
-		rc = explain_failure(b, url, e);
-	git_reference_free(ref);
-	free(spec);
-	return rc;
-}
-
 int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
     git_oid *ret, struct error *e)
 {
-	git_remote_create_options options;
+	git_remote_create_options create;
+	git_remote_connect_options connect;
+	git_fetch_options options;
 	git_remote *remote = NULL;
-	int rc;
+	git_reference *ref = NULL;
+	char *spec = xasprintf("+refs/heads/%s:%s", branch, LOCAL_REF);
+	const git_strarray specs = {.strings = &spec, .count = 1};
+	git_oid here;
+	int rc = ERR_NETWORK;
 
 	git_error_clear();
 	transport_use(b);
-	git_remote_create_options_init(&options, GIT_REMOTE_CREATE_OPTIONS_VERSION);
-	options.repository = repo;
+	init_connect(&connect, b);
+	git_remote_create_options_init(&create, GIT_REMOTE_CREATE_OPTIONS_VERSION);
+	create.repository = repo;
 	/* No `insteadOf` is configured, and libgit2 1.5 leaks memory when it looks for one. */
-	options.flags = GIT_REMOTE_CREATE_SKIP_INSTEADOF;
-	if (git_remote_create_with_opts(&remote, url, &options))
+	create.flags = GIT_REMOTE_CREATE_SKIP_INSTEADOF;
+	if (!git_remote_create_with_opts(&remote, url, &create) &&
+	    !git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &connect))
+		rc = find_branch(remote, branch, ret);
+	if (rc == ERR_NOT_FOUND) {
+		error_set(e, rc, "%s has no branch %s", url, branch);
+	} else if (rc) {
 		rc = explain_failure(b, url, e);
-	else
-		rc = fetch_connected(repo, remote, branch, b, ret, e);
+	} else if (git_reference_name_to_id(&here, repo, LOCAL_REF) || !git_oid_equal(&here, ret)) {
+		/* Downloads this branch only. The local reference lets the next fetch skip what is here already. */
+		git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
+		options.callbacks = connect.callbacks;
+		options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
+		options.update_fetchhead = 0;
+		if (git_remote_download(remote, &specs, &options) ||
+		    git_reference_create(&ref, repo, LOCAL_REF, ret, 1, NULL))
+			rc = explain_failure(b, url, e);
+	}
+	git_reference_free(ref);
+	free(spec);
 	git_remote_free(remote);
 	transport_use(NULL);
 	return rc;

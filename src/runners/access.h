@@ -91,10 +91,8 @@ struct identity_check {
 };
 
 /* A token needs no check if its issuer maps immutable ids to the repository (n_mappings > 0): it names no repository. */
-/* Fills in the operation; borrows the texts until `done`. access: the caller's. */
-void identity_check_init(struct identity_check *c, const struct oidc_issuer *issuer,
-    const char *repository, struct repository_ids ids, const struct access *access);
-/* An error: the store is busy, and done will not run. */
-int identity_check_start(struct identity_check *c) MUST_CHECK;
+/* Borrows the texts until `done`. access: the caller's. An error: the store is busy, and done will not run. */
+int identity_check_start(struct identity_check *c, const char *issuer, const char *repository,
+    struct repository_ids ids, const struct access *access) MUST_CHECK;
 
 #endif

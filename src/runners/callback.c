@@ -117,32 +117,11 @@ static enum caller identify_caller(struct runners *r, struct http_request *q,
 	return CALLER_REFUSED;
 }
 
-/* The request waits until the issuer's keys are fetched. e: the reason to refuse it if they were fetched lately. */
-static void wait_for_issuer_keys(
-    struct runners *r, struct http_request *q, const char *issuer, const struct error *e)
-{
-	struct waiting *w = xcalloc(1, sizeof *w);
-	int err;
-
-	w->wait.done = on_issuer_keys;
-	w->runners = r;
-	w->request = q;
-	err = issuer_keys_await(r->keys, issuer, &w->wait);
-	if (!err) {
-		runners_hold(r);
-		forget_gone_client(&w->request);
-		return;
-	}
-	free(w);
-	if (err == ERR_NOT_FOUND)
-		refuse_token(r, q, err, e);
-	else
-		answer_busy(r, q, issuer, err);
-}
-
 static void on_callback(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
+	struct waiting *w;
+	int err;
 	struct oidc_caller caller = {0};
 	struct credential who;
 	struct submission *s;
@@ -163,7 +142,20 @@ static void on_callback(struct http_request *q, void *owner)
 			submission_identify(s, &caller);
 		break;
 	case CALLER_UNKNOWN_KEY:
-		wait_for_issuer_keys(r, q, caller.issuer->issuer, &e);
+		/* The request waits until the issuer's keys are fetched, unless they were fetched lately. */
+		w = xcalloc(1, sizeof *w);
+		*w = (struct waiting){.wait.done = on_issuer_keys, .runners = r, .request = q};
+		err = issuer_keys_await(r->keys, caller.issuer->issuer, &w->wait);
+		if (!err) {
+			runners_hold(r);
+			forget_gone_client(&w->request);
+			break;
+		}
+		free(w);
+		if (err == ERR_NOT_FOUND)
+			refuse_token(r, q, err, &e);
+		else
+			answer_busy(r, q, caller.issuer->issuer, err);
 		break;
 	}
 	oidc_caller_release(&caller);

@@ -192,10 +192,11 @@ static void admit_access(struct job_access *a)
 		    is_registered ? "the accelerator is bound to another workflow than the token's"
 				  : "the caller is not in the registry",
 		    NULL);
-	} else if (a->is_identity_checked) {
+	} else if (a->issuer) {
 		a->identity.runners = a->runners;
 		a->identity.done = on_access_identified;
-		err = identity_check_start(&a->identity);
+		err = identity_check_start(
+		    &a->identity, a->issuer->issuer, a->repository, a->ids, &a->access);
 		if (err) {
 			answer_unread(a, err);
 			give_up_access(a);
@@ -249,9 +250,8 @@ static void admit_oidc(struct job_access *a, const char *token)
 		access_of_repository(a->config, caller.repository, caller.workflow_ref, &a->access);
 		a->repository = caller.repository;
 		caller.repository = NULL;
-		a->is_identity_checked = caller.issuer->n_mappings == 0;
-		identity_check_init(
-		    &a->identity, caller.issuer, a->repository, caller.ids, &a->access);
+		a->issuer = caller.issuer->n_mappings == 0 ? caller.issuer : NULL;
+		a->ids = caller.ids;
 		a->caller = xstrdup(a->repository);
 		admit_access(a);
 	}

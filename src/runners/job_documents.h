@@ -80,8 +80,10 @@ struct job_access {
 	int64_t token_id;  /* of a vendor's token; 0: it is of another kind */
 	char *machine;     /* of a machine's token: only the jobs of its leases */
 	struct key_wait keys;
-	struct identity_check identity; /* of an OIDC token: its repository's ids */
-	bool is_identity_checked;       /* the token needs that check */
+	/* of an OIDC token whose repository's ids are checked, else NULL */
+	const struct oidc_issuer *issuer;
+	struct repository_ids ids;
+	struct identity_check identity;
 };
 
 /* For PUT /api/v1/jobs/{id}/…, in stream mode, inside on_request: pauses the body. Fill in the first four fields. Until

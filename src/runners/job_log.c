@@ -266,39 +266,28 @@ void job_log_check(struct job_documents *d)
 /* ---- the request ---- */
 
 /* Reads "offset" and "last". Without an offset the body is the whole log. */
-static int read_query(const struct http_request *q, struct log_put *p, struct error *e)
-{
-	char text[24];
-	int err = 0;
-
-	p->wants_last = true;
-	if (http_query_get(q, "offset", text, sizeof(text))) {
-		err = text[0] == '-' ? ERR_INVALID : parse_int64(text, &p->offset);
-		p->wants_last = false;
-	} else if (strstr(http_query(q), "offset=")) {
-		err = ERR_INVALID;
-	}
-	if (err)
-		return error_set(e, ERR_INVALID, "offset: not a number of bytes");
-	if (!http_query_get(q, "last", text, sizeof(text)))
-		return 0;
-	if (!str_eq(text, "1") && !str_eq(text, "0"))
-		return error_set(e, ERR_INVALID, "last: neither 1 nor 0");
-	p->wants_last = p->wants_last || str_eq(text, "1");
-	return 0;
-}
-
 static void on_log_put_request(struct http_request *q, void *owner)
 {
 	struct job_documents *d = owner;
 	struct log_put *p = xcalloc(1, sizeof(*p));
-	struct error e = {0};
+	char offset[24], last[24];
+	bool has_offset = http_query_get(q, "offset", offset, sizeof(offset));
+	bool is_too_long = !has_offset && strstr(http_query(q), "offset=");
+	const char *mistake = NULL;
 
-	if (read_query(q, p, &e)) {
-		refuse_request(d->runners, q, 400, e.text, NULL);
+	p->wants_last = !has_offset;
+	if (!http_query_get(q, "last", last, sizeof(last)))
+		memcpy(last, "0", 2);
+	if (is_too_long || (has_offset && (offset[0] == '-' || parse_int64(offset, &p->offset))))
+		mistake = "offset: not a number of bytes";
+	else if (!str_eq(last, "1") && !str_eq(last, "0"))
+		mistake = "last: neither 1 nor 0";
+	if (mistake) {
+		refuse_request(d->runners, q, 400, mistake, NULL);
 		free(p);
 		return;
 	}
+	p->wants_last |= str_eq(last, "1");
 	runners_hold(d->runners);
 	p->documents = d;
 	p->noted = p->offset;

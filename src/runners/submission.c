@@ -154,27 +154,6 @@ static void ignore_submission(struct submission *s, const char *why)
 
 /* ---- the store's answer ---- */
 
-static void record_submission(struct submission *s, enum report_outcome outcome, int64_t job_id)
-{
-	const struct job_report *report = &s->body.report;
-	struct runners_counters *c = &s->runners->counters;
-	/* From the store and not from the body, because a log must not name another caller's accelerator. */
-	const char *accelerator =
-	    s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
-
-	c->n_recorded += outcome == REPORT_RECORDED;
-	c->n_unchanged += outcome != REPORT_RECORDED;
-	log_event(LOG_INFO, outcome == REPORT_RECORDED ? "report_recorded" : "report_unchanged",
-	    LOG_I("job", job_id), LOG_S("caller", s->caller), LOG_S("accelerator", accelerator),
-	    LOG_S("delivery", s->body.delivery_id),
-	    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch),
-	    LOG_S("run", report->run_id), LOG_S("name", report->name),
-	    LOG_S("status", job_status_name(report->status)),
-	    LOG_S("conclusion", report->conclusion), LOG_I("tests", (int64_t)report->n_tests));
-	if (s->request)
-		answer_recorded(s->request, s->config, job_status_name(report->status), job_id);
-}
-
 static void end_submission(
     struct submission *s, const struct store_op *op, enum report_outcome outcome, int64_t job_id)
 {
@@ -198,21 +177,39 @@ static void end_submission(
 		"run_id and run_attempt must be those of a lease that this machine has or had"},
 	};
 	struct runners *r = s->runners;
+	const struct job_report *report = &s->body.report;
+	bool is_new = outcome == REPORT_RECORDED;
+	/* From the store and not from the body, because a log must not name another caller's accelerator. */
+	const char *accelerator =
+	    s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 
-	if (op->err)
+	if (op->err) {
 		answer_submission_busy(s, op->err);
-	else if (outcome == REPORT_RECORDED || outcome == REPORT_UNCHANGED)
-		record_submission(s, outcome, job_id);
-	else if (refusals[outcome].status == 200)
+	} else if (is_new || outcome == REPORT_UNCHANGED) {
+		r->counters.n_recorded += is_new;
+		r->counters.n_unchanged += !is_new;
+		log_event(LOG_INFO, is_new ? "report_recorded" : "report_unchanged",
+		    LOG_I("job", job_id), LOG_S("caller", s->caller),
+		    LOG_S("accelerator", accelerator), LOG_S("delivery", s->body.delivery_id),
+		    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch),
+		    LOG_S("run", report->run_id), LOG_S("name", report->name),
+		    LOG_S("status", job_status_name(report->status)),
+		    LOG_S("conclusion", report->conclusion),
+		    LOG_I("tests", (int64_t)report->n_tests));
+		if (s->request)
+			answer_recorded(
+			    s->request, s->config, job_status_name(report->status), job_id);
+	} else if (refusals[outcome].status == 200) {
 		ignore_submission(s, refusals[outcome].text);
-	else if (outcome == REPORT_NO_DISPATCH && s->body.dispatch_id)
+	} else if (outcome == REPORT_NO_DISPATCH && s->body.dispatch_id) {
 		refuse_submission(s, 400,
 		    "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
 		    "caller's");
-	else if (outcome == REPORT_WRONG_ACCELERATOR && s->body.report.accelerator)
+	} else if (outcome == REPORT_WRONG_ACCELERATOR && report->accelerator) {
 		refuse_submission(s, 400, "workflow.accelerator is not one of this dispatch");
-	else
+	} else {
 		refuse_submission(s, refusals[outcome].status, refusals[outcome].text);
+	}
 	submission_free(s);
 	runners_let_go(r);
 }
@@ -360,8 +357,8 @@ void submission_identify(struct submission *s, const struct oidc_caller *caller)
 		return;
 	}
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
-	identity_check_init(&s->identity, caller->issuer, s->repository, caller->ids, &s->access);
-	err = identity_check_start(&s->identity);
+	err = identity_check_start(
+	    &s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
 	if (err) {
 		answer_busy(s->runners, s->request, s->caller, err);
 		submission_free(s);
