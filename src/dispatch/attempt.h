@@ -3,7 +3,7 @@
  *
  * Every path ends in effect_end() or effect_put_off() of outbox/engine.h, or in attempt_retry().
  *
- * Thread: loop. Owns: the outbox engine. Private to sender.c, attempt_*.c and payloads.c. */
+ * Thread: loop. Owns: the outbox engine. Private to sender.c and attempt.c. */
 #ifndef DISPATCH_ATTEMPT_H
 #define DISPATCH_ATTEMPT_H
 
@@ -14,15 +14,7 @@
 #include "model/client_payload.h"
 #include "outbox/engine.h"
 
-/* ---- payloads.c: the bodies that dispatches carry, parsed once for each change. Keeps a few recent ones, and attempts
- * that wait for the same one share one look-up. ---- */
 struct payload;
-struct payloads {
-	struct store *store;
-	struct payload *first; /* most recently used first */
-};
-/* Nothing waits or holds any more. */
-void payloads_release(struct payloads *ps);
 
 /* A request for a body. The caller owns it and its texts until it has an outcome. */
 struct payload_want {
@@ -32,15 +24,12 @@ struct payload_want {
 	/* out */
 	int err; /* ERR_NOT_FOUND: no such body (any more); ERR_INVALID: it is no JSON object */
 	struct error why;
-	struct payload *payload; /* payload_release() it */
+	struct payload *payload; /* sender.c releases it */
 	struct client_payload *content;
 	size_t body_bytes; /* of what GitHub sent */
 	/* its own */
 	struct payload_want *next;
 };
-/* True: the outcome is there and done will not run. False: done runs later, once. */
-bool payloads_get(struct payloads *ps, struct payload_want *w) MUST_CHECK;
-void payload_release(struct payload *p);
 
 struct attempt {
 	struct effect effect; /* first */
@@ -62,7 +51,6 @@ struct attempt {
 /* After the back-off, or dead when that would be too late. a->effect.why is set before. */
 void attempt_retry(struct attempt *a, int64_t retry_after_ms);
 
-/* ---- attempt_github.c, attempt_webhook.c ---- */
 /* check: NULL, or why it may not be sent (static). */
 const char *attempt_github_check(struct attempt *a);
 const char *attempt_webhook_check(struct attempt *a);
