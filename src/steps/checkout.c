@@ -28,60 +28,49 @@ enum { SHALLOW_MAX_BYTES = 16 << 20, MODULES_MAX = 500, NESTED_MAX = 10 };
 
 /* ---- a work tree ---- */
 
-struct work_tree {
-	const char *folder, *url, *sha;
-	char *mirror; /* has the commit; the tree borrows from it */
-};
-
 /* The repository exists before it borrows, and it borrows before the checkout needs objects. The file
  * `shallow`, which lists where history is cut off, belongs to the repository and not to the objects, so it is
  * copied. */
-static int make_repository(struct job *j, const struct work_tree *t, struct error *e)
+static int try_work_tree(struct job *j, const struct mirror_want *w, const char *folder,
+    const char *url, struct error *e)
 {
 	const char *init[] = {"init", "--quiet", ".", NULL};
-	const char *origin[] = {"config", "remote.origin.url", t->url, NULL};
-	char *alternates = xasprintf("%s/.git/objects/info/alternates", t->folder);
-	char *objects = xasprintf("%s/objects\n", t->mirror);
-	char *shallow = xasprintf("%s/shallow", t->mirror);
-	char *own_shallow = xasprintf("%s/.git/shallow", t->folder);
+	const char *origin[] = {"config", "remote.origin.url", url, NULL};
+	const char *args[] = {"checkout", "--progress", "--force", "--detach", w->sha, "--", NULL};
+	const char *head[] = {"rev-parse", "--verify", "HEAD", NULL};
+	char *alternates = xasprintf("%s/.git/objects/info/alternates", folder);
+	char *own_shallow = xasprintf("%s/.git/shallow", folder);
+	char *mirror = NULL, *objects = NULL, *shallow = NULL, *at = NULL;
 	struct buf text = BUF_INIT(SHALLOW_MAX_BYTES);
-	int rc = git_must(j, t->folder, init, e);
+	int rc = mirror_fetch(j, w, &mirror, e);
 
 	if (!rc)
+		rc = git_must(j, folder, init, e);
+	if (!rc) {
+		objects = xasprintf("%s/objects\n", mirror);
+		shallow = xasprintf("%s/shallow", mirror);
 		rc = file_write_atomic(alternates, objects, strlen(objects), 0644, e);
+	}
 	if (!rc && !access(shallow, F_OK)) {
 		rc = file_read(shallow, &text, e);
 		if (!rc)
 			rc = file_write_atomic(own_shallow, buf_str(&text), text.len, 0644, e);
 	}
 	if (!rc)
-		rc = git_must(j, t->folder, origin, e);
+		rc = git_must(j, folder, origin, e);
+	if (!rc)
+		rc = git_must(j, folder, args, e);
+	if (!rc)
+		rc = git_ask(j, folder, head, &at, e);
+	if (!rc && !str_eq(at, w->sha))
+		rc = error_set(e, ERR_IO, "the work tree is at %s instead of %s", at, w->sha);
 	buf_release(&text);
 	free(own_shallow);
+	free(alternates);
 	free(shallow);
 	free(objects);
-	free(alternates);
-	return rc;
-}
-
-static int try_work_tree(
-    struct job *j, const struct mirror_want *w, struct work_tree *t, struct error *e)
-{
-	const char *args[] = {"checkout", "--progress", "--force", "--detach", t->sha, "--", NULL};
-	const char *head[] = {"rev-parse", "--verify", "HEAD", NULL};
-	char *at = NULL;
-	int rc = mirror_fetch(j, w, &t->mirror, e);
-
-	if (!rc)
-		rc = make_repository(j, t, e);
-	if (!rc)
-		rc = git_must(j, t->folder, args, e);
-	if (!rc)
-		rc = git_ask(j, t->folder, head, &at, e);
-	if (!rc && !str_eq(at, t->sha))
-		rc = error_set(e, ERR_IO, "the work tree is at %s instead of %s", at, t->sha);
 	free(at);
-	FREE_AND_NULL(t->mirror);
+	free(mirror);
 	return rc;
 }
 
@@ -92,9 +81,8 @@ static int try_work_tree(
 static int make_work_tree(struct job *j, const struct mirror_want *w, const char *folder,
     const char *url, struct error *e)
 {
-	struct work_tree t = {.folder = folder, .url = url, .sha = w->sha};
 	struct error why = {0};
-	int rc = try_work_tree(j, w, &t, &why);
+	int rc = try_work_tree(j, w, folder, url, &why);
 
 	if (rc && rc != ERR_CANCELLED && rc != ERR_TIMEOUT && mirror_is_damage(why.text)) {
 		job_log_say(
@@ -107,7 +95,7 @@ static int make_work_tree(struct job *j, const struct mirror_want *w, const char
 		if (!rc && mkdir(folder, 0700))
 			rc = error_set(&why, ERR_IO, "%s: %s", folder, strerror(errno));
 		if (!rc)
-			rc = try_work_tree(j, w, &t, &why);
+			rc = try_work_tree(j, w, folder, url, &why);
 	}
 	return rc ? error_set(e, rc, "%s", why.text) : 0;
 }
@@ -116,8 +104,8 @@ static int make_work_tree(struct job *j, const struct mirror_want *w, const char
 
 struct submodule {
 	char *name;
-	char *
-	    path; /* plain and relative: no "..", no ".git"; git's tree has it, so no link is on the way */
+	/* plain and relative: no "..", no ".git"; git's tree has it, so no link is on the way */
+	char *path;
 	char *url; /* as written; NULL: none */
 	char sha[41];
 	bool is_left_out; /* update = none */
@@ -146,30 +134,28 @@ static bool is_plain_path(const char *path)
 	return true;
 }
 
-/* The submodule of this name, added if it is new. */
-static struct submodule *submodule_by_name(struct submodules *s, const char *name, size_t n)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (strlen(s->list[i].name) == n && !memcmp(s->list[i].name, name, n))
-			return &s->list[i];
-	*ARRAY_PUSH(s->list, s->n) = (struct submodule){.name = xstrndup(name, n)};
-	return &s->list[s->n - 1];
-}
-
 /* "submodule.NAME.KEY\nVALUE"; the name may hold dots. */
 static void read_setting(struct submodules *s, const char *entry)
 {
 	static const char section[] = "submodule.";
 	const char *end = strchr(entry, '\n'), *dot = end;
-	struct submodule *one;
+	struct submodule *one = NULL;
 	char **place = NULL;
+	size_t n;
 
 	while (dot && dot > entry && *dot != '.')
 		dot--;
 	if (!end || !str_has_prefix(entry, section) || dot < entry + sizeof(section))
 		return;
 	entry += sizeof(section) - 1;
-	one = submodule_by_name(s, entry, (size_t)(dot - entry));
+	n = (size_t)(dot - entry);
+	for (size_t i = 0; i < s->n && !one; i++)
+		if (strlen(s->list[i].name) == n && !memcmp(s->list[i].name, entry, n))
+			one = &s->list[i];
+	if (!one) {
+		one = ARRAY_PUSH(s->list, s->n);
+		*one = (struct submodule){.name = xstrndup(entry, n)};
+	}
 	if (str_has_prefix(dot, ".path\n"))
 		place = &one->path;
 	else if (str_has_prefix(dot, ".url\n"))
@@ -204,27 +190,10 @@ static void submodule_release(struct submodule *s)
 	free(s->url);
 }
 
-/* "160000 commit SHA\tPATH" */
-static void read_tree_entry(struct submodules *s, const char *entry)
-{
-	static const char kind[] = "160000 commit ";
-	const char *tab = strchr(entry, '\t'), *sha = entry + sizeof(kind) - 1;
-
-	if (!tab || !str_has_prefix(entry, kind) || tab - sha != 40)
-		return;
-	/* If two name one path, the first counts. */
-	for (size_t i = 0; i < s->n; i++)
-		if (str_eq(s->list[i].path, tab + 1)) {
-			snprintf(s->list[i].sha, sizeof(s->list[i].sha), "%.40s", sha);
-			if (!is_sha1(s->list[i].sha))
-				s->list[i].sha[0] = '\0';
-			return;
-		}
-}
-
 /* Asks HEAD's tree which of the paths are submodules, and at which commits. */
 static int read_tree(struct job *j, const char *folder, struct submodules *s, struct error *e)
 {
+	static const char kind[] = "160000 commit ";
 	char **args = NULL, *text = NULL;
 	size_t n = 0;
 	int rc;
@@ -237,8 +206,22 @@ static int read_tree(struct job *j, const char *folder, struct submodules *s, st
 		if (s->list[i].path && is_plain_path(s->list[i].path))
 			strv_add(&args, s->list[i].path);
 	rc = git_ask_bytes(j, folder, (const char *const *)args, &text, &n, e);
-	for (const char *p = text; !rc && p < text + n; p += strlen(p) + 1)
-		read_tree_entry(s, p);
+	/* "160000 commit SHA\tPATH" */
+	for (const char *p = text; !rc && p < text + n; p += strlen(p) + 1) {
+		const char *tab = strchr(p, '\t'), *sha = p + sizeof(kind) - 1;
+		struct submodule *one = NULL;
+
+		if (!tab || !str_has_prefix(p, kind) || tab - sha != 40)
+			continue;
+		/* If two name one path, the first counts. */
+		for (size_t i = 0; i < s->n && !one; i++)
+			if (str_eq(s->list[i].path, tab + 1))
+				one = &s->list[i];
+		if (one)
+			snprintf(one->sha, sizeof(one->sha), "%.40s", sha);
+		if (one && !is_sha1(one->sha))
+			one->sha[0] = '\0';
+	}
 	strv_free(args);
 	free(text);
 	return rc;
@@ -397,25 +380,14 @@ static char *fallback_ref(const struct job *j)
 	return xstrdup(o->ref);
 }
 
-/* The folder that git reads the user's configuration from. `safe.directory` lets git read repositories of other
- * users as they are: git_url may name one on this machine, and the mirrors may have changed their owner. */
-static int make_git_home(const struct job *j, struct error *e)
-{
-	static const char text[] = "[safe]\n\tdirectory = *\n";
-	char *file = path_join(j->git_home, ".gitconfig");
-	int rc = 0;
-
-	if (mkdir(j->git_home, 0700))
-		rc = error_set(e, ERR_IO, "%s: %s", j->git_home, strerror(errno));
-	if (!rc)
-		rc = file_write_atomic(file, text, strlen(text), 0600, e);
-	free(file);
-	return rc;
-}
-
 /* The commit's name is checked first, before it becomes a part of any command or path. */
 int checkout(struct job *j, struct error *e)
 {
+	/* The folder that git reads the user's configuration from. `safe.directory` lets git read repositories of
+	 * other users as they are: git_url may name one on this machine, and the mirrors may have changed their
+	 * owner. */
+	static const char settings[] = "[safe]\n\tdirectory = *\n";
+	char *file = path_join(j->git_home, ".gitconfig");
 	char *url = public_url(j->config->git_url), *ref = fallback_ref(j);
 	const struct mirror_want want = {.kind = MIRROR_MAIN,
 	    .url = j->config->git_url,
@@ -423,14 +395,16 @@ int checkout(struct job *j, struct error *e)
 	    .ref = ref,
 	    .depth = j->config->git_depth};
 	struct walk submodules = {.job = j};
-	int lock = -1, rc;
+	int lock = -1, rc = 0;
 
 	job_log_begin_excerpt(j->log);
 	job_log_say(j->log, "checkout: %s", j->offer.head_sha);
 	if (!is_sha1(j->offer.head_sha))
 		rc = error_set(e, ERR_INVALID, "the commit's name is not 40 hexadecimal digits");
-	else
-		rc = make_git_home(j, e);
+	else if (mkdir(j->git_home, 0700))
+		rc = error_set(e, ERR_IO, "%s: %s", j->git_home, strerror(errno));
+	if (!rc)
+		rc = file_write_atomic(file, settings, strlen(settings), 0600, e);
 	if (!rc)
 		rc = mirror_lock(j, &lock, e);
 	if (!rc)
@@ -439,6 +413,7 @@ int checkout(struct job *j, struct error *e)
 		rc = visit_tree(&submodules, j->work, url, 0, e);
 	if (lock >= 0)
 		close(lock);
+	free(file);
 	free(ref);
 	free(url);
 	return rc;

@@ -39,36 +39,32 @@ struct git_output {
 static const char *const missing_texts[] = {
     "not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref", NULL};
 
-/* Keeps the line that explains a failure best: the first fatal one, else the last. */
-static void keep_message(struct git_output *o, const char *line)
+/* Keeps the line that explains a failure best: the first fatal one, else the last. git separates the states of a
+ * progress line by carriage returns: one of them a second is logged. */
+static void end_output_line(struct git_output *o, char separator)
 {
+	const char *line = buf_str(&o->line);
 	bool is_fatal = str_has_prefix(line, "fatal: ") || str_has_prefix(line, "error: ");
+	int64_t now_ms = clock_mono_ms();
 	struct buf text = BUF_INIT(sizeof(o->end->message) * 4);
 	char *masked;
 
-	for (const char *const *p = missing_texts; *p; p++)
-		if (strstr(line, *p))
-			o->end->is_missing = o->end->is_final = true;
-	if (strstr(line, "The requested URL returned error: 30"))
-		o->end->is_redirect = o->end->is_final = true;
-	/* A clone prints its reason before the line that says that it failed. */
-	if (!*line || (o->has_fatal && (!is_fatal || str_has_prefix(line, "fatal: clone of "))))
-		return;
-	o->has_fatal = is_fatal;
-	masked = masks_text(o->job->masks, line);
-	escape_line(&text, masked, sizeof(o->end->message) / 4);
-	snprintf(o->end->message, sizeof(o->end->message), "%s", buf_str(&text));
-	buf_release(&text);
-	free(masked);
-}
-
-/* git separates the states of a progress line by carriage returns: one of them a second is logged. */
-static void end_output_line(struct git_output *o, char separator)
-{
-	int64_t now_ms = clock_mono_ms();
-
 	if (separator == '\n') {
-		keep_message(o, buf_str(&o->line));
+		for (const char *const *p = missing_texts; *p; p++)
+			if (strstr(line, *p))
+				o->end->is_missing = o->end->is_final = true;
+		if (strstr(line, "The requested URL returned error: 30"))
+			o->end->is_redirect = o->end->is_final = true;
+		/* A clone prints its reason before the line that says that it failed. */
+		if (*line &&
+		    (!o->has_fatal || (is_fatal && !str_has_prefix(line, "fatal: clone of ")))) {
+			o->has_fatal = is_fatal;
+			masked = masks_text(o->job->masks, line);
+			escape_line(&text, masked, sizeof(o->end->message) / 4);
+			snprintf(o->end->message, sizeof(o->end->message), "%s", buf_str(&text));
+			buf_release(&text);
+			free(masked);
+		}
 		buf_append_char(&o->line, '\n');
 	}
 	if (separator == '\n' || now_ms >= o->next_progress_ms) {
@@ -134,37 +130,19 @@ static char **git_argv(const struct git_output *o, const char *const *args)
 	return argv;
 }
 
-/* git gets a few variables of ours, and `home`, a folder with the settings that git reads as the user's. git asks
+/* git gets a few variables of ours, and git_home, a folder with the settings that git reads as the user's. git asks
  * no person for a password. GIT_OPERATORS_URL: also the operator's proxies, ssh agent and Kerberos tickets,
  * which are never for a change's URLs. The proxy, the one that git uses, may hold a password, so it is not an
  * argument of git, which every user of the machine can read. */
-static void git_environment(
-    struct environment *v, const char *home, const struct git_remote *remote)
+static int run_git(
+    struct git_output *o, const char *folder, const char *const *args, struct error *e)
 {
 	static const char *const names[] = {
 	    "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
 	static const char *const operators[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
 	    "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSH_AUTH_SOCK", "KRB5CCNAME",
 	    "KRB5_CONFIG", NULL};
-
-	environment_copy(v, "PATH", ENVIRONMENT_PATH);
-	environment_copy_all(v, names);
-	if (remote && remote->kind == GIT_OPERATORS_URL)
-		environment_copy_all(v, operators);
-	if (remote && remote->proxy)
-		environment_set(v, "all_proxy", remote->proxy);
-	environment_set(v, "HOME", home);
-	environment_set(v, "LC_ALL", "C"); /* this program reads its messages too */
-	environment_set(v, "GIT_CONFIG_NOSYSTEM", "1");
-	environment_set(v, "GIT_ATTR_NOSYSTEM", "1");
-	environment_set(v, "GIT_TERMINAL_PROMPT", "0");
-	environment_set(v, "GIT_ASKPASS", "true");
-	environment_set(v, "SSH_ASKPASS", "true");
-}
-
-static int run_git(
-    struct git_output *o, const char *folder, const char *const *args, struct error *e)
-{
+	const struct git_remote *remote = o->remote;
 	struct job *j = o->job;
 	struct environment env = {.n = 0};
 	char **argv = git_argv(o, args);
@@ -178,7 +156,19 @@ static int run_git(
 	struct child_end end;
 	int rc;
 
-	git_environment(&env, j->git_home, o->remote);
+	environment_copy(&env, "PATH", ENVIRONMENT_PATH);
+	environment_copy_all(&env, names);
+	if (remote && remote->kind == GIT_OPERATORS_URL)
+		environment_copy_all(&env, operators);
+	if (remote && remote->proxy)
+		environment_set(&env, "all_proxy", remote->proxy);
+	environment_set(&env, "HOME", j->git_home);
+	environment_set(&env, "LC_ALL", "C"); /* this program reads its messages too */
+	environment_set(&env, "GIT_CONFIG_NOSYSTEM", "1");
+	environment_set(&env, "GIT_ATTR_NOSYSTEM", "1");
+	environment_set(&env, "GIT_TERMINAL_PROMPT", "0");
+	environment_set(&env, "GIT_ASKPASS", "true");
+	environment_set(&env, "SSH_ASKPASS", "true");
 	spec.env = (const char *const *)env.list;
 	rc = child_run(&spec, &end, e);
 	if (!rc && o->line.len > 0)
@@ -212,16 +202,10 @@ int git_fetch(struct job *j, const char *folder, const struct git_remote *remote
 	return rc;
 }
 
-int git_run(struct job *j, const char *folder, const char *const *args, struct git_end *ret,
-    struct error *e)
-{
-	return git_fetch(j, folder, NULL, args, ret, e);
-}
-
 int git_must(struct job *j, const char *folder, const char *const *args, struct error *e)
 {
 	struct git_end end;
-	int rc = git_run(j, folder, args, &end, e);
+	int rc = git_fetch(j, folder, NULL, args, &end, e);
 
 	if (!rc && !end.is_done)
 		rc = error_set(e, ERR_IO, "%s", end.message);
@@ -259,16 +243,6 @@ int git_ask(struct job *j, const char *folder, const char *const *args, char **r
 
 /* ---- the URLs of submodules ---- */
 
-static bool is_printable_url(const char *s)
-{
-	if (strlen(s) > URL_MAX_BYTES)
-		return false;
-	for (; *s; s++)
-		if ((unsigned char)*s <= ' ' || *s == 0x7f || *s == '\\')
-			return false;
-	return true;
-}
-
 static bool is_domain_name(const char *s)
 {
 	const char *last = strrchr(s, '.');
@@ -292,8 +266,11 @@ int git_url_parse(const char *text, struct git_url *ret)
 	bool is_bracketed;
 
 	*ret = (struct git_url){.is_plain = str_has_prefix(text, "http://")};
-	if ((!ret->is_plain && !str_has_prefix(text, "https://")) || !is_printable_url(text))
+	if ((!ret->is_plain && !str_has_prefix(text, "https://")) || strlen(text) > URL_MAX_BYTES)
 		return ERR_INVALID;
+	for (p = text; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '\\')
+			return ERR_INVALID;
 	host = strstr(text, "://") + 3;
 	end = host + strcspn(host, "/?#");
 	if (*end != '/')
@@ -328,23 +305,9 @@ int git_url_parse(const char *text, struct git_url *ret)
 	return !is_bracketed && is_domain_name(ret->host) ? 0 : ERR_INVALID;
 }
 
-/* Removes the last component; *ret_separator: the character before it. */
-static bool remove_last_component(char *url, char *ret_separator)
-{
-	char *at = strrchr(url, '/');
-
-	if (!at)
-		at = strrchr(url, ':');
-	if (!at || at == url)
-		return false;
-	*ret_separator = *at;
-	*at = '\0';
-	return true;
-}
-
 char *git_url_resolve(const char *parent, const char *written)
 {
-	char *base, *url = NULL, separator = '/';
+	char *base, *url = NULL, separator = '/', *at;
 	bool is_right = true;
 	size_t n;
 
@@ -356,7 +319,13 @@ char *git_url_resolve(const char *parent, const char *written)
 		base[--n] = '\0';
 	while (is_right && *written == '.') {
 		if (str_has_prefix(written, "../")) {
-			is_right = remove_last_component(base, &separator);
+			/* Removes the last component. */
+			at = strrchr(base, '/');
+			at = at ? at : strrchr(base, ':');
+			is_right = at && at != base;
+			separator = is_right ? *at : separator;
+			if (is_right)
+				*at = '\0';
 			written += 3;
 		} else if (str_has_prefix(written, "./")) {
 			written += 2;

@@ -37,12 +37,10 @@ struct git_remote {
 	bool is_plain;     /* GIT_CHANGES_URL: http instead of https */
 };
 
-/* Runs git with the network of this remote. 0: git ran, and *ret says how it ended. */
+/* Runs git with the network of this remote; NULL: without the network, as all below. 0: git ran, and *ret says how it
+ * ended. */
 int git_fetch(struct job *j, const char *folder, const struct git_remote *remote,
     const char *const *args, struct git_end *ret, struct error *e) MUST_CHECK;
-/* Runs git without the network, as do all below. */
-int git_run(struct job *j, const char *folder, const char *const *args, struct git_end *ret,
-    struct error *e) MUST_CHECK;
 /* Fails with ERR_IO and git's message if git fails. */
 int git_must(
     struct job *j, const char *folder, const char *const *args, struct error *e) MUST_CHECK;

@@ -161,28 +161,6 @@ static int prepare_job(struct job *j, struct error *e)
 
 /* ---- the work ---- */
 
-/* True if the steps can run. */
-static bool check_out_commit(struct job *j)
-{
-	struct error e = {0};
-	int rc = 0;
-
-	if (j->config->has_checkout)
-		rc = checkout(j, &e);
-	if (!rc)
-		rc = make_real_folder(j->results, &e);
-	if (!rc)
-		return true;
-	job_log_say(j->log, "checkout: %s", e.text);
-	if (rc == ERR_CANCELLED)
-		job_conclude(j, "cancelled", "%s", e.text);
-	else if (rc == ERR_TIMEOUT)
-		job_conclude(j, "timed_out", "%s", e.text);
-	else
-		job_conclude(j, "startup_failure", "checkout: %s", e.text);
-	return false;
-}
-
 /* Says what the sandbox shows and what the operator opened: a program that works in a shell may be missing
  * in the sandbox. Names no path of the machine, because the log may be public. */
 static void say_sandbox(const struct job *j)
@@ -233,10 +211,21 @@ static void do_work(struct job *j)
 {
 	const struct runner_config *c = j->config;
 	struct found_files before;
+	struct error e = {0};
 	bool is_ok = true;
+	int rc = c->has_checkout ? checkout(j, &e) : 0;
 
-	if (!check_out_commit(j))
+	if (!rc)
+		rc = make_real_folder(j->results, &e);
+	if (rc) {
+		job_log_say(j->log, "checkout: %s", e.text);
+		if (rc == ERR_CANCELLED || rc == ERR_TIMEOUT)
+			job_conclude(
+			    j, rc == ERR_TIMEOUT ? "timed_out" : "cancelled", "%s", e.text);
+		else
+			job_conclude(j, "startup_failure", "checkout: %s", e.text);
 		return;
+	}
 	report_find(j->work, c->report_globs, &before);
 	say_sandbox(j);
 	for (size_t i = 0; i < c->n_steps; i++)
@@ -251,37 +240,6 @@ static void do_work(struct job *j)
 }
 
 /* ---- after ---- */
-
-static int job_init(struct job *j, const char *folder, struct error *e)
-{
-	sigset_t set;
-	int fd;
-
-	j->folder = realpath(folder, NULL);
-	if (!j->folder)
-		return error_set(e, ERR_NOT_FOUND, "%s: %s", folder, strerror(errno));
-	j->work = path_join(j->folder, "work");
-	j->temporary = path_join(j->folder, "tmp");
-	j->results = path_join(j->work, "results");
-	j->change_file = path_join(j->folder, "change.json");
-	j->git_home = path_join(j->folder, "git");
-	j->masks = make_masks(j->config);
-	j->until_mono_ms = clock_mono_ms() + j->config->timeout_ms;
-	j->result.started_ms = clock_wall_ms();
-	/* The descriptor that reports SIGTERM and SIGINT: both cancel the job. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		error_set(e, ERR_IO, "signalfd: %s", strerror(errno));
-	j->stop.fd = fd;
-	return j->stop.fd < 0 ? e->code : 0;
-}
 
 static int run_locked(struct job *j, struct error *e)
 {
@@ -329,8 +287,31 @@ int job_run(const struct runner_config *c, const char *folder, const struct step
     struct error *e)
 {
 	struct job j = {.config = c, .pace = *pace, .stop = {.fd = -1}};
-	int lock = -1, rc = job_init(&j, folder, e);
+	int lock = -1, rc = 0;
+	sigset_t set;
 
+	j.folder = realpath(folder, NULL);
+	if (!j.folder)
+		return error_set(e, ERR_NOT_FOUND, "%s: %s", folder, strerror(errno));
+	j.work = path_join(j.folder, "work");
+	j.temporary = path_join(j.folder, "tmp");
+	j.results = path_join(j.work, "results");
+	j.change_file = path_join(j.folder, "change.json");
+	j.git_home = path_join(j.folder, "git");
+	j.masks = make_masks(c);
+	j.until_mono_ms = clock_mono_ms() + c->timeout_ms;
+	j.result.started_ms = clock_wall_ms();
+	/* The descriptor that reports SIGTERM and SIGINT: both cancel the job. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	j.stop.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (j.stop.fd < 0)
+		rc = error_set(e, ERR_IO, "signalfd: %s", strerror(errno));
 	if (!rc)
 		rc = job_lock_take(j.folder, &lock, e);
 	if (!rc)

@@ -51,29 +51,21 @@ int job_folder_read(
 
 /* ---- the lock ---- */
 
-/* job_folder_is_locked() of another process holds the lock for a moment, so one refusal means little. */
-static int lock_with_retries(int fd)
-{
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return 0;
-		if (errno != EWOULDBLOCK)
-			return ERR_IO;
-		poll(NULL, 0, BETWEEN_TRIES_MS);
-	}
-	return ERR_BUSY;
-}
-
 int job_lock_take(const char *folder, int *ret_fd, struct error *e)
 {
 	char *path = path_join(folder, "lock");
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc = 0;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc = ERR_BUSY;
 
 	if (fd < 0) {
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 		goto out;
 	}
-	rc = lock_with_retries(fd);
+	/* job_folder_is_locked() of another process holds the lock for a moment, so one refusal means little. */
+	for (int i = 0; i < LOCK_TRIES && rc == ERR_BUSY; i++) {
+		rc = !flock(fd, LOCK_EX | LOCK_NB) ? 0 : errno == EWOULDBLOCK ? ERR_BUSY : ERR_IO;
+		if (rc == ERR_BUSY)
+			poll(NULL, 0, BETWEEN_TRIES_MS);
+	}
 	if (rc == ERR_BUSY)
 		error_set(e, rc, "%s: another process runs this job", folder);
 	else if (rc)
@@ -131,27 +123,23 @@ static const char *const conclusions[] = {
 
 int job_result_write(const char *folder, const struct job_result *r, struct error *e)
 {
-	json_t *v = json_object(), *steps = json_array();
+	json_t *v, *steps = json_array();
 	char *text;
 	int rc;
 
-	json_set_str(v, "conclusion", r->conclusion);
-	json_set_str(v, "message", r->message);
 	for (size_t i = 0; i < r->n_steps; i++) {
 		const struct step_outcome *o = &r->steps[i];
-		json_t *step = json_object();
+		json_t *step = json_pack("{s:n, s:i, s:i, s:b, s:I}", "name", "exit_code",
+		    o->exit_code, "signal", o->signal, "timeout", (int)o->is_timeout, "duration_ms",
+		    (json_int_t)o->duration_ms);
 
 		json_set_str(step, "name", o->name);
-		json_set_int(step, "exit_code", o->exit_code);
-		json_set_int(step, "signal", o->signal);
-		json_object_set_new(step, "timeout", json_boolean(o->is_timeout));
-		json_set_int(step, "duration_ms", o->duration_ms);
 		json_array_append_new(steps, step);
 	}
-	json_object_set_new(v, "steps", steps);
-	json_set_int(v, "started_ms", r->started_ms);
-	json_set_int(v, "completed_ms", r->completed_ms);
-	json_object_set_new(v, "report", json_boolean(r->has_report));
+	v = json_pack("{s:s, s:n, s:o, s:I, s:I, s:b}", "conclusion", r->conclusion, "message",
+	    "steps", steps, "started_ms", (json_int_t)r->started_ms, "completed_ms",
+	    (json_int_t)r->completed_ms, "report", (int)r->has_report);
+	json_set_str(v, "message", r->message);
 	text = json_text(v);
 	rc = job_folder_write(folder, "result.json", text, strlen(text), e);
 	free(text);
@@ -159,13 +147,27 @@ int job_result_write(const char *folder, const struct job_result *r, struct erro
 	return rc;
 }
 
-static int parse_result(const json_t *v, struct job_result *ret)
+int job_result_read(const char *folder, struct job_result *ret, struct error *e)
 {
-	const char *conclusion = json_get_str(v, "conclusion");
-	const json_t *steps = json_object_get(v, "steps");
+	const json_t *steps;
+	const char *conclusion;
+	json_t *v = NULL;
+	char *text = NULL;
+	size_t n = 0;
+	int rc;
 
-	if (!conclusion || !strv_contains(conclusions, conclusion))
-		return ERR_CORRUPT;
+	memset(ret, 0, sizeof(*ret));
+	rc = job_folder_read(folder, "result.json", RESULT_MAX_BYTES, &text, &n, e);
+	if (rc)
+		return rc;
+	(void)!json_parse(text, n, &v, NULL);
+	free(text);
+	conclusion = json_get_str(v, "conclusion");
+	if (!conclusion || !strv_contains(conclusions, conclusion)) {
+		json_decref(v);
+		return error_set(e, ERR_CORRUPT, "%s/result.json: not a job's result", folder);
+	}
+	steps = json_object_get(v, "steps");
 	ret->conclusion = xstrdup(conclusion);
 	ret->message = xstrdup_or_null(json_get_str(v, "message"));
 	ret->n_steps = json_array_size(steps);
@@ -183,28 +185,8 @@ static int parse_result(const json_t *v, struct job_result *ret)
 	ret->started_ms = json_get_int(v, "started_ms", 0);
 	ret->completed_ms = json_get_int(v, "completed_ms", 0);
 	ret->has_report = json_get_bool(v, "report", false);
-	return 0;
-}
-
-int job_result_read(const char *folder, struct job_result *ret, struct error *e)
-{
-	json_t *v = NULL;
-	char *text = NULL;
-	size_t n = 0;
-	int rc;
-
-	memset(ret, 0, sizeof(*ret));
-	rc = job_folder_read(folder, "result.json", RESULT_MAX_BYTES, &text, &n, e);
-	if (rc)
-		return rc;
-	rc = json_parse(text, n, &v, NULL);
-	if (!rc)
-		rc = parse_result(v, ret);
-	if (rc)
-		rc = error_set(e, ERR_CORRUPT, "%s/result.json: not a job's result", folder);
 	json_decref(v);
-	free(text);
-	return rc;
+	return 0;
 }
 
 void job_result_release(struct job_result *r)
@@ -257,27 +239,21 @@ static int open_for_removal(int parent_fd, const char *name)
 	return openat(parent_fd, name, flags);
 }
 
-/* Moves a folder that lies too deep up to the top, under a name that is free there. */
-static void move_folder_up(struct removal *r, int fd, const char *name)
-{
-	char moved[32];
-
-	do
-		snprintf(moved, sizeof(moved), ".moved.%u", ++r->n_moved);
-	while (!faccessat(r->top_fd, moved, F_OK, AT_SYMLINK_NOFOLLOW));
-	if (renameat(fd, name, r->top_fd, moved))
-		note_removal_failure(r, name);
-}
-
 static void remove_folder(struct removal *r, int fd, const char *name, int depth)
 {
 	int below = open_for_removal(fd, name);
+	char moved[32];
 
 	if (depth >= DEPTH_MAX) {
-		/* A move writes the folder's "..", so the open above had to make it writable. */
+		/* Moves a folder that lies too deep up to the top, under a name that is free there. A move writes the
+		 * folder's "..", so the open above had to make it writable. */
 		if (below >= 0)
 			close(below);
-		move_folder_up(r, fd, name);
+		do
+			snprintf(moved, sizeof(moved), ".moved.%u", ++r->n_moved);
+		while (!faccessat(r->top_fd, moved, F_OK, AT_SYMLINK_NOFOLLOW));
+		if (renameat(fd, name, r->top_fd, moved))
+			note_removal_failure(r, name);
 		return;
 	}
 	if (below < 0) {

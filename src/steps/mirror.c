@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "steps/git.h"
 #include "steps/relay.h"
+#include "steps/steps.h"
 
 #define MIRROR_TIP "refs/outpost/tip" /* of the branch or pull request that was searched last */
 
@@ -93,36 +94,17 @@ int mirror_lock(struct job *j, int *ret_lock, struct error *e)
 
 /* ---- one mirror ---- */
 
-/* Removes the files of a killed git: its lock files keep every later git out, and its unfinished packs are as large
- * as a whole fetch, and git itself keeps them for weeks. Needs the mirrors' lock, so no git works here. */
-static void remove_stale_files(const char *mirror, const char *ref)
+/* Makes the mirror if it is missing. Else removes the files of a killed git: its lock files keep every later git out, and
+ * its unfinished packs are as large as a whole fetch, and git itself keeps them for weeks. Needs the mirrors' lock, so
+ * no git works here. */
+static int prepare_mirror(struct job *j, const char *path, const char *ref, struct error *e)
 {
 	char *ref_lock = xasprintf("%s.lock", ref);
 	const char *const names[] = {"shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock",
 	    MIRROR_TIP ".lock", ref_lock, "gc.pid"};
-	char *packs = xasprintf("%s/objects/pack", mirror);
-	DIR *dir = opendir(packs);
+	char *packs = xasprintf("%s/objects/pack", path), *head = xasprintf("%s/HEAD", path);
 	struct dirent *entry;
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		char *path = xasprintf("%s/%s", mirror, names[i]);
-
-		unlink(path);
-		free(path);
-	}
-	while (dir && (entry = readdir(dir)) != NULL)
-		if (str_has_prefix(entry->d_name, "tmp_"))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	free(packs);
-	free(ref_lock);
-}
-
-/* Makes the mirror if it is missing, and removes the files of a killed git. */
-static int prepare_mirror(struct job *j, const char *path, const char *ref, struct error *e)
-{
-	char *head = xasprintf("%s/HEAD", path);
+	DIR *dir;
 	const char *args[] = {"init", "--quiet", "--bare", ".", NULL};
 	int rc = 0;
 
@@ -132,12 +114,25 @@ static int prepare_mirror(struct job *j, const char *path, const char *ref, stru
 		if (!rc)
 			rc = git_must(j, path, args, e);
 	} else {
-		remove_stale_files(path, ref);
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			char *file = xasprintf("%s/%s", path, names[i]);
+
+			unlink(file);
+			free(file);
+		}
+		dir = opendir(packs);
+		while (dir && (entry = readdir(dir)) != NULL)
+			if (str_has_prefix(entry->d_name, "tmp_"))
+				unlinkat(dirfd(dir), entry->d_name, 0);
+		if (dir)
+			closedir(dir);
 	}
 	/* Its time says when a job used it last. */
 	if (!rc && utimensat(AT_FDCWD, path, NULL, 0))
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	free(head);
+	free(packs);
+	free(ref_lock);
 	return rc;
 }
 
@@ -289,23 +284,10 @@ static int look_in_tip(struct fetching *f, bool *ret, struct error *e)
 	/* The commit has to be there: about a missing one git would log an error. */
 	rc = resolve_commit(f, sha, &answer, e);
 	if (!rc && str_eq(answer, sha))
-		rc = git_run(f->job, f->mirror, contains, &end, e);
+		rc = git_fetch(f->job, f->mirror, NULL, contains, &end, e);
 	free(answer);
 	*ret = end.is_done;
 	return rc;
-}
-
-/* The next depth to search after `depth` was not enough; 0: none. */
-static int next_search_depth(const struct fetching *f, int depth)
-{
-	size_t n = str_has_prefix(f->want->ref, "refs/pull/") ? 1 : ARRAY_LEN(search_depths);
-
-	if (!is_shallow_mirror(f))
-		return 0;
-	for (size_t i = 0; depth > 0 && i < n; i++)
-		if (search_depths[i] > depth)
-			return search_depths[i];
-	return 0;
 }
 
 /* For a server that does not hand out commits by name but does hand out branches. The branch has often moved on;
@@ -314,9 +296,10 @@ static int fetch_tip(struct fetching *f, struct error *e)
 {
 	char *refspec = xasprintf("+%s:%s", f->want->ref, MIRROR_TIP), *at = NULL;
 	const char *keep[] = {"update-ref", f->ref, f->want->sha, NULL};
+	size_t n_depths = str_has_prefix(f->want->ref, "refs/pull/") ? 1 : ARRAY_LEN(search_depths);
 	struct git_end end = {.is_done = true};
 	bool is_there = false;
-	int rc = 0, depth = f->want->depth;
+	int rc = 0, depth = f->want->depth, next;
 
 	job_log_say(f->job->log, "the commit is not given by its name; fetching %s", f->want->ref);
 	do {
@@ -325,7 +308,11 @@ static int fetch_tip(struct fetching *f, struct error *e)
 			rc = error_set(e, ERR_NETWORK, "%s", end.message);
 		if (!rc)
 			rc = look_in_tip(f, &is_there, e);
-		depth = next_search_depth(f, depth);
+		/* the next depth to search after this one was not enough; 0: none */
+		next = 0;
+		for (size_t i = 0; depth > 0 && !next && i < n_depths; i++)
+			next = search_depths[i] > depth ? search_depths[i] : 0;
+		depth = is_shallow_mirror(f) ? next : 0;
 		if (!rc && !is_there && depth)
 			job_log_say(f->job->log, "looking for it in %d commits", depth);
 	} while (!rc && !is_there && depth);
@@ -345,31 +332,11 @@ static int fetch_tip(struct fetching *f, struct error *e)
 }
 
 /* In the end the ref must point at the commit that was asked for, whatever the server sent. */
-static int fetch_commit(struct fetching *f, struct error *e)
-{
-	const struct mirror_want *w = f->want;
-	char *refspec = xasprintf("+%s:%s", w->sha, f->ref), *at = NULL;
-	struct git_end end;
-	int rc = fetch_ref(f, refspec, w->depth, &end, e);
-
-	free(refspec);
-	if (!rc && !end.is_done && end.is_missing && w->ref)
-		rc = fetch_tip(f, e);
-	else if (!rc && !end.is_done)
-		rc = error_set(e, ERR_NETWORK, "%s", end.message);
-	if (!rc)
-		rc = resolve_commit(f, f->ref, &at, e);
-	if (!rc && !str_eq(at, w->sha))
-		rc =
-		    error_set(e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at, w->sha);
-	free(at);
-	return rc;
-}
-
 int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct error *e)
 {
-	char *path = mirror_path(j, w->kind, w->url), *at = NULL;
+	char *path = mirror_path(j, w->kind, w->url), *at = NULL, *refspec;
 	struct fetching f = {.job = j, .want = w, .mirror = path};
+	struct git_end end;
 	int rc;
 
 	*ret = NULL;
@@ -379,8 +346,21 @@ int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct 
 		rc = resolve_commit(&f, f.ref, &at, e);
 	if (!rc && str_eq(at, w->sha))
 		job_log_say(j->log, "commit %s is here already", w->sha);
-	else if (!rc)
-		rc = fetch_commit(&f, e);
+	else if (!rc) {
+		refspec = xasprintf("+%s:%s", w->sha, f.ref);
+		rc = fetch_ref(&f, refspec, w->depth, &end, e);
+		free(refspec);
+		if (!rc && !end.is_done && end.is_missing && w->ref)
+			rc = fetch_tip(&f, e);
+		else if (!rc && !end.is_done)
+			rc = error_set(e, ERR_NETWORK, "%s", end.message);
+		FREE_AND_NULL(at);
+		if (!rc)
+			rc = resolve_commit(&f, f.ref, &at, e);
+		if (!rc && !str_eq(at, w->sha))
+			rc = error_set(
+			    e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at, w->sha);
+	}
 	if (!rc)
 		*ret = realpath(path, NULL);
 	if (!rc && !*ret)
@@ -484,7 +464,7 @@ void mirror_tidy(struct job *j)
 	close(fd);
 }
 
-void mirror_remove_modules(const char *work_dir)
+void steps_make_room(const char *work_dir)
 {
 	char *path = xasprintf("%s/%s", work_dir, mirror_folders[MIRROR_MODULE]);
 	int fd = open_mirror_lock(work_dir, NULL);

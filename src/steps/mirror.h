@@ -39,7 +39,5 @@ int mirror_forget(struct job *j, const struct mirror_want *w, struct error *e) M
 /* After the job is over: removes old commits and submodules that no job asked for lately, and lets git clean
  * up. Does nothing if another job has the lock. Failures do not matter. */
 void mirror_tidy(struct job *j);
-/* Removes the mirrors of all submodules, unless a job has the lock. */
-void mirror_remove_modules(const char *work_dir);
 
 #endif

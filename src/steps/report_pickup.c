@@ -153,7 +153,8 @@ void found_files_release(struct found_files *f)
 	*f = (struct found_files){.n = 0};
 }
 
-bool found_files_has_same(const struct found_files *f, const struct found_file *file)
+/* True if the file is in the list and was not written to since. */
+static bool found_files_has_same(const struct found_files *f, const struct found_file *file)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		const struct stat *a = &f->list[i].st, *b = &file->st;
@@ -167,7 +168,8 @@ bool found_files_has_same(const struct found_files *f, const struct found_file *
 	return false;
 }
 
-int report_open(const char *folder, const char *path)
+/* Opens a path of the list without following a link. Returns -1 and sets errno. */
+static int report_open(const char *folder, const char *path)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -190,9 +192,14 @@ int report_open(const char *folder, const char *path)
 
 /* ---- reading ---- */
 
-/* Reads a whole regular file of the work folder. */
-static int read_report_file(const struct job *j, const char *path, struct buf *out, struct error *e)
+/* Adds one file's cases to `all`. */
+static int add_report_file(
+    const struct job *j, const char *path, struct report_file *all, struct error *e)
 {
+	enum report_format format = report_format_parse(j->config->report_format);
+	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
+	struct report_file one = {.n_tests = 0};
+	struct error why = {0};
 	int fd = report_open(j->work, path), rc = 0;
 	char chunk[65536];
 	struct stat st;
@@ -206,23 +213,11 @@ static int read_report_file(const struct job *j, const char *path, struct buf *o
 		n = read(fd, chunk, sizeof(chunk));
 		if (n < 0 && errno != EINTR)
 			rc = error_set(e, ERR_INVALID, "%s: %s", path, strerror(errno));
-		else if (n > 0 && buf_append(out, chunk, (size_t)n))
+		else if (n > 0 && buf_append(&text, chunk, (size_t)n))
 			rc = error_set(e, ERR_INVALID, "%s: larger than %d MiB", path,
 			    REPORT_FILE_MAX_BYTES >> 20);
 	}
 	close(fd);
-	return rc;
-}
-
-/* Adds one file's cases to `all`. */
-static int add_report_file(
-    const struct job *j, const char *path, struct report_file *all, struct error *e)
-{
-	enum report_format format = report_format_parse(j->config->report_format);
-	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
-	struct report_file one = {.n_tests = 0};
-	struct error why = {0};
-	int rc = read_report_file(j, path, &text, e);
 
 	if (!rc && report_file_parse(format, buf_str(&text), text.len, &one, &why))
 		rc = error_set(e, ERR_INVALID, "%s: %s", path, why.text);
@@ -258,23 +253,6 @@ static int set_missing_error(const struct job *j, size_t n_old, struct error *e)
 	return ERR_INVALID;
 }
 
-/* False if the job was cancelled or the files are too large together; says so. */
-static bool may_read_more(struct job *j, int64_t n_bytes, struct error *e)
-{
-	struct error why = {0};
-
-	if (stop_wait(&j->stop, 0))
-		error_set(&why, ERR_CANCELLED, "cancelled while the report was read");
-	else if (n_bytes > ALL_MAX_BYTES)
-		error_set(&why, ERR_INVALID, "report: more than %d MiB in all files together",
-		    (int)(ALL_MAX_BYTES >> 20));
-	else
-		return true;
-	job_log_say(j->log, "%s", why.text);
-	error_set(e, why.code, "%s", why.text);
-	return false;
-}
-
 /* Adds all files that the steps wrote to `all`. Returns how many came with the checkout. */
 static size_t add_new_files(struct job *j, const struct found_files *now,
     const struct found_files *before, struct report_file *all, struct error *e)
@@ -283,15 +261,24 @@ static size_t add_new_files(struct job *j, const struct found_files *now,
 	int64_t n_bytes = 0;
 
 	for (size_t i = 0; i < now->n; i++) {
-		struct error why = {0};
+		struct error why = {0}, stop = {0};
 
 		if (found_files_has_same(before, &now->list[i])) {
 			n_old++;
 			continue;
 		}
 		n_bytes += now->list[i].st.st_size;
-		if (!may_read_more(j, n_bytes, e))
+		if (stop_wait(&j->stop, 0))
+			error_set(&stop, ERR_CANCELLED, "cancelled while the report was read");
+		else if (n_bytes > ALL_MAX_BYTES)
+			error_set(&stop, ERR_INVALID,
+			    "report: more than %d MiB in all files together",
+			    (int)(ALL_MAX_BYTES >> 20));
+		if (stop.code) {
+			job_log_say(j->log, "%s", stop.text);
+			error_set(e, stop.code, "%s", stop.text);
 			break;
+		}
 		if (add_report_file(j, now->list[i].path, all, &why))
 			error_set(e, ERR_INVALID, "report: %s", why.text);
 		job_log_say(j->log, "report: %s%s%s", now->list[i].path, why.code ? ": " : "",

@@ -28,10 +28,6 @@ struct found_files {
  * name, `**` for any folders. A name that begins with a dot matches only a pattern with that dot. */
 void report_find(const char *folder, char *const *patterns, struct found_files *ret);
 void found_files_release(struct found_files *f);
-/* True if the file is in the list and was not written to since. */
-bool found_files_has_same(const struct found_files *f, const struct found_file *file);
-/* Opens a path of the list without following a link. Returns -1 and sets errno. */
-int report_open(const char *folder, const char *path);
 
 /* Writes report.json. `before`: the files that matched before the first step; a file that came with the
  * checkout and that no step touched says nothing about this run.

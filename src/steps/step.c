@@ -93,18 +93,6 @@ static int run_script(struct job *j, const char *run, int64_t timeout_ms,
 
 /* ---- what the sandbox hides ---- */
 
-/* True if the path exists inside the sandbox, and if that cannot be found out. */
-static bool is_in_sandbox(struct job *j, const char *path)
-{
-	char *script = xasprintf("test -e '%s'", path);
-	struct child_end end;
-	bool is_there = run_script(j, script, PROBE_TIMEOUT_MS, NULL, &end, NULL) ||
-			!end.is_set_up || end.exit_code != 1;
-
-	free(script);
-	return is_there;
-}
-
 /* Where the steps' PATH has the program outside of the sandbox. free(); NULL: nowhere. */
 static char *find_in_path(const struct job *j, const char *program)
 {
@@ -142,7 +130,9 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 
 	for (char *word = strtok_r(script, separators, &rest); word && !found && n < PROBES_MAX;
 	     word = strtok_r(NULL, separators, &rest)) {
-		char *path = NULL;
+		char *path = NULL, *test;
+		struct child_end end;
+		bool is_hidden = false;
 
 		if (strlen(word) < 2 || strpbrk(word, "$*?[\\") || !strstr(last_line, word))
 			continue;
@@ -150,34 +140,21 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 			path = access(word, F_OK) == 0 ? xstrdup(word) : NULL;
 		else if (!strchr(word, '/'))
 			path = find_in_path(j, word);
-		n += !!path;
-		if (path && !is_in_sandbox(j, path))
+		if (path) {
+			/* A path also counts as shown if that cannot be found out. */
+			n++;
+			test = xasprintf("test -e '%s'", path);
+			is_hidden = !run_script(j, test, PROBE_TIMEOUT_MS, NULL, &end, NULL) &&
+				    end.is_set_up && end.exit_code == 1;
+			free(test);
+		}
+		if (is_hidden)
 			found = path;
 		else
 			free(path);
 	}
 	free(script);
 	return found;
-}
-
-/* The setting that shows the path in the sandbox, such as "allow: {read: [/opt/suite]}". free(). */
-static char *allow_setting(const char *path)
-{
-	char *real = realpath(path, NULL), *slash, *text;
-	struct stat st;
-
-	if (!real)
-		real = xstrdup(path);
-	if (str_has_prefix(real, "/dev/")) {
-		text = xasprintf("allow: {devices: [%s]}", real);
-	} else {
-		slash = strrchr(real, '/');
-		if (slash && slash > real && (stat(real, &st) || !S_ISDIR(st.st_mode)))
-			*slash = '\0';
-		text = xasprintf("allow: {read: [%s]}", real);
-	}
-	free(real);
-	return text;
 }
 
 /* ---- the step ---- */
@@ -257,12 +234,25 @@ static void conclude_failure(
 	bool is_not_found = end->exit_code == 126 || end->exit_code == 127;
 	char *line = last_output_line(j);
 	char *hidden = has_sandbox ? find_hidden(j, step, line) : NULL;
-	char *setting = hidden ? allow_setting(hidden) : NULL;
+	char *real = hidden ? realpath(hidden, NULL) : NULL, *slash;
+	struct stat st;
+	bool is_device;
+
+	if (hidden && !real)
+		real = xstrdup(hidden);
+	/* The setting that shows the path in the sandbox, such as "allow: {read: [/opt/suite]}". */
+	is_device = hidden && str_has_prefix(real, "/dev/");
+	slash = hidden && !is_device ? strrchr(real, '/') : NULL;
+	if (slash && slash > real && (stat(real, &st) || !S_ISDIR(st.st_mode)))
+		*slash = '\0';
 
 	if (hidden)
 		job_conclude(j, "action_required",
-		    "step %s: exit %d%s: the sandbox hides %s; in the runner's file %s shows it",
-		    step->name, end->exit_code, exit_words(end->exit_code), hidden, setting);
+		    "step %s: exit %d%s: the sandbox hides %s; in the runner's file allow: {%s: "
+		    "[%s]} "
+		    "shows it",
+		    step->name, end->exit_code, exit_words(end->exit_code), hidden,
+		    is_device ? "devices" : "read", real);
 	else if (is_not_found)
 		job_conclude(j, "action_required", "step %s: exit %d%s%s", step->name,
 		    end->exit_code, exit_words(end->exit_code),
@@ -271,7 +261,7 @@ static void conclude_failure(
 				: "");
 	else
 		job_conclude(j, "failure", "step %s: exit %d", step->name, end->exit_code);
-	free(setting);
+	free(real);
 	free(hidden);
 	free(line);
 }

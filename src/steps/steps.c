@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "steps/child.h"
 #include "steps/job.h"
-#include "steps/mirror.h"
 #include "steps/sandbox.h"
 
 enum { TRY_TIMEOUT_MS = 30 * 1000, OUTPUT_MAX_BYTES = 4096 };
@@ -66,22 +65,6 @@ static int check_work_dir(const struct runner_config *c, struct error *e)
 	return rc;
 }
 
-static int check_git(const struct runner_config *c, struct error *e)
-{
-	const char *argv[] = {"git", "--version", NULL};
-	struct buf line = BUF_INIT(1024);
-	struct child_end end;
-	struct error why = {0};
-	int rc = 0;
-
-	if (try_program(argv, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0)
-		rc = error_set(e, ERR_NOT_FOUND,
-		    "checkout needs the git program (%s): apt-get install git, or dnf install git",
-		    why.code ? why.text : buf_str(&line));
-	buf_release(&line);
-	return rc;
-}
-
 /* True if the kernel setting has this value. */
 static bool is_setting(const char *path, char value)
 {
@@ -119,35 +102,14 @@ static int check_paths(const char *key, char *const *paths, struct error *e)
 	return 0;
 }
 
-static int try_sandbox(const struct runner_config *c, const char *folder, struct error *e)
+static int check_sandbox(const struct runner_config *c, struct error *e)
 {
+	char *folder = xasprintf("%s/.try-XXXXXX", c->work_dir);
 	struct sandbox_places places = {.work = folder, .temporary = folder};
 	struct sandbox sandbox;
 	struct buf line = BUF_INIT(1024);
 	struct child_end end;
-	struct error why = {0};
-	int rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
-
-	if (!rc)
-		rc = try_program(
-		    (const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
-	if (rc == ERR_NOT_FOUND)
-		rc = error_set(e, ERR_NOT_FOUND,
-		    "sandbox: bubblewrap is not installed: apt-get install bubblewrap (Debian, "
-		    "Ubuntu), dnf install bubblewrap (Fedora, RHEL, openEuler), or set `sandbox: "
-		    "none`");
-	else if (rc || end.exit_code != 0)
-		rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
-		    rc ? why.text : buf_str(&line), sandbox_advice());
-	buf_release(&line);
-	sandbox_close(&sandbox);
-	return rc;
-}
-
-static int check_sandbox(const struct runner_config *c, struct error *e)
-{
-	char *folder = xasprintf("%s/.try-XXXXXX", c->work_dir);
-	struct error ignored = {0};
+	struct error why = {0}, ignored = {0};
 	int rc = check_paths("allow.devices", c->allow_devices, e);
 
 	if (!rc)
@@ -157,7 +119,21 @@ static int check_sandbox(const struct runner_config *c, struct error *e)
 	if (!rc && !mkdtemp(folder))
 		rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
 	else if (!rc) {
-		rc = try_sandbox(c, folder, e);
+		rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
+		if (!rc)
+			rc = try_program(
+			    (const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
+		if (rc == ERR_NOT_FOUND)
+			rc = error_set(e, ERR_NOT_FOUND,
+			    "sandbox: bubblewrap is not installed: apt-get install bubblewrap "
+			    "(Debian, Ubuntu), dnf install bubblewrap (Fedora, RHEL, openEuler), "
+			    "or set `sandbox: none`");
+		else if (rc || end.exit_code != 0)
+			rc = error_set(e, ERR_DENIED,
+			    "sandbox: bubblewrap does not work here: %s; %s",
+			    rc ? why.text : buf_str(&line), sandbox_advice());
+		buf_release(&line);
+		sandbox_close(&sandbox);
 		if (job_folder_remove(folder, &ignored) && !rc)
 			rc = error_set(e, ERR_IO, "%s", ignored.text);
 	}
@@ -167,10 +143,18 @@ static int check_sandbox(const struct runner_config *c, struct error *e)
 
 int steps_check(const struct runner_config *c, struct error *e)
 {
+	const char *git[] = {"git", "--version", NULL};
+	struct buf line = BUF_INIT(1024);
+	struct child_end end;
+	struct error why = {0};
 	int rc = check_work_dir(c, e);
 
-	if (!rc && c->has_checkout)
-		rc = check_git(c, e);
+	if (!rc && c->has_checkout &&
+	    (try_program(git, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0))
+		rc = error_set(e, ERR_NOT_FOUND,
+		    "checkout needs the git program (%s): apt-get install git, or dnf install git",
+		    why.code ? why.text : buf_str(&line));
+	buf_release(&line);
 	if (!rc && c->sandbox == SANDBOX_BUBBLEWRAP)
 		rc = check_sandbox(c, e);
 	return rc;
@@ -181,9 +165,4 @@ int steps_run(const struct runner_config *c, const char *folder, struct error *e
 	struct steps_pace pace = {.kill_after_ms = STEPS_KILL_AFTER_MS, .retry_ms = 2000};
 
 	return job_run(c, folder, &pace, e);
-}
-
-void steps_make_room(const char *work_dir)
-{
-	mirror_remove_modules(work_dir);
 }

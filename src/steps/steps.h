@@ -23,7 +23,7 @@ int steps_run(const struct runner_config *c, const char *folder, struct error *e
  * the job has a checkout, and bubblewrap works if the configuration wants it. *e says how to repair it. */
 int steps_check(const struct runner_config *c, struct error *e) MUST_CHECK;
 
-/* Frees disk space: removes the submodules that were kept for later jobs. Only while no job runs. Slow. In
+/* Frees disk space: removes the mirrors of all submodules, unless a job has their lock. Slow. In
  * the pool of the agent. */
 void steps_make_room(const char *work_dir);
 
