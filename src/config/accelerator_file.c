@@ -22,46 +22,33 @@ struct runner_draft {
 	struct file_ref secret;
 };
 
-static const struct field RUNNER_GITHUB_FIELDS[] = {
+static const struct mapping RUNNER_GITHUB_MAP = MAPPING("runners.github",
     {"repository", field_text, REQUIRED, RUNNER_AT(runner.repository), check_repository,
 	.max = 201},
     {"repository_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_id),
 	.min = 1, .max = INT64_MAX},
     {"repository_owner_id", field_integer64, OPTIONAL,
 	.offset = RUNNER_AT(runner.repository_owner_id), .min = 1, .max = INT64_MAX},
-    {"workflow", field_text, OPTIONAL, RUNNER_AT(runner.workflow), check_workflow, .max = 255},
-    {.key = NULL},
-};
-static const struct mapping RUNNER_GITHUB_MAP = {"runners.github", RUNNER_GITHUB_FIELDS};
+    {"workflow", field_text, OPTIONAL, RUNNER_AT(runner.workflow), check_workflow, .max = 255});
 
-static const struct field WEBHOOK_FIELDS[] = {
+static const struct mapping WEBHOOK = MAPPING("runners.webhook",
     {"url", field_text, REQUIRED, RUNNER_AT(runner.url), check_vendor_url, .max = 2048},
-    {"secret", field_file, REQUIRED, RUNNER_AT(secret), check_secret_name, .max = 64},
-    {.key = NULL},
-};
-static const struct mapping WEBHOOK = {"runners.webhook", WEBHOOK_FIELDS};
+    {"secret", field_file, REQUIRED, RUNNER_AT(secret), check_secret_name, .max = 64});
 
-static const struct field PULL_FIELDS[] = {
+static const struct mapping PULL = MAPPING("runners.pull",
     {"labels", field_texts, OPTIONAL, RUNNER_AT(runner.labels), check_line, .max = 100},
     {"max_parallel", field_integer, OPTIONAL, .offset = RUNNER_AT(runner.max_parallel), .min = 1,
-	.max = 1000},
-    {.key = NULL},
-};
-static const struct mapping PULL = {"runners.pull", PULL_FIELDS};
+	.max = 1000});
 
 static const struct choice RERUNS[] = {
     {"none", RERUNS_NONE}, {"tests", RERUNS_TESTS}, {"whole", RERUNS_WHOLE}, {NULL, 0}};
 
-static const struct field RUNNER_FIELDS[] = {
+static const struct mapping RUNNER_MAPPING = MAPPING("runners",
     {"name", field_text, REQUIRED, RUNNER_AT(runner.name), check_name, .max = 63},
     {"nightly_only", field_bool, OPTIONAL, .offset = RUNNER_AT(runner.is_nightly_only)},
     {"reruns", field_choice, OPTIONAL, .offset = RUNNER_AT(runner.reruns), .choices = RERUNS},
     {"github", field_map, OPTIONAL, .map = &RUNNER_GITHUB_MAP},
-    {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
-    {"pull", field_map, OPTIONAL, .map = &PULL},
-    {.key = NULL},
-};
-static const struct mapping RUNNER_MAPPING = {"runners", RUNNER_FIELDS};
+    {"webhook", field_map, OPTIONAL, .map = &WEBHOOK}, {"pull", field_map, OPTIONAL, .map = &PULL});
 
 static void field_runners(
     struct reader *r, const struct field *f, const struct node *v, void *target)
@@ -154,81 +141,56 @@ static void field_share(struct reader *r, const struct field *f, const struct no
 		refuse_kind(r, f, v, "a percentage from 0% to 100%, such as 10% or 2.5%");
 }
 
-static const struct field LINKS_FIELDS[] = {
-    {"docs", field_text, OPTIONAL, AT(a.docs_url), check_link_url, .max = 1024},
-    {"help", field_text, OPTIONAL, AT(a.help_url), check_link_url, .max = 1024},
-    {.key = NULL},
-};
-static const struct mapping LINKS = {"links", LINKS_FIELDS};
+static const struct mapping LINKS =
+    MAPPING("links", {"docs", field_text, OPTIONAL, AT(a.docs_url), check_link_url, .max = 1024},
+	{"help", field_text, OPTIONAL, AT(a.help_url), check_link_url, .max = 1024});
 
-static const struct field SOURCE_FIELDS[] = {
+static const struct mapping SOURCE = MAPPING("source",
     {"git_url", field_text, REQUIRED, AT(a.source_git_url), check_source_url, .max = 2048},
-    {"branch", field_text, OPTIONAL, AT(a.source_branch), check_branch, .max = 255},
-    {.key = NULL},
-};
-static const struct mapping SOURCE = {"source", SOURCE_FIELDS};
+    {"branch", field_text, OPTIONAL, AT(a.source_branch), check_branch, .max = 255});
 
-static const struct field PULL_REQUEST_FIELDS[] = {
+static const struct mapping PULL_REQUEST = MAPPING("triggers.pull_request",
     {"paths", field_texts, OPTIONAL, AT(a.triggers.paths), check_glob, .min = 1, .max = 1024},
     {"label", field_choice, OPTIONAL, .offset = AT(a.triggers.label), .choices = LABEL_RULES},
-    {"drafts", field_bool, OPTIONAL, .offset = AT(a.triggers.drafts)},
-    {.key = NULL},
-};
-static const struct mapping PULL_REQUEST = {"triggers.pull_request", PULL_REQUEST_FIELDS};
+    {"drafts", field_bool, OPTIONAL, .offset = AT(a.triggers.drafts)});
 
-static const struct field PUSH_FIELDS[] = {
+static const struct mapping PUSH = MAPPING("triggers.push",
     {"branches", field_texts, OPTIONAL, AT(a.triggers.branches), check_branch, .min = 1,
 	.max = 255},
     {"every", field_duration, OPTIONAL, .offset = AT(a.triggers.push_every_ms), .min = 0,
-	.max = MINUTES(7 * 24 * 60)},
-    {.key = NULL},
-};
-static const struct mapping PUSH = {"triggers.push", PUSH_FIELDS};
+	.max = MINUTES(7 * 24 * 60)});
 
-static const struct field TRIGGERS_FIELDS[] = {
+static const struct mapping TRIGGERS = MAPPING("triggers",
     {"pull_request", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_pull_request),
 	.map = &PULL_REQUEST},
     {"push", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_push), .map = &PUSH},
-    {"schedule", field_texts, OPTIONAL, AT(a.triggers.schedules), check_cron, .max = 200},
-    {.key = NULL},
-};
-static const struct mapping TRIGGERS = {"triggers", TRIGGERS_FIELDS};
+    {"schedule", field_texts, OPTIONAL, AT(a.triggers.schedules), check_cron, .max = 200});
 
-static const struct field DEADLINES_FIELDS[] = {
+static const struct mapping DEADLINES = MAPPING("deadlines",
     {"acknowledge", field_duration, OPTIONAL, .offset = AT(a.deadlines.acknowledge_ms), .min = 100,
 	.max = DAYS(30)},
     {"start", field_duration, OPTIONAL, .offset = AT(a.deadlines.start_ms), .min = 100,
 	.max = DAYS(30)},
     {"finish", field_duration, OPTIONAL, .offset = AT(a.deadlines.finish_ms), .min = 100,
-	.max = DAYS(30)},
-    {.key = NULL},
-};
-static const struct mapping DEADLINES = {"deadlines", DEADLINES_FIELDS};
+	.max = DAYS(30)});
 
-static const struct field EXPERIMENTS_FIELDS[] = {
+static const struct mapping EXPERIMENTS = MAPPING("experiments",
     {"tests", field_integer, OPTIONAL, .offset = AT(a.experiments.tests), .min = 1,
 	.max = EXPERIMENT_TESTS_MAX},
     {"per_head", field_integer, OPTIONAL, .offset = AT(a.experiments.per_head), .min = 1,
 	.max = 20},
-    {"share", field_share, OPTIONAL, .offset = AT(a.experiments.share_permille)},
-    {.key = NULL},
-};
-static const struct mapping EXPERIMENTS = {"experiments", EXPERIMENTS_FIELDS};
+    {"share", field_share, OPTIONAL, .offset = AT(a.experiments.share_permille)});
 
-static const struct field TESTS_FIELDS[] = {
-    {"must_pass", field_texts, OPTIONAL, AT(a.must_pass), check_test, .max = 300},
-    {"skip", field_texts, OPTIONAL, AT(a.skip), check_test, .max = 300},
-    {.key = NULL},
-};
-static const struct mapping TESTS = {"tests", TESTS_FIELDS};
+static const struct mapping TESTS =
+    MAPPING("tests", {"must_pass", field_texts, OPTIONAL, AT(a.must_pass), check_test, .max = 300},
+	{"skip", field_texts, OPTIONAL, AT(a.skip), check_test, .max = 300});
 
-static const struct field ACCELERATOR_FIELDS[] = {
+const struct mapping ACCELERATOR_MAPPING = MAPPING("",
     {"name", field_text, REQUIRED, AT(a.name), check_name, .max = NAME_MAX_BYTES},
     {"title", field_text, REQUIRED, AT(a.title), check_line, .max = 100},
     {"vendor", field_text, OPTIONAL, AT(a.vendor), check_line, .max = 100},
     {"level", field_choice, REQUIRED, .offset = AT(a.level), .choices = LEVELS},
-    {"links", field_map, OPTIONAL, .map = &LINKS},
-    {"source", field_map, OPTIONAL, .map = &SOURCE},
+    {"links", field_map, OPTIONAL, .map = &LINKS}, {"source", field_map, OPTIONAL, .map = &SOURCE},
     {"oncall", field_texts, OPTIONAL, AT(a.oncall), check_login, .max = 40},
     {"trust", field_choice, OPTIONAL, .offset = AT(a.trust), .choices = TRUSTS},
     {"visibility", field_choice, OPTIONAL, .offset = AT(a.visibility), .choices = VISIBILITIES},
@@ -237,10 +199,7 @@ static const struct field ACCELERATOR_FIELDS[] = {
     {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
     {"experiments", field_map, OPTIONAL, .map = &EXPERIMENTS},
     {"tests", field_map, OPTIONAL, .map = &TESTS},
-    {"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING},
-    {.key = NULL},
-};
-const struct mapping ACCELERATOR_MAPPING = {"", ACCELERATOR_FIELDS};
+    {"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING});
 
 void accelerator_set_defaults(struct accelerator *a)
 {

@@ -43,6 +43,18 @@ struct mapping {
 	const struct field *fields;
 };
 
+/* A mapping's initializer: its path, and then its fields, each in braces. */
+#define MAPPING(path, ...)                                                                         \
+	{                                                                                          \
+		path, (const struct field[])                                                       \
+		{                                                                                  \
+			__VA_ARGS__,                                                               \
+			{                                                                          \
+				.key = NULL                                                        \
+			}                                                                          \
+		}                                                                                  \
+	}
+
 /* A file that outpost.yml names, kept with the place that names it. */
 struct file_ref {
 	char *path; /* as written; NULL: not given. free() */

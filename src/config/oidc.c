@@ -5,23 +5,17 @@
 
 static field_read_fn field_repositories, field_claims;
 
-static const struct field MAPPING_FIELDS[] = {
+static const struct mapping REPOSITORY = MAPPING("github.oidc.issuers.repositories",
     {"repository", field_text, REQUIRED, offsetof(struct oidc_mapping, repository),
 	check_repository, .max = 201},
-    {"required_claims", field_claims, .presence = OPTIONAL},
-    {.key = NULL},
-};
-static const struct mapping REPOSITORY = {"github.oidc.issuers.repositories", MAPPING_FIELDS};
+    {"required_claims", field_claims, .presence = OPTIONAL});
 
-static const struct field ISSUER_FIELDS[] = {
+const struct mapping OIDC_ISSUER_MAPPING = MAPPING("github.oidc.issuers",
     {"issuer", field_text, REQUIRED, offsetof(struct oidc_issuer, issuer), check_service_url,
 	.max = 1024},
     {"jwks_url", field_text, REQUIRED, offsetof(struct oidc_issuer, jwks_url), check_service_url,
 	.max = 2048},
-    {"repositories", field_repositories, OPTIONAL, .map = &REPOSITORY},
-    {.key = NULL},
-};
-const struct mapping OIDC_ISSUER_MAPPING = {"github.oidc.issuers", ISSUER_FIELDS};
+    {"repositories", field_repositories, OPTIONAL, .map = &REPOSITORY});
 
 void oidc_issuer_release(struct oidc_issuer *i)
 {

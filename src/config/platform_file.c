@@ -205,7 +205,7 @@ static bool want_maps(struct reader *r, const struct field *f, const struct node
 static field_read_fn field_installs, field_steps, field_help;
 
 #define AT(member) offsetof(struct install_draft, member)
-static const struct field INSTALL_FIELDS[] = {
+static const struct mapping INSTALL = MAPPING("platform.install",
     {"build", field_choice, REQUIRED, .offset = AT(build), .choices = BUILDS},
     {"torch", field_text, OPTIONAL, AT(torch), check_release, .max = 32},
     {"os", field_choices, REQUIRED, .offset = AT(oses), .choices = OSES},
@@ -214,48 +214,33 @@ static const struct field INSTALL_FIELDS[] = {
     {"language", field_choices, OPTIONAL, .offset = AT(languages), .choices = LANGUAGES},
     {"commands", field_commands, REQUIRED, AT(commands), check_command, .min = 1,
 	.max = LINE_MAX_BYTES},
-    {"note", field_block, OPTIONAL, AT(note), check_text, .max = TEXT_MAX_BYTES},
-    {.key = NULL},
-};
-static const struct mapping INSTALL = {"platform.install", INSTALL_FIELDS};
+    {"note", field_block, OPTIONAL, AT(note), check_text, .max = TEXT_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_step, member)
-static const struct field PREPARE_FIELDS[] = {
+static const struct mapping PREPARE = MAPPING("platform.prepare",
     {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
     {"text", field_block, OPTIONAL, AT(text), check_text, .max = TEXT_MAX_BYTES},
     {"commands", field_commands, OPTIONAL, AT(commands), check_command, .max = LINE_MAX_BYTES},
-    {"url", field_text, OPTIONAL, AT(url), check_link_url, .max = URL_MAX_BYTES},
-    {.key = NULL},
-};
-static const struct mapping PREPARE = {"platform.prepare", PREPARE_FIELDS};
+    {"url", field_text, OPTIONAL, AT(url), check_link_url, .max = URL_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_link, member)
-static const struct field HELP_FIELDS[] = {
+static const struct mapping HELP = MAPPING("platform.help",
     {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
-    {"url", field_text, REQUIRED, AT(url), check_link_url, .max = URL_MAX_BYTES},
-    {.key = NULL},
-};
-static const struct mapping HELP = {"platform.help", HELP_FIELDS};
+    {"url", field_text, REQUIRED, AT(url), check_link_url, .max = URL_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform, member)
-static const struct field EXTENSION_FIELDS[] = {
+static const struct mapping EXTENSION = MAPPING("platform.extension",
     {"package", field_text, REQUIRED, AT(extension_package), check_package, .max = 100},
     {"import", field_text, OPTIONAL, AT(extension_import), check_module, .max = 100},
     {"autoload", field_bool, OPTIONAL, .offset = AT(is_autoloaded)},
-    {"url", field_text, OPTIONAL, AT(extension_url), check_link_url, .max = URL_MAX_BYTES},
-    {.key = NULL},
-};
-static const struct mapping EXTENSION = {"platform.extension", EXTENSION_FIELDS};
+    {"url", field_text, OPTIONAL, AT(extension_url), check_link_url, .max = URL_MAX_BYTES});
 
-static const struct field GET_STARTED_FIELDS[] = {
+static const struct mapping GET_STARTED = MAPPING("platform.get_started",
     {"text", field_block, OPTIONAL, AT(start_text), check_text, .max = TEXT_MAX_BYTES},
-    {"code", field_block, OPTIONAL, AT(start_code), check_code, .max = TEXT_MAX_BYTES},
-    {.key = NULL},
-};
-static const struct mapping GET_STARTED = {"platform.get_started", GET_STARTED_FIELDS};
+    {"code", field_block, OPTIONAL, AT(start_code), check_code, .max = TEXT_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_draft, member)

@@ -75,14 +75,11 @@ static bool check_script(const struct reader *r, const char *s, char why[WHY_BYT
 
 enum { STEPS_MAX = 100, VARIABLES_MAX = 500, VALUE_MAX_BYTES = 32768, SCRIPT_MAX_BYTES = 65536 };
 
-static const struct field STEP_FIELDS[] = {
-    {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
-    {"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
-    {"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100,
-	.max = INT64_C(30) * 86400000},
-    {.key = NULL},
-};
-static const struct mapping RUNNER_STEP_MAPPING = {"steps", STEP_FIELDS};
+static const struct mapping RUNNER_STEP_MAPPING =
+    MAPPING("steps", {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
+	{"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
+	{"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100,
+	    .max = INT64_C(30) * 86400000});
 
 static void field_runner_steps(
     struct reader *r, const struct field *f, const struct node *v, void *target)
@@ -247,46 +244,34 @@ static void field_guarded_calls(
 
 /* ---- the grammar ---- */
 
-static const struct field CHECKOUT_FIELDS[] = {
+static const struct mapping CHECKOUT = MAPPING("checkout",
     {"git_url", field_text, REQUIRED, AT(c.git_url), check_git_url, .max = 2048},
     {"depth", field_integer, OPTIONAL, .offset = AT(c.git_depth), .min = 0, .max = 1000000},
     {"submodules", field_bool, OPTIONAL, .offset = AT(c.git_submodules)},
     {"git_config", field_file, OPTIONAL, AT(git_config), check_line, .max = PATH_MAX_LEN},
     {"allow_networks", field_networks, OPTIONAL, .offset = AT(c.git_networks)},
-    {"submodule_proxy", field_text, OPTIONAL, AT(c.submodule_proxy), check_proxy_url, .max = 1024},
-    {.key = NULL},
-};
-static const struct mapping CHECKOUT = {"checkout", CHECKOUT_FIELDS};
+    {"submodule_proxy", field_text, OPTIONAL, AT(c.submodule_proxy), check_proxy_url, .max = 1024});
 
-static const struct field ALLOW_FIELDS[] = {
+static const struct mapping ALLOW = MAPPING("allow",
     {"network", field_bool, OPTIONAL, .offset = AT(c.allow_network)},
     {"devices", field_texts, OPTIONAL, AT(c.allow_devices), check_absolute_path,
 	.max = PATH_MAX_LEN},
     {"read", field_texts, OPTIONAL, AT(c.allow_read), check_absolute_path, .max = PATH_MAX_LEN},
     {"write", field_texts, OPTIONAL, AT(c.allow_write), check_absolute_path, .max = PATH_MAX_LEN},
-    {"syscalls", field_guarded_calls, OPTIONAL, .offset = AT(c)},
-    {.key = NULL},
-};
-static const struct mapping ALLOW = {"allow", ALLOW_FIELDS};
+    {"syscalls", field_guarded_calls, OPTIONAL, .offset = AT(c)});
 
-static const struct field REPORT_FIELDS[] = {
+static const struct mapping REPORT = MAPPING("report",
     {"files", field_texts, REQUIRED, AT(c.report_globs), check_report_glob, .min = 1, .max = 1024},
-    {"format", field_choice, OPTIONAL, .offset = AT(format), .choices = FORMATS},
-    {.key = NULL},
-};
-static const struct mapping REPORT = {"report", REPORT_FIELDS};
+    {"format", field_choice, OPTIONAL, .offset = AT(format), .choices = FORMATS});
 
-static const struct field LOG_FIELDS[] = {
+static const struct mapping LOG = MAPPING("log",
     {"max", field_size, OPTIONAL, .offset = AT(c.log_max_bytes), .min = 1024, .max = MIB(256)},
     {"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
-    {"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS},
-    {.key = NULL},
-};
-static const struct mapping LOG = {"log", LOG_FIELDS};
+    {"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS});
 
 static field_read_fn field_checkout, field_allow;
 
-static const struct field RUNNER_FILE_FIELDS[] = {
+const struct mapping RUNNER_FILE_MAPPING = MAPPING("",
     {"server", field_text, REQUIRED, AT(c.server), check_server_url, .max = 1024},
     {"name", field_text, REQUIRED, AT(c.name), check_machine_name, .max = RUNNER_NAME_MAX_BYTES},
     {"token_file", field_file, REQUIRED, AT(token), check_line, .max = PATH_MAX_LEN},
@@ -306,10 +291,7 @@ static const struct field RUNNER_FILE_FIELDS[] = {
     {"visibility", field_choice, OPTIONAL, .offset = AT(c.visibility), .choices = VISIBILITIES},
     {"log", field_map, OPTIONAL, .map = &LOG},
     {"drain", field_duration, OPTIONAL, .offset = AT(c.drain_ms), .min = 0, .max = HOURS(48)},
-    {"keep", field_integer, OPTIONAL, .offset = AT(c.keep_jobs), .min = 0, .max = 10000},
-    {.key = NULL},
-};
-const struct mapping RUNNER_FILE_MAPPING = {"", RUNNER_FILE_FIELDS};
+    {"keep", field_integer, OPTIONAL, .offset = AT(c.keep_jobs), .min = 0, .max = 10000});
 
 static void field_checkout(
     struct reader *r, const struct field *f, const struct node *v, void *target)
