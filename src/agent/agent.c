@@ -31,7 +31,7 @@ void agent_next(struct agent *a)
 		timer_start(a->next_timer, 0);
 }
 
-static void on_timer_next(struct timer *t)
+void agent_on_timer(struct timer *t)
 {
 	agent_next(timer_owner(t));
 }
@@ -257,8 +257,8 @@ static void start_agent(struct agent *a)
 	const struct runner_config *c;
 
 	a->loop = loop_new();
-	a->tick = timer_new(a->loop, on_timer_next, a);
-	a->send_timer = timer_new(a->loop, on_timer_next, a);
+	a->tick = timer_new(a->loop, agent_on_timer, a);
+	a->send_timer = timer_new(a->loop, agent_on_timer, a);
 	a->stop_timer = timer_new(a->loop, on_stop_timer, a);
 	a->next_timer = timer_new(a->loop, on_next_timer, a);
 	server_open(&a->server, a->loop, a->c);

@@ -130,6 +130,8 @@ struct agent {
 /* ---- agent.c ---- */
 /* Something changed: looks at everything, later in this turn of the loop. */
 void agent_next(struct agent *a);
+/* The same for a timer of the agent. */
+void agent_on_timer(struct timer *t);
 /* Removes old folders, in the pool. With is_room_wanted, because the disk is full: removes all old folders and all
  * caches. Then claims go on. */
 void agent_prune(struct agent *a);

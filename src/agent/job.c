@@ -61,23 +61,21 @@ static void write_progress(struct job *j, enum progress p, const char *reason)
 }
 
 /* Starts `outpost-runner -c CONFIG --job FOLDER` from the file that this process runs, even if an update
- * has replaced it since. Its output goes to FOLDER/job-process.err. The caller reaps *ret_pid. Does not
- * block. ERR_IO. */
-static int start_job_process(
-    const char *config_path, const char *folder, pid_t *ret_pid, struct error *e)
+ * has replaced it since. Its output goes to FOLDER/job-process.err. */
+void job_start(struct job *j)
 {
 	/* The bundle starts the program through its own loader, and then /proc/self/exe is that loader; the
 	 * bundle's script names itself in OUTPOST_RUNNER_SELF. */
 	const char *script = getenv("OUTPOST_RUNNER_SELF");
 	const char *program = script && script[0] == '/' ? script : "/proc/self/exe";
-	char *err_path = path_join(folder, "job-process.err");
+	char *err_path = path_join(j->folder, "job-process.err");
 	char *const argv[] = {(char *)(uintptr_t) "outpost-runner", (char *)(uintptr_t) "-c",
-	    (char *)(uintptr_t)config_path, (char *)(uintptr_t) "--job", (char *)(uintptr_t)folder,
-	    NULL};
+	    j->agent->c->path, (char *)(uintptr_t) "--job", j->folder, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t how;
 	sigset_t none, all;
-	int rc;
+	struct error e = {0};
+	int rc = job_folder_write(j->folder, "started", "", 0, &e), failed;
 
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -93,21 +91,12 @@ static int start_job_process(
 	posix_spawnattr_setsigmask(&how, &none);
 	posix_spawnattr_setflags(
 	    &how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawn(ret_pid, program, &files, &how, argv, environ);
+	failed = rc ? 0 : posix_spawn(&j->pid, program, &files, &how, argv, environ);
+	if (failed)
+		rc = error_set(&e, ERR_IO, "cannot start the job's process: %s", strerror(failed));
 	posix_spawnattr_destroy(&how);
 	posix_spawn_file_actions_destroy(&files);
 	free(err_path);
-	return rc ? error_set(e, ERR_IO, "cannot start the job's process: %s", strerror(rc)) : 0;
-}
-
-void job_start(struct job *j)
-{
-	struct error e = {0};
-	int rc;
-
-	rc = job_folder_write(j->folder, "started", "", 0, &e);
-	if (!rc)
-		rc = start_job_process(j->agent->c->path, j->folder, &j->pid, &e);
 	if (rc) {
 		job_log(j, LOG_ERROR, "job_not_started", "why", e.text);
 		j->stage = JOB_ENDED;

@@ -229,16 +229,11 @@ static void on_claim_done(struct server_call *call)
 
 /* ---- beginning and end ---- */
 
-static void on_claim_timer(struct timer *t)
-{
-	agent_next(timer_owner(t));
-}
-
 void claim_open(struct agent *a)
 {
 	struct claim *c = &a->claim;
 
-	c->timer = timer_new(a->loop, on_claim_timer, a);
+	c->timer = timer_new(a->loop, agent_on_timer, a);
 	c->call.done = on_claim_done;
 	c->call.owner = a;
 }

@@ -196,23 +196,6 @@ static void set_report_refused(struct job *j, const char *why)
 	job_log(j, LOG_ERROR, "report_refused", "why", why);
 }
 
-static bool send_report(struct job *j)
-{
-	struct error e = {0};
-	char *text = NULL;
-	size_t n = 0;
-
-	if (j->upload.is_report_done || !j->has_result || !j->result.has_report)
-		return false;
-	if (job_folder_read(j->folder, "report.json", REPORT_MAX_BYTES, &text, &n, &e)) {
-		set_report_refused(j, e.text);
-		return false;
-	}
-	start_upload(j, UPLOAD_REPORT, "PUT", "application/json",
-	    xasprintf("/api/v1/jobs/%lld/report", (long long)j->offer.job_id), text, n);
-	return true;
-}
-
 /* ---- the end ---- */
 
 /* A job whose promised report was refused never ends as a success. */
@@ -313,6 +296,9 @@ enum upload_state upload_next(struct job *j)
 	struct upload *u = &j->upload;
 	/* The server keeps no log and no report of a silent accelerator, only the end. */
 	bool is_kept = j->offer.job_id != 0;
+	struct error e = {0};
+	char *text = NULL;
+	size_t n = 0;
 
 	if (u->call.is_active)
 		return UPLOAD_BUSY;
@@ -335,7 +321,16 @@ enum upload_state upload_next(struct job *j)
 		return UPLOAD_BUSY;
 	if (j->stage != JOB_ENDED)
 		return UPLOAD_IDLE;
-	if ((is_kept && send_report(j)) || send_end(j))
+	if (is_kept && !u->is_report_done && j->has_result && j->result.has_report) {
+		if (!job_folder_read(j->folder, "report.json", REPORT_MAX_BYTES, &text, &n, &e)) {
+			start_upload(j, UPLOAD_REPORT, "PUT", "application/json",
+			    xasprintf("/api/v1/jobs/%lld/report", (long long)j->offer.job_id), text,
+			    n);
+			return UPLOAD_BUSY;
+		}
+		set_report_refused(j, e.text);
+	}
+	if (send_end(j))
 		return UPLOAD_BUSY;
 	return UPLOAD_NOTHING;
 }

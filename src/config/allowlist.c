@@ -210,22 +210,6 @@ static struct accelerator *add_listed_accelerator(
 	return a;
 }
 
-/* Reports a repository that another entry of any level has; case does not matter to GitHub. */
-static bool refuse_duplicate(struct reader *r, const struct allowlist *l, const struct entry *e)
-{
-	char value[SHOWN_BYTES];
-
-	for (size_t i = 0; i < l->n; i++)
-		for (size_t k = 0; k < l->items[i].n_runners; k++)
-			if (strcasecmp(l->items[i].runners[k].repository, e->repository) == 0) {
-				refuse_at(r, e->line,
-				    "repository %s is listed twice; first under line %d",
-				    shown(e->repository, value), l->items[i].line);
-				return true;
-			}
-	return false;
-}
-
 /* Moves an entry into an accelerator as one more runner. */
 static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 {
@@ -254,8 +238,10 @@ static void read_repositories(struct reader *r, enum level level, struct acceler
     const struct node *v, struct allowlist *l)
 {
 	for (size_t i = 0; i < v->n; i++) {
+		char value[SHOWN_BYTES];
 		struct entry e;
 		size_t n = 0;
+		int first = 0;
 
 		for (size_t k = 0; k < l->n; k++)
 			n += l->items[k].n_runners;
@@ -267,7 +253,15 @@ static void read_repositories(struct reader *r, enum level level, struct acceler
 		if (v->kind == NODE_MAP ? !read_pair(r, &e, v->keys[i], v->values[i])
 					: !read_element(r, &e, v->values[i]))
 			continue;
-		if (!refuse_duplicate(r, l, &e))
+		/* Another entry of any level may have the repository; case does not matter to GitHub. */
+		for (size_t a = 0; a < l->n && !first; a++)
+			for (size_t k = 0; k < l->items[a].n_runners; k++)
+				if (!strcasecmp(l->items[a].runners[k].repository, e.repository))
+					first = l->items[a].line;
+		if (first)
+			refuse_at(r, e.line, "repository %s is listed twice; first under line %d",
+			    shown(e.repository, value), first);
+		else
 			add_runner(r,
 			    device ? device
 				   : add_listed_accelerator(r, l, level, e.repository, e.line),
@@ -402,27 +396,6 @@ static char *format_file(const struct accelerator *a)
 	return buf_take(&out);
 }
 
-/* Reads the file back: the list allows names that a file does not. */
-static void check_file_text(
-    const struct accelerator *a, const char *text, struct problems *problems)
-{
-	struct problems own = {0};
-	struct reader r = {.file = a->file, .problems = &own, .path = ""};
-	struct node *root = tree_parse(a->file, text, strlen(text), &own);
-	struct accelerator_file f;
-	char value[SHOWN_BYTES];
-
-	if (root) {
-		accelerator_file_read(&r, root, &f);
-		accelerator_file_release(&f);
-		tree_free(root);
-	}
-	for (size_t i = 0; i < own.n && own.all && i < 1; i++)
-		problem_add(problems, a->file, a->line, "%s cannot have a file of its own: %s",
-		    shown(a->name, value), own.all[i].text);
-	problems_release(&own);
-}
-
 int allowlist_files_read(const char *path, struct allowlist_files *ret, struct buf *messages)
 {
 	struct problems problems = {0};
@@ -441,8 +414,25 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 			}
 	ret->texts = xcalloc(ret->list.n + 1, sizeof(*ret->texts));
 	for (size_t i = 0; i < ret->list.n; i++) {
-		ret->texts[i] = format_file(&ret->list.items[i]);
-		check_file_text(&ret->list.items[i], ret->texts[i], &problems);
+		const struct accelerator *a = &ret->list.items[i];
+		struct problems own = {0};
+		struct reader r = {.file = a->file, .problems = &own, .path = ""};
+		struct accelerator_file f;
+		struct node *root;
+
+		/* Reads the file back: the list allows names that a file does not. */
+		ret->texts[i] = format_file(a);
+		root = tree_parse(a->file, ret->texts[i], strlen(ret->texts[i]), &own);
+		if (root) {
+			accelerator_file_read(&r, root, &f);
+			accelerator_file_release(&f);
+		}
+		tree_free(root);
+		if (own.n)
+			problem_add(&problems, a->file, a->line,
+			    "%s cannot have a file of its own: %s", shown(a->name, value),
+			    own.all[0].text);
+		problems_release(&own);
 	}
 	rc = problems.n ? ERR_INVALID : 0;
 	problems_print(&problems, messages);

@@ -213,23 +213,6 @@ static const struct unit DURATION_UNITS[] = {
 static const struct unit SIZE_UNITS[] = {
     {"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
 
-static int parse_quantity(const char *s, const struct unit *units, int64_t *ret)
-{
-	size_t digits = strspn(s, "0123456789");
-	int64_t n = 0;
-
-	if (digits == 0 || digits > 9)
-		return ERR_INVALID;
-	for (size_t i = 0; i < digits; i++)
-		n = n * 10 + (s[i] - '0');
-	for (; units->name; units++)
-		if (str_eq(s + digits, units->name)) {
-			*ret = n * units->factor;
-			return 0;
-		}
-	return ERR_INVALID;
-}
-
 /* Writes the number with the largest unit that needs no fraction. Zero has the unit of index
  * i_zero. */
 static void format_quantity(
@@ -248,10 +231,17 @@ static void read_quantity(struct reader *r, const struct field *f, const struct 
     const char *examples)
 {
 	char least[32], most[32], what[WHY_BYTES];
-	int64_t n;
+	const char *s = v->kind == NODE_SCALAR ? v->text : "";
+	size_t digits = strspn(s, "0123456789");
+	const struct unit *unit = units;
+	int64_t n = 0;
 
-	if (v->kind == NODE_SCALAR && parse_quantity(v->text, units, &n) == 0 && n >= f->min &&
-	    n <= f->max) {
+	for (size_t i = 0; i < digits && i < 9; i++)
+		n = n * 10 + (s[i] - '0');
+	while (unit->name && !str_eq(s + digits, unit->name))
+		unit++;
+	n *= unit->factor;
+	if (digits > 0 && digits <= 9 && unit->name && n >= f->min && n <= f->max) {
 		*target = n;
 		return;
 	}

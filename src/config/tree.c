@@ -69,34 +69,6 @@ static int refuse_yaml(struct build *b, int line, const char *what)
 	return ERR_INVALID;
 }
 
-/* Runs before libyaml, which reports no line for these mistakes. */
-static int check_bytes(const char *file, const char *text, size_t n, struct problems *problems)
-{
-	int line = 1;
-	const char *start = text;
-
-	if (n > YAML_FILE_MAX_BYTES) {
-		problem_add(problems, file, 1, "larger than %zu bytes", YAML_FILE_MAX_BYTES);
-		return ERR_TOO_BIG;
-	}
-	for (size_t i = 0; i <= n; i++) {
-		unsigned char c = i < n ? (unsigned char)text[i] : '\n';
-
-		if (c == '\n') {
-			if (!utf8_is_valid(start, (size_t)(text + i - start))) {
-				problem_add(problems, file, line, "this line is not UTF-8");
-				return ERR_INVALID;
-			}
-			start = text + i + 1;
-			line++;
-		} else if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
-			problem_add(problems, file, line, "a control byte (0x%02x) in the file", c);
-			return ERR_INVALID;
-		}
-	}
-	return 0;
-}
-
 /* Puts a finished scalar, or a collection that begins, into the open collection. */
 static int place_node(struct build *b, struct node *node)
 {
@@ -351,10 +323,31 @@ static void prepare_text(const char *text, size_t n, struct buf *out)
 struct node *tree_parse(const char *file, const char *text, size_t n, struct problems *problems)
 {
 	struct buf prepared = BUF_INIT(2 * YAML_FILE_MAX_BYTES);
+	const char *start = text;
 	struct node *root;
+	int line = 1;
 
-	if (check_bytes(file, text, n, problems))
+	if (n > YAML_FILE_MAX_BYTES) {
+		problem_add(problems, file, 1, "larger than %zu bytes", YAML_FILE_MAX_BYTES);
 		return NULL;
+	}
+	/* libyaml reports no line for these mistakes. */
+	for (size_t i = 0; i <= n; i++) {
+		unsigned char c = i < n ? (unsigned char)text[i] : '\n';
+
+		if (c == '\n' && !utf8_is_valid(start, (size_t)(text + i - start))) {
+			problem_add(problems, file, line, "this line is not UTF-8");
+			return NULL;
+		}
+		if ((c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f) {
+			problem_add(problems, file, line, "a control byte (0x%02x) in the file", c);
+			return NULL;
+		}
+		if (c == '\n') {
+			start = text + i + 1;
+			line++;
+		}
+	}
 	prepare_text(text, n, &prepared);
 	root = parse_yaml(file, &prepared, problems);
 	buf_release(&prepared);

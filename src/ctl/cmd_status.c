@@ -77,23 +77,6 @@ static const char *time_text(const json_t *v, const char *key, char *out, size_t
 	return age_text(then, clock_wall_ms(), out, out_bytes);
 }
 
-/* Prints nothing without accelerators.git. */
-static void print_registry(const struct ctl *ctl, const json_t *registry)
-{
-	const char *commit = json_get_str(registry, "commit");
-	char since[32], fetched[32];
-
-	if (!json_is_object(registry))
-		return;
-	if (commit)
-		print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
-		    time_text(registry, "in_force_since", since, sizeof(since)),
-		    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
-	else
-		print_line(ctl, "registry", "%snot loaded yet%s", ctl->has_colour ? "\033[33m" : "",
-		    ctl->has_colour ? "\033[0m" : "");
-}
-
 /* ---- accelerators ---- */
 
 static const char *share_text(const json_t *v, const char *key, char *out, size_t n)
@@ -233,7 +216,9 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 		int64_t now = clock_wall_ms(), started, looked;
 		const char *look = json_get_str(v, "last_reconcile");
 		const char *start = json_get_str(v, "started_at");
-		char age[32] = "never";
+		const json_t *registry = json_object_get(v, "registry");
+		const char *commit = json_get_str(registry, "commit");
+		char age[32] = "never", since[32], fetched[32];
 
 		if (start && !rfc3339_parse(start, &started))
 			print_line(ctl, "service", "outpostd %s on %s, started %s",
@@ -259,7 +244,13 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 		print_line(ctl, "reconciled", "%s",
 		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
 							  : "not yet");
-		print_registry(ctl, json_object_get(v, "registry"));
+		if (commit)
+			print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
+			    time_text(registry, "in_force_since", since, sizeof(since)),
+			    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
+		else if (json_is_object(registry)) /* there is none without accelerators.git */
+			print_line(ctl, "registry", "%snot loaded yet%s",
+			    ctl->has_colour ? "\033[33m" : "", ctl->has_colour ? "\033[0m" : "");
 		print_troubles(ctl, v);
 		print_accelerators(ctl, json_object_get(v, "accelerator_list"));
 	}

@@ -79,27 +79,18 @@ static int refuse_command(const char *word)
 	return EXIT_USAGE;
 }
 
-static void read_terminal(struct ctl *ctl)
-{
-	struct winsize size;
-	const char *no_colour = getenv("NO_COLOR");
-
-	ctl->width = 80;
-	if (!isatty(STDOUT_FILENO))
-		return;
-	ctl->is_terminal = true;
-	ctl->has_colour = !(no_colour && *no_colour);
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
-		ctl->width = size.ws_col;
-}
-
 int main(int argc, char **argv)
 {
-	struct ctl ctl = {.config_path = DEFAULT_CONFIG};
+	struct ctl ctl = {.config_path = DEFAULT_CONFIG, .width = 80};
+	const char *no_colour = getenv("NO_COLOR");
 	const struct command *command;
+	struct winsize size;
 	int i = 1, n_words;
 
-	read_terminal(&ctl);
+	ctl.is_terminal = isatty(STDOUT_FILENO);
+	ctl.has_colour = ctl.is_terminal && !(no_colour && *no_colour);
+	if (ctl.is_terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		ctl.width = size.ws_col;
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (str_eq(argv[i], "--json")) {
 			ctl.is_json = true;

@@ -119,32 +119,6 @@ struct layout {
 	bool is_last_below; /* the last column is printed below its row */
 };
 
-static void measure_columns(const struct table *t, const struct ctl *ctl, struct layout *l)
-{
-	size_t used = 0, last = t->n_columns - 1, room = (size_t)ctl->width;
-
-	for (size_t c = 0; c < t->n_columns; c++)
-		l->widths[c] = text_width(t->headings[c]);
-	for (size_t i = 0; i < t->n_cells; i++)
-		if (text_width(t->cells[i]) > l->widths[i % t->n_columns])
-			l->widths[i % t->n_columns] = text_width(t->cells[i]);
-	for (size_t c = 0; c < last; c++)
-		used += l->widths[c] + GAP;
-	/* Only a terminal gets a narrower table; a pipe gets every cell whole. */
-	l->is_last_below = last > 0 && ctl->is_terminal && used + l->widths[last] > room;
-	/* Narrows the widest column until a line fits. */
-	for (used -= l->is_last_below ? GAP : 0; l->is_last_below && used > room; used--) {
-		size_t widest = 0;
-
-		for (size_t c = 1; c < last; c++)
-			if (l->widths[c] > l->widths[widest])
-				widest = c;
-		if (l->widths[widest] <= NARROWEST)
-			return;
-		l->widths[widest]--;
-	}
-}
-
 static void print_row(const struct ctl *ctl, const struct layout *l, const char *const *cells,
     size_t n, bool is_heading)
 {
@@ -175,15 +149,35 @@ static void print_row(const struct ctl *ctl, const struct layout *l, const char 
 
 void table_print(struct table *t, const struct ctl *ctl, const char *empty)
 {
-	struct layout l;
+	struct layout layout = {.is_last_below = false}, *l = &layout;
+	size_t used = 0, last = t->n_columns - 1, room = (size_t)ctl->width;
 
 	if (t->n_cells == 0) {
 		puts(empty);
 	} else {
-		measure_columns(t, ctl, &l);
-		print_row(ctl, &l, t->headings, t->n_columns, true);
+		for (size_t c = 0; c < t->n_columns; c++)
+			l->widths[c] = text_width(t->headings[c]);
+		for (size_t i = 0; i < t->n_cells; i++)
+			if (text_width(t->cells[i]) > l->widths[i % t->n_columns])
+				l->widths[i % t->n_columns] = text_width(t->cells[i]);
+		for (size_t c = 0; c < last; c++)
+			used += l->widths[c] + GAP;
+		/* Only a terminal gets a narrower table; a pipe gets every cell whole. */
+		l->is_last_below = last > 0 && ctl->is_terminal && used + l->widths[last] > room;
+		/* Narrows the widest column until a line fits. */
+		for (used -= l->is_last_below ? GAP : 0; l->is_last_below && used > room; used--) {
+			size_t widest = 0;
+
+			for (size_t c = 1; c < last; c++)
+				if (l->widths[c] > l->widths[widest])
+					widest = c;
+			if (l->widths[widest] <= NARROWEST)
+				break;
+			l->widths[widest]--;
+		}
+		print_row(ctl, l, t->headings, t->n_columns, true);
 		for (size_t i = 0; i < t->n_cells; i += t->n_columns)
-			print_row(ctl, &l, (const char *const *)t->cells + i, t->n_columns, false);
+			print_row(ctl, l, (const char *const *)t->cells + i, t->n_columns, false);
 	}
 	for (size_t i = 0; i < t->n_cells; i++)
 		free(t->cells[i]);

@@ -263,48 +263,10 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 
 /* ---- write ---- */
 
-static json_t *summary_json(const struct report_out *o)
-{
-	static const char *const words[] = {"passed", "failed", "skipped", "pending", "other"};
-	const struct job_view *j = &o->job->job;
-	json_t *v = json_object();
-
-	json_set_int(v, "tests", (int64_t)o->n_tests);
-	for (size_t w = 0; w < ARRAY_LEN(words); w++) {
-		int64_t n = 0;
-
-		for (size_t i = 0; i < o->n_tests; i++)
-			n += strcmp(ctrf_status(o->tests[i].status), words[w]) == 0;
-		json_set_int(v, words[w], n);
-	}
-	json_set_int(v, "start", j->started_ms);
-	json_set_int(v, "stop", j->completed_ms);
-	return v;
-}
-
 static void ctrf_set_text(json_t *obj, const char *key, const char *text)
 {
 	if (text && *text)
 		json_set_foreign_text(obj, key, text);
-}
-
-/* osPlatform is for other readers; `extra` has our whole environment. */
-static json_t *environment_json(const struct job_detail *d)
-{
-	json_t *v = json_object(), *extra = NULL;
-	const char *text = d->environment;
-
-	ctrf_set_text(v, "reportName", d->accelerator);
-	ctrf_set_text(v, "buildName", d->job.workflow);
-	ctrf_set_text(v, "buildId", d->job.run_id);
-	ctrf_set_text(v, "buildUrl", d->job.url);
-	ctrf_set_text(v, "repositoryName", d->repository);
-	ctrf_set_text(v, "commit", d->head_sha);
-	if (text && !json_parse(text, strlen(text), &extra, NULL)) {
-		ctrf_set_text(v, "osPlatform", json_get_str(extra, "os"));
-		json_object_set_new(v, "extra", extra);
-	}
-	return v;
 }
 
 static json_t *ctrf_test_json(const struct report_out *o, const struct test_result *t)
@@ -346,9 +308,32 @@ static void put_json(struct buf *out, const json_t *v, int digits)
 /* Writes the tests one by one: a JSON tree of 20,000 tests would take many times their size. */
 void ctrf_out(const struct report_out *o, struct buf *out)
 {
+	static const char *const words[] = {"passed", "failed", "skipped", "pending", "other"};
+	const struct job_detail *d = o->job;
 	json_t *tool = json_pack("{s:s, s:s}", "name", "outpost", "version", OUTPOST_VERSION);
-	json_t *summary = summary_json(o), *environment = environment_json(o->job);
+	json_t *summary = json_object(), *environment = json_object(), *extra = NULL;
 
+	json_set_int(summary, "tests", (int64_t)o->n_tests);
+	for (size_t w = 0; w < ARRAY_LEN(words); w++) {
+		int64_t n = 0;
+
+		for (size_t i = 0; i < o->n_tests; i++)
+			n += strcmp(ctrf_status(o->tests[i].status), words[w]) == 0;
+		json_set_int(summary, words[w], n);
+	}
+	json_set_int(summary, "start", d->job.started_ms);
+	json_set_int(summary, "stop", d->job.completed_ms);
+	ctrf_set_text(environment, "reportName", d->accelerator);
+	ctrf_set_text(environment, "buildName", d->job.workflow);
+	ctrf_set_text(environment, "buildId", d->job.run_id);
+	ctrf_set_text(environment, "buildUrl", d->job.url);
+	ctrf_set_text(environment, "repositoryName", d->repository);
+	ctrf_set_text(environment, "commit", d->head_sha);
+	/* osPlatform is for other readers; `extra` has our whole environment. */
+	if (d->environment && !json_parse(d->environment, strlen(d->environment), &extra, NULL)) {
+		ctrf_set_text(environment, "osPlatform", json_get_str(extra, "os"));
+		json_object_set_new(environment, "extra", extra);
+	}
 	buf_append_str(out, "{\"reportFormat\":\"CTRF\",\"specVersion\":\"1.0.0\","
 			    "\"generatedBy\":\"outpost\",\"results\":{\"tool\":");
 	put_json(out, tool, 15);
@@ -356,8 +341,8 @@ void ctrf_out(const struct report_out *o, struct buf *out)
 	put_json(out, summary, 15);
 	buf_append_str(out, ",\"environment\":");
 	put_json(out, environment, 15);
-	if (o->job->job.n_cut)
-		buf_appendf(out, ",\"extra\":{\"cut\":%lld}", (long long)o->job->job.n_cut);
+	if (d->job.n_cut)
+		buf_appendf(out, ",\"extra\":{\"cut\":%lld}", (long long)d->job.n_cut);
 	buf_append_str(out, ",\"tests\":[");
 	for (size_t i = 0; i < o->n_tests && !out->is_overflow; i++) {
 		json_t *v = ctrf_test_json(o, &o->tests[i]);

@@ -215,19 +215,6 @@ static bool scan_value(struct scan *s)
 	return true;
 }
 
-static int first_line_without_utf8(const char *text, size_t n)
-{
-	const char *end = text + n, *stop;
-	int line = 1;
-
-	for (const char *p = text; p < end; p = stop + 1, line++) {
-		stop = memchr(p, '\n', (size_t)(end - p));
-		if (!stop || !utf8_is_valid(p, (size_t)(stop - p)))
-			break;
-	}
-	return line;
-}
-
 int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e)
 {
 	struct scan s = {.p = text, .end = text + n};
@@ -237,9 +224,15 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 	*ret = (struct json_slice){NULL, 0};
 	if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
 		return error_set(e, ERR_INVALID, "line 1: this is UTF-16; write it as UTF-8");
-	if (!utf8_is_valid(text, n))
-		return error_set(e, ERR_INVALID, "line %d: bytes that are not UTF-8",
-		    first_line_without_utf8(text, n));
+	if (!utf8_is_valid(text, n)) {
+		const char *stop = memchr(text, '\n', n);
+
+		for (const char *p = text; stop && utf8_is_valid(p, (size_t)(stop - p)); line++) {
+			p = stop + 1;
+			stop = p < s.end ? memchr(p, '\n', (size_t)(s.end - p)) : NULL;
+		}
+		return error_set(e, ERR_INVALID, "line %d: bytes that are not UTF-8", line);
+	}
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		s.p += 3;
 	skip_blank(&s);

@@ -57,58 +57,6 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 	return 0;
 }
 
-static int parse_environment(struct json_slice value, char **ret, struct error *e)
-{
-	json_t *v;
-	int rc;
-
-	if (!value.p)
-		return 0;
-	rc = json_slice_load(value, "environment", &v, e);
-	if (!rc && !json_is_null(v))
-		rc = environment_text(v, ret, e);
-	json_decref(v);
-	return rc;
-}
-
-static int parse_schema(struct json_slice value, struct error *e)
-{
-	json_t *v;
-	bool is_known;
-	int rc;
-
-	if (!value.p)
-		return error_set(e, ERR_INVALID,
-		    "schema is missing; an Outpost report begins with {\"schema\": 1");
-	rc = json_slice_load(value, "schema", &v, e);
-	is_known = json_is_number(v) && json_number_value(v) == 1;
-	json_decref(v);
-	if (!rc && !is_known)
-		return error_set(e, ERR_INVALID, "schema must be 1");
-	return rc;
-}
-
-/* The number of tests that the writer of the report left out. */
-static int parse_cut(struct json_slice value, size_t *ret, struct error *e)
-{
-	json_t *v;
-	double n;
-	int rc;
-
-	*ret = 0;
-	if (!value.p)
-		return 0;
-	rc = json_slice_load(value, "cut", &v, e);
-	n = json_number_value(v);
-	if (!rc &&
-	    (!json_is_number(v) || n < 0 || n > (double)REPORT_CUT_MAX || n != (double)(int64_t)n))
-		rc = error_set(e, ERR_INVALID, "cut must be a number of tests");
-	if (!rc)
-		*ret = (size_t)n;
-	json_decref(v);
-	return rc;
-}
-
 static int parse_tests(struct json_slice value, struct case_list *cases, struct error *e)
 {
 	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype",
@@ -144,24 +92,41 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 	static const char *const keys[] = {"schema", "environment", "tests", "cut", NULL};
 	struct case_list cases = {0};
 	struct json_slice whole, v[4];
-	size_t n_cut_before = 0;
+	json_t *schema = NULL, *environment = NULL, *cut = NULL;
+	double n_cut = 0;
 	int rc;
 
 	rc = json_slice_check(text, n, &whole, e);
 	if (!rc)
 		rc = json_slice_members(whole, "", keys, v, e);
+	if (!rc && !v[0].p)
+		rc = error_set(e, ERR_INVALID,
+		    "schema is missing; an Outpost report begins with {\"schema\": 1");
 	if (!rc)
-		rc = parse_schema(v[0], e);
-	if (!rc)
-		rc = parse_environment(v[1], &ret->environment, e);
-	if (!rc)
-		rc = parse_cut(v[3], &n_cut_before, e);
+		rc = json_slice_load(v[0], "schema", &schema, e);
+	if (!rc && !(json_is_number(schema) && json_number_value(schema) == 1))
+		rc = error_set(e, ERR_INVALID, "schema must be 1");
+	if (!rc && v[1].p)
+		rc = json_slice_load(v[1], "environment", &environment, e);
+	if (!rc && environment && !json_is_null(environment))
+		rc = environment_text(environment, &ret->environment, e);
+	/* The number of tests that the writer of the report left out. */
+	if (!rc && v[3].p) {
+		rc = json_slice_load(v[3], "cut", &cut, e);
+		n_cut = json_number_value(cut);
+		if (!rc && (!json_is_number(cut) || n_cut < 0 || n_cut > (double)REPORT_CUT_MAX ||
+			       n_cut != (double)(int64_t)n_cut))
+			rc = error_set(e, ERR_INVALID, "cut must be a number of tests");
+	}
 	if (!rc)
 		rc = parse_tests(v[2], &cases, e);
 	if (!rc) {
 		case_list_finish(&cases, &ret->tests, &ret->n_tests, &ret->n_cut);
-		ret->n_cut += n_cut_before;
+		ret->n_cut += (size_t)n_cut;
 	}
+	json_decref(schema);
+	json_decref(environment);
+	json_decref(cut);
 	case_list_release(&cases);
 	return rc;
 }

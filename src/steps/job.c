@@ -161,28 +161,6 @@ static int prepare_job(struct job *j, struct error *e)
 
 /* ---- the work ---- */
 
-/* Says what the sandbox shows and what the operator opened: a program that works in a shell may be missing
- * in the sandbox. Names no path of the machine, because the log may be public. */
-static void say_sandbox(const struct job *j)
-{
-	const struct runner_config *c = j->config;
-
-	if (c->sandbox == SANDBOX_NONE) {
-		job_log_say(
-		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
-		return;
-	}
-	job_log_say(j->log,
-	    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work folder's "
-	    "and those that `allow` names",
-	    c->allow_network ? "the machine's" : "no",
-	    c->allow_devices && *c->allow_devices ? "the listed" : "no");
-	for (int i = 0; i < N_GUARDED_CALLS; i++)
-		if (c->allow_calls[i])
-			job_log_say(j->log, "sandbox: allow.syscalls: %s",
-			    guarded_call_name((enum guarded_call)i));
-}
-
 static void pick_up_report(struct job *j, const struct found_files *before)
 {
 	struct error e = {0};
@@ -227,7 +205,21 @@ static void do_work(struct job *j)
 		return;
 	}
 	report_find(j->work, c->report_globs, &before);
-	say_sandbox(j);
+	/* Says what the sandbox shows and what the operator opened: a program that works in a shell may be missing
+	 * in the sandbox. Names no path of the machine, because the log may be public. */
+	if (c->sandbox == SANDBOX_NONE)
+		job_log_say(
+		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
+	else
+		job_log_say(j->log,
+		    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work "
+		    "folder's and those that `allow` names",
+		    c->allow_network ? "the machine's" : "no",
+		    c->allow_devices && *c->allow_devices ? "the listed" : "no");
+	for (int i = 0; i < N_GUARDED_CALLS; i++)
+		if (c->sandbox != SANDBOX_NONE && c->allow_calls[i])
+			job_log_say(j->log, "sandbox: allow.syscalls: %s",
+			    guarded_call_name((enum guarded_call)i));
 	for (size_t i = 0; i < c->n_steps; i++)
 		if (!is_ok)
 			job_log_say(j->log, "step %s: not run", c->steps[i].name);

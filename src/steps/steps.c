@@ -47,24 +47,6 @@ static int try_program(const char *const *argv, const char *folder, const struct
 	return rc;
 }
 
-static int check_work_dir(const struct runner_config *c, struct error *e)
-{
-	char *probe = xasprintf("%s/.probe", c->work_dir);
-	struct error why = {0};
-	int rc = 0;
-
-	if (mkdir(c->work_dir, 0700) && errno != EEXIST)
-		error_set(&why, ERR_IO, "%s: %s", c->work_dir, strerror(errno));
-	if (why.code || file_write_atomic(probe, "", 0, 0600, &why))
-		rc = error_set(e, ERR_DENIED,
-		    "work_dir: %s: make the folder and give it to the user that runs "
-		    "outpost-runner",
-		    why.text);
-	unlink(probe);
-	free(probe);
-	return rc;
-}
-
 /* True if the kernel setting has this value. */
 static bool is_setting(const char *path, char value)
 {
@@ -146,8 +128,20 @@ int steps_check(const struct runner_config *c, struct error *e)
 	const char *git[] = {"git", "--version", NULL};
 	struct buf line = BUF_INIT(1024);
 	struct child_end end;
+	char *probe = xasprintf("%s/.probe", c->work_dir);
 	struct error why = {0};
-	int rc = check_work_dir(c, e);
+	int rc = 0;
+
+	if (mkdir(c->work_dir, 0700) && errno != EEXIST)
+		error_set(&why, ERR_IO, "%s: %s", c->work_dir, strerror(errno));
+	if (why.code || file_write_atomic(probe, "", 0, 0600, &why))
+		rc = error_set(e, ERR_DENIED,
+		    "work_dir: %s: make the folder and give it to the user that runs "
+		    "outpost-runner",
+		    why.text);
+	unlink(probe);
+	free(probe);
+	why = (struct error){0};
 
 	if (!rc && c->has_checkout &&
 	    (try_program(git, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0))
