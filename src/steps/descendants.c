@@ -41,62 +41,50 @@ bool descendants_reap(struct descendants *d)
 	}
 }
 
-/* The kernel's own list of our children; -1 if the kernel was built without it. */
-static int list_children_by_task(pid_t *pids)
+/* Reads a file of /proc, as much as fits. */
+static bool read_proc_file(const char *path, char *text, size_t text_bytes)
 {
-	char path[64], text[32768];
-	int fd, n = 0;
-	ssize_t len;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, text_bytes - 1) : 0;
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return true;
+}
+
+static int list_children(pid_t *pids)
+{
+	char path[64], text[32768], *end;
+	struct dirent *entry;
+	int n = 0, parent;
+	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	for (char *p = text, *end; n < PIDS_MAX; p = end) {
-		long pid = strtol(p, &end, 10);
+	if (read_proc_file(path, text, sizeof(text))) {
+		for (char *p = text; n < PIDS_MAX; p = end) {
+			long pid = strtol(p, &end, 10);
 
-		/* A number at the very end of the text may be cut. */
-		if (end == p || !*end)
-			break;
-		pids[n++] = (pid_t)pid;
+			/* A number at the very end of the text may be cut. */
+			if (end == p || !*end)
+				break;
+			pids[n++] = (pid_t)pid;
+		}
+		return n;
 	}
-	return n;
-}
-
-static pid_t parent_of(const char *pid)
-{
-	char path[64], text[512];
-	const char *close_paren;
-	int fd, parent = 0;
-	ssize_t len;
-
-	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	/* The program name before it may hold any character, also ")". */
-	close_paren = strrchr(text, ')');
-	if (!close_paren || sscanf(close_paren, ") %*c %d", &parent) != 1)
-		return 0;
-	return parent;
-}
-
-static int list_children_by_scan(pid_t *pids)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	int n = 0;
-
-	while (dir && n < PIDS_MAX && (entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-		    parent_of(entry->d_name) == getpid())
+	/* The kernel was built without its own list of our children. */
+	dir = opendir("/proc");
+	while (dir && n < PIDS_MAX && (entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path), "/proc/%.16s/stat", entry->d_name);
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+		    !read_proc_file(path, text, sizeof(text)))
+			continue;
+		/* The program name before it may hold any character, also ")". */
+		end = strrchr(text, ')');
+		if (end && sscanf(end, ") %*c %d", &parent) == 1 && parent == getpid())
 			pids[n++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	}
 	if (dir)
 		closedir(dir);
 	return n;
@@ -108,10 +96,8 @@ bool descendants_end(struct descendants *d, int64_t within_ms)
 
 	for (int pass = 0; !descendants_reap(d); pass++) {
 		static pid_t pids[PIDS_MAX];
-		int n = list_children_by_task(pids);
+		int n = list_children(pids);
 
-		if (n < 0)
-			n = list_children_by_scan(pids);
 		for (int i = 0; i < n; i++) {
 			pid_t group = getpgid(pids[i]);
 

@@ -21,23 +21,12 @@ enum {
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* True if these bytes can still become a character. Tries the lowest and the highest continuation, which
- * finds overlong forms and surrogates at their second byte. */
-static bool may_become_character(const char *p, size_t n, size_t length)
-{
-	char low[4], high[4];
-
-	memcpy(low, p, n);
-	memcpy(high, p, n);
-	memset(low + n, 0x80, length - n);
-	memset(high + n, 0xbf, length - n);
-	return utf8_is_valid(low, length) || utf8_is_valid(high, length);
-}
-
 static void clean_byte(struct clean_text *c, char b, struct buf *out)
 {
+	char low[sizeof(c->held)], high[sizeof(c->held)];
 	unsigned char first;
 	size_t length;
+	bool is_open = false;
 
 	if (!c->n_held && b == '\0')
 		return;
@@ -48,7 +37,16 @@ static void clean_byte(struct clean_text *c, char b, struct buf *out)
 		 : first >= 0xe0 && first <= 0xef ? 3
 		 : first >= 0xf0 && first <= 0xf4 ? 4
 						  : 0; /* no character begins with this byte */
-	if (length && c->n_held < length && may_become_character(c->held, c->n_held, length))
+	if (length && c->n_held < length) {
+		/* True if these bytes can still become a character. The lowest and the highest continuation find
+		 * overlong forms and surrogates at their second byte. */
+		memset(low, 0x80, sizeof(low));
+		memset(high, 0xbf, sizeof(high));
+		memcpy(low, c->held, c->n_held);
+		memcpy(high, c->held, c->n_held);
+		is_open = utf8_is_valid(low, length) || utf8_is_valid(high, length);
+	}
+	if (is_open)
 		return;
 	if (length == c->n_held && utf8_is_valid(c->held, length)) {
 		buf_append(out, c->held, length);

@@ -274,34 +274,24 @@ static void __attribute__((noreturn)) serve_connections(int server, struct conne
 	}
 }
 
-static int listen_on_loopback(int *ret_port, struct error *e)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, CONNECTIONS_MAX) ||
-	    getsockname(fd, (struct sockaddr *)&a, &n)) {
-		error_set(e, ERR_IO, "no port on loopback for git: %s", strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	*ret_port = ntohs(a.sin_port);
-	return fd;
-}
-
 int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret,
     struct error *e)
 {
 	struct connection l = {.to = to, .allowed = allowed};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
 	pid_t me = getpid();
-	int notes[2], server, rc = 0;
+	int notes[2], rc = 0, server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	*ret = (struct relay){.notes_fd = -1};
-	server = listen_on_loopback(&ret->port, e);
-	if (server < 0)
-		return ERR_IO;
+	if (server < 0 || bind(server, (struct sockaddr *)&a, n) ||
+	    listen(server, CONNECTIONS_MAX) || getsockname(server, (struct sockaddr *)&a, &n)) {
+		rc = error_set(e, ERR_IO, "no port on loopback for git: %s", strerror(errno));
+		if (server >= 0)
+			close(server);
+		return rc;
+	}
+	ret->port = ntohs(a.sin_port);
 	if (pipe2(notes, O_CLOEXEC | O_NONBLOCK)) {
 		rc = error_set(e, ERR_IO, "no descriptors: %s", strerror(errno));
 		close(server);

@@ -87,55 +87,38 @@ static const struct {
  * others: AF_VSOCK, for example, reaches the host of a virtual machine, and services of the machine. */
 static const unsigned int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
-/* Denies a call that this libseccomp does not know by name. These instructions come before libseccomp's
- * program, which begins by loading the call's number itself; x32 marks its numbers with one bit. */
-static int write_unnamed_rule(int fd, int number, int answer)
-{
-	struct sock_filter program[] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~UINT32_C(0x40000000)),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)answer)};
-
-	return write(fd, program, sizeof(program)) == (ssize_t)sizeof(program) ? 0 : -EIO;
-}
-
 static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned int family)
 {
 	return seccomp_rule_add(
 	    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family, 0));
 }
 
-/* For i386 libseccomp denies socketcall(SYS_SOCKET) with every family, because the family is in memory. */
-static int deny_other_families(scmp_filter_ctx filter)
-{
-	unsigned int next = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-		for (; next < families[i] && !rc; next++)
-			rc = deny_family(filter, SCMP_CMP_EQ, next);
-		next++;
-	}
-	return rc ? rc : deny_family(filter, SCMP_CMP_GE, next);
-}
-
 /* Calls that are denied as a whole come first: the rules for unknown names are written straight to fd and
  * must stand before the program that libseccomp exports. */
 static int add_filter_rules(scmp_filter_ctx filter, int fd, const struct runner_config *c)
 {
+	unsigned int next = 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(denied_calls) && !rc; i++) {
 		int number = seccomp_syscall_resolve_name(denied_calls[i].name);
 
+		/* A call that this libseccomp does not know by name. libseccomp's program after it begins by loading
+		 * the call's number itself; x32 marks its numbers with one bit. */
+		struct sock_filter unnamed[] = {
+		    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~UINT32_C(0x40000000)),
+		    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)denied_calls[i].number, 0, 1),
+		    BPF_STMT(
+			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)denied_calls[i].answer)};
+
 		if (c->allow_calls[denied_calls[i].guard])
 			continue;
-		if (number == __NR_SCMP_ERROR)
-			rc = write_unnamed_rule(fd, denied_calls[i].number, denied_calls[i].answer);
-		else
+		if (number != __NR_SCMP_ERROR)
 			rc = seccomp_rule_add(
 			    filter, SCMP_ACT_ERRNO((uint32_t)denied_calls[i].answer), number, 0);
+		else if (write(fd, unnamed, sizeof(unnamed)) != (ssize_t)sizeof(unnamed))
+			rc = -EIO;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(denied_values) && !rc; i++)
 		if (!c->allow_calls[denied_values[i].guard])
@@ -143,9 +126,15 @@ static int add_filter_rules(scmp_filter_ctx filter, int fd, const struct runner_
 			    seccomp_syscall_resolve_name(denied_values[i].name), 1,
 			    SCMP_CMP(denied_values[i].argument, SCMP_CMP_MASKED_EQ,
 				(uint64_t)denied_values[i].mask, (uint64_t)denied_values[i].value));
-	if (!rc && !c->allow_network)
-		rc = deny_other_families(filter);
-	return rc;
+	if (c->allow_network)
+		return rc;
+	/* For i386 libseccomp denies socketcall(SYS_SOCKET) with every family, because the family is in memory. */
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		for (; next < families[i] && !rc; next++)
+			rc = deny_family(filter, SCMP_CMP_EQ, next);
+		next++;
+	}
+	return rc ? rc : deny_family(filter, SCMP_CMP_GE, next);
 }
 
 /* The filter as a seccomp program, in a file to be read from its beginning: close(). -1: *e. */
@@ -388,40 +377,30 @@ static char **sandbox_options(const struct runner_config *c, const struct sandbo
 	return argv;
 }
 
-/* The options in a file, as bubblewrap reads them from --args: each with its NUL. -1: *e. */
-static int open_args_file(char **list, struct error *e)
-{
-	struct buf text = BUF_INIT(SIZE_MAX / 2);
-	int fd = memfd_create("outpost-sandbox", MFD_CLOEXEC);
-	bool is_written;
-
-	for (char **p = list; *p; p++)
-		buf_append(&text, *p, strlen(*p) + 1);
-	is_written = fd >= 0 && write(fd, text.data, text.len) == (ssize_t)text.len &&
-		     lseek(fd, 0, SEEK_SET) == 0;
-	buf_release(&text);
-	if (is_written)
-		return fd;
-	error_set(e, ERR_IO, "sandbox: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 int sandbox_open(const struct runner_config *c, const struct sandbox_places *places,
     const char *run, struct sandbox *ret, struct error *e)
 {
-	char **list = sandbox_options(c, places), fd[16];
+	char **list = sandbox_options(c, places), number[16];
+	struct buf text = BUF_INIT(SIZE_MAX / 2);
+	bool is_written;
 
-	*ret = (struct sandbox){.args_fd = open_args_file(list, e), .filter_fd = -1};
+	/* The options in a file, as bubblewrap reads them from --args: each with its NUL. */
+	for (char **p = list; *p; p++)
+		buf_append(&text, *p, strlen(*p) + 1);
 	strv_free(list);
-	if (ret->args_fd < 0)
-		return ERR_IO;
+	*ret = (struct sandbox){
+	    .args_fd = memfd_create("outpost-sandbox", MFD_CLOEXEC), .filter_fd = -1};
+	is_written = ret->args_fd >= 0 &&
+		     write(ret->args_fd, text.data, text.len) == (ssize_t)text.len &&
+		     lseek(ret->args_fd, 0, SEEK_SET) == 0;
+	buf_release(&text);
+	if (!is_written)
+		return error_set(e, ERR_IO, "sandbox: %s", strerror(errno));
 	ret->filter_fd = open_call_filter(c, e);
 	if (ret->filter_fd < 0)
 		return ERR_IO;
-	snprintf(fd, sizeof(fd), "%d", CHILD_ARGS_FD);
-	add_option(&ret->argv, "bwrap", "--args", fd);
+	snprintf(number, sizeof(number), "%d", CHILD_ARGS_FD);
+	add_option(&ret->argv, "bwrap", "--args", number);
 	add_option(&ret->argv, "--", "/bin/sh", "-c");
 	strv_add(&ret->argv, run);
 	return 0;
