@@ -36,8 +36,6 @@ void agent_on_timer(struct timer *t)
 	agent_next(timer_owner(t));
 }
 
-/* ---- old folders ---- */
-
 static void prune_folders(struct pool_work *w)
 {
 	const struct agent *a = CONTAINER_OF(w, struct agent, prune);
@@ -144,8 +142,6 @@ static void on_server_closed(void *owner)
 	loop_stop(a->loop);
 }
 
-/* ---- the next step ---- */
-
 /* Sends the ended jobs, one at a time, oldest first. A job that has to wait lets others pass. */
 static void send_ended_jobs(struct agent *a)
 {
@@ -242,8 +238,6 @@ static void on_child(int signum, void *owner)
 	(void)signum;
 	agent_next(owner);
 }
-
-/* ---- start ---- */
 
 static void log_relaxed(const char *key, const char *value)
 {

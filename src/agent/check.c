@@ -45,8 +45,6 @@ int agent_make_work_dir(const struct runner_config *c, struct error *e)
 	    c->work_dir, strerror(errno));
 }
 
-/* ---- the table ---- */
-
 struct report {
 	bool has_colour, is_wrong;
 };
@@ -220,8 +218,6 @@ static bool check_online(const struct runner_config *c)
 	free(url);
 	return !r.is_wrong;
 }
-
-/* ---- --check ---- */
 
 int agent_check(const char *config_path, bool is_online)
 {

@@ -50,8 +50,6 @@ struct job *job_new(struct agent *a, char *folder, struct lease_offer *offer)
 	return j;
 }
 
-/* ---- start ---- */
-
 static void write_progress(struct job *j, enum progress p, const char *reason)
 {
 	struct error e = {0};
@@ -109,8 +107,6 @@ void job_start(struct job *j)
 	}
 	heartbeat_start(j);
 }
-
-/* ---- the process's end ---- */
 
 /* The job was stopped before a process could write a result: makes one. */
 static void set_cancelled_result(struct job *j, const char *message)
@@ -186,8 +182,6 @@ void job_look(struct job *j)
 		j->is_stop_sent = job_folder_cancel(j->folder, NULL) == 0;
 }
 
-/* ---- stop ---- */
-
 static void stop_steps(struct job *j)
 {
 	j->is_stop_wanted = true;
@@ -236,8 +230,6 @@ void job_on_lease(struct job *j, enum lease_word word, const char *reason)
 	}
 	agent_next(a);
 }
-
-/* ---- end ---- */
 
 static void release_job(void *p)
 {
@@ -289,8 +281,6 @@ void job_finish(struct job *j, enum progress p, const char *reason)
 	agent_prune(a);
 	agent_next(a);
 }
-
-/* ---- jobs that an earlier agent left ---- */
 
 static bool folder_has(const char *folder, const char *name)
 {
@@ -364,8 +354,6 @@ int job_restore_all(struct agent *a, struct error *e)
 	strv_free(names);
 	return 0;
 }
-
-/* ---- the process of a job ---- */
 
 int job_process_main(const char *config_path, const char *folder)
 {

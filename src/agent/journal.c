@@ -28,8 +28,6 @@ const char *progress_name(enum progress p)
 	return progress_names[p];
 }
 
-/* ---- the work folder ---- */
-
 static int make_journal_folder(const char *path, struct error *e)
 {
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
@@ -89,8 +87,6 @@ int64_t journal_room_bytes(const struct journal *j)
 	return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
 }
 
-/* ---- the claim ---- */
-
 int journal_claim_id(struct journal *j, char **ret, struct error *e)
 {
 	char id[ID_BYTES], *text = NULL, *path;
@@ -121,8 +117,6 @@ void journal_claim_over(struct journal *j)
 	(void)unlink(path);
 	free(path);
 }
-
-/* ---- jobs ---- */
 
 static int compare_job_names(const void *a, const void *b)
 {
@@ -203,8 +197,6 @@ int journal_read_offer(const char *folder, struct lease_offer *ret, struct error
 	return rc;
 }
 
-/* ---- progress ---- */
-
 enum progress journal_progress(const char *folder)
 {
 	enum progress p = PROGRESS_NONE;
@@ -256,8 +248,6 @@ int journal_reject(const struct journal *j, const char *folder, const char *reas
 	free(to);
 	return rc;
 }
-
-/* ---- old folders ---- */
 
 static void remove_tree_at(const char *folder, const char *name)
 {

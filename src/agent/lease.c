@@ -26,8 +26,6 @@ enum {
 /* for the report, the journal and a little work */
 #define ROOM_BEYOND_LOG_BYTES (INT64_C(96) << 20)
 
-/* ---- asking ---- */
-
 static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 {
 	struct claim *c = &a->claim;
@@ -80,8 +78,6 @@ void claim_send(struct agent *a)
 	}
 	send_claim(a, CLAIM_WAIT_MAX_S, ANSWER_WITHIN_MS);
 }
-
-/* ---- granted ---- */
 
 static void forget_claim_id(struct agent *a)
 {
@@ -141,8 +137,6 @@ static void take_lease(struct agent *a, struct lease_offer *o)
 		job_start(job_new(a, folder, o));
 	}
 }
-
-/* ---- answers ---- */
 
 static void retry_claim(struct agent *a, int64_t longest_ms)
 {
@@ -227,8 +221,6 @@ static void on_claim_done(struct server_call *call)
 	agent_next(a);
 }
 
-/* ---- beginning and end ---- */
-
 void claim_open(struct agent *a)
 {
 	struct claim *c = &a->claim;
@@ -258,8 +250,6 @@ void claim_close(struct agent *a)
 	timer_close(a->claim.timer);
 	a->claim.timer = NULL;
 }
-
-/* ---- the heartbeat of a job ---- */
 
 static int64_t min_ms(int64_t a, int64_t b)
 {

@@ -49,8 +49,6 @@ void server_reread_token(struct server *s)
 	s->authorization = authorization;
 }
 
-/* ---- hints ---- */
-
 /* Parts of the texts of libcurl 7 and 8 with OpenSSL. The first that occurs counts. */
 static const struct {
 	const char *part, *hint;
@@ -129,8 +127,6 @@ const char *hint_text(int status, const char *why)
 			return hints[i].hint;
 	return "check `server`, this machine's network, and https_proxy";
 }
-
-/* ---- answers ---- */
 
 json_t *server_call_json(const struct server_call *c)
 {

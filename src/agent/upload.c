@@ -47,8 +47,6 @@ static void retry_upload_later(struct job *j)
 	    clock_mono_ms() + server_delay_ms(&u->call, u->n_failures, LONGEST_WAIT_MS);
 }
 
-/* ---- log ---- */
-
 /* True if only an excerpt of the log may leave this machine. */
 static bool is_summary(const struct job *j)
 {
@@ -186,8 +184,6 @@ static void on_log_answered(struct job *j)
 	}
 }
 
-/* ---- report ---- */
-
 static void set_report_refused(struct job *j, const char *why)
 {
 	snprintf(j->upload.report_refused, sizeof(j->upload.report_refused), "%.*s",
@@ -195,8 +191,6 @@ static void set_report_refused(struct job *j, const char *why)
 	j->upload.is_report_done = true;
 	job_log(j, LOG_ERROR, "report_refused", "why", why);
 }
-
-/* ---- the end ---- */
 
 /* A job whose promised report was refused never ends as a success. */
 static const char *final_conclusion(const struct job *j)
@@ -239,8 +233,6 @@ static bool send_end(struct job *j)
 	    xasprintf("/api/v1/dispatches/%s/jobs", j->offer.dispatch_id), text, strlen(text));
 	return true;
 }
-
-/* ---- the next request ---- */
 
 static void on_upload_done(struct server_call *c)
 {

@@ -11,8 +11,6 @@
 /* A GitHub label has at most 50 characters, and "ciflow/crcr/NAME" is one. */
 enum { NAME_MAX_BYTES = 38 };
 
-/* ---- runners ---- */
-
 #define RUNNER_AT(member) offsetof(struct runner_draft, member)
 
 enum { RUNNERS_MAX = 100 };
@@ -94,8 +92,6 @@ static void field_runners(
 		a->runners[a->n_runners++] = d.runner;
 	}
 }
-
-/* ---- the file ---- */
 
 static const struct choice LEVELS[] = {
     {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};

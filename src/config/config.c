@@ -13,8 +13,6 @@
 #include "config/oidc.h"
 #include "config/source.h"
 
-/* ---- a snapshot ---- */
-
 struct snapshot {
 	struct config c;
 	atomic_int n_refs;
@@ -151,8 +149,6 @@ const char *config_needs_restart(const struct config_fixed *running, const struc
 			return fixed[k].key;
 	return NULL;
 }
-
-/* ---- reading ---- */
 
 enum { COMMIT_CHARS = 40 };
 
@@ -307,8 +303,6 @@ int config_load_with(
 	free(l.folder);
 	return rc;
 }
-
-/* ---- single keys, for programs that talk to the daemon ---- */
 
 /* The text of one key at the top of the file. free() *ret. */
 static int read_top_key(const char *path, const char *key, char **ret, struct error *e)

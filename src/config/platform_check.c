@@ -5,8 +5,6 @@
 #include "base/str.h"
 #include "config/platform_file.h"
 
-/* ---- install: the combinations of an entry ---- */
-
 struct expansion {
 	struct reader *r;
 	struct platform_draft *d;
@@ -128,8 +126,6 @@ void platform_expand(struct reader *r, struct platform_draft *d)
 	}
 	d->p.installs = xrealloc(d->p.installs, (d->p.n_installs + 1) * sizeof(*d->p.installs));
 }
-
-/* ---- the extension, and whether the snippet works with it ---- */
 
 static bool is_identifier(char c)
 {

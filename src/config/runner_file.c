@@ -22,8 +22,6 @@ static const struct choice VISIBILITIES[] = {
     {"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice FORMATS[] = {{"junit", 0}, {"ctrf", 1}, {"outpost", 2}, {NULL, 0}};
 
-/* ---- checks of values that only this file has ---- */
-
 static bool check_machine_name(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
@@ -68,8 +66,6 @@ static bool check_script(const struct reader *r, const char *s, char why[WHY_BYT
 			return check_failed(why, "text without control characters");
 	return true;
 }
-
-/* ---- steps, environment, secrets, system calls ---- */
 
 #define STEP_AT(member) offsetof(struct runner_step, member)
 
@@ -197,8 +193,6 @@ static void field_runner_secrets(
 	}
 }
 
-/* ---- allow.syscalls ---- */
-
 const char *guarded_call_name(enum guarded_call c)
 {
 	static const char *const names[] = {
@@ -241,8 +235,6 @@ static void field_guarded_calls(
 	}
 	buf_release(&names);
 }
-
-/* ---- the grammar ---- */
 
 static const struct mapping CHECKOUT = MAPPING("checkout",
     {"git_url", field_text, REQUIRED, AT(c.git_url), check_git_url, .max = 2048},

@@ -9,8 +9,6 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* ---- problems ---- */
-
 enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
 
 size_t problems_n_kept(const struct problems *p)
@@ -90,8 +88,6 @@ const char *shown(const char *value, char out[SHOWN_BYTES])
 			c[0] = c[1] = '?';
 	return out;
 }
-
-/* ---- files ---- */
 
 char *source_path(const char *folder, const char *written)
 {

@@ -8,8 +8,6 @@
 
 enum { LIST_ROWS = 50, SHA_CHARS = 40, SHA_MIN_CHARS = 7, CRON_BYTES = 256 };
 
-/* ---- deliveries ---- */
-
 static void add_delivery(struct table *t, const json_t *d, int64_t now_ms)
 {
 	const char *action = json_get_str(d, "action"), *event = json_get_str(d, "event");
@@ -65,8 +63,6 @@ int cmd_replay(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-/* ---- dispatches ---- */
-
 static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
 {
 	const char *accelerator = json_get_str(d, "accelerator"),
@@ -115,8 +111,6 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 	return server_print_list(ctl, path, &list);
 }
 
-/* ---- retest ---- */
-
 int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const headings[] = {"ACCELERATOR", "RUNNER", "RESULT", "DISPATCH", NULL};
@@ -160,8 +154,6 @@ int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-/* ---- comment preview ---- */
-
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 {
 	/* A terminal gets rendered text, a pipe the Markdown that GitHub would get. */
@@ -190,8 +182,6 @@ int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 	json_decref(v);
 	return exit_code;
 }
-
-/* ---- periodic runs ---- */
 
 static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
 {

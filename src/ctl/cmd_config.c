@@ -15,8 +15,6 @@
 
 enum { MESSAGES_MAX_BYTES = 1 << 20, CELL_MAX_BYTES = 64 << 10 };
 
-/* ---- check ---- */
-
 static void add_problem_json(json_t *list, const char *file, long line, const char *text)
 {
 	json_t *one = json_object();
@@ -96,8 +94,6 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 	buf_release(&messages);
 	return rc ? EXIT_FAILED : EXIT_DONE;
 }
-
-/* ---- import-allowlist ---- */
 
 /* free() */
 static char *join_texts(char **list)

@@ -116,8 +116,6 @@ static void add_last_use(struct table *t, const json_t *v, int64_t now_ms)
 	table_add(t, json_get_str(v, "last_address"));
 }
 
-/* ---- runner ---- */
-
 int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
 {
 	struct token_args args = {.kind = "runner"};
@@ -198,8 +196,6 @@ int cmd_runner_list(const struct ctl *ctl, int argc, char **argv)
 	return list_tokens(ctl, "runner", accelerator, &list);
 }
 
-/* ---- token ---- */
-
 int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
 {
 	struct token_args args = {.kind = "api"};
@@ -243,8 +239,6 @@ int cmd_token_list(const struct ctl *ctl, int argc, char **argv)
 		return EXIT_USAGE;
 	return list_tokens(ctl, "api", accelerator, &list);
 }
-
-/* ---- identities ---- */
 
 static const char *id_text(const json_t *v, const char *key, char out[ID_TEXT_BYTES])
 {

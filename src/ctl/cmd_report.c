@@ -50,8 +50,6 @@ static void report_input_release(struct report_input *in)
 	report_file_release(&in->report);
 }
 
-/* ---- hints ---- */
-
 static const char *const SUITES[] = {"build", "unit", "model", "benchmark", "integration"};
 
 /* Appends the first few suites that are not in SUITES, quoted. Returns how many. */
@@ -155,8 +153,6 @@ static json_t *report_hints(const struct report_input *in)
 	buf_release(&line);
 	return hints;
 }
-
-/* ---- validate ---- */
 
 static const char *const FORMAT_TITLES[N_REPORT_FORMATS] = {
     [REPORT_JUNIT] = "JUnit XML", [REPORT_CTRF] = "CTRF", [REPORT_OUTPOST] = "Outpost report"};
@@ -345,8 +341,6 @@ int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
 	report_input_release(&in);
 	return exit_code;
 }
-
-/* ---- push ---- */
 
 struct push {
 	const char *path, *url, *token_file;

@@ -73,8 +73,6 @@ int command_wrong(const char *name, const char *fmt, ...)
 	return command_usage(name);
 }
 
-/* ---- arguments ---- */
-
 bool argument_number(
     const char *command, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret)
 {

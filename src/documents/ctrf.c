@@ -14,8 +14,6 @@
 
 enum { WHERE_BYTES = 64, SUITES_MAX = 16, OS_MAX_BYTES = 256 };
 
-/* ---- read ---- */
-
 /* "passed", "failed", "skipped" or "other". */
 static const char *ctrf_status(enum test_status status)
 {
@@ -260,8 +258,6 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 	case_list_release(&cases);
 	return rc;
 }
-
-/* ---- write ---- */
 
 static void ctrf_set_text(json_t *obj, const char *key, const char *text)
 {

@@ -159,8 +159,6 @@ void junit_case_text(struct junit_case *c, const char *s, size_t n)
 	c->is_text_full = c->is_text_full || room < n;
 }
 
-/* ---- properties ---- */
-
 /* NULL unless the property has a name and a value. */
 static const char *property_name(const char *const *attributes, const char **ret_value)
 {
@@ -231,8 +229,6 @@ void junit_environment_add(json_t **environment, size_t *n_cut, const char *cons
 		free(line);
 	}
 }
-
-/* ---- the result ---- */
 
 /* "module.Class.test", or the parts that exist. free(). */
 static char *full_name(const struct junit_case *c, const char *suite, bool *ret_is_whole)

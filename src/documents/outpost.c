@@ -10,8 +10,6 @@
 
 enum { WHERE_BYTES = 48 };
 
-/* ---- read ---- */
-
 /* A member may be absent or null. */
 static int check_texts(
     const json_t *obj, const char *where, const char *const *keys, struct error *e)
@@ -130,8 +128,6 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 	case_list_release(&cases);
 	return rc;
 }
-
-/* ---- write ---- */
 
 /* How much of a test is written, the most first. */
 enum detail { WITH_TRACES, WITH_MESSAGES, WITH_LINKS, BARE };

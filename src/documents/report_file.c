@@ -110,8 +110,6 @@ void report_file_release(struct report_file *r)
 	*r = (struct report_file){0};
 }
 
-/* ---- a job as a document ---- */
-
 const char *job_document_type(enum report_format f)
 {
 	return formats[f].type;

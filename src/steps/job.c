@@ -55,8 +55,6 @@ void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
 	free(text);
 }
 
-/* ---- before ---- */
-
 /* Makes a folder; one that is there is fine, a link or a file is not. */
 static int make_real_folder(const char *path, struct error *e)
 {
@@ -159,8 +157,6 @@ static int prepare_job(struct job *j, struct error *e)
 	return rc ? rc : write_tests(j, e);
 }
 
-/* ---- the work ---- */
-
 static void pick_up_report(struct job *j, const struct found_files *before)
 {
 	struct error e = {0};
@@ -230,8 +226,6 @@ static void do_work(struct job *j)
 	pick_up_report(j, &before);
 	found_files_release(&before);
 }
-
-/* ---- after ---- */
 
 static int run_locked(struct job *j, struct error *e)
 {

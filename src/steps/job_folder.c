@@ -22,8 +22,6 @@ enum {
 	DEPTH_MAX = 48, /* of folders that are removed in place */
 };
 
-/* ---- files ---- */
-
 int job_folder_write(const char *folder, const char *name, const void *p, size_t n, struct error *e)
 {
 	char *path = path_join(folder, name);
@@ -48,8 +46,6 @@ int job_folder_read(
 	free(path);
 	return rc;
 }
-
-/* ---- the lock ---- */
 
 int job_lock_take(const char *folder, int *ret_fd, struct error *e)
 {
@@ -115,8 +111,6 @@ int job_folder_cancel(const char *folder, struct error *e)
 	free(text);
 	return rc;
 }
-
-/* ---- the result ---- */
 
 static const char *const conclusions[] = {
     "success", "failure", "timed_out", "cancelled", "startup_failure", "action_required", NULL};

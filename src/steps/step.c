@@ -91,8 +91,6 @@ static int run_script(struct job *j, const char *run, int64_t timeout_ms,
 	return rc;
 }
 
-/* ---- what the sandbox hides ---- */
-
 /* Where the steps' PATH has the program outside of the sandbox. free(); NULL: nowhere. */
 static char *find_in_path(const struct job *j, const char *program)
 {
@@ -156,8 +154,6 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 	free(script);
 	return found;
 }
-
-/* ---- the step ---- */
 
 /* "3h", "10m", "1.5 s". The text is static: only one at a time. */
 static const char *step_duration_text(int64_t ms)
