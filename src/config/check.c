@@ -97,9 +97,8 @@ bool check_branch(const struct reader *r, const char *s, char why[WHY_BYTES])
 
 bool check_glob(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	if (!glob_is_valid(s) || !check_line(r, s, why))
-		return check_failed(why, "a path pattern such as \"aten/**\"");
-	return true;
+	return (glob_is_valid(s) && check_line(r, s, why)) ||
+	       check_failed(why, "a path pattern such as \"aten/**\"");
 }
 
 bool check_cron(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -118,16 +117,13 @@ bool check_test(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	const char *slash = strchr(s, '/');
 
-	if (!slash || slash == s || slash[1] == '\0' || !check_line(r, s, why))
-		return check_failed(why, "SUITE/TEST");
-	return true;
+	return (slash && slash != s && slash[1] && check_line(r, s, why)) ||
+	       check_failed(why, "SUITE/TEST");
 }
 
 bool check_suite(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	if (strchr(s, '/') || !check_line(r, s, why))
-		return check_failed(why, "a suite's name");
-	return true;
+	return (!strchr(s, '/') && check_line(r, s, why)) || check_failed(why, "a suite's name");
 }
 
 bool check_store(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -140,10 +136,9 @@ bool check_pipeline(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	const char *slash = strchr(s, '/');
 
-	if (!slash || slash == s || slash[1] == '\0' || strchr(slash + 1, '/') ||
-	    !check_line(r, s, why))
-		return check_failed(why, "ORGANIZATION_ID/PIPELINE_ID");
-	return true;
+	return (slash && slash != s && slash[1] && !strchr(slash + 1, '/') &&
+		   check_line(r, s, why)) ||
+	       check_failed(why, "ORGANIZATION_ID/PIPELINE_ID");
 }
 
 bool check_secret_name(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -161,11 +156,10 @@ bool check_workflow(const struct reader *r, const char *s, char why[WHY_BYTES])
 	static const char folder[] = ".github/workflows/";
 	const char *name = s + sizeof(folder) - 1;
 
-	if (!str_has_prefix(s, folder) || *name == '.' || strchr(name, '/') ||
-	    !check_line(r, s, why) ||
-	    (!str_has_suffix(name, ".yml") && !str_has_suffix(name, ".yaml")))
-		return check_failed(why, ".github/workflows/NAME.yml");
-	return true;
+	return (str_has_prefix(s, folder) && *name != '.' && !strchr(name, '/') &&
+		   check_line(r, s, why) &&
+		   (str_has_suffix(name, ".yml") || str_has_suffix(name, ".yaml"))) ||
+	       check_failed(why, ".github/workflows/NAME.yml");
 }
 
 /* The host's part of "host:port" or "[v6]:port": a literal, a name or `*`. */
@@ -194,10 +188,10 @@ bool check_listen(const struct reader *r, const char *s, char why[WHY_BYTES])
 	int64_t port;
 
 	(void)r;
-	if (!colon || !is_listen_host(s, (size_t)(colon - s)) ||
-	    !isdigit((unsigned char)colon[1]) || parse_int64(colon + 1, &port) || port > 65535)
-		return check_failed(why, "host:port, as 127.0.0.1:8080 or [::1]:8080");
-	return true;
+	return (colon && is_listen_host(s, (size_t)(colon - s)) &&
+		   isdigit((unsigned char)colon[1]) && !parse_int64(colon + 1, &port) &&
+		   port <= 65535) ||
+	       check_failed(why, "host:port, as 127.0.0.1:8080 or [::1]:8080");
 }
 
 bool check_relative_path(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -333,10 +327,9 @@ bool check_service_url(const struct reader *r, const char *s, char why[WHY_BYTES
 	struct url u;
 
 	(void)r;
-	if (parse_http(s, &u) || strchr(s, '#') || (!u.is_tls && !is_private_address(&u)))
-		return check_failed(
-		    why, "an https URL (plain http only to localhost or a private address)");
-	return true;
+	return (!parse_http(s, &u) && !strchr(s, '#') && (u.is_tls || is_private_address(&u))) ||
+	       check_failed(
+		   why, "an https URL (plain http only to localhost or a private address)");
 }
 
 bool check_public_url(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -344,9 +337,8 @@ bool check_public_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 	struct url u;
 
 	(void)r;
-	if (parse_http(s, &u) || strpbrk(s, "?#"))
-		return check_failed(why, "an https or http URL without query or fragment");
-	return true;
+	return (!parse_http(s, &u) && !strpbrk(s, "?#")) ||
+	       check_failed(why, "an https or http URL without query or fragment");
 }
 
 bool check_link_url(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -354,9 +346,7 @@ bool check_link_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	struct url u;
 
 	(void)r;
-	if (parse_http(s, &u) || !u.is_tls)
-		return check_failed(why, "an https URL");
-	return true;
+	return (!parse_http(s, &u) && u.is_tls) || check_failed(why, "an https URL");
 }
 
 /* plain: names the unencrypted protocols, which are for allowed addresses only. */

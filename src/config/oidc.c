@@ -232,11 +232,17 @@ static void check_anchor(
 }
 
 static void read_provider(
-    struct reader *r, const struct provider *p, const struct node *v, struct oidc_issuer *ret)
+    struct reader *r, const struct node *name, const struct node *v, struct oidc_issuer *ret)
 {
+	const struct provider *p = PROVIDERS, *end = PROVIDERS + ARRAY_LEN(PROVIDERS);
 	char value[SHOWN_BYTES];
 
-	if (!expect_map(r, v, p->name))
+	while (p < end && !str_eq(p->name, name->text))
+		p++;
+	if (p == end)
+		refuse_at(r, name->line, "unknown provider %s; known are github and buildkite",
+		    shown(name->text, value));
+	if (p == end || !expect_map(r, v, p->name))
 		return;
 	for (size_t i = 0; i < v->n; i++) {
 		const char *key = v->keys[i]->text;
@@ -256,26 +262,6 @@ static void read_provider(
 	}
 }
 
-static void read_providers(struct reader *r, const struct node *v, struct oidc_issuer *ret)
-{
-	char value[SHOWN_BYTES];
-
-	if (!expect_map(r, v, "providers"))
-		return;
-	for (size_t i = 0; i < v->n; i++) {
-		size_t k = 0;
-
-		while (k < ARRAY_LEN(PROVIDERS) && !str_eq(PROVIDERS[k].name, v->keys[i]->text))
-			k++;
-		if (k < ARRAY_LEN(PROVIDERS))
-			read_provider(r, &PROVIDERS[k], v->values[i], ret);
-		else
-			refuse_at(r, v->keys[i]->line,
-			    "unknown provider %s; known are github and buildkite",
-			    shown(v->keys[i]->text, value));
-	}
-}
-
 void ci_providers_read(struct reader *r, const struct node *root, struct oidc_issuer *ret)
 {
 	const struct node *flat = tree_get(root, "buildkite");
@@ -287,9 +273,13 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 	if (!expect_map(r, root, "the file"))
 		return;
 	for (size_t i = 0; i < root->n; i++) {
-		if (str_eq(root->keys[i]->text, "providers"))
-			read_providers(r, root->values[i], ret);
-		else if (!str_eq(root->keys[i]->text, "buildkite"))
+		const struct node *v = root->values[i];
+
+		if (str_eq(root->keys[i]->text, "providers") && expect_map(r, v, "providers"))
+			for (size_t k = 0; k < v->n; k++)
+				read_provider(r, v->keys[k], v->values[k], ret);
+		else if (!str_eq(root->keys[i]->text, "providers") &&
+			 !str_eq(root->keys[i]->text, "buildkite"))
 			refuse_at(r, root->keys[i]->line, "unknown key %s; the file has providers",
 			    shown(root->keys[i]->text, value));
 	}

@@ -244,7 +244,7 @@ static const struct mapping GET_STARTED = MAPPING("platform.get_started",
 #undef AT
 
 #define AT(member) offsetof(struct platform_draft, member)
-static const struct field PLATFORM_FIELDS[] = {
+const struct mapping PLATFORM_MAPPING = MAPPING("platform",
     {"integration", field_choice, REQUIRED, .offset = AT(integration), .choices = INTEGRATIONS},
     {"device", field_text, REQUIRED, AT(p.device), check_device, .max = 32},
     {"summary", field_text, REQUIRED, AT(p.summary), check_line, .max = 300},
@@ -256,11 +256,8 @@ static const struct field PLATFORM_FIELDS[] = {
     {"install", field_installs, REQUIRED, .map = &INSTALL},
     {"prepare", field_steps, OPTIONAL, .offset = AT(p), .map = &PREPARE},
     {"get_started", field_map, OPTIONAL, .offset = AT(p), .map = &GET_STARTED},
-    {"help", field_help, OPTIONAL, .offset = AT(p), .map = &HELP},
-    {.key = NULL},
-};
+    {"help", field_help, OPTIONAL, .offset = AT(p), .map = &HELP});
 #undef AT
-const struct mapping PLATFORM_MAPPING = {"platform", PLATFORM_FIELDS};
 
 /* ---- its lists ---- */
 

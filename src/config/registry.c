@@ -137,6 +137,42 @@ static bool note_pin(const struct pin **first, int64_t first_id, const struct pi
 	return id && first_id && id != first_id;
 }
 
+/* A pin is valid for the repository in every accelerator's file. Two different pins would refuse every token. */
+static void check_pins(const struct registry *g)
+{
+	const struct pin *by_id = NULL, *by_owner = NULL;
+	struct pin *pins = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->items[i].n_runners; k++) {
+			const struct runner *r = &g->items[i].runners[k];
+
+			if (r->repository && (r->repository_id || r->repository_owner_id))
+				*ARRAY_PUSH(pins, n) = (struct pin){&g->items[i], r};
+		}
+	if (n)
+		qsort(pins, n, sizeof(*pins), compare_pins);
+	for (size_t i = 0; i < n; i++) {
+		const struct runner *r = pins[i].runner;
+		const struct pin *other = NULL;
+
+		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
+			by_id = by_owner = NULL;
+		if (note_pin(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
+			r->repository_id))
+			other = by_id;
+		else if (note_pin(&by_owner, by_owner ? by_owner->runner->repository_owner_id : 0,
+			     &pins[i], r->repository_owner_id))
+			other = by_owner;
+		if (other)
+			problem_add(g->problems, pins[i].of->file, pins[i].of->line,
+			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
+			    other->of->line);
+	}
+	free(pins);
+}
+
 enum { SHORT_COMMIT_CHARS = 7 };
 
 void registry_read(const char *folder, struct main_file *main, struct problems *problems)
@@ -145,10 +181,6 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 	    .folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
 	struct allowlist list;
 	char *path;
-	size_t n = 0;
-	struct pin *pins = NULL;
-	const struct pin *by_id = NULL;
-	const struct pin *by_owner = NULL;
 
 	if (main->directory.path) {
 		path = source_path(folder, main->directory.path);
@@ -181,35 +213,7 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 			problem_add(g.problems, a->file, a->line,
 			    "the name \"%s\" is taken by %s:%d", a->name, first->file, first->line);
 	}
-	/* A pin is valid for the repository in every accelerator's file. Two different pins would refuse every
-	 * token. */
-	for (size_t i = 0; i < g.n; i++)
-		for (size_t k = 0; k < g.items[i].n_runners; k++) {
-			const struct runner *r = &g.items[i].runners[k];
-
-			if (r->repository && (r->repository_id || r->repository_owner_id))
-				*ARRAY_PUSH(pins, n) = (struct pin){&g.items[i], r};
-		}
-	if (n)
-		qsort(pins, n, sizeof(*pins), compare_pins);
-	for (size_t i = 0; i < n; i++) {
-		const struct runner *r = pins[i].runner;
-		const struct pin *other = NULL;
-
-		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
-			by_id = by_owner = NULL;
-		if (note_pin(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
-			r->repository_id))
-			other = by_id;
-		else if (note_pin(&by_owner, by_owner ? by_owner->runner->repository_owner_id : 0,
-			     &pins[i], r->repository_owner_id))
-			other = by_owner;
-		if (other)
-			problem_add(g.problems, pins[i].of->file, pins[i].of->line,
-			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
-			    other->of->line);
-	}
-	free(pins);
+	check_pins(&g);
 	main->c.accelerators = g.items;
 	main->c.n_accelerators = g.n;
 }
