@@ -70,20 +70,19 @@ static int add_token(const struct ctl *ctl, const struct token_args *args, json_
 static int revoke_token(
     const struct ctl *ctl, const char *command, const char *kind, int argc, char **argv)
 {
-	struct token_args own = {.kind = kind}, *args = &own;
+	struct token_args args = {.kind = kind};
 	int exit_code;
 	int64_t n;
 	json_t *v;
 
-	if (!read_token_args(command, argc, argv, true, args))
+	if (!read_token_args(command, argc, argv, true, &args))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(args), &v);
+	exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(&args), &v);
 	n = json_get_int(v, "revoked", 0);
-
 	if (v)
 		printf("%lld token%s of %s%s%s revoked\n", (long long)n, n == 1 ? "" : "s",
-		    args->name ? args->name : args->accelerator, args->name ? " of " : "",
-		    args->name ? args->accelerator : "");
+		    args.name ? args.name : args.accelerator, args.name ? " of " : "",
+		    args.name ? args.accelerator : "");
 	json_decref(v);
 	return exit_code;
 }
