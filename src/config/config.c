@@ -10,7 +10,6 @@
 #include "base/keys.h"
 #include "base/str.h"
 #include "config/main_file.h"
-#include "config/oidc.h"
 #include "config/source.h"
 
 struct snapshot {

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "config/accelerator_file.h"
-#include "config/oidc.h"
 
 #define AT(member)   offsetof(struct main_file, member)
 #define SECONDS(n)   (INT64_C(1000) * (n))

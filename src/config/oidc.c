@@ -1,4 +1,4 @@
-#include "config/oidc.h"
+#include "config/main_file.h"
 
 #include "base/alloc.h"
 #include "base/str.h"

@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "documents/formats.h"
-#include "documents/junit_case.h"
 
 /* expat needs three times the length of an attribute while the attribute grows, and one attribute may fill a
  * document. */

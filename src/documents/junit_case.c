@@ -1,4 +1,4 @@
-#include "documents/junit_case.h"
+#include "documents/formats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "documents/formats.h"
 
 enum {
 	/* more of an element's text than the result keeps, because blank lines around it are removed later */

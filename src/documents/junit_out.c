@@ -1,4 +1,4 @@
-/* Writes JUnit XML as most tools read it, and the properties of junit_case.h for everything else. */
+/* Writes JUnit XML as most tools read it, and the properties of formats.h for everything else. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "documents/formats.h"
-#include "documents/junit_case.h"
 
 /* Many readers expect a name only once in a <testsuite>: a test that was reported twice goes into a second
  * element for the same suite. */

@@ -17,7 +17,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "steps/descendants.h"
 
 enum {
 	READ_BYTES = 64 * 1024,

@@ -1,7 +1,7 @@
 /* A process is killed only while it is an unreaped child of this one, so its id cannot belong to another
  * process. Killing it makes its children ours, so each pass takes down one layer of the tree. A chain that
  * forks and exits as fast as it can is caught, because listing our children costs less than a fork. */
-#include "steps/descendants.h"
+#include "steps/child.h"
 
 #include <dirent.h>
 #include <errno.h>

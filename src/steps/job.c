@@ -12,7 +12,6 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "steps/descendants.h"
 #include "steps/mirror.h"
 #include "steps/report_pickup.h"
 #include "steps/sandbox.h"

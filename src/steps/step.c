@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "steps/descendants.h"
 #include "steps/sandbox.h"
 
 enum { STRAYS_WITHIN_MS = 10 * 1000, PROBE_TIMEOUT_MS = 10 * 1000, PROBES_MAX = 8 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "config/oidc.h"
+#include "config/main_file.h"
 #include "config/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
