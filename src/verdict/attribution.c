@@ -42,10 +42,8 @@ void attribution_configure(struct db *d, int64_t window_ms, int distance)
 /* ---- one accelerator's cells ---- */
 
 /* One result for each cell: the worst of its failures. */
-static struct attribution_result *decide_results(const struct attribution_case *c)
+static void decide_results(const struct attribution_case *c, struct attribution_result *results)
 {
-	struct attribution_result *results = xcalloc(c->n_cells, sizeof(*results));
-
 	for (size_t i = 0; i < c->n_cells; i++) {
 		results[i].attribution = N_ATTRIBUTIONS;
 		if (c->cells[i].n_failures == FAILURES_MAX)
@@ -63,36 +61,31 @@ static struct attribution_result *decide_results(const struct attribution_case *
 		if (results[i].attribution == N_ATTRIBUTIONS)
 			results[i] =
 			    attribution_without_facts("no job that counts shows this failure");
-	return results;
 }
 
-/* Returns whether the visible part changed. */
-static bool put_result(const struct attribution_case *c, const struct red_cell *cell,
-    const struct attribution_result *r)
+/* Returns whether the visible part of a cell changed. */
+static bool put_results(const struct attribution_case *c, const struct attribution_result *results)
 {
-	bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
-		       str_eq(cell->was_url, r->known_url) && str_eq(cell->was_reason, r->reason);
-
-	if (is_same && cell->was_needs == r->needs)
-		return false;
-	db_exec(c->d,
-	    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6, evidence_url = "
-	    "?7, needs = ?8"
-	    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
-	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
-	    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
-	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
-	return !is_same;
-}
-
-static bool decide_cells(struct attribution_case *c)
-{
-	struct attribution_result *results = decide_results(c);
 	bool has_moved = false;
 
-	for (size_t i = 0; i < c->n_cells; i++)
-		has_moved |= put_result(c, &c->cells[i], &results[i]);
-	free(results);
+	for (size_t i = 0; i < c->n_cells; i++) {
+		const struct red_cell *cell = &c->cells[i];
+		const struct attribution_result *r = &results[i];
+		bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
+			       str_eq(cell->was_url, r->known_url) &&
+			       str_eq(cell->was_reason, r->reason);
+
+		has_moved |= !is_same;
+		if (is_same && cell->was_needs == r->needs)
+			continue;
+		db_exec(c->d,
+		    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
+		    " evidence_url = ?7, needs = ?8"
+		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+		    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
+		    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
+		    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
+	}
 	return has_moved;
 }
 
@@ -109,8 +102,12 @@ bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator,
 	bool has_moved = false;
 
 	if (attribution_case_read(&c)) {
+		struct attribution_result *results = xcalloc(c.n_cells, sizeof(*results));
+
 		attribution_collect_facts(&c);
-		has_moved = decide_cells(&c);
+		decide_results(&c, results);
+		has_moved = put_results(&c, results);
+		free(results);
 	}
 	attribution_case_release(&c);
 	if (has_moved)
@@ -142,12 +139,6 @@ void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms)
 	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"     \
 	" generation = attribution_due.generation + 1"
 
-static void notify_if_due(struct db *d, int64_t n_noted)
-{
-	if (n_noted)
-		db_tell(d, STORE_ATTRIBUTION);
-}
-
 /* Whether the change is red: asks its jobs, because it may have many cells, most of them green. */
 #define IS_RED(change)                                                                             \
 	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
@@ -164,7 +155,7 @@ RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
 static void base_changes_due(
     struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	int64_t distance = attribution_distance(d);
+	int64_t distance = attribution_distance(d), n;
 	struct pushed_commit b;
 
 	if (!record_read_first(
@@ -176,101 +167,81 @@ static void base_changes_due(
 		    V_INT(change_id)),
 		&pushed_commit_record, &b))
 		return;
-	notify_if_due(
-	    d, db_exec(d,
-		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
-			    " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
-			    " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
-			    " AND b.position <= ?4 + ?6 AND c.state = 'open'"
-			    " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
-		   V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
-		   V_TEXT(accelerator), V_INT(distance)));
-	notify_if_due(
-	    d, db_exec(d,
-		   NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
-			    " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
-			    " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
-			    " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
-			    " AND" IS_RED("c.id") ALL_NOTED,
-		   V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
-		   V_TEXT(accelerator), V_INT(distance)));
+	n = db_exec(d,
+	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+		     " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
+		     " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
+		     " AND b.position <= ?4 + ?6 AND c.state = 'open'"
+		     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
+	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
+	    V_TEXT(accelerator), V_INT(distance));
+	n += db_exec(d,
+	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
+		     " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
+		     " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
+		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
+		     " AND" IS_RED("c.id") ALL_NOTED,
+	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
+	    V_TEXT(accelerator), V_INT(distance));
+	if (n)
+		db_tell(d, STORE_ATTRIBUTION);
 	record_release(&pushed_commit_record, &b);
-}
-
-/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
-static void explained_changes_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	notify_if_due(
-	    d, db_exec(d,
-		   NOTE_ALL
-		   "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
-		   "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
-		   " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
-		   " AND f.key = o.key AND f.at_ms >= ?4"
-		   " CROSS JOIN change c ON c.id = f.change_id"
-		   " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
-		   "  AND v.test_id = f.test_id"
-		   " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-		   " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
-		   "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
-		   "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
-		   "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
-		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
-		   V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX),
-		   V_INT(SIMILAR_CELLS)));
-}
-
-/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid must
- * end. */
-static void excused_changes_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	notify_if_due(
-	    d, db_exec(d,
-		   NOTE_ALL
-		   "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
-		   "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
-		   " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
-		   "  AND v.attribution = 'FLAKY'"
-		   " CROSS JOIN change c ON c.id = v.change_id"
-		   " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-		   " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
-		   "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
-		   V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX)));
-}
-
-/* Open changes that are excused and have a message that another test has here: the message may be general. */
-static void same_message_changes_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	notify_if_due(d,
-	    db_exec(d,
-		NOTE_ALL
-		"WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
-		"  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
-		/* the newest changes that had each key: one step of the index each */
-		" had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
-		"   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
-		"   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
-		"  WHERE id IS NOT NULL AND n < ?4)"
-		" SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
-		" WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-		" AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
-		"   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
-		"  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
-		"   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
-		"  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
-		"   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
-		V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES),
-		V_INT(KEYS_READ), V_INT(SIMILAR_CELLS)));
 }
 
 void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	explained_changes_due(d, change_id, accelerator, now_ms);
-	same_message_changes_due(d, change_id, accelerator, now_ms);
-	excused_changes_due(d, change_id, accelerator, now_ms);
+	/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
+	int64_t n = db_exec(d,
+	    NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
+		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
+		     " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
+		     " AND f.key = o.key AND f.at_ms >= ?4"
+		     " CROSS JOIN change c ON c.id = f.change_id"
+		     " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
+		     "  AND v.test_id = f.test_id"
+		     " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		     " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
+		     "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
+		     "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
+		     "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
+	    V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX), V_INT(SIMILAR_CELLS));
+
+	/* Open changes that are excused and have a message that another test has here: the message may be general. */
+	n += db_exec(d,
+	    NOTE_ALL
+	    "WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
+	    "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
+	    /* the newest changes that had each key: one step of the index each */
+	    " had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
+	    "   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
+	    "   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
+	    "  WHERE id IS NOT NULL AND n < ?4)"
+	    " SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
+	    " WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+	    " AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
+	    "   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
+	    "  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
+	    "   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
+	    "  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
+	    "   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES),
+	    V_INT(KEYS_READ), V_INT(SIMILAR_CELLS));
+	/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid must
+ * end. */
+	n += db_exec(d,
+	    NOTE_ALL
+	    "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
+	    "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+	    " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
+	    "  AND v.attribution = 'FLAKY'"
+	    " CROSS JOIN change c ON c.id = v.change_id"
+	    " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+	    " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
+	    "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX));
+	if (n)
+		db_tell(d, STORE_ATTRIBUTION);
 }
 
 RECORD_DEFINE(attribution_lack, ATTRIBUTION_LACK_RECORD)
@@ -287,21 +258,16 @@ struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
 	return lack;
 }
 
-static bool has_open_question(struct db *d, int64_t change_id, const char *accelerator)
-{
-	return db_has(d,
-	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-	    " AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
-	    V_INT(change_id), V_TEXT(accelerator));
-}
-
 void attribution_others_due(
     struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	struct attribution_lack lack;
+	/* a cell that more facts may decide otherwise */
+	if (db_has(d,
+		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
+		V_INT(change_id), V_TEXT(accelerator))) {
+		struct attribution_lack lack = attribution_lacks(d, change_id);
 
-	if (has_open_question(d, change_id, accelerator)) {
-		lack = attribution_lacks(d, change_id);
 		if (lack.merge_base || lack.files)
 			attribution_note_due(d, change_id, now_ms);
 	}
@@ -351,10 +317,12 @@ void claim_due_changes_release(struct claim_due_changes *q)
 	RECORDS_RELEASE(due_change, q->list, q->n);
 }
 
-/* ---- the end of a claim ---- */
-
-static void end_due(struct db *d, const struct attribute_change *o)
+static int attribute_run(struct store_op *op, struct db *d)
 {
+	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
+
+	o->has_moved = cells_moved(d, o->change_id, NULL,
+	    o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
 	if (o->again_ms)
 		db_exec(d,
 		    "UPDATE attribution_due SET next_ms = ?3, n_tries = n_tries + 1"
@@ -363,15 +331,6 @@ static void end_due(struct db *d, const struct attribute_change *o)
 	else
 		db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1 AND generation = ?2",
 		    V_INT(o->change_id), V_INT(o->generation));
-}
-
-static int attribute_run(struct store_op *op, struct db *d)
-{
-	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
-
-	o->has_moved = cells_moved(d, o->change_id, NULL,
-	    o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
-	end_due(d, o);
 	return 0;
 }
 

@@ -54,7 +54,7 @@ struct base_jobs {
 RECORD_LOCAL(tested_job, TESTED_JOB_RECORD)
 
 /* The key of the rows is the position. */
-static void take_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64_t base_position)
+static void add_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64_t base_position)
 {
 	while (rows_next(r)) {
 		struct base_job *b = &l->at[l->n++];
@@ -80,58 +80,6 @@ static void take_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int6
 #define TESTED_VALUES(first, last)                                                                 \
 	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last),                      \
 	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
-
-/* A push has no newer ones: they hold what it brought. */
-static void list_newer(
-    const struct attribution_case *c, size_t job, int64_t base_position, struct base_jobs *l)
-{
-	const struct job_name *j = &c->jobs[job];
-
-	if (c->is_push)
-		return;
-	take_base_jobs(l, job,
-	    db_rows(c->d, TESTED_JOBS " ORDER BY b.position LIMIT ?9",
-		TESTED_VALUES(base_position, base_position + c->distance),
-		V_INT(j->n_failures > MANY_FAILURES ? NEWER_FOR_MANY : NEWER_MAX)),
-	    base_position);
-	for (size_t i = 0; i < l->n / 2; i++) {
-		struct base_job b = l->at[i];
-
-		l->at[i] = l->at[l->n - 1 - i];
-		l->at[l->n - 1 - i] = b;
-	}
-}
-
-static void list_older(
-    const struct attribution_case *c, size_t job, int64_t base_position, struct base_jobs *l)
-{
-	const struct job_name *j = &c->jobs[job];
-
-	take_base_jobs(l, job,
-	    db_rows(c->d, TESTED_JOBS " ORDER BY b.position DESC LIMIT ?9",
-		TESTED_VALUES(base_position - c->distance - 1, base_position - 1),
-		V_INT(j->n_failures > MANY_FAILURES ? OLDER_FOR_MANY : OLDER_MAX)),
-	    base_position);
-}
-
-/* All attempts on the base itself, also where no push of it is on record: that it passed in one of them counts. */
-static void list_on_base(
-    const struct attribution_case *c, size_t job, const char *sha, struct base_jobs *l)
-{
-	const struct job_name *j = &c->jobs[job];
-
-	take_base_jobs(l, job,
-	    db_rows(c->d,
-		RECORD_QUERY(TESTED_JOB_RECORD,
-		    "FROM change x CROSS JOIN job j ON j.change_id = x.id"
-		    " AND j.accelerator = ?3 AND j.workflow = ?4 AND j.name = ?5 AND j.runner = ?6"
-		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
-		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push'"
-		    " ORDER BY j.id DESC LIMIT ?7"),
-		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow),
-		V_TEXT(j->name), V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
-	    0);
-}
 
 enum { BASE_MAX = OLDER_MAX + NEWER_MAX + 1 };
 
@@ -290,48 +238,70 @@ static bool has_revert_near(
 	    V_INT(base_position - newer));
 }
 
+/* Reads the failed job on the tested commits around the base, the newest first, and then on the base itself. */
 static void read_base_of_job(
     struct attribution_case *c, size_t job, const char *sha, int64_t position)
 {
 	struct base_jobs l = {.n = 0};
 	const struct job_name *j = &c->jobs[job];
-	bool has_revert = false;
+	bool is_many = j->n_failures > MANY_FAILURES, has_revert = false;
 
+	/* a push has no newer ones: they hold what it brought */
+	if (position >= 0 && !c->is_push)
+		add_base_jobs(&l, job,
+		    db_rows(c->d, TESTED_JOBS " ORDER BY b.position LIMIT ?9",
+			TESTED_VALUES(position, position + c->distance),
+			V_INT(is_many ? NEWER_FOR_MANY : NEWER_MAX)),
+		    position);
+	for (size_t i = 0; i < l.n / 2; i++) {
+		struct base_job b = l.at[i];
+
+		l.at[i] = l.at[l.n - 1 - i];
+		l.at[l.n - 1 - i] = b;
+	}
 	if (position >= 0) {
-		list_newer(c, job, position, &l);
-		list_older(c, job, position, &l);
+		add_base_jobs(&l, job,
+		    db_rows(c->d, TESTED_JOBS " ORDER BY b.position DESC LIMIT ?9",
+			TESTED_VALUES(position - c->distance - 1, position - 1),
+			V_INT(is_many ? OLDER_FOR_MANY : OLDER_MAX)),
+		    position);
 		has_revert = l.n > 0 && has_revert_near(c, &l, position);
 	}
-	list_on_base(c, job, sha, &l);
+	/* all attempts on the base, also where no push of it is on record: that it passed in one of them counts */
+	add_base_jobs(&l, job,
+	    db_rows(c->d,
+		RECORD_QUERY(TESTED_JOB_RECORD,
+		    "FROM change x CROSS JOIN job j ON j.change_id = x.id"
+		    " AND j.accelerator = ?3 AND j.workflow = ?4 AND j.name = ?5 AND j.runner = ?6"
+		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
+		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push'"
+		    " ORDER BY j.id DESC LIMIT ?7"),
+		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow),
+		V_TEXT(j->name), V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
+	    0);
 	for (size_t i = 0; i < l.n; i++)
 		read_base_job(c, &l.at[i]);
 	for (size_t i = 0; i < j->n_failures; i++)
 		c->failures[j->first_failure + i].facts.has_revert_near = has_revert;
 }
 
-/* The commit that the change is compared with, and its position on the branch (-1: not known there). NULL: none is
- * known. free(). */
-static char *find_base(const struct attribution_case *c, int64_t *ret_position)
-{
-	if (!c->is_push) {
-		/* Its head as its merge base: it has landed as it is, and a failure there is its own. */
-		if (!c->merge_base_sha || strcmp(c->merge_base_sha, c->head_sha) == 0)
-			return NULL;
-		*ret_position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
-		return xstrdup(c->merge_base_sha);
-	}
-	*ret_position = branch_position(c->d, c->repository_key, c->ref, c->head_sha) - 1;
-	return db_text(c->d,
-	    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position = "
-	    "?3",
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(*ret_position));
-}
-
 void fact_branch(struct attribution_case *c)
 {
 	int64_t position = -1;
-	char *sha = find_base(c, &position);
+	char *sha =
+	    NULL; /* of the commit that the change is compared with; position -1: it is not on the branch */
 
+	if (c->is_push) {
+		position = branch_position(c->d, c->repository_key, c->ref, c->head_sha) - 1;
+		sha = db_text(c->d,
+		    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+		    " AND position = ?3",
+		    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position));
+	} else if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0) {
+		/* with its head as its merge base it has landed as it is, and a failure there is its own */
+		position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
+		sha = xstrdup(c->merge_base_sha);
+	}
 	for (size_t i = 0; i < c->n_failures; i++)
 		c->failures[i].facts.is_base_known = sha != NULL;
 	for (size_t job = 0; sha && job < c->n_jobs; job++)

@@ -86,35 +86,33 @@ static bool have_common_file(json_t *a, json_t *b)
 	return false;
 }
 
-static void read_other(
-    const struct attribution_case *c, const struct others *o, int64_t id, struct other *ret)
-{
-	struct other_change *x = &ret->change;
-
-	*ret = (struct other){.id = id};
-	if (record_read_first(
-		db_rows(c->d, RECORD_QUERY(OTHER_CHANGE_RECORD, "FROM change x WHERE id = ?1"),
-		    V_INT(id), V_INT(c->number)),
-		&other_change_record, x))
-		ret->is_on_branch = strcmp(branch_name(x->ref), c->ref) == 0;
-	if (x->is_pull)
-		ret->files = read_changed_files(c, x->head_sha);
-	ret->has_other_files = o->files && ret->files && !have_common_file(o->files, ret->files);
-	ret->is_related = x->is_own_pull || attribution_is_same_author(x->author, c->author) ||
-			  have_common_file(o->files, ret->files);
-}
-
 /* NULL: there are too many. */
 static const struct other *find_other(
     const struct attribution_case *c, struct others *o, int64_t id)
 {
+	struct other *other;
+	struct other_change *x;
+
 	for (size_t i = 0; i < o->n; i++)
 		if (o->at[i].id == id)
 			return &o->at[i];
 	if (o->n == OTHERS_MAX)
 		return NULL;
-	read_other(c, o, id, &o->at[o->n]);
-	return &o->at[o->n++];
+	other = &o->at[o->n++];
+	x = &other->change;
+	*other = (struct other){.id = id};
+	if (record_read_first(
+		db_rows(c->d, RECORD_QUERY(OTHER_CHANGE_RECORD, "FROM change x WHERE id = ?1"),
+		    V_INT(id), V_INT(c->number)),
+		&other_change_record, x))
+		other->is_on_branch = strcmp(branch_name(x->ref), c->ref) == 0;
+	if (x->is_pull)
+		other->files = read_changed_files(c, x->head_sha);
+	other->has_other_files =
+	    o->files && other->files && !have_common_file(o->files, other->files);
+	other->is_related = x->is_own_pull || attribution_is_same_author(x->author, c->author) ||
+			    have_common_file(o->files, other->files);
+	return other;
 }
 
 /* ---- the same failure on other changes ---- */

@@ -59,21 +59,21 @@ struct job_result { /* of a test that has a cell here */
 	size_t cell;
 	enum test_status status;
 	struct failure_mark mark; /* when it is red */
-	int64_t job_id;
 };
-typedef void (*job_result_cb)(const struct job_result *r, void *owner);
+struct job_results {
+	struct job_result *at;
+	size_t n;
+};
 
-static void take_result(const struct attribution_case *c, const struct red_cell *cell,
-    int64_t job_id, enum test_status status, const char *message, const char *trace,
-    job_result_cb on_result, void *owner)
+static void add_result(const struct attribution_case *c, const struct red_cell *cell,
+    enum test_status status, const char *message, const char *trace, struct job_results *l)
 {
-	struct job_result result = {
-	    .cell = (size_t)(cell - c->cells), .status = status, .job_id = job_id};
 	struct failure_text text = {message, trace, cell->suite, cell->test, cell->dtype};
+	struct job_result result = {.cell = (size_t)(cell - c->cells), .status = status};
 
 	if (attribution_applies(status))
 		result.mark = failure_mark(status, &text);
-	on_result(&result, owner);
+	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
 #define RESULT_OF_TEST_RECORD(F, S)                                                                \
@@ -83,8 +83,7 @@ static void take_result(const struct attribution_case *c, const struct red_cell 
 	F(S, BORROWED, trace, NULL, "trace", "")
 RECORD_LOCAL(result_of_test, RESULT_OF_TEST_RECORD)
 
-static void take_results(const struct attribution_case *c, int64_t job_id, struct rows *r,
-    job_result_cb on_result, void *owner)
+static void add_results(const struct attribution_case *c, struct rows *r, struct job_results *l)
 {
 	while (rows_next(r)) {
 		struct result_of_test result;
@@ -93,8 +92,7 @@ static void take_results(const struct attribution_case *c, int64_t job_id, struc
 		record_read(r, &result_of_test_record, &result);
 		cell = find_cell(c, result.test_id);
 		if (cell)
-			take_result(c, cell, job_id, result.status, result.message, result.trace,
-			    on_result, owner);
+			add_result(c, cell, result.status, result.message, result.trace, l);
 	}
 }
 
@@ -105,8 +103,8 @@ static void take_results(const struct attribution_case *c, int64_t job_id, struc
 RECORD_LOCAL(job_itself, JOB_ITSELF_RECORD)
 
 /* A job without red tests stands for itself: it is red or it passed. */
-static void read_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id,
-    job_result_cb on_result, void *owner)
+static void add_job_itself(
+    const struct attribution_case *c, int64_t job_id, int64_t test_id, struct job_results *l)
 {
 	struct job_itself job;
 	char *message;
@@ -119,30 +117,33 @@ static void read_job_itself(const struct attribution_case *c, int64_t job_id, in
 		return;
 	message = job_outcome_text(&(struct job_outcome){
 	    .conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
-	take_result(c, find_cell(c, test_id), job_id, test_status_of_conclusion(job.conclusion),
-	    message, NULL, on_result, owner);
+	add_result(
+	    c, find_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
 	free(message);
 	record_release(&job_itself_record, &job);
 }
 
-static void look_up_result(const struct attribution_case *c, int64_t job_id, int64_t test_id,
-    job_result_cb on_result, void *owner)
+/* The results of the tests in `tests` in a job with n_tests tests, and perhaps of others, which have cells, too. */
+static void add_results_of_tests(const struct attribution_case *c, int64_t job_id, int64_t n_tests,
+    const int64_t *tests, size_t n, struct job_results *l)
 {
-	take_results(c, job_id,
-	    db_rows(c->d,
-		RECORD_QUERY(RESULT_OF_TEST_RECORD,
-		    "FROM result INDEXED BY result_of_test WHERE job_id = ?1 AND test_id = ?2"),
-		V_INT(job_id), V_INT(test_id)),
-	    on_result, owner);
-}
-
-static void read_all_results(
-    const struct attribution_case *c, int64_t job_id, job_result_cb on_result, void *owner)
-{
-	take_results(c, job_id,
-	    db_rows(c->d, RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"),
-		V_INT(job_id)),
-	    on_result, owner);
+	if ((int64_t)n * LOOK_UP_MAX_SHARE > n_tests) {
+		add_results(c,
+		    db_rows(c->d,
+			RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"),
+			V_INT(job_id)),
+		    l);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || tests[i] != tests[i - 1])
+			add_results(c,
+			    db_rows(c->d,
+				RECORD_QUERY(RESULT_OF_TEST_RECORD,
+				    "FROM result INDEXED BY result_of_test"
+				    " WHERE job_id = ?1 AND test_id = ?2"),
+				V_INT(job_id), V_INT(tests[i])),
+			    l);
 }
 
 void attribution_see(
@@ -161,40 +162,30 @@ void attribution_see(
 	seen->job_id = job_id;
 }
 
-struct reading {
-	struct attribution_case *c;
-	size_t job;
-};
-
-static void see_result(const struct job_result *r, void *owner)
-{
-	const struct reading *reading = owner;
-	size_t n;
-	struct red_failure *f = attribution_failures_of(
-	    reading->c, reading->job, reading->c->cells[r->cell].test_id, &n);
-
-	while (n-- > 0)
-		attribution_see(&f[n], r->status, &r->mark, r->job_id);
-}
-
 void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 {
 	const struct job_name *job = &c->jobs[run->job];
 	struct red_failure *f = c->failures + job->first_failure;
-	size_t n = job->n_failures;
-	struct reading reading = {c, run->job};
+	int64_t *tests = xcalloc(job->n_failures + 1, sizeof(*tests));
+	struct job_results l = {0};
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < job->n_failures; i++) {
 		f[i].seen = (struct seen){.has_red = false};
-	if (job->own_test)
-		read_job_itself(c, run->id, job->own_test, see_result, &reading);
-	if ((int64_t)n * LOOK_UP_MAX_SHARE > run->n_tests) {
-		read_all_results(c, run->id, see_result, &reading);
-		return;
+		tests[i] = f[i].test_id;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || f[i].test_id != f[i - 1].test_id)
-			look_up_result(c, run->id, f[i].test_id, see_result, &reading);
+	if (job->own_test)
+		add_job_itself(c, run->id, job->own_test, &l);
+	add_results_of_tests(c, run->id, run->n_tests, tests, job->n_failures, &l);
+	for (size_t i = 0; i < l.n; i++) {
+		const struct job_result *r = &l.at[i];
+		size_t n;
+
+		f = attribution_failures_of(c, run->job, c->cells[r->cell].test_id, &n);
+		while (n-- > 0)
+			attribution_see(&f[n], r->status, &r->mark, run->id);
+	}
+	free(l.at);
+	free(tests);
 }
 
 /* ---- the failures ---- */
@@ -209,17 +200,8 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 	F(S, INT, n_red, NULL, "n_red", "")
 RECORD_LOCAL(counted_job, COUNTED_JOB_RECORD)
 
-struct adding {
-	struct attribution_case *c;
-	const struct counted_job *job;
-	int64_t own_test; /* of the job; 0: none */
-};
-
-static size_t find_job(const struct adding *a)
+static size_t find_job(struct attribution_case *c, const struct counted_job *j, int64_t own_test_id)
 {
-	struct attribution_case *c = a->c;
-	const struct counted_job *j = a->job;
-
 	for (size_t i = 0; i < c->n_jobs; i++)
 		if (str_eq(c->jobs[i].name, j->name) && str_eq(c->jobs[i].workflow, j->workflow) &&
 		    str_eq(c->jobs[i].runner, j->runner))
@@ -227,31 +209,8 @@ static size_t find_job(const struct adding *a)
 	*ARRAY_PUSH(c->jobs, c->n_jobs) = (struct job_name){.runner = xstrdup(j->runner),
 	    .workflow = xstrdup(j->workflow),
 	    .name = xstrdup(j->name),
-	    .own_test = a->own_test};
+	    .own_test = own_test_id};
 	return c->n_jobs - 1;
-}
-
-static void add_failure(const struct job_result *r, void *owner)
-{
-	struct adding *a = owner;
-	struct attribution_case *c = a->c;
-	struct red_cell *cell = &c->cells[r->cell];
-	const struct red_failure *last;
-
-	if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX)
-		return;
-	last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
-	if (last && last->job_id == r->job_id &&
-	    failure_marks_are_alike(&last->facts.mark, &r->mark) &&
-	    last->facts.mark.numbers == r->mark.numbers)
-		return;
-	cell->n_failures++;
-	cell->last_failure = c->n_failures;
-	*ARRAY_PUSH(c->failures, c->n_failures) = (struct red_failure){.cell = r->cell,
-	    .job = find_job(a),
-	    .test_id = cell->test_id,
-	    .job_id = a->job->id,
-	    .facts = {.mark = r->mark, .is_push = c->is_push, .max_distance = c->distance}};
 }
 
 /* The cell of the job itself, where none of its tests is red; 0: it has none. */
@@ -264,20 +223,36 @@ static int64_t own_test(const struct attribution_case *c, const struct counted_j
 	return 0;
 }
 
-static void read_failures_of(struct attribution_case *c, const struct counted_job *j)
+static void read_failures_of(
+    struct attribution_case *c, const struct counted_job *j, const int64_t *tests)
 {
-	struct adding a = {c, j, own_test(c, j)};
+	int64_t own_test_id = own_test(c, j);
+	struct job_results l = {0};
 
-	if (a.own_test)
-		read_job_itself(c, j->id, a.own_test, add_failure, &a);
-	if (j->n_red == 0)
-		return;
-	if ((int64_t)c->n_cells * LOOK_UP_MAX_SHARE > j->n_tests) {
-		read_all_results(c, j->id, add_failure, &a);
-		return;
+	if (own_test_id)
+		add_job_itself(c, j->id, own_test_id, &l);
+	if (j->n_red)
+		add_results_of_tests(c, j->id, j->n_tests, tests, c->n_cells, &l);
+	for (size_t i = 0; i < l.n; i++) {
+		const struct job_result *r = &l.at[i];
+		struct red_cell *cell = &c->cells[r->cell];
+		const struct red_failure *last =
+		    cell->n_failures ? &c->failures[cell->last_failure] : NULL;
+
+		if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX ||
+		    (last && last->job_id == j->id &&
+			failure_marks_are_alike(&last->facts.mark, &r->mark) &&
+			last->facts.mark.numbers == r->mark.numbers))
+			continue;
+		cell->n_failures++;
+		cell->last_failure = c->n_failures;
+		*ARRAY_PUSH(c->failures, c->n_failures) = (struct red_failure){.cell = r->cell,
+		    .job = find_job(c, j, own_test_id),
+		    .test_id = cell->test_id,
+		    .job_id = j->id,
+		    .facts = {.mark = r->mark, .is_push = c->is_push, .max_distance = c->distance}};
 	}
-	for (size_t i = 0; i < c->n_cells; i++)
-		look_up_result(c, j->id, c->cells[i].test_id, add_failure, &a);
+	free(l.at);
 }
 
 static int by_job_and_test(const void *x, const void *y)
@@ -293,7 +268,10 @@ static void read_failures(struct attribution_case *c)
 {
 	struct counted_job *jobs = NULL;
 	size_t n = 0;
+	int64_t *tests = xcalloc(c->n_cells, sizeof(*tests));
 
+	for (size_t i = 0; i < c->n_cells; i++)
+		tests[i] = c->cells[i].test_id;
 	RECORDS_READ(db_rows(c->d,
 			 RECORD_QUERY(COUNTED_JOB_RECORD,
 			     "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
@@ -302,7 +280,8 @@ static void read_failures(struct attribution_case *c)
 			 V_INT(c->change_id), V_TEXT(c->accelerator)),
 	    counted_job, jobs, n);
 	for (size_t i = 0; i < n; i++)
-		read_failures_of(c, &jobs[i]);
+		read_failures_of(c, &jobs[i], tests);
+	free(tests);
 	RECORDS_RELEASE(counted_job, jobs, n);
 	if (c->n_failures)
 		qsort(c->failures, c->n_failures, sizeof(*c->failures), by_job_and_test);

@@ -70,42 +70,6 @@ static void note_own_run(
 		facts->passed_here_job = seen->job_id;
 }
 
-/* Oldest first: the heads of the pull request, this one last; a push has itself alone. Returns how many. */
-static size_t list_heads(const struct attribution_case *c, int64_t heads[HEADS_MAX])
-{
-	size_t n = 0;
-	struct rows *r;
-
-	heads[n++] = c->change_id;
-	if (c->number) {
-		r = db_rows(c->d,
-		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2 AND "
-		    "change_id <> ?3"
-		    " GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
-		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id),
-		    V_INT(HEADS_MAX - 1));
-		while (rows_next(r))
-			heads[n++] = rows_key_number(r);
-	}
-	for (size_t i = 0; i < n / 2; i++) {
-		int64_t id = heads[i];
-
-		heads[i] = heads[n - 1 - i];
-		heads[n - 1 - i] = id;
-	}
-	return n;
-}
-
-/* The commit that the report documents decides. A text that cannot be a commit documents none. */
-static bool is_run_of_commit(const char *documented, const char *sha, bool is_superseded)
-{
-	size_t n = strspn(documented, "0123456789abcdefABCDEF");
-
-	if (n < SHA_SHORT_CHARS || documented[n])
-		return !is_superseded;
-	return n <= strlen(sha) && strncasecmp(documented, sha, n) == 0;
-}
-
 #define ATTEMPT_RECORD(F, S)                                                                       \
 	F(S, ID, id, NULL, "id", "")                                                               \
 	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
@@ -139,40 +103,55 @@ static size_t list_attempts(
 
 	while (rows_next(r)) {
 		struct attempt a;
+		bool is_of_commit;
+		size_t n_hex;
 
 		record_read(r, &attempt_record, &a);
+		/* the commit that the report documents decides; a text that cannot be a commit documents none */
+		n_hex = strspn(a.torch_commit, "0123456789abcdefABCDEF");
+		if (n_hex < SHA_SHORT_CHARS || a.torch_commit[n_hex])
+			is_of_commit = !a.is_superseded;
+		else
+			is_of_commit = n_hex <= strlen(c->head_sha) &&
+				       strncasecmp(a.torch_commit, c->head_sha, n_hex) == 0;
 		list[n++] = (struct own_run){
 		    .run = {job, a.id, a.n_tests},
 		    .is_here = change_id == c->change_id,
 		    .is_current = a.is_current,
-		    .is_evidence = a.is_recent &&
-				   is_run_of_commit(a.torch_commit, c->head_sha, a.is_superseded),
+		    .is_evidence = a.is_recent && is_of_commit,
 		};
 	}
 	return n;
 }
 
-static void read_own_run(struct attribution_case *c, const struct own_run *own)
-{
-	const struct job_name *j = &c->jobs[own->run.job];
-
-	attribution_read_run(c, &own->run);
-	for (size_t i = 0; i < j->n_failures; i++)
-		note_own_run(c, &c->failures[j->first_failure + i], own);
-}
-
 void fact_this_commit(struct attribution_case *c)
 {
-	int64_t heads[HEADS_MAX];
-	size_t n_heads = list_heads(c, heads);
+	/* newest first: the heads of the pull request, this one ahead; a push has itself alone */
+	int64_t heads[HEADS_MAX] = {c->change_id};
+	size_t n_heads = 1;
 
+	if (c->number) {
+		struct rows *r = db_rows(c->d,
+		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
+		    " AND change_id <> ?3 GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
+		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id),
+		    V_INT(HEADS_MAX - 1));
+
+		while (rows_next(r))
+			heads[n_heads++] = rows_key_number(r);
+	}
 	for (size_t job = 0; job < c->n_jobs; job++)
-		for (size_t h = 0; h < n_heads; h++) {
+		for (size_t h = n_heads; h-- > 0;) { /* oldest first */
 			struct own_run list[ATTEMPTS_MAX];
 			size_t n = list_attempts(c, job, heads[h], list);
 
-			while (n-- > 0) /* oldest first */
-				read_own_run(c, &list[n]);
+			while (n-- > 0) {
+				struct red_failure *f = c->failures + c->jobs[job].first_failure;
+
+				attribution_read_run(c, &list[n].run);
+				for (size_t i = 0; i < c->jobs[job].n_failures; i++)
+					note_own_run(c, &f[i], &list[n]);
+			}
 		}
 }
 
@@ -341,14 +320,6 @@ static bool crash_moved_in_experiment(
 	return l->n_reds == REDS_MAX;
 }
 
-static void experiment_results_release(struct experiment_results *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		record_release(&experiment_result_record, &l->at[i].row);
-	free(l->reds);
-	free(l->at);
-}
-
 /* At most one job of the runner that counts has a result of the test here. Only then do new jobs prove something: with more jobs it is
  * not known for which of them a new job stands. */
 static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
@@ -410,19 +381,6 @@ static void note_on_head(
 	attribution_failed_again(f);
 }
 
-static void note_on_base(
-    struct attribution_case *c, const struct experiment_run *e, struct red_failure *f)
-{
-	struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
-	    .is_experiment = true,
-	    .experiment_ended_ms = e->ended_ms,
-	    .mark = f->seen.mark,
-	    .job = f->seen.job_id};
-
-	snprintf(run.sha, sizeof(run.sha), "%s", e->sha);
-	attribution_add_base(c, f, &run);
-}
-
 static void note_experiment(struct attribution_case *c, const struct experiment_run *e)
 {
 	struct experiment_results l = read_experiment_results(c, e);
@@ -434,12 +392,23 @@ static void note_experiment(struct attribution_case *c, const struct experiment_
 
 		if (!str_eq(c->jobs[f->job].runner, e->runner) || !see_in_experiment(c, &l, f))
 			continue;
-		if (e->side == EXPERIMENT_HEAD)
+		if (e->side == EXPERIMENT_HEAD) {
 			note_on_head(e, &l, f);
-		else
-			note_on_base(c, e, f);
+		} else {
+			struct base_run run = {.outcome = f->seen.has_red ? BASE_RED : BASE_GREEN,
+			    .is_experiment = true,
+			    .experiment_ended_ms = e->ended_ms,
+			    .mark = f->seen.mark,
+			    .job = f->seen.job_id};
+
+			snprintf(run.sha, sizeof(run.sha), "%s", e->sha);
+			attribution_add_base(c, f, &run);
+		}
 	}
-	experiment_results_release(&l);
+	for (size_t i = 0; i < l.n; i++)
+		record_release(&experiment_result_record, &l.at[i].row);
+	free(l.reds);
+	free(l.at);
 }
 
 static void note_experiments(struct attribution_case *c, struct rows *r)

@@ -9,8 +9,6 @@
 #define X(e)         #e " "
 #define STATUS_ORDER "'" TEST_STATUSES(X) "'"
 
-static const char UNCLASSIFIED[] = "UNCLASSIFIED";
-
 enum { ATTEMPTS_BACK_MAX = 8 };
 
 struct cell {
@@ -62,7 +60,7 @@ static void verdict_put(struct db *d, const struct cell *c)
 	    " job_id, is_late) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" WORSE_WINS,
 	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
 	    V_TEXT(test_status_name(c->status)),
-	    V_TEXT(test_status_is_red(c->status) ? UNCLASSIFIED : NULL), V_TEXT(c->message),
+	    V_TEXT(test_status_is_red(c->status) ? "UNCLASSIFIED" : NULL), V_TEXT(c->message),
 	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late));
 }
 
@@ -182,85 +180,51 @@ static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
-static void put_jobs(struct db *d, int64_t change_id, const char *accelerator)
+#define MISSING_RESULT_RECORD(F, S)                                                                \
+	F(S, ID, job_id, NULL, "job_id", "0: its dispatch has none.")                              \
+	F(S, BORROWED, suite, NULL, "suite", "")                                                   \
+	F(S, BORROWED, name, NULL, "name", "")                                                     \
+	F(S, BORROWED, error, NULL, "error", "")
+RECORD_LOCAL(missing_result, MISSING_RESULT_RECORD)
+
+/* Adds a cell for each job that began and did not end before its dispatch expired or failed, and for each dispatch that
+ * expired or failed without any job. */
+static void put_missing_results(struct db *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
-	    " AND j.is_current = 1 AND j.status = 'completed'"
-	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF
-	    " ORDER BY j.id",
-	    V_INT(change_id), V_TEXT(accelerator));
-
-	while (rows_next(r))
-		verdict_put_job(d, rows_key_number(r));
-}
-
-#define UNFINISHED_JOB_RECORD(F, S)                                                                \
-	F(S, ID, id, NULL, "j.id", "")                                                             \
-	F(S, BORROWED, workflow, NULL, "j.workflow", "")                                           \
-	F(S, BORROWED, name, NULL, "j.name", "")                                                   \
-	F(S, BORROWED, last_error, NULL, "x.last_error", "")
-RECORD_LOCAL(unfinished_job, UNFINISHED_JOB_RECORD)
-
-/* A job that began and did not end before its dispatch expired or failed. */
-static void put_unfinished_jobs(struct db *d, int64_t change_id, const char *accelerator)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(UNFINISHED_JOB_RECORD,
-		"FROM job j JOIN dispatch x"
-		" ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
-		" WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-		" AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')"),
+	    RECORD_QUERY(MISSING_RESULT_RECORD,
+		"FROM (SELECT j.id AS job_id, j.workflow AS suite, j.name AS name,"
+		"  x.last_error AS error FROM job j JOIN dispatch x"
+		"  ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = "
+		"j.runner"
+		"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+		"  AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')"
+		" UNION ALL SELECT 0, 'dispatch', x.runner, x.last_error FROM dispatch x"
+		"  WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"
+		"  AND x.state IN ('expired', 'failed') AND NOT EXISTS (SELECT 1 FROM job j"
+		"   WHERE j.change_id = x.change_id AND j.dispatch_id = x.id"
+		"   AND j.accelerator = x.accelerator AND j.is_current = 1)) missing"),
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r)) {
-		struct unfinished_job j;
+		struct missing_result m;
 
-		record_read(r, &unfinished_job_record, &j);
+		record_read(r, &missing_result_record, &m);
 		verdict_put(d, &(struct cell){
 				   .change_id = change_id,
 				   .accelerator = accelerator,
-				   .test_id = test_id_of(d, j.workflow, j.name, NULL),
+				   .test_id = test_id_of(d, m.suite, m.name, NULL),
 				   .status = TEST_MISS,
-				   .message = j.last_error,
-				   .job_id = j.id,
-			       });
-	}
-}
-
-#define SILENT_DISPATCH_RECORD(F, S)                                                               \
-	F(S, BORROWED, runner, NULL, "x.runner", "")                                               \
-	F(S, BORROWED, last_error, NULL, "x.last_error", "")
-RECORD_LOCAL(silent_dispatch, SILENT_DISPATCH_RECORD)
-
-/* A dispatch that expired or failed without any job. */
-static void put_silent_dispatches(struct db *d, int64_t change_id, const char *accelerator)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(SILENT_DISPATCH_RECORD,
-		"FROM dispatch x WHERE x.change_id = ?1"
-		" AND x.accelerator = ?2 AND x.is_current = 1 AND x.state IN ('expired', 'failed')"
-		" AND NOT EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.change_id"
-		"  AND j.dispatch_id = x.id AND j.accelerator = x.accelerator AND j.is_current = "
-		"1)"),
-	    V_INT(change_id), V_TEXT(accelerator));
-
-	while (rows_next(r)) {
-		struct silent_dispatch x;
-
-		record_read(r, &silent_dispatch_record, &x);
-		verdict_put(d, &(struct cell){
-				   .change_id = change_id,
-				   .accelerator = accelerator,
-				   .test_id = test_id_of(d, "dispatch", x.runner, NULL),
-				   .status = TEST_MISS,
-				   .message = x.last_error,
+				   .message = m.error,
+				   .job_id = m.job_id,
 			       });
 	}
 }
 
 void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 {
+	struct rows *r;
+
 	if (!accelerator[0])
 		return; /* the infra repository itself has no cells */
 	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
@@ -271,9 +235,15 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 			" AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 	put_unnamed_by_retries(d, change_id, accelerator);
-	put_jobs(d, change_id, accelerator);
-	put_unfinished_jobs(d, change_id, accelerator);
-	put_silent_dispatches(d, change_id, accelerator);
+	r = db_rows(d,
+	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
+	    " AND j.is_current = 1 AND j.status = 'completed'"
+	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF
+	    " ORDER BY j.id",
+	    V_INT(change_id), V_TEXT(accelerator));
+	while (rows_next(r))
+		verdict_put_job(d, rows_key_number(r));
+	put_missing_results(d, change_id, accelerator);
 	skips_apply(d, change_id, accelerator);
 }
 
