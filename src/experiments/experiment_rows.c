@@ -179,34 +179,30 @@ char **experiments_takers(struct db *d)
 		       " ORDER BY a.name, r.name"));
 }
 
-static void recheck_accelerator(struct db *d, const char *accelerator, int64_t now_ms)
-{
-	size_t n;
-	int64_t *ids = rows_key_numbers(
-	    db_rows(d,
-		"SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-		" (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
-		"  AND v.attribution IS NOT NULL) UNION SELECT change_id FROM experiment"
-		" WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
-		V_TEXT(accelerator)),
-	    &n);
-
-	for (size_t i = 0; i < n; i++)
-		cells_moved(d, ids[i], accelerator, CELLS_RERUNS_CHANGED, now_ms);
-	free(ids);
-}
-
 void experiments_recheck(struct db *d, char *const *before, int64_t now_ms)
 {
 	char **now = experiments_takers(d);
 
-	for (char **one = now; *one; one++)
-		if (!strv_contains((const char *const *)before, *one)) {
-			char *name = xstrndup(*one, strcspn(*one, "\n"));
+	for (char **one = now; *one; one++) {
+		char *name = xstrndup(*one, strcspn(*one, "\n"));
+		size_t n = 0;
+		int64_t *ids = NULL;
 
-			recheck_accelerator(d, name, now_ms);
-			free(name);
-		}
+		if (!strv_contains((const char *const *)before, *one))
+			ids = rows_key_numbers(
+			    db_rows(d,
+				"SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+				" (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id"
+				"  AND v.accelerator = ?1 AND v.attribution IS NOT NULL)"
+				" UNION SELECT change_id FROM experiment"
+				" WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
+				V_TEXT(name)),
+			    &n);
+		for (size_t i = 0; i < n; i++)
+			cells_moved(d, ids[i], name, CELLS_RERUNS_CHANGED, now_ms);
+		free(ids);
+		free(name);
+	}
 	strv_free(now);
 }
 
@@ -227,49 +223,28 @@ RECORD_LOCAL(dispatched_experiment, DISPATCHED_EXPERIMENT_RECORD)
 	F(S, BORROWED, environment, NULL, "j.environment", "JSON; empty: not reported.")
 RECORD_LOCAL(request_job, REQUEST_JOB_RECORD)
 
-/* Each job in which one of these tests is red, because evidence counts per job and test, and the environment of the first job that
- * reports one. A job without tests is a test itself: its cell names it. */
-static void read_request_jobs(struct db *d, struct experiment_request *q, int64_t explained)
-{
-	struct rows *r = db_rows(d,
-	    RECORD_SELECT(
-		REQUEST_JOB_RECORD) " FROM experiment e CROSS JOIN job j"
-				    " ON j.change_id = ?2 AND j.accelerator = e.accelerator AND "
-				    "j.is_current = 1"
-				    " WHERE e.id = ?1"
-				    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE "
-				    "t.experiment_id = e.id"
-				    "  AND " TEST_IS_RED_IN_JOB("t.test_id",
-					"(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"
-					" AND v.accelerator = e.accelerator AND v.test_id = "
-					"t.test_id)") ") ORDER BY j.id "
-						      "LIMIT ?3",
-	    V_INT(q->id), V_INT(explained), V_INT(REQUEST_JOBS_MAX));
-
-	while (rows_next(r)) {
-		struct request_job j;
-
-		record_read(r, &request_job_record, &j);
-		if (!strv_contains((const char *const *)q->jobs, j.name))
-			strv_add(&q->jobs, j.name);
-		if (!q->environment && j.environment[0])
-			q->environment = xstrdup(j.environment);
-	}
-}
+#define REQUEST_JOBS                                                                               \
+	RECORD_SELECT(REQUEST_JOB_RECORD)                                                          \
+	" FROM experiment e CROSS JOIN job j ON j.change_id = ?2"                                  \
+	" AND j.accelerator = e.accelerator AND j.is_current = 1 WHERE e.id = ?1"                  \
+	" AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"                \
+	" AND " TEST_IS_RED_IN_JOB("t.test_id",                                                    \
+	    "(SELECT v.job_id FROM verdict v WHERE v.change_id = ?2"                               \
+	    " AND v.accelerator = e.accelerator AND v.test_id = t.test_id)") ") ORDER BY j.id "    \
+									     "LIMIT ?3"
 
 bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret)
 {
 	struct dispatched_experiment e;
+	struct rows *r;
 
 	*ret = (struct experiment_request){.id = 0};
-	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(DISPATCHED_EXPERIMENT_RECORD,
-			"FROM dispatch x"
-			" CROSS JOIN change c ON c.id = x.change_id AND c.kind = 'experiment'"
-			" CROSS JOIN experiment e ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT "
-			"1"),
-		    V_TEXT(dispatch_id)),
+	if (!record_read_first(db_rows(d,
+				   RECORD_QUERY(DISPATCHED_EXPERIMENT_RECORD,
+				       "FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"
+				       " AND c.kind = 'experiment' CROSS JOIN experiment e"
+				       " ON e.id = c.experiment_id WHERE x.id = ?1 LIMIT 1"),
+				   V_TEXT(dispatch_id)),
 		&dispatched_experiment_record, &e))
 		return false;
 	*ret = (struct experiment_request){
@@ -278,7 +253,18 @@ bool experiment_request_read(struct db *d, const char *dispatch_id, struct exper
 	    "SELECT DISTINCT s.suite || '/' || s.name FROM experiment_test t JOIN test s"
 	    " ON s.id = t.test_id WHERE t.experiment_id = ?1 ORDER BY 1",
 	    V_INT(e.id)));
-	read_request_jobs(d, ret, e.explained);
+	/* Each job in which one of these tests is red, because evidence counts per job and test, and the environment of the
+	 * first job that reports one. A job without tests is a test itself: its cell names it. */
+	r = db_rows(d, REQUEST_JOBS, V_INT(e.id), V_INT(e.explained), V_INT(REQUEST_JOBS_MAX));
+	while (rows_next(r)) {
+		struct request_job j;
+
+		record_read(r, &request_job_record, &j);
+		if (!strv_contains((const char *const *)ret->jobs, j.name))
+			strv_add(&ret->jobs, j.name);
+		if (!ret->environment && j.environment[0])
+			ret->environment = xstrdup(j.environment);
+	}
 	return true;
 }
 

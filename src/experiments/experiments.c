@@ -343,52 +343,44 @@ static bool may_experiment_begin(const struct review *v, const struct rerunner *
 	       past.n_good < n_both_max;
 }
 
-/* Does any of its tests still need that side? */
-static bool is_experiment_needed(const struct review *v, const struct experiment *e)
-{
-	return db_has(v->d,
-	    "SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
-	    " AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
-	    " AND v.attribution IS NOT NULL AND (v.needs & ?4) <> 0 LIMIT 1",
-	    V_INT(e->id), V_INT(v->change_id), V_TEXT(v->accelerator),
-	    V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE));
-}
-
 #define RUNNER_STATE_RECORD(F, S)                                                                  \
 	F(S, BOOL, is_gone, NULL, "r.is_gone <> 0 OR a.is_gone <> 0", "")                          \
 	F(S, BOOL, takes_experiments, NULL, RUNNER_TAKES_EXPERIMENTS, "")
 RECORD_LOCAL(runner_state, RUNNER_STATE_RECORD)
 
-/* The reason why no dispatch of its runner accepts experiments for this change any more. */
-static const char *why_no_rerunner(const struct review *v, const struct experiment *e)
-{
-	struct runner_state runner = {.is_gone = true};
-
-	record_read_first(db_rows(v->d,
-			      RECORD_QUERY(RUNNER_STATE_RECORD,
-				  "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-				  " WHERE r.accelerator = ?1 AND r.name = ?2"),
-			      V_TEXT(e->accelerator), V_TEXT(e->runner)),
-	    &runner_state_record, &runner);
-	if (runner.is_gone)
-		return "its runner is not registered any more";
-	return runner.takes_experiments ? "the run that it explains counts no longer"
-					: "its runner takes no reruns any more";
-}
-
-/* The reason why an experiment ends. NULL: it goes on. */
+/* The reason why an experiment ends. NULL: it goes on. u NULL: no dispatch of its runner accepts experiments for this change. */
 static const char *why_experiment_ends(
     const struct review *v, const struct rerunner *u, const struct experiment *e)
 {
-	if (!u)
-		return why_no_rerunner(v, e);
+	struct runner_state runner = {.is_gone = true};
+
+	if (!u) {
+		record_read_first(
+		    db_rows(v->d,
+			RECORD_QUERY(RUNNER_STATE_RECORD,
+			    "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+			    " WHERE r.accelerator = ?1 AND r.name = ?2"),
+			V_TEXT(e->accelerator), V_TEXT(e->runner)),
+		    &runner_state_record, &runner);
+		if (runner.is_gone)
+			return "its runner is not registered any more";
+		return runner.takes_experiments ? "the run that it explains counts no longer"
+						: "its runner takes no reruns any more";
+	}
 	if (!u->sha[e->side] || strcmp(u->sha[e->side], e->sha) != 0)
 		return "the pull request has another merge base";
 	if (e->is_stress)
 		return NULL;
 	if (strcmp(u->dispatch_id, e->dispatch_id) != 0)
 		return "the tests were asked for once more";
-	return is_experiment_needed(v, e) ? NULL : "its tests are decided";
+	if (db_has(v->d,
+		"SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = ?2"
+		" AND v.accelerator = ?3 AND v.test_id = t.test_id WHERE t.experiment_id = ?1"
+		" AND v.attribution IS NOT NULL AND (v.needs & ?4) <> 0 LIMIT 1",
+		V_INT(e->id), V_INT(v->change_id), V_TEXT(v->accelerator),
+		V_INT(e->side == EXPERIMENT_HEAD ? NEEDS_HEAD : NEEDS_BASE)))
+		return NULL;
+	return "its tests are decided";
 }
 
 /* may: whether tests that do not wait for a good machine may run, and those that do. */
@@ -457,15 +449,6 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 
 /* ---- all of it ---- */
 
-static const struct rerunner *find_rerunner(
-    const struct rerunner *list, size_t n, const char *runner)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i].runner, runner) == 0)
-			return &list[i];
-	return NULL;
-}
-
 static void end_unneeded(struct review *v, const struct rerunner *list, size_t n)
 {
 	struct experiment_list l = experiments_take(db_rows(v->d,
@@ -474,9 +457,12 @@ static void end_unneeded(struct review *v, const struct rerunner *list, size_t n
 	    V_INT(v->change_id), V_TEXT(v->accelerator)));
 
 	for (size_t i = 0; i < l.n; i++) {
-		const char *why =
-		    why_experiment_ends(v, find_rerunner(list, n, l.at[i].runner), &l.at[i]);
+		const struct rerunner *u = NULL;
+		const char *why;
 
+		for (size_t k = 0; k < n && !u; k++)
+			u = strcmp(list[k].runner, l.at[i].runner) == 0 ? &list[k] : NULL;
+		why = why_experiment_ends(v, u, &l.at[i]);
 		if (!why)
 			continue;
 		give_up_experiment(v->d, &l.at[i], why, v->now_ms);
@@ -485,25 +471,20 @@ static void end_unneeded(struct review *v, const struct rerunner *list, size_t n
 	experiment_list_release(&l);
 }
 
-static bool has_cells_or_experiments(const struct review *v)
-{
-	return db_has(v->d,
-		   "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-		   " AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
-		   V_INT(v->change_id), V_TEXT(v->accelerator)) ||
-	       db_has(v->d,
-		   "SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
-		   " AND " EXPERIMENT_IS_OPEN " LIMIT 1",
-		   V_INT(v->change_id), V_TEXT(v->accelerator));
-}
-
 bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct review v = {d, change_id, accelerator, now_ms, false};
 	struct rerunner *list;
 	size_t n;
 
-	if (!has_cells_or_experiments(&v))
+	if (!db_has(d,
+		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		" AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
+		V_INT(change_id), V_TEXT(accelerator)) &&
+	    !db_has(d,
+		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
+		" AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		V_INT(change_id), V_TEXT(accelerator)))
 		return false;
 	list = rerunners_of(d, change_id, accelerator, &n);
 	end_unneeded(&v, list, n);

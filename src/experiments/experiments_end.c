@@ -71,16 +71,6 @@ void experiments_drop(struct db *d, int64_t change_id)
 
 #define MADE_WAY "o.state = " EXPERIMENT_SQL_PLANNED " AND o.run_change_id IS NOT NULL"
 
-/* A job that is opened again moves its deadline, so the wait also ends when the experiment expires. */
-static bool waits_for_counterpart(struct db *d, const struct experiment *e, int64_t now_ms)
-{
-	return e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
-	       db_has(d,
-		   "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
-		   " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
-		   COUNTERPART_OF(e));
-}
-
 void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms)
 {
 	int64_t run = db_int(d, 0,
@@ -128,8 +118,14 @@ static bool follow_dispatch(
 {
 	switch (end->state) {
 	case DISPATCH_DONE:
+		/* a job that is opened again moves its deadline, so the wait also ends when the experiment expires */
 		if (experiment_may_get_tests(d, e, now_ms) ||
-		    (waits_for_counterpart(d, e, now_ms) && experiment_has_any_test(d, e)))
+		    (e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
+			db_has(d,
+			    "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
+			    " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
+			    COUNTERPART_OF(e)) &&
+			experiment_has_any_test(d, e)))
 			return false;
 		experiment_conclude(d, e, now_ms);
 		return true;
@@ -295,18 +291,6 @@ static char *why_machine(struct db *d, const struct experiment *e)
 	"  HAVING COUNT(DISTINCT dispatch_id) > 1))"
 #define SAME_JOB "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
 
-/* Whether the vendor reported the first run once more, under the experiment's name. */
-static bool is_first_run(struct db *d, const struct experiment *e)
-{
-	return db_has(d,
-	    "SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = ?2 AND b.dispatch_id = ?3"
-	    " AND b.accelerator = ?4 WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
-	    " AND (" SAME_ARTIFACT("?4") " OR (" SAME_JOB
-					 " AND a.run_attempt = b.run_attempt)) LIMIT 1",
-	    V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->dispatch_id),
-	    V_TEXT(e->accelerator));
-}
-
 /* Experiments that were reported with the same run: those of the other commit, because it is not known which of the two the run
  * tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base, so
  * the other one may be of another change. */
@@ -333,19 +317,10 @@ static struct experiment_list twins_of(struct db *d, const struct experiment *e)
 
 static const char REPORTED_FOR_BOTH[] =
     "the same run was reported for the head and for the merge base";
-static const char REPORTED_BEFORE[] = "the same run was reported for an earlier experiment";
 
 static bool is_of_commit(const struct experiment *twin, const struct experiment *e)
 {
 	return twin->side == e->side && strcmp(twin->sha, e->sha) == 0;
-}
-
-static const char *why_twins(const struct experiment_list *twins, const struct experiment *e)
-{
-	for (size_t i = 0; i < twins->n; i++)
-		if (!is_of_commit(&twins->at[i], e))
-			return REPORTED_FOR_BOTH;
-	return twins->n ? REPORTED_BEFORE : NULL;
 }
 
 /* Of `experiment e`. */
@@ -391,12 +366,21 @@ int64_t experiments_without_tests_end(struct db *d, int64_t now_ms)
 /* Why it is void. NULL: it proves something. free(). */
 static char *why_void(struct db *d, const struct experiment *e, const struct experiment_list *twins)
 {
-	const char *twice = why_twins(twins, e);
 	char *why;
 
-	if (twice)
-		return xstrdup(twice);
-	if (is_first_run(d, e))
+	for (size_t i = 0; i < twins->n; i++)
+		if (!is_of_commit(&twins->at[i], e))
+			return xstrdup(REPORTED_FOR_BOTH);
+	if (twins->n)
+		return xstrdup("the same run was reported for an earlier experiment");
+	/* the vendor reported the first run once more, under the experiment's name */
+	if (db_has(d,
+		"SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = ?2 AND b.dispatch_id = ?3"
+		" AND b.accelerator = ?4 WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
+		" AND (" SAME_ARTIFACT("?4") " OR (" SAME_JOB
+					     " AND a.run_attempt = b.run_attempt)) LIMIT 1",
+		V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->dispatch_id),
+		V_TEXT(e->accelerator)))
 		return xstrdup("the first run was reported once more");
 	why = why_machine(d, e);
 	if (!why && !experiment_has_any_test(d, e))

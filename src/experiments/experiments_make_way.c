@@ -141,27 +141,6 @@ static int64_t first_runs_waiting(
 	return w.n;
 }
 
-/* How many experiments made way lately, for any of the machine's runners. */
-static int64_t n_made_way(struct db *d, const struct stored_lease *l, int64_t now_ms)
-{
-	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND granted_ms > ?3 - ?4"
-	    " AND state = 'cancelled' AND reason = ?2 AND ended_ms > ?3 - ?5 AND ended_ms <= ?3"
-	    " AND EXISTS (SELECT 1 FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?6"
-	    "  AND m.runner = lease.runner)",
-	    V_TEXT(l->accelerator), V_TEXT(MAKES_WAY), V_INT(now_ms), V_INT(DAY_MS),
-	    V_INT(MAKE_WAY_AGAIN_MS), V_TEXT(l->machine));
-}
-
-/* It counts as not begun, because no machine had time for it. */
-static void expire_on_machine(struct db *d, struct stored_dispatch *s, int64_t now_ms)
-{
-	db_exec(d, "UPDATE experiment SET started_ms = NULL WHERE run_change_id = ?1",
-	    V_INT(s->change_id));
-	dispatch_enter(d, s, DISPATCH_EXPIRED, MADE_WAY_TOO_OFTEN, now_ms);
-	cells_moved(d, s->change_id, s->accelerator, CELLS_DEADLINE_PASSED, now_ms);
-}
-
 static void make_way_on_machine(struct db *d, const struct stored_lease *l, int64_t now_ms)
 {
 	struct stored_dispatch s = {0};
@@ -173,10 +152,16 @@ static void make_way_on_machine(struct db *d, const struct stored_lease *l, int6
 		if (db_int(d, 0,
 			"SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1"
 			" AND state = 'cancelled' AND reason = ?2",
-			V_TEXT(s.id), V_TEXT(MAKES_WAY)) >= MAKE_WAY_MAX)
-			expire_on_machine(d, &s, now_ms);
-		else
+			V_TEXT(s.id), V_TEXT(MAKES_WAY)) >= MAKE_WAY_MAX) {
+			/* it counts as not begun, because no machine had time for it */
+			db_exec(d,
+			    "UPDATE experiment SET started_ms = NULL WHERE run_change_id = ?1",
+			    V_INT(s.change_id));
+			dispatch_enter(d, &s, DISPATCH_EXPIRED, MADE_WAY_TOO_OFTEN, now_ms);
+			cells_moved(d, s.change_id, s.accelerator, CELLS_DEADLINE_PASSED, now_ms);
+		} else {
 			cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_ENDED, now_ms);
+		}
 	}
 	stored_dispatch_release(&s);
 }
@@ -221,7 +206,16 @@ static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
 			continue;
 		n = first_runs_waiting(d, &l, now_ms, &due_ms);
 		if (n) {
-			if (n > n_made_way(d, &l, now_ms))
+			/* less those that made way lately, for any of the machine's runners */
+			n -= db_int(d, 0,
+			    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1"
+			    " AND granted_ms > ?3 - ?4 AND state = 'cancelled' AND reason = ?2"
+			    " AND ended_ms > ?3 - ?5 AND ended_ms <= ?3"
+			    " AND EXISTS (SELECT 1 FROM lease m WHERE m.accelerator = ?1"
+			    "  AND m.machine = ?6 AND m.runner = lease.runner)",
+			    V_TEXT(l.accelerator), V_TEXT(MAKES_WAY), V_INT(now_ms), V_INT(DAY_MS),
+			    V_INT(MAKE_WAY_AGAIN_MS), V_TEXT(l.machine));
+			if (n > 0)
 				make_way_on_machine(d, &l, now_ms);
 			due_ms = now_ms + MAKE_WAY_AGAIN_MS;
 		}

@@ -65,18 +65,15 @@ static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, i
 /* Of the dispatches of the last 24 hours. A job's first report makes its change active (change_touch()), so changes that were not
  * active since then have none. Changes, their dispatches and their jobs are read in the order of three indices, so a reader's small
  * cache has their pages. */
-static int64_t all_runs_ms(struct db *d, const char *accelerator, int64_t now_ms)
+static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
 {
-	return db_int(d, 0,
+	int64_t runs_ms = db_int(d, 0,
 	    SUM_OF_JOBS " FROM change c CROSS JOIN dispatch i ON i.change_id = c.id"
 			" AND i.accelerator = ?1 AND i.created_ms > ?2" ITS_JOBS
 			" WHERE c.active_ms > ?2",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
-}
 
-static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
-{
-	return all_runs_ms(d, accelerator, now_ms) *
+	return runs_ms *
 	       db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1",
 		   V_TEXT(accelerator)) /
 	       1000;
@@ -99,34 +96,6 @@ void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
 }
 
 /* ---- one begins ---- */
-
-/* The head has GitHub's ref of the pull request; the merge base is on the branch that the pull request targets. */
-static char *experiment_ref(struct db *d, const struct experiment *e)
-{
-	char *base_ref;
-
-	if (e->side == EXPERIMENT_HEAD)
-		return xasprintf("refs/pull/%lld/head", (long long)change_pull(d, e->change_id));
-	base_ref = db_text(d, "SELECT base_ref FROM change WHERE id = ?1", V_INT(e->change_id));
-	if (base_ref) {
-		char *ref = xasprintf("refs/heads/%s", base_ref);
-
-		free(base_ref);
-		return ref;
-	}
-	return NULL;
-}
-
-static int64_t put_experiment_change(
-    struct db *d, const struct experiment *e, const char *ref, int64_t now_ms)
-{
-	return db_int(d, 0,
-	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
-	    " created_ms, active_ms, experiment_id)"
-	    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
-	    " FROM change WHERE id = ?1 RETURNING id",
-	    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(ref), V_INT(now_ms), V_INT(e->id));
-}
 
 /* No webhook caused it, so this makes a body in a webhook's form, with a GUID of its own. */
 static void put_experiment_body(
@@ -187,18 +156,27 @@ static void put_experiment_dispatch(struct db *d, const struct experiment *e,
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
 }
 
-/* An experiment that made way has its change and its deadline already, and gets another dispatch. */
+/* An experiment that made way has its change and its deadline already, and gets another dispatch. The head has GitHub's ref of the
+ * pull request; the merge base is on the branch that the pull request targets. */
 static void begin_experiment(
     struct db *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
-	char *ref = experiment_ref(d, e);
+	char *ref = e->side == EXPERIMENT_HEAD
+			? xasprintf("refs/pull/%lld/head", (long long)change_pull(d, e->change_id))
+			: db_text(d, "SELECT 'refs/heads/' || base_ref FROM change WHERE id = ?1",
+			      V_INT(e->change_id));
 	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
 
 	if (!e->run_change_id && (!e->is_stress || until_ms < e->expires_ms))
 		e->expires_ms = until_ms;
 	if (!e->run_change_id)
-		e->run_change_id = put_experiment_change(d, e, ref, now_ms);
+		e->run_change_id = db_int(d, 0,
+		    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
+		    " created_ms, active_ms, experiment_id)"
+		    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
+		    " FROM change WHERE id = ?1 RETURNING id",
+		    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(ref), V_INT(now_ms), V_INT(e->id));
 	uuid_new(guid);
 	put_experiment_body(d, e, ref, guid, now_ms);
 	put_experiment_dispatch(d, e, of, guid, now_ms);
@@ -209,28 +187,25 @@ static void begin_experiment(
 
 /* ---- idle capacity ---- */
 
-static int64_t at_once_max(struct db *d, const struct experiment *e, enum runner_kind kind)
-{
-	if (kind == RUNNER_PULL && !e->is_stress)
-		return AT_ONCE_MACHINES;
-	return db_has(d,
-		   "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns = 'whole'",
-		   V_TEXT(e->accelerator), V_TEXT(e->runner))
-		   ? AT_ONCE_WHOLE
-		   : AT_ONCE_TESTS;
-}
-
 /* Outpost does not know how many machines a vendor's CI has: one is idle as long as no first run waits for one. Machines that ask for
  * work get an experiment only when nothing else waits for them (store/claims.c). */
 static bool is_runner_idle(
     struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
+	int64_t n_max = AT_ONCE_TESTS;
+
+	if (kind == RUNNER_PULL && !e->is_stress)
+		n_max = AT_ONCE_MACHINES;
+	else if (db_has(d,
+		     "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2"
+		     " AND reruns = 'whole'",
+		     V_TEXT(e->accelerator), V_TEXT(e->runner)))
+		n_max = AT_ONCE_WHOLE;
 	if (db_int(d, 0,
 		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
 		" AND " EXPERIMENT_IS_OPEN " AND state = " EXPERIMENT_SQL_STARTED
 		" AND CASE cause WHEN 'stress' THEN 1 ELSE 0 END = ?3",
-		V_TEXT(e->accelerator), V_TEXT(e->runner),
-		V_INT(e->is_stress)) >= at_once_max(d, e, kind))
+		V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(e->is_stress)) >= n_max)
 		return false;
 	return kind == RUNNER_PULL ||
 	       !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
@@ -304,8 +279,10 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 
 /* ---- time passes ---- */
 
-static void expire_planned(struct db *d, int64_t now_ms)
+int64_t experiments_look(struct db *d, int64_t now_ms)
 {
+	static int64_t retry_ms; /* writer thread */
+	int64_t next_ms = 0, at_ms[3];
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 	    " AND state = " EXPERIMENT_SQL_PLANNED
@@ -315,33 +292,20 @@ static void expire_planned(struct db *d, int64_t now_ms)
 	for (size_t i = 0; i < l.n; i++)
 		experiment_expire(d, &l.at[i], "nothing was idle, or the budget was spent", now_ms);
 	experiment_list_release(&l);
-}
-
-/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start them earlier. */
-static void start_all_experiments(struct db *d, int64_t now_ms)
-{
-	static int64_t next_ms; /* writer thread */
-	char **names;
-
-	if (next_ms > now_ms && next_ms <= now_ms + LOOK_AGAIN_MS)
-		return;
-	next_ms = now_ms + LOOK_AGAIN_MS;
-	names = rows_keys(
-	    db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
-		       " AND state = " EXPERIMENT_SQL_PLANNED));
-	for (char **name = names; *name; name++)
-		experiments_start(d, *name, now_ms);
-	strv_free(names);
-}
-
-int64_t experiments_look(struct db *d, int64_t now_ms)
-{
-	int64_t next_ms = 0, at_ms[3];
-
-	expire_planned(d, now_ms);
 	at_ms[0] = experiments_without_tests_end(d, now_ms);
 	at_ms[1] = experiments_make_way(d, now_ms);
-	start_all_experiments(d, now_ms);
+	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start them
+	 * earlier. */
+	if (retry_ms <= now_ms || retry_ms > now_ms + LOOK_AGAIN_MS) {
+		char **names = rows_keys(db_rows(d,
+		    "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
+		    " AND state = " EXPERIMENT_SQL_PLANNED));
+
+		retry_ms = now_ms + LOOK_AGAIN_MS;
+		for (char **name = names; *name; name++)
+			experiments_start(d, *name, now_ms);
+		strv_free(names);
+	}
 	at_ms[2] = db_int(d, 0,
 	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN
 	    " AND state = " EXPERIMENT_SQL_PLANNED);

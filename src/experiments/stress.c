@@ -18,59 +18,44 @@ static const int64_t EXPIRES_MS = INT64_C(24) * 3600 * 1000;
 
 /* ---- plan ---- */
 
-/* The runner that reported the test, or else the first that accepts experiments. */
-static const struct rerunner *choose_rerunner(struct db *d, const struct stress *s,
-    const char *accelerator, const struct rerunner *list, size_t n)
-{
-	char *runner = db_text(d,
-	    "SELECT j.runner FROM verdict v JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
-	    " AND v.accelerator = ?2 AND v.test_id = ?3",
-	    V_INT(s->change_id), V_TEXT(accelerator), V_INT(s->tests[0]));
-	const struct rerunner *chosen = n ? &list[0] : NULL;
-
-	for (size_t i = 0; runner && i < n; i++)
-		if (strcmp(list[i].runner, runner) == 0)
-			chosen = &list[i];
-	free(runner);
-	return chosen && chosen->has_ended ? chosen : NULL;
-}
-
-static void plan_rounds(
-    struct db *d, const struct stress *s, const char *accelerator, const struct rerunner *u)
-{
-	for (int round = 1; round <= s->n_rounds; round++)
-		for (int side = 0; side < N_EXPERIMENT_SIDES; side++) {
-			struct experiment e = {
-			    .change_id = s->change_id,
-			    .accelerator = (char *)accelerator,
-			    .runner = u->runner,
-			    .dispatch_id = u->dispatch_id,
-			    .is_stress = true,
-			    .round = round,
-			    .side = (enum experiment_side)side,
-			    .sha = u->sha[side],
-			    .command_id = s->command_id,
-			    .expires_ms = s->now_ms + EXPIRES_MS,
-			};
-
-			if (e.sha)
-				experiment_insert(d, &e,
-				    &(struct experiment_tests){
-					.at = (int64_t *)s->tests, .n = s->n_tests},
-				    s->now_ms);
-		}
-}
-
+/* On the runner that reported the test, or else on the first that accepts experiments. False: none accepts them. */
 static bool plan_on_accelerator(struct db *d, const struct stress *s, const char *accelerator)
 {
 	size_t n;
 	struct rerunner *list = rerunners_of(d, s->change_id, accelerator, &n);
-	const struct rerunner *u = choose_rerunner(d, s, accelerator, list, n);
+	const struct rerunner *u = n ? &list[0] : NULL;
+	bool is_planned;
+	char *runner = db_text(d,
+	    "SELECT j.runner FROM verdict v JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.test_id = ?3",
+	    V_INT(s->change_id), V_TEXT(accelerator), V_INT(s->tests[0]));
 
-	if (u)
-		plan_rounds(d, s, accelerator, u);
+	for (size_t i = 0; runner && i < n; i++)
+		if (strcmp(list[i].runner, runner) == 0)
+			u = &list[i];
+	is_planned = u && u->has_ended;
+	for (int i = 0; is_planned && i < s->n_rounds * N_EXPERIMENT_SIDES; i++) {
+		enum experiment_side side = (enum experiment_side)(i % N_EXPERIMENT_SIDES);
+		struct experiment_tests tests = {.at = (int64_t *)s->tests, .n = s->n_tests};
+		struct experiment e = {
+		    .change_id = s->change_id,
+		    .accelerator = (char *)accelerator,
+		    .runner = u->runner,
+		    .dispatch_id = u->dispatch_id,
+		    .is_stress = true,
+		    .round = 1 + i / N_EXPERIMENT_SIDES,
+		    .side = side,
+		    .sha = u->sha[side],
+		    .command_id = s->command_id,
+		    .expires_ms = s->now_ms + EXPIRES_MS,
+		};
+
+		if (e.sha)
+			experiment_insert(d, &e, &tests, s->now_ms);
+	}
+	free(runner);
 	rerunners_release(list, n);
-	return u != NULL;
+	return is_planned;
 }
 
 int stress_plan(struct db *d, const struct stress *s)
@@ -299,14 +284,6 @@ static void suggest_test(struct db *d, int64_t change_id, struct asked_command *
 
 /* ---- whether ---- */
 
-static bool is_dispatch_held(struct db *d, int64_t change_id, const char *accelerator)
-{
-	return db_has(d,
-	    "SELECT 1 FROM dispatch WHERE change_id = ?1 AND is_current = 1 AND state = 'held'"
-	    " AND accelerator <> '' AND (?2 = '' OR accelerator = ?2)",
-	    V_INT(change_id), V_TEXT(accelerator));
-}
-
 static bool is_stress_busy(struct db *d, const struct answer_place *at)
 {
 	int64_t n_here = db_int(d, 0,
@@ -356,7 +333,10 @@ void stress_command(
 		c->result = COMMAND_STRESS_BUSY;
 	else if (m.n && !m.is_ambiguous && plan_command(d, at, &c->command, &m, now_ms) > 0)
 		c->result = COMMAND_DONE;
-	else if (is_dispatch_held(d, at->change_id, c->command.word))
+	else if (db_has(d,
+		     "SELECT 1 FROM dispatch WHERE change_id = ?1 AND is_current = 1"
+		     " AND state = 'held' AND accelerator <> '' AND (?2 = '' OR accelerator = ?2)",
+		     V_INT(at->change_id), V_TEXT(c->command.word)))
 		c->result = COMMAND_STRESS_HELD;
 	else
 		c->result = m.n && !m.is_ambiguous ? COMMAND_NO_RERUNS : COMMAND_NO_TEST;
