@@ -197,11 +197,10 @@ static struct machine_tries read_tries(
 {
 	struct machine_tries tries = {.n = 0};
 	struct rows *r = db_rows(v->d,
-	    RECORD_SELECT(MACHINE_TRY_RECORD) " FROM experiment e WHERE e.change_id = ?1"
-					      " AND e.accelerator = ?2 AND e.runner = ?3 AND "
-					      "e.side = ?4 AND e.cause = 'auto'"
-					      " AND e.state = " EXPERIMENT_SQL_DONE
-					      " AND " HAS_WAITED " ORDER BY e.id",
+	    RECORD_QUERY(MACHINE_TRY_RECORD,
+		"FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2"
+		" AND e.runner = ?3 AND e.side = ?4 AND e.cause = 'auto'"
+		" AND e.state = " EXPERIMENT_SQL_DONE " AND " HAS_WAITED " ORDER BY e.id"),
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
 	    V_TEXT(experiment_side_name(side)));
 

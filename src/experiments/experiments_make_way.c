@@ -123,15 +123,13 @@ static int64_t first_runs_waiting(
 
 	record_read_first(
 	    db_rows(d,
-		RECORD_SELECT(
-		    WAITING_RUNS_RECORD) " FROM (SELECT x.runner, COUNT(*) AS n,"
-					 " MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS "
-					 "since_ms FROM dispatch x"
-					 " WHERE x.accelerator = ?1 AND x.kind = 'pull' AND "
-					 "x.state = 'queued'"
-					 " AND x.is_current = 1 AND x." IS_FIRST_RUN
-					 " AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY "
-					 "x.runner) q WHERE " FITS_AND_HAS_ROOM,
+		RECORD_QUERY(WAITING_RUNS_RECORD,
+		    "FROM (SELECT x.runner, COUNT(*) AS n,"
+		    "  MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS since_ms"
+		    "  FROM dispatch x WHERE x.accelerator = ?1 AND x.kind = 'pull'"
+		    "  AND x.state = 'queued' AND x.is_current = 1 AND x." IS_FIRST_RUN
+		    "  AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY x.runner) q"
+		    " WHERE " FITS_AND_HAS_ROOM),
 		V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms)),
 	    &waiting_runs_record, &w);
 	if (w.n && w.since_ms <= now_ms && w.since_ms + WAIT_FOR_MACHINE_MS > now_ms) {

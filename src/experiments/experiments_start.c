@@ -345,17 +345,13 @@ RECORD_DEFINE(experiment_use, EXPERIMENT_USE_RECORD)
 void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_list *ret)
 {
 	*ret = (struct experiment_use_list){.n = 0};
-	RECORDS_READ(
-	    db_rows(d,
-		RECORD_SELECT(EXPERIMENT_USE_RECORD) " FROM accelerator a WHERE EXISTS (SELECT 1 "
-						     "FROM runner r"
-						     " WHERE r.accelerator = a.name "
-						     "AND " RUNNER_TAKES_EXPERIMENTS ")"
-						     " OR EXISTS (SELECT 1 FROM experiment e WHERE "
-						     "e.accelerator = a.name"
-						     "  AND e." EXPERIMENT_IS_OPEN
-						     ") ORDER BY a.name LIMIT ?1",
-		V_INT(ACCELERATORS_MAX)),
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(EXPERIMENT_USE_RECORD,
+			     "FROM accelerator a WHERE EXISTS (SELECT 1 FROM runner r"
+			     "  WHERE r.accelerator = a.name AND " RUNNER_TAKES_EXPERIMENTS ")"
+			     " OR EXISTS (SELECT 1 FROM experiment e WHERE e.accelerator = a.name"
+			     "  AND e." EXPERIMENT_IS_OPEN ") ORDER BY a.name LIMIT ?1"),
+			 V_INT(ACCELERATORS_MAX)),
 	    experiment_use, ret->at, ret->n);
 	for (size_t i = 0; i < ret->n; i++)
 		experiments_budget(

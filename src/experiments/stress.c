@@ -89,14 +89,12 @@ static json_t *side_json(
     struct db *d, int64_t command_id, const char *accelerator, const char *side)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(
-		STRESS_RUN_RECORD) " FROM experiment e CROSS JOIN experiment_test t ON "
-				   "t.experiment_id = e.id"
-				   " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
-				   "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
-				   " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = "
-				   "?3 GROUP BY e.id, e.sha, "
-				   "e.state ORDER BY e.id",
+	    RECORD_QUERY(STRESS_RUN_RECORD,
+		"FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
+		" LEFT JOIN verdict v ON v.change_id = e.run_change_id"
+		"  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
+		" WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3"
+		" GROUP BY e.id, e.sha, e.state ORDER BY e.id"),
 	    V_INT(command_id), V_TEXT(accelerator), V_TEXT(side));
 	json_t *o = NULL;
 	int64_t n_passed = 0, n_failed = 0, n_lost = 0;
@@ -220,13 +218,12 @@ RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 static void find_tests(struct db *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT 0" RECORD_COLUMNS(
-		NAMED_TEST_RECORD) " FROM verdict v JOIN test t ON t.id = v.test_id"
-				   " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL AND (?2 = '' "
-				   "OR v.accelerator = ?2)"
-				   " AND (" IS_WHOLE_NAME
-				   " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
-				   " ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4",
+	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD,
+		"FROM verdict v JOIN test t ON t.id = v.test_id"
+		" WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
+		" AND (?2 = '' OR v.accelerator = ?2) AND (" IS_WHOLE_NAME
+		" OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
+		" ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4"),
 	    V_INT(change_id), V_TEXT(c->word), V_TEXT(c->test), V_INT(VARIANTS_MAX));
 	char *suite = NULL;
 	bool is_whole = false;

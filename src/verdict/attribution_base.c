@@ -68,15 +68,15 @@ static void add_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64
 	}
 }
 
-#define TESTED_JOBS                                                                                \
-	RECORD_SELECT_BY("b.position", TESTED_JOB_RECORD)                                          \
-	" FROM branch_commit b CROSS JOIN change x"                                                \
-	" ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"       \
-	" CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND "  \
-	"j.name = ?7"                                                                              \
-	"  AND j.is_current = 1 AND j.runner = ?8 AND j.status = 'completed' AND j.digest IS NOT " \
-	"NULL"                                                                                     \
-	" WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4"
+#define TESTED_JOBS(order)                                                                         \
+	RECORD_QUERY_BY("b.position", TESTED_JOB_RECORD,                                           \
+	    "FROM branch_commit b CROSS JOIN change x"                                             \
+	    " ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"   \
+	    " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5"                       \
+	    " AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"          \
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL"                                 \
+	    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4" \
+	    " ORDER BY b.position " order " LIMIT ?9")
 #define TESTED_VALUES(first, last)                                                                 \
 	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last),                      \
 	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
@@ -249,8 +249,7 @@ static void read_base_of_job(
 	/* a push has no newer ones: they hold what it brought */
 	if (position >= 0 && !c->is_push)
 		add_base_jobs(&l, job,
-		    db_rows(c->d, TESTED_JOBS " ORDER BY b.position LIMIT ?9",
-			TESTED_VALUES(position, position + c->distance),
+		    db_rows(c->d, TESTED_JOBS(""), TESTED_VALUES(position, position + c->distance),
 			V_INT(is_many ? NEWER_FOR_MANY : NEWER_MAX)),
 		    position);
 	for (size_t i = 0; i < l.n / 2; i++) {
@@ -261,7 +260,7 @@ static void read_base_of_job(
 	}
 	if (position >= 0) {
 		add_base_jobs(&l, job,
-		    db_rows(c->d, TESTED_JOBS " ORDER BY b.position DESC LIMIT ?9",
+		    db_rows(c->d, TESTED_JOBS("DESC"),
 			TESTED_VALUES(position - c->distance - 1, position - 1),
 			V_INT(is_many ? OLDER_FOR_MANY : OLDER_MAX)),
 		    position);
@@ -449,14 +448,12 @@ static void read_near(struct attribution_case *c, const struct stretch *s, struc
 		"  ON x.repository_key = b.repository_key AND x.merge_base_sha = b.sha"
 		"  AND x.kind = 'pull_request' AND x.id <> ?5 WHERE b.repository_key = ?1"
 		"  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4 LIMIT "
-		"?12) " RECORD_SELECT(
-		    NEAR_CHANGES_RECORD) " FROM near n CROSS JOIN job j"
-					 " ON j.change_id = n.id AND j.accelerator = ?7 AND "
-					 "j.workflow = ?8 AND j.name = ?9"
-					 " AND j.runner = ?13 AND j.status = 'completed' AND "
-					 "j.digest IS NOT NULL"
-					 " CROSS JOIN result r INDEXED BY result_of_test"
-					 " ON r.job_id = j.id AND r.test_id = ?10",
+		"?12) " RECORD_QUERY(NEAR_CHANGES_RECORD,
+		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7"
+		    " AND j.workflow = ?8 AND j.name = ?9 AND j.runner = ?13"
+		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
+		    " CROSS JOIN result r INDEXED BY result_of_test"
+		    " ON r.job_id = j.id AND r.test_id = ?10"),
 		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
 		V_INT(c->change_id), V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow),
 		V_TEXT(j->name), V_INT(f->test_id), V_INT(f->facts.mark.key), V_INT(NEAR_MAX),

@@ -266,20 +266,14 @@ static struct rate read_rate(const struct elsewhere *e)
 
 	record_read_first(
 	    db_rows(c->d,
-		"WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY "
-		"ended_ms "
-		"DESC LIMIT ?5),"
-		" failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND "
-		"test_id "
-		"= ?2 AND key = ?3) " RECORD_SELECT(
-		    RUNS_OF_TEST_RECORD) " FROM newest n CROSS JOIN change x ON x.id = n.change_id"
-					 " CROSS JOIN verdict v ON v.change_id = n.change_id AND "
-					 "v.accelerator = ?1 AND "
-					 "v.test_id = ?2"
-					 " WHERE v.status IN ('PASS', 'FAIL', 'ERROR') AND "
-					 "lower(x.author) IS DISTINCT FROM "
-					 "lower(?4) AND "
-					 "x.id <> ?6",
+		"WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1"
+		"  ORDER BY ended_ms DESC LIMIT ?5), failed AS (SELECT DISTINCT change_id"
+		"  FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = "
+		"?3) " RECORD_QUERY(RUNS_OF_TEST_RECORD,
+		    "FROM newest n CROSS JOIN change x ON x.id = n.change_id"
+		    " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1"
+		    " AND v.test_id = ?2 WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
+		    " AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
 		V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
 		V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id)),
 	    &runs_of_test_record, &runs);

@@ -233,6 +233,23 @@ static void add_experiment_result(
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
+#define EXPERIMENT_RESULTS                                                                         \
+	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                      \
+	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"         \
+	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"                                \
+	    " CROSS JOIN result xr INDEXED BY result_of_test"                                      \
+	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"                   \
+	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"     \
+	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL AND NOT EXISTS"                \
+	    "  (SELECT 1 FROM dispatch xd WHERE xd.id = xb.dispatch_id"                            \
+	    "   AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner"                     \
+	    "   AND xd.is_current = 0)")                                                           \
+	" UNION ALL " RECORD_QUERY_BY("NULL", EXPERIMENT_RESULT_RECORD,                            \
+	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"         \
+	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id"                            \
+	    " AND xr.accelerator = xe.accelerator AND xr.test_id = xt.test_id"                     \
+	    " CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
+
 /* The results of its tests, with the job of the change for which each stands. On the head they are of the attempts that count. On
  * the base they are of all attempts, because a test that was green there in one of them excuses nothing. A job that has no tests is
  * one itself. The results of a request that was called off for a first run do not count. */
@@ -240,37 +257,7 @@ static struct experiment_results read_experiment_results(
     const struct attribution_case *c, const struct experiment_run *e)
 {
 	struct experiment_results l = {.n = 0};
-	struct rows *r = db_rows(c->d,
-	    RECORD_SELECT_BY("xr.trace",
-		EXPERIMENT_RESULT_RECORD) " FROM experiment xe CROSS JOIN experiment_test xt"
-					  " ON xt.experiment_id = xe.id"
-					  " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"
-					  " CROSS JOIN result xr INDEXED BY result_of_test"
-					  " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE "
-					  "xe.id = ?2"
-					  " AND xb.accelerator = xe.accelerator AND (xb.is_current "
-					  "= 1 OR xe.side = 'base')"
-					  " AND xb.status = 'completed' AND xb.digest IS NOT NULL"
-					  " AND NOT EXISTS (SELECT 1 FROM dispatch xd WHERE xd.id "
-					  "= xb.dispatch_id"
-					  "  AND xd.accelerator = xb.accelerator AND xd.runner = "
-					  "xb.runner AND xd.is_current = 0)"
-					  " UNION ALL " RECORD_SELECT_BY("NULL",
-					      EXPERIMENT_RESULT_RECORD) " FROM experiment xe CROSS "
-									"JOIN experiment_test xt"
-									" ON xt.experiment_id = "
-									"xe.id"
-									" CROSS JOIN verdict xr ON "
-									"xr.change_id = "
-									"xe.run_change_id"
-									" AND xr.accelerator = "
-									"xe.accelerator AND "
-									"xr.test_id = xt.test_id"
-									" CROSS JOIN job xb ON "
-									"xb.id = xr.job_id AND "
-									"xb.n_tests = 0 WHERE "
-									"xe.id = ?2",
-	    V_INT(c->change_id), V_INT(e->id));
+	struct rows *r = db_rows(c->d, EXPERIMENT_RESULTS, V_INT(c->change_id), V_INT(e->id));
 
 	while (rows_next(r))
 		add_experiment_result(c, r, &l);
@@ -461,19 +448,14 @@ void fact_takes_experiments(struct attribution_case *c)
 /* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
  * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
 #define NEWEST_OF_EACH_TEST(is_here, which)                                                        \
-	"SELECT DISTINCT 0" RECORD_COLUMNS(                                                        \
-	    EXPERIMENT_RUN_RECORD) " FROM"                                                         \
-				   " (SELECT e.id, e.runner, e.sha, " is_here                      \
-				   " AS is_here, e.side, e.started_ms, e.ended_ms,"                \
-				   "  ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER "   \
-				   "BY e.id DESC) AS n"                                            \
-				   "  FROM experiment e CROSS JOIN experiment_test t ON "          \
-				   "t.experiment_id = e.id"                                        \
-				   "  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator " \
-				   "= ?2"                                                          \
-				   "  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"     \
-				   "  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE \
-				   " AND " which ") ranked WHERE n <= ?3 ORDER BY id"
+	RECORD_QUERY_DISTINCT(EXPERIMENT_RUN_RECORD,                                               \
+	    "FROM (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.side, e.started_ms,"    \
+	    "  e.ended_ms, ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC)" \
+	    "  AS n FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"      \
+	    "  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                    \
+	    "  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                            \
+	    "  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE " AND " which          \
+	    ") ranked WHERE n <= ?3 ORDER BY id")
 
 void fact_experiments(struct attribution_case *c)
 {

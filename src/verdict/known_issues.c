@@ -193,13 +193,12 @@ static int list_known_run(struct store_query *q, struct db *d)
 {
 	struct list_known *l = CONTAINER_OF(q, struct list_known, q);
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT_BY(
-		"COALESCE(k.last_match_ms, 0) >= ?1 OR EXISTS"
-		" (SELECT 1 FROM known_match m JOIN pull p"
-		"  ON p.change_id = m.change_id AND p.state = 'open'"
-		"  JOIN verdict v ON v.change_id = m.change_id AND v.attribution = 'KNOWN'"
-		"  AND v.evidence_url = k.url WHERE m.issue_id = k.id)",
-		KNOWN_ISSUE_RECORD) " FROM known_issue k ORDER BY k.id",
+	    RECORD_QUERY_BY("COALESCE(k.last_match_ms, 0) >= ?1 OR EXISTS"
+			    " (SELECT 1 FROM known_match m JOIN pull p"
+			    "  ON p.change_id = m.change_id AND p.state = 'open' JOIN verdict v"
+			    "  ON v.change_id = m.change_id AND v.attribution = 'KNOWN'"
+			    "  AND v.evidence_url = k.url WHERE m.issue_id = k.id)",
+		KNOWN_ISSUE_RECORD, "FROM known_issue k ORDER BY k.id"),
 	    V_INT(l->now_ms - KNOWN_RECENT_MS));
 
 	while (rows_next(r)) {
