@@ -23,7 +23,6 @@
 /* The whole statement, also with a key or of two records; `from` is a literal: "FROM run WHERE …". */
 #define RECORD_QUERY(R, from)                                     RECORD_SELECT(R) " " from
 #define RECORD_QUERY_BY(key, R, from)                             RECORD_SELECT_BY(key, R) " " from
-#define RECORD_QUERY_BY(key, R, from)                             RECORD_SELECT_BY(key, R) " " from
 #define RECORD_QUERY_BOTH(A, B, from)                             RECORD_SELECT(A) RECORD_COLUMNS(B) " " from
 #define RECORD_QUERY_DISTINCT(R, from)                            RECORD_QUERY_BY("DISTINCT 0", R, from)
 
