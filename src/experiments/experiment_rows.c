@@ -83,15 +83,6 @@ void experiment_delete(struct db *d, int64_t id)
 
 /* ---- the state ---- */
 
-/* If it never began: since it was planned. */
-static int64_t seconds_since_start(struct db *d, int64_t id, int64_t now_ms)
-{
-	int64_t ms = db_int(d, now_ms,
-	    "SELECT COALESCE(started_ms, created_ms) FROM experiment WHERE id = ?1", V_INT(id));
-
-	return now_ms > ms ? (now_ms - ms) / 1000 : 0;
-}
-
 bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
     const char *reason, int64_t now_ms)
 {
@@ -119,12 +110,18 @@ bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state 
 		    V_INT(e->id), V_TEXT(experiment_state_name(to)), V_TEXT(reason), V_INT(now_ms));
 	if (from != to && to != EXPERIMENT_IS_PLANNED)
 		counter_add_experiment(d, experiment_state_name(to));
-	if (from != to && has_ended)
+	if (from != to && has_ended) {
+		/* if it never began: since it was planned */
+		int64_t since_ms = db_int(d, now_ms,
+		    "SELECT COALESCE(started_ms, created_ms) FROM experiment WHERE id = ?1",
+		    V_INT(e->id));
+
 		log_event(LOG_INFO, "experiment_ended", LOG_I("experiment", e->id),
 		    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
 		    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
 		    LOG_S("state", experiment_state_name(to)), LOG_S("reason", reason),
-		    LOG_I("seconds", seconds_since_start(d, e->id, now_ms)));
+		    LOG_I("seconds", now_ms > since_ms ? (now_ms - since_ms) / 1000 : 0));
+	}
 	if (has_ended && e->command_id)
 		stress_answer(d, e->command_id, now_ms);
 	return from != to;

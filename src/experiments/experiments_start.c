@@ -211,28 +211,6 @@ static bool is_runner_idle(
 	       !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
 }
 
-/* The rounds of a `stress` come one after the other. */
-static bool is_its_turn(struct db *d, const struct experiment *e)
-{
-	return !e->is_stress ||
-	       !db_has(d,
-		   "SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
-		   " AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
-		   V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
-		   V_INT(e->round));
-}
-
-/* The dispatch that it explains, if that has ended and the runner still accepts experiments. */
-static struct dispatch_list explained_dispatch(struct db *d, const struct experiment *e)
-{
-	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2"
-	    " AND runner = ?4 AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
-	    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
-	    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id),
-	    V_TEXT(e->runner)));
-}
-
 /* Automatic ones before a stress. An author whose experiments took less time in the last 24 hours comes first, and
  * authors take turns, change by change, so that one of them does not use the budget up. */
 #define PLANNED_IN_ORDER                                                                           \
@@ -257,12 +235,28 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 	for (size_t i = 0; i < l.n; i++) {
 		struct experiment *e = &l.at[i];
 		struct dispatch_list of;
+		bool is_its_turn;
 
 		if (e->expires_ms <= now_ms || is_spent[e->is_stress] ||
 		    strv_contains((const char *const *)busy[e->is_stress], e->runner))
 			continue;
-		of = explained_dispatch(d, e);
-		if (of.n && is_its_turn(d, e)) {
+		/* the dispatch that it explains, if that has ended and the runner still accepts experiments */
+		of = dispatch_list_take(db_rows(d,
+		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2"
+		    " AND runner = ?4"
+		    " AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
+		    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
+		    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id),
+		    V_TEXT(e->runner)));
+		/* the rounds of a `stress` come one after the other */
+		is_its_turn =
+		    !e->is_stress ||
+		    !db_has(d,
+			"SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
+			" AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+			V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
+			V_INT(e->round));
+		if (of.n && is_its_turn) {
 			if (!is_runner_idle(d, e, of.at[0].kind, now_ms))
 				strv_add(&busy[e->is_stress], e->runner);
 			else if (!has_budget(d, accelerator, e->is_stress, now_ms))

@@ -120,10 +120,15 @@ static json_t *side_json(
 	return o;
 }
 
-static json_t *stress_accelerators_json(struct db *d, int64_t command_id)
+static json_t *stress_json(struct db *d, int64_t command_id)
 {
 	static const char *const sides[] = {"head", "base"};
-	json_t *list = json_array();
+	json_t *o = json_object(), *list = json_array();
+	char *test = db_text(d,
+	    "SELECT s.suite || '/' || s.name FROM experiment e CROSS JOIN experiment_test t"
+	    " ON t.experiment_id = e.id CROSS JOIN test s ON s.id = t.test_id"
+	    " WHERE e.command_id = ?1 LIMIT 1",
+	    V_INT(command_id));
 	struct rows *r = db_rows(d,
 	    "SELECT DISTINCT accelerator FROM experiment WHERE command_id = ?1 ORDER BY 1",
 	    V_INT(command_id));
@@ -140,23 +145,11 @@ static json_t *stress_accelerators_json(struct db *d, int64_t command_id)
 		}
 		json_array_append_new(list, one);
 	}
-	return list;
-}
-
-static json_t *stress_json(struct db *d, int64_t command_id)
-{
-	char *test = db_text(d,
-	    "SELECT s.suite || '/' || s.name FROM experiment e CROSS JOIN experiment_test t"
-	    " ON t.experiment_id = e.id CROSS JOIN test s ON s.id = t.test_id"
-	    " WHERE e.command_id = ?1 LIMIT 1",
-	    V_INT(command_id));
-	json_t *o = json_object();
-
 	json_set_str(o, "test", test);
 	json_set_int(o, "rounds",
 	    db_int(d, 0, "SELECT MAX(round) FROM experiment WHERE command_id = ?1",
 		V_INT(command_id)));
-	json_object_set_new(o, "accelerators", stress_accelerators_json(d, command_id));
+	json_object_set_new(o, "accelerators", list);
 	free(test);
 	return o;
 }

@@ -367,8 +367,6 @@ void fact_elsewhere(struct attribution_case *c)
 
 enum {
 	INCIDENTS_MAX = 24, /* changes that had one key, the newest */
-	OUTAGE_MIN_TESTS =
-	    5, /* of a job, so that "most of its tests" means something; also in job_mostly_red */
 	OUTAGE_MIN_CHANGES = 3,
 	ROWS_OF_CHANGE_MAX = 50, /* that are looked at, of one key */
 };
@@ -384,18 +382,21 @@ struct key_use {
 	size_t n;
 };
 
-/* The changes that had the key, except this pull request's and those of its author. One index step each. */
-static void find_incidents(const struct attribution_case *c, int64_t key, struct key_use *ret)
+/* Reads the changes that had the key, except this pull request's and those of its author. One index step each. Key 0: frees the
+ * list. */
+static void read_incidents(const struct attribution_case *c, int64_t key, struct key_use *u)
 {
 	int64_t before = INT64_MAX;
 
-	*ret = (struct key_use){.key = key};
-	for (int i = 0; i < 2 * INCIDENTS_MAX && ret->n < INCIDENTS_MAX; i++) {
+	while (u->n)
+		free(u->incidents[--u->n].author);
+	u->key = key;
+	for (int i = 0; key && i < 2 * INCIDENTS_MAX && u->n < INCIDENTS_MAX; i++) {
 		char *author;
 
 		before = db_int(c->d, 0,
-		    "SELECT change_id FROM failure WHERE key = ?1 AND change_id < ?2 ORDER BY "
-		    "change_id DESC LIMIT 1",
+		    "SELECT change_id FROM failure WHERE key = ?1 AND change_id < ?2"
+		    " ORDER BY change_id DESC LIMIT 1",
 		    V_INT(key), V_INT(before));
 		if (!before)
 			return;
@@ -403,15 +404,8 @@ static void find_incidents(const struct attribution_case *c, int64_t key, struct
 		if (before == c->change_id || attribution_is_same_author(author, c->author))
 			free(author);
 		else
-			ret->incidents[ret->n++] = (struct incident){before, author};
+			u->incidents[u->n++] = (struct incident){before, author};
 	}
-}
-
-static void key_use_release(struct key_use *u)
-{
-	for (size_t i = 0; i < u->n; i++)
-		free(u->incidents[i].author);
-	u->n = 0;
 }
 
 /* How the message was used on other changes, once for each author: whether it is about this test, and whether it is an outage's.
@@ -454,92 +448,6 @@ static void judge_message(
 	f->facts.is_outage = n_now >= OUTAGE_MIN_CHANGES;
 }
 
-/* More than half of a job's tests have the same message. */
-static void find_outages_of_jobs(struct attribution_case *c)
-{
-	for (size_t job = 0; job < c->n_jobs; job++) {
-		struct red_failure *f = c->failures + c->jobs[job].first_failure;
-		size_t n = c->jobs[job].n_failures, n_most = 0;
-		int64_t most = 0, n_tests;
-
-		for (size_t i = 0; i < n;
-		     i++) { /* the key that more than half of them have, if there is one */
-			if (!n_most)
-				most = f[i].facts.mark.key;
-			n_most += f[i].facts.mark.key == most ? 1 : (size_t)-1;
-		}
-		n_most = 0;
-		for (size_t i = 0; i < n; i++)
-			n_most += f[i].facts.mark.key == most;
-		n_tests =
-		    n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id))
-		      : 0;
-		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
-			continue;
-		for (size_t i = 0; i < n; i++)
-			if (f[i].facts.mark.key == most)
-				f[i].facts.is_outage = f[i].facts.is_job_outage = true;
-	}
-}
-
-static int by_key_and_job(const void *x, const void *y)
-{
-	const struct red_failure *a = *(struct red_failure *const *)x,
-				 *b = *(struct red_failure *const *)y;
-
-	if (a->facts.mark.key != b->facts.mark.key)
-		return a->facts.mark.key < b->facts.mark.key ? -1 : 1;
-	return (a->job > b->job) - (a->job < b->job);
-}
-
-/* Failures of one job that say the same. One test may crash the process and fail the others. Run without it, they pass, so
- * the pass of one excuses it only if each of the others passed, too. If none passed again and
- * one is proved to be the change's, all are. */
-static void compare_in_job(struct red_failure *const *list, size_t n)
-{
-	bool is_settled = false, is_red = false, is_green = false;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct attribution_facts *f = &list[i]->facts;
-
-		is_red |= !f->passed_here_job;
-		is_green |= f->passed_here_job != 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		list[i]->facts.is_alike_green = is_green;
-		is_settled |= attribution_is_settled_outage(&list[i]->facts);
-	}
-	for (size_t i = 0; i < n; i++) {
-		list[i]->facts.is_alike_settled = is_settled && list[i]->facts.is_job_outage;
-		list[i]->facts.is_alike_red = is_red && !list[i]->facts.mark.is_infrastructure;
-	}
-}
-
-static void compare_alike(struct attribution_case *c)
-{
-	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(struct red_failure *));
-	size_t end, next;
-
-	for (size_t i = 0; i < c->n_failures; i++)
-		list[i] = &c->failures[i];
-	qsort(list, c->n_failures, sizeof(struct red_failure *), by_key_and_job);
-	for (size_t i = 0; i < c->n_failures; i = end) {
-		int64_t key = list[i]->facts.mark.key;
-		int n_again = 0;
-
-		for (end = i; end < c->n_failures && list[end]->facts.mark.key == key; end = next) {
-			next = end;
-			while (next < c->n_failures && !by_key_and_job(&list[end], &list[next]))
-				n_again += list[next++]->facts.n_failed_so_again;
-			if (key)
-				compare_in_job(&list[end], next - end);
-		}
-		for (size_t k = i; key && k < end; k++)
-			list[k]->facts.n_alike_again = n_again;
-	}
-	free(list);
-}
-
 /* Only jobs that are mostly red can show an outage. The index job_mostly_red has these few. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id)
 {
@@ -561,17 +469,9 @@ void fact_message(struct attribution_case *c)
 
 		if (!f->facts.mark.key)
 			continue;
-		if (use.key != f->facts.mark.key) {
-			key_use_release(&use);
-			find_incidents(c, f->facts.mark.key, &use);
-		}
+		if (use.key != f->facts.mark.key)
+			read_incidents(c, f->facts.mark.key, &use);
 		judge_message(c, &use, f);
 	}
-	key_use_release(&use);
-}
-
-void fact_same_message(struct attribution_case *c)
-{
-	find_outages_of_jobs(c);
-	compare_alike(c);
+	read_incidents(c, 0, &use);
 }

@@ -13,31 +13,14 @@
 #include "verdict/verdicts.h"
 
 enum {
-	LOOK_UP_MAX_SHARE =
-	    4, /* a job's tests are read in one go where more than a quarter of them is asked for */
+	/* A job's tests are read in one go where more than a quarter of them is asked for. */
+	LOOK_UP_MAX_SHARE = 4,
+	/* Of a job, so that "most of its tests" means something; also in the index job_mostly_red. */
+	OUTAGE_MIN_TESTS = 5,
 };
 
 RECORD_DEFINE(attribution_case, ATTRIBUTED_CHANGE_RECORD)
 RECORD_DEFINE(red_cell, RED_CELL_RECORD)
-
-static void read_cells(struct attribution_case *c)
-{
-	struct rows *r = db_rows(c->d,
-	    RECORD_QUERY(RED_CELL_RECORD,
-		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
-		" AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
-	    V_INT(c->change_id), V_TEXT(c->accelerator));
-
-	while (rows_next(r)) {
-		struct red_cell cell = {0};
-
-		record_read(r, &red_cell_record, &cell);
-		if (attribution_applies(cell.status))
-			*ARRAY_PUSH(c->cells, c->n_cells) = cell;
-		else
-			record_release(&red_cell_record, &cell);
-	}
-}
 
 static int compare_test_to_cell(const void *id, const void *cell)
 {
@@ -315,6 +298,8 @@ struct red_failure *attribution_failures_of(
 
 bool attribution_case_read(struct attribution_case *c)
 {
+	struct rows *r;
+
 	if (!record_read_first(
 		db_rows(c->d,
 		    RECORD_QUERY(ATTRIBUTED_CHANGE_RECORD,
@@ -324,7 +309,20 @@ bool attribution_case_read(struct attribution_case *c)
 		return false;
 	c->ref = branch_name(c->full_ref);
 	c->number = change_pull(c->d, c->change_id);
-	read_cells(c);
+	r = db_rows(c->d,
+	    RECORD_QUERY(RED_CELL_RECORD,
+		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
+		" AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
+	while (rows_next(r)) {
+		struct red_cell cell = {0};
+
+		record_read(r, &red_cell_record, &cell);
+		if (attribution_applies(cell.status))
+			*ARRAY_PUSH(c->cells, c->n_cells) = cell;
+		else
+			record_release(&red_cell_record, &cell);
+	}
 	if (c->n_cells)
 		read_failures(c);
 	return c->n_cells > 0;
@@ -367,6 +365,93 @@ static void fact_known(struct attribution_case *c)
 	for (size_t i = 0; i < c->n_failures; i++)
 		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
 	known_issues_free(&k);
+}
+
+/* More than half of a job's tests have the same message. */
+static void find_outages_of_jobs(struct attribution_case *c)
+{
+	for (size_t job = 0; job < c->n_jobs; job++) {
+		struct red_failure *f = c->failures + c->jobs[job].first_failure;
+		size_t n = c->jobs[job].n_failures, n_most = 0;
+		int64_t most = 0, n_tests;
+
+		/* the key that more than half of them have, if there is one */
+		for (size_t i = 0; i < n; i++) {
+			if (!n_most)
+				most = f[i].facts.mark.key;
+			n_most += f[i].facts.mark.key == most ? 1 : (size_t)-1;
+		}
+		n_most = 0;
+		for (size_t i = 0; i < n; i++)
+			n_most += f[i].facts.mark.key == most;
+		n_tests =
+		    n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id))
+		      : 0;
+		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (f[i].facts.mark.key == most)
+				f[i].facts.is_outage = f[i].facts.is_job_outage = true;
+	}
+}
+
+static int by_key_and_job(const void *x, const void *y)
+{
+	const struct red_failure *a = *(struct red_failure *const *)x,
+				 *b = *(struct red_failure *const *)y;
+
+	if (a->facts.mark.key != b->facts.mark.key)
+		return a->facts.mark.key < b->facts.mark.key ? -1 : 1;
+	return (a->job > b->job) - (a->job < b->job);
+}
+
+/* Failures of one job that say the same. One test may crash the process and fail the others. Run without it, they pass, so
+ * the pass of one excuses it only if each of the others passed, too. If none passed again and
+ * one is proved to be the change's, all are. */
+static void compare_in_job(struct red_failure *const *list, size_t n)
+{
+	bool is_settled = false, is_red = false, is_green = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct attribution_facts *f = &list[i]->facts;
+
+		is_red |= !f->passed_here_job;
+		is_green |= f->passed_here_job != 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		list[i]->facts.is_alike_green = is_green;
+		is_settled |= attribution_is_settled_outage(&list[i]->facts);
+	}
+	for (size_t i = 0; i < n; i++) {
+		list[i]->facts.is_alike_settled = is_settled && list[i]->facts.is_job_outage;
+		list[i]->facts.is_alike_red = is_red && !list[i]->facts.mark.is_infrastructure;
+	}
+}
+
+void fact_same_message(struct attribution_case *c)
+{
+	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(struct red_failure *));
+	size_t end, next;
+
+	find_outages_of_jobs(c);
+	for (size_t i = 0; i < c->n_failures; i++)
+		list[i] = &c->failures[i];
+	qsort(list, c->n_failures, sizeof(struct red_failure *), by_key_and_job);
+	for (size_t i = 0; i < c->n_failures; i = end) {
+		int64_t key = list[i]->facts.mark.key;
+		int n_again = 0;
+
+		for (end = i; end < c->n_failures && list[end]->facts.mark.key == key; end = next) {
+			next = end;
+			while (next < c->n_failures && !by_key_and_job(&list[end], &list[next]))
+				n_again += list[next++]->facts.n_failed_so_again;
+			if (key)
+				compare_in_job(&list[end], next - end);
+		}
+		for (size_t k = i; key && k < end; k++)
+			list[k]->facts.n_alike_again = n_again;
+	}
+	free(list);
 }
 
 /* The groups of facts in struct attribution_facts. */

@@ -15,15 +15,15 @@
 /* Evidence counts only from the same job: its runner, workflow and name, whatever its id. */
 struct job_name {
 	char *runner, *workflow, *name;
-	int64_t
-	    own_test; /* the test that stands for the job itself, where it is one of the cells; 0: it is not */
+	/* The test that stands for the job itself, where it is one of the cells; 0: it is not. */
+	int64_t own_test;
 	size_t first_failure, n_failures;
 };
 
 enum {
 	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
-	COMPARED_MAX =
-	    2000, /* failures of one report that Outpost looks for elsewhere; more at once are not flakes */
+	/* Failures of one report that Outpost looks for elsewhere; more at once are not flakes. */
+	COMPARED_MAX = 2000,
 };
 
 /* A test, red in one job in one way. */
@@ -138,10 +138,11 @@ void fact_landed(struct attribution_case *c);
 void fact_this_commit(struct attribution_case *c);
 void fact_takes_experiments(struct attribution_case *c);
 void fact_experiments(struct attribution_case *c);
-/* attribution_elsewhere.c: do unrelated failures have the same message? Which tests of the same job have it? Which other
- * changes failed in the same way? The last question leaves out the failures that the other facts decide. */
+/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? The last
+ * question leaves out the failures that the other facts decide. attribution_facts.c: which tests of the same job have the
+ * message? */
 void fact_message(struct attribution_case *c);
-void fact_same_message(struct attribution_case *c);
 void fact_elsewhere(struct attribution_case *c);
+void fact_same_message(struct attribution_case *c);
 
 #endif
