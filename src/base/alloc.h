@@ -1,5 +1,5 @@
 /* Allocation that does not fail: running out of memory ends the process. The caller checks sizes that a
- * peer chose against a limit first. Owns: the caller, with free(), or an arena. Thread: any. */
+ * peer chose against a limit first. Owns: the caller, with free(). Thread: any. */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 
@@ -23,6 +23,12 @@ char *xasprintf(const char *fmt, ...) PRINTF(1, 2) __attribute__((malloc, return
 		(p) = NULL;                                                                        \
 	} while (0)
 
+/* Frees each of the pointers: FREE_ALL(r->name, r->url); NULL is fine. */
+#define FREE_ALL(...)                                                                              \
+	free_all((void *const[]){__VA_ARGS__},                                                     \
+	    sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+void free_all(void *const *list, size_t n);
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Adds one element to the end of `array`, which has `n` elements, and gives its address; its content is not
@@ -39,28 +45,5 @@ void *array_grow(void *array, size_t n, size_t bytes) __attribute__((returns_non
 
 /* The struct that embeds `member` at `ptr`. */
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
-/* ---- arenas: memory that is freed as a whole ----
- *
- * Everything that belongs to one record or list comes from one arena, so its owner needs one release instead of one
- * free() for each text and array. The arena owns all memory that it returned, until arena_release(): do not free() any
- * of it. An arena belongs to one thread at a time. */
-struct arena_block;
-
-/* Zero-initialise. An empty arena holds no memory and needs no release. */
-struct arena {
-	struct arena_block *blocks; /* the newest first */
-};
-
-/* `bytes` zero bytes, aligned for every type. Never NULL: running out of memory ends the process. */
-void *arena_alloc(struct arena *a, size_t bytes) __attribute__((returns_nonnull));
-/* The same for an array of n elements. Aborts if the product overflows. */
-void *arena_array(struct arena *a, size_t n, size_t bytes) __attribute__((returns_nonnull));
-/* A copy of p[0..n). */
-void *arena_memdup(struct arena *a, const void *p, size_t n) __attribute__((returns_nonnull));
-/* A copy of s; NULL gives NULL. */
-char *arena_strdup(struct arena *a, const char *s);
-/* Frees everything; the arena is empty and usable again. */
-void arena_release(struct arena *a);
 
 #endif

@@ -40,18 +40,6 @@ static int parse_digits(const char *s, int n)
 	return value;
 }
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar. */
-static int64_t days_from_civil(int year, int month, int day)
-{
-	int y = month <= 2 ? year - 1 : year;
-	int era = y / 400;
-	int yoe = y - era * 400;
-	int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-
-	return (int64_t)era * 146097 + doe - 719468;
-}
-
 static bool is_date(int year, int month, int day)
 {
 	static const int days_in[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -108,8 +96,14 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	}
 	if (parse_offset(s, &offset))
 		return ERR_INVALID;
+	/* Days since 1970-01-01 in the proleptic Gregorian calendar. */
+	int y = month <= 2 ? year - 1 : year;
+	int era = y / 400;
+	int yoe = y - era * 400;
+	int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
 	*ret_wall_ms =
-	    ((days_from_civil(year, month, day) * 24 + hour) * 60 + min - offset) * 60000 +
+	    ((((int64_t)era * 146097 + doe - 719468) * 24 + hour) * 60 + min - offset) * 60000 +
 	    (int64_t)sec * 1000 + fraction_ms;
 	return 0;
 }
@@ -119,22 +113,9 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 static const struct {
 	int64_t us;
 	const char *seconds;
-} BOUNDS[HISTOGRAM_BUCKETS] = {
-    {500, "0.0005"},
-    {1000, "0.001"},
-    {2500, "0.0025"},
-    {5000, "0.005"},
-    {10000, "0.01"},
-    {25000, "0.025"},
-    {50000, "0.05"},
-    {100000, "0.1"},
-    {250000, "0.25"},
-    {1000000, "1"},
-    {2500000, "2.5"},
-    {10000000, "10"},
-    {30000000, "30"},
-    {60000000, "60"},
-};
+} BOUNDS[HISTOGRAM_BUCKETS] = {{500, "0.0005"}, {1000, "0.001"}, {2500, "0.0025"}, {5000, "0.005"},
+    {10000, "0.01"}, {25000, "0.025"}, {50000, "0.05"}, {100000, "0.1"}, {250000, "0.25"},
+    {1000000, "1"}, {2500000, "2.5"}, {10000000, "10"}, {30000000, "30"}, {60000000, "60"}};
 
 void histogram_add(struct histogram *h, int64_t us)
 {

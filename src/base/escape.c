@@ -48,12 +48,6 @@ static bool is_mark(uint32_t c)
 	return is_in_ranges(c, list, ARRAY_LEN(list));
 }
 
-/* They choose between two drawings of one character, so removing them loses nothing. */
-static bool is_variation_selector(uint32_t c)
-{
-	return c >= 0xFE00 && c <= 0xFE0F;
-}
-
 static bool is_blank_character(uint32_t c)
 {
 	return c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0x1680 ||
@@ -97,7 +91,9 @@ static char *clean_text(const char *text, size_t max_chars)
 			continue;
 		}
 		n_marks = is_mark(c) ? n_marks + 1 : 0;
-		if (n_marks > MARKS_MAX || is_variation_selector(c))
+		/* They choose between two drawings of one character, so removing them loses
+		 * nothing. */
+		if (n_marks > MARKS_MAX || (c >= 0xFE00 && c <= 0xFE0F))
 			continue;
 		n_chars += wants_space ? 2 : 1;
 		if (max_chars && n_chars > max_chars) {
@@ -151,27 +147,19 @@ void escape_html(struct buf *out, const char *text)
 	free(line);
 }
 
-static size_t longest_run(const char *s, char c)
-{
-	size_t longest = 0, run = 0;
-
-	for (; *s; s++) {
-		run = *s == c ? run + 1 : 0;
-		if (run > longest)
-			longest = run;
-	}
-	return longest;
-}
-
 /* The fence is longer than any run of backticks inside, so nothing inside can close it. */
 static void append_code(struct buf *out, const char *line, enum markdown_place place)
 {
-	size_t n = longest_run(line, '`') + 1, length = strlen(line), n_backslashes = 0;
+	size_t n = 1, run = 0, length = strlen(line), n_backslashes = 0;
 	const char *pad;
 
 	if (length == 0) {
 		line = "(empty)";
 		length = strlen(line);
+	}
+	for (const char *p = line; *p; p++) {
+		run = *p == '`' ? run + 1 : 0;
+		n = run >= n ? run + 1 : n;
 	}
 	pad = line[0] == '`' || line[length - 1] == '`' ? " " : "";
 	for (size_t i = 0; i < n; i++)
@@ -286,20 +274,6 @@ static size_t authority_length(const char *s)
 	return s[n] == '\0' || strchr("/?#", s[n]) ? n : 0;
 }
 
-static void append_url_tail(struct buf *out, const char *s)
-{
-	for (; *s; s++) {
-		bool is_escape = *s == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
-
-		if (*s == '&')
-			buf_append_str(out, "&amp;");
-		else if (is_escape)
-			buf_append_char(out, *s);
-		else
-			percent_encode(out, s, 1, ":/?#@!+,;=");
-	}
-}
-
 bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rule rule)
 {
 	size_t n_scheme, n_authority;
@@ -314,7 +288,17 @@ bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rul
 	if (n_authority == 0 || strlen(url) > max_bytes)
 		return false;
 	buf_append(out, url, n_scheme + n_authority);
-	append_url_tail(out, url + n_scheme + n_authority);
+	const char *s = url + n_scheme + n_authority;
+	for (; *s; s++) {
+		bool is_escape = *s == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
+
+		if (*s == '&')
+			buf_append_str(out, "&amp;");
+		else if (is_escape)
+			buf_append_char(out, *s);
+		else
+			percent_encode(out, s, 1, ":/?#@!+,;=");
+	}
 	return true;
 }
 

@@ -58,29 +58,6 @@ static void line_put_byte(struct buf *b, unsigned char c, enum log_format format
 	buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
 }
 
-/* Writes the text in quotes, and control characters (also the C1 ones) and bad UTF-8 as \xNN or \u00NN. */
-static void line_put_quoted(struct buf *b, const char *s, size_t n, enum log_format format)
-{
-	bool is_utf8 = utf8_is_valid(s, n);
-
-	buf_append_char(b, '"');
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-
-		if (c == '"' || c == '\\')
-			buf_appendf(b, "\\%c", c);
-		else if (c == '\n')
-			buf_append_str(b, "\\n");
-		else if (is_utf8 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
-			line_put_byte(b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
-		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
-			line_put_byte(b, c, format);
-		else
-			buf_append_char(b, (char)c);
-	}
-	buf_append_char(b, '"');
-}
-
 static void line_put_text(struct buf *b, const char *s, enum log_format format)
 {
 	size_t n = utf8_cut(s, strlen(s), VALUE_MAX_BYTES);
@@ -92,8 +69,29 @@ static void line_put_text(struct buf *b, const char *s, enum log_format format)
 			is_word = false;
 	if (is_word && format != LOG_JSON)
 		buf_append(b, s, n);
-	else
-		line_put_quoted(b, s, n, format);
+	else {
+		/* Writes the text in quotes, and control characters (also the C1 ones) and bad
+		 * UTF-8 as \xNN or \u00NN. */
+		bool is_utf8 = utf8_is_valid(s, n);
+
+		buf_append_char(b, '"');
+		for (size_t i = 0; i < n; i++) {
+			unsigned char c = (unsigned char)s[i];
+
+			if (c == '"' || c == '\\')
+				buf_appendf(b, "\\%c", c);
+			else if (c == '\n')
+				buf_append_str(b, "\\n");
+			else if (is_utf8 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
+				line_put_byte(
+				    b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
+			else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
+				line_put_byte(b, c, format);
+			else
+				buf_append_char(b, (char)c);
+		}
+		buf_append_char(b, '"');
+	}
 }
 
 /* A field that does not fit is left out, so that a line always ends as one. */

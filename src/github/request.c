@@ -70,12 +70,8 @@ void request_run_ended(struct github *g)
 		request_leave(r);
 		TAILQ_REMOVE(&g->requests, r, all);
 		http_call_release(&r->http);
-		free(r->spec.path);
-		free(r->spec.own_body);
-		free(r->spec.etag);
-		free(r->spec.marker);
-		free(r->repository);
-		free(r->url);
+		FREE_ALL(r->spec.path, r->spec.own_body, r->spec.etag, r->spec.marker,
+		    r->repository, r->url);
 		free_secret(r->authorization);
 		free(r->if_none_match);
 		free(r);

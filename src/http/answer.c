@@ -18,45 +18,18 @@ enum {
 static const struct {
 	int status;
 	const char *text;
-} STATUSES[] = {
-    {100, "Continue"},
-    {200, "OK"},
-    {201, "Created"},
-    {202, "Accepted"},
-    {204, "No Content"},
-    {206, "Partial Content"},
-    {301, "Moved Permanently"},
-    {302, "Found"},
-    {303, "See Other"},
-    {304, "Not Modified"},
-    {307, "Temporary Redirect"},
-    {308, "Permanent Redirect"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {406, "Not Acceptable"},
-    {408, "Request Timeout"},
-    {409, "Conflict"},
-    {410, "Gone"},
-    {411, "Length Required"},
-    {412, "Precondition Failed"},
-    {413, "Content Too Large"},
-    {414, "URI Too Long"},
-    {415, "Unsupported Media Type"},
-    {416, "Range Not Satisfiable"},
-    {417, "Expectation Failed"},
-    {422, "Unprocessable Content"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {502, "Bad Gateway"},
-    {503, "Service Unavailable"},
-    {504, "Gateway Timeout"},
-    {505, "HTTP Version Not Supported"},
-};
+} STATUSES[] = {{100, "Continue"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"},
+    {204, "No Content"}, {206, "Partial Content"}, {301, "Moved Permanently"}, {302, "Found"},
+    {303, "See Other"}, {304, "Not Modified"}, {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
+    {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {411, "Length Required"},
+    {412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"},
+    {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"}, {417, "Expectation Failed"},
+    {422, "Unprocessable Content"}, {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
+    {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
+    {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
 
 static const char *status_text(int status)
 {
@@ -420,18 +393,6 @@ static bool shared_begin_sending(struct http_server *s, struct http_request *r)
 	return true;
 }
 
-/* Starts the first waiting answer whose client may have one more. */
-static void shared_begin_next(struct http_server *s)
-{
-	struct http_request *r;
-
-	TAILQ_FOREACH (r, &s->waiting_to_send, waiting)
-		if (shared_begin_sending(s, r))
-			break;
-	if (r)
-		TAILQ_REMOVE(&s->waiting_to_send, r, waiting);
-}
-
 void http_shared_leave(struct http_request *r)
 {
 	struct http_shared *b = r->shared;
@@ -441,7 +402,14 @@ void http_shared_leave(struct http_request *r)
 	r->shared = NULL;
 	if (r->is_sending) {
 		http_group_amount_add(s->n_sending, &group, -1);
-		shared_begin_next(s);
+		/* Starts the first waiting answer whose client may have one more. */
+		struct http_request *next;
+
+		TAILQ_FOREACH (next, &s->waiting_to_send, waiting)
+			if (shared_begin_sending(s, next))
+				break;
+		if (next)
+			TAILQ_REMOVE(&s->waiting_to_send, next, waiting);
 	} else {
 		TAILQ_REMOVE(&s->waiting_to_send, r, waiting);
 	}

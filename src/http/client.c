@@ -302,9 +302,7 @@ void http_client_init(struct http_client *c, const char *user_agent)
 
 void http_client_release(struct http_client *c)
 {
-	free(c->user_agent);
-	free(c->ca_file);
-	free(c->ca_folder);
+	FREE_ALL(c->user_agent, c->ca_file, c->ca_folder);
 }
 
 struct http_client *http_client_new(struct loop *l, const char *user_agent)

@@ -237,38 +237,6 @@ static void transfer_set_method(struct http_transfer *t)
 	SET(t->easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
 
-static void transfer_set_connection(struct http_transfer *t)
-{
-	struct http_call *call = t->call;
-	bool is_http_allowed = call->allow_plain_http || !call->allow_address;
-	bool is_plain = strncasecmp(call->url, "http:", 5) == 0;
-
-	SET(t->easy, CURLOPT_PROTOCOLS_STR, is_http_allowed ? "http,https" : "https");
-	SET(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
-	SET(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
-	SET(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	/* Sets both: with only one of them, libcurl would also trust the system's other one. */
-	if (t->client->ca_file || t->client->ca_folder) {
-		SET(t->easy, CURLOPT_CAINFO, t->client->ca_file);
-		SET(t->easy, CURLOPT_CAPATH, t->client->ca_folder);
-	}
-	SET(t->easy, CURLOPT_SHARE, t->client->share);
-	/* HTTP/2 by ALPN only. With it, calls wait for a shared connection instead of opening their own. Without TLS
-	 * they would wait for a whole exchange. */
-	SET(t->easy, CURLOPT_HTTP_VERSION,
-	    (long)(is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-	SET(t->easy, CURLOPT_PIPEWAIT, is_plain ? 0L : 1L);
-	SET(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	SET(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_curl_open_socket);
-	SET(t->easy, CURLOPT_OPENSOCKETDATA, t);
-	SET(t->easy, CURLOPT_PREREQFUNCTION, on_curl_request);
-	SET(t->easy, CURLOPT_PREREQDATA, t);
-	if (call->unix_socket_path)
-		SET(t->easy, CURLOPT_UNIX_SOCKET_PATH, call->unix_socket_path);
-	if (call->unix_socket_path || call->allow_address)
-		SET(t->easy, CURLOPT_PROXY, "");
-}
-
 int http_transfer_prepare(struct http_transfer *t)
 {
 	struct http_call *call = t->call;
@@ -292,7 +260,34 @@ int http_transfer_prepare(struct http_transfer *t)
 	if (has_control(call->url) || strlen(call->url) > 8192)
 		return error_set(&call->why, ERR_INVALID, "the URL is too long or not a URL");
 	SET(t->easy, CURLOPT_URL, call->url);
-	transfer_set_connection(t);
+	struct http_call *c = t->call;
+	bool is_http_allowed = c->allow_plain_http || !c->allow_address;
+	bool is_plain = strncasecmp(c->url, "http:", 5) == 0;
+
+	SET(t->easy, CURLOPT_PROTOCOLS_STR, is_http_allowed ? "http,https" : "https");
+	SET(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
+	SET(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	SET(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	/* Sets both: with only one of them, libcurl would also trust the system's other one. */
+	if (t->client->ca_file || t->client->ca_folder) {
+		SET(t->easy, CURLOPT_CAINFO, t->client->ca_file);
+		SET(t->easy, CURLOPT_CAPATH, t->client->ca_folder);
+	}
+	SET(t->easy, CURLOPT_SHARE, t->client->share);
+	/* HTTP/2 by ALPN only. With it, calls wait for a shared connection instead of opening their own. Without TLS
+	 * they would wait for a whole exchange. */
+	SET(t->easy, CURLOPT_HTTP_VERSION,
+	    (long)(is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+	SET(t->easy, CURLOPT_PIPEWAIT, is_plain ? 0L : 1L);
+	SET(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_curl_open_socket);
+	SET(t->easy, CURLOPT_OPENSOCKETDATA, t);
+	SET(t->easy, CURLOPT_PREREQFUNCTION, on_curl_request);
+	SET(t->easy, CURLOPT_PREREQDATA, t);
+	if (c->unix_socket_path)
+		SET(t->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket_path);
+	if (c->unix_socket_path || c->allow_address)
+		SET(t->easy, CURLOPT_PROXY, "");
 	transfer_set_method(t);
 	err = transfer_set_headers(t);
 	if (err)

@@ -192,7 +192,7 @@ static void conn_set_peer(struct http_conn *c)
 	c->is_exempt = s->is_trusted && s->is_trusted(c->peer, s->trusted_owner);
 }
 
-static struct http_conn *conn_new(struct http_server *s, bool is_unix)
+void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix)
 {
 	struct http_conn *c = xcalloc(1, sizeof(*c));
 
@@ -205,12 +205,6 @@ static struct http_conn *conn_new(struct http_server *s, bool is_unix)
 	else
 		uv_tcp_init(loop_uv(s->loop), &c->io.tcp);
 	http_server_link(s, c);
-	return c;
-}
-
-void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix)
-{
-	struct http_conn *c = conn_new(s, is_unix);
 	bool has_place;
 
 	c->state = HTTP_CONN_IDLE;

@@ -52,29 +52,6 @@ static bool body_make_room(struct http_conn *c)
 	return true;
 }
 
-static void input_begin_body(struct http_conn *c, struct http_request *r)
-{
-	static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	const struct http_route *route = r->route;
-	const struct http_client_group client = http_client_group(r);
-	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
-	uv_buf_t b = uv_buf_init(go_on, sizeof(go_on) - 1);
-
-	http_body_init(&r->body, &c->server->bodies, &client, (size_t)r->head->content_length);
-	if (!is_whole)
-		r->stage = HTTP_REQUEST_HANDED;
-	if (!is_whole)
-		route->on_request(r, route->owner);
-	else if (route->on_headers)
-		route->on_headers(r, route->owner);
-	if (c->request != r || c->state != HTTP_CONN_BODY || c->inlet.state == HTTP_INLET_AT_END)
-		return;
-	if (is_whole && !body_make_room(c))
-		return;
-	if (r->head->expects_continue)
-		http_conn_send(c, &b, 1);
-}
-
 static void input_on_head(struct http_conn *c, struct http_head *head)
 {
 	static const char NO_PATH[] = "{\"error\":\"no such path\"}";
@@ -111,7 +88,25 @@ static void input_on_head(struct http_conn *c, struct http_head *head)
 		http_conn_refuse(c, 413, "body too large");
 		return;
 	}
-	input_begin_body(c, r);
+	static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	const struct http_route *route = r->route;
+	const struct http_client_group client = http_client_group(r);
+	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
+	uv_buf_t b = uv_buf_init(go_on, sizeof(go_on) - 1);
+
+	http_body_init(&r->body, &c->server->bodies, &client, (size_t)r->head->content_length);
+	if (!is_whole)
+		r->stage = HTTP_REQUEST_HANDED;
+	if (!is_whole)
+		route->on_request(r, route->owner);
+	else if (route->on_headers)
+		route->on_headers(r, route->owner);
+	if (c->request != r || c->state != HTTP_CONN_BODY || c->inlet.state == HTTP_INLET_AT_END)
+		return;
+	if (is_whole && !body_make_room(c))
+		return;
+	if (r->head->expects_continue)
+		http_conn_send(c, &b, 1);
 }
 
 static void input_on_whole_piece(
@@ -239,13 +234,6 @@ static void conn_input(struct http_conn *c, const char *p, size_t n)
 		buf_append(&c->held, p + used, n - used);
 }
 
-static void conn_input_held(struct http_conn *c)
-{
-	/* Also without a byte: the handler may not know yet that a paused body has ended. */
-	if (conn_takes_input(c))
-		input_feed_held(c);
-}
-
 /* ---- from the socket ---- */
 
 /* Where the next plain bytes go. */
@@ -322,7 +310,9 @@ static void input_throttle(struct http_conn *c)
 
 void http_conn_pump(struct http_conn *c)
 {
-	conn_input_held(c);
+	/* Also without a byte: the handler may not know yet that a paused body has ended. */
+	if (conn_takes_input(c))
+		input_feed_held(c);
 	if (c->session && c->state != HTTP_CONN_CLOSED)
 		input_pump_session(c);
 	/* The handler has everything and needs more, but the client ended its side. */

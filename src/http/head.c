@@ -280,48 +280,6 @@ static const struct {
     [SINGLE_DELIVERY] = {"x-github-delivery", "more than one X-GitHub-Delivery"},
 };
 
-static int collect_singles(
-    const struct http_head *h, const char *values[N_SINGLES], struct http_refusal *refusal)
-{
-	for (size_t i = 0; i < h->n_fields; i++) {
-		const char *name = h->text + h->fields[i].name;
-
-		for (int k = 0; k < N_SINGLES; k++) {
-			/* The first letter, without case, rules out nearly all. */
-			if ((name[0] | 0x20) != SINGLES[k].name[0] ||
-			    strcasecmp(name, SINGLES[k].name) != 0)
-				continue;
-			if (values[k])
-				return http_refuse(refusal, 400, SINGLES[k].why_twice);
-			values[k] = h->text + h->fields[i].value;
-			break;
-		}
-	}
-	return 0;
-}
-
-static int check_body(
-    struct http_head *h, const char *length, const char *coding, struct http_refusal *refusal)
-{
-	if (coding && length)
-		return http_refuse(refusal, 400, "Content-Length beside Transfer-Encoding");
-	if (coding && h->minor == 0)
-		return http_refuse(refusal, 400, "Transfer-Encoding in HTTP/1.0");
-	if (coding && strcasecmp(coding, "chunked") != 0)
-		return http_refuse(refusal, 400, "bad Transfer-Encoding");
-	h->is_chunked = coding != NULL;
-	h->has_length = length != NULL;
-	if (length && *length == '\0')
-		return http_refuse(refusal, 400, "bad Content-Length");
-	/* Digits only: no sign, no list, no space inside, nothing that overflows. */
-	for (const char *s = length; s && *s; s++) {
-		if (*s < '0' || *s > '9' || h->content_length > (INT64_MAX - 9) / 10)
-			return http_refuse(refusal, 400, "bad Content-Length");
-		h->content_length = h->content_length * 10 + (*s - '0');
-	}
-	return 0;
-}
-
 /* ---- the head ---- */
 
 /* RFC 9110 section 9.3 and RFC 5789. */
@@ -372,17 +330,43 @@ static int split_and_check(
 	if (rc)
 		return rc;
 	h->target = (uint16_t)(target - h->text);
-	rc = collect_singles(h, values, refusal);
-	if (rc)
-		return rc;
+	for (size_t i = 0; i < h->n_fields; i++) {
+		const char *name = h->text + h->fields[i].name;
+
+		for (int k = 0; k < N_SINGLES; k++) {
+			/* The first letter, without case, rules out nearly all. */
+			if ((name[0] | 0x20) != SINGLES[k].name[0] ||
+			    strcasecmp(name, SINGLES[k].name) != 0)
+				continue;
+			if (values[k])
+				return http_refuse(refusal, 400, SINGLES[k].why_twice);
+			values[k] = h->text + h->fields[i].value;
+			break;
+		}
+	}
 	host = values[SINGLE_HOST];
 	if (!host && h->minor == 1)
 		return http_refuse(refusal, 400, "no Host");
 	if (host && !is_plain_host(host, strlen(host)))
 		return http_refuse(refusal, 400, "malformed Host");
-	rc = check_body(h, values[SINGLE_LENGTH], values[SINGLE_CODING], refusal);
-	if (rc)
-		return rc;
+	const char *length = values[SINGLE_LENGTH];
+	const char *coding = values[SINGLE_CODING];
+	if (coding && length)
+		return http_refuse(refusal, 400, "Content-Length beside Transfer-Encoding");
+	if (coding && h->minor == 0)
+		return http_refuse(refusal, 400, "Transfer-Encoding in HTTP/1.0");
+	if (coding && strcasecmp(coding, "chunked") != 0)
+		return http_refuse(refusal, 400, "bad Transfer-Encoding");
+	h->is_chunked = coding != NULL;
+	h->has_length = length != NULL;
+	if (length && *length == '\0')
+		return http_refuse(refusal, 400, "bad Content-Length");
+	/* Digits only: no sign, no list, no space inside, nothing that overflows. */
+	for (const char *s = length; s && *s; s++) {
+		if (*s < '0' || *s > '9' || h->content_length > (INT64_MAX - 9) / 10)
+			return http_refuse(refusal, 400, "bad Content-Length");
+		h->content_length = h->content_length * 10 + (*s - '0');
+	}
 	/* HTTP/1.0 has no interim answers: RFC 9110 10.1.1 has the field ignored there. */
 	if (values[SINGLE_EXPECT] && h->minor == 1) {
 		if (strcasecmp(values[SINGLE_EXPECT], "100-continue") != 0)

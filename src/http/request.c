@@ -246,9 +246,7 @@ void http_request_free(struct http_request *r)
 	http_body_release(&r->body);
 	if (r->shared)
 		http_shared_leave(r);
-	free(r->head);
-	free(r->path);
-	free(r);
+	FREE_ALL(r->head, r->path, r);
 }
 
 void http_request_lose(struct http_request *r)

@@ -21,38 +21,6 @@ static const char *ssl_reason(void)
 	return text ? text : "not accepted";
 }
 
-static int tls_use_certificate(SSL_CTX *context, const char *text, struct error *e)
-{
-	BIO *pem = BIO_new_mem_buf(text, -1);
-	X509 *x = PEM_read_bio_X509_AUX(pem, NULL, NULL, NULL);
-	int rc = 0;
-	bool has_more = true;
-
-	if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
-		rc = error_set(e, ERR_INVALID, "no PEM certificate in it");
-	else if (!x)
-		rc = error_set(e, ERR_INVALID, "the certificate is damaged: %s", ssl_reason());
-	else if (SSL_CTX_use_certificate(context, x) != 1)
-		rc = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", ssl_reason());
-	X509_free(x);
-	for (int i = 2; !rc && has_more; i++) {
-		x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
-		has_more = x != NULL;
-		if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
-			ERR_clear_error();
-		} else if (!x) {
-			rc = error_set(e, ERR_INVALID, "certificate %d of the chain is damaged: %s",
-			    i, ssl_reason());
-		} else if (SSL_CTX_add0_chain_cert(context, x) != 1) {
-			rc = error_set(
-			    e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
-			X509_free(x);
-		}
-	}
-	BIO_free(pem);
-	return rc;
-}
-
 static int tls_choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_bytes,
     const unsigned char *offered, unsigned offered_bytes, void *owner)
 {
@@ -89,7 +57,34 @@ int http_tls_new(
 	SSL_CTX_set_session_id_context(context, (const unsigned char *)"http", 4);
 	SSL_CTX_set_alpn_select_cb(context, tls_choose_protocol, NULL);
 	ERR_clear_error();
-	rc = tls_use_certificate(context, certificate_pem, e);
+	BIO *pem = BIO_new_mem_buf(certificate_pem, -1);
+	X509 *x = PEM_read_bio_X509_AUX(pem, NULL, NULL, NULL);
+	int err = 0;
+	bool has_more = true;
+
+	if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
+		err = error_set(e, ERR_INVALID, "no PEM certificate in it");
+	else if (!x)
+		err = error_set(e, ERR_INVALID, "the certificate is damaged: %s", ssl_reason());
+	else if (SSL_CTX_use_certificate(context, x) != 1)
+		err = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", ssl_reason());
+	X509_free(x);
+	for (int i = 2; !err && has_more; i++) {
+		x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
+		has_more = x != NULL;
+		if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
+			ERR_clear_error();
+		} else if (!x) {
+			err = error_set(e, ERR_INVALID,
+			    "certificate %d of the chain is damaged: %s", i, ssl_reason());
+		} else if (SSL_CTX_add0_chain_cert(context, x) != 1) {
+			err = error_set(
+			    e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
+			X509_free(x);
+		}
+	}
+	BIO_free(pem);
+	rc = err;
 	/* counted: the context shares the configuration's key */
 	if (rc == 0 && (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
 			   SSL_CTX_check_private_key(context) != 1))

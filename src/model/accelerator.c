@@ -15,13 +15,11 @@ const char *level_name(enum level level)
 
 const char *trust_name(enum trust trust)
 {
-	static const char *const names[] = {
-	    [TRUST_ANYONE] = "anyone",
+	static const char *const names[] = {[TRUST_ANYONE] = "anyone",
 	    [TRUST_CONTRIBUTORS] = "contributors",
 	    [TRUST_MEMBERS] = "members",
 	    [TRUST_APPROVED] = "approved",
-	    [TRUST_MERGED] = "merged",
-	};
+	    [TRUST_MERGED] = "merged"};
 
 	return names[trust];
 }
@@ -31,12 +29,10 @@ const char *visibility_name(enum visibility v)
 	return v == VISIBILITY_SUMMARY ? "summary" : "public";
 }
 
-static const char *const runner_kind_names[] = {
-    [RUNNER_GITHUB] = "github",
+static const char *const runner_kind_names[] = {[RUNNER_GITHUB] = "github",
     [RUNNER_WEBHOOK] = "webhook",
     [RUNNER_PULL] = "pull",
-    [RUNNER_INFRA] = "infra",
-};
+    [RUNNER_INFRA] = "infra"};
 const struct words runner_kind_words = {runner_kind_names, RUNNER_INFRA + 1};
 
 const char *runner_kind_name(enum runner_kind k)
@@ -44,28 +40,16 @@ const char *runner_kind_name(enum runner_kind k)
 	return runner_kind_names[k];
 }
 
-static void runner_release(struct runner *r)
-{
-	secret_unref(r->secret);
-	free(r->name);
-	free(r->repository);
-	free(r->workflow);
-	free(r->url);
-	strv_free(r->labels);
-}
-
 void accelerator_release(struct accelerator *a)
 {
-	for (size_t i = 0; i < a->n_runners; i++)
-		runner_release(&a->runners[i]);
-	free(a->runners);
-	free(a->name);
-	free(a->title);
-	free(a->vendor);
-	free(a->docs_url);
-	free(a->help_url);
-	free(a->source_git_url);
-	free(a->source_branch);
+	for (size_t i = 0; i < a->n_runners; i++) {
+		struct runner *r = &a->runners[i];
+		secret_unref(r->secret);
+		FREE_ALL(r->name, r->repository, r->workflow, r->url);
+		strv_free(r->labels);
+	}
+	FREE_ALL(a->runners, a->name, a->title, a->vendor, a->docs_url, a->help_url,
+	    a->source_git_url, a->source_branch);
 	strv_free(a->oncall);
 	strv_free(a->triggers.paths);
 	strv_free(a->triggers.branches);
@@ -112,8 +96,7 @@ bool health_is_unhealthy(const struct health_sample *samples, size_t n, bool was
 const char *level_criterion_name(enum level_criterion c)
 {
 	/* As the thresholds are called in outpost.yml. */
-	static const char *const names[] = {
-	    [CRITERION_TENURE] = "tenure",
+	static const char *const names[] = {[CRITERION_TENURE] = "tenure",
 	    [CRITERION_DATA] = "data",
 	    [CRITERION_END_TO_END] = "end_to_end_time",
 	    [CRITERION_OVERRUN] = "overrun_rate",
@@ -122,8 +105,7 @@ const char *level_criterion_name(enum level_criterion c)
 	    [CRITERION_PASS] = "pass_rate",
 	    [CRITERION_DEADLINES] = "deadlines_met",
 	    [CRITERION_REACTION] = "reaction_time",
-	    [CRITERION_MAINTAINERS] = "maintainers",
-	};
+	    [CRITERION_MAINTAINERS] = "maintainers"};
 
 	return c < N_CRITERIA ? names[c] : NULL;
 }
@@ -298,10 +280,7 @@ struct level_proposal level_propose(enum level now, const struct level_numbers *
 
 void source_head_release(struct source_head *h)
 {
-	free(h->accelerator);
-	free(h->git_url);
-	free(h->branch);
-	free(h->sha);
+	FREE_ALL(h->accelerator, h->git_url, h->branch, h->sha);
 	*h = (struct source_head){0};
 }
 

@@ -57,15 +57,6 @@ static bool applies(enum accelerator_status s, const struct accelerator_facts *f
 	return true;
 }
 
-static enum accelerator_status status_of(const struct accelerator_facts *f, int64_t now_ms)
-{
-	int s = 0;
-
-	while (!applies((enum accelerator_status)s, f, now_ms))
-		s++;
-	return (enum accelerator_status)s;
-}
-
 static int64_t since_of(enum accelerator_status s, const struct accelerator_facts *f)
 {
 	switch (s) {
@@ -95,7 +86,11 @@ static int64_t since_of(enum accelerator_status s, const struct accelerator_fact
 
 struct accelerator_state accelerator_state_of(const struct accelerator_facts *f, int64_t now_ms)
 {
-	struct accelerator_state s = {.status = status_of(f, now_ms)};
+	int status = 0;
+
+	while (!applies((enum accelerator_status)status, f, now_ms))
+		status++;
+	struct accelerator_state s = {.status = (enum accelerator_status)status};
 
 	if (s.status == ACCELERATOR_OFF)
 		return s;

@@ -15,16 +15,14 @@ struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 	return e;
 }
 
-static const char *const RERUN_NAMES[N_RERUN_STATES] = {
-    [RERUN_PENDING] = "pending",
+static const char *const RERUN_NAMES[N_RERUN_STATES] = {[RERUN_PENDING] = "pending",
     [RERUN_LATER] = "later",
     [RERUN_NO_ANSWER] = "no_answer",
     [RERUN_NO_ROOM] = "no_room",
     [RERUN_VOID] = "void",
     [RERUN_NO_RESULT] = "no_result",
     [RERUN_OVER_LIMIT] = "over_limit",
-    [RERUN_CALLED_OFF] = "called_off",
-};
+    [RERUN_CALLED_OFF] = "called_off"};
 const struct words rerun_state_names = {RERUN_NAMES, N_RERUN_STATES};
 
 const char *rerun_state_name(enum rerun_state s)

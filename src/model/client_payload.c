@@ -205,42 +205,14 @@ static void shorten_lists(json_t *body)
 }
 
 /* Level 5: what a workflow cannot do without. A dot descends. */
-static const char *const KEPT[] = {
-    "action",
-    "number",
-    "ref",
-    "before",
-    "after",
-    "head_sha",
-    "deleted",
-    "forced",
-    "compare",
-    "label.name",
-    "sender.login",
-    "repository.full_name",
-    "repository.name",
-    "repository.html_url",
-    "repository.clone_url",
-    "repository.default_branch",
-    "repository.owner.login",
-    "head_commit.id",
-    "head_commit.timestamp",
-    "pull_request.number",
-    "pull_request.html_url",
-    "pull_request.state",
-    "pull_request.draft",
-    "pull_request.merged",
-    "pull_request.author_association",
-    "pull_request.user.login",
-    "pull_request.head.sha",
-    "pull_request.head.ref",
-    "pull_request.head.repo.full_name",
-    "pull_request.head.repo.clone_url",
-    "pull_request.base.sha",
-    "pull_request.base.ref",
-    "pull_request.base.repo.full_name",
-    NULL,
-};
+static const char *const KEPT[] = {"action", "number", "ref", "before", "after", "head_sha",
+    "deleted", "forced", "compare", "label.name", "sender.login", "repository.full_name",
+    "repository.name", "repository.html_url", "repository.clone_url", "repository.default_branch",
+    "repository.owner.login", "head_commit.id", "head_commit.timestamp", "pull_request.number",
+    "pull_request.html_url", "pull_request.state", "pull_request.draft", "pull_request.merged",
+    "pull_request.author_association", "pull_request.user.login", "pull_request.head.sha",
+    "pull_request.head.ref", "pull_request.head.repo.full_name", "pull_request.head.repo.clone_url",
+    "pull_request.base.sha", "pull_request.base.ref", "pull_request.base.repo.full_name", NULL};
 
 /* Copies the scalar at `path` (cut to size when it is text) from one object to another. */
 static void copy_path(json_t *from, json_t *to, const char *path)
@@ -278,8 +250,12 @@ static void keep_essentials(struct client_payload *p)
 	p->body = small;
 }
 
-static void cut_to(struct client_payload *p, int level)
+static const char *text_at(struct client_payload *p, int level)
 {
+	json_t *whole;
+
+	if (p->texts[level])
+		return p->texts[level];
 	while (p->level < level) {
 		switch (++p->level) {
 		case 1:
@@ -298,15 +274,6 @@ static void cut_to(struct client_payload *p, int level)
 			keep_essentials(p);
 		}
 	}
-}
-
-static const char *text_at(struct client_payload *p, int level)
-{
-	json_t *whole;
-
-	if (p->texts[level])
-		return p->texts[level];
-	cut_to(p, level);
 	whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
 	    p->delivery_id, "payload", p->body);
 	p->texts[level] = json_text(whole);

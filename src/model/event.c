@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "base/alloc.h"
 #include "base/str.h"
 
 const char *pull_action_name(enum pull_action a)
@@ -23,12 +24,7 @@ const char *pull_action_name(enum pull_action a)
 
 void pull_info_release(struct pull_info *p)
 {
-	free(p->head_sha);
-	free(p->base_sha);
-	free(p->base_ref);
-	free(p->title);
-	free(p->author);
-	free(p->author_association);
+	FREE_ALL(p->head_sha, p->base_sha, p->base_ref, p->title, p->author, p->author_association);
 	strv_free(p->labels);
 	*p = (struct pull_info){0};
 }
@@ -36,9 +32,7 @@ void pull_info_release(struct pull_info *p)
 void push_commits_free(struct push_commit *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		free(list[i].sha);
-		free(list[i].author);
-		free(list[i].title);
+		FREE_ALL(list[i].sha, list[i].author, list[i].title);
 		strv_free(list[i].files);
 	}
 	free(list);
@@ -48,36 +42,21 @@ void event_release(struct event *e)
 {
 	push_commits_free(e->commits, e->n_commits);
 	pull_info_release(&e->pull);
-	free(e->action);
-	free(e->repository);
-	free(e->sender);
-	free(e->label);
-	free(e->ref);
-	free(e->before);
-	free(e->after);
-	free(e->head_message);
-	free(e->head_author);
-	free(e->comment_body);
-	free(e->comment_author);
-	free(e->comment_author_type);
-	free(e->comment_association);
-	free(e->pull_author);
-	free(e->check_head_sha);
-	free(e->check_name);
-	free(e->check_external_id);
+	FREE_ALL(e->action, e->repository, e->sender, e->label, e->ref, e->before, e->after,
+	    e->head_message, e->head_author, e->comment_body, e->comment_author,
+	    e->comment_author_type, e->comment_association, e->pull_author, e->check_head_sha,
+	    e->check_name, e->check_external_id);
 	*e = (struct event){0};
 }
 
-static const char *const kind_names[N_COMMAND_KINDS] = {
-    [COMMAND_UNKNOWN] = "unknown",
+static const char *const kind_names[N_COMMAND_KINDS] = {[COMMAND_UNKNOWN] = "unknown",
     [COMMAND_RETEST] = "retest",
     [COMMAND_CANCEL] = "cancel",
     [COMMAND_OK_TO_TEST] = "ok-to-test",
     [COMMAND_DECLINE] = "ok-to-test cancel",
     [COMMAND_STATUS] = "status",
     [COMMAND_HELP] = "?",
-    [COMMAND_STRESS] = "stress",
-};
+    [COMMAND_STRESS] = "stress"};
 
 static const struct {
 	const char *name;

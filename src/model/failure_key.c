@@ -437,12 +437,6 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 		mark.is_infrastructure = failure_text_is_infrastructure(t->message) ||
 					 failure_text_is_infrastructure(raised);
 	}
-	free(raised_numbers);
-	free(numbers);
-	free(said);
-	free(exception);
-	free(message);
-	free(place);
-	free(raised);
+	FREE_ALL(raised_numbers, numbers, said, exception, message, place, raised);
 	return mark;
 }

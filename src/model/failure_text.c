@@ -23,11 +23,6 @@ struct scan {
 	bool is_full; /* a lexeme did not fit: nothing behind it is written */
 };
 
-static bool is_blank_message(char c)
-{
-	return c && ((unsigned char)c <= ' ' || c == 0x7f);
-}
-
 static bool is_of_path(char c)
 {
 	return failure_is_word(c) || (c && strchr("/.+-@%~=", c));
@@ -164,7 +159,7 @@ static size_t other_form(const char *p, char *ret)
 	size_t n = escape_length(p);
 
 	*ret = ' ';
-	if (n || is_blank_message(*p))
+	if (n || (*p && ((unsigned char)*p <= ' ' || *p == 0x7f)))
 		return n ? n : 1;
 	for (size_t i = 0; i < ARRAY_LEN(FORMS); i++) {
 		n = strlen(FORMS[i].form);
@@ -173,16 +168,6 @@ static size_t other_form(const char *p, char *ret)
 			return n;
 	}
 	return 0;
-}
-
-/* Not a part of a character, as long as the text is UTF-8. */
-static size_t character_length(const char *p)
-{
-	size_t n = 1;
-
-	while ((unsigned char)*p >= 0xc0 && n < 4 && ((unsigned char)p[n] & 0xc0) == 0x80)
-		n++;
-	return n;
 }
 
 /* PyTorch's tests add to each message how to run the test. That is not the cause, and would make all failures of a test look
@@ -211,7 +196,13 @@ char *failure_text_normalise(const char *text)
 			} else if (is_sign(&s)) {
 				n = 1;
 			} else if (!skip_folders(&s)) {
-				n = character_length(s.at);
+				/* Not a part of a character, as long as the text is UTF-8. */
+				size_t length = 1;
+
+				while ((unsigned char)*s.at >= 0xc0 && length < 4 &&
+				       ((unsigned char)s.at[length] & 0xc0) == 0x80)
+					length++;
+				n = length;
 				emit(&s, s.at, n);
 			}
 			s.at += n;

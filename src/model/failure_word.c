@@ -134,30 +134,6 @@ static const char *skip_exponent(const char *start, const char *p)
 	return p;
 }
 
-static const char *skip_unit(const char *p)
-{
-	const char *unit = p;
-	size_t n;
-
-	while (*unit == ' ')
-		unit++;
-	n = failure_span(unit, failure_is_word);
-	return unit > p && is_unit(unit, n) ? unit + n : p;
-}
-
-static const char *skip_number(const char *p, size_t n)
-{
-	const char *end = skip_exponent(p, p + n);
-
-	while (*end == '.' && failure_is_digit(end[1]) &&
-	       is_number(end + 1, failure_span(end + 1, failure_is_word))) {
-		const char *part = end + 1;
-
-		end = skip_exponent(part, part + failure_span(part, failure_is_word));
-	}
-	return skip_unit(end);
-}
-
 static bool is_address(const char *p, size_t n)
 {
 	if (n < 3 || p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
@@ -294,7 +270,23 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 			part = stop + 1;
 		}
 	} else if (is_number(p, n)) {
-		taken = (size_t)(skip_number(p, n) - p);
+		const char *end = skip_exponent(p, p + n);
+
+		while (*end == '.' && failure_is_digit(end[1]) &&
+		       is_number(end + 1, failure_span(end + 1, failure_is_word))) {
+			const char *part = end + 1;
+
+			end = skip_exponent(part, part + failure_span(part, failure_is_word));
+		}
+		const char *unit = end;
+		size_t unit_bytes;
+
+		while (*unit == ' ')
+			unit++;
+		unit_bytes = failure_span(unit, failure_is_word);
+		taken =
+		    (size_t)((unit > end && is_unit(unit, unit_bytes) ? unit + unit_bytes : end) -
+			     p);
 		word_add_placeholder(ret);
 	} else {
 		word_add_runs(ret, p, n, 1);

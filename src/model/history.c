@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+
 static const char *const state_names[] = {
 #define X(e, name) [HISTORY_##e] = (name),
     HISTORY_STATES(X)
@@ -20,41 +22,15 @@ enum history_state history_state_parse(const char *name)
 	return (enum history_state)words_find(&history_state_words, name);
 }
 
-static bool is_judgement(enum test_status s)
-{
-	return s != TEST_MISS && s != TEST_SKIP;
-}
-
-static bool is_red_status(enum test_status s)
-{
-	return s == TEST_FAIL || s == TEST_ERROR;
-}
-
-/* The first red streak that is met, and what was before it. */
-static void note_streak(struct history_walk *w, bool is_red, int run, int64_t tag)
-{
-	if (is_red && !w->newest_red)
-		w->newest_red = run + 1;
-	if (is_red && !w->good_run) {
-		w->bad_run = run + 1;
-		w->bad_tag = tag;
-	} else if (!is_red && w->bad_run && !w->good_run) {
-		w->good_run = run + 1;
-		w->good_tag = tag;
-	} else if (!is_red && !w->bad_run) {
-		w->green_since = run + 1;
-	}
-}
-
 void history_walk_add(struct history_walk *w, enum test_status status, int64_t tag)
 {
 	int run = w->n_runs++;
-	bool is_red = is_red_status(status);
+	bool is_red = status == TEST_FAIL || status == TEST_ERROR;
 
 	w->is_there = true;
 	if (run == 0)
 		w->is_skipped = status == TEST_SKIP;
-	if (!is_judgement(status))
+	if (status == TEST_MISS || status == TEST_SKIP)
 		return;
 	w->n_judged++;
 	if (w->n_judged == 1) {
@@ -68,7 +44,18 @@ void history_walk_add(struct history_walk *w, enum test_status status, int64_t t
 	if (w->n_judged == 2)
 		w->is_second_red = is_red;
 	w->was_red = is_red;
-	note_streak(w, is_red, run, tag);
+	/* The first red streak that is met, and what was before it. */
+	if (is_red && !w->newest_red)
+		w->newest_red = run + 1;
+	if (is_red && !w->good_run) {
+		w->bad_run = run + 1;
+		w->bad_tag = tag;
+	} else if (!is_red && w->bad_run && !w->good_run) {
+		w->good_run = run + 1;
+		w->good_tag = tag;
+	} else if (!is_red && !w->bad_run) {
+		w->green_since = run + 1;
+	}
 }
 
 void history_walk_absent(struct history_walk *w)
@@ -189,11 +176,7 @@ void nightly_view_free(struct nightly_view *v)
 		struct nightly_commits *c = &v->commits[i];
 
 		RECORDS_RELEASE(nightly_commit, c->list, c->n_listed);
-		free(c->repository);
-		free(c->good_sha);
-		free(c->bad_sha);
+		FREE_ALL(c->repository, c->good_sha, c->bad_sha);
 	}
-	free(v->commits);
-	free(v->next.suite);
-	free(v);
+	FREE_ALL(v->commits, v->next.suite, v);
 }

@@ -70,20 +70,6 @@ static int64_t count_of(const json_t *counts, const char *key, int64_t fallback)
 	return n >= 0 && n <= COUNT_MAX ? n : -1;
 }
 
-static void parse_counts(const json_t *workflow, struct job_report *r)
-{
-	const json_t *counts = json_object_get(workflow, "test_results");
-
-	if (!json_is_object(counts))
-		return;
-	r->n_passed = count_of(counts, "passed", 0);
-	r->n_failed = count_of(counts, "failed", 0);
-	r->n_skipped = count_of(counts, "skipped", 0);
-	r->n_total = count_of(counts, "total", r->n_passed + r->n_failed + r->n_skipped);
-	r->has_counts =
-	    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
-}
-
 /* FAIL, ERROR, MISS, and all that are not red. */
 static enum test_status rank_of(enum test_status s)
 {
@@ -211,7 +197,16 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	r->accelerator = report_text(workflow, "accelerator", REPORT_NAME_MAX_BYTES);
 	r->message = report_text(workflow, "message", REPORT_MESSAGE_MAX_BYTES);
 	r->triage = triage_verdict_parse(json_object_get(workflow, "triage_verdict"));
-	parse_counts(workflow, r);
+	const json_t *counts = json_object_get(workflow, "test_results");
+
+	if (json_is_object(counts)) {
+		r->n_passed = count_of(counts, "passed", 0);
+		r->n_failed = count_of(counts, "failed", 0);
+		r->n_skipped = count_of(counts, "skipped", 0);
+		r->n_total = count_of(counts, "total", r->n_passed + r->n_failed + r->n_skipped);
+		r->has_counts =
+		    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
+	}
 	compute_digest(workflow, r);
 	return 0;
 }
@@ -220,17 +215,8 @@ void job_report_release(struct job_report *r)
 {
 	for (size_t i = 0; i < r->n_tests; i++)
 		test_result_release(&r->tests[i]);
-	free(r->tests);
-	free(r->conclusion);
-	free(r->workflow);
-	free(r->name);
-	free(r->run_id);
-	free(r->url);
-	free(r->artifact_url);
-	free(r->check_run_id);
-	free(r->message);
-	free(r->triage);
-	free(r->accelerator);
+	FREE_ALL(r->tests, r->conclusion, r->workflow, r->name, r->run_id, r->url, r->artifact_url,
+	    r->check_run_id, r->message, r->triage, r->accelerator);
 	*r = (struct job_report){0};
 }
 
@@ -241,19 +227,8 @@ enum {
 	EXCERPT_MAX_CHARS = 1000,
 	SHORT_MAX_CHARS = 200,
 	URL_MAX_CHARS = 500,
-	EVIDENCE_MAX = 10,
+	EVIDENCE_MAX = 10
 };
-
-/* Bytes of the first `max` characters; jansson's texts are valid UTF-8. */
-static size_t cut_chars(const char *s, size_t max)
-{
-	size_t n = 0;
-
-	for (; s[n]; n++)
-		if (((unsigned char)s[n] & 0xc0) != 0x80 && max-- == 0)
-			break;
-	return n;
-}
 
 /* from[key] as text of at most max_chars into to[key]. Absent or null is fine unless is_required; another
  * type, and a text with nothing to see in it, is false. */
@@ -267,7 +242,14 @@ static bool copy_text(
 		return !is_required;
 	if (!json_is_string(v))
 		return false;
-	cut = xstrndup(json_string_value(v), cut_chars(json_string_value(v), max_chars));
+	/* Bytes of the first `max` characters; jansson's texts are valid UTF-8. */
+	const char *s = json_string_value(v);
+	size_t n = 0;
+
+	for (; s[n]; n++)
+		if (((unsigned char)s[n] & 0xc0) != 0x80 && max_chars-- == 0)
+			break;
+	cut = xstrndup(s, n);
 	text = report_lines(cut + strspn(cut, " \t\r\n"), strlen(cut));
 	free(cut);
 	if (!text)

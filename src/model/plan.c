@@ -210,10 +210,7 @@ bool glob_is_valid(const char *pattern)
 
 void plan_want_release(struct plan_want *w)
 {
-	free(w->accelerator);
-	free(w->runner);
-	free(w->target);
-	free(w->held_reason);
+	FREE_ALL(w->accelerator, w->runner, w->target, w->held_reason);
 	*w = (struct plan_want){0};
 }
 
@@ -231,24 +228,16 @@ void plan_add_retest(struct plan *p, const char *accelerator, const char *runner
 void plan_release(struct plan *p)
 {
 	for (size_t i = 0; i < p->n_retests; i++) {
-		free(p->retests[i].accelerator);
-		free(p->retests[i].runner);
-		free(p->retests[i].suite);
+		FREE_ALL(p->retests[i].accelerator, p->retests[i].runner, p->retests[i].suite);
 	}
 	free(p->retests);
 	for (size_t i = 0; i < p->n_wants; i++)
 		plan_want_release(&p->wants[i]);
 	free(p->wants);
 	pull_info_release(&p->pull);
-	free(p->reason);
-	free(p->repository);
-	free(p->head_sha);
-	free(p->before);
-	free(p->ref);
+	FREE_ALL(p->reason, p->repository, p->head_sha, p->before, p->ref);
 	push_commits_free(p->commits, p->n_commits);
-	free(p->title);
-	free(p->author);
-	free(p->original_action);
+	FREE_ALL(p->title, p->author, p->original_action);
 	strv_free(p->drops);
 	*p = (struct plan){0};
 }

@@ -27,13 +27,11 @@ const char *platform_os_name(enum platform_os o)
 
 const char *platform_package_name(enum platform_package p)
 {
-	static const char *const names[] = {
-	    [PACKAGE_PIP] = "pip",
+	static const char *const names[] = {[PACKAGE_PIP] = "pip",
 	    [PACKAGE_CONDA] = "conda",
 	    [PACKAGE_LIBTORCH] = "libtorch",
 	    [PACKAGE_DOCKER] = "docker",
-	    [PACKAGE_SOURCE] = "source",
-	};
+	    [PACKAGE_SOURCE] = "source"};
 
 	return names[p];
 }
@@ -87,35 +85,14 @@ enum platform_os platform_os_of(const char *os)
 	static const struct {
 		const char *word;
 		enum platform_os os;
-	} words[] = {
-	    {"windows", OS_WINDOWS},
-	    {"win32", OS_WINDOWS},
-	    {"macos", OS_MACOS},
-	    {"mac os", OS_MACOS},
-	    {"darwin", OS_MACOS},
-	    {"linux", OS_LINUX},
-	    {"ubuntu", OS_LINUX},
-	    {"debian", OS_LINUX},
-	    {"centos", OS_LINUX},
-	    {"rhel", OS_LINUX},
-	    {"red hat", OS_LINUX},
-	    {"rocky", OS_LINUX},
-	    {"alma", OS_LINUX},
-	    {"fedora", OS_LINUX},
-	    {"suse", OS_LINUX},
-	    {"opensuse", OS_LINUX},
-	    {"sles", OS_LINUX},
-	    {"openeuler", OS_LINUX},
-	    {"euleros", OS_LINUX},
-	    {"opencloudos", OS_LINUX},
-	    {"tencentos", OS_LINUX},
-	    {"anolis", OS_LINUX},
-	    {"kylin", OS_LINUX},
-	    {"alpine", OS_LINUX},
-	    {"manylinux", OS_LINUX},
-	    {"almalinux", OS_LINUX},
-	    {"archlinux", OS_LINUX},
-	};
+	} words[] = {{"windows", OS_WINDOWS}, {"win32", OS_WINDOWS}, {"macos", OS_MACOS},
+	    {"mac os", OS_MACOS}, {"darwin", OS_MACOS}, {"linux", OS_LINUX}, {"ubuntu", OS_LINUX},
+	    {"debian", OS_LINUX}, {"centos", OS_LINUX}, {"rhel", OS_LINUX}, {"red hat", OS_LINUX},
+	    {"rocky", OS_LINUX}, {"alma", OS_LINUX}, {"fedora", OS_LINUX}, {"suse", OS_LINUX},
+	    {"opensuse", OS_LINUX}, {"sles", OS_LINUX}, {"openeuler", OS_LINUX},
+	    {"euleros", OS_LINUX}, {"opencloudos", OS_LINUX}, {"tencentos", OS_LINUX},
+	    {"anolis", OS_LINUX}, {"kylin", OS_LINUX}, {"alpine", OS_LINUX},
+	    {"manylinux", OS_LINUX}, {"almalinux", OS_LINUX}, {"archlinux", OS_LINUX}};
 
 	for (size_t i = 0; os && i < ARRAY_LEN(words); i++)
 		if (has_word(os, words[i].word))
@@ -197,18 +174,10 @@ void platform_free(struct platform *p)
 		platform_step_release(&p->steps[i]);
 	for (size_t i = 0; i < p->n_help; i++)
 		platform_link_release(&p->help[i]);
-	free(p->installs);
-	free(p->steps);
-	free(p->help);
-	free(p->device);
-	free(p->summary);
-	free(p->extension_package);
-	free(p->extension_import);
-	free(p->extension_url);
+	FREE_ALL(p->installs, p->steps, p->help, p->device, p->summary, p->extension_package,
+	    p->extension_import, p->extension_url);
 	strv_free(p->versions);
-	free(p->start_text);
-	free(p->start_code);
-	free(p);
+	FREE_ALL(p->start_text, p->start_code, p);
 }
 
 /* ---- the tests of a platform ---- */

@@ -279,22 +279,17 @@ static const struct text_field SOURCE_TEXTS[] = {
 };
 #undef AT
 
-static json_t *change_object(const struct lease_offer *o)
-{
-	json_t *v = json_object();
-
-	json_set_str(v, "kind", change_kind_name(o->kind));
-	protocol_write_number_or_null(v, "number", o->number);
-	protocol_write_texts(v, CHANGE_TEXTS, o);
-	return v;
-}
-
 static void write_dispatch(json_t *v, const struct lease_offer *o)
 {
 	json_set_int(v, "attempt", o->attempt);
 	protocol_write_texts(v, DISPATCH_TEXTS, o);
 	json_set_str(v, "visibility", visibility_name(o->visibility));
-	json_object_set_new(v, "change", change_object(o));
+	json_t *change = json_object();
+
+	json_set_str(change, "kind", change_kind_name(o->kind));
+	protocol_write_number_or_null(change, "number", o->number);
+	protocol_write_texts(change, CHANGE_TEXTS, o);
+	json_object_set_new(v, "change", change);
 	if (o->source_sha) {
 		json_t *source = json_object();
 

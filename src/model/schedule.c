@@ -33,15 +33,9 @@ static const struct unit UNITS[N_UNITS] = {
 
 static const struct {
 	const char *word, *fields;
-} WORDS[] = {
-    {"@hourly", "0 * * * *"},
-    {"@daily", "0 0 * * *"},
-    {"@midnight", "0 0 * * *"},
-    {"@weekly", "0 0 * * 0"},
-    {"@monthly", "0 0 1 * *"},
-    {"@yearly", "0 0 1 1 *"},
-    {"@annually", "0 0 1 1 *"},
-};
+} WORDS[] = {{"@hourly", "0 * * * *"}, {"@daily", "0 0 * * *"}, {"@midnight", "0 0 * * *"},
+    {"@weekly", "0 0 * * 0"}, {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"},
+    {"@annually", "0 0 1 1 *"}};
 
 static int digits(const char **at, int *ret)
 {
@@ -73,48 +67,39 @@ static int parse_value(const char **at, const struct unit *u, int *ret, struct e
 	return 0;
 }
 
-/* One element of a list: *, a, a-b, each but the lone value with an optional /step. */
-static int parse_element(const char **at, const struct unit *u, uint64_t *bits, struct error *e)
-{
-	int from = u->min, to = u->max, step = 1, rc;
-	bool is_range = true;
-
-	if (**at == '*') {
-		(*at)++;
-	} else {
-		rc = parse_value(at, u, &from, e);
-		if (rc)
-			return rc;
-		is_range = **at == '-';
-		to = from;
-		if (is_range) {
-			(*at)++;
-			rc = parse_value(at, u, &to, e);
-			if (rc)
-				return rc;
-		}
-	}
-	if (to < from)
-		return error_set(e, ERR_INVALID, "the %s's range runs backwards", u->name);
-	if (**at == '/') {
-		(*at)++;
-		if (!is_range || digits(at, &step) || step < 1 || step > u->max)
-			return error_set(e, ERR_INVALID,
-			    "a step is written */n or a-b/n with n from 1 to %d", u->max);
-	}
-	for (int v = from; v <= to; v += step)
-		*bits |= UINT64_C(1) << v;
-	return 0;
-}
-
 static int parse_field(const char **at, const struct unit *u, uint64_t *bits, struct error *e)
 {
 	*bits = 0;
 	for (;;) {
-		int rc = parse_element(at, u, bits, e);
+		/* one element of a list: *, a, a-b, each but a single value with an optional /step */
+		int from = u->min, to = u->max, step = 1, rc;
+		bool is_range = true;
 
-		if (rc)
-			return rc;
+		if (**at == '*') {
+			(*at)++;
+		} else {
+			rc = parse_value(at, u, &from, e);
+			if (rc)
+				return rc;
+			is_range = **at == '-';
+			to = from;
+			if (is_range) {
+				(*at)++;
+				rc = parse_value(at, u, &to, e);
+				if (rc)
+					return rc;
+			}
+		}
+		if (to < from)
+			return error_set(e, ERR_INVALID, "the %s's range runs backwards", u->name);
+		if (**at == '/') {
+			(*at)++;
+			if (!is_range || digits(at, &step) || step < 1 || step > u->max)
+				return error_set(e, ERR_INVALID,
+				    "a step is written */n or a-b/n with n from 1 to %d", u->max);
+		}
+		for (int v = from; v <= to; v += step)
+			*bits |= UINT64_C(1) << v;
 		if (**at != ',')
 			break;
 		(*at)++;
@@ -124,23 +109,18 @@ static int parse_field(const char **at, const struct unit *u, uint64_t *bits, st
 	return 0;
 }
 
-/* Days since 1970-01-01 as year, month and day. */
-static void civil_from_days(int64_t days, int *ret_month, int *ret_day)
-{
-	time_t seconds = (time_t)(days * 86400);
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	*ret_month = tm.tm_mon + 1;
-	*ret_day = tm.tm_mday;
-}
-
 static bool day_matches(const struct cron *c, int64_t days)
 {
 	int month, day, weekday = (int)(((days + 4) % 7 + 7) % 7); /* 1970-01-01: a Thursday */
 	bool by_day, by_weekday;
 
-	civil_from_days(days, &month, &day);
+	/* Days since 1970-01-01 as year, month and day. */
+	time_t seconds = (time_t)(days * 86400);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	month = tm.tm_mon + 1;
+	day = tm.tm_mday;
 	if (!(c->months >> month & 1))
 		return false;
 	by_day = c->days >> day & 1;
@@ -234,24 +214,19 @@ int64_t cron_next(const struct cron *c, int64_t after_ms)
 
 enum { GAP_PARTS = 4 };
 
-/* The first 32 bits of the name's SHA-256, as a share. */
-static double share_of(const char *name)
+void schedule_init(
+    struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms)
 {
+	struct error ignored = {0};
+
+	/* The first 32 bits of the name's SHA-256, as a share. */
 	uint8_t digest[SHA256_BYTES];
 	uint32_t n = 0;
 
 	sha256(name, strlen(name), digest);
 	for (int i = 0; i < 4; i++)
 		n = n << 8 | digest[i];
-	return (double)n / 4294967296.0;
-}
-
-void schedule_init(
-    struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms)
-{
-	struct error ignored = {0};
-
-	*s = (struct schedule){.jitter_ms = jitter_ms, .share = share_of(name)};
+	*s = (struct schedule){.jitter_ms = jitter_ms, .share = ((double)n / 4294967296.0)};
 	for (; texts && *texts; texts++) {
 		s->crons = xrealloc(s->crons, (s->n + 1) * sizeof(*s->crons));
 		if (cron_parse(*texts, &s->crons[s->n], &ignored) == 0)

@@ -118,12 +118,8 @@ enum test_status test_status_of_conclusion(const char *conclusion)
 	static const struct {
 		const char *conclusion;
 		enum test_status status;
-	} table[] = {
-	    {"success", TEST_PASS},
-	    {"failure", TEST_FAIL},
-	    {"skipped", TEST_SKIP},
-	    {"neutral", TEST_DONE},
-	};
+	} table[] = {{"success", TEST_PASS}, {"failure", TEST_FAIL}, {"skipped", TEST_SKIP},
+	    {"neutral", TEST_DONE}};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (conclusion && str_eq(conclusion, table[i].conclusion))

@@ -230,14 +230,7 @@ int test_result_parse(
 
 void test_result_release(struct test_result *t)
 {
-	free(t->suite);
-	free(t->name);
-	free(t->dtype);
-	free(t->message);
-	free(t->trace);
-	free(t->log_url);
-	free(t->file);
-	free(t->unit);
+	FREE_ALL(t->suite, t->name, t->dtype, t->message, t->trace, t->log_url, t->file, t->unit);
 	*t = (struct test_result){0};
 }
 
@@ -263,26 +256,6 @@ static json_t *list_of(const json_t *workflow)
 		json_decref(parsed);
 	}
 	return NULL;
-}
-
-/* "classname.name", as of a JUnit report in a suite of that name. NULL: it has no name. */
-static char *name_of_test(const json_t *entry)
-{
-	char *name = report_text(entry, "name", REPORT_NAME_MAX_BYTES);
-	char *class_name = report_text(entry, "classname", REPORT_NAME_MAX_BYTES);
-	char *both = NULL;
-
-	if (name && name[strspn(name, " ")] && class_name && !str_eq(class_name, SUITE)) {
-		char *whole = xasprintf("%s.%s", class_name, name);
-
-		both = report_line(whole, REPORT_NAME_MAX_BYTES);
-		free(whole);
-	} else if (name && name[strspn(name, " ")]) {
-		both = xstrdup(name);
-	}
-	free(name);
-	free(class_name);
-	return both;
 }
 
 /* Seconds, as a number or as the text of one. */
@@ -313,7 +286,22 @@ struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, si
 	for (size_t i = 0; i < n_read; i++) {
 		const json_t *entry = json_array_get(list, i);
 		const char *stack = json_get_str(entry, "stacktrace");
-		char *name = name_of_test(entry);
+		/* "classname.name", as of a JUnit report in a suite of that name. NULL: it has no
+		 * name. */
+		char *text = report_text(entry, "name", REPORT_NAME_MAX_BYTES);
+		char *class_name = report_text(entry, "classname", REPORT_NAME_MAX_BYTES);
+		char *name = NULL;
+
+		if (text && text[strspn(text, " ")] && class_name && !str_eq(class_name, SUITE)) {
+			char *whole = xasprintf("%s.%s", class_name, text);
+
+			name = report_line(whole, REPORT_NAME_MAX_BYTES);
+			free(whole);
+		} else if (text && text[strspn(text, " ")]) {
+			name = xstrdup(text);
+		}
+		free(text);
+		free(class_name);
 
 		if (!name)
 			continue;

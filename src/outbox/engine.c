@@ -234,34 +234,6 @@ const char *effect_target(const struct effect *e)
 
 /* ---- claims ---- */
 
-/* Takes the row's content. */
-static void add_claimed_row(struct lane *l, struct outbox_row *row)
-{
-	struct engine *n = l->engine;
-	const struct effect_kind *const *kind = n->options.kinds;
-	struct effect *e;
-
-	while ((*kind)->kind != row->kind)
-		kind++;
-	e = xcalloc(1, (*kind)->bytes);
-	e->engine = n;
-	e->row = *row;
-	memset(row, 0, sizeof(*row));
-	e->is_uncertain = e->row.is_uncertain;
-	e->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - e->row.first_ms);
-	e->kind = *kind;
-	e->lane = l;
-	TAILQ_INSERT_HEAD(&n->claimed, e, link);
-	n->n_claimed++;
-	lane_add(l, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
-	if (n->is_closing)
-		effect_put_off(e, 0);
-	else if (lane_park(l, e))
-		begin_parked(l);
-	else
-		effect_put_off(e, NO_ROOM_MS + (int64_t)(random_fraction() * NO_ROOM_MS));
-}
-
 static void on_rows_claimed(struct store_op *op)
 {
 	struct lane *l = CONTAINER_OF(op, struct lane, claim.op);
@@ -275,8 +247,32 @@ static void on_rows_claimed(struct store_op *op)
 	}
 	l->may_have_more = l->claim.n > 0 && (int)l->claim.n >= l->claim.limit;
 	bell_by(l->bell, l->claim.next_due_ms);
-	for (size_t i = 0; i < l->claim.n; i++)
-		add_claimed_row(l, &l->claim.rows[i]);
+	for (size_t i = 0; i < l->claim.n; i++) {
+		struct outbox_row *row = &l->claim.rows[i]; /* moves into the effect */
+		struct engine *n = l->engine;
+		const struct effect_kind *const *kind = n->options.kinds;
+		struct effect *e;
+
+		while ((*kind)->kind != row->kind)
+			kind++;
+		e = xcalloc(1, (*kind)->bytes);
+		e->engine = n;
+		e->row = *row;
+		memset(row, 0, sizeof(*row));
+		e->is_uncertain = e->row.is_uncertain;
+		e->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - e->row.first_ms);
+		e->kind = *kind;
+		e->lane = l;
+		TAILQ_INSERT_HEAD(&n->claimed, e, link);
+		n->n_claimed++;
+		lane_add(l, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
+		if (n->is_closing)
+			effect_put_off(e, 0);
+		else if (lane_park(l, e))
+			begin_parked(l);
+		else
+			effect_put_off(e, NO_ROOM_MS + (int64_t)(random_fraction() * NO_ROOM_MS));
+	}
 	claim_outbox_release(&l->claim);
 	bell_rest(l->bell);
 	if (l->is_wanted || (l->may_have_more && lane_room(l) > 0))

@@ -58,30 +58,25 @@ static void on_sent(struct github_call *call)
 	answered(a);
 }
 
-/* ---- reactions ---- */
-
-static void react(struct answering *a)
+static void send_answer(struct answering *a)
 {
 	const char *content = json_get_str(a->facts, "content");
 
 	if (!effect_may_write(&a->claimed.effect, WRITE_ANSWER) ||
 	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
 		return;
-	github_comment_react(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
-	    json_get_int(a->facts, "comment", 0), content ? content : "eyes");
-}
-
-/* ---- replies ---- */
-
-static void post(struct answering *a)
-{
-	if (!effect_may_write(&a->claimed.effect, WRITE_ANSWER) ||
-	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
+	if (!a->text) {
+		github_comment_react(a->claimed.p->deps.github, &a->call,
+		    a->claimed.effect.row.target, json_get_int(a->facts, "comment", 0),
+		    content ? content : "eyes");
 		return;
+	}
 	a->claimed.effect.is_uncertain = true;
 	github_comment_create(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
 	    a->claimed.effect.row.number, a->text);
 }
+
+/* ---- replies ---- */
 
 static void on_looked(struct github_call *call)
 {
@@ -93,22 +88,7 @@ static void on_looked(struct github_call *call)
 	else if (a->search.comment_id > 0)
 		answered(a); /* it had arrived */
 	else
-		post(a);
-}
-
-static void post_or_look(struct answering *a)
-{
-	const struct outbox_row *row = &a->claimed.effect.row;
-
-	if (!row->is_uncertain && row->n_attempts == 0) {
-		post(a);
-		return;
-	}
-	if (!claimed_begin_call(&a->claimed, &a->search.call, on_looked, a))
-		return;
-	a->marker = answer_marker(a->facts);
-	github_comment_find(
-	    a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
+		send_answer(a);
 }
 
 static void render_answer(struct answering *a)
@@ -121,7 +101,17 @@ static void render_answer(struct answering *a)
 	free(github_url);
 	change_view_free(a->change.view);
 	a->change.view = NULL;
-	post_or_look(a);
+	const struct outbox_row *row = &a->claimed.effect.row;
+
+	if (!row->is_uncertain && row->n_attempts == 0) {
+		send_answer(a);
+		return;
+	}
+	if (!claimed_begin_call(&a->claimed, &a->search.call, on_looked, a))
+		return;
+	a->marker = answer_marker(a->facts);
+	github_comment_find(
+	    a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
 }
 
 static void on_answered_change(struct store_query *q)
@@ -158,8 +148,6 @@ static void on_answer_app(struct github_call *call)
 	reply(a); /* without its name it says BOT */
 }
 
-/* ---- both ---- */
-
 static void begin_answer(struct effect *e)
 {
 	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
@@ -174,7 +162,7 @@ static void begin_answer(struct effect *e)
 		return;
 	}
 	if (e->row.kind == OUTBOX_REACTION)
-		react(a);
+		send_answer(a);
 	else if (github_app_slug(github))
 		reply(a);
 	else if (claimed_begin_call(&a->claimed, &a->call, on_answer_app, a))

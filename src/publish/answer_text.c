@@ -58,167 +58,75 @@ static void say_list(struct buf *out, const struct comment_options *o)
 
 /* ---- one command ---- */
 
-static void say_no_accelerator(struct buf *out, const json_t *c)
-{
-	const char *hint = json_get_str(c, "hint");
+/* `{key}` stands for a member of the command, `{@words}` for a command to copy. NULL: a reaction is the answer. */
+static const char *const RESULT_TEXTS[N_COMMAND_RESULTS + 1] = {
+    [COMMAND_NOT_KNOWN] = "I do not know {word}.",
+    [COMMAND_NO_ACCELERATOR] = "There is no accelerator {word}",
+    [COMMAND_NOT_WANTED] = "{word} does not test this pull request: its paths, its label or its "
+			   "rule for drafts do not ask for it.",
+    [COMMAND_NO_SUITE] = "No job of {word} has reported the suite {suite}.",
+    [COMMAND_NOTHING_RED] = "There is nothing to test again: nothing is red or missing. "
+			    "{@retest ACCELERATOR} tests on one all the same.",
+    [COMMAND_HELD] = "It is held, and a retest releases nothing: a member has to say "
+		     "{@ok-to-test} first.",
+    [COMMAND_NOTHING_HELD] = "Nothing is held for that head.",
+    [COMMAND_NOTHING_DECLINED] =
+	"There is nothing to take back: nothing is held, or all of it has left.",
+    [COMMAND_NOTHING_RUNS] = "Nothing runs for this head.",
+    [COMMAND_NO_GITHUB] = "GitHub did not say what this pull request is like now, so nothing was "
+			  "started. Please say it again later.",
+    [COMMAND_NO_TEST] = "No job has reported a test {test} for this head",
+    [COMMAND_NO_RERUNS] =
+	"{test} cannot run again now: of the accelerators that reported it, none has ended its "
+	"first run on a runner that takes reruns (`reruns` is not `none`, and "
+	"`experiments.share` is not `0%`).",
+    [COMMAND_STRESS_HELD] = "This head is held, and a stress run releases nothing: a member has to "
+			    "say {@ok-to-test} first.",
+    [COMMAND_ROUNDS] = "A test runs 1 to 20 times: ×1 to ×20.",
+    [COMMAND_STRESS_BUSY] =
+	"Too many stress runs are under way: one for each comment, two for a pull request and ten "
+	"in all. Please say it again when one has replied.",
+    [COMMAND_SHARED] = "Another open pull request, #",
+};
 
-	buf_append_str(out, "There is no accelerator ");
-	say_word(out, json_get_str(c, "word"));
-	if (hint && *hint) {
-		buf_append_str(out, "; did you mean ");
-		say_word(out, hint);
-		buf_append_char(out, '?');
-	} else {
-		buf_append_char(out, '.');
+static void say_text(
+    struct buf *out, const char *text, const json_t *c, const struct comment_options *o)
+{
+	for (const char *at; (at = strchr(text, '{')); text = strchr(at, '}') + 1) {
+		char *key = xstrndup(at + 1, strcspn(at + 1, "}"));
+
+		buf_append(out, text, (size_t)(at - text));
+		if (key[0] == '@')
+			say_command(out, o, key + 1);
+		else
+			say_word(out, json_get_str(c, key));
+		free(key);
 	}
-}
-
-static void say_no_test(struct buf *out, const json_t *c)
-{
-	const char *hint = json_get_str(c, "hint"), *test = json_get_str(c, "test"),
-		   *accelerator = json_get_str(c, "word");
-
-	buf_append_str(out, "No job ");
-	if (accelerator && *accelerator) {
-		buf_append_str(out, "on ");
-		say_word(out, accelerator);
-		buf_append_char(out, ' ');
-	}
-	buf_append_str(out, "has reported a test ");
-	say_word(out, test);
-	buf_append_str(out, " for this head");
-	if (test && !strchr(test, '/'))
-		buf_append_str(out, ", or several suites have one");
-	if (hint && *hint) {
-		buf_append_str(out, "; did you mean ");
-		say_word(out, hint);
-		buf_append_char(out, '?');
-	} else {
-		buf_append_char(out, '.');
-	}
-}
-
-static void say_stress_held(struct buf *out, const struct comment_options *o)
-{
-	buf_append_str(
-	    out, "This head is held, and a stress run releases nothing: a member has to say ");
-	say_command(out, o, "ok-to-test");
-	buf_append_str(out, " first.");
-}
-
-static void say_held(struct buf *out, const struct comment_options *o)
-{
-	buf_append_str(out, "It is held, and a retest releases nothing: a member has to say ");
-	say_command(out, o, "ok-to-test");
-	buf_append_str(out, " first.");
-}
-
-static void say_nothing_red(struct buf *out, const struct comment_options *o)
-{
-	buf_append_str(out, "There is nothing to test again: nothing is red or missing. ");
-	say_command(out, o, "retest ACCELERATOR");
-	buf_append_str(out, " tests on one all the same.");
+	buf_append_str(out, text);
 }
 
 static void say_result(
     struct buf *out, const json_t *c, enum command_result result, const struct comment_options *o)
 {
-	switch (result) {
-	case COMMAND_NOT_KNOWN:
-		if (str_eq(json_get_str(c, "word"), "stress")) {
-			say_word(out, "stress");
-			buf_append_str(out, " needs the name of a test.");
-			break;
-		}
-		buf_append_str(out, "I do not know ");
-		say_word(out, json_get_str(c, "word"));
-		buf_append_char(out, '.');
-		break;
-	case COMMAND_NO_ACCELERATOR:
-		say_no_accelerator(out, c);
-		break;
-	case COMMAND_NOT_WANTED:
-		say_word(out, json_get_str(c, "word"));
-		buf_append_str(out, " does not test this pull request: its paths, its label or its "
-				    "rule for drafts do not ask for it.");
-		break;
-	case COMMAND_NO_SUITE:
-		buf_append_str(out, "No job of ");
-		say_word(out, json_get_str(c, "word"));
-		buf_append_str(out, " has reported the suite ");
-		say_word(out, json_get_str(c, "suite"));
-		buf_append_char(out, '.');
-		break;
-	case COMMAND_NOTHING_RED:
-		say_nothing_red(out, o);
-		break;
-	case COMMAND_HELD:
-		say_held(out, o);
-		break;
-	case COMMAND_NOTHING_HELD:
-		buf_append_str(out, "Nothing is held for that head.");
-		break;
-	case COMMAND_NOTHING_DECLINED:
-		buf_append_str(
-		    out, "There is nothing to take back: nothing is held, or all of it has left.");
-		break;
-	case COMMAND_NOTHING_RUNS:
-		buf_append_str(out, "Nothing runs for this head.");
-		break;
-	case COMMAND_NO_GITHUB:
-		buf_append_str(out, "GitHub did not say what this pull request is like now, so "
-				    "nothing was started. Please say it again later.");
-		break;
-	case COMMAND_NO_TEST:
-		say_no_test(out, c);
-		break;
-	case COMMAND_NO_RERUNS:
-		say_word(out, json_get_str(c, "test"));
-		buf_append_str(out,
-		    " cannot run again now: of the accelerators that reported it, none has ended "
-		    "its "
-		    "first run on a runner that takes reruns (`reruns` is not `none`, and "
-		    "`experiments.share` is not `0%`).");
-		break;
-	case COMMAND_STRESS_HELD:
-		say_stress_held(out, o);
-		break;
-	case COMMAND_ROUNDS:
-		buf_append_str(out, "A test runs 1 to 20 times: ×1 to ×20.");
-		break;
-	case COMMAND_STRESS_BUSY:
-		buf_append_str(out,
-		    "Too many stress runs are under way: one for each comment, two for a pull "
-		    "request and ten in all. Please say it again when one has replied.");
-		break;
-	case COMMAND_SHARED:
+	const char *word = json_get_str(c, "word"), *test = json_get_str(c, "test"),
+		   *hint = json_get_str(c, "hint"), *text = RESULT_TEXTS[result];
+
+	if (!text)
+		return;
+	if (result == COMMAND_NOT_KNOWN && str_eq(word, "stress"))
+		text = "{word} needs the name of a test.";
+	else if (result == COMMAND_NO_TEST && word && *word)
+		text = "No job on {word} has reported a test {test} for this head";
+	say_text(out, text, c, o);
+	if (result == COMMAND_NO_TEST && test && !strchr(test, '/'))
+		buf_append_str(out, ", or several suites have one");
+	if (result == COMMAND_NO_TEST || result == COMMAND_NO_ACCELERATOR)
+		say_text(out, hint && *hint ? "; did you mean {hint}?" : ".", c, o);
+	if (result == COMMAND_SHARED)
 		buf_appendf(out,
-		    "Another open pull request, #%.20s, has the same head and shares its results, "
-		    "so this command is for members of the repository here.",
-		    json_get_str(c, "hint") ? json_get_str(c, "hint") : "");
-		break;
-	case COMMAND_DONE:
-	case COMMAND_STILL_RUNNING:
-	case COMMAND_FOR_MEMBERS:
-	case COMMAND_CLOSED:
-	case N_COMMAND_RESULTS:
-		return; /* a reaction has said it */
-	}
-	buf_append_str(out, "\n\n");
-}
-
-static void say_status(
-    struct buf *out, const struct change_view *v, const struct comment_options *o)
-{
-	struct table t;
-
-	if (v) {
-		table_init(&t, v);
-		comment_render_status(&t, o, out);
-		table_release(&t);
-	} else {
-		buf_append_str(out, "Nothing was tested yet.");
-	}
+		    "%.20s, has the same head and shares its results, so this command is for "
+		    "members of the repository here.",
+		    hint ? hint : "");
 	buf_append_str(out, "\n\n");
 }
 
@@ -275,34 +183,6 @@ static const char *meaning_of(const struct side *head, const struct side *base)
 	return "The intervals overlap: these runs show no difference.";
 }
 
-/* "- `model/llama3` on Ascend NPU: head …, merge base …. The intervals …" */
-static void say_stress(struct buf *out, const json_t *stress, const struct change_view *v)
-{
-	json_t *one;
-	size_t i;
-
-	json_array_foreach(json_object_get(stress, "accelerators"), i, one)
-	{
-		const char *name = json_get_str(one, "accelerator");
-		const struct accelerator_view *a =
-		    v && name ? change_view_accelerator(v, name) : NULL;
-		struct side head = side_of(one, "head", "head"),
-			    base = side_of(one, "base", "merge base");
-
-		buf_append_str(out, "- ");
-		say_word(out, json_get_str(stress, "test"));
-		buf_append_str(out, " on ");
-		escape_markdown_label(out, a ? a->title : name, WORD_MAX_CHARS, MARKDOWN_TEXT);
-		buf_append_str(out, ": ");
-		say_side(out, &head);
-		buf_append_str(out, ", ");
-		say_side(out, &base);
-		buf_appendf(out, ". %s\n", meaning_of(&head, &base));
-	}
-	buf_append_str(
-	    out, "\nIn brackets: the share that passed, and its 95 % interval (Wilson).\n\n");
-}
-
 /* ---- all of it ---- */
 
 bool answer_needs_view(const json_t *facts)
@@ -337,8 +217,34 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 	size_t i;
 
 	buf_appendf(&out, "%s\n", marker);
-	if (json_object_get(facts, "stress"))
-		say_stress(&out, json_object_get(facts, "stress"), v);
+	if (json_object_get(facts, "stress")) {
+		/* "- `model/llama3` on Ascend NPU: head …, merge base …. The intervals …" */
+		const json_t *stress = json_object_get(facts, "stress");
+		json_t *one;
+		size_t k;
+
+		json_array_foreach(json_object_get(stress, "accelerators"), k, one)
+		{
+			const char *name = json_get_str(one, "accelerator");
+			const struct accelerator_view *a =
+			    v && name ? change_view_accelerator(v, name) : NULL;
+			struct side head = side_of(one, "head", "head"),
+				    base = side_of(one, "base", "merge base");
+
+			buf_append_str(&out, "- ");
+			say_word(&out, json_get_str(stress, "test"));
+			buf_append_str(&out, " on ");
+			escape_markdown_label(
+			    &out, a ? a->title : name, WORD_MAX_CHARS, MARKDOWN_TEXT);
+			buf_append_str(&out, ": ");
+			say_side(&out, &head);
+			buf_append_str(&out, ", ");
+			say_side(&out, &base);
+			buf_appendf(&out, ". %s\n", meaning_of(&head, &base));
+		}
+		buf_append_str(&out,
+		    "\nIn brackets: the share that passed, and its 95 % interval (Wilson).\n\n");
+	}
 	json_array_foreach(json_object_get(facts, "commands"), i, c)
 	{
 		enum command_kind kind = command_kind_parse(json_get_str(c, "kind"));
@@ -347,7 +253,16 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 		needs_list |= kind == COMMAND_HELP || result == COMMAND_NOT_KNOWN;
 		if (kind == COMMAND_STATUS && result == COMMAND_DONE && !has_status) {
 			has_status = true;
-			say_status(&out, v, o);
+			struct table t;
+
+			if (v) {
+				table_init(&t, v);
+				comment_render_status(&t, o, &out);
+				table_release(&t);
+			} else {
+				buf_append_str(&out, "Nothing was tested yet.");
+			}
+			buf_append_str(&out, "\n\n");
 		}
 		say_result(&out, c, result, o);
 	}

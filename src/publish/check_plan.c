@@ -14,11 +14,7 @@ enum {
 
 static void wanted_release(struct wanted_check *w)
 {
-	free(w->head_sha);
-	free(w->name);
-	free(w->external_id);
-	free(w->accelerator);
-	free(w->details_url);
+	FREE_ALL(w->head_sha, w->name, w->external_id, w->accelerator, w->details_url);
 	check_output_release(&w->output);
 }
 
@@ -73,20 +69,6 @@ static const char *repository_of(const struct accelerator_view *a, const struct 
 	return NULL;
 }
 
-/* As CRCR names them, and ours for runners that are no repository. */
-static char *name_of_check(const struct accelerator_view *a, const struct job_view *job)
-{
-	const char *repository = repository_of(a, job);
-	struct buf out = BUF_INIT(NAME_MAX_BYTES);
-
-	buf_appendf(
-	    &out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
-	escape_line(&out, job->workflow, PART_CHARS);
-	buf_append_char(&out, '/');
-	escape_line(&out, job->name, PART_CHARS);
-	return buf_take(&out);
-}
-
 static bool is_name_taken(const struct check_plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -108,7 +90,16 @@ static const struct stored_check *find_check(const struct list_checks *l, const 
 static char *own_name_of(const struct check_plan *p, const struct list_checks *on_record,
     const struct accelerator_view *a, const struct job_view *job)
 {
-	char *name = name_of_check(a, job), *longer;
+	/* As CRCR names them, and ours for runners that are no repository. */
+	const char *repository = repository_of(a, job);
+	struct buf out = BUF_INIT(NAME_MAX_BYTES);
+
+	buf_appendf(
+	    &out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
+	escape_line(&out, job->workflow, PART_CHARS);
+	buf_append_char(&out, '/');
+	escape_line(&out, job->name, PART_CHARS);
+	char *name = buf_take(&out), *longer;
 	const struct stored_check *k = find_check(on_record, name);
 
 	if (!is_name_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
@@ -120,7 +111,8 @@ static char *own_name_of(const struct check_plan *p, const struct list_checks *o
 
 /* ---- what is written ---- */
 
-static void set_digest(struct wanted_check *w)
+/* Takes over what w owns. k: the one on record, or NULL. */
+static void add_check(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
 {
 	struct buf all = BUF_INIT(1024 * 1024);
 	const struct check_output *o = &w->output;
@@ -139,18 +131,11 @@ static void set_digest(struct wanted_check *w)
 	}
 	sha256(buf_str(&all), all.len, w->digest);
 	buf_release(&all);
-}
-
-/* Takes over what w owns. k: the one on record, or NULL. */
-static void add_check(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
-{
-	set_digest(w);
 	if (k) {
 		w->check_id = k->check_id;
 		w->is_anew = k->is_completed && (!w->output.conclusion || k->n_annotations > 0);
 	}
-	p->list = xrealloc(p->list, (p->n + 1) * sizeof(*p->list));
-	p->list[p->n++] = *w;
+	*ARRAY_PUSH(p->list, p->n) = *w;
 }
 
 static void add_job(struct check_plan *p, const struct change_view *v, size_t accelerator,
@@ -194,6 +179,29 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 	return false;
 }
 
+/* Ends a check run. On an older head nobody looks at it. On the present head, neutral lets people merge. */
+static void add_closed(
+    struct check_plan *p, const struct change_view *v, const struct stored_check *k, char **labels)
+{
+	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
+	    .name = xstrdup(k->name),
+	    .accelerator = xstrdup(k->accelerator),
+	    .job_id = k->job_id};
+
+	if (!k->is_of_head)
+		check_output_of_closed("cancelled", "Superseded",
+		    "A newer commit took the place of this one.", &w.output);
+	else if (has_lost_its_label(v, k->accelerator, labels))
+		check_output_of_closed("neutral", "Not asked for any more",
+		    "The label that asked for this check run was removed.", &w.output);
+	else
+		check_output_of_closed("neutral", "Superseded",
+		    "This job does not count any more: it was started again, or its accelerator "
+		    "left or has no check runs at its level.",
+		    &w.output);
+	add_check(p, k, &w);
+}
+
 /* CRCR's temporary demotion moves an entry of the allowlist from L3 to L2, under another name: it gets no
  * new check run, and the one that has begun still says how its job ends. */
 static bool is_to_be_finished(const struct check_plan *p, const struct list_checks *on_record,
@@ -205,45 +213,6 @@ static bool is_to_be_finished(const struct check_plan *p, const struct list_chec
 
 	free(name);
 	return k && !k->is_completed && str_eq(k->accelerator, a->name);
-}
-
-/* Nobody looks at an older head any more. On the present one neutral lets people merge. */
-static void add_closed(struct check_plan *p, const struct change_view *v,
-    const struct list_checks *on_record, const struct stored_check *k)
-{
-	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
-	    .name = xstrdup(k->name),
-	    .accelerator = xstrdup(k->accelerator),
-	    .job_id = k->job_id};
-
-	if (!k->is_of_head)
-		check_output_of_closed("cancelled", "Superseded",
-		    "A newer commit took the place of this one.", &w.output);
-	else if (has_lost_its_label(v, k->accelerator, on_record->labels))
-		check_output_of_closed("neutral", "Not asked for any more",
-		    "The label that asked for this check run was removed.", &w.output);
-	else
-		check_output_of_closed("neutral", "Superseded",
-		    "This job does not count any more: it was started again, or its accelerator "
-		    "left or has no check runs at its level.",
-		    &w.output);
-	add_check(p, k, &w);
-}
-
-static void add_all_closed(
-    struct check_plan *p, const struct change_view *v, const struct list_checks *on_record)
-{
-	size_t n_wanted = p->n;
-
-	for (size_t i = 0; i < on_record->n; i++) {
-		const struct stored_check *k = &on_record->list[i];
-		bool is_wanted_still = false;
-
-		for (size_t j = 0; k->is_of_head && j < n_wanted; j++)
-			is_wanted_still |= str_eq(p->list[j].name, k->name);
-		if (!k->is_completed && !is_wanted_still)
-			add_closed(p, v, on_record, k);
-	}
 }
 
 /* ---- the differences ---- */
@@ -274,21 +243,6 @@ static int by_urgency(const void *x, const void *y)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static void keep_differences(struct check_plan *p, const struct list_checks *on_record)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++) {
-		if (is_on_record(&p->list[i], on_record))
-			wanted_release(&p->list[i]);
-		else
-			p->list[n++] = p->list[i];
-	}
-	p->n = n;
-	if (n)
-		qsort(p->list, n, sizeof(*p->list), by_urgency);
-}
-
 void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
     const struct check_options *o, struct check_plan *ret)
 {
@@ -311,6 +265,25 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 	    (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
 		add_verdict(ret, &t, on_record, o);
 	table_release(&t);
-	add_all_closed(ret, v, on_record);
-	keep_differences(ret, on_record);
+	size_t n_wanted = ret->n, n = 0;
+
+	for (size_t i = 0; i < on_record->n; i++) {
+		const struct stored_check *k = &on_record->list[i];
+		bool is_wanted_still = false;
+
+		for (size_t j = 0; k->is_of_head && j < n_wanted; j++)
+			is_wanted_still |= str_eq(ret->list[j].name, k->name);
+		if (!k->is_completed && !is_wanted_still)
+			add_closed(ret, v, k, on_record->labels);
+	}
+
+	for (size_t i = 0; i < ret->n; i++) {
+		if (is_on_record(&ret->list[i], on_record))
+			wanted_release(&ret->list[i]);
+		else
+			ret->list[n++] = ret->list[i];
+	}
+	ret->n = n;
+	if (n)
+		qsort(ret->list, n, sizeof(*ret->list), by_urgency);
 }

@@ -50,18 +50,13 @@ static struct wanted_check *in_hand(struct checking *c)
 
 /* ---- after GitHub's answer ---- */
 
-/* The App may not write check runs, as far as GitHub says now: asking for each pull request would
- * only spend its requests. */
-static bool is_permission_missing(const struct github_result *r)
-{
-	return (r->err == ERR_DENIED && r->status == 403) || (r->is_final && !r->was_sent);
-}
-
 static void fail_checks(struct checking *c, const struct github_result *r)
 {
 	struct publisher *p = c->claimed.p;
 
-	if (is_permission_missing(r)) {
+	/* The App may not write check runs, as far as GitHub says now: asking for each pull request
+	 * would only spend its requests. */
+	if ((r->err == ERR_DENIED && r->status == 403) || (r->is_final && !r->was_sent)) {
 		int64_t now_ms = clock_mono_ms();
 
 		if (now_ms >= p->checks_refused_until_mono_ms)
@@ -84,16 +79,6 @@ static void continue_checks(struct checking *c)
 	next(c);
 }
 
-/* One that GitHub does not take is no reason to leave out the others. */
-static void leave_out(struct checking *c, const struct github_result *r)
-{
-	log_event(LOG_ERROR, "check_refused", LOG_S("repository", c->claimed.effect.row.target),
-	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", in_hand(c)->name),
-	    LOG_S("error", r->why.text));
-	snprintf(c->refusal, sizeof(c->refusal), "%s", r->why.text);
-	continue_checks(c);
-}
-
 static void on_recorded(struct store_op *op)
 {
 	struct checking *c = CONTAINER_OF(op, struct checking, put.op);
@@ -106,25 +91,6 @@ static void on_recorded(struct store_op *op)
 	continue_checks(c);
 }
 
-static void record_check(struct checking *c)
-{
-	const struct wanted_check *w = in_hand(c);
-
-	c->put = (struct put_check){.op = {.done = on_recorded},
-	    .repository = c->claimed.effect.row.target,
-	    .head_sha = w->head_sha,
-	    .name = w->name,
-	    .accelerator = w->accelerator,
-	    .check_id = c->check_id,
-	    .job_id = w->job_id,
-	    .now_ms = clock_wall_ms(),
-	    .n_annotations = (int)c->n_annotations,
-	    .is_completed = w->output.conclusion != NULL};
-	memcpy(c->put.digest, w->digest, SHA256_BYTES);
-	if (store_put_check(c->claimed.p->deps.store, &c->put))
-		claimed_end_busy(&c->claimed);
-}
-
 static void on_written(struct github_call *call)
 {
 	struct checking *c = call->owner;
@@ -133,10 +99,17 @@ static void on_written(struct github_call *call)
 
 	c->claimed.on_wire = NULL;
 	if (call->result.err) {
-		if (call->result.status == 422)
-			leave_out(c, &call->result);
-		else
+		if (call->result.status != 422) {
 			fail_checks(c, &call->result);
+			return;
+		}
+		/* GitHub refuses this check run. Write the others anyway. */
+		log_event(LOG_ERROR, "check_refused",
+		    LOG_S("repository", c->claimed.effect.row.target),
+		    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", in_hand(c)->name),
+		    LOG_S("error", call->result.why.text));
+		snprintf(c->refusal, sizeof(c->refusal), "%s", call->result.why.text);
+		continue_checks(c);
 		return;
 	}
 	if (!c->check_id) {
@@ -154,7 +127,21 @@ static void on_written(struct github_call *call)
 	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", w->name),
 	    LOG_I("id", c->check_id),
 	    LOG_S("conclusion", w->output.conclusion ? w->output.conclusion : "in_progress"));
-	record_check(c);
+	const struct wanted_check *written = in_hand(c);
+
+	c->put = (struct put_check){.op = {.done = on_recorded},
+	    .repository = c->claimed.effect.row.target,
+	    .head_sha = written->head_sha,
+	    .name = written->name,
+	    .accelerator = written->accelerator,
+	    .check_id = c->check_id,
+	    .job_id = written->job_id,
+	    .now_ms = clock_wall_ms(),
+	    .n_annotations = (int)c->n_annotations,
+	    .is_completed = written->output.conclusion != NULL};
+	memcpy(c->put.digest, written->digest, SHA256_BYTES);
+	if (store_put_check(c->claimed.p->deps.store, &c->put))
+		claimed_end_busy(&c->claimed);
 }
 
 /* ---- one write ---- */
@@ -238,26 +225,6 @@ static bool is_new(const struct wanted_check *w)
 	return !w->check_id || w->is_anew;
 }
 
-/* Which one to write, and from which annotation on. */
-static void aim(struct checking *c)
-{
-	const struct wanted_check *w = in_hand(c);
-	const struct github_listed_check *found = find_listed(c, w->name);
-
-	c->is_doubted = false;
-	c->check_id = is_new(w) ? 0 : w->check_id;
-	c->n_annotations = 0;
-	if (found && w->external_id && found->id != w->check_id &&
-	    str_eq(found->external_id, w->external_id))
-		c->check_id = found->id; /* ours, of which no answer came */
-	if (found && found->id == c->check_id)
-		c->n_annotations = (size_t)found->n_annotations;
-	if (c->n_annotations > w->output.n_annotations && w->external_id) { /* none goes away */
-		c->check_id = 0;
-		c->n_annotations = 0;
-	}
-}
-
 static void on_checks_listed(struct github_call *call)
 {
 	struct checking *c = call->owner;
@@ -292,7 +259,22 @@ static void next(struct checking *c)
 			    c->claimed.effect.row.target, c->head_sha);
 		return;
 	}
-	aim(c);
+	/* Which one to write, and from which annotation on. */
+	const struct wanted_check *w = in_hand(c);
+	const struct github_listed_check *found = find_listed(c, w->name);
+
+	c->is_doubted = false;
+	c->check_id = is_new(w) ? 0 : w->check_id;
+	c->n_annotations = 0;
+	if (found && w->external_id && found->id != w->check_id &&
+	    str_eq(found->external_id, w->external_id))
+		c->check_id = found->id; /* ours, of which no answer came */
+	if (found && found->id == c->check_id)
+		c->n_annotations = (size_t)found->n_annotations;
+	if (c->n_annotations > w->output.n_annotations && w->external_id) { /* none goes away */
+		c->check_id = 0;
+		c->n_annotations = 0;
+	}
 	write_one(c);
 }
 

@@ -147,26 +147,7 @@ static void find_comment(struct writing *w)
 	    w->claimed.effect.row.number, COMMENT_MARKER);
 }
 
-static void writing_write(struct writing *w)
-{
-	if (w->comment_id > 0)
-		update_comment(w);
-	else
-		find_comment(w);
-}
-
 /* ---- what to say ---- */
-
-static void render_comment(struct writing *w)
-{
-	struct comment_options options;
-	char *github_url;
-
-	publisher_comment_options(w->claimed.p, w->claimed.config, &options, &github_url);
-	options.bot = claimed_app_name(&w->claimed);
-	comment_render(&w->table, &options, &w->text);
-	free(github_url);
-}
 
 /* What was told at an earlier head is no news about this one. */
 static bool had_red(const struct writing *w)
@@ -190,7 +171,13 @@ static void writing_decide(struct writing *w)
 	int64_t now_ms = clock_wall_ms(), due_ms;
 	bool is_complete;
 
-	render_comment(w);
+	struct comment_options options;
+	char *github_url;
+
+	publisher_comment_options(w->claimed.p, w->claimed.config, &options, &github_url);
+	options.bot = claimed_app_name(&w->claimed);
+	comment_render(&w->table, &options, &w->text);
+	free(github_url);
 	/* What is said to be under way is said anew when it is over, whether or not it moved anything. */
 	if (v->is_being_attributed)
 		w->claimed.again_ms = now_ms + EVIDENCE_WAIT_MS;
@@ -223,7 +210,10 @@ static void writing_decide(struct writing *w)
 	table_release(&w->table);
 	change_view_free(w->change.view);
 	w->change.view = NULL;
-	writing_write(w);
+	if (w->comment_id > 0)
+		update_comment(w);
+	else
+		find_comment(w);
 }
 
 /* ---- the App's name, asked once. It does not hold the comment up when GitHub does not answer. ---- */
@@ -235,14 +225,6 @@ static void on_learned_app(struct github_call *call)
 	w->claimed.on_wire = NULL;
 	github_call_release(call);
 	writing_decide(w);
-}
-
-static void writing_learn(struct writing *w)
-{
-	if (github_app_slug(w->claimed.p->deps.github))
-		writing_decide(w);
-	else if (claimed_begin_call(&w->claimed, &w->call, on_learned_app, w))
-		github_app_get(w->claimed.p->deps.github, &w->call);
 }
 
 /* ---- reading ---- */
@@ -271,17 +253,12 @@ static void on_known(struct store_query *q)
 		claimed_end(&w->claimed, OUTBOX_OK, 0, NULL);
 	else if (waits_for_evidence(w))
 		claimed_end(&w->claimed, OUTBOX_NOT_YET, clock_wall_ms() + EVIDENCE_LOOK_MS, NULL);
-	else
-		writing_learn(w);
-}
-
-static void load_comment(struct writing *w)
-{
-	w->known = (struct get_comment){.q = {.done = on_known},
-	    .repository = w->claimed.effect.row.target,
-	    .number = w->claimed.effect.row.number};
-	if (store_get_comment(w->claimed.p->deps.store, &w->known))
-		claimed_end_busy(&w->claimed);
+	else {
+		if (github_app_slug(w->claimed.p->deps.github))
+			writing_decide(w);
+		else if (claimed_begin_call(&w->claimed, &w->call, on_learned_app, w))
+			github_app_get(w->claimed.p->deps.github, &w->call);
+	}
 }
 
 static void on_commented_change(struct store_query *q)
@@ -294,7 +271,11 @@ static void on_commented_change(struct store_query *q)
 		claimed_retry(&w->claimed, &q->why, 0);
 	} else {
 		table_init(&w->table, w->change.view);
-		load_comment(w);
+		w->known = (struct get_comment){.q = {.done = on_known},
+		    .repository = w->claimed.effect.row.target,
+		    .number = w->claimed.effect.row.number};
+		if (store_get_comment(w->claimed.p->deps.store, &w->known))
+			claimed_end_busy(&w->claimed);
 	}
 }
 

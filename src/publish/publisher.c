@@ -19,13 +19,11 @@ static const struct effect_kind *const KINDS[] = {
 	{                                                                                          \
 		.claimed = n, .begun = n, .begun_per_target = n                                    \
 	}
-static const struct lane_limits LANES[N_PUBLISH_LANES] = {
-    [COMMENT_LANE] = LANE(4),
+static const struct lane_limits LANES[N_PUBLISH_LANES] = {[COMMENT_LANE] = LANE(4),
     [CHECKS_LANE] = LANE(2),
     [REACTION_LANE] = LANE(2),
     [REPLY_LANE] = LANE(2),
-    [RED_ISSUE_LANE] = LANE(1),
-};
+    [RED_ISSUE_LANE] = LANE(1)};
 #undef LANE
 
 static void on_publisher_topic(unsigned topics, void *owner)
@@ -145,31 +143,6 @@ struct preview_read {
 	struct get_change change;
 };
 
-static char *markdown_of(const struct preview_read *r, const struct table *t)
-{
-	struct comment_options options;
-	struct comment text;
-	char *github_url;
-
-	publisher_comment_options(r->p, r->config, &options, &github_url);
-	comment_render(t, &options, &text);
-	free(github_url);
-	return text.markdown;
-}
-
-static char *terminal_of(const struct preview_read *r, const struct table *t)
-{
-	struct buf out = BUF_INIT(TERMINAL_MAX_BYTES);
-
-	terminal_render(t,
-	    &(struct terminal_options){.has_colour = r->preview->format == PREVIEW_TERMINAL_COLOUR,
-		.width = r->preview->width,
-		.public_url = r->config->public_url,
-		.now_wall_ms = clock_wall_ms()},
-	    &out);
-	return buf_take(&out);
-}
-
 static void on_previewed_change(struct store_query *q)
 {
 	struct preview_read *r = CONTAINER_OF(q, struct preview_read, change.q);
@@ -179,9 +152,28 @@ static void on_previewed_change(struct store_query *q)
 
 	preview->err = q->err;
 	if (!q->err) {
+		struct comment_options options;
+		struct comment comment;
+		struct buf out = BUF_INIT(TERMINAL_MAX_BYTES);
+		char *github_url;
+
 		table_init(&t, r->change.view);
-		preview->text =
-		    preview->format == PREVIEW_MARKDOWN ? markdown_of(r, &t) : terminal_of(r, &t);
+		publisher_comment_options(p, r->config, &options, &github_url);
+		if (preview->format == PREVIEW_MARKDOWN) {
+			comment_render(&t, &options, &comment);
+			preview->text = comment.markdown;
+		} else {
+			bool has_colour = preview->format == PREVIEW_TERMINAL_COLOUR;
+
+			terminal_render(&t,
+			    &(struct terminal_options){.has_colour = has_colour,
+				.width = preview->width,
+				.public_url = options.public_url,
+				.now_wall_ms = options.now_wall_ms},
+			    &out);
+			preview->text = buf_take(&out);
+		}
+		free(github_url);
 		table_release(&t);
 	}
 	change_view_free(r->change.view);

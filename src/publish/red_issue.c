@@ -69,14 +69,6 @@ static const char *telling_repository(const struct telling *t)
 	return NULL;
 }
 
-static const struct runner *webhook_of(const struct accelerator *a)
-{
-	for (size_t i = 0; i < a->n_runners; i++)
-		if (a->runners[i].kind == RUNNER_WEBHOOK)
-			return &a->runners[i];
-	return NULL;
-}
-
 /* An episode that began without an issue goes on without one. */
 static bool has_issue(const struct telling *t)
 {
@@ -119,26 +111,12 @@ static void telling_note(struct telling *t, int64_t issue)
 	    .id = t->get.episode->id,
 	    .issue_number = issue,
 	    .issue_repository = issue ? telling_repository(t) : NULL,
+	    .told_ms = t->step == RED_TELL || t->step == RED_LOOK ? now_ms : 0,
+	    .reminded_ms = t->step == RED_REMIND ? now_ms : 0,
+	    .overdue_ms = t->step == RED_OVERDUE ? now_ms : 0,
+	    .closed_ms = t->step == RED_CLOSE ? now_ms : 0,
 	    .now_ms = now_ms,
 	    .notice = t->notice_text ? &t->notice : NULL};
-	switch (t->step) {
-	case RED_TELL:
-	case RED_LOOK:
-		t->note.told_ms = now_ms;
-		break;
-	case RED_REMIND:
-		t->note.reminded_ms = now_ms;
-		break;
-	case RED_OVERDUE:
-		t->note.overdue_ms = now_ms;
-		break;
-	case RED_CLOSE:
-		t->note.closed_ms = now_ms;
-		break;
-	case RED_WAIT:
-	case RED_OVER:
-		break;
-	}
 	if (store_note_red_episode(t->claimed.p->deps.store, &t->note))
 		claimed_end_busy(&t->claimed);
 }
@@ -157,30 +135,30 @@ static struct red_facts telling_facts(const struct telling *t, char **ret_github
 	    .github_url = options.github_url};
 }
 
-/* The notice goes out by the sender's way, with its signature and its tries. */
+/* The sender sends the notice, signs it and retries it. */
 static void telling_by_notice(struct telling *t)
 {
-	const struct runner *webhook = webhook_of(t->accelerator);
-	char *github_url;
-	struct red_facts facts;
+	const struct accelerator *a = t->accelerator;
+	size_t i = 0;
 
-	free(t->notice_text);
-	t->notice_text = NULL;
-	if (!webhook) {
-		if (t->step == RED_TELL)
-			log_step(t, LOG_WARN, "red_episode_untold");
-		telling_note(t, 0);
-		return;
+	FREE_AND_NULL(t->notice_text);
+	while (i < a->n_runners && a->runners[i].kind != RUNNER_WEBHOOK)
+		i++;
+	if (i < a->n_runners) {
+		char *github_url;
+		struct red_facts facts = telling_facts(t, &github_url);
+
+		t->notice_text = red_notice_text(&facts, t->step);
+		free(github_url);
+		t->notice = (struct notice_request){.episode = t->get.episode->id,
+		    .event = red_step_name(t->step),
+		    .accelerator = a->name,
+		    .runner = a->runners[i].name,
+		    .url = a->runners[i].url,
+		    .text = t->notice_text};
+	} else if (t->step == RED_TELL) {
+		log_step(t, LOG_WARN, "red_episode_untold");
 	}
-	facts = telling_facts(t, &github_url);
-	t->notice_text = red_notice_text(&facts, t->step);
-	free(github_url);
-	t->notice = (struct notice_request){.episode = t->get.episode->id,
-	    .event = red_step_name(t->step),
-	    .accelerator = t->accelerator->name,
-	    .runner = webhook->name,
-	    .url = webhook->url,
-	    .text = t->notice_text};
 	telling_note(t, 0);
 }
 
@@ -194,13 +172,6 @@ static void telling_over(struct telling *t)
 
 /* GitHub's clock may differ from ours. */
 static const int64_t LOOK_BACK_MS = INT64_C(3600) * 1000;
-
-/* The repository says no, and will say so again: issues are disabled there, the App is not
- * installed or may not, the issue was deleted or locked. */
-static bool is_issue_refusal(const struct github_result *result)
-{
-	return result->err && (result->is_final || result->err == ERR_DENIED);
-}
 
 static void on_issue_refused(struct telling *t, const struct github_result *result)
 {
@@ -221,13 +192,17 @@ static void on_issue_refused(struct telling *t, const struct github_result *resu
 /* False when the call failed; the row, or the step, is taken care of then. */
 static bool end_issue_call(struct telling *t, const struct github_call *call)
 {
+	const struct github_result *result = &call->result;
+
 	t->claimed.on_wire = NULL;
-	if (!call->result.err)
+	if (!result->err)
 		return true;
-	if (is_issue_refusal(&call->result))
-		on_issue_refused(t, &call->result);
+	/* The repository refuses, and will refuse again: its issues are disabled, the App is not installed or lacks the
+	 * permission, or the issue was deleted or locked. */
+	if (result->is_final || result->err == ERR_DENIED)
+		on_issue_refused(t, result);
 	else
-		claimed_fail(&t->claimed, &call->result);
+		claimed_fail(&t->claimed, result);
 	return false;
 }
 
@@ -260,9 +235,7 @@ static void create_issue(struct telling *t)
 	text = red_issue_text(&facts);
 	github_issue_create(
 	    t->claimed.p->deps.github, &t->call, telling_repository(t), title, text);
-	free(title);
-	free(text);
-	free(github_url);
+	FREE_ALL(title, text, github_url);
 }
 
 static void on_issue_searched(struct github_call *call)
@@ -277,18 +250,6 @@ static void on_issue_searched(struct github_call *call)
 		create_issue(t);
 	else
 		telling_over(t);
-}
-
-static void telling_find_issue(struct telling *t)
-{
-	char *marker = red_marker(t->get.episode->id, RED_TELL);
-
-	if (claimed_begin_call(&t->claimed, &t->search.call, on_issue_searched, t)) {
-		t->search.since_wall_ms = t->get.episode->first_bad_ms - LOOK_BACK_MS;
-		github_issue_find(
-		    t->claimed.p->deps.github, &t->search, telling_repository(t), marker);
-	}
-	free(marker);
 }
 
 static void on_closed(struct github_call *call)
@@ -318,22 +279,6 @@ static void on_commented(struct github_call *call)
 		issue_is_commented(t);
 }
 
-static void write_issue_comment(struct telling *t)
-{
-	char *github_url, *text;
-	struct red_facts facts;
-
-	if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
-	    !claimed_begin_call(&t->claimed, &t->call, on_commented, t))
-		return;
-	facts = telling_facts(t, &github_url);
-	text = red_comment_text(&facts, t->step);
-	github_issue_comment(t->claimed.p->deps.github, &t->call, telling_repository(t),
-	    t->get.episode->issue_number, text);
-	free(text);
-	free(github_url);
-}
-
 static void on_comment_searched(struct github_call *call)
 {
 	struct telling *t = call->owner;
@@ -342,8 +287,20 @@ static void on_comment_searched(struct github_call *call)
 		return;
 	if (t->comment_search.comment_id > 0)
 		issue_is_commented(t);
-	else
-		write_issue_comment(t);
+	else {
+		char *github_url, *text;
+		struct red_facts facts;
+
+		if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
+		    !claimed_begin_call(&t->claimed, &t->call, on_commented, t))
+			return;
+		facts = telling_facts(t, &github_url);
+		text = red_comment_text(&facts, t->step);
+		github_issue_comment(t->claimed.p->deps.github, &t->call, telling_repository(t),
+		    t->get.episode->issue_number, text);
+		free(text);
+		free(github_url);
+	}
 }
 
 static void telling_find_comment(struct telling *t)
@@ -366,9 +323,16 @@ static void do_red_step(struct telling *t)
 		telling_over(t);
 	else if (!has_issue(t))
 		telling_by_notice(t);
-	else if (t->step == RED_TELL || t->step == RED_LOOK)
-		telling_find_issue(t);
-	else
+	else if (t->step == RED_TELL || t->step == RED_LOOK) {
+		char *marker = red_marker(t->get.episode->id, RED_TELL);
+
+		if (claimed_begin_call(&t->claimed, &t->search.call, on_issue_searched, t)) {
+			t->search.since_wall_ms = t->get.episode->first_bad_ms - LOOK_BACK_MS;
+			github_issue_find(
+			    t->claimed.p->deps.github, &t->search, telling_repository(t), marker);
+		}
+		free(marker);
+	} else
 		telling_find_comment(t);
 }
 
@@ -378,65 +342,46 @@ static void on_commits(struct store_query *q)
 	do_red_step(CONTAINER_OF(q, struct telling, commits.q));
 }
 
-static void list_commits(struct telling *t)
-{
-	const struct red_episode *e = t->get.episode;
-
-	list_commits_release(&t->commits);
-	t->commits = (struct list_commits){.q = {.done = on_commits},
-	    .repository = e->repository,
-	    .ref = e->ref,
-	    .after = e->last_good_sha,
-	    .until = e->first_bad_sha,
-	    .limit = RED_COMMITS_MAX};
-	if (store_list_commits(t->claimed.p->deps.store, &t->commits))
-		claimed_end_busy(&t->claimed);
-}
-
 static void decide_red_step(struct telling *t)
 {
+	const struct red_episode *e = t->get.episode;
 	int64_t next_ms;
 
-	t->step = red_step_next(
-	    t->get.episode, t->claimed.effect.is_uncertain, clock_wall_ms(), &next_ms);
-	switch (t->step) {
-	case RED_TELL:
-	case RED_LOOK:
-	case RED_REMIND:
-	case RED_OVERDUE:
-	case RED_CLOSE:
-		if (t->get.episode->last_good_sha)
-			list_commits(t);
-		else
-			do_red_step(t);
-		break;
-	case RED_WAIT:
+	t->step = red_step_next(e, t->claimed.effect.is_uncertain, clock_wall_ms(), &next_ms);
+	if (t->step == RED_OVER) {
+		telling_over(t);
+	} else if (t->step == RED_WAIT) {
 		t->claimed.again_ms = next_ms;
 		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
-		break;
-	case RED_OVER:
-		telling_over(t);
-		break;
+	} else if (!e->last_good_sha) {
+		do_red_step(t);
+	} else {
+		list_commits_release(&t->commits);
+		t->commits = (struct list_commits){.q = {.done = on_commits},
+		    .repository = e->repository,
+		    .ref = e->ref,
+		    .after = e->last_good_sha,
+		    .until = e->first_bad_sha,
+		    .limit = RED_COMMITS_MAX};
+		if (store_list_commits(t->claimed.p->deps.store, &t->commits))
+			claimed_end_busy(&t->claimed);
 	}
-}
-
-/* Who left the registry, or went to L1, is told nothing more. A wish comes with its next red push. */
-static bool is_to_be_told(struct telling *t)
-{
-	t->accelerator = config_accelerator(t->claimed.config, t->get.episode->accelerator);
-	return t->accelerator && t->accelerator->level > LEVEL_1 && t->get.episode->repository &&
-	       t->get.episode->first_bad_sha;
 }
 
 static void on_episode(struct store_query *q)
 {
 	struct telling *t = CONTAINER_OF(q, struct telling, get.q);
+	const struct red_episode *e = t->get.episode;
+	const struct accelerator *a;
 
-	if (q->err == ERR_NOT_FOUND)
-		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
-	else if (q->err)
+	if (q->err && q->err != ERR_NOT_FOUND) {
 		claimed_retry(&t->claimed, &q->why, 0);
-	else if (!is_to_be_told(t))
+		return;
+	}
+	/* An accelerator that left the registry or went to L1 gets no more messages. Its next red push starts anew. */
+	a = q->err ? NULL : config_accelerator(t->claimed.config, e->accelerator);
+	t->accelerator = a;
+	if (!a || a->level <= LEVEL_1 || !e->repository || !e->first_bad_sha)
 		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
 	else
 		decide_red_step(t);

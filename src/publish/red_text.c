@@ -174,24 +174,6 @@ static void append_commits(struct buf *out, const struct red_facts *f)
 	}
 }
 
-static void append_tests(struct buf *out, const struct red_facts *f)
-{
-	const struct red_episode *e = f->episode;
-	size_t n = 0;
-
-	if (!e->n_tests)
-		return;
-	buf_appendf(out, "\n%s there: %zu %s%s\n\n", e->is_silence ? "No report" : "Red",
-	    e->n_tests, e->is_silence ? "runner" : "test", e->n_tests == 1 ? "" : "s");
-	for (; e->tests[n]; n++) {
-		buf_append_str(out, "- ");
-		escape_markdown_code(out, e->tests[n], TEST_MAX_CHARS, MARKDOWN_TEXT);
-		buf_append_str(out, "\n");
-	}
-	if (n < e->n_tests)
-		buf_appendf(out, "- and %zu more\n", e->n_tests - n);
-}
-
 char *red_issue_title(const struct red_facts *f)
 {
 	struct buf out = BUF_INIT(4096);
@@ -226,7 +208,22 @@ char *red_issue_text(const struct red_facts *f)
 		buf_append_str(&out, "none on record");
 	buf_append_str(&out, "\n");
 	append_commits(&out, f);
-	append_tests(&out, f);
+	const struct red_episode *episode = f->episode;
+	size_t n_tests = 0;
+
+	if (episode->n_tests) {
+		buf_appendf(&out, "\n%s there: %zu %s%s\n\n",
+		    episode->is_silence ? "No report" : "Red", episode->n_tests,
+		    episode->is_silence ? "runner" : "test", episode->n_tests == 1 ? "" : "s");
+		for (; episode->tests[n_tests]; n_tests++) {
+			buf_append_str(&out, "- ");
+			escape_markdown_code(
+			    &out, episode->tests[n_tests], TEST_MAX_CHARS, MARKDOWN_TEXT);
+			buf_append_str(&out, "\n");
+		}
+		if (n_tests < episode->n_tests)
+			buf_appendf(&out, "- and %zu more\n", episode->n_tests - n_tests);
+	}
 	buf_append_str(
 	    &out, "\nA break of an upstream branch is to be resolved within 72 hours: by ");
 	append_time(&out, e->first_bad_ms + RED_OVERDUE_MS);

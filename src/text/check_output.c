@@ -21,14 +21,10 @@ struct tally {
 void check_output_release(struct check_output *c)
 {
 	for (size_t i = 0; i < c->n_annotations; i++) {
-		free(c->annotations[i].path);
-		free(c->annotations[i].title);
-		free(c->annotations[i].message);
+		FREE_ALL(
+		    c->annotations[i].path, c->annotations[i].title, c->annotations[i].message);
 	}
-	free(c->annotations);
-	free(c->title);
-	free(c->summary);
-	free(c->text);
+	FREE_ALL(c->annotations, c->title, c->summary, c->text);
 	*c = (struct check_output){.conclusion = NULL};
 }
 
@@ -50,11 +46,6 @@ bool check_verdict_counts(const struct verdict_view *w)
 	       w->attribution == N_ATTRIBUTIONS;
 }
 
-static bool is_failure(const struct verdict_view *w)
-{
-	return w->status == TEST_FAIL || w->status == TEST_ERROR;
-}
-
 /* The cells of one job (0: of all jobs of the accelerator). */
 static void count_cells(
     const struct change_view *v, size_t accelerator, int64_t job, struct tally *t)
@@ -66,7 +57,7 @@ static void count_cells(
 			continue;
 		t->n[w->status]++;
 		t->n_cells++;
-		if (!is_failure(w))
+		if (w->status != TEST_FAIL && w->status != TEST_ERROR)
 			continue;
 		t->n_counting += check_verdict_counts(w);
 		t->n_new += w->attribution == ATTRIBUTION_NEW;
@@ -82,29 +73,6 @@ static bool has_unread_red(const struct change_view *v)
 		if (!test_status_is_red(v->verdicts[i].status))
 			return false;
 	return v->is_cut;
-}
-
-static void tally_job(
-    const struct change_view *v, size_t accelerator, const struct job_view *job, struct tally *t)
-{
-	enum test_status said = test_status_of_conclusion(job->conclusion);
-
-	*t = (struct tally){.n_cells = 0};
-	count_cells(v, accelerator, job->id, t);
-	t->has_own_cells = t->n_cells > 0 || v->is_cut;
-	/* A cell belongs to the job that reported it worst. So a failed job without a red cell has the same
-	 * failures as other jobs, and counts like the worst of them. */
-	if (said == TEST_FAIL && t->n_counting + t->n_excused == 0) {
-		count_cells(v, accelerator, 0, t);
-		if (t->n_counting + t->n_excused == 0)
-			t->n_counting = 1;
-	}
-	if (t->n_excused > 0 && t->n_counting == 0 && has_unread_red(v))
-		t->n_counting = 1;
-	if (v->is_cut) { /* the other counts are incomplete: use the job's own conclusion */
-		t->n[TEST_PASS] = t->n[TEST_DONE] = t->n[TEST_SKIP] = 0;
-		t->n_cells = 0;
-	}
 }
 
 static enum job_end job_end_of(
@@ -237,7 +205,24 @@ void check_output_of_job(const struct change_view *v, size_t accelerator, size_t
 	struct tally t;
 	enum job_end end;
 
-	tally_job(v, accelerator, j, &t);
+	enum test_status said = test_status_of_conclusion(j->conclusion);
+
+	t = (struct tally){.n_cells = 0};
+	count_cells(v, accelerator, j->id, &t);
+	t.has_own_cells = t.n_cells > 0 || v->is_cut;
+	/* A cell belongs to the job that reported it worst. So a failed job without a red cell has the same
+	 * failures as other jobs, and counts like the worst of them. */
+	if (said == TEST_FAIL && t.n_counting + t.n_excused == 0) {
+		count_cells(v, accelerator, 0, &t);
+		if (t.n_counting + t.n_excused == 0)
+			t.n_counting = 1;
+	}
+	if (t.n_excused > 0 && t.n_counting == 0 && has_unread_red(v))
+		t.n_counting = 1;
+	if (v->is_cut) { /* the other counts are incomplete: use the job's own conclusion */
+		t.n[TEST_PASS] = t.n[TEST_DONE] = t.n[TEST_SKIP] = 0;
+		t.n_cells = 0;
+	}
 	end = job_end_of(a, j, &t);
 	*ret = (struct check_output){.conclusion = conclusion_of(end, a, o)};
 	ret->title = title_of(end, j, &t);

@@ -19,7 +19,7 @@ enum {
 	REASON_CHARS = 160,
 	ANNOTATION_CHARS = 1024,
 	PATH_MAX_BYTES = 512,
-	ONCALLS_MAX = 5,
+	ONCALLS_MAX = 5
 };
 
 static char *full_test_name(const struct verdict_view *w)
@@ -41,9 +41,19 @@ static bool append_job_url(struct buf *out, const struct check_options *o, int64
 
 /* ---- the summary ---- */
 
-static void append_evidence(
-    struct buf *out, const struct verdict_view *w, const struct check_options *o)
+static void append_red(struct buf *out, const struct verdict_view *w, const struct check_options *o)
 {
+	char *name = full_test_name(w);
+
+	buf_appendf(out, "- %s ",
+	    w->status == TEST_FAIL    ? "✗"
+	    : w->status == TEST_ERROR ? "!"
+				      : "?");
+	escape_markdown_code(out, name, TEST_CHARS, MARKDOWN_TEXT);
+	if (w->message && w->message[0]) {
+		buf_append_str(out, ": ");
+		escape_markdown_code(out, w->message, MESSAGE_CHARS, MARKDOWN_TEXT);
+	}
 	const char *attribution =
 	    attribution_applies(w->status) ? attribution_name(w->attribution) : NULL;
 	struct verdict_evidence e = verdict_evidence_of(w);
@@ -59,37 +69,15 @@ static void append_evidence(
 	    append_job_url(&url, o, e.job))
 		buf_appendf(out, " · [evidence](%s)", buf_str(&url));
 	buf_release(&url);
-}
-
-/* Whether the test runs again, or why a rerun did not help. */
-static void append_rerun(
-    struct buf *out, const struct verdict_view *w, const struct check_options *o)
-{
-	struct buf url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
+	/* Whether the test runs again, or why a rerun did not help. */
+	struct buf job_url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 	const char *words = rerun_state_words(w->rerun);
 
-	if (words && append_job_url(&url, o, w->rerun_job))
-		buf_appendf(out, " · [%s](%s)", words, buf_str(&url));
+	if (words && append_job_url(&job_url, o, w->rerun_job))
+		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));
 	else if (words)
 		buf_appendf(out, " · %s", words);
-	buf_release(&url);
-}
-
-static void append_red(struct buf *out, const struct verdict_view *w, const struct check_options *o)
-{
-	char *name = full_test_name(w);
-
-	buf_appendf(out, "- %s ",
-	    w->status == TEST_FAIL    ? "✗"
-	    : w->status == TEST_ERROR ? "!"
-				      : "?");
-	escape_markdown_code(out, name, TEST_CHARS, MARKDOWN_TEXT);
-	if (w->message && w->message[0]) {
-		buf_append_str(out, ": ");
-		escape_markdown_code(out, w->message, MESSAGE_CHARS, MARKDOWN_TEXT);
-	}
-	append_evidence(out, w, o);
-	append_rerun(out, w, o);
+	buf_release(&job_url);
 	buf_append_char(out, '\n');
 	free(name);
 }
@@ -143,21 +131,6 @@ static void append_part(struct buf *out, const struct change_view *v, size_t acc
 	buf_release(&line);
 }
 
-static void append_people(struct buf *out, const struct accelerator_view *a)
-{
-	struct buf url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
-	bool has_help = a->help_url && escape_url(&url, a->help_url, VENDOR_URL_BYTES, URL_HTTPS);
-
-	escape_markdown_label(out, a->title, LABEL_CHARS, MARKDOWN_TEXT);
-	if (has_help)
-		buf_appendf(out, " · [contact](%s)", buf_str(&url));
-	for (size_t i = 0; a->oncall && a->oncall[i] && i < ONCALLS_MAX; i++) {
-		buf_append_str(out, i ? ", " : " · on call ");
-		escape_markdown_code(out, a->oncall[i], LABEL_CHARS, MARKDOWN_TEXT);
-	}
-	buf_release(&url);
-}
-
 /* ---- annotations ---- */
 
 /* True if no character is invisible or changes the direction of the text. */
@@ -186,31 +159,29 @@ static bool is_place(const struct verdict_view *w)
 	       !str_has_suffix(at, "/..");
 }
 
-static void add_annotation(
-    struct check_output *out, const struct verdict_view *w, const char *level)
-{
-	struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES), message = BUF_INIT(CHECK_TEXT_MAX_BYTES);
-	char *name = full_test_name(w);
-
-	escape_line(&title, name, TEST_CHARS);
-	escape_line(
-	    &message, w->message && w->message[0] ? w->message : "failed", ANNOTATION_CHARS);
-	*ARRAY_PUSH(out->annotations, out->n_annotations) = (struct check_annotation){
-	    .path = xstrdup(w->file),
-	    .line = w->line,
-	    .level = level,
-	    .title = buf_take(&title),
-	    .message = buf_take(&message),
-	};
-	free(name);
-}
-
 static void annotate(const struct change_view *v, size_t accelerator, const struct job_view *job,
     enum part part, const char *level, struct check_output *out)
 {
-	for (size_t i = 0; i < v->n_verdicts && out->n_annotations < CHECK_ANNOTATIONS_MAX; i++)
-		if (is_red_of(&v->verdicts[i], accelerator, job, part) && is_place(&v->verdicts[i]))
-			add_annotation(out, &v->verdicts[i], level);
+	for (size_t i = 0; i < v->n_verdicts && out->n_annotations < CHECK_ANNOTATIONS_MAX; i++) {
+		const struct verdict_view *w = &v->verdicts[i];
+		struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES),
+			   message = BUF_INIT(CHECK_TEXT_MAX_BYTES);
+		char *name;
+
+		if (!is_red_of(w, accelerator, job, part) || !is_place(w))
+			continue;
+		name = full_test_name(w);
+		escape_line(&title, name, TEST_CHARS);
+		escape_line(&message, w->message && w->message[0] ? w->message : "failed",
+		    ANNOTATION_CHARS);
+		*ARRAY_PUSH(out->annotations, out->n_annotations) =
+		    (struct check_annotation){.path = xstrdup(w->file),
+			.line = w->line,
+			.level = level,
+			.title = buf_take(&title),
+			.message = buf_take(&message)};
+		free(name);
+	}
 }
 
 /* ---- the whole text ---- */
@@ -252,7 +223,17 @@ void check_describe_job(const struct change_view *v, size_t accelerator, const s
 		annotate(v, accelerator, job, PART_COUNTING, fails ? "failure" : "warning", ret);
 		annotate(v, accelerator, job, PART_EXCUSED, "notice", ret);
 	}
-	append_people(&out, a);
+	struct buf help = BUF_INIT(CHECK_TEXT_MAX_BYTES);
+	bool has_help = a->help_url && escape_url(&help, a->help_url, VENDOR_URL_BYTES, URL_HTTPS);
+
+	escape_markdown_label(&out, a->title, LABEL_CHARS, MARKDOWN_TEXT);
+	if (has_help)
+		buf_appendf(&out, " · [contact](%s)", buf_str(&help));
+	for (size_t i = 0; a->oncall && a->oncall[i] && i < ONCALLS_MAX; i++) {
+		buf_append_str(&out, i ? ", " : " · on call ");
+		escape_markdown_code(&out, a->oncall[i], LABEL_CHARS, MARKDOWN_TEXT);
+	}
+	buf_release(&help);
 	if (append_job_url(&url, o, job->id))
 		buf_appendf(&out, " · [everything about this job](%s)", buf_str(&url));
 	buf_clear(&url);

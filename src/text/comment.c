@@ -49,18 +49,6 @@ void comment_append_commit(
 	buf_release(&url);
 }
 
-static void append_age(struct buf *out, int64_t age_ms)
-{
-	long long hours = age_ms / (INT64_C(3600) * 1000), days = hours / 24;
-
-	if (days >= 2)
-		buf_appendf(out, ", %lld days old", days);
-	else if (hours >= 2)
-		buf_appendf(out, ", %lld hours old", hours);
-	else
-		buf_append_str(out, ", under 2 hours old");
-}
-
 /* Marker, verdict line, and what was tested. */
 static void append_head(
     struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_age)
@@ -82,56 +70,21 @@ static void append_head(
 		escape_markdown_code(out, v->base_ref, TITLE_MAX_CHARS, MARKDOWN_TEXT);
 	}
 	ret_age->offset = out->len;
-	if (v->merge_base_sha && v->merge_base_ms > 0 && o->now_wall_ms >= v->merge_base_ms)
-		append_age(out, o->now_wall_ms - v->merge_base_ms);
+	if (v->merge_base_sha && v->merge_base_ms > 0 && o->now_wall_ms >= v->merge_base_ms) {
+		long long hours = (o->now_wall_ms - v->merge_base_ms) / (INT64_C(3600) * 1000),
+			  days = hours / 24;
+
+		if (days >= 2)
+			buf_appendf(out, ", %lld days old", days);
+		else if (hours >= 2)
+			buf_appendf(out, ", %lld hours old", hours);
+		else
+			buf_append_str(out, ", under 2 hours old");
+	}
 	ret_age->bytes = out->len - ret_age->offset;
 	if (v->state == CHANGE_CLOSED)
 		buf_append_str(out, " · the pull request is closed");
 	buf_append_str(out, "\n\n");
-}
-
-static void append_footer(
-    struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_time)
-{
-	const struct change_view *v = t->view;
-	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
-	char now[RFC3339_BYTES];
-
-	buf_append_str(out, "---\n");
-	if (v->state != CHANGE_SUPERSEDED)
-		comment_append_legend(out, t);
-	if (v->state == CHANGE_OPEN && (t->n_rows > 0 || t->n_outcomes[OUTCOME_MISSING] > 0)) {
-		buf_append_str(out, "Test again: ");
-		if (o->bot)
-			comment_append_command(out, o, "retest");
-		else
-			buf_append_str(out, "close and reopen the pull request");
-		buf_append_str(out, " · ");
-	}
-	if (v->number > 0 && comment_append_own_url(&url, o, "pulls", v->number))
-		buf_appendf(out, "[all results](%s) · ", buf_str(&url));
-	buf_append_str(out, "updated ");
-	ret_time->offset = out->len;
-	rfc3339_format(o->now_wall_ms, now);
-	buf_appendf(out, "%.10s %.5s UTC", now, now + 11); /* 2026-11-20 12:00 UTC */
-	ret_time->bytes = out->len - ret_time->offset;
-	buf_append_char(out, '\n');
-	buf_release(&url);
-}
-
-/* The hash of everything but the two spans; `early` comes first. */
-static void hash_without(const struct buf *text, const struct span *early, const struct span *late,
-    uint8_t out[SHA256_BYTES])
-{
-	struct buf rest = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t behind_early = early->offset + early->bytes;
-	size_t behind_late = late->offset + late->bytes;
-
-	buf_append(&rest, text->data, early->offset);
-	buf_append(&rest, text->data + behind_early, late->offset - behind_early);
-	buf_append(&rest, text->data + behind_late, text->len - behind_late);
-	sha256(buf_str(&rest), rest.len, out);
-	buf_release(&rest);
 }
 
 void comment_render(const struct table *t, const struct comment_options *o, struct comment *ret)
@@ -142,7 +95,30 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 
 	ret->n_rows_left_out = 0;
 	append_head(&text, t, o, &age);
-	append_footer(&footer, t, o, &time);
+	const struct change_view *v = t->view;
+	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
+	char now[RFC3339_BYTES];
+
+	buf_append_str(&footer, "---\n");
+	if (v->state != CHANGE_SUPERSEDED)
+		comment_append_legend(&footer, t);
+	if (v->state == CHANGE_OPEN && (t->n_rows > 0 || t->n_outcomes[OUTCOME_MISSING] > 0)) {
+		buf_append_str(&footer, "Test again: ");
+		if (o->bot)
+			comment_append_command(&footer, o, "retest");
+		else
+			buf_append_str(&footer, "close and reopen the pull request");
+		buf_append_str(&footer, " · ");
+	}
+	if (v->number > 0 && comment_append_own_url(&url, o, "pulls", v->number))
+		buf_appendf(&footer, "[all results](%s) · ", buf_str(&url));
+	buf_append_str(&footer, "updated ");
+	time.offset = footer.len;
+	rfc3339_format(o->now_wall_ms, now);
+	buf_appendf(&footer, "%.10s %.5s UTC", now, now + 11); /* 2026-11-20 12:00 UTC */
+	time.bytes = footer.len - time.offset;
+	buf_append_char(&footer, '\n');
+	buf_release(&url);
 	if (t->view->state != CHANGE_SUPERSEDED) {
 		size_t room;
 
@@ -159,7 +135,16 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 	}
 	time.offset += text.len;
 	buf_append(&text, footer.data, footer.len);
-	hash_without(&text, &age, &time, ret->hash);
+	/* The hash of everything but the two spans; `early` comes first. */
+	struct buf rest = BUF_INIT(COMMENT_MAX_BYTES);
+	size_t behind_early = age.offset + age.bytes;
+	size_t behind_late = time.offset + time.bytes;
+
+	buf_append(&rest, text.data, age.offset);
+	buf_append(&rest, text.data + behind_early, time.offset - behind_early);
+	buf_append(&rest, text.data + behind_late, text.len - behind_late);
+	sha256(buf_str(&rest), rest.len, ret->hash);
+	buf_release(&rest);
 	ret->bytes = text.len;
 	ret->markdown = buf_take(&text);
 	buf_release(&tail);
@@ -192,13 +177,11 @@ bool comment_has_red(const struct table *t)
 
 static const char *state_word(const struct table_column *c)
 {
-	static const char *const words[] = {
-	    [COLUMN_RUNNING] = "at work",
+	static const char *const words[] = {[COLUMN_RUNNING] = "at work",
 	    [COLUMN_SILENT] = "no report",
 	    [COLUMN_HELD] = "held",
 	    [COLUMN_FINISHED] = "finished",
-	    [COLUMN_CANCELLED] = "cancelled",
-	};
+	    [COLUMN_CANCELLED] = "cancelled"};
 
 	return c->state == COLUMN_RUNNING && c->is_waiting ? "waits for a machine"
 							   : words[c->state];

@@ -30,30 +30,6 @@ static const struct job_view *find_job(const struct accelerator_view *a, int64_t
 	return NULL;
 }
 
-/* The error in one line: the vendor's message, else how the job ended. */
-static void append_error(struct buf *out, const struct verdict_view *w, const struct job_view *job)
-{
-	if (w->message && w->message[0]) {
-		escape_markdown_code(out, w->message, MESSAGE_MAX_CHARS, MARKDOWN_TEXT);
-	} else if (w->status == TEST_MISS && job && job->conclusion) {
-		buf_append_str(out, "no result, the job ended as ");
-		escape_markdown_code(out, job->conclusion, TITLE_MAX_CHARS, MARKDOWN_TEXT);
-	} else if (w->status == TEST_MISS) {
-		buf_append_str(out, "no result");
-	} else {
-		buf_append_str(out, w->status == TEST_ERROR ? "the test itself broke" : "failed");
-		buf_append_str(out, ", no message was reported");
-	}
-	if (w->file && w->file[0]) {
-		char *place = w->line > 0 ? xasprintf("%s:%lld", w->file, (long long)w->line)
-					  : xstrdup(w->file);
-
-		buf_append_str(out, " at ");
-		escape_markdown_code(out, place, FILE_MAX_CHARS, MARKDOWN_TEXT);
-		free(place);
-	}
-}
-
 /* True for our own words with commits in them. Such a text cannot become markup, also if others wrote it: a colon needs
  * a space after it, because links and GitHub's ":emoji:" have colons without one. */
 static bool is_plain_reason(const char *reason)
@@ -109,20 +85,6 @@ static void append_evidence(struct buf *out, const struct table *t, const struct
 	buf_release(&url);
 }
 
-/* Whether the test runs again, or why a rerun did not help. */
-static void append_rerun(
-    struct buf *out, const struct verdict_view *w, const struct comment_options *o)
-{
-	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
-	const char *words = rerun_state_words(w->rerun);
-
-	if (words && w->rerun_job && comment_append_own_url(&url, o, "jobs", w->rerun_job))
-		buf_appendf(out, " · [%s](%s)", words, buf_str(&url));
-	else if (words)
-		buf_appendf(out, " · %s", words);
-	buf_release(&url);
-}
-
 /* title: the accelerator's, or NULL if the line stands under its name. */
 static void append_failure(struct buf *out, const struct table *t, const struct table_failure *f,
     const char *title, const struct comment_options *o)
@@ -139,9 +101,36 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 		comment_append_title(out, title);
 	}
 	buf_append_str(out, ": ");
-	append_error(out, w, job);
+	/* The error in one line: the vendor's message, else how the job ended. */
+	if (w->message && w->message[0]) {
+		escape_markdown_code(out, w->message, MESSAGE_MAX_CHARS, MARKDOWN_TEXT);
+	} else if (w->status == TEST_MISS && job && job->conclusion) {
+		buf_append_str(out, "no result, the job ended as ");
+		escape_markdown_code(out, job->conclusion, TITLE_MAX_CHARS, MARKDOWN_TEXT);
+	} else if (w->status == TEST_MISS) {
+		buf_append_str(out, "no result");
+	} else {
+		buf_append_str(out, w->status == TEST_ERROR ? "the test itself broke" : "failed");
+		buf_append_str(out, ", no message was reported");
+	}
+	if (w->file && w->file[0]) {
+		char *place = w->line > 0 ? xasprintf("%s:%lld", w->file, (long long)w->line)
+					  : xstrdup(w->file);
+
+		buf_append_str(out, " at ");
+		escape_markdown_code(out, place, FILE_MAX_CHARS, MARKDOWN_TEXT);
+		free(place);
+	}
 	append_evidence(out, t, w, o);
-	append_rerun(out, w, o);
+	/* Whether the test runs again, or why a rerun did not help. */
+	struct buf job_url = BUF_INIT(COMMENT_MAX_BYTES);
+	const char *words = rerun_state_words(w->rerun);
+
+	if (words && w->rerun_job && comment_append_own_url(&job_url, o, "jobs", w->rerun_job))
+		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));
+	else if (words)
+		buf_appendf(out, " · %s", words);
+	buf_release(&job_url);
 	if (comment_append_own_url(&url, o, "jobs", w->job))
 		buf_appendf(out, " · [this job](%s)", buf_str(&url));
 	buf_clear(&url);
@@ -329,14 +318,6 @@ void comment_append_folded_failures(
 
 /* ---- the differences from the base ---- */
 
-static bool is_delta_shown(const struct table *t, const struct table_column *c)
-{
-	const struct base_delta *d = &c->accelerator->delta;
-	bool is_worse = d->n_newly_failing + d->n_disappeared + d->n_newly_skipped > 0;
-
-	return d->base_sha && (is_worse || (d->n_fixed > 0 && t->n_failures > 0));
-}
-
 static void append_delta_part(
     struct buf *out, const char *what, int64_t n, const char **separator, char **names)
 {
@@ -374,7 +355,10 @@ void comment_append_deltas(struct buf *out, const struct table *t, const struct 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const struct base_delta *d = &t->columns[i].accelerator->delta;
 
-		if (!is_delta_shown(t, &t->columns[i]))
+		const struct base_delta *delta = &(&t->columns[i])->accelerator->delta;
+		bool is_worse =
+		    delta->n_newly_failing + delta->n_disappeared + delta->n_newly_skipped > 0;
+		if (!(delta->base_sha && (is_worse || (delta->n_fixed > 0 && t->n_failures > 0))))
 			continue;
 		sum.n_newly_failing += d->n_newly_failing;
 		sum.n_fixed += d->n_fixed;

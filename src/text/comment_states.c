@@ -247,25 +247,6 @@ static void append_held(struct buf *out, const struct table *t, bool is_releasab
 	buf_release(&item);
 }
 
-static void append_all_held(struct buf *out, const struct table *t, const struct comment_options *o)
-{
-	size_t before = out->len;
-
-	append_held(out, t, true);
-	if (out->len > before) {
-		char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
-
-		buf_append_str(
-		    out, ". A member of the repository releases this commit with the comment ");
-		comment_append_command(out, o, words);
-		buf_append_str(out, "\n\n");
-		free(words);
-	}
-	before = out->len;
-	append_held(out, t, false);
-	buf_append_str(out, out->len > before ? "\n\n" : "");
-}
-
 /* ---- what is required ---- */
 
 static void append_requirement(
@@ -301,8 +282,9 @@ static void append_requirements(struct buf *out, const struct table_column *c)
 	buf_release(&list);
 }
 
-static void append_all_required(struct buf *out, const struct table *t)
+void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o)
 {
+	append_paragraph(out, t, NOTE_SILENT);
 	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
 	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
 
@@ -322,13 +304,21 @@ static void append_all_required(struct buf *out, const struct table *t)
 		buf_appendf(out, "%s%zu more accelerators", n ? "; " : "**Required:** ", n_unnamed);
 	buf_append_str(out, n + n_unnamed ? "\n\n" : "");
 	buf_release(&item);
-}
+	size_t before = out->len;
 
-void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o)
-{
-	append_paragraph(out, t, NOTE_SILENT);
-	append_all_required(out, t);
-	append_all_held(out, t, o);
+	append_held(out, t, true);
+	if (out->len > before) {
+		char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
+
+		buf_append_str(
+		    out, ". A member of the repository releases this commit with the comment ");
+		comment_append_command(out, o, words);
+		buf_append_str(out, "\n\n");
+		free(words);
+	}
+	before = out->len;
+	append_held(out, t, false);
+	buf_append_str(out, out->len > before ? "\n\n" : "");
 	for (int note = NOTE_SILENT + 1; note < N_COLUMN_NOTES; note++)
 		append_paragraph(out, t, (enum column_note)note);
 }

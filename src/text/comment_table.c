@@ -68,19 +68,6 @@ static void append_cells(struct buf *out, const struct table *t, const struct co
 	buf_append_char(out, '\n');
 }
 
-static void append_row(struct buf *out, const struct table *t, const struct comment_options *o,
-    const struct table_row *row, struct table_cell *cells)
-{
-	char *name = table_row_name(row);
-
-	buf_append_str(out, "| ");
-	escape_markdown_code(out, name, TEST_MAX_CHARS, MARKDOWN_CELL);
-	buf_append_str(out, " |");
-	table_row_cells(t, row, cells);
-	append_cells(out, t, o, cells);
-	free(name);
-}
-
 struct shown {
 	size_t n_left_out, n_red_left_out, n_passed_left_out;
 };
@@ -148,45 +135,6 @@ static size_t max_rows(const struct table *t, enum row_class class)
 	return class == ROW_OTHER ? OTHER_ROWS_MAX : RED_ROWS_MAX;
 }
 
-/* The rows that fit, the worst first. */
-static void append_rows(struct buf *out, const struct table *t, const struct comment_options *o,
-    size_t max_bytes, struct shown *s)
-{
-	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
-	struct buf row = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n_in[N_ROW_CLASSES] = {0};
-	bool is_full = false;
-
-	if (t->n_rows == 0) {
-		/* nothing was reported: one row for all tests */
-		for (size_t i = 0; i < t->n_columns; i++)
-			cells[i] = table_empty_cell(t, &t->columns[i]);
-		buf_append_str(&row, "| every test |");
-		append_cells(&row, t, o, cells);
-		if (row.len <= max_bytes)
-			buf_append(out, row.data, row.len);
-	}
-	for (size_t i = 0; i < t->n_rows; i++) {
-		enum row_class class = t->rows[i].class;
-
-		if (!is_full && n_in[class]++ < max_rows(t, class)) {
-			buf_clear(&row);
-			append_row(&row, t, o, &t->rows[i], cells);
-			is_full = row.is_overflow || row.len > max_bytes;
-			if (!is_full) {
-				max_bytes -= row.len;
-				buf_append(out, row.data, row.len);
-				continue;
-			}
-		}
-		s->n_left_out++;
-		s->n_red_left_out += class <= ROW_RED;
-		s->n_passed_left_out += class == ROW_PASSED;
-	}
-	buf_release(&row);
-	free(cells);
-}
-
 void comment_append_table(struct buf *out, const struct table *t, const struct comment_options *o,
     size_t max_bytes, size_t *ret_n_left_out)
 {
@@ -205,7 +153,49 @@ void comment_append_table(struct buf *out, const struct table *t, const struct c
 	*ret_n_left_out = t->n_rows;
 	if (t->n_shown > 0 && !header.is_overflow && n_fixed <= max_bytes) {
 		buf_append(out, header.data, header.len);
-		append_rows(out, t, o, max_bytes - n_fixed, &shown);
+		/* The rows that fit, the worst first. */
+		size_t max = max_bytes - n_fixed;
+		struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
+		struct buf row = BUF_INIT(COMMENT_MAX_BYTES);
+		size_t n_in[N_ROW_CLASSES] = {0};
+		bool is_full = false;
+
+		if (t->n_rows == 0) {
+			/* nothing was reported: one row for all tests */
+			for (size_t i = 0; i < t->n_columns; i++)
+				cells[i] = table_empty_cell(t, &t->columns[i]);
+			buf_append_str(&row, "| every test |");
+			append_cells(&row, t, o, cells);
+			if (row.len <= max)
+				buf_append(out, row.data, row.len);
+		}
+		for (size_t i = 0; i < t->n_rows; i++) {
+			enum row_class class = t->rows[i].class;
+
+			if (!is_full && n_in[class]++ < max_rows(t, class)) {
+				buf_clear(&row);
+				const struct table_row *r = &t->rows[i];
+				char *name = table_row_name(r);
+
+				buf_append_str(&row, "| ");
+				escape_markdown_code(&row, name, TEST_MAX_CHARS, MARKDOWN_CELL);
+				buf_append_str(&row, " |");
+				table_row_cells(t, r, cells);
+				append_cells(&row, t, o, cells);
+				free(name);
+				is_full = row.is_overflow || row.len > max;
+				if (!is_full) {
+					max -= row.len;
+					buf_append(out, row.data, row.len);
+					continue;
+				}
+			}
+			shown.n_left_out++;
+			shown.n_red_left_out += class <= ROW_RED;
+			shown.n_passed_left_out += class == ROW_PASSED;
+		}
+		buf_release(&row);
+		free(cells);
 		buf_append_char(out, '\n');
 		append_left_out(out, t, &shown, buf_str(&url));
 		*ret_n_left_out = shown.n_left_out;
@@ -221,36 +211,31 @@ struct sign_use {
 	bool running, no_report, not_supported, not_read;
 };
 
-static void note_signs(struct sign_use *u, const struct table *t, const struct table_column *c)
-{
-	struct table_cell empty = table_empty_cell(t, c);
-
-	for (int s = 0; s < N_TEST_STATUSES; s++)
-		u->statuses[s] = u->statuses[s] || c->n_cells[s];
-	for (int g = 0; g < N_FAILURE_GROUPS; g++)
-		u->words[g] = u->words[g] || c->n_failures[g];
-	u->running = u->running || empty.kind == CELL_RUNNING || c->n_running_jobs;
-	u->no_report = u->no_report || empty.kind == CELL_NO_REPORT;
-	u->not_read = u->not_read || empty.kind == CELL_NOT_READ;
-	u->not_supported =
-	    u->not_supported || strv_len((const char *const *)c->accelerator->skip) > 0;
-}
-
-struct sign {
-	bool is_used;
-	const char *words;
-};
-
 void comment_append_legend(struct buf *out, const struct table *t)
 {
 	struct sign_use u = {.running = false};
 	const char *separator = "";
 	bool needs_none = true;
 
-	for (size_t i = 0; i < t->n_columns; i++)
-		if (t->columns[i].is_shown)
-			note_signs(&u, t, &t->columns[i]);
-	const struct sign signs[] = {
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct table_column *c = &t->columns[i];
+		struct table_cell empty = table_empty_cell(t, c);
+
+		if (!c->is_shown)
+			continue;
+		for (int s = 0; s < N_TEST_STATUSES; s++)
+			u.statuses[s] |= c->n_cells[s] > 0;
+		for (int g = 0; g < N_FAILURE_GROUPS; g++)
+			u.words[g] |= c->n_failures[g] > 0;
+		u.running |= empty.kind == CELL_RUNNING || c->n_running_jobs;
+		u.no_report |= empty.kind == CELL_NO_REPORT;
+		u.not_read |= empty.kind == CELL_NOT_READ;
+		u.not_supported |= strv_len((const char *const *)c->accelerator->skip) > 0;
+	}
+	const struct {
+		bool is_used;
+		const char *words;
+	} signs[] = {
 	    {u.statuses[TEST_PASS], "✓ passed"},
 	    {u.statuses[TEST_FAIL], "✗ failed"},
 	    {u.statuses[TEST_ERROR], "! the test itself broke"},

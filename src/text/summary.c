@@ -56,12 +56,6 @@ static void append_titles(const struct table *t, const struct summary_style *sty
 	}
 }
 
-static void append_failing(const struct table *t, const struct summary_style *style,
-    enum failure_group group, struct buf *out)
-{
-	append_titles(t, style, &(struct title_filter){.group = group}, out);
-}
-
 static void append_ended(const struct table *t, const struct summary_style *style,
     enum column_outcome outcome, struct buf *out)
 {
@@ -110,41 +104,13 @@ static void lead_failures(const struct table *t, const struct summary_style *sty
 	count_append(out, n);
 	buf_appendf(out, " %s%s%s on ", group == FAILURE_NEW ? "new " : "",
 	    plural(n, "failure", "failures"), style->bold_off);
-	append_failing(t, style, group, out);
+	append_titles(t, style, &(struct title_filter){.group = group}, out);
 	if (group == FAILURE_NEW)
 		return;
 	buf_append_str(out, t->view->is_being_attributed || t->n_unclassified_rerunning == n
 				? ", not classified yet"
 				: plural(n, ", not classified: this change may have caused it",
 				      ", not classified: this change may have caused them"));
-}
-
-static void lead_missing(const struct table *t, const struct summary_style *style, struct buf *out)
-{
-	buf_appendf(out, "%sNo result from ", style->bold_on);
-	append_ended(t, style, OUTCOME_MISSING, out);
-	buf_appendf(out, "%s, for the %s to look at", style->bold_off,
-	    plural(t->n_outcomes[OUTCOME_MISSING], "vendor", "vendors"));
-}
-
-static void lead_passed(const struct table *t, const struct summary_style *style, struct buf *out)
-{
-	size_t n = t->n_outcomes[OUTCOME_PASSED];
-
-	buf_append_str(out, style->bold_on);
-	if (n < n_counted(t)) {
-		buf_appendf(out, "%zu of %zu accelerators passed", n, n_counted(t));
-	} else if (n == 1) {
-		append_ended(t, style, OUTCOME_PASSED, out);
-		buf_append_str(out, " passed");
-	} else if (t->n_outcomes[OUTCOME_NOT_COUNTED]) {
-		buf_appendf(out, "%zu accelerators passed", n);
-	} else if (n == 2) {
-		buf_append_str(out, "Both accelerators passed");
-	} else {
-		buf_appendf(out, "All %zu accelerators passed", n);
-	}
-	buf_append_str(out, style->bold_off);
 }
 
 static void append_not_caused(const struct table *t, struct buf *out)
@@ -205,7 +171,10 @@ static enum column_outcome append_lead(
 		return OUTCOME_UNCLASSIFIED;
 	}
 	if (n[OUTCOME_MISSING]) {
-		lead_missing(t, style, out);
+		buf_appendf(out, "%sNo result from ", style->bold_on);
+		append_ended(t, style, OUTCOME_MISSING, out);
+		buf_appendf(out, "%s, for the %s to look at", style->bold_off,
+		    plural(t->n_outcomes[OUTCOME_MISSING], "vendor", "vendors"));
 		return OUTCOME_MISSING;
 	}
 	if (n[OUTCOME_LACKING]) {
@@ -221,7 +190,22 @@ static enum column_outcome append_lead(
 		return OUTCOME_UNRELATED;
 	}
 	if (n[OUTCOME_PASSED] && !n[OUTCOME_RUNNING] && !n[OUTCOME_WAITING]) {
-		lead_passed(t, style, out);
+		size_t n_passed = t->n_outcomes[OUTCOME_PASSED];
+
+		buf_append_str(out, style->bold_on);
+		if (n_passed < n_counted(t)) {
+			buf_appendf(out, "%zu of %zu accelerators passed", n_passed, n_counted(t));
+		} else if (n_passed == 1) {
+			append_ended(t, style, OUTCOME_PASSED, out);
+			buf_append_str(out, " passed");
+		} else if (t->n_outcomes[OUTCOME_NOT_COUNTED]) {
+			buf_appendf(out, "%zu accelerators passed", n_passed);
+		} else if (n_passed == 2) {
+			buf_append_str(out, "Both accelerators passed");
+		} else {
+			buf_appendf(out, "All %zu accelerators passed", n_passed);
+		}
+		buf_append_str(out, style->bold_off);
 		return OUTCOME_PASSED;
 	}
 	buf_appendf(out, "%s%s%s", style->bold_on, quiet_lead(t), style->bold_off);
@@ -231,32 +215,6 @@ static enum column_outcome append_lead(
 }
 
 /* ---- the rest ---- */
-
-/* The failures that the lead does not cover. */
-static void append_other_failures(
-    const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
-{
-	size_t n = t->n_failures_in[FAILURE_UNCLASSIFIED];
-
-	if (told == OUTCOME_NEW && n) {
-		buf_append_str(out, *separator);
-		count_append(out, n);
-		buf_append_str(out, " more not classified");
-		*separator = ", ";
-	}
-	if (told != OUTCOME_UNRELATED && table_n_unrelated(t)) {
-		buf_append_str(out, *separator);
-		append_not_caused(t, out);
-		*separator = ", ";
-	}
-	/* Until an experiment decides, the failures that it runs again keep their counts. */
-	if (t->n_rerunning) {
-		buf_appendf(out, "%sre-running ", *separator);
-		count_append(out, t->n_rerunning);
-		buf_append_str(out, plural(t->n_rerunning, " failure", " failures"));
-		*separator = ", ";
-	}
-}
 
 static void append_others(
     const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
@@ -307,7 +265,27 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 	}
 	buf_appendf(out, "%s ", signs[table_verdict(t)]);
 	told = append_lead(t, style, out);
-	append_other_failures(t, told, &separator, out);
+	/* The failures that the lead does not cover. */
+	size_t n = t->n_failures_in[FAILURE_UNCLASSIFIED];
+
+	if (told == OUTCOME_NEW && n) {
+		buf_append_str(out, separator);
+		count_append(out, n);
+		buf_append_str(out, " more not classified");
+		separator = ", ";
+	}
+	if (told != OUTCOME_UNRELATED && table_n_unrelated(t)) {
+		buf_append_str(out, separator);
+		append_not_caused(t, out);
+		separator = ", ";
+	}
+	/* Until an experiment decides, the failures that it runs again keep their counts. */
+	if (t->n_rerunning) {
+		buf_appendf(out, "%sre-running ", separator);
+		count_append(out, t->n_rerunning);
+		buf_append_str(out, plural(t->n_rerunning, " failure", " failures"));
+		separator = ", ";
+	}
 	append_others(t, told, &separator, out);
 	buf_append_char(out, '.');
 }
@@ -358,18 +336,6 @@ static json_t *outcome_json(const struct table_column *c)
 	return obj;
 }
 
-static json_t *outcomes_json(const struct table *t)
-{
-	json_t *list = json_array();
-
-	for (int outcome = 0; outcome < N_OUTCOMES; outcome++)
-		for (size_t i = 0; i < t->n_columns; i++)
-			if ((int)t->columns[i].outcome == outcome &&
-			    json_array_size(list) < TABLE_COLUMNS_MAX)
-				json_array_append_new(list, outcome_json(&t->columns[i]));
-	return list;
-}
-
 json_t *verdict_json(const struct table *t)
 {
 	const struct change_view *v = t->view;
@@ -390,7 +356,14 @@ json_t *verdict_json(const struct table *t)
 	}
 	if (is_shown) {
 		json_set_int(obj, "rerunning", (int64_t)t->n_rerunning);
-		json_object_set_new(obj, "accelerators", outcomes_json(t));
+		json_t *list = json_array();
+
+		for (int outcome = 0; outcome < N_OUTCOMES; outcome++)
+			for (size_t i = 0; i < t->n_columns; i++)
+				if ((int)t->columns[i].outcome == outcome &&
+				    json_array_size(list) < TABLE_COLUMNS_MAX)
+					json_array_append_new(list, outcome_json(&t->columns[i]));
+		json_object_set_new(obj, "accelerators", list);
 	}
 	return obj;
 }

@@ -32,30 +32,6 @@ static enum column_state column_state_of(enum dispatch_state s)
 	return COLUMN_CANCELLED;
 }
 
-static void column_init(struct table_column *c, const struct accelerator_view *a)
-{
-	*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
-	for (size_t i = 0; i < a->n_dispatches; i++) {
-		const struct dispatch_view *d = &a->dispatches[i];
-		enum column_state s = column_state_of(d->state);
-
-		if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
-			c->held = d;
-		if (!d->is_current)
-			continue;
-		if (s == COLUMN_SILENT && !c->silent)
-			c->silent = d;
-		if (s == COLUMN_RUNNING &&
-		    !(d->state == DISPATCH_QUEUED && str_eq(d->runner_kind, "pull")))
-			c->is_waiting = false;
-		if (!c->dispatch || s < c->state) {
-			c->dispatch = d;
-			c->state = s;
-		}
-	}
-	c->is_waiting = c->is_waiting && c->state == COLUMN_RUNNING;
-}
-
 static enum column_outcome outcome_of_column(const struct table_column *c)
 {
 	if (c->accelerator->is_unhealthy)
@@ -106,27 +82,36 @@ static void add_columns(struct table *t, size_t *column_of)
 
 	t->columns = xcalloc(v->n_accelerators + 1, sizeof(*t->columns));
 	for (size_t i = 0; i < v->n_accelerators; i++)
-		if (v->accelerators[i].level > LEVEL_1)
-			column_init(&t->columns[t->n_columns++], &v->accelerators[i]);
+		if (v->accelerators[i].level > LEVEL_1) {
+			struct table_column *c = &t->columns[t->n_columns++];
+			const struct accelerator_view *a = &v->accelerators[i];
+			*c = (struct table_column){
+			    .accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
+			for (size_t k = 0; k < a->n_dispatches; k++) {
+				const struct dispatch_view *d = &a->dispatches[k];
+				enum column_state s = column_state_of(d->state);
+
+				if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
+					c->held = d;
+				if (!d->is_current)
+					continue;
+				if (s == COLUMN_SILENT && !c->silent)
+					c->silent = d;
+				if (s == COLUMN_RUNNING && !(d->state == DISPATCH_QUEUED &&
+							       str_eq(d->runner_kind, "pull")))
+					c->is_waiting = false;
+				if (!c->dispatch || s < c->state) {
+					c->dispatch = d;
+					c->state = s;
+				}
+			}
+			c->is_waiting = c->is_waiting && c->state == COLUMN_RUNNING;
+		}
 	qsort(t->columns, t->n_columns, sizeof(*t->columns), compare_columns);
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		column_of[i] = SIZE_MAX;
 	for (size_t i = 0; i < t->n_columns; i++)
 		column_of[t->columns[i].accelerator - v->accelerators] = i;
-}
-
-/* Counts the results that the view counted but did not read. */
-static void add_unread(struct table *t)
-{
-	for (size_t i = 0; i < t->n_columns; i++) {
-		struct table_column *c = &t->columns[i];
-
-		for (int s = 0; s < N_TEST_STATUSES; s++)
-			if (c->n_cells[s] < c->accelerator->n_verdicts[s]) {
-				c->n_cells[s] = c->accelerator->n_verdicts[s];
-				t->has_unread_other |= s != TEST_PASS;
-			}
-	}
 }
 
 /* ---- what is required ---- */
@@ -154,45 +139,6 @@ static enum requirement_state worse_state(enum requirement_state x, enum require
 	if (x == REQUIREMENT_NOT_REPORTED || x == REQUIREMENT_UNKNOWN)
 		return y;
 	return x == REQUIREMENT_MET || y == REQUIREMENT_RED ? y : x;
-}
-
-/* Only a column that has finished is judged: a silent or running one is reported as such. A test without a
- * result was not reported. */
-static void add_requirements(struct table *t)
-{
-	enum requirement_state unseen =
-	    t->view->is_cut ? REQUIREMENT_UNKNOWN : REQUIREMENT_NOT_REPORTED;
-
-	for (size_t i = 0; i < t->n_columns; i++) {
-		struct table_column *c = &t->columns[i];
-		struct requirements *q = &c->required;
-
-		if (c->state != COLUMN_FINISHED || c->silent || c->n_running_jobs)
-			continue;
-		q->n_suites = strv_len((const char *const *)c->accelerator->required_suites);
-		q->n_tests = strv_len((const char *const *)c->accelerator->must_pass);
-		q->suites = xcalloc(q->n_suites + 1, sizeof(*q->suites));
-		q->tests = xcalloc(q->n_tests + 1, sizeof(*q->tests));
-		for (size_t k = 0; k < q->n_suites; k++)
-			q->suites[k] = unseen;
-		for (size_t k = 0; k < q->n_tests; k++)
-			q->tests[k] = unseen;
-	}
-	for (size_t i = 0; i < t->n_entries; i++) {
-		const struct table_entry *e = &t->entries[i];
-		const struct accelerator_view *a = t->columns[e->column].accelerator;
-		struct requirements *q = &t->columns[e->column].required;
-
-		if (!e->verdict || e->verdict->status == TEST_MISS)
-			continue;
-		for (size_t k = 0; k < q->n_suites; k++)
-			if (str_eq(a->required_suites[k], e->suite))
-				q->suites[k] = REQUIREMENT_MET;
-		for (size_t k = 0; k < q->n_tests; k++)
-			if (is_test_named(a->must_pass[k], e))
-				q->tests[k] = worse_state(
-				    q->tests[k], requirement_state_of(e->verdict->status));
-	}
 }
 
 static size_t count_lacking(const enum requirement_state *list, size_t n)
@@ -260,8 +206,51 @@ void table_init(struct table *t, const struct change_view *v)
 	*t = (struct table){.view = v, .has_unread_red = v->is_cut && is_all_red(v)};
 	add_columns(t, column_of);
 	table_add_rows(t, column_of);
-	add_unread(t);
-	add_requirements(t);
+	/* Counts the results that the view counted but did not read. */
+	for (size_t i = 0; i < t->n_columns; i++) {
+		struct table_column *c = &t->columns[i];
+
+		for (int s = 0; s < N_TEST_STATUSES; s++)
+			if (c->n_cells[s] < c->accelerator->n_verdicts[s]) {
+				c->n_cells[s] = c->accelerator->n_verdicts[s];
+				t->has_unread_other |= s != TEST_PASS;
+			}
+	}
+	/* Only a column that has finished is judged: a silent or running one is reported as such. A
+	 * test without a result was not reported. */
+	enum requirement_state unseen =
+	    t->view->is_cut ? REQUIREMENT_UNKNOWN : REQUIREMENT_NOT_REPORTED;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		struct table_column *c = &t->columns[i];
+		struct requirements *q = &c->required;
+
+		if (c->state != COLUMN_FINISHED || c->silent || c->n_running_jobs)
+			continue;
+		q->n_suites = strv_len((const char *const *)c->accelerator->required_suites);
+		q->n_tests = strv_len((const char *const *)c->accelerator->must_pass);
+		q->suites = xcalloc(q->n_suites + 1, sizeof(*q->suites));
+		q->tests = xcalloc(q->n_tests + 1, sizeof(*q->tests));
+		for (size_t k = 0; k < q->n_suites; k++)
+			q->suites[k] = unseen;
+		for (size_t k = 0; k < q->n_tests; k++)
+			q->tests[k] = unseen;
+	}
+	for (size_t i = 0; i < t->n_entries; i++) {
+		const struct table_entry *e = &t->entries[i];
+		const struct accelerator_view *a = t->columns[e->column].accelerator;
+		struct requirements *q = &t->columns[e->column].required;
+
+		if (!e->verdict || e->verdict->status == TEST_MISS)
+			continue;
+		for (size_t k = 0; k < q->n_suites; k++)
+			if (str_eq(a->required_suites[k], e->suite))
+				q->suites[k] = REQUIREMENT_MET;
+		for (size_t k = 0; k < q->n_tests; k++)
+			if (is_test_named(a->must_pass[k], e))
+				q->tests[k] = worse_state(
+				    q->tests[k], requirement_state_of(e->verdict->status));
+	}
 	choose_shown(t);
 	free(column_of);
 }
@@ -272,10 +261,7 @@ void table_release(struct table *t)
 		free(t->columns[i].required.suites);
 		free(t->columns[i].required.tests);
 	}
-	free(t->columns);
-	free(t->entries);
-	free(t->rows);
-	free(t->failures);
+	FREE_ALL(t->columns, t->entries, t->rows, t->failures);
 	*t = (struct table){.n_columns = 0};
 }
 

@@ -40,47 +40,6 @@ static int compare_entries(const void *a, const void *b)
 
 /* ---- entries ---- */
 
-static void add_verdicts(struct table *t, const size_t *column_of)
-{
-	const struct change_view *v = t->view;
-
-	for (size_t i = 0; i < v->n_verdicts; i++) {
-		const struct verdict_view *w = &v->verdicts[i];
-		size_t column =
-		    w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
-
-		if (column == SIZE_MAX || (w->status == TEST_MISS && w->job == 0))
-			continue;
-		t->columns[column].n_cells[w->status]++;
-		t->entries[t->n_entries++] = (struct table_entry){.suite = or_empty(w->suite),
-		    .test = or_empty(w->test),
-		    .dtype = or_empty(w->dtype),
-		    .column = column,
-		    .verdict = w};
-	}
-}
-
-static void add_running_jobs(struct table *t)
-{
-	for (size_t i = 0; i < t->n_columns; i++) {
-		const struct accelerator_view *a = t->columns[i].accelerator;
-
-		for (size_t j = 0; j < a->n_jobs; j++) {
-			const struct job_view *job = &a->jobs[j];
-
-			if (job->status != JOB_IN_PROGRESS || t->columns[i].state != COLUMN_RUNNING)
-				continue;
-			t->columns[i].n_running_jobs++;
-			t->entries[t->n_entries++] =
-			    (struct table_entry){.suite = or_empty(job->workflow),
-				.test = or_empty(job->name),
-				.dtype = "",
-				.column = i,
-				.job = job};
-		}
-	}
-}
-
 /* ---- rows ---- */
 
 static enum row_class row_class_of(const struct table *t, const struct table_row *row)
@@ -216,23 +175,6 @@ static void place_failure(
 	t->failures[next[group * t->n_columns + f->column]++] = *f;
 }
 
-static void add_failures(struct table *t)
-{
-	size_t *next, at = 0;
-
-	each_failure(t, count_failure, NULL);
-	next = xcalloc(N_FAILURE_GROUPS * t->n_columns + 1, sizeof(*next));
-	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
-		for (size_t i = 0; i < t->n_columns; i++) {
-			next[(size_t)g * t->n_columns + i] = at;
-			at += t->columns[i].n_failures[g];
-		}
-	}
-	t->failures = xcalloc(t->n_failures + 1, sizeof(*t->failures));
-	each_failure(t, place_failure, next);
-	free(next);
-}
-
 const struct table_failure *table_failures(const struct table *t, enum failure_group group)
 {
 	const struct table_failure *first = t->failures;
@@ -249,8 +191,39 @@ void table_add_rows(struct table *t, const size_t *column_of)
 	for (size_t i = 0; i < t->view->n_accelerators; i++)
 		n += t->view->accelerators[i].n_jobs;
 	t->entries = xcalloc(n + 1, sizeof(*t->entries));
-	add_verdicts(t, column_of);
-	add_running_jobs(t);
+	const struct change_view *v = t->view;
+
+	for (size_t i = 0; i < v->n_verdicts; i++) {
+		const struct verdict_view *w = &v->verdicts[i];
+		size_t column =
+		    w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
+
+		if (column == SIZE_MAX || (w->status == TEST_MISS && w->job == 0))
+			continue;
+		t->columns[column].n_cells[w->status]++;
+		t->entries[t->n_entries++] = (struct table_entry){.suite = or_empty(w->suite),
+		    .test = or_empty(w->test),
+		    .dtype = or_empty(w->dtype),
+		    .column = column,
+		    .verdict = w};
+	}
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct accelerator_view *a = t->columns[i].accelerator;
+
+		for (size_t j = 0; j < a->n_jobs; j++) {
+			const struct job_view *job = &a->jobs[j];
+
+			if (job->status != JOB_IN_PROGRESS || t->columns[i].state != COLUMN_RUNNING)
+				continue;
+			t->columns[i].n_running_jobs++;
+			t->entries[t->n_entries++] =
+			    (struct table_entry){.suite = or_empty(job->workflow),
+				.test = or_empty(job->name),
+				.dtype = "",
+				.column = i,
+				.job = job};
+		}
+	}
 	/* a view is mostly sorted already */
 	for (size_t i = 1; i < t->n_entries; i++) {
 		if (compare_entries(&t->entries[i - 1], &t->entries[i]) > 0) {
@@ -259,7 +232,19 @@ void table_add_rows(struct table *t, const size_t *column_of)
 		}
 	}
 	add_rows(t);
-	add_failures(t);
+	size_t *next, at = 0;
+
+	each_failure(t, count_failure, NULL);
+	next = xcalloc(N_FAILURE_GROUPS * t->n_columns + 1, sizeof(*next));
+	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
+		for (size_t i = 0; i < t->n_columns; i++) {
+			next[(size_t)g * t->n_columns + i] = at;
+			at += t->columns[i].n_failures[g];
+		}
+	}
+	t->failures = xcalloc(t->n_failures + 1, sizeof(*t->failures));
+	each_failure(t, place_failure, next);
+	free(next);
 }
 
 /* ---- cells ---- */

@@ -225,36 +225,6 @@ static void append_link(const struct canvas *c, const char *what, int64_t job)
 		buf_appendf(c->out, "    %s%s/jobs/%lld\n", what, c->o->public_url, (long long)job);
 }
 
-static void append_failure(const struct canvas *c, const struct table_failure *f)
-{
-	const struct verdict_view *w = f->verdict;
-	size_t room = c->width - 4;
-	char *full = table_row_name(f->row), *name = fit_text(full, room - TITLE_MAX - 4);
-	char *title = fit_text(c->t->columns[f->column].accelerator->title, TITLE_MAX);
-	char *message = fit_text(w->message ? w->message : "no message", room);
-	char *reason = fit_text(w->reason ? w->reason : "", room);
-	struct verdict_evidence e = verdict_evidence_of(w);
-	char *issue = fit_text(e.issue_url ? e.issue_url : "", room);
-
-	append_coloured(c, RED, table_status_symbol(w->status));
-	buf_appendf(c->out, " %s on %s\n    %s\n", name, title, message);
-	if (reason[0])
-		buf_appendf(c->out, "    %s\n", reason);
-	if (w->rerun)
-		buf_appendf(c->out, "    %s\n", rerun_state_words(w->rerun));
-	if (issue[0])
-		buf_appendf(c->out, "    %s\n", issue);
-	else
-		append_link(c, "evidence: ", e.job);
-	append_link(c, "", w->job);
-	free(full);
-	free(name);
-	free(title);
-	free(message);
-	free(reason);
-	free(issue);
-}
-
 static void append_failures(const struct canvas *c)
 {
 	static const char *const headings[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "New failures",
@@ -272,8 +242,32 @@ static void append_failures(const struct canvas *c)
 			continue;
 		append_coloured(c, BOLD, headings[g]);
 		buf_append_char(c->out, '\n');
-		for (size_t i = 0; i < c->t->n_failures_in[g]; i++)
-			append_failure(c, &f[i]);
+		for (size_t i = 0; i < c->t->n_failures_in[g]; i++) {
+			const struct table_failure *failure = &f[i];
+			const struct verdict_view *w = failure->verdict;
+			size_t room = c->width - 4;
+			char *full = table_row_name(failure->row),
+			     *name = fit_text(full, room - TITLE_MAX - 4);
+			char *title =
+			    fit_text(c->t->columns[failure->column].accelerator->title, TITLE_MAX);
+			char *message = fit_text(w->message ? w->message : "no message", room);
+			char *reason = fit_text(w->reason ? w->reason : "", room);
+			struct verdict_evidence e = verdict_evidence_of(w);
+			char *issue = fit_text(e.issue_url ? e.issue_url : "", room);
+
+			append_coloured(c, RED, table_status_symbol(w->status));
+			buf_appendf(c->out, " %s on %s\n    %s\n", name, title, message);
+			if (reason[0])
+				buf_appendf(c->out, "    %s\n", reason);
+			if (w->rerun)
+				buf_appendf(c->out, "    %s\n", rerun_state_words(w->rerun));
+			if (issue[0])
+				buf_appendf(c->out, "    %s\n", issue);
+			else
+				append_link(c, "evidence: ", e.job);
+			append_link(c, "", w->job);
+			FREE_ALL(full, name, title, message, reason, issue);
+		}
 		buf_append_char(c->out, '\n');
 	}
 }

@@ -262,19 +262,6 @@ static const char *check_headers(struct http_request *r, uint8_t ret_signature[S
 	return NULL;
 }
 
-static void refuse_body(struct intake *in, struct http_request *r, const struct error *e)
-{
-	const char *type = http_header(r, "Content-Type");
-	char text[sizeof e->text + 32];
-
-	if (type && str_has_prefix(type, "application/x-www-form-urlencoded"))
-		snprintf(text, sizeof text,
-		    "the body is a form: set the webhook's content type to application/json");
-	else
-		snprintf(text, sizeof text, "the body is not JSON: %s", e->text);
-	refuse_delivery(in, r, REFUSED_REQUEST, text);
-}
-
 /* Refuses a request by its headers, before its body uses memory. */
 static void on_delivery_headers(struct http_request *r, void *owner)
 {
@@ -320,7 +307,16 @@ static void on_delivery_request(struct http_request *r, void *owner)
 	err = skim(body, n, &d->skim, &e);
 	if (err) {
 		pending_release(d);
-		refuse_body(in, r, &e);
+		const char *type = http_header(r, "Content-Type");
+		char text[sizeof e.text + 32];
+
+		if (type && str_has_prefix(type, "application/x-www-form-urlencoded"))
+			snprintf(text, sizeof text,
+			    "the body is a form: set the webhook's content type to "
+			    "application/json");
+		else
+			snprintf(text, sizeof text, "the body is not JSON: %s", e.text);
+		refuse_delivery(in, r, REFUSED_REQUEST, text);
 		return;
 	}
 	/* Signature good, body JSON. */

@@ -78,14 +78,11 @@ static const char *refuse_check(const struct skim *s, const struct config *c)
 
 static const struct {
 	const char *event;
+	enum event_kind kind;
 	refuse_fn *refuse;
-} RULES[] = {
-    {"pull_request", refuse_pull},
-    {"push", refuse_push},
-    {"issue_comment", refuse_comment},
-    {"check_run", refuse_check},
-    {"check_suite", refuse_check},
-};
+} RULES[] = {{"pull_request", EVENT_PULL_REQUEST, refuse_pull}, {"push", EVENT_PUSH, refuse_push},
+    {"issue_comment", EVENT_ISSUE_COMMENT, refuse_comment},
+    {"check_run", EVENT_CHECK_RUN, refuse_check}, {"check_suite", EVENT_CHECK_SUITE, refuse_check}};
 
 enum webhook_class webhook_classify(
     const char *event, const struct skim *s, const struct config *c, const char **ret_reason)
@@ -208,16 +205,6 @@ static char *read_sha(struct reader *r, const char *path)
 	if (!is_sha1(sha))
 		complain_about_field(r, path, find_value(r, path), "a commit's SHA");
 	return sha;
-}
-
-static char *read_repository(struct reader *r)
-{
-	static const char path[] = "repository.full_name";
-	char *name = read_payload_text(r, path, TEXT_MAX_BYTES);
-
-	if (!is_repository_name(name))
-		complain_about_field(r, path, find_value(r, path), "owner/name");
-	return name;
 }
 
 /* The login of a user; "" for a user that no longer exists (null). */
@@ -420,39 +407,21 @@ static void read_check(struct reader *r, struct event *ret)
 	ret->check_external_id = read_optional_text(r, "check_run.external_id", TEXT_MAX_BYTES);
 }
 
-static int kind_of(const char *event_name, enum event_kind *ret)
-{
-	static const struct {
-		const char *name;
-		enum event_kind kind;
-	} kinds[] = {
-	    {"pull_request", EVENT_PULL_REQUEST},
-	    {"push", EVENT_PUSH},
-	    {"issue_comment", EVENT_ISSUE_COMMENT},
-	    {"check_run", EVENT_CHECK_RUN},
-	    {"check_suite", EVENT_CHECK_SUITE},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (str_eq(event_name, kinds[i].name)) {
-			*ret = kinds[i].kind;
-			return 0;
-		}
-	*ret = EVENT_INSTALLATION;
-	return str_has_prefix(event_name, "installation") ? 0 : ERR_INVALID;
-}
-
 int event_parse(
     const char *event_name, const char *body, size_t n, struct event *ret, struct error *e)
 {
 	struct reader r = {0};
 	json_t *root = NULL;
+	size_t rule = 0;
 	int err;
 
-	*ret = (struct event){0};
-	err = kind_of(event_name, &ret->kind);
-	if (err)
-		return error_set(e, err, "the event \"%s\" is not used", event_name);
+	*ret = (struct event){.kind = EVENT_INSTALLATION};
+	while (rule < ARRAY_LEN(RULES) && !str_eq(event_name, RULES[rule].event))
+		rule++;
+	if (rule < ARRAY_LEN(RULES))
+		ret->kind = RULES[rule].kind;
+	else if (!str_has_prefix(event_name, "installation"))
+		return error_set(e, ERR_INVALID, "the event \"%s\" is not used", event_name);
 	err = json_parse(body, n, &root, e);
 	if (err)
 		return err;
@@ -460,7 +429,12 @@ int event_parse(
 	ret->sender = read_login(&r, "sender");
 	ret->action =
 	    ret->kind == EVENT_PUSH ? xstrdup("") : read_payload_text(&r, "action", TEXT_MAX_BYTES);
-	ret->repository = ret->kind == EVENT_INSTALLATION ? xstrdup("") : read_repository(&r);
+	ret->repository = ret->kind == EVENT_INSTALLATION
+			      ? xstrdup("")
+			      : read_payload_text(&r, "repository.full_name", TEXT_MAX_BYTES);
+	if (ret->kind != EVENT_INSTALLATION && !is_repository_name(ret->repository))
+		complain_about_field(&r, "repository.full_name",
+		    find_value(&r, "repository.full_name"), "owner/name");
 	if (ret->kind == EVENT_PULL_REQUEST) {
 		read_pull_request(&r, ret);
 	} else if (ret->kind == EVENT_PUSH) {
