@@ -33,4 +33,22 @@ void varint_put(struct buf *out, uint64_t v);
  * eight bytes. */
 bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret);
 
+/* ---- compression ----
+ *
+ * zstd compression; the output has a ceiling. A compressor keeps its memory from one call to the next.
+ *
+ * Thread: a compressor belongs to one thread at a time; decompress() runs on any.
+ * Owns: the caller, with compressor_free(). */
+
+struct compressor;
+/* A level outside zstd's range is set to the nearest one. */
+struct compressor *compressor_new(int level);
+/* Adds a checksum of the content to each frame from now on; decompress() checks it. */
+void compressor_add_checksums(struct compressor *c);
+void compressor_free(struct compressor *c); /* NULL is fine */
+/* Replaces the content of out. ERR_TOO_BIG: out->max is under the largest size that zstd may need. */
+int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUST_CHECK;
+/* Appends to out. ERR_CORRUPT: not a whole zstd frame; ERR_TOO_BIG: longer than out->max. */
+int decompress(const void *p, size_t n, struct buf *out) MUST_CHECK;
+
 #endif

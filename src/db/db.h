@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/compress.h"
+#include "base/encode.h"
 #include "base/err.h"
 
 struct db;

@@ -61,8 +61,7 @@ void github_comment_find(struct github *g, struct github_comment_search *search,
 	github_comment_search_release(search);
 	search->comment_id = 0;
 	request_start(g, &search->call,
-	    &(struct request_spec){
-		.access = search->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT,
+	    &(struct request_spec){.access = search->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT,
 		.what = "looking for the comment",
 		.repository = repository,
 		.method = "GET",
@@ -73,8 +72,7 @@ void github_comment_find(struct github *g, struct github_comment_search *search,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
 		.on_answer = on_comments,
-		.marker = xstrdup(marker),
-	    });
+		.marker = xstrdup(marker)});
 }
 
 void github_comment_search_release(struct github_comment_search *search)
@@ -104,15 +102,13 @@ void github_comment_get(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_COMMENT,
+	    &(struct request_spec){.access = ACCESS_COMMENT,
 		.what = "reading the comment",
 		.repository = repository,
 		.method = "GET",
 		.path =
 		    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
-		.answer = ANSWER_OBJECT,
-	    });
+		.answer = ANSWER_OBJECT});
 }
 
 void github_comment_react(struct github *g, struct github_call *call, const char *repository,
@@ -159,8 +155,7 @@ void github_issue_find(struct github *g, struct github_issue_search *search, con
 {
 	search->number = 0;
 	request_start(g, &search->call,
-	    &(struct request_spec){
-		.access = ACCESS_ISSUES,
+	    &(struct request_spec){.access = ACCESS_ISSUES,
 		.what = "looking for the issue",
 		.repository = repository,
 		.method = "GET",
@@ -172,8 +167,7 @@ void github_issue_find(struct github *g, struct github_issue_search *search, con
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
 		.on_answer = on_issues,
-		.marker = xstrdup(marker),
-	    });
+		.marker = xstrdup(marker)});
 }
 
 void github_issue_create(struct github *g, struct github_call *call, const char *repository,

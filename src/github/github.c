@@ -3,7 +3,7 @@
  * writes, and its webhook's deliveries. */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/jwt.h"
+#include "base/keys.h"
 #include "base/str.h"
 #include "github/github_internal.h"
 
@@ -158,14 +158,12 @@ size_t github_read_budgets(const struct github *g, struct github_budget_stats *r
 
 		if (i++ >= n)
 			continue;
-		ret[i - 1] = (struct github_budget_stats){
-		    .installation_id = a->installation_id,
+		ret[i - 1] = (struct github_budget_stats){.installation_id = a->installation_id,
 		    .remaining = b->remaining,
 		    .reset_wall_ms = b->reset_wall_ms,
 		    .blocked_ms = budget_wait_ms(b, BUDGET_PLAIN, now),
 		    .writes_left_in_minute = budget_window_left(&b->minute, now),
-		    .writes_left_in_hour = budget_window_left(&b->hour, now),
-		};
+		    .writes_left_in_hour = budget_window_left(&b->hour, now)};
 	}
 	return i;
 }
@@ -233,14 +231,12 @@ enum request_next app_read(struct request *r)
 void github_app_get(struct github *g, struct github_call *call)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_APP,
+	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "the App's own entry",
 		.method = "GET",
 		.path = xstrdup("/app"),
 		.answer = ANSWER_OBJECT,
-		.on_answer = app_read,
-	    });
+		.on_answer = app_read});
 }
 
 const char *github_app_slug(const struct github *g)
@@ -297,24 +293,20 @@ void github_deliveries_get(struct github *g, struct github_deliveries *deliverie
 		return;
 	}
 	request_start(g, &deliveries->call,
-	    &(struct request_spec){
-		.access = ACCESS_APP,
+	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "listing webhook deliveries",
 		.method = "GET",
 		.path = xasprintf(
 		    "/app/hook/deliveries?per_page=100%s%s", cursor[0] ? "&cursor=" : "", cursor),
 		.answer = ANSWER_ARRAY,
-		.on_answer = on_deliveries,
-	    });
+		.on_answer = on_deliveries});
 }
 
 void github_delivery_redeliver(struct github *g, struct github_call *call, int64_t id)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_APP,
+	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "asking for a delivery again",
 		.method = "POST",
-		.path = xasprintf("/app/hook/deliveries/%lld/attempts", (long long)id),
-	    });
+		.path = xasprintf("/app/hook/deliveries/%lld/attempts", (long long)id)});
 }

@@ -30,14 +30,12 @@ void github_pull_get(
     struct github *g, struct github_call *call, const char *repository, int64_t number)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_READ,
+	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "reading a pull request",
 		.repository = repository,
 		.method = "GET",
 		.path = xasprintf("/repos/%s/pulls/%lld", repository, (long long)number),
-		.answer = ANSWER_OBJECT,
-	    });
+		.answer = ANSWER_OBJECT});
 }
 
 static enum request_next on_pulls(struct request *r)
@@ -53,8 +51,7 @@ void github_pulls_open(struct github *g, struct github_page *page, const char *r
 {
 	page->next_page = 0;
 	request_start(g, &page->call,
-	    &(struct request_spec){
-		.access = ACCESS_READ,
+	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "listing pull requests",
 		.repository = repository,
 		.method = "GET",
@@ -64,8 +61,7 @@ void github_pulls_open(struct github *g, struct github_page *page, const char *r
 		.page = page->page > 0 ? page->page : 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
-		.on_answer = on_pulls,
-	    });
+		.on_answer = on_pulls});
 }
 
 static void add_file_name(struct github_pull_files *f, const char *name)
@@ -101,8 +97,7 @@ void github_pull_files_get(
 	github_pull_files_release(files);
 	files->names = xcalloc(1, sizeof(*files->names));
 	request_start(g, &files->call,
-	    &(struct request_spec){
-		.access = ACCESS_READ,
+	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "listing a pull request's files",
 		.repository = repository,
 		.method = "GET",
@@ -111,8 +106,7 @@ void github_pull_files_get(
 		.page = 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
-		.on_answer = on_files,
-	    });
+		.on_answer = on_files});
 }
 
 void github_pull_files_release(struct github_pull_files *files)
@@ -172,16 +166,14 @@ void github_branch_get(
 	}
 	encoded = path_encode(name);
 	request_start(g, &branch->call,
-	    &(struct request_spec){
-		.access = ACCESS_READ,
+	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "reading a branch",
 		.repository = repository,
 		.method = "GET",
 		.path = xasprintf("/repos/%s/branches/%s", repository, encoded),
 		.etag = branch->etag[0] ? xstrdup(branch->etag) : NULL,
 		.answer = ANSWER_OBJECT,
-		.on_answer = on_branch,
-	    });
+		.on_answer = on_branch});
 	free(encoded);
 }
 
@@ -265,25 +257,21 @@ void github_dispatch(struct github *g, struct github_call *call, const char *rep
     const char *body, size_t body_bytes)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_DISPATCH,
+	    &(struct request_spec){.access = ACCESS_DISPATCH,
 		.what = "dispatch",
 		.repository = repository,
 		.method = "POST",
 		.path = xasprintf("/repos/%s/dispatches", repository),
 		.body = body,
 		.body_bytes = body_bytes,
-		.if_not_found = "the App is not installed on it, or may not write its contents",
-	    });
+		.if_not_found = "the App is not installed on it, or may not write its contents"});
 }
 
 void github_run_again(struct github *g, struct github_call *call, const char *repository,
     const char *run_id, enum github_rerun what)
 {
 	static const char *const verbs[] = {
-	    [GITHUB_RERUN_FAILED] = "rerun-failed-jobs",
-	    [GITHUB_RERUN_ALL] = "rerun",
-	};
+	    [GITHUB_RERUN_FAILED] = "rerun-failed-jobs", [GITHUB_RERUN_ALL] = "rerun"};
 	size_t n_digits = strspn(run_id, "0123456789");
 
 	if (n_digits == 0 || n_digits >= 20 || run_id[n_digits]) {
@@ -291,13 +279,12 @@ void github_run_again(struct github *g, struct github_call *call, const char *re
 		return;
 	}
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = ACCESS_ACTIONS,
+	    &(struct request_spec){.access = ACCESS_ACTIONS,
 		.what = "re-run",
 		.repository = repository,
 		.method = "POST",
-		.path = xasprintf("/repos/%s/actions/runs/%s/%s", repository, run_id, verbs[what]),
-	    });
+		.path =
+		    xasprintf("/repos/%s/actions/runs/%s/%s", repository, run_id, verbs[what])});
 }
 
 /* ---- check runs ---- */
@@ -374,13 +361,11 @@ static enum request_next on_checks(struct request *r)
 
 		if (!name || id <= 0)
 			continue;
-		*ARRAY_PUSH(l->list, l->n) = (struct github_listed_check){
-		    .id = id,
+		*ARRAY_PUSH(l->list, l->n) = (struct github_listed_check){.id = id,
 		    .name = xstrdup(name),
 		    .external_id = xstrdup(external_id ? external_id : ""),
 		    .n_annotations =
-			json_get_int(json_object_get(run, "output"), "annotations_count", 0),
-		};
+			json_get_int(json_object_get(run, "output"), "annotations_count", 0)};
 	}
 	return request_next_page(r, CHECK_PAGES_MAX);
 }
@@ -394,8 +379,7 @@ void github_checks_list(
 		return;
 	}
 	request_start(g, &list->call,
-	    &(struct request_spec){
-		.access = ACCESS_CHECKS,
+	    &(struct request_spec){.access = ACCESS_CHECKS,
 		.what = "listing check runs",
 		.repository = repository,
 		.method = "GET",
@@ -405,8 +389,7 @@ void github_checks_list(
 		.page = 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_OBJECT,
-		.on_answer = on_checks,
-	    });
+		.on_answer = on_checks});
 }
 
 void github_check_list_release(struct github_check_list *list)

@@ -196,15 +196,13 @@ static void request_send(struct request *r)
 		r->url = xasprintf("%s%s&page=%d", g->api_url, r->spec.path, r->spec.page);
 	else
 		r->url = xasprintf("%s%s", g->api_url, r->spec.path);
-	r->http = (struct http_call){
-	    .method = r->spec.method,
+	r->http = (struct http_call){.method = r->spec.method,
 	    .url = r->url,
 	    .headers = r->headers,
 	    .body = r->spec.own_body ? r->spec.own_body : r->spec.body,
 	    .body_bytes = r->spec.own_body ? strlen(r->spec.own_body) : r->spec.body_bytes,
 	    .max_answer_bytes = r->spec.max_answer_bytes,
-	    .done = on_http_done,
-	};
+	    .done = on_http_done};
 	free_secret(r->authorization);
 	r->authorization = xasprintf("Authorization: Bearer %s", credential);
 	r->headers[n++] = r->authorization;
@@ -393,16 +391,14 @@ void request_write(struct github *g, struct github_call *call, const struct writ
     const char *repository, char *path, json_t *body)
 {
 	request_start(g, call,
-	    &(struct request_spec){
-		.access = kind->access,
+	    &(struct request_spec){.access = kind->access,
 		.kind = BUDGET_CONTENT,
 		.what = kind->what,
 		.repository = repository,
 		.method = kind->method,
 		.path = path,
 		.own_body = json_text(body),
-		.answer = ANSWER_OBJECT,
-	    });
+		.answer = ANSWER_OBJECT});
 	json_decref(body);
 }
 

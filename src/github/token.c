@@ -24,14 +24,12 @@ enum {
 	TOKEN_BYTES_MAX = 4096,
 };
 
-static const char *const PERMISSIONS[] = {
-    [ACCESS_DISPATCH] = "{\"contents\":\"write\"}",
+static const char *const PERMISSIONS[] = {[ACCESS_DISPATCH] = "{\"contents\":\"write\"}",
     [ACCESS_COMMENT] = "{\"pull_requests\":\"write\"}",
     [ACCESS_CHECKS] = "{\"checks\":\"write\"}",
     [ACCESS_ISSUES] = "{\"issues\":\"write\"}",
     [ACCESS_ACTIONS] = "{\"actions\":\"write\"}",
-    [ACCESS_READ] = "{\"contents\":\"read\",\"pull_requests\":\"read\"}",
-};
+    [ACCESS_READ] = "{\"contents\":\"read\",\"pull_requests\":\"read\"}"};
 
 /* ---- asking for a token ---- */
 
@@ -78,8 +76,7 @@ static void token_on_installation(struct token *t, const struct installation *i)
 	g->stats.n_token_requests++;
 	t->call.done = on_token_answer;
 	request_start(g, &t->call,
-	    &(struct request_spec){
-		.access = ACCESS_APP,
+	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "asking for a token",
 		.repository = t->repository,
 		.method = "POST",
@@ -87,8 +84,7 @@ static void token_on_installation(struct token *t, const struct installation *i)
 		.own_body = xasprintf("{\"repositories\":[\"%s\"],\"permissions\":%s}",
 		    strchr(t->repository, '/') + 1, PERMISSIONS[t->access]),
 		.if_not_found = "the App is no longer installed there",
-		.answer = ANSWER_OBJECT,
-	    });
+		.answer = ANSWER_OBJECT});
 }
 
 /* ---- installations ---- */
@@ -116,14 +112,12 @@ static void installation_ask(struct installation *i)
 	i->generation = i->g->generation;
 	i->call.done = on_installation_answer;
 	request_start(i->g, &i->call,
-	    &(struct request_spec){
-		.access = ACCESS_APP,
+	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "looking for the App's installation",
 		.repository = i->repository,
 		.method = "GET",
 		.path = xasprintf("/repos/%s/installation", i->repository),
-		.answer = ANSWER_OBJECT,
-	    });
+		.answer = ANSWER_OBJECT});
 }
 
 static void on_installation_answer(struct github_call *call)

@@ -117,13 +117,11 @@ void http_respond(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, const char *body, size_t body_bytes)
 {
 	struct http_conn *c = r->conn;
-	struct http_answer a = {
-	    .status = status,
+	struct http_answer a = {.status = status,
 	    .content_type = content_type,
 	    .headers = headers,
 	    .length = (int64_t)body_bytes,
-	    .minor = r->head->minor,
-	};
+	    .minor = r->head->minor};
 	bool has_body = body_bytes && !r->is_head && !status_has_no_body(status);
 	uv_buf_t bufs[2];
 
@@ -203,13 +201,11 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
     const struct http_header_line *headers, void (*on_drain)(struct http_request *r))
 {
 	struct http_conn *c = r->conn;
-	struct http_answer a = {
-	    .status = status,
+	struct http_answer a = {.status = status,
 	    .content_type = content_type,
 	    .headers = headers,
 	    .length = r->has_length ? r->left_bytes : -1,
-	    .minor = r->head->minor,
-	};
+	    .minor = r->head->minor};
 	uv_buf_t b;
 
 	assert(r->stage != HTTP_REQUEST_STREAMING);

@@ -1,4 +1,4 @@
-#include "http/client_pull.h"
+#include "http/client.h"
 
 #include <openssl/ssl.h>
 

@@ -94,13 +94,11 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 	c->ends = true;
 	c->lingers = true;
 	/* `why` is a text of this program and needs no escaping. */
-	a = (struct http_answer){
-	    .status = status,
+	a = (struct http_answer){.status = status,
 	    .content_type = "application/json",
 	    .headers = status == 503 ? RETRY : NULL,
 	    .minor = 1,
-	    .ends = true,
-	};
+	    .ends = true};
 	a.length = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", why);
 	http_answer_head(c->server, &a);
 	bufs[0] = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);

@@ -101,13 +101,11 @@ static struct candidate *candidates_of(struct http_conn *c,
 		if (o == c || !waits_for_client(o) || !may_give_way(o, c))
 			continue;
 		n_of_group = o->is_exempt ? 0 : http_group_amount(s->open_of, &o->group);
-		all[n++] = (struct candidate){
-		    .conn = o,
+		all[n++] = (struct candidate){.conn = o,
 		    .rank = conn_rank(o),
 		    .n_of_group =
 			n_of_group > s->limits.max_connections / LARGE_PART ? n_of_group : 0,
-		    .waited_ms = conn_waited_ms(o, now_ms),
-		};
+		    .waited_ms = conn_waited_ms(o, now_ms)};
 	}
 	if (n)
 		qsort(all, n, sizeof(*all), candidate_compare);

@@ -1,4 +1,4 @@
-#include "http/head.h"
+#include "http/inlet.h"
 
 #include <string.h>
 #include <strings.h>
@@ -116,9 +116,7 @@ static int split_field_line(struct http_head *h, char *p, size_t n, struct http_
 	p[name] = '\0';
 	p[end] = '\0';
 	h->fields[h->n_fields++] = (struct http_field){
-	    .name = (uint16_t)(p - h->text),
-	    .value = (uint16_t)(p + value - h->text),
-	};
+	    .name = (uint16_t)(p - h->text), .value = (uint16_t)(p + value - h->text)};
 	return 0;
 }
 
@@ -267,8 +265,7 @@ enum single {
 static const struct {
 	const char *name;
 	const char *why_twice;
-} SINGLES[N_SINGLES] = {
-    [SINGLE_HOST] = {"host", "more than one Host"},
+} SINGLES[N_SINGLES] = {[SINGLE_HOST] = {"host", "more than one Host"},
     [SINGLE_LENGTH] = {"content-length", "more than one Content-Length"},
     [SINGLE_CODING] = {"transfer-encoding", "more than one Transfer-Encoding"},
     [SINGLE_EXPECT] = {"expect", "more than one Expect"},
@@ -277,8 +274,7 @@ static const struct {
     [SINGLE_RANGE] = {"range", "more than one Range"},
     [SINGLE_SIGNATURE] = {"x-hub-signature-256", "more than one X-Hub-Signature-256"},
     [SINGLE_EVENT] = {"x-github-event", "more than one X-GitHub-Event"},
-    [SINGLE_DELIVERY] = {"x-github-delivery", "more than one X-GitHub-Delivery"},
-};
+    [SINGLE_DELIVERY] = {"x-github-delivery", "more than one X-GitHub-Delivery"}};
 
 /* ---- the head ---- */
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "http/client_group.h"
-#include "http/head.h"
+#include "http/inlet.h"
 #include "http/server.h"
 
 /* ---- routes: finds the route of a path ---- */

@@ -16,8 +16,7 @@
 #include "http/server_internal.h"
 #include "http/tls.h"
 
-const struct http_limits HTTP_LIMITS_DEFAULT = {
-    .max_header_bytes = 16384,
+const struct http_limits HTTP_LIMITS_DEFAULT = {.max_header_bytes = 16384,
     .max_total_body_bytes = (size_t)128 << 20,
     .max_body_bytes_of_one = (size_t)48 << 20,
     .slow_body_ms = 1000,
@@ -29,8 +28,7 @@ const struct http_limits HTTP_LIMITS_DEFAULT = {
     .header_timeout_ms = 10000,
     .body_timeout_ms = 20000,
     .idle_timeout_ms = 75000,
-    .write_timeout_ms = 30000,
-};
+    .write_timeout_ms = 30000};
 
 enum {
 	LISTEN_BACKLOG = 1024,
@@ -257,9 +255,7 @@ int http_server_listen(
     struct http_server *s, const char *address, char **ret_address, struct error *e)
 {
 	const struct addrinfo hints = {
-	    .ai_socktype = SOCK_STREAM,
-	    .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-	};
+	    .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
 	const char *colon = strrchr(address, ':');
 	size_t n = colon ? (size_t)(colon - address) : 0;
 	bool is_bracketed = n >= 2 && address[0] == '[' && address[n - 1] == ']';

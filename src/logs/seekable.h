@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/compress.h"
+#include "base/encode.h"
 #include "base/err.h"
 
 /* ---- read(2) and write(2) to their end, with this program's error codes ---- */

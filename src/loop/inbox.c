@@ -1,5 +1,3 @@
-#include "loop/inbox.h"
-
 #include <assert.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -124,8 +124,7 @@ const struct accelerator_words *accelerator_words(enum accelerator_status s)
 	    [ACCELERATOR_UNTESTED] = {"untested", "not tested yet", "?", "miss"},
 	    [ACCELERATOR_EXPLAINED] = {"explained", "all red is explained", "✓", "pass"},
 	    [ACCELERATOR_GREEN] = {"green", "green", "✓", "pass"},
-	    [ACCELERATOR_OFF] = {"off", "not shown", "–", "skip"},
-	};
+	    [ACCELERATOR_OFF] = {"off", "not shown", "–", "skip"}};
 
 	return &words[s];
 }

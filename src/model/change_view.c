@@ -32,16 +32,14 @@ const char *rerun_state_name(enum rerun_state s)
 
 const char *rerun_state_words(enum rerun_state s)
 {
-	static const char *const words[N_RERUN_STATES] = {
-	    [RERUN_PENDING] = "re-running",
+	static const char *const words[N_RERUN_STATES] = {[RERUN_PENDING] = "re-running",
 	    [RERUN_LATER] = "rerun waits for a good machine",
 	    [RERUN_NO_ANSWER] = "rerun got no answer",
 	    [RERUN_NO_ROOM] = "not rerun: no machine time was free",
 	    [RERUN_VOID] = "rerun proves nothing",
 	    [RERUN_NO_RESULT] = "rerun gave no result",
 	    [RERUN_OVER_LIMIT] = "no further rerun: limit reached",
-	    [RERUN_CALLED_OFF] = "rerun called off",
-	};
+	    [RERUN_CALLED_OFF] = "rerun called off"};
 
 	return words[s];
 }

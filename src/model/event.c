@@ -7,8 +7,7 @@
 
 const char *pull_action_name(enum pull_action a)
 {
-	static const char *const names[N_PULL_ACTIONS] = {
-	    [PULL_OPENED] = "opened",
+	static const char *const names[N_PULL_ACTIONS] = {[PULL_OPENED] = "opened",
 	    [PULL_REOPENED] = "reopened",
 	    [PULL_SYNCHRONIZE] = "synchronize",
 	    [PULL_READY_FOR_REVIEW] = "ready_for_review",
@@ -16,8 +15,7 @@ const char *pull_action_name(enum pull_action a)
 	    [PULL_LABELED] = "labeled",
 	    [PULL_UNLABELED] = "unlabeled",
 	    [PULL_BASE_CHANGED] = "edited",
-	    [PULL_CLOSED] = "closed",
-	};
+	    [PULL_CLOSED] = "closed"};
 
 	return names[a];
 }

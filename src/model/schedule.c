@@ -23,13 +23,11 @@ static const char *const MONTHS[] = {
 static const char *const WEEKDAYS[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
 
 enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, N_UNITS };
-static const struct unit UNITS[N_UNITS] = {
-    [MINUTE] = {.name = "minute", .min = 0, .max = 59},
+static const struct unit UNITS[N_UNITS] = {[MINUTE] = {.name = "minute", .min = 0, .max = 59},
     [HOUR] = {.name = "hour", .min = 0, .max = 23},
     [DAY] = {.name = "day of month", .min = 1, .max = 31},
     [MONTH] = {.name = "month", .min = 1, .max = 12, .names = MONTHS, .first_name = 1},
-    [WEEKDAY] = {.name = "day of week", .min = 0, .max = 7, .names = WEEKDAYS, .first_name = 0},
-};
+    [WEEKDAY] = {.name = "day of week", .min = 0, .max = 7, .names = WEEKDAYS, .first_name = 0}};
 
 static const struct {
 	const char *word, *fields;

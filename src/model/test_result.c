@@ -305,14 +305,12 @@ struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, si
 
 		if (!name)
 			continue;
-		tests[(*ret_n)++] = (struct test_result){
-		    .suite = xstrdup(SUITE),
+		tests[(*ret_n)++] = (struct test_result){.suite = xstrdup(SUITE),
 		    .name = name,
 		    .status = TEST_FAIL,
 		    .duration_ms = duration_of(entry),
 		    .message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES),
-		    .trace = stack ? report_lines(stack, REPORT_TRACE_MAX_BYTES) : NULL,
-		};
+		    .trace = stack ? report_lines(stack, REPORT_TRACE_MAX_BYTES) : NULL};
 	}
 	json_decref(list);
 	return tests;

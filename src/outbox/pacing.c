@@ -16,15 +16,13 @@ static const struct share {
 	/* How long the writes that were handed over before it may still take. github/ refuses
 	 * what would wait more than 10 s. */
 	int64_t ahead_ms;
-} SHARES[N_WRITE_CLASSES] = {
-    [WRITE_FIRST_FAILURE] = {100, 100, 1, 6 * SECOND_MS},
+} SHARES[N_WRITE_CLASSES] = {[WRITE_FIRST_FAILURE] = {100, 100, 1, 6 * SECOND_MS},
     [WRITE_CHECK] = {85, 95, 5 * MINUTE_MS, 2 * SECOND_MS},
     [WRITE_ANSWER] = {85, 92, 5 * MINUTE_MS, 2 * SECOND_MS},
     [WRITE_FIRST_COMMENT] = {80, 92, 5 * MINUTE_MS, 2 * SECOND_MS},
     [WRITE_LAST_RESULT] = {75, 92, 10 * MINUTE_MS, SECOND_MS},
     [WRITE_ISSUE] = {65, 92, 20 * MINUTE_MS, SECOND_MS},
-    [WRITE_EDIT] = {60, 92, 20 * MINUTE_MS, SECOND_MS},
-};
+    [WRITE_EDIT] = {60, 92, 20 * MINUTE_MS, SECOND_MS}};
 
 void pacing_init(struct pacing *p, int writes_per_minute)
 {

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "publish/answer_text.h"
 #include "publish/publish_internal.h"
 #include "views/change.h"
 

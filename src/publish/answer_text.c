@@ -1,4 +1,4 @@
-#include "publish/answer_text.h"
+#include "publish/publish_internal.h"
 
 #include <string.h>
 
@@ -86,8 +86,7 @@ static const char *const RESULT_TEXTS[N_COMMAND_RESULTS + 1] = {
     [COMMAND_STRESS_BUSY] =
 	"Too many stress runs are under way: one for each comment, two for a pull request and ten "
 	"in all. Please say it again when one has replied.",
-    [COMMAND_SHARED] = "Another open pull request, #",
-};
+    [COMMAND_SHARED] = "Another open pull request, #"};
 
 static void say_text(
     struct buf *out, const char *text, const json_t *c, const struct comment_options *o)

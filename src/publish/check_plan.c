@@ -1,4 +1,4 @@
-#include "publish/check_plan.h"
+#include "publish/publish_internal.h"
 
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "publish/check_plan.h"
 #include "publish/publish_internal.h"
 #include "views/change.h"
 
@@ -385,11 +384,9 @@ static void begin_checks(struct effect *e)
 		claimed_end_busy(&c->claimed);
 }
 
-const struct effect_kind checks_kind = {
-    .kind = OUTBOX_CHECKS,
+const struct effect_kind checks_kind = {.kind = OUTBOX_CHECKS,
     .lane = CHECKS_LANE,
     .bytes = sizeof(struct checking),
     .begin = begin_checks,
     .cancel = claimed_cancel,
-    .release = release_checks,
-};
+    .release = release_checks};

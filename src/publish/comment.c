@@ -305,11 +305,9 @@ static void begin_comment(struct effect *e)
 		claimed_end_busy(&w->claimed);
 }
 
-const struct effect_kind comment_kind = {
-    .kind = OUTBOX_COMMENT,
+const struct effect_kind comment_kind = {.kind = OUTBOX_COMMENT,
     .lane = COMMENT_LANE,
     .bytes = sizeof(struct writing),
     .begin = begin_comment,
     .cancel = claimed_cancel,
-    .release = release_comment,
-};
+    .release = release_comment};

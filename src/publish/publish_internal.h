@@ -2,11 +2,17 @@
 #ifndef PUBLISH_PUBLISH_INTERNAL_H
 #define PUBLISH_PUBLISH_INTERNAL_H
 
+#include "config/config.h"
+#include "history/red_episodes.h"
+#include "model/change_view.h"
 #include "outbox/engine.h"
 #include "publish/publish.h"
+#include "store/branch_commits.h"
 #include "store/changes.h"
 #include "store/published.h"
+#include "text/check_output.h"
 #include "text/comment.h"
+#include <jansson.h>
 
 /* More cells than a comment can show; red ones are read first. */
 enum { VERDICTS_MAX = 8000 };
@@ -71,5 +77,102 @@ void claimed_fail(struct claimed *c, const struct github_result *result);
  * github_url (free() it after the rendering). */
 void publisher_comment_options(const struct publisher *p, const struct config *c,
     struct comment_options *ret, char **ret_github_url);
+
+/* ---- answer_text.c ----
+ *
+ * The text of a reply to commands (store/commands.h: the facts; docs/commands.md: the words). Pure: any
+ * thread. The caller owns the texts.
+ *
+ * Never here: a word of the commenter outside of a code span, the marker of the results comment, or
+ * a mention. Private to publish/. */
+
+/* `commands` of a REPLY row holds `status`: answer_text() needs the change. */
+bool answer_needs_view(const json_t *facts);
+/* "<!-- outpost:reply:ID -->": by it, and by its author, a reply that may have arrived is found
+ * again. free(). */
+char *answer_marker(const json_t *facts);
+/* Markdown, marker first; free(). v NULL: nothing is known of the change. */
+char *answer_text(
+    const json_t *facts, const struct change_view *v, const struct comment_options *o);
+
+/* ---- red_text.c ----
+ *
+ * The texts about a red episode: the issue, the comments under it, and the notice to a vendor without
+ * a repository. Private to publish/.
+ *
+ * Only these texts mention people, and only the registered oncalls: texts of vendors and commits are
+ * escaped. Any thread. The caller owns the texts. */
+
+/* ---- the next step: an issue once, a reminder once after 48 h, a mark after 72 h, the end when it is green ---- */
+
+enum red_step {
+	RED_WAIT, /* until *ret_next_ms */
+	RED_TELL,
+	RED_LOOK, /* for an issue that may have been made, of one that has ended since */
+	RED_REMIND,
+	RED_OVERDUE,
+	RED_CLOSE,
+	RED_OVER, /* nothing is left to do */
+};
+
+/* Skips missed steps: an issue that is opened after 48 h needs no reminder as well.
+ * may_be_told: an issue was requested, and its outcome is not on record. */
+enum red_step red_step_next(
+    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms);
+/* "red", "reminder", "overdue", "green": as notices and markers call it; NULL: none. */
+const char *red_step_name(enum red_step step);
+
+/* ---- the texts ---- */
+
+enum { RED_COMMITS_MAX = 50 };
+
+struct red_facts { /* all borrowed */
+	const struct red_episode *episode;
+	const struct accelerator *accelerator;
+	const struct list_commits *commits; /* after last good; NULL: not known */
+	const char *public_url, *github_url;
+};
+
+/* Marks what belongs to an episode and step: "<!-- outpost:red:12:reminder -->", and without the step
+ * for the issue itself. free(). */
+char *red_marker(int64_t episode, enum red_step step);
+/* free(), each. */
+char *red_issue_title(const struct red_facts *f);
+char *red_issue_text(const struct red_facts *f);
+char *red_comment_text(const struct red_facts *f, enum red_step step);
+char *red_notice_text(const struct red_facts *f, enum red_step step); /* JSON */
+
+/* ---- check_plan.c ----
+ *
+ * Which check runs of a pull request are to be written, and their contents: the desired ones
+ * against those on record. Pure: any thread. Private to publish/.
+ *
+ * L4 always, L3 while a label asks for it: one per current job. A check run that nobody wants any
+ * more is closed if it is in progress, and left as it is otherwise. */
+
+/* The one for merge bots. */
+#define CHECK_VERDICT_NAME "outpost"
+
+struct wanted_check {
+	char *head_sha, *name, *accelerator;
+	char *external_id, *details_url; /* NULL: they stay as they are */
+	int64_t job_id;                  /* 0: the verdict's */
+	/* The one on record; 0: none. It is written over, except where `is_anew`: GitHub takes no
+	 * annotation away, and what was completed does not run again. */
+	int64_t check_id;
+	bool is_anew;
+	struct check_output output;
+	uint8_t digest[SHA256_BYTES];
+};
+struct check_plan {
+	struct wanted_check
+	    *list; /* only those to be written, the ones that fail first, the verdict last */
+	size_t n;
+};
+
+/* v: of the PR, whole or cut behind its red cells. on_record: as store_list_checks() gives it. */
+void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
+    const struct check_options *o, struct check_plan *ret);
+void check_plan_release(struct check_plan *p);
 
 #endif

@@ -40,8 +40,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 
 	p->deps = *deps;
 	p->config = config_ref(c);
-	p->engine = engine_new(&(struct engine_options){
-	    .loop = deps->loop,
+	p->engine = engine_new(&(struct engine_options){.loop = deps->loop,
 	    .store = deps->store,
 	    .owner = p,
 	    .kinds = KINDS,
@@ -49,8 +48,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	    .lanes = LANES,
 	    .n_lanes = N_PUBLISH_LANES,
 	    .writes_per_minute = c->github_writes_per_minute,
-	    .claim_failed_event = "publish_claim_failed",
-	});
+	    .claim_failed_event = "publish_claim_failed"});
 	store_subscribe(deps->store, STORE_OUTBOX, on_publisher_topic, p);
 	return p;
 }

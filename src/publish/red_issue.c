@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "publish/publish_internal.h"
-#include "publish/red_text.h"
 
 struct telling {
 	struct claimed claimed;
@@ -398,11 +397,9 @@ static void begin_red_issue(struct effect *e)
 		claimed_end_busy(&t->claimed);
 }
 
-const struct effect_kind red_issue_kind = {
-    .kind = OUTBOX_RED_ISSUE,
+const struct effect_kind red_issue_kind = {.kind = OUTBOX_RED_ISSUE,
     .lane = RED_ISSUE_LANE,
     .bytes = sizeof(struct telling),
     .begin = begin_red_issue,
     .cancel = claimed_cancel,
-    .release = release_red_issue,
-};
+    .release = release_red_issue};

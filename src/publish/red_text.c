@@ -1,4 +1,4 @@
-#include "publish/red_text.h"
+#include "publish/publish_internal.h"
 
 #include <string.h>
 

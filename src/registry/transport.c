@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/str.h"
-#include "http/client_pull.h"
+#include "http/client.h"
 
 enum { WAIT_MAX_MS = 60000 };
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/jwt.h"
+#include "base/keys.h"
 #include "base/str.h"
 
 enum { CLAIM_MAX_BYTES = 512, IDS_TEXT_BYTES = 128 };

@@ -83,11 +83,9 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 }
 
 enum part { PART_COUNTING, PART_EXCUSED, PART_MISSING, N_PARTS };
-static const char *const HEADINGS[N_PARTS] = {
-    [PART_COUNTING] = "**May come from this change**",
+static const char *const HEADINGS[N_PARTS] = {[PART_COUNTING] = "**May come from this change**",
     [PART_EXCUSED] = "**Known, flaky or red on the base as well**",
-    [PART_MISSING] = "**No result**",
-};
+    [PART_MISSING] = "**No result**"};
 
 static enum part part_of(const struct verdict_view *w)
 {

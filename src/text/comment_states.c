@@ -154,15 +154,13 @@ static void append_paragraph(struct buf *out, const struct table *t, enum column
 {
 	static const struct {
 		const char *heading, *separator;
-	} paragraphs[N_COLUMN_NOTES] = {
-	    [NOTE_SILENT] = {"**No report:** ", "; "},
+	} paragraphs[N_COLUMN_NOTES] = {[NOTE_SILENT] = {"**No report:** ", "; "},
 	    [NOTE_INCOMPLETE] = {"**Incomplete:** ", "; "},
 	    [NOTE_RERUNNING] = {"**Re-running:** ", ", "},
 	    [NOTE_RERUN_LATER] = {"**Rerun waits for a good machine:** ", ", "},
 	    [NOTE_RUNNING] = {"**Still running:** ", ", "},
 	    [NOTE_WAITING] = {"**Waiting for a machine:** ", ", "},
-	    [NOTE_CANCELLED] = {"**Cancelled:** ", ", "},
-	};
+	    [NOTE_CANCELLED] = {"**Cancelled:** ", ", "}};
 	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
 	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
 	const char *heading = paragraphs[note].heading, *separator = paragraphs[note].separator;

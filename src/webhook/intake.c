@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "store/deliveries.h"
 #include "webhook/payload.h"
-#include "webhook/skim.h"
 
 int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
 {
@@ -120,11 +119,9 @@ static const struct {
 	const char *ev;
 	int status;
 	enum log_level level;
-} refusals[N_REFUSALS] = {
-    [REFUSED_REQUEST] = {"delivery_refused", 400, LOG_WARN},
+} refusals[N_REFUSALS] = {[REFUSED_REQUEST] = {"delivery_refused", 400, LOG_WARN},
     [REFUSED_SIGNATURE] = {"delivery_signature_wrong", 401, LOG_WARN},
-    [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR},
-};
+    [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR}};
 
 /* Counts the refusal, and logs at most one of each kind a second. */
 static void note_refusal(
@@ -350,15 +347,13 @@ struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h
 
 	in->loop = l;
 	in->store = s;
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
+	http_server_route(h, &(struct http_route){.method = "POST",
 				 .pattern = "/github/webhook",
 				 .max_body_bytes = BODY_MAX_BYTES,
 				 .body_mode = HTTP_BODY_WHOLE,
 				 .on_headers = on_delivery_headers,
 				 .on_request = on_delivery_request,
-				 .owner = in,
-			     });
+				 .owner = in});
 	return in;
 }
 

@@ -1,4 +1,4 @@
-#include "webhook/skim.h"
+#include "webhook/payload.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "base/encode.h"
-#include "base/jwt.h"
+#include "base/keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

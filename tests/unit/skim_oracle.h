@@ -4,7 +4,7 @@
 #define TESTS_SKIM_ORACLE_H
 
 #include "base/json.h"
-#include "webhook/skim.h"
+#include "webhook/payload.h"
 
 /* The text that skim() promises for a field. */
 static inline bool oracle_text_agrees(const json_t *v, const char *text, size_t bytes)

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/compress.h"
 #include "base/crypto.h"
+#include "base/encode.h"
 
 enum { N = 300000 };
 

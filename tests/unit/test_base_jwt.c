@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/encode.h"
-#include "base/jwt.h"
+#include "base/keys.h"
 #include "secret_of.h"
 #include "test_keys.h"
 

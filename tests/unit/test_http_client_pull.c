@@ -7,7 +7,7 @@
 
 #include <sys/eventfd.h>
 
-#include "http/client_pull.h"
+#include "http/client.h"
 #include "loopback.h"
 
 enum { PIECES = 600, PIECE_BYTES = 64 * 1024 }; /* more than a puller keeps in memory */

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "model/event.h"
-#include "publish/answer_text.h"
+#include "publish/publish_internal.h"
 #include "view_builder.h"
 
 static const struct comment_options OPTIONS = {.public_url = "https://outpost.example.org",

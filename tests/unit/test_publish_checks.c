@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "publish/check_plan.h"
+#include "publish/publish_internal.h"
 #include "view_builder.h"
 
 static const struct check_options OPTIONS = {

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "publish/red_text.h"
+#include "publish/publish_internal.h"
 
 #define HOUR INT64_C(3600000)
 #define T0   INT64_C(1795176000000) /* 2026-11-20T12:00:00Z */
