@@ -31,14 +31,6 @@ static const struct {
     {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
     {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
 
-static const char *status_text(int status)
-{
-	for (size_t i = 0; i < ARRAY_LEN(STATUSES); i++)
-		if (STATUSES[i].status == status)
-			return STATUSES[i].text;
-	return "Unknown";
-}
-
 static void append_header(struct buf *b, const char *name, const char *value)
 {
 	const char *const texts[] = {name, value};
@@ -63,13 +55,16 @@ void http_answer_head(struct http_server *s, const struct http_answer *a)
 {
 	struct buf *b = &s->out_head;
 	char number[32];
+	size_t i = 0;
 
 	s->counters.n_answers_4xx += a->status >= 400 && a->status < 500;
 	s->counters.n_answers_5xx += a->status >= 500;
 	buf_clear(b);
 	snprintf(number, sizeof(number), "HTTP/1.1 %d ", a->status);
 	buf_append_str(b, number);
-	buf_append_str(b, status_text(a->status));
+	while (i < ARRAY_LEN(STATUSES) && STATUSES[i].status != a->status)
+		i++;
+	buf_append_str(b, i < ARRAY_LEN(STATUSES) ? STATUSES[i].text : "Unknown");
 	buf_append_str(b, "\r\nDate: ");
 	buf_append_str(b, http_server_date(s));
 	buf_append_str(b, "\r\nX-Content-Type-Options: nosniff\r\n");

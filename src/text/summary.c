@@ -321,21 +321,6 @@ static size_t count_in_group(const struct table_column *c, enum failure_group gr
 	       (group == of_silence && c->silent && !c->n_failures[of_silence]);
 }
 
-static json_t *outcome_json(const struct table_column *c)
-{
-	json_t *obj = json_object();
-
-	json_set_str(obj, "name", c->accelerator->name);
-	json_set_str(obj, "outcome", OUTCOMES[c->outcome]);
-	for (int g = 0; g < N_FAILURE_GROUPS; g++)
-		json_set_int(obj, failure_group_name((enum failure_group)g),
-		    (int64_t)count_in_group(c, (enum failure_group)g));
-	json_set_int(obj, "passed", (int64_t)c->n_cells[TEST_PASS]);
-	json_set_int(obj, "lacking", (int64_t)c->n_lacking);
-	json_set_int(obj, "rerunning", (int64_t)c->n_rerunning);
-	return obj;
-}
-
 json_t *verdict_json(const struct table *t)
 {
 	const struct change_view *v = t->view;
@@ -358,11 +343,24 @@ json_t *verdict_json(const struct table *t)
 		json_set_int(obj, "rerunning", (int64_t)t->n_rerunning);
 		json_t *list = json_array();
 
-		for (int outcome = 0; outcome < N_OUTCOMES; outcome++)
-			for (size_t i = 0; i < t->n_columns; i++)
-				if ((int)t->columns[i].outcome == outcome &&
-				    json_array_size(list) < TABLE_COLUMNS_MAX)
-					json_array_append_new(list, outcome_json(&t->columns[i]));
+		for (size_t k = 0; k < N_OUTCOMES * t->n_columns; k++) {
+			const struct table_column *c = &t->columns[k % t->n_columns];
+			json_t *one;
+
+			if (c->outcome != k / t->n_columns ||
+			    json_array_size(list) == TABLE_COLUMNS_MAX)
+				continue;
+			one = json_object();
+			json_set_str(one, "name", c->accelerator->name);
+			json_set_str(one, "outcome", OUTCOMES[c->outcome]);
+			for (int g = 0; g < N_FAILURE_GROUPS; g++)
+				json_set_int(one, failure_group_name((enum failure_group)g),
+				    (int64_t)count_in_group(c, (enum failure_group)g));
+			json_set_int(one, "passed", (int64_t)c->n_cells[TEST_PASS]);
+			json_set_int(one, "lacking", (int64_t)c->n_lacking);
+			json_set_int(one, "rerunning", (int64_t)c->n_rerunning);
+			json_array_append_new(list, one);
+		}
 		json_object_set_new(obj, "accelerators", list);
 	}
 	return obj;

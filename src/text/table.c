@@ -9,28 +9,16 @@
 
 /* ---- columns ---- */
 
-static enum column_state column_state_of(enum dispatch_state s)
-{
-	switch (s) {
-	case DISPATCH_HELD:
-		return COLUMN_HELD;
-	case DISPATCH_QUEUED:
-	case DISPATCH_SENT:
-	case DISPATCH_ACKNOWLEDGED:
-	case DISPATCH_RUNNING:
-		return COLUMN_RUNNING;
-	case DISPATCH_FAILED:
-	case DISPATCH_EXPIRED:
-		return COLUMN_SILENT;
-	case DISPATCH_DONE:
-		return COLUMN_FINISHED;
-	case DISPATCH_SUPERSEDED:
-	case DISPATCH_CANCELLED:
-	case N_DISPATCH_STATES:
-		break;
-	}
-	return COLUMN_CANCELLED;
-}
+static const enum column_state COLUMN_STATES[N_DISPATCH_STATES] = {[DISPATCH_HELD] = COLUMN_HELD,
+    [DISPATCH_QUEUED] = COLUMN_RUNNING,
+    [DISPATCH_SENT] = COLUMN_RUNNING,
+    [DISPATCH_ACKNOWLEDGED] = COLUMN_RUNNING,
+    [DISPATCH_RUNNING] = COLUMN_RUNNING,
+    [DISPATCH_FAILED] = COLUMN_SILENT,
+    [DISPATCH_EXPIRED] = COLUMN_SILENT,
+    [DISPATCH_DONE] = COLUMN_FINISHED,
+    [DISPATCH_SUPERSEDED] = COLUMN_CANCELLED,
+    [DISPATCH_CANCELLED] = COLUMN_CANCELLED};
 
 static enum column_outcome outcome_of_column(const struct table_column *c)
 {
@@ -89,7 +77,9 @@ static void add_columns(struct table *t, size_t *column_of)
 			    .accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
 			for (size_t k = 0; k < a->n_dispatches; k++) {
 				const struct dispatch_view *d = &a->dispatches[k];
-				enum column_state s = column_state_of(d->state);
+				enum column_state s = d->state < N_DISPATCH_STATES
+							  ? COLUMN_STATES[d->state]
+							  : COLUMN_CANCELLED;
 
 				if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
 					c->held = d;

@@ -38,8 +38,6 @@ static int compare_entries(const void *a, const void *b)
 	return x->job->id < y->job->id ? -1 : x->job->id > y->job->id;
 }
 
-/* ---- entries ---- */
-
 /* ---- rows ---- */
 
 static enum row_class row_class_of(const struct table *t, const struct table_row *row)
@@ -132,47 +130,55 @@ const char *failure_group_name(enum failure_group g)
 	return names[g];
 }
 
-/* Calls fill for each red cell, row by row. */
-static void each_failure(struct table *t,
-    void (*fill)(
-	struct table *t, enum failure_group group, const struct table_failure *f, size_t *next),
-    size_t *next)
+static void count_failure(struct table *t, enum failure_group group, const struct table_entry *e)
 {
-	for (size_t r = 0; r < table_n_red_rows(t); r++) {
-		const struct table_row *row = &t->rows[r];
+	struct table_column *c = &t->columns[e->column];
 
-		for (size_t i = row->first; i < row->first + row->n; i++) {
-			const struct table_entry *e = &t->entries[i];
-
-			if (!e->verdict || !test_status_is_red(e->verdict->status))
-				continue;
-			fill(t, table_failure_group(t->columns[e->column].accelerator, e->verdict),
-			    &(struct table_failure){e->column, row, e->verdict}, next);
-		}
-	}
-}
-
-static void count_failure(
-    struct table *t, enum failure_group group, const struct table_failure *f, size_t *next)
-{
-	(void)next;
-	t->columns[f->column].n_failures[group]++;
+	c->n_failures[group]++;
 	t->n_failures_in[group]++;
 	t->n_failures++;
 	if (group == FAILURE_MISSING || group == FAILURE_NOT_COUNTED)
 		return;
-	t->columns[f->column].n_reruns_later += f->verdict->rerun == RERUN_LATER;
-	if (f->verdict->rerun == RERUN_PENDING) {
-		t->columns[f->column].n_rerunning++;
+	c->n_reruns_later += e->verdict->rerun == RERUN_LATER;
+	if (e->verdict->rerun == RERUN_PENDING) {
+		c->n_rerunning++;
 		t->n_rerunning++;
 		t->n_unclassified_rerunning += group == FAILURE_UNCLASSIFIED;
 	}
 }
 
-static void place_failure(
-    struct table *t, enum failure_group group, const struct table_failure *f, size_t *next)
+/* Counts the red cells, row by row, and then puts each into the part of its group and column. */
+static void add_failures(struct table *t)
 {
-	t->failures[next[group * t->n_columns + f->column]++] = *f;
+	size_t *next = xcalloc(N_FAILURE_GROUPS * t->n_columns + 1, sizeof(*next)), at = 0;
+	const struct table_row *end = t->rows + table_n_red_rows(t);
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (const struct table_row *row = t->rows; row < end; row++) {
+			for (size_t i = row->first; i < row->first + row->n; i++) {
+				const struct table_entry *e = &t->entries[i];
+
+				if (!e->verdict || !test_status_is_red(e->verdict->status))
+					continue;
+				enum failure_group group = table_failure_group(
+				    t->columns[e->column].accelerator, e->verdict);
+				if (pass == 0)
+					count_failure(t, group, e);
+				else
+					t->failures[next[group * t->n_columns + e->column]++] =
+					    (struct table_failure){e->column, row, e->verdict};
+			}
+		}
+		if (pass == 1)
+			break;
+		t->failures = xcalloc(t->n_failures + 1, sizeof(*t->failures));
+		for (size_t g = 0; g < N_FAILURE_GROUPS; g++)
+			for (size_t i = 0; i < t->n_columns; i++) {
+				next[g * t->n_columns + i] = at;
+				at += t->columns[i].n_failures[g];
+			}
+	}
+	free(next);
 }
 
 const struct table_failure *table_failures(const struct table *t, enum failure_group group)
@@ -186,13 +192,12 @@ const struct table_failure *table_failures(const struct table *t, enum failure_g
 
 void table_add_rows(struct table *t, const size_t *column_of)
 {
-	size_t n = t->view->n_verdicts;
-
-	for (size_t i = 0; i < t->view->n_accelerators; i++)
-		n += t->view->accelerators[i].n_jobs;
-	t->entries = xcalloc(n + 1, sizeof(*t->entries));
 	const struct change_view *v = t->view;
+	size_t n = v->n_verdicts;
 
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		n += v->accelerators[i].n_jobs;
+	t->entries = xcalloc(n + 1, sizeof(*t->entries));
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
 		size_t column =
@@ -232,19 +237,7 @@ void table_add_rows(struct table *t, const size_t *column_of)
 		}
 	}
 	add_rows(t);
-	size_t *next, at = 0;
-
-	each_failure(t, count_failure, NULL);
-	next = xcalloc(N_FAILURE_GROUPS * t->n_columns + 1, sizeof(*next));
-	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
-		for (size_t i = 0; i < t->n_columns; i++) {
-			next[(size_t)g * t->n_columns + i] = at;
-			at += t->columns[i].n_failures[g];
-		}
-	}
-	t->failures = xcalloc(t->n_failures + 1, sizeof(*t->failures));
-	each_failure(t, place_failure, next);
-	free(next);
+	add_failures(t);
 }
 
 /* ---- cells ---- */

@@ -117,10 +117,11 @@ static size_t n_lines(const struct table *t)
 	return t->n_rows > 0 ? t->n_rows : 1;
 }
 
-/* Of each column: as wide as its title and the widest sign in it. free(). */
-static size_t *column_widths(const struct table *t)
+/* Makes each column as wide as its title and the widest sign in it, and the first one as wide as the widest test. */
+static void set_widths(struct canvas *c)
 {
-	size_t *widths = xcalloc(t->n_columns + 1, sizeof(*widths));
+	const struct table *t = c->t;
+	size_t *widths = c->widths = xcalloc(t->n_columns + 1, sizeof(*widths));
 	struct table_cell *cells = xcalloc(t->n_columns + 1, sizeof(*cells));
 
 	for (size_t i = 0; i < t->n_columns; i++) {
@@ -140,7 +141,17 @@ static size_t *column_widths(const struct table *t)
 		}
 	}
 	free(cells);
-	return widths;
+	c->test_width = strlen(ALL_TESTS);
+	for (size_t r = 0; r < t->n_rows; r++) {
+		char *name = table_row_name(&t->rows[r]), *text = fit_text(name, TEST_MAX);
+		size_t width = text_width(text);
+
+		c->test_width = width > c->test_width ? width : c->test_width;
+		free(text);
+		free(name);
+	}
+	if (c->test_width > c->width / 2)
+		c->test_width = c->width / 2;
 }
 
 static void append_row(const struct canvas *c, const char *name, const struct table_cell *cells,
@@ -311,22 +322,6 @@ static void append_plain_title(struct buf *out, const char *title)
 	escape_line(out, title ? title : "", TITLE_MAX * 2);
 }
 
-static size_t widest_test(const struct table *t)
-{
-	size_t widest = strlen(ALL_TESTS);
-
-	for (size_t r = 0; r < t->n_rows; r++) {
-		char *name = table_row_name(&t->rows[r]);
-		char *text = fit_text(name, TEST_MAX);
-		size_t width = text_width(text);
-
-		widest = width > widest ? width : widest;
-		free(text);
-		free(name);
-	}
-	return widest;
-}
-
 void terminal_render(const struct table *t, const struct terminal_options *o, struct buf *out)
 {
 	const struct change_view *v = t->view;
@@ -336,11 +331,9 @@ void terminal_render(const struct table *t, const struct terminal_options *o, st
 	int width = o->width ? o->width : WIDTH_DEFAULT;
 	char time[RFC3339_BYTES];
 	struct canvas c = {
-	    .out = out, .t = t, .o = o, .test_width = widest_test(t), .widths = column_widths(t)};
+	    .out = out, .t = t, .o = o, .width = (size_t)(width < WIDTH_MIN ? WIDTH_MIN : width)};
 
-	c.width = (size_t)(width < WIDTH_MIN ? WIDTH_MIN : width);
-	if (c.test_width > c.width / 2)
-		c.test_width = c.width / 2;
+	set_widths(&c);
 	summary_append(t, &style, out);
 	buf_appendf(out, "\n\n%s#%lld at %.10s", v->repository, (long long)v->number, v->head_sha);
 	if (v->merge_base_sha)
