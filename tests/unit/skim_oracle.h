@@ -1,5 +1,5 @@
 /* What jansson says about a body that skim() judged: the two must agree, but for what
- * skim.h documents. Shared by the unit test and the fuzz target. */
+ * webhook/payload.h documents. Shared by the unit test and the fuzz target. */
 #ifndef TESTS_SKIM_ORACLE_H
 #define TESTS_SKIM_ORACLE_H
 
