@@ -4,31 +4,26 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "model/record_states.h"
 
-static int find_name(const char *const *names, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-		if (name && str_eq(names[i], name))
-			return i;
-	return n;
-}
+/* The words of an enum, and the functions of the header that convert them. */
+#define DEFINE_WORDS(x, names, n)                                                                  \
+	const struct words x##_words = {names, n};                                                 \
+	const char *x##_name(enum x value)                                                         \
+	{                                                                                          \
+		return names[value];                                                               \
+	}                                                                                          \
+	enum x x##_parse(const char *name)                                                         \
+	{                                                                                          \
+		return (enum x)words_find(&x##_words, name);                                       \
+	}
 
 static const char *const dispatch_names[] = {
 #define X(e, name, unfinished) name,
     DISPATCH_STATES(X)
 #undef X
 };
-const struct words dispatch_state_words = {dispatch_names, N_DISPATCH_STATES};
-
-const char *dispatch_state_name(enum dispatch_state s)
-{
-	return dispatch_names[s];
-}
-
-enum dispatch_state dispatch_state_parse(const char *name)
-{
-	return (enum dispatch_state)find_name(dispatch_names, N_DISPATCH_STATES, name);
-}
+DEFINE_WORDS(dispatch_state, dispatch_names, N_DISPATCH_STATES)
 
 bool dispatch_is_unfinished(enum dispatch_state s)
 {
@@ -96,17 +91,7 @@ static const char *const test_names[] = {
 #undef X
 };
 
-const struct words test_status_words = {test_names, N_TEST_STATUSES};
-
-const char *test_status_name(enum test_status s)
-{
-	return test_names[s];
-}
-
-enum test_status test_status_parse(const char *name)
-{
-	return (enum test_status)find_name(test_names, N_TEST_STATUSES, name);
-}
+DEFINE_WORDS(test_status, test_names, N_TEST_STATUSES)
 
 bool test_status_is_red(enum test_status s)
 {
@@ -132,41 +117,44 @@ static const char *const job_names[] = {
     JOB_STATUSES(X)
 #undef X
 };
-const struct words job_status_words = {job_names, N_JOB_STATUSES};
-
-const char *job_status_name(enum job_status s)
-{
-	return job_names[s];
-}
-
-enum job_status job_status_parse(const char *name)
-{
-	return (enum job_status)find_name(job_names, N_JOB_STATUSES, name);
-}
+DEFINE_WORDS(job_status, job_names, N_JOB_STATUSES)
 
 static const char *const change_kind_names[] = {"pull_request", "push", "nightly", "experiment"};
-const struct words change_kind_words = {change_kind_names, N_CHANGE_KINDS};
-
-const char *change_kind_name(enum change_kind k)
-{
-	return change_kind_names[k];
-}
-
-enum change_kind change_kind_parse(const char *name)
-{
-	return (enum change_kind)find_name(change_kind_names, N_CHANGE_KINDS, name);
-}
+DEFINE_WORDS(change_kind, change_kind_names, N_CHANGE_KINDS)
 
 static const char *const change_state_names[] = {"open", "superseded", "closed"};
 
-const struct words change_state_words = {change_state_names, N_CHANGE_STATES};
+DEFINE_WORDS(change_state, change_state_names, N_CHANGE_STATES)
 
-const char *change_state_name(enum change_state s)
-{
-	return change_state_names[s];
-}
+/* ---- rows that are not dispatches: record_states.h ---- */
 
-enum change_state change_state_parse(const char *name)
+#define NAME(e, name, next) name,
+#define NEXT(e, name, next) next,
+/* Of one kind of row: its names, the steps from each state, and the functions of the header. */
+#define DEFINE_STATES(row, x, N, STATES)                                                           \
+	static const char *const x##_names[] = {STATES(NAME)};                                     \
+	const struct words x##_words = {x##_names, N};                                             \
+	const char *x##_name(enum x s)                                                             \
+	{                                                                                          \
+		return x##_names[s];                                                               \
+	}                                                                                          \
+	DEFINE_STEPS(row, x, STATES)
+#define DEFINE_STEPS(row, x, STATES)                                                               \
+	bool row##_may_enter(enum x from, enum x to)                                               \
+	{                                                                                          \
+		static const unsigned next[] = {STATES(NEXT)};                                     \
+                                                                                                   \
+		return from == to || next[from] & 1u << to;                                        \
+	}
+
+DEFINE_STATES(outbox, outbox_state, N_OUTBOX_STATES, OUTBOX_STATES)
+DEFINE_STATES(delivery, delivery_state, N_DELIVERY_STATES, DELIVERY_STATES)
+DEFINE_STATES(schedule_run, schedule_run_state, N_SCHEDULE_RUN_STATES, SCHEDULE_RUN_STATES)
+DEFINE_STATES(lease, lease_state, N_LEASE_STATES, LEASE_STATES)
+DEFINE_STATES(experiment, experiment_state, N_EXPERIMENT_STATES, EXPERIMENT_STATES)
+DEFINE_STEPS(red_episode, red_episode_state, RED_EPISODE_STATES)
+
+enum experiment_state experiment_state_parse(const char *name)
 {
-	return (enum change_state)find_name(change_state_names, N_CHANGE_STATES, name);
+	return (enum experiment_state)words_find(&experiment_state_words, name);
 }
