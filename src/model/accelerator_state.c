@@ -57,33 +57,6 @@ static bool applies(enum accelerator_status s, const struct accelerator_facts *f
 	return true;
 }
 
-static int64_t since_of(enum accelerator_status s, const struct accelerator_facts *f)
-{
-	switch (s) {
-	case ACCELERATOR_OVERDUE:
-		return f->red_since_ms;
-	case ACCELERATOR_RED:
-		return is_red_by_tests(f) ? f->red_since_ms : f->tested_ms;
-	case ACCELERATOR_SILENT:
-		return f->last_report_ms;
-	case ACCELERATOR_NO_REPORT:
-		return f->red_since_ms   ? f->red_since_ms
-		       : f->no_report_ms ? f->no_report_ms
-					 : f->tested_ms;
-	case ACCELERATOR_STALE:
-		return f->tested_ms;
-	case ACCELERATOR_NOT_COUNTED:
-	case ACCELERATOR_NO_PASS:
-	case ACCELERATOR_UNTESTED:
-	case ACCELERATOR_EXPLAINED:
-	case ACCELERATOR_GREEN:
-	case ACCELERATOR_OFF:
-	case N_ACCELERATOR_STATUSES:
-		break;
-	}
-	return 0;
-}
-
 struct accelerator_state accelerator_state_of(const struct accelerator_facts *f, int64_t now_ms)
 {
 	int status = 0;
@@ -94,7 +67,16 @@ struct accelerator_state accelerator_state_of(const struct accelerator_facts *f,
 
 	if (s.status == ACCELERATOR_OFF)
 		return s;
-	s.since_ms = since_of(s.status, f);
+	if (s.status == ACCELERATOR_OVERDUE || (s.status == ACCELERATOR_RED && is_red_by_tests(f)))
+		s.since_ms = f->red_since_ms;
+	else if (s.status == ACCELERATOR_RED || s.status == ACCELERATOR_STALE)
+		s.since_ms = f->tested_ms;
+	else if (s.status == ACCELERATOR_SILENT)
+		s.since_ms = f->last_report_ms;
+	else if (s.status == ACCELERATOR_NO_REPORT)
+		s.since_ms = f->red_since_ms   ? f->red_since_ms
+			     : f->no_report_ms ? f->no_report_ms
+					       : f->tested_ms;
 	s.is_overdue = red_is_overdue(f->red_since_ms, now_ms);
 	s.has_no_report = accelerator_status_is_red(s.status) && f->no_report_ms;
 	s.is_not_counted = f->is_unhealthy && s.status != ACCELERATOR_NOT_COUNTED;

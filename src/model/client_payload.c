@@ -193,17 +193,6 @@ static void drop_url(json_t *obj, const char *key, json_t *value)
 		json_object_del(obj, key);
 }
 
-static void shorten_lists(json_t *body)
-{
-	json_t *commits = json_object_get(body, "commits");
-	json_t *labels = json_at(body, "pull_request", "labels", NULL);
-
-	while (json_array_size(commits) > 1)
-		json_array_remove(commits, 0);
-	while (json_array_size(labels) > LABELS_MAX)
-		json_array_remove(labels, LABELS_MAX);
-}
-
 /* Level 5: what a workflow cannot do without. A dot descends. */
 static const char *const KEPT[] = {"action", "number", "ref", "before", "after", "head_sha",
     "deleted", "forced", "compare", "label.name", "sender.login", "repository.full_name",
@@ -240,16 +229,6 @@ static void copy_path(json_t *from, json_t *to, const char *path)
 		json_object_set(to, path, from);
 }
 
-static void keep_essentials(struct client_payload *p)
-{
-	json_t *small = json_object();
-
-	for (const char *const *path = KEPT; *path; path++)
-		copy_path(p->body, small, *path);
-	json_decref(p->body);
-	p->body = small;
-}
-
 static const char *text_at(struct client_payload *p, int level)
 {
 	json_t *whole;
@@ -257,21 +236,27 @@ static const char *text_at(struct client_payload *p, int level)
 	if (p->texts[level])
 		return p->texts[level];
 	while (p->level < level) {
-		switch (++p->level) {
-		case 1:
-			for_each_member(p->body, cut_text);
-			break;
-		case 2:
-			for_each_member(p->body, drop_file_list);
-			break;
-		case 3:
-			for_each_member(p->body, drop_url);
-			break;
-		case 4:
-			shorten_lists(p->body);
-			break;
-		default:
-			keep_essentials(p);
+		static void (*const cuts[])(json_t * obj, const char *key, json_t *value) = {
+		    cut_text, drop_file_list, drop_url};
+		int cut = p->level++;
+
+		if (cut < 3) {
+			for_each_member(p->body, cuts[cut]);
+		} else if (cut == 3) {
+			json_t *commits = json_object_get(p->body, "commits");
+			json_t *labels = json_at(p->body, "pull_request", "labels", NULL);
+
+			while (json_array_size(commits) > 1)
+				json_array_remove(commits, 0);
+			while (json_array_size(labels) > LABELS_MAX)
+				json_array_remove(labels, LABELS_MAX);
+		} else {
+			json_t *small = json_object();
+
+			for (const char *const *path = KEPT; *path; path++)
+				copy_path(p->body, small, *path);
+			json_decref(p->body);
+			p->body = small;
 		}
 	}
 	whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
@@ -292,22 +277,6 @@ static json_t *source_object(const struct source_head *h)
 	return o;
 }
 
-/* `source`, which is all that one accelerator needs; `sources` by name where several are listed. */
-static void add_sources(json_t *block, const struct outpost_block *o)
-{
-	json_t *all;
-
-	if (o->n_sources == 0)
-		return;
-	json_object_set_new(block, "source", source_object(&o->sources[0]));
-	if (!o->accelerators[1])
-		return;
-	all = json_object();
-	for (size_t i = 0; i < o->n_sources; i++)
-		json_object_set_new(all, o->sources[i].accelerator, source_object(&o->sources[i]));
-	json_object_set_new(block, "sources", all);
-}
-
 static char *outpost_text(const struct outpost_block *o, bool is_truncated, size_t n_tests)
 {
 	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
@@ -322,7 +291,16 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 	json_set_str(block, "change_url", o->change_url);
 	if (o->callback_token)
 		json_set_str(block, "callback_token", o->callback_token);
-	add_sources(block, o);
+	if (o->n_sources)
+		json_object_set_new(block, "source", source_object(&o->sources[0]));
+	if (o->n_sources && o->accelerators[1]) { /* several are listed: also by name */
+		json_t *all = json_object();
+
+		for (size_t i = 0; i < o->n_sources; i++)
+			json_object_set_new(
+			    all, o->sources[i].accelerator, source_object(&o->sources[i]));
+		json_object_set_new(block, "sources", all);
+	}
 	if (o->experiment)
 		json_object_set_new(block, "experiment", experiment_json(o->experiment, n_tests));
 	if (is_truncated)

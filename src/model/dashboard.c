@@ -65,25 +65,6 @@ struct ranked {
 	size_t place; /* as it was */
 };
 
-/* Shares of runs are compared in millionths. */
-static int64_t pass_rate_key(const struct dashboard_row *r)
-{
-	const struct accelerator_facts *f = &r->at.facts;
-
-	return f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
-}
-
-/* The order of the states. Both states that pass are one class, by the share of green runs; within any
- * other state the longest comes first. */
-static struct ranked rank(const struct dashboard_row *r)
-{
-	enum accelerator_status s = r->at.state.status;
-
-	if (accelerator_status_is_green(s))
-		return (struct ranked){ACCELERATOR_GREEN, pass_rate_key(r), 0};
-	return (struct ranked){s, r->at.state.since_ms, 0};
-}
-
 static int by_rank(const void *x, const void *y)
 {
 	const struct ranked *a = x, *b = y;
@@ -105,8 +86,15 @@ void dashboard_sort(struct dashboard *d)
 	rows = xcalloc(d->n_rows, sizeof(*rows));
 	order = xcalloc(d->n_rows, sizeof(*order));
 	for (size_t i = 0; i < d->n_rows; i++) {
-		order[i] = rank(&d->rows[i]);
-		order[i].place = i;
+		const struct accelerator_facts *f = &d->rows[i].at.facts;
+		const struct accelerator_state *s = &d->rows[i].at.state;
+		int64_t rate = f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
+
+		/* Both states that pass are one class, by the share of green runs in millionths. In
+		 * any other state the longest comes first. */
+		order[i] = accelerator_status_is_green(s->status)
+			       ? (struct ranked){ACCELERATOR_GREEN, rate, i}
+			       : (struct ranked){s->status, s->since_ms, i};
 	}
 	qsort(order, d->n_rows, sizeof(*order), by_rank);
 	for (size_t i = 0; i < d->n_rows; i++)

@@ -227,17 +227,14 @@ void plan_add_retest(struct plan *p, const char *accelerator, const char *runner
 
 void plan_release(struct plan *p)
 {
-	for (size_t i = 0; i < p->n_retests; i++) {
+	for (size_t i = 0; i < p->n_retests; i++)
 		FREE_ALL(p->retests[i].accelerator, p->retests[i].runner, p->retests[i].suite);
-	}
-	free(p->retests);
 	for (size_t i = 0; i < p->n_wants; i++)
 		plan_want_release(&p->wants[i]);
-	free(p->wants);
 	pull_info_release(&p->pull);
-	FREE_ALL(p->reason, p->repository, p->head_sha, p->before, p->ref);
 	push_commits_free(p->commits, p->n_commits);
-	FREE_ALL(p->title, p->author, p->original_action);
 	strv_free(p->drops);
+	FREE_ALL(p->retests, p->wants, p->reason, p->repository, p->head_sha, p->before, p->ref,
+	    p->title, p->author, p->original_action);
 	*p = (struct plan){0};
 }

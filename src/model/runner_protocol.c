@@ -361,13 +361,6 @@ static int read_offered_change(const json_t *v, struct lease_offer *ret, struct 
 	return protocol_read_texts(v, CHANGE_TEXTS, ret, e);
 }
 
-static int read_source(const json_t *v, struct lease_offer *ret, struct error *e)
-{
-	if (!json_is_object(v))
-		return error_set(e, ERR_INVALID, "source must be an object");
-	return protocol_read_texts(v, SOURCE_TEXTS, ret, e);
-}
-
 /* The commit is named twice, and a machine that tests another one proves something false. */
 static int read_experiment(const json_t *v, struct lease_offer *ret, struct error *e)
 {
@@ -388,6 +381,7 @@ static int read_experiment(const json_t *v, struct lease_offer *ret, struct erro
 
 int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struct error *e)
 {
+	const json_t *source;
 	json_t *v;
 	int rc;
 
@@ -395,11 +389,13 @@ int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struc
 	rc = protocol_parse(text, n, "the lease", &v, e);
 	if (rc)
 		return rc;
+	source = json_object_get(v, "source");
 	rc = read_lease(v, ret, e);
 	if (!rc)
 		rc = read_offered_change(json_object_get(v, "change"), ret, e);
-	if (!rc && json_object_get(v, "source"))
-		rc = read_source(json_object_get(v, "source"), ret, e);
+	if (!rc && source)
+		rc = json_is_object(source) ? protocol_read_texts(source, SOURCE_TEXTS, ret, e)
+					    : error_set(e, ERR_INVALID, "source must be an object");
 	if (!rc)
 		rc = read_experiment(json_object_get(v, "experiment"), ret, e);
 	json_decref(v);

@@ -163,45 +163,14 @@ static int parse_number(
 	return 0;
 }
 
-static int parse_texts(
-    const json_t *entry, const char *where, struct test_result *t, struct error *e)
-{
-	static const char *const keys[] = {"dtype", "message", "trace", "log_url", "file"};
-	const char *trace;
-	bool is_given;
-	int rc;
-
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		rc = is_given_text(entry, where, keys[i], &is_given, e);
-		if (rc)
-			return rc;
-	}
-	trace = json_get_str(entry, "trace");
-	t->dtype = report_text(entry, "dtype", REPORT_UNIT_MAX_BYTES);
-	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
-	t->trace = trace ? report_lines(trace, REPORT_TRACE_MAX_BYTES) : NULL;
-	t->log_url = report_url(entry, "log_url");
-	return 0;
-}
-
-static int parse_place(
-    const json_t *entry, const char *where, struct test_result *t, struct error *e)
-{
-	const json_t *line = json_object_get(entry, "line");
-	double n = json_number_value(line);
-
-	/* 12.0 is 12, as JSON Schema has it */
-	if (line && !json_is_null(line) &&
-	    (!json_is_number(line) || n < 1 || n > REPORT_LINE_MAX || n != (double)(int64_t)n))
-		return bad(e, where, "line", "must be a line number, 1 to 10000000");
-	test_result_locate(t, json_get_str(entry, "file"), (int64_t)n);
-	return 0;
-}
-
 int test_result_parse(
     const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
+	static const char *const texts[] = {"dtype", "message", "trace", "log_url", "file"};
 	const json_t *duration = json_object_get(entry, "duration");
+	const json_t *line = json_object_get(entry, "line");
+	const char *trace = json_get_str(entry, "trace");
+	double n = json_number_value(line);
 	int rc;
 
 	*t = (struct test_result){.duration_ms = -1};
@@ -220,12 +189,26 @@ int test_result_parse(
 		if (!json_is_number(duration) || t->duration_ms < 0)
 			return bad(e, where, "duration", "must be a number of seconds");
 	}
-	rc = parse_texts(entry, where, t, e);
-	if (!rc)
-		rc = parse_number(entry, where, t, e);
-	if (!rc)
-		rc = parse_place(entry, where, t, e);
-	return rc;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		bool is_given;
+
+		rc = is_given_text(entry, where, texts[i], &is_given, e);
+		if (rc)
+			return rc;
+	}
+	t->dtype = report_text(entry, "dtype", REPORT_UNIT_MAX_BYTES);
+	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
+	t->trace = trace ? report_lines(trace, REPORT_TRACE_MAX_BYTES) : NULL;
+	t->log_url = report_url(entry, "log_url");
+	rc = parse_number(entry, where, t, e);
+	if (rc)
+		return rc;
+	/* 12.0 is 12, as JSON Schema has it */
+	if (line && !json_is_null(line) &&
+	    (!json_is_number(line) || n < 1 || n > REPORT_LINE_MAX || n != (double)(int64_t)n))
+		return bad(e, where, "line", "must be a line number, 1 to 10000000");
+	test_result_locate(t, json_get_str(entry, "file"), (int64_t)n);
+	return 0;
 }
 
 void test_result_release(struct test_result *t)

@@ -354,11 +354,9 @@ void comment_append_deltas(struct buf *out, const struct table *t, const struct 
 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const struct base_delta *d = &t->columns[i].accelerator->delta;
+		bool is_worse = d->n_newly_failing + d->n_disappeared + d->n_newly_skipped > 0;
 
-		const struct base_delta *delta = &(&t->columns[i])->accelerator->delta;
-		bool is_worse =
-		    delta->n_newly_failing + delta->n_disappeared + delta->n_newly_skipped > 0;
-		if (!(delta->base_sha && (is_worse || (delta->n_fixed > 0 && t->n_failures > 0))))
+		if (!d->base_sha || (!is_worse && (d->n_fixed <= 0 || t->n_failures == 0)))
 			continue;
 		sum.n_newly_failing += d->n_newly_failing;
 		sum.n_fixed += d->n_fixed;
