@@ -171,14 +171,11 @@ void compressor_free(struct compressor *c)
 
 int compress(struct compressor *c, const void *p, size_t n, struct buf *out)
 {
-	size_t got;
-	int rc;
-
 	buf_clear(out);
-	rc = buf_reserve(out, ZSTD_compressBound(n));
+	int rc = buf_reserve(out, ZSTD_compressBound(n));
 	if (rc)
 		return rc;
-	got = ZSTD_compress2(c->ctx, out->data, out->cap - 1, p, n);
+	size_t got = ZSTD_compress2(c->ctx, out->data, out->cap - 1, p, n);
 	if (ZSTD_isError(got))
 		return ERR_TOO_BIG;
 	out->len = got;

@@ -151,7 +151,6 @@ void escape_html(struct buf *out, const char *text)
 static void append_code(struct buf *out, const char *line, enum markdown_place place)
 {
 	size_t n = 1, run = 0, length = strlen(line), n_backslashes = 0;
-	const char *pad;
 
 	if (length == 0) {
 		line = "(empty)";
@@ -161,7 +160,7 @@ static void append_code(struct buf *out, const char *line, enum markdown_place p
 		run = *p == '`' ? run + 1 : 0;
 		n = run >= n ? run + 1 : n;
 	}
-	pad = line[0] == '`' || line[length - 1] == '`' ? " " : "";
+	const char *pad = line[0] == '`' || line[length - 1] == '`' ? " " : "";
 	for (size_t i = 0; i < n; i++)
 		buf_append_char(out, '`');
 	buf_append_str(out, pad);

@@ -91,8 +91,7 @@ int file_write_atomic(const char *path, const void *p, size_t n, mode_t mode, st
 	}
 	if (rc)
 		unlink(temporary);
-	free(folder);
-	free(temporary);
+	FREE_ALL(folder, temporary);
 	return rc;
 }
 

@@ -12,11 +12,10 @@ int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 {
 	json_error_t why;
 	int depth = 0;
-	bool in_string;
 
 	*ret = NULL;
 	/* jansson's own limit is a compile-time 2048; hostile nesting is refused before it recurses. */
-	in_string = false;
+	bool in_string = false;
 	for (size_t i = 0; i < n; i++) {
 		char c = p[i];
 
@@ -50,15 +49,12 @@ char *json_text(const json_t *v)
 
 char *json_text_of_strings(const char *const *v)
 {
-	json_t *list;
-	char *text;
-
 	if (!v)
 		return NULL;
-	list = json_array();
+	json_t *list = json_array();
 	for (; *v; v++)
 		json_array_append_new(list, json_string(*v));
-	text = json_text(list);
+	char *text = json_text(list);
 	json_decref(list);
 	return text;
 }
@@ -107,7 +103,6 @@ void json_set_str(json_t *obj, const char *key, const char *text)
 json_t *json_foreign_text(const char *text)
 {
 	struct buf repaired = BUF_INIT(SIZE_MAX / 2);
-	json_t *v;
 
 	if (!text)
 		return json_null();
@@ -126,7 +121,7 @@ json_t *json_foreign_text(const char *text)
 			p++;
 		}
 	}
-	v = json_string(buf_str(&repaired));
+	json_t *v = json_string(buf_str(&repaired));
 	buf_release(&repaired);
 	return v;
 }

@@ -29,14 +29,13 @@ static int no_password(char *out, int n, int is_writing, void *owner)
 int private_key_parse(const struct secret *pem, struct private_key **ret, struct error *e)
 {
 	bool is_encrypted = false;
-	BIO *bio;
-	EVP_PKEY *pkey;
 
 	*ret = NULL;
 	if (secret_bytes(pem) > INT_MAX)
 		return error_set(e, ERR_INVALID, "too large for a private key");
-	bio = BIO_new_mem_buf(secret_text(pem), (int)secret_bytes(pem));
-	pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, &is_encrypted) : NULL;
+	BIO *bio = BIO_new_mem_buf(secret_text(pem), (int)secret_bytes(pem));
+	EVP_PKEY *pkey =
+	    bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, &is_encrypted) : NULL;
 	BIO_free(bio);
 	/* libcrypto keeps failures in a queue per thread, where a later TLS connection would
 	 * take them for its own. */
@@ -124,16 +123,14 @@ int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *sign
 	unsigned char bytes[RSA_BITS_MAX / 8];
 	size_t n_bytes = sizeof(bytes);
 	struct private_key *key;
-	EVP_MD_CTX *ctx;
-	bool is_done;
 	int rc = rsa_parse_private_key(pem, &key, NULL);
 
 	if (rc)
 		return rc;
-	ctx = EVP_MD_CTX_new();
-	is_done = ctx &&
-		  EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, private_key_pkey(key)) == 1 &&
-		  EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	bool is_done =
+	    ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, private_key_pkey(key)) == 1 &&
+	    EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
 	EVP_MD_CTX_free(ctx);
 	private_key_free(key);
 	if (!is_done)
@@ -208,14 +205,13 @@ int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, c
 	static const char header[] = "{\"alg\":\"RS256\",\"typ\":\"JWT\"}";
 	struct buf token = BUF_INIT(JWT_BYTES_MAX), signature = BUF_INIT(RSA_BITS_MAX / 8);
 	char *payload = json_text(claims);
-	int err;
 
 	*ret = NULL;
 	base64url_encode(header, sizeof(header) - 1, &token);
 	buf_append_char(&token, '.');
 	base64url_encode(payload, strlen(payload), &token);
 	free(payload);
-	err = buf_status(&token);
+	int err = buf_status(&token);
 	if (!err)
 		err = rsa_sign(private_key_pem, token.data, token.len, &signature);
 	if (!err) {
@@ -280,7 +276,6 @@ static int jwt_parse_signature(const char *p, size_t n, struct jwt *t, struct er
 int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e)
 {
 	const char *end = text + n, *dot1, *dot2 = NULL;
-	int err;
 
 	memset(ret, 0, sizeof(*ret));
 	if (n > JWT_BYTES_MAX)
@@ -290,7 +285,7 @@ int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e)
 		dot2 = memchr(dot1 + 1, '.', (size_t)(end - dot1 - 1));
 	if (!dot2 || memchr(dot2 + 1, '.', (size_t)(end - dot2 - 1)))
 		return error_set(e, ERR_INVALID, "a token has three parts");
-	err = jwt_parse_object(text, (size_t)(dot1 - text), "header", &ret->header, e);
+	int err = jwt_parse_object(text, (size_t)(dot1 - text), "header", &ret->header, e);
 	if (!err)
 		err = jwt_parse_header(ret, e);
 	if (!err)

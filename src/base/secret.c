@@ -53,11 +53,10 @@ static void libcrypto_wipe_and_free(void *p, const char *file, int line)
 static void *libcrypto_reallocate(void *p, size_t n, const char *file, int line)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
-	void *bigger;
 
 	if (n <= old && n > 0)
 		return p;
-	bigger = n > 0 ? malloc(n) : NULL;
+	void *bigger = n > 0 ? malloc(n) : NULL;
 	if (n > 0 && !bigger)
 		return NULL;
 	if (bigger && p)
@@ -120,7 +119,6 @@ static int secret_read_fd(int fd, const char *prefix, const char *path, enum sec
 	size_t n_prefix = strlen(prefix), n = 0;
 	ssize_t got = 1;
 	struct stat st;
-	int rc;
 
 	if (fstat(fd, &st))
 		return error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
@@ -128,7 +126,7 @@ static int secret_read_fd(int fd, const char *prefix, const char *path, enum sec
 		return error_set(e, ERR_INVALID, "%s: not a regular file", path);
 	if (st.st_size > (off_t)max_bytes)
 		return error_set(e, ERR_TOO_BIG, "%s: larger than %zu bytes", path, max_bytes);
-	rc = secret_reserve(n_prefix + (size_t)st.st_size, ret, e);
+	int rc = secret_reserve(n_prefix + (size_t)st.st_size, ret, e);
 	if (rc)
 		return rc;
 	(*ret)->is_exposed = st.st_mode & (S_IROTH | S_IWOTH);

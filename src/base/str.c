@@ -29,12 +29,11 @@ int parse_int64(const char *s, int64_t *ret)
 {
 	const char *digits = *s == '-' ? s + 1 : s;
 	char *end;
-	intmax_t value;
 
 	if (*digits < '0' || *digits > '9')
 		return ERR_INVALID;
 	errno = 0;
-	value = strtoimax(s, &end, 10);
+	intmax_t value = strtoimax(s, &end, 10);
 	if (errno || *end != '\0' || value < INT64_MIN || value > INT64_MAX)
 		return ERR_INVALID;
 	*ret = value;

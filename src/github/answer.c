@@ -56,7 +56,6 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 	char message[MESSAGE_BYTES];
 	int status = r->http.status;
 	int64_t retry_s = header_number(&r->http, "Retry-After", 0);
-	const char *text;
 
 	/* A 4xx is final except 403, 408 and 429. A redirect is final too: the repository was renamed, and the
 	 * configuration has its old name. */
@@ -71,7 +70,7 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 	if (status >= 500)
 		result->retry_after_ms = seconds_to_ms(retry_s, 3600);
 	/* ": " and an explanation for people, in GitHub's words where it gave some; or "". */
-	text = json_get_str(r->call->answer, "message");
+	const char *text = json_get_str(r->call->answer, "message");
 	message[0] = '\0';
 	if (r->http.status == 404 && r->spec.if_not_found)
 		text = r->spec.if_not_found;

@@ -105,8 +105,7 @@ static void github_free(void *p)
 	accounts_free(g);
 	budget_window_release(&g->token_requests);
 	secret_unref(g->private_key_pem);
-	free(g->api_url);
-	free(g);
+	FREE_ALL(g->api_url, g);
 	if (on_closed)
 		on_closed(owner);
 }
@@ -174,13 +173,12 @@ const char *app_jwt(struct github *g)
 {
 	int64_t now = clock_wall_ms(), age = now - g->jwt_made_wall_ms;
 	char issuer[24];
-	json_t *claims;
 
 	if (g->jwt && age >= 0 && age < JWT_REUSE_MS)
 		return g->jwt;
 	app_jwt_drop(g);
 	snprintf(issuer, sizeof(issuer), "%lld", (long long)g->app_id);
-	claims = json_object();
+	json_t *claims = json_object();
 	json_set_int(claims, "iat", now / 1000 - JWT_BACKDATE_S);
 	json_set_int(claims, "exp", now / 1000 + JWT_LIFE_S);
 	json_set_str(claims, "iss", issuer);
@@ -220,8 +218,7 @@ enum request_next app_read(struct request *r)
 		return REQUEST_DONE;
 	}
 	if (!str_eq(g->slug, slug)) {
-		free(g->slug);
-		free(g->bot_login);
+		FREE_ALL(g->slug, g->bot_login);
 		g->slug = xstrdup(slug);
 		g->bot_login = xasprintf("%s[bot]", slug);
 	}

@@ -78,7 +78,6 @@ static enum request_next on_files(struct request *r)
 	struct github_pull_files *f = CONTAINER_OF(r->call, struct github_pull_files, call);
 	size_t i, n_listed = (size_t)(r->spec.page - 1) * FILES_PER_PAGE;
 	bool has_next = answer_has_next(r);
-	enum request_next next;
 	json_t *file;
 
 	json_array_foreach(r->call->answer, i, file)
@@ -86,7 +85,7 @@ static enum request_next on_files(struct request *r)
 		add_file_name(f, json_get_str(file, "filename"));
 		add_file_name(f, json_get_str(file, "previous_filename"));
 	}
-	next = request_next_page(r, FILES_MAX / FILES_PER_PAGE);
+	enum request_next next = request_next_page(r, FILES_MAX / FILES_PER_PAGE);
 	f->is_incomplete = next == REQUEST_DONE && (has_next || n_listed + i >= FILES_MAX);
 	return next;
 }
@@ -157,14 +156,12 @@ static enum request_next on_branch(struct request *r)
 void github_branch_get(
     struct github *g, struct github_branch *branch, const char *repository, const char *name)
 {
-	char *encoded;
-
 	branch->is_unchanged = false;
 	if (!is_ref_name(name)) {
 		request_refuse(g, &branch->call, "branch: not the name of a branch");
 		return;
 	}
-	encoded = path_encode(name);
+	char *encoded = path_encode(name);
 	request_start(g, &branch->call,
 	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "reading a branch",
@@ -195,8 +192,7 @@ static void compare_start(struct github *g, struct github_call *call, struct req
 	spec.path = xasprintf("/repos/%s/compare/%s...%s?%s", spec.repository, from, to, query);
 	spec.answer = ANSWER_OBJECT;
 	request_start(g, call, &spec);
-	free(from);
-	free(to);
+	FREE_ALL(from, to);
 }
 
 static enum request_next on_compare(struct request *r)
@@ -395,8 +391,7 @@ void github_checks_list(
 void github_check_list_release(struct github_check_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		free(list->list[i].name);
-		free(list->list[i].external_id);
+		FREE_ALL(list->list[i].name, list->list[i].external_id);
 	}
 	FREE_AND_NULL(list->list);
 	list->n = 0;

@@ -73,8 +73,7 @@ void request_run_ended(struct github *g)
 		FREE_ALL(r->spec.path, r->spec.own_body, r->spec.etag, r->spec.marker,
 		    r->repository, r->url);
 		free_secret(r->authorization);
-		free(r->if_none_match);
-		free(r);
+		FREE_ALL(r->if_none_match, r);
 		call->internal = NULL;
 		call->done(call);
 	}

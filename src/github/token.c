@@ -256,8 +256,7 @@ static void token_free(struct token *t)
 	LIST_REMOVE(t, link);
 	token_forget_text(t);
 	github_call_release(&t->call);
-	free(t->repository);
-	free(t);
+	FREE_ALL(t->repository, t);
 }
 
 /* NULL: there is none. */
@@ -347,8 +346,7 @@ void tokens_free(struct github *g)
 	while ((i = SLIST_FIRST(&g->installations))) {
 		SLIST_REMOVE_HEAD(&g->installations, link);
 		github_call_release(&i->call);
-		free(i->repository);
-		free(i);
+		FREE_ALL(i->repository, i);
 	}
 }
 

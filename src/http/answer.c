@@ -144,10 +144,9 @@ void http_respond(struct http_request *r, int status, const char *content_type,
 void http_respond_json1(struct http_request *r, int status, const char *key, const char *text)
 {
 	json_t *object = json_object();
-	char *body;
 
 	json_set_str(object, key, text);
-	body = json_text(object);
+	char *body = json_text(object);
 	http_respond(r, status, "application/json", NULL, body, strlen(body));
 	free(body);
 	json_decref(object);
@@ -201,7 +200,6 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	    .headers = headers,
 	    .length = r->has_length ? r->left_bytes : -1,
 	    .minor = r->head->minor};
-	uv_buf_t b;
 
 	assert(r->stage != HTTP_REQUEST_STREAMING);
 	r->stage = HTTP_REQUEST_STREAMING;
@@ -212,7 +210,7 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	if (!c->is_unix)
 		uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
 	r->is_chunked = a.minor >= 1 && !r->has_length;
-	b = answer_begin(r, &a);
+	uv_buf_t b = answer_begin(r, &a);
 	http_conn_enter(c, HTTP_CONN_HANDLING);
 	http_conn_send(c, &b, 1);
 	stream_want_drain(r);
@@ -331,8 +329,7 @@ void http_shared_unref(struct http_shared *b)
 		b->server->unsent_bytes -= b->n;
 		http_group_amount_add(b->server->shared_bytes, &b->group, -(int64_t)b->n);
 	}
-	free(b->owned);
-	free(b);
+	FREE_ALL(b->owned, b);
 }
 
 /* Counts the body for this client, unless it is counted already. A client without another body may have one of
@@ -416,8 +413,6 @@ static void on_shared_gone(struct http_request *r)
 void http_respond_shared(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, struct http_shared *b)
 {
-	struct http_server *s;
-
 	if (!r->conn || r->is_head || b->n <= COPIED_BYTES) {
 		http_respond(r, status, content_type, headers, b->bytes, b->n);
 		return;
@@ -426,7 +421,7 @@ void http_respond_shared(struct http_request *r, int status, const char *content
 		http_respond_busy(r, UNSENT_RETRY_AFTER_S);
 		return;
 	}
-	s = r->conn->server;
+	struct http_server *s = r->conn->server;
 	b->server = s;
 	r->shared = http_shared_ref(b);
 	http_on_gone(r, on_shared_gone);

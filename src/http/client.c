@@ -330,8 +330,7 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent)
 
 void http_client_use_ca(struct http_client *c, const char *ca_file)
 {
-	free(c->ca_file);
-	free(c->ca_folder);
+	FREE_ALL(c->ca_file, c->ca_folder);
 	c->ca_file = xstrdup(ca_file);
 	c->ca_folder = NULL;
 }

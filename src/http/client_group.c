@@ -156,8 +156,7 @@ void http_group_amounts_free(struct http_group_amounts *t)
 {
 	if (!t)
 		return;
-	free(t->at);
-	free(t);
+	FREE_ALL(t->at, t);
 }
 
 /* The group's entry, or the free place where it belongs. */
@@ -202,13 +201,11 @@ int64_t http_group_amount(const struct http_group_amounts *t, const struct http_
 void http_group_amount_add(
     struct http_group_amounts *t, const struct http_client_group *g, int64_t n)
 {
-	struct group_entry *e;
-
 	if (n == 0)
 		return;
 	if (2 * (t->n + 1) > t->n_places)
 		amounts_rebuild(t, 2 * t->n_places, INT64_MIN);
-	e = entry_of(t, g);
+	struct group_entry *e = entry_of(t, g);
 	if (e->amount == 0) {
 		e->group = *g;
 		t->n++;

@@ -96,9 +96,7 @@ static int puller_work(struct http_puller *p)
 int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd)
 {
 	struct http_transfer *t = p->transfer;
-	CURLMcode code;
 	long status = 0;
-	int err;
 
 	http_pull_end(p);
 	http_call_release(call);
@@ -108,12 +106,12 @@ int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd
 	p->n_taken = 0;
 	p->is_done = false;
 	t->err = 0;
-	err = http_transfer_prepare(t);
+	int err = http_transfer_prepare(t);
 	if (err)
 		return puller_fail(p, err, call->why.text);
 	/* A small answer could unpack to far more than the caller takes at a time. */
 	curl_easy_setopt(t->easy, CURLOPT_ACCEPT_ENCODING, NULL);
-	code = curl_multi_add_handle(p->multi, t->easy);
+	CURLMcode code = curl_multi_add_handle(p->multi, t->easy);
 	if (code != CURLM_OK)
 		return puller_fail(p, ERR_BUSY, curl_multi_strerror(code));
 	t->is_in_multi = true;
@@ -128,7 +126,6 @@ int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd
 int http_pull_read(struct http_puller *p, void *to, size_t size, size_t *ret_n)
 {
 	struct buf *answer = &p->call->answer;
-	size_t n;
 	int err;
 
 	*ret_n = 0;
@@ -139,7 +136,7 @@ int http_pull_read(struct http_puller *p, void *to, size_t size, size_t *ret_n)
 		if (err)
 			return err;
 	}
-	n = answer->len - p->n_taken;
+	size_t n = answer->len - p->n_taken;
 	n = n < size ? n : size;
 	if (n)
 		memcpy(to, answer->data + p->n_taken, n);

@@ -240,7 +240,6 @@ static void transfer_set_method(struct http_transfer *t)
 int http_transfer_prepare(struct http_transfer *t)
 {
 	struct http_call *call = t->call;
-	int err;
 	size_t max = call->max_answer_bytes ? call->max_answer_bytes : ANSWER_BYTES_MAX;
 	int64_t connect = call->connect_timeout_ms ? call->connect_timeout_ms : CONNECT_TIMEOUT_MS;
 	int64_t total = call->total_timeout_ms ? call->total_timeout_ms : TOTAL_TIMEOUT_MS;
@@ -289,7 +288,7 @@ int http_transfer_prepare(struct http_transfer *t)
 	if (c->unix_socket_path || c->allow_address)
 		SET(t->easy, CURLOPT_PROXY, "");
 	transfer_set_method(t);
-	err = transfer_set_headers(t);
+	int err = transfer_set_headers(t);
 	if (err)
 		return err;
 	t->error_text[0] = '\0';

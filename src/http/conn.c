@@ -82,7 +82,6 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 	struct http_request *r = c->request;
 	static const struct http_header_line RETRY[] = {{"Retry-After", "5"}, {NULL, NULL}};
 	char body[160];
-	struct http_answer a;
 	uv_buf_t bufs[2];
 
 	conn_log_refusal(c, status, why);
@@ -94,7 +93,7 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 	c->ends = true;
 	c->lingers = true;
 	/* `why` is a text of this program and needs no escaping. */
-	a = (struct http_answer){.status = status,
+	struct http_answer a = (struct http_answer){.status = status,
 	    .content_type = "application/json",
 	    .headers = status == 503 ? RETRY : NULL,
 	    .minor = 1,

@@ -116,13 +116,12 @@ void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
 void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n)
 {
 	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
-	int sent;
 
 	if (c->is_broken || c->session) {
 		http_conn_send(c, &b, 1);
 		return;
 	}
-	sent = uv_try_write(&c->io.stream, &b, 1);
+	int sent = uv_try_write(&c->io.stream, &b, 1);
 	if (sent == UV_EAGAIN)
 		sent = 0;
 	if (sent < 0) {

@@ -68,7 +68,6 @@ static bool is_digit_byte(char c)
 static int split_request_line(struct http_head *h, char *p, size_t n, struct http_refusal *refusal)
 {
 	size_t method = span(p, n, TOKEN), target;
-	bool has_version;
 
 	if (method == 0 || method == n || p[method] != ' ')
 		return http_refuse(refusal, 400, "malformed request line");
@@ -85,8 +84,8 @@ static int split_request_line(struct http_head *h, char *p, size_t n, struct htt
 	p[target] = '\0';
 	p += target + 1;
 	n -= target + 1;
-	has_version = (n == 8 || n == 6) && memcmp(p, "HTTP/", 5) == 0 && is_digit_byte(p[5]) &&
-		      (n == 6 || (p[6] == '.' && is_digit_byte(p[7])));
+	bool has_version = (n == 8 || n == 6) && memcmp(p, "HTTP/", 5) == 0 &&
+			   is_digit_byte(p[5]) && (n == 6 || (p[6] == '.' && is_digit_byte(p[7])));
 	if (!has_version)
 		return http_refuse(refusal, 400, "malformed request line");
 	if (n != 8 || p[5] != '1' || p[7] > '1')
@@ -308,7 +307,6 @@ static int split_and_check(
     struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
 {
 	const char *values[N_SINGLES] = {NULL}, *host;
-	char *target;
 	size_t method = 0;
 	int rc = head_split_lines(h, n, max_fields, refusal);
 
@@ -321,7 +319,7 @@ static int split_and_check(
 	h->method = METHODS[method];
 	h->keeps_alive = !has_connection_option(h, "close") &&
 			 (h->minor == 1 || has_connection_option(h, "keep-alive"));
-	target = h->text + h->target;
+	char *target = h->text + h->target;
 	rc = target_check(&target, h->method, refusal);
 	if (rc)
 		return rc;
@@ -375,8 +373,6 @@ static int split_and_check(
 int http_head_parse(const char *p, size_t n, struct http_head **ret, struct http_refusal *refusal)
 {
 	struct http_head *h;
-	size_t max_fields;
-	int rc;
 	size_t count = 0;
 
 	if (n > HTTP_MAX_HEAD_BYTES)
@@ -384,7 +380,7 @@ int http_head_parse(const char *p, size_t n, struct http_head **ret, struct http
 	/* One line more than there are fields, so that the request line is never one too many. */
 	for (size_t i = 0; i < n; i++)
 		count += p[i] == '\n';
-	max_fields = count;
+	size_t max_fields = count;
 	if (max_fields > HTTP_MAX_FIELDS)
 		max_fields = HTTP_MAX_FIELDS;
 	h = xmalloc(sizeof(*h) + max_fields * sizeof(*h->fields) + n + 1);
@@ -393,7 +389,7 @@ int http_head_parse(const char *p, size_t n, struct http_head **ret, struct http
 	h->text = (char *)(h->fields + max_fields);
 	memcpy(h->text, p, n);
 	h->text[n] = '\0';
-	rc = split_and_check(h, n, max_fields, refusal);
+	int rc = split_and_check(h, n, max_fields, refusal);
 	if (rc) {
 		free(h);
 		return rc;

@@ -121,8 +121,6 @@ static enum http_inlet_event inlet_break(
 static enum http_inlet_event inlet_feed_head(
     struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
-	int64_t bytes;
-
 	/* RFC 9112 2.2: some clients send an empty line behind a body. One is forgiven. */
 	if (in->scanned == 0 && n >= 1 && p[0] == '\r' && !in->is_blank_taken) {
 		if (n == 1)
@@ -136,7 +134,7 @@ static enum http_inlet_event inlet_feed_head(
 		p += 2;
 		n -= 2;
 	}
-	bytes = http_head_find_end(p, n, in->max_head_bytes, &in->scanned, &out->refusal);
+	int64_t bytes = http_head_find_end(p, n, in->max_head_bytes, &in->scanned, &out->refusal);
 	if (bytes == 0)
 		return HTTP_INLET_MORE;
 	if (bytes < 0 || http_head_parse(p, (size_t)bytes, &out->head, &out->refusal))

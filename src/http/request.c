@@ -13,14 +13,12 @@
 
 void http_routes_add(struct http_routes *all, const struct http_route *route)
 {
-	struct http_route_entry *e;
 	size_t n = strlen(route->pattern);
-	int rc;
 
 	all->at = xrealloc(all->at, (size_t)(all->n + 1) * sizeof(*all->at));
-	e = &all->at[all->n++];
+	struct http_route_entry *e = &all->at[all->n++];
 	*e = (struct http_route_entry){.route = *route, .memory = xmalloc(n + 2)};
-	rc = http_segments_split(route->pattern, n, e->memory, &e->pattern);
+	int rc = http_segments_split(route->pattern, n, e->memory, &e->pattern);
 	assert(rc == 0);
 }
 
@@ -165,13 +163,12 @@ int http_body_grow(struct http_body *b, bool *ret_is_share)
 	struct http_bodies *all = b->account;
 	bool is_small = b->expected && b->expected <= HTTP_BODY_SMALL_BYTES;
 	size_t bytes = b->cap ? (b->cap + 1) * 2 : HTTP_BODY_BLOCK_BYTES; /* with the NUL */
-	size_t more;
 
 	if (b->len < b->cap)
 		return 0;
 	if (b->expected && b->cap && bytes > b->expected + 1)
 		bytes = b->expected + 1;
-	more = bytes - 1 - b->cap;
+	size_t more = bytes - 1 - b->cap;
 	*ret_is_share = http_group_amount(all->of_one, &b->group) + (int64_t)more >
 			(int64_t)all->max_bytes_of_one;
 	if (*ret_is_share ||

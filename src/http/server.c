@@ -218,8 +218,7 @@ static void on_listener_closed(uv_handle_t *handle)
 	struct http_listener *l = CONTAINER_OF(handle, struct http_listener, io.handle);
 	struct http_server *s = l->server;
 
-	free(l->path);
-	free(l);
+	FREE_ALL(l->path, l);
 	s->n_listeners--;
 	http_server_check_closed(s);
 }
@@ -260,19 +259,16 @@ int http_server_listen(
 	size_t n = colon ? (size_t)(colon - address) : 0;
 	bool is_bracketed = n >= 2 && address[0] == '[' && address[n - 1] == ']';
 	struct addrinfo *found;
-	struct http_listener *l;
-	char *host;
-	int rc;
 
 	if (n == 0 || (!is_bracketed && memchr(address, ':', n)))
 		return error_set(e, ERR_INVALID, "'%s' is not host:port or [v6]:port", address);
-	host = is_bracketed ? xstrndup(address + 1, n - 2) : xstrndup(address, n);
-	rc = getaddrinfo(host, colon + 1, &hints, &found);
+	char *host = is_bracketed ? xstrndup(address + 1, n - 2) : xstrndup(address, n);
+	int rc = getaddrinfo(host, colon + 1, &hints, &found);
 	free(host);
 	if (rc != 0)
 		return error_set(
 		    e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
-	l = listener_new(s);
+	struct http_listener *l = listener_new(s);
 	uv_tcp_init(loop_uv(s->loop), &l->io.tcp);
 	rc = uv_tcp_bind(&l->io.tcp, found->ai_addr, 0);
 	freeaddrinfo(found);
@@ -315,7 +311,6 @@ static int unix_socket_remove_stale(
 int http_server_listen_unix(struct http_server *s, const char *path, struct error *e)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct http_listener *l;
 	struct stat st = {0};
 	int fd, rc;
 
@@ -341,7 +336,7 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct erro
 		close(fd);
 		return error_set(e, ERR_IO, "%s did not get mode 0600", path);
 	}
-	l = listener_new(s);
+	struct http_listener *l = listener_new(s);
 	l->path = xstrdup(path);
 	l->device = st.st_dev;
 	l->inode = st.st_ino;

@@ -40,7 +40,6 @@ int http_tls_new(
     const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
-	int rc;
 
 	if (!context)
 		abort(); /* out of memory, as everywhere */
@@ -84,7 +83,7 @@ int http_tls_new(
 		}
 	}
 	BIO_free(pem);
-	rc = err;
+	int rc = err;
 	/* counted: the context shares the configuration's key */
 	if (rc == 0 && (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
 			   SSL_CTX_check_private_key(context) != 1))
@@ -164,10 +163,8 @@ size_t http_session_n_pushed(const struct http_session *s)
 
 int http_session_pull(struct http_session *s, char *p, size_t n)
 {
-	int got;
-
 	ERR_clear_error();
-	got = SSL_read(s->ssl, p, (int)n);
+	int got = SSL_read(s->ssl, p, (int)n);
 	if (got > 0)
 		return got;
 	switch (SSL_get_error(s->ssl, got)) {

@@ -91,10 +91,9 @@ void inbox_post(struct inbox *in, struct inbox_item *item)
 void inbox_post_list(struct inbox *in, struct inbox_item *first, struct inbox_item *last)
 {
 	const uint64_t one = 1;
-	bool was_empty;
 
 	uv_mutex_lock(&in->lock);
-	was_empty = in->first == NULL;
+	bool was_empty = in->first == NULL;
 	if (was_empty)
 		in->first = first;
 	else

@@ -102,10 +102,9 @@ static void pool_free(struct pool *p);
 struct loop *loop_new(void)
 {
 	struct loop *l = xcalloc(1, sizeof(*l));
-	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
-	rc = uv_loop_init(&l->uv);
+	int rc = uv_loop_init(&l->uv);
 	assert(rc == 0);
 	rc = uv_async_init(&l->uv, &l->keep_alive, on_keep_alive);
 	assert(rc == 0);
@@ -154,8 +153,6 @@ void loop_stop(struct loop *l)
 
 void loop_free(struct loop *l)
 {
-	int rc;
-
 	if (!l)
 		return;
 	loop_stop(l);
@@ -168,7 +165,7 @@ void loop_free(struct loop *l)
 	uv_close((uv_handle_t *)&l->before_poll, NULL);
 	/* one turn for the close callbacks, including those of handles that the caller closed */
 	uv_run(&l->uv, UV_RUN_NOWAIT);
-	rc = uv_loop_close(&l->uv);
+	int rc = uv_loop_close(&l->uv);
 	assert(rc == 0);
 	while (l->reaping.n) /* from these callbacks */
 		release_reaped(l);
@@ -355,11 +352,9 @@ static void on_pool_work_done(struct inbox_item *item)
 
 void pool_submit(struct loop *l, struct pool_work *w)
 {
-	struct pool *p;
-
 	if (!l->pool)
 		l->pool = pool_new(l);
-	p = w->pool = l->pool;
+	struct pool *p = w->pool = l->pool;
 	w->done.on_loop = on_pool_work_done;
 	pool_count(p, 1);
 	uv_mutex_lock(&p->lock);
@@ -385,11 +380,10 @@ static void on_signal_closed(uv_handle_t *handle)
 void loop_on_signal(struct loop *l, int signum, signal_cb *cb, void *owner)
 {
 	struct signal_watch *w = xcalloc(1, sizeof(*w));
-	int rc;
 
 	w->cb = cb;
 	w->owner = owner;
-	rc = uv_signal_init(&l->uv, &w->uv);
+	int rc = uv_signal_init(&l->uv, &w->uv);
 	assert(rc == 0);
 	rc = uv_signal_start(&w->uv, on_signal, signum);
 	assert(rc == 0);

@@ -57,12 +57,10 @@ static char *next_field(char **rest)
 
 char *callback_token_dispatch(const char *token)
 {
-	size_t n;
-
 	if (!str_has_prefix(token, PREFIX))
 		return NULL;
 	token += sizeof(PREFIX) - 1;
-	n = strcspn(token, ".");
+	size_t n = strcspn(token, ".");
 	return token[n] && n < TOKEN_MAX_BYTES ? xstrndup(token, n) : NULL;
 }
 
@@ -142,8 +140,7 @@ void client_payload_free(struct client_payload *p)
 	if (!p)
 		return;
 	json_decref(p->body);
-	free(p->event_type);
-	free(p->delivery_id);
+	FREE_ALL(p->event_type, p->delivery_id);
 	for (int i = 0; i < N_LEVELS; i++)
 		free(p->texts[i]);
 	free(p);
@@ -231,8 +228,6 @@ static void copy_path(json_t *from, json_t *to, const char *path)
 
 static const char *text_at(struct client_payload *p, int level)
 {
-	json_t *whole;
-
 	if (p->texts[level])
 		return p->texts[level];
 	while (p->level < level) {
@@ -259,7 +254,7 @@ static const char *text_at(struct client_payload *p, int level)
 			p->body = small;
 		}
 	}
-	whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
+	json_t *whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
 	    p->delivery_id, "payload", p->body);
 	p->texts[level] = json_text(whole);
 	p->texts[level][strlen(p->texts[level]) - 1] = '\0';
@@ -282,7 +277,6 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
 	    "action", o->action ? o->action : "");
 	json_t *names = json_array();
-	char *text;
 
 	for (const char *const *name = o->accelerators; name && *name; name++)
 		json_array_append_new(names, json_string(*name));
@@ -305,7 +299,7 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 		json_object_set_new(block, "experiment", experiment_json(o->experiment, n_tests));
 	if (is_truncated)
 		json_object_set_new(block, "truncated", json_true());
-	text = json_text(block);
+	char *text = json_text(block);
 	json_decref(block);
 	return text;
 }

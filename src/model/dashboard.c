@@ -99,8 +99,7 @@ void dashboard_sort(struct dashboard *d)
 	qsort(order, d->n_rows, sizeof(*order), by_rank);
 	for (size_t i = 0; i < d->n_rows; i++)
 		rows[i] = d->rows[order[i].place];
-	free(d->rows);
-	free(order);
+	FREE_ALL(d->rows, order);
 	d->rows = rows;
 }
 

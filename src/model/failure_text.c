@@ -113,11 +113,9 @@ static bool begins_path(const struct scan *s)
 
 static bool skip_folders(struct scan *s)
 {
-	const char *base;
-
 	if (!begins_path(s))
 		return false;
-	base = base_name(s->at, failure_span(s->at, is_of_path));
+	const char *base = base_name(s->at, failure_span(s->at, is_of_path));
 	if (!base || base == s->at)
 		return false;
 	s->at = base;

@@ -17,13 +17,12 @@ enum {
 static int required_text(const json_t *obj, const char *key, char **ret, struct error *e)
 {
 	const json_t *v = json_object_get(obj, key);
-	char *text;
 
 	if (!v || json_is_null(v))
 		return error_set(e, ERR_INVALID, "workflow.%s is missing", key);
 	if (!json_is_string(v))
 		return error_set(e, ERR_INVALID, "workflow.%s must be text", key);
-	text = report_line(json_string_value(v), REPORT_NAME_MAX_BYTES);
+	char *text = report_line(json_string_value(v), REPORT_NAME_MAX_BYTES);
 	if (!*text) {
 		free(text);
 		return error_set(e, ERR_INVALID, "workflow.%s is empty", key);
@@ -140,7 +139,6 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 	    {"failed_tests_json", JSON_ARRAY}, {"failed_tests_json", JSON_STRING},
 	    {"failed_tests", JSON_ARRAY}, {"failed_tests", JSON_STRING}};
 	json_t *content = json_object();
-	char *text;
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		json_t *v = json_object_get(workflow, parts[i].key);
@@ -148,7 +146,7 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 		if (v && json_typeof(v) == parts[i].type)
 			json_object_set(content, parts[i].key, v);
 	}
-	text = json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS);
+	char *text = json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS);
 	sha256(text, strlen(text), r->digest);
 	free(text);
 	json_decref(content);
@@ -157,8 +155,6 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 int job_report_parse(const json_t *workflow, struct job_report *r, struct error *e)
 {
 	const char *status;
-	int rc;
-	const json_t *v;
 	int64_t n = 1;
 
 	*r = (struct job_report){0};
@@ -171,7 +167,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	if (r->status == N_JOB_STATUSES)
 		return error_set(
 		    e, ERR_INVALID, "workflow.status must be in_progress or completed");
-	rc = required_text(workflow, "name", &r->workflow, e);
+	int rc = required_text(workflow, "name", &r->workflow, e);
 	if (!rc)
 		rc = parse_run_id(workflow, &r->run_id, e);
 	if (!rc)
@@ -183,7 +179,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	r->name = report_text(workflow, "job_name", REPORT_NAME_MAX_BYTES);
 	if (!r->name)
 		r->name = xstrdup(r->workflow);
-	v = json_object_get(workflow, "run_attempt");
+	const json_t *v = json_object_get(workflow, "run_attempt");
 	if (json_is_integer(v))
 		n = json_integer_value(v);
 	else if (json_is_string(v) && parse_int64(json_string_value(v), &n))
@@ -276,13 +272,12 @@ static bool copy_suspect(const json_t *from, json_t *to)
 {
 	const json_t *v = json_object_get(from, "suspected_upstream");
 	const json_t *pr = json_object_get(v, "pr");
-	json_t *suspect;
 
 	if (!v || json_is_null(v))
 		return true;
 	if (!json_is_object(v) || !str_eq(json_get_str(to, "category"), "upstream"))
 		return false;
-	suspect = json_object();
+	json_t *suspect = json_object();
 	json_object_set_new(to, "suspected_upstream", suspect);
 	if (pr && !json_is_null(pr)) {
 		if (!json_is_integer(pr) || json_integer_value(pr) <= 0)
@@ -413,13 +408,12 @@ char *triage_verdict_parse(const json_t *v)
 	static const char *const categories[] = {
 	    "upstream", "backend", "infra", "flake", "unknown", NULL};
 	static const char *const confidences[] = {"high", "medium", "low", NULL};
-	json_t *to;
 	char *text = NULL;
 
 	if (!json_is_object(v) || is_too_large(v) ||
 	    !is_version_1(json_object_get(v, "schema_version")))
 		return NULL;
-	to = json_object();
+	json_t *to = json_object();
 	if (copy_word(v, "category", categories, to) &&
 	    copy_word(v, "confidence", confidences, to) &&
 	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) && copy_suspect(v, to) &&

@@ -141,8 +141,7 @@ bool platform_install_is_same(const struct platform_install *a, const struct pla
 
 void platform_install_release(struct platform_install *i)
 {
-	free(i->torch);
-	free(i->version);
+	FREE_ALL(i->torch, i->version);
 	strv_free(i->commands);
 	free(i->note);
 	*i = (struct platform_install){0};
@@ -150,8 +149,7 @@ void platform_install_release(struct platform_install *i)
 
 void platform_step_release(struct platform_step *s)
 {
-	free(s->title);
-	free(s->text);
+	FREE_ALL(s->title, s->text);
 	strv_free(s->commands);
 	free(s->url);
 	*s = (struct platform_step){0};
@@ -159,8 +157,7 @@ void platform_step_release(struct platform_step *s)
 
 void platform_link_release(struct platform_link *l)
 {
-	free(l->title);
-	free(l->url);
+	FREE_ALL(l->title, l->url);
 	*l = (struct platform_link){0};
 }
 

@@ -46,12 +46,11 @@ static const char *text_must_be(enum text_rule rule, const char *s)
 int protocol_check_text(const struct text_field *f, const char *s, struct error *e)
 {
 	size_t n = strlen(s);
-	const char *what;
 
 	if (n == 0 || n > f->max_bytes)
 		return error_set(
 		    e, ERR_INVALID, "%s must be 1 to %zu bytes, not %zu", f->key, f->max_bytes, n);
-	what = text_must_be(f->rule, s);
+	const char *what = text_must_be(f->rule, s);
 	return what ? error_set(e, ERR_INVALID, "%s must be %s", f->key, what) : 0;
 }
 
@@ -60,7 +59,6 @@ static int read_field_text(
 {
 	const json_t *v = json_object_get(obj, f->key);
 	char **target = (char **)(void *)((char *)base + f->offset);
-	int rc;
 
 	if (!v || json_is_null(v) ||
 	    (f->presence == FIELD_OPTIONAL && json_is_string(v) && !json_string_length(v)))
@@ -84,7 +82,7 @@ static int read_field_text(
 		*target = out;
 		return 0;
 	}
-	rc = protocol_check_text(f, json_string_value(v), e);
+	int rc = protocol_check_text(f, json_string_value(v), e);
 	if (!rc)
 		*target = xstrdup(json_string_value(v));
 	return rc;

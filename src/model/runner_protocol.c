@@ -61,10 +61,9 @@ int claim_request_parse(const char *text, size_t n, struct claim_request *ret, s
 {
 	int64_t wait = CLAIM_WAIT_MAX_S;
 	json_t *v;
-	int rc;
 
 	*ret = (struct claim_request){0};
-	rc = protocol_parse(text, n, "the claim", &v, e);
+	int rc = protocol_parse(text, n, "the claim", &v, e);
 	if (rc)
 		return rc;
 	rc = protocol_read_texts(v, CLAIM_TEXTS, ret, e);
@@ -147,10 +146,9 @@ int runner_status_parse(const char *text, size_t n, struct runner_status *ret, s
 	const json_t *runners;
 	const char *time;
 	json_t *v;
-	int rc;
 
 	*ret = (struct runner_status){0};
-	rc = protocol_parse(text, n, "the status", &v, e);
+	int rc = protocol_parse(text, n, "the status", &v, e);
 	if (rc)
 		return rc;
 	rc = protocol_read_texts(v, STATUS_TEXTS, ret, e);
@@ -213,15 +211,13 @@ char *lease_answer_text(const struct lease_answer *a)
 int lease_answer_parse(const char *text, size_t n, struct lease_answer *ret, struct error *e)
 {
 	json_t *v;
-	int rc;
-	const char *s;
 	int w = 0;
 
 	*ret = (struct lease_answer){0};
-	rc = protocol_parse(text, n, "the answer", &v, e);
+	int rc = protocol_parse(text, n, "the answer", &v, e);
 	if (rc)
 		return rc;
-	s = json_get_str(v, "lease");
+	const char *s = json_get_str(v, "lease");
 	while (w < N_LEASE_WORDS && !str_eq(s, LEASE_WORDS[w]))
 		w++;
 	ret->word = (enum lease_word)w;
@@ -324,9 +320,8 @@ static int read_lease(const json_t *v, struct lease_offer *ret, struct error *e)
 {
 	const char *visibility = json_get_str(v, "visibility");
 	int64_t attempt;
-	int rc;
 
-	rc = protocol_read_texts(v, LEASE_TEXTS, ret, e);
+	int rc = protocol_read_texts(v, LEASE_TEXTS, ret, e);
 	if (!rc)
 		rc = protocol_read_texts(v, DISPATCH_TEXTS, ret, e);
 	if (!rc)
@@ -364,8 +359,6 @@ static int read_offered_change(const json_t *v, struct lease_offer *ret, struct 
 /* The commit is named twice, and a machine that tests another one proves something false. */
 static int read_experiment(const json_t *v, struct lease_offer *ret, struct error *e)
 {
-	int rc;
-
 	if (!v && ret->kind == CHANGE_EXPERIMENT)
 		return error_set(e, ERR_INVALID, "experiment is missing");
 	if (!v)
@@ -373,7 +366,7 @@ static int read_experiment(const json_t *v, struct lease_offer *ret, struct erro
 	if (ret->kind != CHANGE_EXPERIMENT)
 		return error_set(e, ERR_INVALID, "only a change of kind experiment has experiment");
 	ret->experiment = xcalloc(1, sizeof(*ret->experiment));
-	rc = experiment_parse(v, ret->experiment, e);
+	int rc = experiment_parse(v, ret->experiment, e);
 	if (!rc && !str_eq(ret->experiment->sha, ret->head_sha))
 		rc = error_set(e, ERR_INVALID, "head_sha must be the experiment's sha");
 	return rc;
@@ -383,10 +376,9 @@ int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struc
 {
 	const json_t *source;
 	json_t *v;
-	int rc;
 
 	*ret = (struct lease_offer){0};
-	rc = protocol_parse(text, n, "the lease", &v, e);
+	int rc = protocol_parse(text, n, "the lease", &v, e);
 	if (rc)
 		return rc;
 	source = json_object_get(v, "source");

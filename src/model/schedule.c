@@ -257,11 +257,10 @@ static int64_t next_due_of_schedule(const struct schedule *s, int64_t after_ms)
 int64_t schedule_start_ms(const struct schedule *s, int64_t due_ms)
 {
 	int64_t most = (next_due_of_schedule(s, due_ms) - due_ms) / GAP_PARTS;
-	int64_t delay;
 
 	if (most > s->jitter_ms)
 		most = s->jitter_ms;
-	delay = (int64_t)((double)most * s->share);
+	int64_t delay = (int64_t)((double)most * s->share);
 	return due_ms + delay / SECOND_MS * SECOND_MS;
 }
 

@@ -29,12 +29,11 @@ char *report_line(const char *s, size_t max_bytes)
 char *report_lines(const char *s, size_t max_bytes)
 {
 	size_t n, len = 0;
-	char *out;
 
 	while (*s == '\n' || *s == '\r')
 		s++;
 	n = utf8_cut(s, strlen(s), max_bytes);
-	out = xmalloc(n + 1);
+	char *out = xmalloc(n + 1);
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 
@@ -147,14 +146,13 @@ static int parse_number(
 {
 	const json_t *number = json_object_get(entry, "number"), *value;
 	bool is_given;
-	int rc;
 
 	if (!number || json_is_null(number))
 		return 0;
 	value = json_object_get(number, "value");
 	if (!json_is_number(value) || !isfinite(json_number_value(value)))
 		return bad(e, where, "number.value", "must be a number");
-	rc = is_given_text(number, where, "unit", &is_given, NULL);
+	int rc = is_given_text(number, where, "unit", &is_given, NULL);
 	if (rc)
 		return bad(e, where, "number.unit", "must be text");
 	t->has_number = true;
@@ -171,12 +169,11 @@ int test_result_parse(
 	const json_t *line = json_object_get(entry, "line");
 	const char *trace = json_get_str(entry, "trace");
 	double n = json_number_value(line);
-	int rc;
 
 	*t = (struct test_result){.duration_ms = -1};
 	if (!json_is_object(entry))
 		return error_set(e, ERR_INVALID, "%s must be an object", where);
-	rc = required_text(entry, where, "suite", REPORT_SUITE_MAX_BYTES, &t->suite, e);
+	int rc = required_text(entry, where, "suite", REPORT_SUITE_MAX_BYTES, &t->suite, e);
 	if (!rc)
 		rc = required_text(entry, where, "name", REPORT_NAME_MAX_BYTES, &t->name, e);
 	if (rc)
@@ -247,14 +244,13 @@ static int64_t duration_of(const json_t *entry)
 	const json_t *v = json_object_get(entry, "duration");
 	const char *text = json_string_value(v);
 	char *end;
-	double seconds;
 
 	if (json_is_number(v))
 		return report_duration_ms(json_number_value(v));
 	if (!text || !*text || strlen(text) > DURATION_MAX_BYTES ||
 	    strspn(text, "0123456789.") != strlen(text))
 		return -1;
-	seconds = strtod(text, &end);
+	double seconds = strtod(text, &end);
 	return *end ? -1 : report_duration_ms(seconds);
 }
 
@@ -283,8 +279,7 @@ struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, si
 		} else if (text && text[strspn(text, " ")]) {
 			name = xstrdup(text);
 		}
-		free(text);
-		free(class_name);
+		FREE_ALL(text, class_name);
 
 		if (!name)
 			continue;

@@ -144,8 +144,6 @@ static void on_settled(struct store_op *op)
 
 static void settle_effect(struct effect *e)
 {
-	int rc;
-
 	e->done = (struct outbox_done){
 	    .op.done = on_settled,
 	    .id = e->row.id,
@@ -156,7 +154,7 @@ static void settle_effect(struct effect *e)
 	    .now_ms = clock_wall_ms(),
 	    .error = *e->why.text ? e->why.text : NULL,
 	};
-	rc = store_outbox_done(e->engine->options.store, &e->done);
+	int rc = store_outbox_done(e->engine->options.store, &e->done);
 	if (rc)
 		settle_effect_later(e, rc, err_text(rc));
 }
@@ -388,6 +386,5 @@ void engine_free(struct engine *n)
 	for (size_t i = 0; i < n->options.n_lanes; i++)
 		bell_free(n->lanes[i].bell);
 	pacing_release(&n->pacing);
-	free(n->lanes);
-	free(n);
+	FREE_ALL(n->lanes, n);
 }

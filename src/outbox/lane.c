@@ -45,8 +45,7 @@ void lane_remove(struct lane *l, struct effect *e)
 	if (--t->n_claimed > 0)
 		return;
 	TAILQ_REMOVE(&l->targets, t, link);
-	free(t->name);
-	free(t);
+	FREE_ALL(t->name, t);
 }
 
 bool lane_park(struct lane *l, struct effect *e)
@@ -67,7 +66,6 @@ bool lane_park(struct lane *l, struct effect *e)
 struct effect *lane_next(struct lane *l)
 {
 	struct lane_target *t;
-	struct effect *e;
 
 	if (l->n_begun >= l->limits.begun)
 		return NULL;
@@ -76,7 +74,7 @@ struct effect *lane_next(struct lane *l)
 			break;
 	if (!t)
 		return NULL;
-	e = TAILQ_FIRST(&t->parked);
+	struct effect *e = TAILQ_FIRST(&t->parked);
 	TAILQ_REMOVE(&t->parked, e, parked_link);
 	TAILQ_REMOVE(&l->targets, t, link);
 	TAILQ_INSERT_TAIL(&l->targets, t, link);

@@ -60,11 +60,10 @@ static int percent_of(const struct pacing_question *q)
 static int64_t share_wait_ms(const struct budget_window *w, int percent, int64_t now_ms)
 {
 	int share = w->n * percent / 100;
-	int64_t at;
 
 	if (share < 1)
 		share = 1;
-	at = w->at[(w->next - share + w->n) % w->n]; /* the share-th last one */
+	int64_t at = w->at[(w->next - share + w->n) % w->n]; /* the share-th last one */
 	if (at == INT64_MIN || now_ms - at >= w->span_ms)
 		return 0;
 	return at + w->span_ms - now_ms;
@@ -108,12 +107,10 @@ int64_t pacing_ask(struct pacing *p, const struct pacing_question *q)
 
 static struct debounce_pull *find_debounced_pull(struct debounce *d, int64_t number)
 {
-	struct debounce_pull *pull;
-
 	for (size_t i = 0; i < DEBOUNCE_PULLS; i++)
 		if (d->pulls[i].number == number)
 			return &d->pulls[i];
-	pull = &d->pulls[d->next];
+	struct debounce_pull *pull = &d->pulls[d->next];
 	d->next = (d->next + 1) % DEBOUNCE_PULLS;
 	*pull = (struct debounce_pull){.number = number};
 	return pull;

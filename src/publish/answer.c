@@ -26,8 +26,7 @@ static void release_answer(struct effect *e)
 	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
 
 	json_decref(a->facts);
-	free(a->text);
-	free(a->marker);
+	FREE_ALL(a->text, a->marker);
 	change_view_free(a->change.view);
 	github_call_release(&a->call);
 	github_comment_search_release(&a->search);
@@ -151,11 +150,10 @@ static void begin_answer(struct effect *e)
 {
 	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
 	struct github *github;
-	const char *text;
 
 	claimed_begin(&a->claimed, "answer");
 	github = a->claimed.p->deps.github;
-	text = a->claimed.effect.row.text ? a->claimed.effect.row.text : "";
+	const char *text = a->claimed.effect.row.text ? a->claimed.effect.row.text : "";
 	if (json_parse(text, strlen(text), &a->facts, NULL)) {
 		claimed_end(&a->claimed, OUTBOX_DEAD, 0, "its text is no JSON");
 		return;

@@ -94,7 +94,6 @@ static void on_written(struct github_call *call)
 {
 	struct checking *c = call->owner;
 	const struct wanted_check *w = in_hand(c);
-	size_t n_sent;
 
 	c->claimed.on_wire = NULL;
 	if (call->result.err) {
@@ -115,7 +114,7 @@ static void on_written(struct github_call *call)
 		c->check_id = json_get_int(call->answer, "id", 0);
 		c->claimed.p->counters.n_checks_created++;
 	}
-	n_sent = w->output.n_annotations - c->n_annotations;
+	size_t n_sent = w->output.n_annotations - c->n_annotations;
 	c->n_annotations += n_sent < GITHUB_ANNOTATIONS_MAX ? n_sent : GITHUB_ANNOTATIONS_MAX;
 	c->claimed.p->counters.n_checks_written++;
 	if (c->n_annotations < w->output.n_annotations && c->check_id) {

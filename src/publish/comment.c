@@ -169,7 +169,6 @@ static void writing_decide(struct writing *w)
 	const struct change_view *v = w->change.view;
 	struct publish_counters *counters = &w->claimed.p->counters;
 	int64_t now_ms = clock_wall_ms(), due_ms;
-	bool is_complete;
 
 	struct comment_options options;
 	char *github_url;
@@ -189,7 +188,7 @@ static void writing_decide(struct writing *w)
 	}
 	w->has_red = comment_has_red(&w->table);
 	w->change_id = v->change_id;
-	is_complete = table_is_complete(&w->table);
+	bool is_complete = table_is_complete(&w->table);
 	/* nobody knows when an uncertain row was written, or what */
 	due_ms = debounce_due_ms(&w->claimed.p->debounce,
 	    &(struct debounce_question){.number = w->claimed.effect.row.number,
@@ -241,14 +240,13 @@ static bool waits_for_evidence(const struct writing *w)
 static void on_known(struct store_query *q)
 {
 	struct writing *w = CONTAINER_OF(q, struct writing, known.q);
-	bool is_written;
 
 	if (q->err) {
 		claimed_retry(&w->claimed, &q->why, 0);
 		return;
 	}
 	w->comment_id = w->known.comment_id;
-	is_written = w->known.is_known || w->claimed.effect.is_uncertain;
+	bool is_written = w->known.is_known || w->claimed.effect.is_uncertain;
 	if (!w->claimed.config->comment_enabled || (!is_written && !comment_has_news(&w->table)))
 		claimed_end(&w->claimed, OUTBOX_OK, 0, NULL);
 	else if (waits_for_evidence(w))

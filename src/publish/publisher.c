@@ -185,7 +185,6 @@ static void on_previewed_change(struct store_query *q)
 int publish_preview(struct publisher *p, struct preview *preview)
 {
 	struct preview_read *r;
-	int rc;
 
 	preview->err = 0;
 	preview->text = NULL;
@@ -200,7 +199,7 @@ int publish_preview(struct publisher *p, struct preview *preview)
 	    .repository = r->config->upstream_repository,
 	    .number = preview->number,
 	    .max_verdicts = VERDICTS_MAX};
-	rc = store_get_change(p->deps.store, &r->change);
+	int rc = store_get_change(p->deps.store, &r->change);
 	if (rc) {
 		config_unref(r->config);
 		free(r);

@@ -222,14 +222,13 @@ static void on_created(struct github_call *call)
 static void create_issue(struct telling *t)
 {
 	char *github_url, *title, *text;
-	struct red_facts facts;
 
 	if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
 	    !claimed_begin_call(&t->claimed, &t->call, on_created, t))
 		return;
 	t->claimed.effect.is_uncertain =
 	    true; /* the episode may end before anybody knows what came of it */
-	facts = telling_facts(t, &github_url);
+	struct red_facts facts = telling_facts(t, &github_url);
 	title = red_issue_title(&facts);
 	text = red_issue_text(&facts);
 	github_issue_create(
@@ -297,8 +296,7 @@ static void on_comment_searched(struct github_call *call)
 		text = red_comment_text(&facts, t->step);
 		github_issue_comment(t->claimed.p->deps.github, &t->call, telling_repository(t),
 		    t->get.episode->issue_number, text);
-		free(text);
-		free(github_url);
+		FREE_ALL(text, github_url);
 	}
 }
 
@@ -371,14 +369,14 @@ static void on_episode(struct store_query *q)
 {
 	struct telling *t = CONTAINER_OF(q, struct telling, get.q);
 	const struct red_episode *e = t->get.episode;
-	const struct accelerator *a;
 
 	if (q->err && q->err != ERR_NOT_FOUND) {
 		claimed_retry(&t->claimed, &q->why, 0);
 		return;
 	}
 	/* An accelerator that left the registry or went to L1 gets no more messages. Its next red push starts anew. */
-	a = q->err ? NULL : config_accelerator(t->claimed.config, e->accelerator);
+	const struct accelerator *a =
+	    q->err ? NULL : config_accelerator(t->claimed.config, e->accelerator);
 	t->accelerator = a;
 	if (!a || a->level <= LEVEL_1 || !e->repository || !e->first_bad_sha)
 		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);

@@ -231,8 +231,7 @@ char *red_issue_text(const struct red_facts *f)
 	    ". There is one reminder after 48 hours, and this issue is closed by itself"
 	    " when the accelerator is green again.\n\n%s\n",
 	    marker);
-	free(path);
-	free(marker);
+	FREE_ALL(path, marker);
 	return buf_take(&out);
 }
 
@@ -275,8 +274,7 @@ char *red_comment_text(const struct red_facts *f, enum red_step step)
 		buf_append_str(&out, ".");
 	}
 	buf_appendf(&out, "\n\n%s\n", marker);
-	free(page);
-	free(marker);
+	FREE_ALL(page, marker);
 	return buf_take(&out);
 }
 
@@ -284,13 +282,10 @@ char *red_comment_text(const struct red_facts *f, enum red_step step)
 
 static json_t *red_commit_json(const struct red_facts *f, const char *sha)
 {
-	char *url;
-	json_t *v;
-
 	if (!sha)
 		return json_null();
-	url = xasprintf("%s/%s/commit/%s", f->github_url, f->episode->repository, sha);
-	v = json_object();
+	char *url = xasprintf("%s/%s/commit/%s", f->github_url, f->episode->repository, sha);
+	json_t *v = json_object();
 	json_set_str(v, "sha", sha);
 	json_set_str(v, "url", url);
 	free(url);

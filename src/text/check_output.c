@@ -202,12 +202,10 @@ void check_output_of_job(const struct change_view *v, size_t accelerator, size_t
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	const struct job_view *j = &a->jobs[job];
-	struct tally t;
-	enum job_end end;
 
 	enum test_status said = test_status_of_conclusion(j->conclusion);
 
-	t = (struct tally){.n_cells = 0};
+	struct tally t = (struct tally){.n_cells = 0};
 	count_cells(v, accelerator, j->id, &t);
 	t.has_own_cells = t.n_cells > 0 || v->is_cut;
 	/* A cell belongs to the job that reported it worst. So a failed job without a red cell has the same
@@ -223,7 +221,7 @@ void check_output_of_job(const struct change_view *v, size_t accelerator, size_t
 		t.n[TEST_PASS] = t.n[TEST_DONE] = t.n[TEST_SKIP] = 0;
 		t.n_cells = 0;
 	}
-	end = job_end_of(a, j, &t);
+	enum job_end end = job_end_of(a, j, &t);
 	*ret = (struct check_output){.conclusion = conclusion_of(end, a, o)};
 	ret->title = title_of(end, j, &t);
 	check_describe_job(v, accelerator, j, end, o, ret);

@@ -135,10 +135,9 @@ static void append_part(struct buf *out, const struct change_view *v, size_t acc
 static bool is_seen_whole(const char *s)
 {
 	struct buf line = BUF_INIT(4 * PATH_MAX_BYTES);
-	bool is_whole;
 
 	escape_line(&line, s, 0);
-	is_whole = str_eq(buf_str(&line), s);
+	bool is_whole = str_eq(buf_str(&line), s);
 	buf_release(&line);
 	return is_whole;
 }

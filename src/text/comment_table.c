@@ -140,7 +140,6 @@ void comment_append_table(struct buf *out, const struct table *t, const struct c
 {
 	struct buf header = BUF_INIT(COMMENT_MAX_BYTES), url = BUF_INIT(COMMENT_MAX_BYTES);
 	struct shown shown = {.n_left_out = 0};
-	size_t n_fixed;
 
 	append_header(&header, t, true);
 	if (header.is_overflow || header.len > max_bytes / 2) {
@@ -149,7 +148,7 @@ void comment_append_table(struct buf *out, const struct table *t, const struct c
 	}
 	if (t->view->number > 0)
 		comment_append_own_url(&url, o, "pulls", t->view->number);
-	n_fixed = header.len + url.len + REMARKS_ROOM_BYTES;
+	size_t n_fixed = header.len + url.len + REMARKS_ROOM_BYTES;
 	*ret_n_left_out = t->n_rows;
 	if (t->n_shown > 0 && !header.is_overflow && n_fixed <= max_bytes) {
 		buf_append(out, header.data, header.len);

@@ -255,7 +255,6 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 	    [VERDICT_PENDING] = "…",
 	    [VERDICT_UNKNOWN] = "?"};
 	const char *separator = "; ";
-	enum column_outcome told;
 
 	if (t->view->state == CHANGE_SUPERSEDED) {
 		buf_appendf(out,
@@ -264,7 +263,7 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 		return;
 	}
 	buf_appendf(out, "%s ", signs[table_verdict(t)]);
-	told = append_lead(t, style, out);
+	enum column_outcome told = append_lead(t, style, out);
 	/* The failures that the lead does not cover. */
 	size_t n = t->n_failures_in[FAILURE_UNCLASSIFIED];
 

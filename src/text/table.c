@@ -248,8 +248,7 @@ void table_init(struct table *t, const struct change_view *v)
 void table_release(struct table *t)
 {
 	for (size_t i = 0; i < t->n_columns; i++) {
-		free(t->columns[i].required.suites);
-		free(t->columns[i].required.tests);
+		FREE_ALL(t->columns[i].required.suites, t->columns[i].required.tests);
 	}
 	FREE_ALL(t->columns, t->entries, t->rows, t->failures);
 	*t = (struct table){.n_columns = 0};

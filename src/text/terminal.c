@@ -147,8 +147,7 @@ static void set_widths(struct canvas *c)
 		size_t width = text_width(text);
 
 		c->test_width = width > c->test_width ? width : c->test_width;
-		free(text);
-		free(name);
+		FREE_ALL(text, name);
 	}
 	if (c->test_width > c->width / 2)
 		c->test_width = c->width / 2;
@@ -291,8 +290,7 @@ static void append_state(
 
 	append_coloured(c, YELLOW, state);
 	buf_appendf(c->out, "  %s%s%s\n", title, text[0] ? ": " : "", text);
-	free(title);
-	free(text);
+	FREE_ALL(title, text);
 }
 
 static void append_states(const struct canvas *c)

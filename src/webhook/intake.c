@@ -15,11 +15,10 @@
 int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
 {
 	static const char prefix[] = "sha256=";
-	const char *digits;
 
 	if (!header || !str_has_prefix(header, prefix))
 		return ERR_INVALID;
-	digits = header + strlen(prefix);
+	const char *digits = header + strlen(prefix);
 	return hex_decode(digits, strlen(digits), ret, SHA256_BYTES);
 }
 
@@ -205,7 +204,6 @@ static void on_delivery_written(struct store_op *op)
 static void write_delivery(struct pending *d, struct http_request *r)
 {
 	struct intake *in = d->intake;
-	int err;
 
 	d->body = http_take_body(r, &d->put.body_bytes);
 	d->put.op.done = on_delivery_written;
@@ -215,7 +213,7 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	d->put.repository = d->skim.repository;
 	d->put.body = d->body;
 	d->put.now_ms = clock_wall_ms();
-	err = store_put_delivery(in->store, &d->put);
+	int err = store_put_delivery(in->store, &d->put);
 	if (err) {
 		pending_release(d);
 		refuse_delivery(in, r, REFUSED_BUSY, err_text(err));
@@ -278,11 +276,7 @@ static void on_delivery_request(struct http_request *r, void *owner)
 	struct intake *in = owner;
 	uint8_t signature[SHA256_BYTES];
 	struct error e = {0};
-	struct pending *d;
-	const char *body;
 	size_t n;
-	int err;
-	bool is_registry_push;
 	const char *reason;
 
 	/* More deliveries may have arrived while this body did. */
@@ -290,18 +284,18 @@ static void on_delivery_request(struct http_request *r, void *owner)
 		refuse_delivery(in, r, REFUSED_BUSY, "too many deliveries are being written");
 		return;
 	}
-	body = http_body(r, &n);
+	const char *body = http_body(r, &n);
 	/* The scan follows at once, while the body is still in the CPU's cache. */
 	if (check_headers(r, signature) || !signature_is_good(in->hmac, body, n, signature)) {
 		refuse_delivery(in, r, REFUSED_SIGNATURE, "X-Hub-Signature-256 is wrong");
 		return;
 	}
 	http_note_authenticated(r);
-	d = pending_new(in);
+	struct pending *d = pending_new(in);
 	snprintf(d->guid, sizeof d->guid, "%s", http_header(r, "X-GitHub-Delivery"));
 	snprintf(d->event, sizeof d->event, "%s", http_header(r, "X-GitHub-Event"));
 	d->put.body_bytes = n;
-	err = skim(body, n, &d->skim, &e);
+	int err = skim(body, n, &d->skim, &e);
 	if (err) {
 		pending_release(d);
 		const char *type = http_header(r, "Content-Type");
@@ -318,7 +312,7 @@ static void on_delivery_request(struct http_request *r, void *owner)
 	}
 	/* Signature good, body JSON. */
 	in = d->intake;
-	is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
+	bool is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
 	if (is_registry_push && in->on_registry_push)
 		in->on_registry_push(in->registry_owner);
 	switch (webhook_classify(d->event, &d->skim, in->config, &reason)) {

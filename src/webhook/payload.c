@@ -110,12 +110,11 @@ enum webhook_class webhook_classify(
 static size_t repository_of_url(const char *url, const char **ret)
 {
 	const char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
-	size_t n;
 
 	if (!path)
 		return 0;
 	*ret = path + 1;
-	n = strlen(path + 1);
+	size_t n = strlen(path + 1);
 	while (n && path[n] == '/')
 		n--;
 	if (n > 4 && strncmp(path + 1 + n - 4, ".git", 4) == 0)
@@ -127,11 +126,10 @@ bool webhook_is_registry_push(const char *event, const struct skim *s, const str
 {
 	static const char heads[] = "refs/heads/";
 	const char *repository;
-	size_t n;
 
 	if (!c->accelerators_git_url || !str_eq(event, "push") || s->is_deleted)
 		return false;
-	n = repository_of_url(c->accelerators_git_url, &repository);
+	size_t n = repository_of_url(c->accelerators_git_url, &repository);
 	return n && strlen(s->repository) == n && strncasecmp(s->repository, repository, n) == 0 &&
 	       str_has_prefix(s->ref, heads) &&
 	       str_eq(s->ref + strlen(heads), c->accelerators_git_branch);
@@ -254,10 +252,6 @@ static void read_pull_request(struct reader *r, struct event *ret)
 {
 	struct pull_info *pull = &ret->pull;
 	const char *before;
-	char *state;
-	const char *path;
-	const json_t *list;
-	size_t n;
 	char **labels;
 
 	ret->pull_action = pull_action_parse(ret->action);
@@ -273,9 +267,9 @@ static void read_pull_request(struct reader *r, struct event *ret)
 	pull->author = read_login(r, "pull_request.user");
 	pull->author_association =
 	    read_payload_text(r, "pull_request.author_association", TEXT_MAX_BYTES);
-	path = "pull_request.labels";
-	list = find_value(r, path);
-	n = json_array_size(list);
+	const char *path = "pull_request.labels";
+	const json_t *list = find_value(r, path);
+	size_t n = json_array_size(list);
 	if (!json_is_array(list) || n > LABELS_MAX) {
 		complain_about_field(r, path, list, "a list of labels");
 		n = 0;
@@ -290,7 +284,7 @@ static void read_pull_request(struct reader *r, struct event *ret)
 	}
 	pull->labels = labels;
 	pull->is_draft = read_flag(r, "pull_request.draft");
-	state = read_payload_text(r, "pull_request.state", TEXT_MAX_BYTES);
+	char *state = read_payload_text(r, "pull_request.state", TEXT_MAX_BYTES);
 	pull->is_open = str_eq(state, "open");
 	free(state);
 	pull->updated_ms = read_time(r, "pull_request.updated_at");
@@ -369,7 +363,6 @@ static void read_commits(const struct reader *r, struct event *ret)
 static void read_push(struct reader *r, struct event *ret)
 {
 	const json_t *pushed = find_value(r, "repository.pushed_at");
-	char *message;
 
 	ret->ref = read_payload_text(r, "ref", TEXT_MAX_BYTES);
 	ret->before = read_sha(r, "before");
@@ -383,7 +376,7 @@ static void read_push(struct reader *r, struct event *ret)
 		ret->pushed_ms = json_integer_value(pushed) * 1000;
 	if (!json_is_object(find_value(r, "head_commit")))
 		return;
-	message = read_optional_text(r, "head_commit.message", TEXT_MAX_BYTES);
+	char *message = read_optional_text(r, "head_commit.message", TEXT_MAX_BYTES);
 	ret->head_message = xstrndup(message, strcspn(message, "\r\n"));
 	free(message);
 	ret->head_author = read_optional_text(r, "head_commit.author.username", TEXT_MAX_BYTES);
@@ -413,7 +406,6 @@ int event_parse(
 	struct reader r = {0};
 	json_t *root = NULL;
 	size_t rule = 0;
-	int err;
 
 	*ret = (struct event){.kind = EVENT_INSTALLATION};
 	while (rule < ARRAY_LEN(RULES) && !str_eq(event_name, RULES[rule].event))
@@ -422,7 +414,7 @@ int event_parse(
 		ret->kind = RULES[rule].kind;
 	else if (!str_has_prefix(event_name, "installation"))
 		return error_set(e, ERR_INVALID, "the event \"%s\" is not used", event_name);
-	err = json_parse(body, n, &root, e);
+	int err = json_parse(body, n, &root, e);
 	if (err)
 		return err;
 	r.root = root;

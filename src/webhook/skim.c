@@ -81,11 +81,9 @@ static bool is_low_surrogate(int unit)
 /* The length of the escape at p (a backslash); 0: it is not valid. */
 static int escape_length(const char *p)
 {
-	int unit;
-
 	if (p[1] != 'u')
 		return p[1] != '\0' && strchr("\"\\/bfnrt", p[1]) ? 2 : 0;
-	unit = hex4(p + 2);
+	int unit = hex4(p + 2);
 	if (unit < 0 || is_low_surrogate(unit))
 		return 0;
 	if (!is_high_surrogate(unit))
