@@ -25,8 +25,8 @@ char *xasprintf(const char *fmt, ...) PRINTF(1, 2) __attribute__((malloc, return
 
 /* Frees each of the pointers: FREE_ALL(r->name, r->url); NULL is fine. */
 #define FREE_ALL(...)                                                                              \
-	free_all((void *const[]){__VA_ARGS__},                                                     \
-	    sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+	free_all(                                                                                  \
+	    (void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
 void free_all(void *const *list, size_t n);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
