@@ -1,5 +1,5 @@
 /* Allocation that does not fail: running out of memory ends the process. The caller checks sizes that a
- * peer chose against a limit first. Owns: the caller, with free(). Thread: any. */
+ * peer chose against a limit first. Owns: the caller, with free(), or an arena. Thread: any. */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 
@@ -45,5 +45,28 @@ void *array_grow(void *array, size_t n, size_t bytes) __attribute__((returns_non
 
 /* The struct that embeds `member` at `ptr`. */
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* ---- arenas: memory that is freed as a whole ----
+ *
+ * Everything that belongs to one record or list comes from one arena, so its owner needs one release instead of one
+ * free() for each text and array. The arena owns all memory that it returned, until arena_release(): do not free() any
+ * of it. An arena belongs to one thread at a time. */
+struct arena_block;
+
+/* Zero-initialise. An empty arena holds no memory and needs no release. */
+struct arena {
+	struct arena_block *blocks; /* the newest first */
+};
+
+/* `bytes` zero bytes, aligned for every type. Never NULL: running out of memory ends the process. */
+void *arena_alloc(struct arena *a, size_t bytes) __attribute__((returns_nonnull));
+/* The same for an array of n elements. Aborts if the product overflows. */
+void *arena_array(struct arena *a, size_t n, size_t bytes) __attribute__((returns_nonnull));
+/* A copy of p[0..n). */
+void *arena_memdup(struct arena *a, const void *p, size_t n) __attribute__((returns_nonnull));
+/* A copy of s; NULL gives NULL. */
+char *arena_strdup(struct arena *a, const char *s);
+/* Frees everything; the arena is empty and usable again. */
+void arena_release(struct arena *a);
 
 #endif
