@@ -1,10 +1,14 @@
 // GitHub's own OpenAPI description, applied by Prism: a request that breaks it never reaches the
 // state behind, an answer that breaks it is noted. Prism runs in this process in its proxy mode with
 // our own forwarder in place of its HTTP client; what nobody serves is answered by Prism's mock.
+import { createHash } from 'node:crypto';
+import fs from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { fetchOpenapi } from './fetch-openapi.mjs';
 
-const { createInstance, getHttpOperationsFromSpec } = createRequire(import.meta.url)('@stoplight/prism-http');
+const require = createRequire(import.meta.url);
+const { createInstance, getHttpOperationsFromSpec } = require('@stoplight/prism-http');
 
 const silent = { info() {}, warn() {}, error() {}, debug() {}, trace() {}, success() {}, fatal() {}, child() { return silent; } };
 const right = (value) => ({ _tag: 'Right', right: value });
@@ -21,13 +25,30 @@ export class NotServed extends Error {}
 
 const plain = (violations) => violations.map(({ message, path, code }) => ({ at: (path ?? []).join('.'), code, message }));
 
+// The description as Prism reads it. Reading takes most of a rig's start, so the result is kept beside the description.
+let operations;
+async function readOperations() {
+  const spec = await fetchOpenapi();
+  const digest = createHash('sha256').update(require('@stoplight/prism-http/package.json').version).update(await fs.readFile(spec)).digest('hex').slice(0, 16);
+  const kept = path.join(path.dirname(spec), `operations-${digest}.json`);
+  try {
+    return JSON.parse(await fs.readFile(kept, 'utf8'));
+  } catch {
+    const read = await getHttpOperationsFromSpec(spec);
+    const own = `${kept}.${process.pid}`; // another process may write it at the same time
+    await fs.writeFile(own, JSON.stringify(read));
+    await fs.rename(own, kept);
+    return read;
+  }
+}
+
 export class Description {
   #operations;
   #mockConfig = { isProxy: false, mock: { dynamic: false }, validateRequest: true, validateResponse: true, errors: true };
 
   static async open() {
     const description = new Description();
-    description.#operations = await getHttpOperationsFromSpec(await fetchOpenapi());
+    description.#operations = await (operations ??= readOperations());
     return description;
   }
 
