@@ -2,7 +2,7 @@
 // again when the App asks. A failed delivery is not sent again by itself, exactly as with GitHub.
 import { randomUUID } from 'node:crypto';
 import { sign } from '@octokit/webhooks-methods';
-import { WAIT_MS } from './patience.mjs';
+import { WAIT_MS, sendPatiently } from './patience.mjs';
 
 const REASONS = { 200: 'OK', 202: 'OK' };
 
@@ -43,7 +43,7 @@ export class Deliveries {
           'x-hub-signature-256': options.signature ?? await sign(options.secret ?? this.#secret, String(entry.body)),
           ...options.headers,
         };
-        const answer = await fetch(url, { method: 'POST', headers: entry.request, body: entry.body, signal: AbortSignal.timeout(WAIT_MS) });
+        const answer = await sendPatiently(() => fetch(url, { method: 'POST', headers: entry.request, body: entry.body, signal: AbortSignal.timeout(WAIT_MS) }));
         const text = await answer.text();
         entry.status_code = answer.status;
         entry.status = REASONS[answer.status] ?? answer.statusText;

@@ -18,7 +18,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { WAIT_MS, waitAtLeast } from '../../github/patience.mjs';
+import { WAIT_MS, sendPatiently, waitAtLeast } from '../../github/patience.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
@@ -296,7 +296,11 @@ export class Outpost extends EventEmitter {
   }
 
   // {status, headers, text, json}; json is undefined when the body is none.
-  request(method, target, { headers = {}, body, agent, timeout, localAddress } = {}) {
+  request(method, target, options = {}) {
+    return sendPatiently(() => this.#requestOnce(method, target, options));
+  }
+
+  #requestOnce(method, target, { headers = {}, body, agent, timeout, localAddress }) {
     const limit = waitAtLeast(timeout);
     return new Promise((resolve, reject) => {
       const { hostname, port, protocol } = new URL(this.url);
