@@ -11,7 +11,6 @@ export const waitAtLeast = (ms = 0) => Math.max(WAIT_MS, ms * PATIENCE);
 // after it connected is late through no fault of the daemon.
 const FIRST_BYTE_MS = 5000;
 const CUT = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
-
 const TRIES = 3;
 
 // What send() gives; sends again after such a delay, because the daemon has read nothing then.

@@ -348,7 +348,22 @@ export class Outpost extends EventEmitter {
   }
 
   // Writes bytes as they are. Resolves with {text, answers} when the server has closed the connection.
-  raw(bytes) {
+  async raw(bytes) {
+    const unanswered = Object.assign(new Error('no answer'), { code: 'ECONNRESET' });
+    let got;
+    try {
+      return await sendPatiently(async () => {
+        got = await this.#rawOnce(bytes);
+        if (got.text === '') throw unanswered;
+        return got;
+      });
+    } catch (error) {
+      if (error !== unanswered) throw error;
+      return got;
+    }
+  }
+
+  #rawOnce(bytes) {
     return new Promise((resolve, reject) => {
       const socket = net.connect(this.port, this.listen.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''));
       let text = '';
