@@ -39,6 +39,7 @@ failures_of()
 
 programs()
 {
+	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files want it
 	tests/run-programs.sh "$out" | while IFS= read -r line; do
 		printf '%s\n' "$line"
 		printf '%s\n' "$line" >&3
@@ -49,6 +50,7 @@ programs()
 # All that waits only for the processor. The programs go before it, so that they begin their next wait early.
 beside_programs()
 {
+	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files want it
 	renice -n 10 -p $BASHPID >/dev/null
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql

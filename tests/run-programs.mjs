@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const LINES_OF_FAILURE = 12; // of each failed test, in the summary
 // These take longest: they begin first, so that none of them runs alone at the end.
-const LONGEST = ['hostile-comment', 'hostile-report', 'history', 'browser/pages', 'kill', 'kill-nightly', 'kill-runners', 'kill-experiments'];
+const LONGEST = ['history', 'hostile-comment', 'hostile-report', 'kill', 'browser/pages', 'kill-nightly', 'kill-experiments', 'kill-runners'];
 
 const reporter = fileURLToPath(new URL('reporter.mjs', import.meta.url));
 const [atOnce, folder, ...given] = process.argv.slice(2);

@@ -24,5 +24,5 @@ if [ $# -gt 0 ]; then
 else
 	set -- tests/integration/*.test.mjs tests/browser/*.test.mjs tests/github/*.test.mjs tests/web/*.test.mjs
 fi
-AT_ONCE=${AT_ONCE:-$((2 * $(nproc) + 1))}
+AT_ONCE=${AT_ONCE:-$((3 * $(nproc)))}
 exec tools/node.sh tests/run-programs.mjs "$((AT_ONCE < 9 ? AT_ONCE : 9))" "$logs" "$@"
