@@ -13,8 +13,8 @@ struct get_change {
 	struct store_query q;
 	const char *repository;
 	int64_t number; /* > 0: the current head of this pull request */
-	const char
-	    *head_sha;  /* this commit: the newest change of it, with a dispatch if there is one */
+	/* this commit: the newest change of it, with a dispatch if there is one */
+	const char *head_sha;
 	unsigned kinds; /* with head_sha: bits 1 << CHANGE_…; 0: any */
 	int64_t change_id;
 	size_t max_verdicts; /* 0: all. Red ones are read first */

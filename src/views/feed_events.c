@@ -75,9 +75,8 @@ static void read_episodes(struct db *d, struct list_feed_events *l)
 
 /* ---- periodic runs ---- */
 
-enum {
-	NIGHTLY_TESTS_MAX = 5000
-}; /* of each state; with more broken tests the event counts too few */
+/* Of each state; with more broken tests the event counts too few. */
+enum { NIGHTLY_TESTS_MAX = 5000 };
 
 /* An enum feed_event_kind of each test. */
 #define NIGHTLY_TESTS                                                                              \

@@ -32,7 +32,6 @@ int watch_parse(const char *path, struct watch *ret)
 	static const char *const wide[] = {
 	    "dashboard", "nightly", "platforms", "accelerators", "known", "status", NULL};
 	const char *slash = strchr(path, '/'), *rest = slash ? slash + 1 : "";
-	bool is_known = true;
 
 	*ret = (struct watch){0};
 	if (strlen(path) >= sizeof(ret->path))
@@ -50,8 +49,8 @@ int watch_parse(const char *path, struct watch *ret)
 		 (str_has_prefix(path, "platforms/") && is_accelerator_name(rest)))
 		ret->kind = WATCH_WIDE;
 	else
-		is_known = false;
-	return is_known ? 0 : ERR_INVALID;
+		return ERR_INVALID;
+	return 0;
 }
 
 static bool list_has_id(const int64_t *list, size_t n, int64_t id)
@@ -162,16 +161,6 @@ static void send_frames(struct event_stream *s, const struct buf *frames)
 
 /* ---- the events ---- */
 
-/* An accelerator at L1 is invisible, like one that is not registered. */
-static bool is_hidden(const struct web_events *e, const struct watch *w)
-{
-	const struct accelerator *a = w->kind == WATCH_ACCELERATOR && e->web->config
-					  ? config_accelerator(e->web->config, watch_name(w))
-					  : NULL;
-
-	return a && a->level == LEVEL_1;
-}
-
 static void plan_sending(struct web_events *e)
 {
 	int64_t now_ms = loop_now_ms(e->web->deps.loop), at_ms = INT64_MAX;
@@ -205,10 +194,15 @@ static void send_due_events(struct web_events *e, const struct name_touched *nam
 		buf_clear(&frames);
 		for (int i = 0; i < s->n; i++) {
 			const struct watch *w = &s->at[i];
+			const struct accelerator *a =
+			    w->kind == WATCH_ACCELERATOR && e->web->config
+				? config_accelerator(e->web->config, watch_name(w))
+				: NULL;
 			bool is_due = w->kind == WATCH_WIDE ? is_wide_due
 							    : names && watch_is_touched(w, names);
 
-			if (is_due && !is_hidden(e, w))
+			/* An accelerator at L1 is invisible, like one that is not registered. */
+			if (is_due && !(a && a->level == LEVEL_1))
 				watch_write_event(&frames, w, e->run, e->seq);
 		}
 		send_frames(s, &frames);
