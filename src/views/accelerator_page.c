@@ -25,7 +25,8 @@ RECORD_DEFINE(page_job, PAGE_JOB_RECORD)
 #define JOB_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "j.n_tests_")
 
 /* `id > 0` is the condition of the index (db/schema_4.sql). */
-void page_jobs_read(
+/* before_id 0: from the newest. */
+static void page_jobs_read(
     struct db *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
 {
 	struct rows *r = db_rows(d,

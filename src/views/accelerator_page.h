@@ -44,9 +44,6 @@ struct page_jobs {
 	size_t n;
 	bool has_more;
 };
-/* Thread: reader. before_id 0: from the newest. */
-void page_jobs_read(
-    struct db *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret);
 void page_jobs_release(struct page_jobs *l);
 
 struct list_accelerator_jobs {

@@ -25,25 +25,7 @@ static const char PAGE_POLICY[] =
 
 /* ---- the form ---- */
 
-void web_form_take(struct web_form *f, const struct http_request *r)
-{
-	const struct http_route *route = http_route_of(r);
-	const struct web *w = route->owner;
-
-	*f = (struct web_form){.is_page = web_is_page(r)};
-	if (!f->is_page)
-		return;
-	f->title = web_page_title(r);
-	f->id = xstrdup_or_null(http_segment(r, 0));
-	f->api = web_api_of_page(r);
-	f->now_ms = clock_wall_ms();
-	if (!w->config)
-		return;
-	f->base = xstrdup(w->config->public_url);
-	f->upstream = xstrdup(w->config->upstream_repository);
-}
-
-void web_form_release(struct web_form *f)
+static void release_form(struct web_form *f)
 {
 	free(f->id);
 	free(f->api);
@@ -54,7 +36,8 @@ void web_form_release(struct web_form *f)
 
 /* ---- the text ---- */
 
-void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json)
+/* Thread: any. Takes json (free()). */
+static void write_text(struct web_text *t, const struct web_form *f, int status, char *json)
 {
 	static _Thread_local char frame[ETAG_BYTES];
 	struct buf out = BUF_INIT(6 * (size_t)PAGE_BODY_MAX_BYTES + PAGE_FRAME_BYTES);
@@ -130,8 +113,10 @@ static void send_answer(struct http_request *r, void *p)
 		http_respond_shared(r, a->status, type, h, a->body);
 }
 
-void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
-    int retry_after_s)
+/* Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304. retry_after_s 0:
+ * no such header. Releases t. */
+static void send_text(struct web_text *t, const struct web_form *f, struct http_request *r,
+    int status, int retry_after_s)
 {
 	struct answer a = {
 	    .form = f,
@@ -152,14 +137,9 @@ static void respond_text(struct http_request *r, int status, char *json, int ret
 	struct web_text text;
 
 	web_form_take(&form, r);
-	web_text_write(&text, &form, status, json);
-	web_text_send(&text, &form, r, status, retry_after_s);
-	web_form_release(&form);
-}
-
-void web_respond_json_text(struct http_request *r, int status, const char *text)
-{
-	respond_text(r, status, xstrdup(text), 0);
+	write_text(&text, &form, status, json);
+	send_text(&text, &form, r, status, retry_after_s);
+	release_form(&form);
 }
 
 void web_respond_json(struct http_request *r, int status, json_t *v)
@@ -195,14 +175,6 @@ void web_respond_busy(struct http_request *r)
 void web_respond_too_many(struct http_request *r, const char *text)
 {
 	respond_error(r, 429, text, TOO_MANY_RETRY_AFTER_S);
-}
-
-void web_respond_failed(struct http_request *r, int err, const char *not_found)
-{
-	if (err == ERR_NOT_FOUND)
-		web_respond_not_found(r, not_found);
-	else
-		web_respond_busy(r);
 }
 
 /* ---- documents ---- */
@@ -263,7 +235,7 @@ static void write_rendered(struct pool_work *work)
 	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
 	json_t *v = r->make ? r->make(r->owner) : NULL;
 
-	web_text_write(&r->text, &r->form, 200, v ? json_text(v) : r->make_text(r->owner));
+	write_text(&r->text, &r->form, 200, v ? json_text(v) : r->make_text(r->owner));
 	json_decref(v);
 }
 
@@ -271,8 +243,8 @@ static void send_rendered(struct pool_work *work)
 {
 	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
 
-	web_text_send(&r->text, &r->form, r->request, 200, 0);
-	web_form_release(&r->form);
+	send_text(&r->text, &r->form, r->request, 200, 0);
+	release_form(&r->form);
 	r->over(r->owner);
 }
 

@@ -138,7 +138,7 @@ static void on_known_listed(struct store_query *q)
 	struct known_request *k = CONTAINER_OF(q, struct known_request, list.q);
 
 	if (q->err)
-		web_respond_failed(k->request, q->err, "");
+		web_respond_busy(k->request);
 	else
 		web_respond_json(k->request, 200, web_known_json(&k->list));
 	list_known_release(&k->list);

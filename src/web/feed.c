@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/str.h"
+#include "views/days.h"
 #include "views/feed_events.h"
 #include "web/web_internal.h"
 
@@ -71,19 +72,11 @@ static bool is_nightly(const struct feed_event *e)
 	return e->kind == FEED_NIGHTLY_RED || e->kind == FEED_NIGHTLY_GREEN;
 }
 
-/* A day since 1970 as "2026-11-22"; `text` takes RFC3339_BYTES. */
-static const char *day_text(int64_t day, char *text)
-{
-	rfc3339_format(day * 86400000, text);
-	text[10] = '\0';
-	return text;
-}
-
 static void put_title(struct buf *out, const struct feed_event *e)
 {
 	struct buf text = BUF_INIT(TEXT_MAX_BYTES);
 	bool is_one = e->n_tests == 1;
-	char day[RFC3339_BYTES];
+	char day[DAY_TEXT_BYTES];
 
 	append_event_name(&text, e->title);
 	switch (e->kind) {
@@ -149,7 +142,7 @@ static void put_entry(struct buf *out, const struct feed *f, const struct feed_e
 	    [FEED_NOT_RED] = "green",
 	    [FEED_NIGHTLY_RED] = "nightly-red",
 	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
-	char day[RFC3339_BYTES];
+	char day[DAY_TEXT_BYTES];
 	char *id = is_nightly(e)
 		       ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator, day_text(e->id, day))
 		       : xasprintf("%s/%lld", words[e->kind], (long long)e->id);

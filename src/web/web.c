@@ -104,10 +104,15 @@ static const struct web_route *find_route(const struct http_request *r)
 	return NULL;
 }
 
+static bool is_page(const struct http_request *r)
+{
+	return strncmp(http_path(r), "/api/", 5) != 0;
+}
+
 /* NULL: the request is not for a page. */
 static const struct web_route *find_page(const struct http_request *r)
 {
-	const struct web_route *found = web_is_page(r) ? find_route(r) : NULL;
+	const struct web_route *found = is_page(r) ? find_route(r) : NULL;
 
 	return found && found->page ? found : NULL;
 }
@@ -127,11 +132,6 @@ void web_refuse(struct http_request *r)
 		web_respond_busy(r);
 }
 
-bool web_is_page(const struct http_request *r)
-{
-	return strncmp(http_path(r), "/api/", 5) != 0;
-}
-
 int64_t web_page_limit(const struct http_request *r)
 {
 	const struct web_route *found = find_page(r);
@@ -139,44 +139,48 @@ int64_t web_page_limit(const struct http_request *r)
 	return found ? found->page_limit : 0;
 }
 
-const char *web_page_title(const struct http_request *r)
+void web_form_take(struct web_form *f, const struct http_request *r)
 {
-	const struct web_route *found = find_page(r);
-
-	return found ? found->title : NULL;
-}
-
-char *web_api_of_page(const struct http_request *r)
-{
+	const struct web *w = http_route_of(r)->owner;
 	const struct web_route *found = find_page(r);
 	int64_t page_limit = web_page_limit(r);
-	struct buf out = BUF_INIT(API_MAX_BYTES);
+	struct buf api = BUF_INIT(API_MAX_BYTES);
 	char limit[24], separator = '?';
 	int i = 0;
 
+	*f = (struct web_form){.is_page = is_page(r)};
+	if (!f->is_page)
+		return;
+	f->id = xstrdup_or_null(http_segment(r, 0));
+	f->now_ms = clock_wall_ms();
+	if (w->config) {
+		f->base = xstrdup(w->config->public_url);
+		f->upstream = xstrdup(w->config->upstream_repository);
+	}
 	if (!found)
-		return NULL;
+		return;
+	f->title = found->title;
 	for (const char *p = found->path; *p; p++) {
 		if (*p == '{') {
 			const char *segment = http_segment(r, i++);
 
-			percent_encode(&out, segment, segment ? strlen(segment) : 0, "");
+			percent_encode(&api, segment, segment ? strlen(segment) : 0, "");
 			p = strchr(p, '}');
 		} else {
-			buf_append_char(&out, *p);
+			buf_append_char(&api, *p);
 		}
 	}
 	/* The query as it came, but only printable ASCII, because it becomes part of a link. */
 	if (*http_query(r)) {
-		buf_append_char(&out, separator);
+		buf_append_char(&api, separator);
 		for (const char *c = http_query(r); *c; c++)
 			if (*c > ' ' && *c < 0x7f)
-				buf_append_char(&out, *c);
+				buf_append_char(&api, *c);
 		separator = '&';
 	}
 	if (page_limit && !http_query_get(r, "limit", limit, sizeof(limit)))
-		buf_appendf(&out, "%climit=%lld", separator, (long long)page_limit);
-	return buf_take(&out);
+		buf_appendf(&api, "%climit=%lld", separator, (long long)page_limit);
+	f->api = buf_take(&api);
 }
 
 /* A browser gets a page, a program gets JSON. */

@@ -25,14 +25,8 @@ struct web {
 	bool is_stopping;
 };
 
-/* The request is for the page: long lists are cut to a first part then, and the page requests the rest. */
-bool web_is_page(const struct http_request *r);
-/* The `limit` of a page whose address has none (params_limit()). */
-int64_t web_page_limit(const struct http_request *r); /* 0: it has none, or it is not a page */
-/* The title of the page before its first segment; NULL: it has the title of the service. Borrowed for ever. */
-const char *web_page_title(const struct http_request *r);
-/* The path and query of the same answer in the API, of URL characters only; NULL: the request is not for a resource. free(). */
-char *web_api_of_page(const struct http_request *r);
+/* The `limit` of a page whose address has none (params_limit()); 0: it has none, or it is not a page. */
+int64_t web_page_limit(const struct http_request *r);
 
 /* The handlers of the routes (the table of web.c). The owner of each is the struct web. */
 typedef void web_handler(struct http_request *r, void *owner);
@@ -43,8 +37,7 @@ web_handler web_on_job, web_on_job_log, web_on_badge, web_on_feed, web_on_asset,
 web_handler web_on_status, web_on_metrics;
 
 /* Answer in the form that the address wants: JSON with CORS, or the page that contains it. A 200 has an ETag and respects
- * If-None-Match. The owner of r's route is the struct web. They send a JSON text, or v (stolen). */
-void web_respond_json_text(struct http_request *r, int status, const char *text);
+ * If-None-Match. The owner of r's route is the struct web. v: stolen. */
 void web_respond_json(struct http_request *r, int status, json_t *v);
 /* {"error": text}. */
 void web_respond_error(struct http_request *r, int status, const char *text);
@@ -56,36 +49,28 @@ void web_respond_busy(struct http_request *r);
 void web_refuse(struct http_request *r);
 /* 429 with Retry-After: this client has reached its share. */
 void web_respond_too_many(struct http_request *r, const char *text);
-/* The answer for a store call that failed: 404, or 503 with Retry-After. */
-void web_respond_failed(struct http_request *r, int err, const char *not_found);
 
 /* ---- answers in the two forms that people may request, JSON or a page that contains it, and documents of other types; most
  * handlers need only the functions above and struct web_read ---- */
 
-/* The form that a request wants, so that the answer can be written without the request. */
+/* The form that a request wants, so that the answer can be written without the request. For a page, all texts are owned,
+ * except the title. */
 struct web_form {
 	bool is_page;
-	/* page only; owned, except the first */
-	const char *title;
-	char *id; /* shown in the title */
-	char *api, *base, *upstream;
+	const char *title; /* in front of the id; NULL: that of the service. Borrowed for ever */
+	char *id;          /* the first segment of the address */
+	char *api; /* the path and query of the same answer in the API, of URL characters only */
+	char *base, *upstream; /* NULL until configured */
 	int64_t now_ms;
 };
-/* Thread: loop. The owner of r's route is the struct web. */
+/* The owner of r's route is the struct web. Owns: the caller of it. */
 void web_form_take(struct web_form *f, const struct http_request *r);
-void web_form_release(struct web_form *f);
 
 struct web_text {
 	char *bytes; /* owned */
 	size_t n;
 	char etag[ETAG_BYTES];
 };
-/* Thread: any. Takes the JSON text `json` (free()). */
-void web_text_write(struct web_text *t, const struct web_form *f, int status, char *json);
-/* Thread: loop. Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304.
- * retry_after_s 0: no such header. Releases t. */
-void web_text_send(struct web_text *t, const struct web_form *f, struct http_request *r, int status,
-    int retry_after_s);
 
 /* A JSON answer of unbounded size: a change with 100,000 verdicts takes a third of a second to write. The pool writes long answers,
  * so that no webhook waits for them; short ones are written at once. */
@@ -112,7 +97,7 @@ struct web_read {
 	struct loop *loop;
 	struct http_request *request;
 	struct config *config;        /* as of the request */
-	void (*release)(void *owner); /* frees the content of the struct; it may run in part */
+	void (*release)(void *owner); /* frees the content of the struct */
 };
 /* A zeroed struct of this size, which begins with a struct web_read. NULL: nothing is configured yet, and r is answered. */
 void *web_read_new(
