@@ -1,5 +1,5 @@
-/* The page of periodic runs, tests × accelerators × days, worst first: its query (nightly.c, and nightly_tests.c for the tests), and
- * its JSON (nightly_json.c). */
+/* The page of periodic runs, tests × accelerators × days, worst first: its query and its JSON (nightly.c, and
+ * nightly_tests.c for the tests). */
 #ifndef VIEWS_NIGHTLY_H
 #define VIEWS_NIGHTLY_H
 
