@@ -355,12 +355,12 @@ static json_t *cell_json(
 	struct verdict_evidence e = verdict_evidence_of(w);
 	json_t *obj = record_json(&verdict_view_record, w);
 
-	json_object_update_new(obj,
-	    json_pack("{s:s, s:s?, s:o, s:o}", "accelerator", a->name, "group",
-		test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w))
-					      : NULL,
-		"evidence_job", e.job ? json_integer(e.job) : json_null(), "evidence_url",
-		e.issue_url ? json_foreign_text(e.issue_url) : job_url_json(public_url, e.job)));
+	json_set_str(obj, "accelerator", a->name);
+	json_set_str(obj, "group",
+	    test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w)) : NULL);
+	json_object_set_new(obj, "evidence_job", e.job ? json_integer(e.job) : json_null());
+	json_object_set_new(obj, "evidence_url",
+	    e.issue_url ? json_foreign_text(e.issue_url) : job_url_json(public_url, e.job));
 	return obj;
 }
 
