@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
@@ -217,6 +217,7 @@ export class Outpost extends EventEmitter {
   get exited() { return this.#exit; }
 
   tail(lines = 40) {
+    if (this.options.logFile) return readFileSync(this.options.logFile, 'utf8').split('\n').slice(-lines).join('\n');
     return this.log.slice(-lines).map(({ line }) => line).join('\n');
   }
 
