@@ -52,12 +52,21 @@ export async function until(fn, { timeout, interval = 20, what = fn.toString() }
   throw new Error(`not within ${limit} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
 }
 
+// A port for a daemon that starts later, perhaps more than once. It is below the range from which the kernel takes ports for outgoing
+// connections (32768 and above), so that none of these gets it while no daemon listens.
 export async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const server = net.createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch (error) {
+      if (error.code === 'EADDRINUSE') continue;
+      throw error;
+    }
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 // "ev=listening address=127.0.0.1:1 msg="two words"" or a JSON line → {ev, address, msg}
