@@ -44,38 +44,26 @@ int db_code_of_sqlite(int result)
 	}
 }
 
-/* What the system said about the file, or about the log beside it; 0: nothing. */
-static int last_errno(struct db *d)
+int db_stick(struct db *d, int result)
 {
 	sqlite3_file *log = NULL;
-	int err = sqlite3_system_errno(d->handle);
+	int err;
 
+	if ((result & 0xff) != SQLITE_IOERR)
+		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path,
+		    sqlite3_errmsg(d->handle));
+	/* The system's code for the file, or for the log beside it, says more than "disk I/O error": a quota and a limit
+	 * on the size of files are as good as a full disk. */
+	err = sqlite3_system_errno(d->handle);
 	if (!err)
 		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
 	if (!err)
 		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
 	if (log && log->pMethods)
 		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &err);
-	return err;
-}
-
-/* It says more than "disk I/O error": a quota and a limit on the size of files are as good
- * as a full disk. */
-static int stick_io(struct db *d)
-{
-	int err = last_errno(d);
-	int code = err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO;
-
-	return error_set(
-	    &d->why, code, "%s: %s (%s)", d->path, sqlite3_errmsg(d->handle), strerror(err));
-}
-
-int db_stick(struct db *d, int result)
-{
-	if ((result & 0xff) == SQLITE_IOERR)
-		return stick_io(d);
-	return error_set(
-	    &d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
+	return error_set(&d->why,
+	    err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s (%s)",
+	    d->path, sqlite3_errmsg(d->handle), strerror(err));
 }
 
 static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int n_pages)
@@ -96,50 +84,23 @@ static void configure_sqlite(void)
 
 /* cache_size: KiB, small because the file is in the system's cache anyway; the writer's holds
  * the ends of the indices of GUIDs, which are hit at random. */
-static const char WRITER_SETTINGS[] = "PRAGMA page_size = 16384;"
-				      "PRAGMA journal_mode = WAL;"
-				      "PRAGMA synchronous = FULL;"
-				      "PRAGMA wal_autocheckpoint = 0;"
-				      "PRAGMA journal_size_limit = 16777216;"
-				      "PRAGMA cache_size = -4096;"
-				      "PRAGMA temp_store = MEMORY;"
-				      "PRAGMA trusted_schema = OFF;";
-static const char CHECKPOINTER_SETTINGS[] = "PRAGMA synchronous = FULL;"
-					    "PRAGMA wal_autocheckpoint = 0;"
-					    "PRAGMA cache_size = -64;";
-static const char READER_SETTINGS[] = "PRAGMA query_only = ON;"
-				      "PRAGMA cache_size = -512;"
-				      "PRAGMA temp_store = MEMORY;"
-				      "PRAGMA trusted_schema = OFF;";
-
-static int apply_settings(struct db *d, enum db_use use, struct error *e)
-{
-	int rc;
-
-	switch (use) {
-	case DB_WRITER:
-		rc = db_script(d, WRITER_SETTINGS, e);
-		/* After the settings: wal_autocheckpoint takes the hook away. */
-		sqlite3_wal_hook(d->handle, on_commit_to_log, d);
-		return rc;
-	case DB_CHECKPOINTER:
-		return db_script(d, CHECKPOINTER_SETTINGS, e);
-	case DB_READER:
-		return db_script(d, READER_SETTINGS, e);
-	}
-	return ERR_INVALID;
-}
-
-/* Created by hand, because it must be the owner's alone. */
-static int create_file(const char *path, struct error *e)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return error_set(e, ERR_IO, "%s: %m", path);
-	close(fd);
-	return 0;
-}
+static const char *const SETTINGS[] = {
+    [DB_WRITER] = "PRAGMA page_size = 16384;"
+		  "PRAGMA journal_mode = WAL;"
+		  "PRAGMA synchronous = FULL;"
+		  "PRAGMA wal_autocheckpoint = 0;"
+		  "PRAGMA journal_size_limit = 16777216;"
+		  "PRAGMA cache_size = -4096;"
+		  "PRAGMA temp_store = MEMORY;"
+		  "PRAGMA trusted_schema = OFF;",
+    [DB_CHECKPOINTER] = "PRAGMA synchronous = FULL;"
+			"PRAGMA wal_autocheckpoint = 0;"
+			"PRAGMA cache_size = -64;",
+    [DB_READER] = "PRAGMA query_only = ON;"
+		  "PRAGMA cache_size = -512;"
+		  "PRAGMA temp_store = MEMORY;"
+		  "PRAGMA trusted_schema = OFF;",
+};
 
 int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 {
@@ -147,11 +108,16 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		    (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 	struct db *d;
-	int rc = use == DB_WRITER ? create_file(path, e) : 0;
+	int rc, fd;
 
 	*ret = NULL;
-	if (rc)
-		return rc;
+	if (use == DB_WRITER) {
+		/* Created by hand, because it must be the owner's alone. */
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return error_set(e, ERR_IO, "%s: %m", path);
+		close(fd);
+	}
 	pthread_once(&once, configure_sqlite);
 	d = xcalloc(1, sizeof(*d));
 	d->path = xstrdup(path);
@@ -167,7 +133,9 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	/* A plan never depends on the bound values. Otherwise SQLite plans some statements again for every new value, which took a
 	 * fifth of the writer's time. */
 	sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
-	rc = apply_settings(d, use, e);
+	rc = db_script(d, SETTINGS[use], e);
+	if (use == DB_WRITER) /* after the settings: wal_autocheckpoint takes the hook away */
+		sqlite3_wal_hook(d->handle, on_commit_to_log, d);
 	if (rc) {
 		db_close(d);
 		return rc;
@@ -203,14 +171,11 @@ struct value value_text(const char *s)
 	return (struct value){.type = s ? VALUE_TEXT : VALUE_NULL, .p = s};
 }
 
-static struct rows **bucket_of(struct db *d, const char *sql)
-{
-	return &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
-}
-
 static struct rows *prepare_once(struct db *d, const char *sql)
 {
-	struct rows **bucket = bucket_of(d, sql), *r;
+	struct rows **bucket =
+	    &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
+	struct rows *r;
 	sqlite3_stmt *stmt;
 	int rc;
 

@@ -143,26 +143,11 @@ int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes
 
 /* ---- backup ---- */
 
-static int copy_pages(
-    struct db *d, sqlite3 *to, bool (*go_on)(void *owner), void *owner, struct error *e)
-{
-	sqlite3_backup *b = sqlite3_backup_init(to, "main", d->handle, "main");
-	int rc = b ? SQLITE_OK : sqlite3_errcode(to);
-
-	while (rc == SQLITE_OK && go_on(owner))
-		rc = sqlite3_backup_step(b, BACKUP_STEP_PAGES);
-	sqlite3_backup_finish(b);
-	if (rc == SQLITE_OK)
-		return error_set(e, ERR_CANCELLED, "the backup was interrupted");
-	if (rc != SQLITE_DONE)
-		return error_set(e, db_code_of_sqlite(rc), "%s", sqlite3_errmsg(to));
-	return 0;
-}
-
 static int write_copy(
     struct db *d, const char *path, bool (*go_on)(void *owner), void *owner, struct error *e)
 {
 	sqlite3 *to = NULL;
+	sqlite3_backup *b;
 	int rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
 	if (rc != SQLITE_OK) {
@@ -171,7 +156,17 @@ static int write_copy(
 		/* Nobody else sees the copy before it is whole. */
 		sqlite3_exec(
 		    to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
-		rc = copy_pages(d, to, go_on, owner, e);
+		b = sqlite3_backup_init(to, "main", d->handle, "main");
+		rc = b ? SQLITE_OK : sqlite3_errcode(to);
+		while (rc == SQLITE_OK && go_on(owner))
+			rc = sqlite3_backup_step(b, BACKUP_STEP_PAGES);
+		sqlite3_backup_finish(b);
+		if (rc == SQLITE_OK)
+			rc = error_set(e, ERR_CANCELLED, "the backup was interrupted");
+		else if (rc == SQLITE_DONE)
+			rc = 0;
+		else
+			rc = error_set(e, db_code_of_sqlite(rc), "%s", sqlite3_errmsg(to));
 	}
 	if (sqlite3_close(to) != SQLITE_OK && !rc)
 		rc = error_set(e, ERR_IO, "%s: cannot be closed", path);

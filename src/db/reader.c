@@ -1,7 +1,6 @@
 /* The reader threads: each with a read-only connection, each query in one snapshot. A
  * slow query (a backup) holds one thread; the others go on. */
 #include <assert.h>
-#include <signal.h>
 
 #include "base/alloc.h"
 #include "db/store_internal.h"
@@ -78,20 +77,6 @@ static void *reader_main(void *p)
 	return NULL;
 }
 
-static void start_threads(struct readers *r)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (int i = 0; i < r->n; i++) {
-		int rc = pthread_create(&r->list[i].thread, NULL, reader_main, &r->list[i]);
-
-		assert(rc == 0);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e)
 {
 	struct readers *r = xcalloc(1, sizeof(*r));
@@ -113,7 +98,8 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
 	pthread_cond_init(&r->all_gone, NULL);
-	start_threads(r);
+	for (int i = 0; i < n; i++)
+		thread_start(&r->list[i].thread, reader_main, &r->list[i]);
 	*ret = r;
 	return 0;
 }

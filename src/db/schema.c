@@ -16,26 +16,12 @@ static int refuse_newer(const char *path, int64_t version, struct error *e)
 	    (int)version, SCHEMA_VERSION);
 }
 
-static int examine(struct db *d, const char *path, struct error *e)
-{
-	int64_t version = db_user_version(d), owner = db_application_id(d);
-	bool is_empty = db_is_empty(d);
-
-	if (db_status(d))
-		return error_set(e, db_status(d), "%s", db_why(d)->text);
-	if (!is_empty && owner != APPLICATION_ID)
-		return error_set(e, ERR_CORRUPT, "%s: is not a database of Outpost", path);
-	if (version > SCHEMA_VERSION)
-		return refuse_newer(path, version, e);
-	if (version < 0)
-		return error_set(e, ERR_CORRUPT, "%s: has no valid schema version", path);
-	return db_file_bytes(d) <= SMALL_FILE_BYTES ? db_check(d, e) : 0;
-}
-
 int schema_examine(const char *path, struct error *e)
 {
+	int64_t version, owner;
 	struct stat st;
 	struct db *d;
+	bool is_empty;
 	int rc;
 
 	if (stat(path, &st) || st.st_size == 0)
@@ -43,7 +29,19 @@ int schema_examine(const char *path, struct error *e)
 	rc = db_open(path, DB_READER, &d, e);
 	if (rc)
 		return rc;
-	rc = examine(d, path, e);
+	version = db_user_version(d);
+	owner = db_application_id(d);
+	is_empty = db_is_empty(d);
+	if (db_status(d))
+		rc = error_set(e, db_status(d), "%s", db_why(d)->text);
+	else if (!is_empty && owner != APPLICATION_ID)
+		rc = error_set(e, ERR_CORRUPT, "%s: is not a database of Outpost", path);
+	else if (version > SCHEMA_VERSION)
+		rc = refuse_newer(path, version, e);
+	else if (version < 0)
+		rc = error_set(e, ERR_CORRUPT, "%s: has no valid schema version", path);
+	else if (db_file_bytes(d) <= SMALL_FILE_BYTES)
+		rc = db_check(d, e);
 	db_close(d);
 	return rc;
 }

@@ -10,15 +10,66 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "db/schema.h"
 #include "db/store_internal.h"
 
-static int make_state_dir(const char *state_dir, struct error *e)
+/* ---- operations and queries that the store repeats (struct store_retry) ---- */
+
+enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 4000 };
+
+bool store_is_passing(int err)
 {
-	if (mkdir(state_dir, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return error_set(e, ERR_IO, "%s: cannot be created: %m", state_dir);
+	/* ERR_DENIED: the disk was remounted read-only */
+	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT ||
+	       err == ERR_DENIED;
+}
+
+/* Submits those that are due. After store_stop_retrying() all are, and none comes back. */
+static void on_retry_timer(struct timer *t)
+{
+	struct store *s = timer_owner(t);
+	struct store_retries waiting = TAILQ_HEAD_INITIALIZER(waiting);
+	struct store_retry *r;
+	int64_t now_ms = clock_mono_ms();
+
+	TAILQ_CONCAT(&waiting, &s->retries, link);
+	while ((r = TAILQ_FIRST(&waiting)) != NULL) {
+		TAILQ_REMOVE(&waiting, r, link);
+		if (r->due_ms <= now_ms || s->has_stopped_retrying)
+			r->submit(r);
+		else
+			TAILQ_INSERT_TAIL(&s->retries, r, link);
+	}
+	if (!TAILQ_EMPTY(&s->retries))
+		timer_start(t, PAUSE_FIRST_MS);
+}
+
+/* Keeps a patient operation for another attempt, and logs why. False: it is not to be repeated. */
+static bool retry_later(struct store *s, struct store_retry *r, int err, const char *why)
+{
+	int64_t pause_ms = PAUSE_LAST_MS;
+
+	if (!r->event || s->has_stopped_retrying || !store_is_passing(err))
+		return false;
+	log_event(LOG_WARN, r->event, LOG_S("error", why));
+	if (r->n_failed < 3)
+		pause_ms = (int64_t)PAUSE_FIRST_MS << r->n_failed;
+	r->n_failed++;
+	r->due_ms = clock_mono_ms() + pause_ms;
+	TAILQ_INSERT_TAIL(&s->retries, r, link);
+	if (!timer_is_running(s->retry_timer))
+		timer_start(s->retry_timer, PAUSE_FIRST_MS);
+	return true;
+}
+
+void store_stop_retrying(struct store *s)
+{
+	s->has_stopped_retrying = true;
+	if (!TAILQ_EMPTY(&s->retries))
+		timer_start(s->retry_timer, 0);
 }
 
 /* ---- one daemon for each state directory ----
@@ -26,61 +77,32 @@ static int make_state_dir(const char *state_dir, struct error *e)
  * A second one would take outbox rows that the first one is sending for those of a dead process. The lock ends with the
  * process, however that ends. */
 
-static int refuse_lock(int fd, const char *path, struct error *e)
-{
-	char text[32];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return error_set(e, ERR_EXISTS, "%s: another outpostd uses this directory (process %s)",
-	    path, text[0] ? text : "unknown");
-}
-
-static int write_pid(int fd)
-{
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-
-	if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n)
-		return -1;
-	return 0;
-}
-
 static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
 {
-	char *path = path_join(state_dir, "lock");
+	char *path = path_join(state_dir, "lock"), text[32];
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
+	ssize_t n;
 
-	if (fd < 0)
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		/* The text is for people; a full disk must not keep the daemon from starting. */
+		n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+		if ((ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC)
+			rc = error_set(e, ERR_IO, "%s: %m", path);
+	} else if (fd >= 0 && errno == EWOULDBLOCK) {
+		n = pread(fd, text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = '\0';
+		text[strcspn(text, "\n")] = '\0';
+		rc = error_set(e, ERR_EXISTS,
+		    "%s: another outpostd uses this directory (process %s)", path,
+		    text[0] ? text : "unknown");
+	} else {
 		rc = error_set(e, ERR_IO, "%s: %m", path);
-	else if (flock(fd, LOCK_EX | LOCK_NB))
-		rc = errno == EWOULDBLOCK ? refuse_lock(fd, path, e)
-					  : error_set(e, ERR_IO, "%s: %m", path);
-	/* The text is for people; a full disk must not keep the daemon from starting. */
-	else if (write_pid(fd) && errno != ENOSPC)
-		rc = error_set(e, ERR_IO, "%s: %m", path);
+	}
 	if (rc && fd >= 0)
 		close(fd);
 	else if (!rc)
 		*ret_fd = fd;
 	free(path);
-	return rc;
-}
-
-/* Whatever did start is stopped by store_release(). */
-static int start_store(struct store *s, const struct store_options *o, struct error *e)
-{
-	int rc = make_state_dir(o->state_dir, e);
-
-	if (!rc)
-		rc = lock_state_dir(o->state_dir, &s->lock_fd, e);
-	if (!rc)
-		rc = schema_examine(s->path, e);
-	if (!rc)
-		rc = writer_start(s, s->path, o, &s->writer, e);
-	if (!rc)
-		rc = readers_start(s, s->path, o->n_readers ? o->n_readers : 2, &s->readers, e);
 	return rc;
 }
 
@@ -108,13 +130,23 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	*ret = NULL;
 	s->loop = l;
 	s->inbox = inbox_new(l);
-	retries_init(s);
+	TAILQ_INIT(&s->retries);
+	s->retry_timer = timer_new(l, on_retry_timer, s);
 	s->lock_fd = -1;
 	s->path = path_join(o->state_dir, "outpost.db");
 	s->max_queue_ops = o->max_queue_ops ? o->max_queue_ops : 8192;
 	s->max_queue_bytes = o->max_queue_bytes ? o->max_queue_bytes : 16 << 20;
 	s->stats.is_writable = true;
-	rc = start_store(s, o, e);
+	if (mkdir(o->state_dir, 0700) && errno != EEXIST)
+		rc = error_set(e, ERR_IO, "%s: cannot be created: %m", o->state_dir);
+	else
+		rc = lock_state_dir(o->state_dir, &s->lock_fd, e);
+	if (!rc)
+		rc = schema_examine(s->path, e);
+	if (!rc)
+		rc = writer_start(s, s->path, o, &s->writer, e);
+	if (!rc)
+		rc = readers_start(s, s->path, o->n_readers ? o->n_readers : 2, &s->readers, e);
 	if (rc) {
 		if (s->writer) {
 			s->writer_gone.on_loop = ignore_item;
@@ -157,7 +189,8 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 	s->is_closing = true;
 	s->on_closed = on_closed;
 	s->owner = owner;
-	retries_end(s);
+	s->has_stopped_retrying = true;
+	on_retry_timer(s->retry_timer); /* s->is_closing: ends those that wait */
 	s->writer_gone.on_loop = on_writer_gone;
 	readers_stop(s->readers);
 	writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);

@@ -57,7 +57,7 @@ const struct store_touched *store_touched(const struct store *s);
 void store_subscribe(
     struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
 
-/* ---- retries (retry.c) ---- */
+/* ---- retries ---- */
 
 /* Makes an operation or a query patient: while the store has no room for it, or the disk is full or fails, the store
  * keeps it and submits it again. The pause is half a second at first and doubles up to 4 s. `done` comes once, with

@@ -14,15 +14,9 @@ enum {
 	READERS_MAX = 8,
 };
 
-/* ---- checkpoint.c: keeps the write-ahead log small beside the writer ---- */
-struct checkpointer;
-int checkpointer_start(const char *path, struct checkpointer **ret, struct error *e) MUST_CHECK;
-/* Thread: writer, after a commit that left the log so large. May do a part itself. */
-void checkpointer_on_commit(struct checkpointer *c, struct db *writer, int64_t wal_bytes);
-/* Thread: writer. Waits for a checkpoint in hand. NULL is fine. */
-void checkpointer_stop(struct checkpointer *c);
-
 /* ---- writer.c ---- */
+/* Starts a thread without signals, which are for the loop's thread. */
+void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner);
 struct writer;
 int writer_start(struct store *s, const char *path, const struct store_options *o,
     struct writer **ret, struct error *e) MUST_CHECK;
@@ -87,12 +81,5 @@ struct store {
 };
 
 void store_on_batch(struct inbox_item *item);
-
-/* ---- retry.c ---- */
-void retries_init(struct store *s);
-/* Keeps a patient operation for another attempt, and logs why. False: it is not to be repeated. */
-bool retry_later(struct store *s, struct store_retry *r, int err, const char *why);
-/* s->is_closing: ends those that wait. */
-void retries_end(struct store *s);
 
 #endif

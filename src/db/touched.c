@@ -56,27 +56,23 @@ bool touched_is_empty(const struct store_touched *t)
 
 /* ---- their names ---- */
 
-static void name_change(struct db *d, struct name_touched *n, int64_t id)
-{
-	char *sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(id));
-	struct rows *r = db_rows(d, "SELECT number FROM pull WHERE change_id = ?1", V_INT(id));
-
-	if (sha)
-		strv_add(&n->shas, sha);
-	free(sha);
-	while (rows_next(r)) {
-		n->numbers = xrealloc(n->numbers, (n->n_numbers + 1) * sizeof(*n->numbers));
-		n->numbers[n->n_numbers++] = rows_int(r, 0);
-	}
-}
-
 static int name_run(struct store_query *q, struct db *d)
 {
 	struct name_touched *n = CONTAINER_OF(q, struct name_touched, q);
 	const struct store_touched *t = &n->touched;
 
-	for (int i = 0; i < t->n_changes; i++)
-		name_change(d, n, t->changes[i]);
+	for (int i = 0; i < t->n_changes; i++) {
+		char *sha =
+		    db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(t->changes[i]));
+		struct rows *r = db_rows(
+		    d, "SELECT number FROM pull WHERE change_id = ?1", V_INT(t->changes[i]));
+
+		if (sha)
+			strv_add(&n->shas, sha);
+		free(sha);
+		while (rows_next(r))
+			*ARRAY_PUSH(n->numbers, n->n_numbers) = rows_int(r, 0);
+	}
 	for (int i = 0; i < t->n_jobs; i++) {
 		char *name =
 		    db_text(d, "SELECT accelerator FROM job WHERE id = ?1", V_INT(t->jobs[i]));

@@ -259,13 +259,19 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 
 /* ---- dropping ---- */
 
-static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped,
-    struct error *e)
+/* Was it last written before that time? Also false when there is no such file. */
+static bool is_log_older(int dir, const char *name, int64_t before_ms)
 {
 	struct stat st;
 
-	if (fstatat(n->dir, file, &st, AT_SYMLINK_NOFOLLOW) ||
-	    ((int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000) >= before_ms)
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < before_ms;
+}
+
+static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped,
+    struct error *e)
+{
+	if (!is_log_older(n->dir, file, before_ms))
 		return 0;
 	if (unlinkat(n->dir, file, 0))
 		return fail_log(n, file, e);
@@ -370,37 +376,11 @@ void log_folder_close(struct log_folder *f)
 	*f = (struct log_folder){.fd = -1};
 }
 
-/* Reads "42.log"; *ret_rest: the rest of the name. False: it is not the name of a log. */
-static bool read_log_name(const char *name, int64_t *ret_id, const char **ret_rest)
-{
-	size_t n = strspn(name, "0123456789");
-	char digits[24];
-
-	if (n == 0 || n >= sizeof(digits) || !str_has_prefix(name + n, ".log"))
-		return false;
-	memcpy(digits, name, n);
-	digits[n] = '\0';
-	*ret_rest = name + n + strlen(".log");
-	return parse_int64(digits, ret_id) == 0;
-}
-
-static bool is_log_older(int dir, const char *name, int64_t before_ms)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < before_ms;
-}
-
-enum { ANY_AGE = -1 };
-
-/* Adds the logs of one subfolder that are older than before_ms; ANY_AGE: those that wait to be compressed. */
-static int list_logs(const struct log_folder *f, int subfolder, int64_t before_ms,
+int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms,
     struct log_ids *to, struct error *e)
 {
-	char path[8];
+	char path[8], digits[24];
 	struct dirent *entry;
-	const char *rest;
 	int64_t id;
 	DIR *dir;
 	int fd;
@@ -414,23 +394,18 @@ static int list_logs(const struct log_folder *f, int subfolder, int64_t before_m
 		close(fd);
 		return fail_folder(f->path, e);
 	}
-	while ((entry = readdir(dir)) != NULL)
-		if (read_log_name(entry->d_name, &id, &rest) && id % LOG_SUBFOLDERS == subfolder &&
-		    (before_ms == ANY_AGE ? str_eq(rest, ".done")
-					  : is_log_older(fd, entry->d_name, before_ms)))
+	while ((entry = readdir(dir)) != NULL) {
+		const char *name = entry->d_name; /* "42.log", and what may follow */
+		size_t n = strspn(name, "0123456789");
+
+		if (n == 0 || n >= sizeof(digits) || !str_has_prefix(name + n, ".log"))
+			continue;
+		snprintf(digits, sizeof(digits), "%.*s", (int)n, name);
+		if (parse_int64(digits, &id) == 0 && id % LOG_SUBFOLDERS == subfolder &&
+		    (before_ms == LOGS_TO_COMPRESS ? str_eq(name + n, ".log.done")
+						   : is_log_older(fd, name, before_ms)))
 			*ARRAY_PUSH(to->list, to->n) = id;
+	}
 	closedir(dir);
 	return 0;
-}
-
-int log_folder_list_done(
-    const struct log_folder *f, int subfolder, struct log_ids *to, struct error *e)
-{
-	return list_logs(f, subfolder, ANY_AGE, to, e);
-}
-
-int log_folder_list_older(const struct log_folder *f, int subfolder, int64_t before_ms,
-    struct log_ids *to, struct error *e)
-{
-	return list_logs(f, subfolder, before_ms < 0 ? 0 : before_ms, to, e);
 }

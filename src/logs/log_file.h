@@ -68,11 +68,10 @@ struct log_ids {
 	int64_t *list; /* free() */
 	size_t n;
 };
-/* Adds to *to the jobs of one subfolder whose text waits to be compressed. */
-int log_folder_list_done(
-    const struct log_folder *f, int subfolder, struct log_ids *to, struct error *e) MUST_CHECK;
-/* Adds to *to the jobs of one subfolder whose log was last written before that time. */
-int log_folder_list_older(const struct log_folder *f, int subfolder, int64_t before_ms,
+enum { LOGS_TO_COMPRESS = -1 };
+/* Adds to *to the jobs of one subfolder whose log was last written before that time. LOGS_TO_COMPRESS: those whose text
+ * waits to be compressed. */
+int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms,
     struct log_ids *to, struct error *e) MUST_CHECK;
 
 #endif

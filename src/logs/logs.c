@@ -349,7 +349,7 @@ static void drop_log(struct log_task *t)
 	d->err = log_file_drop(&d->logs->folder, t->job_id, d->before_ms, &d->is_dropped, &d->why);
 }
 
-static void continue_dropping(struct dropping *d);
+static void continue_dropping(void *p);
 
 static void after_drop(struct log_task *t)
 {
@@ -370,8 +370,8 @@ static void list_subfolder(struct pool_work *w)
 {
 	struct dropping *d = CONTAINER_OF(w, struct dropping, listing);
 
-	d->err =
-	    log_folder_list_older(&d->logs->folder, d->subfolder, d->before_ms, &d->ids, &d->why);
+	d->err = log_folder_list(
+	    &d->logs->folder, d->subfolder, d->before_ms < 0 ? 0 : d->before_ms, &d->ids, &d->why);
 }
 
 static void after_list(struct pool_work *w)
@@ -385,8 +385,10 @@ static void after_list(struct pool_work *w)
 }
 
 /* Drops the next log of the list; at its end, lists the next subfolder. */
-static void continue_dropping(struct dropping *d)
+static void continue_dropping(void *p)
 {
+	struct dropping *d = p;
+
 	d->why = (struct error){0};
 	if (d->at < d->ids.n) {
 		d->is_dropped = false;
@@ -405,11 +407,6 @@ static void continue_dropping(struct dropping *d)
 	pool_submit(d->logs->loop, &d->listing);
 }
 
-static void begin_dropping(void *p)
-{
-	continue_dropping(p);
-}
-
 void logs_drop_older(
     struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner)
 {
@@ -421,5 +418,5 @@ void logs_drop_older(
 	d->owner = owner;
 	logs_hold(s);
 	packer_retry(s->packer);
-	loop_reap(s->loop, begin_dropping, d);
+	loop_reap(s->loop, continue_dropping, d);
 }

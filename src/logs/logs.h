@@ -39,7 +39,6 @@ struct log_append {
 	struct error why;
 	int64_t end;      /* out: the log's length now, also after an error */
 	bool is_complete; /* out */
-	void *internal;
 };
 void logs_append(struct logs *s, struct log_append *a);
 
@@ -52,7 +51,6 @@ struct log_read {
 	size_t n;
 	int64_t end; /* out: of the log as it is now */
 	bool is_complete;
-	void *internal;
 };
 void logs_read(struct logs *s, struct log_read *r);
 

@@ -47,27 +47,22 @@ static void queue_log(struct packer *p, int64_t job_id)
 
 /* ---- one log ---- */
 
-/* In the pool. */
-static int begin_packing(struct packer *p)
-{
-	int rc = log_file_open_done(&p->logs->folder, p->job_id, &p->in, &p->why);
-
-	if (rc)
-		return rc;
-	p->text = xmalloc(LOG_FRAME_BYTES);
-	p->n_read = 0;
-	rc = log_file_open_compressing(&p->logs->folder, &p->out, &p->why);
-	seekable_writer_init(&p->writer, p->out, p->compressor);
-	return rc;
-}
-
 /* Compresses the next frames. In the pool. */
 static void pack_step(struct pool_work *work)
 {
 	struct packer *p = CONTAINER_OF(work, struct packer, work);
+	const struct log_folder *folder = &p->logs->folder;
 	size_t n = LOG_FRAME_BYTES;
-	int rc = p->in < 0 ? begin_packing(p) : 0;
+	int rc = 0;
 
+	if (p->in < 0)
+		rc = log_file_open_done(folder, p->job_id, &p->in, &p->why);
+	if (!rc && !p->text) {
+		p->text = xmalloc(LOG_FRAME_BYTES);
+		p->n_read = 0;
+		rc = log_file_open_compressing(folder, &p->out, &p->why);
+		seekable_writer_init(&p->writer, p->out, p->compressor);
+	}
 	for (int i = 0; i < FRAMES_A_STEP && !rc && n == LOG_FRAME_BYTES; i++) {
 		rc = file_io_read(p->in, p->text, LOG_FRAME_BYTES, p->n_read, &n);
 		if (!rc && n)
@@ -162,7 +157,7 @@ static void look_for_logs(struct pool_work *work)
 	struct packer *p = CONTAINER_OF(work, struct packer, work);
 
 	for (int i = 0; i < LOG_SUBFOLDERS && !p->err; i++)
-		p->err = log_folder_list_done(&p->logs->folder, i, &p->found, &p->why);
+		p->err = log_folder_list(&p->logs->folder, i, LOGS_TO_COMPRESS, &p->found, &p->why);
 }
 
 static void after_look(struct pool_work *work)

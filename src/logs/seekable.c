@@ -24,31 +24,9 @@ enum {
 
 int file_io_code(int errno_value)
 {
-	switch (errno_value) {
-	case ENOSPC:
-	case EDQUOT:
-	case EFBIG:
-		return ERR_FULL;
-	default:
-		return ERR_IO;
-	}
-}
+	bool is_full = errno_value == ENOSPC || errno_value == EDQUOT || errno_value == EFBIG;
 
-int file_io_write(int fd, const void *p, size_t n)
-{
-	const char *at = p;
-
-	while (n > 0) {
-		ssize_t done = write(fd, at, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return file_io_code(errno);
-		at += done;
-		n -= (size_t)done;
-	}
-	return 0;
+	return is_full ? ERR_FULL : ERR_IO;
 }
 
 int file_io_write_at(int fd, const void *p, size_t n, int64_t at)
@@ -114,6 +92,14 @@ void seekable_writer_init(struct seekable_writer *w, int fd, struct compressor *
 	buf_init(&w->table, TABLE_MAX_BYTES);
 }
 
+static int write_next(struct seekable_writer *w, const struct buf *b)
+{
+	int rc = file_io_write_at(w->fd, b->data, b->len, w->n_written);
+
+	w->n_written += (int64_t)b->len;
+	return rc;
+}
+
 int seekable_add(struct seekable_writer *w, const char *p, size_t n)
 {
 	int rc = compress(w->by, p, n, &w->frame);
@@ -123,7 +109,7 @@ int seekable_add(struct seekable_writer *w, const char *p, size_t n)
 	put_u32(&w->table, (uint32_t)w->frame.len);
 	put_u32(&w->table, (uint32_t)n);
 	w->n_frames++;
-	return file_io_write(w->fd, w->frame.data, w->frame.len);
+	return write_next(w, &w->frame);
 }
 
 int seekable_end(struct seekable_writer *w)
@@ -138,9 +124,9 @@ int seekable_end(struct seekable_writer *w)
 	put_u32(&w->table, SEEKABLE_MAGIC);
 	rc = buf_status(&w->table);
 	if (!rc)
-		rc = file_io_write(w->fd, head.data, head.len);
+		rc = write_next(w, &head);
 	if (!rc)
-		rc = file_io_write(w->fd, w->table.data, w->table.len);
+		rc = write_next(w, &w->table);
 	buf_release(&head);
 	return rc;
 }
@@ -189,10 +175,9 @@ int seekable_index_read(int fd, struct seekable_index *ret)
 {
 	char foot[FOOT_BYTES];
 	struct stat st;
-	int rc;
 	int64_t file_bytes;
-	size_t entries;
-	size_t table;
+	int rc;
+	size_t entries, table;
 	char *text;
 
 	*ret = (struct seekable_index){0};

@@ -15,8 +15,7 @@
 
 /* ---- read(2) and write(2) to their end, with this program's error codes ---- */
 
-/* Writes at the file's position. After an error errno is set. */
-int file_io_write(int fd, const void *p, size_t n) MUST_CHECK;
+/* After an error errno is set. */
 int file_io_write_at(int fd, const void *p, size_t n, int64_t at) MUST_CHECK;
 /* *ret_n < n only at the end of the file. */
 int file_io_read(int fd, void *p, size_t n, int64_t at, size_t *ret_n) MUST_CHECK;
@@ -28,10 +27,11 @@ int file_io_code(int errno_value);
 enum { LOG_FRAME_BYTES = 256 * 1024 };
 
 struct seekable_writer {
-	int fd;                /* borrowed */
+	int fd;                /* borrowed; empty */
 	struct compressor *by; /* borrowed; with checksums */
 	struct buf frame, table;
 	uint32_t n_frames;
+	int64_t n_written;
 };
 void seekable_writer_init(struct seekable_writer *w, int fd, struct compressor *by);
 /* Adds the next 1 to LOG_FRAME_BYTES bytes. ERR_FULL, ERR_IO. */
