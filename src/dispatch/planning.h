@@ -20,7 +20,7 @@
 #include "store/commands.h"
 #include "store/deliveries.h"
 #include "store/plans.h"
-#include "store/tested.h"
+#include "store/published.h"
 
 struct planning {
 	TAILQ_ENTRY(planning) link; /* in the planner's list */

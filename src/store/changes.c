@@ -375,3 +375,78 @@ static int has_push_run(struct store_query *q, struct db *d)
 	return 0;
 }
 STORE_QUERY(has_push)
+
+/* ---- the change that a person names ---- */
+
+RECORD_DEFINE_PART(tested_change, find_tested, TESTED_CHANGE_RECORD);
+RECORD_DEFINE_PART(tested_pull, find_tested, TESTED_PULL_RECORD);
+
+#define HEADS_RECORD(F, S)                                                                         \
+	F(S, INT, n, NULL, "COUNT(DISTINCT head_sha)", "")                                         \
+	F(S, TEXT, first, NULL, "MIN(head_sha)", "")
+RECORD_LOCAL(heads, HEADS_RECORD)
+
+static int tested_run(struct store_query *sq, struct db *d)
+{
+	struct find_tested *q = CONTAINER_OF(sq, struct find_tested, q);
+	struct repository_key key = repository_key(q->repository);
+	struct heads heads = {0};
+	int64_t id;
+
+	find_tested_release(q); /* of a failed attempt */
+	if (q->number) {
+		id = db_int(d, 0,
+		    "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
+		    V_TEXT(key.text), V_INT(q->number));
+	} else {
+		record_read_first(
+		    db_rows(d,
+			RECORD_QUERY(HEADS_RECORD,
+			    "FROM change WHERE repository_key = ?1 AND head_sha >= ?2"
+			    " AND head_sha < ?2 || 'g' AND kind IN ('pull_request', 'push')"),
+			V_TEXT(key.text), V_TEXT(q->sha)),
+		    &heads_record, &heads);
+		/* If one commit is the head of a pull request and of a push, the pull request counts, because people read
+		 * its comment. */
+		id = heads.n != 1 ? 0
+				  : db_int(d, 0,
+					"SELECT id FROM change WHERE repository_key = ?1"
+					" AND head_sha = ?2 AND kind IN ('pull_request', 'push')"
+					" ORDER BY kind = 'push' LIMIT 1",
+					V_TEXT(key.text), V_TEXT(heads.first));
+		record_release(&heads_record, &heads);
+	}
+	if (!id)
+		return heads.n > 1 ? ERR_CONFLICT : ERR_NOT_FOUND;
+	record_read_first(
+	    db_rows(d, RECORD_QUERY(TESTED_CHANGE_RECORD, "FROM change WHERE id = ?1"), V_INT(id)),
+	    &tested_change_record, q);
+	q->delivery_guid = db_text(d,
+	    "SELECT delivery_guid FROM dispatch WHERE change_id = ?1"
+	    " ORDER BY created_ms DESC LIMIT 1",
+	    V_INT(id));
+	if (q->is_pull)
+		record_read_first(
+		    db_rows(d,
+			RECORD_QUERY(TESTED_PULL_RECORD,
+			    "FROM pull WHERE change_id = ?1 AND (?2 = 0 OR number = ?2)"
+			    " ORDER BY number DESC LIMIT 1"),
+			V_INT(id), V_INT(q->number ? q->number : change_lead(d, id))),
+		    &tested_pull_record, q);
+	return 0;
+}
+
+int store_find_tested(struct store *s, struct find_tested *q)
+{
+	q->is_pull = q->is_open = false;
+	q->pull_number = 0;
+	q->head_sha = q->ref = q->title = q->author = q->delivery_guid = NULL;
+	q->q.run = tested_run;
+	return store_query(s, &q->q);
+}
+
+void find_tested_release(struct find_tested *q)
+{
+	record_release(&tested_change_record, q);
+	FREE_AND_NULL(q->delivery_guid);
+}

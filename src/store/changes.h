@@ -9,6 +9,7 @@
 #include "db/db.h"
 #include "db/store.h"
 #include "model/event.h"
+#include "model/record.h"
 #include "model/states.h"
 #include "store/dispatches.h"
 
@@ -115,5 +116,30 @@ struct note_head {
 	int64_t now_ms;
 };
 int store_note_head(struct store *s, struct note_head *op) MUST_CHECK;
+
+#define TESTED_CHANGE_RECORD(F, S)                                                                 \
+	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "Else a push.")                         \
+	F(S, TEXT, head_sha, NULL, "head_sha", "NULL: the commit is not known.")                   \
+	F(S, TEXT, ref, NULL, "ref", "Of a push.")                                                 \
+	F(S, TEXT, title, NULL, "title", "Of a push.")                                             \
+	F(S, TEXT, author, NULL, "author", "Of a push.")
+#define TESTED_PULL_RECORD(F, S)                                                                   \
+	F(S, INT, pull_number, NULL, "number", "By its SHA, the lead.")                            \
+	F(S, BOOL, is_open, NULL, "state = 'open'", "An open pull request has it as its head.")
+/* A change that may be tested again. */
+struct find_tested {
+	struct store_query q;
+	void *owner; /* the caller's own */
+	const char *repository;
+	int64_t number;  /* > 0: this pull request's head */
+	const char *sha; /* else this commit, or a prefix of it: 7 digits at least */
+	/* out; find_tested_release() */
+	RECORD_MEMBERS(TESTED_CHANGE_RECORD)
+	RECORD_MEMBERS(TESTED_PULL_RECORD) /* of a pull request */
+	char *delivery_guid;               /* of the body that was sent last; NULL: none */
+};
+/* ERR_NOT_FOUND: the change is not known. ERR_CONFLICT: the prefix fits several commits. */
+int store_find_tested(struct store *s, struct find_tested *q) MUST_CHECK;
+void find_tested_release(struct find_tested *q);
 
 #endif

@@ -153,3 +153,81 @@ static int doubt_check_run(struct store_op *op, struct db *d)
 	return 0;
 }
 STORE_STATEMENT(doubt_check)
+
+/* ---- the runs that a check stands for ---- */
+
+RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
+
+#define TARGET_JOINS                                                                               \
+	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                     \
+	" LEFT JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                   \
+	"  AND j.accelerator = x.accelerator AND j.is_current = 1"
+/* Dispatches of the head of an open pull request. A held one stays held, so it is not a target. */
+#define TARGET_RULES                                                                               \
+	" c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"                   \
+	" AND c.state = 'open' AND x.is_current = 1 AND x.accelerator <> '' AND x.state <> 'held'"
+
+/* Adds each run once, also if its jobs belong to several accelerators. */
+static void add_reruns(struct find_rerun *q, struct rows *r)
+{
+	while (rows_next(r)) {
+		struct rerun_target t;
+		bool is_listed = false;
+
+		record_read(r, &rerun_target_record, &t);
+		for (const struct rerun_target *o = q->list; o < q->list + q->n; o++)
+			is_listed |= str_eq(o->run_id, t.run_id) &&
+				     strcmp(o->dispatch_id, t.dispatch_id) == 0 &&
+				     (t.is_github || (strcmp(o->accelerator, t.accelerator) == 0 &&
+							 strcmp(o->runner, t.runner) == 0));
+		if (is_listed)
+			record_release(&rerun_target_record, &t);
+		else
+			*ARRAY_PUSH(q->list, q->n) = t;
+	}
+}
+
+static int rerun_run(struct store_query *sq, struct db *d)
+{
+	struct find_rerun *q = CONTAINER_OF(sq, struct find_rerun, q);
+	struct repository_key key = repository_key(q->repository);
+
+	find_rerun_release(q); /* of a failed attempt */
+	q->pull_number =
+	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, q->repository, q->head_sha));
+	if (q->check_name)
+		add_reruns(q, db_rows(d,
+				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
+				  " JOIN check_run k ON k.job_id = j.id AND k.repository_key = ?1"
+				  " AND k.head_sha = ?2 AND k.name = ?3 WHERE" TARGET_RULES,
+				  V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->check_name)));
+	if (q->n)
+		return 0;
+	if (q->check_name)
+		add_reruns(q,
+		    db_rows(d,
+			RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
+			" WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
+			V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
+	else
+		add_reruns(
+		    q, db_rows(d,
+			   RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
+			   " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
+			   V_TEXT(key.text), V_TEXT(q->head_sha)));
+	return 0;
+}
+
+int store_find_rerun(struct store *s, struct find_rerun *q)
+{
+	q->list = NULL;
+	q->n = 0;
+	q->pull_number = 0;
+	q->q.run = rerun_run;
+	return store_query(s, &q->q);
+}
+
+void find_rerun_release(struct find_rerun *q)
+{
+	RECORDS_RELEASE(rerun_target, q->list, q->n);
+}

@@ -79,4 +79,32 @@ struct doubt_check {
 };
 int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
 
+#define RERUN_TARGET_RECORD(F, S)                                                                  \
+	F(S, TEXT, accelerator, NULL, "x.accelerator", "")                                         \
+	F(S, TEXT, runner, NULL, "x.runner", "")                                                   \
+	F(S, TEXT, dispatch_id, NULL, "x.id", "")                                                  \
+	F(S, BOOL, is_github, NULL, "x.kind IN ('github', 'infra')",                               \
+	    "Its run can be started again at `repository`.")                                       \
+	F(S, TEXT, repository, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN x.target END",  \
+	    "NULL: it cannot.")                                                                    \
+	F(S, TEXT, run_id, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN j.run_id END",      \
+	    "NULL: none was reported.")                                                            \
+	F(S, INT, run_attempt, NULL, "j.run_attempt", "")
+/* The runs that a Re-run of a check starts again. */
+struct rerun_target {
+	RECORD_MEMBERS(RERUN_TARGET_RECORD)
+};
+struct find_rerun {
+	struct store_query q;
+	void *owner; /* the caller's own */
+	const char *repository, *head_sha;
+	const char *check_name;    /* NULL: all of this head */
+	const char *run_id;        /* where no check of that name was written; "" none */
+	int64_t pull_number;       /* out: the lead of that head; 0: no open pull request has it */
+	struct rerun_target *list; /* out, each run once; find_rerun_release() */
+	size_t n;
+};
+int store_find_rerun(struct store *s, struct find_rerun *q) MUST_CHECK;
+void find_rerun_release(struct find_rerun *q);
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "store/commands.h"
 #include "store/plans.h"
-#include "store/tested.h"
+#include "store/published.h"
 #include "store_rig.h"
 
 struct rig_comment {

@@ -9,7 +9,7 @@
 #include "store/jobs.h"
 #include "store/maintenance.h"
 #include "store/outbox.h"
-#include "store/tested.h"
+#include "store/published.h"
 #include "views/accelerator_page.h"
 #include "views/change.h"
 #include "views/gauges.h"
