@@ -24,52 +24,42 @@ struct readers {
 	} list[READERS_MAX];
 };
 
-static struct store_query *take_query(struct readers *r)
-{
-	struct store_query *q;
-
-	pthread_mutex_lock(&r->lock);
-	while (!r->first && !r->is_stopping)
-		pthread_cond_wait(&r->wake, &r->lock);
-	q = r->first;
-	if (q) {
-		r->first = q->next;
-		if (!r->first)
-			r->last = NULL;
-	}
-	pthread_mutex_unlock(&r->lock);
-	return q;
-}
-
-static void run_query(struct db *d, struct store_query *q)
-{
-	int rc = db_begin(d, DB_READER);
-
-	if (!rc)
-		q->err = q->run(q, d);
-	/* What a query made of rows that could not be read ("not found") does not count. */
-	if (db_status(d)) {
-		q->err = db_status(d);
-		error_set(&q->why, q->err, "%s", db_why(d)->text);
-	} else if (q->err) {
-		error_set(&q->why, q->err, "%s", err_text(q->err));
-	}
-	db_rollback(d);
-	db_forget_failure(d);
-}
-
 static void *reader_main(void *p)
 {
 	struct reader *self = p;
 	struct readers *r = self->all;
-	struct store_query *q;
+	struct db *d = self->db;
 
 	thread_give_way(); /* no webhook waits for a page */
-	while ((q = take_query(r)) != NULL) {
-		run_query(self->db, q);
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		struct store_query *q;
+
+		while (!r->first && !r->is_stopping)
+			pthread_cond_wait(&r->wake, &r->lock);
+		q = r->first;
+		if (!q)
+			break;
+		r->first = q->next;
+		if (!r->first)
+			r->last = NULL;
+		pthread_mutex_unlock(&r->lock);
+		if (db_begin(d, DB_READER) == 0)
+			q->err = q->run(q, d);
+		/* What a query made of rows that could not be read ("not found") does not count. */
+		if (db_status(d)) {
+			q->err = db_status(d);
+			error_set(&q->why, q->err, "%s", db_why(d)->text);
+		} else if (q->err) {
+			error_set(&q->why, q->err, "%s", err_text(q->err));
+		}
+		db_rollback(d);
+		db_forget_failure(d);
 		inbox_post(r->store->inbox, &q->item);
+		pthread_mutex_lock(&r->lock);
 	}
-	db_close(self->db);
+	pthread_mutex_unlock(&r->lock);
+	db_close(d);
 	pthread_mutex_lock(&r->lock);
 	if (--r->n_open == 0)
 		pthread_cond_signal(&r->all_gone);

@@ -46,23 +46,6 @@ int schema_examine(const char *path, struct error *e)
 	return rc;
 }
 
-static int migrate_one(struct db *d, int64_t version, struct error *e)
-{
-	int rc = db_begin(d, DB_WRITER);
-
-	if (rc)
-		return error_set(e, rc, "%s", db_why(d)->text);
-	rc = db_script(d, SCHEMA_STEPS[version], e);
-	if (!rc)
-		rc = db_set_user_version(d, version + 1, e);
-	if (!rc && db_commit(d))
-		rc = error_set(e, db_status(d), "%s", db_why(d)->text);
-	if (rc)
-		db_rollback(d);
-	db_forget_failure(d);
-	return rc;
-}
-
 int schema_apply(struct db *d, const char *path, struct error *e)
 {
 	int64_t version = db_user_version(d);
@@ -72,7 +55,16 @@ int schema_apply(struct db *d, const char *path, struct error *e)
 		return error_set(e, rc, "%s", db_why(d)->text);
 	if (version > SCHEMA_VERSION)
 		return refuse_newer(path, version, e);
-	while (!rc && version < SCHEMA_VERSION)
-		rc = migrate_one(d, version++, e);
+	for (; !rc && version < SCHEMA_VERSION; version++) {
+		if (db_begin(d, DB_WRITER) == 0)
+			rc = db_script(d, SCHEMA_STEPS[version], e);
+		if (!rc && !db_status(d))
+			rc = db_set_user_version(d, version + 1, e);
+		if (!rc && (db_status(d) || db_commit(d)))
+			rc = error_set(e, db_status(d), "%s", db_why(d)->text);
+		if (rc)
+			db_rollback(d);
+		db_forget_failure(d);
+	}
 	return rc;
 }

@@ -364,21 +364,6 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 	return n;
 }
 
-static void count_history(const struct judging *g)
-{
-	db_exec(g->d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(g->accelerator));
-	db_exec(g->d,
-	    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator, suite,"
-	    " state, COUNT(*) FROM history WHERE accelerator = ?1 GROUP BY accelerator, state, "
-	    "suite",
-	    V_TEXT(g->accelerator));
-	db_exec(g->d,
-	    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator, '',"
-	    " state, SUM(n) FROM history_count WHERE accelerator = ?1 GROUP BY accelerator, state"
-	    " ON CONFLICT (accelerator, suite, state) DO UPDATE SET n = excluded.n",
-	    V_TEXT(g->accelerator));
-}
-
 void history_judge(struct db *d, const char *accelerator, int64_t now_ms)
 {
 	struct judging *g = xcalloc(1, sizeof(*g));
@@ -410,8 +395,21 @@ void history_judge(struct db *d, const char *accelerator, int64_t now_ms)
 		asked_bad = bad;
 		commits_between_want(d, accelerator, good, bad, now_ms);
 	}
-	if (g->n || has_gone)
-		count_history(g);
+	if (g->n || has_gone) {
+		db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(accelerator));
+		db_exec(d,
+		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator,"
+		    " suite, state, COUNT(*) FROM history WHERE accelerator = ?1"
+		    " GROUP BY accelerator, state, suite",
+		    V_TEXT(accelerator));
+		db_exec(d,
+		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator, "
+		    "'',"
+		    " state, SUM(n) FROM history_count WHERE accelerator = ?1"
+		    " GROUP BY accelerator, state"
+		    " ON CONFLICT (accelerator, suite, state) DO UPDATE SET n = excluded.n",
+		    V_TEXT(accelerator));
+	}
 	free(g->newest_keys);
 	free(g->tests);
 	free(g);

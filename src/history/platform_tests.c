@@ -423,24 +423,6 @@ void platform_tests_forget(struct db *d, int64_t change_id)
 
 /* ---- once ---- */
 
-/* Oldest first, so that the newest stays and red is counted from its first. */
-static void fill_accelerator(struct db *d, const char *accelerator)
-{
-	size_t n;
-	int64_t *ids = rows_key_numbers(
-	    db_rows(d,
-		"SELECT DISTINCT j.change_id FROM job j INDEXED BY job_of_accelerator"
-		" JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1 AND j.id > 0"
-		" AND j.is_current = 1 AND j.environment IS NOT NULL"
-		" AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?2",
-		V_TEXT(accelerator), V_INT(FILL_CHANGES_MAX)),
-	    &n);
-
-	while (n > 0)
-		platform_tests_note(d, ids[--n], accelerator);
-	free(ids);
-}
-
 void platform_tests_fill(struct db *d)
 {
 	static const char FILLED[] = "platform_tests.filled";
@@ -451,8 +433,24 @@ void platform_tests_fill(struct db *d)
 		r = db_rows(d, "SELECT name FROM accelerator WHERE is_gone = 0 ORDER BY name");
 		while (rows_next(r))
 			strv_add(&names, rows_key(r));
-		for (char **name = names; *name; name++)
-			fill_accelerator(d, *name);
+		for (char **name = names; *name; name++) {
+			size_t n;
+			int64_t *ids = rows_key_numbers(
+			    db_rows(d,
+				"SELECT DISTINCT j.change_id FROM job j"
+				" INDEXED BY job_of_accelerator"
+				" JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1"
+				" AND j.id > 0 AND j.is_current = 1 AND j.environment IS NOT NULL"
+				" AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC "
+				"LIMIT ?2",
+				V_TEXT(*name), V_INT(FILL_CHANGES_MAX)),
+			    &n);
+
+			/* Oldest first, so that the newest stays and red is counted from its first. */
+			while (n > 0)
+				platform_tests_note(d, ids[--n], *name);
+			free(ids);
+		}
 		setting_put_int(d, FILLED, 1);
 	}
 	strv_free(names);

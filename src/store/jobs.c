@@ -21,23 +21,6 @@ enum { JOBS_PER_DISPATCH_MAX = 1000 };
 	F(S, BOOL, is_current, NULL, "is_current", "")
 RECORD_LOCAL(known_job, KNOWN_JOB_RECORD)
 
-static struct known_job find_known_job(
-    struct db *d, const struct job_place *at, const struct job_report *p)
-{
-	struct known_job k = {0};
-
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(KNOWN_JOB_RECORD,
-		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
-		    " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
-		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
-		V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id), V_INT(p->run_attempt),
-		V_BLOB(p->digest, sizeof(p->digest))),
-	    &known_job_record, &k);
-	return k;
-}
-
 bool jobs_notify(struct db *d, struct rows *ids)
 {
 	bool has_any = false;
@@ -204,11 +187,22 @@ static void complete_job(struct db *d, int64_t id, const struct job_place *at,
 struct job_record job_put(
     struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
 {
-	struct known_job known = find_known_job(d, at, report);
-	struct job_record ret = {
-	    .outcome = REPORT_RECORDED, .job_id = known.id, .is_current = known.is_current};
-	bool is_completed = known.id && known.status == JOB_COMPLETED;
+	struct known_job known = {0};
+	struct job_record ret = {.outcome = REPORT_RECORDED};
+	bool is_completed;
 
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(KNOWN_JOB_RECORD,
+		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+		    " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
+		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
+		V_TEXT(report->workflow), V_TEXT(report->name), V_TEXT(report->run_id),
+		V_INT(report->run_attempt), V_BLOB(report->digest, sizeof(report->digest))),
+	    &known_job_record, &known);
+	ret.job_id = known.id;
+	ret.is_current = known.is_current;
+	is_completed = known.id && known.status == JOB_COMPLETED;
 	if (!known.id && db_int(d, 0,
 			     "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
 			     " AND accelerator = ?3",

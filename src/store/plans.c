@@ -186,29 +186,6 @@ static struct stored_dispatch dispatch_of_want(const struct applying *a, const s
 	return s;
 }
 
-static const struct stored_dispatch *last_of_want(
-    const struct dispatch_list *l, const struct plan_want *w)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->at[i].accelerator, w->accelerator) == 0 &&
-		    strcmp(l->at[i].runner, w->runner) == 0)
-			return &l->at[i];
-	return NULL;
-}
-
-/* Whether this event begins another round for a runner that had one. Each of GitHub's times begins at most one, because the
- * same event with another GUID has the same time. An event without a time begins one only when its delivery is planned first. */
-static bool begins_round(const struct applying *a, const struct stored_dispatch *last)
-{
-	const struct plan *p = a->plan;
-
-	if (!p->starts_round || !a->is_lead)
-		return false;
-	if (!p->event_ms)
-		return !a->op->was_planned;
-	return p->event_ms > last->round_ms || (a->known.is_known && !a->known.is_open);
-}
-
 /* Whether a retest means this runner; the best result of the retests is noted for the answer. A head that no runner has tested
  * yet is tested by all of them. */
 static bool note_retested(
@@ -261,6 +238,7 @@ static void add_want(struct applying *a, const struct plan_want *w,
 	    w->held_reason && !want_is_vouched(a, w) && (w->is_held_for_good || !a->is_released);
 	int64_t event_ms = a->plan->event_ms ? a->plan->event_ms : a->op->now_ms;
 	int64_t round_ms = a->plan->starts_round && a->is_lead ? event_ms : 0;
+	bool begins_round;
 
 	if (want_is_vouched(a, w) && !a->is_released && !a->plan->n_retests)
 		return;
@@ -278,8 +256,14 @@ static void add_want(struct applying *a, const struct plan_want *w,
 			    starts, dispatch_of_want(a, w, last->round, round_ms, false), last);
 		return;
 	}
+	/* Each of GitHub's times begins at most one other round, because the same event with another GUID has the same time.
+	 * An event without a time begins one only when its delivery is planned first. */
+	begins_round = a->plan->starts_round && a->is_lead &&
+		       (a->plan->event_ms ? a->plan->event_ms > last->round_ms ||
+						(a->known.is_known && !a->known.is_open)
+					  : !a->op->was_planned);
 	/* Only a new round starts a runner again that a person cancelled. */
-	if (a->plan->n_retests || begins_round(a, last) ||
+	if (a->plan->n_retests || begins_round ||
 	    (!a->is_stale && last->ended_how != ENDED_CANCELLED &&
 		dispatch_is_called_off(last->state)))
 		add_new_start(
@@ -318,9 +302,14 @@ static void start_wants(struct applying *a)
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {
 		const struct plan_want *w = &a->plan->wants[i];
+		const struct stored_dispatch *last = NULL;
 
+		for (size_t k = 0; k < before.n && !last; k++)
+			if (strcmp(before.at[k].accelerator, w->accelerator) == 0 &&
+			    strcmp(before.at[k].runner, w->runner) == 0)
+				last = &before.at[k];
 		if (a->is_new_head || !w->is_for_new_head)
-			add_want(a, w, last_of_want(&before, w), &starts);
+			add_want(a, w, last, &starts);
 	}
 	starts_run(a->d, &starts, a->op->now_ms);
 	note_retest_ids(a->op, &starts);

@@ -220,39 +220,32 @@ static void look_at_schedule(
 	record_release(&stored_schedule_record, &s);
 }
 
-static bool has_schedule_entry(const struct look_at_schedules *o, const char *accelerator)
+static int look_at_schedules_run(struct store_op *op, struct db *d)
 {
-	for (size_t i = 0; i < o->n_entries; i++)
-		if (strcmp(o->entries[i].accelerator, accelerator) == 0)
-			return true;
-	return false;
-}
-
-/* An accelerator without an entry is never due. */
-static void drop_other_schedules(struct db *d, const struct look_at_schedules *o)
-{
-	struct rows *r = db_rows(d, "SELECT accelerator FROM schedule WHERE next_ms IS NOT NULL");
+	struct look_at_schedules *o = CONTAINER_OF(op, struct look_at_schedules, op);
 	char **gone = strv_copy(NULL);
+	struct rows *r;
 
-	while (rows_next(r))
-		if (!has_schedule_entry(o, rows_key(r)))
+	look_at_schedules_release(o);
+	o->next_ms = 0;
+	o->n_taken = o->n_skipped = 0;
+	/* An accelerator without an entry is never due. */
+	r = db_rows(d, "SELECT accelerator FROM schedule WHERE next_ms IS NOT NULL");
+	while (rows_next(r)) {
+		bool is_listed = false;
+
+		for (size_t i = 0; i < o->n_entries; i++)
+			is_listed |= strcmp(o->entries[i].accelerator, rows_key(r)) == 0;
+		if (!is_listed)
 			strv_add(&gone, rows_key(r));
+	}
 	for (char **name = gone; *name; name++)
 		db_exec(d,
 		    "UPDATE schedule SET next_ms = NULL, is_next_skipped = 0"
 		    " WHERE accelerator = ?1",
 		    V_TEXT(*name));
 	strv_free(gone);
-}
 
-static int look_at_schedules_run(struct store_op *op, struct db *d)
-{
-	struct look_at_schedules *o = CONTAINER_OF(op, struct look_at_schedules, op);
-
-	look_at_schedules_release(o);
-	o->next_ms = 0;
-	o->n_taken = o->n_skipped = 0;
-	drop_other_schedules(d, o);
 	for (size_t i = 0; i < o->n_entries; i++)
 		look_at_schedule(d, o, &o->entries[i]);
 	RECORDS_READ(

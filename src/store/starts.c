@@ -55,24 +55,6 @@ static void retire_last_round(struct db *d, struct start *s, int64_t now_ms)
 	dispatch_list_release(&current);
 }
 
-/* The held dispatches of one repository have one id of their own. */
-static void choose_held_id(struct db *d, struct start *s)
-{
-	char *id = NULL;
-
-	if (kind_is_shared(s->row.kind))
-		id = db_text(d,
-		    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1"
-		    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held'"
-		    " LIMIT 1",
-		    V_INT(s->row.change_id), V_TEXT(s->row.target_key));
-	if (id)
-		snprintf(s->row.id, sizeof(s->row.id), "%s", id);
-	else
-		id_new(s->row.id);
-	free(id);
-}
-
 static bool starts_share_request(const struct start *a, const struct start *b)
 {
 	return kind_is_shared(a->row.kind) && kind_is_shared(b->row.kind) && !start_is_held(a) &&
@@ -140,14 +122,28 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 {
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
 	bool is_any_held = false;
+	char *shared;
 
 	/* Held dispatches come first, so that the rows that they replace do not move with a group. */
 	for (size_t i = 0; i < s->n; i++) {
+		struct stored_dispatch *row = &s->at[i].row;
+
 		if (!start_is_held(&s->at[i]))
 			continue;
 		retire_last_round(d, &s->at[i], now_ms);
-		choose_held_id(d, &s->at[i]);
-		dispatch_insert(d, &s->at[i].row, now_ms);
+		/* The held dispatches of one repository have one id of their own. */
+		shared = !kind_is_shared(row->kind)
+			     ? NULL
+			     : db_text(d,
+				   "SELECT id FROM dispatch INDEXED BY dispatch_of_change"
+				   " WHERE change_id = ?1 AND target_key = ?2"
+				   " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+				   V_INT(row->change_id), V_TEXT(row->target_key));
+		id_new(row->id);
+		if (shared)
+			snprintf(row->id, sizeof(row->id), "%s", shared);
+		free(shared);
+		dispatch_insert(d, row, now_ms);
 		is_done[i] = true;
 	}
 	for (size_t i = 0; i < s->n; i++) {
