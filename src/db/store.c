@@ -343,11 +343,6 @@ void store_limits(const struct store *s, struct store_limits *ret)
 	*ret = (struct store_limits){s->max_queue_ops, s->max_queue_bytes};
 }
 
-struct probe {
-	struct store_op op;
-	struct store *store;
-};
-
 static int probe_run(struct store_op *op, struct db *d)
 {
 	(void)op;
@@ -359,25 +354,14 @@ static int probe_run(struct store_op *op, struct db *d)
 
 static void probe_done(struct store_op *op)
 {
-	struct probe *p = CONTAINER_OF(op, struct probe, op);
-
-	p->store->is_probing = false;
-	free(p);
+	op->store->is_probing = false;
 }
 
 void store_probe(struct store *s)
 {
-	struct probe *p;
-
 	if (s->stats.is_writable || s->is_probing || s->is_closing)
 		return;
-	p = xcalloc(1, sizeof(*p));
-	p->store = s;
-	p->op.run = probe_run;
-	p->op.done = probe_done;
-	if (store_submit(s, &p->op)) {
-		free(p);
-		return;
-	}
-	s->is_probing = true;
+	s->probe.run = probe_run;
+	s->probe.done = probe_done;
+	s->is_probing = store_submit(s, &s->probe) == 0;
 }

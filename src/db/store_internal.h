@@ -78,6 +78,7 @@ struct store {
 	void (*on_closed)(void *owner);
 	void *owner;
 	struct inbox_item writer_gone;
+	struct store_op probe; /* of store_probe() */
 };
 
 void store_on_batch(struct inbox_item *item);

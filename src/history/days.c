@@ -4,7 +4,6 @@
 #include "base/encode.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
-#include "history/run_jobs.h"
 #include "history/run_note.h"
 
 /* ---- times ---- */

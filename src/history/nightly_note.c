@@ -1,4 +1,4 @@
-#include "history/nightly_note.h"
+#include "history/run_note.h"
 
 #include <string.h>
 

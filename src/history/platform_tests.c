@@ -1,4 +1,4 @@
-#include "history/platform_tests.h"
+#include "history/run_note.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "history/run_jobs.h"
+#include "history/run_note.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,11 +3,12 @@
  *
  * An accelerator at L1 has no runs, because it shows nothing.
  *
- * Thread: all functions run inside a writer's transaction. */
+ * Thread: all functions run inside a writer's transaction, unless their section says otherwise. */
 #ifndef HISTORY_RUN_NOTE_H
 #define HISTORY_RUN_NOTE_H
 
 #include "db/db.h"
+#include "model/accelerator.h"
 #include "model/states.h"
 
 /* How a run ended, as it is stored by name. */
@@ -53,5 +54,66 @@ struct cell_counts run_suites_put(struct db *d, int64_t change_id, const char *a
 
 /* The change is about to be deleted: deletes its runs. */
 void runs_drop(struct db *d, int64_t change_id);
+
+/* ---- run_jobs.c: the jobs of pull requests by which levels are judged (model/accelerator.h) ----
+ *
+ * Keeps what counts of each run, and the sums of a day. level_read() runs also on a reader. */
+
+/* A run of a pull request has ended, or its cells have changed: counts its jobs again. */
+void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms);
+/* Retention is about to delete the change: the sums of its days stay as they are from now on. */
+void run_jobs_drop_change(struct db *d, int64_t change_id);
+int64_t run_jobs_drop_days(struct db *d, int64_t before_day, int limit);
+/* Moves the figures of a runner to its new name. (CRCR's allowlist has the repository under its device at L3 and under its
+ * own name below.) */
+void run_jobs_move(struct db *d, const char *from_accelerator, const char *from_runner,
+    const char *accelerator, const char *runner);
+
+/* runner NULL: all of the accelerator's. Fills the numbers that come from jobs and from the registry. */
+void level_read(struct db *d, const char *accelerator, const char *runner, int64_t now_ms,
+    struct level_numbers *ret);
+
+/* ---- nightly_note.c: periodic runs as history (history/history.h) ----
+ *
+ * The results of a run go into the accelerator's row of days, and the state of each test is kept ready for pages. For each
+ * UTC day the last run counts; its day is that of its due time, or of the report for a run that the vendor started. L1 has
+ * no history. nightly_fill() has its own transaction. */
+
+/* How a run ended, as schedule_run keeps it. */
+#define NIGHTLY_GREEN  "green"  /* something passed, nothing is red */
+#define NIGHTLY_RED    "red"    /* something is FAIL or ERROR */
+#define NIGHTLY_MISSED "missed" /* no report says anything about the code */
+#define NIGHTLY_FAILED "failed" /* it could not be sent, or was cancelled */
+
+/* Cells or dispatches of a nightly change have changed on this accelerator. Writes its day and, once its dispatches have
+ * ended, its outcome and the states of the tests. Does nothing without a row of the run in schedule_run, which a run that
+ * the vendor started has as well. Call it again at each correction. At L1 it only ends the run. */
+void nightly_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+
+/* The change is about to be deleted: its days stay, without links. */
+void nightly_forget_change(struct db *d, int64_t change_id);
+/* Deletes days before before_ms, at most `limit` rows of each table, and with an accelerator's last day the states of its
+ * tests. True: there may be more. */
+bool nightly_drop(struct db *d, int64_t before_ms, int limit);
+
+/* Makes, once, days of what versions before the fourth recorded: of the newest runs that vendors started, as many as take a
+ * second or two. Call it at the start. */
+int nightly_fill(struct db *d, struct error *e) MUST_CHECK;
+
+/* ---- platform_tests.c: which versions of PyTorch were tested on which systems ----
+ *
+ * And whether the must-pass tests were green: the platforms page shows it beside the vendor's own statements. */
+
+/* Jobs or cells of the change have changed on this accelerator. Judges each (version, system) that its current jobs report,
+ * by the jobs that report it and those that name no version or system. A failure counts at once; a missing or green test
+ * counts when no job is at work any more. An older change overwrites nothing. The same change again corrects its rows, and
+ * a row that it no longer supports goes back to the change before it. Pull requests and L1 write nothing. */
+void platform_tests_note(struct db *d, int64_t change_id, const char *accelerator);
+/* The accelerator has other must-pass tests: judges the rows on record again, as far as their changes still exist. */
+void platform_tests_changed(struct db *d, const char *accelerator);
+/* Judges, once, the changes that earlier versions of this program recorded. Call it when the registry is mirrored. */
+void platform_tests_fill(struct db *d);
+/* The change is about to be deleted: its rows stay, without links. */
+void platform_tests_forget(struct db *d, int64_t change_id);
 
 #endif

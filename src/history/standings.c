@@ -7,7 +7,6 @@
 #include "db/settings.h"
 #include "history/days.h"
 #include "history/red_episodes.h"
-#include "history/run_jobs.h"
 #include "history/run_note.h"
 
 enum {

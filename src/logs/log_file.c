@@ -44,7 +44,6 @@ static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfol
     struct log_name *ret, struct error *e)
 {
 	char subfolder[8];
-	int *ret_fd;
 
 	ret->folder = f;
 	ret->job_id = job_id;
@@ -52,16 +51,15 @@ static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfol
 	snprintf(ret->open, sizeof(ret->open), "%lld.log", (long long)job_id);
 	snprintf(ret->done, sizeof(ret->done), "%lld.log.done", (long long)job_id);
 	snprintf(ret->packed, sizeof(ret->packed), "%lld.log.zst", (long long)job_id);
-	ret_fd = &ret->dir;
-	*ret_fd = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
-	if (*ret_fd < 0 && errno == ENOENT) {
+	ret->dir = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
+	if (ret->dir < 0 && errno == ENOENT) {
 		if (how == SUBFOLDER_AS_IT_IS)
 			return ERR_NOT_FOUND;
 		/* Synced, because the logs in it are promised to stay. */
 		if ((mkdirat(f->fd, subfolder, 0700) == 0 || errno == EEXIST) && fsync(f->fd) == 0)
-			*ret_fd = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
+			ret->dir = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
 	}
-	if (*ret_fd >= 0)
+	if (ret->dir >= 0)
 		return 0;
 	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, subfolder, strerror(errno));
 }

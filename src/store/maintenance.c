@@ -10,8 +10,6 @@
 #include "experiments/experiments.h"
 #include "history/commits_between.h"
 #include "history/days.h"
-#include "history/nightly_note.h"
-#include "history/platform_tests.h"
 #include "history/red_episodes.h"
 #include "history/run_note.h"
 #include "store/commands.h"

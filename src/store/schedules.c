@@ -17,9 +17,10 @@
 enum { SELF_REPORT_HOURS = 12 };
 
 static const char *const cause_names[] = {
-#define X(e, name) [CAUSE_##e] = (name),
-    SCHEDULE_CAUSES(X)
-#undef X
+    [CAUSE_SCHEDULE] = "schedule",
+    [CAUSE_CAUGHT_UP] = "caught_up",
+    [CAUSE_OPERATOR] = "operator",
+    [CAUSE_SELF_REPORT] = "self_report",
 };
 
 int64_t schedule_run_begin(struct db *d, const char *accelerator, int64_t due_ms,

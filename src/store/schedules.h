@@ -16,18 +16,12 @@
 
 enum { SCHEDULE_REASON_BYTES = 200 };
 
-/* X(ENUM, name): why a run exists; stored by name */
-#define SCHEDULE_CAUSES(X)                                                                         \
-	X(SCHEDULE, "schedule")                                                                    \
-	X(CAUGHT_UP, "caught_up")     /* it was due while Outpost did not run */                   \
-	X(OPERATOR, "operator")       /* outpostctl nightly run */                                 \
-	X(SELF_REPORT, "self_report") /* the vendor's own run, reported when it was over */
-
+/* Why a run exists. */
 enum schedule_cause {
-#define X(e, name) CAUSE_##e,
-	SCHEDULE_CAUSES(X)
-#undef X
-	    N_SCHEDULE_CAUSES
+	CAUSE_SCHEDULE,
+	CAUSE_CAUGHT_UP,   /* it was due while Outpost did not run */
+	CAUSE_OPERATOR,    /* outpostctl nightly run */
+	CAUSE_SELF_REPORT, /* the vendor's own run, reported when it was over */
 };
 
 /* A new run in state `reading`; its id. */

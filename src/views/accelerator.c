@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "db/record_rows.h"
-#include "history/run_jobs.h"
+#include "history/run_note.h"
 #include "views/record_json.h"
 
 enum { REPOSITORIES_MAX = 2000 };

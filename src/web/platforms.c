@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "history/platform_tests.h"
+#include "history/run_note.h"
 #include "web/web_internal.h"
 
 struct platforms_request {

@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "db/schema.h"
 #include "history/days.h"
-#include "history/nightly_note.h"
 #include "history/run_note.h"
 #include "model/states.h"
 #include "store/branch_commits.h"

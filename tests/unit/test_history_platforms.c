@@ -1,6 +1,6 @@
 /* What was tested of a platform: taken from reports in whatever order they come. */
 #include "db/db.h"
-#include "history/platform_tests.h"
+#include "history/run_note.h"
 #include "store_rig.h"
 #include "verdict/verdicts.h"
 #include "views/platforms.h"

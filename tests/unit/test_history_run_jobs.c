@@ -2,7 +2,7 @@
  * figures follow a repository to its other name. */
 #include "db/db.h"
 #include "history/days.h"
-#include "history/run_jobs.h"
+#include "history/run_note.h"
 #include "store_rig.h"
 
 static struct db *db;
