@@ -71,11 +71,13 @@ static void close_when_empty(struct remote_heads *h)
 }
 
 /* Removes the question, and calls its done. */
-static void answer_question(struct question *q)
+static void answer_question(void *owner)
 {
+	struct question *q = owner;
+	struct remote_heads *h = q->heads;
 	struct head_request *r = q->request;
 
-	TAILQ_REMOVE(&q->heads->questions, q, link);
+	TAILQ_REMOVE(&h->questions, q, link);
 	r->work = NULL;
 	r->err = q->err;
 	r->why = q->why;
@@ -86,6 +88,7 @@ static void answer_question(struct question *q)
 	free(q->branch);
 	free(q);
 	r->done(r);
+	close_when_empty(h);
 }
 
 /* ---- the pool's side ---- */
@@ -141,17 +144,6 @@ static void on_head_read(struct pool_work *w)
 	h->n_at_work--;
 	answer_question(q);
 	begin_questions(h);
-	close_when_empty(h);
-}
-
-/* Answers a question that the pool never had, at the end of the loop's turn. */
-static void answer_unbegun(void *p)
-{
-	struct question *q = p;
-	struct remote_heads *h = q->heads;
-
-	answer_question(q);
-	close_when_empty(h);
 }
 
 void remote_head_ask(void *owner, struct head_request *r)
@@ -171,7 +163,7 @@ void remote_head_ask(void *owner, struct head_request *r)
 	if (q->cancel_fd < 0) {
 		q->err = error_set(&q->why, ERR_BUSY, "no file descriptor is free");
 		q->is_begun = true;
-		loop_reap(h->loop, answer_unbegun, q);
+		loop_reap(h->loop, answer_question, q);
 		return;
 	}
 	begin_questions(h);
@@ -191,7 +183,7 @@ void remote_head_cancel(void *owner, struct head_request *r)
 		return;
 	q->is_begun = true;
 	q->err = error_set(&q->why, ERR_CANCELLED, "cancelled: shutting down");
-	loop_reap(h->loop, answer_unbegun, q);
+	loop_reap(h->loop, answer_question, q);
 }
 
 void remote_heads_close(struct remote_heads *h, void (*on_closed)(void *owner), void *owner)

@@ -136,6 +136,15 @@ void refuse_request(
 	    r, q, &(struct refusal){.status = status, .detail = detail, .caller = caller});
 }
 
+void refuse_over_rate(struct runners *r, struct http_request *q, const char *detail,
+    const char *caller, int retry_after_s)
+{
+	const struct refusal x = {
+	    .status = 429, .detail = detail, .caller = caller, .retry_after_s = retry_after_s};
+
+	answer_refused(r, q, &x);
+}
+
 static void on_client_gone(struct http_request *q)
 {
 	struct http_request **request = http_user(q);
@@ -248,12 +257,8 @@ bool admit_token(
 		refuse_request(r, q, 401, "the token is not valid, or was revoked", NULL);
 		break;
 	case CREDENTIAL_OVER_RATE:
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 429,
-			.detail = "too many wrong tokens from this address",
-			.retry_after_s = retry_after_s,
-		    });
+		refuse_over_rate(
+		    r, q, "too many wrong tokens from this address", NULL, retry_after_s);
 		break;
 	case CREDENTIAL_UNREAD:
 		answer_busy(r, q, NULL, ERR_BUSY);

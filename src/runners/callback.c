@@ -184,11 +184,8 @@ static char *admit_callback_token(
 		http_note_authenticated(q);
 		return accelerator;
 	}
-	answer_refused(r, q,
-	    &(struct refusal){
-		.status = 401,
-		.detail = err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
-	    });
+	refuse_request(r, q, 401,
+	    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
 	free(accelerator);
 	return NULL;
 }

@@ -182,13 +182,8 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 	}
 	same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
 	if (!same && n_of_machine >= CLAIMS_PER_MACHINE_MAX) {
-		answer_refused(cs->runners, request,
-		    &(struct refusal){
-			.status = 429,
-			.detail = "16 claims of this machine wait already",
-			.caller = who->accelerator,
-			.retry_after_s = TOO_MANY_RETRY_S,
-		    });
+		refuse_over_rate(cs->runners, request, "16 claims of this machine wait already",
+		    who->accelerator, TOO_MANY_RETRY_S);
 		return;
 	}
 	if (same) {

@@ -179,13 +179,8 @@ static void admit_access(struct job_access *a)
 
 	if (!rate_limit_take(is_registered ? a->limit : r->strangers, a->caller,
 		loop_now_ms(r->loop), &retry_after_s)) {
-		answer_refused(r, a->request,
-		    &(struct refusal){
-			.status = 429,
-			.detail = "too many requests in this minute",
-			.caller = a->caller,
-			.retry_after_s = retry_after_s,
-		    });
+		refuse_over_rate(
+		    r, a->request, "too many requests in this minute", a->caller, retry_after_s);
 		give_up_access(a);
 	} else if (a->access.n_allowed == 0) {
 		refuse_access(a, 403,

@@ -107,13 +107,6 @@ static void on_heartbeats_due(struct timer *t)
 
 /* ---- a heartbeat ---- */
 
-/* The token may also have been revoked while the store had the heartbeat. */
-static void refuse_revoked(struct heartbeat *hb)
-{
-	refuse_request(hb->leases->runners, hb->request, 401, TOKEN_REVOKED, hb->accelerator);
-	heartbeat_free(hb);
-}
-
 static void on_renewed(struct store_op *op)
 {
 	struct heartbeat *hb = CONTAINER_OF(op, struct heartbeat, op.op);
@@ -127,9 +120,11 @@ static void on_renewed(struct store_op *op)
 	if (!hb->request) {
 		heartbeat_free(hb);
 	} else if (!credentials_has(r->credentials, hb->token_id)) {
-		refuse_revoked(hb);
+		/* The token was revoked while the store had the heartbeat. */
+		refuse_request(r, hb->request, 401, TOKEN_REVOKED, hb->accelerator);
+		heartbeat_free(hb);
 	} else if (op->err == ERR_NOT_FOUND) {
-		refuse_request(r, hb->request, 404, "no such lease", hb->accelerator);
+		refuse_request(r, hb->request, 404, NO_LEASE, hb->accelerator);
 		heartbeat_free(hb);
 	} else if (op->err) {
 		answer_busy(r, hb->request, hb->accelerator, op->err);
@@ -185,8 +180,7 @@ static void on_renew(struct http_request *q, void *owner)
 	err = lease_wait_parse(body, n, &wait_s, &why);
 	http_recycle_body(body);
 	if (err || !lease_id_is_valid(lease_id)) {
-		refuse_request(
-		    r, q, err ? 400 : 404, err ? why.text : "no such lease", who.accelerator);
+		refuse_request(r, q, err ? 400 : 404, err ? why.text : NO_LEASE, who.accelerator);
 		return;
 	}
 	hb = xcalloc(1, sizeof(*hb));
@@ -279,7 +273,8 @@ void leases_on_tokens(struct leases *l)
 		next = LIST_NEXT(hb, link);
 		if (credentials_has(r->credentials, hb->token_id))
 			continue;
-		refuse_revoked(hb);
+		refuse_request(r, hb->request, 401, TOKEN_REVOKED, hb->accelerator);
+		heartbeat_free(hb);
 	}
 }
 

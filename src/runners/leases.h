@@ -32,6 +32,7 @@ void leases_note_expiry(struct leases *l, int64_t lease_ms);
 
 /* ---- machine.c: the bodies of a heartbeat and of a return, parsed; pure ---- */
 
+#define NO_LEASE "no such lease" /* 404 */
 enum { LEASE_ID_MAX_BYTES = 64, LEASE_REASON_MAX_BYTES = 160 };
 
 /* 1 to 64 letters, digits and '-'. */

@@ -71,11 +71,6 @@ struct handback {
 	char *lease_id, *accelerator, *machine, *reason;
 };
 
-static void refuse_unknown_lease(struct runners *r, struct http_request *q, const char *accelerator)
-{
-	refuse_request(r, q, 404, "no such lease", accelerator);
-}
-
 static void end_handback(struct handback *h, int err)
 {
 	struct runners *r = h->runners;
@@ -89,7 +84,7 @@ static void end_handback(struct handback *h, int err)
 	if (h->request && !err)
 		answer_json_text(h->request, 200, xstrdup("{\"ok\":true}"));
 	else if (h->request && err == ERR_NOT_FOUND)
-		refuse_unknown_lease(r, h->request, h->accelerator);
+		refuse_request(r, h->request, 404, NO_LEASE, h->accelerator);
 	else if (h->request)
 		answer_busy(r, h->request, h->accelerator, err);
 	free(h->lease_id);
@@ -154,7 +149,7 @@ static void on_return(struct http_request *q, void *owner)
 	if (err) {
 		refuse_request(r, q, 400, why.text, who.accelerator);
 	} else if (!lease_id_is_valid(http_segment(q, 0))) {
-		refuse_unknown_lease(r, q, who.accelerator);
+		refuse_request(r, q, 404, NO_LEASE, who.accelerator);
 		free(reason);
 	} else {
 		lease_hand_back(r, q, http_segment(q, 0), who.accelerator, who.name, reason);

@@ -89,6 +89,9 @@ void answer_json_text(struct http_request *q, int status, char *text);
 /* The same with a new reference to the body. */
 void answer_json(struct http_request *q, int status, json_t *body);
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
+/* 429. caller: or NULL. */
+void refuse_over_rate(struct runners *r, struct http_request *q, const char *detail,
+    const char *caller, int retry_after_s);
 /* The same for a refusal that needs no more than this. caller: or NULL. */
 void refuse_request(
     struct runners *r, struct http_request *q, int status, const char *detail, const char *caller);

@@ -392,13 +392,7 @@ struct submission *submission_new(
 	is_registered = access_is_registered(&s->access);
 	if (!rate_limit_take(is_registered ? r->registered : r->strangers, s->caller,
 		loop_now_ms(r->loop), &retry_after_s)) {
-		answer_refused(r, q,
-		    &(struct refusal){
-			.status = 429,
-			.detail = "more than 100 reports a minute",
-			.caller = s->caller,
-			.retry_after_s = retry_after_s,
-		    });
+		refuse_over_rate(r, q, "more than 100 reports a minute", s->caller, retry_after_s);
 	} else if (!is_registered) {
 		ignore_submission(s, "not registered");
 	} else if (access_is_silent(&s->access) && s->repository) {
