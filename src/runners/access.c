@@ -129,8 +129,10 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	if (!ret->issuer)
 		return error_set(
 		    e, ERR_AUTH, "the issuer \"%.100s\" is not configured", issuer ? issuer : "");
-	json_array_foreach(audience, i, one) is_for_us |=
-	    str_eq(json_string_value(one), c->oidc_audience);
+	json_array_foreach(audience, i, one)
+	{
+		is_for_us |= str_eq(json_string_value(one), c->oidc_audience);
+	}
 	if (!is_for_us)
 		return error_set(e, ERR_AUTH, "the audience is another");
 	err = check_times(token->payload, now_wall_ms, e);

@@ -120,13 +120,13 @@ static enum caller identify_caller(struct runners *r, struct http_request *q,
 static void on_callback(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
-	struct waiting *w;
-	int err;
 	struct oidc_caller caller = {0};
 	struct credential who;
 	struct submission *s;
+	struct waiting *w;
 	struct access access;
 	struct error e = {0};
+	int err;
 
 	switch (identify_caller(r, q, &who, &caller, &e)) {
 	case CALLER_REFUSED:

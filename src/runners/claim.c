@@ -32,12 +32,10 @@ static int64_t due_of(const struct claim *c)
 
 static void arm_claim_expiry(struct claims *cs, int64_t due_ms)
 {
-	int64_t now_ms = loop_now_ms(cs->runners->loop);
-
 	if (cs->due_ms && cs->due_ms <= due_ms)
 		return;
 	cs->due_ms = due_ms;
-	timer_start(cs->expiry, due_ms - now_ms);
+	timer_start(cs->expiry, due_ms - loop_now_ms(cs->runners->loop));
 }
 
 static void drop_empty_queues(struct claims *cs)

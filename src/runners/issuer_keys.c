@@ -308,10 +308,8 @@ void issuer_keys_close(struct issuer_keys *k, void (*on_closed)(void *owner), vo
 	k->is_closing = true;
 	k->on_closed = on_closed;
 	k->closed_owner = owner;
-	if (LIST_EMPTY(&k->issuers)) {
+	if (LIST_EMPTY(&k->issuers))
 		finish_closing_keys(k);
-		return;
-	}
 	for (struct issuer *i = LIST_FIRST(&k->issuers), *next; i; i = next) {
 		next = LIST_NEXT(i, link);
 		if (!i->is_dropped)

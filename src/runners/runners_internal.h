@@ -55,9 +55,7 @@ void report_add_routes(struct runners *r, struct http_server *h);
  * token is answered before its body takes memory, and when the body is there, because the token may have been
  * revoked meanwhile. ---- */
 
-/* ---- a limit of calls a minute for each name, counted in one window for all names, in bounded memory ---- */
-
-/* Counts at most keys_max names in one minute; calls of further names are over the limit. */
+/* A limit of calls a minute for each name, counted in one window for all names, in bounded memory. Counts at most keys_max names in one minute; calls of further names are over the limit. */
 struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max);
 void rate_limit_free(struct rate_limit *l); /* NULL is fine */
 /* Counts a call of `key` (compared without case). False when it is over the limit; then
