@@ -47,7 +47,7 @@ LDFLAGS_asan := $(FAST_LINKER)
 LDFLAGS_tsan := $(FAST_LINKER)
 LDFLAGS_fuzz := $(FAST_LINKER)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
-	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common
+	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common -Werror=incompatible-pointer-types
 # OUTPOST_VERSION: what --version, the User-Agent and the status page show.
 VERSION := $(shell cat VERSION)
 override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \

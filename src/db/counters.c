@@ -29,19 +29,19 @@ static const char *counter_name(int which, char *out, size_t out_bytes)
 	return out;
 }
 
-void counter_add(struct db *d, enum counter which, int64_t difference)
+void counter_add(struct txn *d, enum counter which, int64_t difference)
 {
 	db_counts(d)[which] += difference;
 }
 
-void counter_add_experiment(struct db *d, const char *state)
+void counter_add_experiment(struct txn *d, const char *state)
 {
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		if (strcmp(experiment_state_name(i), state) == 0)
 			counter_add(d, (enum counter)(COUNT_EXPERIMENTS + i), 1);
 }
 
-void counters_write(struct db *d)
+void counters_write(struct txn *d)
 {
 	int64_t *counts = db_counts(d);
 	char name[64];
@@ -57,7 +57,7 @@ void counters_write(struct db *d)
 	}
 }
 
-void counters_read(struct db *d, int64_t ret[N_COUNTERS])
+void counters_read(const struct view *d, int64_t ret[N_COUNTERS])
 {
 	struct rows *r = db_rows(d, "SELECT name, n FROM counter");
 	char name[64];

@@ -26,10 +26,10 @@ enum counter {
 	N_COUNTERS = COUNT_EXPERIMENTS + N_EXPERIMENT_STATES
 };
 
-void counter_add(struct db *d, enum counter which, int64_t difference);
+void counter_add(struct txn *d, enum counter which, int64_t difference);
 /* An experiment entered that state ("planned", …). */
-void counter_add_experiment(struct db *d, const char *state);
-void counters_write(struct db *d); /* writes the differences and sets them to 0 */
-void counters_read(struct db *d, int64_t ret[N_COUNTERS]);
+void counter_add_experiment(struct txn *d, const char *state);
+void counters_write(struct txn *d); /* writes the differences and sets them to 0 */
+void counters_read(const struct view *d, int64_t ret[N_COUNTERS]);
 
 #endif

@@ -1,6 +1,13 @@
 /* One connection to the database, owned by one thread, and the statements on it. Everything
  * in store/ speaks to SQL through this; only db_sqlite*.c know which database it is.
  *
+ * Three types say what a function may do with it, and the compiler checks this:
+ *   const struct view *  reads. A query of a reader has it.
+ *   struct txn *         also writes. An operation has it, inside the writer's transaction; `->view` reads what it wrote.
+ *   struct db *          opens, begins, commits, migrates. Only db/ and the repairs at the start have it.
+ *
+ * Thread: the connection's.
+ *
  * The first failure sticks to the connection: what is asked of it after that does nothing
  * (no rows, no changes), so an operation checks once, at its end, and is rolled back then.
  *
@@ -18,7 +25,26 @@
 #include "base/err.h"
 
 struct db;
+struct view;
+struct txn {
+	const struct view *view;
+};
 struct rows;
+
+/* They live as long as the connection. For the threads of the store, the repairs at the start, and tests. */
+const struct view *db_view(struct db *d);
+struct txn *db_txn(struct db *d);
+/* The macros that read accept each of the three types. */
+#define DB_VIEW(d)                                                                                 \
+	_Generic((d), const struct view *: view_itself, struct txn *: txn_view, struct db *: db_view)(d)
+static inline const struct view *view_itself(const struct view *v)
+{
+	return v;
+}
+static inline const struct view *txn_view(const struct txn *t)
+{
+	return t->view;
+}
 
 enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER };
 
@@ -45,23 +71,37 @@ struct value value_text(const char *s); /* NULL is SQL's NULL */
 #define V_INT_OR_NULL(v) ((struct value){.type = (v) ? VALUE_INT : VALUE_NULL, .number = (v)})
 #define VALUES(...)      ((const struct value[]){__VA_ARGS__ __VA_OPT__(, ){.type = VALUE_END}})
 
-/* ---- statements ---- */
-/* Runs to its end; the number of rows changed. */
-#define db_exec(d, sql, ...) db_exec_values(d, "" sql, VALUES(__VA_ARGS__))
-int64_t db_exec_values(struct db *d, const char *sql, const struct value *values);
+/* ---- statements that read ---- */
 /* First column of the first row, or fallback when there is no row. */
-#define db_int(d, fallback, sql, ...) db_int_values(d, fallback, "" sql, VALUES(__VA_ARGS__))
-int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const struct value *values);
+#define db_int(d, fallback, sql, ...)                                                              \
+	db_int_values(DB_VIEW(d), fallback, "" sql, VALUES(__VA_ARGS__))
+int64_t db_int_values(
+    const struct view *v, int64_t fallback, const char *sql, const struct value *values);
 /* Is there a row? */
-#define db_has(d, sql, ...)  (db_int_values(d, -1, "" sql, VALUES(__VA_ARGS__)) != -1)
+#define db_has(d, sql, ...)  (db_int(d, -1, sql, __VA_ARGS__) != -1)
 /* The same as text; NULL when there is no row or it is NULL. free(). */
-#define db_text(d, sql, ...) db_text_values(d, "" sql, VALUES(__VA_ARGS__))
-char *db_text_values(struct db *d, const char *sql, const struct value *values);
-
+#define db_text(d, sql, ...) db_text_values(DB_VIEW(d), "" sql, VALUES(__VA_ARGS__))
+char *db_text_values(const struct view *v, const char *sql, const struct value *values);
 /* Walks over rows: `while (rows_next(r))`; one walk at a time for one SQL text. A walk
  * that is left early ends with rows_end(). */
-#define db_rows(d, sql, ...) db_rows_values(d, "" sql, VALUES(__VA_ARGS__))
-struct rows *db_rows_values(struct db *d, const char *sql, const struct value *values);
+#define db_rows(d, sql, ...) db_rows_values(DB_VIEW(d), "" sql, VALUES(__VA_ARGS__))
+struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values);
+
+/* ---- statements that write ---- */
+/* Runs to its end; the number of rows changed. */
+#define db_exec(t, sql, ...) db_exec_values(t, "" sql, VALUES(__VA_ARGS__))
+int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values);
+/* The same with RETURNING: the first number, the first text, or a walk, as above. */
+#define db_exec_int(t, fallback, sql, ...)                                                         \
+	db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
+int64_t db_exec_int_values(
+    struct txn *t, int64_t fallback, const char *sql, const struct value *values);
+#define db_exec_text(t, sql, ...) db_exec_text_values(t, "" sql, VALUES(__VA_ARGS__))
+char *db_exec_text_values(struct txn *t, const char *sql, const struct value *values);
+#define db_exec_rows(t, sql, ...) db_exec_rows_values(t, "" sql, VALUES(__VA_ARGS__))
+struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct value *values);
+
+/* ---- rows ---- */
 bool rows_next(struct rows *r);
 void rows_end(struct rows *r);
 /* For db/record_rows.h: the columns of this row one after the other, from 1. */
@@ -82,9 +122,12 @@ char *rows_fingerprint(struct rows *r);
 char **rows_fingerprints(struct rows *r);
 
 /* ---- failures ---- */
-int db_status(const struct db *d) MUST_CHECK;   /* 0, or the code that stuck */
-const struct error *db_why(const struct db *d); /* its explanation */
-int db_fail(struct db *d, int code, const char *fmt, ...) PRINTF(3, 4); /* sticks too */
+#define db_status(d)    view_status(DB_VIEW(d))            /* 0, or the code that stuck */
+#define db_why(d)       view_why(DB_VIEW(d))               /* its explanation */
+#define db_fail(d, ...) view_fail(DB_VIEW(d), __VA_ARGS__) /* sticks too */
+int view_status(const struct view *v) MUST_CHECK;
+const struct error *view_why(const struct view *v);
+int view_fail(const struct view *v, int code, const char *fmt, ...) PRINTF(3, 4);
 void db_forget_failure(struct db *d); /* also ends every walk left open */
 /* False when a failure ended the transaction by itself. */
 bool db_is_in_transaction(const struct db *d);
@@ -95,7 +138,7 @@ int db_begin(struct db *d, enum db_use use) MUST_CHECK;
 int db_commit(struct db *d) MUST_CHECK;
 void db_rollback(struct db *d);
 /* Calls work() in a writer's transaction of its own. On failure nothing of it happened, and *e says why. */
-int db_transaction(struct db *d, void (*work)(struct db *d), struct error *e) MUST_CHECK;
+int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e) MUST_CHECK;
 void db_savepoint(struct db *d);
 void db_savepoint_release(struct db *d);
 void db_savepoint_undo(struct db *d);
@@ -105,7 +148,7 @@ int64_t db_user_version(struct db *d);
 int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHECK;
 int64_t db_application_id(struct db *d);
 bool db_is_empty(struct db *d); /* no table at all */
-int64_t db_file_bytes(struct db *d);
+int64_t db_file_bytes(const struct view *v);
 /* Reads every page once and checks its form. Slow on a large file. */
 int db_check(struct db *d, struct error *e) MUST_CHECK;
 int64_t db_total_changes(const struct db *d);
@@ -117,20 +160,20 @@ enum db_checkpoint { CHECKPOINT_PASSIVE, CHECKPOINT_TRUNCATE };
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes) MUST_CHECK;
 /* Copies the snapshot that this connection reads into a new file. go_on() is asked now
  * and then; false ends it with ERR_CANCELLED. */
-int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner,
+int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner,
     int64_t *ret_bytes, struct error *e) MUST_CHECK;
 
 /* ---- what an operation gathers besides rows ---- */
 /* Topics (store.h) to tell once the operation is committed. */
-void db_tell(struct db *d, unsigned topics);
+void db_tell(struct txn *t, unsigned topics);
 unsigned db_take_topics(struct db *d);
 /* STORE_CHANGES, and what looks different: a change, a job (also its log). */
-void db_tell_change(struct db *d, int64_t change_id);
-void db_tell_job(struct db *d, int64_t job_id);
-void db_tell_accelerator(struct db *d, const char *name);
+void db_tell_change(struct txn *t, int64_t change_id);
+void db_tell_job(struct txn *t, int64_t job_id);
+void db_tell_accelerator(struct txn *t, const char *name);
 struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand */
-int64_t *db_counts(struct db *d); /* N_COUNTERS pending differences, see db/counters.h */
-struct compressor *db_compressor(struct db *d);
-struct buf *db_scratch(struct db *d); /* the writer's, for one body at a time */
+int64_t *db_counts(struct txn *t); /* N_COUNTERS pending differences, see db/counters.h */
+struct compressor *db_compressor(struct txn *t);
+struct buf *db_scratch(struct txn *t); /* the writer's, for one body at a time */
 
 #endif

@@ -121,7 +121,8 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	pthread_once(&once, configure_sqlite);
 	d = xcalloc(1, sizeof(*d));
 	d->path = xstrdup(path);
-	d->no_rows.db = d;
+	d->view.db = d->no_rows.db = d;
+	d->txn.view = &d->view;
 	buf_init(&d->scratch, BODY_MAX_BYTES);
 	rc = sqlite3_open_v2(path, &d->handle, flags, NULL);
 	if (rc != SQLITE_OK) {
@@ -162,6 +163,16 @@ void db_close(struct db *d)
 	buf_release(&d->scratch);
 	free(d->path);
 	free(d);
+}
+
+const struct view *db_view(struct db *d)
+{
+	return &d->view;
+}
+
+struct txn *db_txn(struct db *d)
+{
+	return &d->txn;
 }
 
 /* ---- statements ---- */
@@ -240,9 +251,24 @@ static struct rows *open_rows(
 	return r;
 }
 
-struct rows *db_rows_values(struct db *d, const char *sql, const struct value *values)
+/* A statement that changes rows needs a struct txn. */
+static struct rows *open_read(const struct view *v, const char *sql, const struct value *values,
+    sqlite3_destructor_type text_life)
 {
-	return open_rows(d, sql, values, SQLITE_TRANSIENT);
+	struct rows *r = open_rows(v->db, sql, values, text_life);
+
+	assert(!r->stmt || sqlite3_stmt_readonly(r->stmt));
+	return r;
+}
+
+struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values)
+{
+	return open_read(v, sql, values, SQLITE_TRANSIENT);
+}
+
+struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct value *values)
+{
+	return open_rows(t->view->db, sql, values, SQLITE_TRANSIENT);
 }
 
 bool rows_next(struct rows *r)
@@ -275,8 +301,9 @@ void rows_end(struct rows *r)
 	r->is_open = false;
 }
 
-int64_t db_exec_values(struct db *d, const char *sql, const struct value *values)
+int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values)
 {
+	struct db *d = t->view->db;
 	struct rows *r = open_rows(d, sql, values, SQLITE_STATIC);
 
 	while (rows_next(r))
@@ -284,9 +311,8 @@ int64_t db_exec_values(struct db *d, const char *sql, const struct value *values
 	return d->why.code ? 0 : sqlite3_changes64(d->handle);
 }
 
-int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const struct value *values)
+static int64_t first_int(struct rows *r, int64_t fallback)
 {
-	struct rows *r = open_rows(d, sql, values, SQLITE_STATIC);
 	int64_t got = fallback;
 
 	if (rows_next(r) && !rows_is_null(r, 0))
@@ -295,13 +321,34 @@ int64_t db_int_values(struct db *d, int64_t fallback, const char *sql, const str
 	return got;
 }
 
-char *db_text_values(struct db *d, const char *sql, const struct value *values)
+int64_t db_int_values(
+    const struct view *v, int64_t fallback, const char *sql, const struct value *values)
 {
-	struct rows *r = db_rows_values(d, sql, values);
+	return first_int(open_read(v, sql, values, SQLITE_STATIC), fallback);
+}
+
+int64_t db_exec_int_values(
+    struct txn *t, int64_t fallback, const char *sql, const struct value *values)
+{
+	return first_int(open_rows(t->view->db, sql, values, SQLITE_STATIC), fallback);
+}
+
+static char *first_text(struct rows *r)
+{
 	char *got = rows_next(r) ? rows_dup(r, 0) : NULL;
 
 	rows_end(r);
 	return got;
+}
+
+char *db_text_values(const struct view *v, const char *sql, const struct value *values)
+{
+	return first_text(db_rows_values(v, sql, values));
+}
+
+char *db_exec_text_values(struct txn *t, const char *sql, const struct value *values)
+{
+	return first_text(db_exec_rows_values(t, sql, values));
 }
 
 int64_t rows_int(const struct rows *r, int column)
@@ -351,18 +398,19 @@ const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes)
 
 /* ---- failures ---- */
 
-int db_status(const struct db *d)
+int view_status(const struct view *v)
 {
-	return d->why.code;
+	return v->db->why.code;
 }
 
-const struct error *db_why(const struct db *d)
+const struct error *view_why(const struct view *v)
 {
-	return &d->why;
+	return &v->db->why;
 }
 
-int db_fail(struct db *d, int code, const char *fmt, ...)
+int view_fail(const struct view *v, int code, const char *fmt, ...)
 {
+	struct db *d = v->db;
 	char text[sizeof(d->why.text)];
 	va_list ap;
 

@@ -21,7 +21,13 @@ struct rows {
 	struct rows *next; /* in the bucket */
 };
 
+struct view {
+	struct db *db;
+};
+
 struct db {
+	struct view view;
+	struct txn txn;
 	sqlite3 *handle;
 	char *path;
 	struct rows *buckets[STATEMENT_BUCKETS];

@@ -20,13 +20,13 @@ int db_script(struct db *d, const char *sql, struct error *e)
 
 int db_begin(struct db *d, enum db_use use)
 {
-	db_exec_values(d, use == DB_WRITER ? "BEGIN IMMEDIATE" : "BEGIN", VALUES());
+	db_exec_values(&d->txn, use == DB_WRITER ? "BEGIN IMMEDIATE" : "BEGIN", VALUES());
 	return d->why.code;
 }
 
 int db_commit(struct db *d)
 {
-	db_exec(d, "COMMIT");
+	db_exec(&d->txn, "COMMIT");
 	return d->why.code;
 }
 
@@ -41,16 +41,16 @@ void db_rollback(struct db *d)
 
 	db_forget_failure(d);
 	if (db_is_in_transaction(d))
-		db_exec(d, "ROLLBACK");
+		db_exec(&d->txn, "ROLLBACK");
 	d->why = why;
 }
 
-int db_transaction(struct db *d, void (*work)(struct db *d), struct error *e)
+int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e)
 {
 	int rc = db_begin(d, DB_WRITER);
 
 	if (!rc) {
-		work(d);
+		work(&d->txn);
 		rc = d->why.code ? d->why.code : db_commit(d);
 	}
 	if (rc) {
@@ -63,17 +63,17 @@ int db_transaction(struct db *d, void (*work)(struct db *d), struct error *e)
 
 void db_savepoint(struct db *d)
 {
-	db_exec(d, "SAVEPOINT op");
+	db_exec(&d->txn, "SAVEPOINT op");
 }
 
 void db_savepoint_release(struct db *d)
 {
-	db_exec(d, "RELEASE op");
+	db_exec(&d->txn, "RELEASE op");
 }
 
 void db_savepoint_undo(struct db *d)
 {
-	db_exec(d, "ROLLBACK TO op");
+	db_exec(&d->txn, "ROLLBACK TO op");
 	db_savepoint_release(d);
 }
 
@@ -102,9 +102,9 @@ bool db_is_empty(struct db *d)
 	return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1");
 }
 
-int64_t db_file_bytes(struct db *d)
+int64_t db_file_bytes(const struct view *v)
 {
-	return db_int(d, 0, "PRAGMA page_count") * db_int(d, 0, "PRAGMA page_size");
+	return db_int(v, 0, "PRAGMA page_count") * db_int(v, 0, "PRAGMA page_size");
 }
 
 int db_check(struct db *d, struct error *e)
@@ -187,7 +187,7 @@ static int publish_copy(const char *part, const char *path, struct error *e)
 	return rc;
 }
 
-int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner,
+int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner,
     int64_t *ret_bytes, struct error *e)
 {
 	char *part = xasprintf("%s.part", path);
@@ -201,7 +201,7 @@ int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *
 	else if (fd < 0)
 		rc = error_set(e, ERR_IO, "%s: %m", part);
 	if (!rc)
-		rc = write_copy(d, part, go_on, owner, e);
+		rc = write_copy(v->db, part, go_on, owner, e);
 	if (!rc && (fsync(fd) || fstat(fd, &st)))
 		rc = error_set(e, ERR_IO, "%s: %m", part);
 	if (!rc) {
@@ -217,9 +217,9 @@ int db_backup(struct db *d, const char *path, bool (*go_on)(void *owner), void *
 
 /* ---- what an operation gathers ---- */
 
-void db_tell(struct db *d, unsigned topics)
+void db_tell(struct txn *t, unsigned topics)
 {
-	d->topics |= topics;
+	t->view->db->topics |= topics;
 }
 
 unsigned db_take_topics(struct db *d)
@@ -230,22 +230,22 @@ unsigned db_take_topics(struct db *d)
 	return topics;
 }
 
-void db_tell_change(struct db *d, int64_t change_id)
+void db_tell_change(struct txn *t, int64_t change_id)
 {
-	db_tell(d, STORE_CHANGES);
-	touched_add_change(&d->touched, change_id);
+	db_tell(t, STORE_CHANGES);
+	touched_add_change(&t->view->db->touched, change_id);
 }
 
-void db_tell_job(struct db *d, int64_t job_id)
+void db_tell_job(struct txn *t, int64_t job_id)
 {
-	db_tell(d, STORE_CHANGES);
-	touched_add_job(&d->touched, job_id);
+	db_tell(t, STORE_CHANGES);
+	touched_add_job(&t->view->db->touched, job_id);
 }
 
-void db_tell_accelerator(struct db *d, const char *name)
+void db_tell_accelerator(struct txn *t, const char *name)
 {
-	db_tell(d, STORE_CHANGES);
-	touched_add_accelerator(&d->touched, name);
+	db_tell(t, STORE_CHANGES);
+	touched_add_accelerator(&t->view->db->touched, name);
 }
 
 struct store_touched *db_touched(struct db *d)
@@ -253,19 +253,21 @@ struct store_touched *db_touched(struct db *d)
 	return &d->touched;
 }
 
-int64_t *db_counts(struct db *d)
+int64_t *db_counts(struct txn *t)
 {
-	return d->counts;
+	return t->view->db->counts;
 }
 
-struct compressor *db_compressor(struct db *d)
+struct compressor *db_compressor(struct txn *t)
 {
+	struct db *d = t->view->db;
+
 	if (!d->compressor)
 		d->compressor = compressor_new(1);
 	return d->compressor;
 }
 
-struct buf *db_scratch(struct db *d)
+struct buf *db_scratch(struct txn *t)
 {
-	return &d->scratch;
+	return &t->view->db->scratch;
 }

@@ -45,7 +45,7 @@ static void *reader_main(void *p)
 			r->last = NULL;
 		pthread_mutex_unlock(&r->lock);
 		if (db_begin(d, DB_READER) == 0)
-			q->err = q->run(q, d);
+			q->err = q->run(q, db_view(d));
 		/* What a query made of rows that could not be read ("not found") does not count. */
 		if (db_status(d)) {
 			q->err = db_status(d);

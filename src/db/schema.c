@@ -40,7 +40,7 @@ int schema_examine(const char *path, struct error *e)
 		rc = refuse_newer(path, version, e);
 	else if (version < 0)
 		rc = error_set(e, ERR_CORRUPT, "%s: has no valid schema version", path);
-	else if (db_file_bytes(d) <= SMALL_FILE_BYTES)
+	else if (db_file_bytes(db_view(d)) <= SMALL_FILE_BYTES)
 		rc = db_check(d, e);
 	db_close(d);
 	return rc;

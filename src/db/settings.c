@@ -2,18 +2,18 @@
 
 #include "base/alloc.h"
 
-char *setting_text(struct db *d, const char *key)
+char *setting_text(const struct view *d, const char *key)
 {
 	return db_text(d, "SELECT value FROM setting WHERE key = ?1", V_TEXT(key));
 }
 
-int64_t setting_int(struct db *d, const char *key, int64_t fallback)
+int64_t setting_int(const struct view *d, const char *key, int64_t fallback)
 {
 	return db_int(
 	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
 }
 
-void setting_put_text(struct db *d, const char *key, const char *value)
+void setting_put_text(struct txn *d, const char *key, const char *value)
 {
 	if (!value)
 		db_exec(d, "DELETE FROM setting WHERE key = ?1", V_TEXT(key));
@@ -24,7 +24,7 @@ void setting_put_text(struct db *d, const char *key, const char *value)
 		    V_TEXT(key), V_TEXT(value));
 }
 
-void setting_put_int(struct db *d, const char *key, int64_t value)
+void setting_put_int(struct txn *d, const char *key, int64_t value)
 {
 	char text[24];
 
@@ -34,7 +34,7 @@ void setting_put_int(struct db *d, const char *key, int64_t value)
 
 /* ---- operations ---- */
 
-static int put_setting_run(struct store_op *op, struct db *d)
+static int put_setting_run(struct store_op *op, struct txn *d)
 {
 	struct put_setting *p = CONTAINER_OF(op, struct put_setting, op);
 
@@ -43,7 +43,7 @@ static int put_setting_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(put_setting)
 
-static int get_setting_run(struct store_query *q, struct db *d)
+static int get_setting_run(struct store_query *q, const struct view *d)
 {
 	struct get_setting *g = CONTAINER_OF(q, struct get_setting, q);
 

@@ -1,17 +1,16 @@
 /* The table of settings: texts and numbers by key, which outlive a restart.
  *
- * Thread: functions with a struct db on the thread of the connection, those that write inside a writer's transaction;
- * store_*() functions on the loop. */
+ * Thread: functions with a connection on its thread (db/db.h); store_*() functions on the loop. */
 #ifndef DB_SETTINGS_H
 #define DB_SETTINGS_H
 
 #include "db/db.h"
 #include "db/store.h"
 
-char *setting_text(struct db *d, const char *key); /* NULL: there is none; free() */
-int64_t setting_int(struct db *d, const char *key, int64_t fallback);
-void setting_put_text(struct db *d, const char *key, const char *value); /* NULL deletes it */
-void setting_put_int(struct db *d, const char *key, int64_t value);
+char *setting_text(const struct view *d, const char *key); /* NULL: there is none; free() */
+int64_t setting_int(const struct view *d, const char *key, int64_t fallback);
+void setting_put_text(struct txn *d, const char *key, const char *value); /* NULL deletes it */
+void setting_put_int(struct txn *d, const char *key, int64_t value);
 
 /* ---- operations ---- */
 

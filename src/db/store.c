@@ -343,7 +343,7 @@ void store_limits(const struct store *s, struct store_limits *ret)
 	*ret = (struct store_limits){s->max_queue_ops, s->max_queue_bytes};
 }
 
-static int probe_run(struct store_op *op, struct db *d)
+static int probe_run(struct store_op *op, struct txn *d)
 {
 	(void)op;
 	db_exec(d, "INSERT INTO setting (key, value) VALUES ('store.probe', '1') "

@@ -18,6 +18,8 @@
 
 struct store;
 struct db;
+struct view;
+struct txn;
 
 struct store_options {
 	const char *state_dir;  /* holds outpost.db; created (0700) when missing */
@@ -81,7 +83,7 @@ void store_stop_retrying(struct store *s);
 /* ---- writing ---- */
 struct store_op {
 	/* in: the caller sets done, the typed submit functions the other two */
-	int (*run)(struct store_op *op, struct db *db); /* writer thread, in a savepoint */
+	int (*run)(struct store_op *op, struct txn *d); /* writer thread, in a savepoint */
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
 	/* run writes with one statement at most, which by itself happens wholly or not at all:
@@ -119,7 +121,8 @@ void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
 
 /* ---- reading ---- */
 struct store_query {
-	int (*run)(struct store_query *q, struct db *db); /* reader thread, in one read snapshot */
+	/* reader thread, in one read snapshot */
+	int (*run)(struct store_query *q, const struct view *d);
 	void (*done)(struct store_query *q);
 	struct store_retry retry; /* in: as for operations */
 	int err;

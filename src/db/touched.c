@@ -56,7 +56,7 @@ bool touched_is_empty(const struct store_touched *t)
 
 /* ---- their names ---- */
 
-static int name_run(struct store_query *q, struct db *d)
+static int name_run(struct store_query *q, const struct view *d)
 {
 	struct name_touched *n = CONTAINER_OF(q, struct name_touched, q);
 	const struct store_touched *t = &n->touched;

@@ -209,7 +209,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 
 	if (!op->is_one_statement)
 		db_savepoint(d);
-	op->err = op->run(op, d);
+	op->err = op->run(op, db_txn(d));
 	stuck = db_status(d);
 	op->topics |= db_take_topics(d);
 	if (!op->err && !stuck) {
@@ -226,7 +226,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	if (stuck && (is_failure_of_all(stuck) || !db_is_in_transaction(d)))
 		return stuck;
 	db_forget_failure(d);
-	memcpy(db_counts(d), counts_before, N_COUNTERS * sizeof(*counts_before));
+	memcpy(db_counts(db_txn(d)), counts_before, N_COUNTERS * sizeof(*counts_before));
 	if (!op->is_one_statement)
 		db_savepoint_undo(d);
 	return db_status(d);
@@ -242,11 +242,11 @@ static void do_batch(struct writer *w, struct store_op *first)
 	bool did_write;
 
 	for (struct store_op *op = first; op && !rc; op = op->next) {
-		memcpy(counts_before, db_counts(d), sizeof(counts_before));
+		memcpy(counts_before, db_counts(db_txn(d)), sizeof(counts_before));
 		rc = run_op(w, op, counts_before);
 	}
 	if (!rc) {
-		counters_write(d);
+		counters_write(db_txn(d));
 		rc = db_status(d) ? db_status(d) : db_commit(d);
 	}
 	did_write = !rc && db_total_changes(d) != changes;
@@ -279,7 +279,7 @@ static void do_batch(struct writer *w, struct store_op *first)
 		db_rollback(d);
 		db_forget_failure(d);
 		db_take_topics(d);
-		memset(db_counts(d), 0, N_COUNTERS * sizeof(int64_t));
+		memset(db_counts(db_txn(d)), 0, N_COUNTERS * sizeof(int64_t));
 	}
 	*tail = &note->item;
 	note->item.on_loop = store_on_batch;

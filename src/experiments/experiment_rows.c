@@ -26,7 +26,7 @@ void experiment_list_release(struct experiment_list *l)
 	RECORDS_RELEASE(experiment, l->at, l->n);
 }
 
-static void put_tests(struct db *d, int64_t id, const struct experiment_tests *tests)
+static void put_tests(struct txn *d, int64_t id, const struct experiment_tests *tests)
 {
 	for (size_t i = 0; i < tests->n; i++)
 		db_exec(d,
@@ -36,9 +36,9 @@ static void put_tests(struct db *d, int64_t id, const struct experiment_tests *t
 }
 
 int64_t experiment_insert(
-    struct db *d, const struct experiment *e, const struct experiment_tests *tests, int64_t now_ms)
+    struct txn *d, const struct experiment *e, const struct experiment_tests *tests, int64_t now_ms)
 {
-	int64_t id = db_int(d, 0,
+	int64_t id = db_exec_int(d, 0,
 	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round,"
 	    " side, sha, state, command_id, created_ms, expires_ms, not_before_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, " EXPERIMENT_SQL_PLANNED
@@ -55,7 +55,7 @@ int64_t experiment_insert(
 }
 
 bool experiment_tests_put(
-    struct db *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms)
+    struct txn *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms)
 {
 	int64_t n_before = db_int(
 	    d, 0, "SELECT COUNT(*) FROM experiment_test WHERE experiment_id = ?1", V_INT(id));
@@ -75,7 +75,7 @@ bool experiment_tests_put(
 	return true;
 }
 
-void experiment_delete(struct db *d, int64_t id)
+void experiment_delete(struct txn *d, int64_t id)
 {
 	db_exec(d, "DELETE FROM experiment_test WHERE experiment_id = ?1", V_INT(id));
 	db_exec(d, "DELETE FROM experiment WHERE id = ?1", V_INT(id));
@@ -83,7 +83,7 @@ void experiment_delete(struct db *d, int64_t id)
 
 /* ---- the state ---- */
 
-bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
+bool experiment_enter(struct txn *d, struct experiment *e, enum experiment_state to,
     const char *reason, int64_t now_ms)
 {
 	enum experiment_state from = (enum experiment_state)rows_first_word(
@@ -127,7 +127,7 @@ bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state 
 	return from != to;
 }
 
-bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login, int64_t now_ms)
+bool experiment_cancel_by(struct txn *d, struct experiment *e, const char *login, int64_t now_ms)
 {
 	char *text = ended_how_text(ENDED_CANCELLED, login);
 	bool has_entered = experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, text, now_ms);
@@ -144,7 +144,8 @@ bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login,
 
 /* ---- for a change ---- */
 
-struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n)
+struct rerunner *rerunners_of(
+    const struct view *d, int64_t change_id, const char *accelerator, size_t *n)
 {
 	struct rerunner *list = NULL;
 
@@ -168,7 +169,7 @@ void rerunners_release(struct rerunner *list, size_t n)
 
 /* ---- when the registry changes ---- */
 
-char **experiments_takers(struct db *d)
+char **experiments_takers(const struct view *d)
 {
 	return rows_fingerprints(
 	    db_rows(d, "SELECT a.name, r.name, r.kind, lower(r.target) FROM accelerator a"
@@ -176,9 +177,9 @@ char **experiments_takers(struct db *d)
 		       " ORDER BY a.name, r.name"));
 }
 
-void experiments_recheck(struct db *d, char *const *before, int64_t now_ms)
+void experiments_recheck(struct txn *d, char *const *before, int64_t now_ms)
 {
-	char **now = experiments_takers(d);
+	char **now = experiments_takers(d->view);
 
 	for (char **one = now; *one; one++) {
 		char *name = xstrndup(*one, strcspn(*one, "\n"));
@@ -230,7 +231,8 @@ RECORD_LOCAL(request_job, REQUEST_JOB_RECORD)
 	    " AND v.accelerator = e.accelerator AND v.test_id = t.test_id)") ") ORDER BY j.id "    \
 									     "LIMIT ?3"
 
-bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret)
+bool experiment_request_read(
+    const struct view *d, const char *dispatch_id, struct experiment_request *ret)
 {
 	struct dispatched_experiment e;
 	struct rows *r;
@@ -265,7 +267,7 @@ bool experiment_request_read(struct db *d, const char *dispatch_id, struct exper
 	return true;
 }
 
-int64_t experiment_pull(struct db *d, int64_t run_change_id)
+int64_t experiment_pull(const struct view *d, int64_t run_change_id)
 {
 	int64_t explained = db_int(d, 0,
 	    "SELECT change_id FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id));

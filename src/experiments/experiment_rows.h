@@ -78,36 +78,36 @@ struct experiment_tests {
 	size_t n, n_waiting;
 };
 /* Adds a planned experiment and returns its id. */
-int64_t experiment_insert(
-    struct db *d, const struct experiment *e, const struct experiment_tests *tests, int64_t now_ms);
+int64_t experiment_insert(struct txn *d, const struct experiment *e,
+    const struct experiment_tests *tests, int64_t now_ms);
 /* Replaces the tests of a planned experiment. Returns whether they differ. */
 bool experiment_tests_put(
-    struct db *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms);
+    struct txn *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms);
 /* Deletes an experiment with its tests. */
-void experiment_delete(struct db *d, int64_t id);
+void experiment_delete(struct txn *d, int64_t id);
 /* The only function that changes an experiment's state, also in *e. False: it is in that state already, or may not enter it.
  * reason: why it ended; NULL: none, or the experiment goes on. It counts and logs the step. An end notifies the `stress`
  * that waits for it. */
-bool experiment_enter(struct db *d, struct experiment *e, enum experiment_state to,
+bool experiment_enter(struct txn *d, struct experiment *e, enum experiment_state to,
     const char *reason, int64_t now_ms);
 /* Enters `cancelled` because the person with this login called it off. */
-bool experiment_cancel_by(struct db *d, struct experiment *e, const char *login, int64_t now_ms);
+bool experiment_cancel_by(struct txn *d, struct experiment *e, const char *login, int64_t now_ms);
 
 /* An experiment on the base side ended or was deleted: the other changes with this merge base are due, because its outcome counts
  * for them, or because they waited for it. */
-void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms);
+void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t now_ms);
 
 /* Its run has ended: it is done, or void because it proves nothing. */
-void experiment_conclude(struct db *d, struct experiment *e, int64_t now_ms);
+void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms);
 /* Was any of its tests reported with a result? */
-bool experiment_has_any_test(struct db *d, const struct experiment *e);
+bool experiment_has_any_test(const struct view *d, const struct experiment *e);
 /* No test was reported yet, and the job with its tests may still report. */
-bool experiment_may_get_tests(struct db *d, const struct experiment *e, int64_t now_ms);
+bool experiment_may_get_tests(const struct view *d, const struct experiment *e, int64_t now_ms);
 
 /* A planned experiment expires because no machine was idle; the rules decide without it. */
-void experiment_expire(struct db *d, struct experiment *e, const char *why, int64_t now_ms);
+void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms);
 /* It ended: the run on the other side, which may have waited for it, counts now. */
-void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms);
+void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms);
 
 /* A runner that accepts experiments for a change: its newest dispatch was released and not cancelled. */
 #define RERUNNER_RECORD(F, S)                                                                      \
@@ -126,7 +126,8 @@ struct rerunner {
 };
 RECORD_DECLARE(rerunner);
 /* rerunners_release(). NULL: none. A reader may call it, too. */
-struct rerunner *rerunners_of(struct db *d, int64_t change_id, const char *accelerator, size_t *n);
+struct rerunner *rerunners_of(
+    const struct view *d, int64_t change_id, const char *accelerator, size_t *n);
 void rerunners_release(struct rerunner *list, size_t n);
 
 /* The red cells v of change ?1 on accelerator ?2 whose test is red in a job j of dispatch ?3, too: its runner ?4 may decide
@@ -144,11 +145,11 @@ void rerunners_release(struct rerunner *list, size_t n);
 /* Since when a first run of the runner, of a vendor's CI, waits for its first job: when its request left, or now. 0: none
  * waits. */
 int64_t experiments_first_run_waits_ms(
-    struct db *d, const char *accelerator, const char *runner, int64_t now_ms);
+    const struct view *d, const char *accelerator, const char *runner, int64_t now_ms);
 /* Experiments give their places to first runs that wait for long. Returns when to look again; 0: nothing waits. */
-int64_t experiments_make_way(struct db *d, int64_t now_ms);
+int64_t experiments_make_way(struct txn *d, int64_t now_ms);
 
 /* Writes the reply to a `stress` once none of its experiments is open. */
-void stress_answer(struct db *d, int64_t command_id, int64_t now_ms);
+void stress_answer(struct txn *d, int64_t command_id, int64_t now_ms);
 
 #endif

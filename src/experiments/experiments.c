@@ -19,7 +19,7 @@ enum {
 /* The first pause before a bad machine is tried again; each further one is twice as long. */
 static const int64_t FIRST_PAUSE_MS = INT64_C(3600) * 1000;
 
-bool experiment_is_run(struct db *d, int64_t change_id)
+bool experiment_is_run(const struct view *d, int64_t change_id)
 {
 	return db_int(d, 0, "SELECT experiment_id FROM change WHERE id = ?1", V_INT(change_id));
 }
@@ -29,7 +29,7 @@ bool experiment_is_run(struct db *d, int64_t change_id)
 /* A person cancels it (`by`), or else it ends for the reason `why`. Its row ends before its dispatch, so that the end of the
  * dispatch does not change the experiment again. */
 static void cancel_experiment(
-    struct db *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
+    struct txn *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
 {
 	struct dispatch_list l;
 
@@ -58,7 +58,7 @@ static void cancel_experiment(
 }
 
 /* An experiment that Outpost planned itself and that never began leaves no trace. */
-static void give_up_experiment(struct db *d, struct experiment *e, const char *why, int64_t now_ms)
+static void give_up_experiment(struct txn *d, struct experiment *e, const char *why, int64_t now_ms)
 {
 	if (e->run_change_id || e->is_stress) {
 		cancel_experiment(d, e, NULL, why, now_ms);
@@ -69,7 +69,7 @@ static void give_up_experiment(struct db *d, struct experiment *e, const char *w
 }
 
 int experiments_call_off(
-    struct db *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
+    struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
@@ -91,7 +91,7 @@ int experiments_call_off(
 /* ---- which tests ---- */
 
 struct review {
-	struct db *d;
+	struct txn *d;
 	int64_t change_id;
 	const char *accelerator;
 	int64_t now_ms;
@@ -470,7 +470,7 @@ static void end_unneeded(struct review *v, const struct rerunner *list, size_t n
 	experiment_list_release(&l);
 }
 
-bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+bool experiments_review(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct review v = {d, change_id, accelerator, now_ms, false};
 	struct rerunner *list;
@@ -485,7 +485,7 @@ bool experiments_review(struct db *d, int64_t change_id, const char *accelerator
 		" AND " EXPERIMENT_IS_OPEN " LIMIT 1",
 		V_INT(change_id), V_TEXT(accelerator)))
 		return false;
-	list = rerunners_of(d, change_id, accelerator, &n);
+	list = rerunners_of(d->view, change_id, accelerator, &n);
 	end_unneeded(&v, list, n);
 	for (size_t i = 0; i < n; i++) {
 		for (int side = 0; list[i].has_ended && side < N_EXPERIMENT_SIDES; side++)

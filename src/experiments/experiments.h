@@ -46,53 +46,54 @@ struct stored_lease;
 
 /* The request to the runner, by the dispatch that carries it. False: that dispatch is not of an experiment. A reader may call it,
  * too. experiment_request_release(). */
-bool experiment_request_read(struct db *d, const char *dispatch_id, struct experiment_request *ret);
+bool experiment_request_read(
+    const struct view *d, const char *dispatch_id, struct experiment_request *ret);
 
 /* The time that Outpost's own experiments (without `stress`) took in the last 24 hours, and how much they may take. A reader may
  * call it, too. */
-void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
+void experiments_budget(const struct view *d, const char *accelerator, int64_t now_ms,
     int64_t *ret_spent_ms, int64_t *ret_allowed_ms);
 
 /* The pull request that the run of an experiment explains; 0: the change is not such a run. */
-int64_t experiment_pull(struct db *d, int64_t run_change_id);
+int64_t experiment_pull(const struct view *d, int64_t run_change_id);
 
 /* Is the change the run of an experiment? */
-bool experiment_is_run(struct db *d, int64_t change_id);
+bool experiment_is_run(const struct view *d, int64_t change_id);
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
 /* Plans the experiments that would help to decide the red cells of a pull request's change (verdict.needs), and cancels those
  * that are not needed any more. Returns whether the visible part changed ("re-running"). */
-bool experiments_review(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+bool experiments_review(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* Sends the planned experiments of the accelerator, as far as it is idle and their budget lasts. */
-void experiments_start(struct db *d, const char *accelerator, int64_t now_ms);
+void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms);
 /* Call it after a change in the run of an experiment: the experiment ends when its dispatch has ended.
  * *ret_explained: the change that it explains. False: the experiment did not change. */
 bool experiments_follow(
-    struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
+    struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
 
 /* ---- causes ---- */
 
 /* The person with this login cancels the open experiments of a change, on one accelerator or on all (NULL). The runner gets no
  * further request before a retest, for either side. Returns how many. */
 int experiments_call_off(
-    struct db *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
+    struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
 /* The registry changes: call experiments_takers() before the change, and pass its result to experiments_recheck() after it. If
  * other runners accept experiments than before, or in another repository, the open changes with red cells or experiments
  * are attributed again one by one, and their experiments begin or end. strv_free(). */
-char **experiments_takers(struct db *d);
-void experiments_recheck(struct db *d, char *const *takers_before, int64_t now_ms);
+char **experiments_takers(const struct view *d);
+void experiments_recheck(struct txn *d, char *const *takers_before, int64_t now_ms);
 /* Call it as time passes. Planned experiments expire or start when the budget permits it, and if a first run waits for a
  * machine, an experiment makes way. Returns when to call it again; 0: nothing waits. */
-int64_t experiments_look(struct db *d, int64_t now_ms);
+int64_t experiments_look(struct txn *d, int64_t now_ms);
 /* Runs that ended without any of their tests prove nothing after 15 seconds without a further report. Returns when to call it
  * again; 0: no such run. */
-int64_t experiments_without_tests_end(struct db *d, int64_t now_ms);
+int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms);
 /* A first run is about to get a lease: if the runner has no room, the newest lease of an experiment ends. */
-void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms);
+void experiments_make_room(struct txn *d, const struct stored_lease *first, int64_t now_ms);
 /* Retention deletes the runs of a change's experiments, which are changes, and then the experiments themselves. */
-int64_t experiments_next_run(struct db *d, int64_t change_id); /* 0: no more */
-void experiments_drop(struct db *d, int64_t change_id);
+int64_t experiments_next_run(const struct view *d, int64_t change_id); /* 0: no more */
+void experiments_drop(struct txn *d, int64_t change_id);
 
 /* ---- use: open experiments, and the part of its budget that each accelerator has spent on them ---- */
 
@@ -108,7 +109,8 @@ struct experiment_ends {
 	char *newest_loss;
 };
 RECORD_DECLARE(experiment_ends);
-struct experiment_ends experiment_ends_read(struct db *d, const char *accelerator, int64_t now_ms);
+struct experiment_ends experiment_ends_read(
+    const struct view *d, const char *accelerator, int64_t now_ms);
 
 #define N_EXPERIMENTS_IN(state_)                                                                   \
 	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name"                          \
@@ -128,7 +130,7 @@ struct experiment_use_list {
 };
 /* The accelerators that take experiments or have open ones, by name, at most 500. experiment_use_list_release(). Thread:
  * reader. */
-void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_list *ret);
+void experiment_use_read(const struct view *d, int64_t now_ms, struct experiment_use_list *ret);
 void experiment_use_list_release(struct experiment_use_list *l);
 
 #endif

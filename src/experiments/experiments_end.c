@@ -12,7 +12,7 @@
 
 enum { SHARERS_MAX = 200 };
 
-void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t now_ms)
+void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
 	int64_t *ids;
 	size_t n;
@@ -36,7 +36,7 @@ void experiment_sharers_due(struct db *d, const struct experiment *e, int64_t no
 
 /* ---- retention: they are deleted with the change that they explain ---- */
 
-int64_t experiments_next_run(struct db *d, int64_t change_id)
+int64_t experiments_next_run(const struct view *d, int64_t change_id)
 {
 	return db_int(d, 0,
 	    "SELECT c.id FROM experiment e CROSS JOIN change c ON c.id = e.run_change_id"
@@ -44,7 +44,7 @@ int64_t experiments_next_run(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 }
 
-void experiments_drop(struct db *d, int64_t change_id)
+void experiments_drop(struct txn *d, int64_t change_id)
 {
 	db_exec(d,
 	    "DELETE FROM experiment_test WHERE experiment_id IN"
@@ -71,7 +71,7 @@ void experiments_drop(struct db *d, int64_t change_id)
 
 #define MADE_WAY "o.state = " EXPERIMENT_SQL_PLANNED " AND o.run_change_id IS NOT NULL"
 
-void experiment_counterpart_moves(struct db *d, const struct experiment *e, int64_t now_ms)
+void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
 	int64_t run = db_int(d, 0,
 	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O
@@ -82,7 +82,7 @@ void experiment_counterpart_moves(struct db *d, const struct experiment *e, int6
 		cells_moved(d, run, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 }
 
-void experiment_expire(struct db *d, struct experiment *e, const char *why, int64_t now_ms)
+void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms)
 {
 	/* the end of another one may already have ended this one */
 	if (!db_has(
@@ -100,7 +100,7 @@ void experiment_expire(struct db *d, struct experiment *e, const char *why, int6
 RECORD_LOCAL(dispatch_end, DISPATCH_END_RECORD)
 
 /* Cancels the requests: it took too long, and the vendor's machine may still work on it. */
-static void drop_requests(struct db *d, const struct experiment *e, int64_t now_ms)
+static void drop_requests(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
@@ -114,18 +114,18 @@ static void drop_requests(struct db *d, const struct experiment *e, int64_t now_
 /* Cells that come after the end change the outcome of an experiment, so it is judged again. A cancelled experiment stays
  * cancelled, because it is not needed. */
 static bool follow_dispatch(
-    struct db *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
+    struct txn *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
 {
 	switch (end->state) {
 	case DISPATCH_DONE:
 		/* a job that is opened again moves its deadline, so the wait also ends when the experiment expires */
-		if (experiment_may_get_tests(d, e, now_ms) ||
+		if (experiment_may_get_tests(d->view, e, now_ms) ||
 		    (e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
 			db_has(d,
 			    "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
 			    " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
 			    COUNTERPART_OF(e)) &&
-			experiment_has_any_test(d, e)))
+			experiment_has_any_test(d->view, e)))
 			return false;
 		experiment_conclude(d, e, now_ms);
 		return true;
@@ -151,7 +151,8 @@ static bool follow_dispatch(
 	return e->state == EXPERIMENT_IS_DONE;
 }
 
-bool experiments_follow(struct db *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
+bool experiments_follow(
+    struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
 {
 	struct experiment_list l = experiments_take(
 	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1",
@@ -245,7 +246,7 @@ static char *why_other(const char *what, const char *text)
 }
 
 /* Why its machine or commit makes it void. NULL: it does not. free(). */
-static char *why_machine(struct db *d, const struct experiment *e)
+static char *why_machine(const struct view *d, const struct experiment *e)
 {
 	struct machine_list now = {0}, before = {0};
 	char *why = NULL;
@@ -294,7 +295,7 @@ static char *why_machine(struct db *d, const struct experiment *e)
 /* Experiments that were reported with the same run: those of the other commit, because it is not known which of the two the run
  * tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base, so
  * the other one may be of another change. */
-static struct experiment_list twins_of(struct db *d, const struct experiment *e)
+static struct experiment_list twins_of(const struct view *d, const struct experiment *e)
 {
 	return experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.id IN"
@@ -330,7 +331,7 @@ static bool is_of_commit(const struct experiment *twin, const struct experiment 
 	" AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                                  \
 	" AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))"
 
-bool experiment_has_any_test(struct db *d, const struct experiment *e)
+bool experiment_has_any_test(const struct view *d, const struct experiment *e)
 {
 	return db_has(
 	    d, "SELECT 1 FROM experiment e WHERE e.id = ?1 AND " HAS_ANY_TEST, V_INT(e->id));
@@ -341,13 +342,13 @@ bool experiment_has_any_test(struct db *d, const struct experiment *e)
 	" AND x.is_current = 1 AND x.state = 'done' WHERE e." EXPERIMENT_IS_OPEN                   \
 	" AND +e.run_change_id IS NOT NULL AND NOT " HAS_ANY_TEST
 
-bool experiment_may_get_tests(struct db *d, const struct experiment *e, int64_t now_ms)
+bool experiment_may_get_tests(const struct view *d, const struct experiment *e, int64_t now_ms)
 {
 	return db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2",
 	    V_INT(e->id), V_INT(now_ms - TESTS_COME_MS));
 }
 
-int64_t experiments_without_tests_end(struct db *d, int64_t now_ms)
+int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE id IN (SELECT e.id" WITHOUT_TESTS
@@ -364,7 +365,8 @@ int64_t experiments_without_tests_end(struct db *d, int64_t now_ms)
 }
 
 /* Why it is void. NULL: it proves something. free(). */
-static char *why_void(struct db *d, const struct experiment *e, const struct experiment_list *twins)
+static char *why_void(
+    const struct view *d, const struct experiment *e, const struct experiment_list *twins)
 {
 	char *why;
 
@@ -390,11 +392,11 @@ static char *why_void(struct db *d, const struct experiment *e, const struct exp
 
 /* Twins of the other commit that counted as proof until now become void. The changes that they explain are attributed
  * again after all of these experiments have their states. */
-void experiment_conclude(struct db *d, struct experiment *e, int64_t now_ms)
+void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms)
 {
-	struct experiment_list twins = twins_of(d, e);
+	struct experiment_list twins = twins_of(d->view, e);
 	bool *is_revoked = xcalloc(twins.n + 1, sizeof(*is_revoked));
-	char *why = why_void(d, e, &twins);
+	char *why = why_void(d->view, e, &twins);
 
 	for (size_t i = 0; i < twins.n; i++) {
 		is_revoked[i] =

@@ -38,7 +38,7 @@ static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times"
 	"  AND y.state IN ('running', 'done') AND y." IS_FIRST_RUN ")"
 
 int64_t experiments_first_run_waits_ms(
-    struct db *d, const char *accelerator, const char *runner, int64_t now_ms)
+    const struct view *d, const char *accelerator, const char *runner, int64_t now_ms)
 {
 	/* accelerators that name one repository share its machines */
 	return db_int(d, 0,
@@ -52,7 +52,7 @@ int64_t experiments_first_run_waits_ms(
 }
 
 /* A vendor's CI cannot pass a machine on: Outpost cancels the request, and sends another one later. */
-static void make_way_in_ci(struct db *d, struct experiment *e, int64_t now_ms)
+static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 {
 	struct dispatch_list l;
 
@@ -74,7 +74,7 @@ static void make_way_in_ci(struct db *d, struct experiment *e, int64_t now_ms)
 }
 
 /* Returns when to look again; 0: nothing waits. */
-static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
+static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
@@ -84,8 +84,8 @@ static int64_t make_ways_in_ci(struct db *d, int64_t now_ms)
 	int64_t next_ms = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
-		int64_t sent_ms =
-		    experiments_first_run_waits_ms(d, l.at[i].accelerator, l.at[i].runner, now_ms);
+		int64_t sent_ms = experiments_first_run_waits_ms(
+		    d->view, l.at[i].accelerator, l.at[i].runner, now_ms);
 
 		if (!sent_ms)
 			continue;
@@ -117,7 +117,7 @@ RECORD_LOCAL(waiting_runs, WAITING_RUNS_RECORD)
 /* Outpost does not know how many machines a runner has. A first run that no machine takes within a second takes the place of an
  * experiment, which is queued again. A time in the future is from before the clock was set back. */
 static int64_t first_runs_waiting(
-    struct db *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
+    const struct view *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
 	struct waiting_runs w = {0};
 
@@ -139,13 +139,13 @@ static int64_t first_runs_waiting(
 	return w.n;
 }
 
-static void make_way_on_machine(struct db *d, const struct stored_lease *l, int64_t now_ms)
+static void make_way_on_machine(struct txn *d, const struct stored_lease *l, int64_t now_ms)
 {
 	struct stored_dispatch s = {0};
 
 	lease_enter(d, l, LEASE_IS_CANCELLED, MAKES_WAY, now_ms);
 	job_give_up(d, l->job_id, "cancelled", MAKES_WAY, false, now_ms);
-	if (lease_dispatch(d, l, &s)) {
+	if (lease_dispatch(d->view, l, &s)) {
 		dispatch_requeue(d, &s, now_ms);
 		if (db_int(d, 0,
 			"SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1"
@@ -164,11 +164,11 @@ static void make_way_on_machine(struct db *d, const struct stored_lease *l, int6
 	stored_dispatch_release(&s);
 }
 
-void experiments_make_room(struct db *d, const struct stored_lease *first, int64_t now_ms)
+void experiments_make_room(struct txn *d, const struct stored_lease *first, int64_t now_ms)
 {
 	struct stored_lease l;
 
-	if (lease_count_active(d, first->accelerator, first->runner) < first->max_parallel)
+	if (lease_count_active(d->view, first->accelerator, first->runner) < first->max_parallel)
 		return;
 	if (stored_lease_take(
 		db_rows(d,
@@ -183,7 +183,7 @@ void experiments_make_room(struct db *d, const struct stored_lease *first, int64
 }
 
 /* Returns when to look again; 0: nothing waits. */
-static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
+static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 {
 	char **ids = rows_keys(db_rows(d,
 	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
@@ -202,7 +202,7 @@ static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
 			    d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)),
 			&l))
 			continue;
-		n = first_runs_waiting(d, &l, now_ms, &due_ms);
+		n = first_runs_waiting(d->view, &l, now_ms, &due_ms);
 		if (n) {
 			/* less those that made way lately, for any of the machine's runners */
 			n -= db_int(d, 0,
@@ -225,7 +225,7 @@ static int64_t make_ways_on_machines(struct db *d, int64_t now_ms)
 	return next_ms;
 }
 
-int64_t experiments_make_way(struct db *d, int64_t now_ms)
+int64_t experiments_make_way(struct txn *d, int64_t now_ms)
 {
 	int64_t ci_ms = make_ways_in_ci(d, now_ms), machines_ms = make_ways_on_machines(d, now_ms);
 

@@ -49,7 +49,8 @@ static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1
 
 /* How long a run of named tests takes is not known before it ends. A whole one takes as long as the run that it
  * explains, and counts so from its start. */
-static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+static int64_t spent_ms(
+    const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	return db_int(d, 0,
 	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = " EXPERIMENT_SQL_STARTED
@@ -65,7 +66,7 @@ static int64_t spent_ms(struct db *d, const char *accelerator, bool is_stress, i
 /* Of the dispatches of the last 24 hours. A job's first report makes its change active (change_touch()), so changes that were not
  * active since then have none. Changes, their dispatches and their jobs are read in the order of three indices, so a reader's small
  * cache has their pages. */
-static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
+static int64_t share_ms(const struct view *d, const char *accelerator, int64_t now_ms)
 {
 	int64_t runs_ms = db_int(d, 0,
 	    SUM_OF_JOBS " FROM change c CROSS JOIN dispatch i ON i.change_id = c.id"
@@ -79,14 +80,15 @@ static int64_t share_ms(struct db *d, const char *accelerator, int64_t now_ms)
 	       1000;
 }
 
-static bool has_budget(struct db *d, const char *accelerator, bool is_stress, int64_t now_ms)
+static bool has_budget(
+    const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms);
 
 	return spent < FREE_MS[is_stress] || spent < share_ms(d, accelerator, now_ms);
 }
 
-void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
+void experiments_budget(const struct view *d, const char *accelerator, int64_t now_ms,
     int64_t *ret_spent_ms, int64_t *ret_allowed_ms)
 {
 	int64_t share = share_ms(d, accelerator, now_ms);
@@ -99,7 +101,7 @@ void experiments_budget(struct db *d, const char *accelerator, int64_t now_ms,
 
 /* No webhook caused it, so this makes a body in a webhook's form, with a GUID of its own. */
 static void put_experiment_body(
-    struct db *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
+    struct txn *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
 {
 	char *repository =
 	    db_text(d, "SELECT repository FROM change WHERE id = ?1", V_INT(e->change_id));
@@ -125,7 +127,7 @@ static void put_experiment_body(
 }
 
 /* A machine may take a queued one at any time before its deadline, because idle machines come late. */
-static void put_experiment_dispatch(struct db *d, const struct experiment *e,
+static void put_experiment_dispatch(struct txn *d, const struct experiment *e,
     const struct stored_dispatch *of, char *guid, int64_t now_ms)
 {
 	struct stored_dispatch row = {
@@ -159,19 +161,20 @@ static void put_experiment_dispatch(struct db *d, const struct experiment *e,
 /* An experiment that made way has its change and its deadline already, and gets another dispatch. The head has GitHub's ref of the
  * pull request; the merge base is on the branch that the pull request targets. */
 static void begin_experiment(
-    struct db *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
+    struct txn *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
-	char *ref = e->side == EXPERIMENT_HEAD
-			? xasprintf("refs/pull/%lld/head", (long long)change_pull(d, e->change_id))
-			: db_text(d, "SELECT 'refs/heads/' || base_ref FROM change WHERE id = ?1",
-			      V_INT(e->change_id));
+	char *ref =
+	    e->side == EXPERIMENT_HEAD
+		? xasprintf("refs/pull/%lld/head", (long long)change_pull(d->view, e->change_id))
+		: db_text(d, "SELECT 'refs/heads/' || base_ref FROM change WHERE id = ?1",
+		      V_INT(e->change_id));
 	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
 
 	if (!e->run_change_id && (!e->is_stress || until_ms < e->expires_ms))
 		e->expires_ms = until_ms;
 	if (!e->run_change_id)
-		e->run_change_id = db_int(d, 0,
+		e->run_change_id = db_exec_int(d, 0,
 		    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
 		    " created_ms, active_ms, experiment_id)"
 		    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
@@ -190,7 +193,7 @@ static void begin_experiment(
 /* Outpost does not know how many machines a vendor's CI has: one is idle as long as no first run waits for one. Machines that ask for
  * work get an experiment only when nothing else waits for them (store/claims.c). */
 static bool is_runner_idle(
-    struct db *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
+    const struct view *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	int64_t n_max = AT_ONCE_TESTS;
 
@@ -224,7 +227,7 @@ static bool is_runner_idle(
 	" AND e.not_before_ms <= ?3) planned LEFT JOIN spent USING (author)"                       \
 	" ORDER BY cause = 'stress', COALESCE(ms, 0), turn, created_ms, id LIMIT ?2"
 
-void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
+void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d, PLANNED_IN_ORDER,
 	    V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
@@ -257,9 +260,9 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 			V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
 			V_INT(e->round));
 		if (of.n && is_its_turn) {
-			if (!is_runner_idle(d, e, of.at[0].kind, now_ms))
+			if (!is_runner_idle(d->view, e, of.at[0].kind, now_ms))
 				strv_add(&busy[e->is_stress], e->runner);
-			else if (!has_budget(d, accelerator, e->is_stress, now_ms))
+			else if (!has_budget(d->view, accelerator, e->is_stress, now_ms))
 				is_spent[e->is_stress] = true;
 			else
 				begin_experiment(d, e, &of.at[0], now_ms);
@@ -273,7 +276,7 @@ void experiments_start(struct db *d, const char *accelerator, int64_t now_ms)
 
 /* ---- time passes ---- */
 
-int64_t experiments_look(struct db *d, int64_t now_ms)
+int64_t experiments_look(struct txn *d, int64_t now_ms)
 {
 	static int64_t retry_ms; /* writer thread */
 	int64_t next_ms = 0, at_ms[3];
@@ -320,7 +323,8 @@ RECORD_DEFINE(experiment_ends, EXPERIMENT_ENDS_RECORD)
 #define ENDED_IN_A_DAY                                                                             \
 	" FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL"
 
-struct experiment_ends experiment_ends_read(struct db *d, const char *accelerator, int64_t now_ms)
+struct experiment_ends experiment_ends_read(
+    const struct view *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_ends ends = {.n_done = 0};
 
@@ -336,7 +340,7 @@ struct experiment_ends experiment_ends_read(struct db *d, const char *accelerato
 
 RECORD_DEFINE(experiment_use, EXPERIMENT_USE_RECORD)
 
-void experiment_use_read(struct db *d, int64_t now_ms, struct experiment_use_list *ret)
+void experiment_use_read(const struct view *d, int64_t now_ms, struct experiment_use_list *ret)
 {
 	*ret = (struct experiment_use_list){.n = 0};
 	RECORDS_READ(db_rows(d,

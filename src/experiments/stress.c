@@ -19,10 +19,10 @@ static const int64_t EXPIRES_MS = INT64_C(24) * 3600 * 1000;
 /* ---- plan ---- */
 
 /* On the runner that reported the test, or else on the first that accepts experiments. False: none accepts them. */
-static bool plan_on_accelerator(struct db *d, const struct stress *s, const char *accelerator)
+static bool plan_on_accelerator(struct txn *d, const struct stress *s, const char *accelerator)
 {
 	size_t n;
-	struct rerunner *list = rerunners_of(d, s->change_id, accelerator, &n);
+	struct rerunner *list = rerunners_of(d->view, s->change_id, accelerator, &n);
 	const struct rerunner *u = n ? &list[0] : NULL;
 	bool is_planned;
 	char *runner = db_text(d,
@@ -58,7 +58,7 @@ static bool plan_on_accelerator(struct db *d, const struct stress *s, const char
 	return is_planned;
 }
 
-int stress_plan(struct db *d, const struct stress *s)
+int stress_plan(struct txn *d, const struct stress *s)
 {
 	char **names = rows_keys(db_rows(d,
 	    "SELECT DISTINCT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
@@ -86,7 +86,7 @@ RECORD_LOCAL(stress_run, STRESS_RUN_RECORD)
 
 /* A run passed when none of its tests failed and one passed. */
 static json_t *side_json(
-    struct db *d, int64_t command_id, const char *accelerator, const char *side)
+    const struct view *d, int64_t command_id, const char *accelerator, const char *side)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(STRESS_RUN_RECORD,
@@ -120,7 +120,7 @@ static json_t *side_json(
 	return o;
 }
 
-static json_t *stress_json(struct db *d, int64_t command_id)
+static json_t *stress_json(const struct view *d, int64_t command_id)
 {
 	static const char *const sides[] = {"head", "base"};
 	json_t *o = json_object(), *list = json_array();
@@ -160,7 +160,7 @@ static json_t *stress_json(struct db *d, int64_t command_id)
 	F(S, ID, number, NULL, "k.number", "Of the pull request with the comment; 0: not known.")
 RECORD_LOCAL(stressed_change, STRESSED_CHANGE_RECORD)
 
-void stress_answer(struct db *d, int64_t command_id, int64_t now_ms)
+void stress_answer(struct txn *d, int64_t command_id, int64_t now_ms)
 {
 	struct stressed_change c = {.id = 0};
 	struct answer_place at = {.comment_id = command_id};
@@ -178,9 +178,9 @@ void stress_answer(struct db *d, int64_t command_id, int64_t now_ms)
 	    &stressed_change_record, &c);
 	at.repository = c.repository;
 	at.change_id = c.id;
-	at.number = c.number ? c.number : change_pull(d, c.id);
+	at.number = c.number ? c.number : change_pull(d->view, c.id);
 	if (c.repository && at.number)
-		stress_reply_put(d, &at, stress_json(d, command_id), now_ms);
+		stress_reply_put(d, &at, stress_json(d->view, command_id), now_ms);
 	record_release(&stressed_change_record, &c);
 }
 
@@ -208,7 +208,8 @@ RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 
 /* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name takes
  * precedence over a name in any suite. */
-static void find_tests(struct db *d, int64_t change_id, const struct command *c, struct meant *ret)
+static void find_tests(
+    const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD,
@@ -244,7 +245,7 @@ static void find_tests(struct db *d, int64_t change_id, const struct command *c,
 RECORD_LOCAL(near_test, NEAR_TEST_RECORD)
 
 /* Suggests the whole name of the nearest test in c->hint; nothing if none is near, or if the name is too long. */
-static void suggest_test(struct db *d, int64_t change_id, struct asked_command *c)
+static void suggest_test(const struct view *d, int64_t change_id, struct asked_command *c)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_SELECT(NEAR_TEST_RECORD) " FROM verdict v"
@@ -274,7 +275,7 @@ static void suggest_test(struct db *d, int64_t change_id, struct asked_command *
 
 /* ---- whether ---- */
 
-static bool is_stress_busy(struct db *d, const struct answer_place *at)
+static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 {
 	int64_t n_here = db_int(d, 0,
 	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE change_id = ?1"
@@ -292,7 +293,7 @@ static bool is_stress_busy(struct db *d, const struct answer_place *at)
 /* ---- both ---- */
 
 /* Returns on how many accelerators that reported the test it was planned. */
-static int plan_command(struct db *d, const struct answer_place *at, const struct command *c,
+static int plan_command(struct txn *d, const struct answer_place *at, const struct command *c,
     const struct meant *m, int64_t now_ms)
 {
 	char **names = rows_keys(db_rows(d,
@@ -314,12 +315,12 @@ static int plan_command(struct db *d, const struct answer_place *at, const struc
 }
 
 void stress_command(
-    struct db *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms)
+    struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms)
 {
 	struct meant m = {.n = 0};
 
-	find_tests(d, at->change_id, &c->command, &m);
-	if (m.n && !m.is_ambiguous && is_stress_busy(d, at))
+	find_tests(d->view, at->change_id, &c->command, &m);
+	if (m.n && !m.is_ambiguous && is_stress_busy(d->view, at))
 		c->result = COMMAND_STRESS_BUSY;
 	else if (m.n && !m.is_ambiguous && plan_command(d, at, &c->command, &m, now_ms) > 0)
 		c->result = COMMAND_DONE;
@@ -331,5 +332,5 @@ void stress_command(
 	else
 		c->result = m.n && !m.is_ambiguous ? COMMAND_NO_RERUNS : COMMAND_NO_TEST;
 	if (c->result == COMMAND_NO_TEST)
-		suggest_test(d, at->change_id, c);
+		suggest_test(d->view, at->change_id, c);
 }

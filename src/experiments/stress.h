@@ -14,7 +14,7 @@ enum { STRESS_OF_A_CHANGE_MAX = 2, STRESS_MAX = 10 };
 /* Plans the runs of c->command for the change at `at`, or sets c->result, and c->hint, to the reason why it does not. The author
  * of the command is a member, and the pull request is open. */
 void stress_command(
-    struct db *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
+    struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
 
 struct stress {
 	int64_t command_id;      /* the comment that asks */
@@ -33,6 +33,6 @@ struct stress {
  * text is JSON, {"comment": ID, "stress": {"test": "suite/test", "rounds": N, "accelerators": [{"accelerator": NAME,
  * "head": {"sha", "passed", "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost"
  * counts the runs that said nothing of the test, or that did not end. */
-int stress_plan(struct db *d, const struct stress *s);
+int stress_plan(struct txn *d, const struct stress *s);
 
 #endif

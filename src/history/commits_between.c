@@ -15,7 +15,7 @@
 RECORD_LOCAL(pushed_pair, PUSHED_PAIR_RECORD)
 
 /* A branch that has both commits, with no gap between them. False: there is none. Release *ret in any case. */
-static bool find_pushed_pair(struct db *d, const char *key, const char *good_sha,
+static bool find_pushed_pair(const struct view *d, const char *key, const char *good_sha,
     const char *bad_sha, struct pushed_pair *ret)
 {
 	*ret = (struct pushed_pair){0};
@@ -37,7 +37,7 @@ static bool find_pushed_pair(struct db *d, const char *key, const char *good_sha
 RECORD_LOCAL(pair_of_days, PAIR_OF_DAYS_RECORD)
 
 void commits_between_want(
-    struct db *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms)
+    struct txn *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms)
 {
 	struct pair_of_days p;
 	struct repository_key key;
@@ -55,7 +55,7 @@ void commits_between_want(
 	key = repository_key(p.repository);
 	/* Both commits must be known. */
 	if (is_sha1(p.good_sha) && is_sha1(p.bad_sha) &&
-	    !find_pushed_pair(d, key.text, p.good_sha, p.bad_sha, &pushed) &&
+	    !find_pushed_pair(d->view, key.text, p.good_sha, p.bad_sha, &pushed) &&
 	    db_exec(d,
 		"INSERT INTO commits_between (repository_key, good_sha, bad_sha, repository,"
 		" n_tries, next_ms, asked_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5)"
@@ -67,7 +67,7 @@ void commits_between_want(
 	record_release(&pair_of_days_record, &p);
 }
 
-bool commits_between_drop(struct db *d, int64_t before_ms, int limit)
+bool commits_between_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	return db_exec(d,
 		   "DELETE FROM commits_between WHERE (repository_key, good_sha, bad_sha) IN"
@@ -85,8 +85,8 @@ RECORD_DEFINE(known_commit, KNOWN_COMMIT_RECORD);
 	F(S, TEXT, commits, NULL, "commits", "JSON; NULL: none.")
 RECORD_LOCAL(answer, ANSWER_RECORD)
 
-void commits_between_read(struct db *d, const char *key, const char *good_sha, const char *bad_sha,
-    struct known_commits *ret)
+void commits_between_read(const struct view *d, const char *key, const char *good_sha,
+    const char *bad_sha, struct known_commits *ret)
 {
 	struct pushed_pair pushed;
 	struct answer answer = {.n = -1};
@@ -136,7 +136,7 @@ void commits_between_read(struct db *d, const char *key, const char *good_sha, c
 
 RECORD_DEFINE(claim_comparison, CLAIM_COMPARISON_RECORD);
 
-static int claim_comparison_run(struct store_query *sq, struct db *d)
+static int claim_comparison_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_comparison *q = CONTAINER_OF(sq, struct claim_comparison, q);
 
@@ -163,7 +163,7 @@ void claim_comparison_release(struct claim_comparison *q)
 	record_release(&claim_comparison_record, q);
 }
 
-static int put_commits_run(struct store_op *op, struct db *d)
+static int put_commits_run(struct store_op *op, struct txn *d)
 {
 	struct put_comparison *o = CONTAINER_OF(op, struct put_comparison, op);
 	struct repository_key key = repository_key(o->repository);

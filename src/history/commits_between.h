@@ -1,7 +1,7 @@
 /* The commits between the last good and the first bad periodic run of a test: from the pushes on record
  * (store/branch_commits.h) or, where some are missing, from GitHub, which is asked once (evidence/).
  *
- * Thread: functions with a struct db run inside a writer's transaction, commits_between_read() also on a reader;
+ * Thread: functions with a connection run on its thread (db/db.h);
  * store_*() functions run on the loop. */
 #ifndef HISTORY_COMMITS_BETWEEN_H
 #define HISTORY_COMMITS_BETWEEN_H
@@ -18,9 +18,9 @@ enum {
 /* Records that GitHub is to be asked about the runs of two days, unless the pushes on record answer it or it was asked
  * before. Notifies STORE_ATTRIBUTION. */
 void commits_between_want(
-    struct db *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms);
+    struct txn *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms);
 /* Deletes questions that were asked before before_ms, at most `limit`. True: there may be more. */
-bool commits_between_drop(struct db *d, int64_t before_ms, int limit);
+bool commits_between_drop(struct txn *d, int64_t before_ms, int limit);
 
 /* ---- reading ---- */
 
@@ -37,7 +37,7 @@ struct known_commits {
 	size_t n_listed;
 };
 /* The caller owns the texts of the list. */
-void commits_between_read(struct db *d, const char *repository_key, const char *good_sha,
+void commits_between_read(const struct view *d, const char *repository_key, const char *good_sha,
     const char *bad_sha, struct known_commits *ret);
 
 /* ---- for evidence/ ---- */

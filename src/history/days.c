@@ -92,7 +92,7 @@ int64_t percentile(const struct times *t, size_t percent)
 	" job_id = excluded.job_id WHERE excluded.at_ms >= number_day.at_ms"
 
 void number_days_note(
-    struct db *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
+    struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
 {
 	bool has_any = false;
 
@@ -102,7 +102,7 @@ void number_days_note(
 		db_exec(d, PUT_NUMBERS, V_INT(job_id), V_INT(now_ms));
 }
 
-void number_days_forget_change(struct db *d, int64_t change_id)
+void number_days_forget_change(struct txn *d, int64_t change_id)
 {
 	db_exec(d,
 	    "UPDATE number_day SET job_id = NULL WHERE change_id = ?1 AND job_id IS NOT NULL",
@@ -139,7 +139,7 @@ static struct value known(int64_t ms)
 	F(S, COUNT, run_ms, NULL, "run_ms", "")
 RECORD_LOCAL(run_times, RUN_TIMES_RECORD)
 
-static void put_day_times(struct db *d, const char *accelerator, int64_t day)
+static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 {
 	struct times queue = times_new(RUNS_MAX), run = times_new(RUNS_MAX);
 	struct buf queue_times = BUF_INIT(TIMES_MAX_BYTES), run_times = BUF_INIT(TIMES_MAX_BYTES);
@@ -170,7 +170,7 @@ static void put_day_times(struct db *d, const char *accelerator, int64_t day)
 }
 
 /* Writes the row of a day again, unless retention has deleted runs of that day. */
-static void day_put(struct db *d, const char *accelerator, int64_t day)
+static void day_put(struct txn *d, const char *accelerator, int64_t day)
 {
 	if (db_has(d, "SELECT 1 FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
 		V_TEXT(accelerator), V_INT(day)))
@@ -190,12 +190,12 @@ static void day_put(struct db *d, const char *accelerator, int64_t day)
 	put_day_times(d, accelerator, day);
 }
 
-void day_note(struct db *d, const char *accelerator, int64_t ended_ms)
+void day_note(struct txn *d, const char *accelerator, int64_t ended_ms)
 {
 	day_put(d, accelerator, day_of(ended_ms));
 }
 
-void days_close(struct db *d, int64_t change_id)
+void days_close(struct txn *d, int64_t change_id)
 {
 	db_exec(d,
 	    "UPDATE day SET is_closed = 1 WHERE (accelerator, day) IN"
@@ -203,7 +203,7 @@ void days_close(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 }
 
-bool days_drop(struct db *d, int64_t before_ms, int limit)
+bool days_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	int64_t n = db_exec(d,
 	    "DELETE FROM day WHERE (accelerator, day) IN"
@@ -232,7 +232,7 @@ RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
 
 static const char DAYS_FILLED[] = "days.filled";
 
-static void fill_all_days(struct db *d)
+static void fill_all_days(struct txn *d)
 {
 	int64_t n_cells = 0, n_results = 0;
 	struct rows *r;
@@ -287,5 +287,5 @@ static void fill_all_days(struct db *d)
 
 int days_fill(struct db *d, struct error *e)
 {
-	return setting_int(d, DAYS_FILLED, 0) ? 0 : db_transaction(d, fill_all_days, e);
+	return setting_int(db_view(d), DAYS_FILLED, 0) ? 0 : db_transaction(d, fill_all_days, e);
 }

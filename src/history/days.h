@@ -2,7 +2,7 @@
  * runs have gone; trends of a year are read from these rows and from nothing else. Also the times of runs, and the numbers
  * that tests report (model/test_result.h) as lines over days.
  *
- * Thread: functions with a struct db run inside a writer's transaction; the times are a value of their caller. */
+ * Thread: functions with a struct txn run inside a writer's transaction; the times are a value of their caller. */
 #ifndef HISTORY_DAYS_H
 #define HISTORY_DAYS_H
 
@@ -18,12 +18,12 @@ int64_t day_of(int64_t wall_ms);
 
 /* A run that ended then was written, changed or deleted: writes the row of its day again, unless retention has deleted a
  * run of that day. */
-void day_note(struct db *d, const char *accelerator, int64_t ended_ms);
+void day_note(struct txn *d, const char *accelerator, int64_t ended_ms);
 /* The change and its runs are about to be deleted: the rows of their days stay as they are from now on. */
-void days_close(struct db *d, int64_t change_id);
+void days_close(struct txn *d, int64_t change_id);
 /* Deletes days that ended before before_ms, with their numbers, at most `limit` rows of each table. True: there may be
  * more. */
-bool days_drop(struct db *d, int64_t before_ms, int limit);
+bool days_drop(struct txn *d, int64_t before_ms, int limit);
 
 /* Makes, once, the days and numbers of runs that versions before the fourth recorded: it counts the cells of the newest
  * runs of pushes, as many as take a second or two. Call it at the start; it has its own transaction. */
@@ -49,8 +49,8 @@ int64_t percentile(const struct times *t, size_t percent);
 
 /* These tests have become results of the job. Notes their numbers if the job is current and of a push or periodic run. */
 void number_days_note(
-    struct db *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms);
+    struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms);
 /* The change is about to be deleted: its numbers stay, without a link to a job. */
-void number_days_forget_change(struct db *d, int64_t change_id);
+void number_days_forget_change(struct txn *d, int64_t change_id);
 
 #endif

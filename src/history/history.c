@@ -115,7 +115,7 @@ struct judged_test {
 };
 
 struct judging {
-	struct db *d;
+	struct txn *d;
 	const char *accelerator;
 	struct judged_test *tests; /* by id */
 	size_t n;
@@ -364,7 +364,7 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 	return n;
 }
 
-void history_judge(struct db *d, const char *accelerator, int64_t now_ms)
+void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 {
 	struct judging *g = xcalloc(1, sizeof(*g));
 	int64_t asked_good = 0, asked_bad = 0;

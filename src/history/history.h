@@ -14,7 +14,7 @@
 #include "model/states.h"
 
 /* A judged run of the accelerator was written, changed or deleted. */
-void history_judge(struct db *d, const char *accelerator, int64_t now_ms);
+void history_judge(struct txn *d, const char *accelerator, int64_t now_ms);
 
 /* A day's list of jobs or of their keys as stored: numbers in base 10 or 16 with a space between. *ret_n: how many.
  * free() the list. */

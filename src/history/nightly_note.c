@@ -41,7 +41,7 @@ struct packed {
 /* ---- the cells ---- */
 
 /* Tests of one job mostly follow each other. A job's key is 12 hexadecimal digits that it has in every run. */
-static int place_of_job(struct db *d, struct packed *p, int64_t job_id)
+static int place_of_job(const struct view *d, struct packed *p, int64_t job_id)
 {
 	uint8_t digest[SHA256_BYTES] = {0};
 	char *name;
@@ -70,7 +70,8 @@ static int place_of_job(struct db *d, struct packed *p, int64_t job_id)
 	F(S, ID, job_id, NULL, "job_id", "")
 RECORD_LOCAL(nightly_cell_row, NIGHTLY_CELL_RECORD)
 
-static void pack_cells(struct db *d, int64_t change_id, const char *accelerator, struct packed *p)
+static void pack_cells(
+    const struct view *d, int64_t change_id, const char *accelerator, struct packed *p)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(NIGHTLY_CELL_RECORD,
@@ -106,7 +107,7 @@ RECORD_LOCAL(dispatch_counts, DISPATCH_COUNTS_RECORD)
 
 /* A run is over when all its dispatches have ended. A run that the vendor started is over with each of its reports. */
 static struct progress progress_of(
-    struct db *d, int64_t change_id, const char *accelerator, const struct nightly_run *run)
+    const struct view *d, int64_t change_id, const char *accelerator, const struct nightly_run *run)
 {
 	struct progress p = {.is_over = run->is_self_report || run->has_ended};
 	struct dispatch_counts n;
@@ -124,7 +125,7 @@ static struct progress progress_of(
 	return p;
 }
 
-static void close_run(struct db *d, int64_t run_id, const char *outcome, int64_t now_ms)
+static void close_run(struct txn *d, int64_t run_id, const char *outcome, int64_t now_ms)
 {
 	if (schedule_run_enter(d, run_id, SCHEDULE_RUN_IS_DONE, now_ms))
 		db_exec(d, "UPDATE schedule_run SET outcome = ?2 WHERE id = ?1", V_INT(run_id),
@@ -139,7 +140,7 @@ static void close_run(struct db *d, int64_t run_id, const char *outcome, int64_t
 	F(S, BOOL, is_judged, NULL, "is_judged", "")
 RECORD_LOCAL(run_of_day, RUN_OF_DAY_RECORD)
 
-static void put_day(struct db *d, int64_t change_id, const char *accelerator,
+static void put_day(struct txn *d, int64_t change_id, const char *accelerator,
     const struct nightly_run *run, struct packed *p, bool is_judged)
 {
 	const struct buf *cells = cell_packer_end(&p->cells);
@@ -161,15 +162,15 @@ static void put_day(struct db *d, int64_t change_id, const char *accelerator,
 	    V_BLOB(buf_str(cells), cells->len));
 }
 
-static void note_nightly(struct db *d, int64_t change_id, const char *accelerator,
+static void note_nightly(struct txn *d, int64_t change_id, const char *accelerator,
     const struct nightly_run *run, int64_t now_ms)
 {
-	struct progress progress = progress_of(d, change_id, accelerator, run);
+	struct progress progress = progress_of(d->view, change_id, accelerator, run);
 	struct run_of_day of = {0};
 	bool is_judged, is_taken;
 	struct packed p;
 
-	pack_cells(d, change_id, accelerator, &p);
+	pack_cells(d->view, change_id, accelerator, &p);
 	is_judged = progress.is_over && (p.n_red || p.n_green);
 	if (progress.is_over)
 		close_run(d, run->id,
@@ -198,7 +199,7 @@ static void note_nightly(struct db *d, int64_t change_id, const char *accelerato
 	db_tell(d, STORE_CHANGES);
 }
 
-void nightly_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct nightly_run run;
 
@@ -215,14 +216,14 @@ void nightly_note(struct db *d, int64_t change_id, const char *accelerator, int6
 		V_TEXT(accelerator), V_INT(LEVEL_1)))
 		note_nightly(d, change_id, accelerator, &run, now_ms);
 	/* At L1 no results are kept, so the run ends without an outcome. */
-	else if (!run.has_ended && progress_of(d, change_id, accelerator, &run).is_over)
+	else if (!run.has_ended && progress_of(d->view, change_id, accelerator, &run).is_over)
 		close_run(d, run.id, NULL, now_ms);
 	record_release(&nightly_run_record, &run);
 }
 
 /* ---- retention ---- */
 
-void nightly_forget_change(struct db *d, int64_t change_id)
+void nightly_forget_change(struct txn *d, int64_t change_id)
 {
 	db_exec(d, "UPDATE history_run SET change_id = NULL, jobs = NULL WHERE change_id = ?1",
 	    V_INT(change_id));
@@ -230,7 +231,7 @@ void nightly_forget_change(struct db *d, int64_t change_id)
 	    d, "UPDATE schedule_run SET change_id = NULL WHERE change_id = ?1", V_INT(change_id));
 }
 
-bool nightly_drop(struct db *d, int64_t before_ms, int limit)
+bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	int64_t n_states = 0;
 	int64_t n = db_exec(d,
@@ -276,7 +277,7 @@ static const char NIGHTLIES_FILLED[] = "nightly.filled";
 
 /* The runs in their order, as they were reported, so that each day finds those before it; then the days from the newest
  * on, because there may not be time for all. */
-static void fill_nightlies(struct db *d)
+static void fill_nightlies(struct txn *d)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(OLD_RUN_RECORD,
@@ -307,5 +308,6 @@ static void fill_nightlies(struct db *d)
 
 int nightly_fill(struct db *d, struct error *e)
 {
-	return setting_int(d, NIGHTLIES_FILLED, 0) ? 0 : db_transaction(d, fill_nightlies, e);
+	return setting_int(db_view(d), NIGHTLIES_FILLED, 0) ? 0
+							    : db_transaction(d, fill_nightlies, e);
 }

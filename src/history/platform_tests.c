@@ -52,7 +52,7 @@ static char *text_of(const json_t *obj, const char *key, size_t max_bytes)
 	F(S, BORROWED, environment, NULL, "environment", "")
 RECORD_LOCAL(reported_job, REPORTED_JOB_RECORD)
 
-static void read_platform_jobs(struct db *d, struct platform_jobs *p)
+static void read_platform_jobs(const struct view *d, struct platform_jobs *p)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(REPORTED_JOB_RECORD,
@@ -121,7 +121,7 @@ struct demands {
 
 /* "a/b/c" may be b/c of suite a, or c of suite a/b. */
 static void add_demand(
-    struct db *d, const struct platform_jobs *p, struct demands *m, const char *name)
+    const struct view *d, const struct platform_jobs *p, struct demands *m, const char *name)
 {
 	char *suite = xstrdup(name);
 
@@ -164,7 +164,7 @@ static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum te
 /* A cell combines all jobs. When a change was tested with several versions, the results of the group's own jobs count
  * instead. A SKIP of a cell stays, because the registry may demand it. */
 static void add_results(
-    struct db *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
+    const struct view *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
 {
 	struct rows *r = db_rows(
 	    d, RECORD_QUERY(WANTED_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
@@ -180,8 +180,8 @@ static void add_results(
 	}
 }
 
-static void judge_platform_job(
-    struct db *d, const struct platform_jobs *p, const struct demands *m, struct platform_group *g)
+static void judge_platform_job(const struct view *d, const struct platform_jobs *p,
+    const struct demands *m, struct platform_group *g)
 {
 	enum outcome *outcomes = xcalloc(m->n_names + 1, sizeof(*outcomes));
 
@@ -207,7 +207,7 @@ static void judge_platform_job(
 }
 
 /* must_pass: a JSON array of "SUITE/TEST". */
-static void platform_jobs_read(struct db *d, int64_t change_id, const char *accelerator,
+static void platform_jobs_read(const struct view *d, int64_t change_id, const char *accelerator,
     const char *must_pass, struct platform_jobs *ret)
 {
 	struct demands m = {0};
@@ -267,7 +267,7 @@ static bool is_red(const struct platform_group *g)
 
 /* The row of a later change stays. A row that is red already keeps the time of its first failure. */
 static void put_platform_test(
-    struct db *d, const struct platform_jobs *p, const struct platform_group *g)
+    struct txn *d, const struct platform_jobs *p, const struct platform_group *g)
 {
 	db_exec(d,
 	    "INSERT INTO platform_test (accelerator, release, os, torch, change_id, head_sha,"
@@ -295,7 +295,7 @@ static void put_platform_test(
 
 /* Judges earlier changes again until the deleted rows are back: a later change had overwritten theirs. keys: release and
  * system, in turn. */
-static void restore_rows(struct db *d, const char *accelerator, int64_t change_id, char **keys)
+static void restore_rows(struct txn *d, const char *accelerator, int64_t change_id, char **keys)
 {
 	size_t n;
 	int64_t *ids = rows_key_numbers(
@@ -332,7 +332,7 @@ static void restore_rows(struct db *d, const char *accelerator, int64_t change_i
 RECORD_LOCAL(platform_key, PLATFORM_KEY_RECORD)
 
 /* Deletes rows of this change that it no longer supports, because a later attempt reports another version. */
-static void drop_withdrawn(struct db *d, const struct platform_jobs *p)
+static void drop_withdrawn(struct txn *d, const struct platform_jobs *p)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(PLATFORM_KEY_RECORD,
@@ -362,7 +362,7 @@ static void drop_withdrawn(struct db *d, const struct platform_jobs *p)
 	strv_free(gone);
 }
 
-void platform_tests_note(struct db *d, int64_t change_id, const char *accelerator)
+void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	char *must_pass = db_text(d,
 	    "SELECT a.must_pass FROM change c JOIN accelerator a ON a.name = ?2"
@@ -382,7 +382,7 @@ void platform_tests_note(struct db *d, int64_t change_id, const char *accelerato
 		       " AND is_current = 1"
 		       " AND state IN ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
 		       V_INT(change_id), V_TEXT(accelerator));
-	platform_jobs_read(d, change_id, accelerator, must_pass, &p);
+	platform_jobs_read(d->view, change_id, accelerator, must_pass, &p);
 	/* red ones last: of two nightlies with one key the red one stays */
 	for (size_t i = 0; i < p.n_groups && !is_going; i++)
 		if (!is_red(&p.groups[i]))
@@ -401,7 +401,7 @@ void platform_tests_note(struct db *d, int64_t change_id, const char *accelerato
 	free(must_pass);
 }
 
-void platform_tests_changed(struct db *d, const char *accelerator)
+void platform_tests_changed(struct txn *d, const char *accelerator)
 {
 	size_t n;
 	struct rows *r = db_rows(d,
@@ -415,7 +415,7 @@ void platform_tests_changed(struct db *d, const char *accelerator)
 	free(ids);
 }
 
-void platform_tests_forget(struct db *d, int64_t change_id)
+void platform_tests_forget(struct txn *d, int64_t change_id)
 {
 	db_exec(d, "UPDATE platform_test SET change_id = 0, job_id = NULL WHERE change_id = ?1",
 	    V_INT(change_id));
@@ -423,13 +423,13 @@ void platform_tests_forget(struct db *d, int64_t change_id)
 
 /* ---- once ---- */
 
-void platform_tests_fill(struct db *d)
+void platform_tests_fill(struct txn *d)
 {
 	static const char FILLED[] = "platform_tests.filled";
 	char **names = strv_copy(NULL);
 	struct rows *r;
 
-	if (!setting_int(d, FILLED, 0)) {
+	if (!setting_int(d->view, FILLED, 0)) {
 		r = db_rows(d, "SELECT name FROM accelerator WHERE is_gone = 0 ORDER BY name");
 		while (rows_next(r))
 			strv_add(&names, rows_key(r));

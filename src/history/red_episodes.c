@@ -40,8 +40,8 @@ static int newest_first(const void *x, const void *y)
 }
 
 /* The runs in the order of the branch. A commit that is not known there has the place of the change before it. */
-static void read_episode_runs(struct db *d, const char *accelerator, const char *repository_key,
-    const char *ref, struct branch_runs *l)
+static void read_episode_runs(const struct view *d, const char *accelerator,
+    const char *repository_key, const char *ref, struct branch_runs *l)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(BRANCH_RUN_RECORD,
@@ -113,7 +113,7 @@ static const struct branch_run *green_again(
 	F(S, BOOL, is_closed, NULL, "closed_ms IS NOT NULL", "")
 RECORD_LOCAL(episode_times, EPISODE_TIMES_RECORD)
 
-bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int64_t at_ms)
+bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int64_t at_ms)
 {
 	struct episode_times at;
 	enum red_episode_state from;
@@ -135,7 +135,7 @@ bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int6
 	return true;
 }
 
-static void decide_episode(struct db *d, const char *accelerator, const char *repository_key,
+static void decide_episode(struct txn *d, const char *accelerator, const char *repository_key,
     const char *ref, int64_t now_ms)
 {
 	struct branch_runs l = {0};
@@ -144,7 +144,7 @@ static void decide_episode(struct db *d, const char *accelerator, const char *re
 	const struct branch_run *green;
 	const char *last_good;
 
-	read_episode_runs(d, accelerator, repository_key, ref, &l);
+	read_episode_runs(d->view, accelerator, repository_key, ref, &l);
 	s = find_streak(&l);
 	last_good = s.last_good ? s.last_good->sha : NULL;
 	record_read_first(db_rows(d,
@@ -154,7 +154,7 @@ static void decide_episode(struct db *d, const char *accelerator, const char *re
 			      V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
 	    &open_episode_record, &open);
 	if (!open.id && s.first_bad) {
-		open.id = db_int(d, 0,
+		open.id = db_exec_int(d, 0,
 		    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
 		    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
 		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref),
@@ -192,7 +192,7 @@ static void decide_episode(struct db *d, const char *accelerator, const char *re
 	F(S, TEXT, ref, NULL, "ref", "")
 RECORD_LOCAL(pushed_branch, PUSHED_BRANCH_RECORD)
 
-void red_episode_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct pushed_branch b;
 
@@ -206,7 +206,7 @@ void red_episode_note(struct db *d, int64_t change_id, const char *accelerator, 
 	record_release(&pushed_branch_record, &b);
 }
 
-int64_t red_since_ms(struct db *d, const char *accelerator)
+int64_t red_since_ms(const struct view *d, const char *accelerator)
 {
 	return db_int(d, 0,
 	    "SELECT first_bad_ms FROM red_episode WHERE accelerator = ?1 AND ended_ms IS NULL"
@@ -226,7 +226,7 @@ int64_t red_since_ms(struct db *d, const char *accelerator)
 	" AND c.ref IN (e.ref, 'refs/heads/' || e.ref)"                                            \
 	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND r.outcome = 'red' AND "
 
-bool red_is_silence(struct db *d, const char *accelerator)
+bool red_is_silence(const struct view *d, const char *accelerator)
 {
 	return !db_has(
 		   d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
@@ -234,7 +234,7 @@ bool red_is_silence(struct db *d, const char *accelerator)
 		   V_INT(RUNS_MAX));
 }
 
-bool red_episodes_drop(struct db *d, int64_t before_ms, int limit)
+bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	size_t n;
 	int64_t *ids = rows_key_numbers(
@@ -264,7 +264,7 @@ RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
 	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
-char **red_tests(struct db *d, int64_t change_id, const char *accelerator)
+char **red_tests(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	char **tests = strv_copy(NULL);
 	struct rows *r = db_rows(d,
@@ -278,7 +278,7 @@ char **red_tests(struct db *d, int64_t change_id, const char *accelerator)
 	return tests;
 }
 
-bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelerator)
+bool red_tests_are_silence(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_has(d,
 	    "SELECT 1 FROM (SELECT COUNT(*) AS n, COUNT(v.job_id) AS n_with_job FROM verdict v"
@@ -286,7 +286,7 @@ bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelera
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
-static int get_red_episode_run(struct store_query *q, struct db *d)
+static int get_red_episode_run(struct store_query *q, const struct view *d)
 {
 	struct get_red_episode *g = CONTAINER_OF(q, struct get_red_episode, q);
 	struct red_episode e = {0};
@@ -328,7 +328,7 @@ void red_episode_free(struct red_episode *e)
 	free(e);
 }
 
-static int note_red_episode_run(struct store_op *op, struct db *d)
+static int note_red_episode_run(struct store_op *op, struct txn *d)
 {
 	struct note_red_episode *o = CONTAINER_OF(op, struct note_red_episode, op);
 

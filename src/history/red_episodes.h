@@ -1,6 +1,6 @@
 /* The 72-hour rule: an accelerator is red on upstream's branch from its first red push to the next green one.
  *
- * Thread: functions with a struct db run inside a writer's transaction, those marked "reader" also on a reader;
+ * Thread: functions with a connection run on its thread (db/db.h);
  * store_*() functions run on the loop. */
 #ifndef HISTORY_RED_EPISODES_H
 #define HISTORY_RED_EPISODES_H
@@ -15,11 +15,11 @@
 /* A run of a push was written (history/run_note.h): opens, continues or ends its accelerator's episode. The order of the
  * branch counts, in whatever order results come: an episode is open while the newest run with a result is red, and begins
  * with the oldest red run after the newest green one. */
-void red_episode_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The only way from one state to another: `ended` is written as ended_ms, `closed` as closed_ms. False when the episode is
  * in that state already or the step is not legal; nothing changes then. */
-bool red_episode_enter(struct db *d, int64_t id, enum red_episode_state to, int64_t at_ms);
+bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int64_t at_ms);
 
 #define RED_REMIND_MS (INT64_C(48) * 3600 * 1000)
 
@@ -72,14 +72,14 @@ struct note_red_episode {
 int store_note_red_episode(struct store *s, struct note_red_episode *op) MUST_CHECK;
 
 /* The red tests of a run, as "SUITE/TEST", the first RED_TESTS_MAX. strv_free(). Reader. */
-char **red_tests(struct db *d, int64_t change_id, const char *accelerator);
+char **red_tests(const struct view *d, int64_t change_id, const char *accelerator);
 /* Whether none of them is a test, but all are deadlines that passed without a report. Reader. */
-bool red_tests_are_silence(struct db *d, int64_t change_id, const char *accelerator);
+bool red_tests_are_silence(const struct view *d, int64_t change_id, const char *accelerator);
 /* Since when the accelerator has been red on any branch; 0: it is not red. Reader. */
-int64_t red_since_ms(struct db *d, const char *accelerator);
+int64_t red_since_ms(const struct view *d, const char *accelerator);
 /* Whether it is red now only because deadlines passed without a report. Reader. */
-bool red_is_silence(struct db *d, const char *accelerator);
+bool red_is_silence(const struct view *d, const char *accelerator);
 /* Deletes episodes that ended before before_ms, at most `limit`. True: there may be more. */
-bool red_episodes_drop(struct db *d, int64_t before_ms, int limit);
+bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit);
 
 #endif

@@ -45,7 +45,7 @@ static void end_workflow_run(struct sums *s)
  * issue of upstream's (KNOWN), or is red on the base as well, also on another accelerator (BASE). All other failures count
  * against the vendor. (It looks up each other accelerator's cell by its key, because a base has far more cells than there
  * are accelerators.) */
-static struct rows *upstream_jobs(struct db *d, int64_t change_id, const char *accelerator)
+static struct rows *upstream_jobs(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_rows(d,
 	    "SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c"
@@ -91,7 +91,7 @@ static int by_id(const void *x, const void *y)
 RECORD_LOCAL(run_job, RUN_JOB_RECORD)
 
 static void put_run_job(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
 {
 	struct buf packed = BUF_INIT(TIMES_MAX_BYTES);
 
@@ -114,7 +114,7 @@ static void put_run_job(
 }
 
 /* Jobs that Outpost cancelled do not count. */
-static void count_jobs(struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
+static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(RUN_JOB_RECORD,
@@ -127,7 +127,7 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 		" ORDER BY j.runner, j.dispatch_id, j.run_id, j.id"),
 	    V_INT(change_id), V_TEXT(accelerator));
 	size_t n;
-	int64_t *upstream = rows_key_numbers(upstream_jobs(d, change_id, accelerator), &n);
+	int64_t *upstream = rows_key_numbers(upstream_jobs(d->view, change_id, accelerator), &n);
 	struct sums s = {.end_to_end = times_new(TIMES_MAX)};
 	struct run_job job;
 
@@ -166,7 +166,7 @@ static void count_jobs(struct db *d, int64_t change_id, const char *accelerator,
 RECORD_LOCAL(packed_times, PACKED_TIMES_RECORD)
 
 /* Retention has deleted runs of a closed day, so its sums stay. */
-static void sum_day(struct db *d, const char *accelerator, int64_t day)
+static void sum_day(struct txn *d, const char *accelerator, int64_t day)
 {
 	int64_t from_ms = day * DAY_MS, until_ms = from_ms + DAY_MS;
 	struct packed_times of;
@@ -213,7 +213,7 @@ static void sum_day(struct db *d, const char *accelerator, int64_t day)
 }
 
 /* Everything on record about the run, for a comparison. free() */
-static char *run_text(struct db *d, int64_t change_id, const char *accelerator)
+static char *run_text(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return rows_fingerprint(db_rows(d,
 	    "SELECT runner, ended_ms, n_jobs, n_passed, n_timed_out, n_overrun, n_upstream,"
@@ -224,9 +224,9 @@ static char *run_text(struct db *d, int64_t change_id, const char *accelerator)
 
 /* A run is written again with each report that comes after its end. A day may have thousands of runs, so it is added up
  * again only if the run has changed. */
-void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
+void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
-	char *before = run_text(d, change_id, accelerator), *after;
+	char *before = run_text(d->view, change_id, accelerator), *after;
 	int64_t before_ms = db_int(d, -1,
 	    "SELECT MAX(ended_ms) FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
@@ -234,7 +234,7 @@ void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int
 	db_exec(d, "DELETE FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
 	    V_INT(change_id), V_TEXT(accelerator));
 	count_jobs(d, change_id, accelerator, ended_ms);
-	after = run_text(d, change_id, accelerator);
+	after = run_text(d->view, change_id, accelerator);
 	if (!str_eq(before, after)) {
 		if (before_ms > 0 && day_of(before_ms) != day_of(ended_ms))
 			sum_day(d, accelerator, day_of(before_ms));
@@ -244,7 +244,7 @@ void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int
 	free(after);
 }
 
-void run_jobs_drop_change(struct db *d, int64_t change_id)
+void run_jobs_drop_change(struct txn *d, int64_t change_id)
 {
 	db_exec(d,
 	    "UPDATE day_jobs SET is_closed = 1 WHERE (accelerator, day) IN"
@@ -253,7 +253,7 @@ void run_jobs_drop_change(struct db *d, int64_t change_id)
 	db_exec(d, "DELETE FROM run_jobs WHERE change_id = ?1", V_INT(change_id));
 }
 
-int64_t run_jobs_drop_days(struct db *d, int64_t before_day, int limit)
+int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit)
 {
 	return db_exec(d,
 	    "DELETE FROM day_jobs WHERE (accelerator, day, runner) IN"
@@ -261,7 +261,7 @@ int64_t run_jobs_drop_days(struct db *d, int64_t before_day, int limit)
 	    V_INT(before_day), V_INT(limit));
 }
 
-void run_jobs_move(struct db *d, const char *from_accelerator, const char *from_runner,
+void run_jobs_move(struct txn *d, const char *from_accelerator, const char *from_runner,
     const char *accelerator, const char *runner)
 {
 	struct rows *r;
@@ -325,8 +325,8 @@ static void add_rows(struct reading *n, struct rows *r)
 }
 
 /* Whole days, and the runs of the one day that is only partly within the time. */
-static void read_window(struct db *d, const char *accelerator, const char *runner, int64_t after_ms,
-    struct level_window *ret)
+static void read_window(const struct view *d, const char *accelerator, const char *runner,
+    int64_t after_ms, struct level_window *ret)
 {
 	int64_t next_day = day_of(after_ms) + 1;
 	struct reading n = {.w = ret, .end_to_end = times_new(TIMES_MAX)};
@@ -356,7 +356,7 @@ static int64_t since(int64_t then_ms, int64_t now_ms)
 	return now_ms > then_ms ? (now_ms - then_ms) / DAY_MS * DAY_MS : 0;
 }
 
-void level_read(struct db *d, const char *accelerator, const char *runner, int64_t now_ms,
+void level_read(const struct view *d, const char *accelerator, const char *runner, int64_t now_ms,
     struct level_numbers *ret)
 {
 	int64_t first_day, level_2_ms;

@@ -37,7 +37,7 @@ RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
 
 /* Fills the members that come from dispatches and jobs. False: the run has not ended, or there is none. */
 static bool read_ended_run(
-    struct db *d, int64_t change_id, const char *accelerator, struct run *ret)
+    const struct view *d, int64_t change_id, const char *accelerator, struct run *ret)
 {
 	struct run_dispatches x;
 	struct run_jobs_times job = {0};
@@ -69,7 +69,8 @@ static bool read_ended_run(
 	return true;
 }
 
-static bool has_red(struct db *d, int64_t change_id, const char *accelerator, const char *kind)
+static bool has_red(
+    const struct view *d, int64_t change_id, const char *accelerator, const char *kind)
 {
 	return db_has(d,
 	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3"
@@ -80,7 +81,7 @@ static bool has_red(struct db *d, int64_t change_id, const char *accelerator, co
 /* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
  * the change, which trips the breaker. */
 static const char *outcome_of_cells(
-    struct db *d, int64_t change_id, const char *accelerator, bool is_push)
+    const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
 {
 	bool is_new = has_red(d, change_id, accelerator, "NEW");
 
@@ -103,7 +104,7 @@ static const char *outcome_of_cells(
 
 /* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
 static bool put_noted_run(
-    struct db *d, int64_t change_id, const char *accelerator, const struct run *r)
+    struct txn *d, int64_t change_id, const char *accelerator, const struct run *r)
 {
 	const int64_t *n = r->cells.by_status;
 	int64_t before_ms;
@@ -174,8 +175,8 @@ static void note_worst(struct suite *s, enum test_status status, bool is_broken,
 RECORD_LOCAL(cell_group, CELL_GROUP_RECORD)
 
 /* The rows of a suite follow each other. */
-static void read_suites(struct db *d, int64_t change_id, const char *accelerator, struct suites *l,
-    struct cell_counts *total)
+static void read_suites(const struct view *d, int64_t change_id, const char *accelerator,
+    struct suites *l, struct cell_counts *total)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(CELL_GROUP_RECORD,
@@ -227,12 +228,12 @@ static int by_worth(const void *x, const void *y)
 	return strcmp(a->name, b->name);
 }
 
-struct cell_counts run_suites_put(struct db *d, int64_t change_id, const char *accelerator)
+struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	struct cell_counts total = {.n_flaky = 0};
 	struct suites l = {0};
 
-	read_suites(d, change_id, accelerator, &l, &total);
+	read_suites(d->view, change_id, accelerator, &l, &total);
 	if (l.n > RUN_SUITES_MAX) {
 		qsort(l.at, l.n, sizeof(*l.at), by_worth);
 		free(l.at[RUN_SUITES_MAX - 1].name);
@@ -301,7 +302,7 @@ struct samples {
 };
 
 /* One run for each author, whose changes may be one change in several heads or parts; each push counts. */
-static void read_samples(struct db *d, const char *accelerator, struct samples *s)
+static void read_samples(const struct view *d, const char *accelerator, struct samples *s)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(SAMPLE_RECORD, "FROM run r JOIN change c ON c.id = r.change_id"
@@ -325,7 +326,8 @@ static void read_samples(struct db *d, const char *accelerator, struct samples *
 }
 
 /* Several other authors have the same new failure, so none of their changes caused it. */
-static bool is_shared(struct db *d, const char *accelerator, const struct samples *s, size_t i)
+static bool is_shared(
+    const struct view *d, const char *accelerator, const struct samples *s, size_t i)
 {
 	int64_t oldest = s->at[0].change_id;
 	struct rows *r;
@@ -352,7 +354,7 @@ static bool is_shared(struct db *d, const char *accelerator, const struct sample
 
 /* A run has ended, or has another outcome now. When the breaker trips or recovers, the comments of the newest open pull
  * requests are requested again. */
-static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
+static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 {
 	bool was = db_has(d,
 	    "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL",
@@ -362,11 +364,11 @@ static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
 	struct rows *r;
 	bool is;
 
-	read_samples(d, accelerator, &s);
+	read_samples(d->view, accelerator, &s);
 	for (size_t i = 0; i < s.n; i++)
 		judged[i] = (struct health_sample){
 		    .is_red = s.at[i].is_red,
-		    .is_attributed = s.at[i].is_own && !is_shared(d, accelerator, &s, i),
+		    .is_attributed = s.at[i].is_own && !is_shared(d->view, accelerator, &s, i),
 		};
 	is = health_is_unhealthy(judged, s.n, was);
 	for (size_t i = 0; i < s.n; i++)
@@ -389,7 +391,7 @@ static void health_note(struct db *d, const char *accelerator, int64_t now_ms)
 
 /* ---- a run ends ---- */
 
-void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct run r = {0};
 	char *kind;
@@ -408,9 +410,9 @@ void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t 
 	}
 	if (db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
 		V_TEXT(accelerator), V_INT(LEVEL_1)) ||
-	    !read_ended_run(d, change_id, accelerator, &r))
+	    !read_ended_run(d->view, change_id, accelerator, &r))
 		return;
-	r.outcome = outcome_of_cells(d, change_id, accelerator, r.is_push);
+	r.outcome = outcome_of_cells(d->view, change_id, accelerator, r.is_push);
 	if (r.is_push)
 		r.cells = run_suites_put(d, change_id, accelerator);
 	else
@@ -422,7 +424,7 @@ void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t 
 	health_note(d, accelerator, now_ms);
 }
 
-void runs_drop(struct db *d, int64_t change_id)
+void runs_drop(struct txn *d, int64_t change_id)
 {
 	days_close(d, change_id);
 	number_days_forget_change(d, change_id);

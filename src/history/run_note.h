@@ -20,7 +20,7 @@
 /* Cells or dispatches of the change have changed on this accelerator. Once all its dispatches have ended, the run is
  * written, or written again, and then the circuit breaker and, for a push, the episode. Cancelled dispatches do not count;
  * when all were cancelled there is no run. Only cells_moved() calls it, after the cells have their attribution. */
-void run_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* ---- the cells of a run, counted in all and by suite, so that no page has to walk over them ---- */
 
@@ -50,27 +50,27 @@ struct cell_counts {
 
 /* Writes the change's suites on this accelerator again and counts all its cells. When there are more than RUN_SUITES_MAX,
  * the usual suites and the worst others keep their own rows. */
-struct cell_counts run_suites_put(struct db *d, int64_t change_id, const char *accelerator);
+struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *accelerator);
 
 /* The change is about to be deleted: deletes its runs. */
-void runs_drop(struct db *d, int64_t change_id);
+void runs_drop(struct txn *d, int64_t change_id);
 
 /* ---- run_jobs.c: the jobs of pull requests by which levels are judged (model/accelerator.h) ----
  *
  * Keeps what counts of each run, and the sums of a day. level_read() runs also on a reader. */
 
 /* A run of a pull request has ended, or its cells have changed: counts its jobs again. */
-void run_jobs_note(struct db *d, int64_t change_id, const char *accelerator, int64_t ended_ms);
+void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms);
 /* Retention is about to delete the change: the sums of its days stay as they are from now on. */
-void run_jobs_drop_change(struct db *d, int64_t change_id);
-int64_t run_jobs_drop_days(struct db *d, int64_t before_day, int limit);
+void run_jobs_drop_change(struct txn *d, int64_t change_id);
+int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit);
 /* Moves the figures of a runner to its new name. (CRCR's allowlist has the repository under its device at L3 and under its
  * own name below.) */
-void run_jobs_move(struct db *d, const char *from_accelerator, const char *from_runner,
+void run_jobs_move(struct txn *d, const char *from_accelerator, const char *from_runner,
     const char *accelerator, const char *runner);
 
 /* runner NULL: all of the accelerator's. Fills the numbers that come from jobs and from the registry. */
-void level_read(struct db *d, const char *accelerator, const char *runner, int64_t now_ms,
+void level_read(const struct view *d, const char *accelerator, const char *runner, int64_t now_ms,
     struct level_numbers *ret);
 
 /* ---- nightly_note.c: periodic runs as history (history/history.h) ----
@@ -88,13 +88,13 @@ void level_read(struct db *d, const char *accelerator, const char *runner, int64
 /* Cells or dispatches of a nightly change have changed on this accelerator. Writes its day and, once its dispatches have
  * ended, its outcome and the states of the tests. Does nothing without a row of the run in schedule_run, which a run that
  * the vendor started has as well. Call it again at each correction. At L1 it only ends the run. */
-void nightly_note(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The change is about to be deleted: its days stay, without links. */
-void nightly_forget_change(struct db *d, int64_t change_id);
+void nightly_forget_change(struct txn *d, int64_t change_id);
 /* Deletes days before before_ms, at most `limit` rows of each table, and with an accelerator's last day the states of its
  * tests. True: there may be more. */
-bool nightly_drop(struct db *d, int64_t before_ms, int limit);
+bool nightly_drop(struct txn *d, int64_t before_ms, int limit);
 
 /* Makes, once, days of what versions before the fourth recorded: of the newest runs that vendors started, as many as take a
  * second or two. Call it at the start. */
@@ -108,12 +108,12 @@ int nightly_fill(struct db *d, struct error *e) MUST_CHECK;
  * by the jobs that report it and those that name no version or system. A failure counts at once; a missing or green test
  * counts when no job is at work any more. An older change overwrites nothing. The same change again corrects its rows, and
  * a row that it no longer supports goes back to the change before it. Pull requests and L1 write nothing. */
-void platform_tests_note(struct db *d, int64_t change_id, const char *accelerator);
+void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerator);
 /* The accelerator has other must-pass tests: judges the rows on record again, as far as their changes still exist. */
-void platform_tests_changed(struct db *d, const char *accelerator);
+void platform_tests_changed(struct txn *d, const char *accelerator);
 /* Judges, once, the changes that earlier versions of this program recorded. Call it when the registry is mirrored. */
-void platform_tests_fill(struct db *d);
+void platform_tests_fill(struct txn *d);
 /* The change is about to be deleted: its rows stay, without links. */
-void platform_tests_forget(struct db *d, int64_t change_id);
+void platform_tests_forget(struct txn *d, int64_t change_id);
 
 #endif

@@ -20,7 +20,7 @@ enum {
 
 static const char REPOSITORY[] = "upstream.repository", BRANCH[] = "upstream.branch";
 
-void upstream_branch_put(struct db *d, const char *repository, const char *branch)
+void upstream_branch_put(struct txn *d, const char *repository, const char *branch)
 {
 	if (!repository)
 		return;
@@ -28,7 +28,7 @@ void upstream_branch_put(struct db *d, const char *repository, const char *branc
 	setting_put_text(d, BRANCH, branch ? branch : "");
 }
 
-struct upstream_branch upstream_branch_read(struct db *d)
+struct upstream_branch upstream_branch_read(const struct view *d)
 {
 	char *repository = setting_text(d, REPOSITORY), *branch = setting_text(d, BRANCH);
 	struct upstream_branch u = {.repository = repository_key(repository ? repository : "")};
@@ -60,8 +60,8 @@ struct upstream_branch upstream_branch_read(struct db *d)
 RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
 
 /* In the order of the branch; a commit whose place is not known is as new as its change. */
-static void read_newest(
-    struct db *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+static void read_newest(const struct view *d, const char *accelerator,
+    const struct upstream_branch *u, struct standing *s)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT
@@ -96,8 +96,8 @@ static void read_newest(
 RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
 
 /* A run without a report is not a test: it is shown beside the newest test. */
-static void read_silence(
-    struct db *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+static void read_silence(const struct view *d, const char *accelerator,
+    const struct upstream_branch *u, struct standing *s)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_SELECT(SILENT_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
@@ -128,7 +128,7 @@ RECORD_DEFINE_PART(registered_facts, accelerator_facts, REGISTERED_FACTS_RECORD)
 	F(S, INT, n_green, NULL, "SUM(n_green)", "")
 RECORD_DEFINE_PART(figure, accelerator_facts, FIGURE_RECORD);
 
-void standing_read(struct db *d, const char *accelerator, const struct upstream_branch *u,
+void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u,
     int64_t now_ms, struct standing *ret)
 {
 	struct accelerator_facts *f = &ret->facts;
@@ -182,7 +182,8 @@ RECORD_LOCAL(quality_run, QUALITY_RUN_RECORD)
 	    "CAST(AVG(ended_ms - COALESCE(told_ms, first_bad_ms)) AS INTEGER)", "")
 RECORD_DEFINE_PART(quality_episodes, quality, QUALITY_EPISODES_RECORD);
 
-void quality_read(struct db *d, const char *accelerator, int64_t now_ms, struct quality *ret)
+void quality_read(
+    const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret)
 {
 	struct times queue = times_new(TIMES_MAX), run = times_new(TIMES_MAX);
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS, next_day = day_of(after_ms) + 1;

@@ -17,11 +17,11 @@ struct upstream_branch {
 };
 
 /* Keeps it in the database, where readers find it. repository NULL: it stays as it was; branch NULL: there is no branch. */
-void upstream_branch_put(struct db *d, const char *repository, const char *branch);
-struct upstream_branch upstream_branch_read(struct db *d);
+void upstream_branch_put(struct txn *d, const char *repository, const char *branch);
+struct upstream_branch upstream_branch_read(const struct view *d);
 
 /* For an accelerator that is not in the registry's mirror everything is empty and the state is OFF. standing_release(). */
-void standing_read(struct db *d, const char *accelerator, const struct upstream_branch *u,
+void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u,
     int64_t now_ms, struct standing *ret);
 
 #define QUALITY_DAYS_MS (INT64_C(30) * 86400 * 1000)
@@ -38,6 +38,7 @@ struct quality {
 	int64_t unhealthy_since_ms; /* the circuit breaker; 0: its results count */
 };
 /* From the days of the last 30 days, and from the runs of the one day that is only partly within that time. */
-void quality_read(struct db *d, const char *accelerator, int64_t now_ms, struct quality *ret);
+void quality_read(
+    const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret);
 
 #endif

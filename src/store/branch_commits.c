@@ -13,7 +13,7 @@ enum { LIST_MAX = 250 };
 static const int64_t LEAP = INT64_C(2) * BRANCH_GAP;
 
 struct branch {
-	struct db *d;
+	struct txn *d;
 	struct repository_key key;
 	const char *ref;
 };
@@ -25,7 +25,7 @@ const char *branch_name(const char *ref)
 	return strncmp(ref, HEADS, sizeof(HEADS) - 1) == 0 ? ref + sizeof(HEADS) - 1 : ref;
 }
 
-int64_t branch_position(struct db *d, const char *key, const char *ref, const char *sha)
+int64_t branch_position(const struct view *d, const char *key, const char *ref, const char *sha)
 {
 	return db_int(d, -1,
 	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND sha = ?2"
@@ -35,7 +35,7 @@ int64_t branch_position(struct db *d, const char *key, const char *ref, const ch
 
 static int64_t position_of(const struct branch *b, const char *sha)
 {
-	return branch_position(b->d, b->key.text, b->ref, sha);
+	return branch_position(b->d->view, b->key.text, b->ref, sha);
 }
 
 /* The nearest occupied positions; -1: none. */
@@ -136,7 +136,7 @@ static void close_gap(const struct branch *b, int64_t head_at, int64_t before_at
 	}
 }
 
-void branch_commits_put(struct db *d, const char *repository, const char *ref, const char *before,
+void branch_commits_put(struct txn *d, const char *repository, const char *ref, const char *before,
     const struct branch_commit *commits, size_t n)
 {
 	struct branch b = {d, repository_key(repository), branch_name(ref)};
@@ -175,7 +175,7 @@ void branch_commits_put(struct db *d, const char *repository, const char *ref, c
 
 RECORD_DEFINE(listed_commit, LISTED_COMMIT_RECORD);
 
-static int list_commits_run(struct store_query *sq, struct db *d)
+static int list_commits_run(struct store_query *sq, const struct view *d)
 {
 	struct list_commits *q = CONTAINER_OF(sq, struct list_commits, q);
 	struct repository_key key = repository_key(q->repository);

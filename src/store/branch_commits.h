@@ -4,7 +4,7 @@
  * Rule: two commits that are not known to be neighbours have a gap between them. A late or repeated push closes gaps and
  * never opens one. A forced push begins behind a gap; the commits that it removed from the branch keep their positions.
  *
- * Thread: functions with a struct db run on its connection; branch_commits_put() inside a writer's transaction. */
+ * Thread: functions with a connection run on its thread (db/db.h). */
 #ifndef STORE_BRANCH_COMMITS_H
 #define STORE_BRANCH_COMMITS_H
 
@@ -25,10 +25,11 @@ struct branch_commit {
 };
 /* Records the commits of one push, oldest first, at least one. They follow `before`, which is recorded as well; NULL: the
  * commit before them is not known. Known facts stay as they are. */
-void branch_commits_put(struct db *d, const char *repository, const char *ref, const char *before,
+void branch_commits_put(struct txn *d, const char *repository, const char *ref, const char *before,
     const struct branch_commit *commits, size_t n);
 /* The position of a commit on a branch, or -1. */
-int64_t branch_position(struct db *d, const char *repository_key, const char *ref, const char *sha);
+int64_t branch_position(
+    const struct view *d, const char *repository_key, const char *ref, const char *sha);
 
 #define LISTED_COMMIT_RECORD(F, S)                                                                 \
 	F(S, TEXT, sha, NULL, "sha", "")                                                           \

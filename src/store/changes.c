@@ -14,7 +14,7 @@
 #include "verdict/cells_moved.h"
 
 int64_t change_find(
-    struct db *d, enum change_kind kind, const char *repository, const char *head_sha)
+    const struct view *d, enum change_kind kind, const char *repository, const char *head_sha)
 {
 	return db_int(d, 0,
 	    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2 AND kind = ?3",
@@ -22,7 +22,7 @@ int64_t change_find(
 	    V_TEXT(change_kind_name(kind)));
 }
 
-static void update_change(struct db *d, int64_t id, const struct change_facts *f, int64_t now_ms)
+static void update_change(struct txn *d, int64_t id, const struct change_facts *f, int64_t now_ms)
 {
 	/* With another base branch the change has another merge base and touches other files. Its failures are attributed
 	 * again. */
@@ -49,9 +49,9 @@ static void update_change(struct db *d, int64_t id, const struct change_facts *f
 	    V_TEXT(f->author), V_INT(now_ms));
 }
 
-int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
+int64_t change_put(struct txn *d, const struct change_facts *f, int64_t now_ms)
 {
-	int64_t id = change_find(d, f->kind, f->repository, f->head_sha);
+	int64_t id = change_find(d->view, f->kind, f->repository, f->head_sha);
 
 	if (id && f->kind == CHANGE_PULL_REQUEST)
 		change_touch(d, id,
@@ -62,7 +62,7 @@ int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
 		return id;
 	if (f->kind == CHANGE_PULL_REQUEST)
 		counter_add(d, COUNT_OPEN_CHANGES, 1);
-	return db_int(d, 0,
+	return db_exec_int(d, 0,
 	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, base_ref,"
 	    " base_sha, title, author, state, created_ms, active_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open', ?10, ?10) RETURNING id",
@@ -72,7 +72,7 @@ int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms)
 	    V_INT(now_ms));
 }
 
-void change_touch(struct db *d, int64_t change_id, int64_t now_ms)
+void change_touch(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	db_exec(
 	    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(change_id), V_INT(now_ms));
@@ -85,7 +85,7 @@ void change_touch(struct db *d, int64_t change_id, int64_t now_ms)
 	F(S, TIME, updated_ms, NULL, "updated_ms", "")
 RECORD_DEFINE(stored_pull, STORED_PULL_RECORD);
 
-struct stored_pull pull_find(struct db *d, const char *repository, int64_t number)
+struct stored_pull pull_find(const struct view *d, const char *repository, int64_t number)
 {
 	struct stored_pull p = {0};
 
@@ -97,10 +97,10 @@ struct stored_pull pull_find(struct db *d, const char *repository, int64_t numbe
 	return p;
 }
 
-void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
-    int64_t since_ms)
+void pull_put(struct txn *d, const char *repository, const struct pull_info *pull,
+    int64_t change_id, int64_t since_ms)
 {
-	struct stored_pull before = pull_find(d, repository, pull->number);
+	struct stored_pull before = pull_find(d->view, repository, pull->number);
 	struct repository_key key = repository_key(repository);
 	char *labels =
 	    pull->labels ? json_text_of_strings((const char *const *)pull->labels) : xstrdup("[]");
@@ -131,7 +131,7 @@ void pull_put(struct db *d, const char *repository, const struct pull_info *pull
 	free(labels);
 }
 
-int64_t change_lead(struct db *d, int64_t change_id)
+int64_t change_lead(const struct view *d, int64_t change_id)
 {
 	return db_int(d, 0,
 	    "SELECT p.number FROM pull p LEFT JOIN pull_head h"
@@ -142,7 +142,7 @@ int64_t change_lead(struct db *d, int64_t change_id)
 	    V_INT(change_id));
 }
 
-int64_t change_pull(struct db *d, int64_t change_id)
+int64_t change_pull(const struct view *d, int64_t change_id)
 {
 	int64_t lead = change_lead(d, change_id);
 
@@ -151,7 +151,7 @@ int64_t change_pull(struct db *d, int64_t change_id)
 			  V_INT(change_id));
 }
 
-int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number)
+int64_t change_other_pull(const struct view *d, int64_t change_id, int64_t number)
 {
 	return db_int(d, 0,
 	    "SELECT MIN(number) FROM pull WHERE change_id = ?1 AND state = 'open'"
@@ -169,7 +169,7 @@ int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number)
 	F(S, TEXT, author, NULL, "p.author", "")
 RECORD_LOCAL(lead_facts, LEAD_FACTS_RECORD)
 
-static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
+static void follow_lead(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	struct lead_facts lead;
 
@@ -178,7 +178,7 @@ static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
 		    RECORD_QUERY(LEAD_FACTS_RECORD,
 			"FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND"
 			" p.number = ?2"),
-		    V_INT(change_id), V_INT(change_lead(d, change_id))),
+		    V_INT(change_id), V_INT(change_lead(d->view, change_id))),
 		&lead_facts_record, &lead))
 		return;
 	update_change(d, change_id,
@@ -192,7 +192,7 @@ static void follow_lead(struct db *d, int64_t change_id, int64_t now_ms)
 	record_release(&lead_facts_record, &lead);
 }
 
-struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
+struct dispatch_list change_dispatches(const struct view *d, int64_t change_id)
 {
 	return dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
@@ -200,7 +200,7 @@ struct dispatch_list change_dispatches(struct db *d, int64_t change_id)
 	    V_INT(change_id)));
 }
 
-void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
+void change_settle(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	char *name = db_text(d, "SELECT state FROM change WHERE id = ?1", V_INT(change_id));
 	enum change_state before = name ? change_state_parse(name) : N_CHANGE_STATES;
@@ -215,7 +215,7 @@ void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 		now = CHANGE_CLOSED;
 	follow_lead(d, change_id, now_ms);
 	if (now != CHANGE_OPEN)
-		l = change_dispatches(d, change_id);
+		l = change_dispatches(d->view, change_id);
 	for (size_t i = 0; i < l.n; i++)
 		if (dispatch_end(d, &l.at[i],
 			now == CHANGE_CLOSED ? DISPATCH_CANCELLED : DISPATCH_SUPERSEDED, now_ms))
@@ -232,7 +232,7 @@ void change_settle(struct db *d, int64_t change_id, int64_t now_ms)
 
 /* ---- recorded without a test ---- */
 
-static int note_head_run(struct store_op *op, struct db *d)
+static int note_head_run(struct store_op *op, struct txn *d)
 {
 	struct note_head *o = CONTAINER_OF(op, struct note_head, op);
 	struct change_facts f = {
@@ -250,7 +250,7 @@ static int note_head_run(struct store_op *op, struct db *d)
 		    &(struct branch_commit){.sha = o->head_sha, .at_ms = o->now_ms}, 1);
 		return 0;
 	}
-	known = pull_find(d, o->repository, o->pull->number);
+	known = pull_find(d->view, o->repository, o->pull->number);
 	if (known.is_known && o->pull->updated_ms < known.updated_ms)
 		return 0;
 	f.base_ref = o->pull->base_ref;
@@ -269,11 +269,11 @@ STORE_OPERATION(note_head)
 
 /* ---- files ---- */
 
-static int put_files_run(struct store_op *op, struct db *d)
+static int put_files_run(struct store_op *op, struct txn *d)
 {
 	struct put_files *o = CONTAINER_OF(op, struct put_files, op);
-	int64_t lead =
-	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, o->repository, o->head_sha));
+	int64_t lead = change_lead(
+	    d->view, change_find(d->view, CHANGE_PULL_REQUEST, o->repository, o->head_sha));
 	char *text;
 
 	if (o->number && lead && lead != o->number)
@@ -290,7 +290,7 @@ static int put_files_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(put_files)
 
-static int get_files_run(struct store_query *q, struct db *d)
+static int get_files_run(struct store_query *q, const struct view *d)
 {
 	struct get_files *g = CONTAINER_OF(q, struct get_files, q);
 	char *text =
@@ -319,7 +319,7 @@ int store_get_files(struct store *s, struct get_files *q)
 
 /* ---- merge base ---- */
 
-static int put_merge_base_run(struct store_op *op, struct db *d)
+static int put_merge_base_run(struct store_op *op, struct txn *d)
 {
 	struct put_merge_base *o = CONTAINER_OF(op, struct put_merge_base, op);
 
@@ -346,7 +346,7 @@ enum { PULLS_MAX = 100000 };
 	" FROM pull p JOIN change c ON c.id = p.change_id WHERE p.repository_key = ?1"
 RECORD_DEFINE(known_pull, KNOWN_PULL_RECORD);
 
-static int list_pulls_run(struct store_query *q, struct db *d)
+static int list_pulls_run(struct store_query *q, const struct view *d)
 {
 	struct list_pulls *l = CONTAINER_OF(q, struct list_pulls, q);
 	struct repository_key key = repository_key(l->repository);
@@ -365,7 +365,7 @@ static int list_pulls_run(struct store_query *q, struct db *d)
 }
 STORE_LIST(list_pulls, known_pull)
 
-static int has_push_run(struct store_query *q, struct db *d)
+static int has_push_run(struct store_query *q, const struct view *d)
 {
 	struct has_push *h = CONTAINER_OF(q, struct has_push, q);
 
@@ -386,7 +386,7 @@ RECORD_DEFINE_PART(tested_pull, find_tested, TESTED_PULL_RECORD);
 	F(S, TEXT, first, NULL, "MIN(head_sha)", "")
 RECORD_LOCAL(heads, HEADS_RECORD)
 
-static int tested_run(struct store_query *sq, struct db *d)
+static int tested_run(struct store_query *sq, const struct view *d)
 {
 	struct find_tested *q = CONTAINER_OF(sq, struct find_tested, q);
 	struct repository_key key = repository_key(q->repository);

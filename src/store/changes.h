@@ -1,7 +1,7 @@
 /* Changes and pull requests: which head a pull request has, which heads it had, and the state of the changes that
  * follows from this.
  *
- * Thread: functions with a struct db run on its connection; those that write run inside a writer's transaction. store_*()
+ * Thread: functions with a connection run on its thread (db/db.h). store_*()
  * functions run on the loop. A query or an operation owns its results until its release function. */
 #ifndef STORE_CHANGES_H
 #define STORE_CHANGES_H
@@ -20,38 +20,38 @@ struct change_facts {
 };
 /* The id of the change; 0: it is not known. Any thread. */
 int64_t change_find(
-    struct db *d, enum change_kind kind, const char *repository, const char *head_sha);
+    const struct view *d, enum change_kind kind, const char *repository, const char *head_sha);
 /* The same; inserts the change, open, when it is new. It does not overwrite the facts of a known pull request's head:
  * change_settle() reads these from the lead. */
-int64_t change_put(struct db *d, const struct change_facts *f, int64_t now_ms);
+int64_t change_put(struct txn *d, const struct change_facts *f, int64_t now_ms);
 /* Notes activity, which postpones retention. */
-void change_touch(struct db *d, int64_t change_id, int64_t now_ms);
+void change_touch(struct txn *d, int64_t change_id, int64_t now_ms);
 
 struct stored_pull {
 	bool is_known, is_open;
 	int64_t change_id;  /* its head */
 	int64_t updated_ms; /* GitHub's */
 };
-struct stored_pull pull_find(struct db *d, const char *repository, int64_t number);
+struct stored_pull pull_find(const struct view *d, const char *repository, int64_t number);
 /* Writes the pull request with its head. A head that is new to it joins its history as of since_ms. */
-void pull_put(struct db *d, const char *repository, const struct pull_info *pull, int64_t change_id,
-    int64_t since_ms);
+void pull_put(struct txn *d, const char *repository, const struct pull_info *pull,
+    int64_t change_id, int64_t since_ms);
 
 /* Several open pull requests may have one head. The lead decides the base and may begin a round. A member's pull request
  * leads before others, then the one that had this head first. So opening another pull request with the same head gives
  * no power over the first. 0: no pull request with this head is open. */
-int64_t change_lead(struct db *d, int64_t change_id);
+int64_t change_lead(const struct view *d, int64_t change_id);
 /* The lead; when none is open, any pull request with this head; 0: there is none. */
-int64_t change_pull(struct db *d, int64_t change_id);
+int64_t change_pull(const struct view *d, int64_t change_id);
 /* An open pull request other than `number` with this head; 0: there is none. */
-int64_t change_other_pull(struct db *d, int64_t change_id, int64_t number);
+int64_t change_other_pull(const struct view *d, int64_t change_id, int64_t number);
 
 /* Derives the state of a change (open, closed or superseded) from the pull requests that have or had it as their head.
  * While it is open, its base, title and author are the lead's. When it is no longer open, its unfinished dispatches end. */
-void change_settle(struct db *d, int64_t change_id, int64_t now_ms);
+void change_settle(struct txn *d, int64_t change_id, int64_t now_ms);
 
 /* The current dispatches and the held rounds that wait beside them; the newest of each runner first. */
-struct dispatch_list change_dispatches(struct db *d, int64_t change_id);
+struct dispatch_list change_dispatches(const struct view *d, int64_t change_id);
 
 /* ---- operations and queries ---- */
 

@@ -44,7 +44,8 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 	    "")
 RECORD_DEFINE_PART(offered_change, lease_offer, OFFERED_CHANGE_RECORD);
 
-static void offer_change(struct db *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+static void offer_change(
+    const struct view *d, struct claim_dispatch *o, const struct stored_dispatch *s)
 {
 	struct lease_offer *to = &o->offer;
 	struct source_head *sources = NULL;
@@ -85,12 +86,12 @@ static void offer_change(struct db *d, struct claim_dispatch *o, const struct st
 }
 
 /* The machine asks again for a lease that it has: this counts as a heartbeat. */
-static bool offer_known(struct db *d, struct claim_dispatch *o)
+static bool offer_known(struct txn *d, struct claim_dispatch *o)
 {
 	struct stored_dispatch s;
 	struct stored_lease l;
 	bool is_known = stored_lease_take(
-	    db_rows(d,
+	    db_exec_rows(d,
 		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1"
 		" AND machine = ?2 AND claim_id = ?3 AND state = 'active'"
 		" RETURNING " LEASE_COLUMNS,
@@ -98,10 +99,10 @@ static bool offer_known(struct db *d, struct claim_dispatch *o)
 		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)),
 	    &l);
 
-	if (is_known && lease_dispatch(d, &l, &s)) {
+	if (is_known && lease_dispatch(d->view, &l, &s)) {
 		o->was_known = true;
 		offer_lease(o, &l);
-		offer_change(d, o, &s);
+		offer_change(d->view, o, &s);
 		stored_dispatch_release(&s);
 	}
 	stored_lease_release(&l);
@@ -116,7 +117,7 @@ static bool offer_known(struct db *d, struct claim_dispatch *o)
 /* The newest first run that waits for a runner with room. Without one, the oldest experiment of the first runner that has room
  * and has one. */
 static const struct claim_choice *choose_claim(
-    struct db *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
+    const struct view *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
 {
 	const struct claim_choice *choice = NULL, *c;
 	struct dispatch_list l;
@@ -156,7 +157,7 @@ static const struct claim_choice *choose_claim(
 	return choice;
 }
 
-static void grant_lease(struct db *d, struct claim_dispatch *o, struct stored_dispatch *s,
+static void grant_lease(struct txn *d, struct claim_dispatch *o, struct stored_dispatch *s,
     const struct claim_choice *choice)
 {
 	struct stored_lease l = {
@@ -206,10 +207,10 @@ static void grant_lease(struct db *d, struct claim_dispatch *o, struct stored_di
 		cells_moved(d, s->change_id, s->accelerator,
 		    job.has_replaced ? CELLS_JOB_REPLACED : CELLS_LEASE_GRANTED, o->now_ms);
 	offer_lease(o, &l);
-	offer_change(d, o, s);
+	offer_change(d->view, o, s);
 }
 
-static int claim_dispatch_run(struct store_op *op, struct db *d)
+static int claim_dispatch_run(struct store_op *op, struct txn *d)
 {
 	struct claim_dispatch *o = CONTAINER_OF(op, struct claim_dispatch, op);
 	const struct claim_choice *choice;
@@ -217,7 +218,7 @@ static int claim_dispatch_run(struct store_op *op, struct db *d)
 
 	if (offer_known(d, o))
 		return 0;
-	choice = choose_claim(d, o, &s);
+	choice = choose_claim(d->view, o, &s);
 	if (choice)
 		grant_lease(d, o, &s, choice);
 	else
@@ -242,7 +243,7 @@ int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
 
 /* ---- how much waits ---- */
 
-static int count_pull_work_run(struct store_query *query, struct db *d)
+static int count_pull_work_run(struct store_query *query, const struct view *d)
 {
 	struct count_pull_work *q = CONTAINER_OF(query, struct count_pull_work, q);
 

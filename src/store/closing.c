@@ -150,7 +150,7 @@ static bool dispatch_is_wanted(struct closing *c, const struct stored_dispatch *
 
 void closing_note_wanted(struct closing *c, int64_t change_id)
 {
-	struct dispatch_list l = change_dispatches(c->d, change_id);
+	struct dispatch_list l = change_dispatches(c->d->view, change_id);
 
 	for (size_t i = 0; i < l.n; i++) {
 		const struct stored_dispatch *s = &l.at[i];
@@ -168,7 +168,7 @@ void closing_note_wanted(struct closing *c, int64_t change_id)
 
 int closing_drop(struct closing *c, int64_t change_id)
 {
-	struct dispatch_list l = change_dispatches(c->d, change_id);
+	struct dispatch_list l = change_dispatches(c->d->view, change_id);
 	int n = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -197,7 +197,7 @@ enum { SHA_MIN_CHARS = 7, SHA_CHARS = 40 };
 /* The head that a comment means when it names none: the last one before the comment. GitHub's times have whole seconds, so a
  * head of the same second may be newer than the comment and does not count, unless the pull request never had another. */
 static int64_t head_as_of(
-    struct db *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
+    const struct view *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
 {
 	int64_t since = db_int(d, 0,
 	    "SELECT MAX(since_ms) FROM pull_head WHERE repository_key = ?1 AND number = ?2"
@@ -228,8 +228,8 @@ RECORD_LOCAL(named_head, NAMED_HEAD_RECORD)
 /* A head of this pull request by its SHA, or by a prefix that fits only one of them. A commit with a chosen prefix is easy to
  * make, so a prefix means only a head that was there when the comment was written; the whole SHA means that commit at any
  * time. */
-static int64_t head_named(
-    struct db *d, const struct repository_key *key, const struct comment_place *at, const char *sha)
+static int64_t head_named(const struct view *d, const struct repository_key *key,
+    const struct comment_place *at, const char *sha)
 {
 	const size_t n = strlen(sha);
 	struct rows *r;
@@ -252,11 +252,11 @@ static int64_t head_named(
 										: 0;
 }
 
-int change_release(struct db *d, const struct comment_place *at, const char *sha)
+int change_release(struct txn *d, const struct comment_place *at, const char *sha)
 {
 	struct repository_key key = repository_key(at->repository);
-	int64_t id =
-	    sha ? head_named(d, &key, at, sha) : head_as_of(d, &key, at->number, at->comment_ms);
+	int64_t id = sha ? head_named(d->view, &key, at, sha)
+			 : head_as_of(d->view, &key, at->number, at->comment_ms);
 	struct dispatch_list held = {0};
 	struct starts starts = {0};
 	int n;
@@ -309,7 +309,7 @@ int change_release(struct db *d, const struct comment_place *at, const char *sha
 	" AND (h.since_ms <= ?3 OR (SELECT COUNT(*) FROM pull_head x"                              \
 	"  WHERE x.repository_key = ?1 AND x.number = ?2) = 1)"
 
-bool change_decline(struct db *d, const struct comment_place *at, const char *by, int *ret_n)
+bool change_decline(struct txn *d, const struct comment_place *at, const char *by, int *ret_n)
 {
 	struct repository_key key = repository_key(at->repository);
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
@@ -330,7 +330,7 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 	}
 	dispatch_list_release(&l);
 	taken_back = rows_key_numbers(
-	    db_rows(d,
+	    db_exec_rows(d,
 		"UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
 		" AND id IN (" HEADS_SEEN ") RETURNING id",
 		V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms)),
@@ -341,9 +341,9 @@ bool change_decline(struct db *d, const struct comment_place *at, const char *by
 	return *ret_n > 0 || n_taken_back > 0;
 }
 
-int change_call_off(struct db *d, const struct comment_place *at, const char *by)
+int change_call_off(struct txn *d, const struct comment_place *at, const char *by)
 {
-	int64_t change_id = pull_find(d, at->repository, at->number).change_id;
+	int64_t change_id = pull_find(d->view, at->repository, at->number).change_id;
 	struct plan plan = {
 	    .repository = (char *)at->repository,
 	    .pull.number = at->number,
@@ -358,7 +358,7 @@ int change_call_off(struct db *d, const struct comment_place *at, const char *by
 
 	if (!change_id)
 		return 0;
-	l = change_dispatches(d, change_id);
+	l = change_dispatches(d->view, change_id);
 	n = experiments_call_off(d, change_id, NULL, by, at->now_ms);
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];

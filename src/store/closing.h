@@ -9,7 +9,7 @@
 #include "model/plan.h"
 
 struct closing {
-	struct db *d;
+	struct txn *d;
 	const struct plan *plan;
 	/* The delivery whose body is forwarded to runs of the same pull request. Other runs, and all of them when this is
 	 * NULL, get a copy of the body that they got before. */
@@ -34,13 +34,13 @@ struct comment_place {
 /* ok-to-test: queues the held dispatches of that change, and begins another round for declined ones while the pull
  * request still has that head. sha NULL: the head as of comment_ms. Returns how many; 0: the change is not known, or
  * nothing of it is held. */
-int change_release(struct db *d, const struct comment_place *at, const char *sha);
+int change_release(struct txn *d, const struct comment_place *at, const char *sha);
 /* ok-to-test cancel: for every head that the pull request had when the comment was written, held dispatches and released
  * ones that were not sent yet end as declined by that person. Later ones are held again. Dispatches that were sent keep
  * running. *ret_n: how many ended. False: nothing was held or released. */
-bool change_decline(struct db *d, const struct comment_place *at, const char *by, int *ret_n);
+bool change_decline(struct txn *d, const struct comment_place *at, const char *by, int *ret_n);
 /* cancel: the unfinished dispatches of the pull request's head end as cancelled by that person. Webhook runners get a
  * `cancel`, and repositories in which nothing is left to run get `closed`. Held dispatches stay. Returns how many ended. */
-int change_call_off(struct db *d, const struct comment_place *at, const char *by);
+int change_call_off(struct txn *d, const struct comment_place *at, const char *by);
 
 #endif

@@ -18,7 +18,7 @@
 
 /* Adds a row of the outbox with {"comment": ID, name: value} as its text. Takes `value` over. Each answer has its own lane,
  * because nothing waits for it. */
-static void put_answer(struct db *d, const struct answer_place *at, enum outbox_kind kind,
+static void put_answer(struct txn *d, const struct answer_place *at, enum outbox_kind kind,
     const char *key_prefix, const char *name, json_t *value, int64_t now_ms)
 {
 	struct repository_key target_key = repository_key(at->repository);
@@ -46,18 +46,18 @@ static void put_answer(struct db *d, const struct answer_place *at, enum outbox_
 
 /* content: one of GitHub's ("eyes", "rocket", "confused", …). */
 static void put_reaction(
-    struct db *d, const struct answer_place *at, const char *content, int64_t now_ms)
+    struct txn *d, const struct answer_place *at, const char *content, int64_t now_ms)
 {
 	put_answer(d, at, OUTBOX_REACTION, "reaction", "content", json_string(content), now_ms);
 }
 
-void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms)
+void stress_reply_put(struct txn *d, const struct answer_place *at, json_t *facts, int64_t now_ms)
 {
 	put_answer(d, at, OUTBOX_REPLY, "stress", "stress", facts, now_ms);
 }
 
 static void put_rerun(
-    struct db *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
+    struct txn *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
 {
 	struct repository_key target_key = repository_key(r->repository);
 	char *key = xasprintf("rerun:%s:%s:%lld:%s", target_key.text, r->run_id,
@@ -87,7 +87,7 @@ static void put_rerun(
 	free(key);
 }
 
-bool commands_drop(struct db *d, int64_t before_ms, int limit)
+bool commands_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	/* Most answers are deleted with their change. These are answers on pull requests that are not known. */
 	db_exec(d,
@@ -105,7 +105,7 @@ bool commands_drop(struct db *d, int64_t before_ms, int limit)
 #define HOUR_MS (INT64_C(3600) * 1000)
 
 struct running {
-	struct db *d;
+	struct txn *d;
 	struct run_commands *op;
 	struct stored_pull pull;
 	struct comment_place at;
@@ -328,11 +328,11 @@ static void refuse_for_author(struct running *r)
 {
 	struct run_commands *o = r->op;
 	const struct plan *p = o->retest.plan;
-	int64_t other = change_other_pull(r->d, r->pull.change_id, o->number);
+	int64_t other = change_other_pull(r->d->view, r->pull.change_id, o->number);
 
 	if (!other && p)
-		other = change_other_pull(
-		    r->d, change_find(r->d, p->change_kind, o->repository, p->head_sha), o->number);
+		other = change_other_pull(r->d->view,
+		    change_find(r->d->view, p->change_kind, o->repository, p->head_sha), o->number);
 	for (size_t i = 0; i < o->n; i++) {
 		struct asked_command *c = &o->list[i];
 		enum command_kind kind = c->command.kind;
@@ -373,7 +373,7 @@ static void hear_comment(struct running *r)
 	answer_comment(r);
 }
 
-static int commands_run(struct store_op *op, struct db *d)
+static int commands_run(struct store_op *op, struct txn *d)
 {
 	struct run_commands *o = CONTAINER_OF(op, struct run_commands, op);
 	struct running r = {.d = d, .op = o};
@@ -386,12 +386,12 @@ static int commands_run(struct store_op *op, struct db *d)
 	o->retest.retested = NULL;
 	o->retest.n_retested = 0;
 	o->ignored = NULL;
-	if (o->delivery_id && delivery_find(d, o->delivery_id).state == DELIVERY_IS_PLANNED) {
+	if (o->delivery_id && delivery_find(d->view, o->delivery_id).state == DELIVERY_IS_PLANNED) {
 		o->outcome = COMMANDS_REPEATED;
 		return 0;
 	}
 	if (o->number)
-		r.pull = pull_find(d, o->repository, o->number);
+		r.pull = pull_find(d->view, o->repository, o->number);
 	if (o->spoken) {
 		r.at = (struct comment_place){
 		    o->repository, o->number, o->spoken->created_ms, o->now_ms};

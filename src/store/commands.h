@@ -1,6 +1,6 @@
 /* Commands in comments, Re-run and outpostctl retest: their effects and the answer, in one transaction.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. Strings are
+ * Thread: functions with a struct txn run inside a writer's transaction; store_*() functions run on the loop. Strings are
  * borrowed until done. */
 #ifndef STORE_COMMANDS_H
 #define STORE_COMMANDS_H
@@ -72,9 +72,9 @@ struct answer_place {
 };
 /* One reply with the results of a `stress`: the row's text is JSON, {"comment": ID, "stress": facts}
  * (experiments/experiments.h). Takes facts over. */
-void stress_reply_put(struct db *d, const struct answer_place *at, json_t *facts, int64_t now_ms);
+void stress_reply_put(struct txn *d, const struct answer_place *at, json_t *facts, int64_t now_ms);
 
 /* Deletes the records of comments that were answered before before_ms, at most `limit`. True: there may be more. */
-bool commands_drop(struct db *d, int64_t before_ms, int limit);
+bool commands_drop(struct txn *d, int64_t before_ms, int limit);
 
 #endif

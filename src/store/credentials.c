@@ -16,7 +16,7 @@ const char *token_kind_name(enum token_kind k)
 	return token_kind_names[k];
 }
 
-static int add_token_run(struct store_op *op, struct db *d)
+static int add_token_run(struct store_op *op, struct txn *d)
 {
 	struct add_token *o = CONTAINER_OF(op, struct add_token, op);
 
@@ -26,7 +26,7 @@ static int add_token_run(struct store_op *op, struct db *d)
 		V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator),
 		V_TEXT(o->name)) >= TOKENS_VALID_MAX)
 		return ERR_EXISTS;
-	o->id = db_int(d, 0,
+	o->id = db_exec_int(d, 0,
 	    "INSERT INTO token (kind, accelerator, name, hash, created_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
 	    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name),
@@ -36,7 +36,7 @@ static int add_token_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(add_token)
 
-static int revoke_token_run(struct store_op *op, struct db *d)
+static int revoke_token_run(struct store_op *op, struct txn *d)
 {
 	struct revoke_token *o = CONTAINER_OF(op, struct revoke_token, op);
 	int64_t n;
@@ -58,7 +58,7 @@ static int revoke_token_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(revoke_token)
 
-static int touch_tokens_run(struct store_op *op, struct db *d)
+static int touch_tokens_run(struct store_op *op, struct txn *d)
 {
 	struct touch_tokens *o = CONTAINER_OF(op, struct touch_tokens, op);
 
@@ -77,7 +77,7 @@ int store_touch_tokens(struct store *s, struct touch_tokens *op)
 	return store_submit(s, &op->op);
 }
 
-static int list_tokens_run(struct store_query *q, struct db *d)
+static int list_tokens_run(struct store_query *q, const struct view *d)
 {
 	struct list_tokens *l = CONTAINER_OF(q, struct list_tokens, q);
 	struct rows *r = db_rows(d,
@@ -121,7 +121,7 @@ static enum identity_outcome compare_ids(const struct check_identity *o)
 	return IDENTITY_RECORDED;
 }
 
-static int check_identity_run(struct store_op *op, struct db *d)
+static int check_identity_run(struct store_op *op, struct txn *d)
 {
 	struct check_identity *o = CONTAINER_OF(op, struct check_identity, op);
 	struct repository_key key = repository_key(o->repository);
@@ -168,7 +168,7 @@ static int check_identity_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(check_identity)
 
-static int forget_identity_run(struct store_op *op, struct db *d)
+static int forget_identity_run(struct store_op *op, struct txn *d)
 {
 	struct forget_identity *o = CONTAINER_OF(op, struct forget_identity, op);
 	struct repository_key key = repository_key(o->repository);
@@ -190,7 +190,7 @@ STORE_STATEMENT(forget_identity)
 	F(S, TIME, refused_ms, NULL, "refused_ms", "")
 RECORD_DEFINE(identity_row, IDENTITY_ROW_RECORD);
 
-static int list_identities_run(struct store_query *q, struct db *d)
+static int list_identities_run(struct store_query *q, const struct view *d)
 {
 	struct list_identities *l = CONTAINER_OF(q, struct list_identities, q);
 	struct rows *r = db_rows(d,

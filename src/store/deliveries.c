@@ -18,7 +18,7 @@ _Static_assert(
 
 /* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(
-    struct db *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
+    struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct guid_key guid = guid_key(p->guid);
 	struct buf *body = db_scratch(d);
@@ -42,7 +42,7 @@ static bool insert_delivery(
 	return true;
 }
 
-static int put_delivery_run(struct store_op *op, struct db *d)
+static int put_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct put_delivery *p = CONTAINER_OF(op, struct put_delivery, op);
 
@@ -69,7 +69,7 @@ int store_put_delivery(struct store *s, struct put_delivery *op)
 	return store_submit(s, &op->op);
 }
 
-void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
+void delivery_put_synthetic(struct txn *d, const char *guid, const char *event, const char *action,
     const char *repository, const char *body, size_t body_bytes, int64_t now_ms)
 {
 	struct put_delivery p = {.guid = guid,
@@ -83,7 +83,7 @@ void delivery_put_synthetic(struct db *d, const char *guid, const char *event, c
 	insert_delivery(d, &p, DELIVERY_IS_PLANNED, true);
 }
 
-bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms)
+bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64_t now_ms)
 {
 	struct guid_key from = guid_key(from_guid), to = guid_key(guid);
 
@@ -101,7 +101,7 @@ bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_
 
 RECORD_DEFINE(delivery_place, DELIVERY_PLACE_RECORD);
 
-struct delivery_place delivery_find(struct db *d, int64_t id)
+struct delivery_place delivery_find(const struct view *d, int64_t id)
 {
 	struct delivery_place at = {.state = N_DELIVERY_STATES};
 
@@ -113,9 +113,9 @@ struct delivery_place delivery_find(struct db *d, int64_t id)
 }
 
 bool delivery_enter(
-    struct db *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms)
+    struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms)
 {
-	struct delivery_place at = delivery_find(d, id);
+	struct delivery_place at = delivery_find(d->view, id);
 
 	if (at.state == N_DELIVERY_STATES || !delivery_may_enter(at.state, to))
 		return false;
@@ -130,10 +130,10 @@ bool delivery_enter(
 	return true;
 }
 
-static int mark_delivery_run(struct store_op *op, struct db *d)
+static int mark_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct mark_delivery *m = CONTAINER_OF(op, struct mark_delivery, op);
-	struct delivery_place at = delivery_find(d, m->delivery_id);
+	struct delivery_place at = delivery_find(d->view, m->delivery_id);
 
 	if (at.state == N_DELIVERY_STATES)
 		return ERR_NOT_FOUND;
@@ -147,7 +147,7 @@ static int mark_delivery_run(struct store_op *op, struct db *d)
 }
 STORE_OPERATION(mark_delivery)
 
-static int replay_delivery_run(struct store_op *op, struct db *d)
+static int replay_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct replay_delivery *p = CONTAINER_OF(op, struct replay_delivery, op);
 	struct guid_key guid = guid_key(p->guid);
@@ -214,7 +214,7 @@ static void read_delivery_and_body(struct rows *r, struct delivery *d)
 	d->body = buf_take(&body);
 }
 
-static int next_deliveries_run(struct store_query *q, struct db *d)
+static int next_deliveries_run(struct store_query *q, const struct view *d)
 {
 	struct next_deliveries *n = CONTAINER_OF(q, struct next_deliveries, q);
 	int limit = bounded_limit(n->limit);
@@ -249,7 +249,7 @@ void next_deliveries_release(struct next_deliveries *q)
 	release_deliveries(&q->list, &q->n);
 }
 
-static int get_delivery_run(struct store_query *q, struct db *d)
+static int get_delivery_run(struct store_query *q, const struct view *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
 	struct guid_key guid = guid_key(g->guid);
@@ -272,7 +272,7 @@ int store_get_delivery(struct store *s, struct get_delivery *q)
 	return store_query(s, &q->q);
 }
 
-static int list_deliveries_run(struct store_query *q, struct db *d)
+static int list_deliveries_run(struct store_query *q, const struct view *d)
 {
 	struct list_deliveries *l = CONTAINER_OF(q, struct list_deliveries, q);
 	int limit = bounded_limit(l->limit);
@@ -306,7 +306,7 @@ void list_deliveries_release(struct list_deliveries *q)
 	release_deliveries(&q->list, &q->n);
 }
 
-static int known_guids_run(struct store_query *q, struct db *d)
+static int known_guids_run(struct store_query *q, const struct view *d)
 {
 	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
 
@@ -322,7 +322,7 @@ STORE_QUERY(known_guids)
 
 /* ---- redeliveries ---- */
 
-static int count_redelivery_run(struct store_op *op, struct db *d)
+static int count_redelivery_run(struct store_op *op, struct txn *d)
 {
 	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
 	struct guid_key guid = guid_key(c->guid);
@@ -332,7 +332,7 @@ static int count_redelivery_run(struct store_op *op, struct db *d)
 		    guid_value(&guid));
 		return 0;
 	}
-	c->n_before = (int)db_int(d, 1,
+	c->n_before = (int)db_exec_int(d, 1,
 			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
 			  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
 			  " last_ms = excluded.last_ms RETURNING n",

@@ -1,7 +1,7 @@
 /* Deliveries: GitHub's webhooks, on disk before they are answered. They are planned, ignored or failed, and may be planned
  * again. Only delivery_enter() changes a state.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #ifndef STORE_DELIVERIES_H
 #define STORE_DELIVERIES_H
 
@@ -12,10 +12,10 @@
 #include "model/record_states.h"
 
 /* Stores a delivery that Outpost made itself (a retest, a reconciled head), already planned: vendors get its body. */
-void delivery_put_synthetic(struct db *d, const char *guid, const char *event, const char *action,
+void delivery_put_synthetic(struct txn *d, const char *guid, const char *event, const char *action,
     const char *repository, const char *body, size_t body_bytes, int64_t now_ms);
 /* The same with the body of another delivery. False: that delivery has no body any more. */
-bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_t now_ms);
+bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64_t now_ms);
 #define DELIVERY_PLACE_RECORD(F, S)                                                                \
 	F(S, DELIVERY_STATE, state, NULL, "state",                                                 \
 	    "N_DELIVERY_STATES: there is no such delivery.")                                       \
@@ -23,13 +23,13 @@ bool delivery_copy(struct db *d, const char *from_guid, const char *guid, int64_
 struct delivery_place {
 	RECORD_MEMBERS(DELIVERY_PLACE_RECORD)
 };
-struct delivery_place delivery_find(struct db *d, int64_t id);
+struct delivery_place delivery_find(const struct view *d, int64_t id);
 /* Which counter counts the deliveries in this state. */
 enum counter delivery_counter(enum delivery_state state);
 /* The only way from one state to another; to stay in one repeats planning. error: why; NULL: none. False when there is
  * no such delivery or the step is not legal. */
 bool delivery_enter(
-    struct db *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);
+    struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);
 
 /* Intake. Strings and body belong to the caller and stay until done. ERR_BUSY already when three quarters of the queue
  * are full: the rest is for operations that finish started work. */

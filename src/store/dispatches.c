@@ -71,7 +71,7 @@ static int64_t next_due_ms(const struct stored_dispatch *s)
 	return due_ms;
 }
 
-static void save_dispatch(struct db *d, const struct stored_dispatch *s)
+static void save_dispatch(struct txn *d, const struct stored_dispatch *s)
 {
 	db_exec(d,
 	    "UPDATE dispatch SET is_current = ?4, state = ?5, finish_by_ms = ?6, next_due_ms = ?7,"
@@ -88,13 +88,13 @@ static void save_dispatch(struct db *d, const struct stored_dispatch *s)
 
 /* Experiments do not count, because one that expires is not a failure of the vendor. */
 static void count_dispatch(
-    struct db *d, const struct stored_dispatch *s, enum dispatch_state state, int by)
+    struct txn *d, const struct stored_dispatch *s, enum dispatch_state state, int by)
 {
 	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
 		counter_add(d, (enum counter)((int)COUNT_DISPATCHES + (int)state), by);
 }
 
-void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
+void dispatch_insert(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	int64_t from_ms = s->not_before_ms > now_ms ? s->not_before_ms : now_ms;
 
@@ -137,7 +137,7 @@ void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 		db_tell(d, STORE_QUEUE);
 }
 
-bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state to,
+bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_state to,
     const char *why, int64_t now_ms)
 {
 	enum dispatch_state from = s->state;
@@ -172,7 +172,7 @@ bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state
 }
 
 bool dispatch_end_by(
-    struct db *d, struct stored_dispatch *s, enum ended_how how, const char *login, int64_t now_ms)
+    struct txn *d, struct stored_dispatch *s, enum ended_how how, const char *login, int64_t now_ms)
 {
 	if (s->state != DISPATCH_CANCELLED && dispatch_may_enter(s->state, DISPATCH_CANCELLED)) {
 		free(s->ended_by);
@@ -182,13 +182,13 @@ bool dispatch_end_by(
 	return dispatch_enter(d, s, DISPATCH_CANCELLED, NULL, now_ms);
 }
 
-bool dispatch_requeue(struct db *d, struct stored_dispatch *s, int64_t now_ms)
+bool dispatch_requeue(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	s->start_by_ms = deadline_after(now_ms, s->start_ms);
 	return dispatch_enter(d, s, DISPATCH_QUEUED, NULL, now_ms);
 }
 
-void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
+void dispatch_note_sent(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	if (s->sent_ms)
 		return;
@@ -196,7 +196,7 @@ void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms)
 	save_dispatch(d, s);
 }
 
-bool dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
+bool dispatch_end(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
 {
 	bool has_ended = dispatch_is_unfinished(s->state) && dispatch_enter(d, s, to, NULL, now_ms);
 
@@ -207,20 +207,20 @@ bool dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state t
 	return has_ended;
 }
 
-void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms)
+void dispatch_retire(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 {
 	s->is_current = false;
 	save_dispatch(d, s);
 	dispatch_end(d, s, DISPATCH_SUPERSEDED, now_ms);
 	(void)jobs_notify(
-	    d, db_rows(d,
+	    d, db_exec_rows(d,
 		   "UPDATE job SET is_current = 0 WHERE change_id = ?1 AND dispatch_id = ?2"
 		   " AND accelerator = ?3 RETURNING id",
 		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator)));
 	cells_moved(d, s->change_id, s->accelerator, CELLS_RETIRED, now_ms);
 }
 
-bool dispatch_has_run(struct db *d, const struct stored_dispatch *s)
+bool dispatch_has_run(const struct view *d, const struct stored_dispatch *s)
 {
 	if (s->state == DISPATCH_HELD)
 		return false;
@@ -232,7 +232,7 @@ bool dispatch_has_run(struct db *d, const struct stored_dispatch *s)
 	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
 }
 
-void dispatch_delete_held(struct db *d, const struct stored_dispatch *s)
+void dispatch_delete_held(struct txn *d, const struct stored_dispatch *s)
 {
 	assert(s->state == DISPATCH_HELD);
 	db_exec(d, "DELETE FROM dispatch WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
@@ -272,7 +272,7 @@ static const char *deadline_reason(
 	return out;
 }
 
-static int expire_dispatches_run(struct store_op *op, struct db *d)
+static int expire_dispatches_run(struct store_op *op, struct txn *d)
 {
 	struct expire_dispatches *o = CONTAINER_OF(op, struct expire_dispatches, op);
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
@@ -319,7 +319,7 @@ enum { DISPATCHES_MAX = 1000 };
 	" WHERE x.change_id IN (" HEADS_OF_PULL                                                    \
 	" UNION SELECT run_change_id FROM experiment WHERE change_id IN (" HEADS_OF_PULL "))"
 
-static int list_dispatches_run(struct store_query *q, struct db *d)
+static int list_dispatches_run(struct store_query *q, const struct view *d)
 {
 	struct list_dispatches *l = CONTAINER_OF(q, struct list_dispatches, q);
 	int limit = l->limit > 0 && l->limit < DISPATCHES_MAX ? l->limit : DISPATCHES_MAX;

@@ -1,6 +1,6 @@
 /* Dispatches: one change sent to one runner. Only dispatch_enter() changes a state.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #ifndef STORE_DISPATCHES_H
 #define STORE_DISPATCHES_H
 
@@ -69,27 +69,27 @@ struct stored_dispatch stored_dispatch_copy(const struct stored_dispatch *s);
 
 /* A new row in its first state (held or queued); a queued one gets its deadlines. A held one becomes current only where no
  * other is: it waits beside a round that has run and does not hide its results. */
-void dispatch_insert(struct db *d, struct stored_dispatch *s, int64_t now_ms);
+void dispatch_insert(struct txn *d, struct stored_dispatch *s, int64_t now_ms);
 /* The only way from one state to another. False when the step is not legal: nothing changes then. `why` becomes
  * last_error; NULL keeps it. */
-bool dispatch_enter(struct db *d, struct stored_dispatch *s, enum dispatch_state to,
+bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_state to,
     const char *why, int64_t now_ms);
 /* A person ends it with a comment: it enters `cancelled`. False, as from dispatch_enter(). */
-bool dispatch_end_by(
-    struct db *d, struct stored_dispatch *s, enum ended_how how, const char *login, int64_t now_ms);
+bool dispatch_end_by(struct txn *d, struct stored_dispatch *s, enum ended_how how,
+    const char *login, int64_t now_ms);
 /* A pull dispatch waits for a machine again: `start` counts from now, `finish` goes on. */
-bool dispatch_requeue(struct db *d, struct stored_dispatch *s, int64_t now_ms);
+bool dispatch_requeue(struct txn *d, struct stored_dispatch *s, int64_t now_ms);
 /* The request was sent or arrived, in whatever state the dispatch is. */
-void dispatch_note_sent(struct db *d, struct stored_dispatch *s, int64_t now_ms);
+void dispatch_note_sent(struct txn *d, struct stored_dispatch *s, int64_t now_ms);
 /* A newer round replaces it: it is superseded when unfinished, its jobs are no longer current, its request is dropped. */
-void dispatch_retire(struct db *d, struct stored_dispatch *s, int64_t now_ms);
+void dispatch_retire(struct txn *d, struct stored_dispatch *s, int64_t now_ms);
 /* Whether a vendor had it, or may have had it, so that its results are worth showing. */
-bool dispatch_has_run(struct db *d, const struct stored_dispatch *s);
+bool dispatch_has_run(const struct view *d, const struct stored_dispatch *s);
 /* Deletes a held row that is about to be inserted again as released. */
-void dispatch_delete_held(struct db *d, const struct stored_dispatch *s);
+void dispatch_delete_held(struct txn *d, const struct stored_dispatch *s);
 /* An unfinished one becomes superseded or cancelled; its request is dropped in any case. Returns whether its state
  * changed. */
-bool dispatch_end(struct db *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms);
+bool dispatch_end(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms);
 
 /* Unfinished dispatches whose deadline passed by now_ms become expired, which is a MISS verdict. out: the time of the next
  * deadline (0: none). */

@@ -18,7 +18,7 @@
 #define REPORTING " FROM dispatch WHERE id = ?1 AND state <> 'held' AND accelerator <> ''"
 
 /* The dispatch's id (free()), or NULL with the outcome set. */
-static char *find_reported_dispatch(struct db *d, struct report_job *o)
+static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 {
 	struct repository_key key;
 	char *id = NULL;
@@ -62,8 +62,8 @@ static char *find_reported_dispatch(struct db *d, struct report_job *o)
  * The report may also be for an accelerator that left the registry after its repository got the dispatch. CRCR's allowlist
  * has a repository under its device at L3 and under its own name below, so a move between levels must not cut off its runs.
  * An accelerator that was at L1 showed nothing, so it has nothing to continue. */
-static bool choose_reported_dispatch(
-    struct db *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
+static bool choose_reported_dispatch(const struct view *d, struct report_job *o,
+    const struct dispatch_list *l, struct stored_dispatch **ret)
 {
 	size_t n = 0;
 
@@ -94,7 +94,7 @@ static bool choose_reported_dispatch(
 /* ---- what it does ---- */
 
 /* The report moves all runners of the accelerator that share the dispatch. */
-static void move_reported_dispatches(struct db *d, const struct report_job *o,
+static void move_reported_dispatches(struct txn *d, const struct report_job *o,
     const struct dispatch_list *l, const struct stored_dispatch *s, enum dispatch_state to)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -122,13 +122,13 @@ static bool report_follows_stop(const struct stored_lease *l, const struct job_r
 }
 
 static void end_reported_lease(
-    struct db *d, const struct stored_lease *l, const struct job_report *p, int64_t now_ms)
+    struct txn *d, const struct stored_lease *l, const struct job_report *p, int64_t now_ms)
 {
 	if (l->id[0] && p->status == JOB_COMPLETED)
 		lease_enter(d, l, LEASE_IS_DONE, NULL, now_ms);
 }
 
-static void record_report(struct db *d, struct report_job *o, const struct dispatch_list *l,
+static void record_report(struct txn *d, struct report_job *o, const struct dispatch_list *l,
     struct stored_dispatch *s, const struct stored_lease *lease)
 {
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
@@ -177,7 +177,7 @@ static void record_report(struct db *d, struct report_job *o, const struct dispa
 }
 
 /* L1 keeps and shows nothing, but the dispatch counts as reported. */
-static void note_silent_report(struct db *d, struct report_job *o, const struct dispatch_list *l,
+static void note_silent_report(struct txn *d, struct report_job *o, const struct dispatch_list *l,
     const struct stored_dispatch *s, const struct stored_lease *lease)
 {
 	o->outcome = REPORT_IGNORED_LEVEL;
@@ -188,17 +188,18 @@ static void note_silent_report(struct db *d, struct report_job *o, const struct 
 		    false, o->now_ms);
 	if (dispatch_is_called_off(s->state) || report_follows_stop(lease, o->report))
 		return;
-	if (lease->id[0] && (o->report->status != JOB_COMPLETED || lease_is_overtaken(d, lease)))
+	if (lease->id[0] &&
+	    (o->report->status != JOB_COMPLETED || lease_is_overtaken(d->view, lease)))
 		return;
 	move_reported_dispatches(
 	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
 	cells_moved(d, s->change_id, s->accelerator, CELLS_REPORTED_AT_L1, o->now_ms);
 }
 
-static int report_job_run(struct store_op *op, struct db *d)
+static int report_job_run(struct store_op *op, struct txn *d)
 {
 	struct report_job *o = CONTAINER_OF(op, struct report_job, op);
-	char *id = find_reported_dispatch(d, o);
+	char *id = find_reported_dispatch(d->view, o);
 	struct dispatch_list l = {0};
 	struct stored_dispatch *s = NULL;
 
@@ -207,13 +208,13 @@ static int report_job_run(struct store_op *op, struct db *d)
 		return 0;
 	l = dispatch_list_take(db_rows(
 	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
-	if (choose_reported_dispatch(d, o, &l, &s)) {
+	if (choose_reported_dispatch(d->view, o, &l, &s)) {
 		const struct job_report *p = o->report;
 		struct stored_lease lease = {0}; /* under which this job ran; without an id: none */
 
 		if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 &&
 		    strcmp(p->workflow, s->runner) == 0 && strcmp(p->name, LEASE_JOB_NAME) == 0)
-			lease_of_attempt(d, s->id, p->run_attempt, &lease);
+			lease_of_attempt(d->view, s->id, p->run_attempt, &lease);
 		if (o->machine && !str_eq(o->machine, lease.machine))
 			o->outcome = REPORT_NOT_ITS_LEASE;
 		else if (o->silent && strv_contains(o->silent, s->accelerator))
@@ -241,7 +242,7 @@ int store_report_job(struct store *s, struct report_job *op)
 
 /* ---- periodic runs, which nobody dispatched ---- */
 
-static int report_nightly_run(struct store_op *op, struct db *d)
+static int report_nightly_run(struct store_op *op, struct txn *d)
 {
 	struct report_nightly *o = CONTAINER_OF(op, struct report_nightly, op);
 	struct run_key unknown = unknown_commit_key(o->target, o->report->run_id);

@@ -21,7 +21,7 @@ enum { JOBS_PER_DISPATCH_MAX = 1000 };
 	F(S, BOOL, is_current, NULL, "is_current", "")
 RECORD_LOCAL(known_job, KNOWN_JOB_RECORD)
 
-bool jobs_notify(struct db *d, struct rows *ids)
+bool jobs_notify(struct txn *d, struct rows *ids)
 {
 	bool has_any = false;
 
@@ -35,7 +35,7 @@ bool jobs_notify(struct db *d, struct rows *ids)
 /* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
  * one before it not current. */
 static bool take_current_place(
-    struct db *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
+    struct txn *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
 {
 	int64_t current;
 
@@ -50,7 +50,7 @@ static bool take_current_place(
 	if (current)
 		return false;
 	*ret_has_replaced =
-	    jobs_notify(d, db_rows(d,
+	    jobs_notify(d, db_exec_rows(d,
 			       "UPDATE job SET is_current = 0 WHERE change_id = ?1"
 			       " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
 			       " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
@@ -59,11 +59,11 @@ static bool take_current_place(
 	return true;
 }
 
-static int64_t insert_job(struct db *d, const struct job_place *at, const struct job_report *p,
+static int64_t insert_job(struct txn *d, const struct job_place *at, const struct job_report *p,
     bool is_current, int64_t now_ms)
 {
 	counter_add(d, COUNT_JOBS, 1);
-	return db_int(d, 0,
+	return db_exec_int(d, 0,
 	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, is_current, is_late, is_push, url, check_run_id, n_tests, n_red,"
 	    " started_ms, reported_ms, vendor_started_ms)"
@@ -77,7 +77,7 @@ static int64_t insert_job(struct db *d, const struct job_place *at, const struct
 	    V_INT_OR_NULL(p->started_ms), V_TEXT(job_status_name(JOB_IN_PROGRESS)));
 }
 
-bool job_enter(struct db *d, int64_t job_id, enum job_status to)
+bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
 {
 	enum job_status from = (enum job_status)rows_first_word(
 	    db_rows(d, "SELECT status FROM job WHERE id = ?1 AND digest IS NULL", V_INT(job_id)),
@@ -100,7 +100,7 @@ static enum test_status worst_status(
 }
 
 static int64_t job_add_results(
-    struct db *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+    struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
 {
 	int64_t by_status[N_TEST_STATUSES] = {0};
 
@@ -138,7 +138,7 @@ static struct value count_value(const struct job_report *p, int64_t n)
 
 /* The verdict that figures count is the worst of the job's conclusion, its tests, and the tests of an earlier report
  * document. */
-static void complete_job(struct db *d, int64_t id, const struct job_place *at,
+static void complete_job(struct txn *d, int64_t id, const struct job_place *at,
     const struct job_report *p, int64_t now_ms)
 {
 	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
@@ -156,7 +156,7 @@ static void complete_job(struct db *d, int64_t id, const struct job_place *at,
 		worst = s < worst ? s : worst;
 	}
 	/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
-	if (at->dispatch_id[0] && !experiment_is_run(d, at->change_id)) {
+	if (at->dispatch_id[0] && !experiment_is_run(d->view, at->change_id)) {
 		failures_put(d, &place, p->tests, p->n_tests);
 		if (!n_reported && !p->n_tests && p->message)
 			failure_put_job(d, &place, p->workflow, p->name, conclusion, p->message);
@@ -185,7 +185,7 @@ static void complete_job(struct db *d, int64_t id, const struct job_place *at,
 }
 
 struct job_record job_put(
-    struct db *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
+    struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
 {
 	struct known_job known = {0};
 	struct job_record ret = {.outcome = REPORT_RECORDED};
@@ -241,7 +241,7 @@ struct job_record job_put(
 	return ret;
 }
 
-void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const char *message,
+void job_give_up(struct txn *d, int64_t job_id, const char *conclusion, const char *message,
     bool is_still_shown, int64_t now_ms)
 {
 	if (!job_id)
@@ -256,7 +256,7 @@ void job_give_up(struct db *d, int64_t job_id, const char *conclusion, const cha
 	    V_INT(is_still_shown));
 }
 
-void job_resume(struct db *d, int64_t job_id)
+void job_resume(struct txn *d, int64_t job_id)
 {
 	if (!job_id)
 		return;
@@ -282,7 +282,7 @@ void job_resume(struct db *d, int64_t job_id)
 	F(S, BOOL, is_same, NULL, "report_digest = ?2", "")
 RECORD_LOCAL(document_job, DOCUMENT_JOB_RECORD)
 
-static int put_report_run(struct store_op *op, struct db *d)
+static int put_report_run(struct store_op *op, struct txn *d)
 {
 	struct put_report *o = CONTAINER_OF(op, struct put_report, op);
 	struct document_job job;
@@ -314,7 +314,7 @@ static int put_report_run(struct store_op *op, struct db *d)
 	    "?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
 	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
-	if (!job.is_self_report && !experiment_is_run(d, job.change_id))
+	if (!job.is_self_report && !experiment_is_run(d->view, job.change_id))
 		failures_put(d,
 		    &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator},
 		    o->tests, o->n_tests);
@@ -337,7 +337,7 @@ int store_put_report(struct store *s, struct put_report *op)
 	return store_submit(s, &op->op);
 }
 
-static int note_log_run(struct store_op *op, struct db *d)
+static int note_log_run(struct store_op *op, struct txn *d)
 {
 	struct note_log *o = CONTAINER_OF(op, struct note_log, op);
 

@@ -31,7 +31,7 @@ static enum counter lease_counter(enum lease_state state)
 	return (enum counter)((int)COUNT_LEASES + (int)state);
 }
 
-void lease_insert(struct db *d, const struct stored_lease *l, int64_t now_ms)
+void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms)
 {
 	db_exec(d,
 	    "INSERT INTO lease (id, dispatch_id, accelerator, runner, machine, claim_id, attempt,"
@@ -44,7 +44,7 @@ void lease_insert(struct db *d, const struct stored_lease *l, int64_t now_ms)
 	counter_add(d, COUNT_LEASES + LEASE_IS_ACTIVE, 1);
 }
 
-bool lease_enter(struct db *d, const struct stored_lease *l, enum lease_state to,
+bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to,
     const char *reason, int64_t now_ms)
 {
 	enum lease_state from = (enum lease_state)rows_first_word(
@@ -69,7 +69,7 @@ bool lease_enter(struct db *d, const struct stored_lease *l, enum lease_state to
 }
 
 bool lease_of_attempt(
-    struct db *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret)
+    const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret)
 {
 	return stored_lease_take(
 	    db_rows(d,
@@ -78,7 +78,7 @@ bool lease_of_attempt(
 	    ret);
 }
 
-bool lease_is_overtaken(struct db *d, const struct stored_lease *l)
+bool lease_is_overtaken(const struct view *d, const struct stored_lease *l)
 {
 	return db_has(d,
 	    "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2"
@@ -86,7 +86,7 @@ bool lease_is_overtaken(struct db *d, const struct stored_lease *l)
 	    V_TEXT(l->dispatch_id), V_INT(l->attempt));
 }
 
-int64_t lease_count_active(struct db *d, const char *accelerator, const char *runner)
+int64_t lease_count_active(const struct view *d, const char *accelerator, const char *runner)
 {
 	return db_int(d, 0,
 	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
@@ -94,7 +94,7 @@ int64_t lease_count_active(struct db *d, const char *accelerator, const char *ru
 	    V_TEXT(accelerator), V_TEXT(runner));
 }
 
-int64_t lease_count_first(struct db *d, const char *accelerator, const char *runner)
+int64_t lease_count_first(const struct view *d, const char *accelerator, const char *runner)
 {
 	return db_int(d, 0,
 	    "SELECT COUNT(*) FROM lease l WHERE l.accelerator = ?1 AND l.runner = ?2"
@@ -103,7 +103,7 @@ int64_t lease_count_first(struct db *d, const char *accelerator, const char *run
 	    V_TEXT(accelerator), V_TEXT(runner));
 }
 
-bool lease_dispatch(struct db *d, const struct stored_lease *l, struct stored_dispatch *ret)
+bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret)
 {
 	struct dispatch_list list = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2"
@@ -132,7 +132,7 @@ static const char *lease_end_reason(const struct stored_dispatch *s)
 	return s->last_error ? s->last_error : dispatch_state_name(s->state);
 }
 
-void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
+void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	struct stored_lease l;
 
@@ -157,7 +157,7 @@ void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms
 /* Of all its leases, also returned ones, so that machines cannot claim and return one dispatch for ever. */
 enum { LEASES_PER_DISPATCH_MAX = 100, REASON_MAX_BYTES = 200 };
 
-static void hand_over_lease(struct db *d, const struct stored_lease *l, const char *conclusion,
+static void hand_over_lease(struct txn *d, const struct stored_lease *l, const char *conclusion,
     const char *why, int64_t now_ms)
 {
 	int64_t n_expired =
@@ -174,7 +174,7 @@ static void hand_over_lease(struct db *d, const struct stored_lease *l, const ch
 		no_more = xasprintf("taken by a machine %lld times, most of them handed it back;"
 				    " the last was %s",
 		    (long long)l->attempt, l->machine);
-	if (lease_dispatch(d, l, &s) && no_more) {
+	if (lease_dispatch(d->view, l, &s) && no_more) {
 		job_give_up(d, l->job_id, conclusion, no_more, true, now_ms);
 		dispatch_enter(d, &s, DISPATCH_FAILED, no_more, now_ms);
 		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASES_EXHAUSTED, now_ms);
@@ -196,7 +196,7 @@ static void answer_renewal(struct renew_lease *o, enum lease_word word, const ch
 	snprintf(o->reason, sizeof(o->reason), "%s", reason ? reason : "");
 }
 
-static bool find_own_lease(struct db *d, const char *id, const char *accelerator,
+static bool find_own_lease(const struct view *d, const char *id, const char *accelerator,
     const char *machine, struct stored_lease *ret)
 {
 	return stored_lease_take(db_rows(d,
@@ -209,7 +209,7 @@ static bool find_own_lease(struct db *d, const char *id, const char *accelerator
 /* The last lease of a dispatch that still waits, if its machine has not reported that it stopped, and if neither the runner's
  * room nor the machine's claim was used for another since. */
 static bool lease_may_resume(
-    struct db *d, const struct stored_lease *l, const struct stored_dispatch *s)
+    const struct view *d, const struct stored_lease *l, const struct stored_dispatch *s)
 {
 	return s->state == DISPATCH_QUEUED && s->is_current &&
 	       !db_has(d, "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2 LIMIT 1",
@@ -225,11 +225,11 @@ static bool lease_may_resume(
 		       : lease_count_first(d, l->accelerator, l->runner)) < l->max_parallel;
 }
 
-static void renew_expired_lease(struct db *d, struct renew_lease *o, struct stored_lease *l)
+static void renew_expired_lease(struct txn *d, struct renew_lease *o, struct stored_lease *l)
 {
 	struct stored_dispatch s = {0};
 
-	if (lease_dispatch(d, l, &s) && lease_may_resume(d, l, &s)) {
+	if (lease_dispatch(d->view, l, &s) && lease_may_resume(d->view, l, &s)) {
 		if (strcmp(s.event_type, EXPERIMENT_EVENT) != 0)
 			experiments_make_room(d, l, o->now_ms);
 		l->lease_ms = o->lease_ms;
@@ -248,7 +248,7 @@ static void renew_expired_lease(struct db *d, struct renew_lease *o, struct stor
 	stored_dispatch_release(&s);
 }
 
-static int renew_lease_run(struct store_op *op, struct db *d)
+static int renew_lease_run(struct store_op *op, struct txn *d)
 {
 	struct renew_lease *o = CONTAINER_OF(op, struct renew_lease, op);
 	struct stored_lease l;
@@ -260,7 +260,7 @@ static int renew_lease_run(struct store_op *op, struct db *d)
 		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine),
 		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)) > 0)
 		return 0;
-	if (!find_own_lease(d, o->lease_id, o->accelerator, o->machine, &l))
+	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		answer_renewal(o, LEASE_LOST, "this machine has no such lease");
 	else if (l.state == LEASE_IS_EXPIRED)
 		renew_expired_lease(d, o, &l);
@@ -276,14 +276,14 @@ STORE_OPERATION(renew_lease)
 
 /* ---- return ---- */
 
-static int return_lease_run(struct store_op *op, struct db *d)
+static int return_lease_run(struct store_op *op, struct txn *d)
 {
 	struct return_lease *o = CONTAINER_OF(op, struct return_lease, op);
 	const char *said = o->reason ? o->reason : "";
 	struct stored_lease l;
 	char *why;
 
-	if (!find_own_lease(d, o->lease_id, o->accelerator, o->machine, &l))
+	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	if (l.state == LEASE_IS_ACTIVE) {
 		why = xasprintf("handed back by %s%s%.*s", l.machine, said[0] ? ": " : "",
@@ -301,7 +301,7 @@ STORE_OPERATION(return_lease)
 
 enum { EXPIRE_MAX = 500 };
 
-static int expire_leases_run(struct store_op *op, struct db *d)
+static int expire_leases_run(struct store_op *op, struct txn *d)
 {
 	struct expire_leases *o = CONTAINER_OF(op, struct expire_leases, op);
 	struct stored_lease l;
@@ -337,7 +337,7 @@ STORE_OPERATION(expire_leases)
 	" AND x.runner = l.runner LEFT JOIN change c ON c.id = x.change_id"
 #define NEWEST_FIRST " ORDER BY l.granted_ms DESC, l.id LIMIT "
 
-int64_t leases_count_queued(struct db *d, const char *accelerator)
+int64_t leases_count_queued(const struct view *d, const char *accelerator)
 {
 	if (accelerator)
 		return db_int(d, 0,
@@ -348,7 +348,7 @@ int64_t leases_count_queued(struct db *d, const char *accelerator)
 	    d, 0, "SELECT COUNT(*) FROM dispatch WHERE kind = 'pull' AND state = 'queued'");
 }
 
-static int list_leases_run(struct store_query *q, struct db *d)
+static int list_leases_run(struct store_query *q, const struct view *d)
 {
 	struct list_leases *l = CONTAINER_OF(q, struct list_leases, q);
 	int64_t limit = l->limit > 0 ? l->limit : INT64_MAX;

@@ -1,7 +1,7 @@
 /* Leases: the right of one machine to work on one pull dispatch. The machine renews the lease until it has reported; when
  * the lease expires, the dispatch goes back to the queue. Only lease_enter() changes a state.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #ifndef STORE_LEASES_H
 #define STORE_LEASES_H
 
@@ -40,24 +40,25 @@ struct stored_lease {
 bool stored_lease_take(struct rows *r, struct stored_lease *ret);
 void stored_lease_release(struct stored_lease *l);
 
-void lease_insert(struct db *d, const struct stored_lease *l, int64_t now_ms);
+void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
 /* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
  * already or the step is not legal: nothing changes then. reason: why it ended; NULL: none. */
-bool lease_enter(struct db *d, const struct stored_lease *l, enum lease_state to,
+bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to,
     const char *reason, int64_t now_ms);
 
 /* The lease of a dispatch's attempt; false: there is none. */
 bool lease_of_attempt(
-    struct db *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
+    const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
 /* Is a later attempt of the dispatch active, or has one reported? */
-bool lease_is_overtaken(struct db *d, const struct stored_lease *l);
-int64_t lease_count_active(struct db *d, const char *accelerator, const char *runner);
+bool lease_is_overtaken(const struct view *d, const struct stored_lease *l);
+int64_t lease_count_active(const struct view *d, const char *accelerator, const char *runner);
 /* Without leases of experiments, which do not count against first runs. */
-int64_t lease_count_first(struct db *d, const char *accelerator, const char *runner);
+int64_t lease_count_first(const struct view *d, const char *accelerator, const char *runner);
 /* The dispatch of the lease; false: it does not exist any more. */
-bool lease_dispatch(struct db *d, const struct stored_lease *l, struct stored_dispatch *ret);
+bool lease_dispatch(
+    const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret);
 /* A pull dispatch has entered a state: every state but `running` ends its active lease, with the lease's job. */
-void leases_follow(struct db *d, const struct stored_dispatch *s, int64_t now_ms);
+void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
 
 /* A heartbeat. ACTIVE: good until now + lease_ms. An expired lease becomes active again while its dispatch waits in the
  * queue, no other machine had the work since, the runner has room (max_parallel of the claim) and the machine has not
@@ -124,6 +125,6 @@ struct list_leases {
 int store_list_leases(struct store *s, struct list_leases *q) MUST_CHECK;
 void list_leases_release(struct list_leases *q);
 /* Pull dispatches that wait for a machine; accelerator NULL: of all. Thread: reader. */
-int64_t leases_count_queued(struct db *d, const char *accelerator);
+int64_t leases_count_queued(const struct view *d, const char *accelerator);
 
 #endif

@@ -20,7 +20,7 @@
 
 /* ---- the start ---- */
 
-static void recover_sending(struct db *d)
+static void recover_sending(struct txn *d)
 {
 	outbox_recover(d);
 	/* The machines of these leases could not send heartbeats while the server did not run. */
@@ -41,7 +41,7 @@ int store_recover(struct db *d, struct error *e)
 
 /* ---- a clock that jumps ---- */
 
-static int shift_clock_run(struct store_op *op, struct db *d)
+static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
@@ -90,9 +90,9 @@ static const char BODIES_CURSOR[] = "retention.bodies";
 	F(S, GUID, guid, NULL, "guid", "")
 RECORD_LOCAL(old_delivery, OLD_DELIVERY_RECORD)
 
-static bool drop_bodies(struct db *d, int64_t before_ms)
+static bool drop_bodies(struct txn *d, int64_t before_ms)
 {
-	int64_t at = setting_int(d, BODIES_CURSOR, 0), start = at;
+	int64_t at = setting_int(d->view, BODIES_CURSOR, 0), start = at;
 	struct old_delivery *list = NULL;
 	size_t n = 0;
 
@@ -122,7 +122,7 @@ static bool drop_bodies(struct db *d, int64_t before_ms)
 	return true;
 }
 
-static bool drop_deliveries(struct db *d, int64_t before_ms)
+static bool drop_deliveries(struct txn *d, int64_t before_ms)
 {
 	struct old_delivery *list = NULL;
 	size_t n = 0;
@@ -143,7 +143,7 @@ static bool drop_deliveries(struct db *d, int64_t before_ms)
 	return has_dropped;
 }
 
-static bool drop_cached(struct db *d, int64_t before_ms, int64_t commits_before_ms)
+static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before_ms)
 {
 	int64_t n = db_exec(d,
 	    "DELETE FROM change_files WHERE (repository_key, head_sha) IN"
@@ -165,7 +165,7 @@ static bool drop_cached(struct db *d, int64_t before_ms, int64_t commits_before_
 /* ---- changes with all that hangs on them ---- */
 
 /* Deletes the results of whole jobs until the piece is full. True: none is left. */
-static bool drop_jobs(struct db *d, int64_t change_id)
+static bool drop_jobs(struct txn *d, int64_t change_id)
 {
 	int64_t n_results = 0;
 
@@ -190,7 +190,7 @@ static bool drop_jobs(struct db *d, int64_t change_id)
 	F(S, INT, n, NULL, "COUNT(*)", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
-static void drop_dispatches(struct db *d, int64_t change_id)
+static void drop_dispatches(struct txn *d, int64_t change_id)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(STATE_COUNT_RECORD,
@@ -212,9 +212,9 @@ static void drop_dispatches(struct db *d, int64_t change_id)
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
 }
 
-static void drop_change(struct db *d, int64_t change_id)
+static void drop_change(struct txn *d, int64_t change_id)
 {
-	int64_t run = experiments_next_run(d, change_id);
+	int64_t run = experiments_next_run(d->view, change_id);
 
 	/* The runs of its experiments go first, one at a time. */
 	if (run)
@@ -251,7 +251,7 @@ static void drop_change(struct db *d, int64_t change_id)
 
 /* An open PR keeps its head however old it is, a change keeps what is unfinished, and the run of an experiment goes
  * with the change that it explains. */
-static bool drop_oldest_change(struct db *d, int64_t before_ms)
+static bool drop_oldest_change(struct txn *d, int64_t before_ms)
 {
 	int64_t id =
 	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1",
@@ -276,7 +276,7 @@ static bool drop_oldest_change(struct db *d, int64_t before_ms)
 	return true;
 }
 
-static int apply_retention_run(struct store_op *op, struct db *d)
+static int apply_retention_run(struct store_op *op, struct txn *d)
 {
 	struct apply_retention *o = CONTAINER_OF(op, struct apply_retention, op);
 

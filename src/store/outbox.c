@@ -47,7 +47,7 @@ void claim_outbox_release(struct claim_outbox *op)
 }
 
 /* Each number is the length of a part of one index. */
-struct outbox_stats outbox_stats_read(struct db *d, int64_t now_ms)
+struct outbox_stats outbox_stats_read(const struct view *d, int64_t now_ms)
 {
 	return (struct outbox_stats){
 	    .n_due = db_int(d, 0,
@@ -74,7 +74,7 @@ static const char *text_or_empty(const char *text)
 	return text ? text : "";
 }
 
-void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms)
+void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms)
 {
 	db_exec(d,
 	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
@@ -93,7 +93,7 @@ void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms)
 	db_tell(d, STORE_OUTBOX);
 }
 
-struct outbox_place outbox_find(struct db *d, const char *key)
+struct outbox_place outbox_find(const struct view *d, const char *key)
 {
 	struct outbox_place at = {0};
 
@@ -110,7 +110,7 @@ bool outbox_is_unsent(const struct outbox_place *at)
 			     at->state == OUTBOX_IS_SENDING);
 }
 
-bool outbox_enter(struct db *d, int64_t id, enum outbox_state to)
+bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to)
 {
 	enum outbox_state from = (enum outbox_state)rows_first_word(
 	    db_rows(d, "SELECT state FROM outbox WHERE id = ?1", V_INT(id)), &outbox_state_words);
@@ -130,7 +130,7 @@ bool outbox_enter(struct db *d, int64_t id, enum outbox_state to)
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
 
-void outbox_recover(struct db *d)
+void outbox_recover(struct txn *d)
 {
 	struct sent_row *list = NULL;
 	size_t n = 0;
@@ -167,7 +167,7 @@ RECORD_LOCAL(webhook_accelerator, WEBHOOK_ACCELERATOR_RECORD)
 #define SELECT_CLAIMED RECORD_SELECT(OUTBOX_ROW_RECORD) RECORD_COLUMNS(WEBHOOK_ACCELERATOR_RECORD)
 
 static void claim_rows_of_kind(
-    struct db *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
+    struct txn *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
 {
 	static char owner[ID_BYTES]; /* of the leases on rows: this process; writer thread */
 	size_t first = c->n;
@@ -207,7 +207,7 @@ RECORD_LOCAL(request_dispatch, REQUEST_DISPATCH_RECORD)
 
 /* Lists the accelerators as they are now: a dispatch may have been released, dropped or moved since the request was
  * written. */
-static void add_request_facts(struct db *d, struct outbox_row *o)
+static void add_request_facts(const struct view *d, struct outbox_row *o)
 {
 	struct request_dispatch x = {0};
 	struct rows *r = db_rows(d,
@@ -248,7 +248,7 @@ static int compare_row_ids(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static int claim_outbox_run(struct store_op *op, struct db *d)
+static int claim_outbox_run(struct store_op *op, struct txn *d)
 {
 	struct claim_outbox *c = CONTAINER_OF(op, struct claim_outbox, op);
 	int limit = c->limit > 0 && c->limit < CLAIM_MAX ? c->limit : CLAIM_MAX;
@@ -270,7 +270,7 @@ static int claim_outbox_run(struct store_op *op, struct db *d)
 			c->next_due_ms = due;
 	}
 	for (size_t i = 0; i < c->n; i++)
-		add_request_facts(d, &c->rows[i]);
+		add_request_facts(d->view, &c->rows[i]);
 	if (c->n)
 		qsort(c->rows, c->n, sizeof(*c->rows), compare_row_ids);
 	return 0;
@@ -295,7 +295,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(claimed, CLAIMED_RECORD)
 
-static void end_attempt(struct db *d, const struct outbox_done *o, enum outbox_state to,
+static void end_attempt(struct txn *d, const struct outbox_done *o, enum outbox_state to,
     int64_t next_ms, int attempts_back)
 {
 	outbox_enter(d, o->id, to);
@@ -307,7 +307,7 @@ static void end_attempt(struct db *d, const struct outbox_done *o, enum outbox_s
 	db_tell(d, STORE_OUTBOX); /* the next of its lane may go */
 }
 
-static void request_arrived(struct db *d, const struct claimed *c, int64_t now_ms)
+static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND state <> 'held'",
@@ -331,7 +331,7 @@ static void request_arrived(struct db *d, const struct claimed *c, int64_t now_m
 	dispatch_list_release(&l);
 }
 
-static void request_failed(struct db *d, const struct claimed *c, const struct outbox_done *o)
+static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK,
@@ -347,7 +347,7 @@ static void request_failed(struct db *d, const struct claimed *c, const struct o
 	dispatch_list_release(&l);
 }
 
-static void request_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
+static void request_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_dispatch = c->kind == OUTBOX_GITHUB_DISPATCH || c->kind == OUTBOX_WEBHOOK_DISPATCH;
 	enum outbox_state again = c->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_WAITING;
@@ -377,7 +377,7 @@ static void request_done(struct db *d, const struct claimed *c, const struct out
 }
 
 /* A request that came while the comment or the check runs were being written is not lost. */
-static void wished_done(struct db *d, const struct claimed *c, const struct outbox_done *o)
+static void wished_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_outdated = c->generation != o->generation;
 	enum outbox_state state = OUTBOX_IS_WAITING;
@@ -399,7 +399,7 @@ static void wished_done(struct db *d, const struct claimed *c, const struct outb
 		    V_INT(o->id), V_INT(next_ms));
 }
 
-static int outbox_done_run(struct store_op *op, struct db *d)
+static int outbox_done_run(struct store_op *op, struct txn *d)
 {
 	struct outbox_done *o = CONTAINER_OF(op, struct outbox_done, op);
 	struct claimed c;

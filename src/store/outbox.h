@@ -1,7 +1,7 @@
 /* The outbox: every outgoing effect is a durable row, retried until it is sent or given up. Rows of one lane leave in
  * their order, one at a time. Only outbox_enter() changes a state.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #ifndef STORE_OUTBOX_H
 #define STORE_OUTBOX_H
 
@@ -52,7 +52,7 @@ struct outbox_request {
 	const char *accelerator, *text;
 };
 /* Inserts a row that is due from due_ms on. Changes nothing when a row has this key already. */
-void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms);
+void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms);
 
 #define OUTBOX_PLACE_RECORD(F, S)                                                                  \
 	F(S, ID, id, NULL, "id", "0: there is no such row.")                                       \
@@ -61,14 +61,14 @@ void outbox_insert(struct db *d, const struct outbox_request *q, int64_t due_ms)
 struct outbox_place {
 	RECORD_MEMBERS(OUTBOX_PLACE_RECORD)
 };
-struct outbox_place outbox_find(struct db *d, const char *key);
+struct outbox_place outbox_find(const struct view *d, const char *key);
 /* Not sent and not given up. */
 bool outbox_is_unsent(const struct outbox_place *at);
 /* The only way from one state to another; the row has no owner afterwards. False when the step is not legal: nothing
  * changes then. */
-bool outbox_enter(struct db *d, int64_t id, enum outbox_state to);
+bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to);
 /* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
-void outbox_recover(struct db *d);
+void outbox_recover(struct txn *d);
 
 /* `outbox` as o. */
 #define OUTBOX_ROW_RECORD(F, S)                                                                    \
@@ -142,6 +142,6 @@ struct outbox_stats {
 	int64_t oldest_unsent_ms; /* first_ms of the oldest unsent row, 0: none */
 };
 /* Thread: reader. */
-struct outbox_stats outbox_stats_read(struct db *d, int64_t now_ms);
+struct outbox_stats outbox_stats_read(const struct view *d, int64_t now_ms);
 
 #endif

@@ -41,7 +41,7 @@ void retested_release(struct retested *list, size_t n)
 }
 
 /* It has ended, all its jobs have a verdict, and none is red. */
-static bool round_is_clean(struct db *d, const struct stored_dispatch *s)
+static bool round_is_clean(const struct view *d, const struct stored_dispatch *s)
 {
 	return s->state == DISPATCH_DONE &&
 	       db_has(d,
@@ -56,7 +56,8 @@ static bool round_is_clean(struct db *d, const struct stored_dispatch *s)
 }
 
 /* A job without tests is a cell of its workflow: that name is its suite. */
-static bool round_has_suite(struct db *d, const struct stored_dispatch *s, const char *suite)
+static bool round_has_suite(
+    const struct view *d, const struct stored_dispatch *s, const char *suite)
 {
 	return db_has(d,
 	    "SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
@@ -68,7 +69,7 @@ static bool round_has_suite(struct db *d, const struct stored_dispatch *s, const
 	    V_TEXT(suite));
 }
 
-static enum retest_result choose_retest(struct db *d, const struct retest *r,
+static enum retest_result choose_retest(const struct view *d, const struct retest *r,
     const struct plan_want *w, const struct stored_dispatch *last)
 {
 	/* The infra repository itself gets each change; only the accelerators that it hosts are tested. */
@@ -88,7 +89,7 @@ static enum retest_result choose_retest(struct db *d, const struct retest *r,
 }
 
 struct applying {
-	struct db *d;
+	struct txn *d;
 	struct apply_plan *op;
 	const struct plan *plan;
 	struct stored_pull known; /* before this plan */
@@ -109,7 +110,8 @@ static const char *text_or_empty(const char *s)
 
 /* GitHub's updated_at has whole seconds. An event with the same time as `closed` is not newer, unless it is a reopen; of two
  * pushes the later one replaced the head of the other. */
-static bool event_is_older(struct db *d, const struct stored_pull *known, const struct plan *p)
+static bool event_is_older(
+    const struct view *d, const struct stored_pull *known, const struct plan *p)
 {
 	if (!known->is_known || !p->pull.updated_ms)
 		return false;
@@ -195,7 +197,7 @@ static bool note_retested(
 	enum retest_result best = RETEST_NOT_MEANT;
 
 	for (size_t i = 0; i < a->plan->n_retests && best != RETEST_STARTED; i++) {
-		enum retest_result one = choose_retest(a->d, &a->plan->retests[i], w, last);
+		enum retest_result one = choose_retest(a->d->view, &a->plan->retests[i], w, last);
 
 		if (one != RETEST_NOT_MEANT && (best == RETEST_NOT_MEANT || one < best))
 			best = one;
@@ -283,7 +285,7 @@ static void note_retest_ids(struct apply_plan *o, const struct starts *starts)
 
 static void start_wants(struct applying *a)
 {
-	struct dispatch_list before = change_dispatches(a->d, a->change_id);
+	struct dispatch_list before = change_dispatches(a->d->view, a->change_id);
 	struct starts starts = {0};
 	int64_t number = a->plan->pull.number;
 	struct rows *r = db_rows(a->d,
@@ -297,7 +299,7 @@ static void start_wants(struct applying *a)
 
 		a->others_rank = one > a->others_rank ? one : a->others_rank;
 	}
-	a->is_lead = !number || change_lead(a->d, a->change_id) == number;
+	a->is_lead = !number || change_lead(a->d->view, a->change_id) == number;
 	a->is_released = db_has(
 	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {
@@ -327,12 +329,12 @@ static void apply_pull(struct applying *a)
 	struct pull_info pull = p->pull;
 	struct closing closing = {a->d, p, a->op->guid, a->op->now_ms};
 
-	a->known = pull_find(a->d, p->repository, pull.number);
-	a->is_stale = a->op->is_stale = event_is_older(a->d, &a->known, p);
+	a->known = pull_find(a->d->view, p->repository, pull.number);
+	a->is_stale = a->op->is_stale = event_is_older(a->d->view, &a->known, p);
 	if (a->is_stale) {
 		/* An older event about the current head of the pull request may still have something
 		 * to start, because GitHub does not keep the order. */
-		a->change_id = change_find(a->d, p->change_kind, p->repository, p->head_sha);
+		a->change_id = change_find(a->d->view, p->change_kind, p->repository, p->head_sha);
 		if (p->kind == PLAN_START && a->known.is_open && a->change_id == a->known.change_id)
 			start_wants(a);
 		return;
@@ -384,7 +386,7 @@ static void keep_commits(const struct applying *a)
 	free(list);
 }
 
-void plan_apply(struct db *d, struct apply_plan *o)
+void plan_apply(struct txn *d, struct apply_plan *o)
 {
 	struct applying a = {.d = d, .op = o, .plan = o->plan};
 	const struct plan *p = o->plan;
@@ -404,7 +406,7 @@ void plan_apply(struct db *d, struct apply_plan *o)
 	o->change_id = a.change_id;
 }
 
-static int apply_plan_run(struct store_op *op, struct db *d)
+static int apply_plan_run(struct store_op *op, struct txn *d)
 {
 	struct apply_plan *o = CONTAINER_OF(op, struct apply_plan, op);
 	const struct plan *p = o->plan;
@@ -413,7 +415,7 @@ static int apply_plan_run(struct store_op *op, struct db *d)
 	o->n_new_dispatches = 0;
 	o->is_stale = o->was_planned = false;
 	if (o->delivery_id) {
-		struct delivery_place at = delivery_find(d, o->delivery_id);
+		struct delivery_place at = delivery_find(d->view, o->delivery_id);
 
 		if (at.state == N_DELIVERY_STATES)
 			return ERR_NOT_FOUND;

@@ -1,7 +1,7 @@
 /* A plan, applied: in one transaction the pull request's head moves, superseded dispatches end, and each runner that
  * wants the change gets at most one dispatch per round. Applying a plan twice changes nothing the second time.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_apply_plan() runs on the loop. */
+ * Thread: functions with a struct txn run inside a writer's transaction; store_apply_plan() runs on the loop. */
 #ifndef STORE_PLANS_H
 #define STORE_PLANS_H
 
@@ -40,7 +40,7 @@ struct apply_plan {
 };
 int store_apply_plan(struct store *s, struct apply_plan *op) MUST_CHECK;
 /* The same inside a transaction, without a delivery to mark. o->plan is no PLAN_IGNORE. */
-void plan_apply(struct db *d, struct apply_plan *o);
+void plan_apply(struct txn *d, struct apply_plan *o);
 
 enum retest_result {
 	RETEST_STARTED,

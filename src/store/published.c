@@ -10,7 +10,7 @@
 
 /* ---- comments ---- */
 
-static int put_comment_run(struct store_op *op, struct db *d)
+static int put_comment_run(struct store_op *op, struct txn *d)
 {
 	struct put_comment *o = CONTAINER_OF(op, struct put_comment, op);
 
@@ -35,7 +35,7 @@ STORE_OPERATION(put_comment)
 	F(S, ID, change_id, NULL, "change_id", "")
 RECORD_DEFINE(get_comment, GET_COMMENT_RECORD);
 
-static int get_comment_run(struct store_query *q, struct db *d)
+static int get_comment_run(struct store_query *q, const struct view *d)
 {
 	struct get_comment *g = CONTAINER_OF(q, struct get_comment, q);
 
@@ -66,7 +66,7 @@ RECORD_DEFINE(stored_check, STORED_CHECK_RECORD);
 	F(S, TEXTS, labels, NULL, "o.labels", "")
 RECORD_LOCAL(sharer, SHARER_RECORD)
 
-static int list_checks_run(struct store_query *q, struct db *d)
+static int list_checks_run(struct store_query *q, const struct view *d)
 {
 	struct list_checks *l = CONTAINER_OF(q, struct list_checks, q);
 	struct repository_key key = repository_key(l->repository);
@@ -120,7 +120,7 @@ void list_checks_release(struct list_checks *q)
 	q->labels = NULL;
 }
 
-static int put_check_run(struct store_op *op, struct db *d)
+static int put_check_run(struct store_op *op, struct txn *d)
 {
 	struct put_check *o = CONTAINER_OF(op, struct put_check, op);
 
@@ -141,7 +141,7 @@ static int put_check_run(struct store_op *op, struct db *d)
 }
 STORE_STATEMENT(put_check)
 
-static int doubt_check_run(struct store_op *op, struct db *d)
+static int doubt_check_run(struct store_op *op, struct txn *d)
 {
 	struct doubt_check *o = CONTAINER_OF(op, struct doubt_check, op);
 
@@ -187,7 +187,7 @@ static void add_reruns(struct find_rerun *q, struct rows *r)
 	}
 }
 
-static int rerun_run(struct store_query *sq, struct db *d)
+static int rerun_run(struct store_query *sq, const struct view *d)
 {
 	struct find_rerun *q = CONTAINER_OF(sq, struct find_rerun, q);
 	struct repository_key key = repository_key(q->repository);

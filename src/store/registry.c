@@ -22,7 +22,7 @@
 RECORD_LOCAL(old_runner, OLD_RUNNER_RECORD)
 
 /* A repository keeps the figures of the name that it had before it was moved between levels. */
-static void take_over_figures(struct db *d, const char *accelerator, const struct runner *r)
+static void take_over_figures(struct txn *d, const char *accelerator, const struct runner *r)
 {
 	struct rows *rows = db_rows(d,
 	    RECORD_QUERY(OLD_RUNNER_RECORD,
@@ -58,7 +58,7 @@ static char *merged_list_text(const char *const *first, const char *const *secon
 }
 
 static void put_accelerator(
-    struct db *d, const struct mirror_registry *o, const struct accelerator *a)
+    struct txn *d, const struct mirror_registry *o, const struct accelerator *a)
 {
 	char *oncall = merged_list_text((const char *const *)a->oncall, NULL);
 	char *suites = merged_list_text(o->required_suites, NULL);
@@ -112,7 +112,7 @@ static void put_accelerator(
 /* Call it when it is known which runners are gone. Notes since when the runner has been at L2 or above. If an older version
  * registered it: since its first day on record. */
 static void put_tenure(
-    struct db *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
+    struct txn *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
 {
 	db_exec(d,
 	    "UPDATE runner SET level_2_since_ms = CASE WHEN ?3 <> 0 THEN COALESCE(level_2_since_ms,"
@@ -124,7 +124,7 @@ static void put_tenure(
 }
 
 /* Each accelerator as pages show it, with its runners. */
-static char **read_shown(struct db *d)
+static char **read_shown(const struct view *d)
 {
 	return rows_fingerprints(db_rows(d,
 	    "SELECT a.name, title, vendor, level, docs_url, help_url, oncall, required_suites,"
@@ -133,10 +133,10 @@ static char **read_shown(struct db *d)
 	    " ORDER BY a.name, r.name"));
 }
 
-static int mirror_registry_run(struct store_op *op, struct db *d)
+static int mirror_registry_run(struct store_op *op, struct txn *d)
 {
 	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
-	char **before = read_shown(d), **takers = experiments_takers(d), **shown;
+	char **before = read_shown(d->view), **takers = experiments_takers(d->view), **shown;
 
 	db_exec(d, "UPDATE accelerator SET is_gone = 1");
 	db_exec(d, "UPDATE runner SET is_gone = 1");
@@ -150,7 +150,7 @@ static int mirror_registry_run(struct store_op *op, struct db *d)
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
 	experiments_recheck(d, takers, o->now_ms);
 	db_tell(d, STORE_CHANGES);
-	shown = read_shown(d);
+	shown = read_shown(d->view);
 	for (char **one = shown; *one; one++)
 		if (!strv_contains((const char *const *)before, *one)) {
 			char *name = xstrndup(*one, strcspn(*one, "\n"));
@@ -169,8 +169,8 @@ STORE_OPERATION(mirror_registry)
 
 enum { ACCELERATORS_MAX = 1000 };
 
-void accelerator_figures_read(
-    struct db *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms)
+void accelerator_figures_read(const struct view *d, struct accelerator_figures *f,
+    const struct upstream_branch *u, int64_t now_ms)
 {
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS;
 
@@ -192,7 +192,7 @@ void accelerator_figures_release(struct accelerator_figures *f)
 	standing_release(&f->at);
 }
 
-static int get_figures_run(struct store_query *q, struct db *d)
+static int get_figures_run(struct store_query *q, const struct view *d)
 {
 	struct get_figures *g = CONTAINER_OF(q, struct get_figures, q);
 	struct upstream_branch u = upstream_branch_read(d);
@@ -228,7 +228,7 @@ void get_figures_release(struct get_figures *q)
 	q->n = 0;
 }
 
-void totals_read(struct db *d, struct get_totals *g)
+void totals_read(const struct view *d, struct get_totals *g)
 {
 	int64_t counts[N_COUNTERS];
 
@@ -260,7 +260,7 @@ void totals_read(struct db *d, struct get_totals *g)
 		get_totals_release(g);
 }
 
-static int get_totals_run(struct store_query *q, struct db *d)
+static int get_totals_run(struct store_query *q, const struct view *d)
 {
 	totals_read(d, CONTAINER_OF(q, struct get_totals, q));
 	return 0;
@@ -281,7 +281,7 @@ void get_totals_release(struct get_totals *q)
 
 /* ---- backup ---- */
 
-static int backup_store_run(struct store_query *q, struct db *d)
+static int backup_store_run(struct store_query *q, const struct view *d)
 {
 	struct backup_store *b = CONTAINER_OF(q, struct backup_store, q);
 

@@ -1,7 +1,7 @@
 /* The registry's mirror, so that old results keep the names of accelerators that left it; figures of accelerators; and
  * totals and the backup of the whole database.
  *
- * Thread: functions with a struct db run on a reader's connection; store_*() functions run on the loop. */
+ * Thread: functions with a struct view run on its thread; store_*() functions run on the loop. */
 #ifndef STORE_REGISTRY_H
 #define STORE_REGISTRY_H
 
@@ -35,8 +35,8 @@ struct accelerator_figures {
 	struct standing at;
 };
 /* Fills in all but the name. accelerator_figures_release(). */
-void accelerator_figures_read(
-    struct db *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms);
+void accelerator_figures_read(const struct view *d, struct accelerator_figures *f,
+    const struct upstream_branch *u, int64_t now_ms);
 void accelerator_figures_release(struct accelerator_figures *f);
 struct get_figures {
 	struct store_query q;
@@ -69,7 +69,7 @@ struct get_totals {
 int store_get_totals(struct store *s, struct get_totals *q) MUST_CHECK;
 void get_totals_release(struct get_totals *q);
 /* The same inside of another query: reads now_ms and has_experiments. Thread: reader. */
-void totals_read(struct db *d, struct get_totals *g);
+void totals_read(const struct view *d, struct get_totals *g);
 
 /* SQLite's online backup into a new file, written under another name and renamed when complete. It runs on a reader's
  * thread, so intake goes on. */

@@ -13,7 +13,7 @@
 
 /* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
  * cancel waits for it. */
-static void put_request(struct db *d, const struct stored_dispatch *s, enum outbox_kind kind,
+static void put_request(struct txn *d, const struct stored_dispatch *s, enum outbox_kind kind,
     const char *key_prefix, int64_t now_ms)
 {
 	char *key = xasprintf("%s:%s", key_prefix, s->id), *repository_key = NULL, *lane;
@@ -45,7 +45,7 @@ static void put_request(struct db *d, const struct stored_dispatch *s, enum outb
 	free(key);
 }
 
-void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
+void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	if (s->kind != RUNNER_PULL)
 		put_request(d, s,
@@ -54,7 +54,7 @@ void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 }
 
 /* The row of its request. */
-static struct outbox_place find_request(struct db *d, const char *dispatch_id)
+static struct outbox_place find_request(const struct view *d, const char *dispatch_id)
 {
 	char *key = xasprintf("dispatch:%s", dispatch_id);
 	struct outbox_place at = outbox_find(d, key);
@@ -63,7 +63,7 @@ static struct outbox_place find_request(struct db *d, const char *dispatch_id)
 	return at;
 }
 
-void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
+void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	struct stored_dispatch closed = *s;
 	struct outbox_place at;
@@ -73,7 +73,7 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
 		V_TEXT(s->id)))
 		return;
-	at = find_request(d, s->id);
+	at = find_request(d->view, s->id);
 	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD &&
 		      at.state != OUTBOX_IS_CANCELLED;
 	if (outbox_is_unsent(&at)) {
@@ -97,9 +97,9 @@ void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms)
 	db_tell(d, STORE_OUTBOX); /* its lane may go on */
 }
 
-void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms)
+void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 {
-	struct outbox_place at = find_request(d, dispatch_id);
+	struct outbox_place at = find_request(d->view, dispatch_id);
 	/* The infra repository itself does not report: when it has the request, its dispatch is done. */
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ''"
@@ -120,7 +120,7 @@ void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms)
 	db_tell(d, STORE_OUTBOX);
 }
 
-void request_put_closed(struct db *d, const struct closed_request *c, int64_t now_ms)
+void request_put_closed(struct txn *d, const struct closed_request *c, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(c->repository);
 	char *key = xasprintf("closed:%s:%s#%lld:%lld", c->target_key, upstream.text,
@@ -158,9 +158,9 @@ struct wished {
 
 /* A request makes the row due at once, except while its text is being written (the generation shows it to the writer), or
  * after failed attempts, whose pause continues. */
-static void wish(struct db *d, const struct wished *w, enum comment_request kind, int64_t now_ms)
+static void wish(struct txn *d, const struct wished *w, enum comment_request kind, int64_t now_ms)
 {
-	struct outbox_place at = outbox_find(d, w->key);
+	struct outbox_place at = outbox_find(d->view, w->key);
 
 	if (at.id) {
 		db_exec(d,
@@ -187,7 +187,7 @@ static void wish(struct db *d, const struct wished *w, enum comment_request kind
 	}
 }
 
-static void wish_of_pull(struct db *d, enum outbox_kind what, const char *repository,
+static void wish_of_pull(struct txn *d, enum outbox_kind what, const char *repository,
     int64_t number, enum comment_request kind, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(repository);
@@ -204,8 +204,8 @@ static void wish_of_pull(struct db *d, enum outbox_kind what, const char *reposi
 	free(key);
 }
 
-void comment_request_pull(
-    struct db *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms)
+void comment_request_pull(struct txn *d, const char *repository, int64_t number,
+    enum comment_request kind, int64_t now_ms)
 {
 	wish_of_pull(d, OUTBOX_COMMENT, repository, number, kind, now_ms);
 	wish_of_pull(d, OUTBOX_CHECKS, repository, number, kind, now_ms);
@@ -217,7 +217,7 @@ void comment_request_pull(
 	F(S, INT, number, NULL, "number", "")
 RECORD_LOCAL(commented_pull, COMMENTED_PULL_RECORD)
 
-void comment_request(struct db *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
+void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
 {
 	struct rows *r =
 	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"),
@@ -241,7 +241,7 @@ void comment_request(struct db *d, int64_t change_id, enum comment_request kind,
 
 /* ---- what a vendor is told of its episodes ---- */
 
-void red_issue_request(struct db *d, int64_t episode, const char *accelerator, int64_t now_ms)
+void red_issue_request(struct txn *d, int64_t episode, const char *accelerator, int64_t now_ms)
 {
 	char *key = xasprintf("red:%lld", (long long)episode);
 
@@ -257,7 +257,7 @@ void red_issue_request(struct db *d, int64_t episode, const char *accelerator, i
 	free(key);
 }
 
-void request_put_notice(struct db *d, const struct notice_request *n, int64_t now_ms)
+void request_put_notice(struct txn *d, const struct notice_request *n, int64_t now_ms)
 {
 	char *key = xasprintf("notice:%lld:%s", (long long)n->episode, n->event);
 	char *lane = xasprintf("notice:%lld", (long long)n->episode);

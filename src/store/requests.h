@@ -8,12 +8,12 @@
 #include "store/dispatches.h"
 
 /* The request of a queued dispatch: one for all rows with its id. Runners that claim their work (pull) get none. */
-void request_put(struct db *d, const struct stored_dispatch *s, int64_t now_ms);
+void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
 /* Dispatch s has ended before its time. Once no row with its id needs the request any more, an unsent request is dropped; a
  * webhook runner that got one, or may have, gets a cancel. */
-void request_drop(struct db *d, const struct stored_dispatch *s, int64_t now_ms);
+void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
 /* The vendor reports, so it has the request, even if the sender got no answer. */
-void request_is_proved(struct db *d, const char *dispatch_id, int64_t now_ms);
+void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms);
 
 /* `closed` for one repository, once for one event. */
 struct closed_request {
@@ -23,18 +23,18 @@ struct closed_request {
 	int64_t number, change_id, event_ms;
 	const char *delivery_guid, *event_type, *original_action;
 };
-void request_put_closed(struct db *d, const struct closed_request *c, int64_t now_ms);
+void request_put_closed(struct txn *d, const struct closed_request *c, int64_t now_ms);
 
 /* The comment of a pull request, and its check runs, may be out of date. COMMENT_UPDATE does nothing when neither was
  * written or requested before: a comment without results helps nobody. */
 enum comment_request { COMMENT_CREATE, COMMENT_UPDATE };
-void comment_request_pull(struct db *d, const char *repository, int64_t number,
+void comment_request_pull(struct txn *d, const char *repository, int64_t number,
     enum comment_request kind, int64_t now_ms);
 /* For every pull request with this change as its head. A step of cells_moved(), which alone calls it. */
-void comment_request(struct db *d, int64_t change_id, enum comment_request kind, int64_t now_ms);
+void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms);
 
 /* An episode's issue may be out of date: RED_ISSUE, whose `number` is the episode. */
-void red_issue_request(struct db *d, int64_t episode, const char *accelerator, int64_t now_ms);
+void red_issue_request(struct txn *d, int64_t episode, const char *accelerator, int64_t now_ms);
 /* A signed notice of an episode to a vendor's own CI, once for each event. */
 struct notice_request {
 	int64_t episode;
@@ -42,6 +42,6 @@ struct notice_request {
 	const char *accelerator, *runner, *url;
 	const char *text; /* the body, JSON */
 };
-void request_put_notice(struct db *d, const struct notice_request *n, int64_t now_ms);
+void request_put_notice(struct txn *d, const struct notice_request *n, int64_t now_ms);
 
 #endif

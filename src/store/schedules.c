@@ -23,17 +23,17 @@ static const char *const cause_names[] = {
     [CAUSE_SELF_REPORT] = "self_report",
 };
 
-int64_t schedule_run_begin(struct db *d, const char *accelerator, int64_t due_ms,
+int64_t schedule_run_begin(struct txn *d, const char *accelerator, int64_t due_ms,
     enum schedule_cause cause, int64_t now_ms)
 {
-	return db_int(d, 0,
+	return db_exec_int(d, 0,
 	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, started_ms)"
 	    " VALUES (?1, ?2, ?3, ?5, ?4) RETURNING id",
 	    V_TEXT(accelerator), V_INT(due_ms), V_TEXT(cause_names[cause]), V_INT(now_ms),
 	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_READING)));
 }
 
-bool schedule_run_enter(struct db *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms)
+bool schedule_run_enter(struct txn *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms)
 {
 	enum schedule_run_state from = (enum schedule_run_state)rows_first_word(
 	    db_rows(d, "SELECT state FROM schedule_run WHERE id = ?1", V_INT(run_id)),
@@ -50,7 +50,7 @@ bool schedule_run_enter(struct db *d, int64_t run_id, enum schedule_run_state to
 }
 
 void schedule_run_end(
-    struct db *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms)
+    struct txn *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms)
 {
 	if (schedule_run_enter(d, run_id, to, now_ms))
 		db_exec(d, "UPDATE schedule_run SET outcome = ?2, reason = ?3 WHERE id = ?1",
@@ -67,7 +67,7 @@ RECORD_LOCAL(going_run, GOING_RUN_RECORD)
 /* Whether a run of the accelerator has not ended; *why names it then. Ends a run without an unfinished dispatch, also if it
  * was never judged (at L1, or when its runners have left the registry). */
 static bool schedule_run_going(
-    struct db *d, const char *accelerator, int64_t now_ms, char why[SCHEDULE_REASON_BYTES])
+    struct txn *d, const char *accelerator, int64_t now_ms, char why[SCHEDULE_REASON_BYTES])
 {
 	struct going_run run;
 	char time[RFC3339_BYTES];
@@ -95,7 +95,7 @@ static bool schedule_run_going(
 
 /* Now, or a later time when a run with this cause has it: there are two in one millisecond, or the clock was set back. */
 static int64_t unused_due_ms(
-    struct db *d, const char *accelerator, enum schedule_cause cause, int64_t now_ms)
+    const struct view *d, const char *accelerator, enum schedule_cause cause, int64_t now_ms)
 {
 	return db_int(d, now_ms,
 	    "SELECT MAX(due_ms) + 1 FROM schedule_run WHERE accelerator = ?1"
@@ -104,7 +104,7 @@ static int64_t unused_due_ms(
 }
 
 void schedule_run_self_reported(
-    struct db *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms)
+    struct txn *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms)
 {
 	if (db_has(d,
 		"SELECT 1 FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2"
@@ -115,9 +115,9 @@ void schedule_run_self_reported(
 	db_exec(d,
 	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, upstream_sha, change_id,"
 	    " started_ms, ended_ms) VALUES (?1, ?2, 'self_report', ?6, ?3, ?4, ?5, ?5)",
-	    V_TEXT(accelerator), V_INT(unused_due_ms(d, accelerator, CAUSE_SELF_REPORT, now_ms)),
-	    V_TEXT(head_sha), V_INT(change_id), V_INT(now_ms),
-	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_DONE)));
+	    V_TEXT(accelerator),
+	    V_INT(unused_due_ms(d->view, accelerator, CAUSE_SELF_REPORT, now_ms)), V_TEXT(head_sha),
+	    V_INT(change_id), V_INT(now_ms), V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_DONE)));
 }
 
 #define RUN_SOURCE_RECORD(F, S)                                                                    \
@@ -126,8 +126,8 @@ void schedule_run_self_reported(
 	F(S, TEXT, sha, NULL, "source_sha", "")
 RECORD_DEFINE_PART(run_source, source_head, RUN_SOURCE_RECORD);
 
-void schedule_run_source(
-    struct db *d, int64_t change_id, const char *accelerator, struct source_head **list, size_t *n)
+void schedule_run_source(const struct view *d, int64_t change_id, const char *accelerator,
+    struct source_head **list, size_t *n)
 {
 	struct source_head head = {0};
 
@@ -157,7 +157,7 @@ RECORD_LOCAL(stored_schedule, STORED_SCHEDULE_RECORD)
 RECORD_DEFINE(schedule_task, SCHEDULE_TASK_RECORD);
 RECORD_DEFINE(schedule_row, SCHEDULE_ROW_RECORD);
 
-static struct stored_schedule read_schedule(struct db *d, const char *accelerator)
+static struct stored_schedule read_schedule(const struct view *d, const char *accelerator)
 {
 	struct stored_schedule s = {0};
 
@@ -169,9 +169,9 @@ static struct stored_schedule read_schedule(struct db *d, const char *accelerato
 }
 
 static void look_at_schedule(
-    struct db *d, struct look_at_schedules *o, const struct schedule_entry *e)
+    struct txn *d, struct look_at_schedules *o, const struct schedule_entry *e)
 {
-	struct stored_schedule s = read_schedule(d, e->accelerator);
+	struct stored_schedule s = read_schedule(d->view, e->accelerator);
 	char *crons = json_text_of_strings(e->crons);
 	char why[SCHEDULE_REASON_BYTES] = "left out: an operator had it skipped";
 	bool is_first = !s.crons || !s.next_ms;
@@ -221,7 +221,7 @@ static void look_at_schedule(
 	record_release(&stored_schedule_record, &s);
 }
 
-static int look_at_schedules_run(struct store_op *op, struct db *d)
+static int look_at_schedules_run(struct store_op *op, struct txn *d)
 {
 	struct look_at_schedules *o = CONTAINER_OF(op, struct look_at_schedules, op);
 	char **gone = strv_copy(NULL);
@@ -266,7 +266,7 @@ void look_at_schedules_release(struct look_at_schedules *op)
 
 /* ---- operators ---- */
 
-static int ask_schedule_run_run(struct store_op *op, struct db *d)
+static int ask_schedule_run_run(struct store_op *op, struct txn *d)
 {
 	struct ask_schedule_run *o = CONTAINER_OF(op, struct ask_schedule_run, op);
 	char why[SCHEDULE_REASON_BYTES];
@@ -274,17 +274,18 @@ static int ask_schedule_run_run(struct store_op *op, struct db *d)
 	if (schedule_run_going(d, o->accelerator, o->now_ms, why))
 		return error_set(&op->why, ERR_CONFLICT, "%s", why);
 	o->run_id = schedule_run_begin(d, o->accelerator,
-	    unused_due_ms(d, o->accelerator, CAUSE_OPERATOR, o->now_ms), CAUSE_OPERATOR, o->now_ms);
+	    unused_due_ms(d->view, o->accelerator, CAUSE_OPERATOR, o->now_ms), CAUSE_OPERATOR,
+	    o->now_ms);
 	db_tell(d, STORE_SCHEDULES);
 	db_tell_accelerator(d, o->accelerator);
 	return 0;
 }
 STORE_OPERATION(ask_schedule_run)
 
-static int skip_schedule_run(struct store_op *op, struct db *d)
+static int skip_schedule_run(struct store_op *op, struct txn *d)
 {
 	struct skip_schedule *o = CONTAINER_OF(op, struct skip_schedule, op);
-	struct stored_schedule s = read_schedule(d, o->accelerator);
+	struct stored_schedule s = read_schedule(d->view, o->accelerator);
 
 	record_release(&stored_schedule_record, &s);
 	if (!s.next_ms)
@@ -306,7 +307,7 @@ STORE_OPERATION(skip_schedule)
 RECORD_LOCAL(stored_run, STORED_RUN_RECORD)
 
 /* False: it is not `reading` any more. */
-static bool read_unstarted_run(struct db *d, int64_t id, struct stored_run *ret)
+static bool read_unstarted_run(const struct view *d, int64_t id, struct stored_run *ret)
 {
 	return record_read_first(
 	    db_rows(d,
@@ -315,7 +316,7 @@ static bool read_unstarted_run(struct db *d, int64_t id, struct stored_run *ret)
 	    &stored_run_record, ret);
 }
 
-static int start_schedule_run_run(struct store_op *op, struct db *d)
+static int start_schedule_run_run(struct store_op *op, struct txn *d)
 {
 	struct start_schedule_run *o = CONTAINER_OF(op, struct start_schedule_run, op);
 	struct apply_plan apply = {
@@ -332,7 +333,7 @@ static int start_schedule_run_run(struct store_op *op, struct db *d)
 
 	o->step = SCHEDULE_GONE;
 	o->reason[0] = '\0';
-	if (!read_unstarted_run(d, o->run_id, &run))
+	if (!read_unstarted_run(d->view, o->run_id, &run))
 		return 0;
 	/* The dispatches find the source by the change, so the run names it before they are written. */
 	db_exec(d,
@@ -380,12 +381,12 @@ int store_start_schedule_run(struct store *s, struct start_schedule_run *op)
 	return store_submit(s, &op->op);
 }
 
-static int fail_schedule_run_run(struct store_op *op, struct db *d)
+static int fail_schedule_run_run(struct store_op *op, struct txn *d)
 {
 	struct fail_schedule_run *o = CONTAINER_OF(op, struct fail_schedule_run, op);
 	struct stored_run run;
 
-	if (!read_unstarted_run(d, o->run_id, &run))
+	if (!read_unstarted_run(d->view, o->run_id, &run))
 		return 0;
 	if (o->is_tried_again)
 		db_exec(d, "UPDATE schedule_run SET reason = ?2 WHERE id = ?1", V_INT(o->run_id),
@@ -400,7 +401,7 @@ STORE_OPERATION(fail_schedule_run)
 
 /* ---- list ---- */
 
-static int list_schedules_run(struct store_query *q, struct db *d)
+static int list_schedules_run(struct store_query *q, const struct view *d)
 {
 	struct list_schedules *o = CONTAINER_OF(q, struct list_schedules, q);
 	struct rows *r = db_rows(d,

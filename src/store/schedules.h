@@ -2,7 +2,7 @@
  * due, so a restarted daemon continues it. One transaction turns it into a `nightly` change with its dispatches. Only
  * schedule_run_enter() changes a state.
  *
- * Thread: functions with a struct db run inside a writer's transaction; store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #ifndef STORE_SCHEDULES_H
 #define STORE_SCHEDULES_H
 
@@ -25,22 +25,22 @@ enum schedule_cause {
 };
 
 /* A new run in state `reading`; its id. */
-int64_t schedule_run_begin(struct db *d, const char *accelerator, int64_t due_ms,
+int64_t schedule_run_begin(struct txn *d, const char *accelerator, int64_t due_ms,
     enum schedule_cause cause, int64_t now_ms);
 /* The only way from one state to another: `done`, `skipped` and `failed` end the run at now_ms. False when the step is not
  * legal: nothing changes then. */
-bool schedule_run_enter(struct db *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms);
+bool schedule_run_enter(struct txn *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms);
 /* Ends a run without a dispatch: `to` is skipped or failed, and its outcome has the same name. */
 void schedule_run_end(
-    struct db *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms);
+    struct txn *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms);
 /* A self-report of this change: it belongs to the run of the same change that began in the last twelve hours; else it
  * becomes a run, which has ended. */
-void schedule_run_self_reported(
-    struct db *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms);
+void schedule_run_self_reported(struct txn *d, int64_t change_id, const char *accelerator,
+    const char *head_sha, int64_t now_ms);
 /* The source of the accelerator for a nightly change, as its newest run read it: appended to *list, source_head_release()
  * each. Any thread. */
-void schedule_run_source(
-    struct db *d, int64_t change_id, const char *accelerator, struct source_head **list, size_t *n);
+void schedule_run_source(const struct view *d, int64_t change_id, const char *accelerator,
+    struct source_head **list, size_t *n);
 
 /* An accelerator with a schedule. */
 struct schedule_entry {

@@ -37,7 +37,7 @@ static bool start_is_held(const struct start *s)
 
 /* Removes the rows that it replaces: the held one, and the current one. A held round replaces only a round that never ran, and
  * waits beside any other. */
-static void retire_last_round(struct db *d, struct start *s, int64_t now_ms)
+static void retire_last_round(struct txn *d, struct start *s, int64_t now_ms)
 {
 	struct dispatch_list current;
 
@@ -50,7 +50,7 @@ static void retire_last_round(struct db *d, struct start *s, int64_t now_ms)
 	    " AND runner = ?3 AND is_current = 1",
 	    V_INT(s->row.change_id), V_TEXT(s->row.accelerator), V_TEXT(s->row.runner)));
 	for (size_t i = 0; i < current.n; i++)
-		if (!start_is_held(s) || !dispatch_has_run(d, &current.at[i]))
+		if (!start_is_held(s) || !dispatch_has_run(d->view, &current.at[i]))
 			dispatch_retire(d, &current.at[i], now_ms);
 	dispatch_list_release(&current);
 }
@@ -64,7 +64,7 @@ static bool starts_share_request(const struct start *a, const struct start *b)
 
 /* Dispatches that run in that repository already move to the new id, with their round. Those with a slot of their own do not,
  * nor those that would be held now because their release was revoked. */
-static void move_shared_dispatches(struct db *d, const struct stored_dispatch *to, int64_t now_ms)
+static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *to, int64_t now_ms)
 {
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
@@ -93,7 +93,7 @@ static void move_shared_dispatches(struct db *d, const struct stored_dispatch *t
 
 /* The first of a group writes all of it. */
 static void start_group(
-    struct db *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
+    struct txn *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
 {
 	struct start *s = &all->at[first];
 	char id[ID_BYTES];
@@ -118,7 +118,7 @@ static void start_group(
 	request_put(d, &s->row, now_ms);
 }
 
-void starts_run(struct db *d, struct starts *s, int64_t now_ms)
+void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 {
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
 	bool is_any_held = false;
@@ -159,7 +159,7 @@ void starts_run(struct db *d, struct starts *s, int64_t now_ms)
 
 /* ---- the newest push in each interval ---- */
 
-bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const struct push_slot *slot)
+bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot)
 {
 	/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
@@ -179,9 +179,9 @@ bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const stru
 	if (l.n > 0) {
 		sha =
 		    db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
-		theirs = branch_position(d, slot->repository_key, slot->ref, sha ? sha : "");
-		is_wanted =
-		    theirs <= branch_position(d, slot->repository_key, slot->ref, slot->head_sha);
+		theirs = branch_position(d->view, slot->repository_key, slot->ref, sha ? sha : "");
+		is_wanted = theirs <= branch_position(
+					  d->view, slot->repository_key, slot->ref, slot->head_sha);
 		free(sha);
 	}
 	if (l.n > 0 && is_wanted && last->state == DISPATCH_QUEUED &&

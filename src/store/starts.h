@@ -22,7 +22,7 @@ struct starts {
 /* Takes over the row's strings and copies `last`, which may be NULL. */
 void starts_add(struct starts *s, struct stored_dispatch row, const struct stored_dispatch *last);
 /* Writes the rows and requests, and ends the dispatches that they replace. */
-void starts_run(struct db *d, struct starts *s, int64_t now_ms);
+void starts_run(struct txn *d, struct starts *s, int64_t now_ms);
 void starts_release(struct starts *s);
 
 /* Runners that test only the newest push in each interval (triggers.push.every). The first push after a quiet time goes
@@ -34,6 +34,7 @@ struct push_slot {
 };
 /* Finds the time from which the dispatch may go (row->not_before_ms), and supersedes the dispatch that waited for this
  * slot until now. False: a newer push of the branch has the slot, so this one does not run. */
-bool starts_take_push_slot(struct db *d, struct stored_dispatch *row, const struct push_slot *slot);
+bool starts_take_push_slot(
+    struct txn *d, struct stored_dispatch *row, const struct push_slot *slot);
 
 #endif

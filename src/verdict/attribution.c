@@ -21,17 +21,17 @@ enum {
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
-int64_t attribution_distance(struct db *d)
+int64_t attribution_distance(const struct view *d)
 {
 	return setting_int(d, "attribution.distance", DEFAULT_DISTANCE);
 }
 
-int64_t attribution_window_ms(struct db *d)
+int64_t attribution_window_ms(const struct view *d)
 {
 	return setting_int(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
 }
 
-void attribution_configure(struct db *d, int64_t window_ms, int distance)
+void attribution_configure(struct txn *d, int64_t window_ms, int distance)
 {
 	if (!window_ms)
 		return;
@@ -89,15 +89,15 @@ static bool put_results(const struct attribution_case *c, const struct attributi
 	return has_moved;
 }
 
-bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct attribution_case c = {
 	    .d = d,
 	    .change_id = change_id,
 	    .accelerator = accelerator,
 	    .now_ms = now_ms,
-	    .window_ms = attribution_window_ms(d),
-	    .distance = (int)attribution_distance(d),
+	    .window_ms = attribution_window_ms(d->view),
+	    .distance = (int)attribution_distance(d->view),
 	};
 	bool has_moved = false;
 
@@ -121,7 +121,7 @@ bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator,
 
 /* ---- changes that become due ---- */
 
-void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms)
+void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	db_exec(d,
 	    "INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
@@ -153,9 +153,9 @@ RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
 /* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due. There is
  * no limit, because the run may remove an excuse. */
 static void base_changes_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	int64_t distance = attribution_distance(d), n;
+	int64_t distance = attribution_distance(d->view), n;
 	struct pushed_commit b;
 
 	if (!record_read_first(
@@ -188,7 +188,8 @@ static void base_changes_due(
 	record_release(&pushed_commit_record, &b);
 }
 
-void attribution_alike_due(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_alike_due(
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
 	int64_t n = db_exec(d,
@@ -205,7 +206,8 @@ void attribution_alike_due(struct db *d, int64_t change_id, const char *accelera
 		     "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
 		     "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
 	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
-	    V_INT(now_ms - attribution_window_ms(d)), V_INT(SIMILAR_MAX), V_INT(SIMILAR_CELLS));
+	    V_INT(now_ms - attribution_window_ms(d->view)), V_INT(SIMILAR_MAX),
+	    V_INT(SIMILAR_CELLS));
 
 	/* Open changes that are excused and have a message that another test has here: the message may be general. */
 	n += db_exec(d,
@@ -246,7 +248,7 @@ void attribution_alike_due(struct db *d, int64_t change_id, const char *accelera
 
 RECORD_DEFINE(attribution_lack, ATTRIBUTION_LACK_RECORD)
 
-struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
+struct attribution_lack attribution_lacks(const struct view *d, int64_t change_id)
 {
 	struct attribution_lack lack = {.merge_base = false};
 
@@ -259,14 +261,14 @@ struct attribution_lack attribution_lacks(struct db *d, int64_t change_id)
 }
 
 void attribution_others_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	/* a cell that more facts may decide otherwise */
 	if (db_has(d,
 		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
 		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
 		V_INT(change_id), V_TEXT(accelerator))) {
-		struct attribution_lack lack = attribution_lacks(d, change_id);
+		struct attribution_lack lack = attribution_lacks(d->view, change_id);
 
 		if (lack.merge_base || lack.files)
 			attribution_note_due(d, change_id, now_ms);
@@ -280,7 +282,7 @@ void attribution_others_due(
 
 RECORD_DEFINE(due_change, DUE_CHANGE_RECORD)
 
-static int claim_due_run(struct store_query *sq, struct db *d)
+static int claim_due_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
 
@@ -317,7 +319,7 @@ void claim_due_changes_release(struct claim_due_changes *q)
 	RECORDS_RELEASE(due_change, q->list, q->n);
 }
 
-static int attribute_run(struct store_op *op, struct db *d)
+static int attribute_run(struct store_op *op, struct txn *d)
 {
 	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
 

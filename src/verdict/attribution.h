@@ -16,24 +16,24 @@
 
 /* The window and the distance of evidence (attribution.* of the configuration). They are in the database, for readers; before the
  * first call they are 7 days and 20 commits. window_ms 0: changes nothing. */
-void attribution_configure(struct db *d, int64_t window_ms, int distance);
-int64_t attribution_distance(struct db *d); /* a reader may call it, too */
-int64_t attribution_window_ms(struct db *d);
+void attribution_configure(struct txn *d, int64_t window_ms, int distance);
+int64_t attribution_distance(const struct view *d); /* a reader may call it, too */
+int64_t attribution_window_ms(const struct view *d);
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
 /* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
  * changed. */
-bool attribution_apply(struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* The change is attributed again soon; once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
-void attribution_note_due(struct db *d, int64_t change_id, int64_t now_ms);
+void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 /* The changes that failed alike are due: this one may explain them, or excuse them no longer. */
 void attribution_alike_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* Cells of the accelerator were made again and attributed: the changes that failed alike are due,
  * those whose base this is, and this one where GitHub knows more. */
 void attribution_others_due(
-    struct db *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be compared. */
 #define ATTRIBUTION_LACK_RECORD(F, S)                                                              \
@@ -47,7 +47,7 @@ struct attribution_lack {
 	RECORD_MEMBERS(ATTRIBUTION_LACK_RECORD)
 };
 RECORD_DECLARE(attribution_lack);
-struct attribution_lack attribution_lacks(struct db *d, int64_t change_id);
+struct attribution_lack attribution_lacks(const struct view *d, int64_t change_id);
 
 /* ---- for evidence/ ---- */
 #define DUE_CHANGE_RECORD(F, S)                                                                    \

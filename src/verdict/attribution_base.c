@@ -291,14 +291,15 @@ void fact_branch(struct attribution_case *c)
 	    NULL; /* of the commit that the change is compared with; position -1: it is not on the branch */
 
 	if (c->is_push) {
-		position = branch_position(c->d, c->repository_key, c->ref, c->head_sha) - 1;
+		position = branch_position(c->d->view, c->repository_key, c->ref, c->head_sha) - 1;
 		sha = db_text(c->d,
 		    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
 		    " AND position = ?3",
 		    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position));
 	} else if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0) {
 		/* with its head as its merge base it has landed as it is, and a failure there is its own */
-		position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
+		position =
+		    branch_position(c->d->view, c->repository_key, c->ref, c->merge_base_sha);
 		sha = xstrdup(c->merge_base_sha);
 	}
 	for (size_t i = 0; i < c->n_failures; i++)
@@ -472,7 +473,7 @@ void fact_landed(struct attribution_case *c)
 
 	if (c->is_push || !c->merge_base_sha)
 		return;
-	position = branch_position(c->d, c->repository_key, c->ref, c->merge_base_sha);
+	position = branch_position(c->d->view, c->repository_key, c->ref, c->merge_base_sha);
 	for (size_t i = 0; position >= 0 && i < c->n_failures; i++) {
 		struct red_failure *f = &c->failures[i];
 

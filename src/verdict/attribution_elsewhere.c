@@ -188,7 +188,7 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	const struct job_name *j = &c->jobs[e->f->job];
 	const char *base_sha = o->change.base_sha ? o->change.base_sha : "";
 	int64_t position =
-	    branch_position(c->d, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
+	    branch_position(c->d->view, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
 	char *status;
 	bool is_green;
 

@@ -308,7 +308,7 @@ bool attribution_case_read(struct attribution_case *c)
 		&attribution_case_record, c))
 		return false;
 	c->ref = branch_name(c->full_ref);
-	c->number = change_pull(c->d, c->change_id);
+	c->number = change_pull(c->d->view, c->change_id);
 	r = db_rows(c->d,
 	    RECORD_QUERY(RED_CELL_RECORD,
 		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
@@ -350,7 +350,7 @@ void attribution_case_release(struct attribution_case *c)
 /* Asks for a registered issue, and notes that it matched. */
 static void fact_known(struct attribution_case *c)
 {
-	struct known_issues k = known_issues_read(c->d, c->now_ms);
+	struct known_issues k = known_issues_read(c->d->view, c->now_ms);
 
 	for (size_t i = 0; k.n && i < c->n_cells; i++) {
 		struct red_cell *cell = &c->cells[i];

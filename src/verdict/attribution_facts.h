@@ -68,7 +68,7 @@ RECORD_DECLARE(red_cell);
 	F(S, TEXT, author, NULL, "author", "")
 
 struct attribution_case {
-	struct db *d;
+	struct txn *d;
 	int64_t change_id, number, now_ms; /* number: a PR of it, 0: none */
 	const char *accelerator;
 	int64_t window_ms;

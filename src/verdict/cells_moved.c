@@ -74,7 +74,7 @@ struct moved {
 };
 
 /* job_id: only its cells are new; 0: any may be. */
-static void move_accelerator(struct db *d, int64_t change_id, const char *accelerator,
+static void move_accelerator(struct txn *d, int64_t change_id, const char *accelerator,
     unsigned steps, int64_t job_id, int64_t now_ms, struct moved *m)
 {
 	if (steps & CELLS && job_id)
@@ -96,7 +96,7 @@ static void move_accelerator(struct db *d, int64_t change_id, const char *accele
 }
 
 /* NULL-terminated; free each and the array. */
-static char **accelerators_of(struct db *d, int64_t change_id)
+static char **accelerators_of(const struct view *d, int64_t change_id)
 {
 	return rows_keys(db_rows(d,
 	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
@@ -104,15 +104,15 @@ static char **accelerators_of(struct db *d, int64_t change_id)
 	    V_INT(change_id)));
 }
 
-static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
+static bool move_cells(struct txn *d, int64_t change_id, const char *accelerator,
     enum cells_cause cause, int64_t job_id, int64_t now_ms);
 
 /* Its cells are evidence for another change, and nothing else. */
-static void move_experiment(struct db *d, int64_t change_id, const char *accelerator,
+static void move_experiment(struct txn *d, int64_t change_id, const char *accelerator,
     unsigned steps, int64_t job_id, int64_t now_ms)
 {
 	int64_t explained = 0;
-	char **list = accelerator ? NULL : accelerators_of(d, change_id);
+	char **list = accelerator ? NULL : accelerators_of(d->view, change_id);
 	const char *name = accelerator ? accelerator : list[0]; /* it has one */
 
 	if (name) {
@@ -124,7 +124,7 @@ static void move_experiment(struct db *d, int64_t change_id, const char *acceler
 	strv_free(list);
 }
 
-static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
+static bool move_cells(struct txn *d, int64_t change_id, const char *accelerator,
     enum cells_cause cause, int64_t job_id, int64_t now_ms)
 {
 	unsigned steps = STEPS[cause];
@@ -132,14 +132,14 @@ static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
 
 	if (accelerator && !accelerator[0])
 		return false;
-	if (experiment_is_run(d, change_id)) {
+	if (experiment_is_run(d->view, change_id)) {
 		move_experiment(d, change_id, accelerator, steps, job_id, now_ms);
 		return false;
 	}
 	if (accelerator) {
 		move_accelerator(d, change_id, accelerator, steps, job_id, now_ms, &m);
 	} else if (steps & (CELLS | ATTRIBUTE | EXPERIMENTS | RUN)) {
-		char **list = accelerators_of(d, change_id);
+		char **list = accelerators_of(d->view, change_id);
 
 		for (char **a = list; *a; a++)
 			move_accelerator(d, change_id, *a, steps, 0, now_ms, &m);
@@ -159,13 +159,13 @@ static bool move_cells(struct db *d, int64_t change_id, const char *accelerator,
 	return m.attribution;
 }
 
-bool cells_moved(struct db *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
+bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
     int64_t now_ms)
 {
 	return move_cells(d, change_id, accelerator, cause, 0, now_ms);
 }
 
-bool cells_job_added(struct db *d, int64_t change_id, const char *accelerator,
+bool cells_job_added(struct txn *d, int64_t change_id, const char *accelerator,
     enum cells_cause cause, int64_t job_id, int64_t now_ms)
 {
 	return move_cells(d, change_id, accelerator, cause, job_id, now_ms);

@@ -9,7 +9,7 @@
 
 RECORD_DEFINE(known_issue, KNOWN_ISSUE_RECORD)
 
-struct known_issues known_issues_read(struct db *d, int64_t now_ms)
+struct known_issues known_issues_read(const struct view *d, int64_t now_ms)
 {
 	struct known_issues ret = {0};
 
@@ -50,7 +50,7 @@ const struct known_issue *known_issue_find(
 	return NULL;
 }
 
-void known_issue_matched(struct db *d, int64_t id, int64_t change_id, int64_t now_ms)
+void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms)
 {
 	bool is_new = !db_has(d, "SELECT 1 FROM known_match WHERE issue_id = ?1 AND change_id = ?2",
 	    V_INT(id), V_INT(change_id));
@@ -75,7 +75,7 @@ void known_issue_matched(struct db *d, int64_t id, int64_t change_id, int64_t no
 	F(S, BORROWED, test, NULL, "t.name", "")
 RECORD_LOCAL(cell_of_change, CELL_OF_CHANGE_RECORD)
 
-static void known_changed(struct db *d, const struct known_issue *k, int64_t now_ms)
+static void known_changed(struct txn *d, const struct known_issue *k, int64_t now_ms)
 {
 	int64_t *ids = NULL;
 	size_t n = 0;
@@ -103,7 +103,7 @@ static void known_changed(struct db *d, const struct known_issue *k, int64_t now
 
 /* ---- add ---- */
 
-static int add_known_run(struct store_op *op, struct db *d)
+static int add_known_run(struct store_op *op, struct txn *d)
 {
 	struct add_known *o = CONTAINER_OF(op, struct add_known, op);
 	struct known_issue k = {
@@ -111,7 +111,7 @@ static int add_known_run(struct store_op *op, struct db *d)
 	    .accelerator = (char *)o->accelerator,
 	};
 
-	o->id = db_int(d, 0,
+	o->id = db_exec_int(d, 0,
 	    "INSERT INTO known_issue (pattern, accelerator, url, until_ms, created_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
 	    V_TEXT(o->pattern), V_TEXT(o->accelerator), V_TEXT(o->url), V_INT_OR_NULL(o->until_ms),
@@ -130,7 +130,7 @@ int store_add_known(struct store *s, struct add_known *op)
 
 /* ---- remove ---- */
 
-static int remove_known_run(struct store_op *op, struct db *d)
+static int remove_known_run(struct store_op *op, struct txn *d)
 {
 	struct remove_known *o = CONTAINER_OF(op, struct remove_known, op);
 	struct known_issue k;
@@ -156,13 +156,13 @@ int store_remove_known(struct store *s, struct remove_known *op)
 
 /* ---- expire ---- */
 
-static int expire_known_run(struct store_op *op, struct db *d)
+static int expire_known_run(struct store_op *op, struct txn *d)
 {
 	struct expire_known *o = CONTAINER_OF(op, struct expire_known, op);
 	struct known_issue k;
 
 	while (record_read_first(
-	    db_rows(d,
+	    db_exec_rows(d,
 		"UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
 		" WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 LIMIT 1)"
 		" RETURNING 0" RECORD_COLUMNS(KNOWN_ISSUE_RECORD),
@@ -189,7 +189,7 @@ int store_expire_known(struct store *s, struct expire_known *op)
 
 /* ---- list ---- */
 
-static int list_known_run(struct store_query *q, struct db *d)
+static int list_known_run(struct store_query *q, const struct view *d)
 {
 	struct list_known *l = CONTAINER_OF(q, struct list_known, q);
 	struct rows *r = db_rows(d,

@@ -64,7 +64,7 @@ struct known_issues {
 	struct known_issue *list;
 	size_t n;
 };
-struct known_issues known_issues_read(struct db *d, int64_t now_ms);
+struct known_issues known_issues_read(const struct view *d, int64_t now_ms);
 void known_issues_free(struct known_issues *k);
 /* Pure. */
 bool known_issue_matches(
@@ -73,6 +73,6 @@ bool known_issue_matches(
 const struct known_issue *known_issue_find(
     const struct known_issues *k, const char *accelerator, const char *suite, const char *test);
 /* Records that the issue explains a cell of this change. Counts each change once. */
-void known_issue_matched(struct db *d, int64_t id, int64_t change_id, int64_t now_ms);
+void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms);
 
 #endif

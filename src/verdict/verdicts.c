@@ -29,7 +29,7 @@ struct cell {
 	"  AND x.state IN ('superseded', 'cancelled')"                                             \
 	"  AND (j.digest IS NULL OR j.completed_ms > x.finished_ms))"
 
-int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype)
+int64_t test_id_of(struct txn *d, const char *suite, const char *name, const char *dtype)
 {
 	const char *type = dtype ? dtype : "";
 	int64_t id =
@@ -38,7 +38,7 @@ int64_t test_id_of(struct db *d, const char *suite, const char *name, const char
 
 	if (id)
 		return id;
-	return db_int(d, 0,
+	return db_exec_int(d, 0,
 	    "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id", V_TEXT(suite),
 	    V_TEXT(name), V_TEXT(type));
 }
@@ -53,7 +53,7 @@ int64_t test_id_of(struct db *d, const char *suite, const char *name, const char
 	", verdict.status)"
 
 /* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
-static void verdict_put(struct db *d, const struct cell *c)
+static void verdict_put(struct txn *d, const struct cell *c)
 {
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
@@ -99,7 +99,7 @@ char *job_outcome_text(const struct job_outcome *o)
 RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
 
 /* Adds the cell of the job itself, where it needs one. */
-static void verdict_put_job(struct db *d, int64_t job_id)
+static void verdict_put_job(struct txn *d, int64_t job_id)
 {
 	struct ended_job j;
 	struct job_outcome o;
@@ -149,7 +149,7 @@ static void verdict_put_job(struct db *d, int64_t job_id)
 	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"        \
 	"   AND l.job_id = e.id AND l.state <> 'done')"
 
-bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator)
+bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_has(d,
 	    "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0"
@@ -159,9 +159,9 @@ bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accele
 
 /* Tests that failed and that the retry does not report: without a cell for them the job would become green. An ERROR may be
  * gone, because the error of a file that cannot be collected has a name only while it exists. */
-static void put_unnamed_by_retries(struct db *d, int64_t change_id, const char *accelerator)
+static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char *accelerator)
 {
-	if (!verdicts_are_of_retries(d, change_id, accelerator))
+	if (!verdicts_are_of_retries(d->view, change_id, accelerator))
 		return;
 	db_exec(d,
 	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
@@ -189,7 +189,7 @@ RECORD_LOCAL(missing_result, MISSING_RESULT_RECORD)
 
 /* Adds a cell for each job that began and did not end before its dispatch expired or failed, and for each dispatch that
  * expired or failed without any job. */
-static void put_missing_results(struct db *d, int64_t change_id, const char *accelerator)
+static void put_missing_results(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(MISSING_RESULT_RECORD,
@@ -221,7 +221,7 @@ static void put_missing_results(struct db *d, int64_t change_id, const char *acc
 	}
 }
 
-void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
+void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	struct rows *r;
 
@@ -247,10 +247,10 @@ void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator)
 	skips_apply(d, change_id, accelerator);
 }
 
-void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id)
+void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
 	/* what an earlier attempt said may count as well */
-	if (verdicts_are_of_retries(d, change_id, accelerator)) {
+	if (verdicts_are_of_retries(d->view, change_id, accelerator)) {
 		verdicts_rebuild(d, change_id, accelerator);
 		return;
 	}
@@ -264,13 +264,13 @@ void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, 
 enum { FAILURES_DROPPED_AT_ONCE = 2000 };
 
 /* The run of an experiment is evidence for the change that it explains, and no witness for others. */
-static bool is_witness(struct db *d, const struct failure_place *at)
+static bool is_witness(const struct view *d, const struct failure_place *at)
 {
 	return db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')",
 	    V_INT(at->change_id));
 }
 
-static void put_failure(struct db *d, const struct failure_place *at, int64_t test_id,
+static void put_failure(struct txn *d, const struct failure_place *at, int64_t test_id,
     enum test_status status, const struct failure_text *text)
 {
 	struct failure_mark mark;
@@ -287,9 +287,9 @@ static void put_failure(struct db *d, const struct failure_place *at, int64_t te
 }
 
 void failures_put(
-    struct db *d, const struct failure_place *at, const struct test_result *tests, size_t n)
+    struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n)
 {
-	if (n == 0 || !is_witness(d, at))
+	if (n == 0 || !is_witness(d->view, at))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct test_result *t = &tests[i];
@@ -301,17 +301,17 @@ void failures_put(
 	}
 }
 
-void failure_put_job(struct db *d, const struct failure_place *at, const char *workflow,
+void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow,
     const char *name, enum test_status status, const char *message)
 {
 	struct failure_text text = {
 	    .message = message, .suite = workflow, .test = name, .dtype = ""};
 
-	if (attribution_applies(status) && is_witness(d, at))
+	if (attribution_applies(status) && is_witness(d->view, at))
 		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, &text);
 }
 
-bool failures_drop(struct db *d, int64_t before_ms)
+bool failures_drop(struct txn *d, int64_t before_ms)
 {
 	return db_exec(d,
 		   "DELETE FROM failure WHERE (accelerator, test_id, key, at_ms, job_id) IN"
@@ -327,7 +327,7 @@ bool failures_drop(struct db *d, int64_t before_ms)
 	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                \
 	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
 
-void skips_apply(struct db *d, int64_t change_id, const char *accelerator)
+void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'",
 	    V_TEXT(accelerator));
@@ -343,7 +343,7 @@ void skips_apply(struct db *d, int64_t change_id, const char *accelerator)
 	free(skip);
 }
 
-void skips_changed(struct db *d, const char *accelerator, const char *before, int64_t now_ms)
+void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms)
 {
 	size_t n;
 	int64_t *ids = rows_key_numbers(

@@ -24,26 +24,26 @@ char *job_outcome_text(const struct job_outcome *o);
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
 /* Makes all cells of one accelerator again, from its current jobs and dispatches. */
-void verdicts_rebuild(struct db *d, int64_t change_id, const char *accelerator);
+void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator);
 /* Adds the cells of a job that has just completed and takes no other attempt's place: with the cells
  * that are there the result is that of verdicts_rebuild(). */
-void verdicts_add_job(struct db *d, int64_t change_id, const char *accelerator, int64_t job_id);
+void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id);
 
 /* Whether the cells may contain results of an earlier attempt of a job, because that attempt was red. */
-bool verdicts_are_of_retries(struct db *d, int64_t change_id, const char *accelerator);
+bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator);
 
 /* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
-int64_t test_id_of(struct db *d, const char *suite, const char *name, const char *dtype);
+int64_t test_id_of(struct txn *d, const char *suite, const char *name, const char *dtype);
 
 /* ---- tests that the accelerator's file lists in tests.skip: Outpost keeps their results, but their cells are SKIP ---- */
 
 /* The last step of verdicts_rebuild() and verdicts_add_job(). */
-void skips_apply(struct db *d, int64_t change_id, const char *accelerator);
+void skips_apply(struct txn *d, int64_t change_id, const char *accelerator);
 
 /* accelerator.skip was `before` (a JSON array): the cells of open changes that have a test which
  * came or went are made again, of the newest SKIPS_CHANGES_MAX; the rest with its next report. */
 enum { SKIPS_CHANGES_MAX = 100 };
-void skips_changed(struct db *d, const char *accelerator, const char *before, int64_t now_ms);
+void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms);
 
 /* ---- failures: attribution compares a failure with those of other changes and of replaced attempts ----
  *
@@ -57,12 +57,12 @@ struct failure_place {
 };
 /* The tests that failed, of a pull request or a push; others leave no row. */
 void failures_put(
-    struct db *d, const struct failure_place *at, const struct test_result *tests, size_t n);
+    struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n);
 /* The same for a job without tests, which stands for itself. */
-void failure_put_job(struct db *d, const struct failure_place *at, const char *workflow,
+void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow,
     const char *name, enum test_status status, const char *message);
 
 /* Drops some that are older; false when none is. */
-bool failures_drop(struct db *d, int64_t before_ms);
+bool failures_drop(struct txn *d, int64_t before_ms);
 
 #endif

@@ -168,7 +168,7 @@ json_t *accelerator_json(
 
 RECORD_DEFINE(level_repository, LEVEL_REPOSITORY_RECORD)
 
-static int level_status_run(struct store_query *q, struct db *d)
+static int level_status_run(struct store_query *q, const struct view *d)
 {
 	struct list_level_status *l = CONTAINER_OF(q, struct list_level_status, q);
 	struct rows *r = db_rows(d,

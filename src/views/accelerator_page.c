@@ -26,8 +26,8 @@ RECORD_DEFINE(page_job, PAGE_JOB_RECORD)
 
 /* `id > 0` is the condition of the index (db/schema_4.sql). */
 /* before_id 0: from the newest. */
-static void page_jobs_read(
-    struct db *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
+static void page_jobs_read(const struct view *d, const char *accelerator, int64_t before_id,
+    int limit, struct page_jobs *ret)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BOTH(PAGE_JOB_RECORD, JOB_TESTS,
@@ -56,7 +56,7 @@ void page_jobs_release(struct page_jobs *l)
 	RECORDS_RELEASE(page_job, l->at, l->n);
 }
 
-static int jobs_run(struct store_query *sq, struct db *d)
+static int jobs_run(struct store_query *sq, const struct view *d)
 {
 	struct list_accelerator_jobs *q = CONTAINER_OF(sq, struct list_accelerator_jobs, q);
 
@@ -117,7 +117,7 @@ RECORD_DEFINE(page_experiments, PAGE_EXPERIMENTS_RECORD)
 #define LAST_GOOD(F, S)                                                                            \
 	PAGE_COMMIT_RECORD(F, S, "e.last_good_sha", COMMIT_TIME("e.last_good_sha", "0"))
 
-static void read_red(struct db *d, const char *accelerator, struct page_red *ret)
+static void read_red(const struct view *d, const char *accelerator, struct page_red *ret)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_SELECT(PAGE_RED_RECORD) RECORD_COLUMNS(FIRST_BAD)
@@ -144,7 +144,7 @@ static int compare_machine(const void *name, const void *m)
 #define LEASE_RUNNER_RECORD(F, S) F(S, TEXT, runner, NULL, "runner", "")
 RECORD_LOCAL(lease_runner, LEASE_RUNNER_RECORD)
 
-static void read_machines(struct db *d, struct get_accelerator_page *p)
+static void read_machines(const struct view *d, struct get_accelerator_page *p)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(PAGE_MACHINE_RECORD,
@@ -171,7 +171,7 @@ static void read_machines(struct db *d, struct get_accelerator_page *p)
 	}
 }
 
-static int page_run(struct store_query *sq, struct db *d)
+static int page_run(struct store_query *sq, const struct view *d)
 {
 	struct get_accelerator_page *p = CONTAINER_OF(sq, struct get_accelerator_page, q);
 	struct upstream_branch u = upstream_branch_read(d);
@@ -338,7 +338,7 @@ RECORD_DEFINE(number_series, NUMBER_SERIES_RECORD)
 RECORD_LOCAL(line, LINE_RECORD)
 
 /* Goes to the next line. This is one step in the index, however many points a line has. */
-static bool next_number_line(struct db *d, const char *accelerator, struct line *at)
+static bool next_number_line(const struct view *d, const char *accelerator, struct line *at)
 {
 	struct line next;
 	struct rows *r = db_rows(d,
@@ -353,7 +353,7 @@ static bool next_number_line(struct db *d, const char *accelerator, struct line 
 	return true;
 }
 
-static int numbers_run(struct store_query *sq, struct db *d)
+static int numbers_run(struct store_query *sq, const struct view *d)
 {
 	struct list_numbers *q = CONTAINER_OF(sq, struct list_numbers, q);
 	struct line at = {

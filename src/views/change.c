@@ -24,7 +24,7 @@ enum {
 
 /* ---- the query ---- */
 
-static int64_t find_change(struct db *d, const struct get_change *g)
+static int64_t find_change(const struct view *d, const struct get_change *g)
 {
 	struct repository_key key;
 
@@ -71,7 +71,7 @@ static void replace_text(char **old, char **new)
 
 /* The title, the labels and, of its current head, the base are those of the pull request through which people look at
  * the change. Of two pull requests with this head one may be closed while the other one is open. */
-static void read_pull(struct db *d, int64_t asked, struct change_view *v)
+static void read_pull(const struct view *d, int64_t asked, struct change_view *v)
 {
 	int64_t number = asked;
 	struct pull pull;
@@ -101,7 +101,7 @@ static void read_pull(struct db *d, int64_t asked, struct change_view *v)
 	record_release(&pull_record, &pull);
 }
 
-static void read_accelerators(struct db *d, struct change_view *v, int64_t now_ms)
+static void read_accelerators(const struct view *d, struct change_view *v, int64_t now_ms)
 {
 	struct upstream_branch u = upstream_branch_read(d);
 	struct rows *r = db_rows(d,
@@ -122,7 +122,7 @@ static void read_accelerators(struct db *d, struct change_view *v, int64_t now_m
 	}
 }
 
-static void read_dispatches_and_jobs(struct db *d, struct change_view *v)
+static void read_dispatches_and_jobs(const struct view *d, struct change_view *v)
 {
 	struct accelerator_view *a;
 	struct rows *r = db_rows(d,
@@ -156,7 +156,7 @@ static struct experiment_view *find_experiment(const struct change_view *v, int6
 }
 
 /* Cut at the newest, because a member may ask for many runs by comment. */
-static void read_experiments(struct db *d, struct change_view *v)
+static void read_experiments(const struct view *d, struct change_view *v)
 {
 	int64_t oldest = INT64_MAX;
 	struct experiment_view *e = NULL;
@@ -193,7 +193,7 @@ static void read_experiments(struct db *d, struct change_view *v)
 	}
 }
 
-static int change_run(struct store_query *q, struct db *d)
+static int change_run(struct store_query *q, const struct view *d)
 {
 	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
 	struct change_view *v = xcalloc(1, sizeof(*v));

@@ -45,9 +45,9 @@ json_t *change_json(
 
 /* Both fill in a view that has its accelerators, by name; v owns what they add. Thread: reader. */
 /* At most max cells (0: all), red ones first, so that a cut view has all bad news; a cut view has the counts, too. */
-void change_cells_read(struct db *d, struct change_view *v, size_t max);
+void change_cells_read(const struct view *d, struct change_view *v, size_t max);
 /* accelerators[].delta; the jobs and dispatches have been read. */
-void change_deltas_read(struct db *d, struct change_view *v);
+void change_deltas_read(const struct view *d, struct change_view *v);
 /* Sets in obj: `verdicts`, `verdicts_total` (how many cells fit the choice, listed or not) and `next` (the cursor of the
  * rest as base64url, or null). The order is suite, test, dtype and accelerator, so that a cursor stays valid while cells
  * come and go. Accelerators at L1 are left out. Thread: any. */

@@ -124,7 +124,7 @@ static enum rerun_state rerun_state_of(const struct rerun_ended *e, bool is_canc
 }
 
 static void read_reruns_of(
-    struct db *d, struct change_view *v, size_t accelerator, const struct rerunner *u)
+    const struct view *d, struct change_view *v, size_t accelerator, const struct rerunner *u)
 {
 	const char *name = v->accelerators[accelerator].name;
 	bool is_cancelled = db_has(d,
@@ -158,7 +158,7 @@ static void read_reruns_of(
 
 /* As long as an experiment of a runner is open, another round may follow, so its other cells get no note. One that waits
  * for a good machine is no such round: other tests do not wait for it. */
-static void read_reruns(struct db *d, struct change_view *v, size_t accelerator)
+static void read_reruns(const struct view *d, struct change_view *v, size_t accelerator)
 {
 	const char *name = v->accelerators[accelerator].name;
 	struct rerunner *list;
@@ -189,7 +189,7 @@ static void read_reruns(struct db *d, struct change_view *v, size_t accelerator)
 RECORD_LOCAL(status_count, STATUS_COUNT_RECORD)
 
 /* So that a cut view knows which accelerators passed, although it has not read their tests. */
-static void count_cells(struct db *d, struct change_view *v)
+static void count_cells(const struct view *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("accelerator", STATUS_COUNT_RECORD,
@@ -217,7 +217,7 @@ static void count_cells(struct db *d, struct change_view *v)
 	" JOIN test t ON t.id = v.test_id JOIN change c ON c.id = v.change_id"                     \
 	" WHERE v.change_id = ?1 AND v.attribution IS "
 
-void change_cells_read(struct db *d, struct change_view *v, size_t max)
+void change_cells_read(const struct view *d, struct change_view *v, size_t max)
 {
 	int64_t limit = max ? (int64_t)max : INT64_MAX;
 
@@ -245,7 +245,7 @@ void change_cells_read(struct db *d, struct change_view *v, size_t max)
 RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
 
 /* The nearest commit with a report of the accelerator. */
-static bool find_tested_base(struct db *d, const struct change_view *v, const char *ref,
+static bool find_tested_base(const struct view *d, const struct change_view *v, const char *ref,
     int64_t position, struct accelerator_view *a)
 {
 	struct tested_base base;
@@ -310,7 +310,7 @@ static void add_difference(struct base_delta *b, const struct difference *c, boo
 		strv_add(names, c->name);
 }
 
-void change_deltas_read(struct db *d, struct change_view *v)
+void change_deltas_read(const struct view *d, struct change_view *v)
 {
 	char *ref = v->base_ref
 			? xstrdup(v->base_ref)

@@ -34,7 +34,7 @@ static int compare_suites(const void *x, const void *y)
 
 #define SUITE_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "n_")
 
-static void read_suites(struct db *d, struct dashboard_row *a)
+static void read_suites(const struct view *d, struct dashboard_row *a)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BOTH(SUITE_VIEW_RECORD, SUITE_TESTS,
@@ -53,7 +53,7 @@ static void read_suites(struct db *d, struct dashboard_row *a)
 		qsort(a->suites, a->n_suites, sizeof(*a->suites), compare_suites);
 }
 
-static void read_newest(struct db *d, struct dashboard *v, const struct upstream_branch *u)
+static void read_newest(const struct view *d, struct dashboard *v, const struct upstream_branch *u)
 {
 	const struct standing *newest = NULL;
 
@@ -90,7 +90,7 @@ static void read_newest(struct db *d, struct dashboard *v, const struct upstream
 	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                              \
 	      " ON p.repository_key = c.repository_key AND p.number = x.number WHERE"
 
-static int dashboard_run(struct store_query *q, struct db *d)
+static int dashboard_run(struct store_query *q, const struct view *d)
 {
 	struct get_dashboard *g = CONTAINER_OF(q, struct get_dashboard, q);
 	struct upstream_branch u = {.repository = repository_key(g->repository)};

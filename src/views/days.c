@@ -10,7 +10,8 @@
 
 #define DAY_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "n_")
 
-void days_read(struct db *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
+void days_read(
+    const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
 {
 	int64_t first = last_day - n + 1;
 	struct rows *r;
@@ -37,7 +38,7 @@ RECORD_LOCAL(outcome_of_day, DAY_OUTCOME_RECORD)
 /* Of several runs on one day the last one counts, but a skipped run does not hide another one. A run that ended without
  * an outcome was at L1. */
 void nightly_days_read(
-    struct db *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
+    const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
 {
 	int64_t first = last_day - n + 1;
 	struct rows *r;

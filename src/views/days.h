@@ -12,9 +12,9 @@
 
 /* n days up to and with last_day (days since 1970), oldest first. A day without runs is empty_day or DAY_NO_RUN. */
 void days_read(
-    struct db *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n);
+    const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n);
 void nightly_days_read(
-    struct db *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n);
+    const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n);
 
 /* ---- thread: any; new references ---- */
 

@@ -21,7 +21,7 @@ RECORD_LOCAL(episode_end, EPISODE_END_RECORD)
 	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
-static void read_event(struct db *d, const struct episode_end *end, struct feed_event *e)
+static void read_event(const struct view *d, const struct episode_end *end, struct feed_event *e)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("e.first_bad_change", FEED_EVENT_RECORD,
@@ -53,7 +53,7 @@ static void read_event(struct db *d, const struct episode_end *end, struct feed_
 }
 
 /* Newest first by either time, each along its own index. */
-static void read_episodes(struct db *d, struct list_feed_events *l)
+static void read_episodes(const struct view *d, struct list_feed_events *l)
 {
 	struct episode_end *ends = NULL;
 	size_t n = 0;
@@ -88,7 +88,7 @@ enum { NIGHTLY_TESTS_MAX = 5000 };
 	"  FROM history WHERE state = 'fixed' LIMIT ?1) c) h"
 _Static_assert(FEED_NIGHTLY_RED == 3 && FEED_NIGHTLY_GREEN == 4, "NIGHTLY_TESTS has their numbers");
 
-static void read_nightlies(struct db *d, struct list_feed_events *l)
+static void read_nightlies(const struct view *d, struct list_feed_events *l)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(FEED_NIGHTLY_RECORD,
@@ -113,7 +113,7 @@ static void read_nightlies(struct db *d, struct list_feed_events *l)
 	F(S, INT, test_id, NULL, "h.test_id", "")
 RECORD_LOCAL(nightly_test_of, NIGHTLY_TEST_OF_RECORD)
 
-static void read_nightly_tests(struct db *d, struct feed_event *list, size_t n)
+static void read_nightly_tests(const struct view *d, struct feed_event *list, size_t n)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("h.accelerator", NIGHTLY_TEST_OF_RECORD, "FROM " NIGHTLY_TESTS),
@@ -154,7 +154,7 @@ static int by_time(const void *x, const void *y)
 	return strcmp(a->accelerator, b->accelerator);
 }
 
-static int events_run(struct store_query *q, struct db *d)
+static int events_run(struct store_query *q, const struct view *d)
 {
 	struct list_feed_events *l = CONTAINER_OF(q, struct list_feed_events, q);
 	size_t n_episodes;

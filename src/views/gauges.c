@@ -9,7 +9,7 @@
 RECORD_DEFINE(accelerator_gauges, ACCELERATOR_GAUGES_RECORD)
 RECORD_DEFINE(outbox_gauges, OUTBOX_GAUGES_RECORD)
 
-static int gauges_run(struct store_query *query, struct db *d)
+static int gauges_run(struct store_query *query, const struct view *d)
 {
 	struct get_gauges *q = CONTAINER_OF(query, struct get_gauges, q);
 	struct upstream_branch u = upstream_branch_read(d);

@@ -32,7 +32,7 @@ RECORD_LOCAL(test_cause, TEST_CAUSE_RECORD)
 
 /* ---- a job in full ---- */
 
-static void read_results(struct db *d, const struct get_job *g, struct job_detail *v)
+static void read_results(const struct view *d, const struct get_job *g, struct job_detail *v)
 {
 	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES); /* ",FAIL,ERROR,"; "": any */
 	int64_t max = g->max_tests ? g->max_tests : INT32_MAX;
@@ -71,7 +71,7 @@ static void read_results(struct db *d, const struct get_job *g, struct job_detai
 	buf_release(&statuses);
 }
 
-static int get_job_run(struct store_query *q, struct db *d)
+static int get_job_run(struct store_query *q, const struct view *d)
 {
 	struct get_job *g = CONTAINER_OF(q, struct get_job, q);
 	struct rows *r = db_rows(d,
@@ -110,7 +110,7 @@ int store_get_job(struct store *s, struct get_job *q)
 
 RECORD_DEFINE(find_job, FIND_JOB_RECORD)
 
-static int find_job_run(struct store_query *q, struct db *d)
+static int find_job_run(struct store_query *q, const struct view *d)
 {
 	struct find_job *f = CONTAINER_OF(q, struct find_job, q);
 	struct rows *r = db_rows(d,

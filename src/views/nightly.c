@@ -17,7 +17,8 @@
 
 /* ---- accelerators ---- */
 
-static void read_accelerators(struct db *d, const struct get_nightly *q, struct nightly_view *v)
+static void read_accelerators(
+    const struct view *d, const struct get_nightly *q, struct nightly_view *v)
 {
 	int64_t from_ms = v->first_day * DAY_MS;
 	struct rows *r = db_rows(d,
@@ -39,7 +40,8 @@ static void read_accelerators(struct db *d, const struct get_nightly *q, struct 
 }
 
 /* Newest first: of several runs on one day the page shows the last one. A run that ended without an outcome was at L1. */
-static void read_runs(struct db *d, const struct nightly_view *v, struct nightly_accelerator *a)
+static void read_runs(
+    const struct view *d, const struct nightly_view *v, struct nightly_accelerator *a)
 {
 	int64_t first = v->first_day;
 	struct rows *r = db_rows(d,
@@ -104,7 +106,7 @@ static void read_day(struct rows *r, size_t day, const struct cell_of_test *list
 	record_release(&run_cells_record, &run);
 }
 
-static void read_days(struct db *d, struct nightly_view *v)
+static void read_days(const struct view *d, struct nightly_view *v)
 {
 	struct cell_of_test *list = xcalloc(v->n_tests + 1, sizeof(*list));
 
@@ -143,7 +145,7 @@ static void read_days(struct db *d, struct nightly_view *v)
 
 /* Finds the list of commits between the runs of two marks, or adds it; its index. */
 static int commits_of_marks(
-    struct db *d, struct nightly_view *v, const struct nightly_mark *good, const char *bad)
+    const struct view *d, struct nightly_view *v, const struct nightly_mark *good, const char *bad)
 {
 	struct repository_key key = repository_key(good->repository);
 	struct known_commits known = {.n = 0};
@@ -169,8 +171,8 @@ static int commits_of_marks(
 }
 
 /* Most tests that broke, broke together, so the mark that was read before is often the same. */
-static void read_mark(
-    struct db *d, const char *accelerator, struct nightly_mark *m, const struct nightly_mark **last)
+static void read_mark(const struct view *d, const char *accelerator, struct nightly_mark *m,
+    const struct nightly_mark **last)
 {
 	const struct nightly_mark *before = *last;
 	int64_t job = m->job;
@@ -195,7 +197,7 @@ static void read_mark(
 	*last = m;
 }
 
-static void read_marks(struct db *d, struct nightly_view *v)
+static void read_marks(const struct view *d, struct nightly_view *v)
 {
 	const struct nightly_mark **lasts = xcalloc(2 * v->n_accelerators + 1, sizeof(*lasts));
 
@@ -215,7 +217,7 @@ static void read_marks(struct db *d, struct nightly_view *v)
 
 /* ---- the query ---- */
 
-static int nightly_run(struct store_query *sq, struct db *d)
+static int nightly_run(struct store_query *sq, const struct view *d)
 {
 	struct get_nightly *q = CONTAINER_OF(sq, struct get_nightly, q);
 	struct nightly_view *v;

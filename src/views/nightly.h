@@ -27,7 +27,7 @@ struct get_nightly {
 int store_get_nightly(struct store *s, struct get_nightly *q) MUST_CHECK;
 /* Adds to v, which has its accelerators, the tests of the page with the state of each of their cells, and the place where
  * the next page begins. Only views/nightly.c calls it. Thread: reader. Owns: v owns them. */
-void nightly_tests_read(struct db *d, const struct get_nightly *q, struct nightly_view *v);
+void nightly_tests_read(const struct view *d, const struct get_nightly *q, struct nightly_view *v);
 
 /* The JSON, the answer of /api/v1/nightly (docs/api.md), as text; the caller frees it. Its cursor has the bytes "STATE TEST
  * SUITE" of v->next. public_url: without a trailing slash. Thread: any. */

@@ -15,7 +15,7 @@ enum { CELLS_MAX = 20000, MATCHES_MAX = 400 };
 static const char LAST_SUITE[] = "\xf4\x8f\xbf\xbf";
 
 struct listing {
-	struct db *d;
+	const struct view *d;
 	const struct get_nightly *q;
 	struct nightly_view *v;
 	enum history_state state;
@@ -239,7 +239,7 @@ static void list_matches(const struct listing *l, const struct test_id *ids, siz
 	free(list);
 }
 
-void nightly_tests_read(struct db *d, const struct get_nightly *q, struct nightly_view *v)
+void nightly_tests_read(const struct view *d, const struct get_nightly *q, struct nightly_view *v)
 {
 	struct listing l = {.d = d, .q = q, .v = v};
 	struct test_id ids[MATCHES_MAX + 1];

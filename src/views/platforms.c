@@ -20,7 +20,7 @@ static const char NOTHING_REQUIRED[] = "no must-pass tests are named for it";
 
 /* ---- the query ---- */
 
-static int platform_tests_run(struct store_query *q, struct db *d)
+static int platform_tests_run(struct store_query *q, const struct view *d)
 {
 	struct get_platform_tests *g = CONTAINER_OF(q, struct get_platform_tests, q);
 	struct upstream_branch u = upstream_branch_read(d);

@@ -33,6 +33,7 @@ enum {
 };
 
 static struct db *db;
+static struct txn *txn;
 static char names[ACCELERATORS][32];
 static int64_t first_ms, n_jobs;
 
@@ -63,7 +64,7 @@ static void put_tests(void)
 		for (int i = 0; i < SUITES[s].n; i++) {
 			snprintf(name, sizeof(name), "test_%s.TestCase.test_case_%d",
 			    SUITES[s].suite, i);
-			test_id_of(db, SUITES[s].suite, name, NULL);
+			test_id_of(txn, SUITES[s].suite, name, NULL);
 		}
 }
 
@@ -71,7 +72,7 @@ static void put_accelerators(int64_t now_ms)
 {
 	for (int i = 0; i < ACCELERATORS; i++) {
 		snprintf(names[i], sizeof(names[i]), "vendor-%d", i);
-		db_exec(db,
+		db_exec(txn,
 		    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms, "
 		    "last_report_ms)"
 		    " VALUES (?1, ?1, 2, '[]', 0, ?2, ?3)",
@@ -87,7 +88,7 @@ static int64_t put_job(
 	int64_t job;
 
 	snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012lld", (long long)++n_jobs);
-	db_exec(db,
+	db_exec(txn,
 	    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, target_key, "
 	    "round, round_ms,"
 	    " is_current, state, is_held_for_good, number, delivery_guid, event_type, sent_action, "
@@ -98,7 +99,7 @@ static int64_t put_job(
 	    "'push', 600000,"
 	    " 7200000, 21600000, ?4, ?4 + 500, ?4 + 3600000)",
 	    V_TEXT(id), V_TEXT(accelerator), V_INT(change_id), V_INT(at_ms), V_INT(number));
-	job = db_int(db, 0,
+	job = db_exec_int(txn, 0,
 	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id, "
 	    "run_attempt,"
 	    " status, conclusion, verdict, is_current, is_late, is_push, digest, n_tests, n_red, "
@@ -109,7 +110,7 @@ static int64_t put_job(
 	    V_INT(change_id), V_TEXT(id), V_TEXT(accelerator), V_INT(is_push), V_INT(TESTS),
 	    V_INT(at_ms + 60000 + n_jobs * 7919 % 600000), V_INT(at_ms + 3600000));
 	/* One run in twenty has something red in it. */
-	db_exec(db,
+	db_exec(txn,
 	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, message, number, "
 	    "unit)"
 	    " SELECT ?1, id, id, CASE WHEN ?1 % 20 = 0 AND (id + ?1) % 97 = 0 THEN 'FAIL' WHEN id "
@@ -119,7 +120,7 @@ static int64_t put_job(
 	    "(id * ?1) % 17 END,"
 	    " CASE suite WHEN 'benchmark' THEN 'tokens/s' END FROM test WHERE id <= ?2",
 	    V_INT(job), V_INT(TESTS));
-	db_exec(db,
+	db_exec(txn,
 	    "UPDATE job SET (n_tests_fail, n_tests_pass, n_tests_skip, n_tests_error, "
 	    "n_tests_miss, n_tests_done,"
 	    " n_red) = (SELECT SUM(status = 'FAIL'), SUM(status = 'PASS'), SUM(status = 'SKIP'), "
@@ -133,7 +134,7 @@ static void attribute(int64_t change_id, const char *accelerator)
 {
 	static const char *const WHOSE[] = {"FLAKY", "NEW", "UNCLASSIFIED"};
 
-	db_exec(db,
+	db_exec(txn,
 	    "UPDATE verdict SET attribution = ?3 WHERE change_id = ?1 AND accelerator = ?2"
 	    " AND attribution IS NOT NULL",
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(WHOSE[change_id % 3]));
@@ -145,10 +146,10 @@ static void put_run(
 	static const struct test_result has_numbers = {.has_number = true};
 	int64_t job = put_job(change_id, accelerator, number, is_push, at_ms);
 
-	number_days_note(db, job, &has_numbers, 1, at_ms + 3600000);
-	verdicts_rebuild(db, change_id, accelerator);
+	number_days_note(txn, job, &has_numbers, 1, at_ms + 3600000);
+	verdicts_rebuild(txn, change_id, accelerator);
 	attribute(change_id, accelerator);
-	run_note(db, change_id, accelerator, at_ms + 3600000);
+	run_note(txn, change_id, accelerator, at_ms + 3600000);
 	check();
 }
 
@@ -169,7 +170,7 @@ static void put_pull(
 	    .updated_ms = at_ms};
 
 	snprintf(title, sizeof(title), "Change number %lld", (long long)number);
-	pull_put(db, UPSTREAM, &p, change_id, at_ms);
+	pull_put(txn, UPSTREAM, &p, change_id, at_ms);
 }
 
 static int64_t put_change(int64_t n, bool is_push, int64_t at_ms, bool is_open, int64_t *ret_number)
@@ -187,11 +188,11 @@ static int64_t put_change(int64_t n, bool is_push, int64_t at_ms, bool is_open, 
 
 	sha_of(n, sha);
 	snprintf(title, sizeof(title), "Change number %lld", (long long)n);
-	id = change_put(db, &f, at_ms);
+	id = change_put(txn, &f, at_ms);
 	*ret_number = is_push ? 0 : n;
 	if (is_push) {
 		sha_of(last_push, before);
-		branch_commits_put(db, UPSTREAM, "main", last_push ? before : NULL, &c, 1);
+		branch_commits_put(txn, UPSTREAM, "main", last_push ? before : NULL, &c, 1);
 		last_push = n;
 	} else {
 		put_pull(n, id, sha, at_ms, is_open);
@@ -210,8 +211,8 @@ static void put_nightly(int64_t day, int accelerator)
 	int64_t id;
 
 	sha_of(1000000000 + day * ACCELERATORS + accelerator, sha);
-	id = change_put(db, &f, at_ms);
-	db_exec(db,
+	id = change_put(txn, &f, at_ms);
+	db_exec(txn,
 	    "INSERT INTO schedule_run (accelerator, due_ms, cause, state, upstream_sha, change_id, "
 	    "started_ms)"
 	    " VALUES (?1, ?2, 'schedule', 'dispatched', ?3, ?4, ?2)",
@@ -223,7 +224,7 @@ static void put_nightly(int64_t day, int accelerator)
 static void put_work(int64_t now_ms)
 {
 	for (int i = 0; i < OPEN_PULLS + HELD; i++)
-		db_exec(db,
+		db_exec(txn,
 		    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, "
 		    "target_key, round,"
 		    " round_ms, is_current, state, is_held_for_good, number, delivery_guid, "
@@ -245,6 +246,7 @@ static void begin(void)
 		check();
 	if (db_begin(db, DB_WRITER))
 		check();
+	txn = db_txn(db);
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,8 @@ process.chdir(ROOT);
 
 /* ---- the statements ---- */
 
-const CALL = /\bdb_(?:exec|int|text|rows)_values\(/g;
+const CALL = /\bdb_(?:exec|int|text|rows|exec_int|exec_text|exec_rows)_values\(/g;
+const WRITES = /^(?:WITH\b.*?\)\s*)?(?:INSERT|REPLACE|UPDATE|DELETE)\b/;
 // The arguments before the text, by function: db_int_values(d, fallback, sql, values).
 const PG_TYPES = { text: 'text', int: 'bigint', real: 'double precision', blob: 'bytea', null: 'unknown' };
 
@@ -76,25 +77,35 @@ async function statementsOf(file) {
   const found = [];
   for (const call of code.matchAll(CALL)) {
     const { parts } = argumentsAt(code, call.index + call[0].length);
-    const sql = literal(parts[call[0].startsWith('db_int') ? 2 : 1] ?? '');
+    const sql = literal(parts[/_int_/.test(call[0]) ? 2 : 1] ?? '');
     const place = placeAt(code, call.index);
     if (sql === null || !place.startsWith('src/') || /^src\/db\/db_sqlite/.test(place)) continue; // a declaration, or the engine's own call
     const list = /\{(.*)\}/s.exec(parts.at(-1))?.[1] ?? '';
     const values = argumentsAt(`${list})`, 0).parts.slice(0, -1); // VALUE_END ends each list
-    found.push({ place, sql: sql.replace(/\s+/g, ' ').trim(), types: values.map(typeOf) });
+    found.push({ place, sql: sql.replace(/\s+/g, ' ').trim(), types: values.map(typeOf), mayWrite: call[0].startsWith('db_exec') });
   }
   return found;
 }
 
 async function allStatements() {
   const files = readdirSync('src').flatMap((folder) => readdirSync(`src/${folder}`).filter((name) => name.endsWith('.c')).map((name) => `src/${folder}/${name}`))
-    .filter((file) => /db_(exec|int|has|text|rows)\(|RECORD_/.test(readFileSync(file, 'utf8')));
+    .filter((file) => /db_(exec|int|has|text|rows|exec_int|exec_text|exec_rows)\(|RECORD_/.test(readFileSync(file, 'utf8')));
   const found = [];
   const next = async () => {
     for (let file; (file = files.pop()); ) found.push(...await statementsOf(file));
   };
   await Promise.all(Array.from({ length: os.availableParallelism() }, next));
   return found.sort((a, b) => (a.place < b.place ? -1 : 1));
+}
+
+// A statement that changes rows needs a transaction (db_exec() and similar), so that the type of the connection tells readers from writers.
+function misplaced(statements) {
+  const errors = new Map();
+  statements.forEach(({ sql, mayWrite }, i) => {
+    if (WRITES.test(sql) && !mayWrite) errors.set(i, 'a statement that writes is executed as a read: use db_exec() or db_exec_rows()');
+    if (mayWrite && /^SELECT\b/.test(sql)) errors.set(i, 'a statement that reads is executed as a write');
+  });
+  return errors;
 }
 
 /* ---- the engines: each returns the errors by the number of the statement ---- */
@@ -162,7 +173,7 @@ if (process.argv.includes('--list')) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-sql-'));
   try {
     const sqlite = sqliteErrors(statements, folder);
-    const engines = { SQLite: sqlite.errors, PostgreSQL: postgresErrors(statements, sqlite.tables, folder) };
+    const engines = { 'db/db.h': misplaced(statements), SQLite: sqlite.errors, PostgreSQL: postgresErrors(statements, sqlite.tables, folder) };
     let nErrors = 0;
     for (const [engine, errors] of Object.entries(engines)) {
       for (const [i, why] of errors) {

@@ -80,7 +80,7 @@ static inline int experiments_teardown(void **state)
 
 static inline int64_t number(const char *sql)
 {
-	int64_t n = db_int_values(look, -1, sql, VALUES());
+	int64_t n = db_int_values(db_view(look), -1, sql, VALUES());
 
 	if (db_status(look))
 		fail_msg("%s: %s", sql, db_why(look)->text);
@@ -90,7 +90,7 @@ static inline int64_t number(const char *sql)
 /* free() */
 static inline char *text_of(const char *sql)
 {
-	char *text = db_text_values(look, sql, VALUES());
+	char *text = db_text_values(db_view(look), sql, VALUES());
 
 	if (db_status(look))
 		fail_msg("%s: %s", sql, db_why(look)->text);
@@ -126,7 +126,7 @@ struct own_op {
 	int64_t now_ms;
 };
 
-static inline int own_run(struct store_op *op, struct db *d)
+static inline int own_run(struct store_op *op, struct txn *d)
 {
 	struct own_op *o = CONTAINER_OF(op, struct own_op, op);
 	int64_t id = 0;

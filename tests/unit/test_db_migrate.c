@@ -91,7 +91,7 @@ static int64_t number_in_file(const char *sql)
 	int64_t n;
 
 	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
-	n = db_int_values(d, -1, sql, VALUES());
+	n = db_int_values(db_view(d), -1, sql, VALUES());
 	assert_int_equal(db_status(d), 0);
 	db_close(d);
 	free(path);

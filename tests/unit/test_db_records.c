@@ -6,6 +6,7 @@
 #include "store_rig.h"
 
 static struct db *db;
+static struct txn *txn;
 
 static int setup(void **state)
 {
@@ -138,25 +139,26 @@ static void settings_are_written_and_deleted(void **state)
 
 	(void)state;
 	assert_int_equal(db_begin(db, DB_WRITER), 0);
-	assert_null(setting_text(db, "test.key"));
-	assert_int_equal(setting_int(db, "test.key", 42), 42);
-	setting_put_int(db, "test.key", -7);
-	assert_int_equal(setting_int(db, "test.key", 42), -7);
-	setting_put_text(db, "test.key", "text");
-	text = setting_text(db, "test.key");
+	txn = db_txn(db);
+	assert_null(setting_text(db_view(db), "test.key"));
+	assert_int_equal(setting_int(db_view(db), "test.key", 42), 42);
+	setting_put_int(txn, "test.key", -7);
+	assert_int_equal(setting_int(db_view(db), "test.key", 42), -7);
+	setting_put_text(txn, "test.key", "text");
+	text = setting_text(db_view(db), "test.key");
 	assert_string_equal(text, "text");
 	free(text);
-	setting_put_text(db, "test.key", NULL);
-	assert_null(setting_text(db, "test.key"));
+	setting_put_text(txn, "test.key", NULL);
+	assert_null(setting_text(db_view(db), "test.key"));
 	assert_int_equal(db_commit(db), 0);
 }
 
-static void fill_table(struct db *d)
+static void fill_table(struct txn *d)
 {
-	setting_put_int(d, "test.n", setting_int(d, "test.n", 0) + 1);
+	setting_put_int(d, "test.n", setting_int(d->view, "test.n", 0) + 1);
 }
 
-static void fail_to_fill(struct db *d)
+static void fail_to_fill(struct txn *d)
 {
 	setting_put_int(d, "test.half", 1);
 	db_fail(d, ERR_FULL, "the disk is full");
@@ -169,10 +171,10 @@ static void a_transaction_is_whole_or_nothing(void **state)
 	(void)state;
 	assert_int_equal(db_transaction(db, fail_to_fill, &e), ERR_FULL);
 	assert_string_equal(e.text, "the disk is full");
-	assert_int_equal(setting_int(db, "test.half", 0), 0);
+	assert_int_equal(setting_int(db_view(db), "test.half", 0), 0);
 	assert_int_equal(db_transaction(db, fill_table, &e), 0);
 	assert_int_equal(db_transaction(db, fill_table, &e), 0);
-	assert_int_equal(setting_int(db, "test.n", 0), 2);
+	assert_int_equal(setting_int(db_view(db), "test.n", 0), 2);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -17,13 +17,13 @@ static int fail_first(struct patient *p)
 	return p->n_runs++ < p->n_failing ? p->err : 0;
 }
 
-static int run_op(struct store_op *op, struct db *d)
+static int run_op(struct store_op *op, struct txn *d)
 {
 	(void)d;
 	return fail_first(CONTAINER_OF(op, struct patient, op));
 }
 
-static int run_query(struct store_query *q, struct db *d)
+static int run_query(struct store_query *q, const struct view *d)
 {
 	(void)d;
 	return fail_first(CONTAINER_OF(q, struct patient, q));

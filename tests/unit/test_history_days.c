@@ -164,23 +164,25 @@ static void days_outlive_what_they_are_made_of(void **state)
 static void a_day_that_lost_a_run_is_final(void **state)
 {
 	struct db *d = writer();
+	struct txn *txn = db_txn(d);
 
 	(void)state;
-	db_exec(d, "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, "
-		   "n_dispatches, n_met)"
-		   " VALUES ('npu', 1000, 1, 1, 'green', 1, 1), ('npu', 2000, 2, 1, 'red', 1, 1)");
-	day_note(d, "npu", 1000);
-	days_close(d, 1);
-	db_exec(d, "DELETE FROM run WHERE change_id = 1");
-	day_note(d, "npu", 2000);
+	db_exec(txn,
+	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, "
+	    "n_dispatches, n_met)"
+	    " VALUES ('npu', 1000, 1, 1, 'green', 1, 1), ('npu', 2000, 2, 1, 'red', 1, 1)");
+	day_note(txn, "npu", 1000);
+	days_close(txn, 1);
+	db_exec(txn, "DELETE FROM run WHERE change_id = 1");
+	day_note(txn, "npu", 2000);
 	assert_int_equal(
 	    db_int(d, 0, "SELECT n_runs FROM day WHERE accelerator = 'npu' AND day = 0"), 2);
 	/* and without that it loses it, and with its last run itself */
-	db_exec(d, "UPDATE day SET is_closed = 0");
-	day_note(d, "npu", 2000);
+	db_exec(txn, "UPDATE day SET is_closed = 0");
+	day_note(txn, "npu", 2000);
 	assert_int_equal(db_int(d, 0, "SELECT n_runs FROM day"), 1);
-	db_exec(d, "DELETE FROM run");
-	day_note(d, "npu", 2000);
+	db_exec(txn, "DELETE FROM run");
+	day_note(txn, "npu", 2000);
 	assert_false(db_has(d, "SELECT 1 FROM day"));
 	assert_int_equal(day_of(-1), -1);
 	assert_int_equal(day_of(DAY_MS), 1);
@@ -190,25 +192,26 @@ static void a_day_that_lost_a_run_is_final(void **state)
 static void old_days_go_piece_by_piece(void **state)
 {
 	struct db *d = writer();
+	struct txn *txn = db_txn(d);
 
 	(void)state;
 	for (int64_t day = 0; day < 5; day++) {
-		db_exec(d,
+		db_exec(txn,
 		    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, "
 		    "n_dispatches, n_met)"
 		    " VALUES ('npu', ?1, ?1, 1, 'green', 1, 1)",
 		    V_INT(day * DAY_MS));
-		day_note(d, "npu", day * DAY_MS);
-		db_exec(d,
+		day_note(txn, "npu", day * DAY_MS);
+		db_exec(txn,
 		    "INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, "
 		    "change_id, head_sha)"
 		    " VALUES ('npu', 1, '', ?1, 1, 1, 1, '')",
 		    V_INT(day));
 	}
-	assert_true(days_drop(d, 3 * DAY_MS + 5, 2));
+	assert_true(days_drop(txn, 3 * DAY_MS + 5, 2));
 	assert_int_equal(db_int(d, 0, "SELECT COUNT(*) FROM day"), 3);
-	assert_true(days_drop(d, 3 * DAY_MS + 5, 2));
-	assert_false(days_drop(d, 3 * DAY_MS + 5, 2));
+	assert_true(days_drop(txn, 3 * DAY_MS + 5, 2));
+	assert_false(days_drop(txn, 3 * DAY_MS + 5, 2));
 	assert_int_equal(db_int(d, 0, "SELECT MIN(day) * 10 + COUNT(*) FROM day"), 32);
 	assert_int_equal(db_int(d, 0, "SELECT MIN(day) * 10 + COUNT(*) FROM number_day"), 32);
 	db_close(d);
@@ -217,18 +220,19 @@ static void old_days_go_piece_by_piece(void **state)
 static void thousands_of_suites_are_folded(void **state)
 {
 	struct db *d = writer();
+	struct txn *txn = db_txn(d);
 	struct cell_counts c;
 	char name[32];
 
 	(void)state;
 	for (int i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "file_%03d.py", i);
-		db_exec(d, "INSERT INTO test (id, suite, name, dtype) VALUES (?1, ?2, 't', '')",
+		db_exec(txn, "INSERT INTO test (id, suite, name, dtype) VALUES (?1, ?2, 't', '')",
 		    V_INT(i + 1),
 		    V_TEXT(i == 250   ? "unit"
 			   : i == 251 ? RUN_SUITES_OTHERS
 				      : name));
-		db_exec(d,
+		db_exec(txn,
 		    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, "
 		    "job_id, is_late)"
 		    " VALUES (1, 'npu', ?1, ?2, ?3, ?1, 0)",
@@ -240,7 +244,7 @@ static void thousands_of_suites_are_folded(void **state)
 		    : i == 498 ? V_TEXT("FLAKY")
 			       : V_NULL);
 	}
-	c = run_suites_put(d, 1, "npu");
+	c = run_suites_put(txn, 1, "npu");
 	assert_int_equal(c.by_status[TEST_PASS], 498);
 	assert_int_equal(c.n_broken, 1);
 	assert_int_equal(c.n_flaky, 1);
@@ -262,26 +266,29 @@ static void days_are_filled_from_what_is_there(void **state)
 {
 	struct error e = {0};
 	struct db *d;
+	struct txn *txn;
 
 	(void)state;
 	mirror(LEVEL_1);
 	random_history(31);
 	d = writer();
-	db_exec(d, "UPDATE run SET n_fail = 0, n_error = 0, n_miss = 0, n_pass = 0, n_done = 0, "
-		   "n_skip = 0,"
-		   " n_flaky = 0");
-	db_exec(d, "UPDATE job SET n_tests_fail = NULL, n_tests_error = NULL, n_tests_miss = NULL,"
-		   " n_tests_pass = NULL, n_tests_done = NULL, n_tests_skip = NULL");
-	db_exec(d, "DELETE FROM run_suite");
-	db_exec(d, "DELETE FROM day");
-	db_exec(d, "DELETE FROM number_day");
-	db_exec(d, "DELETE FROM setting WHERE key = 'days.filled'");
+	txn = db_txn(d);
+	db_exec(txn, "UPDATE run SET n_fail = 0, n_error = 0, n_miss = 0, n_pass = 0, n_done = 0, "
+		     "n_skip = 0,"
+		     " n_flaky = 0");
+	db_exec(txn,
+	    "UPDATE job SET n_tests_fail = NULL, n_tests_error = NULL, n_tests_miss = NULL,"
+	    " n_tests_pass = NULL, n_tests_done = NULL, n_tests_skip = NULL");
+	db_exec(txn, "DELETE FROM run_suite");
+	db_exec(txn, "DELETE FROM day");
+	db_exec(txn, "DELETE FROM number_day");
+	db_exec(txn, "DELETE FROM setting WHERE key = 'days.filled'");
 	assert_int_equal(db_commit(d), 0);
 	assert_int_equal(days_fill(d, &e), 0);
-	db_exec(d, "DELETE FROM run_suite");
+	db_exec(txn, "DELETE FROM run_suite");
 	assert_int_equal(days_fill(d, &e), 0); /* only once */
 	assert_false(db_has(d, "SELECT 1 FROM run_suite"));
-	db_exec(d, "DELETE FROM setting WHERE key = 'days.filled'");
+	db_exec(txn, "DELETE FROM setting WHERE key = 'days.filled'");
 	assert_int_equal(days_fill(d, &e), 0);
 	db_close(d);
 	rig_open();

@@ -6,6 +6,7 @@
 #include "views/platforms.h"
 
 static struct db *db;
+static struct txn *txn;
 
 static void open_db(void)
 {
@@ -15,6 +16,7 @@ static void open_db(void)
 	assert_int_equal(db_open(path, DB_WRITER, &db, &e), 0);
 	free(path);
 	assert_int_equal(db_begin(db, DB_WRITER), 0);
+	txn = db_txn(db);
 }
 
 static void close_db(void)
@@ -27,7 +29,7 @@ static void close_db(void)
 
 static void demand(const char *must_pass, const char *skip)
 {
-	db_exec(db,
+	db_exec(txn,
 	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms, must_pass, "
 	    "skip)"
 	    " VALUES ('npu', 'NPU', 2, '[]', 0, 0, ?1, ?2)"
@@ -56,7 +58,7 @@ static int64_t put_change(const char *kind)
 	char sha[41];
 
 	snprintf(sha, sizeof(sha), "%040d", ++n);
-	return db_int(db, 0,
+	return db_exec_int(txn, 0,
 	    "INSERT INTO change (kind, repository, repository_key, head_sha, state, created_ms,"
 	    " active_ms) VALUES (?1, 'o/r', 'o/r', ?2, 'open', ?3, ?3) RETURNING id",
 	    V_TEXT(kind), V_TEXT(sha), V_INT(T0));
@@ -74,7 +76,7 @@ static int64_t put_job(int64_t change_id, const char *environment, int64_t at)
 	char run[16];
 
 	snprintf(run, sizeof(run), "%d", ++n);
-	return db_int(db, 0,
+	return db_exec_int(txn, 0,
 	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, conclusion, is_current, is_late, is_push, digest, n_tests, "
 	    "n_red,"
@@ -85,10 +87,10 @@ static int64_t put_job(int64_t change_id, const char *environment, int64_t at)
 
 static void put_result(int64_t job_id, const char *suite, const char *name, const char *status)
 {
-	db_exec(db,
+	db_exec(txn,
 	    "INSERT INTO result (job_id, ordinal, test_id, status) SELECT ?1, COUNT(*), ?2, ?3"
 	    " FROM result WHERE job_id = ?1",
-	    V_INT(job_id), V_INT(test_id_of(db, suite, name, NULL)), V_TEXT(status));
+	    V_INT(job_id), V_INT(test_id_of(txn, suite, name, NULL)), V_TEXT(status));
 }
 
 /* Both must-pass tests with these statuses; NULL: not reported. */
@@ -106,8 +108,8 @@ static int64_t put_both(
 
 static void note(int64_t change_id)
 {
-	verdicts_rebuild(db, change_id, "npu");
-	platform_tests_note(db, change_id, "npu");
+	verdicts_rebuild(txn, change_id, "npu");
+	platform_tests_note(txn, change_id, "npu");
 	assert_int_equal(db_status(db), 0);
 }
 
@@ -190,7 +192,7 @@ static void pull_requests_and_silent_levels_leave_nothing(void **state)
 	c = put_change("push");
 	put_both(c, "{\"os\":\"Ubuntu\"}", "PASS", "PASS", HOUR);
 	note(c);
-	db_exec(db, "UPDATE accelerator SET level = 1");
+	db_exec(txn, "UPDATE accelerator SET level = 1");
 	c = put_change("push");
 	put_both(c, NIGHTLY, "PASS", "PASS", HOUR);
 	note(c);
@@ -216,7 +218,7 @@ static void a_corrected_report_takes_the_place_of_the_first(void **state)
 	(void)state;
 	note(c);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @1 red @1");
-	db_exec(db, "UPDATE job SET is_current = 0 WHERE id = ?1", V_INT(first));
+	db_exec(txn, "UPDATE job SET is_current = 0 WHERE id = ?1", V_INT(first));
 	put_both(c, STABLE, "PASS", "PASS", 2 * HOUR);
 	note(c);
 	/* what it said first was of another version: that is withdrawn */
@@ -236,7 +238,7 @@ static void what_is_withdrawn_uncovers_what_was_before(void **state)
 	c = put_change("nightly");
 	wrong = put_both(c, NIGHTLY, "PASS", "PASS", 2 * HOUR);
 	note(c);
-	db_exec(db, "UPDATE job SET is_current = 0 WHERE id = ?1", V_INT(wrong));
+	db_exec(txn, "UPDATE job SET is_current = 0 WHERE id = ?1", V_INT(wrong));
 	put_both(c, STABLE, "PASS", "PASS", 3 * HOUR);
 	note(c);
 	ASSERT_TESTS("2.9.1+cpu on Ubuntu 22.04: 2/0/0 @3; 2.10.0.dev20261121 on Ubuntu 22.04:"
@@ -294,14 +296,14 @@ static void nothing_is_missing_while_somebody_is_at_work(void **state)
 	(void)state;
 	put_both(c, NIGHTLY, "PASS", NULL, HOUR);
 	running = put_job(c, NULL, HOUR);
-	db_exec(db, "UPDATE job SET status = 'in_progress', digest = NULL WHERE id = ?1",
+	db_exec(txn, "UPDATE job SET status = 'in_progress', digest = NULL WHERE id = ?1",
 	    V_INT(running));
 	note(c);
 	ASSERT_TESTS("");
 	put_both(c, NIGHTLY, "FAIL", NULL, 2 * HOUR);
 	note(c);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/1/1 @2 red @2");
-	db_exec(db, "UPDATE job SET status = 'completed', digest = x'00' WHERE id = ?1",
+	db_exec(txn, "UPDATE job SET status = 'completed', digest = x'00' WHERE id = ?1",
 	    V_INT(running));
 	put_result(running, "unit", "a/b", "PASS");
 	note(c);
@@ -316,13 +318,13 @@ static void other_demands_are_judged_again(void **state)
 	put_both(c, NIGHTLY, "PASS", "FAIL", HOUR);
 	note(c);
 	demand("[\"model/llama3\"]", "[]");
-	platform_tests_changed(db, "npu");
+	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/0/0 @1");
 	demand("[]", "[]");
-	platform_tests_changed(db, "npu");
+	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/0/0 @1");
 	demand("[\"model/never\",\"unit/a/b\"]", "[]");
-	platform_tests_changed(db, "npu");
+	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/1/1 @1 red @1");
 }
 
@@ -333,8 +335,8 @@ static void it_outlives_the_change(void **state)
 	(void)state;
 	put_both(c, NIGHTLY, "PASS", "PASS", HOUR);
 	note(c);
-	platform_tests_forget(db, c);
-	platform_tests_changed(db, "npu");
+	platform_tests_forget(txn, c);
+	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 2/0/0 @1 kept");
 	put_both(c, NIGHTLY, "FAIL", "PASS", 2 * HOUR);
 	note(c); /* ids may begin anew in an empty table: anything is newer */
@@ -348,12 +350,12 @@ static void what_was_there_before_is_filled_in_once(void **state)
 	(void)state;
 	put_both(first, NIGHTLY, "FAIL", "PASS", HOUR);
 	put_both(second, NIGHTLY, "FAIL", "PASS", 2 * HOUR);
-	verdicts_rebuild(db, first, "npu");
-	verdicts_rebuild(db, second, "npu");
-	platform_tests_fill(db);
+	verdicts_rebuild(txn, first, "npu");
+	verdicts_rebuild(txn, second, "npu");
+	platform_tests_fill(txn);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @2 red @1");
-	db_exec(db, "DELETE FROM platform_test");
-	platform_tests_fill(db);
+	db_exec(txn, "DELETE FROM platform_test");
+	platform_tests_fill(txn);
 	ASSERT_TESTS("");
 }
 

@@ -29,7 +29,7 @@ struct put {
 	const char *ref;
 };
 
-static int put_run(struct store_op *op, struct db *d)
+static int put_run(struct store_op *op, struct txn *d)
 {
 	struct put *p = CONTAINER_OF(op, struct put, op);
 	struct branch_commit list[16];
@@ -68,7 +68,7 @@ struct look {
 	char text[64];
 };
 
-static int look_run(struct store_query *q, struct db *d)
+static int look_run(struct store_query *q, const struct view *d)
 {
 	struct look *l = CONTAINER_OF(q, struct look, q);
 	struct rows *r = db_rows(d,

@@ -14,12 +14,12 @@ enum { STEPS_MAX = 8 };
 /* Runs `steps` in the writer's transaction; what they return is compared afterwards, in the test's own thread. */
 struct steps_op {
 	struct store_op op;
-	void (*steps)(struct db *d, struct steps_op *o);
+	void (*steps)(struct txn *d, struct steps_op *o);
 	bool has_moved[STEPS_MAX];
 	char *text; /* what the row says at the end */
 };
 
-static int steps_run(struct store_op *op, struct db *d)
+static int steps_run(struct store_op *op, struct txn *d)
 {
 	struct steps_op *o = CONTAINER_OF(op, struct steps_op, op);
 
@@ -36,7 +36,7 @@ static int steps_submit(struct store *s, struct steps_op *o)
 
 /* moved: 'x' where a step was taken, '.' where it was refused */
 static void assert_steps(
-    void (*steps)(struct db *d, struct steps_op *o), const char *moved, const char *text)
+    void (*steps)(struct txn *d, struct steps_op *o), const char *moved, const char *text)
 {
 	struct steps_op o = {.steps = steps};
 
@@ -47,7 +47,7 @@ static void assert_steps(
 	free(o.text);
 }
 
-static void outbox_steps(struct db *d, struct steps_op *o)
+static void outbox_steps(struct txn *d, struct steps_op *o)
 {
 	const struct outbox_request q = {.kind = OUTBOX_GITHUB_CLOSED,
 	    .key = "k",
@@ -58,7 +58,7 @@ static void outbox_steps(struct db *d, struct steps_op *o)
 
 	outbox_insert(d, &q, T0);
 	outbox_insert(d, &q, T0 + 1);
-	id = outbox_find(d, "k").id;
+	id = outbox_find(d->view, "k").id;
 	o->has_moved[0] = outbox_enter(d, id, OUTBOX_IS_DEAD);
 	o->has_moved[1] = outbox_enter(d, id, OUTBOX_IS_SENDING);
 	o->has_moved[2] = outbox_enter(d, id, OUTBOX_IS_SENT);
@@ -74,7 +74,7 @@ static void an_outbox_row_takes_legal_steps(void **state)
 	assert_steps(outbox_steps, ".xx...", "k sent");
 }
 
-static void delivery_steps(struct db *d, struct steps_op *o)
+static void delivery_steps(struct txn *d, struct steps_op *o)
 {
 	int64_t id;
 
@@ -92,7 +92,7 @@ static void a_delivery_takes_legal_steps(void **state)
 	assert_steps(delivery_steps, "xx.", "failed no");
 }
 
-static void schedule_steps(struct db *d, struct steps_op *o)
+static void schedule_steps(struct txn *d, struct steps_op *o)
 {
 	int64_t id = schedule_run_begin(d, "npu", T0, CAUSE_SCHEDULE, T0);
 
@@ -111,7 +111,7 @@ static void a_schedule_run_takes_legal_steps(void **state)
 	assert_steps(schedule_steps, ".xxx", "done 3 -");
 }
 
-static void lease_steps(struct db *d, struct steps_op *o)
+static void lease_steps(struct txn *d, struct steps_op *o)
 {
 	struct stored_lease l = {.id = "l",
 	    .dispatch_id = "d",
@@ -139,7 +139,7 @@ static void a_lease_takes_legal_steps(void **state)
 	assert_steps(lease_steps, "x.xx.", "returned, handed back, 4");
 }
 
-static void job_steps(struct db *d, struct steps_op *o)
+static void job_steps(struct txn *d, struct steps_op *o)
 {
 	const struct job_place at = {.change_id = 1,
 	    .dispatch_id = "d",
@@ -169,9 +169,9 @@ static void a_reported_job_stays_completed(void **state)
 	assert_steps(job_steps, "xxx.", "completed success");
 }
 
-static void episode_steps(struct db *d, struct steps_op *o)
+static void episode_steps(struct txn *d, struct steps_op *o)
 {
-	int64_t id = db_int(d, 0,
+	int64_t id = db_exec_int(d, 0,
 	    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
 	    " first_bad_ms) VALUES ('npu', 'pytorch/pytorch', 'main', 1, ?1) RETURNING id",
 	    V_INT(T0));

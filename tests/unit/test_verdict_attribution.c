@@ -271,7 +271,7 @@ static int64_t stored_number(const char *sql)
 
 	snprintf(path, sizeof(path), "%s/outpost.db", rig_dir);
 	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
-	n = db_int_values(d, -1, sql, VALUES());
+	n = db_int_values(db_view(d), -1, sql, VALUES());
 	assert_int_equal(db_status(d), 0);
 	db_close(d);
 	return n;
@@ -1283,12 +1283,12 @@ static void set_reruns_and_share(const char *reruns, int share)
 	rig_close();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	db_exec(d,
+	db_exec(db_txn(d),
 	    "INSERT INTO runner (accelerator, name, kind, target, is_gone, reruns)"
 	    " VALUES ('npu', 'ci', 'github', 'Ascend/pytorch', 0, ?1)"
 	    " ON CONFLICT DO UPDATE SET reruns = excluded.reruns",
 	    V_TEXT(reruns));
-	db_exec(d,
+	db_exec(db_txn(d),
 	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms,"
 	    " experiment_share) VALUES ('npu', 'NPU', 2, '[]', 0, 0, ?1)"
 	    " ON CONFLICT DO UPDATE SET experiment_share = excluded.experiment_share",
@@ -1319,11 +1319,13 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	char *path = path_join(rig_dir, "outpost.db");
 	int64_t id = id_of(head), run, e, job = 0, test = 0;
 	struct db *d;
+	struct txn *txn;
 
 	rig_close();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	e = db_int(d, 0,
+	txn = db_txn(d);
+	e = db_exec_int(txn, 0,
 	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round, "
 	    "side,"
 	    " sha, state, created_ms, expires_ms) VALUES (?1, 'npu', ?2, 'x', ?6, 1, ?3, ?4, "
@@ -1331,20 +1333,21 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	    " 1, 2) RETURNING id",
 	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state),
 	    V_TEXT(cause));
-	run = db_int(d, 0,
+	run = db_exec_int(txn, 0,
 	    "INSERT INTO change (kind, repository, repository_key, head_sha, state, created_ms,"
 	    " active_ms, experiment_id) VALUES ('experiment', 'x', 'x', ?1, 'open', 1, 1, ?2)"
 	    " RETURNING id",
 	    V_TEXT(sha(commit)), V_INT(e));
-	db_exec(d, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
-	db_exec(d, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')",
+	db_exec(
+	    txn, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
+	db_exec(txn, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')",
 	    V_TEXT(asked));
-	db_exec(d,
+	db_exec(txn,
 	    "INSERT INTO experiment_test (experiment_id, test_id) SELECT ?1, id FROM test WHERE "
 	    "name = ?2",
 	    V_INT(e), V_TEXT(asked));
 	for (size_t i = 0; i < 2 && jobs[i].name; i++) {
-		job = db_int(d, 0,
+		job = db_exec_int(txn, 0,
 		    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name,"
 		    " run_id, run_attempt, status, digest, is_current, is_late, is_push, n_tests, "
 		    "n_red,"
@@ -1354,7 +1357,7 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name), V_INT(!jobs[i].is_old));
 		test = db_int(d, 0, "SELECT id FROM test WHERE name = ?1",
 		    V_TEXT(jobs[i].test ? jobs[i].test : "llama3"));
-		db_exec(d,
+		db_exec(txn,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, message)"
 		    " VALUES (?1, 0, ?2, ?3, ?4)",
 		    V_INT(job), V_INT(test),
@@ -1363,8 +1366,8 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 					      : "PASS"),
 		    V_TEXT(jobs[i].message));
 	}
-	db_exec(d, "INSERT INTO attribution_due SELECT id, 1, 1, 0, 1 FROM change WHERE kind ="
-		   " 'pull_request' ON CONFLICT DO NOTHING");
+	db_exec(txn, "INSERT INTO attribution_due SELECT id, 1, 1, 0, 1 FROM change WHERE kind ="
+		     " 'pull_request' ON CONFLICT DO NOTHING");
 	assert_int_equal(db_commit(d), 0);
 	db_close(d);
 	free(path);
@@ -1902,14 +1905,14 @@ static void multiply(char head, int n)
 	rig_close();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	db_exec(d,
+	db_exec(db_txn(d),
 	    "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
 	    " INSERT INTO change (id, kind, repository, repository_key, head_sha, base_ref,"
 	    " merge_base_sha, state, created_ms, active_ms) SELECT 1000 + i, kind, repository,"
 	    " repository_key, printf('%040d', i), base_ref, merge_base_sha, state, created_ms,"
 	    " active_ms FROM n, change WHERE id = ?1",
 	    V_INT(id), V_INT(n));
-	db_exec(d,
+	db_exec(db_txn(d),
 	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, verdict, is_current, is_late, is_push, n_tests, n_red,"
 	    " reported_ms) SELECT c.id, dispatch_id, accelerator, runner, workflow, name, run_id,"

@@ -59,7 +59,7 @@ static void on_changes(unsigned topics, void *owner)
 	touched_merge(&told, store_touched(rig_store));
 }
 
-static char *see(struct db *d, const struct observer *o)
+static char *see(const struct view *d, const struct observer *o)
 {
 	char *text = db_text_values(d, o->sql, VALUES());
 
@@ -70,7 +70,7 @@ static char *see(struct db *d, const struct observer *o)
 
 static int64_t number(const char *sql)
 {
-	return db_int_values(look, 0, sql, VALUES());
+	return db_int_values(db_view(look), 0, sql, VALUES());
 }
 
 /* ---- what there is to test: a push to main, and PR 1 with a repository and a farm ---- */
@@ -791,13 +791,13 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-static void see_all(struct db *d, char **ret)
+static void see_all(const struct view *d, char **ret)
 {
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		ret[i] = see(d, &OBSERVERS[i]);
 }
 
-static void free_all(char **list)
+static void free_lines(char **list)
 {
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		free(list[i]);
@@ -816,7 +816,7 @@ static char *differences(char **before, char **after)
 }
 
 /* Makes all of it again, in a transaction that is thrown away. The store is closed. */
-static void make_again(struct db *d)
+static void make_again(struct txn *d)
 {
 	struct rows *r =
 	    db_rows(d, "SELECT id, kind IN ('nightly', 'experiment') FROM change ORDER BY id");
@@ -830,7 +830,7 @@ static void make_again(struct db *d)
 		verdicts_rebuild(d, id, "npu");
 		if (ids[i] > 0) /* self-reports and experiments are not attributed */
 			attribution_apply(d, id, "npu", T0 + HOUR);
-		if (!experiment_is_run(d, id))
+		if (!experiment_is_run(d->view, id))
 			run_note(d, id, "npu", T0 + HOUR);
 	}
 }
@@ -846,17 +846,17 @@ static void assert_it_is_what_follows(void)
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	free(path);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	see_all(d, kept);
-	make_again(d);
-	see_all(d, made);
+	see_all(db_view(d), kept);
+	make_again(db_txn(d));
+	see_all(db_view(d), made);
 	db_rollback(d);
 	db_close(d);
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		if (strcmp(kept[i], made[i]) != 0)
 			fail_msg("%s: %s made again:\n%s\nis not what is there:\n%s",
 			    SCENARIOS[scenario].name, OBSERVERS[i].name, made[i], kept[i]);
-	free_all(kept);
-	free_all(made);
+	free_lines(kept);
+	free_lines(made);
 }
 
 static void a_scenario(void **state)
@@ -867,9 +867,9 @@ static void a_scenario(void **state)
 	(void)state;
 	s->before();
 	told = (struct store_touched){0};
-	see_all(look, before);
+	see_all(db_view(look), before);
 	s->it();
-	see_all(look, after);
+	see_all(db_view(look), after);
 	seen = differences(before, after);
 	all = xasprintf("%s%s", seen, !told.n_changes ? "" : seen[0] ? " page" : "page");
 	if (strcmp(all, s->seen_by) != 0) {
@@ -882,8 +882,8 @@ static void a_scenario(void **state)
 	}
 	free(seen);
 	free(all);
-	free_all(before);
-	free_all(after);
+	free_lines(before);
+	free_lines(after);
 	if (s->it != it_leaves_the_registry)
 		assert_it_is_what_follows();
 }

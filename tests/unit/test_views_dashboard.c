@@ -221,11 +221,11 @@ static void no_view_walks_over_a_table(void **state)
 	get_figures_release(&figures);
 	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
 	assert_int_equal(db_begin(d, DB_READER), 0);
-	assert_int_equal(g.q.run(&g.q, d), 0);
-	assert_int_equal(jobs.q.run(&jobs.q, d), 0);
-	assert_int_equal(numbers.q.run(&numbers.q, d), 0);
-	assert_int_equal(p->q.run(&p->q, d), 0);
-	assert_int_equal(figures.q.run(&figures.q, d), 0);
+	assert_int_equal(g.q.run(&g.q, db_view(d)), 0);
+	assert_int_equal(jobs.q.run(&jobs.q, db_view(d)), 0);
+	assert_int_equal(numbers.q.run(&numbers.q, db_view(d)), 0);
+	assert_int_equal(p->q.run(&p->q, db_view(d)), 0);
+	assert_int_equal(figures.q.run(&figures.q, db_view(d)), 0);
 	open_handle();
 	assert_true(assert_plans(d) > 25);
 	sqlite3_close(handle);

@@ -9,10 +9,10 @@
 
 struct write_rows {
 	struct store_op op;
-	void (*write)(struct db *d);
+	void (*write)(struct txn *d);
 };
 
-static int write_run(struct store_op *op, struct db *d)
+static int write_run(struct store_op *op, struct txn *d)
 {
 	CONTAINER_OF(op, struct write_rows, op)->write(d);
 	return db_status(d);
@@ -24,7 +24,7 @@ static int submit(struct store *s, struct write_rows *w)
 	return store_submit(s, &w->op);
 }
 
-static void rows(void (*write)(struct db *d))
+static void rows(void (*write)(struct txn *d))
 {
 	struct write_rows w = {.write = write};
 
@@ -39,7 +39,7 @@ static struct list_feed_events events(void)
 	return l;
 }
 
-static void add_accelerators(struct db *d)
+static void add_accelerators(struct txn *d)
 {
 	static const char *const names[] = {"npu", "quiet"};
 
@@ -50,7 +50,7 @@ static void add_accelerators(struct db *d)
 		    V_TEXT(names[i]), V_INT(i ? 1 : 2), V_INT(T0));
 }
 
-static void add_episode(struct db *d, const char *name, int64_t from_ms, int64_t to_ms, int64_t n)
+static void add_episode(struct txn *d, const char *name, int64_t from_ms, int64_t to_ms, int64_t n)
 {
 	db_exec(d,
 	    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
@@ -59,7 +59,7 @@ static void add_episode(struct db *d, const char *name, int64_t from_ms, int64_t
 	    V_TEXT(name), V_INT(from_ms), V_INT_OR_NULL(to_ms), V_INT(n));
 }
 
-static void add_test(struct db *d, const char *name, const char *state, int64_t id, int64_t day)
+static void add_test(struct txn *d, const char *name, const char *state, int64_t id, int64_t day)
 {
 	db_exec(d,
 	    "INSERT INTO test (id, suite, name, dtype) VALUES (?1, 'unit', 't' || ?1, '')"
@@ -71,7 +71,7 @@ static void add_test(struct db *d, const char *name, const char *state, int64_t 
 	    V_TEXT(name), V_INT(id), V_TEXT(state), V_INT(day));
 }
 
-static void add_nightly(struct db *d, const char *name, int64_t day)
+static void add_nightly(struct txn *d, const char *name, int64_t day)
 {
 	db_exec(d,
 	    "INSERT INTO history_run (accelerator, day, run_id, at_ms, repository, upstream_sha,"
@@ -80,7 +80,7 @@ static void add_nightly(struct db *d, const char *name, int64_t day)
 	    V_TEXT(name), V_INT(day), V_INT(day * DAY + HOUR), V_TEXT(HEAD_B));
 }
 
-static void a_few(struct db *d)
+static void a_few(struct txn *d)
 {
 	int64_t today = T0 / DAY;
 
@@ -134,7 +134,7 @@ static void events_come_newest_first(void **state)
 	list_feed_events_release(&l);
 }
 
-static void a_lot(struct db *d)
+static void a_lot(struct txn *d)
 {
 	add_accelerators(d);
 	for (int64_t i = 0; i < 80; i++) {
@@ -157,7 +157,7 @@ static void there_are_never_more_than_fifty(void **state)
 	list_feed_events_release(&l);
 }
 
-static void add_work(struct db *d)
+static void add_work(struct txn *d)
 {
 	a_few(d);
 	for (int i = 0; i < 4; i++)

@@ -239,7 +239,7 @@ struct plug {
 	bool is_done;
 };
 
-static int plug_run(struct store_op *op, struct db *db)
+static int plug_run(struct store_op *op, struct txn *db)
 {
 	(void)db;
 	return sem_wait(CONTAINER_OF(op, struct plug, op)->may_end);
