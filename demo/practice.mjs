@@ -68,7 +68,9 @@ async function serve(folder) {
         const { status, json } = await outpost.get(`/api/v1/pulls/${number}`);
         const one = status === 200 && json.accelerators.find((each) => each.name === name);
         const isOver = one && ['done', 'failed', 'expired'].includes(one.dispatches[0].state);
-        return isOver && !one.experiments?.some(({ state }) => ['planned', 'started'].includes(state)) && json;
+        // one experiment may follow another
+        const isRunningAgain = json?.verdicts?.some(({ accelerator, rerun }) => accelerator === name && rerun === 'pending');
+        return isOver && !isRunningAgain && json;
       }, { timeout: WAIT, what: `${name} has results of ${number}` });
       return view.verdicts.filter((one) => one.accelerator === name).map(({ suite, test, status, message }) => `${name}: ${suite}/${test} ${status}${message ? ` (${message})` : ''}`).join('\n');
     },

@@ -162,7 +162,7 @@ kill "$receiver"`,
       assert.match(log, /^Outpost has it$/m, 'the run of a CI with a clock of its own');
       assert.match(log, /^job \d+: 2 tests/m, 'the report that was sent by hand');
       const ground = path.join(folder, 'outpost-practice');
-      assert.match(log, /`model\/Qwen` on Farm NPU: `expected 0.7071, got 0.7068` · red on the merge base `\w{7}`, too: \[evidence\]/, 'an experiment proved it');
+      assert.match(log, /`model\/Qwen` on Farm NPU: `expected 0.7071, got 0.7068` · red on the merge base `\w{7}`, too: \[evidence\]/, log);
       assert.match(log, /^two of four tests ran: red again$/m);
       assert.match(log, /2 failed, 2 deselected/, log);
       assert.equal(log.split('\nrunning model/Qwen\n').length - 1, 2, 'a suite that lists its tests, and line by line');
