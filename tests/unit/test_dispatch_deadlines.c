@@ -1,10 +1,15 @@
 /* A dispatch without a report ends at its deadline. */
+#include "db/db.h"
 #include "dispatch_rig.h"
 
-static void hasty(struct rig *r)
+static void write_hasty(struct rig *r, const char *acknowledge)
 {
-	rig_write_accelerator("hasty", "runners: [{name: ci, github: {repository: vendor/hasty}}]\n"
-				       "deadlines: {acknowledge: 300ms, start: 1h, finish: 2h}\n");
+	char *text = xasprintf("runners: [{name: ci, github: {repository: vendor/hasty}}]\n"
+			       "deadlines: {acknowledge: %s, start: 3h, finish: 4h}\n",
+	    acknowledge);
+
+	rig_write_accelerator("hasty", text);
+	free(text);
 	rig_start_store(r);
 }
 
@@ -13,7 +18,7 @@ static void silence_expires(void **state)
 	struct rig *r = *state;
 	int64_t began;
 
-	hasty(r);
+	write_hasty(r, "300ms");
 	rig_start_dispatch(r);
 	began = clock_mono_ms();
 	rig_pull(r, "g-1", .action = "opened");
@@ -23,17 +28,29 @@ static void silence_expires(void **state)
 	assert_int_equal(rig_counters(r).n_clock_jumps, 0);
 }
 
+static int make_hasty_due(struct store_op *op, struct txn *d)
+{
+	(void)op;
+	db_exec(d, "UPDATE dispatch SET next_due_ms = 1 WHERE accelerator = 'hasty'");
+	return 0;
+}
+
+/* Its deadline passes while only the store runs. */
 static void silence_expires_while_nobody_looks(void **state)
 {
 	struct rig *r = *state;
+	struct store_op op = {.run = make_hasty_due, .done = rig_op_on_done, .bytes = sizeof(op)};
 
-	hasty(r);
+	write_hasty(r, "2h");
 	rig_start_dispatch(r);
 	rig_pull(r, "g-1", .action = "opened");
 	rig_expect_states(r, "gh:sent hasty:sent hook:acknowledged picky:sent");
 	rig_stop(r);
 	rig_start_store(r);
-	rig_run_ms(r, 400);
+	rig_op_is_done = false;
+	assert_int_equal(store_submit(r->store, &op), 0);
+	loop_run_until(r->gh->loop, &rig_op_is_done);
+	assert_int_equal(op.err, 0);
 	rig_expect_states(r, "gh:sent hasty:sent hook:acknowledged picky:sent");
 	rig_start_dispatch(r);
 	rig_expect_states(r, "gh:sent hasty:expired hook:acknowledged picky:sent");
