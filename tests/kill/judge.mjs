@@ -119,7 +119,7 @@ function* checkEnd(stage, line) {
 
 // Whether all that is still on its way has arrived: what the end of the story waits for.
 export function unfinished(stage) {
-  return pulls(stage.story).flatMap((line) => [...checkEnd(stage, line)]);
+  return [...pulls(stage.story).flatMap((line) => [...checkEnd(stage, line)]), ...checkPushes(stage)];
 }
 
 export function* judge(stage) {
